@@ -372,6 +372,24 @@ func (c *Cluster) letGo() error {
 	return nil
 }
 
+// Await runs the world until no condition is an error, for at most a time. Otherwise the
+// error says which condition was not met last.
+func (c *Cluster) Await(limit time.Duration, conditions ...func() error) error {
+	var why error
+	_, err := c.World.RunUntil(limit, func() bool {
+		for _, condition := range conditions {
+			if why = condition(); why != nil {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil && why != nil {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	return err
+}
+
 // mailboxes is the time that the messages in mailboxes in the end take to be processed.
 const mailboxes = 5 * time.Second
 
@@ -379,23 +397,7 @@ const mailboxes = 5 * time.Second
 // and no node is held back.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
-	var why error
-	_, err := c.World.RunUntil(limit, func() bool {
-		if why = c.Settled(); why == nil {
-			why = c.Drained()
-		}
-		if why == nil {
-			why = c.Even()
-		}
-		if why == nil {
-			why = c.letGo()
-		}
-		return why == nil
-	})
-	if err != nil && why != nil {
-		return fmt.Errorf("%w: %w", err, why)
-	}
-	if err != nil {
+	if err := c.Await(limit, c.Settled, c.Drained, c.Even, c.letGo); err != nil {
 		return err
 	}
 	if err := c.World.Run(mailboxes); err != nil {

@@ -107,9 +107,7 @@ func TestFaultsDuringMoves(t *testing.T) {
 	outcomes := map[protocol.Outcome]int{}
 	for seed := first; seed < first+n; seed++ {
 		c, err := struck(seed)
-		if err != nil {
-			t.Fatalf("seed %d: %v\nreplay: QUORATE_SEED=%d go test -run TestFaultsDuringMoves ./internal/simulation", seed, err, seed)
-		}
+		requireRun(t, seed, err)
 		for outcome, times := range c.Ledger.Counts().Moves {
 			outcomes[outcome] += times
 		}

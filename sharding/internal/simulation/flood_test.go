@@ -69,7 +69,7 @@ func TestFloodsUnderFaults(t *testing.T) {
 		if err == nil {
 			err = c.Finish(150 * time.Second)
 		}
-		require.NoError(t, err, "replay: QUORATE_SEED=%d go test -run TestFloodsUnderFaults ./internal/simulation", seed)
+		requireRun(t, seed, err)
 		counts := c.Ledger.Counts()
 		sum.Waited += counts.Waited
 		sum.Processed += counts.Processed

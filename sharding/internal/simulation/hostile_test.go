@@ -29,9 +29,7 @@ func TestLiesHaveNoEffect(t *testing.T) {
 	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
 		c, err := lied(seed)
-		if err != nil {
-			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestLiesHaveNoEffect ./internal/simulation", err, seed)
-		}
+		requireRun(t, seed, err)
 		counts := c.Ledger.Counts()
 		sum.Lies += counts.Lies
 		sum.Strangers += counts.Strangers

@@ -60,9 +60,7 @@ func TestOutcomesAreTrue(t *testing.T) {
 	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
 		c, err := impatient(seed)
-		if err != nil {
-			t.Fatalf("seed %d: %v\nreplay: QUORATE_SEED=%d go test -run TestOutcomesAreTrue ./internal/simulation", seed, err, seed)
-		}
+		requireRun(t, seed, err)
 		counts := c.Ledger.Counts()
 		sum.Processed += counts.Processed
 		sum.TakenBack += counts.TakenBack

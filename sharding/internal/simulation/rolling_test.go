@@ -33,21 +33,12 @@ func rolling(seed uint64, shards uint32) *simulation.Cluster {
 
 // rest lets time pass until n nodes live and every shard has a home, evenly among them.
 func rest(c *simulation.Cluster, n int, limit time.Duration) error {
-	var why error
-	_, err := c.World.RunUntil(limit, func() bool {
-		if len(c.World.Nodes()) != n {
-			why = fmt.Errorf("%d nodes live", len(c.World.Nodes()))
-			return false
+	return c.Await(limit, func() error {
+		if live := len(c.World.Nodes()); live != n {
+			return fmt.Errorf("%d nodes live", live)
 		}
-		if why = c.Settled(); why == nil {
-			why = c.Even()
-		}
-		return why == nil
-	})
-	if err != nil && why != nil {
-		return fmt.Errorf("%w: %w", err, why)
-	}
-	return err
+		return nil
+	}, c.Settled, c.Even)
 }
 
 // When all nodes are restarted under load, one after the other or two at a time, no message

@@ -35,6 +35,15 @@ func seeds(t *testing.T, usual int) (first, n uint64) {
 	return 0, uint64(usual)
 }
 
+// requireRun ends a test whose run with a seed has failed, and prints the command that
+// repeats the run.
+func requireRun(t *testing.T, seed uint64, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run '^%s$' ./internal/simulation", err, seed, t.Name())
+	}
+}
+
 // chaos, moves and lateCommands run the scenarios of these names with their usual numbers of
 // nodes.
 func chaos(seed uint64) (*simulation.Cluster, error) { return usual(seed, 0) }
@@ -57,9 +66,7 @@ func TestRandomFaults(t *testing.T) {
 	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
 		c, err := chaos(seed)
-		if err != nil {
-			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestRandomFaults ./internal/simulation", err, seed)
-		}
+		requireRun(t, seed, err)
 		counts := c.Ledger.Counts()
 		sum.Accepted += counts.Accepted
 		sum.Processed += counts.Processed
@@ -79,9 +86,8 @@ func TestRandomFaults(t *testing.T) {
 func TestMoves(t *testing.T) {
 	first, n := seeds(t, seedsUsual)
 	for seed := first; seed < first+n; seed++ {
-		if _, err := moves(seed); err != nil {
-			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestMoves ./internal/simulation", err, seed)
-		}
+		_, err := moves(seed)
+		requireRun(t, seed, err)
 	}
 }
 
@@ -90,9 +96,8 @@ func TestMoves(t *testing.T) {
 func TestLateCommands(t *testing.T) {
 	first, n := seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
-		if _, err := lateCommands(seed); err != nil {
-			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestLateCommands ./internal/simulation", err, seed)
-		}
+		_, err := lateCommands(seed)
+		requireRun(t, seed, err)
 	}
 }
 

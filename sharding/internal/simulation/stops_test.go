@@ -49,9 +49,7 @@ func TestStopsKnowOfSuccessors(t *testing.T) {
 	stops := make(map[protocol.StopReason]int)
 	for seed := first; seed < first+n; seed++ {
 		c, err := thawed(seed)
-		if err != nil {
-			t.Fatalf("seed %d: %v\nreplay: QUORATE_SEED=%d go test -run TestStopsKnowOfSuccessors ./internal/simulation", seed, err, seed)
-		}
+		requireRun(t, seed, err)
 		for why, times := range c.Ledger.Counts().Stops {
 			stops[why] += times
 		}

@@ -44,9 +44,7 @@ func TestAStoreWithEpochsIsWrittenInOrder(t *testing.T) {
 	var sum simulation.Writes
 	for seed := first; seed < first+n; seed++ {
 		c, err := written(seed, false)
-		if err != nil {
-			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestAStoreWithEpochsIsWrittenInOrder ./internal/simulation", err, seed)
-		}
+		requireRun(t, seed, err)
 		w := c.Ledger.Counts().Writes
 		sum.Claims, sum.Accepted, sum.Refused = sum.Claims+w.Claims, sum.Accepted+w.Accepted, sum.Refused+w.Refused
 	}
@@ -102,7 +100,7 @@ func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
 		if err == nil {
 			err = c.Finish(150 * time.Second)
 		}
-		require.NoError(t, err, "replay: QUORATE_SEED=%d go test -run TestAStoreOfAMinorityThatSurvives ./internal/simulation", seed)
+		requireRun(t, seed, err)
 		if kept {
 			minorities++
 		}

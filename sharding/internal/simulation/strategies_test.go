@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -153,9 +152,8 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 			witness.Serve(c.World)
 		}
 		c.World.At(106*time.Second, func() { c.World.Strategies().Set(world.Calls{}) }) // The random faults have ended by then.
-		if _, err := simulation.Suffer(c, simulation.Faults()); err != nil {
-			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestRandomFaultsWithStrangeStrategies ./internal/simulation", err, seed)
-		}
+		_, err := simulation.Suffer(c, simulation.Faults())
+		requireRun(t, seed, err)
 	}
 }
 
@@ -163,17 +161,7 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 // outcome. The load need not be even, since the strategy does not even it out.
 func settled(c *simulation.Cluster, limit time.Duration) error {
 	c.Quiet()
-	var why error
-	_, err := c.World.RunUntil(limit, func() bool {
-		if why = c.Settled(); why == nil {
-			why = c.Drained()
-		}
-		return why == nil
-	})
-	if err != nil && why != nil {
-		return fmt.Errorf("%w: %w", err, why)
-	}
-	return err
+	return c.Await(limit, c.Settled, c.Drained)
 }
 
 // Although the strategy never gives a valid answer in time, every shard gets a home: the
