@@ -6,6 +6,7 @@ package allocationtest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"sync"
@@ -85,51 +86,45 @@ func within[R any](tb testing.TB, call func() (R, error)) (R, error) {
 
 func allocationsKeepTheContract(tb testing.TB, s allocation.Strategy) {
 	tb.Helper()
-	for seed := range uint64(rounds) {
-		r := RandomAllocateRequest(newRand(seed))
-		before := fmt.Sprint(r)
-		res, err := s.Allocate(tb.Context(), r)
-		if now := fmt.Sprint(r); now != before {
-			tb.Fatalf("seed %d: the request was modified:\nbefore %s\nafter  %s", seed, before, now)
-		}
-		if err != nil {
-			continue
-		}
-		if err := allocation.CheckAllocate(&r, &res); err != nil {
-			tb.Fatalf("seed %d: %v", seed, err)
+	keepsTheContract(tb, s, RandomAllocateRequest, s.Allocate, func(r *allocation.AllocateRequest, res *allocation.AllocateResult) error {
+		if err := allocation.CheckAllocate(r, res); err != nil {
+			return err
 		}
 		if len(res.Placements) < len(r.Shards) && res.Reason == "" {
-			tb.Fatalf("seed %d: %d of %d shards are placed, and nothing says why", seed, len(res.Placements), len(r.Shards))
+			return fmt.Errorf("%d of %d shards are placed, and nothing says why", len(res.Placements), len(r.Shards))
 		}
-		if !allocation.ClassOf(s).Pure {
-			continue
-		}
-		again, err := s.Allocate(tb.Context(), r)
-		if err != nil || !reflect.DeepEqual(res, again) {
-			tb.Fatalf("seed %d: not pure: first %v, then %v, %v", seed, res, again, err)
-		}
-	}
+		return nil
+	})
 }
 
 func rebalancingKeepsTheContract(tb testing.TB, s allocation.Strategy) {
 	tb.Helper()
+	keepsTheContract(tb, s, RandomRebalanceRequest, s.Rebalance, allocation.CheckRebalance)
+}
+
+// keepsTheContract asks a strategy with random requests of one type. The request stays as
+// it was, an answer passes the check, and one that is pure is the same when asked again.
+func keepsTheContract[Req, Res any](tb testing.TB, s allocation.Strategy, draw func(*rand.Rand) Req,
+	ask func(context.Context, Req) (Res, error), check func(*Req, *Res) error,
+) {
+	tb.Helper()
 	for seed := range uint64(rounds) {
-		r := RandomRebalanceRequest(newRand(seed))
+		r := draw(newRand(seed))
 		before := fmt.Sprint(r)
-		res, err := s.Rebalance(tb.Context(), r)
+		res, err := ask(tb.Context(), r)
 		if now := fmt.Sprint(r); now != before {
 			tb.Fatalf("seed %d: the request was modified:\nbefore %s\nafter  %s", seed, before, now)
 		}
 		if err != nil {
 			continue
 		}
-		if err := allocation.CheckRebalance(&r, &res); err != nil {
+		if err := check(&r, &res); err != nil {
 			tb.Fatalf("seed %d: %v", seed, err)
 		}
 		if !allocation.ClassOf(s).Pure {
 			continue
 		}
-		again, err := s.Rebalance(tb.Context(), r)
+		again, err := ask(tb.Context(), r)
 		if err != nil || !reflect.DeepEqual(res, again) {
 			tb.Fatalf("seed %d: not pure: first %v, then %v, %v", seed, res, again, err)
 		}
