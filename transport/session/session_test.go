@@ -105,18 +105,26 @@ func TestAnswersThatMakeNoSenseEndTheSession(t *testing.T) {
 	}
 }
 
-func lie(t *testing.T, peer gossip.NodeID, answers [][]byte, reason transport.Reason) {
+// deceived begins an endpoint whose peers give these answers, and returns its notices of
+// one type.
+func deceived[N transport.Notice](t *testing.T, answers [][]byte) (*session.Endpoint, <-chan N) {
 	t.Helper()
-	downs := make(chan transport.PeerDown, 8)
+	notices := make(chan N, 8)
 	e, err := session.New(transport.Identity{
 		Node: at(1, 1), Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
 	}, transport.Default(), &liar{answers: answers}, func(n transport.Notice) {
-		if down, ok := n.(transport.PeerDown); ok {
-			downs <- down
+		if n, ok := n.(N); ok {
+			notices <- n
 		}
 	})
 	require.NoError(t, err)
 	require.True(t, e.Begin())
+	return e, notices
+}
+
+func lie(t *testing.T, peer gossip.NodeID, answers [][]byte, reason transport.Reason) {
+	t.Helper()
+	e, downs := deceived[transport.PeerDown](t, answers)
 	lane := e.Lane(peer, machine.LaneControl)
 	encode := func(b []byte) []byte { return append(b, 1) }
 	require.NoError(t, lane.Append(1, encode))
@@ -157,16 +165,7 @@ func TestARefusalIsThatOfWhoWasDialled(t *testing.T) {
 
 func refuseAs(t *testing.T, peer, claimed gossip.NodeID, answers [][]byte) {
 	t.Helper()
-	heard := make(chan transport.Refused, 8)
-	e, err := session.New(transport.Identity{
-		Node: at(1, 1), Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
-	}, transport.Default(), &liar{answers: answers}, func(n transport.Notice) {
-		if r, ok := n.(transport.Refused); ok {
-			heard <- r
-		}
-	})
-	require.NoError(t, err)
-	require.True(t, e.Begin())
+	e, heard := deceived[transport.Refused](t, answers)
 	require.NoError(t, e.Lane(peer, machine.LaneControl).Append(1, func(b []byte) []byte { return append(b, 1) }))
 	r := <-heard
 	require.Equal(t, peer, r.Node)

@@ -377,20 +377,28 @@ func TestANodeIsAskedOneQuestionAtATime(t *testing.T) {
 	})
 }
 
+// caller returns a node that has something to say to node 1, and the far ends of the
+// connections that it opens.
+func caller(t *testing.T) (*acceptor, <-chan *half) {
+	t.Helper()
+	opened := make(chan *half, 1)
+	node := newAcceptorAt(t, at(2, 2), dial(func() session.Pipe {
+		here, there := connection()
+		opened <- there
+		return here
+	}))
+	require.NoError(t, node.Lane(at(1, 1), machine.LaneControl).Append(1, func(b []byte) []byte { return append(b, 1) }))
+	return node, opened
+}
+
 // The token that a node shows to one peer is confirmed for that peer alone: a peer
 // cannot show it to a third node.
 //
 // covers B26.
 func TestATokenIsForOnePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opened := make(chan *half, 1)
-		node := newAcceptorAt(t, at(2, 2), dial(func() session.Pipe {
-			here, there := connection()
-			opened <- there
-			return here
-		}))
+		node, opened := caller(t)
 		defer node.close()
-		require.NoError(t, node.Lane(at(1, 1), machine.LaneControl).Append(1, func(b []byte) []byte { return append(b, 1) }))
 		there := <-opened
 		var in session.Incoming
 		require.NoError(t, there.Recv(&in))
@@ -433,14 +441,8 @@ func (d dial) Dial(context.Context, gossip.Address, transport.LaneClass) (sessio
 // covers B24.
 func TestWhoIsBehindGoesAboveTheNumberThatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opened := make(chan *half, 1)
-		node := newAcceptorAt(t, at(2, 2), dial(func() session.Pipe {
-			here, there := connection()
-			opened <- there
-			return here
-		}))
+		node, opened := caller(t)
 		defer node.close()
-		require.NoError(t, node.Lane(at(1, 1), machine.LaneControl).Append(1, func(b []byte) []byte { return append(b, 1) }))
 		var numbers []uint64
 		for range 2 {
 			there := <-opened
