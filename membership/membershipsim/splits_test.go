@@ -206,6 +206,17 @@ func (p *parted) winner(n int) int {
 	return -1
 }
 
+// survivors lets time pass after a cut and returns the sides that have survived it: at most
+// one, and it hosts.
+func (p *parted) survivors(t *testing.T, after time.Duration, what string) []int {
+	t.Helper()
+	require.NoError(t, p.world.Run(after), what)
+	alive := p.sidesWhere(survives)
+	require.LessOrEqual(t, len(alive), 1, what)
+	require.Equal(t, alive, p.sidesWhere(p.invariants.Hosts), "who survives hosts: %s", what)
+	return alive
+}
+
 // split runs one split, with an edit under way, and returns how many sides
 // have survived it.
 func split(t *testing.T, seed uint64, sides []int, edit int, lead time.Duration) int {
@@ -217,10 +228,7 @@ func split(t *testing.T, seed uint64, sides []int, edit int, lead time.Duration)
 	p.begin(edit, n, int(seed)%n)
 	require.NoError(t, p.world.Run(lead), what)
 	p.cut()
-	require.NoError(t, p.world.Run(30*time.Second), what)
-	alive := p.sidesWhere(survives)
-	require.LessOrEqual(t, len(alive), 1, what)
-	require.Equal(t, alive, p.sidesWhere(p.invariants.Hosts), "who survives hosts: %s", what)
+	alive := p.survivors(t, 30*time.Second, what)
 	if edit != editNone {
 		return len(alive)
 	}
