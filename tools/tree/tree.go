@@ -147,21 +147,21 @@ func (r *Repository) addFile(name string) error {
 
 // moduleOfDir returns the innermost module that holds a directory, or nil.
 func (r *Repository) moduleOfDir(dir string) *Module {
-	var best *Module
-	for _, m := range r.Modules {
-		if (dir == m.Dir || strings.HasPrefix(dir, m.Dir+"/")) && (best == nil || len(m.Dir) > len(best.Dir)) {
-			best = m
-		}
-	}
-	return best
+	return r.innermost(dir, func(m *Module) string { return m.Dir })
 }
 
 // moduleOfImport returns the module of this tree that an import path belongs to, nil for
 // all other paths.
 func (r *Repository) moduleOfImport(imported string) *Module {
+	return r.innermost(imported, func(m *Module) string { return m.Path })
+}
+
+// innermost returns the module with the longest root at or above a path, or nil.
+func (r *Repository) innermost(path string, root func(*Module) string) *Module {
 	var best *Module
 	for _, m := range r.Modules {
-		if (imported == m.Path || strings.HasPrefix(imported, m.Path+"/")) && (best == nil || len(m.Path) > len(best.Path)) {
+		holds := path == root(m) || strings.HasPrefix(path, root(m)+"/")
+		if holds && (best == nil || len(root(m)) > len(root(best))) {
 			best = m
 		}
 	}
