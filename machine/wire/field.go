@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 )
 
@@ -154,6 +155,15 @@ func Each(b []byte, visit func(*Field) error) error {
 		b = rest
 	}
 	return nil
+}
+
+// Each calls visit for every field of the message in f, as the function [Each] does.
+func (f *Field) Each(visit func(*Field) error) error {
+	b, err := f.Data(math.MaxInt)
+	if err != nil {
+		return err
+	}
+	return Each(b, visit)
 }
 
 // Uint returns the value of a varint, which must be at most limit.

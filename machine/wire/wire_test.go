@@ -64,11 +64,7 @@ func (m *message) set(f *wire.Field) (err error) {
 		return wire.SetNode(&m.node, f)
 	case 3000:
 		m.inner = new(message)
-		b, err := f.Data(math.MaxInt)
-		if err != nil {
-			return err
-		}
-		return wire.Each(b, m.inner.set)
+		return f.Each(m.inner.set)
 	default:
 		return nil
 	}

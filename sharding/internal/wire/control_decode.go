@@ -86,12 +86,8 @@ func (c *control) set(f *wire.Field) error {
 }
 
 func setSettings(dst *protocol.Settings, f *wire.Field) error {
-	b, err := f.Data(math.MaxInt)
-	if err != nil {
-		return err
-	}
 	*dst = protocol.Settings{}
-	return wire.Each(b, func(f *wire.Field) error {
+	return f.Each(func(f *wire.Field) error {
 		switch f.Number {
 		case 1:
 			return wire.Set(&dst.Shards, f, protocol.MaxShards)
@@ -107,12 +103,8 @@ func setSettings(dst *protocol.Settings, f *wire.Field) error {
 }
 
 func setRegistration(dst *protocol.Registration, f *wire.Field) error {
-	b, err := f.Data(math.MaxInt)
-	if err != nil {
-		return err
-	}
 	*dst = protocol.Registration{}
-	return wire.Each(b, func(f *wire.Field) error {
+	return f.Each(func(f *wire.Field) error {
 		switch f.Number {
 		case 1:
 			return setSettings(&dst.Settings, f)
@@ -146,15 +138,11 @@ func (c *control) setWanted(f *wire.Field) error {
 }
 
 func (c *control) addShard(f *wire.Field) error {
-	b, err := f.Data(math.MaxInt)
-	if err != nil {
-		return err
-	}
 	if len(c.shards) >= protocol.MaxShards {
 		return wire.Malformed("more than %d shards", protocol.MaxShards)
 	}
 	var s shard
-	err = wire.Each(b, s.set)
+	err := f.Each(s.set)
 	if err == nil && s.epoch.IsZero() {
 		err = wire.Malformed("shard %d without an epoch", s.id)
 	}
@@ -176,12 +164,8 @@ func (s *shard) set(f *wire.Field) error {
 	case 4:
 		return wire.Set(&s.state, f, uint64(protocol.Halted))
 	case 5:
-		b, err := f.Data(math.MaxInt)
-		if err != nil {
-			return err
-		}
 		var p protocol.Position
-		err = wire.Each(b, func(f *wire.Field) error {
+		err := f.Each(func(f *wire.Field) error {
 			switch f.Number {
 			case 1:
 				return wire.SetNode(&p.Origin, f)

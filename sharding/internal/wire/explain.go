@@ -51,12 +51,8 @@ func setTime(dst *time.Time, f *wire.Field) error {
 }
 
 func setExplanation(dst *protocol.Explained, f *wire.Field) error {
-	b, err := f.Data(math.MaxInt)
-	if err != nil {
-		return err
-	}
 	*dst = protocol.Explained{}
-	err = wire.Each(b, func(f *wire.Field) error { return setExplained(dst, f) })
+	err := f.Each(func(f *wire.Field) error { return setExplained(dst, f) })
 	for i := range dst.Moves {
 		dst.Moves[i].Shard = dst.Shard
 	}
@@ -97,15 +93,11 @@ func setExplained(dst *protocol.Explained, f *wire.Field) error {
 }
 
 func addMoved(dst *protocol.Explained, f *wire.Field) error {
-	b, err := f.Data(math.MaxInt)
-	if err != nil {
-		return err
-	}
 	if len(dst.Moves) >= protocol.MaxExplainedMoves {
 		return wire.Malformed("more than %d moves", protocol.MaxExplainedMoves)
 	}
 	var m protocol.Moved
-	err = wire.Each(b, func(f *wire.Field) error {
+	err := f.Each(func(f *wire.Field) error {
 		switch f.Number {
 		case 1:
 			return wire.SetNode(&m.From, f)
