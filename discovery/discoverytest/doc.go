@@ -21,6 +21,9 @@
 //		})
 //	}
 //
+// A method that keeps its answer current by itself gives another answer some time after its
+// source has changed: [AwaitTargets] and [AwaitError] wait for it.
+//
 // A lookup that panics or hangs fails the test that it is in, and no other.
 //
 // The suite starts goroutines that look up at the same time, and waits for them;
