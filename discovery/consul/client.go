@@ -3,47 +3,37 @@
 
 package consul
 
-// The one request to the agent: who is registered under a name and healthy, at once or
-// when it has changed. The token and the certificates are read anew for each request.
+// The one request to the agent: which registrations of a name are healthy, at once or when
+// they have changed. First the query and its deadline, then what is accepted as an answer.
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
+
+	"github.com/quorate/quorate/discovery/httpapi"
 )
 
-const (
-	// The longest files of a token and certificates.
-	fileBytesMax = 1 << 20
-	// The longest body that is read for what the agent says about an error.
-	messageBytesMax = 4 << 10
-	headerBytesMax  = 64 << 10
-	// The longest answer: 10,000 registrations with several checks each.
-	answerBytesMax = 32 << 20
-	// How long a connection is silent before it is asked whether it is still there.
-	silence = 10 * time.Second
-)
+// answerBytesMax is the longest answer: 10,000 registrations with several checks each.
+const answerBytesMax = 32 << 20
 
 // client asks one agent. It is safe for concurrent use.
 type client struct {
 	config Config
+	api    *httpapi.Client
+}
 
-	mu   sync.Mutex // guards ca and http
-	ca   []byte     // the certificates that http was made for
-	http *http.Client
+// newClient returns a client with a valid configuration. The agent holds back the answer to a
+// blocking query, so that only the deadline of each request bounds the time to its header.
+func newClient(c Config) *client {
+	return &client{config: c, api: httpapi.New(httpapi.Server{
+		URL: c.Address, Key: "address", Malformed: ErrMalformed, Config: c.Config,
+		Authorize: func(header http.Header, token string) { header.Set("X-Consul-Token", token) },
+	})}
 }
 
 // health asks for the registrations of a service. With an index above 0 the agent
@@ -66,13 +56,14 @@ func (c *client) health(ctx context.Context, service string, index uint64) ([]en
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	answer, err := c.get(ctx, "/v1/health/service/"+url.PathEscape(service)+"?"+query.Encode())
+	answer, err := c.api.Get(ctx, "/v1/health/service/"+url.PathEscape(service)+"?"+query.Encode())
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, c.refusal(service, err)
 	}
 	defer func() { _ = answer.Body.Close() }() // It was only read.
-	if err := c.check(service, answer); err != nil {
-		return nil, 0, err
+	if answer.Header.Get("X-Consul-Results-Filtered-By-ACLs") == "true" {
+		// A token that may read nothing gets an empty list, which would say that there is nobody.
+		return nil, 0, &StatusError{Code: answer.StatusCode, Service: service, Credentials: c.config.TokenFile}
 	}
 	next, err := strconv.ParseUint(answer.Header.Get("X-Consul-Index"), 10, 64)
 	if err != nil || next == 0 {
@@ -86,131 +77,15 @@ func (c *client) health(ctx context.Context, service string, index uint64) ([]en
 	return entries, next, err
 }
 
-func (c *client) get(ctx context.Context, path string) (*http.Response, error) {
-	h, err := c.connection()
-	if err != nil {
-		return nil, err
+// refusal returns the error of a request for a service as a [StatusError] if the agent
+// refused it.
+func (c *client) refusal(service string, err error) error {
+	refused, ok := errors.AsType[*httpapi.StatusError](err)
+	if !ok {
+		return err
 	}
-	base := strings.TrimSuffix(c.config.Address, "/")
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, http.NoBody)
-	if err != nil {
-		return nil, err
+	return &StatusError{
+		Code: refused.Code, Message: clip(strings.TrimSpace(string(refused.Body))),
+		Service: service, Credentials: c.config.TokenFile,
 	}
-	req.Header.Set("User-Agent", "quorate")
-	if c.config.TokenFile != "" {
-		token, err := readFile(c.config.TokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("the token: %w", err)
-		}
-		req.Header.Set("X-Consul-Token", strings.TrimSpace(string(token)))
-	}
-	answer, err := h.Do(req)
-	if full, ok := errors.AsType[*url.Error](err); ok {
-		// Its text is the whole URL, of which the agent is what matters.
-		return nil, fmt.Errorf("%s: %w", base, full.Err)
-	}
-	return answer, err
-}
-
-// check accepts an answer in JSON with status 200 from which nothing was left out. A
-// token that may read nothing gets an empty list from Consul, which would say that
-// there is nobody.
-func (c *client) check(service string, answer *http.Response) error {
-	if to := answer.Header.Get("Location"); to != "" && answer.StatusCode/100 == 3 {
-		return fmt.Errorf("%w: %s redirects to %q, which is not followed, for the token would go there: is address right?",
-			ErrMalformed, c.config.Address, clip(to))
-	}
-	refused := &StatusError{Code: answer.StatusCode, Service: service, Credentials: c.config.TokenFile}
-	if answer.StatusCode != http.StatusOK {
-		// An error about an error helps nobody: the code alone is told then.
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, messageBytesMax))
-		refused.Message = clip(strings.TrimSpace(string(text)))
-		return refused
-	}
-	kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		return fmt.Errorf("%w: %s answers with the content type %q: is address right?",
-			ErrMalformed, c.config.Address, clip(answer.Header.Get("Content-Type")))
-	}
-	if answer.Header.Get("X-Consul-Results-Filtered-By-ACLs") == "true" {
-		return refused
-	}
-	return nil
-}
-
-// connection returns the HTTP client for the certificates that are in the file now.
-func (c *client) connection() (*http.Client, error) {
-	var ca []byte
-	if c.config.CAFile != "" {
-		var err error
-		if ca, err = readFile(c.config.CAFile); err != nil {
-			return nil, fmt.Errorf("the certificates: %w", err)
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.http != nil && bytes.Equal(ca, c.ca) {
-		return c.http, nil
-	}
-	var roots *x509.CertPool // nil means those of the system
-	if c.config.CAFile != "" {
-		roots = x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(ca) {
-			return nil, fmt.Errorf("the certificates: %s holds none in PEM form", c.config.CAFile)
-		}
-	}
-	if c.http != nil {
-		c.http.CloseIdleConnections()
-	}
-	c.ca, c.http = ca, newHTTP(roots, c.config.RequestTimeout)
-	return c.http, nil
-}
-
-// newHTTP returns a client that follows no redirect and uses no proxy, since the token
-// is for the agent alone, and that notices when a connection is dead.
-func newHTTP(roots *x509.CertPool, timeout time.Duration) *http.Client {
-	dialer := net.Dialer{
-		Timeout:         timeout,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence, Interval: silence / 2, Count: 2},
-	}
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout:    timeout,
-			MaxResponseHeaderBytes: headerBytesMax,
-			IdleConnTimeout:        time.Minute,
-			ForceAttemptHTTP2:      true,
-			HTTP2:                  &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: silence},
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
-// close closes the connections that nobody uses.
-func (c *client) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.http != nil {
-		c.http.CloseIdleConnections()
-	}
-}
-
-// readFile reads a file that must not be empty, nor longer than such a file ever is.
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // It was only read.
-	data, err := io.ReadAll(io.LimitReader(f, fileBytesMax+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > fileBytesMax:
-		return nil, fmt.Errorf("%s is longer than %d bytes", name, fileBytesMax)
-	case len(bytes.TrimSpace(data)) == 0:
-		return nil, fmt.Errorf("%s is empty", name)
-	}
-	return data, nil
 }

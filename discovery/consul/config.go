@@ -4,12 +4,11 @@
 package consul
 
 import (
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/discovery/httpapi"
 )
 
 // placeholder stands for the name of the service that is looked up, in
@@ -19,8 +18,6 @@ const placeholder = "%s"
 const (
 	nameBytesMax = 128
 	tagsMax      = 16
-	leastRequest = 100 * time.Millisecond
-	mostRequest  = 5 * time.Minute
 	leastWait    = time.Second
 	mostWait     = 10 * time.Minute // Consul waits no longer
 )
@@ -46,37 +43,26 @@ type Config struct {
 	// check must be one of life: a node is ready only after it has joined.
 	Passing bool `koanf:"passing"`
 
-	// TokenFile holds the token of an access control list, read anew for each request.
-	// Empty: no token is sent.
-	TokenFile string `koanf:"token-file"`
-
-	// CAFile holds the certificates by which the agent is known, in PEM form, read anew
-	// for each request. Empty: those of the system.
-	CAFile string `koanf:"ca-file"`
-
-	// RequestTimeout is how long the agent may take for an answer, from 100
-	// milliseconds to 5 minutes, beyond the time that it was told to wait.
-	RequestTimeout time.Duration `koanf:"request-timeout" range:"100ms..5m"`
-
 	// Wait is how long the agent keeps a question for which there is no news, from a
 	// second to 10 minutes. Short ones cost requests.
 	Wait time.Duration `koanf:"wait" range:"1s..10m"`
+
+	// Config holds the file of the token of an access control list, the file of the
+	// certificates of the agent, and how long the agent may take for an answer, beyond Wait.
+	httpapi.Config `koanf:",squash"`
 }
 
 // Default returns the settings for the agent on this machine: what is registered under
 // the name of the service and passes its checks.
 func Default() Config {
 	return Config{
-		Address:        "http://127.0.0.1:8500",
-		Service:        placeholder,
-		Passing:        true,
-		RequestTimeout: 10 * time.Second,
-		Wait:           5 * time.Minute,
+		Address: "http://127.0.0.1:8500",
+		Service: placeholder,
+		Passing: true,
+		Wait:    5 * time.Minute,
+		Config:  httpapi.Default(),
 	}
 }
-
-// Paths returns pointers to the names of files, for who makes them relative to a directory.
-func (c *Config) Paths() []*string { return []*string{&c.TokenFile, &c.CAFile} }
 
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
@@ -89,28 +75,22 @@ func (c Config) Validate() error {
 		faults.Refuse(!isText(tag), "tags", "%q is no tag of at most %d printable characters", clip(tag), nameBytesMax)
 	}
 	faults.Refuse(c.Datacenter != "" && !isName(c.Datacenter), "datacenter", "%q is no name of a datacenter", clip(c.Datacenter))
-	faults.Refuse(c.RequestTimeout < leastRequest || c.RequestTimeout > mostRequest, "request-timeout",
-		"%v is not in the range from %v to %v", c.RequestTimeout, leastRequest, mostRequest)
+	faults.Add(c.Config.Validate())
 	faults.Refuse(c.Wait < leastWait || c.Wait > mostWait, "wait", "%v is not in the range from %v to %v", c.Wait, leastWait, mostWait)
 	return faults.Err()
 }
 
+// checkAddress refuses what is no address of an agent, and an address to which a token would
+// go where others can read it on the way.
 func (c Config) checkAddress() error {
-	u, err := url.Parse(c.Address)
-	switch {
-	case err != nil:
-		return field.Errorf("address", "%q is no URL", clip(c.Address))
-	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return field.Errorf("address", "%q is not of the form https://host:port", clip(u.Redacted()))
-	case u.Scheme == "http" && c.TokenFile != "" && !isLoopback(u.Hostname()):
+	u, err := httpapi.ParseURL("address", c.Address)
+	if err != nil {
+		return err
+	}
+	if u.Scheme == "http" && c.TokenFile != "" && !httpapi.IsLocal(u) {
 		return field.Errorf("address", "%q is not encrypted, the token could be read on the way: write https", clip(c.Address))
 	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // isName reports whether a text may be a part of a path: letters, digits, hyphens,

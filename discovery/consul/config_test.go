@@ -53,12 +53,3 @@ func TestConfigRefusesEachFaultAtItsKey(t *testing.T) {
 	loopback.TokenFile = "t"
 	require.NoError(t, loopback.Validate(), "nobody reads along on this machine")
 }
-
-// A cluster makes the names of files relative to its configuration by these pointers.
-func TestPathsAreAllFilesOfTheSettings(t *testing.T) {
-	config := consul.Config{TokenFile: "tokenfile", CAFile: "cafile"}
-	for _, name := range config.Paths() {
-		*name = "/etc/bank/" + *name
-	}
-	require.Equal(t, consul.Config{TokenFile: "/etc/bank/tokenfile", CAFile: "/etc/bank/cafile"}, config)
-}

@@ -41,7 +41,7 @@ func newDiscovery(config Config, limits follow.Limits, gap time.Duration) (*Disc
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("consul: %w", err)
 	}
-	d := &Discovery{client: &client{config: config}, gap: gap}
+	d := &Discovery{client: newClient(config), gap: gap}
 	d.set = follow.New(limits, d.follow)
 	return d, nil
 }
@@ -84,12 +84,8 @@ func (d *Discovery) follow(ctx context.Context, service string, tell func([]entr
 	for {
 		began := time.Now()
 		entries, next, err := d.client.health(ctx, service, index)
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			// The deadline of a request, which must not look like that of whoever asks.
-			return fmt.Errorf("no whole answer within %v: %s", d.client.config.RequestTimeout, err.Error())
-		}
 		if err != nil {
-			return err
+			return d.client.api.Overdue(ctx, err)
 		}
 		tell(entries)
 		if next < index {
@@ -109,7 +105,5 @@ func (d *Discovery) follow(ctx context.Context, service string, tell func([]entr
 // Close ends all questions and waits for their goroutines. It may be called more than
 // once, and returns nil.
 func (d *Discovery) Close() error {
-	err := d.set.Close()
-	d.client.close()
-	return err
+	return errors.Join(d.set.Close(), d.client.api.Close())
 }

@@ -4,27 +4,24 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/quorate/quorate/discovery/httpapi"
 )
 
 const (
-	// The longest files of a password and certificates.
-	fileBytesMax = 1 << 20
-	// The longest answer: 10,000 entries of 800 bytes.
+	// answerBytesMax is the longest answer: 10,000 entries of 800 bytes.
 	answerBytesMax = 8 << 20
-	// How long a connection is silent before it is asked whether it is still there.
+	// silence is how long a connection is silent before the other side is asked whether it
+	// is still there.
 	silence = 10 * time.Second
 )
 
@@ -42,7 +39,7 @@ func (d *Discovery) connect(ctx context.Context) (*clientv3.Client, error) {
 		Logger:               zap.NewNop(), // What fails is told by errors.
 	}
 	if d.config.PasswordFile != "" {
-		password, err := readFile(d.config.PasswordFile)
+		password, err := httpapi.ReadFile(d.config.PasswordFile)
 		if err != nil {
 			return nil, fmt.Errorf("the password: %w", err)
 		}
@@ -60,17 +57,11 @@ func (d *Discovery) connect(ctx context.Context) (*clientv3.Client, error) {
 
 // secure reads the certificates.
 func (d *Discovery) secure() (*tls.Config, error) {
-	settings := &tls.Config{MinVersion: tls.VersionTLS12}
-	if d.config.CAFile != "" {
-		ca, err := readFile(d.config.CAFile)
-		if err != nil {
-			return nil, err
-		}
-		settings.RootCAs = x509.NewCertPool()
-		if !settings.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, fmt.Errorf("%s holds none in PEM form", d.config.CAFile)
-		}
+	roots, err := httpapi.ReadRoots(d.config.CAFile)
+	if err != nil {
+		return nil, err
 	}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	if d.config.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(d.config.CertFile, d.config.KeyFile)
 		if err != nil {
@@ -79,23 +70,4 @@ func (d *Discovery) secure() (*tls.Config, error) {
 		settings.Certificates = []tls.Certificate{pair}
 	}
 	return settings, nil
-}
-
-// readFile reads a file that must not be empty, nor longer than such a file ever is.
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // It was only read.
-	data, err := io.ReadAll(io.LimitReader(f, fileBytesMax+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > fileBytesMax:
-		return nil, fmt.Errorf("%s is longer than %d bytes", name, fileBytesMax)
-	case len(bytes.TrimSpace(data)) == 0:
-		return nil, fmt.Errorf("%s is empty", name)
-	}
-	return data, nil
 }

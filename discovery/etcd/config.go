@@ -4,12 +4,11 @@
 package etcd
 
 import (
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/discovery/httpapi"
 )
 
 const (
@@ -96,24 +95,21 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
+// checkEndpoint refuses what is no URL of a member of etcd, and a URL to which a password
+// would go where others can read it on the way.
 func (c Config) checkEndpoint(endpoint string) error {
-	u, err := url.Parse(endpoint)
+	u, err := httpapi.ParseURL("endpoints", endpoint)
 	switch {
 	case err != nil:
-		return field.Errorf("endpoints", "%q is no URL", clip(endpoint))
-	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.Path != "", u.RawQuery != "", u.Fragment != "":
-		return field.Errorf("endpoints", "%q is not of the form https://host:port", clip(u.Redacted()))
-	case u.Scheme == "http" && c.PasswordFile != "" && !isLoopback(u.Hostname()):
+		return err
+	case u.Path != "":
+		return field.Errorf("endpoints", "%q is not of the form https://host:port", clip(endpoint))
+	case u.Scheme == "http" && c.PasswordFile != "" && !httpapi.IsLocal(u):
 		return field.Errorf("endpoints", "%q is not encrypted, the password could be read on the way: write https", clip(endpoint))
 	case u.Scheme == "http" && c.CAFile+c.CertFile != "":
 		return field.Errorf("endpoints", "%q is not encrypted, and certificates are given: write https", clip(endpoint))
 	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func isPrefix(text string) bool {

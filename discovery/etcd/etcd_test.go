@@ -132,7 +132,7 @@ func TestFilesThatCannotBeReadAreErrors(t *testing.T) {
 	for want, edit := range map[string]func(*etcd.Config){
 		"the password: open /nonexistent":     func(c *etcd.Config) { c.Username, c.PasswordFile = "bank", "/nonexistent" },
 		"the certificates: open /nonexistent": func(c *etcd.Config) { secure(c); c.CAFile = "/nonexistent" },
-		"holds none in PEM form":              func(c *etcd.Config) { secure(c); c.CAFile = "etcd_test.go" },
+		"holds no certificate in PEM form":    func(c *etcd.Config) { secure(c); c.CAFile = "etcd_test.go" },
 		"the certificates: tls: ":             func(c *etcd.Config) { secure(c); c.CertFile, c.KeyFile = "go.mod", "go.mod" },
 	} {
 		_, err := open(t, silent(t), edit).Lookup(t.Context(), discovery.Query{Service: "bank"})

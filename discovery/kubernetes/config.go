@@ -7,12 +7,11 @@ package kubernetes
 // like, which lookups check too.
 
 import (
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/discovery/httpapi"
 )
 
 // The sources of contact points, for [Config.Source].
@@ -42,10 +41,8 @@ const placeholder = "%s"
 const selectorBytesMax = 1024
 
 const (
-	leastRequest = 100 * time.Millisecond
-	mostRequest  = 5 * time.Minute
-	leastWatch   = time.Second
-	mostWatch    = time.Hour
+	leastWatch = time.Second
+	mostWatch  = time.Hour
 )
 
 // Config is what an operator sets. The zero value is not valid; start from [Default].
@@ -80,24 +77,15 @@ type Config struct {
 	// pod name. With http, which is for a proxy on the same machine, no token is sent.
 	Server string `koanf:"server"`
 
-	// TokenFile holds the token, which is read anew for each request, since it
-	// rotates. Empty: that of the service account, or none where Server is set.
-	TokenFile string `koanf:"token-file"`
-
-	// CAFile holds the certificates by which the server is known, in PEM form, read
-	// anew for each request. Empty: that of the service account, or those of the
-	// system where Server is set.
-	CAFile string `koanf:"ca-file"`
-
-	// RequestTimeout is how long one request may take, from 100 milliseconds to 5
-	// minutes; for a watch, until it begins. A list of many pages may take six times
-	// as long.
-	RequestTimeout time.Duration `koanf:"request-timeout" range:"100ms..5m"`
-
 	// WatchTimeout is how long one watch lasts before it is renewed, from a second to
 	// an hour. Short ones cost requests; long ones leave more nodes at one server
 	// after another was restarted.
 	WatchTimeout time.Duration `koanf:"watch-timeout" range:"1s..1h"`
+
+	// Config holds the files of the token and of the certificates: where a name and Server
+	// are empty, the file of the service account counts. RequestTimeout is, for a watch, the
+	// time until it begins; a list of many pages may take six times as long.
+	httpapi.Config `koanf:",squash"`
 }
 
 // Default returns the settings for a pod: the pods labelled app.kubernetes.io/name
@@ -105,16 +93,13 @@ type Config struct {
 // account, ready or not.
 func Default() Config {
 	return Config{
-		Source:         SourcePods,
-		Selector:       "app.kubernetes.io/name=" + placeholder,
-		Service:        placeholder,
-		RequestTimeout: 10 * time.Second,
-		WatchTimeout:   5 * time.Minute,
+		Source:       SourcePods,
+		Selector:     "app.kubernetes.io/name=" + placeholder,
+		Service:      placeholder,
+		WatchTimeout: 5 * time.Minute,
+		Config:       httpapi.Default(),
 	}
 }
-
-// Paths returns pointers to the names of files, for who makes them relative to a directory.
-func (c *Config) Paths() []*string { return []*string{&c.TokenFile, &c.CAFile} }
 
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
@@ -132,8 +117,7 @@ func (c Config) Validate() error {
 	if c.Server != "" {
 		faults.Add(c.checkServer())
 	}
-	faults.Refuse(c.RequestTimeout < leastRequest || c.RequestTimeout > mostRequest, "request-timeout",
-		"%v is not in the range from %v to %v", c.RequestTimeout, leastRequest, mostRequest)
+	faults.Add(c.Config.Validate())
 	faults.Refuse(c.WatchTimeout < leastWatch || c.WatchTimeout > mostWatch, "watch-timeout",
 		"%v is not in the range from %v to %v", c.WatchTimeout, leastWatch, mostWatch)
 	return faults.Err()
@@ -142,23 +126,16 @@ func (c Config) Validate() error {
 // checkServer refuses what is no address of an API server, and one to which a token
 // would go where everybody on the way can read it.
 func (c Config) checkServer() error {
-	u, err := url.Parse(c.Server)
+	u, err := httpapi.ParseURL("server", c.Server)
 	switch {
 	case err != nil:
-		return field.Errorf("server", "%q is no URL", clip(c.Server))
-	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return field.Errorf("server", "%q is not of the form https://host:port", clip(u.Redacted()))
+		return err
 	case u.Scheme == "http" && c.TokenFile != "":
 		return field.Errorf("server", "%q is not encrypted, the token could be read on the way: write https", clip(c.Server))
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !httpapi.IsLocal(u):
 		return field.Errorf("server", "%q is not encrypted and not on this machine: write https", clip(c.Server))
 	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // isName reports whether a text is a name by RFC 1123, as that of a namespace, or a

@@ -78,12 +78,3 @@ func TestConfigReportsAllFaultsTogether(t *testing.T) {
 	server("http://localhost:8001")(&good)
 	require.NoError(t, good.Validate(), "a proxy on the same machine, without a token")
 }
-
-// A cluster makes the names of files relative to its configuration by these pointers.
-func TestPathsAreAllFilesOfTheSettings(t *testing.T) {
-	config := kubernetes.Config{TokenFile: "tokenfile", CAFile: "cafile"}
-	for _, name := range config.Paths() {
-		*name = "/etc/bank/" + *name
-	}
-	require.Equal(t, kubernetes.Config{TokenFile: "/etc/bank/tokenfile", CAFile: "/etc/bank/cafile"}, config)
-}

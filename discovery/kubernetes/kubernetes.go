@@ -5,6 +5,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -94,7 +95,5 @@ func (d *Discovery) selector(service string) (string, error) {
 // Close ends all watches and waits for their goroutines. It may be called more than
 // once, and returns nil.
 func (d *Discovery) Close() error {
-	err := d.set.Close()
-	d.client.close()
-	return err
+	return errors.Join(d.set.Close(), d.client.api.Close())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/discoverytest"
 	"github.com/quorate/quorate/discovery/kubernetes"
 )
 
@@ -87,12 +88,12 @@ func TestWhichPodsAreContactPoints(t *testing.T) {
 	s.put("loopback", labels("bank"), pod("", addresses("127.0.0.1")))
 	s.put("no-port", labels("bank"), pod("10.0.0.8", func(spec, _ anyMap) { delete(spec, "containers") }))
 	found := lookup(t, open(t, s))
-	require.Equal(t, []string{"10.0.0.1:8558", "10.0.0.2:8558"}, texts(found))
+	require.Equal(t, "[10.0.0.1:8558 10.0.0.2:8558]", fmt.Sprint(found.List))
 	require.Contains(t, found.Reason, "2 of 9, left out 2 not running, 1 terminating, "+
 		"2 with an address that is none, 1 without an address, 1 without the port")
 
 	found = lookup(t, open(t, s, func(c *kubernetes.Config) { c.ReadyOnly = true }))
-	require.Equal(t, []string{"10.0.0.2:8558"}, texts(found))
+	require.Equal(t, "[10.0.0.2:8558]", fmt.Sprint(found.List))
 	require.Contains(t, found.Reason, "4 not ready, 2 not running")
 }
 
@@ -160,7 +161,7 @@ func TestWhichEndpointsAreContactPoints(t *testing.T) {
 	}, texts(found))
 	require.Contains(t, found.Reason, "6 of 8, left out 1 terminating, 1 without an address")
 	found = lookup(t, open(t, s, func(c *kubernetes.Config) { c.IPFamily = kubernetes.FamilyIPv6 }))
-	require.Equal(t, []string{"[fd00::1]:8558", "[fd00::6]:8558"}, texts(found))
+	require.Equal(t, "[[fd00::1]:8558 [fd00::6]:8558]", fmt.Sprint(found.List))
 	found = lookup(t, open(t, s, func(c *kubernetes.Config) { c.ReadyOnly = true }))
 	require.ElementsMatch(t, []string{"10.0.0.2:8558", "10.0.0.4:8558"}, texts(found))
 }
@@ -169,12 +170,12 @@ func TestEndpointsFollowTheirSlices(t *testing.T) {
 	s := newServer(t, "endpointslices")
 	s.put("a", service("bank"), slice("IPv4", endpoint("one", "10.0.0.1")))
 	d := open(t, s)
-	becomes(t, d, "10.0.0.1:8558")
+	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:8558")
 	s.put("b", service("bank"), slice("IPv4", endpoint("two", "10.0.0.2")))
-	becomes(t, d, "10.0.0.1:8558", "10.0.0.2:8558")
+	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:8558", "10.0.0.2:8558")
 	s.put("a", service("bank"), slice("IPv4", endpoint("three", "10.0.0.3")))
 	s.remove("b")
-	becomes(t, d, "10.0.0.3:8558")
+	discoverytest.AwaitTargets(t, d, query(), "10.0.0.3:8558")
 }
 
 // A strange name of a service is refused before it can become a part of a question.
@@ -202,7 +203,7 @@ func TestTenThousandPodsAreFoundAndNotMore(t *testing.T) {
 		return slices.Contains(texts(lookup(t, d)), "10.250.0.1:8558")
 	}, 20*time.Second, 10*time.Millisecond, "what is there already may change")
 	s.put("one-more", labels("bank"), pod("10.200.0.1"))
-	_ = fails(t, d, "more than 10000 endpoints: write a narrower selector")
+	_ = discoverytest.AwaitError(t, d, query(), "more than 10000 endpoints: write a narrower selector")
 	s.remove("one-more")
 	require.Eventually(t, func() bool {
 		found, err := d.Lookup(t.Context(), query())
@@ -277,11 +278,11 @@ func TestAnswersOfNoAPIServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, "pods")
 			s.hook = tc.answer
-			_ = fails(t, open(t, s, func(c *kubernetes.Config) {
+			_ = discoverytest.AwaitError(t, open(t, s, func(c *kubernetes.Config) {
 				if name == "stuck" {
 					c.RequestTimeout = 200 * time.Millisecond
 				}
-			}), tc.message)
+			}), query(), tc.message)
 		})
 	}
 }
@@ -314,7 +315,7 @@ func TestEventsOfNoAPIServer(t *testing.T) {
 				}
 				tc.events(w, r)
 			})
-			_ = fails(t, open(t, s), tc.message)
+			_ = discoverytest.AwaitError(t, open(t, s), query(), tc.message)
 		})
 	}
 }
@@ -324,6 +325,6 @@ func TestAServerThatNeverKeepsAVersionIsAskedWithPauses(t *testing.T) {
 	s := newServer(t, "pods")
 	s.put("a", labels("bank"), pod("10.0.0.1"))
 	s.oldest = 1 << 30
-	err := fails(t, open(t, s), "410 Gone")
+	err := discoverytest.AwaitError(t, open(t, s), query(), "410 Gone")
 	require.ErrorContains(t, err, "asked again in")
 }

@@ -53,12 +53,7 @@ type source struct {
 
 // follow is a [follow.Source]: the key is a label selector.
 func (s *source) follow(ctx context.Context, selector string, tell func(*store)) error {
-	err := s.converse(ctx, selector, tell)
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		// The deadline of a request, which must not look like that of whoever asks.
-		return fmt.Errorf("no whole answer within %v: %s", s.timeout, err.Error())
-	}
-	return err
+	return s.client.api.Overdue(ctx, s.converse(ctx, selector, tell))
 }
 
 func (s *source) converse(ctx context.Context, selector string, tell func(*store)) error {
