@@ -26,6 +26,7 @@ import (
 // Files that this user may not read are skipped.
 func Check(own Own, paths ...string) error {
 	o := optionsOf(own.Options)
+	o.own = own
 	file, err := o.loader().Load(paths...)
 	if err != nil {
 		return err
@@ -52,6 +53,11 @@ type Own struct {
 	// it something to link, [WithMetrics] for instance: what a file asks for besides is
 	// refused.
 	Options []Option
+
+	// Whole says that Options link everything that the project has, as the quorate command
+	// does: the name of a method of discovery that is not among them is reported as unknown,
+	// and not as something that the program may have to link.
+	Whole bool
 }
 
 // startable is a configuration that is checked as for a start.
@@ -67,7 +73,7 @@ func (s *startable) Validate() error {
 	return errors.Join(
 		s.linkable.Validate(), s.exposed(),
 		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
-		s.methods(), s.detector(), s.joinDecider(),
+		s.detector(), s.joinDecider(),
 		s.known("downing.strategy", s.Downing.Strategy, downing.BuiltIns().Names()...),
 		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.LeastShardName),
 	)

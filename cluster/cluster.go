@@ -64,6 +64,8 @@ type options struct {
 	metrics    telemetry.Endpoint
 	meters     metric.MeterProvider
 	traces     trace.TracerProvider
+
+	own Own // What [Check] was told besides; empty for a start.
 }
 
 func optionsOf(opts []Option) *options {
@@ -93,7 +95,8 @@ func WithChange(f func(*Config)) Option { return func(o *options) { o.changes = 
 // WithLogger sets where the node logs. The default is [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
-// WithMembership passes options to the membership of the node.
+// WithMembership passes options to the membership of the node. A method of discovery is given
+// by [WithDiscovery] instead: the names in the configuration are checked against those.
 func WithMembership(opts ...membership.Option) Option {
 	return func(o *options) { o.membership = append(o.membership, opts...) }
 }

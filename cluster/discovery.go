@@ -183,23 +183,6 @@ func (n *Node) looksUp() []membership.Option {
 	return []membership.Option{membership.WithDiscovery(n.discovery...)}
 }
 
-// methods reports methods of discovery that nobody has.
-func (s *startable) methods() error {
-	var faults []error
-	for _, name := range s.Membership.Discovery.Methods {
-		linked := slices.ContainsFunc(s.options.methods, func(m linkedMethod) bool { return m.called() == name })
-		if name == "" || name == discovery.MethodStatic || linked || slices.Contains(s.own, name) || slices.Contains(shipped(), name) {
-			continue // The section reports an empty name, and linkedDiscovery one that could be linked.
-		}
-		faults = append(faults, &field.Error{
-			Key: "membership.discovery.methods", Err: config.ErrNotLinked,
-			Reason: fmt.Sprintf("%q is not built in, as %q is, and %v: import its package below discovery, and start the node with the option cluster.WithDiscovery; a method of the program itself is given to config check by --own",
-				name, discovery.MethodStatic, config.ErrNotLinked),
-		})
-	}
-	return errors.Join(faults...)
-}
-
 // joinDecider reports a decider that nobody has. None is built in under a name.
 func (s *startable) joinDecider() error {
 	name := s.Membership.Discovery.JoinDecider

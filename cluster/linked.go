@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/discovery"
 )
 
 // linkable is a configuration that is checked for what the program must link.
@@ -54,24 +56,37 @@ func (o *options) linkedTelemetry(c Config) error {
 	return notLinked("telemetry.metrics", telemetry.Prometheus, "cluster/prometheus", "cluster.WithMetrics(prometheus.Endpoint())")
 }
 
-// shipped are the names of the methods of discovery that this project has and not every
-// program links: each is a package of its name below discovery.
-func shipped() []string {
-	return []string{"consul", "dns", "etcd", "file", "kubernetes", "multicast"}
-}
-
-// linkedDiscovery reports methods of discovery that the program could have linked and did
-// not. Their names are taken: a method of the program's own has another one, or is given
-// by [WithDiscovery] too.
+// linkedDiscovery reports methods of discovery that the configuration names and the program
+// did not link. Which methods the project has is not known here: a name that nobody gave may
+// be that of a package below discovery, or a mistake.
 func (o *options) linkedDiscovery(c Config) error {
+	linked := []string{discovery.MethodStatic}
+	for _, m := range o.methods {
+		linked = append(linked, m.called())
+	}
+	slices.Sort(linked)
 	var faults []error
 	for _, name := range c.Membership.Discovery.Methods {
-		given := slices.ContainsFunc(o.methods, func(m linkedMethod) bool { return m.called() == name })
-		if given || !slices.Contains(shipped(), name) {
+		if name == "" || slices.Contains(linked, name) || slices.Contains(o.own.Strategies, name) { // The section reports an empty name.
 			continue
 		}
-		option := fmt.Sprintf("cluster.WithDiscovery(%[1]s.Method, %[1]s.Default(), func(c %[1]s.Config) (discovery.Discovery, error) { return %[1]s.New(c) })", name)
-		faults = append(faults, notLinked("membership.discovery.methods", "the method "+name, "discovery/"+name, option))
+		faults = append(faults, o.noMethod(name, linked))
 	}
 	return errors.Join(faults...)
+}
+
+// noMethod is the fault of a method of discovery that is none of the linked ones.
+func (o *options) noMethod(name string, linked []string) error {
+	const key = "membership.discovery.methods"
+	all := `"` + strings.Join(linked, `", "`) + `"`
+	if o.own.Whole {
+		return field.Errorf(key, "the method %q is unknown, there are %s; a method of the program itself is given to config check by --own", name, all)
+	}
+	return &field.Error{
+		Key: key, Err: config.ErrNotLinked,
+		Reason: fmt.Sprintf("the method %[1]q is %[2]v, which links %[3]s: "+
+			"if it is a method of this project, import github.com/quorate/quorate/discovery/%[1]s, and start the node with the option "+
+			"cluster.WithDiscovery(%[1]s.Method, %[1]s.Default(), func(c %[1]s.Config) (discovery.Discovery, error) { return %[1]s.New(c) })",
+			name, config.ErrNotLinked, all),
+	}
 }

@@ -24,7 +24,7 @@ import (
 // check checks files for a program that links everything, and returns the faults that a
 // program which links nothing but the cluster would report.
 func check(strategies, sections []string, paths ...string) (needs config.Errors, err error) {
-	own := cluster.Own{Strategies: strategies}
+	own := cluster.Own{Strategies: strategies, Whole: true}
 	for _, name := range sections {
 		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)}) // The type is not known here.
 	}
@@ -33,6 +33,7 @@ func check(strategies, sections []string, paths ...string) (needs config.Errors,
 	if err := cluster.Check(own, paths...); err != nil {
 		return nil, err
 	}
+	own.Whole = false
 	// A program without the format of a file sees nothing of its content, so the files
 	// are checked with the formats too.
 	for _, own.Options = range [][]cluster.Option{nil, read} {

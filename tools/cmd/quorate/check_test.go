@@ -6,12 +6,15 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/discovery"
 )
 
 // A configuration that selects parts which not every program links is valid; check returns
@@ -35,8 +38,8 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 		path string
 		want []string
 	}{
-		"a method of discovery":     {dns, []string{"dns.yaml:2: membership.discovery.methods: the method dns is not part of this program: import github.com/quorate/quorate/discovery/dns"}},
-		"every method of discovery": {all, []string{"method consul", "method dns", "method etcd", "method file", "method kubernetes", "method multicast"}},
+		"a method of discovery":     {dns, []string{"dns.yaml:2: membership.discovery.methods: the method \"dns\" is not part of this program, which links \"static\": "}},
+		"every method of discovery": {all, []string{"/discovery/consul,", "/discovery/dns,", "/discovery/etcd,", "/discovery/file,", "/discovery/kubernetes,", "/discovery/multicast,"}},
 		"no part":                   {plain, nil},
 		"metrics":                   {metrics, []string{"metrics.yaml:2: telemetry.metrics: prometheus is not part of this program"}},
 		"format and metrics":        {written, []string{"written.toml: TOML is not part of this program", "written.toml:2: telemetry.metrics"}},
@@ -57,10 +60,39 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 	for wrong, want := range map[string]string{
 		node + looks + "[dns]}},\n discovery-dns: {prot: 1}}\n": `discovery-dns.prot: unknown key; did you mean "port"?`,
 		node + looks + "[file]}}}\n":                            "discovery-file.path",
-		node + looks + "[dsn]}}}\n":                             `"dsn" is not built in`,
+		node + looks + "[dsn]}}}\n":                             `the method "dsn" is unknown, there are `,
 	} {
 		needs, err = check(nil, nil, file("wrong.yaml", wrong))
 		require.ErrorContains(t, err, want, wrong)
 		require.Empty(t, needs)
 	}
+}
+
+// A method that is missing from the program would be called unknown to those who misspell none.
+func TestEveryMethodOfTheProjectIsLinked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("{cluster: {name: test}, node: {address: 127.0.0.1:7946}, membership: {discovery: {methods: [nonesuch]}}}\n"), 0o600))
+	_, err := check(nil, nil, path)
+	names := append(methodNames(t), discovery.MethodStatic)
+	slices.Sort(names)
+	require.ErrorContains(t, err, `the method "nonesuch" is unknown, there are "`+strings.Join(names, `", "`)+`";`)
+	require.NotErrorIs(t, err, config.ErrNotLinked)
+}
+
+// methodNames are the names of the methods that have a package below discovery.
+func methodNames(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "discovery", "*", "*.go"))
+	require.NoError(t, err)
+	declaration := regexp.MustCompile(`(?m)^const Method = "([a-z]+)"$`)
+	var names []string
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, found := range declaration.FindAllSubmatch(text, -1) {
+			names = append(names, string(found[1]))
+		}
+	}
+	require.Greater(t, len(names), 1)
+	return names
 }

@@ -40,7 +40,7 @@ func TestTheFilesOnThePagesAboutDiscoveryAreRight(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"consul", "dns", "etcd", "file", "kubernetes", "multicast"} {
+	for _, name := range methodNames(t) {
 		require.True(t, needed[name], "no block selects %s and has its section", name)
 	}
 }
