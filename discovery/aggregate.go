@@ -35,8 +35,8 @@ func (e *LookupError) Unwrap() error { return e.Err }
 
 // Aggregate asks several methods in order, until one finds something. A method
 // that fails, finds nothing, takes longer than the time limit, or gives an answer
-// that is not valid is passed over. It remembers nothing from one lookup to the
-// next. It is immutable, and as safe for concurrent use as its methods are.
+// that is not valid is passed over. An Aggregate remembers nothing from one lookup to
+// the next. It is immutable, and as safe for concurrent use as its methods are.
 type Aggregate struct {
 	limit   time.Duration
 	methods []Method
@@ -45,8 +45,9 @@ type Aggregate struct {
 var _ Discovery = (*Aggregate)(nil)
 
 // NewAggregate returns the aggregate of these methods, each of which may take as
-// long as limit for a lookup. It reports every fault: no method at all, a name
-// that is empty or used twice, no discovery, a limit that is not above zero.
+// long as limit for a lookup. The error reports every fault: no method at all, a name
+// that is empty or used twice, a method without an implementation, a limit that is not
+// above zero.
 func NewAggregate(limit time.Duration, methods ...Method) (*Aggregate, error) {
 	var faults []error
 	if limit <= 0 {
@@ -75,11 +76,11 @@ func NewAggregate(limit time.Duration, methods ...Method) (*Aggregate, error) {
 
 // Lookup asks the methods in order and returns the first answer that is valid
 // and not empty. When there is none, it returns an empty answer if every method
-// said that there are no contact points, and otherwise the errors of all that
+// said that there are no contact points, and otherwise the errors of all methods that
 // failed, each a [LookupError]. It asks no further method when its context ends.
 //
-// The answer holds as long as each of those that led to it, which is not known of
-// a method that failed.
+// The TTL of the answer is the least of the methods that were asked. It is 0 if one of
+// them failed, since that method may answer at any moment.
 func (a *Aggregate) Lookup(ctx context.Context, q Query) (Targets, error) {
 	var faults []error
 	var reasons []string
@@ -89,7 +90,7 @@ func (a *Aggregate) Lookup(ctx context.Context, q Query) (Targets, error) {
 			return Targets{}, errors.Join(append(faults, &LookupError{Method: m.Name, Err: err})...)
 		}
 		found, err := a.ask(ctx, m, q)
-		holds = min(holds, found.TTL) // An error comes with no answer, and 0.
+		holds = min(holds, found.TTL) // With an error the answer is empty and its TTL 0.
 		switch {
 		case err != nil:
 			faults = append(faults, &LookupError{Method: m.Name, Err: err})

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrUnknownMethod is wrapped by the error of [New] for a method that the
-// configuration names and nobody provides.
+// configuration names and that was not given to New.
 var ErrUnknownMethod = errors.New("unknown method")
 
 // lookupTimeoutMax is the longest time limit of a lookup. A node that waits
@@ -32,8 +32,8 @@ type Config struct {
 	Endpoints []string `koanf:"endpoints"`
 
 	// LookupTimeout is how long each method may take for a lookup, above zero and
-	// at most 5 minutes. Too short, a slow method never answers; too long, one that
-	// hangs delays those behind it.
+	// at most 5 minutes. If the time is too short, a slow method never answers; if it is
+	// too long, a method that hangs delays the methods after it.
 	LookupTimeout time.Duration `koanf:"lookup-timeout" range:">0s..5m"`
 }
 
@@ -66,8 +66,8 @@ func (c Config) Validate() error {
 }
 
 // New returns the aggregate of the methods that the configuration names, taken
-// from the given ones and the built-in "static". A given method that is not named
-// is not used. The error wraps [ErrUnknownMethod] if a named one is not there.
+// from the given methods and the built-in "static". A method that is given and not named
+// is not used. The error wraps [ErrUnknownMethod] if a method is named and not given.
 func New(config Config, methods ...Method) (*Aggregate, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func New(config Config, methods ...Method) (*Aggregate, error) {
 		return nil, err
 	}
 	methods = append([]Method{{Name: MethodStatic, Discovery: list}}, methods...)
-	// The aggregate of all of them finds what is wrong with those not named, too.
+	// An aggregate of all methods also reports what is wrong with one that is not named.
 	if _, err := NewAggregate(config.LookupTimeout, methods...); err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func newAggregate(t testing.TB, methods ...discovery.Method) *discovery.Aggregat
 	return a
 }
 
-// asked is a discovery that is a function.
+// asked is a method of discovery that calls a function.
 type asked func(ctx context.Context) (discovery.Targets, error)
 
 func (f asked) Lookup(ctx context.Context, _ discovery.Query) (discovery.Targets, error) {
@@ -63,7 +63,7 @@ func hang(ctx context.Context) (discovery.Targets, error) {
 
 func method(name string, d asked) discovery.Method { return discovery.Method{Name: name, Discovery: d} }
 
-// numbered lists so many different contact points.
+// numbered returns n different contact points.
 func numbered(n int) []discovery.Target {
 	list := make([]discovery.Target, n)
 	for i := range list {
@@ -117,7 +117,7 @@ func TestStaticMayBeEmpty(t *testing.T) {
 	require.Contains(t, found.Reason, "empty")
 }
 
-// Covers B13.
+// covers B13, see docs/verification.md.
 func TestStaticReportsEveryBadEntry(t *testing.T) {
 	_, err := discovery.NewStatic([]string{"a:1", "", "b", "c:0"})
 	require.ErrorIs(t, err, discovery.ErrBadTarget)
@@ -176,8 +176,8 @@ func TestAggregateReportsAllErrors(t *testing.T) {
 	require.Equal(t, "dns", first.Method)
 }
 
-// That nobody has a contact point is an answer; that somebody could not tell is
-// not, as the difference decides whether a node may form a cluster.
+// That all methods found nothing is an answer; that one of them could not find out is an
+// error, since the difference decides whether a node may form a cluster.
 func TestAggregateTellsNothingFoundFromNotKnown(t *testing.T) {
 	found, err := newAggregate(t, method("a", empty), method("b", empty)).Lookup(t.Context(), discovery.Query{})
 	require.NoError(t, err)
@@ -239,8 +239,8 @@ func TestNewAggregateReportsEveryFault(t *testing.T) {
 	require.ErrorContains(t, err, `method "b" has no implementation`)
 }
 
-// How long an answer holds is what all methods say that led to it: one that failed may
-// answer at any moment.
+// An answer holds as long as that of each method which was asked, and not at all after a
+// method failed, which may answer at any moment.
 func TestAggregateHoldsNoLongerThanEachOfItsMethods(t *testing.T) {
 	holding := func(ttl time.Duration, list ...discovery.Target) asked {
 		return func(context.Context) (discovery.Targets, error) {

@@ -6,9 +6,10 @@
 //
 // # Use
 //
-// [Static] is the list from a configuration file, and the package file reads one that
-// somebody else keeps. [Aggregate] asks several methods in order. A program adds methods of its own by implementing
-// [Discovery], and checks them with the package discoverytest; [Distinct] helps.
+// [Static] is the list from a configuration file, and the package file reads a list that a
+// script or a person keeps. [Aggregate] asks several methods in order. A program adds methods
+// of its own by implementing [Discovery], with [Distinct] and the packages follow and httpapi
+// for a registry, and checks them with the package discoverytest.
 //
 //	found, err := discovery.New(config, discovery.Method{Name: "registry", Discovery: mine})
 //	...
@@ -36,12 +37,12 @@
 //     and parsing the text of a target gives that target.
 //   - An Aggregate returns valid targets without duplicates, whatever its methods
 //     return, and reports the error of each method that failed.
-//   - An empty answer says that there are no contact points, and never that they
-//     could not be found out.
+//   - An empty answer says that there are no contact points. That they could not be found
+//     out is always an error.
 //
 // # Non-guarantees
 //
-// A contact point is a hint. That it is found does not say that somebody listens
-// there, nor that it belongs to the right cluster; two lookups may differ. No
-// name is resolved and no connection made by this package itself.
+// A contact point is a hint. That it is found does not say that a node listens
+// there, nor that the node belongs to the right cluster; two lookups may differ. This
+// package itself resolves no name and makes no connection.
 package discovery

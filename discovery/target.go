@@ -174,7 +174,7 @@ func checkName(name string) error {
 			}
 		}
 	}
-	// A top-level name is never all digits (RFC 3696, section 2): this was meant
+	// A top-level name is never all digits (RFC 3696, section 2): such a host was meant
 	// to be an IPv4 address.
 	if last := labels[len(labels)-1]; strings.Trim(last, "0123456789") == "" {
 		return fmt.Errorf("the host %q looks like an IPv4 address and is none", name)
@@ -186,8 +186,8 @@ func isLetter(c byte) bool { return 'a' <= c && c <= 'z' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 
 // Validate reports whether t is as [ParseTarget] would give it, except that the
-// port may be 0 and that a name may have an IP. Whoever takes targets from
-// somebody else's [Discovery] calls it. The error wraps [ErrBadTarget].
+// port may be 0 and that a name may have an IP. It is for targets that come from an unknown
+// [Discovery]. The error wraps [ErrBadTarget].
 func (t Target) Validate() error {
 	port := t.Port
 	if port == 0 {

@@ -37,7 +37,9 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
-// Each mistake is named. Covers B13.
+// The error of each usual mistake says what the mistake is.
+//
+// covers B13, see docs/verification.md.
 func TestParseTargetSaysWhatIsWrong(t *testing.T) {
 	for _, tc := range []struct{ name, text, message string }{
 		{"empty", "", "it is empty"},
@@ -127,7 +129,7 @@ var drawTarget = rapid.Custom(func(t *rapid.T) discovery.Target {
 	return target
 })
 
-// The order is total, or nodes that see the same targets would choose differently.
+// With an order that is not total, nodes that see the same targets would choose differently.
 func TestTargetsAreTotallyOrdered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := drawTarget.Draw(t, "a"), drawTarget.Draw(t, "b"), drawTarget.Draw(t, "c")
@@ -139,8 +141,10 @@ func TestTargetsAreTotallyOrdered(t *testing.T) {
 	})
 }
 
-// FuzzParseTarget checks that whatever is accepted is valid, and reads back as
-// itself from its text. Covers B13.
+// FuzzParseTarget checks that every target that is accepted is valid, and that parsing its
+// text gives the same target.
+//
+// covers B13, see docs/verification.md.
 func FuzzParseTarget(f *testing.F) {
 	for _, text := range []string{
 		"", "a:1", "A.example.:7946", ":0", "10.0.0.1:80", "[::1]:80", "[fe80::1%e]:1", "[::ffff:1.2.3.4]:1",

@@ -10,11 +10,11 @@ import (
 )
 
 // PointsMax is the largest number of contact points among which a cluster may be formed.
-// Of a larger answer the first so many are asked, and nothing is formed: a service with
-// so many addresses is rather another one.
+// Of a larger answer the first PointsMax are asked, and no cluster is formed: a name with
+// more addresses is probably that of another service.
 const PointsMax = 1000
 
-// timeLongest bounds the times of a [Config]. A node that waits longer looks hung.
+// timeLongest bounds the times of a [Config]: a node that waits longer looks hung.
 const timeLongest = time.Hour
 
 // serviceBytesMax bounds the name of a service, as the contract with plugins does.
@@ -33,12 +33,12 @@ type Config struct {
 	// Protocol is the protocol of that port.
 	Protocol string `koanf:"protocol"`
 
-	// DefaultPort is the port of contact points that were found without one. Zero: that
-	// of the node's own address.
+	// DefaultPort is the port of contact points that were found without a port. Zero: the
+	// port of the node's own address.
 	DefaultPort int `koanf:"default-port" unit:"port" range:"0..65535"`
 
-	// Interval is the time between two lookups, spread by a fifth. After a lookup that
-	// failed or found nobody it doubles from one to the next, up to IntervalMax.
+	// Interval is the time between two lookups, to which up to a fifth is added at random.
+	// Each lookup in a row that fails or finds nothing doubles the time, up to IntervalMax.
 	Interval time.Duration `koanf:"interval" range:"10ms..1h"`
 
 	// IntervalMax is the longest time between two lookups, not below Interval.
@@ -48,26 +48,26 @@ type Config struct {
 	ResolveTimeout time.Duration `koanf:"resolve-timeout" range:"10ms..1h"`
 
 	// StableMargin is for how long the set of contact points must have been unchanged
-	// before a cluster may be formed. Shorter than the time in which all nodes of a
-	// first start are found, nodes that come later may find a cluster of the first.
+	// before a cluster may be formed. If it is shorter than the time in which all nodes of a
+	// first start are found, the first nodes form the cluster without waiting for the rest.
 	StableMargin time.Duration `koanf:"stable-margin" range:"0s..1h"`
 
 	// RequiredContactPoints is how many contact points, this node among them, must
-	// answer and vote before a cluster is formed where nobody remembers one, 1 to 1000.
-	// More than half of the nodes of a first start, or there may be two clusters.
+	// answer and vote before a cluster is formed where no node remembers one, 1 to 1000.
+	// It must be more than half of the nodes of a first start, or there may be two clusters.
 	RequiredContactPoints int `koanf:"required-contact-point-nr" unit:"contact points" range:"1..1000"`
 
 	// ContactAll says that all contact points that were found must answer before a cluster
-	// is formed, not only as many as are required.
+	// is formed, and not only the number that is required.
 	ContactAll bool `koanf:"contact-with-all-contact-points"`
 
-	// FormNewCluster says whether this node may form a cluster where nobody remembers
-	// one. Off: it joins, and votes for others.
+	// FormNewCluster says whether this node may form a cluster where no node remembers
+	// one. Off: the node joins the cluster of others, and votes for others.
 	FormNewCluster bool `koanf:"form-new-cluster"`
 }
 
-// Default returns the settings: a lookup each second, a margin of five, and two contact
-// points.
+// Default returns the settings: a lookup each second, a margin of five seconds, and two
+// contact points.
 func Default() Config {
 	return Config{
 		Protocol: "tcp", Interval: time.Second, IntervalMax: 15 * time.Second, ResolveTimeout: 3 * time.Second,

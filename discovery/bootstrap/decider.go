@@ -14,17 +14,18 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// First the contract: who decides ([JoinDecider]), what it is told ([Observations]), and what
-// it answers ([Decision]), which is checked. Then the built-in rule ([LowestAddress]), and the
-// order of addresses on which the rule rests ([Compare]).
+// First the contract: the decider ([JoinDecider]), its input ([Observations]) and its answer
+// ([Decision]), which is checked. Then the built-in rule ([LowestAddress]), and the order of
+// addresses on which the rule rests ([Compare]).
 
 // JoinDecider decides what a node that belongs to no cluster does next.
 //
-// A node that has found no cluster yet calls it after each round of questions to the
+// A node that has found no cluster yet calls Decide after each round of questions to the
 // contact points, one call at a time, from a goroutine of its own. A call that is not
-// answered within its context counts as an error. On an error the node goes on to ask,
-// joins nobody and forms nothing. Other nodes ask their own decider at the same time, of
-// which at most one should say [Form]; equal observations get equal decisions.
+// answered within its context counts as an error. On an error the node goes on asking the
+// contact points, joins no cluster and forms none. Each node asks a decider of its own at the
+// same time, and at most one of these deciders should say [Form]; equal observations get
+// equal decisions.
 type JoinDecider interface {
 	Decide(ctx context.Context, o Observations) (Decision, error)
 }
@@ -35,10 +36,11 @@ type Observations struct {
 	Service string
 	// Self is this node's own contact point.
 	Self discovery.Target
-	// Required is how many contact points must be known before a cluster may be formed.
+	// Required is how many contact points must be found and answer before a cluster may be
+	// formed.
 	Required int
-	// StableMargin is for how long their set must have been unchanged before that, and
-	// Stable for how long it has been.
+	// StableMargin is for how long the set of contact points must be unchanged before a
+	// cluster may be formed, and Stable for how long the set has been unchanged.
 	StableMargin, Stable time.Duration
 	// Points are the contact points that were found, sorted by [Compare], each once.
 	Points []Observed
@@ -47,10 +49,11 @@ type Observations struct {
 // Observed is one contact point.
 type Observed struct {
 	Point discovery.Target
-	// Answered is how long ago it answered last, negative if it never has or if that is
-	// too long ago to count. This node's own contact point has answered just now.
+	// Answered is how long ago the contact point answered last; negative if it never has, or
+	// too long ago to count. The contact point of this node itself has answered just now.
 	Answered time.Duration
-	// SeedNodes are members of a cluster that goes on, which it named in that answer.
+	// SeedNodes are members of a cluster that goes on, which the contact point named in its
+	// last answer.
 	SeedNodes []discovery.Target
 }
 
@@ -63,8 +66,8 @@ const (
 	Probe Action = iota
 	// Join: join the cluster of some seed nodes.
 	Join
-	// Form: form a cluster. The node still does not while [Search.Missing] names
-	// something, and asks the other contact points for their votes.
+	// Form: form a cluster. The node does so only when [Search.Missing] names nothing, and
+	// when the other contact points have given it their votes.
 	Form
 )
 
@@ -83,14 +86,14 @@ func (a Action) String() string {
 // Decision is the answer of a [JoinDecider].
 type Decision struct {
 	Action Action
-	// SeedNodes are whom to join, with [Join]: some of those that the observations name.
+	// SeedNodes are the nodes to join, with [Join]: some of those that the observations name.
 	SeedNodes []discovery.Target
-	// Reason says why in one sentence, for people.
+	// Reason gives the reason of the decision in one sentence, for people.
 	Reason string
 }
 
-// Check reports a decision that no observations allow: an unknown action, nobody to
-// join, or somebody whom no contact point has named.
+// Check reports a decision that no observations allow: an unknown action, a Join without
+// seed nodes or another action with some, or a seed node that no contact point has named.
 func (d Decision) Check(o Observations) error {
 	switch {
 	case d.Action > Form:
@@ -107,8 +110,8 @@ func (d Decision) Check(o Observations) error {
 	return nil
 }
 
-// LowestAddress is the built-in rule: who has the lowest address of the contact points
-// that answer forms a cluster, everybody else joins.
+// LowestAddress is the built-in rule: the node with the lowest address of the contact points
+// that answer forms a cluster, all other nodes join.
 type LowestAddress struct{}
 
 var _ JoinDecider = LowestAddress{}
@@ -161,7 +164,7 @@ func Compare(a, b discovery.Target) int {
 	return cmp.Or(x.Compare(y), cmp.Compare(a.Port, b.Port))
 }
 
-// addressOf returns the IP address of a contact point, the zero Addr if it has but a name.
+// addressOf returns the IP address of a contact point, the zero Addr if it has only a name.
 func addressOf(t discovery.Target) netip.Addr {
 	if t.IP.IsValid() {
 		return t.IP.Unmap()

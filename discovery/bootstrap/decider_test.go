@@ -58,7 +58,7 @@ func TestDecisionsAreChecked(t *testing.T) {
 	require.Equal(t, "probe join form", bootstrap.Probe.String()+" "+bootstrap.Join.String()+" "+bootstrap.Form.String())
 }
 
-// Two nodes that sorted differently would both form, or none.
+// Two nodes that sorted addresses differently would both form a cluster, or neither would.
 func TestAddressesAreOrderedAsNumbers(t *testing.T) {
 	ordered := []discovery.Target{
 		{Host: "9.0.0.200", Port: 1},

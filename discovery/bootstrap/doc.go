@@ -6,8 +6,8 @@
 //
 // # Use
 //
-// A [Search] is told what lookups answer and which contact points do, and says when to
-// look up again, whom to ask, and whether a cluster may be formed:
+// A [Search] is told the answers of lookups and of contact points. It says when to look up
+// again, which contact points to ask, and whether a cluster may be formed:
 //
 //	s := bootstrap.NewSearch(config, self)
 //	s.LookedUp(now, targets, err)
@@ -24,22 +24,26 @@
 //
 // # States
 //
-//	            lookup failed, found nobody, or not this node
-//	           .---------------------------------------------.
-//	           v                                             |
-//	looking --found--> probing --all answer, enough of them--> steady --margin--> may form
-//	                     ^                                       |                   |
-//	                     '------- another set was found ---------+-------------------'
+//	            lookup failed, found nothing, or did not find this node
+//	           .-------------------------------------------------------.
+//	           v                                                       |
+//	looking --found--> probing --all answer, enough of them,--> may form
+//	                     ^       and the margin has passed         |
+//	                     '------ another set was found ------------'
 //
-//	in every state: a contact point is in a cluster that goes on --> join it at once
+//	in every state: a contact point is in a cluster that goes on --> join that cluster at once
+//
+// The margin runs from the lookup that found the set, whether its contact points answer or
+// not.
 //
 // # Invariants
 //
-//	B1  The margin begins anew when another set is found, when a lookup fails, and when
-//	    it finds nobody.
+//	B1  The margin begins anew when another set is found, and after a lookup that failed or
+//	    found nothing.
 //	B2  No cluster may be formed before the margin has passed, with fewer contact points
-//	    than required, upon a lookup that failed, or by a node that was not found itself.
-//	B3  What was found last is asked until something else is found.
+//	    than required, after a lookup that failed, or by a node whose own address was not
+//	    found.
+//	B3  The contact points that were found last are asked until others are found.
 //	B4  The order of contact points is that of their addresses as numbers, and the same
 //	    on every node.
 //
@@ -50,6 +54,6 @@
 //
 // # Non-guarantees
 //
-// Discovery may tell two nodes different things for any time. That two of them do not
-// form two clusters is not promised here: that is for the vote.
+// Discovery may give two nodes different answers for any time. This package does not promise
+// that they form only one cluster: the vote among the contact points sees to that.
 package bootstrap

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/discovery/bootstrap"
 )
 
-// A node that has found another one, and waits for its answer and for the margin.
+// A node has found another node, and waits for the answer of that node and for the margin.
 func Example() {
 	self := discovery.Target{Host: "10.0.0.9", Port: 7946}
 	other := discovery.Target{Host: "10.0.0.10", Port: 7946}

@@ -14,39 +14,41 @@ import (
 )
 
 // A lookup answers ([Search.LookedUp]) or fails ([Search.LookupFailed]). The node asks the
-// contact points ([Search.Points]), dials those that stay silent, and tells what came of
-// that ([Search.Dialled]). From who has answered the search makes [Observations], and says
-// what is missing before a cluster may be formed ([Search.Missing]).
+// contact points ([Search.Points]), dials those that stay silent, and tells the search the
+// outcome ([Search.Dialled]). From the answers the search makes [Observations], and says what
+// is missing before a cluster may be formed ([Search.Missing]).
 
 // Search is what a node without a cluster knows of the contact points.
 type Search struct {
 	cfg  Config
 	self discovery.Target
 
-	// found is the set of the last lookup, sorted by Compare, without doubles; asked is
-	// the last one that was not empty.
+	// found is the set of the last lookup that answered, sorted by Compare, without
+	// duplicates; asked is the last such set that was not empty.
 	found, asked []discovery.Target
 
-	// began is when found became what it is; at is when a lookup answered last. Both are
-	// zero while none has.
+	// began is when the margin began: when found became what it is, or when a lookup answered
+	// again after a failure. at is when a lookup answered last. Both are zero while no lookup
+	// has answered.
 	began, at time.Time
 
-	// fault is why the last lookup failed, empty if it has answered. idle counts those
-	// in a row that failed or found nobody.
+	// fault is why the last lookup failed, empty if that lookup answered. idle counts the
+	// last lookups in a row that failed or found nothing.
 	fault string
 	idle  int
 
 	// more says that more contact points were found than PointsMax.
 	more bool
 
-	// known is what dialling contact points has shown, sorted by Compare.
+	// known holds the outcome of dialling contact points, sorted by Compare.
 	known []dialled
 }
 
-// dialled is what became of dialling a contact point: who answered there, or why nobody.
+// dialled is the outcome of dialling a contact point.
 type dialled struct {
-	point, node discovery.Target
-	why         string
+	point discovery.Target
+	node  discovery.Target // The address by which the node there calls itself; zero if it did not answer.
+	why   string           // Why the node did not answer; empty if it did.
 }
 
 // NewSearch returns the search of a node whose own address is self.
@@ -57,13 +59,13 @@ func NewSearch(cfg Config, self discovery.Target) *Search {
 	return &Search{cfg: cfg, self: self}
 }
 
-// Query is what to look up.
+// Query returns the query of every lookup.
 func (s *Search) Query() discovery.Query {
 	return discovery.Query{Service: s.cfg.Service, Port: s.cfg.PortName, Protocol: s.cfg.Protocol}
 }
 
-// LookedUp takes the answer of a lookup. It reports whether another set of contact points
-// was found than before.
+// LookedUp takes the answer of a lookup. It reports whether the set of contact points has
+// changed.
 func (s *Search) LookedUp(now time.Time, list []discovery.Target) bool {
 	found, more := s.distinct(list)
 	changed := !slices.Equal(found, s.found)
@@ -80,7 +82,8 @@ func (s *Search) LookedUp(now time.Time, list []discovery.Target) bool {
 	return changed
 }
 
-// LookupFailed takes why a lookup has failed. Whom the last one found is asked on.
+// LookupFailed takes the reason why a lookup failed. The contact points that were found before
+// are asked on.
 func (s *Search) LookupFailed(why string) { s.fault, s.idle = why, s.idle+1 }
 
 // distinct sorts contact points, gives those without a port the default one, and takes
@@ -113,8 +116,9 @@ func (s *Search) Pause(r *rand.Rand) time.Duration {
 	return d + time.Duration(r.Int64N(int64(d)/5+1))
 }
 
-// Points returns whom to ask: the contact points that were found last, this node's own
-// among them if it was found, each as the node there calls itself, if that is known.
+// Points returns the contact points to ask: those that were found last, this node's own
+// among them if it was found. In place of each stands the address by which the node there
+// calls itself, where that is known.
 func (s *Search) Points() []discovery.Target {
 	var points []discovery.Target
 	for _, t := range s.asked {
@@ -125,7 +129,8 @@ func (s *Search) Points() []discovery.Target {
 	return points
 }
 
-// nodeAt returns a contact point as the node there calls itself, as far as it is known.
+// nodeAt returns the address by which the node at a contact point calls itself, or the
+// contact point while that address is unknown.
 func (s *Search) nodeAt(t discovery.Target) discovery.Target {
 	if Compare(t, s.self) == 0 {
 		return s.self
@@ -153,25 +158,26 @@ func (s *Search) Silent(o Observations) []discovery.Target {
 	return silent
 }
 
-// Dialled takes what dialling a contact point has shown: as which address the node there
-// answers, or why nobody does. A node that has several addresses counts once.
+// Dialled takes the outcome of dialling a contact point: the address by which the node there
+// calls itself, or why there was no answer. So a node with several addresses counts once.
 func (s *Search) Dialled(point, node discovery.Target, why string) {
 	i, known := s.find(point)
 	if !known {
 		s.known = slices.Insert(s.known, i, dialled{point: point})
 	}
 	if why != "" {
-		node = discovery.Target{} // Somebody else may live there by now.
+		node = discovery.Target{} // Another node may be there by now.
 	}
 	s.known[i].node, s.known[i].why = node, why
 }
 
-// Answer is what a node last said that was asked.
+// Answer is the last answer of a node that was asked.
 type Answer struct {
+	// From is the address by which the node calls itself.
 	From discovery.Target
-	// Age is how long ago that was.
+	// Age is how long ago the answer came.
 	Age time.Duration
-	// Member says that it is in a cluster that goes on.
+	// Member says that the node is in a cluster that goes on.
 	Member bool
 }
 
@@ -205,11 +211,11 @@ func (s *Search) Observe(now time.Time, answers []Answer) Observations {
 	return o
 }
 
-// marginRuns is what is missing when everything else is there.
+// marginRuns is what Missing says when nothing is missing but time.
 const marginRuns = "the margin has not passed"
 
 // Missing says in one sentence what is missing before a cluster may be formed, empty if
-// nothing is. It is the same as long as the cause is: it names no times.
+// nothing is. The sentence names no times, so that it changes only with its cause.
 func (s *Search) Missing(o Observations) string {
 	answering, needed := len(o.answering()), s.needed(o)
 	isSelf := func(p Observed) bool { return Compare(p.Point, s.self) == 0 }
@@ -247,10 +253,10 @@ func (s *Search) needed(o Observations) int {
 	return o.Required
 }
 
-// silentTold bounds how many contact points a line names that do not answer.
+// silentTold is the largest number of silent contact points that a line names.
 const silentTold = 3
 
-// silence names those that do not answer, and why, as far as that is known.
+// silence names the contact points that do not answer, and the reasons that are known.
 func (s *Search) silence(o Observations) string {
 	var told []string
 	for _, t := range s.Silent(o) {
@@ -266,7 +272,7 @@ func (s *Search) silence(o Observations) string {
 	return strings.Join(told, "; ")
 }
 
-// Explain says in one line what is waited for.
+// Explain says in one line what the node waits for.
 func (s *Search) Explain(o Observations) string {
 	stable := min(o.Stable, o.StableMargin)
 	if s := stable.Truncate(time.Second); s > 0 {
@@ -290,5 +296,5 @@ func seconds(d time.Duration) string {
 // Remains is the time until the margin has passed.
 func (o Observations) Remains() time.Duration { return max(o.StableMargin-o.Stable, 0) }
 
-// Fault is why the last lookup failed, empty if it has answered.
+// Fault returns why the last lookup failed, empty if that lookup answered.
 func (s *Search) Fault() string { return s.fault }

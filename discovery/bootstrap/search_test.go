@@ -41,7 +41,7 @@ func answers(last ...int) []bootstrap.Answer {
 	return all
 }
 
-// looking returns the search of 10.0.0.9, changed as told.
+// looking returns the search of the node 10.0.0.9 with changed settings.
 func looking(change ...func(*bootstrap.Config)) *bootstrap.Search {
 	c := bootstrap.Default()
 	c.RequiredContactPoints = 3
@@ -187,7 +187,7 @@ func TestLookupsBackOff(t *testing.T) {
 	pause(time.Second)
 }
 
-// Of nodes that see the same, one forms at most, whatever they see.
+// At most one of several nodes with the same observations forms a cluster, whatever these are.
 func TestOneOfAllForms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		found := points(rapid.SliceOfNDistinct(rapid.IntRange(1, 30), 1, 8, func(i int) int { return i }).Draw(t, "found")...)

@@ -36,9 +36,9 @@ func newClient(c Config) *client {
 	})}
 }
 
-// health asks for the registrations of a service. With an index above 0 the agent
-// answers when its index is another one, or after a while. The index of the answer is
-// above 0.
+// health asks for the registrations of a service. With an index above 0 the agent holds its
+// answer back until its own index differs, or [Config.Wait] is over. The index that is
+// returned is above 0.
 func (c *client) health(ctx context.Context, service string, index uint64) ([]entry, uint64, error) {
 	limit := c.config.RequestTimeout
 	query := url.Values{"tag": c.config.Tags}
@@ -51,7 +51,7 @@ func (c *client) health(ctx context.Context, service string, index uint64) ([]en
 	if index > 0 {
 		query.Set("index", strconv.FormatUint(index, 10))
 		query.Set("wait", strconv.FormatInt(c.config.Wait.Milliseconds(), 10)+"ms")
-		// Consul adds up to a sixteenth, so that not everybody asks at once.
+		// Consul adds up to a sixteenth at random, so that clients do not all ask at once.
 		limit += c.config.Wait + c.config.Wait/16
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -62,7 +62,7 @@ func (c *client) health(ctx context.Context, service string, index uint64) ([]en
 	}
 	defer func() { _ = answer.Body.Close() }() // It was only read.
 	if answer.Header.Get("X-Consul-Results-Filtered-By-ACLs") == "true" {
-		// A token that may read nothing gets an empty list, which would say that there is nobody.
+		// A token that may read nothing gets an empty list, which would say that there are no nodes.
 		return nil, 0, &StatusError{Code: answer.StatusCode, Service: service, Credentials: c.config.TokenFile}
 	}
 	next, err := strconv.ParseUint(answer.Header.Get("X-Consul-Index"), 10, 64)

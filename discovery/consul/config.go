@@ -24,27 +24,28 @@ const (
 
 // Config is what an operator sets. The zero value is not valid; start from [Default].
 type Config struct {
-	// Address is the URL of a Consul agent. With http the agent must be on this
-	// machine if a token is sent, which could be read on the way.
+	// Address is the URL of a Consul agent. With http, and a token that is sent, the agent
+	// must be on this machine, since the token could be read on the way to another one.
 	Address string `koanf:"address"`
 
 	// Service is the name under which nodes are registered; "%s" in it stands for the
 	// name of the service that is looked up.
 	Service string `koanf:"service"`
 
-	// Tags are what a registration must have, all of them; at most 16.
+	// Tags are the tags of which a registration must have all; at most 16.
 	Tags []string `koanf:"tags"`
 
-	// Datacenter is where to look. Empty: the datacenter of the agent.
+	// Datacenter is the datacenter whose registrations count. Empty: that of the agent.
 	Datacenter string `koanf:"datacenter"`
 
-	// Passing leaves out registrations of which a health check does not pass. Consul
-	// keeps what has crashed for days, so without it the dead are contact points. The
-	// check must be one of life: a node is ready only after it has joined.
+	// Passing leaves out registrations of which a health check does not pass. Consul keeps
+	// the registrations of crashed nodes for days, which are contact points otherwise. The
+	// check must be one of life and not of readiness: a node is ready only after it has
+	// joined.
 	Passing bool `koanf:"passing"`
 
-	// Wait is how long the agent keeps a question for which there is no news, from a
-	// second to 10 minutes. Short ones cost requests.
+	// Wait is how long the agent holds its answer back while there is no news, from a
+	// second to 10 minutes. A short time costs requests.
 	Wait time.Duration `koanf:"wait" range:"1s..10m"`
 
 	// Config holds the file of the token of an access control list, the file of the
@@ -94,7 +95,7 @@ func (c Config) checkAddress() error {
 }
 
 // isName reports whether a text may be a part of a path: letters, digits, hyphens,
-// underscores and dots that are not all of it.
+// underscores and dots, but not dots alone.
 func isName(text string) bool {
 	return len(text) <= nameBytesMax && strings.Trim(text, ".") != "" && strings.IndexFunc(text, notInName) < 0
 }

@@ -51,5 +51,5 @@ func TestConfigRefusesEachFaultAtItsKey(t *testing.T) {
 	}
 	loopback := consul.Default()
 	loopback.TokenFile = "t"
-	require.NoError(t, loopback.Validate(), "nobody reads along on this machine")
+	require.NoError(t, loopback.Validate(), "on this machine the token cannot be read on the way")
 }

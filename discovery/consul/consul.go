@@ -18,11 +18,11 @@ import (
 const Method = "consul"
 
 // gap is the least time between two requests: an agent may answer a blocking query at
-// once again and again, when much is registered anywhere in its datacenter.
+// once again and again, while many services are registered anywhere in its datacenter.
 const gap = 200 * time.Millisecond
 
-// Discovery finds what is registered in Consul. Use [New]; Close it in the end. It is
-// safe for concurrent use.
+// Discovery finds the nodes that are registered in Consul. Use [New]; Close it in the end.
+// It is safe for concurrent use.
 type Discovery struct {
 	client *client
 	gap    time.Duration
@@ -47,13 +47,13 @@ func newDiscovery(config Config, limits follow.Limits, gap time.Duration) (*Disc
 }
 
 // Lookup returns the address of each registration of a service. The service takes the
-// place of "%s" in the configuration. The port is a number; or a name, and then that of
-// the metadata key "port-" with that name where a registration has it; and the port of
-// the registration otherwise. The protocol has no meaning.
+// place of "%s" in the configuration. If the port of the query is a number, that is the port
+// of all contact points; if it is a name, the number in the metadata key "port-" with that
+// name. In all other cases the port of the registration is taken. The protocol has no meaning.
 //
-// The first lookup of a service asks and waits for the answer; the ones after it are
+// The first lookup of a service asks the agent and waits for the answer. Later lookups are
 // answered from what the agent has told since. The error wraps a [StatusError] if the
-// agent refuses, and [ErrMalformed] if it is none.
+// agent refuses, and [ErrMalformed] if no agent would give such an answer.
 func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	name := strings.ReplaceAll(d.client.config.Service, placeholder, q.Service)
 	if !isName(name) {
@@ -77,8 +77,9 @@ func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Ta
 	return discovery.Targets{List: list, Reason: reason}, nil
 }
 
-// follow is a [follow.Source]: it asks, tells, and asks for what is newer. An index that
-// goes back is that of a server that was restored: what came before means nothing then.
+// follow is a [follow.Source]: it asks, tells the answer, and asks for changes since the index
+// of the answer. An index that goes back is that of a server that was restored, and the next
+// question is without an index.
 func (d *Discovery) follow(ctx context.Context, service string, tell func([]entry)) error {
 	var index uint64
 	for {

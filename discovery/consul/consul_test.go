@@ -3,8 +3,8 @@
 
 package consul_test
 
-// The method against the agent of server_test.go: first the conformance suite and which
-// registrations are contact points, then blocking queries, an agent that is away,
+// The method against the agent of server_test.go: first the conformance suite and the
+// registrations that are contact points, then blocking queries, an agent that is away,
 // credentials, and answers that no agent would give.
 
 import (
@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick lets failures pass quickly.
+// quick returns limits with short pauses after failures.
 func quick() follow.Limits {
 	return follow.Limits{Keys: 4, Idle: time.Minute, PauseMin: 10 * time.Millisecond, PauseMax: 20 * time.Millisecond}
 }
@@ -132,7 +132,7 @@ func TestABlockingQueryTellsOfEveryChange(t *testing.T) {
 	require.Equal(t, "dc=dc1&index=10&passing=1&wait=300000ms", a.queries()[1])
 }
 
-// The time of a blocking query that runs out is no failure and no change.
+// A blocking query whose time is over without news is no failure, and is put again.
 func TestABlockingQueryWithoutNewsIsAskedAgain(t *testing.T) {
 	a := newAgent(t)
 	a.register(registration{service: "bank", node: "10.0.0.1", port: 1})
@@ -143,8 +143,8 @@ func TestABlockingQueryWithoutNewsIsAskedAgain(t *testing.T) {
 	require.Equal(t, a.queries()[1], a.queries()[2])
 }
 
-// An index that goes back is asked for from the beginning, or the answer of a server
-// that was restored would be missed until its index has grown again.
+// After an index that went back the next query has none. With the old index the changes of a
+// server that was restored would be missed until its index has grown again.
 func TestAnIndexThatGoesBackIsForgotten(t *testing.T) {
 	a := newAgent(t)
 	a.index = 1000
@@ -160,7 +160,7 @@ func TestAnIndexThatGoesBackIsForgotten(t *testing.T) {
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:1", "10.0.0.2:1")
 }
 
-// An agent that answers blocking queries at once is asked with the least distance.
+// An agent that answers blocking queries at once is asked with a pause between two requests.
 func TestAnAgentThatNeverBlocksIsNotAskedWithoutAPause(t *testing.T) {
 	a := newAgent(t)
 	a.hook = func(w http.ResponseWriter, _ *http.Request) {
@@ -179,7 +179,8 @@ func TestAnAgentThatNeverBlocksIsNotAskedWithoutAPause(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), 3*50*time.Millisecond)
 }
 
-// While the agent is away there is an error and no answer from before; then it goes on.
+// While the agent is away there is an error and no answer from before; when it is back,
+// lookups find its registrations again.
 func TestAnAgentThatIsAwayIsAnErrorUntilItIsBack(t *testing.T) {
 	a := newAgent(t)
 	a.register(registration{service: "bank", node: "10.0.0.1", port: 1})
@@ -212,7 +213,8 @@ func TestALookupEndsWithItsContextWhileTheAgentIsSilent(t *testing.T) {
 	require.NotErrorIs(t, err, context.DeadlineExceeded, "that of the caller has not passed")
 }
 
-// A token that may read nothing gets an empty list, which must not look like nobody.
+// A token that may read nothing gets an empty list, which must not look as if no node were
+// registered.
 func TestATokenThatMayNotReadIsAnError(t *testing.T) {
 	a := newAgent(t)
 	a.register(registration{service: "bank", node: "10.0.0.1", port: 1})
@@ -265,7 +267,7 @@ func TestAServiceIsANameAndNoPath(t *testing.T) {
 	require.Empty(t, a.queries())
 }
 
-// What is no answer of an agent is an error within bounded time and memory.
+// An answer that no agent would give is an error, within bounded time and memory.
 func TestAnswersOfNoAgent(t *testing.T) {
 	answer := func(kind, index, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -28,9 +28,8 @@
 //
 // # Lifecycle and concurrency
 //
-// Nothing happens before the first lookup. It asks, and goes on asking for what is newer
-// with blocking queries, in a goroutine that ends a minute after the last lookup, or with
-// Close:
+// Nothing happens before the first lookup. It asks the agent, and a goroutine goes on asking
+// for changes with blocking queries, until a minute after the last lookup, or until Close:
 //
 //	ask --> answers --> ask for what is newer than the index --> answers ...
 //	 ^                     |            |
@@ -42,19 +41,19 @@
 //
 // # Guarantees
 //
-//   - An answer is what the agent told last, and it has not failed since. Where it cannot
-//     be asked there is an error, and no answer from before.
-//   - A token that may not read everything is an error: Consul leaves out what it may not
-//     read, and the rest would look like all there is.
+//   - An answer is what the agent told last, and no question to it has failed since. While
+//     the agent cannot be asked there is an error, and no answer from before.
+//   - A token that may not read everything is an error: Consul leaves out what the token may
+//     not read, and the rest would look like all there is.
 //   - The token is sent to the configured agent alone: no redirect is followed, no proxy
-//     used, and it is not sent without TLS to another machine.
+//     used, and the token is not sent without TLS to another machine.
 //   - Each answer is bounded, in bytes, in time and to [discovery.TargetsMax]
 //     registrations; questions have a least distance.
 //
 // # Non-guarantees
 //
-// That a check passes is what the agent of that machine said last: one that has died
-// with its machine is taken out after the failure detection of Consul, some 10 seconds.
+// That a check passes is what the agent of that machine said last: an agent that has died
+// with its machine is noticed by the failure detection of Consul, after some 10 seconds.
 // A connection to the agent that died in silence is noticed after about 20 seconds.
 // Nothing is registered by this package.
 package consul

@@ -3,9 +3,9 @@
 
 package consul
 
-// What is read of an answer: for each registration its address and its ports. The
-// answer is read one registration at a time, since all else in it, checks and their
-// output, is far longer than what is kept.
+// An answer becomes a list of entries, and these become contact points. Of each registration
+// the address and the ports are kept. The answer is decoded one registration at a time, since
+// the rest of it, checks and their output, is far longer than what is kept.
 
 import (
 	"encoding/json"
@@ -92,8 +92,8 @@ func decodeAll(decoder *json.Decoder) ([]entry, error) {
 	return entries, nil
 }
 
-// read takes what is needed of a registration. Without an address of its own it is
-// reached at that of its node.
+// read takes the host and the ports of a registration. A registration without an address of
+// its own is reached at the address of its node.
 func read(given entryJSON) (entry, error) {
 	e := entry{host: given.Service.Address, port: given.Service.Port}
 	if e.host == "" {
@@ -119,8 +119,9 @@ func read(given entryJSON) (entry, error) {
 	return e, nil
 }
 
-// target returns the contact point of a registration. The port is the number if one is
-// asked for, the one that the metadata names, and otherwise that of the registration.
+// target returns the contact point of a registration. Its port is the given one if that is a
+// number, the port of that name if the metadata has it, and otherwise the port of the
+// registration.
 func (e entry) target(port string) (discovery.Target, error) {
 	number := e.port
 	if asked, err := strconv.ParseUint(port, 10, 16); err == nil && asked > 0 {
@@ -136,8 +137,8 @@ func (e entry) target(port string) (discovery.Target, error) {
 	return t, t.Validate()
 }
 
-// targets returns the contact points of registrations. One whose address is none is
-// left out and counted: its mistake says nothing about the others.
+// targets returns the contact points of registrations. A registration without a valid address
+// is left out and counted: its mistake says nothing about the others.
 func targets(entries []entry, port string) ([]discovery.Target, int, error) {
 	list := make([]discovery.Target, 0, len(entries))
 	bad := 0

@@ -10,17 +10,17 @@ import (
 )
 
 // ErrMalformed is wrapped by errors about an answer that no Consul agent would give:
-// another content type, a broken body, one without an end, a redirect.
+// another content type, a body that is broken or has no end, a redirect.
 var ErrMalformed = errors.New("this is no answer of a Consul agent")
 
-// StatusError is an answer of the agent other than the one that was asked for.
+// StatusError says that the agent refused a question, or a part of its answer.
 type StatusError struct {
 	// Code is the HTTP status, such as 403. It is 200 if the agent answered, and left
 	// out what the token may not read.
 	Code int
 	// Message is what the agent says, cut when it is long; it may be empty.
 	Message string
-	// Service is the name that was asked for.
+	// Service is the name whose registrations were asked for.
 	Service string
 	// Credentials names the file of the token that was sent; empty if none was.
 	Credentials string

@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/discovery/consul"
 )
 
-// What is registered under the name "bank". consul.Default() alone asks the agent on
-// this machine; here the agent is one that knows a single registration.
+// The nodes that are registered under the name "bank". consul.Default() alone asks the agent on
+// this machine; here the agent is a server that knows a single registration.
 func ExampleNew() {
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("index") {

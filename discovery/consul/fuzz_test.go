@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// FuzzAnswer reads lists of registrations: whatever is accepted gives valid contact
+// FuzzAnswer decodes any answer: a list of registrations that is accepted gives valid contact
 // points.
 func FuzzAnswer(f *testing.F) {
 	for _, text := range []string{

@@ -3,10 +3,10 @@
 
 package consul_test
 
-// An HTTP server with the one route of Consul's documented API that is asked for: it
-// keeps registrations with an index, answers blocking queries when the index moves or
-// the time is up, filters by tag and health, and enforces the token. It is no Consul,
-// and what it does beyond the documents is in the hook.
+// An HTTP server with the one route of Consul's documented API that the method uses: it
+// keeps registrations with an index, answers blocking queries when the index changes or
+// their time is over, filters by tag and health, and demands the token. A test that needs an
+// answer beyond the documents gives the server a hook.
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ import (
 type registration struct {
 	service string
 	node    string // the address of the node
-	address string // that of the service, or empty
+	address string // the address of the service, or empty
 	port    int
 	tags    []string
 	meta    map[string]string
@@ -37,11 +37,11 @@ type agent struct {
 	mu            sync.Mutex // guards what follows
 	index         uint64
 	registrations []registration
-	woken         chan struct{} // closed and replaced when anything changes
-	token         string        // what must be sent; empty for none
-	filtered      bool          // the token may not read everything
-	hook          http.HandlerFunc
-	asked         []string // the queries
+	woken         chan struct{}    // closed and replaced when anything changes
+	token         string           // the token that must be sent; empty for none
+	filtered      bool             // the token may not read everything
+	hook          http.HandlerFunc // answers in place of the agent, if it is set
+	asked         []string         // the queries of all requests
 }
 
 func newAgent(t testing.TB) *agent {
@@ -52,7 +52,7 @@ func newAgent(t testing.TB) *agent {
 	return a
 }
 
-// set changes the agent under its lock and lets blocking queries look.
+// set changes the agent under its lock and wakes blocking queries.
 func (a *agent) set(change func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -26,7 +26,7 @@ func (c *changing) Lookup(context.Context, discovery.Query) (discovery.Targets, 
 	return c.answers[i], c.errs[i]
 }
 
-// found, then an error, then something else.
+// newChanging returns a method that finds a contact point, then fails, then finds another.
 func newChanging() *changing {
 	list := func(host string) discovery.Targets {
 		return discovery.Targets{List: []discovery.Target{{Host: host, Port: 1}}}
@@ -51,7 +51,8 @@ func TestAwaitEndsWithTheLookupThatIsAwaited(t *testing.T) {
 	})
 }
 
-// What never comes fails the test, and so does an error that no log could show.
+// A test that waits for contact points or an error that never come fails, and so does one that
+// gets an error which is not fit for a line of a log.
 func TestAwaitFailsATestThatWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for what, check := range map[string]func(testing.TB){

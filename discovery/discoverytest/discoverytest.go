@@ -16,9 +16,10 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// The checks of a method of which nothing is known but that it finds something: parts
-// lists them, with a sentence for each. All look up through ask, which survives a lookup
-// that panics or hangs. The checks of what a method makes of its source are in source.go.
+// The checks that need a method with some contact points and nothing else: parts lists them,
+// with a sentence for each. All of them look up through ask, which survives a lookup that
+// panics or hangs. Checks that change the source of the method are in source.go, and what
+// waits for a change of the answer is in await.go.
 
 // Query is what the suite asks for. An implementation under test must have at
 // least one contact point for it.
@@ -27,7 +28,7 @@ func Query() discovery.Query {
 }
 
 // lookupLimit is how long a lookup of the suite may take. The time is the real one,
-// and generous, so that only a lookup that hangs exceeds it.
+// and generous, so that only a lookup that hangs takes longer.
 const lookupLimit = 20 * time.Second
 
 // TestDiscovery runs the part of the suite that needs one state of the source only;
@@ -195,8 +196,8 @@ func askWithin(ctx context.Context, limit time.Duration, d discovery.Discovery, 
 		err   error
 	}
 	answers := make(chan answer, 1)
-	// The goroutine ends with the lookup. Of a lookup that hangs nobody can end it:
-	// the test fails and goes on without.
+	// The goroutine ends with the lookup. A lookup that hangs cannot be ended: the test
+	// fails and leaves the goroutine behind.
 	go func() {
 		a := answer{err: fmt.Errorf("%w: the lookup panicked", errNoAnswer)}
 		defer func() {

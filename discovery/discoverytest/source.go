@@ -15,15 +15,15 @@ import (
 // Source makes methods whose source, a server, a file or other nodes, is in a state
 // that the suite asks for. What a method holds is released by a Cleanup of the test.
 type Source struct {
-	// Holding returns a method whose source has so many different contact points for
-	// [Query], at least 0, and keeps them. It is called with up to
-	// [discovery.TargetsMax] and one more. Required.
+	// Holding returns a method whose source has the given number of different contact points
+	// for [Query], and does not change. The number is from 0 to one more than
+	// [discovery.TargetsMax]. Required.
 	Holding func(t testing.TB, contactPoints int) discovery.Discovery
-	// Most is the largest number of contact points that fit into the source, at least
-	// 3, if they are fewer than one more than [discovery.TargetsMax]; else 0.
+	// Most is the largest number of contact points that fit into the source, at least 3.
+	// 0: one more than [discovery.TargetsMax] fit.
 	Most int
 	// Failing returns a method whose source answers each request with an error. It is
-	// nil only for a method without a source that could.
+	// nil only for a method without a source that could fail.
 	Failing func(t testing.TB) discovery.Discovery
 	// Silent returns a method whose source takes requests and answers none. It is nil
 	// only for a method that never waits, or that takes silence for an empty answer.

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// counted is a method whose source holds so many contact points, with one fault.
+// counted is a method whose source holds count contact points, with one fault.
 type counted struct {
 	count   int
 	fault   string
@@ -119,7 +119,7 @@ func TestSuiteFindsFaultsThatAStateOfTheSourceShows(t *testing.T) {
 	}
 }
 
-// A source that cannot be in a state is not asked to be.
+// The suite leaves out the checks that need a state in which the source cannot be.
 func TestSuiteAcceptsASourceWithFewStates(t *testing.T) {
 	small := faultySource("none", nil)
 	small.Most, small.Failing, small.Silent = 5, nil, nil

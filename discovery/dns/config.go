@@ -30,17 +30,17 @@ const (
 // start from [Default].
 type Config struct {
 	// Servers are the servers to ask, "address:port" each, in order, at most 8. Empty:
-	// those of the file ResolvConf.
+	// the servers in the file ResolvConf.
 	Servers []string `koanf:"servers"`
 
 	// ResolvConf is the path of the file with the servers, the search list and the
 	// options of this machine, in the form of resolv.conf(5). Of the options, ndots and
-	// use-vc count. Empty: no such file, which needs Servers, and names must be complete.
+	// use-vc count. Empty: no file is read; Servers must be given, and names be complete.
 	ResolvConf string `koanf:"resolv-conf"`
 
-	// QueryTimeout is how long one server may take for one question before the next one
+	// QueryTimeout is how long one server may take for one question before the next server
 	// is asked, above zero and at most 1 minute. The limit of the whole lookup counts
-	// besides; too long, nothing is left of it for the second server.
+	// besides: if QueryTimeout is too long, no time is left for the second server.
 	QueryTimeout time.Duration `koanf:"query-timeout" range:">0s..1m"`
 
 	// Rounds is how often the servers are asked, all in turn, until one answers, from 1
@@ -48,24 +48,24 @@ type Config struct {
 	Rounds int `koanf:"rounds" unit:"rounds" range:"1..5"`
 
 	// MinTTL is for how long an answer is kept at least, whatever time to live its
-	// records have, from 0 to 24 hours. It protects servers of zones that say 0.
+	// records have, from 0 to 24 hours. It protects servers of zones whose records have 0.
 	MinTTL time.Duration `koanf:"min-ttl" range:"0s..24h"`
 
 	// MaxTTL is for how long an answer is kept at most, from MinTTL to 24 hours. A change
-	// is seen so much later.
+	// of the records is seen after that time at the latest.
 	MaxTTL time.Duration `koanf:"max-ttl" range:"0s..24h"`
 
-	// MaxNegativeTTL bounds for how long it is believed that there are no records, from
-	// MinTTL to 24 hours. Zones say minutes or hours, while a node that starts waits for
-	// the records of its peers.
+	// MaxNegativeTTL is for how long the answer that there are no records is kept at most,
+	// from MinTTL to 24 hours. Zones say minutes or hours, which is too long for a node that
+	// starts and waits for the records of its peers.
 	MaxNegativeTTL time.Duration `koanf:"max-negative-ttl" range:"0s..24h"`
 
-	// Family says which addresses count: "both", "ipv4" or "ipv6". With both, an answer
-	// that can be had for one of them only is none.
+	// Family says which addresses count: "both", "ipv4" or "ipv6". With both, a lookup that
+	// gets an answer for one family only is an error.
 	Family string `koanf:"family" oneof:"both|ipv4|ipv6"`
 
-	// Port is that of contact points that are found by their addresses alone, from 0 to
-	// 65535; 0: it is not known. Services (SRV) have ports of their own.
+	// Port is the port of contact points that are found by their addresses alone, from 0 to
+	// 65535; 0: the port is not known. Services (SRV) have ports of their own.
 	Port int `koanf:"port" unit:"port number" range:"0..65535"`
 }
 

@@ -18,22 +18,22 @@ import (
 )
 
 // A lookup, from the query to the contact points: Lookup tries the complete names that
-// may be meant, in order. hosts finds the addresses of a complete name, services finds
-// the services of one and then the addresses of their hosts. resolve answers a question
-// about a name and a type, from memory or by asking, and follows aliases. Every query to a
-// server goes through exchange.
+// may be meant, in order. hosts finds the addresses of a complete name; services finds the
+// services of a complete name, and then the addresses of their hosts. resolve answers a
+// question about a name and a type, from memory or by ask, which follows aliases. Every
+// query to a server goes through exchange.
 
 // Method is the name by which a configuration selects this method.
 const Method = "dns"
 
-// How many questions of one lookup are under way at the same time.
+// questionsAtOnce is how many questions of one lookup are under way at the same time.
 const questionsAtOnce = 16
 
 // Discovery finds contact points in the domain name system. It is safe for concurrent
-// use, holds nothing between lookups but memory, and need not be closed.
+// use and need not be closed: between lookups it holds answers, and no socket.
 type Discovery struct {
 	config  Config
-	servers hostResolver // Those of the configuration, if it names some.
+	servers hostResolver // The servers that the configuration names; empty if it names none.
 	memory  *memory
 }
 
@@ -43,12 +43,12 @@ var _ discovery.Discovery = (*Discovery)(nil)
 type Option func(*Discovery)
 
 // WithClock sets the clock by which the time to live of answers runs, in place of
-// [time.Now]. It is called from any goroutine.
+// [time.Now]. The function is called from any goroutine.
 func WithClock(now func() time.Time) Option {
 	return func(d *Discovery) { d.memory.now = now }
 }
 
-// New returns the method with these settings. It asks nobody and reads no file yet. The
+// New returns the method with these settings. It asks no server and reads no file. The
 // error is that of [Config.Validate].
 func New(config Config, options ...Option) (*Discovery, error) {
 	if err := config.Validate(); err != nil {
@@ -70,12 +70,12 @@ func New(config Config, options ...Option) (*Discovery, error) {
 
 // Lookup finds the contact points of the service that the query names. With Port and
 // Protocol, or a Service of the form _port._protocol.name, it asks for services (SRV)
-// and gives their hosts, ports and addresses by priority, weight and name; otherwise for
-// addresses. A name without a dot at its end is completed by the search list.
+// and gives their hosts, ports and addresses by priority, weight and name; otherwise it asks
+// for addresses. A name without a dot at its end is completed by the search list.
 //
-// That a name does not exist or has no such records is an empty answer. A lookup is an
-// error if no server can tell, and also if a part of the answer cannot be had: a name of
-// the search list, one of two families of addresses, the addresses of one host of many.
+// If the name does not exist or has no such records, the answer is empty. A lookup is an
+// error if no server has an answer, and also if a part of the answer cannot be had: for a
+// name of the search list, one of two families of addresses, or one host of many.
 func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	if err := ctx.Err(); err != nil {
 		return discovery.Targets{}, fmt.Errorf("dns: %w", err)
@@ -98,7 +98,7 @@ func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Ta
 		found, err := find(ctx, r, complete)
 		switch {
 		case err != nil && len(names) > 1:
-			// A later name of the list would be that of another service, if this name exists.
+			// A later name of the list would belong to another service, if this name exists.
 			return discovery.Targets{}, fmt.Errorf("dns: %w (a name that is complete ends with a dot)", err)
 		case err != nil:
 			return discovery.Targets{}, fmt.Errorf("dns: %w", err)
@@ -288,14 +288,14 @@ func (d *Discovery) resolve(ctx context.Context, r hostResolver, q asked) (answe
 	if err != nil {
 		return answer{}, fmt.Errorf("%s of %s: %w", kindText(q.kind), q.name, err)
 	}
-	found.records = slices.Clone(found.records) // Those in memory belong to everybody.
+	found.records = slices.Clone(found.records) // Other lookups read the records in memory.
 	return found, nil
 }
 
 func kindText(kind dnsmessage.Type) string { return strings.TrimPrefix(kind.String(), "Type") }
 
-// ask puts a question to the servers. If the answer ends at an alias, it asks again for
-// the name that the alias leads to.
+// ask puts a question to the servers. If the answer ends at an alias, ask puts the question
+// again for the name to which the alias leads.
 func (d *Discovery) ask(ctx context.Context, r hostResolver, q asked) (answer, error) {
 	holds := d.config.MaxTTL
 	name, aliases := q.name, 0
@@ -332,8 +332,8 @@ func (d *Discovery) ask(ctx context.Context, r hostResolver, q asked) (answer, e
 	}
 }
 
-// companions returns the addresses of the hosts of services. Whatever else comes with an
-// answer was not asked for, and is not believed.
+// companions returns the addresses of the hosts of services. All other records that come with
+// an answer were not asked for, and are not believed.
 func companions(services, extra []record) []record {
 	hosts := map[string]bool{}
 	for _, service := range services {

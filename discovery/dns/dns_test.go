@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The server of the tests answers at once, so that nothing waits for this long but the
-// tests in which it is silent.
+// The server of the tests answers at once, so that only the tests with a silent server wait
+// for so long.
 const patience = 5 * time.Second
 
 // settings ask these servers alone, without a file.
@@ -90,7 +90,7 @@ func answering(t testing.TB, code int) func(dnstest.Exchange) [][]byte {
 func silent(dnstest.Exchange) [][]byte { return nil }
 
 func TestDNSKeepsTheContract(t *testing.T) {
-	const largest = 1000 // So many services with their addresses fit into a message.
+	const largest = 1000 // The services, with their addresses, that fit into one message.
 	name := "_management._tcp.quorate."
 	discoverytest.TestSource(t, discoverytest.Source{
 		Holding: func(t testing.TB, n int) discovery.Discovery {
@@ -152,7 +152,8 @@ func TestFamilySaysWhichAddressesCount(t *testing.T) {
 	}
 }
 
-// Half of the addresses would be a cluster of half of the nodes.
+// The addresses of one family may be those of half of the nodes, which would form a cluster of
+// their own.
 func TestAnswerForOneOfTwoFamiliesIsNone(t *testing.T) {
 	server := dnstest.Start(t)
 	server.Set("bank.", "A", time.Minute, "10.0.0.1")
@@ -208,8 +209,8 @@ func TestServiceThatIsNotOfferedHasNoContactPoints(t *testing.T) {
 	require.Zero(t, server.Asked(".", "A"), "that is no host")
 }
 
-// Some thousand services on a host with some thousand addresses fit into two answers and
-// are millions of contact points.
+// Thousands of services on a host with thousands of addresses fit into two answers, and would
+// be millions of contact points.
 func TestServicesTimesAddressesAreBounded(t *testing.T) {
 	server := dnstest.Start(t)
 	server.OmitAddresses()
@@ -230,7 +231,7 @@ func TestServicesTimesAddressesAreBounded(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(50<<20), "four million would be more")
 }
 
-// clock is moved by hand.
+// clock is a clock that a test moves.
 type clock struct{ ns atomic.Int64 }
 
 func (c *clock) now() time.Time              { return time.Unix(0, c.ns.Load()) }
@@ -279,7 +280,8 @@ func TestTimeToLiveWithItsHighestBitSetIsNone(t *testing.T) {
 	require.LessOrEqual(t, lookup(t, newDNS(t, config), "bank").TTL, config.MinTTL)
 }
 
-// A node that starts first asks before its peers have records.
+// The first node of a service looks it up before its peers have records, and must find these
+// soon.
 func TestThatThereIsNothingIsBelievedForAShortTime(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
@@ -307,7 +309,7 @@ func TestThatThereIsNothingIsBelievedForAShortTime(t *testing.T) {
 	}
 }
 
-// Of the two times that a zone gives the lesser one counts.
+// A zone gives two times for that, of which the shorter one counts.
 func TestThatThereIsNothingIsBelievedNoLongerThanTheRecordOfTheZone(t *testing.T) {
 	server := dnstest.Start(t)
 	server.Intercept(edited(t, func(_ dnstest.Exchange, answer *miekg.Msg) { answer.Ns[0].Header().Ttl = 2 }))
@@ -324,7 +326,7 @@ func TestErrorIsNotKept(t *testing.T) {
 	require.Len(t, lookup(t, d, "bank").List, 1)
 }
 
-// What is over is over: an old answer is not given for one that cannot be had.
+// An answer whose time is over is not given, even where no new one can be had.
 func TestAnswerIsNotKeptLongerWhereServersFail(t *testing.T) {
 	server := dnstest.Start(t)
 	server.Set("bank.", "A", time.Minute, "10.0.0.1")
@@ -346,7 +348,7 @@ func TestAliasesAreFollowed(t *testing.T) {
 	require.Equal(t, []discovery.Target{host("10.0.0.1")}, found.List)
 	require.LessOrEqual(t, found.TTL, 20*time.Second)
 
-	// A server that does not ask on itself gives one alias at a time.
+	// A server that does not follow aliases itself gives one alias at a time.
 	server.Intercept(edited(t, func(_ dnstest.Exchange, answer *miekg.Msg) {
 		if len(answer.Answer) > 1 {
 			answer.Answer = answer.Answer[:1]
@@ -406,7 +408,7 @@ func TestAliasesWithoutEndAreAnError(t *testing.T) {
 	}
 }
 
-// An answer names addresses that nobody can be contacted at: it is not believed at all.
+// An answer in which one address is not that of a single machine is not believed at all.
 func TestAddressThatIsNotOfOneMachineSpoilsTheAnswer(t *testing.T) {
 	for _, address := range []string{"0.0.0.0", "224.0.0.1"} {
 		server := dnstest.Start(t)

@@ -26,27 +26,27 @@
 // # Lifecycle and concurrency
 //
 // A [Discovery] is safe for concurrent use and need not be closed: sockets and
-// goroutines end with the lookup that they serve. Several lookups that want the same
-// answer ask once.
+// goroutines end with the lookup that they serve. Of several lookups that want the same
+// answer only one asks.
 //
 // # Guarantees
 //
 //   - An answer is not asked for again before its time to live is over, within the bounds
-//     of the configuration, and never given afterwards. [discovery.Targets] says what is
-//     left of it.
-//   - A lookup ends soon after its context, and where that has no end, after the time
-//     limits of all its questions.
-//   - An empty answer means that a server said so. What could not be asked in whole is an
-//     error, which names each server and what is wrong with it.
-//   - An answer counts only with the id of the query, from where it was sent to, with the
-//     question in it. Ids are drawn from crypto/rand, and ports by the operating system,
+//     of the configuration, and never given afterwards. [discovery.Targets] says how much
+//     of that time is left.
+//   - A lookup ends soon after its context, and after the time limits of all its questions
+//     if the context has no end.
+//   - An empty answer means that a server said so. If any part of the answer cannot be had,
+//     the lookup is an error, which names each server and what is wrong with it.
+//   - An answer counts only if it comes from the address to which the query was sent, with
+//     its id and its question. Ids are drawn from crypto/rand, ports by the operating system,
 //     for each query anew. Records of names that were not asked for are ignored.
-//   - What is kept is bounded: 50,000 records. So is an answer: 64 KiB a question, and
+//   - The memory is bounded to 50,000 records, and an answer to 64 KiB a question and
 //     [discovery.TargetsMax] contact points.
 //
 // # Non-guarantees
 //
-// Answers are not signed. Who is on the way to the server can give any answer, so that a
-// contact point has to prove by its certificate what it belongs to. There is no
-// connection to the server but plain UDP and TCP, and names are ASCII.
+// Answers are not signed. An attacker on the way to the server can give any answer, so that a
+// contact point has to prove by its certificate that it belongs to the cluster. Servers are
+// asked over plain UDP and TCP only, and names are ASCII.
 package dns

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/discovery/dns/dnstest"
 )
 
-// The nodes of the bank have records of services, with the ports of their management.
+// The zone of the bank has service records, with the management ports of the nodes.
 func ExampleDiscovery_Lookup() {
 	server, err := dnstest.Listen() // In place of the servers of this machine.
 	if err != nil {

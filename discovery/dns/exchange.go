@@ -19,23 +19,24 @@ import (
 
 // One question to the servers, until one of them answers. exchange goes through the
 // servers in rounds; askServer decides how one server is asked: over UDP, over TCP where
-// the answer does not fit or somebody else answers, and without EDNS where the server is
-// too old for it; once sends one query and waits for its answer.
+// the answer does not fit or strangers answer, and without EDNS where the server is too old
+// for it; once sends one query and waits for its answer.
 
 const (
-	// The largest datagram that is read. A server keeps to udpAnswerBytes, which the
-	// query tells it; a datagram that is cut off here is malformed.
+	// datagramBytesMax is the largest datagram that is read. A server keeps to
+	// udpAnswerBytes, which the query names; a longer datagram is cut off and malformed.
 	datagramBytesMax = 4096
-	// After so many datagrams that do not answer the question somebody is guessing the
-	// id of the query, and over TCP nobody else can answer.
+	// strangersMax is how many datagrams that do not answer the question are passed over.
+	// More mean that an attacker guesses the id of the query; the question is put over TCP
+	// then, where only the server can answer.
 	strangersMax = 16
-	// Over TCP each message has its length before it, in so many bytes.
+	// lengthBytes is the size of the length that precedes each message over TCP.
 	lengthBytes = 2
 )
 
 var errStrangers = errors.New("datagrams arrive that do not answer the question")
 
-// serverError is why one server gave no answer that can be used.
+// serverError says why the answer of one server cannot be used, or why there is none.
 type serverError struct {
 	server netip.AddrPort
 	err    error
@@ -45,12 +46,12 @@ func (e *serverError) Error() string { return e.server.String() + ": " + e.err.E
 
 func (e *serverError) Unwrap() error { return e.err }
 
-// exchange asks the servers in turn and returns the first answer that says something:
-// records, or that there are none. The error names each server.
+// exchange asks the servers in turn and returns the first answer with records, or that there
+// are none. The error names each server.
 func (d *Discovery) exchange(ctx context.Context, r hostResolver, q dnsmessage.Question) (reply, error) {
 	var faults []error
 	for range d.config.Rounds {
-		faults = faults[:0] // Those of the last round are enough.
+		faults = faults[:0] // The faults of the last round are enough.
 		for _, server := range r.servers {
 			answer, err := d.askServer(ctx, server, q, r.stream)
 			if err == nil {
@@ -65,8 +66,8 @@ func (d *Discovery) exchange(ctx context.Context, r hostResolver, q dnsmessage.Q
 	return reply{}, errors.Join(faults...)
 }
 
-// askServer puts a question to one server, in as many ways as it takes. An answer that
-// says nothing, such as a refusal, is an error.
+// askServer puts a question to one server: over UDP, over TCP if the answer is truncated or
+// strangers answer, and without EDNS if the server does not know it. A refusal is an error.
 func (d *Discovery) askServer(ctx context.Context, server netip.AddrPort, q dnsmessage.Question, stream bool) (reply, error) {
 	network, extended := "udp", true
 	if stream {
@@ -117,7 +118,7 @@ func codeText(code dnsmessage.RCode) string {
 }
 
 // once sends one query to one server and reads its answer. Each query has a connection
-// of its own, and with it a port that a stranger who would like to answer has to guess.
+// of its own, and so a port that an attacker who forges an answer has to guess.
 func (d *Discovery) once(
 	ctx context.Context, network string, server netip.AddrPort, q dnsmessage.Question, extended bool,
 ) (answer reply, err error) {
@@ -138,7 +139,7 @@ func (d *Discovery) once(
 	}
 	// An error of closing says nothing about the answer.
 	defer func() { _ = conn.Close() }()
-	// Also when the context is cancelled, reads end at once.
+	// When the context ends, so does a read that is under way.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	var message []byte
@@ -153,7 +154,7 @@ func (d *Discovery) once(
 	return read(message)
 }
 
-// newID draws the id of a query, which whoever forges an answer has to guess.
+// newID draws the id of a query, which an attacker who forges an answer has to guess.
 func newID() (uint16, error) {
 	var id [2]byte
 	if _, err := rand.Read(id[:]); err != nil {
@@ -162,7 +163,7 @@ func newID() (uint16, error) {
 	return binary.BigEndian.Uint16(id[:]), nil
 }
 
-// overUDP waits for the answer among whatever else arrives.
+// overUDP waits for the answer and passes over other datagrams, up to strangersMax.
 func overUDP(conn net.Conn, query []byte, id uint16, q dnsmessage.Question) ([]byte, error) {
 	if _, err := conn.Write(query); err != nil {
 		return nil, err

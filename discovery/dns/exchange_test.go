@@ -23,7 +23,7 @@ import (
 	"github.com/quorate/quorate/discovery/dns/dnstest"
 )
 
-// bankServer has one address for one name.
+// bankServer returns a server that knows one address, that of bank.example.
 func bankServer(t testing.TB) *dnstest.Server {
 	t.Helper()
 	server := dnstest.Start(t)
@@ -31,7 +31,7 @@ func bankServer(t testing.TB) *dnstest.Server {
 	return server
 }
 
-// closedPort is an address at which nobody listens.
+// closedPort returns an address at which no server listens.
 func closedPort(t testing.TB) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -40,7 +40,9 @@ func closedPort(t testing.TB) string {
 	return conn.LocalAddr().String()
 }
 
-// Covers B57: what a server answers that is no answer to use.
+// The next server is asked after each kind of answer that cannot be used.
+//
+// covers B57, see docs/verification.md.
 func TestNextServerIsAskedWhereOneHasNoAnswer(t *testing.T) {
 	malformed := func(e dnstest.Exchange) [][]byte { return [][]byte{e.Answer[:len(e.Answer)-3]} }
 	for name, fault := range map[string]func(dnstest.Exchange) [][]byte{
@@ -49,7 +51,7 @@ func TestNextServerIsAskedWhereOneHasNoAnswer(t *testing.T) {
 		"NOTIMP":   answering(t, miekg.RcodeNotImplemented),
 		"FORMERR":  answering(t, miekg.RcodeFormatError),
 		"code 9":   answering(t, miekg.RcodeNotAuth),
-		// The upper bits of a code are beside it: without them this is a success.
+		// The upper bits of a code are in another record: without them this is a success.
 		"code 16": edited(t, func(_ dnstest.Exchange, answer *miekg.Msg) {
 			answer.Answer, answer.Rcode = nil, miekg.RcodeBadVers
 		}),
@@ -84,7 +86,7 @@ func TestNextServerIsAskedWhereOneHasNoAnswer(t *testing.T) {
 	})
 }
 
-// That there is no such name is an answer, and no other server is asked for a better one.
+// After an answer that the name does not exist, no other server is asked for a better one.
 func TestFirstServerThatKnowsIsBelieved(t *testing.T) {
 	first, second := dnstest.Start(t), bankServer(t)
 	require.Empty(t, lookup(t, newDNS(t, settings(first, second)), "bank").List)
@@ -109,7 +111,9 @@ func TestServersAreAskedInRounds(t *testing.T) {
 	require.EqualValues(t, -7, queries.Load())
 }
 
-// Covers B57: truncation, and an answer of nearly 64 KiB.
+// An answer of nearly 64 KiB is truncated over UDP, and read over TCP.
+//
+// covers B57, see docs/verification.md.
 func TestLargeAnswerComesOverTCP(t *testing.T) {
 	server := dnstest.Start(t)
 	var addresses []string
@@ -168,7 +172,7 @@ func TestAnswerTruncatedOverTCPIsNone(t *testing.T) {
 	require.ErrorContains(t, refused(t, newDNS(t, settings(server)), "bank"), "truncated over TCP too")
 }
 
-// A server may say more over TCP than it announces, or end early.
+// Over TCP a server may announce a length and then send less.
 func TestStreamThatEndsEarlyIsNoAnswer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -210,9 +214,11 @@ func TestServerWithoutExtensionsIsAskedWithoutThem(t *testing.T) {
 	require.EqualValues(t, 2, refusals.Load(), "one for each family")
 }
 
-// Covers B57: wrong id, wrong question, what is no answer, and one with more than was
-// asked for. Who forges them wants them to be taken for the answer, or the question to be
-// given up.
+// A datagram with a wrong id or question, or that is no answer, was sent by an attacker who
+// wants it to be taken for the answer, or the question to be given up. Neither happens, and
+// records that were not asked for do not count either.
+//
+// covers B57, see docs/verification.md.
 func TestForgedAnswersAreNotBelieved(t *testing.T) {
 	forge := func(edit func(*miekg.Msg)) func(e dnstest.Exchange) []byte {
 		return func(e dnstest.Exchange) []byte {
@@ -261,8 +267,8 @@ func TestForgedAnswersAreNotBelieved(t *testing.T) {
 			require.Equal(t, want, lookup(t, newDNS(t, settings(server)), "bank").List)
 			require.False(t, overTCP.Load(), "one stray datagram changes nothing")
 
-			// As many as it takes: whoever floods is shaken off by TCP, also where so much
-			// arrives that the answer is lost.
+			// Enough for the client to go over to TCP, where a flood does not reach it, even
+			// if the true answer is lost among so many.
 			config := settings(server)
 			config.QueryTimeout = time.Second
 			server.Intercept(func(e dnstest.Exchange) [][]byte {

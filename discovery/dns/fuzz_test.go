@@ -18,7 +18,8 @@ var bank = dnsmessage.Question{
 	Name: dnsmessage.MustNewName("bank."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET,
 }
 
-// packed writes an answer with an implementation that is not the one under test.
+// packed writes an answer by the library miekg/dns, which shares no code with the package
+// under test.
 func packed(t testing.TB, edit func(*miekg.Msg), records ...string) []byte {
 	t.Helper()
 	query := new(miekg.Msg).SetQuestion("bank.", miekg.TypeA)
@@ -38,7 +39,7 @@ func packed(t testing.TB, edit func(*miekg.Msg), records ...string) []byte {
 	return message
 }
 
-// Whatever arrives, reading it ends, and what is made of it is within bounds.
+// FuzzAnswer reads any message: reading ends, and the records that it gives are within bounds.
 func FuzzAnswer(f *testing.F) {
 	f.Add(packed(f, nil, "bank. 60 IN A 10.0.0.1", "bank. 60 IN AAAA fd00::1"))
 	f.Add(packed(f, nil, "bank. 60 IN CNAME a.bank.", "a.bank. 60 IN CNAME bank."))
@@ -79,7 +80,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// Whatever the file says, there is a server to ask, and each name is one.
+// FuzzResolvConf reads any file: there is a server to ask, and each completed name is valid.
 func FuzzResolvConf(f *testing.F) {
 	f.Add("nameserver 10.0.0.1\nnameserver fd00::1\nsearch a.example b.example\noptions ndots:5 use-vc\n", "bank")
 	f.Add("# nothing\n;\ndomain example\noptions ndots:-1 ndots:x ndots:99\nnameserver fe80::1%eth0", "a.b.c.d")

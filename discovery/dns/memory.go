@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// recordsMax bounds what is remembered: twice the contact points of the largest answer,
-// each with its addresses. When it is full, all is forgotten and asked anew.
+// recordsMax is how many records a memory keeps: twice the contact points of the largest
+// answer, each with its addresses. A memory that is full forgets all of them.
 const recordsMax = 50_000
 
 // asked is a question about a complete name.
@@ -21,10 +21,9 @@ type asked struct {
 	kind dnsmessage.Type
 }
 
-// answer is what is known about a question.
+// answer holds the records that answer a question.
 type answer struct {
-	// records are those of the type that was asked for, extra the addresses that came
-	// with them.
+	// records have the type that was asked for; extra are the addresses that came with them.
 	records, extra []record
 	// until is when the answer has to be asked for again.
 	until time.Time
@@ -35,8 +34,8 @@ type flight struct {
 	done chan struct{} // Closed when the fields below are set.
 	answer
 	err error
-	// abandoned says that the lookup that asked was ended by its context. The other
-	// lookups, whose contexts go on, have no answer then.
+	// abandoned says that the context of the asking lookup ended before there was an answer.
+	// One of the other lookups, whose contexts go on, asks again.
 	abandoned bool
 }
 
@@ -47,7 +46,7 @@ type memory struct {
 
 	mu      sync.Mutex
 	kept    map[asked]answer
-	records int // Of kept, a question without records counted as one.
+	records int // How many records kept holds; a question without records counts as one.
 	flights map[asked]*flight
 }
 

@@ -21,7 +21,7 @@ import (
 
 var errNoServer = errors.New("no server")
 
-// Whoever asks may give up; those who wait for the same answer ask anew, one of them.
+// The lookup that asks may give up. One of the lookups that wait for the same answer asks again.
 func TestOthersGoOnWhereTheOneWhoAsksGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(time.Now)
@@ -45,7 +45,7 @@ func TestOthersGoOnWhereTheOneWhoAsksGivesUp(t *testing.T) {
 				t.Errorf("error is %v, want %v", err, context.Canceled)
 			}
 		})
-		synctest.Wait() // It asks.
+		synctest.Wait() // The first lookup asks.
 		for range 5 {
 			all.Go(func() {
 				if _, err := m.answer(t.Context(), asked{}, find(t.Context())); err != nil {
@@ -53,7 +53,7 @@ func TestOthersGoOnWhereTheOneWhoAsksGivesUp(t *testing.T) {
 				}
 			})
 		}
-		synctest.Wait() // They wait.
+		synctest.Wait() // The others wait.
 		cancel()
 		all.Wait()
 		require.Equal(t, 2, questions)
@@ -130,7 +130,7 @@ func TestMemoryForgetsWhenItIsFull(t *testing.T) {
 	require.Equal(t, records, m.records)
 }
 
-// Lookups sort what they get, several at a time.
+// Several lookups at a time sort the records that they get, each a copy of its own.
 func TestLookupLeavesWhatIsKeptAsItIs(t *testing.T) {
 	server := dnstest.Start(t)
 	server.Set("_a._b.bank.", "SRV", time.Minute, "9 0 1 b.bank.", "1 0 1 a.bank.")

@@ -18,12 +18,14 @@ import (
 // records out of it, and follow finds those among them that the question was about.
 
 const (
-	// The largest UDP answer asked for (EDNS): it fits through any network unfragmented,
-	// so that no half of it can be replaced under way.
+	// udpAnswerBytes is the largest answer that a query asks for over UDP (EDNS): it passes
+	// every network in one piece, so that no half of it can be replaced under way.
 	udpAnswerBytes = 1232
-	// The longest chain of aliases that is followed. Real ones have two or three.
+	// aliasesMax is the longest chain of aliases that is followed. Real chains have two or
+	// three.
 	aliasesMax = 16
-	// RFC 2181, section 8: a time to live with the highest bit set is to be read as 0.
+	// ttlSecondsMax is the longest time to live. One with the highest bit set is to be read
+	// as 0 (RFC 2181, section 8).
 	ttlSecondsMax = 1<<31 - 1
 )
 
@@ -33,8 +35,8 @@ var (
 	errAliasChain = fmt.Errorf("more than %d aliases", aliasesMax)
 )
 
-// pack writes the query for one question. With extended it allows an answer of more
-// than 512 bytes over UDP, which very old servers refuse as a whole.
+// pack writes the query for one question. With extended the query allows an answer of more
+// than 512 bytes over UDP (EDNS), for which very old servers refuse the query.
 func pack(id uint16, q dnsmessage.Question, extended bool) ([]byte, error) {
 	b := dnsmessage.NewBuilder(nil, dnsmessage.Header{ID: id, RecursionDesired: true})
 	if err := errors.Join(b.StartQuestions(), b.Question(q)); err != nil {
@@ -53,7 +55,7 @@ func pack(id uint16, q dnsmessage.Question, extended bool) ([]byte, error) {
 }
 
 // answers reports whether a message answers the query with this id and question. Any
-// other message was sent by a stranger, or answers a query of before.
+// other message was sent by a stranger, or answers an earlier query.
 func answers(message []byte, id uint16, q dnsmessage.Question) bool {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)
@@ -85,20 +87,19 @@ type record struct {
 	port, priority, weight uint16
 }
 
-// reply is what a message says.
+// reply is the content of a message that answers a question.
 type reply struct {
 	code      dnsmessage.RCode
 	truncated bool
-	// referral says that the server knows nothing and does not ask others either.
+	// referral says that the server does not know the name and does not ask other servers.
 	referral bool
-	// answers are the records of the answer, and extra the records that came with it.
+	// answers are the records of the answer section, and extra those of the additional one.
 	answers, extra []record
 	// negative is for how long the name may be taken to have no such records.
 	negative time.Duration
 }
 
-// read takes a message apart that answers a question. Records of unknown types are
-// skipped.
+// read takes a message apart that answers a question. It skips records of unknown types.
 func read(message []byte) (reply, error) {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)
@@ -146,7 +147,7 @@ func (r *reply) records(
 			return nil, err
 		}
 		if h.Type == dnsmessage.TypeOPT {
-			r.code = h.ExtendedRCode(r.code) // It has the upper bits of the code.
+			r.code = h.ExtendedRCode(r.code) // This record holds the upper bits of the code.
 		}
 		rec := record{name: strings.ToLower(h.Name.String()), kind: h.Type, ttl: seconds(h.TTL)}
 		if h.Class != dnsmessage.ClassINET || !rec.known() {
@@ -169,7 +170,7 @@ func (rec *record) known() bool {
 	}
 }
 
-// body reads what a record of a known type says.
+// body reads the content of a record of a known type.
 func (rec *record) body(p *dnsmessage.Parser) error {
 	switch rec.kind {
 	case dnsmessage.TypeA:
@@ -192,7 +193,8 @@ func (rec *record) body(p *dnsmessage.Parser) error {
 	}
 }
 
-// authority reads for how long nothing may be remembered (RFC 2308, section 5).
+// authority reads for how long the answer that there are no records may be kept (RFC 2308,
+// section 5).
 func (r *reply) authority(p *dnsmessage.Parser) error {
 	for {
 		h, err := p.AuthorityHeader()
@@ -221,7 +223,7 @@ func seconds(ttl uint32) time.Duration {
 	return time.Duration(ttl) * time.Second
 }
 
-// followed is what a reply says of one name and one type of record.
+// followed is the part of a reply about one name and one type of record.
 type followed struct {
 	// end is the name behind all aliases of the reply, the name itself if there are none.
 	end string
@@ -235,7 +237,7 @@ type followed struct {
 }
 
 // follow finds the records of a type for a name, over the aliases that the reply has.
-// Records of other names are left alone: nobody asked for them.
+// Records of other names are passed over: they were not asked for.
 func (r *reply) follow(name string, kind dnsmessage.Type) (followed, error) {
 	f := followed{end: name, ttl: time.Duration(ttlSecondsMax) * time.Second}
 	aliases := map[string]record{}

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// The longest name with the dot at its end (RFC 1035, section 2.3.4: 255 bytes with
-	// the lengths of its parts).
+	// nameBytesMax is the longest name with the dot at its end (RFC 1035, section 2.3.4: 255
+	// bytes with the lengths of its parts).
 	nameBytesMax  = 254
 	labelBytesMax = 63
-	// How many bytes of a name that was refused an error shows.
+	// shownBytes is how many bytes an error shows of a name that was refused.
 	shownBytes = 64
 )
 
-// wanted returns the name that a query is about, in lower case, and the type of its
-// records. With the port and the protocol by name these are services (RFC 2782), also
-// where the service is written as such a name already; else addresses.
+// wanted returns the name that a query is about, in lower case, and the type of the records
+// to ask for. With the names of a port and a protocol, and for a service that is written as
+// _port._protocol.name, that type is services (RFC 2782); otherwise it is addresses.
 func wanted(q discovery.Query) (name string, kind dnsmessage.Type, err error) {
 	name, kind = q.Service, dnsmessage.TypeA
 	switch {

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// What resolv.conf(5) says: which servers to ask, and which complete names a short name
-// may mean. The file is read at each lookup, since a machine may get other servers while
-// the program runs, and the file is small.
+// The file resolv.conf(5) says which servers to ask, and which complete names a short name
+// may mean. It is read at each lookup, since a machine may get other servers while the
+// program runs, and the file is small.
 
 const (
 	resolvConfBytesMax = 64 << 10
@@ -26,12 +26,12 @@ const (
 	portDNS            = 53
 )
 
-// hostResolver is what to ask and how to complete names.
+// hostResolver says which servers to ask and how to complete names.
 type hostResolver struct {
 	servers []netip.AddrPort
 	// search are domains for names that are not complete, each with the dot at its end.
 	search []string
-	// dots is how many dots a name needs to be tried as it is before the search list.
+	// dots is how many dots a name needs to be tried as it is written before the search list.
 	dots int
 	// stream says that only TCP is to be used.
 	stream bool
@@ -54,7 +54,7 @@ func readResolvConf(path string) (hostResolver, error) {
 	return parseResolvConf(text), nil
 }
 
-// parseResolvConf reads what it understands and skips the rest, as every resolver does.
+// parseResolvConf skips the lines that it does not understand, as every resolver does.
 func parseResolvConf(text []byte) hostResolver {
 	r := hostResolver{dots: 1}
 	for line := range bytes.Lines(text) {

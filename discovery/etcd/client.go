@@ -25,8 +25,9 @@ const (
 	silence = 10 * time.Second
 )
 
-// connect returns a client with what the files hold now. It waits only where there is a
-// user, whose password is checked; ctx ends the wait and whatever is asked.
+// connect returns a client with the password and the certificates that the files hold now. It
+// waits only if there is a user, whose password etcd checks; ctx ends the wait, and later the
+// requests of the client.
 func (d *Discovery) connect(ctx context.Context) (*clientv3.Client, error) {
 	c := clientv3.Config{
 		Context:              ctx,
@@ -36,7 +37,7 @@ func (d *Discovery) connect(ctx context.Context) (*clientv3.Client, error) {
 		DialKeepAliveTimeout: silence,
 		MaxCallRecvMsgSize:   answerBytesMax,
 		Username:             d.config.Username,
-		Logger:               zap.NewNop(), // What fails is told by errors.
+		Logger:               zap.NewNop(), // Failures are told by errors.
 	}
 	if d.config.PasswordFile != "" {
 		password, err := httpapi.ReadFile(d.config.PasswordFile)

@@ -29,8 +29,8 @@ type Config struct {
 	// at least one and at most 16.
 	Endpoints []string `koanf:"endpoints"`
 
-	// Prefix begins the keys of all nodes; the name of the service and the address
-	// follow it. It begins and ends with a slash. Clusters that share an etcd need
+	// Prefix begins the keys of all nodes, and is followed by the name of the service and
+	// the address. The prefix begins and ends with a slash. Clusters that share an etcd need
 	// different prefixes or services.
 	Prefix string `koanf:"prefix"`
 
@@ -38,25 +38,26 @@ type Config struct {
 	// users known by certificates.
 	Username string `koanf:"username"`
 
-	// PasswordFile holds the password of the user, read anew for each connection.
+	// PasswordFile names the file of the user's password, which is read anew for each
+	// connection.
 	PasswordFile string `koanf:"password-file"`
 
-	// CAFile holds the certificates by which etcd is known, in PEM form, read anew for
-	// each connection. Empty: those of the system.
+	// CAFile names the file of the certificates by which etcd is known, in PEM form, which
+	// is read anew for each connection. Empty: the certificates of the system.
 	CAFile string `koanf:"ca-file"`
 
-	// CertFile and KeyFile hold the certificate and the key of the node, in PEM form,
-	// read anew for each connection; both or neither.
+	// CertFile and KeyFile name the files of the certificate and the key of the node, in PEM
+	// form, which are read anew for each connection. Both must be given, or neither.
 	CertFile string `koanf:"cert-file"`
 	KeyFile  string `koanf:"key-file"`
 
 	// TTL is how long a node that has died stays registered, from 3 seconds to 5
-	// minutes, in whole seconds. Short ones let a node vanish while etcd elects a
+	// minutes, in whole seconds. With a short time a node vanishes while etcd elects a
 	// leader, which takes a second or more.
 	TTL time.Duration `koanf:"ttl" range:"3s..5m"`
 
-	// Interval is how often etcd is asked whether anything has changed, while somebody
-	// looks up: from 50 milliseconds to a minute.
+	// Interval is the time between two questions to etcd whether anything has changed, while
+	// there are lookups: from 50 milliseconds to a minute.
 	Interval time.Duration `koanf:"interval" range:"50ms..1m"`
 
 	// RequestTimeout is how long etcd may take for an answer, from 100 milliseconds to a
@@ -70,7 +71,8 @@ func Default() Config {
 	return Config{Prefix: "/quorate/", TTL: 15 * time.Second, Interval: time.Second, RequestTimeout: 3 * time.Second}
 }
 
-// Paths returns pointers to the names of files, for who makes them relative to a directory.
+// Paths returns pointers to the names of files, for a caller that makes these relative to a
+// directory.
 func (c *Config) Paths() []*string {
 	return []*string{&c.PasswordFile, &c.CAFile, &c.CertFile, &c.KeyFile}
 }

@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package etcd finds contact points in etcd: each node registers itself there under a
-// lease, and vanishes with it.
+// lease, and vanishes with the lease.
 //
 // # Use
 //
 // A program makes the method, registers its node, gives the method to the discovery
 // module under a name, and closes it in the end:
 //
-//	config := etcd.Default()
-//	config.Endpoints = []string{"https://10.0.0.1:2379", "https://10.0.0.2:2379"}
-//	nodes, err := etcd.New(config)
+//	settings := etcd.Default()
+//	settings.Endpoints = []string{"https://10.0.0.1:2379", "https://10.0.0.2:2379"}
+//	nodes, err := etcd.New(settings)
 //	...
 //	defer nodes.Close()
 //	_, err = nodes.Register(etcd.Entry{Service: "bank", Host: "10.1.0.7", Port: 7946})
@@ -38,15 +38,15 @@
 //
 // # Guarantees
 //
-//   - Lookups read what a majority of etcd has agreed on. Where it cannot be asked there
-//     is an error, and no answer from before.
+//   - A lookup reads what a majority of the members of etcd has agreed on. While etcd cannot
+//     be asked there is an error, and no answer from before.
 //   - A registration goes on until it is closed: over the restart of etcd, the loss of
 //     its lease, and the deletion of its key.
-//   - What is read is bounded: to 8 MiB, to [discovery.TargetsMax] nodes, and in time.
+//   - An answer of etcd is bounded: to 8 MiB, to [discovery.TargetsMax] nodes, and in time.
 //
 // # Non-guarantees
 //
 // A node that has died is found for as long as its lease lasts. An answer may be as old
-// as the interval, and while a request hangs as old as its time limit. Whoever may write
-// below the prefix can register what is no node.
+// as the interval and, while a request hangs, as old as the time limit of the request. Every
+// user of etcd that may write below the prefix can register an address at which no node is.
 package etcd

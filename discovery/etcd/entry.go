@@ -14,20 +14,19 @@ import (
 )
 
 const (
-	valueBytesMax = 4096 // the longest value that is read, far longer than one of ours
+	valueBytesMax = 4096 // the longest value that is read, far longer than any that this package writes
 	portsMax      = 20
 )
 
-// Entry is what a node registers: where it can be reached.
+// Entry is what a node registers: the address and the ports at which it can be reached.
 type Entry struct {
 	// Service is the name of the service that the node belongs to: letters, digits,
 	// hyphens, underscores and dots.
 	Service string `json:"-"`
-	// Host is a name in lower case, or an IP address, at which other nodes reach this
-	// one.
+	// Host is a name in lower case, or an IP address, at which other nodes reach this node.
 	Host string `json:"host"`
-	// Port is where a lookup that names no port, or one that Ports does not have, finds
-	// the node.
+	// Port is the port that a lookup finds which names no port, or a port that is not in
+	// Ports.
 	Port uint16 `json:"port"`
 	// Ports are further ports by their names, at most 20.
 	Ports map[string]uint16 `json:"ports,omitempty"`
@@ -57,8 +56,8 @@ func (e Entry) check() error {
 	return e.target("").Validate()
 }
 
-// key returns the key of e below a prefix. It is the address, so that a node that comes
-// back replaces what it has left.
+// key returns the key of e below a prefix. The key ends with the address, so that a node
+// that comes back replaces the entry that it has left.
 func (e Entry) key(prefix string) string {
 	return servicePrefix(prefix, e.Service) + e.target("").String()
 }
@@ -85,8 +84,8 @@ func decode(data []byte) (Entry, error) {
 	return e, nil
 }
 
-// target returns the contact point of an entry. The port is a number if one is asked
-// for, a named one if the entry has it, and otherwise the one of the entry.
+// target returns the contact point of an entry. Its port is the given one if that is a number,
+// the port of that name if the entry has it, and otherwise the port of the entry.
 func (e Entry) target(port string) discovery.Target {
 	t := discovery.Target{Host: e.Host, Port: e.Port}
 	if number, err := strconv.ParseUint(port, 10, 16); err == nil && number > 0 {

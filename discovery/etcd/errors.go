@@ -16,7 +16,7 @@ import (
 
 var (
 	// ErrForbidden is wrapped by the error of a lookup or a [Registration] if etcd
-	// refuses the user, or what the user asks for.
+	// refuses the user, or the request of the user.
 	ErrForbidden = errors.New("etcd refuses")
 
 	errTooMany = fmt.Errorf("more than %d nodes", discovery.TargetsMax)
@@ -39,7 +39,7 @@ func (d *Discovery) explain(outer context.Context, err error, what, prefix strin
 	case errors.Is(err, rpctypes.ErrAuthFailed):
 		return fmt.Errorf("%w: the user %q or the password in %s is wrong", ErrForbidden, clip(d.config.Username), d.config.PasswordFile)
 	case errors.Is(err, context.DeadlineExceeded):
-		// Not wrapped: it must not look like the deadline of whoever asks.
+		// Not wrapped: it must not look like the deadline of the lookup.
 		return fmt.Errorf("no answer from %s within %v: is etcd there, has it a leader, are the scheme and the certificates right?",
 			clip(strings.Join(d.config.Endpoints, ", ")), d.config.RequestTimeout)
 	default:

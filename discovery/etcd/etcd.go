@@ -5,7 +5,7 @@ package etcd
 
 // Lookups: a conversation connects, reads all entries of a service, and then asks in an
 // interval whether there is anything new. Registrations are in registration.go; a
-// Discovery only keeps them in order to close them.
+// Discovery keeps a list of them only to close them.
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const Method = "etcd"
 // registrationsMax bounds how many registrations one Discovery holds at a time.
 const registrationsMax = 16
 
-// Discovery finds the nodes that are registered in etcd, and registers this one. Use
+// Discovery finds the nodes that are registered in etcd, and registers this node. Use
 // [New]; Close it in the end. It is safe for concurrent use.
 type Discovery struct {
 	config Config
@@ -55,13 +55,14 @@ func newDiscovery(config Config, limits follow.Limits) (*Discovery, error) {
 	return d, nil
 }
 
-// Lookup returns the address of each node that is registered for a service. The port is
-// a number; or a name, and then the one that the node registered under it if it did; and
-// the port of the node otherwise. The protocol has no meaning.
+// Lookup returns the address of each node that is registered for a service. If the port of
+// the query is a number, that is the port of all contact points; if it is a name, the port
+// that the node registered under that name. In all other cases the port of the entry is taken.
+// The protocol has no meaning.
 //
-// The first lookup of a service reads the entries and waits for them; the ones after it
-// are answered from what was read, which is as old as [Config.Interval] and, while a
-// request hangs, [Config.RequestTimeout]. The error wraps [ErrForbidden] if etcd
+// The first lookup of a service reads the entries and waits for them. Later lookups are
+// answered from what was read last, which is as old as [Config.Interval] at most and, while a
+// request hangs, as [Config.RequestTimeout]. The error wraps [ErrForbidden] if etcd
 // refuses the user.
 func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	if !isName(q.Service) {
@@ -86,24 +87,24 @@ func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Ta
 	return discovery.Targets{List: list, Reason: reason}, nil
 }
 
-// found is what was read of a service.
+// found holds what was read of a service.
 type found struct {
 	entries []Entry
 	bad     int // keys whose value is no entry
 	mark    mark
 }
 
-// mark tells one state of the keys of a service from every other one: how many there
-// are, and the revision of the newest. Without a newer one nothing was written, so
-// that as many keys are the same keys.
+// mark tells one state of the keys of a service from every other: their number, and the
+// revision of the newest key. If that revision is the same, no key was written, and if the
+// number is the same too, none was deleted.
 type mark struct {
 	count    int64
 	revision int64
 }
 
-// follow is a [follow.Source]: it reads, tells, and looks in an interval for what is
-// new. A watch would tell sooner; the client renews it by itself and says nothing while
-// etcd cannot be reached, which is what a lookup has to say.
+// follow is a [follow.Source]: it reads and tells the entries, and looks in an interval for
+// changes. A watch would tell of changes sooner, but the client renews a watch by itself and
+// is silent while etcd cannot be reached, and a lookup has to be an error then.
 func (d *Discovery) follow(ctx context.Context, service string, tell func(found)) error {
 	prefix := servicePrefix(d.config.Prefix, service)
 	err := d.converse(ctx, prefix, tell)
@@ -115,7 +116,7 @@ func (d *Discovery) converse(ctx context.Context, prefix string, tell func(found
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // What is told has been read already.
+	defer func() { _ = client.Close() }() // The entries have been read already.
 	var last mark
 	for first := true; ; first = false {
 		now, err := d.newest(ctx, client, prefix)
@@ -175,7 +176,7 @@ func (d *Discovery) read(ctx context.Context, client *clientv3.Client, prefix st
 	return got, nil
 }
 
-// wait waits, and returns the error of ctx if it ends before.
+// wait waits for a time, and returns the error of ctx if ctx ends before.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -188,8 +189,8 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // Close withdraws all registrations, ends all conversations and waits for their
-// goroutines. It may be called more than once. The error is that of a registration that
-// could not be withdrawn and is left to its lease.
+// goroutines. It may be called more than once. The error tells of each registration that
+// could not be withdrawn, and vanishes with its lease.
 func (d *Discovery) Close() error {
 	d.mu.Lock()
 	d.closed = true

@@ -3,9 +3,9 @@
 
 package etcd_test
 
-// What can be tested without etcd is here: there is none, it is silent, it is something
-// else. A real one runs in the tests below internal/etcdtest, a module of its own, so
-// that the server weighs on nobody who imports this one.
+// The tests here need no etcd: at the address of etcd there is nothing, something silent, or
+// another server. Tests with a real etcd are in internal/etcdtest, a module of its own, so that
+// no user of this module needs the modules of the server.
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func open(t testing.TB, endpoint string, edits ...func(*etcd.Config)) *etcd.Disc
 	return d
 }
 
-// silent accepts connections and says nothing.
+// silent returns the URL of a server that accepts connections and sends nothing.
 func silent(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,8 @@ func silent(t testing.TB) string {
 
 func entry() etcd.Entry { return etcd.Entry{Service: "bank", Host: "10.0.0.1", Port: 7946} }
 
-// An etcd that cannot be asked is an error that says where, within the limit of a request.
+// The error about an etcd that cannot be asked names the address, and comes within the time
+// limit of a request.
 func TestAnEtcdThatIsNoneIsAnError(t *testing.T) {
 	page := httptest.NewServer(http.NotFoundHandler())
 	defer page.Close()

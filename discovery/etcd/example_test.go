@@ -12,7 +12,8 @@ import (
 	"github.com/quorate/quorate/discovery/etcd"
 )
 
-// A node registers itself and looks for the others. Where etcd is not there, both say so.
+// A node registers itself and looks for the others. Here there is no etcd, and both the
+// registration and the lookup say so.
 func ExampleNew() {
 	config := etcd.Default()
 	config.Endpoints, config.RequestTimeout = []string{"http://127.0.0.1:1"}, 200*time.Millisecond

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzEntry reads values: whatever is accepted gives valid contact points and reads back
-// as itself.
+// FuzzEntry reads any value: an entry that is accepted gives valid contact points, and reads
+// the same after it was written again.
 func FuzzEntry(f *testing.F) {
 	for _, text := range []string{
 		`{"host":"10.0.0.1","port":7946,"ports":{"management":8558}}`, `{"host":"fd00::1","port":1}`,

@@ -4,8 +4,8 @@
 package etcd
 
 // A registration has a goroutine that holds one lease after the other: it asks for a
-// lease, puts the entry under it, and keeps it alive until the lease is lost, or Close
-// revokes it. What fails is tried again after a pause that grows.
+// lease, puts the entry under the lease, and keeps the lease alive until it is lost, or Close
+// revokes it. After a failure the goroutine begins again, after a pause that grows.
 
 import (
 	"context"
@@ -34,15 +34,15 @@ type Registration struct {
 	mu      sync.Mutex // guards what follows
 	err     error      // why the entry may not be there; nil while it is
 	changed chan struct{}
-	revoked error // what became of the lease at the end
+	revoked error // why the lease could not be revoked by Close; nil if it was
 }
 
 // Register puts an entry for this node into etcd and keeps it there: while etcd cannot be
-// reached it tries again, and when the lease was lost it registers anew. It returns at
-// once; [Registration.Wait] waits until the entry is there. The entry is withdrawn by
-// Close of the registration or of d, and vanishes [Config.TTL] after the program has
-// died. The error is about an entry that is not valid, more than 16 registrations, or
-// wraps [discovery.ErrClosed].
+// reached the registration tries again, and after the loss of its lease it registers the node
+// anew. Register returns at once; [Registration.Wait] waits until the entry is there. The
+// entry is withdrawn by Close of the registration or of d, and vanishes [Config.TTL] after the
+// program has died. The error is about an entry that is not valid, more than 16 registrations,
+// or wraps [discovery.ErrClosed].
 func (d *Discovery) Register(entry Entry) (*Registration, error) {
 	if err := entry.Validate(); err != nil {
 		return nil, fmt.Errorf("etcd: register: %w", err)
@@ -80,8 +80,8 @@ func (r *Registration) Err() error {
 	return r.err
 }
 
-// Wait waits until the entry is in etcd. When ctx ends before, the error wraps that of
-// ctx and says what the last attempt came to.
+// Wait waits until the entry is in etcd. When ctx ends before, the error wraps the error of
+// ctx and says why the last attempt failed.
 func (r *Registration) Wait(ctx context.Context) error {
 	for {
 		r.mu.Lock()
@@ -99,7 +99,7 @@ func (r *Registration) Wait(ctx context.Context) error {
 }
 
 // Close withdraws the entry and waits for the goroutine. It may be called more than
-// once. The error says that the entry could not be withdrawn, and vanishes with its
+// once. If the entry could not be withdrawn, the error says so; the entry vanishes with its
 // lease.
 func (r *Registration) Close() error {
 	r.cancel()
@@ -120,8 +120,8 @@ func (r *Registration) set(err error) {
 	r.changed = make(chan struct{})
 }
 
-// run holds one lease after the other until ctx ends. One that lasted longer than the
-// longest pause counts as a new beginning: the pauses are short again.
+// run holds one lease after the other until ctx ends. After a lease that lasted longer than
+// the longest pause, the pauses are short again.
 func (r *Registration) run(ctx context.Context) {
 	defer close(r.done)
 	defer func() { r.set(fmt.Errorf("etcd: register: %w", discovery.ErrClosed)) }()
@@ -149,7 +149,7 @@ func (r *Registration) run(ctx context.Context) {
 // hold registers under one lease and keeps it alive. It returns when the lease is or may
 // be lost, or ctx ends.
 func (r *Registration) hold(ctx context.Context) error {
-	// Not ctx: the lease is revoked after that has ended.
+	// The client outlives ctx, at whose end the lease is revoked.
 	client, err := r.connect(ctx)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (r *Registration) hold(ctx context.Context) error {
 		return err
 	}
 	r.set(nil)
-	alive := asked // The lease began then at the earliest.
+	alive := asked // The lease cannot have begun before.
 	for {
 		if err := wait(ctx, config.TTL/6); err != nil {
 			return err
@@ -188,8 +188,8 @@ func (r *Registration) hold(ctx context.Context) error {
 	}
 }
 
-// connect is like that of the owner, but for a client that outlives ctx by what it takes
-// to revoke a lease. While it connects, ctx ends it.
+// connect returns a client that outlives ctx, so that it can still revoke a lease. While the
+// client connects, the end of ctx ends that.
 func (r *Registration) connect(ctx context.Context) (*clientv3.Client, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -200,7 +200,7 @@ func (r *Registration) connect(ctx context.Context) (*clientv3.Client, error) {
 	return client, err
 }
 
-// put writes the entry under a lease. What a former incarnation of the node has left at
+// put writes the entry under a lease. An entry that an earlier process of the node has left at
 // the key is replaced.
 func (r *Registration) put(ctx context.Context, client *clientv3.Client, lease clientv3.LeaseID) error {
 	value, err := r.entry.value()
@@ -213,8 +213,8 @@ func (r *Registration) put(ctx context.Context, client *clientv3.Client, lease c
 	return err
 }
 
-// keep renews the lease, and puts the entry again if somebody has deleted it. One under
-// another lease is left alone: it is of the same address.
+// keep renews the lease, and puts the entry again if it was deleted. An entry under another
+// lease is left alone: it has the same key, and so the same address.
 func (r *Registration) keep(ctx context.Context, client *clientv3.Client, lease clientv3.LeaseID) error {
 	limited, cancel := context.WithTimeout(ctx, r.owner.config.RequestTimeout)
 	defer cancel()

@@ -14,20 +14,20 @@ const (
 	settleMax   = 10 * time.Second
 )
 
-// Config is the section "discovery-file" of a node. With a path alone it reads the file at
-// each lookup and takes what it finds; start from [Default].
+// Config is the section "discovery-file" of a node. With a path and nothing else the file is
+// read at each lookup, and new content counts at once; start from [Default].
 type Config struct {
-	// Path is that of the file, which need not exist before the first lookup. It must be
-	// given.
+	// Path is the path of the file, which need not exist before the first lookup. The path
+	// must be given.
 	Path string `koanf:"path"`
 
 	// Interval is for how long an answer is given again before the file is read anew, from
-	// 0 to 1 hour. A change is seen so much later at most.
+	// 0 to 1 hour. A change of the file is seen after that time at the latest.
 	Interval time.Duration `koanf:"interval" range:"0s..1h"`
 
 	// Settle is how long new content must stay as it is before it counts, from 0 to 10
 	// seconds; 0: it counts at once, which is right where the file is only ever renamed
-	// into its place. Too long, a lookup runs into its limit.
+	// into its place. If the time is too long, a lookup runs into its limit.
 	Settle time.Duration `koanf:"settle" range:"0s..10s"`
 }
 
@@ -37,7 +37,8 @@ func Default() Config {
 	return Config{Interval: time.Second, Settle: 100 * time.Millisecond}
 }
 
-// Paths returns pointers to the names of files, for who makes them relative to a directory.
+// Paths returns pointers to the names of files, for a caller that makes these relative to a
+// directory.
 func (c *Config) Paths() []*string { return []*string{&c.Path} }
 
 // Validate reports every fault of c in one error, each a [field.Error].

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package file finds contact points in a file that somebody else keeps: one a line,
+// Package file finds contact points in a file that a script or a person keeps: one a line,
 // written like those of the configured list.
 //
 //	# The nodes of the bank. Words after a hash sign are for people.
@@ -17,7 +17,7 @@
 //
 // The file may change at any time. What was read is given again for a short interval;
 // then the file is read anew. New content counts when it is the same twice, a moment
-// apart, so that nobody is seen writing:
+// apart, so that a list which is being written does not count before it is whole:
 //
 //	read --as before--> the same answer
 //	  |
@@ -41,11 +41,11 @@
 //     has a bad line is an error that says so, never an empty answer and never the answer
 //     of before.
 //   - A file that has comments or empty lines only says that there are no contact points.
-//     One of no bytes at all says nothing: it is what a crash leaves behind.
+//     A file of no bytes at all is an error, since a crash leaves such a file behind.
 //
 // # Non-guarantees
 //
-// Whoever writes in place, with pauses, and stops at the end of a line is believed. Write
-// another file and rename it. A file system that hangs holds a lookup up beyond its
-// context.
+// A list that is written in place counts as whole after each pause at the end of a line that
+// is longer than [Config.Settle]. Write another file and rename it. A file system that hangs
+// holds a lookup up beyond its context.
 package file

@@ -17,31 +17,31 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// A lookup takes its turn, gives what was read a short time ago, or reads: refresh reads
-// until the content is the same twice, and parses it if it is not that of before.
+// A lookup takes its turn, then gives what was read a short time ago, or reads: refresh reads
+// until the content is the same twice, and parses the content if it has changed.
 
 // Method is the name by which a configuration selects this method.
 const Method = "file"
 
-// The largest file: ten thousand of the longest names, and room for comments.
+// bytesMax is the largest file: ten thousand of the longest names, and room for comments.
 const bytesMax = 4 << 20
 
 // Discovery finds contact points in a file. It is safe for concurrent use.
 type Discovery struct {
 	config Config
 
-	// turn holds a token for whoever reads the file and touches the fields below; a
-	// channel and no mutex, because a lookup waits for it no longer than for its context.
+	// turn holds a token while a lookup reads the file and uses the fields below. It is a
+	// channel and no mutex, because a lookup waits no longer than its context allows.
 	turn    chan struct{}
-	content []byte // Of the last good read.
-	targets []discovery.Target
-	readAt  time.Time // When that was; zero: never.
+	content []byte             // The content that was read last without an error.
+	targets []discovery.Target // The contact points in content.
+	readAt  time.Time          // When content was read; zero: never.
 }
 
 var _ discovery.Discovery = (*Discovery)(nil)
 
-// New returns the method with these settings. It does not look at the file yet. The error
-// is that of [Config.Validate].
+// New returns the method with these settings, without a look at the file. The error is that
+// of [Config.Validate].
 func New(config Config) (*Discovery, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func New(config Config) (*Discovery, error) {
 }
 
 // Lookup returns the contact points that the file lists, in its order. The query does not
-// matter. The error wraps that of the operating system, [discovery.ErrBadTarget] if lines
-// are wrong, or that of the context.
+// matter. The error wraps the error of the operating system, [discovery.ErrBadTarget] if lines
+// are wrong, or the error of the context.
 func (d *Discovery) Lookup(ctx context.Context, _ discovery.Query) (discovery.Targets, error) {
 	if err := ctx.Err(); err != nil {
 		return discovery.Targets{}, fmt.Errorf("file: %w", err)
@@ -102,15 +102,16 @@ func (d *Discovery) refresh(ctx context.Context) error {
 	return nil
 }
 
-// known reports whether the content is that of the last good read. Empty content never
-// is, because it is no good read.
+// known reports whether the content was parsed already. Empty content never was, because
+// that is an error.
 func (d *Discovery) known(content []byte) bool {
 	return len(content) > 0 && bytes.Equal(content, d.content)
 }
 
 // read returns the content of a regular file of a bearable size.
 func read(path string) (content []byte, err error) {
-	// A pipe is opened without waiting for somebody at its other end, to be refused.
+	// Opening a pipe would wait for its writer, if it were not for O_NONBLOCK; the pipe is
+	// refused below.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func write(t testing.TB, path, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// rename writes content as one should: beside the file, and then in its place.
+// rename writes content as the documentation says: beside the file, and then in its place.
 func rename(t testing.TB, path, content string) {
 	t.Helper()
 	write(t, path+".new", content)
@@ -100,8 +100,10 @@ func TestFileIsReadAsPeopleWriteIt(t *testing.T) {
 	require.Equal(t, "node-1.example:7946 10.0.0.2:1 [fd00::3]:7946", hosts(t, newFile(t, config)))
 }
 
-// Covers B55: what a path may lead to that is no list. The state is not known then, which
-// is not the same as that there is nobody.
+// A path that leads to something else than a list is an error: an empty answer would say that
+// there are no contact points.
+//
+// covers B55, see docs/verification.md.
 func TestWhatIsNoListIsAnError(t *testing.T) {
 	for _, tc := range []struct {
 		name, want string
@@ -193,7 +195,7 @@ func TestAnswerSaysHowLongItHolds(t *testing.T) {
 	})
 }
 
-// Somebody writes in place, slowly: half of the list is a valid list.
+// A list is written in place, slowly, and its first half is a valid list.
 func TestFileThatIsBeingWrittenIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := settings(t)
@@ -216,8 +218,8 @@ func TestFileThatIsBeingWrittenIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A writer that begins by emptying the file is waited for too, at the first lookup as at
-// any other.
+// A lookup also waits for a writer that begins by emptying the file, the first lookup like any
+// other.
 func TestEmptyFileIsWaitedForAsAnyOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := settings(t)
@@ -257,8 +259,8 @@ func TestFileThatNeverComesToRestIsAnError(t *testing.T) {
 	})
 }
 
-// The file vanishes for a moment, or gets a bad line: an error, not what was before, and
-// it is seen at the next lookup that all is well again.
+// A file that vanishes for a moment, or gets a bad line, is an error and not the answer of
+// before. The next lookup sees that all is well again.
 func TestErrorPassesWithItsCause(t *testing.T) {
 	config := settings(t)
 	config.Interval, config.Settle = 0, 0
@@ -280,8 +282,7 @@ func TestErrorPassesWithItsCause(t *testing.T) {
 	require.Empty(t, hosts(t, d))
 }
 
-// A change that has the size and the time of what was before is none for whoever looks at
-// these.
+// A change that leaves the size and the time of the file as they were is seen too.
 func TestChangeIsSeenByItsContent(t *testing.T) {
 	config := settings(t)
 	config.Interval, config.Settle = 0, 0
@@ -293,8 +294,8 @@ func TestChangeIsSeenByItsContent(t *testing.T) {
 	}
 }
 
-// As a mounted config map is exchanged: the file is a link through a link to a directory,
-// which is replaced by a rename. Whoever reads sees one version or the other.
+// A mounted config map is exchanged like this: the file is a link through a link to a
+// directory, and that link is replaced by a rename. Each lookup sees one version or the other.
 func TestLinkIsExchangedWhileItIsRead(t *testing.T) {
 	dir := t.TempDir()
 	versions := []string{"a:1\nb:1\n", "c:1\nd:1\n"}

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// Opening a pipe waits for its writer, who may never come.
+// Opening a pipe waits for its writer, which may never come.
 func TestPipeIsRefusedAtOnce(t *testing.T) {
 	config := settings(t)
 	require.NoError(t, syscall.Mkfifo(config.Path, 0o600))

@@ -12,7 +12,8 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// Whatever is in the file: what is found is valid, and written out again it is the same.
+// FuzzParse parses any content: the contact points that are found are valid, and the same when
+// they are written out and parsed again.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("# nodes\na:1\n10.0.0.1:2 # x\n[fd00::1]:3\r\n"))
 	f.Add([]byte("\xef\xbb\xbfa:1\n\n"))
@@ -33,7 +34,7 @@ func FuzzParse(f *testing.F) {
 		again, err := parse([]byte(text))
 		require.NoError(t, err)
 		require.Equal(t, list, again)
-		// A file that was cut off in a line is not taken for a shorter one.
+		// A file that was cut off in a line is not taken for a shorter file.
 		if cut := strings.TrimSuffix(text, "\n"); len(list) > 0 {
 			_, err := parse([]byte(cut))
 			require.Error(t, err)

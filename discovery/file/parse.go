@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// How many bad lines an error shows; whoever wrote them sees the pattern.
+// faultsShown is how many bad lines an error shows, enough to see what they have in common.
 const faultsShown = 10
 
 // byteOrderMark begins files of some editors.

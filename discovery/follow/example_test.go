@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/discovery/follow"
 )
 
-// A source that tells once and then waits; a real one goes on telling.
+// The source tells one value and then waits; that of a real registry tells each change.
 func ExampleNew() {
 	set := follow.New(follow.DefaultLimits(), func(ctx context.Context, service string, tell func([]string)) error {
 		tell([]string{service + "-1", service + "-2"})

@@ -4,9 +4,9 @@
 package follow
 
 // What happens here: Latest finds the follower of its key, or starts one, and waits
-// until that one is current or has failed. The goroutine of a follower runs the source
-// again and again, with a pause after each failure. A timer of its own ends a follower
-// for which nobody has asked.
+// until the follower is current or has failed. The goroutine of a follower runs the source
+// again and again, with a pause after each failure. The timer of a follower ends it when no
+// question has come for a while.
 
 import (
 	"context"
@@ -22,13 +22,13 @@ import (
 var (
 	// ErrEnded is wrapped by the error of [Set.Latest] when the source returned nil.
 	ErrEnded = errors.New("the source ended without an error")
-	// ErrAgain is returned by a source that wants to begin anew at once, since what it
-	// told may be out of date: there is no answer until it has told again. A
-	// conversation shorter than [Limits.PauseMin] has failed like any other, or a
-	// registry that always refuses would be asked without a pause.
+	// ErrAgain is wrapped by the error of a source that wants to begin anew at once, since
+	// the value that it told may be out of date: there is no answer until the next
+	// conversation tells one. A conversation that was shorter than [Limits.PauseMin] has
+	// failed all the same, or a registry that always refuses would be asked without a pause.
 	ErrAgain = errors.New("what was told is out of date")
-	// ErrCrowded is wrapped by the error of [Set.Latest] when so many other keys were
-	// asked for meanwhile that this one had to go.
+	// ErrCrowded is wrapped by the error of [Set.Latest] when its key was given up, because
+	// too many other keys were asked for meanwhile.
 	ErrCrowded = errors.New("too many other keys were asked for at the same time")
 )
 
@@ -37,17 +37,17 @@ var (
 // with an error that says why, or soon after ctx has ended. It is called by one
 // goroutine for each key, for several keys at a time; tell does not block.
 //
-// What is told is given to all who ask. Whoever gets it must not change it, unless the
-// type guards itself.
+// Every call of [Set.Latest] for the key returns the value that was told. Neither the source
+// nor a caller changes that value, unless its type is safe for concurrent use.
 type Source[K comparable, V any] func(ctx context.Context, key K, tell func(V)) error
 
 // Limits bound a [Set]. All of them must be above zero.
 type Limits struct {
-	// Keys is how many keys are followed at a time. One more, and the key that was
-	// asked for longest ago is given up.
+	// Keys is how many keys are followed at a time. For one more, the key that was asked
+	// for longest ago is given up.
 	Keys int
-	// Idle is how long a key is followed after the last question for it. Too short,
-	// and each question begins a new conversation.
+	// Idle is how long a key is followed after the last question for it. If the time is too
+	// short, each question begins a new conversation.
 	Idle time.Duration
 	// PauseMin is the pause after the first failure. Each further one doubles it, and
 	// up to a fifth is added at random, so that nodes do not come back all at once.
@@ -62,7 +62,8 @@ func DefaultLimits() Limits {
 	return Limits{Keys: 8, Idle: time.Minute, PauseMin: time.Second, PauseMax: 15 * time.Second}
 }
 
-// Set follows keys. Use [New]; Close it in the end.
+// Set follows keys: it holds one conversation for each key that is asked for. Use [New]; Close
+// it in the end.
 type Set[K comparable, V any] struct {
 	limits  Limits
 	source  Source[K, V]
@@ -91,7 +92,7 @@ type follower[V any] struct {
 	changed chan struct{} // closed and replaced at each change of the phase
 	waiting int           // how many calls of Latest wait for a change
 	asked   time.Time     // when the last question came
-	idle    *time.Timer   // looks whether anybody has asked
+	idle    *time.Timer   // runs lookIdle
 	cancel  context.CancelFunc
 }
 
@@ -104,9 +105,9 @@ func New[K comparable, V any](limits Limits, source Source[K, V]) *Set[K, V] {
 	return &Set[K, V]{limits: limits, source: source, followers: make(map[K]*follower[V])}
 }
 
-// Latest returns what was told last for a key. If the key is not followed yet, or a
-// new conversation has just begun, it waits for what is told first, until ctx ends; in
-// a pause it returns at once the error for which the last conversation ended.
+// Latest returns the value that was told last for a key. If the key is not followed yet, or
+// a new conversation has just begun, Latest waits for the first value, until ctx ends; in
+// a pause it returns at once the error with which the last conversation ended.
 func (s *Set[K, V]) Latest(ctx context.Context, key K) (V, error) {
 	var none V
 	if err := ctx.Err(); err != nil {
@@ -183,7 +184,8 @@ func (s *Set[K, V]) crowdOut() {
 	s.end(oldest, found, ErrCrowded)
 }
 
-// lookIdle gives a key up if nobody has asked for it, and else looks again later.
+// lookIdle gives a key up if no question for it has come in the idle time, and else looks
+// again later.
 func (s *Set[K, V]) lookIdle(key K, f *follower[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,8 +214,8 @@ func (f *follower[V]) enter(p phase) {
 	f.changed = make(chan struct{})
 }
 
-// run holds one conversation after the other until ctx ends. One that lasted longer
-// than the longest pause counts as a new beginning: the pauses are short again.
+// run holds one conversation after the other until ctx ends. After a conversation that
+// lasted longer than the longest pause, the pauses are short again.
 func (s *Set[K, V]) run(ctx context.Context, key K, f *follower[V]) {
 	var pause time.Duration
 	for {
@@ -276,9 +278,9 @@ func (s *Set[K, V]) retry(f *follower[V]) {
 	}
 }
 
-// Close ends all conversations and waits for their goroutines. Whoever waits in Latest
-// gets an error that wraps [discovery.ErrClosed]. It may be called more than once, and returns
-// nil.
+// Close ends all conversations and waits for their goroutines. A call that waits in Latest
+// returns an error that wraps [discovery.ErrClosed]. Close may be called more than once, and
+// returns nil.
 func (s *Set[K, V]) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -23,8 +23,8 @@ import (
 
 var errDown = errors.New("the registry is down")
 
-// registry is a source whose conversations the test directs: each tells what it finds
-// in says, and ends with what it finds in fails.
+// registry is a source whose conversations the test directs: each tells the values that come
+// from the channel says, and ends with the error that comes from the channel fails.
 type registry struct {
 	says   chan string
 	fails  chan error
@@ -100,7 +100,7 @@ func TestLatestEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// An answer from before a failure is never given out, for it may be wrong by now.
+// A value from before a failure is never an answer, for it may be wrong by now.
 func TestAFailureIsToldUntilTheRegistryAnswersAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRegistry()
@@ -131,7 +131,7 @@ func TestASourceThatEndsWithoutAnErrorHasFailed(t *testing.T) {
 	})
 }
 
-// What is out of date is not given out while the source finds out anew.
+// A value that is out of date is no answer while the source begins anew.
 func TestASourceMayBeginAnewAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRegistry()
@@ -154,7 +154,7 @@ func TestASourceMayBeginAnewAtOnce(t *testing.T) {
 	})
 }
 
-// Pauses double from the shortest to the longest, however often somebody asks, and are
+// Pauses double from the shortest to the longest, however many questions come, and are
 // short again after a conversation that lasted.
 func TestPausesGrowAndAreShortAgainAfterALongConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,13 +31,13 @@ const (
 	// headerBytesMax bounds the header of an answer.
 	headerBytesMax = 64 << 10
 	// silence is how long a connection is silent before the other side is asked whether it
-	// is still there, and how long it may take to say so. Otherwise a request that waits for
-	// news would wait for ever where the machine of the server has gone.
+	// is still there, and how long the answer to that may take. Without, a request that waits
+	// for news would wait for ever after the machine of the server has gone.
 	silence = 10 * time.Second
 )
 
-// Server says which server a [Client] asks, and how. It is what the method knows; the
-// operator's part is in its field Config.
+// Server says which server a [Client] asks, and how. The method fills it in; the settings of
+// the operator are its field Config.
 type Server struct {
 	// URL begins the URL of every request, such as "https://10.0.0.1:6443"; [ParseURL]
 	// accepts it.
@@ -142,9 +142,9 @@ func (c *Client) check(answer *http.Response) error {
 	return nil
 }
 
-// Overdue returns the error of a request. If the time of the request is over and that of ctx,
-// the context of whoever asks, is not, the error does not wrap [context.DeadlineExceeded]: it
-// would look as if the time of whoever asks were over.
+// Overdue returns the error of a request. If the time limit of the request is over, and ctx, the
+// context of the caller, goes on, the error that is returned does not wrap
+// [context.DeadlineExceeded]: it would look as if the time of the caller were over.
 func (c *Client) Overdue(ctx context.Context, err error) error {
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no whole answer within %v: %s", c.server.Config.RequestTimeout, err.Error())

@@ -32,8 +32,8 @@ import (
 	"github.com/quorate/quorate/discovery/httpapi"
 )
 
-// proxy is the proxy that the environment names: nobody listens there. It is set before the
-// first request, since net/http reads the environment once.
+// proxy is the proxy that the environment names, at an address where nothing listens. TestMain
+// names it before the first request, since net/http reads the environment once.
 const proxy = "127.0.0.1:1"
 
 func TestMain(m *testing.M) {
@@ -203,7 +203,7 @@ func TestTheTokenGoesToTheServerAlone(t *testing.T) {
 	}
 	require.Zero(t, reached.Load())
 
-	// An address for documents, behind which nobody is. No proxy is used for this machine.
+	// An address for documents, at which no machine is: a proxy would not be used for this one.
 	_, err := get(t, open(t, "http://192.0.2.1", func(s *httpapi.Server) { s.Config.RequestTimeout = 100 * time.Millisecond }), "/")
 	require.ErrorContains(t, err, "http://192.0.2.1: dial tcp 192.0.2.1:80: ")
 	require.NotContains(t, err.Error(), proxy)
@@ -241,7 +241,7 @@ func TestAServerThatIsAwayIsNamed(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The time of a request that is over must not look like that of whoever asked.
+// The time limit of a request that is over must not look like that of the caller.
 func TestARequestIsOverdueWhileItsCallerWaitsOn(t *testing.T) {
 	s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	c := open(t, s.URL, func(s *httpapi.Server) {

@@ -40,7 +40,8 @@ type Config struct {
 // and 10 seconds for a request.
 func Default() Config { return Config{RequestTimeout: 10 * time.Second} }
 
-// Paths returns pointers to the names of files, for whoever makes them relative to a directory.
+// Paths returns pointers to the names of files, for a caller that makes these relative to a
+// directory.
 func (c *Config) Paths() []*string { return []*string{&c.TokenFile, &c.CAFile} }
 
 // Validate reports every fault of c in one error, each a [field.Error].

@@ -27,7 +27,7 @@ const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 // client asks one API server. It is safe for concurrent use.
 type client struct {
 	api       *httpapi.Client
-	tokenFile string // that is sent, for errors; empty if none is
+	tokenFile string // the file of the token that is sent, for errors; empty if none is sent
 }
 
 // newClient returns the client of a configuration, and the namespace. In a pod, account
@@ -87,7 +87,7 @@ func (c *client) get(ctx context.Context, r request) (io.ReadCloser, error) {
 			Message string `json:"message"`
 		}
 		if refused.Type == "application/json" {
-			// An error about an error helps nobody: the code alone is told then.
+			// A refusal whose body cannot be read is told by its code alone.
 			_ = json.Unmarshal(refused.Body, &status)
 		}
 		return nil, c.refusal(r, refused.Code, status.Message)

@@ -16,16 +16,16 @@ import (
 
 // The sources of contact points, for [Config.Source].
 const (
-	// SourcePods asks for the pods with certain labels.
+	// SourcePods makes contact points of the pods with certain labels.
 	SourcePods = "pods"
-	// SourceEndpointSlices asks for the endpoints of a Service.
+	// SourceEndpointSlices makes contact points of the endpoints of a Service.
 	SourceEndpointSlices = "endpoint-slices"
 )
 
 // The families of addresses, for [Config.IPFamily].
 const (
-	// FamilyAny takes the first address of a pod; of an endpoint with several, one of
-	// version 4 before one of version 6.
+	// FamilyAny takes the first address of a pod. Of an endpoint with addresses in several
+	// slices it takes an address of version 4 before one of version 6.
 	FamilyAny = ""
 	// FamilyIPv4 takes addresses of version 4 alone.
 	FamilyIPv4 = "ipv4"
@@ -37,7 +37,7 @@ const (
 // [Config.Selector] and [Config.Service].
 const placeholder = "%s"
 
-// The longest selector. The server would refuse a longer address.
+// selectorBytesMax is the longest selector. With a longer one the server would refuse the URL.
 const selectorBytesMax = 1024
 
 const (
@@ -51,25 +51,25 @@ type Config struct {
 	Source string `koanf:"source" oneof:"pods|endpoint-slices"`
 
 	// Selector is the label selector of the pods, for the source "pods"; "%s" in it
-	// stands for the name of the service that is looked up. A selector that fits
-	// other pods too makes contact points of them.
+	// stands for the name of the service that is looked up. All pods that the selector fits
+	// are contact points.
 	Selector string `koanf:"selector"`
 
 	// Service is the name of the Service, for the source "endpoint-slices"; "%s" in it
 	// stands for the name of the service that is looked up.
 	Service string `koanf:"service"`
 
-	// Namespace is where to look. Empty: the namespace of the service account, and an
-	// error where Server is set, since no account says it.
+	// Namespace is the namespace of the objects. Empty: that of the service account, which
+	// is an error where Server is set.
 	Namespace string `koanf:"namespace"`
 
 	// IPFamily chooses among several addresses of a pod: "ipv4", "ipv6", or empty for
 	// the first one. A pod is one contact point in any case.
 	IPFamily string `koanf:"ip-family"`
 
-	// ReadyOnly leaves out pods that are not ready. A node is usually ready only after
-	// it has joined; then nobody would ever be found by the first ones, and no cluster
-	// would form.
+	// ReadyOnly leaves out pods that are not ready. Where a node is ready only after it has
+	// joined, as is usual, the first nodes would never find each other, and no cluster would
+	// form.
 	ReadyOnly bool `koanf:"ready-only"`
 
 	// Server is the URL of the API server, such as "https://10.0.0.1:6443". Empty: the
@@ -78,8 +78,8 @@ type Config struct {
 	Server string `koanf:"server"`
 
 	// WatchTimeout is how long one watch lasts before it is renewed, from a second to
-	// an hour. Short ones cost requests; long ones leave more nodes at one server
-	// after another was restarted.
+	// an hour. A short time costs requests; with a long time the watches stay unevenly
+	// spread over the servers for longer after one of them was restarted.
 	WatchTimeout time.Duration `koanf:"watch-timeout" range:"1s..1h"`
 
 	// Config holds the files of the token and of the certificates: where a name and Server
@@ -89,8 +89,8 @@ type Config struct {
 }
 
 // Default returns the settings for a pod: the pods labelled app.kubernetes.io/name
-// with the name of the service, in the namespace and with the rights of the service
-// account, ready or not.
+// with the name of the service, whether they are ready or not, in the namespace and with the
+// rights of the service account.
 func Default() Config {
 	return Config{
 		Source:       SourcePods,
@@ -123,8 +123,8 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// checkServer refuses what is no address of an API server, and one to which a token
-// would go where everybody on the way can read it.
+// checkServer refuses what is no URL of an API server, and a URL to which a token would go
+// where others can read it on the way.
 func (c Config) checkServer() error {
 	u, err := httpapi.ParseURL("server", c.Server)
 	switch {
@@ -138,8 +138,8 @@ func (c Config) checkServer() error {
 	return nil
 }
 
-// isName reports whether a text is a name by RFC 1123, as that of a namespace, or a
-// Service, is: letters, digits and hyphens, at most 63 of them.
+// isName reports whether a text is a name by RFC 1123, like the names of namespaces and
+// Services: at most 63 letters in lower case, digits and hyphens.
 func isName(text string) bool {
 	return text != "" && len(text) <= 63 && text[0] != '-' && text[len(text)-1] != '-' &&
 		strings.IndexFunc(text, notInName) < 0
@@ -155,8 +155,8 @@ func notInLabel(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
-// isSelector reports whether a text may be a label selector. The server parses it; here
-// is refused only what cannot be one.
+// isSelector reports whether a text may be a label selector. The server parses it; isSelector
+// refuses only a text that cannot be one.
 func isSelector(text string) bool {
 	return text != "" && len(text) <= selectorBytesMax &&
 		strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0

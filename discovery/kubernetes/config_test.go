@@ -63,7 +63,7 @@ func server(url string) func(*kubernetes.Config) {
 	return func(c *kubernetes.Config) { c.Server, c.Namespace = url, "prod" }
 }
 
-// A password in an address is not repeated where everybody reads the error.
+// An error does not repeat the password in an address.
 func TestConfigKeepsAPasswordToItself(t *testing.T) {
 	config := kubernetes.Default()
 	server("https://root:hunter2@a")(&config)

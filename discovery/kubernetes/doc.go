@@ -18,15 +18,15 @@
 // be allowed to list and watch pods, or endpointslices, in its namespace. Elsewhere the
 // server, the namespace, and the files of a token and of the certificates are given.
 //
-// A running pod that has an address and is not terminating is a contact point, ready or
-// not: a node is ready only after it has joined. A pod with several addresses is one
+// A running pod that has an address and is not terminating is a contact point, whether it is
+// ready or not: a node is ready only after it has joined. A pod with several addresses is one
 // contact point.
 //
 // # Lifecycle and concurrency
 //
-// Nothing happens before the first lookup. It lists the objects page by page and
-// watches them from then on, in a goroutine that ends a minute after the last lookup,
-// or with Close:
+// Nothing happens before the first lookup, which starts a goroutine. The goroutine lists the
+// objects page by page, watches them from then on, and ends a minute after the last lookup, or
+// with Close:
 //
 //	list --> answers --> watch --event--> answers ...
 //	 ^                    |  |
@@ -40,18 +40,18 @@
 // # Guarantees
 //
 //   - An answer is what a list and the watch after it said, and the watch has not
-//     failed since. Where the server cannot be asked there is an error, and no answer
+//     failed since. While the server cannot be asked there is an error, and no answer
 //     from before.
 //   - The token is sent to the configured server alone: no redirect is followed, no
 //     proxy used, and nothing sent without TLS.
 //   - Each answer of the server is bounded: in bytes, in time, in pages, and to
 //     [discovery.TargetsMax] endpoints altogether.
 //   - Pods that all lack the port that was asked for are an error, since an answer
-//     without contact points would say that there is nobody.
+//     without contact points would say that there are no pods.
 //
 // # Non-guarantees
 //
-// The server learns of a change by the kubelet of another machine, so that a pod that
+// The server learns of a change by the kubelet on the machine of the pod, so that a pod that
 // has died with its machine may be found for some minutes. A connection that died in
 // silence is noticed after about 20 seconds, and answers are that old until then. No
 // client certificates and no exec plugins are supported: where these are the only way

@@ -14,18 +14,19 @@ import (
 var ErrNotInCluster = errors.New("not in a pod with a service account")
 
 // ErrMalformed is wrapped by errors about an answer that no API server would give:
-// another content type, a broken body, one without an end, a redirect.
+// another content type, a body that is broken or has no end, a redirect.
 var ErrMalformed = errors.New("this is no answer of a Kubernetes API server")
 
-// StatusError is an answer of the API server other than the one that was asked for.
+// StatusError says that the API server refused a request.
 type StatusError struct {
 	// Code is the HTTP status, such as 403.
 	Code int
 	// Message is what the server says, cut when it is long; it may be empty.
 	Message string
-	// Verb is what was asked for: "list" or "watch".
+	// Verb is the verb of the request: "list" or "watch".
 	Verb string
-	// Group, Resource and Namespace say of what.
+	// Group, Resource and Namespace name the objects of the request, the first two as a role
+	// does.
 	Group, Resource, Namespace string
 	// Credentials names the file of the token that was sent; empty if none was.
 	Credentials string
@@ -64,8 +65,8 @@ func (e *StatusError) advice() string {
 	}
 }
 
-// gone reports whether an error says that a version, or the next page of a list, is too
-// old to be had.
+// gone reports whether an error says that the server has forgotten a version, or the next page
+// of a list.
 func gone(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Code == http.StatusGone

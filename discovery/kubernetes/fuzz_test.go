@@ -36,7 +36,7 @@ func objectSeeds(f *testing.F) {
 	}
 }
 
-// checkTargets checks that whatever was accepted gives contact points that are valid.
+// checkTargets checks that an object which was accepted gives valid contact points.
 func checkTargets(t *testing.T, o object, err error) {
 	t.Helper()
 	if err != nil {
@@ -62,7 +62,9 @@ func checkTargets(t *testing.T, o object, err error) {
 	require.Zero(t, s.held)
 }
 
-// FuzzPod reads pods. Covers B58.
+// FuzzPod decodes any pod: if it is accepted, its contact points are valid.
+//
+// covers B58, see docs/verification.md.
 func FuzzPod(f *testing.F) {
 	objectSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -71,7 +73,9 @@ func FuzzPod(f *testing.F) {
 	})
 }
 
-// FuzzSlice reads EndpointSlices. Covers B58.
+// FuzzSlice decodes any EndpointSlice: if it is accepted, its contact points are valid.
+//
+// covers B58, see docs/verification.md.
 func FuzzSlice(f *testing.F) {
 	objectSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -101,7 +105,7 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// FuzzEvents reads a whole watch: it ends, and whatever it did to the store is valid.
+// FuzzEvents reads any watch: it ends, and the store that it has changed is valid.
 func FuzzEvents(f *testing.F) {
 	for _, text := range []string{
 		`{"type":"ADDED","object":` + podText + "}\n" + `{"type":"DELETED","object":` + podText + "}\n",

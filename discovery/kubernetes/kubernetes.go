@@ -16,7 +16,8 @@ import (
 // Method is the name by which a configuration selects this method, by convention.
 const Method = "kubernetes"
 
-// Discovery finds pods. Use [New]; Close it in the end. It is safe for concurrent use.
+// Discovery finds contact points among pods. Use [New]; Close it in the end. It is safe for
+// concurrent use.
 type Discovery struct {
 	config Config
 	client *client
@@ -27,7 +28,7 @@ var _ discovery.Discovery = (*Discovery)(nil)
 
 // New returns the method for a configuration, which it validates. In a pod it reads the
 // namespace of the service account; it connects to nothing before the first lookup. The
-// error wraps [ErrNotInCluster] if a server is neither configured nor to be found.
+// error wraps [ErrNotInCluster] if no server is configured and none is named by a pod.
 func New(config Config) (*Discovery, error) {
 	return newDiscovery(config, serviceAccount, follow.DefaultLimits())
 }
@@ -51,13 +52,13 @@ func newDiscovery(config Config, account string, limits follow.Limits) (*Discove
 }
 
 // Lookup returns the address of each pod of a service. The service takes the place of
-// "%s" in the configuration. The port is the name of one that the pods declare, or a
-// number, or empty if it is to be left open; a protocol such as "tcp" tells ports of the
-// same name apart.
+// "%s" in the configuration. The port of the query is the name of a port that the pods
+// declare, or a number, or empty for contact points without a port; a protocol such as "tcp"
+// tells ports of the same name apart.
 //
-// The first lookup of a service lists and begins to watch, and waits for the list; the
-// ones after it are answered from what is known. The error wraps a [StatusError] if the
-// server refuses, and [ErrMalformed] if it is none.
+// The first lookup of a service waits until its objects are listed. Later lookups are answered
+// from the list and the watch that followed. The error wraps a [StatusError] if the server
+// refuses, and [ErrMalformed] if no API server would give such an answer.
 func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	selector, err := d.selector(q.Service)
 	if err != nil {

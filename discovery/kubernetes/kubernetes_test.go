@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quick lets failures pass quickly.
+// quick returns limits with short pauses after failures.
 func quick() follow.Limits {
 	return follow.Limits{Keys: 4, Idle: time.Minute, PauseMin: 10 * time.Millisecond, PauseMax: 20 * time.Millisecond}
 }
@@ -131,8 +131,8 @@ func TestAWatchTellsOfEveryChange(t *testing.T) {
 	require.Equal(t, 1, watches)
 }
 
-// A watch that ends goes on from the last version, which a bookmark may have raised,
-// without a list.
+// After the end of a watch the next one goes on from the last version, which a bookmark may
+// have raised, and there is no other list.
 func TestAWatchThatEndsGoesOnFromTheLastVersion(t *testing.T) {
 	s := newServer(t, "pods")
 	s.marks = true
@@ -192,7 +192,8 @@ func TestAListWhosePagesAreGoneBeginsAnew(t *testing.T) {
 	require.Equal(t, 1+3, s.pages)
 }
 
-// While the server is away there is an error and no answer from before; then it goes on.
+// While the server is away there is an error and no answer from before; when it is back,
+// lookups find its pods again.
 func TestAServerThatIsAwayIsAnErrorUntilItIsBack(t *testing.T) {
 	s := newServer(t, "pods")
 	s.put("a", labels("bank"), pod("10.0.0.1"))
@@ -288,8 +289,8 @@ func TestASecretOfAnotherClusterIsNotTrusted(t *testing.T) {
 	_ = discoverytest.AwaitError(t, d, query(), "certificate")
 }
 
-// A proxy on this machine, such as that of kubectl, has the credentials itself, and
-// speaks a version of HTTP in which a body that is cut off looks otherwise.
+// A proxy on this machine, such as that of kubectl, has the credentials itself. It speaks
+// HTTP/1.1, where a body that the deadline cuts off gives another error.
 func TestAProxyOnThisMachineIsAskedWithoutAToken(t *testing.T) {
 	s := newServer(t, "pods")
 	s.put("a", labels("bank"), pod("10.0.0.1"))
@@ -319,7 +320,7 @@ func TestAProxyOnThisMachineIsAskedWithoutAToken(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// What the role lacks is told as the rule that it needs.
+// An error about a role that lacks a verb names the rule to give to the role.
 func TestARefusalSaysWhichRuleTheRoleLacks(t *testing.T) {
 	for resource, group := range map[string]string{"pods": "", "endpointslices": "discovery.k8s.io"} {
 		for _, lacking := range []string{"list", "watch"} {

@@ -3,8 +3,9 @@
 
 package kubernetes
 
-// What is read of the objects of the API: a few fields of a pod or of an EndpointSlice,
-// turned into endpoints, which is all that is kept of them.
+// The objects of the API become endpoints: decodePod and decodeSlice read a few fields of a pod
+// or an EndpointSlice, and checked refuses objects that the API would not have accepted. Only
+// the endpoints are kept.
 
 import (
 	"encoding/json"
@@ -14,8 +15,8 @@ import (
 	"strings"
 )
 
-// What one object may declare. The API allows 100 ports and 1,000 endpoints in a slice;
-// a pod with more ports than that is not of this world.
+// The bounds of one object. The API allows 100 ports and 1,000 endpoints in a slice; no real
+// pod has more ports than that.
 const (
 	portsMax     = 100
 	endpointsMax = 1000
@@ -27,7 +28,7 @@ const (
 type resource struct {
 	group  string // the API group, empty for the core
 	name   string // the name in paths and in roles
-	list   string // the kind of a list of them
+	list   string // the kind of a list of such objects
 	decode func(json.RawMessage) (object, error)
 }
 
@@ -63,7 +64,7 @@ type endpoint struct {
 	addresses []string // in the order of the API, not checked
 	ports     []port
 	ready     bool
-	leftOut   string // why it is no contact point, whatever is asked; empty if it may be one
+	leftOut   string // why the endpoint is no contact point for any query; empty if it may be one
 }
 
 // port is a port that an object declares.
@@ -164,8 +165,7 @@ func decodeSlice(data json.RawMessage) (object, error) {
 		ports = append(ports, port{Name: p.Name, Protocol: p.Protocol, Number: p.Port})
 	}
 	for _, given := range slice.Endpoints {
-		// Of several addresses of an endpoint all lead to the same; the API says to use
-		// the first.
+		// All addresses of an endpoint lead to the same pod; the API says to use the first.
 		e := endpoint{id: given.TargetRef.UID, addresses: given.Addresses[:min(1, len(given.Addresses))], ports: ports}
 		e.ready = given.Conditions.Ready == nil || *given.Conditions.Ready
 		switch {

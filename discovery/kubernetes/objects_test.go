@@ -3,8 +3,8 @@
 
 package kubernetes_test
 
-// Which pods and endpoints are contact points, and how many; then answers and events that
-// no API server would give.
+// First the pods and endpoints that are contact points, and how many may be; then answers and
+// events that no API server would give.
 
 import (
 	"fmt"
@@ -41,7 +41,8 @@ func slice(family string, endpoints ...anyMap) anyMap {
 	}
 }
 
-// endpoint is one of a pod, not ready and not terminating, unless conditions differ.
+// endpoint is the endpoint of a pod that is not ready and not terminating, unless conditions
+// say otherwise.
 func endpoint(uid, address string, conditions ...anyMap) anyMap {
 	e := anyMap{
 		"addresses": []string{address}, "targetRef": anyMap{"kind": "Pod", "uid": uid},
@@ -72,8 +73,10 @@ func ready(_, status anyMap) {
 	status["conditions"] = []anyMap{{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}}
 }
 
-// Pods that are not ready are contact points, those that are gone or not there yet are
-// not, and the reason counts them. Covers B58.
+// Pods that are not ready are contact points. Pods that are terminating or not running yet are
+// none, and the reason counts them.
+//
+// covers B58, see docs/verification.md.
 func TestWhichPodsAreContactPoints(t *testing.T) {
 	s := newServer(t, "pods")
 	s.put("not-ready", labels("bank"), pod("10.0.0.1"))
@@ -97,7 +100,9 @@ func TestWhichPodsAreContactPoints(t *testing.T) {
 	require.Contains(t, found.Reason, "4 not ready, 2 not running")
 }
 
-// A pod is one contact point, whatever addresses it has. Covers B58.
+// A pod is one contact point, however many addresses it has.
+//
+// covers B58, see docs/verification.md.
 func TestAPodWithSeveralAddressesIsOneContactPoint(t *testing.T) {
 	s := newServer(t, "pods")
 	s.put("both", labels("bank"), pod("", addresses("10.0.0.1", "fd00::1")))
@@ -135,7 +140,7 @@ func TestAPortIsFoundByNameAndProtocolOrIsANumber(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{tc.want}, texts(found), "%+v", tc)
 	}
-	// That everybody lacks the port is a mistake, and not the answer that nobody is there.
+	// If all pods lack the port, its name is a mistake, and there is no empty answer.
 	for _, port := range []string{"management", "0", "65536", strings.Repeat("x", 1000)} {
 		_, err := d.Lookup(t.Context(), discovery.Query{Service: "bank", Port: port})
 		require.ErrorContains(t, err, `they have "dns", "web": name the port in the manifest`)
@@ -190,7 +195,9 @@ func TestAServiceIsANameAndNoSelector(t *testing.T) {
 	}
 }
 
-// Ten thousand pods are found; one more is an error, and no answer that is cut. Covers B58.
+// Ten thousand pods are found. One more makes the lookup an error, and the answer is not cut.
+//
+// covers B58, see docs/verification.md.
 func TestTenThousandPodsAreFoundAndNotMore(t *testing.T) {
 	s := newServer(t, "pods")
 	s.fill("bank", discovery.TargetsMax)
@@ -211,7 +218,7 @@ func TestTenThousandPodsAreFoundAndNotMore(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// serve answers every question with a body of a type.
+// serve answers every request with a body of a content type.
 func serve(kind string, body func(w http.ResponseWriter, r *http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -223,7 +230,7 @@ func text(s string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, s) }
 }
 
-// endless sends a text until nobody reads.
+// endless sends a text again and again until the client is gone.
 func endless(first, s string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, first)
@@ -236,7 +243,7 @@ func endless(first, s string) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// What is no answer of an API server is an error within bounded time and memory.
+// An answer that no API server would give is an error, within bounded time and memory.
 func TestAnswersOfNoAPIServer(t *testing.T) {
 	const page = `{"kind":"PodList","metadata":{"resourceVersion":"1"`
 	for name, tc := range map[string]struct {
@@ -287,7 +294,7 @@ func TestAnswersOfNoAPIServer(t *testing.T) {
 	}
 }
 
-// The same for what a watch sends after a good list.
+// The same holds for the events of a watch after a good list.
 func TestEventsOfNoAPIServer(t *testing.T) {
 	const list = `{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}`
 	for name, tc := range map[string]struct {
@@ -320,7 +327,7 @@ func TestEventsOfNoAPIServer(t *testing.T) {
 	}
 }
 
-// A server that always says that the version is gone is not asked without a pause.
+// A server that always says that the version is gone is asked with pauses, like one that fails.
 func TestAServerThatNeverKeepsAVersionIsAskedWithPauses(t *testing.T) {
 	s := newServer(t, "pods")
 	s.put("a", labels("bank"), pod("10.0.0.1"))

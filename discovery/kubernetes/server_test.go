@@ -3,11 +3,12 @@
 
 package kubernetes_test
 
-// An HTTP server with the part of the Kubernetes API that is asked for: it keeps
-// objects with resource versions and a history of events, and enforces what the API
-// server enforces: the token, the verbs of the role, selectors, pages that belong to
-// one version, watches from a version that is still in the history. It is no API
-// server, and what it does beyond the documents is in the hooks.
+// An HTTP server with the part of the Kubernetes API that the method uses: it keeps
+// objects with resource versions and a history of events, and demands what an API server
+// demands: the token, the verbs of the role, selectors, pages that belong to one version,
+// watches from a version that is still in the history. A test that needs an answer beyond the
+// documents gives the server a hook. First the server and its objects, then lists and watches,
+// in the end pods to put into it.
 
 import (
 	"encoding/base64"
@@ -96,7 +97,7 @@ func write(t testing.TB, name, text string) {
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
-// set changes the server under its lock and lets watches look.
+// set changes the server under its lock and wakes watches.
 func (s *apiServer) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +171,7 @@ func (s *apiServer) compact() {
 
 func (s *apiServer) endWatches() { s.set(func() { s.epoch++ }) }
 
-// watched waits until a watch is open, so that whatever happens next is heard by it.
+// watched waits until a watch is open, which hears of all changes that follow.
 func (s *apiServer) watched(t testing.TB) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -188,7 +189,7 @@ func (s *apiServer) counts() (lists, watches int) {
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	hook, epoch := s.hook, s.epoch // At one moment: whoever changes both reaches every request.
+	hook, epoch := s.hook, s.epoch // Both at one moment, so that a test that changes both changes them for every request.
 	s.mu.Unlock()
 	if hook != nil {
 		hook(w, r)

@@ -3,9 +3,9 @@
 
 package kubernetes
 
-// What is known of the objects of one selector: a watch puts objects in and takes them
-// out, and a lookup turns them into contact points. First the store, then how a lookup
-// chooses an address and a port of each endpoint and counts what it leaves out.
+// A store holds the objects of one selector: a watch puts objects in and takes them out, and a
+// lookup turns them into contact points. First the store, then how a lookup chooses an address
+// and a port of each endpoint, and counts the endpoints that it leaves out.
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ var errTooMany = fmt.Errorf("more than %d endpoints: write a narrower selector",
 
 // store holds the objects by name, with at most [discovery.TargetsMax] endpoints.
 type store struct {
-	where string // what was asked for, in words
+	where string // the kind, selector and namespace of the objects, in words
 
 	mu      sync.Mutex // guards objects and held
 	objects map[string]object
@@ -36,7 +36,7 @@ func newStore(where string) *store {
 	return &store{where: where, objects: make(map[string]object)}
 }
 
-// put adds an object or replaces the one of its name.
+// put adds an object, or replaces the object of the same name.
 func (s *store) put(o object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ type choice struct {
 }
 
 // targets returns the contact points among the objects. Endpoints that all lack the
-// port are an error: the name of the port is wrong, and whoever takes that for an
-// answer believes that there is nobody.
+// port are an error: the name of the port is probably wrong, and an empty answer would say
+// that there are no pods.
 func (s *store) targets(want choice) (discovery.Targets, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +92,8 @@ func (s *store) targets(want choice) (discovery.Targets, error) {
 type tally struct {
 	found    map[string]discovery.Target
 	left     map[string]string // why an endpoint was left out
-	ports    map[string]bool   // the names of ports that were not the one
-	portless int
+	ports    map[string]bool   // the names of the ports of endpoints without the wanted port
+	portless int               // how many endpoints lack the wanted port
 }
 
 func (t *tally) add(e endpoint, want choice) {
@@ -121,7 +121,8 @@ func better(t, earlier discovery.Target) bool {
 	return t.IP.IsValid() && (!earlier.IP.IsValid() || t.IP.Less(earlier.IP))
 }
 
-// String counts what was taken, and what was not, with the reasons in a fixed order.
+// String gives the number of endpoints that were taken, and of those that were left out for
+// each reason, in a fixed order.
 func (t *tally) String() string {
 	counts := make(map[string]int)
 	for _, reason := range t.left {
@@ -138,7 +139,7 @@ func (t *tally) String() string {
 	return text
 }
 
-// portNames lists the names of ports for a message, a few of them.
+// portNames lists some names of ports for a message.
 func (t *tally) portNames() string {
 	const shown = 10
 	names := slices.Sorted(maps.Keys(t.ports))
@@ -182,13 +183,14 @@ func choose(e endpoint, want choice) (discovery.Target, string) {
 	return discovery.Target{}, otherFamily
 }
 
-// number returns the port that is wanted of an endpoint: 0 if none is, the number if a
-// number is, since a port need not be declared to be open, and else the declared one.
+// number returns the number of the wanted port of an endpoint: 0 if no port is wanted, and the
+// wanted number itself if it is one, since a port may be open without being declared. The name
+// of a port must be declared.
 func (e endpoint) number(want choice) (uint16, bool) {
 	if want.port == "" {
 		return 0, true
 	}
-	// A name of a port has a letter in it, so this is no name.
+	// The name of a port has a letter, so a number is no name.
 	if number, err := strconv.ParseUint(want.port, 10, 16); err == nil && number > 0 {
 		return uint16(number), true
 	}

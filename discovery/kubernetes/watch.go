@@ -23,20 +23,24 @@ import (
 )
 
 const (
-	// How many objects are in one page. An object has 5 to 50 kB, so that a page is
-	// far from the bound below, and 10,000 of them are 40 requests.
+	// pageSize is the number of objects in one page. An object has 5 to 50 kB, so that a
+	// page is far from pageBytesMax, and 10,000 objects are 40 requests.
 	pageSize = 250
-	// The longest page: 250 objects of 64 kB.
+	// pageBytesMax is the longest page: 250 objects of 64 kB.
 	pageBytesMax = 16 << 20
-	// The longest event: the API server stores no object of more than 1.5 MiB.
+	// eventBytesMax is the longest event: the API server stores no object of more than
+	// 1.5 MiB.
 	eventBytesMax = 4 << 20
-	// More pages than the targets of a full store take are a list without an end.
+	// pagesMax is the number of pages after which a list counts as one without an end: four
+	// times as many as the contact points of the largest answer fill.
 	pagesMax = 4 * discovery.TargetsMax / pageSize
-	// How many times the list is begun anew because its next page is gone.
+	// restartsMax is how many times a list is begun anew because its next page is gone.
 	restartsMax = 3
-	// The pages of a list together may take so many times the limit of a request.
+	// listTimeouts is how many times the limit of a request the pages of a list may take
+	// together.
 	listTimeouts = 6
-	// A watch that ends sooner than this was not wanted by the server.
+	// briefWatch is the time before which a watch must not end: the server refuses a watch
+	// that ends sooner, without saying so.
 	briefWatch = time.Second
 )
 
@@ -45,7 +49,7 @@ type source struct {
 	client    *client
 	resource  resource
 	namespace string
-	// timeout is that of a request, watchTimeout how long a watch lasts.
+	// timeout is the limit of a request, watchTimeout how long a watch lasts.
 	timeout, watchTimeout time.Duration
 	// brief is how long a watch must last not to count as refused.
 	brief time.Duration
@@ -91,9 +95,9 @@ func (s *source) listAgain(ctx context.Context, selector string) (*store, string
 	}
 }
 
-// list returns the objects and the version of the list. It asks for the newest state,
-// not for what a server of several happens to have cached: a node that founds a cluster
-// must not do so by what was true a minute ago.
+// list returns the objects and the version of the list. It asks for the newest state, and not
+// for that in the cache of one of several servers: a node must not found a cluster by what was
+// true a minute ago.
 func (s *source) list(ctx context.Context, selector string) (*store, string, error) {
 	found := newStore(fmt.Sprintf("%s with %q in namespace %q", s.resource.name, clip(selector), s.namespace))
 	next := ""
@@ -172,9 +176,9 @@ func (s *source) request(verb string, query url.Values) request {
 	return request{verb: verb, resource: s.resource, namespace: s.namespace, query: query}
 }
 
-// watch applies events to a store until the watch ends, and returns the last version
-// that it heard of. That the connection breaks once it is open is an end like any
-// other: the next watch finds out whether the server is there.
+// watch applies events to a store until the watch ends, and returns the version of the last
+// event. A connection that breaks after the watch has begun is an end like any other: the next
+// watch finds out whether the server is there.
 func (s *source) watch(ctx context.Context, selector, version string, found *store) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.watchTimeout+s.timeout)
 	defer cancel()
@@ -222,8 +226,8 @@ func newEvents(body io.Reader) *events {
 	return &events{body: limited, decoder: json.NewDecoder(limited)}
 }
 
-// next waits for the next event. The error wraps errBrokenOff at the end of the body,
-// wherever it is, and [ErrMalformed] if this is no event.
+// next waits for the next event. The error wraps errBrokenOff at the end of the body, in the
+// middle of an event too, and [ErrMalformed] if what comes is no event.
 func (e *events) next() (event, error) {
 	e.body.N = eventBytesMax
 	var got event

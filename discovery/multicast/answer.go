@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// How many queries are answered in a second. A network on which people develop has
-	// fewer nodes.
+	// answersPerSecond is how many queries are answered in a second. A network on which
+	// people develop has fewer nodes.
 	answersPerSecond = 200
-	// How long the goroutine that answers waits after a read has failed: a network that is
-	// down fails each read at once.
+	// pauseAfterFailure is how long the goroutine that answers waits after a read has failed:
+	// a network that is down fails each read at once.
 	pauseAfterFailure = 100 * time.Millisecond
 )
 
@@ -39,8 +39,8 @@ func (d *Discovery) Announce(service string, self discovery.Target) error {
 }
 
 // Start listens for queries of others and answers them until Close, if this node announces
-// something; else it does nothing. It fails where the group cannot be joined, where the
-// method was started before, or closed.
+// something; else it does nothing. It fails if the group cannot be joined, or if the method
+// was started before or is closed.
 func (d *Discovery) Start() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -25,21 +25,21 @@ type Config struct {
 	Interface string `koanf:"interface"`
 
 	// Window is for how long answers are collected, above zero and at most 10 seconds.
-	// Every lookup takes so long. Too short, slow nodes are left out.
+	// Every lookup takes that time. If it is too short, slow nodes are left out.
 	Window time.Duration `koanf:"window" range:">0s..10s"`
 
 	// Service is the name for which this node answers with what Announce lists, at most 200
 	// bytes. It must be set where Announce lists something.
 	Service string `koanf:"service"`
 
-	// Announce are the contact points that this node answers with, at most 16:
+	// Announce are the contact points with which this node answers, at most 16:
 	// "host:port", or ":port" at the address from which the answer comes. Empty: the
 	// address of the node, for the service that the node looks up.
 	Announce []string `koanf:"announce"`
 }
 
-// Default returns the settings that ask on the interface of the operating system's choice
-// for half a second, and announce nothing.
+// Default returns settings for queries on the interface that the operating system chooses, a
+// window of half a second, and nothing to announce.
 func Default() Config {
 	return Config{Group: "239.255.71.82:7947", Window: 500 * time.Millisecond}
 }

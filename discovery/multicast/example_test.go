@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/discovery/multicast"
 )
 
-// Two nodes on one machine: the interface is that which does not leave it.
+// Two nodes on one machine find each other over its loopback interface.
 func Example() {
 	config := multicast.Default()
 	config.Interface, config.Window = "lo", 100*time.Millisecond
@@ -24,7 +24,7 @@ func Example() {
 	if err := first.Start(); err != nil {
 		panic(err)
 	}
-	config.Announce = nil // It asks only.
+	config.Announce = nil // The second node asks only.
 	second, err := multicast.New(config)
 	if err != nil {
 		panic(err)

@@ -13,8 +13,8 @@ import (
 
 var sender = netip.MustParseAddr("192.0.2.7")
 
-// Whatever arrives: what is made of it is valid and bounded, and written out it is read
-// as the same.
+// FuzzDatagram reads any datagram: a query or an answer that is accepted is valid and bounded,
+// and reads the same after it was written again.
 func FuzzDatagram(f *testing.F) {
 	f.Add(packQuery(nonce{1}, "bank"))
 	f.Add(packAnswer(nonce{2}, []string{":7946", "node-1.example:7946", "[fd00::1]:7946"}))
@@ -44,7 +44,7 @@ func FuzzDatagram(f *testing.F) {
 			announced[i] = target.String()
 		}
 		if answerBytes(announced) > packetBytes {
-			return // A host that was left out is longer when it is written.
+			return // The answer left out a host, and is too long when the host is written.
 		}
 		again, same, err := readAnswer(packAnswer(n, announced), sender)
 		require.NoError(t, err)

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// memoryNetwork is a network in memory, with what makes a network one: groups, loss,
-// strangers who send what they like, and machines that are switched off. In virtual time
-// its sockets wait like everything else.
+// memoryNetwork is a network in memory with groups, loss, strangers who send what they like,
+// and failures. Its sockets wait in virtual time.
 type memoryNetwork struct {
 	mu      sync.Mutex
 	next    uint16
@@ -25,7 +24,7 @@ type memoryNetwork struct {
 	lose func(packet []byte, from, to netip.AddrPort) bool
 	// failingReads is how many reads of sockets of groups fail.
 	failingReads int
-	// broken is the error of everything.
+	// broken is the error of every call, if it is set.
 	broken error
 	// v6 makes addresses those of IPv6.
 	v6 bool
@@ -45,14 +44,14 @@ type datagram struct {
 type memorySocket struct {
 	network *memoryNetwork
 	addr    netip.AddrPort
-	arrived chan datagram // As many as the buffer of a socket holds; more are lost.
+	arrived chan datagram // As large as the buffer of a real socket; datagrams beyond that are lost.
 	closed  chan struct{}
 	once    sync.Once
 
 	mu        sync.Mutex
 	expired   chan struct{} // Closed when the deadline is over.
 	over      bool
-	deadlines int // How many there were: the last one counts.
+	deadlines int // How many deadlines were set: only the last counts.
 }
 
 // addr is the address of the socket with a number, each on a machine of its own.
@@ -92,7 +91,7 @@ func (n *memoryNetwork) join(group netip.AddrPort, name string) (socket, error) 
 	return s, nil
 }
 
-// send delivers a datagram to a socket, or to all of a group.
+// send delivers a datagram to a socket, or to all sockets of a group.
 func (n *memoryNetwork) send(packet []byte, from, to netip.AddrPort) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,7 +154,7 @@ func (s *memorySocket) fails() bool {
 	return true
 }
 
-// SetReadDeadline counts for reads under way too.
+// SetReadDeadline also ends a read that is under way.
 func (s *memorySocket) SetReadDeadline(at time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

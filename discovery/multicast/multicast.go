@@ -21,16 +21,16 @@ import (
 
 // A lookup asks and collects: find registers the lookup, so that Close can end it, ask
 // sends the query three times, since datagrams get lost, and collect takes answers until
-// the window is over. How a node answers others is in answer.go.
+// the window is over. The answers of a node to the queries of others are in answer.go.
 
 // Method is the name by which a configuration selects this method.
 const Method = "multicast"
 
 const (
-	// How often a query is sent, in the first half of the window.
+	// queriesMax is how often a lookup sends its query.
 	queriesMax = 3
-	// How many datagrams one lookup looks at: three answers of each contact point, and
-	// room for strangers. A flood ends the lookup with an error.
+	// packetsMax is how many datagrams one lookup reads: three answers of each contact point,
+	// and room for strangers. A flood ends the lookup with an error.
 	packetsMax = 4 * discovery.TargetsMax
 )
 
@@ -52,8 +52,8 @@ type Discovery struct {
 	mu      sync.Mutex // Guards the fields below.
 	closed  bool       // No lookup begins any more.
 	started bool
-	cancels map[nonce]context.CancelFunc // Of the lookups under way.
-	sockets []socket                     // Of the goroutine that answers.
+	cancels map[nonce]context.CancelFunc // The lookups under way, by their nonces.
+	sockets []socket                     // The sockets of the goroutine that answers.
 }
 
 // counters are what [Discovery.Stats] reads.
@@ -61,7 +61,7 @@ type counters struct {
 	queries, answers, refused, strange, failed atomic.Uint64
 }
 
-// Stats counts what came and went since New.
+// Stats counts the datagrams since New.
 type Stats struct {
 	// Queries counts the queries for the service of this node, its own included.
 	Queries uint64
@@ -131,7 +131,7 @@ func (d *Discovery) end() error {
 	return errors.Join(faults...)
 }
 
-// begin counts a lookup in, which Close will cancel and wait for.
+// begin registers a lookup, which Close cancels and waits for.
 func (d *Discovery) begin(n nonce, cancel context.CancelFunc) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -143,7 +143,7 @@ func (d *Discovery) begin(n nonce, cancel context.CancelFunc) error {
 	return nil
 }
 
-// done counts a lookup out, and reports whether Close ended it.
+// done removes a lookup, and reports whether Close ended it.
 func (d *Discovery) done(n nonce) (closed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,10 +152,10 @@ func (d *Discovery) done(n nonce) (closed bool) {
 	return d.closed
 }
 
-// Lookup asks the group for the service of the query and returns whoever answers within
-// the window, in the order of [discovery.Target.Compare]. Of the query the service counts
-// alone. That nobody answers is an empty answer, but not for the service that this node
-// announces: it answers itself.
+// Lookup asks the group for the service of the query and returns the contact points that
+// answer within the window, in the order of [discovery.Target.Compare]. Port and protocol of
+// the query do not matter. If no node answers, the answer is empty; for the service that this
+// node announces it is an error, since the node itself should have answered.
 func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	if err := ctx.Err(); err != nil {
 		return discovery.Targets{}, fmt.Errorf("multicast: %w", err)
@@ -198,13 +198,13 @@ func (d *Discovery) find(ctx context.Context, service string) ([]discovery.Targe
 	return list, nil
 }
 
-// ask sends the query some times, and collects answers until the window is over.
+// ask sends the query queriesMax times, and collects answers until the window is over.
 func (d *Discovery) ask(ctx context.Context, n nonce, service string) ([]discovery.Target, error) {
 	s, err := d.network.open(ctx, d.group, d.config.Interface)
 	if err != nil {
 		return nil, err
 	}
-	// What was read is read; an error of closing changes nothing about it.
+	// An error of closing says nothing about the answers that were read.
 	defer func() { _ = s.Close() }()
 	begun := time.Now()
 	// A read under way ends with the context.
@@ -226,7 +226,7 @@ func (d *Discovery) ask(ctx context.Context, n nonce, service string) ([]discove
 	return slices.SortedFunc(maps.Keys(c.found), discovery.Target.Compare), nil
 }
 
-// collection is what one lookup has heard.
+// collection holds what one lookup has received.
 type collection struct {
 	nonce   nonce
 	packets int

@@ -36,7 +36,8 @@ func settings(announce ...string) Config {
 	return config
 }
 
-// start returns a method on a network that answers if it announces something.
+// start returns a method on a network, which answers queries if its settings announce
+// something.
 func start(t testing.TB, n network, config Config) *Discovery {
 	t.Helper()
 	d, err := newOn(n, config)
@@ -86,7 +87,7 @@ func TestMulticastKeepsTheContract(t *testing.T) {
 			network.broken = errUnplugged
 			return d
 		},
-		// Silence is an empty answer; it takes the window.
+		// Silence is an empty answer, after the window.
 	})
 }
 
@@ -121,8 +122,8 @@ func TestNodesFindEachOther(t *testing.T) {
 	}
 }
 
-// A node that announces itself is found by others and by itself; what the settings announce
-// counts before it.
+// A node that announces itself is found by others and by itself; if the settings announce
+// something, that is found in its place.
 func TestNodesAnnounceThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newMemoryNetwork()
@@ -168,7 +169,7 @@ func TestLookupEndsWithItsContextAndWithClose(t *testing.T) {
 	})
 }
 
-// A query is lost, and an answer: the third query is the last.
+// One query is lost, and one answer: the answer to the third query, the last, arrives.
 func TestLostDatagramsAreMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newMemoryNetwork()
@@ -181,7 +182,8 @@ func TestLostDatagramsAreMadeUpFor(t *testing.T) {
 	})
 }
 
-// A node that does not hear itself hears nobody, and is not alone because of it.
+// A node that does not hear its own answer cannot hear others either, and must not believe that
+// it is alone.
 func TestNetworkWithoutMulticastIsAnErrorForWhoeverAnnounces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newMemoryNetwork()
@@ -195,7 +197,7 @@ func TestNetworkWithoutMulticastIsAnErrorForWhoeverAnnounces(t *testing.T) {
 	})
 }
 
-// Who answers with something else than was asked for is not heard.
+// An answer with another nonce, or that cannot be read, is passed over and counted.
 func TestForgedAndMalformedAnswersAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newMemoryNetwork()
@@ -260,7 +262,7 @@ func TestFloodOfAnswersIsAnError(t *testing.T) {
 						t.Error(err)
 					}
 					if i%1000 == 0 {
-						synctest.Wait() // The buffer of the socket is emptied.
+						synctest.Wait() // The lookup empties the buffer of the socket.
 					}
 				}
 			}
@@ -273,7 +275,7 @@ func TestFloodOfAnswersIsAnError(t *testing.T) {
 	})
 }
 
-// Whoever floods with queries gets 200 answers a second, and is seen in the counters.
+// A flood of queries gets 200 answers a second, and is seen in the counters.
 func TestAnswersOfASecondAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newMemoryNetwork()
@@ -293,7 +295,7 @@ func TestAnswersOfASecondAreBounded(t *testing.T) {
 		<-time.After(time.Second)
 		ask(1)
 		require.EqualValues(t, answersPerSecond+1, d.Stats().Answers)
-		// What is no query for this node gets none at all.
+		// A datagram that is no query for this node gets no answer at all.
 		for _, strange := range [][]byte{
 			query[:packetBytes-1], append(slices.Clone(query), 0),
 			{},
@@ -309,7 +311,7 @@ func TestAnswersOfASecondAreBounded(t *testing.T) {
 	})
 }
 
-// A network that is down for a while ends no node, and costs no processor.
+// While the network is down the goroutine that answers pauses, and afterwards it goes on.
 func TestAnsweringGoesOnAfterReadsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newMemoryNetwork()
@@ -381,7 +383,8 @@ func TestConfigReportsEachFaultAtItsKey(t *testing.T) {
 	}
 }
 
-// loopback is the interface over which real datagrams go; none leaves the machine.
+// loopback returns the interface of the tests with real datagrams, which do not leave the
+// machine.
 func loopback(t testing.TB) string {
 	t.Helper()
 	interfaces, err := net.Interfaces()
@@ -421,8 +424,8 @@ func carries(t testing.TB, group netip.AddrPort, name string) bool {
 	return err == nil
 }
 
-// Over real sockets two nodes find each other. Machines are allowed to carry no multicast
-// over their loopback interface: the lookup says so then, and is no empty answer.
+// Over real sockets two nodes find each other. On a machine whose loopback interface carries no
+// multicast the lookup is an error that says so, and no empty answer.
 func TestNodesFindEachOtherOverTheLoopbackInterface(t *testing.T) {
 	for _, address := range []string{"239.255.71.82", "ff02::7175:6f72"} {
 		t.Run(address, func(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 
 // network opens sockets: those of the operating system, or of a network in memory.
 type network interface {
-	// join returns a socket that receives what is sent to the group.
+	// join returns a socket that receives the datagrams to the group.
 	join(group netip.AddrPort, interfaceName string) (socket, error)
-	// open returns a socket that sends to the group, and receives what is sent to it.
+	// open returns a socket that sends to the group, and receives the answers.
 	open(ctx context.Context, group netip.AddrPort, interfaceName string) (socket, error)
 }
 
-// socket is what is needed of a [net.UDPConn].
+// socket has the methods of a [net.UDPConn] that this package uses.
 type socket interface {
 	ReadFromUDPAddrPort(packet []byte) (int, netip.AddrPort, error)
 	WriteToUDPAddrPort(packet []byte, to netip.AddrPort) (int, error)
@@ -62,8 +62,8 @@ func (udpNetwork) open(ctx context.Context, group netip.AddrPort, interfaceName 
 	return conn, nil
 }
 
-// aim makes what is sent to the group go out by one interface, no further than the
-// network, and to this machine too.
+// aim makes datagrams to the group leave by one interface, go no further than its network,
+// and reach this machine too.
 func aim(conn *net.UDPConn, group netip.AddrPort, outlet *net.Interface) error {
 	if group.Addr().Is4() {
 		p := ipv4.NewPacketConn(conn)
@@ -91,7 +91,7 @@ func family(group netip.AddrPort) string {
 // interfaceByName returns nil for no name: the operating system chooses.
 func interfaceByName(name string) (*net.Interface, error) {
 	if name == "" {
-		return nil, nil //nolint:nilnil // It is what the standard library takes for no choice.
+		return nil, nil //nolint:nilnil // For the standard library nil means that no interface was chosen.
 	}
 	outlet, err := net.InterfaceByName(name)
 	if err != nil {

@@ -30,18 +30,18 @@ const (
 	nonceBytes = 8
 	headBytes  = len(magic) + 1 + nonceBytes + 1
 
-	// The size of a query, and the largest of an answer. It fits into every network in one
-	// piece.
+	// packetBytes is the size of a query, and the largest size of an answer. Every network
+	// carries a datagram of that size in one piece.
 	packetBytes     = 1024
 	serviceBytesMax = 200
 	announceMax     = 16
-	// The length of a text is one byte.
+	// textBytesMax is the longest text, whose length is written as one byte.
 	textBytesMax = 255
 )
 
 var errPacket = errors.New("no datagram of this protocol")
 
-// nonce binds answers to the query of one lookup.
+// nonce is a random number that binds answers to the query of one lookup.
 type nonce [nonceBytes]byte
 
 func head(kind byte, n nonce, last int) []byte {
@@ -70,7 +70,7 @@ func packQuery(n nonce, service string) []byte {
 	return b[:packetBytes] // Zeros from the beginning on.
 }
 
-// readQuery reads a query. A datagram that is smaller than an answer may be is no query.
+// readQuery reads a query. A datagram that is smaller than the largest answer is no query.
 func readQuery(packet []byte) (n nonce, service string, err error) {
 	n, length, rest, err := split(packet, kindQuery)
 	if err != nil || len(packet) != packetBytes || length == 0 || length > serviceBytesMax {
@@ -89,7 +89,7 @@ func packAnswer(n nonce, announced []string) []byte {
 	return b
 }
 
-// answerBytes is how long the answer with these texts is.
+// answerBytes returns the length of the answer with these texts.
 func answerBytes(announced []string) int {
 	size := headBytes
 	for _, text := range announced {

@@ -17,9 +17,9 @@ import (
 	"github.com/quorate/quorate/discovery/bootstrap"
 )
 
-// TestJoinDecider runs its parts, each on observations that are drawn by seed ([Random]).
-// Every question goes through [ask], which notices panics and hangs. At the end are the
-// observations that a test draws.
+// TestJoinDecider runs its parts in turn, each on observations that are drawn by seed. Every
+// call of a decider goes through [ask], which notices a panic or a call that hangs. At the end
+// of the file observations are drawn ([Random]).
 
 // rounds is how many random observations each part of the suite uses.
 const rounds = 300
@@ -30,14 +30,15 @@ const Limit = 5 * time.Second
 // TestJoinDecider runs the conformance suite. The function create returns a decider that
 // is ready for use; it is called for each part, and twice for the part with two deciders.
 //
-//   - Every decision without an error passes [bootstrap.Decision.Check]: nobody is joined
-//     whom no contact point has named.
+//   - Every decision without an error passes [bootstrap.Decision.Check]: only nodes that a
+//     contact point has named are joined.
 //   - A cluster is formed only where as many contact points as are required were found, none
-//     names a member of a cluster, and their set was unchanged for the margin.
+//     of them names a member of a cluster, and the set was unchanged for the margin.
 //   - Of the nodes that observe the same, at most one forms a cluster.
 //   - Equal observations get equal decisions, from the same decider asked again and from
 //     another one, and observations are not modified.
-//   - No observations lead to a panic: not those of a node that has found nobody either.
+//   - No observations lead to a panic, not even those of a node that has found no contact
+//     point.
 //   - A thousand contact points are decided about within [Limit].
 //   - A context that has ended, or ends meanwhile, leads to a decision or an error within
 //     [Limit], not to a hang.
@@ -59,7 +60,7 @@ func TestJoinDecider(t *testing.T, create func(testing.TB) bootstrap.JoinDecider
 	t.Run("DecidersDecideAlike", func(t *testing.T) { decidersDecideAlike(t, create(t), create(t)) })
 }
 
-// answer is what a decider has said, or the panic in its place.
+// answer is the outcome of one call of a decider: a decision, an error or a panic.
 type answer struct {
 	decision bootstrap.Decision
 	err      error

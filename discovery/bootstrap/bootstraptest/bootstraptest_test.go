@@ -47,7 +47,7 @@ func finds(t *testing.T, part func(testing.TB)) bool {
 	return r.failed.Load()
 }
 
-// wrong is a decider with a fault.
+// wrong is a decider that decides by a function with a fault.
 type wrong func(bootstrap.Observations) bootstrap.Decision
 
 func (w wrong) Decide(_ context.Context, o bootstrap.Observations) (bootstrap.Decision, error) {
@@ -103,7 +103,7 @@ func TestTheSuiteFindsFaults(t *testing.T) {
 	}
 }
 
-// forget returns contact points that name nobody.
+// forget returns the contact points without the members that they name.
 func forget(points []bootstrap.Observed) []bootstrap.Observed {
 	var all []bootstrap.Observed
 	for _, p := range points {

@@ -15,16 +15,17 @@ import (
 	"github.com/miekg/dns"
 )
 
-// From a query to what is sent: answer counts the query, has resolve find the records of
-// the name and of its aliases, accompany adds the addresses of hosts, and the message is
-// cut to the size that fits. handler shows it to the interceptor, and sends what that says.
+// From a query to its answer: answer counts the query, resolve finds the records of the name
+// and of its aliases, accompany adds the addresses of hosts, and the message is cut to the
+// size that fits. handler shows the message to the interceptor, if there is one, and sends
+// what the interceptor returns.
 
 const (
-	// How many free ports are tried until one is free for UDP and TCP.
+	// portsTried is how many ports are tried until one is free for UDP and TCP.
 	portsTried = 20
-	// A client that does not say how much it takes over UDP takes so much (RFC 1035).
+	// plainBytes is how much a client without EDNS takes over UDP (RFC 1035).
 	plainBytes = 512
-	// How long the aliases of the zone may be.
+	// aliasesMax is the longest chain of aliases in the zone.
 	aliasesMax = 100
 )
 
@@ -32,8 +33,8 @@ const (
 type Exchange struct {
 	// Network is "udp" or "tcp".
 	Network string
-	// Name is what was asked for, in lower case with the dot at its end, and Kind the
-	// type of record, such as "A".
+	// Name is the name that was asked for, in lower case with the dot at its end, and Kind
+	// the type of its records, such as "A".
 	Name, Kind string
 	// Query and Answer are the messages.
 	Query, Answer []byte
@@ -146,7 +147,7 @@ func (s *Server) Addr() string { return s.addr }
 
 // Set replaces the records of a name and type: "A", "AAAA", "CNAME" or "SRV", each value
 // as in a zone file, such as "10 5 7946 node-1.bank.example.". No value: the name exists
-// and has no such record. It panics for a record that is none.
+// and has no such record. It panics for a value that is not valid.
 func (s *Server) Set(name, kind string, ttl time.Duration, values ...string) {
 	name = dns.CanonicalName(name)
 	var list []dns.RR
@@ -167,15 +168,15 @@ func (s *Server) Set(name, kind string, ttl time.Duration, values ...string) {
 	s.records[name] = list
 }
 
-// Remove makes a name one that does not exist.
+// Remove removes a name with all its records: the name does not exist any more.
 func (s *Server) Remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.records, dns.CanonicalName(name))
 }
 
-// SetNegativeTTL sets for how long a client may remember that there are no records. It is
-// 1 minute at first.
+// SetNegativeTTL sets for how long a client may remember that there are no records, in place
+// of 1 minute.
 func (s *Server) SetNegativeTTL(ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +197,8 @@ func (s *Server) Asked(name, kind string) int {
 	return s.asked[dns.CanonicalName(name)+" "+kind]
 }
 
-// Intercept has f say what is sent for each query: any number of messages, which need
-// not be answers. f runs for several queries at a time and may take its time. nil: the
+// Intercept makes f return the messages that are sent for each query, any number of them,
+// which need not be answers. f runs for several queries at a time and may block. nil: the
 // answer of the server is sent.
 func (s *Server) Intercept(f func(Exchange) [][]byte) {
 	s.mu.Lock()
@@ -210,7 +211,7 @@ func (s *Server) handler(network string) dns.Handler {
 		answer := s.answer(network, query)
 		packed, err := answer.Pack()
 		if err != nil {
-			return // The query was none.
+			return // A query to which no answer can be written gets none.
 		}
 		asked, err := query.Pack()
 		if err != nil {
@@ -262,7 +263,7 @@ func (s *Server) answer(network string, query *dns.Msg) *dns.Msg {
 	return answer
 }
 
-// resolve adds the records of a name, and of what its aliases lead to.
+// resolve adds the records of a name, its aliases and the records to which these lead.
 func (s *Server) resolve(answer *dns.Msg, name string, kind uint16) {
 	for range aliasesMax {
 		list, exists := s.records[name]

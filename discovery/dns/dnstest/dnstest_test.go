@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// resolver is the one of the standard library, which shares nothing with the server.
+// resolver returns the resolver of the standard library, which shares no code with the server.
 func resolver(server *dnstest.Server) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var dialer net.Dialer

@@ -9,10 +9,10 @@
 //	config := dns.Default()
 //	config.Servers = []string{server.Addr()}
 //
-// It answers as a real one does: with aliases and what they lead to, with the addresses
-// of the hosts of services, with the time for which a name does not exist, and truncated
-// over UDP where the answer is larger than the client takes. [Server.Intercept] makes it
-// slow, silent, broken or hostile.
+// The server answers like a real one: with aliases and the records to which they lead, with
+// the addresses of the hosts of services, with the time for which a client may remember that
+// a name does not exist, and truncated over UDP where the answer is larger than the client
+// takes. [Server.Intercept] makes the server slow, silent, broken or hostile.
 //
 // The server ends with the test. All methods are safe for concurrent use.
 package dnstest
