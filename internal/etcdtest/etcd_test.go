@@ -3,8 +3,8 @@
 
 package etcdtest_test
 
-// The method against an embedded etcd: first the conformance suite, then how nodes come and
-// go with their leases, foreign keys, an etcd that is away, certificates and users.
+// The method against an embedded etcd: first the conformance suite, then nodes that come and
+// go with their leases, keys of other programs, an etcd that is away, certificates and users.
 
 import (
 	"fmt"
@@ -40,35 +40,16 @@ func open(t testing.TB, endpoint string, edits ...func(*etcd.Config)) *etcd.Disc
 	return d
 }
 
-func texts(found discovery.Targets) string {
-	list := make([]string, len(found.List))
-	for i, target := range found.List {
-		list[i] = target.String()
-	}
-	return strings.Join(list, " ")
-}
-
-// becomes waits until lookups find exactly what is wanted.
+// becomes waits until lookups find the wanted contact points, with a space between two.
 func becomes(t testing.TB, d discovery.Discovery, want string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		found, err := d.Lookup(t.Context(), discovery.Query{Service: "bank", Port: "management"})
-		return err == nil && texts(found) == want
-	}, 30*time.Second, 5*time.Millisecond, "want %q", want)
+	discoverytest.AwaitTargets(t, d, discovery.Query{Service: "bank", Port: "management"}, strings.Fields(want)...)
 }
 
 // fails waits until a lookup fails with a message, and returns the error.
 func fails(t testing.TB, d discovery.Discovery, message string) error {
 	t.Helper()
-	var err error
-	for deadline := time.Now().Add(30 * time.Second); err == nil || !strings.Contains(err.Error(), message); {
-		require.True(t, time.Now().Before(deadline), "want %q, got %v", message, err)
-		_, err = d.Lookup(t.Context(), discovery.Query{Service: "bank"})
-		<-time.After(time.Millisecond)
-	}
-	require.NotContains(t, err.Error(), "\n")
-	require.Less(t, len(err.Error()), 500)
-	return err
+	return discoverytest.AwaitError(t, d, discovery.Query{Service: "bank"}, message)
 }
 
 func register(t testing.TB, d *etcd.Discovery) *etcd.Registration {
@@ -106,7 +87,7 @@ func TestDiscoveryKeepsTheContract(t *testing.T) {
 func TestNodesFindEachOtherAndVanish(t *testing.T) {
 	t.Parallel()
 	_, address := start(t, settings(t))
-	long := func(c *etcd.Config) { c.TTL = 5 * time.Minute } // Nobody vanishes by the end of a lease here.
+	long := func(c *etcd.Config) { c.TTL = 5 * time.Minute } // No lease ends by itself in this test.
 	one, two := open(t, "http://"+address, long), open(t, "http://"+address, long)
 	becomes(t, one, "")
 	first := register(t, one)
@@ -115,7 +96,7 @@ func TestNodesFindEachOtherAndVanish(t *testing.T) {
 	becomes(t, two, "10.0.0.1:8558 [fd00::2]:8558")
 	found, err := one.Lookup(t.Context(), discovery.Query{Service: "bank", Port: "other"})
 	require.NoError(t, err)
-	require.Equal(t, "10.0.0.1:7946 [fd00::2]:8558", texts(found))
+	require.Equal(t, "[10.0.0.1:7946 [fd00::2]:8558]", fmt.Sprint(found.List))
 	require.Equal(t, `etcd: 2 keys below "/quorate/bank/"`, found.Reason)
 	found, err = one.Lookup(t.Context(), discovery.Query{Service: "shop"})
 	require.NoError(t, err)
@@ -128,8 +109,8 @@ func TestNodesFindEachOtherAndVanish(t *testing.T) {
 	becomes(t, one, "")
 }
 
-// A registration outlives its TTL many times, and what died vanishes after it. When the
-// node can reach etcd again it registers anew.
+// The entry of a node stays for many times its TTL, and vanishes that time after the node was
+// cut off. When the node can reach etcd again it registers anew.
 func TestANodeThatIsCutOffVanishesAndComesBack(t *testing.T) {
 	t.Parallel()
 	_, address := start(t, settings(t))
@@ -141,7 +122,7 @@ func TestANodeThatIsCutOffVanishesAndComesBack(t *testing.T) {
 	for began := time.Now(); time.Since(began) < 5*time.Second; <-time.After(20 * time.Millisecond) {
 		found, err := watcher.Lookup(t.Context(), discovery.Query{Service: "bank", Port: "management"})
 		require.NoError(t, err)
-		require.Equal(t, "10.0.0.1:8558", texts(found))
+		require.Equal(t, "[10.0.0.1:8558]", fmt.Sprint(found.List))
 		require.NoError(t, r.Err())
 	}
 	wire.set(true)
@@ -185,14 +166,14 @@ func TestALeaseThatIsLostIsReplaced(t *testing.T) {
 	require.NoError(t, r.Wait(t.Context()))
 	becomes(t, d, "10.0.0.1:8558")
 
-	// The key alone is put again, under the same lease.
+	// A key that was deleted without its lease is put again, under the same lease.
 	_, err = operator.Delete(t.Context(), key)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return lease() == second }, 20*time.Second, time.Millisecond)
 	becomes(t, d, "10.0.0.1:8558")
 }
 
-// A node that comes back under its address replaces what it has left, and the end of
+// A node that comes back under its address replaces the entry that it has left, and the end of
 // the old lease does not take the new entry away.
 func TestANodeThatComesBackReplacesItsEntry(t *testing.T) {
 	t.Parallel()
@@ -204,14 +185,14 @@ func TestANodeThatComesBackReplacesItsEntry(t *testing.T) {
 	require.NoError(t, old.Close())
 	found, err := fresh.Lookup(t.Context(), discovery.Query{Service: "bank", Port: "management"})
 	require.NoError(t, err)
-	require.Equal(t, "10.0.0.1:8558", texts(found))
+	require.Equal(t, "[10.0.0.1:8558]", fmt.Sprint(found.List))
 	read, err := client(t, address).Get(t.Context(), "/quorate/bank/", clientv3.WithPrefix())
 	require.NoError(t, err)
 	require.Len(t, read.Kvs, 1)
 }
 
-// What others have written below the prefix is left out and counted. A key that changes
-// for another one is noticed although there are as many.
+// Keys of other programs below the prefix are left out and counted. That one key is written and
+// another one deleted is noticed, although their number is the same.
 func TestWhatIsNoEntryIsLeftOut(t *testing.T) {
 	t.Parallel()
 	_, address := start(t, settings(t))
@@ -235,7 +216,8 @@ func TestWhatIsNoEntryIsLeftOut(t *testing.T) {
 	becomes(t, d, "b.example:1 c.example:1")
 }
 
-// While etcd is away there is an error and no answer from before; then it goes on.
+// While etcd is away there is an error and no answer from before; when it is back, lookups find
+// the nodes again.
 func TestAnEtcdThatIsAwayIsAnErrorUntilItIsBack(t *testing.T) {
 	t.Parallel()
 	config := settings(t)
@@ -256,8 +238,8 @@ func TestAnEtcdThatIsAwayIsAnErrorUntilItIsBack(t *testing.T) {
 	require.NoError(t, d.Close(), "before the server, which is closed first otherwise")
 }
 
-// Certificates are checked on both sides, users have rights, and a refusal says which
-// one is missing.
+// Certificates are checked on both sides, users have rights, and a refusal says which right is
+// missing.
 func TestTLSAndUsers(t *testing.T) {
 	t.Parallel()
 	dir := certificates(t)

@@ -3,8 +3,8 @@
 
 package etcdtest_test
 
-// What the tests need: the server, a client of their own, a connection that can be cut,
-// certificates, and many entries.
+// The fixtures of the tests, in this order: the server, a client of the tests, a connection
+// that can be cut, certificates, and many entries.
 
 import (
 	"context"
@@ -31,7 +31,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// settings returns those of an etcd of one member on loopback.
+// settings returns the settings of an etcd with one member, on loopback.
 func settings(t testing.TB) *embed.Config {
 	t.Helper()
 	config := embed.NewConfig()
@@ -155,8 +155,8 @@ func (c *cable) set(cut bool) {
 	clear(c.conns)
 }
 
-// certificates writes a CA, and a certificate of it for loopback, and returns their
-// directory.
+// certificates writes the certificate of a CA, and one that the CA has signed for loopback, and
+// returns their directory.
 func certificates(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
