@@ -4,8 +4,8 @@
 // Package joindeciderpolicy is the policy that decides what a node without a cluster does
 // next.
 //
-// On the wire a contact point is "host:port": an IP address that discovery knows beside the
-// name of a host is left out.
+// On the wire a contact point is "host:port": where discovery knows both the name and the IP
+// address of a host, the address is left out.
 //
 // A [Decider] owns nothing: the owner of the connection supervises and closes it. It may
 // be called from any goroutine, several at a time. All functions are pure.
@@ -35,13 +35,13 @@ func Contract() contract.Of[bootstrap.JoinDecider] {
 		Register: func(r grpc.ServiceRegistrar, s *server.Server) {
 			pluginv1.RegisterJoinDeciderServer(r, &service{server: s})
 		},
-		// The interface demands it of every decider.
+		// Every JoinDecider gives equal observations equal decisions.
 		Class: func(bootstrap.JoinDecider) plugins.Class { return plugins.Class{Pure: true} },
 		Try:   try,
 	}
 }
 
-// Decider is a decider in another process.
+// Decider is a [bootstrap.JoinDecider] that a plugin serves in another process.
 type Decider struct {
 	target client.Target
 	calls  pluginv1.JoinDeciderClient
@@ -80,8 +80,8 @@ func (s *service) Decide(ctx context.Context, r *pluginv1.JoinDeciderDecideReque
 		DecisionToProto)
 }
 
-// try asks a decider as the first of three contact points that all answer, after the
-// margin.
+// try asks a decider what the first of three contact points does, when all of them answer and
+// the margin has passed.
 func try(ctx context.Context, d bootstrap.JoinDecider) (string, error) {
 	const margin = 5 * time.Second
 	o := bootstrap.Observations{Service: "example", Required: 3, StableMargin: margin, Stable: margin}

@@ -15,9 +15,9 @@ import (
 )
 
 // Observations are written as columns ([ObservationsToProto]) and read with a check of each
-// ([ObservationsFromProto]); both sides hold them to the same rules ([validate]). Decisions
-// name seed nodes by their places in one list ([seedNodes]), and both sides check what is
-// decided ([check]).
+// column ([ObservationsFromProto]); both sides demand the same of them ([validate]). Decisions
+// name seed nodes by their places in one list ([seedNodes]), and both sides check decisions
+// ([check]).
 
 // Limits of the observations, as the contract has them.
 const (
@@ -25,8 +25,8 @@ const (
 	seedNodesMax    = wire.NodesMax
 )
 
-// ObservationsToProto returns the request for observations. The error names what the
-// contract cannot express.
+// ObservationsToProto returns the request for observations. The error names the observation
+// that the contract cannot express.
 func ObservationsToProto(o *bootstrap.Observations) (*pluginv1.JoinDeciderDecideRequest, error) {
 	if err := validate(o); err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func seedNodes(o *bootstrap.Observations) []discovery.Target {
 	return all
 }
 
-// addressOf is where a node listens: contact points are addresses of nodes, and have
-// their form.
+// addressOf returns the address of the node at a contact point, which has the form that
+// addresses of nodes have.
 func addressOf(t discovery.Target) gossip.Address { return gossip.Address{Host: t.Host, Port: t.Port} }
 
 func textOf(t discovery.Target) string { return addressOf(t).String() }
@@ -195,7 +195,7 @@ func DecisionToProto(o *bootstrap.Observations, d *bootstrap.Decision) (*pluginv
 		return nil, wire.Malformed("seed_node", "%d are to be joined of %d", len(d.SeedNodes), len(seeds))
 	}
 	for _, t := range d.SeedNodes {
-		p.SeedNode = append(p.SeedNode, uint32(slices.Index(seeds, t))) // The check has found it.
+		p.SeedNode = append(p.SeedNode, uint32(slices.Index(seeds, t))) // The check has found t among seeds.
 	}
 	return p, nil
 }
