@@ -20,21 +20,22 @@ import (
 )
 
 // The configuration names methods ([DiscoveryConfig]), which are built in or given as an
-// option; the node asks them in turn when its machine says so ([seeking.lookUp]). What the
-// machine says of its search is kept for who asks ([seeking.sought]).
+// option; the node asks them in turn when its machine calls for a lookup ([seeking.lookUp]).
+// The node keeps the state of the search that the machine publishes, for its interfaces
+// ([seeking.sought]).
 
 // DiscoveryConfig is the section of the contact points that are looked up, in place of
 // seed nodes.
 type DiscoveryConfig struct {
 	// Methods are the names of the methods that are asked, in order, until one finds
-	// something: "static", which is the list of membership.seed-nodes, or those that the
+	// something: "static", which is the list of membership.seed-nodes, or a method that the
 	// program adds. Empty: nothing is looked up, and the seed nodes are joined.
 	Methods []string `koanf:"methods"`
 
 	// JoinDecider is the name of the plugin that decides, in place of the built-in rule,
 	// what this node does next with the contact points that were looked up. Empty: the
-	// lowest address forms the cluster. While the plugin has no answer the node looks on,
-	// joins nobody and forms nothing.
+	// node with the lowest address forms the cluster. While the plugin gives no answer the
+	// node goes on looking up, joins no cluster and forms none.
 	JoinDecider string `koanf:"join-decider"`
 
 	bootstrap.Config `koanf:",squash"`
@@ -56,7 +57,8 @@ func (c DiscoveryConfig) Validate() error {
 // Looks reports whether contact points are looked up.
 func (c DiscoveryConfig) Looks() bool { return len(c.Methods) > 0 }
 
-// validateSeeds reports seed nodes that nobody would ask, and a list without any.
+// validateSeeds reports seed nodes that are never asked because contact points are looked up,
+// and the method "static" without seed nodes.
 func (c ProtocolConfig) validateSeeds() error {
 	static := slices.Contains(c.Discovery.Methods, discovery.MethodStatic)
 	switch listed := len(c.SeedNodes) > 0; {
@@ -69,37 +71,38 @@ func (c ProtocolConfig) validateSeeds() error {
 }
 
 // WithDiscovery adds methods by which contact points are looked up, each under the name by
-// which membership.discovery.methods selects it. Those that it does not name are not asked.
-// A method that has to be told where the node is ([discovery.Announcer]) is told by the node.
-// Whoever made a method closes it, after the node has ended. Given several times, all count.
+// which membership.discovery.methods selects it. Methods that are not named there are not
+// asked. The node tells its address to a method that is a [discovery.Announcer]. The caller
+// closes the methods, after the node has ended. The methods of several such options all count.
 func WithDiscovery(methods ...discovery.Method) Option {
 	return func(o *options) { o.methods = append(o.methods, methods...) }
 }
 
-// WithJoinDecider sets who decides, in place of the built-in rule, what this node does next
-// with the contact points that it has looked up: it needs membership.discovery.methods, and
-// goes by the name, for people, that the configuration gives as join-decider.
-// While it does not answer the node asks on, joins nobody and forms no cluster.
+// WithJoinDecider sets the decider that says, in place of the built-in rule, what this node
+// does next with the contact points that it has looked up. It needs
+// membership.discovery.methods; for people it has the name that the configuration gives as
+// join-decider. While the decider gives no answer the node goes on asking the contact points,
+// joins no cluster and forms none.
 func WithJoinDecider(d bootstrap.JoinDecider) Option { return func(o *options) { o.decider = d } }
 
-// seeking is what a node needs to look contact points up, and what it tells of that.
+// seeking looks contact points up for the machine of a node, and keeps the state of the search.
 type seeking struct {
-	found   discovery.Discovery // Nil: contact points are not looked up.
-	decider bootstrap.JoinDecider
+	found   discovery.Discovery   // Nil: contact points are not looked up.
+	decider bootstrap.JoinDecider // Nil: the machine decides by the built-in rule.
 
-	told                          atomic.Pointer[Bootstrap]
+	told                          atomic.Pointer[Bootstrap] // Nil until the machine has told the first state.
 	answered, empty, failed, size atomic.Int64
 }
 
-// open puts together what the options and the configuration say, and returns what the
-// machine needs of it, nil if contact points are not looked up.
+// open puts the methods together that the options give and the configuration names, and
+// returns the settings of the machine for the search, nil if contact points are not looked up.
 func (s *seeking) open(cfg Config, o options, self gossip.Address) (*protocol.Bootstrapper, error) {
 	section := cfg.Membership.Discovery
 	if !section.Looks() {
 		if o.decider != nil {
 			return nil, errors.New("a JoinDecider was given, and membership.discovery.methods names nothing that finds contact points")
 		}
-		return nil, nil //nolint:nilnil // There is none, and nothing is wrong.
+		return nil, nil //nolint:nilnil // Without a search nothing is wrong.
 	}
 	if section.JoinDecider != "" && o.decider == nil {
 		return nil, field.Errorf("membership.discovery.join-decider", "%q is not the name of a plugin, and no decider is given by WithJoinDecider", section.JoinDecider)
@@ -123,13 +126,13 @@ func (s *seeking) open(cfg Config, o options, self gossip.Address) (*protocol.Bo
 		return nil, err
 	}
 	s.found, s.decider = found, o.decider
-	// The methods have their limits one after the other; what is above is for those that
-	// need a moment to hear that theirs has passed.
+	// The methods have their limits one after the other. The second more is for a method that
+	// takes a moment to return after its limit has passed.
 	limit := time.Duration(len(section.Methods))*section.ResolveTimeout + time.Second
 	return &protocol.Bootstrapper{Config: section.Config, Limit: limit, Asked: o.decider != nil}, nil
 }
 
-// announceTo tells the selected methods that have to know it where this node is.
+// announceTo tells the address of this node to the selected methods that are announcers.
 func announceTo(section DiscoveryConfig, methods []discovery.Method, self gossip.Address) error {
 	for _, m := range methods {
 		a, has := m.Discovery.(discovery.Announcer)
@@ -143,17 +146,17 @@ func announceTo(section DiscoveryConfig, methods []discovery.Method, self gossip
 	return nil
 }
 
-// lookUp answers a call of the machine.
+// lookUp answers the machine's call for a lookup.
 func (s *seeking) lookUp(ctx context.Context, q discovery.Query) (any, error) {
 	return s.found.Lookup(ctx, q)
 }
 
-// decide answers a call of the machine.
+// decide answers the machine's call for a decision.
 func (s *seeking) decide(ctx context.Context, seen bootstrap.Observations) (any, error) {
 	return s.decider.Decide(ctx, seen)
 }
 
-// Bootstrap says how the search of a node for contact points stands.
+// Bootstrap is the state of a node's search for contact points.
 type Bootstrap struct {
 	// Line says in one sentence what the node waits for, or that it waits for nothing.
 	Line string
@@ -162,26 +165,27 @@ type Bootstrap struct {
 	// Required is how many contact points must answer and vote where nobody remembers a
 	// cluster.
 	Required int
-	// StableMargin is for how long their set must have been unchanged, Stable for how long
-	// it had been at LookedUp.
+	// StableMargin is for how long the set of contact points must be unchanged before a
+	// cluster is formed, Stable for how long it had been unchanged when the machine told of
+	// the search last, after a lookup or a round of questions.
 	StableMargin, Stable time.Duration
-	// Fault is why the last lookup failed, empty if it has answered.
+	// Fault is why the last lookup failed, empty if that lookup answered.
 	Fault string
-	// LookedUp is when a lookup has answered last, by this node's clock; zero: never.
+	// LookedUp is when a lookup answered last, by the clock of this node; zero: never.
 	LookedUp time.Time
 }
 
 // ContactPoint is one contact point, as a node knows it.
 type ContactPoint struct {
-	// Address is its "host:port".
+	// Address is the "host:port" of the contact point.
 	Address string
-	// Answers says that it has answered lately.
+	// Answers says that the contact point has answered lately.
 	Answers bool
-	// Member says that it is in a cluster that goes on.
+	// Member says that the node there is in a cluster that goes on.
 	Member bool
 }
 
-// sought takes in what the machine says.
+// sought keeps the state of the search that the machine tells.
 func (s *seeking) sought(e protocol.Sought, now time.Time) {
 	b := &Bootstrap{
 		Line: e.Line, Required: e.Seen.Required, StableMargin: e.Seen.StableMargin, Stable: e.Seen.Stable, Fault: e.Fault,
@@ -222,5 +226,5 @@ func (s *seeking) joined() {
 	}
 }
 
-// lineJoined is what a node says that has found a cluster.
+// lineJoined is the Line of a node that is in a cluster.
 const lineJoined = "nothing: this node is in a cluster"

@@ -16,30 +16,31 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// First the answers to lookups ([Discovered.Serve], [Discovered.answer]), then what a node
-// is told for a while ([Discovered.draw]).
+// First the answers to lookups ([Discovered.Serve], [Discovered.answer]), then how the answers
+// that one node gets for a while are drawn ([Discovered.draw]).
 
-// Discovered is what nodes find that look contact points up. Until a time each node is told
-// something of its own, which is often wrong; from then on all are told what is right.
+// Discovered answers the lookups of the nodes of a world. Until RightFrom each node gets answers
+// of its own, which are often wrong; from then on all nodes get the right one.
 type Discovered struct {
-	// Nodes are the contact points that there are.
+	// Nodes are all contact points: the right answer.
 	Nodes []gossip.Address
 
-	// Amiss is the chance that a node is told what is wrong, from 0 to 1, each time that
-	// it is decided what it is told for the next while.
+	// Amiss is the chance, from 0 to 1, that the answers which are drawn for a node and the
+	// next while are wrong.
 	Amiss float64
 
-	// Groups are sets of contact points that a node is told as if they were all, where
-	// it is in one of them.
+	// Groups are sets of contact points. One kind of wrong answer gives a node a group to
+	// which it belongs, as if there were no other nodes.
 	Groups [][]gossip.Address
 
-	// Grouped says that nothing else is told that is wrong.
+	// Grouped says that every wrong answer is such a group.
 	Grouped bool
 
-	// RightFrom is the time of the world from which on all lookups find all of them.
+	// RightFrom is the time of the world from which on all answers are right.
 	RightFrom time.Duration
 
-	// Lookups counts the answers, Wrong those that were not right.
+	// Lookups counts the answers before and after RightFrom, Wrong those of another length
+	// than the right one, and the errors.
 	Lookups, Wrong int
 
 	world *simulation.World
@@ -47,20 +48,20 @@ type Discovered struct {
 	views map[gossip.Address]*view
 }
 
-// view is what one node is told for a while.
+// view holds how the lookups of one node are answered until a time.
 type view struct {
 	tell  func(self gossip.Address) ([]discovery.Target, error)
 	until time.Duration
-	last  []discovery.Target // What it was told before this.
+	last  []discovery.Target // The last answer that was no error.
 }
 
-// sourceDiscovered is the number of the source that lookups draw from.
+// sourceDiscovered is the number of the source of randomness for answers to lookups.
 const sourceDiscovered = 7
 
 // errNotFound is the answer of a lookup that fails.
 var errNotFound = errors.New("simulation: the registry is not available")
 
-// Serve makes d answer the lookups of a world, and the built-in rule the questions to
+// Serve makes d answer the lookups of a world, and the built-in rule answer the questions to
 // deciders.
 func (d *Discovered) Serve(w *simulation.World) {
 	d.world, d.rand, d.views = w, w.Source(sourceDiscovered), make(map[gossip.Address]*view)
@@ -110,10 +111,10 @@ func (d *Discovered) answer(self gossip.Address) (any, error) {
 	return discovery.Targets{List: list, Reason: "some"}, nil
 }
 
-// kinds is the number of ways in which something else is told than a group.
+// kinds is the number of kinds of wrong answers without the groups.
 const kinds = 9
 
-// draw draws what a node is told for a while.
+// draw draws how the lookups of a node are answered for a while.
 func (d *Discovered) draw(v *view, self gossip.Address) func(gossip.Address) ([]discovery.Target, error) {
 	fixed := func(list []discovery.Target) func(gossip.Address) ([]discovery.Target, error) {
 		return func(gossip.Address) ([]discovery.Target, error) { return list, nil }
@@ -127,31 +128,31 @@ func (d *Discovered) draw(v *view, self gossip.Address) func(gossip.Address) ([]
 		kind = kinds
 	}
 	switch kind {
-	case 0: // Nobody.
+	case 0: // No contact points.
 		return fixed(nil)
-	case 1: // It fails.
+	case 1: // An error.
 		return func(gossip.Address) ([]discovery.Target, error) { return nil, errNotFound }
-	case 2: // What was right a while ago.
+	case 2: // The answer of before, for longer.
 		return fixed(before)
-	case 3: // Something else each time.
+	case 3: // Other contact points at each lookup.
 		return func(gossip.Address) ([]discovery.Target, error) { return d.some(), nil }
-	case 4: // Without itself.
+	case 4: // All nodes but the one that asks.
 		return func(self gossip.Address) ([]discovery.Target, error) {
 			return slices.DeleteFunc(targets(d.Nodes), func(t discovery.Target) bool { return t.Host == self.Host }), nil
 		}
-	case 5: // Itself alone.
+	case 5: // Only the node that asks.
 		return func(self gossip.Address) ([]discovery.Target, error) { return targets([]gossip.Address{self}), nil }
-	case 6: // Nodes that there are not, and some that there are.
+	case 6: // Nodes that do not exist, and some that do.
 		return fixed(append(some, discovery.Target{Host: "10.9.9.9", Port: 1}, discovery.Target{Host: "elsewhere", Port: 7946}))
-	case 7: // Each twice, and without a port.
+	case 7: // All nodes twice, the second time without a port.
 		list := targets(d.Nodes)
 		for _, t := range targets(d.Nodes) {
 			list = append(list, discovery.Target{Host: t.Host})
 		}
 		return fixed(list)
-	case 8: // Itself and some.
+	case 8: // The node that asks, and some others.
 		return fixed(append(targets([]gossip.Address{self}), some...))
-	default: // A group that others are told as well.
+	default: // A group, which other nodes of it may get as well.
 		of := slices.DeleteFunc(slices.Clone(d.Groups), func(g []gossip.Address) bool { return !slices.Contains(g, self) })
 		if len(of) == 0 {
 			return fixed(some)

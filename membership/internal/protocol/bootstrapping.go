@@ -15,19 +15,19 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Contact points are looked up ([bootstrapping.lookUp]); who was found is asked as seed nodes
-// are, by the messages of joining. Those that stay silent are dialled
-// ([bootstrapping.round]): that shows why, and whether a node there has another address.
-// Whether a cluster may be founded among them is asked before this node stands for one
-// ([bootstrapping.allows]); a decider of the program is asked in each round.
+// Contact points are looked up ([bootstrapping.lookUp]) and asked like seed nodes, by the
+// messages of joining. A contact point that stays silent is dialled ([bootstrapping.round]),
+// which shows the reason, or that the node there calls itself by another address. In each round
+// the decider is asked too, if there is one. Before this node stands for a cluster among the
+// contact points, [bootstrapping.allows] says whether it may.
 
 // Ports of the calls about contact points.
 const (
 	// CallLookup is the port of the calls that look contact points up. The request is a
 	// discovery.Query, the answer lookup.Targets.
 	CallLookup = "discovery"
-	// CallJoinDecider is the port of the calls for what to do next. The request is
-	// bootstrap.Observations, the answer a bootstrap.Decision.
+	// CallJoinDecider is the port of the calls that decide what the node does next. The
+	// request is bootstrap.Observations, the answer a bootstrap.Decision.
 	CallJoinDecider = "join-decider"
 )
 
@@ -35,8 +35,8 @@ const (
 	// deciderLimit is how long the decider may take to answer.
 	deciderLimit = 5 * time.Second
 
-	// lookupAsMember is the time between two lookups of a member, which needs contact
-	// points to find other clusters of its name alone.
+	// lookupAsMember is the least time between two lookups of a member, which needs contact
+	// points only to find other clusters of its name.
 	lookupAsMember = time.Minute
 
 	// dialsMost bounds how many silent contact points are dialled at a time.
@@ -50,13 +50,13 @@ type Bootstrapper struct {
 	// Limit is the longest time for which the answer of a lookup is waited for.
 	Limit time.Duration
 
-	// Asked says that calls to the port [CallJoinDecider] decide what to do. Else it is the
+	// Asked says that calls to the port [CallJoinDecider] decide what to do, in place of the
 	// built-in rule.
 	Asked bool
 }
 
-// bootstrapping is what a node knows of contact points that are looked up. Without a
-// [Bootstrapper] it does nothing.
+// bootstrapping is the part of the machine that looks contact points up and dials them. Without
+// a [Bootstrapper] it does nothing.
 type bootstrapping struct {
 	*core
 
@@ -67,31 +67,33 @@ type bootstrapping struct {
 	// runs says that the node was told to look contact points up.
 	runs bool
 
-	// lookup and question number the calls under way, of which there is one to each port.
+	// lookup and question number the calls under way to [CallLookup] and [CallJoinDecider],
+	// one to each; zero: none.
 	lookup, question machine.CallID
 
-	// asked are the observations that the decider was asked about, verdict what it said
-	// last, decides that there is one.
+	// decides says that there is a decider, asked are the observations of the last question
+	// to it, and verdict is its last decision.
 	asked   bootstrap.Observations
 	verdict bootstrap.Decision
 	decides bool
 
-	// dialling are the contact points that are being dialled, each with when that ends;
-	// next is where in the silent ones the next round goes on.
+	// dialling holds the contact points that are being dialled, each with the time at which
+	// it may be dialled again; next is the index of the silent contact point with which the
+	// next round begins.
 	dialling map[gossip.Address]machine.Instant
 	next     int
 
-	// told is what was said last to be missing.
+	// told is the sentence of the last decision about what is missing to form a cluster.
 	told string
 }
 
-// Sought is published while a node looks for contact points, and asks them.
+// Sought is published after each lookup and each round of questions to contact points.
 type Sought struct {
-	// Line says in one sentence what is waited for.
+	// Line says in one sentence what the node waits for.
 	Line string
-	// Seen is what is known of the contact points.
+	// Seen is what the node knows of the contact points.
 	Seen bootstrap.Observations
-	// Fault is why the last lookup failed, empty if it has answered.
+	// Fault is why the last lookup failed, empty if that lookup answered.
 	Fault string
 	// LookedUp says that a lookup has just ended, with an answer or a fault.
 	LookedUp bool
@@ -111,7 +113,7 @@ func targetAt(a gossip.Address) lookup.Target { return lookup.Target{Host: a.Hos
 
 func addressAt(t lookup.Target) gossip.Address { return gossip.Address{Host: t.Host, Port: t.Port} }
 
-// begin begins to look contact points up. It is false if nobody can.
+// begin begins to look contact points up. It returns false if there is no [Bootstrapper].
 func (b *bootstrapping) begin() bool {
 	if b.search == nil {
 		b.refuse(b.self, "Discover", RefusedMalformed, "nothing was given that finds contact points")
@@ -122,7 +124,7 @@ func (b *bootstrapping) begin() bool {
 	return true
 }
 
-// addresses are those to ask.
+// addresses returns the addresses of the contact points to ask.
 func (b *bootstrapping) addresses() []gossip.Address {
 	var all []gossip.Address
 	for _, t := range b.search.Points() {
@@ -131,7 +133,7 @@ func (b *bootstrapping) addresses() []gossip.Address {
 	return all
 }
 
-// lookUp asks discovery.
+// lookUp calls for a lookup, unless one is under way.
 func (b *bootstrapping) lookUp() {
 	if !b.runs || b.lookup != 0 {
 		return
@@ -141,8 +143,8 @@ func (b *bootstrapping) lookUp() {
 	b.out.Arm(timerLooked, b.now.Mono.Add(b.limit))
 }
 
-// returned takes the answer of a call, if it is one of those made here, and reports
-// whether there may be others to ask than before.
+// returned takes the answer of a call, if it is the lookup or the question to the decider that
+// is under way, and reports whether there may be other nodes to ask than before.
 func (b *bootstrapping) returned(in machine.Called) (others bool) {
 	switch in.ID {
 	case 0:
@@ -155,7 +157,7 @@ func (b *bootstrapping) returned(in machine.Called) (others bool) {
 	return false
 }
 
-// lookedUp takes the answer of discovery.
+// lookedUp takes the answer of a lookup, and reports whether the set of contact points changed.
 func (b *bootstrapping) lookedUp(in machine.Called) (others bool) {
 	found, known := in.Result.(lookup.Targets)
 	switch err := in.Err; {
@@ -201,7 +203,7 @@ func (b *bootstrapping) waitForLookup() {
 	b.out.Arm(timerLookup, b.now.Mono.Add(pause))
 }
 
-// observe returns what is known of the contact points now.
+// observe returns what the node knows of the contact points now.
 func (b *bootstrapping) observe() bootstrap.Observations {
 	var answers []bootstrap.Answer
 	for _, a := range b.inquiry.fresh() {
@@ -212,7 +214,7 @@ func (b *bootstrapping) observe() bootstrap.Observations {
 	return b.search.Observe(b.now.Mono.Time(), answers)
 }
 
-// tell says how the search stands.
+// tell publishes the state of the search, and records a decision when its cause has changed.
 func (b *bootstrapping) tell(lookedUp bool) {
 	o := b.observe()
 	missing := b.search.Missing(o)
@@ -247,8 +249,8 @@ func (b *bootstrapping) round() {
 	b.tell(false)
 }
 
-// dialled takes what dialling a contact point has shown. It reports whether there is
-// another address to ask.
+// dialled takes the outcome of dialling a contact point. It reports whether the addresses to ask
+// have changed.
 func (b *bootstrapping) dialled(in Probed) (others bool) {
 	if _, under := b.dialling[in.Address]; !under {
 		return false
@@ -271,14 +273,14 @@ func (b *bootstrapping) refused(in PeerRefused) {
 	}
 }
 
-// oneLine makes a text one that a line can hold.
+// oneLine makes a text fit for one line: without line feeds, and cut.
 func oneLine(text string) string { return cutText(strings.ReplaceAll(text, "\n", "; ")) }
 
-// isNeeded tells whether contact points are looked up and nobody remembers a cluster.
+// isNeeded reports whether contact points are looked up and no node remembers a cluster.
 func (b *bootstrapping) isNeeded() bool { return b.runs && !b.inquiry.basis().Remembers() }
 
-// allows reports whether this node may stand for a cluster where nobody remembers one,
-// and if not, when to look again; zero: when something else has happened.
+// allows reports whether this node may stand for a cluster where no node remembers one, and if
+// not, at what time it may; zero: not before another event.
 func (b *bootstrapping) allows() (ok bool, at machine.Instant) {
 	if !b.runs {
 		return true, 0
@@ -293,8 +295,8 @@ func (b *bootstrapping) allows() (ok bool, at machine.Instant) {
 	return false, at
 }
 
-// rank returns how many of so many nodes stand for the cluster before this node does: none if
-// the decider has chosen it.
+// rank returns how many of the nodes, whose number is of, stand for the cluster before this node
+// does. It is zero where a decider decides, or where the built-in rule chooses this node.
 func (b *bootstrapping) rank(of int) int {
 	o := b.observe()
 	if b.decides || (bootstrap.LowestAddress{}).DecideNow(o).Action == bootstrap.Form {
@@ -309,8 +311,8 @@ func (b *bootstrapping) mayJoin(a gossip.Address) bool {
 	return !b.runs || !b.decides || b.verdict.Action == bootstrap.Join && slices.Contains(b.verdict.SeedNodes, targetAt(a))
 }
 
-// explain says what is waited for, with what the vote lacks where discovery lacks nothing.
-// The cause is the same while only time passes.
+// explain says what the node waits for, and adds what the vote lacks where discovery lacks
+// nothing. The cause stays the same while only time passes.
 func (b *bootstrapping) explain(vote string) (line, cause string) {
 	o := b.observe()
 	line, cause = b.search.Explain(o), b.search.Missing(o)
@@ -320,7 +322,7 @@ func (b *bootstrapping) explain(vote string) (line, cause string) {
 	return line, cause
 }
 
-// ask asks the decider, if there is one and it has answered the question before.
+// ask asks the decider, if there is one and no question to it is under way.
 func (b *bootstrapping) ask(o bootstrap.Observations) {
 	if !b.decides || b.question != 0 {
 		return
@@ -330,7 +332,7 @@ func (b *bootstrapping) ask(o bootstrap.Observations) {
 	b.out.Arm(timerDecider, b.now.Mono.Add(deciderLimit))
 }
 
-// decided takes what the decider has said.
+// decided takes the answer of the decider, which is checked against what it was asked.
 func (b *bootstrapping) decided(in machine.Called) {
 	decision, known := in.Result.(bootstrap.Decision)
 	err := in.Err
@@ -351,7 +353,7 @@ func (b *bootstrapping) decided(in machine.Called) {
 	b.verdict = decision
 }
 
-// deciderFailed goes on without an answer: nobody is joined, nothing is formed.
+// deciderFailed goes on without an answer: no cluster is joined, and none is formed.
 func (b *bootstrapping) deciderFailed(err error) {
 	b.endQuestion()
 	b.verdict = bootstrap.Decision{}

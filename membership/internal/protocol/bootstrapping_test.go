@@ -20,7 +20,11 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// registry answers the lookups of a loop, and says who decides.
+// Nodes in a loop look contact points up in a registry that the test directs: first how they
+// form and join a cluster, then lookups and contact points that fail, a decider in place of the
+// built-in rule, and nodes that come back with their records at other addresses.
+
+// registry answers the lookups of a loop, and the questions to deciders.
 type registry struct {
 	found   []discovery.Target
 	err     error
@@ -30,8 +34,7 @@ type registry struct {
 	lookups, questions int
 }
 
-// registered returns a loop in which nodes look contact points up, two of which are
-// required.
+// registered returns a loop whose nodes find the given nodes in a registry, and the registry.
 func registered(t *testing.T, found ...int) (*loop, *registry) {
 	t.Helper()
 	l, r := newLoop(t), &registry{}
@@ -76,7 +79,7 @@ func (l *loop) looks(i int, change ...func(*protocol.Bootstrapper)) *node {
 
 func asked(b *protocol.Bootstrapper) { b.Asked = true }
 
-// line is what a node said last about what it waits for.
+// line returns the last sentence of a node about what it waits for.
 func line(n *node) string {
 	all := published[protocol.Sought](n)
 	if len(all) == 0 {
@@ -103,8 +106,8 @@ func TestNodesThatFindEachOtherFormACluster(t *testing.T) {
 	require.Equal(t, 1, formed, "9 is the lowest address, and not the lowest text")
 }
 
-// Everybody who comes later joins at once. That others were found before differs in no
-// setting; another number of those that are required does.
+// A node that finds a cluster joins it at once. Which contact points a node has found is no
+// setting that must be alike; the number of those that are required is one.
 func TestAClusterIsJoinedWithoutAMargin(t *testing.T) {
 	l, r := registered(t, 1, 2)
 	l.looks(1)
@@ -138,7 +141,7 @@ func TestNobodyFormsBesideAMember(t *testing.T) {
 	l.run(5 * time.Second)
 	require.Equal(t, "3 of 2 contact points, unchanged for 4 s of 5 s", line(one))
 	for _, n := range l.nodes {
-		n.dead = n != one // What the others would do is not the question.
+		n.dead = n != one // Only what node one does is looked at.
 	}
 	l.run(20 * time.Second)
 	require.Zero(t, l.sent["AskVote"])
@@ -201,7 +204,7 @@ func TestAnswersOfDiscoveryAreChecked(t *testing.T) {
 	}
 }
 
-// Ten thousand contact points of some other service: few are dialled at a time, and the
+// Of ten thousand contact points, those of another service, few are dialled at a time, and the
 // line stays short.
 func TestTooManyContactPointsAreBounded(t *testing.T) {
 	l, r := registered(t, 1)
@@ -215,14 +218,15 @@ func TestTooManyContactPointsAreBounded(t *testing.T) {
 	require.Less(t, l.sent["InitJoin"], 10*bootstrap.PointsMax)
 }
 
-// Who stays silent is dialled, which says why, and which other address the node has.
+// A contact point that stays silent is dialled, which shows the reason, or the address by which
+// the node there calls itself.
 func TestSilentContactPointsAreDialled(t *testing.T) {
 	l, r := registered(t, 1, 2, 7)
 	one := l.looks(1)
 	l.looks(2)
 	l.run(4 * time.Second)
 	require.Equal(t, "2 of 3 contact points, unchanged for 3 s of 5 s; 10.0.0.7:7946 does not answer: connection refused", line(one))
-	// Node 2 is reached at that address too; what is sent there is left to its other one.
+	// Node 2 can now be dialled at that address too, and counts under its own address only.
 	l.nodes[address(7)] = &node{loop: l, id: l.nodes[address(2)].id, frozen: true}
 	l.run(20 * time.Second)
 	require.NotZero(t, l.sent["AskVote"], "a node counts once")
@@ -261,7 +265,7 @@ func TestAnotherDecides(t *testing.T) {
 	l.run(30 * time.Second)
 	require.Zero(t, l.sent["AskVote"], "while who decides does not, nothing is formed")
 	require.Greater(t, r.questions, 5, "and it is asked again")
-	// The higher one forms, as it is told.
+	// The decider chooses the node with the higher address.
 	r.decides = func(o bootstrap.Observations) (bootstrap.Decision, error) {
 		d := bootstrap.LowestAddress{}.DecideNow(o)
 		if d.Action != bootstrap.Join {
@@ -283,7 +287,7 @@ func TestAnotherDecides(t *testing.T) {
 	}
 	require.Equal(t, "form", last(two, "bootstrap"))
 	require.Equal(t, "joined", last(one, "join"))
-	// A third may not join.
+	// The decider does not let a third node join.
 	r.decides = func(bootstrap.Observations) (bootstrap.Decision, error) {
 		return bootstrap.Decision{Reason: "it is full"}, nil
 	}
@@ -306,7 +310,7 @@ func TestDiscoverNeedsDiscovery(t *testing.T) {
 	require.Equal(t, "nothing was given that finds contact points", refused[0].Reason)
 }
 
-// keeps has the nodes of a loop remember, and returns what each of them does.
+// keeps makes the nodes of a loop remember, and puts their records into the map.
 func keeps(l *loop, records map[gossip.Address]protocol.Record) {
 	calls := l.calls
 	l.calls = func(n *node, c machine.Call) {
@@ -321,7 +325,7 @@ func keeps(l *loop, records map[gossip.Address]protocol.Record) {
 	}
 }
 
-// looksWith starts a node that looks contact points up, with the record of another one.
+// looksWith starts a node that looks contact points up and has the record of an earlier node.
 func (l *loop) looksWith(i int, uid gossip.UID, record protocol.Record) {
 	b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
 	n := l.start(i, uid, func(_ *protocol.Config, d *protocol.Deps) {
@@ -330,9 +334,9 @@ func (l *loop) looksWith(i int, uid gossip.UID, record protocol.Record) {
 	n.step(protocol.Discover{})
 }
 
-// Disks come back at other addresses, which discovery finds: one of them joins as a new
-// member, and the one that it was goes; all of them vote by their disks, and are the
-// cluster after the one that they were.
+// Nodes come back with their disks at other addresses, which discovery finds. First one does: it
+// joins as a new member, and the member that it was goes. Then all do: they vote by their
+// disks, and form the cluster that follows the old one.
 func TestNodesComeBackAtOtherAddresses(t *testing.T) {
 	l, r := registered(t, 1, 2, 3)
 	records := map[gossip.Address]protocol.Record{}
@@ -363,8 +367,8 @@ func TestNodesComeBackAtOtherAddresses(t *testing.T) {
 	require.Greater(t, l.nodes[address(21)].machine.State().Cluster().Born, born)
 }
 
-// A node whose address changes while it runs cannot be reached at the one that it has told
-// the others: it is downed, ends, and comes back as another one.
+// A node whose address changes while it runs cannot be reached at the address that it has told
+// the others: it is downed, ends, and comes back as another member.
 func TestANodeWhoseAddressChangesEnds(t *testing.T) {
 	l, r := registered(t, 1, 2, 3)
 	records := map[gossip.Address]protocol.Record{}
@@ -382,8 +386,8 @@ func TestANodeWhoseAddressChangesEnds(t *testing.T) {
 	l.until(20*time.Second, func() bool { return l.allUp(3) })
 }
 
-// Discovery finds addresses, and the nodes there call themselves by names: who dials them
-// learns that.
+// Discovery finds addresses, and the nodes there call themselves by names, which are learnt by
+// dialling.
 func TestNodesThatAreFoundByAddressMayHaveNames(t *testing.T) {
 	l, r := registered(t)
 	var named []*node
@@ -391,7 +395,7 @@ func TestNodesThatAreFoundByAddressMayHaveNames(t *testing.T) {
 		b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
 		n := l.start(i, gossip.UID(i), func(_ *protocol.Config, d *protocol.Deps) { d.Bootstrap = &b })
 		named = append(named, n)
-		// The node is reached under another address than its own, too.
+		// The node can be reached at another address than its own, too.
 		found := gossip.Address{Host: fmt.Sprintf("192.168.0.%d", 10+i), Port: 7946}
 		l.nodes[found] = n
 		r.found = append(r.found, discovery.Target{Host: found.Host, Port: found.Port})
@@ -402,7 +406,7 @@ func TestNodesThatAreFoundByAddressMayHaveNames(t *testing.T) {
 	l.until(20*time.Second, func() bool { return l.allUp(3) })
 }
 
-// A node that finds itself alone forms a cluster only if that is how many are required.
+// A node that finds only itself forms a cluster where one contact point is required.
 func TestOneThatFindsItselfAlone(t *testing.T) {
 	l, _ := registered(t, 1)
 	one := l.looks(1, func(b *protocol.Bootstrapper) { b.Config.RequiredContactPoints = 1 })
@@ -411,7 +415,7 @@ func TestOneThatFindsItselfAlone(t *testing.T) {
 	l.until(2*time.Second, func() bool { return l.allUp(1) })
 }
 
-// Who may form no cluster votes for others, and joins.
+// A node that may not form a cluster votes for others, and joins them.
 func TestWhoMayFormNoClusterVotes(t *testing.T) {
 	l, _ := registered(t, 1, 2)
 	one := l.looks(1, func(b *protocol.Bootstrapper) { b.Config.FormNewCluster = false })

@@ -20,35 +20,37 @@ import (
 )
 
 // The settings of a run are drawn ([booting.draw]), then its world is made ([run.boot]). While
-// it runs, the checks follow what nodes are told, and look at the first cluster that is formed
-// ([booting.observe], [booting.mayForm]). What happens to the nodes is [bootstrapping].
+// the world runs, the checks follow the answers to lookups, and look at the first cluster that
+// is formed ([booting.observe], [booting.mayForm]). The function [bootstrapping] says what
+// happens to the nodes.
 
-// booting is a world in which nodes look contact points up, and find what is wrong until
-// the scenario has acted. There may never be two clusters, and in the end there is one.
+// booting is a world whose nodes look contact points up, and get wrong answers until the faults
+// of the scenario end. There may never be two clusters, and in the end there is one.
 type booting struct {
 	world *simulation.World
 
 	bootstrapper protocol.Bootstrapper
 
-	// disks says that nodes remember over their restarts. Else all is forgotten, and one
-	// cluster is promised until so many nodes have forgotten it that the others are not
-	// enough to keep a second one from being formed.
+	// disks says that nodes remember over their restarts. Without disks a node that ends has
+	// forgotten its cluster, and only one cluster is promised until so many nodes have
+	// forgotten it that the others are too few to keep a second one from being formed.
 	disks bool
 
+	// forgotten holds the nodes that have ended while they were in a cluster.
 	forgotten map[gossip.Address]bool
 
-	amiss   float64       // As in [membershipsim.Discovered].
-	groups  [][]int       // The same, by the numbers of the nodes.
-	grouped bool          // The same.
-	peace   time.Duration // From when on faults strike.
+	amiss   float64       // As [membershipsim.Discovered] has it.
+	groups  [][]int       // As [membershipsim.Discovered] has them, but by the numbers of the nodes.
+	grouped bool          // As [membershipsim.Discovered] has it.
+	peace   time.Duration // When faults begin to strike.
 
-	// told is what each node knows that runs, by what its lookups have answered; formed
-	// says that a cluster has been formed.
+	// told holds, for each running node, the last answer to its lookups; formed says that a
+	// cluster has been formed.
 	told   map[gossip.NodeID]known
 	formed bool
 }
 
-// bootstrapTime is for how long discovery is wrong and faults strike.
+// bootstrapTime is how long answers to lookups are wrong and faults strike.
 const bootstrapTime = 90 * time.Second
 
 // doubtful is a windy network, in which lookups and deciders hang and fail.
@@ -73,7 +75,8 @@ func (b *booting) draw(seed uint64, n int) {
 	b.grouped = source.IntN(3) == 0
 	b.amiss = []float64{0.05, 0.3, 0.6, 1}[source.IntN(4)]
 	b.peace = between(source, 0, 40*time.Second)
-	// Two groups, each large enough, that have as few nodes in common as can be.
+	// Two groups, each as large as the number that is required, with as few nodes in common
+	// as possible.
 	order, size := source.Perm(n), min(n, c.RequiredContactPoints)
 	b.groups = [][]int{order[:size], order[n-size:]}
 	if b.grouped {
@@ -81,7 +84,8 @@ func (b *booting) draw(seed uint64, n int) {
 	}
 }
 
-// boot adds what looks after the nodes, and the checks of how clusters are formed.
+// boot adds the discovery and the supervisor of the nodes, and the checks of how clusters are
+// formed.
 func (r *run) boot(o *Options) {
 	b := &booting{world: r.world}
 	r.booting = b
@@ -117,13 +121,13 @@ func (r *run) numbered(numbers []int) []gossip.Address {
 	return all
 }
 
-// known is what a node has been told of contact points.
+// known is the last answer to the lookups of a node.
 type known struct {
-	list  []discovery.Target // Sorted, without doubles.
-	since time.Duration      // World time at which it was first told this; zero: a lookup has failed since.
+	list  []discovery.Target // The contact points, sorted, without duplicates.
+	since time.Duration      // World time of the first of the lookups in a row with this answer; zero: the last one failed.
 }
 
-// observe follows what nodes are told, and looks at the first cluster that is formed.
+// observe follows the answers to lookups, and looks at the first cluster that is formed.
 func (b *booting) observe(o simulation.Observation) {
 	switch e := o.Event.(type) {
 	case simulation.Ended:
@@ -143,11 +147,11 @@ func (b *booting) observe(o simulation.Observation) {
 	}
 }
 
-// answered takes what a node is told.
+// answered keeps the answer to a lookup of a node.
 func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
 	found, ok := e.Called.Result.(discovery.Targets)
 	if e.Late {
-		return // The node has asked anew.
+		return // The node has given this lookup up, and made another.
 	}
 	if e.Called.Err != nil || !ok {
 		b.told[o.Node.ID()] = known{}
@@ -166,7 +170,7 @@ func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
 	}
 }
 
-// mayForm checks that the first cluster, which nobody can remember, is formed by a node
+// mayForm checks that the first cluster, when no node can remember one, is formed by a node
 // that was found, with as many contact points as are required, after the margin.
 func (b *booting) mayForm(o simulation.Observation) error {
 	of, c := b.told[o.Node.ID()], b.bootstrapper.Config
@@ -184,8 +188,9 @@ func (b *booting) mayForm(o simulation.Observation) error {
 	return nil
 }
 
-// bootstrapping lets nodes come one after the other, and faults strike while they look
-// for each other. The two groups that nodes may be told of are cut off from one another.
+// bootstrapping starts nodes one after the other, and lets faults strike while they look for
+// each other. One of the faults cuts the two groups, of which lookups may tell, off from one
+// another.
 func bootstrapping(r *run) {
 	w, b := r.world, r.booting
 	for _, a := range r.nodes {
@@ -205,7 +210,7 @@ func bootstrapping(r *run) {
 		w.Network().Split(sides[0], sides[1])
 		w.After(between(rand, 0, 30*time.Second), w.Network().Heal)
 	}
-	if b.grouped { // While they look for each other, some time before the first may form a cluster.
+	if b.grouped { // The groups are cut off some time after a cluster could be formed at the earliest.
 		w.After(b.bootstrapper.Config.StableMargin+between(w.Rand(), 0, 20*time.Second), func() { apart(w, w.Rand()) })
 	}
 	faults := append(lightly(membershipsim.FoundingFaults()), simulation.Fault{Name: "groups-apart", Weight: 6, Inject: apart})
