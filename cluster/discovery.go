@@ -23,12 +23,13 @@ import (
 // membership.discovery.methods names are opened ([openDiscovery]) when their sections have
 // been read, given to the membership, and closed after it.
 
-// WithDiscovery adds a method by which nodes look contact points up, such as those of the
-// modules below discovery. Membership.discovery.methods selects it by its name; its settings
-// are the section "discovery-NAME" of the files, with these defaults, which is checked when
-// the method is selected. A method Paths of a pointer to them returns pointers to the names of
-// files, which are made relative to the file of the configuration. Open is called by [Start]
-// then. A method that has to be closed (an [io.Closer]) is closed when the membership has ended.
+// WithDiscovery adds a method by which nodes look contact points up, such as one of the modules
+// below discovery. Membership.discovery.methods selects the method by its name. The settings of
+// the method are the section "discovery-NAME" of the files, with these defaults; the section is
+// checked when the method is selected. If a pointer to the settings has a method Paths, which
+// returns pointers to names of files, these are made relative to the file of the configuration.
+// [Start] calls open for a selected method. A method that is an [io.Closer] is closed when the
+// membership has ended.
 //
 //	cluster.WithDiscovery("dns", dns.Default(), func(c dns.Config) (discovery.Discovery, error) { return dns.New(c) })
 func WithDiscovery[T any](name string, defaults T, open func(T) (discovery.Discovery, error)) Option {
@@ -43,7 +44,7 @@ func WithDiscovery[T any](name string, defaults T, open func(T) (discovery.Disco
 // discoverySection begins the name of the section of a method.
 const discoverySection = "discovery-"
 
-// linkedMethod is a method that the program has linked, whatever its section.
+// linkedMethod is a method that the program has linked, with settings of any type.
 type linkedMethod interface {
 	ownSection
 
@@ -56,8 +57,8 @@ type linkedMethod interface {
 	make() (discovery.Discovery, error)
 }
 
-// method is a method with a section of one type. While it is not chosen its section may
-// hold anything.
+// method is a linked method whose settings have the type T. While the method is not chosen its
+// section may hold anything.
 type method[T any] struct {
 	section[T]
 
@@ -110,8 +111,8 @@ func (m *method[T]) changes(from, to any) ([]config.Change, error) {
 	return m.section.changes(from, to)
 }
 
-// chooseMethods tells the methods whether a configuration, or what was read to lay over it,
-// selects them.
+// chooseMethods tells each method whether a configuration selects it, or the file that will be
+// laid over that configuration.
 func (o *options) chooseMethods(file *config.File, c Config) {
 	chosen := slices.Clone(c.Membership.Discovery.Methods)
 	read := map[string]any{}
@@ -183,7 +184,8 @@ func (n *Node) looksUp() []membership.Option {
 	return []membership.Option{membership.WithDiscovery(n.discovery...)}
 }
 
-// joinDecider reports a decider that nobody has. None is built in under a name.
+// joinDecider reports the name of a decider that is no plugin and not given by --own. The
+// built-in rule has no name.
 func (s *startable) joinDecider() error {
 	name := s.Membership.Discovery.JoinDecider
 	if _, plugin := s.Plugins[name]; plugin || name == "" || slices.Contains(s.own, name) {
@@ -194,7 +196,8 @@ func (s *startable) joinDecider() error {
 		name, plugins.JoinDecider)
 }
 
-// detector reports a failure detector that nobody has. Plugins are none.
+// detector reports the name of a failure detector that is neither built in nor given by --own.
+// No plugin is a failure detector.
 func (s *startable) detector() error {
 	name := s.Membership.FailureDetector.Strategy
 	if name == "" || slices.Contains(fd.BuiltIns(), name) || slices.Contains(s.own, name) {

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// linkable is a configuration that is checked for what the program must link.
+// linkable is a configuration that is checked for what the program must link, and has not.
 type linkable struct {
 	Config `koanf:",squash"`
 
