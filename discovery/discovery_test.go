@@ -18,6 +18,10 @@ import (
 	"github.com/quorate/quorate/discovery/discoverytest"
 )
 
+// The conformance suite for the list and the aggregate, then each by itself: which answer an
+// aggregate takes, what it says of the methods that it passed over, when it is an error, and for
+// how long its answer holds.
+
 func newStatic(t testing.TB, endpoints ...string) *discovery.Static {
 	t.Helper()
 	s, err := discovery.NewStatic(endpoints)

@@ -14,6 +14,9 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
+// Texts that are contact points and texts that are not, the canonical form, the order, and a fuzz
+// test of the parser.
+
 func TestParseTarget(t *testing.T) {
 	for _, tc := range []struct {
 		text string

@@ -17,6 +17,10 @@ import (
 	"github.com/quorate/quorate/discovery/bootstrap"
 )
 
+// The search of the node 10.0.0.9: first when it may form a cluster and when it may not, then how
+// contact points are counted, spelled and looked up again, then several nodes with the same
+// observations, and in the end the settings.
+
 const port = 7946
 
 func at(after time.Duration) time.Time { return time.Unix(0, 0).Add(after) }

@@ -248,7 +248,7 @@ func TestAnAgentWithTLSIsKnownByItsCertificate(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// What another server would give is no answer of an agent, whose URL is asked about.
+// A redirect is no answer of an agent. The error asks whether the URL is right.
 func TestARedirectIsNoAnswer(t *testing.T) {
 	a := newAgent(t)
 	a.hook = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }

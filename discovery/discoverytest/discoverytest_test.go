@@ -13,6 +13,9 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
+// A method with one fault at a time must be found by the part of the suite that is for that
+// fault, and by no part if it has none.
+
 // witness is a testing.TB that remembers a failure instead of reporting it.
 type witness struct {
 	testing.TB

@@ -22,6 +22,9 @@ import (
 	"github.com/quorate/quorate/discovery/dns/dnstest"
 )
 
+// Lookups against the server of dnstest: first the conformance suite, then addresses and
+// services, then how long answers are kept, aliases, and records and names that are not valid.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The server of the tests answers at once, so that only the tests with a silent server wait
@@ -309,7 +312,8 @@ func TestThatThereIsNothingIsBelievedForAShortTime(t *testing.T) {
 	}
 }
 
-// A zone gives two times for that, of which the shorter one counts.
+// A zone gives two times for which a client may remember that there are no records. The shorter
+// one counts.
 func TestThatThereIsNothingIsBelievedNoLongerThanTheRecordOfTheZone(t *testing.T) {
 	server := dnstest.Start(t)
 	server.Intercept(edited(t, func(_ dnstest.Exchange, answer *miekg.Msg) { answer.Ns[0].Header().Ttl = 2 }))

@@ -23,6 +23,10 @@ import (
 	"github.com/quorate/quorate/discovery/dns/dnstest"
 )
 
+// How servers are asked: first servers without an answer that can be used, and the next one;
+// then TCP, servers without EDNS, forged answers, and many lookups at once; in the end the
+// search list and the servers of resolv.conf.
+
 // bankServer returns a server that knows one address, that of bank.example.
 func bankServer(t testing.TB) *dnstest.Server {
 	t.Helper()

@@ -23,6 +23,9 @@ import (
 	"github.com/quorate/quorate/discovery/file"
 )
 
+// First the conformance suite and the form of the file, then what is no list, then how changes
+// are seen and writers waited for, and in the end the settings.
+
 // settings are those of a file that is in a directory of the test.
 func settings(t testing.TB) file.Config {
 	t.Helper()

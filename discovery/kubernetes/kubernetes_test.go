@@ -257,9 +257,8 @@ func TestNewInAPodUsesItsServiceAccount(t *testing.T) {
 	require.ErrorContains(t, err, "set server, namespace and token-file")
 }
 
-// What package httpapi promises of the files is seen by a lookup: a token that the server no
-// longer takes is an error that names its file, and a fresh one and other certificates in the
-// files are read again.
+// A token that the server no longer takes is an error that names its file. A fresh token and
+// other certificates are read when their files have changed.
 func TestCredentialsThatRotateAreReadAgain(t *testing.T) {
 	s := newServer(t, "pods")
 	s.put("a", labels("bank"), pod("10.0.0.1"))
@@ -346,7 +345,7 @@ func TestOtherRefusalsSayWhatToDo(t *testing.T) {
 	_ = discoverytest.AwaitError(t, open(t, s), query(), "is the selector right?")
 }
 
-// What another server would give is no answer of an API server, whose URL is asked about.
+// A redirect is no answer of an API server. The error asks whether the URL is right.
 func TestARedirectIsNoAnswer(t *testing.T) {
 	s := newServer(t, "pods")
 	s.hook = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }

@@ -294,7 +294,7 @@ func TestAnswersOfNoAPIServer(t *testing.T) {
 	}
 }
 
-// The same holds for the events of a watch after a good list.
+// Events that no API server would give, after a good list, are an error too.
 func TestEventsOfNoAPIServer(t *testing.T) {
 	const list = `{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}`
 	for name, tc := range map[string]struct {

@@ -13,6 +13,8 @@ import (
 	"time"
 )
 
+// The network first, then its sockets, which wait for datagrams until their deadline.
+
 // memoryNetwork is a network in memory with groups, loss, strangers who send what they like,
 // and failures. Its sockets wait in virtual time.
 type memoryNetwork struct {

@@ -26,6 +26,10 @@ import (
 	"github.com/quorate/quorate/discovery/discoverytest"
 )
 
+// Most tests run in virtual time on a network in memory: first the conformance suite and how nodes
+// find each other, then loss, forged datagrams and floods, then failures and the settings. In the
+// end two nodes find each other over the loopback interface of the machine.
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errUnplugged = errors.New("unplugged")

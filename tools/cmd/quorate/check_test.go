@@ -68,7 +68,8 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 	}
 }
 
-// A method that is missing from the program would be called unknown to those who misspell none.
+// The command links every method that has a package below discovery, or it would call the name of
+// a method unknown that exists.
 func TestEveryMethodOfTheProjectIsLinked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cluster.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("{cluster: {name: test}, node: {address: 127.0.0.1:7946}, membership: {discovery: {methods: [nonesuch]}}}\n"), 0o600))
