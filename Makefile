@@ -165,7 +165,7 @@ process: needs ## the tests that start real processes, one package at a time
 
 .PHONY: sim
 sim: needs ## more seeds than the tests run: SEEDS=1000, FIRST_SEED=1
-	@QUORATE_SEEDS=$(SEEDS) QUORATE_FIRST_SEED=$(FIRST_SEED) $(GO) test -count=1 -timeout 60m -run 'Chaos|RandomFaults' ./membership/membershipsim ./sharding/internal/simulation
+	@QUORATE_SEEDS=$(SEEDS) QUORATE_FIRST_SEED=$(FIRST_SEED) $(GO) test -count=1 -timeout 60m -run 'Chaos|RandomFaults' ./membership/membershipsim ./sharding/internal/simulation ./ddata/internal/simulation
 
 .PHONY: soak
 soak: needs ## fresh seeds over all simulated worlds: MINUTES=30, SOAK_SEED=0 (the clock says)

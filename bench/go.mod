@@ -2,6 +2,12 @@ module github.com/quorate/quorate/bench
 
 go 1.26.0
 
+require github.com/quorate/quorate/ddata/durable v0.0.0
+
+require github.com/quorate/quorate/ddata/crdt v0.0.0
+
+require github.com/quorate/quorate/ddata v0.0.0
+
 require github.com/quorate/quorate/cluster/prometheus v0.0.0
 
 require github.com/quorate/quorate/simulation v0.0.0
@@ -27,6 +33,7 @@ require github.com/quorate/quorate/allocation v0.0.0
 require (
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel/sdk v1.47.0
+	go.opentelemetry.io/otel/sdk/metric v1.47.0
 	golang.org/x/sys v0.48.0
 	google.golang.org/grpc v1.85.0
 	pgregory.net/rapid v1.3.0
@@ -70,7 +77,6 @@ require (
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
-	go.opentelemetry.io/otel/sdk/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
@@ -85,6 +91,9 @@ replace (
 	github.com/quorate/quorate/cluster/prometheus => ../cluster/prometheus
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/ddata => ../ddata
+	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
+	github.com/quorate/quorate/ddata/durable => ../ddata/durable
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
@@ -24,10 +25,12 @@ import (
 // The options say what a node is started with, [Start] starts its parts one after the
 // other (parts.go), and the methods of [Node] lead to them and end them.
 
-// Node is a node with all its parts. It is a [sharding.Host].
+// Node is a node with all its parts. It is a [sharding.Host] and a
+// [ddata.Host].
 type Node struct {
 	member     *membership.Node
 	sharding   *sharding.System
+	data       *ddata.Replicator
 	management *management.Server
 	reloader   *reloader
 	metrics    telemetry.Metrics // Nil if the node serves no metrics.
@@ -39,9 +42,14 @@ type Node struct {
 	parts   []part // All parts, the sections of the program included.
 	started []part // Parts that have started, in that order.
 	leave   time.Duration
+
+	shown dataRoutes
 }
 
-var _ sharding.Host = (*Node)(nil)
+var (
+	_ sharding.Host = (*Node)(nil)
+	_ ddata.Host    = (*Node)(nil)
+)
 
 // Option says where the configuration comes from, or gives a collaborator that only code
 // can give.
@@ -58,6 +66,8 @@ type options struct {
 	log        *slog.Logger
 	membership []membership.Option
 	sharding   []sharding.Option
+	data       []ddata.Option
+	store      openStore // Nil if the program has none.
 	routes     []management.Route
 	prepares   []Prepare
 	plugins    openPlugin
@@ -155,6 +165,9 @@ func (n *Node) Membership() *membership.Node { return n.member }
 
 // Sharding returns the node's sharding.
 func (n *Node) Sharding() *sharding.System { return n.sharding }
+
+// Data returns the node's replicated data.
+func (n *Node) Data() *ddata.Replicator { return n.data }
 
 // AwaitUp waits until the node is up. It returns the error of ctx, or that of [Node.Err]
 // if the node ends first.

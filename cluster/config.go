@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
@@ -44,6 +45,10 @@ type Config struct {
 	// Sharding says how entities are spread over the nodes, and bounds what waits for
 	// them.
 	Sharding sharding.Config `koanf:"sharding"`
+
+	// Data says which replicated keys are durable, expire or have copies on some nodes only,
+	// and bounds what they take. A change needs a restart.
+	Data ddata.Config `koanf:"ddata"`
 
 	// Management is the HTTP interface of the node.
 	Management management.Config `koanf:"management"`

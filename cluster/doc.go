@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster is a whole node, wired from one file: membership, and sharding on top
-// of it. It has no logic of its own; a program that needs less, or another wiring, uses
+// Package cluster is a whole node, wired from one file: membership, and sharding and
+// replicated data on top of it. It has no logic of its own; a program that needs less, or another wiring, uses
 // the modules below it.
 //
 //	node, err := cluster.Start(ctx, cluster.WithFile("cluster.yaml"))
@@ -24,10 +24,10 @@
 // node.address. A fault names file, line, key and cure, and all faults are reported
 // together.
 //
-// Four things are linked only by programs that want them, and are given by options: TOML
+// Five things are linked only by programs that want them, and are given by options: TOML
 // ([WithFormat]), the metrics at /metrics for telemetry: {metrics: prometheus}
-// ([WithMetrics]), what runs plugins ([WithPlugins]), and methods of discovery
-// ([WithDiscovery]). A file that asks for one that is
+// ([WithMetrics]), what runs plugins ([WithPlugins]), the store of durable keys ([WithStore]),
+// and methods of discovery ([WithDiscovery]). A file that asks for one that is
 // missing is refused, and the fault names the import and the option.
 //
 // # Reloading
@@ -47,7 +47,7 @@
 //
 // A node is a list of parts, each on top of those before it:
 //
-//	telemetry, plugins, membership, sharding, management, reload
+//	telemetry, plugins, discovery, membership, sharding, ddata, management, reload
 //
 // They start in this order, and stop in the reverse order, even if one of them cannot
 // start. The same list gives them defaults, checks them against one another, shows them

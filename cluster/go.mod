@@ -2,6 +2,8 @@ module github.com/quorate/quorate/cluster
 
 go 1.26.0
 
+require github.com/quorate/quorate/ddata v0.0.0
+
 require github.com/quorate/quorate/config/field v0.0.0
 
 require github.com/quorate/quorate/transport v0.0.0
@@ -11,6 +13,7 @@ require github.com/quorate/quorate/machine v0.0.0
 require (
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/config v0.0.0
+	github.com/quorate/quorate/ddata/crdt v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/fd v0.0.0
@@ -56,6 +59,8 @@ replace (
 	github.com/quorate/quorate/allocation => ../allocation
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/ddata => ../ddata
+	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd

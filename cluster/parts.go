@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
@@ -93,6 +94,10 @@ func parts() []part {
 		{
 			name: "sharding", defaults: func(c *Config) { c.Sharding = sharding.Default() }, start: startSharding, stop: stopSharding,
 			routes: (*Node).shardRoutes, unready: (*Node).refused, prepare: prepareSharding,
+		},
+		{
+			name: "ddata", defaults: func(c *Config) { c.Data = ddata.Default() }, resolve: resolveData, check: Config.validateData,
+			linked: (*options).linkedData, settings: dataSettings, start: startData, stop: stopData, routes: func(n *Node) []management.Route { return n.shown.all() },
 		},
 		{
 			name: "management", defaults: func(c *Config) { c.Management = management.Default() }, resolve: resolveManagement,

@@ -2,6 +2,8 @@ module github.com/quorate/quorate/examples
 
 go 1.26.0
 
+require github.com/quorate/quorate/ddata/durable v0.0.0
+
 require github.com/quorate/quorate/discovery/dns v0.0.0
 
 require github.com/quorate/quorate/cluster/prometheus v0.0.0
@@ -11,6 +13,8 @@ require github.com/quorate/quorate/transport v0.0.0
 require (
 	github.com/quorate/quorate/cluster v0.0.0
 	github.com/quorate/quorate/config v0.0.0
+	github.com/quorate/quorate/ddata v0.0.0
+	github.com/quorate/quorate/ddata/crdt v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/management v0.0.0
@@ -78,6 +82,9 @@ replace (
 	github.com/quorate/quorate/cluster/prometheus => ../cluster/prometheus
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/ddata => ../ddata
+	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
+	github.com/quorate/quorate/ddata/durable => ../ddata/durable
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/discovery/dns => ../discovery/dns
 	github.com/quorate/quorate/downing => ../downing

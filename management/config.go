@@ -30,7 +30,8 @@ type Config struct {
 	TLS transport.TLSFiles `koanf:"tls"`
 
 	// AllowForm permits "quorate form", by which an operator lets a waiting node found a
-	// new cluster: over the loopback interface to every process of the machine, with TLS
+	// new cluster, and "quorate data accept-loss", by which one gives up what lost replicas
+	// held: over the loopback interface to every process of the machine, with TLS
 	// to every client. True by default, since an operator who needs it has an outage;
 	// false where clients exist that must not decide this.
 	AllowForm bool `koanf:"allow-form"`

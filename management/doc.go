@@ -37,8 +37,8 @@
 // By default nothing listens, without an address. On the loopback interface every process
 // of the machine may ask, without encryption. Beyond it, only clients with mutual TLS
 // may, and only when the configuration says so twice; see [Config.AllowRemote]. One thing
-// can be changed through this interface: a node that waits for a cluster founds one, see
-// [Form] and [Config.AllowForm].
+// can be changed through the routes of this package: a node that waits for a cluster founds
+// one, see [Form] and [Config.AllowForm].
 //
 // # Modules and routes
 //

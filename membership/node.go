@@ -40,6 +40,8 @@ var protocolRange = gossip.ProtocolRange{Min: 1, Max: 1} //nolint:gochecknogloba
 // Node is one incarnation of one member of a cluster.
 type Node struct {
 	self      gossip.NodeID
+	cluster   string
+	dataDir   string
 	roles     []string
 	log       *slog.Logger
 	journal   journal
@@ -156,7 +158,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	self := gossip.NodeID{Address: address, UID: o.uid}
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
-		self: self, roles: slices.Compact(slices.Sorted(slices.Values(cfg.Node.Roles))), log: o.log.With("node", self.String()), clock: machine.NewSystemClock(),
+		self: self, cluster: cfg.Cluster.Name, dataDir: cfg.Node.DataDir, roles: slices.Compact(slices.Sorted(slices.Values(cfg.Node.Roles))), log: o.log.With("node", self.String()), clock: machine.NewSystemClock(),
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
 		intake: newIntake(), builtIns: o.builtIns,
 	}
@@ -243,6 +245,13 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 
 // Self returns the node's identity.
 func (n *Node) Self() gossip.NodeID { return n.self }
+
+// ClusterName returns the name of the cluster to which the node belongs.
+func (n *Node) ClusterName() string { return n.cluster }
+
+// DataDir returns the directory of the node, empty for none: see [NodeConfig.DataDir]. A
+// part of the node that has to keep something keeps it in a directory of its own below.
+func (n *Node) DataDir() string { return n.dataDir }
 
 // HasRole reports whether the node was configured with a role.
 func (n *Node) HasRole(role string) bool { return slices.Contains(n.roles, role) }

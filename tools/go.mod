@@ -4,6 +4,11 @@ go 1.26.0
 
 require github.com/quorate/quorate/discovery/kubernetes v0.0.0
 
+require (
+	github.com/quorate/quorate/ddata v0.0.0
+	github.com/quorate/quorate/ddata/durable v0.0.0
+)
+
 require github.com/quorate/quorate/discovery/etcd v0.0.0
 
 require github.com/quorate/quorate/discovery/consul v0.0.0
@@ -63,6 +68,7 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/quorate/quorate/allocation v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
+	github.com/quorate/quorate/ddata/crdt v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
@@ -111,6 +117,9 @@ replace (
 	github.com/quorate/quorate/config => ../config
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/config/toml => ../config/toml
+	github.com/quorate/quorate/ddata => ../ddata
+	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
+	github.com/quorate/quorate/ddata/durable => ../ddata/durable
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/discovery/consul => ../discovery/consul
 	github.com/quorate/quorate/discovery/dns => ../discovery/dns

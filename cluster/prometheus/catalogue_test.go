@@ -74,6 +74,10 @@ func attributes() map[string][]string {
 		"quorate.sharding.shards":               {kind, "quorate.shard.phase"},
 		"quorate.sharding.entities.failures":    {"quorate.entity.failure", kind},
 	}
+	for _, name := range []string{"keys", "tombstones", "memory", "keys.unspread"} {
+		all["quorate.ddata."+name] = []string{"quorate.ddata.keys"}
+	}
+	all["quorate.ddata.operation.duration"] = []string{fault, "quorate.ddata.consistency", "quorate.ddata.operation"}
 	for _, name := range []string{"messages", "frames", "io", "messages.unhandled"} {
 		all["quorate.transport."+name] = []string{direction, "quorate.lane"}
 	}

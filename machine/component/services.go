@@ -16,6 +16,10 @@ const (
 	ServiceSharding machine.Service = 3
 	// ServiceEntities carries messages to entities, their replies and acknowledgements.
 	ServiceEntities machine.Service = 4
+	// ServiceData carries messages between the replicas of distributed data.
+	ServiceData machine.Service = 5
+	// ServicePubsub carries messages of topics to nodes with subscribers.
+	ServicePubsub machine.Service = 6
 
 	// ServiceFirstFree is the least number that this project will never use.
 	ServiceFirstFree machine.Service = 64

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/ddata/ddatasim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
@@ -55,7 +56,7 @@ type Outcome struct {
 	HostedTwice int
 }
 
-// Worlds returns all worlds: the scenarios of membership and those of sharding.
+// Worlds returns all worlds: the scenarios of membership, of sharding and of distributed data.
 func Worlds() []World {
 	var worlds []World
 	for _, s := range scenario.All() {
@@ -65,12 +66,20 @@ func Worlds() []World {
 		}})
 	}
 	for _, s := range shardingsim.Scenarios() {
-		worlds = append(worlds, World{Name: s.Name, About: s.About, most: s.Nodes + 2, run: func(seed uint64, nodes int) (Outcome, error) {
-			virtual, err := s.Run(seed, nodes)
-			return Outcome{Virtual: virtual}, err
-		}})
+		worlds = append(worlds, timed(s.Name, s.About, s.Nodes, s.Run))
+	}
+	for _, s := range ddatasim.Scenarios() {
+		worlds = append(worlds, timed(s.Name, s.About, s.Nodes, s.Run))
 	}
 	return worlds
+}
+
+// timed returns a world of which a run says only how long it took in virtual time.
+func timed(name, about string, nodes int, run func(seed uint64, nodes int) (time.Duration, error)) World {
+	return World{Name: name, About: about, most: nodes + 2, run: func(seed uint64, nodes int) (Outcome, error) {
+		virtual, err := run(seed, nodes)
+		return Outcome{Virtual: virtual}, err
+	}}
 }
 
 // Choose returns the worlds with the given names, all worlds for no names. The error

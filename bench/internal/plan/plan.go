@@ -25,6 +25,10 @@ type Figure struct {
 	Target float64  // Value to be reached; zero for none.
 	Zero   bool     // The target is zero.
 	Floors []string // Figures of the same group to compare with; the first one counts.
+
+	// OfFloor is the target of a figure whose target is so many times its first floor; zero
+	// for none.
+	OfFloor float64
 }
 
 // Experiment measures figures.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/bench/internal/awake"
+	"github.com/quorate/quorate/bench/internal/data"
 	"github.com/quorate/quorate/bench/internal/floor"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -133,6 +134,30 @@ func TestRemote(t *testing.T) {
 		require.Positive(t, r.Value, r.Name)
 		require.True(t, r.Correct(), r.Name)
 	}
+}
+
+// Data is replicated between processes, with and without disks, and nothing of it is lost
+// or counted twice.
+func TestData(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	r := runner{Launcher: process.Launcher{Program: program}, runs: 1, time: 100 * time.Millisecond, entities: 2000, progress: report.NewProgress(io.Discard)}
+	g := data.Group()
+	g.Experiments = slices.DeleteFunc(g.Experiments, func(e plan.Experiment) bool {
+		return !slices.Contains([]string{"floor-map", "local-to-1000", "floor-fsync-64", "durable-64", "element-bytes", "joined-after"}, e.Figures[0].Name)
+	})
+	records, err := r.run(t.Context(), g)
+	require.NoError(t, err)
+	found := map[string]report.Record{}
+	for _, r := range records {
+		require.True(t, r.Correct(), r.Name)
+		found[r.Name] = r
+	}
+	for _, name := range []string{"local-to-1000", "durable-64", "element-bytes", "joined-after", "key-bytes", "round-bytes", "heartbeat-p99"} {
+		require.Positive(t, found["data/"+name].Value, name)
+	}
+	require.True(t, *found["data/marked-unreachable"].Met)
+	require.True(t, *found["data/standings-lost"].Met)
 }
 
 // The output of a process that fails reaches its parent.

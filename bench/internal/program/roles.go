@@ -9,6 +9,7 @@ import (
 	"maps"
 
 	"github.com/quorate/quorate/bench/internal/awake"
+	"github.com/quorate/quorate/bench/internal/data"
 	"github.com/quorate/quorate/bench/internal/decisions"
 	"github.com/quorate/quorate/bench/internal/entities"
 	"github.com/quorate/quorate/bench/internal/failover"
@@ -21,7 +22,7 @@ import (
 // allRoles returns every role but those of plugins.
 func allRoles() process.Roles {
 	all := process.Roles{Measurers: make(map[string]process.Measurer), Servers: make(map[string]process.Server)}
-	for _, some := range []process.Roles{floor.Roles(), traffic.Roles(), entities.Roles(), failover.Roles(), members.Roles(), decisions.Roles(), awake.Roles()} {
+	for _, some := range []process.Roles{floor.Roles(), traffic.Roles(), entities.Roles(), failover.Roles(), members.Roles(), decisions.Roles(), data.Roles(), awake.Roles()} {
 		maps.Copy(all.Measurers, some.Measurers)
 		maps.Copy(all.Servers, some.Servers)
 	}

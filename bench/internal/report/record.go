@@ -71,16 +71,21 @@ func newRecord(groupName string, f plan.Figure, outcomes []process.Outcome) Reco
 	r.Value, r.Min, r.Max = statistics.Round(statistics.Median(r.Values)), slices.Min(r.Values), slices.Max(r.Values)
 	r.CPU = statistics.Round(statistics.Median(cpu))
 	if f.Target > 0 || f.Zero {
-		met := r.Value <= f.Target
-		switch {
-		case f.Zero:
-			met = r.Max == 0 // An event that must not happen must not happen in any run.
-		case f.Better == plan.Higher:
-			met = r.Value >= f.Target
-		}
-		r.Target, r.Met = &f.Target, &met
+		r.aim(f, f.Target)
 	}
 	return r
+}
+
+// aim compares the value of a figure with its target.
+func (r *Record) aim(f plan.Figure, target float64) {
+	met := r.Value <= target
+	switch {
+	case f.Zero:
+		met = r.Max == 0 // An event that must not happen must not happen in any run.
+	case f.Better == plan.Higher:
+		met = r.Value >= target
+	}
+	r.Target, r.Met = &target, &met
 }
 
 // Summarize returns the records of a group. Outcomes are those of each
@@ -133,6 +138,9 @@ func (r *Record) beside(f plan.Figure, floors map[string]Record) {
 			stable := statistics.Steady(floor.Values)
 			r.Floor, r.Ratio, r.Stable = floor.Name, ratio, &stable
 			r.CPURatio = statistics.Round(r.CPU / floor.CPU)
+			if f.OfFloor > 0 {
+				r.aim(f, statistics.Round(f.OfFloor*floor.Value))
+			}
 		}
 		r.Ratios[floor.Name] = ratio
 	}

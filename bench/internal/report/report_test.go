@@ -39,6 +39,10 @@ func TestRecords(t *testing.T) {
 	require.Equal(t, "g/floor", f.Floor)
 	require.False(t, *f.Stable)
 	require.True(t, *f.Met)
+	g.Experiments[1].Figures[0].OfFloor = 0.6
+	f = Summarize(g, [][]process.Outcome{outcomes(100), outcomes(50)})[1]
+	require.InDelta(t, 60, *f.Target, 0)
+	require.False(t, *f.Met)
 	broken := outcomes(1)
 	broken[0].Lost, broken[0].Note = 7, "why"
 	r := newRecord("g", plan.Figure{Name: "x", Value: "rate", Better: plan.Lower, Zero: true}, broken)

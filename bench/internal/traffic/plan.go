@@ -74,11 +74,11 @@ func Ask() plan.Group {
 		Experiments: append(plan.WithAwake(
 			one(floor.RoleTCPAsk, "floor-tcp-", false).AsFloor(),
 			one(floor.RoleGRPCAsk, "floor-grpc-", false).AsFloor(),
-			one(roleAsk, "ask-", true),
+			one(RoleAsk, "ask-", true),
 		),
 			many(floor.RoleTCPAsk, plan.Figure{Name: "floor-tcp-64"}).AsFloor(),
 			many(floor.RoleGRPCAsk, plan.Figure{Name: "floor-grpc-64"}).AsFloor(),
-			many(roleAsk, plan.Figure{Name: "ask-64", Target: 150e3, Floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
+			many(RoleAsk, plan.Figure{Name: "ask-64", Target: 150e3, Floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
 		),
 	}
 }
@@ -97,23 +97,25 @@ func Telemetry() plan.Group {
 	return plan.Group{
 		Name: "telemetry", About: "remote tell and ask with metrics and traces, and without",
 		Experiments: slices.Concat(
-			pair(roleRemote, "tell-64B", "msg/s", 64, plan.Senders), pair(roleRemote, "tell-1KiB", "msg/s", 1024, plan.Senders), pair(roleAsk, "ask-64", "asks/s", 64, 64),
+			pair(roleRemote, "tell-64B", "msg/s", 64, plan.Senders), pair(roleRemote, "tell-1KiB", "msg/s", 1024, plan.Senders), pair(RoleAsk, "ask-64", "asks/s", 64, 64),
 		),
 	}
 }
 
-// The roles that measure messages, and that of the peer that hosts the entities.
+// RoleAsk measures questions to entities of another process.
+const RoleAsk = "ask"
+
+// The other roles that measure messages, and that of the peer that hosts the entities.
 const (
 	roleLocal  = "local"
 	roleRemote = "remote"
-	roleAsk    = "ask"
 	roleHost   = "host"
 )
 
 // Roles returns the roles of the benchmarks of messages.
 func Roles() process.Roles {
 	return process.Roles{
-		Measurers: map[string]process.Measurer{roleLocal: measureLocal, roleRemote: measureRemote, roleAsk: measureAsk},
+		Measurers: map[string]process.Measurer{roleLocal: measureLocal, roleRemote: measureRemote, RoleAsk: measureAsk},
 		Servers:   map[string]process.Server{roleHost: serveHost},
 	}
 }

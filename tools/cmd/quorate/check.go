@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/cluster/prometheus"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/toml"
+	"github.com/quorate/quorate/ddata/durable"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/consul"
 	"github.com/quorate/quorate/discovery/dns"
@@ -29,7 +30,7 @@ func check(strategies, sections []string, paths ...string) (needs config.Errors,
 		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)}) // The type is not known here.
 	}
 	read := []cluster.Option{cluster.WithFormat(toml.Format())}
-	own.Options = slices.Concat(read, []cluster.Option{cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New())}, methods())
+	own.Options = slices.Concat(read, []cluster.Option{cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()), cluster.WithStore(durable.OpenIn)}, methods())
 	if err := cluster.Check(own, paths...); err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 	plain := file("plain.yaml", node+"}\n")
 	metrics := file("metrics.yaml", node+",\n telemetry: {metrics: prometheus}, management: {address: 127.0.0.1:8080}}\n")
 	written := file("written.toml", "[telemetry]\nmetrics = \"prometheus\"\n[management]\naddress = \"127.0.0.1:8080\"\n[cluster]\nname = \"test\"\n[node]\naddress = \"127.0.0.1:7946\"\n")
+	kept := file("kept.yaml", node+",\n ddata: {durable: [a], dir: data}}\n")
 	const looks = ",\n membership: {discovery: {service: bank, methods: "
 	dns := file("dns.yaml", node+looks+"[dns]}},\n discovery-dns: {port: 7946}}\n")
 	all := file("all.yaml", node+looks+"[consul, dns, etcd, file, kubernetes, multicast]}},\n discovery-file: {path: nodes},\n"+
@@ -40,6 +41,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 	}{
 		"a method of discovery":     {dns, []string{"dns.yaml:2: membership.discovery.methods: the method \"dns\" is not part of this program, which links \"static\": "}},
 		"every method of discovery": {all, []string{"/discovery/consul,", "/discovery/dns,", "/discovery/etcd,", "/discovery/file,", "/discovery/kubernetes,", "/discovery/multicast,"}},
+		"durable keys":              {kept, []string{"kept.yaml:2: ddata.durable: the store of durable keys is not part of this program"}},
 		"no part":                   {plain, nil},
 		"metrics":                   {metrics, []string{"metrics.yaml:2: telemetry.metrics: prometheus is not part of this program"}},
 		"format and metrics":        {written, []string{"written.toml: TOML is not part of this program", "written.toml:2: telemetry.metrics"}},

@@ -6,6 +6,8 @@
 //
 //	quorate config check cluster.yaml
 //	quorate config reference sharding
+//	quorate data check /var/lib/bank/data
+//	quorate data why visits
 //	quorate members -node http://127.0.0.1:8080
 //	quorate decisions -topic downing
 //	quorate form
@@ -30,6 +32,7 @@ func main() {
 		Help: "The command line of the Quorate clustering toolkit.",
 		Commands: []command.Command{
 			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(check, cluster.Default())},
+			{Name: "data", Help: "Look at replicated data; take out and mend what is on disk", Args: command.NewData(os.Stdin, command.Terminal(os.Stdin))},
 			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
 			{Name: "form", Help: "Let a node found a cluster although voters are gone", Args: command.NewForm(os.Stdin, command.Terminal(os.Stdin))},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},

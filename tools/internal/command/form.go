@@ -92,7 +92,12 @@ func (c *Form) confirm(s *Session, members management.ClusterMembers) error {
 	paragraph(s.Stderr, 0, "What those who are missing know, and this node does not, is given up. If one of them still runs, or is "+
 		"started with its data, there are two clusters until they meet, and one of them ends.")
 	fmt.Fprint(s.Stderr, "Are they gone for good? Type yes to go on: ")
-	answer, err := bufio.NewReader(io.LimitReader(c.stdin, 64)).ReadString('\n')
+	return meant(s, c.stdin, "a majority of the voters is gone for good")
+}
+
+// meant reads the answer to a question, whether it is yes. The reason is what -yes would say.
+func meant(s *Session, stdin io.Reader, reason string) error {
+	answer, err := bufio.NewReader(io.LimitReader(stdin, 64)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -101,7 +106,7 @@ func (c *Form) confirm(s *Session, members management.ClusterMembers) error {
 		return nil
 	case "":
 		fmt.Fprintln(s.Stderr)
-		return RejectedError{Text: "nothing was done, for nobody has answered: say -yes if a majority of the voters is gone for good"}
+		return RejectedError{Text: "nothing was done, for nobody has answered: say -yes if " + reason}
 	default:
 		return RejectedError{Text: "nothing was done"}
 	}

@@ -130,6 +130,10 @@ func document(path []string, value string) string {
 	}
 	inner := value
 	for i := len(path) - 1; i > 0; i-- {
+		if path[i] == "[]" {
+			inner = "[" + inner + "]"
+			continue
+		}
 		if inner = path[i] + ": " + inner; i > 1 {
 			inner = "{" + inner + "}"
 		}
@@ -215,7 +219,7 @@ func TestRangesAreThoseThatAreChecked(t *testing.T) {
 			require.ErrorAs(t, err, &faults, text)
 			found := false
 			for _, f := range faults {
-				found = found || f.Key == strings.Join(path, ".")
+				found = found || f.Key == strings.ReplaceAll(strings.Join(path, "."), ".[]", "[0]")
 			}
 			require.True(t, found, "%s does not refuse %s: %v", s.Key(), value, err)
 			if s.Type != config.TypeDuration {

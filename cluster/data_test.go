@@ -1,0 +1,179 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/management"
+)
+
+// visits is a counter.
+func visits(name string) ddata.Key[crdt.GCounter] { return ddata.NewKey[crdt.GCounter](name) }
+
+// visit adds one to a counter.
+func visit(at crdt.Origin, v crdt.GCounter) (crdt.GCounter, error) { return v.Add(at, 1), nil }
+
+// on gives a node a disk in memory.
+func on(disk *store.Memory) cluster.Option {
+	return cluster.WithStore(func(_ context.Context, _, name string) (store.Store, error) { return disk.Open(name) })
+}
+
+// shown decodes the answer of a route, which is in order.
+func shown[T any](t *testing.T, node *cluster.Node, path string) (v T) {
+	t.Helper()
+	status, body := fetch(t, node, path)
+	require.Equal(t, http.StatusOK, status, body)
+	require.NoError(t, json.Unmarshal([]byte(body), &v), body)
+	return v
+}
+
+// acceptLoss asks a node to go on with what it holds of a group.
+func acceptLoss(t *testing.T, node *cluster.Node, group, operation string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+node.ManagementAddress()+"/v1/data/accept-loss?group="+url.QueryEscape(group), http.NoBody)
+	require.NoError(t, err)
+	r.Header.Set(management.OperatorHeader, operation)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(text)
+}
+
+// A node holds data without any settings, and shows over HTTP which groups of keys there
+// are, which keys, what they hold, and why.
+func TestANodeHoldsDataAndShowsIt(t *testing.T) {
+	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, node.Close()) }()
+	for _, name := range []string{"visits/home", "visits/a b", "other"} {
+		_, err := ddata.Update(t.Context(), node, visits(name), ddata.Majority(), visit)
+		require.NoError(t, err)
+	}
+	require.NoError(t, ddata.Delete(t.Context(), node, visits("other"), ddata.Majority()))
+
+	groups := shown[cluster.DataGroups](t, node, "/v1/data")
+	require.Equal(t, node.Self().String(), groups.Self)
+	require.Len(t, groups.Groups, 1)
+	all := groups.Groups[0]
+	require.Equal(t, "all", all.Name)
+	require.Equal(t, "stable", all.Phase)
+	require.True(t, all.Holds && all.CaughtUp && all.Quorum && all.Sealed, "%+v", all)
+	require.Equal(t, 2, all.Keys)
+	require.Len(t, all.Replicas, 1)
+	require.Equal(t, node.Self().String(), all.Replicas[0].Node)
+	require.Equal(t, []string{"current"}, all.Replicas[0].Sets)
+
+	keys := shown[cluster.DataKeys](t, node, "/v1/data/keys?prefix=visits/")
+	require.Equal(t, []string{"visits/a b", "visits/home"}, keys.Keys)
+	require.False(t, keys.More)
+	keys = shown[cluster.DataKeys](t, node, "/v1/data/keys?prefix=visits/&limit=1")
+	require.Len(t, keys.Keys, 1)
+	require.True(t, keys.More)
+
+	for _, query := range []string{"", "?consistency=local", "?consistency=majority"} {
+		v := shown[ddata.Value](t, node, "/v1/data/keys/visits%2Fhome"+query)
+		require.Equal(t, "live", v.State)
+		require.Equal(t, "gcounter", v.Type)
+		require.Equal(t, "1", v.Text)
+		require.Len(t, v.Versions, 1)
+	}
+	require.Equal(t, "deleted", shown[ddata.Value](t, node, "/v1/data/keys/other").State)
+	require.Equal(t, "absent", shown[ddata.Value](t, node, "/v1/data/keys/nothing").State)
+
+	e := shown[ddata.Explanation](t, node, "/v1/data/explain?key="+url.QueryEscape("visits/a b"))
+	require.True(t, e.Here)
+	require.Equal(t, "live", e.State)
+	require.Equal(t, []string{node.Self().String()}, e.Replicas)
+	require.Len(t, e.Homes, 1)
+	require.True(t, e.Homes[0].Answered)
+	require.Empty(t, e.Homes[0].Lacks)
+	require.Contains(t, shown[ddata.Explanation](t, node, "/v1/data/explain?key=other").Kept, "generation")
+
+	for bad, status := range map[string]int{
+		"/v1/data/explain": 400, "/v1/data/keys?limit=0": 400, "/v1/data/keys?limit=10001": 400, "/v1/data?x=1": 400,
+		"/v1/data/keys/a?consistency=none": 400, "/v1/data/keys/%ff": 400, "/v1/data/accept-loss?group=all": 405,
+	} {
+		got, body := fetch(t, node, bad)
+		require.Equal(t, status, got, "%s: %s", bad, body)
+	}
+}
+
+// A loss is accepted by a person who means it, where that is allowed, and only if there is
+// something to decide.
+func TestALossIsNotAcceptedForNothing(t *testing.T) {
+	for allowed, want := range map[string]string{"true": "enough replicas of the keys \\\"all\\\" are here to go on", "false": "management.allow-form is false"} {
+		path, _ := lone(t, `management: {address: "127.0.0.1:0", allow-form: `+allowed+`}`)
+		node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
+		require.NoError(t, err)
+		require.NoError(t, node.Data().AwaitReady(t.Context()))
+		status, body := acceptLoss(t, node, "all", cluster.AcceptLossOperation)
+		require.Equal(t, map[string]int{"true": http.StatusConflict, "false": http.StatusForbidden}[allowed], status)
+		require.Contains(t, body, want)
+		status, body = acceptLoss(t, node, "al", cluster.AcceptLossOperation)
+		if allowed == "true" {
+			require.Equal(t, http.StatusConflict, status)
+			require.Contains(t, body, `there is no group of keys \"al\", there are \"all\"`)
+		}
+		status, _ = acceptLoss(t, node, "all", "another")
+		require.Equal(t, http.StatusForbidden, status, "it is not meant")
+		require.NoError(t, node.Close())
+	}
+}
+
+// Durable keys outlive the node, in the directory that the file names.
+func TestDurableKeysOutliveTheNode(t *testing.T) {
+	disk := store.NewMemory(rand.NewPCG(1, 2))
+	path, _ := lone(t, "ddata: {durable: [visits/*], dir: data}")
+	for want := range uint64(2) {
+		node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), on(disk))...)
+		require.NoError(t, err)
+		v, err := ddata.Update(t.Context(), node, visits("visits/home"), ddata.Majority(), visit)
+		require.NoError(t, err)
+		require.Equal(t, want+1, v.Value())
+		require.NoError(t, node.Close())
+	}
+}
+
+// A file with durable keys is refused by a program that did not link a store, and without a
+// directory for them, unless the node does not hold the keys.
+func TestDurableKeysNeedAStoreAndADirectory(t *testing.T) {
+	disk := on(store.NewMemory(rand.NewPCG(1, 2)))
+	path, _ := lone(t, "ddata: {durable: [a], dir: data}")
+	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
+	want := path + ":4: ddata.durable: the store of durable keys is not part of this program: import github.com/quorate/quorate/ddata/durable, " +
+		"and start the node with the option cluster.WithStore(durable.OpenIn)"
+	require.ErrorIs(t, err, config.ErrNotLinked)
+	require.EqualError(t, err, want)
+	require.EqualError(t, cluster.Check(cluster.Own{}, path), want)
+	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{disk}}, path))
+
+	path, _ = lone(t, "ddata:", "  groups:", "    - {prefix: b/, replicas: 2}", "    - {prefix: a/, durable: true}")
+	err = cluster.Check(cluster.Own{}, path)
+	require.ErrorContains(t, err, ":7: ddata.groups[1].durable: the store of durable keys is not part of this program")
+	require.ErrorContains(t, cluster.Check(cluster.Own{Options: []cluster.Option{disk}}, path), ":7: ddata.groups[1].durable: durable keys need a directory: set node.data-dir, or ddata.dir")
+
+	path, _ = lone(t, "ddata: {durable: [a], role: keeper}")
+	require.NoError(t, cluster.Check(cluster.Own{}, path), "this node holds no data")
+	path, _ = lone(t, "ddata: {max-bytes: 1, sweep-interval: 0s, durabel: [a]}")
+	err = cluster.Check(cluster.Own{}, path)
+	require.ErrorContains(t, err, `:4: ddata.durabel: unknown key; did you mean "durable"?`)
+}

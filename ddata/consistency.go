@@ -1,0 +1,111 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ddata
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/ddata/internal/protocol"
+)
+
+// Consistency says how many replicas an operation waits for. The zero value is [Local].
+//
+//	level        a read waits for              a write waits for
+//	Local        nobody                        nobody; a durable key for the disk
+//	From, To     n replicas                    n replicas
+//	Majority     more than half of them        more than half of them
+//	All          all replicas                  all replicas
+//
+// The replicas are those that count for the key, of which this node may be one. A level
+// that asks for more than there are means all of them.
+type Consistency struct {
+	strength protocol.Strength
+	n        int
+	extra    int
+	minCap   int
+}
+
+// Local waits for no other node. On a node that does not hold the key it waits for one
+// node that does.
+func Local() Consistency { return Consistency{} }
+
+// From reads from n replicas, this node's included, and returns what they hold together.
+// N is at least 1.
+func From(n int) Consistency { return Consistency{strength: protocol.Count, n: n} }
+
+// To writes to n replicas, this node's included. N is at least 1.
+func To(n int) Consistency { return From(n) }
+
+// Majority reads from, or writes to, more than half of the replicas: what a majority has
+// confirmed is in the answer of each later majority read, whatever minority fails.
+func Majority(with ...MajorityOption) Consistency {
+	c := Consistency{strength: protocol.Majority}
+	for _, o := range with {
+		o(&c)
+	}
+	return c
+}
+
+// MajorityOption is an option of [Majority].
+type MajorityOption func(*Consistency)
+
+// MinCap asks for at least n replicas, as far as there are so many. N is at least 1. It is
+// for small clusters, in which more than half is only two.
+func MinCap(n int) MajorityOption {
+	return func(c *Consistency) { c.minCap = n; c.refuse(n) }
+}
+
+// Plus asks for n replicas more than a majority. N is at least 1.
+func Plus(n int) MajorityOption { return func(c *Consistency) { c.extra = n; c.refuse(n) } }
+
+// refuse remembers a number that no level can have.
+func (c *Consistency) refuse(n int) {
+	if n < 1 {
+		c.n = n - 1 // Negative, so that validate finds it.
+	}
+}
+
+// All reads from, or writes to, all replicas.
+func All() Consistency { return Consistency{strength: protocol.All} }
+
+// String returns the level in words.
+func (c Consistency) String() string {
+	switch c.strength {
+	case protocol.Count:
+		return fmt.Sprintf("%d replicas", c.n)
+	case protocol.Majority:
+		text := "majority"
+		if c.extra != 0 {
+			text += fmt.Sprintf(" plus %d", c.extra)
+		}
+		if c.minCap != 0 {
+			text += fmt.Sprintf(" of at least %d", c.minCap)
+		}
+		return text
+	case protocol.All:
+		return "all"
+	default:
+		return "local"
+	}
+}
+
+// local reports whether the level waits for nobody.
+func (c Consistency) local() bool { return c.strength <= protocol.Local }
+
+// level returns the level as the machine knows it.
+func (c Consistency) level() protocol.Level {
+	return protocol.Level{Strength: max(c.strength, protocol.Local), N: c.n, Extra: c.extra, MinCap: c.minCap}
+}
+
+// validate returns an error for a level that asks for less than one replica.
+func (c Consistency) validate() error {
+	switch {
+	case c.strength == protocol.Count && c.n < 1:
+		return fmt.Errorf("%w: %d replicas, at least one is needed", ErrConsistency, c.n)
+	case c.n < 0:
+		return fmt.Errorf("%w: %s, at least one is needed", ErrConsistency, c)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,68 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crdt has replicated data types: values that any replica may change without
+// asking another, and that say the same everywhere once the replicas have heard of the same
+// changes, in whatever order and however often.
+//
+// A value is changed by mutators, which return the new value and remember in it what they
+// have added, its delta. A replica keeps the settled value and sends the delta to others,
+// which merge it into theirs; where deltas were lost, whole values are merged.
+//
+//	old ── s.Add(at, "x") ──▶ new ── new.Delta() ──▶ delta ──▶ other replicas: theirs.Merge(delta)
+//	                           └─── new.Settled() ─▶ what this replica keeps
+//
+// # Types
+//
+//	counters    GCounter, PNCounter, PNCounterMap
+//	sets        GSet, ORSet (adding wins)
+//	maps        ORMap of any values, ORMultiMap, LWWMap, PNCounterMap
+//	registers   LWWRegister (last or first write wins), MVRegister (keeps all)
+//	others      Flag (on wins), VersionVector
+//
+// A type of a user's own implements [Value], and [Differ], [Retirer] and [Sizer] where it
+// can; package crdttest checks it. [TypeOf] gives the handle by which a replicator treats
+// values of all types alike.
+//
+// # Life cycle
+//
+// The zero value of each type is bottom, ready for use. Whoever changes values has an
+// [Origin] of its own. It is one for each life of a process, and for each life of a value:
+// who drops a value and starts it anew, while another replica may still have the old one,
+// does so under another origin, or the new events have the names of old ones and are taken
+// for them. When an origin will never change anything again, and all replicas hold the
+// same of it, Retire folds it into origin zero, so that values do not grow with the
+// number of processes that have ever been.
+//
+// # Concurrency
+//
+// Values are immutable: methods return new ones that share what has not changed. They may
+// be read, merged and changed by many goroutines at once without a lock. Nothing here
+// starts a goroutine, reads a clock or does I/O.
+//
+// # Guarantees
+//
+//   - Merge is commutative, associative and idempotent, and mutators only go up, so replicas
+//     that have heard of the same changes hold the same, byte for byte when encoded.
+//   - Deltas merge in any order, twice, and with others missing between them. That is more
+//     than the causal order that the papers ask for; a replica that has missed a delta
+//     reads a value that may lack it, but merges nothing wrong. Joins of deltas are deltas.
+//   - A decoder takes any bytes. What is no canonical encoding is refused with an error that
+//     wraps [ErrMalformed], and memory stays in proportion to the bytes.
+//   - A change to a large value copies a path of a tree, not the value: an element is added
+//     to ten thousand for some 2 KB, and its delta is what the element takes and some ten
+//     bytes.
+//
+// # Non-guarantees
+//
+//   - Nothing here is a lock, a limit or a unique name: replicas that cannot hear each other
+//     both go on. A counter that must stay above zero needs more than a PNCounter.
+//   - A removal tells what it takes back by numbers, not by elements. Merging the delta of
+//     a removal reads the whole value, once, however many removals it holds.
+//   - What a removal does to a counter in a map, and to values of a user's own, is weaker
+//     than what it does to sets, see [ORMap] and [PNCounterMap].
+//   - Merge drops pending deltas: a value that was merged by an update tells others only
+//     what mutators do to it afterwards.
+//   - A decoder believes what is well formed. A peer that lies about what an origin has
+//     counted is believed.
+package crdt

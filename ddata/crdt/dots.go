@@ -1,0 +1,267 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package crdt
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"sort"
+)
+
+// Causal contexts: which events a value has seen. An event is named by a dot, its origin
+// and its number there. A context is the version vector of what is known without a gap
+// and the cloud of dots beyond it (Almeida et al. 2018, section 7.1), both kept as one
+// sorted list of ranges: a range that begins at 1 is an entry of the vector, any other
+// is a piece of the cloud, and pieces that come to touch become one.
+//
+// Because the cloud is kept, deltas may arrive in any order, twice, and with gaps: no
+// delta needs the ones before it, which is stronger than causal delivery.
+
+// dot names one event. Its number is 1 or more.
+type dot struct {
+	at Origin
+	n  uint64
+}
+
+func (d dot) compare(o dot) int {
+	if d.at != o.at {
+		return cmp.Compare(d.at, o.at)
+	}
+	return cmp.Compare(d.n, o.n)
+}
+
+// span is a range of dots of one origin, both ends included.
+type span struct {
+	at     Origin
+	lo, hi uint64
+}
+
+// dots is a set of dots: spans in ascending order that neither overlap nor touch. It
+// never changes.
+type dots []span
+
+// has reports whether the set holds a dot.
+func (s dots) has(d dot) bool {
+	if len(s) <= 4 { // The contexts of deltas, which are asked for each fact of a large value.
+		for i := range s {
+			if s[i].at == d.at && s[i].lo <= d.n && d.n <= s[i].hi {
+				return true
+			}
+		}
+		return false
+	}
+	i := sort.Search(len(s), func(i int) bool { return s[i].at > d.at || s[i].at == d.at && s[i].lo > d.n })
+	return i > 0 && s[i-1].at == d.at && d.n <= s[i-1].hi
+}
+
+// last returns the highest number of an origin, zero if it has none.
+func (s dots) last(at Origin) uint64 {
+	i := sort.Search(len(s), func(i int) bool { return s[i].at > at })
+	if i == 0 || s[i-1].at != at {
+		return 0
+	}
+	return s[i-1].hi
+}
+
+// next returns the dot of the next event of an origin.
+func (s dots) next(at Origin) dot { return dot{at, s.last(at) + 1} }
+
+// dotsOf returns the set of some dots, which it sorts.
+func dotsOf(list []dot) dots {
+	slices.SortFunc(list, dot.compare)
+	var s dots
+	for _, d := range list {
+		s = s.push(span{d.at, d.n, d.n})
+	}
+	return s
+}
+
+// push appends a span that begins at the end of the set or behind it. The set must not be
+// shared yet.
+func (s dots) push(x span) dots {
+	if i := len(s) - 1; i >= 0 && s[i].at == x.at && x.lo <= s[i].hi+1 {
+		s[i].hi = max(s[i].hi, x.hi)
+		return s
+	}
+	return append(s, x)
+}
+
+// join returns the union of two sets, and s itself if that is the union.
+func (s dots) join(o dots) dots {
+	if len(o) == 0 || s.covers(o) {
+		return s
+	}
+	out := make(dots, 0, len(s)+len(o))
+	for i, j := 0, 0; i < len(s) || j < len(o); {
+		if j == len(o) || i < len(s) && (dot{s[i].at, s[i].lo}).compare(dot{o[j].at, o[j].lo}) <= 0 {
+			out = out.push(s[i])
+			i++
+		} else {
+			out = out.push(o[j])
+			j++
+		}
+	}
+	return out
+}
+
+// covers reports whether every dot of o is in s.
+func (s dots) covers(o dots) bool {
+	i := 0
+	for _, x := range o {
+		for i < len(s) && (s[i].at < x.at || s[i].at == x.at && s[i].hi < x.lo) {
+			i++
+		}
+		if i == len(s) || s[i].at != x.at || s[i].lo > x.lo || s[i].hi < x.hi {
+			return false
+		}
+	}
+	return true
+}
+
+// common returns how many dots are in both sets.
+func (s dots) common(o dots) uint64 {
+	n := uint64(0)
+	for i, j := 0, 0; i < len(s) && j < len(o); {
+		a, b := s[i], o[j]
+		if a.at == b.at && a.lo <= b.hi && b.lo <= a.hi {
+			n += min(a.hi, b.hi) - max(a.lo, b.lo) + 1
+		}
+		if (dot{a.at, a.hi}).compare(dot{b.at, b.hi}) < 0 {
+			i++
+		} else {
+			j++
+		}
+	}
+	return n
+}
+
+// origins returns the origins of the set in ascending order.
+func (s dots) origins() []Origin {
+	var all []Origin
+	for _, x := range s {
+		if len(all) == 0 || all[len(all)-1] != x.at {
+			all = append(all, x.at)
+		}
+	}
+	return all
+}
+
+// renaming says under which dots of origin zero the events of retired origins go on.
+type renaming map[Origin]uint64
+
+// retire returns the set after the origins that are gone have become part of origin
+// zero, one behind the other in ascending order, and the renaming; nil if there are none.
+// Numbers that are missing count as seen: no replica has their events, so none will come.
+func (s dots) retire(gone func(Origin) bool) (dots, renaming) {
+	var names renaming
+	base := s.last(0)
+	for _, at := range s.origins() {
+		if at == 0 || !gone(at) {
+			continue
+		}
+		if names == nil {
+			names = renaming{}
+		}
+		names[at] = base
+		base += s.last(at)
+	}
+	if names == nil {
+		return s, nil
+	}
+	out := dots{{0, 1, base}}
+	for _, x := range s {
+		if _, is := names[x.at]; !is && x.at != 0 {
+			out = append(out, x)
+		}
+	}
+	return out, names
+}
+
+// of returns the name of a dot after the renaming.
+func (r renaming) of(d dot) dot {
+	if base, is := r[d.at]; is {
+		return dot{0, base + d.n}
+	}
+	return d
+}
+
+// append appends the set: how many origins, then for each its distance to the one before,
+// how many spans, and for each the gap before it and its length less one.
+func (s dots) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(s.origins())))
+	last := Origin(0)
+	for len(s) > 0 {
+		n := 1
+		for n < len(s) && s[n].at == s[0].at {
+			n++
+		}
+		dst = binary.AppendUvarint(dst, uint64(s[0].at-last))
+		dst = binary.AppendUvarint(dst, uint64(n))
+		end := uint64(0)
+		for _, x := range s[:n] {
+			dst = binary.AppendUvarint(dst, x.lo-end-1)
+			dst = binary.AppendUvarint(dst, x.hi-x.lo)
+			end = x.hi
+		}
+		last, s = s[0].at, s[n:]
+	}
+	return dst
+}
+
+// dots reads what append has written.
+func (r *reader) dots() dots {
+	var s dots
+	origins := r.count(4)
+	for i, last := 0, Origin(0); i < origins && r.err == nil; i++ {
+		at := last + Origin(r.uint(uint64(^Origin(0)-last)))
+		spans := r.count(2)
+		if i > 0 && at == last || spans == 0 {
+			r.fail("an origin that is empty or doubled")
+		}
+		end := uint64(0)
+		for j := 0; j < spans && r.err == nil; j++ {
+			gap := r.uint(maxCount)
+			if j > 0 && gap == 0 {
+				r.fail("two ranges that touch")
+			}
+			lo := end + gap + 1
+			hi := lo + r.uint(maxCount)
+			if hi > maxCount {
+				r.fail("an event of number %d", hi)
+			}
+			s = append(s, span{at, lo, hi})
+			end = hi
+		}
+		last = at
+	}
+	return s
+}
+
+// table names origins by their place in a context, as encodings do.
+type table struct {
+	context dots
+	origins []Origin
+}
+
+func newTable(context dots) *table { return &table{context, context.origins()} }
+
+// append appends a dot of the context.
+func (t *table) append(dst []byte, d dot) []byte {
+	i, _ := slices.BinarySearch(t.origins, d.at)
+	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(i)), d.n)
+}
+
+// read reads a dot, which must be one of the context.
+func (t *table) read(r *reader) dot {
+	i, n := r.uint(maxCount), r.uint(maxCount)
+	if r.err != nil {
+		return dot{}
+	}
+	if i >= uint64(len(t.origins)) || !t.context.has(dot{t.origins[i], n}) {
+		r.fail("an event that the value has not seen")
+		return dot{}
+	}
+	return dot{t.origins[i], n}
+}

@@ -1,0 +1,333 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package crdt
+
+// The ordered collection under all sets and maps: a persistent B+ tree. A change copies
+// one leaf and the branches above it and shares everything else with the tree before, so
+// that adding an element to ten thousand costs a few hundred bytes. Leaves are as long as
+// their items, without spare room, because they are never appended to: what an item costs
+// is its size and a few bytes of leaf.
+
+const (
+	// leafMax and branchMax bound the nodes. Larger leaves take less memory for each
+	// item, and more copying for each change.
+	leafMax   = 32
+	branchMax = 32
+)
+
+// ordered is an item of a tree.
+type ordered[T any] interface{ compare(o *T) int }
+
+// tree is sorted by compare and has no two items that compare as equal. Its zero value is
+// empty. It never changes.
+type tree[T ordered[T]] struct{ root *node[T] }
+
+// node is a leaf with items or a branch with kids, never empty.
+type node[T ordered[T]] struct {
+	items []T
+	kids  []*node[T]
+	size  int // Items below the node.
+}
+
+func leaf[T ordered[T]](items []T) *node[T] { return &node[T]{items: items, size: len(items)} }
+
+func branch[T ordered[T]](kids []*node[T]) *node[T] {
+	n := &node[T]{kids: kids}
+	for _, k := range kids {
+		n.size += k.size
+	}
+	return n
+}
+
+// least returns the first item below the node.
+func (n *node[T]) least() *T {
+	for n.kids != nil {
+		n = n.kids[0]
+	}
+	return &n.items[0]
+}
+
+func (t tree[T]) size() int {
+	if t.root == nil {
+		return 0
+	}
+	return t.root.size
+}
+
+// search returns how many of the items of a leaf, or of the kids of a branch, begin
+// before a place in the order.
+func (n *node[T]) search(before func(*T) bool) int {
+	lo, hi := 0, max(len(n.items), len(n.kids))
+	for lo < hi {
+		mid := (lo + hi) / 2
+		item := (*T)(nil)
+		if n.kids != nil {
+			item = n.kids[mid].least()
+		} else {
+			item = &n.items[mid]
+		}
+		if before(item) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// scan calls yield for the items that are not before a place in the order, until it
+// returns false. Items must not be changed.
+func (t tree[T]) scan(before func(*T) bool, yield func(*T) bool) {
+	if t.root != nil {
+		t.root.scan(before, yield)
+	}
+}
+
+func (n *node[T]) scan(before func(*T) bool, yield func(*T) bool) bool {
+	i := n.search(before)
+	if n.kids == nil {
+		for ; i < len(n.items); i++ {
+			if !yield(&n.items[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	if i > 0 && !n.kids[i-1].scan(before, yield) {
+		return false
+	}
+	for ; i < len(n.kids); i++ {
+		if !n.kids[i].each(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// each calls yield for all items in order until it returns false.
+func (t tree[T]) each(yield func(*T) bool) {
+	if t.root != nil {
+		t.root.each(yield)
+	}
+}
+
+func (n *node[T]) each(yield func(*T) bool) bool {
+	for i := range n.items {
+		if !yield(&n.items[i]) {
+			return false
+		}
+	}
+	for _, k := range n.kids {
+		if !k.each(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns the item that compares as equal to x, nil if there is none.
+func (t tree[T]) find(x T) *T {
+	n := t.root
+	if n == nil {
+		return nil
+	}
+	for n.kids != nil {
+		i := n.search(func(y *T) bool { return x.compare(y) >= 0 })
+		if i == 0 {
+			return nil
+		}
+		n = n.kids[i-1]
+	}
+	i := n.search(func(y *T) bool { return x.compare(y) > 0 })
+	if i == len(n.items) || x.compare(&n.items[i]) != 0 {
+		return nil
+	}
+	return &n.items[i]
+}
+
+// put returns the tree with x in the place of the item that is equal to it, or added.
+func (t tree[T]) put(x T) tree[T] {
+	if t.root == nil {
+		return tree[T]{leaf([]T{x})}
+	}
+	left, right := t.root.put(x)
+	if right == nil {
+		return tree[T]{left}
+	}
+	return tree[T]{branch([]*node[T]{left, right})}
+}
+
+// put returns one node, or two if one would have been too large.
+func (n *node[T]) put(x T) (left, right *node[T]) {
+	if n.kids == nil {
+		i := n.search(func(y *T) bool { return x.compare(y) > 0 })
+		taken := 0
+		if i < len(n.items) && x.compare(&n.items[i]) == 0 {
+			taken = 1
+		}
+		items := spliced(n.items, i, taken, x)
+		if len(items) <= leafMax {
+			return leaf(items), nil
+		}
+		mid := len(items) / 2
+		return leaf(exact(items[:mid])), leaf(exact(items[mid:]))
+	}
+	i := max(0, n.search(func(y *T) bool { return x.compare(y) >= 0 })-1)
+	a, b := n.kids[i].put(x)
+	kids := []*node[T](nil)
+	if b == nil {
+		kids = spliced(n.kids, i, 1, a)
+	} else {
+		kids = spliced(n.kids, i, 1, a, b)
+	}
+	if len(kids) <= branchMax {
+		return branch(kids), nil
+	}
+	mid := len(kids) / 2
+	return branch(exact(kids[:mid])), branch(exact(kids[mid:]))
+}
+
+// spliced returns a copy of list with taken items at i replaced by others, exactly as long
+// as it needs to be.
+func spliced[E any](list []E, i, taken int, others ...E) []E {
+	out := make([]E, 0, len(list)-taken+len(others))
+	return append(append(append(out, list[:i]...), others...), list[i+taken:]...)
+}
+
+// exact returns a copy without spare room.
+func exact[E any](list []E) []E { return append(make([]E, 0, len(list)), list...) }
+
+// cut returns the tree without the item that is equal to x, the same tree if there is
+// none.
+func (t tree[T]) cut(x T) tree[T] {
+	if t.find(x) == nil {
+		return t
+	}
+	n := t.root.cut(x)
+	for n != nil && len(n.kids) == 1 {
+		n = n.kids[0]
+	}
+	return tree[T]{n}
+}
+
+// cut returns the node without x, which is below it; nil if nothing is left.
+func (n *node[T]) cut(x T) *node[T] {
+	if n.kids == nil {
+		if len(n.items) == 1 {
+			return nil
+		}
+		i := n.search(func(y *T) bool { return x.compare(y) > 0 })
+		return leaf(spliced(n.items, i, 1))
+	}
+	i := n.search(func(y *T) bool { return x.compare(y) >= 0 }) - 1
+	k := n.kids[i].cut(x)
+	switch {
+	case k == nil && len(n.kids) == 1:
+		return nil
+	case k == nil:
+		return branch(spliced(n.kids, i, 1))
+	}
+	j := min(i, len(n.kids)-2) // The kid and a neighbour become one if both are small.
+	if j >= 0 {
+		pair := [2]*node[T]{n.kids[j], n.kids[j+1]}
+		pair[i-j] = k
+		if m := merged(pair[0], pair[1]); m != nil {
+			return branch(spliced(n.kids, j, 2, m))
+		}
+	}
+	return branch(spliced(n.kids, i, 1, k))
+}
+
+// merged returns two neighbours of one level as one, nil if that would be more than half
+// full: then the next items would divide it again.
+func merged[T ordered[T]](a, b *node[T]) *node[T] {
+	switch {
+	case a.kids == nil && len(a.items)+len(b.items) <= leafMax/2:
+		return leaf(spliced(a.items, len(a.items), 0, b.items...))
+	case a.kids != nil && len(a.kids)+len(b.kids) <= branchMax/2:
+		return branch(spliced(a.kids, len(a.kids), 0, b.kids...))
+	}
+	return nil
+}
+
+// builder makes a tree of items that come in order.
+type builder[T ordered[T]] struct {
+	leaves []*node[T]
+	items  []T
+}
+
+// fill is how full built leaves are, so that the next items do not divide each of them.
+const fill = leafMax * 3 / 4
+
+func (b *builder[T]) add(x *T) {
+	if len(b.items) == fill {
+		b.leaves = append(b.leaves, leaf(b.items))
+		b.items = nil
+	}
+	if b.items == nil {
+		b.items = make([]T, 0, fill)
+	}
+	b.items = append(b.items, *x)
+}
+
+// tree returns the tree of all items. The builder must not be used any more.
+func (b *builder[T]) tree() tree[T] {
+	level := b.leaves
+	if len(b.items) > 0 {
+		level = append(level, leaf(exact(b.items)))
+	}
+	for len(level) > 1 {
+		var above []*node[T]
+		for len(level) > 0 {
+			n := min(len(level), branchMax*3/4)
+			above = append(above, branch(exact(level[:n])))
+			level = level[n:]
+		}
+		level = above
+	}
+	if len(level) == 0 {
+		return tree[T]{}
+	}
+	return tree[T]{level[0]}
+}
+
+// cursor walks over a tree in order.
+type cursor[T ordered[T]] struct {
+	path []step[T]
+	item *T // The current item, nil at the end.
+}
+
+// step is a node of the way to the current item, and which of its parts comes next.
+type step[T ordered[T]] struct {
+	n *node[T]
+	i int
+}
+
+func (t tree[T]) cursor() *cursor[T] {
+	c := &cursor[T]{}
+	if t.root != nil {
+		c.path = append(c.path, step[T]{n: t.root})
+	}
+	c.next()
+	return c
+}
+
+// next goes to the next item.
+func (c *cursor[T]) next() {
+	c.item = nil
+	for len(c.path) > 0 {
+		s := &c.path[len(c.path)-1]
+		switch {
+		case s.i < len(s.n.items):
+			c.item = &s.n.items[s.i]
+			s.i++
+			return
+		case s.i < len(s.n.kids):
+			s.i++
+			c.path = append(c.path, step[T]{n: s.n.kids[s.i-1]})
+		default:
+			c.path = c.path[:len(c.path)-1]
+		}
+	}
+}

@@ -1,0 +1,26 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ddatasim_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/ddata/ddatasim"
+)
+
+// The first scenario runs twice: the same seed and the same number of nodes give the same
+// run.
+func ExampleScenario_Run() {
+	chaos := ddatasim.Scenarios()[0]
+
+	first, err := chaos.Run(1, 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	second, err := chaos.Run(1, 3)
+	fmt.Println(first > time.Minute, first == second, err)
+	// Output: true true <nil>
+}

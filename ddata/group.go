@@ -1,0 +1,174 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ddata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/ddata/internal/protocol"
+)
+
+// How the groups of keys stand, for people ([Replicator.Groups]), and the one thing that only
+// a person may decide ([Replicator.AcceptLoss]).
+
+// Group is a group of keys with one set of replicas, as this node knows it.
+type Group struct {
+	Name        string        `json:"name"` // "all", "durable", or a prefix with a *.
+	Role        string        `json:"role,omitempty"`
+	Copies      int           `json:"copies,omitempty"` // How many replicas hold each key, none for all of them.
+	Durable     bool          `json:"durable"`
+	ExpireAfter time.Duration `json:"expireAfter,omitempty"` // In nanoseconds.
+
+	// Generation numbers the set of replicas, 0 while this node knows none. Phase is "stable",
+	// "joint" while other replicas catch up, or "ended" when they have taken over. Sealed says
+	// that no change of the set is under way any more. Since is when this node heard of the
+	// generation.
+	Generation uint64    `json:"generation"`
+	Phase      string    `json:"phase"`
+	Sealed     bool      `json:"sealed"`
+	Since      time.Time `json:"since,omitzero"`
+	Swept      uint64    `json:"swept"`            // The generation in which tombstones were forgotten last, 0 for none.
+	Leader     string    `json:"leader,omitempty"` // The node that proposes changes of the set.
+	// Quorum says that enough replicas are reachable from here for majorities.
+	Quorum   bool      `json:"quorum"`
+	Replicas []Replica `json:"replicas,omitempty"`
+
+	Holds     bool     `json:"holds"`               // This node is to hold keys of the group.
+	CaughtUp  bool     `json:"caughtUp"`            // It lacks nothing.
+	CatchesUp []string `json:"catchesUp,omitempty"` // From which replicas it takes in what it lacks.
+	Refused   string   `json:"refused,omitempty"`   // Why it cannot take part, and what to do.
+	Keys      int      `json:"keys"`                // Keys with a value here,
+	Tombs     int      `json:"tombstones"`          // deleted and expired ones that are not forgotten yet,
+	Bytes     int64    `json:"bytes"`               // and about how much memory both take.
+	Unspread  int      `json:"unspread"`            // Keys with local updates that were not sent yet.
+	Waiting   int      `json:"waiting"`             // Operations of this node that wait for replicas.
+	Store     string   `json:"store,omitempty"`     // "ok", "writing", or why the store does not write. Empty for keys in memory.
+	StoreHeld int      `json:"storeHeld,omitempty"` // Messages and answers that wait for the store.
+}
+
+// Replica is a replica of a group, as this node knows it.
+type Replica struct {
+	ID   string `json:"id"`             // In hexadecimal digits.
+	Node string `json:"node,omitempty"` // None if the node is not known.
+	Zone string `json:"zone,omitempty"`
+	// Sets are the sets of the group that the replica is in: "current", which counts, "next",
+	// which catches up, and "old", which was replaced.
+	Sets      []string  `json:"sets"`
+	Reachable bool      `json:"reachable"`
+	CaughtUp  bool      `json:"caughtUp"`
+	Heard     time.Time `json:"heard,omitzero"` // When it was heard last; not for this node itself.
+}
+
+// Groups returns the groups of keys, in their order.
+func (r *Replicator) Groups(ctx context.Context) ([]Group, error) {
+	c := r.calls.begin(r.groups[0], "")
+	defer c.end()
+	answer, err := r.query(ctx, c, protocol.Survey{Op: c.op})
+	if err != nil {
+		return nil, fmt.Errorf("ddata: the groups of keys are not known: %w", err)
+	}
+	s, ok := answer.(protocol.Surveyed)
+	if !ok {
+		return nil, fmt.Errorf("ddata: an answer of type %T", answer)
+	}
+	now := time.Now()
+	var all []Group
+	for i, g := range r.groups {
+		all = append(all, r.groupOf(g, s.Groups[i], now))
+	}
+	return all, nil
+}
+
+// groupOf puts what the machine knows of a group into the names that people use.
+func (r *Replicator) groupOf(g *group, s protocol.GroupStatus, now time.Time) Group {
+	route, held := g.route.Load().Route, g.table.Stats()
+	of := Group{
+		Name: g.name, Role: g.role, Copies: g.copies, Durable: g.durable, ExpireAfter: g.expire,
+		Generation: s.Gen, Phase: s.Phase.String(), Sealed: s.Sealed, Since: ago(now, s.Since), Swept: s.Swept, Quorum: s.Quorum,
+		Holds: s.Self != 0, CaughtUp: s.Caught, CatchesUp: namesOf(route, s.Sources), Refused: s.Refused,
+		Keys: held.Entries - held.Tombstones, Tombs: held.Tombstones, Bytes: held.Bytes, Unspread: held.Pending, Waiting: s.Waiting,
+	}
+	if !s.Leader.IsZero() {
+		of.Leader = s.Leader.String()
+	}
+	for _, p := range s.Replicas {
+		x := Replica{ID: fmt.Sprintf("%x", uint64(p.ID)), Zone: p.Zone, Sets: setsOf(p), Reachable: p.Present, CaughtUp: p.Caught, Heard: ago(now, p.Heard)}
+		if !p.Node.IsZero() {
+			x.Node = p.Node.String()
+		}
+		of.Replicas = append(of.Replicas, x)
+	}
+	if s.Store.Used {
+		of.Store, of.StoreHeld = "ok", s.Store.Held
+		if s.Store.Writing {
+			of.Store = "writing"
+		}
+		if s.Store.Failed != nil {
+			of.Store = s.Store.Failed.Error()
+		}
+	}
+	return of
+}
+
+// ErrAcceptLoss is wrapped by the error of [Replicator.AcceptLoss] when there is nothing for
+// a person to decide.
+var ErrAcceptLoss = errors.New("no loss was accepted")
+
+// AcceptLoss has the group of keys with a name go on with what this node holds, although
+// the replicas with the rest are gone for good, or begin anew on a node that waits for a
+// removed one. The other nodes copy what this one holds; what only others held is lost. A
+// replica that comes back nevertheless drops its copy, and keeps one aside if it is on
+// disk. It is refused, with an error that wraps [ErrAcceptLoss], while the replicas that are left
+// decide by themselves.
+func (r *Replicator) AcceptLoss(ctx context.Context, name string) error {
+	at := slices.IndexFunc(r.groups, func(g *group) bool { return g.name == name })
+	if at < 0 {
+		return fmt.Errorf("ddata: %w: there is no group of keys %q, there are %s", ErrAcceptLoss, name, r.names())
+	}
+	all, err := r.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	switch g := all[at]; {
+	case !g.Holds:
+		return fmt.Errorf("ddata: %w: this node does not hold the keys %q: ask one with the role %q", ErrAcceptLoss, name, g.Role)
+	case g.Refused == "" && g.Generation == 0:
+		return fmt.Errorf("ddata: %w: this node has not heard yet which replicas the keys %q have", ErrAcceptLoss, name)
+	case g.Refused == "" && g.Quorum:
+		return fmt.Errorf("ddata: %w: enough replicas of the keys %q are here to go on", ErrAcceptLoss, name)
+	}
+	if err := r.handle.PostWait(ctx, protocol.AcceptLoss{Group: r.groups[at].index}); err != nil {
+		return fmt.Errorf("ddata: %w", err)
+	}
+	_, err = r.Groups(ctx) // Its answer comes after the machine has accepted.
+	return err
+}
+
+// names lists the groups of keys.
+func (r *Replicator) names() string {
+	var all []string
+	for _, g := range r.groups {
+		all = append(all, fmt.Sprintf("%q", g.name))
+	}
+	return strings.Join(all, ", ")
+}
+
+// setsOf names the sets that a replica is in.
+func setsOf(of protocol.ReplicaStatus) []string {
+	sets := []string{}
+	for _, s := range []struct {
+		name string
+		in   bool
+	}{{"current", of.Current}, {"next", of.Next}, {"old", of.Old}} {
+		if s.in {
+			sets = append(sets, s.name)
+		}
+	}
+	return sets
+}

@@ -1,0 +1,72 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+)
+
+// Config is what a machine is built of.
+type Config struct {
+	Self   gossip.NodeID
+	Groups []Group // The same on all nodes, in the same order: messages name a group by its index.
+	Timing Timing
+	Bounds Bounds
+	Rand   *rand.Rand
+}
+
+// Group is a group of keys with one register.
+type Group struct {
+	Name    string
+	Role    string // Only members with the role hold the group; empty: all.
+	Copies  int    // How many replicas hold each key; 0: all.
+	Durable bool   // The group has a store: see [Persist].
+
+	// Table holds the keys; those that were in the store are in it already.
+	Table *table.Table
+	// Replica is what this node's replica is called, 0 if this node does not have the role.
+	Replica ReplicaID
+	// Meta is what was in the store.
+	Meta Meta
+	// ExpireAfter is after which time without a change a key expires; zero: never.
+	ExpireAfter time.Duration
+}
+
+// Timing are the intervals of a machine.
+type Timing struct {
+	Tick    time.Duration // The interval of repetitions.
+	Gossip  time.Duration // The interval of comparisons with one other replica.
+	Spread  time.Duration // The longest time that a change waits before it is sent.
+	Retry   time.Duration // When an operation asks again those that have not answered.
+	Gather  time.Duration // For how long the leader waits for those of Next that are reachable.
+	Sweep   time.Duration // The interval of sweeps.
+	Expire  time.Duration // The interval of looking for idle keys.
+	Patient time.Duration // How long a pass or a ballot may stand still.
+	Store   time.Duration // How long one write of the store may take.
+}
+
+// DefaultTiming returns the intervals that fit most clusters.
+func DefaultTiming() Timing {
+	return Timing{
+		Tick: 100 * time.Millisecond, Gossip: time.Second, Spread: 100 * time.Millisecond, Retry: 300 * time.Millisecond,
+		Gather: 10 * time.Second, Sweep: 10 * time.Second, Expire: 5 * time.Second, Patient: 3 * time.Second, Store: 30 * time.Second,
+	}
+}
+
+// Bounds limit what a machine keeps and sends.
+type Bounds struct {
+	Operations   int // Operations that wait at a time.
+	Flights      int // Batches of deltas that are kept until they are answered.
+	MessageBytes int // About how much one message may carry; a single entry may be larger.
+	Held         int // Messages that wait for the store.
+}
+
+// DefaultBounds returns the bounds that fit most clusters.
+func DefaultBounds() Bounds {
+	return Bounds{Operations: 65_536, Flights: 64, MessageBytes: 256 << 10, Held: 65_536}
+}

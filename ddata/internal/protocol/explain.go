@@ -1,0 +1,453 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// Why a key is as it is. The state of a group is read off as it stands ([explains.status]); what
+// the homes of a key hold is asked of them, as a read does, and the answers of a moment are
+// put together when all have answered or the time is over ([explains]). Nothing changes by
+// being asked about.
+
+// Survey is the query for the state of all groups. [Surveyed] answers it.
+type Survey struct{ Op OpID }
+
+// Surveyed is the effect that answers [Survey].
+type Surveyed struct {
+	Op     OpID
+	Groups []GroupStatus
+}
+
+// ExplainKey is the query for where a key lives and why it is as it is. [Explained] answers
+// it.
+type ExplainKey struct {
+	Op    OpID
+	Group uint8
+	Key   string
+	Limit time.Duration // How long the homes may take to answer.
+}
+
+// GroupStatus is what a node knows of a group.
+type GroupStatus struct {
+	Gen    uint64 // 0 while no register is known.
+	Phase  Phase
+	Sealed bool
+	// Quorum says that a winning part of the replicas of every key is reachable.
+	Quorum   bool
+	Since    time.Duration // How long the generation has been known here.
+	Swept    uint64        // The generation of the last sweep.
+	Leader   gossip.NodeID // Zero for none.
+	Refused  string        // Why this replica cannot take part.
+	Self     ReplicaID     // 0 if this node holds no data of the group.
+	Caught   bool          // This node's replica lacks nothing.
+	Sources  []ReplicaID   // The replicas from which it takes in what it lacks.
+	Replicas []ReplicaStatus
+	Store    StoreStatus
+	Waiting  int // Operations of this node that wait.
+}
+
+// ReplicaStatus is what a node knows of a replica in the sets of a group.
+type ReplicaStatus struct {
+	ID                 ReplicaID
+	Node               gossip.NodeID // Zero if it is not known.
+	Zone               string
+	Current, Next, Old bool
+	Present            bool          // There, and reachable.
+	Caught             bool          // It is known to lack nothing.
+	Gen                uint64        // The generation that it is known to know.
+	Heard              time.Duration // How long ago it was heard last, 0 for this node.
+}
+
+// StoreStatus is the state of a group's store.
+type StoreStatus struct {
+	Used    bool  // The group is durable, and this node holds it.
+	Failed  error // Why the last batch was not written, nil if it was.
+	Writing bool
+	Held    int // Messages and answers that wait for the store.
+}
+
+// Explained is the effect that answers [ExplainKey].
+type Explained struct {
+	Op     OpID
+	Status GroupStatus
+	Here   bool         // This node's replica is a home of the key.
+	Entry  *table.Entry // What it holds, nil for nothing.
+	Homes  []Home       // The homes of the key in all sets, sorted.
+	Bar    Bar
+	// Unconfirmed are, for [AwaitsReplicas], those that have not answered the sweep.
+	Unconfirmed []ReplicaID
+	Ops         []Waiting // Operations on the key that wait, in the order in which they began.
+}
+
+// Home is a replica that is to hold a key.
+type Home struct {
+	ID       ReplicaID
+	Answered bool
+	Entry    *table.Entry // What it has answered, nil for nothing.
+	Lacks    []Lag        // The updates that other homes hold and this one does not.
+	// Unread is how long a batch with the key has waited for the answer of the replica, 0
+	// for none.
+	Unread time.Duration
+}
+
+// Lag says that a number of updates of an origin are missing.
+type Lag = table.Version
+
+// Bar says what keeps the tombstone of a key from being swept.
+type Bar uint8
+
+// The bars.
+const (
+	// NoTombstone: the key has none.
+	NoTombstone Bar = iota
+	// AwaitsGeneration: the tombstone is of the present generation.
+	AwaitsGeneration
+	// AwaitsChange: the set of replicas is changing.
+	AwaitsChange
+	// AwaitsLeader: the next sweep may drop it; the leader knows who has not confirmed.
+	AwaitsLeader
+	// AwaitsReplicas: this node leads, and not all replicas have confirmed.
+	AwaitsReplicas
+	// AwaitsSweep: nothing but the next sweep.
+	AwaitsSweep
+)
+
+// Waiting is an operation that waits.
+type Waiting struct {
+	Kind    string // "read", "write" or "delete".
+	Level   Level
+	Since   time.Duration
+	Missing []ReplicaID
+}
+
+// explains are the questions of this node that homes have not answered.
+type explains struct {
+	group *group
+	open  map[OpID]*explain
+}
+
+// explain is one question.
+type explain struct {
+	op      OpID
+	key     string
+	until   machine.Instant
+	own     *table.Entry
+	hash    uint64
+	asked   map[ReplicaID]bool
+	answers map[ReplicaID]*table.Entry
+}
+
+func newExplains(g *group) explains { return explains{group: g, open: map[OpID]*explain{}} }
+
+// explainsMost bounds the questions under way.
+const explainsMost = 64
+
+// begin asks the homes of a key what they hold.
+func (s *explains) begin(in ExplainKey) {
+	g := s.group
+	x := &explain{op: in.Op, key: in.Key, until: g.m.now.Mono.Add(in.Limit), asked: map[ReplicaID]bool{}, answers: map[ReplicaID]*table.Entry{}}
+	if s.home(in.Key) {
+		if e, ok := g.table.Get(in.Key); ok {
+			x.own, x.hash = &e, table.HashOfEntry(e)
+		}
+		x.answers[g.self] = x.own
+	}
+	if len(s.open) >= explainsMost {
+		s.end(x) // With what is known here.
+		return
+	}
+	s.open[x.op] = x
+	s.ask(x)
+	s.look(x)
+}
+
+// ask asks the homes that were not asked yet, as far as their nodes are known.
+func (s *explains) ask(x *explain) {
+	g := s.group
+	for _, id := range s.homes(x.key) {
+		if p := g.peers[id]; p != nil && id != g.self && !x.asked[id] {
+			x.asked[id] = true
+			g.send(p, Ask{Op: x.op, Key: x.key, Hash: x.hash})
+		}
+	}
+}
+
+// awaited reports whether a home may still answer: it is there, or may run on one of the
+// nodes of which no replica is known yet.
+func (s *explains) awaited(id ReplicaID) bool {
+	g := s.group
+	if g.peers[id] != nil || id == g.self {
+		return g.present(id)
+	}
+	for _, p := range g.nodes { //quorate:unordered any of them
+		if p.id == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// answer takes the answer of a home, and reports whether it was one to a question.
+func (s *explains) answer(p *peer, b Answer) bool {
+	x := s.open[b.Op]
+	if x == nil {
+		return false
+	}
+	switch {
+	case b.Away:
+	case b.Same && b.Hash == x.hash:
+		x.answers[p.id] = x.own
+	case !b.Same:
+		x.answers[p.id] = b.Entry
+	}
+	s.look(x)
+	return true
+}
+
+// look ends a question that all reachable homes have answered.
+func (s *explains) look(x *explain) {
+	for _, id := range s.homes(x.key) {
+		if _, ok := x.answers[id]; !ok && s.awaited(id) {
+			return
+		}
+	}
+	s.end(x)
+}
+
+// tick ends questions whose time is over.
+func (s *explains) tick() {
+	for _, x := range s.sorted() {
+		if s.ask(x); s.group.m.now.Mono >= x.until {
+			s.end(x)
+		}
+	}
+}
+
+// sorted returns the questions in the order in which they began.
+func (s *explains) sorted() []*explain {
+	all := make([]*explain, 0, len(s.open))
+	for _, x := range s.open { //quorate:unordered sorted below
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b *explain) int { return cmp.Compare(a.op, b.op) })
+	return all
+}
+
+// end answers a question with what is known.
+func (s *explains) end(x *explain) {
+	g := s.group
+	delete(s.open, x.op)
+	out := Explained{Op: x.op, Status: s.status(), Here: s.home(x.key), Entry: x.own, Bar: s.bar(x.known()), Ops: g.ops.about(x.key)}
+	all := x.versions()
+	for _, id := range s.homes(x.key) {
+		h := Home{ID: id, Unread: g.spread.unread(id, x.key)}
+		if h.Entry, h.Answered = x.answers[id]; h.Answered {
+			h.Lacks = lacks(all, h.Entry)
+		}
+		out.Homes = append(out.Homes, h)
+	}
+	if out.Bar == AwaitsReplicas {
+		out.Unconfirmed = g.sweep.unconfirmed()
+	}
+	g.m.out.Add(out)
+}
+
+// known returns what this node or, if it is no home, some home holds.
+func (x *explain) known() *table.Entry {
+	if x.own != nil {
+		return x.own
+	}
+	for _, id := range x.ids() {
+		if e := x.answers[id]; e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// versions joins the updates that any home holds.
+func (x *explain) versions() (all table.Versions) {
+	for _, id := range x.ids() {
+		if e := x.answers[id]; e != nil {
+			all = all.Join(e.Versions)
+		}
+	}
+	return all
+}
+
+// ids returns the replicas that have answered, sorted.
+func (x *explain) ids() []ReplicaID {
+	ids := make([]ReplicaID, 0, len(x.answers))
+	for id := range x.answers { //quorate:unordered sorted below
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// lacks returns the updates that an entry does not hold. A tombstone lacks none: what is
+// older than it counts no more.
+func lacks(all table.Versions, e *table.Entry) (lags []Lag) {
+	if e != nil && e.State == table.Deleted {
+		return nil
+	}
+	for _, v := range all {
+		have := uint64(0)
+		if e != nil {
+			have = max(e.Versions.Of(v.Origin), e.Floor.Of(v.Origin))
+		}
+		if have < v.Count {
+			lags = append(lags, Lag{Origin: v.Origin, Count: v.Count - have})
+		}
+	}
+	return lags
+}
+
+// home reports whether this node's replica is a home of a key.
+func (s *explains) home(key string) bool {
+	g := s.group
+	return g.holds() && g.views.bucket(table.BucketOf(key)).has(g.self)
+}
+
+// survey answers with the state of all groups.
+func (m *Machine) survey(in Survey) {
+	answer := Surveyed{Op: in.Op}
+	for _, g := range m.groups {
+		answer.Groups = append(answer.Groups, g.explains.status())
+	}
+	m.out.Add(answer)
+}
+
+// homes returns the homes of a key in all sets, sorted.
+func (s *explains) homes(key string) (ids []ReplicaID) {
+	g := s.group
+	if g.reg == nil {
+		return nil
+	}
+	v := g.views.bucket(table.BucketOf(key))
+	for _, r := range NewSet(slices.Concat(v.current, v.next, v.old)...) {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// status returns how the group stands.
+func (s *explains) status() GroupStatus {
+	g := s.group
+	of := GroupStatus{Self: g.self, Refused: g.refused, Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
+	of.Store = StoreStatus{Used: g.disk.used(), Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}
+	if g.m.state != nil {
+		of.Leader = g.lead.node()
+	}
+	if g.reg == nil {
+		return of
+	}
+	of.Quorum = g.views.each(func(v *view) bool { return v.current.Wins(g.present) })
+	of.Sealed, of.Swept, of.Since, of.Caught = g.sealed, g.reg.Swept, g.m.now.Mono.Sub(g.lead.began), g.holds() && g.caught
+	for _, r := range NewSet(slices.Concat(g.reg.Current, g.reg.Next, g.reg.Old)...) {
+		of.Replicas = append(of.Replicas, s.replicaStatus(r))
+	}
+	for _, x := range g.passes.open { //quorate:unordered sorted below
+		if x.catchUp {
+			of.Sources = append(of.Sources, x.peer.id)
+		}
+	}
+	slices.Sort(of.Sources)
+	return of
+}
+
+// replicaStatus returns what is known of one replica of the register.
+func (s *explains) replicaStatus(r Replica) ReplicaStatus {
+	g := s.group
+	of := ReplicaStatus{
+		ID: r.ID, Zone: r.Zone, Current: g.reg.Current.Has(r.ID), Next: g.reg.Next.Has(r.ID), Old: g.reg.Old.Has(r.ID),
+		Present: g.present(r.ID), Caught: g.hasCaught(r.ID),
+	}
+	if r.ID == g.self {
+		of.Node, of.Gen = g.m.cfg.Self, g.gen()
+	} else if p := g.peers[r.ID]; p != nil {
+		of.Node, of.Gen, of.Heard = p.node, p.gen, g.m.now.Mono.Sub(p.heard)
+	}
+	return of
+}
+
+// bar returns what keeps a tombstone from being swept.
+func (s *explains) bar(e *table.Entry) Bar {
+	g := s.group
+	switch {
+	case e == nil || e.State == table.Live:
+		return NoTombstone
+	case g.reg.Phase == PhaseJoint || !g.sealed:
+		return AwaitsChange
+	case e.Stamp >= g.gen():
+		return AwaitsGeneration
+	case !g.lead.mine():
+		return AwaitsLeader
+	case len(g.sweep.unconfirmed()) > 0:
+		return AwaitsReplicas
+	default:
+		return AwaitsSweep
+	}
+}
+
+// unconfirmed returns the replicas that have not answered the sweep under way, if this node
+// leads one.
+func (s *sweep) unconfirmed() (ids []ReplicaID) {
+	if s.answers == nil {
+		return nil
+	}
+	for _, r := range s.group.reg.Current {
+		if _, ok := s.answers[r.ID]; !ok {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+// unread returns how long the oldest batch with a key has waited for a replica, 0 for none.
+func (s *spread) unread(id ReplicaID, key string) time.Duration {
+	for _, f := range s.flights {
+		if _, carries := f.keys[key]; carries && f.to[id] {
+			return s.group.m.now.Mono.Sub(f.sent)
+		}
+	}
+	return 0
+}
+
+// about returns the operations on a key that wait.
+func (s *ops) about(key string) (all []Waiting) {
+	for _, o := range s.sorted() {
+		if o.key != key {
+			continue
+		}
+		w := Waiting{Kind: o.kind(), Level: o.level, Since: s.group.m.now.Mono.Sub(o.began)}
+		for _, id := range s.group.explains.homes(key) {
+			if !o.stored[id] && !(o.stage == asking && o.has(id)) {
+				w.Missing = append(w.Missing, id)
+			}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// kind names an operation.
+func (o *op) kind() string {
+	switch {
+	case o.read:
+		return "read"
+	case o.entry.State == table.Deleted:
+		return "delete"
+	default:
+		return "write"
+	}
+}

@@ -1,0 +1,460 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// A group connects its parts: what comes in ([group.received]), which register is known
+// ([group.adopt]), which replicas there are ([group.membersChanged]), what is repeated
+// ([group.tick]), and how messages go out ([group.send]).
+
+// group is one group of keys on this node. Invariants, between steps:
+//
+//	G1  the generation of reg never falls within a lineage; the lineage's turn never falls
+//	G2  every message that is sent is at the present generation, and says so
+//	G3  of a durable group, nothing is sent that depends on what is not written yet
+//	G4  a replica in no set of reg holds nothing
+type group struct {
+	m        *Machine
+	index    uint8
+	cfg      Group
+	table    *table.Table
+	self     ReplicaID
+	reg      *Register // Nil while no register is known.
+	views    *views    // Of reg.
+	caught   bool      // The replica has caught up, or was there from the beginning.
+	sealed   bool      // The end is known to be sealed.
+	knows    map[ReplicaID]bool
+	peers    map[ReplicaID]*peer
+	nodes    map[gossip.NodeID]*peer
+	none     map[gossip.NodeID]bool // The nodes that have said that they know no register.
+	rerouted bool                   // A replica is at another node than the last route says.
+	refused  string                 // Why this replica cannot take part, for people: empty mostly.
+
+	change   change   // Deciding the next generation.
+	lead     lead     // What the leader wants to change.
+	behind   behind   // Catching up.
+	passes   passes   // Comparisons of tables.
+	spread   spread   // Deltas.
+	ops      ops      // Operations.
+	remote   remote   // Operations through other nodes.
+	sweep    sweep    // Sweeps.
+	explains explains // Questions.
+	disk     disk     // The store.
+}
+
+// peer is another replica of the group, or a member of which no replica is known yet.
+type peer struct {
+	node   gossip.NodeID
+	id     ReplicaID // 0 while unknown.
+	gen    uint64    // The generation that it is known to know.
+	turn   uint32
+	caught uint64 // The generation in which it has said that it caught up.
+	heard  machine.Instant
+	none   bool   // It has said that it knows no register.
+	told   uint64 // The generation that was sent to it last, and when.
+	toldAt machine.Instant
+}
+
+func newGroup(m *Machine, index uint8, cfg Group) *group {
+	g := &group{
+		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica,
+		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{},
+	}
+	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
+	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
+	g.remote, g.explains = newRemote(g), newExplains(g)
+	g.caught = cfg.Meta.Caught
+	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
+	g.sweep.restore(cfg.Meta.Confirmed)
+	if r := cfg.Meta.Register; r != nil {
+		g.take(r)
+		g.behind.own()
+	}
+	return g
+}
+
+// start says which replicas hold what.
+func (g *group) start() { g.route() }
+
+// member reports whether this node holds the group.
+func (g *group) member() bool { return g.self != 0 }
+
+// gen returns the generation that is known, 0 for none.
+func (g *group) gen() uint64 {
+	if g.reg == nil {
+		return 0
+	}
+	return g.reg.Gen
+}
+
+// holds reports whether this replica is in a set, and so holds data.
+func (g *group) holds() bool { return g.reg != nil && g.member() && g.reg.In(g.self) }
+
+// speaks reports whether a node may send in the name of a replica: in memory a replica is
+// its node.
+func (g *group) speaks(node gossip.NodeID, id ReplicaID) bool {
+	return id != 0 && (g.cfg.Durable || id == ReplicaID(node.UID))
+}
+
+// received takes a message of a member.
+func (g *group) received(from gossip.NodeID, e Envelope) {
+	p := g.meet(from, e)
+	if e.Register != nil && g.conflicts(e.Register.Lineage) || g.conflicts(e.Lineage) {
+		g.refused = "another replica has a register of another lineage: one of the two has to accept its loss"
+		g.m.counts.Malformed++
+		return
+	}
+	if e.Register != nil && (g.reg == nil || e.Register.Above(g.reg)) {
+		g.adopt(e.Register, false)
+	}
+	if e.Gen > g.gen() || g.reg != nil && e.Lineage.Turn > g.reg.Lineage.Turn {
+		// The sender believed that the register is known here: the answer tells it better.
+		g.send(p, Hello{})
+		return
+	}
+	if e.Gen == g.gen() && g.reg != nil && e.Lineage == g.reg.Lineage {
+		g.knows[p.id] = true
+		if e.Sealed {
+			g.seal()
+		}
+		if e.Caught {
+			p.caught = e.Gen
+		}
+	}
+	g.body(p, e)
+	g.lookSealed()
+	if p.gen < g.gen() {
+		g.tell(p)
+	}
+}
+
+// tell tells a peer of the present register, unless it was told a moment ago.
+func (g *group) tell(p *peer) {
+	if p.told == g.gen() && g.m.now.Mono.Sub(p.toldAt) < g.m.cfg.Timing.Tick {
+		return
+	}
+	g.send(p, Hello{})
+}
+
+// conflicts reports whether a lineage is another one of the same turn.
+func (g *group) conflicts(l Lineage) bool {
+	return g.reg != nil && !l.IsZero() && l.Turn == g.reg.Lineage.Turn && l.ID != g.reg.Lineage.ID
+}
+
+// meet notes what an envelope says about its sender.
+func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
+	p := g.nodes[from]
+	if p == nil {
+		p = &peer{node: from}
+		g.nodes[from] = p
+	}
+	if p.id != e.From {
+		delete(g.peers, p.id)
+		p.id, g.rerouted = e.From, true
+	}
+	// A durable replica that has started again is another node: the younger one counts.
+	g.peers[p.id] = p
+	p.gen, p.turn, p.none, p.heard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
+	if p.none && g.reg == nil {
+		g.none[from] = true
+	}
+	return p
+}
+
+// body hands the content of a message to its part.
+func (g *group) body(p *peer, e Envelope) {
+	switch b := e.Body.(type) {
+	case Hello:
+		if b.Ask {
+			g.send(p, Hello{})
+		}
+	case Prepare:
+		g.change.prepared(p, b)
+	case Promise:
+		g.change.promise(p, b)
+	case Accept:
+		g.change.accept(p, b)
+	case Accepted:
+		g.change.acceptance(p, b)
+	case Deltas:
+		g.spread.taken(p, b)
+	case DeltasTaken:
+		g.spread.answered(p, b)
+	case Put:
+		g.ops.put(p, b)
+	case PutTaken:
+		g.ops.putTaken(p, b)
+	case Ask:
+		g.ops.ask(p, b)
+	case Answer:
+		if !g.explains.answer(p, b) {
+			g.ops.answer(p, e.Gen, b)
+		}
+	case Borrow:
+		g.remote.lend(p, b)
+	case Lent:
+		g.remote.lent(p, b)
+	case Commit:
+		g.remote.keep(p, b)
+	case RemoveKey:
+		g.remote.removeFor(p, b)
+	case Committed:
+		g.remote.committed(p, b)
+	case Sweep:
+		g.sweep.asked(p, b)
+	case Swept:
+		g.sweep.answered(p, b)
+	default:
+		g.passes.received(p, e)
+	}
+}
+
+// adopt takes a register over that replaces the known one. With fresh, this replica has
+// created it.
+func (g *group) adopt(r *Register, fresh bool) {
+	g.spread.rest()
+	before := g.reg
+	known := uint64(0)
+	if before != nil && before.Lineage.Turn == r.Lineage.Turn {
+		known = before.Gen
+	}
+	other := before != nil && before.Lineage != r.Lineage
+	g.take(r)
+	switch {
+	case fresh:
+		g.caught = true
+	case !g.holds() || other:
+		g.drop(other)
+	case r.Swept > known && g.sweep.marked(r):
+		g.table.Sweep(r.Swept-1, r.Retired)
+	case r.Swept > known && before != nil:
+		// What this replica holds was read before a sweep of which it does not know what
+		// fell: it holds nothing then.
+		g.drop(false)
+	}
+	g.caught = r.stays(g.caught)
+	g.dropForeign()
+	g.disk.metaChanged()
+	g.behind.begin()
+	g.change.reset()
+	g.lead.adopted()
+	g.sweep.adopted()
+	g.ops.adopted()
+	g.route()
+	g.greet()
+}
+
+// take makes a register the known one.
+func (g *group) take(r *Register) {
+	g.reg, g.sealed = r, false
+	g.views = newViews(r, placement{g.cfg.Copies}, table.Buckets)
+	clear(g.knows)
+	g.knows[g.self] = true
+	g.lookSealed()
+}
+
+// drop forgets everything that the replica holds. With aside, the store keeps a copy.
+func (g *group) drop(aside bool) {
+	g.caught = false
+	if g.table.Len() == 0 {
+		return
+	}
+	g.m.counts.Wiped++
+	g.table.Wipe()
+	g.disk.wipe(aside)
+}
+
+// dropForeign drops the buckets of which this replica is no home any more.
+func (g *group) dropForeign() {
+	if g.cfg.Copies == 0 || !g.holds() {
+		return
+	}
+	for bucket := range table.Buckets {
+		if !g.views.bucket(bucket).has(g.self) {
+			g.table.Drop(bucket)
+		}
+	}
+}
+
+// seal notes that the end of the change is sealed.
+func (g *group) seal() {
+	if !g.sealed {
+		g.sealed = true
+		g.ops.recount()
+	}
+}
+
+// lookSealed seals the end as soon as a winning part of the old homes of each bucket is
+// known to know of it.
+func (g *group) lookSealed() {
+	if g.reg == nil || g.sealed {
+		return
+	}
+	in := func(id ReplicaID) bool { return g.knows[id] }
+	if g.views.sealed(g.reg.Phase, in) {
+		g.seal()
+	}
+}
+
+// route tells those that work without the machine which replicas hold what.
+func (g *group) route() {
+	g.m.out.Add(Routed{Group: g.index, Route: g.routeNow()})
+}
+
+// greet tells every replica of the sets, and who leads, of a new generation.
+func (g *group) greet() {
+	for _, p := range g.sorted() {
+		if g.reg.In(p.id) || p.node == g.lead.node() {
+			g.send(p, Hello{})
+		}
+	}
+}
+
+// sorted returns the known peers, sorted by id.
+func (g *group) sorted() []*peer {
+	all := make([]*peer, 0, len(g.peers))
+	for _, p := range g.peers { //quorate:unordered sorted below
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+// membersChanged forgets peers that are no members any more.
+func (g *group) membersChanged() {
+	state := g.m.state
+	for node, p := range g.nodes { //quorate:unordered each peer by itself
+		if state.Member(node) != nil {
+			continue
+		}
+		delete(g.nodes, node)
+		if g.peers[p.id] == p {
+			delete(g.peers, p.id)
+		}
+	}
+	for _, of := range g.m.replicas(g.cfg.Role) {
+		if of.Node != g.m.cfg.Self && g.nodes[of.Node] == nil {
+			g.nodes[of.Node] = &peer{node: of.Node}
+		}
+	}
+}
+
+// tick repeats what was not answered.
+func (g *group) tick() {
+	g.table.SetTick(g.seconds())
+	g.explains.tick()
+	if g.m.state == nil {
+		return
+	}
+	g.hello()
+	if !g.member() {
+		g.ops.tick()
+		g.remote.tick()
+		return
+	}
+	g.lead.tick()
+	g.behind.tick()
+	g.passes.tick()
+	g.spread.tick()
+	g.sweep.tick()
+	g.ops.tick()
+	g.remote.tick()
+}
+
+// hello asks those members of which no replica is known, and tells the leader how far
+// this replica is while something changes.
+func (g *group) hello() {
+	for _, of := range g.m.replicas(g.cfg.Role) {
+		p := g.nodes[of.Node]
+		switch {
+		case p == nil:
+		case p.id == 0:
+			g.send(p, Hello{Ask: true})
+		case of.Node == g.lead.node() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed):
+			g.send(p, Hello{})
+		case g.reg != nil && p.gen < g.gen() && (g.reg.In(p.id) || g.lead.mine()):
+			g.send(p, Hello{Ask: true})
+		}
+	}
+}
+
+// seconds is the time in seconds since the machine was started.
+func (g *group) seconds() uint32 { return uint32(g.m.now.Mono.Sub(g.m.began) / time.Second) }
+
+// settle ends a step: what has changed goes to subscribers and to the store.
+func (g *group) settle() {
+	if g.rerouted {
+		g.rerouted = false
+		g.route()
+	}
+	g.disk.changed(g.disk.take())
+	g.disk.flush()
+}
+
+// send sends a message to a peer, with the register unless the peer is known to know it.
+func (g *group) send(p *peer, body any) {
+	if g.reg == nil && !g.counted(p.node) {
+		return // Who is not asked before a register is created must not be told that there is none.
+	}
+	e := Envelope{Group: g.index, From: g.envelopeID(), Body: body}
+	if g.reg != nil {
+		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught
+		if p.gen < g.reg.Gen || p.turn < g.reg.Lineage.Turn {
+			e.Register, p.told, p.toldAt = g.reg, g.reg.Gen, g.m.now.Mono
+		}
+	}
+	g.disk.after(machine.Send{To: p.node, Lane: laneOf(body), Message: e})
+}
+
+// counted reports whether a node may hold the group, as far as the members are known here.
+func (g *group) counted(node gossip.NodeID) bool {
+	of := g.m.state.Member(node)
+	return of != nil && of.HasService(uint16(Service)) && (g.cfg.Role == "" || of.HasRole(g.cfg.Role)) && of.Status != gossip.Down && of.Status != gossip.Exiting
+}
+
+// envelopeID is the id under which this node speaks: that of its replica, or of its life
+// if it only reads and writes.
+func (g *group) envelopeID() ReplicaID {
+	if g.member() {
+		return g.self
+	}
+	return ReplicaID(g.m.cfg.Self.UID)
+}
+
+// laneOf returns the lane of a message: what may be large goes where nothing small waits.
+func laneOf(body any) machine.Lane {
+	switch body.(type) {
+	case Compare, Groups, AskBuckets, BucketHashes, Pull, Pulled:
+		return machine.LaneBulk
+	default:
+		return machine.LaneMessage
+	}
+}
+
+// OriginOf returns the origin under which a node changes values.
+func OriginOf(uid gossip.UID) crdt.Origin {
+	if o := table.Owner(crdt.Origin(uid)); o != 0 {
+		return o
+	}
+	return 1
+}
+
+// alive reports whether an owner of updates may still change values, as far as this node
+// knows.
+func (g *group) alive(owner crdt.Origin) bool {
+	if owner == OriginOf(g.m.cfg.Self.UID) || g.m.state == nil {
+		return true
+	}
+	return slices.ContainsFunc(g.m.state.Members(), func(m *gossip.Member) bool { return OriginOf(m.Node.UID) == owner })
+}

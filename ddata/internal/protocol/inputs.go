@@ -1,0 +1,182 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+)
+
+// What a node tells its machine, and what the machine wants to have done.
+
+// Strength is how many replicas an operation waits for.
+type Strength uint8
+
+// The strengths, from the weakest.
+const (
+	// Local: this replica alone.
+	Local Strength = iota + 1
+	// Count: a number of replicas, this one included.
+	Count
+	// Majority: more than half of each set that counts.
+	Majority
+	// All: every replica of each set that counts.
+	All
+)
+
+// Level says how many replicas an operation waits for.
+type Level struct {
+	Strength Strength
+	N        int // For Count: how many.
+	Extra    int // For Majority: how many more than a majority.
+	MinCap   int // For Majority: at least as many, as far as there are.
+}
+
+// enough returns how many of a set of a size the level needs. It is not meant for Count.
+func (l Level) enough(size int) int {
+	if l.Strength == All {
+		return size
+	}
+	return min(size, max(size/2+1+l.Extra, l.MinCap))
+}
+
+// plain reports whether a level is a majority without anything added.
+func (l Level) plain() bool { return l.Strength == Majority && l.Extra == 0 && l.MinCap == 0 }
+
+// Write is the command to have a local change confirmed, as the table has returned it:
+// the updates up to the number To by an origin.
+type Write struct {
+	Op     OpID
+	Group  uint8
+	Key    string
+	Origin crdt.Origin
+	To     uint64
+	Level  Level
+	Limit  time.Duration // How long the operation may take.
+}
+
+// Read is the command to read a key.
+type Read struct {
+	Op    OpID
+	Group uint8
+	Key   string
+	Level Level
+	Limit time.Duration
+}
+
+// Delete is the command to delete a key.
+type Delete struct {
+	Op    OpID
+	Group uint8
+	Key   string
+	Level Level
+	Limit time.Duration
+}
+
+// Cancel is the command to end an operation before its time: [Done] says how far it came.
+type Cancel struct{ Op OpID }
+
+// Spread is the command to send local changes soon, for a change that no operation waits
+// for.
+type Spread struct{ Group uint8 }
+
+// AcceptLoss is the command of an operator to go on with what this replica holds, although
+// no winning part of the replicas is left: a new lineage begins.
+type AcceptLoss struct{ Group uint8 }
+
+// Verdict says how an operation ended.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Confirmed: as many replicas as the level demands have answered.
+	Confirmed Verdict = iota + 1
+	// Unconfirmed: the time was over. What was written stays written where it is.
+	Unconfirmed
+	// NoQuorum: no winning part of the replicas is left.
+	NoQuorum
+	// Lost: this replica has dropped the change before it was confirmed; the update has to
+	// be made again.
+	Lost
+	// Refused: a replica that the level needs has refused.
+	Refused
+	// WasDeleted: the key is deleted at a replica that the operation has asked.
+	WasDeleted
+	// Conflict: the entry has changed since it was borrowed; the update has to be made
+	// again.
+	Conflict
+	// Overloaded: too many operations wait.
+	Overloaded
+	// Gone: the node ends.
+	Gone
+)
+
+// Done is the effect that ends an operation.
+type Done struct {
+	Op      OpID
+	Verdict Verdict
+	Entry   *table.Entry // For a read: what was read, nil for nothing.
+	// Answered are the nodes whose answers count, Missing those replicas that did not
+	// answer, both sorted.
+	Answered []gossip.NodeID
+	Missing  []ReplicaID
+	Refusals []NodeRefusal
+	Since    time.Duration // For NoQuorum: for how long.
+	Err      error
+}
+
+// NodeRefusal is a refusal with the node that refused.
+type NodeRefusal struct {
+	Node   gossip.NodeID
+	Reason string
+}
+
+// Notify is the effect that tells of keys that have changed.
+type Notify struct {
+	Group uint8
+	Keys  []string
+}
+
+// Routed is the effect that says which replicas hold what from now on, for those that
+// read and write without the machine.
+type Routed struct {
+	Group uint8
+	Route *Route
+}
+
+// StorePort is the port of the calls that write to the store of a durable group. The key
+// of the call is the name of the group.
+const StorePort = "store"
+
+// Persist is the request of a call to [StorePort]: everything in it is written or nothing.
+type Persist struct {
+	Group   string
+	Meta    Meta
+	Entries []table.Entry
+	Drop    []string
+	// Wipe forgets all entries that were written before; with Aside a copy is kept that
+	// nothing reads.
+	Wipe, Aside bool
+}
+
+// Meta is what a durable replica remembers beside its entries. It is immutable.
+type Meta struct {
+	Register *Register // Nil for none.
+	Caught   bool
+	// Promised and Accepted are about the generation after that of Register.
+	Promised, Accepted Ballot
+	Value              *Register
+	// Confirmed says for which sweep entries are marked.
+	Confirmed SweepMark
+}
+
+// SweepMark says that a replica has marked the tombstones of generations up to UpTo in a
+// generation, and which hash they have. Late are the keys of those that came afterwards.
+type SweepMark struct {
+	Gen, UpTo, Tombs uint64
+	Late             []string
+}

@@ -1,0 +1,240 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// The leader of a group wants its set of replicas to be that of the members; this file
+// says which change it proposes when. Nothing is unsafe with two leaders or none: a value
+// is decided by the acceptors.
+
+// lead is the part of a group that leads, on one node at a time mostly.
+type lead struct {
+	group *group
+	began machine.Instant // When the present generation was adopted.
+	want  Set             // What the members were when this node looked last, and since when.
+	since machine.Instant
+}
+
+// settled is for how long the members must have been the same before a change begins, so
+// that nodes which come together are taken in together.
+const settled = 500 * time.Millisecond
+
+// node returns the leader: the lowest node that may hold the group, is reachable, and up or,
+// when none is up, leaving.
+func (l *lead) node() gossip.NodeID {
+	for _, status := range []gossip.Status{gossip.Up, gossip.Leaving} {
+		for _, of := range l.group.m.replicas(l.group.cfg.Role) {
+			if of.Status == status && l.group.m.state.Reachable(of.Node) {
+				return of.Node
+			}
+		}
+	}
+	return gossip.NodeID{}
+}
+
+// mine reports whether this node leads.
+func (l *lead) mine() bool { return l.node() == l.group.m.cfg.Self }
+
+func (l *lead) adopted() { l.began = l.group.m.now.Mono }
+
+// tick proposes what is wanted.
+func (l *lead) tick() {
+	g := l.group
+	if !l.mine() || g.change.busy() {
+		return
+	}
+	if g.reg == nil {
+		l.create()
+		return
+	}
+	if v, why := l.next(); why != "" {
+		g.change.propose(v, g.reg.Current, false)
+	}
+}
+
+// create proposes the first register, when every member that may hold the group has said
+// that it knows none: a register that exists is somewhere among them.
+func (l *lead) create() {
+	g := l.group
+	if missing := g.unheard(); missing != "" {
+		g.refused = "the replica of " + missing + ", which was removed, may hold the register: start it again, or accept the loss"
+		return
+	}
+	g.refused = ""
+	var all, asked Set
+	for _, of := range g.m.replicas(g.cfg.Role) {
+		r := Replica{g.self, of.Zone}
+		if p := g.nodes[of.Node]; of.Node != g.m.cfg.Self {
+			if of.Status == gossip.Down || of.Status == gossip.Exiting {
+				continue
+			}
+			if p == nil || p.id == 0 || !p.none {
+				return
+			}
+			r.ID = p.id
+		}
+		// Who is not up yet does not count, but has heard that there is no register, and
+		// could create another one if it were not asked.
+		if asked = append(asked, r); of.Status == gossip.Up {
+			all = append(all, r)
+		}
+	}
+	first := Register{Lineage: Lineage{Turn: 1, ID: g.m.cfg.Rand.Uint64() | 1}, Gen: 1, Phase: PhaseStable, Current: NewSet(all...)}
+	g.change.propose(first, NewSet(asked...), true)
+}
+
+// unheard returns a removed member whose disk may hold a register of a durable group: it has
+// not said that it knows none, and nobody has come back at its address. A member that left in
+// order was in no set, and of a group in memory nothing is left of a removed member.
+func (g *group) unheard() string {
+	if !g.cfg.Durable {
+		return ""
+	}
+	for _, t := range g.m.state.Tombstones() {
+		if !g.m.left[t.Node] && !g.none[t.Node] && g.m.state.ByAddress(t.Node.Address) == nil {
+			return t.Node.Address.String()
+		}
+	}
+	return ""
+}
+
+// next returns the register that the leader wants and why; without a reason it wants none.
+func (l *lead) next() (v Register, why string) {
+	g := l.group
+	r := g.reg
+	switch {
+	case r.Phase == PhaseJoint:
+		return l.endJoint()
+	case !g.sealed:
+		return Register{}, ""
+	}
+	if want := l.wanted(); len(want) > 0 && !want.Same(r.Current) {
+		if !want.Same(l.want) {
+			l.want, l.since = want, g.m.now.Mono
+		}
+		if g.m.now.Mono.Sub(l.since) < settled {
+			return Register{}, ""
+		}
+		return r.joint(want), "the members are others"
+	}
+	if r.Phase == PhaseEnded {
+		return r.stable(), "the end is sealed"
+	}
+	if tombs, retired, ok := g.sweep.agreed(); ok {
+		return r.swept(tombs, retired), "all replicas hold the same tombstones"
+	}
+	if g.sweep.stale {
+		return r.stable(), "a sweep needs another generation"
+	}
+	return Register{}, ""
+}
+
+// endJoint ends a joint phase: forward when a majority of the new homes of each bucket has
+// caught up, back when the new homes have lost their majority.
+func (l *lead) endJoint() (Register, string) {
+	g := l.group
+	waited := g.m.now.Mono.Sub(l.began)
+	switch {
+	case g.views.ready(g.hasCaught) && (waited >= g.m.cfg.Timing.Gather || l.allCaught()):
+		return g.reg.ended(), "a majority of the new replicas has caught up"
+	case waited >= g.m.cfg.Timing.Patient && !g.views.each(func(v *view) bool { return v.next.Majority(g.present) }):
+		return g.reg.stable(), "the new replicas have lost their majority"
+	default:
+		return Register{}, ""
+	}
+}
+
+// allCaught reports whether everybody of Next that can be reached has caught up.
+func (l *lead) allCaught() bool {
+	g := l.group
+	for _, r := range g.reg.Next {
+		if g.present(r.ID) && !g.hasCaught(r.ID) {
+			return false
+		}
+	}
+	return true
+}
+
+// wanted returns the replicas of the members that are up. A member of which no replica is
+// known yet is taken in later.
+func (l *lead) wanted() Set {
+	g := l.group
+	var want []Replica
+	for _, of := range g.m.replicas(g.cfg.Role) {
+		if of.Status != gossip.Up {
+			continue
+		}
+		if of.Node == g.m.cfg.Self {
+			want = append(want, Replica{g.self, of.Zone})
+		} else if p := g.nodes[of.Node]; p != nil && p.id != 0 && g.peers[p.id] == p {
+			want = append(want, Replica{p.id, of.Zone})
+		}
+	}
+	return NewSet(want...)
+}
+
+// hasCaught reports whether a replica is known to have caught up in this generation.
+func (g *group) hasCaught(id ReplicaID) bool {
+	if id == g.self {
+		return g.caught
+	}
+	p := g.peers[id]
+	return p != nil && counts(p.caught, g.gen())
+}
+
+// present reports whether a replica is there, and reachable as far as this node knows.
+func (g *group) present(id ReplicaID) bool {
+	if id == g.self {
+		return true
+	}
+	p := g.peers[id]
+	return p != nil && g.m.state != nil && g.m.state.Member(p.node) != nil && g.m.state.Reachable(p.node)
+}
+
+// decide records a decided register for people.
+func (g *group) decide(v *Register) {
+	g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
+}
+
+// describe says in words which replicas count.
+func describe(v *Register) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d replicas count", len(v.Current))
+	if v.Phase == PhaseJoint {
+		fmt.Fprintf(&b, ", %d are to take over", len(v.Next))
+	}
+	if v.Phase == PhaseEnded {
+		fmt.Fprintf(&b, " in place of %d", len(v.Old))
+	}
+	if v.Swept == v.Gen {
+		fmt.Fprintf(&b, ", tombstones were dropped and %d origins retired", len(v.Retired))
+	}
+	return b.String()
+}
+
+// acceptLoss begins a new lineage with what this replica holds, by the word of an operator.
+func (g *group) acceptLoss() {
+	if !g.member() {
+		return
+	}
+	turn := uint32(1)
+	if g.reg != nil {
+		turn = g.reg.Lineage.Turn + 1
+	}
+	zone := ""
+	if me := g.m.state.Member(g.m.cfg.Self); me != nil {
+		zone = me.Zone
+	}
+	v := &Register{Lineage: Lineage{Turn: turn, ID: g.m.cfg.Rand.Uint64() | 1}, Gen: 1, Phase: PhaseStable, Current: NewSet(Replica{g.self, zone})}
+	g.m.out.Decide(ComponentName, g.cfg.Name, "a new lineage", "an operator has accepted the loss of what this replica does not hold")
+	g.adopt(v, true)
+}

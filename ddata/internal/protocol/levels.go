@@ -1,0 +1,57 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// When a level has enough answers: by the sets that count for the bucket.
+//
+//	phase    reads: wins in   writes: majority in
+//	stable   Current          Current
+//	joint    Current          Current and Next
+//	ended    Current          Current, and Old until sealed
+
+// reads reports whether a read has enough answers.
+func (l Level) reads(v *view, in func(ReplicaID) bool) bool {
+	switch {
+	case l.Strength == Local:
+		return true
+	case l.Strength == Count:
+		return v.union(in) >= min(l.N, len(v.current))
+	case l.plain():
+		return v.current.Wins(in)
+	default:
+		return v.current.count(in) >= l.enough(len(v.current))
+	}
+}
+
+// agreed reports whether a read may return what those that are in have answered with, and
+// need not write it back first. While others may still ask another set it has to.
+func (l Level) agreed(v *view, phase Phase, sealed bool, in func(ReplicaID) bool) bool {
+	return phase != PhaseJoint && sealed && l.reads(v, in)
+}
+
+// writes reports whether a write is held by enough replicas.
+func (l Level) writes(v *view, phase Phase, sealed bool, in func(ReplicaID) bool) bool {
+	met := func(s Set) bool { return s.count(in) >= l.enough(len(s)) }
+	switch {
+	case l.Strength == Local:
+		return v.union(in) > 0
+	case l.Strength == Count:
+		return v.union(in) >= min(l.N, len(v.current))
+	case !met(v.current):
+		return false
+	case phase == PhaseJoint:
+		return met(v.next)
+	case phase == PhaseEnded && !sealed:
+		return v.old.Majority(in)
+	default:
+		return true
+	}
+}
+
+// union returns how many of the homes in any set are in.
+func (v *view) union(in func(ReplicaID) bool) int {
+	n := v.current.count(in)
+	n += v.next.count(func(id ReplicaID) bool { return in(id) && !v.current.Has(id) })
+	return n + v.old.count(func(id ReplicaID) bool { return in(id) && !v.current.Has(id) && !v.next.Has(id) })
+}

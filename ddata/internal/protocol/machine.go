@@ -1,0 +1,244 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
+)
+
+// The machine hands each input to the group that it is about; the parts of a group
+// decide. A timer of its own wakes it at each tick.
+
+// Machine replicates the groups of one node. It belongs to the goroutine of its driver;
+// the tables of its groups may be used by others too.
+type Machine struct {
+	cfg    Config
+	groups []*group
+
+	state  *gossip.State // The members, nil until they are known.
+	now    machine.Now
+	out    *machine.Outbox
+	call   machine.CallID
+	pass   PassID
+	counts Counts
+	began  machine.Instant
+	left   map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
+	ended  bool
+	pace   pace
+}
+
+// tickTimer wakes the machine at each tick.
+type tickTimer struct{}
+
+// spreadTimer is due when the changes of a group have waited for long enough.
+type spreadTimer struct{ Group uint8 }
+
+// New returns the machine of a node.
+func New(cfg Config) *Machine {
+	m := &Machine{cfg: cfg, left: map[gossip.NodeID]bool{}}
+	for i, of := range cfg.Groups {
+		m.groups = append(m.groups, newGroup(m, uint8(i), of))
+	}
+	return m
+}
+
+// Step handles an input.
+func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+	m.now, m.out = now, out
+	if m.ended {
+		m.refuse(in)
+		return
+	}
+	m.handle(in)
+	for _, g := range m.groups {
+		g.settle()
+	}
+	m.wake()
+}
+
+func (m *Machine) handle(in machine.Input) {
+	switch in := in.(type) {
+	case machine.Started:
+		m.began = m.now.Mono
+		m.out.Publish(component.Services{Service: Service})
+		m.out.Publish(component.Busy{Component: ComponentName})
+		for _, g := range m.groups {
+			g.start()
+		}
+		m.arm(tickTimer{}, m.cfg.Timing.Tick)
+	case machine.Fired:
+		m.fired(in.Timer)
+	case machine.Received:
+		m.received(in.From, in.Message)
+	case machine.Called:
+		for _, g := range m.groups {
+			g.disk.written(in)
+		}
+	case component.Changed:
+		m.changed(in)
+	case component.Fenced:
+		if in.Graceful {
+			m.left[in.Node] = true
+		}
+	case component.Stopping:
+		m.end()
+	default:
+		m.command(in)
+	}
+}
+
+// command handles what the program wants.
+func (m *Machine) command(in machine.Input) {
+	switch in := in.(type) {
+	case Write:
+		m.groups[in.Group].ops.write(in)
+	case Read:
+		m.groups[in.Group].ops.read(in)
+	case Delete:
+		m.groups[in.Group].ops.remove(in)
+	case Cancel:
+		for _, g := range m.groups {
+			g.ops.cancel(in.Op)
+			g.remote.cancel(in.Op)
+		}
+	case BorrowKey:
+		m.groups[in.Group].remote.borrow(in)
+	case CommitDelta:
+		m.groups[in.Group].remote.commit(in)
+	case Spread:
+		m.groups[in.Group].spread.soon()
+	case AcceptLoss:
+		m.groups[in.Group].acceptLoss()
+	case ExplainKey:
+		m.groups[in.Group].explains.begin(in)
+	case Survey:
+		m.survey(in)
+	}
+}
+
+// changed takes over what is known of the members.
+func (m *Machine) changed(in component.Changed) {
+	m.state = in.State
+	m.alerted()
+	for node := range m.left { //quorate:unordered each by itself
+		if _, removed := in.State.Removed(node); !removed {
+			delete(m.left, node)
+		}
+	}
+	for _, g := range m.groups {
+		g.membersChanged()
+	}
+}
+
+// received hands a message to its group. Who is not a member is not heard.
+func (m *Machine) received(from gossip.NodeID, message any) {
+	e, ok := message.(Envelope)
+	switch {
+	case m.state == nil || m.state.Member(from) == nil:
+		m.counts.Strangers++
+	case !ok || int(e.Group) >= len(m.groups) || !m.groups[e.Group].speaks(from, e.From) || !e.sane():
+		m.counts.Malformed++
+	default:
+		m.groups[e.Group].received(from, e)
+	}
+}
+
+func (m *Machine) fired(t machine.Timer) {
+	switch t := t.(type) {
+	case tickTimer:
+		for _, g := range m.groups {
+			g.tick()
+		}
+		m.leave()
+		m.rest()
+	case spreadTimer:
+		m.groups[t.Group].spread.due()
+	case diskTimer:
+		m.groups[t.Group].disk.again()
+	}
+}
+
+// leaving reports whether this node is leaving.
+func (m *Machine) leaving() bool {
+	if m.state == nil {
+		return false
+	}
+	self := m.state.Member(m.cfg.Self)
+	return self != nil && self.Status == gossip.Leaving
+}
+
+// leave says that this node may leave, again and again, as soon as its replicas count no
+// more, or nobody is there who could take over.
+func (m *Machine) leave() {
+	if !m.leaving() {
+		return
+	}
+	for _, g := range m.groups {
+		if g.holds() && len(g.lead.wanted()) > 0 {
+			return
+		}
+	}
+	m.out.Publish(component.Drained{Component: ComponentName})
+}
+
+// end ends every operation: the node stops.
+func (m *Machine) end() {
+	m.ended = true
+	for _, g := range m.groups {
+		g.ops.end()
+	}
+	m.out.Disarm(tickTimer{})
+}
+
+// refuse answers operations of a node that has ended.
+func (m *Machine) refuse(in machine.Input) {
+	switch in := in.(type) {
+	case Write:
+		m.out.Add(Done{Op: in.Op, Verdict: Gone})
+	case Read:
+		m.out.Add(Done{Op: in.Op, Verdict: Gone})
+	case Delete:
+		m.out.Add(Done{Op: in.Op, Verdict: Gone})
+	}
+}
+
+func (m *Machine) arm(t machine.Timer, after time.Duration) {
+	m.out.Arm(t, m.now.Mono.Add(after))
+}
+
+// replicas returns the members that may hold a group, sorted by node.
+func (m *Machine) replicas(role string) []*gossip.Member {
+	if m.state == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(m.state.Members()), func(of *gossip.Member) bool {
+		return !of.HasService(uint16(Service)) || role != "" && !of.HasRole(role)
+	})
+}
+
+// Counts are what a machine has counted since it was built.
+type Counts struct {
+	Strangers     uint64 // Messages of nodes that are not members.
+	Malformed     uint64 // Messages that make no sense.
+	Stale         uint64 // Data that was read before a sweep, and refused.
+	Refused       uint64 // Entries and changes that the table refused.
+	Gaps          uint64 // Changes of which an earlier one was missing.
+	Unsent        uint64 // Messages that were dropped since the store is behind.
+	Passes        uint64 // Comparisons of two tables that have ended.
+	Pulled        uint64 // Entries that came by comparisons.
+	Changes       uint64 // Changes that came as deltas.
+	Batches       uint64 // Batches of deltas that were sent.
+	Sweeps        uint64
+	Repairs       uint64 // Reads that have written back what differed.
+	StoreFailures uint64 // Batches that the store did not take.
+	Wiped         uint64 // How often this replica has dropped its copy.
+}
+
+// Counts returns what was counted.
+func (m *Machine) Counts() Counts { return m.counts }

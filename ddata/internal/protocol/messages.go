@@ -1,0 +1,234 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
+)
+
+// The messages between replicas, by the part that sends them: the envelope around each;
+// those that decide a register; deltas and whole entries; reads; the comparison of two
+// tables; sweeps.
+
+// Service is the number under which the messages travel.
+const Service = component.ServiceData
+
+// ComponentName is the name of the component in logs and metrics.
+const ComponentName = "ddata"
+
+// Envelope is around every message. It says how much of the group's register the sender
+// knows; whoever knows less takes the higher over and never answers below it again.
+type Envelope struct {
+	Group   uint8     // The index of the group, see [Config].
+	From    ReplicaID // The replica of the sender.
+	Lineage Lineage   // Zero while the sender knows no register.
+	Gen     uint64
+	Sealed  bool // The sender knows that the end of this generation's change is sealed.
+	Caught  bool // The sender has caught up in this generation, or was never behind.
+
+	// Register is the whole register, for a receiver that may not know it.
+	Register *Register
+	Body     any
+}
+
+// Hello has no content: the envelope says everything. An answer is expected to one that
+// asks.
+type Hello struct{ Ask bool }
+
+// Ballot numbers the attempts to decide one generation of a register.
+type Ballot struct {
+	Round uint32
+	By    ReplicaID
+}
+
+// Less reports whether b is beaten by o.
+func (b Ballot) Less(o Ballot) bool { return b.Round < o.Round || b.Round == o.Round && b.By < o.By }
+
+// Prepare asks for the promise to accept nothing below a ballot (Lamport 2001, "Paxos
+// Made Simple", §2.2). Slot is the generation that is being decided.
+type Prepare struct {
+	Slot   uint64
+	Ballot Ballot
+}
+
+// Promise answers Prepare. Refused names the ballot to beat instead.
+type Promise struct {
+	Slot    uint64
+	Ballot  Ballot
+	Refused bool
+	// Accepted is the ballot of Value, which the replica has accepted, zero for none.
+	Accepted Ballot
+	Value    *Register
+}
+
+// Accept asks to accept a value.
+type Accept struct {
+	Slot   uint64
+	Ballot Ballot
+	Value  *Register
+}
+
+// Accepted answers Accept. Refused names the ballot to beat instead.
+type Accepted struct {
+	Slot    uint64
+	Ballot  Ballot
+	Refused bool
+}
+
+// Deltas carries what an origin has changed, in the order of its changes.
+type Deltas struct {
+	Seq     uint64
+	Stamp   uint64 // The generation in which the changes were made.
+	Changes []table.Change
+}
+
+// DeltasTaken answers Deltas.
+type DeltasTaken struct {
+	Seq uint64
+	// Stale says that nothing was taken, since a sweep has happened after the stamp or the
+	// receiver holds no data.
+	Stale bool
+	// Gaps are the keys of which an earlier change is missing: the whole entry is needed.
+	Gaps []string
+	// Deleted are the keys that are deleted at the receiver: what was changed there is
+	// gone with them.
+	Deleted []string
+	// Refusals are the changes that the receiver could not take.
+	Refusals []Refusal
+}
+
+// Refusal says why a replica did not take what was sent for a key.
+type Refusal struct {
+	Key    string
+	Reason string
+}
+
+// Put carries whole entries. Op is the operation that waits for the answer; without one
+// none is sent.
+type Put struct {
+	Op      OpID
+	Stamp   uint64 // The generation in which the entries were read.
+	Entries []table.Entry
+}
+
+// PutTaken answers Put.
+type PutTaken struct {
+	Op       OpID
+	Stale    bool
+	Deleted  []string // The keys of live entries that are deleted at the receiver.
+	Refusals []Refusal
+}
+
+// Ask asks for the entry of a key. Hash is that of the asking replica's own entry.
+type Ask struct {
+	Op   OpID
+	Key  string
+	Hash uint64
+}
+
+// Answer answers Ask.
+type Answer struct {
+	Op   OpID
+	Same bool   // The entry has the hash that was asked about.
+	Hash uint64 // That hash: the asking replica may hold another entry by now.
+	// Entry is what the replica holds, nil for nothing.
+	Entry *table.Entry
+	// Away says that the replica holds no data of the key's bucket.
+	Away bool
+}
+
+// Compare begins a pass: the comparison of two tables. Root sums the buckets that both
+// replicas hold.
+type Compare struct {
+	Pass PassID
+	Root uint64
+}
+
+// Groups answers Compare: equal roots, or the sums over groups of buckets.
+type Groups struct {
+	Pass PassID
+	Same bool
+	Sums []uint64
+}
+
+// AskBuckets asks for the hashes of the buckets of some groups.
+type AskBuckets struct {
+	Pass   PassID
+	Groups []uint8
+}
+
+// BucketHashes answers AskBuckets, with the hashes of all buckets of the groups in order.
+type BucketHashes struct {
+	Pass   PassID
+	Groups []uint8
+	Hashes []uint64
+}
+
+// Pull asks for what differs in some buckets.
+type Pull struct {
+	Pass    PassID
+	Buckets []BucketSummary
+}
+
+// BucketSummary says what a replica holds of a bucket.
+type BucketSummary struct {
+	Bucket uint16
+	Keys   []KeyHash // Sorted by key.
+}
+
+// KeyHash names an entry by a hash of its key, and its state by another.
+type KeyHash struct{ Key, Entry uint64 }
+
+// Pulled answers Pull with as many entries as fit. Done are the buckets of which nothing
+// is left; those that are not done are pulled again.
+type Pulled struct {
+	Pass    PassID
+	Stamp   uint64
+	Done    []uint16
+	Entries []table.Entry
+	// Wants are the entries, by the hash of the key, that the answering replica lacks, in
+	// buckets that are done.
+	Wants []Want
+}
+
+// Want names an entry that a replica lacks.
+type Want struct {
+	Bucket uint16
+	Key    uint64
+}
+
+// Sweep asks each replica of Current to say which tombstones it holds and what it holds of
+// some origins.
+type Sweep struct {
+	Gen     uint64
+	UpTo    uint64 // Tombstones of a later stamp stay.
+	Retired []crdt.Origin
+}
+
+// Swept answers Sweep.
+type Swept struct {
+	Gen     uint64
+	Tombs   uint64 // The hash of the tombstones, which are marked from now on.
+	Origins uint64 // The hash of what the replica holds of the origins.
+	Veto    bool   // One of the origins is alive, as far as the replica knows.
+
+	// Where replicas hold different buckets, the sums are told by bucket too, for those
+	// that have any; with them how many tombstones are marked, whether there are others,
+	// and of which nodes that are gone the replica still holds something.
+	Buckets []table.BucketSum
+	Marked  uint64
+	Newer   bool
+	Gone    []crdt.Origin
+}
+
+// OpID numbers the operations of one node.
+type OpID uint64
+
+// PassID numbers the passes of one node.
+type PassID uint64
+
+var _ machine.Service = Service

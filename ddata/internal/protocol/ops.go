@@ -1,0 +1,587 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// Operations: how they begin (write, remove, read), how answers count (held, answer), when
+// they are complete (look), and how they end. Then the side that answers them.
+
+// ops are the operations of this node that wait for replicas.
+type ops struct {
+	group *group
+	open  map[OpID]*op
+	line  []*op // Writes whose batch was not sent yet.
+}
+
+// stage says what an operation waits for.
+type stage uint8
+
+const (
+	asking  stage = iota + 1 // A read waits for answers.
+	storing                  // A write, or a read that writes back, waits for replicas that hold it.
+)
+
+// op is one operation.
+type op struct {
+	id     OpID
+	key    string
+	bucket int
+	level  Level
+	stage  stage
+	read   bool
+	began  machine.Instant
+	until  machine.Instant
+	asked  machine.Instant // When the replicas were asked last.
+	flight uint64          // The batch that carries the change, 0 when whole entries are sent.
+	gen    uint64          // The generation by which answers to a read count.
+	wrote  mark            // For a write: the update that is to be confirmed.
+	turn   uint32          // The turn of the lineage in which the operation began.
+
+	entry    table.Entry // What is to be stored, or was read so far.
+	exists   bool        // entry is one.
+	own      answered    // For a read: what was here when it began, and its hash.
+	base     uint64
+	answers  map[ReplicaID]answered
+	stored   map[ReplicaID]bool // Who holds entry, or more.
+	refusals []NodeRefusal
+}
+
+// answered is what a replica answered to a read.
+type answered struct {
+	entry  table.Entry
+	exists bool
+}
+
+func newOps(g *group) ops { return ops{group: g, open: map[OpID]*op{}} }
+
+// begin begins an operation, or refuses it.
+func (s *ops) begin(id OpID, key string, level Level, limit time.Duration) *op {
+	g := s.group
+	if len(s.open) >= g.m.cfg.Bounds.Operations {
+		if d := (Done{Op: id, Verdict: Overloaded}); !g.remote.serves(d) {
+			g.m.out.Add(d)
+		}
+		return nil
+	}
+	o := &op{
+		id: id, key: key, bucket: table.BucketOf(key), level: level, began: g.m.now.Mono, asked: g.m.now.Mono, until: g.m.now.Mono.Add(limit),
+		gen: g.gen(), answers: map[ReplicaID]answered{}, stored: map[ReplicaID]bool{},
+	}
+	if g.reg != nil {
+		o.turn = g.reg.Lineage.Turn
+	}
+	s.open[id] = o
+	return o
+}
+
+// write has a change confirmed that is in the table.
+func (s *ops) write(in Write) {
+	o := s.begin(in.Op, in.Key, in.Level, in.Limit)
+	if o == nil {
+		return
+	}
+	o.stage, o.wrote = storing, mark{in.Origin, in.To}
+	var ok bool
+	if o.entry, ok = s.group.table.Get(in.Key); !ok || !s.group.holds() {
+		s.finish(o, Lost)
+		return
+	}
+	o.exists = true
+	s.line = append(s.line, o)
+	s.held(o, s.group.self)
+	if s.open[o.id] == o {
+		s.group.spread.confirm()
+	}
+}
+
+// remove deletes a key.
+func (s *ops) remove(in Delete) {
+	g := s.group
+	if !g.remote.here(in.Key) && in.Op < servedFrom {
+		g.remote.remove(in)
+		return
+	}
+	o := s.begin(in.Op, in.Key, in.Level, in.Limit)
+	if o == nil {
+		return
+	}
+	entry, err := g.table.Delete(in.Key, g.gen())
+	if err != nil {
+		s.end1(o, Done{Op: o.id, Verdict: Refused, Err: err})
+		return
+	}
+	o.stage, o.entry, o.exists = storing, entry, true
+	s.held(o, g.self)
+	s.ask1(o)
+}
+
+// read reads a key.
+func (s *ops) read(in Read) {
+	o := s.begin(in.Op, in.Key, in.Level, in.Limit)
+	if o == nil {
+		return
+	}
+	o.read, o.stage = true, asking
+	s.restart(o)
+}
+
+// restart begins a read anew: answers of an earlier generation do not count.
+func (s *ops) restart(o *op) {
+	g := s.group
+	o.stage, o.gen = asking, g.gen()
+	clear(o.answers)
+	clear(o.stored)
+	o.entry, o.exists = g.table.Get(o.key)
+	if o.base = 0; o.exists {
+		o.base = table.HashOfEntry(o.entry)
+	}
+	o.own = answered{o.entry, o.exists}
+	if g.holds() && g.views.bucket(o.bucket).has(g.self) {
+		o.answers[g.self] = o.own
+	}
+	s.ask1(o)
+	s.look(o)
+}
+
+// targets returns the replicas that an operation asks: the homes of its bucket in every set
+// that counts.
+func (s *ops) targets(o *op) []*peer {
+	g := s.group
+	if g.reg == nil {
+		return nil
+	}
+	v := g.views.bucket(o.bucket)
+	return slices.DeleteFunc(g.sorted(), func(p *peer) bool { return p.id == g.self || !v.has(p.id) })
+}
+
+// asks reports whether a replica is one of those that an operation asks.
+func (s *ops) asks(o *op, p *peer) bool {
+	return s.group.reg != nil && s.group.views.bucket(o.bucket).has(p.id)
+}
+
+// ask1 asks those that have not answered yet.
+func (s *ops) ask1(o *op) {
+	g := s.group
+	o.asked = g.m.now.Mono
+	if o.stage == storing && g.deleted(o.key) && o.entry.State != table.Deleted {
+		s.dead(o)
+		return
+	}
+	for _, p := range s.targets(o) {
+		_, has := o.answers[p.id]
+		switch {
+		case o.stage == asking && !has:
+			g.send(p, Ask{Op: o.id, Key: o.key, Hash: o.base})
+		case o.stage == storing && !o.stored[p.id]:
+			g.send(p, Put{Op: o.id, Stamp: g.gen(), Entries: []table.Entry{s.payload(o)}})
+		}
+	}
+}
+
+// payload returns what is sent to be stored: what this replica holds, if that is more than
+// the operation needs. A read still returns no more than what it knows to be stored.
+func (s *ops) payload(o *op) table.Entry {
+	if own, ok := s.group.table.Get(o.key); ok && o.covered(own) {
+		return own
+	}
+	return o.entry
+}
+
+// covered reports whether an entry says everything that the operation has to store.
+func (o *op) covered(by table.Entry) bool {
+	joined, err := table.Merge(by, o.entry)
+	return err == nil && table.HashOfEntry(joined) == table.HashOfEntry(by)
+}
+
+// board takes the operations whose changes were just sent out of the line. With more, some
+// changes were not sent yet: their operations stay in it.
+func (s *ops) board(more bool) {
+	line := s.line
+	s.line = nil
+	for _, o := range line {
+		if s.open[o.id] != o || o.flight != 0 {
+			continue
+		}
+		s.boardOne(o, more)
+	}
+}
+
+// boardOne has an operation wait for the latest batch with its key.
+func (s *ops) boardOne(o *op, more bool) {
+	for _, f := range slices.Backward(s.group.spread.flights) {
+		if f.has(o) {
+			s.group.spread.board(f, o)
+			return
+		}
+	}
+	if more {
+		s.line = append(s.line, o)
+		return
+	}
+	s.ask1(o)
+}
+
+// boarding reports whether writes wait for their batch.
+func (s *ops) boarding() bool { return len(s.line) > 0 }
+
+// held notes that a replica holds what an operation has to store.
+func (s *ops) held(o *op, by ReplicaID) {
+	if s.open[o.id] == o && o.stage == storing {
+		o.stored[by] = true
+		s.look(o)
+	}
+}
+
+// refused notes that a replica has refused a change.
+func (s *ops) refused(f *flight, p *peer, r Refusal) {
+	for _, o := range f.waiting {
+		if o.key == r.Key {
+			s.refuse(o, p, r.Reason)
+		}
+	}
+}
+
+func (s *ops) refuse(o *op, p *peer, reason string) {
+	if s.open[o.id] != o || slices.ContainsFunc(o.refusals, func(r NodeRefusal) bool { return r.Node == p.node }) {
+		return
+	}
+	o.refusals = append(o.refusals, NodeRefusal{Node: p.node, Reason: reason})
+}
+
+// answer counts an answer to a read. One of an earlier generation than that by which the
+// read counts is asked for again.
+func (s *ops) answer(p *peer, gen uint64, b Answer) {
+	o := s.open[b.Op]
+	if o == nil || o.stage != asking || b.Away || !s.asks(o, p) {
+		return
+	}
+	g := s.group
+	if !counts(gen, g.gen()) || !counts(gen, o.gen) {
+		return // Adopting the generation has asked again, or the tick will.
+	}
+	a := answered{}
+	switch {
+	case b.Same && b.Hash != o.base:
+		return
+	case b.Same:
+		a.entry, a.exists = o.own.entry, o.own.exists
+	case b.Entry != nil:
+		a.entry, a.exists = *b.Entry, true
+	}
+	o.answers[p.id] = a
+	s.look(o)
+}
+
+// adopted goes on with every operation by another register.
+func (s *ops) adopted() {
+	for _, o := range s.sorted() {
+		switch {
+		case o.turn != s.group.reg.Lineage.Turn && o.turn != 0:
+			s.finish(o, Lost)
+		case o.stage == asking:
+			s.restart(o)
+		default:
+			if !s.kept(o) {
+				continue
+			}
+			o.flight = 0
+			s.ask1(o)
+			s.look(o)
+		}
+	}
+}
+
+// kept reports whether this replica still holds what an operation has to store. A write
+// that it has dropped ends, a read begins anew.
+func (s *ops) kept(o *op) bool {
+	own, ok := s.group.table.Get(o.key)
+	if ok && own.State == table.Deleted && o.entry.State != table.Deleted {
+		s.dead(o)
+		return false
+	}
+	if ok && o.covered(own) {
+		return true
+	}
+	if o.read {
+		s.restart(o)
+	} else {
+		s.finish(o, Lost)
+	}
+	return false
+}
+
+// recount looks at all operations again: a set counts no more.
+func (s *ops) recount() {
+	for _, o := range s.sorted() {
+		s.look(o)
+	}
+}
+
+// sorted returns the operations in the order in which they began.
+func (s *ops) sorted() []*op {
+	all := make([]*op, 0, len(s.open))
+	for _, o := range s.open { //quorate:unordered sorted below
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b *op) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+// look looks whether an operation is complete.
+func (s *ops) look(o *op) {
+	g := s.group
+	if g.reg == nil || s.open[o.id] != o {
+		return
+	}
+	v := g.views.bucket(o.bucket)
+	if o.stage == asking {
+		if !o.level.reads(v, o.has) {
+			return
+		}
+		s.join(o)
+		if s.open[o.id] != o {
+			return
+		}
+	}
+	agreed := o.read && len(o.answers) > 0 && o.level.agreed(v, g.reg.Phase, g.sealed, o.agrees)
+	if agreed || o.level.writes(v, g.reg.Phase, g.sealed, func(id ReplicaID) bool { return o.stored[id] }) {
+		s.finish(o, Confirmed)
+	}
+}
+
+// has reports whether a replica has answered a read.
+func (o *op) has(id ReplicaID) bool {
+	_, ok := o.answers[id]
+	return ok
+}
+
+// agrees reports whether a replica has answered with everything that the read has found.
+func (o *op) agrees(id ReplicaID) bool { return o.stored[id] }
+
+// join joins what was answered. Those that answered with less are sent the rest.
+func (s *ops) join(o *op) {
+	g := s.group
+	o.stage = storing
+	o.entry, o.exists = table.Entry{}, false
+	for _, id := range o.ids() {
+		a := o.answers[id]
+		if !a.exists {
+			continue
+		}
+		joined, err := a.entry, error(nil)
+		if o.exists {
+			joined, err = table.Merge(o.entry, a.entry)
+		}
+		if err != nil {
+			s.end1(o, Done{Op: o.id, Verdict: Refused, Err: err})
+			return
+		}
+		o.entry, o.exists = joined, true
+	}
+	if !o.exists {
+		for id := range o.answers { //quorate:unordered a set
+			o.stored[id] = true
+		}
+		return
+	}
+	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {
+		if outcome, err := g.table.Join(o.entry); err == nil && outcome != table.Refused {
+			o.stored[g.self] = true
+		}
+	}
+	hash := table.HashOfEntry(o.entry)
+	for _, id := range o.ids() {
+		if a := o.answers[id]; a.exists && table.HashOfEntry(a.entry) == hash {
+			o.stored[id] = true
+		}
+	}
+	if !o.level.reads(g.views.bucket(o.bucket), o.agrees) {
+		g.m.counts.Repairs++
+		s.ask1(o)
+	} else if g.reg.Phase == PhaseJoint || !g.sealed {
+		s.ask1(o)
+	}
+}
+
+// ids returns the replicas that have answered a read, sorted.
+func (o *op) ids() []ReplicaID {
+	all := make([]ReplicaID, 0, len(o.answers))
+	for id := range o.answers { //quorate:unordered sorted below
+		all = append(all, id)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// cancel ends an operation, and says how far it came.
+func (s *ops) cancel(id OpID) {
+	if o := s.open[id]; o != nil {
+		s.finish(o, s.overdue(o))
+	}
+}
+
+// end ends all operations.
+func (s *ops) end() {
+	for _, o := range s.sorted() {
+		s.finish(o, Gone)
+	}
+}
+
+// tick asks again, and ends operations whose time is over.
+func (s *ops) tick() {
+	g := s.group
+	now := g.m.now.Mono
+	for _, o := range s.sorted() {
+		switch {
+		case now >= o.until:
+			s.finish(o, s.overdue(o))
+		case !g.cfg.Durable && s.hopeless(o):
+			s.finish(o, NoQuorum)
+		case now.Sub(o.asked) >= g.m.cfg.Timing.Retry:
+			s.ask1(o)
+			s.look(o)
+		}
+	}
+}
+
+// overdue says why an operation was not confirmed in time.
+func (s *ops) overdue(o *op) Verdict {
+	switch {
+	case len(o.refusals) > 0:
+		return Refused
+	case s.hopeless(o):
+		return NoQuorum
+	default:
+		return Unconfirmed
+	}
+}
+
+// hopeless reports whether so many replicas are gone that no winning part of a set is left.
+// As long as the replica of a member is not known, that one may be any of them.
+func (s *ops) hopeless(o *op) bool {
+	g := s.group
+	if g.reg == nil || o.level.Strength != Majority && o.level.Strength != All {
+		return false
+	}
+	for _, p := range g.nodes { //quorate:unordered any of them
+		if p.id == 0 {
+			return false
+		}
+	}
+	v := g.views.bucket(o.bucket)
+	there := func(id ReplicaID) bool { return id == g.self || g.peers[id] != nil }
+	return !v.current.Wins(there)
+}
+
+// finish ends an operation with a verdict, and says who has answered.
+func (s *ops) finish(o *op, v Verdict) {
+	d := Done{Op: o.id, Verdict: v, Refusals: o.refusals}
+	if o.read && v == Confirmed && o.exists {
+		e := o.entry
+		d.Entry = &e
+	}
+	s.end1(o, d)
+}
+
+func (s *ops) end1(o *op, d Done) {
+	g := s.group
+	delete(s.open, o.id)
+	in := func(id ReplicaID) bool { return o.stored[id] || o.has(id) }
+	if in(g.self) {
+		d.Answered = append(d.Answered, g.m.cfg.Self)
+	}
+	for _, p := range g.sorted() {
+		if in(p.id) {
+			d.Answered = append(d.Answered, p.node)
+		}
+	}
+	slices.SortFunc(d.Answered, gossip.NodeID.Compare)
+	if g.reg != nil {
+		v := g.views.bucket(o.bucket)
+		for _, r := range NewSet(slices.Concat(v.current, v.next, v.old)...) {
+			if !in(r.ID) {
+				d.Missing = append(d.Missing, r.ID)
+			}
+		}
+	}
+	d.Since = g.m.now.Mono.Sub(o.began)
+	if !g.remote.serves(d) {
+		g.disk.after(d)
+	}
+}
+
+// put takes in whole entries of another replica.
+func (s *ops) put(p *peer, b Put) {
+	g := s.group
+	answer := PutTaken{Op: b.Op}
+	if !g.holds() || b.Stamp < g.reg.Swept {
+		g.m.counts.Stale++
+		answer.Stale = true
+	} else {
+		for _, e := range b.Entries {
+			outcome, err := g.table.Join(e)
+			switch {
+			case err != nil || outcome == table.Refused:
+				g.m.counts.Refused++
+				answer.Refusals = append(answer.Refusals, Refusal{Key: e.Key, Reason: reason(err)})
+			case outcome == table.Known && e.State != table.Deleted && g.deleted(e.Key):
+				answer.Deleted = append(answer.Deleted, e.Key)
+			}
+		}
+	}
+	if b.Op != 0 {
+		g.send(p, answer)
+		g.spread.fill(p, answer.Deleted)
+	}
+}
+
+// dead ends a write to a key that is deleted, and begins a read of one anew.
+func (s *ops) dead(o *op) {
+	switch {
+	case s.open[o.id] != o || o.stage != storing || o.entry.State == table.Deleted:
+	case o.read:
+		s.restart(o)
+	default:
+		s.finish(o, WasDeleted)
+	}
+}
+
+// putTaken counts the answer to entries that were sent for an operation.
+func (s *ops) putTaken(p *peer, b PutTaken) {
+	o := s.open[b.Op]
+	switch {
+	case o == nil || b.Stale || !s.asks(o, p):
+	case len(b.Deleted) > 0:
+		s.dead(o)
+	case len(b.Refusals) > 0:
+		s.refuse(o, p, b.Refusals[0].Reason)
+	default:
+		s.held(o, p.id)
+	}
+}
+
+// ask answers a read of another node.
+func (s *ops) ask(p *peer, b Ask) {
+	g := s.group
+	answer := Answer{Op: b.Op, Hash: b.Hash}
+	if !g.holds() || !g.views.bucket(table.BucketOf(b.Key)).has(g.self) {
+		answer.Away = true
+	} else if e, ok := g.table.Get(b.Key); ok {
+		if answer.Same = b.Hash != 0 && table.HashOfEntry(e) == b.Hash; !answer.Same {
+			answer.Entry = &e
+		}
+	} else {
+		answer.Same = b.Hash == 0
+	}
+	g.send(p, answer)
+}

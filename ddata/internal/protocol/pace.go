@@ -1,0 +1,65 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"time"
+)
+
+// While anything waits for an answer, everything is looked at each tick. When nothing does,
+// the machine sleeps for longer, since a node that uses no data should cost little. What is missing in busy would be done later, never not at all.
+
+// alertFor is for how long the machine looks at each tick after the members have changed: the
+// leader waits for some of that until it begins a change.
+const alertFor = 4 * settled
+
+// idleTicks is for how many ticks the machine sleeps at most.
+const idleTicks = 5
+
+// pace is when the machine looks again.
+type pace struct {
+	slow  bool          // The timer of the ticks is set to the longer interval.
+	alert time.Duration // Until when the members count as just changed, since the machine began.
+}
+
+// rest arms the timer of the ticks.
+func (m *Machine) rest() {
+	interval := m.cfg.Timing.Tick
+	if m.pace.slow = !m.busy(); m.pace.slow {
+		interval = max(interval, min(idleTicks*interval, m.cfg.Timing.Gossip/2))
+	}
+	m.arm(tickTimer{}, interval)
+}
+
+// wake shortens the interval when there is something to do.
+func (m *Machine) wake() {
+	if m.pace.slow && !m.ended && m.busy() {
+		m.pace.slow = false
+		m.arm(tickTimer{}, m.cfg.Timing.Tick)
+	}
+}
+
+// alerted notes that the members have changed.
+func (m *Machine) alerted() { m.pace.alert = m.now.Mono.Sub(m.began) + alertFor }
+
+// busy reports whether anything waits that a tick brings further.
+func (m *Machine) busy() bool {
+	if m.now.Mono.Sub(m.began) < m.pace.alert || m.leaving() {
+		return true
+	}
+	return slices.ContainsFunc(m.groups, busy)
+}
+
+// busy reports whether anything of a group waits that a tick brings further.
+func busy(g *group) bool {
+	switch {
+	case g.reg == nil || g.reg.Phase != PhaseStable || !g.sealed || g.change.busy() || g.behind.needs():
+		return true
+	case len(g.ops.open) > 0 || len(g.remote.errands) > 0 || len(g.explains.open) > 0:
+		return true
+	default:
+		return len(g.passes.open) > 0 || len(g.spread.flights) > 0 || g.disk.failed != nil || g.sweep.answers != nil || g.sweep.stale
+	}
+}

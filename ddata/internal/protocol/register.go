@@ -1,0 +1,267 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quorate/quorate/ddata/crdt"
+)
+
+// First the names of replicas and their sets, with the two majorities; then the register
+// that says which sets count; then which of the replicas of a set are homes of a bucket.
+
+// ReplicaID names a replica by what its state lives in: the uid of its node if it is in
+// memory, an id on its disk if it is durable. A replica that has lost its state comes
+// back under another id. Zero is none.
+type ReplicaID uint64
+
+// Replica is a replica as a [Register] names it.
+type Replica struct {
+	ID   ReplicaID
+	Zone string // The zone of its node when it was taken into the set.
+}
+
+// Set is a set of replicas, sorted by id without doubles. It is immutable.
+type Set []Replica
+
+// NewSet returns the set of some replicas; of two with one id the first counts.
+func NewSet(of ...Replica) Set {
+	s := slices.Clone(of)
+	slices.SortStableFunc(s, func(a, b Replica) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.CompactFunc(s, func(a, b Replica) bool { return a.ID == b.ID })
+}
+
+// Has reports whether a replica is in the set.
+func (s Set) Has(id ReplicaID) bool {
+	_, ok := slices.BinarySearchFunc(s, id, func(r Replica, id ReplicaID) int { return cmp.Compare(r.ID, id) })
+	return ok
+}
+
+// Same reports whether two sets have the same ids.
+func (s Set) Same(o Set) bool {
+	return slices.EqualFunc(s, o, func(a, b Replica) bool { return a.ID == b.ID })
+}
+
+// count returns how many of the set are in.
+func (s Set) count(in func(ReplicaID) bool) int {
+	n := 0
+	for _, r := range s {
+		if in(r.ID) {
+			n++
+		}
+	}
+	return n
+}
+
+// Wins reports whether those that are in are a winning part of the set: more than half of
+// it, or half of it with the lowest id. Two winning parts of one set have a replica in
+// common.
+func (s Set) Wins(in func(ReplicaID) bool) bool {
+	n := 2 * s.count(in)
+	return n > len(s) || n == len(s) && n > 0 && in(s[0].ID)
+}
+
+// Majority reports whether those that are in are more than half of the set. A majority
+// has a replica in common with each winning part, and is not content with half the copies.
+func (s Set) Majority(in func(ReplicaID) bool) bool { return 2*s.count(in) > len(s) }
+
+// Phase says which sets of a [Register] count.
+type Phase uint8
+
+// The phases of a change of the set, in their order.
+const (
+	// PhaseStable: reads ask Current, writes Current.
+	PhaseStable Phase = iota + 1
+	// PhaseJoint: the replicas of Next catch up. Reads ask Current, writes Current and
+	// Next.
+	PhaseJoint
+	// PhaseEnded: Current is the former Next. Reads ask Current, writes Current, and Old
+	// until the end is sealed: until a winning part of Old is known to know of it.
+	PhaseEnded
+)
+
+// String returns the name of the phase.
+func (p Phase) String() string {
+	switch p {
+	case PhaseStable:
+		return "stable"
+	case PhaseJoint:
+		return "joint"
+	case PhaseEnded:
+		return "ended"
+	default:
+		return "none"
+	}
+}
+
+// Lineage names one history of a register. A register is created once, and a lineage ends
+// only by an operator who accepts a loss: the successor has a higher turn.
+type Lineage struct {
+	Turn uint32
+	ID   uint64
+}
+
+// IsZero reports whether it is the lineage of no register.
+func (l Lineage) IsZero() bool { return l == Lineage{} }
+
+// Register says which replicas of a group count. Its value of each generation is decided
+// once. It is immutable.
+type Register struct {
+	Lineage Lineage
+	Gen     uint64 // From 1; 0 is no register.
+	Phase   Phase
+	Current Set
+	Next    Set // In PhaseJoint.
+	Old     Set // In PhaseEnded.
+
+	// Swept is the generation of the last sweep: what was read before it is refused.
+	Swept uint64
+	// Dropped is the hash of the tombstones that fell with that sweep, and Retired are
+	// the origins whose contributions were folded by it.
+	Dropped uint64
+	Retired []crdt.Origin
+}
+
+// Above reports whether r replaces o.
+func (r *Register) Above(o *Register) bool {
+	if r.Lineage.Turn != o.Lineage.Turn {
+		return r.Lineage.Turn > o.Lineage.Turn
+	}
+	return r.Gen > o.Gen
+}
+
+// In reports whether a replica is in any set of the register, so that it holds data.
+func (r *Register) In(id ReplicaID) bool {
+	return r.Current.Has(id) || r.Next.Has(id) || r.Old.Has(id)
+}
+
+// Equal reports whether two registers have the same value.
+func (r *Register) Equal(o *Register) bool {
+	return r.Lineage == o.Lineage && r.Gen == o.Gen && r.Phase == o.Phase &&
+		slices.Equal(r.Current, o.Current) && slices.Equal(r.Next, o.Next) && slices.Equal(r.Old, o.Old) &&
+		r.Swept == o.Swept && r.Dropped == o.Dropped && slices.Equal(r.Retired, o.Retired)
+}
+
+// stable returns the next generation with the same Current and nothing to change.
+func (r *Register) stable() Register {
+	next := *r
+	next.Gen++
+	next.Phase, next.Next, next.Old = PhaseStable, nil, nil
+	return next
+}
+
+// joint returns the next generation, in which the replicas of next catch up.
+func (r *Register) joint(next Set) Register {
+	v := r.stable()
+	v.Phase, v.Next = PhaseJoint, next
+	return v
+}
+
+// ended returns the next generation, in which Next has taken the place of Current.
+func (r *Register) ended() Register {
+	v := r.stable()
+	v.Phase, v.Current, v.Old = PhaseEnded, r.Next, r.Current
+	return v
+}
+
+// swept returns the next generation, without the tombstones of a hash and with some
+// origins retired.
+func (r *Register) swept(dropped uint64, retired []crdt.Origin) Register {
+	v := r.stable()
+	v.Swept, v.Dropped, v.Retired = v.Gen, dropped, retired
+	return v
+}
+
+// view is which replicas count for one bucket: the homes among each set of the register.
+type view struct{ current, next, old Set }
+
+// placement says which replicas of a set are homes of a bucket.
+type placement struct{ copies int }
+
+// homes returns the replicas of a set that hold a bucket: all of them, or as many as there
+// are to be copies, by rendezvous hashing (Thaler and Ravishankar 1998, §3): each replica
+// has a weight for each bucket, and the highest weights win, first one in each zone. When
+// one replica comes or goes, only its own share of the buckets moves.
+func (p placement) homes(bucket int, of Set) Set {
+	if p.copies == 0 || len(of) <= p.copies {
+		return of
+	}
+	byWeight := slices.Clone(of)
+	slices.SortFunc(byWeight, func(a, b Replica) int {
+		return cmp.Or(cmp.Compare(weight(bucket, b.ID), weight(bucket, a.ID)), cmp.Compare(a.ID, b.ID))
+	})
+	homes, zones := make(Set, 0, p.copies), map[string]bool{}
+	for _, fresh := range []bool{true, false} {
+		for _, r := range byWeight {
+			if len(homes) == p.copies || homes.includes(r.ID) || fresh && zones[r.Zone] {
+				continue
+			}
+			homes, zones[r.Zone] = append(homes, r), true
+		}
+	}
+	return NewSet(homes...)
+}
+
+// includes is Has for a set that is not sorted yet.
+func (s Set) includes(id ReplicaID) bool {
+	return slices.ContainsFunc(s, func(r Replica) bool { return r.ID == id })
+}
+
+// weight is the weight of a replica for a bucket: a mix of both (the finaliser of
+// SplitMix64, Steele, Lea and Flood 2014, fig. 16).
+func weight(bucket int, id ReplicaID) uint64 {
+	z := uint64(id) + uint64(bucket+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// views are the views of all buckets of a register. Buckets with the same homes share
+// theirs, so that what must hold for each bucket is checked once for each view.
+type views struct {
+	all []view
+	of  []uint16 // The index in all, by bucket.
+}
+
+// newViews returns the views of a register.
+func newViews(r *Register, p placement, buckets int) *views {
+	if p.copies == 0 {
+		return &views{all: []view{{r.Current, r.Next, r.Old}}, of: make([]uint16, buckets)}
+	}
+	v := &views{of: make([]uint16, buckets)}
+	for bucket := range buckets {
+		of := view{p.homes(bucket, r.Current), p.homes(bucket, r.Next), p.homes(bucket, r.Old)}
+		at := slices.IndexFunc(v.all, of.same)
+		if at < 0 {
+			at = len(v.all)
+			v.all = append(v.all, of)
+		}
+		v.of[bucket] = uint16(at)
+	}
+	return v
+}
+
+func (v view) same(o view) bool {
+	return v.current.Same(o.current) && v.next.Same(o.next) && v.old.Same(o.old)
+}
+
+// bucket returns the view of a bucket.
+func (v *views) bucket(bucket int) *view { return &v.all[v.of[bucket]] }
+
+// has reports whether a replica is a home of the bucket in any set.
+func (v *view) has(id ReplicaID) bool {
+	return v.current.Has(id) || v.next.Has(id) || v.old.Has(id)
+}
+
+// each reports whether something holds for every view.
+func (v *views) each(holds func(*view) bool) bool {
+	for i := range v.all {
+		if !holds(&v.all[i]) {
+			return false
+		}
+	}
+	return true
+}

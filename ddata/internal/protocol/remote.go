@@ -1,0 +1,361 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// A node that is no home of a key changes it through one that is: it borrows the entry,
+// runs the update function in the home's name, and asks the home to commit the delta.
+//
+//	borrow ──Borrow──> home      lend
+//	       <──Lent────
+//	(the update function runs)
+//	commit ──Commit──> home      keep: if the entry is still the borrowed one, the home
+//	       <─Committed─          writes as if its own program had
+//
+// A delete is asked for in one step. Reads need none of this: they ask all homes.
+
+// BorrowKey is the command to borrow the entry of a key.
+type BorrowKey struct {
+	Op    OpID
+	Group uint8
+	Key   string
+	Limit time.Duration
+}
+
+// Borrowed is the effect that answers [BorrowKey].
+type Borrowed struct {
+	Op      OpID
+	Verdict Verdict      // Confirmed, or why there is nothing.
+	Entry   *table.Entry // Nil for none.
+	At      crdt.Origin  // In whose name the update function has to change the value.
+	Base    uint64       // Names the entry, for the commit.
+}
+
+// CommitDelta is the command to have a change committed whose entry was borrowed under the
+// same number.
+type CommitDelta struct {
+	Op    OpID
+	Group uint8
+	Key   string
+	Type  crdt.Type
+	Delta any
+	Whole bool
+	Base  uint64
+	Level Level
+	Limit time.Duration
+}
+
+// Borrow asks a home for the entry of a key.
+type Borrow struct {
+	Op  OpID
+	Key string
+}
+
+// Lent answers Borrow. Away says that the replica is no home of the key.
+type Lent struct {
+	Op    OpID
+	Away  bool
+	Stamp uint64 // The generation in which the entry was read.
+	Entry *table.Entry
+	At    crdt.Origin
+	Base  uint64
+}
+
+// Commit asks a home to make a change of its own of a delta. Stamp is that of [Lent].
+type Commit struct {
+	Op    OpID
+	Stamp uint64
+	Key   string
+	Type  crdt.Type
+	Delta any
+	Whole bool
+	Base  uint64
+	Level Level
+	Limit time.Duration
+}
+
+// RemoveKey asks a home to delete a key. Stamp is the generation in which the delete began:
+// one that comes after a sweep may have taken effect already, at another home.
+type RemoveKey struct {
+	Op    OpID
+	Stamp uint64
+	Key   string
+	Level Level
+	Limit time.Duration
+}
+
+// Committed answers Commit and RemoveKey.
+type Committed struct {
+	Op       OpID
+	Verdict  Verdict
+	Answered []gossip.NodeID
+	Missing  []ReplicaID
+	Refusals []NodeRefusal
+	Reason   string // The text of the error at the home, if there was one.
+}
+
+// ErrHome is wrapped by the errors that a home has answered with.
+var ErrHome = errors.New("the replica that holds the key answered")
+
+// errand is something that this node asks a home to do.
+type errand struct {
+	id      OpID
+	key     string
+	until   machine.Instant
+	asked   machine.Instant
+	home    gossip.NodeID // The home that was asked last.
+	body    any           // What it was asked.
+	stamp   uint64        // The generation in which the entry was lent.
+	commits bool          // It was asked to change something, so that another home must not be asked too.
+}
+
+// served is an operation that runs here for another node.
+type served struct {
+	id   OpID
+	from gossip.NodeID
+	op   OpID // The number that the other node gave it.
+}
+
+// remote is the part of a group that changes what other nodes hold, and lets them change
+// what this one holds.
+type remote struct {
+	group   *group
+	errands map[OpID]*errand
+	served  map[OpID]served
+	next    OpID
+}
+
+// servedFrom is where the numbers of served operations begin, out of the way of those that
+// the program gives.
+const servedFrom = OpID(1) << 63
+
+func newRemote(g *group) remote {
+	return remote{group: g, errands: map[OpID]*errand{}, served: map[OpID]served{}, next: servedFrom}
+}
+
+// borrow asks a home for an entry.
+func (r *remote) borrow(in BorrowKey) {
+	r.begin(in.Op, in.Key, in.Limit, Borrow{Op: in.Op, Key: in.Key}, false)
+}
+
+// commit asks a home to commit: the one that has lent.
+func (r *remote) commit(in CommitDelta) {
+	stamp := uint64(0)
+	if e := r.errands[in.Op]; e != nil {
+		stamp = e.stamp
+	}
+	body := Commit{Op: in.Op, Stamp: stamp, Key: in.Key, Type: in.Type, Delta: in.Delta, Whole: in.Whole, Base: in.Base, Level: in.Level, Limit: in.Limit}
+	r.begin(in.Op, in.Key, in.Limit, body, true)
+}
+
+// remove asks a home to delete a key.
+func (r *remote) remove(in Delete) {
+	r.begin(in.Op, in.Key, in.Limit, RemoveKey{Op: in.Op, Stamp: r.group.gen(), Key: in.Key, Level: in.Level, Limit: in.Limit}, false)
+}
+
+func (r *remote) begin(id OpID, key string, limit time.Duration, body any, commits bool) {
+	g := r.group
+	if len(r.errands) >= g.m.cfg.Bounds.Operations {
+		g.m.out.Add(Done{Op: id, Verdict: Overloaded})
+		return
+	}
+	e := &errand{id: id, key: key, until: g.m.now.Mono.Add(limit), body: body, commits: commits}
+	if before := r.errands[id]; before != nil {
+		e.home = before.home
+	}
+	r.errands[id] = e
+	r.ask(e)
+}
+
+// ask asks a home: another one than last time, unless that has been asked to commit.
+func (r *remote) ask(e *errand) {
+	g := r.group
+	homes := r.homes(e.key)
+	if len(homes) == 0 {
+		return
+	}
+	p := homes[0]
+	if at := slices.IndexFunc(homes, func(h *peer) bool { return h.node == e.home }); at >= 0 {
+		p = homes[at]
+		if !e.commits && e.asked != 0 {
+			p = homes[(at+1)%len(homes)]
+		}
+	} else if e.commits {
+		// The home is gone that has lent: nobody knows whether it has committed.
+		r.finish(e, Done{Op: e.id, Verdict: Unconfirmed})
+		return
+	}
+	if e.commits && e.asked != 0 {
+		return // Asked once: a second commit would be a second change.
+	}
+	e.home, e.asked = p.node, g.m.now.Mono
+	g.send(p, e.body)
+}
+
+// homes returns the replicas that hold a key and can be reached, those of Current first.
+func (r *remote) homes(key string) []*peer {
+	g := r.group
+	if g.reg == nil {
+		return nil
+	}
+	v := g.views.bucket(table.BucketOf(key))
+	all := slices.DeleteFunc(g.sorted(), func(p *peer) bool { return !v.has(p.id) || !g.present(p.id) })
+	slices.SortStableFunc(all, func(a, b *peer) int {
+		return cmp.Compare(rank(v.current.Has(a.id)), rank(v.current.Has(b.id)))
+	})
+	return all
+}
+
+func rank(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+// tick asks again, and ends errands whose time is over.
+func (r *remote) tick() {
+	g := r.group
+	ids := make([]OpID, 0, len(r.errands))
+	for id := range r.errands { //quorate:unordered sorted below
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		switch e := r.errands[id]; {
+		case g.m.now.Mono >= e.until:
+			r.finish(e, Done{Op: id, Verdict: Unconfirmed})
+		case e.asked == 0 || g.m.now.Mono.Sub(e.asked) >= g.m.cfg.Timing.Retry:
+			r.ask(e)
+		}
+	}
+}
+
+// finish ends an errand.
+func (r *remote) finish(e *errand, d Done) {
+	delete(r.errands, e.id)
+	if _, borrows := e.body.(Borrow); borrows {
+		r.group.m.out.Add(Borrowed{Op: e.id, Verdict: d.Verdict})
+		return
+	}
+	r.group.m.out.Add(d)
+}
+
+// cancel ends an errand.
+func (r *remote) cancel(id OpID) {
+	if e := r.errands[id]; e != nil {
+		r.finish(e, Done{Op: id, Verdict: Unconfirmed})
+	}
+}
+
+// lend answers Borrow.
+func (r *remote) lend(p *peer, b Borrow) {
+	g := r.group
+	answer := Lent{Op: b.Op, Stamp: g.gen()}
+	if !r.here(b.Key) {
+		answer.Away = true
+	} else {
+		answer.At = g.table.OriginOf(b.Key)
+		if e, ok := g.table.Get(b.Key); ok {
+			answer.Entry, answer.Base = &e, table.HashOfEntry(e)
+		}
+	}
+	g.send(p, answer)
+}
+
+// here reports whether this replica is a home of a key.
+func (r *remote) here(key string) bool {
+	g := r.group
+	return g.holds() && g.views.bucket(table.BucketOf(key)).has(g.self)
+}
+
+// lent passes what was lent on. The errand stays, since its commit goes to the same home.
+func (r *remote) lent(p *peer, b Lent) {
+	e := r.errands[b.Op]
+	if e == nil || e.commits || e.home != p.node {
+		return
+	}
+	if b.Away {
+		r.ask(e)
+		return
+	}
+	e.stamp = b.Stamp
+	e.commits = true // From here on only a commit, or the end of its time.
+	r.group.m.out.Add(Borrowed{Op: b.Op, Verdict: Confirmed, Entry: b.Entry, At: b.At, Base: b.Base})
+}
+
+// keep answers Commit: it makes a change of this replica's own, and has it confirmed.
+func (r *remote) keep(p *peer, b Commit) {
+	g := r.group
+	if !r.here(b.Key) || b.Stamp < g.reg.Swept {
+		g.send(p, Committed{Op: b.Op, Verdict: Lost})
+		return
+	}
+	change, err := g.table.Commit(b.Key, b.Type, b.Base, b.Delta)
+	switch {
+	case errors.Is(err, table.ErrConflict):
+		g.send(p, Committed{Op: b.Op, Verdict: Conflict})
+	case err != nil:
+		g.send(p, Committed{Op: b.Op, Verdict: Refused, Reason: reason(err)})
+	default:
+		g.ops.write(Write{Op: r.serve(p, b.Op), Group: g.index, Key: b.Key, Origin: change.Origin, To: change.To, Level: b.Level, Limit: b.Limit})
+	}
+}
+
+// removeFor answers RemoveKey.
+func (r *remote) removeFor(p *peer, b RemoveKey) {
+	if !r.here(b.Key) || b.Stamp < r.group.reg.Swept {
+		r.group.send(p, Committed{Op: b.Op, Verdict: Lost})
+		return
+	}
+	r.group.ops.remove(Delete{Op: r.serve(p, b.Op), Group: r.group.index, Key: b.Key, Level: b.Level, Limit: b.Limit})
+}
+
+// serve gives an operation for another node a number of this node's.
+func (r *remote) serve(p *peer, op OpID) OpID {
+	r.next++
+	r.served[r.next] = served{id: r.next, from: p.node, op: op}
+	return r.next
+}
+
+// serves reports whether an operation that ends was for another node, and answers it then.
+func (r *remote) serves(d Done) bool {
+	s, ok := r.served[d.Op]
+	if !ok {
+		return false
+	}
+	delete(r.served, d.Op)
+	if p := r.group.nodes[s.from]; p != nil {
+		answer := Committed{Op: s.op, Verdict: d.Verdict, Answered: d.Answered, Missing: d.Missing, Refusals: d.Refusals}
+		if d.Err != nil {
+			answer.Reason = reason(d.Err)
+		}
+		r.group.send(p, answer)
+	}
+	return true
+}
+
+// committed ends the errand that a home has answered.
+func (r *remote) committed(p *peer, b Committed) {
+	e := r.errands[b.Op]
+	if e == nil || e.home != p.node {
+		return
+	}
+	d := Done{Op: b.Op, Verdict: b.Verdict, Answered: b.Answered, Missing: b.Missing, Refusals: b.Refusals}
+	if b.Reason != "" {
+		d.Err = errors.Join(ErrHome, errors.New(b.Reason))
+	}
+	r.finish(e, d)
+}

@@ -1,0 +1,139 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+)
+
+// Route says which replicas hold what, for those that read and write without the machine.
+// It is immutable.
+type Route struct {
+	Gen   uint64
+	Self  ReplicaID
+	views *views // Nil while no register is known.
+	Holds bool   // This node's replica holds data.
+	// Counts says that this node's replica is one of those that count, and so has caught up.
+	Counts bool
+	nodes  map[ReplicaID]gossip.NodeID
+}
+
+// Here reports whether this node's replica is a home of a bucket.
+func (r *Route) Here(bucket int) bool {
+	return r.Holds && r.views.bucket(bucket).has(r.Self)
+}
+
+// Homes returns the nodes with the homes of a bucket that count, as far as they are known,
+// sorted.
+func (r *Route) Homes(bucket int) []gossip.NodeID {
+	if r.views == nil {
+		return nil
+	}
+	var all []gossip.NodeID
+	for _, of := range r.views.bucket(bucket).current {
+		if node, ok := r.nodes[of.ID]; ok {
+			all = append(all, node)
+		}
+	}
+	slices.SortFunc(all, gossip.NodeID.Compare)
+	return all
+}
+
+// Node returns the node on which a replica runs, false if that is not known.
+func (r *Route) Node(id ReplicaID) (gossip.NodeID, bool) {
+	node, ok := r.nodes[id]
+	return node, ok
+}
+
+// routeNow returns the present route.
+func (g *group) routeNow() *Route {
+	r := &Route{Gen: g.gen(), Self: g.self, views: g.views, Holds: g.holds(), Counts: g.holds() && g.reg.Current.Has(g.self), nodes: map[ReplicaID]gossip.NodeID{}}
+	if g.member() {
+		r.nodes[g.self] = g.m.cfg.Self
+	}
+	for id, p := range g.peers { //quorate:unordered a map
+		r.nodes[id] = p.node
+	}
+	return r
+}
+
+// Route returns the present route of a group.
+func (m *Machine) Route(group uint8) *Route { return m.groups[group].routeNow() }
+
+// Register returns the register that a group knows, nil for none.
+func (m *Machine) Register(group uint8) *Register { return m.groups[group].reg }
+
+// Caught reports whether this node's replica lacks nothing.
+func (m *Machine) Caught(group uint8) bool { return m.groups[group].caught }
+
+// Pending returns the registers of a group that count here, or may come to count: the known
+// one, what was accepted and what is proposed.
+func (m *Machine) Pending(group uint8) []*Register {
+	g := m.groups[group]
+	var all []*Register
+	if g.reg != nil {
+		all = append(all, g.reg)
+	}
+	if g.change.value != nil {
+		all = append(all, g.change.value)
+	}
+	if g.change.attempt != nil {
+		all = append(all, g.change.attempt.value)
+	}
+	return all
+}
+
+// String says how the groups stand, for the failures of tests.
+func (m *Machine) String() string {
+	var b strings.Builder
+	for _, g := range m.groups {
+		fmt.Fprintf(&b, "%s %s: replica %x generation %d %s sealed %v caught %v of %s, leader %v, attempt %+v", m.cfg.Self, g.cfg.Name, g.self, g.gen(), g.phase(), g.sealed, g.caught, describeSets(g.reg), g.lead.node().Address, g.change.attempt)
+		if g.refused != "" {
+			fmt.Fprintf(&b, ", %s", g.refused)
+		}
+		fmt.Fprintf(&b, ", got %d, %d passes, %d operations, store %v", len(g.behind.got), len(g.passes.open), len(g.ops.open), g.disk.failed)
+		for _, p := range g.sorted() {
+			fmt.Fprintf(&b, "\n   peer %x %s generation %d caught at %d present %v", p.id, p.node.Address, p.gen, p.caught, g.present(p.id))
+		}
+	}
+	return b.String()
+}
+
+// Keeps reports whether some replicas are a winning part of the homes of every bucket, in
+// each set that counts here or may come to count.
+func (m *Machine) Keeps(group uint8, in func(ReplicaID) bool) bool {
+	wins := func(s Set) bool { return len(s) == 0 || s.Wins(in) }
+	for _, r := range m.Pending(group) {
+		v := newViews(r, placement{m.groups[group].cfg.Copies}, table.Buckets)
+		if !v.each(func(v *view) bool { return wins(v.current) && wins(v.next) && wins(v.old) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *group) phase() Phase {
+	if g.reg == nil {
+		return 0
+	}
+	return g.reg.Phase
+}
+
+func describeSets(r *Register) string {
+	if r == nil {
+		return "no register"
+	}
+	ids := func(s Set) (all []string) {
+		for _, x := range s {
+			all = append(all, fmt.Sprintf("%x", x.ID))
+		}
+		return all
+	}
+	return fmt.Sprintf("current %v next %v old %v swept %d", ids(r.Current), ids(r.Next), ids(r.Old), r.Swept)
+}

@@ -1,0 +1,284 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/protocol"
+	"github.com/quorate/quorate/ddata/internal/table"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// The clients: work begins an operation on a random node; write, read and remove do what a
+// program's calls do there; done and borrowed go on with the machine's answer.
+
+// operation is one call of a client.
+type operation struct {
+	key     string
+	element uint64 // For a write.
+	read    *reading
+	doomed  map[uint64]bool // For a delete.
+	takes   bool            // The write takes element out of the set.
+	had     bool            // The element was there when the update function ran.
+	calm    int             // See keyHistory.calm.
+	tries   int
+	node    *world.Node // Where the call was made.
+	level   protocol.Level
+}
+
+// majority is the level of most operations.
+func majority() protocol.Level { return protocol.Level{Strength: protocol.Majority} }
+
+// work begins an operation, and the next one later.
+func (c *Cluster) work() {
+	if c.idle {
+		return
+	}
+	if nodes := c.World.Nodes(); len(nodes) > 0 {
+		n := nodes[c.rand.IntN(len(nodes))]
+		kind, i := kinds()[c.rand.IntN(len(kinds()))], c.rand.IntN(c.opt.Keys)
+		key := fmt.Sprintf("%s%d", kind, i)
+		switch p := c.rand.IntN(100); {
+		case n.Frozen():
+		case p < c.opt.Deletes && kind != counters:
+			c.remove(n, key)
+		case p < 50:
+			c.read(n, key)
+		case p < 60 && kind == changing:
+			c.take(n, key)
+		default:
+			c.put(n, key)
+		}
+	}
+	c.World.After(c.soon(2*c.opt.Every)+1, c.work)
+}
+
+// The first letters of keys, by the type of their values.
+const (
+	growing  = "g" // Sets that only grow.
+	changing = "o" // Sets of which elements are taken out.
+	counters = "c"
+)
+
+// kinds are the first letters from which a client draws.
+func kinds() []string { return []string{growing, growing, changing, counters} }
+
+// typeOf returns the type of the value of a key.
+func (c *Cluster) typeOf(key string) crdt.Type {
+	switch key[:1] {
+	case growing:
+		return c.set
+	case changing:
+		return c.orset
+	default:
+		return c.counter
+	}
+}
+
+// put adds an element to a set, or one to a counter.
+func (c *Cluster) put(n *world.Node, key string) {
+	c.element++
+	c.History.write(key, c.element)
+	level := majority()
+	if c.rand.IntN(10) == 0 {
+		level.Strength = protocol.Local
+	}
+	c.write(n, &operation{key: key, element: c.element, calm: c.History.key(key).calm(), level: level})
+}
+
+// take takes an element out of a set that is known to be in it.
+func (c *Cluster) take(n *world.Node, key string) {
+	if e, ok := c.History.taking(key, c.rand); ok {
+		c.write(n, &operation{key: key, element: e, takes: true, level: majority()})
+	}
+}
+
+// begin gives an operation a number.
+func (c *Cluster) begin(n *world.Node, o *operation) protocol.OpID {
+	c.lastOp++
+	o.node = n
+	c.ops[c.lastOp] = o
+	return c.lastOp
+}
+
+// endAt forgets the operations of a node that has ended.
+func (c *Cluster) endAt(n *world.Node) {
+	for id, o := range c.ops { //quorate:unordered each by itself
+		if o.node == n {
+			delete(c.ops, id)
+			c.History.Unconfirmed++
+		}
+	}
+}
+
+// add is the update function of a write.
+func (o *operation) add(at crdt.Origin, v any) (any, error) {
+	switch v := v.(type) {
+	case crdt.GSet[uint64]:
+		return v.Add(o.element), nil
+	case crdt.ORSet[uint64]:
+		if o.takes {
+			o.had = v.Has(o.element)
+			return v.Remove(o.element), nil
+		}
+		return v.Add(at, o.element), nil
+	default:
+		return v.(crdt.GCounter).Add(at, 1), nil
+	}
+}
+
+// write writes an element at a node: there, if the node is a home of the key, else through
+// another node.
+func (c *Cluster) write(n *world.Node, o *operation) {
+	at := c.nodes[n.ID()]
+	if !at.machine.Route(0).Here(table.BucketOf(o.key)) {
+		n.Input(protocol.Service, protocol.BorrowKey{Op: c.begin(n, o), Key: o.key, Limit: c.opt.Limit})
+		return
+	}
+	change, err := at.table.Update(o.key, c.typeOf(o.key), o.add)
+	if err != nil {
+		c.failed(err)
+		return
+	}
+	if change.From == change.To {
+		return // The element to be taken out was not there.
+	}
+	n.Input(protocol.Service, protocol.Write{Op: c.begin(n, o), Key: o.key, Origin: change.Origin, To: change.To, Level: o.level, Limit: c.opt.Limit})
+}
+
+// failed notes a write that was not made. A deleted key is the only reason.
+func (c *Cluster) failed(err error) {
+	c.History.Failed++
+	if !errors.Is(err, table.ErrDeleted) {
+		c.World.Fail(fmt.Errorf("a write failed: %w", err))
+	}
+}
+
+// borrowed goes on with a write through another node.
+func (c *Cluster) borrowed(n *world.Node, b protocol.Borrowed) {
+	o := c.ops[b.Op]
+	if o == nil {
+		return
+	}
+	if b.Verdict != protocol.Confirmed || b.Entry != nil && b.Entry.State == table.Deleted {
+		delete(c.ops, b.Op)
+		c.History.Failed++
+		n.Enqueue(protocol.Service, protocol.Cancel{Op: b.Op})
+		return
+	}
+	typ := c.typeOf(o.key)
+	v := typ.Zero()
+	if b.Entry != nil && b.Entry.State == table.Live {
+		v = b.Entry.Value
+	}
+	changed, _ := o.add(b.At, v)
+	delta, ok := typ.Delta(changed)
+	if !ok {
+		delete(c.ops, b.Op)
+		n.Enqueue(protocol.Service, protocol.Cancel{Op: b.Op})
+		return
+	}
+	n.Enqueue(protocol.Service, protocol.CommitDelta{Op: b.Op, Key: o.key, Type: typ, Delta: delta, Base: b.Base, Level: o.level, Limit: c.opt.Limit})
+}
+
+// read reads a key with a majority.
+func (c *Cluster) read(n *world.Node, key string) {
+	r := c.History.read(key)
+	n.Input(protocol.Service, protocol.Read{Op: c.begin(n, &operation{key: key, read: &r}), Key: key, Level: majority(), Limit: c.opt.Limit})
+}
+
+// remove deletes a key.
+func (c *Cluster) remove(n *world.Node, key string) {
+	if c.nodes[n.ID()].machine.Register(0) == nil {
+		return
+	}
+	o := &operation{key: key, doomed: c.History.deleting(key)}
+	n.Input(protocol.Service, protocol.Delete{Op: c.begin(n, o), Key: key, Level: majority(), Limit: c.opt.Limit})
+}
+
+// done ends an operation.
+func (c *Cluster) done(n *world.Node, d protocol.Done) {
+	o := c.ops[d.Op]
+	if o == nil {
+		return
+	}
+	delete(c.ops, d.Op)
+	switch {
+	case d.Verdict == protocol.WasDeleted:
+		c.History.Failed++
+	case d.Verdict == protocol.Refused:
+		if d.Err != nil && !errors.Is(d.Err, protocol.ErrHome) {
+			c.World.Fail(fmt.Errorf("an operation was refused: %w", d.Err))
+		}
+		c.History.Failed++
+	case d.Verdict == protocol.Lost || d.Verdict == protocol.Conflict:
+		c.History.Lost++
+		if o.read == nil && o.doomed == nil && !o.takes && o.tries < 3 {
+			o.tries++
+			again := *o
+			c.element++ // What was lost may have been seen, and deleted since: the new attempt is another write.
+			again.element = c.element
+			c.History.write(o.key, again.element)
+			again.calm = c.History.key(o.key).calm()
+			c.World.After(1, func() {
+				if n.Alive() {
+					c.write(n, &again)
+				}
+			})
+		}
+	case d.Verdict != protocol.Confirmed:
+		c.History.Unconfirmed++
+	case o.read != nil:
+		c.returned(o, d.Entry)
+	case o.doomed != nil:
+		c.History.deleted(o.key, o.doomed)
+	case o.level.Strength == protocol.Majority:
+		c.wrote(o)
+	}
+}
+
+// wrote notes an acknowledged write. What was written to a key that was deleted meanwhile
+// is gone with it.
+func (c *Cluster) wrote(o *operation) {
+	if o.takes {
+		c.History.took(o.key, o.element, o.had)
+		return
+	}
+	c.History.wrote(o.key, o.element, o.calm)
+}
+
+// returned checks what was read.
+func (c *Cluster) returned(o *operation, e *table.Entry) {
+	deleted := e != nil && e.State == table.Deleted
+	err := error(nil)
+	switch v := valueOf(e).(type) {
+	case crdt.GCounter:
+		err = c.History.counted(o.key, *o.read, v.Value())
+	case crdt.ORSet[uint64]:
+		err = c.History.returned(o.key, *o.read, slices.Collect(v.All()), deleted)
+	case crdt.GSet[uint64]:
+		err = c.History.returned(o.key, *o.read, slices.Collect(v.All()), deleted)
+	default:
+		if o.key[:1] == counters {
+			err = c.History.counted(o.key, *o.read, 0)
+		} else {
+			err = c.History.returned(o.key, *o.read, nil, deleted)
+		}
+	}
+	if err != nil {
+		c.World.Fail(err)
+	}
+}
+
+// valueOf returns the value of a live entry, nil if there is none.
+func valueOf(e *table.Entry) any {
+	if e == nil || e.State != table.Live {
+		return nil
+	}
+	return e.Value
+}

@@ -1,0 +1,497 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/protocol"
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// A world of replicas: New makes it; the members come, go, crash and are removed by the
+// methods below it; Finish says whether everything has become equal, or what is missing.
+
+// Options say what a cluster is like. A field that is zero has its default.
+type Options struct {
+	World   world.Options
+	Nodes   int           // How many nodes start. Default 3.
+	Keys    int           // How many keys clients use. Default 4.
+	Every   time.Duration // The mean time between operations. Default 30 ms.
+	Copies  int           // Replicas of each key; 0: all.
+	Durable bool
+	Lag     time.Duration // How late a node may hear of members. Default 3 s.
+	Limit   time.Duration // How long an operation may take. Default 6 s.
+	Deletes int           // Of 100 operations, how many are deletes. Default 3.
+	Sweep   time.Duration // Default 2 s.
+	Expire  time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	o.Nodes = cmp.Or(o.Nodes, 3)
+	o.Keys = cmp.Or(o.Keys, 4)
+	o.Every = cmp.Or(o.Every, 30*time.Millisecond)
+	o.Lag = cmp.Or(o.Lag, 3*time.Second)
+	o.Limit = cmp.Or(o.Limit, 6*time.Second)
+	o.Deletes = cmp.Or(o.Deletes, 3)
+	o.Sweep = cmp.Or(o.Sweep, 2*time.Second)
+	return o
+}
+
+// Cluster is a world in which every node is a replica.
+type Cluster struct {
+	World   *world.World
+	History *History
+	Rescued int // How often an operator had to accept a loss.
+
+	opt                 Options
+	rand                *rand.Rand
+	set, orset, counter crdt.Type
+	truth               truth
+	members             map[gossip.NodeID]*gossip.Member
+	gone                []gossip.Tombstone
+	graceful            map[gossip.NodeID]bool // Who of them has left in order.
+	ups                 gossip.UpNumber
+	nodes               map[gossip.NodeID]*node
+	ops                 map[protocol.OpID]*operation
+	disks               map[gossip.Address]*disk
+	lastOp              protocol.OpID
+	element             uint64
+	idle                bool
+	chosen              map[chosenAt]*protocol.Register
+}
+
+// node is what a world keeps of the node of a machine.
+type node struct {
+	machine *protocol.Machine
+	table   *table.Table
+	replica protocol.ReplicaID
+}
+
+// chosenAt names a generation of a lineage.
+type chosenAt struct {
+	lineage protocol.Lineage
+	gen     uint64
+}
+
+// New returns a cluster whose nodes have just started.
+func New(opt Options) *Cluster {
+	opt = opt.withDefaults()
+	w := world.New(opt.World)
+	c := &Cluster{
+		World: w, History: newHistory(opt.Expire > 0), opt: opt, set: crdt.TypeOf[crdt.GSet[uint64]](), orset: crdt.TypeOf[crdt.ORSet[uint64]](), counter: crdt.TypeOf[crdt.GCounter](),
+		rand:    rand.New(rand.NewPCG(opt.World.Seed, 91)), //nolint:gosec // Simulation, not secrets.
+		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{}, ops: map[protocol.OpID]*operation{},
+		disks: map[gossip.Address]*disk{}, chosen: map[chosenAt]*protocol.Register{}, graceful: map[gossip.NodeID]bool{},
+	}
+	w.Carry(c.carry)
+	w.EndsOn(func(event any) string {
+		if s, ok := event.(component.Stopping); ok {
+			return s.Reason.String()
+		}
+		return ""
+	})
+	w.Strategies().Answer(protocol.StorePort, c.store)
+	w.Observe(c.observe)
+	w.Check(checker{c})
+	for i := range opt.Nodes {
+		c.Join(i)
+	}
+	w.After(2*time.Second, c.work)
+	return c
+}
+
+// Address returns the address of the i-th node.
+func Address(i int) gossip.Address {
+	return gossip.Address{Host: fmt.Sprintf("n%02d", i), Port: 7946}
+}
+
+// Join starts the i-th node, which soon is a member. If one runs there, nothing happens.
+func (c *Cluster) Join(i int) {
+	a := Address(i)
+	if c.World.Node(a) != nil {
+		return
+	}
+	c.World.Start(a, c.build)
+}
+
+// admits reports whether a node may become a member. The first one after a restart of the
+// whole cluster is one that remembers it: the vote on founding sees to that.
+func (c *Cluster) admits(at *world.Node) bool {
+	if !c.opt.Durable || c.nodes[at.ID()].machine.Register(0) != nil {
+		return true
+	}
+	for _, n := range c.World.Nodes() {
+		if c.members[n.ID()] != nil && c.nodes[n.ID()].machine.Register(0) != nil {
+			return true
+		}
+	}
+	for _, d := range c.disks { //quorate:unordered any of them
+		if d.now.meta.Register != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// began makes a node that has just started a member soon.
+func (c *Cluster) began(at *world.Node) {
+	n := at.ID()
+	c.World.After(c.soon(500*time.Millisecond), func() {
+		if !at.Alive() {
+			return
+		}
+		if !c.admits(at) {
+			c.World.After(time.Second, func() { c.began(at) })
+			return
+		}
+		c.ups++
+		c.members[n] = &gossip.Member{
+			Node: n, Status: gossip.Up, UpNumber: c.ups, Zone: "z" + n.Address.Host[2:], Services: []uint16{uint16(protocol.Service)},
+			Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
+		}
+		c.spreadTruth()
+	})
+}
+
+// Leave makes a member leave in order: it is removed when its replica is in no set any
+// more, or after a while.
+func (c *Cluster) Leave(a gossip.Address) {
+	at := c.World.Node(a)
+	if at == nil || c.members[at.ID()] == nil || c.up() < 2 {
+		return
+	}
+	leaving := *c.members[at.ID()]
+	leaving.Status = gossip.Leaving
+	c.members[at.ID()] = &leaving
+	c.spreadTruth()
+	c.World.After(time.Second, func() { c.left(at, 60) })
+}
+
+// up is how many members are up.
+func (c *Cluster) up() int {
+	n := 0
+	for _, m := range c.members { //quorate:unordered a count
+		if m.Status == gossip.Up {
+			n++
+		}
+	}
+	return n
+}
+
+// left removes a leaving member as soon as its replica counts nowhere, or when it has waited
+// for long and nothing is lost by it.
+func (c *Cluster) left(at *world.Node, patience int) {
+	switch {
+	case !at.Alive():
+	case !c.counts(c.nodes[at.ID()].replica) || patience <= 0 && c.mayLose(at):
+		c.Remove(at.ID())
+	default:
+		c.World.After(time.Second, func() { c.left(at, patience-1) })
+	}
+}
+
+// counts reports whether a replica is in a set by which any node goes, or may come to go.
+func (c *Cluster) counts(id protocol.ReplicaID) bool {
+	for _, n := range c.World.Nodes() {
+		for _, r := range c.nodes[n.ID()].machine.Pending(0) {
+			if r.In(id) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Crash ends the node at an address. Its removal follows, as for every node that ends.
+func (c *Cluster) Crash(a gossip.Address) {
+	if c.World.Node(a) != nil {
+		c.World.Crash(a)
+	}
+}
+
+// Remove removes a member for good. If it still runs it learns of that later.
+func (c *Cluster) Remove(n gossip.NodeID) {
+	if c.members[n] == nil {
+		return
+	}
+	if len(c.members) == 1 {
+		c.World.After(time.Second, func() { c.Remove(n) })
+		return
+	}
+	if at := c.World.Node(n.Address); at != nil && at.ID() == n && !c.counts(c.nodes[n].replica) {
+		c.graceful[n] = true
+	}
+	delete(c.members, n)
+	c.gone = append(c.gone, gossip.Tombstone{Node: n, RemovedAt: c.World.Wall().UnixMilli()})
+	c.spreadTruth()
+}
+
+// soon draws a time below a limit.
+func (c *Cluster) soon(limit time.Duration) time.Duration {
+	return time.Duration(c.rand.Int64N(int64(limit)))
+}
+
+// spreadTruth lets every node hear of the present members, each at a time of its own.
+func (c *Cluster) spreadTruth() {
+	if len(c.members) == 0 {
+		return
+	}
+	raw := gossip.Raw{Cluster: gossip.ClusterID{Born: 1, Nonce: 1}, Tombstones: slices.Clone(c.gone), LastUpNumber: c.ups}
+	for _, n := range c.sortedMembers() {
+		raw.Members = append(raw.Members, c.members[n])
+	}
+	state, err := gossip.FromParts(raw)
+	if err != nil {
+		c.World.Fail(err)
+		return
+	}
+	c.truth = truth{c.truth.version + 1, state, maps.Clone(c.graceful)}
+	for _, at := range c.World.Nodes() {
+		c.tell(at, c.truth, c.soon(c.opt.Lag))
+	}
+}
+
+func (c *Cluster) tell(at *world.Node, t truth, after time.Duration) {
+	c.World.After(after, func() {
+		if at.Alive() {
+			at.Input(rosterService, t)
+		}
+	})
+}
+
+func (c *Cluster) sortedMembers() []gossip.NodeID {
+	all := make([]gossip.NodeID, 0, len(c.members))
+	for n := range c.members { //quorate:unordered sorted below
+		all = append(all, n)
+	}
+	slices.SortFunc(all, gossip.NodeID.Compare)
+	return all
+}
+
+// timing is that of production, but for what a test would have to wait for.
+func (c *Cluster) timing() protocol.Timing {
+	t := protocol.DefaultTiming()
+	t.Sweep, t.Gather, t.Store = c.opt.Sweep, 4*time.Second, 2*time.Second
+	return t
+}
+
+// build builds the components of a node.
+func (c *Cluster) build(env world.Env) []machine.Component {
+	n := &node{replica: protocol.ReplicaID(env.Self.UID)}
+	n.table = table.New(table.Config{Self: protocol.OriginOf(env.Self.UID), MaxValueBytes: 1 << 20, MaxBytes: 1 << 30})
+	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire}
+	if c.opt.Durable {
+		d := c.disk(env.Self.Address)
+		n.replica = d.id
+		group.Meta = d.load(n.table)
+	}
+	group.Replica = n.replica
+	n.machine = protocol.New(protocol.Config{
+		Self: env.Self, Groups: []protocol.Group{group}, Timing: c.timing(), Bounds: protocol.DefaultBounds(), Rand: env.Rand,
+	})
+	c.nodes[env.Self] = n
+	if c.truth.state != nil {
+		t := c.truth
+		c.World.After(time.Millisecond, func() {
+			if at := c.World.Node(env.Self.Address); at != nil && at.ID() == env.Self {
+				at.Input(rosterService, t)
+			}
+		})
+	}
+	return []machine.Component{
+		{Name: "roster", Service: rosterService, Machine: &roster{self: env.Self}},
+		{Name: protocol.ComponentName, Service: protocol.Service, Machine: n.machine},
+	}
+}
+
+// carry hands the effects of machines to clients.
+func (c *Cluster) carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
+	switch e := e.(type) {
+	case protocol.Done:
+		c.done(n, e)
+	case protocol.Borrowed:
+		c.borrowed(n, e)
+	case protocol.Notify, protocol.Routed:
+	default:
+		return false
+	}
+	return true
+}
+
+// observe checks that each generation has one value.
+func (c *Cluster) observe(o world.Observation) {
+	if _, ok := o.Event.(world.Began); ok {
+		c.began(o.Node)
+	}
+	if e, ok := o.Event.(world.Ended); ok {
+		c.endAt(o.Node)
+		c.World.After(3*time.Second+c.soon(6*time.Second), func() { c.Remove(o.Node.ID()) })
+		if c.opt.Durable {
+			c.disk(o.Node.ID().Address).ended(c.rand, e.Why == world.Crashed)
+		}
+	}
+	if a, ok := o.Event.(world.Answered); ok && a.Port == protocol.StorePort && a.Called.Err == nil {
+		d := c.disk(o.Node.ID().Address)
+		d.answered = true
+		if err := c.one(d.now.meta.Register); err != nil {
+			c.World.Fail(err)
+		}
+	}
+}
+
+// checker looks at the machines from outside.
+type checker struct{ c *Cluster }
+
+// Stepped checks that each generation of a lineage has one value (D1). What a durable
+// replica knows counts once it is written: before, nothing of it leaves the node.
+func (k checker) Stepped(_ *world.World, n *world.Node) error {
+	if k.c.opt.Durable {
+		return nil
+	}
+	return k.c.one(k.c.nodes[n.ID()].machine.Register(0))
+}
+
+// one checks that a generation has no other value than this one.
+func (c *Cluster) one(r *protocol.Register) error {
+	if r == nil {
+		return nil
+	}
+	at := chosenAt{r.Lineage, r.Gen}
+	if known := c.chosen[at]; known == nil {
+		c.chosen[at] = r
+	} else if known != r && !known.Equal(r) {
+		return fmt.Errorf("D1: generation %d has two values: %+v and %+v", r.Gen, *known, *r)
+	}
+	return nil
+}
+
+// Second does nothing.
+func (checker) Second(*world.World) error { return nil }
+
+// Quiet stops the clients.
+func (c *Cluster) Quiet() { c.idle = true }
+
+// Finish lets the clients end, and waits until the replicas are the members, all have
+// caught up and hold the same, no tombstone is left, and no trace of a removed node.
+func (c *Cluster) Finish(limit time.Duration) error {
+	c.Quiet()
+	c.World.After(10*time.Second, c.rescue)
+	var why error
+	_, err := c.World.RunUntil(limit, func() bool {
+		why = c.settled()
+		return why == nil
+	})
+	if why != nil {
+		for _, at := range c.World.Nodes() {
+			why = fmt.Errorf("%w\n%s", why, c.nodes[at.ID()].machine)
+		}
+	}
+	return errors.Join(err, why)
+}
+
+// rescue accepts the loss where no winning part of the replicas is left, as an operator
+// does; what was acknowledged before counts no more.
+func (c *Cluster) rescue() {
+	live := map[protocol.ReplicaID]bool{}
+	var best *world.Node
+	for _, n := range c.World.Nodes() {
+		live[c.nodes[n.ID()].replica] = true
+		if r := c.nodes[n.ID()].machine.Register(0); r != nil && (best == nil || r.Above(c.nodes[best.ID()].machine.Register(0))) {
+			best = n
+		}
+	}
+	if best == nil || c.nodes[best.ID()].machine.Keeps(0, func(id protocol.ReplicaID) bool { return live[id] }) {
+		return
+	}
+	c.Rescued++
+	c.History.forgive()
+	best.Input(protocol.Service, protocol.AcceptLoss{})
+}
+
+// settled returns what is missing until everything is at rest.
+func (c *Cluster) settled() error {
+	if len(c.ops) > 0 {
+		return fmt.Errorf("%d operations wait", len(c.ops))
+	}
+	var first *node
+	for _, at := range c.World.Nodes() {
+		n := c.nodes[at.ID()]
+		if c.members[at.ID()] == nil {
+			return fmt.Errorf("%s runs and is no member", at.ID())
+		}
+		r := n.machine.Register(0)
+		if r == nil || r.Phase != protocol.PhaseStable || len(r.Current) != len(c.members) || !r.Current.Has(n.replica) {
+			return fmt.Errorf("%s (replica %d of %d members) has the register %+v", at.ID(), n.replica, len(c.members), r)
+		}
+		if first == nil {
+			first = n
+		}
+		if !n.machine.Register(0).Equal(first.machine.Register(0)) {
+			return fmt.Errorf("%s is at generation %d, another at %d", at.ID(), r.Gen, first.machine.Register(0).Gen)
+		}
+		if !n.machine.Caught(0) {
+			return fmt.Errorf("%s has not caught up", at.ID())
+		}
+		if err := c.equal(n, first, at.ID()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// equal returns in what two replicas differ, or what one still holds that has to go.
+func (c *Cluster) equal(n, first *node, id gossip.NodeID) error {
+	if c.opt.Expire > 0 && n.table.Len() > 0 {
+		return fmt.Errorf("%s still holds %d entries, which nobody has changed for long", id, n.table.Len())
+	}
+	mine, theirs := n.machine.Route(0), first.machine.Route(0)
+	for bucket := range table.Buckets {
+		switch {
+		case !mine.Here(bucket) && n.table.Hash(bucket) != 0:
+			return fmt.Errorf("%s holds bucket %d, of which it is no home", id, bucket)
+		case mine.Here(bucket) && theirs.Here(bucket) && n.table.Hash(bucket) != first.table.Hash(bucket):
+			return fmt.Errorf("%s holds another content of bucket %d than the first", id, bucket)
+		}
+	}
+	if count, _ := n.table.Tombstones(n.machine.Register(0).Gen); count > 0 {
+		return fmt.Errorf("%s still holds %d tombstones", id, count)
+	}
+	for _, o := range n.table.Origins() {
+		alive := slices.ContainsFunc(c.sortedMembers(), func(m gossip.NodeID) bool { return protocol.OriginOf(m.UID) == o })
+		if !alive {
+			return fmt.Errorf("%s still holds something of the origin %x, which is gone", id, o)
+		}
+	}
+	return nil
+}
+
+// mayLose reports whether every set of which a live node counts, or which is being decided,
+// keeps a winning part without a node: only then does a loss of state lose nothing.
+func (c *Cluster) mayLose(lost *world.Node) bool {
+	live := map[protocol.ReplicaID]bool{}
+	for _, n := range c.World.Nodes() {
+		if n.ID() != lost.ID() && c.members[n.ID()] != nil {
+			live[c.nodes[n.ID()].replica] = true
+		}
+	}
+	in := func(id protocol.ReplicaID) bool { return live[id] }
+	for _, n := range c.World.Nodes() {
+		if !c.nodes[n.ID()].machine.Keeps(0, in) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,198 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// What clients did, and what must follow from it. Each element is written once, to one key,
+// so that an element of a key is a register that is written once: a history is
+// linearizable if and only if it is for each element (Herlihy and Wing 1990, theorem 1).
+// For such a register that means:
+//
+//	W  a read that began after a write was acknowledged returns the element
+//	R  a read that began after another one had returned the element returns it too
+//	T  after taking an element out of a set was acknowledged, no read that begins later
+//	   returns it
+//	C  a counter is at least the sum of what was acknowledged, and what was read, before
+//	   the read began, and at most the sum of all attempts
+//	D  neither holds once a delete of the key has begun; and after a delete was
+//	   acknowledged, no read that begins later returns an element that was written, or
+//	   seen, before that delete began
+
+// History is the record of all operations of all clients.
+type History struct {
+	keys map[string]*keyHistory
+	// forgets says that keys expire: what is missing is no fault then.
+	forgets bool
+
+	Acked, Reads, Deletes, Taken, Failed, Unconfirmed, Lost int
+}
+
+// keyHistory is what happened to one key.
+type keyHistory struct {
+	must    map[uint64]bool // Elements that every later read returns, while the key is not deleted.
+	tried   map[uint64]bool // Elements that were ever written.
+	gone    map[uint64]bool // Elements that no later read returns.
+	taken   map[uint64]bool // Elements that somebody has begun to take out.
+	least   uint64          // Of a counter: what every later read returns at least.
+	deletes int             // Deletes that have begun.
+	acked   uint64          // Writes that were acknowledged.
+	ended   int             // Deletes that were acknowledged.
+}
+
+func newHistory(forgets bool) *History {
+	return &History{keys: map[string]*keyHistory{}, forgets: forgets}
+}
+
+func (h *History) key(key string) *keyHistory {
+	k := h.keys[key]
+	if k == nil {
+		k = &keyHistory{must: map[uint64]bool{}, tried: map[uint64]bool{}, gone: map[uint64]bool{}, taken: map[uint64]bool{}}
+		h.keys[key] = k
+	}
+	return k
+}
+
+// write notes that a write begins.
+func (h *History) write(key string, element uint64) { h.key(key).tried[element] = true }
+
+// calm returns how many deletes of a key have begun, if all of them were acknowledged, and
+// otherwise -1: one that was not may take effect at any time.
+func (k *keyHistory) calm() int {
+	if k.deletes != k.ended {
+		return -1
+	}
+	return k.deletes
+}
+
+// wrote notes that a write was acknowledged, which began when calm was as given.
+func (h *History) wrote(key string, element uint64, calm int) {
+	h.Acked++
+	k := h.key(key)
+	k.acked++
+	if calm >= 0 && calm == k.calm() && !k.gone[element] {
+		k.must[element] = true
+	}
+}
+
+// reading is what a read that begins now must return, and what it must not.
+type reading struct {
+	must, gone map[uint64]bool
+	deletes    int
+	calm       int
+	least      uint64
+}
+
+// read notes that a read begins.
+func (h *History) read(key string) reading {
+	k := h.key(key)
+	return reading{must: maps.Clone(k.must), gone: maps.Clone(k.gone), deletes: k.deletes, calm: k.calm(), least: max(k.acked, k.least)}
+}
+
+// returned checks what a read has returned.
+func (h *History) returned(key string, r reading, elements []uint64, deleted bool) error {
+	h.Reads++
+	k := h.key(key)
+	got := map[uint64]bool{}
+	for _, e := range elements {
+		got[e] = true
+		if !k.tried[e] {
+			return fmt.Errorf("D2: a read of %s returned %d, which nobody wrote", key, e)
+		}
+		if r.gone[e] {
+			return fmt.Errorf("D4: a read of %s returned %d, which was deleted before the read began", key, e)
+		}
+	}
+	if k.deletes != r.deletes || h.forgets {
+		return nil // A delete has begun meanwhile: what it deletes may be missing.
+	}
+	for _, e := range slices.Sorted(maps.Keys(r.must)) {
+		if !got[e] && !k.taken[e] {
+			return fmt.Errorf("D2: a read of %s missed %d, which was acknowledged or read before the read began (deleted: %v, returned: %v)", key, e, deleted, elements)
+		}
+	}
+	if deleted && len(r.must) > 0 {
+		return fmt.Errorf("D4: a read of %s returned a tombstone although no delete has begun since %d elements were there", key, len(r.must))
+	}
+	if r.calm >= 0 && r.calm == k.calm() {
+		for e := range got { //quorate:unordered a set
+			if !k.taken[e] {
+				k.must[e] = true
+			}
+		}
+	}
+	return nil
+}
+
+// counted checks what a read of a counter has returned.
+func (h *History) counted(key string, r reading, value uint64) error {
+	h.Reads++
+	k := h.key(key)
+	if value < r.least && !h.forgets {
+		return fmt.Errorf("D2: a read of %s returned %d, although %d was acknowledged or read before it began", key, value, r.least)
+	}
+	if most := uint64(len(k.tried)); value > most {
+		return fmt.Errorf("D4: a read of %s returned %d, although only %d were ever added", key, value, most)
+	}
+	k.least = max(k.least, value)
+	return nil
+}
+
+// taking notes that an element is taken out of a set, one that every read returns.
+func (h *History) taking(key string, r *rand.Rand) (uint64, bool) {
+	k := h.key(key)
+	all := slices.Sorted(maps.Keys(k.must))
+	if len(all) == 0 {
+		return 0, false
+	}
+	e := all[r.IntN(len(all))]
+	delete(k.must, e)
+	k.taken[e] = true
+	return e, true
+}
+
+// took notes that taking an element out was acknowledged; had says whether the replica that
+// did it had the element.
+func (h *History) took(key string, element uint64, had bool) {
+	h.Taken++
+	// With the key the memory of the removal expires: a replica that has missed both, and
+	// changes the key at that moment, brings the element back.
+	if had && !h.forgets {
+		h.key(key).gone[element] = true
+	}
+}
+
+// deleting notes that a delete begins, and returns the elements that it deletes for sure.
+func (h *History) deleting(key string) map[uint64]bool {
+	k := h.key(key)
+	k.deletes++
+	doomed := maps.Clone(k.must)
+	clear(k.must)
+	return doomed
+}
+
+// deleted notes that a delete was acknowledged.
+func (h *History) deleted(key string, doomed map[uint64]bool) {
+	h.Deletes++
+	k := h.key(key)
+	k.ended++
+	maps.Copy(k.gone, doomed)
+	for e := range doomed { //quorate:unordered a set
+		delete(k.must, e)
+	}
+}
+
+// forgive forgets what must be returned: an operator has accepted that it may be lost.
+func (h *History) forgive() {
+	for _, k := range h.keys { //quorate:unordered each by itself
+		clear(k.must)
+		clear(k.gone)
+		k.least, k.acked = 0, 0
+	}
+}

@@ -1,0 +1,326 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build mutants
+
+package simulation_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Defects that the tests must find: first the table of the defects, then how all of them
+// are built into one copy of the tests of each package that finds some, and how the tests
+// run with one of them switched on.
+
+// mutant is a defect that is put into the replicas, and the test that must find it.
+type mutant struct {
+	name  string
+	test  string
+	in    string // The package of the test, beside this one; empty: this one.
+	first string // The first seed to run; empty: 0.
+	edits []edit
+}
+
+// edit is one place of a defect: old is replaced by new in a file, which is named from the
+// package protocol. In new the defect is there when mutant(NAME) is true, where NAME stands
+// for the name of the mutant.
+type edit struct{ file, old, new string }
+
+var mutants = []mutant{
+	{
+		name: "a read returns before it has written back", in: "protocol", test: "TestAReadWritesBackBeforeItReturns", edits: []edit{{
+			"ops.go", "	if agreed || o.level.writes(", "	if agreed || mutant(NAME) && o.read || o.level.writes(",
+		}},
+	},
+	{
+		name: "what a read has found is stamped when it is sent", test: "TestChaos", edits: []edit{{
+			"ops.go", "	if ok && o.covered(own) {\n		return true\n", "	if ok && o.covered(own) || mutant(NAME) {\n		return true\n",
+		}},
+	},
+	{
+		name: "no stamp", test: "TestChaos", edits: []edit{{
+			"ops.go", "	if !g.holds() || b.Stamp < g.reg.Swept {", "	if !g.holds() || b.Stamp < g.reg.Swept && !mutant(NAME) {",
+		}, {
+			"spread.go", "	if !g.holds() || b.Stamp < g.reg.Swept {", "	if !g.holds() || b.Stamp < g.reg.Swept && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "a replica in no set keeps its copy", test: "TestChaos", edits: []edit{{
+			"group.go", "	case !g.holds() || other:\n", "	case (!g.holds() || other) && mutant(NAME):\n	case !g.holds() || other:\n",
+		}},
+	},
+	{
+		name: "the leader decides alone", test: "TestChaos", edits: []edit{{
+			"change.go", "	ask := Prepare{Slot:", "	if mutant(NAME) {\n		g.adopt(&v, g.reg == nil)\n		return\n	}\n	ask := Prepare{Slot:",
+		}},
+	},
+	{
+		name: "any value is proposed again", in: "protocol", test: "TestAValueThatMayBeDecidedIsProposedAgain", edits: []edit{{
+			"change.go", "b.Value != nil && a.best.Less(b.Accepted) {", "b.Value != nil && a.best.Less(b.Accepted) && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "a promise is not kept", in: "protocol", test: "TestAnAcceptorKeepsItsPromise", edits: []edit{{
+			"change.go", "	if b.Ballot.Less(c.promised) {", "	if b.Ballot.Less(c.promised) && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "a gap passed over", in: "protocol", test: "TestAGapIsAnswered", edits: []edit{{
+			"spread.go", "		case outcome == table.Gap:\n", "		case outcome == table.Gap && !mutant(NAME):\n",
+		}},
+	},
+	{
+		name: "a delta taken out of order", test: "TestChaos", edits: []edit{{
+			"../table/image.go", "	case c.From > holds:\n", "	case c.From > holds && !mutant(NAME):\n",
+		}},
+	},
+	{
+		name: "sums not kept up where a local update is made", test: "TestChaos", edits: []edit{{
+			"../table/update.go", "	d.bucket.addTerm(d.origin,", "	if mutant(NAME) {\n		c.value, c.versions, c.size, c.guesses = next.value, next.versions, sizeOf(next), next.guesses\n		t.touch(c)\n		return\n	}\n	d.bucket.addTerm(d.origin,",
+		}},
+	},
+	{
+		name: "sums not kept up where an entry goes", test: "TestChaos", edits: []edit{{
+			"../table/table.go", "	b.add(keyHash, &before, -1)\n", "	if next.state != 0 || !mutant(NAME) {\n		b.add(keyHash, &before, -1)\n	}\n",
+		}},
+	},
+	{
+		name: "a sweep by those who have answered", in: "protocol", test: "TestASweepNeedsEverybodysWord", // The text of the next mutant contains this one.
+	},
+	{
+		name: "a sweep by a majority", in: "protocol", test: "TestASweepNeedsEverybodysWord", edits: []edit{{
+			"sweep.go", "	for _, r := range g.reg.Current {\n		theirs, ok := s.answers[r.ID]\n		if !ok || theirs.Veto {\n",
+			"	some := mutant(NAME) && g.reg.Current.Majority(func(id ReplicaID) bool { _, ok := s.answers[id]; return ok })\n" +
+				"	for _, r := range g.reg.Current {\n		theirs, ok := s.answers[r.ID]\n" +
+				"		if !ok && (some || mutant(\"a sweep by those who have answered\")) {\n			s.answers[r.ID] = own\n			continue\n		}\n" +
+				"		if !ok || theirs.Veto && !mutant(\"a veto is not heard\") {\n",
+		}},
+	},
+	{
+		name: "a veto is not heard", in: "protocol", test: "TestAnOriginIsRetiredWhenAllHaveSeenTheSame", // The text of the mutant above contains this one.
+	},
+	{
+		name: "a sweep of other tombstones", in: "protocol", test: "TestASweepNeedsEverybodysWord", edits: []edit{{
+			"sweep.go", "return x.Tombs == y.Tombs && x.Origins == y.Origins }", "return (x.Tombs == y.Tombs || mutant(NAME)) && (x.Origins == y.Origins || mutant(\"an origin retired before all have seen the same of it\")) }",
+		}},
+	},
+	{
+		name: "an origin retired before all have seen the same of it", in: "protocol", test: "TestAnOriginIsRetiredWhenAllHaveSeenTheSame", // The text of the mutant above contains this one.
+	},
+	{
+		name: "a sweep of other tombstones of a bucket", in: "protocol", test: "TestASweepOfBucketsNeedsTheWordOfTheirHomes", edits: []edit{{
+			"sweep.go", "bool { return x == y })", "bool { return x == y || mutant(NAME) })",
+		}},
+	},
+	{
+		name: "what was not marked is swept", in: "protocol", test: "TestWhoHasNotMarkedWhatFellHoldsNothing", edits: []edit{{
+			"sweep.go", "	return s.mark.Gen+1 == r.Swept && ", "	return mutant(NAME) || s.mark.Gen+1 == r.Swept && ",
+		}},
+	},
+	{
+		name: "a replica that has not caught up takes part in a sweep", in: "protocol", test: "TestWhoHasNotCaughtUpHasNoSayInASweep", edits: []edit{{
+			"sweep.go", "	if b.Gen == g.gen() && g.caught && ", "	if b.Gen == g.gen() && (g.caught || mutant(NAME)) && ",
+		}},
+	},
+	{
+		name: "a joining replica counts for a write", test: "TestChaos", edits: []edit{{
+			"levels.go", "	case !met(v.current):\n", "	case mutant(NAME) && phase == PhaseJoint:\n		return v.union(in) >= l.enough(len(v.current))\n	case !met(v.current):\n",
+		}},
+	},
+	{
+		name: "a joining replica counts for a read", test: "TestChaos", edits: []edit{{
+			"levels.go", "		return v.current.Wins(in)\n", "		return v.current.Wins(in) || mutant(NAME) && v.union(in) >= l.enough(len(v.current))\n",
+		}},
+	},
+	{
+		name: "an answer leaves before it is written", in: "protocol", test: "TestNothingIsSaidBeforeItIsWritten", edits: []edit{{
+			"disk.go", "	case d.dirty():\n", "	case mutant(NAME) && isAnswer(e):\n		g.m.out.Add(e)\n	case d.dirty():\n",
+		}, {
+			"disk.go", "// take takes the keys", "// isAnswer reports whether an effect says that something is stored.\nfunc isAnswer(e machine.Effect) bool {\n	s, ok := e.(machine.Send)\n	if !ok {\n		return false\n	}\n" +
+				"	env, _ := s.Message.(Envelope)\n	switch env.Body.(type) {\n	case PutTaken, DeltasTaken:\n		return true\n	}\n	return false\n}\n\n// take takes the keys",
+		}},
+	},
+	{
+		name: "a vote leaves before it is written", in: "protocol", test: "TestNothingIsSaidBeforeItIsWritten", edits: []edit{{
+			"change.go", "	c.group.disk.metaChanged()\n	return Promise{", "	if !mutant(NAME) {\n		c.group.disk.metaChanged()\n	}\n	return Promise{",
+		}, {
+			"change.go", "	c.group.disk.metaChanged()\n	return Accepted{", "	if !mutant(NAME) {\n		c.group.disk.metaChanged()\n	}\n	return Accepted{",
+		}},
+	},
+	{
+		name: "a whole copy by what its replica is afterwards", in: "protocol", test: "TestACopyIsWholeByWhatItsReplicaWas", edits: []edit{{
+			"behind.go", "	if x.whole {\n", "	if x.whole || mutant(NAME) && counts(x.peer.caught, g.gen()) {\n",
+		}},
+	},
+	{
+		name: "no seal", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
+			"rules.go", "	return phase != PhaseEnded || ", "	return mutant(NAME) || phase != PhaseEnded || ",
+		}},
+	},
+	{
+		name: "no fence", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
+			"rules.go", "{ return given == present }", "{ return given == present || mutant(NAME) }",
+		}},
+	},
+	{
+		name: "ended before a majority has caught up", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
+			"rules.go", "v.next.Majority(caught)", "(mutant(NAME) || v.next.Majority(caught))",
+		}},
+	},
+	{
+		name: "whoever was there has caught up", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
+			"rules.go", "return caught && r.Phase != PhaseJoint }", "return caught && (r.Phase != PhaseJoint || mutant(NAME)) }",
+		}},
+	},
+	{
+		name: "a whole copy of other buckets", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
+			"rules.go", "	return v.each(func(v *view) bool { return !v.has(self) ||", "	all := v\n	return v.each(func(v *view) bool {\n		if mutant(NAME) && !all.each(func(o *view) bool { return o.union(whole) == 0 }) {\n			return true\n		}\n		return !v.has(self) ||",
+		}, {
+			"rules.go", "v.union(whole) > 0 })\n", "v.union(whole) > 0\n	})\n",
+		}},
+	},
+	{
+		name: "only the old set is asked to write", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
+			"levels.go", "	case phase == PhaseJoint:\n		return met(v.next)\n", "	case phase == PhaseJoint && !mutant(NAME):\n		return met(v.next)\n",
+		}},
+	},
+	{
+		name: "strangers vote", in: "protocol", test: "TestOnlyAcceptorsDecide", edits: []edit{{
+			"change.go", "|| c.attempt.accepting || !c.attempt.acceptors.Has(id) {", "|| c.attempt.accepting || !c.attempt.acceptors.Has(id) && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "strangers confirm", in: "protocol", test: "TestOnlyThoseWhoCountConfirm", edits: []edit{{
+			"ops.go", "	case o == nil || b.Stale || !s.asks(o, p):\n", "	case o == nil || b.Stale || !s.asks(o, p) && !mutant(NAME):\n",
+		}},
+	},
+	{
+		name: "strangers answer", in: "protocol", test: "TestAReadWritesBackBeforeItReturns", edits: []edit{{
+			"ops.go", "|| b.Away || !s.asks(o, p) {", "|| b.Away || !s.asks(o, p) && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "members speak for others", in: "protocol", test: "TestAMemberDoesNotSpeakForAnother", edits: []edit{{
+			"group.go", "	return id != 0 && (g.cfg.Durable ||", "	return id != 0 && (mutant(NAME) || g.cfg.Durable ||",
+		}},
+	},
+	{
+		name: "absurd registers taken over", in: "protocol", test: "TestAbsurdRegistersAreRefused", edits: []edit{{
+			"sane.go", "	return !r.Lineage.IsZero() &&", "	return mutant(NAME) || !r.Lineage.IsZero() &&",
+		}},
+	},
+	{
+		name: "nonsense handled", in: "protocol", test: "TestNonsenseIsHarmless", edits: []edit{{
+			"sane.go", "		if of >= groupsOfBuckets ||", "		if mutant(NAME) {\n			continue\n		}\n		if of >= groupsOfBuckets ||",
+		}},
+	},
+	{
+		name: "created by those who have answered", in: "protocol", test: "TestCreationNeedsEverybodysWord", edits: []edit{{
+			"lead.go", "			if p == nil || p.id == 0 || !p.none {\n				return\n", "			if p == nil || p.id == 0 || !p.none {\n				if mutant(NAME) {\n					continue\n				}\n				return\n",
+		}},
+	},
+	{
+		name: "answers of an older generation count", test: "TestChaos", edits: []edit{{
+			"ops.go", "	o.stage, o.gen = asking, g.gen()\n	clear(o.answers)\n", "	o.stage, o.gen = asking, g.gen()\n	if !mutant(NAME) {\n		clear(o.answers)\n	}\n",
+		}},
+	},
+	{
+		name: "a read is not begun anew in another generation", test: "TestChaos", edits: []edit{{
+			"ops.go", "		case o.stage == asking:\n			s.restart(o)\n", "		case o.stage == asking && !mutant(NAME):\n			s.restart(o)\n		case o.stage == asking:\n			o.gen = s.group.gen()\n			s.look(o)\n",
+		}},
+	},
+}
+
+// mutantSource is the file that tells a package which of the defects is switched on.
+const mutantSource = `package NAME
+
+import "os"
+
+var switchedOn = os.Getenv("QUORATE_MUTANT")
+
+func mutant(name string) bool { return name == switchedOn }
+`
+
+// Each of the defects makes the test fail that must find it. All of them are built into
+// one copy of the tests of each package, which is run once for each defect.
+func TestMutantsAreCaught(t *testing.T) {
+	overlay := overlayOf(t)
+	binaries := map[string]string{}
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			if binaries[m.in] == "" {
+				binaries[m.in] = build(t, overlay, m.in)
+			}
+			out, err := m.run(t, binaries[m.in])
+			require.Error(t, err, "the tests are green with the defect")
+			require.Contains(t, out, "--- FAIL: "+m.test, out)
+			for line := range strings.Lines(out) {
+				if strings.Contains(line, "violation at") || strings.Contains(line, "Error:") || strings.Contains(line, "replay: QUORATE_SEED") {
+					t.Log(strings.TrimSpace(line))
+				}
+			}
+		})
+	}
+}
+
+// overlayOf writes the sources with all defects, switched off, and returns the file that
+// names them for the build.
+func overlayOf(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../protocol")
+	require.NoError(t, err)
+	sources := map[string]string{}
+	for _, m := range mutants {
+		for _, e := range m.edits {
+			path := filepath.Join(dir, e.file)
+			if _, read := sources[path]; !read {
+				b, err := os.ReadFile(path) //nolint:gosec // Our own file.
+				require.NoError(t, err)
+				sources[path] = string(b)
+			}
+			sources[filepath.Join(filepath.Dir(path), "mutant.go")] = strings.Replace(mutantSource, "NAME", filepath.Base(filepath.Dir(path)), 1)
+			require.Equal(t, 1, strings.Count(sources[path], e.old), "the place of %q in %s", m.name, e.file)
+			sources[path] = strings.Replace(sources[path], e.old, strings.ReplaceAll(e.new, "NAME", `"`+m.name+`"`), 1)
+		}
+	}
+	tmp, replace := t.TempDir(), map[string]string{}
+	for path, source := range sources {
+		replace[path] = filepath.Join(tmp, strings.ReplaceAll(path, "/", "_"))
+		require.NoError(t, os.WriteFile(replace[path], []byte(source), 0o600))
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	name := filepath.Join(tmp, "overlay.json")
+	require.NoError(t, os.WriteFile(name, overlay, 0o600))
+	return name
+}
+
+// build builds the tests of a package with the defects, and returns the path of the binary.
+func build(t *testing.T, overlay, in string) string {
+	t.Helper()
+	binary := filepath.Join(filepath.Dir(overlay), "mutants"+filepath.Base(in)+".test")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, "../"+filepath.Base(filepath.Join("simulation", in))) //nolint:gosec // Our own command.
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return binary
+}
+
+// run runs the test with the defect switched on.
+func (m mutant) run(t *testing.T, binary string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+m.test+"$", "-test.failfast") //nolint:gosec // Our own command.
+	cmd.Env = append(os.Environ(), "QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED="+m.first, "QUORATE_MUTANT="+m.name)
+	if in := filepath.Join("..", m.in); m.in != "" {
+		cmd.Dir = in
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}

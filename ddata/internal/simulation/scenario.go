@@ -1,0 +1,186 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/ddata/internal/protocol"
+	"github.com/quorate/quorate/gossip"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// The runs that have a name. Each is a pure function of its seed and the number of nodes,
+// and ends when everything is equal again, or says what keeps it from that.
+
+// Scenario is a named run: replicas to which something is done, and which then have to
+// become equal. It is a pure function of its seed and the number of nodes.
+type Scenario struct {
+	Name  string
+	About string
+	Nodes int // The number of nodes for which the scenario was made.
+	Run   func(seed uint64, nodes int) (*Cluster, error)
+}
+
+// Scenarios returns the runs that programs can choose from.
+func Scenarios() []Scenario {
+	return []Scenario{
+		{"data-chaos", "replicas come, go and crash while clients read and write", chaosNodes, Chaos},
+		{"data-expiry", "the same with keys that expire", chaosNodes, Expiry},
+	}
+}
+
+// chaosNodes is the usual number of nodes of Chaos.
+const chaosNodes = 4
+
+// Chaos runs replicas under random faults while members come, go and are removed.
+func Chaos(seed uint64, nodes int) (*Cluster, error) {
+	return suffer(New(options(seed, nodes)))
+}
+
+// suffer lets random faults strike replicas, and lets them recover.
+func suffer(c *Cluster) (*Cluster, error) {
+	c.World.After(3*time.Second, func() {
+		c.World.Chaos(world.Chaos{For: 60 * time.Second, Every: 2 * time.Second, Faults: c.faults()})
+	})
+	if err := c.World.Run(65 * time.Second); err != nil {
+		return c, err
+	}
+	c.mend()
+	return c, c.Finish(90 * time.Second)
+}
+
+// Expiry is Chaos with keys that expire soon. In the end nothing is left of any.
+func Expiry(seed uint64, nodes int) (*Cluster, error) {
+	o := options(seed, nodes)
+	o.World.Scenario, o.Expire, o.Keys = "data-expiry", 2*time.Second, 20
+	return suffer(New(o))
+}
+
+// options draws what a run is like.
+func options(seed uint64, nodes int) Options {
+	r := rand.New(rand.NewPCG(seed, 17)) //nolint:gosec // Simulation, not secrets.
+	o := Options{
+		World: world.Options{
+			Seed: seed, Scenario: "data-chaos", RatePPM: 10_000,
+			Network: world.Delivery{Loss: []float64{0, 0.02, 0.2}[r.IntN(3)], Double: 0.03, Late: 0.05, LateMax: time.Duration(1+r.IntN(8)) * time.Second},
+		},
+		Nodes: nodes, Keys: 2 + r.IntN(6), Every: time.Duration(10+r.IntN(60)) * time.Millisecond, Deletes: r.IntN(6),
+		Lag: time.Duration(1+r.IntN(6)) * time.Second, Sweep: time.Duration(1+r.IntN(3)) * time.Second,
+		Durable: r.IntN(3) == 0,
+	}
+	if r.IntN(4) == 0 {
+		o.Copies = 3
+	}
+	if o.Durable {
+		o.World.Calls = world.Calls{Min: time.Millisecond, Max: 30 * time.Millisecond, Fail: 0.05, Hang: 0.01, Late: 0.01}
+	}
+	return o
+}
+
+// mend ends all faults, and starts what stands still.
+func (c *Cluster) mend() {
+	c.World.Repair()
+	c.World.Network().SetDelivery(world.Delivery{})
+	c.World.Strategies().Set(world.Calls{})
+	if c.opt.Durable {
+		for i := range 2 * c.opt.Nodes {
+			if c.disks[Address(i)] != nil {
+				c.Join(i)
+			}
+		}
+	}
+}
+
+// faults are the usual faults, and those of members.
+func (c *Cluster) faults() []world.Fault {
+	usual := slices.DeleteFunc(world.Faults(), func(f world.Fault) bool {
+		return f.Name == "crash" || f.Name == "restart" || f.Name == "wall"
+	})
+	return slices.Concat(usual, []world.Fault{
+		{Name: "lose-type", Weight: 3, Inject: loseType},
+		{Name: "pause", Weight: 3, Inject: pause},
+		{Name: "join", Weight: 4, Inject: func(_ *world.World, r *rand.Rand) { c.Join(r.IntN(2 * c.opt.Nodes)) }},
+		{Name: "leave", Weight: 3, Inject: func(w *world.World, r *rand.Rand) {
+			if nodes := w.Nodes(); len(nodes) > 1 {
+				c.Leave(nodes[r.IntN(len(nodes))].ID().Address)
+			}
+		}},
+		{Name: "crash", Weight: 3, Inject: func(w *world.World, r *rand.Rand) { c.crashOne(w, r) }},
+		{Name: "remove", Weight: 1, Inject: func(w *world.World, r *rand.Rand) {
+			if nodes := w.Nodes(); len(nodes) > 2 {
+				c.removeOne(nodes[r.IntN(len(nodes))])
+			}
+		}},
+	})
+}
+
+// crashOne crashes a node without which every set in use still has a winning part.
+func (c *Cluster) crashOne(w *world.World, r *rand.Rand) {
+	nodes := w.Nodes()
+	if len(nodes) == 0 {
+		return
+	}
+	if n := nodes[r.IntN(len(nodes))]; c.opt.Durable || c.mayLose(n) {
+		c.Crash(n.ID().Address)
+	}
+}
+
+// removeOne removes a node that still runs, as when it was downed behind a cut.
+func (c *Cluster) removeOne(n *world.Node) {
+	if c.mayLose(n) {
+		c.Remove(n.ID())
+	}
+}
+
+// pause freezes all nodes, a random group, or all but one.
+func pause(w *world.World, r *rand.Rand) {
+	nodes := w.Nodes()
+	if len(nodes) == 0 {
+		return
+	}
+	spared := r.IntN(3 * len(nodes))
+	for i, n := range nodes {
+		if i != spared && (spared < len(nodes) || spared >= 2*len(nodes) || r.IntN(2) == 0) {
+			w.Freeze(n.ID().Address, time.Second+time.Duration(r.Int64N(int64(8*time.Second))))
+		}
+	}
+}
+
+// loseType loses every message with one sort of content for a while.
+func loseType(w *world.World, r *rand.Rand) {
+	bodies := []any{
+		protocol.Hello{},
+		protocol.Prepare{},
+		protocol.Promise{},
+		protocol.Accept{},
+		protocol.Accepted{},
+		protocol.Deltas{},
+		protocol.DeltasTaken{},
+		protocol.Put{},
+		protocol.PutTaken{},
+		protocol.Ask{},
+		protocol.Answer{},
+		protocol.Compare{},
+		protocol.Groups{},
+		protocol.BucketHashes{},
+		protocol.Pull{},
+		protocol.Pulled{},
+		protocol.Sweep{},
+		protocol.Swept{},
+		protocol.Borrow{},
+		protocol.Lent{},
+		protocol.Commit{},
+		protocol.Committed{},
+	}
+	lost := reflect.TypeOf(bodies[r.IntN(len(bodies))])
+	end := w.Network().Lose(lost.String(), func(_, _ gossip.Address, message any) bool {
+		e, ok := message.(protocol.Envelope)
+		return ok && reflect.TypeOf(e.Body) == lost
+	})
+	w.After(time.Second+time.Duration(r.Int64N(int64(8*time.Second))), end)
+}

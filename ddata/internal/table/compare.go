@@ -1,0 +1,88 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package table
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Root returns the hash of the table: the sum of the hashes of all buckets.
+func (t *Table) Root() uint64 { return t.HashOf(func(int) bool { return true }) }
+
+// Hash returns the hash of a bucket: the sum of the hashes of its entries.
+func (t *Table) Hash(bucket int) uint64 {
+	b := &t.buckets[bucket]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hash
+}
+
+// HashOf returns the sum of the hashes of some buckets. It looks at all of them, which takes
+// some 50 µs.
+func (t *Table) HashOf(in func(bucket int) bool) uint64 {
+	var sum uint64
+	for i := range t.buckets {
+		if in(i) {
+			sum += t.Hash(i)
+		}
+	}
+	return sum
+}
+
+// HashEntry returns the hash of the entry of a key, zero for none.
+func (t *Table) HashEntry(key string) uint64 {
+	keyHash := HashKey(key)
+	b := &t.buckets[bucketOf(keyHash)]
+	b.mu.Lock()
+	m := b.cells[key].image()
+	b.mu.Unlock()
+	return m.hash(keyHash)
+}
+
+// Summaries returns a summary of each entry of a bucket, sorted by key.
+func (t *Table) Summaries(bucket int) []Summary {
+	b := &t.buckets[bucket]
+	b.mu.Lock()
+	all := make([]Summary, 0, len(b.cells))
+	for key, c := range b.cells {
+		m, keyHash := c.image(), HashKey(key)
+		all = append(all, Summary{Key: key, KeyHash: keyHash, Hash: m.hash(keyHash)})
+	}
+	b.mu.Unlock()
+	slices.SortFunc(all, func(a, b Summary) int { return cmp.Compare(a.Key, b.Key) })
+	return all
+}
+
+// SetTick says what time it is, in a unit of the caller: see Idle.
+func (t *Table) SetTick(now uint32) { t.tick.Store(now) }
+
+// Idle looks through buckets, the first of them from, until it has seen enough entries, and
+// returns the live ones that have not changed since the tick before, sorted by bucket and key.
+// A call with the bucket that it returns goes on from there; zero is returned after the last.
+func (t *Table) Idle(before uint32, from, enough int) (idle []Entry, next int) {
+	for seen := 0; from < Buckets; from++ {
+		if seen >= enough {
+			return idle, from
+		}
+		some, n := t.buckets[from].idle(before)
+		idle = append(idle, some...)
+		seen += n
+	}
+	return idle, 0
+}
+
+// idle returns the idle entries of a bucket, and how many it has.
+func (b *bucket) idle(before uint32) (idle []Entry, seen int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, c := range b.cells {
+		if c.state == Live && c.tick < before {
+			m := c.image()
+			idle = append(idle, m.entry(key))
+		}
+	}
+	slices.SortFunc(idle, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
+	return idle, len(b.cells)
+}

@@ -1,0 +1,89 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package table
+
+// What has changed in the table and was not taken out of its journal yet.
+
+// Pending returns local updates that were not returned before: one change a key, in the
+// order in which the keys were changed first. It ends with the change that reaches the
+// limit, of about that many bytes; nothing is left if it returns none. Changes of a key
+// that was deleted or has expired since are not returned.
+func (t *Table) Pending(limitBytes int) []Change {
+	var changes []Change
+	for size := 0; size < limitBytes; {
+		p, ok := t.journal.popPending()
+		if !ok {
+			break
+		}
+		if !t.detach(p) {
+			continue
+		}
+		change, bytes, err := t.changeOf(p)
+		if err != nil {
+			continue // Whoever gets a later change asks for the whole entry.
+		}
+		changes = append(changes, change)
+		size += bytes
+	}
+	return changes
+}
+
+// Unspread returns how many keys have local updates that Pending has not returned.
+func (t *Table) Unspread() int {
+	t.journal.mu.Lock()
+	defer t.journal.mu.Unlock()
+	return t.journal.pending.len()
+}
+
+// detach takes a record out of its cell, and reports whether it is to be spread.
+func (t *Table) detach(p *pending) bool {
+	b := &t.buckets[BucketOf(p.key)]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.cells[p.key]; c != nil && c.pending == p {
+		c.pending = nil
+	}
+	return !p.dead
+}
+
+// changeOf returns the change of a record that was taken out, and about how many bytes
+// it is.
+func (t *Table) changeOf(p *pending) (c Change, bytes int, err error) {
+	defer t.caught(&err)
+	c = p.change()
+	const numbers = 40 // What a change has beside its key and its delta.
+	return c, len(c.Key) + numbers + c.Type.Size(c.Delta), nil
+}
+
+// Changed returns keys of which the entry has changed, or gone by a sweep or Drop, since they were
+// returned last: each once, in the order in which they changed first. Nothing is left if
+// it returns less than max.
+func (t *Table) Changed(limit int) []string {
+	var keys []string
+	for len(keys) < limit {
+		key, ok := t.journal.popChanged()
+		if !ok {
+			break
+		}
+		if t.noticed(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// noticed reports whether a key has changed since it was returned last, and forgets that.
+func (t *Table) noticed(key string) bool {
+	b := &t.buckets[BucketOf(key)]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.cells[key]; c != nil {
+		changed := c.changed
+		c.changed = false
+		return changed
+	}
+	_, gone := b.gone[key]
+	delete(b.gone, key)
+	return gone
+}

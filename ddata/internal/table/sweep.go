@@ -1,0 +1,277 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package table
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quorate/quorate/ddata/crdt"
+)
+
+// What a table lets go of: tombstones, once all replicas have confirmed that they hold the same
+// (Tombstones, Confirm, Sweep); what it knows of owners that are no more (Origins,
+// OriginHash, Sweep); and everything, or a bucket, when this replica is no home of it (Wipe,
+// Drop). Afterwards the counting of updates begins under a life that was never used, so
+// that a floor or a copy that has survived somewhere covers nothing new.
+
+// Tombstones returns how many tombstones there are with a stamp of at most upTo, and a
+// hash of their keys.
+func (t *Table) Tombstones(upTo uint64) (count int, hash uint64) {
+	s := t.tombs.upTo(upTo)
+	return s.count, s.sum
+}
+
+// Confirm marks the tombstones with a stamp of at most upTo for the sweep of a generation,
+// which is not zero, and returns their hash, as Tombstones. Only the marks of the last call
+// count. It looks at the buckets that have tombstones.
+func (t *Table) Confirm(gen, upTo uint64) (hash uint64) {
+	for i := range t.buckets {
+		hash += t.buckets[i].confirm(gen, upTo)
+	}
+	t.tombs.mu.Lock()
+	defer t.tombs.mu.Unlock()
+	t.tombs.confirmed.gen, t.tombs.confirmed.hash = gen, hash
+	return hash
+}
+
+func (b *bucket) confirm(gen, upTo uint64) (hash uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tombs == 0 {
+		return 0
+	}
+	for key, c := range b.cells {
+		if c.state == Live {
+			continue
+		}
+		if c.tomb.mark = 0; c.tomb.stamp <= upTo {
+			c.tomb.mark = gen
+			hash += tombTerm(HashKey(key))
+		}
+	}
+	return hash
+}
+
+// Confirmed reports whether Confirm returned that hash for that generation in its last call.
+func (t *Table) Confirmed(gen, hash uint64) bool {
+	t.tombs.mu.Lock()
+	defer t.tombs.mu.Unlock()
+	return t.tombs.confirmed.gen == gen && t.tombs.confirmed.hash == hash
+}
+
+// Sweep drops the tombstones that were marked for a generation, and have stayed what they
+// were, and folds what the retired owners have contributed into origin zero. It may
+// be called with a generation for which nothing is marked, to fold only. It looks at
+// the buckets that have tombstones or updates of retired owners.
+func (t *Table) Sweep(gen uint64, retired []crdt.Origin) {
+	gone := make(map[crdt.Origin]bool, len(retired))
+	for _, o := range retired {
+		if Owner(o) != 0 {
+			gone[Owner(o)] = true
+		}
+	}
+	isGone := func(o crdt.Origin) bool { return gone[Owner(o)] }
+	for i := range t.buckets {
+		t.sweep(&t.buckets[i], gen, isGone)
+	}
+}
+
+func (t *Table) sweep(b *bucket, gen uint64, gone func(crdt.Origin) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fold := slices.ContainsFunc(b.owners, func(s ownerSum) bool { return gone(s.owner) })
+	if b.tombs == 0 && !fold {
+		return
+	}
+	for _, key := range b.keys() {
+		c := b.cells[key]
+		switch {
+		case c.state != Live && gen != 0 && c.tomb.mark == gen:
+			t.bury(b, c)
+		case fold:
+			t.fold(b, c, gone)
+		}
+	}
+}
+
+// bury drops the cell of a tombstone.
+func (t *Table) bury(b *bucket, c *cell) {
+	// What expired was counted under lives of which a floor may survive elsewhere.
+	if life, _, has := lastLife(t.self, c.floor()); has {
+		b.fresh = max(b.fresh, life+1)
+	}
+	t.remove(b, c)
+}
+
+// remove drops a cell with what it takes.
+func (t *Table) remove(b *bucket, c *cell) {
+	before := c.image()
+	// Nothing is needed, only given back.
+	_ = t.replace(b, HashKey(c.key), c.key, c, &before, &image{}, 0)
+}
+
+// fold retires owners in one cell. A type that panics keeps its value as it is.
+func (t *Table) fold(b *bucket, c *cell, gone func(crdt.Origin) bool) {
+	before := c.image()
+	next, ok := before.folded(gone)
+	if !ok {
+		return
+	}
+	_ = t.retire(c.kind.typ, &next, c.pending, gone)
+	tick := c.tick
+	_ = t.replace(b, HashKey(c.key), c.key, c, &before, &next, 0)
+	c.tick = tick // Nobody has used the key.
+}
+
+// retire folds owners in the value of an image, if it has one, and in updates of it that wait
+// to be spread.
+func (t *Table) retire(typ crdt.Type, m *image, p *pending, gone func(crdt.Origin) bool) (err error) {
+	defer t.caught(&err)
+	if m.state != Live {
+		return nil
+	}
+	m.value = typ.Retire(m.value, gone)
+	m.size, m.guesses = typ.Size(m.value), 0
+	if p != nil {
+		p.retire(gone)
+	}
+	return nil
+}
+
+// Origins returns the owners of which any entry holds an update or a floor, sorted, without
+// zero. It looks at all buckets, which takes some 100 µs.
+func (t *Table) Origins() []crdt.Origin {
+	owners := make(map[crdt.Origin]bool)
+	for i := range t.buckets {
+		b := &t.buckets[i]
+		b.mu.Lock()
+		for _, s := range b.owners {
+			owners[s.owner] = true
+		}
+		b.mu.Unlock()
+	}
+	return slices.Sorted(maps.Keys(owners))
+}
+
+// OriginHash returns a hash of what is held of some owners: equal on two replicas if they
+// hold the same updates of them. It is kept up to date by bucket, and looks at all
+// buckets, which takes some 100 µs.
+func (t *Table) OriginHash(owners []crdt.Origin) uint64 {
+	asked := make(map[crdt.Origin]bool, len(owners))
+	for _, o := range owners {
+		asked[Owner(o)] = true
+	}
+	var hash uint64
+	for i := range t.buckets {
+		b := &t.buckets[i]
+		b.mu.Lock()
+		for _, s := range b.owners {
+			if asked[s.owner] {
+				hash += s.sum
+			}
+		}
+		b.mu.Unlock()
+	}
+	return hash
+}
+
+// Wipe makes the table empty. Nothing of what was there is returned by Pending or Changed.
+func (t *Table) Wipe() {
+	for i := range t.buckets {
+		b := &t.buckets[i]
+		b.mu.Lock()
+		t.empty(b)
+		b.gone = nil
+		b.mu.Unlock()
+	}
+}
+
+// Drop forgets the entries of a bucket, of which this replica is no home any more. Changed
+// returns their keys; their pending updates are lost.
+func (t *Table) Drop(bucket int) {
+	b := &t.buckets[bucket]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.empty(b)
+}
+
+// empty drops all cells of a bucket.
+func (t *Table) empty(b *bucket) {
+	last := max(b.fresh, b.least, b.used)
+	for _, key := range b.keys() {
+		c := b.cells[key]
+		for _, v := range []Versions{c.versions, c.floor()} {
+			if life, _, has := lastLife(t.self, v); has {
+				last = max(last, life)
+			}
+		}
+		t.remove(b, c)
+	}
+	b.fresh, b.least = last+1, last+1
+}
+
+// BucketSum is what a bucket has for a sweep: the hash of its marked tombstones, and that of
+// what it holds of some owners.
+type BucketSum struct {
+	Bucket         uint16
+	Tombs, Origins uint64
+}
+
+// Sums returns the sums of the buckets that have any, and how many tombstones are marked for
+// the sweep of a generation. It looks at all buckets.
+func (t *Table) Sums(gen uint64, owners []crdt.Origin) (sums []BucketSum, marked uint64) {
+	for i := range t.buckets {
+		sum, n := t.buckets[i].sums(gen, owners)
+		if sum.Bucket = uint16(i); sum.Tombs != 0 || sum.Origins != 0 {
+			sums = append(sums, sum)
+		}
+		marked += n
+	}
+	return sums, marked
+}
+
+func (b *bucket) sums(gen uint64, owners []crdt.Origin) (sum BucketSum, marked uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.owners {
+		if slices.Contains(owners, s.owner) {
+			sum.Origins += s.sum
+		}
+	}
+	if b.tombs == 0 {
+		return sum, 0
+	}
+	for key, c := range b.cells {
+		if c.state != Live && c.tomb.mark == gen {
+			sum.Tombs += tombTerm(HashKey(key))
+			marked++
+		}
+	}
+	return sum, marked
+}
+
+// Marked reports whether the tombstone of a key is marked for the sweep of a generation.
+func (t *Table) Marked(key string, gen uint64) bool {
+	b := &t.buckets[BucketOf(key)]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.cells[key]
+	return c != nil && c.state != Live && c.tomb.mark == gen
+}
+
+// Unmark takes the mark of a tombstone back.
+func (t *Table) Unmark(key string) {
+	b := &t.buckets[BucketOf(key)]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.cells[key]
+	if c == nil || c.state == Live || c.tomb.mark == 0 {
+		return
+	}
+	c.tomb.mark = 0
+	t.tombs.mu.Lock()
+	defer t.tombs.mu.Unlock()
+	t.tombs.confirmed.hash -= tombTerm(HashKey(key))
+}

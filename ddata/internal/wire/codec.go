@@ -1,0 +1,157 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/protocol"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/wire"
+)
+
+// An envelope is a message of protobuf: the fields of the header have numbers up to 15, and
+// exactly one field above them is the body, by the table in bodies.go.
+
+// The fields of an envelope.
+const (
+	envelopeGroup    = 1
+	envelopeFrom     = 2
+	envelopeTurn     = 3
+	envelopeLineage  = 4
+	envelopeGen      = 5
+	envelopeFlags    = 6
+	envelopeRegister = 7
+	envelopePart     = 15 // A part of a parcel, see [Cut].
+	envelopeBody     = 16 // The first number of a body.
+)
+
+// The flags of an envelope. Others are those of a later version, and ignored.
+const (
+	flagSealed = 1 << iota
+	flagCaught
+)
+
+// ErrMalformed is what the errors of every decoder here unwrap to, unless they unwrap to
+// [ErrUnknown]. It is the error of machine/wire.
+var ErrMalformed = wire.ErrMalformed
+
+// ErrUnknown is returned, wrapped, by [Codec.Decode] for an envelope with a body that this
+// version does not know: a newer node may send it.
+var ErrUnknown = errors.New("a body of an unknown number")
+
+// ErrForeign is returned, wrapped, by encoders for what is no message of package protocol,
+// or none that its machine makes.
+var ErrForeign = errors.New("not a message of distributed data")
+
+// Types knows the types of values by their names. It is asked by several goroutines.
+type Types interface {
+	Type(name string) (crdt.Type, bool)
+}
+
+// Codec is the codec of the messages between replicas.
+type Codec struct {
+	// Types are the types that this node knows. What is of another type decodes into a
+	// [table.Unknown].
+	Types Types
+}
+
+var _ machine.Codec = Codec{}
+
+// Append appends the encoding of a [protocol.Envelope]. Equal envelopes have equal bytes.
+// The errors wrap [ErrForeign], or are that of a type that cannot encode its value.
+func (c Codec) Append(dst []byte, message any) ([]byte, error) {
+	m, ok := message.(protocol.Envelope)
+	if !ok {
+		return dst, foreign("a value of type %T", message)
+	}
+	e := newEncoder(dst)
+	appendHeader(e, &m)
+	if !appendBody(e, m.Body) {
+		e.fail(foreign("a body of type %T", m.Body))
+	}
+	return e.end(dst)
+}
+
+// Decode returns the [protocol.Envelope] that b holds. It keeps no part of b.
+func (c Codec) Decode(b []byte) (any, error) {
+	var m protocol.Envelope
+	d := decoder{types: c.Types}
+	for len(b) > 0 {
+		f, rest, err := wire.Next(b)
+		if err != nil {
+			return nil, err
+		}
+		if f.Number >= envelopeBody {
+			err = d.body(&m, &f)
+		} else {
+			err = setHeader(&m, &f)
+		}
+		if err != nil {
+			return nil, err
+		}
+		b = rest
+	}
+	if m.Body == nil {
+		return nil, wire.Malformed("an envelope without a body")
+	}
+	return m, nil
+}
+
+// appendHeader appends what an envelope says itself.
+func appendHeader(e *encoder, m *protocol.Envelope) {
+	e.uint(envelopeGroup, uint64(m.Group))
+	e.fixed(envelopeFrom, uint64(m.From))
+	e.uint(envelopeTurn, uint64(m.Lineage.Turn))
+	e.fixed(envelopeLineage, m.Lineage.ID)
+	e.uint(envelopeGen, m.Gen)
+	flags := uint64(0)
+	if m.Sealed {
+		flags |= flagSealed
+	}
+	if m.Caught {
+		flags |= flagCaught
+	}
+	e.uint(envelopeFlags, flags)
+	e.register(envelopeRegister, m.Register)
+}
+
+// setHeader stores a field of the header.
+func setHeader(m *protocol.Envelope, f *wire.Field) error {
+	switch f.Number {
+	case envelopeGroup:
+		return wire.Set(&m.Group, f, math.MaxUint8)
+	case envelopeFrom:
+		return wire.SetFixed(&m.From, f)
+	case envelopeTurn:
+		return wire.Set(&m.Lineage.Turn, f, math.MaxUint32)
+	case envelopeLineage:
+		return wire.SetFixed(&m.Lineage.ID, f)
+	case envelopeGen:
+		return wire.Set(&m.Gen, f, math.MaxUint64)
+	case envelopeFlags:
+		flags, err := f.Uint(math.MaxUint64)
+		m.Sealed, m.Caught = flags&flagSealed != 0, flags&flagCaught != 0
+		return err
+	case envelopeRegister:
+		if m.Register != nil {
+			return wire.Malformed("an envelope with two registers")
+		}
+		return setRegister(&m.Register, f)
+	case envelopePart:
+		return wire.Malformed("a part of a parcel, which has to be joined first")
+	}
+	return nil
+}
+
+// unknown returns an error that wraps [ErrUnknown].
+func unknown(n wire.Number) error { return fmt.Errorf("%w: %d", ErrUnknown, n) }
+
+// foreign returns an error that wraps [ErrForeign].
+func foreign(format string, values ...any) error {
+	return fmt.Errorf("%w: %s", ErrForeign, fmt.Sprintf(format, values...))
+}

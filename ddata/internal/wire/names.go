@@ -1,0 +1,205 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/machine/wire"
+)
+
+// The names of types and the origins are written once in a message, as fields of the body
+// that come before the first value in which they are used; the values say their places.
+// Places count the fields of one kind in the order in which they come, so that a program
+// that writes the fields of a body in the order of their numbers keeps them.
+
+// The fields of names, in each body that has entries or changes.
+const (
+	nameType   = 1
+	nameOrigin = 2
+)
+
+// MaxTypeName is the greatest length of the name of a type in bytes.
+const MaxTypeName = 1024
+
+// few is up to how many origins are looked for one by one, which is faster than a map.
+const few = 16
+
+// encoder appends one message. It keeps the first error.
+type encoder struct {
+	b       []byte
+	err     error
+	types   []string
+	origins []crdt.Origin
+	last    int                 // The place of the origin that was asked for last.
+	places  map[crdt.Origin]int // The places of the origins, once there are more than a few.
+
+	// Memory of the lists, as long as they are short.
+	typesRoom   [4]string
+	originsRoom [few]crdt.Origin
+}
+
+func newEncoder(dst []byte) *encoder {
+	e := &encoder{b: dst}
+	e.types, e.origins = e.typesRoom[:0], e.originsRoom[:0]
+	return e
+}
+
+// end returns what was appended to dst.
+func (e *encoder) end(dst []byte) ([]byte, error) {
+	if e.err != nil {
+		return dst, e.err
+	}
+	return e.b, nil
+}
+
+func (e *encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+// typ returns the place of a type, and appends its name if it is new.
+func (e *encoder) typ(t crdt.Type) int {
+	if t == nil {
+		e.fail(foreign("a value without a type"))
+		return 0
+	}
+	name := t.Name()
+	for i, known := range e.types {
+		if known == name {
+			return i
+		}
+	}
+	if name == "" || len(name) > MaxTypeName {
+		e.fail(foreign("a type with a name of %d bytes", len(name)))
+	}
+	e.types = append(e.types, name)
+	e.b = wire.AppendString(e.b, nameType, name)
+	return len(e.types) - 1
+}
+
+// origin returns the place of an origin, and appends it if it is new.
+func (e *encoder) origin(o crdt.Origin) int {
+	if e.last < len(e.origins) && e.origins[e.last] == o {
+		return e.last
+	}
+	place, known := e.find(o)
+	if !known {
+		place = len(e.origins)
+		e.origins = append(e.origins, o)
+		if e.places != nil {
+			e.places[o] = place
+		}
+		e.b = wire.AppendFixed64(e.b, nameOrigin, uint64(o))
+	}
+	e.last = place
+	return place
+}
+
+func (e *encoder) find(o crdt.Origin) (place int, known bool) {
+	if len(e.origins) <= few {
+		for i, x := range e.origins {
+			if x == o {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	if e.places == nil {
+		e.places = make(map[crdt.Origin]int, 4*few)
+		for i, x := range e.origins {
+			e.places[x] = i
+		}
+	}
+	place, known = e.places[o]
+	return place, known
+}
+
+// decoder reads one message.
+type decoder struct {
+	types   Types
+	in      []byte // The body that is being read.
+	known   []known
+	origins []crdt.Origin
+	wants   wants  // Of a [protocol.Pulled].
+	delta   []byte // Of a [protocol.Commit].
+}
+
+// known is a type that a message has named.
+type known struct {
+	name string
+	typ  crdt.Type // Nil if this node does not know it.
+}
+
+// nameTyped stores a name, of a type that this node may know.
+func (d *decoder) nameTyped(f *wire.Field) error {
+	name, err := f.Text(MaxTypeName)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		return wire.Malformed("a type without a name")
+	}
+	typ, ok := d.types.Type(name)
+	if !ok {
+		typ = nil
+	}
+	d.known = append(d.known, known{name, typ})
+	return nil
+}
+
+// nameOrigined stores an origin.
+func (d *decoder) nameOrigined(f *wire.Field) error {
+	o, err := f.Fixed64()
+	d.origins = append(d.origins, crdt.Origin(o))
+	return err
+}
+
+// origin returns the origin at a place.
+func (d *decoder) origin(place uint64) (crdt.Origin, error) {
+	if place >= uint64(len(d.origins)) {
+		return 0, wire.Malformed("origin %d of %d", place, len(d.origins))
+	}
+	return d.origins[place], nil
+}
+
+// value returns the value that bytes encode and its type. If this node cannot read it, the
+// type is nil and the value a [table.Unknown].
+func (d *decoder) value(place uint64, b []byte) (crdt.Type, any, error) {
+	if place >= uint64(len(d.known)) {
+		return nil, nil, wire.Malformed("type %d of %d", place, len(d.known))
+	}
+	of := &d.known[place]
+	if of.typ == nil {
+		return nil, table.Unknown{Name: of.name}, nil
+	}
+	v, err := decodeValue(of.typ, b)
+	if err != nil {
+		return nil, table.Unknown{Name: of.name, Err: err}, nil //nolint:nilerr // The message can be read.
+	}
+	return of.typ, v, nil
+}
+
+// decodeValue turns a panic of a type, which a program may have defined, into an error.
+func decodeValue(t crdt.Type, b []byte) (v any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the type panicked: %v", p)
+		}
+	}()
+	return t.Decode(b)
+}
+
+// appendValue is the same for encoding.
+func appendValue(t crdt.Type, dst []byte, v any) (b []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b, err = dst, fmt.Errorf("type %s panicked over a value: %v", t.Name(), p)
+		}
+	}()
+	return t.Append(dst, v)
+}

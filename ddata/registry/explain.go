@@ -1,0 +1,71 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/gossip"
+)
+
+// Explanation says what is known of a name, and why an entry is not found.
+type Explanation struct {
+	Name    string
+	Data    ddata.Explanation // Where the entries of the name are kept.
+	Entries []ExplainedEntry  // All that are stored, ordered by node and number.
+	// Malformed is how many entries are stored that mean nothing to this node.
+	Malformed int
+	// Subscribers is the number of subscriptions to the name on this node.
+	Subscribers int
+}
+
+// ExplainedEntry is an entry that is stored.
+type ExplainedEntry struct {
+	Entry
+
+	// Hidden says why [Registry.Find] leaves the entry out; "" if it does not.
+	Hidden string
+}
+
+// Explain says what is known of a name. Errors: as those of [Registry.Find].
+func (r *Registry) Explain(ctx context.Context, name string) (Explanation, error) {
+	if err := checkName(name); err != nil {
+		return Explanation{}, err
+	}
+	c, err := r.content(ctx, name)
+	if err != nil {
+		return Explanation{}, err
+	}
+	data, err := r.data.Explain(ctx, Prefix+name)
+	if err != nil {
+		return Explanation{}, fmt.Errorf("registry: name %q: %w", name, err)
+	}
+	all, malformed := roll(name, c)
+	e := Explanation{Name: name, Data: data, Malformed: malformed}
+	state := r.node.State()
+	for _, of := range all {
+		e.Entries = append(e.Entries, ExplainedEntry{of, hidden(state, of.Node)})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.Subscribers = len(r.subs[name])
+	return e, nil
+}
+
+// hidden says why the entries of a node are not found.
+func hidden(state *gossip.State, node gossip.NodeID) string {
+	m := state.Member(node)
+	switch {
+	case m != nil && m.Status == gossip.Down:
+		return "its node is downed"
+	case m != nil:
+		return ""
+	}
+	if _, removed := state.Removed(node); removed {
+		return "its node was removed from the cluster"
+	}
+	return "its node is no member of the cluster that this node knows of"
+}

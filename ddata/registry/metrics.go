@@ -1,0 +1,72 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/quorate/quorate/machine/meter"
+)
+
+// metrics shows what a registry has counted.
+type metrics struct{ stop func() }
+
+// newMetrics has the instruments observed. When that fails for some, they are missing, and
+// the log says so.
+func newMetrics(r *Registry, p metric.MeterProvider) *metrics {
+	m := meter.New(p, "github.com/quorate/quorate/ddata/registry", r.node.Self())
+	stop, err := meter.Observe(m, metricsTable(), func(context.Context) Stats { return r.Stats() })
+	if err != nil {
+		r.log.Warn("some metrics are missing", "error", err)
+	}
+	return &metrics{stop}
+}
+
+// metricsTable declares what is measured, each metric by a row that reads it.
+func metricsTable() []meter.Row[Stats] {
+	whole := func(of func(Stats) int) func(Stats, meter.Show) {
+		return func(s Stats, show meter.Show) { show(int64(of(s))) }
+	}
+	return []meter.Row[Stats]{
+		meter.UpDown("quorate.registry.registrations", "{entry}", "Entries that this node has registered.",
+			whole(func(s Stats) int { return s.Registrations })),
+		meter.UpDown("quorate.registry.subscribers", "{subscriber}", "Subscriptions to names on this node.",
+			whole(func(s Stats) int { return s.Subscribers })),
+		meter.Gauge("quorate.registry.names", "{name}", "Names with entries, now or once, that this node holds.",
+			whole(func(s Stats) int { return s.Names })),
+		meter.Total("quorate.registry.entries.restored", "{entry}", "Entries that were lost or removed although they are registered, and that this node has put back.",
+			func(s Stats) uint64 { return s.Restored }),
+		meter.Total("quorate.registry.entries.removed", "{entry}", "Entries of nodes that are gone, and entries left over, that this node has removed.",
+			func(s Stats) uint64 { return s.Removed }),
+		meter.Total("quorate.registry.entries.malformed", "{entry}", "Times that this node has found an entry that means nothing, and passed it over.",
+			func(s Stats) uint64 { return s.Malformed }),
+	}
+}
+
+// Stats are numbers of a [Registry]. Restored, Removed and Malformed only grow, from 0 when
+// the registry was made.
+type Stats struct {
+	Registrations int    // Entries that this node has registered.
+	Subscribers   int    // Subscriptions on this node.
+	Names         int    // Names that this node holds.
+	Restored      uint64 // Entries that this node has put back.
+	Removed       uint64 // Entries that this node has removed: of nodes that are gone, or left over.
+	Malformed     uint64 // Entries that were found and mean nothing, each time that they were.
+}
+
+// Stats returns the numbers.
+func (r *Registry) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := Stats{
+		Registrations: len(r.own), Names: r.keeper.Held(),
+		Restored: r.counters.restored.Load(), Removed: r.counters.removed.Load(), Malformed: r.counters.malformed.Load(),
+	}
+	for _, all := range r.subs {
+		s.Subscribers += len(all)
+	}
+	return s
+}

@@ -1,0 +1,162 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ddata_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/ddata/crdt"
+)
+
+// next returns the next event of a subscription.
+func next[T crdt.Value[T]](t *testing.T, s interface {
+	Next(ctx context.Context) (ddata.Event[T], error)
+},
+) ddata.Event[T] {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	event, err := s.Next(ctx)
+	require.NoError(t, err)
+	return event
+}
+
+// nothing checks that a subscription has nothing to tell for a while.
+func nothing[T crdt.Value[T]](t *testing.T, s interface {
+	Next(ctx context.Context) (ddata.Event[T], error)
+},
+) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := s.Next(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// A subscriber is told of the value that is there, then of changes on any node, many of
+// them together, and of the deletion.
+func TestASubscriberIsTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		key := counter("visits")
+		require.NoError(t, w.nodes[0].add("visits", 1, ddata.All()))
+		s, absent := ddata.Subscribe(w.nodes[0], key), ddata.Subscribe(w.nodes[0], counter("other"))
+		defer s.Close()
+		defer absent.Close()
+		event := next(t, s)
+		require.Equal(t, ddata.Changed, event.Kind)
+		require.Equal(t, key, event.Key)
+		require.EqualValues(t, 1, event.Value.Value())
+		nothing(t, s)
+		nothing(t, absent)
+
+		for range 100 {
+			require.NoError(t, w.nodes[1].add("visits", 1, ddata.Local()))
+		}
+		told := 0
+		for event.Value.Value() < 101 {
+			event = next(t, s)
+			told++
+		}
+		require.LessOrEqual(t, told, 3, "changes come together")
+		for range 1000 {
+			require.NoError(t, w.nodes[0].add("visits", 1, ddata.Majority()))
+		}
+		pass(time.Second)
+		require.EqualValues(t, 1101, next(t, s).Value.Value(), "a subscriber that comes late is told the present value")
+		nothing(t, s)
+
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		require.NoError(t, ddata.Delete(ctx, w.nodes[1], key, ddata.All()))
+		require.Equal(t, ddata.Deleted, next(t, s).Kind)
+		eventually(t, "the key is usable again", func() bool { return w.nodes[1].add("visits", 5, ddata.All()) == nil })
+		event = next(t, s)
+		require.Equal(t, ddata.Changed, event.Kind)
+		require.EqualValues(t, 5, event.Value.Value())
+
+		require.Equal(t, 2, w.nodes[0].Data().Stats().Subscribers)
+		s.Close()
+		s.Close()
+		_, err := s.Next(ctx)
+		require.ErrorIs(t, err, ddata.ErrClosed)
+		require.Equal(t, 1, w.nodes[0].Data().Stats().Subscribers)
+	})
+}
+
+// A subscriber to a prefix is told of all keys of its type that begin with it, first those
+// that are there.
+func TestASubscriberToAPrefixIsTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		const keys = 5000
+		for i := range keys {
+			require.NoError(t, w.nodes[0].add(fmt.Sprintf("room/%d", i), 1, ddata.Local()))
+		}
+		require.NoError(t, w.nodes[0].add("hall", 1, ddata.All()))
+		w.nodes[1].holds("room/4999", 1)
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		_, err := ddata.Update(ctx, w.nodes[0], ddata.NewKey[crdt.GSet[string]]("room/names"), ddata.All(),
+			func(_ crdt.Origin, v crdt.GSet[string]) (crdt.GSet[string], error) { return v.Add("a"), nil })
+		require.NoError(t, err)
+
+		s := ddata.SubscribePrefix[crdt.GCounter](w.nodes[1], "room/")
+		defer s.Close()
+		seen := map[string]uint64{}
+		for len(seen) < keys {
+			event := next(t, s)
+			require.Equal(t, ddata.Changed, event.Kind)
+			require.Zero(t, seen[event.Key.Name()], "each once")
+			seen[event.Key.Name()] = event.Value.Value()
+		}
+		nothing(t, s)
+		require.NoError(t, w.nodes[0].add("room/7", 2, ddata.All()))
+		require.NoError(t, w.nodes[0].add("hall", 2, ddata.All()))
+		event := next(t, s)
+		require.Equal(t, "room/7", event.Key.Name())
+		require.EqualValues(t, 3, event.Value.Value())
+		got, err := ddata.Get(ctx, w.nodes[1], event.Key, ddata.Local())
+		require.NoError(t, err)
+		require.EqualValues(t, 3, got.Value())
+		require.NoError(t, ddata.Delete(ctx, w.nodes[0], counter("room/8"), ddata.All()))
+		event = next(t, s)
+		require.Equal(t, ddata.Deleted, event.Kind)
+		require.Equal(t, "room/8", event.Key.Name())
+		nothing(t, s)
+	})
+}
+
+// A subscriber that never reads costs no more than a bound, and is told that it has missed
+// something when it reads at last.
+func TestASubscriberThatNeverReads(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		s := ddata.SubscribePrefix[crdt.GCounter](w.nodes[0], "room/")
+		defer s.Close()
+		nothing(t, s)
+		const keys = ddata.SubscriberKeys + 1000
+		for i := range keys {
+			require.NoError(t, w.nodes[0].add(fmt.Sprintf("room/%d", i), 1, ddata.Local()))
+		}
+		require.NoError(t, w.nodes[0].add("room/0", 1, ddata.Majority()))
+		pass(time.Second)
+		event := next(t, s)
+		require.Equal(t, ddata.Missed, event.Kind)
+		require.GreaterOrEqual(t, event.N, 1)
+		seen := map[string]bool{}
+		for len(seen) < keys {
+			event = next(t, s)
+			require.Equal(t, ddata.Changed, event.Kind)
+			seen[event.Key.Name()] = true
+		}
+		nothing(t, s)
+	})
+}
