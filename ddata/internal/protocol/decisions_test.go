@@ -328,3 +328,15 @@ func TestACopyIsWholeByWhatItsReplicaWas(t *testing.T) {
 	require.Equal(t, 2, asked)
 	require.True(t, f.at(4).Caught(0), "two of three")
 }
+
+// A key that is nowhere is read at once, also while the sets change: there is nothing to write
+// back to the replicas that are to take over.
+func TestAnAbsentKeyIsReadWhileTheSetsChange(t *testing.T) {
+	reg := *stable(2, 1)
+	reg.Phase, reg.Next = protocol.PhaseJoint, set(1, 2, 3)
+	f := alone(t, 3, 1, &reg)
+	f.at(1).command(protocol.Read{Op: 1, Key: "k", Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second})
+	require.Len(t, f.at(1).done, 1)
+	require.Equal(t, protocol.Confirmed, f.at(1).done[0].Verdict)
+	require.Nil(t, f.at(1).done[0].Entry)
+}

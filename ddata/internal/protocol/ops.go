@@ -388,10 +388,8 @@ func (s *ops) join(o *op) {
 		}
 		o.entry, o.exists = joined, true
 	}
-	if !o.exists {
-		for id := range o.answers { //quorate:unordered a set
-			o.stored[id] = true
-		}
+	if !o.exists { // Nothing has to be written back, whichever sets count.
+		s.finish(o, Confirmed)
 		return
 	}
 	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {
