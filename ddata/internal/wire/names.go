@@ -127,6 +127,7 @@ type decoder struct {
 	origins []crdt.Origin
 	wants   wants  // Of a [protocol.Pulled].
 	delta   []byte // Of a [protocol.Commit].
+	unread  int    // Values of known types that could not be read.
 }
 
 // known is a type that a message has named.
@@ -167,6 +168,10 @@ func (d *decoder) origin(place uint64) (crdt.Origin, error) {
 	return d.origins[place], nil
 }
 
+// unreadMost is how many values of known types may be unreadable before the whole message
+// is: each costs an error, which is many times as large as the value may be.
+const unreadMost = 64
+
 // value returns the value that bytes encode and its type. If this node cannot read it, the
 // type is nil and the value a [table.Unknown].
 func (d *decoder) value(place uint64, b []byte) (crdt.Type, any, error) {
@@ -179,6 +184,9 @@ func (d *decoder) value(place uint64, b []byte) (crdt.Type, any, error) {
 	}
 	v, err := decodeValue(of.typ, b)
 	if err != nil {
+		if d.unread++; d.unread > unreadMost {
+			return nil, nil, wire.Malformed("more than %d values that cannot be read, the last one: %w", unreadMost, err)
+		}
 		return nil, table.Unknown{Name: of.name, Err: err}, nil //nolint:nilerr // The message can be read.
 	}
 	return of.typ, v, nil
