@@ -187,7 +187,7 @@ func (d *decoder) value(place uint64, b []byte) (crdt.Type, any, error) {
 		if d.unread++; d.unread > unreadMost {
 			return nil, nil, wire.Malformed("more than %d values that cannot be read, the last one: %w", unreadMost, err)
 		}
-		return nil, table.Unknown{Name: of.name, Err: err}, nil //nolint:nilerr // The message can be read.
+		return nil, table.Unknown{Name: of.name, Err: err}, nil // The message can be read.
 	}
 	return of.typ, v, nil
 }
