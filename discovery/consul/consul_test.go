@@ -72,14 +72,14 @@ func TestDiscoveryKeepsTheContract(t *testing.T) {
 		},
 		Failing: func(t testing.TB) discovery.Discovery {
 			a := newAgent(t)
-			a.hook = func(w http.ResponseWriter, _ *http.Request) {
+			a.answers(func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "No cluster leader", http.StatusInternalServerError)
-			}
+			})
 			return open(t, a)
 		},
 		Silent: func(t testing.TB) discovery.Discovery {
 			a := newAgent(t)
-			a.hook = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+			a.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 			return open(t, a)
 		},
 	})
@@ -163,11 +163,11 @@ func TestAnIndexThatGoesBackIsForgotten(t *testing.T) {
 // An agent that answers blocking queries at once is asked with a pause between two requests.
 func TestAnAgentThatNeverBlocksIsNotAskedWithoutAPause(t *testing.T) {
 	a := newAgent(t)
-	a.hook = func(w http.ResponseWriter, _ *http.Request) {
+	a.answers(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Consul-Index", "7")
 		_, _ = fmt.Fprint(w, "[]")
-	}
+	})
 	config := consul.Default()
 	config.Address = a.http.URL
 	d, err := consul.NewWith(config, quick(), 50*time.Millisecond)
@@ -194,16 +194,16 @@ func TestAnAgentThatIsAwayIsAnErrorUntilItIsBack(t *testing.T) {
 	err := discoverytest.AwaitError(t, d, query(), `service "bank": the agent answers 500 Internal Server Error "No cluster leader"`)
 	var refused *consul.StatusError
 	require.ErrorAs(t, err, &refused)
-	a.set(func() { a.hook = nil })
+	a.answers(nil)
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:1")
-	a.set(func() { a.hook = http.NotFound })
+	a.answers(http.NotFound)
 	a.http.Close()
 	_ = discoverytest.AwaitError(t, d, query(), "connection refused")
 }
 
 func TestALookupEndsWithItsContextWhileTheAgentIsSilent(t *testing.T) {
 	a := newAgent(t)
-	a.hook = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	a.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	d := open(t, a, func(c *consul.Config) { c.RequestTimeout = 100 * time.Millisecond })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -251,7 +251,7 @@ func TestAnAgentWithTLSIsKnownByItsCertificate(t *testing.T) {
 // A redirect is no answer of an agent. The error asks whether the URL is right.
 func TestARedirectIsNoAnswer(t *testing.T) {
 	a := newAgent(t)
-	a.hook = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }
+	a.answers(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) })
 	err := discoverytest.AwaitError(t, open(t, a), query(), "is address right?")
 	require.ErrorIs(t, err, consul.ErrMalformed)
 }
@@ -316,7 +316,7 @@ func TestAnswersOfNoAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t)
-			a.hook = tc.hook
+			a.answers(tc.hook)
 			_ = discoverytest.AwaitError(t, open(t, a, func(c *consul.Config) {
 				if name == "stuck" {
 					c.RequestTimeout = 200 * time.Millisecond

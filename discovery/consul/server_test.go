@@ -61,6 +61,12 @@ func (a *agent) set(change func()) {
 	a.woken = make(chan struct{})
 }
 
+// answers lets hook answer in place of the agent, or the agent itself again if hook is nil.
+// Requests of what an earlier step opened may be under way.
+func (a *agent) answers(hook http.HandlerFunc) {
+	a.set(func() { a.hook = hook })
+}
+
 func (a *agent) register(r ...registration) {
 	a.set(func() {
 		a.index++

@@ -86,12 +86,12 @@ func TestDiscoveryKeepsTheContract(t *testing.T) {
 				},
 				Failing: func(t testing.TB) discovery.Discovery {
 					s := newServer(t, resource)
-					s.hook = func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusInternalServerError, "sorry") }
+					s.answers(func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusInternalServerError, "sorry") })
 					return open(t, s)
 				},
 				Silent: func(t testing.TB) discovery.Discovery {
 					s := newServer(t, resource)
-					s.hook = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+					s.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 					return open(t, s)
 				},
 			})
@@ -208,7 +208,7 @@ func TestAServerThatIsAwayIsAnErrorUntilItIsBack(t *testing.T) {
 	var refused *kubernetes.StatusError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusServiceUnavailable, refused.Code)
-	s.set(func() { s.hook = nil })
+	s.answers(nil)
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:8558")
 
 	s.watched(t)
@@ -222,7 +222,7 @@ func TestAServerThatIsAwayIsAnErrorUntilItIsBack(t *testing.T) {
 
 func TestALookupEndsWithItsContextWhileTheServerIsSilent(t *testing.T) {
 	s := newServer(t, "pods")
-	s.hook = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	s.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	d := open(t, s, func(c *kubernetes.Config) { c.RequestTimeout = 100 * time.Millisecond })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -308,12 +308,12 @@ func TestAProxyOnThisMachineIsAskedWithoutAToken(t *testing.T) {
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.2:8558")
 	s.set(func() {
 		s.epoch++
-		s.hook = func(w http.ResponseWriter, r *http.Request) {
+		s.answers(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = fmt.Fprint(w, `{"kind":`)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}
+		})
 	})
 	_ = discoverytest.AwaitError(t, d, query(), "no whole answer within 1s")
 	require.NoError(t, d.Close())
@@ -341,14 +341,14 @@ func TestOtherRefusalsSayWhatToDo(t *testing.T) {
 	_ = discoverytest.AwaitError(t, open(t, s, func(c *kubernetes.Config) { c.TokenFile = "" }), query(), "no token was sent, set token-file")
 	_ = discoverytest.AwaitError(t, open(t, s, func(c *kubernetes.Config) { c.TokenFile = "/nonexistent/token" }), query(), "no such file")
 	_ = discoverytest.AwaitError(t, open(t, s, func(c *kubernetes.Config) { c.Server += "/elsewhere" }), query(), "is the address that of the API server?")
-	s.hook = func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusBadRequest, "unable to parse") }
+	s.answers(func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusBadRequest, "unable to parse") })
 	_ = discoverytest.AwaitError(t, open(t, s), query(), "is the selector right?")
 }
 
 // A redirect is no answer of an API server. The error asks whether the URL is right.
 func TestARedirectIsNoAnswer(t *testing.T) {
 	s := newServer(t, "pods")
-	s.hook = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }
+	s.answers(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) })
 	err := discoverytest.AwaitError(t, open(t, s), query(), "is server right?")
 	require.ErrorIs(t, err, kubernetes.ErrMalformed)
 }

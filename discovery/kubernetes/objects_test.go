@@ -284,7 +284,7 @@ func TestAnswersOfNoAPIServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, "pods")
-			s.hook = tc.answer
+			s.answers(tc.answer)
 			_ = discoverytest.AwaitError(t, open(t, s, func(c *kubernetes.Config) {
 				if name == "stuck" {
 					c.RequestTimeout = 200 * time.Millisecond
@@ -315,13 +315,13 @@ func TestEventsOfNoAPIServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, "pods")
-			s.hook = serve("application/json", func(w http.ResponseWriter, r *http.Request) {
+			s.answers(serve("application/json", func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Query().Get("watch") == "" {
 					text(list)(w, r)
 					return
 				}
 				tc.events(w, r)
-			})
+			}))
 			_ = discoverytest.AwaitError(t, open(t, s), query(), tc.message)
 		})
 	}

@@ -106,6 +106,12 @@ func (s *apiServer) set(change func()) {
 	s.woken = make(chan struct{})
 }
 
+// answers lets hook answer in place of the server, or the server itself again if hook is nil.
+// Requests of what an earlier step opened may be under way.
+func (s *apiServer) answers(hook http.HandlerFunc) {
+	s.set(func() { s.hook = hook })
+}
+
 func (s *apiServer) put(name string, labels map[string]string, object anyMap) {
 	s.set(func() {
 		kind := "ADDED"
