@@ -308,12 +308,12 @@ func TestAProxyOnThisMachineIsAskedWithoutAToken(t *testing.T) {
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.2:8558")
 	s.set(func() {
 		s.epoch++
-		s.answers(func(w http.ResponseWriter, r *http.Request) {
+		s.hook = func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = fmt.Fprint(w, `{"kind":`)
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		})
+		}
 	})
 	_ = discoverytest.AwaitError(t, d, query(), "no whole answer within 1s")
 	require.NoError(t, d.Close())
