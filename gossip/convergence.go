@@ -69,8 +69,9 @@ func joinNodes(nodes []NodeID) string {
 //     so that the first up-number is given once.
 //
 // Members for which confirmed returns true have told self that they have finished, and
-// are not waited for. A nil confirmed returns true for none. Zones are labels and do
-// not matter.
+// are not waited for, except those that lead before self where both are reachable: such a
+// member may lead on its side of a cut, and what it decided there is known here only once
+// it has seen s. A nil confirmed returns true for none. Zones are labels and do not matter.
 func (s *State) Convergence(self NodeID, confirmed func(NodeID) bool) (bool, Blockers) {
 	blockers := s.blockers(self, confirmed, false)
 	return blockers.IsZero(), blockers
@@ -90,11 +91,12 @@ func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blo
 		return Blockers{NotMember: true}
 	}
 	blockers := Blockers{Unstamped: !s.orphans.isZero()}
-	excused := func(id NodeID) bool { return confirmed != nil && confirmed(id) }
+	me := s.Member(self)
+	excused := func(m *Member) bool { return confirmed != nil && !m.leadsBefore(me) && confirmed(m.Node) }
 	first := s.isFirst()
 	for i, m := range s.members {
 		mustSee := m.Status.leads() || first && m.Status <= Leaving
-		if mustSee && !s.seen.has(i) && !excused(m.Node) {
+		if mustSee && !s.seen.has(i) && !excused(m) {
 			blockers.Unseen = append(blockers.Unseen, m.Node)
 			if one {
 				return blockers // The usual blocker, and cheaper to find than unreachable members.
@@ -103,7 +105,7 @@ func (s *State) blockers(self NodeID, confirmed func(NodeID) bool, one bool) Blo
 	}
 	for i := range s.unreachable(isBelieved).all(len(s.members)) {
 		m := s.members[i]
-		if m.Status != Down && m.Status != Exiting && m.Node != self && !excused(m.Node) {
+		if m.Status != Down && m.Status != Exiting && m.Node != self && !excused(m) {
 			blockers.Unreachable = append(blockers.Unreachable, m.Node)
 		}
 	}
@@ -145,6 +147,17 @@ func (s *core) Leader(self NodeID) NodeID {
 		return NodeID{}
 	}
 	return best.Node
+}
+
+// leadsBefore reports whether m, not o, is the leader of the two where both are reachable.
+func (m *Member) leadsBefore(o *Member) bool {
+	if m.Status.leads() != o.Status.leads() {
+		return m.Status.leads()
+	}
+	if rank(m.Status) != rank(o.Status) {
+		return rank(m.Status) < rank(o.Status)
+	}
+	return m.Node.Compare(o.Node) < 0
 }
 
 // rank orders the statuses by how fit a member with that status is to lead while no

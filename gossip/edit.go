@@ -127,8 +127,8 @@ func (e *Edit) Join(m Member) bool {
 // to Up needs an up-number above every earlier one; for other moves number is ignored.
 // Moves backwards, to Removed, or past Up without an up-number are refused: a member
 // that never was Up goes on to Leaving, Exiting or Down only. When another member
-// becomes Exiting, its registers are outbid as by [Edit.Remove]: after it has
-// confirmed that it hosts nothing, no member waits for what it does as a leader.
+// becomes Exiting, its registers are outbid as by [Edit.Remove]: once it has confirmed
+// that it hosts nothing, no leader before it waits for it to have seen the state.
 func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
 	old := e.after.Member(id)
 	if old == nil || st <= old.Status || !st.isLive() {

@@ -74,7 +74,8 @@ func TestConvergence(t *testing.T) {
 	tests := []struct {
 		name      string
 		state     *gossip.State
-		confirmed int // The member that confirmed its exit, 0 for none.
+		self      int
+		confirmed int // The member that confirmed its exit, self for none.
 		want      string
 	}{
 		{name: "all have seen", state: statuses(t, up, up, leaving)},
@@ -93,15 +94,16 @@ func TestConvergence(t *testing.T) {
 		{name: "observer exiting", state: marked(t, statuses(t, up, exiting, up), 1, 2)}, // Otherwise it would stay if it died in this state.
 		{name: "observer joining counts", state: marked(t, statuses(t, up, joining, up), 1, 2), want: "unreachable 10.0.0.2:7946#f"},
 		{name: "confirmed", state: marked(t, unseen(t, statuses(t, up, leaving), 1), 0, 1), confirmed: 1},
+		{name: "confirmed leader of another side", state: marked(t, unseen(t, statuses(t, leaving, up, up), 0), 2, 0), self: 1, confirmed: 0, want: "not seen by 10.0.0.0:7946#1; unreachable 10.0.0.0:7946#1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			confirmed := func(id gossip.NodeID) bool { return test.confirmed > 0 && id == node(test.confirmed) }
-			ok, why := test.state.Convergence(node(0), confirmed)
+			confirmed := func(id gossip.NodeID) bool { return test.confirmed != test.self && id == node(test.confirmed) }
+			ok, why := test.state.Convergence(node(test.self), confirmed)
 			require.Equal(t, test.want, why.String())
 			require.Equal(t, test.want == "", ok)
-			require.Equal(t, ok, test.state.Converged(node(0), confirmed))
+			require.Equal(t, ok, test.state.Converged(node(test.self), confirmed))
 		})
 	}
 	ok, why := statuses(t, up).Convergence(node(9), nil)

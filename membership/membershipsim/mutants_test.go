@@ -92,6 +92,9 @@ func mutants() []mutant {
 		{"who passed a limit unnoticed is forgotten", []edit{
 			{"membership/internal/protocol/heartbeat.go", "h.registry.Due(h.isJudged); ok {", "h.registry.Due(h.isJudged); ok && due.After(h.now.Mono.Time()) {"},
 		}},
+		{"a confirmed leader behind a cut is not waited for", []edit{
+			{"gossip/convergence.go", "!m.leadsBefore(me) && confirmed(m.Node)", "(me == nil || confirmed(m.Node))"},
+		}},
 		{"each zone has a leader", []edit{
 			{"gossip/convergence.go", "if m.Status == Down || !fitter", "if m.Zone != s.Member(self).Zone || m.Status == Down || !fitter"},
 		}},
