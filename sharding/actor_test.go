@@ -184,6 +184,13 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 			_, to, _ := strings.Cut(m.GetValue(), " ")
 			return a.n.region.Tell(c.Context(), to, say("passed by "+c.ID()))
 		},
+		"endless": func(a *actor, c *sharding.Context, m text) error {
+			_, left, _ := strings.Cut(m.GetValue(), " ")
+			if n, _ := strconv.Atoi(left); n > 0 {
+				return a.n.region.Tell(c.Context(), c.ID(), say("endless "+strconv.Itoa(n-1)))
+			}
+			return nil
+		},
 		"ask": func(a *actor, c *sharding.Context, m text) error {
 			_, to, _ := strings.Cut(m.GetValue(), " ")
 			reply, err := sharding.Ask[text](c.Context(), a.n.region, to, say("x"))

@@ -35,7 +35,8 @@
 //	    └──────────────────── (resting) <─ Stop ── the first time: Start at once
 //	        the rest is over
 //
-// An idle entity has no goroutine. While it has messages, one worker runs it. After
+// An idle entity has no goroutine. While it has messages, one worker runs it; workers are
+// as many as processors, and one more for each that a blocked Receive keeps. After
 // sharding.passivate-after without a message it is stopped and uses no memory; it
 // stops by itself with [Context.Passivate]. Messages that come meanwhile start it
 // again, in their order.

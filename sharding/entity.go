@@ -112,6 +112,8 @@ type Context struct {
 	origin []byte            // The trace context of the message that is being handled; nil when the message has none.
 	span   trace.Span        // The span of the message that is being handled, if its trace is sampled; else nil.
 	ends   uint32            // How often the cell's hosting had ended when the messages of ahead were handed out.
+	runs   int               // How many runs of messages the job has had since it last yielded.
+	yields bool              // Other entities go first before the next message.
 	turn   *turn             // The turn of the call under way, once the entity has asked for a context; else nil.
 }
 

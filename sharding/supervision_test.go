@@ -6,6 +6,7 @@ package sharding_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,6 +55,23 @@ func TestAnEntityThatPanicsOnEveryMessageRests(t *testing.T) {
 			n.must(id, "x")
 			require.Len(t, w.journal.of(id, "stop"), len(w.journal.of(id, "start"))-1)
 		}
+	})
+}
+
+// Entities whose messages never end share the workers with the others: an entity with one
+// message waits for a run of theirs at most.
+func TestEntitiesThatAlwaysHaveMessagesLetOthersGoFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		n := w.nodes[0]
+		n.must("other", "x")
+		for i := range 3 * runtime.GOMAXPROCS(0) {
+			n.tell(fmt.Sprintf("endless-%d", i), "endless 20000")
+		}
+		n.must("other", "x")
+		require.Less(t, len(w.journal.of("endless-0", "endless")), 20001, "it goes on")
+		synctest.Wait()
+		require.Len(t, w.journal.of("endless-0", "endless"), 20001)
 	})
 }
 

@@ -55,7 +55,7 @@ type System struct {
 	lanes       sync.Map      // The nodes for whose full lane a goroutine waits.
 	flushes     atomic.Uint64 // How often cells were flushed: the first cell of a flush depends on the number.
 	hostContext atomic.Pointer[hostContext]
-	pool        workerPool
+	queue       workQueue
 	workers     sync.WaitGroup // All goroutines of the system but that of run.
 	askPool     sync.Pool      // Asks that have ended, for reuse. A pool of this system alone, since asks hold timers and channels.
 	decoders    sync.Pool
@@ -133,7 +133,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.routers.Store(&map[string]*router{})
 	s.renewHosting()
 	s.dispatcher.init()
-	s.pool.most = poolMost
+	s.queue.init(s.startWorker)
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: protocol.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
@@ -152,7 +152,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	// The goroutines are owned by the system and end with the node, that of run when
 	// every entity has returned; Close of the node does not wait for them, AwaitEnd does.
 	s.workers.Go(func() { s.dispatcher.run(s.ctx, handle) })
-	s.workers.Go(func() { s.pool.trimIdle(s.ctx) })
+	s.workers.Go(func() { s.queue.tend(s.ctx) })
 	go s.run()
 	return s, nil
 }

@@ -14,46 +14,51 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The goroutine that runs an entity: work finds one, or starts it, and runJobs does one job
-// after the other. A job is one step after the other, by perform: start, handle messages,
+// The goroutine that runs an entity: the queue finds one, or starts it, and runJobs does one
+// job after the other. A job is one step after the other, by perform: start, handle messages,
 // stop. Each ends by telling the cell its outcome, which answers with the next step. Last are
 // the calls of the program's code, where panics are caught.
 
-// work runs an entity on a goroutine of its own until the entity has nothing more to
-// do. The cell sees to it that an entity has one such goroutine at a time.
+// work has an entity run until it has nothing more to do. The cell sees to it that an
+// entity has one job at a time.
 func (r *router) work(sl *slot, e *protocol.Entity, op protocol.Op) {
-	s, j := r.system, job{r, sl, e, op}
-	if w := s.pool.take(); w != nil {
-		w.jobs <- j
-		return
-	}
-	// The goroutine is owned by the system: it ends when the entity is idle or stopped,
-	// and no other job has come for a while; AwaitEnd waits for that.
-	s.workers.Go(func() { s.runJobs(j) })
+	r.system.queue.put(job{r: r, sl: sl, e: e, op: op})
+}
+
+// startWorker starts a worker with its first job.
+func (s *System) startWorker(w *worker, j job) {
+	// The goroutine is owned by the system: it ends when no other job has come for a
+	// while; AwaitEnd waits for that.
+	s.workers.Go(func() { s.runJobs(w, j) })
 }
 
 // runJobs does one job after the other.
-func (s *System) runJobs(j job) {
-	var ctx *Context
+func (s *System) runJobs(w *worker, j job) {
 	defer func() {
 		if j.op == 0 {
 			return
 		}
 		// The entity ended this goroutine, by runtime.Goexit. The step has failed, and
 		// another goroutine goes on with the next.
-		if op := j.r.deserted(ctx, j.sl, j.e, j.op); op != 0 {
+		s.queue.leave(w)
+		if op := j.r.deserted(j.ctx, j.sl, j.e, j.op); op != 0 {
 			j.r.work(j.sl, j.e, op)
 		}
 	}()
-	var w *worker
 	for more := true; more; {
-		ctx = &Context{router: j.r, entity: j.e}
 		for j.op != 0 {
-			ctx.reply, ctx.stop = nil, StopNone
-			j.op = j.r.perform(ctx, j.sl, j.e, j.op)
+			if j.ctx == nil {
+				j.ctx = &Context{router: j.r, entity: j.e}
+			}
+			j.ctx.reply, j.ctx.stop = nil, StopNone
+			j.op = j.r.perform(j.ctx, j.sl, j.e, j.op)
+			if j.op == protocol.OpRun && j.ctx.yields {
+				j.ctx.yields, j.ctx.now, j.ctx.runs = false, 0, 0
+				j = s.queue.exchange(w, j)
+			}
 		}
-		ctx, j = nil, job{} // The memory of the finished job can be freed while this goroutine waits.
-		j, more = s.pool.wait(&w)
+		j = job{} // The memory of the finished job can be freed while this goroutine waits.
+		j, more = s.queue.next(w)
 	}
 }
 
@@ -130,7 +135,8 @@ func (r *router) stopped(sl *slot, e *protocol.Entity) protocol.Op {
 
 // done tells the cell the outcome of a message. The reply is withheld when the clock
 // shows no standing any more. One reading of the clock serves the end of this message and
-// the beginning of the next, which begins at once.
+// the beginning of the next, which begins at once. While other entities wait for a worker,
+// an entity that has had a run of messages lets them go first.
 func (r *router) done(ctx *Context, sl *slot, e *protocol.Entity, result protocol.Result) protocol.Op {
 	now := r.system.clock.Instant()
 	ctx.now = now
@@ -140,7 +146,13 @@ func (r *router) done(ctx *Context, sl *slot, e *protocol.Entity, result protoco
 	sl.free.keep(&r.system.messages, sl.cell.Ran(e, ctx.ran, &sl.out))
 	sl.cell.Done(now, e, result, &sl.out)
 	op := r.carry(sl, e)
-	if ctx.ahead, ctx.ran = nil, 0; op == protocol.OpRun {
+	ctx.ahead, ctx.ran = nil, 0
+	ctx.runs++
+	switch {
+	case op != protocol.OpRun:
+	case ctx.runs > 1 && r.system.queue.waiting.Load() > 0:
+		ctx.yields = true
+	default:
 		ctx.ahead, ctx.ends = sl.cell.Ahead(e, runMost), sl.ends.Load()
 	}
 	return op
