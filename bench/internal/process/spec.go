@@ -14,6 +14,7 @@ type Spec struct {
 	Size      int           `json:"size"`      // Bytes of a message.
 	Senders   int           `json:"senders"`   // Goroutines that send.
 	Entities  int           `json:"entities"`  // Number of entities to use or to make.
+	Blocked   int           `json:"blocked"`   // Further entities, which sleep at their messages.
 	Batch     int           `json:"batch"`     // Messages in one message of gRPC.
 	Nodes     int           `json:"nodes"`     // Members of a cluster.
 	Apart     bool          `json:"apart"`     // Each node has an IP address of its own.

@@ -69,8 +69,16 @@ func Ask() plan.Group {
 		f.Value, f.Unit, f.Better = "rate", "asks/s", plan.Higher
 		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 64, Entities: 64}, Figures: []plan.Figure{f}}
 	}
+	beside := func(name string, blocked int) plan.Experiment {
+		return plan.Experiment{Spec: process.Spec{Role: roleBlocked, Size: 64, Senders: 8, Entities: 10_000 - blocked, Blocked: blocked}, Figures: []plan.Figure{
+			{Name: name + "p50", Value: "p50", Unit: "us", Better: plan.Lower},
+			{Name: name + "p99", Value: "p99", Unit: "us", Better: plan.Lower},
+		}}
+	}
+	sleepers := beside("beside-sleepers-", 1000)
+	sleepers.Figures[1].OfFloor, sleepers.Figures[1].Floors = 2, []string{"floor-no-sleepers-p99"}
 	return plan.Group{
-		Name: "ask", About: "ask the entities of another process, 1 and 64 at a time",
+		Name: "ask", About: "ask entities elsewhere, 1 and 64 at a time, and beside sleepers",
 		Experiments: append(plan.WithAwake(
 			one(floor.RoleTCPAsk, "floor-tcp-", false).AsFloor(),
 			one(floor.RoleGRPCAsk, "floor-grpc-", false).AsFloor(),
@@ -79,6 +87,7 @@ func Ask() plan.Group {
 			many(floor.RoleTCPAsk, plan.Figure{Name: "floor-tcp-64"}).AsFloor(),
 			many(floor.RoleGRPCAsk, plan.Figure{Name: "floor-grpc-64"}).AsFloor(),
 			many(RoleAsk, plan.Figure{Name: "ask-64", Target: 150e3, Floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
+			beside("floor-no-sleepers-", 0).AsFloor(), sleepers,
 		),
 	}
 }
@@ -110,12 +119,14 @@ const (
 	roleLocal  = "local"
 	roleRemote = "remote"
 	roleHost   = "host"
+	// roleBlocked measures questions beside entities that sleep.
+	roleBlocked = "blocked"
 )
 
 // Roles returns the roles of the benchmarks of messages.
 func Roles() process.Roles {
 	return process.Roles{
-		Measurers: map[string]process.Measurer{roleLocal: measureLocal, roleRemote: measureRemote, RoleAsk: measureAsk},
+		Measurers: map[string]process.Measurer{roleLocal: measureLocal, roleRemote: measureRemote, RoleAsk: measureAsk, roleBlocked: measureBlocked},
 		Servers:   map[string]process.Server{roleHost: serveHost},
 	}
 }
