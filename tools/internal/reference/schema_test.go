@@ -105,5 +105,5 @@ func TestSchemaTakesTheFilesOfTheRepository(t *testing.T) {
 			require.NoError(t, valid(t, schema, string(data)), path)
 		}
 	}
-	t.Log(seen, "files")
+	require.Positive(t, seen, "no file configures a node: the patterns miss the examples")
 }
