@@ -56,6 +56,12 @@ type Home struct {
 	Versions []OriginVersion `json:"versions,omitempty"`
 	// Lacks are the updates that other homes have and this one has not.
 	Lacks []OriginVersion `json:"lacks,omitempty"`
+	// Undead says that other homes know that the key was deleted, and this one does not.
+	Undead bool `json:"undead,omitempty"`
+	// Since is since when, at least, the replica has lacked what Lacks and Undead say: when
+	// the node that answers took in the first of that, or, if that is long ago, learned
+	// that the replica lacks it. Zero if it lacks nothing.
+	Since time.Time `json:"since,omitzero"`
 	// Unread is since when a batch of this node with the key has waited for the replica.
 	Unread time.Time `json:"unread,omitzero"`
 }
@@ -137,7 +143,7 @@ func (r *Replicator) explanation(g *group, key string, x protocol.Explained) Exp
 		e.State = stateOf(seen)
 	}
 	for _, of := range x.Homes {
-		h := Home{Replica: nameOf(route, of.ID), Sets: sets[of.ID], Answered: of.Answered, Lacks: versionsOf(of.Lacks), Unread: ago(now, of.Unread)}
+		h := Home{Replica: nameOf(route, of.ID), Sets: sets[of.ID], Answered: of.Answered, Lacks: versionsOf(of.Lacks), Undead: of.Undead, Since: ago(now, of.Since), Unread: ago(now, of.Unread)}
 		if of.Answered {
 			if h.State = stateOf(of.Entry); of.Entry != nil {
 				h.Versions = versionsOf(of.Entry.Versions)

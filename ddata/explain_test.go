@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +109,85 @@ func TestExplainNamesWhoLags(t *testing.T) {
 		var again ddata.Explanation
 		require.NoError(t, json.Unmarshal(text, &again))
 		require.Equal(t, e.Versions, again.Versions)
+	})
+}
+
+// home returns what an explanation says of the replica of a node.
+func home(e ddata.Explanation, of *node) ddata.Home {
+	return e.Homes[slices.IndexFunc(e.Homes, func(h ddata.Home) bool { return h.Replica == of.Self().String() })]
+}
+
+// Every node that hears of a replica that lags says since when: the one that has made the
+// update, one that was told of it, and one that holds no data, from its first look on. A
+// replica that lags no more has no such moment.
+func TestExplainSaysSinceWhenAReplicaLags(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			c.GossipInterval, c.Role = time.Hour, "keeper" // Nothing heals what is cut.
+			if i < 3 {
+				m.Node.Roles = []string{"keeper"}
+			}
+		}
+		w.start(4)
+		a, b, c, reader := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3]
+		require.NoError(t, a.add("visits", 1, ddata.All()))
+		pass(time.Second) // The first comparisons are over.
+		require.Zero(t, home(b.explain("visits"), c).Since)
+		w.network.Cut(a.Self().Address, c.Self().Address)
+		began := time.Now()
+		for range 3 {
+			require.NoError(t, a.add("visits", 1, ddata.Majority()))
+			pass(time.Second)
+		}
+		first := time.Now()
+		looked := reader.explain("visits")
+		require.Len(t, home(looked, c).Lacks, 1)
+		require.WithinDuration(t, first, home(looked, c).Since, 100*time.Millisecond)
+		pass(time.Second) // The batches are not waited for any more.
+		require.WithinDuration(t, home(looked, c).Since, home(reader.explain("visits"), c).Since, time.Millisecond)
+		require.WithinDuration(t, began, home(b.explain("visits"), c).Since, 100*time.Millisecond)
+		require.False(t, home(a.explain("visits"), c).Answered)
+		require.WithinDuration(t, began, home(a.explain("visits"), c).Unread, 100*time.Millisecond)
+
+		w.network.Heal(a.Self().Address, c.Self().Address)
+		require.NoError(t, a.add("visits", 1, ddata.All()))
+		for _, n := range w.nodes {
+			eventually(t, "the replica is reachable", func() bool { return home(n.explain("visits"), c).Answered })
+			h := home(n.explain("visits"), c)
+			require.Empty(t, h.Lacks)
+			require.True(t, h.Since.IsZero() && h.Unread.IsZero(), "%+v", h)
+		}
+
+		w.network.Cut(a.Self().Address, c.Self().Address)
+		began = time.Now()
+		require.NoError(t, ddata.Delete(t.Context(), a, counter("visits"), ddata.Majority()))
+		pass(time.Second)
+		h := home(b.explain("visits"), c)
+		require.Equal(t, "live", h.State)
+		require.True(t, h.Undead)
+		require.WithinDuration(t, began, h.Since, 100*time.Millisecond)
+	})
+}
+
+// What was noted of updates is bounded: of one that was taken in long before many others is
+// said since when its key has not changed.
+func TestExplainSaysSinceWhenAfterManyUpdates(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ int, _ *membership.Config, c *ddata.Config) { c.GossipInterval = time.Hour }
+		w.start(3)
+		a, b, c := w.nodes[0], w.nodes[1], w.nodes[2]
+		require.NoError(t, a.add("visits", 1, ddata.All()))
+		pass(time.Second) // The first comparisons are over.
+		w.network.Cut(a.Self().Address, c.Self().Address)
+		began := time.Now()
+		require.NoError(t, a.add("visits", 1, ddata.Majority()))
+		for i := range 5000 {
+			require.NoError(t, a.add(fmt.Sprint("other/", i), 1, ddata.Local()))
+		}
+		pass(4 * time.Second)
+		h := home(b.explain("visits"), c)
+		require.Len(t, h.Lacks, 1)
+		require.WithinRange(t, h.Since, began, began.Add(2500*time.Millisecond))
 	})
 }
 

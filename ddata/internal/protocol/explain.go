@@ -94,8 +94,11 @@ type Home struct {
 	Answered bool
 	Entry    *table.Entry // What it has answered, nil for nothing.
 	Lacks    []Lag        // The updates that other homes hold and this one does not.
+	Undead   bool         // Other homes hold a tombstone and this one does not.
+	// Since is for how long at least something has been lacking, 0 if nothing is.
+	Since time.Duration
 	// Unread is how long a batch with the key has waited for the answer of the replica, 0
-	// for none.
+	// for none, and for a replica that lacks nothing.
 	Unread time.Duration
 }
 
@@ -249,9 +252,12 @@ func (s *explains) end(x *explain) {
 	out := Explained{Op: x.op, Status: s.status(), Here: s.home(x.key), Entry: x.own, Bar: s.bar(x.known()), Ops: g.ops.about(x.key)}
 	all := x.versions()
 	for _, id := range s.homes(x.key) {
-		h := Home{ID: id, Unread: g.spread.unread(id, x.key)}
+		h := Home{ID: id}
 		if h.Entry, h.Answered = x.answers[id]; h.Answered {
-			h.Lacks = lacks(all, h.Entry)
+			s.judge(x, &h, all)
+		}
+		if !h.Answered || h.Since > 0 {
+			h.Unread = max(g.spread.unread(id, x.key), g.lags.unread(id, x.key))
 		}
 		out.Homes = append(out.Homes, h)
 	}
@@ -294,22 +300,20 @@ func (x *explain) ids() []ReplicaID {
 	return ids
 }
 
-// lacks returns the updates that an entry does not hold. A tombstone lacks none: what is
-// older than it counts no more.
-func lacks(all table.Versions, e *table.Entry) (lags []Lag) {
-	if e != nil && e.State == table.Deleted {
-		return nil
+// judge says what a home lacks, and since when.
+func (s *explains) judge(x *explain, h *Home, all table.Versions) {
+	lags := &s.group.lags
+	lacking := x.lacks(all, h.Entry)
+	if len(lacking) == 0 {
+		lags.has(h.ID, x.key)
+		return
 	}
-	for _, v := range all {
-		have := uint64(0)
-		if e != nil {
-			have = max(e.Versions.Of(v.Origin), e.Floor.Of(v.Origin))
-		}
-		if have < v.Count {
-			lags = append(lags, Lag{Origin: v.Origin, Count: v.Count - have})
+	h.Since = lags.since(h.ID, x.key, x.own, lacking)
+	for _, of := range lacking {
+		if h.Undead = of.origin == tombOrigin; !h.Undead {
+			h.Lacks = append(h.Lacks, Lag{Origin: of.origin, Count: of.to - of.have})
 		}
 	}
-	return lags
 }
 
 // home reports whether this node's replica is a home of a key.

@@ -50,6 +50,7 @@ type group struct {
 	remote   remote   // Operations through other nodes.
 	sweep    sweep    // Sweeps.
 	explains explains // Questions.
+	lags     lags     // Since when others lag.
 	disk     disk     // The store.
 }
 
@@ -73,7 +74,7 @@ func newGroup(m *Machine, index uint8, cfg Group) *group {
 	}
 	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
 	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
-	g.remote, g.explains = newRemote(g), newExplains(g)
+	g.remote, g.explains, g.lags = newRemote(g), newExplains(g), newLags(g)
 	g.caught = cfg.Meta.Caught
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
@@ -245,6 +246,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	}
 	g.caught = r.stays(g.caught)
 	g.dropForeign()
+	g.lags.adopted()
 	g.disk.metaChanged()
 	g.behind.begin()
 	g.change.reset()

@@ -120,6 +120,7 @@ func (s *ops) remove(in Delete) {
 		s.end1(o, Done{Op: o.id, Verdict: Refused, Err: err})
 		return
 	}
+	g.lags.tookEntry(entry)
 	o.stage, o.entry, o.exists = storing, entry, true
 	s.held(o, g.self)
 	s.ask1(o)
@@ -395,6 +396,9 @@ func (s *ops) join(o *op) {
 	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {
 		if outcome, err := g.table.Join(o.entry); err == nil && outcome != table.Refused {
 			o.stored[g.self] = true
+			if outcome == table.Applied {
+				g.lags.tookEntry(o.entry)
+			}
 		}
 	}
 	hash := table.HashOfEntry(o.entry)
@@ -534,6 +538,8 @@ func (s *ops) put(p *peer, b Put) {
 				answer.Refusals = append(answer.Refusals, Refusal{Key: e.Key, Reason: reason(err)})
 			case outcome == table.Known && e.State != table.Deleted && g.deleted(e.Key):
 				answer.Deleted = append(answer.Deleted, e.Key)
+			case outcome == table.Applied:
+				g.lags.tookEntry(e)
 			}
 		}
 	}

@@ -378,6 +378,9 @@ func (s *passes) pulled(x *pass, b Pulled) {
 			continue
 		}
 		g.m.counts.Pulled++
+		if outcome == table.Applied {
+			g.lags.tookEntry(e)
+		}
 		if own, ok := g.table.Get(e.Key); ok && table.HashOfEntry(own) != table.HashOfEntry(e) {
 			back = append(back, own)
 		}

@@ -157,6 +157,9 @@ func (s *spread) rest() {
 	}
 	// The numbers of updates begin anew for a key that is swept: a batch of before says
 	// nothing about them.
+	for _, f := range s.flights {
+		s.group.lags.unanswered(f)
+	}
 	s.flights = nil
 }
 
@@ -168,6 +171,7 @@ func (s *spread) send(changes []table.Change) {
 	f.more = g.table.Unspread() > 0
 	for _, c := range changes {
 		f.keys[c.Key] = mark{c.Origin, c.To}
+		g.lags.took(c.Key, f.keys[c.Key])
 	}
 	for _, p := range g.sorted() {
 		part := changes
@@ -184,6 +188,7 @@ func (s *spread) send(changes []table.Change) {
 	}
 	g.m.counts.Batches++
 	if s.flights = append(s.flights, f); len(s.flights) > g.m.cfg.Bounds.Flights {
+		g.lags.unanswered(s.flights[0])
 		s.flights = slices.Delete(s.flights, 0, 1)
 	}
 }
@@ -210,6 +215,7 @@ func (s *spread) answered(p *peer, b DeltasTaken) {
 	}
 	if !b.Stale {
 		f.taken[p.id] = true
+		g.lags.answered(p.id, f)
 		for _, o := range f.waiting {
 			s.credit(f, o, p.id)
 		}
@@ -239,7 +245,13 @@ func (s *spread) fill(p *peer, keys []string) {
 // tick forgets batches that were not answered.
 func (s *spread) tick() {
 	now := s.group.m.now.Mono
-	s.flights = slices.DeleteFunc(s.flights, func(f *flight) bool { return now.Sub(f.sent) > s.group.m.cfg.Timing.Patient })
+	s.flights = slices.DeleteFunc(s.flights, func(f *flight) bool {
+		late := now.Sub(f.sent) > s.group.m.cfg.Timing.Patient
+		if late {
+			s.group.lags.unanswered(f)
+		}
+		return late
+	})
 }
 
 // taken takes in a batch of another replica.
@@ -265,6 +277,9 @@ func (s *spread) taken(p *peer, b Deltas) {
 			answer.Deleted = append(answer.Deleted, c.Key)
 		default:
 			g.m.counts.Changes++
+			if outcome == table.Applied {
+				g.lags.took(c.Key, mark{c.Origin, c.To})
+			}
 		}
 	}
 	g.send(p, answer)

@@ -89,6 +89,18 @@ func (t *Table) Get(key string) (Entry, bool) {
 	return e, true
 }
 
+// ChangedAt returns the tick at which the entry of a key in a table changed last, see
+// [Table.SetTick]; 0 if there is none.
+func ChangedAt(t *Table, key string) uint32 {
+	b := &t.buckets[BucketOf(key)]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.cells[key]; c != nil {
+		return c.tick
+	}
+	return 0
+}
+
 // Len returns how many entries there are, tombstones included.
 func (t *Table) Len() int { return int(t.entries.Load()) }
 

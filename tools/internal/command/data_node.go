@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/ddata"
@@ -103,8 +104,9 @@ Examples:
 // Help is the text after the one-line help.
 func (*WhyData) Help() string {
 	return `Prints where a key lives and why it is as it is: its replicas, what each of them
-holds, which updates it lacks, which operations wait and for whom, and what keeps a
-deleted key from being forgotten. The node asks the replicas, for a second at most.
+holds, which updates it lacks and since when, which operations wait and for whom, and
+what keeps a deleted key from being forgotten. The node asks the replicas, for a
+second at most.
 
 Examples:
   quorate data why visits
@@ -193,6 +195,9 @@ func replicaText(r ddata.Replica) string {
 	notes := []string{cmp.Or(r.Node, "number "+r.ID), strings.Join(r.Sets, " and ")}
 	if !r.Reachable {
 		notes = append(notes, "not reachable")
+		if !r.Heard.IsZero() {
+			notes = append(notes, "heard last "+moment(r.Heard))
+		}
 	}
 	if !r.CaughtUp {
 		notes = append(notes, "lacks something, as far as is known")
@@ -305,14 +310,24 @@ func printHome(w io.Writer, h ddata.Home) {
 	switch {
 	case !h.Answered:
 		indented(6, "has not answered")
+	case h.Undead:
+		indented(6, fmt.Sprintf("%s, lacks that the key was deleted%s", h.State, since(h.Since)))
 	case len(h.Lacks) > 0:
-		indented(6, fmt.Sprintf("%s, lacks %s", h.State, updates(h.Lacks)))
+		indented(6, fmt.Sprintf("%s, lacks %s%s", h.State, updates(h.Lacks), since(h.Since)))
 	default:
 		indented(6, h.State+", lacks nothing")
 	}
 	if !h.Unread.IsZero() {
 		indented(6, "a batch with the key has waited for it since "+moment(h.Unread))
 	}
+}
+
+// since says since when something is so, if that is known.
+func since(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return ", since " + moment(at)
 }
 
 // Run asks the node how the group stands and the user for confirmation, and has the node

@@ -59,7 +59,8 @@ func holding(t *testing.T, err error) (url string, asked *int) {
 				Key: r.Query("key"), Self: self, Group: lossy(), Here: true, State: "deleted", Kept: "the next sweep",
 				Homes: []ddata.Home{
 					{Replica: self, Answered: true, State: "deleted"},
-					{Replica: "10.0.0.2:7946#2f3d4c5b6a790b1e", Answered: true, State: "live", Lacks: []ddata.OriginVersion{{Origin: 0xab, Count: 2}}},
+					{Replica: "10.0.0.2:7946#2f3d4c5b6a790b1e", Answered: true, State: "live", Lacks: []ddata.OriginVersion{{Origin: 0xab, Count: 2}}, Since: at},
+					{Replica: "10.0.0.3:7946#3f3d4c5b6a790b1e", Answered: true, State: "live", Undead: true, Since: at},
 					{Replica: "replica cd", Unread: at},
 				},
 				Waiting: []ddata.Operation{{Kind: "delete", Level: "all", Since: at, Missing: []string{"replica cd"}}},
@@ -100,8 +101,8 @@ waits        1 operation
 catches up   from 10.0.0.1:7946#1b0f2e3d4c5b6a79
 store        no space left on device
 replica      10.0.0.1:7946#1b0f2e3d4c5b6a79, current and next, zone east
-replica      number cd, current, not reachable, lacks something, as far as is
-             known
+replica      number cd, current, not reachable, heard last 2023-11-14T22:13:20Z,
+             lacks something, as far as is known
 `, stdout)
 	status, stdout, _ = data("--json", "data", "groups", "-node", url)
 	require.Equal(t, command.StatusOK, status)
@@ -150,7 +151,9 @@ homes
   10.0.0.1:7946#1b0f2e3d4c5b6a79
       deleted, lacks nothing
   10.0.0.2:7946#2f3d4c5b6a790b1e
-      live, lacks 2 of ab
+      live, lacks 2 of ab, since 2023-11-14T22:13:20Z
+  10.0.0.3:7946#3f3d4c5b6a790b1e
+      live, lacks that the key was deleted, since 2023-11-14T22:13:20Z
   replica cd
       has not answered
       a batch with the key has waited for it since 2023-11-14T22:13:20Z
@@ -162,7 +165,7 @@ waits        a delete at the level all, since 2023-11-14T22:13:20Z, for replica
 	require.Equal(t, command.StatusOK, status)
 	var got ddata.Explanation
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
-	require.Len(t, got.Homes, 3)
+	require.Len(t, got.Homes, 4)
 }
 
 // No loss is accepted without a confirmation, and a refusal is told.

@@ -1,0 +1,238 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/machine"
+)
+
+// Since when a replica lags. What this replica takes in is noted with its moment for a while
+// (took, tookEntry): who lacks an update has lacked it at least since then. So is what other
+// replicas were found to lack, and which batches they have not answered (missed), until they
+// have it (has). A question about a key takes the earliest of these moments (since). Nothing
+// here decides anything, and what is forgotten makes an answer later, never wrong.
+
+// lags is the part of a group that remembers since when replicas lag.
+type lags struct {
+	group  *group
+	taken  []taking // A ring once it is full.
+	next   int      // Where the next taking goes in a full ring.
+	misses map[ReplicaID]map[string]miss
+	open   int // How many misses there are.
+}
+
+// taking says that at a moment this replica held the updates of a key by an origin up to a
+// number. The origin 0 stands for the tombstone of the key.
+type taking struct {
+	key string
+	mark
+	at machine.Instant
+}
+
+// miss says since when a replica lacks, or may lack, the updates of a key by an origin up to
+// a number.
+type miss struct {
+	mark
+	at    machine.Instant
+	batch bool // A batch of this node was not answered.
+}
+
+const (
+	takingsMost = 4096
+	missesMost  = 4096
+	// tombOrigin stands for a tombstone where the origin of an update is said. No node
+	// has it.
+	tombOrigin = ^crdt.Origin(0)
+)
+
+func newLags(g *group) lags { return lags{group: g, misses: map[ReplicaID]map[string]miss{}} }
+
+// took notes that this replica holds the updates of an origin up to a number from now on.
+func (l *lags) took(key string, of mark) {
+	t := taking{key, of, l.group.m.now.Mono}
+	if len(l.taken) < takingsMost {
+		l.taken = append(l.taken, t)
+		return
+	}
+	l.taken[l.next] = t
+	l.next = (l.next + 1) % takingsMost
+}
+
+// tookEntry notes that this replica holds everything of an entry from now on.
+func (l *lags) tookEntry(e table.Entry) {
+	if e.State == table.Deleted {
+		l.took(e.Key, mark{tombOrigin, 1})
+	}
+	for _, v := range e.Versions {
+		l.took(e.Key, mark{v.Origin, v.Count})
+	}
+}
+
+// missed notes that a replica lacks something, unless more than that is known.
+func (l *lags) missed(id ReplicaID, key string, m miss) {
+	if before, ok := l.misses[id][key]; ok && (before.origin != m.origin || before.at <= m.at) {
+		return
+	} else if !ok {
+		if l.open >= missesMost {
+			return
+		}
+		l.open++
+	}
+	if l.misses[id] == nil {
+		l.misses[id] = map[string]miss{}
+	}
+	l.misses[id][key] = m
+}
+
+// unanswered notes that some replicas have not answered a batch.
+func (l *lags) unanswered(f *flight) {
+	for _, id := range l.group.sortedIDs(f.to) {
+		for key, of := range f.keys { //quorate:unordered which of too many are noted changes no decision
+			l.missed(id, key, miss{of, f.sent, true})
+		}
+	}
+}
+
+// has notes that a replica lacks nothing of a key any more.
+func (l *lags) has(id ReplicaID, key string) {
+	if _, ok := l.misses[id][key]; !ok {
+		return
+	}
+	l.open--
+	if delete(l.misses[id], key); len(l.misses[id]) == 0 {
+		delete(l.misses, id)
+	}
+}
+
+// answered notes that a replica has taken a batch, but for the keys that it has named.
+func (l *lags) answered(id ReplicaID, f *flight) {
+	if len(l.misses[id]) == 0 {
+		return
+	}
+	for key, of := range f.keys { //quorate:unordered each key by itself
+		m, ok := l.misses[id][key]
+		if ok && m.origin == of.origin && m.to <= of.to && !slices.Contains(f.not[id], key) {
+			l.has(id, key)
+		}
+	}
+}
+
+// adopted forgets, in a new generation, the replicas that do not count any more and the keys
+// that are not held any more: the numbers of their updates begin anew.
+func (l *lags) adopted() {
+	held := func(key string) bool {
+		_, ok := l.group.table.Get(key)
+		return ok
+	}
+	l.taken = slices.DeleteFunc(slices.Concat(l.taken[l.next:], l.taken[:l.next]), func(t taking) bool { return !held(t.key) })
+	l.next = 0
+	for id, of := range l.misses { //quorate:unordered each replica by itself
+		for key := range of { //quorate:unordered each key by itself
+			if !held(key) {
+				l.has(id, key)
+			}
+		}
+	}
+	for id, of := range l.misses { //quorate:unordered each replica by itself
+		if !l.group.reg.In(id) {
+			l.open -= len(of)
+			delete(l.misses, id)
+		}
+	}
+}
+
+// unread returns for how long a batch with a key has waited for a replica, 0 if none has.
+func (l *lags) unread(id ReplicaID, key string) time.Duration {
+	if m, ok := l.misses[id][key]; ok && m.batch {
+		return l.group.m.now.Mono.Sub(m.at)
+	}
+	return 0
+}
+
+// since returns for how long at least a replica has lacked updates of a key, more than 0, and
+// remembers it.
+func (l *lags) since(id ReplicaID, key string, own *table.Entry, lacking []lacking) time.Duration {
+	first := mark{}
+	now := l.group.m.now.Mono
+	from := now
+	for i, of := range lacking {
+		if at := l.earliest(id, key, own, of); i == 0 || at < from {
+			from, first = at, mark{of.origin, of.to}
+		}
+	}
+	before := l.misses[id][key]
+	l.has(id, key)
+	l.missed(id, key, miss{first, from, before.batch && before.origin == first.origin && before.at == from})
+	return max(now.Sub(from), 1)
+}
+
+// lacking says that a replica has the updates of an origin up to a number, and lacks those
+// behind it up to another.
+type lacking struct {
+	mark
+
+	have uint64
+}
+
+// earliest returns the earliest moment at which updates that a replica lacks are known to
+// have been there.
+func (l *lags) earliest(id ReplicaID, key string, own *table.Entry, of lacking) machine.Instant {
+	at := l.group.m.now.Mono
+	if countOf(own, of.origin) > of.have {
+		at = min(at, l.changed(key))
+	}
+	if m, ok := l.misses[id][key]; ok && m.origin == of.origin && m.to > of.have {
+		at = min(at, m.at)
+	}
+	for _, t := range l.taken {
+		if t.at < at && t.key == key && t.origin == of.origin && t.to > of.have {
+			at = t.at
+		}
+	}
+	return at
+}
+
+// changed returns when the entry of a key changed last, or up to two seconds later.
+func (l *lags) changed(key string) machine.Instant {
+	m := l.group.m
+	return min(m.now.Mono, m.began.Add(time.Duration(table.ChangedAt(l.group.table, key)+2)*time.Second))
+}
+
+// countOf returns how many updates of an origin an entry holds, nil for no entry.
+func countOf(e *table.Entry, origin crdt.Origin) uint64 {
+	switch {
+	case e == nil:
+		return 0
+	case origin != tombOrigin:
+		return max(e.Versions.Of(origin), e.Floor.Of(origin))
+	case e.State == table.Deleted:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// lacks returns what an entry does not hold of what any home holds. A tombstone lacks nothing:
+// what is older than it counts no more.
+func (x *explain) lacks(all table.Versions, e *table.Entry) (of []lacking) {
+	if e != nil && e.State == table.Deleted {
+		return nil
+	}
+	for _, id := range x.ids() {
+		if countOf(x.answers[id], tombOrigin) > 0 {
+			return []lacking{{mark{tombOrigin, 1}, 0}}
+		}
+	}
+	for _, v := range all {
+		if have := countOf(e, v.Origin); have < v.Count {
+			of = append(of, lacking{mark{v.Origin, v.Count}, have})
+		}
+	}
+	return of
+}
