@@ -13,26 +13,26 @@ import (
 
 // Explanation says what a node knows of a topic, and where its messages go.
 type Explanation struct {
-	Topic string
-	Data  ddata.Explanation // Where it is kept which nodes have subscribers.
+	Topic string            `json:"topic"`
+	Data  ddata.Explanation `json:"data"` // Where it is kept which nodes have subscribers.
 	// Nodes are the other nodes to which each message goes.
-	Nodes []gossip.NodeID
+	Nodes []string `json:"nodes,omitempty"`
 	// Groups are the nodes with receivers of each group, of which one gets each message.
-	Groups map[string][]gossip.NodeID
+	Groups map[string][]string `json:"groups,omitempty"`
 	// Absent are nodes that the data names, and that get nothing: they are downed, or no
 	// members.
-	Absent []string
+	Absent []string `json:"absent,omitempty"`
 	// Subscribers are those on this node.
-	Subscribers []ExplainedSubscriber
+	Subscribers []ExplainedSubscriber `json:"subscribers,omitempty"`
 }
 
 // ExplainedSubscriber is a subscription on this node.
 type ExplainedSubscriber struct {
-	Group   string // "" for none.
-	Policy  Policy
-	Room    int    // How many messages may wait.
-	Waiting int    // How many wait.
-	Dropped uint64 // How many were dropped.
+	Group   string `json:"group,omitempty"` // "" for none.
+	Policy  string `json:"policy"`          // As [Policy.String] names it.
+	Room    int    `json:"room"`            // How many messages may wait.
+	Waiting int    `json:"waiting"`         // How many wait.
+	Dropped uint64 `json:"dropped"`         // How many were dropped.
 }
 
 // Explain says what this node knows of a topic. Errors: [ErrName]; those of [ddata.Get].
@@ -49,16 +49,17 @@ func (p *PubSub) Explain(ctx context.Context, topic string) (Explanation, error)
 		return Explanation{}, wrap(topic, err)
 	}
 	r := p.routeOf(c)
-	e := Explanation{Topic: topic, Data: data, Nodes: r.nodes, Groups: map[string][]gossip.NodeID{}}
+	e := Explanation{Topic: topic, Data: data, Groups: map[string][]string{}}
 	known := map[string]bool{p.self.String(): true}
-	for _, node := range r.nodes {
-		known[node.String()] = true
-	}
-	for _, g := range r.groups {
-		e.Groups[g.name] = g.nodes
-		for _, node := range g.nodes {
-			known[node.String()] = true
+	texts := func(nodes []gossip.NodeID) (all []string) {
+		for _, node := range nodes {
+			all, known[node.String()] = append(all, node.String()), true
 		}
+		return all
+	}
+	e.Nodes = texts(r.nodes)
+	for _, g := range r.groups {
+		e.Groups[g.name] = texts(g.nodes)
 	}
 	for _, node := range c.All() {
 		if !known[node] {
@@ -70,7 +71,7 @@ func (p *PubSub) Explain(ctx context.Context, topic string) (Explanation, error)
 	if t, ok := p.topics.Load(topic); ok {
 		for _, b := range t.(*topicState).local.Load().all() {
 			lost, waiting := b.losses()
-			e.Subscribers = append(e.Subscribers, ExplainedSubscriber{b.group, b.policy, b.most, waiting, lost})
+			e.Subscribers = append(e.Subscribers, ExplainedSubscriber{b.group, b.policy.String(), b.most, waiting, lost})
 		}
 	}
 	return e, nil

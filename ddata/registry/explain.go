@@ -13,21 +13,24 @@ import (
 
 // Explanation says what is known of a name, and why an entry is not found.
 type Explanation struct {
-	Name    string
-	Data    ddata.Explanation // Where the entries of the name are kept.
-	Entries []ExplainedEntry  // All that are stored, ordered by node and number.
+	Name    string            `json:"name"`
+	Data    ddata.Explanation `json:"data"`              // Where the entries of the name are kept.
+	Entries []ExplainedEntry  `json:"entries,omitempty"` // All that are stored, ordered by node and number.
 	// Malformed is how many entries are stored that mean nothing to this node.
-	Malformed int
+	Malformed int `json:"malformed,omitempty"`
 	// Subscribers is the number of subscriptions to the name on this node.
-	Subscribers int
+	Subscribers int `json:"subscribers"`
 }
 
-// ExplainedEntry is an entry that is stored.
+// ExplainedEntry is an entry that is stored, see [Entry].
 type ExplainedEntry struct {
-	Entry
-
+	Address  string            `json:"address"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Node     string            `json:"node"` // As [gossip.NodeID.String] writes it.
+	ID       uint64            `json:"id"`
+	Version  uint64            `json:"version"`
 	// Hidden says why [Registry.Find] leaves the entry out; "" if it does not.
-	Hidden string
+	Hidden string `json:"hidden,omitempty"`
 }
 
 // Explain says what is known of a name. Errors: as those of [Registry.Find].
@@ -47,7 +50,7 @@ func (r *Registry) Explain(ctx context.Context, name string) (Explanation, error
 	e := Explanation{Name: name, Data: data, Malformed: malformed}
 	state := r.node.State()
 	for _, of := range all {
-		e.Entries = append(e.Entries, ExplainedEntry{of, hidden(state, of.Node)})
+		e.Entries = append(e.Entries, ExplainedEntry{of.Address, of.Metadata, of.Node.String(), of.ID, of.Version, hidden(state, of.Node)})
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
