@@ -15,6 +15,8 @@ import (
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
@@ -31,6 +33,8 @@ type Node struct {
 	member     *membership.Node
 	sharding   *sharding.System
 	data       *ddata.Replicator
+	registry   lazy[registry.Registry]
+	topics     lazy[pubsub.PubSub]
 	management *management.Server
 	reloader   *reloader
 	metrics    telemetry.Metrics // Nil if the node serves no metrics.
@@ -67,6 +71,8 @@ type options struct {
 	membership []membership.Option
 	sharding   []sharding.Option
 	data       []ddata.Option
+	registry   []registry.Option
+	topics     []pubsub.Option
 	store      openStore // Nil if the program has none.
 	routes     []management.Route
 	prepares   []Prepare
@@ -168,6 +174,16 @@ func (n *Node) Sharding() *sharding.System { return n.sharding }
 
 // Data returns the node's replicated data.
 func (n *Node) Data() *ddata.Replicator { return n.data }
+
+// Registry returns the registry of services of the node, which the first call starts. Until
+// then it costs nothing, and what other nodes have registered is there without it. The error
+// says that the node has ended, or that the program has put a registry on it by itself.
+func (n *Node) Registry() (*registry.Registry, error) { return n.registry.get() }
+
+// Topics returns the part of the node in topics, which the first call starts: until then it
+// costs nothing. The error says that the node has ended, or that the program has put topics
+// on it by itself.
+func (n *Node) Topics() (*pubsub.PubSub, error) { return n.topics.get() }
 
 // AwaitUp waits until the node is up. It returns the error of ctx, or that of [Node.Err]
 // if the node ends first.

@@ -11,6 +11,8 @@ import (
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
@@ -49,6 +51,13 @@ type Config struct {
 	// Data says which replicated keys are durable, expire or have copies on some nodes only,
 	// and bounds what they take. A change needs a restart.
 	Data ddata.Config `koanf:"ddata"`
+
+	// Registry says how services are registered, see [Node.Registry]. A change needs a
+	// restart.
+	Registry registry.Config `koanf:"registry"`
+
+	// PubSub bounds the messages of topics, see [Node.Topics]. A change needs a restart.
+	PubSub pubsub.Config `koanf:"pubsub"`
 
 	// Management is the HTTP interface of the node.
 	Management management.Config `koanf:"management"`

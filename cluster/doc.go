@@ -47,12 +47,13 @@
 //
 // A node is a list of parts, each on top of those before it:
 //
-//	telemetry, plugins, discovery, membership, sharding, ddata, management, reload
+//	telemetry, plugins, discovery, membership, sharding, ddata, registry, pubsub, management, reload
 //
 // They start in this order, and stop in the reverse order, even if one of them cannot
 // start. The same list gives them defaults, checks them against one another, shows them
 // over HTTP, asks them whether the node is ready, and has them take over changed
-// settings.
+// settings. The registry of services and topics run from the first call of [Node.Registry]
+// and [Node.Topics] on.
 //
 // # Life cycle
 //

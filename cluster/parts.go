@@ -14,6 +14,8 @@ import (
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
@@ -98,6 +100,14 @@ func parts() []part {
 		{
 			name: "ddata", defaults: func(c *Config) { c.Data = ddata.Default() }, resolve: resolveData, check: Config.validateData,
 			linked: (*options).linkedData, settings: dataSettings, start: startData, stop: stopData, routes: func(n *Node) []management.Route { return n.shown.all() },
+		},
+		{
+			name: "registry", defaults: func(c *Config) { c.Registry = registry.Default() }, start: startRegistry, stop: stopRegistry,
+			routes: func(n *Node) []management.Route { return registryRoutes{n}.all() },
+		},
+		{
+			name: "pubsub", defaults: func(c *Config) { c.PubSub = pubsub.Default() }, check: Config.validateTopics, start: startTopics, stop: stopTopics,
+			routes: func(n *Node) []management.Route { return topicRoutes{n}.all() },
 		},
 		{
 			name: "management", defaults: func(c *Config) { c.Management = management.Default() }, resolve: resolveManagement,

@@ -60,6 +60,7 @@ func attributes() map[string][]string {
 		"quorate.transport.connections":         {"quorate.lane", "quorate.side"},
 		"quorate.transport.connections.refused": {fault, "quorate.side"},
 		"quorate.transport.messages.refused":    {fault, "quorate.lane"},
+		"quorate.pubsub.messages.dropped":       {"quorate.pubsub.reason"},
 		"quorate.sharding.messages.dropped":     {fault},
 		"quorate.sharding.messages.failed":      {fault},
 		"quorate.sharding.messages.forged":      {fault},
@@ -172,6 +173,10 @@ func catalogue(t *testing.T) []metertest.Instrument {
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMeterProvider(r))...)
 	require.NoError(t, err)
 	counters(t, node)
+	_, err = node.Registry()
+	require.NoError(t, err)
+	_, err = node.Topics()
+	require.NoError(t, err)
 	require.NoError(t, node.Close())
 	return slices.SortedFunc(maps.Values(r.all), func(a, b metertest.Instrument) int {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Name, b.Name))

@@ -37,28 +37,45 @@ type ExplainedSubscriber struct {
 
 // Explain says what this node knows of a topic. Errors: [ErrName]; those of [ddata.Get].
 func (p *PubSub) Explain(ctx context.Context, topic string) (Explanation, error) {
+	e, err := Explain(ctx, p.data, topic)
+	if err != nil {
+		return e, err
+	}
+	if t, ok := p.topics.Load(topic); ok {
+		for _, b := range t.(*topicState).local.Load().all() {
+			lost, waiting := b.losses()
+			e.Subscribers = append(e.Subscribers, ExplainedSubscriber{b.group, b.policy.String(), b.most, waiting, lost})
+		}
+	}
+	return e, nil
+}
+
+// Explain says what a node knows of a topic that need not have any part in topics: who would
+// get what it published. Errors: [ErrName]; those of [ddata.Get].
+func Explain(ctx context.Context, h ddata.Host, topic string) (Explanation, error) {
 	if err := checkName("topic", topic); err != nil {
 		return Explanation{}, err
 	}
-	c, err := p.content(ctx, topic)
+	data := h.Data()
+	c, err := contentOf(ctx, data, topic)
 	if err != nil {
 		return Explanation{}, err
 	}
-	data, err := p.data.Explain(ctx, Prefix+topic)
+	of, err := data.Explain(ctx, Prefix+topic)
 	if err != nil {
 		return Explanation{}, wrap(topic, err)
 	}
-	r := p.routeOf(c)
-	e := Explanation{Topic: topic, Data: data, Groups: map[string][]string{}}
-	known := map[string]bool{p.self.String(): true}
+	self := data.Node().Self()
+	known := map[string]bool{self.String(): true}
 	texts := func(nodes []gossip.NodeID) (all []string) {
 		for _, node := range nodes {
 			all, known[node.String()] = append(all, node.String()), true
 		}
 		return all
 	}
-	e.Nodes = texts(r.nodes)
-	for _, g := range r.groups {
+	plain, groups := whoGets(data.Node().State(), self, c)
+	e := Explanation{Topic: topic, Data: of, Nodes: texts(plain), Groups: map[string][]string{}}
+	for _, g := range groups {
 		e.Groups[g.name] = texts(g.nodes)
 	}
 	for _, node := range c.All() {
@@ -68,11 +85,5 @@ func (p *PubSub) Explain(ctx context.Context, topic string) (Explanation, error)
 	}
 	slices.Sort(e.Absent)
 	e.Absent = slices.Compact(e.Absent)
-	if t, ok := p.topics.Load(topic); ok {
-		for _, b := range t.(*topicState).local.Load().all() {
-			lost, waiting := b.losses()
-			e.Subscribers = append(e.Subscribers, ExplainedSubscriber{b.group, b.policy.String(), b.most, waiting, lost})
-		}
-	}
 	return e, nil
 }

@@ -77,15 +77,12 @@ func WithMeterProvider(m metric.MeterProvider) Option { return func(p *PubSub) {
 // frame of the default size. Larger frames (transport.max-frame-bytes) allow more.
 func WithMaxMessageBytes(n int) Option { return func(p *PubSub) { p.largest = n } }
 
-// headBytes is what a message may need beside its data: topic, groups and lengths.
-const headBytes = 4 << 10
-
 // New puts topics on a node. A second one is an error, [machine.ErrTaken].
 func New(h ddata.Host, opts ...Option) (*PubSub, error) {
 	data := h.Data()
 	p := &PubSub{
 		data: data, node: data.Node(), self: data.Node().Self(), log: slog.Default(), stopped: make(chan struct{}),
-		largest: transport.Default().MaxMessageBytes() - headBytes,
+		largest: fits(transport.Default()),
 	}
 	for _, opt := range opts {
 		opt(p)

@@ -157,7 +157,12 @@ func (p *PubSub) refresh(ctx context.Context, t *topicState) error {
 
 // content returns the value of a topic, empty if there is none.
 func (p *PubSub) content(ctx context.Context, name string) (content, error) {
-	c, err := ddata.Get(ctx, p.data, p.keeper.Key(name), ddata.Local())
+	return contentOf(ctx, p.data, name)
+}
+
+// contentOf returns the value of a topic, empty if there is none.
+func contentOf(ctx context.Context, data *ddata.Replicator, name string) (content, error) {
+	c, err := ddata.Get(ctx, data, ddata.NewKey[content](Prefix+name), ddata.Local())
 	if errors.Is(err, ddata.ErrNotFound) || errors.Is(err, ddata.ErrDeleted) {
 		return content{}, nil
 	}
@@ -167,9 +172,20 @@ func (p *PubSub) content(ctx context.Context, name string) (content, error) {
 	return c, err
 }
 
-// routeOf makes a route of a value. Nodes that are no members, or downed, are left out.
+// routeOf makes a route of a value.
 func (p *PubSub) routeOf(c content) *route {
-	r, state := new(route), p.node.State()
+	r := new(route)
+	r.nodes, r.groups = whoGets(p.node.State(), p.self, c)
+	for _, node := range r.nodes {
+		r.plain = append(r.plain, p.peer(node))
+	}
+	return r
+}
+
+// whoGets returns the nodes to which a value of a topic leads: those but self with
+// subscribers in no group, and the groups. Nodes that are no members, or downed, are left
+// out.
+func whoGets(state *gossip.State, self gossip.NodeID, c content) (plain []gossip.NodeID, groups []groupRoute) {
 	for group := range c.Keys() {
 		var nodes []gossip.NodeID
 		for text := range c.At(group) {
@@ -185,15 +201,12 @@ func (p *PubSub) routeOf(c content) *route {
 		switch {
 		case len(nodes) == 0:
 		case group != "":
-			r.groups = append(r.groups, groupRoute{group, nodes})
+			groups = append(groups, groupRoute{group, nodes})
 		default:
-			r.nodes = slices.DeleteFunc(nodes, func(n gossip.NodeID) bool { return n == p.self })
+			plain = slices.DeleteFunc(nodes, func(n gossip.NodeID) bool { return n == self })
 		}
 	}
-	for _, node := range r.nodes {
-		r.plain = append(r.plain, p.peer(node))
-	}
-	return r
+	return plain, groups
 }
 
 // peer returns the way to a node.

@@ -35,26 +35,36 @@ type ExplainedEntry struct {
 
 // Explain says what is known of a name. Errors: as those of [Registry.Find].
 func (r *Registry) Explain(ctx context.Context, name string) (Explanation, error) {
+	e, err := Explain(ctx, r.data, name)
+	if err != nil {
+		return e, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.Subscribers = len(r.subs[name])
+	return e, nil
+}
+
+// Explain says what is known of a name on a node that need not have a registry. Errors: as
+// those of [Registry.Find].
+func Explain(ctx context.Context, h ddata.Host, name string) (Explanation, error) {
 	if err := checkName(name); err != nil {
 		return Explanation{}, err
 	}
-	c, err := r.content(ctx, name)
+	c, err := contentOf(ctx, h.Data(), name)
 	if err != nil {
 		return Explanation{}, err
 	}
-	data, err := r.data.Explain(ctx, Prefix+name)
+	data, err := h.Data().Explain(ctx, Prefix+name)
 	if err != nil {
 		return Explanation{}, fmt.Errorf("registry: name %q: %w", name, err)
 	}
 	all, malformed := roll(name, c)
 	e := Explanation{Name: name, Data: data, Malformed: malformed}
-	state := r.node.State()
+	state := h.Data().Node().State()
 	for _, of := range all {
 		e.Entries = append(e.Entries, ExplainedEntry{of.Address, of.Metadata, of.Node.String(), of.ID, of.Version, hidden(state, of.Node)})
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e.Subscribers = len(r.subs[name])
 	return e, nil
 }
 

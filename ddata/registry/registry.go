@@ -166,7 +166,12 @@ func (r *Registry) all(ctx context.Context, name string) ([]Entry, error) {
 
 // content returns the value of a name, empty if there is none.
 func (r *Registry) content(ctx context.Context, name string) (content, error) {
-	c, err := ddata.Get(ctx, r.data, r.keeper.Key(name), ddata.Local())
+	return contentOf(ctx, r.data, name)
+}
+
+// contentOf returns the value of a name, empty if there is none.
+func contentOf(ctx context.Context, data *ddata.Replicator, name string) (content, error) {
+	c, err := ddata.Get(ctx, data, ddata.NewKey[content](Prefix+name), ddata.Local())
 	if errors.Is(err, ddata.ErrNotFound) || errors.Is(err, ddata.ErrDeleted) {
 		return content{}, nil
 	}
