@@ -14,6 +14,8 @@
 //	quorate why acct-42 -kind account
 //	quorate plugin check plugins/witness
 //	quorate plugin pin cluster.yaml
+//	quorate registry find mail
+//	quorate topics why prices
 //	quorate simulate -nodes 100 -seed 7
 //	quorate soak -minutes 30
 //	quorate version
@@ -37,8 +39,10 @@ func main() {
 			{Name: "form", Help: "Let a node found a cluster although voters are gone", Args: command.NewForm(os.Stdin, command.Terminal(os.Stdin))},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
 			{Name: "plugin", Help: "Try out and pin strategies in other processes", Args: &command.Plugin{}},
+			{Name: "registry", Help: "Ask a node which services are registered, and where they are", Args: &command.Registry{}},
 			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
 			{Name: "soak", Help: "Run fresh seeds over all worlds of the simulations", Args: &command.Soak{}},
+			{Name: "topics", Help: "Ask a node for topics, and where their messages go", Args: &command.Topics{}},
 			{Name: "version", Help: "Print what this program was built from", Args: &command.Version{}},
 			{Name: "why", Help: "Ask a node where an entity lives, and why there", Args: &command.Why{}},
 		},

@@ -278,6 +278,12 @@ func (c *WhyData) Run(s *Session) error {
 	if s.JSON {
 		return s.PrintJSON(raw)
 	}
+	printData(s, got)
+	return nil
+}
+
+// printData writes where a key lives, and why it is as it is.
+func printData(s *Session, got ddata.Explanation) {
 	w := s.Stdout
 	field(w, "key", got.Key)
 	field(w, "state", got.State)
@@ -297,7 +303,6 @@ func (c *WhyData) Run(s *Session) error {
 		fmt.Fprintln(w)
 		field(w, "waits", fmt.Sprintf("a %s at the level %s, since %s, for %s", o.Kind, o.Level, moment(o.Since), cmp.Or(strings.Join(o.Missing, ", "), "the store")))
 	}
-	return nil
 }
 
 // printHome writes what a replica holds of a key.
