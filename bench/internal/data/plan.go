@@ -24,6 +24,9 @@ import (
 const (
 	// slower is how much longer than an ask a majority update may take.
 	slower = 2
+	// asFast is the part of the rate of tells that topics have to reach, which leaves room
+	// for what two runs of the same differ by.
+	asFast = 0.9
 	// atOnce is how many updates wait at a time, where many do.
 	atOnce = 64
 )
@@ -31,8 +34,8 @@ const (
 // Group is replicated data on three nodes.
 func Group() plan.Group {
 	return plan.Group{
-		Name: "data", About: "replicated data on three nodes: updates, bytes, 1,000,000 keys",
-		Experiments: slices.Concat(local(), majority(), many(), wire(), []plan.Experiment{keys()}),
+		Name: "data", About: "replicated data on three nodes: updates, topics, bytes, 1,000,000 keys",
+		Experiments: slices.Concat(local(), majority(), many(), topics(), wire(), []plan.Experiment{keys()}),
 	}
 }
 
@@ -91,6 +94,16 @@ func many() []plan.Experiment {
 	}
 }
 
+// topics is messages from each of some publishers to a subscriber in another process, beside
+// as many tells to an entity there.
+func topics() []plan.Experiment {
+	s := process.Spec{Size: 64, Senders: plan.Senders, Entities: plan.Senders}
+	return []plan.Experiment{
+		plan.Single(s.As(traffic.RoleRemote), plan.Figure{Name: "tell-64B"}).AsFloor(),
+		plan.Single(s.As(roleTopic), plan.Figure{Name: "topic-64B", OfFloor: asFast, Floors: []string{"tell-64B"}}),
+	}
+}
+
 // wire is what one more element of a large set costs.
 func wire() []plan.Experiment {
 	return []plan.Experiment{{Spec: process.Spec{Role: roleElement, Entities: 10_000}, Figures: []plan.Figure{
@@ -124,7 +137,9 @@ const (
 	roleKeys      = "data-keys"
 	roleFloorMap  = "data-floor-map"
 	roleFloorDisk = "data-floor-disk"
+	roleTopic     = "data-topic"
 	roleReplica   = "data-replica"
+	roleReader    = "data-reader"
 )
 
 // Roles returns the roles of the benchmarks of data.
@@ -132,8 +147,8 @@ func Roles() process.Roles {
 	return process.Roles{
 		Measurers: map[string]process.Measurer{
 			roleLocal: measureLocal, roleMajority: measureMajority, roleDurable: measureMajority, roleElement: measureElement,
-			roleKeys: measureKeys, roleFloorMap: measureMap, roleFloorDisk: measureDisk,
+			roleKeys: measureKeys, roleFloorMap: measureMap, roleFloorDisk: measureDisk, roleTopic: measureTopic,
 		},
-		Servers: map[string]process.Server{roleReplica: serveReplica},
+		Servers: map[string]process.Server{roleReplica: serveReplica, roleReader: serveReader},
 	}
 }

@@ -40,10 +40,10 @@ func Remote() plan.Group {
 			plan.Single(s.As(floor.RoleTCP), plan.Figure{Name: floors[1]}).AsFloor(),
 			plan.Single(batched, plan.Figure{Name: floors[0]}).AsFloor(),
 			plan.Single(s.As(floor.RoleGRPC), plan.Figure{Name: floors[2]}).AsFloor(),
-			plan.Single(s.As(roleRemote), plan.Figure{Name: "tell-" + name, Target: target, Floors: floors}),
+			plan.Single(s.As(RoleRemote), plan.Figure{Name: "tell-" + name, Target: target, Floors: floors}),
 		}
 	}
-	spread := plan.Single(process.Spec{Role: roleRemote, Size: 64, Senders: plan.Senders, Entities: 1000},
+	spread := plan.Single(process.Spec{Role: RoleRemote, Size: 64, Senders: plan.Senders, Entities: 1000},
 		plan.Figure{Name: "tell-64B-to-1000", Floors: []string{"floor-grpc-100-64B", "floor-tcp-64B", "floor-grpc-64B"}})
 	return plan.Group{
 		Name: "remote", About: "tell 64 B and 1 KiB to the entities of another process, 4 senders",
@@ -106,19 +106,23 @@ func Telemetry() plan.Group {
 	return plan.Group{
 		Name: "telemetry", About: "remote tell and ask with metrics and traces, and without",
 		Experiments: slices.Concat(
-			pair(roleRemote, "tell-64B", "msg/s", 64, plan.Senders), pair(roleRemote, "tell-1KiB", "msg/s", 1024, plan.Senders), pair(RoleAsk, "ask-64", "asks/s", 64, 64),
+			pair(RoleRemote, "tell-64B", "msg/s", 64, plan.Senders), pair(RoleRemote, "tell-1KiB", "msg/s", 1024, plan.Senders), pair(RoleAsk, "ask-64", "asks/s", 64, 64),
 		),
 	}
 }
 
-// RoleAsk measures questions to entities of another process.
-const RoleAsk = "ask"
+// The roles that other groups compare theirs with.
+const (
+	// RoleAsk measures questions to entities of another process.
+	RoleAsk = "ask"
+	// RoleRemote measures tells to entities of another process.
+	RoleRemote = "remote"
+)
 
 // The other roles that measure messages, and that of the peer that hosts the entities.
 const (
-	roleLocal  = "local"
-	roleRemote = "remote"
-	roleHost   = "host"
+	roleLocal = "local"
+	roleHost  = "host"
 	// roleBlocked measures questions beside entities that sleep.
 	roleBlocked = "blocked"
 )
@@ -126,7 +130,7 @@ const (
 // Roles returns the roles of the benchmarks of messages.
 func Roles() process.Roles {
 	return process.Roles{
-		Measurers: map[string]process.Measurer{roleLocal: measureLocal, roleRemote: measureRemote, RoleAsk: measureAsk, roleBlocked: measureBlocked},
+		Measurers: map[string]process.Measurer{roleLocal: measureLocal, RoleRemote: measureRemote, RoleAsk: measureAsk, roleBlocked: measureBlocked},
 		Servers:   map[string]process.Server{roleHost: serveHost},
 	}
 }
