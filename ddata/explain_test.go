@@ -173,6 +173,30 @@ func TestExplainSaysSinceWhenAReplicaLags(t *testing.T) {
 	})
 }
 
+// A key that was deleted, forgotten and made anew lags since it was made anew: what was noted
+// of the old one, whose updates had the same numbers, counts no more.
+func TestExplainSaysSinceWhenOfAKeyThatIsUsedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ int, _ *membership.Config, c *ddata.Config) { c.SweepInterval = time.Second }
+		w.start(3)
+		a, b, c := w.nodes[0], w.nodes[1], w.nodes[2]
+		for range 3 {
+			require.NoError(t, a.add("visits", 1, ddata.All()))
+		}
+		require.NoError(t, ddata.Delete(t.Context(), a, counter("visits"), ddata.All()))
+		for _, n := range w.nodes {
+			eventually(t, "the tombstone is forgotten", func() bool { return n.explain("visits").State == "absent" })
+		}
+		w.network.Cut(a.Self().Address, c.Self().Address)
+		began := time.Now()
+		require.NoError(t, a.add("visits", 1, ddata.Majority()))
+		h := home(b.explain("visits"), c)
+		require.Len(t, h.Lacks, 1)
+		require.EqualValues(t, 1, h.Lacks[0].Count)
+		require.WithinDuration(t, began, h.Since, 100*time.Millisecond)
+	})
+}
+
 // What was noted of updates is bounded: of one that was taken in long before many others is
 // said since when its key has not changed.
 func TestExplainSaysSinceWhenAfterManyUpdates(t *testing.T) {
