@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/quorate/quorate/ddata/durable/internal/disk"
 	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/machine/directory"
 )
 
 // ErrNoStore is wrapped by the error of [Check], [Export] and [Repair] for a directory
@@ -37,7 +37,7 @@ func ioFault(file string, err error) error {
 		fault.Cause = path.Err // The file is named already.
 	}
 	switch {
-	case disk.Full(err):
+	case directory.Full(err):
 		fault.Kind, fault.Remedy = store.ErrFull, "make room; nothing that was acknowledged is lost"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		fault.Remedy = "let the user of the node read and write the directory and the files in it"

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/ddata v0.0.0
+	github.com/quorate/quorate/machine v0.0.0
 	github.com/stretchr/testify v1.12.1
 )
 

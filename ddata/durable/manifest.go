@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/ddata/durable/internal/disk"
 	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/machine/directory"
 )
 
 // The manifest says which files make up the store. It is text, so that a person can read
@@ -169,7 +170,7 @@ func (m *manifest) write(files disk.Files) error {
 	if err := writeFile(files, manifestTemporary, m.text()); err != nil {
 		return err
 	}
-	if err := files.Rename(manifestTemporary, manifestName); disk.Full(err) {
+	if err := files.Rename(manifestTemporary, manifestName); directory.Full(err) {
 		return err
 	} else if err != nil {
 		return fmt.Errorf("%w: %w", errUnknown, err)

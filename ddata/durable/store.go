@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/ddata/durable/internal/disk"
 	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/machine/directory"
 )
 
 // A store is opened ([Open]): lock, manifest, runs, logs, and then a new log and a
@@ -111,7 +112,7 @@ func take(path string, makes bool) (io.Closer, error) {
 		}
 	}
 	lock, err := dir.Lock()
-	if errors.Is(err, disk.ErrInUse) {
+	if errors.Is(err, directory.ErrInUse) {
 		return nil, &store.Error{Kind: store.ErrInUse, File: path, Remedy: "stop the node that has it, or give each node a directory of its own"}
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/quorate/quorate/machine/directory"
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
@@ -27,22 +28,19 @@ const (
 // ErrUnwritable is wrapped by errors about a directory that can be read but not written.
 var ErrUnwritable = errors.New("nothing can be written")
 
-// ErrInUse is wrapped by the error of [Open] for a directory that another process holds.
-var ErrInUse = errors.New("another process uses it")
-
 // Dir is the data directory of a node.
 type Dir struct {
 	path    string
 	cluster string
-	lock    *os.File // Nil when the directory cannot be written.
+	lock    io.Closer // Nil when the directory cannot be written.
 
 	mu     sync.Mutex // Guards what follows, and is held while a file is written.
 	record protocol.Record
 }
 
 // Open takes the directory at path, and makes it if it is not there. cluster is the name
-// of the cluster that it belongs to. The error wraps [ErrInUse], [ErrForeign],
-// [ErrDamaged] or [ErrUnwritable], or comes from the file system. With an error that
+// of the cluster that it belongs to. The error wraps [directory.ErrInUse],
+// [ErrForeign], [ErrDamaged] or [ErrUnwritable], or comes from the file system. With an error that
 // wraps [ErrUnwritable] there is a Dir too if the directory holds no record: a record
 // that cannot be replaced would go on speaking for a time long past.
 func Open(path, cluster string) (*Dir, error) {
@@ -70,9 +68,9 @@ func (d *Dir) acquire() error {
 		}
 		return fmt.Errorf("%s: %w: %w", d.path, ErrUnwritable, err)
 	}
-	lock, err := openLock(filepath.Join(d.path, lockName))
+	lock, err := directory.Lock(filepath.Join(d.path, lockName))
 	switch {
-	case errors.Is(err, ErrInUse):
+	case errors.Is(err, directory.ErrInUse):
 		return fmt.Errorf("%s: %w: give each node a directory of its own", d.path, err)
 	case err != nil:
 		return fmt.Errorf("%s: %w: %w", d.path, ErrUnwritable, err)
@@ -139,7 +137,7 @@ func (d *Dir) forget(why error) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := syncDir(d.path); err != nil {
+	if err := directory.Sync(d.path); err != nil {
 		return err
 	}
 	d.record = protocol.Record{}
@@ -162,7 +160,7 @@ func (d *Dir) replace(f file) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(name))
 	}
-	return syncDir(d.path)
+	return directory.Sync(d.path)
 }
 
 // Close gives the directory back. It does not wait for a write that hangs: then the

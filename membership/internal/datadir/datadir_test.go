@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/directory"
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
@@ -53,7 +54,7 @@ func TestADirectoryIsForOneProcess(t *testing.T) {
 	d, err := Open(path, "bank")
 	require.NoError(t, err)
 	_, err = Open(path, "bank")
-	require.ErrorIs(t, err, ErrInUse)
+	require.ErrorIs(t, err, directory.ErrInUse)
 	require.ErrorContains(t, err, path)
 	require.NoError(t, d.Close())
 	d, err = Open(path, "bank")

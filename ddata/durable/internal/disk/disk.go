@@ -10,10 +10,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-)
 
-// ErrInUse is wrapped by the error of [Dir.Lock] while another process holds the lock.
-var ErrInUse = errors.New("another process uses it")
+	"github.com/quorate/quorate/machine/directory"
+)
 
 // File is an open file of the store. Its methods are those of [os.File].
 type File interface {
@@ -63,11 +62,12 @@ func (d Dir) Make() error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(filepath.Clean(string(d))))
+	return directory.Sync(filepath.Dir(filepath.Clean(string(d))))
 }
 
-// Lock takes the directory until the closer is closed or the process ends.
-func (d Dir) Lock() (io.Closer, error) { return openLock(d.Path("lock")) }
+// Lock takes the directory until the closer is closed or the process ends. The error wraps
+// [directory.ErrInUse] while another process holds the lock.
+func (d Dir) Lock() (io.Closer, error) { return directory.Lock(d.Path("lock")) }
 
 // Create implements [Files].
 func (d Dir) Create(name string) (File, error) {
@@ -134,7 +134,7 @@ func (d Dir) List() ([]string, error) {
 }
 
 // Sync implements [Files].
-func (d Dir) Sync() error { return syncDir(string(d)) }
+func (d Dir) Sync() error { return directory.Sync(string(d)) }
 
 // Path implements [Files].
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }

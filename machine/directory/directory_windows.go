@@ -1,10 +1,11 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package disk
+package directory
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 )
@@ -15,9 +16,10 @@ const (
 	diskFull         = syscall.Errno(112) // ERROR_DISK_FULL
 )
 
-// openLock opens a file that no other process can open until it is closed, at the latest
-// when this process ends.
-func openLock(name string) (*os.File, error) {
+// Lock opens a file, makes it if it is not there, and keeps others from opening it until
+// the closer is closed or the process ends. The error wraps [ErrInUse] while somebody else
+// holds the lock.
+func Lock(name string) (io.Closer, error) {
 	path, err := syscall.UTF16PtrFromString(name)
 	if err != nil {
 		return nil, err
@@ -32,8 +34,8 @@ func openLock(name string) (*os.File, error) {
 	return os.NewFile(uintptr(handle), name), nil
 }
 
-// syncDir does nothing: the file system journals its renames.
-func syncDir(string) error { return nil }
+// Sync does nothing: the file system journals what becomes of names.
+func Sync(string) error { return nil }
 
 // Full reports whether an error says that there is no room on the disk.
 func Full(err error) bool { return errors.Is(err, handleDiskFull) || errors.Is(err, diskFull) }

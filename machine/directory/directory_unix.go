@@ -3,18 +3,19 @@
 
 //go:build unix && !aix && !solaris
 
-package disk
+package directory
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 )
 
-// openLock opens and locks a file. The lock belongs to the open file, and so ends with
-// the process.
-func openLock(name string) (*os.File, error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+// Lock opens a file, makes it if it is not there, and locks it until the closer is closed
+// or the process ends. The error wraps [ErrInUse] while somebody else holds the lock.
+func Lock(name string) (io.Closer, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // The caller chooses the directory.
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +29,10 @@ func openLock(name string) (*os.File, error) {
 	return file, nil
 }
 
-// syncDir makes a rename in a directory survive a crash of the machine.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
+// Sync makes the names in a directory survive a crash of the machine: what was created,
+// renamed and removed there before.
+func Sync(path string) error {
+	dir, err := os.Open(path) //nolint:gosec // The caller chooses the directory.
 	if err != nil {
 		return err
 	}
