@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // Discovery tells nodes what is inconsistent, late, partial, doubled, empty or wrong, and
@@ -30,9 +31,9 @@ import (
 // covers F2, F4, F5, F6, I30.
 func TestBootstrapFormsOneCluster(t *testing.T) {
 	runs := []storm{{"bootstrap", 5, 110}, {"bootstrap", 5, 171}, {"bootstrap", 5, 191}, {"bootstrap", 40, 1}}
-	first := number(t, "QUORATE_FIRST_SEED", 0)
-	for i := range number(t, "QUORATE_SEEDS", seedsUsual) {
-		runs = append(runs, storm{"bootstrap", []int{3, 4, 5, 7, 10}[i%5], uint64(first + i)})
+	first, n := simulationtest.Seeds(t, seedsUsual)
+	for i := range n {
+		runs = append(runs, storm{"bootstrap", []int{3, 4, 5, 7, 10}[i%5], first + i})
 	}
 	for _, r := range runs {
 		_, err := scenario.Run(scenario.Options{Scenario: r.scenario, Nodes: r.nodes, Seed: r.seed})

@@ -5,8 +5,6 @@ package membershipsim_test
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -14,28 +12,15 @@ import (
 
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
-
-// number returns the number in an environment variable. QUORATE_SEEDS says how
-// many seeds are tried, more in the night than for every change, and
-// QUORATE_FIRST_SEED with which of them to begin.
-func number(t *testing.T, variable string, usual int) int {
-	t.Helper()
-	text, ok := os.LookupEnv(variable)
-	if !ok {
-		return usual
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err, variable)
-	return n
-}
 
 // covers F9, F11, F13, F16, F24, F25, F28, F32, F33, F53, I6, I7, I8, I9, I10, I25, I29.
 func TestChaosBreaksNoInvariant(t *testing.T) {
 	fences, hosted := 0, 0
-	first := number(t, "QUORATE_FIRST_SEED", 0)
-	for seed := first; seed < first+number(t, "QUORATE_SEEDS", seedsUsual); seed++ {
-		r, err := scenario.Run(scenario.Options{Scenario: "chaos", Seed: uint64(seed), Nodes: 7})
+	first, n := simulationtest.Seeds(t, seedsUsual)
+	for seed := first; seed < first+n; seed++ {
+		r, err := scenario.Run(scenario.Options{Scenario: "chaos", Seed: seed, Nodes: 7})
 		require.NoError(t, err, "seed %d", seed)
 		fences += r.Fences
 		hosted += r.Hosted
@@ -66,13 +51,13 @@ func TestSeedsThatFoundSomething(t *testing.T) {
 //
 // covers F40, F56, F60, I4, I6, I7, I8, I9, I29, I34.
 func TestStrangeStrategiesBreakNoInvariant(t *testing.T) {
-	first := number(t, "QUORATE_FIRST_SEED", 0)
-	seeds := []int{9}
-	for i := range number(t, "QUORATE_SEEDS", 1+seedsUsual/8) {
+	first, n := simulationtest.Seeds(t, 1+seedsUsual/8)
+	seeds := []uint64{9}
+	for i := range n {
 		seeds = append(seeds, first+i)
 	}
 	for _, seed := range seeds {
-		_, err := scenario.Run(scenario.Options{Scenario: "strategies", Seed: uint64(seed), Nodes: 7})
+		_, err := scenario.Run(scenario.Options{Scenario: "strategies", Seed: seed, Nodes: 7})
 		require.NoError(t, err, "seed %d", seed)
 	}
 }

@@ -4,37 +4,13 @@
 package simulation_test
 
 import (
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/ddata/internal/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
-
-// First which seeds run, then what is demanded of each.
-
-// seeds returns the first seed to run and the number of seeds: only QUORATE_SEED if that is
-// set, else QUORATE_SEEDS seeds from QUORATE_FIRST_SEED on, else usual seeds from 0 on.
-func seeds(t *testing.T, usual int) (first, n uint64) {
-	t.Helper()
-	if text := os.Getenv("QUORATE_SEED"); text != "" {
-		seed, err := strconv.ParseUint(text, 0, 64)
-		require.NoError(t, err)
-		return seed, 1
-	}
-	if text := os.Getenv("QUORATE_SEEDS"); text != "" {
-		many, err := strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-		if text := os.Getenv("QUORATE_FIRST_SEED"); text != "" {
-			first, err = strconv.ParseUint(text, 10, 64)
-			require.NoError(t, err)
-		}
-		return first, many
-	}
-	return 0, uint64(usual)
-}
 
 // While members join, leave, crash and are removed, messages are lost, late and doubled and
 // stores fail, every majority read returns what was acknowledged or read before, nothing
@@ -42,13 +18,11 @@ func seeds(t *testing.T, usual int) (first, n uint64) {
 // replicas are equal, and nothing is left of tombstones and of nodes that are gone.
 // covers F41, F43, F50, I16, I17, I18, I19, I22.
 func TestChaos(t *testing.T) {
-	first, n := seeds(t, seedsUsual)
+	first, n := simulationtest.Seeds(t, seedsUsual)
 	var sum simulation.History
 	for seed := first; seed < first+n; seed++ {
 		c, err := simulation.Chaos(seed, 3+int(seed%7))
-		if err != nil {
-			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestChaos ./internal/simulation", err, seed)
-		}
+		simulationtest.RequireRun(t, seed, err)
 		h := c.History
 		sum.Acked += h.Acked
 		sum.Reads += h.Reads
@@ -66,11 +40,10 @@ func TestChaos(t *testing.T) {
 // of them; no value is returned that nobody has written.
 // covers F42, I18, I23.
 func TestExpiry(t *testing.T) {
-	first, n := seeds(t, (seedsUsual+2)/3)
+	first, n := simulationtest.Seeds(t, (seedsUsual+2)/3)
 	for seed := first; seed < first+n; seed++ {
-		if _, err := simulation.Expiry(seed, 3+int(seed%4)); err != nil {
-			t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run TestExpiry ./internal/simulation", err, seed)
-		}
+		_, err := simulation.Expiry(seed, 3+int(seed%4))
+		simulationtest.RequireRun(t, seed, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // flooded returns the options of a cluster in which three entities are sent more messages
@@ -29,7 +30,7 @@ func flooded(seed uint64) simulation.Options {
 // entities do not wait for long, although they share shards, windows and lanes with the flood.
 // covers F42, I20, I36.
 func TestFloodsWait(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(flooded(seed))
 		require.NoError(t, c.World.Run(12*time.Second))
@@ -53,7 +54,7 @@ func TestFloodsWait(t *testing.T) {
 // flow are lost like all others. In the end no sender waits for room that there is.
 // covers F39, F42, I20, I21, I36.
 func TestFloodsUnderFaults(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
 		opt := flooded(seed)
@@ -69,7 +70,7 @@ func TestFloodsUnderFaults(t *testing.T) {
 		if err == nil {
 			err = c.Finish(150 * time.Second)
 		}
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 		counts := c.Ledger.Counts()
 		sum.Waited += counts.Waited
 		sum.Processed += counts.Processed

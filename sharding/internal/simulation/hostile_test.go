@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/sharding/internal/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // lied runs a cluster under random faults, together with a hostile peer that lies to it all
@@ -25,11 +26,11 @@ func lied(seed uint64) (*simulation.Cluster, error) {
 // hold under random faults hold with such a peer too.
 // covers I20, I35.
 func TestLiesHaveNoEffect(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
 		c, err := lied(seed)
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 		counts := c.Ledger.Counts()
 		sum.Lies += counts.Lies
 		sum.Strangers += counts.Strangers

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // impatient runs a cluster whose askers wait only for a moment, while connections stand still
@@ -56,11 +57,11 @@ func sever(c *simulation.Cluster, r *rand.Rand) {
 // unknown only if a lane has had the message. No message begins after its deadline.
 // covers I20.
 func TestOutcomesAreTrue(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
 		c, err := impatient(seed)
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 		counts := c.Ledger.Counts()
 		sum.Processed += counts.Processed
 		sum.TakenBack += counts.TakenBack

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // Changes of a cluster that are part of its operation, under load, and how long messages wait
@@ -55,7 +56,7 @@ func TestRollingRestart(t *testing.T) {
 			if test.shards == many {
 				usual = 1
 			}
-			first, n := seeds(t, usual)
+			first, n := simulationtest.Seeds(t, usual)
 			for seed := first; seed < first+n; seed++ {
 				c := rolling(seed, test.shards)
 				require.NoError(t, rest(c, 5, 30*time.Second))
@@ -83,7 +84,7 @@ func TestRollingRestart(t *testing.T) {
 // leaves go to nodes that have just come, which may host from the beginning.
 // covers F45, I20, I21.
 func TestHurriedRollingRestart(t *testing.T) {
-	first, n := seeds(t, 2*few)
+	first, n := simulationtest.Seeds(t, 2*few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, Scenario: "hurried-restart", CodecEvery: 5, RatePPM: 10_000},
@@ -110,7 +111,7 @@ func TestHurriedRollingRestart(t *testing.T) {
 // A newcomer has standing, and so may host, within 200 ms of being up. It does not wait for
 // the next round of heartbeats to reach members that did not know it in the first round.
 func TestNewcomerMayHostAtOnce(t *testing.T) {
-	first, n := seeds(t, 2*few)
+	first, n := simulationtest.Seeds(t, 2*few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, Scenario: "newcomer", RatePPM: 10_000}, Nodes: 4, Shards: 20,
@@ -131,7 +132,7 @@ func TestNewcomerMayHostAtOnce(t *testing.T) {
 // needed. No message waits for long, and none fails.
 // covers F37, I20, I21.
 func TestJoinUnderLoad(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, Scenario: "join", CodecEvery: 5, RatePPM: 10_000},

@@ -4,45 +4,14 @@
 package simulation_test
 
 import (
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
-
-// seeds returns the first seed to run and the number of seeds: only QUORATE_SEED if that is
-// set, else QUORATE_SEEDS seeds from QUORATE_FIRST_SEED on, else usual seeds from 0 on.
-func seeds(t *testing.T, usual int) (first, n uint64) {
-	t.Helper()
-	if text := os.Getenv("QUORATE_SEED"); text != "" {
-		seed, err := strconv.ParseUint(text, 0, 64)
-		require.NoError(t, err)
-		return seed, 1
-	}
-	if text := os.Getenv("QUORATE_SEEDS"); text != "" {
-		many, err := strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-		if text := os.Getenv("QUORATE_FIRST_SEED"); text != "" {
-			first, err = strconv.ParseUint(text, 10, 64)
-			require.NoError(t, err)
-		}
-		return first, many
-	}
-	return 0, uint64(usual)
-}
-
-// requireRun ends a test whose run with a seed has failed, and prints the command that
-// repeats the run.
-func requireRun(t *testing.T, seed uint64, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("%v\nreplay: QUORATE_SEED=%d go test -run '^%s$' ./internal/simulation", err, seed, t.Name())
-	}
-}
 
 // chaos, moves and lateCommands run the scenarios of these names with their usual numbers of
 // nodes.
@@ -62,11 +31,11 @@ func usual(seed uint64, i int) (*simulation.Cluster, error) {
 // be. When the faults have ended, every shard gets a home and every message an outcome.
 // covers F24, F27, F34-F39, I1, I3, I20, I21, I22.
 func TestRandomFaults(t *testing.T) {
-	first, n := seeds(t, 2*seedsUsual)
+	first, n := simulationtest.Seeds(t, 2*seedsUsual)
 	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
 		c, err := chaos(seed)
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 		counts := c.Ledger.Counts()
 		sum.Accepted += counts.Accepted
 		sum.Processed += counts.Processed
@@ -84,20 +53,20 @@ func TestRandomFaults(t *testing.T) {
 // late commands are not obeyed.
 // covers F34, F35, F37, F38, I1, I3, I20, I21, I22.
 func TestMoves(t *testing.T) {
-	first, n := seeds(t, seedsUsual)
+	first, n := simulationtest.Seeds(t, seedsUsual)
 	for seed := first; seed < first+n; seed++ {
 		_, err := moves(seed)
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 	}
 }
 
 // Commands of a coordinator that reach the homes after it has stopped do no harm.
 // covers F35, I1, I3, I20, I22.
 func TestLateCommands(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
 		_, err := lateCommands(seed)
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // Clusters with one sort of trouble each: first none, then nodes that leave, one, several at
@@ -70,7 +71,7 @@ func TestLeavingLosesNothing(t *testing.T) {
 // over its shards, and a node that is given shards while it leaves hands them on.
 // covers F35, F37, I20.
 func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
-	first, n := seeds(t, 2*few)
+	first, n := simulationtest.Seeds(t, 2*few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
 			World: world.Options{
@@ -96,7 +97,7 @@ func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
 // unknown, even if another node leaves at the same time.
 // covers F35, F37, I20.
 func TestCoordinatorLeavesInTheMiddleOfMoves(t *testing.T) {
-	first, n := seeds(t, 2*few)
+	first, n := simulationtest.Seeds(t, 2*few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000},

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // thawed runs a cluster of slow entities, which passivate themselves after half of
@@ -45,11 +46,11 @@ func thawed(seed uint64) (*simulation.Cluster, error) {
 // instance before it has heard of that.
 // covers F24, I1.
 func TestStopsKnowOfSuccessors(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	stops := make(map[protocol.StopReason]int)
 	for seed := first; seed < first+n; seed++ {
 		c, err := thawed(seed)
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 		for why, times := range c.Ledger.Counts().Stops {
 			stops[why] += times
 		}

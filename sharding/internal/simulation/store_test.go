@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // written runs a cluster under random faults whose entities write to a storage that refuses
@@ -40,11 +41,11 @@ const stores = 12
 // and in order, however late writes arrive, and refuses no owner for good.
 // covers I1, I20.
 func TestAStoreWithEpochsIsWrittenInOrder(t *testing.T) {
-	first, n := seeds(t, stores)
+	first, n := simulationtest.Seeds(t, stores)
 	var sum simulation.Writes
 	for seed := first; seed < first+n; seed++ {
 		c, err := written(seed, false)
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 		w := c.Ledger.Counts().Writes
 		sum.Claims, sum.Accepted, sum.Refused = sum.Claims+w.Claims, sum.Accepted+w.Accepted, sum.Refused+w.Refused
 	}
@@ -71,7 +72,7 @@ func TestAStoreWithoutEpochsIsFoundOut(t *testing.T) {
 // arrive at a storage that has seen the epochs of the minority.
 // covers F9, I1, I20.
 func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
-	first, n := seeds(t, stores)
+	first, n := simulationtest.Seeds(t, stores)
 	refused, minorities := 0, 0
 	for seed := first; seed < first+n; seed++ {
 		opt, witness := simulation.Troubled(seed), &membershipsim.Witness{}
@@ -100,7 +101,7 @@ func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
 		if err == nil {
 			err = c.Finish(150 * time.Second)
 		}
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 		if kept {
 			minorities++
 		}

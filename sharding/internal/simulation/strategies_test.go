@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // Allocation strategies that do not do what they should, while nodes come and go: first
@@ -92,7 +93,7 @@ func mixture() world.Calls {
 // twice.
 // covers F34, F35, F37, F40, F56, F60, I1, I20, I21, I22, I34.
 func TestStrangeStrategies(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	fates := map[string]int{}
 	for seed := first; seed < first+n; seed++ {
 		c := strange(seed, "strategies", mixture())
@@ -114,7 +115,7 @@ func TestStrangeStrategies(t *testing.T) {
 // Every shard gets a home all the same.
 // covers F34, F35, F37, F40, F56, I21, I22, I34.
 func TestSlowStrategies(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
 		c := strange(seed, "strategies-slow", world.Calls{Min: 100 * time.Millisecond, Max: 4900 * time.Millisecond})
 		c.Ask(leastShard(t))
@@ -136,7 +137,7 @@ func TestSlowStrategies(t *testing.T) {
 // split survives, so that this may be a side without a majority.
 // covers F9, F11, F24, F34-F37, F40, F56, F60, I1, I3, I20, I21, I22, I34.
 func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
 		o := simulation.Troubled(seed)
 		o.World.Scenario, o.World.Calls = "strategies-faults", mixture()
@@ -153,7 +154,7 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 		}
 		c.World.At(106*time.Second, func() { c.World.Strategies().Set(world.Calls{}) }) // The random faults have ended by then.
 		_, err := simulation.Suffer(c, simulation.Faults())
-		requireRun(t, seed, err)
+		simulationtest.RequireRun(t, seed, err)
 	}
 }
 
@@ -168,7 +169,7 @@ func settled(c *simulation.Cluster, limit time.Duration) error {
 // built-in strategy decides.
 // covers F40, F56, F60, I20, I21, I22, I34.
 func TestStrategyThatNeverAnswers(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	for _, m := range []struct {
 		name  string
 		calls world.Calls
@@ -221,7 +222,7 @@ func (angry) Rebalance(context.Context, allocation.RebalanceRequest) (allocation
 // which breaks no contract.
 // covers F40, I20, I21, I22, I34.
 func TestStrategyThatGivesNoHomes(t *testing.T) {
-	first, n := seeds(t, few)
+	first, n := simulationtest.Seeds(t, few)
 	for name, s := range map[string]allocation.Strategy{
 		"none":   lazy{leastShard(t), 0},
 		"panics": angry{},
