@@ -6,14 +6,9 @@
 package membershipsim_test
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // mutant is a defect that is put into a copy of the production code. The
@@ -245,8 +240,7 @@ func finders() []string {
 	}
 }
 
-// Each mutant is built by an overlay: no file of the tree is touched. That the
-// code without a mutant is green on the same seeds is what the tests themselves
+// That the code without a mutant is green on the same seeds is what the tests themselves
 // say. It takes three minutes: go test -v -tags mutants -run TestSeedsFindMutants.
 func TestSeedsFindMutants(t *testing.T) {
 	requireFound(t, mutants(), ".", finders())
@@ -276,72 +270,13 @@ func TestTransportFindsMutants(t *testing.T) {
 // requireFound requires that each mutant is found by one of the tests of a package.
 func requireFound(t *testing.T, mutants []mutant, pkg string, tests []string) {
 	t.Helper()
+	var all []simulationtest.Mutant
 	for _, m := range mutants {
-		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
-			binary := m.build(t, pkg)
-			for _, test := range tests {
-				out, green := m.run(t, binary, test)
-				if green {
-					t.Log("not found by", test)
-					continue
-				}
-				t.Log("found by", test+":", finding(t, out))
-				return
-			}
-			t.Fatal("no test found the mutant")
-		})
-	}
-}
-
-// build returns the tests of a package over the code with the mutant.
-func (m mutant) build(t *testing.T, pkg string) (binary string) {
-	t.Helper()
-	modules, err := filepath.Abs("../..")
-	require.NoError(t, err)
-	dir, replace := t.TempDir(), make(map[string]string)
-	for i, e := range m.edits {
-		path := filepath.Join(modules, e.file)
-		source := path
-		if mutated, ok := replace[path]; ok {
-			source = mutated
+		looked := simulationtest.Mutant{Name: m.name, Package: pkg, Tests: tests}
+		for _, e := range m.edits {
+			looked.Edits = append(looked.Edits, simulationtest.Edit{File: e.file, Old: e.old, New: e.new})
 		}
-		text, err := os.ReadFile(source)
-		require.NoError(t, err)
-		require.Equal(t, 1, strings.Count(string(text), e.old),
-			"edit %d of the mutant no longer fits %s: mend the mutant", i, e.file)
-		replace[path] = filepath.Join(dir, filepath.Base(e.file))
-		changed := strings.Replace(string(text), e.old, e.new, 1)
-		require.NoError(t, os.WriteFile(replace[path], []byte(changed), 0o600))
+		all = append(all, looked)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	require.NoError(t, err)
-	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
-	require.NoError(t, os.WriteFile(file, overlay, 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", binary, pkg).CombinedOutput()
-	require.NoError(t, err, "the mutant builds: %s", out)
-	return binary
-}
-
-func (m mutant) run(t *testing.T, binary, test string) (out string, green bool) {
-	t.Helper()
-	b, err := exec.CommandContext(t.Context(), binary, "-test.run", "^"+test+"$", "-test.timeout", "5m").CombinedOutput()
-	return string(b), err == nil
-}
-
-// finding returns what a test has found: a broken invariant, or a split that
-// more than one side survived.
-func finding(t *testing.T, out string) string {
-	t.Helper()
-	if _, violation, ok := strings.Cut(out, "violation at "); ok {
-		violation, rest, _ := strings.Cut(violation, "\n")
-		replay, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
-		return violation + " " + replay
-	}
-	_, messages, ok := strings.Cut(out, "Messages:")
-	if !ok {
-		_, messages, ok = strings.Cut(out, "Error:")
-	}
-	require.True(t, ok, "it is a check that fails, not the program:\n%s", out)
-	first, _, _ := strings.Cut(strings.TrimSpace(messages), "\n")
-	return first
+	simulationtest.RequireFound(t, "../..", all)
 }

@@ -6,19 +6,14 @@
 package simulation_test
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// Defects that the tests must find: first the table of the defects, then how all of them
-// are built into one copy of the tests of each package that finds some, and how the tests
-// run with one of them switched on.
+// Defects that the tests must find: first the table of the defects, then the test that has
+// each of them looked for, package simulationtest says how.
 
 // mutant is a defect that is put into the replicas, and the test that must find it.
 type mutant struct {
@@ -27,6 +22,8 @@ type mutant struct {
 	in    string // The package of the test, beside this one; empty: this one.
 	first string // The first seed to run; empty: 0.
 	edits []edit
+
+	panics bool // The code panics: nothing else shows the defect.
 }
 
 // edit is one place of a defect: old is replaced by new in a file, which is named from the
@@ -218,7 +215,7 @@ var mutants = []mutant{
 		}},
 	},
 	{
-		name: "nonsense handled", in: "protocol", test: "TestNonsenseIsHarmless", edits: []edit{{
+		name: "nonsense handled", in: "protocol", test: "TestNonsenseIsHarmless", panics: true, edits: []edit{{
 			"sane.go", "		if of >= groupsOfBuckets ||", "		if mutant(NAME) {\n			continue\n		}\n		if of >= groupsOfBuckets ||",
 		}},
 	},
@@ -239,88 +236,21 @@ var mutants = []mutant{
 	},
 }
 
-// mutantSource is the file that tells a package which of the defects is switched on.
-const mutantSource = `package NAME
-
-import "os"
-
-var switchedOn = os.Getenv("QUORATE_MUTANT")
-
-func mutant(name string) bool { return name == switchedOn }
-`
-
-// Each of the defects makes the test fail that must find it. All of them are built into
-// one copy of the tests of each package, which is run once for each defect.
+// Each of the defects makes the test fail that must find it.
 func TestMutantsAreCaught(t *testing.T) {
-	overlay := overlayOf(t)
-	binaries := map[string]string{}
+	var all []simulationtest.Mutant
 	for _, m := range mutants {
-		t.Run(m.name, func(t *testing.T) {
-			if binaries[m.in] == "" {
-				binaries[m.in] = build(t, overlay, m.in)
-			}
-			out, err := m.run(t, binaries[m.in])
-			require.Error(t, err, "the tests are green with the defect")
-			require.Contains(t, out, "--- FAIL: "+m.test, out)
-			for line := range strings.Lines(out) {
-				if strings.Contains(line, "violation at") || strings.Contains(line, "Error:") || strings.Contains(line, "replay: QUORATE_SEED") {
-					t.Log(strings.TrimSpace(line))
-				}
-			}
-		})
-	}
-}
-
-// overlayOf writes the sources with all defects, switched off, and returns the file that
-// names them for the build.
-func overlayOf(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.Abs("../protocol")
-	require.NoError(t, err)
-	sources := map[string]string{}
-	for _, m := range mutants {
-		for _, e := range m.edits {
-			path := filepath.Join(dir, e.file)
-			if _, read := sources[path]; !read {
-				b, err := os.ReadFile(path) //nolint:gosec // Our own file.
-				require.NoError(t, err)
-				sources[path] = string(b)
-			}
-			sources[filepath.Join(filepath.Dir(path), "mutant.go")] = strings.Replace(mutantSource, "NAME", filepath.Base(filepath.Dir(path)), 1)
-			require.Equal(t, 1, strings.Count(sources[path], e.old), "the place of %q in %s", m.name, e.file)
-			sources[path] = strings.Replace(sources[path], e.old, strings.ReplaceAll(e.new, "NAME", `"`+m.name+`"`), 1)
+		looked := simulationtest.Mutant{
+			Name: m.name, Tests: []string{m.test}, Panics: m.panics,
+			Env: []string{"QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED=" + m.first},
 		}
+		if m.in != "" {
+			looked.Package = filepath.Join("..", m.in)
+		}
+		for _, e := range m.edits {
+			looked.Edits = append(looked.Edits, simulationtest.Edit{File: e.file, Old: e.old, New: e.new})
+		}
+		all = append(all, looked)
 	}
-	tmp, replace := t.TempDir(), map[string]string{}
-	for path, source := range sources {
-		replace[path] = filepath.Join(tmp, strings.ReplaceAll(path, "/", "_"))
-		require.NoError(t, os.WriteFile(replace[path], []byte(source), 0o600))
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	require.NoError(t, err)
-	name := filepath.Join(tmp, "overlay.json")
-	require.NoError(t, os.WriteFile(name, overlay, 0o600))
-	return name
-}
-
-// build builds the tests of a package with the defects, and returns the path of the binary.
-func build(t *testing.T, overlay, in string) string {
-	t.Helper()
-	binary := filepath.Join(filepath.Dir(overlay), "mutants"+filepath.Base(in)+".test")
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", binary, "../"+filepath.Base(filepath.Join("simulation", in))) //nolint:gosec // Our own command.
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(out))
-	return binary
-}
-
-// run runs the test with the defect switched on.
-func (m mutant) run(t *testing.T, binary string) (string, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+m.test+"$", "-test.failfast") //nolint:gosec // Our own command.
-	cmd.Env = append(os.Environ(), "QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED="+m.first, "QUORATE_MUTANT="+m.name)
-	if in := filepath.Join("..", m.in); m.in != "" {
-		cmd.Dir = in
-	}
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	simulationtest.RequireFound(t, "../protocol", all)
 }

@@ -6,18 +6,13 @@
 package simulation_test
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// Defects that the seeds must find: first the table of the defects, then how all of them are
-// built into one copy of the tests, and how the tests run with one of them switched on.
+// Defects that the seeds must find: first the table of the defects, then the test that has
+// each of them looked for, package simulationtest says how.
 
 // mutant is a defect that is put into the machines, and that the seeds of a test must find.
 // old is replaced by new in the file; new has the defect when mutant(NAME) is true, where
@@ -221,74 +216,18 @@ var mutants = []mutant{
 	},
 }
 
-// mutantSource is the file that tells the machines which of the defects is switched on.
-const mutantSource = `package protocol
-
-import "os"
-
-var defect = os.Getenv("QUORATE_MUTANT")
-
-func mutant(name string) bool { return name == defect }
-`
-
-// Each of the defects makes the test fail whose seeds must find it. All of them are built
-// into one copy of the tests, which is run once for each defect.
+// Each of the defects makes the test fail whose seeds must find it.
 func TestMutantsAreCaught(t *testing.T) {
-	binary := buildMutants(t)
+	var all []simulationtest.Mutant
 	for _, m := range mutants {
-		t.Run(m.name, func(t *testing.T) {
-			out, err := m.run(t, binary)
-			require.Error(t, err, "the seeds are green with the defect")
-			require.Contains(t, out, "--- FAIL: "+m.test, out)
-			for line := range strings.Lines(out) {
-				if strings.Contains(line, "violation at") || strings.Contains(line, "Error:") || strings.Contains(line, "replay: QUORATE_SEED") {
-					t.Log(strings.TrimSpace(line))
-				}
-			}
-		})
-	}
-}
-
-// buildMutants builds the tests of this package with all defects, switched off, and
-// returns the path of the binary.
-func buildMutants(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.Abs("../protocol")
-	require.NoError(t, err)
-	tmp := t.TempDir()
-	sources := map[string]string{"mutant.go": mutantSource}
-	for _, m := range mutants {
-		if m.file == "" {
-			continue
+		looked := simulationtest.Mutant{
+			Name: m.name, Tests: []string{m.test},
+			Env: []string{"QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED=" + m.first},
 		}
-		if _, read := sources[m.file]; !read {
-			b, err := os.ReadFile(filepath.Join(dir, m.file))
-			require.NoError(t, err)
-			sources[m.file] = string(b)
+		if m.file != "" {
+			looked.Edits = []simulationtest.Edit{{File: m.file, Old: m.old, New: m.new}}
 		}
-		require.Equal(t, 1, strings.Count(sources[m.file], m.old), "the place of %q in %s", m.name, m.file)
-		sources[m.file] = strings.Replace(sources[m.file], m.old, strings.ReplaceAll(m.new, "NAME", `"`+m.name+`"`), 1)
+		all = append(all, looked)
 	}
-	replace := map[string]string{}
-	for file, source := range sources {
-		replace[filepath.Join(dir, file)] = filepath.Join(tmp, file)
-		require.NoError(t, os.WriteFile(filepath.Join(tmp, file), []byte(source), 0o600))
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(tmp, "overlay.json"), overlay, 0o600))
-	binary := filepath.Join(tmp, "mutants.test")
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", filepath.Join(tmp, "overlay.json"), "-o", binary, ".") //nolint:gosec // Our own command.
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, string(out))
-	return binary
-}
-
-// run runs the seeds with the defect switched on, until one of them fails.
-func (m mutant) run(t *testing.T, binary string) (string, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+m.test+"$", "-test.failfast") //nolint:gosec // Our own command.
-	cmd.Env = append(os.Environ(), "QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED="+m.first, "QUORATE_MUTANT="+m.name)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	simulationtest.RequireFound(t, "../protocol", all)
 }
