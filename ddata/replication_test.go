@@ -125,6 +125,27 @@ func TestANodeWithoutTheRoleWorksThroughOthers(t *testing.T) {
 	})
 }
 
+// What a node without the role has written at level Local goes to the other replicas as soon
+// as what the replica that holds it for that node has written itself: no comparison is needed.
+func TestALocalWriteFromElsewhereIsSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			c.Role, c.GossipInterval = "data", time.Hour
+			if i < 3 {
+				m.Node.Roles = []string{"data"}
+			}
+		}
+		w.start(4)
+		pass(5 * time.Second) // The first comparison is over, and the next one far.
+		require.NoError(t, w.nodes[3].add("visits", 1, ddata.Local()))
+		began := time.Now()
+		for _, n := range w.nodes[:3] {
+			n.holds("visits", 1)
+		}
+		require.Less(t, time.Since(began), 500*time.Millisecond)
+	})
+}
+
 // Keys with a number of replicas live on so many nodes, and every node reads and changes
 // them.
 func TestKeysWithANumberOfReplicas(t *testing.T) {

@@ -101,6 +101,8 @@ func (s *ops) write(in Write) {
 	s.held(o, s.group.self)
 	if s.open[o.id] == o {
 		s.group.spread.confirm()
+	} else {
+		s.group.spread.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
 	}
 }
 
