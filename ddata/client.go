@@ -146,11 +146,23 @@ func present(key string, e table.Entry, exists bool, typ crdt.Type) (table.Entry
 		return e, ofKey(key, ErrNotFound)
 	case e.State == table.Deleted:
 		return e, ofKey(key, ErrDeleted)
+	case e.Type == nil:
+		return e, unreadable(key, e, typ)
 	case e.Type.Name() != typ.Name():
 		return e, &TypeError{Key: key, Have: e.Type.Name(), Want: typ.Name()}
 	default:
 		return e, nil
 	}
+}
+
+// unreadable returns the error about an entry of another node whose value this node cannot
+// decode: its type is unknown here, or the decoder refuses the value.
+func unreadable(key string, e table.Entry, typ crdt.Type) error {
+	u, _ := e.Value.(table.Unknown) // Whatever is decoded without a type.
+	if u.Err == nil {
+		return &TypeError{Key: key, Have: u.Name, Want: typ.Name()}
+	}
+	return &RefusedError{Key: key, Reason: u.Reason().Error(), Err: u.Reason()}
 }
 
 // update changes a key. It runs change again whenever what the change was made of is gone
@@ -301,6 +313,9 @@ func (r *Replicator) changed(key string, typ crdt.Type, b protocol.Borrowed, cha
 	before := typ.Zero()
 	if b.Entry != nil {
 		e, err := present(key, *b.Entry, true, typ)
+		if refused, ok := errors.AsType[*RefusedError](err); ok {
+			return nil, false, &NotStoredError{Key: key, Err: refused.Err}
+		}
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, false, err
 		}
@@ -308,31 +323,21 @@ func (r *Replicator) changed(key string, typ crdt.Type, b protocol.Borrowed, cha
 			before = e.Value
 		}
 	}
-	after, err := guarded(b.At, before, change)
+	size := 0
+	delta, changed, err = table.Run(typ, b.At, before, func(at crdt.Origin, v any) (any, error) {
+		after, err := change(at, v)
+		if err == nil && typ.Is(after) {
+			size = typ.Size(after)
+		}
+		return after, err
+	})
 	if err != nil {
 		return nil, false, tableError(key, err)
 	}
-	if !typ.Is(after) {
-		return nil, false, &FunctionError{Key: key, Err: fmt.Errorf("it returned a %T for a %s", after, typ.Name())}
-	}
-	if size := typ.Size(after); size > r.cfg.MaxValueBytes {
+	if size > r.cfg.MaxValueBytes {
 		return nil, false, &NotStoredError{Key: key, Err: fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, size, r.cfg.MaxValueBytes)}
 	}
-	delta, changed = typ.Delta(after)
 	return delta, changed, nil
-}
-
-// guarded runs an update function and makes an error of a panic.
-func guarded(at crdt.Origin, v any, change func(crdt.Origin, any) (any, error)) (after any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: panic: %v", table.ErrFunction, p)
-		}
-	}()
-	if after, err = change(at, v); err != nil {
-		err = fmt.Errorf("%w: %w", table.ErrFunction, err)
-	}
-	return after, err
 }
 
 // remove deletes a key.

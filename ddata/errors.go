@@ -70,10 +70,10 @@ func (e *TypeError) Error() string {
 }
 
 // FunctionError says that an update function returned an error, panicked, or returned no
-// value of the type. Nothing has changed.
+// value of the type, or one that cannot be encoded. Nothing has changed.
 type FunctionError struct {
 	Key string
-	Err error // The error of the function, or the panic.
+	Err error // The error of the function or of the encoding, or the panic.
 }
 
 // Error names the key and what the function said.
@@ -135,15 +135,20 @@ func (e *NoQuorumError) Error() string {
 		e.Key, e.Since, list(e.Answered), list(e.Missing))
 }
 
-// RefusedError says that a replica which the level needs did not take the value, or that
-// the values of two replicas do not go together.
+// RefusedError says that a replica which the level needs did not take the value, that the
+// values of two replicas do not go together, or that this node cannot decode what another
+// one holds.
 type RefusedError struct {
 	Key string
 	// Node is the node that has refused, "" for this one.
 	Node     string
 	Reason   string
 	Answered []string // The nodes that hold the write.
+	Err      error    // The cause if this node has refused, else nil.
 }
+
+// Unwrap returns the cause.
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // Error names the node and the reason.
 func (e *RefusedError) Error() string {
@@ -151,7 +156,11 @@ func (e *RefusedError) Error() string {
 	if e.Node != "" {
 		node = e.Node
 	}
-	return fmt.Sprintf("ddata: key %q: %s refused: %s; stored on %s", e.Key, node, e.Reason, list(e.Answered))
+	text := fmt.Sprintf("ddata: key %q: %s refused: %s", e.Key, node, e.Reason)
+	if len(e.Answered) == 0 {
+		return text
+	}
+	return text + "; stored on " + list(e.Answered)
 }
 
 // UnansweredError says that too few replicas have answered a read in time.
@@ -244,7 +253,11 @@ func (o *outcome) readError(key string) error {
 	case protocol.NoQuorum:
 		return &NoQuorumError{Key: key, Answered: o.answered, Missing: o.missing, Since: o.Since}
 	case protocol.Refused:
-		return o.refused(key)
+		err := o.refused(key)
+		if not, ok := errors.AsType[*NotStoredError](err); ok { // A read stores nothing.
+			return &RefusedError{Key: key, Reason: not.Err.Error(), Answered: o.answered, Err: not.Err}
+		}
+		return err
 	case protocol.Overloaded:
 		return ofKey(key, ErrOverloaded)
 	case protocol.Gone:

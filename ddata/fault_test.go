@@ -6,6 +6,7 @@ package ddata_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -143,6 +144,150 @@ func TestTypesOfTheProgram(t *testing.T) {
 		got, err := ddata.Get(ctx, w.nodes[1], key, ddata.Local())
 		require.NoError(t, err)
 		require.EqualValues(t, 4, got.Value())
+	})
+}
+
+// moody is a content that cannot be encoded if it is below zero, and not decoded above 100;
+// -2 and 102 panic.
+type moody int
+
+func (m moody) MarshalBinary() ([]byte, error) {
+	switch m {
+	case -1:
+		return nil, errNo
+	case -2:
+		panic("no encoding")
+	default:
+		return []byte{byte(m)}, nil
+	}
+}
+
+func (m *moody) UnmarshalBinary(b []byte) error {
+	switch *m = moody(b[0]); *m {
+	case 101:
+		return errNo
+	case 102:
+		panic("no decoding")
+	default:
+		return nil
+	}
+}
+
+// moodOf is a key with such a content, and setMood writes one.
+func moodOf(name string) ddata.Key[crdt.LWWRegister[moody]] {
+	return ddata.NewKey[crdt.LWWRegister[moody]](name)
+}
+
+func setMood(m moody) func(crdt.Origin, crdt.LWWRegister[moody]) (crdt.LWWRegister[moody], error) {
+	return func(at crdt.Origin, v crdt.LWWRegister[moody]) (crdt.LWWRegister[moody], error) {
+		return v.Set(at, 1, m), nil
+	}
+}
+
+// A value that its codec cannot encode is refused before it is stored, on a node that holds
+// the key and on one that does not. What is changed beside it reaches the others, and so does
+// a value of the same key that can be encoded.
+func TestAValueThatCannotBeEncoded(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			c.Role, c.GossipInterval = "data", time.Hour
+			if i < 2 {
+				m.Node.Roles = []string{"data"}
+			}
+		}
+		w.options = func(int) []ddata.Option {
+			return []ddata.Option{ddata.WithTypes(crdt.TypeOf[crdt.LWWRegister[moody]]())}
+		}
+		w.start(3)
+		for i, n := range []*node{w.nodes[0], w.nodes[2]} {
+			set := func(m moody, level ddata.Consistency) error {
+				ctx, cancel := w.ctx(limit)
+				defer cancel()
+				_, err := ddata.Update(ctx, n, moodOf("mood"), level, setMood(m))
+				return err
+			}
+			for _, level := range []ddata.Consistency{ddata.Local(), ddata.Majority()} {
+				var failed *ddata.FunctionError
+				require.ErrorAs(t, set(-1, level), &failed, "node %d, %s", i, level)
+				require.ErrorIs(t, failed, errNo)
+				require.ErrorAs(t, set(-2, level), &failed, "node %d, %s", i, level)
+				require.ErrorContains(t, failed, "no encoding")
+			}
+			require.NoError(t, n.add("visits", 1, ddata.Local()))
+			w.nodes[1].holds("visits", uint64(i+1))
+			require.NoError(t, set(moody(i), ddata.All()))
+		}
+		require.Zero(t, w.nodes[0].Data().Stats().Unsent)
+	})
+}
+
+// A replica refuses a value that it cannot decode, and tells the writer, and its own readers,
+// so. Other keys go on.
+func TestAReplicaRefusesWhatItCannotDecode(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.options = func(int) []ddata.Option {
+			return []ddata.Option{ddata.WithTypes(crdt.TypeOf[crdt.LWWRegister[moody]]())}
+		}
+		w.start(2)
+		for _, m := range []moody{101, 102} {
+			ctx, cancel := w.ctx(grace)
+			defer cancel()
+			var refused *ddata.RefusedError
+			_, err := ddata.Update(ctx, w.nodes[0], moodOf(fmt.Sprint(m)), ddata.All(), setMood(m))
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, w.nodes[1].Self().String(), refused.Node)
+			require.Equal(t, []string{w.nodes[0].Self().String()}, refused.Answered)
+			ctx, cancel = w.ctx(grace)
+			defer cancel()
+			_, err = ddata.Get(ctx, w.nodes[1], moodOf(fmt.Sprint(m)), ddata.All())
+			require.ErrorAs(t, err, &refused)
+			require.Empty(t, refused.Node)
+		}
+		require.NoError(t, w.nodes[0].add("visits", 1, ddata.All()))
+	})
+}
+
+// Whoever asks from elsewhere for a value that it cannot decode, or of a type that it does not
+// know, is told so at each level.
+func TestAValueFromElsewhereThatCannotBeDecoded(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			c.Role = "data"
+			if i == 0 {
+				m.Node.Roles = []string{"data"}
+			}
+		}
+		w.options = func(i int) []ddata.Option {
+			types := []crdt.Type{crdt.TypeOf[crdt.LWWRegister[moody]](), crdt.TypeOf[tally]()}
+			return []ddata.Option{ddata.WithTypes(types[:2-i]...)}
+		}
+		w.start(2)
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		home, guest := w.nodes[0], w.nodes[1]
+		votes := ddata.NewKey[tally]("votes")
+		_, err := ddata.Update(ctx, home, votes, ddata.All(), func(at crdt.Origin, v tally) (tally, error) { return tally{v.Add(at, 4)}, nil })
+		require.NoError(t, err)
+		for _, level := range []ddata.Consistency{ddata.Local(), ddata.Majority(), ddata.All()} {
+			for _, m := range []moody{101, 102} {
+				var refused *ddata.RefusedError
+				var not *ddata.NotStoredError
+				key := moodOf(fmt.Sprint(m))
+				_, err = ddata.Update(ctx, home, key, level, setMood(m))
+				require.NoError(t, err)
+				_, err = ddata.Get(ctx, guest, key, level)
+				require.ErrorAs(t, err, &refused, "%s", level)
+				require.Empty(t, refused.Node)
+				_, err = ddata.Update(ctx, guest, key, level, setMood(1))
+				require.ErrorAs(t, err, &not, "%s", level)
+			}
+			var clash *ddata.TypeError
+			_, err = ddata.Get(ctx, guest, counter("votes"), level)
+			require.ErrorAs(t, err, &clash, "%s", level)
+			require.Equal(t, "tally", clash.Have)
+			require.ErrorAs(t, guest.add("votes", 1, level), &clash, "%s", level)
+		}
+		require.NoError(t, guest.add("visits", 1, ddata.All()))
 	})
 }
 

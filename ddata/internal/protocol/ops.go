@@ -381,6 +381,12 @@ func (s *ops) join(o *op) {
 		if !a.exists {
 			continue
 		}
+		if _, unreadable := a.entry.Value.(table.Unknown); unreadable {
+			// Nothing can be joined with it or written back: the caller is given the reason.
+			o.entry, o.exists = a.entry, true
+			s.finish(o, Confirmed)
+			return
+		}
 		joined, err := a.entry, error(nil)
 		if o.exists {
 			joined, err = table.Merge(o.entry, a.entry)

@@ -24,7 +24,8 @@ var (
 	// ErrFull is returned, wrapped, when the table would pass its maximum.
 	ErrFull = errors.New("the table is full")
 	// ErrFunction is returned, wrapped, when an update function has failed, beside
-	// its error; or when it has panicked or returned a value of another type.
+	// its error; or when it has panicked, or returned a value of another type or one that
+	// cannot be encoded.
 	ErrFunction = errors.New("the update function failed")
 	// ErrValue is returned, wrapped, when a type panics over a value, or an entry or a
 	// change is not one that a table makes.

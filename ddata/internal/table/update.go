@@ -5,6 +5,7 @@ package table
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/quorate/quorate/ddata/crdt"
 )
@@ -128,23 +129,54 @@ func functionCaught(err *error) {
 
 // run runs the function, and reports whether it has changed anything.
 func (d *draft) run(change func(at crdt.Origin, v any) (any, error), maximum int) (made bool, err error) {
-	defer functionCaught(&err)
 	v, typ := d.value, d.kind.typ
 	if v == nil {
 		v = typ.Zero()
 	}
-	after, err := change(d.origin, v)
+	if d.delta, made, err = Run(typ, d.origin, v, change); err != nil || !made {
+		return false, err
+	}
+	return true, d.join(maximum)
+}
+
+// Run runs an update function on a value of a type, and returns the delta of what the
+// function has returned, false if it has changed nothing. The delta is encoded once, to see
+// that it can be: a value that cannot be sent or stored would hold up those that travel with
+// it. The errors, those of a panic included, wrap [ErrFunction].
+func Run(typ crdt.Type, at crdt.Origin, v any, change func(at crdt.Origin, v any) (any, error)) (delta any, made bool, err error) {
+	defer functionCaught(&err)
+	after, err := change(at, v)
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", ErrFunction, err)
+		return nil, false, fmt.Errorf("%w: %w", ErrFunction, err)
 	}
 	if !typ.Is(after) {
-		return false, fmt.Errorf("%w: it returned a %T for a %s", ErrFunction, after, d.kind.name)
+		return nil, false, fmt.Errorf("%w: it returned a %T for a %s", ErrFunction, after, typ.Name())
 	}
-	if d.delta, made = typ.Delta(after); !made {
-		return false, nil
+	if delta, made = typ.Delta(after); !made {
+		return nil, false, nil
 	}
-	d.delta = typ.Settled(d.delta)
-	return true, d.join(maximum)
+	delta = typ.Settled(delta)
+	if err := encodes(typ, delta); err != nil {
+		return nil, false, fmt.Errorf("%w: it returned a value that cannot be encoded: %w", ErrFunction, err)
+	}
+	return delta, true, nil
+}
+
+// scratches are buffers to encode values into that nobody reads.
+//
+//nolint:gochecknoglobals // Memory that is used again, shared by all tables.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+// encodes returns the error with which a type refuses to encode a value.
+func encodes(typ crdt.Type, v any) error {
+	const keep = 64 << 10 // The bytes of the largest buffer that is used again.
+	b := scratches.Get().(*[]byte)
+	encoded, err := typ.Append((*b)[:0], v)
+	if cap(encoded) <= keep {
+		*b = encoded[:0]
+	}
+	scratches.Put(b)
+	return err
 }
 
 // join joins the delta with the value. The maximum is that of its size.
