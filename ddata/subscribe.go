@@ -24,7 +24,9 @@ const (
 	// Changed: the key has another value, or is told for the first time. Changes between
 	// two events are told together.
 	Changed EventKind = iota + 1
-	// Deleted: the key was deleted.
+	// Deleted: the key was deleted. A subscriber to a prefix that reads only after the
+	// tombstone was collected is told so also of a key that has expired, or that came and
+	// went since it has read last.
 	Deleted
 	// Expired: the key has vanished since it was not changed for long.
 	Expired
@@ -67,6 +69,7 @@ type Subscription[T crdt.Value[T]] struct {
 	sub   *subscriber
 	typ   crdt.Type
 	group *group
+	told  bool // The last event was a value.
 }
 
 // PrefixSubscription tells of all keys of a type whose names begin alike what this node's
@@ -81,6 +84,10 @@ type PrefixSubscription[T crdt.Value[T]] struct {
 	found  []string
 	group  int // The index of the group, as many as there are groups at the end.
 	bucket int
+
+	// gone are the keys that the subscriber knows to be deleted or expired, until their
+	// tombstones are collected.
+	gone map[string]struct{}
 }
 
 // Subscribe subscribes to a key. The first event tells of the value that is there, if there
@@ -118,7 +125,12 @@ func (s *Subscription[T]) Next(ctx context.Context) (Event[T], error) {
 		if ok && e.Type != nil && e.Type.Name() != s.typ.Name() {
 			return Event[T]{}, &TypeError{Key: t.key, Have: e.Type.Name(), Want: s.typ.Name()}
 		}
-		if event, ok := eventOf[T](s.key, e, ok); ok {
+		event, news := eventOf[T](s.key, e, ok)
+		if !ok && s.told { // It was deleted, and the tombstone is collected.
+			event.Kind, news = Deleted, true
+		}
+		if news {
+			s.told = event.Kind == Changed
 			return event, nil
 		}
 	}
@@ -156,7 +168,7 @@ func (s *Subscription[T]) Close() {
 // and is then told [Missed].
 func SubscribePrefix[T crdt.Value[T], P decoder[T]](h Host, prefix string) *PrefixSubscription[T] {
 	r := h.Data()
-	s := &PrefixSubscription[T]{r: r}
+	s := &PrefixSubscription[T]{r: r, gone: map[string]struct{}{}}
 	_, s.typ, s.err = r.group(prefix, crdt.TypeOf[T, P](), Local())
 	if s.err == nil && !slices.ContainsFunc(r.groups, func(g *group) bool { return g.replica != 0 }) {
 		s.err = ofKey(prefix, ErrNotHere)
@@ -181,18 +193,34 @@ func (s *PrefixSubscription[T]) Next(ctx context.Context) (Event[T], error) {
 			return Event[T]{}, err
 		case missed > 0:
 			s.found, s.group, s.bucket = nil, 0, 0
+			clear(s.gone)
 			return Event[T]{Kind: Missed, N: missed}, nil
 		case key == "":
 			continue
 		}
-		e, ok := s.r.groups[s.r.keys.of(key)].table.Get(key)
-		if ok && e.Type != nil && e.Type.Name() != s.typ.Name() {
-			continue
-		}
-		if event, ok := eventOf[T](Key[T]{name: key, typ: s.typ}, e, ok); ok {
+		if event, news := s.eventOf(key); news {
 			return event, nil
 		}
 	}
+}
+
+// eventOf returns what is to be told of a key, false for nothing. A key of which even the
+// tombstone is gone was deleted, unless this node has ceased to be one of those that hold it.
+func (s *PrefixSubscription[T]) eventOf(name string) (event Event[T], news bool) {
+	g, key := s.r.groups[s.r.keys.of(name)], Key[T]{name: name, typ: s.typ}
+	_, known := s.gone[name]
+	delete(s.gone, name)
+	e, ok := g.table.Get(name)
+	switch {
+	case !ok:
+		return Event[T]{Kind: Deleted, Key: key}, !known && g.route.Load().Here(table.BucketOf(name))
+	case e.Type != nil && e.Type.Name() != s.typ.Name():
+		return event, false
+	}
+	if event, news = eventOf[T](key, e, true); news && event.Kind != Changed {
+		s.gone[name] = struct{}{}
+	}
+	return event, news
 }
 
 // Close ends the subscription. Calling it again does nothing.
@@ -270,8 +298,7 @@ func (s *subscriber) over(ctx context.Context, r *Replicator) error {
 	}
 }
 
-// eventOf returns what is to be told of an entry, false for nothing: a key that is not there
-// and never was, or of which the tombstone was collected.
+// eventOf returns what is to be told of an entry, false for nothing: a key that is not there.
 func eventOf[T crdt.Value[T]](key Key[T], e table.Entry, exists bool) (Event[T], bool) {
 	event := Event[T]{Key: key}
 	switch {

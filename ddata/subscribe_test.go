@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/membership"
 )
 
 // next returns the next event of a subscription.
@@ -131,6 +132,44 @@ func TestASubscriberToAPrefixIsTold(t *testing.T) {
 		require.Equal(t, ddata.Deleted, event.Kind)
 		require.Equal(t, "room/8", event.Key.Name())
 		nothing(t, s)
+	})
+}
+
+// A subscriber that was told of a value, and comes back when the key was deleted and its
+// tombstone collected, is told that the value is gone; one that was told of no value is told
+// nothing.
+func TestASubscriberThatComesBackAfterTheTombstone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ int, _ *membership.Config, c *ddata.Config) { c.SweepInterval = time.Second }
+		w.start(2)
+		n := w.nodes[0]
+		require.NoError(t, n.add("room/1", 1, ddata.All()))
+		one, all, late := ddata.Subscribe(n, counter("room/1")), ddata.SubscribePrefix[crdt.GCounter](n, "room/"), ddata.Subscribe(n, counter("room/1"))
+		defer one.Close()
+		defer all.Close()
+		defer late.Close()
+		require.Equal(t, ddata.Changed, next(t, one).Kind)
+		require.Equal(t, ddata.Changed, next(t, all).Kind)
+		nothing(t, one)
+		nothing(t, all)
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		require.NoError(t, ddata.Delete(ctx, n, counter("room/1"), ddata.All()))
+		eventually(t, "the tombstone is collected", func() bool { return n.Data().Stats().Tombstones == 0 })
+		pass(time.Second)
+		event := next(t, one)
+		require.Equal(t, ddata.Deleted, event.Kind)
+		require.Equal(t, "room/1", event.Key.Name())
+		event = next(t, all)
+		require.Equal(t, ddata.Deleted, event.Kind)
+		require.Equal(t, "room/1", event.Key.Name())
+		nothing(t, one)
+		nothing(t, all)
+		nothing(t, late)
+		require.NoError(t, n.add("room/1", 1, ddata.All()))
+		require.Equal(t, ddata.Changed, next(t, one).Kind)
+		require.Equal(t, ddata.Changed, next(t, all).Kind)
+		require.Equal(t, ddata.Changed, next(t, late).Kind)
 	})
 }
 
