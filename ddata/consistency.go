@@ -24,6 +24,7 @@ type Consistency struct {
 	n        int
 	extra    int
 	minCap   int
+	fault    string // The option that no level can have, "" for none.
 }
 
 // Local waits for no other node. On a node that does not hold the key it waits for one
@@ -53,16 +54,18 @@ type MajorityOption func(*Consistency)
 // MinCap asks for at least n replicas, as far as there are so many. N is at least 1. It is
 // for small clusters, in which more than half is only two.
 func MinCap(n int) MajorityOption {
-	return func(c *Consistency) { c.minCap = n; c.refuse(n) }
+	return func(c *Consistency) { c.minCap = n; c.refuse("MinCap", n) }
 }
 
 // Plus asks for n replicas more than a majority. N is at least 1.
-func Plus(n int) MajorityOption { return func(c *Consistency) { c.extra = n; c.refuse(n) } }
+func Plus(n int) MajorityOption {
+	return func(c *Consistency) { c.extra = n; c.refuse("Plus", n) }
+}
 
-// refuse remembers a number that no level can have.
-func (c *Consistency) refuse(n int) {
-	if n < 1 {
-		c.n = n - 1 // Negative, so that validate finds it.
+// refuse remembers the first option with a number that is too low, for validate.
+func (c *Consistency) refuse(option string, n int) {
+	if n < 1 && c.fault == "" {
+		c.fault = fmt.Sprintf("%s(%d)", option, n)
 	}
 }
 
@@ -98,13 +101,13 @@ func (c Consistency) level() protocol.Level {
 	return protocol.Level{Strength: max(c.strength, protocol.Local), N: c.n, Extra: c.extra, MinCap: c.minCap}
 }
 
-// validate returns an error for a level that asks for less than one replica.
+// validate returns an error for a level with a number below 1.
 func (c Consistency) validate() error {
 	switch {
 	case c.strength == protocol.Count && c.n < 1:
 		return fmt.Errorf("%w: %d replicas, at least one is needed", ErrConsistency, c.n)
-	case c.n < 0:
-		return fmt.Errorf("%w: %s, at least one is needed", ErrConsistency, c)
+	case c.fault != "":
+		return fmt.Errorf("%w: a majority with %s, the number is at least 1", ErrConsistency, c.fault)
 	default:
 		return nil
 	}

@@ -120,6 +120,8 @@ func TestCallsThatMeanNothing(t *testing.T) {
 		} {
 			require.ErrorIs(t, n.add("visits", 1, level), ddata.ErrConsistency, "%s", level)
 		}
+		err = n.add("visits", 1, ddata.Majority(ddata.Plus(2), ddata.MinCap(-3)))
+		require.ErrorContains(t, err, "a majority with MinCap(-3), the number is at least 1")
 		own := ddata.NewKey[tally]("visits")
 		_, err = ddata.Get(ctx, n, own, ddata.Local())
 		require.ErrorIs(t, err, ddata.ErrUnknownType)
