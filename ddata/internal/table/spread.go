@@ -83,7 +83,15 @@ func (t *Table) noticed(key string) bool {
 		c.changed = false
 		return changed
 	}
-	_, gone := b.gone[key]
-	delete(b.gone, key)
-	return gone
+	return b.forget(key)
+}
+
+// forget reports whether a key without a cell is in the queue of changed keys, and takes it
+// for one that is not.
+func (b *bucket) forget(key string) bool {
+	_, queued := b.gone[key]
+	if delete(b.gone, key); len(b.gone) == 0 {
+		b.gone = nil // A map keeps the room that it has once needed.
+	}
+	return queued
 }

@@ -14,7 +14,7 @@ import (
 
 func newTable(self crdt.Origin) *table.Table { return table.New(table.Config{Self: self}) }
 
-// must returns a function that ends the test at an error.
+// updated updates keys.
 func updated(t *testing.T, to *table.Table, keys ...string) {
 	t.Helper()
 	for _, key := range keys {

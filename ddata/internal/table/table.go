@@ -248,17 +248,16 @@ func (t *Table) insert(b *bucket, key string) *cell {
 		b.cells = make(map[string]*cell)
 	}
 	b.cells[key] = c
-	if _, queued := b.gone[key]; queued {
-		delete(b.gone, key)
-		c.changed = true
-	}
+	c.changed = b.forget(key)
 	t.entries.Add(1)
 	return c
 }
 
 // drop removes a cell. Its terms are not in the sums any more.
 func (t *Table) drop(b *bucket, c *cell) {
-	delete(b.cells, c.key)
+	if delete(b.cells, c.key); len(b.cells) == 0 {
+		b.cells = nil // A map keeps the room that it has once needed.
+	}
 	if c.pending != nil {
 		c.pending.dead, c.pending = true, nil
 	}
