@@ -154,7 +154,7 @@ MUTANT_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build .*\bmutan
 .PHONY: mutants
 mutants: needs ## the defects that the seeds of the simulations must find
 	$(call step,mutants)
-	@$(GO) test -tags mutants -run Mutants -timeout 15m $(MUTANT_PACKAGES)
+	@$(GO) test -tags mutants -run Mutants -timeout 25m $(MUTANT_PACKAGES)
 
 .PHONY: process
 process: needs ## the tests that start real processes, one package at a time

@@ -25,7 +25,7 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
-		test: "TestLateCommands", name: "no promise", first: "263", file: "control_perkind.go",
+		test: "TestLateCommands", name: "no promise", first: "101", file: "control_perkind.go",
 		old: "		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
