@@ -19,7 +19,6 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -121,9 +120,7 @@ func (w *world) try() (*node, error) {
 	quiet := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	member, err := membership.Start(w.t.Context(), m, membership.WithLogger(quiet), membership.WithUID(gossip.UID(rand.Uint64()|1)),
 		membership.WithRand(rand.New(rand.NewPCG(1, uint64(i)))), membership.WithSettings(c.Settings()...),
-		membership.WithTransport(func(id transport.Identity, c transport.Config, f func(transport.Notice)) (transport.Transport, error) {
-			return memory.New(w.network, id, c, memory.WithNotices(f))
-		}))
+		membership.WithTransport(w.network.Transport))
 	require.NoError(w.t, err)
 	options := []ddata.Option{ddata.WithLogger(quiet)}
 	if w.options != nil {

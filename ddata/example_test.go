@@ -12,7 +12,6 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -24,9 +23,7 @@ func lone(ctx context.Context) (*membership.Node, *ddata.Replicator, error) {
 	cfg.Cluster.Name, cfg.Node.Address = "example", "127.0.0.1:7946"
 	cfg.Membership.SeedNodes = []string{"127.0.0.1:7946"}
 	node, err := membership.Start(ctx, cfg, membership.WithLogger(quiet), membership.WithSettings(data.Settings()...),
-		membership.WithTransport(func(id transport.Identity, c transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
-			return memory.New(network, id, c, memory.WithNotices(notices))
-		}))
+		membership.WithTransport(network.Transport))
 	if err != nil {
 		return nil, nil, err
 	}

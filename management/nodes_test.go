@@ -21,7 +21,6 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -51,9 +50,7 @@ func start(t *testing.T, network *memory.Network, cfg membership.Config) *member
 	n, err := membership.Start(t.Context(), cfg,
 		membership.WithUID(gossip.UID(i)), membership.WithRand(rand.New(rand.NewPCG(uint64(i), 1))),
 		membership.WithLogger(slog.New(slog.DiscardHandler)),
-		membership.WithTransport(func(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
-			return memory.New(network, id, cfg, memory.WithNotices(notices))
-		}))
+		membership.WithTransport(network.Transport))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = n.Close() })
 	return n

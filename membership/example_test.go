@@ -9,7 +9,6 @@ import (
 	"log/slog"
 
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -23,9 +22,7 @@ func ExampleStart() {
 		cfg.Cluster.Name, cfg.Node.Address = "bank", address
 		cfg.Membership.SeedNodes = []string{"10.0.0.1:7946"}
 		node, err := membership.Start(ctx, cfg, membership.WithLogger(slog.New(slog.DiscardHandler)),
-			membership.WithTransport(func(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
-				return memory.New(network, id, cfg, memory.WithNotices(notices))
-			}))
+			membership.WithTransport(network.Transport))
 		if err != nil {
 			return nil, err
 		}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -84,9 +83,7 @@ func (p *place) options() []membership.Option {
 	return []membership.Option{
 		membership.WithUID(p.uids), membership.WithRand(rand.New(rand.NewPCG(uint64(p.uids), 1))),
 		membership.WithLogger(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
-		membership.WithTransport(func(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
-			return memory.New(p.network, id, cfg, memory.WithNotices(notices))
-		}),
+		membership.WithTransport(p.network.Transport),
 	}
 }
 

@@ -21,7 +21,6 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -142,9 +141,7 @@ func (w *world) build() *node {
 	quiet := slog.New(slog.DiscardHandler)
 	m, err := membership.Start(w.t.Context(), cfg, membership.WithLogger(quiet), membership.WithUID(gossip.UID(i+1)),
 		membership.WithRand(rand.New(rand.NewPCG(1, uint64(i)))),
-		membership.WithTransport(func(id transport.Identity, c transport.Config, f func(transport.Notice)) (transport.Transport, error) {
-			return memory.New(w.network, id, c, memory.WithNotices(f))
-		}))
+		membership.WithTransport(w.network.Transport))
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { _ = m.Close() })
 	s, err := sharding.New(m, shards, append([]sharding.Option{sharding.WithLogger(quiet)}, w.options...)...)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -33,10 +32,7 @@ func Example() {
 	cfg := membership.Default()
 	cfg.Cluster.Name, cfg.Node.Address = "example", "127.0.0.1:7946"
 	cfg.Membership.SeedNodes = []string{"127.0.0.1:7946"}
-	node, err := membership.Start(ctx, cfg, membership.WithLogger(quiet), membership.WithTransport(
-		func(id transport.Identity, c transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
-			return memory.New(network, id, c, memory.WithNotices(notices))
-		}))
+	node, err := membership.Start(ctx, cfg, membership.WithLogger(quiet), membership.WithTransport(network.Transport))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -21,7 +21,6 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -46,9 +45,7 @@ func lone(t *testing.T, f func(t *testing.T, s *System, r *Region[*wrapperspb.In
 		cfg.Cluster.Name, cfg.Node.Address = "test", "10.0.0.1:7946"
 		cfg.Membership.SeedNodes = []string{cfg.Node.Address}
 		node, err := membership.Start(t.Context(), cfg, membership.WithUID(1), membership.WithLogger(slog.New(slog.DiscardHandler)),
-			membership.WithTransport(func(id transport.Identity, c transport.Config, f func(transport.Notice)) (transport.Transport, error) {
-				return memory.New(network, id, c, memory.WithNotices(f))
-			}))
+			membership.WithTransport(network.Transport))
 		require.NoError(t, err)
 		defer func() {
 			require.NoError(t, node.Close())

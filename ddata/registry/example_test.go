@@ -11,7 +11,6 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -23,9 +22,7 @@ func Example() {
 	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "bank", "10.0.0.1:7946", []string{"10.0.0.1:7946"}
 	network := memory.NewNetwork()
 	node, err := membership.Start(ctx, cfg, membership.WithLogger(quiet),
-		membership.WithTransport(func(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
-			return memory.New(network, id, cfg, memory.WithNotices(notices))
-		}))
+		membership.WithTransport(network.Transport))
 	if err != nil {
 		fmt.Println(err)
 		return

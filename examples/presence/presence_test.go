@@ -18,7 +18,6 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -68,9 +67,7 @@ func (w *world) start(i int) *presence {
 	cfg.Membership.SeedNodes = []string{address(0)}
 	node, err := membership.Start(w.t.Context(), cfg, membership.WithLogger(quiet), membership.WithUID(gossip.UID(i+1)),
 		membership.WithRand(rand.New(rand.NewPCG(1, uint64(i)))),
-		membership.WithTransport(func(id transport.Identity, c transport.Config, f func(transport.Notice)) (transport.Transport, error) {
-			return memory.New(w.network, id, c, memory.WithNotices(f))
-		}))
+		membership.WithTransport(w.network.Transport))
 	require.NoError(w.t, err)
 	data, err := ddata.New(node, ddata.Default(), ddata.WithLogger(quiet), ddata.WithTypes(crdt.TypeOf[crdt.LWWRegister[seen]]()))
 	require.NoError(w.t, err)

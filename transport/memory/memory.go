@@ -48,6 +48,18 @@ func New(n *Network, id transport.Identity, cfg transport.Config, opts ...Option
 	return t, nil
 }
 
+// Transport returns what [New] does for a node on the network that tells its notices to
+// somebody. It is the function that a node is given to make its transport:
+//
+//	membership.WithTransport(network.Transport)
+func (n *Network) Transport(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
+	t, err := New(n, id, cfg, WithNotices(notices))
+	if err != nil {
+		return nil, err // A nil *Transport in the interface would not be nil.
+	}
+	return t, nil
+}
+
 // Handle implements [transport.Transport].
 func (t *Transport) Handle(s transport.Service, h transport.Handler) { t.endpoint.Handle(s, h) }
 

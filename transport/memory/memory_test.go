@@ -32,15 +32,21 @@ func (w *world) New(t testing.TB, s transporttest.Spec) transport.Transport {
 		w.port++
 		s.Address = gossip.Address{Host: "127.0.0.1", Port: w.port}
 	}
-	tr, err := memory.New(w.Network, transport.Identity{
+	tr, err := w.Transport(transport.Identity{
 		Node:      gossip.NodeID{Address: s.Address, UID: s.UID},
 		Cluster:   s.Cluster,
 		Protocol:  s.Protocol,
 		ClusterID: func() gossip.ClusterID { return s.ID },
 		Known:     s.Known,
-	}, s.Config, memory.WithNotices(s.Notices))
+	}, s.Config, s.Notices)
 	require.NoError(t, err)
 	return tr
+}
+
+func TestATransportThatCannotBeMadeIsNil(t *testing.T) {
+	tr, err := memory.NewNetwork().Transport(transport.Identity{}, transport.Default(), nil)
+	require.Error(t, err)
+	require.Nil(t, tr)
 }
 
 func TestConformance(t *testing.T) {

@@ -25,7 +25,6 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/memory"
 )
 
@@ -123,9 +122,7 @@ func (w *World) Build() *Node {
 	quiet := Quiet(w.T)
 	member, err := membership.Start(w.T.Context(), m, membership.WithLogger(quiet), membership.WithUID(gossip.UID(rand.Uint64()|1)),
 		membership.WithRand(rand.New(rand.NewPCG(1, uint64(i)))), membership.WithSettings(d.Settings()...),
-		membership.WithTransport(func(id transport.Identity, c transport.Config, f func(transport.Notice)) (transport.Transport, error) {
-			return memory.New(w.Network, id, c, memory.WithNotices(f))
-		}))
+		membership.WithTransport(w.Network.Transport))
 	require.NoError(w.T, err)
 	data, err := ddata.New(member, d, ddata.WithLogger(quiet))
 	require.NoError(w.T, err)
