@@ -12,7 +12,7 @@ import (
 
 // The first scenario runs twice: the same seed and the same number of nodes give the same
 // run.
-func ExampleScenario_Run() {
+func ExampleScenarios() {
 	chaos := ddatasim.Scenarios()[0]
 
 	first, err := chaos.Run(1, 3)

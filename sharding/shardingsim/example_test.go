@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/shardingsim"
+	"github.com/quorate/quorate/simulation"
 )
 
 // The scenario in which nodes leave while shards move runs twice: the same seed and the same
 // number of nodes give the same run.
-func ExampleScenario_Run() {
+func ExampleScenarios() {
 	all := shardingsim.Scenarios()
-	moves := all[slices.IndexFunc(all, func(s shardingsim.Scenario) bool { return s.Name == "sharding-moves" })]
+	moves := all[slices.IndexFunc(all, func(s simulation.Scenario) bool { return s.Name == "sharding-moves" })]
 
 	first, err := moves.Run(1, 3)
 	if err != nil {

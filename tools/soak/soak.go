@@ -65,19 +65,16 @@ func Worlds() []World {
 			return Outcome{r.Virtual, r.HostedTwice}, err
 		}})
 	}
-	for _, s := range shardingsim.Scenarios() {
-		worlds = append(worlds, timed(s.Name, s.About, s.Nodes, s.Run))
-	}
-	for _, s := range ddatasim.Scenarios() {
-		worlds = append(worlds, timed(s.Name, s.About, s.Nodes, s.Run))
+	for _, s := range slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios()) {
+		worlds = append(worlds, timed(s))
 	}
 	return worlds
 }
 
 // timed returns a world of which a run says only how long it took in virtual time.
-func timed(name, about string, nodes int, run func(seed uint64, nodes int) (time.Duration, error)) World {
-	return World{Name: name, About: about, most: nodes + 2, run: func(seed uint64, nodes int) (Outcome, error) {
-		virtual, err := run(seed, nodes)
+func timed(s simulation.Scenario) World {
+	return World{Name: s.Name, About: s.About, most: s.Nodes + 2, run: func(seed uint64, nodes int) (Outcome, error) {
+		virtual, err := s.Run(seed, nodes)
 		return Outcome{Virtual: virtual}, err
 	}}
 }
