@@ -84,15 +84,11 @@ func setDeltasTaken(d *decoder, m *protocol.DeltasTaken, f *wire.Field) error {
 	case takenStale:
 		return wire.SetBool(&m.Stale, f)
 	case takenGap:
-		key, err := key(f)
-		m.Gaps = append(grown(d, m.Gaps, f), key)
-		return err
+		return d.setKeys(&m.Gaps, f)
 	case takenRefusal:
 		return d.setRefusals(&m.Refusals, f)
 	case takenDeleted:
-		key, err := key(f)
-		m.Deleted = append(grown(d, m.Deleted, f), key)
-		return err
+		return d.setKeys(&m.Deleted, f)
 	}
 	return nil
 }
@@ -104,6 +100,13 @@ func key(f *wire.Field) (string, error) {
 		return "", err
 	}
 	return keyOf(b)
+}
+
+// setKeys adds a key to a list.
+func (d *decoder) setKeys(dst *[]string, f *wire.Field) error {
+	k, err := key(f)
+	*dst = append(grown(d, *dst, f), k)
+	return err
 }
 
 // The fields of a refusal.
@@ -186,9 +189,7 @@ func setPutTaken(d *decoder, m *protocol.PutTaken, f *wire.Field) error {
 	case takenRefusal:
 		return d.setRefusals(&m.Refusals, f)
 	case takenDeleted:
-		key, err := key(f)
-		m.Deleted = append(grown(d, m.Deleted, f), key)
-		return err
+		return d.setKeys(&m.Deleted, f)
 	}
 	return nil
 }
