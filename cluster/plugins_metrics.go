@@ -55,12 +55,9 @@ func measurePlugins(p metric.MeterProvider, address string, log *slog.Logger) *p
 			.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300),
 		counts: map[pluginEvent]int64{},
 	}
-	stop, err := meter.Observe(m, []meter.Row[*pluginMetrics]{
+	i.stop = meter.ObserveOrLog(m, []meter.Row[*pluginMetrics]{
 		meter.Counter("quorate.plugin.events", "{event}", "What happened to a plugin: it was started, restarted, swapped, exited, ...", (*pluginMetrics).show),
-	}, func(context.Context) *pluginMetrics { return i })
-	if i.stop = stop; err != nil {
-		log.Warn("some metrics are missing", "error", err)
-	}
+	}, func(context.Context) *pluginMetrics { return i }, log)
 	return i
 }
 

@@ -54,13 +54,9 @@ func newMetrics(r *Replicator, p metric.MeterProvider) *metrics {
 	}
 }
 
-// start has the instruments observed. When that fails for some, they are missing, and the
-// log says so.
+// start has the instruments observed until stop.
 func (m *metrics) start() {
-	stop, err := meter.Observe(m.meter, metricsTable(), m.collect)
-	if m.stop = stop; err != nil {
-		m.r.log.Warn("some metrics are missing", "error", err)
-	}
+	m.stop = meter.ObserveOrLog(m.meter, metricsTable(), m.collect, m.r.log)
 }
 
 // collected holds what was counted: by the machine, by the tables, and by the replicator.

@@ -51,13 +51,9 @@ func newMetrics(s *System, p metric.MeterProvider) *metrics {
 	}
 }
 
-// start has the instruments observed. When that fails for some, they are missing, and the
-// log says so.
+// start has the instruments observed until stop.
 func (m *metrics) start() {
-	stop, err := meter.Observe(m.meter, table(), m.collect)
-	if m.stop = stop; err != nil {
-		m.system.log.Warn("some metrics are missing", "error", err)
-	}
+	m.stop = meter.ObserveOrLog(m.meter, table(), m.collect, m.system.log)
 }
 
 // collected holds the counters of a system that [System.counted] has read: [System.Stats]

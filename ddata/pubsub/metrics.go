@@ -15,15 +15,10 @@ import (
 // metrics shows what a PubSub has counted.
 type metrics struct{ stop func() }
 
-// newMetrics has the instruments observed. When that fails for some, they are missing, and
-// the log says so.
+// newMetrics has the instruments observed until stop.
 func newMetrics(p *PubSub, provider metric.MeterProvider) *metrics {
 	m := meter.New(provider, "github.com/quorate/quorate/ddata/pubsub", p.self)
-	stop, err := meter.Observe(m, metricsTable(), func(context.Context) Stats { return p.Stats() })
-	if err != nil {
-		p.log.Warn("some metrics are missing", "error", err)
-	}
-	return &metrics{stop}
+	return &metrics{meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return p.Stats() }, p.log)}
 }
 
 // attrReason says why messages were dropped.

@@ -14,15 +14,10 @@ import (
 // metrics shows what a registry has counted.
 type metrics struct{ stop func() }
 
-// newMetrics has the instruments observed. When that fails for some, they are missing, and
-// the log says so.
+// newMetrics has the instruments observed until stop.
 func newMetrics(r *Registry, p metric.MeterProvider) *metrics {
 	m := meter.New(p, "github.com/quorate/quorate/ddata/registry", r.node.Self())
-	stop, err := meter.Observe(m, metricsTable(), func(context.Context) Stats { return r.Stats() })
-	if err != nil {
-		r.log.Warn("some metrics are missing", "error", err)
-	}
-	return &metrics{stop}
+	return &metrics{meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return r.Stats() }, r.log)}
 }
 
 // metricsTable declares what is measured, each metric by a row that reads it.

@@ -6,6 +6,8 @@ package meter_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -85,6 +87,19 @@ func TestAProviderThatRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "bad.counter")
 	require.ErrorContains(t, err, "bad.histogram")
 	stop()
+}
+
+// A part that goes on without its metrics says so in the log, and only then.
+func TestMissingMetricsAreLogged(t *testing.T) {
+	for provider, want := range map[metric.MeterProvider]string{picky{}: "bad.counter", noop.NewMeterProvider(): ""} {
+		var text strings.Builder
+		stop := meter.ObserveOrLog(meter.New(provider, "test", node),
+			[]meter.Row[int]{meter.Total("bad.counter", "1", "x", func(int) uint64 { return 0 })},
+			func(context.Context) int { return 0 }, slog.New(slog.NewTextHandler(&text, nil)))
+		stop()
+		require.Contains(t, text.String(), want)
+		require.Equal(t, want != "", strings.Contains(text.String(), `level=WARN msg="some metrics are missing"`), text.String())
+	}
 }
 
 // Without a provider nothing is measured, and no callback is called.

@@ -6,6 +6,7 @@ package meter
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -97,4 +98,15 @@ func Observe[S any](m *Meter, table []Row[S], read func(context.Context) S) (sto
 		return func() {}, errors.Join(append(m.faults, err)...)
 	}
 	return sync.OnceFunc(func() { _ = registration.Unregister() }), errors.Join(m.faults...) // What was not registered needs no end.
+}
+
+// ObserveOrLog is [Observe] for a part that goes on without the instruments that could not
+// be made, since faulty telemetry must not keep a node from running. The log says which
+// are missing, at level warn.
+func ObserveOrLog[S any](m *Meter, table []Row[S], read func(context.Context) S, log *slog.Logger) (stop func()) {
+	stop, err := Observe(m, table, read)
+	if err != nil {
+		log.Warn("some metrics are missing", "error", err)
+	}
+	return stop
 }
