@@ -30,6 +30,9 @@ type rules struct {
 	enough func(v *views, self ReplicaID, taken, whole func(ReplicaID) bool) bool
 	ready  func(*views, func(ReplicaID) bool) bool
 	sealed func(*Register, *views, func(ReplicaID) bool) bool
+	// confirms says whether an acknowledgement counts on when who asked goes by a later
+	// generation: by whether its replica is a home there, and whether that is the next one.
+	confirms func(home, next bool) bool
 	// whole says whether a copy is a whole one: by whether its replica had caught up when it
 	// was asked, and whether it has when everything is taken in.
 	whole func(asked, taken bool) bool
@@ -40,13 +43,14 @@ func machineRules() rules {
 	level := Level{Strength: Majority}
 	return rules{
 		reads: level.reads, writes: level.writes, agreed: level.agreed,
-		stays:  func(r *Register, _ ReplicaID) bool { return r.stays(true) },
-		fence:  counts,
-		counts: counts,
-		enough: (*views).enough,
-		ready:  (*views).ready,
-		sealed: func(r *Register, v *views, knows func(ReplicaID) bool) bool { return v.sealed(r.Phase, knows) },
-		whole:  func(asked, _ bool) bool { return asked },
+		stays:    func(r *Register, _ ReplicaID) bool { return r.stays(true) },
+		fence:    counts,
+		counts:   counts,
+		enough:   (*views).enough,
+		ready:    (*views).ready,
+		sealed:   func(r *Register, v *views, knows func(ReplicaID) bool) bool { return v.sealed(r.Phase, knows) },
+		confirms: confirms,
+		whole:    func(asked, _ bool) bool { return asked },
 	}
 }
 
@@ -246,7 +250,7 @@ func (x *explorer) operate(m moment) {
 func (x *explorer) write(m moment) {
 	for g := m.writer + 1; g <= m.gen; g++ {
 		t := m
-		t.writer = g
+		x.goBy(&t, &t.writer, g)
 		x.acknowledge(t)
 	}
 	for i := range x.nodes {
@@ -254,19 +258,40 @@ func (x *explorer) write(m moment) {
 			continue
 		}
 		t := m
-		t.meet(i, &t.writer)
-		t.holds |= 1 << i
-		if !x.unsure {
-			t.acks |= 1 << i
+		x.meet(&t, i, &t.writer)
+		if has(x.links[t.writer].members, i) { // No other takes it in.
+			t.holds |= 1 << i
+			if !x.unsure {
+				t.acks |= 1 << i
+			}
 		}
 		x.acknowledge(t)
 	}
 }
 
 // meet has a replica and the one who asks it tell each other of the later generation.
-func (m *moment) meet(i int, by *int8) {
-	m.knows[i] = max(m.knows[i], *by)
-	*by = m.knows[i]
+func (x *explorer) meet(m *moment, i int, by *int8) {
+	x.learn(m, i, *by)
+	x.goBy(m, by, m.knows[i])
+}
+
+// goBy has who asks go by a generation from now on.
+func (x *explorer) goBy(m *moment, by *int8, gen int8) {
+	for i := range x.nodes {
+		if gen != *by && !x.rules.confirms(has(x.links[gen].members, i), gen == *by+1) {
+			m.acks &^= 1 << i
+		}
+	}
+	*by = gen
+}
+
+// learn has a replica hear of a generation. Who is no home of the key any more drops what it
+// holds of it.
+func (x *explorer) learn(m *moment, i int, gen int8) {
+	if gen > m.knows[i] {
+		m.knows[i] = gen
+		m.holds &^= bit(!has(x.links[gen].members, i), i)
+	}
 }
 
 // acknowledge notes whether the write is acknowledged.
@@ -308,11 +333,12 @@ func (x *explorer) readFirst(m moment) {
 			continue
 		}
 		t := m
-		t.meet(i, &t.first)
+		x.meet(&t, i, &t.first)
 		if !m.storing && t.first != m.first {
 			t.answers, t.acks = 0, 0 // Who had answered is asked again.
 		}
 		switch {
+		case m.storing && !has(x.links[t.first].members, i):
 		case m.storing:
 			t.holds, t.acks = t.holds|1<<i, t.acks|1<<i
 		default:
@@ -355,7 +381,7 @@ func (x *explorer) read(m moment) {
 			continue
 		}
 		t := m
-		t.meet(i, &t.reader)
+		x.meet(&t, i, &t.reader)
 		if !x.rules.counts(x.number(m.reader), x.number(t.reader)) {
 			t.answers, t.seen = 0, false
 		}
@@ -386,9 +412,9 @@ func (x *explorer) behind(m moment) (all group8) {
 // ask has a replica that catches up ask another: it answers at the present generation, or
 // at its own, if that counts.
 func (x *explorer) ask(m *moment, i, of int) {
-	m.knows[i] = max(m.knows[i], m.gen)
+	x.learn(m, i, m.gen)
 	if !x.rules.fence(x.number(m.knows[of]), x.number(m.gen)) {
-		m.knows[of] = m.gen
+		x.learn(m, of, m.gen)
 	}
 }
 
@@ -480,9 +506,9 @@ func (x *explorer) next(m moment) {
 // hear has a replica hear of the last generation.
 func (x *explorer) hear(m moment) {
 	for i := range x.nodes {
-		if m.knows[i] < m.gen && has(x.links[m.gen].in, i) {
+		if m.knows[i] < m.gen {
 			t := m
-			t.knows[i] = m.gen
+			x.learn(&t, i, m.gen)
 			x.push(t)
 		}
 	}
@@ -603,6 +629,7 @@ func smallSearches() []search {
 		{name: "one chain of four, two copies", nodes: 4, chains: oneChain(0b0001, 0b1110), copies: 2, buckets: bucketsInChains, expected: 1},
 		{name: "four to one, two copies", nodes: 4, chains: oneChain(0b1111, 0b0001), copies: 2, buckets: bucketsInChains, expected: 1},
 		{name: "one to four, two copies", nodes: 4, chains: oneChain(0b0001, 0b1111), copies: 2, buckets: bucketsInChains, expected: 1},
+		{name: "a change of two taken back", nodes: 2, chains: detours(2), expected: 12},
 	}
 }
 
@@ -681,6 +708,12 @@ func defects() []defect {
 		}},
 		{name: "a copy counts as whole by what its replica is afterwards", search: 3, put: func(r *rules) {
 			r.whole = func(_, taken bool) bool { return taken }
+		}},
+		{name: "an acknowledgement counts on when its replica has dropped its copy", search: 7, put: func(r *rules) {
+			r.confirms = func(bool, bool) bool { return true }
+		}},
+		{name: "an acknowledgement counts on over a generation of which nothing is known", search: 7, put: func(r *rules) {
+			r.confirms = func(home, _ bool) bool { return home }
 		}},
 		{name: "any copy counts as whole", search: 3, put: func(r *rules) {
 			r.whole = func(bool, bool) bool { return true }

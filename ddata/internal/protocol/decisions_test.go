@@ -340,3 +340,28 @@ func TestAnAbsentKeyIsReadWhileTheSetsChange(t *testing.T) {
 	require.Equal(t, protocol.Confirmed, f.at(1).done[0].Verdict)
 	require.Nil(t, f.at(1).done[0].Entry)
 }
+
+// What a replica has acknowledged before it left the sets counts no more when it is back: it
+// has dropped its copy in between.
+func TestAnAcknowledgementEndsWithTheCopy(t *testing.T) {
+	for name, skips := range map[string]bool{"the generation in between is known": false, "it is skipped": true} {
+		t.Run(name, func(t *testing.T) {
+			begun := joint(stable(1, 2, 3), 1)
+			f := alone(t, 3, 2, begun)
+			change := f.at(2).add(1)
+			f.at(2).command(protocol.Write{
+				Op: 1, Key: "k", Origin: change.Origin, To: change.To, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
+			})
+			f.at(1).say(2, begun, protocol.PutTaken{Op: 1})
+			if !skips {
+				f.at(3).say(2, stable(3, 2, 3), protocol.Hello{})
+			}
+			again := joint(stable(3, 2, 3), 1)
+			f.at(3).say(2, again, protocol.PutTaken{Op: 1})
+			require.Empty(t, f.at(2).done, "the first has dropped what it had acknowledged")
+			f.at(1).say(2, again, protocol.PutTaken{Op: 1})
+			require.Len(t, f.at(2).done, 1)
+			require.Equal(t, protocol.Confirmed, f.at(2).done[0].Verdict)
+		})
+	}
+}

@@ -252,7 +252,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.change.reset()
 	g.lead.adopted()
 	g.sweep.adopted()
-	g.ops.adopted()
+	g.ops.adopted(r.Gen == known+1)
 	g.route()
 	g.greet()
 }

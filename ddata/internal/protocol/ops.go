@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -285,8 +286,12 @@ func (s *ops) answer(p *peer, gen uint64, b Answer) {
 	s.look(o)
 }
 
-// adopted goes on with every operation by another register.
-func (s *ops) adopted() {
+// adopted goes on with every operation by another register. With next, it is the one after the
+// register that was known.
+func (s *ops) adopted(next bool) {
+	confirmed := func(o *op, id ReplicaID) bool {
+		return confirms(s.group.views.bucket(o.bucket).has(id), next)
+	}
 	for _, o := range s.sorted() {
 		switch {
 		case o.turn != s.group.reg.Lineage.Turn && o.turn != 0:
@@ -298,6 +303,7 @@ func (s *ops) adopted() {
 				continue
 			}
 			o.flight = 0
+			maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.group.self && !confirmed(o, id) })
 			s.ask1(o)
 			s.look(o)
 		}

@@ -21,6 +21,11 @@ func (r *Register) counted(id ReplicaID) bool { return r.Current.Has(id) || r.Ne
 // of an earlier generation without telling it of the present one.
 func counts(given, present uint64) bool { return given == present }
 
+// confirms reports whether what a replica has acknowledged counts on in a later generation. A
+// state only grows as long as its replica is a home, and nobody knows whether that was one in
+// generations that were skipped.
+func confirms(home, next bool) bool { return home && next }
+
 // source reports whether what a replica held when it was asked is needed by those that
 // catch up: it counts, or it had caught up itself.
 func (r *Register) source(id ReplicaID, caught bool) bool { return caught || r.Current.Has(id) }

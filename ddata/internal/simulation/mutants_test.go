@@ -178,6 +178,11 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "what was acknowledged before the copy was dropped", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
+			"rules.go", "{ return home && next }", "{ return home && next || mutant(NAME) }",
+		}},
+	},
+	{
 		name: "a whole copy of other buckets", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
 			"rules.go", "	return v.each(func(v *view) bool { return !v.has(self) ||", "	all := v\n	return v.each(func(v *view) bool {\n		if mutant(NAME) && !all.each(func(o *view) bool { return o.union(whole) == 0 }) {\n			return true\n		}\n		return !v.has(self) ||",
 		}, {
