@@ -30,6 +30,8 @@ type rules struct {
 	enough func(v *views, self ReplicaID, taken, whole func(ReplicaID) bool) bool
 	ready  func(*views, func(ReplicaID) bool) bool
 	sealed func(*Register, *views, func(ReplicaID) bool) bool
+	asked  func(*view, *Register, placement, int) view // Who counts for the bucket of the key.
+	freed  func(*view, func(ReplicaID) bool) bool      // Whether former homes of a bucket that is held back count no more.
 	// confirms says whether an acknowledgement counts on when who asked goes by a later
 	// generation: by whether its replica is a home there, and whether that is the next one.
 	confirms func(home, next bool) bool
@@ -49,6 +51,8 @@ func machineRules() rules {
 		enough:   (*views).enough,
 		ready:    (*views).ready,
 		sealed:   func(r *Register, v *views, knows func(ReplicaID) bool) bool { return v.sealed(r.Phase, knows) },
+		asked:    func(v *view, _ *Register, _ placement, _ int) view { return *v },
+		freed:    (*view).freed,
 		confirms: confirms,
 		whole:    func(asked, _ bool) bool { return asked },
 	}
@@ -86,7 +90,11 @@ type link struct {
 	in      group8 // Those that are in any set.
 	current group8 // The homes of the key that reads ask.
 
+	held bool // The bucket of the key is held back.
+	pair bool // It has former homes then.
+
 	reads, ready, sealed [1 << nodesMost]bool
+	freed                [1 << nodesMost]bool
 	writes, agreed       [1 << nodesMost][2]bool
 	enough               [nodesMost][1 << nodesMost][1 << nodesMost]bool // By taken and whole.
 	least                [nodesMost][]copies8                            // The fewest that are enough.
@@ -120,8 +128,9 @@ const bucketsInChains = 6
 
 func (c *chain) link(r Register, copies, bucket int) link {
 	vs := newViews(&r, placement{copies}, bucketsInChains)
-	v := vs.bucket(bucket)
-	l := link{reg: r}
+	asked := c.rules.asked(vs.bucket(bucket), &r, placement{copies}, bucket)
+	v := &asked
+	l := link{reg: r, held: vs.bucket(bucket).held, pair: len(v.old) > 0}
 	for i := range c.nodes {
 		id := idOf(i)
 		l.members |= bit(v.has(id), i)
@@ -133,6 +142,7 @@ func (c *chain) link(r Register, copies, bucket int) link {
 		l.reads[of] = c.rules.reads(v, in(of))
 		l.ready[of] = c.rules.ready(vs, in(of))
 		l.sealed[of] = c.rules.sealed(&r, vs, in(of))
+		l.freed[of] = c.rules.freed(v, in(of))
 		for i, sealed := range []bool{false, true} {
 			l.writes[of][i] = c.rules.writes(v, r.Phase, sealed, in(of))
 			l.agreed[of][i] = c.rules.agreed(v, r.Phase, sealed, in(of))
@@ -494,7 +504,9 @@ func (x *explorer) next(m moment) {
 	switch {
 	case present.reg.Phase == PhaseJoint && next.reg.Phase == PhaseEnded && !present.ready[m.caught]:
 		return
-	case present.reg.Phase == PhaseEnded && !present.sealed[m.know(m.gen)]:
+	case present.reg.Phase == PhaseEnded && next.reg.Phase != PhaseEnded && !present.sealed[m.know(m.gen)]:
+		return
+	case present.held && present.pair && !next.held && !present.freed[m.know(m.gen)]:
 		return
 	}
 	m.gen++

@@ -45,17 +45,18 @@ type letter struct {
 // replica is a node of a fleet.
 type replica struct {
 	*protocol.Machine
-	f       *fleet
-	i       int
-	table   *table.Table
-	timers  map[machine.Timer]machine.Instant
-	puppet  bool
-	heard   []letter // What came to a puppet.
-	done    []protocol.Done
-	calls   []machine.Call // What the store has to write.
-	durable bool
-	copies  int
-	bounds  protocol.Bounds
+	f        *fleet
+	i        int
+	table    *table.Table
+	timers   map[machine.Timer]machine.Instant
+	puppet   bool
+	heard    []letter // What came to a puppet.
+	done     []protocol.Done
+	borrowed []protocol.Borrowed
+	calls    []machine.Call // What the store has to write.
+	durable  bool
+	copies   int
+	bounds   protocol.Bounds
 }
 
 // node returns the i-th node. Its replica, in memory, has the number i.
@@ -251,6 +252,8 @@ func (r *replica) step(in machine.Input) {
 			}
 		case protocol.Done:
 			r.done = append(r.done, e)
+		case protocol.Borrowed:
+			r.borrowed = append(r.borrowed, e)
 		}
 	}
 }

@@ -245,6 +245,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 		g.drop(false)
 	}
 	g.caught = r.stays(g.caught)
+	g.dropReset(known)
 	g.dropForeign()
 	g.lags.adopted()
 	g.disk.metaChanged()

@@ -109,6 +109,19 @@ func TestAbsurdRegistersAreRefused(t *testing.T) {
 		"stable with old":      func(r *protocol.Register) { r.Old = set(1) },
 		"swept in the future":  func(r *protocol.Register) { r.Swept = 3 },
 		"retired without name": func(r *protocol.Register) { r.Retired = []crdt.Origin{0} },
+		"held without homes":   func(r *protocol.Register) { r.Held = []protocol.Held{{Buckets: []uint16{1}}} },
+		"held without buckets": func(r *protocol.Register) { r.Held = []protocol.Held{{Homes: set(1)}} },
+		"held homes unsorted":  func(r *protocol.Register) { r.Held = []protocol.Held{{Homes: unsorted(2, 1), Buckets: []uint16{1}}} },
+		"held moves nowhere": func(r *protocol.Register) {
+			r.Held = []protocol.Held{{Homes: set(1), Moves: true, Buckets: []uint16{1}}}
+		},
+		"held twice": func(r *protocol.Register) {
+			r.Held = []protocol.Held{{Homes: set(1), Buckets: []uint16{1}}, {Homes: set(2), Buckets: []uint16{1}}}
+		},
+		"no such bucket is held": func(r *protocol.Register) { r.Held = []protocol.Held{{Homes: set(1), Buckets: []uint16{4096}}} },
+		"reset in the future":    func(r *protocol.Register) { r.Resets = []protocol.Reset{{Gen: 3, Buckets: []uint16{1}}} },
+		"reset without buckets":  func(r *protocol.Register) { r.Resets = []protocol.Reset{{Gen: 1}} },
+		"reset unsorted":         func(r *protocol.Register) { r.Resets = []protocol.Reset{{Gen: 1, Buckets: []uint16{2, 1}}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad := changed(good, do)

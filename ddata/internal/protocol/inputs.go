@@ -113,6 +113,8 @@ const (
 	Overloaded
 	// Gone: the node ends.
 	Gone
+	// HomesLost: the bucket of the key is held back, since no winning part of its homes is left.
+	HomesLost
 )
 
 // Done is the effect that ends an operation.

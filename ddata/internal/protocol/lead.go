@@ -22,6 +22,9 @@ type lead struct {
 	began machine.Instant // When the present generation was adopted.
 	want  Set             // What the members were when this node looked last, and since when.
 	since machine.Instant
+
+	missed  machine.Instant // Since when buckets have no homes and are not held back, 0 for none.
+	accepts bool            // An operator has accepted the loss of the buckets without homes.
 }
 
 // settled is for how long the members must have been the same before a change begins, so
@@ -49,7 +52,7 @@ func (l *lead) adopted() { l.began = l.group.m.now.Mono }
 // tick proposes what is wanted.
 func (l *lead) tick() {
 	g := l.group
-	if !l.mine() || g.change.busy() {
+	if g.change.busy() || l.accept() || !l.mine() {
 		return
 	}
 	if g.reg == nil {
@@ -114,17 +117,21 @@ func (l *lead) next() (v Register, why string) {
 	switch {
 	case r.Phase == PhaseJoint:
 		return l.endJoint()
+	case !g.sealed && l.loses():
+		return r.again(g.holding(false, true)), "buckets have lost their former homes"
 	case !g.sealed:
 		return Register{}, ""
 	}
-	if want := l.wanted(); len(want) > 0 && !want.Same(r.Current) {
+	if want := l.wanted(); len(want) > 0 && (!want.Same(r.Current) || g.returned()) {
 		if !want.Same(l.want) {
 			l.want, l.since = want, g.m.now.Mono
 		}
 		if g.m.now.Mono.Sub(l.since) < settled {
 			return Register{}, ""
 		}
-		return r.joint(want), "the members are others"
+		v := r.joint(want)
+		v.Held = g.holding(true, l.loses())
+		return v, "the members are others, or lost homes are back"
 	}
 	if r.Phase == PhaseEnded {
 		return r.stable(), "the end is sealed"
@@ -144,9 +151,11 @@ func (l *lead) endJoint() (Register, string) {
 	g := l.group
 	waited := g.m.now.Mono.Sub(l.began)
 	switch {
+	case l.loses():
+		return g.reg.again(g.holding(false, true)), "buckets have lost their homes"
 	case g.views.ready(g.hasCaught) && (waited >= g.m.cfg.Timing.Gather || l.allCaught()):
 		return g.reg.ended(), "a majority of the new replicas has caught up"
-	case waited >= g.m.cfg.Timing.Patient && !g.views.each(func(v *view) bool { return v.next.Majority(g.present) }):
+	case waited >= g.m.cfg.Timing.Patient && !g.views.each(func(v *view) bool { return v.held || v.next.Majority(g.present) }):
 		return g.reg.stable(), "the new replicas have lost their majority"
 	default:
 		return Register{}, ""
@@ -215,15 +224,26 @@ func describe(v *Register) string {
 	if v.Phase == PhaseEnded {
 		fmt.Fprintf(&b, " in place of %d", len(v.Old))
 	}
+	if n := v.heldCount(); n > 0 {
+		fmt.Fprintf(&b, ", %d buckets that have lost their homes keep those", n)
+	}
 	if v.Swept == v.Gen {
 		fmt.Fprintf(&b, ", tombstones were dropped and %d origins retired", len(v.Retired))
 	}
 	return b.String()
 }
 
-// acceptLoss begins a new lineage with what this replica holds, by the word of an operator.
+// acceptLoss begins those buckets anew that have lost their homes, by the word of an operator.
+// Where the replicas that are left cannot decide that, it begins a new lineage with what this
+// one holds.
 func (g *group) acceptLoss() {
 	if !g.member() {
+		return
+	}
+	if g.cfg.Copies > 0 && g.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
+		g.lead.accepts = true
+		g.m.out.Decide(ComponentName, g.cfg.Name, "buckets begin anew", "an operator has accepted the loss of what their homes held")
+		g.lead.tick()
 		return
 	}
 	turn := uint32(1)

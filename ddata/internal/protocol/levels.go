@@ -27,12 +27,14 @@ func (l Level) reads(v *view, in func(ReplicaID) bool) bool {
 // agreed reports whether a read may return what those that are in have answered with, and
 // need not write it back first. While others may still ask another set it has to.
 func (l Level) agreed(v *view, phase Phase, sealed bool, in func(ReplicaID) bool) bool {
+	phase, sealed = v.standing(phase, sealed)
 	return phase != PhaseJoint && sealed && l.reads(v, in)
 }
 
 // writes reports whether a write is held by enough replicas.
 func (l Level) writes(v *view, phase Phase, sealed bool, in func(ReplicaID) bool) bool {
 	met := func(s Set) bool { return s.count(in) >= l.enough(len(s)) }
+	phase, sealed = v.standing(phase, sealed)
 	switch {
 	case l.Strength == Local:
 		return v.union(in) > 0
@@ -46,6 +48,19 @@ func (l Level) writes(v *view, phase Phase, sealed bool, in func(ReplicaID) bool
 		return v.old.Majority(in)
 	default:
 		return true
+	}
+}
+
+// standing returns in which phase a bucket is, and whether the end is sealed: one that is held
+// back takes no part in the change of the others, and may not be sealed when they are.
+func (v *view) standing(phase Phase, sealed bool) (Phase, bool) {
+	switch {
+	case !v.held:
+		return phase, sealed
+	case len(v.old) > 0:
+		return PhaseEnded, false
+	default:
+		return PhaseStable, true
 	}
 }
 

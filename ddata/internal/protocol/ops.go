@@ -296,7 +296,9 @@ func (s *ops) adopted(next bool) {
 		switch {
 		case o.turn != s.group.reg.Lineage.Turn && o.turn != 0:
 			s.finish(o, Lost)
-		case o.stage == asking:
+		case !o.read && s.group.reg.resetSince(o.bucket, o.gen):
+			s.finish(o, Lost)
+		case o.stage == asking || s.group.reg.resetSince(o.bucket, o.gen):
 			s.restart(o)
 		default:
 			if !s.kept(o) {
@@ -424,7 +426,7 @@ func (s *ops) join(o *op) {
 	if !o.level.reads(g.views.bucket(o.bucket), o.agrees) {
 		g.m.counts.Repairs++
 		s.ask1(o)
-	} else if g.reg.Phase == PhaseJoint || !g.sealed {
+	} else if phase, sealed := g.views.bucket(o.bucket).standing(g.reg.Phase, g.sealed); phase == PhaseJoint || !sealed {
 		s.ask1(o)
 	}
 }
@@ -461,6 +463,8 @@ func (s *ops) tick() {
 		switch {
 		case now >= o.until:
 			s.finish(o, s.overdue(o))
+		case s.lost(o):
+			s.finish(o, HomesLost)
 		case !g.cfg.Durable && s.hopeless(o):
 			s.finish(o, NoQuorum)
 		case now.Sub(o.asked) >= g.m.cfg.Timing.Retry:
@@ -475,6 +479,8 @@ func (s *ops) overdue(o *op) Verdict {
 	switch {
 	case len(o.refusals) > 0:
 		return Refused
+	case s.lost(o):
+		return HomesLost
 	case s.hopeless(o):
 		return NoQuorum
 	default:
@@ -486,17 +492,18 @@ func (s *ops) overdue(o *op) Verdict {
 // As long as the replica of a member is not known, that one may be any of them.
 func (s *ops) hopeless(o *op) bool {
 	g := s.group
-	if g.reg == nil || o.level.Strength != Majority && o.level.Strength != All {
-		return false
-	}
-	for _, p := range g.nodes { //quorate:unordered any of them
-		if p.id == 0 {
-			return false
-		}
-	}
-	v := g.views.bucket(o.bucket)
-	there := func(id ReplicaID) bool { return id == g.self || g.peers[id] != nil }
-	return !v.current.Wins(there)
+	return s.quorum(o) && !g.unnamed() && !g.views.bucket(o.bucket).current.Wins(g.there)
+}
+
+// quorum reports whether an operation waits for parts of sets that are known.
+func (s *ops) quorum(o *op) bool {
+	return s.group.reg != nil && (o.level.Strength == Majority || o.level.Strength == All)
+}
+
+// lost reports whether the bucket of an operation is held back, and the replicas for which it
+// waits are gone.
+func (s *ops) lost(o *op) bool {
+	return s.quorum(o) && s.group.lost(s.group.views.bucket(o.bucket))
 }
 
 // finish ends an operation with a verdict, and says who has answered.
@@ -525,7 +532,7 @@ func (s *ops) end1(o *op, d Done) {
 	if g.reg != nil {
 		v := g.views.bucket(o.bucket)
 		for _, r := range NewSet(slices.Concat(v.current, v.next, v.old)...) {
-			if !in(r.ID) {
+			if !in(r.ID) && (d.Verdict != HomesLost || !g.there(r.ID)) {
 				d.Missing = append(d.Missing, r.ID)
 			}
 		}
@@ -540,7 +547,7 @@ func (s *ops) end1(o *op, d Done) {
 func (s *ops) put(p *peer, b Put) {
 	g := s.group
 	answer := PutTaken{Op: b.Op}
-	if !g.holds() || b.Stamp < g.reg.Swept {
+	if !g.holds() || b.Stamp < g.reg.fence() {
 		g.m.counts.Stale++
 		answer.Stale = true
 	} else {

@@ -123,6 +123,11 @@ type Register struct {
 	// the origins whose contributions were folded by it.
 	Dropped uint64
 	Retired []crdt.Origin
+
+	// Held are the buckets that keep homes of which no winning part was left, and Resets those
+	// of which an operator has accepted the loss. Each names a bucket at most once.
+	Held   []Held
+	Resets []Reset
 }
 
 // Above reports whether r replaces o.
@@ -133,22 +138,26 @@ func (r *Register) Above(o *Register) bool {
 	return r.Gen > o.Gen
 }
 
-// In reports whether a replica is in any set of the register, so that it holds data.
+// In reports whether a replica is in any set of the register, or is a home of buckets that are
+// held back, so that it holds data.
 func (r *Register) In(id ReplicaID) bool {
-	return r.Current.Has(id) || r.Next.Has(id) || r.Old.Has(id)
+	return r.Current.Has(id) || r.Next.Has(id) || r.Old.Has(id) ||
+		slices.ContainsFunc(r.Held, func(h Held) bool { return h.Homes.Has(id) || h.Old.Has(id) })
 }
 
 // Equal reports whether two registers have the same value.
 func (r *Register) Equal(o *Register) bool {
 	return r.Lineage == o.Lineage && r.Gen == o.Gen && r.Phase == o.Phase &&
 		slices.Equal(r.Current, o.Current) && slices.Equal(r.Next, o.Next) && slices.Equal(r.Old, o.Old) &&
-		r.Swept == o.Swept && r.Dropped == o.Dropped && slices.Equal(r.Retired, o.Retired)
+		r.Swept == o.Swept && r.Dropped == o.Dropped && slices.Equal(r.Retired, o.Retired) &&
+		slices.EqualFunc(r.Held, o.Held, Held.equal) && slices.EqualFunc(r.Resets, o.Resets, Reset.equal)
 }
 
 // stable returns the next generation with the same Current and nothing to change.
 func (r *Register) stable() Register {
 	next := *r
 	next.Gen++
+	next.Held = r.keptHomes()
 	next.Phase, next.Next, next.Old = PhaseStable, nil, nil
 	return next
 }
@@ -163,7 +172,7 @@ func (r *Register) joint(next Set) Register {
 // ended returns the next generation, in which Next has taken the place of Current.
 func (r *Register) ended() Register {
 	v := r.stable()
-	v.Phase, v.Current, v.Old = PhaseEnded, r.Next, r.Current
+	v.Phase, v.Current, v.Old, v.Held = PhaseEnded, r.Next, r.Current, r.Held
 	return v
 }
 
@@ -171,12 +180,16 @@ func (r *Register) ended() Register {
 // origins retired.
 func (r *Register) swept(dropped uint64, retired []crdt.Origin) Register {
 	v := r.stable()
-	v.Swept, v.Dropped, v.Retired = v.Gen, dropped, retired
+	v.Swept, v.Dropped, v.Retired, v.Resets = v.Gen, dropped, retired, nil
 	return v
 }
 
-// view is which replicas count for one bucket: the homes among each set of the register.
-type view struct{ current, next, old Set }
+// view is which replicas count for one bucket: the homes among each set of the register, or
+// those that a bucket has kept which is held back.
+type view struct {
+	current, next, old Set
+	held               bool // The bucket takes no part in the change that is under way.
+}
 
 // placement says which replicas of a set are homes of a bucket.
 type placement struct{ copies int }
@@ -229,11 +242,14 @@ type views struct {
 // newViews returns the views of a register.
 func newViews(r *Register, p placement, buckets int) *views {
 	if p.copies == 0 {
-		return &views{all: []view{{r.Current, r.Next, r.Old}}, of: make([]uint16, buckets)}
+		return &views{all: []view{{current: r.Current, next: r.Next, old: r.Old}}, of: make([]uint16, buckets)}
 	}
-	v := &views{of: make([]uint16, buckets)}
+	v, held := &views{of: make([]uint16, buckets)}, r.heldBuckets()
 	for bucket := range buckets {
-		of := view{p.homes(bucket, r.Current), p.homes(bucket, r.Next), p.homes(bucket, r.Old)}
+		of := view{current: p.homes(bucket, r.Current), next: p.homes(bucket, r.Next), old: p.homes(bucket, r.Old)}
+		if h := held[bucket]; h != nil {
+			of = h.view(r, p, bucket)
+		}
 		at := slices.IndexFunc(v.all, of.same)
 		if at < 0 {
 			at = len(v.all)
@@ -245,7 +261,7 @@ func newViews(r *Register, p placement, buckets int) *views {
 }
 
 func (v view) same(o view) bool {
-	return v.current.Same(o.current) && v.next.Same(o.next) && v.old.Same(o.old)
+	return v.held == o.held && v.current.Same(o.current) && v.next.Same(o.next) && v.old.Same(o.old)
 }
 
 // bucket returns the view of a bucket.

@@ -40,6 +40,7 @@ type Borrowed struct {
 	Verdict Verdict      // Confirmed, or why there is nothing.
 	Entry   *table.Entry // Nil for none.
 	At      crdt.Origin  // In whose name the update function has to change the value.
+	Missing []ReplicaID  // For HomesLost: the homes that are gone.
 	Base    uint64       // Names the entry, for the commit.
 }
 
@@ -218,6 +219,12 @@ func (r *remote) homes(key string) []*peer {
 	return all
 }
 
+// lost reports whether the bucket of a key is held back, and none of its homes is there.
+func (r *remote) lost(key string) bool {
+	g := r.group
+	return g.reg != nil && g.lost(g.views.bucket(table.BucketOf(key))) && len(r.homes(key)) == 0
+}
+
 func rank(first bool) int {
 	if first {
 		return 0
@@ -237,6 +244,8 @@ func (r *remote) tick() {
 		switch e := r.errands[id]; {
 		case g.m.now.Mono >= e.until:
 			r.finish(e, Done{Op: id, Verdict: Unconfirmed})
+		case !e.commits && r.lost(e.key):
+			r.finish(e, Done{Op: id, Verdict: HomesLost, Missing: g.gone(g.views.bucket(table.BucketOf(e.key)))})
 		case e.asked == 0 || g.m.now.Mono.Sub(e.asked) >= g.m.cfg.Timing.Retry:
 			r.ask(e)
 		}
@@ -247,7 +256,7 @@ func (r *remote) tick() {
 func (r *remote) finish(e *errand, d Done) {
 	delete(r.errands, e.id)
 	if _, borrows := e.body.(Borrow); borrows {
-		r.group.m.out.Add(Borrowed{Op: e.id, Verdict: d.Verdict})
+		r.group.m.out.Add(Borrowed{Op: e.id, Verdict: d.Verdict, Missing: d.Missing})
 		return
 	}
 	r.group.m.out.Add(d)
@@ -299,7 +308,7 @@ func (r *remote) lent(p *peer, b Lent) {
 // keep answers Commit: it makes a change of this replica's own, and has it confirmed.
 func (r *remote) keep(p *peer, b Commit) {
 	g := r.group
-	if !r.here(b.Key) || b.Stamp < g.reg.Swept {
+	if !r.here(b.Key) || b.Stamp < g.reg.fence() {
 		g.send(p, Committed{Op: b.Op, Verdict: Lost})
 		return
 	}
@@ -316,7 +325,7 @@ func (r *remote) keep(p *peer, b Commit) {
 
 // removeFor answers RemoveKey.
 func (r *remote) removeFor(p *peer, b RemoveKey) {
-	if !r.here(b.Key) || b.Stamp < r.group.reg.Swept {
+	if !r.here(b.Key) || b.Stamp < r.group.reg.fence() {
 		r.group.send(p, Committed{Op: b.Op, Verdict: Lost})
 		return
 	}

@@ -106,12 +106,12 @@ func (m *Machine) String() string {
 }
 
 // Keeps reports whether some replicas are a winning part of the homes of every bucket, in
-// each set that counts here or may come to count.
+// each set that counts here or may come to count. Buckets that are held back do not matter.
 func (m *Machine) Keeps(group uint8, in func(ReplicaID) bool) bool {
 	wins := func(s Set) bool { return len(s) == 0 || s.Wins(in) }
 	for _, r := range m.Pending(group) {
 		v := newViews(r, placement{m.groups[group].cfg.Copies}, table.Buckets)
-		if !v.each(func(v *view) bool { return wins(v.current) && wins(v.next) && wins(v.old) }) {
+		if !v.each(func(v *view) bool { return v.held || wins(v.current) && wins(v.next) && wins(v.old) }) {
 			return false
 		}
 	}

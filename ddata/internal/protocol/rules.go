@@ -27,24 +27,31 @@ func counts(given, present uint64) bool { return given == present }
 func confirms(home, next bool) bool { return home && next }
 
 // source reports whether what a replica held when it was asked is needed by those that
-// catch up: it counts, or it had caught up itself.
-func (r *Register) source(id ReplicaID, caught bool) bool { return caught || r.Current.Has(id) }
+// catch up: it counts, also only for buckets that were held back, or it had caught up itself.
+func (r *Register) source(id ReplicaID, caught bool) bool {
+	return caught || r.Current.Has(id) || r.moving(id)
+}
 
 // enough reports whether a replica has caught up with the copies that it has taken in: for
 // each bucket that it holds, with those of a winning part of the homes that reads ask, or
-// with a whole one: of another home, which had caught up itself when it was asked.
+// with a whole one: of another home, which had caught up itself when it was asked. Of a bucket
+// that is held back nobody takes anything in.
 func (v *views) enough(self ReplicaID, taken, whole func(ReplicaID) bool) bool {
-	return v.each(func(v *view) bool { return !v.has(self) || v.current.Wins(taken) || v.union(whole) > 0 })
+	return v.each(func(v *view) bool { return v.held || !v.has(self) || v.current.Wins(taken) || v.union(whole) > 0 })
 }
 
-// ready reports whether a joint phase may end: a majority of the new homes of each bucket
-// has caught up.
+// ready reports whether a joint phase may end: a majority of the new homes of each bucket that
+// takes part has caught up.
 func (v *views) ready(caught func(ReplicaID) bool) bool {
-	return v.each(func(v *view) bool { return v.next.Majority(caught) })
+	return v.each(func(v *view) bool { return v.held || v.next.Majority(caught) })
 }
 
 // sealed reports whether the end of a change is sealed: a winning part of the old homes of
-// each bucket knows of it.
+// each bucket that takes part knows of it.
 func (v *views) sealed(phase Phase, knows func(ReplicaID) bool) bool {
-	return phase != PhaseEnded || v.each(func(v *view) bool { return v.old.Wins(knows) })
+	return phase != PhaseEnded || v.each(func(v *view) bool { return v.held || v.old.Wins(knows) })
 }
+
+// freed reports whether the former homes of a bucket that is held back count no more: a winning
+// part of them knows of the end.
+func (v *view) freed(knows func(ReplicaID) bool) bool { return v.old.Wins(knows) }

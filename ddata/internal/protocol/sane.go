@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/table"
 )
 
 // What a message has to be like, so that it is handled at all. Members may lie, or be of a
@@ -48,7 +49,46 @@ func (r *Register) sane() bool {
 	return !r.Lineage.IsZero() && r.Gen > 0 && r.Phase >= PhaseStable && r.Phase <= PhaseEnded &&
 		len(r.Current) > 0 && (len(r.Next) > 0) == (r.Phase == PhaseJoint) && (len(r.Old) > 0) == (r.Phase == PhaseEnded) &&
 		r.Current.sane() && r.Next.sane() && r.Old.sane() &&
-		r.Swept <= r.Gen && !slices.Contains(r.Retired, crdt.Origin(0))
+		r.Swept <= r.Gen && !slices.Contains(r.Retired, crdt.Origin(0)) && r.saneHeld() && r.saneResets()
+}
+
+// saneHeld reports whether the buckets that are held back are named once each, with homes, and
+// move only while the sets change.
+func (r *Register) saneHeld() bool {
+	var named buckets
+	for _, h := range r.Held {
+		if len(h.Homes) == 0 || !h.Homes.sane() || !h.Old.sane() || h.Moves && (r.Phase == PhaseStable || len(h.Old) > 0) || !named.add(h.Buckets) {
+			return false
+		}
+	}
+	return true
+}
+
+// saneResets reports whether the buckets that have begun anew are named once each, in
+// generations up to this one.
+func (r *Register) saneResets() bool {
+	var named buckets
+	for _, x := range r.Resets {
+		if x.Gen == 0 || x.Gen > r.Gen || !x.Spared.sane() || !named.add(x.Buckets) {
+			return false
+		}
+	}
+	return true
+}
+
+// buckets says of each bucket whether it was named.
+type buckets [table.Buckets]bool
+
+// add names buckets, and reports whether they are some, in their order, and none was named
+// before.
+func (b *buckets) add(all []uint16) bool {
+	for i, bucket := range all {
+		if int(bucket) >= table.Buckets || i > 0 && all[i-1] >= bucket || b[bucket] {
+			return false
+		}
+		b[bucket] = true
+	}
+	return len(all) > 0
 }
 
 // sane reports whether a set is sorted and without doubles.

@@ -258,7 +258,7 @@ func (s *spread) tick() {
 func (s *spread) taken(p *peer, b Deltas) {
 	g := s.group
 	answer := DeltasTaken{Seq: b.Seq}
-	if !g.holds() || b.Stamp < g.reg.Swept {
+	if !g.holds() || b.Stamp < g.reg.fence() {
 		g.m.counts.Stale++
 		answer.Stale = true
 		g.send(p, answer)

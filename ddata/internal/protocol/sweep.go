@@ -50,7 +50,8 @@ func (s *sweep) tick() {
 	s.stale = s.failed()
 	s.learn()
 	s.answers = nil
-	if g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || !g.caught || !g.reg.Current.Has(g.self) {
+	// The homes of buckets that are held back have no say, and must not miss a sweep.
+	if g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || len(g.reg.Held) > 0 || !g.caught || !g.reg.Current.Has(g.self) {
 		s.stale = false
 		return
 	}

@@ -42,6 +42,16 @@ var (
 		Next:  protocol.NewSet(protocol.Replica{ID: 0xa2, Zone: "south"}, protocol.Replica{ID: 0xa3}),
 		Swept: 5, Dropped: 0x99, Retired: []crdt.Origin{0xb1, 0xb2},
 	}
+	// without is register with buckets that have lost their homes.
+	without = func() protocol.Register {
+		r := register
+		r.Held = []protocol.Held{
+			{Buckets: []uint16{1, 300}, Homes: north, Old: protocol.NewSet(protocol.Replica{ID: 0xa4, Zone: "west"})},
+			{Buckets: []uint16{4095}, Homes: north[:1], Moves: true},
+		}
+		r.Resets = []protocol.Reset{{Gen: 7, Spared: north[1:], Buckets: []uint16{2}}, {Gen: 8, Buckets: []uint16{3}}}
+		return r
+	}()
 	level    = protocol.Level{Strength: protocol.Majority, Extra: 1, MinCap: 3}
 	refusals = []protocol.Refusal{{Key: "visits", Reason: "the table is full"}}
 )
@@ -130,6 +140,17 @@ func TestGoldenBytes(t *testing.T) {
 			require.Equal(t, m, got)
 		})
 	}
+}
+
+// The bytes of a register that names buckets without homes are part of the wire.
+func TestGoldenBytesOfHeldBuckets(t *testing.T) {
+	m := protocol.Envelope{From: 0xa1, Lineage: register.Lineage, Gen: 9, Body: protocol.Accept{Slot: 10, Ballot: ballot, Value: &without}}
+	b, err := codec.Append(nil, m)
+	require.NoError(t, err)
+	golden(t, "accept-held", b)
+	got, err := codec.Decode(b)
+	require.NoError(t, err)
+	require.Equal(t, m, got)
 }
 
 // The samples have every field of their messages set, so that a field that is added to a

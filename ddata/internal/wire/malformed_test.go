@@ -86,20 +86,33 @@ func malformedRegisters() map[string]malformed {
 	register := func(parts ...[]byte) []byte { return text(7, parts...) }
 	set := func(parts ...[]byte) []byte { return register(text(6, parts...)) }
 	ids := bytes.Repeat([]byte{1}, 8)
+	homed := join(text(1, []byte{0}), text(2, text(1, ids)))
 	return map[string]malformed{
-		"no bytes":             {varint(7, 1), "want bytes"},
-		"cut off":              {register([]byte{0x10}), "cut off"},
-		"no generation":        {register(varint(5, 1)), "generation 0"},
-		"no phase":             {register(varint(4, 1)), "phase 0"},
-		"unknown phase":        {register(varint(4, 1), varint(5, 4)), "at most 3"},
-		"long zone":            {register(text(1, bytes.Repeat([]byte("z"), 129))), "at most 128"},
-		"empty zone":           {register(text(1)), "without a name"},
-		"zone not UTF-8":       {register(text(1, []byte{0xff})), "not UTF-8"},
-		"turn":                 {register(varint(2, 1<<32)), "at most"},
-		"lineage":              {register(varint(3, 1)), "want a fixed64"},
-		"swept":                {register(text(9)), "want a varint"},
-		"dropped":              {register(varint(10, 1)), "want a fixed64"},
-		"retired of a number":  {register(varint(11, 1)), "want bytes"},
+		"no bytes":            {varint(7, 1), "want bytes"},
+		"cut off":             {register([]byte{0x10}), "cut off"},
+		"no generation":       {register(varint(5, 1)), "generation 0"},
+		"no phase":            {register(varint(4, 1)), "phase 0"},
+		"unknown phase":       {register(varint(4, 1), varint(5, 4)), "at most 3"},
+		"long zone":           {register(text(1, bytes.Repeat([]byte("z"), 129))), "at most 128"},
+		"empty zone":          {register(text(1)), "without a name"},
+		"zone not UTF-8":      {register(text(1, []byte{0xff})), "not UTF-8"},
+		"turn":                {register(varint(2, 1<<32)), "at most"},
+		"lineage":             {register(varint(3, 1)), "want a fixed64"},
+		"swept":               {register(text(9)), "want a varint"},
+		"dropped":             {register(varint(10, 1)), "want a fixed64"},
+		"retired of a number": {register(varint(11, 1)), "want bytes"},
+		"held of a number":    {register(varint(12, 1)), "want bytes"},
+		"no such bucket":      {register(text(12, text(1, []byte{0x80, 0x20}))), "over 4095"},
+		"too many buckets":    {register(text(12, text(1, make([]byte, 4097)))), "4097 buckets"},
+		"held homes":          {register(text(12, text(2, text(1, ids[:7])))), "7 bytes of numbers"},
+		"held moves":          {register(text(12, varint(4, 2))), "at most 1"},
+		"held nowhere":        {register(text(12)), "names no bucket"}, "held without homes": {register(text(12, text(1, []byte{0}))), "has no homes"}, "reset at no time": {register(text(13, text(1, []byte{0}))), "generation 0"},
+		"reset nowhere":        {register(text(13)), "names no bucket"},
+		"held too often":       {register(bytes.Repeat(text(12, homed), 4097)), "more than 4096"},
+		"resets of a number":   {register(varint(13, 1)), "want bytes"},
+		"reset of text":        {register(text(13, text(2))), "want a varint"},
+		"spared of a number":   {register(text(13, varint(3, 1))), "want bytes"},
+		"resets too often":     {register(bytes.Repeat(text(13, text(1, []byte{0}), varint(2, 1)), 4097)), "more than 4096"},
 		"retired cut off":      {register(text(11, ids[:7])), "7 bytes of numbers"},
 		"set of a number":      {register(varint(6, 1)), "want bytes"},
 		"set cut off":          {set(text(1, ids[:7])), "7 bytes of numbers"},
@@ -233,11 +246,11 @@ func TestUnknownFields(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, usual(body), got, name)
 	}
-	key, value := text(1, []byte("k")), text(4, []byte{1, 0})
+	key, value, homed := text(1, []byte("k")), text(4, []byte{1, 0}), join(text(1, []byte{0}), text(2, text(1, make([]byte, 7), []byte{1})))
 	for _, b := range [][]byte{
 		text(put, text(1, []byte("gcounter")), text(5, key, value, extra), extra),
 		text(deltas, text(1, []byte("gcounter")), fixed(2, 7), text(5, extra, key), extra),
-		text(promise, text(2, extra), text(5, varint(4, 1), varint(5, 1), text(6, extra), extra), extra),
+		text(promise, text(2, extra), text(5, varint(4, 1), varint(5, 1), text(6, extra), text(12, homed, extra), varint(14, 7)), extra),
 		text(pull, text(2, extra), extra),
 		text(deltasTaken, text(4, key, extra), extra),
 		text(commit, text(1, []byte("gcounter")), text(4, []byte("k")), text(5, extra), extra),
@@ -435,6 +448,7 @@ func TestMemoryIsInProportion(t *testing.T) {
 		"keys":            text(pull, text(2, text(2, make([]byte, size)))),
 		"done":            text(pulled, text(5, make([]byte, size))),
 		"zones":           text(7, fill(text(1, []byte("z")))),
+		"held":            text(7, bytes.Repeat(text(12, text(1, []byte{0}), text(2, text(1, []byte("homesnow")))), table.Buckets)),
 		"registers":       fill(text(7, varint(4, 1), varint(5, 1))),
 		"nodes":           text(committed, fill(text(3, text(1, []byte("h")), varint(2, 1), fixed(3, 1)))),
 	} {
@@ -454,6 +468,7 @@ func FuzzDecode(f *testing.F) {
 	b, err := codec.Append(nil, enveloped(protocol.Hello{Ask: true}))
 	require.NoError(f, err)
 	f.Add(b)
+	f.Add(encode(f, protocol.Accept{Slot: 10, Ballot: ballot, Value: &without}))
 	for _, bad := range []map[string]malformed{malformedHeaders(), malformedRegisters(), malformedData(), malformedPasses()} {
 		for _, name := range slices.Sorted(maps.Keys(bad)) {
 			if len(bad[name].b) < 512 {

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/gossip"
@@ -26,6 +27,8 @@ const (
 	registerSwept   = 9
 	registerDropped = 10
 	registerRetired = 11
+	registerHeld    = 12
+	registerResets  = 13
 )
 
 // The fields of a set.
@@ -40,15 +43,7 @@ func (e *encoder) register(n wire.Number, r *protocol.Register) {
 		return
 	}
 	e.inside(n, func() {
-		zones := map[string]uint32{"": 0}
-		for _, set := range []protocol.Set{r.Current, r.Next, r.Old} {
-			for _, replica := range set {
-				if _, known := zones[replica.Zone]; !known {
-					zones[replica.Zone] = uint32(len(zones))
-					e.text(registerZone, replica.Zone)
-				}
-			}
-		}
+		zones := e.zones(r)
 		e.uint(registerTurn, uint64(r.Lineage.Turn))
 		e.fixed(registerLineage, r.Lineage.ID)
 		e.uint(registerGen, r.Gen)
@@ -59,7 +54,32 @@ func (e *encoder) register(n wire.Number, r *protocol.Register) {
 		e.uint(registerSwept, r.Swept)
 		e.fixed(registerDropped, r.Dropped)
 		e.b = appendFixeds(e.b, registerRetired, r.Retired)
+		for _, h := range r.Held {
+			e.inside(registerHeld, func() { e.held(h, zones) })
+		}
+		for _, x := range r.Resets {
+			e.inside(registerResets, func() { e.reset(x, zones) })
+		}
 	})
+}
+
+// zones appends the zones of all replicas that a register names, and returns their places.
+func (e *encoder) zones(r *protocol.Register) map[string]uint32 {
+	places := map[string]uint32{"": 0}
+	sets := []protocol.Set{r.Current, r.Next, r.Old}
+	for _, h := range r.Held {
+		sets = append(sets, h.Homes, h.Old)
+	}
+	for _, x := range r.Resets {
+		sets = append(sets, x.Spared)
+	}
+	for _, replica := range slices.Concat(sets...) {
+		if _, known := places[replica.Zone]; !known {
+			places[replica.Zone] = uint32(len(places))
+			e.text(registerZone, replica.Zone)
+		}
+	}
+	return places
 }
 
 // set appends a field with a set of replicas, and nothing for an empty one.
@@ -129,6 +149,10 @@ func registerField(r *protocol.Register, f *wire.Field, zones []string) error {
 		return wire.SetFixed(&r.Dropped, f)
 	case registerRetired:
 		return setFixeds(&r.Retired, f)
+	case registerHeld:
+		return addHeld(&r.Held, f, zones)
+	case registerResets:
+		return addReset(&r.Resets, f, zones)
 	}
 	return nil
 }

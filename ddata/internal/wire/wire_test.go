@@ -117,7 +117,7 @@ var (
 	drawSet = rapid.Custom(func(t *rapid.T) protocol.Set {
 		s := protocol.NewSet(list(rapid.Custom(func(t *rapid.T) protocol.Replica {
 			return protocol.Replica{
-				ID:   protocol.ReplicaID(rapid.Uint64Min(1).Draw(t, "id")),
+				ID:   protocol.ReplicaID(rapid.Uint64Range(1, math.MaxUint64-1).Draw(t, "id")),
 				Zone: rapid.SampledFrom([]string{"", "north", "south"}).Draw(t, "zone"),
 			}
 		})).Draw(t, "replicas")...)
@@ -126,11 +126,19 @@ var (
 		}
 		return s
 	})
+	drawBucket   = rapid.Uint16Max(table.Buckets - 1)
+	drawBuckets  = rapid.SliceOfN(drawBucket, 1, 4)
 	drawRegister = rapid.Custom(func(t *rapid.T) *protocol.Register {
 		return &protocol.Register{
 			Lineage: drawLineage.Draw(t, "lineage"), Gen: rapid.Uint64Min(1).Draw(t, "gen"),
 			Phase:   protocol.Phase(rapid.IntRange(1, 3).Draw(t, "phase")),
 			Current: drawSet.Draw(t, "current"), Next: drawSet.Draw(t, "next"), Old: drawSet.Draw(t, "old"),
+			Held: list(rapid.Custom(func(t *rapid.T) protocol.Held {
+				return protocol.Held{Buckets: drawBuckets.Draw(t, "buckets"), Homes: append(drawSet.Draw(t, "homes"), protocol.Replica{ID: math.MaxUint64}), Old: drawSet.Draw(t, "former"), Moves: rapid.Bool().Draw(t, "moves")}
+			})).Draw(t, "held"),
+			Resets: list(rapid.Custom(func(t *rapid.T) protocol.Reset {
+				return protocol.Reset{Gen: rapid.Uint64Min(1).Draw(t, "reset"), Spared: drawSet.Draw(t, "spared"), Buckets: drawBuckets.Draw(t, "buckets")}
+			})).Draw(t, "resets"),
 			Swept: rapid.Uint64().Draw(t, "swept"), Dropped: rapid.Uint64().Draw(t, "dropped"), Retired: list(drawOrigin).Draw(t, "retired"),
 		}
 	})
@@ -140,7 +148,6 @@ var (
 		}
 		return drawRegister.Draw(t, "register")
 	})
-	drawBucket   = rapid.Uint16Max(table.Buckets - 1)
 	drawRefusals = list(rapid.Custom(func(t *rapid.T) protocol.Refusal {
 		return protocol.Refusal{Key: drawKey.Draw(t, "key"), Reason: drawText.Draw(t, "reason")}
 	}))

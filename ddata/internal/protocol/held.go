@@ -1,0 +1,330 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/ddata/internal/table"
+)
+
+// A bucket that has lost its homes for good must not hold up the others. First what the
+// register says of such buckets ([Held], [Reset]) and how the next register takes that over;
+// then when a bucket is held back ([group.loses]) and which are in the next generation
+// ([group.holding]); last how an operator accepts a loss ([lead.accepted]).
+//
+// Holding a bucket back is safe whether its homes are lost or not. In a joint phase it is
+// what going back to the stable one is for all: every write that counts is held by a majority
+// of the current homes. While the end is not sealed a bucket keeps both sets, since a
+// coordinator that knows of the seal asks one of them and one that knows of no end the other.
+
+// Held are buckets that keep their homes although the sets change, since no winning part of
+// those was left.
+type Held struct {
+	Buckets []uint16 // Sorted.
+	Homes   Set
+	// Old are the former homes of buckets whose change had ended and was not sealed: writes
+	// need a majority of them too, until a winning part of them knows of the end.
+	Old Set
+	// Moves says that the buckets take part in the change that is under way, from Homes to
+	// those that the placing demands: a winning part of Homes had come back.
+	Moves bool
+}
+
+// Reset says that an operator has accepted the loss of what some buckets held, in a
+// generation. A replica that has missed that, and is not spared, drops what it holds of them.
+// The record is forgotten with the next sweep: who has missed that drops everything.
+type Reset struct {
+	Gen     uint64
+	Spared  Set      // The homes whose content goes on to count.
+	Buckets []uint16 // Sorted.
+}
+
+// keptHomes returns the buckets that stay held back in the generation after this one.
+func (r *Register) keptHomes() []Held {
+	var all []Held
+	for _, h := range r.Held {
+		switch {
+		case !h.Moves:
+			all = append(all, h)
+		case r.Phase == PhaseJoint: // The change is taken back.
+			h.Moves = false
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// again returns the next generation with the same sets, in which other buckets are held back.
+func (r *Register) again(held []Held) Register {
+	v := *r
+	v.Gen++
+	v.Held = held
+	return v
+}
+
+// fence is the generation below which nothing that was read is taken in.
+func (r *Register) fence() uint64 {
+	fence := r.Swept
+	for _, x := range r.Resets {
+		fence = max(fence, x.Gen)
+	}
+	return fence
+}
+
+// heldBuckets returns the record of each bucket that is held back or moves on, by bucket.
+func (r *Register) heldBuckets() map[int]*Held {
+	all := map[int]*Held{}
+	for i := range r.Held {
+		for _, bucket := range r.Held[i].Buckets {
+			all[int(bucket)] = &r.Held[i]
+		}
+	}
+	return all
+}
+
+// heldCount returns how many buckets are held back or move on.
+func (r *Register) heldCount() (n int) {
+	for _, h := range r.Held {
+		n += len(h.Buckets)
+	}
+	return n
+}
+
+// moving reports whether a replica is a home of buckets that move on after they were held
+// back.
+func (r *Register) moving(id ReplicaID) bool {
+	return slices.ContainsFunc(r.Held, func(h Held) bool { return h.Moves && h.Homes.Has(id) })
+}
+
+// resetSince reports whether the loss of what a bucket held was accepted after a generation.
+func (r *Register) resetSince(bucket int, gen uint64) bool {
+	return slices.ContainsFunc(r.Resets, func(x Reset) bool { return x.Gen > gen && slices.Contains(x.Buckets, uint16(bucket)) })
+}
+
+// view returns which replicas count for a bucket that is held back or moves on.
+func (h *Held) view(r *Register, p placement, bucket int) view {
+	switch {
+	case h.Moves && r.Phase == PhaseJoint:
+		return view{current: h.Homes, next: p.homes(bucket, r.Next)}
+	case h.Moves && r.Phase == PhaseEnded:
+		return view{current: p.homes(bucket, r.Current), old: h.Homes}
+	default:
+		return view{current: h.Homes, old: h.Old, held: true}
+	}
+}
+
+// putHeld adds a bucket to the record of its like. Buckets come in their order.
+func putHeld(all []Held, bucket int, h Held) []Held {
+	at := slices.IndexFunc(all, func(o Held) bool { return o.Moves == h.Moves && o.Homes.Same(h.Homes) && o.Old.Same(h.Old) })
+	if at < 0 {
+		at = len(all)
+		h.Buckets = nil
+		all = append(all, h)
+	}
+	all[at].Buckets = append(all[at].Buckets, uint16(bucket))
+	return all
+}
+
+// putReset adds a bucket to the record of its like. Buckets come in their order.
+func putReset(all []Reset, bucket int, x Reset) []Reset {
+	at := slices.IndexFunc(all, func(o Reset) bool { return o.Spared.Same(x.Spared) })
+	if at < 0 {
+		at = len(all)
+		x.Buckets = nil
+		all = append(all, x)
+	}
+	all[at].Buckets = append(all[at].Buckets, uint16(bucket))
+	return all
+}
+
+// without returns records without the buckets of others.
+func without(all, others []Reset) (rest []Reset) {
+	gone := map[uint16]bool{}
+	for _, x := range others {
+		for _, bucket := range x.Buckets {
+			gone[bucket] = true
+		}
+	}
+	for _, x := range all {
+		x.Buckets = slices.DeleteFunc(slices.Clone(x.Buckets), func(bucket uint16) bool { return gone[bucket] })
+		if len(x.Buckets) > 0 {
+			rest = append(rest, x)
+		}
+	}
+	return rest
+}
+
+func (h Held) equal(o Held) bool {
+	return h.Moves == o.Moves && slices.Equal(h.Homes, o.Homes) && slices.Equal(h.Old, o.Old) && slices.Equal(h.Buckets, o.Buckets)
+}
+
+func (x Reset) equal(o Reset) bool {
+	return x.Gen == o.Gen && slices.Equal(x.Spared, o.Spared) && slices.Equal(x.Buckets, o.Buckets)
+}
+
+// there reports whether a replica is that of a member.
+func (g *group) there(id ReplicaID) bool { return id == g.self || g.peers[id] != nil }
+
+// unnamed reports whether there are members whose replicas are not known: any of them may
+// be one that seems to be gone.
+func (g *group) unnamed() bool {
+	for _, p := range g.nodes { //quorate:unordered any of them
+		if p.id == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// loses reports whether a bucket that is not held back would hold up the change of the sets
+// until replicas come back that are not those of members: no winning part of its homes is
+// left, or of its former ones, which have yet to hear of the end.
+func (g *group) loses(v *view) bool {
+	if g.cfg.Copies == 0 || v.held {
+		return false
+	}
+	hears := func(id ReplicaID) bool { return g.there(id) || g.knows[id] }
+	return !v.current.Wins(g.there) || len(v.old) > 0 && !g.sealed && !v.old.Wins(hears)
+}
+
+// lost reports whether a bucket is held back and can be neither read nor written by
+// majorities.
+func (g *group) lost(v *view) bool {
+	return v.held && !g.unnamed() && (!v.current.Wins(g.there) || len(v.old) > 0 && !v.old.Wins(g.there))
+}
+
+// gone returns the homes of a bucket that are not those of members.
+func (g *group) gone(v *view) (ids []ReplicaID) {
+	for _, r := range NewSet(slices.Concat(v.current, v.old)...) {
+		if !g.there(r.ID) {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+// goOn is the record in the next generation of a bucket that is held back. With begins, that
+// generation begins a change.
+func (g *group) goOn(v *view, begins bool) Held {
+	h := Held{Homes: v.current, Old: v.old}
+	if v.freed(func(id ReplicaID) bool { return g.knows[id] }) {
+		h.Old = nil
+	}
+	h.Moves = begins && len(h.Old) == 0 && v.current.Wins(g.present)
+	return h
+}
+
+// returned reports whether buckets that are held back have homes again.
+func (g *group) returned() bool {
+	return !g.views.each(func(v *view) bool { return !v.held || !g.goOn(v, true).Moves })
+}
+
+// holding returns which buckets are held back in the next generation. With begins, that
+// generation begins a change; with names, those are added that would hold it up.
+func (g *group) holding(begins, names bool) []Held {
+	if g.cfg.Copies == 0 {
+		return nil
+	}
+	var all []Held
+	of := g.reg.heldBuckets()
+	for bucket := range table.Buckets {
+		switch v, h := g.views.bucket(bucket), of[bucket]; {
+		case v.held:
+			all = putHeld(all, bucket, g.goOn(v, begins))
+		case names && g.loses(v):
+			all = putHeld(all, bucket, g.holdBack(v))
+		case h != nil && !begins:
+			all = putHeld(all, bucket, Held{Homes: h.Homes, Moves: true})
+		}
+	}
+	return all
+}
+
+// holdBack is the record of a bucket that is to be held back.
+func (g *group) holdBack(v *view) Held {
+	h := Held{Homes: v.current}
+	if !g.sealed {
+		h.Old = v.old
+	}
+	return h
+}
+
+// loses reports whether buckets are to be held back. A disk may come back soon: the leader
+// waits for those for as long as for the rest of Next.
+func (l *lead) loses() bool {
+	g := l.group
+	if g.cfg.Copies == 0 || g.unnamed() || g.views.each(func(v *view) bool { return !g.loses(v) }) {
+		l.missed = 0
+		return false
+	}
+	if l.missed == 0 {
+		l.missed = g.m.now.Mono
+	}
+	return !g.cfg.Durable || g.m.now.Mono.Sub(l.missed) >= g.m.cfg.Timing.Gather
+}
+
+// accepted returns the register in which every bucket without its homes begins anew, with what
+// those hold that are left; false if there is no such bucket. The homes of a bucket of which
+// none is left begin with nothing.
+func (l *lead) accepted() (v Register, some bool) {
+	g := l.group
+	v = g.reg.again(nil)
+	var fresh []Reset
+	of := g.reg.heldBuckets()
+	for bucket := range table.Buckets {
+		w, h := g.views.bucket(bucket), of[bucket]
+		switch on := g.goOn(w, true); {
+		case w.held && !on.Moves || g.loses(w):
+			left := w.left(g.there)
+			if fresh = putReset(fresh, bucket, Reset{Gen: v.Gen, Spared: left}); len(left) > 0 {
+				v.Held = putHeld(v.Held, bucket, Held{Homes: left})
+			}
+		case w.held:
+			on.Moves = false
+			v.Held = putHeld(v.Held, bucket, on)
+		case h != nil:
+			v.Held = putHeld(v.Held, bucket, Held{Homes: h.Homes, Moves: true})
+		}
+	}
+	v.Resets = slices.Concat(without(g.reg.Resets, fresh), fresh)
+	return v, len(fresh) > 0
+}
+
+// accept proposes to begin buckets anew whose loss an operator has accepted, until there are
+// none, and reports whether it has.
+func (l *lead) accept() bool {
+	if !l.accepts || l.group.reg == nil {
+		return false
+	}
+	v, some := l.accepted()
+	if l.accepts = some; some {
+		l.group.change.propose(v, l.group.reg.Current, false)
+	}
+	return some
+}
+
+// left returns the homes that are there: of those that count, or else of the former ones.
+func (v *view) left(there func(ReplicaID) bool) Set {
+	for _, homes := range []Set{v.current, v.old} {
+		left := slices.DeleteFunc(slices.Clone(homes), func(r Replica) bool { return !there(r.ID) })
+		if len(left) > 0 {
+			return left
+		}
+	}
+	return nil
+}
+
+// dropReset drops what this replica holds of buckets of which the loss was accepted after the
+// generation that it knew.
+func (g *group) dropReset(known uint64) {
+	for _, x := range g.reg.Resets {
+		if x.Gen <= known || x.Spared.Has(g.self) {
+			continue
+		}
+		for _, bucket := range x.Buckets {
+			g.table.Drop(int(bucket))
+		}
+	}
+}
