@@ -47,6 +47,7 @@ type GroupStatus struct {
 	Swept    uint64        // The generation of the last sweep.
 	Leader   gossip.NodeID // Zero for none.
 	Refused  string        // Why this replica cannot take part.
+	Disputed string        // Which replicas several nodes claim to be.
 	Self     ReplicaID     // 0 if this node holds no data of the group.
 	Caught   bool          // This node's replica lacks nothing.
 	Sources  []ReplicaID   // The replicas from which it takes in what it lacks.
@@ -347,7 +348,7 @@ func (s *explains) homes(key string) (ids []ReplicaID) {
 // status returns how the group stands.
 func (s *explains) status() GroupStatus {
 	g := s.group
-	of := GroupStatus{Self: g.self, Refused: g.refused, Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
+	of := GroupStatus{Self: g.self, Refused: g.refused, Disputed: g.claims.String(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
 	of.Store = StoreStatus{Used: g.disk.used(), Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}
 	if g.m.state != nil {
 		of.Leader = g.lead.node()

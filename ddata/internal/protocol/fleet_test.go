@@ -53,6 +53,7 @@ type replica struct {
 	heard    []letter // What came to a puppet.
 	done     []protocol.Done
 	borrowed []protocol.Borrowed
+	surveyed protocol.Surveyed
 	calls    []machine.Call // What the store has to write.
 	durable  bool
 	copies   int
@@ -252,6 +253,8 @@ func (r *replica) step(in machine.Input) {
 			}
 		case protocol.Done:
 			r.done = append(r.done, e)
+		case protocol.Surveyed:
+			r.surveyed = e
 		case protocol.Borrowed:
 			r.borrowed = append(r.borrowed, e)
 		}

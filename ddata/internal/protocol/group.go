@@ -51,6 +51,7 @@ type group struct {
 	sweep    sweep    // Sweeps.
 	explains explains // Questions.
 	lags     lags     // Since when others lag.
+	claims   claims   // Replicas that several nodes claim to be.
 	disk     disk     // The store.
 }
 
@@ -74,7 +75,7 @@ func newGroup(m *Machine, index uint8, cfg Group) *group {
 	}
 	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
 	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
-	g.remote, g.explains, g.lags = newRemote(g), newExplains(g), newLags(g)
+	g.remote, g.explains, g.lags, g.claims = newRemote(g), newExplains(g), newLags(g), newClaims(g)
 	g.caught = cfg.Meta.Caught
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
@@ -110,6 +111,10 @@ func (g *group) speaks(node gossip.NodeID, id ReplicaID) bool {
 
 // received takes a message of a member.
 func (g *group) received(from gossip.NodeID, e Envelope) {
+	if g.claims.refuse(from, e.From) {
+		g.m.counts.Claims++
+		return
+	}
 	p := g.meet(from, e)
 	if e.Register != nil && g.conflicts(e.Register.Lineage) || g.conflicts(e.Lineage) {
 		g.refused = "another replica has a register of another lineage: one of the two has to accept its loss"
@@ -244,7 +249,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 		// fell: it holds nothing then.
 		g.drop(false)
 	}
-	g.caught = r.stays(g.caught)
+	g.caught = r.stays(g.caught, fresh || r.Gen == known+1)
 	g.dropReset(known)
 	g.dropForeign()
 	g.lags.adopted()
@@ -337,6 +342,7 @@ func (g *group) sorted() []*peer {
 // membersChanged forgets peers that are no members any more.
 func (g *group) membersChanged() {
 	state := g.m.state
+	g.claims.membersChanged()
 	for node, p := range g.nodes { //quorate:unordered each peer by itself
 		if state.Member(node) != nil {
 			continue

@@ -226,6 +226,8 @@ func (m *Machine) replicas(role string) []*gossip.Member {
 type Counts struct {
 	Strangers     uint64 // Messages of nodes that are not members.
 	Malformed     uint64 // Messages that make no sense.
+	Foreign       uint64 // Entries and changes of buckets of which this replica is no home.
+	Claims        uint64 // Messages in the name of a replica that is that of another member.
 	Stale         uint64 // Data that was read before a sweep, and refused.
 	Refused       uint64 // Entries and changes that the table refused.
 	Gaps          uint64 // Changes of which an earlier one was missing.

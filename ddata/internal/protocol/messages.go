@@ -89,8 +89,8 @@ type Deltas struct {
 // DeltasTaken answers Deltas.
 type DeltasTaken struct {
 	Seq uint64
-	// Stale says that nothing was taken, since a sweep has happened after the stamp or the
-	// receiver holds no data.
+	// Stale says that not everything was taken, since a sweep has happened after the stamp or
+	// the receiver is no home of it.
 	Stale bool
 	// Gaps are the keys of which an earlier change is missing: the whole entry is needed.
 	Gaps []string

@@ -552,6 +552,11 @@ func (s *ops) put(p *peer, b Put) {
 		answer.Stale = true
 	} else {
 		for _, e := range b.Entries {
+			if !g.home(g.self, e.Key) {
+				g.m.counts.Foreign++
+				answer.Stale = true
+				continue
+			}
 			outcome, err := g.table.Join(e)
 			switch {
 			case err != nil || outcome == table.Refused:

@@ -370,6 +370,10 @@ func (s *passes) pulled(x *pass, b Pulled) {
 	x.pulls--
 	var back []table.Entry
 	for _, e := range b.Entries {
+		if !g.home(g.self, e.Key) {
+			g.m.counts.Foreign++
+			continue
+		}
 		outcome, err := g.table.Join(e)
 		if err != nil || outcome == table.Refused {
 			x.refused = true

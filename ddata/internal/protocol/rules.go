@@ -10,8 +10,9 @@ package protocol
 // order of events with them.
 
 // stays reports whether a replica that has caught up still has, in a register that is new
-// to it: in a joint phase every replica catches up, also one that was there before.
-func (r *Register) stays(caught bool) bool { return caught && r.Phase != PhaseJoint }
+// to it: in a joint phase every replica catches up, also one that was there before, and who
+// has skipped a generation may have skipped a joint phase.
+func (r *Register) stays(caught, next bool) bool { return caught && next && r.Phase != PhaseJoint }
 
 // counted reports whether a replica is, or is to be, one of those that reads ask.
 func (r *Register) counted(id ReplicaID) bool { return r.Current.Has(id) || r.Next.Has(id) }

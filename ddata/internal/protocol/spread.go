@@ -228,12 +228,13 @@ func (s *spread) answered(p *peer, b DeltasTaken) {
 	}
 }
 
-// fill sends the whole entries of keys to a replica that lacks an earlier change.
+// fill sends the whole entries of keys to a replica that lacks an earlier change, as far as it
+// is a home of them.
 func (s *spread) fill(p *peer, keys []string) {
 	g := s.group
 	var whole []table.Entry
 	for _, key := range keys {
-		if e, ok := g.table.Get(key); ok {
+		if e, ok := g.table.Get(key); ok && g.home(p.id, key) {
 			whole = append(whole, e)
 		}
 	}
@@ -265,6 +266,11 @@ func (s *spread) taken(p *peer, b Deltas) {
 		return
 	}
 	for _, c := range b.Changes {
+		if !g.home(g.self, c.Key) {
+			g.m.counts.Foreign++
+			answer.Stale = true
+			continue
+		}
 		outcome, err := g.table.Apply(c)
 		switch {
 		case outcome == table.Gap:
@@ -284,6 +290,11 @@ func (s *spread) taken(p *peer, b Deltas) {
 	}
 	g.send(p, answer)
 	g.spread.fill(p, answer.Deleted)
+}
+
+// home reports whether a replica is a home of a key.
+func (g *group) home(id ReplicaID, key string) bool {
+	return g.reg != nil && g.views.bucket(table.BucketOf(key)).has(id)
 }
 
 // deleted reports whether a tombstone stands for a key.

@@ -1,0 +1,116 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/protocol"
+	"github.com/quorate/quorate/ddata/internal/table"
+)
+
+// Who is given and who takes what of a bucket: its homes, and nobody else.
+
+// threeOfSix returns a machine among puppets, of six replicas that hold three copies of each
+// key, with a key of which the first of two nodes is a home and the second is none.
+func threeOfSix(t *testing.T, home, other int) (*fleet, *protocol.Register, string) {
+	t.Helper()
+	reg := stable(1, 1, 2, 3, 4, 5, 6)
+	f := alone(t, 6, 2, reg, func(r *replica) { r.copies = 3 })
+	for i := range 1000 {
+		key := string(rune('a'+i%26)) + string(rune('a'+i/26))
+		homes := map[int]bool{}
+		for _, node := range f.at(2).Route(0).Homes(table.BucketOf(key)) {
+			homes[int(node.UID)] = true
+		}
+		if homes[home] && !homes[other] && (home == 2 || other == 2 || homes[2]) {
+			return f, reg, key
+		}
+	}
+	require.Fail(t, "there is no such key")
+	return nil, nil, ""
+}
+
+// A replica that is no home of a key gets none of it by naming it as one of which it lacks
+// something.
+func TestOnlyHomesAreGivenWhatTheyLack(t *testing.T) {
+	f, reg, key := threeOfSix(t, 4, 5)
+	_, err := f.at(2).table.Update(key, elements, func(_ crdt.Origin, v any) (any, error) { return v.(crdt.GSet[uint64]).Add(1), nil })
+	require.NoError(t, err)
+	f.at(5).say(2, reg, protocol.DeltasTaken{Seq: 99, Gaps: []string{key}})
+	_, given := heardLast[protocol.Put](f.at(5))
+	require.False(t, given, "it is no home")
+	f.at(4).say(2, reg, protocol.DeltasTaken{Seq: 99, Gaps: []string{key}})
+	require.Len(t, mustHear[protocol.Put](f.at(4)).Entries, 1)
+}
+
+// A replica takes in nothing of a key of which it is no home, whoever sends it and how, and
+// does not say that it has.
+func TestOnlyHomesTakeIn(t *testing.T) {
+	f, reg, key := threeOfSix(t, 4, 2)
+	entry := table.Entry{Key: key, State: table.Live, Type: elements, Value: crdt.GSet[uint64]{}.Add(7).Settled(), Versions: table.Versions{{Origin: protocol.OriginOf(4), Count: 1}}}
+	refused := f.at(2).Counts().Foreign
+	f.at(4).say(2, reg, protocol.Put{Op: 1, Stamp: 1, Entries: []table.Entry{entry}})
+	require.True(t, mustHear[protocol.PutTaken](f.at(4)).Stale)
+	delta := table.Change{Key: key, Type: elements, Origin: protocol.OriginOf(4), To: 1, Delta: crdt.GSet[uint64]{}.Add(7)}
+	f.at(4).say(2, reg, protocol.Deltas{Seq: 1, Stamp: 1, Changes: []table.Change{delta}})
+	require.True(t, mustHear[protocol.DeltasTaken](f.at(4)).Stale)
+	f.run(5 * time.Second) // A comparison is under way.
+	compare, asked := heardLast[protocol.Compare](f.at(4))
+	require.True(t, asked)
+	f.at(4).say(2, reg, protocol.Groups{Pass: compare.Pass, Sums: make([]uint64, 64)})
+	f.at(4).say(2, reg, protocol.Pulled{Pass: compare.Pass, Stamp: 1, Entries: []table.Entry{entry}})
+	require.Zero(t, f.at(2).table.Len())
+	require.Greater(t, f.at(2).Counts().Foreign, refused+1)
+}
+
+// A replica that has missed a generation may have missed a change in which everybody had to
+// catch up: it does not say that it lacks nothing until it has looked.
+func TestWhoHasMissedAGenerationCatchesUp(t *testing.T) {
+	reg := stable(1, 1, 2, 3)
+	f := alone(t, 3, 2, reg)
+	f.run(2 * time.Second)
+	f.at(1).say(2, reg, protocol.Groups{Pass: mustHear[protocol.Compare](f.at(1)).Pass, Same: true})
+	require.True(t, f.at(2).Caught(0))
+	f.at(1).say(2, ended(joint(reg, 1, 2)), protocol.Hello{})
+	require.Equal(t, uint64(3), f.at(2).Register(0).Gen)
+	require.False(t, f.at(2).Caught(0))
+	f.run(2 * time.Second)
+	compare := mustHear[protocol.Compare](f.at(1))
+	now := f.at(2).Register(0)
+	f.at(1).say(2, now, protocol.Groups{Pass: compare.Pass, Same: true})
+	require.True(t, f.at(2).Caught(0))
+}
+
+// A replica on disk is claimed by the node that came first, as long as that is a member; one
+// that claims it too, or that of this node, is not heard, counted and shown.
+func TestAReplicaIsOfOneNode(t *testing.T) {
+	reg := stable(1, 1, 2, 3)
+	f := alone(t, 5, 2, reg, onDisk)
+	claims := func(by int, id protocol.ReplicaID, body any) {
+		f.at(by).speak(2, protocol.Envelope{From: id, Lineage: reg.Lineage, Gen: reg.Gen, Body: body})
+	}
+	change := f.at(2).add(1)
+	f.at(2).command(protocol.Write{Op: 1, Key: "k", Origin: change.Origin, To: change.To, Level: majority, Limit: 20 * time.Second})
+	f.at(2).written()
+	for i, id := range []protocol.ReplicaID{2, 3} {
+		claims(4, id, protocol.PutTaken{Op: 1})
+		f.at(2).written()
+		require.Equal(t, uint64(i+1), f.at(2).Counts().Claims)
+	}
+	require.Empty(t, f.at(2).done, "the copy of a disk confirms nothing")
+	node, ok := f.at(2).Route(0).Node(3)
+	require.True(t, ok)
+	require.Equal(t, 3, int(node.UID))
+	f.at(2).command(protocol.Survey{})
+	require.Contains(t, f.at(2).surveyed.Groups[0].Disputed, "n4")
+	f.know(members(t, []int{1, 2, 4, 5}, 3), 2)
+	claims(4, 3, protocol.PutTaken{Op: 1})
+	f.at(2).written()
+	require.Len(t, f.at(2).done, 1, "the disk has moved: its first node is no member any more")
+}
