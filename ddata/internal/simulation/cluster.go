@@ -55,6 +55,7 @@ type Cluster struct {
 	World   *world.World
 	History *History
 	Rescued int // How often an operator had to accept a loss.
+	Held    int // How many buckets were held back when the others went on, see Homes.
 
 	opt                 Options
 	rand                *rand.Rand
@@ -413,11 +414,16 @@ func (c *Cluster) rescue() {
 			best = n
 		}
 	}
+	if c.acceptHeld() {
+		c.World.After(10*time.Second, c.rescue)
+		return
+	}
 	if best == nil || c.nodes[best.ID()].machine.Keeps(0, func(id protocol.ReplicaID) bool { return live[id] }) {
 		return
 	}
 	c.Rescued++
 	c.History.forgive()
+	c.World.After(10*time.Second, c.rescue)
 	best.Input(protocol.Service, protocol.AcceptLoss{})
 }
 
@@ -441,6 +447,9 @@ func (c *Cluster) settled() error {
 		}
 		if !n.machine.Register(0).Equal(first.machine.Register(0)) {
 			return fmt.Errorf("%s is at generation %d, another at %d", at.ID(), r.Gen, first.machine.Register(0).Gen)
+		}
+		if len(r.Held) > 0 {
+			return fmt.Errorf("%s still holds back %d buckets", at.ID(), len(r.Held))
 		}
 		if !n.machine.Caught(0) {
 			return fmt.Errorf("%s has not caught up", at.ID())

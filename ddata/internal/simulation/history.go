@@ -44,6 +44,7 @@ type keyHistory struct {
 	deletes int             // Deletes that have begun.
 	acked   uint64          // Writes that were acknowledged.
 	ended   int             // Deletes that were acknowledged.
+	losses  int             // How often a loss was accepted.
 }
 
 func newHistory(forgets bool) *History {
@@ -86,13 +87,14 @@ type reading struct {
 	must, gone map[uint64]bool
 	deletes    int
 	calm       int
+	losses     int
 	least      uint64
 }
 
 // read notes that a read begins.
 func (h *History) read(key string) reading {
 	k := h.key(key)
-	return reading{must: maps.Clone(k.must), gone: maps.Clone(k.gone), deletes: k.deletes, calm: k.calm(), least: max(k.acked, k.least)}
+	return reading{must: maps.Clone(k.must), gone: maps.Clone(k.gone), deletes: k.deletes, calm: k.calm(), losses: k.losses, least: max(k.acked, k.least)}
 }
 
 // returned checks what a read has returned.
@@ -105,11 +107,11 @@ func (h *History) returned(key string, r reading, elements []uint64, deleted boo
 		if !k.tried[e] {
 			return fmt.Errorf("D2: a read of %s returned %d, which nobody wrote", key, e)
 		}
-		if r.gone[e] {
+		if r.gone[e] && k.losses == r.losses {
 			return fmt.Errorf("D4: a read of %s returned %d, which was deleted before the read began", key, e)
 		}
 	}
-	if k.deletes != r.deletes || h.forgets {
+	if k.deletes != r.deletes || k.losses != r.losses || h.forgets {
 		return nil // A delete has begun meanwhile: what it deletes may be missing.
 	}
 	for _, e := range slices.Sorted(maps.Keys(r.must)) {
@@ -134,7 +136,7 @@ func (h *History) returned(key string, r reading, elements []uint64, deleted boo
 func (h *History) counted(key string, r reading, value uint64) error {
 	h.Reads++
 	k := h.key(key)
-	if value < r.least && !h.forgets {
+	if value < r.least && k.losses == r.losses && !h.forgets {
 		return fmt.Errorf("D2: a read of %s returned %d, although %d was acknowledged or read before it began", key, value, r.least)
 	}
 	if most := uint64(len(k.tried)); value > most {
@@ -189,10 +191,26 @@ func (h *History) deleted(key string, doomed map[uint64]bool) {
 }
 
 // forgive forgets what must be returned: an operator has accepted that it may be lost.
-func (h *History) forgive() {
-	for _, k := range h.keys { //quorate:unordered each by itself
+func (h *History) forgive() { h.forgiveSome(func(string) bool { return true }) }
+
+// forgiveSome does so for some keys.
+func (h *History) forgiveSome(of func(key string) bool) {
+	for key, k := range h.keys { //quorate:unordered each by itself
+		if !of(key) {
+			continue
+		}
 		clear(k.must)
 		clear(k.gone)
 		k.least, k.acked = 0, 0
+		k.losses++
 	}
+}
+
+// acknowledged returns how many writes of each key were acknowledged.
+func (h *History) acknowledged() map[string]uint64 {
+	all := map[string]uint64{}
+	for key, k := range h.keys { //quorate:unordered a map
+		all[key] = k.acked
+	}
+	return all
 }

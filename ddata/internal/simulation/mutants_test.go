@@ -44,9 +44,9 @@ var mutants = []mutant{
 	},
 	{
 		name: "no stamp", test: "TestChaos", edits: []edit{{
-			"ops.go", "	if !g.holds() || b.Stamp < g.reg.Swept {", "	if !g.holds() || b.Stamp < g.reg.Swept && !mutant(NAME) {",
+			"ops.go", "	if !g.holds() || b.Stamp < g.reg.fence() {", "	if !g.holds() || b.Stamp < g.reg.fence() && !mutant(NAME) {",
 		}, {
-			"spread.go", "	if !g.holds() || b.Stamp < g.reg.Swept {", "	if !g.holds() || b.Stamp < g.reg.Swept && !mutant(NAME) {",
+			"spread.go", "	if !g.holds() || b.Stamp < g.reg.fence() {", "	if !g.holds() || b.Stamp < g.reg.fence() && !mutant(NAME) {",
 		}},
 	},
 	{
@@ -174,7 +174,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "whoever was there has caught up", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
-			"rules.go", "return caught && r.Phase != PhaseJoint }", "return caught && (r.Phase != PhaseJoint || mutant(NAME)) }",
+			"rules.go", "return caught && next && r.Phase != PhaseJoint }", "return caught && next && (r.Phase != PhaseJoint || mutant(NAME)) }",
 		}},
 	},
 	{
@@ -183,8 +183,43 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "whoever has missed a generation has caught up", in: "protocol", test: "TestWhoHasMissedAGenerationCatchesUp", edits: []edit{{
+			"group.go", "r.stays(g.caught, fresh || ", "r.stays(g.caught, mutant(NAME) || fresh || ",
+		}},
+	},
+	{
+		name: "lost homes hold up all buckets", test: "TestHomes", edits: []edit{{
+			"held.go", "	return !g.cfg.Durable || ", "	return !mutant(NAME) && !g.cfg.Durable || !mutant(NAME) && ",
+		}},
+	},
+	{
+		name: "a bucket without homes is asked at others", test: "TestHomes", edits: []edit{{
+			"held.go", "	default:\n		return view{current: h.Homes,", "	case mutant(NAME):\n		return view{current: p.homes(bucket, r.Current), held: true}\n	default:\n		return view{current: h.Homes,",
+		}},
+	},
+	{
+		name: "buckets without homes stay so", test: "TestHomes", edits: []edit{{
+			"held.go", "	h.Moves = begins && ", "	h.Moves = begins && !mutant(NAME) && ",
+		}},
+	},
+	{
+		name: "who is no home is given entries", in: "protocol", test: "TestOnlyHomesAreGivenWhatTheyLack", edits: []edit{{
+			"spread.go", "ok && g.home(p.id, key) {", "ok && (g.home(p.id, key) || mutant(NAME)) {",
+		}},
+	},
+	{
+		name: "who is no home takes entries in", in: "protocol", test: "TestOnlyHomesTakeIn", edits: []edit{{
+			"ops.go", "			if !g.home(g.self, e.Key) {", "			if !g.home(g.self, e.Key) && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "a replica of two nodes", in: "protocol", test: "TestAReplicaIsOfOneNode", edits: []edit{{
+			"group.go", "	if g.claims.refuse(from, e.From) {", "	if g.claims.refuse(from, e.From) && !mutant(NAME) {",
+		}},
+	},
+	{
 		name: "a whole copy of other buckets", in: "protocol", test: "TestNoOrderOfEventsLosesAWrite", edits: []edit{{
-			"rules.go", "	return v.each(func(v *view) bool { return !v.has(self) ||", "	all := v\n	return v.each(func(v *view) bool {\n		if mutant(NAME) && !all.each(func(o *view) bool { return o.union(whole) == 0 }) {\n			return true\n		}\n		return !v.has(self) ||",
+			"rules.go", "	return v.each(func(v *view) bool { return v.held || !v.has(self) ||", "	all := v\n	return v.each(func(v *view) bool {\n		if mutant(NAME) && !all.each(func(o *view) bool { return o.union(whole) == 0 }) {\n			return true\n		}\n		return v.held || !v.has(self) ||",
 		}, {
 			"rules.go", "v.union(whole) > 0 })\n", "v.union(whole) > 0\n	})\n",
 		}},

@@ -31,6 +31,7 @@ func Scenarios() []Scenario {
 	return []Scenario{
 		{"data-chaos", "replicas come, go and crash while clients read and write", chaosNodes, Chaos},
 		{"data-expiry", "the same with keys that expire", chaosNodes, Expiry},
+		{"data-homes", "two of the three homes of a bucket end at once: the others go on", homesNodes, Homes},
 	}
 }
 
@@ -101,6 +102,9 @@ func (c *Cluster) faults() []world.Fault {
 	usual := slices.DeleteFunc(world.Faults(), func(f world.Fault) bool {
 		return f.Name == "crash" || f.Name == "restart" || f.Name == "wall"
 	})
+	if c.opt.Copies > 0 && !c.opt.Durable {
+		usual = append(usual, world.Fault{Name: "homes", Weight: 1, Inject: func(_ *world.World, r *rand.Rand) { c.strike(r) }})
+	}
 	return slices.Concat(usual, []world.Fault{
 		{Name: "lose-type", Weight: 3, Inject: loseType},
 		{Name: "pause", Weight: 3, Inject: pause},

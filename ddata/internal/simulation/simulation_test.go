@@ -47,6 +47,22 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+// When two of three homes of a bucket end at once, the set goes on to change and keys of other
+// buckets are written within a bound; the bucket recovers when the homes are back with their
+// disks, or when an operator has accepted the loss, which costs no other bucket anything.
+// covers F41, I16, I17.
+func TestHomes(t *testing.T) {
+	first, n := simulationtest.Seeds(t, seedsUsual)
+	lost, rescued := 0, 0
+	for seed := first; seed < first+n; seed++ {
+		c, err := simulation.Homes(seed, 5+int(seed%5))
+		simulationtest.RequireRun(t, seed, err)
+		lost, rescued = lost+min(c.Held, 1), rescued+c.Rescued
+	}
+	require.NotZero(t, lost)
+	t.Logf("%d seeds: buckets were held back in %d, and an operator accepted a loss %d times", n, lost, rescued)
+}
+
 // The same seed gives the same run, to the byte.
 // covers I30.
 func TestRunIsAFunctionOfItsSeed(t *testing.T) {

@@ -1,0 +1,195 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/ddata/internal/protocol"
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+	world "github.com/quorate/quorate/simulation"
+)
+
+// Buckets that lose their homes: Homes runs replicas of which two homes of a key end at once.
+// The others have to go on within a bound: the set changes, and keys of other buckets are
+// written. Then the homes come back with their disks, and the buckets recover by themselves;
+// or they have no disks, and an operator accepts the loss of those buckets.
+
+// homesNodes is the usual number of nodes of Homes.
+const homesNodes = 6
+
+// homesBound is within which time the others have to go on, and buckets to recover.
+const homesBound = 60 * time.Second
+
+// Homes runs replicas of which some homes of a bucket end at once.
+func Homes(seed uint64, nodes int) (*Cluster, error) {
+	o := options(seed, nodes)
+	o.World.Scenario, o.Copies, o.Keys, o.Durable = "data-homes", 3, 20, seed%2 == 0
+	o.World.Network.Loss /= 4
+	if !o.Durable {
+		o.World.Calls = world.Calls{}
+	}
+	c := New(o)
+	if err := c.World.Run(12 * time.Second); err != nil {
+		return c, err
+	}
+	struck := c.strike(c.rand)
+	for _, step := range []func() error{
+		func() error {
+			return c.within("the sets change although homes are lost", func() error { return c.goesOn(struck) })
+		},
+		c.othersWrite,
+		func() error { return c.recover(struck) },
+	} {
+		if err := step(); err != nil {
+			return c, err
+		}
+	}
+	c.mend()
+	return c, c.Finish(90 * time.Second)
+}
+
+// within runs the world until something holds, for as long as the bound allows.
+func (c *Cluster) within(what string, holds func() error) error {
+	var why error
+	_, err := c.World.RunUntil(homesBound, func() bool {
+		why = holds()
+		return why == nil
+	})
+	if why != nil {
+		for _, at := range c.World.Nodes() {
+			why = fmt.Errorf("%w\n%s", why, c.nodes[at.ID()].machine)
+		}
+		return fmt.Errorf("not within %v: %s: %w", homesBound, what, why)
+	}
+	return err
+}
+
+// strike ends homes of a key at once, as many as there may be without the register itself
+// losing its winning part, and returns their addresses.
+func (c *Cluster) strike(r *rand.Rand) []gossip.Address {
+	nodes := c.World.Nodes()
+	if len(nodes) < 4 {
+		return nil
+	}
+	key := fmt.Sprintf("%s%d", growing, r.IntN(c.opt.Keys))
+	at := c.nodes[nodes[r.IntN(len(nodes))].ID()]
+	var struck []gossip.Address
+	for _, home := range at.machine.Route(0).Homes(table.BucketOf(key)) {
+		n := c.World.Node(home.Address)
+		if n == nil || n.ID() != home || !c.decides(append(slices.Clone(struck), home.Address)) {
+			continue
+		}
+		if struck = append(struck, home.Address); len(struck) == 2 {
+			break
+		}
+	}
+	if len(struck) < 2 {
+		return nil
+	}
+	for _, a := range struck {
+		c.Crash(a)
+	}
+	return struck
+}
+
+// decides reports whether the replicas that are left without some nodes are a winning part of
+// every set in use.
+func (c *Cluster) decides(without []gossip.Address) bool {
+	live := map[protocol.ReplicaID]bool{}
+	for _, n := range c.World.Nodes() {
+		live[c.nodes[n.ID()].replica] = c.members[n.ID()] != nil && !slices.Contains(without, n.ID().Address)
+	}
+	in := func(id protocol.ReplicaID) bool { return live[id] }
+	for _, n := range c.World.Nodes() {
+		for _, r := range c.nodes[n.ID()].machine.Pending(0) {
+			for _, set := range []protocol.Set{r.Current, r.Next, r.Old} {
+				if len(set) > 0 && !set.Wins(in) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// goesOn returns what is missing until nodes are removed, and the set is that of the members
+// and rests.
+func (c *Cluster) goesOn(without []gossip.Address) error {
+	for _, n := range c.sortedMembers() {
+		if slices.Contains(without, n.Address) {
+			return fmt.Errorf("%s is a member", n)
+		}
+	}
+	for _, at := range c.World.Nodes() {
+		r := c.nodes[at.ID()].machine.Register(0)
+		if r == nil || r.Phase != protocol.PhaseStable || len(r.Current) != len(c.members) || c.members[at.ID()] == nil {
+			return fmt.Errorf("%s has the register %+v, of %d members", at.ID(), r, len(c.members))
+		}
+	}
+	return nil
+}
+
+// held returns the buckets that are held back, as far as any node knows.
+func (c *Cluster) held() map[int]bool {
+	all := map[int]bool{}
+	for _, n := range c.World.Nodes() {
+		if r := c.nodes[n.ID()].machine.Register(0); r != nil {
+			for _, h := range r.Held {
+				for _, bucket := range h.Buckets {
+					all[int(bucket)] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// othersWrite has keys written of buckets that are not held back.
+func (c *Cluster) othersWrite() error {
+	held, before := c.held(), c.History.acknowledged()
+	c.Held = len(held)
+	return c.within("keys of other buckets are written", func() error {
+		for key, acked := range c.History.acknowledged() { //quorate:unordered any of them
+			if !held[table.BucketOf(key)] && acked > before[key] {
+				return nil
+			}
+		}
+		return fmt.Errorf("no write was acknowledged of the keys outside of %d buckets", len(held))
+	})
+}
+
+// recover has the homes come back, or an operator accept the loss.
+func (c *Cluster) recover(struck []gossip.Address) error {
+	if c.opt.Durable {
+		for i := range 2 * c.opt.Nodes {
+			if slices.Contains(struck, Address(i)) {
+				c.Join(i)
+			}
+		}
+	} else {
+		c.acceptHeld()
+	}
+	return c.within("buckets recover", func() error {
+		if held := c.held(); len(held) > 0 {
+			return fmt.Errorf("%d buckets are held back", len(held))
+		}
+		return nil
+	})
+}
+
+// acceptHeld accepts the loss of what the buckets held that are held back.
+func (c *Cluster) acceptHeld() bool {
+	held := c.held()
+	if nodes := c.World.Nodes(); len(held) > 0 {
+		c.History.forgiveSome(func(key string) bool { return held[table.BucketOf(key)] })
+		c.Rescued++
+		nodes[c.rand.IntN(len(nodes))].Input(protocol.Service, protocol.AcceptLoss{})
+	}
+	return len(held) > 0
+}
