@@ -290,11 +290,13 @@ func (c *call) borrow(ctx context.Context) (protocol.Borrowed, error) {
 	answer, _, err := c.ask(ctx, protocol.BorrowKey{Op: c.op, Group: c.group.index, Key: c.key, Limit: limitOf(ctx)})
 	b, ok := answer.(protocol.Borrowed)
 	if d, done := answer.(protocol.Done); done {
-		b.Verdict = d.Verdict
+		b.Verdict, b.Missing = d.Verdict, d.Missing
 	}
 	switch {
 	case ok && (b.Verdict == protocol.Confirmed || b.Verdict == protocol.Lost):
 		return b, nil
+	case b.Verdict == protocol.HomesLost:
+		err = &HomesLostError{NoQuorumError{Key: c.key, Missing: namesOf(c.group.route.Load().Route, b.Missing)}}
 	case b.Verdict == protocol.Overloaded:
 		err = ErrOverloaded
 	case b.Verdict == protocol.Gone:

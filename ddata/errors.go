@@ -27,6 +27,7 @@ import (
 //	*UnconfirmedError   stored, or perhaps stored, and on its way to all: a retry of an
 //	                    update that counts would count twice
 //	*NoQuorumError      as UnconfirmedError; the replicas that the level needs are gone
+//	*HomesLostError     as NoQuorumError, for the keys of a bucket that has lost its replicas
 //	*RefusedError       as UnconfirmedError; a replica did not take the value
 //	*UnansweredError    nothing was read: too few replicas have answered
 var (
@@ -134,6 +135,23 @@ func (e *NoQuorumError) Error() string {
 	return fmt.Sprintf("ddata: key %q: too few replicas are left, for %v: %s have answered, missing are %s: bring them back, or let an operator accept the loss",
 		e.Key, e.Since, list(e.Answered), list(e.Missing))
 }
+
+// HomesLostError says that the key belongs to a bucket that has lost so many of its replicas for
+// good that it was left behind when the others went on. It recovers when they come back with
+// their disks, or when an operator accepts the loss ([Replicator.AcceptLoss]). It is a
+// [NoQuorumError] too.
+type HomesLostError struct {
+	NoQuorumError // Missing are the replicas that are gone.
+}
+
+// Error names those that are gone.
+func (e *HomesLostError) Error() string {
+	return fmt.Sprintf("ddata: key %q: the replicas that held it are gone: %s; %s have answered: bring them back with their disks, or let an operator accept the loss of what they held",
+		e.Key, list(e.Missing), list(e.Answered))
+}
+
+// Unwrap returns the error as one about a missing majority.
+func (e *HomesLostError) Unwrap() error { return &e.NoQuorumError }
 
 // RefusedError says that a replica which the level needs did not take the value, that the
 // values of two replicas do not go together, or that this node cannot decode what another
@@ -245,13 +263,22 @@ type outcome struct {
 	err      error // Why nothing more is waited for: that of the context, or ErrClosed.
 }
 
+// noQuorum is the error when too few replicas are left.
+func (o *outcome) noQuorum(key string) error {
+	err := NoQuorumError{Key: key, Answered: o.answered, Missing: o.missing, Since: o.Since}
+	if o.Verdict == protocol.HomesLost {
+		return &HomesLostError{err}
+	}
+	return &err
+}
+
 // readError returns the error of a read, nil if it has an answer.
 func (o *outcome) readError(key string) error {
 	switch o.Verdict {
 	case protocol.Confirmed:
 		return nil
-	case protocol.NoQuorum:
-		return &NoQuorumError{Key: key, Answered: o.answered, Missing: o.missing, Since: o.Since}
+	case protocol.NoQuorum, protocol.HomesLost:
+		return o.noQuorum(key)
 	case protocol.Refused:
 		err := o.refused(key)
 		if not, ok := errors.AsType[*NotStoredError](err); ok { // A read stores nothing.
@@ -274,8 +301,8 @@ func (o *outcome) writeError(key string) error {
 	switch o.Verdict {
 	case protocol.Confirmed:
 		return nil
-	case protocol.NoQuorum:
-		return &NoQuorumError{Key: key, Answered: o.answered, Missing: o.missing, Since: o.Since}
+	case protocol.NoQuorum, protocol.HomesLost:
+		return o.noQuorum(key)
 	case protocol.Refused:
 		return o.refused(key)
 	case protocol.WasDeleted:

@@ -42,7 +42,9 @@ type Explanation struct {
 	// Versions says how many updates of each origin the value holds, sorted by origin.
 	Versions []OriginVersion `json:"versions,omitempty"`
 
-	Homes   []Home      `json:"homes,omitempty"`
+	Homes []Home `json:"homes,omitempty"`
+	// Held says that the key belongs to a bucket that has lost its homes, see [Group.Held].
+	Held    *Held       `json:"held,omitempty"`
 	Kept    string      `json:"kept,omitempty"` // What keeps a deleted or expired key from being forgotten.
 	Waiting []Operation `json:"waiting,omitempty"`
 }
@@ -156,6 +158,10 @@ func (r *Replicator) explanation(g *group, key string, x protocol.Explained) Exp
 	}
 	e.describe(seen)
 	e.Kept = kept(route, x)
+	if x.Held != nil {
+		held := heldOf(route, *x.Held)
+		e.Held = &held
+	}
 	for _, o := range x.Ops {
 		e.Waiting = append(e.Waiting, Operation{Kind: o.Kind, Level: consistencyOf(o.Level).String(), Since: ago(now, max(o.Since, 1)), Missing: namesOf(route, o.Missing)})
 	}
@@ -233,6 +239,9 @@ func namesOf(route *protocol.Route, ids []protocol.ReplicaID) (all []string) {
 // nameOf returns a replica for people: its node, or its number if the node is not known.
 func nameOf(route *protocol.Route, id protocol.ReplicaID) string {
 	if node, ok := route.Node(id); ok {
+		return node.String()
+	}
+	if node, ok := route.Gone(id); ok {
 		return node.String()
 	}
 	return fmt.Sprintf("replica %x", uint64(id))

@@ -38,11 +38,16 @@ type Group struct {
 	// Quorum says that enough replicas are reachable from here for majorities.
 	Quorum   bool      `json:"quorum"`
 	Replicas []Replica `json:"replicas,omitempty"`
+	// Held are buckets of keys that keep the replicas they had, since too few of those were left
+	// to hand the keys on: their keys have no majorities until replicas come back with their
+	// disks, or [Replicator.AcceptLoss] is called. The others go on.
+	Held []Held `json:"held,omitempty"`
 
 	Holds     bool     `json:"holds"`               // This node is to hold keys of the group.
 	CaughtUp  bool     `json:"caughtUp"`            // It lacks nothing.
 	CatchesUp []string `json:"catchesUp,omitempty"` // From which replicas it takes in what it lacks.
 	Refused   string   `json:"refused,omitempty"`   // Why it cannot take part, and what to do.
+	Disputed  string   `json:"disputed,omitempty"`  // Which nodes claim to be one replica, and what to do.
 	Keys      int      `json:"keys"`                // Keys with a value here,
 	Tombs     int      `json:"tombstones"`          // deleted and expired ones that are not forgotten yet,
 	Bytes     int64    `json:"bytes"`               // and about how much memory both take.
@@ -63,6 +68,19 @@ type Replica struct {
 	Reachable bool      `json:"reachable"`
 	CaughtUp  bool      `json:"caughtUp"`
 	Heard     time.Time `json:"heard,omitzero"` // When it was heard last; not for this node itself.
+}
+
+// Held are buckets that have lost their replicas. A bucket is one of 4,096 parts of a group.
+type Held struct {
+	Buckets  int      `json:"buckets"`        // How many.
+	Replicas []string `json:"replicas"`       // Those that hold them.
+	Gone     []string `json:"gone,omitempty"` // Those of them that are gone.
+	Moves    bool     `json:"moves"`          // They recover with the change that is under way.
+}
+
+// heldOf puts what the machine knows of such buckets into the names that people use.
+func heldOf(route *protocol.Route, h protocol.HeldStatus) Held {
+	return Held{Buckets: h.Buckets, Replicas: namesOf(route, h.Homes), Gone: namesOf(route, h.Gone), Moves: h.Moves}
 }
 
 // Groups returns the groups of keys, in their order.
@@ -97,6 +115,10 @@ func (r *Replicator) groupOf(g *group, s protocol.GroupStatus, now time.Time) Gr
 	if !s.Leader.IsZero() {
 		of.Leader = s.Leader.String()
 	}
+	of.Disputed = s.Disputed
+	for _, h := range s.Held {
+		of.Held = append(of.Held, heldOf(route, h))
+	}
 	for _, p := range s.Replicas {
 		x := Replica{ID: fmt.Sprintf("%x", uint64(p.ID)), Zone: p.Zone, Sets: setsOf(p), Reachable: p.Present, CaughtUp: p.Caught, Heard: ago(now, p.Heard)}
 		if !p.Node.IsZero() {
@@ -120,7 +142,10 @@ func (r *Replicator) groupOf(g *group, s protocol.GroupStatus, now time.Time) Gr
 // a person to decide.
 var ErrAcceptLoss = errors.New("no loss was accepted")
 
-// AcceptLoss has the group of keys with a name go on with what this node holds, although
+// AcceptLoss ends a loss that only a person can accept. Where buckets have lost their replicas,
+// see [Group.Held], and the group itself goes on, those buckets begin anew with what their
+// remaining replicas hold, and no other key is touched; that is proposed when AcceptLoss
+// returns, and has happened when Held is empty. Otherwise it has the group of keys with a name go on with what this node holds, although
 // the replicas with the rest are gone for good, or begin anew on a node that waits for a
 // removed one. The other nodes copy what this one holds; what only others held is lost. A
 // replica that comes back nevertheless drops its copy, and keeps one aside if it is on
@@ -140,7 +165,7 @@ func (r *Replicator) AcceptLoss(ctx context.Context, name string) error {
 		return fmt.Errorf("ddata: %w: this node does not hold the keys %q: ask one with the role %q", ErrAcceptLoss, name, g.Role)
 	case g.Refused == "" && g.Generation == 0:
 		return fmt.Errorf("ddata: %w: this node has not heard yet which replicas the keys %q have", ErrAcceptLoss, name)
-	case g.Refused == "" && g.Quorum:
+	case g.Refused == "" && g.Quorum && len(g.Held) == 0:
 		return fmt.Errorf("ddata: %w: enough replicas of the keys %q are here to go on", ErrAcceptLoss, name)
 	}
 	if err := r.handle.PostWait(ctx, protocol.AcceptLoss{Group: r.groups[at].index}); err != nil {

@@ -117,6 +117,9 @@ func wordOf(err error) string {
 	if is[*UnansweredError](err) {
 		return "unanswered"
 	}
+	if is[*HomesLostError](err) {
+		return "homes-lost"
+	}
 	if is[*NoQuorumError](err) {
 		return "no-quorum"
 	}

@@ -71,6 +71,10 @@ func faultTable() []meter.Row[*collected] {
 			counted(func(c *protocol.Counts) uint64 { return c.Stale })),
 		meter.Total("quorate.ddata.changes.refused", "{change}", "Values and changes of other nodes that this node did not take: too large, of another type, or beyond its memory.",
 			counted(func(c *protocol.Counts) uint64 { return c.Refused })),
+		meter.Total("quorate.ddata.changes.foreign", "{change}", "Values and changes of keys that this node does not hold, which were refused.",
+			counted(func(c *protocol.Counts) uint64 { return c.Foreign })),
+		meter.Total("quorate.ddata.messages.claims", "{message}", "Messages in the name of a replica that is that of another member: a disk was copied. quorate data groups says which.",
+			counted(func(c *protocol.Counts) uint64 { return c.Claims })),
 		meter.Total("quorate.ddata.store.failures", "{batch}", "Batches that the store of durable keys did not take. They are written again.",
 			counted(func(c *protocol.Counts) uint64 { return c.StoreFailures })),
 	}

@@ -52,6 +52,7 @@ type GroupStatus struct {
 	Caught   bool          // This node's replica lacks nothing.
 	Sources  []ReplicaID   // The replicas from which it takes in what it lacks.
 	Replicas []ReplicaStatus
+	Held     []HeldStatus
 	Store    StoreStatus
 	Waiting  int // Operations of this node that wait.
 }
@@ -66,6 +67,14 @@ type ReplicaStatus struct {
 	Caught             bool          // It is known to lack nothing.
 	Gen                uint64        // The generation that it is known to know.
 	Heard              time.Duration // How long ago it was heard last, 0 for this node.
+}
+
+// HeldStatus is the state of buckets that keep homes of which no winning part was left.
+type HeldStatus struct {
+	Buckets int // How many.
+	Homes   []ReplicaID
+	Gone    []ReplicaID // Those of them, and of the former ones, that are those of no member.
+	Moves   bool        // They move on with the change that is under way.
 }
 
 // StoreStatus is the state of a group's store.
@@ -83,6 +92,7 @@ type Explained struct {
 	Here   bool         // This node's replica is a home of the key.
 	Entry  *table.Entry // What it holds, nil for nothing.
 	Homes  []Home       // The homes of the key in all sets, sorted.
+	Held   *HeldStatus  // The record of the key's bucket, nil unless that is held back.
 	Bar    Bar
 	// Unconfirmed are, for [AwaitsReplicas], those that have not answered the sweep.
 	Unconfirmed []ReplicaID
@@ -262,6 +272,12 @@ func (s *explains) end(x *explain) {
 		}
 		out.Homes = append(out.Homes, h)
 	}
+	if g.reg != nil {
+		if h := g.reg.heldBuckets()[table.BucketOf(x.key)]; h != nil {
+			status := s.heldStatus(h)
+			out.Held = &status
+		}
+	}
 	if out.Bar == AwaitsReplicas {
 		out.Unconfirmed = g.sweep.unconfirmed()
 	}
@@ -361,12 +377,24 @@ func (s *explains) status() GroupStatus {
 	for _, r := range NewSet(slices.Concat(g.reg.Current, g.reg.Next, g.reg.Old)...) {
 		of.Replicas = append(of.Replicas, s.replicaStatus(r))
 	}
+	for i := range g.reg.Held {
+		of.Held = append(of.Held, s.heldStatus(&g.reg.Held[i]))
+	}
 	for _, x := range g.passes.open { //quorate:unordered sorted below
 		if x.catchUp {
 			of.Sources = append(of.Sources, x.peer.id)
 		}
 	}
 	slices.Sort(of.Sources)
+	return of
+}
+
+// heldStatus returns what is known of buckets that are held back.
+func (s *explains) heldStatus(h *Held) HeldStatus {
+	of := HeldStatus{Buckets: len(h.Buckets), Moves: h.Moves, Gone: s.group.missing(&view{current: h.Homes, old: h.Old})}
+	for _, r := range h.Homes {
+		of.Homes = append(of.Homes, r.ID)
+	}
 	return of
 }
 

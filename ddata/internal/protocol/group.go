@@ -37,9 +37,10 @@ type group struct {
 	knows    map[ReplicaID]bool
 	peers    map[ReplicaID]*peer
 	nodes    map[gossip.NodeID]*peer
-	none     map[gossip.NodeID]bool // The nodes that have said that they know no register.
-	rerouted bool                   // A replica is at another node than the last route says.
-	refused  string                 // Why this replica cannot take part, for people: empty mostly.
+	none     map[gossip.NodeID]bool      // The nodes that have said that they know no register.
+	gone     map[ReplicaID]gossip.NodeID // The last nodes of replicas of the register that are those of no member.
+	rerouted bool                        // A replica is at another node than the last route says.
+	refused  string                      // Why this replica cannot take part, for people: empty mostly.
 
 	change   change   // Deciding the next generation.
 	lead     lead     // What the leader wants to change.
@@ -71,7 +72,7 @@ type peer struct {
 func newGroup(m *Machine, index uint8, cfg Group) *group {
 	g := &group{
 		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica,
-		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{},
+		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
 	}
 	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
 	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
@@ -350,8 +351,20 @@ func (g *group) membersChanged() {
 		delete(g.nodes, node)
 		if g.peers[p.id] == p {
 			delete(g.peers, p.id)
+			g.gone[p.id] = node
 		}
 	}
+	for _, t := range state.Tombstones() {
+		if !g.cfg.Durable { // In memory a replica is its node.
+			g.gone[ReplicaID(t.Node.UID)] = t.Node
+		}
+	}
+	for id := range g.gone { //quorate:unordered each by itself
+		if g.reg == nil || !g.reg.In(id) || g.peers[id] != nil {
+			delete(g.gone, id)
+		}
+	}
+	g.rerouted = true
 	for _, of := range g.m.replicas(g.cfg.Role) {
 		if of.Node != g.m.cfg.Self && g.nodes[of.Node] == nil {
 			g.nodes[of.Node] = &peer{node: of.Node}

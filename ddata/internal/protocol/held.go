@@ -195,8 +195,8 @@ func (g *group) lost(v *view) bool {
 	return v.held && !g.unnamed() && (!v.current.Wins(g.there) || len(v.old) > 0 && !v.old.Wins(g.there))
 }
 
-// gone returns the homes of a bucket that are not those of members.
-func (g *group) gone(v *view) (ids []ReplicaID) {
+// missing returns the homes of a bucket that are not those of members.
+func (g *group) missing(v *view) (ids []ReplicaID) {
 	for _, r := range NewSet(slices.Concat(v.current, v.old)...) {
 		if !g.there(r.ID) {
 			ids = append(ids, r.ID)

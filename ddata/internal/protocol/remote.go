@@ -245,7 +245,7 @@ func (r *remote) tick() {
 		case g.m.now.Mono >= e.until:
 			r.finish(e, Done{Op: id, Verdict: Unconfirmed})
 		case !e.commits && r.lost(e.key):
-			r.finish(e, Done{Op: id, Verdict: HomesLost, Missing: g.gone(g.views.bucket(table.BucketOf(e.key)))})
+			r.finish(e, Done{Op: id, Verdict: HomesLost, Missing: g.missing(g.views.bucket(table.BucketOf(e.key)))})
 		case e.asked == 0 || g.m.now.Mono.Sub(e.asked) >= g.m.cfg.Timing.Retry:
 			r.ask(e)
 		}

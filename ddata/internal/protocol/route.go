@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ type Route struct {
 	// Counts says that this node's replica is one of those that count, and so has caught up.
 	Counts bool
 	nodes  map[ReplicaID]gossip.NodeID
+	gone   map[ReplicaID]gossip.NodeID // The nodes on which replicas ran last that are those of no member.
 }
 
 // Here reports whether this node's replica is a home of a bucket.
@@ -51,9 +53,16 @@ func (r *Route) Node(id ReplicaID) (gossip.NodeID, bool) {
 	return node, ok
 }
 
+// Gone returns the node on which a replica ran that is that of no member any more, false if
+// that is not known.
+func (r *Route) Gone(id ReplicaID) (gossip.NodeID, bool) {
+	node, ok := r.gone[id]
+	return node, ok
+}
+
 // routeNow returns the present route.
 func (g *group) routeNow() *Route {
-	r := &Route{Gen: g.gen(), Self: g.self, views: g.views, Holds: g.holds(), Counts: g.holds() && g.reg.Current.Has(g.self), nodes: map[ReplicaID]gossip.NodeID{}}
+	r := &Route{Gen: g.gen(), Self: g.self, views: g.views, Holds: g.holds(), Counts: g.holds() && g.reg.Current.Has(g.self), nodes: map[ReplicaID]gossip.NodeID{}, gone: maps.Clone(g.gone)}
 	if g.member() {
 		r.nodes[g.self] = g.m.cfg.Self
 	}

@@ -31,7 +31,7 @@ func Scenarios() []Scenario {
 	return []Scenario{
 		{"data-chaos", "replicas come, go and crash while clients read and write", chaosNodes, Chaos},
 		{"data-expiry", "the same with keys that expire", chaosNodes, Expiry},
-		{"data-homes", "two of the three homes of a bucket end at once: the others go on", homesNodes, Homes},
+		{"data-homes", "two of three homes of a bucket end at once, the others go on", homesNodes, Homes},
 	}
 }
 

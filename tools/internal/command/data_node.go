@@ -185,8 +185,25 @@ func printGroup(s *Session, g ddata.Group) {
 		field(w, "catches up", "from "+strings.Join(g.CatchesUp, ", "))
 	}
 	field(w, "store", g.Store)
+	field(w, "disputed", g.Disputed)
+	for _, h := range g.Held {
+		field(w, "held back", heldText(h))
+	}
 	for _, r := range g.Replicas {
 		field(w, "replica", replicaText(r))
+	}
+}
+
+// heldText says in a line which keys have lost their replicas.
+func heldText(h ddata.Held) string {
+	text := plural(h.Buckets, "bucket") + " of " + strings.Join(h.Replicas, ", ")
+	switch {
+	case h.Moves:
+		return text + ": recovering"
+	case len(h.Gone) == 0:
+		return text + ": waiting for the next change"
+	default:
+		return text + ": gone are " + strings.Join(h.Gone, ", ") + ": start them again with their disks, or accept the loss"
 	}
 }
 
@@ -290,6 +307,9 @@ func printData(s *Session, got ddata.Explanation) {
 	field(w, "type", got.Type)
 	field(w, "updates", updates(got.Versions))
 	field(w, "kept", got.Kept)
+	if got.Held != nil {
+		field(w, "held back", heldText(*got.Held))
+	}
 	field(w, "asked", got.Self)
 	fmt.Fprintln(w)
 	printGroup(s, got.Group)
