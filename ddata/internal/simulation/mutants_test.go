@@ -271,7 +271,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a read is not begun anew in another generation", test: "TestChaos", edits: []edit{{
-			"ops.go", "		case o.stage == asking:\n			s.restart(o)\n", "		case o.stage == asking && !mutant(NAME):\n			s.restart(o)\n		case o.stage == asking:\n			o.gen = s.group.gen()\n			s.look(o)\n",
+			"ops.go", "		case o.stage == asking || s.group.reg.resetSince(o.bucket, o.gen):\n			s.restart(o)\n", "		case o.stage == asking && !mutant(NAME) || s.group.reg.resetSince(o.bucket, o.gen):\n			s.restart(o)\n		case o.stage == asking:\n			o.gen = s.group.gen()\n			s.look(o)\n",
 		}},
 	},
 }
