@@ -58,6 +58,7 @@ type Store struct {
 	active   table      // what log holds
 	frozen   table      // what the logs before it hold; nil if they hold nothing
 	runs     []*run     // the oldest first
+	asides   []uint64   // the numbers of the files that were put aside
 	failed   error      // Nothing is written any more.
 	closed   bool
 }
@@ -130,7 +131,7 @@ func open(config Config, files disk.Files, lock io.Closer) (*Store, error) {
 	}
 	s := &Store{
 		config: config, files: files, lock: lock, closing: make(chan struct{}), writing: make(chan struct{}, 1),
-		next: v.next, active: table{}, frozen: v.logs, runs: v.runs,
+		next: v.next, asides: v.asides, active: table{}, frozen: v.logs, runs: v.runs,
 		worker: worker{wake: make(chan struct{}, 1), ended: make(chan struct{})},
 	}
 	if err := s.start(v); err != nil {
@@ -486,15 +487,35 @@ func (s *Store) aside(ctx context.Context, name string) error {
 		return err
 	}
 	n := s.number()
-	file := fmt.Sprintf("%s%d", asidePrefix, n)
+	file := asideName(n)
 	_, err := writeRun(ctx, s.files, writing{
 		name: file, head: fileHead{number: n, tag: draw(), cluster: s.config.Cluster}, sources: sources, groups: []string{name}, oldest: true,
 	})
-	if err != nil && !errors.Is(err, ctx.Err()) {
+	switch {
+	case err == nil:
+		s.mu.Lock()
+		s.asides = append(s.asides, n)
+		s.mu.Unlock()
+	case !errors.Is(err, ctx.Err()):
 		err = ioFault(s.files.Path(file), err)
 	}
 	return err
 }
+
+// Asides lists the files that hold what was put aside, those that were there before the
+// start included, see [store.Store].
+func (s *Store) Asides() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	paths := make([]string, 0, len(s.asides))
+	for _, n := range s.asides {
+		paths = append(paths, s.files.Path(asideName(n)))
+	}
+	return paths
+}
+
+// asideName is the name of the file with a number.
+func asideName(n uint64) string { return fmt.Sprintf("%s%d", asidePrefix, n) }
 
 // NewID draws a new ID, see [store.Store].
 func (s *Store) NewID(ctx context.Context) error {

@@ -28,6 +28,7 @@ type view struct {
 	ends     []int64   // where the logs of the manifest end
 	logs     table     // what all logs of the manifest hold
 	next     uint64    // above the numbers of all files
+	asides   []uint64  // the numbers of the files that were put aside, in their order
 }
 
 // close closes the files of the view.
@@ -49,9 +50,13 @@ func readView(files disk.Files, lost *losses) (*view, error) {
 		for _, kind := range []string{"log-", "run-", asidePrefix} {
 			if n, ok := number(name, kind); ok {
 				v.next = max(v.next, n+1)
+				if kind == asidePrefix {
+					v.asides = append(v.asides, n)
+				}
 			}
 		}
 	}
+	slices.Sort(v.asides)
 	m, err := readManifest(files)
 	if err == nil && m == nil && holds(names) {
 		err = corrupt(files.Path(manifestName), "it is missing, and there are files that it should name")

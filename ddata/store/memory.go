@@ -143,7 +143,7 @@ func (i *Image) apply(b Batch) {
 		i.groups[b.Group] = g
 	}
 	if b.Wipe {
-		if b.Aside {
+		if b.Aside && len(g.records) > 0 {
 			i.asides = append(i.asides, g.records)
 		}
 		g.records = map[string][]byte{}
@@ -205,6 +205,14 @@ func (s *memoryStore) Groups() []string {
 	s.disk.mu.Lock()
 	defer s.disk.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.disk.image.groups))
+}
+
+func (s *memoryStore) Asides() []string {
+	names := []string{}
+	for i := range s.disk.Asides() {
+		names = append(names, fmt.Sprintf("memory: aside %d", i))
+	}
+	return names
 }
 
 func (s *memoryStore) Load(ctx context.Context, name string, meta func([]byte) error, record func(Record) error) error {

@@ -55,6 +55,9 @@ type Store interface {
 	// caller's again when Apply has returned. After an error that wraps [ErrFull], or
 	// that of the context, the store goes on working; after any other it has to be closed.
 	Apply(ctx context.Context, batches []Batch) error
+	// Asides lists the files that hold what was put aside, in the order in which that was
+	// done. The slice is the caller's.
+	Asides() []string
 	// NewID draws a new ID, which is on disk when NewID returns nil. Records and Starts
 	// stay.
 	NewID(ctx context.Context) error

@@ -48,6 +48,7 @@ func parts() []part {
 		{"any text is a key, any bytes are a value", checkContents},
 		{"the bytes that were given belong to the caller", checkOwnership},
 		{"a group can be wiped, and keeps its meta", checkWipe},
+		{"what was put aside is listed, and nothing else", checkAsides},
 		{"errors of functions and of contexts end the call", checkErrors},
 		{"many may apply and load at the same time", checkConcurrency},
 		{"a closed store says so", checkClosed},
@@ -312,6 +313,42 @@ func checkWipe(t *testing.T, newDisk func(testing.TB) Open) {
 			t.Errorf("the groups are %q, want %q: nothing that was put aside is one", got, want)
 		}
 	}
+}
+
+func checkAsides(t *testing.T, newDisk func(testing.TB) Open) {
+	t.Helper()
+	disk := newDisk(t)
+	s := open(t, disk)
+	listed := func(want int) []string {
+		t.Helper()
+		got := s.Asides()
+		if len(got) != want {
+			t.Errorf("%q are listed as put aside, want %d", got, want)
+		}
+		return got
+	}
+	apply(t, s, put("g", "a", "1"), store.Batch{Group: "g", Wipe: true})
+	listed(0)
+	apply(t, s, store.Batch{Group: "g", Wipe: true, Aside: true}, store.Batch{Group: "empty", Wipe: true, Aside: true})
+	listed(0)
+	apply(t, s, put("g", "a", "1"), store.Batch{Group: "g", Wipe: true, Aside: true})
+	first := listed(1)
+	if err := s.NewID(t.Context()); err != nil {
+		t.Fatalf("new id: %v", err)
+	}
+	apply(t, s, put("g", "a", "2"), store.Batch{Group: "g", Aside: true}, store.Batch{Group: "g", Wipe: true, Aside: true})
+	if both := listed(2); len(both) == 2 && len(first) == 1 && (both[0] != first[0] || both[1] == first[0]) {
+		t.Errorf("%q is put aside first and %q after another time", first, both)
+	}
+	clear(s.Asides())
+	before := listed(2)
+	s = reopen(t, disk, s)
+	if got := listed(2); !slices.Equal(got, before) {
+		t.Errorf("%q is put aside, and %q after a start", before, got)
+	}
+	apply(t, s, put("g", "a", "1"))
+	expect(t, s, "g", none, map[string]string{"a": "1"})
+	listed(2)
 }
 
 func checkErrors(t *testing.T, newDisk func(testing.TB) Open) {
