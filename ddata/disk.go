@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/config/field"
@@ -24,6 +26,8 @@ type disk struct {
 	r     *Replicator
 	open  func(ctx context.Context, dir, cluster string) (store.Store, error) // Nil if the program has given none.
 	store store.Store                                                         // Nil if this node holds no durable keys.
+
+	renewing sync.Mutex // Held while the store is given another id.
 }
 
 // close gives the store back.
@@ -85,7 +89,7 @@ const progress = 5 * time.Second
 
 // loadGroup reads a group into its table. What was stored must fit.
 func (d *disk) loadGroup(ctx context.Context, g *group) error {
-	g.replica = protocol.ReplicaID(d.store.ID())
+	g.replica, g.fresh = protocol.ReplicaID(d.store.ID()), d.store.Starts() == 1
 	began := time.Now()
 	told, records := began, 0
 	meta := func(b []byte) (err error) {
@@ -117,24 +121,55 @@ func (d *disk) loadGroup(ctx context.Context, g *group) error {
 	return nil
 }
 
-// persist writes to the store, on a goroutine of the driver for calls. A group has one call
-// at a time; the store gathers the calls of several groups.
-func (d *disk) persist(ctx context.Context, _ string, c machine.Call) (any, error) {
-	p, ok := c.Request.(protocol.Persist)
-	if !ok {
+// call carries out what the machine wants of the store, on a goroutine of the driver for calls.
+func (d *disk) call(ctx context.Context, _ string, c machine.Call) (any, error) {
+	switch r := c.Request.(type) {
+	case protocol.Persist:
+		return nil, d.persist(ctx, r)
+	case protocol.RenewID:
+		return d.renew(ctx, r.Of)
+	default:
 		return nil, fmt.Errorf("ddata: a call to port %q with a %T", c.Port, c.Request)
 	}
+}
+
+// renew gives the store another id, unless an earlier call has done so that came too late.
+func (d *disk) renew(ctx context.Context, of protocol.ReplicaID) (protocol.ReplicaID, error) {
+	d.renewing.Lock()
+	defer d.renewing.Unlock()
+	if d.store.ID() == uint64(of) {
+		if err := d.store.NewID(ctx); err != nil {
+			return 0, fmt.Errorf("ddata: the store gets no other id: %w", err)
+		}
+	}
+	return protocol.ReplicaID(d.store.ID()), nil
+}
+
+// persist writes a batch. A group has one call at a time; the store gathers the calls of
+// several groups.
+func (d *disk) persist(ctx context.Context, p protocol.Persist) error {
 	b := store.Batch{Group: p.Group, Meta: wire.AppendMeta(nil, p.Meta), Drop: p.Drop, Wipe: p.Wipe, Aside: p.Aside}
 	for _, e := range p.Entries {
 		value, err := wire.AppendRecord(nil, e)
 		if err != nil {
-			return nil, fmt.Errorf("ddata: key %q: %w", e.Key, err)
+			return fmt.Errorf("ddata: key %q: %w", e.Key, err)
 		}
 		b.Put = append(b.Put, store.Record{Key: e.Key, Value: value})
 	}
+	var before []string
+	if p.Aside {
+		before = d.store.Asides()
+	}
 	err := d.store.Apply(ctx, []store.Batch{b})
 	d.persisted(err)
-	return nil, err
+	if err == nil && p.Aside {
+		for _, file := range d.store.Asides() {
+			if !slices.Contains(before, file) {
+				d.r.log.Warn("durable keys were put aside; look at the file, and remove it when nothing in it is missed", "keys", p.Group, "file", file)
+			}
+		}
+	}
+	return err
 }
 
 // persisted counts what the store does, and logs when it begins to fail and when it works

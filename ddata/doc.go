@@ -70,7 +70,8 @@
 //
 // Durable keys need a store, see [WithStore]. What was confirmed is on the disks of as many
 // replicas as the level asks for. A disk that does not write holds up the durable keys of
-// its node, and no others.
+// its node, and no others. A node that starts with an older copy of its disk, as the others
+// remember it, does not count with it: the copy is put aside, and the node begins anew.
 //
 // # Deleting and expiring
 //

@@ -19,7 +19,7 @@ import (
 // drive starts the driver of a machine.
 func (r *Replicator) drive(m *protocol.Machine) error {
 	r.driver = machine.NewDriver(machine.Ports{
-		Clock: r.node.Clock(), Send: r.link.send, Call: r.disk.persist, Other: r.other, Decide: r.decided,
+		Clock: r.node.Clock(), Send: r.link.send, Call: r.disk.call, Other: r.other, Decide: r.decided,
 		Publish: r.feed.say,
 	}, 0)
 	handle, err := r.driver.Attach(machine.Component{

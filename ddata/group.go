@@ -48,6 +48,7 @@ type Group struct {
 	CatchesUp []string `json:"catchesUp,omitempty"` // From which replicas it takes in what it lacks.
 	Refused   string   `json:"refused,omitempty"`   // Why it cannot take part, and what to do.
 	Disputed  string   `json:"disputed,omitempty"`  // Which nodes claim to be one replica, and what to do.
+	Apart     string   `json:"apart,omitempty"`     // Why its replica does not count for now, and what to do.
 	Keys      int      `json:"keys"`                // Keys with a value here,
 	Tombs     int      `json:"tombstones"`          // deleted and expired ones that are not forgotten yet,
 	Bytes     int64    `json:"bytes"`               // and about how much memory both take.
@@ -55,6 +56,9 @@ type Group struct {
 	Waiting   int      `json:"waiting"`             // Operations of this node that wait for replicas.
 	Store     string   `json:"store,omitempty"`     // "ok", "writing", or why the store does not write. Empty for keys in memory.
 	StoreHeld int      `json:"storeHeld,omitempty"` // Messages and answers that wait for the store.
+	// Asides are the files with what the store has put aside, of any group of keys: the copy of
+	// a replica that had to begin anew. They are for a person to look at and to remove.
+	Asides []string `json:"asides,omitempty"`
 }
 
 // Replica is a replica of a group, as this node knows it.
@@ -67,7 +71,8 @@ type Replica struct {
 	Sets      []string  `json:"sets"`
 	Reachable bool      `json:"reachable"`
 	CaughtUp  bool      `json:"caughtUp"`
-	Heard     time.Time `json:"heard,omitzero"` // When it was heard last; not for this node itself.
+	Apart     bool      `json:"apart,omitempty"` // It does not count for now: its store is, or may be, older than it was.
+	Heard     time.Time `json:"heard,omitzero"`  // When it was heard last; not for this node itself.
 }
 
 // Held are buckets that have lost their replicas. A bucket is one of 4,096 parts of a group.
@@ -109,7 +114,7 @@ func (r *Replicator) groupOf(g *group, s protocol.GroupStatus, now time.Time) Gr
 	of := Group{
 		Name: g.name, Role: g.role, Copies: g.copies, Durable: g.durable, ExpireAfter: g.expire,
 		Generation: s.Gen, Phase: s.Phase.String(), Sealed: s.Sealed, Since: ago(now, s.Since), Swept: s.Swept, Quorum: s.Quorum,
-		Holds: s.Self != 0, CaughtUp: s.Caught, CatchesUp: namesOf(route, s.Sources), Refused: s.Refused,
+		Holds: s.Self != 0, CaughtUp: s.Caught, CatchesUp: namesOf(route, s.Sources), Refused: s.Refused, Apart: s.Apart,
 		Keys: held.Entries - held.Tombstones, Tombs: held.Tombstones, Bytes: held.Bytes, Unspread: held.Pending, Waiting: s.Waiting,
 	}
 	if !s.Leader.IsZero() {
@@ -120,14 +125,14 @@ func (r *Replicator) groupOf(g *group, s protocol.GroupStatus, now time.Time) Gr
 		of.Held = append(of.Held, heldOf(route, h))
 	}
 	for _, p := range s.Replicas {
-		x := Replica{ID: fmt.Sprintf("%x", uint64(p.ID)), Zone: p.Zone, Sets: setsOf(p), Reachable: p.Present, CaughtUp: p.Caught, Heard: ago(now, p.Heard)}
+		x := Replica{ID: fmt.Sprintf("%x", uint64(p.ID)), Zone: p.Zone, Sets: setsOf(p), Reachable: p.Present, Apart: p.Apart, CaughtUp: p.Caught, Heard: ago(now, p.Heard)}
 		if !p.Node.IsZero() {
 			x.Node = p.Node.String()
 		}
 		of.Replicas = append(of.Replicas, x)
 	}
 	if s.Store.Used {
-		of.Store, of.StoreHeld = "ok", s.Store.Held
+		of.Store, of.StoreHeld, of.Asides = "ok", s.Store.Held, r.disk.store.Asides()
 		if s.Store.Writing {
 			of.Store = "writing"
 		}

@@ -75,6 +75,8 @@ func faultTable() []meter.Row[*collected] {
 			counted(func(c *protocol.Counts) uint64 { return c.Foreign })),
 		meter.Total("quorate.ddata.messages.claims", "{message}", "Messages in the name of a replica that is that of another member: a disk was copied. quorate data groups says which.",
 			counted(func(c *protocol.Counts) uint64 { return c.Claims })),
+		meter.Total("quorate.ddata.store.older", "{store}", "Times that other nodes remembered more of the store of durable keys than was in it: it was put back to an older state.",
+			counted(func(c *protocol.Counts) uint64 { return c.Aged })),
 		meter.Total("quorate.ddata.store.failures", "{batch}", "Batches that the store of durable keys did not take. They are written again.",
 			counted(func(c *protocol.Counts) uint64 { return c.StoreFailures })),
 	}

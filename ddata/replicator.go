@@ -74,6 +74,7 @@ type group struct {
 	table   *table.Table
 	replica protocol.ReplicaID // 0 if this node does not hold the group.
 	meta    protocol.Meta      // What was in the store.
+	fresh   bool               // The store was opened for the first time.
 	route   atomic.Pointer[routed]
 
 	// spreading says that the machine was told of local changes, and has not fired a timer
@@ -198,7 +199,7 @@ func (r *Replicator) build() error {
 	}
 	for _, g := range r.groups {
 		cfg.Groups = append(cfg.Groups, protocol.Group{
-			Name: g.name, Role: g.role, Copies: g.copies, Durable: g.durable, Table: g.table, Replica: g.replica, Meta: g.meta, ExpireAfter: g.expire,
+			Name: g.name, Role: g.role, Copies: g.copies, Durable: g.durable, Table: g.table, Replica: g.replica, Meta: g.meta, Fresh: g.fresh, ExpireAfter: g.expire,
 		})
 	}
 	return r.drive(protocol.New(cfg))

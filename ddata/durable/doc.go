@@ -52,8 +52,9 @@
 //
 // # Non-guarantees
 //
-// An older copy of the whole directory is not noticed: what was acknowledged after it was
-// taken is not in it.
+// The store does not notice that it is an older copy of the whole directory: what was
+// acknowledged after it was taken is not in it. The replicator does, see its documentation:
+// the replica takes no part, and begins anew with a copy of the directory's keys in aside-N.
 // After a crash of the machine, not of the process, damage to the very last batch looks
 // like one that was never acknowledged. The file system must keep what it has synced.
 package durable

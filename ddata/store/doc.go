@@ -19,8 +19,10 @@
 //
 // [Store.ID] names the disk: it is drawn when the store is created, so that a replica
 // that has lost its disk is another replica. [Store.Starts] counts how often the store
-// was opened. A disk that comes back from a backup has fewer starts than its peers
-// remember, by which they notice it; [Store.NewID] then makes it another replica.
+// was opened: with the first start there is nothing that the disk could have forgotten. A
+// replica numbers its batches in the Meta of the group, and its peers remember the numbers
+// that it has shown. So they notice a disk that was put back to an older state; what is on it
+// is put aside then ([Store.Asides]), and [Store.NewID] makes it another replica.
 //
 // # Guarantees
 //
@@ -32,7 +34,7 @@
 //   - D3: records of a group are loaded in the order of their keys, each once.
 //   - D4: a store is opened by one process at a time, and for one cluster only.
 //
-// Not promised: that an older copy of a whole disk is noticed by the store itself.
+// Not promised: that the store itself notices an older copy of a whole disk. The replicas do.
 //
 // A Store is safe for concurrent use. [Memory] is a disk in memory for tests, with faults.
 package store

@@ -36,7 +36,7 @@ func (b *behind) own() {
 // needs reports whether this replica has to catch up: it is, or is to be, one that counts.
 func (b *behind) needs() bool {
 	g := b.group
-	return !g.caught && g.reg != nil && g.member() && g.reg.counted(g.self)
+	return !g.caught && g.reg != nil && g.member() && g.reg.counted(g.self) && !g.age.apart()
 }
 
 // tick begins passes with those whose copy is still needed. One replica that has caught up

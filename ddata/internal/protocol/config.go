@@ -33,6 +33,8 @@ type Group struct {
 	Replica ReplicaID
 	// Meta is what was in the store.
 	Meta Meta
+	// Fresh says that the store was opened for the first time: nothing can be missing in it.
+	Fresh bool
 	// ExpireAfter is after which time without a change a key expires; zero: never.
 	ExpireAfter time.Duration
 }

@@ -19,6 +19,7 @@ type disk struct {
 	group *group
 	keys  map[string]bool // The keys that have changed since the last batch.
 	meta  bool            // The meta has changed.
+	noted bool            // What others have shown is to be written, on which nobody depends.
 	wiped bool            // Everything is to be forgotten first.
 	aside bool
 
@@ -68,7 +69,10 @@ func (d *disk) wipe(aside bool) {
 }
 
 // dirty reports whether something is not in any batch yet.
-func (d *disk) dirty() bool { return d.meta || d.wiped || len(d.keys) > 0 }
+func (d *disk) dirty() bool { return d.noted || d.counts() }
+
+// counts reports whether others may come to depend on what is not in any batch yet.
+func (d *disk) counts() bool { return d.meta || d.wiped || len(d.keys) > 0 }
 
 // after has an effect carried out as soon as everything is written on which it may depend.
 func (d *disk) after(e machine.Effect) {
@@ -114,6 +118,9 @@ func (d *disk) flush() {
 	if d.writing != 0 || d.failed != nil || !d.dirty() {
 		return
 	}
+	if d.counts() {
+		g.age.number()
+	}
 	d.last++
 	d.batchOf = d.last
 	d.batch = Persist{Group: g.cfg.Name, Meta: d.metaNow(), Wipe: d.wiped, Aside: d.aside}
@@ -130,7 +137,7 @@ func (d *disk) flush() {
 		}
 	}
 	clear(d.keys)
-	d.meta, d.wiped, d.aside = false, false, false
+	d.meta, d.noted, d.wiped, d.aside, g.age.news = false, false, false, false, false
 	d.write()
 }
 
@@ -144,10 +151,13 @@ func (d *disk) write() {
 
 // metaNow is what is to be remembered beside the entries.
 func (d *disk) metaNow() Meta {
-	g := d.group
+	g, older := d.group, ReplicaID(0)
+	if g.age.older != 0 {
+		older = g.self
+	}
 	return Meta{
 		Register: g.reg, Caught: g.caught, Promised: g.change.promised, Accepted: g.change.accepted, Value: g.change.value,
-		Confirmed: g.sweep.marks(),
+		Confirmed: g.sweep.marks(), Written: g.age.written, Older: older, Shown: g.age.remembered(),
 	}
 }
 

@@ -19,6 +19,7 @@
 //	remote  is reading and writing from a node that holds nothing
 //	sweep   drops tombstones and retires the origins of nodes that are gone
 //	disk    lets nothing leave before it is written, for a durable group
+//	age     keeps a replica from counting whose store was put back to an older state
 //
 // # Reads and writes
 //
@@ -41,6 +42,7 @@
 //	D5  of a durable group, nothing is acknowledged, promised or accepted before it is
 //	    written
 //	D6  replicas that can reach each other become equal
+//	D7  a replica with an older store than another one remembers is in no majority
 //
 // The values themselves are opaque: package table holds them.
 package protocol

@@ -48,6 +48,7 @@ type GroupStatus struct {
 	Leader   gossip.NodeID // Zero for none.
 	Refused  string        // Why this replica cannot take part.
 	Disputed string        // Which replicas several nodes claim to be.
+	Apart    string        // Why it does not count for now.
 	Self     ReplicaID     // 0 if this node holds no data of the group.
 	Caught   bool          // This node's replica lacks nothing.
 	Sources  []ReplicaID   // The replicas from which it takes in what it lacks.
@@ -64,6 +65,7 @@ type ReplicaStatus struct {
 	Zone               string
 	Current, Next, Old bool
 	Present            bool          // There, and reachable.
+	Apart              bool          // It does not count for now.
 	Caught             bool          // It is known to lack nothing.
 	Gen                uint64        // The generation that it is known to know.
 	Heard              time.Duration // How long ago it was heard last, 0 for this node.
@@ -364,7 +366,7 @@ func (s *explains) homes(key string) (ids []ReplicaID) {
 // status returns how the group stands.
 func (s *explains) status() GroupStatus {
 	g := s.group
-	of := GroupStatus{Self: g.self, Refused: g.refused, Disputed: g.claims.String(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
+	of := GroupStatus{Self: g.self, Refused: g.refused, Disputed: g.claims.String(), Apart: g.age.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
 	of.Store = StoreStatus{Used: g.disk.used(), Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}
 	if g.m.state != nil {
 		of.Leader = g.lead.node()
@@ -372,8 +374,9 @@ func (s *explains) status() GroupStatus {
 	if g.reg == nil {
 		return of
 	}
-	of.Quorum = g.views.each(func(v *view) bool { return v.current.Wins(g.present) })
-	of.Sealed, of.Swept, of.Since, of.Caught = g.sealed, g.reg.Swept, g.m.now.Mono.Sub(g.lead.began), g.holds() && g.caught
+	there := func(id ReplicaID) bool { return g.present(id) && !g.isApart(id) }
+	of.Quorum = g.views.each(func(v *view) bool { return v.current.Wins(there) })
+	of.Sealed, of.Swept, of.Since, of.Caught = g.sealed, g.reg.Swept, g.m.now.Mono.Sub(g.lead.began), g.holds() && g.caught && !g.age.apart()
 	for _, r := range NewSet(slices.Concat(g.reg.Current, g.reg.Next, g.reg.Old)...) {
 		of.Replicas = append(of.Replicas, s.replicaStatus(r))
 	}
@@ -403,7 +406,7 @@ func (s *explains) replicaStatus(r Replica) ReplicaStatus {
 	g := s.group
 	of := ReplicaStatus{
 		ID: r.ID, Zone: r.Zone, Current: g.reg.Current.Has(r.ID), Next: g.reg.Next.Has(r.ID), Old: g.reg.Old.Has(r.ID),
-		Present: g.present(r.ID), Caught: g.hasCaught(r.ID),
+		Present: g.present(r.ID), Apart: g.isApart(r.ID), Caught: g.hasCaught(r.ID),
 	}
 	if r.ID == g.self {
 		of.Node, of.Gen = g.m.cfg.Self, g.gen()

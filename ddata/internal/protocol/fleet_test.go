@@ -57,6 +57,7 @@ type replica struct {
 	calls    []machine.Call // What the store has to write.
 	durable  bool
 	copies   int
+	meta     protocol.Meta // What is in the store at the start.
 	bounds   protocol.Bounds
 }
 
@@ -94,7 +95,7 @@ func newFleet(t *testing.T, n int, as ...func(*replica)) *fleet {
 		r.Machine = protocol.New(protocol.Config{
 			Self: node(i), Timing: protocol.DefaultTiming(), Bounds: r.bounds,
 			Rand:   rand.New(rand.NewPCG(uint64(i), 1)), //nolint:gosec // A test, not secrets.
-			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies}},
+			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies, Meta: r.meta, Fresh: r.meta.Written == 0}},
 		})
 		f.nodes = append(f.nodes, r)
 		r.step(machine.Started{})
@@ -318,4 +319,16 @@ func mustHear[B any](r *replica) B {
 	b, ok := heardLast[B](r)
 	require.True(r.f.t, ok, "no %T came to %d", b, r.i)
 	return b
+}
+
+// Survey returns how the group stands.
+func (r *replica) Survey() protocol.GroupStatus {
+	var out machine.Outbox
+	r.Step(machine.Now{Mono: r.f.now}, protocol.Survey{Op: 1}, &out)
+	for _, e := range out.Effects() {
+		if s, ok := e.(protocol.Surveyed); ok {
+			return s.Groups[0]
+		}
+	}
+	return protocol.GroupStatus{}
 }

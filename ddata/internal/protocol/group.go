@@ -54,6 +54,7 @@ type group struct {
 	lags     lags     // Since when others lag.
 	claims   claims   // Replicas that several nodes claim to be.
 	disk     disk     // The store.
+	age      age      // How old stores are.
 }
 
 // peer is another replica of the group, or a member of which no replica is known yet.
@@ -67,6 +68,12 @@ type peer struct {
 	none   bool   // It has said that it knows no register.
 	told   uint64 // The generation that was sent to it last, and when.
 	toldAt machine.Instant
+
+	agrees bool   // It remembers no batch of this replica's store that is missing.
+	apart  bool   // It has said that it does not count for now.
+	missed uint64 // The batch that its store has forgotten, 0 for none.
+	judged bool   // Its store was compared with what is remembered of it.
+	shown  uint64 // The number of the batch that was shown to it last.
 }
 
 func newGroup(m *Machine, index uint8, cfg Group) *group {
@@ -77,6 +84,7 @@ func newGroup(m *Machine, index uint8, cfg Group) *group {
 	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
 	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
 	g.remote, g.explains, g.lags, g.claims = newRemote(g), newExplains(g), newLags(g), newClaims(g)
+	g.age = newAge(g)
 	g.caught = cfg.Meta.Caught
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
@@ -130,6 +138,11 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		g.send(p, Hello{})
 		return
 	}
+	if p.missed, p.judged = g.age.compare(p, e), true; p.missed != 0 {
+		g.send(p, Aged{Of: e.From, Written: p.missed})
+		return
+	}
+	g.age.look()
 	if e.Gen == g.gen() && g.reg != nil && e.Lineage == g.reg.Lineage {
 		g.knows[p.id] = true
 		if e.Sealed {
@@ -173,14 +186,29 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 	// A durable replica that has started again is another node: the younger one counts.
 	g.peers[p.id] = p
 	p.gen, p.turn, p.none, p.heard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
+	p.agrees, p.apart = p.agrees || e.Agrees, e.Apart
 	if p.none && g.reg == nil {
 		g.none[from] = true
 	}
 	return p
 }
 
+// demands reports whether a message wants something of a replica that only one does which
+// counts.
+func demands(body any) bool {
+	switch body.(type) {
+	case Prepare, Accept, Deltas, Put, Ask, Compare, AskBuckets, Pull, Sweep, Borrow, Commit, RemoveKey:
+		return true
+	default:
+		return false
+	}
+}
+
 // body hands the content of a message to its part.
 func (g *group) body(p *peer, e Envelope) {
+	if g.age.apart() && demands(e.Body) {
+		return
+	}
 	switch b := e.Body.(type) {
 	case Hello:
 		if b.Ask {
@@ -222,6 +250,8 @@ func (g *group) body(p *peer, e Envelope) {
 		g.sweep.asked(p, b)
 	case Swept:
 		g.sweep.answered(p, b)
+	case Aged:
+		g.age.told(p, b)
 	default:
 		g.passes.received(p, e)
 	}
@@ -238,6 +268,9 @@ func (g *group) adopt(r *Register, fresh bool) {
 	}
 	other := before != nil && before.Lineage != r.Lineage
 	g.take(r)
+	if g.age.prune(); other {
+		g.age.forget()
+	}
 	switch {
 	case fresh:
 		g.caught = true
@@ -385,11 +418,15 @@ func (g *group) tick() {
 		g.remote.tick()
 		return
 	}
-	g.lead.tick()
-	g.behind.tick()
-	g.passes.tick()
+	if g.age.tick(); !g.age.apart() {
+		g.lead.tick()
+		g.behind.tick()
+		g.passes.tick()
+	}
 	g.spread.tick()
-	g.sweep.tick()
+	if !g.age.apart() {
+		g.sweep.tick()
+	}
 	g.ops.tick()
 	g.remote.tick()
 }
@@ -430,8 +467,14 @@ func (g *group) send(p *peer, body any) {
 		return // Who is not asked before a register is created must not be told that there is none.
 	}
 	e := Envelope{Group: g.index, From: g.envelopeID(), Body: body}
+	if g.disk.used() {
+		g.disk.changed(g.disk.take())
+		e.Loaded, e.Written, e.Apart = g.age.loaded, g.age.shows(), g.age.apart()
+		p.shown = e.Written
+	}
+	e.Agrees = g.cfg.Durable && p.judged && p.missed == 0
 	if g.reg != nil {
-		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught
+		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.age.apart()
 		if p.gen < g.reg.Gen || p.turn < g.reg.Lineage.Turn {
 			e.Register, p.told, p.toldAt = g.reg, g.reg.Gen, g.m.now.Mono
 		}

@@ -61,6 +61,8 @@ func nonsense() map[string]any {
 		"a value without sets":      protocol.Accept{Slot: 2, Ballot: protocol.Ballot{Round: 9, By: 1}, Value: &protocol.Register{Gen: 2}},
 		"a key without type":        protocol.Commit{Op: 1, Key: "k", Level: protocol.Level{Strength: 200, N: -1, Extra: -9, MinCap: -9}, Limit: -time.Second},
 		"nothing was borrowed":      protocol.Lent{Op: 99, At: 1},
+		"another is older":          protocol.Aged{Of: 99, Written: 1 << 63},
+		"older than in memory":      protocol.Aged{Of: 2, Written: 1 << 63},
 		"nothing was committed":     protocol.Committed{Op: 99, Verdict: 200},
 	}
 }

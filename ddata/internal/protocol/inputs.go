@@ -150,11 +150,11 @@ type Routed struct {
 	Route *Route
 }
 
-// StorePort is the port of the calls that write to the store of a durable group. The key
-// of the call is the name of the group.
+// StorePort is the port of the calls to the store of the durable groups, a [Persist] with the
+// name of the group as the key, or a [RenewID].
 const StorePort = "store"
 
-// Persist is the request of a call to [StorePort]: everything in it is written or nothing.
+// Persist is the request to write a batch: everything in it is written or nothing.
 type Persist struct {
 	Group   string
 	Meta    Meta
@@ -174,6 +174,13 @@ type Meta struct {
 	Value              *Register
 	// Confirmed says for which sweep entries are marked.
 	Confirmed SweepMark
+	// Written is the number of the batch with which this was written. Batches on which
+	// nobody depends have that of the one before.
+	Written uint64
+	// Older is the replica whose store was found to be older than others remember.
+	Older ReplicaID
+	// Shown is what other replicas have shown of their stores, sorted by id.
+	Shown []Shown
 }
 
 // SweepMark says that a replica has marked the tombstones of generations up to UpTo in a

@@ -237,7 +237,7 @@ func describe(v *Register) string {
 // Where the replicas that are left cannot decide that, it begins a new lineage with what this
 // one holds.
 func (g *group) acceptLoss() {
-	if !g.member() {
+	if !g.member() || g.m.renewal.aside {
 		return
 	}
 	if g.cfg.Copies > 0 && g.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
@@ -246,6 +246,7 @@ func (g *group) acceptLoss() {
 		g.lead.tick()
 		return
 	}
+	g.age.forget()
 	turn := uint32(1)
 	if g.reg != nil {
 		turn = g.reg.Lineage.Turn + 1

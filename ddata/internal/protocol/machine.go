@@ -31,6 +31,8 @@ type Machine struct {
 	left   map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
 	ended  bool
 	pace   pace
+
+	renewal renewal
 }
 
 // tickTimer wakes the machine at each tick.
@@ -80,6 +82,7 @@ func (m *Machine) handle(in machine.Input) {
 		for _, g := range m.groups {
 			g.disk.written(in)
 		}
+		m.renewed(in)
 	case component.Changed:
 		m.changed(in)
 	case component.Fenced:
@@ -155,6 +158,7 @@ func (m *Machine) fired(t machine.Timer) {
 		for _, g := range m.groups {
 			g.tick()
 		}
+		m.renew()
 		m.leave()
 		m.rest()
 	case spreadTimer:
@@ -240,6 +244,7 @@ type Counts struct {
 	Repairs       uint64 // Reads that have written back what differed.
 	StoreFailures uint64 // Batches that the store did not take.
 	Wiped         uint64 // How often this replica has dropped its copy.
+	Aged          uint64 // How often the store was found to be older than others remember.
 }
 
 // Counts returns what was counted.

@@ -30,6 +30,13 @@ type Envelope struct {
 	Sealed  bool // The sender knows that the end of this generation's change is sealed.
 	Caught  bool // The sender has caught up in this generation, or was never behind.
 
+	// Of a durable group: Loaded is the number of the last batch that was in the sender's
+	// store when its node started, Written that of the last one on which the message may
+	// depend. Agrees says that the sender remembers no batch of the receiver's store that is
+	// missing there, Apart that the sender's replica does not count for now.
+	Loaded, Written uint64
+	Agrees, Apart   bool
+
 	// Register is the whole register, for a receiver that may not know it.
 	Register *Register
 	Body     any

@@ -99,7 +99,7 @@ func (s *ops) write(in Write) {
 	}
 	o.exists = true
 	s.line = append(s.line, o)
-	s.held(o, s.group.self)
+	s.here(o)
 	if s.open[o.id] == o {
 		s.group.spread.confirm()
 	} else {
@@ -125,7 +125,7 @@ func (s *ops) remove(in Delete) {
 	}
 	g.lags.tookEntry(entry)
 	o.stage, o.entry, o.exists = storing, entry, true
-	s.held(o, g.self)
+	s.here(o)
 	s.ask1(o)
 }
 
@@ -150,7 +150,7 @@ func (s *ops) restart(o *op) {
 		o.base = table.HashOfEntry(o.entry)
 	}
 	o.own = answered{o.entry, o.exists}
-	if g.holds() && g.views.bucket(o.bucket).has(g.self) {
+	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.age.apart() {
 		o.answers[g.self] = o.own
 	}
 	s.ask1(o)
@@ -243,6 +243,24 @@ func (s *ops) held(o *op, by ReplicaID) {
 	if s.open[o.id] == o && o.stage == storing {
 		o.stored[by] = true
 		s.look(o)
+	}
+}
+
+// here notes that this replica holds what an operation has to store, if it counts.
+func (s *ops) here(o *op) {
+	if !s.group.age.apart() || o.level.Strength == Local {
+		s.held(o, s.group.self)
+	}
+}
+
+// rejoined counts this replica for the operations that it began when it did not count.
+func (s *ops) rejoined() {
+	for _, o := range s.sorted() {
+		if o.stage == asking {
+			s.restart(o)
+		} else if s.kept(o) {
+			s.held(o, s.group.self)
+		}
 	}
 }
 
@@ -410,7 +428,7 @@ func (s *ops) join(o *op) {
 		return
 	}
 	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {
-		if outcome, err := g.table.Join(o.entry); err == nil && outcome != table.Refused {
+		if outcome, err := g.table.Join(o.entry); err == nil && outcome != table.Refused && !g.age.apart() {
 			o.stored[g.self] = true
 			if outcome == table.Applied {
 				g.lags.tookEntry(o.entry)
@@ -492,7 +510,7 @@ func (s *ops) overdue(o *op) Verdict {
 // As long as the replica of a member is not known, that one may be any of them.
 func (s *ops) hopeless(o *op) bool {
 	g := s.group
-	return s.quorum(o) && !g.unnamed() && !g.views.bucket(o.bucket).current.Wins(g.there)
+	return s.quorum(o) && !g.unnamed() && !g.views.bucket(o.bucket).current.Wins(func(id ReplicaID) bool { return g.there(id) && !g.isApart(id) })
 }
 
 // quorum reports whether an operation waits for parts of sets that are known.

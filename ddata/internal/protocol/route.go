@@ -20,7 +20,8 @@ type Route struct {
 	Self  ReplicaID
 	views *views // Nil while no register is known.
 	Holds bool   // This node's replica holds data.
-	// Counts says that this node's replica is one of those that count, and so has caught up.
+	// Counts says that this node's replica is one of those that count, and so has caught up,
+	// and is not apart.
 	Counts bool
 	nodes  map[ReplicaID]gossip.NodeID
 	gone   map[ReplicaID]gossip.NodeID // The nodes on which replicas ran last that are those of no member.
@@ -62,7 +63,7 @@ func (r *Route) Gone(id ReplicaID) (gossip.NodeID, bool) {
 
 // routeNow returns the present route.
 func (g *group) routeNow() *Route {
-	r := &Route{Gen: g.gen(), Self: g.self, views: g.views, Holds: g.holds(), Counts: g.holds() && g.reg.Current.Has(g.self), nodes: map[ReplicaID]gossip.NodeID{}, gone: maps.Clone(g.gone)}
+	r := &Route{Gen: g.gen(), Self: g.self, views: g.views, Holds: g.holds(), Counts: g.holds() && g.reg.Current.Has(g.self) && !g.age.apart(), nodes: map[ReplicaID]gossip.NodeID{}, gone: maps.Clone(g.gone)}
 	if g.member() {
 		r.nodes[g.self] = g.m.cfg.Self
 	}

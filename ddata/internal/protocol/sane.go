@@ -18,6 +18,9 @@ func (e *Envelope) sane() bool {
 	if r := e.Register; r != nil && (!r.sane() || r.Gen != e.Gen || r.Lineage != e.Lineage) {
 		return false
 	}
+	if e.Loaded > e.Written {
+		return false
+	}
 	switch b := e.Body.(type) {
 	case Promise:
 		return b.Value == nil || b.Value.Gen == b.Slot && b.Value.sane()

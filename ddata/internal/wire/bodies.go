@@ -10,8 +10,8 @@ import (
 
 // The bodies of envelopes are a table with a row for each: its number, and how its fields
 // are appended and read. The functions of the rows are in register.go (those that decide a
-// register), data.go (changes, entries, reads), remote.go (what other nodes hold) and
-// compare.go (passes and sweeps).
+// register), data.go (changes, entries, reads), remote.go (what other nodes hold),
+// compare.go (passes and sweeps) and age.go (how old stores are).
 
 // row is a body that an envelope can have.
 type row struct {
@@ -87,6 +87,7 @@ var rows = []row{ //nolint:gochecknoglobals // A constant table.
 	body(18, appendPromise, setPromise),
 	body(19, appendAccept, setAccept, checkAccept),
 	body(20, appendAccepted, setAccepted),
+	body(40, appendAged, setAged),
 }
 
 // appendBody appends the body of an envelope, and reports whether it is in the table.

@@ -26,6 +26,8 @@ const (
 	envelopeGen      = 5
 	envelopeFlags    = 6
 	envelopeRegister = 7
+	envelopeLoaded   = 8
+	envelopeWritten  = 9
 	envelopePart     = 15 // A part of a parcel, see [Cut].
 	envelopeBody     = 16 // The first number of a body.
 )
@@ -34,6 +36,8 @@ const (
 const (
 	flagSealed = 1 << iota
 	flagCaught
+	flagAgrees
+	flagApart
 )
 
 // ErrMalformed is what the errors of every decoder here unwrap to, unless they unwrap to
@@ -109,15 +113,23 @@ func appendHeader(e *encoder, m *protocol.Envelope) {
 	e.uint(envelopeTurn, uint64(m.Lineage.Turn))
 	e.fixed(envelopeLineage, m.Lineage.ID)
 	e.uint(envelopeGen, m.Gen)
-	flags := uint64(0)
-	if m.Sealed {
-		flags |= flagSealed
-	}
-	if m.Caught {
-		flags |= flagCaught
-	}
-	e.uint(envelopeFlags, flags)
+	e.uint(envelopeFlags, flagsOf(m))
 	e.register(envelopeRegister, m.Register)
+	e.uint(envelopeLoaded, m.Loaded)
+	e.uint(envelopeWritten, m.Written)
+}
+
+// flagsOf returns the flags of an envelope.
+func flagsOf(m *protocol.Envelope) (flags uint64) {
+	for _, f := range []struct {
+		set  bool
+		flag uint64
+	}{{m.Sealed, flagSealed}, {m.Caught, flagCaught}, {m.Agrees, flagAgrees}, {m.Apart, flagApart}} {
+		if f.set {
+			flags |= f.flag
+		}
+	}
+	return flags
 }
 
 // setHeader stores a field of the header.
@@ -136,12 +148,17 @@ func setHeader(m *protocol.Envelope, f *wire.Field) error {
 	case envelopeFlags:
 		flags, err := f.Uint(math.MaxUint64)
 		m.Sealed, m.Caught = flags&flagSealed != 0, flags&flagCaught != 0
+		m.Agrees, m.Apart = flags&flagAgrees != 0, flags&flagApart != 0
 		return err
 	case envelopeRegister:
 		if m.Register != nil {
 			return wire.Malformed("an envelope with two registers")
 		}
 		return setRegister(&m.Register, f)
+	case envelopeLoaded:
+		return wire.Set(&m.Loaded, f, math.MaxUint64)
+	case envelopeWritten:
+		return wire.Set(&m.Written, f, math.MaxUint64)
 	case envelopePart:
 		return wire.Malformed("a part of a parcel, which has to be joined first")
 	}

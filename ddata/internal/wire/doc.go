@@ -7,7 +7,7 @@
 //
 //	codec.go     Codec: the envelope, and what may be wrong with it
 //	bodies.go    the table of bodies; their fields are in register.go, data.go,
-//	             compare.go and remote.go
+//	             compare.go, remote.go and age.go
 //	entry.go     entries, changes and versions
 //	names.go     types and origins, which a message writes once
 //	record.go    what is stored

@@ -92,6 +92,7 @@ func samples() map[string]any {
 			Gen: 9, Tombs: 0x99, Origins: 0x98, Veto: true, Marked: 3, Newer: true, Gone: []crdt.Origin{0xb1},
 			Buckets: []table.BucketSum{{Bucket: 7, Tombs: 1, Origins: 2}, {Bucket: 4095, Tombs: 3, Origins: 4}},
 		},
+		"aged":   protocol.Aged{Of: 0xa1, Written: 300},
 		"borrow": protocol.Borrow{Op: 4, Key: "visits"},
 		"lent":   protocol.Lent{Op: 4, Away: true, Entry: &entries[3], At: self, Base: 0x77, Stamp: 7},
 		"commit": protocol.Commit{
@@ -109,6 +110,7 @@ func samples() map[string]any {
 func enveloped(body any) protocol.Envelope {
 	return protocol.Envelope{
 		Group: 1, From: 0xa1, Lineage: register.Lineage, Gen: 9, Sealed: true, Caught: true, Register: &register, Body: body,
+		Loaded: 6, Written: 300, Agrees: true, Apart: true,
 	}
 }
 

@@ -53,6 +53,7 @@ const (
 	commit      = 37
 	removeKey   = 38
 	committed   = 39
+	aged        = 40
 )
 
 // malformed is a message and a part of the reason for which it is refused.
@@ -74,6 +75,10 @@ func malformedHeaders() map[string]malformed {
 		"lineage of a varint":     {varint(4, 1), "want a fixed64"},
 		"generation of text":      {text(5), "want a varint"},
 		"flags of text":           {text(6), "want a varint"},
+		"loaded of text":          {text(8), "want a varint"},
+		"written of text":         {text(9), "want a varint"},
+		"aged: of a varint":       {text(aged, varint(1, 1)), "want a fixed64"},
+		"aged: written of text":   {text(aged, text(2)), "want a varint"},
 		"a part of a parcel":      {text(15, varint(3, 2), text(4, []byte("a"))), "joined first"},
 		"a tag cut off":           {[]byte{0x80}, "a tag"},
 		"a length beyond the end": {[]byte{0x82, 0x01, 0xff, 0xff, 0x03}, "field 16"},

@@ -76,6 +76,9 @@ const (
 	metaValue    = 5
 	metaGen      = 6
 	metaTombs    = 7
+	metaWritten  = 8
+	metaOlder    = 9
+	metaShown    = 10
 )
 
 // AppendMeta appends what a durable replica remembers beside its entries.
@@ -88,6 +91,11 @@ func AppendMeta(dst []byte, m protocol.Meta) []byte {
 	e.register(metaValue, m.Value)
 	e.uint(metaGen, m.Confirmed.Gen)
 	e.fixed(metaTombs, m.Confirmed.Tombs)
+	e.uint(metaWritten, m.Written)
+	e.fixed(metaOlder, uint64(m.Older))
+	for _, s := range m.Shown {
+		e.shown(metaShown, s)
+	}
 	return e.b
 }
 
@@ -112,6 +120,12 @@ func DecodeMeta(b []byte) (m protocol.Meta, err error) {
 			return wire.Set(&m.Confirmed.Gen, f, math.MaxUint64)
 		case metaTombs:
 			return wire.SetFixed(&m.Confirmed.Tombs, f)
+		case metaWritten:
+			return wire.Set(&m.Written, f, math.MaxUint64)
+		case metaOlder:
+			return wire.SetFixed(&m.Older, f)
+		case metaShown:
+			return addShown(&m.Shown, f)
 		}
 		return nil
 	})

@@ -14,20 +14,33 @@ import (
 	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/ddata/internal/wire"
+	"github.com/quorate/quorate/gossip"
 )
+
+// drawShown draws what others have shown, sorted by id.
+var drawShown = rapid.Custom(func(t *rapid.T) (all []protocol.Shown) {
+	for _, r := range drawSet.Draw(t, "of") {
+		all = append(all, protocol.Shown{
+			ID: r.ID, UID: gossip.UID(rapid.Uint64().Draw(t, "uid")), Written: rapid.Uint64().Draw(t, "last"), Before: rapid.Uint64().Draw(t, "before"),
+		})
+	}
+	return all
+})
 
 var drawMeta = rapid.Custom(func(t *rapid.T) protocol.Meta {
 	return protocol.Meta{
 		Register: drawMaybe.Draw(t, "register"), Caught: rapid.Bool().Draw(t, "caught"), Promised: drawBallot.Draw(t, "promised"),
 		Accepted: drawBallot.Draw(t, "accepted"), Value: drawMaybe.Draw(t, "value"),
 		Confirmed: protocol.SweepMark{Gen: rapid.Uint64().Draw(t, "gen"), Tombs: rapid.Uint64().Draw(t, "tombs")},
+		Written:   rapid.Uint64().Draw(t, "written"), Older: drawID.Draw(t, "older"), Shown: drawShown.Draw(t, "shown"),
 	}
 })
 
 // wholeMeta has every field set.
 var wholeMeta = protocol.Meta{
 	Register: &register, Caught: true, Promised: ballot, Accepted: protocol.Ballot{Round: 1, By: 0xa2}, Value: &register,
-	Confirmed: protocol.SweepMark{Gen: 8, Tombs: 0x99},
+	Confirmed: protocol.SweepMark{Gen: 8, Tombs: 0x99}, Written: 300, Older: 0xa1,
+	Shown: []protocol.Shown{{ID: 0xa2, UID: 0xc1, Written: 300, Before: 7}, {ID: 0xa3}},
 }
 
 // Law: what was stored is what is loaded, and nothing of the bytes is kept.
@@ -84,7 +97,7 @@ func TestMalformedRecords(t *testing.T) {
 	record, err := wire.AppendRecord(nil, entries[0])
 	require.NoError(t, err)
 	meta := wire.AppendMeta(nil, wholeMeta)
-	extra := join(varint(12, 7), text(13, []byte("new")))
+	extra := join(varint(32, 7), text(33, []byte("new")))
 	for name, test := range map[string]malformed{
 		"no bytes":          {nil, "no bytes"},
 		"a later format":    {[]byte{2}, "format version 2"},
@@ -118,6 +131,11 @@ func TestMalformedRecords(t *testing.T) {
 		"a value":          {join([]byte{1}, text(5)), "generation 0"},
 		"a sweep":          {join([]byte{1}, text(6)), "want a varint"},
 		"tombstones":       {join([]byte{1}, varint(7, 1)), "want a fixed64"},
+		"written":          {join([]byte{1}, text(8)), "want a varint"},
+		"older":            {join([]byte{1}, varint(9, 1)), "want a fixed64"},
+		"shown by nobody":  {join([]byte{1}, text(10)), "out of order"},
+		"shown twice":      {join([]byte{1}, text(10, fixed(1, 2)), text(10, fixed(1, 2))), "out of order"},
+		"shown: a uid":     {join([]byte{1}, text(10, fixed(1, 2), varint(2, 1))), "want a fixed64"},
 		"a tag is cut off": {join(meta, []byte{0x80}), "a tag"},
 	} {
 		m, err := wire.DecodeMeta(test.b)

@@ -245,6 +245,9 @@ var draws = []func(t *rapid.T) any{
 			Gen: rapid.Uint64().Draw(t, "gen"), Tombs: rapid.Uint64().Draw(t, "tombs"), Origins: rapid.Uint64().Draw(t, "origins"), Veto: rapid.Bool().Draw(t, "veto"),
 		}
 	},
+	func(t *rapid.T) any {
+		return protocol.Aged{Of: drawID.Draw(t, "of"), Written: rapid.Uint64().Draw(t, "written")}
+	},
 	func(t *rapid.T) any { return protocol.Borrow{Op: drawOp(t), Key: drawKey.Draw(t, "key")} },
 	func(t *rapid.T) any {
 		return protocol.Lent{
@@ -279,6 +282,8 @@ func drawEnvelope(t *rapid.T) protocol.Envelope {
 	return protocol.Envelope{
 		Group: rapid.Uint8().Draw(t, "group"), From: drawID.Draw(t, "from"), Lineage: drawLineage.Draw(t, "lineage"),
 		Gen: rapid.Uint64().Draw(t, "gen"), Sealed: rapid.Bool().Draw(t, "sealed"), Caught: rapid.Bool().Draw(t, "caught"),
+		Loaded: rapid.Uint64().Draw(t, "loaded"), Written: rapid.Uint64().Draw(t, "written"),
+		Agrees: rapid.Bool().Draw(t, "agrees"), Apart: rapid.Bool().Draw(t, "apart"),
 		Register: drawMaybe.Draw(t, "register"), Body: rapid.SampledFrom(draws).Draw(t, "body")(t),
 	}
 }

@@ -70,7 +70,9 @@ UTF-8 are in base64 too, as group_base64 and key_base64. The values are as the
 replicator has encoded them. Nothing is changed. The exit status is 1 if something
 cannot be read; what that is goes to the standard error output.
 
-A file that was put aside, aside-N, is exported by its name.
+A file that was put aside, aside-N, is exported by its name: quorate data groups
+lists those of a running node. A node puts its copy aside when it comes back with a
+disk that is older than the others remember.
 
 Examples:
   quorate data export /var/lib/bank/data > all.jsonl

@@ -121,7 +121,8 @@ needed for a majority are gone for good. The others copy what this one holds; wh
 only the lost ones held is lost. Look with quorate data groups on each node first,
 and choose the one that holds most. If the lost ones can be started with their
 disks, start them instead: one that comes back later drops its copy, and keeps it
-aside if it is on disk.
+aside if it is on disk. Of replicas whose disks were put back to older states, those
+hold less that are apart because others remember more of them.
 
 The node refuses while enough replicas are left, and where management.allow-form is
 false. The exit status is 1 when it refuses or does not answer, and 2 without a
@@ -171,6 +172,7 @@ func printGroup(s *Session, g ddata.Group) {
 		fmt.Fprintf(w, "%-*s%s\n", labelWidth, "quorum", s.Paint(31, "not reachable"))
 	}
 	field(w, "refused", g.Refused)
+	field(w, "apart", g.Apart)
 	if g.Generation > 0 {
 		field(w, "generation", fmt.Sprintf("%d, %s, since %s", g.Generation, g.Phase, moment(g.Since)))
 	}
@@ -188,6 +190,9 @@ func printGroup(s *Session, g ddata.Group) {
 	field(w, "disputed", g.Disputed)
 	for _, h := range g.Held {
 		field(w, "held back", heldText(h))
+	}
+	for _, file := range g.Asides {
+		field(w, "put aside", file)
 	}
 	for _, r := range g.Replicas {
 		field(w, "replica", replicaText(r))
@@ -215,6 +220,9 @@ func replicaText(r ddata.Replica) string {
 		if !r.Heard.IsZero() {
 			notes = append(notes, "heard last "+moment(r.Heard))
 		}
+	}
+	if r.Apart {
+		notes = append(notes, "does not count for now: its store is, or may be, older than it was")
 	}
 	if !r.CaughtUp {
 		notes = append(notes, "lacks something, as far as is known")

@@ -29,9 +29,10 @@ func lossy() ddata.Group {
 		Name: "durable", Role: "keeper", Copies: 2, Durable: true, ExpireAfter: time.Hour, Generation: 7, Phase: "joint", Since: at,
 		Leader: "10.0.0.1:7946#1b0f2e3d4c5b6a79", Holds: true, Keys: 1, Tombs: 2, Bytes: 300, Waiting: 1, Store: "no space left on device",
 		CatchesUp: []string{"10.0.0.1:7946#1b0f2e3d4c5b6a79"}, Refused: "the replica of 10.0.0.9:7946, which was removed, may hold the register: start it again, or accept the loss",
+		Apart: "its store was put back", Asides: []string{"/var/lib/bank/data/aside-7"},
 		Replicas: []ddata.Replica{
 			{ID: "ab", Node: "10.0.0.1:7946#1b0f2e3d4c5b6a79", Zone: "east", Sets: []string{"current", "next"}, Reachable: true, CaughtUp: true},
-			{ID: "cd", Sets: []string{"current"}, Heard: at},
+			{ID: "cd", Sets: []string{"current"}, Heard: at, Apart: true},
 		},
 	}
 }
@@ -94,14 +95,17 @@ expires      after 1h0m0s
 quorum       not reachable
 refused      the replica of 10.0.0.9:7946, which was removed, may hold the
              register: start it again, or accept the loss
+apart        its store was put back
 generation   7, joint, since 2023-11-14T22:13:20Z
 leader       10.0.0.1:7946#1b0f2e3d4c5b6a79
 holds        1 key, 2 tombstones, 300 bytes
 waits        1 operation
 catches up   from 10.0.0.1:7946#1b0f2e3d4c5b6a79
 store        no space left on device
+put aside    /var/lib/bank/data/aside-7
 replica      10.0.0.1:7946#1b0f2e3d4c5b6a79, current and next, zone east
 replica      number cd, current, not reachable, heard last 2023-11-14T22:13:20Z,
+             does not count for now: its store is, or may be, older than it was,
              lacks something, as far as is known
 `, stdout)
 	status, stdout, _ = data("--json", "data", "groups", "-node", url)
