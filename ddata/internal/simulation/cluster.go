@@ -57,6 +57,10 @@ type Cluster struct {
 	Rescued int // How often an operator had to accept a loss.
 	Held    int // How many buckets were held back when the others went on, see Homes.
 
+	Aged       int // How often a disk was put back to an older state,
+	Recognised int // and how often that was recognised.
+	Restored   int // How often all disks were put back together.
+
 	opt                 Options
 	rand                *rand.Rand
 	set, orset, counter crdt.Type
@@ -72,6 +76,9 @@ type Cluster struct {
 	element             uint64
 	idle                bool
 	chosen              map[chosenAt]*protocol.Register
+	ages                bool // Disks come back older.
+	copies, whole       map[gossip.Address]copied
+	restored            gossip.Address // Where a node has, or is to have, an older disk that nobody has recognised yet.
 }
 
 // node is what a world keeps of the node of a machine.
@@ -95,7 +102,7 @@ func New(opt Options) *Cluster {
 		World: w, History: newHistory(opt.Expire > 0), opt: opt, set: crdt.TypeOf[crdt.GSet[uint64]](), orset: crdt.TypeOf[crdt.ORSet[uint64]](), counter: crdt.TypeOf[crdt.GCounter](),
 		rand:    rand.New(rand.NewPCG(opt.World.Seed, 91)), //nolint:gosec // Simulation, not secrets.
 		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{}, ops: map[protocol.OpID]*operation{},
-		disks: map[gossip.Address]*disk{}, chosen: map[chosenAt]*protocol.Register{}, graceful: map[gossip.NodeID]bool{},
+		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, graceful: map[gossip.NodeID]bool{},
 	}
 	w.Carry(c.carry)
 	w.EndsOn(func(event any) string {
@@ -296,8 +303,9 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire}
 	if c.opt.Durable {
 		d := c.disk(env.Self.Address)
+		d.starts++
 		n.replica = d.id
-		group.Meta = d.load(n.table)
+		group.Meta, group.Fresh = d.load(n.table), d.starts == 1
 	}
 	group.Replica = n.replica
 	n.machine = protocol.New(protocol.Config{
@@ -325,7 +333,9 @@ func (c *Cluster) carry(n *world.Node, _ *machine.Component, e machine.Effect) b
 		c.done(n, e)
 	case protocol.Borrowed:
 		c.borrowed(n, e)
-	case protocol.Notify, protocol.Routed:
+	case protocol.Routed:
+		c.renewed(n, e.Route.Self)
+	case protocol.Notify:
 	default:
 		return false
 	}
@@ -344,7 +354,7 @@ func (c *Cluster) observe(o world.Observation) {
 			c.disk(o.Node.ID().Address).ended(c.rand, e.Why == world.Crashed)
 		}
 	}
-	if a, ok := o.Event.(world.Answered); ok && a.Port == protocol.StorePort && a.Called.Err == nil {
+	if a, ok := o.Event.(world.Answered); ok && a.Port == protocol.StorePort && a.Called.Err == nil && a.Called.Result == nil {
 		d := c.disk(o.Node.ID().Address)
 		d.answered = true
 		if err := c.one(d.now.meta.Register); err != nil {
@@ -360,7 +370,7 @@ type checker struct{ c *Cluster }
 // replica knows counts once it is written: before, nothing of it leaves the node.
 func (k checker) Stepped(_ *world.World, n *world.Node) error {
 	if k.c.opt.Durable {
-		return nil
+		return k.c.young(n)
 	}
 	return k.c.one(k.c.nodes[n.ID()].machine.Register(0))
 }

@@ -19,6 +19,8 @@ import (
 // when its node crashed has happened or not.
 type disk struct {
 	id       protocol.ReplicaID
+	starts   int
+	old      bool // It was put back to an older state once.
 	now      content
 	before   content // What was there before the last write.
 	answered bool    // The node knows of the last write.
@@ -62,10 +64,16 @@ func (d *disk) ended(r *rand.Rand, crashed bool) {
 	d.answered = true
 }
 
-// store answers a call to the store port: it writes.
+// store answers a call to the store port: it writes, or gives the store another id.
 func (c *Cluster) store(n *world.Node, request any) (any, error) {
-	p := request.(protocol.Persist)
 	d := c.disk(n.ID().Address)
+	if renew, ok := request.(protocol.RenewID); ok {
+		if d.id == renew.Of {
+			d.id = protocol.ReplicaID(c.rand.Uint64() | 1)
+		}
+		return d.id, nil
+	}
+	p := request.(protocol.Persist)
 	next := content{meta: p.Meta, entries: map[string]table.Entry{}}
 	if !p.Wipe {
 		maps.Copy(next.entries, d.now.entries)

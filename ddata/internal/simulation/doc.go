@@ -13,5 +13,6 @@
 //	roster    the members as one node knows them
 //	client    the reads, writes and deletes of one node, as a program makes them
 //	History   what was written, acknowledged, read and deleted, and what must follow
-//	disks     the stores of a durable group, which fail, lag, lose and age
+//	disks     the stores of a durable group, which fail, lag and lose
+//	older     disks that are put back to an older state
 package simulation

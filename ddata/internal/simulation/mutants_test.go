@@ -274,6 +274,36 @@ var mutants = []mutant{
 			"ops.go", "		case o.stage == asking || s.group.reg.resetSince(o.bucket, o.gen):\n			s.restart(o)\n", "		case o.stage == asking && !mutant(NAME) || s.group.reg.resetSince(o.bucket, o.gen):\n			s.restart(o)\n		case o.stage == asking:\n			o.gen = s.group.gen()\n			s.look(o)\n",
 		}},
 	},
+	{
+		name: "an older store is not recognised", test: "TestOlder", first: "50", edits: []edit{{
+			"age.go", "	return beyond\n}", "	if mutant(NAME) {\n		return 0\n	}\n	return beyond\n}",
+		}},
+	},
+	{
+		name: "a replica counts before others have compared", test: "TestOlder", first: "35", edits: []edit{{
+			"age.go", "bool { return !a.proven }", "bool { return !a.proven && (a.older != 0 || !mutant(NAME)) }",
+		}},
+	},
+	{
+		name: "batches are numbered while nobody depends on them", in: "protocol", test: "TestWhoIsOlderBeginsAnew", edits: []edit{{
+			"age.go", "	if a.proven {\n		a.written++", "	if a.proven || mutant(NAME) {\n		a.written++",
+		}},
+	},
+	{
+		name: "what others have shown is not written", in: "protocol", test: "TestWhatWasShownIsWritten", edits: []edit{{
+			"age.go", "		if a.news {\n", "		if a.news && !mutant(NAME) {\n",
+		}},
+	},
+	{
+		name: "an older copy is put aside without the others", in: "protocol", test: "TestNothingIsPutAsideWithoutTheOthers", edits: []edit{{
+			"age.go", "	if !g.holds() {\n		return true\n	}\n	in := ", "	if !g.holds() || mutant(NAME) {\n		return true\n	}\n	in := ",
+		}},
+	},
+	{
+		name: "the word about a former replica counts", in: "protocol", test: "TestWhoIsOlderBeginsAnew", edits: []edit{{
+			"age.go", "b.Of != g.self || ", "b.Of != g.self && !mutant(NAME) || ",
+		}},
+	},
 }
 
 // Each of the defects makes the test fail that must find it.

@@ -32,6 +32,7 @@ func Scenarios() []Scenario {
 		{"data-chaos", "replicas come, go and crash while clients read and write", chaosNodes, Chaos},
 		{"data-expiry", "the same with keys that expire", chaosNodes, Expiry},
 		{"data-homes", "two of three homes of a bucket end at once, the others go on", homesNodes, Homes},
+		{"data-older", "the same with disks that come back older", chaosNodes, Older},
 	}
 }
 
@@ -105,12 +106,15 @@ func (c *Cluster) faults() []world.Fault {
 	if c.opt.Copies > 0 && !c.opt.Durable {
 		usual = append(usual, world.Fault{Name: "homes", Weight: 1, Inject: func(_ *world.World, r *rand.Rand) { c.strike(r) }})
 	}
+	if c.ages {
+		usual = append(usual, c.ageFaults()...)
+	}
 	return slices.Concat(usual, []world.Fault{
 		{Name: "lose-type", Weight: 3, Inject: loseType},
 		{Name: "pause", Weight: 3, Inject: pause},
 		{Name: "join", Weight: 4, Inject: func(_ *world.World, r *rand.Rand) { c.Join(r.IntN(2 * c.opt.Nodes)) }},
 		{Name: "leave", Weight: 3, Inject: func(w *world.World, r *rand.Rand) {
-			if nodes := w.Nodes(); len(nodes) > 1 {
+			if nodes := w.Nodes(); len(nodes) > 1 && !c.ageing() {
 				c.Leave(nodes[r.IntN(len(nodes))].ID().Address)
 			}
 		}},
@@ -129,14 +133,16 @@ func (c *Cluster) crashOne(w *world.World, r *rand.Rand) {
 	if len(nodes) == 0 {
 		return
 	}
-	if n := nodes[r.IntN(len(nodes))]; c.opt.Durable || c.mayLose(n) {
+	if n := nodes[r.IntN(len(nodes))]; c.ageing() {
+		return
+	} else if c.opt.Durable || c.mayLose(n) {
 		c.Crash(n.ID().Address)
 	}
 }
 
 // removeOne removes a node that still runs, as when it was downed behind a cut.
 func (c *Cluster) removeOne(n *world.Node) {
-	if c.mayLose(n) {
+	if c.mayLose(n) && !c.ageing() {
 		c.Remove(n.ID())
 	}
 }

@@ -73,3 +73,21 @@ func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 	require.Equal(t, first.World.Trace().Hash(), again.World.Trace().Hash())
 	require.Equal(t, first.History.Reads, again.History.Reads)
 }
+
+// A replica whose disk is put back to an older state is recognised, and no acknowledged write
+// is lost by it; when all disks are put back together the cluster goes on from there.
+// covers F50, I16, I19.
+func TestOlder(t *testing.T) {
+	first, n := simulationtest.Seeds(t, (seedsUsual+2)/3)
+	var aged, recognised, restored int
+	for seed := first; seed < first+n; seed++ {
+		c, err := simulation.Older(seed, 3+int(seed%4))
+		simulationtest.RequireRun(t, seed, err)
+		aged, recognised, restored = aged+c.Aged, recognised+c.Recognised, restored+c.Restored
+	}
+	if n >= 10 {
+		require.NotZero(t, recognised)
+		require.NotZero(t, restored)
+	}
+	t.Logf("%d seeds: %d disks came back older, %d were recognised; %d times all came back", n, aged, recognised, restored)
+}
