@@ -79,6 +79,8 @@ const (
 	metaWritten  = 8
 	metaOlder    = 9
 	metaShown    = 10
+	metaUpTo     = 11
+	metaLate     = 12
 )
 
 // AppendMeta appends what a durable replica remembers beside its entries.
@@ -96,6 +98,8 @@ func AppendMeta(dst []byte, m protocol.Meta) []byte {
 	for _, s := range m.Shown {
 		e.shown(metaShown, s)
 	}
+	e.uint(metaUpTo, m.Confirmed.UpTo)
+	e.each(metaLate, m.Confirmed.Late)
 	return e.b
 }
 
@@ -120,6 +124,12 @@ func DecodeMeta(b []byte) (m protocol.Meta, err error) {
 			return wire.Set(&m.Confirmed.Gen, f, math.MaxUint64)
 		case metaTombs:
 			return wire.SetFixed(&m.Confirmed.Tombs, f)
+		case metaUpTo:
+			return wire.Set(&m.Confirmed.UpTo, f, math.MaxUint64)
+		case metaLate:
+			key, err := key(f)
+			m.Confirmed.Late = append(m.Confirmed.Late, key)
+			return err
 		case metaWritten:
 			return wire.Set(&m.Written, f, math.MaxUint64)
 		case metaOlder:

@@ -31,15 +31,17 @@ var drawMeta = rapid.Custom(func(t *rapid.T) protocol.Meta {
 	return protocol.Meta{
 		Register: drawMaybe.Draw(t, "register"), Caught: rapid.Bool().Draw(t, "caught"), Promised: drawBallot.Draw(t, "promised"),
 		Accepted: drawBallot.Draw(t, "accepted"), Value: drawMaybe.Draw(t, "value"),
-		Confirmed: protocol.SweepMark{Gen: rapid.Uint64().Draw(t, "gen"), Tombs: rapid.Uint64().Draw(t, "tombs")},
-		Written:   rapid.Uint64().Draw(t, "written"), Older: drawID.Draw(t, "older"), Shown: drawShown.Draw(t, "shown"),
+		Confirmed: protocol.SweepMark{
+			Gen: rapid.Uint64().Draw(t, "gen"), UpTo: rapid.Uint64().Draw(t, "up to"), Tombs: rapid.Uint64().Draw(t, "tombs"), Late: list(drawKey).Draw(t, "late"),
+		},
+		Written: rapid.Uint64().Draw(t, "written"), Older: drawID.Draw(t, "older"), Shown: drawShown.Draw(t, "shown"),
 	}
 })
 
 // wholeMeta has every field set.
 var wholeMeta = protocol.Meta{
 	Register: &register, Caught: true, Promised: ballot, Accepted: protocol.Ballot{Round: 1, By: 0xa2}, Value: &register,
-	Confirmed: protocol.SweepMark{Gen: 8, Tombs: 0x99}, Written: 300, Older: 0xa1,
+	Confirmed: protocol.SweepMark{Gen: 8, UpTo: 7, Tombs: 0x99, Late: []string{"visits", "basket"}}, Written: 300, Older: 0xa1,
 	Shown: []protocol.Shown{{ID: 0xa2, UID: 0xc1, Written: 300, Before: 7}, {ID: 0xa3}},
 }
 
@@ -131,6 +133,8 @@ func TestMalformedRecords(t *testing.T) {
 		"a value":          {join([]byte{1}, text(5)), "generation 0"},
 		"a sweep":          {join([]byte{1}, text(6)), "want a varint"},
 		"tombstones":       {join([]byte{1}, varint(7, 1)), "want a fixed64"},
+		"a sweep up to":    {join([]byte{1}, text(11)), "want a varint"},
+		"a late tombstone": {join([]byte{1}, varint(12, 1)), "want bytes"},
 		"written":          {join([]byte{1}, text(8)), "want a varint"},
 		"older":            {join([]byte{1}, varint(9, 1)), "want a fixed64"},
 		"shown by nobody":  {join([]byte{1}, text(10)), "out of order"},
