@@ -241,6 +241,10 @@ func (g *group) acceptLoss() {
 		return
 	}
 	if g.cfg.Copies > 0 && g.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
+		if _, some := g.lead.accepted(); !some {
+			g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "no bucket has lost its homes, as far as this node knows")
+			return
+		}
 		g.lead.accepts = true
 		g.m.out.Decide(ComponentName, g.cfg.Name, "buckets begin anew", "an operator has accepted the loss of what their homes held")
 		g.lead.tick()

@@ -172,10 +172,14 @@ func (c *Cluster) recover(struck []gossip.Address) error {
 				c.Join(i)
 			}
 		}
-	} else {
-		c.acceptHeld()
 	}
+	accepted := time.Duration(0)
 	return c.within("buckets recover", func() error {
+		// A node that has not heard of the removal yet sees no loss: its operator tries again.
+		if now := c.World.Now(); !c.opt.Durable && (accepted == 0 || now-accepted > 5*time.Second) {
+			accepted = now
+			c.acceptHeld()
+		}
 		if held := c.held(); len(held) > 0 {
 			return fmt.Errorf("%d buckets are held back", len(held))
 		}
