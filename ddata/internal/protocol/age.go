@@ -81,15 +81,6 @@ func newAge(g *group) age {
 // apart reports whether this replica must not count: it may have forgotten something, or has.
 func (a *age) apart() bool { return !a.proven }
 
-// isApart reports whether a replica does not count for now, as far as is known.
-func (g *group) isApart(id ReplicaID) bool {
-	if id == g.self {
-		return g.age.apart()
-	}
-	p := g.peers[id]
-	return p != nil && p.apart
-}
-
 // number numbers the next batch. While the replica is apart nobody depends on it, and the
 // number stays: a greater one would hide what is missing below it.
 func (a *age) number() uint64 {

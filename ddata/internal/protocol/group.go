@@ -112,6 +112,15 @@ func (g *group) gen() uint64 {
 // holds reports whether this replica is in a set, and so holds data.
 func (g *group) holds() bool { return g.reg != nil && g.member() && g.reg.In(g.self) }
 
+// isApart reports whether a replica does not count for now, as far as is known.
+func (g *group) isApart(id ReplicaID) bool {
+	if id == g.self {
+		return g.age.apart()
+	}
+	p := g.peers[id]
+	return p != nil && p.apart
+}
+
 // speaks reports whether a node may send in the name of a replica: in memory a replica is
 // its node.
 func (g *group) speaks(node gossip.NodeID, id ReplicaID) bool {

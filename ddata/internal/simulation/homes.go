@@ -38,13 +38,9 @@ func Homes(seed uint64, nodes int) (*Cluster, error) {
 	if err := c.World.Run(12 * time.Second); err != nil {
 		return c, err
 	}
-	struck := c.strike(c.rand)
+	lost := struck{c, c.strike(c.rand)}
 	for _, step := range []func() error{
-		func() error {
-			return c.within("the sets change although homes are lost", func() error { return c.goesOn(struck) })
-		},
-		c.othersWrite,
-		func() error { return c.recover(struck) },
+		func() error { return c.within("the sets change although homes are lost", lost.goesOn) }, lost.othersWrite, lost.recover,
 	} {
 		if err := step(); err != nil {
 			return c, err
@@ -52,6 +48,13 @@ func Homes(seed uint64, nodes int) (*Cluster, error) {
 	}
 	c.mend()
 	return c, c.Finish(90 * time.Second)
+}
+
+// struck are the nodes that were ended at once, and what is expected after that.
+type struck struct {
+	*Cluster
+
+	nodes []gossip.Address
 }
 
 // within runs the world until something holds, for as long as the bound allows.
@@ -120,14 +123,14 @@ func (c *Cluster) decides(without []gossip.Address) bool {
 
 // goesOn returns what is missing until nodes are removed, and the set is that of the members
 // and rests.
-func (c *Cluster) goesOn(without []gossip.Address) error {
+func (c struck) goesOn() error {
 	for _, n := range c.sortedMembers() {
-		if slices.Contains(without, n.Address) {
+		if slices.Contains(c.nodes, n.Address) {
 			return fmt.Errorf("%s is a member", n)
 		}
 	}
 	for _, at := range c.World.Nodes() {
-		r := c.nodes[at.ID()].machine.Register(0)
+		r := c.Cluster.nodes[at.ID()].machine.Register(0)
 		if r == nil || r.Phase != protocol.PhaseStable || len(r.Current) != len(c.members) || c.members[at.ID()] == nil {
 			return fmt.Errorf("%s has the register %+v, of %d members", at.ID(), r, len(c.members))
 		}
@@ -151,7 +154,7 @@ func (c *Cluster) held() map[int]bool {
 }
 
 // othersWrite has keys written of buckets that are not held back.
-func (c *Cluster) othersWrite() error {
+func (c struck) othersWrite() error {
 	held, before := c.held(), c.History.acknowledged()
 	c.Held = len(held)
 	return c.within("keys of other buckets are written", func() error {
@@ -165,10 +168,10 @@ func (c *Cluster) othersWrite() error {
 }
 
 // recover has the homes come back, or an operator accept the loss.
-func (c *Cluster) recover(struck []gossip.Address) error {
+func (c struck) recover() error {
 	if c.opt.Durable {
 		for i := range 2 * c.opt.Nodes {
-			if slices.Contains(struck, Address(i)) {
+			if slices.Contains(c.nodes, Address(i)) {
 				c.Join(i)
 			}
 		}

@@ -42,16 +42,6 @@ const (
 	shownBefore  = 4
 )
 
-// shown appends a field with what is remembered of a store.
-func (e *encoder) shown(n wire.Number, s protocol.Shown) {
-	e.inside(n, func() {
-		e.fixed(shownID, uint64(s.ID))
-		e.fixed(shownUID, uint64(s.UID))
-		e.uint(shownWritten, s.Written)
-		e.uint(shownBefore, s.Before)
-	})
-}
-
 // addShown adds what is remembered of a store: of each once, sorted by id.
 func addShown(all *[]protocol.Shown, f *wire.Field) error {
 	b, err := inner(f)

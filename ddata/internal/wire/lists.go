@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/machine/wire"
 )
 
@@ -183,3 +184,13 @@ func fields(b []byte, set func(*wire.Field) error) error { return wire.Each(b, s
 
 // inner returns the bytes of a message inside.
 func inner(f *wire.Field) ([]byte, error) { return f.Data(math.MaxInt) }
+
+// shown appends a field with what is remembered of a store.
+func (e *encoder) shown(n wire.Number, s protocol.Shown) {
+	e.inside(n, func() {
+		e.fixed(shownID, uint64(s.ID))
+		e.fixed(shownUID, uint64(s.UID))
+		e.uint(shownWritten, s.Written)
+		e.uint(shownBefore, s.Before)
+	})
+}
