@@ -144,7 +144,7 @@ func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options)
 // Start starts a node: it listens, and begins to join the cluster of its seed nodes or,
 // as the first of them, to form it. It does not wait for the cluster; see [Node.AwaitUp].
 // The context bounds Start alone. The error says what is wrong with the configuration, or
-// with the address.
+// with the address; or, if the cluster has refused the node already, why.
 func Start(ctx context.Context, opts ...Option) (*Node, error) {
 	o := optionsOf(opts)
 	cfg, file, err := o.load()

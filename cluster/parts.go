@@ -137,9 +137,25 @@ func (b *builder) start(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			_ = b.stop(ctx) // The reason why the node did not start is the error to report.
+			if ended := b.ended(); ended != nil {
+				return ended
+			}
 			return err
 		}
 		b.started = append(b.started, p)
+	}
+	return nil
+}
+
+// ended returns why the membership of a node that was stopped had ended by itself before, nil
+// if it had not. The cluster may refuse a node while its later parts start, and what these say
+// then is that it is closed.
+func (b *builder) ended() error {
+	if b.member == nil {
+		return nil
+	}
+	if err := b.member.Err(); !errors.Is(err, membership.ErrClosed) {
+		return err
 	}
 	return nil
 }

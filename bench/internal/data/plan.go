@@ -34,7 +34,7 @@ const (
 // Group is replicated data on three nodes.
 func Group() plan.Group {
 	return plan.Group{
-		Name: "data", About: "replicated data on three nodes: updates, topics, bytes, 1,000,000 keys",
+		Name: "data", About: "replicated data on three nodes: updates, topics, bytes, 1 M keys",
 		Experiments: slices.Concat(local(), majority(), many(), topics(), wire(), []plan.Experiment{keys()}),
 	}
 }
