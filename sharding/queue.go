@@ -16,7 +16,7 @@ import (
 
 // Entities with something to do stand in one queue, and few workers take from it. The file
 // follows a job: put, next and exchange hand it to a worker; look, of a timer, finds the
-// workers that user code keeps and lets others take their place; tend and trim let workers
+// workers that user code keeps and lets others take their place; trimIdle and trim let workers
 // go that are not needed any more.
 
 // job is an entity with something to do, which op says.
@@ -237,8 +237,8 @@ func (q *workQueue) look() {
 	}
 }
 
-// tend trims the queue until ctx ends, and then ends all workers that wait.
-func (q *workQueue) tend(ctx context.Context) {
+// trimIdle trims the queue until ctx ends, and then ends all workers that wait.
+func (q *workQueue) trimIdle(ctx context.Context) {
 	every := time.NewTicker(queuePatience)
 	defer every.Stop()
 	for ctx.Err() == nil {

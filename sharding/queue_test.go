@@ -92,7 +92,7 @@ func TestWorkersThatAreKeptAreReplaced(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, c.busy)
 		require.LessOrEqual(t, len(c.workers), 1003)
-		go c.tend(ctx)
+		go c.trimIdle(ctx)
 		<-time.After(40 * queuePatience)
 		synctest.Wait()
 		require.Empty(t, c.workers)
@@ -138,7 +138,7 @@ func TestWorkersEndThatNoJobNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(3)
 		ctx, cancel := context.WithCancel(t.Context())
-		go c.tend(ctx)
+		go c.trimIdle(ctx)
 		hold := make(chan struct{})
 		wait := func() { <-hold }
 		c.add(wait, wait, wait)

@@ -152,7 +152,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	// The goroutines are owned by the system and end with the node, that of run when
 	// every entity has returned; Close of the node does not wait for them, AwaitEnd does.
 	s.workers.Go(func() { s.dispatcher.run(s.ctx, handle) })
-	s.workers.Go(func() { s.queue.tend(s.ctx) })
+	s.workers.Go(func() { s.queue.trimIdle(s.ctx) })
 	go s.run()
 	return s, nil
 }
