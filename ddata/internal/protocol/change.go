@@ -3,11 +3,17 @@
 
 package protocol
 
-import "github.com/quorate/quorate/machine"
+import (
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
 
 // One-decree Paxos (Lamport 2001, "Paxos Made Simple", §2) for the value of each
 // generation: first the side that accepts, which remembers, then the side that proposes,
-// which forgets.
+// which forgets. An attempt asks those again that have not answered, and is given up for one
+// with another ballot when it is refused or stands still for too long.
 
 // change decides the generation after the present one. The acceptors are the replicas of
 // Current, and a winning part of them decides; the first generation is decided by all
@@ -15,14 +21,17 @@ import "github.com/quorate/quorate/machine"
 type change struct {
 	group *group
 
-	// What was promised and accepted for the next generation.
+	// What was promised and accepted for the next generation, and the node to which it was
+	// promised, the zero NodeID if that was before this node started.
 	promised, accepted Ballot
 	value              *Register
+	asker              gossip.NodeID
 
 	// The attempt of this replica, nil while there is none.
 	attempt *attempt
 	beat    Ballot // The ballot to beat with the next attempt.
 	round   uint32 // The round of the last attempt: no ballot is used twice.
+	stood   int    // How many attempts in a row have stood still.
 }
 
 // attempt is one ballot of this replica.
@@ -34,7 +43,8 @@ type attempt struct {
 	accepting bool // The promises are there.
 	best      Ballot
 	agreed    map[ReplicaID]bool
-	began     machine.Instant
+	moved     machine.Instant // When the attempt began, or began to ask for acceptances.
+	asked     machine.Instant // When the acceptors were asked last.
 }
 
 // decided reports whether those that have agreed are enough.
@@ -48,8 +58,8 @@ func (a *attempt) decided() bool {
 
 // reset begins the decision of another generation.
 func (c *change) reset() {
-	c.promised, c.accepted, c.value = Ballot{}, Ballot{}, nil
-	c.attempt, c.beat = nil, Ballot{}
+	c.promised, c.accepted, c.value, c.asker = Ballot{}, Ballot{}, nil, gossip.NodeID{}
+	c.attempt, c.beat, c.stood = nil, Ballot{}, 0
 }
 
 // slot is the generation that is decided next.
@@ -58,41 +68,70 @@ func (c *change) slot() uint64 { return c.group.gen() + 1 }
 // prepared answers a Prepare.
 func (c *change) prepared(p *peer, b Prepare) {
 	if b.Slot == c.slot() && c.group.member() {
-		c.group.send(p, c.promise1(b))
+		c.group.send(p, c.promise1(p.node, b))
 	}
 }
 
-// promise1 promises to accept nothing below a ballot, unless a higher one was promised.
-func (c *change) promise1(b Prepare) Promise {
-	if !c.promised.Less(b.Ballot) {
+// promise1 promises a node to accept nothing below a ballot, unless a higher one was promised.
+// The same ballot is promised again to a node that asks again. To another life of its
+// replica it is not: that one may have forgotten which value went with the ballot.
+func (c *change) promise1(node gossip.NodeID, b Prepare) Promise {
+	switch {
+	case c.promised.Less(b.Ballot):
+		c.promised, c.asker = b.Ballot, node
+		c.group.disk.metaChanged()
+	case b.Ballot != c.promised || node != c.asker:
 		return Promise{Slot: b.Slot, Ballot: c.promised, Refused: true}
 	}
-	c.promised = b.Ballot
-	c.group.disk.metaChanged()
 	return Promise{Slot: b.Slot, Ballot: b.Ballot, Accepted: c.accepted, Value: c.value}
 }
 
 // accept answers an Accept.
 func (c *change) accept(p *peer, b Accept) {
 	if b.Slot == c.slot() && b.Value != nil && b.Value.Gen == b.Slot && c.group.member() {
-		c.group.send(p, c.accept1(b))
+		c.group.send(p, c.accept1(p.node, b))
 	}
 }
 
-// accept1 accepts a value, unless a higher ballot was promised.
-func (c *change) accept1(b Accept) Accepted {
+// accept1 accepts a value from a node, unless a higher ballot was promised.
+func (c *change) accept1(node gossip.NodeID, b Accept) Accepted {
 	if b.Ballot.Less(c.promised) {
 		return Accepted{Slot: b.Slot, Ballot: c.promised, Refused: true}
 	}
-	c.promised, c.accepted, c.value = b.Ballot, b.Ballot, b.Value
-	c.group.disk.metaChanged()
+	if b.Ballot != c.accepted {
+		c.promised, c.asker, c.accepted, c.value = b.Ballot, node, b.Ballot, b.Value
+		c.group.disk.metaChanged()
+	}
 	return Accepted{Slot: b.Slot, Ballot: b.Ballot}
 }
 
-// busy reports whether an attempt is under way and not standing still.
+// busy reports whether an attempt is under way and not standing still, and has those asked
+// again who have not answered it.
 func (c *change) busy() bool {
-	g := c.group
-	return c.attempt != nil && g.m.now.Mono.Sub(c.attempt.began) < g.m.cfg.Timing.Patient
+	g, a := c.group, c.attempt
+	if a == nil {
+		return false
+	}
+	if g.m.now.Mono.Sub(a.moved) >= c.patience() {
+		c.attempt = nil
+		c.stood++
+		return false
+	}
+	if g.m.now.Mono.Sub(a.asked) >= g.m.cfg.Timing.Retry {
+		c.toAcceptors()
+	}
+	return true
+}
+
+// patience is for how long an attempt waits for promises, and then for acceptances. It grows
+// as attempts stand still: a store may need longer for each answer than the first one waited.
+func (c *change) patience() time.Duration {
+	t := c.group.m.cfg.Timing
+	d := t.Patient
+	for i := 0; i < c.stood && d < t.Store; i++ {
+		d = min(2*d, t.Store)
+	}
+	return d
 }
 
 // propose begins an attempt to make a value that of the next generation.
@@ -101,20 +140,32 @@ func (c *change) propose(v Register, acceptors Set, unanimous bool) {
 	c.round = max(c.round, c.beat.Round, c.promised.Round) + 1
 	c.attempt = &attempt{
 		ballot: Ballot{Round: c.round, By: g.self}, value: &v, acceptors: acceptors, unanimous: unanimous,
-		agreed: map[ReplicaID]bool{}, began: g.m.now.Mono,
+		agreed: map[ReplicaID]bool{}, moved: g.m.now.Mono,
 	}
-	ask := Prepare{Slot: c.slot(), Ballot: c.attempt.ballot}
-	c.toAcceptors(ask)
+	c.toAcceptors()
 	if acceptors.Has(g.self) {
-		c.promiseOf(g.self, c.promise1(ask))
+		c.promiseOf(g.self, c.promise1(g.m.cfg.Self, c.attempt.prepare(c.slot())))
 	}
 }
 
-// toAcceptors sends a message to all acceptors but this replica.
-func (c *change) toAcceptors(body any) {
-	for _, r := range c.attempt.acceptors {
-		if p := c.group.peers[r.ID]; p != nil && r.ID != c.group.self {
-			c.group.send(p, body)
+func (a *attempt) prepare(slot uint64) Prepare { return Prepare{Slot: slot, Ballot: a.ballot} }
+
+func (a *attempt) accept(slot uint64) Accept {
+	return Accept{Slot: slot, Ballot: a.ballot, Value: a.value}
+}
+
+// toAcceptors asks all acceptors but this replica, for what the attempt needs now, that have
+// not agreed to it yet.
+func (c *change) toAcceptors() {
+	g, a := c.group, c.attempt
+	a.asked = g.m.now.Mono
+	var ask any = a.prepare(c.slot())
+	if a.accepting {
+		ask = a.accept(c.slot())
+	}
+	for _, r := range a.acceptors {
+		if p := g.peers[r.ID]; p != nil && r.ID != g.self && !a.agreed[r.ID] {
+			g.send(p, ask)
 		}
 	}
 }
@@ -135,11 +186,10 @@ func (c *change) promiseOf(id ReplicaID, b Promise) {
 	if !a.decided() {
 		return
 	}
-	a.accepting, a.agreed = true, map[ReplicaID]bool{}
-	ask := Accept{Slot: b.Slot, Ballot: a.ballot, Value: a.value}
-	c.toAcceptors(ask)
+	a.accepting, a.agreed, a.moved = true, map[ReplicaID]bool{}, c.group.m.now.Mono
+	c.toAcceptors()
 	if a.acceptors.Has(c.group.self) {
-		c.acceptanceOf(c.group.self, c.accept1(ask))
+		c.acceptanceOf(c.group.self, c.accept1(c.group.m.cfg.Self, a.accept(b.Slot)))
 	}
 }
 
@@ -160,7 +210,8 @@ func (c *change) acceptanceOf(id ReplicaID, b Accepted) {
 }
 
 // mine reports whether an answer is one to the present attempt. A refusal ends the
-// attempt, and names the ballot to beat.
+// attempt, and names the ballot to beat: the attempt's own, if the acceptor does not know any
+// more to whom it has promised that.
 func (c *change) mine(slot uint64, b Ballot, refused bool) bool {
 	if slot != c.slot() || c.attempt == nil {
 		return false
@@ -168,7 +219,7 @@ func (c *change) mine(slot uint64, b Ballot, refused bool) bool {
 	if !refused {
 		return b == c.attempt.ballot
 	}
-	if c.attempt.ballot.Less(b) {
+	if c.attempt.ballot.Less(b) || b == c.attempt.ballot && !c.attempt.accepting {
 		c.beat, c.attempt = b, nil
 	}
 	return false

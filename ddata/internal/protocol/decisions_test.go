@@ -101,6 +101,69 @@ func TestOnlyAcceptorsDecide(t *testing.T) {
 	require.Equal(t, uint64(2), f.at(1).Register(0).Gen)
 }
 
+// An attempt asks those again that have not answered, for the same ballot, until they have.
+func TestAnAttemptAsksAgain(t *testing.T) {
+	f, reg, ballot := proposing(t)
+	f.at(3).heard = nil
+	f.run(time.Second)
+	require.Equal(t, ballot, mustHear[protocol.Prepare](f.at(2)).Ballot)
+	f.at(3).say(1, reg, protocol.Promise{Slot: 2, Ballot: ballot, Refused: true}) // Of a life before it promised.
+	f.run(time.Second)
+	require.Equal(t, ballot.Round+1, mustHear[protocol.Prepare](f.at(2)).Ballot.Round)
+	ballot.Round++
+	f.at(3).say(1, reg, protocol.Promise{Slot: 2, Ballot: ballot})
+	require.Equal(t, ballot, mustHear[protocol.Accept](f.at(2)).Ballot)
+	f.at(3).say(1, reg, protocol.Accepted{Slot: 2, Ballot: protocol.Ballot{Round: 1, By: 3}})
+	f.at(3).heard = nil
+	f.run(time.Second)
+	require.Equal(t, ballot, mustHear[protocol.Accept](f.at(2)).Ballot)
+	require.Equal(t, ballot, mustHear[protocol.Accept](f.at(3)).Ballot)
+	f.at(2).say(1, reg, protocol.Accepted{Slot: 2, Ballot: ballot})
+	require.Equal(t, uint64(2), f.at(1).Register(0).Gen)
+}
+
+// An acceptor promises a ballot again to the node to which it has promised that, also when it
+// has heard only what was to be accepted; to no other node, since a replica that has
+// started again may have forgotten what it proposed with the ballot.
+func TestAPromiseIsGivenAgainToItsNode(t *testing.T) {
+	reg := stable(1, 1, 2, 3)
+	f := alone(t, 4, 2, reg, onDisk)
+	ask := protocol.Prepare{Slot: 2, Ballot: protocol.Ballot{Round: 5, By: 1}}
+	promised := func(from int) protocol.Promise {
+		f.at(from).speak(2, protocol.Envelope{From: 1, Lineage: reg.Lineage, Gen: reg.Gen, Body: ask})
+		f.at(2).written()
+		return mustHear[protocol.Promise](f.at(from))
+	}
+	require.False(t, promised(1).Refused)
+	require.False(t, promised(1).Refused)
+	accept := protocol.Accept{Slot: 2, Ballot: protocol.Ballot{Round: 6, By: 1}, Value: joint(reg, 1, 2)}
+	f.at(1).say(2, reg, accept)
+	f.at(2).written()
+	require.False(t, mustHear[protocol.Accepted](f.at(1)).Refused)
+	ask.Ballot = accept.Ballot
+	require.False(t, promised(1).Refused)
+	f.know(members(t, []int{2, 3, 4}, 1), 2)
+	again := promised(4)
+	require.True(t, again.Refused)
+	require.Equal(t, ask.Ballot, again.Ballot, "the ballot to beat")
+}
+
+// Stores that need longer for a write than an attempt waits at first do not keep a register
+// from being decided.
+func TestSlowStoresDecide(t *testing.T) {
+	f := newFleet(t, 3, onDisk)
+	f.know(members(t, []int{1, 2, 3}), 1, 2, 3)
+	for range 12 {
+		f.run(protocol.DefaultTiming().Patient * 4 / 3)
+		for _, r := range f.nodes {
+			r.written()
+		}
+	}
+	for _, r := range f.nodes {
+		require.NotNil(t, r.Register(0))
+	}
+}
+
 // The first register needs the word of every member: one may hold a register already.
 func TestCreationNeedsEverybodysWord(t *testing.T) {
 	f := newFleet(t, 3)

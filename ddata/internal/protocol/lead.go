@@ -52,11 +52,13 @@ func (l *lead) adopted() { l.began = l.group.m.now.Mono }
 // tick proposes what is wanted.
 func (l *lead) tick() {
 	g := l.group
-	if g.change.busy() || l.accept() || !l.mine() {
+	if g.reg == nil {
+		if l.mine() {
+			l.create()
+		}
 		return
 	}
-	if g.reg == nil {
-		l.create()
+	if g.change.busy() || l.accept() || !l.mine() {
 		return
 	}
 	if v, why := l.next(); why != "" {
@@ -91,8 +93,12 @@ func (l *lead) create() {
 			all = append(all, r)
 		}
 	}
+	acceptors := NewSet(asked...)
+	if g.change.busy() && g.change.attempt.acceptors.Same(acceptors) {
+		return // An attempt without one of the members, or with one that is gone, could wait in vain.
+	}
 	first := Register{Lineage: Lineage{Turn: 1, ID: g.m.cfg.Rand.Uint64() | 1}, Gen: 1, Phase: PhaseStable, Current: NewSet(all...)}
-	g.change.propose(first, NewSet(asked...), true)
+	g.change.propose(first, acceptors, true)
 }
 
 // unheard returns a removed member whose disk may hold a register of a durable group: it has

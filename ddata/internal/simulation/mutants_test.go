@@ -56,7 +56,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the leader decides alone", test: "TestChaos", edits: []edit{{
-			"change.go", "	ask := Prepare{Slot:", "	if mutant(NAME) {\n		g.adopt(&v, g.reg == nil)\n		return\n	}\n	ask := Prepare{Slot:",
+			"change.go", "	c.round = max(", "	if mutant(NAME) {\n		g.adopt(&v, g.reg == nil)\n		return\n	}\n	c.round = max(",
 		}},
 	},
 	{
@@ -67,6 +67,21 @@ var mutants = []mutant{
 	{
 		name: "a promise is not kept", in: "protocol", test: "TestAnAcceptorKeepsItsPromise", edits: []edit{{
 			"change.go", "	if b.Ballot.Less(c.promised) {", "	if b.Ballot.Less(c.promised) && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "an attempt asks once", in: "protocol", test: "TestAnAttemptAsksAgain", edits: []edit{{
+			"change.go", "	if g.m.now.Mono.Sub(a.asked) >= ", "	if !mutant(NAME) && g.m.now.Mono.Sub(a.asked) >= ",
+		}},
+	},
+	{
+		name: "a ballot is promised to a node that has forgotten its value", in: "protocol", test: "TestAPromiseIsGivenAgainToItsNode", edits: []edit{{
+			"change.go", "|| node != c.asker:", "|| node != c.asker && !mutant(NAME):",
+		}},
+	},
+	{
+		name: "patience does not grow", in: "protocol", test: "TestSlowStoresDecide", edits: []edit{{
+			"change.go", "i < c.stood && ", "i < c.stood && !mutant(NAME) && ",
 		}},
 	},
 	{
@@ -147,9 +162,9 @@ var mutants = []mutant{
 	},
 	{
 		name: "a vote leaves before it is written", in: "protocol", test: "TestNothingIsSaidBeforeItIsWritten", edits: []edit{{
-			"change.go", "	c.group.disk.metaChanged()\n	return Promise{", "	if !mutant(NAME) {\n		c.group.disk.metaChanged()\n	}\n	return Promise{",
+			"change.go", "		c.group.disk.metaChanged()\n	case ", "		if !mutant(NAME) {\n			c.group.disk.metaChanged()\n		}\n	case ",
 		}, {
-			"change.go", "	c.group.disk.metaChanged()\n	return Accepted{", "	if !mutant(NAME) {\n		c.group.disk.metaChanged()\n	}\n	return Accepted{",
+			"change.go", "		c.group.disk.metaChanged()\n	}\n	return Accepted{", "		if !mutant(NAME) {\n			c.group.disk.metaChanged()\n		}\n	}\n	return Accepted{",
 		}},
 	},
 	{

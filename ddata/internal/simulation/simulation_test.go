@@ -63,6 +63,25 @@ func TestHomes(t *testing.T) {
 	t.Logf("%d seeds: buckets were held back in %d, and an operator accepted a loss %d times", n, lost, rescued)
 }
 
+// Runs that were red once, each with the fault of its own in docs/TRACK_RECORD.md.
+func TestSeedsThatWereRed(t *testing.T) {
+	for _, run := range []struct {
+		world string
+		nodes int
+		seed  uint64
+	}{
+		{"data-homes", 7, 20261122190630},
+		{"data-homes", 8, 20261122191742},
+	} {
+		for _, s := range simulation.Scenarios() {
+			if s.Name == run.world {
+				_, err := s.Run(run.seed, run.nodes)
+				require.NoError(t, err, "%+v", run)
+			}
+		}
+	}
+}
+
 // The same seed gives the same run, to the byte.
 // covers I30.
 func TestRunIsAFunctionOfItsSeed(t *testing.T) {
