@@ -406,7 +406,7 @@ func (s *explains) replicaStatus(r Replica) ReplicaStatus {
 	g := s.group
 	of := ReplicaStatus{
 		ID: r.ID, Zone: r.Zone, Current: g.reg.Current.Has(r.ID), Next: g.reg.Next.Has(r.ID), Old: g.reg.Old.Has(r.ID),
-		Present: g.present(r.ID), Apart: g.isApart(r.ID), Caught: g.hasCaught(r.ID),
+		Present: g.reachable(r.ID), Apart: g.isApart(r.ID), Caught: g.hasCaught(r.ID),
 	}
 	if r.ID == g.self {
 		of.Node, of.Gen = g.m.cfg.Self, g.gen()

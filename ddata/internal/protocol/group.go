@@ -71,6 +71,7 @@ type peer struct {
 
 	agrees bool   // It remembers no batch of this replica's store that is missing.
 	apart  bool   // It has said that it does not count for now.
+	older  bool   // It has said that its store is older: it will come back as another replica.
 	missed uint64 // The batch that its store has forgotten, 0 for none.
 	judged bool   // Its store was compared with what is remembered of it.
 	shown  uint64 // The number of the batch that was shown to it last.
@@ -119,6 +120,16 @@ func (g *group) isApart(id ReplicaID) bool {
 	}
 	p := g.peers[id]
 	return p != nil && p.apart
+}
+
+// isOlder reports whether the store of a replica is older than what others remember of it, as
+// far as is known: the replica does not come to count again.
+func (g *group) isOlder(id ReplicaID) bool {
+	if id == g.self {
+		return g.age.older != 0
+	}
+	p := g.peers[id]
+	return p != nil && p.older
 }
 
 // speaks reports whether a node may send in the name of a replica: in memory a replica is
@@ -195,7 +206,7 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 	// A durable replica that has started again is another node: the younger one counts.
 	g.peers[p.id] = p
 	p.gen, p.turn, p.none, p.heard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
-	p.agrees, p.apart = p.agrees || e.Agrees, e.Apart
+	p.agrees, p.apart, p.older = p.agrees || e.Agrees, e.Apart, e.Older
 	if p.none && g.reg == nil {
 		g.none[from] = true
 	}
@@ -478,7 +489,7 @@ func (g *group) send(p *peer, body any) {
 	e := Envelope{Group: g.index, From: g.envelopeID(), Body: body}
 	if g.disk.used() {
 		g.disk.changed(g.disk.take())
-		e.Loaded, e.Written, e.Apart = g.age.loaded, g.age.shows(), g.age.apart()
+		e.Loaded, e.Written, e.Apart, e.Older = g.age.loaded, g.age.shows(), g.age.apart(), g.age.older != 0
 		p.shown = e.Written
 	}
 	e.Agrees = g.cfg.Durable && p.judged && p.missed == 0

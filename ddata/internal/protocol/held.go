@@ -164,8 +164,11 @@ func (x Reset) equal(o Reset) bool {
 	return x.Gen == o.Gen && slices.Equal(x.Spared, o.Spared) && slices.Equal(x.Buckets, o.Buckets)
 }
 
-// there reports whether a replica is that of a member.
-func (g *group) there(id ReplicaID) bool { return id == g.self || g.peers[id] != nil }
+// there reports whether a replica is that of a member, and not one with an older store: what
+// that one holds does not come to count again.
+func (g *group) there(id ReplicaID) bool {
+	return (id == g.self || g.peers[id] != nil) && !g.isOlder(id)
+}
 
 // unnamed reports whether there are members whose replicas are not known: any of them may
 // be one that seems to be gone.
@@ -195,7 +198,7 @@ func (g *group) lost(v *view) bool {
 	return v.held && !g.unnamed() && (!v.current.Wins(g.there) || len(v.old) > 0 && !v.old.Wins(g.there))
 }
 
-// missing returns the homes of a bucket that are not those of members.
+// missing returns the homes of a bucket that are not there.
 func (g *group) missing(v *view) (ids []ReplicaID) {
 	for _, r := range NewSet(slices.Concat(v.current, v.old)...) {
 		if !g.there(r.ID) {

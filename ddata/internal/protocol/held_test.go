@@ -183,3 +183,76 @@ func TestAcceptedLossOfAWholeBucket(t *testing.T) {
 	require.Nil(t, done.Entry)
 	require.Equal(t, protocol.Confirmed, f.write(lost, 2))
 }
+
+// A replica with an older store, and a home that is gone, are not enough for a bucket of three
+// homes, although the former is that of a member: the bucket is held back again when it was to
+// move on, the change goes on without it, and an operator can accept its loss.
+func TestAnOlderReplicaIsNoHomeThatIsBack(t *testing.T) {
+	reg := joint(stable(1, 1, 2, 4, 5, 6, 7), 1, 2, 4, 5, 6)
+	all := make([]uint16, table.Buckets)
+	for i := range all {
+		all[i] = uint16(i)
+	}
+	reg.Held = []protocol.Held{{Buckets: all, Homes: set(1, 2, 3), Moves: true}}
+	f := alone(t, 7, 1, reg, onDisk, func(r *replica) { r.copies = 3 })
+	f.know(members(t, []int{1, 2, 4, 5, 6, 7}, 3), 1)
+	decide := func(what string) *protocol.Register {
+		t.Helper()
+		now := f.at(1).Register(0)
+		for range 200 {
+			f.run(100 * time.Millisecond)
+			f.at(1).written()
+			ask, asked := heardLast[protocol.Prepare](f.at(4))
+			if !asked || ask.Slot != now.Gen+1 {
+				continue
+			}
+			var accept protocol.Accept
+			for _, i := range []int{4, 5, 6, 7} {
+				f.at(i).say(1, now, protocol.Promise{Slot: ask.Slot, Ballot: ask.Ballot})
+				f.at(1).written()
+			}
+			accept = mustHear[protocol.Accept](f.at(4))
+			for _, i := range []int{4, 5, 6, 7} {
+				f.at(i).say(1, now, protocol.Accepted{Slot: ask.Slot, Ballot: ask.Ballot})
+				f.at(1).written()
+			}
+			return accept.Value
+		}
+		require.Fail(t, "nothing is proposed", what)
+		return nil
+	}
+	f.at(2).speak(1, protocol.Envelope{From: 2, Lineage: reg.Lineage, Gen: reg.Gen, Apart: true, Older: true, Body: protocol.Hello{}})
+	f.at(1).command(protocol.Read{Op: 1, Key: "k", Level: majority, Limit: time.Hour})
+	held := decide("the bucket is held back")
+	require.Equal(t, protocol.PhaseJoint, held.Phase)
+	require.False(t, held.Held[0].Moves)
+	f.run(time.Second)
+	f.at(1).written()
+	require.Len(t, f.at(1).done, 1, "it does not wait for its time")
+	require.Equal(t, protocol.HomesLost, f.at(1).done[0].Verdict)
+	require.Equal(t, []protocol.ReplicaID{2, 3}, f.at(1).done[0].Missing)
+	f.at(1).command(protocol.AcceptLoss{})
+	f.at(1).written()
+	begun := decide("the bucket begins anew")
+	require.True(t, set(1).Same(begun.Resets[0].Spared))
+}
+
+// A replica that does not count proposes nothing, not even for an operator: it may have
+// forgotten which ballots it has used.
+func TestWhoIsOlderAcceptsNoLossOfBuckets(t *testing.T) {
+	reg := stable(1, 1, 2, 4, 5, 6, 7)
+	reg.Held = []protocol.Held{{Buckets: []uint16{7}, Homes: set(2, 3, 8)}}
+	f := alone(t, 7, 1, reg, onDisk, func(r *replica) { r.copies = 3 })
+	f.know(members(t, []int{1, 2, 4, 5, 6, 7}, 3), 1)
+	f.at(2).say(1, reg, protocol.Aged{Of: 1, Written: 99})
+	f.at(1).written()
+	require.Contains(t, f.at(1).Survey().Apart, "older state")
+	f.at(4).heard = nil
+	f.at(1).command(protocol.AcceptLoss{})
+	f.at(1).written()
+	f.run(time.Second)
+	f.at(1).written()
+	_, asked := heardLast[protocol.Prepare](f.at(4))
+	require.False(t, asked)
+	require.Equal(t, uint32(1), f.at(1).Register(0).Lineage.Turn, "and no lineage begins")
+}

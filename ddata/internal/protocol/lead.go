@@ -207,7 +207,11 @@ func (g *group) hasCaught(id ReplicaID) bool {
 }
 
 // present reports whether a replica is there, and reachable as far as this node knows.
-func (g *group) present(id ReplicaID) bool {
+func (g *group) present(id ReplicaID) bool { return g.reachable(id) && !g.isOlder(id) }
+
+// reachable reports whether a replica is that of a member which is reachable, as far as this
+// node knows.
+func (g *group) reachable(id ReplicaID) bool {
 	if id == g.self {
 		return true
 	}
@@ -247,6 +251,10 @@ func (g *group) acceptLoss() {
 		return
 	}
 	if g.cfg.Copies > 0 && g.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
+		if g.age.apart() {
+			g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this replica does not count, and may propose nothing: accept the loss at another node")
+			return
+		}
 		if _, some := g.lead.accepted(); !some {
 			g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "no bucket has lost its homes, as far as this node knows")
 			return

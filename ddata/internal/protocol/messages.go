@@ -33,9 +33,11 @@ type Envelope struct {
 	// Of a durable group: Loaded is the number of the last batch that was in the sender's
 	// store when its node started, Written that of the last one on which the message may
 	// depend. Agrees says that the sender remembers no batch of the receiver's store that is
-	// missing there, Apart that the sender's replica does not count for now.
+	// missing there, Apart that the sender's replica does not count for now, Older that it never
+	// will, since its store was found to be older.
 	Loaded, Written uint64
 	Agrees, Apart   bool
+	Older           bool
 
 	// Register is the whole register, for a receiver that may not know it.
 	Register *Register

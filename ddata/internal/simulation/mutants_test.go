@@ -315,6 +315,16 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "a replica that does not count proposes for an operator", in: "protocol", test: "TestWhoIsOlderAcceptsNoLossOfBuckets", edits: []edit{{
+			"lead.go", "		if g.age.apart() {\n", "		if g.age.apart() && !mutant(NAME) {\n",
+		}},
+	},
+	{
+		name: "a replica with an older store is there", in: "protocol", test: "TestAnOlderReplicaIsNoHomeThatIsBack", edits: []edit{{
+			"held.go", "	return (id == g.self || g.peers[id] != nil) && !g.isOlder(id)\n", "	return (id == g.self || g.peers[id] != nil) && (!g.isOlder(id) || mutant(NAME))\n",
+		}},
+	},
+	{
 		name: "the word about a former replica counts", in: "protocol", test: "TestWhoIsOlderBeginsAnew", edits: []edit{{
 			"age.go", "b.Of != g.self || ", "b.Of != g.self && !mutant(NAME) || ",
 		}},

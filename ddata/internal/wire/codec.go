@@ -38,6 +38,7 @@ const (
 	flagCaught
 	flagAgrees
 	flagApart
+	flagOlder
 )
 
 // ErrMalformed is what the errors of every decoder here unwrap to, unless they unwrap to
@@ -124,7 +125,7 @@ func flagsOf(m *protocol.Envelope) (flags uint64) {
 	for _, f := range []struct {
 		set  bool
 		flag uint64
-	}{{m.Sealed, flagSealed}, {m.Caught, flagCaught}, {m.Agrees, flagAgrees}, {m.Apart, flagApart}} {
+	}{{m.Sealed, flagSealed}, {m.Caught, flagCaught}, {m.Agrees, flagAgrees}, {m.Apart, flagApart}, {m.Older, flagOlder}} {
 		if f.set {
 			flags |= f.flag
 		}
@@ -148,7 +149,7 @@ func setHeader(m *protocol.Envelope, f *wire.Field) error {
 	case envelopeFlags:
 		flags, err := f.Uint(math.MaxUint64)
 		m.Sealed, m.Caught = flags&flagSealed != 0, flags&flagCaught != 0
-		m.Agrees, m.Apart = flags&flagAgrees != 0, flags&flagApart != 0
+		m.Agrees, m.Apart, m.Older = flags&flagAgrees != 0, flags&flagApart != 0, flags&flagOlder != 0
 		return err
 	case envelopeRegister:
 		if m.Register != nil {
