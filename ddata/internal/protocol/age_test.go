@@ -309,3 +309,39 @@ func TestOlderIsWritten(t *testing.T) {
 	_, answered := f.at(2).answersTo(reg)
 	require.False(t, answered)
 }
+
+// The replica of a node with an older store has another id from then on. A message that it had
+// sent before, and that comes late, does not bring the former one back.
+func TestALateMessageBringsNoFormerReplicaBack(t *testing.T) {
+	f, reg := restarted(t)
+	for _, said := range []struct {
+		from    protocol.ReplicaID
+		written uint64
+	}{{2, 5}, {20, 6}, {2, 5}, {20, 6}, {2, 4}} {
+		f.at(2).shows(reg, protocol.Hello{}, func(e *protocol.Envelope) { e.From, e.Written = said.from, said.written })
+	}
+	node, ok := f.at(1).Route(0).Node(20)
+	require.True(t, ok)
+	require.Equal(t, 2, int(node.UID))
+	_, ok = f.at(1).Route(0).Node(2)
+	require.False(t, ok)
+}
+
+// A replica in no set goes on telling the leader which one it is: one word may be lost, or be
+// followed by an older one that was late.
+func TestWhoIsInNoSetTellsTheLeaderAgain(t *testing.T) {
+	reg := stable(1, 1, 3)
+	f := alone(t, 3, 2, reg)
+	for range 3 {
+		f.run(time.Second)
+		_, told := heardLast[protocol.Hello](f.at(1))
+		require.True(t, told)
+	}
+	f.at(1).say(2, joint(reg, 1, 2, 3), protocol.Hello{})
+	f.at(1).say(2, ended(joint(reg, 1, 2, 3)), protocol.Hello{})
+	f.at(1).speak(2, protocol.Envelope{From: 1, Lineage: reg.Lineage, Gen: 3, Sealed: true, Body: protocol.Hello{}})
+	f.at(1).heard = nil
+	f.run(time.Second)
+	_, told := heardLast[protocol.Hello](f.at(1))
+	require.False(t, told, "it is in a set, and nothing changes")
+}

@@ -72,6 +72,7 @@ type peer struct {
 	agrees bool   // It remembers no batch of this replica's store that is missing.
 	apart  bool   // It has said that it does not count for now.
 	older  bool   // It has said that its store is older: it will come back as another replica.
+	wrote  uint64 // The greatest number of a batch that it has shown under its id.
 	missed uint64 // The batch that its store has forgotten, 0 for none.
 	judged bool   // Its store was compared with what is remembered of it.
 	shown  uint64 // The number of the batch that was shown to it last.
@@ -144,6 +145,9 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		g.m.counts.Claims++
 		return
 	}
+	if p := g.nodes[from]; p != nil && p.former(e) {
+		return
+	}
 	p := g.meet(from, e)
 	if e.Register != nil && g.conflicts(e.Register.Lineage) || g.conflicts(e.Lineage) {
 		g.refused = "another replica has a register of another lineage: one of the two has to accept its loss"
@@ -192,6 +196,10 @@ func (g *group) conflicts(l Lineage) bool {
 	return g.reg != nil && !l.IsZero() && l.Turn == g.reg.Lineage.Turn && l.ID != g.reg.Lineage.ID
 }
 
+// former reports whether a message was sent before the replica of its node was given another id
+// (see [RenewID]), and comes late: the numbers of batches go on under the new id.
+func (p *peer) former(e Envelope) bool { return p.id != 0 && p.id != e.From && e.Written < p.wrote }
+
 // meet notes what an envelope says about its sender.
 func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 	p := g.nodes[from]
@@ -201,8 +209,9 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 	}
 	if p.id != e.From {
 		delete(g.peers, p.id)
-		p.id, g.rerouted = e.From, true
+		p.id, p.wrote, g.rerouted = e.From, 0, true
 	}
+	p.wrote = max(p.wrote, e.Written)
 	// A durable replica that has started again is another node: the younger one counts.
 	g.peers[p.id] = p
 	p.gen, p.turn, p.none, p.heard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
@@ -452,7 +461,7 @@ func (g *group) tick() {
 }
 
 // hello asks those members of which no replica is known, and tells the leader how far
-// this replica is while something changes.
+// this replica is while something changes, and of which name it is while it is in no set.
 func (g *group) hello() {
 	for _, of := range g.m.replicas(g.cfg.Role) {
 		p := g.nodes[of.Node]
@@ -460,7 +469,7 @@ func (g *group) hello() {
 		case p == nil:
 		case p.id == 0:
 			g.send(p, Hello{Ask: true})
-		case of.Node == g.lead.node() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed):
+		case of.Node == g.lead.node() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || g.member() && !g.reg.In(g.self)):
 			g.send(p, Hello{})
 		case g.reg != nil && p.gen < g.gen() && (g.reg.In(p.id) || g.lead.mine()):
 			g.send(p, Hello{Ask: true})

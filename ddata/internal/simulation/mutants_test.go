@@ -320,6 +320,16 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "a late message brings a former replica back", in: "protocol", test: "TestALateMessageBringsNoFormerReplicaBack", edits: []edit{{
+			"group.go", "p != nil && p.former(e) {", "p != nil && p.former(e) && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "who is in no set says so once", in: "protocol", test: "TestWhoIsInNoSetTellsTheLeaderAgain", edits: []edit{{
+			"group.go", "|| g.member() && !g.reg.In(g.self)):", "|| g.member() && !g.reg.In(g.self) && !mutant(NAME)):",
+		}},
+	},
+	{
 		name: "a replica with an older store is there", in: "protocol", test: "TestAnOlderReplicaIsNoHomeThatIsBack", edits: []edit{{
 			"held.go", "	return (id == g.self || g.peers[id] != nil) && !g.isOlder(id)\n", "	return (id == g.self || g.peers[id] != nil) && (!g.isOlder(id) || mutant(NAME))\n",
 		}},
