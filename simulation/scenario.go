@@ -3,8 +3,6 @@
 
 package simulation
 
-import "time"
-
 // Scenario is a named run for programs to choose: a cluster to which something is done, and
 // which then has to recover. Components give lists of theirs.
 type Scenario struct {
@@ -18,9 +16,10 @@ type Scenario struct {
 	// from two nodes on.
 	Nodes int
 
-	// Run runs the scenario to its end and returns how much virtual time has passed in its
-	// world; equal arguments give equal runs. The error is the violation that ended the run
-	// before, or what kept the cluster from recovering; the time is then that until it was
-	// found. A machine whose own invariant is broken panics.
-	Run func(seed uint64, nodes int) (virtual time.Duration, err error)
+	// Run runs the scenario to its end and returns its world, which does nothing more; equal
+	// arguments give equal runs. The functions in set change the options of the world before
+	// it begins: where its trace goes, for example. The error is the violation that ended the
+	// run early, or what kept the cluster from recovering. A machine whose own invariant is
+	// broken panics.
+	Run func(seed uint64, nodes int, set ...func(*Options)) (*World, error)
 }

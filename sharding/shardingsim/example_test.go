@@ -24,6 +24,6 @@ func ExampleScenarios() {
 		return
 	}
 	second, err := moves.Run(1, 3)
-	fmt.Println(first > time.Minute, first == second, err)
+	fmt.Println(first.Now() > time.Minute, first.Trace().Hash() == second.Trace().Hash(), err)
 	// Output: true true <nil>
 }

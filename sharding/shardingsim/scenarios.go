@@ -4,8 +4,6 @@
 package shardingsim
 
 import (
-	"time"
-
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
 )
@@ -15,9 +13,9 @@ func Scenarios() []world.Scenario {
 	known := simulation.Scenarios()
 	all := make([]world.Scenario, 0, len(known))
 	for _, s := range known {
-		all = append(all, world.Scenario{Name: s.Name, About: s.About, Nodes: s.Nodes, Run: func(seed uint64, nodes int) (time.Duration, error) {
-			cluster, err := s.Run(seed, nodes)
-			return cluster.World.Now(), err
+		all = append(all, world.Scenario{Name: s.Name, About: s.About, Nodes: s.Nodes, Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
+			cluster, err := s.Run(seed, nodes, set...)
+			return cluster.World, err
 		}})
 	}
 	return all

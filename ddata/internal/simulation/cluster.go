@@ -94,9 +94,14 @@ type chosenAt struct {
 	gen     uint64
 }
 
-// New returns a cluster whose nodes have just started.
-func New(opt Options) *Cluster {
+// New returns a cluster whose nodes have just started. The functions in set change the options
+// of its world before.
+func New(opt Options, set ...func(*world.Options)) *Cluster {
 	opt = opt.withDefaults()
+	opt.World.Scenario += fmt.Sprintf(" -nodes %d", opt.Nodes) // It stands in the command that repeats a run.
+	for _, f := range set {
+		f(&opt.World)
+	}
 	w := world.New(opt.World)
 	c := &Cluster{
 		World: w, History: newHistory(opt.Expire > 0), opt: opt, set: crdt.TypeOf[crdt.GSet[uint64]](), orset: crdt.TypeOf[crdt.ORSet[uint64]](), counter: crdt.TypeOf[crdt.GCounter](),

@@ -27,14 +27,14 @@ const homesNodes = 6
 const homesBound = 60 * time.Second
 
 // Homes runs replicas of which some homes of a bucket end at once.
-func Homes(seed uint64, nodes int) (*Cluster, error) {
+func Homes(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := options(seed, nodes)
 	o.World.Scenario, o.Copies, o.Keys, o.Durable = "data-homes", 3, 20, seed%2 == 0
 	o.World.Network.Loss /= 4
 	if !o.Durable {
 		o.World.Calls = world.Calls{}
 	}
-	c := New(o)
+	c := New(o, set...)
 	if err := c.World.Run(12 * time.Second); err != nil {
 		return c, err
 	}

@@ -21,11 +21,11 @@ import (
 
 // Older is Chaos with durable replicas whose disks are put back to older states, one at a
 // time or all together.
-func Older(seed uint64, nodes int) (*Cluster, error) {
+func Older(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := options(seed, nodes)
 	o.World.Scenario, o.Durable = "data-older", true
 	o.World.Calls = world.Calls{Min: time.Millisecond, Max: 30 * time.Millisecond, Fail: 0.05, Hang: 0.01, Late: 0.01}
-	c := New(o)
+	c := New(o, set...)
 	c.ages = true
 	return suffer(c)
 }

@@ -18,12 +18,13 @@ import (
 // and ends when everything is equal again, or says what keeps it from that.
 
 // Scenario is a named run: replicas to which something is done, and which then have to
-// become equal. It is a pure function of its seed and the number of nodes.
+// become equal. It is a pure function of its seed and the number of nodes; the
+// functions in set change the options of its world before it begins.
 type Scenario struct {
 	Name  string
 	About string
 	Nodes int // The number of nodes for which the scenario was made.
-	Run   func(seed uint64, nodes int) (*Cluster, error)
+	Run   func(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error)
 }
 
 // Scenarios returns the runs that programs can choose from.
@@ -40,8 +41,8 @@ func Scenarios() []Scenario {
 const chaosNodes = 4
 
 // Chaos runs replicas under random faults while members come, go and are removed.
-func Chaos(seed uint64, nodes int) (*Cluster, error) {
-	return suffer(New(options(seed, nodes)))
+func Chaos(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	return suffer(New(options(seed, nodes), set...))
 }
 
 // suffer lets random faults strike replicas, and lets them recover.
@@ -57,10 +58,10 @@ func suffer(c *Cluster) (*Cluster, error) {
 }
 
 // Expiry is Chaos with keys that expire soon. In the end nothing is left of any.
-func Expiry(seed uint64, nodes int) (*Cluster, error) {
+func Expiry(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := options(seed, nodes)
 	o.World.Scenario, o.Expire, o.Keys = "data-expiry", 2*time.Second, 20
-	return suffer(New(o))
+	return suffer(New(o, set...))
 }
 
 // options draws what a run is like.

@@ -109,9 +109,14 @@ type Cluster struct {
 	idle     bool
 }
 
-// New returns a cluster whose nodes have just started, and whose clients send.
-func New(opt Options) *Cluster {
+// New returns a cluster whose nodes have just started, and whose clients send. The functions in
+// set change the options of its world before.
+func New(opt Options, set ...func(*world.Options)) *Cluster {
 	opt = opt.withDefaults()
+	opt.World.Scenario += fmt.Sprintf(" -nodes %d", opt.Nodes) // It stands in the command that repeats a run.
+	for _, f := range set {
+		f(&opt.World)
+	}
 	w := world.New(opt.World)
 	c := &Cluster{
 		World: w, Ledger: newLedger(w, opt.Shards), opt: opt,

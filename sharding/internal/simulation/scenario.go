@@ -19,12 +19,13 @@ import (
 // has recovered, or says what keeps it from that.
 
 // Scenario is a named run: a cluster to which something is done, and which then has
-// to recover. It is a pure function of its seed and the number of nodes.
+// to recover. It is a pure function of its seed and the number of nodes; the functions
+// in set change the options of its world before it begins.
 type Scenario struct {
 	Name  string
 	About string
 	Nodes int // The number of nodes for which the scenario was made.
-	Run   func(seed uint64, nodes int) (*Cluster, error)
+	Run   func(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error)
 }
 
 // Scenarios returns the runs that programs can choose from.
@@ -79,19 +80,19 @@ func Troubled(seed uint64) Options {
 }
 
 // Chaos runs a cluster under random faults, then lets it recover.
-func Chaos(seed uint64, nodes int) (*Cluster, error) {
+func Chaos(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := Troubled(seed)
-	o.Nodes = nodes
-	return Suffer(New(o), Faults())
+	o.World.Scenario, o.Nodes = "sharding-chaos", nodes
+	return Suffer(New(o, set...), Faults())
 }
 
 // Storms is Chaos with the faults that several nodes or single types of messages
 // share, after which clients go on for longer than the cluster may take to recover.
-func Storms(seed uint64, nodes int) (*Cluster, error) {
+func Storms(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := Troubled(seed)
-	o.Nodes = nodes
+	o.World.Scenario, o.Nodes = "sharding-storms", nodes
 	o.ReviveAfter = reviveAfter
-	c := New(o)
+	c := New(o, set...)
 	if err := strike(c, slices.Concat(Faults(), world.PauseFaults(), world.LossFaults(membershipsim.Traffic()), world.LinkFaults())); err != nil {
 		return c, err
 	}
@@ -134,7 +135,7 @@ func recovered(c *Cluster) (*Cluster, error) {
 
 // Moves runs a cluster in which nodes leave, and the coordinator leaves or dies
 // while their shards move, over a network that delays and loses commands.
-func Moves(seed uint64, nodes int) (*Cluster, error) {
+func Moves(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	c := New(Options{
 		World: world.Options{
 			Seed: seed, Scenario: "sharding-moves", CodecEvery: 3, RatePPM: 10_000,
@@ -142,7 +143,7 @@ func Moves(seed uint64, nodes int) (*Cluster, error) {
 		},
 		Nodes: nodes, Shards: 32, Every: 30 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 3 * time.Second,
 		Behaviour: Behaviour{SlowStop: 0.05, SlowStopFor: 4 * time.Second},
-	})
+	}, set...)
 	r := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // Simulation, not secrets.
 	for round := range 5 {
 		c.World.At(time.Duration(20+20*round)*time.Second, func() {
@@ -158,14 +159,14 @@ func Moves(seed uint64, nodes int) (*Cluster, error) {
 
 // LateCommands runs a cluster whose coordinator leaves again and again, over a
 // network on which a command may arrive long after it was sent.
-func LateCommands(seed uint64, nodes int) (*Cluster, error) {
+func LateCommands(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	c := New(Options{
 		World: world.Options{
 			Seed: seed, Scenario: "sharding-late", CodecEvery: 3, RatePPM: 10_000,
 			Network: world.Delivery{Loss: 0.3, Late: 0.3, LateMax: 8 * time.Second},
 		},
 		Nodes: nodes, Shards: 64, Every: 50 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
-	})
+	}, set...)
 	r := rand.New(rand.NewPCG(seed, 6)) //nolint:gosec // Simulation, not secrets.
 	for round := range 5 {
 		c.World.At(time.Duration(20+15*round)*time.Second, func() {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 
 // A run is started from the flags or from a recording ([Simulate.Run]), with its trace
 // and its recording going to files or to the output ([create]), and its result printed as
-// JSON or as figures.
+// JSON or as figures. Scenarios of sharding and of distributed data are run by
+// [Simulate.runComponent].
 
 // Simulate is the command that runs a cluster in virtual time.
 type Simulate struct {
@@ -37,7 +39,10 @@ type Simulate struct {
 func (*Simulate) Help() string {
 	var names strings.Builder
 	for _, s := range scenario.All() {
-		fmt.Fprintf(&names, "  %-11s %s\n", s.Name, s.About)
+		fmt.Fprintf(&names, "  %-15s %s\n", s.Name, s.About)
+	}
+	for _, s := range components() {
+		fmt.Fprintf(&names, "  %-15s %s\n", s.Name, s.About)
 	}
 	return `Runs the machines of production on one thread in virtual time, does something to
 the cluster, checks the invariants after each step, and requires that the cluster
@@ -50,12 +55,16 @@ is shown on the standard error output when that is a terminal.
 
 Scenarios:
 ` + names.String() + `
+Those of sharding and of distributed data take 2 to 100 nodes and have times of their
+own. Their disks answer calls and are part of the world, so that there is no recording.
+
 Examples:
   quorate simulate -nodes 100 -seed 7
   quorate simulate -nodes 1000 -scenario steady
   quorate simulate -scenario split -seed 3 -trace trace.txt
   quorate simulate -scenario strategies -seed 5 -record calls.jsonl
   quorate simulate -replay calls.jsonl
+  quorate simulate -scenario data-older -nodes 4 -seed 7
   quorate --json simulate -scenario churn`
 }
 
@@ -98,7 +107,7 @@ func (c *Simulate) Run(s *Session) error {
 		options.Progress = progress(s.Stderr)
 	}
 	percent := debug.SetGCPercent(gcPercent)
-	result, err := scenario.Run(options)
+	result, err := c.run(options)
 	debug.SetGCPercent(percent)
 	if options.Progress != nil {
 		fmt.Fprint(s.Stderr, clearLine)
@@ -206,11 +215,19 @@ type simulated struct {
 func passed(r scenario.Result) simulated {
 	return simulated{
 		OK: true, Scenario: r.Scenario, Seed: r.Seed, Nodes: r.Nodes,
-		Virtual: r.Virtual.String(), Settled: r.Settled.String(), Members: r.Members,
+		Virtual: r.Virtual.String(), Settled: settled(r), Members: r.Members,
 		Faults: r.Faults, Fenced: r.Fences, HostedTwice: r.HostedTwice, Steps: r.Stats.Steps, Sent: r.Stats.Sent, Lost: r.Stats.Lost,
 		Refused: r.Stats.Refused, Codec: r.Stats.Codec, Checked: r.Checked, Calls: r.Stats.Calls, Fates: r.Fates, Lines: r.Lines,
 		Trace: fmt.Sprintf("%016x", r.Hash), Replay: r.Replay,
 	}
+}
+
+// settled returns how long the cluster took to settle, or nothing where that is not known.
+func settled(r scenario.Result) string {
+	if r.Checked == 0 {
+		return ""
+	}
+	return r.Settled.String()
 }
 
 // violated reports a broken invariant.
@@ -236,6 +253,10 @@ func (c *Simulate) violated(s *Session, violation *simulation.Failure) error {
 func (c *Simulate) print(s *Session, r scenario.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d nodes, scenario %s, seed %d\n\n", r.Nodes, r.Scenario, r.Seed)
+	var unknown []string
+	if r.Checked == 0 { // The scenarios of components say nothing of these.
+		unknown = []string{"settled after", "nodes fenced", "hosted twice", "states checked"}
+	}
 	for _, row := range []struct {
 		name  string
 		value any
@@ -255,7 +276,9 @@ func (c *Simulate) print(s *Session, r scenario.Result) error {
 		{"calls", r.Stats.Calls, "of strategies that may block"},
 		{"trace", fmt.Sprintf("%016x", r.Hash), fmt.Sprintf("the hash of its %d lines", r.Lines)},
 	} {
-		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("  %-17s %-18v %s", row.name, row.value, row.what), " "))
+		if !slices.Contains(unknown, row.name) {
+			fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("  %-17s %-18v %s", row.name, row.value, row.what), " "))
+		}
 	}
 	writeCounts(&b, "faults", r.Faults)
 	writeCounts(&b, "fates of calls", r.Fates)

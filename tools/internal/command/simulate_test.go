@@ -6,6 +6,7 @@ package command_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,6 +113,26 @@ func TestResultOfASimulationAsJSON(t *testing.T) {
 	require.Positive(t, got.Checked)
 }
 
+// Scenarios of what runs on membership are run, repeated and traced like the others.
+// covers I30.
+func TestScenariosOfComponentsRepeat(t *testing.T) {
+	for _, name := range []string{"sharding-moves", "data-chaos", "data-expiry", "data-homes", "data-older"} {
+		path := filepath.Join(t.TempDir(), "trace.txt")
+		args := []string{"-scenario", name, "-nodes", "5", "-seed", "3"}
+		status, first, stderr := simulate(t, args...)
+		require.Equal(t, command.StatusOK, status, first+stderr)
+		_, again, _ := simulate(t, append(args, "-trace", path)...)
+		require.Equal(t, first, again, "writing the trace changes nothing")
+		require.Contains(t, first, "repeat: quorate simulate -seed 3 -scenario "+name+" -nodes 5\n")
+		require.Regexp(t, `\nok seed=3 nodes=5 trace=[0-9a-f]{16}\n$`, first)
+		trace, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Contains(t, first, fmt.Sprintf("the hash of its %d lines", bytes.Count(trace, []byte("\n"))))
+		_, other, _ := simulate(t, "-scenario", name, "-nodes", "5", "-seed", "4")
+		require.NotEqual(t, first, other)
+	}
+}
+
 // No cluster settles in a millisecond, so that this run violates an invariant with each
 // seed.
 func TestViolationFailsAndSaysHowToRepeatIt(t *testing.T) {
@@ -135,7 +156,16 @@ func TestViolationFailsAndSaysHowToRepeatIt(t *testing.T) {
 }
 
 func TestSimulationRefusesWhatItCannotRun(t *testing.T) {
-	for _, args := range [][]string{{"-scenario", "peace"}, {"-nodes", "-1"}, {"-nodes", "10001"}, {"-seed", "-1"}} {
+	for _, args := range [][]string{
+		{"-scenario", "peace"},
+		{"-nodes", "-1"},
+		{"-nodes", "10001"},
+		{"-seed", "-1"},
+		{"-scenario", "data-chaos", "-nodes", "1"},
+		{"-scenario", "data-chaos", "-nodes", "101"},
+		{"-scenario", "data-older", "-settle", "1s"},
+		{"-scenario", "data-older", "-record", filepath.Join(t.TempDir(), "calls")},
+	} {
 		status, _, stderr := simulate(t, args...)
 		require.Equal(t, command.StatusUsage, status, args)
 		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
@@ -143,6 +173,7 @@ func TestSimulationRefusesWhatItCannotRun(t *testing.T) {
 	status, stdout, _ := simulate(t, "-h")
 	require.Equal(t, command.StatusOK, status)
 	require.Contains(t, stdout, "Examples:")
+	require.Contains(t, stdout, "  data-older ")
 	for line := range strings.Lines(stdout) {
 		require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 80, line)
 	}
