@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -31,11 +32,11 @@ func (r *router) answered(sl *slot, from gossip.NodeID, reply *protocol.Reply) {
 	case a == nil && (reply.Correlation != 0 || sl.cell.Went(from, 0)):
 		r.complete(sl, reply)
 	case a == nil:
-		r.forged(sl, from, protocol.FaultReply)
+		r.forged(sl, from, cell.FaultReply)
 	case sl.cell.Went(from, a.homes):
 		r.complete(sl, reply)
 	default:
-		r.forged(sl, from, protocol.FaultReply)
+		r.forged(sl, from, cell.FaultReply)
 		a.early = slices.DeleteFunc(a.early, func(e early) bool { return e.from == from })
 		if len(a.early) < earlyMax {
 			a.early = append(a.early, early{from, reply})

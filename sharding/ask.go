@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -26,8 +27,8 @@ type ask struct {
 	correlation uint64
 	deadline    machine.Instant
 	delivered   bool                 // The home has the message, or the message came to its end. Guarded by the slot's lock.
-	message     *protocol.Message    // The message that was asked, until it is delivered. Guarded by the slot's lock.
-	homes       uint64               // The number of the home to which the message goes first, see [protocol.Cell.Homes]. Guarded by the slot's lock.
+	message     *cell.Message        // The message that was asked, until it is delivered. Guarded by the slot's lock.
+	homes       uint64               // The number of the home to which the message goes first, see [cell.Cell.Homes]. Guarded by the slot's lock.
 	early       []early              // Replies from nodes that are not known as homes yet. Guarded by the slot's lock.
 	reply       chan *protocol.Reply // Carries the reply. Capacity one: an ask gets one reply at most.
 	limit       *time.Timer          // The timer of askLimit; made at first use.
@@ -122,7 +123,7 @@ func (r *router) stay(sl *slot) (detail string, why error) {
 
 // unreachable returns why no message reaches the home of a shard; nil unless members have
 // found the home unreachable.
-func (r *router) unreachable(info protocol.Info) error {
+func (r *router) unreachable(info cell.Info) error {
 	state := r.system.node.State()
 	if state.Reachable(info.Home) {
 		return nil

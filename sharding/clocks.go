@@ -8,14 +8,14 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
 // clocks holds what this node knows of the clocks of other nodes, for all of its cells.
 // The entry of a node is forgotten when the session of the lane to that node ends.
 type clocks struct {
 	mu    sync.Mutex // Guards known; held for one look-up or entry.
-	known protocol.Clocks
+	known cell.Clocks
 }
 
 func (c *clocks) heard(node gossip.NodeID, there, now machine.Instant) {

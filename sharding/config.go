@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 
 	"github.com/quorate/quorate/config/field"
@@ -87,8 +88,8 @@ type RebalanceConfig struct {
 }
 
 // stuckPolicy returns the meaning of a value of [Config.OnStuck].
-func stuckPolicy(name string) (protocol.OnStuck, bool) {
-	for _, p := range [...]protocol.OnStuck{protocol.OnStuckAbort, protocol.OnStuckAbandon} {
+func stuckPolicy(name string) (control.OnStuck, bool) {
+	for _, p := range [...]control.OnStuck{control.OnStuckAbort, control.OnStuckAbandon} {
 		if p.String() == name {
 			return p, true
 		}
@@ -107,7 +108,7 @@ func Default() Config {
 		MaxMessageBytes: 1 << 20,
 		RetryInterval:   time.Second,
 		HandoffTimeout:  time.Minute,
-		OnStuck:         protocol.OnStuckAbort.String(),
+		OnStuck:         control.OnStuckAbort.String(),
 		Rebalance: RebalanceConfig{
 			MaxSimultaneous: 32, MaxSimultaneousPerRegion: 4, IdleCheck: 10 * time.Second,
 		},

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 )
 
 // dispatcher takes over the work for which a cell must not wait: it tells the control
@@ -21,9 +22,9 @@ import (
 type dispatcher struct {
 	wake chan struct{} // Holds one token when events or dirty has an entry.
 
-	mu     sync.Mutex           // Guards all fields below.
-	events []protocol.FromShard // Events of cells, for the control machine.
-	dirty  []dueSlot            // Slots whose cells have acknowledgements to send.
+	mu     sync.Mutex          // Guards all fields below.
+	events []control.FromShard // Events of cells, for the control machine.
+	dirty  []dueSlot           // Slots whose cells have acknowledgements to send.
 }
 
 // dueSlot is a slot whose cell has acknowledgements to send, with its router.
@@ -35,7 +36,7 @@ type dueSlot struct {
 func (d *dispatcher) init() { d.wake = make(chan struct{}, 1) }
 
 // report queues an event of a cell for the control machine.
-func (d *dispatcher) report(e protocol.FromShard) {
+func (d *dispatcher) report(e control.FromShard) {
 	d.mu.Lock()
 	d.events = append(d.events, e)
 	d.mu.Unlock()
@@ -66,7 +67,7 @@ func (d *dispatcher) signal() {
 const acksDelay = time.Millisecond
 
 // run tells the control machine and sends acknowledgements until ctx ends.
-func (d *dispatcher) run(ctx context.Context, control *machine.Handle) {
+func (d *dispatcher) run(ctx context.Context, regions *machine.Handle) {
 	delay := time.NewTimer(acksDelay)
 	defer delay.Stop()
 	waiting := false
@@ -88,7 +89,7 @@ func (d *dispatcher) run(ctx context.Context, control *machine.Handle) {
 			delay.Reset(acksDelay)
 		}
 		for _, e := range tell {
-			if control.PostWait(ctx, e) != nil {
+			if regions.PostWait(ctx, e) != nil {
 				return // The node has ended, and nobody is left to tell.
 			}
 		}
@@ -103,6 +104,6 @@ func (d *dispatcher) acknowledgeAll() {
 	d.mu.Unlock()
 	for _, due := range dirty {
 		due.sl.dirty.Store(false)
-		due.r.step(due.sl, func(out *protocol.Actions) { due.sl.cell.Acks(out) })
+		due.r.step(due.sl, func(out *cell.Actions) { due.sl.cell.Acks(out) })
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/epoch"
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
 // What a program writes, and what an entity sees: first the interfaces of an entity, Entity
@@ -76,22 +76,22 @@ type StopReason uint8
 
 // The reasons, see [StopReason].
 const (
-	StopNone       = StopReason(protocol.StopNone) // The entity is not being stopped.
-	StopPassivated = StopReason(protocol.StopPassivated)
-	StopFailed     = StopReason(protocol.StopFailed)
-	StopMoved      = StopReason(protocol.StopMoved)
-	StopLeaving    = StopReason(protocol.StopLeaving)
-	StopReplaced   = StopReason(protocol.StopReplaced)
-	StopLost       = StopReason(protocol.StopLost)
+	StopNone       = StopReason(cell.StopNone) // The entity is not being stopped.
+	StopPassivated = StopReason(cell.StopPassivated)
+	StopFailed     = StopReason(cell.StopFailed)
+	StopMoved      = StopReason(cell.StopMoved)
+	StopLeaving    = StopReason(cell.StopLeaving)
+	StopReplaced   = StopReason(cell.StopReplaced)
+	StopLost       = StopReason(cell.StopLost)
 )
 
 // Sole reports whether no other instance of the entity can have started when the stop
 // begins, nor can before it ends, unless this node loses its standing meanwhile: the
 // context of the entity ends then.
-func (r StopReason) Sole() bool { return protocol.StopReason(r).Sole() }
+func (r StopReason) Sole() bool { return cell.StopReason(r).Sole() }
 
 // String returns the name of the reason.
-func (r StopReason) String() string { return protocol.StopReason(r).String() }
+func (r StopReason) String() string { return cell.StopReason(r).String() }
 
 // Epoch numbers the homes of a shard. Later homes have higher epochs, in the order of
 // Compare, of the text form and of the byte form. Package epoch is all that a storage
@@ -102,19 +102,19 @@ type Epoch = epoch.Epoch
 // the call to which it was passed, and belongs to that call's goroutine.
 type Context struct {
 	router *router
-	entity *protocol.Entity
+	entity *cell.Entity
 	reply  any
 	stop   StopReason
 	now    machine.Instant // When the last message ended, if the next message begins at once; else 0.
 
-	ahead  *protocol.Message // The messages that may be handled at once after the present one, as a list.
-	ran    int               // How many messages of ahead were handled.
-	origin []byte            // The trace context of the message that is being handled; nil when the message has none.
-	span   trace.Span        // The span of the message that is being handled, if its trace is sampled; else nil.
-	ends   uint32            // How often the cell's hosting had ended when the messages of ahead were handed out.
-	runs   int               // How many runs of messages the job has had since it last yielded.
-	yields bool              // Other entities go first before the next message.
-	turn   *turn             // The turn of the call under way, once the entity has asked for a context; else nil.
+	ahead  *cell.Message // The messages that may be handled at once after the present one, as a list.
+	ran    int           // How many messages of ahead were handled.
+	origin []byte        // The trace context of the message that is being handled; nil when the message has none.
+	span   trace.Span    // The span of the message that is being handled, if its trace is sampled; else nil.
+	ends   uint32        // How often the cell's hosting had ended when the messages of ahead were handed out.
+	runs   int           // How many runs of messages the job has had since it last yielded.
+	yields bool          // Other entities go first before the next message.
+	turn   *turn         // The turn of the call under way, once the entity has asked for a context; else nil.
 }
 
 // turn is one call of a method of an entity. The contexts that the entity gets during
@@ -183,7 +183,7 @@ func (c *Context) StopReason() StopReason { return c.stop }
 // messages that come meanwhile are handled before the stop or after the next start.
 func (c *Context) Passivate() {
 	sl := c.router.slotOf(c.entity.ID())
-	c.router.step(sl, func(out *protocol.Actions) {
+	c.router.step(sl, func(out *cell.Actions) {
 		sl.cell.Passivate(c.router.system.clock.Instant(), c.entity, out)
 	})
 }

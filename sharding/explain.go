@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -72,7 +74,7 @@ type CoordinatorInfo struct {
 // missing. No other node is asked. The error is that of ctx, or says that the node is
 // too busy to answer, or has ended.
 func (s *System) Coordinators(ctx context.Context) (map[string]CoordinatorInfo, error) {
-	known, ok := s.metrics.inquiry.Ask(ctx, s.ended, func(id uint64) error { return s.control.Post(protocol.Examine{ID: id}) })
+	known, ok := s.metrics.inquiry.Ask(ctx, s.ended, func(id uint64) error { return s.control.Post(control.Examine{ID: id}) })
 	if !ok {
 		return nil, cmp.Or(context.Cause(ctx), ErrOverloaded)
 	}
@@ -187,7 +189,7 @@ func (r *router) explain(ctx context.Context, sl *slot) (Explanation, error) {
 }
 
 // coordinated fills in what the coordinator knows.
-func (x *Explanation) coordinated(known protocol.Explained) {
+func (x *Explanation) coordinated(known control.Explained) {
 	x.Complete, x.Coordinator = true, known.Coordinator.String()
 	x.State, x.Since, x.Decision = known.Phase.String(), known.Since, known.Decision
 	if !known.Home.IsZero() {
@@ -206,7 +208,7 @@ func (x *Explanation) coordinated(known protocol.Explained) {
 }
 
 // moveText describes the move that is under way or planned; empty for none.
-func moveText(known protocol.Explained) string {
+func moveText(known control.Explained) string {
 	if known.Target.IsZero() && known.Reason == "" && known.Deadline.IsZero() {
 		return ""
 	}
@@ -224,7 +226,7 @@ func moveText(known protocol.Explained) string {
 }
 
 // local fills in what this node knows by itself.
-func (x *Explanation) local(s *System, i protocol.Info) {
+func (x *Explanation) local(s *System, i cell.Info) {
 	switch {
 	case i.Stopping:
 		x.State = "stopping"
@@ -250,7 +252,7 @@ func (s *System) wall(t machine.Instant) time.Time {
 }
 
 // pending says, a sentence each, what waits in a cell of this node.
-func (s *System) pending(i protocol.Info) []string {
+func (s *System) pending(i cell.Info) []string {
 	var words []string
 	note := func(when bool, text string, args ...any) {
 		if when {
@@ -273,7 +275,7 @@ func (s *System) pending(i protocol.Info) []string {
 func nameOf(id string) string { return fmt.Sprintf("entity %q", clip(id)) }
 
 // describe says in a sentence what an entity is doing.
-func (s *System) describe(name string, e protocol.EntityInfo) string {
+func (s *System) describe(name string, e cell.EntityInfo) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is %s", name, e.State)
 	if e.State == "failed" {
@@ -295,41 +297,41 @@ func (s *System) describe(name string, e protocol.EntityInfo) string {
 
 // questions are the questions to coordinators that have not been answered.
 type questions struct {
-	mu   sync.Mutex                         // Guards all fields below.
-	last uint64                             // The id of the last question.
-	open map[uint64]chan protocol.Explained // Where answers go, by the id of the question.
+	mu   sync.Mutex                        // Guards all fields below.
+	last uint64                            // The id of the last question.
+	open map[uint64]chan control.Explained // Where answers go, by the id of the question.
 }
 
 // askCoordinator asks the coordinator of a kind about a shard.
-func (s *System) askCoordinator(ctx context.Context, kind string, shard protocol.ShardID) (protocol.Explained, error) {
+func (s *System) askCoordinator(ctx context.Context, kind string, shard protocol.ShardID) (control.Explained, error) {
 	id, answer := s.questions.pose()
 	defer s.questions.drop(id)
-	if err := s.control.PostWait(ctx, protocol.Explain{Kind: kind, Shard: shard, ID: id}); err != nil {
+	if err := s.control.PostWait(ctx, control.Explain{Kind: kind, Shard: shard, ID: id}); err != nil {
 		if ctx.Err() != nil {
-			return protocol.Explained{}, context.Cause(ctx)
+			return control.Explained{}, context.Cause(ctx)
 		}
-		return protocol.Explained{}, ErrClosed
+		return control.Explained{}, ErrClosed
 	}
 	select {
 	case known := <-answer:
 		return known, nil
 	case <-ctx.Done():
-		return protocol.Explained{}, context.Cause(ctx)
+		return control.Explained{}, context.Cause(ctx)
 	case <-s.ended:
-		return protocol.Explained{}, ErrClosed
+		return control.Explained{}, ErrClosed
 	}
 }
 
 // pose opens a question and returns its id, and the channel of the answer: there is at
 // most one answer, for which the channel has room.
-func (q *questions) pose() (uint64, <-chan protocol.Explained) {
+func (q *questions) pose() (uint64, <-chan control.Explained) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.last++
 	if q.open == nil {
-		q.open = make(map[uint64]chan protocol.Explained)
+		q.open = make(map[uint64]chan control.Explained)
 	}
-	c := make(chan protocol.Explained, 1)
+	c := make(chan control.Explained, 1)
 	q.open[q.last] = c
 	return q.last, c
 }
@@ -341,7 +343,7 @@ func (q *questions) drop(id uint64) {
 }
 
 // answer hands an answer to the goroutine that waits for it.
-func (q *questions) answer(known protocol.Explained) {
+func (q *questions) answer(known control.Explained) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if c := q.open[known.ID]; c != nil {

@@ -3,12 +3,12 @@
 
 package sharding
 
-import "github.com/quorate/quorate/sharding/internal/protocol"
+import "github.com/quorate/quorate/sharding/internal/cell"
 
 // Sent returns how many messages this node has sent to the shard of an entity. While the
 // shard lives on another node, that is the number of the last message in their stream.
 func (g *Region[C]) Sent(id string) uint64 {
-	var t protocol.Tally
+	var t cell.Tally
 	g.r.slotOf(id).tally(&t)
 	return t.Sent
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/transport"
 )
@@ -34,8 +35,8 @@ type Forgeries struct {
 }
 
 // forgeriesOf gives the sums of all faults their names.
-func forgeriesOf(total [protocol.Faults]uint64) Forgeries {
-	return Forgeries{Origin: total[protocol.FaultOrigin], Home: total[protocol.FaultHome], Reply: total[protocol.FaultReply]}
+func forgeriesOf(total [cell.Faults]uint64) Forgeries {
+	return Forgeries{Origin: total[cell.FaultOrigin], Home: total[cell.FaultHome], Reply: total[cell.FaultReply]}
 }
 
 // Total is the sum of all fields.
@@ -47,8 +48,8 @@ type forgeries struct {
 	log    *slog.Logger
 	source func(gossip.NodeID) transport.Source
 
-	mu    sync.Mutex              // Guards all fields below; held for bookkeeping only.
-	total [protocol.Faults]uint64 // All forgeries, by fault.
+	mu    sync.Mutex          // Guards all fields below; held for bookkeeping only.
+	total [cell.Faults]uint64 // All forgeries, by fault.
 	runs  map[forgeryKey]*forgeryRun
 	ended bool // Nothing is logged any more.
 }
@@ -56,7 +57,7 @@ type forgeries struct {
 // forgeryKey names a run of forgeries: each run has log lines of its own.
 type forgeryKey struct {
 	from  gossip.NodeID
-	fault protocol.Fault
+	fault cell.Fault
 	kind  string
 }
 
@@ -70,7 +71,7 @@ type forgeryRun struct {
 
 // note counts a forgery. Before a line is written innocent is asked whether the frame was
 // in order after all, which this node did not know when the frame came.
-func (f *forgeries) note(from gossip.NodeID, fault protocol.Fault, kind string, shard protocol.ShardID, innocent func() bool) {
+func (f *forgeries) note(from gossip.NodeID, fault cell.Fault, kind string, shard protocol.ShardID, innocent func() bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.total[fault]++
@@ -117,7 +118,7 @@ func (f *forgeries) tell(key forgeryKey, run *forgeryRun) {
 }
 
 // counts returns the sums, by fault.
-func (f *forgeries) counts() [protocol.Faults]uint64 {
+func (f *forgeries) counts() [cell.Faults]uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.total
@@ -134,7 +135,7 @@ func (f *forgeries) end() {
 }
 
 // forged counts a frame that a cell refused as forged. The caller holds the slot.
-func (r *router) forged(sl *slot, from gossip.NodeID, fault protocol.Fault) {
+func (r *router) forged(sl *slot, from gossip.NodeID, fault cell.Fault) {
 	r.system.forgeries.note(from, fault, r.name, sl.id, func() bool {
 		sl.mu.Lock()
 		defer sl.mu.Unlock()

@@ -3,7 +3,7 @@
 
 package sharding
 
-import "github.com/quorate/quorate/sharding/internal/protocol"
+import "github.com/quorate/quorate/sharding/internal/cell"
 
 // freeListMost bounds the empty messages of each sort that a slot keeps until the next
 // sweep, and freeListPayload the memory that each has for a payload.
@@ -14,10 +14,10 @@ const (
 
 // freeList holds empty messages of a slot, for reuse by its next messages. The shared pool
 // would hand most of them from one processor to another.
-type freeList struct{ bare, packed []*protocol.Message }
+type freeList struct{ bare, packed []*cell.Message }
 
 // keep takes back a list of finished messages. The caller holds the slot.
-func (k *freeList) keep(pool *messagePool, list *protocol.Message) {
+func (k *freeList) keep(pool *messagePool, list *cell.Message) {
 	for m := list; m != nil; {
 		next := m.Next()
 		switch size := cap(m.Payload); {
@@ -35,7 +35,7 @@ func (k *freeList) keep(pool *messagePool, list *protocol.Message) {
 
 // take removes and returns the last message of a list of a [freeList], nil if there is
 // none.
-func take(list *[]*protocol.Message) *protocol.Message {
+func take(list *[]*cell.Message) *cell.Message {
 	n := len(*list) - 1
 	if n < 0 {
 		return nil

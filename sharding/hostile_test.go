@@ -15,6 +15,8 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/epoch"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
@@ -68,7 +70,7 @@ func (h *hostile) write(to *node, origin gossip.NodeID, id string, seq uint64, h
 	h.t.Helper()
 	payload, err := proto.Marshal(say("forged"))
 	require.NoError(h.t, err)
-	h.say(to, wire.AppendMessage(nil, &protocol.Message{
+	h.say(to, wire.AppendMessage(nil, &cell.Message{
 		Kind: "test", Shard: shardOf(id), Entity: id, Origin: origin, Base: base, Route: base, Seq: seq, Hops: hops, Payload: payload,
 	}, 0))
 }
@@ -107,7 +109,7 @@ func TestAStrangerCoordinatesNothing(t *testing.T) {
 		w.start(2)
 		id := w.nodes[0].on(w.nodes[1])
 		s := w.stranger()
-		query, err := wire.Codec{}.Append(nil, protocol.Query{Kind: "test", Term: protocol.Term{UpNumber: 1 << 30, UID: s.self.UID, Start: 1}})
+		query, err := wire.Codec{}.Append(nil, control.Query{Kind: "test", Term: protocol.Term{UpNumber: 1 << 30, UID: s.self.UID, Start: 1}})
 		require.NoError(t, err)
 		s.sayTo(w.nodes[1], protocol.Service, query)
 		pass(5 * time.Second)

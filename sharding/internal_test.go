@@ -19,6 +19,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport/memory"
@@ -68,7 +70,7 @@ func lone(t *testing.T, f func(t *testing.T, s *System, r *Region[*wrapperspb.In
 func TestTheClockIsLookedAtBeforeEachMessage(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		sl, held := r.r.slotOf("a"), s.standing
-		set := func(standing *membership.Standing) { r.r.step(sl, func(*protocol.Actions) { s.standing = standing }) }
+		set := func(standing *membership.Standing) { r.r.step(sl, func(*cell.Actions) { s.standing = standing }) }
 		set(new(membership.Standing))
 		answer := make(chan int64, 1)
 		go func() {
@@ -151,12 +153,12 @@ func (s *stubborn) Stop(*Context) { s.stopped.Store(true) }
 func TestTheContextOfEntities(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		sl := r.r.slotOf("a")
-		first := r.r.contextOf(new(protocol.Entity))
-		require.Equal(t, first, r.r.contextOf(new(protocol.Entity)))
+		first := r.r.contextOf(new(cell.Entity))
+		require.Equal(t, first, r.r.contextOf(new(cell.Entity)))
 		s.suspension(protocol.Suspend{})
 		require.Error(t, first.Err())
 		s.suspension(protocol.Unsuspend{})
-		second := r.r.contextOf(new(protocol.Entity))
+		second := r.r.contextOf(new(cell.Entity))
 		require.NoError(t, second.Err())
 		r.r.apply(sl, protocol.StopHosting{Epoch: sl.info().Epoch})
 		synctest.Wait()
@@ -197,10 +199,10 @@ func TestWhatCannotBeIsCounted(t *testing.T) {
 		require.EqualValues(t, 1, s.Stats().Failed, "a tell that was refused")
 		s.received(from, []byte{0xff})
 		require.EqualValues(t, 1, s.Stats().Malformed)
-		s.published(protocol.Violation{Kind: "double", Shard: 0, Detail: "two hosts"})
+		s.published(control.Violation{Kind: "double", Shard: 0, Detail: "two hosts"})
 		require.EqualValues(t, 1, s.Stats().Violations)
 		require.Contains(t, log.String(), "two hosts")
-		s.published(protocol.CoordinatorStopped{Kind: "double"})
+		s.published(control.CoordinatorStopped{Kind: "double"})
 		require.Contains(t, log.String(), `msg="coordinator of double: stopped"`)
 		_, err := s.call(t.Context(), machine.Call{Port: "odd", Request: 1})
 		require.ErrorContains(t, err, `call of kind "odd" with a int`)

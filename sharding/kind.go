@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -57,19 +59,19 @@ const (
 	// come. An entity that fails again before it has handled a message rests first, from
 	// sharding.entity-restart-backoff up to thirty times that, and its messages
 	// fail meanwhile.
-	Restart = OnFailure(protocol.Restart)
+	Restart = OnFailure(cell.Restart)
 	// StopOnFailure has the messages that wait fail with [ErrEntityFailed]; the next
 	// message starts a new instance.
-	StopOnFailure = OnFailure(protocol.StopOnFailure)
+	StopOnFailure = OnFailure(cell.StopOnFailure)
 )
 
 // settings returns the settings of the kind that must be equal on all nodes.
-func (k Kind[C]) settings(cfg Config) protocol.Settings {
+func (k Kind[C]) settings(cfg Config) control.Settings {
 	shards := k.Shards
 	if shards == 0 {
 		shards = cfg.NumberOfShards
 	}
-	return protocol.Settings{
+	return control.Settings{
 		Shards: uint32(min(max(shards, 0), protocol.MaxShards+1)), // A number out of range stays out of range, and is refused by validate.
 		Hash:   protocol.HashName, Codec: k.codec().Name(), Role: k.Role,
 	}
@@ -84,7 +86,7 @@ func (k Kind[C]) codec() Codec {
 }
 
 // validate reports every fault of the kind's description.
-func (k Kind[C]) validate(cfg protocol.KindConfig) error {
+func (k Kind[C]) validate(cfg control.KindConfig) error {
 	var faults []error
 	if err := cfg.Validate(); err != nil {
 		faults = append(faults, fmt.Errorf("sharding: %w", err))

@@ -6,6 +6,7 @@ package sharding
 import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
@@ -17,9 +18,9 @@ type link struct {
 	to         gossip.NodeID
 	lane       transport.Lane
 	encoder    wire.Encoder
-	next       *protocol.Message       // Of the present append: the first message to encode.
+	next       *cell.Message           // Of the present append: the first message to encode.
 	limit      int                     // Of the present append: how many messages may be encoded.
-	unsent     *protocol.Message       // Of the present append: the first message that encode left out.
+	unsent     *cell.Message           // Of the present append: the first message that encode left out.
 	now        machine.Instant         // Of the present append: when it began.
 	encode     func(dst []byte) []byte // Encodes up to limit messages from next on; made once, for all appends.
 	drain      func()                  // Transmits the messages that the cell has collected.
@@ -32,7 +33,7 @@ type link struct {
 type sent struct {
 	passage transport.Passage
 	place   uint64
-	unsent  *protocol.Message
+	unsent  *cell.Message
 }
 
 // envelopeMost bounds the messages of one envelope.
@@ -40,7 +41,7 @@ const envelopeMost = 256
 
 // append appends m, and up to n-1 of the messages that follow m in the window of the cell,
 // to the lane to a node. The caller holds the slot.
-func (l *link) append(s *System, to gossip.NodeID, m *protocol.Message, n int) (sent, error) {
+func (l *link) append(s *System, to gossip.NodeID, m *cell.Message, n int) (sent, error) {
 	if l.encode == nil {
 		l.encode = func(dst []byte) []byte {
 			dst, l.unsent = l.encoder.Run(dst, l.next, l.limit, l.now)

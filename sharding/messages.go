@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
 // payloadKept is the largest payload whose memory is kept for the next message.
@@ -20,20 +20,20 @@ const payloadKept = 4 << 10
 type messagePool struct{ bare, full sync.Pool }
 
 // plain returns an empty message that will probably not be encoded.
-func (p *messagePool) plain() *protocol.Message {
-	if m, ok := p.bare.Get().(*protocol.Message); ok {
+func (p *messagePool) plain() *cell.Message {
+	if m, ok := p.bare.Get().(*cell.Message); ok {
 		return m
 	}
-	return new(protocol.Message)
+	return new(cell.Message)
 }
 
 // packed returns an empty message with an empty payload that holds n bytes
 // without growing.
-func (p *messagePool) packed(n int) *protocol.Message {
-	m, ok := p.full.Get().(*protocol.Message)
+func (p *messagePool) packed(n int) *cell.Message {
+	m, ok := p.full.Get().(*cell.Message)
 	switch {
 	case !ok:
-		return protocol.NewMessage(n)
+		return cell.NewMessage(n)
 	case cap(m.Payload) < n:
 		m.Payload = make([]byte, 0, n)
 	}
@@ -41,7 +41,7 @@ func (p *messagePool) packed(n int) *protocol.Message {
 }
 
 // free puts a message, which nothing refers to any more, into the pool.
-func (p *messagePool) free(m *protocol.Message) {
+func (p *messagePool) free(m *cell.Message) {
 	machine.Assert(m.Kind != "", "a message is freed once", "message", m)
 	if cap(m.Payload) > payloadKept {
 		m.Payload = nil

@@ -12,6 +12,8 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -33,7 +35,7 @@ const (
 type metrics struct {
 	system  *System
 	meter   *meter.Meter
-	inquiry meter.Inquiry[protocol.Examined]
+	inquiry meter.Inquiry[control.Examined]
 	stop    func()
 
 	asks, moves metric.Float64Histogram
@@ -61,16 +63,16 @@ func (m *metrics) start() {
 type collected struct {
 	kinds  []kindTally
 	counts *counters
-	failed [protocol.Codes]uint64  // Tells that failed after they had been accepted.
-	forged [protocol.Faults]uint64 // Frames of members in a name that is not their own.
+	failed [protocol.Codes]uint64 // Tells that failed after they had been accepted.
+	forged [cell.Faults]uint64    // Frames of members in a name that is not their own.
 	// coordinated describes the kinds whose coordinator runs here, for metrics alone; empty
 	// when the control machine was too busy to answer.
-	coordinated []protocol.Coordinated
+	coordinated []control.Coordinated
 }
 
 // kindTally is the sum of the counters and of the present numbers of the cells of a kind.
 type kindTally struct {
-	protocol.Tally
+	cell.Tally
 
 	kind    string
 	senders int // The senders of this node that wait for room.
@@ -79,13 +81,13 @@ type kindTally struct {
 // collect reads all counters, and asks the control machine for the phases of the shards.
 func (m *metrics) collect(ctx context.Context) *collected {
 	c := m.system.counted()
-	e, _ := m.inquiry.Ask(ctx, m.system.ended, func(id uint64) error { return m.system.control.Post(protocol.Examine{ID: id}) })
+	e, _ := m.inquiry.Ask(ctx, m.system.ended, func(id uint64) error { return m.system.control.Post(control.Examine{ID: id}) })
 	c.coordinated = e.Kinds
 	return c
 }
 
 // tally adds the counters of the slot's cell to t.
-func (sl *slot) tally(t *protocol.Tally) {
+func (sl *slot) tally(t *cell.Tally) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	sl.cell.Tally(t)
@@ -96,7 +98,7 @@ func with(attrs ...attribute.KeyValue) metric.MeasurementOption {
 }
 
 // moved records a move that has ended.
-func (m *metrics) moved(e protocol.MoveEnded) {
+func (m *metrics) moved(e control.MoveEnded) {
 	took := max(e.Moved.Ended.Sub(e.Moved.Started), 0) // A wall clock may have been set back meanwhile.
 	m.moves.Record(m.system.ctx, took.Seconds(), with(attrKind.String(e.Kind), attrOutcome.String(e.Moved.Outcome.String())))
 }

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/quorate/quorate/machine/meter"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -22,7 +23,7 @@ func table() []meter.Row[*collected] {
 func shardTable() []meter.Row[*collected] {
 	return []meter.Row[*collected]{
 		meter.UpDown("quorate.sharding.shards.hosted", "{shard}", "Shards that this node hosts.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Hosted)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Hosted)) })),
 		meter.Gauge("quorate.sharding.shards", "{shard}", "Shards by how they are, where the coordinator runs: without a home, at rest, or on the way.",
 			func(c *collected, show meter.Show) {
 				for _, k := range c.coordinated {
@@ -42,21 +43,21 @@ func messageTable() []meter.Row[*collected] {
 	return []meter.Row[*collected]{
 		meter.UpDown("quorate.sharding.messages.waiting", "{message}",
 			"Messages that wait on this node: accepted here and not acknowledged (window), for a home (transit), for an entity (mailbox, as found by the last sweep, at most 15 s ago).",
-			kinds(func(t *protocol.Tally, show meter.Show) {
+			kinds(func(t *cell.Tally, show meter.Show) {
 				show(int64(t.Window), attrQueue.String("window"))
 				show(int64(t.Transit), attrQueue.String("transit"))
 				show(int64(t.Mailboxes), attrQueue.String("mailbox"))
 			})),
 		meter.Gauge("quorate.sharding.mailbox.deepest", "{message}", "Messages that wait for the entity for which most wait, as found by the last sweep.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Deepest)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Deepest)) })),
 		meter.Counter("quorate.sharding.messages.sent", "{message}", "Messages that Tell and Ask accepted on this node.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Sent)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Sent)) })),
 		meter.Counter("quorate.sharding.messages.received", "{message}", "Messages of other nodes that were delivered on this node, each once.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Received)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Received)) })),
 		meter.Counter("quorate.sharding.messages.handled", "{message}", "Messages that entities of this node have handled.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Handled)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Handled)) })),
 		meter.Counter("quorate.sharding.messages.refused", "{message}", "Messages that no entity of this node handled; the sender was told.",
-			kinds(func(t *protocol.Tally, show meter.Show) {
+			kinds(func(t *cell.Tally, show meter.Show) {
 				for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
 					if n := t.Refused[code]; n > 0 { // Most never come up.
 						show(int64(n), meter.Fault.String(wordOf(code)))
@@ -78,7 +79,7 @@ func frameTable() []meter.Row[*collected] {
 		meter.Counter("quorate.sharding.messages.dropped", "{message}",
 			"Copies of messages that were dropped because their sender sends them again, or sent them twice. No message is lost by it.",
 			func(c *collected, show meter.Show) {
-				for why := protocol.DropDuplicate; why <= protocol.DropStopped; why++ {
+				for why := cell.DropDuplicate; why <= cell.DropStopped; why++ {
 					show(int64(c.counts.dropped[why].Load()), meter.Fault.String(why.String()))
 				}
 			}),
@@ -89,7 +90,7 @@ func frameTable() []meter.Row[*collected] {
 		meter.Counter("quorate.sharding.messages.forged", "{message}", "Messages, acknowledgements and replies dropped since the member that sent them may not speak for whom they are from. A few are usual while shards move.",
 			func(c *collected, show meter.Show) {
 				for fault, n := range c.forged {
-					if fault := protocol.Fault(fault); fault != protocol.FaultNone {
+					if fault := cell.Fault(fault); fault != cell.FaultNone {
 						show(int64(n), meter.Fault.String(fault.String()))
 					}
 				}
@@ -103,17 +104,17 @@ func frameTable() []meter.Row[*collected] {
 func entityTable() []meter.Row[*collected] {
 	return []meter.Row[*collected]{
 		meter.UpDown("quorate.sharding.entities", "{entity}", "Entities in memory on this node.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Entities)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Entities)) })),
 		meter.UpDown("quorate.sharding.entities.stuck", "{entity}", "Entities that do not return from what they are at.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Stuck)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Stuck)) })),
 		meter.Counter("quorate.sharding.entities.started", "{entity}", "Instances of entities that were started.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Started)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Started)) })),
 		meter.Counter("quorate.sharding.entities.restarted", "{entity}", "Those among them that took the place of one that had failed.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Restarted)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Restarted)) })),
 		meter.Counter("quorate.sharding.entities.passivated", "{entity}", "Instances that were stopped because they were idle, or asked for it.",
-			kinds(func(t *protocol.Tally, show meter.Show) { show(int64(t.Passivated)) })),
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Passivated)) })),
 		meter.Counter("quorate.sharding.entities.failures", "{failure}", "Instances that could not be started, or failed at a message or a timer.",
-			kinds(func(t *protocol.Tally, show meter.Show) {
+			kinds(func(t *cell.Tally, show meter.Show) {
 				show(int64(t.Failed), attrDuring.String("message"))
 				show(int64(t.StartFailed), attrDuring.String("start"))
 			})),
@@ -123,7 +124,7 @@ func entityTable() []meter.Row[*collected] {
 }
 
 // kinds is a row that shows the same of each kind.
-func kinds(of func(*protocol.Tally, meter.Show)) func(*collected, meter.Show) {
+func kinds(of func(*cell.Tally, meter.Show)) func(*collected, meter.Show) {
 	return func(c *collected, show meter.Show) {
 		for i := range c.kinds {
 			of(&c.kinds[i].Tally, func(n int64, attrs ...attribute.KeyValue) {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
 // Entities with something to do stand in one queue, and few workers take from it. The file
@@ -23,8 +23,8 @@ import (
 type job struct {
 	r   *router
 	sl  *slot
-	e   *protocol.Entity
-	op  protocol.Op
+	e   *cell.Entity
+	op  cell.Op
 	ctx *Context // Of the steps that the job has taken so far; nil before the first.
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
 // crowd is a queue whose workers do what a test says: a job is a function, kept by the pointer
@@ -20,11 +20,11 @@ import (
 type crowd struct {
 	workQueue
 
-	todo map[*protocol.Entity]func()
+	todo map[*cell.Entity]func()
 }
 
 func newCrowd(processors int) *crowd {
-	c := &crowd{todo: map[*protocol.Entity]func(){}}
+	c := &crowd{todo: map[*cell.Entity]func(){}}
 	c.init(func(w *worker, j job) {
 		go func() { // Ends when the queue dismisses the worker; the bubble waits for that.
 			for more := true; more; j, more = c.next(w) {
@@ -41,7 +41,7 @@ func newCrowd(processors int) *crowd {
 func (c *crowd) add(do ...func()) {
 	jobs := make([]job, len(do))
 	for i, f := range do {
-		jobs[i].e = new(protocol.Entity)
+		jobs[i].e = new(cell.Entity)
 		c.todo[jobs[i].e] = f
 	}
 	for _, j := range jobs {
@@ -168,7 +168,7 @@ func TestAJobThatIsPutBackGoesLast(t *testing.T) {
 	var q workQueue
 	q.init(nil)
 	w := &worker{}
-	entities := make([]protocol.Entity, 100)
+	entities := make([]cell.Entity, 100)
 	for i := range entities[1:] {
 		q.push(job{e: &entities[1+i]})
 	}

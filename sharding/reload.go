@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 )
 
 // Reload goes on with other settings: the group rebalance, the group
@@ -27,7 +28,7 @@ func (s *System) Reload(cfg Config) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.control.PostWait(s.ctx, protocol.Reload{
+	err := s.control.PostWait(s.ctx, control.Reload{
 		LeastShard:      cfg.Allocation.LeastShard,
 		MaxSimultaneous: cfg.Rebalance.MaxSimultaneous, MaxSimultaneousPerRegion: cfg.Rebalance.MaxSimultaneousPerRegion,
 		RebalanceIdle: cfg.Rebalance.IdleCheck,
@@ -52,7 +53,7 @@ func (c *Config) reload(from Config) {
 func (r *router) reload(cfg Config) {
 	passivateAfter := passivateAfter(r.idleLimit, cfg)
 	for i := range r.slots {
-		r.step(&r.slots[i], func(*protocol.Actions) { r.slots[i].cell.Reload(passivateAfter, cfg.StuckAfter) })
+		r.step(&r.slots[i], func(*cell.Actions) { r.slots[i].cell.Reload(passivateAfter, cfg.StuckAfter) })
 	}
 	select {
 	case <-r.intervals: // Drop an interval that the sweeper has not seen yet.

@@ -12,6 +12,8 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -44,7 +46,7 @@ type router struct {
 }
 
 // newRouter returns a router whose cells know no home yet.
-func newRouter(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.CellConfig) *router {
+func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, cells cell.Config) *router {
 	r := &router{
 		system: s, name: cfg.Name, shards: cfg.Settings.Shards, proxy: cfg.Proxy, codec: codec, entity: b,
 		interval: sweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
@@ -56,7 +58,7 @@ func newRouter(s *System, cfg protocol.KindConfig, codec Codec, b behaviour, cel
 	for i := range r.slots {
 		r.slots[i].id = protocol.ShardID(i)
 		cells.Shard = protocol.ShardID(i)
-		r.slots[i].cell = protocol.NewCell(cells)
+		r.slots[i].cell = cell.New(cells)
 	}
 	return r
 }
@@ -143,7 +145,7 @@ func (r *router) send(ctx context.Context, id string, message any, a *ask, trace
 }
 
 // offer hands a message to its cell, and waits for room when there is none.
-func (r *router) offer(ctx context.Context, sl *slot, m *protocol.Message, buffer []byte, a *ask) error {
+func (r *router) offer(ctx context.Context, sl *slot, m *cell.Message, buffer []byte, a *ask) error {
 	for {
 		admission, room, why := r.accept(sl, m, a)
 		switch admission {
@@ -151,13 +153,13 @@ func (r *router) offer(ctx context.Context, sl *slot, m *protocol.Message, buffe
 			if err := r.encode(m, buffer); err != nil {
 				return err
 			}
-		case protocol.Accepted:
+		case cell.Accepted:
 			return nil
-		case protocol.WindowFull, protocol.MailboxFull:
+		case cell.WindowFull, cell.MailboxFull:
 			if err := r.await(ctx, sl, m, admission, room, a); err != nil {
 				return err
 			}
-		case protocol.Ended:
+		case cell.Ended:
 			return r.notDelivered(m.Entity, "", ErrClosed)
 		default:
 			return &MessageError{r.name, m.Entity, why, errorOf(admission.Code())}
@@ -186,7 +188,7 @@ func (r *router) join(sl *slot, id string, message any, size int) bool {
 
 // blankMessage returns an empty message, and a buffer for the encoding when the message
 // will probably go to another node.
-func (r *router) blankMessage(sl *slot, size int) (m *protocol.Message, buffer []byte) {
+func (r *router) blankMessage(sl *slot, size int) (m *cell.Message, buffer []byte) {
 	if !sl.away.Load() {
 		return r.system.messages.plain(), nil
 	}
@@ -197,7 +199,7 @@ func (r *router) blankMessage(sl *slot, size int) (m *protocol.Message, buffer [
 
 // encode encodes a message for other nodes. The caller holds no lock, since the codec is
 // code of the program.
-func (r *router) encode(m *protocol.Message, buffer []byte) error {
+func (r *router) encode(m *cell.Message, buffer []byte) error {
 	payload, err := r.codec.Append(buffer, m.Value)
 	switch {
 	case err != nil:
@@ -213,11 +215,11 @@ func (r *router) encode(m *protocol.Message, buffer []byte) error {
 
 // encodeFirst says that a message was not handed to its cell, since the message is not
 // encoded and may have to travel.
-const encodeFirst protocol.Admission = 0xff
+const encodeFirst cell.Admission = 0xff
 
 // accept hands a message to its cell, once. The channel room, for a message that found
 // none, is closed when there is room; why says why an entity fails its messages.
-func (r *router) accept(sl *slot, m *protocol.Message, a *ask) (admission protocol.Admission, room <-chan struct{}, why string) {
+func (r *router) accept(sl *slot, m *cell.Message, a *ask) (admission cell.Admission, room <-chan struct{}, why string) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	local := sl.cell.Local()
@@ -232,17 +234,17 @@ func (r *router) accept(sl *slot, m *protocol.Message, a *ask) (admission protoc
 	}
 	if !local {
 		if r.collect(sl); sl.cell.Follow(m) {
-			return protocol.Accepted, nil, ""
+			return cell.Accepted, nil, ""
 		}
 	}
 	admission = sl.cell.Accept(r.system.clock.Instant(), m, &sl.out)
-	if admission != protocol.Accepted && a != nil {
+	if admission != cell.Accepted && a != nil {
 		delete(sl.asks, a.correlation)
 	}
 	switch admission {
-	case protocol.WindowFull, protocol.MailboxFull:
+	case cell.WindowFull, cell.MailboxFull:
 		room = sl.roomFor(m)
-	case protocol.EntityFailing:
+	case cell.EntityFailing:
 		why = sl.cell.Reason(m.Entity)
 	default:
 	}

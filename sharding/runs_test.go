@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
 // recorder is an entity that writes its messages down, and at some of them calls a function
@@ -101,7 +101,7 @@ func TestARunEndsWithTheStanding(t *testing.T) {
 			r := s.router("recorder")
 			time.AfterFunc(time.Millisecond, func() {
 				sl := r.slotOf("a")
-				r.step(sl, func(*protocol.Actions) {
+				r.step(sl, func(*cell.Actions) {
 					info, _ := sl.cell.Entity("a")
 					lost <- info.Waiting
 					s.standing = held

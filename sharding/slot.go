@@ -12,6 +12,8 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
@@ -33,13 +35,13 @@ type slot struct {
 	ends  atomic.Uint32 // How often the hosting has ended. Written with mu held.
 
 	mu      sync.Mutex // Guards all fields below.
-	cell    *protocol.Cell
-	out     protocol.Actions
-	asks    map[uint64]*ask                     // The asks without a reply, by correlation; made at first use.
-	full    bool                                // The last step found the lane full.
-	waiters map[*protocol.Message]chan struct{} // Senders that wait for room, by message: the channel is closed when room is kept for the message.
-	timer   *time.Timer                         // The timer of OpWake; made at first use.
-	life    *life                               // The context of the entities; made at first use.
+	cell    *cell.Cell
+	out     cell.Actions
+	asks    map[uint64]*ask                 // The asks without a reply, by correlation; made at first use.
+	full    bool                            // The last step found the lane full.
+	waiters map[*cell.Message]chan struct{} // Senders that wait for room, by message: the channel is closed when room is kept for the message.
+	timer   *time.Timer                     // The timer of OpWake; made at first use.
+	life    *life                           // The context of the entities; made at first use.
 	free    freeList
 	link    link
 }
@@ -53,7 +55,7 @@ type life struct {
 
 // contextOf returns the context of an entity. The entities of a cell share one context,
 // made when the first of them asks for it: most never do.
-func (r *router) contextOf(e *protocol.Entity) context.Context {
+func (r *router) contextOf(e *cell.Entity) context.Context {
 	sl, host := r.slotOf(e.ID()), r.system.hostContext.Load()
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -77,7 +79,7 @@ func (sl *slot) endLife() {
 }
 
 // expect puts an ask into the table of asks; the caller holds the slot.
-func (sl *slot) expect(a *ask, m *protocol.Message) {
+func (sl *slot) expect(a *ask, m *cell.Message) {
 	if sl.asks == nil {
 		sl.asks = make(map[uint64]*ask)
 	}
@@ -86,7 +88,7 @@ func (sl *slot) expect(a *ask, m *protocol.Message) {
 }
 
 // info returns a snapshot of the cell.
-func (sl *slot) info() protocol.Info {
+func (sl *slot) info() cell.Info {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	return sl.cell.Info()
@@ -120,7 +122,7 @@ func (r *router) retract(sl *slot, a *ask) bool {
 }
 
 // step runs f with the slot in hand, and carries out the actions of the cell that follow.
-func (r *router) step(sl *slot, f func(out *protocol.Actions)) {
+func (r *router) step(sl *slot, f func(out *cell.Actions)) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	f(&sl.out)
@@ -139,7 +141,7 @@ func (r *router) flush(sl *slot, now machine.Instant, node gossip.NodeID) bool {
 
 // apply feeds an input of the control machine to a cell.
 func (r *router) apply(sl *slot, in protocol.CellInput) {
-	r.step(sl, func(out *protocol.Actions) {
+	r.step(sl, func(out *cell.Actions) {
 		if sl.link.passage != nil {
 			below, _ := sl.link.passage.Written()
 			sl.cell.Written(below)
@@ -155,19 +157,19 @@ func (r *router) apply(sl *slot, in protocol.CellInput) {
 // carry carries out the actions of the cell's last step; the caller holds the
 // slot. The entity mine is the one that the caller's goroutine runs: work for mine is
 // returned instead of started on another goroutine.
-func (r *router) carry(sl *slot, mine *protocol.Entity) (next protocol.Op) {
+func (r *router) carry(sl *slot, mine *cell.Entity) (next cell.Op) {
 	sl.full = false // All messages of a step go to the same node: the first that finds the lane full ends the transmission.
 	// An acknowledgement to this node itself adds actions while they are read.
 	for i := 0; i < len(sl.out.List()); i++ {
 		a := &sl.out.List()[i]
 		switch a.Op {
-		case protocol.OpStart, protocol.OpRun, protocol.OpStop:
+		case cell.OpStart, cell.OpRun, cell.OpStop:
 			if a.Entity == mine {
 				next = a.Op
 			} else {
 				r.work(sl, a.Entity, a.Op)
 			}
-		case protocol.OpTransmit:
+		case cell.OpTransmit:
 			if !sl.full {
 				sl.full = !r.transmit(sl, a)
 			}
@@ -181,47 +183,47 @@ func (r *router) carry(sl *slot, mine *protocol.Entity) (next protocol.Op) {
 
 // carryRest carries out every action but those that start work or transmit messages of
 // this origin.
-func (r *router) carryRest(sl *slot, a *protocol.Action) {
+func (r *router) carryRest(sl *slot, a *cell.Action) {
 	switch a.Op {
-	case protocol.OpForward:
+	case cell.OpForward:
 		_, _ = sl.link.append(r.system, a.To, a.Message, 1) // The message is lost here when the lane is full: its origin sends it again.
-	case protocol.OpFree:
+	case cell.OpFree:
 		r.freed(sl, a.Message)
-	case protocol.OpFail:
+	case cell.OpFail:
 		r.fail(sl, a)
 		r.system.messages.free(a.Message)
-	case protocol.OpReset:
+	case cell.OpReset:
 		r.reset(sl)
-	case protocol.OpReply:
+	case cell.OpReply:
 		r.reply(sl, a)
-	case protocol.OpAck, protocol.OpNeed:
+	case cell.OpAck, cell.OpNeed:
 		r.signal(sl, a)
-	case protocol.OpDrop:
+	case cell.OpDrop:
 		r.system.counters.dropped[a.Drop].Add(1)
 		r.system.messages.free(a.Message)
-	case protocol.OpForged:
+	case cell.OpForged:
 		r.forged(sl, a.To, a.Fault)
-	case protocol.OpOfferAgain:
+	case cell.OpOfferAgain:
 		close(sl.waiters[a.Message])
 		delete(sl.waiters, a.Message)
-	case protocol.OpFlow:
+	case cell.OpFlow:
 		r.answerWith(a.To, func(dst []byte) []byte { return wire.AppendFlow(dst, *a.Flow) })
-	case protocol.OpEvent:
-		r.system.dispatcher.report(protocol.FromShard{Kind: r.name, Shard: sl.id, Event: a.Event})
-	case protocol.OpWake:
+	case cell.OpEvent:
+		r.system.dispatcher.report(control.FromShard{Kind: r.name, Shard: sl.id, Event: a.Event})
+	case cell.OpWake:
 		r.wake(sl, a)
-	case protocol.OpStuck:
+	case cell.OpStuck:
 		r.stuck(sl, a.Entity)
-	case protocol.OpReturned:
+	case cell.OpReturned:
 		r.system.counters.stuck.Add(-1)
-	case protocol.OpEnd:
+	case cell.OpEnd:
 		sl.ends.Add(1)
 		sl.endLife()
 	}
 }
 
 // stuck counts an entity that does not return, and reports it.
-func (r *router) stuck(sl *slot, e *protocol.Entity) {
+func (r *router) stuck(sl *slot, e *cell.Entity) {
 	r.system.counters.stuck.Add(1)
 	info := e.Info()
 	since := r.system.clock.Instant().Sub(info.Since)
@@ -235,7 +237,7 @@ func (r *router) stuck(sl *slot, e *protocol.Entity) {
 
 // freed returns messages, for which the cell has no use any more, to the pool; the asks
 // among them now wait for their replies.
-func (r *router) freed(sl *slot, list *protocol.Message) {
+func (r *router) freed(sl *slot, list *cell.Message) {
 	for m := list; m != nil; {
 		next := m.Next()
 		if m.Correlation != 0 && m.Origin == r.system.self {
@@ -250,7 +252,7 @@ func (r *router) freed(sl *slot, list *protocol.Message) {
 
 // transmit appends messages to the lane to their host, as many in each envelope as
 // fit. It reports false when the lane takes no more at present.
-func (r *router) transmit(sl *slot, a *protocol.Action) bool {
+func (r *router) transmit(sl *slot, a *cell.Action) bool {
 	if !r.goes(sl, a.To) {
 		sl.cell.Unsent(a.Message)
 		return true // The lane is not full; every cell asks by itself whether its messages would leave.
@@ -296,7 +298,7 @@ func (sl *slot) reroute(next transport.Passage) {
 const flagTooLarge = 1
 
 // fail ends a message of this node with an error: its ask is told, or a tell is counted.
-func (r *router) fail(sl *slot, a *protocol.Action) {
+func (r *router) fail(sl *slot, a *cell.Action) {
 	if a.Message.Correlation != 0 {
 		reply := &protocol.Reply{Correlation: a.Message.Correlation, Code: a.Code}
 		if a.Reply != nil {
@@ -351,7 +353,7 @@ func (r *router) complete(sl *slot, reply *protocol.Reply) {
 }
 
 // reply sends a reply to the origin of its message.
-func (r *router) reply(sl *slot, a *protocol.Action) {
+func (r *router) reply(sl *slot, a *cell.Action) {
 	reply := a.Reply
 	if a.To == r.system.self {
 		r.complete(sl, reply)
@@ -377,10 +379,10 @@ func (r *router) respond(to gossip.NodeID, reply *protocol.Reply) error {
 
 // signal sends an acknowledgement, or a request to transmit messages again. When a
 // connection loses either, the origin's own repetition makes up for the loss.
-func (r *router) signal(sl *slot, a *protocol.Action) {
+func (r *router) signal(sl *slot, a *cell.Action) {
 	now := r.system.clock.Instant()
 	if a.To == r.system.self {
-		if a.Op == protocol.OpAck {
+		if a.Op == cell.OpAck {
 			sl.cell.Acked(now, a.To, protocol.Ack{Kind: r.name, Shard: sl.id, Base: a.Base, Seq: a.Seq}, &sl.out)
 		}
 		return
@@ -389,7 +391,7 @@ func (r *router) signal(sl *slot, a *protocol.Action) {
 	encode := func(dst []byte) []byte {
 		return wire.AppendAck(dst, protocol.Ack{Kind: r.name, Shard: sl.id, Base: base, Seq: seq, Clock: r.system.clock.Instant()})
 	}
-	if a.Op == protocol.OpNeed {
+	if a.Op == cell.OpNeed {
 		encode = func(dst []byte) []byte {
 			return wire.AppendNeed(dst, protocol.Need{Kind: r.name, Shard: sl.id, Base: base, Seq: seq})
 		}
@@ -405,7 +407,7 @@ func (r *router) answerWith(to gossip.NodeID, encode func(dst []byte) []byte) {
 }
 
 // wake arms the slot's timer.
-func (r *router) wake(sl *slot, a *protocol.Action) {
+func (r *router) wake(sl *slot, a *cell.Action) {
 	after := max(a.At.Sub(r.system.clock.Instant()), 0)
 	if sl.timer != nil {
 		sl.timer.Reset(after)
@@ -414,6 +416,6 @@ func (r *router) wake(sl *slot, a *protocol.Action) {
 	// The timer's function runs on a goroutine of the Go runtime for the time of one step.
 	// The cell of a node that has ended asks for no further step.
 	sl.timer = time.AfterFunc(after, func() {
-		r.step(sl, func(out *protocol.Actions) { sl.cell.Tick(r.system.clock.Instant(), out) })
+		r.step(sl, func(out *cell.Actions) { sl.cell.Tick(r.system.clock.Instant(), out) })
 	})
 }

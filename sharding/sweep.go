@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
 const (
@@ -54,7 +54,7 @@ func (r *router) sweep(ctx context.Context) {
 // sweepSlot looks at the entities of a shard, a few at a time.
 func (r *router) sweepSlot(ctx context.Context, sl *slot) {
 	for over := false; !over && ctx.Err() == nil; {
-		r.step(sl, func(out *protocol.Actions) {
+		r.step(sl, func(out *cell.Actions) {
 			over = sl.cell.Sweep(r.system.clock.Instant(), sweepChunk, out)
 			sl.free = freeList{}
 		})

@@ -18,6 +18,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
@@ -136,8 +138,8 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.queue.init(s.startWorker)
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
-			Name: protocol.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
-			Machine: protocol.NewControl(protocol.ControlConfig{Self: s.self, Allocation: cfg.Allocation}),
+			Name: control.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
+			Machine: control.New(control.Config{Self: s.self, Allocation: cfg.Allocation}),
 		},
 		Call: s.call, Other: s.other, Published: s.published,
 	})
@@ -201,22 +203,22 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stuck, _ := stuckPolicy(s.latest.OnStuck)
-	cfg := protocol.KindConfig{
+	cfg := control.KindConfig{
 		Name: k.Name, Settings: k.settings(s.latest), Proxy: k.ProxyOnly || !s.mayHost(k.Role),
 		MinRegions: 1, Strategy: s.strategyName(), OnStuck: stuck,
 		MaxSimultaneous:          s.latest.Rebalance.MaxSimultaneous,
 		MaxSimultaneousPerRegion: s.latest.Rebalance.MaxSimultaneousPerRegion,
-		Timings: protocol.Timings{
+		Timings: control.Timings{
 			Retry: s.latest.RetryInterval, Handoff: s.latest.HandoffTimeout, RebalanceIdle: s.latest.Rebalance.IdleCheck,
 		},
 	}
 	if err := k.validate(cfg); err != nil {
 		return nil, err
 	}
-	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, protocol.CellConfig{
+	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, cell.Config{
 		WindowBytes: s.latest.WindowBytes, TransitBytes: s.latest.TransitBytes, Mailbox: s.latest.MailboxSize,
 		BackoffMin: s.latest.EntityRestartBackoff, BackoffMax: 30 * s.latest.EntityRestartBackoff,
-		OnFailure: protocol.OnFailure(k.OnFailure), PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
+		OnFailure: cell.OnFailure(k.OnFailure), PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
 	})
 	if err != nil {
 		return nil, err
@@ -238,7 +240,7 @@ func (s *System) strategyName() string {
 func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
 
 // start adds a router. The caller holds mu.
-func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells protocol.CellConfig) (*router, error) {
+func (s *System) start(cfg control.KindConfig, codec Codec, b behaviour, cells cell.Config) (*router, error) {
 	old := *s.routers.Load()
 	if old[cfg.Name] != nil {
 		return nil, fmt.Errorf("sharding: kind %q runs on this node already", cfg.Name)
@@ -248,7 +250,7 @@ func (s *System) start(cfg protocol.KindConfig, codec Codec, b behaviour, cells 
 	maps.Copy(next, old)
 	next[cfg.Name] = r
 	s.routers.Store(&next)
-	if err := s.control.PostWait(s.ctx, protocol.AddKind{Kind: cfg}); err != nil || s.closing {
+	if err := s.control.PostWait(s.ctx, control.AddKind{Kind: cfg}); err != nil || s.closing {
 		return nil, s.closed()
 	}
 	if !cfg.Proxy {
@@ -283,11 +285,11 @@ func (s *System) eachSlot(f func(*router, *slot)) {
 // driver's goroutine.
 func (s *System) other(e machine.Effect) {
 	switch e := e.(type) {
-	case protocol.ToShard:
+	case control.ToShard:
 		if r := s.router(e.Kind); r != nil && int(e.Shard) < len(r.slots) {
 			r.apply(&r.slots[e.Shard], e.Input)
 		}
-	case protocol.ToShards:
+	case control.ToShards:
 		s.suspension(e.Input)
 		s.eachSlot(func(r *router, sl *slot) {
 			if e.Kind == "" || e.Kind == r.name {
@@ -333,28 +335,28 @@ func (s *System) call(ctx context.Context, c machine.Call) (any, error) {
 // published hears the events of the control machine.
 func (s *System) published(event any) {
 	switch e := event.(type) {
-	case protocol.KindRefused:
+	case control.KindRefused:
 		err := SettingsError(e.Refusal)
 		s.log.Error("the coordinator refused a kind of this node", "error", &err)
 		if r := s.router(err.Kind); r != nil {
 			r.refuse(&err)
 		}
-	case protocol.KindAccepted:
+	case control.KindAccepted:
 		if e.Again {
 			s.log.Info("the coordinator accepts a kind of this node again", "kind", e.Kind)
 		}
 		if r := s.router(e.Kind); r != nil {
 			r.admit()
 		}
-	case protocol.Explained:
+	case control.Explained:
 		s.questions.answer(e)
-	case protocol.Examined:
+	case control.Examined:
 		s.metrics.inquiry.Answer(e.ID, e)
-	case protocol.MoveEnded:
+	case control.MoveEnded:
 		s.metrics.moved(e)
-	case protocol.CoordinatorStopped: // The start of a coordinator is a decision, and logged as such.
+	case control.CoordinatorStopped: // The start of a coordinator is a decision, and logged as such.
 		s.log.Info("coordinator of "+e.Kind+": stopped", "kind", e.Kind, "term", e.Term.String())
-	case protocol.Violation:
+	case control.Violation:
 		s.counters.violations.Add(1)
 		s.log.Error("a state that must not be", "kind", e.Kind, "shard", e.Shard, "detail", e.Detail)
 	}
@@ -379,7 +381,7 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 		return
 	}
 	switch m := item.(type) {
-	case *protocol.Message:
+	case *cell.Message:
 		if !s.trusts(from, m.Origin, m.Hops, m.Kind, m.Shard) {
 			s.messages.free(m)
 			return
@@ -391,15 +393,15 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 	case protocol.Ack:
 		s.clocks.heard(from, m.Clock, now)
 		s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
-			r.step(sl, func(out *protocol.Actions) { sl.cell.Acked(now, from, m, out) })
+			r.step(sl, func(out *cell.Actions) { sl.cell.Acked(now, from, m, out) })
 		})
 	case protocol.Need:
 		s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
-			r.step(sl, func(out *protocol.Actions) { sl.cell.Needed(now, from, m, out) })
+			r.step(sl, func(out *cell.Actions) { sl.cell.Needed(now, from, m, out) })
 		})
 	case protocol.Flow:
 		s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
-			r.step(sl, func(out *protocol.Actions) { sl.cell.Flowed(now, from, m, out) })
+			r.step(sl, func(out *cell.Actions) { sl.cell.Flowed(now, from, m, out) })
 		})
 	}
 }
@@ -407,8 +409,8 @@ func (s *System) received(from gossip.NodeID, frame []byte) {
 // trusts reports whether a message of an origin may come from a node. A message that
 // may not is counted as forged.
 func (s *System) trusts(from, origin gossip.NodeID, hops uint8, kind string, shard protocol.ShardID) bool {
-	fault := protocol.OriginFault(from, origin, hops, s.node.IsMember)
-	if fault == protocol.FaultNone {
+	fault := cell.OriginFault(from, origin, hops, s.node.IsMember)
+	if fault == cell.FaultNone {
 		return true
 	}
 	s.at(kind, shard, func(*router, *slot) {
@@ -418,9 +420,9 @@ func (s *System) trusts(from, origin gossip.NodeID, hops uint8, kind string, sha
 }
 
 // deliver hands a message from another node to its cell.
-func (s *System) deliver(now machine.Instant, m *protocol.Message) {
+func (s *System) deliver(now machine.Instant, m *cell.Message) {
 	s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
-		r.step(sl, func(out *protocol.Actions) { sl.cell.Deliver(now, m, out) })
+		r.step(sl, func(out *cell.Actions) { sl.cell.Deliver(now, m, out) })
 		s.dispatcher.acknowledge(r, sl)
 	})
 }
@@ -431,14 +433,14 @@ func (r *router) deliverRun(sl *slot, now machine.Instant, run *wire.Run) error 
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	defer r.carry(sl, nil)
-	return run.Messages(now, func(n int) *protocol.Message {
+	return run.Messages(now, func(n int) *cell.Message {
 		if n <= freeListPayload {
 			if m := take(&sl.free.packed); m != nil {
 				return m
 			}
 		}
 		return r.system.messages.packed(n)
-	}, func(m *protocol.Message) { sl.cell.Deliver(now, m, &sl.out) })
+	}, func(m *cell.Message) { sl.cell.Deliver(now, m, &sl.out) })
 }
 
 // at calls f with the slot of a shard. A message for a kind that does not run here, or
@@ -460,7 +462,7 @@ func (s *System) noticed(notice transport.Notice) {
 		if e.Lane == machine.LaneMessage {
 			s.clocks.forget(e.Peer)
 			s.eachSlot(func(r *router, sl *slot) {
-				r.step(sl, func(*protocol.Actions) { sl.cell.Broken(e.Peer) })
+				r.step(sl, func(*cell.Actions) { sl.cell.Broken(e.Peer) })
 			})
 			// An append begins the next session, or says why there is none.
 			s.flush(e.Peer)
@@ -509,7 +511,7 @@ func (s *System) awaitRoom(node gossip.NodeID) {
 type counters struct {
 	malformed, misdirected, violations atomic.Uint64
 	panics, unsent                     atomic.Uint64
-	dropped                            [protocol.DropStopped + 1]atomic.Uint64
+	dropped                            [cell.DropStopped + 1]atomic.Uint64
 	stuck                              atomic.Int64
 }
 

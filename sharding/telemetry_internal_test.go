@@ -19,6 +19,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/machine/meter/metertest"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -39,15 +41,15 @@ func TestMetricsOfWhatShouldNotHappen(t *testing.T) {
 			require.Zero(t, reader.Value(t, "quorate.sharding."+name), name)
 			require.NotEmpty(t, reader.Points(t, "quorate.sharding."+name), name)
 		}
-		s.published(protocol.Violation{Kind: "double"})
+		s.published(control.Violation{Kind: "double"})
 		s.received(s.self, []byte{0xff})
 		s.received(s.self, wire.AppendAck(nil, protocol.Ack{Kind: "unknown", Seq: 1}))
 		s.respondNowhere()
 		sl := r.r.slotOf("a")
-		message := func() *protocol.Message { return &protocol.Message{Kind: "double", Entity: "a"} }
-		r.r.step(sl, func(*protocol.Actions) {
-			r.r.fail(sl, &protocol.Action{Op: protocol.OpFail, Message: message(), Code: protocol.CodeExpired})
-			r.r.carryRest(sl, &protocol.Action{Op: protocol.OpDrop, Message: message(), Drop: protocol.DropHops})
+		message := func() *cell.Message { return &cell.Message{Kind: "double", Entity: "a"} }
+		r.r.step(sl, func(*cell.Actions) {
+			r.r.fail(sl, &cell.Action{Op: cell.OpFail, Message: message(), Code: protocol.CodeExpired})
+			r.r.carryRest(sl, &cell.Action{Op: cell.OpDrop, Message: message(), Drop: cell.DropHops})
 		})
 		for _, name := range names {
 			require.InDelta(t, 1, reader.Value(t, "quorate.sharding."+name), 0, name)
@@ -62,8 +64,8 @@ func (s *System) respondNowhere() {
 	r := s.router("double")
 	nobody := s.self
 	nobody.UID = 0
-	r.step(r.slotOf("a"), func(*protocol.Actions) {
-		r.reply(r.slotOf("a"), &protocol.Action{To: nobody, Reply: &protocol.Reply{Correlation: 1}})
+	r.step(r.slotOf("a"), func(*cell.Actions) {
+		r.reply(r.slotOf("a"), &cell.Action{To: nobody, Reply: &protocol.Reply{Correlation: 1}})
 	})
 }
 

@@ -6,7 +6,7 @@ package sharding
 import (
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
 // Timers of entities. A timer is set by the entity, under the slot's lock; when it fires,
@@ -40,7 +40,7 @@ type timer struct {
 
 // instanceOf returns the program's entity of a record; only the goroutine that runs the
 // entity may call it.
-func instanceOf(e *protocol.Entity) any {
+func instanceOf(e *cell.Entity) any {
 	if t, ok := e.Value.(*timed); ok {
 		return t.entity
 	}
@@ -95,7 +95,7 @@ func (c *Context) CancelTimer(name string) (canceled bool) {
 
 // timers changes the timers of an entity by a function, on the goroutine that runs the
 // entity. It does nothing when the entity is stopping.
-func (r *router) timers(e *protocol.Entity, change func(*slot, *timed)) {
+func (r *router) timers(e *cell.Entity, change func(*slot, *timed)) {
 	sl := r.slotOf(e.ID())
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -112,7 +112,7 @@ func (r *router) timers(e *protocol.Entity, change func(*slot, *timed)) {
 }
 
 // arm sets a timer off; the caller holds the slot.
-func (r *router) arm(sl *slot, e *protocol.Entity, t *timer) {
+func (r *router) arm(sl *slot, e *cell.Entity, t *timer) {
 	// The timer's function runs on a goroutine of the Go runtime for the time of one step.
 	t.clock = time.AfterFunc(max(t.after, 0), func() { r.rang(sl, e, t) })
 }
@@ -128,7 +128,7 @@ func (t *timer) cancel() {
 // rang puts a message into the entity's mailbox when one of its timers fires. A receive
 // timeout that fires is set again for the time that is left since the last message, so
 // that messages need not touch the timer.
-func (r *router) rang(sl *slot, e *protocol.Entity, t *timer) {
+func (r *router) rang(sl *slot, e *cell.Entity, t *timer) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if t.over || t.of.ended {
@@ -145,16 +145,16 @@ func (r *router) rang(sl *slot, e *protocol.Entity, t *timer) {
 			return
 		}
 	}
-	sl.cell.Remind(now, e, &protocol.Message{Kind: r.name, Shard: sl.id, Entity: e.ID(), Value: t}, &sl.out)
+	sl.cell.Remind(now, e, &cell.Message{Kind: r.name, Shard: sl.id, Entity: e.ID(), Value: t}, &sl.out)
 	r.carry(sl, nil)
 }
 
 // timeUp handles the message of a timer that has fired, on the goroutine that runs the
 // entity.
-func (r *router) timeUp(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
+func (r *router) timeUp(ctx *Context, e *cell.Entity, m *cell.Message) cell.Result {
 	t, _ := m.Value.(*timer)
 	if t.over || t.of.ended || e.Value != any(t.of) {
-		return protocol.Result{} // The timer was canceled while its message waited.
+		return cell.Result{} // The timer was canceled while its message waited.
 	}
 	if t.call != nil {
 		r.timers(e, func(_ *slot, of *timed) {
@@ -165,7 +165,7 @@ func (r *router) timeUp(ctx *Context, e *protocol.Entity, m *protocol.Message) p
 	err := r.callTimer(ctx, e, t)
 	if err != nil {
 		r.system.log.Warn("entity failed", "kind", r.name, "entity", e.ID(), "timer", t.name, "error", err)
-		return protocol.Result{Failed: true, Reason: detailOf(err)}
+		return cell.Result{Failed: true, Reason: detailOf(err)}
 	}
 	if t.call == nil {
 		r.timers(e, func(*slot, *timed) {
@@ -174,11 +174,11 @@ func (r *router) timeUp(ctx *Context, e *protocol.Entity, m *protocol.Message) p
 			}
 		})
 	}
-	return protocol.Result{}
+	return cell.Result{}
 }
 
 // callTimer calls the function of a timer, or the entity's ReceiveTimeout.
-func (r *router) callTimer(ctx *Context, e *protocol.Entity, t *timer) (err error) {
+func (r *router) callTimer(ctx *Context, e *cell.Entity, t *timer) (err error) {
 	defer r.recovered(e, &err)
 	if t.call != nil {
 		return frozen(t.call(ctx))
@@ -191,7 +191,7 @@ func (r *router) callTimer(ctx *Context, e *protocol.Entity, t *timer) (err erro
 }
 
 // endTimers ends the timers of an instance that stops.
-func (r *router) endTimers(sl *slot, e *protocol.Entity) {
+func (r *router) endTimers(sl *slot, e *cell.Entity) {
 	t, ok := e.Value.(*timed)
 	if !ok {
 		return

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -153,7 +154,7 @@ func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Rep
 }
 
 // receive hands a message to its entity, within a span if it belongs to a trace.
-func (r *router) receive(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
+func (r *router) receive(ctx *Context, e *cell.Entity, m *cell.Message) (err error) {
 	if len(m.Trace) == 0 {
 		return r.hand(ctx, e, m)
 	}

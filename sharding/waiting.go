@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
 // entityPatience is how long an entity that sends with its own context waits for room.
@@ -24,9 +24,9 @@ type ofEntity struct{}
 
 // roomFor returns a channel that is closed when there is room for a message; the caller
 // holds the slot. The waiters are goroutines of the program, which bounds their number.
-func (sl *slot) roomFor(m *protocol.Message) <-chan struct{} {
+func (sl *slot) roomFor(m *cell.Message) <-chan struct{} {
 	if sl.waiters == nil {
-		sl.waiters = make(map[*protocol.Message]chan struct{})
+		sl.waiters = make(map[*cell.Message]chan struct{})
 	}
 	room := make(chan struct{})
 	sl.waiters[m] = room
@@ -41,15 +41,15 @@ func (sl *slot) waiting() int {
 }
 
 // withdraw takes back a message that is not accepted after all.
-func (r *router) withdraw(sl *slot, m *protocol.Message) {
-	r.step(sl, func(out *protocol.Actions) {
+func (r *router) withdraw(sl *slot, m *cell.Message) {
+	r.step(sl, func(out *cell.Actions) {
 		delete(sl.waiters, m)
 		sl.cell.Withdraw(m, out)
 	})
 }
 
 // await waits until there is room for a message that the cell had no room for.
-func (r *router) await(ctx context.Context, sl *slot, m *protocol.Message, full protocol.Admission, room <-chan struct{}, a *ask) error {
+func (r *router) await(ctx context.Context, sl *slot, m *cell.Message, full cell.Admission, room <-chan struct{}, a *ask) error {
 	var expired <-chan time.Time
 	limit := errAskLimit
 	switch {
@@ -76,7 +76,7 @@ func (r *router) await(ctx context.Context, sl *slot, m *protocol.Message, full 
 }
 
 // whyFull says why a message found no room, as far as this node knows.
-func (r *router) whyFull(sl *slot, full protocol.Admission) (detail string, why error) {
+func (r *router) whyFull(sl *slot, full cell.Admission) (detail string, why error) {
 	info := sl.info()
 	home, where := info.Home, "here"
 	silent := r.unreachable(info)
@@ -91,7 +91,7 @@ func (r *router) whyFull(sl *slot, full protocol.Admission) (detail string, why 
 	default:
 		where = "at " + home.String()
 	}
-	if full == protocol.MailboxFull {
+	if full == cell.MailboxFull {
 		return "waited for room: the mailbox of the entity is full " + where, ErrOverloaded
 	}
 	return fmt.Sprintf("waited for room: too much is on its way to %s", home), ErrOverloaded

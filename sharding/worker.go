@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -21,7 +22,7 @@ import (
 
 // work has an entity run until it has nothing more to do. The cell sees to it that an
 // entity has one job at a time.
-func (r *router) work(sl *slot, e *protocol.Entity, op protocol.Op) {
+func (r *router) work(sl *slot, e *cell.Entity, op cell.Op) {
 	r.system.queue.put(job{r: r, sl: sl, e: e, op: op})
 }
 
@@ -52,7 +53,7 @@ func (s *System) runJobs(w *worker, j job) {
 			}
 			j.ctx.reply, j.ctx.stop = nil, StopNone
 			j.op = j.r.perform(j.ctx, j.sl, j.e, j.op)
-			if j.op == protocol.OpRun && j.ctx.yields {
+			if j.op == cell.OpRun && j.ctx.yields {
 				j.ctx.yields, j.ctx.now, j.ctx.runs = false, 0, 0
 				j = s.queue.exchange(w, j)
 			}
@@ -64,13 +65,13 @@ func (s *System) runJobs(w *worker, j job) {
 
 // perform takes one step with an entity, that of op, and returns the next step; 0 ends the
 // job.
-func (r *router) perform(ctx *Context, sl *slot, e *protocol.Entity, op protocol.Op) protocol.Op {
+func (r *router) perform(ctx *Context, sl *slot, e *cell.Entity, op cell.Op) cell.Op {
 	now := ctx.now
 	ctx.now = 0
 	switch op {
-	case protocol.OpStart:
+	case cell.OpStart:
 		return r.started(sl, e, r.startEntity(ctx, e))
-	case protocol.OpStop:
+	case cell.OpStop:
 		why, begins := r.beginStop(sl, e)
 		if !begins {
 			return 0
@@ -96,13 +97,13 @@ const (
 )
 
 // deserted ends a step from which an entity did not return, as a failure.
-func (r *router) deserted(ctx *Context, sl *slot, e *protocol.Entity, op protocol.Op) protocol.Op {
+func (r *router) deserted(ctx *Context, sl *slot, e *cell.Entity, op cell.Op) cell.Op {
 	r.system.counters.panics.Add(1)
 	r.system.log.Error("entity ended its goroutine", "kind", r.name, "entity", e.ID())
 	switch op {
-	case protocol.OpStart:
+	case cell.OpStart:
 		return r.started(sl, e, errDeserted)
-	case protocol.OpStop:
+	case cell.OpStop:
 		return r.stopped(sl, e)
 	default:
 		return r.done(ctx, sl, e, failed(errDeserted))
@@ -111,33 +112,33 @@ func (r *router) deserted(ctx *Context, sl *slot, e *protocol.Entity, op protoco
 
 var errDeserted = errors.New("it ended its goroutine")
 
-func (r *router) started(sl *slot, e *protocol.Entity, err error) protocol.Op {
+func (r *router) started(sl *slot, e *cell.Entity, err error) cell.Op {
 	now := r.system.clock.Instant()
 	if err == nil {
-		return r.after(sl, e, func(out *protocol.Actions) { sl.cell.Started(now, e, true, out) })
+		return r.after(sl, e, func(out *cell.Actions) { sl.cell.Started(now, e, true, out) })
 	}
 	r.endTimers(sl, e)
-	return r.after(sl, e, func(out *protocol.Actions) { sl.cell.StartFailed(now, e, detailOf(err), out) })
+	return r.after(sl, e, func(out *cell.Actions) { sl.cell.StartFailed(now, e, detailOf(err), out) })
 }
 
 // beginStop returns why an entity is stopped; false if it must not be stopped now.
-func (r *router) beginStop(sl *slot, e *protocol.Entity) (why StopReason, begins bool) {
+func (r *router) beginStop(sl *slot, e *cell.Entity) (why StopReason, begins bool) {
 	now := r.system.clock.Instant()
 	held := r.system.standing.HeldAt(now)
-	var reason protocol.StopReason
-	r.after(sl, e, func(out *protocol.Actions) { reason, begins = sl.cell.BeginStop(now, e, held, out) })
+	var reason cell.StopReason
+	r.after(sl, e, func(out *cell.Actions) { reason, begins = sl.cell.BeginStop(now, e, held, out) })
 	return StopReason(reason), begins
 }
 
-func (r *router) stopped(sl *slot, e *protocol.Entity) protocol.Op {
-	return r.after(sl, e, func(out *protocol.Actions) { sl.cell.Stopped(r.system.clock.Instant(), e, out) })
+func (r *router) stopped(sl *slot, e *cell.Entity) cell.Op {
+	return r.after(sl, e, func(out *cell.Actions) { sl.cell.Stopped(r.system.clock.Instant(), e, out) })
 }
 
 // done tells the cell the outcome of a message. The reply is withheld when the clock
 // shows no standing any more. One reading of the clock serves the end of this message and
 // the beginning of the next, which begins at once. While other entities wait for a worker,
 // an entity that has had a run of messages lets them go first.
-func (r *router) done(ctx *Context, sl *slot, e *protocol.Entity, result protocol.Result) protocol.Op {
+func (r *router) done(ctx *Context, sl *slot, e *cell.Entity, result cell.Result) cell.Op {
 	now := r.system.clock.Instant()
 	ctx.now = now
 	result.Withhold = !r.system.standing.HeldAt(now)
@@ -149,7 +150,7 @@ func (r *router) done(ctx *Context, sl *slot, e *protocol.Entity, result protoco
 	ctx.ahead, ctx.ran = nil, 0
 	ctx.runs++
 	switch {
-	case op != protocol.OpRun:
+	case op != cell.OpRun:
 	case ctx.runs > 1 && r.system.queue.waiting.Load() > 0:
 		ctx.yields = true
 	default:
@@ -159,7 +160,7 @@ func (r *router) done(ctx *Context, sl *slot, e *protocol.Entity, result protoco
 }
 
 // after tells the cell the outcome of a step, by f, and returns the entity's next step.
-func (r *router) after(sl *slot, e *protocol.Entity, f func(out *protocol.Actions)) protocol.Op {
+func (r *router) after(sl *slot, e *cell.Entity, f func(out *cell.Actions)) cell.Op {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	f(&sl.out)
@@ -168,12 +169,12 @@ func (r *router) after(sl *slot, e *protocol.Entity, f func(out *protocol.Action
 
 // runEntity lets an entity handle its message, unless the node's clock shows
 // no standing.
-func (r *router) runEntity(ctx *Context, sl *slot, e *protocol.Entity, now machine.Instant) protocol.Op {
+func (r *router) runEntity(ctx *Context, sl *slot, e *cell.Entity, now machine.Instant) cell.Op {
 	if !r.system.standing.HeldAt(now) {
-		return r.after(sl, e, func(out *protocol.Actions) { sl.cell.Postpone(now, e, out) })
+		return r.after(sl, e, func(out *cell.Actions) { sl.cell.Postpone(now, e, out) })
 	}
 	if e.Message().Expired(now) {
-		return r.after(sl, e, func(out *protocol.Actions) { sl.cell.Lapse(now, e, out) })
+		return r.after(sl, e, func(out *cell.Actions) { sl.cell.Lapse(now, e, out) })
 	}
 	result := r.handle(ctx, e, e.Message())
 	for m := ctx.ahead; m != nil && !result.Failed; m = m.Next() {
@@ -191,14 +192,14 @@ func (r *router) runEntity(ctx *Context, sl *slot, e *protocol.Entity, now machi
 // handle lets an entity handle a message and returns the result. A message that cannot
 // be decoded is the sender's fault: the entity does not see the message, and stays. An
 // entity whose reply cannot be encoded stays as well.
-func (r *router) handle(ctx *Context, e *protocol.Entity, m *protocol.Message) protocol.Result {
+func (r *router) handle(ctx *Context, e *cell.Entity, m *cell.Message) cell.Result {
 	defer ctx.returned()
 	if m.Own {
 		return r.timeUp(ctx, e, m)
 	}
 	if err := r.decode(e, m); err != nil {
 		r.system.log.Warn("message cannot be decoded", "kind", r.name, "entity", e.ID(), "error", err)
-		return protocol.Result{Reply: failure("the message cannot be decoded: " + err.Error())}
+		return cell.Result{Reply: failure("the message cannot be decoded: " + err.Error())}
 	}
 	if err := r.receive(ctx, e, m); err != nil {
 		r.system.log.Warn("entity failed", "kind", r.name, "entity", e.ID(), "error", err)
@@ -206,15 +207,15 @@ func (r *router) handle(ctx *Context, e *protocol.Entity, m *protocol.Message) p
 	}
 	if m.Correlation == 0 {
 		m.Value = nil // Nobody reads the value any more.
-		return protocol.Result{}
+		return cell.Result{}
 	}
-	return protocol.Result{Reply: r.answer(ctx.reply, e, m)}
+	return cell.Result{Reply: r.answer(ctx.reply, e, m)}
 }
 
 // failed is the outcome of a message at which its entity failed.
-func failed(err error) protocol.Result {
+func failed(err error) cell.Result {
 	detail := detailOf(err)
-	return protocol.Result{Failed: true, Reason: detail, Reply: failure(detail)}
+	return cell.Result{Failed: true, Reason: detail, Reply: failure(detail)}
 }
 
 // failure is the answer to a message that was not handled as it should be.
@@ -247,7 +248,7 @@ func detailOf(err error) string {
 }
 
 // decode decodes a message that came from another node.
-func (r *router) decode(e *protocol.Entity, m *protocol.Message) (err error) {
+func (r *router) decode(e *cell.Entity, m *cell.Message) (err error) {
 	defer r.recovered(e, &err)
 	if m.Value != nil {
 		return nil
@@ -266,13 +267,13 @@ func (r *router) decode(e *protocol.Entity, m *protocol.Message) (err error) {
 var errTooLarge = errors.New("its sender's transport has smaller frames than it needs")
 
 // hand hands a message to its entity.
-func (r *router) hand(ctx *Context, e *protocol.Entity, m *protocol.Message) (err error) {
+func (r *router) hand(ctx *Context, e *cell.Entity, m *cell.Message) (err error) {
 	defer r.recovered(e, &err)
 	return frozen(r.entity.receive(ctx, instanceOf(e), m.Value))
 }
 
 // answer makes the reply to a message, encoded when the asker is elsewhere.
-func (r *router) answer(value any, e *protocol.Entity, m *protocol.Message) *protocol.Reply {
+func (r *router) answer(value any, e *cell.Entity, m *cell.Message) *protocol.Reply {
 	if value == nil {
 		return failure("the entity gave no reply")
 	}
@@ -289,14 +290,14 @@ func (r *router) answer(value any, e *protocol.Entity, m *protocol.Message) *pro
 	return &protocol.Reply{Payload: payload}
 }
 
-func (r *router) encodeReply(e *protocol.Entity, value any) (payload []byte, err error) {
+func (r *router) encodeReply(e *cell.Entity, value any) (payload []byte, err error) {
 	defer r.recovered(e, &err)
 	payload, err = r.codec.Append(nil, value)
 	return payload, frozen(err)
 }
 
 // startEntity creates an entity and starts it.
-func (r *router) startEntity(ctx *Context, e *protocol.Entity) (err error) {
+func (r *router) startEntity(ctx *Context, e *cell.Entity) (err error) {
 	defer func() {
 		if err != nil {
 			r.system.log.Warn("entity did not start", "kind", r.name, "entity", e.ID(), "error", err)
@@ -320,7 +321,7 @@ func (r *router) startEntity(ctx *Context, e *protocol.Entity) (err error) {
 }
 
 // stopEntity calls the Stop of an entity that has one.
-func (r *router) stopEntity(ctx *Context, e *protocol.Entity) {
+func (r *router) stopEntity(ctx *Context, e *cell.Entity) {
 	var err error
 	defer ctx.returned()
 	defer r.recovered(e, &err)
@@ -331,7 +332,7 @@ func (r *router) stopEntity(ctx *Context, e *protocol.Entity) {
 
 // recovered turns a panic of an entity into an error: a panic ends the entity, never
 // the process.
-func (r *router) recovered(e *protocol.Entity, err *error) {
+func (r *router) recovered(e *cell.Entity, err *error) {
 	if v := recover(); v != nil {
 		r.system.counters.panics.Add(1)
 		r.system.log.Error("entity panicked", "kind", r.name, "entity", e.ID(), "panic", v, "stack", string(debug.Stack()))

@@ -13,8 +13,8 @@ type ShardID uint32
 
 // ShardOf returns the shard of an entity: the xxhash64 of the bytes of its id,
 // with seed 0, modulo the number of shards. It is part of the wire: all nodes
-// must agree on it. It panics when shards is 0, which [KindConfig.Validate]
-// refuses.
+// must agree on it. It panics when shards is 0, which the
+// validation of a kind refuses.
 func ShardOf(entity string, shards uint32) ShardID {
 	return ShardID(xxhash.Sum64String(entity) % uint64(shards))
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	world "github.com/quorate/quorate/simulation"
@@ -66,7 +68,7 @@ type (
 	workTimer struct {
 		shard  protocol.ShardID
 		entity string
-		op     protocol.Op
+		op     cell.Op
 		n      uint64 // Tells the work of an entity that was left behind from that of its successor.
 	}
 	wakeTimer  struct{ shard protocol.ShardID }
@@ -89,37 +91,37 @@ type Cells struct {
 	rand      *rand.Rand
 	ledger    *Ledger
 
-	cells   []*protocol.Cell
-	acts    protocol.Actions
+	cells   []*cell.Cell
+	acts    cell.Actions
 	out     *machine.Outbox
 	now     machine.Instant
 	until   machine.Instant
 	ended   bool
-	working map[workTimer]*protocol.Entity
-	ahead   map[*protocol.Entity]*protocol.Message // The messages that were handed out with the present message of an entity.
+	working map[workTimer]*cell.Entity
+	ahead   map[*cell.Entity]*cell.Message // The messages that were handed out with the present message of an entity.
 	works   uint64
-	behind  map[*protocol.Entity]bool            // Entities that were left behind and have not returned.
-	routes  map[*protocol.Message]protocol.Epoch // The epoch of the map by which a message of another node came.
+	behind  map[*cell.Entity]bool            // Entities that were left behind and have not returned.
+	routes  map[*cell.Message]protocol.Epoch // The epoch of the map by which a message of another node came.
 	asks    map[uint64]*ask
-	clients map[uint64]*protocol.Message // The messages of clients that wait for room, by id.
-	outside []machine.Received           // Frames that wait until their senders are members.
+	clients map[uint64]*cell.Message // The messages of clients that wait for room, by id.
+	outside []machine.Received       // Frames that wait until their senders are members.
 	touched map[protocol.ShardID]bool
 	refused map[gossip.NodeID]bool // Lanes that take no more of the present outbox.
 	lanes   map[gossip.NodeID]*passage
 	through []*passage // The passage that the messages of a shard took last, by shard.
-	clocks  protocol.Clocks
+	clocks  cell.Clocks
 }
 
 // ask is a message that waits for its reply.
 type ask struct {
 	shard     protocol.ShardID
 	delivered bool
-	m         *protocol.Message               // The message, until it is delivered.
+	m         *cell.Message                   // The message, until it is delivered.
 	homes     uint64                          // The number of the home to which the message goes first.
 	early     map[gossip.NodeID]protocol.Code // Replies of members to which, as far as this node knows, the message did not go.
 }
 
-func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledger, cell protocol.CellConfig) *Cells {
+func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledger, cfg cell.Config) *Cells {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
@@ -130,20 +132,20 @@ func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledg
 	def(&b.Stop, 20*time.Millisecond)
 	c := &Cells{
 		kind: kind.Name, self: env.Self, behaviour: b, rand: env.Rand, ledger: ledger,
-		working: make(map[workTimer]*protocol.Entity),
-		ahead:   make(map[*protocol.Entity]*protocol.Message),
-		behind:  make(map[*protocol.Entity]bool),
-		routes:  make(map[*protocol.Message]protocol.Epoch),
+		working: make(map[workTimer]*cell.Entity),
+		ahead:   make(map[*cell.Entity]*cell.Message),
+		behind:  make(map[*cell.Entity]bool),
+		routes:  make(map[*cell.Message]protocol.Epoch),
 		asks:    make(map[uint64]*ask),
-		clients: make(map[uint64]*protocol.Message),
+		clients: make(map[uint64]*cell.Message),
 		touched: make(map[protocol.ShardID]bool),
 		refused: make(map[gossip.NodeID]bool),
 		lanes:   make(map[gossip.NodeID]*passage),
 		through: make([]*passage, kind.Settings.Shards),
 	}
 	for i := range kind.Settings.Shards {
-		cell.Kind, cell.Shard, cell.Self = kind.Name, protocol.ShardID(i), env.Self
-		c.cells = append(c.cells, protocol.NewCell(cell))
+		cfg.Kind, cfg.Shard, cfg.Self = kind.Name, protocol.ShardID(i), env.Self
+		c.cells = append(c.cells, cell.New(cfg))
 	}
 	return c
 }
@@ -152,7 +154,7 @@ func newCells(env world.Env, kind protocol.KindConfig, b Behaviour, ledger *Ledg
 func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	c.now, c.out = now.Mono, out
 	switch in := in.(type) {
-	case protocol.ToShard:
+	case control.ToShard:
 		if h, ok := in.Input.(protocol.StartHosting); ok {
 			c.ledger.hosting(c.self, in.Shard, h)
 		}
@@ -162,7 +164,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		c.cells[in.Shard].Apply(c.now, in.Input, &c.acts)
 		c.settleEarly(in.Shard)
 		c.carry(in.Shard)
-	case protocol.ToShards:
+	case control.ToShards:
 		_, abandon := in.Input.(protocol.Abandon)
 		c.ended = c.ended || abandon
 		for i := range c.cells {
@@ -191,7 +193,7 @@ func (c *Cells) standing(now machine.Instant) bool { return now <= c.until && !c
 // send has a message accepted, or lets its client wait for room.
 func (c *Cells) send(in Send) {
 	shard := protocol.ShardOf(in.Entity, uint32(len(c.cells)))
-	m := &protocol.Message{Kind: c.kind, Shard: shard, Entity: in.Entity, Payload: binary.BigEndian.AppendUint64(nil, in.ID)}
+	m := &cell.Message{Kind: c.kind, Shard: shard, Entity: in.Entity, Payload: binary.BigEndian.AppendUint64(nil, in.ID)}
 	if in.Ask {
 		m.Correlation = in.ID
 		c.asks[in.ID] = &ask{shard: shard, m: m, homes: c.cells[shard].Homes()}
@@ -242,13 +244,13 @@ func (c *Cells) giveUp(id uint64) {
 
 // offer hands a message to its cell. A client without room waits for as long as it
 // has patience.
-func (c *Cells) offer(id uint64, m *protocol.Message, patience time.Duration) {
-	cell := c.cells[m.Shard]
-	routed := !cell.Info().Home.IsZero()
-	switch cell.Accept(c.now, m, &c.acts) {
-	case protocol.Accepted:
+func (c *Cells) offer(id uint64, m *cell.Message, patience time.Duration) {
+	s := c.cells[m.Shard]
+	routed := !s.Info().Home.IsZero()
+	switch s.Accept(c.now, m, &c.acts) {
+	case cell.Accepted:
 		c.ledger.accept(id, routed)
-	case protocol.WindowFull, protocol.MailboxFull:
+	case cell.WindowFull, cell.MailboxFull:
 		c.ledger.counts.Waited++
 		if c.clients[id] = m; patience > 0 {
 			c.out.Arm(tiredTimer{id}, c.now.Add(patience))
@@ -344,7 +346,7 @@ func (c *Cells) received(in machine.Received) {
 		return
 	}
 	switch m := item.(type) {
-	case *protocol.Message:
+	case *cell.Message:
 		if c.trusts(in.From, m.Origin, m.Hops) {
 			c.deliver(m)
 		}
@@ -353,7 +355,7 @@ func (c *Cells) received(in machine.Received) {
 		if !c.trusts(in.From, m.Origin(), 0) {
 			return
 		}
-		if err := m.Messages(c.now, protocol.NewMessage, c.deliver); err != nil {
+		if err := m.Messages(c.now, cell.NewMessage, c.deliver); err != nil {
 			c.ledger.violate("a run that cannot be decoded: %v", err)
 		}
 		c.carry(m.Shard())
@@ -375,7 +377,7 @@ func (c *Cells) received(in machine.Received) {
 
 // trusts reports whether messages of an origin may come from a node.
 func (c *Cells) trusts(from, origin gossip.NodeID, hops uint8) bool {
-	if protocol.OriginFault(from, origin, hops, c.member) != protocol.FaultNone {
+	if cell.OriginFault(from, origin, hops, c.member) != cell.FaultNone {
 		c.ledger.counts.Forged++
 		return false
 	}
@@ -383,7 +385,7 @@ func (c *Cells) trusts(from, origin gossip.NodeID, hops uint8) bool {
 }
 
 // deliver hands a message to its cell, whose actions are carried out later.
-func (c *Cells) deliver(m *protocol.Message) {
+func (c *Cells) deliver(m *cell.Message) {
 	c.routes[m] = m.Route
 	c.cells[m.Shard].Deliver(c.now, m, &c.acts)
 	if len(c.touched) == 0 {
@@ -412,10 +414,10 @@ func (c *Cells) answered(from gossip.NodeID, r *protocol.Reply) {
 // settleEarly completes asks with early replies of a home of which this node has just
 // learned.
 func (c *Cells) settleEarly(shard protocol.ShardID) {
-	cell := c.cells[shard]
+	s := c.cells[shard]
 	for _, id := range c.asksOf(shard, false) {
 		a := c.asks[id]
-		if code, told := a.early[cell.Home()]; told && cell.Went(cell.Home(), a.homes) {
+		if code, told := a.early[s.Home()]; told && s.Went(s.Home(), a.homes) {
 			c.replied(&protocol.Reply{Correlation: id, Code: code})
 		}
 	}
@@ -468,16 +470,16 @@ func (c *Cells) worked(t workTimer) {
 		return
 	}
 	delete(c.working, t)
-	cell := c.cells[t.shard]
+	s := c.cells[t.shard]
 	switch t.op {
-	case protocol.OpStart:
+	case cell.OpStart:
 		ok := c.rand.Float64() >= c.behaviour.FailStart
 		if !ok {
 			c.gone(e)
 		}
-		cell.Started(c.now, e, ok, &c.acts)
-	case protocol.OpRun:
-		r := protocol.Result{
+		s.Started(c.now, e, ok, &c.acts)
+	case cell.OpRun:
+		r := cell.Result{
 			Failed:   c.rand.Float64() < c.behaviour.FailRun,
 			Withhold: !c.standing(c.now),
 		}
@@ -485,20 +487,20 @@ func (c *Cells) worked(t workTimer) {
 			r.Reply = &protocol.Reply{Payload: m.Payload}
 		}
 		c.runAhead(t.shard, e, r)
-		cell.Done(c.now, e, r, &c.acts)
+		s.Done(c.now, e, r, &c.acts)
 		if c.rand.Float64() < c.behaviour.Passivate {
-			cell.Passivate(c.now, e, &c.acts)
+			s.Passivate(c.now, e, &c.acts)
 		}
-	case protocol.OpStop:
+	case cell.OpStop:
 		c.gone(e)
-		cell.Stopped(c.now, e, &c.acts)
+		s.Stopped(c.now, e, &c.acts)
 	}
 	c.carry(t.shard)
 }
 
 // runAhead processes some of the messages that were handed out with the present message of
 // an entity, at the moment at which that message ends.
-func (c *Cells) runAhead(shard protocol.ShardID, e *protocol.Entity, r protocol.Result) {
+func (c *Cells) runAhead(shard protocol.ShardID, e *cell.Entity, r cell.Result) {
 	ran := 0
 	for m := c.ahead[e]; m != nil && !r.Failed && !r.Withhold && !e.Ended() && c.rand.IntN(4) > 0; m = m.Next() {
 		c.ledger.begin(c.self, shard, e, binary.BigEndian.Uint64(m.Payload), m.Origin)
@@ -511,7 +513,7 @@ func (c *Cells) runAhead(shard protocol.ShardID, e *protocol.Entity, r protocol.
 }
 
 // gone notes that an instance has ended.
-func (c *Cells) gone(e *protocol.Entity) {
+func (c *Cells) gone(e *cell.Entity) {
 	if !c.behind[e] {
 		c.ledger.stopped(c.self, e.ID())
 	}
@@ -520,7 +522,7 @@ func (c *Cells) gone(e *protocol.Entity) {
 
 // leave notes that an entity is left behind: it must begin no message, and no answer of it
 // must be seen by anybody.
-func (c *Cells) leave(e *protocol.Entity) {
+func (c *Cells) leave(e *cell.Entity) {
 	if e.Ended() && !c.behind[e] {
 		c.behind[e] = true
 		c.ledger.stopped(c.self, e.ID())
@@ -529,10 +531,10 @@ func (c *Cells) leave(e *protocol.Entity) {
 }
 
 // work begins a piece of virtual work.
-func (c *Cells) work(shard protocol.ShardID, a *protocol.Action, most time.Duration) {
+func (c *Cells) work(shard protocol.ShardID, a *cell.Action, most time.Duration) {
 	c.works++
 	t := workTimer{shard: shard, entity: a.Entity.ID(), op: a.Op, n: c.works}
-	if a.Op == protocol.OpStop && c.rand.Float64() < c.behaviour.SlowStop {
+	if a.Op == cell.OpStop && c.rand.Float64() < c.behaviour.SlowStop {
 		most = c.behaviour.SlowStopFor
 	}
 	c.working[t] = a.Entity
@@ -544,43 +546,43 @@ func (c *Cells) carry(shard protocol.ShardID) {
 	for i := 0; i < len(c.acts.List()); i++ {
 		a := c.acts.List()[i]
 		switch a.Op {
-		case protocol.OpTransmit:
+		case cell.OpTransmit:
 			c.transmit(shard, &a)
-		case protocol.OpForward:
+		case cell.OpForward:
 			c.forward(shard, &a)
-		case protocol.OpFree, protocol.OpDrop, protocol.OpFail, protocol.OpReset:
+		case cell.OpFree, cell.OpDrop, cell.OpFail, cell.OpReset:
 			c.settle(shard, &a)
-		case protocol.OpReply:
+		case cell.OpReply:
 			if a.Reply.Code != protocol.CodeOK && a.Reply.Code != protocol.CodeUnknownOutcome {
 				// The action after this one frees the refused message.
 				c.ledger.turn(binary.BigEndian.Uint64(c.acts.List()[i+1].Message.Payload))
 			}
 			c.reply(&a)
-		case protocol.OpAck:
+		case cell.OpAck:
 			c.acknowledge(shard, &a)
-		case protocol.OpNeed:
+		case cell.OpNeed:
 			c.frame(a.To, wire.AppendNeed(nil, protocol.Need{Kind: c.kind, Shard: shard, Base: a.Base, Seq: a.Seq}))
-		case protocol.OpStart:
+		case cell.OpStart:
 			c.ledger.started(c.self, a.Entity)
 			c.work(shard, &a, c.behaviour.Start)
-		case protocol.OpRun:
+		case cell.OpRun:
 			c.run(shard, &a)
-		case protocol.OpStop:
+		case cell.OpStop:
 			c.stop(shard, &a)
-		case protocol.OpEvent:
-			c.out.Add(protocol.FromShard{Kind: c.kind, Shard: shard, Event: a.Event})
-		case protocol.OpWake:
+		case cell.OpEvent:
+			c.out.Add(control.FromShard{Kind: c.kind, Shard: shard, Event: a.Event})
+		case cell.OpWake:
 			c.out.Arm(wakeTimer{shard}, a.At)
-		case protocol.OpStuck:
+		case cell.OpStuck:
 			c.leave(a.Entity)
-		case protocol.OpFlow:
+		case cell.OpFlow:
 			c.frame(a.To, wire.AppendFlow(nil, *a.Flow))
-		case protocol.OpForged:
+		case cell.OpForged:
 			c.ledger.counts.Forged++
-		case protocol.OpOfferAgain:
+		case cell.OpOfferAgain:
 			id := binary.BigEndian.Uint64(a.Message.Payload)
 			c.out.Arm(roomTimer{id}, c.now.Add(time.Duration(c.rand.Int64N(int64(3*time.Millisecond)))))
-		case protocol.OpReturned, protocol.OpEnd:
+		case cell.OpReturned, cell.OpEnd:
 		}
 	}
 	c.acts.Reset()
@@ -588,7 +590,7 @@ func (c *Cells) carry(shard protocol.ShardID) {
 }
 
 // run begins the message of an entity if the node's clock shows standing.
-func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
+func (c *Cells) run(shard protocol.ShardID, a *cell.Action) {
 	if !c.standing(c.now) && !c.ended {
 		c.cells[shard].Postpone(c.now, a.Entity, &c.acts)
 		return
@@ -607,14 +609,14 @@ func (c *Cells) run(shard protocol.ShardID, a *protocol.Action) {
 }
 
 // stop begins the stop of an entity if the cell permits it now.
-func (c *Cells) stop(shard protocol.ShardID, a *protocol.Action) {
+func (c *Cells) stop(shard protocol.ShardID, a *cell.Action) {
 	if why, begins := c.cells[shard].BeginStop(c.now, a.Entity, c.standing(c.now), &c.acts); begins {
 		c.ledger.stopping(c.self, a.Entity, why)
 		c.work(shard, a, c.behaviour.Stop)
 	}
 }
 
-func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {
+func (c *Cells) acknowledge(shard protocol.ShardID, a *cell.Action) {
 	ack := protocol.Ack{Kind: c.kind, Shard: shard, Base: a.Base, Seq: a.Seq, Clock: c.now}
 	if a.To == c.self {
 		c.cells[shard].Acked(c.now, a.To, ack, &c.acts)
@@ -625,7 +627,7 @@ func (c *Cells) acknowledge(shard protocol.ShardID, a *protocol.Action) {
 
 // transmit appends messages of this origin to their lane, until it is full, several
 // in an envelope.
-func (c *Cells) transmit(shard protocol.ShardID, a *protocol.Action) {
+func (c *Cells) transmit(shard protocol.ShardID, a *cell.Action) {
 	for m := a.Message; m != nil; {
 		if c.laneFull(a.To) || c.stays(a.To) {
 			c.cells[shard].Unsent(m)
@@ -640,7 +642,7 @@ func (c *Cells) transmit(shard protocol.ShardID, a *protocol.Action) {
 }
 
 // forward passes a message of another origin on.
-func (c *Cells) forward(shard protocol.ShardID, a *protocol.Action) {
+func (c *Cells) forward(shard protocol.ShardID, a *cell.Action) {
 	if came := c.routes[a.Message]; !came.Less(a.Message.Route) {
 		c.ledger.violate("I20: %s passes message of shard %d on by epoch %s, by which it came: %s", c.self, shard, a.Message.Route, came)
 	}
@@ -668,7 +670,7 @@ func (c *Cells) frame(to gossip.NodeID, b []byte) {
 	c.out.Add(machine.Send{To: to, Lane: machine.LaneMessage, Message: b})
 }
 
-func (c *Cells) reply(a *protocol.Action) {
+func (c *Cells) reply(a *cell.Action) {
 	if a.To == c.self {
 		c.replied(a.Reply)
 		return
@@ -680,15 +682,15 @@ func (c *Cells) reply(a *protocol.Action) {
 }
 
 // settle tells the ledger what became of messages.
-func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
-	if a.Op == protocol.OpReset {
+func (c *Cells) settle(shard protocol.ShardID, a *cell.Action) {
+	if a.Op == cell.OpReset {
 		for _, id := range c.asksOf(shard, true) {
 			delete(c.asks, id)
 			c.ledger.outcome(id, protocol.CodeUnknownOutcome)
 		}
 		return
 	}
-	if a.Op == protocol.OpFree {
+	if a.Op == cell.OpFree {
 		for m := a.Message; m != nil; m = m.Next() {
 			c.freed(m)
 		}
@@ -697,19 +699,19 @@ func (c *Cells) settle(shard protocol.ShardID, a *protocol.Action) {
 	delete(c.routes, a.Message)
 	id := binary.BigEndian.Uint64(a.Message.Payload)
 	switch a.Op {
-	case protocol.OpFail:
+	case cell.OpFail:
 		if a.Message.Seq == 0 {
 			c.ledger.messages[id].left = true // A message of this node reaches its entity without leaving.
 		}
 		delete(c.asks, id)
 		c.ledger.outcome(id, a.Code)
-	case protocol.OpDrop:
+	case cell.OpDrop:
 		c.ledger.drop(a.Drop, id)
 	}
 }
 
 // freed notes that the cell has no use for a message any more.
-func (c *Cells) freed(m *protocol.Message) {
+func (c *Cells) freed(m *cell.Message) {
 	delete(c.routes, m)
 	if m.Origin != c.self {
 		return

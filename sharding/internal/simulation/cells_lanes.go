@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -58,21 +59,21 @@ func (c *Cells) goOn(to gossip.NodeID) {
 
 // hand puts an envelope with messages of this node, from first up to rest, into the
 // lane to their shard's home.
-func (c *Cells) hand(shard protocol.ShardID, to gossip.NodeID, first, rest *protocol.Message, frame []byte) {
+func (c *Cells) hand(shard protocol.ShardID, to gossip.NodeID, first, rest *cell.Message, frame []byte) {
 	p := c.lanes[to]
 	if p == nil {
 		p = new(passage)
 		c.lanes[to] = p
 	}
-	cell := c.cells[shard]
+	s := c.cells[shard]
 	if old := c.through[shard]; old != p {
 		if old != nil {
-			cell.Rerouted(old.written, old.over)
+			s.Rerouted(old.written, old.over)
 			c.stray(shard, old)
 		}
 		c.through[shard] = p
 	}
-	cell.Handed(first, rest, p.next)
+	s.Handed(first, rest, p.next)
 	p.next++
 	q := queued{shard: shard, frame: frame}
 	for m := first; m != rest; m = m.Next() {
@@ -134,8 +135,8 @@ func (c *Cells) mend(to gossip.NodeID) {
 	}
 	p.over, p.frames = true, nil
 	delete(c.lanes, to)
-	for _, cell := range c.cells {
-		cell.Broken(to)
+	for _, s := range c.cells {
+		s.Broken(to)
 	}
 	c.flush(to)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	world "github.com/quorate/quorate/simulation"
@@ -46,9 +48,9 @@ type Options struct {
 	// Hostile is the mean time between the lies of a hostile peer, see hostile.go, for
 	// which a further node starts that hosts nothing. Zero: there is none.
 	Hostile time.Duration
-	// Strategy, OnStuck and the bounds of moves are as in [protocol.KindConfig].
+	// Strategy, OnStuck and the bounds of moves are as in [control.KindConfig].
 	Strategy                                  string
-	OnStuck                                   protocol.OnStuck
+	OnStuck                                   control.OnStuck
 	MaxSimultaneous, MaxSimultaneousPerRegion int
 	Behaviour                                 Behaviour
 	// Mailbox bounds the messages that wait for an entity, Window the bytes that a node
@@ -172,47 +174,47 @@ func remembering(c membershipsim.Config) membershipsim.Config {
 func (c *Cluster) Start(i int) { c.World.Start(Address(i), c.build) }
 
 func (c *Cluster) build(env world.Env) []machine.Component {
-	kind := protocol.KindConfig{
+	kind := control.KindConfig{
 		Name:     KindName,
-		Settings: protocol.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
+		Settings: control.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
 		Strategy: c.opt.Strategy, OnStuck: c.opt.OnStuck,
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
-		Timings: protocol.Timings{Handoff: c.opt.Handoff}, Proxy: c.lies(env.Self.Address),
+		Timings: control.Timings{Handoff: c.opt.Handoff}, Proxy: c.lies(env.Self.Address),
 	}
-	cfg := protocol.CellConfig{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
+	cfg := cell.Config{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
 	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
 		cfg.PassivateAfter = 50 * time.Millisecond
 	}
 	cells := newCells(env, kind, c.opt.Behaviour, c.Ledger, cfg)
 	c.Ledger.nodes[env.Self] = cells
-	control := &starter{kind: kind, Control: protocol.NewControl(protocol.ControlConfig{Self: env.Self})}
+	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self})}
 	return []machine.Component{
 		membershipsim.Component(remembering(c.opt.Membership))(env),
-		{Name: protocol.ComponentName, Service: protocol.Service, Machine: control, Codec: wire.Codec{}},
+		{Name: control.ComponentName, Service: protocol.Service, Machine: homes, Codec: wire.Codec{}},
 		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
 	}
 }
 
 // starter adds the kind when the node starts.
 type starter struct {
-	*protocol.Control
-	kind protocol.KindConfig
+	*control.Control
+	kind control.KindConfig
 }
 
 // Step feeds one input.
 func (s *starter) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	s.Control.Step(now, in, out)
 	if _, ok := in.(machine.Started); ok {
-		s.Control.Step(now, protocol.AddKind{Kind: s.kind}, out)
+		s.Control.Step(now, control.AddKind{Kind: s.kind}, out)
 	}
 }
 
 // carry passes what the control machine and the cells of a node say to each other.
 func carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
 	switch e := e.(type) {
-	case protocol.ToShard, protocol.ToShards:
+	case control.ToShard, control.ToShards:
 		n.Enqueue(protocol.MessageService, e)
-	case protocol.FromShard:
+	case control.FromShard:
 		n.Enqueue(protocol.Service, e)
 	default:
 		return false
@@ -278,13 +280,13 @@ func (c *Cluster) EndCoordinator(crash bool) {
 }
 
 // Control returns the control machine of a node.
-func Control(n *world.Node) *protocol.Control { return n.Machine(protocol.Service).(*starter).Control }
+func Control(n *world.Node) *control.Control { return n.Machine(protocol.Service).(*starter).Control }
 
 // Settled reports what is missing until every shard rests at a home that all
 // nodes know, under one coordinator.
 func (c *Cluster) Settled() error {
 	var coordinators []gossip.NodeID
-	var homes []protocol.Home
+	var homes []control.Home
 	for _, n := range c.World.Nodes() {
 		i := Control(n).Inspect(KindName)
 		if i.Coordinating {
@@ -343,7 +345,7 @@ func (c *Cluster) Moving() int {
 }
 
 // hosted checks that every home hosts its shard, and no other node does.
-func (c *Cluster) hosted(homes []protocol.Home) error {
+func (c *Cluster) hosted(homes []control.Home) error {
 	for _, h := range homes {
 		for _, n := range c.World.Nodes() {
 			info := c.Ledger.nodes[n.ID()].cells[h.Shard].Info()
@@ -367,10 +369,10 @@ func (c *Cluster) Drained() error {
 // letGo reports a node that is still held back from sending to an entity.
 func (c *Cluster) letGo() error {
 	for _, n := range c.World.Nodes() {
-		for s, cell := range c.Ledger.nodes[n.ID()].cells {
-			var t protocol.Tally
-			if cell.Tally(&t); t.Held > 0 {
-				return fmt.Errorf("%s is held back from %d entities of shard %d", n.ID(), t.Held, s)
+		for id, s := range c.Ledger.nodes[n.ID()].cells {
+			var t cell.Tally
+			if s.Tally(&t); t.Held > 0 {
+				return fmt.Errorf("%s is held back from %d entities of shard %d", n.ID(), t.Held, id)
 			}
 		}
 	}

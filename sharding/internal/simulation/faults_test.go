@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
 	"github.com/quorate/quorate/simulation/simulationtest"
@@ -105,7 +105,7 @@ func aim(c *simulation.Cluster, r *rand.Rand, first bool) {
 // covers F24, F35, F37, F38, F39, I1, I3, I20, I21, I22.
 func TestFaultsDuringMoves(t *testing.T) {
 	first, n := simulationtest.Seeds(t, few)
-	outcomes := map[protocol.Outcome]int{}
+	outcomes := map[control.Outcome]int{}
 	for seed := first; seed < first+n; seed++ {
 		c, err := struck(seed)
 		simulationtest.RequireRun(t, seed, err)
@@ -113,6 +113,6 @@ func TestFaultsDuringMoves(t *testing.T) {
 			outcomes[outcome] += times
 		}
 	}
-	require.NotZero(t, outcomes[protocol.OutcomeMoved])
+	require.NotZero(t, outcomes[control.OutcomeMoved])
 	t.Logf("%d seeds: %v", n, outcomes)
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	world "github.com/quorate/quorate/simulation"
@@ -86,24 +88,24 @@ func (h *hostile) lie() {
 }
 
 // command returns a message that a coordinator of a later term would send.
-func (h *hostile) command(home protocol.Home) protocol.ControlMessage {
+func (h *hostile) command(home control.Home) control.Message {
 	term := home.Epoch.Term
 	term.UpNumber += 1000
 	epoch := home.Epoch
 	epoch.Term = term
 	switch h.rand.IntN(3) {
 	case 0:
-		return protocol.Query{Kind: KindName, Term: term}
+		return control.Query{Kind: KindName, Term: term}
 	case 1:
-		return protocol.Map{Kind: KindName, Term: term, To: 1, Homes: []protocol.Home{{Shard: home.Shard, Node: stranger, Epoch: epoch, Base: epoch}}}
+		return control.Map{Kind: KindName, Term: term, To: 1, Homes: []control.Home{{Shard: home.Shard, Node: stranger, Epoch: epoch, Base: epoch}}}
 	default:
-		return protocol.Refused{Kind: KindName, Promise: term}
+		return control.Refused{Kind: KindName, Promise: term}
 	}
 }
 
 // frame returns a frame of the message service that the sender may not send. Its numbers
 // are often small, so that they are in the range of the numbers under way.
-func (h *hostile) frame(from gossip.NodeID, to *world.Node, home protocol.Home) []byte {
+func (h *hostile) frame(from gossip.NodeID, to *world.Node, home control.Home) []byte {
 	seq := 1 + h.rand.Uint64N(1<<h.rand.IntN(12))
 	switch h.rand.IntN(5) {
 	case 0:
@@ -125,7 +127,7 @@ func (h *hostile) frame(from gossip.NodeID, to *world.Node, home protocol.Home) 
 
 // message returns a message in the name of a member, or of the stranger itself; or of the
 // node to which it goes, as if it had come back.
-func (h *hostile) message(from, to gossip.NodeID, home protocol.Home, seq uint64) []byte {
+func (h *hostile) message(from, to gossip.NodeID, home control.Home, seq uint64) []byte {
 	nodes := h.cluster.World.Nodes()
 	origin, hops := nodes[h.rand.IntN(len(nodes))].ID(), uint8(0)
 	switch {
@@ -139,14 +141,14 @@ func (h *hostile) message(from, to gossip.NodeID, home protocol.Home, seq uint64
 	case h.rand.IntN(4) == 0:
 		origin, hops = to, 1
 	}
-	return wire.AppendMessage(nil, &protocol.Message{
+	return wire.AppendMessage(nil, &cell.Message{
 		Kind: KindName, Shard: home.Shard, Entity: h.resident(home.Shard), Origin: origin, Hops: hops,
 		Base: home.Base, Route: home.Epoch, Seq: seq, Payload: binary.BigEndian.AppendUint64(nil, forgedID+h.lies),
 	}, 0)
 }
 
 // reply returns a reply to the oldest ask of a node, with the shard of that ask.
-func (h *hostile) reply(to *world.Node, home protocol.Home) []byte {
+func (h *hostile) reply(to *world.Node, home control.Home) []byte {
 	r := &protocol.Reply{Kind: KindName, Shard: home.Shard, Correlation: 1}
 	if asks := h.cluster.Ledger.nodes[to.ID()].asks; len(asks) > 0 {
 		r.Correlation = slices.Min(slices.Collect(maps.Keys(asks)))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	world "github.com/quorate/quorate/simulation"
@@ -24,7 +25,7 @@ func TestAForgedReplyNamesTheOldestAsk(t *testing.T) {
 	}
 	h := &hostile{cluster: &Cluster{Ledger: &Ledger{nodes: map[gossip.NodeID]*Cells{victim.ID(): {asks: asks}}}}}
 	for range 32 {
-		item, err := wire.DecodeItem(h.reply(victim, protocol.Home{}), 0)
+		item, err := wire.DecodeItem(h.reply(victim, control.Home{}), 0)
 		require.NoError(t, err)
 		reply, ok := item.(*protocol.Reply)
 		require.True(t, ok)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	world "github.com/quorate/quorate/simulation"
 )
@@ -44,7 +46,7 @@ type Ledger struct {
 	stopLimit time.Duration                   // How long a stop may last; zero: not checked.
 	bounds    bounds
 	homeless  map[gossip.NodeID]homeless // By coordinator.
-	drops     map[protocol.Drop]int
+	drops     map[cell.Drop]int
 	moves     map[protocol.ShardID]arrival // The last move of each shard.
 	longest   Wait
 
@@ -70,8 +72,8 @@ type Counts struct {
 	// same.
 	LeftBehind int
 	// Moves counts moves by how they ended.
-	Moves    map[protocol.Outcome]int
-	Stops    map[protocol.StopReason]int
+	Moves    map[control.Outcome]int
+	Stops    map[cell.StopReason]int
 	Homes    int // How often a shard got a home.
 	Terms    int // How often a coordinator started.
 	Suspects int // Violations that the machines themselves reported.
@@ -149,9 +151,9 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		stops:     make(map[stop]time.Duration),
 		given:     make(map[reign]uint64),
 		homeless:  make(map[gossip.NodeID]homeless),
-		drops:     make(map[protocol.Drop]int),
+		drops:     make(map[cell.Drop]int),
 		moves:     make(map[protocol.ShardID]arrival),
-		counts:    Counts{Moves: make(map[protocol.Outcome]int), Stops: make(map[protocol.StopReason]int)},
+		counts:    Counts{Moves: make(map[control.Outcome]int), Stops: make(map[cell.StopReason]int)},
 	}
 	l.Store = newStore(l, w.Seed())
 	return l
@@ -193,7 +195,7 @@ func (l *Ledger) hosting(node gossip.NodeID, s protocol.ShardID, h protocol.Star
 }
 
 // started notes an instance, and checks that it is the only one that can run.
-func (l *Ledger) started(node gossip.NodeID, e *protocol.Entity) {
+func (l *Ledger) started(node gossip.NodeID, e *cell.Entity) {
 	all := l.instances[e.ID()]
 	if all == nil {
 		all = make(map[gossip.NodeID]protocol.Epoch)
@@ -210,7 +212,7 @@ func (l *Ledger) started(node gossip.NodeID, e *protocol.Entity) {
 
 // stopping checks that an instance which is told that nobody else has its entity has no
 // successor. That none starts before it has stopped is looked at when one does.
-func (l *Ledger) stopping(node gossip.NodeID, e *protocol.Entity, why protocol.StopReason) {
+func (l *Ledger) stopping(node gossip.NodeID, e *cell.Entity, why cell.StopReason) {
 	l.counts.Stops[why]++
 	if !why.Sole() {
 		return
@@ -253,7 +255,7 @@ func (l *Ledger) offer(id uint64, origin gossip.NodeID, s protocol.ShardID, enti
 
 // handed notes that a lane has messages, from first up to rest, and whether what is left
 // of their deadlines counts from now wherever they are.
-func (l *Ledger) handed(first, rest *protocol.Message, timed bool) {
+func (l *Ledger) handed(first, rest *cell.Message, timed bool) {
 	for m := first; m != rest; m = m.Next() {
 		r := l.messages[binary.BigEndian.Uint64(m.Payload)]
 		r.handed = true
@@ -302,10 +304,10 @@ func (l *Ledger) takenBack(id uint64) {
 
 // drop notes that a cell dropped a message. Route epochs rise from hop to hop, so
 // that none goes round and round.
-func (l *Ledger) drop(why protocol.Drop, id uint64) {
+func (l *Ledger) drop(why cell.Drop, id uint64) {
 	l.drops[why]++
-	if why == protocol.DropHops {
-		l.violate("I20: message %d was passed on %d times", id, protocol.MaxHops)
+	if why == cell.DropHops {
+		l.violate("I20: message %d was passed on %d times", id, cell.MaxHops)
 	}
 }
 
@@ -348,7 +350,7 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 }
 
 // begin checks that a message may be processed here and now.
-func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *protocol.Entity, id uint64, origin gossip.NodeID) {
+func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, id uint64, origin gossip.NodeID) {
 	r := l.messages[id]
 	switch {
 	case r == nil || r.path.origin != origin || r.path.entity != e.ID():
@@ -381,7 +383,7 @@ func (l *Ledger) observe(o world.Observation) {
 	switch e := o.Event.(type) {
 	case world.Ended:
 		l.gone(o.Node.ID())
-	case protocol.CoordinatorStarted:
+	case control.CoordinatorStarted:
 		l.counts.Terms++
 		if other, ok := l.terms[e.Term]; ok {
 			l.violate("I29: the coordinator at %s starts under term %s, which one at %s had", o.Node.ID(), e.Term, other)
@@ -393,13 +395,13 @@ func (l *Ledger) observe(o world.Observation) {
 			}
 		}
 		l.leaders[o.Node.ID()] = e.Term
-	case protocol.CoordinatorStopped:
+	case control.CoordinatorStopped:
 		delete(l.leaders, o.Node.ID())
-	case protocol.HomesChanged:
+	case control.HomesChanged:
 		l.homes(o.Node.ID(), e)
-	case protocol.MoveEnded:
+	case control.MoveEnded:
 		l.moved(o.Node.ID(), e.Moved)
-	case protocol.Violation:
+	case control.Violation:
 		l.counts.Suspects++
 		l.violate("the machine of %s reports: shard %d: %s", o.Node.ID(), e.Shard, e.Detail)
 	}
@@ -407,7 +409,7 @@ func (l *Ledger) observe(o world.Observation) {
 
 // bounded checks that no more messages wait for an entity than may: its mailbox, and
 // what each node may have had on its way when that became full.
-func (l *Ledger) bounded(node gossip.NodeID, e *protocol.Entity) {
+func (l *Ledger) bounded(node gossip.NodeID, e *cell.Entity) {
 	if waiting := e.Waiting(); waiting > l.mailbox {
 		l.violate("I36: %d messages wait for entity %s at %s, at most %d may", waiting, e.ID(), node, l.mailbox)
 	}

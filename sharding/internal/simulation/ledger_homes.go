@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -43,16 +44,16 @@ const undoing = 9 * time.Second
 
 // arrival is the last move of a shard that one coordinator has seen the end of.
 type arrival struct {
-	moved protocol.Moved
+	moved control.Moved
 	term  protocol.Term
 	at    time.Duration
 }
 
 // moved follows the moves. One that evens out the load is not undone by the next
 // that the same coordinator begins.
-func (l *Ledger) moved(coordinator gossip.NodeID, m protocol.Moved) {
+func (l *Ledger) moved(coordinator gossip.NodeID, m control.Moved) {
 	l.counts.Moves[m.Outcome]++
-	if m.Outcome != protocol.OutcomeMoved {
+	if m.Outcome != control.OutcomeMoved {
 		return
 	}
 	now := arrival{moved: m, term: l.leaders[coordinator], at: l.world.Now()}
@@ -70,7 +71,7 @@ func (l *Ledger) moved(coordinator gossip.NodeID, m protocol.Moved) {
 // one home, at a region, and a home that it gave itself is newer than every one
 // that it gave before and is given while nobody else hosts. What a region hosts is
 // asked of the cells, not of the map.
-func (l *Ledger) homes(coordinator gossip.NodeID, e protocol.HomesChanged) {
+func (l *Ledger) homes(coordinator gossip.NodeID, e control.HomesChanged) {
 	seen := make(map[protocol.ShardID]bool)
 	for _, h := range e.Homes {
 		switch {
@@ -95,7 +96,7 @@ func (l *Ledger) homes(coordinator gossip.NodeID, e protocol.HomesChanged) {
 
 // fit checks that a node can take the shard that it is given: in what its
 // coordinator knows of the members it does not leave and can be reached.
-func (l *Ledger) fit(coordinator gossip.NodeID, h protocol.Home) {
+func (l *Ledger) fit(coordinator gossip.NodeID, h control.Home) {
 	state := membershipsim.MachineOf(l.world.Node(coordinator.Address)).State()
 	switch m := state.Member(h.Node); {
 	case m == nil:
@@ -108,7 +109,7 @@ func (l *Ledger) fit(coordinator gossip.NodeID, h protocol.Home) {
 }
 
 // free checks that no node but the new home hosts a shard.
-func (l *Ledger) free(coordinator gossip.NodeID, h protocol.Home) {
+func (l *Ledger) free(coordinator gossip.NodeID, h control.Home) {
 	for node, c := range l.nodes {
 		if node != h.Node && l.mayHost(node) && l.mayHost(coordinator) && c.cells[h.Shard].Info().Hosting {
 			l.violate("I22: %s gives shard %d to %s while %s hosts it", coordinator, h.Shard, h.Node, node)

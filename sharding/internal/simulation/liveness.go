@@ -54,9 +54,9 @@ func (l *liveness) look(w *world.World, quiet time.Duration) error {
 		if Control(n).Inspect(KindName).Coordinating {
 			coordinators = append(coordinators, n.ID())
 		}
-		for s, cell := range l.cluster.Ledger.nodes[n.ID()].cells {
-			if cell.Info().Hosting {
-				hosted[s]++
+		for id, s := range l.cluster.Ledger.nodes[n.ID()].cells {
+			if s.Info().Hosting {
+				hosted[id]++
 			}
 		}
 	}

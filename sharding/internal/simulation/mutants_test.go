@@ -25,12 +25,12 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
-		test: "TestLateCommands", name: "no promise", first: "101", file: "control_perkind.go",
+		test: "TestLateCommands", name: "no promise", first: "101", file: "control/perkind.go",
 		old: "		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
 	{
-		test: "TestMoves", name: "epoch from the region's copy", first: "75", file: "coordinator_moves.go",
+		test: "TestMoves", name: "epoch from the region's copy", first: "75", file: "control/coordinator_moves.go",
 		old: "	if !s.travelling {\n		s.base, s.positions = epoch, nil\n",
 		new: "	if mutant(NAME) && c.kind.host != nil {\n		epoch = c.kind.host.homes[id].Epoch\n		epoch.N++\n	}\n" +
 			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
@@ -39,67 +39,67 @@ var mutants = []mutant{
 		test: "TestRandomFaults", name: "streams that do not begin anew", // The text of the mutant above contains this one.
 	},
 	{
-		test: "TestMoves", name: "opened before everybody has answered", file: "coordinator.go",
+		test: "TestMoves", name: "opened before everybody has answered", file: "control/coordinator.go",
 		old: "if !c.opened && len(c.silent()) == 0 {",
 		new: "if !c.opened && (len(c.silent()) == 0 || mutant(NAME) && len(c.silent()) < len(c.peers)) {",
 	},
 	{
-		test: "TestMoves", name: "positions that do not travel", file: "cell_home.go",
+		test: "TestMoves", name: "positions that do not travel", file: "cell/home.go",
 		old: "		c.stream(p.Origin).last = p.Seq\n",
 		new: "		if !mutant(NAME) {\n			c.stream(p.Origin).last = p.Seq\n		}\n",
 	},
 	{
-		test: "TestRollingRestart", name: "sequence not moved with the shard", file: "coordinator.go",
+		test: "TestRollingRestart", name: "sequence not moved with the shard", file: "control/coordinator.go",
 		old: "			positions: ss.Positions, travelling: ss.Base == s.base,\n		}\n",
 		new: "			positions: ss.Positions, travelling: ss.Base == s.base,\n		}\n		if mutant(NAME) {\n			s.positions = nil\n		}\n",
 	},
 	{
-		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "cell_home.go",
+		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "cell/home.go",
 		old: "		if c.left(m) {\n",
 		new: "		if c.left(m) || mutant(NAME) && m.place != 0 {\n",
 	},
 	{
-		test: "TestRandomFaults", name: "what was written is sent again", file: "cell_passage.go",
+		test: "TestRandomFaults", name: "what was written is sent again", file: "cell/passage.go",
 		old: "m.place != 0 && m.place-1 < c.written\n",
 		new: "!mutant(NAME) && m.place != 0 && m.place-1 < c.written\n",
 	},
 	{
-		test: "TestFloodsWait", name: "who waits for the window passes by a full mailbox", file: "cell_flow.go",
+		test: "TestFloodsWait", name: "who waits for the window passes by a full mailbox", file: "cell/flow.go",
 		old: "		if t.m.Entity == entity {\n",
 		new: "		if t.m.Entity == entity && !mutant(NAME) {\n",
 	},
 	{
-		test: "TestFloodsUnderFaults", name: "nobody asks whether it is still held back", file: "cell_flow.go",
+		test: "TestFloodsUnderFaults", name: "nobody asks whether it is still held back", file: "cell/flow.go",
 		old: "now.Sub(h.at) >= c.cfg.Resend {",
 		new: "now.Sub(h.at) >= c.cfg.Resend && !mutant(NAME) {",
 	},
 	{
-		test: "TestFloodsWait", name: "a full mailbox holds nobody back", file: "cell_flow.go",
+		test: "TestFloodsWait", name: "a full mailbox holds nobody back", file: "cell/flow.go",
 		old: "	if h.bytes == 0 ||",
-		new: "	if mutant(NAME) {\n		return CodeOK\n	}\n	if h.bytes == 0 ||",
+		new: "	if mutant(NAME) {\n		return protocol.CodeOK\n	}\n	if h.bytes == 0 ||",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "members speak for others", file: "cell_senders.go",
+		test: "TestLiesHaveNoEffect", name: "members speak for others", file: "cell/senders.go",
 		old: "	if from == origin ||",
 		new: "	if mutant(NAME) || from == origin ||",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "acknowledged by anybody", file: "cell_senders.go",
+		test: "TestLiesHaveNoEffect", name: "acknowledged by anybody", file: "cell/senders.go",
 		old: "	case from == c.route.Home || from == c.cfg.Self:\n",
 		new: "	case from == c.route.Home || from == c.cfg.Self || mutant(NAME):\n",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "answered by anybody", file: "cell_senders.go",
+		test: "TestLiesHaveNoEffect", name: "answered by anybody", file: "cell/senders.go",
 		old: "	return node == c.route.Home ||\n",
 		new: "	return mutant(NAME) || node == c.route.Home ||\n",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "what comes back is taken", file: "cell.go",
+		test: "TestLiesHaveNoEffect", name: "what comes back is taken", file: "cell/cell.go",
 		old: "	case m.Origin == c.cfg.Self:\n		out.drop(",
 		new: "	case m.Origin == c.cfg.Self && !mutant(NAME):\n		out.drop(",
 	},
 	{
-		test: "TestRandomFaults", name: "a stop that is told nothing of a successor", file: "cell_stop.go",
+		test: "TestRandomFaults", name: "a stop that is told nothing of a successor", file: "cell/stop.go",
 		old: "	why := c.stopReason(e)\n",
 		new: "	why := c.stopReason(e)\n	if mutant(NAME) {\n		return StopMoved, true\n	}\n" +
 			"	if mutant(\"stops without standing\") {\n		return why, true\n	}\n",
@@ -108,109 +108,109 @@ var mutants = []mutant{
 		test: "TestStopsKnowOfSuccessors", name: "stops without standing", // The text of the mutant above contains this one.
 	},
 	{
-		test: "TestMoves", name: "gaps passed over", file: "cell.go",
+		test: "TestMoves", name: "gaps passed over", file: "cell/cell.go",
 		old: "	case m.Seq == in.last+1:\n",
 		new: "	case m.Seq == in.last+1 || mutant(NAME) && m.Seq > in.last:\n",
 	},
 	{
-		test: "TestMoves", name: "forwarding without route epoch", file: "cell.go",
+		test: "TestMoves", name: "forwarding without route epoch", file: "cell/cell.go",
 		old: "&& m.Route.Less(c.route.Epoch)\n",
 		new: "&& (m.Route.Less(c.route.Epoch) || mutant(NAME))\n",
 	},
 	{
-		test: "TestMoves", name: "home given before the old one has stopped", file: "coordinator_moves.go",
+		test: "TestMoves", name: "home given before the old one has stopped", file: "control/coordinator_moves.go",
 		old: "		o.add(id, s)\n		most--\n",
 		new: "		o.add(id, s)\n		most--\n" +
 			"		if mutant(NAME) {\n			*s = shard{epoch: s.epoch, base: s.base}\n			c.settle(id, p.to, p.reason)\n		}\n",
 	},
 	{
-		test: "TestStopsEndInTime", name: "stop that is never taken back", file: "coordinator_moves.go",
+		test: "TestStopsEndInTime", name: "stop that is never taken back", file: "control/coordinator_moves.go",
 		old: "if s.phase == PhaseStopping && c.now() >= s.deadline {",
 		new: "if s.phase == PhaseStopping && c.now() >= s.deadline && !mutant(NAME) {",
 	},
 	{
-		test: "TestMoves", name: "Resume after Stopped", first: "5", file: "host.go",
+		test: "TestMoves", name: "Resume after Stopped", first: "5", file: "control/host.go",
 		old: "			continue\n		case entry.state == Stopping:\n",
-		new: "			if mutant(NAME) {\n				entry.state = Serving\n				h.toShard(se.Shard, StartHosting{Epoch: entry.epoch, Base: entry.base, Positions: entry.positions})\n			}\n" +
+		new: "			if mutant(NAME) {\n				entry.state = Serving\n				h.toShard(se.Shard, protocol.StartHosting{Epoch: entry.epoch, Base: entry.base, Positions: entry.positions})\n			}\n" +
 			"			continue\n		case entry.state == Stopping:\n",
 	},
 	{
-		test: "TestCoordinatorLeavesInTheMiddleOfMoves", name: "coordinator that leaves its moves on their way", file: "coordinator_moves.go",
+		test: "TestCoordinatorLeavesInTheMiddleOfMoves", name: "coordinator that leaves its moves on their way", file: "control/coordinator_moves.go",
 		old: "	if c.now() >= c.endBy {",
 		new: "	if c.now() >= c.endBy || mutant(NAME) {",
 	},
 	{
-		test: "TestSeveralLeaveOverASlowNetwork", name: "leaver that is gone before others took over", file: "host.go",
+		test: "TestSeveralLeaveOverASlowNetwork", name: "leaver that is gone before others took over", file: "control/host.go",
 		old: "h.hosting() == 0 && (len(h.hosted) == 0 ||",
 		new: "h.hosting() == 0 && (mutant(NAME) || len(h.hosted) == 0 ||",
 	},
 	{
-		test: "TestStrategyThatNeverAnswers", name: "late answer used", file: "control_perkind.go",
+		test: "TestStrategyThatNeverAnswers", name: "late answer used", file: "control/perkind.go",
 		old: "k.coord.call.id == in.ID {",
 		new: "(k.coord.call.id == in.ID || mutant(NAME) && k.coord.call.id != 0) {",
 	},
 	{
-		test: "TestStrategyThatNeverAnswers", name: "strategy waited for without a limit", file: "coordinator_call.go",
+		test: "TestStrategyThatNeverAnswers", name: "strategy waited for without a limit", file: "control/coordinator_call.go",
 		old: "	case asked.id == 0:\n",
 		new: "	case asked.id == 0 || mutant(NAME):\n",
 	},
 	{
-		test: "TestStrategyThatNeverAnswers", name: "homes not checked", file: "coordinator_call.go",
+		test: "TestStrategyThatNeverAnswers", name: "homes not checked", file: "control/coordinator_call.go",
 		old: "		return allocation.CheckAllocate(asked.allocate, res)\n",
 		new: "		if mutant(NAME) {\n			return nil\n		}\n		return allocation.CheckAllocate(asked.allocate, res)\n",
 	},
 	{
-		test: "TestStrangeStrategies", name: "moves not checked", file: "coordinator_rebalance.go",
+		test: "TestStrangeStrategies", name: "moves not checked", file: "control/coordinator_rebalance.go",
 		old: "		return allocation.CheckRebalance(asked.rebalance, res)\n",
 		new: "		if mutant(NAME) {\n			return nil\n		}\n		return allocation.CheckRebalance(asked.rebalance, res)\n",
 	},
 	{
-		test: "TestStrangeStrategies", name: "two calls in flight", file: "coordinator_allocate.go",
+		test: "TestStrangeStrategies", name: "two calls in flight", file: "control/coordinator_allocate.go",
 		old: "	if c.call.id != 0 || c.gather == gatherWaiting {\n",
 		new: "	if c.call.id != 0 && !mutant(NAME) || c.gather == gatherWaiting {\n",
 	},
 	{
-		test: "TestStrangeStrategies", name: "moves asked for beside a call in flight", file: "coordinator_rebalance.go",
+		test: "TestStrangeStrategies", name: "moves asked for beside a call in flight", file: "control/coordinator_rebalance.go",
 		old: "	if c.ending || c.call.id != 0 || c.unsettled() {\n",
 		new: "	if c.ending || c.call.id != 0 && !mutant(NAME) || c.unsettled() {\n",
 	},
 	{
-		test: "TestStrategyThatNeverAnswers", name: "strategy asked again for ever", file: "coordinator_call.go",
+		test: "TestStrategyThatNeverAnswers", name: "strategy asked again for ever", file: "control/coordinator_call.go",
 		old: "	c.call.stale, c.fruitless = maxStale, 0\n",
 		new: "	if !mutant(NAME) {\n		c.call.stale, c.fruitless = maxStale, 0\n	}\n",
 	},
 	{
-		test: "TestStrategyThatGivesNoHomes", name: "strategy without homes never passed over", file: "coordinator_call.go",
+		test: "TestStrategyThatGivesNoHomes", name: "strategy without homes never passed over", file: "control/coordinator_call.go",
 		old: "c.fruitless++; c.fruitless >= maxFruitless {",
 		new: "c.fruitless++; c.fruitless >= maxFruitless && !mutant(NAME) {",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "deadline that counts from the arrival", file: "clocks.go",
+		test: "TestOutcomesAreTrue", name: "deadline that counts from the arrival", file: "cell/clocks.go",
 		old: "	return r.at(now)\n",
 		new: "	if mutant(NAME) {\n		return r.at(now).Add(time.Hour)\n	}\n	return r.at(now)\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell_entities.go",
+		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell/entities.go",
 		old: "		if m.Expired(now) {\n			c.refuse",
 		new: "		if m.Expired(now) && !mutant(NAME) {\n			c.refuse",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "what a lane has is taken back", file: "cell_retract.go",
+		test: "TestOutcomesAreTrue", name: "what a lane has is taken back", file: "cell/retract.go",
 		old: "		if b.place != 0 {\n",
 		new: "		if b.place != 0 && !mutant(NAME) {\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "gap where a message was taken back", file: "cell_retract.go",
+		test: "TestOutcomesAreTrue", name: "gap where a message was taken back", file: "cell/retract.go",
 		old: "		next.Seq--\n	}\n	c.next--\n",
 		new: "		if !mutant(NAME) {\n			next.Seq--\n		}\n	}\n	if !mutant(NAME) {\n		c.next--\n	}\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "cell_retract.go",
+		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "cell/retract.go",
 		old: "	if c.retractSent(m) {\n",
 		new: "	if mutant(NAME) {\n		return false\n	}\n	if c.retractSent(m) {\n",
 	},
 	{
-		test: "TestSlowStrategies", name: "answer about another map used", file: "coordinator_call.go",
+		test: "TestSlowStrategies", name: "answer about another map used", file: "control/coordinator_call.go",
 		old: "	if c.view() != asked.view {\n",
 		new: "	if c.view() != asked.view && !mutant(NAME) {\n",
 	},
@@ -229,5 +229,5 @@ func TestMutantsAreCaught(t *testing.T) {
 		}
 		all = append(all, looked)
 	}
-	simulationtest.RequireFound(t, "../protocol", all)
+	simulationtest.RequireFound(t, "..", all)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
 	"github.com/quorate/quorate/simulation/simulationtest"
@@ -146,7 +146,7 @@ func TestJoinUnderLoad(t *testing.T) {
 		counts := finish(t, c)
 		require.Less(t, longest.For, 300*time.Millisecond, "seed %d: %+v", seed, longest)
 		require.Zero(t, counts.Failed, "seed %d: %+v", seed, counts)
-		moved := counts.Moves[protocol.OutcomeMoved]
+		moved := counts.Moves[control.OutcomeMoved]
 		require.True(t, moved == 66 || moved == 67, "seed %d: %d moves, no more than it takes", seed, moved)
 		require.Len(t, counts.Moves, 1)
 	}
@@ -160,7 +160,7 @@ func TestStuckEntitiesAreLeftBehind(t *testing.T) {
 	for seed := range uint64(few + 3) {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, Scenario: "stuck", CodecEvery: 3, RatePPM: 10_000}, Nodes: 4,
-			Handoff: 2 * time.Second, OnStuck: protocol.OnStuckAbandon, StopLimit: 3 * time.Second,
+			Handoff: 2 * time.Second, OnStuck: control.OnStuckAbandon, StopLimit: 3 * time.Second,
 			Behaviour: simulation.Behaviour{SlowStop: 0.1, SlowStopFor: 10 * time.Minute},
 		})
 		c.World.At(15*time.Second, func() { c.Leave(2) })

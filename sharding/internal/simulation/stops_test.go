@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
 	"github.com/quorate/quorate/simulation/simulationtest"
@@ -47,7 +47,7 @@ func thawed(seed uint64) (*simulation.Cluster, error) {
 // covers F24, I1.
 func TestStopsKnowOfSuccessors(t *testing.T) {
 	first, n := simulationtest.Seeds(t, few)
-	stops := make(map[protocol.StopReason]int)
+	stops := make(map[cell.StopReason]int)
 	for seed := first; seed < first+n; seed++ {
 		c, err := thawed(seed)
 		simulationtest.RequireRun(t, seed, err)
@@ -58,7 +58,7 @@ func TestStopsKnowOfSuccessors(t *testing.T) {
 	if n == 1 {
 		return // A single seed need not show every reason.
 	}
-	for _, why := range []protocol.StopReason{protocol.StopPassivated, protocol.StopMoved, protocol.StopLeaving, protocol.StopLost} {
+	for _, why := range []cell.StopReason{cell.StopPassivated, cell.StopMoved, cell.StopLeaving, cell.StopLost} {
 		require.NotZero(t, stops[why], why.String())
 	}
 	t.Logf("%d seeds: %v", n, stops)

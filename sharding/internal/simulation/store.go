@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -75,13 +77,13 @@ func (s *Store) row(entity string) *row {
 }
 
 // claim makes the row of an entity that of an instance that starts.
-func (s *Store) claim(node gossip.NodeID, e *protocol.Entity) {
+func (s *Store) claim(node gossip.NodeID, e *cell.Entity) {
 	s.counts.Claims++
 	s.admit(node, e.ID(), e.Epoch())
 }
 
 // write sends a write of an instance, for a message, to the store.
-func (s *Store) write(node gossip.NodeID, e *protocol.Entity, p path, place uint64) {
+func (s *Store) write(node gossip.NodeID, e *cell.Entity, p path, place uint64) {
 	most := landsSoon
 	if s.rand.IntN(10) == 0 {
 		most = landsLate
@@ -132,7 +134,7 @@ func (s *Store) admit(node gossip.NodeID, entity string, epoch protocol.Epoch) b
 }
 
 // behind looks for an entity whose home, as all agree in the end, the store would refuse.
-func (s *Store) behind(homes []protocol.Home, shards uint32) (entity string, home protocol.Home, seen protocol.Epoch) {
+func (s *Store) behind(homes []control.Home, shards uint32) (entity string, home control.Home, seen protocol.Epoch) {
 	for id, r := range s.rows {
 		h := homes[protocol.ShardOf(id, shards)]
 		if h.Epoch.Born == r.epoch.Born && h.Epoch.Less(r.epoch) && (entity == "" || id < entity) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	world "github.com/quorate/quorate/simulation"
 )
@@ -25,7 +26,7 @@ import (
 // call in flight at most, and does nothing because of an answer that is late, is
 // checked. The cluster must have been made with the name of a strategy.
 func (c *Cluster) Ask(s allocation.Strategy) {
-	c.World.Strategies().Answer(protocol.AllocationCall, func(_ *world.Node, request any) (any, error) {
+	c.World.Strategies().Answer(control.AllocationCall, func(_ *world.Node, request any) (any, error) {
 		ctx := context.Background()
 		switch q := request.(type) {
 		case allocation.AllocateRequest:
@@ -41,11 +42,11 @@ func (c *Cluster) Ask(s allocation.Strategy) {
 		}
 		return nil, fmt.Errorf("the request is a %T", request)
 	})
-	c.World.Strategies().Garble(protocol.AllocationCall, Garble)
+	c.World.Strategies().Garble(control.AllocationCall, Garble)
 	c.World.Strategies().Recorded(allocation.AllocateResult{}, allocation.RebalanceResult{})
 	terms := make(map[*world.Node]protocol.Term)
 	calling := &world.Calling{GivenUp: func(n *world.Node, kind string) bool {
-		if kind != protocol.AllocationCall {
+		if kind != control.AllocationCall {
 			return membershipsim.Untroubled(n, kind)
 		}
 		term, known := terms[n]
@@ -54,11 +55,11 @@ func (c *Cluster) Ask(s allocation.Strategy) {
 	}}
 	calling.Watch(c.World)
 	c.World.Observe(func(o world.Observation) {
-		if a, ok := o.Event.(world.Answered); ok && a.Late && a.Port == protocol.AllocationCall {
-			control := Control(o.Node)
-			before := control.Unsolicited()
+		if a, ok := o.Event.(world.Answered); ok && a.Late && a.Port == control.AllocationCall {
+			asked := Control(o.Node)
+			before := asked.Unsolicited()
 			c.World.After(0, func() {
-				if control.Unsolicited() != before+1 {
+				if asked.Unsolicited() != before+1 {
 					c.Ledger.violate("I34: %v has not counted the late answer %d", o.Node.ID(), a.Called.ID)
 				}
 			})

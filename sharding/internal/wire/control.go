@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/membership/singleton"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -51,26 +52,26 @@ var _ machine.Codec = Codec{}
 // Append appends the encoding of a control message.
 func (Codec) Append(dst []byte, message any) ([]byte, error) {
 	switch m := message.(type) {
-	case protocol.Query:
+	case control.Query:
 		return head(dst, typeQuery, m.Kind, m.Term), nil
-	case protocol.Refused:
+	case control.Refused:
 		return head(dst, typeRefused, m.Kind, m.Promise), nil
-	case protocol.NoRegion:
+	case control.NoRegion:
 		return head(dst, typeNoRegion, m.Kind, m.Term), nil
-	case protocol.NeedMap:
+	case control.NeedMap:
 		return head(dst, typeNeedMap, m.Kind, m.Term), nil
-	case protocol.Report:
+	case control.Report:
 		dst = appendRegistration(head(dst, typeReport, m.Kind, m.Term), m.Registration)
 		for _, h := range m.Hosted {
 			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, state: uint8(h.State)}.append(dst)
 		}
 		return dst, nil
-	case protocol.Register:
+	case control.Register:
 		return appendRegister(dst, m), nil
-	case protocol.SettingsRefused:
+	case control.SettingsRefused:
 		dst = head(dst, typeSettingsRefused, m.Kind, protocol.Term{})
 		return wire.AppendString(wire.AppendString(wire.AppendString(dst, 10, m.Setting), 11, m.Coordinator), 12, m.Region), nil
-	case protocol.Map:
+	case control.Map:
 		return appendMap(dst, m), nil
 	default:
 		return appendCommand(dst, message)
@@ -80,38 +81,38 @@ func (Codec) Append(dst []byte, message any) ([]byte, error) {
 // appendCommand appends commands about shards and their answers.
 func appendCommand(dst []byte, message any) ([]byte, error) {
 	switch m := message.(type) {
-	case protocol.Host:
+	case control.Host:
 		dst = head(dst, typeHost, m.Kind, m.Term)
 		for _, h := range m.Shards {
 			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, positions: h.Positions}.append(dst)
 		}
 		return dst, nil
-	case protocol.ShardsStopped:
+	case control.ShardsStopped:
 		dst = head(dst, typeShardsStopped, m.Kind, m.Term)
 		for _, h := range m.Shards {
 			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, positions: h.Positions}.append(dst)
 		}
 		return dst, nil
-	case protocol.Hosting:
+	case control.Hosting:
 		return appendShards(head(dst, typeHosting, m.Kind, m.Term), m.Shards), nil
-	case protocol.Stop:
+	case control.Stop:
 		return appendShards(head(dst, typeStop, m.Kind, m.Term), m.Shards), nil
-	case protocol.Resume:
+	case control.Resume:
 		return appendShards(head(dst, typeResume, m.Kind, m.Term), m.Shards), nil
-	case protocol.Release:
+	case control.Release:
 		return appendShards(head(dst, typeRelease, m.Kind, m.Term), m.Shards), nil
-	case protocol.Resumed:
+	case control.Resumed:
 		return appendShards(head(dst, typeResumed, m.Kind, m.Term), m.Shards), nil
-	case protocol.HandOver:
+	case control.HandOver:
 		t := uint64(typeHandOverRequest)
 		if _, done := m.Message.(singleton.Done); done {
 			t = typeHandOverDone
 		}
 		return appendSettings(head(dst, t, m.Kind, protocol.Term{}), 13, m.Settings), nil
-	case protocol.ExplainShard:
+	case control.ExplainShard:
 		dst = wire.AppendUint(head(dst, typeExplainShard, m.Kind, protocol.Term{}), 14, m.ID)
-		return appendExplanation(dst, protocol.Explained{Shard: m.Shard}), nil
-	case protocol.Explained:
+		return appendExplanation(dst, control.Explained{Shard: m.Shard}), nil
+	case control.Explained:
 		dst = wire.AppendUint(head(dst, typeExplained, m.Kind, m.Term), 14, m.ID)
 		return appendExplanation(dst, m), nil
 	default:
@@ -123,21 +124,21 @@ func head(dst []byte, t uint64, kind string, term protocol.Term) []byte {
 	return appendTerm(wire.AppendString(wire.AppendUint(dst, 1, t), 2, kind), 3, term)
 }
 
-func appendSettings(dst []byte, n wire.Number, s protocol.Settings) []byte {
+func appendSettings(dst []byte, n wire.Number, s control.Settings) []byte {
 	dst, at := wire.Begin(dst, n)
 	dst = wire.AppendUint(dst, 1, uint64(s.Shards))
 	dst = wire.AppendString(wire.AppendString(wire.AppendString(dst, 2, s.Hash), 3, s.Codec), 4, s.Role)
 	return wire.End(dst, at)
 }
 
-func appendRegistration(dst []byte, r protocol.Registration) []byte {
+func appendRegistration(dst []byte, r control.Registration) []byte {
 	dst, at := wire.Begin(dst, 4)
 	dst = appendSettings(dst, 1, r.Settings)
 	dst = wire.AppendBool(wire.AppendBool(dst, 2, r.Proxy), 3, r.Suspended)
 	return wire.End(wire.AppendUint(wire.AppendUint(dst, 4, uint64(r.Capacity)), 5, r.Number), at)
 }
 
-func appendRegister(dst []byte, m protocol.Register) []byte {
+func appendRegister(dst []byte, m control.Register) []byte {
 	dst = appendRegistration(head(dst, typeRegister, m.Kind, m.Term), m.Registration)
 	dst = wire.AppendUint(dst, 8, m.Version)
 	if len(m.Wanted) == 0 {
@@ -151,7 +152,7 @@ func appendRegister(dst []byte, m protocol.Register) []byte {
 }
 
 // appendMap writes each node once: a map names few nodes, often.
-func appendMap(dst []byte, m protocol.Map) []byte {
+func appendMap(dst []byte, m control.Map) []byte {
 	dst = head(dst, typeMap, m.Kind, m.Term)
 	dst = wire.AppendUint(wire.AppendUint(dst, 7, m.From), 8, m.To)
 	index := map[gossip.NodeID]uint32{}
@@ -167,7 +168,7 @@ func appendMap(dst []byte, m protocol.Map) []byte {
 	return dst
 }
 
-func appendShards(dst []byte, shards []protocol.ShardEpoch) []byte {
+func appendShards(dst []byte, shards []control.ShardEpoch) []byte {
 	for _, s := range shards {
 		dst = shard{id: s.Shard, epoch: s.Epoch, base: s.Epoch}.append(dst)
 	}

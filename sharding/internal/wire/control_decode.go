@@ -9,18 +9,19 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/membership/singleton"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Reading a control message: Decode collects the fields, whatever their order, in a control;
+// Reading a control message: Decode collects the fields, whatever their order, in one value;
 // then message makes the message of the type that one of the fields names.
 
-// control holds the fields of any control message.
-type control struct {
+// fields holds the fields of any control message.
+type fields struct {
 	typ          uint8
 	kind         string
 	term         protocol.Term
-	registration protocol.Registration
+	registration control.Registration
 	shards       []shard
 	nodes        []gossip.NodeID
 	from, to     uint64
@@ -28,14 +29,14 @@ type control struct {
 	setting      string
 	coordinator  string
 	region       string
-	settings     protocol.Settings
+	settings     control.Settings
 	id           uint64
-	explanation  protocol.Explained
+	explanation  control.Explained
 }
 
 // Decode returns the control message that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (any, error) {
-	var c control
+	var c fields
 	if err := wire.Each(b, c.set); err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (Codec) Decode(b []byte) (any, error) {
 	return c.message()
 }
 
-func (c *control) set(f *wire.Field) error {
+func (c *fields) set(f *wire.Field) error {
 	switch f.Number {
 	case 1:
 		return wire.Set(&c.typ, f, math.MaxUint8)
@@ -85,8 +86,8 @@ func (c *control) set(f *wire.Field) error {
 	}
 }
 
-func setSettings(dst *protocol.Settings, f *wire.Field) error {
-	*dst = protocol.Settings{}
+func setSettings(dst *control.Settings, f *wire.Field) error {
+	*dst = control.Settings{}
 	return f.Each(func(f *wire.Field) error {
 		switch f.Number {
 		case 1:
@@ -102,8 +103,8 @@ func setSettings(dst *protocol.Settings, f *wire.Field) error {
 	})
 }
 
-func setRegistration(dst *protocol.Registration, f *wire.Field) error {
-	*dst = protocol.Registration{}
+func setRegistration(dst *control.Registration, f *wire.Field) error {
+	*dst = control.Registration{}
 	return f.Each(func(f *wire.Field) error {
 		switch f.Number {
 		case 1:
@@ -121,7 +122,7 @@ func setRegistration(dst *protocol.Registration, f *wire.Field) error {
 	})
 }
 
-func (c *control) setWanted(f *wire.Field) error {
+func (c *fields) setWanted(f *wire.Field) error {
 	b, err := f.Data(math.MaxInt)
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func (c *control) setWanted(f *wire.Field) error {
 	return nil
 }
 
-func (c *control) addShard(f *wire.Field) error {
+func (c *fields) addShard(f *wire.Field) error {
 	if len(c.shards) >= protocol.MaxShards {
 		return wire.Malformed("more than %d shards", protocol.MaxShards)
 	}
@@ -162,7 +163,7 @@ func (s *shard) set(f *wire.Field) error {
 	case 3:
 		return setEpoch(&s.base, f)
 	case 4:
-		return wire.Set(&s.state, f, uint64(protocol.Halted))
+		return wire.Set(&s.state, f, uint64(control.Halted))
 	case 5:
 		var p protocol.Position
 		err := f.Each(func(f *wire.Field) error {
@@ -187,96 +188,96 @@ func (s *shard) set(f *wire.Field) error {
 }
 
 // message returns the message that the fields make up.
-func (c *control) message() (any, error) {
+func (c *fields) message() (any, error) {
 	switch c.typ {
 	case typeQuery:
-		return protocol.Query{Kind: c.kind, Term: c.term}, nil
+		return control.Query{Kind: c.kind, Term: c.term}, nil
 	case typeRefused:
-		return protocol.Refused{Kind: c.kind, Promise: c.term}, nil
+		return control.Refused{Kind: c.kind, Promise: c.term}, nil
 	case typeNoRegion:
-		return protocol.NoRegion{Kind: c.kind, Term: c.term}, nil
+		return control.NoRegion{Kind: c.kind, Term: c.term}, nil
 	case typeNeedMap:
-		return protocol.NeedMap{Kind: c.kind, Term: c.term}, nil
+		return control.NeedMap{Kind: c.kind, Term: c.term}, nil
 	case typeReport:
 		return c.report()
 	case typeRegister:
-		return protocol.Register{
+		return control.Register{
 			Kind: c.kind, Registration: c.registration, Term: c.term, Version: c.to, Wanted: c.wanted,
 		}, nil
 	case typeSettingsRefused:
-		return protocol.SettingsRefused{Kind: c.kind, Setting: c.setting, Coordinator: c.coordinator, Region: c.region}, nil
+		return control.SettingsRefused{Kind: c.kind, Setting: c.setting, Coordinator: c.coordinator, Region: c.region}, nil
 	case typeMap:
 		return c.toMap()
 	case typeHandOverRequest:
-		return protocol.HandOver{Kind: c.kind, Settings: c.settings, Message: singleton.Request{}}, nil
+		return control.HandOver{Kind: c.kind, Settings: c.settings, Message: singleton.Request{}}, nil
 	case typeHandOverDone:
-		return protocol.HandOver{Kind: c.kind, Settings: c.settings, Message: singleton.Done{}}, nil
+		return control.HandOver{Kind: c.kind, Settings: c.settings, Message: singleton.Done{}}, nil
 	default:
 		return c.command()
 	}
 }
 
-func (c *control) report() (any, error) {
-	m := protocol.Report{Kind: c.kind, Term: c.term, Registration: c.registration}
+func (c *fields) report() (any, error) {
+	m := control.Report{Kind: c.kind, Term: c.term, Registration: c.registration}
 	for _, s := range c.shards {
 		if s.state == 0 {
 			return nil, wire.Malformed("a shard without a state")
 		}
-		m.Hosted = append(m.Hosted, protocol.Hosted{Shard: s.id, Epoch: s.epoch, Base: s.base, State: protocol.HostState(s.state)})
+		m.Hosted = append(m.Hosted, control.Hosted{Shard: s.id, Epoch: s.epoch, Base: s.base, State: control.HostState(s.state)})
 	}
 	return m, nil
 }
 
-func (c *control) toMap() (any, error) {
-	m := protocol.Map{Kind: c.kind, Term: c.term, From: c.from, To: c.to}
+func (c *fields) toMap() (any, error) {
+	m := control.Map{Kind: c.kind, Term: c.term, From: c.from, To: c.to}
 	for _, s := range c.shards {
 		if int64(s.node) >= int64(len(c.nodes)) {
 			return nil, wire.Malformed("a home at node %d of %d", s.node, len(c.nodes))
 		}
-		m.Homes = append(m.Homes, protocol.Home{Shard: s.id, Node: c.nodes[s.node], Epoch: s.epoch, Base: s.base})
+		m.Homes = append(m.Homes, control.Home{Shard: s.id, Node: c.nodes[s.node], Epoch: s.epoch, Base: s.base})
 	}
 	return m, nil
 }
 
-func (c *control) command() (any, error) {
+func (c *fields) command() (any, error) {
 	switch c.typ {
 	case typeHost:
-		m := protocol.Host{Kind: c.kind, Term: c.term}
+		m := control.Host{Kind: c.kind, Term: c.term}
 		for _, s := range c.shards {
-			m.Shards = append(m.Shards, protocol.HostShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
+			m.Shards = append(m.Shards, control.HostShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
 		}
 		return m, nil
 	case typeShardsStopped:
-		m := protocol.ShardsStopped{Kind: c.kind, Term: c.term}
+		m := control.ShardsStopped{Kind: c.kind, Term: c.term}
 		for _, s := range c.shards {
-			m.Shards = append(m.Shards, protocol.StoppedShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
+			m.Shards = append(m.Shards, control.StoppedShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
 		}
 		return m, nil
 	case typeHosting:
-		return protocol.Hosting{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
+		return control.Hosting{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	case typeStop:
-		return protocol.Stop{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
+		return control.Stop{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	case typeResume:
-		return protocol.Resume{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
+		return control.Resume{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	case typeRelease:
-		return protocol.Release{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
+		return control.Release{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	case typeExplainShard:
-		return protocol.ExplainShard{Kind: c.kind, Shard: c.explanation.Shard, ID: c.id}, nil
+		return control.ExplainShard{Kind: c.kind, Shard: c.explanation.Shard, ID: c.id}, nil
 	case typeExplained:
 		e := c.explanation
 		e.Kind, e.Term, e.ID = c.kind, c.term, c.id
 		return e, nil
 	case typeResumed:
-		return protocol.Resumed{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
+		return control.Resumed{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	default:
 		return nil, wire.Malformed("a control message of type %d", c.typ)
 	}
 }
 
-func (c *control) epochs() []protocol.ShardEpoch {
-	var all []protocol.ShardEpoch
+func (c *fields) epochs() []control.ShardEpoch {
+	var all []control.ShardEpoch
 	for _, s := range c.shards {
-		all = append(all, protocol.ShardEpoch{Shard: s.id, Epoch: s.epoch})
+		all = append(all, control.ShardEpoch{Shard: s.id, Epoch: s.epoch})
 	}
 	return all
 }

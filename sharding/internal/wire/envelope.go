@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -35,7 +36,7 @@ const (
 )
 
 // AppendMessage appends the envelope of a message with an [Encoder] of its own.
-func AppendMessage(dst []byte, m *protocol.Message, now machine.Instant) []byte {
+func AppendMessage(dst []byte, m *cell.Message, now machine.Instant) []byte {
 	return new(Encoder).Message(dst, m, now)
 }
 
@@ -44,7 +45,7 @@ func AppendMessage(dst []byte, m *protocol.Message, now machine.Instant) []byte 
 // ready to use.
 type Encoder struct {
 	// There is the least that the clock of the receiver can show now; 0 when that is not
-	// known. See [protocol.Clocks].
+	// known. See [cell.Clocks].
 	There machine.Instant
 
 	of     stream
@@ -96,7 +97,7 @@ func (s *stream) parse(b []byte) (err error) {
 
 // Message appends the envelope of a message whose payload is encoded. The
 // deadline becomes the time that remains at now.
-func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) []byte {
+func (e *Encoder) Message(dst []byte, m *cell.Message, now machine.Instant) []byte {
 	e.remember(m)
 	dst = wire.AppendUint(dst, 1, typeMessage)
 	dst = wire.AppendString(dst, 4, m.Entity)
@@ -111,7 +112,7 @@ func (e *Encoder) Message(dst []byte, m *protocol.Message, now machine.Instant) 
 
 // appendContent appends the fields of a message that are not those of its stream, without
 // the entity. The deadline becomes the time that remains at now.
-func appendContent(dst []byte, m *protocol.Message, now machine.Instant) []byte {
+func appendContent(dst []byte, m *cell.Message, now machine.Instant) []byte {
 	left, expired := remaining(m, now)
 	dst = wire.AppendUint(dst, 10, m.Correlation)
 	dst = wire.AppendUint(dst, 11, left)
@@ -124,7 +125,7 @@ func appendContent(dst []byte, m *protocol.Message, now machine.Instant) []byte 
 }
 
 // remember sees to it that the stream of a message is encoded.
-func (e *Encoder) remember(m *protocol.Message) {
+func (e *Encoder) remember(m *cell.Message) {
 	if of := (stream{m.Kind, m.Shard, m.Origin, m.Base, m.Route}); len(e.stream) == 0 || e.of != of {
 		e.of, e.stream = of, of.append(e.stream[:0])
 	}
@@ -187,8 +188,8 @@ const maxInterned = 4096
 // use.
 type Decoder struct {
 	// Fresh returns an empty message with an empty payload that holds n bytes without
-	// growing. Nil stands for [protocol.NewMessage].
-	Fresh func(n int) *protocol.Message
+	// growing. Nil stands for [cell.NewMessage].
+	Fresh func(n int) *cell.Message
 
 	entities map[string]string
 	streams  map[string]stream
@@ -230,7 +231,7 @@ type content struct {
 	extra          []byte // The unknown fields, as a copy.
 }
 
-// Item returns the content of an envelope: a [*protocol.Message], a
+// Item returns the content of an envelope: a [*cell.Message], a
 // [*protocol.Reply], a [protocol.Ack], a [protocol.Need] or a [protocol.Flow], which
 // keep no part of b; or a [*Run], which keeps b, and is valid until the next call. The
 // remaining time of a deadline counts from now.
@@ -391,7 +392,7 @@ func (d *Decoder) message(now machine.Instant) (any, error) {
 	}
 	fresh := d.Fresh
 	if fresh == nil {
-		fresh = protocol.NewMessage
+		fresh = cell.NewMessage
 	}
 	m := fresh(len(e.payload))
 	e.into(m, e.written(now))
@@ -401,19 +402,19 @@ func (d *Decoder) message(now machine.Instant) (any, error) {
 }
 
 // into sets the fields of a message that belong to its stream.
-func (s *stream) into(m *protocol.Message) {
+func (s *stream) into(m *cell.Message) {
 	m.Kind, m.Shard, m.Origin, m.Base, m.Route = s.kind, s.shard, s.origin, s.base, s.route
 }
 
 // into sets the other fields of a message, in the message's own memory. The remaining time
 // of the deadline counts from when the message was written.
-func (c *content) into(m *protocol.Message, written machine.Instant) {
+func (c *content) into(m *cell.Message, written machine.Instant) {
 	m.Entity, m.Correlation, m.Codec, m.Flags, m.Extra = c.entity, c.correlation, c.codec, c.flags, c.extra
 	m.Payload = append(m.Payload, c.payload...)
 	m.Trace = bytes.Clone(c.trace)
 	switch {
 	case c.expired:
-		m.Deadline = protocol.Overdue
+		m.Deadline = cell.Overdue
 	case c.left != 0:
 		m.Deadline = written.Add(time.Duration(c.left))
 	}

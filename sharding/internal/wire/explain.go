@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine/wire"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-func appendExplanation(dst []byte, e protocol.Explained) []byte {
+func appendExplanation(dst []byte, e control.Explained) []byte {
 	dst, at := wire.Begin(dst, 15)
 	dst = wire.AppendUint(dst, 1, uint64(e.Shard))
 	dst = wire.AppendNode(dst, 2, e.Coordinator)
@@ -22,13 +23,13 @@ func appendExplanation(dst []byte, e protocol.Explained) []byte {
 	dst = wire.AppendString(appendTime(dst, 8, e.Since), 9, e.Decision)
 	dst = wire.AppendString(wire.AppendNode(dst, 10, e.Target), 11, e.Reason)
 	dst = appendTime(dst, 12, e.Deadline)
-	for _, m := range e.Moves[max(0, len(e.Moves)-protocol.MaxExplainedMoves):] {
+	for _, m := range e.Moves[max(0, len(e.Moves)-control.MaxExplainedMoves):] {
 		dst = appendMoved(dst, m)
 	}
 	return wire.End(dst, at)
 }
 
-func appendMoved(dst []byte, m protocol.Moved) []byte {
+func appendMoved(dst []byte, m control.Moved) []byte {
 	dst, at := wire.Begin(dst, 13)
 	dst = wire.AppendNode(wire.AppendNode(dst, 1, m.From), 2, m.To)
 	dst = appendTime(appendTime(dst, 3, m.Started), 4, m.Ended)
@@ -50,8 +51,8 @@ func setTime(dst *time.Time, f *wire.Field) error {
 	return err
 }
 
-func setExplanation(dst *protocol.Explained, f *wire.Field) error {
-	*dst = protocol.Explained{}
+func setExplanation(dst *control.Explained, f *wire.Field) error {
+	*dst = control.Explained{}
 	err := f.Each(func(f *wire.Field) error { return setExplained(dst, f) })
 	for i := range dst.Moves {
 		dst.Moves[i].Shard = dst.Shard
@@ -59,7 +60,7 @@ func setExplanation(dst *protocol.Explained, f *wire.Field) error {
 	return err
 }
 
-func setExplained(dst *protocol.Explained, f *wire.Field) error {
+func setExplained(dst *control.Explained, f *wire.Field) error {
 	switch f.Number {
 	case 1:
 		return wire.Set(&dst.Shard, f, protocol.MaxShards-1)
@@ -68,7 +69,7 @@ func setExplained(dst *protocol.Explained, f *wire.Field) error {
 	case 3:
 		return wire.SetText(&dst.Detail, f, maxDetail)
 	case 4:
-		return wire.Set(&dst.Phase, f, uint64(protocol.PhaseReleasing))
+		return wire.Set(&dst.Phase, f, uint64(control.PhaseReleasing))
 	case 5:
 		return wire.SetNode(&dst.Home, f)
 	case 6:
@@ -92,11 +93,11 @@ func setExplained(dst *protocol.Explained, f *wire.Field) error {
 	}
 }
 
-func addMoved(dst *protocol.Explained, f *wire.Field) error {
-	if len(dst.Moves) >= protocol.MaxExplainedMoves {
-		return wire.Malformed("more than %d moves", protocol.MaxExplainedMoves)
+func addMoved(dst *control.Explained, f *wire.Field) error {
+	if len(dst.Moves) >= control.MaxExplainedMoves {
+		return wire.Malformed("more than %d moves", control.MaxExplainedMoves)
 	}
-	var m protocol.Moved
+	var m control.Moved
 	err := f.Each(func(f *wire.Field) error {
 		switch f.Number {
 		case 1:
@@ -108,7 +109,7 @@ func addMoved(dst *protocol.Explained, f *wire.Field) error {
 		case 4:
 			return setTime(&m.Ended, f)
 		case 5:
-			return wire.Set(&m.Outcome, f, uint64(protocol.OutcomeLost))
+			return wire.Set(&m.Outcome, f, uint64(control.OutcomeLost))
 		case 6:
 			return wire.SetText(&m.Reason, f, maxDetail)
 		}

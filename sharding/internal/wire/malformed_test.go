@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
@@ -140,7 +142,7 @@ func malformedControls() map[string]malformed {
 		"move: ended":                 {join(kind, text(15, text(13, text(4, nil)))), "want a varint"},
 		"move: outcome":               {join(kind, text(15, text(13, varint(5, 4)))), "at most 3"},
 		"move: long reason":           {join(kind, text(15, text(13, text(6, long)))), "at most 1024"},
-		"too many moves":              {join(kind, text(15, bytes.Repeat(text(13), protocol.MaxExplainedMoves+1))), "more than 16"},
+		"too many moves":              {join(kind, text(15, bytes.Repeat(text(13), control.MaxExplainedMoves+1))), "more than 16"},
 		"a varint of eleven bytes":    {join(kind, []byte{0x38}, bytes.Repeat([]byte{0xff}, 11)), "field 7"},
 		"a length beyond the message": {join(kind, []byte{0x2a, 0xff, 0xff, 0x03}), "field 5"},
 	}
@@ -240,11 +242,11 @@ func TestTruncatedMessages(t *testing.T) {
 // Fields of a newer version are kept, byte for byte, when a message is passed on. In control
 // messages they are ignored.
 func TestUnknownFields(t *testing.T) {
-	m := items()["message"].(*protocol.Message)
+	m := items()["message"].(*cell.Message)
 	extra := join(varint(90, 7), text(91, []byte("new")), protowire.AppendFixed32(protowire.AppendTag(nil, 92, protowire.Fixed32Type), 5))
 	got, err := wire.DecodeItem(join(extra[:3], appendItem(nil, m), extra[3:]), now)
 	require.NoError(t, err)
-	require.Equal(t, extra, got.(*protocol.Message).Extra)
+	require.Equal(t, extra, got.(*cell.Message).Extra)
 	passed := appendItem(nil, got)
 	require.Equal(t, join(appendItem(nil, m), extra), passed)
 	require.NoError(t, proto.Unmarshal(passed, new(pb.Envelope)))
@@ -266,13 +268,13 @@ func TestUnknownFields(t *testing.T) {
 // passed for the receiver; and the detail of a reply, which may be any text of an entity, is
 // made valid UTF-8 and cut to the bytes that fit.
 func TestEdgesOfItems(t *testing.T) {
-	m := *items()["message"].(*protocol.Message)
+	m := *items()["message"].(*cell.Message)
 	m.Payload, m.Trace, m.Deadline = nil, nil, now-5
 	got, err := wire.DecodeItem(appendItem(nil, &m), now)
 	require.NoError(t, err)
-	require.NotNil(t, got.(*protocol.Message).Payload)
-	require.Equal(t, protocol.Overdue, got.(*protocol.Message).Deadline)
-	require.True(t, got.(*protocol.Message).Expired(0), "by whatever clock")
+	require.NotNil(t, got.(*cell.Message).Payload)
+	require.Equal(t, cell.Overdue, got.(*cell.Message).Deadline)
+	require.True(t, got.(*cell.Message).Expired(0), "by whatever clock")
 
 	for said, want := range map[string]string{
 		"broken \xff text":                     "broken  text",
@@ -343,7 +345,7 @@ func FuzzDecodeItem(f *testing.F) {
 // fuzzRun reads the messages of a run, and checks that each could have come by itself.
 func fuzzRun(t *testing.T, run *wire.Run) {
 	t.Helper()
-	err := run.Messages(now, protocol.NewMessage, func(m *protocol.Message) {
+	err := run.Messages(now, cell.NewMessage, func(m *cell.Message) {
 		got, err := wire.DecodeItem(appendItem(nil, m), now)
 		if m.Seq == 0 { // The numbers of the stream have overflowed.
 			require.ErrorIs(t, err, wire.ErrMalformed)
@@ -387,7 +389,7 @@ func BenchmarkWire(b *testing.B) {
 			}
 		})
 	}
-	m := items()["message"].(*protocol.Message)
+	m := items()["message"].(*cell.Message)
 	envelope := wire.AppendMessage(nil, m, now)
 	b.Run("encode=message", func(b *testing.B) {
 		b.ReportAllocs()

@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -24,10 +25,10 @@ const numberItems = 18
 const runBytes = 32 << 10
 
 // Run appends an envelope with m and as many of the messages behind it, by
-// [protocol.Message.Next], as fit, but at most n. Together they are a part of one
+// [cell.Message.Next], as fit, but at most n. Together they are a part of one
 // stream, and none has been passed on. Run returns the first message that it left out, nil
 // if it took all. A single message is encoded as by [Encoder.Message].
-func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instant) ([]byte, *protocol.Message) {
+func (e *Encoder) Run(dst []byte, m *cell.Message, n int, now machine.Instant) ([]byte, *cell.Message) {
 	if n < 2 || m.Next() == nil {
 		return e.Message(dst, m, now), m.Next()
 	}
@@ -55,7 +56,7 @@ func (e *Encoder) Run(dst []byte, m *protocol.Message, n int, now machine.Instan
 
 // remaining returns the time for which the reply to m is still waited for, and whether that
 // time is over; 0 and false if nobody waits.
-func remaining(m *protocol.Message, now machine.Instant) (left uint64, expired bool) {
+func remaining(m *cell.Message, now machine.Instant) (left uint64, expired bool) {
 	switch {
 	case m.Deadline == 0:
 		return 0, false
@@ -67,7 +68,7 @@ func remaining(m *protocol.Message, now machine.Instant) (left uint64, expired b
 }
 
 // itemSize is the number of bytes inside an item.
-func itemSize(m *protocol.Message, entity bool, now machine.Instant) int {
+func itemSize(m *cell.Message, entity bool, now machine.Instant) int {
 	left, expired := remaining(m, now)
 	size := wire.SizeUint(10, m.Correlation) + wire.SizeUint(11, left) + wire.SizeBool(19, expired) + wire.SizeBytes(12, len(m.Trace)) +
 		wire.SizeUint(13, uint64(m.Codec)) + wire.SizeUint(14, uint64(m.Flags)) + wire.SizeBytes(15, len(m.Payload)) + len(m.Extra)
@@ -110,7 +111,7 @@ func (d *Decoder) open(b []byte) (any, error) {
 // [Decoder.Fresh] does, have memory of their own. An error ends the run; the messages before
 // it were good. The remaining time of a deadline counts from when the messages were written,
 // as far as that is known, else from now.
-func (r *Run) Messages(now machine.Instant, fresh func(n int) *protocol.Message, f func(*protocol.Message)) error {
+func (r *Run) Messages(now machine.Instant, fresh func(n int) *cell.Message, f func(*cell.Message)) error {
 	var c content
 	written := r.e.written(now)
 	for b, seq := r.items, r.e.seq; len(b) > 0; {

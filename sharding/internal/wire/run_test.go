@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
 	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
@@ -23,24 +24,24 @@ import (
 
 // follow puts messages into a stream from node 1 to the home at node 2, by the cell of their
 // origin, and returns the first of the list.
-func follow(messages ...*protocol.Message) (first *protocol.Message) {
-	cell := protocol.NewCell(protocol.CellConfig{Kind: "account", Shard: 7, Self: node(1), WindowBytes: 1 << 30})
-	var out protocol.Actions
-	cell.Apply(now, protocol.SetRoute{Home: node(2), Epoch: epoch(12), Base: epoch(2)}, &out)
-	cell.Collect()
+func follow(messages ...*cell.Message) (first *cell.Message) {
+	origin := cell.New(cell.Config{Kind: "account", Shard: 7, Self: node(1), WindowBytes: 1 << 30})
+	var out cell.Actions
+	origin.Apply(now, protocol.SetRoute{Home: node(2), Epoch: epoch(12), Base: epoch(2)}, &out)
+	origin.Collect()
 	for _, m := range messages {
 		m.Kind, m.Shard = "account", 7
-		cell.Accept(now, m, &out)
+		origin.Accept(now, m, &out)
 	}
 	out.Reset()
-	cell.Flush(now, node(2), &out)
+	origin.Flush(now, node(2), &out)
 	return out.List()[0].Message
 }
 
 // runOfThree returns three messages: one with only a payload, one with every optional field,
 // and one that is empty.
-func runOfThree() []*protocol.Message {
-	return []*protocol.Message{
+func runOfThree() []*cell.Message {
+	return []*cell.Message{
 		{Entity: "acct-42", Payload: []byte("deposit")},
 		{Entity: "acct-42", Correlation: 77, Deadline: now.Add(5 * time.Second), Trace: []byte{1, 2, 3}, Codec: 1, Flags: 2, Payload: []byte("ask")},
 		{Entity: "acct-43", Payload: []byte{}},
@@ -59,42 +60,42 @@ func TestDeadlinesCountFromWhenTheyWereWritten(t *testing.T) {
 		"clock ahead of now": {900, 500, 500 + 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := follow(&protocol.Message{Entity: "x", Deadline: now + 100}, &protocol.Message{Entity: "x"}, &protocol.Message{Entity: "y", Deadline: now})
+			first := follow(&cell.Message{Entity: "x", Deadline: now + 100}, &cell.Message{Entity: "x"}, &cell.Message{Entity: "y", Deadline: now})
 			encoder := wire.Encoder{There: test.there}
 			b, _ := encoder.Run(nil, first, 3, now)
 			item, err := new(wire.Decoder).Item(b, test.received)
 			require.NoError(t, err)
 			var got []machine.Instant
-			collect := func(m *protocol.Message) { got = append(got, m.Deadline) }
-			require.NoError(t, item.(*wire.Run).Messages(test.received, protocol.NewMessage, collect))
-			require.Equal(t, []machine.Instant{test.want, 0, protocol.Overdue}, got)
+			collect := func(m *cell.Message) { got = append(got, m.Deadline) }
+			require.NoError(t, item.(*wire.Run).Messages(test.received, cell.NewMessage, collect))
+			require.Equal(t, []machine.Instant{test.want, 0, cell.Overdue}, got)
 			item, err = wire.DecodeItem(encoder.Message(nil, first, now), test.received)
 			require.NoError(t, err)
-			require.Equal(t, test.want, item.(*protocol.Message).Deadline)
+			require.Equal(t, test.want, item.(*cell.Message).Deadline)
 		})
 	}
 }
 
 // decoded returns the messages of an envelope.
-func decoded(t require.TestingT, d *wire.Decoder, b []byte) (all []*protocol.Message) {
+func decoded(t require.TestingT, d *wire.Decoder, b []byte) (all []*cell.Message) {
 	item, err := d.Item(b, now)
 	require.NoError(t, err)
-	if m, ok := item.(*protocol.Message); ok {
-		return []*protocol.Message{m}
+	if m, ok := item.(*cell.Message); ok {
+		return []*cell.Message{m}
 	}
 	run := item.(*wire.Run)
 	require.Equal(t, "account", run.Kind())
 	require.EqualValues(t, 7, run.Shard())
-	require.NoError(t, run.Messages(now, protocol.NewMessage, func(m *protocol.Message) { all = append(all, m) }))
+	require.NoError(t, run.Messages(now, cell.NewMessage, func(m *cell.Message) { all = append(all, m) }))
 	return all
 }
 
 // alone returns the messages of a list as they would be decoded from envelopes of their own.
-func alone(t require.TestingT, first *protocol.Message) (all []*protocol.Message) {
+func alone(t require.TestingT, first *cell.Message) (all []*cell.Message) {
 	for m := first; m != nil; m = m.Next() {
 		got, err := wire.DecodeItem(wire.AppendMessage(nil, m, now), now)
 		require.NoError(t, err)
-		all = append(all, got.(*protocol.Message))
+		all = append(all, got.(*cell.Message))
 	}
 	return all
 }
@@ -111,8 +112,8 @@ func TestRunIsOnTheWireForGood(t *testing.T) {
 // run, and the generated code of the .proto file reads it.
 func TestRunsSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		messages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *protocol.Message {
-			m := &protocol.Message{
+		messages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *cell.Message {
+			m := &cell.Message{
 				Entity:      rapid.SampledFrom([]string{"a", "b", strings.Repeat("c", 200)}).Draw(t, "entity"),
 				Correlation: rapid.SampledFrom([]uint64{0, 0, 1, 1 << 60}).Draw(t, "correlation"),
 				Flags:       rapid.SampledFrom([]uint32{0, 0, 1}).Draw(t, "flags"),
@@ -127,7 +128,7 @@ func TestRunsSurviveTheWire(t *testing.T) {
 		first := follow(messages...)
 		var encoder wire.Encoder
 		var decoder wire.Decoder
-		var got []*protocol.Message
+		var got []*cell.Message
 		for m := first; m != nil; {
 			var b []byte
 			before := len(got)
@@ -148,8 +149,8 @@ func TestMalformedRuns(t *testing.T) {
 	none, err := new(wire.Decoder).Item(b[:len(b)-1], now)
 	require.NoError(t, err, "the first items are there")
 	n := 0
-	count := func(*protocol.Message) { n++ }
-	require.ErrorIs(t, none.(*wire.Run).Messages(now, protocol.NewMessage, count), wire.ErrMalformed)
+	count := func(*cell.Message) { n++ }
+	require.ErrorIs(t, none.(*wire.Run).Messages(now, cell.NewMessage, count), wire.ErrMalformed)
 	require.Equal(t, 2, n)
 	stream := text(5, join(text(1, []byte("k")), text(3, someNode), text(4, someEpoch)))
 	item := text(18, text(4, []byte("e")))
@@ -173,10 +174,10 @@ func TestMalformedRuns(t *testing.T) {
 	} {
 		run, err := wire.DecodeItem(join(varint(1, 5), stream, varint(7, 1), b), now)
 		require.NoError(t, err, name)
-		require.ErrorIs(t, run.(*wire.Run).Messages(now, protocol.NewMessage, count), wire.ErrMalformed, name)
+		require.ErrorIs(t, run.(*wire.Run).Messages(now, cell.NewMessage, count), wire.ErrMalformed, name)
 	}
 	// A field that a later version adds behind the items is skipped.
 	run, err := wire.DecodeItem(join(varint(1, 5), stream, varint(7, 1), item, varint(19, 3)), now)
 	require.NoError(t, err)
-	require.NoError(t, run.(*wire.Run).Messages(now, protocol.NewMessage, count))
+	require.NoError(t, run.(*wire.Run).Messages(now, cell.NewMessage, count))
 }

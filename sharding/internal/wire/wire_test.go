@@ -20,6 +20,8 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/machinetest"
 	"github.com/quorate/quorate/membership/singleton"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
@@ -49,55 +51,55 @@ func epoch(n uint64) protocol.Epoch {
 // returns.
 func at(s int64) time.Time { return time.Unix(1767225600+s, 0).UTC() }
 
-var settings = protocol.Settings{Shards: 1000, Hash: protocol.HashName, Codec: "protobuf", Role: "backend"}
+var settings = control.Settings{Shards: 1000, Hash: protocol.HashName, Codec: "protobuf", Role: "backend"}
 
-var registration = protocol.Registration{Settings: settings, Proxy: true, Suspended: true, Capacity: 4, Number: 3}
+var registration = control.Registration{Settings: settings, Proxy: true, Suspended: true, Capacity: 4, Number: 3}
 
 var positions = []protocol.Position{{Origin: node(1), Seq: 300}, {Origin: node(2), Seq: 1}}
 
-var pairs = []protocol.ShardEpoch{{Shard: 0, Epoch: epoch(1)}, {Shard: 999, Epoch: epoch(200)}}
+var pairs = []control.ShardEpoch{{Shard: 0, Epoch: epoch(1)}, {Shard: 999, Epoch: epoch(200)}}
 
 // controls returns one control message of each type. Their bytes are in testdata, and must
 // not change.
 func controls() map[string]any {
 	return map[string]any{
-		"query":            protocol.Query{Kind: "account", Term: term(3)},
-		"refused":          protocol.Refused{Kind: "account", Promise: term(4)},
-		"no-region":        protocol.NoRegion{Kind: "account", Term: term(3)},
-		"need-map":         protocol.NeedMap{Kind: "account", Term: term(3)},
-		"settings-refused": protocol.SettingsRefused{Kind: "account", Setting: "codec", Coordinator: "protobuf", Region: "json"},
-		"report": protocol.Report{Kind: "account", Term: term(3), Registration: registration, Hosted: []protocol.Hosted{
-			{Shard: 1, Epoch: epoch(9), Base: epoch(2), State: protocol.Serving},
-			{Shard: 2, Epoch: epoch(9), Base: epoch(9), State: protocol.Stopping},
+		"query":            control.Query{Kind: "account", Term: term(3)},
+		"refused":          control.Refused{Kind: "account", Promise: term(4)},
+		"no-region":        control.NoRegion{Kind: "account", Term: term(3)},
+		"need-map":         control.NeedMap{Kind: "account", Term: term(3)},
+		"settings-refused": control.SettingsRefused{Kind: "account", Setting: "codec", Coordinator: "protobuf", Region: "json"},
+		"report": control.Report{Kind: "account", Term: term(3), Registration: registration, Hosted: []control.Hosted{
+			{Shard: 1, Epoch: epoch(9), Base: epoch(2), State: control.Serving},
+			{Shard: 2, Epoch: epoch(9), Base: epoch(9), State: control.Stopping},
 		}},
-		"register": protocol.Register{
+		"register": control.Register{
 			Kind: "account", Registration: registration, Term: term(3), Version: 12, Wanted: []protocol.ShardID{0, 1, 999},
 		},
-		"map": protocol.Map{Kind: "account", Term: term(3), From: 11, To: 12, Homes: []protocol.Home{
+		"map": control.Map{Kind: "account", Term: term(3), From: 11, To: 12, Homes: []control.Home{
 			{Shard: 0, Node: node(1), Epoch: epoch(12), Base: epoch(2)},
 			{Shard: 1, Node: node(2), Epoch: epoch(12), Base: epoch(12)},
 			{Shard: 5, Node: node(1), Epoch: epoch(12), Base: epoch(12)},
 		}},
-		"host": protocol.Host{Kind: "account", Term: term(3), Shards: []protocol.HostShard{
+		"host": control.Host{Kind: "account", Term: term(3), Shards: []control.HostShard{
 			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Positions: positions}, {Shard: 8, Epoch: epoch(12), Base: epoch(12)},
 		}},
-		"shards-stopped": protocol.ShardsStopped{Kind: "account", Term: term(3), Shards: []protocol.StoppedShard{
+		"shards-stopped": control.ShardsStopped{Kind: "account", Term: term(3), Shards: []control.StoppedShard{
 			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Positions: positions},
 		}},
-		"hosting":       protocol.Hosting{Kind: "account", Term: term(3), Shards: pairs},
-		"stop":          protocol.Stop{Kind: "account", Term: term(3), Shards: pairs},
-		"resume":        protocol.Resume{Kind: "account", Term: term(3), Shards: pairs},
-		"resumed":       protocol.Resumed{Kind: "account", Term: term(3), Shards: pairs},
-		"release":       protocol.Release{Kind: "account", Term: term(3), Shards: pairs},
-		"explain-shard": protocol.ExplainShard{Kind: "account", Shard: 999, ID: 7},
-		"explained": protocol.Explained{
+		"hosting":       control.Hosting{Kind: "account", Term: term(3), Shards: pairs},
+		"stop":          control.Stop{Kind: "account", Term: term(3), Shards: pairs},
+		"resume":        control.Resume{Kind: "account", Term: term(3), Shards: pairs},
+		"resumed":       control.Resumed{Kind: "account", Term: term(3), Shards: pairs},
+		"release":       control.Release{Kind: "account", Term: term(3), Shards: pairs},
+		"explain-shard": control.ExplainShard{Kind: "account", Shard: 999, ID: 7},
+		"explained": control.Explained{
 			Kind: "account", Shard: 7, ID: 8, Coordinator: node(1), Term: term(3), Detail: "nothing is awaited",
-			Phase: protocol.PhaseStopping, Home: node(2), Epoch: epoch(12), Base: epoch(2), Since: at(1), Decision: "least-shard: its share",
+			Phase: control.PhaseStopping, Home: node(2), Epoch: epoch(12), Base: epoch(2), Since: at(1), Decision: "least-shard: its share",
 			Target: node(1), Reason: "least-shard: evens out", Deadline: at(60),
-			Moves: []protocol.Moved{{Shard: 7, From: node(1), To: node(2), Started: at(0), Ended: at(1), Outcome: protocol.OutcomeMoved, Reason: "it left"}},
+			Moves: []control.Moved{{Shard: 7, From: node(1), To: node(2), Started: at(0), Ended: at(1), Outcome: control.OutcomeMoved, Reason: "it left"}},
 		},
-		"hand-over-request": protocol.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
-		"hand-over-done":    protocol.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
+		"hand-over-request": control.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
+		"hand-over-done":    control.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
 	}
 }
 
@@ -106,7 +108,7 @@ const now = machine.Instant(1_000_000)
 // items returns one item of each type that an envelope can carry, except a run.
 func items() map[string]any {
 	return map[string]any{
-		"message": &protocol.Message{
+		"message": &cell.Message{
 			Kind: "account", Shard: 7, Entity: "acct-42", Origin: node(1), Base: epoch(2), Seq: 300, Route: epoch(12), Hops: 1,
 			Correlation: 77, Deadline: now.Add(5 * time.Second), Trace: []byte{1, 2, 3}, Codec: 1, Flags: 2, Payload: []byte("deposit"),
 		},
@@ -123,7 +125,7 @@ func items() map[string]any {
 // appendItem appends the envelope of any item.
 func appendItem(dst []byte, item any) []byte {
 	switch m := item.(type) {
-	case *protocol.Message:
+	case *cell.Message:
 		return wire.AppendMessage(dst, m, now)
 	case *protocol.Reply:
 		return wire.AppendReply(dst, m)
@@ -190,14 +192,14 @@ var (
 		return protocol.ShardID(rapid.Uint32Range(0, protocol.MaxShards-1).Draw(t, "shard"))
 	})
 	drawText     = rapid.StringN(0, 20, 128)
-	drawSettings = rapid.Custom(func(t *rapid.T) protocol.Settings {
-		return protocol.Settings{
+	drawSettings = rapid.Custom(func(t *rapid.T) control.Settings {
+		return control.Settings{
 			Shards: rapid.Uint32Range(0, protocol.MaxShards).Draw(t, "shards"),
 			Hash:   drawText.Draw(t, "hash"), Codec: drawText.Draw(t, "codec"), Role: drawText.Draw(t, "role"),
 		}
 	})
-	drawRegistration = rapid.Custom(func(t *rapid.T) protocol.Registration {
-		return protocol.Registration{
+	drawRegistration = rapid.Custom(func(t *rapid.T) control.Registration {
+		return control.Registration{
 			Settings: drawSettings.Draw(t, "settings"), Proxy: rapid.Bool().Draw(t, "proxy"),
 			Suspended: rapid.Bool().Draw(t, "suspended"), Capacity: rapid.Uint32().Draw(t, "capacity"),
 			Number: rapid.Uint64().Draw(t, "number"),
@@ -206,8 +208,8 @@ var (
 	drawPositions = list(rapid.Custom(func(t *rapid.T) protocol.Position {
 		return protocol.Position{Origin: drawNode.Draw(t, "origin"), Seq: rapid.Uint64().Draw(t, "seq")}
 	}))
-	drawPairs = list(rapid.Custom(func(t *rapid.T) protocol.ShardEpoch {
-		return protocol.ShardEpoch{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch")}
+	drawPairs = list(rapid.Custom(func(t *rapid.T) control.ShardEpoch {
+		return control.ShardEpoch{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch")}
 	}))
 )
 
@@ -225,56 +227,56 @@ func drawControl(t *rapid.T) any {
 	kind, at := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawTerm.Draw(t, "term")
 	switch rapid.IntRange(1, 18).Draw(t, "type") {
 	case 15:
-		return protocol.Release{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+		return control.Release{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
 	case 16:
-		return protocol.ExplainShard{Kind: kind, Shard: drawShard.Draw(t, "shard"), ID: rapid.Uint64().Draw(t, "id")}
+		return control.ExplainShard{Kind: kind, Shard: drawShard.Draw(t, "shard"), ID: rapid.Uint64().Draw(t, "id")}
 	case 17:
 		return drawExplained(t, kind, at)
 	case 1:
-		return protocol.Query{Kind: kind, Term: at}
+		return control.Query{Kind: kind, Term: at}
 	case 2:
-		return protocol.Refused{Kind: kind, Promise: at}
+		return control.Refused{Kind: kind, Promise: at}
 	case 3:
-		return protocol.NoRegion{Kind: kind, Term: at}
+		return control.NoRegion{Kind: kind, Term: at}
 	case 4:
-		return protocol.NeedMap{Kind: kind, Term: at}
+		return control.NeedMap{Kind: kind, Term: at}
 	case 5:
-		return protocol.SettingsRefused{Kind: kind, Setting: drawText.Draw(t, "setting"), Coordinator: drawText.Draw(t, "c"), Region: drawText.Draw(t, "r")}
+		return control.SettingsRefused{Kind: kind, Setting: drawText.Draw(t, "setting"), Coordinator: drawText.Draw(t, "c"), Region: drawText.Draw(t, "r")}
 	case 6:
-		return protocol.Report{Kind: kind, Term: at, Registration: drawRegistration.Draw(t, "registration"), Hosted: list(rapid.Custom(func(t *rapid.T) protocol.Hosted {
-			return protocol.Hosted{
+		return control.Report{Kind: kind, Term: at, Registration: drawRegistration.Draw(t, "registration"), Hosted: list(rapid.Custom(func(t *rapid.T) control.Hosted {
+			return control.Hosted{
 				Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"),
-				State: protocol.HostState(rapid.IntRange(1, 3).Draw(t, "state")),
+				State: control.HostState(rapid.IntRange(1, 3).Draw(t, "state")),
 			}
 		})).Draw(t, "hosted")}
 	case 7:
-		return protocol.Register{
+		return control.Register{
 			Kind: kind, Registration: drawRegistration.Draw(t, "registration"), Term: at,
 			Version: rapid.Uint64().Draw(t, "version"), Wanted: list(drawShard).Draw(t, "wanted"),
 		}
 	case 8:
-		return protocol.Map{Kind: kind, Term: at, From: rapid.Uint64().Draw(t, "from"), To: rapid.Uint64().Draw(t, "to"), Homes: list(rapid.Custom(func(t *rapid.T) protocol.Home {
-			return protocol.Home{Shard: drawShard.Draw(t, "shard"), Node: drawNode.Draw(t, "node"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base")}
+		return control.Map{Kind: kind, Term: at, From: rapid.Uint64().Draw(t, "from"), To: rapid.Uint64().Draw(t, "to"), Homes: list(rapid.Custom(func(t *rapid.T) control.Home {
+			return control.Home{Shard: drawShard.Draw(t, "shard"), Node: drawNode.Draw(t, "node"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base")}
 		})).Draw(t, "homes")}
 	case 9:
-		return protocol.Host{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) protocol.HostShard {
-			return protocol.HostShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions")}
+		return control.Host{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) control.HostShard {
+			return control.HostShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions")}
 		})).Draw(t, "shards")}
 	case 10:
-		return protocol.ShardsStopped{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) protocol.StoppedShard {
-			return protocol.StoppedShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions")}
+		return control.ShardsStopped{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) control.StoppedShard {
+			return control.StoppedShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions")}
 		})).Draw(t, "shards")}
 	case 11:
-		return protocol.Hosting{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+		return control.Hosting{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
 	case 12:
-		return protocol.Stop{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+		return control.Stop{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
 	case 13:
-		return protocol.Resume{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+		return control.Resume{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
 	case 14:
-		return protocol.Resumed{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
+		return control.Resumed{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
 	default:
 		messages := []singleton.Message{singleton.Request{}, singleton.Done{}}
-		return protocol.HandOver{Kind: kind, Settings: drawSettings.Draw(t, "settings"), Message: rapid.SampledFrom(messages).Draw(t, "message")}
+		return control.HandOver{Kind: kind, Settings: drawSettings.Draw(t, "settings"), Message: rapid.SampledFrom(messages).Draw(t, "message")}
 	}
 }
 
@@ -286,18 +288,18 @@ var drawTime = rapid.Map(rapid.Int64Range(0, 1<<45), func(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 })
 
-func drawExplained(t *rapid.T, kind string, term protocol.Term) protocol.Explained {
+func drawExplained(t *rapid.T, kind string, term protocol.Term) control.Explained {
 	shard := drawShard.Draw(t, "shard")
-	e := protocol.Explained{
+	e := control.Explained{
 		Kind: kind, Shard: shard, ID: rapid.Uint64().Draw(t, "id"), Coordinator: drawNode.Draw(t, "coordinator"), Term: term,
-		Detail: drawText.Draw(t, "detail"), Phase: protocol.Phase(rapid.IntRange(0, 5).Draw(t, "phase")), Home: drawNode.Draw(t, "home"),
+		Detail: drawText.Draw(t, "detail"), Phase: control.Phase(rapid.IntRange(0, 5).Draw(t, "phase")), Home: drawNode.Draw(t, "home"),
 		Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Since: drawTime.Draw(t, "since"),
 		Decision: drawText.Draw(t, "decision"), Target: drawNode.Draw(t, "target"), Reason: drawText.Draw(t, "reason"), Deadline: drawTime.Draw(t, "deadline"),
 	}
-	for range rapid.IntRange(0, protocol.MaxExplainedMoves).Draw(t, "moves") {
-		e.Moves = append(e.Moves, protocol.Moved{
+	for range rapid.IntRange(0, control.MaxExplainedMoves).Draw(t, "moves") {
+		e.Moves = append(e.Moves, control.Moved{
 			Shard: shard, From: drawNode.Draw(t, "from"), To: drawNode.Draw(t, "to"), Started: drawTime.Draw(t, "started"),
-			Ended: drawTime.Draw(t, "ended"), Outcome: protocol.Outcome(rapid.IntRange(0, 3).Draw(t, "outcome")), Reason: drawText.Draw(t, "why"),
+			Ended: drawTime.Draw(t, "ended"), Outcome: control.Outcome(rapid.IntRange(0, 3).Draw(t, "outcome")), Reason: drawText.Draw(t, "why"),
 		})
 	}
 	return e
@@ -349,7 +351,7 @@ func drawItem(t *rapid.T) any {
 	payload := rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "payload")
 	switch rapid.IntRange(1, 5).Draw(t, "type") {
 	case 1:
-		m := &protocol.Message{
+		m := &cell.Message{
 			Kind: kind, Shard: shard, Entity: rapid.StringN(1, 100, protocol.MaxEntityBytes).Draw(t, "entity"),
 			Origin: drawNode.Draw(t, "origin"), Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64Min(1).Draw(t, "seq"),
 			Route: drawEpoch.Draw(t, "route"), Hops: rapid.Uint8().Draw(t, "hops"), Correlation: rapid.Uint64().Draw(t, "correlation"),
@@ -358,7 +360,7 @@ func drawItem(t *rapid.T) any {
 		if rapid.Bool().Draw(t, "deadline") {
 			m.Deadline = now.Add(time.Duration(rapid.Int64Range(1, 1<<50).Draw(t, "remaining")))
 			if rapid.IntRange(0, 3).Draw(t, "overdue") == 0 {
-				m.Deadline = protocol.Overdue
+				m.Deadline = cell.Overdue
 			}
 		}
 		return m
@@ -402,11 +404,11 @@ func TestItemsSurviveTheWire(t *testing.T) {
 func TestMemoryChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var encoder wire.Encoder
-		decoder := wire.Decoder{Fresh: func(n int) *protocol.Message { return &protocol.Message{Payload: make([]byte, 0, n)} }}
-		var before []*protocol.Message
+		decoder := wire.Decoder{Fresh: func(n int) *cell.Message { return &cell.Message{Payload: make([]byte, 0, n)} }}
+		var before []*cell.Message
 		for range rapid.IntRange(2, 20).Draw(t, "items") {
 			item := drawItem(t)
-			m, ok := item.(*protocol.Message)
+			m, ok := item.(*cell.Message)
 			if ok && len(before) > 0 && rapid.Bool().Draw(t, "again") {
 				last := before[len(before)-1]
 				m.Kind, m.Shard, m.Origin, m.Base, m.Entity = last.Kind, last.Shard, last.Origin, last.Base, last.Entity

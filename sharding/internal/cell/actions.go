@@ -1,0 +1,157 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// What a cell asks of its caller. The actions of one call are collected in an Actions, in
+// order, and carried out by the runtime, or by the simulation, before the next call. Each
+// value of Op says which fields of the Action belong to it and which call answers it.
+
+// Op says what an [Action] asks for.
+type Op uint8
+
+// The actions of a cell.
+const (
+	// OpTransmit: append Message, and all messages that follow it by [Message.Next], to
+	// the lane to To. The cell still owns the messages. The runtime calls [Cell.Handed],
+	// and before that [Cell.Rerouted] when the lane uses another passage than before. When
+	// the lane is full or the peer unknown, the runtime calls [Cell.Unsent] with the first
+	// message that was not appended, and carries out no further OpTransmit of the same
+	// Actions to that peer.
+	OpTransmit Op = iota + 1
+	// OpForward is OpTransmit for a message of another origin, which is passed
+	// on. The cell gives the message up: an OpFree follows. When the lane is full the
+	// message is lost here, and its origin sends it again.
+	OpForward
+	// OpFree: the cell does not refer to Message any more, nor to the messages that
+	// follow it by [Message.Next]; the runtime reuses them. A message of this origin with
+	// a correlation was put into a mailbox (the host acknowledged it), so the ask now
+	// waits for the reply. A message that an entity of this node has processed is done
+	// with.
+	OpFree
+	// OpFail: Message, of this origin, failed with Code, and with the detail of
+	// Reply if there is one. The cell gives the message up; no OpFree follows. An ask
+	// ends with the error, a tell is counted.
+	OpFail
+	// OpReset: the streams of the shard begin anew since its host is gone. All
+	// asks of this origin to this shard whose message was freed, and that have no
+	// reply yet, end with [protocol.CodeUnknownOutcome]. OpReset comes before any message that
+	// is sent to the new home.
+	OpReset
+	// OpReply: send Reply to To, or complete the ask at once if To is this node.
+	OpReply
+	// OpAck: send Ack to To.
+	OpAck
+	// OpNeed: send Need to To.
+	OpNeed
+	// OpStart: create and start the instance of Entity, then call
+	// [Cell.Started].
+	OpStart
+	// OpRun: let Entity process [Entity.Message], then call [Cell.Done]. The
+	// runtime looks up the node's standing first, see [Cell.Postpone].
+	OpRun
+	// OpStop: call [Cell.BeginStop] and, if that agrees, stop the instance of Entity and
+	// call [Cell.Stopped].
+	OpStop
+	// OpStuck: Entity has not returned from a call for too long, or was left behind by
+	// [protocol.ReleaseHosting]. For reporting; OpReturned follows when the call returns.
+	OpStuck
+	// OpReturned: Entity, which was stuck, has returned from its call.
+	OpReturned
+	// OpEnd: the hosting has ended; so must the context of entities that are still
+	// at work, see [Entity.Ended].
+	OpEnd
+	// OpDrop: Message was dropped and freed without an error, because its sender knows,
+	// or sends it again: Drop says why. For counting.
+	OpDrop
+	// OpOfferAgain: Message, for which [Cell.Accept] found no room, may be given to
+	// Accept again. The caller still owns the message.
+	OpOfferAgain
+	// OpFlow: send Flow to To.
+	OpFlow
+	// OpEvent: hand Event to the control machine of the node, as a FromShard.
+	OpEvent
+	// OpForged: a frame from To was refused, Fault says why. For counting.
+	OpForged
+	// OpWake: call [Cell.Tick] at or after At, once. Replaces an earlier OpWake.
+	OpWake
+)
+
+// Drop says why a message was dropped.
+type Drop uint8
+
+// The reasons for [OpDrop].
+const (
+	DropDuplicate Drop = iota + 1 // The message was delivered before.
+	DropOldStream                 // The stream of the message ended with the host that died; the sender was told.
+	DropOverflow                  // A bounded buffer was full; the sender sends the message again.
+	DropHops                      // The message was passed on too often.
+	DropStopped                   // This node has stopped.
+)
+
+// String returns the name of the reason.
+func (d Drop) String() string {
+	switch d {
+	case DropDuplicate:
+		return "duplicate"
+	case DropOldStream:
+		return "old-stream"
+	case DropOverflow:
+		return "overflow"
+	case DropHops:
+		return "hops"
+	case DropStopped:
+		return "stopped"
+	default:
+		return "none"
+	}
+}
+
+// Action is one consequence of a call of a [Cell]. The comments of the values of [Op]
+// say which fields are set.
+type Action struct {
+	Op      Op
+	Code    protocol.Code
+	Drop    Drop
+	Fault   Fault
+	To      gossip.NodeID
+	Message *Message
+	Entity  *Entity
+	Reply   *protocol.Reply
+	Flow    *protocol.Flow
+	Base    protocol.Epoch
+	Seq     uint64
+	At      machine.Instant
+	Event   protocol.CellEvent
+}
+
+// Actions collects the actions of a call, in order. The zero value is ready for
+// use, and reused from call to call. Actions are carried out in order, by the
+// caller, before it lets go of the cell: a message in them may be freed by the
+// next call. None of them waits.
+type Actions struct{ list []Action }
+
+// List returns the actions since the last [Actions.Reset]; valid until then.
+func (a *Actions) List() []Action { return a.list }
+
+// Reset empties a and keeps its memory.
+func (a *Actions) Reset() {
+	clear(a.list)
+	a.list = a.list[:0]
+}
+
+func (a *Actions) add(x Action) { a.list = append(a.list, x) }
+
+func (a *Actions) free(m *Message) { a.list = append(a.list, Action{Op: OpFree, Message: m}) }
+
+func (a *Actions) entity(op Op, e *Entity) { a.list = append(a.list, Action{Op: op, Entity: e}) }
+
+func (a *Actions) drop(m *Message, why Drop) {
+	a.list = append(a.list, Action{Op: OpDrop, Message: m, Drop: why})
+}

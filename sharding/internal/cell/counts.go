@@ -1,0 +1,78 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import "github.com/quorate/quorate/sharding/internal/protocol"
+
+// Counts are the counters of cells since they were created. They only grow.
+type Counts struct {
+	Sent     uint64 // Messages of this node that were accepted.
+	Received uint64 // Messages of other nodes that were delivered, each once.
+	Handled  uint64 // Messages that entities of this node have processed, their failures included.
+	// Refused counts messages that no entity of this node processed, by [protocol.Code], be they
+	// refused before or after they were accepted.
+	Refused [protocol.Codes]uint64
+
+	Started     uint64 // Instances whose start began.
+	Restarted   uint64 // Instances whose start began in place of one that had failed.
+	Passivated  uint64 // Instances that stopped because they were idle, or asked for it.
+	Failed      uint64 // Instances that failed at a message or a timer.
+	StartFailed uint64 // Instances that could not be started.
+}
+
+// Tally is the sum of the counters and of the present numbers of several cells.
+type Tally struct {
+	Counts
+
+	Hosted   int // Cells that host.
+	Entities int // Entities with a record.
+	Stuck    int // Entities that do not return.
+	Window   int // Messages of this node that are not acknowledged.
+	Transit  int // Messages of other nodes that wait for a home.
+	Held     int // Entities elsewhere that take nothing from this node at present.
+	// Mailboxes is the number of messages that wait for all entities, and Deepest the
+	// largest number that waits for one entity, as the last whole round of [Cell.Sweep]
+	// found them.
+	Mailboxes, Deepest int
+}
+
+// Tally adds this cell to t.
+func (c *Cell) Tally(t *Tally) {
+	t.add(&c.counts)
+	if c.state != hostNone {
+		t.Hosted++
+	}
+	t.Entities += len(c.entities)
+	t.Stuck += c.stuck
+	t.Window += c.window.n
+	t.Transit += c.transit.n
+	t.Held += len(c.holds)
+	t.Mailboxes += c.depth.sum
+	t.Deepest = max(t.Deepest, c.depth.most)
+}
+
+func (c *Counts) add(o *Counts) {
+	c.Sent += o.Sent
+	c.Received += o.Received
+	c.Handled += o.Handled
+	for i := range c.Refused {
+		c.Refused[i] += o.Refused[i]
+	}
+	c.Started += o.Started
+	c.Restarted += o.Restarted
+	c.Passivated += o.Passivated
+	c.Failed += o.Failed
+	c.StartFailed += o.StartFailed
+}
+
+// depth is how many messages wait in mailboxes: in all together, and in the fullest.
+type depth struct{ sum, most int }
+
+func (d *depth) note(n int) {
+	d.sum += n
+	d.most = max(d.most, n)
+}
+
+// refused counts a refusal, by a code that this version knows.
+func (c *Cell) refused(code protocol.Code) { c.counts.Refused[min(int(code), protocol.Codes-1)]++ }

@@ -1,0 +1,134 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// stuckMax bounds the entities that an [Info] names.
+const stuckMax = 16
+
+// Info is a snapshot of a cell, for explanations and metrics.
+type Info struct {
+	Home              gossip.NodeID   // The home of the shard; zero if not known.
+	Epoch             protocol.Epoch  // The epoch of the home.
+	Since             machine.Instant // When this node last learned of a change; 0: never.
+	Hosting, Stopping bool
+	Suspended         bool
+	Blocked           bool            // The lane to the home is full or broken.
+	Asked             bool            // The cell has asked the coordinator for a home, or for a newer one.
+	Window, Transit   int             // The number of messages in the window and in the transit queue.
+	Moved             machine.Instant // When the window last moved, or began to fill.
+	Entities          int             // Entities with a record.
+	// Stuck are entities that do not return from a call, at most 16 of them; StuckCount is
+	// how many there are.
+	Stuck      []EntityInfo
+	StuckCount int
+}
+
+// EntityInfo is a snapshot of an entity's record.
+type EntityInfo struct {
+	ID string
+	// State is "waiting", "starting", "idle", "busy", "stopping" or "failed".
+	State string
+	// Since is when State began; for "failed" it is when State ends.
+	Since machine.Instant
+	// Waiting are the messages in the mailbox.
+	Waiting int
+	// Stuck says that the entity has not returned from a call for too long, Released that
+	// its shard went on without it.
+	Stuck, Released bool
+	// Failures is the number of failures since the last success, Reason that of the last
+	// failure.
+	Failures int
+	Reason   string
+}
+
+// Info returns a snapshot of the cell.
+func (c *Cell) Info() Info {
+	i := Info{
+		Home: c.route.Home, Epoch: c.route.Epoch, Since: c.since,
+		Hosting: c.state != hostNone, Stopping: c.state == hostStopping,
+		Suspended: c.suspended, Blocked: c.blocked, Asked: c.asked,
+		Window: c.window.n, Transit: c.transit.n, Moved: c.moved, Entities: len(c.entities), StuckCount: c.stuck,
+	}
+	for _, e := range c.released {
+		i.note(e)
+	}
+	// Mostly no entity is stuck: then the list of entities is not searched.
+	for e := c.first; e != nil && len(i.Stuck) < min(c.stuck, stuckMax); e = e.next {
+		if e.stuck {
+			i.note(e)
+		}
+	}
+	return i
+}
+
+func (i *Info) note(e *Entity) {
+	if len(i.Stuck) < stuckMax {
+		i.Stuck = append(i.Stuck, e.Info())
+	}
+}
+
+// Entity returns a snapshot of the record of an entity; false if it is passive.
+func (c *Cell) Entity(id string) (EntityInfo, bool) {
+	e := c.entities[id]
+	if e == nil {
+		return EntityInfo{}, false
+	}
+	return e.Info(), true
+}
+
+// Reason says why an entity that rests has failed; empty for all others.
+func (c *Cell) Reason(id string) string {
+	if e := c.entities[id]; e != nil && e.state == entityFailed {
+		return e.reason()
+	}
+	return ""
+}
+
+// Info returns a snapshot of the record.
+func (e *Entity) Info() EntityInfo {
+	i := EntityInfo{
+		ID: e.id, State: e.state.String(), Since: e.at, Waiting: e.Waiting(),
+		Stuck: e.stuck, Released: e.released, Failures: int(e.failures),
+	}
+	switch {
+	case e.state == entityActive && e.current != nil:
+		i.State = "busy"
+	case e.state == entityFailed:
+		i.Reason = e.reason()
+	}
+	return i
+}
+
+// String returns the name of the state.
+func (s entityState) String() string {
+	switch s {
+	case entityWaiting:
+		return "waiting"
+	case entityStarting:
+		return "starting"
+	case entityActive:
+		return "idle"
+	case entityStopping:
+		return "stopping"
+	case entityFailed:
+		return "failed"
+	default:
+		return "none"
+	}
+}
+
+// String describes the cell in one line, always in the same order.
+func (c *Cell) String() string {
+	i := c.Info()
+	return fmt.Sprintf("shard %d home %s epoch %s hosting %t stopping %t window %d transit %d entities %d stuck %d",
+		c.cfg.Shard, i.Home, i.Epoch, i.Hosting, i.Stopping, i.Window, i.Transit, i.Entities, i.StuckCount)
+}

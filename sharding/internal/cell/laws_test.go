@@ -1,0 +1,417 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// A cell under every input in any order: first the model and its state, then how the model
+// carries out and checks the actions of the cell, then what may happen to a cell, act by act,
+// and last the end of a run, after which nothing may be left.
+
+// cellModel drives a cell with inputs in any order, and checks that
+//
+//   - every message has one outcome, and begins at most once;
+//   - the messages of a sender begin in their order;
+//   - an instance has one call under way at a time, and an entity has one instance, apart
+//     from instances that were left behind;
+//   - no message begins without standing, nor at an instance whose hosting has ended;
+//   - no answer of an entity that was left behind leaves;
+//   - an entity that is stuck is counted until it returns;
+//   - senders that wait for room are called in their order, all of them in the end, and
+//     find the room that was kept for them.
+type cellModel struct {
+	t    *rapid.T
+	cell *cell.Cell
+	now  machine.Instant
+	out  cell.Actions
+
+	n         uint64 // The N of the last epoch that was given out.
+	base      protocol.Epoch
+	epoch     protocol.Epoch // The epoch of the hosting.
+	hosting   bool
+	suspended bool
+	ended     bool
+	positions []protocol.Position
+
+	sent    uint64 // The number of the last message in the stream of nodeB.
+	all     []*cell.Message
+	settled map[*cell.Message]string
+	begun   map[*cell.Message]bool
+	heard   map[string]int // The number of the last message that began, by entity and sender.
+	at      map[*cell.Entity]cell.Op
+	alive   []*cell.Entity
+	stuck   map[*cell.Entity]bool
+
+	waiting []*waiter // The messages that wait for room, in the order in which they came.
+	changes int       // Grows before and after each input of apply.
+}
+
+// waiter is a message that waits for room.
+type waiter struct {
+	m       *cell.Message
+	what    cell.Admission
+	called  bool
+	changes int // The field changes of the model when the message was called.
+}
+
+func newCellModel(t *rapid.T) *cellModel {
+	return &cellModel{
+		t: t, now: 1,
+		cell: cell.New(cell.Config{
+			Kind: "k", Self: nodeA, Mailbox: 4, WindowBytes: 1000, TransitBytes: 1000,
+			BackoffMin: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
+			PassivateAfter: 100 * time.Millisecond, StuckAfter: 200 * time.Millisecond,
+			OnFailure: rapid.SampledFrom([]cell.OnFailure{cell.Restart, cell.StopOnFailure}).Draw(t, "on failure"),
+		}),
+		settled: map[*cell.Message]string{}, begun: map[*cell.Message]bool{}, heard: map[string]int{},
+		at: map[*cell.Entity]cell.Op{}, stuck: map[*cell.Entity]bool{},
+	}
+}
+
+func (m *cellModel) entity() string {
+	return rapid.SampledFrom([]string{"x", "y", "z"}).Draw(m.t, "entity")
+}
+
+func (m *cellModel) message(origin gossip.NodeID) *cell.Message {
+	msg := &cell.Message{Origin: origin, Entity: m.entity(), Payload: []byte("m"), Correlation: uint64(len(m.all) + 1), Value: len(m.all) + 1}
+	if rapid.IntRange(0, 9).Draw(m.t, "expires") == 0 {
+		msg.Deadline = m.now + machine.Instant(20*time.Millisecond)
+	}
+	return msg
+}
+
+// next returns an epoch above all others.
+func (m *cellModel) next() protocol.Epoch {
+	m.n++
+	return epoch(m.n)
+}
+
+func (m *cellModel) apply(in protocol.CellInput) {
+	m.changes++
+	m.cell.Apply(m.now, in, &m.out)
+	m.carry()
+	m.changes++ // A sender that the input calls may find that its message goes elsewhere now.
+}
+
+// carry carries out the actions of the cell, and checks each.
+func (m *cellModel) carry() {
+	for _, a := range m.out.List() {
+		switch a.Op {
+		case cell.OpStart, cell.OpRun, cell.OpStop:
+			m.work(a)
+		case cell.OpFree, cell.OpFail, cell.OpDrop:
+			for x := a.Message; x != nil; x = x.Next() {
+				require.Empty(m.t, m.settled[x], "one outcome")
+				m.settled[x] = fmt.Sprint(a.Op)
+			}
+		case cell.OpOfferAgain:
+			m.call(a.Message)
+		case cell.OpStuck:
+			require.False(m.t, m.stuck[a.Entity])
+			m.stuck[a.Entity] = true
+		case cell.OpReturned:
+			require.True(m.t, m.stuck[a.Entity])
+			delete(m.stuck, a.Entity)
+		case cell.OpEvent:
+			if halted, ok := a.Event.(protocol.ShardHalted); ok {
+				m.hosting, m.positions = false, halted.Positions
+				for _, e := range m.alive {
+					require.True(m.t, e.Ended(), "what has not stopped was left behind")
+				}
+			}
+		default:
+		}
+	}
+	m.out.Reset()
+	require.Equal(m.t, len(m.stuck), m.cell.Info().StuckCount)
+}
+
+func (m *cellModel) work(a cell.Action) {
+	e := a.Entity
+	busy, alive := m.at[e]
+	switch a.Op {
+	case cell.OpStart:
+		require.False(m.t, alive)
+		for _, o := range m.alive {
+			require.True(m.t, o.ID() != e.ID() || o.Ended(), "one instance of an entity")
+		}
+		m.alive = append(m.alive, e)
+	case cell.OpRun:
+		require.True(m.t, alive)
+		require.Zero(m.t, busy, "one thing at a time")
+		m.begin(e)
+	default:
+		require.True(m.t, alive)
+		require.Zero(m.t, busy)
+	}
+	m.at[e] = a.Op
+}
+
+func (m *cellModel) begin(e *cell.Entity) {
+	require.False(m.t, e.Ended())
+	require.False(m.t, m.suspended)
+	msg := e.Message()
+	require.False(m.t, m.begun[msg])
+	require.Empty(m.t, m.settled[msg])
+	m.begun[msg] = true
+	number, _ := msg.Value.(int)
+	if !msg.Own {
+		sender := e.ID() + msg.Origin.String()
+		require.Greater(m.t, number, m.heard[sender], "in the order of the sender")
+		m.heard[sender] = number
+	}
+}
+
+// finish ends the start, the message or the stop that an entity is at.
+func (m *cellModel) finish(e *cell.Entity) {
+	op := m.at[e]
+	m.at[e] = 0
+	silent := e.Ended()
+	switch op {
+	case cell.OpStart:
+		ok := rapid.IntRange(0, 3).Draw(m.t, "start") > 0
+		if !ok {
+			m.dead(e)
+		}
+		m.cell.Started(m.now, e, ok, &m.out)
+	case cell.OpStop:
+		m.dead(e)
+		m.cell.Stopped(m.now, e, &m.out)
+	default:
+		m.end(e)
+	}
+	for _, a := range m.out.List() {
+		require.False(m.t, silent && a.Op == cell.OpReply && a.Reply.Code == protocol.CodeOK && e.Info().Released, "it answers nobody")
+	}
+	m.carry()
+}
+
+// end ends the message that an entity is at, in one of several ways.
+func (m *cellModel) end(e *cell.Entity) {
+	switch rapid.IntRange(0, 6).Draw(m.t, "end") {
+	case 0:
+		m.begun[e.Message()] = false
+		number, _ := e.Message().Value.(int)
+		m.heard[e.ID()+e.Message().Origin.String()] = number - 1
+		m.cell.Postpone(m.now, e, &m.out)
+	case 1:
+		m.cell.Done(m.now, e, cell.Result{Failed: true, Reason: "broken", Reply: new(protocol.Reply)}, &m.out)
+	case 2:
+		m.cell.Done(m.now, e, cell.Result{Reply: new(protocol.Reply), Withhold: true}, &m.out)
+	case 3:
+		m.cell.Passivate(m.now, e, &m.out)
+		m.cell.Done(m.now, e, ok, &m.out)
+	default:
+		m.cell.Done(m.now, e, cell.Result{Reply: new(protocol.Reply)}, &m.out)
+	}
+}
+
+func (m *cellModel) dead(e *cell.Entity) {
+	delete(m.at, e)
+	m.alive = slices.DeleteFunc(m.alive, func(o *cell.Entity) bool { return o == e })
+}
+
+// busy returns the entities with a start, a message or a stop under way.
+func (m *cellModel) busy() []*cell.Entity {
+	var busy []*cell.Entity
+	for _, e := range m.alive {
+		if m.at[e] != 0 {
+			busy = append(busy, e)
+		}
+	}
+	return busy
+}
+
+// acts returns what may happen to a cell, by name. An act that does not apply now calls Skip
+// of its rapid.T; another act is drawn in its place, and the test goes on.
+func (m *cellModel) acts() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"accept":  func(*rapid.T) { m.accept() },
+		"deliver": func(*rapid.T) { m.deliver() },
+		"finish": func(t *rapid.T) {
+			busy := m.busy()
+			if len(busy) == 0 {
+				t.Skip("nothing is under way") // This draw does not apply; the test goes on.
+			}
+			m.finish(rapid.SampledFrom(busy).Draw(t, "which"))
+		},
+		"remind": func(t *rapid.T) {
+			if len(m.alive) == 0 {
+				t.Skip("nobody is there") // This draw does not apply; the test goes on.
+			}
+			e := rapid.SampledFrom(m.alive).Draw(t, "which")
+			live := e.Live() && !m.ended
+			msg := &cell.Message{Entity: e.ID()}
+			m.cell.Remind(m.now, e, msg, &m.out)
+			if live {
+				m.all = append(m.all, msg)
+			}
+			m.carry()
+		},
+		"wait": func(t *rapid.T) {
+			m.now = m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "ms")) * time.Millisecond)
+			m.cell.Tick(m.now, &m.out)
+			m.carry()
+		},
+		"sweep": func(*rapid.T) {
+			m.cell.Sweep(m.now, 2, &m.out)
+			m.carry()
+		},
+		"standing": func(*rapid.T) {
+			if m.suspended = !m.suspended; m.suspended {
+				m.apply(protocol.Suspend{})
+				return
+			}
+			m.apply(protocol.Unsuspend{})
+		},
+		"come": func(t *rapid.T) {
+			w := m.waiter(t)
+			m.offer(w.m, w)
+		},
+		"withdraw": func(t *rapid.T) {
+			m.cell.Withdraw(m.waiter(t).m, &m.out)
+			m.carry()
+		},
+		"flow":    m.flow,
+		"host":    func(*rapid.T) { m.host() },
+		"stop":    func(*rapid.T) { m.apply(protocol.StopHosting{Epoch: m.epoch}) },
+		"resume":  func(*rapid.T) { m.apply(protocol.ResumeHosting{Epoch: m.epoch}) },
+		"release": func(*rapid.T) { m.apply(protocol.ReleaseHosting{Epoch: m.epoch}) },
+		"lose": func(*rapid.T) {
+			if rapid.IntRange(0, 4).Draw(m.t, "lose") == 0 { // This must be rare, or the shard would hardly ever be here.
+				m.rebase()
+				m.hosting = false
+				m.apply(protocol.SetRoute{Home: nodeC, Epoch: m.base, Base: m.base})
+			}
+		},
+	}
+}
+
+func (m *cellModel) accept() { m.offer(m.message(nodeA), nil) }
+
+// offer gives the cell a message of its own node. was is the waiter of the message, nil if
+// the message did not wait before.
+func (m *cellModel) offer(msg *cell.Message, was *waiter) {
+	switch a := m.cell.Accept(m.now, msg, &m.out); a {
+	case cell.Accepted:
+		m.all = append(m.all, msg)
+		msg.Value = len(m.all)
+	case cell.MailboxFull, cell.WindowFull:
+		kept := was != nil && was.called && was.changes == m.changes
+		require.False(m.t, kept, "room is kept for who was called")
+		m.waiting = append(m.waiting, &waiter{m: msg, what: a})
+	default:
+	}
+	m.carry()
+}
+
+// call notes that the cell has called the sender of a message.
+func (m *cellModel) call(msg *cell.Message) {
+	at := slices.IndexFunc(m.waiting, func(w *waiter) bool { return w.m == msg })
+	require.GreaterOrEqual(m.t, at, 0, "it waits")
+	called := m.waiting[at]
+	require.False(m.t, called.called, "it is called once")
+	called.called, called.changes = true, m.changes
+	for _, w := range m.waiting[:at] {
+		require.True(m.t, w.called || w.what != called.what || w.m.Entity != msg.Entity, "in their order")
+	}
+}
+
+// waiter removes one of the messages that wait for room, and returns it.
+func (m *cellModel) waiter(t *rapid.T) *waiter {
+	if len(m.waiting) == 0 {
+		t.Skip("nobody waits") // This draw does not apply; the test goes on.
+	}
+	at := rapid.IntRange(0, len(m.waiting)-1).Draw(t, "which")
+	w := m.waiting[at]
+	m.waiting = slices.Delete(m.waiting, at, at+1)
+	return w
+}
+
+// flow lets another node hold, open or ask about the flow to an entity.
+func (m *cellModel) flow(t *rapid.T) {
+	f := protocol.Flow{
+		Entity: m.entity(), Epoch: epoch(m.n), State: rapid.SampledFrom([]protocol.FlowState{
+			protocol.FlowHold, protocol.FlowOpen, protocol.FlowAsk,
+		}).Draw(t, "state"),
+	}
+	m.cell.Flowed(m.now, nodeB, f, &m.out)
+	m.carry()
+}
+
+// deliver lets the next message of a stream come, and sometimes the same message again.
+func (m *cellModel) deliver() {
+	msg := m.message(nodeB)
+	m.sent++
+	msg.Seq, msg.Base, msg.Route = m.sent, m.base, m.base
+	m.all = append(m.all, msg)
+	m.cell.Deliver(m.now, msg, &m.out)
+	m.cell.Acks(&m.out)
+	m.carry()
+	if rapid.IntRange(0, 5).Draw(m.t, "twice") == 0 {
+		double := *msg
+		m.all = append(m.all, &double)
+		m.cell.Deliver(m.now, &double, &m.out)
+		m.carry()
+	}
+}
+
+// rebase begins the streams anew, with a higher base.
+func (m *cellModel) rebase() {
+	m.base, m.sent, m.positions = m.next(), 0, nil
+}
+
+// host lets the shard come to this node, unless it is here.
+func (m *cellModel) host() {
+	if m.hosting {
+		return
+	}
+	if m.base.IsZero() {
+		m.rebase()
+	}
+	m.hosting, m.epoch = true, m.next()
+	m.apply(protocol.StartHosting{Epoch: m.epoch, Base: m.base, Positions: m.positions})
+}
+
+// conclude ends the node and everything that is under way, and checks that nothing is left.
+func (m *cellModel) conclude() {
+	m.ended = true
+	m.apply(protocol.Abandon{})
+	for _, w := range m.waiting {
+		require.True(m.t, w.called, "everybody is called in the end")
+		require.Equal(m.t, cell.Ended, m.cell.Accept(m.now, w.m, &m.out))
+	}
+	for busy := m.busy(); len(busy) > 0; busy = m.busy() {
+		m.finish(busy[0])
+	}
+	require.Empty(m.t, m.alive, "every instance is stopped")
+	require.Zero(m.t, m.cell.Info().StuckCount)
+	for _, msg := range m.all {
+		require.NotEmpty(m.t, m.settled[msg], "every message has an outcome: %+v", msg)
+	}
+}
+
+// The laws of cellModel hold.
+// covers F49, I20 in the cell.
+func TestLawsOfACell(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newCellModel(t)
+		m.host()
+		t.Repeat(m.acts())
+		m.conclude()
+	})
+}

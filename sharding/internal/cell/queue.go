@@ -1,0 +1,101 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+// queue is a list of messages through their next field. The zero value is empty.
+type queue struct {
+	head, tail *Message
+	n, bytes   int
+}
+
+func (q *queue) push(m *Message) {
+	m.next = nil
+	if q.tail == nil {
+		q.head = m
+	} else {
+		q.tail.next = m
+	}
+	q.tail = m
+	q.n++
+	q.bytes += m.cost()
+}
+
+func (q *queue) pop() *Message {
+	m := q.head
+	if m == nil {
+		return nil
+	}
+	if q.head = m.next; q.head == nil {
+		q.tail = nil
+	}
+	m.next = nil
+	q.n--
+	q.bytes -= m.cost()
+	return m
+}
+
+// pushFront puts m before all others.
+func (q *queue) pushFront(m *Message) {
+	m.next = q.head
+	if q.head == nil {
+		q.tail = m
+	}
+	q.head = m
+	q.n++
+	q.bytes += m.cost()
+}
+
+// cut takes the messages with a number up to seq out of a queue that is in the order of
+// the numbers, and returns them as a list.
+func (q *queue) cut(seq uint64) *Message {
+	list := q.head
+	var last *Message
+	for m := q.head; m != nil && m.Seq <= seq; m = m.next {
+		q.n--
+		q.bytes -= m.cost()
+		last = m
+	}
+	if last == nil {
+		return nil
+	}
+	if q.head = last.next; q.head == nil {
+		q.tail = nil
+	}
+	last.next = nil
+	return list
+}
+
+// prepend puts all of o before all others, and leaves o empty.
+func (q *queue) prepend(o *queue) {
+	if o.n == 0 {
+		return
+	}
+	if o.tail.next = q.head; q.tail == nil {
+		q.tail = o.tail
+	}
+	q.head = o.head
+	q.n += o.n
+	q.bytes += o.bytes
+	*o = queue{}
+}
+
+// insert keeps the queue sorted by sequence number. It reports whether m was
+// inserted: a message with an equal number is there already otherwise.
+func (q *queue) insert(m *Message) bool {
+	if q.tail == nil || q.tail.Seq < m.Seq {
+		q.push(m)
+		return true
+	}
+	at := &q.head
+	for (*at).Seq < m.Seq {
+		at = &(*at).next
+	}
+	if (*at).Seq == m.Seq {
+		return false
+	}
+	m.next, *at = *at, m
+	q.n++
+	q.bytes += m.cost()
+	return true
+}

@@ -1,0 +1,302 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// Messages that are taken back: first a model of a stream over a lane that takes, loses and
+// delivers messages in any way, and its law; then single cases at a lane, in a mailbox, and
+// in a shard that stops.
+
+// streamModel is the cell of an origin and the cell of a host, with a lane between them that
+// may be full, has no connection for a while, or begins anew and loses the messages in it.
+// The model checks that every accepted message is processed once and in order, except
+// messages that were taken back, which are never processed.
+type streamModel struct {
+	t      *rapid.T
+	now    machine.Instant
+	origin *cell.Cell
+	host   *cell.Cell
+	out    cell.Actions
+
+	full    bool
+	place   uint64    // The place of the next message in the lane.
+	written uint64    // Messages at places below this one have left the lane.
+	lane    []travels // The messages in the lane, from place written on.
+	wire    []travels // The messages that have left and have not arrived.
+	acks    []protocol.Ack
+	needs   []protocol.Need
+	waits   map[uint64]*cell.Message // The accepted messages that the origin's cell still has, by correlation.
+	next    uint64
+	left    map[uint64]bool // The messages of which a copy has left the lane, by correlation.
+	handed  map[uint64]bool // The messages that are in the lane or have left it, by correlation.
+	retired map[uint64]bool // The messages that were taken back, by correlation.
+	heard   []uint64
+}
+
+// travels is a copy of a message in the lane or behind it.
+type travels struct {
+	m     cell.Message
+	place uint64
+}
+
+func newStreamModel(t *rapid.T) *streamModel {
+	m := &streamModel{
+		t: t, now: 1, waits: map[uint64]*cell.Message{}, retired: map[uint64]bool{}, handed: map[uint64]bool{}, left: map[uint64]bool{},
+		origin: cell.New(cell.Config{Kind: "k", Self: nodeA, WindowBytes: 2000}),
+		host:   cell.New(cell.Config{Kind: "k", Self: nodeB}),
+	}
+	m.origin.Apply(m.now, protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)}, &m.out)
+	m.host.Apply(m.now, protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)}, &m.out)
+	m.out.Reset()
+	return m
+}
+
+// sent carries out the actions of the origin's cell.
+func (s *streamModel) sent() {
+	full := false
+	for _, a := range s.out.List() {
+		switch a.Op {
+		case cell.OpTransmit:
+			for m := a.Message; m != nil && !full; m = m.Next() {
+				if full = s.full; full {
+					s.origin.Unsent(m)
+					break
+				}
+				s.lane = append(s.lane, travels{*m, s.place})
+				s.origin.Handed(m, m.Next(), s.place)
+				s.handed[m.Correlation] = true
+				s.place++
+			}
+		case cell.OpFree:
+			for m := a.Message; m != nil; m = m.Next() {
+				delete(s.waits, m.Correlation)
+			}
+		default:
+		}
+	}
+	s.out.Reset()
+}
+
+// hosted carries out the actions of the host's cell: its entity processes messages at once.
+func (s *streamModel) hosted() {
+	for i := 0; i < len(s.out.List()); i++ {
+		a := s.out.List()[i]
+		switch a.Op {
+		case cell.OpStart:
+			s.host.Started(s.now, a.Entity, true, &s.out)
+		case cell.OpRun:
+			s.heard = append(s.heard, a.Entity.Message().Correlation)
+			s.host.Done(s.now, a.Entity, cell.Result{Reply: new(protocol.Reply)}, &s.out)
+		case cell.OpAck:
+			s.acks = append(s.acks, protocol.Ack{Base: a.Base, Seq: a.Seq})
+		case cell.OpNeed:
+			s.needs = append(s.needs, protocol.Need{Base: a.Base, Seq: a.Seq})
+		default:
+		}
+	}
+	s.out.Reset()
+}
+
+func (s *streamModel) accept() {
+	s.next++
+	m := &cell.Message{Entity: "x", Payload: []byte("m"), Correlation: s.next}
+	if s.origin.Accept(s.now, m, &s.out) == cell.Accepted {
+		s.waits[s.next] = m
+	} else {
+		s.origin.Withdraw(m, &s.out)
+	}
+	s.sent()
+}
+
+// retract tries to take a message back, and checks that this works exactly if no lane has
+// had the message or one behind it.
+func (s *streamModel) retract(t *rapid.T) {
+	var ids []uint64
+	for id := uint64(1); id <= s.next; id++ {
+		if s.waits[id] != nil {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		t.Skip("nothing is on its way") // This draw does not apply; the test goes on.
+	}
+	id := rapid.SampledFrom(ids).Draw(t, "which")
+	may := true
+	for _, behind := range ids {
+		may = may && (behind < id || !s.handed[behind])
+	}
+	taken := s.origin.Retract(s.now, s.waits[id], &s.out)
+	require.Equal(t, may, taken, "exactly what no lane has, nor anything behind it")
+	if taken {
+		s.retired[id] = true
+		delete(s.waits, id)
+	}
+	s.sent()
+}
+
+// write lets the first messages of the lane leave, any number of them.
+func (s *streamModel) write() {
+	n := rapid.IntRange(0, len(s.lane)).Draw(s.t, "leave")
+	for _, c := range s.lane[:n] {
+		s.left[c.m.Correlation] = true
+	}
+	s.wire = append(s.wire, s.lane[:n]...)
+	s.lane = s.lane[n:]
+	s.written = s.place - uint64(len(s.lane))
+}
+
+// arrive lets the first n messages that have left the lane arrive at the host.
+func (s *streamModel) arrive(n int) {
+	for ; n > 0 && len(s.wire) > 0; n-- {
+		m := s.wire[0].m
+		s.wire = s.wire[1:]
+		s.host.Deliver(s.now, &m, &s.out)
+		s.host.Acks(&s.out)
+		s.hosted()
+	}
+}
+
+// renew gives the lane up: the messages in it are lost, and some of those that have left it.
+func (s *streamModel) renew() {
+	for _, c := range s.lane {
+		s.handed[c.m.Correlation] = s.left[c.m.Correlation]
+	}
+	s.wire = s.wire[:rapid.IntRange(0, len(s.wire)).Draw(s.t, "came")]
+	s.origin.Rerouted(s.written, true)
+	s.lane, s.place, s.written = nil, 0, 0
+	s.origin.Broken(nodeB)
+}
+
+func (s *streamModel) flush() {
+	s.origin.Flush(s.now, nodeB, &s.out)
+	s.sent()
+}
+
+func (s *streamModel) answer() {
+	for _, a := range s.acks {
+		s.origin.Acked(s.now, nodeB, a, &s.out)
+		s.sent()
+	}
+	for _, n := range s.needs {
+		s.origin.Needed(s.now, nodeB, n, &s.out)
+		s.sent()
+	}
+	s.acks, s.needs = nil, nil
+}
+
+func (s *streamModel) acts() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"accept":  func(*rapid.T) { s.accept() },
+		"retract": s.retract,
+		"write":   func(*rapid.T) { s.write() },
+		"arrive":  func(t *rapid.T) { s.arrive(rapid.IntRange(1, 5).Draw(t, "n")) },
+		"renew":   func(*rapid.T) { s.renew() },
+		"full":    func(*rapid.T) { s.full = !s.full },
+		"collect": func(*rapid.T) { s.origin.Collect() },
+		"flush":   func(*rapid.T) { s.flush() },
+		"answer":  func(*rapid.T) { s.answer() },
+		"forget":  func(*rapid.T) { s.acks, s.needs = nil, nil },
+		"tick": func(*rapid.T) {
+			s.now = s.now.Add(time.Second)
+			s.origin.Tick(s.now, &s.out)
+			s.sent()
+		},
+	}
+}
+
+// conclude lets every message come to its end, and checks which of them were processed.
+func (s *streamModel) conclude() {
+	s.full = false
+	for range 100 {
+		s.now = s.now.Add(20 * time.Second)
+		s.flush()
+		s.origin.Tick(s.now, &s.out)
+		s.sent()
+		s.wire, s.lane, s.written = append(s.wire, s.lane...), nil, s.place
+		s.arrive(len(s.wire))
+		s.answer()
+	}
+	require.Empty(s.t, s.waits, "everything has an outcome")
+	require.IsIncreasing(s.t, append([]uint64{0}, s.heard...), "once, and in order")
+	for _, id := range s.heard {
+		require.False(s.t, s.retired[id], "what was taken back is not processed")
+	}
+	require.Zero(s.t, s.origin.Info().Window)
+}
+
+// A message that is taken back is never processed, and the messages before and behind it
+// are, once and in order, whatever the lane does.
+// covers I20.
+func TestWhatIsTakenBackLeavesNoGap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newStreamModel(t)
+		t.Repeat(s.acts())
+		s.conclude()
+	})
+}
+
+// A message can be taken back, from any place of the window, for as long as no lane has it
+// or one behind it.
+func TestWhatWasNotHandedOverIsTakenBack(t *testing.T) {
+	c := newCell(t, nodeA, cell.Config{})
+	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+	require.Equal(t, "transmit:a:1", c.tell("a"))
+	c.Collect()
+	messages := map[string]*cell.Message{}
+	for _, entity := range []string{"b", "c", "d"} {
+		messages[entity] = &cell.Message{Entity: entity, Payload: []byte("m")}
+		require.True(t, c.Follow(messages[entity]) || c.Accept(c.now, messages[entity], &c.out) == cell.Accepted)
+	}
+	c.did()
+	require.True(t, c.Retract(c.now, messages["b"], &c.out))
+	require.True(t, c.Retract(c.now, messages["d"], &c.out))
+	require.False(t, c.Retract(c.now, messages["d"], &c.out), "once")
+	c.Flush(c.now, nodeB, &c.out)
+	require.Equal(t, "transmit:c:2", c.did())
+	require.False(t, c.Retract(c.now, messages["c"], &c.out), "a lane has it")
+	require.Empty(t, c.did())
+	require.Equal(t, "transmit:e:3", c.tell("e"))
+	c.Rerouted(1, true)
+	require.True(t, c.Retract(c.now, messages["c"], &c.out), "the lane was given up before it had left")
+	require.Equal(t, 2, c.Info().Window)
+}
+
+// A message can be taken back out of a mailbox for as long as its entity has not begun it.
+func TestWhatHasNotBegunIsTakenBack(t *testing.T) {
+	c := host(t, cell.Config{Mailbox: 2})
+	one, two, three := &cell.Message{Entity: "x"}, &cell.Message{Entity: "x"}, &cell.Message{Entity: "x"}
+	require.Equal(t, cell.Accepted, c.Accept(c.now, one, &c.out))
+	require.Equal(t, cell.Accepted, c.Accept(c.now, two, &c.out))
+	require.Equal(t, "start:x", c.did())
+	require.Equal(t, cell.MailboxFull, c.Accept(c.now, three, &c.out))
+	require.True(t, c.Retract(c.now, two, &c.out))
+	require.Equal(t, "room:x", c.did(), "there is room")
+	require.Equal(t, cell.Accepted, c.Accept(c.now, three, &c.out))
+	require.Equal(t, "run:x", c.started("x", true))
+	require.False(t, c.Retract(c.now, one, &c.out), "it has begun")
+	require.Equal(t, "reply free:x:0 run:x", c.done("x", ok))
+}
+
+// A shard that is told to stop has stopped when the last message that waits is taken back.
+func TestAShardStopsWhenTheLastIsTakenBack(t *testing.T) {
+	c := host(t, cell.Config{})
+	c.apply(protocol.Suspend{})
+	m := &cell.Message{Entity: "x"}
+	require.Equal(t, cell.Accepted, c.Accept(c.now, m, &c.out))
+	require.Empty(t, c.did())
+	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
+	require.True(t, c.Retract(c.now, m, &c.out))
+	require.Equal(t, "shardhalted", c.did())
+}

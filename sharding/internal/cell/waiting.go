@@ -1,0 +1,230 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// A sender that finds no room waits in a line, first in, first out, and is called when
+// there is room. Room is kept for the called sender, so that later senders cannot take it.
+//
+//	Accept ──no room──> in line ──OpOfferAgain, room is kept──> Accept again: Accepted
+//	                       └─────────> Withdraw <──────────────┘
+//
+// There is a line for each full mailbox, for senders of this node; a line for the window;
+// and a line for each entity elsewhere that takes no more at present, see [protocol.Flow]. Senders
+// in a line of the last sort move to that of the window when the entity takes messages
+// again.
+//
+// A line begins to move when half of the mailbox or window is free, and then moves as far
+// as there is room, so that senders are called many at a time and not one for each message.
+
+// line is where messages wait for room, in the order in which they came.
+type line struct {
+	first, last *ticket
+	entity      *Entity // The entity to whose mailbox the line belongs; nil for other lines.
+	kept        int     // The room that is kept for called senders: messages of a mailbox, or bytes of the window.
+}
+
+// ticket is the place of a message in a line.
+type ticket struct {
+	m          *Message
+	line       *line
+	prev, next *ticket
+	cost       int  // The room that m needs.
+	called     bool // The message has left the line, and room is kept for it.
+}
+
+func (l *line) add(t *ticket) {
+	t.line, t.prev, t.next = l, l.last, nil
+	if l.last == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	l.last = t
+}
+
+func (l *line) remove(t *ticket) {
+	if t.prev == nil {
+		l.first = t.next
+	} else {
+		t.prev.next = t.next
+	}
+	if t.next == nil {
+		l.last = t.prev
+	} else {
+		t.next.prev = t.prev
+	}
+	t.prev, t.next = nil, nil
+}
+
+// wait puts m at the end of a line.
+func (l *line) wait(m *Message, cost int) {
+	m.ticket = &ticket{m: m, cost: cost}
+	l.add(m.ticket)
+}
+
+// call calls the first sender of the line, and keeps room for it.
+func (l *line) call(out *Actions) {
+	t := l.first
+	l.remove(t)
+	t.called = true
+	l.kept += t.cost
+	out.add(Action{Op: OpOfferAgain, Message: t.m})
+}
+
+// dismiss calls all senders of the line and keeps no room for them: each is admitted or put
+// into a line anew.
+func (l *line) dismiss(out *Actions) {
+	for t := l.first; t != nil; t = l.first {
+		l.remove(t)
+		t.m.ticket = nil
+		out.add(Action{Op: OpOfferAgain, Message: t.m})
+	}
+}
+
+// leaveLine takes m out of its line. It returns the line that had kept room for m, nil if
+// none had.
+func (m *Message) leaveLine() *line {
+	t := m.ticket
+	if t == nil {
+		return nil
+	}
+	m.ticket = nil
+	if !t.called {
+		t.line.remove(t)
+		return nil
+	}
+	t.line.kept -= t.cost
+	return t.line
+}
+
+// Withdraw takes back a message for which [Cell.Accept] found no room, when its sender
+// waits no longer.
+func (c *Cell) Withdraw(m *Message, out *Actions) {
+	switch t := m.ticket; {
+	case t == nil:
+		return
+	case t.line.entity != nil && c.suspended:
+		c.refused(protocol.CodeNoStanding)
+	default:
+		c.refused(protocol.CodeOverloaded)
+	}
+	c.vacated(m.leaveLine(), out)
+}
+
+// vacated calls further senders when room of a line is not kept any more; nil for no line.
+func (c *Cell) vacated(l *line, out *Actions) {
+	switch {
+	case l == nil:
+	case l == &c.line:
+		c.callWindow(out)
+	case l.entity != nil:
+		c.relieve(l.entity, out)
+		c.removeIdle(l.entity)
+	}
+}
+
+// callWindow calls senders that wait for the window, when half of it is free.
+func (c *Cell) callWindow(out *Actions) {
+	if c.line.first == nil || c.window.bytes+c.line.kept > c.cfg.WindowBytes/2 {
+		return
+	}
+	for c.line.first != nil && c.fits(c.line.first.cost) {
+		c.line.call(out)
+	}
+}
+
+// fits reports whether the window takes a message. One message always fits.
+func (c *Cell) fits(cost int) bool {
+	taken := c.window.bytes + c.line.kept
+	return taken == 0 || taken+cost <= c.cfg.WindowBytes
+}
+
+// mustWait reports whether a message has to wait in line before it may be put into the
+// window. A message that is in a line already counts as waiting: [Cell.Accept] knows
+// whether it was called.
+func (c *Cell) mustWait(m *Message) bool {
+	return m.ticket != nil || c.line.first != nil || !c.fits(m.cost()) || len(c.holds) > 0 && c.holds[m.Entity] != nil
+}
+
+// pressure holds the senders for which a mailbox has no room. The entity of a mailbox that
+// was not full has none.
+type pressure struct {
+	line line      // The senders of this node.
+	held []*heldUp // The other nodes that send, see flow.go.
+}
+
+// pressed returns the pressure on an entity, which it creates if there is none.
+func (e *Entity) pressed() *pressure {
+	if e.pressure == nil {
+		e.pressure = &pressure{line: line{entity: e}}
+	}
+	return e.pressure
+}
+
+// kept is how many places of the mailbox are kept for senders that were called.
+func (e *Entity) kept() int {
+	if e.pressure == nil {
+		return 0
+	}
+	return e.pressure.line.kept
+}
+
+// full reports whether a new message finds no room: the mailbox is full, or others
+// wait in line.
+func (c *Cell) full(e *Entity) bool {
+	return e.Waiting()+e.kept() >= c.cfg.Mailbox || e.pressure != nil && e.pressure.line.first != nil
+}
+
+// relieve calls senders when half of a mailbox is free.
+func (c *Cell) relieve(e *Entity, out *Actions) {
+	p := e.pressure
+	if p == nil || e.Waiting()+p.line.kept > c.cfg.Mailbox/2 {
+		return
+	}
+	c.letGo(e, out)
+	for p.line.first != nil && e.Waiting()+p.line.kept < c.cfg.Mailbox {
+		p.line.call(out)
+	}
+	if p.line.kept == 0 {
+		e.pressure = nil
+	}
+}
+
+// disband ends the pressure on an entity whose hosting ends or is about to.
+func (c *Cell) disband(e *Entity, out *Actions) {
+	p := e.pressure
+	if p == nil {
+		return
+	}
+	c.letGo(e, out)
+	p.line.dismiss(out)
+	p.line.entity, e.pressure = nil, nil
+}
+
+// acceptHere puts a message of this node into a mailbox of this node. If a line has kept
+// room for the message, right is that line; else nil.
+func (c *Cell) acceptHere(now machine.Instant, m *Message, right *line, out *Actions) Admission {
+	e := c.entity(m.Entity)
+	if e == nil {
+		e = c.create(m.Entity)
+	}
+	switch {
+	case e.state == entityFailed && now < e.at:
+		return EntityFailing
+	case e.pressure != nil && right == &e.pressure.line: // Room was kept for the message.
+	case c.full(e):
+		e.pressed().line.wait(m, 1)
+		return MailboxFull
+	}
+	m.Seq = 0
+	c.counts.Sent++
+	e.mailbox.push(m)
+	c.advance(now, e, out)
+	return Accepted
+}

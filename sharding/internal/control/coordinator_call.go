@@ -1,0 +1,146 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/machine"
+)
+
+// maxStale is how many answers of the strategy in a row may be discarded because the view
+// has changed. Then the built-in strategy decides where shards without a home go, and no
+// move evens out the load until the next check.
+const maxStale = 3
+
+// maxFruitless is how many answers of the strategy in a row may give no shard a home,
+// before the built-in strategy decides. Leaving shards out breaks no contract.
+const maxFruitless = 3
+
+// call is a question to a strategy that may block: either allocate or rebalance is set.
+// At most one call of a coordinator is in flight.
+type call struct {
+	id        machine.CallID
+	allocate  *allocation.AllocateRequest
+	rebalance *allocation.RebalanceRequest
+	view      uint64 // The digest of what the answer depends on, when the strategy was asked.
+	stale     int    // How many answers in a row were discarded because the view had changed.
+}
+
+// request returns the request of the call.
+func (q *call) request() any {
+	if q.rebalance != nil {
+		return *q.rebalance
+	}
+	return *q.allocate
+}
+
+// ask puts a question to the strategy.
+func (c *coordinator) ask(q call) {
+	c.control().calls++
+	q.id, q.view = c.control().calls, c.view()
+	c.call = q
+	limit := c.kind.timings.Call
+	c.control().out.Add(machine.Call{ID: q.id, Port: AllocationCall, Key: c.kind.name, Limit: limit, Request: q.request()})
+	c.control().out.Arm(callTimer{c.kind.name}, c.now().Add(limit))
+}
+
+// forgetCall drops the question in flight; its answer is ignored.
+func (c *coordinator) forgetCall() {
+	c.call = call{stale: c.call.stale}
+	c.control().out.Disarm(callTimer{c.kind.name})
+}
+
+// view is a digest of what an answer depends on: the regions that may be given shards, and
+// the version of the map that the request described.
+func (c *coordinator) view() uint64 {
+	h := c.n
+	for _, node := range c.eligible() {
+		h = mix(h, node.String())
+	}
+	return h
+}
+
+// mix adds a text to a digest (FNV-1a).
+func mix(h uint64, text string) uint64 {
+	for _, b := range []byte(text) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return h
+}
+
+// called takes the answer of a strategy to the call in flight. When the view has changed
+// since the question, the answer is discarded and the strategy asked again.
+func (c *coordinator) called(in machine.Called) {
+	asked := c.call
+	c.forgetCall()
+	if c.view() != asked.view {
+		c.call.stale++
+		c.rebalance.due = asked.rebalance != nil && c.call.stale < maxStale
+		c.evaluate()
+		return
+	}
+	c.call.stale = 0
+	if asked.rebalance != nil {
+		c.rebalanced(asked, in)
+		c.evaluate()
+		return
+	}
+	c.allocated(asked, in)
+}
+
+// answerOf returns what a strategy answered. An error, an answer of another type and one
+// that fails the check of its contract are no answer.
+func answerOf[R any](in machine.Called, check func(*R) error) (res R, err error) {
+	if in.Err != nil {
+		return res, in.Err
+	}
+	res, ok := in.Result.(R)
+	if !ok {
+		return res, fmt.Errorf("the answer is a %T", in.Result)
+	}
+	return res, check(&res)
+}
+
+// allocated takes the answer to the question where shards should go.
+func (c *coordinator) allocated(asked call, in machine.Called) {
+	res, err := answerOf(in, func(res *allocation.AllocateResult) error {
+		return allocation.CheckAllocate(asked.allocate, res)
+	})
+	if err != nil {
+		c.fallBack(err.Error())
+		return
+	}
+	if c.place(*asked.allocate, res, c.kind.cfg.Strategy) > 0 {
+		c.fruitless = 0
+	} else if c.fruitless++; c.fruitless >= maxFruitless {
+		c.fallBack(fmt.Sprintf("%d answers in a row gave no shard a home", c.fruitless))
+		return
+	}
+	c.advance()
+}
+
+// callTimeout goes on without the strategy; a late answer is ignored.
+func (c *coordinator) callTimeout() {
+	asked := c.call
+	switch {
+	case asked.id == 0:
+	case asked.rebalance != nil:
+		c.call = call{}
+		c.notMoved("it did not answer in time")
+		c.evaluate()
+	default:
+		c.call = call{}
+		c.fallBack("it did not answer in time")
+	}
+}
+
+// fallBack lets the built-in strategy decide.
+func (c *coordinator) fallBack(why string) {
+	c.control().out.Decide("allocation", c.kind.name, allocation.LeastShardName,
+		fmt.Sprintf("strategy %s: %s", c.kind.cfg.Strategy, why))
+	c.call.stale, c.fruitless = maxStale, 0
+	c.evaluate()
+}

@@ -1,0 +1,69 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// Examine is the input of [Control] that asks for an [Examined]. It changes nothing.
+type Examine struct {
+	// ID is given back in the answer.
+	ID uint64
+}
+
+// Examined is published to answer an [Examine].
+type Examined struct {
+	ID uint64
+	// Kinds describes the kinds whose coordinator runs here, sorted by name: only the node
+	// of the coordinator knows how their shards are.
+	Kinds []Coordinated
+	// Known holds the coordinators of all kinds of this node, sorted by name.
+	Known []Coordinator
+}
+
+// Coordinator names the coordinator of a kind, as far as a node knows.
+type Coordinator struct {
+	Kind string
+	// Node coordinates the kind; it is zero when no node can at present.
+	Node gossip.NodeID
+	// Term is the term of the coordinator. It is zero when this node has not heard from
+	// the coordinator yet: then Node is the one that should coordinate.
+	Term protocol.Term
+}
+
+// Coordinated counts the shards of a kind by their phase.
+type Coordinated struct {
+	Kind string
+	// Open counts shards without a home, Serving those at rest in their home, Moving those
+	// on the way into a home, or out of it.
+	Open, Serving, Moving int
+}
+
+// coordinator names the coordinator of the kind.
+func (k *perKind) coordinator() Coordinator {
+	known := Coordinator{Kind: k.name, Node: k.coordinatorNode()}
+	switch {
+	case k.coord != nil:
+		known.Node, known.Term = k.control.cfg.Self, k.coord.term
+	case known.Node == k.asker:
+		known.Term = k.promise
+	}
+	return known
+}
+
+// examine answers an [Examine].
+func (c *Control) examine(in Examine) {
+	answer := Examined{ID: in.ID}
+	for _, k := range c.kinds {
+		answer.Known = append(answer.Known, k.coordinator())
+		if k.coord == nil {
+			continue
+		}
+		i := c.Inspect(k.name)
+		answer.Kinds = append(answer.Kinds, Coordinated{Kind: k.name, Open: i.Open, Serving: i.Serving, Moving: i.Moving})
+	}
+	c.out.Publish(answer)
+}

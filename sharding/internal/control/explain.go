@@ -1,0 +1,223 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/wire"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// The question where a shard lives, and why: explain answers it when the coordinator runs
+// here, or asks the coordinator's node; onExplainShard answers there; onExplained publishes
+// the answer; expire gives up when none comes.
+
+// Explain is the command to find out what the coordinator of a kind knows about a
+// shard. [Explained] with the same ID answers it, always and once, after
+// explainLimit at the latest.
+type Explain struct {
+	Kind  string
+	Shard protocol.ShardID
+	ID    uint64
+}
+
+// Phase says what is under way between the coordinator and the home of a shard.
+type Phase uint8
+
+// The phases of a shard in the coordinator's map.
+const (
+	PhaseOpen      Phase = iota // The shard has no home.
+	PhaseStarting               // The home was told to host, and has not answered.
+	PhaseServing                // The home hosts the shard, and no move is under way.
+	PhaseStopping               // The home was told to stop.
+	PhaseResuming               // The stop was taken back.
+	PhaseReleasing              // The home was told to give up entities that do not stop.
+)
+
+// phases is the number of phases.
+const phases = 6
+
+// String returns the name of the phase.
+func (p Phase) String() string {
+	names := [phases]string{"open", "starting", "serving", "stopping", "resuming", "releasing"}
+	if int(p) < len(names) {
+		return names[p]
+	}
+	return "none"
+}
+
+// Explained is what the coordinator of a kind knows about a shard. The coordinator sends
+// it as a message to the node that asked, which publishes it.
+type Explained struct {
+	Kind  string
+	Shard protocol.ShardID
+	// ID is the ID of the question.
+	ID uint64
+	// Coordinator is the node that coordinates the kind, Term its term. Without a
+	// coordinator only Detail is set.
+	Coordinator gossip.NodeID
+	Term        protocol.Term
+	// Detail says what a shard without a home waits for, or why nothing is known; may be
+	// empty.
+	Detail string
+	// Phase, Home, Epoch and Base are those of the shard in the coordinator's map.
+	Phase       Phase
+	Home        gossip.NodeID
+	Epoch, Base protocol.Epoch
+	// Since is when the shard came into its phase, by the coordinator's clock.
+	Since time.Time
+	// Decision says by which decision, and why, the shard has its home.
+	Decision string
+	// Target is the node to which the shard moves, zero when that is decided once the
+	// shard has stopped. Reason is why the shard moves, and Deadline is when its stop is
+	// called off. Without a move under way or planned all three are zero.
+	Target   gossip.NodeID
+	Reason   string
+	Deadline time.Time
+	// Moves are the last moves of the shard under this coordinator, the oldest
+	// first; at most [MaxExplainedMoves].
+	Moves []Moved
+}
+
+// MaxExplainedMoves is how many moves [Explained] holds at most.
+const MaxExplainedMoves = 16
+
+// Outcome says how a move ended.
+type Outcome uint8
+
+// The outcomes of moves.
+const (
+	OutcomeMoved     Outcome = iota + 1 // The new home hosts the shard.
+	OutcomeCalledOff                    // The old home did not stop in time, and hosts it still.
+	OutcomeLost                         // A home ended meanwhile.
+)
+
+// String returns the name of the outcome.
+func (o Outcome) String() string {
+	switch o {
+	case OutcomeMoved:
+		return "moved"
+	case OutcomeCalledOff:
+		return "called off"
+	case OutcomeLost:
+		return "lost"
+	default:
+		return "none"
+	}
+}
+
+// Moved is a move of the past. Times are those of the coordinator's clock.
+type Moved struct {
+	Shard          protocol.ShardID
+	From           gossip.NodeID
+	To             gossip.NodeID // Zero when the move ended before its target was decided.
+	Started, Ended time.Time
+	Outcome        Outcome
+	Reason         string
+}
+
+// ExplainShard asks the coordinator what it knows about a shard.
+type ExplainShard struct {
+	Kind  string
+	Shard protocol.ShardID
+	ID    uint64
+}
+
+// KindName returns the name of the kind.
+func (m ExplainShard) KindName() string { return m.Kind }
+
+// KindName returns the name of the kind.
+func (m Explained) KindName() string { return m.Kind }
+
+// Bounds of questions that wait for the coordinator's answer.
+const (
+	maxExplains  = 64
+	explainLimit = 2 * time.Second
+)
+
+// question is an [Explain] that waits for the coordinator's answer.
+type question struct {
+	Explain
+	to    gossip.NodeID
+	until machine.Instant
+}
+
+// explain answers the command, or asks the coordinator on another node.
+func (c *Control) explain(e Explain) {
+	k := c.kind(e.Kind)
+	if k == nil || c.state == nil {
+		c.unexplained(e, "this node knows nothing of the kind yet")
+		return
+	}
+	if k.coord != nil {
+		c.out.Publish(k.coord.explain(e.Shard, e.ID))
+		return
+	}
+	to := k.coordinatorNode()
+	switch {
+	case to.IsZero():
+		c.unexplained(e, "no coordinator is known: no member that is up can coordinate the kind")
+	case to == c.cfg.Self:
+		c.unexplained(e, k.notCoordinating())
+	case len(c.questions) >= maxExplains:
+		c.unexplained(e, "too many explanations are under way")
+	default:
+		c.questions = append(c.questions, question{e, to, c.now.Mono.Add(explainLimit)})
+		k.send(to, ExplainShard(e))
+	}
+}
+
+func (c *Control) unexplained(e Explain, detail string) {
+	c.out.Publish(Explained{Kind: e.Kind, Shard: e.Shard, ID: e.ID, Detail: detail})
+}
+
+// notCoordinating says why the coordinator, which should run on this node, does not.
+func (k *perKind) notCoordinating() string {
+	if k.core == nil {
+		return "the settings of the kind are not known yet"
+	}
+	return k.control.cfg.Self.String() + " does not coordinate the kind; it is " + k.core.Phase().String() + " since members that can be running the coordinator have not ended"
+}
+
+// onExplainShard answers another node's question.
+func (k *perKind) onExplainShard(from gossip.NodeID, m ExplainShard) {
+	if k.coord != nil {
+		k.send(from, k.coord.explain(m.Shard, m.ID))
+		return
+	}
+	k.send(from, Explained{Kind: k.name, Shard: m.Shard, ID: m.ID, Detail: k.notCoordinating()})
+}
+
+// onExplained publishes the coordinator's answer, if this node waits for it.
+func (c *Control) onExplained(from gossip.NodeID, m Explained) {
+	for i, q := range c.questions {
+		if q.ID == m.ID && q.to == from && q.Kind == m.Kind && q.Shard == m.Shard {
+			c.questions = append(c.questions[:i], c.questions[i+1:]...)
+			c.out.Publish(m)
+			return
+		}
+	}
+}
+
+// expire gives up the questions that the coordinator did not answer in time.
+func (c *Control) expire() {
+	open := c.questions[:0]
+	for _, q := range c.questions {
+		if c.now.Mono < q.until {
+			open = append(open, q)
+			continue
+		}
+		c.unexplained(q.Explain, "the coordinator should be at "+q.to.String()+", which did not answer within "+explainLimit.String())
+	}
+	c.questions = open
+}
+
+// maxExplainText is the longest text of an explanation, in bytes.
+const maxExplainText = 512
+
+// clip cuts a text that a strategy wrote to what an explanation may hold.
+func clip(text string) string { return wire.Clip(text, maxExplainText) }

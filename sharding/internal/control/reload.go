@@ -1,0 +1,42 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/machine"
+)
+
+// Reload is the command to go on with other settings: of the built-in strategy,
+// and of every kind that runs on this node. A coordinator here looks at the load
+// soon after; moves that are on their way go on. The settings must be valid.
+type Reload struct {
+	// LeastShard configures the built-in strategy.
+	LeastShard allocation.LeastShardConfig
+	// MaxSimultaneous and MaxSimultaneousPerRegion have the meaning of [KindConfig].
+	MaxSimultaneous          int
+	MaxSimultaneousPerRegion int
+	// RebalanceIdle is as in [Timings].
+	RebalanceIdle time.Duration
+}
+
+// reload goes on with other settings.
+func (c *Control) reload(in Reload) {
+	least, err := allocation.NewLeastShard(in.LeastShard)
+	machine.Assert(err == nil, "the configuration of the allocation is valid", "error", err)
+	c.least = least
+	for _, k := range c.kinds {
+		if k.host == nil {
+			continue // This node does not run the kind, and has no settings of its own for it.
+		}
+		k.cfg.MaxSimultaneous, k.cfg.MaxSimultaneousPerRegion = in.MaxSimultaneous, in.MaxSimultaneousPerRegion
+		k.timings.RebalanceIdle = in.RebalanceIdle
+		k.timings = k.timings.withDefaults()
+		if k.coord != nil {
+			k.coord.armRebalance(rebalanceGather)
+		}
+	}
+}

@@ -1,0 +1,16 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// Limits of what the messages of sharding may hold.
+const (
+	// MaxKindBytes is the longest name of a kind, in bytes.
+	MaxKindBytes = 128
+	// MaxEntityBytes is the longest id of an entity, in bytes.
+	MaxEntityBytes = 512
+	// MaxShards is the largest number of shards of a kind.
+	MaxShards = 65536
+	// MaxKinds bounds the kinds of which a node keeps a promise.
+	MaxKinds = 1024
+)

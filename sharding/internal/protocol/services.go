@@ -1,0 +1,14 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import "github.com/quorate/quorate/machine/component"
+
+// Service is the number under which the messages between the control machines of
+// two nodes travel, on the control lane.
+const Service = component.ServiceSharding
+
+// MessageService is the number under which messages to entities, their replies
+// and acknowledgements travel, on the message lane.
+const MessageService = component.ServiceEntities
