@@ -79,16 +79,12 @@ func timed(s simulation.Scenario) World {
 	}}
 }
 
-// byName returns the worlds that run only when they are named: in one run of some 700 they
-// miss a bound on time, which is open. Their tests run seeds that keep it.
-func byName() []string { return []string{"data-homes", "data-older"} }
-
-// Choose returns the worlds with the given names, all but a few worlds for no names. The error
+// Choose returns the worlds with the given names, all worlds for no names. The error
 // names the first unknown name.
 func Choose(names []string) ([]World, error) {
 	all := Worlds()
 	if len(names) == 0 {
-		return slices.DeleteFunc(all, func(w World) bool { return slices.Contains(byName(), w.Name) }), nil
+		return all, nil
 	}
 	chosen := make([]World, 0, len(names))
 	for _, name := range names {
