@@ -4,8 +4,11 @@
 package machine
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/quorate/quorate/machine/internal/counter"
 )
 
 // Clock supplies the time to a [Driver]. Now is called from several goroutines at
@@ -35,6 +38,7 @@ type SystemClock struct {
 	origin time.Time
 	anchor atomic.Pointer[anchor]
 	read   func() time.Time
+	filter Filter
 }
 
 // anchor is a moment at which both clocks were read. Instants after it are
@@ -51,13 +55,48 @@ func NewSystemClock() *SystemClock { return newSystemClock(time.Now) }
 func newSystemClock(read func() time.Time) *SystemClock {
 	c := &SystemClock{origin: read(), read: read}
 	c.anchor.Store(&anchor{wall: c.origin.UnixNano()})
+	c.filter.clock = c.Instant
 	return c
 }
 
-// Now returns the present instant and the wall time.
+// UseCounter lets readers spare readings of the clock by the counter of the processor. The
+// error says why there is no counter that can be used; readers then read the clock each
+// time, as they do without a call of UseCounter. It is called before the clock is shared.
+func (c *SystemClock) UseCounter() error {
+	if err := counter.Usable(); err != nil {
+		return err
+	}
+	return c.use(counter.Read)
+}
+
+// stillAfter is how often a clock is read before it is said to stand still.
+const stillAfter = 1000
+
+func (c *SystemClock) use(counter Counter) error {
+	for began, i := c.read(), 0; !c.read().After(began); i++ {
+		if i == stillAfter {
+			return errors.New("the clock stands still while the counter runs, as that of a test does")
+		}
+	}
+	c.filter.counter = counter
+	return nil
+}
+
+// Reader returns a reader for one goroutine.
+func (c *SystemClock) Reader() Reader { return c.filter.Reader() }
+
+// Now returns the present instant and the wall time, and compares the clock with the
+// counter, if one is used.
 func (c *SystemClock) Now() Now {
+	if c.filter.counter == nil {
+		t := c.read()
+		return Now{Mono: c.instant(t), Wall: t}
+	}
+	m := c.filter.mark()
 	t := c.read()
-	return Now{Mono: c.instant(t), Wall: t}
+	now := Now{Mono: c.instant(t), Wall: t}
+	c.filter.judge(m, now.Mono)
+	return now
 }
 
 // Instant returns the present instant alone. It is meant for fast paths.

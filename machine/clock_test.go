@@ -72,3 +72,25 @@ func BenchmarkSystemClock(b *testing.B) {
 		_ = c.Instant()
 	}
 }
+
+// What a look at the clock costs before a message, with the counter and without.
+func BenchmarkReader(b *testing.B) {
+	for _, with := range []bool{false, true} {
+		b.Run(map[bool]string{false: "clock", true: "counter"}[with], func(b *testing.B) {
+			c := NewSystemClock()
+			if with {
+				if err := c.UseCounter(); err != nil {
+					b.Log(err) // Then both are the same.
+				}
+			}
+			r := c.Reader()
+			for began := c.Instant(); c.Instant() < began.Add(2*calibration); {
+				c.Now() // The counter is measured.
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = r.Read()
+			}
+		})
+	}
+}
