@@ -163,6 +163,8 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		intake: newIntake(), builtIns: o.builtIns,
 	}
 	n.standing.clock, n.journal.log, n.disk.log = n.clock, n.log, n.log
+	n.standing.margin = cfg.Membership.FailureDetector.HeartbeatInterval + machine.FilterMargin
+	useCounter(n.clock, cfg.Node, n.log)
 	n.strangers.log, n.strangers.source = n.log, n.Source
 	metrics, meters := newMetrics(n, o.meters)
 	n.metrics = metrics
@@ -188,6 +190,17 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		return nil, nil, fmt.Errorf("membership: %w", err)
 	}
 	return n, meters, nil
+}
+
+// useCounter lets a clock be read by the counter of the processor, where that is wanted
+// and possible.
+func useCounter(clock *machine.SystemClock, cfg NodeConfig, log *slog.Logger) {
+	if !cfg.CycleCounter {
+		return
+	}
+	if err := clock.UseCounter(); err != nil {
+		log.Debug("the clock is read in full before each message", "reason", err)
+	}
 }
 
 // discard releases everything of a node that was not started.

@@ -5,6 +5,7 @@ package membership
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate/machine"
 )
@@ -14,8 +15,9 @@ import (
 // lasts for the fence. So a node that is cut off, or was frozen, loses its standing by
 // its own clock, without any message, and before another node may take its work over.
 type Standing struct {
-	clock *machine.SystemClock
-	until atomic.Int64
+	clock  *machine.SystemClock
+	until  atomic.Int64
+	margin time.Duration // How long before its end a standing needs a full reading of the clock.
 }
 
 // Held reports whether the node has standing now. Ask right before a piece of work
@@ -27,6 +29,16 @@ func (s *Standing) Held() bool { return s.HeldAt(s.clock.Instant()) }
 func (s *Standing) HeldAt(now machine.Instant) bool {
 	until := s.Until()
 	return until != 0 && now <= until
+}
+
+// HeldThrough is Held for a caller that reads the clock of the node by a
+// [machine.Reader]. A reading that was not in full, and from which the end of the standing
+// is not far, proves nothing; then the clock is read in full. The node's own heartbeats, and
+// with them the comparison of counter and clock, come more often than that: so nothing
+// begins after the end of the standing even if the counter has stopped.
+func (s *Standing) HeldThrough(r machine.Reading) bool {
+	until := s.Until()
+	return until != 0 && r.NotAfter(until, s.margin)
 }
 
 // Until returns the moment up to which the standing is proven, zero when the

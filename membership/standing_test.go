@@ -34,3 +34,21 @@ func TestLookingAtStandingAllocatesNothing(t *testing.T) {
 	s := Standing{clock: machine.NewSystemClock()}
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = s.Held() }))
 }
+
+// TestASparedReadingProvesStandingUntilTheMargin covers I14: near the end, and where there is
+// no standing, only a full reading says anything.
+func TestASparedReadingProvesStandingUntilTheMargin(t *testing.T) {
+	s := Standing{clock: machine.NewSystemClock(), margin: time.Second}
+	spared := func(to machine.Instant) machine.Reading { return machine.Reading{From: to - 1, To: to} }
+	exact := func(at machine.Instant) machine.Reading { return machine.Reading{From: at, To: at} }
+	end := machine.Instant(10 * time.Second)
+	require.False(t, s.HeldThrough(exact(0)), "a node begins without standing")
+	require.False(t, s.HeldThrough(spared(1)))
+	s.set(end)
+	require.True(t, s.HeldThrough(exact(end)))
+	require.False(t, s.HeldThrough(exact(end+1)))
+	require.True(t, s.HeldThrough(spared(end.Add(-time.Second))))
+	require.False(t, s.HeldThrough(spared(end.Add(-time.Second)+1)))
+	s.set(machine.Never)
+	require.True(t, s.HeldThrough(spared(end)))
+}
