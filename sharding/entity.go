@@ -105,7 +105,8 @@ type Context struct {
 	entity *cell.Entity
 	reply  any
 	stop   StopReason
-	now    machine.Instant // When the last message ended, if the next message begins at once; else 0.
+	clock  *machine.Reader // The clock, as the goroutine of the call reads it.
+	now    machine.Reading // When the last message ended, if the next message begins at once; else zero.
 
 	ahead  *cell.Message // The messages that may be handled at once after the present one, as a list.
 	ran    int           // How many messages of ahead were handled.

@@ -46,15 +46,16 @@ func (s *System) runJobs(w *worker, j job) {
 			j.r.work(j.sl, j.e, op)
 		}
 	}()
+	clock := s.clock.Reader()
 	for more := true; more; {
 		for j.op != 0 {
 			if j.ctx == nil {
 				j.ctx = &Context{router: j.r, entity: j.e}
 			}
-			j.ctx.reply, j.ctx.stop = nil, StopNone
+			j.ctx.reply, j.ctx.stop, j.ctx.clock = nil, StopNone, &clock
 			j.op = j.r.perform(j.ctx, j.sl, j.e, j.op)
 			if j.op == cell.OpRun && j.ctx.yields {
-				j.ctx.yields, j.ctx.now, j.ctx.runs = false, 0, 0
+				j.ctx.yields, j.ctx.now, j.ctx.runs = false, machine.Reading{}, 0
 				j = s.queue.exchange(w, j)
 			}
 		}
@@ -67,7 +68,7 @@ func (s *System) runJobs(w *worker, j job) {
 // job.
 func (r *router) perform(ctx *Context, sl *slot, e *cell.Entity, op cell.Op) cell.Op {
 	now := ctx.now
-	ctx.now = 0
+	ctx.now = machine.Reading{}
 	switch op {
 	case cell.OpStart:
 		return r.started(sl, e, r.startEntity(ctx, e))
@@ -81,8 +82,8 @@ func (r *router) perform(ctx *Context, sl *slot, e *cell.Entity, op cell.Op) cel
 		r.stopEntity(ctx, e)
 		return r.stopped(sl, e)
 	default:
-		if now == 0 {
-			now = r.system.clock.Instant()
+		if now == (machine.Reading{}) {
+			now, _ = r.look(ctx)
 		}
 		return r.runEntity(ctx, sl, e, now)
 	}
@@ -139,13 +140,13 @@ func (r *router) stopped(sl *slot, e *cell.Entity) cell.Op {
 // the beginning of the next, which begins at once. While other entities wait for a worker,
 // an entity that has had a run of messages lets them go first.
 func (r *router) done(ctx *Context, sl *slot, e *cell.Entity, result cell.Result) cell.Op {
-	now := r.system.clock.Instant()
+	now, held := r.look(ctx)
 	ctx.now = now
-	result.Withhold = !r.system.standing.HeldAt(now)
+	result.Withhold = !held
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	sl.free.keep(&r.system.messages, sl.cell.Ran(e, ctx.ran, &sl.out))
-	sl.cell.Done(now, e, result, &sl.out)
+	sl.cell.Done(now.From, e, result, &sl.out)
 	op := r.carry(sl, e)
 	ctx.ahead, ctx.ran = nil, 0
 	ctx.runs++
@@ -167,19 +168,41 @@ func (r *router) after(sl *slot, e *cell.Entity, f func(out *cell.Actions)) cell
 	return r.carry(sl, e)
 }
 
+// look reads the clock and tells whether the node has standing. That it has none is said by
+// a full reading only.
+func (r *router) look(ctx *Context) (now machine.Reading, held bool) {
+	now = ctx.clock.Read()
+	if held = r.system.standing.HeldThrough(now); !held && !now.Full() {
+		now = ctx.clock.ReadInFull()
+		held = r.system.standing.HeldThrough(now)
+	}
+	return now, held
+}
+
+// may reports whether message m may begin, by the standing and by its deadline, at a moment
+// of which now is a reading.
+func (r *router) may(m *cell.Message, now machine.Reading) (held, inTime bool) {
+	return r.system.standing.HeldThrough(now), !m.Expired(now.To)
+}
+
 // runEntity lets an entity handle its message, unless the node's clock shows
 // no standing.
-func (r *router) runEntity(ctx *Context, sl *slot, e *cell.Entity, now machine.Instant) cell.Op {
-	if !r.system.standing.HeldAt(now) {
-		return r.after(sl, e, func(out *cell.Actions) { sl.cell.Postpone(now, e, out) })
+func (r *router) runEntity(ctx *Context, sl *slot, e *cell.Entity, now machine.Reading) cell.Op {
+	held, inTime := r.may(e.Message(), now)
+	if (!held || !inTime) && !now.Full() { // Only a full reading is a reason not to begin.
+		now = ctx.clock.ReadInFull()
+		held, inTime = r.may(e.Message(), now)
 	}
-	if e.Message().Expired(now) {
-		return r.after(sl, e, func(out *cell.Actions) { sl.cell.Lapse(now, e, out) })
+	switch {
+	case !held:
+		return r.after(sl, e, func(out *cell.Actions) { sl.cell.Postpone(now.From, e, out) })
+	case !inTime:
+		return r.after(sl, e, func(out *cell.Actions) { sl.cell.Lapse(now.From, e, out) })
 	}
 	result := r.handle(ctx, e, e.Message())
 	for m := ctx.ahead; m != nil && !result.Failed; m = m.Next() {
-		begins := r.system.clock.Instant()
-		if begins.Sub(now) > runLong || !r.system.standing.HeldAt(begins) || sl.ends.Load() != ctx.ends {
+		begins, held := r.look(ctx)
+		if begins.To.Sub(now.From) > runLong || !held || sl.ends.Load() != ctx.ends {
 			break
 		}
 		ctx.reply = nil

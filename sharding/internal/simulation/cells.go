@@ -52,6 +52,9 @@ type Behaviour struct {
 	HotRun time.Duration
 	// Passivate is the chance that an entity asks to be stopped after a message.
 	Passivate float64
+	// CounterFaults lets the counters of the processors, by which nodes spare readings of
+	// their clocks, go wrong all the time.
+	CounterFaults bool
 }
 
 // Send is the input by which a client has a node accept a message.
@@ -110,6 +113,7 @@ type Cells struct {
 	lanes   map[gossip.NodeID]*passage
 	through []*passage // The passage that the messages of a shard took last, by shard.
 	clocks  cell.Clocks
+	watch   watch
 }
 
 // ask is a message that waits for its reply.
@@ -121,7 +125,7 @@ type ask struct {
 	early     map[gossip.NodeID]protocol.Code // Replies of members to which, as far as this node knows, the message did not go.
 }
 
-func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledger, cfg cell.Config) *Cells {
+func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledger, cfg cell.Config, heartbeats time.Duration) *Cells {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
@@ -142,6 +146,7 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 		refused: make(map[gossip.NodeID]bool),
 		lanes:   make(map[gossip.NodeID]*passage),
 		through: make([]*passage, kind.Settings.Shards),
+		watch:   newWatch(env, heartbeats, b.CounterFaults),
 	}
 	for i := range kind.Settings.Shards {
 		cfg.Kind, cfg.Shard, cfg.Self = kind.Name, protocol.ShardID(i), env.Self
@@ -154,6 +159,9 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	c.now, c.out = now.Mono, out
 	switch in := in.(type) {
+	case machine.Started:
+		c.check()
+		c.look()
 	case control.ToShard:
 		if h, ok := in.Input.(protocol.StartHosting); ok {
 			c.ledger.hosting(c.self, in.Shard, h)
@@ -438,6 +446,10 @@ func (c *Cells) fired(t machine.Timer) {
 		c.cells[t.shard].Tick(c.now, &c.acts)
 		c.cells[t.shard].Sweep(c.now, 4, &c.acts)
 		c.carry(t.shard)
+	case checkTimer:
+		c.check()
+	case lookTimer:
+		c.look()
 	case flushTimer:
 		c.flush(t.node)
 	case laneTimer:
@@ -481,7 +493,7 @@ func (c *Cells) worked(t workTimer) {
 	case cell.OpRun:
 		r := cell.Result{
 			Failed:   c.rand.Float64() < c.behaviour.FailRun,
-			Withhold: !c.standing(c.now),
+			Withhold: !c.held(),
 		}
 		if m := e.Message(); m.Correlation != 0 {
 			r.Reply = &protocol.Reply{Payload: m.Payload}
@@ -591,7 +603,7 @@ func (c *Cells) carry(shard protocol.ShardID) {
 
 // run begins the message of an entity if the node's clock shows standing.
 func (c *Cells) run(shard protocol.ShardID, a *cell.Action) {
-	if !c.standing(c.now) && !c.ended {
+	if !c.held() && !c.ended {
 		c.cells[shard].Postpone(c.now, a.Entity, &c.acts)
 		return
 	}
@@ -610,7 +622,7 @@ func (c *Cells) run(shard protocol.ShardID, a *cell.Action) {
 
 // stop begins the stop of an entity if the cell permits it now.
 func (c *Cells) stop(shard protocol.ShardID, a *cell.Action) {
-	if why, begins := c.cells[shard].BeginStop(c.now, a.Entity, c.standing(c.now), &c.acts); begins {
+	if why, begins := c.cells[shard].BeginStop(c.now, a.Entity, c.held(), &c.acts); begins {
 		c.ledger.stopping(c.self, a.Entity, why)
 		c.work(shard, a, c.behaviour.Stop)
 	}

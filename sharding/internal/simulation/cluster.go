@@ -80,6 +80,9 @@ func (o Options) withDefaults() Options {
 	if o.Handoff == 0 {
 		o.Handoff = 3 * time.Second
 	}
+	if o.Membership.Config.Fence == 0 {
+		o.Membership.Config = membershipsim.Default()
+	}
 	if o.Mailbox == 0 {
 		o.Mailbox = 100
 	}
@@ -185,7 +188,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
 		cfg.PassivateAfter = 50 * time.Millisecond
 	}
-	cells := newCells(env, kind, c.opt.Behaviour, c.Ledger, cfg)
+	cells := newCells(env, kind, c.opt.Behaviour, c.Ledger, cfg, c.opt.Membership.Config.FailureDetector.HeartbeatInterval)
 	c.Ledger.nodes[env.Self] = cells
 	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self})}
 	return []machine.Component{

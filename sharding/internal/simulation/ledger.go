@@ -56,7 +56,10 @@ type Ledger struct {
 // Counts sum up what happened in a run.
 type Counts struct {
 	// Waited counts how often a client found no room.
-	Waited                                                  int
+	Waited int
+	// Spared counts how often a node knew of its standing without a reading of its clock,
+	// by the counter, and Readings how often by its clock.
+	Spared, Readings                                        int
 	Accepted, Refused, Processed, Failed, Unknown, TimedOut int
 	// Delivered counts messages that reached a mailbox and were not processed, without
 	// their sender having been told: the host died, or a tell was refused.
