@@ -296,6 +296,88 @@ func TestACounterThatSleptIsBelievedForAMomentOnly(t *testing.T) {
 	}
 }
 
+// Each processor has a counter of its own, they differ, and a reader is moved between them
+// all the time. A difference of a millisecond is more than kernels let pass; readings hold
+// the present all the same. A larger one spoils the rate that is measured across it, by no
+// more than the margin has room for.
+func TestCountersThatDifferProlongNothing(t *testing.T) {
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		rate := rates[rnd.IntN(len(rates))]
+		skew := math.Pow(10, 10*rnd.Float64()) // From 1 ns to 10 s.
+		s := newStage(seed, even(rate))
+		s.offset = func(processor uint32) float64 { return rate * skew * (0.5 - float64(processor)) }
+		s.pauses = 0.02
+		end := time.Duration(rnd.Int64N(int64(4 * time.Second)))
+		r := s.filter.Reader()
+		for s.now < end+50*time.Millisecond {
+			now, at := s.look(r.Read)
+			if skew < float64(time.Millisecond) {
+				require.GreaterOrEqual(t, now.To, Instant(at), "seed %d: counters differ by %v", seed, time.Duration(skew))
+			}
+			if begins, at := s.begins(&r, Instant(end)); begins {
+				require.LessOrEqual(t, at, end, "seed %d: a message begins %v late", seed, at-end)
+			}
+			s.pass(s.message() + time.Duration(rnd.Int64N(int64(100*time.Microsecond))))
+		}
+	}
+}
+
+// The system's time is two clocks that are read one after the other, and the thread may be
+// stopped in between. The clock then takes the pause for a suspend as well, and runs ahead
+// by it. So it may seem to be faster than it is, never slower: a counter is never taken to
+// be faster than it is, and a standing never to last longer.
+func TestAStopBetweenTheTwoClocksFoolsNoMeasurement(t *testing.T) {
+	torn := 0
+	for seed := range uint64(60) {
+		s := newStage(seed, even(2.45))
+		s.pauses = 0.02
+		began := time.Unix(1_000_000, 0)
+		clock := newSystemClock(func() time.Time { return began })
+		stops := rand.New(rand.NewPCG(seed, 4))
+		type pair struct {
+			passed time.Duration
+			shown  Instant
+		}
+		var last pair
+		s.filter.clock = func() Instant {
+			s.interrupt()
+			wall := began.Add(s.now).UnixNano()
+			if s.interrupt(); stops.IntN(2000) == 0 {
+				s.pass(time.Duration(stops.Int64N(int64(200 * time.Millisecond))))
+				torn++
+			}
+			mono := s.now
+			shown, ok := clock.advance(mono, wall)
+			require.True(t, ok, "nobody else sets an anchor")
+			if mono >= last.passed {
+				require.GreaterOrEqual(t, shown.Sub(last.shown), mono-last.passed, "the clock is slow")
+				last = pair{mono, shown}
+			}
+			if !s.driving {
+				s.clockAt = mono
+				s.clocks++
+			}
+			s.interrupt()
+			return shown
+		}
+		r := s.filter.Reader()
+		from := r.ReadInFull().From
+		standing := heartbeats + FilterMargin + time.Duration(stops.Int64N(int64(2*time.Second)))
+		end, ended := from.Add(standing), s.clockAt+standing
+		for s.now < ended+10*time.Millisecond {
+			if begins, at := s.begins(&r, end); begins {
+				require.LessOrEqual(t, at, ended, "seed %d: a message begins %v late", seed, at-ended)
+			}
+			if p := s.filter.pace.Load(); p != nil {
+				require.LessOrEqual(t, p.rate, 2.45*(1+1e-6), "seed %d: the counter is taken to be faster", seed)
+			}
+			s.pass(s.message() + time.Duration(stops.Int64N(int64(time.Millisecond))))
+		}
+	}
+	require.NotZero(t, torn)
+}
+
 // What makes a reader read the clock although the counter shows a short time.
 func TestDoubtsEndAReading(t *testing.T) {
 	s := newStage(0, even(1))
