@@ -362,6 +362,19 @@ func TestTheLogOfAHealthyClusterIsQuiet(t *testing.T) {
 	})
 }
 
+// That messages to a node go over the other wire is in the log, with what may be the cause.
+func TestAFallbackToGRPCIsLogged(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		p.start(config(1), membership.WithTransport(func(id transport.Identity, cfg transport.Config, notices func(transport.Notice)) (transport.Transport, error) {
+			notices(transport.FellBack{Peer: gossip.Address{Host: "10.0.0.7", Port: 7946}})
+			return memory.New(p.network, id, cfg, memory.WithNotices(notices))
+		}))
+		const line = `level=INFO msg="messages go over gRPC: the node there takes nothing else, by transport.lane or as an older version"`
+		require.Equal(t, 1, strings.Count(p.log.String(), line), p.log)
+		require.Contains(t, p.log.String(), "peer=10.0.0.7:7946")
+	})
+}
+
 // While the process has no file descriptor left the system hands no connection out, some
 // hundred times in a minute: the log says it once, with what to do, and says it again
 // while it goes on.

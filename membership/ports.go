@@ -298,6 +298,8 @@ func (n *Node) noticed(notice transport.Notice) {
 		} else {
 			n.log.Info("changed certificate files are in use", "files", e.Files)
 		}
+	case transport.FellBack:
+		n.log.Info("messages go over gRPC: the node there takes nothing else, by transport.lane or as an older version", "peer", e.Peer.String())
 	case transport.NotAccepted:
 		n.log.Log(n.ctx, n.repeats.level(slog.LevelError, "accept"), "no connections are accepted: give the process more file descriptors, or look who holds them", "error", e.Err)
 	case transport.Unhandled:

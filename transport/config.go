@@ -35,6 +35,12 @@ type Config struct {
 	// authorities may join from its host, in any role.
 	RequireIdentity bool `koanf:"require-identity"`
 
+	// Lane is what carries the lanes of messages: "tcp" straight on TCP or TLS, by the
+	// same port, with nodes that do so too and over gRPC with others; "grpc" over gRPC
+	// alone, for networks that let nothing else through. Lanes of the other classes are
+	// on gRPC in any case.
+	Lane string `koanf:"lane" oneof:"tcp|grpc"`
+
 	// MaxFrameBytes is the largest frame, 128 KiB to 64 MiB. All nodes of a
 	// cluster should have the same. A receiver allocates no more than this for
 	// a frame.
@@ -81,6 +87,12 @@ type Config struct {
 	PendingConnections int `koanf:"pending-connections" unit:"connections" range:"1.."`
 }
 
+// The values of [Config.Lane].
+const (
+	LaneTCP  = "tcp"
+	LaneGRPC = "grpc"
+)
+
 // TLSFiles names PEM files. The transport checks the files at each handshake and every
 // few seconds, so that certificates can be replaced under a running node; while new
 // content is faulty, the last good content stays in use. See package transport/mutual.
@@ -114,6 +126,7 @@ const batchBytes = 64 << 10
 // Default returns the configuration that fits most clusters.
 func Default() Config {
 	return Config{
+		Lane:               LaneTCP,
 		MaxFrameBytes:      4 << 20,
 		WindowBytes:        1 << 20,
 		MaxSilence:         5 * time.Second,
@@ -141,6 +154,7 @@ func (c Config) Validate() error {
 	check := func(ok bool, key string, value any, want string) {
 		faults.Refuse(!ok, key, "%v: must be %s", value, want)
 	}
+	check(c.Lane == LaneTCP || c.Lane == LaneGRPC, "lane", c.Lane, "tcp or grpc")
 	check(c.MaxFrameBytes >= 128<<10 && c.MaxFrameBytes <= 64<<20, "max-frame-bytes", c.MaxFrameBytes, "131072 to 67108864")
 	check(c.WindowBytes >= 64<<10, "window-bytes", c.WindowBytes, "at least 65536")
 	check(c.MaxSilence >= 100*time.Millisecond, "max-silence", c.MaxSilence, "at least 100ms")

@@ -73,6 +73,10 @@ type Counters struct {
 	// not exist.
 	Lanes [LaneKinds]LaneCounters
 
+	// Fallbacks counts the connections of message lanes that this node opened over gRPC,
+	// although [Config.Lane] is [LaneTCP], since the other end takes nothing else.
+	Fallbacks uint64
+
 	NotAccepted uint64 // Failed calls of accept: the system handed no connection out.
 
 	RefusedInbound  [Reasons]uint64 // Connections that this node refused, by Reason.

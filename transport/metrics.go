@@ -88,6 +88,8 @@ func connectionTable() []meter.Row[*Counters] {
 				showReasons(&c.RefusedInbound, show, accepted)
 				showReasons(&c.RefusedOutbound, show, opened)
 			}),
+		meter.Total("quorate.transport.connections.fallback", "{connection}", "Connections for messages opened over gRPC since the other end takes nothing else, where transport.lane is tcp.",
+			func(c *Counters) uint64 { return c.Fallbacks }),
 		meter.Total("quorate.transport.accept.errors", "{error}", "Times that the system handed no connection out, mostly for want of file descriptors.",
 			func(c *Counters) uint64 { return c.NotAccepted }),
 	}

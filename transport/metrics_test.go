@@ -34,6 +34,7 @@ func TestEveryCounterIsShown(t *testing.T) {
 		c.Lanes[lane] = filled(100 * uint64(lane))
 		c.Add(&c.Lanes[lane])
 	}
+	c.Fallbacks, c.NotAccepted = 5, 6
 	c.RefusedInbound[transport.ReasonBlocked], c.RefusedOutbound[transport.ReasonClusterName] = 7, 8
 	stop, err := transport.Observe(reader.Provider(), gossip.NodeID{UID: 1}, func() transport.Counters { return c })
 	require.NoError(t, err)
@@ -70,6 +71,8 @@ func TestEveryCounterIsShown(t *testing.T) {
 			require.InDelta(t, test.want(c.Lanes[lane]), got, 0, "%s of %s", name, lane)
 		}
 	}
+	require.InDelta(t, 5, reader.Value(t, "quorate.transport.connections.fallback"), 0)
+	require.InDelta(t, 6, reader.Value(t, "quorate.transport.accept.errors"), 0)
 	refused := "quorate.transport.connections.refused"
 	require.InDelta(t, 7, reader.Value(t, refused, accepted, attribute.String("error.type", "blocked")), 0)
 	require.InDelta(t, 8, reader.Value(t, refused, opened, attribute.String("error.type", "wrong-cluster-name")), 0)

@@ -6,7 +6,7 @@ package transport
 import "github.com/quorate/quorate/gossip"
 
 // Notice is something that happened to a connection, [PeerUp], [PeerDown], [Refused],
-// [Unhandled] or [NotAccepted], or to certificate files, [Certificates].
+// [Unhandled], [FellBack] or [NotAccepted], or to certificate files, [Certificates].
 //
 // Notices are passed to the function that was given when the transport was built, on
 // goroutines of the transport. Notices about one lane to one peer come in order;
@@ -64,6 +64,12 @@ type Unhandled struct {
 	Inbound bool
 }
 
+// FellBack says that the node at an address takes messages over gRPC alone, although
+// [Config.Lane] is [LaneTCP] here: it has the other setting, or is of an older version.
+// The lane to it goes over gRPC. The notice comes once, and again if the address has
+// taken the other wire in between; [Counters] counts every such connection.
+type FellBack struct{ Peer gossip.Address }
+
 // NotAccepted says that accepting a connection has failed although the node listens:
 // mostly because the process has no file descriptor left. Accepting is retried soon,
 // and each failure noticed.
@@ -82,4 +88,5 @@ func (PeerDown) notice()     {}
 func (Refused) notice()      {}
 func (Unhandled) notice()    {}
 func (Certificates) notice() {}
+func (FellBack) notice()     {}
 func (NotAccepted) notice()  {}

@@ -11,19 +11,39 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/grpc"
+	"github.com/quorate/quorate/transport/mutual/mutualtest"
 	"github.com/quorate/quorate/transport/transporttest"
 )
 
 // BenchmarkLane is the throughput of one lane over TCP on the loopback
 // interface: 64-byte messages, appended and handled.
 func BenchmarkLane(b *testing.B) {
-	for _, size := range []int{64, 1024} {
-		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) { benchmarkLane(b, size) })
+	wires(b, func(b *testing.B, n *network) {
+		for _, size := range []int{64, 1024} {
+			b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) { benchmarkLane(b, n, size) })
+		}
+	})
+}
+
+// wires runs a benchmark over each wire of message lanes, without TLS and with it.
+func wires(b *testing.B, f func(*testing.B, *network)) {
+	b.Helper()
+	ca := mutualtest.NewAuthority(b, "ca")
+	for _, lane := range []string{transport.LaneTCP, transport.LaneGRPC} {
+		for _, secure := range []bool{false, true} {
+			n := newNetwork(false)
+			n.lane = lane
+			if secure {
+				n.tls = func(a gossip.Address) *grpc.TLS { return source(issue(b, ca, a.Host), ca) }
+			}
+			b.Run(fmt.Sprintf("lane=%s/tls=%t", lane, secure), func(b *testing.B) { f(b, n) })
+		}
 	}
 }
 
-func benchmarkLane(b *testing.B, size int) {
-	n := newNetwork(false)
+func benchmarkLane(b *testing.B, n *network, size int) {
 	from := transporttest.Start(b, n, transporttest.Spec{}, nil)
 	to := n.New(b, transporttest.Spec{UID: 2, Cluster: "bank", Config: transporttest.Config(), Protocol: gossip.ProtocolRange{Min: 1, Max: 3}})
 	handled, target, done := 0, make(chan int, 1), make(chan struct{})
@@ -68,8 +88,9 @@ func benchmarkLane(b *testing.B, size int) {
 }
 
 // BenchmarkRoundTrip is the latency of a message and an answer to it.
-func BenchmarkRoundTrip(b *testing.B) {
-	n := newNetwork(false)
+func BenchmarkRoundTrip(b *testing.B) { wires(b, benchmarkRoundTrip) }
+
+func benchmarkRoundTrip(b *testing.B, n *network) {
 	spec := func(uid gossip.UID) transporttest.Spec {
 		return transporttest.Spec{UID: uid, Cluster: "bank", Config: transporttest.Config(), Protocol: gossip.ProtocolRange{Min: 1, Max: 3}}
 	}

@@ -23,12 +23,14 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/internal/wire"
 	"github.com/quorate/quorate/transport/mutual"
 	"github.com/quorate/quorate/transport/session"
 )
 
 // How a node opens a connection for a lane: the dialer connects, over TLS or on the
-// loopback interface alone, then opens the stream of the lane. What TLS or the first
+// loopback interface alone, then opens the stream of the lane; a lane of messages may do
+// without gRPC (lane.go). What TLS or the first
 // byte says about a refusal is kept in an attempt (tls.go) and returned in place of
 // gRPC's error.
 
@@ -52,12 +54,15 @@ const (
 	backoffMax = time.Second
 )
 
-// dialer opens streams, each over a connection of its own.
+// dialer opens pipes, each over a connection of its own.
 type dialer struct {
 	cfg      transport.Config
 	tls      *TLS
 	identity mutual.Identity
 	connect  func(ctx context.Context, address string) (net.Conn, error)
+	pool     wire.Pool // Of pipes that are not on gRPC.
+	others   others
+	fellBack func(to gossip.Address, news bool)
 }
 
 // newDialer returns a dialer. When the node's own host is an IPv4 loopback address,
@@ -75,26 +80,37 @@ func newDialer(self gossip.Address, cfg transport.Config, t *TLS) *dialer {
 
 // Dial implements [session.Dialer].
 func (d *dialer) Dial(ctx context.Context, to gossip.Address, class transport.LaneClass) (session.Pipe, error) {
-	var a attempt
-	security, err := d.credentials(to, &a)
+	if class == machine.LaneMessage && d.cfg.Lane != transport.LaneGRPC {
+		return d.lane(ctx, to)
+	}
+	a := new(attempt)
+	security, err := d.credentials(to, a, protocol)
 	if err != nil {
 		return nil, err
 	}
-	connect := func(ctx context.Context, _ string) (net.Conn, error) {
-		conn, err := d.connect(ctx, to.String())
-		if err != nil || d.tls != nil {
-			return conn, err
-		}
-		if !d.cfg.AllowInsecure && !loopbackAddr(conn.RemoteAddr()) {
-			a.refuse(to, &transport.RefusedError{
-				Reason: transport.ReasonInsecure,
-				Detail: fmt.Sprintf("%s is %s here, which is not dialled without TLS: configure transport.tls, or set transport.allow-insecure", to, conn.RemoteAddr()),
-			})
-			return nil, errors.Join(errStream, conn.Close())
-		}
-		return &sniffed{Conn: conn, refused: func(r *transport.RefusedError) { a.refuse(to, r) }}, nil
+	return d.stream(ctx, to, class, a, security, func(ctx context.Context) (net.Conn, error) { return d.reach(ctx, to, a) })
+}
+
+// reach connects to an address. Without TLS it refuses an address beyond this machine,
+// and the connection notices when the other end speaks TLS.
+func (d *dialer) reach(ctx context.Context, to gossip.Address, a *attempt) (net.Conn, error) {
+	conn, err := d.connect(ctx, to.String())
+	if err != nil || d.tls != nil {
+		return conn, err
 	}
-	cc, err := rpc.NewClient("passthrough:///peer", d.options(class, security, connect)...)
+	if !d.cfg.AllowInsecure && !loopbackAddr(conn.RemoteAddr()) {
+		a.refuse(to, &transport.RefusedError{
+			Reason: transport.ReasonInsecure,
+			Detail: fmt.Sprintf("%s is %s here, which is not dialled without TLS: configure transport.tls, or set transport.allow-insecure", to, conn.RemoteAddr()),
+		})
+		return nil, errors.Join(errStream, conn.Close())
+	}
+	return &sniffed{Conn: conn, refused: func(r *transport.RefusedError) { a.refuse(to, r) }}, nil
+}
+
+// stream opens a stream of gRPC on a connection of its own.
+func (d *dialer) stream(ctx context.Context, to gossip.Address, class transport.LaneClass, a *attempt, security credentials.TransportCredentials, connect func(context.Context) (net.Conn, error)) (session.Pipe, error) {
+	cc, err := rpc.NewClient("passthrough:///peer", d.options(class, security, func(ctx context.Context, _ string) (net.Conn, error) { return connect(ctx) })...)
 	if err != nil {
 		return nil, fmt.Errorf("transport: dial %s: %w", to, err)
 	}
@@ -110,13 +126,13 @@ func (d *dialer) Dial(ctx context.Context, to gossip.Address, class transport.La
 		_ = cc.Close()
 		return nil, a.err(fmt.Errorf("%w: dial %s: %s", errStream, to, status.Convert(err).Message()))
 	}
-	return &dialled{clientPipe(stream, cc, cancel), &a, d.identity}, nil
+	return &dialled{clientPipe(stream, cc, cancel), a, d.identity}, nil
 }
 
-// dialled is the opening end of a stream. Its attempt tells what TLS says after Dial
+// dialled is the opening end of a pipe. Its attempt tells what TLS says after Dial
 // has returned: a rejection may arrive with the first read.
 type dialled struct {
-	*pipe
+	session.Pipe
 
 	attempt  *attempt
 	identity mutual.Identity
@@ -135,7 +151,7 @@ func (d *dialled) Covers(roles []string) error {
 }
 
 func (d *dialled) Recv(in *session.Incoming) error {
-	if err := d.pipe.Recv(in); err != nil {
+	if err := d.Pipe.Recv(in); err != nil {
 		return d.attempt.err(err)
 	}
 	return nil
@@ -165,7 +181,9 @@ func (d *dialer) options(class transport.LaneClass, security credentials.Transpo
 	}
 }
 
-func (d *dialer) credentials(to gossip.Address, a *attempt) (credentials.TransportCredentials, error) {
+// credentials returns those for dialling an address, with the application protocols that
+// are offered.
+func (d *dialer) credentials(to gossip.Address, a *attempt, protocols ...string) (credentials.TransportCredentials, error) {
 	if d.tls == nil {
 		if !d.cfg.AllowInsecure && !loopback(to.Host) {
 			return nil, &transport.RefusedError{
@@ -175,13 +193,13 @@ func (d *dialer) credentials(to gossip.Address, a *attempt) (credentials.Transpo
 		}
 		return insecure.NewCredentials(), nil
 	}
-	cfg, err := d.tls.Client(to.Host, protocol)
+	cfg, err := d.tls.Client(to.Host, protocols...)
 	if err != nil {
 		return nil, fmt.Errorf("transport: certificates: %w", err)
 	}
 	verify := cfg.VerifyConnection
 	cfg.VerifyConnection = func(state tls.ConnectionState) error { return cmp.Or(verify(state), a.shown(state, d.identity)) }
-	return auditor{credentials.NewTLS(cfg), d.tls, func(_ string, r *transport.RefusedError) { a.refuse(to, r) }}, nil
+	return auditor{credentials.NewTLS(cfg), d.tls, func(_ string, r *transport.RefusedError) { a.refuse(to, r) }, nil}, nil
 }
 
 // loopbackAddr reports whether a socket is bound to the loopback interface. An address

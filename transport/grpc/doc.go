@@ -1,8 +1,10 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package grpc is the transport over TCP: gRPC with one bidirectional stream a
-// connection and one connection a lane, with mutual TLS or without any.
+// Package grpc is the transport over TCP, with one connection a lane, with mutual TLS
+// or without any. On a connection there is one bidirectional stream of gRPC or, for lanes
+// of messages where Config.Lane allows it and both ends can, messages with their lengths
+// and nothing else. Both are accepted on one port.
 //
 //	t, err := grpc.New(identity, transport.Default())
 //	t.Handle(service, handler)
@@ -11,7 +13,15 @@
 //
 // Frames are not marshalled by protobuf: the stream's codec hands the bytes of
 // a frame to gRPC as they are, and counts references, so that a buffer is only
-// used again when neither the session nor any connection needs it.
+// used again when neither the session nor any connection needs it. Without gRPC a
+// frame is written from where it was encoded, and read into one pooled buffer.
+//
+// # Two wires
+//
+// With TLS the wire is negotiated by ALPN: "quorate-lane/1" beside "h2". Without TLS the
+// first bytes tell. A peer that takes gRPC alone, since its Config.Lane says so or since
+// it is older, is spoken to over gRPC: this is noticed once ([transport.FellBack]) and
+// counted. A lane of messages asks anew with each connection.
 //
 // # Security
 //
@@ -24,7 +34,8 @@
 //
 // # Limits
 //
-//	frame               Config.MaxFrameBytes, checked before memory is allocated
+//	frame               Config.MaxFrameBytes, checked before memory is allocated; on both
+//	                    wires memory is taken as bytes come
 //	receipts            64 KiB
 //	streams             256 a connection
 //	header list         16 KiB

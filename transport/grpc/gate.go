@@ -6,7 +6,9 @@ package grpc
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +37,24 @@ type gate struct {
 	mu      sync.Mutex
 	pending map[string]int
 	open    map[string]int
+	lanes   map[*gated]struct{} // Connections that gRPC has given away, until they are closed.
+}
+
+func newGate(l net.Listener, cfg transport.Config, e *session.Endpoint) *gate {
+	return &gate{
+		Listener: l, limit: cfg.PendingConnections, most: cfg.HostConnections, endpoint: e,
+		pending: make(map[string]int), open: make(map[string]int), lanes: make(map[*gated]struct{}),
+	}
+}
+
+// closeLanes closes the connections that gRPC has given away and knows nothing of.
+func (g *gate) closeLanes() {
+	g.mu.Lock()
+	lanes := slices.Collect(maps.Keys(g.lanes))
+	g.mu.Unlock()
+	for _, c := range lanes {
+		_ = c.Close()
+	}
 }
 
 func (g *gate) Accept() (net.Conn, error) {
@@ -167,6 +187,36 @@ func (c *gated) gone() {
 		c.gate.count(c.host, -1, 0)
 	}
 	c.closed = true
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	delete(c.gate.lanes, c)
+}
+
+// giveAway takes the connection from gRPC for a lane. What such a peer may send is bounded
+// by the lengths of its messages.
+func (c *gated) giveAway() {
+	always := func() bool { return true }
+	c.expect(always)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.gate.mu.Lock()
+		defer c.gate.mu.Unlock()
+		c.gate.lanes[c] = struct{}{}
+	}
+}
+
+// closeLane closes the connection of a lane: at once when the other end is gone, else so
+// that it hears at once that no more will come, and can read what came before.
+func (c *gated) closeLane(gone bool) {
+	if gone {
+		_ = c.Close()
+		return
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	c.closeSoon()
 }
 
 // closeSoon closes the connection after closeGrace, in which the other end can read

@@ -18,13 +18,15 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/internal/wire"
 	"github.com/quorate/quorate/transport/mutual"
 	"github.com/quorate/quorate/transport/session"
 )
 
 // The transport over TCP: New reads certificates and builds the endpoint of package
 // session, which has the sessions and queues; Start listens and serves the one
-// streaming method, whose streams become pipes; Close ends server, watching of files
+// streaming method, whose streams become pipes, as do the connections that gRPC gives
+// away in their handshake (lane.go); Close ends server, watching of files
 // and endpoint. The rest delegates to the endpoint.
 
 const (
@@ -76,8 +78,11 @@ type Transport struct {
 	identity mutual.Identity
 	files    *mutual.Files // Nil when certificates do not come from files.
 
-	mu       sync.Mutex // Guards server and watching.
+	pool wire.Pool // Of accepted pipes that are not on gRPC.
+
+	mu       sync.Mutex // Guards server, gate and watching.
 	server   *rpc.Server
+	gate     *gate
 	watching context.CancelFunc // Ends the goroutine that watches the files.
 }
 
@@ -116,6 +121,7 @@ func New(id transport.Identity, cfg transport.Config, opts ...Option) (*Transpor
 	if err != nil {
 		return nil, err
 	}
+	d.fellBack = endpoint.FellBack
 	return &Transport{endpoint: endpoint, cfg: cfg, listener: o.listener, tls: o.tls, identity: identity, files: files}, nil
 }
 
@@ -171,7 +177,7 @@ func (t *Transport) Start(ctx context.Context) error {
 	if !t.endpoint.Begin() {
 		return errors.Join(transport.ErrClosed, listener.Close())
 	}
-	g := &gate{Listener: listener, limit: t.cfg.PendingConnections, most: t.cfg.HostConnections, endpoint: t.endpoint, pending: make(map[string]int), open: make(map[string]int)}
+	g := newGate(listener, t.cfg, t.endpoint)
 	server := rpc.NewServer(t.serverOptions()...)
 	server.RegisterService(&rpc.ServiceDesc{
 		ServiceName: serviceName,
@@ -182,7 +188,7 @@ func (t *Transport) Start(ctx context.Context) error {
 	}, t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.server = server
+	t.server, t.gate = server, g
 	if t.files != nil {
 		var ctx context.Context
 		ctx, t.watching = context.WithCancel(context.Background())
@@ -224,11 +230,11 @@ func (t *Transport) listen(ctx context.Context) (net.Listener, error) {
 }
 
 func (t *Transport) serverOptions() []rpc.ServerOption {
-	security := insecure.NewCredentials()
+	var security credentials.TransportCredentials = plain{insecure.NewCredentials(), t}
 	if t.tls != nil {
-		security = auditor{credentials.NewTLS(t.tls.Server(protocol)), t.tls, func(address string, r *transport.RefusedError) {
+		security = auditor{credentials.NewTLS(t.tls.Server(protocols(t.cfg)...)), t.tls, func(address string, r *transport.RefusedError) {
 			t.endpoint.Refuse(address, gossip.NodeID{}, r, true)
-		}}
+		}, t.takeLane}
 	}
 	return []rpc.ServerOption{
 		rpc.Creds(security),
@@ -261,13 +267,14 @@ func (t *Transport) open(_ any, stream rpc.ServerStream) error {
 func (t *Transport) Close() error {
 	t.endpoint.Shutdown()
 	t.mu.Lock()
-	server := t.server
+	server, gate := t.server, t.gate
 	if t.watching != nil {
 		t.watching()
 	}
 	t.mu.Unlock()
 	if server != nil {
 		server.Stop()
+		gate.closeLanes()
 	} else if t.listener != nil {
 		_ = t.listener.Close()
 	}

@@ -4,6 +4,7 @@
 package grpc_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // connection under the addresses of the node that opened it and of the other end.
 type network struct {
 	memory bool
+	lane   string // What carries lanes of messages; empty for the configuration's own.
 	tls    func(gossip.Address) *grpc.TLS
 	wrap   func(net.Conn) net.Conn
 
@@ -91,6 +93,7 @@ func (n *network) dial(ctx context.Context, address string) (net.Conn, error) {
 
 func (n *network) New(t testing.TB, s transporttest.Spec) transport.Transport {
 	l := n.listen(t, &s.Address)
+	s.Config.Lane = cmp.Or(n.lane, s.Config.Lane)
 	connect := func(ctx context.Context, address string) (net.Conn, error) {
 		c, err := n.dial(ctx, address)
 		if err != nil {
@@ -136,8 +139,26 @@ func (n *network) Break(a, b gossip.Address) {
 	}
 }
 
+// overBoth runs a test for each of the two wires of message lanes, with a function that
+// makes networks for it.
+func overBoth(t *testing.T, f func(t *testing.T, network func(memory bool) *network)) {
+	t.Helper()
+	for _, lane := range []string{transport.LaneTCP, transport.LaneGRPC} {
+		t.Run(lane, func(t *testing.T) {
+			f(t, func(memory bool) *network {
+				n := newNetwork(memory)
+				n.lane = lane
+				return n
+			})
+		})
+	}
+}
+
 func TestConformance(t *testing.T) {
-	transporttest.Test(t, transporttest.Plain, func(testing.TB) transporttest.World { return newNetwork(false) })
+	overBoth(t, func(t *testing.T, network func(bool) *network) {
+		t.Helper()
+		transporttest.Test(t, transporttest.Plain, func(testing.TB) transporttest.World { return network(false) })
+	})
 }
 
 func TestConformanceInVirtualTime(t *testing.T) {
@@ -145,7 +166,10 @@ func TestConformanceInVirtualTime(t *testing.T) {
 		t.Helper()
 		synctest.Test(t, f)
 	}
-	transporttest.Test(t, bubble, func(testing.TB) transporttest.World { return newNetwork(true) })
+	overBoth(t, func(t *testing.T, network func(bool) *network) {
+		t.Helper()
+		transporttest.Test(t, bubble, func(testing.TB) transporttest.World { return network(true) })
+	})
 }
 
 // faulty is a connection that breaks after a random number of bytes, in the
@@ -187,13 +211,16 @@ func (f *faulty) Read(b []byte) (int, error) {
 
 // A session loses, doubles and reorders nothing when its connections break anywhere,
 // handshakes included.
-func TestConnectionsThatBreakAnywhere(t *testing.T) {
+func TestConnectionsThatBreakAnywhere(t *testing.T) { overBoth(t, breakAnywhere) }
+
+func breakAnywhere(t *testing.T, network func(bool) *network) {
+	t.Helper()
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
 			const count = 3000
 			rnd := rand.New(rand.NewPCG(seed, 1))
 			var mu sync.Mutex
-			n := newNetwork(true)
+			n := network(true)
 			n.wrap = func(c net.Conn) net.Conn {
 				mu.Lock()
 				defer mu.Unlock()

@@ -33,7 +33,7 @@ import (
 var hostile = strangertest.Stranger{ID: gossip.NodeID{Address: gossip.Address{Host: "127.0.0.9", Port: 9}, UID: 9}, Cluster: "bank"}
 
 // untilEnd reads answers until the stream ends, and returns the refusal.
-func untilEnd(t *testing.T, s rpc.ClientStream) *pb.Refusal {
+func untilEnd(t *testing.T, s strangertest.Stream) *pb.Refusal {
 	t.Helper()
 	var refusal *pb.Refusal
 	for {
@@ -51,6 +51,22 @@ func untilEnd(t *testing.T, s rpc.ClientStream) *pb.Refusal {
 
 // covers B1, B2, B3, B4, B5, B6, B7, B8, B10, B28, B29.
 func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
+	strange(t, sayNothingThatHasAMeaning)
+}
+
+// strange runs a test with a function that opens a stranger's stream, once for each wire.
+func strange(t *testing.T, f func(t *testing.T, open func(gossip.Address) strangertest.Stream)) {
+	t.Helper()
+	t.Run("gRPC", func(t *testing.T) {
+		f(t, func(to gossip.Address) strangertest.Stream { return strangertest.Open(t, to) })
+	})
+	t.Run("TCP", func(t *testing.T) {
+		f(t, func(to gossip.Address) strangertest.Stream { return strangertest.OpenLane(t, to) })
+	})
+}
+
+func sayNothingThatHasAMeaning(t *testing.T, open func(gossip.Address) strangertest.Stream) {
+	t.Helper()
 	number := func(n uint64, payload string) []byte {
 		return strangertest.Bytes(t, &pb.Upstream{Number: n, Envelopes: []*pb.Envelope{{Service: 7, Payload: []byte("12345678" + payload)}}})
 	}
@@ -70,15 +86,19 @@ func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
 	}
 	counted := uint64(0)
 	for name, messages := range tests {
-		s := strangertest.Open(t, b.Self().Address)
-		for _, m := range messages {
-			if err := s.SendMsg(m); err != nil {
-				require.ErrorIs(t, err, io.EOF, name)
+		s := open(b.Self().Address)
+		sent := make(chan struct{})
+		go func() { // Owner: the test, which waits below. A large message is not read to its end.
+			defer close(sent)
+			for _, m := range messages {
+				_ = s.SendMsg(m)
 			}
-		}
+		}()
 		refusal := untilEnd(t, s)
+		<-sent
 		counted++
-		if len(messages[len(messages)-1]) < transporttest.Config().MaxFrameBytes { // gRPC itself ends the stream of a larger one.
+		_, streamed := s.(rpc.ClientStream)
+		if !streamed || len(messages[len(messages)-1]) < transporttest.Config().MaxFrameBytes { // gRPC itself ends the stream of a larger one.
 			require.NotNil(t, refusal, name)
 			require.Equal(t, pb.Reason_REASON_MALFORMED, refusal.GetReason(), name)
 			require.NotEmpty(t, refusal.GetDetail(), name)
@@ -128,12 +148,15 @@ func TestASilentCallerIsClosed(t *testing.T) {
 // above the bound are refused, counted and noticed; a connection that ends makes room.
 //
 // covers I36.
-func TestOneHostHasABoundedNumberOfConnections(t *testing.T) {
+func TestOneHostHasABoundedNumberOfConnections(t *testing.T) { strange(t, fillUp) }
+
+func fillUp(t *testing.T, opener func(gossip.Address) strangertest.Stream) {
+	t.Helper()
 	cfg := transporttest.Config()
 	cfg.HostConnections = 3
 	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: cfg}, nil)
-	open := func(i int) (rpc.ClientStream, error) {
-		s := strangertest.Open(t, b.Self().Address)
+	open := func(i int) (strangertest.Stream, error) {
+		s := opener(b.Self().Address)
 		hello := hostile.Hello(b.Self())
 		hello.Hello.From.Uid += uint64(i)
 		if err := s.SendMsg(strangertest.Bytes(t, hello)); err != nil {
@@ -142,7 +165,7 @@ func TestOneHostHasABoundedNumberOfConnections(t *testing.T) {
 		var answer []byte
 		return s, s.RecvMsg(&answer)
 	}
-	var streams []rpc.ClientStream
+	var streams []strangertest.Stream
 	for i := range cfg.HostConnections {
 		s, err := open(i)
 		require.NoError(t, err)
@@ -165,8 +188,11 @@ func TestOneHostHasABoundedNumberOfConnections(t *testing.T) {
 		conn, err := net.Dial("tcp", b.Self().Address.String())
 		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()
-		require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
-		_, err = conn.Read(make([]byte, 1))
+		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		_, err = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+		if err == nil {
+			_, err = conn.Read(make([]byte, 1))
+		}
 		return err == nil
 	}, 10*time.Second, 50*time.Millisecond)
 }

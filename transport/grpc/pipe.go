@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
 
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -109,14 +111,20 @@ func caller(ctx context.Context, identity mutual.Identity) (session.Caller, *gat
 	if !ok {
 		return session.Caller{Address: "unknown"}, nil
 	}
-	c := session.Caller{Address: p.Addr.String(), Certificate: certificateOf(p.AuthInfo), Owner: hostOf(p.Addr), Verify: verifier(p.AuthInfo, identity)}
-	if certificate := shown(p.AuthInfo); certificate != nil {
+	return callerAt(p.Addr, p.AuthInfo, identity)
+}
+
+// callerAt describes the other end of an accepted connection by its address and what its
+// handshake of TLS has shown.
+func callerAt(address net.Addr, auth credentials.AuthInfo, identity mutual.Identity) (session.Caller, *gated) {
+	c := session.Caller{Address: address.String(), Certificate: certificateOf(auth), Owner: hostOf(address), Verify: verifier(auth, identity)}
+	if certificate := shown(auth); certificate != nil {
 		c.Owner = mutual.Name(certificate)
 	}
-	address, ok := p.Addr.(gatedAddr)
+	at, ok := address.(gatedAddr)
 	if !ok {
 		return c, nil
 	}
-	c.Admitted = address.conn.admitted
-	return c, address.conn
+	c.Admitted = at.conn.admitted
+	return c, at.conn
 }

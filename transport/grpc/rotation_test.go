@@ -92,9 +92,12 @@ func hold(t *testing.T, n *network, uid uint64, a *mutualtest.Authority) *holder
 // ways: no message is lost, doubled or out of order, and no connection ends before the
 // old authority is removed. Then a node's certificate is revoked, and its messages are
 // no longer handled.
-func TestCertificatesAreReplacedUnderTraffic(t *testing.T) {
+func TestCertificatesAreReplacedUnderTraffic(t *testing.T) { overBoth(t, replaceUnderTraffic) }
+
+func replaceUnderTraffic(t *testing.T, network func(bool) *network) {
+	t.Helper()
 	before, after := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca")
-	n := newNetwork(false)
+	n := network(false)
 	a, b := hold(t, n, 1, before), hold(t, n, 2, before)
 	stop := make(chan struct{})
 	var sending sync.WaitGroup

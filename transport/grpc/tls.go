@@ -19,6 +19,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/internal/tcp"
 	"github.com/quorate/quorate/transport/mutual"
 )
 
@@ -110,6 +111,10 @@ type auditor struct {
 
 	tls     *TLS
 	refused func(address string, r *transport.RefusedError)
+
+	// lane takes an accepted connection that is for the other wire, and returns the
+	// error that says so. Nil for connections that are opened.
+	lane func(raw, conn net.Conn, auth credentials.AuthInfo) error
 }
 
 func (a auditor) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -128,11 +133,26 @@ func (a auditor) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	conn, auth, err := a.TransportCredentials.ServerHandshake(held)
 	held.done.Store(true)
 	if err != nil {
+		if timedOut(err) {
+			a.refused(raw.RemoteAddr().String(), &transport.RefusedError{
+				Reason: transport.ReasonMalformed, Detail: "no TLS handshake within transport.handshake-timeout",
+			})
+		}
 		a.audit(raw, err)
 		alert(raw, err)
 		return nil, nil, errors.Join(err, raw.Close())
 	}
-	return a.guard(conn, auth), auth, nil
+	conn = a.guard(conn, auth)
+	if negotiated(auth) == tcp.Protocol {
+		return nil, nil, a.lane(raw, conn, auth)
+	}
+	return conn, auth, nil
+}
+
+// timedOut reports whether a connection failed since the handshake has had its time.
+func timedOut(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 // guard returns a connection that ends when the peer's certificate is no longer
@@ -171,7 +191,7 @@ func alert(raw net.Conn, err error) {
 }
 
 func (a auditor) Clone() credentials.TransportCredentials {
-	return auditor{a.TransportCredentials.Clone(), a.tls, a.refused}
+	return auditor{a.TransportCredentials.Clone(), a.tls, a.refused, a.lane}
 }
 
 func (a auditor) audit(raw net.Conn, err error) {
@@ -230,6 +250,10 @@ func classify(err error) *transport.RefusedError {
 			Reason: transport.ReasonCertificate,
 			Detail: text + ": the certificate must be signed by transport.tls.authorities, valid now, for client and server use, and name the node's host",
 		}
+	case strings.Contains(text, "offered only unsupported versions"):
+		return &transport.RefusedError{Reason: transport.ReasonInsecure, Detail: text + ": nodes speak TLS 1.3"}
+	case strings.Contains(text, "unsupported application protocols"), strings.Contains(text, "missing selected ALPN"):
+		return &transport.RefusedError{Reason: transport.ReasonMalformed, Detail: text + ": something that is not a node of this cluster dials"}
 	case strings.Contains(text, "didn't provide a certificate"), strings.Contains(text, "remote error: tls:"):
 		return &transport.RefusedError{
 			Reason: transport.ReasonCertificate,

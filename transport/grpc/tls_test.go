@@ -42,10 +42,13 @@ func source(cert *tls.Certificate, trusted *mutualtest.Authority) *grpc.TLS {
 
 func TestConformanceWithTLS(t *testing.T) {
 	ca := mutualtest.NewAuthority(t, "ca")
-	transporttest.Test(t, transporttest.Plain, func(t testing.TB) transporttest.World {
-		n := newNetwork(false)
-		n.tls = func(a gossip.Address) *grpc.TLS { return source(issue(t, ca, a.Host), ca) }
-		return n
+	overBoth(t, func(t *testing.T, network func(bool) *network) {
+		t.Helper()
+		transporttest.Test(t, transporttest.Plain, func(t testing.TB) transporttest.World {
+			n := network(false)
+			n.tls = func(a gossip.Address) *grpc.TLS { return source(issue(t, ca, a.Host), ca) }
+			return n
+		})
 	})
 }
 
@@ -188,6 +191,18 @@ func (noListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 func (noListener) Close() error              { return nil }
 func (noListener) Addr() net.Addr            { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
+// each runs a test for the control lane, and for message lanes on each of the two wires.
+func each(t *testing.T, name string, f func(*testing.T, *network, transport.LaneClass)) {
+	t.Helper()
+	t.Run(name+", control", func(t *testing.T) { f(t, newNetwork(false), machine.LaneControl) })
+	t.Run(name, func(t *testing.T) {
+		overBoth(t, func(t *testing.T, network func(bool) *network) {
+			t.Helper()
+			f(t, network(false), machine.LaneMessage)
+		})
+	})
+}
+
 // covers I35, and the rule that TLS is mutual or absent: no message of a node without
 // a valid certificate is ever handled.
 func TestCertificatesThatDoNotFitAreRefused(t *testing.T) {
@@ -210,8 +225,8 @@ func TestCertificatesThatDoNotFitAreRefused(t *testing.T) {
 		{"server of another host", good, source(issue(t, ca, "127.0.0.99"), ca), transport.ReasonCertificate},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			n := newNetwork(false)
+		each(t, test.name, func(t *testing.T, n *network, class transport.LaneClass) {
+			t.Helper()
 			n.tls = func(gossip.Address) *grpc.TLS { return test.server }
 			if test.server == nil {
 				n.tls = nil
@@ -222,7 +237,7 @@ func TestCertificatesThatDoNotFitAreRefused(t *testing.T) {
 				n.tls = nil
 			}
 			a := transporttest.Start(t, n, transporttest.Spec{}, nil)
-			require.NoError(t, a.Lane(b.Self(), machine.LaneControl).Append(transporttest.Service, transporttest.Number(1)))
+			require.NoError(t, a.Lane(b.Self(), class).Append(transporttest.Service, transporttest.Number(1)))
 			down := transporttest.UntilNotice(t, a, func(transport.PeerDown) bool { return true })
 			refused := transporttest.Refusal(t, down.Err)
 			require.Equal(t, test.reason, refused.Reason, "%v", refused)

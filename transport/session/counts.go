@@ -13,7 +13,7 @@ import (
 type counts struct {
 	lanes                           [transport.LaneKinds]laneCounts
 	refusedInbound, refusedOutbound [transport.Reasons]atomic.Uint64
-	notAccepted                     atomic.Uint64
+	notAccepted, fallbacks          atomic.Uint64
 }
 
 // laneCounts is what is counted on the lanes of one class.
@@ -48,7 +48,7 @@ func (c *laneCounts) snapshot() transport.LaneCounters {
 }
 
 func (c *counts) snapshot() transport.Counters {
-	s := transport.Counters{NotAccepted: c.notAccepted.Load()}
+	s := transport.Counters{NotAccepted: c.notAccepted.Load(), Fallbacks: c.fallbacks.Load()}
 	for i := range s.Lanes {
 		s.Lanes[i] = c.lanes[i].snapshot()
 		s.Add(&s.Lanes[i])

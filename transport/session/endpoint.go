@@ -316,6 +316,15 @@ func (e *Endpoint) NotAccepted(err error) {
 	e.notices(transport.NotAccepted{Err: err})
 }
 
+// FellBack counts a connection that the dialer has opened over another wire than it
+// would have, see [transport.FellBack], and notices it when news is set.
+func (e *Endpoint) FellBack(to gossip.Address, news bool) {
+	e.counts.fallbacks.Add(1)
+	if news {
+		e.notices(transport.FellBack{Peer: to})
+	}
+}
+
 // Probe completes a handshake with the node at an address, and checks that the node
 // may have the roles.
 func (e *Endpoint) Probe(ctx context.Context, address gossip.Address, roles []string) (gossip.NodeID, error) {

@@ -66,6 +66,7 @@ type accepted struct {
 	once    sync.Once
 	cutOff  *time.Timer                 // Closes the pipe some time after stop, which sets it.
 	final   atomic.Pointer[wire.Buffer] // A refusal, to be sent last.
+	heard   atomic.Bool                 // A first message has come.
 	busy    atomic.Bool                 // A handler is running.
 	handled atomic.Uint64
 
@@ -293,7 +294,7 @@ func (a *accepted) known() bool {
 
 // greet answers Hellos until one has begun or resumed a session.
 func (a *accepted) greet() bool {
-	timer := time.AfterFunc(a.e.cfg.HandshakeTimeout, a.stop) // stop only closes a channel and starts a timer.
+	timer := time.AfterFunc(a.e.cfg.HandshakeTimeout, a.late) // late does not wait for anything.
 	defer timer.Stop()
 	for {
 		var in Incoming
@@ -302,6 +303,7 @@ func (a *accepted) greet() bool {
 		}
 		h, err := wire.ParseHello(in.Bytes)
 		in.Free()
+		a.heard.Store(true)
 		if err != nil {
 			a.malformed(err)
 			return false
@@ -324,6 +326,18 @@ func (a *accepted) greet() bool {
 			return true
 		}
 	}
+}
+
+// late ends a connection whose handshake takes too long. A caller that has said nothing
+// is counted as refused, and not told: it may be a node that was held up, whose session
+// goes on when it dials again.
+func (a *accepted) late() {
+	if !a.heard.Load() {
+		a.e.refuseCaller(&a.caller, &transport.RefusedError{
+			Reason: transport.ReasonMalformed, Detail: fmt.Sprintf("no whole message within transport.handshake-timeout, %v", a.e.cfg.HandshakeTimeout),
+		})
+	}
+	a.stop()
 }
 
 func (a *accepted) answer(w wire.Welcome) bool {

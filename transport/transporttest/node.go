@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,6 +133,13 @@ func (n *Node) notice(x transport.Notice) {
 func (n *Node) announce() {
 	close(n.changed)
 	n.changed = make(chan struct{})
+}
+
+// Notices returns what was noticed so far.
+func (n *Node) Notices() []transport.Notice {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.notices)
 }
 
 // Until waits until ok holds, which is called with the node's records locked.

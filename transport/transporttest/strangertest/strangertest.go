@@ -3,8 +3,8 @@
 
 // Package strangertest plays a program that speaks the wire of the transport and is no
 // node: it sends a node, over TCP without TLS, any bytes that a test wants, and answers
-// nodes that dial it with such bytes. First the stream and how it is opened, then the
-// answering side, then messages to send.
+// nodes that dial it with such bytes. First the stream and how it is opened, over gRPC or
+// as message lanes are, then the answering side, then messages to send.
 //
 // A [Stranger] may be used by any number of goroutines; a stream by one goroutine that
 // sends and one that receives.
@@ -12,7 +12,9 @@ package strangertest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	lanes "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
+	"github.com/quorate/quorate/transport/internal/tcp"
 )
 
 const (
@@ -100,6 +103,59 @@ func Open(t testing.TB, to gossip.Address, opts ...rpc.CallOption) rpc.ClientStr
 	t.Cleanup(end)
 	require.NoError(t, err)
 	return stream
+}
+
+// Stream carries messages between a stranger and a node.
+type Stream interface {
+	SendMsg(m any) error // Sends a []byte.
+	RecvMsg(m any) error // Waits for a message, and puts it where a *[]byte points.
+}
+
+// OpenLane opens a stream to a node over the wire of message lanes that is not gRPC. The
+// stream ends with the test.
+func OpenLane(t testing.TB, to gossip.Address) Stream {
+	t.Helper()
+	conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", to.String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	return Knock(t, conn)
+}
+
+// Knock exchanges the prefaces with a node on a connection, and returns the stream of the
+// connection.
+func Knock(t testing.TB, conn net.Conn) Stream {
+	t.Helper()
+	_, err := io.WriteString(conn, tcp.Preface)
+	require.NoError(t, err)
+	answer := make([]byte, len(tcp.Preface))
+	_, err = io.ReadFull(conn, answer)
+	require.NoError(t, err)
+	require.Equal(t, tcp.Preface, string(answer))
+	return lane{conn}
+}
+
+// lane is a stream of messages behind their lengths.
+type lane struct{ net.Conn }
+
+func (l lane) SendMsg(m any) error {
+	b, ok := m.([]byte)
+	if !ok {
+		return errors.New("not bytes")
+	}
+	_, err := l.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...))
+	return err
+}
+
+func (l lane) RecvMsg(m any) error {
+	var length [4]byte
+	if _, err := io.ReadFull(l, length[:]); err != nil {
+		return err
+	}
+	b := make([]byte, binary.LittleEndian.Uint32(length[:]))
+	*m.(*[]byte) = b
+	_, err := io.ReadFull(l, b)
+	return err
 }
 
 func open(ctx context.Context, to gossip.Address, opts ...rpc.CallOption) (stream rpc.ClientStream, end func(), err error) {

@@ -1,0 +1,57 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package grpc
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/transport"
+)
+
+// halved is a connection that tells how it was ended.
+type halved struct {
+	net.Conn
+
+	ends []string
+}
+
+func (c *halved) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 9} }
+
+func (c *halved) CloseWrite() error {
+	c.ends = append(c.ends, "one way")
+	return nil
+}
+
+func (c *halved) Close() error {
+	c.ends = append(c.ends, "both ways")
+	return nil
+}
+
+// A connection that this node ends stays open one way for a moment: a reset, which unread
+// bytes would cause, could overtake a refusal. When the other end is gone there is nobody
+// to wait for. In either case its place is free when it is closed, and not before.
+func TestAConnectionEndsOneWayFirst(t *testing.T) {
+	for gone, want := range map[bool][]string{false: {"one way"}, true: {"both ways"}} {
+		synctest.Test(t, func(t *testing.T) {
+			conn := new(halved)
+			g := newGate(nil, transport.Config{PendingConnections: 1, HostConnections: 1}, nil)
+			require.Empty(t, g.enter("10.0.0.9"))
+			c := &gated{Conn: conn, gate: g, host: "10.0.0.9"}
+			c.giveAway()
+			c.closeLane(gone)
+			require.Equal(t, want, conn.ends)
+			require.Equal(t, gone, g.enter("10.0.0.9") == "")
+			<-time.After(closeGrace)
+			synctest.Wait()
+			require.Equal(t, "both ways", conn.ends[len(conn.ends)-1])
+			require.Equal(t, !gone, g.enter("10.0.0.9") == "")
+			require.Empty(t, g.lanes)
+		})
+	}
+}
