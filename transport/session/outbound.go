@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -341,6 +342,10 @@ func (o *outbound) watch(broken <-chan error) error {
 func (o *outbound) write(pipe Pipe, stop <-chan struct{}) {
 	for {
 		o.feed()
+		if o.scanty() {
+			runtime.Gosched() // Whoever is about to append does so first, to the same frame.
+			o.feed()
+		}
 		if b := o.take(); b != nil {
 			if err := pipe.Send(b); err != nil {
 				return

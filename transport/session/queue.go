@@ -72,6 +72,7 @@ type queue struct {
 	err      error         // With over: the error of append; nil stands for errOver.
 	room     chan struct{} // Closed and replaced when those in wait should check again.
 	live     bool          // A connection is up.
+	several  int           // For how many frames more several senders count as being at work.
 	deferred []func()      // Functions given to Defer, to be called before the next batch is taken.
 	feeding  bool          // A deferred function runs: its appends go with the next batch.
 	used     bool          // A message was appended since idle last checked.
@@ -171,6 +172,21 @@ func (q *queue) seal() {
 	q.batch, q.messages = nil, 0
 }
 
+// scantBytes is the size below which a frame is worth waiting for what others are about
+// to append: to write a frame takes as long as to append many messages.
+const scantBytes = 1 << 10
+
+// severalFrames is for how many frames after one of several messages others are expected.
+const severalFrames = 16
+
+// scanty reports whether the next frame to write is a batch with little in it although
+// several senders are at work: one of the last frames had more than one message.
+func (q *queue) scanty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.several > 0 && q.batch != nil && q.sent == len(q.frames) && len(q.batch.B) < scantBytes
+}
+
 // take returns the next frame to write, with a reference for the writer, or nil when
 // there is none or too many are in flight.
 func (q *queue) take() *wire.Buffer {
@@ -186,6 +202,9 @@ func (q *queue) take() *wire.Buffer {
 		q.seal()
 	}
 	f := q.frames[q.sent]
+	if q.several = max(q.several-1, 0); f.messages > 1 {
+		q.several = severalFrames
+	}
 	if q.sent == q.written {
 		wire.SetNumber(f.buffer.B, q.base+1+uint64(q.sent))
 		q.written++
