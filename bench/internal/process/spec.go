@@ -19,6 +19,9 @@ type Spec struct {
 	Nodes     int           `json:"nodes"`     // Members of a cluster.
 	Apart     bool          `json:"apart"`     // Each node has an IP address of its own.
 	Telemetry bool          `json:"telemetry"` // Nodes have metrics that are fetched, and traces.
+	Lane      string        `json:"lane"`      // What carries messages, as transport.lane has it; the default when empty.
+	Secure    bool          `json:"secure"`    // Nodes speak mutual TLS.
+	Keys      string        `json:"keys"`      // For a peer: the directory with its certificate; none when empty.
 	Awake     bool          `json:"awake"`     // Keep the processors awake during the measurement.
 	Oldest    bool          `json:"oldest"`    // Kill the oldest node, not the youngest.
 	Seeds     []string      `json:"seeds"`     // For a peer: the seed nodes to join.

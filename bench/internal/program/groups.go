@@ -16,7 +16,7 @@ import (
 // groups returns everything that can be measured.
 func groups() []plan.Group {
 	return []plan.Group{
-		traffic.Local(), traffic.Remote(), traffic.Ask(), entities.Activation(), entities.Idle(), failover.Join(), failover.Kill(), traffic.Telemetry(), decisions.Group(), data.Group(), members.Running(), members.Boot(), members.Bootstrap(), members.Simulated(),
+		traffic.Local(), traffic.Remote(), traffic.Ask(), traffic.Wires(), entities.Activation(), entities.Idle(), failover.Join(), failover.Kill(), traffic.Telemetry(), decisions.Group(), data.Group(), members.Running(), members.Boot(), members.Bootstrap(), members.Simulated(),
 	}
 }
 

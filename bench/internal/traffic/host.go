@@ -4,8 +4,10 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"os"
 
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
@@ -30,9 +32,52 @@ func forTell(roles ...string) func(*cluster.Config) {
 	return func(c *cluster.Config) { c.Sharding.MailboxSize, c.Node.Roles = mailboxSize, roles }
 }
 
+// over has nodes send their messages as an experiment says, besides another change.
+func over(s process.Spec, change func(*cluster.Config)) func(*cluster.Config) {
+	return func(c *cluster.Config) {
+		change(c)
+		c.Transport.Lane = cmp.Or(s.Lane, c.Transport.Lane)
+		if s.Keys != "" {
+			c.Transport.TLS = rig.Certificates(s.Keys)
+		}
+	}
+}
+
+// pair starts a host in another process, and its proxy here. The function ends both.
+func pair(ctx context.Context, s process.Spec, k *process.Link) (region *sharding.Region[*message.Message], node *cluster.Node, host *process.Process, end func(), err error) {
+	if s.Secure {
+		if s.Keys, err = os.MkdirTemp("", "quorate-bench-"); err != nil {
+			return nil, nil, nil, nil, err
+		}
+	}
+	forget := func() {
+		if s.Keys != "" {
+			_ = os.RemoveAll(s.Keys) // It holds keys that are of no use after the run.
+		}
+	}
+	if s.Secure {
+		if err := rig.WriteCertificates(s.Keys); err != nil {
+			forget()
+			return nil, nil, nil, nil, err
+		}
+	}
+	host, address, err := k.Peer(ctx, s.As(roleHost))
+	if err != nil {
+		forget()
+		return nil, nil, nil, nil, err
+	}
+	region, node, err = proxy(ctx, s, address)
+	if err != nil {
+		host.Stop()
+		forget()
+		return nil, nil, nil, nil, err
+	}
+	return region, node, host, func() { rig.Drop(node); host.Stop(); forget() }, nil
+}
+
 // proxy joins the cluster of a host, and hosts nothing itself.
 func proxy(ctx context.Context, s process.Spec, host string) (*sharding.Region[*message.Message], *cluster.Node, error) {
-	node, err := rig.StartObserved(ctx, s, []string{host}, forTell())
+	node, err := rig.StartObserved(ctx, s, []string{host}, over(s, forTell()))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +90,7 @@ func proxy(ctx context.Context, s process.Spec, host string) (*sharding.Region[*
 
 // serveHost hosts the entities of [proxy].
 func serveHost(ctx context.Context, s process.Spec, k *process.Link) error {
-	node, err := rig.StartObserved(ctx, s, nil, forTell(hostRole))
+	node, err := rig.StartObserved(ctx, s, nil, over(s, forTell(hostRole)))
 	if err != nil {
 		return err
 	}

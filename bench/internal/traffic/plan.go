@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/bench/internal/floor"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/transport"
 )
 
 // batch is how many messages the floor of gRPC puts into one of its own.
@@ -89,6 +90,49 @@ func Ask() plan.Group {
 			many(RoleAsk, plan.Figure{Name: "ask-64", Target: 150e3, Floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
 			beside("floor-no-sleepers-", 0).AsFloor(), sleepers,
 		),
+	}
+}
+
+// Wires is tells and asks between processes, straight over TCP beside the same over gRPC,
+// without TLS and with mutual TLS.
+func Wires() plan.Group {
+	over := func(s process.Spec, prefix string, figures ...plan.Figure) []plan.Experiment {
+		streamed, plain := plan.Experiment{Spec: s}.AsFloor(), plan.Experiment{Spec: s}
+		streamed.Spec.Lane, plain.Spec.Lane = transport.LaneGRPC, transport.LaneTCP
+		for _, f := range figures {
+			name := prefix + f.Name
+			f.Name = "grpc-" + name
+			streamed.Figures = append(streamed.Figures, f)
+			f.Name, f.Floors = "tcp-"+name, []string{"grpc-" + name}
+			plain.Figures = append(plain.Figures, f)
+		}
+		return []plan.Experiment{streamed, plain}
+	}
+	rate := func(name, unit string) plan.Figure {
+		return plan.Figure{Name: name, Value: "rate", Unit: unit, Better: plan.Higher}
+	}
+	late := func(name string) plan.Figure {
+		return plan.Figure{Name: name, Value: name, Unit: "us", Better: plan.Lower}
+	}
+	var all []plan.Experiment
+	for _, secure := range []bool{false, true} {
+		prefix := ""
+		if secure {
+			prefix = "tls-"
+		}
+		spec := func(role string, size, senders, entities int) process.Spec {
+			return process.Spec{Role: role, Size: size, Senders: senders, Entities: entities, Secure: secure}
+		}
+		all = append(all, slices.Concat(
+			over(spec(RoleRemote, 64, plan.Senders, 1000), prefix, rate("tell-64B-to-1000", "msg/s")),
+			over(spec(RoleRemote, 1024, plan.Senders, 1000), prefix, rate("tell-1KiB-to-1000", "msg/s")),
+			over(spec(RoleAsk, 64, 1, 1), prefix+"ask-", late("p50"), late("p99")),
+			over(spec(RoleAsk, 64, 64, 64), prefix, rate("ask-64", "asks/s")),
+		)...)
+	}
+	return plan.Group{
+		Name: "wires", About: "remote tell and ask straight over TCP and over gRPC, also with TLS",
+		Experiments: all, Optional: true,
 	}
 }
 

@@ -34,31 +34,21 @@ func measureLocal(ctx context.Context, s process.Spec, _ *process.Link) (process
 
 // measureRemote measures tells to the entities of another process.
 func measureRemote(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
-	p, address, err := k.Peer(ctx, s.As(roleHost))
+	region, node, p, end, err := pair(ctx, s, k)
 	if err != nil {
 		return process.Outcome{}, err
 	}
-	defer p.Stop()
-	region, node, err := proxy(ctx, s, address)
-	if err != nil {
-		return process.Outcome{}, err
-	}
-	defer rig.Drop(node)
+	defer end()
 	return tellAll(ctx, s, region, measure.RemoteMark(p), node)
 }
 
 // measureAsk measures asks to the entities of another process.
 func measureAsk(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
-	p, address, err := k.Peer(ctx, s.As(roleHost))
+	region, _, p, end, err := pair(ctx, s, k)
 	if err != nil {
 		return process.Outcome{}, err
 	}
-	defer p.Stop()
-	region, node, err := proxy(ctx, s, address)
-	if err != nil {
-		return process.Outcome{}, err
-	}
-	defer rig.Drop(node)
+	defer end()
 	if err := message.Prime(ctx, s, region); err != nil {
 		return process.Outcome{}, err
 	}
