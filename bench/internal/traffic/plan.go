@@ -93,46 +93,55 @@ func Ask() plan.Group {
 	}
 }
 
-// Wires is tells and asks between processes, straight over TCP beside the same over gRPC,
-// without TLS and with mutual TLS.
+// withTLS is the least part that a rate with mutual TLS may be of the rate without.
+const withTLS = 0.8
+
+// Wires is tells and asks between processes, over gRPC and straight over TCP, each without
+// TLS and with mutual TLS. What goes straight over TCP stands beside the same over gRPC,
+// and with TLS beside the same without.
 func Wires() plan.Group {
-	over := func(s process.Spec, prefix string, figures ...plan.Figure) []plan.Experiment {
-		streamed, plain := plan.Experiment{Spec: s}.AsFloor(), plan.Experiment{Spec: s}
-		streamed.Spec.Lane, plain.Spec.Lane = transport.LaneGRPC, transport.LaneTCP
-		for _, f := range figures {
-			name := prefix + f.Name
-			f.Name = "grpc-" + name
-			streamed.Figures = append(streamed.Figures, f)
-			f.Name, f.Floors = "tcp-"+name, []string{"grpc-" + name}
-			plain.Figures = append(plain.Figures, f)
-		}
-		return []plan.Experiment{streamed, plain}
+	spec := func(role string, size, senders, entities int) process.Spec {
+		return process.Spec{Role: role, Size: size, Senders: senders, Entities: entities}
 	}
 	rate := func(name, unit string) plan.Figure {
-		return plan.Figure{Name: name, Value: "rate", Unit: unit, Better: plan.Higher}
+		return plan.Figure{Name: name, Value: "rate", Unit: unit, Better: plan.Higher, OfFloor: withTLS}
 	}
-	late := func(name string) plan.Figure {
-		return plan.Figure{Name: name, Value: name, Unit: "us", Better: plan.Lower}
-	}
-	var all []plan.Experiment
-	for _, secure := range []bool{false, true} {
-		prefix := ""
-		if secure {
-			prefix = "tls-"
-		}
-		spec := func(role string, size, senders, entities int) process.Spec {
-			return process.Spec{Role: role, Size: size, Senders: senders, Entities: entities, Secure: secure}
-		}
-		all = append(all, slices.Concat(
-			over(spec(RoleRemote, 64, plan.Senders, 1000), prefix, rate("tell-64B-to-1000", "msg/s")),
-			over(spec(RoleRemote, 1024, plan.Senders, 1000), prefix, rate("tell-1KiB-to-1000", "msg/s")),
-			over(spec(RoleAsk, 64, 1, 1), prefix+"ask-", late("p50"), late("p99")),
-			over(spec(RoleAsk, 64, 64, 64), prefix, rate("ask-64", "asks/s")),
-		)...)
+	late := func(value string, ofFloor float64) plan.Figure {
+		return plan.Figure{Name: "ask-" + value, Value: value, Unit: "us", Better: plan.Lower, OfFloor: ofFloor}
 	}
 	return plan.Group{
-		Name: "wires", About: "remote tell and ask straight over TCP and over gRPC, also with TLS",
-		Experiments: all, Optional: true,
+		Name: "wires", About: "remote tell and ask straight over TCP and over gRPC, also with TLS", Optional: true,
+		Experiments: slices.Concat(
+			overWires(spec(RoleRemote, 64, plan.Senders, 1000), rate("tell-64B-to-1000", "msg/s")),
+			overWires(spec(RoleRemote, 1024, plan.Senders, 1000), rate("tell-1KiB-to-1000", "msg/s")),
+			overWires(spec(RoleAsk, 64, 1, 1), late("p50", 1/withTLS), late("p99", 0)),
+			overWires(spec(RoleAsk, 64, 64, 64), rate("ask-64", "asks/s")),
+		),
+	}
+}
+
+// overWires is an experiment over each wire, without TLS and with it. The figures aim, with
+// TLS over TCP, at so many times those without TLS as their OfFloor says.
+func overWires(s process.Spec, figures ...plan.Figure) []plan.Experiment {
+	variant := func(lane string, secure bool, name string, floors ...string) plan.Experiment {
+		e := plan.Experiment{Spec: s, Figures: slices.Clone(figures)}
+		e.Spec.Lane, e.Spec.Secure = lane, secure
+		for i, f := range figures {
+			e.Figures[i].Name = name + f.Name
+			if !secure || lane != transport.LaneTCP {
+				e.Figures[i].OfFloor = 0
+			}
+			for _, floor := range floors {
+				e.Figures[i].Floors = append(e.Figures[i].Floors, floor+f.Name)
+			}
+		}
+		return e
+	}
+	return []plan.Experiment{
+		variant(transport.LaneGRPC, false, "grpc-").AsFloor(),
+		variant(transport.LaneTCP, false, "tcp-", "grpc-").AsFloor(),
+		variant(transport.LaneGRPC, true, "grpc-tls-", "grpc-").AsFloor(),
+		variant(transport.LaneTCP, true, "tcp-tls-", "tcp-", "grpc-tls-"),
 	}
 }
 
