@@ -293,7 +293,8 @@ func TestOtherWiresOnAPortWithTLSAreRefused(t *testing.T) {
 		require.NoError(t, err)
 		conn := tls.Client(raw, cfg)
 		_, _ = io.WriteString(conn, c.said) // Refused by now in some of the cases.
-		expectEnd(t, conn)
+		answered := strings.HasPrefix(expectEnd(t, conn), tcp.Preface)
+		require.Equal(t, c.name == "a length beyond the bound", answered, "%s: nothing but a preface is answered by one", c.name)
 		_ = conn.Close()
 		b.Until(t, c.name+" is counted", func() bool { return b.Counters().RefusedInbound[c.reason] == before+1 })
 	}
