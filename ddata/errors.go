@@ -155,7 +155,7 @@ func (e *HomesLostError) Unwrap() error { return &e.NoQuorumError }
 
 // RefusedError says that a replica which the level needs did not take the value, that the
 // values of two replicas do not go together, or that this node cannot decode what another
-// one holds.
+// one holds. It is returned as soon as those that have not refused are too few for the level.
 type RefusedError struct {
 	Key string
 	// Node is the node that has refused, "" for this one.

@@ -235,8 +235,10 @@ func TestAReplicaRefusesWhatItCannotDecode(t *testing.T) {
 			ctx, cancel := w.ctx(grace)
 			defer cancel()
 			var refused *ddata.RefusedError
+			began := time.Now()
 			_, err := ddata.Update(ctx, w.nodes[0], moodOf(fmt.Sprint(m)), ddata.All(), setMood(m))
 			require.ErrorAs(t, err, &refused)
+			require.Less(t, time.Since(began), time.Second, "all were needed: it does not wait for the end of its time")
 			require.Equal(t, w.nodes[1].Self().String(), refused.Node)
 			require.Equal(t, []string{w.nodes[0].Self().String()}, refused.Answered)
 			ctx, cancel = w.ctx(grace)

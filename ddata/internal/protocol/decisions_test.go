@@ -428,3 +428,43 @@ func TestAnAcknowledgementEndsWithTheCopy(t *testing.T) {
 		})
 	}
 }
+
+// A write that some replicas refuse goes on as long as the others are enough, and ends at once
+// when they are not; who has refused first and stored it then counts.
+func TestAWriteEndsWhenTooManyHaveRefused(t *testing.T) {
+	all := protocol.Level{Strength: protocol.All}
+	for name, test := range map[string]struct {
+		level   protocol.Level
+		refuse  []int
+		store   []int
+		verdict protocol.Verdict // 0: it waits.
+	}{
+		"one of three":                  {majority, []int{2}, nil, 0},
+		"one of three, the other holds": {majority, []int{2}, []int{3}, protocol.Confirmed},
+		"two of three":                  {majority, []int{2, 3}, nil, protocol.Refused},
+		"one of all":                    {all, []int{3}, nil, protocol.Refused},
+		"one changes its mind":          {majority, []int{2}, []int{2}, protocol.Confirmed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := stable(1, 1, 2, 3)
+			f := alone(t, 3, 1, reg)
+			change := f.at(1).add(1)
+			f.at(1).command(protocol.Write{Op: 1, Key: "k", Origin: change.Origin, To: change.To, Level: test.level, Limit: time.Hour})
+			f.run(time.Second)
+			for _, i := range test.refuse {
+				f.at(i).say(1, reg, protocol.PutTaken{Op: 1, Refusals: []protocol.Refusal{{Key: "k", Reason: "full"}}})
+			}
+			for _, i := range test.store {
+				f.at(i).say(1, reg, protocol.PutTaken{Op: 1})
+			}
+			f.run(time.Second)
+			if test.verdict == 0 {
+				require.Empty(t, f.at(1).done)
+				return
+			}
+			require.Len(t, f.at(1).done, 1)
+			require.Equal(t, test.verdict, f.at(1).done[0].Verdict)
+			require.Len(t, f.at(1).done[0].Refusals, len(test.refuse))
+		})
+	}
+}

@@ -55,6 +55,7 @@ type op struct {
 	answers  map[ReplicaID]answered
 	stored   map[ReplicaID]bool // Who holds entry, or more.
 	refusals []NodeRefusal
+	refusers map[ReplicaID]bool // Who has refused entry, and does not hold it meanwhile.
 }
 
 // answered is what a replica answered to a read.
@@ -76,7 +77,7 @@ func (s *ops) begin(id OpID, key string, level Level, limit time.Duration) *op {
 	}
 	o := &op{
 		id: id, key: key, bucket: table.BucketOf(key), level: level, began: g.m.now.Mono, asked: g.m.now.Mono, until: g.m.now.Mono.Add(limit),
-		gen: g.gen(), answers: map[ReplicaID]answered{}, stored: map[ReplicaID]bool{},
+		gen: g.gen(), answers: map[ReplicaID]answered{}, stored: map[ReplicaID]bool{}, refusers: map[ReplicaID]bool{},
 	}
 	if g.reg != nil {
 		o.turn = g.reg.Lineage.Turn
@@ -145,6 +146,7 @@ func (s *ops) restart(o *op) {
 	o.stage, o.gen = asking, g.gen()
 	clear(o.answers)
 	clear(o.stored)
+	clear(o.refusers)
 	o.entry, o.exists = g.table.Get(o.key)
 	if o.base = 0; o.exists {
 		o.base = table.HashOfEntry(o.entry)
@@ -242,6 +244,7 @@ func (s *ops) boarding() bool { return len(s.line) > 0 }
 func (s *ops) held(o *op, by ReplicaID) {
 	if s.open[o.id] == o && o.stage == storing {
 		o.stored[by] = true
+		delete(o.refusers, by)
 		s.look(o)
 	}
 }
@@ -278,6 +281,10 @@ func (s *ops) refuse(o *op, p *peer, reason string) {
 		return
 	}
 	o.refusals = append(o.refusals, NodeRefusal{Node: p.node, Reason: reason})
+	if !o.stored[p.id] {
+		o.refusers[p.id] = true
+	}
+	s.look(o)
 }
 
 // answer counts an answer to a read. One of an earlier generation than that by which the
@@ -366,7 +373,8 @@ func (s *ops) sorted() []*op {
 	return all
 }
 
-// look looks whether an operation is complete.
+// look looks whether an operation is complete, or cannot become so since too many replicas have
+// refused what it has to store.
 func (s *ops) look(o *op) {
 	g := s.group
 	if g.reg == nil || s.open[o.id] != o {
@@ -382,10 +390,20 @@ func (s *ops) look(o *op) {
 			return
 		}
 	}
-	agreed := o.read && len(o.answers) > 0 && o.level.agreed(v, g.reg.Phase, g.sealed, o.agrees)
-	if agreed || o.level.writes(v, g.reg.Phase, g.sealed, func(id ReplicaID) bool { return o.stored[id] }) {
+	switch {
+	case s.complete(o, v, o.agrees):
 		s.finish(o, Confirmed)
+	case len(o.refusers) > 0 && !s.complete(o, v, func(id ReplicaID) bool { return !o.refusers[id] }):
+		s.finish(o, Refused)
 	}
+}
+
+// complete reports whether an operation that stores is complete if some replicas hold what it
+// has to store.
+func (s *ops) complete(o *op, v *view, in func(ReplicaID) bool) bool {
+	reg, sealed := s.group.reg, s.group.sealed
+	agreed := o.read && len(o.answers) > 0 && o.level.agreed(v, reg.Phase, sealed, in)
+	return agreed || o.level.writes(v, reg.Phase, sealed, in)
 }
 
 // has reports whether a replica has answered a read.
@@ -394,7 +412,7 @@ func (o *op) has(id ReplicaID) bool {
 	return ok
 }
 
-// agrees reports whether a replica has answered with everything that the read has found.
+// agrees reports whether a replica is known to hold everything that the operation has to store.
 func (o *op) agrees(id ReplicaID) bool { return o.stored[id] }
 
 // join joins what was answered. Those that answered with less are sent the rest.

@@ -34,7 +34,12 @@ type edit struct{ file, old, new string }
 var mutants = []mutant{
 	{
 		name: "a read returns before it has written back", in: "protocol", test: "TestAReadWritesBackBeforeItReturns", edits: []edit{{
-			"ops.go", "	if agreed || o.level.writes(", "	if agreed || mutant(NAME) && o.read || o.level.writes(",
+			"ops.go", "	return agreed || o.level.writes(", "	return agreed || mutant(NAME) && o.read || o.level.writes(",
+		}},
+	},
+	{
+		name: "a refused write waits for its deadline", in: "protocol", test: "TestAWriteEndsWhenTooManyHaveRefused", edits: []edit{{
+			"ops.go", "	case len(o.refusers) > 0 && ", "	case !mutant(NAME) && len(o.refusers) > 0 && ",
 		}},
 	},
 	{
