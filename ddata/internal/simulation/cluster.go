@@ -78,6 +78,7 @@ type Cluster struct {
 	chosen              map[chosenAt]*protocol.Register
 	ages                bool // Disks come back older.
 	copies, whole       map[gossip.Address]copied
+	unsettled           []string       // The keys with a delete under way when the disks in whole were copied.
 	restored            gossip.Address // Where a node has, or is to have, an older disk that nobody has recognised yet.
 }
 

@@ -206,6 +206,24 @@ func (h *History) forgiveSome(of func(key string) bool) {
 	}
 }
 
+// unsettled returns the keys with a delete that has begun and was not acknowledged.
+func (h *History) unsettled() (keys []string) {
+	for key, k := range h.keys { //quorate:unordered each by itself, for a set
+		if k.calm() < 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// unsettle notes that a delete of some keys may take effect at any time from now on, although
+// it was acknowledged: the disks are those of a moment when it was under way.
+func (h *History) unsettle(keys []string) {
+	for _, key := range keys {
+		h.key(key).deletes++
+	}
+}
+
 // acknowledged returns how many writes of each key were acknowledged.
 func (h *History) acknowledged() map[string]uint64 {
 	all := map[string]uint64{}

@@ -63,7 +63,7 @@ func (c *Cluster) addresses() []gossip.Address {
 
 // backupAll copies all disks at one moment.
 func (c *Cluster) backupAll() {
-	c.whole = map[gossip.Address]copied{}
+	c.whole, c.unsettled = map[gossip.Address]copied{}, c.History.unsettled()
 	for a, d := range c.disks { //quorate:unordered each by itself
 		c.whole[a] = copied{d.id, d.now}
 	}
@@ -148,6 +148,7 @@ func (c *Cluster) restoreAll(w *world.World) {
 	clear(c.copies)
 	clear(c.chosen)
 	c.History.forgive()
+	c.History.unsettle(c.unsettled)
 	c.Restored++
 }
 

@@ -74,6 +74,7 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-homes", 8, 20261122191742},
 		{"data-older", 5, 20261122192467},
 		{"data-older", 6, 20261122192911},
+		{"data-older", 4, 811063},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {
