@@ -118,6 +118,11 @@ func (a *age) compare(p *peer, e Envelope) (beyond uint64) {
 	if s.UID == p.node.UID && s.Before > e.Loaded {
 		beyond = s.Before
 	}
+	if e.Apart && e.Written == e.Loaded {
+		// Nothing depends on this node yet. It may run with a copy of the disk of a member that
+		// was not heard yet, and the numbers of the copy must not judge that one.
+		return beyond
+	}
 	if s != before {
 		a.shown[e.From], a.news = s, true
 	}

@@ -179,6 +179,12 @@ func TestOlderStoresAreRecognised(t *testing.T) {
 		"a message of the node before, of what was not": {nil, 8, 8, func(f *fleet, reg *protocol.Register) {
 			f.at(3).shows(reg, protocol.Hello{}, func(e *protocol.Envelope) { e.From, e.Loaded, e.Written = 2, 1, 11 })
 		}, 11},
+		"a node with a copy of the disk is heard first": {nil, 0, 9, func(f *fleet, reg *protocol.Register) {
+			f.at(3).shows(reg, protocol.Hello{}, func(e *protocol.Envelope) { e.From, e.Loaded, e.Written, e.Apart = 2, 8, 8, true })
+		}, 0},
+		"the node before counted once": {nil, 8, 8, func(f *fleet, reg *protocol.Register) {
+			f.at(3).shows(reg, protocol.Hello{}, func(e *protocol.Envelope) { e.From, e.Loaded, e.Written, e.Apart = 2, 1, 11, true })
+		}, 11},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, reg := restarted(t, func(m *protocol.Meta) { m.Shown = test.known })

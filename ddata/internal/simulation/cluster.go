@@ -60,6 +60,8 @@ type Cluster struct {
 	Aged       int // How often a disk was put back to an older state,
 	Recognised int // and how often that was recognised.
 	Restored   int // How often all disks were put back together.
+	Copied     int // How often a disk was copied for another node,
+	Refused    int // and how often a node noticed.
 
 	opt                 Options
 	rand                *rand.Rand
@@ -78,8 +80,11 @@ type Cluster struct {
 	chosen              map[chosenAt]*protocol.Register
 	ages                bool // Disks come back older.
 	copies, whole       map[gossip.Address]copied
-	unsettled           []string       // The keys with a delete under way when the disks in whole were copied.
-	restored            gossip.Address // Where a node has, or is to have, an older disk that nobody has recognised yet.
+	unsettled           []string // The keys with a delete under way when the disks in whole were copied.
+	copying             bool     // Disks are copied, see Copied.
+	twin                twin
+	hears               map[gossip.NodeID]bool // The nodes that have heard the first of the twins.
+	restored            gossip.Address         // Where a node has, or is to have, an older disk that nobody has recognised yet.
 }
 
 // node is what a world keeps of the node of a machine.
@@ -109,6 +114,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		rand:    rand.New(rand.NewPCG(opt.World.Seed, 91)), //nolint:gosec // Simulation, not secrets.
 		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{}, ops: map[protocol.OpID]*operation{},
 		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, graceful: map[gossip.NodeID]bool{},
+		hears: map[gossip.NodeID]bool{},
 	}
 	w.Carry(c.carry)
 	w.EndsOn(func(event any) string {
@@ -210,7 +216,7 @@ func (c *Cluster) up() int {
 func (c *Cluster) left(at *world.Node, patience int) {
 	switch {
 	case !at.Alive():
-	case !c.counts(c.nodes[at.ID()].replica) || patience <= 0 && c.mayLose(at):
+	case !c.counts(c.nodes[at.ID()].replica) || patience <= 0 && !c.twinned() && c.mayLose(at):
 		c.Remove(at.ID())
 	default:
 		c.World.After(time.Second, func() { c.left(at, patience-1) })
@@ -376,7 +382,7 @@ type checker struct{ c *Cluster }
 // replica knows counts once it is written: before, nothing of it leaves the node.
 func (k checker) Stepped(_ *world.World, n *world.Node) error {
 	if k.c.opt.Durable {
-		return k.c.young(n)
+		return errors.Join(k.c.young(n), k.c.oneHeard(n))
 	}
 	return k.c.one(k.c.nodes[n.ID()].machine.Register(0))
 }
@@ -508,7 +514,7 @@ func (c *Cluster) equal(n, first *node, id gossip.NodeID) error {
 func (c *Cluster) mayLose(lost *world.Node) bool {
 	live := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
-		if n.ID() != lost.ID() && c.members[n.ID()] != nil {
+		if n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.isTwin(n) {
 			live[c.nodes[n.ID()].replica] = true
 		}
 	}

@@ -300,6 +300,16 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "the numbers of a copied disk judge the first one", test: "TestCopied", edits: []edit{{
+			"age.go", "	if e.Apart && e.Written == e.Loaded {", "	if e.Apart && e.Written == e.Loaded && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "of two that claim one disk the newcomer is heard", test: "TestCopied", edits: []edit{{
+			"claims.go", "		if p == nil || p.node == by || ", "		if p == nil || mutant(NAME) || p.node == by || ",
+		}},
+	},
+	{
 		name: "a replica counts before others have compared", test: "TestOlder", first: "35", edits: []edit{{
 			"age.go", "bool { return !a.proven }", "bool { return !a.proven && (a.older != 0 || !mutant(NAME)) }",
 		}},

@@ -102,17 +102,22 @@ func (c *Cluster) covered(n *world.Node, was copied) bool {
 	if c.ageing() || was.id != id || c.members[n.ID()] == nil || !c.mayLose(n) {
 		return false
 	}
+	return c.remembered(n, was)
+}
+
+// remembered reports whether a member beside a node knows that a copy of its disk is older.
+func (c *Cluster) remembered(n *world.Node, was copied) bool {
 	for _, o := range c.World.Nodes() {
-		if m := c.members[o.ID()]; o != n && m != nil && m.Status == gossip.Up && c.nodes[o.ID()].machine.Remembers(0, id) > was.was.meta.Written {
+		if m := c.members[o.ID()]; o != n && m != nil && m.Status == gossip.Up && c.nodes[o.ID()].machine.Remembers(0, was.id) > was.was.meta.Written {
 			return true
 		}
 	}
 	return false
 }
 
-// ageing reports whether a replica is on its way back with an older disk. Until it is known
-// for that nobody else fails for good: two faults at a time are more than is promised.
-func (c *Cluster) ageing() bool { return c.restored != gossip.Address{} }
+// ageing reports whether a replica is on its way back with an older disk, or two members claim
+// to be one replica. Until that is over nobody else fails for good: two faults at a time are more than is promised.
+func (c *Cluster) ageing() bool { return c.restored != gossip.Address{} || c.twinned() }
 
 // renewed notes under which id a replica goes on.
 func (c *Cluster) renewed(n *world.Node, id protocol.ReplicaID) {

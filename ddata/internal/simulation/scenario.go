@@ -34,6 +34,7 @@ func Scenarios() []Scenario {
 		{"data-expiry", "the same with keys that expire", chaosNodes, Expiry},
 		{"data-homes", "two of three homes of a bucket end at once, the others go on", homesNodes, Homes},
 		{"data-older", "the same with disks that come back older", chaosNodes, Older},
+		{"data-copied", "the same with disks that are copied for other nodes", chaosNodes, Copied},
 	}
 }
 
@@ -88,6 +89,7 @@ func options(seed uint64, nodes int) Options {
 // mend ends all faults, and starts what stands still.
 func (c *Cluster) mend() {
 	c.World.Repair()
+	c.stopOne()
 	c.World.Network().SetDelivery(world.Delivery{})
 	c.World.Strategies().Set(world.Calls{})
 	if c.opt.Durable {
@@ -109,6 +111,9 @@ func (c *Cluster) faults() []world.Fault {
 	}
 	if c.ages {
 		usual = append(usual, c.ageFaults()...)
+	}
+	if c.copying {
+		usual = append(usual, world.Fault{Name: "copy", Weight: 20, Inject: func(_ *world.World, r *rand.Rand) { c.copyDisk(r) }})
 	}
 	return slices.Concat(usual, []world.Fault{
 		{Name: "lose-type", Weight: 3, Inject: loseType},

@@ -85,6 +85,25 @@ func TestSeedsThatWereRed(t *testing.T) {
 	}
 }
 
+// Of two members that claim to be one replica, since a disk was copied, the one that has been up
+// for longer is heard and no acknowledged write is lost; a copy whose first disk is gone is
+// recognised as older.
+// covers F50, I16, I19.
+func TestCopied(t *testing.T) {
+	first, n := simulationtest.Seeds(t, (seedsUsual+4)/5)
+	var copied, refused, aged, recognised int
+	for seed := first; seed < first+n; seed++ {
+		c, err := simulation.Copied(seed, 3+int(seed%4))
+		simulationtest.RequireRun(t, seed, err)
+		copied, refused, aged, recognised = copied+c.Copied, refused+c.Refused, aged+c.Aged, recognised+c.Recognised
+	}
+	if n >= 5 {
+		require.NotZero(t, refused)
+		require.NotZero(t, recognised)
+	}
+	t.Logf("%d seeds: %d disks were copied, which nodes noticed %d times; %d copies outlived the first disk, %d of them were recognised", n, copied, refused, aged, recognised)
+}
+
 // The same seed gives the same run, to the byte.
 // covers I30.
 func TestRunIsAFunctionOfItsSeed(t *testing.T) {
