@@ -21,7 +21,6 @@ const (
 func large() map[string]string {
 	return map[string]string{
 		"sharding.router":                       "to be cut along the path of a message",
-		"sharding/internal/cell.Cell":           "to be cut along the path of a message",
 		"sharding/internal/control.coordinator": "to be cut along the life of a shard",
 	}
 }

@@ -40,16 +40,12 @@ type Tally struct {
 // Tally adds this cell to t.
 func (c *Cell) Tally(t *Tally) {
 	t.add(&c.counts)
-	if c.state != hostNone {
+	if c.place.hosts() {
 		t.Hosted++
 	}
-	t.Entities += len(c.entities)
-	t.Stuck += c.stuck
-	t.Window += c.window.n
-	t.Transit += c.transit.n
-	t.Held += len(c.holds)
-	t.Mailboxes += c.depth.sum
-	t.Deepest = max(t.Deepest, c.depth.most)
+	t.Transit += c.in.kept()
+	c.own.tally(t)
+	c.residents.tally(t)
 }
 
 func (c *Counts) add(o *Counts) {
@@ -75,4 +71,4 @@ func (d *depth) note(n int) {
 }
 
 // refused counts a refusal, by a code that this version knows.
-func (c *Cell) refused(code protocol.Code) { c.counts.Refused[min(int(code), protocol.Codes-1)]++ }
+func (c *Counts) refused(code protocol.Code) { c.Refused[min(int(code), protocol.Codes-1)]++ }

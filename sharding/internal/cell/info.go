@@ -53,20 +53,12 @@ type EntityInfo struct {
 // Info returns a snapshot of the cell.
 func (c *Cell) Info() Info {
 	i := Info{
-		Home: c.route.Home, Epoch: c.route.Epoch, Since: c.since,
-		Hosting: c.state != hostNone, Stopping: c.state == hostStopping,
-		Suspended: c.suspended, Blocked: c.blocked, Asked: c.asked,
-		Window: c.window.n, Transit: c.transit.n, Moved: c.moved, Entities: len(c.entities), StuckCount: c.stuck,
+		Home: c.place.home(), Epoch: c.place.mapEpoch(), Since: c.place.changed(),
+		Hosting: c.place.hosts(), Stopping: c.place.stops(),
+		Suspended: c.place.isSuspended(), Asked: c.place.asking(), Transit: c.in.kept(),
 	}
-	for _, e := range c.released {
-		i.note(e)
-	}
-	// Mostly no entity is stuck: then the list of entities is not searched.
-	for e := c.first; e != nil && len(i.Stuck) < min(c.stuck, stuckMax); e = e.next {
-		if e.stuck {
-			i.note(e)
-		}
-	}
+	c.own.describe(&i)
+	c.residents.describe(&i)
 	return i
 }
 
@@ -78,19 +70,11 @@ func (i *Info) note(e *Entity) {
 
 // Entity returns a snapshot of the record of an entity; false if it is passive.
 func (c *Cell) Entity(id string) (EntityInfo, bool) {
-	e := c.entities[id]
+	e := c.residents.entity(id)
 	if e == nil {
 		return EntityInfo{}, false
 	}
 	return e.Info(), true
-}
-
-// Reason says why an entity that rests has failed; empty for all others.
-func (c *Cell) Reason(id string) string {
-	if e := c.entities[id]; e != nil && e.state == entityFailed {
-		return e.reason()
-	}
-	return ""
 }
 
 // Info returns a snapshot of the record.
@@ -132,3 +116,6 @@ func (c *Cell) String() string {
 	return fmt.Sprintf("shard %d home %s epoch %s hosting %t stopping %t window %d transit %d entities %d stuck %d",
 		c.cfg.Shard, i.Home, i.Epoch, i.Hosting, i.Stopping, i.Window, i.Transit, i.Entities, i.StuckCount)
 }
+
+// Reason says why an entity that rests has failed; empty for all others.
+func (c *Cell) Reason(id string) string { return c.residents.reasonOf(id) }

@@ -19,20 +19,6 @@ import (
 // Only messages for whose reply nobody waits are handed out ahead, so that a reply
 // never waits for the messages behind its own.
 
-// Ahead hands out up to n further messages behind the present message of e, and
-// returns the first of them, nil if there are none. They follow each other by
-// [Message.Next]. The runtime may read them until [Cell.Ran] takes them back; it
-// begins none once the hosting has ended ([OpEnd]) or the clock shows no standing.
-func (c *Cell) Ahead(e *Entity, n int) *Message {
-	if e.current == nil || e.current.awaited() || c.suspended || e.Ended() {
-		return nil
-	}
-	for m := e.mailbox.head; m != nil && e.ahead.n < n && !m.awaited(); m = e.mailbox.head {
-		e.ahead.push(e.mailbox.pop())
-	}
-	return e.ahead.head
-}
-
 // awaited reports whether a message may be handed out only by itself: somebody
 // waits for the reply, or the message is the entity's own.
 func (m *Message) awaited() bool { return m.Correlation != 0 || m.Deadline != 0 || m.Own }
@@ -47,16 +33,24 @@ func (m *Message) Bare() bool {
 // [Cell.Ran] returned, or that of an [Action].
 func (m *Message) Next() *Message { return m.next }
 
-// Ran says that e has processed its message and the first n messages that [Cell.Ahead]
-// handed out. The last processed message becomes the one that [Cell.Done] is about. The
-// other processed messages are returned as a list that belongs to the caller. Messages
-// that did not begin wait again, or are refused when the hosting has ended meanwhile.
-func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
+// ahead does the work of [Cell.Ahead].
+func (r *residents) ahead(e *Entity, n int) *Message {
+	if e.current == nil || e.current.awaited() || r.place.isSuspended() || e.Ended() {
+		return nil
+	}
+	for m := e.mailbox.head; m != nil && e.ahead.n < n && !m.awaited(); m = e.mailbox.head {
+		e.ahead.push(e.mailbox.pop())
+	}
+	return e.ahead.head
+}
+
+// ran does the work of [Cell.Ran].
+func (r *residents) ran(e *Entity, n int, out *Actions) (over *Message) {
 	machine.Assert(n == 0 || e.released || n <= e.ahead.n, "an entity processes what it was given", "n", n, "given", e.ahead.n)
 	if e.released {
 		return nil // The senders were told when the entity was left behind, and the list was given up.
 	}
-	c.counts.Handled += uint64(n)
+	r.counts.Handled += uint64(n)
 	if n > 0 {
 		over, e.failures = e.current, 0
 		for last := over; n > 0; n-- {
@@ -66,9 +60,9 @@ func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
 			}
 		}
 	}
-	if e.stale || c.abandoned {
+	if e.stale || r.place.isOver() {
 		for m := e.ahead.pop(); m != nil; m = e.ahead.pop() {
-			c.refuse(m, protocol.CodeNotDelivered, out)
+			r.refuse(m, protocol.CodeNotDelivered, out)
 		}
 		return over
 	}
@@ -76,34 +70,28 @@ func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
 	return over
 }
 
+// join does the work of [Cell.Join].
+func (r *residents) join(e *Entity, m *Message) {
+	r.counts.Sent++
+	m.Origin, m.Seq = r.cfg.Self, 0
+	e.mailbox.push(m)
+}
+
 // giveUpAhead tells the senders of the messages that were handed out to e by [Cell.Ahead]
 // that the outcome is unknown. The runtime may still use these messages, so that they are
 // left to the garbage collector, and no field is read that the runtime may write.
-func (c *Cell) giveUpAhead(e *Entity, out *Actions) {
+func (r *residents) giveUpAhead(e *Entity, out *Actions) {
 	for m := e.ahead.head; m != nil; m = m.next {
 		doubtful := &Message{Kind: m.Kind, Shard: m.Shard, Entity: m.Entity, Origin: m.Origin, Base: m.Base, Seq: m.Seq}
-		c.refuse(doubtful, protocol.CodeUnknownOutcome, out)
+		r.refuse(doubtful, protocol.CodeUnknownOutcome, out)
 	}
 	e.ahead = queue{}
 }
 
-// Busy returns the entity with an id if a message of this node can be put into its mailbox
-// without any other step: the entity is hosted here, processes a message, and has room.
-// Nil: [Cell.Accept] decides.
-func (c *Cell) Busy(id string) *Entity {
-	if c.state != hostServing || c.window.n > 0 || c.abandoned {
-		return nil
-	}
-	if e := c.entity(id); e != nil && e.current != nil && !e.Ended() && !c.full(e) {
+// busy returns the entity with an id if it processes a message, and has room for another.
+func (r *residents) busy(id string) *Entity {
+	if e := r.entity(id); e != nil && e.current != nil && !e.Ended() && !r.full(e) {
 		return e
 	}
 	return nil
-}
-
-// Join puts m into the mailbox of an entity that [Cell.Busy] has just returned. The
-// cell owns m from now on, as after [Cell.Accept].
-func (c *Cell) Join(e *Entity, m *Message) {
-	c.counts.Sent++
-	m.Origin, m.Seq = c.cfg.Self, 0
-	e.mailbox.push(m)
 }

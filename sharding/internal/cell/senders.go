@@ -3,11 +3,7 @@
 
 package cell
 
-import (
-	"slices"
-
-	"github.com/quorate/quorate/gossip"
-)
+import "github.com/quorate/quorate/gossip"
 
 // Which nodes may send what. A certificate, or a place in the state of the cluster, lets a
 // node speak for itself and not for others. So each sort of frame may come only from the
@@ -68,53 +64,4 @@ func OriginFault(from, origin gossip.NodeID, hops uint8, member func(gossip.Node
 		return FaultNone
 	}
 	return FaultOrigin
-}
-
-// homesMax bounds the earlier homes that a cell remembers. An ask that outlasts more moves
-// of its shard than that gets no answer from the first of the homes.
-const homesMax = 8
-
-// formerHome is a node where the shard lived before.
-type formerHome struct {
-	node   gossip.NodeID
-	number uint64 // The number of the home, see [Cell.Homes].
-}
-
-// rehome notes that the shard has another home now. The caller changes the route
-// afterwards.
-func (c *Cell) rehome(next gossip.NodeID) {
-	if next == c.route.Home {
-		return
-	}
-	if !c.route.Home.IsZero() {
-		if len(c.former) >= homesMax {
-			c.former = slices.Delete(c.former, 0, 1)
-		}
-		c.former = append(c.former, formerHome{c.route.Home, c.homes})
-	}
-	c.homes++
-}
-
-// Homes returns the number of the home that the cell knows. A message that is accepted now
-// goes to the home of this number or of a higher one.
-func (c *Cell) Homes() uint64 { return c.homes }
-
-// Went reports whether a message that was accepted when [Cell.Homes] returned since may
-// have gone to a node, so that the node may reply. The result may turn true when the cell
-// learns of another home.
-func (c *Cell) Went(node gossip.NodeID, since uint64) bool {
-	return node == c.route.Home ||
-		slices.ContainsFunc(c.former, func(h formerHome) bool { return h.node == node && h.number >= since })
-}
-
-// atHome reports whether a node may speak for the home of the shard. A former home may not,
-// and is no forger either: its frame comes too late.
-func (c *Cell) atHome(from gossip.NodeID, out *Actions) bool {
-	switch {
-	case from == c.route.Home || from == c.cfg.Self:
-		return true
-	case !c.Went(from, 0):
-		out.add(Action{Op: OpForged, To: from, Fault: FaultHome})
-	}
-	return false
 }

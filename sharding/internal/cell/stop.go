@@ -81,48 +81,46 @@ func (r StopReason) String() string {
 	}
 }
 
-// stop has the instance of e stopped, when the node has standing or the hosting is over.
-func (c *Cell) stop(now machine.Instant, e *Entity, out *Actions) {
-	e.state, e.passivate, e.held, e.at = entityStopping, false, false, now
-	if e.deferred = c.suspended && !c.lost(e); !e.deferred {
-		out.entity(OpStop, e)
-	}
-}
-
-// lost reports whether the hosting of e has ended, or that of all entities of the node.
-func (c *Cell) lost(e *Entity) bool { return c.abandoned || e.Ended() }
-
-// stopDeferred has the instance of e stopped if that was deferred.
-func (c *Cell) stopDeferred(now machine.Instant, e *Entity, out *Actions) {
-	if e.deferred {
-		c.stop(now, e, out)
-	}
-}
-
-// BeginStop says why the instance of e, of an OpStop, is stopped. The runtime calls
-// BeginStop just before the stop; held says whether the clock shows standing then. False:
-// the instance must not be stopped now; another OpStop follows.
-func (c *Cell) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
-	why := c.stopReason(e)
-	if why.Sole() && (!held || c.suspended) {
+// beginStop does the work of [Cell.BeginStop].
+func (r *residents) beginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
+	why := r.stopReason(e)
+	if why.Sole() && (!held || r.place.isSuspended()) {
 		e.deferred = true
-		c.retrySoon(now, out)
+		r.alarm.retrySoon(now, out)
 		return StopNone, false
 	}
 	return why, true
 }
 
-func (c *Cell) stopReason(e *Entity) StopReason {
+// stop has the instance of e stopped, when the node has standing or the hosting is over.
+func (r *residents) stop(now machine.Instant, e *Entity, out *Actions) {
+	e.state, e.passivate, e.held, e.at = entityStopping, false, false, now
+	if e.deferred = r.place.isSuspended() && !r.lost(e); !e.deferred {
+		out.entity(OpStop, e)
+	}
+}
+
+// lost reports whether the hosting of e has ended, or that of all entities of the node.
+func (r *residents) lost(e *Entity) bool { return r.place.isOver() || e.Ended() }
+
+// stopDeferred has the instance of e stopped if that was deferred.
+func (r *residents) stopDeferred(now machine.Instant, e *Entity, out *Actions) {
+	if e.deferred {
+		r.stop(now, e, out)
+	}
+}
+
+func (r *residents) stopReason(e *Entity) StopReason {
 	switch {
-	case c.abandoned:
+	case r.place.isOver():
 		return StopLost
 	case e.Ended():
 		return StopReplaced
 	case e.failure != nil:
 		return StopFailed
-	case c.state == hostStopping && c.leaving:
+	case r.place.stops() && r.place.leaves():
 		return StopLeaving
-	case c.state == hostStopping:
+	case r.place.stops():
 		return StopMoved
 	default:
 		return StopPassivated

@@ -4,6 +4,9 @@
 package cell
 
 import (
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -103,55 +106,6 @@ func (m *Message) leaveLine() *line {
 	return t.line
 }
 
-// Withdraw takes back a message for which [Cell.Accept] found no room, when its sender
-// waits no longer.
-func (c *Cell) Withdraw(m *Message, out *Actions) {
-	switch t := m.ticket; {
-	case t == nil:
-		return
-	case t.line.entity != nil && c.suspended:
-		c.refused(protocol.CodeNoStanding)
-	default:
-		c.refused(protocol.CodeOverloaded)
-	}
-	c.vacated(m.leaveLine(), out)
-}
-
-// vacated calls further senders when room of a line is not kept any more; nil for no line.
-func (c *Cell) vacated(l *line, out *Actions) {
-	switch {
-	case l == nil:
-	case l == &c.line:
-		c.callWindow(out)
-	case l.entity != nil:
-		c.relieve(l.entity, out)
-		c.removeIdle(l.entity)
-	}
-}
-
-// callWindow calls senders that wait for the window, when half of it is free.
-func (c *Cell) callWindow(out *Actions) {
-	if c.line.first == nil || c.window.bytes+c.line.kept > c.cfg.WindowBytes/2 {
-		return
-	}
-	for c.line.first != nil && c.fits(c.line.first.cost) {
-		c.line.call(out)
-	}
-}
-
-// fits reports whether the window takes a message. One message always fits.
-func (c *Cell) fits(cost int) bool {
-	taken := c.window.bytes + c.line.kept
-	return taken == 0 || taken+cost <= c.cfg.WindowBytes
-}
-
-// mustWait reports whether a message has to wait in line before it may be put into the
-// window. A message that is in a line already counts as waiting: [Cell.Accept] knows
-// whether it was called.
-func (c *Cell) mustWait(m *Message) bool {
-	return m.ticket != nil || c.line.first != nil || !c.fits(m.cost()) || len(c.holds) > 0 && c.holds[m.Entity] != nil
-}
-
 // pressure holds the senders for which a mailbox has no room. The entity of a mailbox that
 // was not full has none.
 type pressure struct {
@@ -177,18 +131,18 @@ func (e *Entity) kept() int {
 
 // full reports whether a new message finds no room: the mailbox is full, or others
 // wait in line.
-func (c *Cell) full(e *Entity) bool {
-	return e.Waiting()+e.kept() >= c.cfg.Mailbox || e.pressure != nil && e.pressure.line.first != nil
+func (r *residents) full(e *Entity) bool {
+	return e.Waiting()+e.kept() >= r.cfg.Mailbox || e.pressure != nil && e.pressure.line.first != nil
 }
 
 // relieve calls senders when half of a mailbox is free.
-func (c *Cell) relieve(e *Entity, out *Actions) {
+func (r *residents) relieve(e *Entity, out *Actions) {
 	p := e.pressure
-	if p == nil || e.Waiting()+p.line.kept > c.cfg.Mailbox/2 {
+	if p == nil || e.Waiting()+p.line.kept > r.cfg.Mailbox/2 {
 		return
 	}
-	c.letGo(e, out)
-	for p.line.first != nil && e.Waiting()+p.line.kept < c.cfg.Mailbox {
+	r.letGo(e, out)
+	for p.line.first != nil && e.Waiting()+p.line.kept < r.cfg.Mailbox {
 		p.line.call(out)
 	}
 	if p.line.kept == 0 {
@@ -197,34 +151,86 @@ func (c *Cell) relieve(e *Entity, out *Actions) {
 }
 
 // disband ends the pressure on an entity whose hosting ends or is about to.
-func (c *Cell) disband(e *Entity, out *Actions) {
+func (r *residents) disband(e *Entity, out *Actions) {
 	p := e.pressure
 	if p == nil {
 		return
 	}
-	c.letGo(e, out)
+	r.letGo(e, out)
 	p.line.dismiss(out)
 	p.line.entity, e.pressure = nil, nil
 }
 
 // acceptHere puts a message of this node into a mailbox of this node. If a line has kept
 // room for the message, right is that line; else nil.
-func (c *Cell) acceptHere(now machine.Instant, m *Message, right *line, out *Actions) Admission {
-	e := c.entity(m.Entity)
+func (r *residents) acceptHere(now machine.Instant, m *Message, right *line, out *Actions) Admission {
+	e := r.entity(m.Entity)
 	if e == nil {
-		e = c.create(m.Entity)
+		e = r.create(m.Entity)
 	}
 	switch {
 	case e.state == entityFailed && now < e.at:
 		return EntityFailing
 	case e.pressure != nil && right == &e.pressure.line: // Room was kept for the message.
-	case c.full(e):
+	case r.full(e):
 		e.pressed().line.wait(m, 1)
 		return MailboxFull
 	}
 	m.Seq = 0
-	c.counts.Sent++
+	r.counts.Sent++
 	e.mailbox.push(m)
-	c.advance(now, e, out)
+	r.advance(now, e, out)
 	return Accepted
+}
+
+// overfill decides about a message of a stream that finds a mailbox full. Messages that
+// were sent before the origin can have known are taken: at most a window of them. A second
+// window is for holds that were lost; beyond that the origin does not obey, and its
+// messages are refused.
+func (r *residents) overfill(now machine.Instant, e *Entity, m *Message, out *Actions) protocol.Code {
+	if m.Origin == r.cfg.Self {
+		return protocol.CodeOK // The message is from the window of this node, which is bounded.
+	}
+	p := e.pressed()
+	at := slices.IndexFunc(p.held, func(h *heldUp) bool { return h.origin == m.Origin })
+	if at < 0 {
+		at = len(p.held)
+		p.held = append(p.held, &heldUp{origin: m.Origin})
+	}
+	h := p.held[at]
+	cost := m.cost()
+	if h.bytes > 0 && h.bytes+cost > 2*r.cfg.WindowBytes {
+		return protocol.CodeOverloaded
+	}
+	if h.bytes == 0 || h.bytes-h.then > r.cfg.WindowBytes/4 || now.Sub(h.told) >= holdRepeat {
+		h.told, h.then = now, h.bytes
+		r.place.flow(h.origin, e.id, protocol.FlowHold, out)
+	}
+	h.bytes += cost
+	return protocol.CodeOK
+}
+
+// letGo tells the nodes that were held back to send on.
+func (r *residents) letGo(e *Entity, out *Actions) {
+	for _, h := range e.pressure.held {
+		r.place.flow(h.origin, e.id, protocol.FlowOpen, out)
+	}
+	e.pressure.held = nil
+}
+
+// flowAsked answers an origin that is held back.
+func (r *residents) flowAsked(now machine.Instant, from gossip.NodeID, entity string, out *Actions) {
+	if !r.place.hosts() {
+		return // The home has changed, and the origin will learn of it from the map.
+	}
+	if e := r.entity(entity); e != nil && e.pressure != nil {
+		for _, h := range e.pressure.held {
+			if h.origin == from {
+				h.told = now
+				r.place.flow(from, entity, protocol.FlowHold, out)
+				return
+			}
+		}
+	}
+	r.place.flow(from, entity, protocol.FlowOpen, out)
 }

@@ -44,9 +44,9 @@ var mutants = []mutant{
 		new: "if !c.opened && (len(c.silent()) == 0 || mutant(NAME) && len(c.silent()) < len(c.peers)) {",
 	},
 	{
-		test: "TestMoves", name: "positions that do not travel", file: "cell/home.go",
-		old: "		c.stream(p.Origin).last = p.Seq\n",
-		new: "		if !mutant(NAME) {\n			c.stream(p.Origin).last = p.Seq\n		}\n",
+		test: "TestMoves", name: "positions that do not travel", file: "cell/inbound.go",
+		old: "		i.stream(p.Origin).last = p.Seq\n",
+		new: "		if !mutant(NAME) {\n			i.stream(p.Origin).last = p.Seq\n		}\n",
 	},
 	{
 		test: "TestRollingRestart", name: "sequence not moved with the shard", file: "control/coordinator.go",
@@ -54,14 +54,14 @@ var mutants = []mutant{
 		new: "			positions: ss.Positions, travelling: ss.Base == s.base,\n		}\n		if mutant(NAME) {\n			s.positions = nil\n		}\n",
 	},
 	{
-		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "cell/home.go",
-		old: "		if c.left(m) {\n",
-		new: "		if c.left(m) || mutant(NAME) && m.place != 0 {\n",
+		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "cell/origin.go",
+		old: "		if o.left(m) {\n",
+		new: "		if o.left(m) || mutant(NAME) && m.place != 0 {\n",
 	},
 	{
 		test: "TestRandomFaults", name: "what was written is sent again", file: "cell/passage.go",
-		old: "m.place != 0 && m.place-1 < c.written\n",
-		new: "!mutant(NAME) && m.place != 0 && m.place-1 < c.written\n",
+		old: "m.place != 0 && m.place-1 < o.written\n",
+		new: "!mutant(NAME) && m.place != 0 && m.place-1 < o.written\n",
 	},
 	{
 		test: "TestFloodsWait", name: "who waits for the window passes by a full mailbox", file: "cell/flow.go",
@@ -70,11 +70,11 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestFloodsUnderFaults", name: "nobody asks whether it is still held back", file: "cell/flow.go",
-		old: "now.Sub(h.at) >= c.cfg.Resend {",
-		new: "now.Sub(h.at) >= c.cfg.Resend && !mutant(NAME) {",
+		old: "now.Sub(h.at) >= o.cfg.Resend {",
+		new: "now.Sub(h.at) >= o.cfg.Resend && !mutant(NAME) {",
 	},
 	{
-		test: "TestFloodsWait", name: "a full mailbox holds nobody back", file: "cell/flow.go",
+		test: "TestFloodsWait", name: "a full mailbox holds nobody back", file: "cell/waiting.go",
 		old: "	if h.bytes == 0 ||",
 		new: "	if mutant(NAME) {\n		return protocol.CodeOK\n	}\n	if h.bytes == 0 ||",
 	},
@@ -84,14 +84,14 @@ var mutants = []mutant{
 		new: "	if mutant(NAME) || from == origin ||",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "acknowledged by anybody", file: "cell/senders.go",
-		old: "	case from == c.route.Home || from == c.cfg.Self:\n",
-		new: "	case from == c.route.Home || from == c.cfg.Self || mutant(NAME):\n",
+		test: "TestLiesHaveNoEffect", name: "acknowledged by anybody", file: "cell/place.go",
+		old: "	case from == p.route.Home || from == p.cfg.Self:\n",
+		new: "	case from == p.route.Home || from == p.cfg.Self || mutant(NAME):\n",
 	},
 	{
-		test: "TestLiesHaveNoEffect", name: "answered by anybody", file: "cell/senders.go",
-		old: "	return node == c.route.Home ||\n",
-		new: "	return mutant(NAME) || node == c.route.Home ||\n",
+		test: "TestLiesHaveNoEffect", name: "answered by anybody", file: "cell/place.go",
+		old: "	return node == p.route.Home ||\n",
+		new: "	return mutant(NAME) || node == p.route.Home ||\n",
 	},
 	{
 		test: "TestLiesHaveNoEffect", name: "what comes back is taken", file: "cell/cell.go",
@@ -100,22 +100,22 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRandomFaults", name: "a stop that is told nothing of a successor", file: "cell/stop.go",
-		old: "	why := c.stopReason(e)\n",
-		new: "	why := c.stopReason(e)\n	if mutant(NAME) {\n		return StopMoved, true\n	}\n" +
+		old: "	why := r.stopReason(e)\n",
+		new: "	why := r.stopReason(e)\n	if mutant(NAME) {\n		return StopMoved, true\n	}\n" +
 			"	if mutant(\"stops without standing\") {\n		return why, true\n	}\n",
 	},
 	{
 		test: "TestStopsKnowOfSuccessors", name: "stops without standing", // The text of the mutant above contains this one.
 	},
 	{
-		test: "TestMoves", name: "gaps passed over", file: "cell/cell.go",
-		old: "	case m.Seq == in.last+1:\n",
-		new: "	case m.Seq == in.last+1 || mutant(NAME) && m.Seq > in.last:\n",
+		test: "TestMoves", name: "gaps passed over", file: "cell/inbound.go",
+		old: "	if m.Seq == in.last+1 {\n",
+		new: "	if m.Seq == in.last+1 || mutant(NAME) && m.Seq > in.last {\n",
 	},
 	{
-		test: "TestMoves", name: "forwarding without route epoch", file: "cell/cell.go",
-		old: "&& m.Route.Less(c.route.Epoch)\n",
-		new: "&& (m.Route.Less(c.route.Epoch) || mutant(NAME))\n",
+		test: "TestMoves", name: "forwarding without route epoch", file: "cell/place.go",
+		old: "&& m.Route.Less(p.route.Epoch)\n",
+		new: "&& (m.Route.Less(p.route.Epoch) || mutant(NAME))\n",
 	},
 	{
 		test: "TestMoves", name: "home given before the old one has stopped", file: "control/coordinator_moves.go",
@@ -190,9 +190,9 @@ var mutants = []mutant{
 		new: "	if mutant(NAME) {\n		return r.at(now).Add(time.Hour)\n	}\n	return r.at(now)\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell/entities.go",
-		old: "		if m.Expired(now) {\n			c.refuse",
-		new: "		if m.Expired(now) && !mutant(NAME) {\n			c.refuse",
+		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell/residents.go",
+		old: "		if m.Expired(now) {\n			r.refuse",
+		new: "		if m.Expired(now) && !mutant(NAME) {\n			r.refuse",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "what a lane has is taken back", file: "cell/retract.go",
@@ -201,13 +201,13 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "gap where a message was taken back", file: "cell/retract.go",
-		old: "		next.Seq--\n	}\n	c.next--\n",
-		new: "		if !mutant(NAME) {\n			next.Seq--\n		}\n	}\n	if !mutant(NAME) {\n		c.next--\n	}\n",
+		old: "		next.Seq--\n	}\n	o.next--\n",
+		new: "		if !mutant(NAME) {\n			next.Seq--\n		}\n	}\n	if !mutant(NAME) {\n		o.next--\n	}\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "cell/retract.go",
-		old: "	if c.retractSent(m) {\n",
-		new: "	if mutant(NAME) {\n		return false\n	}\n	if c.retractSent(m) {\n",
+		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "cell/outcomes.go",
+		old: "	if c.own.retractSent(m) {\n",
+		new: "	if mutant(NAME) {\n		return false\n	}\n	if c.own.retractSent(m) {\n",
 	},
 	{
 		test: "TestSlowStrategies", name: "answer about another map used", file: "control/coordinator_call.go",

@@ -1,0 +1,170 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// What becomes of the calls of an instance, in the order of a life: started or not, at work,
+// postponed or lapsed, told to be passive or reminded of something, stopped. Each leads back
+// to advance. The end of a hosting that may follow is for the cell to see.
+
+// started does the work of [Cell.Started].
+func (r *residents) started(now machine.Instant, e *Entity, ok bool, out *Actions) {
+	if !ok {
+		r.startFailed(now, e, "", out)
+		return
+	}
+	if e.state != entityStarting {
+		return
+	}
+	r.returned(e, out)
+	e.state, e.at = entityActive, now
+	if r.place.isOver() || e.Ended() {
+		r.stop(now, e, out)
+		return
+	}
+	r.advance(now, e, out)
+}
+
+// startFailed does the work of [Cell.StartFailed].
+func (r *residents) startFailed(now machine.Instant, e *Entity, why string, out *Actions) {
+	if e.state != entityStarting {
+		return
+	}
+	r.returned(e, out)
+	r.counts.StartFailed++
+	e.passivate, e.held, e.Value = false, false, nil
+	if !e.Ended() {
+		e.failures = min(e.failures+1, 16)
+		r.rest(now, e, r.backoff(e.failures), why, out)
+	}
+	r.gone(now, e, out)
+}
+
+// postpone does the work of [Cell.Postpone].
+func (r *residents) postpone(now machine.Instant, e *Entity, out *Actions) {
+	if e.current == nil {
+		return
+	}
+	m := e.current
+	e.current = nil
+	switch {
+	case e.released:
+		out.free(m) // The sender was told when the entity was left behind.
+		r.stop(now, e, out)
+	case r.place.isOver() || e.stale:
+		// The hosting has ended since OpRun: no standing brings the message to its entity.
+		r.refuse(m, protocol.CodeNotDelivered, out)
+		r.stop(now, e, out)
+	default:
+		e.mailbox.pushFront(m)
+		r.alarm.retrySoon(now, out)
+	}
+}
+
+// lapse does the work of [Cell.Lapse].
+func (r *residents) lapse(now machine.Instant, e *Entity, out *Actions) {
+	m := e.current
+	if m == nil {
+		return
+	}
+	if r.place.isOver() || e.Ended() {
+		r.postpone(now, e, out)
+		return
+	}
+	e.current, e.at = nil, now
+	r.refuse(m, protocol.CodeExpired, out)
+	r.advance(now, e, out)
+}
+
+// done does the work of [Cell.Done].
+func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Actions) {
+	m := e.current
+	if m == nil {
+		return
+	}
+	if !m.Own {
+		r.counts.Handled++
+	}
+	e.current, e.at = nil, now
+	r.returned(e, out)
+	if res.Reply != nil && !e.released && !m.Own {
+		res.Reply.Correlation = m.Correlation
+		switch {
+		case !r.place.isSuspended() && !res.Withhold:
+			r.place.reply(m.Origin, res.Reply, out)
+		case !e.stale:
+			e.withheld = &withheld{res.Reply, m.Origin}
+		}
+	}
+	out.free(m)
+	if res.Failed {
+		r.fail(now, e, res.Reason, out)
+		return
+	}
+	e.failures = 0
+	switch {
+	case r.place.isOver():
+		e.withheld = nil
+		r.stop(now, e, out)
+	case e.Ended():
+		r.stop(now, e, out)
+	case e.withheld != nil && !r.place.isSuspended():
+		r.alarm.retrySoon(now, out)
+	default:
+		r.advance(now, e, out)
+	}
+}
+
+// passivate does the work of [Cell.Passivate].
+func (r *residents) passivate(now machine.Instant, e *Entity, out *Actions) {
+	switch {
+	case e.state == entityStarting:
+		e.passivate = true
+	case e.state != entityActive:
+	case e.current == nil && e.mailbox.n == 0 && e.withheld == nil:
+		r.stop(now, e, out)
+	default:
+		e.passivate = true
+	}
+}
+
+// remind does the work of [Cell.Remind].
+func (r *residents) remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
+	if !e.Live() || r.place.isOver() {
+		return
+	}
+	m.Origin, m.Own = r.cfg.Self, true
+	e.mailbox.push(m)
+	r.advance(now, e, out)
+}
+
+// stopped does the work of [Cell.Stopped].
+func (r *residents) stopped(now machine.Instant, e *Entity, out *Actions) {
+	if e.state != entityStopping {
+		return
+	}
+	r.returned(e, out)
+	e.Value = nil
+	if e.failure == nil && r.place.serves() && !r.place.isOver() && !e.Ended() {
+		r.counts.Passivated++ // The instance stops, has not failed, and its shard stays.
+	}
+	if e.failure != nil {
+		why := *e.failure
+		e.failure = nil
+		switch {
+		case e.Ended() || r.place.isOver():
+		case r.cfg.OnFailure == StopOnFailure:
+			r.rest(now, e, 0, why, out)
+		case e.failures > 1:
+			r.rest(now, e, r.backoff(e.failures-1), why, out)
+		default:
+			e.state, e.at, e.Value = entityFailed, now, reason(why)
+		}
+	}
+	r.gone(now, e, out)
+}

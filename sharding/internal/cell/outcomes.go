@@ -1,0 +1,175 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// What the runtime says of the actions of a cell and asks in between: of entities, from their
+// start to their stop, with the runs in between; of lanes, how far messages have come; of homes
+// and acknowledgements; last what an ask takes back.
+
+// Started says that the instance of e was started, or could not be.
+func (c *Cell) Started(now machine.Instant, e *Entity, ok bool, out *Actions) {
+	c.residents.started(now, e, ok, out)
+	c.checkHalted(now, out)
+}
+
+// StartFailed says that the instance of e could not be started, and why.
+func (c *Cell) StartFailed(now machine.Instant, e *Entity, why string, out *Actions) {
+	c.residents.startFailed(now, e, why, out)
+	c.checkHalted(now, out)
+}
+
+// Postpone gives back the message of an OpRun whose processing did not begin,
+// since the node's clock showed no standing. The processing begins after [protocol.Unsuspend] or,
+// should the clock show standing again, after a short time.
+func (c *Cell) Postpone(now machine.Instant, e *Entity, out *Actions) {
+	c.residents.postpone(now, e, out)
+}
+
+// Lapse gives back the message of an OpRun whose deadline had passed before its
+// processing began. The next message may begin at once.
+func (c *Cell) Lapse(now machine.Instant, e *Entity, out *Actions) {
+	c.residents.lapse(now, e, out)
+}
+
+// Done says that e has processed its message. The next message may begin at once.
+func (c *Cell) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
+	c.residents.done(now, e, r, out)
+}
+
+// Passivate stops the instance of e once its mailbox is empty. A message that
+// comes later starts a new instance; no message is lost.
+func (c *Cell) Passivate(now machine.Instant, e *Entity, out *Actions) {
+	c.residents.passivate(now, e, out)
+}
+
+// Remind puts a message of an instance to itself into its mailbox. It does nothing
+// when the instance is ending, whose timers end with it. Such messages are taken by a full
+// mailbox too, since their number is bounded by the number of timers.
+func (c *Cell) Remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
+	c.residents.remind(now, e, m, out)
+}
+
+// Stopped says that the instance of e has stopped.
+func (c *Cell) Stopped(now machine.Instant, e *Entity, out *Actions) {
+	c.residents.stopped(now, e, out)
+	c.checkHalted(now, out)
+}
+
+// BeginStop says why the instance of e, of an OpStop, is stopped. The runtime calls
+// BeginStop just before the stop; held says whether the clock shows standing then. False:
+// the instance must not be stopped now; another OpStop follows.
+func (c *Cell) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
+	return c.residents.beginStop(now, e, held, out)
+}
+
+// Sweep looks at up to most entities, from where the last call left off: it stops
+// instances that had no message for [Config.PassivateAfter], reports entities
+// that have been at one thing for [Config.StuckAfter], and forgets failures
+// that are long over. It reports whether the round is over. One call does bounded
+// work, so that a shard of any size can be swept while messages come and go.
+func (c *Cell) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
+	return c.residents.round(now, most, out)
+}
+
+// Ahead hands out up to n further messages behind the present message of e, and
+// returns the first of them, nil if there are none. They follow each other by
+// [Message.Next]. The runtime may read them until [Cell.Ran] takes them back; it
+// begins none once the hosting has ended ([OpEnd]) or the clock shows no standing.
+func (c *Cell) Ahead(e *Entity, n int) *Message {
+	return c.residents.ahead(e, n)
+}
+
+// Ran says that e has processed its message and the first n messages that [Cell.Ahead]
+// handed out. The last processed message becomes the one that [Cell.Done] is about. The
+// other processed messages are returned as a list that belongs to the caller. Messages
+// that did not begin wait again, or are refused when the hosting has ended meanwhile.
+func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
+	return c.residents.ran(e, n, out)
+}
+
+// Join puts m into the mailbox of an entity that [Cell.Busy] has just returned. The
+// cell owns m from now on, as after [Cell.Accept].
+func (c *Cell) Join(e *Entity, m *Message) {
+	c.residents.join(e, m)
+}
+
+// Handed says that the messages of an OpTransmit from m on, up to and without unsent, are
+// at a place of the present passage. When a message was handed over several times, its
+// first place counts, since that leaves first.
+func (c *Cell) Handed(m, unsent *Message, place uint64) {
+	c.own.handed(m, unsent, place)
+}
+
+// Written says that messages at places under below of the present passage may have left.
+// The runtime calls Written before it applies an input by which the streams may begin anew:
+// messages that have not left by then are sent to the new host, and all others end with
+// [protocol.CodeUnknownOutcome].
+func (c *Cell) Written(below uint64) {
+	c.own.leftBelow(below)
+}
+
+// Rerouted says that messages which are handed over from now on take another passage. Of
+// the passage before, messages at places under below may have left; over says that no
+// further message will leave by it, so that the others were never sent.
+func (c *Cell) Rerouted(below uint64, over bool) {
+	c.own.rerouted(below, over)
+}
+
+// Unsent says that m, of an OpTransmit, could not be appended to its lane, nor any message
+// that follows it. They are transmitted by the next [Cell.Flush] or [Cell.Tick].
+func (c *Cell) Unsent(m *Message) {
+	c.own.unsent(m)
+}
+
+// Went reports whether a message that was accepted when [Cell.Homes] returned since may
+// have gone to a node, so that the node may reply. The result may turn true when the cell
+// learns of another home.
+func (c *Cell) Went(node gossip.NodeID, since uint64) bool {
+	return c.place.went(node, since)
+}
+
+// Acks appends the acknowledgements that are due. The runtime calls Acks after messages
+// were delivered, with or without a delay.
+func (c *Cell) Acks(out *Actions) {
+	c.in.acks(out)
+}
+
+// Hold says whether e must not be stopped for being idle, because it has timers, which
+// would end with the instance.
+func (c *Cell) Hold(e *Entity, hold bool) { e.held = hold && !e.Ended() }
+
+// Busy returns the entity with an id if a message of this node can be put into its mailbox
+// without any other step: the entity is hosted here, processes a message, and has room.
+// Nil: [Cell.Accept] decides.
+func (c *Cell) Busy(id string) *Entity {
+	if !c.Local() || c.place.isOver() {
+		return nil
+	}
+	return c.residents.busy(id)
+}
+
+// Homes returns the number of the home that the cell knows. A message that is accepted now
+// goes to the home of this number or of a higher one.
+func (c *Cell) Homes() uint64 { return c.place.heard() }
+
+// Retract takes back a message of this node that [Cell.Accept] has accepted and for
+// whose reply nobody waits any more. If it reports true, the message belongs to the
+// caller and has not been, nor will be, processed. Else it stays with the cell, and
+// nobody here knows what becomes of it. The message must not have been freed.
+func (c *Cell) Retract(now machine.Instant, m *Message, out *Actions) bool {
+	if c.own.retractSent(m) {
+		c.own.callWindow(out)
+		return true
+	}
+	if !c.residents.retract(now, m, out) {
+		return false
+	}
+	c.checkHalted(now, out)
+	return true
+}

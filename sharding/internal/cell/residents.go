@@ -1,0 +1,401 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// The entities of a host and their mailboxes: enqueue puts a message into the mailbox, and
+// creates the record if there is none; advance begins whatever the entity can begin. What
+// becomes of each call of an instance is in life.go, and leads back to advance. discard and
+// release end a hosting without waiting.
+
+// residents is the part of a cell that runs the entities. Invariants, between calls:
+//
+//	R1  at most one message of an entity is being processed;
+//	R2  the map and the list hold the same records, each of which has an instance, a
+//	    message, a reply or a sender that waits, or a failure to remember;
+//	R3  when the node does not host, no entity exists but those of an earlier hosting
+//	    that have not returned yet, and these begin no message any more;
+//	R4  an entity that was left behind is in released until it returns, and nowhere else.
+type residents struct {
+	shared
+	entities map[string]*Entity
+	recent   *Entity   // The entity of the last message, since messages come in runs.
+	first    *Entity   // The first of a list of all entities in the order of creation.
+	last     *Entity   // The last of that list.
+	sweeping bool      // A round of Sweep is under way, and goes on with the entity sweep.
+	sweep    *Entity   // The entity with which the next call of Sweep goes on.
+	stuck    int       // The number of entities that were reported as stuck and have not returned.
+	released []*Entity // Entities that were left behind and have not returned yet.
+	depth    depth     // Of the mailboxes, as the last whole round of Sweep found them.
+	seen     depth     // Of the mailboxes that the present round of Sweep has seen so far.
+}
+
+// empty reports whether no entity is left.
+func (r *residents) empty() bool { return r.first == nil }
+
+// entity returns the record of an entity, nil if it has none.
+func (r *residents) entity(id string) *Entity {
+	if r.recent != nil && r.recent.id == id {
+		return r.recent
+	}
+	e := r.entities[id]
+	if e != nil {
+		r.recent = e
+	}
+	return e
+}
+
+func (r *residents) create(id string) *Entity {
+	e := &Entity{id: id, state: entityWaiting, prev: r.last}
+	if r.entities == nil {
+		r.entities = make(map[string]*Entity)
+	}
+	r.entities[id] = e
+	if r.last == nil {
+		r.first = e
+	} else {
+		r.last.next = e
+	}
+	r.last = e
+	return e
+}
+
+func (r *residents) remove(e *Entity) {
+	delete(r.entities, e.id)
+	if r.recent == e {
+		r.recent = nil
+	}
+	if r.sweep == e {
+		r.sweep = e.next
+	}
+	if e.prev == nil {
+		r.first = e.next
+	} else {
+		e.prev.next = e.next
+	}
+	if e.next == nil {
+		r.last = e.prev
+	} else {
+		e.next.prev = e.prev
+	}
+	e.prev, e.next = nil, nil
+}
+
+// removeIdle removes the record of an entity unless it is needed: for an instance, for
+// messages, for senders that wait, or for a failure that is to be remembered.
+func (r *residents) removeIdle(e *Entity) {
+	if !e.hasInstance() && e.mailbox.n == 0 && e.withheld == nil && e.pressure == nil && (e.state != entityFailed || !r.place.serves() || r.place.isOver()) {
+		r.remove(e)
+	}
+}
+
+// enqueue puts m, of a stream, into the mailbox of its entity. With another code than
+// [protocol.CodeOK] the caller still owns m: nobody waits for the reply any more, the entity is
+// failing, or the origin sends on although it is held back.
+func (r *residents) enqueue(now machine.Instant, m *Message, out *Actions) protocol.Code {
+	if m.Expired(now) {
+		return protocol.CodeExpired // No entity is started for a message that nobody waits for.
+	}
+	e := r.entity(m.Entity)
+	if e == nil {
+		e = r.create(m.Entity)
+	}
+	if e.state == entityFailed && now < e.at {
+		return protocol.CodeEntityFailed
+	}
+	if e.Waiting()+e.kept() >= r.cfg.Mailbox {
+		if code := r.overfill(now, e, m, out); code != protocol.CodeOK {
+			return code
+		}
+	}
+	e.mailbox.push(m)
+	r.advance(now, e, out)
+	return protocol.CodeOK
+}
+
+// advance begins whatever the entity can begin now.
+func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
+	if r.place.isSuspended() || e.current != nil || e.withheld != nil {
+		return
+	}
+	switch e.state {
+	case entityWaiting, entityFailed:
+		if e.mailbox.n > 0 {
+			r.start(now, e, out)
+		}
+	case entityActive:
+		r.begin(now, e, out)
+	}
+}
+
+func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
+	r.counts.Started++
+	if e.state == entityFailed {
+		r.counts.Restarted++
+	}
+	e.state, e.epoch, e.at, e.Value = entityStarting, r.place.token(), now, nil
+	out.entity(OpStart, e)
+}
+
+// begin hands the next message to the instance. Without a message the instance is stopped
+// if that is wanted.
+func (r *residents) begin(now machine.Instant, e *Entity, out *Actions) {
+	machine.Assert(!e.Ended(), "an instance begins nothing after its hosting has ended")
+	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
+		if m.Expired(now) {
+			r.refuse(m, protocol.CodeExpired, out)
+			continue
+		}
+		e.current, e.at = m, now
+		out.entity(OpRun, e)
+		r.relieve(e, out)
+		return
+	}
+	r.relieve(e, out)
+	if e.passivate || r.place.stops() {
+		r.stop(now, e, out)
+	}
+}
+
+// returned notes that e has returned from a call.
+func (r *residents) returned(e *Entity, out *Actions) {
+	if e.stuck {
+		e.stuck = false
+		r.stuck--
+		out.entity(OpReturned, e)
+	}
+}
+
+// backoff returns how long an entity rests after a number of failures in a row, at least
+// one.
+func (r *residents) backoff(failures uint8) time.Duration {
+	d := r.cfg.BackoffMin
+	for range failures - 1 {
+		if d >= r.cfg.BackoffMax/2 {
+			return r.cfg.BackoffMax // Doubling further could overflow.
+		}
+		d *= 2
+	}
+	return min(d, r.cfg.BackoffMax)
+}
+
+// rest fails the messages that wait for e, and those that come during the time d.
+func (r *residents) rest(now machine.Instant, e *Entity, d time.Duration, why string, out *Actions) {
+	e.state, e.at, e.Value = entityFailed, now.Add(d), reason(why)
+	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
+		r.refuse(m, protocol.CodeEntityFailed, out)
+	}
+	r.relieve(e, out)
+}
+
+// gone goes on after the instance of e has ended: the record is removed, or a new instance
+// is started for messages that wait.
+func (r *residents) gone(now machine.Instant, e *Entity, out *Actions) {
+	if e.released {
+		r.released = slices.DeleteFunc(r.released, func(o *Entity) bool { return o == e })
+		return
+	}
+	if e.hasInstance() {
+		e.state = entityWaiting
+	}
+	e.stale = false
+	r.removeIdle(e)
+	if r.entities[e.id] == e {
+		r.advance(now, e, out)
+	}
+}
+
+// fail stops an instance that is not usable any more.
+func (r *residents) fail(now machine.Instant, e *Entity, why string, out *Actions) {
+	r.counts.Failed++
+	e.failures = min(e.failures+1, 16)
+	if r.place.isOver() {
+		e.withheld = nil
+	}
+	r.stop(now, e, out)
+	if e.withheld != nil && !r.place.isSuspended() {
+		r.alarm.retrySoon(now, out)
+	}
+	if !r.place.isOver() && !e.Ended() {
+		e.failure = &why
+	}
+}
+
+// restart begins the messages, replies and stops that waited for the node's standing.
+func (r *residents) restart(now machine.Instant, out *Actions) {
+	for e := r.first; e != nil; {
+		next := e.next
+		if e.withheld != nil {
+			r.place.reply(e.withheld.to, e.withheld.reply, out)
+			e.withheld = nil
+		}
+		r.stopDeferred(now, e, out)
+		r.removeIdle(e)
+		if r.entities[e.id] == e {
+			r.advance(now, e, out)
+		}
+		e = next
+	}
+}
+
+// discard refuses the messages of all mailboxes and stops all instances. An instance that
+// is in a call is stopped when it returns; until then no other instance of the entity
+// starts on this node.
+func (r *residents) discard(now machine.Instant, code protocol.Code, out *Actions) {
+	for e := r.first; e != nil; {
+		next := e.next
+		for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
+			r.refuse(m, code, out)
+		}
+		r.disband(e, out)
+		e.withheld = nil
+		switch {
+		case !e.hasInstance():
+			r.remove(e)
+		case e.deferred || e.state == entityActive && e.current == nil:
+			e.stale = true
+			r.stop(now, e, out)
+		default:
+			e.stale = true
+		}
+		e = next
+	}
+}
+
+// release leaves e behind: the cell goes on without it, and no answer of it leaves.
+func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
+	if e.withheld != nil {
+		r.place.reply(e.withheld.to, &protocol.Reply{Correlation: e.withheld.reply.Correlation, Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
+		e.withheld = nil
+	}
+	r.remove(e)
+	if !e.hasInstance() {
+		return
+	}
+	e.released = true
+	r.released = append(r.released, e)
+	r.giveUpAhead(e, out)
+	if e.deferred || e.state == entityActive && e.current == nil {
+		r.stop(now, e, out) // The entity waited for standing, and is not stuck.
+		return
+	}
+	if m := e.current; m != nil && !m.Own {
+		r.place.reply(m.Origin, &protocol.Reply{Correlation: m.Correlation, Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
+	}
+	if !e.stuck {
+		e.stuck = true
+		r.stuck++
+		out.entity(OpStuck, e)
+	}
+}
+
+// refuse answers a message that no entity will process with an error, and gives the
+// message up.
+func (r *residents) refuse(m *Message, code protocol.Code, out *Actions) {
+	if !m.Own {
+		r.counts.refused(code)
+	}
+	detail := ""
+	if code == protocol.CodeEntityFailed {
+		detail = r.reasonOf(m.Entity)
+	}
+	switch {
+	case m.Own:
+		out.free(m)
+	case m.Origin == r.cfg.Self && detail == "":
+		out.add(Action{Op: OpFail, Message: m, Code: code})
+	case m.Origin == r.cfg.Self:
+		out.add(Action{Op: OpFail, Message: m, Code: code, Reply: &protocol.Reply{Detail: detail}})
+	default:
+		r.place.reply(m.Origin, &protocol.Reply{Correlation: m.Correlation, Code: code, Detail: detail}, out)
+		out.free(m)
+	}
+}
+
+// reasonOf says why an entity that rests has failed; empty for all others.
+func (r *residents) reasonOf(id string) string {
+	if e := r.entities[id]; e != nil && e.state == entityFailed {
+		return e.reason()
+	}
+	return ""
+}
+
+// runOut lets the mailboxes run out: lines go, idle instances stop.
+func (r *residents) runOut(now machine.Instant, out *Actions) {
+	for e := r.first; e != nil; {
+		next := e.next
+		r.disband(e, out)
+		if _, idle := e.Idle(); idle && e.withheld == nil {
+			r.stop(now, e, out)
+		}
+		r.removeIdle(e)
+		e = next
+	}
+}
+
+// releaseAll leaves behind the entities that have not stopped, and refuses what waits for
+// them, which did not begin.
+func (r *residents) releaseAll(now machine.Instant, out *Actions) {
+	for e := r.first; e != nil; {
+		next := e.next
+		for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
+			r.refuse(m, protocol.CodeNotDelivered, out)
+		}
+		r.disband(e, out)
+		r.release(now, e, out)
+		e = next
+	}
+}
+
+// retract takes a message back out of a mailbox. False: it is not there.
+func (r *residents) retract(now machine.Instant, m *Message, out *Actions) bool {
+	e := r.entity(m.Entity)
+	if e == nil || !e.mailbox.remove(m) {
+		return false
+	}
+	r.relieve(e, out)
+	r.removeIdle(e)
+	if r.entities[e.id] == e {
+		r.advance(now, e, out)
+	}
+	return true
+}
+
+// vacated goes on when room in a mailbox is not kept any more.
+func (r *residents) vacated(e *Entity, out *Actions) {
+	r.relieve(e, out)
+	r.removeIdle(e)
+}
+
+// leftBehind is the detail that a sender hears whose message the entity did not finish.
+const leftBehind = "the entity did not return, and its shard went on without it"
+
+// describe adds to a snapshot of the cell.
+func (r *residents) describe(i *Info) {
+	i.Entities, i.StuckCount = len(r.entities), r.stuck
+	for _, e := range r.released {
+		i.note(e)
+	}
+	// Mostly no entity is stuck: then the list of entities is not searched.
+	for e := r.first; e != nil && len(i.Stuck) < min(r.stuck, stuckMax); e = e.next {
+		if e.stuck {
+			i.note(e)
+		}
+	}
+}
+
+// tally adds the present numbers to t.
+func (r *residents) tally(t *Tally) {
+	t.Entities += len(r.entities)
+	t.Stuck += r.stuck
+	t.Mailboxes += r.depth.sum
+	t.Deepest = max(t.Deepest, r.depth.most)
+}
