@@ -33,19 +33,20 @@ const suspendLead = 10 * time.Millisecond
 // wall clock that is set back changes nothing.
 //
 // A reading is one reading of the system's time and one atomic load, and
-// allocates nothing. The zero value is not usable, see [NewSystemClock].
+// allocates nothing; only when the two clocks disagree they are read a second time. The zero value is not usable, see [NewSystemClock].
 type SystemClock struct {
 	origin time.Time
 	anchor atomic.Pointer[anchor]
 	read   func() time.Time
+	again  func() sample // Reads once more; made once, for all readings.
 	filter Filter
 }
 
 // anchor is a moment at which both clocks were read. Instants after it are
 // mono + lead, until the wall clock leads by suspendLead or more.
 type anchor struct {
-	mono time.Duration // Monotonic time since the origin.
-	wall int64         // Unix nanoseconds.
+	sample
+
 	lead time.Duration // By how much suspends made instants larger than mono so far.
 }
 
@@ -54,7 +55,8 @@ func NewSystemClock() *SystemClock { return newSystemClock(time.Now) }
 
 func newSystemClock(read func() time.Time) *SystemClock {
 	c := &SystemClock{origin: read(), read: read}
-	c.anchor.Store(&anchor{wall: c.origin.UnixNano()})
+	c.again = func() sample { return c.sampleOf(c.read()) }
+	c.anchor.Store(&anchor{sample: c.sampleOf(c.origin)})
 	c.filter.clock = c.Instant
 	return c
 }
@@ -102,28 +104,55 @@ func (c *SystemClock) Now() Now {
 // Instant returns the present instant alone. It is meant for fast paths.
 func (c *SystemClock) Instant() Instant { return c.instant(c.read()) }
 
+// sample is one reading of the system's time: the monotonic clock, since the origin, and the
+// wall clock, in Unix nanoseconds. The system reads the one after the other.
+type sample struct {
+	mono time.Duration
+	wall int64
+}
+
 // instant maps one reading of the system's time onto the time line.
-func (c *SystemClock) instant(t time.Time) Instant {
+func (c *SystemClock) instant(t time.Time) Instant { return c.place(c.sampleOf(t)) }
+
+func (c *SystemClock) sampleOf(t time.Time) sample { return sample{t.Sub(c.origin), t.UnixNano()} }
+
+// place maps a sample onto the time line. A sample in which one clock has run away from the
+// other is not believed: the process may have been stopped between the readings of the two,
+// and that time would count twice, now and when the next sample shows that there is no such
+// difference. What a second sample shows too has happened.
+func (c *SystemClock) place(s sample) Instant {
+	if a := c.anchor.Load(); a.near(s) {
+		return Instant(s.mono + a.lead)
+	}
 	for {
-		if i, ok := c.advance(t.Sub(c.origin), t.UnixNano()); ok {
+		if i, ok := c.advance(c.again()); ok {
 			return i
 		}
-		t = c.read()
 	}
 }
 
-// advance returns the instant of a reading. It reports false when another reading has
-// set a new anchor meanwhile.
-func (c *SystemClock) advance(mono time.Duration, wall int64) (Instant, bool) {
+// advance returns the instant of a sample, which sets a new anchor if one clock has run away
+// from the other. It reports false when another sample has set a new anchor meanwhile.
+func (c *SystemClock) advance(s sample) (Instant, bool) {
 	a := c.anchor.Load()
-	lead := time.Duration(wall-a.wall) - (mono - a.mono)
-	if lead > -suspendLead && lead < suspendLead {
-		return Instant(mono + a.lead), true
+	if a.near(s) {
+		return Instant(s.mono + a.lead), true
 	}
 	// A new anchor in both directions: after the wall clock was set back, the
 	// next suspend must not hide behind the difference.
-	next := &anchor{mono: mono, wall: wall, lead: a.lead + max(lead, 0)}
-	return Instant(mono + next.lead), c.anchor.CompareAndSwap(a, next)
+	next := &anchor{sample: s, lead: a.lead + max(a.leadOf(s), 0)}
+	return Instant(s.mono + next.lead), c.anchor.CompareAndSwap(a, next)
+}
+
+// leadOf returns by how much the wall clock has advanced more than the monotonic one.
+func (a *anchor) leadOf(s sample) time.Duration {
+	return time.Duration(s.wall-a.wall) - (s.mono - a.mono)
+}
+
+// near reports whether the two clocks have advanced by the same since the anchor.
+func (a *anchor) near(s sample) bool {
+	lead := a.leadOf(s)
+	return lead > -suspendLead && lead < suspendLead
 }
 
 var _ Clock = (*SystemClock)(nil)

@@ -21,7 +21,7 @@ func TestInstantTakesTheLargerProgress(t *testing.T) {
 	var mono time.Duration
 	c := newSystemClock(func() time.Time { return wall })
 	at := func() Instant {
-		i, ok := c.advance(mono, wall.Add(mono+ahead).UnixNano())
+		i, ok := c.advance(sample{mono, wall.Add(mono + ahead).UnixNano()})
 		require.True(t, ok)
 		return i
 	}
@@ -43,6 +43,27 @@ func TestInstantTakesTheLargerProgress(t *testing.T) {
 
 	mono, ahead = 6*time.Second, -time.Hour+20*time.Second
 	require.Equal(t, Instant(6*time.Second+80*time.Second), at(), "and hides no later suspend")
+}
+
+// A process that is stopped after it has read one clock and before it reads the other sees two
+// clocks that disagree, once. The stop counts as the time that it took, and not twice.
+func TestAStopBetweenTheTwoClocksCountsOnce(t *testing.T) {
+	const second = int64(time.Second)
+	for name, torn := range map[string]sample{
+		"the wall clock was read before the stop": {3 * time.Second, second},
+		"the wall clock was read after the stop":  {time.Second, 3 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newSystemClock(func() time.Time { return time.Unix(0, 0) })
+			c.again = func() sample { return sample{3 * time.Second, 3 * second} }
+			require.Equal(t, Instant(3*time.Second), c.place(torn))
+			require.Equal(t, Instant(4*time.Second), c.place(sample{4 * time.Second, 4 * second}))
+
+			c.again = func() sample { return sample{5 * time.Second, 9 * second} }
+			require.Equal(t, Instant(9*time.Second), c.place(sample{5 * time.Second, 9 * second}), "a suspend is shown twice")
+			require.Equal(t, Instant(10*time.Second), c.place(sample{6 * time.Second, 10 * second}), "and counted once")
+		})
+	}
 }
 
 func TestSystemClockNeverGoesBack(t *testing.T) {

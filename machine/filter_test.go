@@ -348,7 +348,7 @@ func TestAStopBetweenTheTwoClocksFoolsNoMeasurement(t *testing.T) {
 				torn++
 			}
 			mono := s.now
-			shown, ok := clock.advance(mono, wall)
+			shown, ok := clock.advance(sample{mono, wall})
 			require.True(t, ok, "nobody else sets an anchor")
 			if mono >= last.passed {
 				require.GreaterOrEqual(t, shown.Sub(last.shown), mono-last.passed, "the clock is slow")
