@@ -351,3 +351,15 @@ func TestWhoIsInNoSetTellsTheLeaderAgain(t *testing.T) {
 	_, told := heardLast[protocol.Hello](f.at(1))
 	require.False(t, told, "it is in a set, and nothing changes")
 }
+
+// Two replicas that know of each other that the store is older say so once for each message,
+// and not in answer to that word; each believes it.
+func TestTwoOlderStoresDoNotAnswerEachOther(t *testing.T) {
+	f, reg := restarted(t, func(m *protocol.Meta) { m.Shown = []protocol.Shown{{ID: 2, UID: 77, Written: 9}} })
+	lost := func(e *protocol.Envelope) { e.Loaded, e.Written = 3, 3 }
+	f.at(2).shows(reg, protocol.Hello{}, lost)
+	require.Equal(t, protocol.Aged{Of: 2, Written: 9}, f.at(2).told())
+	f.at(2).shows(reg, protocol.Aged{Of: 1, Written: batches + 1}, lost)
+	require.Equal(t, protocol.Aged{}, f.at(2).told())
+	require.EqualValues(t, 1, f.at(1).Counts().Aged)
+}

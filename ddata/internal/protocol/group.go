@@ -163,6 +163,10 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		return
 	}
 	if p.missed, p.judged = g.age.compare(p, e), true; p.missed != 0 {
+		if b, told := e.Body.(Aged); told {
+			g.age.told(p, b) // Without an answer: two whose stores are older would answer each other for ever.
+			return
+		}
 		g.send(p, Aged{Of: e.From, Written: p.missed})
 		return
 	}

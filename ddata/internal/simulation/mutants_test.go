@@ -335,6 +335,11 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "two replicas with older stores answer each other", in: "protocol", test: "TestTwoOlderStoresDoNotAnswerEachOther", edits: []edit{{
+			"group.go", "		if b, told := e.Body.(Aged); told {", "		if b, told := e.Body.(Aged); told && !mutant(NAME) {",
+		}},
+	},
+	{
 		name: "a late message brings a former replica back", in: "protocol", test: "TestALateMessageBringsNoFormerReplicaBack", edits: []edit{{
 			"group.go", "p != nil && p.former(e) {", "p != nil && p.former(e) && !mutant(NAME) {",
 		}},

@@ -75,6 +75,7 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-older", 5, 20261122192467},
 		{"data-older", 6, 20261122192911},
 		{"data-older", 4, 811063},
+		{"data-older", 4, 826055},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {
