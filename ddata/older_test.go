@@ -135,3 +135,40 @@ func TestDisksOfDifferentMoments(t *testing.T) {
 		require.Len(t, w.nodes[1].durable().Asides, 1)
 	})
 }
+
+// After the whole cluster has ended one node alone starts again, and a person accepts that the
+// disks of the others are gone: it goes on with what it holds. When those come back all the same,
+// what is on them is put aside and not merged, and nothing that was confirmed since is lost.
+func TestDisksThatComeBackAfterTheirLossWasAccepted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.disks(3)
+		w.start(3)
+		w.count()
+		w.end()
+		w.nodes = nil
+		first := w.build()
+		eventually(t, "it knows its register", func() bool { return len(first.durable().Replicas) == 3 })
+		ctx, cancel := w.ctx(grace)
+		defer cancel()
+		_, err := ddata.Get(ctx, first, counter(saved), ddata.Majority())
+		require.Error(t, err)
+		require.NoError(t, first.AcceptLoss(t.Context(), "durable"))
+		w.ready(first)
+		require.NoError(t, first.add(saved, 1, ddata.Majority()))
+
+		w.build()
+		w.build()
+		w.ready(w.nodes...)
+		eventually(t, "the replicas are the members", func() bool { return len(first.durable().Replicas) == 3 })
+		for _, n := range w.nodes {
+			got, err := n.read(saved, ddata.Majority())
+			require.NoError(t, err)
+			require.EqualValues(t, 2, got)
+		}
+		require.NoError(t, w.nodes[2].add(saved, 1, ddata.All()))
+		for i, n := range w.nodes {
+			n.holds(saved, 3)
+			require.Len(t, n.durable().Asides, min(i, 1), "what the others held belongs to what was given up")
+		}
+	})
+}
