@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ type Cluster struct {
 	History *History
 	Rescued int // How often an operator had to accept a loss.
 	Held    int // How many buckets were held back when the others went on, see Homes.
+	Late    int // How often disks came back when the loss of what they held was accepted.
 
 	Aged       int // How often a disk was put back to an older state,
 	Recognised int // and how often that was recognised.
@@ -422,7 +424,34 @@ func (c *Cluster) Finish(limit time.Duration) error {
 			why = fmt.Errorf("%w\n%s", why, c.nodes[at.ID()].machine)
 		}
 	}
-	return errors.Join(err, why)
+	return errors.Join(err, why, c.same())
+}
+
+// same checks that entries of a key with equal versions have equal values, as the comparison of
+// tables by their hashes takes for granted.
+func (c *Cluster) same() error {
+	first := map[string][]byte{}
+	for _, at := range c.World.Nodes() {
+		n := c.nodes[at.ID()]
+		for bucket := range table.Buckets {
+			for _, s := range n.table.Summaries(bucket) {
+				e, _ := n.table.Get(s.Key)
+				if e.State != table.Live {
+					continue
+				}
+				value, err := e.Type.Append(nil, e.Value)
+				if err != nil {
+					return err
+				}
+				id := fmt.Sprintf("%s %x", s.Key, s.Hash)
+				if known, ok := first[id]; ok && !bytes.Equal(known, value) {
+					return fmt.Errorf("D6: %s has a value of %s other than that of another node with the same versions: %v", at.ID(), s.Key, e.Value)
+				}
+				first[id] = value
+			}
+		}
+	}
+	return nil
 }
 
 // rescue accepts the loss where no winning part of the replicas is left, as an operator

@@ -4,6 +4,7 @@
 package simulation
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,7 +19,8 @@ import (
 // Buckets that lose their homes: Homes runs replicas of which two homes of a key end at once.
 // The others have to go on within a bound: the set changes, and keys of other buckets are
 // written. Then the homes come back with their disks, and the buckets recover by themselves;
-// or they have no disks, and an operator accepts the loss of those buckets.
+// or they have no disks, and an operator accepts the loss of those buckets; or the operator does
+// so, and the disks come back later: what is on them of those buckets counts no more.
 
 // homesNodes is the usual number of nodes of Homes.
 const homesNodes = 6
@@ -38,7 +40,11 @@ func Homes(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error
 	if err := c.World.Run(12 * time.Second); err != nil {
 		return c, err
 	}
-	lost := struck{c, c.strike(c.rand)}
+	most := 2
+	if o.Durable && seed%4 == 0 {
+		most = 3
+	}
+	lost := struck{c, c.strike(c.rand, most), most == 3}
 	for _, step := range []func() error{
 		func() error { return c.within("the sets change although homes are lost", lost.goesOn) }, lost.othersWrite, lost.recover,
 	} {
@@ -55,6 +61,7 @@ type struck struct {
 	*Cluster
 
 	nodes []gossip.Address
+	late  bool // Their disks come back when the loss was accepted.
 }
 
 // within runs the world until something holds, for as long as the bound allows.
@@ -73,9 +80,9 @@ func (c *Cluster) within(what string, holds func() error) error {
 	return err
 }
 
-// strike ends homes of a key at once, as many as there may be without the register itself
-// losing its winning part, and returns their addresses.
-func (c *Cluster) strike(r *rand.Rand) []gossip.Address {
+// strike ends homes of a key at once, two up to most, as there may be without the register
+// itself losing its winning part, and returns their addresses.
+func (c *Cluster) strike(r *rand.Rand, most int) []gossip.Address {
 	nodes := c.World.Nodes()
 	if len(nodes) < 4 {
 		return nil
@@ -88,7 +95,7 @@ func (c *Cluster) strike(r *rand.Rand) []gossip.Address {
 		if n == nil || n.ID() != home || !c.decides(append(slices.Clone(struck), home.Address)) {
 			continue
 		}
-		if struck = append(struck, home.Address); len(struck) == 2 {
+		if struck = append(struck, home.Address); len(struck) == most {
 			break
 		}
 	}
@@ -169,17 +176,13 @@ func (c struck) othersWrite() error {
 
 // recover has the homes come back, or an operator accept the loss.
 func (c struck) recover() error {
-	if c.opt.Durable {
-		for i := range 2 * c.opt.Nodes {
-			if slices.Contains(c.nodes, Address(i)) {
-				c.Join(i)
-			}
-		}
+	if c.opt.Durable && !c.late {
+		c.comeBack()
 	}
 	accepted := time.Duration(0)
-	return c.within("buckets recover", func() error {
+	err := c.within("buckets recover", func() error {
 		// A node that has not heard of the removal yet sees no loss: its operator tries again.
-		if now := c.World.Now(); !c.opt.Durable && (accepted == 0 || now-accepted > 5*time.Second) {
+		if now := c.World.Now(); (c.late || !c.opt.Durable) && (accepted == 0 || now-accepted > 5*time.Second) {
 			accepted = now
 			c.acceptHeld()
 		}
@@ -188,6 +191,22 @@ func (c struck) recover() error {
 		}
 		return nil
 	})
+	if err != nil || !c.late || len(c.nodes) == 0 {
+		return err
+	}
+	err = c.World.Run(c.soon(20 * time.Second)) // Clients write to the buckets that have begun anew.
+	c.comeBack()
+	c.Late++
+	return errors.Join(err, c.World.Run(5*time.Second))
+}
+
+// comeBack starts the nodes again.
+func (c struck) comeBack() {
+	for i := range 2 * c.opt.Nodes {
+		if slices.Contains(c.nodes, Address(i)) {
+			c.Join(i)
+		}
+	}
 }
 
 // acceptHeld accepts the loss of what the buckets held that are held back.

@@ -107,7 +107,7 @@ func (c *Cluster) faults() []world.Fault {
 		return f.Name == "crash" || f.Name == "restart" || f.Name == "wall"
 	})
 	if c.opt.Copies > 0 && !c.opt.Durable {
-		usual = append(usual, world.Fault{Name: "homes", Weight: 1, Inject: func(_ *world.World, r *rand.Rand) { c.strike(r) }})
+		usual = append(usual, world.Fault{Name: "homes", Weight: 1, Inject: func(_ *world.World, r *rand.Rand) { c.strike(r, 2) }})
 	}
 	if c.ages {
 		usual = append(usual, c.ageFaults()...)
