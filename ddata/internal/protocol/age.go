@@ -51,6 +51,7 @@ type age struct {
 	group   *group
 	loaded  uint64 // The number of the last batch that was in the store at the start.
 	written uint64 // The number of the last batch that was begun.
+	kept    uint64 // The number of the last batch that is known to be in the store.
 	proven  bool   // Everybody who was there has compared: this replica takes part.
 
 	// older is what another replica remembers, 0 while nobody remembers more than was here.
@@ -67,7 +68,8 @@ type age struct {
 const noteEvery = time.Second
 
 func newAge(g *group) age {
-	a := age{group: g, loaded: g.cfg.Meta.Written, written: g.cfg.Meta.Written, shown: map[ReplicaID]Shown{}}
+	last := g.cfg.Meta.Written
+	a := age{group: g, loaded: last, written: last, kept: last, shown: map[ReplicaID]Shown{}}
 	for _, s := range g.cfg.Meta.Shown {
 		a.shown[s.ID] = s
 	}
@@ -79,7 +81,7 @@ func newAge(g *group) age {
 }
 
 // apart reports whether this replica must not count: it may have forgotten something, or has.
-func (a *age) apart() bool { return !a.proven }
+func (a *age) apart() bool { return !a.proven || a.group.unsure.on }
 
 // number numbers the next batch. While the replica is apart nobody depends on it, and the
 // number stays: a greater one would hide what is missing below it.
@@ -96,6 +98,14 @@ func (a *age) shows() uint64 {
 		return a.written + 1
 	}
 	return a.written
+}
+
+// stands is the number that others are to hear of while this replica is at rest.
+func (a *age) stands() uint64 {
+	if a.group.cfg.Behind.Interval > 0 {
+		return a.kept
+	}
+	return a.shows()
 }
 
 // compare takes what an envelope shows of the store of its sender, and returns what is
@@ -132,7 +142,7 @@ func (a *age) compare(p *peer, e Envelope) (beyond uint64) {
 // forget forgets what was shown in another lineage: an operator has said what counts.
 func (a *age) forget() {
 	clear(a.shown)
-	a.news, a.proven, a.older, a.group.rerouted = true, true, 0, true
+	a.news, a.proven, a.older, a.group.rerouted, a.group.unsure.on = true, true, 0, true, false
 }
 
 // prune forgets replicas that count nowhere and are not there: what they come back with is
@@ -158,7 +168,7 @@ func (a *age) tick() {
 	if !g.disk.used() {
 		return
 	}
-	if a.apart() {
+	if !a.proven {
 		a.ask()
 		a.look()
 	}
@@ -168,7 +178,7 @@ func (a *age) tick() {
 			g.disk.noted = true
 		}
 		for _, p := range g.sorted() {
-			if g.reg != nil && g.reg.In(p.id) && p.shown < a.shows() {
+			if g.reg != nil && g.reg.In(p.id) && p.shown < a.stands() {
 				g.send(p, Hello{})
 			}
 		}
@@ -209,7 +219,15 @@ func (a *age) look() {
 	}
 	a.proven, g.rerouted = true, true
 	g.disk.metaChanged()
-	if g.reg == nil {
+	if g.reg != nil {
+		a.joined()
+	}
+}
+
+// joined has this replica take part, if nothing else keeps it apart.
+func (a *age) joined() {
+	g := a.group
+	if g.rerouted = true; a.apart() {
 		return
 	}
 	g.behind.look()
@@ -239,8 +257,11 @@ func (a *age) why() string {
 	case a.older != 0:
 		return "its store was put back to an older state: it is put aside as soon as the other replicas can go on without it; " +
 			"if too many of them are gone, start them again, or accept the loss at the replica that holds the most"
-	case a.apart():
+	case !a.proven:
 		return "its store is compared with what the other replicas remember of it"
+	case a.apart():
+		return "its node has ended before everything was written that was acknowledged: it takes in what the others hold; " +
+			"if too many of them are gone, start them again, or accept the loss at the replica that holds the most"
 	default:
 		return ""
 	}
@@ -282,7 +303,7 @@ func (a *age) renewed(id ReplicaID) {
 	g.m.out.Decide(ComponentName, g.cfg.Name, "the older store is put aside", fmt.Sprintf("replica %x begins anew, empty, as %x", uint64(g.self), uint64(id)))
 	delete(g.knows, g.self)
 	g.self = id
-	a.older, a.witness, a.proven = 0, "", true
+	a.older, a.witness, a.proven, g.unsure.on = 0, "", true, false
 	if g.reg != nil {
 		g.knows[id] = true
 		g.behind.begin()

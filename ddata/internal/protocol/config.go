@@ -37,6 +37,14 @@ type Group struct {
 	Fresh bool
 	// ExpireAfter is after which time without a change a key expires; zero: never.
 	ExpireAfter time.Duration
+	// Behind says whether a durable group acknowledges what is not in its store yet.
+	Behind Behind
+}
+
+// Behind bounds what a group may have acknowledged that is not in its store.
+type Behind struct {
+	Interval time.Duration // After which time a change is written; zero: before it is acknowledged.
+	Bytes    int64         // How much may wait; with more, acknowledgements wait for the store.
 }
 
 // Timing are the intervals of a machine.

@@ -5,14 +5,21 @@ package protocol
 
 import (
 	"errors"
+	"maps"
+	"math"
 	"slices"
 
+	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/machine"
 )
 
 // The store of a durable group: what changes is gathered into batches, one of which is
 // being written at a time, and no message or answer leaves before everything is written on
 // which it depends. A memory group has none of this: its messages leave at once.
+//
+// In a group that writes behind, what depends on entries alone leaves before they are written
+// ([disk.ahead]), and entries alone are written after an interval ([disk.rests]). Every batch
+// holds all that has changed, so that the store always shows a whole earlier moment.
 
 // disk is the part of a group that writes its store.
 type disk struct {
@@ -29,6 +36,13 @@ type disk struct {
 	last    uint64         // The number of the batch that was begun last.
 	failed  error          // Why the store failed last, nil if it works.
 	held    []held
+
+	// For writing behind: since when keys have changed, and the same of the batch that is being
+	// written; about how many bytes the entries of both have; whether that batch holds more than
+	// entries; and whether something waits for the next one.
+	since, sinceOf machine.Instant
+	bytes, bytesOf int64
+	metaOf, wanted bool
 }
 
 // held is an effect that waits until a batch is written.
@@ -40,6 +54,9 @@ type held struct {
 // diskTimer is due when a batch that has failed is to be written again, or one that is
 // being written has had its time.
 type diskTimer struct{ Group uint8 }
+
+// behindTimer is due when changes have waited for as long as they may.
+type behindTimer struct{ Group uint8 }
 
 // errOverdue says that a write has not returned in its time.
 var errOverdue = errors.New("the store has not answered in time")
@@ -53,7 +70,15 @@ func (d *disk) changed(keys []string) {
 	if !d.used() {
 		return
 	}
+	if len(keys) > 0 && len(d.keys) == 0 {
+		d.since = d.group.m.now.Mono
+	}
 	for _, key := range keys {
+		if d.group.cfg.Behind.Interval > 0 && !d.keys[key] {
+			if e, ok := d.group.table.Get(key); ok {
+				d.bytes += int64(table.SizeOf(e))
+			}
+		}
 		d.keys[key] = true
 	}
 }
@@ -92,10 +117,17 @@ func (d *disk) after(e machine.Effect) {
 	}
 }
 
-// take takes the keys that have changed from the table, and tells the subscribers.
+// changedAtOnce is how many keys are taken from the table at a time.
+const changedAtOnce = 1 << 16
+
+// take takes all keys that have changed from the table, and tells the subscribers.
 func (d *disk) take() []string {
 	g := d.group
-	keys := g.table.Changed(1 << 16)
+	var keys []string
+	for more := true; more; {
+		some := g.table.Changed(changedAtOnce)
+		keys, more = append(keys, some...), len(some) == changedAtOnce
+	}
 	if len(keys) > 0 {
 		g.sweep.changed(keys)
 		g.m.out.Add(Notify{Group: g.index, Keys: keys})
@@ -109,36 +141,39 @@ func (d *disk) hold(batch uint64, e machine.Effect) {
 		d.group.m.counts.Unsent++
 		return
 	}
+	d.wanted = d.wanted || batch > d.last
 	d.held = append(d.held, held{batch, e})
 }
 
 // flush begins to write what has changed, unless a batch is being written.
 func (d *disk) flush() {
 	g := d.group
-	if d.writing != 0 || d.failed != nil || !d.dirty() {
+	if d.writing != 0 || d.failed != nil || !d.dirty() || d.rests() {
 		return
 	}
+	d.last++
+	d.batchOf, d.batch = d.last, d.gather()
+	clear(d.keys)
+	d.metaOf, d.sinceOf, d.bytesOf = d.meta || d.wiped, d.since, d.bytes
+	d.meta, d.noted, d.wiped, d.aside, g.age.news, d.wanted, d.bytes = false, false, false, false, false, false, 0
+	d.write()
+}
+
+// gather makes a batch of everything that has changed.
+func (d *disk) gather() Persist {
+	g := d.group
 	if d.counts() {
 		g.age.number()
 	}
-	d.last++
-	d.batchOf = d.last
-	d.batch = Persist{Group: g.cfg.Name, Meta: d.metaNow(), Wipe: d.wiped, Aside: d.aside}
-	keys := make([]string, 0, len(d.keys))
-	for key := range d.keys { //quorate:unordered sorted below
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	p := Persist{Group: g.cfg.Name, Meta: d.metaNow(), Wipe: d.wiped, Aside: d.aside}
+	for _, key := range slices.Sorted(maps.Keys(d.keys)) {
 		if e, ok := g.table.Get(key); ok {
-			d.batch.Entries = append(d.batch.Entries, e)
+			p.Entries = append(p.Entries, e)
 		} else {
-			d.batch.Drop = append(d.batch.Drop, key)
+			p.Drop = append(p.Drop, key)
 		}
 	}
-	clear(d.keys)
-	d.meta, d.noted, d.wiped, d.aside, g.age.news = false, false, false, false, false
-	d.write()
+	return p
 }
 
 // write writes the batch.
@@ -149,6 +184,46 @@ func (d *disk) write() {
 	d.group.m.out.Add(machine.Call{ID: d.writing, Port: StorePort, Key: d.group.cfg.Name, Request: d.batch, Limit: d.group.m.cfg.Timing.Store})
 }
 
+// rests reports whether what has changed may wait to be written, and sets the timer then.
+func (d *disk) rests() bool {
+	g := d.group
+	interval := g.cfg.Behind.Interval
+	if interval == 0 || g.age.apart() || d.meta || d.noted || d.wiped || d.wanted || d.bytes >= g.cfg.Behind.Bytes/2 {
+		return false
+	}
+	if g.m.now.Mono.Sub(d.since) >= interval {
+		return false
+	}
+	g.m.out.Arm(behindTimer{g.index}, d.since.Add(interval))
+	return true
+}
+
+// ahead reports whether an answer, or a message with a body, may leave before the entries are
+// written on which it depends. Votes and the word for a sweep wait, and so does everything while
+// the store fails, or is so slow that more would be lost than was promised.
+func (d *disk) ahead(body any) bool {
+	g := d.group
+	if g.cfg.Behind.Interval == 0 || !d.used() || g.age.apart() || d.failed != nil {
+		return false
+	}
+	switch body.(type) {
+	case Swept, Promise, Accepted:
+		return false
+	}
+	d.changed(d.take())
+	if d.meta || d.wiped || d.writing != 0 && d.metaOf || d.bytes+d.bytesOf > g.cfg.Behind.Bytes {
+		return false
+	}
+	oldest := g.m.now.Mono
+	if len(d.keys) > 0 {
+		oldest = d.since
+	}
+	if d.writing != 0 {
+		oldest = min(oldest, d.sinceOf)
+	}
+	return g.m.now.Mono.Sub(oldest) <= 2*g.cfg.Behind.Interval
+}
+
 // metaNow is what is to be remembered beside the entries.
 func (d *disk) metaNow() Meta {
 	g, older := d.group, ReplicaID(0)
@@ -157,7 +232,7 @@ func (d *disk) metaNow() Meta {
 	}
 	return Meta{
 		Register: g.reg, Caught: g.caught, Promised: g.change.promised, Accepted: g.change.accepted, Value: g.change.value,
-		Confirmed: g.sweep.marks(), Written: g.age.written, Older: older, Shown: g.age.remembered(),
+		Confirmed: g.sweep.marks(), Written: g.age.written, Older: older, Shown: g.age.remembered(), Behind: g.unsure.behind(), Restarts: g.restarts,
 	}
 }
 
@@ -174,7 +249,8 @@ func (d *disk) written(in machine.Called) {
 	}
 	d.failed = nil
 	d.group.m.out.Disarm(diskTimer{d.group.index})
-	d.batch = Persist{}
+	d.group.age.kept = d.batch.Meta.Written
+	d.batch, d.bytesOf = Persist{}, 0
 	n := 0
 	for n < len(d.held) && d.held[n].batch <= d.batchOf {
 		d.group.m.out.Add(d.held[n].effect)
@@ -198,4 +274,29 @@ func (d *disk) again() {
 	case d.failed != nil:
 		d.write()
 	}
+}
+
+// final is the last batch, with everything in it that may be missing.
+func (d *disk) final() Persist {
+	d.keys = d.unwritten()
+	d.wiped, d.aside = d.wiped || d.batch.Wipe, d.aside || d.batch.Aside
+	d.meta = true
+	p := d.gather()
+	p.Meta.Behind = d.group.unsure.on
+	return p
+}
+
+// unwritten returns the keys that have changed, with those of the batch of which nothing is known.
+func (d *disk) unwritten() map[string]bool {
+	all := maps.Clone(d.keys)
+	for _, key := range d.group.table.Changed(math.MaxInt) {
+		all[key] = true
+	}
+	for _, e := range d.batch.Entries {
+		all[e.Key] = true
+	}
+	for _, key := range d.batch.Drop {
+		all[key] = true
+	}
+	return all
 }

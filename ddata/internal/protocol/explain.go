@@ -49,6 +49,7 @@ type GroupStatus struct {
 	Refused  string        // Why this replica cannot take part.
 	Disputed string        // Which replicas several nodes claim to be.
 	Apart    string        // Why it does not count for now.
+	Unsure   time.Duration // For how long it has been unsure what it has lost, 0 if it is not.
 	Self     ReplicaID     // 0 if this node holds no data of the group.
 	Caught   bool          // This node's replica lacks nothing.
 	Sources  []ReplicaID   // The replicas from which it takes in what it lacks.
@@ -66,6 +67,7 @@ type ReplicaStatus struct {
 	Current, Next, Old bool
 	Present            bool          // There, and reachable.
 	Apart              bool          // It does not count for now.
+	Unsure             bool          // That is since it may have lost what it has acknowledged.
 	Caught             bool          // It is known to lack nothing.
 	Gen                uint64        // The generation that it is known to know.
 	Heard              time.Duration // How long ago it was heard last, 0 for this node.
@@ -368,6 +370,9 @@ func (s *explains) status() GroupStatus {
 	g := s.group
 	of := GroupStatus{Self: g.self, Refused: g.refused, Disputed: g.claims.String(), Apart: g.age.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
 	of.Store = StoreStatus{Used: g.disk.used(), Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}
+	if g.unsure.on {
+		of.Unsure = g.m.now.Mono.Sub(g.m.began)
+	}
 	if g.m.state != nil {
 		of.Leader = g.lead.node()
 	}
@@ -409,9 +414,9 @@ func (s *explains) replicaStatus(r Replica) ReplicaStatus {
 		Present: g.reachable(r.ID), Apart: g.isApart(r.ID), Caught: g.hasCaught(r.ID),
 	}
 	if r.ID == g.self {
-		of.Node, of.Gen = g.m.cfg.Self, g.gen()
+		of.Node, of.Gen, of.Unsure = g.m.cfg.Self, g.gen(), g.unsure.on
 	} else if p := g.peers[r.ID]; p != nil {
-		of.Node, of.Gen, of.Heard = p.node, p.gen, g.m.now.Mono.Sub(p.heard)
+		of.Node, of.Gen, of.Heard, of.Unsure = p.node, p.gen, g.m.now.Mono.Sub(p.heard), p.unsure != 0
 	}
 	return of
 }

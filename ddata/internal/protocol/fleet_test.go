@@ -59,6 +59,7 @@ type replica struct {
 	copies   int
 	meta     protocol.Meta // What is in the store at the start.
 	bounds   protocol.Bounds
+	behind   protocol.Behind
 }
 
 // node returns the i-th node. Its replica, in memory, has the number i.
@@ -95,7 +96,7 @@ func newFleet(t *testing.T, n int, as ...func(*replica)) *fleet {
 		r.Machine = protocol.New(protocol.Config{
 			Self: node(i), Timing: protocol.DefaultTiming(), Bounds: r.bounds,
 			Rand:   rand.New(rand.NewPCG(uint64(i), 1)), //nolint:gosec // A test, not secrets.
-			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies, Meta: r.meta, Fresh: r.meta.Written == 0}},
+			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies, Meta: r.meta, Fresh: r.meta.Written == 0, Behind: r.behind}},
 		})
 		f.nodes = append(f.nodes, r)
 		r.step(machine.Started{})

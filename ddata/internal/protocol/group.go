@@ -41,6 +41,7 @@ type group struct {
 	gone     map[ReplicaID]gossip.NodeID // The last nodes of replicas of the register that are those of no member.
 	rerouted bool                        // A replica is at another node than the last route says.
 	refused  string                      // Why this replica cannot take part, for people: empty mostly.
+	restarts uint64                      // The greatest number of unclean starts that is known, see [unsure].
 
 	change   change   // Deciding the next generation.
 	lead     lead     // What the leader wants to change.
@@ -54,6 +55,7 @@ type group struct {
 	lags     lags     // Since when others lag.
 	claims   claims   // Replicas that several nodes claim to be.
 	disk     disk     // The store.
+	unsure   unsure   // Whether this replica may have lost what it has acknowledged.
 	age      age      // How old stores are.
 }
 
@@ -69,13 +71,14 @@ type peer struct {
 	told   uint64 // The generation that was sent to it last, and when.
 	toldAt machine.Instant
 
-	agrees bool   // It remembers no batch of this replica's store that is missing.
-	apart  bool   // It has said that it does not count for now.
-	older  bool   // It has said that its store is older: it will come back as another replica.
-	wrote  uint64 // The greatest number of a batch that it has shown under its id.
-	missed uint64 // The batch that its store has forgotten, 0 for none.
-	judged bool   // Its store was compared with what is remembered of it.
-	shown  uint64 // The number of the batch that was shown to it last.
+	agrees bool            // It remembers no batch of this replica's store that is missing.
+	apart  bool            // It has said that it does not count for now.
+	older  bool            // It has said that its store is older: it will come back as another replica.
+	wrote  uint64          // The greatest number of a batch that it has shown under its id.
+	missed uint64          // The batch that its store has forgotten, 0 for none.
+	judged bool            // Its store was compared with what is remembered of it.
+	shown  uint64          // The number of the batch that was shown to it last.
+	unsure machine.Instant // When its node was first heard to say that it is unsure, 0 if it does not say so.
 }
 
 func newGroup(m *Machine, index uint8, cfg Group) *group {
@@ -86,7 +89,7 @@ func newGroup(m *Machine, index uint8, cfg Group) *group {
 	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
 	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
 	g.remote, g.explains, g.lags, g.claims = newRemote(g), newExplains(g), newLags(g), newClaims(g)
-	g.age = newAge(g)
+	g.age, g.unsure, g.restarts = newAge(g), newUnsure(g), cfg.Meta.Restarts
 	g.caught = cfg.Meta.Caught
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
@@ -98,7 +101,10 @@ func newGroup(m *Machine, index uint8, cfg Group) *group {
 }
 
 // start says which replicas hold what.
-func (g *group) start() { g.route() }
+func (g *group) start() {
+	g.unsure.start()
+	g.route()
+}
 
 // member reports whether this node holds the group.
 func (g *group) member() bool { return g.self != 0 }
@@ -154,6 +160,7 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		g.m.counts.Malformed++
 		return
 	}
+	g.raise(e.Restarts)
 	if e.Register != nil && (g.reg == nil || e.Register.Above(g.reg)) {
 		g.adopt(e.Register, false)
 	}
@@ -185,6 +192,18 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 	if p.gen < g.gen() {
 		g.tell(p)
 	}
+}
+
+// raise takes over a greater number of unclean starts. Who acknowledges from now on says so;
+// what was acknowledged before may have been lost, and is asked for again.
+func (g *group) raise(restarts uint64) {
+	if !g.cfg.Durable || restarts <= g.restarts {
+		return
+	}
+	g.spread.rest()
+	g.restarts = restarts
+	g.disk.metaChanged()
+	g.ops.raised()
 }
 
 // tell tells a peer of the present register, unless it was told a moment ago.
@@ -220,6 +239,11 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 	g.peers[p.id] = p
 	p.gen, p.turn, p.none, p.heard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
 	p.agrees, p.apart, p.older = p.agrees || e.Agrees, e.Apart, e.Older
+	if !e.Unsure {
+		p.unsure = 0
+	} else if p.unsure == 0 {
+		p.unsure = g.m.now.Mono
+	}
 	if p.none && g.reg == nil {
 		g.none[from] = true
 	}
@@ -239,8 +263,11 @@ func demands(body any) bool {
 
 // body hands the content of a message to its part.
 func (g *group) body(p *peer, e Envelope) {
-	if g.age.apart() && demands(e.Body) {
+	if g.age.apart() && demands(e.Body) && !(e.Unsure && g.unsure.on && g.age.proven && compares(e.Body)) {
 		return
+	}
+	if e.Restarts < g.restarts && acknowledges(e.Body) {
+		return // It may have been lost since: the operation asks again.
 	}
 	switch b := e.Body.(type) {
 	case Hello:
@@ -321,6 +348,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.dropForeign()
 	g.lags.adopted()
 	g.disk.metaChanged()
+	g.unsure.adopted()
 	g.behind.begin()
 	g.change.reset()
 	g.lead.adopted()
@@ -456,6 +484,7 @@ func (g *group) tick() {
 		g.behind.tick()
 		g.passes.tick()
 	}
+	g.unsure.tick()
 	g.spread.tick()
 	if !g.age.apart() {
 		g.sweep.tick()
@@ -499,20 +528,28 @@ func (g *group) send(p *peer, body any) {
 	if g.reg == nil && !g.counted(p.node) {
 		return // Who is not asked before a register is created must not be told that there is none.
 	}
-	e := Envelope{Group: g.index, From: g.envelopeID(), Body: body}
+	e, ahead := Envelope{Group: g.index, From: g.envelopeID(), Body: body}, false
 	if g.disk.used() {
 		g.disk.changed(g.disk.take())
-		e.Loaded, e.Written, e.Apart, e.Older = g.age.loaded, g.age.shows(), g.age.apart(), g.age.older != 0
+		e.Loaded, e.Written, e.Apart, e.Older, e.Unsure = g.age.loaded, g.age.shows(), g.age.apart(), g.age.older != 0, g.unsure.on
+		if ahead = g.disk.ahead(body); ahead {
+			e.Written = g.age.kept
+		}
 		p.shown = e.Written
 	}
-	e.Agrees = g.cfg.Durable && p.judged && p.missed == 0
+	e.Agrees, e.Restarts = g.cfg.Durable && p.judged && p.missed == 0, g.restarts
 	if g.reg != nil {
 		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.age.apart()
 		if p.gen < g.reg.Gen || p.turn < g.reg.Lineage.Turn {
 			e.Register, p.told, p.toldAt = g.reg, g.reg.Gen, g.m.now.Mono
 		}
 	}
-	g.disk.after(machine.Send{To: p.node, Lane: laneOf(body), Message: e})
+	send := machine.Send{To: p.node, Lane: laneOf(body), Message: e}
+	if ahead {
+		g.m.out.Add(send)
+		return
+	}
+	g.disk.after(send)
 }
 
 // counted reports whether a node may hold the group, as far as the members are known here.

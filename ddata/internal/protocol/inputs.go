@@ -181,6 +181,10 @@ type Meta struct {
 	Older ReplicaID
 	// Shown is what other replicas have shown of their stores, sorted by id.
 	Shown []Shown
+	// Behind says that more may have been acknowledged than is in the store, unless the node
+	// ends in order. Restarts is the greatest number of unclean starts that was known.
+	Behind   bool
+	Restarts uint64
 }
 
 // SweepMark says that a replica has marked the tombstones of generations up to UpTo in a

@@ -200,6 +200,18 @@ func (m *Machine) end() {
 	m.out.Disarm(tickTimer{})
 }
 
+// Final returns what is still to be written when the node has ended in order and this machine
+// takes no more steps: everything that is not known to be in the store. It says that no more was
+// acknowledged than is in it, unless that is so from an earlier end.
+func (m *Machine) Final() (all []Persist) {
+	for _, g := range m.groups {
+		if g.disk.used() && g.cfg.Behind.Interval > 0 {
+			all = append(all, g.disk.final())
+		}
+	}
+	return all
+}
+
 // refuse answers operations of a node that has ended.
 func (m *Machine) refuse(in machine.Input) {
 	switch in := in.(type) {

@@ -39,6 +39,12 @@ type Envelope struct {
 	Agrees, Apart   bool
 	Older           bool
 
+	// Unsure says that the sender's replica is apart since it may have lost what it has
+	// acknowledged; Restarts is the greatest number of such starts that the sender knows of. An
+	// acknowledgement counts only for those who know of no greater one.
+	Unsure   bool
+	Restarts uint64
+
 	// Register is the whole register, for a receiver that may not know it.
 	Register *Register
 	Body     any

@@ -356,6 +356,23 @@ func (s *ops) kept(o *op) bool {
 	return false
 }
 
+// raised has everything acknowledged again that is not confirmed yet, but what is here.
+func (s *ops) raised() {
+	for _, o := range s.sorted() {
+		if o.stage == asking {
+			s.restart(o)
+			continue
+		}
+		if !s.kept(o) {
+			continue
+		}
+		o.flight = 0
+		maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.group.self })
+		s.ask1(o)
+		s.look(o)
+	}
+}
+
 // recount looks at all operations again: a set counts no more.
 func (s *ops) recount() {
 	for _, o := range s.sorted() {
@@ -574,7 +591,11 @@ func (s *ops) end1(o *op, d Done) {
 		}
 	}
 	d.Since = g.m.now.Mono.Sub(o.began)
-	if !g.remote.serves(d) {
+	switch {
+	case g.remote.serves(d):
+	case g.disk.ahead(d):
+		g.m.out.Add(d)
+	default:
 		g.disk.after(d)
 	}
 }

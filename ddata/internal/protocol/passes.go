@@ -45,8 +45,11 @@ type pass struct {
 	peer    *peer
 	gen     uint64
 	catchUp bool
-	whole   bool            // The other had caught up when the comparison began.
+	whole   bool // The other had caught up when the comparison began.
+	began   machine.Instant
 	moved   machine.Instant // When an answer came last.
+	fenced  bool            // The other has answered, knowing of all unclean starts of this replica.
+	sure    bool            // It was sure when it answered first.
 	asked   int             // Groups whose hashes are awaited.
 	todo    []int           // Buckets that differ and are not being pulled.
 	pulling map[int]bool    // Buckets that are being pulled.
@@ -60,7 +63,7 @@ func newPasses(g *group) passes { return passes{group: g, open: map[PassID]*pass
 func (s *passes) begin(p *peer, catchUp bool) {
 	g := s.group
 	g.m.pass++
-	s.open[g.m.pass] = &pass{id: g.m.pass, peer: p, gen: g.gen(), catchUp: catchUp, whole: counts(p.caught, g.gen()), moved: g.m.now.Mono, pulling: map[int]bool{}}
+	s.open[g.m.pass] = &pass{id: g.m.pass, peer: p, gen: g.gen(), catchUp: catchUp, whole: counts(p.caught, g.gen()), began: g.m.now.Mono, moved: g.m.now.Mono, pulling: map[int]bool{}}
 	g.send(p, Compare{Pass: g.m.pass, Root: s.root(p.id)})
 }
 
@@ -114,11 +117,7 @@ func (s *passes) endAll() { clear(s.open) }
 func (s *passes) tick() {
 	g := s.group
 	now := g.m.now.Mono
-	for id, x := range s.open { //quorate:unordered each pass by itself
-		if now.Sub(x.moved) > g.m.cfg.Timing.Patient || g.nodes[x.peer.node] != x.peer {
-			delete(s.open, id)
-		}
-	}
+	s.giveUp()
 	if now < s.next || !g.holds() || s.newcomer(g.self, g.caught) {
 		return
 	}
@@ -129,6 +128,16 @@ func (s *passes) tick() {
 	})
 	if len(peers) > 0 && len(s.open) < 2*sourcesAtOnce {
 		s.begin(peers[g.m.cfg.Rand.IntN(len(peers))], false)
+	}
+}
+
+// giveUp gives passes up that stand still.
+func (s *passes) giveUp() {
+	g := s.group
+	for id, x := range s.open { //quorate:unordered each pass by itself
+		if g.m.now.Mono.Sub(x.moved) > g.m.cfg.Timing.Patient || g.nodes[x.peer.node] != x.peer {
+			delete(s.open, id)
+		}
 	}
 }
 
@@ -195,6 +204,7 @@ func (s *passes) received(p *peer, e Envelope) {
 		s.pull(p, b)
 	case Groups:
 		if x := s.at(b.Pass, p); x != nil {
+			x.fenced, x.sure = e.Restarts >= g.restarts, !e.Unsure
 			s.groups(x, b)
 		}
 	case BucketHashes:
@@ -275,9 +285,13 @@ func (s *passes) goOn(x *pass) {
 	}
 	delete(s.open, x.id)
 	s.group.m.counts.Passes++
-	if x.catchUp && !x.refused {
+	if x.refused {
+		return
+	}
+	if x.catchUp {
 		s.group.behind.took(x)
 	}
+	s.group.unsure.ended(x)
 }
 
 // nextBuckets takes the buckets of the next pull, with what this replica holds of them.

@@ -272,6 +272,17 @@ func (v *view) has(id ReplicaID) bool {
 	return v.current.Has(id) || v.next.Has(id) || v.old.Has(id)
 }
 
+// with returns the replicas that reads ask for buckets of which a replica is a home.
+func (v *views) with(self ReplicaID) Set {
+	var all Set
+	for i := range v.all {
+		if of := &v.all[i]; of.has(self) {
+			all = append(all, of.current...)
+		}
+	}
+	return NewSet(all...)
+}
+
 // each reports whether something holds for every view.
 func (v *views) each(holds func(*view) bool) bool {
 	for i := range v.all {

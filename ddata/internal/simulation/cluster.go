@@ -38,6 +38,7 @@ type Options struct {
 	Deletes int           // Of 100 operations, how many are deletes. Default 3.
 	Sweep   time.Duration // Default 2 s.
 	Expire  time.Duration
+	Behind  protocol.Behind // Of a durable group: how far it may write behind.
 }
 
 func (o Options) withDefaults() Options {
@@ -65,6 +66,9 @@ type Cluster struct {
 	Copied     int // How often a disk was copied for another node,
 	Refused    int // and how often a node noticed.
 
+	Tails int // How often a node crashed before everything was written that it held,
+	Power int // and how often all did at once.
+
 	opt                 Options
 	rand                *rand.Rand
 	set, orset, counter crdt.Type
@@ -87,6 +91,8 @@ type Cluster struct {
 	twin                twin
 	hears               map[gossip.NodeID]bool // The nodes that have heard the first of the twins.
 	restored            gossip.Address         // Where a node has, or is to have, an older disk that nobody has recognised yet.
+	narrowed            bool                   // Writes are held by hardly a majority, see Behind.
+	failing             time.Duration          // Until when writes may be lost, since too many have crashed together.
 }
 
 // node is what a world keeps of the node of a machine.
@@ -314,7 +320,7 @@ func (c *Cluster) timing() protocol.Timing {
 func (c *Cluster) build(env world.Env) []machine.Component {
 	n := &node{replica: protocol.ReplicaID(env.Self.UID)}
 	n.table = table.New(table.Config{Self: protocol.OriginOf(env.Self.UID), MaxValueBytes: 1 << 20, MaxBytes: 1 << 30})
-	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire}
+	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire, Behind: c.opt.Behind}
 	if c.opt.Durable {
 		d := c.disk(env.Self.Address)
 		d.starts++
@@ -365,7 +371,7 @@ func (c *Cluster) observe(o world.Observation) {
 		c.endAt(o.Node)
 		c.World.After(3*time.Second+c.soon(6*time.Second), func() { c.Remove(o.Node.ID()) })
 		if c.opt.Durable {
-			c.disk(o.Node.ID().Address).ended(c.rand, e.Why == world.Crashed)
+			tails{c}.ended(o.Node, e.Why == world.Crashed)
 		}
 	}
 	if a, ok := o.Event.(world.Answered); ok && a.Port == protocol.StorePort && a.Called.Err == nil && a.Called.Result == nil {
@@ -403,8 +409,11 @@ func (c *Cluster) one(r *protocol.Register) error {
 	return nil
 }
 
-// Second does nothing.
-func (checker) Second(*world.World) error { return nil }
+// Second notes whether too many replicas have crashed together.
+func (k checker) Second(*world.World) error {
+	tails{k.c}.forgiveTails()
+	return nil
+}
 
 // Quiet stops the clients.
 func (c *Cluster) Quiet() { c.idle = true }
@@ -543,8 +552,8 @@ func (c *Cluster) equal(n, first *node, id gossip.NodeID) error {
 func (c *Cluster) mayLose(lost *world.Node) bool {
 	live := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
-		if n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.isTwin(n) {
-			live[c.nodes[n.ID()].replica] = true
+		if at := c.nodes[n.ID()]; n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.isTwin(n) && !at.machine.Unsure(0) {
+			live[at.replica] = true
 		}
 	}
 	in := func(id protocol.ReplicaID) bool { return live[id] }

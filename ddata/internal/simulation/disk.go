@@ -73,7 +73,12 @@ func (c *Cluster) store(n *world.Node, request any) (any, error) {
 		}
 		return d.id, nil
 	}
-	p := request.(protocol.Persist)
+	d.write(request.(protocol.Persist))
+	return nil, nil
+}
+
+// write writes a batch.
+func (d *disk) write(p protocol.Persist) {
 	next := content{meta: p.Meta, entries: map[string]table.Entry{}}
 	if !p.Wipe {
 		maps.Copy(next.entries, d.now.entries)
@@ -85,5 +90,4 @@ func (c *Cluster) store(n *world.Node, request any) (any, error) {
 		delete(next.entries, key)
 	}
 	d.before, d.now, d.answered = d.now, next, false
-	return nil, nil
 }

@@ -15,4 +15,5 @@
 //	History   what was written, acknowledged, read and deleted, and what must follow
 //	disks     the stores of a durable group, which fail, lag and lose
 //	older     disks that are put back to an older state
+//	behind    stores that are written behind, and lose their end with a crash
 package simulation

@@ -161,8 +161,8 @@ var mutants = []mutant{
 		name: "an answer leaves before it is written", in: "protocol", test: "TestNothingIsSaidBeforeItIsWritten", edits: []edit{{
 			"disk.go", "	case d.dirty():\n", "	case mutant(NAME) && isAnswer(e):\n		g.m.out.Add(e)\n	case d.dirty():\n",
 		}, {
-			"disk.go", "// take takes the keys", "// isAnswer reports whether an effect says that something is stored.\nfunc isAnswer(e machine.Effect) bool {\n	s, ok := e.(machine.Send)\n	if !ok {\n		return false\n	}\n" +
-				"	env, _ := s.Message.(Envelope)\n	switch env.Body.(type) {\n	case PutTaken, DeltasTaken:\n		return true\n	}\n	return false\n}\n\n// take takes the keys",
+			"disk.go", "// take takes all keys", "// isAnswer reports whether an effect says that something is stored.\nfunc isAnswer(e machine.Effect) bool {\n	s, ok := e.(machine.Send)\n	if !ok {\n		return false\n	}\n" +
+				"	env, _ := s.Message.(Envelope)\n	switch env.Body.(type) {\n	case PutTaken, DeltasTaken:\n		return true\n	}\n	return false\n}\n\n// take takes all keys",
 		}},
 	},
 	{
@@ -311,7 +311,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica counts before others have compared", test: "TestOlder", first: "35", edits: []edit{{
-			"age.go", "bool { return !a.proven }", "bool { return !a.proven && (a.older != 0 || !mutant(NAME)) }",
+			"age.go", "bool { return !a.proven || ", "bool { return !a.proven && (a.older != 0 || !mutant(NAME)) || ",
 		}},
 	},
 	{
@@ -357,6 +357,90 @@ var mutants = []mutant{
 	{
 		name: "the word about a former replica counts", in: "protocol", test: "TestWhoIsOlderBeginsAnew", edits: []edit{{
 			"age.go", "b.Of != g.self || ", "b.Of != g.self && !mutant(NAME) || ",
+		}},
+	},
+	{
+		name: "an unsure replica answers reads", test: "TestBehind", edits: []edit{{
+			"group.go", "	if g.age.apart() && demands(e.Body) && ", "	if _, asks := e.Body.(Ask); g.age.apart() && demands(e.Body) && !(mutant(NAME) && g.unsure.on && asks) && ",
+		}},
+	},
+	{
+		name: "an unsure replica counts itself", test: "TestBehind", first: "30", edits: []edit{{
+			"ops.go", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.age.apart() {", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && (!g.age.apart() || mutant(NAME) && g.unsure.on) {",
+		}},
+	},
+	{
+		name: "an unsure replica takes part in sweeps", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
+			"group.go", "compares(e.Body)) {", "(compares(e.Body) || mutant(NAME) && isSweep(e.Body))) {",
+		}, {
+			"group.go", "// laneOf returns", "func isSweep(body any) bool {\n	_, ok := body.(Sweep)\n	return ok\n}\n\n// laneOf returns",
+		}, {
+			"group.go", "!(e.Unsure && g.unsure.on", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.unsure.on",
+		}},
+	},
+	{
+		name: "an unsure replica is a source", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", // The text of the mutant above contains this one.
+	},
+	{
+		name: "a replica is sure again one copy too early", in: "protocol", test: "TestAReplicaIsSureAgain", edits: []edit{{
+			"unsure.go", "	return 2*n > len(s)-1\n", "	return 2*n > len(s)-1 || mutant(NAME) && 2*(n+1) > len(s)-1\n",
+		}},
+	},
+	{
+		name: "the copy of an unsure replica counts as a sure one", in: "protocol", test: "TestAMajorityThatIsUnsure", edits: []edit{{
+			"passes.go", "e.Restarts >= g.restarts, !e.Unsure", "e.Restarts >= g.restarts, !e.Unsure || mutant(NAME)",
+		}},
+	},
+	{
+		name: "the store does not say that it is behind", in: "protocol", test: "TestAcknowledgementsRunAhead", edits: []edit{{
+			"unsure.go", "bool { return u.on || u.group.cfg.Behind.Interval > 0 }", "bool { return !mutant(NAME) && (u.on || u.group.cfg.Behind.Interval > 0) }",
+		}},
+	},
+	{
+		name: "a number is heard that is not in the store", test: "TestBehind", edits: []edit{{
+			"group.go", "			e.Written = g.age.kept\n", "			if !mutant(NAME) {\n				e.Written = g.age.kept\n			}\n",
+		}},
+	},
+	{
+		name: "acknowledgements of former nodes count", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
+			"group.go", "	if e.Restarts < g.restarts && ", "	if e.Restarts < g.restarts && !mutant(NAME) && ",
+		}},
+	},
+	{
+		name: "what was acknowledged before an unclean start counts", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
+			"group.go", "	g.ops.raised()\n", "	if !mutant(NAME) {\n		g.ops.raised()\n	}\n",
+		}},
+	},
+	{
+		name: "the number of unclean starts is not written", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
+			"group.go", "	g.restarts = restarts\n	g.disk.metaChanged()\n", "	if g.restarts = restarts; !mutant(NAME) {\n		g.disk.metaChanged()\n	}\n",
+		}},
+	},
+	{
+		name: "an unclean start has no number", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
+			"unsure.go", "	if u.on {\n		g.restarts++\n", "	if u.on && !mutant(NAME) {\n		g.restarts++\n",
+		}},
+	},
+	{
+		name: "copies count of those who have not heard of the start", in: "protocol", test: "TestAReplicaIsSureAgain", edits: []edit{{
+			"passes.go", "x.fenced, x.sure = e.Restarts >= g.restarts,", "x.fenced, x.sure = e.Restarts >= g.restarts || mutant(NAME),",
+		}},
+	},
+	{
+		name: "an end in order makes an unsure replica sure", in: "protocol", test: "TestTheRestIsWritten", edits: []edit{{
+			"disk.go", "	p.Meta.Behind = d.group.unsure.on\n", "	p.Meta.Behind = d.group.unsure.on && !mutant(NAME)\n",
+		}},
+	},
+	{
+		name: "those who are unsure one after the other are a majority", in: "protocol", test: "TestAMajorityThatIsUnsure", edits: []edit{{
+			"unsure.go", "	return took && !t.sure && t.began > at &&", "	return took && !t.sure && (t.began > at || mutant(NAME)) &&",
+		}, {
+			"unsure.go", "		return id == g.self || took && (t.sure || t.began > at)", "		return id == g.self || took && (t.sure || t.began > at || mutant(NAME))",
+		}},
+	},
+	{
+		name: "the word for a sweep runs ahead of its entries", in: "protocol", test: "TestAcknowledgementsRunAhead", edits: []edit{{
+			"disk.go", "	case Swept, Promise, Accepted:\n		return false\n", "	case Swept, Promise, Accepted:\n		if !mutant(NAME) {\n			return false\n		}\n",
 		}},
 	},
 }

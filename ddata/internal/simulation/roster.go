@@ -25,8 +25,14 @@ type truth struct {
 	left    map[gossip.NodeID]bool // Who of the removed has left in order.
 }
 
+// stop ends a node in order.
+type stop struct{}
+
 // Step handles an input.
 func (r *roster) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
+	if _, ok := in.(stop); ok {
+		out.Publish(component.Stopping{Reason: component.StopLeft})
+	}
 	t, ok := in.(truth)
 	if !ok || t.version <= r.version {
 		return

@@ -35,6 +35,7 @@ func Scenarios() []Scenario {
 		{"data-homes", "two of three homes of a bucket end at once, the others go on", homesNodes, Homes},
 		{"data-older", "the same with disks that come back older", chaosNodes, Older},
 		{"data-copied", "the same with disks that are copied for other nodes", chaosNodes, Copied},
+		{"data-behind", "the same with stores that are written behind, of which crashes cut the end", chaosNodes, Behind},
 	}
 }
 
@@ -115,6 +116,9 @@ func (c *Cluster) faults() []world.Fault {
 	if c.copying {
 		usual = append(usual, world.Fault{Name: "copy", Weight: 20, Inject: func(_ *world.World, r *rand.Rand) { c.copyDisk(r) }})
 	}
+	if c.opt.Behind.Interval > 0 {
+		usual = append(usual, tails{c}.faults()...)
+	}
 	return slices.Concat(usual, []world.Fault{
 		{Name: "lose-type", Weight: 3, Inject: loseType},
 		{Name: "pause", Weight: 3, Inject: pause},
@@ -141,7 +145,7 @@ func (c *Cluster) crashOne(w *world.World, r *rand.Rand) {
 	}
 	if n := nodes[r.IntN(len(nodes))]; c.ageing() {
 		return
-	} else if c.opt.Durable || c.mayLose(n) {
+	} else if c.opt.Durable && c.opt.Behind.Interval == 0 || c.mayLose(n) {
 		c.Crash(n.ID().Address)
 	}
 }

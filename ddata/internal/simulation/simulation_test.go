@@ -137,3 +137,23 @@ func TestOlder(t *testing.T) {
 	}
 	t.Logf("%d seeds: %d disks came back older, %d were recognised; %d times all came back", n, aged, recognised, restored)
 }
+
+// A replica that has acknowledged what its store lost with a crash is unsure, and no acknowledged
+// write is lost by the crashes of so few that the others win; after a crash of all the group goes
+// on by itself.
+// covers F41, F43, I16, I17.
+func TestBehind(t *testing.T) {
+	first, n := simulationtest.Seeds(t, seedsUsual)
+	var tails, power, acked int
+	for seed := first; seed < first+n; seed++ {
+		c, err := simulation.Behind(seed, 3+int(seed%5))
+		simulationtest.RequireRun(t, seed, err)
+		tails, power, acked = tails+c.Tails, power+c.Power, acked+c.History.Acked
+	}
+	if n >= 10 {
+		require.NotZero(t, tails)
+		require.NotZero(t, power)
+	}
+	require.NotZero(t, acked)
+	t.Logf("%d seeds: %d writes acknowledged; %d crashes cut the end of a store, %d times all crashed", n, acked, tails, power)
+}

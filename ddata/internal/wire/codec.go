@@ -28,6 +28,7 @@ const (
 	envelopeRegister = 7
 	envelopeLoaded   = 8
 	envelopeWritten  = 9
+	envelopeRestarts = 10
 	envelopePart     = 15 // A part of a parcel, see [Cut].
 	envelopeBody     = 16 // The first number of a body.
 )
@@ -39,6 +40,7 @@ const (
 	flagAgrees
 	flagApart
 	flagOlder
+	flagUnsure
 )
 
 // ErrMalformed is what the errors of every decoder here unwrap to, unless they unwrap to
@@ -118,6 +120,7 @@ func appendHeader(e *encoder, m *protocol.Envelope) {
 	e.register(envelopeRegister, m.Register)
 	e.uint(envelopeLoaded, m.Loaded)
 	e.uint(envelopeWritten, m.Written)
+	e.uint(envelopeRestarts, m.Restarts)
 }
 
 // flagsOf returns the flags of an envelope.
@@ -125,7 +128,7 @@ func flagsOf(m *protocol.Envelope) (flags uint64) {
 	for _, f := range []struct {
 		set  bool
 		flag uint64
-	}{{m.Sealed, flagSealed}, {m.Caught, flagCaught}, {m.Agrees, flagAgrees}, {m.Apart, flagApart}, {m.Older, flagOlder}} {
+	}{{m.Sealed, flagSealed}, {m.Caught, flagCaught}, {m.Agrees, flagAgrees}, {m.Apart, flagApart}, {m.Older, flagOlder}, {m.Unsure, flagUnsure}} {
 		if f.set {
 			flags |= f.flag
 		}
@@ -150,6 +153,7 @@ func setHeader(m *protocol.Envelope, f *wire.Field) error {
 		flags, err := f.Uint(math.MaxUint64)
 		m.Sealed, m.Caught = flags&flagSealed != 0, flags&flagCaught != 0
 		m.Agrees, m.Apart, m.Older = flags&flagAgrees != 0, flags&flagApart != 0, flags&flagOlder != 0
+		m.Unsure = flags&flagUnsure != 0
 		return err
 	case envelopeRegister:
 		if m.Register != nil {
@@ -160,6 +164,8 @@ func setHeader(m *protocol.Envelope, f *wire.Field) error {
 		return wire.Set(&m.Loaded, f, math.MaxUint64)
 	case envelopeWritten:
 		return wire.Set(&m.Written, f, math.MaxUint64)
+	case envelopeRestarts:
+		return wire.Set(&m.Restarts, f, math.MaxUint64)
 	case envelopePart:
 		return wire.Malformed("a part of a parcel, which has to be joined first")
 	}

@@ -110,7 +110,7 @@ func samples() map[string]any {
 func enveloped(body any) protocol.Envelope {
 	return protocol.Envelope{
 		Group: 1, From: 0xa1, Lineage: register.Lineage, Gen: 9, Sealed: true, Caught: true, Register: &register, Body: body,
-		Loaded: 6, Written: 300, Agrees: true, Apart: true, Older: true,
+		Loaded: 6, Written: 300, Agrees: true, Apart: true, Older: true, Unsure: true, Restarts: 2,
 	}
 }
 

@@ -81,6 +81,8 @@ const (
 	metaShown    = 10
 	metaUpTo     = 11
 	metaLate     = 12
+	metaBehind   = 13
+	metaRestarts = 14
 )
 
 // AppendMeta appends what a durable replica remembers beside its entries.
@@ -100,6 +102,8 @@ func AppendMeta(dst []byte, m protocol.Meta) []byte {
 	}
 	e.uint(metaUpTo, m.Confirmed.UpTo)
 	e.each(metaLate, m.Confirmed.Late)
+	e.flag(metaBehind, m.Behind)
+	e.uint(metaRestarts, m.Restarts)
 	return e.b
 }
 
@@ -134,6 +138,10 @@ func DecodeMeta(b []byte) (m protocol.Meta, err error) {
 			return wire.Set(&m.Written, f, math.MaxUint64)
 		case metaOlder:
 			return wire.SetFixed(&m.Older, f)
+		case metaBehind:
+			return wire.SetBool(&m.Behind, f)
+		case metaRestarts:
+			return wire.Set(&m.Restarts, f, math.MaxUint64)
 		case metaShown:
 			return addShown(&m.Shown, f)
 		}

@@ -35,6 +35,7 @@ var drawMeta = rapid.Custom(func(t *rapid.T) protocol.Meta {
 			Gen: rapid.Uint64().Draw(t, "gen"), UpTo: rapid.Uint64().Draw(t, "up to"), Tombs: rapid.Uint64().Draw(t, "tombs"), Late: list(drawKey).Draw(t, "late"),
 		},
 		Written: rapid.Uint64().Draw(t, "written"), Older: drawID.Draw(t, "older"), Shown: drawShown.Draw(t, "shown"),
+		Behind: rapid.Bool().Draw(t, "behind"), Restarts: rapid.Uint64().Draw(t, "restarts"),
 	}
 })
 
@@ -42,7 +43,7 @@ var drawMeta = rapid.Custom(func(t *rapid.T) protocol.Meta {
 var wholeMeta = protocol.Meta{
 	Register: &register, Caught: true, Promised: ballot, Accepted: protocol.Ballot{Round: 1, By: 0xa2}, Value: &register,
 	Confirmed: protocol.SweepMark{Gen: 8, UpTo: 7, Tombs: 0x99, Late: []string{"visits", "basket"}}, Written: 300, Older: 0xa1,
-	Shown: []protocol.Shown{{ID: 0xa2, UID: 0xc1, Written: 300, Before: 7}, {ID: 0xa3}},
+	Shown: []protocol.Shown{{ID: 0xa2, UID: 0xc1, Written: 300, Before: 7}, {ID: 0xa3}}, Behind: true, Restarts: 2,
 }
 
 // Law: what was stored is what is loaded, and nothing of the bytes is kept.

@@ -284,6 +284,7 @@ func drawEnvelope(t *rapid.T) protocol.Envelope {
 		Gen: rapid.Uint64().Draw(t, "gen"), Sealed: rapid.Bool().Draw(t, "sealed"), Caught: rapid.Bool().Draw(t, "caught"),
 		Loaded: rapid.Uint64().Draw(t, "loaded"), Written: rapid.Uint64().Draw(t, "written"),
 		Agrees: rapid.Bool().Draw(t, "agrees"), Apart: rapid.Bool().Draw(t, "apart"), Older: rapid.Bool().Draw(t, "older"),
+		Unsure: rapid.Bool().Draw(t, "unsure"), Restarts: rapid.Uint64().Draw(t, "restarts"),
 		Register: drawMaybe.Draw(t, "register"), Body: rapid.SampledFrom(draws).Draw(t, "body")(t),
 	}
 }
