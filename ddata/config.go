@@ -49,6 +49,17 @@ type Config struct {
 	// beginning of the name with a * behind it. They need a store, see [WithStore].
 	Durable []string `koanf:"durable"`
 
+	// WriteBehind is after which time a change of the keys in Durable is on disk, from 0 to 1 m.
+	// 0: before it is acknowledged. Otherwise changes are acknowledged before that, and what was
+	// acknowledged within twice the time is lost if so many nodes crash at once that no majority
+	// of the replicas is left; a crash of fewer loses nothing. A node that has crashed does not
+	// count until it has taken in what the others hold.
+	WriteBehind time.Duration `koanf:"write-behind" range:"0s..1m"`
+
+	// WriteBehindBytes is how much may be acknowledged and not on disk, for each group of keys
+	// with a write-behind, from 64 KiB to 1 GiB. Beyond it acknowledgements wait for the disk.
+	WriteBehindBytes int64 `koanf:"write-behind-bytes" unit:"bytes" range:"65536..1073741824"`
+
 	// Expire are the keys that vanish when they were not changed for a time.
 	Expire []ExpireConfig `koanf:"expire"`
 
@@ -80,6 +91,8 @@ type GroupConfig struct {
 	Role string `koanf:"role"`
 	// Durable says that the keys survive a restart of the whole cluster.
 	Durable bool `koanf:"durable"`
+	// WriteBehind is what ddata.write-behind is for other durable keys, from 0 to 1 m.
+	WriteBehind time.Duration `koanf:"write-behind" range:"0s..1m"`
 	// ExpireAfter is the time without a change after which a key expires, 0 or at least
 	// 1 s. 0: never.
 	ExpireAfter time.Duration `koanf:"expire-after" range:"0s.."`
@@ -94,6 +107,8 @@ func Default() Config {
 		NotifyInterval: 200 * time.Millisecond,
 		MaxValueBytes:  16 << 20,
 		MaxBytes:       1 << 30,
+
+		WriteBehindBytes: 16 << 20,
 	}
 }
 
@@ -102,6 +117,9 @@ const (
 	groupsMax  = 64 // Rules for keys; a message has room for 256 groups.
 	maxBytesLo = 1 << 20
 	maxValueHi = 1 << 30
+	behindMax  = time.Minute
+	behindLo   = 64 << 10
+	behindHi   = 1 << 30
 )
 
 // Validate reports every fault in one error, each a [field.Error].
@@ -114,6 +132,8 @@ func (c Config) Validate() error {
 	faults.Refuse(c.NotifyInterval < 0, "notify-interval", "%v is negative", c.NotifyInterval)
 	faults.Refuse(c.MaxValueBytes < 1 || c.MaxValueBytes > maxValueHi, "max-value-bytes", "%d is not in the range from 1 to %d", c.MaxValueBytes, maxValueHi)
 	faults.Refuse(c.MaxBytes < maxBytesLo, "max-bytes", "%d is below %d", c.MaxBytes, maxBytesLo)
+	faults.Refuse(c.WriteBehind < 0 || c.WriteBehind > behindMax, "write-behind", "%v is not in the range from 0s to %v", c.WriteBehind, behindMax)
+	faults.Refuse(c.WriteBehindBytes < behindLo || c.WriteBehindBytes > behindHi, "write-behind-bytes", "%d is not in the range from %d to %d", c.WriteBehindBytes, behindLo, behindHi)
 	rules := len(c.Expire) + len(c.Groups)
 	faults.Refuse(rules > groupsMax, "groups", "%d in expire and groups together are more than %d", rules, groupsMax)
 	c.validateNames(&faults)
@@ -141,6 +161,8 @@ func (c Config) validateNames(faults *field.Faults) {
 		at := fmt.Sprintf("groups.[%d].", i)
 		name(at+"prefix", g.Prefix+"*", g.Prefix)
 		faults.Refuse(g.Replicas < 0 || g.Replicas > copiesMax, at+"replicas", "%d is not in the range from 0 to %d", g.Replicas, copiesMax)
+		faults.Refuse(g.WriteBehind < 0 || g.WriteBehind > behindMax, at+"write-behind", "%v is not in the range from 0s to %v", g.WriteBehind, behindMax)
+		faults.Refuse(g.WriteBehind > 0 && !g.Durable, at+"write-behind", "the keys are not durable")
 		faults.Refuse(g.ExpireAfter != 0 && g.ExpireAfter < time.Second, at+"expire-after", "%v is neither 0 nor at least 1s", g.ExpireAfter)
 	}
 }

@@ -28,7 +28,7 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 		NotifyInterval: -1, Durable: []string{"", "*", "a", "a"},
 		Expire: []ddata.ExpireConfig{{Prefix: "x", After: time.Millisecond}, {}},
 		Groups: []ddata.GroupConfig{
-			{Prefix: "x", Replicas: -1}, {Prefix: "y", Replicas: 65, ExpireAfter: time.Millisecond}, {},
+			{Prefix: "x", Replicas: -1, WriteBehind: time.Second}, {Prefix: "y", Replicas: 65, ExpireAfter: time.Millisecond}, {},
 		},
 	}
 	var keys []string
@@ -37,9 +37,9 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 		keys = append(keys, key)
 	}
 	require.Equal(t, []string{
-		"gossip-interval", "spread-interval", "sweep-interval", "notify-interval", "max-value-bytes", "max-bytes",
+		"gossip-interval", "spread-interval", "sweep-interval", "notify-interval", "max-value-bytes", "max-bytes", "write-behind-bytes",
 		"durable.[0]", "durable.[1]", "durable.[3]", "expire.[0].after", "expire.[1].prefix", "expire.[1].prefix", "expire.[1].after",
-		"groups.[0].prefix", "groups.[0].replicas", "groups.[1].replicas", "groups.[1].expire-after", "groups.[2].prefix", "groups.[2].prefix",
+		"groups.[0].prefix", "groups.[0].replicas", "groups.[0].write-behind", "groups.[1].replicas", "groups.[1].expire-after", "groups.[2].prefix", "groups.[2].prefix",
 	}, keys)
 	c = ddata.Default()
 	for i := range 65 {

@@ -121,6 +121,18 @@ func (d *disk) loadGroup(ctx context.Context, g *group) error {
 	return nil
 }
 
+// finish writes what a machine leaves to be written. Without it the next start takes the end of
+// this node for a crash.
+func (d *disk) finish(last []protocol.Persist) {
+	ctx, cancel := context.WithTimeout(d.r.ctx, protocol.DefaultTiming().Store)
+	defer cancel()
+	for _, p := range last {
+		if err := d.persist(ctx, p); err != nil {
+			d.r.log.Error("the last changes of durable keys are not on disk", "keys", p.Group, "error", err)
+		}
+	}
+}
+
 // call carries out what the machine wants of the store, on a goroutine of the driver for calls.
 func (d *disk) call(ctx context.Context, _ string, c machine.Call) (any, error) {
 	switch r := c.Request.(type) {

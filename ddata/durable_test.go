@@ -66,6 +66,48 @@ func TestDurableKeysSurviveTheCluster(t *testing.T) {
 	})
 }
 
+// What nodes write behind is there when they have ended in order; when all of them crash at once,
+// what is older than twice the interval is, and the group goes on by itself. When one of three
+// crashes nothing is lost.
+func TestWriteBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		disks := w.disks(3)
+		configured := w.config
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			configured(i, m, c)
+			c.WriteBehind = time.Minute
+		}
+		again := func() {
+			w.end()
+			w.nodes = nil
+			w.start(3)
+		}
+		saved := func(i int, want uint64) {
+			t.Helper()
+			got, err := w.nodes[i].read("saved/a", ddata.Majority())
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		w.start(3)
+		require.NoError(t, w.nodes[0].add("saved/a", 1, ddata.Majority()))
+		again()
+		saved(1, 1)
+		require.NoError(t, w.nodes[2].add("saved/a", 2, ddata.All()))
+		disks[1].Crash()
+		again()
+		saved(1, 3)
+		pass(3 * time.Minute)
+		require.NoError(t, w.nodes[2].add("saved/a", 4, ddata.All()))
+		for _, d := range disks {
+			d.Crash()
+		}
+		again()
+		got, err := w.nodes[0].read("saved/a", ddata.Majority())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, got, uint64(3))
+	})
+}
+
 // A durable write is not confirmed before it is on disk, and goes on when the disk does.
 func TestADurableWriteWaitsForTheDisk(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

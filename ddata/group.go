@@ -43,19 +43,20 @@ type Group struct {
 	// disks, or [Replicator.AcceptLoss] is called. The others go on.
 	Held []Held `json:"held,omitempty"`
 
-	Holds     bool     `json:"holds"`               // This node is to hold keys of the group.
-	CaughtUp  bool     `json:"caughtUp"`            // It lacks nothing.
-	CatchesUp []string `json:"catchesUp,omitempty"` // From which replicas it takes in what it lacks.
-	Refused   string   `json:"refused,omitempty"`   // Why it cannot take part, and what to do.
-	Disputed  string   `json:"disputed,omitempty"`  // Which nodes claim to be one replica, and what to do.
-	Apart     string   `json:"apart,omitempty"`     // Why its replica does not count for now, and what to do.
-	Keys      int      `json:"keys"`                // Keys with a value here,
-	Tombs     int      `json:"tombstones"`          // deleted and expired ones that are not forgotten yet,
-	Bytes     int64    `json:"bytes"`               // and about how much memory both take.
-	Unspread  int      `json:"unspread"`            // Keys with local updates that were not sent yet.
-	Waiting   int      `json:"waiting"`             // Operations of this node that wait for replicas.
-	Store     string   `json:"store,omitempty"`     // "ok", "writing", or why the store does not write. Empty for keys in memory.
-	StoreHeld int      `json:"storeHeld,omitempty"` // Messages and answers that wait for the store.
+	Holds     bool      `json:"holds"`               // This node is to hold keys of the group.
+	CaughtUp  bool      `json:"caughtUp"`            // It lacks nothing.
+	CatchesUp []string  `json:"catchesUp,omitempty"` // From which replicas it takes in what it lacks.
+	Refused   string    `json:"refused,omitempty"`   // Why it cannot take part, and what to do.
+	Disputed  string    `json:"disputed,omitempty"`  // Which nodes claim to be one replica, and what to do.
+	Apart     string    `json:"apart,omitempty"`     // Why its replica does not count for now, and what to do.
+	Unsure    time.Time `json:"unsure,omitzero"`     // Since when it may lack what it has acknowledged: its node has crashed.
+	Keys      int       `json:"keys"`                // Keys with a value here,
+	Tombs     int       `json:"tombstones"`          // deleted and expired ones that are not forgotten yet,
+	Bytes     int64     `json:"bytes"`               // and about how much memory both take.
+	Unspread  int       `json:"unspread"`            // Keys with local updates that were not sent yet.
+	Waiting   int       `json:"waiting"`             // Operations of this node that wait for replicas.
+	Store     string    `json:"store,omitempty"`     // "ok", "writing", or why the store does not write. Empty for keys in memory.
+	StoreHeld int       `json:"storeHeld,omitempty"` // Messages and answers that wait for the store.
 	// Asides are the files with what the store has put aside, of any group of keys: the copy of
 	// a replica that had to begin anew. They are for a person to look at and to remove.
 	Asides []string `json:"asides,omitempty"`
@@ -71,8 +72,9 @@ type Replica struct {
 	Sets      []string  `json:"sets"`
 	Reachable bool      `json:"reachable"`
 	CaughtUp  bool      `json:"caughtUp"`
-	Apart     bool      `json:"apart,omitempty"` // It does not count for now: its store is, or may be, older than it was.
-	Heard     time.Time `json:"heard,omitzero"`  // When it was heard last; not for this node itself.
+	Apart     bool      `json:"apart,omitempty"`  // It does not count for now: its store is, or may be, older than it was.
+	Unsure    bool      `json:"unsure,omitempty"` // That is since its node has crashed before everything was written.
+	Heard     time.Time `json:"heard,omitzero"`   // When it was heard last; not for this node itself.
 }
 
 // Held are buckets that have lost their replicas. A bucket is one of 4,096 parts of a group.
@@ -117,6 +119,9 @@ func (r *Replicator) groupOf(g *group, s protocol.GroupStatus, now time.Time) Gr
 		Holds: s.Self != 0, CaughtUp: s.Caught, CatchesUp: namesOf(route, s.Sources), Refused: s.Refused, Apart: s.Apart,
 		Keys: held.Entries - held.Tombstones, Tombs: held.Tombstones, Bytes: held.Bytes, Unspread: held.Pending, Waiting: s.Waiting,
 	}
+	if s.Unsure > 0 {
+		of.Unsure = ago(now, s.Unsure)
+	}
 	if !s.Leader.IsZero() {
 		of.Leader = s.Leader.String()
 	}
@@ -125,7 +130,7 @@ func (r *Replicator) groupOf(g *group, s protocol.GroupStatus, now time.Time) Gr
 		of.Held = append(of.Held, heldOf(route, h))
 	}
 	for _, p := range s.Replicas {
-		x := Replica{ID: fmt.Sprintf("%x", uint64(p.ID)), Zone: p.Zone, Sets: setsOf(p), Reachable: p.Present, Apart: p.Apart, CaughtUp: p.Caught, Heard: ago(now, p.Heard)}
+		x := Replica{ID: fmt.Sprintf("%x", uint64(p.ID)), Zone: p.Zone, Sets: setsOf(p), Reachable: p.Present, Apart: p.Apart, Unsure: p.Unsure, CaughtUp: p.Caught, Heard: ago(now, p.Heard)}
 		if !p.Node.IsZero() {
 			x.Node = p.Node.String()
 		}

@@ -24,6 +24,7 @@ type keyGroup struct {
 	role     string
 	copies   int
 	durable  bool
+	behind   time.Duration
 	expire   time.Duration
 	patterns []string // Names, and prefixes with a *; none for the group of all other keys.
 }
@@ -53,7 +54,7 @@ func (c Config) keyGroups() keyGroups {
 	groups := []keyGroup{{name: groupAll, role: c.Role}}
 	if len(c.Durable) > 0 {
 		patterns := slices.Compact(slices.Sorted(slices.Values(c.Durable)))
-		groups = append(groups, keyGroup{name: groupDurable, role: c.Role, durable: true, patterns: patterns})
+		groups = append(groups, keyGroup{name: groupDurable, role: c.Role, durable: true, behind: c.WriteBehind, patterns: patterns})
 	}
 	for _, e := range c.Expire {
 		pattern := e.Prefix + "*"
@@ -62,7 +63,7 @@ func (c Config) keyGroups() keyGroups {
 	for _, g := range c.Groups {
 		pattern := g.Prefix + "*"
 		groups = append(groups, keyGroup{
-			name: pattern, role: cmp.Or(g.Role, c.Role), copies: g.Replicas, durable: g.Durable, expire: g.ExpireAfter, patterns: []string{pattern},
+			name: pattern, role: cmp.Or(g.Role, c.Role), copies: g.Replicas, durable: g.Durable, behind: g.WriteBehind, expire: g.ExpireAfter, patterns: []string{pattern},
 		})
 	}
 	slices.SortFunc(groups[1:], func(a, b keyGroup) int { return cmp.Compare(a.name, b.name) })

@@ -55,6 +55,8 @@ type Replicator struct {
 	disk   disk
 	link   link
 
+	machine *protocol.Machine // It takes no more steps when the driver has ended.
+
 	ctx     context.Context //nolint:containedctx // Ends with the replicator, and with it what the goroutines wait for.
 	cancel  context.CancelFunc
 	workers sync.WaitGroup // All goroutines of the replicator but that of run.
@@ -200,9 +202,11 @@ func (r *Replicator) build() error {
 	for _, g := range r.groups {
 		cfg.Groups = append(cfg.Groups, protocol.Group{
 			Name: g.name, Role: g.role, Copies: g.copies, Durable: g.durable, Table: g.table, Replica: g.replica, Meta: g.meta, Fresh: g.fresh, ExpireAfter: g.expire,
+			Behind: protocol.Behind{Interval: g.behind, Bytes: r.cfg.WriteBehindBytes},
 		})
 	}
-	return r.drive(protocol.New(cfg))
+	r.machine = protocol.New(cfg)
+	return r.drive(r.machine)
 }
 
 // attach makes the replicator a part of its node.
@@ -227,6 +231,7 @@ func (r *Replicator) run() {
 	r.metrics.stop()
 	r.ended.Store(true)
 	_ = r.driver.Close() // It never fails.
+	r.disk.finish(r.machine.Final())
 	r.cancel()
 	r.calls.end()
 	r.hub.end()

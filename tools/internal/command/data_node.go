@@ -173,6 +173,9 @@ func printGroup(s *Session, g ddata.Group) {
 	}
 	field(w, "refused", g.Refused)
 	field(w, "apart", g.Apart)
+	if !g.Unsure.IsZero() {
+		field(w, "unsure", "since "+moment(g.Unsure))
+	}
 	if g.Generation > 0 {
 		field(w, "generation", fmt.Sprintf("%d, %s, since %s", g.Generation, g.Phase, moment(g.Since)))
 	}
@@ -221,7 +224,9 @@ func replicaText(r ddata.Replica) string {
 			notes = append(notes, "heard last "+moment(r.Heard))
 		}
 	}
-	if r.Apart {
+	if r.Unsure {
+		notes = append(notes, "does not count for now: its node has crashed before everything was written")
+	} else if r.Apart {
 		notes = append(notes, "does not count for now: its store is, or may be, older than it was")
 	}
 	if !r.CaughtUp {

@@ -29,7 +29,7 @@ func lossy() ddata.Group {
 		Name: "durable", Role: "keeper", Copies: 2, Durable: true, ExpireAfter: time.Hour, Generation: 7, Phase: "joint", Since: at,
 		Leader: "10.0.0.1:7946#1b0f2e3d4c5b6a79", Holds: true, Keys: 1, Tombs: 2, Bytes: 300, Waiting: 1, Store: "no space left on device",
 		CatchesUp: []string{"10.0.0.1:7946#1b0f2e3d4c5b6a79"}, Refused: "the replica of 10.0.0.9:7946, which was removed, may hold the register: start it again, or accept the loss",
-		Apart: "its store was put back", Asides: []string{"/var/lib/bank/data/aside-7"},
+		Apart: "its store was put back", Unsure: at, Asides: []string{"/var/lib/bank/data/aside-7"},
 		Replicas: []ddata.Replica{
 			{ID: "ab", Node: "10.0.0.1:7946#1b0f2e3d4c5b6a79", Zone: "east", Sets: []string{"current", "next"}, Reachable: true, CaughtUp: true},
 			{ID: "cd", Sets: []string{"current"}, Heard: at, Apart: true},
@@ -96,6 +96,7 @@ quorum       not reachable
 refused      the replica of 10.0.0.9:7946, which was removed, may hold the
              register: start it again, or accept the loss
 apart        its store was put back
+unsure       since 2023-11-14T22:13:20Z
 generation   7, joint, since 2023-11-14T22:13:20Z
 leader       10.0.0.1:7946#1b0f2e3d4c5b6a79
 holds        1 key, 2 tombstones, 300 bytes
