@@ -88,11 +88,10 @@ type Cluster struct {
 	copies, whole       map[gossip.Address]copied
 	unsettled           []string // The keys with a delete under way when the disks in whole were copied.
 	copying             bool     // Disks are copied, see Copied.
-	twin                twin
-	hears               map[gossip.NodeID]bool // The nodes that have heard the first of the twins.
-	restored            gossip.Address         // Where a node has, or is to have, an older disk that nobody has recognised yet.
-	narrowed            bool                   // Writes are held by hardly a majority, see Behind.
-	failing             time.Duration          // Until when writes may be lost, since too many have crashed together.
+	twins               *twins
+	restored            gossip.Address // Where a node has, or is to have, an older disk that nobody has recognised yet.
+	narrowed            bool           // Writes are held by hardly a majority, see Behind.
+	failing             time.Duration  // Until when writes may be lost, since too many have crashed together.
 }
 
 // node is what a world keeps of the node of a machine.
@@ -122,8 +121,8 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		rand:    rand.New(rand.NewPCG(opt.World.Seed, 91)), //nolint:gosec // Simulation, not secrets.
 		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{}, ops: map[protocol.OpID]*operation{},
 		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, graceful: map[gossip.NodeID]bool{},
-		hears: map[gossip.NodeID]bool{},
 	}
+	c.twins = &twins{Cluster: c, hears: map[gossip.NodeID]bool{}}
 	w.Carry(c.carry)
 	w.EndsOn(func(event any) string {
 		if s, ok := event.(component.Stopping); ok {
@@ -224,7 +223,7 @@ func (c *Cluster) up() int {
 func (c *Cluster) left(at *world.Node, patience int) {
 	switch {
 	case !at.Alive():
-	case !c.counts(c.nodes[at.ID()].replica) || patience <= 0 && !c.twinned() && c.mayLose(at):
+	case !c.counts(c.nodes[at.ID()].replica) || patience <= 0 && !c.twins.twinned() && c.mayLose(at):
 		c.Remove(at.ID())
 	default:
 		c.World.After(time.Second, func() { c.left(at, patience-1) })
@@ -390,7 +389,7 @@ type checker struct{ c *Cluster }
 // replica knows counts once it is written: before, nothing of it leaves the node.
 func (k checker) Stepped(_ *world.World, n *world.Node) error {
 	if k.c.opt.Durable {
-		return errors.Join(k.c.young(n), k.c.oneHeard(n))
+		return errors.Join(k.young(n), k.c.twins.oneHeard(n))
 	}
 	return k.c.one(k.c.nodes[n.ID()].machine.Register(0))
 }
@@ -433,12 +432,12 @@ func (c *Cluster) Finish(limit time.Duration) error {
 			why = fmt.Errorf("%w\n%s", why, c.nodes[at.ID()].machine)
 		}
 	}
-	return errors.Join(err, why, c.same())
+	return errors.Join(err, why, same(c))
 }
 
 // same checks that entries of a key with equal versions have equal values, as the comparison of
 // tables by their hashes takes for granted.
-func (c *Cluster) same() error {
+func same(c *Cluster) error {
 	first := map[string][]byte{}
 	for _, at := range c.World.Nodes() {
 		n := c.nodes[at.ID()]
@@ -552,7 +551,7 @@ func (c *Cluster) equal(n, first *node, id gossip.NodeID) error {
 func (c *Cluster) mayLose(lost *world.Node) bool {
 	live := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
-		if at := c.nodes[n.ID()]; n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.isTwin(n) && !at.machine.Unsure(0) {
+		if at := c.nodes[n.ID()]; n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.twins.isTwin(n) && !at.machine.Unsure(0) {
 			live[at.replica] = true
 		}
 	}

@@ -117,7 +117,7 @@ func (c *Cluster) remembered(n *world.Node, was copied) bool {
 
 // ageing reports whether a replica is on its way back with an older disk, or two members claim
 // to be one replica. Until that is over nobody else fails for good: two faults at a time are more than is promised.
-func (c *Cluster) ageing() bool { return c.restored != gossip.Address{} || c.twinned() }
+func (c *Cluster) ageing() bool { return c.restored != gossip.Address{} || c.twins.twinned() }
 
 // renewed notes under which id a replica goes on.
 func (c *Cluster) renewed(n *world.Node, id protocol.ReplicaID) {
@@ -158,7 +158,8 @@ func (c *Cluster) restoreAll(w *world.World) {
 }
 
 // young checks that a replica whose disk was never put back is not taken for one.
-func (c *Cluster) young(n *world.Node) error {
+func (k checker) young(n *world.Node) error {
+	c := k.c
 	if c.opt.Durable && c.nodes[n.ID()].machine.Counts().Aged > 0 && !c.disks[n.ID().Address].old {
 		return fmt.Errorf("%s is said to have an older disk, which it has not", n.ID())
 	}

@@ -90,7 +90,7 @@ func options(seed uint64, nodes int) Options {
 // mend ends all faults, and starts what stands still.
 func (c *Cluster) mend() {
 	c.World.Repair()
-	c.stopOne()
+	c.twins.stopOne()
 	c.World.Network().SetDelivery(world.Delivery{})
 	c.World.Strategies().Set(world.Calls{})
 	if c.opt.Durable {
@@ -114,7 +114,7 @@ func (c *Cluster) faults() []world.Fault {
 		usual = append(usual, c.ageFaults()...)
 	}
 	if c.copying {
-		usual = append(usual, world.Fault{Name: "copy", Weight: 20, Inject: func(_ *world.World, r *rand.Rand) { c.copyDisk(r) }})
+		usual = append(usual, world.Fault{Name: "copy", Weight: 20, Inject: func(_ *world.World, r *rand.Rand) { c.twins.copyDisk(r) }})
 	}
 	if c.opt.Behind.Interval > 0 {
 		usual = append(usual, tails{c}.faults()...)
