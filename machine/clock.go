@@ -11,6 +11,10 @@ import (
 	"github.com/quorate/quorate/machine/internal/counter"
 )
 
+// A reading of the system's time ([SystemClock.Now], [SystemClock.Instant]) is a sample of its
+// two clocks. [SystemClock.place] maps the sample onto the time line by the anchor, and
+// [SystemClock.advance] sets a new anchor when the clocks have run apart.
+
 // Clock supplies the time to a [Driver]. Now is called from several goroutines at
 // once. The field Mono of its result never goes back from one call to a later one.
 type Clock interface {

@@ -13,6 +13,9 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
+// What others see of a machine: first the [Route] by which they read and write without the
+// machine, then the questions about a group that tests and worlds ask.
+
 // Route says which replicas hold what, for those that read and write without the machine.
 // It is immutable.
 type Route struct {
