@@ -6,12 +6,22 @@ package sharding
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
+
+// An ask, from Ask to its reply: ask begins a span, exchange sends the message by send, of
+// region.go, with an ask that waits in the table of its slot, and waits until the reply comes
+// or the waiting ends. Then the message is taken back if that is possible; stay and
+// unreachable say what it had waited for.
 
 // askLimit bounds an ask whose context has no deadline.
 const askLimit = time.Minute
@@ -24,15 +34,11 @@ var errAskLimit = errors.New("no answer within a minute")
 // the ask out of the table may send to its channel, so that an ask that is over can be used
 // again.
 type ask struct {
-	correlation uint64
-	deadline    machine.Instant
-	delivered   bool                 // The home has the message, or the message came to its end. Guarded by the slot's lock.
-	message     *cell.Message        // The message that was asked, until it is delivered. Guarded by the slot's lock.
-	homes       uint64               // The number of the home to which the message goes first, see [cell.Cell.Homes]. Guarded by the slot's lock.
-	early       []early              // Replies from nodes that are not known as homes yet. Guarded by the slot's lock.
-	reply       chan *protocol.Reply // Carries the reply. Capacity one: an ask gets one reply at most.
-	limit       *time.Timer          // The timer of askLimit; made at first use.
-	expired     <-chan time.Time     // The channel of limit, when the asker's context has no deadline; else nil.
+	runtime.Ask
+
+	reply   chan *protocol.Reply // Carries the reply. Capacity one: an ask gets one reply at most.
+	limit   *time.Timer          // The timer of askLimit; made at first use.
+	expired <-chan time.Time     // The channel of limit, when the asker's context has no deadline; else nil.
 }
 
 // newAsk returns an ask that is in no table.
@@ -40,9 +46,21 @@ func (r *router) newAsk() *ask {
 	a, _ := r.system.askPool.Get().(*ask)
 	if a == nil {
 		a = &ask{reply: make(chan *protocol.Reply, 1)}
+		a.Asker = a
 	}
-	a.correlation, a.delivered, a.message, a.early = r.asks.Add(1), false, nil, nil
+	a.Renew(r.asks.Add(1))
 	return a
+}
+
+// Answer takes the reply.
+func (a *ask) Answer(reply *protocol.Reply) { a.reply <- reply }
+
+// waiting returns what the table of asks keeps of an ask; nil for none.
+func (a *ask) waiting() *runtime.Ask {
+	if a == nil {
+		return nil
+	}
+	return &a.Ask
 }
 
 // until sets the deadline of an ask to that of ctx; when ctx has none, the ask ends after
@@ -50,10 +68,10 @@ func (r *router) newAsk() *ask {
 func (a *ask) until(ctx context.Context, now machine.Instant) {
 	if deadline, ok := ctx.Deadline(); ok {
 		// A deadline is never zero, which would say that there is none.
-		a.deadline, a.expired = max(now.Add(time.Until(deadline)), 1), nil
+		a.Deadline, a.expired = max(now.Add(time.Until(deadline)), 1), nil
 		return
 	}
-	a.deadline = now.Add(askLimit)
+	a.Deadline = now.Add(askLimit)
 	if a.limit == nil {
 		a.limit = time.NewTimer(askLimit)
 	} else {
@@ -70,9 +88,73 @@ func (r *router) over(a *ask) {
 	r.system.askPool.Put(a)
 }
 
+// Ask sends a message to an entity of g and waits for its reply, which must be
+// an R: a pointer type that the kind's codec can decode. The ask ends with ctx, and
+// after a minute when ctx has no deadline; the entity does not begin the message after
+// that. The error wraps one of the sentinels in errors.go, which say whether the message
+// may have been handled; a [MessageError] names the entity.
+func Ask[R, C any](ctx context.Context, g *Region[C], id string, message C) (R, error) {
+	var none R
+	if t := reflect.TypeFor[R](); t.Kind() != reflect.Pointer {
+		return none, &MessageError{g.r.name, clip(id), fmt.Sprintf("replies are pointers, asked for %s", t), ErrInvalid}
+	}
+	reply, err := g.r.ask(ctx, id, message)
+	if err != nil {
+		return none, err
+	}
+	return replyAs[R](g.r, id, reply)
+}
+
+// replyAs turns the reply of an entity into an R, or its code into an error.
+func replyAs[R any](r *router, id string, reply *protocol.Reply) (R, error) {
+	var none R
+	if reply.Code != protocol.CodeOK {
+		return none, &MessageError{Kind: r.name, Entity: id, Detail: reply.Detail, Err: errorOf(reply.Code)}
+	}
+	t := reflect.TypeFor[R]()
+	if reply.Value != nil {
+		value, ok := reply.Value.(R)
+		if !ok {
+			return none, &MessageError{r.name, id, fmt.Sprintf("the reply is a %T, asked for %s", reply.Value, t), ErrInvalid}
+		}
+		return value, nil
+	}
+	value := reflect.New(t.Elem()).Interface()
+	if err := r.program.codec.Decode(reply.Payload, value); err != nil {
+		return none, &MessageError{r.name, id, "reply: " + err.Error(), ErrInvalid}
+	}
+	return value.(R), nil
+}
+
+// ask sends a message and waits for the reply, within a span and with the time measured.
+func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
+	origin := trace.SpanContextFromContext(ctx)
+	var span trace.Span // Nil when no provider takes spans.
+	if !r.system.tracing.off() {
+		ctx, span = r.program.begin(ctx, id, &r.program.spans.client)
+		origin = span.SpanContext()
+	}
+	var began machine.Instant
+	timed := r.system.metrics.asks.Enabled(ctx)
+	if timed {
+		began = r.system.clock.Instant()
+	}
+	reply, err := r.exchange(ctx, id, message, traceparent(origin))
+	if timed || span != nil {
+		fault, text := verdictOf(reply, err)
+		if timed {
+			r.system.metrics.asked(r, began, fault)
+		}
+		if span != nil {
+			finish(span, fault, text)
+		}
+	}
+	return reply, err
+}
+
 // exchange sends a message and waits for its reply.
 func (r *router) exchange(ctx context.Context, id string, message any, trace []byte) (*protocol.Reply, error) {
-	if r.asksItself(ctx, id) {
+	if r.program.asksItself(ctx, id) {
 		return nil, &MessageError{r.name, clip(id), "", severalOf(ErrAskedItself, ErrNotDelivered)}
 	}
 	a := r.newAsk()
@@ -92,8 +174,8 @@ func (r *router) exchange(ctx context.Context, id string, message any, trace []b
 	case <-r.verdict.Load().refused:
 		cause = r.refusal()
 	}
-	sl := r.slotOf(id)
-	if r.retract(sl, a) {
+	sl := r.region.SlotOf(id)
+	if sl.Retract(&a.Ask) {
 		detail, why := r.stay(sl)
 		return nil, r.notDelivered(id, detail, severalOf(why, cause))
 	}
@@ -107,8 +189,8 @@ func (r *router) exchange(ctx context.Context, id string, message any, trace []b
 
 // stay says what a message that was taken back had waited for on this node, as far as
 // this node knows.
-func (r *router) stay(sl *slot) (detail string, why error) {
-	info := sl.info()
+func (r *router) stay(sl *runtime.Slot) (detail string, why error) {
+	info := sl.Info()
 	switch home := info.Home; {
 	case home.IsZero():
 		return "waited for a home: the home of the shard is not known", nil

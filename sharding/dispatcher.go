@@ -9,31 +9,26 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 )
 
 // dispatcher takes over the work for which a cell must not wait: it tells the control
-// machine what happened to shards, and sends the acknowledgements that are due.
+// machine what happened to shards, and has the acknowledgements sent that are due.
 //
-// Both lists are bounded by the number of cells: a cell is in the list of
-// acknowledgements at most once, and has at most a lookup and a halt to tell.
-// Under load one round acknowledges everything that came since the last round.
+// The list of events is bounded by the number of cells: each has at most a lookup and a halt
+// to tell.
 type dispatcher struct {
-	wake chan struct{} // Holds one token when events or dirty has an entry.
+	acknowledge func()        // Sends all acknowledgements that are due.
+	wake        chan struct{} // Holds one token when there are events, or acknowledgements are due.
 
 	mu     sync.Mutex          // Guards all fields below.
 	events []control.FromShard // Events of cells, for the control machine.
-	dirty  []dueSlot           // Slots whose cells have acknowledgements to send.
+	due    bool                // Acknowledgements are due.
 }
 
-// dueSlot is a slot whose cell has acknowledgements to send, with its router.
-type dueSlot struct {
-	r  *router
-	sl *slot
+func (d *dispatcher) init(acknowledge func()) {
+	d.acknowledge, d.wake = acknowledge, make(chan struct{}, 1)
 }
-
-func (d *dispatcher) init() { d.wake = make(chan struct{}, 1) }
 
 // report queues an event of a cell for the control machine.
 func (d *dispatcher) report(e control.FromShard) {
@@ -43,13 +38,10 @@ func (d *dispatcher) report(e control.FromShard) {
 	d.signal()
 }
 
-// acknowledge notes that a cell has acknowledgements to send.
-func (d *dispatcher) acknowledge(r *router, sl *slot) {
-	if sl.dirty.Swap(true) {
-		return
-	}
+// acksDue notes that acknowledgements are due.
+func (d *dispatcher) acksDue() {
 	d.mu.Lock()
-	d.dirty = append(d.dirty, dueSlot{r, sl})
+	d.due = true
 	d.mu.Unlock()
 	d.signal()
 }
@@ -70,22 +62,19 @@ const acksDelay = time.Millisecond
 func (d *dispatcher) run(ctx context.Context, regions *machine.Handle) {
 	delay := time.NewTimer(acksDelay)
 	defer delay.Stop()
-	waiting := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.wake:
 		case <-delay.C:
-			waiting = false
-			d.acknowledgeAll()
+			d.acknowledge()
 		}
 		d.mu.Lock()
-		tell, more := d.events, len(d.dirty) > 0
-		d.events = nil
+		tell, due := d.events, d.due
+		d.events, d.due = nil, false
 		d.mu.Unlock()
-		if more && !waiting {
-			waiting = true
+		if due {
 			delay.Reset(acksDelay)
 		}
 		for _, e := range tell {
@@ -93,17 +82,5 @@ func (d *dispatcher) run(ctx context.Context, regions *machine.Handle) {
 				return // The node has ended, and nobody is left to tell.
 			}
 		}
-	}
-}
-
-// acknowledgeAll sends the acknowledgements of all cells that have any.
-func (d *dispatcher) acknowledgeAll() {
-	d.mu.Lock()
-	dirty := d.dirty
-	d.dirty = nil
-	d.mu.Unlock()
-	for _, due := range dirty {
-		due.sl.dirty.Store(false)
-		due.r.step(due.sl, func(out *cell.Actions) { due.sl.cell.Acks(out) })
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // What a program writes, and what an entity sees: first the interfaces of an entity, Entity
@@ -101,27 +101,20 @@ type Epoch = epoch.Epoch
 // Context tells an entity where it lives and what it is at. A Context is valid during
 // the call to which it was passed, and belongs to that call's goroutine.
 type Context struct {
-	router *router
-	entity *cell.Entity
-	reply  any
-	stop   StopReason
-	clock  *machine.Reader // The clock, as the goroutine of the call reads it.
-	now    machine.Reading // When the last message ended, if the next message begins at once; else zero.
+	program *program
+	job     runtime.Job // The job of the entity, of which the call is a part.
+	reply   any
+	stop    StopReason
 
-	ahead  *cell.Message // The messages that may be handled at once after the present one, as a list.
-	ran    int           // How many messages of ahead were handled.
-	origin []byte        // The trace context of the message that is being handled; nil when the message has none.
-	span   trace.Span    // The span of the message that is being handled, if its trace is sampled; else nil.
-	ends   uint32        // How often the cell's hosting had ended when the messages of ahead were handed out.
-	runs   int           // How many runs of messages the job has had since it last yielded.
-	yields bool          // Other entities go first before the next message.
-	turn   *turn         // The turn of the call under way, once the entity has asked for a context; else nil.
+	origin []byte     // The trace context of the message that is being handled; nil when the message has none.
+	span   trace.Span // The span of the message that is being handled, if its trace is sampled; else nil.
+	turn   *turn      // The turn of the call under way, once the entity has asked for a context; else nil.
 }
 
 // turn is one call of a method of an entity. The contexts that the entity gets during
 // the call carry the turn, so that an ask of the entity to itself is recognised.
 type turn struct {
-	of     *router
+	of     *program
 	entity string
 	over   atomic.Bool // The entity has returned.
 }
@@ -139,9 +132,9 @@ func (c *Context) returned() {
 
 // asksItself reports whether an ask with ctx comes from a call of the very entity that
 // is asked, which would wait for itself.
-func (r *router) asksItself(ctx context.Context, id string) bool {
+func (p *program) asksItself(ctx context.Context, id string) bool {
 	t, _ := ctx.Value(turnKey{}).(*turn)
-	return t != nil && t.of == r && t.entity == id && !t.over.Load()
+	return t != nil && t.of == p && t.entity == id && !t.over.Load()
 }
 
 var (
@@ -150,18 +143,18 @@ var (
 )
 
 // ID returns the id of the entity.
-func (c *Context) ID() string { return c.entity.ID() }
+func (c *Context) ID() string { return c.job.Entity().ID() }
 
 // Kind returns the name of the entity's kind.
-func (c *Context) Kind() string { return c.router.name }
+func (c *Context) Kind() string { return c.program.kind }
 
 // Node returns the node on which the entity runs.
-func (c *Context) Node() gossip.NodeID { return c.router.system.self }
+func (c *Context) Node() gossip.NodeID { return c.program.system.self }
 
 // Epoch returns the epoch of the shard's present home. A storage that refuses
 // a write with an epoch lower than one that it has seen cannot be written by an
 // owner that was replaced.
-func (c *Context) Epoch() Epoch { return c.entity.Epoch() }
+func (c *Context) Epoch() Epoch { return c.job.Entity().Epoch() }
 
 // Context returns a context that ends when the node loses its standing or
 // stops, or when the shard goes on without the entity, so that the entity waits for
@@ -171,9 +164,9 @@ func (c *Context) Epoch() Epoch { return c.entity.Epoch() }
 // itself with the context fails at once, with [ErrAskedItself].
 func (c *Context) Context() context.Context {
 	if c.turn == nil {
-		c.turn = &turn{of: c.router, entity: c.entity.ID()}
+		c.turn = &turn{of: c.program, entity: c.job.Entity().ID()}
 	}
-	return context.WithValue(c.within(c.router.contextOf(c.entity)), turnKey{}, c.turn)
+	return context.WithValue(c.within(c.program.contextOf(c.job.Entity())), turnKey{}, c.turn)
 }
 
 // StopReason says why the entity is stopped, during its Stop; [StopNone] otherwise.
@@ -183,9 +176,8 @@ func (c *Context) StopReason() StopReason { return c.stop }
 // no memory; the next message starts it again. No message is lost or overtaken:
 // messages that come meanwhile are handled before the stop or after the next start.
 func (c *Context) Passivate() {
-	sl := c.router.slotOf(c.entity.ID())
-	c.router.step(sl, func(out *cell.Actions) {
-		sl.cell.Passivate(c.router.system.clock.Instant(), c.entity, out)
+	c.job.Slot().Step(func(in *cell.Cell, out *cell.Actions) {
+		in.Passivate(c.program.system.clock.Instant(), c.job.Entity(), out)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // What people ask about a running system. Coordinators and Kinds answer from this node alone.
@@ -96,12 +97,12 @@ func (s *System) Coordinators(ctx context.Context) (map[string]CoordinatorInfo, 
 func (s *System) Kinds() []KindInfo {
 	var kinds []KindInfo
 	for _, r := range *s.routers.Load() {
-		k := KindInfo{Name: r.name, Shards: int(r.shards), Proxy: r.proxy}
-		for i := range r.slots {
-			if !r.proxy && r.slots[i].info().Hosting {
+		k := KindInfo{Name: r.name, Shards: r.region.Shards(), Proxy: r.proxy}
+		r.region.EachSlot(func(sl *runtime.Slot) {
+			if !r.proxy && sl.Info().Hosting {
 				k.Hosted++
 			}
-		}
+		})
 		kinds = append(kinds, k)
 	}
 	slices.SortFunc(kinds, func(a, b KindInfo) int { return strings.Compare(a.Name, b.Name) })
@@ -127,10 +128,10 @@ func (s *System) ExplainShard(ctx context.Context, kind string, shard int) (Expl
 	switch {
 	case r == nil:
 		return Explanation{}, noKind(kind)
-	case shard < 0 || shard >= len(r.slots):
-		return Explanation{}, fmt.Errorf("sharding: kind %q has the shards 0 to %d, not %d: %w", kind, len(r.slots)-1, shard, ErrInvalid)
+	case shard < 0 || shard >= r.region.Shards():
+		return Explanation{}, fmt.Errorf("sharding: kind %q has the shards 0 to %d, not %d: %w", kind, r.region.Shards()-1, shard, ErrInvalid)
 	}
-	return r.explain(ctx, &r.slots[shard])
+	return r.explain(ctx, r.region.Slot(protocol.ShardID(shard)))
 }
 
 func noKind(kind string) error {
@@ -146,7 +147,7 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 	if fault := faultOf(entity); fault != "" {
 		return Explanation{}, &MessageError{r.name, clip(entity), fault, ErrInvalid}
 	}
-	sl := r.slotOf(entity)
+	sl := r.region.SlotOf(entity)
 	x, err := r.explain(ctx, sl)
 	if err != nil {
 		return x, err
@@ -156,9 +157,7 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 		x.Pending = append(x.Pending, "what the entity is at, only its home tells: ask "+x.Home)
 		return x, nil
 	}
-	sl.mu.Lock()
-	record, ok := sl.cell.Entity(entity)
-	sl.mu.Unlock()
+	record, ok := sl.Entity(entity)
 	if ok {
 		// The entity is named once, even if it is among the entities that do not return.
 		named := r.system.describe(nameOf(entity), record)
@@ -169,13 +168,13 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 }
 
 // explain puts together what this node and the coordinator know of a shard.
-func (r *router) explain(ctx context.Context, sl *slot) (Explanation, error) {
-	known, err := r.system.askCoordinator(ctx, r.name, sl.id)
+func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, error) {
+	known, err := r.system.askCoordinator(ctx, r.name, sl.Shard())
 	if err != nil {
 		return Explanation{}, err
 	}
-	info := sl.info()
-	x := Explanation{Kind: r.name, Shard: int(sl.id), Self: r.system.self.String()}
+	info := sl.Info()
+	x := Explanation{Kind: r.name, Shard: int(sl.Shard()), Self: r.system.self.String()}
 	if known.Coordinator.IsZero() {
 		x.local(r.system, info)
 	} else {

@@ -9,6 +9,6 @@ import "github.com/quorate/quorate/sharding/internal/cell"
 // shard lives on another node, that is the number of the last message in their stream.
 func (g *Region[C]) Sent(id string) uint64 {
 	var t cell.Tally
-	g.r.slotOf(id).tally(&t)
+	g.r.region.SlotOf(id).Tally(&t)
 	return t.Sent
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/transport"
 )
 
@@ -69,13 +70,13 @@ type forgeryRun struct {
 	timer    *time.Timer
 }
 
-// note counts a forgery. Before a line is written innocent is asked whether the frame was
+// note counts a forgery. Before a line is written Innocent is asked whether the frame was
 // in order after all, which this node did not know when the frame came.
-func (f *forgeries) note(from gossip.NodeID, fault cell.Fault, kind string, shard protocol.ShardID, innocent func() bool) {
+func (f *forgeries) note(x runtime.Forgery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.total[fault]++
-	key := forgeryKey{from, fault, kind}
+	f.total[x.Fault]++
+	key := forgeryKey{x.From, x.Fault, x.Kind}
 	run := f.runs[key]
 	if f.ended || run == nil && len(f.runs) >= forgeriesMax {
 		return
@@ -90,7 +91,7 @@ func (f *forgeries) note(from gossip.NodeID, fault cell.Fault, kind string, shar
 		run.timer = time.AfterFunc(forgeryGather, func() { f.tell(key, run) })
 	}
 	run.count++
-	run.shard, run.innocent = shard, innocent
+	run.shard, run.innocent = x.Shard, x.Innocent
 }
 
 // tell logs the forgeries of a run since its last line, and sees to the next line; a run
@@ -132,13 +133,4 @@ func (f *forgeries) end() {
 	for _, run := range f.runs {
 		run.timer.Stop()
 	}
-}
-
-// forged counts a frame that a cell refused as forged. The caller holds the slot.
-func (r *router) forged(sl *slot, from gossip.NodeID, fault cell.Fault) {
-	r.system.forgeries.note(from, fault, r.name, sl.id, func() bool {
-		sl.mu.Lock()
-		defer sl.mu.Unlock()
-		return sl.cell.Went(from, 0)
-	})
 }

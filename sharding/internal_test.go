@@ -29,7 +29,7 @@ import (
 // The runtime from inside, on a node by itself, where a test can do what no cluster does:
 // first standing that is lost between two messages, an entity that is left behind, and the
 // context of entities; then what asks leave behind, frames that cannot be right, and replies
-// that are ahead of the map; last the backlog and the allocations of a message.
+// that are ahead of the map; last the allocations of a message.
 
 // double is an entity that replies with twice the number that it is sent.
 type double struct{}
@@ -69,8 +69,8 @@ func lone(t *testing.T, f func(t *testing.T, s *System, r *Region[*wrapperspb.In
 // loss of standing is announced. It is tried again, and handled when there is standing.
 func TestTheClockIsLookedAtBeforeEachMessage(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
-		sl, held := r.r.slotOf("a"), s.standing
-		set := func(standing *membership.Standing) { r.r.step(sl, func(*cell.Actions) { s.standing = standing }) }
+		sl, held := r.r.region.SlotOf("a"), s.standing
+		set := func(standing *membership.Standing) { sl.Do(func(*cell.Cell) { s.runtime.Ports.Standing = standing }) }
 		set(new(membership.Standing))
 		answer := make(chan int64, 1)
 		go func() {
@@ -107,10 +107,10 @@ func TestAnEntityThatIsLeftBehind(t *testing.T) {
 		}
 		running, waiting := ask(), ask()
 		require.NoError(t, (<-stuck.fine).Err())
-		sl := r.r.slotOf("a")
-		epoch := sl.info().Epoch
-		r.r.apply(sl, protocol.StopHosting{Epoch: epoch})
-		r.r.apply(sl, protocol.ReleaseHosting{Epoch: epoch})
+		sl := r.r.region.SlotOf("a")
+		epoch := sl.Info().Epoch
+		sl.Apply(protocol.StopHosting{Epoch: epoch})
+		sl.Apply(protocol.ReleaseHosting{Epoch: epoch})
 		synctest.Wait()
 		err = <-running
 		require.ErrorIs(t, err, ErrUnknownOutcome)
@@ -120,7 +120,7 @@ func TestAnEntityThatIsLeftBehind(t *testing.T) {
 		require.Contains(t, log.String(), "entity does not return")
 		require.ErrorIs(t, (<-stuck.ended).Err(), context.Canceled)
 		require.ErrorIs(t, (<-stuck.ended).Err(), context.Canceled, "one that it asks for later has ended too")
-		require.Contains(t, strings.Join(s.pending(sl.info()), "\n"), "its shard has gone on without it")
+		require.Contains(t, strings.Join(s.pending(sl.Info()), "\n"), "its shard has gone on without it")
 		close(stuck.hold)
 		synctest.Wait()
 		require.Zero(t, s.Stats().Stuck)
@@ -152,15 +152,15 @@ func (s *stubborn) Stop(*Context) { s.stopped.Store(true) }
 // another when the standing is back; that ends with the hosting.
 func TestTheContextOfEntities(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
-		sl := r.r.slotOf("a")
-		first := r.r.contextOf(new(cell.Entity))
-		require.Equal(t, first, r.r.contextOf(new(cell.Entity)))
+		sl := r.r.region.SlotOf("a")
+		first := r.r.program.contextOf(new(cell.Entity))
+		require.Equal(t, first, r.r.program.contextOf(new(cell.Entity)))
 		s.suspension(protocol.Suspend{})
 		require.Error(t, first.Err())
 		s.suspension(protocol.Unsuspend{})
-		second := r.r.contextOf(new(cell.Entity))
+		second := r.r.program.contextOf(new(cell.Entity))
 		require.NoError(t, second.Err())
-		r.r.apply(sl, protocol.StopHosting{Epoch: sl.info().Epoch})
+		sl.Apply(protocol.StopHosting{Epoch: sl.Info().Epoch})
 		synctest.Wait()
 		require.Error(t, second.Err())
 	})
@@ -178,7 +178,7 @@ func TestAsksLeaveNothingBehind(t *testing.T) {
 			require.Equal(t, i%2 == 0, err != nil)
 			cancel()
 		}
-		require.Empty(t, r.r.slotOf("a").asks)
+		require.Zero(t, r.r.region.SlotOf("a").Asking())
 	})
 }
 
@@ -187,17 +187,17 @@ func TestAsksLeaveNothingBehind(t *testing.T) {
 func TestWhatCannotBeIsCounted(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, _ *Region[*wrapperspb.Int64Value], log *bytes.Buffer) {
 		from := gossip.NodeID{Address: gossip.Address{Host: "10.0.0.2", Port: 7946}, UID: 2}
-		s.received(from, wire.AppendAck(nil, protocol.Ack{Kind: "unknown", Seq: 1}))
-		s.received(from, wire.AppendReply(nil, &protocol.Reply{Kind: "double", Shard: 1, Correlation: 1}))
+		s.runtime.Received(from, wire.AppendAck(nil, protocol.Ack{Kind: "unknown", Seq: 1}))
+		s.runtime.Received(from, wire.AppendReply(nil, &protocol.Reply{Kind: "double", Shard: 1, Correlation: 1}))
 		require.EqualValues(t, 2, s.Stats().Misdirected)
-		s.received(from, wire.AppendNeed(nil, protocol.Need{Kind: "double", Seq: 1}))
+		s.runtime.Received(from, wire.AppendNeed(nil, protocol.Need{Kind: "double", Seq: 1}))
 		refusal := wire.AppendReply(nil, &protocol.Reply{Kind: "double", Code: protocol.CodeOverloaded})
-		s.received(from, refusal)
+		s.runtime.Received(from, refusal)
 		require.Zero(t, s.Stats().Failed, "nothing of this kind ever went there")
 		require.EqualValues(t, 1, s.Stats().Forged.Total())
-		s.received(s.self, refusal)
+		s.runtime.Received(s.self, refusal)
 		require.EqualValues(t, 1, s.Stats().Failed, "a tell that was refused")
-		s.received(from, []byte{0xff})
+		s.runtime.Received(from, []byte{0xff})
 		require.EqualValues(t, 1, s.Stats().Malformed)
 		s.published(control.Violation{Kind: "double", Shard: 0, Detail: "two hosts"})
 		require.EqualValues(t, 1, s.Stats().Violations)
@@ -217,11 +217,11 @@ func TestAReplyThatIsAheadOfTheMap(t *testing.T) {
 			return gossip.NodeID{Address: gossip.Address{Host: host, Port: 7946}, UID: 2}
 		}
 		known, next, other := at("10.0.0.2"), at("10.0.0.3"), at("10.0.0.4")
-		sl := r.r.slotOf("a")
+		sl := r.r.region.SlotOf("a")
 		move := func(to gossip.NodeID, n uint64) {
-			e := sl.info().Epoch
+			e := sl.Info().Epoch
 			e.N += n
-			r.r.apply(sl, protocol.SetRoute{Home: to, Epoch: e, Base: e})
+			sl.Apply(protocol.SetRoute{Home: to, Epoch: e, Base: e})
 		}
 		move(known, 100)
 		answer := make(chan int64, 1)
@@ -231,18 +231,18 @@ func TestAReplyThatIsAheadOfTheMap(t *testing.T) {
 		}()
 		synctest.Wait()
 		say := func(from gossip.NodeID, v int64) {
-			payload, err := r.r.codec.Append(nil, wrapperspb.Int64(v))
+			payload, err := r.r.program.codec.Append(nil, wrapperspb.Int64(v))
 			require.NoError(t, err)
-			s.received(from, wire.AppendReply(nil, &protocol.Reply{Kind: "double", Correlation: r.r.asks.Load(), Payload: payload}))
+			s.runtime.Received(from, wire.AppendReply(nil, &protocol.Reply{Kind: "double", Correlation: r.r.asks.Load(), Payload: payload}))
 			synctest.Wait()
 		}
 		say(other, 1)
 		say(next, 7)
 		say(next, 8)
 		require.Empty(t, answer)
-		e := sl.info().Epoch
+		e := sl.Info().Epoch
 		e.N++
-		r.r.apply(sl, protocol.SetRoute{Home: next, Epoch: e, Base: sl.info().Epoch})
+		sl.Apply(protocol.SetRoute{Home: next, Epoch: e, Base: sl.Info().Epoch})
 		require.EqualValues(t, 8, <-answer)
 		<-time.After(2 * forgeryGather)
 		synctest.Wait()
@@ -259,20 +259,6 @@ func TestAMessageOfAnotherTypeIsAnError(t *testing.T) {
 	b := typed[*wrapperspb.Int64Value]{}
 	require.ErrorContains(t, b.receive(nil, double{}, wrapperspb.String("x")), "message is a *wrapperspb.StringValue, want *wrapperspb.Int64Value")
 	require.IsType(t, new(wrapperspb.Int64Value), b.blank())
-}
-
-// The backlog keeps frames up to a bound for each node, and hands them out once.
-func TestTheBacklogIsBounded(t *testing.T) {
-	var b backlog
-	one := gossip.NodeID{UID: 1}
-	half := []byte(strings.Repeat("x", backlogBytesMax/2))
-	require.Zero(t, b.add(one, half, half))
-	require.Equal(t, 2, b.add(one, []byte("y"), []byte("z")))
-	require.Zero(t, b.add(gossip.NodeID{UID: 2}, half))
-	require.Len(t, b.take(one), 2)
-	require.Empty(t, b.take(one))
-	require.Len(t, b.take(gossip.NodeID{UID: 2}), 1)
-	require.Empty(t, b.nodes)
 }
 
 // A local ask allocates little: no timer, no map, no encoding.

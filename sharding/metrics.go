@@ -86,13 +86,6 @@ func (m *metrics) collect(ctx context.Context) *collected {
 	return c
 }
 
-// tally adds the counters of the slot's cell to t.
-func (sl *slot) tally(t *cell.Tally) {
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	sl.cell.Tally(t)
-}
-
 func with(attrs ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributes(attrs...)
 }

@@ -5,7 +5,7 @@ package sharding
 
 import (
 	"context"
-	"runtime"
+	goruntime "runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // crowd is a queue whose workers do what a test says: a job is a function, kept by the pointer
@@ -28,11 +29,11 @@ func newCrowd(processors int) *crowd {
 	c.init(func(w *worker, j job) {
 		go func() { // Ends when the queue dismisses the worker; the bubble waits for that.
 			for more := true; more; j, more = c.next(w) {
-				c.todo[j.e]()
+				c.todo[j.task.Entity]()
 			}
 		}()
 	})
-	c.processors, c.limit = processors, processors
+	c.queue.Init(processors)
 	return c
 }
 
@@ -41,8 +42,8 @@ func newCrowd(processors int) *crowd {
 func (c *crowd) add(do ...func()) {
 	jobs := make([]job, len(do))
 	for i, f := range do {
-		jobs[i].e = new(cell.Entity)
-		c.todo[jobs[i].e] = f
+		jobs[i].task.Entity = new(cell.Entity)
+		c.todo[jobs[i].task.Entity] = f
 	}
 	for _, j := range jobs {
 		c.put(j)
@@ -63,8 +64,8 @@ func TestJobsNeedNoMoreWorkersThanProcessors(t *testing.T) {
 		synctest.Wait()
 		require.IsIncreasing(t, done)
 		require.Len(t, done, 100)
-		require.Len(t, c.workers, 1)
-		c.trim(true)
+		require.Equal(t, 1, c.queue.Workers())
+		c.close()
 	})
 }
 
@@ -83,20 +84,20 @@ func TestWorkersThatAreKeptAreReplaced(t *testing.T) {
 		began := time.Now()
 		c.add(append(jobs, func() { done++ })...)
 		for done == 0 {
-			<-time.After(queueLook)
+			<-time.After(runtime.QueueLook)
 			synctest.Wait()
 		}
-		require.Less(t, time.Since(began), 25*queueLook, "as many again every second look")
-		require.LessOrEqual(t, c.limit, 2100)
+		require.Less(t, time.Since(began), 25*runtime.QueueLook, "as many again every second look")
+		require.LessOrEqual(t, c.queue.Limit(), 2100)
 		close(hold)
 		synctest.Wait()
-		require.Zero(t, c.busy)
-		require.LessOrEqual(t, len(c.workers), 1003)
+		require.Zero(t, c.queue.Busy())
+		require.LessOrEqual(t, c.queue.Workers(), 1003)
 		go c.trimIdle(ctx)
-		<-time.After(40 * queuePatience)
+		<-time.After(40 * runtime.QueueTrim)
 		synctest.Wait()
-		require.Empty(t, c.workers)
-		require.Equal(t, runtime.GOMAXPROCS(0), c.limit)
+		require.Zero(t, c.queue.Workers())
+		require.Equal(t, goruntime.GOMAXPROCS(0), c.queue.Limit())
 		cancel()
 		synctest.Wait()
 	})
@@ -115,67 +116,18 @@ func TestOneWorkerThatIsKeptIsReplaced(t *testing.T) {
 				now++
 				most = max(most, now)
 				c.mu.Unlock()
-				<-time.After(queueLook / 4)
+				<-time.After(runtime.QueueLook / 4)
 				c.mu.Lock()
 				now--
 				c.mu.Unlock()
 			})
 		}
 		c.add(jobs...)
-		<-time.After(100 * queueLook)
+		<-time.After(100 * runtime.QueueLook)
 		synctest.Wait()
 		require.Equal(t, 2, most, "beside the one that is kept")
-		require.Equal(t, 3, c.limit)
+		require.Equal(t, 3, c.queue.Limit())
 		close(hold)
-		c.trim(true)
+		c.close()
 	})
-}
-
-// The worker that has waited for the shortest time gets the next job, so that workers that
-// are not needed are not used at all, and end after a while. In a queue that has ended no
-// worker waits, and jobs are done all the same.
-func TestWorkersEndThatNoJobNeeds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(3)
-		ctx, cancel := context.WithCancel(t.Context())
-		go c.trimIdle(ctx)
-		hold := make(chan struct{})
-		wait := func() { <-hold }
-		c.add(wait, wait, wait)
-		close(hold)
-		synctest.Wait()
-		require.Len(t, c.idle, 3)
-		last := c.idle[2]
-		for range 3 {
-			c.add(func() {})
-			<-time.After(queuePatience)
-			synctest.Wait()
-		}
-		require.Equal(t, []*worker{last}, c.idle)
-		cancel()
-		synctest.Wait()
-		require.Empty(t, c.workers)
-		done := false
-		c.add(func() { done = true })
-		synctest.Wait()
-		require.True(t, done)
-		require.Empty(t, c.workers)
-	})
-}
-
-// A job that is put back lets all others go first that stand in the queue.
-func TestAJobThatIsPutBackGoesLast(t *testing.T) {
-	var q workQueue
-	q.init(nil)
-	w := &worker{}
-	entities := make([]cell.Entity, 100)
-	for i := range entities[1:] {
-		q.push(job{e: &entities[1+i]})
-	}
-	mine := job{e: &entities[0]}
-	for i := range 300 {
-		mine = q.exchange(w, mine)
-		require.Same(t, &entities[(1+i)%100], mine.e)
-	}
-	require.EqualValues(t, 99, q.waiting.Load())
 }

@@ -6,10 +6,24 @@ package sharding
 import (
 	"context"
 	"fmt"
-	"reflect"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
+
+// A message of this node, from Tell to its cell: Tell begins a span if there is a trace, send
+// checks the message and hands it to the slot of its shard, in one of two ways. The short cut
+// is for an entity of this node that is at work; by the long way, offer, the cell may want
+// the message encoded first, or have no room for it at present. Ask is in ask.go, where it
+// waits for the reply.
 
 // Region is the way from one node to the entities of a kind, and this node's
 // share of these entities.
@@ -29,40 +43,166 @@ func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
 	return g.r.tell(ctx, id, message)
 }
 
-// Ask sends a message to an entity of g and waits for its reply, which must be
-// an R: a pointer type that the kind's codec can decode. The ask ends with ctx, and
-// after a minute when ctx has no deadline; the entity does not begin the message after
-// that. The error wraps one of the sentinels in errors.go, which say whether the message
-// may have been handled; a [MessageError] names the entity.
-func Ask[R, C any](ctx context.Context, g *Region[C], id string, message C) (R, error) {
-	var none R
-	if t := reflect.TypeFor[R](); t.Kind() != reflect.Pointer {
-		return none, &MessageError{g.r.name, clip(id), fmt.Sprintf("replies are pointers, asked for %s", t), ErrInvalid}
+// tell sends a message without waiting for a reply, within a span if ctx has a sampled one.
+func (r *router) tell(ctx context.Context, id string, message any) error {
+	parent := trace.SpanContextFromContext(ctx)
+	if !parent.IsSampled() || r.system.tracing.off() {
+		return r.send(ctx, id, message, nil, traceparent(parent))
 	}
-	reply, err := g.r.ask(ctx, id, message)
-	if err != nil {
-		return none, err
-	}
-	return replyAs[R](g.r, id, reply)
+	ctx, span := r.program.begin(ctx, id, &r.program.spans.producer)
+	err := r.send(ctx, id, message, nil, traceparent(span.SpanContext()))
+	fault, text := verdictOf(nil, err)
+	finish(span, fault, text)
+	return err
 }
 
-// replyAs turns the reply of an entity into an R, or its code into an error.
-func replyAs[R any](r *router, id string, reply *protocol.Reply) (R, error) {
-	var none R
-	if reply.Code != protocol.CodeOK {
-		return none, &MessageError{Kind: r.name, Entity: id, Detail: reply.Detail, Err: errorOf(reply.Code)}
+// send accepts a message. The ask that waits for the reply, and the trace context of the
+// message, may be nil.
+func (r *router) send(ctx context.Context, id string, message any, a *ask, trace []byte) error {
+	size, err := r.check(ctx, id, message)
+	if err != nil {
+		return err
 	}
-	t := reflect.TypeFor[R]()
-	if reply.Value != nil {
-		value, ok := reply.Value.(R)
-		if !ok {
-			return none, &MessageError{r.name, id, fmt.Sprintf("the reply is a %T, asked for %s", reply.Value, t), ErrInvalid}
+	sl := r.region.SlotOf(id)
+	if a == nil && trace == nil && sl.Tell(id, message, size) {
+		return nil
+	}
+	m, buffer := sl.Blank(id, message, size, trace)
+	if a != nil {
+		m.Correlation, m.Deadline = a.Correlation, a.Deadline
+	}
+	err = r.offer(ctx, sl, m, buffer, a)
+	if err != nil {
+		sl.Withdraw(m) // The cell may keep room for the message.
+	}
+	return err
+}
+
+// offer hands a message to its cell, and waits for room when there is none.
+func (r *router) offer(ctx context.Context, sl *runtime.Slot, m *cell.Message, buffer []byte, a *ask) error {
+	for {
+		admission, waiter, why := sl.Offer(m, a.waiting())
+		switch admission {
+		case runtime.EncodeFirst:
+			if err := r.encode(m, buffer); err != nil {
+				return err
+			}
+		case cell.Accepted:
+			return nil
+		case cell.WindowFull, cell.MailboxFull:
+			if err := r.await(ctx, sl, m, admission, waiter.(room), a); err != nil {
+				return err
+			}
+		case cell.Ended:
+			return r.notDelivered(m.Entity, "", ErrClosed)
+		default:
+			return &MessageError{r.name, m.Entity, why, errorOf(admission.Code())}
 		}
-		return value, nil
 	}
-	value := reflect.New(t.Elem()).Interface()
-	if err := r.codec.Decode(reply.Payload, value); err != nil {
-		return none, &MessageError{r.name, id, "reply: " + err.Error(), ErrInvalid}
+}
+
+// encode encodes a message for other nodes. The caller holds no lock, since the codec is
+// code of the program.
+func (r *router) encode(m *cell.Message, buffer []byte) error {
+	payload, err := r.program.codec.Append(buffer, m.Value)
+	switch {
+	case err != nil:
+		return &MessageError{r.name, m.Entity, "the message cannot be encoded: " + err.Error(), ErrInvalid}
+	case len(payload) > r.system.cfg.MaxMessageBytes:
+		return &MessageError{r.name, m.Entity, r.tooLarge(len(payload)), ErrInvalid}
+	case payload == nil:
+		payload = []byte{}
 	}
-	return value.(R), nil
+	m.Payload = payload
+	return nil
+}
+
+// router is a [Region] without the type of its messages: it sends the messages of this node
+// to the entities of a kind.
+type router struct {
+	system    *System
+	program   *program // The code of the kind, for the entities of this node.
+	region    *runtime.Region
+	name      string
+	proxy     bool
+	asks      atomic.Uint64 // The last correlation that was given to an ask.
+	verdict   atomic.Pointer[verdict]
+	interval  time.Duration // How often the cells are swept.
+	idleLimit time.Duration // The kind's own time after which an idle entity is passivated; 0: the configured time.
+
+	// intervals carries a new sweep interval to the sweeper. Capacity one: only the latest
+	// matters. Sent under System.mu.
+	intervals chan time.Duration
+
+	success metric.MeasurementOption // The attributes of an ask that was answered.
+}
+
+// newRouter returns a router whose cells know no home yet.
+func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, cells cell.Config) *router {
+	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: spansOf(cfg.Name), lives: make([]*life, cfg.Settings.Shards)}
+	p.region = s.runtime.NewRegion(cfg.Name, cfg.Settings.Shards, cells, runtime.KindPorts{
+		Work:  func(t runtime.Task) { s.queue.put(job{of: p, task: t}) },
+		Ended: p.endLife,
+	})
+	r := &router{
+		system: s, program: p, region: p.region, name: cfg.Name, proxy: cfg.Proxy,
+		interval: runtime.SweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
+		success: with(attrKind.String(cfg.Name)),
+	}
+	r.verdict.Store(newVerdict())
+	return r
+}
+
+// check refuses ids and messages that no entity could get, and returns the size of the
+// message.
+func (r *router) check(ctx context.Context, id string, message any) (size int, err error) {
+	refuse := func(detail string) (int, error) { return 0, &MessageError{r.name, clip(id), detail, ErrInvalid} }
+	if fault := faultOf(id); fault != "" {
+		return refuse(fault)
+	}
+	if isNil(message) {
+		return refuse("the message is nil")
+	}
+	if size = r.program.codec.Size(message); size > r.system.cfg.MaxMessageBytes {
+		return refuse(r.tooLarge(size))
+	}
+	if refused := r.refusal(); refused != nil {
+		return 0, refused
+	}
+	if ctx.Err() != nil {
+		return 0, r.notDelivered(id, "", context.Cause(ctx))
+	}
+	return size, nil
+}
+
+// faultOf says what is wrong with an id; empty when the id is valid.
+func faultOf(id string) string {
+	switch {
+	case id == "":
+		return "the id is empty"
+	case len(id) > protocol.MaxEntityBytes:
+		return fmt.Sprintf("the id has %d bytes, at most %d are possible", len(id), protocol.MaxEntityBytes)
+	case !utf8.ValidString(id):
+		return "the id is not valid UTF-8"
+	default:
+		return ""
+	}
+}
+
+// tooLarge describes a message of too many bytes.
+func (r *router) tooLarge(size int) string {
+	return fmt.Sprintf("the message has %d bytes, sharding.max-message-bytes is %d", size, r.system.cfg.MaxMessageBytes)
+}
+
+// notDelivered is the error of a message that was not accepted.
+func (r *router) notDelivered(id, detail string, cause error) error {
+	return &MessageError{r.name, id, detail, severalOf(ErrNotDelivered, cause)}
+}
+
+// clip shortens an id for an error.
+func clip(id string) string {
+	if len(id) > 64 {
+		return id[:64] + "..."
+	}
+	return id
 }

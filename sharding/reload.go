@@ -4,11 +4,12 @@
 package sharding
 
 import (
+	"context"
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // Reload goes on with other settings: the group rebalance, the group
@@ -52,14 +53,12 @@ func (c *Config) reload(from Config) {
 // reload gives the cells and the sweeper of a kind the times of another configuration.
 func (r *router) reload(cfg Config) {
 	passivateAfter := passivateAfter(r.idleLimit, cfg)
-	for i := range r.slots {
-		r.step(&r.slots[i], func(*cell.Actions) { r.slots[i].cell.Reload(passivateAfter, cfg.StuckAfter) })
-	}
+	r.region.Reload(passivateAfter, cfg.StuckAfter)
 	select {
 	case <-r.intervals: // Drop an interval that the sweeper has not seen yet.
 	default:
 	}
-	r.intervals <- sweepInterval(passivateAfter, cfg.StuckAfter)
+	r.intervals <- runtime.SweepInterval(passivateAfter, cfg.StuckAfter)
 }
 
 // passivateAfter returns the time after which idle entities of a kind are passivated, 0
@@ -69,4 +68,22 @@ func passivateAfter(own time.Duration, cfg Config) time.Duration {
 		return cfg.PassivateAfter
 	}
 	return max(own, 0)
+}
+
+// sweep looks at all entities of a kind at each interval until ctx ends: one timer
+// serves all entities.
+func (r *router) sweep(ctx context.Context) {
+	every := r.interval
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case every = <-r.intervals:
+		case <-timer.C:
+		}
+		r.region.Sweep(func() bool { return ctx.Err() != nil })
+		timer.Reset(every)
+	}
 }

@@ -97,14 +97,13 @@ func TestARunEndsWithTheStanding(t *testing.T) {
 	seen, _ := recorded(t, func(s *System) map[int64]func() {
 		held := s.standing
 		return map[int64]func(){25: func() {
-			s.standing = new(membership.Standing)
+			s.runtime.Ports.Standing = new(membership.Standing)
 			r := s.router("recorder")
 			time.AfterFunc(time.Millisecond, func() {
-				sl := r.slotOf("a")
-				r.step(sl, func(*cell.Actions) {
-					info, _ := sl.cell.Entity("a")
+				r.region.SlotOf("a").Do(func(c *cell.Cell) {
+					info, _ := c.Entity("a")
 					lost <- info.Waiting
-					s.standing = held
+					s.runtime.Ports.Standing = held
 				})
 			})
 		}}

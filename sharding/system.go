@@ -21,15 +21,15 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
 )
 
 // The file makes a [System] and connects it with its node. In the order of a node's life:
 // New attaches the control machine and starts the goroutines; Start adds a kind; other and
-// published carry out what the control machine decides; received takes frames of other
-// nodes to the cells; noticed, flush and awaitRoom send what waited for a connection; run
-// ends everything when the node has ended. The counters come last.
+// published carry out what the control machine decides; noticed passes on what becomes of
+// connections; run ends everything when the node has ended. The counters come last.
 
 // Host runs entities: it is a [System], or a node that has a System.
 type Host interface{ Sharding() *System }
@@ -45,23 +45,19 @@ type System struct {
 	log        *slog.Logger
 	strategy   allocation.Strategy // The program's allocation strategy, asked by calls of the control machine; nil: a built-in strategy decides.
 	control    *machine.Handle
+	runtime    *runtime.Node
 	dispatcher dispatcher
-	backlog    backlog
-	clocks     clocks
 
 	routers atomic.Pointer[map[string]*router] // The routers by kind: a map that is replaced under mu, never changed.
 	mu      sync.Mutex                         // Guards starting of kinds, reloading, and closing.
 	latest  Config                             // The configuration of the last reload; differs from cfg in reloadable settings only.
 	closing bool                               // The node has ended: no kind starts any more.
 
-	lanes       sync.Map      // The nodes for whose full lane a goroutine waits.
-	flushes     atomic.Uint64 // How often cells were flushed: the first cell of a flush depends on the number.
+	lanes       sync.Map // The nodes for whose full lane a goroutine waits.
 	hostContext atomic.Pointer[hostContext]
 	queue       workQueue
-	workers     sync.WaitGroup // All goroutines of the system but that of run.
-	askPool     sync.Pool      // Asks that have ended, for reuse. A pool of this system alone, since asks hold timers and channels.
-	decoders    sync.Pool
-	messages    messagePool
+	workers     sync.WaitGroup  // All goroutines of the system but that of run.
+	askPool     sync.Pool       // Asks that have ended, for reuse. A pool of this system alone, since asks hold timers and channels.
 	ended       chan struct{}   // Closed when every cell has been abandoned.
 	stopped     chan struct{}   // Closed after ended, when every goroutine has ended.
 	canceled    context.Context //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.
@@ -134,7 +130,8 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.forgeries.log, s.forgeries.source = s.log, node.Source
 	s.routers.Store(&map[string]*router{})
 	s.renewHosting()
-	s.dispatcher.init()
+	s.runtime = runtime.NewNode(s.ports())
+	s.dispatcher.init(s.runtime.Acknowledge)
 	s.queue.init(s.startWorker)
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
@@ -149,7 +146,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	}
 	s.control = handle
 	s.metrics.start()
-	node.Transport().Handle(protocol.MessageService, s.received)
+	node.Transport().Handle(protocol.MessageService, s.runtime.Received)
 	node.Notices(s.noticed)
 	// The goroutines are owned by the system and end with the node, that of run when
 	// every entity has returned; Close of the node does not wait for them, AwaitEnd does.
@@ -170,7 +167,7 @@ func (s *System) Node() *membership.Node { return s.node }
 func (s *System) run() {
 	<-s.node.Done()
 	s.metrics.stop()
-	s.eachSlot((*router).abandon)
+	s.runtime.Abandon()
 	s.losses.end()
 	s.forgeries.end()
 	s.cancel()
@@ -272,30 +269,15 @@ func (s *System) closed() error {
 // router returns the router of a kind, nil if the kind does not run here.
 func (s *System) router(kind string) *router { return (*s.routers.Load())[kind] }
 
-// eachSlot calls f for every slot of every kind.
-func (s *System) eachSlot(f func(*router, *slot)) {
-	for _, r := range *s.routers.Load() {
-		for i := range r.slots {
-			f(r, &r.slots[i])
-		}
-	}
-}
-
 // other carries out what the control machine asks of the cells, on the
 // driver's goroutine.
 func (s *System) other(e machine.Effect) {
 	switch e := e.(type) {
 	case control.ToShard:
-		if r := s.router(e.Kind); r != nil && int(e.Shard) < len(r.slots) {
-			r.apply(&r.slots[e.Shard], e.Input)
-		}
+		s.runtime.Apply(e.Kind, e.Shard, e.Input)
 	case control.ToShards:
 		s.suspension(e.Input)
-		s.eachSlot(func(r *router, sl *slot) {
-			if e.Kind == "" || e.Kind == r.name {
-				r.apply(sl, e.Input)
-			}
-		})
+		s.runtime.ApplyAll(e.Kind, e.Input)
 	default:
 		machine.Assert(false, "the control machine's effects are known", "effect", e)
 	}
@@ -362,149 +344,19 @@ func (s *System) published(event any) {
 	}
 }
 
-// received takes a frame of the message service from a member, on a connection's
-// goroutine.
-func (s *System) received(from gossip.NodeID, frame []byte) {
-	now := s.clock.Instant()
-	decoder, _ := s.decoders.Get().(*wire.Decoder)
-	if decoder == nil {
-		decoder = &wire.Decoder{Fresh: s.messages.packed}
-	}
-	defer s.decoders.Put(decoder)
-	item, err := decoder.Item(frame, now)
-	if run, ok := item.(*wire.Run); ok && s.trusts(from, run.Origin(), 0, run.Kind(), run.Shard()) {
-		s.at(run.Kind(), run.Shard(), func(r *router, sl *slot) { err = r.deliverRun(sl, now, run) })
-	}
-	if err != nil {
-		s.counters.malformed.Add(1)
-		s.log.Warn("message dropped", "from", from.String(), "error", err)
-		return
-	}
-	switch m := item.(type) {
-	case *cell.Message:
-		if !s.trusts(from, m.Origin, m.Hops, m.Kind, m.Shard) {
-			s.messages.free(m)
-			return
-		}
-		s.deliver(now, m)
-	case *protocol.Reply:
-		s.clocks.heard(from, m.Clock, now)
-		s.at(m.Kind, m.Shard, func(r *router, sl *slot) { r.answered(sl, from, m) })
-	case protocol.Ack:
-		s.clocks.heard(from, m.Clock, now)
-		s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
-			r.step(sl, func(out *cell.Actions) { sl.cell.Acked(now, from, m, out) })
-		})
-	case protocol.Need:
-		s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
-			r.step(sl, func(out *cell.Actions) { sl.cell.Needed(now, from, m, out) })
-		})
-	case protocol.Flow:
-		s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
-			r.step(sl, func(out *cell.Actions) { sl.cell.Flowed(now, from, m, out) })
-		})
-	}
-}
-
-// trusts reports whether a message of an origin may come from a node. A message that
-// may not is counted as forged.
-func (s *System) trusts(from, origin gossip.NodeID, hops uint8, kind string, shard protocol.ShardID) bool {
-	fault := cell.OriginFault(from, origin, hops, s.node.IsMember)
-	if fault == cell.FaultNone {
-		return true
-	}
-	s.at(kind, shard, func(*router, *slot) {
-		s.forgeries.note(from, fault, kind, shard, func() bool { return hops > 0 && s.node.WasMember(origin) })
-	})
-	return false
-}
-
-// deliver hands a message from another node to its cell.
-func (s *System) deliver(now machine.Instant, m *cell.Message) {
-	s.at(m.Kind, m.Shard, func(r *router, sl *slot) {
-		r.step(sl, func(out *cell.Actions) { sl.cell.Deliver(now, m, out) })
-		s.dispatcher.acknowledge(r, sl)
-	})
-}
-
-// deliverRun hands messages from another node to their cell.
-func (r *router) deliverRun(sl *slot, now machine.Instant, run *wire.Run) error {
-	defer r.system.dispatcher.acknowledge(r, sl)
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	defer r.carry(sl, nil)
-	return run.Messages(now, func(n int) *cell.Message {
-		if n <= freeListPayload {
-			if m := take(&sl.free.packed); m != nil {
-				return m
-			}
-		}
-		return r.system.messages.packed(n)
-	}, func(m *cell.Message) { sl.cell.Deliver(now, m, &sl.out) })
-}
-
-// at calls f with the slot of a shard. A message for a kind that does not run here, or
-// for a shard that does not exist, is counted: the sender sends it again.
-func (s *System) at(kind string, shard protocol.ShardID, f func(*router, *slot)) {
-	r := s.router(kind)
-	if r == nil || int(shard) >= len(r.slots) {
-		s.counters.misdirected.Add(1)
-		return
-	}
-	f(r, &r.slots[shard])
-}
-
 // noticed hears of connections: a session that ended may have lost messages, a
 // new session takes what waits.
 func (s *System) noticed(notice transport.Notice) {
 	switch e := notice.(type) {
 	case transport.PeerDown:
 		if e.Lane == machine.LaneMessage {
-			s.clocks.forget(e.Peer)
-			s.eachSlot(func(r *router, sl *slot) {
-				r.step(sl, func(*cell.Actions) { sl.cell.Broken(e.Peer) })
-			})
-			// An append begins the next session, or says why there is none.
-			s.flush(e.Peer)
+			s.runtime.Disconnected(e.Peer)
 		}
 	case transport.PeerUp:
 		if e.Lane == machine.LaneMessage {
-			s.flush(e.Peer)
+			s.runtime.Connected(e.Peer)
 		}
 	}
-}
-
-// flush sends the replies that wait for a node, and lets every cell transmit what
-// waits for that node. Each flush begins with another cell: a lane that is always full
-// must not serve the first cells alone.
-func (s *System) flush(node gossip.NodeID) {
-	s.catchUp(node)
-	turn, now := s.flushes.Add(1), s.clock.Instant()
-	for _, r := range *s.routers.Load() {
-		n := uint64(len(r.slots))
-		for i := range n {
-			if !r.flush(&r.slots[(turn*61+i)%n], now, node) {
-				return // The lane is full again; the next flush begins with another cell.
-			}
-		}
-	}
-}
-
-// awaitRoom flushes towards a node when its lane has room again. One goroutine
-// waits for each lane that is full.
-func (s *System) awaitRoom(node gossip.NodeID) {
-	if _, waiting := s.lanes.LoadOrStore(node, struct{}{}); waiting {
-		return
-	}
-	// The goroutine is owned by the system: it ends when the lane has room, or with the
-	// system.
-	s.workers.Go(func() {
-		err := s.node.Transport().Lane(node, machine.LaneMessage).Room(s.ctx)
-		s.lanes.Delete(node)
-		if err == nil {
-			s.flush(node)
-		}
-	})
 }
 
 // counters are the counters of a system that no cell keeps.
@@ -565,10 +417,10 @@ func (s *System) counted() *collected {
 	c := &collected{counts: &s.counters, failed: s.losses.counts(), forged: s.forgeries.counts()}
 	for _, r := range *s.routers.Load() {
 		k := kindTally{kind: r.name}
-		for i := range r.slots {
-			r.slots[i].tally(&k.Tally)
-			k.senders += r.slots[i].waiting()
-		}
+		r.region.EachSlot(func(sl *runtime.Slot) {
+			sl.Tally(&k.Tally)
+			k.senders += sl.Waiting()
+		})
 		c.kinds = append(c.kinds, k)
 	}
 	return c

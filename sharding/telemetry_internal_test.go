@@ -31,7 +31,7 @@ import (
 
 // Metrics count also faults that a cluster in good health never has.
 func TestMetricsOfWhatShouldNotHappen(t *testing.T) {
-	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
+	lone(t, func(t *testing.T, s *System, _ *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		reader := metertest.New()
 		m := newMetrics(s, reader.Provider())
 		m.start()
@@ -42,30 +42,17 @@ func TestMetricsOfWhatShouldNotHappen(t *testing.T) {
 			require.NotEmpty(t, reader.Points(t, "quorate.sharding."+name), name)
 		}
 		s.published(control.Violation{Kind: "double"})
-		s.received(s.self, []byte{0xff})
-		s.received(s.self, wire.AppendAck(nil, protocol.Ack{Kind: "unknown", Seq: 1}))
-		s.respondNowhere()
-		sl := r.r.slotOf("a")
-		message := func() *cell.Message { return &cell.Message{Kind: "double", Entity: "a"} }
-		r.r.step(sl, func(*cell.Actions) {
-			r.r.fail(sl, &cell.Action{Op: cell.OpFail, Message: message(), Code: protocol.CodeExpired})
-			r.r.carryRest(sl, &cell.Action{Op: cell.OpDrop, Message: message(), Drop: cell.DropHops})
-		})
+		s.runtime.Received(s.self, []byte{0xff})
+		s.runtime.Received(s.self, wire.AppendAck(nil, protocol.Ack{Kind: "unknown", Seq: 1}))
+		nobody := s.self
+		nobody.UID = 0 // There is no lane to a node id without an incarnation.
+		s.runtime.Received(nobody, wire.AppendFlow(nil, protocol.Flow{Kind: "double", Entity: "a", State: protocol.FlowAsk}))
+		s.runtime.Received(s.self, wire.AppendReply(nil, &protocol.Reply{Kind: "double", Code: protocol.CodeExpired}))
+		s.runtime.Ports.Notes.Dropped(cell.DropHops)
 		for _, name := range names {
 			require.InDelta(t, 1, reader.Value(t, "quorate.sharding."+name), 0, name)
 		}
 		require.InDelta(t, 1, reader.Value(t, "quorate.sharding.messages.dropped", attribute.String("error.type", "hops")), 0)
-	})
-}
-
-// respondNowhere sends a reply to a node id without an incarnation, to which there is no
-// lane.
-func (s *System) respondNowhere() {
-	r := s.router("double")
-	nobody := s.self
-	nobody.UID = 0
-	r.step(r.slotOf("a"), func(*cell.Actions) {
-		r.reply(r.slotOf("a"), &cell.Action{To: nobody, Reply: &protocol.Reply{Correlation: 1}})
 	})
 }
 

@@ -56,12 +56,12 @@ func instanceOf(e *cell.Entity) any {
 // An entity with a receive timeout, or with a timer, is not stopped for being idle
 // by sharding.passivate-after: the entity says itself when it stops.
 func (c *Context) SetReceiveTimeout(d time.Duration) {
-	c.router.timers(c.entity, func(sl *slot, t *timed) {
+	c.program.timers(c.job.Entity(), func(t *timed) {
 		t.idle.cancel()
 		t.idle = nil
 		if d > 0 {
 			t.idle = &timer{of: t, after: d}
-			c.router.arm(sl, c.entity, t.idle)
+			c.program.arm(c.job.Entity(), t.idle)
 		}
 	})
 }
@@ -72,20 +72,20 @@ func (c *Context) SetReceiveTimeout(d time.Duration) {
 // when it stops, also when its shard moves. An appointment that must not be forgotten
 // belongs into the entity's storage, from which Start sets the timer anew.
 func (c *Context) After(name string, d time.Duration, f func(c *Context) error) {
-	c.router.timers(c.entity, func(sl *slot, t *timed) {
+	c.program.timers(c.job.Entity(), func(t *timed) {
 		t.named[name].cancel()
 		if t.named == nil {
 			t.named = make(map[string]*timer)
 		}
 		t.named[name] = &timer{of: t, name: name, call: f, after: d}
-		c.router.arm(sl, c.entity, t.named[name])
+		c.program.arm(c.job.Entity(), t.named[name])
 	})
 }
 
 // CancelTimer cancels a timer that [Context.After] set: its function does not run after
 // the call. It reports whether there was such a timer.
 func (c *Context) CancelTimer(name string) (canceled bool) {
-	c.router.timers(c.entity, func(_ *slot, t *timed) {
+	c.program.timers(c.job.Entity(), func(t *timed) {
 		canceled = t.named[name] != nil
 		t.named[name].cancel()
 		delete(t.named, name)
@@ -95,26 +95,25 @@ func (c *Context) CancelTimer(name string) (canceled bool) {
 
 // timers changes the timers of an entity by a function, on the goroutine that runs the
 // entity. It does nothing when the entity is stopping.
-func (r *router) timers(e *cell.Entity, change func(*slot, *timed)) {
-	sl := r.slotOf(e.ID())
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	if !e.Live() {
-		return
-	}
-	t, ok := e.Value.(*timed)
-	if !ok {
-		t = &timed{entity: e.Value}
-		e.Value = t
-	}
-	change(sl, t)
-	sl.cell.Hold(e, t.idle != nil || len(t.named) > 0)
+func (p *program) timers(e *cell.Entity, change func(*timed)) {
+	p.region.SlotOf(e.ID()).Do(func(c *cell.Cell) {
+		if !e.Live() {
+			return
+		}
+		t, ok := e.Value.(*timed)
+		if !ok {
+			t = &timed{entity: e.Value}
+			e.Value = t
+		}
+		change(t)
+		c.Hold(e, t.idle != nil || len(t.named) > 0)
+	})
 }
 
 // arm sets a timer off; the caller holds the slot.
-func (r *router) arm(sl *slot, e *cell.Entity, t *timer) {
+func (p *program) arm(e *cell.Entity, t *timer) {
 	// The timer's function runs on a goroutine of the Go runtime for the time of one step.
-	t.clock = time.AfterFunc(max(t.after, 0), func() { r.rang(sl, e, t) })
+	t.clock = time.AfterFunc(max(t.after, 0), func() { p.rang(e, t) })
 }
 
 // cancel ends a timer, if there is one; the caller holds the slot.
@@ -128,47 +127,48 @@ func (t *timer) cancel() {
 // rang puts a message into the entity's mailbox when one of its timers fires. A receive
 // timeout that fires is set again for the time that is left since the last message, so
 // that messages need not touch the timer.
-func (r *router) rang(sl *slot, e *cell.Entity, t *timer) {
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	if t.over || t.of.ended {
-		return
-	}
-	now := r.system.clock.Instant()
-	if t.call == nil {
-		since, idle := e.Idle()
-		if rest := t.after - now.Sub(since); !idle || rest > 0 {
-			if !idle {
-				rest = t.after
-			}
-			t.clock.Reset(rest)
+func (p *program) rang(e *cell.Entity, t *timer) {
+	sl := p.region.SlotOf(e.ID())
+	sl.Step(func(c *cell.Cell, out *cell.Actions) {
+		if t.over || t.of.ended {
 			return
 		}
-	}
-	sl.cell.Remind(now, e, &cell.Message{Kind: r.name, Shard: sl.id, Entity: e.ID(), Value: t}, &sl.out)
-	r.carry(sl, nil)
+		now := p.system.clock.Instant()
+		if t.call == nil {
+			since, idle := e.Idle()
+			if rest := t.after - now.Sub(since); !idle || rest > 0 {
+				if !idle {
+					rest = t.after
+				}
+				t.clock.Reset(rest)
+				return
+			}
+		}
+		c.Remind(now, e, &cell.Message{Kind: p.kind, Shard: sl.Shard(), Entity: e.ID(), Value: t}, out)
+	})
 }
 
 // timeUp handles the message of a timer that has fired, on the goroutine that runs the
 // entity.
-func (r *router) timeUp(ctx *Context, e *cell.Entity, m *cell.Message) cell.Result {
+func (p *program) timeUp(ctx *Context, m *cell.Message) cell.Result {
+	e := ctx.job.Entity()
 	t, _ := m.Value.(*timer)
 	if t.over || t.of.ended || e.Value != any(t.of) {
 		return cell.Result{} // The timer was canceled while its message waited.
 	}
 	if t.call != nil {
-		r.timers(e, func(_ *slot, of *timed) {
+		p.timers(e, func(of *timed) {
 			t.over = true
 			delete(of.named, t.name)
 		})
 	}
-	err := r.callTimer(ctx, e, t)
+	err := p.callTimer(ctx, e, t)
 	if err != nil {
-		r.system.log.Warn("entity failed", "kind", r.name, "entity", e.ID(), "timer", t.name, "error", err)
+		p.system.log.Warn("entity failed", "kind", p.kind, "entity", e.ID(), "timer", t.name, "error", err)
 		return cell.Result{Failed: true, Reason: detailOf(err)}
 	}
 	if t.call == nil {
-		r.timers(e, func(*slot, *timed) {
+		p.timers(e, func(*timed) {
 			if !t.over {
 				t.clock.Reset(t.after)
 			}
@@ -178,8 +178,8 @@ func (r *router) timeUp(ctx *Context, e *cell.Entity, m *cell.Message) cell.Resu
 }
 
 // callTimer calls the function of a timer, or the entity's ReceiveTimeout.
-func (r *router) callTimer(ctx *Context, e *cell.Entity, t *timer) (err error) {
-	defer r.recovered(e, &err)
+func (p *program) callTimer(ctx *Context, e *cell.Entity, t *timer) (err error) {
+	defer p.recovered(e, &err)
 	if t.call != nil {
 		return frozen(t.call(ctx))
 	}
@@ -191,17 +191,17 @@ func (r *router) callTimer(ctx *Context, e *cell.Entity, t *timer) (err error) {
 }
 
 // endTimers ends the timers of an instance that stops.
-func (r *router) endTimers(sl *slot, e *cell.Entity) {
-	t, ok := e.Value.(*timed)
+func (p *program) endTimers(ctx *Context) {
+	t, ok := ctx.job.Entity().Value.(*timed)
 	if !ok {
 		return
 	}
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	t.ended = true
-	t.idle.cancel()
-	for _, n := range t.named {
-		n.cancel()
-	}
-	t.idle, t.named = nil, nil
+	ctx.job.Slot().Do(func(*cell.Cell) {
+		t.ended = true
+		t.idle.cancel()
+		for _, n := range t.named {
+			n.cancel()
+		}
+		t.idle, t.named = nil, nil
+	})
 }

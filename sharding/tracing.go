@@ -14,13 +14,12 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The spans of messages. tell and ask begin a span at the sender and put its context into the
+// The spans of messages. Tell and Ask begin a span at the sender and put its context into the
 // message; receive begins one around the entity's Receive, if the message has a context that
 // is sampled. Last, the form of a trace context in an envelope.
 
@@ -96,11 +95,11 @@ func tracingBy(p trace.TracerProvider) tracing {
 func (t *tracing) off() bool { return t.unset != nil && otel.GetTracerProvider() == t.unset }
 
 // begin begins a span about an entity.
-func (r *router) begin(ctx context.Context, id string, t *template) (context.Context, trace.Span) {
-	ctx, span := r.system.tracing.tracer.Start(ctx, t.name, t.role...)
+func (p *program) begin(ctx context.Context, id string, t *template) (context.Context, trace.Span) {
+	ctx, span := p.system.tracing.tracer.Start(ctx, t.name, t.role...)
 	if span.IsRecording() {
 		span.SetAttributes(t.attrs...)
-		span.SetAttributes(attrEntity.String(clip(id)), attrShard.Int(int(r.slotOf(id).id)), attrNode.String(r.system.self.String()))
+		span.SetAttributes(attrEntity.String(clip(id)), attrShard.Int(int(p.region.SlotOf(id).Shard())), attrNode.String(p.system.self.String()))
 	}
 	return ctx, span
 }
@@ -114,63 +113,22 @@ func finish(span trace.Span, fault, text string) {
 	span.End()
 }
 
-// tell sends a message without waiting for a reply, within a span if ctx has a sampled one.
-func (r *router) tell(ctx context.Context, id string, message any) error {
-	parent := trace.SpanContextFromContext(ctx)
-	if !parent.IsSampled() || r.system.tracing.off() {
-		return r.send(ctx, id, message, nil, traceparent(parent))
-	}
-	ctx, span := r.begin(ctx, id, &r.spans.producer)
-	err := r.send(ctx, id, message, nil, traceparent(span.SpanContext()))
-	fault, text := verdictOf(nil, err)
-	finish(span, fault, text)
-	return err
-}
-
-// ask sends a message and waits for the reply, within a span and with the time measured.
-func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
-	origin := trace.SpanContextFromContext(ctx)
-	var span trace.Span // Nil when no provider takes spans.
-	if !r.system.tracing.off() {
-		ctx, span = r.begin(ctx, id, &r.spans.client)
-		origin = span.SpanContext()
-	}
-	var began machine.Instant
-	timed := r.system.metrics.asks.Enabled(ctx)
-	if timed {
-		began = r.system.clock.Instant()
-	}
-	reply, err := r.exchange(ctx, id, message, traceparent(origin))
-	if timed || span != nil {
-		fault, text := verdictOf(reply, err)
-		if timed {
-			r.system.metrics.asked(r, began, fault)
-		}
-		if span != nil {
-			finish(span, fault, text)
-		}
-	}
-	return reply, err
-}
-
-// receive hands a message to its entity, within a span if it belongs to a trace.
-func (r *router) receive(ctx *Context, e *cell.Entity, m *cell.Message) (err error) {
-	if len(m.Trace) == 0 {
-		return r.hand(ctx, e, m)
-	}
+// receive hands a message that has a trace context to its entity, within a span if that is
+// sampled.
+func (p *program) receive(ctx *Context, e *cell.Entity, m *cell.Message) (err error) {
 	ctx.origin = m.Trace
 	defer func() { ctx.origin, ctx.span = nil, nil }()
 	if !isSampled(m.Trace) {
-		return r.hand(ctx, e, m)
+		return p.hand(ctx, e, m)
 	}
-	role := &r.spans.consumer
+	role := &p.spans.consumer
 	if m.Correlation != 0 {
-		role = &r.spans.server
+		role = &p.spans.server
 	}
-	_, ctx.span = r.begin(remote(context.Background(), m.Trace), e.ID(), role)
+	_, ctx.span = p.begin(remote(context.Background(), m.Trace), e.ID(), role)
 	fault, text := wordOf(protocol.CodeEntityFailed), errDeserted.Error() // Holds when the entity does not return from the call.
 	defer func() { finish(ctx.span, fault, text) }()
-	if err = r.hand(ctx, e, m); err == nil {
+	if err = p.hand(ctx, e, m); err == nil {
 		fault = ""
 	} else {
 		text = err.Error()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // entityPatience is how long an entity that sends with its own context waits for room.
@@ -22,34 +23,14 @@ var errEntityPatience = fmt.Errorf("an entity waits for room for %v at most", en
 // ofEntity is the key that marks the contexts of entities.
 type ofEntity struct{}
 
-// roomFor returns a channel that is closed when there is room for a message; the caller
-// holds the slot. The waiters are goroutines of the program, which bounds their number.
-func (sl *slot) roomFor(m *cell.Message) <-chan struct{} {
-	if sl.waiters == nil {
-		sl.waiters = make(map[*cell.Message]chan struct{})
-	}
-	room := make(chan struct{})
-	sl.waiters[m] = room
-	return room
-}
+// room is closed when there is room for a message.
+type room chan struct{}
 
-// waiting returns how many senders wait for room.
-func (sl *slot) waiting() int {
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	return len(sl.waiters)
-}
-
-// withdraw takes back a message that is not accepted after all.
-func (r *router) withdraw(sl *slot, m *cell.Message) {
-	r.step(sl, func(out *cell.Actions) {
-		delete(sl.waiters, m)
-		sl.cell.Withdraw(m, out)
-	})
-}
+// Room wakes the sender that waits.
+func (r room) Room() { close(r) }
 
 // await waits until there is room for a message that the cell had no room for.
-func (r *router) await(ctx context.Context, sl *slot, m *cell.Message, full cell.Admission, room <-chan struct{}, a *ask) error {
+func (r *router) await(ctx context.Context, sl *runtime.Slot, m *cell.Message, full cell.Admission, room room, a *ask) error {
 	var expired <-chan time.Time
 	limit := errAskLimit
 	switch {
@@ -76,8 +57,8 @@ func (r *router) await(ctx context.Context, sl *slot, m *cell.Message, full cell
 }
 
 // whyFull says why a message found no room, as far as this node knows.
-func (r *router) whyFull(sl *slot, full cell.Admission) (detail string, why error) {
-	info := sl.info()
+func (r *router) whyFull(sl *runtime.Slot, full cell.Admission) (detail string, why error) {
+	info := sl.Info()
 	home, where := info.Home, "here"
 	silent := r.unreachable(info)
 	switch {

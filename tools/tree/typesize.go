@@ -20,7 +20,6 @@ const (
 // enough its entry goes: an entry that is not needed is a fault.
 func large() map[string]string {
 	return map[string]string{
-		"sharding.router":                       "to be cut along the path of a message",
 		"sharding/internal/control.coordinator": "to be cut along the life of a shard",
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package runtime
 
 import (
 	"github.com/quorate/quorate/gossip"
@@ -16,7 +16,7 @@ import (
 // functions that every message needs, so that none of them is made for each message.
 type link struct {
 	to         gossip.NodeID
-	lane       transport.Lane
+	lane       Lane
 	encoder    wire.Encoder
 	next       *cell.Message           // Of the present append: the first message to encode.
 	limit      int                     // Of the present append: how many messages may be encoded.
@@ -39,19 +39,19 @@ type sent struct {
 // envelopeMost bounds the messages of one envelope.
 const envelopeMost = 256
 
-// append appends m, and up to n-1 of the messages that follow m in the window of the cell,
-// to the lane to a node. The caller holds the slot.
-func (l *link) append(s *System, to gossip.NodeID, m *cell.Message, n int) (sent, error) {
+// append appends m, and up to limit-1 of the messages that follow m in the window of the
+// cell, to the lane to a node. The caller holds the slot.
+func (l *link) append(n *Node, to gossip.NodeID, m *cell.Message, limit int) (sent, error) {
 	if l.encode == nil {
 		l.encode = func(dst []byte) []byte {
 			dst, l.unsent = l.encoder.Run(dst, l.next, l.limit, l.now)
 			return dst
 		}
 	}
-	l.towards(s, to)
-	l.next, l.limit, l.now, l.encoder.There = m, n, s.clock.Instant(), 0
-	if n > 1 || m.Deadline != 0 {
-		l.encoder.There = s.clocks.at(to, l.now)
+	l.towards(n, to)
+	l.next, l.limit, l.now, l.encoder.There = m, limit, n.Ports.Clock.Instant(), 0
+	if limit > 1 || m.Deadline != 0 {
+		l.encoder.There = n.clocks.at(to, l.now)
 	}
 	passage, place, err := l.lane.Track(protocol.MessageService, l.encode)
 	at := sent{passage, place, l.unsent}
@@ -60,54 +60,53 @@ func (l *link) append(s *System, to gossip.NodeID, m *cell.Message, n int) (sent
 }
 
 // towards makes the lane to a node the link's lane.
-func (l *link) towards(s *System, to gossip.NodeID) {
+func (l *link) towards(n *Node, to gossip.NodeID) {
 	if l.lane == nil || l.to != to {
 		// The lane to the former home may call for the collected messages much later, or
 		// never, if that home is gone.
-		l.to, l.lane, l.collecting = to, s.node.Transport().Lane(to, machine.LaneMessage), false
+		l.to, l.lane, l.collecting = to, n.Ports.Lane(to), false
 	}
 }
 
 // goes reports whether messages that are appended to the lane to a node would leave at
 // once. If not, the lane calls drain when they would: until then they stay with the cell,
-// which can take them back. The caller holds the slot.
-func (r *router) goes(sl *slot, to gossip.NodeID) bool {
-	sl.link.towards(r.system, to)
-	r.deferToLane(sl)
+// which can take them back.
+func (sl *Slot) goes(to gossip.NodeID) bool {
+	sl.link.towards(sl.region.node, to)
+	sl.deferToLane()
 	return !sl.link.collecting
 }
 
 // deferToLane has the lane call drain when the lane takes its next batch, unless an
 // append would leave at once. Afterwards link.collecting says whether the lane will call.
-func (r *router) deferToLane(sl *slot) {
+func (sl *Slot) deferToLane() {
 	l := &sl.link
 	if l.collecting {
 		return
 	}
 	if l.drain == nil {
-		l.drain = func() { r.drain(sl) }
+		l.drain = sl.drain
 	}
 	l.collecting = l.lane.Defer(l.drain)
 }
 
 // collect has the cell keep the messages that it accepts, as long as its lane has enough
-// to do: they are transmitted together when the lane takes its next batch. The caller holds
-// the slot.
-func (r *router) collect(sl *slot) {
+// to do: they are transmitted together when the lane takes its next batch.
+func (sl *Slot) collect() {
 	l := &sl.link
 	if l.lane == nil || l.to != sl.cell.Home() {
 		return // The first message to a home goes at once.
 	}
-	if r.deferToLane(sl); l.collecting {
+	if sl.deferToLane(); l.collecting {
 		sl.cell.Collect()
 	}
 }
 
-// drain transmits the messages that a cell has collected, on a goroutine of its lane.
-func (r *router) drain(sl *slot) {
+// drain transmits the messages that the cell has collected. The lane calls it.
+func (sl *Slot) drain() {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	sl.link.collecting = false
-	sl.cell.Flush(r.system.clock.Instant(), sl.cell.Home(), &sl.out)
-	r.carry(sl, nil)
+	sl.cell.Flush(sl.now(), sl.cell.Home(), &sl.out)
+	sl.carry(nil)
 }

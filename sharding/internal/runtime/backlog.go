@@ -1,15 +1,15 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package runtime
 
 import (
 	"errors"
 	"sync"
 
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
 )
 
@@ -71,30 +71,53 @@ func (b *backlog) take(to gossip.NodeID) [][]byte {
 // respond sends a reply or an acknowledgement, now or when its lane has room. The
 // error is that of a lane that refuses the frame for another reason than that it is full.
 // A frame for which the backlog has no place is counted, and no error.
-func (s *System) respond(to gossip.NodeID, encode func([]byte) []byte) error {
-	err := s.node.Transport().Lane(to, machine.LaneMessage).Append(protocol.MessageService, encode)
+func (n *Node) respond(to gossip.NodeID, encode func([]byte) []byte) error {
+	err := n.Ports.Lane(to).Append(protocol.MessageService, encode)
 	if !errors.Is(err, transport.ErrFull) {
 		return err
 	}
-	s.counters.unsent.Add(uint64(s.backlog.add(to, encode(nil))))
-	s.awaitRoom(to)
+	n.unsent(n.backlog.add(to, encode(nil)))
+	n.Ports.AwaitRoom(to)
 	return nil
+}
+
+// reply sends a reply, with the clock of this node.
+func (n *Node) reply(to gossip.NodeID, reply *protocol.Reply) error {
+	reply.Clock = n.Ports.Clock.Instant()
+	return n.respond(to, func(dst []byte) []byte { return wire.AppendReply(dst, reply) })
+}
+
+// answer sends a frame that no ask waits for. A frame that cannot be sent is counted.
+func (n *Node) answer(to gossip.NodeID, encode func(dst []byte) []byte) {
+	if n.respond(to, encode) != nil {
+		n.unsent(1)
+	}
+}
+
+// unsent counts frames that were lost; mostly there are none.
+func (n *Node) unsent(frames int) {
+	if frames > 0 {
+		n.Ports.Notes.Unsent(frames)
+	}
 }
 
 // catchUp sends the frames that wait for a node, as far as its lane takes them. A frame
 // that the lane refuses for another reason than that it is full is dropped and counted.
-func (s *System) catchUp(to gossip.NodeID) {
-	frames := s.backlog.take(to)
-	lane := s.node.Transport().Lane(to, machine.LaneMessage)
+func (n *Node) catchUp(to gossip.NodeID) {
+	frames := n.backlog.take(to)
+	if len(frames) == 0 {
+		return
+	}
+	lane := n.Ports.Lane(to)
 	for i, f := range frames {
 		err := lane.Append(protocol.MessageService, func(dst []byte) []byte { return append(dst, f...) })
 		if errors.Is(err, transport.ErrFull) {
-			s.counters.unsent.Add(uint64(s.backlog.add(to, frames[i:]...)))
-			s.awaitRoom(to)
+			n.unsent(n.backlog.add(to, frames[i:]...))
+			n.Ports.AwaitRoom(to)
 			return
 		}
 		if err != nil {
-			s.counters.unsent.Add(1)
+			n.unsent(1)
 		}
 	}
 }

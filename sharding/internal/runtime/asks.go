@@ -1,0 +1,119 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// Ask is one wait for a reply. It is in the table of its slot from before the message is
+// accepted until the reply comes or [Slot.Retract] takes it out. Whoever takes the ask out
+// of the table tells its asker, so that an ask that is over can be used again.
+type Ask struct {
+	Correlation uint64          // Names the ask, unique in this process. Never 0.
+	Deadline    machine.Instant // When the asker stops waiting; 0: never.
+	Asker       Asker
+
+	// The fields below are guarded by the lock of the slot.
+	delivered bool          // The home has the message, or the message came to its end.
+	message   *cell.Message // The message that was asked, until it is delivered.
+	homes     uint64        // The number of the home to which the message goes first, see [cell.Cell.Homes].
+	early     []early       // Replies from nodes that are not known as homes yet.
+}
+
+// Renew makes an ask that is in no table ready for use, with another name.
+func (a *Ask) Renew(correlation uint64) {
+	a.Correlation, a.Deadline, a.delivered, a.message, a.early = correlation, 0, false, nil, nil
+}
+
+// earlyMax bounds the early replies that one ask keeps. More than one comes only when
+// a member forges replies.
+const earlyMax = 4
+
+// early is a reply of a member to which, as far as this node knows, the message of the
+// ask has not gone: the map by which the message went there may still be on its way here.
+type early struct {
+	from  gossip.NodeID
+	reply *protocol.Reply
+}
+
+// expect puts an ask into the table of asks.
+func (sl *Slot) expect(a *Ask, m *cell.Message) {
+	if sl.asks == nil {
+		sl.asks = make(map[uint64]*Ask)
+	}
+	a.message = m
+	sl.asks[a.Correlation], a.homes = a, sl.cell.Homes()
+}
+
+// complete hands a reply to the ask that waits for it. A reply without a correlation
+// reports a tell that was refused. A reply whose ask is not in the table is dropped: the ask
+// has a reply already, or was told why it has none.
+func (sl *Slot) complete(reply *protocol.Reply) {
+	a := sl.asks[reply.Correlation]
+	if a == nil {
+		if reply.Correlation == 0 && reply.Code != protocol.CodeOK {
+			sl.region.node.Ports.Notes.Lost(sl.region.name, "", reply.Code, reply.Detail)
+		}
+		return
+	}
+	delete(sl.asks, reply.Correlation)
+	a.Asker.Answer(reply)
+}
+
+// completeAll ends the asks that are meant, in the order of their correlations: the outcome
+// of their messages is unknown.
+func (sl *Slot) completeAll(detail string, meant func(*Ask) bool) {
+	if len(sl.asks) == 0 {
+		return
+	}
+	for _, correlation := range slices.Sorted(maps.Keys(sl.asks)) {
+		if meant(sl.asks[correlation]) {
+			sl.complete(&protocol.Reply{Correlation: correlation, Code: protocol.CodeUnknownOutcome, Detail: detail})
+		}
+	}
+}
+
+// answered takes a reply from another node. The reply completes its ask if the message
+// can have gone to that node, and is kept as an early reply if not.
+func (sl *Slot) answered(from gossip.NodeID, reply *protocol.Reply) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	a := sl.asks[reply.Correlation]
+	switch {
+	case a == nil && (reply.Correlation != 0 || sl.cell.Went(from, 0)):
+		sl.complete(reply)
+	case a == nil:
+		sl.forged(from, cell.FaultReply)
+	case sl.cell.Went(from, a.homes):
+		sl.complete(reply)
+	default:
+		sl.forged(from, cell.FaultReply)
+		a.early = slices.DeleteFunc(a.early, func(e early) bool { return e.from == from })
+		if len(a.early) < earlyMax {
+			a.early = append(a.early, early{from, reply})
+		}
+	}
+}
+
+// settleEarly completes asks with early replies from homes of which this node has just
+// learned.
+func (sl *Slot) settleEarly() {
+	if len(sl.asks) == 0 {
+		return
+	}
+	for _, correlation := range slices.Sorted(maps.Keys(sl.asks)) {
+		a := sl.asks[correlation]
+		i := slices.IndexFunc(a.early, func(e early) bool { return sl.cell.Went(e.from, a.homes) })
+		if i >= 0 {
+			sl.complete(a.early[i].reply)
+		}
+	}
+}

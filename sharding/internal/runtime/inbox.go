@@ -1,0 +1,121 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/wire"
+)
+
+// Received takes a frame of a member.
+func (n *Node) Received(from gossip.NodeID, frame []byte) {
+	now := n.Ports.Clock.Instant()
+	decoder, _ := n.decoders.Get().(*wire.Decoder)
+	if decoder == nil {
+		decoder = &wire.Decoder{Fresh: n.messages.packed}
+	}
+	defer n.decoders.Put(decoder)
+	item, err := decoder.Item(frame, now)
+	if run, ok := item.(*wire.Run); ok && n.trusts(from, run.Origin(), 0, run.Kind(), run.Shard()) {
+		if sl := n.at(run.Kind(), run.Shard()); sl != nil {
+			err = sl.deliverRun(now, run)
+		}
+	}
+	if err != nil {
+		n.Ports.Notes.Malformed(from, err)
+		return
+	}
+	n.take(from, item, now)
+}
+
+// take hands an item of a frame, unless it is a run, to its cell.
+func (n *Node) take(from gossip.NodeID, item any, now machine.Instant) {
+	switch m := item.(type) {
+	case *cell.Message:
+		if !n.trusts(from, m.Origin, m.Hops, m.Kind, m.Shard) {
+			n.messages.free(m)
+			return
+		}
+		if sl := n.at(m.Kind, m.Shard); sl != nil {
+			sl.deliver(now, m)
+		}
+	case *protocol.Reply:
+		n.clocks.heard(from, m.Clock, now)
+		if sl := n.at(m.Kind, m.Shard); sl != nil {
+			sl.answered(from, m)
+		}
+	case protocol.Ack:
+		n.clocks.heard(from, m.Clock, now)
+		if sl := n.at(m.Kind, m.Shard); sl != nil {
+			sl.Step(func(c *cell.Cell, out *cell.Actions) { c.Acked(now, from, m, out) })
+		}
+	case protocol.Need:
+		if sl := n.at(m.Kind, m.Shard); sl != nil {
+			sl.Step(func(c *cell.Cell, out *cell.Actions) { c.Needed(now, from, m, out) })
+		}
+	case protocol.Flow:
+		if sl := n.at(m.Kind, m.Shard); sl != nil {
+			sl.Step(func(c *cell.Cell, out *cell.Actions) { c.Flowed(now, from, m, out) })
+		}
+	}
+}
+
+// at returns the slot of a shard. A frame for a kind that does not run here, or for a shard
+// that does not exist, is counted, and the result is nil: the sender sends it again.
+func (n *Node) at(kind string, shard protocol.ShardID) *Slot {
+	r := n.Region(kind)
+	if r == nil || int(shard) >= len(r.slots) {
+		n.Ports.Notes.Misdirected()
+		return nil
+	}
+	return &r.slots[shard]
+}
+
+// trusts reports whether a message of an origin may come from a node. A message that
+// may not is counted as forged.
+func (n *Node) trusts(from, origin gossip.NodeID, hops uint8, kind string, shard protocol.ShardID) bool {
+	fault := cell.OriginFault(from, origin, hops, n.Ports.Members.IsMember)
+	if fault == cell.FaultNone {
+		return true
+	}
+	if n.at(kind, shard) != nil {
+		n.Ports.Notes.Forged(Forgery{from, fault, kind, shard, func() bool { return hops > 0 && n.Ports.Members.WasMember(origin) }})
+	}
+	return false
+}
+
+// deliver hands a message from another node to the cell.
+func (sl *Slot) deliver(now machine.Instant, m *cell.Message) {
+	defer sl.region.node.acknowledge(sl)
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	defer sl.carry(nil)
+	sl.take(now, m)
+}
+
+// deliverRun hands messages from another node to the cell.
+func (sl *Slot) deliverRun(now machine.Instant, run *wire.Run) error {
+	defer sl.region.node.acknowledge(sl)
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	defer sl.carry(nil)
+	return run.Messages(now, func(n int) *cell.Message {
+		if n <= freeListPayload {
+			if m := take(&sl.free.packed); m != nil {
+				return m
+			}
+		}
+		return sl.region.node.messages.packed(n)
+	}, func(m *cell.Message) { sl.take(now, m) })
+}
+
+func (sl *Slot) take(now machine.Instant, m *cell.Message) {
+	if w := sl.region.node.Ports.Watcher; w != nil {
+		w.Comes(m)
+	}
+	sl.cell.Deliver(now, m, &sl.out)
+}

@@ -1,0 +1,243 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+)
+
+// An entity with something to do is a job of one worker at a time. Begin says which code of
+// the program comes next; the worker calls it, however long that takes, and says by Started,
+// Handled or Stopped how that went; and so on until Begin says that the job is over. So the
+// standing and the deadline are looked at here, right before each message, whoever the worker
+// is: a goroutine, or a simulated one.
+//
+//	Begin ──> CallStart  ──> Started ──┐
+//	  ^  ───> CallHandle ──> Handled ──┤
+//	  │  ───> CallStop   ──> Stopped ──┤
+//	  │  ───> CallYield: later         │
+//	  └────────────────────────────────┘
+
+// Task is an entity with something to do, which Op says: [cell.OpStart], [cell.OpRun] or
+// [cell.OpStop].
+type Task struct {
+	Slot   *Slot
+	Entity *cell.Entity
+	Op     cell.Op
+}
+
+// Call says which code of the program comes next.
+type Call uint8
+
+// The calls.
+const (
+	CallNone   Call = iota // The job is over.
+	CallStart              // Create the entity and start it, then call [Job.Started].
+	CallHandle             // Let the entity handle [Job.Message], then call [Job.Handled].
+	CallStop               // Stop the entity for the reason of [Job.Why], then call [Job.Stopped].
+	CallYield              // Let other jobs go first, then call [Job.Begin] again.
+)
+
+// Job does a task, step by step.
+type Job struct {
+	task    Task // Op is the next step; 0 when the job is over.
+	clock   *machine.Reader
+	now     machine.Reading // When the last message ended, if the next message begins at once; else zero.
+	began   machine.Instant // When the present run began.
+	message *cell.Message   // The message that is handled.
+	ahead   *cell.Message   // The messages that may be handled at once after the present one, as a list.
+	ran     int             // How many messages of ahead were handed to the entity.
+	runs    int             // How many runs of messages the job has had since it last yielded.
+	ends    uint32          // How often the cell's hosting had ended when the messages of ahead were handed out.
+	why     cell.StopReason
+	follows bool // The message was found fit to begin already: it follows in a run.
+	yields  bool // Other entities go first before the next message.
+}
+
+// runMost bounds the messages of one run, and runLong the time after which a run
+// begins no further message: the messages that were handed out have to be taken back
+// before anything else can happen to the entity.
+const (
+	runMost = 64
+	runLong = time.Millisecond
+)
+
+// NewJob returns the job that does a task.
+func NewJob(t Task) Job { return Job{task: t} }
+
+// Clocked has the job read the clock by a reader, which is that of the worker.
+func (j *Job) Clocked(clock *machine.Reader) { j.clock = clock }
+
+// Slot returns the slot of the entity.
+func (j *Job) Slot() *Slot { return j.task.Slot }
+
+// Entity returns the record of the entity.
+func (j *Job) Entity() *cell.Entity { return j.task.Entity }
+
+// Message returns the message to handle, after [CallHandle].
+func (j *Job) Message() *cell.Message { return j.message }
+
+// Why returns the reason of the stop, after [CallStop].
+func (j *Job) Why() cell.StopReason { return j.why }
+
+// Begin takes the next step of the job.
+func (j *Job) Begin() Call {
+	for {
+		switch {
+		case j.follows:
+			j.follows = false
+			return CallHandle
+		case j.yields:
+			j.yields, j.now, j.runs = false, machine.Reading{}, 0
+			return CallYield
+		}
+		switch j.task.Op {
+		case cell.OpStart:
+			return CallStart
+		case cell.OpRun:
+			if j.beginRun() {
+				return CallHandle
+			}
+		case cell.OpStop:
+			if j.beginStop() {
+				return CallStop
+			}
+			j.task.Op = 0
+		default:
+			return CallNone
+		}
+	}
+}
+
+// beginRun reports whether the message of the entity may begin. If not, the cell has been
+// told so, and the job has another step.
+func (j *Job) beginRun() bool {
+	now, m := j.now, j.task.Entity.Message()
+	j.now = machine.Reading{}
+	if now == (machine.Reading{}) {
+		now, _ = j.look()
+	}
+	held, inTime := j.may(m, now)
+	if (!held || !inTime) && !now.Full() { // Only a full reading is a reason not to begin.
+		now = j.clock.ReadInFull()
+		held, inTime = j.may(m, now)
+	}
+	e := j.task.Entity
+	switch {
+	case !held:
+		j.step(func(c *cell.Cell, out *cell.Actions) { c.Postpone(now.From, e, out) })
+	case !inTime:
+		j.step(func(c *cell.Cell, out *cell.Actions) { c.Lapse(now.From, e, out) })
+	default:
+		j.message, j.began = m, now.From
+		return true
+	}
+	return false
+}
+
+// may reports whether message m may begin, by the standing and by its deadline, at a moment
+// of which now is a reading.
+func (j *Job) may(m *cell.Message, now machine.Reading) (held, inTime bool) {
+	return j.task.Slot.region.node.Ports.Standing.HeldThrough(now), !m.Expired(now.To)
+}
+
+func (j *Job) look() (now machine.Reading, held bool) {
+	return Look(j.clock, j.task.Slot.region.node.Ports.Standing)
+}
+
+// Look reads the clock and tells whether the node has standing. That it has none is said by
+// a full reading only.
+func Look(clock *machine.Reader, standing Standing) (now machine.Reading, held bool) {
+	now = clock.Read()
+	if held = standing.HeldThrough(now); !held && !now.Full() {
+		now = clock.ReadInFull()
+		held = standing.HeldThrough(now)
+	}
+	return now, held
+}
+
+// Handled says how the entity has handled the message. The next message of the run follows,
+// or the cell is told of the outcome.
+func (j *Job) Handled(r cell.Result) {
+	if !r.Failed {
+		if j.message.Correlation == 0 {
+			j.message.Value = nil // Nobody reads the value any more.
+		}
+		if m := j.ahead; m != nil && j.mayFollow() {
+			j.message, j.ahead, j.follows = m, m.Next(), true
+			j.ran++ // Counted before the call, from which the entity may not return.
+			return
+		}
+	}
+	j.done(r)
+}
+
+// mayFollow reports whether the run goes on with another message.
+func (j *Job) mayFollow() bool {
+	now, held := j.look()
+	return held && now.To.Sub(j.began) <= runLong && j.task.Slot.ends.Load() == j.ends
+}
+
+// done tells the cell the outcome of a run. The reply is withheld when the clock
+// shows no standing any more. One reading of the clock serves the end of this message and
+// the beginning of the next, which begins at once. While other entities wait for a worker,
+// an entity that has had a run of messages lets them go first.
+func (j *Job) done(r cell.Result) {
+	now, held := j.look()
+	j.now = now
+	r.Withhold = !held
+	sl, e := j.task.Slot, j.task.Entity
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.free.keep(&sl.region.node.messages, sl.cell.Ran(e, j.ran, &sl.out))
+	sl.cell.Done(now.From, e, r, &sl.out)
+	j.task.Op = sl.carry(e)
+	j.message, j.ahead, j.ran = nil, nil, 0
+	j.runs++
+	switch {
+	case j.task.Op != cell.OpRun:
+	case j.runs > 1 && sl.region.node.Ports.Crowded():
+		j.yields = true
+	default:
+		j.ahead, j.ends = sl.cell.Ahead(e, runMost), sl.ends.Load()
+	}
+}
+
+// Started says that the entity was started, or why not.
+func (j *Job) Started(ok bool, why string) {
+	now, e := j.task.Slot.now(), j.task.Entity
+	j.step(func(c *cell.Cell, out *cell.Actions) {
+		if ok {
+			c.Started(now, e, true, out)
+		} else {
+			c.StartFailed(now, e, why, out)
+		}
+	})
+}
+
+// beginStop reports whether the entity may be stopped now, and notes the reason.
+func (j *Job) beginStop() (begins bool) {
+	now, e := j.task.Slot.now(), j.task.Entity
+	held := j.task.Slot.region.node.Ports.Standing.HeldAt(now)
+	j.step(func(c *cell.Cell, out *cell.Actions) { j.why, begins = c.BeginStop(now, e, held, out) })
+	return begins
+}
+
+// Stopped says that the entity has stopped.
+func (j *Job) Stopped() {
+	now, e := j.task.Slot.now(), j.task.Entity
+	j.step(func(c *cell.Cell, out *cell.Actions) { c.Stopped(now, e, out) })
+}
+
+// step tells the cell the outcome of a step by f, and notes the entity's next step.
+func (j *Job) step(f func(c *cell.Cell, out *cell.Actions)) {
+	sl := j.task.Slot
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	f(sl.cell, &sl.out)
+	j.task.Op = sl.carry(j.task.Entity)
+}

@@ -1,0 +1,135 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import "github.com/quorate/quorate/sharding/internal/cell"
+
+// A message of this node takes one of two ways into its cell. The short cut, Tell, puts it
+// into the mailbox of an entity of this node that is at work. The long way, Blank and Offer,
+// hands it to the cell, which may want it encoded first, or have no room for it at present.
+// Withdraw and Retract take back what has become pointless.
+
+// EncodeFirst is the answer of [Slot.Offer] to a message that was not handed to its cell,
+// since the message is not encoded and may have to travel.
+const EncodeFirst cell.Admission = 0xff
+
+// Tell puts a message into the mailbox of an entity of this node that is at work: most
+// messages of a busy sender find their entity so. It reports false when nothing was done,
+// and the message must take the long way. The size is that of the message encoded.
+func (sl *Slot) Tell(entity string, message any, size int) bool {
+	if sl.away.Load() {
+		return false
+	}
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	e := sl.cell.Busy(entity)
+	if e == nil {
+		return false
+	}
+	m := take(&sl.free.bare)
+	if m == nil {
+		m = sl.region.node.messages.plain()
+	}
+	m.Kind, m.Shard, m.Entity, m.Value, m.Size = sl.region.name, sl.shard, entity, message, size+len(entity)
+	sl.cell.Join(e, m)
+	return true
+}
+
+// Blank returns a message that the caller offers to the slot, and a buffer for its encoding
+// if the message will probably go to another node.
+func (sl *Slot) Blank(entity string, message any, size int, trace []byte) (m *cell.Message, buffer []byte) {
+	if sl.away.Load() {
+		m = sl.region.node.messages.packed(size)
+		buffer, m.Payload = m.Payload, nil
+	} else {
+		m = sl.region.node.messages.plain()
+	}
+	m.Kind, m.Shard, m.Entity, m.Value, m.Size = sl.region.name, sl.shard, entity, message, size+len(entity)+len(trace)
+	m.Trace = trace
+	return m, buffer
+}
+
+// Offer hands a message to the cell, once; the ask that waits for its reply may be nil. With
+// [cell.WindowFull] and [cell.MailboxFull] the result has a waiter, which is called when
+// there is room and the message may be offered again; with [cell.EntityFailing] it says why.
+func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room Waiter, why string) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	local := sl.cell.Local()
+	if sl.away.Load() == local {
+		sl.away.Store(!local)
+	}
+	if m.Payload == nil && !local {
+		return EncodeFirst, nil, ""
+	}
+	if a != nil {
+		sl.expect(a, m) // The ask must be in the table before its reply can come.
+	}
+	if !local {
+		if sl.collect(); sl.cell.Follow(m) {
+			return cell.Accepted, nil, ""
+		}
+	}
+	admission = sl.cell.Accept(sl.now(), m, &sl.out)
+	if admission != cell.Accepted && a != nil {
+		delete(sl.asks, a.Correlation)
+	}
+	switch admission {
+	case cell.WindowFull, cell.MailboxFull:
+		room = sl.roomFor(m)
+	case cell.EntityFailing:
+		why = sl.cell.Reason(m.Entity)
+	default:
+	}
+	sl.carry(nil)
+	return admission, room, why
+}
+
+// roomFor returns what is called when there is room for a message. The waiters are senders
+// of the program, which bounds their number.
+func (sl *Slot) roomFor(m *cell.Message) Waiter {
+	if sl.waiters == nil {
+		sl.waiters = make(map[*cell.Message]Waiter)
+	}
+	w := sl.region.node.Ports.Waiter(m)
+	sl.waiters[m] = w
+	return w
+}
+
+// Withdraw takes back a message that was offered, and is not accepted after all. The cell
+// may keep room for it.
+func (sl *Slot) Withdraw(m *cell.Message) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	delete(sl.waiters, m)
+	sl.cell.Withdraw(m, &sl.out)
+	sl.carry(nil)
+}
+
+// Retract takes an ask that does not wait any longer out of the table, and takes its
+// message back if that is possible. True: the message was taken back, and no entity will
+// process it.
+func (sl *Slot) Retract(a *Ask) bool {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.asks[a.Correlation] != a {
+		return false // The reply has come.
+	}
+	delete(sl.asks, a.Correlation)
+	if a.delivered {
+		return false
+	}
+	if p := sl.link.passage; p != nil {
+		if _, over := p.Written(); over {
+			sl.reroute(nil)
+		}
+	}
+	m := a.message
+	if !sl.cell.Retract(sl.now(), m, &sl.out) {
+		return false
+	}
+	sl.region.node.messages.free(m)
+	sl.carry(nil)
+	return true
+}

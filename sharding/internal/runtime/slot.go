@@ -1,0 +1,143 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// Slot holds the cell of one shard: the state machine, the mutex that gives one goroutine
+// exclusive use of it, and what carries out its actions. The mutex is held for the
+// bookkeeping of one message; under it the lock of a lane and those behind the ports may be
+// taken, never that of another slot, and never is code of a program run.
+type Slot struct {
+	region *Region
+	shard  protocol.ShardID
+	due    atomic.Bool   // The slot is in the list of acknowledgements.
+	away   atomic.Bool   // The last message went to another node: a hint for the next message.
+	ends   atomic.Uint32 // How often the hosting has ended. Written with mu held.
+
+	mu      sync.Mutex // Guards all fields below.
+	cell    *cell.Cell
+	out     cell.Actions
+	asks    map[uint64]*Ask          // The asks without a reply, by correlation; made at first use.
+	full    bool                     // The last step found the lane full.
+	waiters map[*cell.Message]Waiter // Senders that wait for room, by message; made at first use.
+	timer   Timer                    // The timer of OpWake; made at first use.
+	free    freeList
+	link    link
+}
+
+// Kind returns the name of the kind.
+func (sl *Slot) Kind() string { return sl.region.name }
+
+// Shard returns the shard of the cell.
+func (sl *Slot) Shard() protocol.ShardID { return sl.shard }
+
+// Do calls f with the cell in hand. Nothing that f does asks for an action.
+func (sl *Slot) Do(f func(c *cell.Cell)) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	f(sl.cell)
+}
+
+// Step calls f with the cell in hand, and carries out the actions that follow.
+func (sl *Slot) Step(f func(c *cell.Cell, out *cell.Actions)) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	f(sl.cell, &sl.out)
+	sl.carry(nil)
+}
+
+// Info returns a snapshot of the cell.
+func (sl *Slot) Info() cell.Info {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	return sl.cell.Info()
+}
+
+// Entity returns a snapshot of the record of an entity; false if it is passive.
+func (sl *Slot) Entity(id string) (cell.EntityInfo, bool) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	return sl.cell.Entity(id)
+}
+
+// Tally adds the counters of the cell to t.
+func (sl *Slot) Tally(t *cell.Tally) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.cell.Tally(t)
+}
+
+// Waiting returns how many senders wait for room.
+func (sl *Slot) Waiting() int {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	return len(sl.waiters)
+}
+
+// Asking returns how many asks have no reply yet.
+func (sl *Slot) Asking() int {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	return len(sl.asks)
+}
+
+// Apply feeds an input of the control machine to the cell.
+func (sl *Slot) Apply(in protocol.CellInput) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.link.passage != nil {
+		below, _ := sl.link.passage.Written()
+		sl.cell.Written(below)
+	}
+	homes := sl.cell.Homes()
+	sl.cell.Apply(sl.now(), in, &sl.out)
+	if sl.cell.Homes() != homes {
+		sl.settleEarly()
+	}
+	sl.carry(nil)
+}
+
+// now reads the clock of the node.
+func (sl *Slot) now() machine.Instant { return sl.region.node.Ports.Clock.Instant() }
+
+// flush transmits the messages of the cell that wait for a node. It reports false when the
+// lane to the node does not take them all.
+func (sl *Slot) flush(now machine.Instant, to gossip.NodeID) bool {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.cell.Flush(now, to, &sl.out)
+	sl.carry(nil)
+	return !sl.full
+}
+
+// sweep looks at some entities of the shard, and reports whether those were the last.
+func (sl *Slot) sweep() (over bool) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	over = sl.cell.Sweep(sl.now(), sweepChunk, &sl.out)
+	sl.free = freeList{}
+	sl.carry(nil)
+	return over
+}
+
+// abandon ends the cell of a node that has ended, with all asks and the timer.
+func (sl *Slot) abandon() {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.cell.Apply(sl.now(), protocol.Abandon{}, &sl.out)
+	sl.carry(nil)
+	sl.completeAll("this node has ended", func(*Ask) bool { return true })
+	if sl.timer != nil {
+		sl.timer.Stop()
+	}
+}
