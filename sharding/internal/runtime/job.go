@@ -81,6 +81,9 @@ func (j *Job) Entity() *cell.Entity { return j.task.Entity }
 // Message returns the message to handle, after [CallHandle].
 func (j *Job) Message() *cell.Message { return j.message }
 
+// Before returns how many messages went before the present one in its run.
+func (j *Job) Before() int { return j.ran }
+
 // Why returns the reason of the stop, after [CallStop].
 func (j *Job) Why() cell.StopReason { return j.why }
 

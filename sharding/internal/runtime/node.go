@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -113,4 +114,10 @@ func (n *Node) Flush(to gossip.NodeID) {
 			}
 		}
 	}
+}
+
+// ClockOf returns what the clock of a node shows at least, when that of this node shows
+// now; 0 when that is not known.
+func (n *Node) ClockOf(node gossip.NodeID, now machine.Instant) machine.Instant {
+	return n.clocks.at(node, now)
 }

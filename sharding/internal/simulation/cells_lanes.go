@@ -4,30 +4,51 @@
 package simulation
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/transport"
 )
 
-// passage is one queue of the lane to a node.
-type passage struct {
-	next    uint64 // The place of the next message.
-	written uint64 // Messages at places below this one have left.
-	over    bool
-	down    bool     // The connection is broken: messages that are handed over wait in frames.
-	frames  []queued // The envelopes that have not left, from place written on.
+// The lanes of a simulated node. The runtime appends to them by Append and Track, and has
+// Defer call for what it keeps; drain and mend are the two ways in which that is called for:
+// the next batch is taken, or a broken connection is up again or given up.
+
+// lane is the lane to a node.
+type lane struct {
+	cells   *Cells
+	to      gossip.NodeID
+	passage *passage
+
+	calls    []func() // To be called when the lane takes its next batch.
+	batching bool     // A batch is being filled.
+	draining bool     // Calls are being called.
 
 	stalled  bool     // The link is cut: frames that have left do not arrive.
 	standing [][]byte // The frames in a connection whose link is cut.
 }
 
+// passage is one queue of a lane.
+type passage struct {
+	next    uint64 // The place of the next message.
+	written uint64 // Messages at places below this one have left.
+	over    bool
+	down    bool     // The connection is broken: what is appended waits in frames.
+	frames  []queued // The envelopes that have not left, from place written on.
+}
+
+// Written says how far the passage has come.
+func (p *passage) Written() (below uint64, over bool) { return p.written, p.over }
+
 // queued is an envelope that has not left.
 type queued struct {
 	shard protocol.ShardID
 	ids   []uint64 // The ids of the messages in the envelope.
+	own   bool     // The messages are of this node.
 	frame []byte
 }
 
@@ -37,63 +58,199 @@ const laneDownMax = 2 * time.Second
 // laneStallMax is how long a connection may stand still.
 const laneStallMax = 3 * time.Second
 
-// stays draws whether messages stay with their cell while the lane to a node has no
-// connection. Mostly they do; some are handed over just as the connection breaks.
-func (c *Cells) stays(to gossip.NodeID) bool {
-	p := c.lanes[to]
-	return p != nil && p.down && c.rand.IntN(4) > 0
+// batchMax is how long a batch may be filled.
+const batchMax = 10 * time.Millisecond
+
+// lane returns the lane to a node.
+func (c *Cells) lane(to gossip.NodeID) *lane {
+	l := c.lanes[to]
+	if l == nil {
+		l = &lane{cells: c, to: to, passage: new(passage)}
+		c.lanes[to] = l
+	}
+	return l
 }
 
-// goOn ends the time for which a connection stood still.
-func (c *Cells) goOn(to gossip.NodeID) {
-	p := c.lanes[to]
-	if p == nil || !p.stalled {
+// full draws whether the lane takes another envelope of this outbox.
+func (l *lane) full() bool {
+	c := l.cells
+	if !c.refused[l.to] && c.rand.Float64() < c.behaviour.LaneFull {
+		c.refused[l.to] = true
+	}
+	return c.refused[l.to]
+}
+
+// awaitRoom has the cells flushed when a lane has room again.
+func (c *Cells) awaitRoom(to gossip.NodeID) {
+	if c.rooms[to] {
 		return
 	}
-	p.stalled = false
-	for _, b := range p.standing {
-		c.frame(to, b)
-	}
-	p.standing = nil
+	c.rooms[to] = true
+	c.after(10*time.Millisecond, func() {
+		delete(c.rooms, to)
+		c.node.Flush(to)
+	})
 }
 
-// hand puts an envelope with messages of this node, from first up to rest, into the
-// lane to their shard's home.
-func (c *Cells) hand(shard protocol.ShardID, to gossip.NodeID, first, rest *cell.Message, frame []byte) {
-	p := c.lanes[to]
-	if p == nil {
-		p = new(passage)
-		c.lanes[to] = p
+// Append puts a frame that carries no messages into the lane.
+func (l *lane) Append(_ transport.Service, encode func(dst []byte) []byte) error {
+	if l.full() {
+		return transport.ErrFull
 	}
-	s := c.cells[shard]
-	if old := c.through[shard]; old != p {
+	l.put(queued{frame: encode(nil)})
+	return nil
+}
+
+// Track puts an envelope with messages into the lane. Now and then it takes an envelope with
+// one message only.
+func (l *lane) Track(_ transport.Service, encode func(dst []byte) []byte) (transport.Passage, uint64, error) {
+	c := l.cells
+	if l.full() {
+		return nil, 0, transport.ErrFull
+	}
+	q := l.open(encode(nil))
+	if len(q.ids) > 1 && c.rand.IntN(10) == 0 {
+		return nil, 0, transport.ErrTooLarge
+	}
+	for _, id := range q.ids {
+		c.ledger.handed(id, c.node.ClockOf(l.to, c.now) != 0)
+	}
+	p := l.passage
+	if old := c.through[q.shard]; q.own && old != p {
 		if old != nil {
-			s.Rerouted(old.written, old.over)
-			c.stray(shard, old)
+			c.stray(q.shard, old)
 		}
-		c.through[shard] = p
+		c.through[q.shard] = p
 	}
-	s.Handed(first, rest, p.next)
+	place := p.next
 	p.next++
-	q := queued{shard: shard, frame: frame}
-	for m := first; m != rest; m = m.Next() {
-		q.ids = append(q.ids, binary.BigEndian.Uint64(m.Payload))
-	}
-	if p.down || !c.ledger.lives(to) { // Without a node that answers the envelope waits for ever.
-		p.down = true
-		p.frames = append(p.frames, q)
-	} else {
-		p.written = p.next
-		c.leaves(to, q)
-	}
-	if !p.stalled && c.rand.Float64() < c.behaviour.LaneStall {
-		p.stalled = true
-		c.out.Arm(stallTimer{to}, c.now.Add(time.Duration(c.rand.Int64N(int64(laneStallMax)))))
+	l.put(q)
+	if !l.stalled && c.rand.Float64() < c.behaviour.LaneStall {
+		l.stalled = true
+		c.after(time.Duration(c.rand.Int64N(int64(laneStallMax))), l.goOn)
 	}
 	if !p.down && c.rand.Float64() < c.behaviour.LaneDown {
 		p.down = true
-		c.out.Arm(laneTimer{to}, c.now.Add(time.Duration(c.rand.Int64N(int64(laneDownMax)))))
+		c.after(time.Duration(c.rand.Int64N(int64(laneDownMax))), l.mend)
 	}
+	return p, place, nil
+}
+
+// open returns an envelope with the messages that are in it.
+func (l *lane) open(frame []byte) queued {
+	c, q := l.cells, queued{frame: frame}
+	note := func(m *cell.Message) {
+		q.shard, q.own = m.Shard, m.Origin == c.self
+		id, _ := idOf(m)
+		q.ids = append(q.ids, id)
+	}
+	item, err := wire.DecodeItem(frame, c.now)
+	switch item := item.(type) {
+	case *cell.Message:
+		note(item)
+	case *wire.Run:
+		err = item.Messages(c.now, cell.NewMessage, note)
+	}
+	if err != nil || len(q.ids) == 0 {
+		c.ledger.violate("an envelope of %s that cannot be decoded: %v", c.self, err)
+	}
+	return q
+}
+
+// put lets an envelope leave, or wait for the connection.
+func (l *lane) put(q queued) {
+	p := l.passage
+	if p.down || !l.cells.ledger.lives(l.to) { // Without a node that answers the envelope waits for ever.
+		p.down = true
+		p.frames = append(p.frames, q)
+		return
+	}
+	p.written = p.next
+	l.leaves(q)
+}
+
+// leaves lets an envelope leave this node.
+func (l *lane) leaves(q queued) {
+	for _, id := range q.ids {
+		if r := l.cells.ledger.messages[id]; r != nil {
+			r.left = true
+		}
+	}
+	l.send(q.frame)
+}
+
+func (l *lane) send(frame []byte) {
+	if l.stalled {
+		l.standing = append(l.standing, frame)
+		return
+	}
+	l.cells.out.Add(machine.Send{To: l.to, Lane: machine.LaneMessage, Message: frame})
+}
+
+// goOn ends the time for which a connection stood still.
+func (l *lane) goOn() {
+	l.stalled = false
+	for _, b := range l.standing {
+		l.send(b)
+	}
+	l.standing = nil
+}
+
+// Defer has f called when the lane takes its next batch. While the connection is broken
+// that is mostly so: some messages are handed over just as the connection breaks.
+func (l *lane) Defer(f func()) bool {
+	c := l.cells
+	switch {
+	case l.draining:
+		return false
+	case l.passage.down && c.rand.IntN(4) == 0:
+		return false
+	case l.passage.down:
+	case !l.batching && c.rand.IntN(4) > 0:
+		return false // No batch waits.
+	case !l.batching:
+		l.batching = true
+		c.after(time.Duration(c.rand.Int64N(int64(batchMax))), func() {
+			l.batching = false
+			if !l.passage.down {
+				l.drain()
+			}
+		})
+	}
+	l.calls = append(l.calls, f)
+	return true
+}
+
+// drain calls those who wait for the next batch.
+func (l *lane) drain() {
+	calls := l.calls
+	l.calls, l.draining = nil, true
+	for _, f := range calls {
+		f()
+	}
+	l.draining = false
+}
+
+// mend ends the time for which a connection was broken: the connection is up again, or
+// given up.
+func (l *lane) mend() {
+	c, p := l.cells, l.passage
+	if !c.ledger.lives(l.to) {
+		return
+	}
+	if c.rand.IntN(2) == 0 {
+		frames := p.frames
+		p.written, p.frames, p.down = p.next, nil, false
+		for _, q := range frames {
+			l.leaves(q)
+		}
+		l.drain()
+		c.node.Connected(l.to)
+		return
+	}
+	p.over, p.frames, l.passage = true, nil, new(passage)
+	l.drain()
+	c.node.Disconnected(l.to)
 }
 
 // stray notes the messages of a shard that wait in a passage which the shard does not use
@@ -103,48 +260,11 @@ func (c *Cells) stray(shard protocol.ShardID, p *passage) {
 		return
 	}
 	for _, q := range p.frames {
-		if q.shard == shard {
-			for _, id := range q.ids {
-				c.ledger.messages[id].astray = true
-			}
+		if q.shard != shard || !q.own {
+			continue
 		}
-	}
-}
-
-// leaves lets an envelope leave this node.
-func (c *Cells) leaves(to gossip.NodeID, q queued) {
-	for _, id := range q.ids {
-		c.ledger.messages[id].left = true
-	}
-	c.frame(to, q.frame)
-}
-
-// mend ends the time for which a connection was broken: the connection is up again, or
-// given up.
-func (c *Cells) mend(to gossip.NodeID) {
-	p := c.lanes[to]
-	if !c.ledger.lives(to) {
-		return
-	}
-	if c.rand.IntN(2) == 0 {
-		for _, m := range p.frames {
-			c.leaves(to, m)
+		for _, id := range q.ids {
+			c.ledger.messages[id].astray = true
 		}
-		p.written, p.frames, p.down = p.next, nil, false
-		return
-	}
-	p.over, p.frames = true, nil
-	delete(c.lanes, to)
-	for _, s := range c.cells {
-		s.Broken(to)
-	}
-	c.flush(to)
-}
-
-// flush lets all cells transmit the messages that wait for a node.
-func (c *Cells) flush(to gossip.NodeID) {
-	for i := range c.cells {
-		c.cells[i].Flush(c.now, to, &c.acts)
-		c.carry(protocol.ShardID(i))
 	}
 }

@@ -34,6 +34,8 @@ type Options struct {
 	Entities int
 	// Every is the mean time between messages of all clients. Default 10 ms.
 	Every time.Duration
+	// Near is the chance that a message is sent by the home of its entity.
+	Near float64
 	// Patience is how long an asker waits. Zero: for ever.
 	Patience time.Duration
 	// Handoff is the handoff timeout. Default 3 s.
@@ -188,7 +190,9 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
 		cfg.PassivateAfter = 50 * time.Millisecond
 	}
-	cells := newCells(env, kind, c.opt.Behaviour, c.Ledger, cfg, c.opt.Membership.Config.FailureDetector.HeartbeatInterval)
+	behaviour := c.opt.Behaviour
+	behaviour.sweeps = cfg.PassivateAfter
+	cells := newCells(env, kind, behaviour, c.Ledger, cfg, c.opt.Membership.Config.FailureDetector.HeartbeatInterval)
 	c.Ledger.nodes[env.Self] = cells
 	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self})}
 	return []machine.Component{
@@ -232,12 +236,26 @@ func (c *Cluster) send() {
 	}
 	if nodes := c.World.Nodes(); len(nodes) > 0 {
 		c.next++
-		nodes[c.client.IntN(len(nodes))].Input(protocol.MessageService, Send{
-			ID: c.next, Entity: c.target(),
+		from, entity := nodes[c.client.IntN(len(nodes))], c.target()
+		if c.opt.Near > 0 && c.client.Float64() < c.opt.Near {
+			from = c.homeOf(entity, from)
+		}
+		from.Input(protocol.MessageService, Send{
+			ID: c.next, Entity: entity,
 			Ask: c.client.IntN(2) == 0, Patience: c.opt.Patience,
 		})
 	}
 	c.World.After(time.Duration(c.client.Int64N(int64(2*c.opt.Every)))+1, c.send)
+}
+
+// homeOf returns the node that hosts an entity; another one if none does.
+func (c *Cluster) homeOf(entity string, other *world.Node) *world.Node {
+	for _, n := range c.World.Nodes() {
+		if c.Ledger.nodes[n.ID()].region.SlotOf(entity).Info().Hosting {
+			return n
+		}
+	}
+	return other
 }
 
 // target draws the entity to which a client sends.
@@ -351,7 +369,7 @@ func (c *Cluster) Moving() int {
 func (c *Cluster) hosted(homes []control.Home) error {
 	for _, h := range homes {
 		for _, n := range c.World.Nodes() {
-			info := c.Ledger.nodes[n.ID()].cells[h.Shard].Info()
+			info := c.Ledger.nodes[n.ID()].region.Slot(h.Shard).Info()
 			if info.Hosting != (n.ID() == h.Node) || info.Stopping || info.Suspended && info.Hosting {
 				return fmt.Errorf("shard %d at home at %s: %s has %+v", h.Shard, h.Node, n.ID(), info)
 			}
@@ -372,10 +390,11 @@ func (c *Cluster) Drained() error {
 // letGo reports a node that is still held back from sending to an entity.
 func (c *Cluster) letGo() error {
 	for _, n := range c.World.Nodes() {
-		for id, s := range c.Ledger.nodes[n.ID()].cells {
+		region := c.Ledger.nodes[n.ID()].region
+		for s := range region.Shards() {
 			var t cell.Tally
-			if s.Tally(&t); t.Held > 0 {
-				return fmt.Errorf("%s is held back from %d entities of shard %d", n.ID(), t.Held, id)
+			if region.Slot(protocol.ShardID(s)).Tally(&t); t.Held > 0 {
+				return fmt.Errorf("%s is held back from %d entities of shard %d", n.ID(), t.Held, s)
 			}
 		}
 	}

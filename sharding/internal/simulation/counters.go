@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 	world "github.com/quorate/quorate/simulation"
 )
 
@@ -17,11 +18,6 @@ const ticksPerNano = 2.45
 
 // lookEvery is the time between two looks at the standing, besides those for messages.
 const lookEvery = 5 * time.Millisecond
-
-type (
-	checkTimer struct{} // The node reads its clock for its heartbeats.
-	lookTimer  struct{} // The node looks whether it has standing.
-)
 
 // watch is how a node of the simulation reads its clock before messages: as the runtime does,
 // by a counter, which goes wrong now and then if the behaviour says so.
@@ -43,27 +39,20 @@ func newWatch(env world.Env, every time.Duration, faults bool) watch {
 	return watch{reader: filter.Reader(), filter: filter, every: every, margin: every + machine.FilterMargin}
 }
 
-// held reports whether the clock has not passed an instant, as the runtime finds that out,
-// and whether the reading was in full.
-func (w *watch) held(until machine.Instant) (held, full bool) {
-	now := w.reader.Read()
-	if !now.Full() && !now.NotAfter(until, w.margin) {
-		now = w.reader.ReadInFull()
-	}
-	return now.NotAfter(until, w.margin), now.Full()
-}
+// HeldAt reports whether the node may host at a moment.
+func (c *Cells) HeldAt(now machine.Instant) bool { return c.standing(now) }
 
-// held reports whether the node may host, as far as it knows: it may spare a reading of its
-// clock, but what it finds out must be true.
-func (c *Cells) held() bool {
-	held, full := c.watch.held(c.until)
-	if held = held && !c.ended; full {
+// HeldThrough reports whether a reading of the clock proves that the node may host. A
+// reading may have been spared, but what it proves must be true.
+func (c *Cells) HeldThrough(r machine.Reading) bool {
+	held := r.NotAfter(c.until, c.watch.margin) && !c.ended
+	if r.Full() {
 		c.ledger.counts.Readings++
-	} else {
+	} else if held {
 		c.ledger.counts.Spared++
 	}
-	if held != c.standing(c.now) {
-		c.ledger.violate("%v at %v takes itself to have standing, which ended at %v: %v", c.self, c.now, c.until, held)
+	if stands := c.standing(c.now); held && !stands || r.Full() && held != stands {
+		c.ledger.violate("I14: %v at %v takes itself to have standing, which ended at %v: %v", c.self, c.now, c.until, held)
 	}
 	return held
 }
@@ -73,15 +62,15 @@ func (c *Cells) held() bool {
 func (c *Cells) check() {
 	if c.watch.every > 0 {
 		c.watch.filter.Check()
-		c.out.Arm(checkTimer{}, c.now.Add(c.watch.every))
+		c.after(c.watch.every, c.check)
 	}
 }
 
 // look looks at the standing as a message would, again and again.
 func (c *Cells) look() {
 	if c.watch.every > 0 {
-		c.held()
-		c.out.Arm(lookTimer{}, c.now.Add(lookEvery))
+		runtime.Look(&c.watch.reader, c)
+		c.after(lookEvery, c.look)
 	}
 }
 

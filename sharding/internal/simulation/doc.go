@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package simulation puts sharding into a simulated world with members. A node
-// of it has the membership machine, the sharding control machine and the cells
-// of production; only the entities are stubs, which take virtual time to start,
-// to process a message and to stop, and sometimes fail to start.
+// of it has the membership machine, the sharding control machine, and the cells of
+// production by the very runtime that carries them there, with virtual ports: lanes that
+// stall, break and fill up, workers on the queue of production, and entities that are stubs,
+// which take virtual time to start, to process a message and to stop, and sometimes fail.
 //
 //	clients ──> Cells (service 4) <── messages, acknowledgements ──> other nodes
 //	               ^ │ FromShard

@@ -4,7 +4,6 @@
 package simulation
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,8 +54,12 @@ type Ledger struct {
 
 // Counts sum up what happened in a run.
 type Counts struct {
-	// Waited counts how often a client found no room.
-	Waited int
+	// Waited counts how often a client found no room, Joined how often a tell went straight
+	// into the mailbox of an entity of its node that was at work, and Followed how often an
+	// entity began a message in a run, right after another.
+	Waited, Joined, Followed int
+	// Replaced counts workers that took the place of those that entities kept.
+	Replaced int
 	// Spared counts how often a node knew of its standing without a reading of its clock,
 	// by the counter, and Readings how often by its clock.
 	Spared, Readings                                        int
@@ -237,9 +240,9 @@ func (l *Ledger) gone(node gossip.NodeID) {
 	}
 	delete(l.leaders, node)
 	if c := l.nodes[node]; c != nil {
-		for s := range c.cells {
+		for s := range c.region.Shards() {
 			delete(l.stops, stop{node, protocol.ShardID(s)})
-			if c.cells[s].Info().Hosting {
+			if c.region.Slot(protocol.ShardID(s)).Info().Hosting {
 				l.deaths[s] = l.world.Now()
 			}
 		}
@@ -256,11 +259,10 @@ func (l *Ledger) offer(id uint64, origin gossip.NodeID, s protocol.ShardID, enti
 	l.counts.Accepted++
 }
 
-// handed notes that a lane has messages, from first up to rest, and whether what is left
-// of their deadlines counts from now wherever they are.
-func (l *Ledger) handed(first, rest *cell.Message, timed bool) {
-	for m := first; m != rest; m = m.Next() {
-		r := l.messages[binary.BigEndian.Uint64(m.Payload)]
+// handed notes that a lane has a message, and whether what is left of its deadline counts
+// from now wherever it is.
+func (l *Ledger) handed(id uint64, timed bool) {
+	if r := l.messages[id]; r != nil { // Else nobody has sent it.
 		r.handed = true
 		r.blind = r.blind || !timed
 	}
@@ -355,6 +357,9 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 // begin checks that a message may be processed here and now.
 func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, id uint64, origin gossip.NodeID) {
 	r := l.messages[id]
+	if !l.nodes[node].standing(l.nodes[node].now) {
+		l.violate("I14: %s begins message %d without standing", node, id)
+	}
 	switch {
 	case r == nil || r.path.origin != origin || r.path.entity != e.ID():
 		l.violate("I20: %s processes message %d, which nobody sent to %s", node, id, e.ID())

@@ -111,7 +111,7 @@ func (l *Ledger) fit(coordinator gossip.NodeID, h control.Home) {
 // free checks that no node but the new home hosts a shard.
 func (l *Ledger) free(coordinator gossip.NodeID, h control.Home) {
 	for node, c := range l.nodes {
-		if node != h.Node && l.mayHost(node) && l.mayHost(coordinator) && c.cells[h.Shard].Info().Hosting {
+		if node != h.Node && l.mayHost(node) && l.mayHost(coordinator) && c.region.Slot(h.Shard).Info().Hosting {
 			l.violate("I22: %s gives shard %d to %s while %s hosts it", coordinator, h.Shard, h.Node, node)
 		}
 	}

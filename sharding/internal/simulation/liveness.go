@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	world "github.com/quorate/quorate/simulation"
 )
 
@@ -54,8 +55,9 @@ func (l *liveness) look(w *world.World, quiet time.Duration) error {
 		if Control(n).Inspect(KindName).Coordinating {
 			coordinators = append(coordinators, n.ID())
 		}
-		for id, s := range l.cluster.Ledger.nodes[n.ID()].cells {
-			if s.Info().Hosting {
+		region := l.cluster.Ledger.nodes[n.ID()].region
+		for id := range hosted {
+			if region.Slot(protocol.ShardID(id)).Info().Hosting {
 				hosted[id]++
 			}
 		}

@@ -1,0 +1,188 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
+)
+
+// The workers of a simulated node and what they do. The queue of the runtime gives jobs to
+// them, by put and by look, which begin keeps for the end of the step; run goes from call to
+// call of a job, as the goroutine of a worker does, and stops where the entity takes time;
+// returned goes on from there.
+
+// processors is how many processors a simulated node has.
+const processors = 2
+
+// crew are the workers of a node.
+type crew struct {
+	queue   runtime.Queue[*runtime.Job, struct{}]
+	starts  []start // Jobs that workers begin at the end of the step.
+	looking bool    // The next look is due.
+}
+
+type (
+	worker = runtime.Worker[struct{}]
+	start  = runtime.Start[*runtime.Job, struct{}]
+)
+
+// put gives a task to a worker.
+func (c *Cells) put(t runtime.Task) {
+	j := runtime.NewJob(t)
+	j.Clocked(&c.watch.reader)
+	if s, starts := c.crew.queue.Put(&j); starts {
+		c.crew.starts = append(c.crew.starts, s)
+		return
+	}
+	c.lookLater()
+}
+
+// lookLater has the queue look at its workers.
+func (c *Cells) lookLater() {
+	if c.crew.looking || c.crew.queue.Waiting() == 0 {
+		return
+	}
+	c.crew.looking = true
+	c.after(runtime.QueueLook, func() {
+		c.crew.looking = false
+		starts := c.crew.queue.Look()
+		c.ledger.counts.Replaced += len(starts)
+		c.crew.starts = append(c.crew.starts, starts...)
+		c.lookLater()
+	})
+}
+
+// trim has the queue let workers go.
+func (c *Cells) trim() {
+	c.after(runtime.QueueTrim, func() {
+		c.crew.queue.Trim(processors)
+		c.trim()
+	})
+}
+
+// begin lets workers begin the jobs that they were given in this step.
+func (c *Cells) begin() {
+	for len(c.crew.starts) > 0 {
+		s := c.crew.starts[0]
+		c.crew.starts = c.crew.starts[1:]
+		c.run(s.Worker, s.Job)
+	}
+}
+
+// run has a worker do one job after the other, until an entity takes time.
+func (c *Cells) run(w *worker, j *runtime.Job) {
+	for {
+		switch call := j.Begin(); call {
+		case runtime.CallNone:
+			next, turn := c.crew.queue.Next(w)
+			if turn != runtime.TurnWork {
+				return
+			}
+			j = next
+		case runtime.CallYield:
+			j = c.crew.queue.Exchange(w, j)
+		default:
+			took := c.call(j, call)
+			if took > 0 {
+				c.after(took, func() {
+					c.returned(j, call)
+					c.run(w, j)
+				})
+				return
+			}
+			c.returned(j, call)
+		}
+	}
+}
+
+// call begins a call of an entity, and draws how long it takes.
+func (c *Cells) call(j *runtime.Job, call runtime.Call) time.Duration {
+	e := j.Entity()
+	switch call {
+	case runtime.CallStart:
+		c.ledger.started(c.self, e)
+		return c.drawn(c.behaviour.Start)
+	case runtime.CallStop:
+		c.ledger.stopping(c.self, e, j.Why())
+		if c.rand.Float64() < c.behaviour.SlowStop {
+			return c.drawn(c.behaviour.SlowStopFor)
+		}
+		return c.drawn(c.behaviour.Stop)
+	default:
+		return c.handle(j)
+	}
+}
+
+// drawn draws a time from a tenth of a bound up to the bound.
+func (c *Cells) drawn(most time.Duration) time.Duration {
+	return most/10 + time.Duration(c.rand.Int64N(int64(most-most/10)+1))
+}
+
+// handle begins a message of an entity. Now and then it takes next to no time, so that
+// several are begun in one run.
+func (c *Cells) handle(j *runtime.Job) time.Duration {
+	e, m := j.Entity(), j.Message()
+	id, _ := idOf(m)
+	if j.Before() > 0 {
+		c.ledger.counts.Followed++
+	}
+	c.ledger.begin(c.self, j.Slot().Shard(), e, id, m.Origin)
+	switch {
+	case c.ledger.hot[e.ID()]:
+		return c.drawn(c.behaviour.HotRun)
+	case c.rand.IntN(4) == 0:
+		return time.Duration(c.rand.Int64N(int64(200 * time.Microsecond)))
+	default:
+		return c.drawn(c.behaviour.Run)
+	}
+}
+
+// returned ends a call of an entity.
+func (c *Cells) returned(j *runtime.Job, call runtime.Call) {
+	e := j.Entity()
+	switch call {
+	case runtime.CallStart:
+		ok := c.rand.Float64() >= c.behaviour.FailStart
+		if !ok {
+			c.gone(e)
+		}
+		j.Started(ok, "")
+	case runtime.CallStop:
+		c.gone(e)
+		j.Stopped()
+	default:
+		r := cell.Result{Failed: c.rand.Float64() < c.behaviour.FailRun}
+		if m := j.Message(); m.Correlation != 0 {
+			id, _ := idOf(m)
+			r.Reply = &protocol.Reply{Payload: binary.BigEndian.AppendUint64(nil, id)}
+		}
+		if c.rand.Float64() < c.behaviour.Passivate {
+			j.Slot().Step(func(in *cell.Cell, out *cell.Actions) { in.Passivate(c.now, e, out) })
+		}
+		j.Handled(r)
+	}
+}
+
+// gone notes that an instance has ended.
+func (c *Cells) gone(e *cell.Entity) {
+	if !c.behind[e] {
+		c.ledger.stopped(c.self, e.ID())
+	}
+	delete(c.behind, e)
+}
+
+// leave notes that an entity is left behind: it must begin no message, and no answer of it
+// must be seen by anybody.
+func (c *Cells) leave(e *cell.Entity) {
+	if e.Ended() && !c.behind[e] {
+		c.behind[e] = true
+		c.ledger.stopped(c.self, e.ID())
+		c.ledger.counts.LeftBehind++
+	}
+}
