@@ -53,7 +53,15 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 		c.ledger.drop(a.Drop, id)
 	case cell.OpRun:
 		c.ledger.bounded(c.self, a.Entity)
+		c.give(a.Entity.Message())
 	default:
+	}
+}
+
+// give notes that the job of an entity has a message.
+func (c *Cells) give(m *cell.Message) {
+	if id, known := idOf(m); known && c.ledger.messages[id] != nil {
+		c.ledger.messages[id].given = true
 	}
 }
 

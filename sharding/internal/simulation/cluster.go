@@ -401,6 +401,20 @@ func (c *Cluster) letGo() error {
 	return nil
 }
 
+// Acknowledged reports what is missing until no node keeps a message that it has sent, or
+// waits to pass on.
+func (c *Cluster) Acknowledged() error {
+	for _, n := range c.World.Nodes() {
+		region := c.Ledger.nodes[n.ID()].region
+		for s := range region.Shards() {
+			if i := region.Slot(protocol.ShardID(s)).Info(); i.Window > 0 || i.Transit > 0 {
+				return fmt.Errorf("%s keeps %d messages to shard %d that nobody has acknowledged, and %d to pass on", n.ID(), i.Window, s, i.Transit)
+			}
+		}
+	}
+	return nil
+}
+
 // Await runs the world until no condition is an error, for at most a time. Otherwise the
 // error says which condition was not met last.
 func (c *Cluster) Await(limit time.Duration, conditions ...func() error) error {
@@ -422,11 +436,11 @@ func (c *Cluster) Await(limit time.Duration, conditions ...func() error) error {
 // mailboxes is the time that the messages in mailboxes in the end take to be processed.
 const mailboxes = 5 * time.Second
 
-// Finish stops the clients and waits until the cluster is settled, even and drained,
-// and no node is held back.
+// Finish stops the clients and waits until the cluster is settled, even and drained, every
+// message is acknowledged, and no node is held back.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
-	if err := c.Await(limit, c.Settled, c.Drained, c.Even, c.letGo); err != nil {
+	if err := c.Await(limit, c.Settled, c.Drained, c.Acknowledged, c.Even, c.letGo); err != nil {
 		return err
 	}
 	if err := c.World.Run(mailboxes); err != nil {

@@ -131,6 +131,7 @@ type record struct {
 	left      bool          // A copy has left the node of its origin.
 	astray    bool          // A copy waits in the lane to an earlier home, and may leave yet.
 	handed    bool          // A lane has had the message.
+	given     bool          // The job of its entity has had the message.
 	blind     bool          // A copy went to a node whose clock was not known.
 	deadline  time.Duration // When its asker stops waiting; zero: never.
 	failed    bool
@@ -291,12 +292,12 @@ func (l *Ledger) turn(id uint64) {
 func (l *Ledger) delivered(id uint64) { l.messages[id].delivered = true }
 
 // timeout notes that an asker was told that nobody knows what became of its message:
-// nobody does of one that a lane has had, or that has begun.
+// nobody does of one that a lane has had, or that a job has, which may have begun it.
 func (l *Ledger) timeout(id uint64) {
 	r := l.messages[id]
 	r.timedOut = true
 	l.counts.TimedOut++
-	if !r.handed && !r.processed {
+	if !r.handed && !r.given {
 		l.violate("I20: message %d was with its node when its asker gave up, and the asker is told that its outcome is unknown", id)
 	}
 }

@@ -214,6 +214,36 @@ var mutants = []mutant{
 		old: "	if c.view() != asked.view {\n",
 		new: "	if c.view() != asked.view && !mutant(NAME) {\n",
 	},
+	{
+		test: "TestRandomFaults", name: "a worker that does not look at the standing", file: "runtime/job.go",
+		old: "	case !held:\n",
+		new: "	case !held && !mutant(NAME):\n",
+	},
+	{
+		test: "TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting", name: "a worker that is kept is never replaced", file: "runtime/queue.go",
+		old: "	if q.limit-kept < q.processors {\n",
+		new: "	if q.limit-kept < q.processors && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestRandomFaults", name: "a reply that goes to another ask", file: "runtime/asks.go",
+		old: "	a := sl.asks[reply.Correlation]\n	if a == nil {\n",
+		new: "	a := sl.asks[reply.Correlation]\n	if mutant(NAME) && a != nil {\n		for _, other := range sl.asks {\n			if other.Correlation < a.Correlation {\n				a = other\n			}\n		}\n	}\n	if a == nil {\n",
+	},
+	{
+		test: "TestRandomFaults", name: "an ask that is not told that its message has failed", file: "runtime/carry.go",
+		old: "	if a.Message.Correlation != 0 {\n",
+		new: "	if a.Message.Correlation != 0 && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestRandomFaults", name: "a round of acknowledgements that forgets a cell", file: "runtime/acks.go",
+		old: "	n.acks.due = nil\n",
+		new: "	n.acks.due = nil\n	if mutant(NAME) && len(due) > 1 {\n		due = due[1:]\n	}\n",
+	},
+	{
+		test: "TestBusyEntitiesNearTheirSenders", name: "a message of a run that is not counted", file: "runtime/job.go",
+		old: "			j.ran++ // Counted",
+		new: "			if !mutant(NAME) {\n				j.ran++\n			} // Counted",
+	},
 }
 
 // Each of the defects makes the test fail whose seeds must find it.

@@ -54,3 +54,25 @@ func TestBusyEntitiesNearTheirSenders(t *testing.T) {
 	t.Logf("%d seeds: %d messages processed, %d went straight into mailboxes, %d followed in runs; %d workers replaced others",
 		n, sum.Processed, sum.Joined, sum.Followed, sum.Replaced)
 }
+
+// Entities that keep their workers for long, more of them than a node has processors, do not
+// keep messages to others waiting: other workers take the place of those that are kept.
+// covers I36.
+func TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting(t *testing.T) {
+	first, n := simulationtest.Seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		c := simulation.New(simulation.Options{
+			World: world.Options{Seed: seed, Scenario: "sharding-kept", CodecEvery: 3, RatePPM: 10_000},
+			Nodes: 3, Shards: 12, Entities: 60, Every: 4 * time.Millisecond, Patience: 3 * time.Second, Mailbox: 8,
+			Behaviour: simulation.Behaviour{Hot: 12, HotRun: time.Second},
+		})
+		require.NoError(t, c.World.Run(12*time.Second))
+		c.Ledger.Longest()
+		require.NoError(t, c.World.Run(8*time.Second))
+		longest := c.Ledger.Longest()
+		counts := finish(t, c)
+		require.Less(t, longest.For, 150*time.Millisecond, "seed %d: %+v", seed, longest)
+		require.NotZero(t, counts.Replaced)
+		t.Logf("seed %d: longest %v, %d workers replaced others", seed, longest.For, counts.Replaced)
+	}
+}
