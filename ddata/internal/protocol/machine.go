@@ -212,6 +212,9 @@ func (m *Machine) Final() (all []Persist) {
 	return all
 }
 
+// Unsure reports whether this node's replica may have lost what it has acknowledged.
+func (m *Machine) Unsure(group uint8) bool { return m.groups[group].unsure.on }
+
 // refuse answers operations of a node that has ended.
 func (m *Machine) refuse(in machine.Input) {
 	switch in := in.(type) {

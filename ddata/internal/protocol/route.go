@@ -85,9 +85,6 @@ func (m *Machine) Register(group uint8) *Register { return m.groups[group].reg }
 // Caught reports whether this node's replica lacks nothing.
 func (m *Machine) Caught(group uint8) bool { return m.groups[group].caught }
 
-// Unsure reports whether this node's replica may have lost what it has acknowledged.
-func (m *Machine) Unsure(group uint8) bool { return m.groups[group].unsure.on }
-
 // Pending returns the registers of a group that count here, or may come to count: the known
 // one, what was accepted and what is proposed.
 func (m *Machine) Pending(group uint8) []*Register {

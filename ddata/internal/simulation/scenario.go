@@ -35,7 +35,7 @@ func Scenarios() []Scenario {
 		{"data-homes", "two of three homes of a bucket end at once, the others go on", homesNodes, Homes},
 		{"data-older", "the same with disks that come back older", chaosNodes, Older},
 		{"data-copied", "the same with disks that are copied for other nodes", chaosNodes, Copied},
-		{"data-behind", "the same with stores that are written behind, of which crashes cut the end", chaosNodes, Behind},
+		{"data-behind", "the same with stores of which crashes cut the end", chaosNodes, Behind},
 	}
 }
 
