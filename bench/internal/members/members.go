@@ -8,12 +8,14 @@ package members
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/quorate/quorate/bench/internal/loopback"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/bench/internal/sockets"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
 )
@@ -21,6 +23,10 @@ import (
 // quietTime is the time between the last member and the measurement of a quiet
 // cluster.
 const quietTime = 5 * time.Second
+
+// quietFor is how long a quiet cluster is measured, in measuring times: what happens
+// once in ten seconds has its part then.
+const quietFor = 10
 
 // measureMembers runs many real nodes in this process, over real sockets, and measures
 // how long it takes until all are up everywhere, what a quiet node costs, and how long it
@@ -67,15 +73,36 @@ func quietNodes(ctx context.Context, s process.Spec, nodes []*membership.Node, v
 	if err := measure.Pause(ctx, quietTime); err != nil {
 		return 0, err
 	}
+	before, err := sockets.Now()
+	if err != nil {
+		return 0, err
+	}
 	bytes, used, began := bytesSent(nodes), measure.CPUTime(), time.Now()
-	if err := measure.Pause(ctx, 4*s.Time); err != nil {
+	if err := measure.Pause(ctx, quietFor*s.Time); err != nil {
 		return 0, err
 	}
 	each := float64(len(nodes)) * time.Since(began).Seconds()
 	used = measure.CPUTime() - used
 	values["bytes"] = float64(bytesSent(nodes)-bytes) / each
 	values["cpu"] = measure.Microseconds(used) / 1000 / each
+	after, err := sockets.Now()
+	if err != nil {
+		return 0, err
+	}
+	sent := after.Since(before)
+	values["wire"], values["packets"], values["data-packets"] = float64(sent.Bytes)/each, float64(sent.Packets)/each, float64(sent.Data)/each
+	values["connections"] = float64(len(after)) / float64(len(nodes))
+	values["heap"], values["stacks"] = memoryOf(len(nodes))
 	return measure.Microseconds(used) / each, nil
+}
+
+// memoryOf returns the live heap of this process and its stacks, in kilobytes a node.
+func memoryOf(nodes int) (heap, stacks float64) {
+	runtime.GC()
+	runtime.GC() // Frees what finalizers and pools released in the first.
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / 1000 / float64(nodes), float64(m.StackInuse) / 1000 / float64(nodes)
 }
 
 // allUp reports whether all nodes see as many members as there are nodes, all up.

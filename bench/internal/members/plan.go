@@ -8,23 +8,42 @@ import (
 
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/sockets"
 )
 
 // Running is clusters of real nodes: all up, quiet, and after a crash.
 func Running() plan.Group {
 	nodes := func(prefix string, n int, up, crash float64) plan.Experiment {
-		return plan.Experiment{Spec: process.Spec{Role: roleMembers, Nodes: n, Limit: 8 * time.Minute}, Figures: []plan.Figure{
+		figures := []plan.Figure{
 			{Name: prefix + "all-up", Value: "up", Unit: "s", Better: plan.Lower, Target: up},
 			{Name: prefix + "crash-known", Value: "known", Unit: "s", Better: plan.Lower, Target: crash},
 			{Name: prefix + "crash-removed", Value: "removed", Unit: "s", Better: plan.Lower},
-			{Name: prefix + "steady-bytes", Value: "bytes", Unit: "B/s", Better: plan.Lower, Target: 2500},
-			{Name: prefix + "steady-cpu", Value: "cpu", Unit: "ms/s", Better: plan.Lower, Target: 2},
-		}}
+		}
+		return plan.Experiment{
+			Spec:    process.Spec{Role: roleMembers, Nodes: n, Limit: 8 * time.Minute},
+			Figures: append(figures, steady(prefix)...),
+		}
 	}
 	return plan.Group{
-		Name: "members", About: "50 and 100 real nodes in one process, over sockets", Optional: true,
-		Experiments: []plan.Experiment{nodes("50-", 50, 1.5, 0), nodes("100-", 100, 3, 5.5)},
+		Name: "members", About: "10 to 100 real nodes in one process, over sockets", Optional: true,
+		Experiments: []plan.Experiment{nodes("10-", 10, 0, 0), nodes("30-", 30, 0, 0), nodes("50-", 50, 1.5, 0), nodes("100-", 100, 3, 5.5)},
 	}
+}
+
+// steady has the figures of an undisturbed cluster, for each of its nodes.
+func steady(prefix string) []plan.Figure {
+	figures := []plan.Figure{{Name: prefix + "steady-bytes", Value: "bytes", Unit: "B/s", Better: plan.Lower}}
+	if sockets.Counted {
+		figures = append(figures,
+			plan.Figure{Name: prefix + "steady-wire-bytes", Value: "wire", Unit: "B/s", Better: plan.Lower, Target: 1500},
+			plan.Figure{Name: prefix + "steady-packets", Value: "packets", Unit: "1/s", Better: plan.Lower},
+			plan.Figure{Name: prefix + "steady-data-packets", Value: "data-packets", Unit: "1/s", Better: plan.Lower},
+			plan.Figure{Name: prefix + "steady-connection-ends", Value: "connections", Unit: "", Better: plan.Lower})
+	}
+	return append(figures,
+		plan.Figure{Name: prefix + "steady-cpu", Value: "cpu", Unit: "ms/s", Better: plan.Lower, Target: 1},
+		plan.Figure{Name: prefix + "steady-heap", Value: "heap", Unit: "kB", Better: plan.Lower, Target: 500},
+		plan.Figure{Name: prefix + "steady-stacks", Value: "stacks", Unit: "kB", Better: plan.Lower})
 }
 
 // Boot is clusters of real nodes that start in one moment.
