@@ -115,15 +115,20 @@ func (n *Node) ports() machine.Ports {
 }
 
 // send encodes a message straight into the lane's batch. Messages that a lane does not
-// take are counted: the protocols repeat what matters.
+// take are counted: the protocols repeat what matters. The answer to a heartbeat goes with
+// the receipt for that heartbeat where it can: it may be lost or overtake others, and
+// every second packet of a quiet cluster is so saved.
 func (n *Node) send(c *machine.Component, s machine.Send) {
-	var failed error
+	var failed, err error
 	size := 0
-	err := n.transport.Lane(s.To, s.Lane).Append(c.Service, func(dst []byte) []byte {
+	encode := func(dst []byte) []byte {
 		out, err := c.Codec.Append(dst, s.Message)
 		failed, size = err, len(out)-len(dst)
 		return out
-	})
+	}
+	if !answers(n.transport, c, s, encode) {
+		err = n.transport.Lane(s.To, s.Lane).Append(c.Service, encode)
+	}
 	machine.Assert(failed == nil, "a component encodes its own messages", "component", c.Name, "error", failed)
 	if err != nil {
 		n.counters.unsent.Add(1)
@@ -132,6 +137,15 @@ func (n *Node) send(c *machine.Component, s machine.Send) {
 	}
 	n.intake.sent(s.To, s.Message)
 	n.metrics.sent(c.Name, s.Message, size)
+}
+
+// answers sends the answer to a heartbeat with a receipt, and reports whether it has.
+func answers(t transport.Transport, c *machine.Component, s machine.Send, encode func([]byte) []byte) bool {
+	if _, ok := s.Message.(protocol.HeartbeatReply); !ok {
+		return false
+	}
+	answerer, ok := t.(transport.Answerer)
+	return ok && answerer.Answer(s.To, s.Lane, c.Service, encode)
 }
 
 // measured is call, with its duration measured.

@@ -22,6 +22,8 @@ type LaneCounters struct {
 	BytesSent      uint64 // Bytes of FramesSent.
 	BytesReceived  uint64 // Bytes of FramesReceived.
 
+	Answers uint64 // Messages sent with receipts, see Answerer; not among Sent.
+
 	Full     uint64 // Appends that met ErrFull.
 	TooLarge uint64 // Appends that met ErrTooLarge.
 
@@ -55,6 +57,7 @@ func (c *LaneCounters) Add(o *LaneCounters) {
 	c.Duplicates += o.Duplicates
 	c.BytesSent += o.BytesSent
 	c.BytesReceived += o.BytesReceived
+	c.Answers += o.Answers
 	c.Full += o.Full
 	c.TooLarge += o.TooLarge
 	c.UnhandledHere += o.UnhandledHere

@@ -41,7 +41,7 @@ func trafficTable() []meter.Row[*Counters] {
 	return []meter.Row[*Counters]{
 		meter.Counter("quorate.transport.messages", "{message}", "Messages accepted for a peer, or received from one and handed to a handler.",
 			lanes(func(c *LaneCounters, show meter.Show) {
-				show(int64(c.Sent), transmit)
+				show(int64(c.Sent+c.Answers), transmit)
 				show(int64(c.Received), receive)
 			})),
 		meter.Counter("quorate.transport.frames", "{frame}", "Frames written, repetitions included, or handled.",

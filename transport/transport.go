@@ -23,7 +23,8 @@ type LaneClass = machine.Lane
 
 // Handler takes one message. It is called on a goroutine of the transport.
 // Calls for one peer and lane are sequential, in the order of the peer's
-// appends; calls for other peers and lanes may run at the same time. The frame
+// appends; calls for other peers and lanes, and for what an [Answerer] has sent,
+// may run at the same time. The frame
 // is valid during the call only and must not be changed. Blocking is allowed
 // and is back-pressure on that lane of that peer. A handler may call Append,
 // but must not call [Transport.Close].
@@ -73,6 +74,21 @@ type Transport interface {
 	// transport have ended, handlers included. Calling it again waits for the same end
 	// and returns the same. It may be called without Start.
 	Close() error
+}
+
+// Answerer is an optional interface of a [Transport] that can send a small message to a
+// peer with the receipt that it owes that peer anyhow.
+type Answerer interface {
+	// Answer is Append for a message that answers one of the peer, on the lane of class k,
+	// and that the peer asks for again if it does not come. The message takes no place in
+	// the order of the own lane to the peer, and is gone without a notice if the
+	// connection breaks. The handler of the service takes it as any message, possibly
+	// while it takes another one of the same peer.
+	//
+	// Answer returns false, and sends nothing, when the peer has no connection to this
+	// node, or does not take answers, or this node has no connection to the peer, or too
+	// many answers wait: then the message has to be appended to the lane.
+	Answer(to gossip.NodeID, k LaneClass, s Service, encode func(dst []byte) []byte) bool
 }
 
 // Sourcer is an optional interface of a [Transport] that knows from where its peers

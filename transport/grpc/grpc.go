@@ -89,6 +89,7 @@ type Transport struct {
 var (
 	_ transport.Transport = (*Transport)(nil)
 	_ transport.Sourcer   = (*Transport)(nil)
+	_ transport.Answerer  = (*Transport)(nil)
 )
 
 // New returns a transport that is not started. It reads the certificates, and
@@ -152,6 +153,11 @@ func (t *Transport) Self() gossip.NodeID { return t.endpoint.Self() }
 // Lane implements [transport.Transport].
 func (t *Transport) Lane(to gossip.NodeID, k transport.LaneClass) transport.Lane {
 	return t.endpoint.Lane(to, k)
+}
+
+// Answer implements [transport.Answerer].
+func (t *Transport) Answer(to gossip.NodeID, k transport.LaneClass, s transport.Service, encode func([]byte) []byte) bool {
+	return t.endpoint.Answer(to, k, s, encode)
 }
 
 // Block implements [transport.Transport].

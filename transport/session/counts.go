@@ -23,6 +23,7 @@ type laneCounts struct {
 	duplicates, bytesSent, bytesReceived     atomic.Uint64
 	full, tooLarge                           atomic.Uint64
 	unhandledHere, unhandledThere            atomic.Uint64
+	answers                                  atomic.Uint64
 	connects, accepts, breaks                atomic.Uint64
 }
 
@@ -42,6 +43,7 @@ func (c *laneCounts) snapshot() transport.LaneCounters {
 		FramesReceived: c.framesReceived.Load(), Duplicates: c.duplicates.Load(),
 		BytesSent: c.bytesSent.Load(), BytesReceived: c.bytesReceived.Load(),
 		Full: c.full.Load(), TooLarge: c.tooLarge.Load(),
+		Answers:       c.answers.Load(),
 		UnhandledHere: c.unhandledHere.Load(), UnhandledThere: c.unhandledThere.Load(),
 		Connects: c.connects.Load(), Accepts: c.accepts.Load(), Breaks: c.breaks.Load(),
 	}

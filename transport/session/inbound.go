@@ -69,6 +69,7 @@ type accepted struct {
 	heard   atomic.Bool                 // A first message has come.
 	busy    atomic.Bool                 // A handler is running.
 	handled atomic.Uint64
+	takes   atomic.Bool // The opener takes messages that come with receipts.
 
 	// Written by the reader under Endpoint.mu; the reader reads it without the lock.
 	peer gossip.NodeID
@@ -81,6 +82,8 @@ type accepted struct {
 
 	mu        sync.Mutex
 	unhandled map[uint16]uint64 // Messages by service, not yet told to the peer.
+	answers   []byte            // Messages to the peer that go with the next receipt, encoded.
+	scratch   []byte            // The last answer, while it is encoded.
 }
 
 // Serve runs an accepted pipe, and returns when the connection has ended. The pipe is
@@ -175,7 +178,7 @@ func (a *accepted) write() {
 		select {
 		case b = <-a.welcome:
 		case <-a.signal:
-			if n := a.handled.Load(); n-told < receiptEvery {
+			if n := a.handled.Load(); n-told < receiptEvery && !a.answersNow() {
 				if !owed {
 					owed = true
 					delay.Reset(receiptDelay)
@@ -224,6 +227,8 @@ func (a *accepted) receipt() *wire.Buffer {
 	}
 	var n int
 	b.B, n = wire.AppendReceipt(b.B, a.handled.Load(), list)
+	b.B = append(b.B, a.answers...)
+	a.answers = a.answers[:0]
 	for _, u := range list[:n] {
 		delete(a.unhandled, u.Service)
 	}
@@ -390,6 +395,7 @@ func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
 		before.stop()
 	}
 	a.handled.Store(in.handled)
+	a.takes.Store(h.Answers)
 	w.Known, w.Acknowledged = true, in.handled
 	return nil
 }
@@ -459,11 +465,11 @@ func (a *accepted) frame(b []byte) error {
 	for service, payload := range f.Envelopes() {
 		a.dispatch(service, payload)
 	}
-	a.busy.Store(false)
 	a.counts().framesReceived.Add(1)
 	a.counts().bytesReceived.Add(uint64(len(b)))
 	a.in.handled = f.Number
 	a.handled.Store(f.Number)
+	a.busy.Store(false) // After the number: a receipt with an answer then acknowledges this frame.
 	a.poke()
 	return nil
 }

@@ -252,7 +252,7 @@ func (o *outbound) greet(pipe Pipe) error {
 			o.session = o.e.sessions.Add(1)
 		}
 		h := o.e.hello(o.peer, o.class)
-		h.Session, h.Resumed, h.Token = o.session, o.begun, o.e.secret.token(o.peer)
+		h.Session, h.Resumed, h.Token, h.Answers = o.session, o.begun, o.e.secret.token(o.peer), true
 		w, err := o.e.exchange(pipe, o.address, h)
 		if err != nil {
 			o.outpace(err)
@@ -372,21 +372,31 @@ func (o *outbound) read(pipe Pipe) error {
 		if err != nil {
 			return err
 		}
-		d, err := wire.ParseDownstream(in.Bytes)
+		err = o.receipt(in.Bytes, noticed)
 		in.Free()
-		switch {
-		case err != nil:
-			return o.e.refuseAnswer(o.address, o.peer, err.Error())
-		case d.Refusal != nil:
-			return o.e.refusedBy(o.peer, d.Refusal)
-		case d.Welcome != nil:
-			return o.e.refuseAnswer(o.address, o.peer, "a welcome that nobody asked for")
+		if err != nil {
+			return err
 		}
-		if err := o.acknowledge(d.Acknowledged); err != nil {
-			return o.e.refuseAnswer(o.address, o.peer, err.Error())
-		}
-		o.unhandled(d.Unhandled, noticed)
 	}
+}
+
+// receipt takes one message of the acceptor, which is a receipt or ends the connection.
+func (o *outbound) receipt(b []byte, noticed map[uint16]bool) error {
+	d, err := wire.ParseDownstream(b)
+	switch {
+	case err != nil:
+		return o.e.refuseAnswer(o.address, o.peer, err.Error())
+	case d.Refusal != nil:
+		return o.e.refusedBy(o.peer, d.Refusal)
+	case d.Welcome != nil:
+		return o.e.refuseAnswer(o.address, o.peer, "a welcome that nobody asked for")
+	}
+	if err := o.acknowledge(d.Acknowledged); err != nil {
+		return o.e.refuseAnswer(o.address, o.peer, err.Error())
+	}
+	o.unhandled(d.Unhandled, noticed)
+	o.hear(d.Answers)
+	return nil
 }
 
 func (o *outbound) unhandled(list []wire.Unhandled, noticed map[uint16]bool) {

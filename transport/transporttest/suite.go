@@ -53,6 +53,7 @@ func Test(t *testing.T, run Runner, world func(testing.TB) World) {
 		{"APeerThatStaysAwayIsGivenUp", testAway},
 		{"APassageSaysWhatHasLeft", testPassage},
 		{"ALaneAsksForMoreBeforeItTakesABatch", testDefer},
+		{"AnAnswerNeedsNoFrame", testAnswer},
 		{"IdleLanesCloseAndOpenAgain", testIdle},
 		{"LanesWithoutAUIDAreForControl", testUnnamed},
 	}
@@ -493,6 +494,30 @@ func testDefer(t *testing.T, w World) {
 	require.Empty(t, calls, "once each")
 	require.NoError(t, a.Close())
 	require.False(t, lane.Defer(func() { t.Error("was not asked for") }), "an append would fail")
+}
+
+func testAnswer(t *testing.T, w World) {
+	t.Helper()
+	a := Start(t, w, Spec{}, nil)
+	answerer, ok := a.Transport.(transport.Answerer)
+	if !ok {
+		return // It is optional.
+	}
+	b := Start(t, w, Spec{UID: 2}, nil)
+	require.False(t, answerer.Answer(b.Self(), machine.LaneControl, Service, Number(0)), "there is no connection")
+	Send(t, a.Lane(b.Self(), machine.LaneControl), 0)
+	Send(t, b.Lane(a.Self(), machine.LaneControl), 0)
+	a.UntilReceived(t, 1)
+	b.UntilReceived(t, 1)
+	UntilNotice(t, a, func(transport.PeerUp) bool { return true })
+	for i := 1; i <= 3; i++ {
+		require.True(t, answerer.Answer(b.Self(), machine.LaneControl, Service, Number(i)))
+	}
+	b.UntilReceived(t, 4)
+	b.RequireSequence(t, a.Self(), 4)
+	require.Equal(t, uint64(3), a.Counters().Answers)
+	require.Equal(t, uint64(1), a.Counters().FramesSent)
+	require.False(t, answerer.Answer(b.Self(), machine.LaneMessage, Service, Number(4)), "that lane has no connection")
 }
 
 func testIdle(t *testing.T, w World) {

@@ -68,6 +68,22 @@ func (c tallied) Lane(to gossip.NodeID, kind transport.LaneClass) transport.Lane
 	return talliedLane{c.Transport.Lane(to, kind), c.kinds}
 }
 
+var _ transport.Answerer = tallied{}
+
+// Answer counts the messages that go with receipts.
+func (c tallied) Answer(to gossip.NodeID, kind transport.LaneClass, s transport.Service, encode func([]byte) []byte) bool {
+	var message []byte
+	sent := c.Transport.(transport.Answerer).Answer(to, kind, s, func(dst []byte) []byte { //nolint:forcetypeassert // It is the transport over gRPC.
+		out := encode(dst)
+		message = append(message, out[len(dst):]...)
+		return out
+	})
+	if sent {
+		c.kinds.count(s, message)
+	}
+	return sent
+}
+
 type talliedLane struct {
 	transport.Lane
 

@@ -42,6 +42,7 @@ type Hello struct {
 	MaxFrame  uint64
 	Token     Token // The token of the opener's process; set when Session is.
 	Asked     Token // Without a session: a token, asked whether it is of the addressed process.
+	Answers   bool  // With a session: the opener takes messages that come with receipts.
 }
 
 // Welcome is the acceptor's half of the handshake.
@@ -69,6 +70,7 @@ func AppendHello(dst []byte, h Hello) ([]byte, error) {
 		MaxFrameBytes: h.MaxFrame,
 		Token:         h.Token.bytes(),
 		Asked:         h.Asked.bytes(),
+		TakesAnswers:  h.Answers,
 	}})
 }
 
@@ -117,6 +119,7 @@ func ParseHello(b []byte) (Hello, error) {
 	}
 	return Hello{
 		Cluster:   p.GetCluster(),
+		Answers:   p.GetTakesAnswers(),
 		ClusterID: gossip.ClusterID{Born: p.GetBorn(), Nonce: p.GetNonce()},
 		Protocol:  gossip.ProtocolRange{Min: uint16(p.GetProtocolMin()), Max: uint16(p.GetProtocolMax())},
 		From:      from,

@@ -15,6 +15,7 @@ import (
 const (
 	fieldAcknowledged = 3
 	fieldUnhandled    = 4
+	fieldAnswers      = 5
 
 	fieldMessages = 2
 
@@ -35,6 +36,27 @@ type Downstream struct {
 	Refusal      *transport.RefusedError
 	Acknowledged uint64
 	Unhandled    []Unhandled
+	Answers      []Answer
+}
+
+// Answer is a message that came with a receipt. Its payload aliases the bytes that it was
+// parsed from.
+type Answer struct {
+	Service uint16
+	Payload []byte
+}
+
+// AppendAnswer appends a message to a receipt. Its lengths take as many bytes as they
+// need: an answer is small, and copied.
+func AppendAnswer(dst []byte, service uint16, payload []byte) []byte {
+	n := 2 + wire.SizeVarint(uint64(service)) + wire.SizeVarint(uint64(len(payload))) + len(payload)
+	dst = wire.AppendTag(dst, fieldAnswers, wire.BytesType)
+	dst = wire.AppendVarint(dst, uint64(n))
+	dst = wire.AppendTag(dst, fieldService, wire.VarintType)
+	dst = wire.AppendVarint(dst, uint64(service))
+	dst = wire.AppendTag(dst, fieldPayload, wire.BytesType)
+	dst = wire.AppendVarint(dst, uint64(len(payload)))
+	return append(dst, payload...)
 }
 
 // AppendReceipt appends a Downstream message with an acknowledgement. It writes the
@@ -56,10 +78,10 @@ func AppendReceipt(dst []byte, acknowledged uint64, unhandled []Unhandled) ([]by
 }
 
 // ParseDownstream decodes and checks a message of an acceptor. A receipt without
-// unhandled services, as nearly every receipt is, is read without allocating.
+// unhandled services, as nearly every receipt is, is read by hand.
 func ParseDownstream(b []byte) (Downstream, error) {
-	if f, rest, err := wire.Next(b); err == nil && f.Number == fieldAcknowledged && f.Type == wire.VarintType && len(rest) == 0 {
-		return Downstream{Acknowledged: f.Value}, nil
+	if d, ok := plainReceipt(b); ok {
+		return d, nil
 	}
 	var m pb.Downstream
 	if err := unmarshal(b, &m); err != nil {
@@ -78,6 +100,29 @@ func ParseDownstream(b []byte) (Downstream, error) {
 	return parseReceipt(&m)
 }
 
+// plainReceipt reads a receipt that has nothing but an acknowledgement and answers.
+func plainReceipt(b []byte) (d Downstream, ok bool) {
+	f, rest, err := wire.Next(b)
+	if err != nil || f.Number != fieldAcknowledged || f.Type != wire.VarintType {
+		return Downstream{}, false
+	}
+	d.Acknowledged = f.Value
+	for len(rest) > 0 {
+		num, typ, tag := wire.Tag(rest)
+		if tag == 0 || num != fieldAnswers || typ != wire.BytesType {
+			return Downstream{}, false
+		}
+		envelope, n := wire.Bytes(rest[tag:])
+		service, payload, err := parseEnvelope(envelope)
+		if n == 0 || err != nil {
+			return Downstream{}, false
+		}
+		d.Answers = append(d.Answers, Answer{service, payload})
+		rest = rest[tag+n:]
+	}
+	return d, true
+}
+
 func parseReceipt(m *pb.Downstream) (Downstream, error) {
 	if len(m.GetUnhandled()) > maxUnhandled {
 		return Downstream{}, wire.Malformed("%d unhandled services", len(m.GetUnhandled()))
@@ -88,6 +133,12 @@ func parseReceipt(m *pb.Downstream) (Downstream, error) {
 			return Downstream{}, wire.Malformed("unhandled service %d", u.GetService())
 		}
 		d.Unhandled = append(d.Unhandled, Unhandled{Service: uint16(u.GetService()), Messages: u.GetMessages()})
+	}
+	for _, a := range m.GetAnswers() {
+		if a.GetService() == 0 || a.GetService() > math.MaxUint16 {
+			return Downstream{}, wire.Malformed("answer of service %d", a.GetService())
+		}
+		d.Answers = append(d.Answers, Answer{uint16(a.GetService()), a.GetPayload()})
 	}
 	return d, nil
 }

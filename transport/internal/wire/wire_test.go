@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"flag"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,8 @@ func golden(t testing.TB) map[string][]byte {
 	}
 	receipt, _ := wire.AppendReceipt(nil, 300, []wire.Unhandled{{Service: 4711, Messages: 2}})
 	plain, _ := wire.AppendReceipt(nil, 300, nil)
+	taker := hello()
+	taker.Answers = true
 	return map[string][]byte{
 		"frame":   frame(7, "heartbeat", "", "gossip"),
 		"hello":   must(wire.AppendHello(nil, hello())),
@@ -75,6 +78,8 @@ func golden(t testing.TB) map[string][]byte {
 		"refusal": must(wire.AppendRefusal(nil, hello().To, &transport.RefusedError{Reason: transport.ReasonBlocked, Detail: "why"})),
 		"receipt": receipt,
 		"plain":   plain,
+		"answers": wire.AppendAnswer(wire.AppendAnswer(slices.Clip(plain), 1, []byte("heartbeat")), 4711, nil),
+		"taker":   must(wire.AppendHello(nil, taker)),
 
 		"question": must(wire.AppendHello(nil, question())),
 		"own":      must(wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Own: true})),
@@ -199,6 +204,19 @@ func TestHandshakesRoundTrip(t *testing.T) {
 	d, err = wire.ParseDownstream(all["plain"])
 	require.NoError(t, err)
 	require.Equal(t, wire.Downstream{Acknowledged: 300}, d)
+	h, err = wire.ParseHello(all["taker"])
+	require.NoError(t, err)
+	require.True(t, h.Answers)
+	with := append(bytes.Clone(all["answers"]), all["receipt"][len(all["plain"]):]...)
+	for name, b := range map[string][]byte{"by hand": all["answers"], "by generated code, beside unhandled services": with} {
+		d, err = wire.ParseDownstream(b)
+		require.NoError(t, err, name)
+		require.Equal(t, uint64(300), d.Acknowledged, name)
+		require.Len(t, d.Answers, 2, name)
+		require.Equal(t, wire.Answer{Service: 1, Payload: []byte("heartbeat")}, d.Answers[0], name)
+		require.Equal(t, uint16(4711), d.Answers[1].Service, name)
+		require.Empty(t, d.Answers[1].Payload, name)
+	}
 }
 
 // covers B12, B13, B14, B26, B28.
@@ -274,6 +292,9 @@ func TestMalformedAnswersAreErrors(t *testing.T) {
 		"service 0":           marshal(&pb.Downstream{Unhandled: []*pb.Unhandled{{Messages: 1}}}),
 		"too many services":   marshal(&pb.Downstream{Unhandled: many}),
 		"truncated":           {0x18},
+		"answer to nobody":    append(bytes.Clone(all["plain"]), marshal(&pb.Downstream{Answers: []*pb.Envelope{{Payload: []byte("x")}}})...),
+		"answer of no number": marshal(&pb.Downstream{Acknowledged: 1, Answers: []*pb.Envelope{{Service: 1 << 16}}}),
+		"answer cut off":      all["answers"][:len(all["answers"])-1],
 	}
 	for name, b := range bad {
 		_, err := wire.ParseDownstream(b)

@@ -235,7 +235,9 @@ type Downstream struct {
 	Acknowledged uint64 `protobuf:"varint,3,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
 	// Services without a handler, with the number of messages dropped since the
 	// last receipt.
-	Unhandled     []*Unhandled `protobuf:"bytes,4,rep,name=unhandled,proto3" json:"unhandled,omitempty"`
+	Unhandled []*Unhandled `protobuf:"bytes,4,rep,name=unhandled,proto3" json:"unhandled,omitempty"`
+	// Messages of the acceptor to the opener, if the Hello said that it takes them.
+	Answers       []*Envelope `protobuf:"bytes,5,rep,name=answers,proto3" json:"answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -294,6 +296,13 @@ func (x *Downstream) GetAcknowledged() uint64 {
 func (x *Downstream) GetUnhandled() []*Unhandled {
 	if x != nil {
 		return x.Unhandled
+	}
+	return nil
+}
+
+func (x *Downstream) GetAnswers() []*Envelope {
+	if x != nil {
+		return x.Answers
 	}
 	return nil
 }
@@ -438,7 +447,9 @@ type Hello struct {
 	Token []byte `protobuf:"bytes,12,opt,name=token,proto3" json:"token,omitempty"`
 	// Without a session, 16 bytes or none: asks whether this token, which somebody
 	// has shown in the name of the addressed node, is that of its process.
-	Asked         []byte `protobuf:"bytes,13,opt,name=asked,proto3" json:"asked,omitempty"`
+	Asked []byte `protobuf:"bytes,13,opt,name=asked,proto3" json:"asked,omitempty"`
+	// With a session: the opener takes messages that come with receipts.
+	TakesAnswers  bool `protobuf:"varint,14,opt,name=takes_answers,json=takesAnswers,proto3" json:"takes_answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -562,6 +573,13 @@ func (x *Hello) GetAsked() []byte {
 		return x.Asked
 	}
 	return nil
+}
+
+func (x *Hello) GetTakesAnswers() bool {
+	if x != nil {
+		return x.TakesAnswers
+	}
+	return false
 }
 
 type Welcome struct {
@@ -727,20 +745,21 @@ const file_quorate_transport_v1_transport_proto_rawDesc = "" +
 	"\tenvelopes\x18\x03 \x03(\v2\x1e.quorate.transport.v1.EnvelopeR\tenvelopes\">\n" +
 	"\bEnvelope\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\rR\aservice\x12\x18\n" +
-	"\apayload\x18\x02 \x01(\fR\apayload\"\xe1\x01\n" +
+	"\apayload\x18\x02 \x01(\fR\apayload\"\x9b\x02\n" +
 	"\n" +
 	"Downstream\x127\n" +
 	"\awelcome\x18\x01 \x01(\v2\x1d.quorate.transport.v1.WelcomeR\awelcome\x127\n" +
 	"\arefusal\x18\x02 \x01(\v2\x1d.quorate.transport.v1.RefusalR\arefusal\x12\"\n" +
 	"\facknowledged\x18\x03 \x01(\x04R\facknowledged\x12=\n" +
-	"\tunhandled\x18\x04 \x03(\v2\x1f.quorate.transport.v1.UnhandledR\tunhandled\"A\n" +
+	"\tunhandled\x18\x04 \x03(\v2\x1f.quorate.transport.v1.UnhandledR\tunhandled\x128\n" +
+	"\aanswers\x18\x05 \x03(\v2\x1e.quorate.transport.v1.EnvelopeR\aanswers\"A\n" +
 	"\tUnhandled\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\rR\aservice\x12\x1a\n" +
 	"\bmessages\x18\x02 \x01(\x04R\bmessages\"@\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x10\n" +
-	"\x03uid\x18\x03 \x01(\x06R\x03uid\"\x89\x03\n" +
+	"\x03uid\x18\x03 \x01(\x06R\x03uid\"\xae\x03\n" +
 	"\x05Hello\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x12\n" +
 	"\x04born\x18\x02 \x01(\x03R\x04born\x12\x14\n" +
@@ -755,7 +774,8 @@ const file_quorate_transport_v1_transport_proto_rawDesc = "" +
 	" \x01(\bR\aresumed\x12&\n" +
 	"\x0fmax_frame_bytes\x18\v \x01(\x04R\rmaxFrameBytes\x12\x14\n" +
 	"\x05token\x18\f \x01(\fR\x05token\x12\x14\n" +
-	"\x05asked\x18\r \x01(\fR\x05asked\"\xa1\x01\n" +
+	"\x05asked\x18\r \x01(\fR\x05asked\x12#\n" +
+	"\rtakes_answers\x18\x0e \x01(\bR\ftakesAnswers\"\xa1\x01\n" +
 	"\aWelcome\x12.\n" +
 	"\x04node\x18\x01 \x01(\v2\x1a.quorate.transport.v1.NodeR\x04node\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x14\n" +
@@ -816,18 +836,19 @@ var file_quorate_transport_v1_transport_proto_depIdxs = []int32{
 	7,  // 2: quorate.transport.v1.Downstream.welcome:type_name -> quorate.transport.v1.Welcome
 	8,  // 3: quorate.transport.v1.Downstream.refusal:type_name -> quorate.transport.v1.Refusal
 	4,  // 4: quorate.transport.v1.Downstream.unhandled:type_name -> quorate.transport.v1.Unhandled
-	5,  // 5: quorate.transport.v1.Hello.from:type_name -> quorate.transport.v1.Node
-	5,  // 6: quorate.transport.v1.Hello.to:type_name -> quorate.transport.v1.Node
-	5,  // 7: quorate.transport.v1.Welcome.node:type_name -> quorate.transport.v1.Node
-	0,  // 8: quorate.transport.v1.Refusal.reason:type_name -> quorate.transport.v1.Reason
-	5,  // 9: quorate.transport.v1.Refusal.node:type_name -> quorate.transport.v1.Node
-	1,  // 10: quorate.transport.v1.Lanes.Open:input_type -> quorate.transport.v1.Upstream
-	3,  // 11: quorate.transport.v1.Lanes.Open:output_type -> quorate.transport.v1.Downstream
-	11, // [11:12] is the sub-list for method output_type
-	10, // [10:11] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2,  // 5: quorate.transport.v1.Downstream.answers:type_name -> quorate.transport.v1.Envelope
+	5,  // 6: quorate.transport.v1.Hello.from:type_name -> quorate.transport.v1.Node
+	5,  // 7: quorate.transport.v1.Hello.to:type_name -> quorate.transport.v1.Node
+	5,  // 8: quorate.transport.v1.Welcome.node:type_name -> quorate.transport.v1.Node
+	0,  // 9: quorate.transport.v1.Refusal.reason:type_name -> quorate.transport.v1.Reason
+	5,  // 10: quorate.transport.v1.Refusal.node:type_name -> quorate.transport.v1.Node
+	1,  // 11: quorate.transport.v1.Lanes.Open:input_type -> quorate.transport.v1.Upstream
+	3,  // 12: quorate.transport.v1.Lanes.Open:output_type -> quorate.transport.v1.Downstream
+	12, // [12:13] is the sub-list for method output_type
+	11, // [11:12] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_quorate_transport_v1_transport_proto_init() }
