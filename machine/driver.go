@@ -90,7 +90,10 @@ type Stats struct {
 type Driver struct {
 	ports Ports
 	group *Group
-	inbox chan entry // Bounded; when it is full Post refuses and PostWait waits.
+
+	// inbox is bounded; when it is full Post refuses and PostWait waits. It has pointers,
+	// since room for thousands of inputs is made at once and hardly ever used.
+	inbox chan *entry
 
 	// Touched by the driver's goroutine only, after Start.
 	timers  timerQueue
@@ -132,7 +135,7 @@ func NewDriver(ports Ports, inbox int) *Driver {
 		inbox = InboxDefault
 	}
 	d := &Driver{
-		ports: ports, inbox: make(chan entry, inbox), set: Never,
+		ports: ports, inbox: make(chan *entry, inbox), set: Never,
 		stop: make(chan struct{}), done: make(chan struct{}), closeEnd: make(chan struct{}),
 	}
 	d.group = NewGroup(carrier{d})
@@ -165,7 +168,7 @@ func (d *Driver) Attach(c Component) (*Handle, error) {
 	}
 	d.mu.Unlock()
 	select {
-	case d.inbox <- entry{attach: a}:
+	case d.inbox <- &entry{attach: a}:
 	case <-d.stop:
 		return nil, ErrClosed
 	}
@@ -256,7 +259,7 @@ func (h *Handle) Post(in Input) error {
 	default:
 	}
 	select {
-	case h.driver.inbox <- entry{to: h.id, in: in}:
+	case h.driver.inbox <- &entry{to: h.id, in: in}:
 		return nil
 	default:
 		h.driver.refused.Add(1)
@@ -267,10 +270,10 @@ func (h *Handle) Post(in Input) error {
 // PostWait feeds an input and waits for room in the inbox. Errors: that of
 // ctx, [ErrClosed]. It must not be called from a port or a machine.
 func (h *Handle) PostWait(ctx context.Context, in Input) error {
-	return h.post(ctx, entry{to: h.id, in: in})
+	return h.post(ctx, &entry{to: h.id, in: in})
 }
 
-func (h *Handle) post(ctx context.Context, e entry) error {
+func (h *Handle) post(ctx context.Context, e *entry) error {
 	select {
 	case <-h.driver.stop:
 		return ErrClosed
@@ -318,7 +321,7 @@ func (h *Handle) Deliver(ctx context.Context, from gossip.NodeID, frame []byte) 
 		return err
 	}
 	fed := make(chan struct{})
-	if err := h.post(ctx, entry{to: h.id, in: Received{From: from, Message: message}, fed: fed}); err != nil {
+	if err := h.post(ctx, &entry{to: h.id, in: Received{From: from, Message: message}, fed: fed}); err != nil {
 		return err
 	}
 	select {
@@ -369,7 +372,7 @@ func (d *Driver) begin() {
 	}
 }
 
-func (d *Driver) batch(e entry) {
+func (d *Driver) batch(e *entry) {
 	for n := 1; ; n++ {
 		d.feed(e)
 		if n == batchMax {
@@ -383,7 +386,7 @@ func (d *Driver) batch(e entry) {
 	}
 }
 
-func (d *Driver) feed(e entry) {
+func (d *Driver) feed(e *entry) {
 	if e.attach != nil {
 		d.attach(e.attach)
 		return
@@ -453,7 +456,7 @@ func (d *Driver) perform(ctx context.Context, component string, c Call) (any, er
 // call in flight, so that no more goroutines wait here than there are ports.
 func (d *Driver) answer(to ID, called Called) {
 	select {
-	case d.inbox <- entry{to: to, in: called}:
+	case d.inbox <- &entry{to: to, in: called}:
 	case <-d.stop:
 	}
 }

@@ -44,6 +44,7 @@ const (
 	// the other. A read or write larger than the buffer goes past it.
 	bufferBytes        = 16 << 10 // For messages.
 	controlBufferBytes = 4 << 10  // For messages of the control lane, of which a node has many.
+	acceptBufferBytes  = 4 << 10  // For messages of an accepted connection, whose lane is not known when it begins.
 	receiptBufferBytes = 2 << 10  // For receipts.
 
 	// aliveEvery is how often an idle connection is probed; gRPC allows no less than

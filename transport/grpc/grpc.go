@@ -250,7 +250,7 @@ func (t *Transport) serverOptions() []rpc.ServerOption {
 		rpc.MaxConcurrentStreams(streams),
 		rpc.MaxHeaderListSize(headerBytes),
 		rpc.ConnectionTimeout(t.cfg.HandshakeTimeout),
-		rpc.ReadBufferSize(bufferBytes),
+		rpc.ReadBufferSize(acceptBufferBytes),
 		rpc.WriteBufferSize(receiptBufferBytes),
 		rpc.StaticStreamWindowSize(windowBytes),
 		rpc.StaticConnWindowSize(windowBytes),
