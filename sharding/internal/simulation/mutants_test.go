@@ -16,16 +16,17 @@ import (
 
 // mutant is a defect that is put into the machines, and that the seeds of a test must find.
 // old is replaced by new in the file; new has the defect when mutant(NAME) is true, where
-// NAME stands for the name of the mutant.
+// NAME stands for the name of the mutant. Further places of the defect are in also.
 type mutant struct {
 	name, test, file string
 	old, new         string
 	first            string // The first seed to run; empty: 0.
+	also             []simulationtest.Edit
 }
 
 var mutants = []mutant{
 	{
-		test: "TestLateCommands", name: "no promise", first: "101", file: "control/perkind.go",
+		test: "TestLateCommands", name: "no promise", first: "183", file: "control/perkind.go",
 		old: "		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
@@ -193,6 +194,8 @@ var mutants = []mutant{
 		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell/residents.go",
 		old: "		if m.Expired(now) {\n			r.refuse",
 		new: "		if m.Expired(now) && !mutant(NAME) {\n			r.refuse",
+		// Both look: the cell when it hands the message out, and the worker before it begins.
+		also: []simulationtest.Edit{{File: "runtime/job.go", Old: "	case !inTime:\n", New: "	case !inTime && !mutant(NAME):\n"}},
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "what a lane has is taken back", file: "cell/retract.go",
@@ -255,7 +258,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			Env: []string{"QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED=" + m.first},
 		}
 		if m.file != "" {
-			looked.Edits = []simulationtest.Edit{{File: m.file, Old: m.old, New: m.new}}
+			looked.Edits = append([]simulationtest.Edit{{File: m.file, Old: m.old, New: m.new}}, m.also...)
 		}
 		all = append(all, looked)
 	}
