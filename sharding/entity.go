@@ -106,9 +106,8 @@ type Context struct {
 	reply   any
 	stop    StopReason
 
-	origin []byte     // The trace context of the message that is being handled; nil when the message has none.
-	span   trace.Span // The span of the message that is being handled, if its trace is sampled; else nil.
-	turn   *turn      // The turn of the call under way, once the entity has asked for a context; else nil.
+	span trace.Span // The span of the message that is being handled, if its trace is sampled; else nil.
+	turn *turn      // The turn of the call under way, once the entity has asked for a context; else nil.
 }
 
 // turn is one call of a method of an entity. The contexts that the entity gets during

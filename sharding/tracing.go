@@ -116,8 +116,7 @@ func finish(span trace.Span, fault, text string) {
 // receive hands a message that has a trace context to its entity, within a span if that is
 // sampled.
 func (p *program) receive(ctx *Context, e *cell.Entity, m *cell.Message) (err error) {
-	ctx.origin = m.Trace
-	defer func() { ctx.origin, ctx.span = nil, nil }()
+	defer func() { ctx.span = nil }()
 	if !isSampled(m.Trace) {
 		return p.hand(ctx, e, m)
 	}
@@ -141,8 +140,8 @@ func (c *Context) within(ctx context.Context) context.Context {
 	switch {
 	case c.span != nil:
 		return trace.ContextWithSpan(ctx, c.span)
-	case c.origin != nil:
-		return remote(ctx, c.origin)
+	case c.job.Message() != nil && len(c.job.Message().Trace) > 0:
+		return remote(ctx, c.job.Message().Trace)
 	default:
 		return ctx
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"strings"
 
@@ -308,4 +309,29 @@ func (p *program) recovered(e *cell.Entity, err *error) {
 		p.system.log.Error("entity panicked", "kind", p.kind, "entity", e.ID(), "panic", v, "stack", string(debug.Stack()))
 		*err = fmt.Errorf("sharding: panic: %v", v)
 	}
+}
+
+// behaviour hides the type of the messages from the runtime.
+type behaviour interface {
+	// create returns a new entity.
+	create(c *Context) any
+	// blank returns a new, empty message, for a codec to decode into.
+	blank() any
+	// receive hands a message to an entity.
+	receive(c *Context, entity, message any) error
+}
+
+// typed is the behaviour of entities of type Entity[C].
+type typed[C any] struct{ new func(*Context) Entity[C] }
+
+func (t typed[C]) create(c *Context) any { return t.new(c) }
+
+func (t typed[C]) blank() any { return reflect.New(reflect.TypeFor[C]().Elem()).Interface() }
+
+func (t typed[C]) receive(c *Context, entity, message any) error {
+	m, ok := message.(C)
+	if !ok {
+		return fmt.Errorf("sharding: message is a %T, want %s", message, reflect.TypeFor[C]())
+	}
+	return entity.(Entity[C]).Receive(c, m)
 }

@@ -44,15 +44,17 @@ const (
 
 // Job does a task, step by step.
 type Job struct {
-	task    Task // Op is the next step; 0 when the job is over.
+	slot    *Slot
+	entity  *cell.Entity
 	clock   *machine.Reader
 	now     machine.Reading // When the last message ended, if the next message begins at once; else zero.
 	began   machine.Instant // When the present run began.
 	message *cell.Message   // The message that is handled.
 	ahead   *cell.Message   // The messages that may be handled at once after the present one, as a list.
-	ran     int             // How many messages of ahead were handed to the entity.
-	runs    int             // How many runs of messages the job has had since it last yielded.
 	ends    uint32          // How often the cell's hosting had ended when the messages of ahead were handed out.
+	ran     uint16          // How many messages of ahead were handed to the entity.
+	again   bool            // The job has had a run of messages since it last yielded.
+	op      cell.Op         // The next step; 0 when the job is over.
 	why     cell.StopReason
 	follows bool // The message was found fit to begin already: it follows in a run.
 	yields  bool // Other entities go first before the next message.
@@ -67,22 +69,22 @@ const (
 )
 
 // NewJob returns the job that does a task.
-func NewJob(t Task) Job { return Job{task: t} }
+func NewJob(t Task) Job { return Job{slot: t.Slot, entity: t.Entity, op: t.Op} }
 
 // Clocked has the job read the clock by a reader, which is that of the worker.
 func (j *Job) Clocked(clock *machine.Reader) { j.clock = clock }
 
 // Slot returns the slot of the entity.
-func (j *Job) Slot() *Slot { return j.task.Slot }
+func (j *Job) Slot() *Slot { return j.slot }
 
 // Entity returns the record of the entity.
-func (j *Job) Entity() *cell.Entity { return j.task.Entity }
+func (j *Job) Entity() *cell.Entity { return j.entity }
 
 // Message returns the message to handle, after [CallHandle].
 func (j *Job) Message() *cell.Message { return j.message }
 
 // Before returns how many messages went before the present one in its run.
-func (j *Job) Before() int { return j.ran }
+func (j *Job) Before() int { return int(j.ran) }
 
 // Why returns the reason of the stop, after [CallStop].
 func (j *Job) Why() cell.StopReason { return j.why }
@@ -95,10 +97,10 @@ func (j *Job) Begin() Call {
 			j.follows = false
 			return CallHandle
 		case j.yields:
-			j.yields, j.now, j.runs = false, machine.Reading{}, 0
+			j.yields, j.now, j.again = false, machine.Reading{}, false
 			return CallYield
 		}
-		switch j.task.Op {
+		switch j.op {
 		case cell.OpStart:
 			return CallStart
 		case cell.OpRun:
@@ -109,7 +111,7 @@ func (j *Job) Begin() Call {
 			if j.beginStop() {
 				return CallStop
 			}
-			j.task.Op = 0
+			j.op = 0
 		default:
 			return CallNone
 		}
@@ -119,7 +121,7 @@ func (j *Job) Begin() Call {
 // beginRun reports whether the message of the entity may begin. If not, the cell has been
 // told so, and the job has another step.
 func (j *Job) beginRun() bool {
-	now, m := j.now, j.task.Entity.Message()
+	now, m := j.now, j.entity.Message()
 	j.now = machine.Reading{}
 	if now == (machine.Reading{}) {
 		now, _ = j.look()
@@ -129,7 +131,7 @@ func (j *Job) beginRun() bool {
 		now = j.clock.ReadInFull()
 		held, inTime = j.may(m, now)
 	}
-	e := j.task.Entity
+	e := j.entity
 	switch {
 	case !held:
 		j.step(func(c *cell.Cell, out *cell.Actions) { c.Postpone(now.From, e, out) })
@@ -145,11 +147,11 @@ func (j *Job) beginRun() bool {
 // may reports whether message m may begin, by the standing and by its deadline, at a moment
 // of which now is a reading.
 func (j *Job) may(m *cell.Message, now machine.Reading) (held, inTime bool) {
-	return j.task.Slot.region.node.Ports.Standing.HeldThrough(now), !m.Expired(now.To)
+	return j.slot.region.node.Ports.Standing.HeldThrough(now), !m.Expired(now.To)
 }
 
 func (j *Job) look() (now machine.Reading, held bool) {
-	return Look(j.clock, j.task.Slot.region.node.Ports.Standing)
+	return Look(j.clock, j.slot.region.node.Ports.Standing)
 }
 
 // Look reads the clock and tells whether the node has standing. That it has none is said by
@@ -182,7 +184,7 @@ func (j *Job) Handled(r cell.Result) {
 // mayFollow reports whether the run goes on with another message.
 func (j *Job) mayFollow() bool {
 	now, held := j.look()
-	return held && now.To.Sub(j.began) <= runLong && j.task.Slot.ends.Load() == j.ends
+	return held && now.To.Sub(j.began) <= runLong && j.slot.ends.Load() == j.ends
 }
 
 // done tells the cell the outcome of a run. The reply is withheld when the clock
@@ -193,17 +195,18 @@ func (j *Job) done(r cell.Result) {
 	now, held := j.look()
 	j.now = now
 	r.Withhold = !held
-	sl, e := j.task.Slot, j.task.Entity
+	sl, e := j.slot, j.entity
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	sl.free.keep(&sl.region.node.messages, sl.cell.Ran(e, j.ran, &sl.out))
+	sl.free.keep(&sl.region.node.messages, sl.cell.Ran(e, int(j.ran), &sl.out))
 	sl.cell.Done(now.From, e, r, &sl.out)
-	j.task.Op = sl.carry(e)
+	j.op = sl.carry(e)
 	j.message, j.ahead, j.ran = nil, nil, 0
-	j.runs++
+	again := j.again
+	j.again = true
 	switch {
-	case j.task.Op != cell.OpRun:
-	case j.runs > 1 && sl.region.node.Ports.Crowded():
+	case j.op != cell.OpRun:
+	case again && sl.region.node.Ports.Crowded():
 		j.yields = true
 	default:
 		j.ahead, j.ends = sl.cell.Ahead(e, runMost), sl.ends.Load()
@@ -212,7 +215,7 @@ func (j *Job) done(r cell.Result) {
 
 // Started says that the entity was started, or why not.
 func (j *Job) Started(ok bool, why string) {
-	now, e := j.task.Slot.now(), j.task.Entity
+	now, e := j.slot.now(), j.entity
 	j.step(func(c *cell.Cell, out *cell.Actions) {
 		if ok {
 			c.Started(now, e, true, out)
@@ -224,23 +227,23 @@ func (j *Job) Started(ok bool, why string) {
 
 // beginStop reports whether the entity may be stopped now, and notes the reason.
 func (j *Job) beginStop() (begins bool) {
-	now, e := j.task.Slot.now(), j.task.Entity
-	held := j.task.Slot.region.node.Ports.Standing.HeldAt(now)
+	now, e := j.slot.now(), j.entity
+	held := j.slot.region.node.Ports.Standing.HeldAt(now)
 	j.step(func(c *cell.Cell, out *cell.Actions) { j.why, begins = c.BeginStop(now, e, held, out) })
 	return begins
 }
 
 // Stopped says that the entity has stopped.
 func (j *Job) Stopped() {
-	now, e := j.task.Slot.now(), j.task.Entity
+	now, e := j.slot.now(), j.entity
 	j.step(func(c *cell.Cell, out *cell.Actions) { c.Stopped(now, e, out) })
 }
 
 // step tells the cell the outcome of a step by f, and notes the entity's next step.
 func (j *Job) step(f func(c *cell.Cell, out *cell.Actions)) {
-	sl := j.task.Slot
+	sl := j.slot
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	f(sl.cell, &sl.out)
-	j.task.Op = sl.carry(j.task.Entity)
+	j.op = sl.carry(j.entity)
 }
