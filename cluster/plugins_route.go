@@ -37,11 +37,13 @@ type PluginStatus struct {
 	// long the last such time was that is over.
 	AwayTotal float64 `json:"away_total_seconds"`
 	AwayLast  float64 `json:"away_last_seconds"`
-	// Calls counts the questions, Failures those without an answer, and Late the answers
-	// that came after their question was given up.
+	// Calls counts the questions, Failures those without an answer, Late the answers that
+	// came after their question was given up, and Resent the questions that were sent again
+	// as a whole because the process did not have what they left out.
 	Calls    uint64 `json:"calls"`
 	Failures uint64 `json:"failures"`
 	Late     uint64 `json:"late"`
+	Resent   uint64 `json:"resent"`
 }
 
 // Plugins returns the status of each plugin of the node, sorted by name.
@@ -58,7 +60,7 @@ func pluginStatus(s plugins.Status) PluginStatus {
 	p := PluginStatus{
 		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
 		Restarts: s.Restarts, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),
-		Calls: s.Calls, Failures: s.Failures, Late: s.Late,
+		Calls: s.Calls, Failures: s.Failures, Late: s.Late, Resent: s.Resent,
 	}
 	if s.LastError != nil {
 		p.LastError = s.LastError.Error()

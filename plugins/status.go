@@ -50,4 +50,8 @@ type Status struct {
 	// Calls counts the calls that have ended, Failures those with an error. Late counts
 	// the answers that came after their process was given up, and were dropped.
 	Calls, Failures, Late uint64
+	// Resent counts the requests that were sent again as a whole, because the process did
+	// not have the members that they left out: one for each process that replaces another,
+	// and more if the plugin says that it keeps what it does not.
+	Resent uint64
 }

@@ -41,6 +41,10 @@ type Plugin struct {
 	routes          routes
 	view            atomic.Pointer[supervisor.View]
 	calls, failures atomic.Uint64
+	resent          atomic.Uint64 // Requests that were sent again as a whole.
+
+	asked   sync.Once
+	answers any // The plugin as a strategy of its policy, made when it is first asked for.
 
 	mu       sync.Mutex // Guards what follows.
 	policy   plugins.Policy

@@ -75,6 +75,35 @@ func TestPanicIsTheFailureOfOneCall(t *testing.T) {
 	})
 }
 
+// A process that replaces another has kept no members: it is sent them once, in the same call
+// that left them out. Whoever asks for the strategy shares what is kept. covers F56.
+func TestAReplacedProcessIsSentTheMembersAgain(t *testing.T) {
+	p, _ := open(t, sdkConfig(t, nil))
+	decides := func() downing.Decision {
+		d, err := provider(t, p).Decide(t.Context(), view(t, 3))
+		require.NoError(t, err)
+		return d
+	}
+	want := decides()
+	require.Equal(t, want, decides())
+	require.Zero(t, p.Status().Resent)
+	for restarts := uint64(1); restarts <= 3; restarts++ {
+		pid := p.Status().PID
+		kill(t, pid)
+		eventually(t, 10*time.Second, "not replaced", func() bool {
+			s := p.Status()
+			return s.State == plugins.StateRunning && s.PID != pid
+		})
+		require.Equal(t, want, decides())
+		require.Equal(t, want, decides())
+		require.Equal(t, restarts, p.Status().Resent)
+	}
+	require.NoError(t, p.Swap(t.Context(), sdkConfig(t, map[string]any{"greeting": "again"})))
+	require.Equal(t, want, decides())
+	require.Equal(t, uint64(4), p.Status().Resent)
+	require.Zero(t, p.Status().Failures)
+}
+
 // A served plugin that its host tells to stop ends by itself, before it would be killed.
 func TestServedPluginStopsWhenTold(t *testing.T) {
 	p, w := open(t, sdkConfig(t, nil))

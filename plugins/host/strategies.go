@@ -61,11 +61,17 @@ func (p *Plugin) Try(ctx context.Context) (string, error) {
 	return policy.Try(ctx, p.strategy(policy))
 }
 
-// strategy returns the plugin as a strategy of its policy. Its calls are counted.
+// strategy returns the plugin as a strategy of its policy, always the same: what it knows of
+// the process that answers, such as the members that the process has kept, is true of its own
+// calls only. Its calls are counted.
 func (p *Plugin) strategy(policy contract.Policy) any {
-	return policy.Client(client.Target{
-		Conn: connection{p}, Name: p.name, Class: p.Manifest().Class, Timeout: drainLimit, Called: p.called,
+	p.asked.Do(func() {
+		p.answers = policy.Client(client.Target{
+			Conn: connection{p}, Name: p.name, Class: p.Manifest().Class, Timeout: drainLimit,
+			Resent: func() { p.resent.Add(1) }, Called: p.called,
+		})
 	})
+	return p.answers
 }
 
 // called counts a call and tells the observer.

@@ -62,6 +62,9 @@ type Target struct {
 	Class plugins.Class
 	// Timeout is the longest time that a call may take.
 	Timeout time.Duration
+	// Resent is called for each request that is sent again as a whole, because the plugin
+	// did not have what the request left out. May be nil.
+	Resent func()
 	// Called is called for each call that has ended. May be nil.
 	Called func(call string, began time.Time, err error)
 }

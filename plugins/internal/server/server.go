@@ -161,6 +161,8 @@ func statusOf(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &fault):
 		code = codes.Internal
+	case errors.Is(err, ErrNotKept):
+		code = codes.FailedPrecondition
 	case errors.Is(err, errRequest):
 		code = codes.InvalidArgument
 	case errors.Is(err, errAnswer):
@@ -172,6 +174,10 @@ func statusOf(ctx context.Context, err error) error {
 	}
 	return status.Error(code, wire.Line(err.Error(), wire.TextBytesMax))
 }
+
+// ErrNotKept is the error of a question for a request that leaves out what the plugin does
+// not have. The host is told so by a status, and sends the whole.
+var ErrNotKept = errors.New("what the request leaves out is not kept here")
 
 var (
 	errRequest = errors.New("request")

@@ -14,6 +14,7 @@ package downingpolicy
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -48,6 +49,8 @@ type Provider struct {
 	target client.Target
 	class  downing.Class
 	calls  pluginv1.DowningClient
+
+	acknowledged atomic.Pointer[acknowledged] // Nil while the plugin has not said that it keeps any.
 }
 
 var _ downing.Provider = (*Provider)(nil)
@@ -66,8 +69,10 @@ func (p *Provider) Class() downing.Class { return p.class }
 // Decide asks the plugin, and checks the decision.
 func (p *Provider) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
 	return client.Ask(ctx, &p.target, "decide",
-		func() (*pluginv1.DowningDecideRequest, error) { return ViewToProto(&v) },
-		p.calls.Decide,
+		func() (request, error) { return p.request(&v) },
+		func(ctx context.Context, r request, opts ...grpc.CallOption) (*pluginv1.DowningDecideResponse, error) {
+			return p.send(ctx, &v, r, opts)
+		},
 		func(a *pluginv1.DowningDecideResponse) (downing.Decision, error) {
 			d, err := DecisionFromProto(&v, a)
 			if err == nil {
@@ -77,20 +82,63 @@ func (p *Provider) Decide(ctx context.Context, v downing.View) (downing.Decision
 		})
 }
 
+// request returns the request for a view, without the nodes and members that the plugin
+// has.
+func (p *Provider) request(v *downing.View) (request, error) {
+	if err := v.Validate(); err != nil {
+		return request{}, err
+	}
+	if a := p.acknowledged.Load(); a != nil {
+		if r, ok := a.request(v); ok {
+			return r, nil
+		}
+	}
+	return newRequest(v), nil
+}
+
+// send sends a request, and sends it as a whole if the plugin lacks what it left out: the
+// plugin has decided nothing then. What the answer says is kept is left out from now on.
+func (p *Provider) send(ctx context.Context, v *downing.View, r request, opts []grpc.CallOption) (*pluginv1.DowningDecideResponse, error) {
+	a, err := p.calls.Decide(ctx, r.DowningDecideRequest, opts...)
+	if err != nil && r.Members == nil && lacksMembers(err) {
+		p.acknowledged.CompareAndSwap(r.keeps, nil)
+		if p.target.Resent != nil {
+			p.target.Resent()
+		}
+		r = newRequest(v)
+		a, err = p.calls.Decide(ctx, r.DowningDecideRequest, opts...)
+	}
+	if err == nil && r.Members != nil && a.GetKept() == r.keeps.number {
+		p.acknowledged.Store(r.keeps)
+	}
+	return a, err
+}
+
 // service serves the calls of a downing provider.
 type service struct {
 	pluginv1.UnimplementedDowningServer
 	server *server.Server
+	keeper keeper
 }
 
 // Decide asks the provider.
 func (s *service) Decide(ctx context.Context, r *pluginv1.DowningDecideRequest) (*pluginv1.DowningDecideResponse, error) {
+	var number uint64
 	return server.Answer(ctx, s.server, "decide",
-		func() (downing.View, error) { return ViewFromProto(r) },
+		func() (v downing.View, err error) {
+			v, number, err = s.keeper.view(r)
+			return v, err
+		},
 		func(ctx context.Context, p downing.Provider, v downing.View) (downing.Decision, error) {
 			return p.Decide(ctx, v)
 		},
-		DecisionToProto)
+		func(v *downing.View, d *downing.Decision) (*pluginv1.DowningDecideResponse, error) {
+			a, err := DecisionToProto(v, d)
+			if err == nil {
+				a.Kept = number
+			}
+			return a, err
+		})
 }
 
 // try asks a provider for a decision on the view of two of three members to which the

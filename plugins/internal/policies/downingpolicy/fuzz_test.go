@@ -54,3 +54,37 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSituation reads bytes as a request without nodes and members, of a host whose plugin has
+// kept them. A request that is accepted is about just those, and arrives as it was when it
+// is sent again as a whole.
+func FuzzSituation(f *testing.F) {
+	v := downingtest.RandomSplit(newRand(7))[0]
+	whole, err := downingpolicy.ViewToProto(&v)
+	require.NoError(f, err)
+	whole.MembersNumber = 7
+	asked := new(recorder)
+	plugin := served(f, asked)
+	_, err = plugin.Decide(f.Context(), whole)
+	require.NoError(f, err)
+	situation := proto.CloneOf(whole)
+	situation.Nodes, situation.Members = nil, nil
+	f.Add(wiretest.Bytes(f, situation))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r pluginv1.DowningDecideRequest
+		if proto.Unmarshal(b, &r) != nil {
+			return
+		}
+		r.Nodes, r.Members, r.MembersNumber = nil, nil, whole.GetMembersNumber()
+		asked.views = nil
+		if _, err := plugin.Decide(t.Context(), &r); err != nil {
+			return
+		}
+		require.NoError(t, asked.views[0].Validate())
+		r.Nodes, r.Members = whole.GetNodes(), whole.GetMembers()
+		v, err := downingpolicy.ViewFromProto(&r)
+		require.NoError(t, err)
+		requireSameView(t, v, asked.views[0])
+	})
+}

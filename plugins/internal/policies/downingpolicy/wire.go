@@ -23,14 +23,26 @@ func ViewToProto(v *downing.View) (*pluginv1.DowningDecideRequest, error) {
 	if err := v.Validate(); err != nil {
 		return nil, err
 	}
-	t := nodeTable{members: v.Members, list: newNodes(len(v.Members))}
+	r, _ := whole(v)
+	return r, nil
+}
+
+// whole returns the request for a valid view, and its table of nodes.
+func whole(v *downing.View) (*pluginv1.DowningDecideRequest, *nodeTable) {
+	t := &nodeTable{members: v.Members, list: newNodes(len(v.Members))}
 	for _, m := range v.Members {
 		appendNode(t.list, m.Node)
 	}
+	r := situation(v, t)
+	r.Nodes, r.Members = t.list, membersToProto(v.Members)
+	return r, t
+}
+
+// situation returns the request for a valid view without its nodes and members.
+func situation(v *downing.View, t *nodeTable) *pluginv1.DowningDecideRequest {
 	r := &pluginv1.DowningDecideRequest{
-		Members:       membersToProto(v.Members),
 		Self:          t.place(v.Self),
-		Complaints:    complaintsToProto(v.Unreachable, &t),
+		Complaints:    complaintsToProto(v.Unreachable, t),
 		Seen:          t.places(v.Seen),
 		Base:          make([]*pluginv1.Voters, len(v.Base)),
 		StableNanos:   int64(v.Stable),
@@ -39,8 +51,7 @@ func ViewToProto(v *downing.View) (*pluginv1.DowningDecideRequest, error) {
 	for i, voters := range v.Base {
 		r.Base[i] = &pluginv1.Voters{Node: t.places(voters)}
 	}
-	r.Nodes = t.list
-	return r, nil
+	return r
 }
 
 // nodeTable is the table of nodes of a message that is being written: the members in
@@ -49,7 +60,8 @@ type nodeTable struct {
 	members []*gossip.Member
 	next    int // Look-ups are usually in the order of the table too.
 	others  map[gossip.NodeID]uint32
-	list    *pluginv1.Nodes
+	list    *pluginv1.Nodes // Nil: the table was sent before, and can have no further nodes.
+	lacking bool            // A node is not in the table that was sent before.
 }
 
 // place returns the index of a node.
@@ -65,7 +77,11 @@ func (t *nodeTable) place(id gossip.NodeID) uint32 {
 		return uint32(i)
 	}
 	place, ok := t.others[id]
-	if !ok {
+	switch {
+	case ok:
+	case t.list == nil:
+		t.lacking = true
+	default:
 		if t.others == nil {
 			t.others = make(map[gossip.NodeID]uint32)
 		}
@@ -129,25 +145,47 @@ func complaintsToProto(records []gossip.Record, t *nodeTable) *pluginv1.Complain
 // ViewFromProto returns the view of a received request, checked also by
 // [downing.View.Validate].
 func ViewFromProto(r *pluginv1.DowningDecideRequest) (downing.View, error) {
-	ids, err := nodesFromProto(r.GetNodes())
+	c, err := castFromProto(r)
 	if err != nil {
 		return downing.View{}, err
 	}
-	v := downing.View{Stable: time.Duration(r.GetStableNanos()), Unstable: time.Duration(r.GetUnstableNanos())}
+	return c.view(r)
+}
+
+// cast is whom a view is about: the members, and all nodes that it names. The members are
+// the first of them.
+type cast struct {
+	ids     []gossip.NodeID
+	members []*gossip.Member
+}
+
+func castFromProto(r *pluginv1.DowningDecideRequest) (cast, error) {
+	ids, err := nodesFromProto(r.GetNodes())
+	if err != nil {
+		return cast{}, err
+	}
+	members, err := membersFromProto(r.GetMembers(), ids)
+	return cast{ids, members}, err
+}
+
+// clone returns a cast of the same members whose lists a view may have for itself.
+func (c cast) clone() cast { return cast{slices.Clone(c.ids), slices.Clone(c.members)} }
+
+// view returns the view of a received request that is about c. It shares the lists of c.
+func (c cast) view(r *pluginv1.DowningDecideRequest) (downing.View, error) {
+	v := downing.View{Members: c.members, Stable: time.Duration(r.GetStableNanos()), Unstable: time.Duration(r.GetUnstableNanos())}
 	if v.Stable < 0 || v.Unstable < 0 {
 		return downing.View{}, wire.Malformed("stable_nanos", "a duration is negative")
-	}
-	if v.Members, err = membersFromProto(r.GetMembers(), ids); err != nil {
-		return downing.View{}, err
 	}
 	if uint64(r.GetSelf()) >= uint64(len(v.Members)) {
 		return downing.View{}, wire.Malformed("self", "place %d of %d members", r.GetSelf(), len(v.Members))
 	}
-	v.Self = ids[r.GetSelf()]
-	if v.Unreachable, err = complaintsFromProto(r.GetComplaints(), ids); err != nil {
+	v.Self = c.ids[r.GetSelf()]
+	var err error
+	if v.Unreachable, err = complaintsFromProto(r.GetComplaints(), c.ids); err != nil {
 		return downing.View{}, err
 	}
-	if v.Seen, err = pick("seen", r.GetSeen(), ids); err != nil {
+	if v.Seen, err = pick("seen", r.GetSeen(), c.ids); err != nil {
 		return downing.View{}, err
 	}
 	if len(r.GetBase()) > wire.VoterSetsMax {
@@ -155,7 +193,7 @@ func ViewFromProto(r *pluginv1.DowningDecideRequest) (downing.View, error) {
 	}
 	v.Base = make(gossip.Base, len(r.GetBase()))
 	for i, voters := range r.GetBase() {
-		if v.Base[i], err = pick("base", voters.GetNode(), ids); err != nil {
+		if v.Base[i], err = pick("base", voters.GetNode(), c.ids); err != nil {
 			return downing.View{}, err
 		}
 	}

@@ -240,6 +240,12 @@ type DowningDecideRequest struct {
 	// The time since the first complaint that has led to no decision yet, in
 	// nanoseconds, from 0. As above.
 	UnstableNanos int64 `protobuf:"varint,8,opt,name=unstable_nanos,json=unstableNanos,proto3" json:"unstable_nanos,omitempty"`
+	// The number of nodes and members, which no others get in the life of the
+	// process. With nodes and members: the plugin may keep them under it, and says
+	// so in kept. Without: those that it has kept under it count, and a plugin that
+	// has not answers FAILED_PRECONDITION, without a decision, whereupon the request
+	// comes again as a whole. 0: nothing is to be kept.
+	MembersNumber uint64 `protobuf:"varint,9,opt,name=members_number,json=membersNumber,proto3" json:"members_number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -326,6 +332,13 @@ func (x *DowningDecideRequest) GetStableNanos() int64 {
 func (x *DowningDecideRequest) GetUnstableNanos() int64 {
 	if x != nil {
 		return x.UnstableNanos
+	}
+	return 0
+}
+
+func (x *DowningDecideRequest) GetMembersNumber() uint64 {
+	if x != nil {
+		return x.MembersNumber
 	}
 	return 0
 }
@@ -618,7 +631,11 @@ type DowningDecideResponse struct {
 	Down []uint32 `protobuf:"varint,2,rep,packed,name=down,proto3" json:"down,omitempty"`
 	// Why, in words for an operator, with the figures that decided. Up to 1,024
 	// bytes.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The members_number of the request, if the plugin keeps its nodes and members
+	// until it says the same of another number: later requests may leave them out.
+	// 0, or any other number: they come with every request.
+	Kept          uint64 `protobuf:"varint,4,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -674,11 +691,18 @@ func (x *DowningDecideResponse) GetReason() string {
 	return ""
 }
 
+func (x *DowningDecideResponse) GetKept() uint64 {
+	if x != nil {
+		return x.Kept
+	}
+	return 0
+}
+
 var File_quorate_plugin_v1_downing_proto protoreflect.FileDescriptor
 
 const file_quorate_plugin_v1_downing_proto_rawDesc = "" +
 	"\n" +
-	"\x1fquorate/plugin/v1/downing.proto\x12\x11quorate.plugin.v1\x1a\x1equorate/plugin/v1/plugin.proto\"\xdc\x02\n" +
+	"\x1fquorate/plugin/v1/downing.proto\x12\x11quorate.plugin.v1\x1a\x1equorate/plugin/v1/plugin.proto\"\x83\x03\n" +
 	"\x14DowningDecideRequest\x12.\n" +
 	"\x05nodes\x18\x01 \x01(\v2\x18.quorate.plugin.v1.NodesR\x05nodes\x124\n" +
 	"\amembers\x18\x02 \x01(\v2\x1a.quorate.plugin.v1.MembersR\amembers\x12\x12\n" +
@@ -689,7 +713,8 @@ const file_quorate_plugin_v1_downing_proto_rawDesc = "" +
 	"\x04seen\x18\x05 \x03(\rR\x04seen\x12-\n" +
 	"\x04base\x18\x06 \x03(\v2\x19.quorate.plugin.v1.VotersR\x04base\x12!\n" +
 	"\fstable_nanos\x18\a \x01(\x03R\vstableNanos\x12%\n" +
-	"\x0eunstable_nanos\x18\b \x01(\x03R\runstableNanos\"A\n" +
+	"\x0eunstable_nanos\x18\b \x01(\x03R\runstableNanos\x12%\n" +
+	"\x0emembers_number\x18\t \x01(\x04R\rmembersNumber\"A\n" +
 	"\x05Nodes\x12\x12\n" +
 	"\x04host\x18\x01 \x03(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x02 \x03(\rR\x04port\x12\x10\n" +
@@ -709,11 +734,12 @@ const file_quorate_plugin_v1_downing_proto_rawDesc = "" +
 	"\asubject\x18\x02 \x03(\rR\asubject\x12.\n" +
 	"\x05reach\x18\x03 \x03(\x0e2\x18.quorate.plugin.v1.ReachR\x05reach\"\x1c\n" +
 	"\x06Voters\x12\x12\n" +
-	"\x04node\x18\x01 \x03(\rR\x04node\"y\n" +
+	"\x04node\x18\x01 \x03(\rR\x04node\"\x8d\x01\n" +
 	"\x15DowningDecideResponse\x124\n" +
 	"\averdict\x18\x01 \x01(\x0e2\x1a.quorate.plugin.v1.VerdictR\averdict\x12\x12\n" +
 	"\x04down\x18\x02 \x03(\rR\x04down\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason*\xf8\x01\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04kept\x18\x04 \x01(\x04R\x04kept*\xf8\x01\n" +
 	"\fMemberStatus\x12\x16\n" +
 	"\x12MEMBER_STATUS_NONE\x10\x00\x12\x19\n" +
 	"\x15MEMBER_STATUS_JOINING\x10\x01\x12\x1b\n" +
