@@ -130,7 +130,9 @@ func decideOnce(ctx context.Context, provider downing.Provider, v downing.View) 
 	return err
 }
 
-// measureDecide measures decisions of a plugin that runs, one after the other.
+// measureDecide measures decisions of a plugin that runs, one after the other. About changed
+// members, [roleDecideChanged], every view has other members than the one before, so that none
+// of them can be left out of a question.
 func measureDecide(ctx context.Context, s process.Spec, k *process.Link) (out process.Outcome, err error) {
 	p, err := openPlugin(ctx, k.Launcher, roleDowningPlugin)
 	if err != nil {
@@ -141,14 +143,21 @@ func measureDecide(ctx context.Context, s process.Spec, k *process.Link) (out pr
 	if err != nil {
 		return out, err
 	}
-	view := split(s.Nodes)
+	views := []downing.View{split(s.Nodes)}
+	if s.Role == roleDecideChanged {
+		views = append(views, split(s.Nodes))
+		views[1].Members[0].UpNumber = gossip.UpNumber(s.Nodes + 1)
+	}
 	var took []time.Duration
 	for began := time.Now(); len(took) == 0 || time.Since(began) < s.Time; {
 		asked := time.Now()
-		if err := decideOnce(ctx, provider, view); err != nil {
+		if err := decideOnce(ctx, provider, views[len(took)%len(views)]); err != nil {
 			return out, err
 		}
 		took = append(took, time.Since(asked))
+	}
+	if resent := p.Status().Resent; resent > 0 {
+		return out, fmt.Errorf("bench: %d questions were sent twice to one process", resent)
 	}
 	out.Values = map[string]float64{"p50": measure.Microseconds(statistics.Percentile(took, 0.5)), "p99": measure.Microseconds(statistics.Percentile(took, 0.99))}
 	return out, nil

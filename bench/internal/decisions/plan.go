@@ -35,6 +35,7 @@ func Group() plan.Group {
 			times(floor.RoleGRPCAsk, "floor-grpc-", 0, 0).AsFloor(),
 			times(roleDecide, "floor-of-two-", 2, 0).AsFloor(), // Only the way to the other process and back.
 			times(roleDecide, "decision-", 100, 150, "floor-grpc-", "floor-of-two-"),
+			times(roleDecideChanged, "changed-decision-", 100, 0, "floor-grpc-", "floor-of-two-"),
 		), []plan.Experiment{{
 			Spec: process.Spec{Role: roleAllocate, Nodes: 100, Entities: 100_000, Batch: 10_000},
 			Figures: []plan.Figure{
@@ -50,6 +51,7 @@ func Group() plan.Group {
 const (
 	roleLaunch           = "launch"
 	roleDecide           = "decide"
+	roleDecideChanged    = "decide-changed"
 	roleAllocate         = "allocate"
 	roleDowningPlugin    = "downing-plugin"
 	roleAllocationPlugin = "allocation-plugin"
@@ -57,5 +59,5 @@ const (
 
 // Roles returns the roles of the benchmarks of strategies.
 func Roles() process.Roles {
-	return process.Roles{Measurers: map[string]process.Measurer{roleLaunch: measureLaunch, roleDecide: measureDecide, roleAllocate: measureAllocate}}
+	return process.Roles{Measurers: map[string]process.Measurer{roleLaunch: measureLaunch, roleDecide: measureDecide, roleDecideChanged: measureDecide, roleAllocate: measureAllocate}}
 }
