@@ -93,12 +93,6 @@ func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
 	return c.residents.ran(e, n, out)
 }
 
-// Join puts m into the mailbox of an entity that [Cell.Busy] has just returned. The
-// cell owns m from now on, as after [Cell.Accept].
-func (c *Cell) Join(e *Entity, m *Message) {
-	c.residents.join(e, m)
-}
-
 // Handed says that the messages of an OpTransmit from m on, up to and without unsent, are
 // at a place of the present passage. When a message was handed over several times, its
 // first place counts, since that leaves first.
@@ -143,16 +137,6 @@ func (c *Cell) Acks(out *Actions) {
 // Hold says whether e must not be stopped for being idle, because it has timers, which
 // would end with the instance.
 func (c *Cell) Hold(e *Entity, hold bool) { e.held = hold && !e.Ended() }
-
-// Busy returns the entity with an id if a message of this node can be put into its mailbox
-// without any other step: the entity is hosted here, processes a message, and has room.
-// Nil: [Cell.Accept] decides.
-func (c *Cell) Busy(id string) *Entity {
-	if !c.Local() || c.place.isOver() {
-		return nil
-	}
-	return c.residents.busy(id)
-}
 
 // Homes returns the number of the home that the cell knows. A message that is accepted now
 // goes to the home of this number or of a higher one.

@@ -70,6 +70,22 @@ func (r *residents) ran(e *Entity, n int, out *Actions) (over *Message) {
 	return over
 }
 
+// Busy returns the entity with an id if a message of this node can be put into its mailbox
+// without any other step: the entity is hosted here, processes a message, and has room.
+// Nil: [Cell.Accept] decides.
+func (c *Cell) Busy(id string) *Entity {
+	if !c.Local() || c.place.isOver() {
+		return nil
+	}
+	return c.residents.busy(id)
+}
+
+// Join puts m into the mailbox of an entity that [Cell.Busy] has just returned. The
+// cell owns m from now on, as after [Cell.Accept].
+func (c *Cell) Join(e *Entity, m *Message) {
+	c.residents.join(e, m)
+}
+
 // join does the work of [Cell.Join].
 func (r *residents) join(e *Entity, m *Message) {
 	r.counts.Sent++
