@@ -10,8 +10,8 @@ import (
 )
 
 // What a cell asks of its caller. The actions of one call are collected in an Actions, in
-// order, and carried out by the runtime, or by the simulation, before the next call. Each
-// value of Op says which fields of the Action belong to it and which call answers it.
+// order, and carried out by the runtime before the next call. Each value of Op says which fields
+// of the Action belong to it and which call answers it.
 
 // Op says what an [Action] asks for.
 type Op uint8

@@ -84,8 +84,8 @@ func (c Config) withDefaults() Config {
 
 // Cell is the cell of one shard on one node: everything that this node knows
 // and does about the shard. A cell belongs to one goroutine at a time: the runtime guards
-// it by a mutex, and carries out the actions of each call before it unlocks the mutex; the
-// simulation needs no lock. Methods do not block, and do not keep their parameter out.
+// it by a mutex, and carries out the actions of each call before it unlocks the mutex.
+// Methods do not block, and do not keep their parameter out.
 //
 // A Cell is the front of its parts, each of which has its own state and says what holds of
 // it: the cell takes an input, asks the place what it means here, and has the parts do what
