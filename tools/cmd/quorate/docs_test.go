@@ -4,7 +4,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,20 +19,12 @@ import (
 // For each method some block selects the method and has its section, and check names the
 // module that a program must link for it.
 func TestTheFilesOnThePagesAboutDiscoveryAreRight(t *testing.T) {
-	dir := t.TempDir()
-	rest := filepath.Join(dir, "rest.yaml")
-	require.NoError(t, os.WriteFile(rest, []byte("cluster: {name: bank}\nnode: {address: 10.0.0.7:7946}\ntransport: {allow-insecure: true}\n"), 0o600))
 	needed := map[string]bool{}
 	for page, least := range map[string]int{"discovery.md": 8, "discovery-kubernetes.md": 1, "bootstrap.md": 1} {
 		blocks := filesOn(t, page)
 		require.GreaterOrEqual(t, len(blocks), least, "%s has lost blocks of YAML", page)
-		for i, block := range blocks {
-			path := filepath.Join(dir, fmt.Sprintf("%s-%d.yaml", page, i))
-			require.NoError(t, os.WriteFile(path, []byte(block), 0o600))
-			needs, err := check(nil, nil, rest, path)
-			require.NoError(t, err, "%s:\n%s", page, block)
-			for _, n := range needs {
-				require.ErrorIs(t, n, config.ErrNotLinked)
+		for _, block := range blocks {
+			for _, n := range checkBlock(t, block) {
 				_, after, _ := strings.Cut(n.Reason, "github.com/quorate/quorate/discovery/")
 				name, _, _ := strings.Cut(after, ",")
 				needed[name] = needed[name] || strings.Contains(block, "discovery-"+name+":")
@@ -43,6 +34,37 @@ func TestTheFilesOnThePagesAboutDiscoveryAreRight(t *testing.T) {
 	for _, name := range methodNames(t) {
 		require.True(t, needed[name], "no block selects %s and has its section", name)
 	}
+}
+
+// Every block of YAML on the page about replicated data is valid in the configuration of a node,
+// and check names the store that a program must link for it. One block has each setting that is
+// off by default.
+func TestTheFilesOnThePageAboutDataAreRight(t *testing.T) {
+	blocks := filesOn(t, "ddata.md")
+	for _, key := range []string{"durable:", "write-behind:"} {
+		require.True(t, slices.ContainsFunc(blocks, func(b string) bool { return strings.Contains(b, key) }), "no block has %s", key)
+	}
+	for _, block := range blocks {
+		needs := checkBlock(t, block)
+		require.Len(t, needs, 1, block)
+		require.Contains(t, needs[0].Reason, "import github.com/quorate/quorate/ddata/durable,", block)
+	}
+}
+
+// checkBlock checks a block of YAML over the least that every node is told, and returns what a
+// program must link for the block.
+func checkBlock(t *testing.T, block string) config.Errors {
+	t.Helper()
+	dir := t.TempDir()
+	rest, path := filepath.Join(dir, "rest.yaml"), filepath.Join(dir, "block.yaml")
+	require.NoError(t, os.WriteFile(rest, []byte("cluster: {name: bank}\nnode: {address: 10.0.0.7:7946}\ntransport: {allow-insecure: true}\n"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(block), 0o600))
+	needs, err := check(nil, nil, rest, path)
+	require.NoError(t, err, "%s", block)
+	for _, n := range needs {
+		require.ErrorIs(t, n, config.ErrNotLinked)
+	}
+	return needs
 }
 
 // filesOn returns the blocks of YAML on a page that configure a node. Blocks that begin with
