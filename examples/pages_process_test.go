@@ -1,0 +1,199 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process
+
+package examples_test
+
+import (
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The code on the pages about replicated data is taken from the pages and run, in one program
+// with a function for each block. Pages leave out what every reader can add: the checks of
+// errors and the node itself: the test puts those in.
+
+// block is the code of a page, as one function of the program.
+type block struct {
+	page string
+	nth  int // Which of the blocks of the page, from 0.
+	// before declares what the block leaves to the reader; dots stands for its line "...";
+	// after prints what the block has led to.
+	before, dots, after string
+	prints              string
+}
+
+// blocksAboutData are all blocks of Go on the pages about replicated data that are no whole
+// programs. The variables ctx, node, dir and port are those of programOfPages.
+var blocksAboutData = []block{
+	{page: "docs/ddata.md", before: onCluster, after: `fmt.Println("visits", v.Value())`, prints: "visits 1"},
+	{page: "docs/ddata.md", nth: 1, before: onCluster, after: `fmt.Println(found[0].Name, found[0].Address)`, prints: "mail 10.0.0.7:25"},
+	{
+		page: "docs/ddata.md", nth: 2,
+		before: onCluster + "type price struct { Share string; Cents int }\n",
+		after:  `m, err := sub.Next(ctx); fmt.Println(m.Value, err)`, prints: "{ACME 100} <nil>",
+	},
+	{
+		page: "ddata/doc.go", before: onMembers,
+		dots:   `if err != nil { panic(err) }; fmt.Println(event.Kind, who, event.Value.Has("ada")); return`,
+		prints: `changed ["ada"] true`,
+	},
+	{page: "ddata/durable/doc.go", dots: openedStore, prints: "start 1"},
+	{page: "ddata/durable/README.md", before: withRecords, dots: openedStore, after: appliedRecords, prints: "start 1\n1 record"},
+}
+
+const (
+	onCluster = `cfg := cluster.Default()
+cfg.Cluster.Name, cfg.Node.Address = "pages", address()
+cfg.Membership.SeedNodes = []string{cfg.Node.Address}
+node, err := cluster.Start(ctx, cluster.WithConfig(cfg))
+if err != nil { panic(err) }
+defer node.Close()
+if err := node.AwaitUp(ctx); err != nil { panic(err) }
+`
+	onMembers = `cfg := membership.Default()
+cfg.Cluster.Name, cfg.Node.Address = "pages", address()
+cfg.Membership.SeedNodes = []string{cfg.Node.Address}
+node, err := membership.Start(ctx, cfg)
+if err != nil { panic(err) }
+defer node.Close()
+`
+	withRecords    = "records := []store.Record{{Key: \"k\", Value: []byte(\"v\")}}\n"
+	openedStore    = `fmt.Println("start", s.Starts())`
+	appliedRecords = `n := 0
+err = s.Load(ctx, "all", func([]byte) error { return nil }, func(store.Record) error { n++; return nil })
+if err != nil { panic(err) }
+fmt.Println(n, "record")`
+	// programOfPages is the program without the functions of the blocks.
+	programOfPages = `package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/durable"
+	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/membership"
+)
+
+func address() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil { panic(err) }
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func main() {
+	ctx := context.Background()
+`
+)
+
+// TestTheCodeAboutDataRuns builds a program from the blocks, runs the program, and compares
+// what each block prints.
+func TestTheCodeAboutDataRuns(t *testing.T) {
+	blocks, dir := map[string][]string{}, t.TempDir()
+	program, want := programOfPages, ""
+	for _, b := range blocksAboutData {
+		if blocks[b.page] == nil {
+			blocks[b.page] = goBlocks(t, b.page)
+		}
+		require.Greater(t, len(blocks[b.page]), b.nth, "%s has lost blocks", b.page)
+		code := strings.ReplaceAll(blocks[b.page][b.nth], "/var/lib/bank/data", filepath.ToSlash(filepath.Join(dir, b.page)))
+		program += "\tfunc() {\n" + b.before + "{\n" + checked(t, strings.ReplaceAll(code, "...\n", b.dots+"\n")) + b.after + "\n}\n}()\n"
+		want += b.prints + "\n"
+	}
+	require.Len(t, blocks["docs/ddata.md"], 3, "a block of the page is not in the program")
+	require.Equal(t, want, runProgram(t, program+"}\n"))
+}
+
+// TestTheProgramOfTheReadmeOfValuesRuns runs the program in the README of ddata/crdt.
+func TestTheProgramOfTheReadmeOfValuesRuns(t *testing.T) {
+	require.Equal(t, "[apple pear]\n", runProgram(t, goBlocks(t, "ddata/crdt/README.md")[0]))
+}
+
+// indented finds code in the comment of a package: lines that a tab begins, until a text does.
+var indented = regexp.MustCompile(`(?m)(?:^//\t.*\n(?:^//\n)*)+`)
+
+// goBlocks returns the blocks of Go on a page, or the first indented block of the comment in a
+// doc.go.
+func goBlocks(t *testing.T, page string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
+	require.NoError(t, err)
+	text := strings.ReplaceAll(string(raw), "\r\n", "\n")
+	if strings.HasSuffix(page, ".go") {
+		lines := strings.ReplaceAll(indented.FindString(text), "//\t", "")
+		return []string{strings.ReplaceAll(lines, "//\n", "\n")}
+	}
+	blocks := strings.Split(text, "\n```go\n")[1:]
+	for i := range blocks {
+		var ends bool
+		blocks[i], _, ends = strings.Cut(blocks[i], "```")
+		require.True(t, ends, "a block of %s has no end", page)
+	}
+	return blocks
+}
+
+// checked returns statements with a check behind each that may have failed, and a use of each
+// variable, so that the compiler does not miss what the page leaves out.
+func checked(t *testing.T, code string) string {
+	t.Helper()
+	const head = "package p\nfunc f() {\n"
+	source := head + code + "\n}\n"
+	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
+	require.NoError(t, err, "%s", code)
+	var out strings.Builder
+	for _, s := range file.Decls[0].(*ast.FuncDecl).Body.List {
+		out.WriteString(source[s.Pos()-1:s.End()-1] + "\n")
+		assigned, _ := s.(*ast.AssignStmt)
+		if assigned == nil {
+			continue
+		}
+		for _, x := range assigned.Lhs {
+			switch name, _ := x.(*ast.Ident); {
+			case name == nil || name.Name == "_":
+			case name.Name == "err":
+				out.WriteString("if err != nil { panic(err) }\n")
+			default:
+				out.WriteString("_ = " + name.Name + "\n")
+			}
+		}
+	}
+	return out.String()
+}
+
+// runProgram builds and runs a program, and returns what it prints.
+func runProgram(t *testing.T, source string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "pages")
+	require.NoError(t, os.WriteFile(path, []byte(source), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, path).CombinedOutput()
+	require.NoError(t, err, "%s\n%s", out, source)
+	var stderr strings.Builder
+	run := exec.CommandContext(ctx, program)
+	run.Stderr = &stderr
+	out, err = run.Output()
+	require.NoError(t, err, "%s", &stderr)
+	return string(out)
+}
