@@ -25,6 +25,7 @@ func TestLevelsOfOneSet(t *testing.T) {
 		{"majority", Level{Strength: Majority}, [7]int{0, 1, 2, 2, 3, 3, 4}, [7]int{0, 1, 2, 2, 3, 3, 4}},
 		{"majority and one", Level{Strength: Majority, Extra: 1}, [7]int{0, 1, 2, 3, 4, 4, 5}, [7]int{0, 1, 2, 3, 4, 4, 5}},
 		{"majority of at least four", Level{Strength: Majority, MinCap: 4}, [7]int{0, 1, 2, 3, 4, 4, 4}, [7]int{0, 1, 2, 3, 4, 4, 4}},
+		{"majority and one, of at least four", Level{Strength: Majority, Extra: 1, MinCap: 4}, [7]int{0, 1, 2, 3, 4, 4, 5}, [7]int{0, 1, 2, 3, 4, 4, 5}},
 		{"all", Level{Strength: All}, [7]int{0, 1, 2, 3, 4, 5, 6}, [7]int{0, 1, 2, 3, 4, 5, 6}},
 	} {
 		for size := 1; size <= 6; size++ {
