@@ -26,7 +26,7 @@ func TestEveryCountShowsInOneMetric(t *testing.T) {
 		"Wiped": "wipes", "Aged": "store.older",
 	}
 	counts := reflect.TypeFor[protocol.Counts]()
-	require.Equal(t, counts.NumField(), len(metrics))
+	require.Len(t, metrics, counts.NumField())
 	for field := range counts.Fields() {
 		t.Run(field.Name, func(t *testing.T) {
 			c := new(collected)
