@@ -34,6 +34,8 @@ type topicState struct {
 	used  atomic.Bool // Somebody has published since the last look.
 	over  atomic.Bool // Nobody used it for long: another one takes its place.
 
+	losses *losses
+
 	refreshing sync.Mutex // Held while the route is made, so that no older one follows a newer.
 
 	mu     sync.Mutex // Guards what follows; held for bookkeeping only.
@@ -133,7 +135,7 @@ func (p *PubSub) known(name string) *topicState {
 	if t, ok := p.topics.Load(name); ok {
 		return t.(*topicState)
 	}
-	t := &topicState{name: name, turns: turns{}, inner: map[string]*rotation[uint64]{}, paused: map[gossip.NodeID]told{}}
+	t := &topicState{name: name, losses: &p.losses, turns: turns{}, inner: map[string]*rotation[uint64]{}, paused: map[gossip.NodeID]told{}}
 	t.local.Store(&local{})
 	p.topics.Store(name, t)
 	return t
@@ -262,15 +264,20 @@ func (t *topicState) receiver(group string, list []*inbox) *inbox {
 
 // offer gives a message of this node to a subscriber, as its policy says.
 func (t *topicState) offer(ctx context.Context, b *inbox, it item) error {
-	for b.offer(it) == refused {
-		if b.policy == Fail {
+	for {
+		switch v := b.offer(it); {
+		case v == taken:
+			return nil
+		case v == dropped:
+			t.losses.add(lossSubscriber, 1)
+			return nil
+		case b.policy == Fail:
 			return ErrSlow
 		}
 		if err := b.room(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // take gives a message of another node to the subscribers here, without waiting for anybody.
