@@ -241,6 +241,8 @@ func TestAReplicaRefusesWhatItCannotDecode(t *testing.T) {
 			require.Less(t, time.Since(began), time.Second, "all were needed: it does not wait for the end of its time")
 			require.Equal(t, w.nodes[1].Self().String(), refused.Node)
 			require.Equal(t, []string{w.nodes[0].Self().String()}, refused.Answered)
+			require.ErrorContains(t, err, refused.Reason+"; stored on ")
+			require.Contains(t, refused.Reason, "mood")
 			ctx, cancel = w.ctx(grace)
 			defer cancel()
 			_, err = ddata.Get(ctx, w.nodes[1], moodOf(fmt.Sprint(m)), ddata.All())
