@@ -145,10 +145,12 @@ func TestMessagesReachAllSubscribersInOrder(t *testing.T) {
 			_, err := r.Next(t.Context())
 			require.ErrorIs(t, err, pubsub.ErrClosed)
 		}
-		knows(t, all[0], 1, 0)
 		publish(t, topic(t, all[0]), n, n+1)
-		require.EqualValues(t, n, all[1].Stats().Received, "nothing more is sent to a node without subscribers")
-		readers[4].reads(n, n+1)
+		knows(t, all[0], 1, 0)
+		require.EqualValues(t, 1, all[1].Stats().Unheard, "what was sent before the publisher knew")
+		publish(t, topic(t, all[0]), n+1, n+2)
+		require.EqualValues(t, n+1, all[1].Stats().Received, "nothing more is sent to a node without subscribers")
+		readers[4].reads(n, n+2)
 	})
 }
 
@@ -327,6 +329,32 @@ func TestAConnectionThatIsFull(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, m.Value, len(blob))
 		}
+	})
+}
+
+// What was published for a node that is gone before the connection took it is counted.
+func TestWhatWaitsForANodeThatGoesIsCounted(t *testing.T) {
+	clustertest.InBubble(t, func(t *testing.T, w *clustertest.World) {
+		w.Config = func(_ int, m *membership.Config, _ *ddata.Config) { m.Transport.WindowBytes = 64 << 10 }
+		w.Start(3)
+		all := onAll(w, w.Nodes...)
+		subscribe(t, topic(t, all[2]))
+		knows(t, all[0], 1, 0)
+		of, err := pubsub.NewTopic(all[0], "news", pubsub.JSON[int]{}, pubsub.WithOverflow(pubsub.Fail))
+		require.NoError(t, err)
+		w.Cut(w.Nodes[2])
+		published := uint64(0)
+		for ; err == nil; published++ {
+			err = of.Publish(t.Context(), 1)
+			require.Less(t, published, uint64(1_000_000))
+		}
+		published--
+		require.ErrorIs(t, err, pubsub.ErrFull)
+		sent := all[0].Stats().Sent
+		require.Less(t, sent, published)
+		w.Crash(w.Nodes[2])
+		clustertest.Eventually(t, "the connection is given up", func() bool { return all[0].Stats().NodeGone > 0 })
+		require.Equal(t, published, all[0].Stats().Sent+all[0].Stats().NodeGone)
 	})
 }
 
