@@ -126,8 +126,8 @@ func (e *UnconfirmedError) Unwrap() error { return e.Err }
 type NoQuorumError struct {
 	Key      string
 	Answered []string
-	Missing  []string
-	Since    time.Duration // For how long the operation has waited for them.
+	Missing  []string      // As those of an [UnconfirmedError].
+	Since    time.Duration // For how long the operation has waited for the missing replicas.
 }
 
 // Error names those that are missing.

@@ -178,6 +178,40 @@ func TestKeysWithANumberOfReplicas(t *testing.T) {
 	})
 }
 
+// A majority of the replicas is removed at once, while the cluster goes on without them: reads
+// and writes at level majority say so, which replicas are gone, and since when it is waited.
+func TestAMajorityOfTheReplicasIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			c.Role = "data"
+			if i < 3 {
+				m.Node.Roles = []string{"data"}
+			}
+		}
+		w.start(6)
+		require.NoError(t, w.nodes[0].add("visits", 1, ddata.All()))
+		for _, n := range w.nodes[1:3] {
+			w.network.Cut(w.nodes[0].Self().Address, n.Self().Address)
+		}
+		for _, n := range w.nodes[1:3] {
+			w.crash(n)
+		}
+		for _, n := range []*node{w.nodes[0], w.nodes[5]} {
+			_, err := n.read("visits", ddata.Majority())
+			for _, err := range []error{err, n.add("visits", 1, ddata.Majority())} {
+				var gone *ddata.NoQuorumError
+				require.ErrorAs(t, err, &gone)
+				require.Equal(t, []string{w.nodes[0].Self().String()}, gone.Answered)
+				require.Len(t, gone.Missing, 2)
+				require.Positive(t, gone.Since, "%s", n.Self())
+			}
+		}
+		got, err := w.nodes[0].read("visits", ddata.Local())
+		require.NoError(t, err)
+		require.EqualValues(t, 3, got, "what was written stays written where it is")
+	})
+}
+
 // A deleted key is refused until the tombstone was collected, and then begins anew.
 func TestADeletedKeyIsUsableAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

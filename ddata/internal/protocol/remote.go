@@ -114,6 +114,7 @@ var ErrHome = errors.New("the replica that holds the key answered")
 type errand struct {
 	id      OpID
 	key     string
+	began   machine.Instant
 	until   machine.Instant
 	asked   machine.Instant
 	home    gossip.NodeID // The home that was asked last.
@@ -172,7 +173,7 @@ func (r *remote) begin(id OpID, key string, limit time.Duration, body any, commi
 		g.m.out.Add(Done{Op: id, Verdict: Overloaded})
 		return
 	}
-	e := &errand{id: id, key: key, until: g.m.now.Mono.Add(limit), body: body, commits: commits}
+	e := &errand{id: id, key: key, began: g.m.now.Mono, until: g.m.now.Mono.Add(limit), body: body, commits: commits}
 	if before := r.errands[id]; before != nil {
 		e.home = before.home
 	}
@@ -259,6 +260,7 @@ func (r *remote) finish(e *errand, d Done) {
 		r.group.m.out.Add(Borrowed{Op: e.id, Verdict: d.Verdict, Missing: d.Missing})
 		return
 	}
+	d.Since = r.group.m.now.Mono.Sub(e.began)
 	r.group.m.out.Add(d)
 }
 
