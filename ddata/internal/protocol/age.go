@@ -52,19 +52,20 @@ type age struct {
 	loaded  uint64 // The number of the last batch that was in the store at the start.
 	written uint64 // The number of the last batch that was begun.
 	kept    uint64 // The number of the last batch that is known to be in the store.
-	proven  bool   // Everybody who was there has compared: this replica takes part.
+	proven  bool   // Every member that was reachable has compared: this replica takes part.
 
-	// older is what another replica remembers, 0 while nobody remembers more than was here.
+	// older is the number of a batch that another replica remembers and this store did not hold
+	// at the start; 0 while no replica remembers such a batch.
 	older   uint64
-	witness string // The node that has said so, "" if it is known from the store.
+	witness string // The node that remembers the batch; "" if the store itself says that it is older.
 
 	shown map[ReplicaID]Shown
-	news  bool            // Something was shown since it was written last.
-	noted machine.Instant // When that was.
+	news  bool            // shown has changed since it was written to the store last.
+	noted machine.Instant // When shown was written to the store last.
 }
 
-// noteEvery is how often what others have shown is written, and this replica shows its own
-// number to those who have not heard it.
+// noteEvery is how often a replica writes down the numbers that others have shown, and shows
+// its own number to the replicas that have not heard it.
 const noteEvery = time.Second
 
 func newAge(g *group) age {
@@ -139,7 +140,8 @@ func (a *age) compare(p *peer, e Envelope) (beyond uint64) {
 	return beyond
 }
 
-// forget forgets what was shown in another lineage: an operator has said what counts.
+// forget forgets the numbers that were shown in another lineage: an operator has decided which
+// copy counts.
 func (a *age) forget() {
 	clear(a.shown)
 	a.news, a.proven, a.older, a.group.rerouted, a.group.unsure.on = true, true, 0, true, false
@@ -162,7 +164,8 @@ func (a *age) remembered() []Shown {
 	return all
 }
 
-// tick asks those who have not compared yet, and now and then says and writes what is new.
+// tick asks the members that have not compared yet, and each noteEvery shows this replica's
+// number and writes those of others.
 func (a *age) tick() {
 	g := a.group
 	if !g.disk.used() {
@@ -198,7 +201,7 @@ func (a *age) witnesses() []*peer {
 	return all
 }
 
-// ask asks for the word of those who have not given it.
+// ask asks the replicas that have not compared yet to do so.
 func (a *age) ask() {
 	for _, p := range a.witnesses() {
 		if !p.agrees && p.id != 0 {

@@ -11,8 +11,8 @@ import "slices"
 // behind is the part of a replica that catches up.
 type behind struct {
 	group *group
-	got   map[ReplicaID]bool // Whose copy was taken in, in this generation.
-	whole map[ReplicaID]bool // Those of them that had caught up when they were asked.
+	got   map[ReplicaID]bool // The replicas whose copies were taken in, in this generation.
+	whole map[ReplicaID]bool // The replicas in got that had caught up when they were asked.
 }
 
 // sourcesAtOnce is from how many replicas a replica takes in at a time.
@@ -33,7 +33,8 @@ func (b *behind) own() {
 	}
 }
 
-// needs reports whether this replica has to catch up: it is, or is to be, one that counts.
+// needs reports whether this replica has to catch up: it counts, or is to count, and may lack
+// something.
 func (b *behind) needs() bool {
 	g := b.group
 	return !g.caught && g.reg != nil && g.member() && g.reg.counted(g.self) && !g.age.apart()

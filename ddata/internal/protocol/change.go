@@ -40,14 +40,14 @@ type attempt struct {
 	value     *Register
 	acceptors Set
 	unanimous bool // All acceptors have to agree.
-	accepting bool // The promises are there.
+	accepting bool // Enough promises have come: the attempt asks for acceptances.
 	best      Ballot
 	agreed    map[ReplicaID]bool
 	moved     machine.Instant // When the attempt began, or began to ask for acceptances.
 	asked     machine.Instant // When the acceptors were asked last.
 }
 
-// decided reports whether those that have agreed are enough.
+// decided reports whether enough acceptors have agreed.
 func (a *attempt) decided() bool {
 	in := func(id ReplicaID) bool { return a.agreed[id] }
 	if a.unanimous {
@@ -105,8 +105,8 @@ func (c *change) accept1(node gossip.NodeID, b Accept) Accepted {
 	return Accepted{Slot: b.Slot, Ballot: b.Ballot}
 }
 
-// busy reports whether an attempt is under way and not standing still, and has those asked
-// again who have not answered it.
+// busy reports whether an attempt is under way and not standing still, and asks the acceptors
+// again that have not answered the attempt.
 func (c *change) busy() bool {
 	g, a := c.group, c.attempt
 	if a == nil {

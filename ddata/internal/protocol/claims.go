@@ -18,10 +18,10 @@ import (
 // more.
 type claims struct {
 	group   *group
-	refused map[gossip.NodeID]claim // By the node that is not heard.
+	refused map[gossip.NodeID]claim // The claims that are not believed, by the node that makes them.
 }
 
-// claim says which replica a node claims to be, and which node that is.
+// claim says which replica a node claims to be, and which node is believed to be that replica.
 type claim struct {
 	id ReplicaID
 	of gossip.NodeID
@@ -68,7 +68,8 @@ func (c *claims) membersChanged() {
 	}
 }
 
-// String says who claims what, and what to do. It is empty mostly.
+// String names, for people, the nodes that claim to be one replica, and says what to do. It is
+// empty while no two nodes do.
 func (c *claims) String() string {
 	var all []string
 	for by, of := range c.refused { //quorate:unordered sorted below

@@ -26,20 +26,20 @@ type disk struct {
 	group *group
 	keys  map[string]bool // The keys that have changed since the last batch.
 	meta  bool            // The meta has changed.
-	noted bool            // What others have shown is to be written, on which nobody depends.
-	wiped bool            // Everything is to be forgotten first.
+	noted bool            // The numbers that others have shown are to be written; no message depends on that.
+	wiped bool            // The store is to be emptied before the next batch.
 	aside bool
 
 	writing machine.CallID // The call under way, 0 for none.
 	batch   Persist        // What is being written, or has failed and is to be written again.
-	batchOf uint64         // The number of that batch.
+	batchOf uint64         // The number of batch.
 	last    uint64         // The number of the batch that was begun last.
 	failed  error          // Why the store failed last, nil if it works.
 	held    []held
 
-	// For writing behind: since when keys have changed, and the same of the batch that is being
-	// written; about how many bytes the entries of both have; whether that batch holds more than
-	// entries; and whether something waits for the next one.
+	// For writing behind. since is when the first of keys has changed, bytes about how much their
+	// entries take; sinceOf and bytesOf are the same of batch. metaOf says that batch holds more
+	// than entries, wanted that a message waits for the batch after it.
 	since, sinceOf machine.Instant
 	bytes, bytesOf int64
 	metaOf, wanted bool

@@ -48,11 +48,11 @@ type GroupStatus struct {
 	Leader   gossip.NodeID // Zero for none.
 	Refused  string        // Why this replica cannot take part.
 	Disputed string        // Which replicas several nodes claim to be.
-	Apart    string        // Why it does not count for now.
-	Unsure   time.Duration // For how long it has been unsure what it has lost, 0 if it is not.
+	Apart    string        // Why this node's replica does not count for now, "" if it does.
+	Unsure   time.Duration // For how long this node's replica has not known what it has lost, 0 if it is sure.
 	Self     ReplicaID     // 0 if this node holds no data of the group.
 	Caught   bool          // This node's replica lacks nothing.
-	Sources  []ReplicaID   // The replicas from which it takes in what it lacks.
+	Sources  []ReplicaID   // The replicas from which this node's replica takes in what it lacks.
 	Replicas []ReplicaStatus
 	Held     []HeldStatus
 	Store    StoreStatus
@@ -65,9 +65,9 @@ type ReplicaStatus struct {
 	Node               gossip.NodeID // Zero if it is not known.
 	Zone               string
 	Current, Next, Old bool
-	Present            bool          // There, and reachable.
+	Present            bool          // Its node is a member, and reachable.
 	Apart              bool          // It does not count for now.
-	Unsure             bool          // That is since it may have lost what it has acknowledged.
+	Unsure             bool          // Apart because it may have lost what it has acknowledged.
 	Caught             bool          // It is known to lack nothing.
 	Gen                uint64        // The generation that it is known to know.
 	Heard              time.Duration // How long ago it was heard last, 0 for this node.
@@ -77,8 +77,8 @@ type ReplicaStatus struct {
 type HeldStatus struct {
 	Buckets int // How many.
 	Homes   []ReplicaID
-	Gone    []ReplicaID // Those of them, and of the former ones, that are those of no member.
-	Moves   bool        // They move on with the change that is under way.
+	Gone    []ReplicaID // The present and former homes that are replicas of no member.
+	Moves   bool        // The change that is under way gives the buckets homes among the members.
 }
 
 // StoreStatus is the state of a group's store.
@@ -94,7 +94,7 @@ type Explained struct {
 	Op     OpID
 	Status GroupStatus
 	Here   bool         // This node's replica is a home of the key.
-	Entry  *table.Entry // What it holds, nil for nothing.
+	Entry  *table.Entry // What this node or, if it is no home, some home holds; nil for nothing.
 	Homes  []Home       // The homes of the key in all sets, sorted.
 	Held   *HeldStatus  // The record of the key's bucket, nil unless that is held back.
 	Bar    Bar
@@ -153,7 +153,7 @@ type explains struct {
 	open  map[OpID]*explain
 }
 
-// explain is one question.
+// explain is one question about a key that waits for answers of homes.
 type explain struct {
 	op      OpID
 	key     string

@@ -143,8 +143,8 @@ type Notify struct {
 	Keys  []string
 }
 
-// Routed is the effect that says which replicas hold what from now on, for those that
-// read and write without the machine.
+// Routed is the effect that says which replicas hold which keys from now on, for callers that
+// read and write the tables without the machine.
 type Routed struct {
 	Group uint8
 	Route *Route
@@ -172,10 +172,10 @@ type Meta struct {
 	// Promised and Accepted are about the generation after that of Register.
 	Promised, Accepted Ballot
 	Value              *Register
-	// Confirmed says for which sweep entries are marked.
+	// Confirmed names the sweep for which tombstones are marked.
 	Confirmed SweepMark
-	// Written is the number of the batch with which this was written. Batches on which
-	// nobody depends have that of the one before.
+	// Written is the number of the batch with which this Meta was written. A batch on which
+	// no message depends has the number of the batch before it.
 	Written uint64
 	// Older is the replica whose store was found to be older than others remember.
 	Older ReplicaID
@@ -188,7 +188,7 @@ type Meta struct {
 }
 
 // SweepMark says that a replica has marked the tombstones of generations up to UpTo in a
-// generation, and which hash they have. Late are the keys of those that came afterwards.
+// generation, and the hash of these. Late are the keys of tombstones that came afterwards.
 type SweepMark struct {
 	Gen, UpTo, Tombs uint64
 	Late             []string

@@ -24,7 +24,7 @@ type lags struct {
 	taken  []taking // A ring once it is full.
 	next   int      // Where the next taking goes in a full ring.
 	misses map[ReplicaID]map[string]miss
-	open   int // How many misses there are.
+	open   int // How many entries the maps in misses have together.
 }
 
 // taking says that at a moment this replica held the updates of a key by an origin up to a

@@ -20,8 +20,8 @@ import (
 type lead struct {
 	group *group
 	began machine.Instant // When the present generation was adopted.
-	want  Set             // What the members were when this node looked last, and since when.
-	since machine.Instant
+	want  Set             // The replicas of the members when this node looked last.
+	since machine.Instant // Since when they have been the same.
 
 	missed  machine.Instant // Since when buckets have no homes and are not held back, 0 for none.
 	accepts bool            // An operator has accepted the loss of the buckets without homes.
@@ -49,7 +49,7 @@ func (l *lead) mine() bool { return l.node() == l.group.m.cfg.Self }
 
 func (l *lead) adopted() { l.began = l.group.m.now.Mono }
 
-// tick proposes what is wanted.
+// tick proposes the register that this node wants, if this node leads and no change is under way.
 func (l *lead) tick() {
 	g := l.group
 	if g.reg == nil {
@@ -87,8 +87,8 @@ func (l *lead) create() {
 			}
 			r.ID = p.id
 		}
-		// Who is not up yet does not count, but has heard that there is no register, and
-		// could create another one if it were not asked.
+		// A member that is not up yet does not count, but is an acceptor: it knows that there is no
+		// register, and could create another one if it were not asked.
 		if asked = append(asked, r); of.Status == gossip.Up {
 			all = append(all, r)
 		}

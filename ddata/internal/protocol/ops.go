@@ -49,13 +49,13 @@ type op struct {
 	turn   uint32          // The turn of the lineage in which the operation began.
 
 	entry    table.Entry // What is to be stored, or was read so far.
-	exists   bool        // entry is one.
-	own      answered    // For a read: what was here when it began, and its hash.
+	exists   bool        // entry is set: for a read, some replica holds the key.
+	own      answered    // For a read: what this replica held when the read began, and its hash.
 	base     uint64
 	answers  map[ReplicaID]answered
-	stored   map[ReplicaID]bool // Who holds entry, or more.
+	stored   map[ReplicaID]bool // The replicas that hold entry, or more.
 	refusals []NodeRefusal
-	refusers map[ReplicaID]bool // Who has refused entry, and does not hold it meanwhile.
+	refusers map[ReplicaID]bool // The replicas that have refused entry and have not taken it since.
 }
 
 // answered is what a replica answered to a read.
@@ -210,7 +210,7 @@ func (o *op) covered(by table.Entry) bool {
 }
 
 // board takes the operations whose changes were just sent out of the line. With more, some
-// changes were not sent yet: their operations stay in it.
+// changes were not sent yet: their operations stay in the line.
 func (s *ops) board(more bool) {
 	line := s.line
 	s.line = nil
@@ -356,7 +356,8 @@ func (s *ops) kept(o *op) bool {
 	return false
 }
 
-// raised has everything acknowledged again that is not confirmed yet, but what is here.
+// raised forgets the acknowledgements of other replicas for all that is not confirmed yet, and
+// asks for them anew.
 func (s *ops) raised() {
 	for _, o := range s.sorted() {
 		if o.stage == asking {

@@ -118,9 +118,9 @@ type errand struct {
 	until   machine.Instant
 	asked   machine.Instant
 	home    gossip.NodeID // The home that was asked last.
-	body    any           // What it was asked.
+	body    any           // The question or command for the home.
 	stamp   uint64        // The generation in which the entry was lent.
-	commits bool          // It was asked to change something, so that another home must not be asked too.
+	commits bool          // body changes something, so that no other home may be asked too.
 }
 
 // served is an operation that runs here for another node.
