@@ -184,6 +184,40 @@ func TestAcceptedLossOfAWholeBucket(t *testing.T) {
 	require.Equal(t, protocol.Confirmed, f.write(lost, 2))
 }
 
+// The loss of a bucket is accepted before the sets change. A home of it that comes back while
+// it is still in the register, and was not spared, holds nothing of that bucket: what it has
+// would count again beside what was written since. Other buckets it keeps, and who was spared
+// keeps all.
+func TestWhoMissedAnAcceptedLossDropsTheBucket(t *testing.T) {
+	for name, spared := range map[string]bool{"struck": false, "spared": true} {
+		t.Run(name, func(t *testing.T) {
+			reg := stable(1, 1, 2, 3)
+			f := alone(t, 3, 2, reg, func(r *replica) { r.copies = 3 })
+			f.at(2).add(1) // The key k.
+			const other = "another"
+			require.NotEqual(t, table.BucketOf("k"), table.BucketOf(other))
+			_, err := f.at(2).table.Update(other, elements, func(_ crdt.Origin, v any) (any, error) { return v.(crdt.GSet[uint64]).Add(1), nil })
+			require.NoError(t, err)
+			begun := stable(2, 1, 2, 3)
+			begun.Resets = []protocol.Reset{{Gen: 2, Spared: set(1), Buckets: []uint16{uint16(table.BucketOf("k"))}}}
+			if spared {
+				begun.Resets[0].Spared = set(1, 2)
+			}
+			f.at(1).say(2, begun, protocol.Hello{})
+			require.True(t, begun.Equal(f.at(2).Register(0)))
+			_, holds := f.at(2).table.Get("k")
+			require.Equal(t, spared, holds)
+			_, holds = f.at(2).table.Get(other)
+			require.True(t, holds, "another bucket")
+			f.at(2).add(2)
+			later := changed(begun, func(r *protocol.Register) { r.Gen++ })
+			f.at(1).say(2, later, protocol.Hello{})
+			_, holds = f.at(2).table.Get("k")
+			require.True(t, holds, "it is dropped once")
+		})
+	}
+}
+
 // A replica with an older store, and a home that is gone, are not enough for a bucket of three
 // homes, although the former is that of a member: the bucket is held back again when it was to
 // move on, the change goes on without it, and an operator can accept its loss.
