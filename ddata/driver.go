@@ -117,6 +117,8 @@ func (r *Replicator) other(_ *machine.Component, e machine.Effect) {
 		r.calls.answer(e.Op, e)
 	case protocol.Notify:
 		r.hub.changed(e.Keys)
+	case protocol.Wiped:
+		r.hub.missed(e.N, func(prefix string) bool { return r.keys.within(e.Group, prefix) })
 	case protocol.Routed:
 		before := r.groups[e.Group].route.Swap(&routed{e.Route, make(chan struct{})})
 		close(before.over)

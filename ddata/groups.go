@@ -102,6 +102,19 @@ func (k *keyGroups) of(key string) uint8 {
 	return 0
 }
 
+// within reports whether keys of a group may begin with a prefix.
+func (k *keyGroups) within(group uint8, prefix string) bool {
+	for i := range k.rules {
+		switch r := &k.rules[i]; {
+		case r.group == group && strings.HasPrefix(r.prefix, prefix):
+			return true
+		case !r.exact && strings.HasPrefix(prefix, r.prefix): // It holds all keys that begin so.
+			return r.group == group
+		}
+	}
+	return group == 0
+}
+
 // settingMax is how long the value of a setting may be that members compare.
 const settingMax = 1024
 

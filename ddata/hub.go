@@ -44,7 +44,7 @@ type subscriber struct {
 	mu      sync.Mutex // Guards what follows; taken within that of the hub.
 	waiting map[string]struct{}
 	queue   []string
-	missed  int // Keys that were dropped since the list was full.
+	missed  int // Keys that were dropped since the list was full, or were wiped from the table.
 	ended   bool
 }
 
@@ -130,6 +130,17 @@ func (h *hub) changed(keys []string) {
 	h.deliver()
 }
 
+// missed tells the subscribers to some prefixes that changes of keys are not told.
+func (h *hub) missed(n int, of func(prefix string) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.prefixes {
+		if of(s.name) {
+			s.miss(n)
+		}
+	}
+}
+
 // wanted reports whether anybody has subscribed to a key.
 func (h *hub) wanted(key string) bool {
 	return len(h.keys[key]) > 0 || slices.ContainsFunc(h.prefixes, func(s *subscriber) bool { return strings.HasPrefix(key, s.name) })
@@ -171,12 +182,27 @@ func (s *subscriber) add(key string) {
 	}
 	defer s.notify()
 	if s.missed > 0 || len(s.queue) >= subscriberKeys {
-		s.missed++
-		s.queue, s.waiting = nil, map[string]struct{}{}
+		s.lose(1)
 		return
 	}
 	s.waiting[key] = struct{}{}
 	s.queue = append(s.queue, key)
+}
+
+// miss has the subscriber told that changes were dropped.
+func (s *subscriber) miss(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.lose(n)
+		s.notify()
+	}
+}
+
+// lose drops what waits in favour of saying that changes were dropped. The caller holds mu.
+func (s *subscriber) lose(n int) {
+	s.missed += n
+	s.queue, s.waiting = nil, map[string]struct{}{}
 }
 
 // taken is what a subscriber finds in its list.

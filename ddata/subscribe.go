@@ -30,9 +30,9 @@ const (
 	Deleted
 	// Expired: the key has vanished since it was not changed for long.
 	Expired
-	// Missed: the subscriber was so slow that changes of keys were dropped. All values
-	// that are there follow, as at the beginning; which keys were deleted meanwhile is not
-	// told.
+	// Missed: the subscriber was so slow that changes of keys were dropped, or this node
+	// has forgotten what it held, to take it from the others anew. All values that are there
+	// follow, as at the beginning; which keys were deleted meanwhile is not told.
 	Missed
 )
 

@@ -173,6 +173,40 @@ func TestASubscriberThatComesBackAfterTheTombstone(t *testing.T) {
 	})
 }
 
+// A replica that forgets what it holds, here in favour of the others after an operator has
+// accepted a loss, says so to the subscribers to prefixes: what it had may not come back.
+func TestSubscribersHearThatAReplicaHasForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		n, apart := w.nodes[0], w.nodes[1]
+		require.NoError(t, n.add("room/1", 1, ddata.All()))
+		s := ddata.SubscribePrefix[crdt.GCounter](apart, "room/")
+		defer s.Close()
+		require.Equal(t, ddata.Changed, next(t, s).Kind)
+		for _, o := range w.nodes[1:] {
+			w.network.Cut(n.Self().Address, o.Self().Address)
+		}
+		eventually(t, "the others are unreachable", func() bool { return !n.explain("room/1").Group.Quorum })
+		require.NoError(t, apart.add("room/2", 1, ddata.Local()))
+		event := next(t, s)
+		require.Equal(t, ddata.Changed, event.Kind)
+		require.Equal(t, "room/2", event.Key.Name())
+		require.NoError(t, n.AcceptLoss(t.Context(), "all"))
+		for _, o := range w.nodes[1:] {
+			w.network.Heal(n.Self().Address, o.Self().Address)
+		}
+		for event = next(t, s); event.Kind == ddata.Changed && event.Key.Name() == "room/2"; {
+			event = next(t, s) // Told before it is forgotten.
+		}
+		require.Equal(t, ddata.Missed, event.Kind, event.Key.Name())
+		require.GreaterOrEqual(t, event.N, 2)
+		for event = next(t, s); event.Key.Name() != "room/1"; {
+			event = next(t, s)
+		}
+		require.Equal(t, ddata.Changed, event.Kind, "all that is there follows")
+	})
+}
+
 // A subscriber that never reads costs no more than a bound, and is told that it has missed
 // something when it reads at last.
 func TestASubscriberThatNeverReads(t *testing.T) {

@@ -264,7 +264,7 @@ func TestASweepOfBucketsNeedsTheWordOfTheirHomes(t *testing.T) {
 }
 
 // Who has not marked what fell does not know of what it holds whether it was deleted, and
-// holds nothing.
+// holds nothing; who has subscribed there can learn of it.
 func TestWhoHasNotMarkedWhatFellHoldsNothing(t *testing.T) {
 	reg := stable(1, 1, 2, 3)
 	f := alone(t, 3, 2, reg)
@@ -274,6 +274,7 @@ func TestWhoHasNotMarkedWhatFellHoldsNothing(t *testing.T) {
 	f.at(1).say(2, swept, protocol.Hello{})
 	require.Zero(t, f.at(2).table.Len())
 	require.False(t, f.at(2).Caught(0))
+	require.Equal(t, []protocol.Wiped{{Group: 0, N: 1}}, f.at(2).wiped)
 }
 
 // Who has not caught up does not say what it holds, and says it afterwards.

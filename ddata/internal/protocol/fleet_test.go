@@ -54,6 +54,7 @@ type replica struct {
 	done     []protocol.Done
 	borrowed []protocol.Borrowed
 	surveyed protocol.Surveyed
+	wiped    []protocol.Wiped
 	calls    []machine.Call // What the store has to write.
 	durable  bool
 	copies   int
@@ -257,6 +258,8 @@ func (r *replica) step(in machine.Input) {
 			r.done = append(r.done, e)
 		case protocol.Surveyed:
 			r.surveyed = e
+		case protocol.Wiped:
+			r.wiped = append(r.wiped, e)
 		case protocol.Borrowed:
 			r.borrowed = append(r.borrowed, e)
 		}

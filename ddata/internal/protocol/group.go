@@ -370,11 +370,13 @@ func (g *group) take(r *Register) {
 // drop forgets everything that the replica holds. With aside, the store keeps a copy.
 func (g *group) drop(aside bool) {
 	g.caught = false
-	if g.table.Len() == 0 {
+	n := g.table.Len()
+	if n == 0 {
 		return
 	}
 	g.m.counts.Wiped++
 	g.table.Wipe()
+	g.m.out.Add(Wiped{Group: g.index, N: n})
 	g.disk.wipe(aside)
 }
 

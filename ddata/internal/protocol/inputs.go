@@ -143,6 +143,13 @@ type Notify struct {
 	Keys  []string
 }
 
+// Wiped is the effect that tells that the replica has forgotten everything that it held. No
+// Notify names the keys: of those that do not come back nobody would learn otherwise.
+type Wiped struct {
+	Group uint8
+	N     int // How many keys that were, tombstones among them.
+}
+
 // Routed is the effect that says which replicas hold which keys from now on, for callers that
 // read and write the tables without the machine.
 type Routed struct {

@@ -354,7 +354,7 @@ func (c *Cluster) carry(n *world.Node, _ *machine.Component, e machine.Effect) b
 		c.borrowed(n, e)
 	case protocol.Routed:
 		c.renewed(n, e.Route.Self)
-	case protocol.Notify:
+	case protocol.Notify, protocol.Wiped:
 	default:
 		return false
 	}
