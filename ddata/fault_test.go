@@ -57,6 +57,7 @@ func TestAnUpdateFunctionThatFails(t *testing.T) {
 }
 
 // A key belongs to the type that was there first.
+// covers B31.
 func TestAnotherTypeUnderAKnownKey(t *testing.T) {
 	alone(t, func(t *testing.T, _ *world, n *node, ctx context.Context) {
 		require.NoError(t, n.add("visits", 1, ddata.Majority()))

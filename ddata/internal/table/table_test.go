@@ -68,6 +68,7 @@ func TestOwnerIsOriginWithoutLife(t *testing.T) {
 	require.NotEqual(t, table.LifeOf(7, 3), table.LifeOf(7, 4))
 }
 
+// covers B34.
 func TestInvalidKeysAreRefused(t *testing.T) {
 	a := newTable(1)
 	for _, key := range []string{"", strings.Repeat("x", 1025), "\xff"} {
@@ -240,6 +241,7 @@ func add(element string) func(crdt.Origin, any) (any, error) {
 
 // A value over the maximum is refused; what is larger already may shrink. Others'
 // updates may add a quarter.
+// covers B35.
 func TestValueOverMaximumIsRefused(t *testing.T) {
 	const most = 4000
 	a := table.New(table.Config{Self: 1, MaxValueBytes: most})
