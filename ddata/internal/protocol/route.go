@@ -85,6 +85,9 @@ func (m *Machine) Register(group uint8) *Register { return m.groups[group].reg }
 // Caught reports whether this node's replica lacks nothing.
 func (m *Machine) Caught(group uint8) bool { return m.groups[group].caught }
 
+// Older reports whether this node's store is known to be older than what its replica has shown.
+func (m *Machine) Older(group uint8) bool { return m.groups[group].age.older != 0 }
+
 // Pending returns the registers of a group that count here, or may come to count: the known
 // one, what was accepted and what is proposed.
 func (m *Machine) Pending(group uint8) []*Register {
@@ -119,12 +122,15 @@ func (m *Machine) String() string {
 }
 
 // Keeps reports whether some replicas are a winning part of the homes of every bucket, in
-// each set that counts here or may come to count. Buckets that are held back do not matter.
+// each set that counts here or may come to count, and of the replicas that decide the next
+// generation. Buckets that are held back do not matter. Where homes are spread over zones, the
+// second can be lost without the first: all replicas of one zone, which decide, are gone, and
+// every bucket has homes in two others.
 func (m *Machine) Keeps(group uint8, in func(ReplicaID) bool) bool {
 	wins := func(s Set) bool { return len(s) == 0 || s.Wins(in) }
 	for _, r := range m.Pending(group) {
 		v := newViews(r, placement{m.groups[group].cfg.Copies}, table.Buckets)
-		if !v.each(func(v *view) bool { return v.held || wins(v.current) && wins(v.next) && wins(v.old) }) {
+		if !wins(r.Current) || !v.each(func(v *view) bool { return v.held || wins(v.current) && wins(v.next) && wins(v.old) }) {
 			return false
 		}
 	}

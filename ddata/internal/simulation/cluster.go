@@ -468,21 +468,20 @@ func (c *Cluster) rescue() {
 	live := map[protocol.ReplicaID]bool{}
 	var best *world.Node
 	for _, n := range c.World.Nodes() {
+		if c.nodes[n.ID()].machine.Older(0) {
+			continue
+		}
 		live[c.nodes[n.ID()].replica] = true
 		if r := c.nodes[n.ID()].machine.Register(0); r != nil && (best == nil || r.Above(c.nodes[best.ID()].machine.Register(0))) {
 			best = n
 		}
 	}
-	if c.acceptHeld() {
-		c.World.After(10*time.Second, c.rescue)
-		return
-	}
-	if best == nil || c.nodes[best.ID()].machine.Keeps(0, func(id protocol.ReplicaID) bool { return live[id] }) {
+	c.World.After(10*time.Second, c.rescue) // It may take a while until a replica is known to have an older store.
+	if c.acceptHeld() || best == nil || c.nodes[best.ID()].machine.Keeps(0, func(id protocol.ReplicaID) bool { return live[id] }) {
 		return
 	}
 	c.Rescued++
 	c.History.forgive()
-	c.World.After(10*time.Second, c.rescue)
 	best.Input(protocol.Service, protocol.AcceptLoss{})
 }
 

@@ -80,6 +80,8 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-older", 6, 20261122192911},
 		{"data-older", 4, 811063},
 		{"data-older", 4, 826055},
+		{"data-older", 3, 1795383612208},
+		{"data-older", 5, 1795383612232},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {
