@@ -33,6 +33,30 @@ func alone(t *testing.T, n, machine int, reg *protocol.Register, as ...func(*rep
 	return f
 }
 
+// An operator has accepted a loss, and a replica that has not heard of it yet goes on in the
+// lineage that has ended. What that one has written there is not merged, and it is told of the
+// present register.
+func TestTheDataOfAnEndedLineageIsNotMerged(t *testing.T) {
+	past := stable(3, 1, 2, 3)
+	reg := changed(past, func(r *protocol.Register) { r.Lineage, r.Gen = protocol.Lineage{Turn: 2, ID: 8}, 3 })
+	f := alone(t, 3, 2, reg)
+	delta := table.Change{Key: "k", Type: elements, Origin: protocol.OriginOf(3), To: 1, Delta: crdt.GSet[uint64]{}.Add(7)}
+	entry := table.Entry{Key: "k", State: table.Live, Type: elements, Value: crdt.GSet[uint64]{}.Add(7).Settled(), Versions: table.Versions{{Origin: protocol.OriginOf(3), Count: 1}}}
+	for name, body := range map[string]any{
+		"deltas": protocol.Deltas{Seq: 1, Stamp: past.Gen, Changes: []table.Change{delta}},
+		"put":    protocol.Put{Op: 1, Stamp: past.Gen, Entries: []table.Entry{entry}},
+	} {
+		f.run(time.Second) // It is not told twice in a moment.
+		f.at(3).heard = nil
+		f.at(3).speak(2, protocol.Envelope{From: 3, Lineage: past.Lineage, Gen: past.Gen, Body: body})
+		_, merged := f.at(2).table.Get(delta.Key)
+		require.False(t, merged, name)
+		told := f.at(3).heard
+		require.NotEmpty(t, told, name)
+		require.True(t, reg.Equal(told[len(told)-1].message.Register), name)
+	}
+}
+
 // joint returns the register after a stable one, in which other replicas are to count.
 func joint(from *protocol.Register, next ...protocol.ReplicaID) *protocol.Register {
 	r := *from

@@ -169,6 +169,13 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		g.send(p, Hello{})
 		return
 	}
+	if g.reg != nil && !e.Lineage.IsZero() && e.Lineage.Turn < g.reg.Lineage.Turn {
+		// An operator has ended the sender's lineage, and what was written in it since is not
+		// merged: the sender puts it aside as soon as it knows.
+		g.m.counts.Stale++
+		g.tell(p)
+		return
+	}
 	if p.missed, p.judged = g.age.compare(p, e), true; p.missed != 0 {
 		if b, told := e.Body.(Aged); told {
 			g.age.told(p, b) // Without an answer: two whose stores are older would answer each other for ever.

@@ -247,7 +247,7 @@ type Counts struct {
 	Malformed     uint64 // Messages that make no sense.
 	Foreign       uint64 // Entries and changes of buckets of which this replica is no home.
 	Claims        uint64 // Messages in the name of a replica that is that of another member.
-	Stale         uint64 // Data that was read before a sweep, and refused.
+	Stale         uint64 // Data that was read before a sweep, or in a lineage that has ended, and refused.
 	Refused       uint64 // Entries and changes that the table refused.
 	Gaps          uint64 // Changes of which an earlier one was missing.
 	Unsent        uint64 // Messages that were dropped since the store is behind.
