@@ -7,4 +7,4 @@ package simulation_test
 
 // seedsUsual is the usual number of seeds. With the race detector there are fewer, see
 // seeds_race_test.go.
-const seedsUsual = 15
+const seedsUsual = 40
