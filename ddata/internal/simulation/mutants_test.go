@@ -296,7 +296,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older store is not recognised", test: "TestOlder", first: "50", edits: []edit{{
-			"age.go", "	return beyond\n}", "	if mutant(NAME) {\n		return 0\n	}\n	return beyond\n}",
+			"age.go", "		beyond = s.Before\n	}\n", "		beyond = s.Before\n	}\n	if mutant(NAME) {\n		beyond = 0\n	}\n",
 		}},
 	},
 	{
@@ -365,7 +365,7 @@ var mutants = []mutant{
 		}},
 	},
 	{
-		name: "an unsure replica counts itself", test: "TestBehind", first: "30", edits: []edit{{
+		name: "an unsure replica counts itself", test: "TestBehind", first: "120", edits: []edit{{
 			"ops.go", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.age.apart() {", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && (!g.age.apart() || mutant(NAME) && g.unsure.on) {",
 		}},
 	},
