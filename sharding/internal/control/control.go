@@ -446,17 +446,7 @@ func (c *Control) Inspect(name string) Inspection {
 	}
 	i.Promise = k.promise
 	if k.coord != nil {
-		i.Coordinating, i.Term, i.Version, i.Opened = true, k.coord.term, k.coord.n, k.coord.opened
-		for s := range k.coord.shards {
-			switch k.coord.shards[s].phase {
-			case PhaseOpen:
-				i.Open++
-			case PhaseServing:
-				i.Serving++
-			default:
-				i.Moving++
-			}
-		}
+		k.coord.inspect(&i)
 	}
 	if h := k.host; h != nil {
 		i.MapTerm, i.MapVersion, i.Hosting = h.term, h.version, h.hosting()
@@ -473,7 +463,7 @@ func (c *Control) Inspect(name string) Inspection {
 // oldest first; nil where the coordinator does not run.
 func (c *Control) Moves(name string) []Moved {
 	if k := c.kind(name); k != nil && k.coord != nil {
-		return k.coord.history.all()
+		return k.coord.past()
 	}
 	return nil
 }

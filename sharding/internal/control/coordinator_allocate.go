@@ -24,10 +24,10 @@ func (c *coordinator) allocate() {
 		return
 	}
 	pending := c.pending()
-	if len(pending) == 0 || len(c.eligible()) == 0 {
+	if len(pending) == 0 || len(c.roster.eligible()) == 0 {
 		return
 	}
-	if c.gather == gatherIdle && c.shards[pending[0].Shard].home.IsZero() {
+	if c.gather == gatherIdle && c.table.isHomeless(protocol.ShardID(pending[0].Shard)) {
 		c.gather = gatherWaiting
 		c.control().out.Arm(gatherTimer{c.kind.name}, c.now().Add(allocationGather))
 		return
@@ -50,39 +50,16 @@ func (c *coordinator) gathered() {
 }
 
 // pending returns the shards that should be given homes now: all shards without a home,
-// ahead of their first message, and those of regions that leave. Only in the
-// beginning, when no shard has ever had a home, further regions are waited for, so that the
-// first region does not get all shards.
+// ahead of their first message, and those of regions that leave.
 func (c *coordinator) pending() []allocation.Pending {
-	hosts := 0
-	for _, r := range c.regions { //quorate:unordered a count
-		if !r.reg.Proxy {
-			hosts++
-		}
-	}
-	enough := c.kind.cfg.MinRegions > 1 && hosts >= c.kind.cfg.MinRegions
-	if hosts == 0 || !c.populated && !enough && c.now() < c.settleAt {
+	if !c.roster.suffices(!c.table.isPopulated()) {
 		return nil
 	}
-	var pending []allocation.Pending
-	for i := range c.shards {
-		if c.shards[i].home.IsZero() {
-			pending = append(pending, allocation.Pending{
-				Shard: allocation.Shard(i), Requester: regionID(c.wanted[protocol.ShardID(i)]),
-			})
-		}
-	}
+	pending := c.table.homeless()
 	for _, id := range c.leaversShards() {
 		pending = append(pending, allocation.Pending{Shard: allocation.Shard(id)})
 	}
 	return pending
-}
-
-func regionID(n gossip.NodeID) allocation.Region {
-	if n.IsZero() {
-		return ""
-	}
-	return allocation.Region(n.String())
 }
 
 // request describes the regions to a strategy. A shard that is to move, or on its
@@ -97,66 +74,32 @@ func (c *coordinator) request(pending []allocation.Pending) allocation.AllocateR
 		if asked[id] {
 			return gossip.NodeID{}
 		}
-		if p, ok := c.plans[id]; ok {
-			return p.to
+		if to := c.agenda.heading(id); !to.IsZero() {
+			return to
 		}
-		if m := c.moves[id]; m != nil && !m.to.IsZero() {
-			return m.to
-		}
-		return c.shards[id].home
+		return c.table.home(id)
 	}
-	return allocation.AllocateRequest{Kind: c.kind.name, Shards: pending, Fitness: c.fitness(), Regions: c.regionStates(owner)}
-}
-
-// fitness says whether this is a good time to move shards. A joining member that is
-// unreachable is left out: it hosts nothing, and may stay unreachable for long.
-func (c *coordinator) fitness() allocation.Fitness {
-	f := allocation.Fitness{OneVersion: true, NoneJoining: true, NoneUnreachable: true}
-	st := c.control().state
-	version, first := "", true
-	for _, m := range st.Members() {
-		newcomer, reached := m.Status < gossip.Up, st.Reachable(m.Node)
-		f.NoneUnreachable = f.NoneUnreachable && (newcomer || reached)
-		if newcomer && reached && m.HasService(uint16(protocol.Service)) && m.HasRole(c.kind.settings.Role) {
-			f.NoneJoining = false // The joining member is about to run a region.
-		}
-		if c.regions[m.Node] == nil {
-			continue
-		}
-		f.OneVersion = f.OneVersion && (first || gossip.CompareVersions(version, m.AppVersion) == 0)
-		version, first = m.AppVersion, false
+	return allocation.AllocateRequest{
+		Kind: c.kind.name, Shards: pending, Fitness: c.roster.fitness(), Regions: c.roster.states(c.table.byRegion(owner)),
 	}
-	return f
-}
-
-// fitnessDigest returns a number that differs between any two values of f.
-func fitnessDigest(f allocation.Fitness) uint64 {
-	var h uint64 = 1
-	for _, is := range [...]bool{f.OneVersion, f.NoneUnreachable, f.NoneJoining} {
-		h <<= 1
-		if is {
-			h |= 1
-		}
-	}
-	return h
 }
 
 // place takes over the homes of an answer that was checked, and returns how many homes it
 // took over. A shard that still has a home moves to the new one in its turn.
 func (c *coordinator) place(req allocation.AllocateRequest, res allocation.AllocateResult, strategy string) (homes int) {
-	nodes := c.nodesByRegion()
+	nodes := c.roster.nodesByRegion()
 	counts, leaving := map[gossip.NodeID]int{}, map[gossip.NodeID]int{}
 	for _, p := range res.Placements {
 		id, node := protocol.ShardID(p.Shard), nodes[p.Region]
-		s := &c.shards[id]
+		home := c.table.home(id)
 		switch {
 		case node.IsZero():
 			continue
-		case s.home.IsZero():
+		case home.IsZero():
 			c.settle(id, node, because(strategy, p.Reason))
-		case s.phase == PhaseServing && c.isLeaving(s.home):
-			leaving[s.home]++
-			c.intend(id, node, because(strategy, p.Reason))
+		case c.table.serves(home, id) && c.roster.isLeaving(home):
+			leaving[home]++
+			c.agenda.intend(id, home, node, because(strategy, p.Reason))
 		default:
 			continue
 		}
@@ -174,15 +117,6 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 		c.control().out.Decide("allocation", c.kind.name, "incomplete", res.Reason)
 	}
 	return homes
-}
-
-// nodesByRegion returns the nodes of the regions by the names that strategies use.
-func (c *coordinator) nodesByRegion() map[allocation.Region]gossip.NodeID {
-	nodes := map[allocation.Region]gossip.NodeID{}
-	for node := range c.regions { //quorate:unordered each entry by itself
-		nodes[regionID(node)] = node
-	}
-	return nodes
 }
 
 // textParts is how many nodes or reasons a decision names.

@@ -56,19 +56,7 @@ func (c *coordinator) forgetCall() {
 // view is a digest of what an answer depends on: the regions that may be given shards, and
 // the version of the map that the request described.
 func (c *coordinator) view() uint64 {
-	h := c.n
-	for _, node := range c.eligible() {
-		h = mix(h, node.String())
-	}
-	return h
-}
-
-// mix adds a text to a digest (FNV-1a).
-func mix(h uint64, text string) uint64 {
-	for _, b := range []byte(text) {
-		h = (h ^ uint64(b)) * 1099511628211
-	}
-	return h
+	return c.roster.digest(c.table.mapVersion())
 }
 
 // called takes the answer of a strategy to the call in flight. When the view has changed
@@ -78,7 +66,7 @@ func (c *coordinator) called(in machine.Called) {
 	c.forgetCall()
 	if c.view() != asked.view {
 		c.call.stale++
-		c.rebalance.due = asked.rebalance != nil && c.call.stale < maxStale
+		c.rounds.setDue(asked.rebalance != nil && c.call.stale < maxStale)
 		c.evaluate()
 		return
 	}

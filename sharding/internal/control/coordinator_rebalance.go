@@ -5,8 +5,6 @@ package control
 
 import (
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
@@ -16,76 +14,23 @@ import (
 
 // How the load is evened out: watch and the timer say when to look; rebalanceOnce asks the
 // strategy, unless shards without a home come first; move begins the moves of its answer;
-// followUp asks again when half of them have ended. Last is what a request tells a strategy.
+// followUp asks again when half of them have ended.
 
-// rebalanceGather is how long a coordinator waits after the regions have changed before
-// it evens out the load: nodes often join together.
-const rebalanceGather = 100 * time.Millisecond
-
-// rebalance says how far a coordinator has come in evening out the load.
-type rebalance struct {
-	armed machine.Instant // When the timer fires; 0: it is not armed.
-	due   bool            // The strategy should be asked as soon as nothing else comes first.
-	seen  uint64          // The digest of the regions and the fitness, a change of which is a reason to ask.
-	asked int             // The number of moves under way after the last answer.
-
-	// The moves of the present run of rounds that have ended, by outcome, and when the run
-	// began.
-	moved, calledOff, lost int
-	since                  machine.Instant
-}
-
-// ended notes the end of a move.
-func (e *rebalance) ended(how Outcome) {
-	switch how {
-	case OutcomeMoved:
-		e.moved++
-	case OutcomeCalledOff:
-		e.calledOff++
-	case OutcomeLost:
-		e.lost++
-	}
-}
-
-// watch arms the timer when regions or members have changed in a way that is a reason to
-// ask the strategy: a region came, or can be given shards again.
+// watch looks whether regions or members have changed in a way that is a reason to ask the
+// strategy.
 func (c *coordinator) watch() {
-	h := fitnessDigest(c.fitness())
-	for _, node := range c.eligible() {
-		h = mix(h, node.String())
-	}
-	switch {
-	case h != c.rebalance.seen:
-		c.rebalance.seen = h
-		c.armRebalance(rebalanceGather)
-	case c.rebalance.armed == 0:
-		c.armRebalance(c.kind.timings.RebalanceIdle)
-	}
+	c.rounds.watch(c.roster.digest(fitnessDigest(c.roster.fitness())))
 }
 
-// armRebalance arms the timer to fire after a time, unless it fires earlier anyway.
-func (c *coordinator) armRebalance(after time.Duration) {
-	at := c.now().Add(after)
-	if c.rebalance.armed == 0 || at < c.rebalance.armed {
-		c.rebalance.armed = at
-		c.control().out.Arm(rebalanceTimer{c.kind.name}, at)
-	}
-}
-
-// rebalanceFired looks whether the load is even, and arms the timer for the next look.
+// rebalanceFired looks whether the load is even.
 func (c *coordinator) rebalanceFired() {
-	c.rebalance.armed, c.rebalance.due = 0, true
-	c.armRebalance(c.kind.timings.RebalanceIdle)
+	c.rounds.fired()
 	c.evaluate()
 }
 
-// followUp asks the strategy again when half of the moves that were under way after
-// its last answer have ended, so that rounds follow each other.
+// followUp asks the strategy again when it is time for the next round.
 func (c *coordinator) followUp() {
-	if c.rebalance.asked > 0 && 2*len(c.moves) <= c.rebalance.asked {
-		c.rebalance.asked, c.rebalance.due = 0, true
-	}
-	if c.rebalance.due {
+	if c.rounds.isDue(c.agenda.underWay()) {
 		c.rebalanceOnce()
 	}
 }
@@ -96,8 +41,8 @@ func (c *coordinator) rebalanceOnce() {
 	if c.ending || c.call.id != 0 || c.unsettled() {
 		return
 	}
-	c.rebalance.due = false
-	if len(c.eligible()) < 2 {
+	c.rounds.setDue(false)
+	if len(c.roster.eligible()) < 2 {
 		return
 	}
 	c.flush() // So that the request describes one version of the map.
@@ -114,99 +59,55 @@ func (c *coordinator) rebalanceOnce() {
 
 // unsettled reports whether shards have no home, are on their way from regions that leave,
 // or are planned to be.
-func (c *coordinator) unsettled() bool {
-	if len(c.plans) > 0 {
-		return true
-	}
-	for i := range c.shards {
-		if c.shards[i].home.IsZero() {
-			return true
-		}
-	}
-	for _, m := range c.moves { //quorate:unordered any
-		if m.handBack {
-			return true
-		}
-	}
-	return false
-}
+func (c *coordinator) unsettled() bool { return c.agenda.handsBack() || c.table.hasHomeless() }
 
 // rebalanceRequest describes the regions and the moves under way to a strategy. A
 // shard on its way is listed with the region from which it comes. When that region is gone,
 // the shard is listed with its home, and its move is not: it only lowers the budget.
 func (c *coordinator) rebalanceRequest() allocation.RebalanceRequest {
 	budget := allocation.Budget{Simultaneous: c.kind.cfg.simultaneous(), PerRegion: c.kind.cfg.perRegion()}
-	for _, id := range c.inFlight() {
-		m := c.moves[id]
-		if !c.listed(m.from) {
+	from := map[protocol.ShardID]gossip.NodeID{}
+	for _, id := range c.agenda.inFlight() {
+		m := c.agenda.at(id)
+		if !c.roster.listed(m.from) {
 			budget.Simultaneous = max(0, budget.Simultaneous-1)
 			continue
 		}
 		budget.InFlight = append(budget.InFlight, allocation.Move{
 			Shard: allocation.Shard(id), From: regionID(m.from), To: regionID(m.to), Reason: m.reason,
 		})
+		from[id] = m.from
 	}
 	owner := func(id protocol.ShardID) gossip.NodeID {
-		if m := c.moves[id]; m != nil && c.listed(m.from) {
-			return m.from
+		if node, moves := from[id]; moves {
+			return node
 		}
-		return c.shards[id].home
+		return c.table.home(id)
 	}
 	return allocation.RebalanceRequest{
-		Kind: c.kind.name, Regions: c.regionStates(owner), Fitness: c.fitness(), Budget: budget,
+		Kind: c.kind.name, Regions: c.roster.states(c.table.byRegion(owner)), Fitness: c.roster.fitness(), Budget: budget,
 	}
 }
 
 // move begins the moves of an answer that was checked, without moves of shards that were
 // called off a short time ago, and without moves that would undo a recent one.
 func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
-	nodes := c.nodesByRegion()
+	nodes := c.roster.nodesByRegion()
 	o := newCommands()
-	fresh := c.resting()
-	if fresh {
-		c.rebalance.since = c.now()
-	}
-	begun, undone := 0, 0
+	before, undone := c.agenda.underWay(), 0
 	for _, m := range res.Moves {
 		id, to := protocol.ShardID(m.Shard), nodes[m.To]
-		s := &c.shards[id]
 		switch {
-		case s.phase != PhaseServing || c.now() < s.notBefore || c.moves[id] != nil:
-		case s.came.from == to && c.now() < s.came.at.Add(c.kind.timings.RebalanceIdle):
+		case !c.table.movable(id) || c.agenda.isMoving(id):
+		case c.table.undoes(id, to):
 			undone++
 		default:
-			c.depart(id, &move{from: s.home, to: to, reason: because(strategy, m.Reason)})
-			o.add(id, s)
-			begun++
+			c.depart(id, move{from: c.table.home(id), to: to, reason: because(strategy, m.Reason)})
+			c.table.order(id, o)
 		}
 	}
-	c.send(o)
-	c.rebalance.asked = len(c.moves)
-	c.report(strategy, res.Reason, fresh, begun, undone)
-}
-
-// resting reports whether no run of rounds is under way.
-func (c *coordinator) resting() bool {
-	return len(c.moves) == 0 && c.rebalance.moved+c.rebalance.calledOff+c.rebalance.lost == 0
-}
-
-// report records the beginning and the end of a run of rounds, and the moves that were
-// left out. The rounds between are many, and not recorded.
-func (c *coordinator) report(strategy, reason string, fresh bool, begun, undone int) {
-	e := &c.rebalance
-	if undone > 0 {
-		c.control().out.Decide("rebalance", c.kind.name, "left out",
-			fmt.Sprintf("%s: %d moves would undo what was moved within the last %v", strategy, undone, c.kind.timings.RebalanceIdle))
-	}
-	switch {
-	case begun > 0 && fresh:
-		c.control().out.Decide("rebalance", c.kind.name, "begins", because(strategy, reason))
-	case begun == 0 && len(c.moves) == 0 && !c.resting():
-		c.control().out.Decide("rebalance", c.kind.name, "rests",
-			fmt.Sprintf("%d shards moved, %d called off, %d lost, in %v; %s",
-				e.moved, e.calledOff, e.lost, c.now().Sub(e.since), because(strategy, reason)))
-		e.moved, e.calledOff, e.lost = 0, 0, 0
-	}
+	o.send(c.shared)
+	c.rounds.answered(strategy, res.Reason, before, c.agenda.underWay(), undone)
 }
 
 // because joins the name of a strategy and its reason, which may begin with the name.
@@ -250,63 +151,4 @@ func defaulted(n, def int) int {
 		return def
 	}
 	return n
-}
-
-// listed reports whether the region of a node is among those that a request describes.
-func (c *coordinator) listed(node gossip.NodeID) bool {
-	r := c.regions[node]
-	return r != nil && !r.reg.Proxy && c.control().state.Member(node) != nil
-}
-
-// regionStates describes the regions to a strategy, each with the shards of which owner says
-// that they are its own, in the order in which they came; shards whose move was called off a
-// short time ago are last.
-func (c *coordinator) regionStates(owner func(protocol.ShardID) gossip.NodeID) []allocation.RegionState {
-	st := c.control().state
-	shards := c.byRegion(owner)
-	var all []allocation.RegionState
-	for _, node := range sortedNodes(c.regions) {
-		if !c.listed(node) {
-			continue
-		}
-		m, r := st.Member(node), c.regions[node]
-		all = append(all, allocation.RegionState{
-			ID: regionID(node), Zone: m.Zone, Roles: m.Roles, Version: m.AppVersion,
-			Leaving: !c.kind.couldTake(m), Suspended: r.reg.Suspended, Unreachable: !st.Reachable(node),
-			Capacity: r.reg.Capacity, Shards: shards[node],
-		})
-	}
-	slices.SortFunc(all, func(a, b allocation.RegionState) int {
-		switch {
-		case a.ID < b.ID:
-			return -1
-		case a.ID > b.ID:
-			return 1
-		}
-		return 0
-	})
-	return all
-}
-
-// byRegion returns the shards of each region.
-func (c *coordinator) byRegion(owner func(protocol.ShardID) gossip.NodeID) map[gossip.NodeID][]allocation.Shard {
-	all := map[gossip.NodeID][]allocation.Shard{}
-	for i := range c.shards {
-		if node := owner(protocol.ShardID(i)); !node.IsZero() {
-			all[node] = append(all[node], allocation.Shard(i))
-		}
-	}
-	for _, list := range all { //quorate:unordered each list by itself
-		slices.SortStableFunc(list, func(a, b allocation.Shard) int {
-			x, y := &c.shards[a], &c.shards[b]
-			if resting := c.now() < x.notBefore; resting != (c.now() < y.notBefore) {
-				if resting {
-					return 1
-				}
-				return -1
-			}
-			return x.epoch.Compare(y.epoch)
-		})
-	}
-	return all
 }

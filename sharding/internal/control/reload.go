@@ -36,7 +36,7 @@ func (c *Control) reload(in Reload) {
 		k.timings.RebalanceIdle = in.RebalanceIdle
 		k.timings = k.timings.withDefaults()
 		if k.coord != nil {
-			k.coord.armRebalance(rebalanceGather)
+			k.coord.reloaded()
 		}
 	}
 }

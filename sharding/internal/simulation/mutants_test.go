@@ -31,18 +31,18 @@ var mutants = []mutant{
 		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
 	{
-		test: "TestMoves", name: "epoch from the region's copy", first: "75", file: "control/coordinator_moves.go",
+		test: "TestMoves", name: "epoch from the region's copy", first: "75", file: "control/table.go",
 		old: "	if !s.travelling {\n		s.base, s.positions = epoch, nil\n",
-		new: "	if mutant(NAME) && c.kind.host != nil {\n		epoch = c.kind.host.homes[id].Epoch\n		epoch.N++\n	}\n" +
+		new: "	if mutant(NAME) && t.kind.host != nil {\n		epoch = t.kind.host.homes[id].Epoch\n		epoch.N++\n	}\n" +
 			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
 	},
 	{
 		test: "TestRandomFaults", name: "streams that do not begin anew", // The text of the mutant above contains this one.
 	},
 	{
-		test: "TestMoves", name: "opened before everybody has answered", file: "control/coordinator.go",
-		old: "if !c.opened && len(c.silent()) == 0 {",
-		new: "if !c.opened && (len(c.silent()) == 0 || mutant(NAME) && len(c.silent()) < len(c.peers)) {",
+		test: "TestMoves", name: "opened before everybody has answered", file: "control/roster.go",
+		old: "if !r.opened && len(r.silent()) == 0 {",
+		new: "if !r.opened && (len(r.silent()) == 0 || mutant(NAME) && len(r.silent()) < len(r.peers)) {",
 	},
 	{
 		test: "TestMoves", name: "positions that do not travel", file: "cell/inbound.go",
@@ -50,9 +50,9 @@ var mutants = []mutant{
 		new: "		if !mutant(NAME) {\n			i.stream(p.Origin).last = p.Seq\n		}\n",
 	},
 	{
-		test: "TestRollingRestart", name: "sequence not moved with the shard", file: "control/coordinator.go",
-		old: "			positions: ss.Positions, travelling: ss.Base == s.base,\n		}\n",
-		new: "			positions: ss.Positions, travelling: ss.Base == s.base,\n		}\n		if mutant(NAME) {\n			s.positions = nil\n		}\n",
+		test: "TestRollingRestart", name: "sequence not moved with the shard", file: "control/table.go",
+		old: "		positions: ss.Positions, travelling: ss.Base == s.base,\n	}\n",
+		new: "		positions: ss.Positions, travelling: ss.Base == s.base,\n	}\n	if mutant(NAME) {\n		s.positions = nil\n	}\n",
 	},
 	{
 		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "cell/origin.go",
@@ -120,14 +120,14 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestMoves", name: "home given before the old one has stopped", file: "control/coordinator_moves.go",
-		old: "		o.add(id, s)\n		most--\n",
-		new: "		o.add(id, s)\n		most--\n" +
-			"		if mutant(NAME) {\n			*s = shard{epoch: s.epoch, base: s.base}\n			c.settle(id, p.to, p.reason)\n		}\n",
+		old: "		c.table.order(id, o)\n		most--\n",
+		new: "		c.table.order(id, o)\n		most--\n" +
+			"		if mutant(NAME) {\n			s := c.table.at(id)\n			c.table.shards[id] = shard{epoch: s.epoch, base: s.base}\n			c.settle(id, p.to, p.reason)\n		}\n",
 	},
 	{
-		test: "TestStopsEndInTime", name: "stop that is never taken back", file: "control/coordinator_moves.go",
-		old: "if s.phase == PhaseStopping && c.now() >= s.deadline {",
-		new: "if s.phase == PhaseStopping && c.now() >= s.deadline && !mutant(NAME) {",
+		test: "TestStopsEndInTime", name: "stop that is never taken back", file: "control/table.go",
+		old: "if s.phase == PhaseStopping && t.now() >= s.deadline {",
+		new: "if s.phase == PhaseStopping && t.now() >= s.deadline && !mutant(NAME) {",
 	},
 	{
 		test: "TestMoves", name: "Resume after Stopped", first: "5", file: "control/host.go",

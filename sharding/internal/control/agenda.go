@@ -1,0 +1,251 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// What is to move and what is on its way: intend plans a move and next takes it up; begin enters
+// a move, land says where it goes on once the shard has stopped, aim notes the home that the
+// shard got, end takes the move out. Then come the questions about the moves, and last their
+// history.
+
+// Bounds of moves.
+const (
+	// waveAge is the age from which a move does not count against the number that a region
+	// which leaves hands back at one time, so that entities that do not stop hold up no other
+	// shards.
+	waveAge = 500 * time.Millisecond
+	// historySize is how many moves of the past are kept.
+	historySize = 256
+)
+
+// agenda is the part of a coordinator that knows which shards are to move, which are on their
+// way, and which were. Invariants, between steps:
+//
+//	A1  a shard takes part in at most one move, and moves holds every move under way;
+//	A2  the shard of every plan is in planned, below the home that it had when the plan was
+//	    made; a shard in planned that has no plan any more is passed over.
+type agenda struct {
+	shared
+	plans   map[protocol.ShardID]plan            // Shards of leaving regions whose stop has not begun.
+	planned map[gossip.NodeID][]protocol.ShardID // The shards of plans by their homes, in the order in which their moves begin.
+	moves   map[protocol.ShardID]*move           // The moves under way.
+	history history
+}
+
+// plan is a move of a shard away from a region that leaves: it is decided and has not
+// begun.
+type plan struct {
+	to     gossip.NodeID
+	reason string
+}
+
+// move is a shard on its way from one home to another.
+type move struct {
+	from     gossip.NodeID
+	to       gossip.NodeID // The new home; zero: to be decided once the shard has stopped.
+	reason   string
+	stranded bool            // The target was lost on the way, and there is no other yet.
+	handBack bool            // The move is because the home leaves.
+	at       machine.Instant // When the move began.
+	started  time.Time       // When the move began, by the wall clock.
+}
+
+// strand takes the target from a move, because the target cannot take the shard any more.
+func (m *move) strand() {
+	if !m.to.IsZero() {
+		m.reason, m.stranded = clip(fmt.Sprintf("%s can take it no more; %s", m.to, m.reason)), true
+	}
+	m.to = gossip.NodeID{}
+}
+
+// intend plans that a shard goes to a node, away from a home that leaves.
+func (a *agenda) intend(id protocol.ShardID, home, to gossip.NodeID, reason string) {
+	a.plans[id] = plan{to: to, reason: home.String() + " is leaving; " + reason}
+	a.planned[home] = append(a.planned[home], id)
+}
+
+// homes returns the nodes with shards that are planned to move away, sorted.
+func (a *agenda) homes() []gossip.NodeID { return sortedNodes(a.planned) }
+
+// next takes up the plan that is first in the order of a home; false: there is none.
+func (a *agenda) next(home gossip.NodeID) (protocol.ShardID, plan, bool) {
+	for len(a.planned[home]) > 0 {
+		id := a.planned[home][0]
+		if a.planned[home] = a.planned[home][1:]; len(a.planned[home]) == 0 {
+			delete(a.planned, home)
+		}
+		if p, known := a.plans[id]; known {
+			delete(a.plans, id)
+			return id, p, true
+		}
+	}
+	return 0, plan{}, false
+}
+
+// drop gives up the plan for a shard, if there is one, and dropAll gives up all plans.
+func (a *agenda) drop(id protocol.ShardID) { delete(a.plans, id) }
+
+func (a *agenda) dropAll() {
+	clear(a.plans)
+	clear(a.planned)
+}
+
+// begin enters a move of a shard, which begins now.
+func (a *agenda) begin(id protocol.ShardID, m move) {
+	m.at, m.started = a.now(), a.control().now.Wall
+	a.moves[id] = &m
+}
+
+// land says to which of the open regions a shard that has stopped goes, and why. False: no move
+// of the shard has such a target, and if it had another one it has lost it.
+func (a *agenda) land(id protocol.ShardID, from gossip.NodeID, open []gossip.NodeID) (to gossip.NodeID, reason string, ok bool) {
+	m := a.moves[id]
+	if m == nil {
+		return gossip.NodeID{}, "", false
+	}
+	if m.to == from || !slices.Contains(open, m.to) {
+		m.strand()
+		return gossip.NodeID{}, "", false
+	}
+	return m.to, m.reason, true
+}
+
+// aim notes which home a shard got by a decision, if the shard is on its way.
+func (a *agenda) aim(id protocol.ShardID, node gossip.NodeID, decision string) {
+	m := a.moves[id]
+	if m == nil {
+		return
+	}
+	if m.stranded {
+		m.reason = clip(m.reason + "; " + decision)
+	}
+	m.to, m.stranded = node, false
+}
+
+// end ends the move of a shard, and reports whether there was one. The move evened out the load
+// unless it was a handing back.
+func (a *agenda) end(id protocol.ShardID, how Outcome) (moved Moved, handBack, ok bool) {
+	m := a.moves[id]
+	if m == nil {
+		return Moved{}, false, false
+	}
+	delete(a.moves, id)
+	moved = Moved{
+		Shard: id, From: m.from, To: m.to, Started: m.started, Ended: a.control().now.Wall, Outcome: how, Reason: m.reason,
+	}
+	a.history.add(moved)
+	return moved, m.handBack, true
+}
+
+// isPlanned reports whether a shard is planned to move, and isMoving whether it is on its way.
+func (a *agenda) isPlanned(id protocol.ShardID) bool {
+	_, planned := a.plans[id]
+	return planned
+}
+
+func (a *agenda) isMoving(id protocol.ShardID) bool { return a.moves[id] != nil }
+
+// at returns a copy of the move of a shard that is on its way: who looks at it changes nothing.
+func (a *agenda) at(id protocol.ShardID) move { return *a.moves[id] }
+
+// heading returns to which node a shard is to move, or is on its way; zero: to none yet.
+func (a *agenda) heading(id protocol.ShardID) gossip.NodeID {
+	if p, ok := a.plans[id]; ok {
+		return p.to
+	}
+	if m := a.moves[id]; m != nil {
+		return m.to
+	}
+	return gossip.NodeID{}
+}
+
+// purpose returns to which node a shard is on its way, or is to move, and why.
+func (a *agenda) purpose(id protocol.ShardID) (to gossip.NodeID, reason string) {
+	if m := a.moves[id]; m != nil {
+		return m.to, m.reason
+	}
+	p := a.plans[id]
+	return p.to, p.reason
+}
+
+// underWay returns how many shards are on their way, and inFlight returns them, sorted.
+func (a *agenda) underWay() int { return len(a.moves) }
+
+func (a *agenda) inFlight() []protocol.ShardID { return slices.Sorted(maps.Keys(a.moves)) }
+
+// young returns how many shards each region hands back that have not been on their way for long.
+func (a *agenda) young() map[gossip.NodeID]int {
+	young := map[gossip.NodeID]int{}
+	for _, m := range a.moves { //quorate:unordered a count
+		if m.handBack && a.now().Sub(m.at) < waveAge {
+			young[m.from]++
+		}
+	}
+	return young
+}
+
+// handsBack reports whether shards are on their way from regions that leave, or are planned
+// to be.
+func (a *agenda) handsBack() bool {
+	if len(a.plans) > 0 {
+		return true
+	}
+	for _, m := range a.moves { //quorate:unordered any
+		if m.handBack {
+			return true
+		}
+	}
+	return false
+}
+
+// past returns the last moves that have ended, the oldest first, and pastOf those of a shard.
+func (a *agenda) past() []Moved { return a.history.all() }
+
+func (a *agenda) pastOf(id protocol.ShardID) []Moved { return a.history.of(id) }
+
+// String describes the agenda in a part of a line.
+func (a *agenda) String() string {
+	return fmt.Sprintf("moves %d planned %d", len(a.moves), len(a.plans))
+}
+
+// history holds the last moves, in a ring.
+type history struct {
+	ring []Moved
+	next int // The place of the oldest move, once the ring is full.
+}
+
+func (h *history) add(m Moved) {
+	if len(h.ring) < historySize {
+		h.ring = append(h.ring, m)
+		return
+	}
+	h.ring[h.next] = m
+	h.next = (h.next + 1) % historySize
+}
+
+// all returns the moves, the oldest first.
+func (h *history) all() []Moved {
+	return slices.Concat(h.ring[h.next:], h.ring[:h.next])
+}
+
+// of returns the last moves of a shard, the oldest first.
+func (h *history) of(id protocol.ShardID) []Moved {
+	var moves []Moved
+	for _, m := range h.all() {
+		if m.Shard == id {
+			moves = append(moves, m)
+		}
+	}
+	return moves[max(0, len(moves)-MaxExplainedMoves):]
+}

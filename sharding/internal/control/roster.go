@@ -1,0 +1,283 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// Who may host shards: meet and query ask the nodes, answered and admit note what they say,
+// open tells when all have answered, forget strikes a fenced node out. Then come the questions
+// about the regions, and last what a strategy is told of them.
+
+// roster is the part of a coordinator that knows who may host shards, and who has answered.
+// Invariants, between steps:
+//
+//	R1  peers holds every node that may host a shard: the members that run sharding, and
+//	    removed nodes until they are fenced;
+//	R2  a roster opens once no peer is silent any more, and stays open;
+//	R3  every region has the settings of the kind, and the number of its registration only
+//	    grows.
+type roster struct {
+	shared
+	peers    map[gossip.NodeID]bool         // The nodes to which the query goes, and whether each has answered.
+	opened   bool                           // All peers have answered or are fenced: the coordinator may allocate.
+	regions  map[gossip.NodeID]Registration // The last registration of each region.
+	settleAt machine.Instant                // When the first allocation waits for further regions no longer.
+}
+
+// meet asks nodes that may host shards and were not asked before: also nodes that are
+// removed and not fenced, which cannot answer and are waited for. Nodes that this node never
+// knew as members are fenced by the time a coordinator starts: the singleton rule waits for
+// that.
+func (r *roster) meet() {
+	for _, node := range sortedNodes(r.control().serving) {
+		if _, known := r.peers[node]; !known {
+			r.peers[node] = false
+			r.ask(node)
+		}
+	}
+}
+
+// query asks the peers that have not answered once more.
+func (r *roster) query() {
+	for _, node := range r.silent() {
+		r.ask(node)
+	}
+}
+
+// ask sends the query to a node, unless the node was removed and cannot answer: then the
+// coordinator waits for its fence.
+func (r *roster) ask(node gossip.NodeID) {
+	if r.control().state.Member(node) != nil {
+		r.kind.send(node, Query{Kind: r.kind.name, Term: r.term})
+	}
+}
+
+// silent returns the peers that have not answered, sorted.
+func (r *roster) silent() []gossip.NodeID {
+	var nodes []gossip.NodeID
+	for node, answered := range r.peers { //quorate:unordered sorted below
+		if !answered {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.SortFunc(nodes, gossip.NodeID.Compare)
+	return nodes
+}
+
+// isPeer reports whether the query goes to a node, and awaits whether its answer is missing.
+func (r *roster) isPeer(node gossip.NodeID) bool {
+	_, asked := r.peers[node]
+	return asked
+}
+
+func (r *roster) awaits(node gossip.NodeID) bool { return r.isPeer(node) && !r.peers[node] }
+
+// answered notes that a peer has answered the query.
+func (r *roster) answered(node gossip.NodeID) { r.peers[node] = true }
+
+// open opens the roster once all peers have answered or are fenced.
+func (r *roster) open() {
+	if !r.opened && len(r.silent()) == 0 {
+		r.opened = true
+		r.control().out.Decide("coordinator", r.kind.name, "opened", fmt.Sprintf("all %d members have answered or are fenced", len(r.peers)))
+	}
+}
+
+func (r *roster) isOpen() bool { return r.opened }
+
+// admit registers a region, or refuses it.
+func (r *roster) admit(from gossip.NodeID, reg Registration) bool {
+	if refusal, differ := r.kind.settings.Difference(r.kind.name, reg.Settings); differ {
+		r.kind.send(from, refusal)
+		return false
+	}
+	if last, known := r.regions[from]; known {
+		if reg.Number >= last.Number { // Otherwise a later registration has overtaken this one.
+			r.regions[from] = reg
+		}
+		return true
+	}
+	r.regions[from] = reg
+	if !reg.Proxy {
+		r.settleAt = r.now().Add(r.kind.timings.Settle)
+		r.control().out.Arm(settleTimer{r.kind.name}, r.settleAt)
+	}
+	return true
+}
+
+// forget strikes out a node that can host no shard any more.
+func (r *roster) forget(node gossip.NodeID) {
+	delete(r.peers, node)
+	delete(r.regions, node)
+}
+
+// hasRegion reports whether the region of a node is registered, and nodes returns the nodes
+// of all regions, sorted.
+func (r *roster) hasRegion(node gossip.NodeID) bool {
+	_, known := r.regions[node]
+	return known
+}
+
+func (r *roster) nodes() []gossip.NodeID { return sortedNodes(r.regions) }
+
+// suffices reports whether there are regions to allocate to. Only the first allocation waits
+// for further regions, so that the first region does not get all shards.
+func (r *roster) suffices(first bool) bool {
+	hosts := 0
+	for _, reg := range r.regions { //quorate:unordered a count
+		if !reg.Proxy {
+			hosts++
+		}
+	}
+	enough := r.kind.cfg.MinRegions > 1 && hosts >= r.kind.cfg.MinRegions
+	return hosts > 0 && (!first || enough || r.isSettled())
+}
+
+// settles returns when the first allocation waits for further regions no longer, and
+// isSettled reports whether that time has come.
+func (r *roster) settles() machine.Instant { return r.settleAt }
+
+func (r *roster) isSettled() bool { return r.now() >= r.settleAt }
+
+// isLeaving reports whether a node is a member that leaves, and leavers returns the nodes of
+// the regions that do.
+func (r *roster) isLeaving(node gossip.NodeID) bool {
+	m := r.control().state.Member(node)
+	return m != nil && (m.Status == gossip.Leaving || m.Status == gossip.Exiting)
+}
+
+func (r *roster) leavers() map[gossip.NodeID]bool {
+	leaving := map[gossip.NodeID]bool{}
+	for node := range r.regions { //quorate:unordered each entry by itself
+		if r.isLeaving(node) {
+			leaving[node] = true
+		}
+	}
+	return leaving
+}
+
+// eligible returns the regions that may be given shards, sorted.
+func (r *roster) eligible() []gossip.NodeID {
+	var nodes []gossip.NodeID
+	for _, node := range r.nodes() {
+		m := r.control().state.Member(node)
+		if reg := r.regions[node]; m != nil && !reg.Proxy && !reg.Suspended &&
+			r.kind.couldTake(m) && r.control().state.Reachable(node) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// digest adds the regions that may be given shards to a digest.
+func (r *roster) digest(h uint64) uint64 {
+	for _, node := range r.eligible() {
+		h = mix(h, node.String())
+	}
+	return h
+}
+
+// mix adds a text to a digest (FNV-1a).
+func mix(h uint64, text string) uint64 {
+	for _, b := range []byte(text) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return h
+}
+
+// fitness says whether this is a good time to move shards. A joining member that is
+// unreachable is left out: it hosts nothing, and may stay unreachable for long.
+func (r *roster) fitness() allocation.Fitness {
+	f := allocation.Fitness{OneVersion: true, NoneJoining: true, NoneUnreachable: true}
+	st := r.control().state
+	version, first := "", true
+	for _, m := range st.Members() {
+		newcomer, reached := m.Status < gossip.Up, st.Reachable(m.Node)
+		f.NoneUnreachable = f.NoneUnreachable && (newcomer || reached)
+		if newcomer && reached && m.HasService(uint16(protocol.Service)) && m.HasRole(r.kind.settings.Role) {
+			f.NoneJoining = false // The joining member is about to run a region.
+		}
+		if !r.hasRegion(m.Node) {
+			continue
+		}
+		f.OneVersion = f.OneVersion && (first || gossip.CompareVersions(version, m.AppVersion) == 0)
+		version, first = m.AppVersion, false
+	}
+	return f
+}
+
+// fitnessDigest returns a number that differs between any two values of f.
+func fitnessDigest(f allocation.Fitness) uint64 {
+	var h uint64 = 1
+	for _, is := range [...]bool{f.OneVersion, f.NoneUnreachable, f.NoneJoining} {
+		h <<= 1
+		if is {
+			h |= 1
+		}
+	}
+	return h
+}
+
+// regionID returns the name of a node's region that strategies use, none for no node.
+func regionID(n gossip.NodeID) allocation.Region {
+	if n.IsZero() {
+		return ""
+	}
+	return allocation.Region(n.String())
+}
+
+// nodesByRegion returns the nodes of the regions by the names that strategies use.
+func (r *roster) nodesByRegion() map[allocation.Region]gossip.NodeID {
+	nodes := map[allocation.Region]gossip.NodeID{}
+	for node := range r.regions { //quorate:unordered each entry by itself
+		nodes[regionID(node)] = node
+	}
+	return nodes
+}
+
+// listed reports whether the region of a node is among those that a request describes.
+func (r *roster) listed(node gossip.NodeID) bool {
+	reg, known := r.regions[node]
+	return known && !reg.Proxy && r.control().state.Member(node) != nil
+}
+
+// states describes the regions to a strategy, each with its shards.
+func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocation.RegionState {
+	st := r.control().state
+	var all []allocation.RegionState
+	for _, node := range r.nodes() {
+		if !r.listed(node) {
+			continue
+		}
+		m, reg := st.Member(node), r.regions[node]
+		all = append(all, allocation.RegionState{
+			ID: regionID(node), Zone: m.Zone, Roles: m.Roles, Version: m.AppVersion,
+			Leaving: !r.kind.couldTake(m), Suspended: reg.Suspended, Unreachable: !st.Reachable(node),
+			Capacity: reg.Capacity, Shards: shards[node],
+		})
+	}
+	slices.SortFunc(all, func(a, b allocation.RegionState) int {
+		switch {
+		case a.ID < b.ID:
+			return -1
+		case a.ID > b.ID:
+			return 1
+		}
+		return 0
+	})
+	return all
+}
+
+// String describes the roster in a part of a line.
+func (r *roster) String() string {
+	return fmt.Sprintf("opened %t peers %d silent %d regions %d", r.opened, len(r.peers), len(r.silent()), len(r.regions))
+}

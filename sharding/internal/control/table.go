@@ -1,0 +1,386 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// Where the shards live: claim enters what a host reports; settle gives a home, hosted confirms
+// it, stop takes it away, vacate and strike leave the shard without one. giveUp and resumed are
+// for homes that do not stop. next makes the changes the next version of the map. Then come the
+// questions about the shards.
+
+// table is the part of a coordinator that knows where each shard lives, and how far its home
+// has come: the map. Invariants, between steps:
+//
+//	T1  a shard has at most one home, and settle is for a shard that has none: the old home
+//	    has confirmed that it stopped, or is fenced;
+//	T2  every epoch that is given is above all of earlier versions: it has the term of this
+//	    coordinator, and the version of the map by which it will be told;
+//	T3  the positions of a shard are passed on to one home at most;
+//	T4  a shard with a home that is not in changed is as the regions were told, and whatever
+//	    is in toHost is in changed.
+type table struct {
+	shared
+	version   uint64 // The version of the map.
+	shards    []shard
+	populated bool                               // Some shard has had a home: the first allocation is over.
+	wanted    map[protocol.ShardID]gossip.NodeID // The region that asked last for the home of a shard without one.
+	changed   map[protocol.ShardID]bool          // Shards whose entries have changed since the last version.
+	toHost    map[protocol.ShardID]bool          // Shards whose new homes are told to host with the next version.
+}
+
+// shard is one entry of the map with what goes on around it.
+type shard struct {
+	home        gossip.NodeID // The node that hosts the shard or is told to; zero in PhaseOpen.
+	epoch, base protocol.Epoch
+	phase       Phase
+	// positions are those of the streams of base, from the home that has stopped;
+	// travelling says that they are known. Otherwise the streams must begin anew.
+	positions  []protocol.Position
+	travelling bool
+	deadline   machine.Instant // When the stop is taken back, or the entities are given up.
+	notBefore  machine.Instant // When a move may be tried again.
+	since      time.Time       // When the shard came into its phase.
+	decision   string          // By which decision the shard has its home, and why.
+	came       arrival         // The last move of the shard that evened out the load.
+}
+
+// arrival is the last move of a shard that evened out the load.
+type arrival struct {
+	from gossip.NodeID
+	at   machine.Instant
+}
+
+// enter brings a shard into a phase.
+func (t *table) enter(s *shard, p Phase) {
+	if s.phase != p || s.since.IsZero() {
+		s.phase, s.since = p, t.control().now.Wall
+	}
+}
+
+// populate notes that an earlier coordinator gave homes.
+func (t *table) populate() { t.populated = true }
+
+func (t *table) isPopulated() bool { return t.populated }
+
+// want notes that a region asks for the home of a shard, if the shard has none.
+func (t *table) want(id protocol.ShardID, region gossip.NodeID) {
+	if t.has(id) && t.shards[id].home.IsZero() {
+		t.wanted[id] = region
+	}
+}
+
+// claim notes that a region hosts a shard, and reports whether the region is the home. Of two
+// regions the one with the higher epoch stays; the other learns from the map that it was passed
+// over, and stops. A home that this coordinator gave itself is not changed by a report with a
+// lower epoch: such a report, of a member that came after the opening, may have been long on its
+// way.
+func (t *table) claim(from gossip.NodeID, h Hosted) bool {
+	s := &t.shards[h.Shard]
+	t.populated = true
+	if s.epoch.Term == t.term && !s.epoch.Less(h.Epoch) {
+		return false
+	}
+	if !s.home.IsZero() && s.home != from {
+		t.kind.violation(h.Shard, fmt.Sprintf("two hosts: %s under epoch %s and %s under epoch %s", s.home, s.epoch, from, h.Epoch))
+		if h.Epoch.Less(s.epoch) {
+			return false
+		}
+	}
+	*s = shard{
+		home: from, epoch: h.Epoch, base: h.Base, phase: PhaseServing,
+		since: t.control().now.Wall, decision: "reported by its host to a new coordinator",
+	}
+	t.changed[h.Shard] = true
+	return true
+}
+
+// settle gives a home to a shard that has none.
+func (t *table) settle(id protocol.ShardID, node gossip.NodeID, decision string) {
+	s := &t.shards[id]
+	epoch := protocol.Epoch{Born: t.born, Term: t.term, N: t.version + 1}
+	if !s.travelling {
+		s.base, s.positions = epoch, nil
+	}
+	s.home, s.epoch, s.decision = node, epoch, decision
+	t.enter(s, PhaseStarting)
+	t.changed[id], t.toHost[id] = true, true
+	delete(t.wanted, id)
+	t.populated = true
+}
+
+// homeEntry returns the entry of a shard if a node is its home under an epoch; else nil, since
+// what that node says of the shard is out of date.
+func (t *table) homeEntry(from gossip.NodeID, id protocol.ShardID, epoch protocol.Epoch) *shard {
+	if !t.has(id) {
+		return nil
+	}
+	if s := &t.shards[id]; s.home == from && s.epoch == epoch {
+		return s
+	}
+	return nil
+}
+
+// hosted notes that a new home hosts its shard. It reports whether that was waited for.
+func (t *table) hosted(from gossip.NodeID, se ShardEpoch) bool {
+	s := t.homeEntry(from, se.Shard, se.Epoch)
+	if s == nil || s.phase != PhaseStarting {
+		return false
+	}
+	t.enter(s, PhaseServing)
+	s.positions, s.travelling = nil, false
+	return true
+}
+
+// stop has the home of a shard told to stop it.
+func (t *table) stop(id protocol.ShardID) {
+	s := &t.shards[id]
+	t.enter(s, PhaseStopping)
+	s.deadline = t.now().Add(t.kind.timings.Handoff)
+}
+
+// hasten brings the deadlines of all stops forward to a time.
+func (t *table) hasten(by machine.Instant) {
+	for i := range t.shards {
+		if s := &t.shards[i]; s.phase == PhaseStopping || s.phase == PhaseReleasing {
+			s.deadline = min(s.deadline, by)
+		}
+	}
+}
+
+// giveUp brings the shards that did not stop in time into the phase that comes next, and
+// returns how many each node has.
+func (t *table) giveUp(next Phase) map[gossip.NodeID]int {
+	late := map[gossip.NodeID]int{}
+	for i := range t.shards {
+		s := &t.shards[i]
+		if s.phase == PhaseStopping && t.now() >= s.deadline {
+			t.enter(s, next)
+			late[s.home]++
+		}
+	}
+	return late
+}
+
+// resumed notes that a home goes on to host a shard whose stop was taken back. It reports
+// whether that was waited for. The shard is not moved again for a while.
+func (t *table) resumed(from gossip.NodeID, se ShardEpoch) bool {
+	s := t.homeEntry(from, se.Shard, se.Epoch)
+	if s == nil || s.phase != PhaseResuming {
+		return false
+	}
+	t.enter(s, PhaseServing)
+	s.notBefore = t.now().Add(t.kind.timings.Handoff)
+	return true
+}
+
+// vacate takes a stopped shard back from its home, and reports whether that was the home. The
+// word is taken whenever it comes, also after the stop was taken back: the home hosts the shard
+// no more.
+func (t *table) vacate(from gossip.NodeID, ss StoppedShard) bool {
+	s := t.homeEntry(from, ss.Shard, ss.Epoch)
+	if s == nil {
+		return false
+	}
+	*s = shard{
+		epoch: s.epoch, base: s.base, since: t.control().now.Wall,
+		positions: ss.Positions, travelling: ss.Base == s.base,
+	}
+	return true
+}
+
+// strike takes all shards from a fenced node, and returns them.
+func (t *table) strike(node gossip.NodeID) []protocol.ShardID {
+	var ids []protocol.ShardID
+	for i := range t.shards {
+		if s := &t.shards[i]; s.home == node {
+			*s = shard{epoch: s.epoch, base: s.base, since: t.control().now.Wall}
+			ids = append(ids, protocol.ShardID(i))
+		}
+	}
+	return ids
+}
+
+// arrived notes that a move which evened out the load has brought a shard to its home.
+func (t *table) arrived(id protocol.ShardID, from gossip.NodeID) {
+	t.shards[id].came = arrival{from: from, at: t.now()}
+}
+
+// next makes what changed since the last version the next version of the map. It returns
+// the difference, and the commands to the new homes; false: nothing has changed.
+func (t *table) next() (Map, commands, bool) {
+	if len(t.changed) == 0 {
+		return Map{}, commands{}, false
+	}
+	m := Map{Kind: t.kind.name, Term: t.term, From: t.version, To: t.version + 1}
+	t.version++
+	o := newCommands()
+	for _, id := range slices.Sorted(maps.Keys(t.changed)) {
+		s := &t.shards[id]
+		if s.home.IsZero() {
+			continue
+		}
+		m.Homes = append(m.Homes, s.entry(id))
+		if t.toHost[id] {
+			o.add(id, s)
+		}
+	}
+	clear(t.changed)
+	clear(t.toHost)
+	return m, o, true
+}
+
+// whole returns the present version of the map.
+func (t *table) whole() Map {
+	m := Map{Kind: t.kind.name, Term: t.term, To: t.version}
+	for i := range t.shards {
+		if s := &t.shards[i]; !s.home.IsZero() {
+			m.Homes = append(m.Homes, s.entry(protocol.ShardID(i)))
+		}
+	}
+	return m
+}
+
+func (s *shard) entry(id protocol.ShardID) Home {
+	return Home{Shard: id, Node: s.home, Epoch: s.epoch, Base: s.base}
+}
+
+// order adds the command that belongs to the phase of a shard, and orders those of all shards
+// in some phases.
+func (t *table) order(id protocol.ShardID, o commands) { o.add(id, &t.shards[id]) }
+
+func (t *table) orders(which []Phase) commands {
+	o := newCommands()
+	for i := range t.shards {
+		if s := &t.shards[i]; slices.Contains(which, s.phase) {
+			o.add(protocol.ShardID(i), s)
+		}
+	}
+	return o
+}
+
+// mapVersion returns the version of the map that the regions were told last.
+func (t *table) mapVersion() uint64 { return t.version }
+
+func (t *table) size() int { return len(t.shards) }
+
+func (t *table) has(id protocol.ShardID) bool { return int(id) < len(t.shards) }
+
+// at returns a copy of an entry: who looks at it changes nothing.
+func (t *table) at(id protocol.ShardID) shard { return t.shards[id] }
+
+// home returns the home of a shard, zero for none.
+func (t *table) home(id protocol.ShardID) gossip.NodeID { return t.shards[id].home }
+
+// serves reports whether a node is the home of a shard, and nothing is under way between them.
+func (t *table) serves(node gossip.NodeID, id protocol.ShardID) bool {
+	return t.shards[id].phase == PhaseServing && t.shards[id].home == node
+}
+
+// movable reports whether a move of a shard may begin: nothing is under way, and no move was
+// called off a short time ago.
+func (t *table) movable(id protocol.ShardID) bool {
+	return t.shards[id].phase == PhaseServing && t.now() >= t.shards[id].notBefore
+}
+
+// movableFrom returns the shards of some homes whose moves may begin.
+func (t *table) movableFrom(homes map[gossip.NodeID]bool) []protocol.ShardID {
+	var ids []protocol.ShardID
+	for i := range t.shards {
+		if id := protocol.ShardID(i); homes[t.shards[i].home] && t.movable(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// undoes reports whether a move of a shard to a node would undo a recent one.
+func (t *table) undoes(id protocol.ShardID, to gossip.NodeID) bool {
+	came := t.shards[id].came
+	return came.from == to && t.now() < came.at.Add(t.kind.timings.RebalanceIdle)
+}
+
+// isHomeless reports whether a shard has no home, homeless returns all such shards, with the
+// regions that asked for them, and hasHomeless reports whether there are any.
+func (t *table) isHomeless(id protocol.ShardID) bool { return t.shards[id].home.IsZero() }
+
+func (t *table) homeless() []allocation.Pending {
+	var pending []allocation.Pending
+	for i := range t.shards {
+		if t.shards[i].home.IsZero() {
+			pending = append(pending, allocation.Pending{
+				Shard: allocation.Shard(i), Requester: regionID(t.wanted[protocol.ShardID(i)]),
+			})
+		}
+	}
+	return pending
+}
+
+func (t *table) hasHomeless() bool {
+	for i := range t.shards {
+		if t.shards[i].home.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// atRest reports whether no shard is on its way: every shard is with a home, which reports it
+// to another coordinator, or open and without positions.
+func (t *table) atRest() bool {
+	for i := range t.shards {
+		if s := &t.shards[i]; s.travelling || s.phase != PhaseOpen && s.phase != PhaseServing {
+			return false
+		}
+	}
+	return true
+}
+
+// byRegion returns the shards of which owner says that they are a region's own, in the order in
+// which they came; shards whose move was called off a short time ago are last.
+func (t *table) byRegion(owner func(protocol.ShardID) gossip.NodeID) map[gossip.NodeID][]allocation.Shard {
+	all := map[gossip.NodeID][]allocation.Shard{}
+	for i := range t.shards {
+		if node := owner(protocol.ShardID(i)); !node.IsZero() {
+			all[node] = append(all[node], allocation.Shard(i))
+		}
+	}
+	for _, list := range all { //quorate:unordered each list by itself
+		slices.SortStableFunc(list, func(a, b allocation.Shard) int {
+			x, y := &t.shards[a], &t.shards[b]
+			if resting := t.now() < x.notBefore; resting != (t.now() < y.notBefore) {
+				if resting {
+					return 1
+				}
+				return -1
+			}
+			return x.epoch.Compare(y.epoch)
+		})
+	}
+	return all
+}
+
+// counts returns how many shards are in each phase.
+func (t *table) counts() (counts [phases]int) {
+	for i := range t.shards {
+		counts[t.shards[i].phase]++
+	}
+	return counts
+}
+
+// String describes the table in a part of a line.
+func (t *table) String() string {
+	n := t.counts()
+	return fmt.Sprintf("open %d starting %d serving %d stopping %d resuming %d releasing %d", n[0], n[1], n[2], n[3], n[4], n[5])
+}
