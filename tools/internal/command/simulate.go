@@ -21,7 +21,7 @@ import (
 // A run is started from the flags or from a recording ([Simulate.Run]), with its trace
 // and its recording going to files or to the output ([create]), and its result printed as
 // JSON or as figures. Scenarios of sharding and of distributed data are run by
-// [Simulate.runComponent].
+// [Simulate.runComponent]; every fault of a family is tried by [Simulate.exhaust].
 
 // Simulate is the command that runs a cluster in virtual time.
 type Simulate struct {
@@ -33,6 +33,8 @@ type Simulate struct {
 	Trace    string        `type:"path" placeholder:"FILE" help:"Write every line of the trace to this file, - for the standard output."`
 	Record   string        `type:"path" placeholder:"FILE" help:"Write what strategies are asked and answer to this file."`
 	Replay   string        `type:"path" placeholder:"FILE" help:"Repeat the run of a recording, with its answers: nobody is asked. The arguments are those of the recording."`
+
+	Exhaustive `embed:""`
 }
 
 // Help is the text after the one-line help.
@@ -58,6 +60,7 @@ Scenarios:
 Those of sharding and of distributed data take 2 to 100 nodes and have times of their
 own. Their disks answer calls and are part of the world, so that there is no recording.
 
+` + exhaustiveHelp() + `
 Examples:
   quorate simulate -nodes 100 -seed 7
   quorate simulate -nodes 1000 -scenario steady
@@ -65,6 +68,8 @@ Examples:
   quorate simulate -scenario strategies -seed 5 -record calls.jsonl
   quorate simulate -replay calls.jsonl
   quorate simulate -scenario data-older -nodes 4 -seed 7
+  quorate simulate -exhaustive 5 -downing plugins/witness -html table.html
+  quorate simulate -exhaustive 4 -family joining -cases needless
   quorate --json simulate -scenario churn`
 }
 
@@ -79,6 +84,9 @@ const traceBuffer = 1 << 20
 func (c *Simulate) Run(s *Session) error {
 	if s.JSON && c.Trace == "-" {
 		return RejectedError{Text: "--json and -trace - both want the standard output: write the trace to a file"}
+	}
+	if c.Exhaustive.Exhaustive != 0 {
+		return c.exhaust(s)
 	}
 	if c.Record != "" && c.Replay != "" {
 		return RejectedError{Text: "-record and -replay together: a replay has no answers of its own"}

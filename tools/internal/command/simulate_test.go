@@ -178,3 +178,48 @@ func TestSimulationRefusesWhatItCannotRun(t *testing.T) {
 		require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 80, line)
 	}
 }
+
+// covers F14, I2.
+func TestEveryFaultOfAFamily(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "table.html")
+	status, out, stderr := simulate(t, "-exhaustive", "3", "-family", "split-2", "-family", "crash", "-cases", "all", "-html", page)
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.Empty(t, stderr, "progress is for terminals")
+	require.Contains(t, out, "keep-majority, pure, which keeps no side without a majority\n3 nodes, 9 cases")
+	require.Contains(t, out, "    1  split-2       0+1 | 2\n       [0 1] go on, settled after ")
+	for line := range strings.SplitSeq(out, "\n") {
+		require.LessOrEqual(t, len(line), 80, line)
+	}
+	html, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(html), "<td>split-2<small>every split into two sides</small><td>3<td>0<td>3")
+	require.NotContains(t, string(html), "http", "the page needs nothing else")
+
+	status, out, _ = simulate(t, "--json", "-exhaustive", "3", "-family", "split-3", "-downing", "down-all")
+	require.Equal(t, command.StatusOK, status)
+	var table struct {
+		Strategy string
+		Rows     []struct{ Cases, Nobody int }
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &table))
+	require.Equal(t, "down-all", table.Strategy)
+	require.Equal(t, []struct{ Cases, Nobody int }{{1, 1}}, table.Rows)
+}
+
+func TestWrongUsesOfExhaustiveSayWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-exhaustive", "9"}, "9 nodes: want 2 to 6"},
+		{[]string{"-exhaustive", "3", "-downing", "keep-minority"}, "neither built in (keep-majority"},
+		{[]string{"-exhaustive", "3", "-settings", "x.yaml"}, "is built in"},
+		{[]string{"-exhaustive", "3", "-trace", "-"}, "name it by -case"},
+		{[]string{"-exhaustive", "3", "-family", "splits"}, `no family "splits"`},
+		{[]string{"-exhaustive", "3", "-downing", "simulate_test.go"}, "simulate_test.go"},
+	} {
+		status, _, stderr := simulate(t, c.args...)
+		require.Equal(t, command.StatusUsage, status, c.args)
+		require.Contains(t, stderr, c.want)
+	}
+}

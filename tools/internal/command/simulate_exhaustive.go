@@ -1,0 +1,224 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/membership/membershipsim/outcomes"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
+)
+
+// What a downing strategy comes to, fault by fault: the strategy is a built-in one, or that of
+// a plugin ([Exhaustive.loaded]); the table is printed for people ([printTable]), as JSON, or
+// written as a page ([writePage]).
+
+// Exhaustive are the flags of simulate by which a downing strategy is tried out on every fault
+// of a family.
+type Exhaustive struct {
+	Exhaustive int      `placeholder:"NODES" help:"Instead of a scenario, run a downing strategy through every fault of each family, on 2 to 6 nodes."`
+	Downing    string   `default:"keep-majority" help:"The strategy: a built-in one, or the executable of a plugin."`
+	Settings   string   `type:"path" placeholder:"FILE" help:"File with the plugin's settings, YAML or JSON."`
+	Family     []string `placeholder:"NAME" help:"Only these families."`
+	Cases      string   `default:"none" enum:"none,needless,all" help:"Print cases with what came of them: none, needless or all."`
+	Case       int      `placeholder:"NUMBER" help:"Run this case only, and print what came of it."`
+	HTML       string   `name:"html" type:"path" placeholder:"FILE" help:"Write the table as a page too."`
+}
+
+// exhaustiveHelp is the part of the help about the flags.
+func exhaustiveHelp() string {
+	names, about := outcomes.Families()
+	var families strings.Builder
+	for _, name := range names {
+		fmt.Fprintf(&families, "  %-15s %s\n", name, about[name])
+	}
+	return `With -exhaustive, a downing strategy is run through every fault of each family on so
+many nodes, with nothing healed, and a table says how often who goes on: the whole
+cluster, more than half of its nodes, fewer, or nobody. Two parts that go on are a
+violation. A case is NEEDLESS when nobody goes on although a side has a majority of
+the members of before the edit that is under way, or of those of after it. Five nodes
+have some 5,000 cases and take half a minute, six have 24,000. Built-in strategies:
+` + strings.Join(outcomes.BuiltIns(), ", ") + `.
+
+Families:
+` + families.String()
+}
+
+// exhaust runs the cases.
+func (c *Simulate) exhaust(s *Session) error {
+	if c.Trace != "" && c.Case == 0 {
+		return RejectedError{Text: "-trace is for one case: name it by -case"}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	strategy, end, err := c.strategy(ctx)
+	if err != nil {
+		return RejectedError{Text: err.Error()}
+	}
+	trace, err := create(c.Trace, s.Stdout)
+	if err != nil {
+		return errors.Join(err, end())
+	}
+	o := outcomes.Options{Nodes: c.Exhaustive.Exhaustive, Strategy: strategy, Families: c.Family, Case: c.Case}
+	if trace != nil {
+		o.Trace = trace.writer()
+	}
+	if terminal(s.Stderr) {
+		o.Progress = func(done, of int) {
+			if done%64 == 0 {
+				fmt.Fprintf(s.Stderr, "%s%d of %d cases", clearLine, done, of)
+			}
+		}
+	}
+	table, err := outcomes.Run(ctx, o)
+	if o.Progress != nil {
+		fmt.Fprint(s.Stderr, clearLine)
+	}
+	if closed := errors.Join(trace.close(), end()); closed != nil {
+		return closed
+	}
+	return c.report(s, table, err)
+}
+
+// report prints what came of the cases.
+func (c *Exhaustive) report(s *Session, table outcomes.Table, err error) error {
+	var broken *outcomes.CaseError
+	switch {
+	case errors.Is(err, outcomes.ErrOptions):
+		return RejectedError{Text: err.Error()}
+	case errors.As(err, &broken):
+		return fmt.Errorf("%w\nrepeat: quorate simulate -exhaustive %d -downing %s -case %d -trace -", err, c.Exhaustive, c.Downing, broken.Case.Number)
+	case err != nil:
+		return err
+	}
+	if c.HTML != "" {
+		if err := writePage(c.HTML, table); err != nil {
+			return err
+		}
+	}
+	if s.JSON {
+		return s.PrintJSON(table)
+	}
+	printTable(s, table)
+	for _, o := range table.Outcomes {
+		if c.Cases == "all" || c.Case != 0 || c.Cases == "needless" && o.Needless {
+			fmt.Fprintf(s.Stdout, "%5d  %-13s %s\n       %s\n", o.Case, o.Family, o.Text, ending(o))
+		}
+	}
+	return nil
+}
+
+// ending says in words who goes on.
+func ending(o outcomes.Outcome) string {
+	text := "nobody goes on"
+	if len(o.Hosts) > 0 {
+		text = fmt.Sprintf("%v go on, settled after %v", o.Hosts, o.After.Round(100*time.Millisecond))
+	}
+	if len(o.Waits) > 0 {
+		text += fmt.Sprintf("; %v wait", o.Waits)
+	}
+	if o.Needless {
+		text += " (needless)"
+	}
+	return text
+}
+
+// strategy returns the strategy of a name, or that of a plugin, and a function that ends it.
+func (c *Exhaustive) strategy(ctx context.Context) (s outcomes.Strategy, end func() error, err error) {
+	if slices.Contains(outcomes.BuiltIns(), c.Downing) {
+		if c.Settings != "" {
+			return s, nil, errors.New("--settings is for plugins: " + c.Downing + " is built in")
+		}
+		s, err = outcomes.BuiltIn(c.Downing)
+		return s, func() error { return nil }, err
+	}
+	if _, err := os.Stat(c.Downing); err != nil {
+		return s, nil, fmt.Errorf("%q is neither built in (%s) nor the executable of a plugin: %w",
+			c.Downing, strings.Join(outcomes.BuiltIns(), ", "), err)
+	}
+	return c.loaded(ctx)
+}
+
+// loaded returns the strategy of a plugin, which runs until end is called.
+func (c *Exhaustive) loaded(ctx context.Context) (s outcomes.Strategy, end func() error, err error) {
+	cfg := plugins.Default()
+	cfg.Unpinned, cfg.Policy = true, plugins.Downing
+	if cfg.Path, err = filepath.Abs(c.Downing); err != nil {
+		return s, nil, err
+	}
+	if cfg.Settings, err = readSettings(c.Settings); err != nil {
+		return s, nil, err
+	}
+	p, err := host.Open(ctx, filepath.Base(cfg.Path), cfg)
+	if err != nil {
+		return s, nil, err
+	}
+	end = func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), checkLimit)
+		defer cancel()
+		return p.Close(ctx)
+	}
+	provider, err := p.Downing()
+	if err != nil {
+		return s, nil, errors.Join(err, end())
+	}
+	m := p.Manifest()
+	return outcomes.Asked(ctx, m.Name, m.Version, provider), end, nil
+}
+
+// printTable prints the table in 80 columns.
+func printTable(s *Session, t outcomes.Table) {
+	fmt.Fprintf(s.Stdout, "%s, %s\n%d nodes, %d cases; who goes on:\n\n", t.Strategy, promise(t), t.Nodes, len(t.Outcomes))
+	fmt.Fprintf(s.Stdout, "  %-13s %6s %6s %8s %8s %6s %6s %8s %7s\n", "", "cases", "whole", "majority", "smaller", "waits", "nobody", "needless", "slowest")
+	for _, r := range t.Rows {
+		fmt.Fprintf(s.Stdout, "  %-13s %6d %6d %8d %8d %6d %6d %8d %6.1fs\n",
+			r.Family, r.Cases, r.Whole, r.Majority, r.Smaller, r.Waits, r.Nobody, r.Needless, r.Slowest.Seconds())
+	}
+	fmt.Fprintf(s.Stdout, "\n%s two parts never go on\n", s.Paint(32, "ok"))
+}
+
+// promise says what the strategy promises.
+func promise(t outcomes.Table) string {
+	text := "which may keep a side without a majority"
+	if t.MajorityOnly {
+		text = "which keeps no side without a majority"
+	}
+	if t.Pure {
+		text = "pure, " + text
+	}
+	return text
+}
+
+//go:embed simulate_exhaustive.html
+var outcomesPage string
+
+// writePage writes the table as a page that needs nothing else.
+func writePage(path string, t outcomes.Table) error {
+	page, err := template.New("outcomes").Funcs(template.FuncMap{
+		"ending": ending, "promise": promise,
+		"seconds": func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) },
+	}).Parse(outcomesPage)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	if err := page.Execute(&b, t); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil { //nolint:gosec // A report is for everybody.
+		return RejectedError{Text: err.Error()}
+	}
+	return nil
+}
