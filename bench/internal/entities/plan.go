@@ -32,7 +32,7 @@ func Idle() plan.Group {
 	return plan.Group{
 		Name: "idle", About: "live heap and stack of each of 1,000,000 idle entities",
 		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleIdle, Senders: plan.Senders, Entities: 1_000_000}, Figures: []plan.Figure{
-			{Name: "entity-bytes", Value: "bytes", Unit: "B", Better: plan.Lower, Target: 300},
+			{Name: "entity-bytes", Value: "bytes", Unit: "B", Better: plan.Lower, Target: 250},
 			{Name: "entity-heap-bytes", Value: "heap", Unit: "B", Better: plan.Lower},
 		}}},
 	}

@@ -29,6 +29,10 @@ type Figure struct {
 	// OfFloor is the target of a figure whose target is so many times its first floor; zero
 	// for none.
 	OfFloor float64
+
+	// CPU is the processor time of an operation, in microseconds and of all processes
+	// together, that is to be reached; zero for none.
+	CPU float64
 }
 
 // Experiment measures figures.

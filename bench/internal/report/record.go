@@ -38,7 +38,9 @@ type Record struct {
 
 	// CPURatio is the ratio of the processor time per operation to that of the floor,
 	// which drifts less than the ratio of the rates on a busy machine.
-	CPURatio float64 `json:"cpu_ratio,omitempty"`
+	CPURatio  float64  `json:"cpu_ratio,omitempty"`
+	CPUTarget *float64 `json:"cpu_target,omitempty"`
+	CPUMet    *bool    `json:"cpu_met,omitempty"`
 
 	Stable *bool    `json:"stable,omitempty"` // Neither the floor nor, for a floor, the figure itself moved by more than a fifth.
 	Target *float64 `json:"target,omitempty"`
@@ -48,6 +50,8 @@ type Record struct {
 	OutOfOrder uint64   `json:"out_of_order"`
 	Duplicated uint64   `json:"duplicated"`
 	Notes      []string `json:"notes,omitempty"`
+
+	again bool // Another record of the same experiment goes before: the processor time is that one's.
 }
 
 // Correct reports whether every message of every run came once and in order.
@@ -72,6 +76,10 @@ func newRecord(groupName string, f plan.Figure, outcomes []process.Outcome) Reco
 	r.CPU = statistics.Round(statistics.Median(cpu))
 	if f.Target > 0 || f.Zero {
 		r.aim(f, f.Target)
+	}
+	if f.CPU > 0 {
+		met := r.CPU <= f.CPU
+		r.CPUTarget, r.CPUMet = &f.CPU, &met
 	}
 	return r
 }
@@ -100,7 +108,7 @@ func Summarize(g plan.Group, outcomes [][]process.Outcome) []Record {
 		for n, f := range e.Figures {
 			r := newRecord(g.Name, f, outcomes[i])
 			if n > 0 {
-				r.Notes = nil // Notes are about the experiment, and printed once.
+				r.Notes, r.again = nil, true // Notes are about the experiment, and printed once.
 			}
 			if e.Floor {
 				stable := statistics.Steady(r.Values)

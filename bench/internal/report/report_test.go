@@ -43,6 +43,7 @@ func TestRecords(t *testing.T) {
 	f = Summarize(g, [][]process.Outcome{outcomes(100), outcomes(50)})[1]
 	require.InDelta(t, 60, *f.Target, 0)
 	require.False(t, *f.Met)
+	require.Nil(t, f.CPUTarget)
 	broken := outcomes(1)
 	broken[0].Lost, broken[0].Note = 7, "why"
 	r := newRecord("g", plan.Figure{Name: "x", Value: "rate", Better: plan.Lower, Zero: true}, broken)
@@ -58,4 +59,35 @@ func TestRecords(t *testing.T) {
 	for line := range strings.Lines(table.String()) {
 		require.LessOrEqual(t, len(strings.TrimSpace(line)), 80, "%s", line)
 	}
+}
+
+// The processor time of an operation has a target of its own, and is shown once for an
+// experiment that has several figures.
+func TestTheProcessorTimeHasATarget(t *testing.T) {
+	outcomes := func(cpu float64) []process.Outcome {
+		return []process.Outcome{{Values: map[string]float64{"rate": 10, "p50": 1}, CPU: cpu}}
+	}
+	several := plan.Experiment{Figures: []plan.Figure{
+		{Name: "figure", Value: "rate", Better: plan.Higher, CPU: 5, Floors: []string{"floor"}}, {Name: "other", Value: "p50", Better: plan.Lower},
+	}}
+	g := plan.Group{Name: "g", Experiments: []plan.Experiment{plan.Single(process.Spec{}, plan.Figure{Name: "floor"}).AsFloor(), several}}
+	for cpu, mark := range map[float64]string{4.5: "+", 5.5: "*"} {
+		records := Summarize(g, [][]process.Outcome{outcomes(0.5), outcomes(cpu)})
+		require.InDelta(t, 5, *records[1].CPUTarget, 0)
+		require.Equal(t, mark == "+", *records[1].CPUMet)
+		require.InDelta(t, cpu/0.5, records[1].CPURatio, 0)
+		var table bytes.Buffer
+		Table(&table, records)
+		_, below, found := strings.Cut(table.String(), "processor time")
+		require.True(t, found)
+		require.Contains(t, below, "g/floor")
+		require.Regexp(t, `g/figure +`+short(cpu)+` +`+short(cpu/0.5)+` +5 \`+mark, below)
+		require.NotContains(t, below, "g/other")
+		for line := range strings.Lines(below) {
+			require.LessOrEqual(t, len(strings.TrimSpace(line)), 80, "%s", line)
+		}
+	}
+	var table bytes.Buffer
+	Table(&table, Summarize(g, [][]process.Outcome{nil, outcomes(0)}))
+	require.NotContains(t, table.String(), "processor time", "nothing was measured")
 }

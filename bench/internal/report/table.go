@@ -9,7 +9,8 @@ import (
 	"math"
 )
 
-// Table writes the records for people, at most 80 columns wide.
+// Table writes the records for people, at most 80 columns wide: the figures, and below them
+// the processor time of an operation of each experiment.
 func Table(w io.Writer, records []Record) {
 	const layout = "%-34s %8s %8s %8s %5s %6s %s\n"
 	fmt.Fprintf(w, "\n"+layout, "figure", "median", "min", "max", "ratio", "target", "")
@@ -18,16 +19,11 @@ func Table(w io.Writer, records []Record) {
 		if r.Unit != "" {
 			name += " " + r.Unit
 		}
-		ratio, target, mark := "", "", ""
+		ratio := ""
 		if r.Floor != "" {
 			ratio = short(r.Ratio)
 		}
-		if r.Target != nil {
-			target, mark = short(*r.Target), "*"
-			if *r.Met {
-				mark = "+"
-			}
-		}
+		target, mark := aimed(r.Target, r.Met)
 		if r.Stable != nil && !*r.Stable {
 			mark += "~"
 		}
@@ -36,6 +32,7 @@ func Table(w io.Writer, records []Record) {
 		}
 		fmt.Fprintf(w, layout, name, short(r.Value), short(r.Min), short(r.Max), ratio, target, mark)
 	}
+	cpuTable(w, records)
 	fmt.Fprintln(w, "\n+ target met   * target missed   ~ floor moved by over 20 %   ! messages wrong")
 	for _, r := range records {
 		for _, note := range r.Notes {
@@ -44,6 +41,40 @@ func Table(w io.Writer, records []Record) {
 		if !r.Correct() {
 			fmt.Fprintf(w, "%s: %d lost, %d out of order, %d duplicated\n", r.Name, r.Lost, r.OutOfOrder, r.Duplicated)
 		}
+	}
+}
+
+// cpuTable writes the processor time of an operation of each experiment that has measured it.
+func cpuTable(w io.Writer, records []Record) {
+	const layout = "%-52s %8s %5s %6s %s\n"
+	headed := false
+	for _, r := range records {
+		if r.CPU == 0 || r.again {
+			continue
+		}
+		if !headed {
+			fmt.Fprintf(w, "\n"+layout, "processor time of an operation, us", "median", "ratio", "target", "")
+			headed = true
+		}
+		ratio := ""
+		if r.CPURatio > 0 {
+			ratio = short(r.CPURatio)
+		}
+		target, mark := aimed(r.CPUTarget, r.CPUMet)
+		fmt.Fprintf(w, layout, r.Name, short(r.CPU), ratio, target, mark)
+	}
+}
+
+// aimed returns a target and the mark that says whether it was met; both are empty when
+// there is none.
+func aimed(target *float64, met *bool) (text, mark string) {
+	switch {
+	case target == nil:
+		return "", ""
+	case *met:
+		return short(*target), "+"
+	default:
+		return short(*target), "*"
 	}
 }
 
