@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -71,7 +72,8 @@ func mutant(name string) bool { return name == mutantSwitchedOn }
 )
 
 // RequireFound fails the test unless each of the mutants makes a check fail in one of its
-// tests. dir is the directory from which edits name their files. The mutants are subtests.
+// tests. dir is the directory from which edits name their files. The mutants are parallel
+// subtests, all of which have ended when RequireFound returns.
 func RequireFound(t *testing.T, dir string, mutants []Mutant) {
 	t.Helper()
 	b := &builder{dir: dir, tmp: t.TempDir(), shared: map[string]string{}}
@@ -80,18 +82,30 @@ func RequireFound(t *testing.T, dir string, mutants []Mutant) {
 			b.switched = append(b.switched, m)
 		}
 	}
-	for _, m := range mutants {
-		t.Run(m.Name, func(t *testing.T) {
-			binary, err := b.binary(t.Context(), m)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found, err := m.find(t.Context(), binary)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Log(found)
-		})
+	t.Run("mutants", func(t *testing.T) {
+		for _, m := range mutants {
+			t.Run(m.Name, func(t *testing.T) {
+				t.Parallel()
+				b.requireFound(t, m)
+			})
+		}
+	})
+}
+
+// requireFound fails the test of one mutant unless that is found.
+func (b *builder) requireFound(t *testing.T, m Mutant) {
+	t.Helper()
+	binary, err := b.binary(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := m.find(t.Context(), binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(found)
+	if !m.switched() {
+		_ = os.RemoveAll(filepath.Dir(binary)) // Dozens of binaries would be a gigabyte.
 	}
 }
 
@@ -139,26 +153,38 @@ func (m Mutant) finding(out string) string {
 	return strings.Join(lines, "\n")
 }
 
-// builder builds tests over code with defects.
+// builder builds tests over code with defects. Parallel tests may call binary.
 type builder struct {
-	dir      string            // From where edits name their files.
-	tmp      string            // Where the copies and the binaries are.
-	built    int               // How many copies of the code there are.
-	overlay  string            // The copy with all mutants that are switched on, once it is made.
-	switched []Mutant          // Those mutants.
-	shared   map[string]string // The binaries over that copy, by the directory of their tests.
+	dir      string   // From where edits name their files.
+	tmp      string   // Where the copies and the binaries are.
+	switched []Mutant // The mutants that are switched on.
+
+	mu      sync.Mutex        // Guards what follows.
+	built   int               // How many copies of the code there are.
+	overlay string            // The copy with all mutants that are switched on, once it is made.
+	shared  map[string]string // The binaries over that copy, by the directory of their tests.
 }
 
 // binary returns the path of the tests of a mutant.
 func (b *builder) binary(ctx context.Context, m Mutant) (string, error) {
-	if !m.switched() {
-		overlay, err := b.write(m)
-		if err != nil {
-			return "", err
-		}
-		return b.build(ctx, overlay, m.Package)
+	if m.switched() {
+		return b.sharedBinary(ctx, m.Package)
 	}
-	if binary, ok := b.shared[m.Package]; ok {
+	b.mu.Lock()
+	overlay, err := b.write(m)
+	b.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	return build(ctx, overlay, m.Package, "alone")
+}
+
+// sharedBinary returns the path of the tests of a package over the copy of the code with all
+// mutants that are switched on. Who asks while it is built waits.
+func (b *builder) sharedBinary(ctx context.Context, pkg string) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if binary, ok := b.shared[pkg]; ok {
 		return binary, nil
 	}
 	var err error
@@ -167,14 +193,14 @@ func (b *builder) binary(ctx context.Context, m Mutant) (string, error) {
 			return "", err
 		}
 	}
-	b.shared[m.Package], err = b.build(ctx, b.overlay, m.Package)
-	return b.shared[m.Package], err
+	b.shared[pkg], err = build(ctx, b.overlay, pkg, strconv.Itoa(len(b.shared)))
+	return b.shared[pkg], err
 }
 
-// build builds the tests of a package over a copy of the code.
-func (b *builder) build(ctx context.Context, overlay, pkg string) (string, error) {
-	binary := filepath.Join(filepath.Dir(overlay), strconv.Itoa(len(b.shared))+".test")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", binary, ".") //nolint:gosec // Our own command.
+// build builds the tests of a package over a copy of the code, without what a debugger needs.
+func build(ctx context.Context, overlay, pkg, name string) (string, error) {
+	binary := filepath.Join(filepath.Dir(overlay), name+".test")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".") //nolint:gosec // Our own command.
 	cmd.Dir = pkg
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the tests of %q do not build with the defect: %w\n%s", pkg, err, out)
@@ -183,7 +209,7 @@ func (b *builder) build(ctx context.Context, overlay, pkg string) (string, error
 }
 
 // write writes a copy of the files that mutants change, and returns the file that names
-// them for the build.
+// them for the build. The builder is locked.
 func (b *builder) write(mutants ...Mutant) (overlay string, err error) {
 	sources := map[string]string{}
 	for _, m := range mutants {
