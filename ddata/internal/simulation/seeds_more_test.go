@@ -1,10 +1,10 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !race
+//go:build seeds
 
 package simulation_test
 
-// seedsUsual is the usual number of seeds. With the race detector there are fewer, see
-// seeds_race_test.go.
+// seedsUsual is the number of seeds of `make seeds`: enough that every kind of fault meets every
+// kind of operation.
 const seedsUsual = 40

@@ -1,10 +1,10 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build race
+//go:build !seeds
 
 package simulation_test
 
-// seedsUsual is the usual number of seeds: with the race detector a seed takes ten times as
-// long, and the detector can find nothing in machines without goroutines.
-const seedsUsual = 3
+// seedsUsual is the usual number of seeds: as many as somebody waits for who has changed a line.
+// With the build tag seeds there are more, see seeds_more_test.go.
+const seedsUsual = 4

@@ -1,6 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
 package table_test
 
 import (
@@ -26,28 +28,6 @@ func TestReplicasBecomeEqual(t *testing.T) {
 		w.check()
 		w.same()
 	})
-}
-
-// step does one thing.
-func (w *world) step(what int) {
-	switch t := w.any(); {
-	case what < 30:
-		w.update(t, w.key())
-	case what < 45:
-		w.spread(t)
-	case what < 55:
-		w.send(t, w.key())
-	case what < 80:
-		w.receive(t)
-	case what < 90:
-		w.expire(t, w.key())
-	case what < 92:
-		w.delete(t, w.key())
-	case what < 96:
-		w.exchange(t, w.any())
-	default:
-		w.sweep(func() { w.update(w.any(), w.key()) })
-	}
 }
 
 // An order of joins decides nothing in the end, also for those that are no semilattice:

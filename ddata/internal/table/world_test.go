@@ -201,6 +201,28 @@ func (w *world) receive(t *table.Table) {
 	}
 }
 
+// step does one thing.
+func (w *world) step(what int) {
+	switch t := w.any(); {
+	case what < 30:
+		w.update(t, w.key())
+	case what < 45:
+		w.spread(t)
+	case what < 55:
+		w.send(t, w.key())
+	case what < 80:
+		w.receive(t)
+	case what < 90:
+		w.expire(t, w.key())
+	case what < 92:
+		w.delete(t, w.key())
+	case what < 96:
+		w.exchange(t, w.any())
+	default:
+		w.sweep(func() { w.update(w.any(), w.key()) })
+	}
+}
+
 // check checks what holds at any moment.
 func (w *world) check() {
 	for i, t := range w.tables {
