@@ -120,8 +120,20 @@ consumer: needs ## release the tree in a clone, install from its tags, start a n
 # ---------------------------------------------------------------- the tests
 
 .PHONY: test
-test: race seeds mutants process ## all tests: with the race detector, then more seeds without it, mutants, real processes
+test: race seeds mutants process ## all tests: with the race detector, without it where it finds nothing, mutants, real processes
 	$(call step,test: ok)
+
+# What runs in one goroutine, tests included: machines, the worlds that they are simulated in,
+# wire formats, values. The race detector can find nothing there, and makes each run cost five to
+# ten times as much: these packages are tested without it. `make tree` looks for goroutines in them.
+SEQUENTIAL = \
+  ddata/crdt ddata/ddatasim ddata/internal/protocol ddata/internal/simulation ddata/internal/wire \
+  machine/wire membership/internal/protocol membership/internal/wire membership/membershipsim \
+  membership/membershipsim/scenario sharding/epoch sharding/internal/cell sharding/internal/control \
+  sharding/internal/protocol sharding/internal/simulation sharding/internal/wire sharding/shardingsim simulation
+
+# The gates that are tests: `make check` runs them, and the race detector finds nothing in them.
+GATES = tools/consumer tools/internal/api tools/tree
 
 # In virtual time (testing/synctest) the race detector of Go 1.26 keeps one
 # context for the timers of a bubble, and two processors that fire two of them
@@ -131,21 +143,21 @@ test: race seeds mutants process ## all tests: with the race detector, then more
 BUBBLES = $(shell grep -rlF --include='*_test.go' '"testing/synctest"' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
 
 .PHONY: race
-race: needs-cc ## the tests of all modules with the race detector
+race: needs-cc ## the tests with the race detector, of all that could have a race
 	$(call step,race)
-	@others="$$(comm -23 <($(GO) list work | sort) <($(GO) list $(BUBBLES) | sort))"
+	@others="$$(comm -23 <($(GO) list work | sort) <($(GO) list $(BUBBLES) $(SEQUENTIAL:%=./%) $(GATES:%=./%) | sort))"
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$others
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m -cpu 1 $(BUBBLES)
 	for m in $(APART); do GOWORK=off CGO_ENABLED=1 $(GO) -C $$m test -race -timeout 15m ./...; done
 
-# What runs few seeds with the race detector, which makes each cost ten times as much, is
-# run once more without it.
-SEED_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build !race' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
+# Tests that are left out with the race detector, since they are as sequential as the packages
+# above, are in files that say so; tests that run more seeds than usual have the build tag `seeds`.
+PLAIN_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build (!race|seeds)' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
 
 .PHONY: seeds
-seeds: needs ## the tests that run more seeds without the race detector
+seeds: needs ## the tests without the race detector of what runs in one goroutine, with more seeds
 	$(call step,seeds)
-	@$(GO) test -timeout 15m $(SEED_PACKAGES)
+	@$(GO) test -tags seeds -timeout 15m $$($(GO) list $(SEQUENTIAL:%=./%) $(PLAIN_PACKAGES) | sort -u)
 
 # A mutant is the production code with one defect, built anew, and searched for
 # by the seeds of the simulation: the proof that they would find it.

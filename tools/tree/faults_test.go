@@ -26,7 +26,8 @@ const licence = "// Copyright The Quorate Authors\n// SPDX-License-Identifier: A
 // that imports the leaf.
 func clean() map[string]string {
 	return map[string]string{
-		"go.work": "go 1.26.0\n\nuse (\n\t./fd\n\t./node\n)\n",
+		"go.work":  "go 1.26.0\n\nuse (\n\t./fd\n\t./node\n)\n",
+		"Makefile": "GO = go\nSEQUENTIAL = \\\n  fd \\\n  fd/internal/x\nOTHERS = node\n",
 		"docs/architecture.md": "# A\n\n## Modules\n\nText.\n\n| module | what it is | may import |\n| --- | --- | --- |\n" +
 			"| `fd` | detectors | nothing |\n| node | the node | fd |\n\n## Glossary\n\n| word | meaning | Go |\n| --- | --- | --- |\n" +
 			"| limit | how many | `fd.Limit` |\n| large | too large | `node/internal/protocol` |\n| first | a method | `big.m1` |\n" +
@@ -207,6 +208,12 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"map order":                  {[]edit{{core, "	//quorate:unordered The sum is the same in any order.\n", ""}}, "core-order", "node/internal/protocol/core.go:20: a core ranges over a map"},
 		"excuse is empty":            {[]edit{{core, "unordered The sum is the same in any order.", "unordered"}}, "core-order", "a core ranges over a map"},
 		"unsorted keys":              {[]edit{{core, "slices.Sorted(maps.Keys(m))", "slices.Collect(maps.Keys(m))"}}, "core-order", "a core takes maps.Keys without sorting"},
+		"goroutine without detector": {[]edit{{"fd/internal/x/x.go", "package x\n", "package x\n\nfunc run() { go run() }\n"}}, "sequential", "fd/internal/x/x.go:7: a goroutine in a package"},
+		"bubble without detector":    {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport _ \"testing/synctest\"\n"}}, "sequential", "fd/fd_test.go:6: a bubble of goroutines in a package"},
+		"parallel without detector":  {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) { t.Parallel() }\n"}}, "sequential", "fd/fd_test.go:8: a parallel test in a package"},
+		"timer without detector":     {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"time\"\n\nvar _ = time.AfterFunc\n"}}, "sequential", "fd/fd_test.go:8: a timer that starts a goroutine in a package"},
+		"no package to leave out":    {[]edit{{"Makefile", "fd/internal/x", "fd/internal/y"}}, "sequential", "SEQUENTIAL names fd/internal/y, which is no package"},
+		"nothing to leave out":       {[]edit{{"Makefile", "SEQUENTIAL", "SEQUENCES"}}, "sequential", "Makefile: no list SEQUENTIAL"},
 		"core that does not compile": {[]edit{{core, body, "	var unused int\n" + body}}, "core-order", "declared and not used"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,71 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"fmt"
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// makefile is the file that says which packages are tested without the race detector.
+const makefile = "Makefile"
+
+// sequential looks for goroutines in the packages that the Makefile has tested without the
+// race detector, their tests included.
+func sequential(r *Repository) ([]Fault, error) {
+	text, err := os.ReadFile(filepath.Join(r.Root, makefile))
+	if err != nil {
+		return nil, err
+	}
+	list := regexp.MustCompile(`(?m)^SEQUENTIAL = ((?:.*\\\n)*.*)$`).FindSubmatch(text)
+	if list == nil {
+		return nil, fmt.Errorf("%s: no list SEQUENTIAL", makefile)
+	}
+	var faults []Fault
+	for dir := range strings.FieldsSeq(strings.ReplaceAll(string(list[1]), "\\\n", " ")) {
+		if !slices.ContainsFunc(r.Files, func(f *File) bool { return f.Dir() == dir }) {
+			faults = append(faults, Fault{File: makefile, Text: fmt.Sprintf("SEQUENTIAL names %s, which is no package", dir)})
+		}
+		for _, f := range r.Files {
+			if f.Dir() == dir {
+				faults = append(faults, r.goroutines(f)...)
+			}
+		}
+	}
+	return faults, nil
+}
+
+// goroutines finds the places of a file that start a goroutine, or have the testing package
+// start one.
+func (r *Repository) goroutines(f *File) []Fault {
+	var faults []Fault
+	const text = "%s in a package that SEQUENTIAL of the Makefile has tested without the race detector"
+	for _, spec := range f.Syntax.Imports {
+		if imported := strings.Trim(spec.Path.Value, "`\""); imported == "testing/synctest" {
+			faults = append(faults, r.at(spec.Pos(), text, "a bubble of goroutines"))
+		}
+	}
+	ast.Inspect(f.Syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			faults = append(faults, r.at(n.Pos(), text, "a goroutine"))
+		case *ast.CallExpr:
+			if method, ok := n.Fun.(*ast.SelectorExpr); ok && (method.Sel.Name == "Parallel" || method.Sel.Name == "RunParallel") {
+				faults = append(faults, r.at(n.Pos(), text, "a parallel test"))
+			}
+		}
+		return true
+	})
+	for use := range calls(f, "time") {
+		if use.Sel.Name == "AfterFunc" {
+			faults = append(faults, r.at(use.Pos(), text, "a timer that starts a goroutine"))
+		}
+	}
+	return faults
+}
