@@ -354,7 +354,7 @@ func (s *System) noticed(notice transport.Notice) {
 		}
 	case transport.PeerUp:
 		if e.Lane == machine.LaneMessage {
-			s.runtime.Connected(e.Peer)
+			s.runtime.Connected(e.Peer, e.Protocol)
 		}
 	}
 }

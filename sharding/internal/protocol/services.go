@@ -12,3 +12,7 @@ const Service = component.ServiceSharding
 // MessageService is the number under which messages to entities, their replies
 // and acknowledgements travel, on the message lane.
 const MessageService = component.ServiceEntities
+
+// VersionFrames is the version of the protocol between nodes from which on acknowledgements of
+// several shards travel in one envelope.
+const VersionFrames = 2

@@ -72,8 +72,12 @@ func (b *backlog) take(to gossip.NodeID) [][]byte {
 // error is that of a lane that refuses the frame for another reason than that it is full.
 // A frame for which the backlog has no place is counted, and no error.
 func (n *Node) respond(to gossip.NodeID, encode func([]byte) []byte) error {
-	err := n.Ports.Lane(to).Append(protocol.MessageService, encode)
+	err := n.peer(to).lane.Append(protocol.MessageService, encode)
+	if err == nil || errors.Is(err, transport.ErrTooLarge) {
+		return err
+	}
 	if !errors.Is(err, transport.ErrFull) {
+		n.peers.forget(to) // A lane that was never connected ends without a word.
 		return err
 	}
 	n.unsent(n.backlog.add(to, encode(nil)))
@@ -108,7 +112,7 @@ func (n *Node) catchUp(to gossip.NodeID) {
 	if len(frames) == 0 {
 		return
 	}
-	lane := n.Ports.Lane(to)
+	lane := n.peer(to).lane
 	for i, f := range frames {
 		err := lane.Append(protocol.MessageService, func(dst []byte) []byte { return append(dst, f...) })
 		if errors.Is(err, transport.ErrFull) {

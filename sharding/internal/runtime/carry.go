@@ -205,14 +205,13 @@ func (sl *Slot) reply(a *cell.Action) {
 // signal sends an acknowledgement, or a request to transmit messages again. When a
 // connection loses either, the origin's own repetition makes up for the loss.
 func (sl *Slot) signal(a *cell.Action) {
-	node, now := sl.region.node, sl.now()
-	ack := protocol.Ack{Kind: sl.region.name, Shard: sl.shard, Base: a.Base, Seq: a.Seq, Clock: now}
+	node := sl.region.node
 	switch {
 	case a.To == node.Ports.Self && a.Op == cell.OpAck:
-		sl.cell.Acked(now, a.To, ack, &sl.out)
+		sl.cell.Acked(sl.now(), a.To, protocol.Ack{Kind: sl.region.name, Shard: sl.shard, Base: a.Base, Seq: a.Seq}, &sl.out)
 	case a.To == node.Ports.Self:
 	case a.Op == cell.OpAck:
-		node.answer(a.To, func(dst []byte) []byte { return wire.AppendAck(dst, ack) })
+		node.gather(sl, a)
 	default:
 		need := protocol.Need{Kind: sl.region.name, Shard: sl.shard, Base: a.Base, Seq: a.Seq}
 		node.answer(a.To, func(dst []byte) []byte { return wire.AppendNeed(dst, need) })

@@ -20,6 +20,9 @@ func (n *Node) Received(from gossip.NodeID, frame []byte) {
 	}
 	defer n.decoders.Put(decoder)
 	item, err := decoder.Item(frame, now)
+	if acks, ok := item.(*wire.Acks); ok {
+		err = n.acked(from, acks, now)
+	}
 	if run, ok := item.(*wire.Run); ok && n.trusts(from, run.Origin(), 0, run.Kind(), run.Shard()) {
 		if sl := n.at(run.Kind(), run.Shard()); sl != nil {
 			err = sl.deliverRun(now, run)
@@ -32,7 +35,26 @@ func (n *Node) Received(from gossip.NodeID, frame []byte) {
 	n.take(from, item, now)
 }
 
-// take hands an item of a frame, unless it is a run, to its cell.
+// acked hands each acknowledgement of a round to its cell.
+func (n *Node) acked(from gossip.NodeID, acks *wire.Acks, now machine.Instant) error {
+	n.clocks.heard(from, acks.Clock, now)
+	return acks.Each(func(a protocol.Ack) {
+		if sl := n.at(a.Kind, a.Shard); sl != nil {
+			sl.acked(from, a, now)
+		}
+	})
+}
+
+// acked hands an acknowledgement to the cell.
+func (sl *Slot) acked(from gossip.NodeID, a protocol.Ack, now machine.Instant) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.cell.Acked(now, from, a, &sl.out)
+	sl.carry(nil)
+}
+
+// take hands an item of a frame, unless it is a run or a round of acknowledgements, to its
+// cell.
 func (n *Node) take(from gossip.NodeID, item any, now machine.Instant) {
 	switch m := item.(type) {
 	case *cell.Message:
@@ -51,7 +73,7 @@ func (n *Node) take(from gossip.NodeID, item any, now machine.Instant) {
 	case protocol.Ack:
 		n.clocks.heard(from, m.Clock, now)
 		if sl := n.at(m.Kind, m.Shard); sl != nil {
-			sl.Step(func(c *cell.Cell, out *cell.Actions) { c.Acked(now, from, m, out) })
+			sl.acked(from, m, now)
 		}
 	case protocol.Need:
 		if sl := n.at(m.Kind, m.Shard); sl != nil {

@@ -25,6 +25,7 @@ type Node struct {
 	clocks   clocks
 	backlog  backlog
 	acks     acks
+	peers    peers
 	decoders sync.Pool
 	messages messagePool
 	flushes  atomic.Uint64 // How often cells were flushed: the first cell of a flush depends on the number.
@@ -88,13 +89,18 @@ func (n *Node) ApplyAll(kind string, in protocol.CellInput) {
 // Abandon ends all cells of a node that has ended.
 func (n *Node) Abandon() { n.eachSlot((*Slot).abandon) }
 
-// Connected says that a session of the lane to a node has begun: it takes what waits.
-func (n *Node) Connected(peer gossip.NodeID) { n.Flush(peer) }
+// Connected says that a session of the lane to a node has begun, and which version of the
+// protocol between nodes the two speak: the session takes what waits.
+func (n *Node) Connected(peer gossip.NodeID, version uint16) {
+	n.peer(peer).version.Store(uint32(version))
+	n.Flush(peer)
+}
 
 // Disconnected says that the session of the lane to a node has ended, and may have lost
 // messages.
 func (n *Node) Disconnected(peer gossip.NodeID) {
 	n.clocks.forget(peer)
+	n.peers.forget(peer)
 	n.eachSlot(func(sl *Slot) { sl.Step(func(c *cell.Cell, _ *cell.Actions) { c.Broken(peer) }) })
 	// An append begins the next session, or says why there is none.
 	n.Flush(peer)

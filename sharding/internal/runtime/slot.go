@@ -33,6 +33,7 @@ type Slot struct {
 	timer   Timer                    // The timer of OpWake; made at first use.
 	free    freeList
 	link    link
+	round   *round // The round of acknowledgements that goes on with the slot in hand; else nil.
 }
 
 // Kind returns the name of the kind.

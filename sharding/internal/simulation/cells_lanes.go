@@ -67,8 +67,31 @@ func (c *Cells) lane(to gossip.NodeID) *lane {
 	if l == nil {
 		l = &lane{cells: c, to: to, passage: new(passage)}
 		c.lanes[to] = l
+		l.begin()
 	}
 	return l
+}
+
+// handshakeFor is how long the first connection of a session takes.
+const handshakeFor = 5 * time.Millisecond
+
+// begin begins a session after a moment, unless the connection breaks before: then mend does.
+func (l *lane) begin() {
+	p := l.passage
+	l.cells.after(handshakeFor, func() {
+		if l.passage == p && !p.down && l.cells.ledger.lives(l.to) {
+			l.cells.node.Connected(l.to, l.version())
+		}
+	})
+}
+
+// version returns the version of the protocol that two nodes speak: one node of four is of
+// the release before.
+func (l *lane) version() uint16 {
+	if l.to.UID%4 == 3 || l.cells.self.UID%4 == 3 {
+		return protocol.VersionFrames - 1
+	}
+	return protocol.VersionFrames
 }
 
 // full draws whether the lane takes another envelope of this outbox.
@@ -245,12 +268,13 @@ func (l *lane) mend() {
 			l.leaves(q)
 		}
 		l.drain()
-		c.node.Connected(l.to)
+		c.node.Connected(l.to, l.version())
 		return
 	}
 	p.over, p.frames, l.passage = true, nil, new(passage)
 	l.drain()
 	c.node.Disconnected(l.to)
+	l.begin()
 }
 
 // stray notes the messages of a shard that wait in a passage which the shard does not use

@@ -239,8 +239,13 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRandomFaults", name: "a round of acknowledgements that forgets a cell", file: "runtime/acks.go",
-		old: "	n.acks.due = nil\n",
-		new: "	n.acks.due = nil\n	if mutant(NAME) && len(due) > 1 {\n		due = due[1:]\n	}\n",
+		old: "	r.now = n.Ports.Clock.Instant()\n",
+		new: "	r.now = n.Ports.Clock.Instant()\n	if mutant(NAME) && len(due) > 1 {\n		due = due[1:]\n	}\n",
+	},
+	{
+		test: "TestRandomFaults", name: "an acknowledgement of another shard", file: "wire/acks.go",
+		old: "		f(ack)\n",
+		new: "		if mutant(NAME) {\n			ack.Shard ^= 1\n		}\n		f(ack)\n",
 	},
 	{
 		test: "TestBusyEntitiesNearTheirSenders", name: "a message of a run that is not counted", file: "runtime/job.go",

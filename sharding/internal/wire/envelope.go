@@ -27,6 +27,7 @@ const (
 	typeNeed    = 4
 	typeRun     = 5
 	typeFlow    = 6
+	typeAcks    = 7
 )
 
 // Limits of the parts of an envelope; the payload is bounded by the transport.
@@ -195,6 +196,7 @@ type Decoder struct {
 	streams  map[string]stream
 	e        envelope
 	run      Run
+	acks     Acks
 }
 
 // envelope holds the fields of any envelope. Bytes are parts of the input.
@@ -208,6 +210,7 @@ type envelope struct {
 	detail string
 	seq    uint64
 	clock  uint64
+	acks   []byte
 }
 
 // written is when the messages of the envelope were written, at the earliest, by the
@@ -233,8 +236,8 @@ type content struct {
 
 // Item returns the content of an envelope: a [*cell.Message], a
 // [*protocol.Reply], a [protocol.Ack], a [protocol.Need] or a [protocol.Flow], which
-// keep no part of b; or a [*Run], which keeps b, and is valid until the next call. The
-// remaining time of a deadline counts from now.
+// keep no part of b; or a [*Run] or [*Acks], which keep b, and are valid until the next
+// call. The remaining time of a deadline counts from now.
 func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 	d.e = envelope{}
 	for len(b) > 0 {
@@ -279,6 +282,10 @@ func (d *Decoder) set(f *wire.Field) error {
 		return wire.Set(&e.code, f, math.MaxUint8)
 	case 17:
 		return wire.SetText(&e.detail, f, maxDetail)
+	case numberAcks:
+		var err error
+		e.acks, err = f.Data(math.MaxInt)
+		return err
 	default:
 		return e.set(f)
 	}
@@ -367,6 +374,9 @@ func (d *Decoder) item(now machine.Instant) (any, error) {
 		}, nil
 	case typeAck:
 		return protocol.Ack{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq, Clock: machine.Instant(e.clock)}, nil
+	case typeAcks:
+		d.acks = Acks{e.of.kind, machine.Instant(e.clock), e.acks}
+		return &d.acks, nil
 	case typeNeed:
 		return protocol.Need{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
 	case typeFlow:

@@ -154,7 +154,7 @@ func malformedItems() map[string]malformed {
 	return map[string]malformed{
 		"nothing":                   {nil, "without a kind"},
 		"no type":                   {kind, "of type 0"},
-		"unknown type":              {join(varint(1, 7), kind), "of type 7"},
+		"unknown type":              {join(varint(1, 99), kind), "of type 99"},
 		"flow without an entity":    {join(varint(1, 6), kind), "a flow without an entity"},
 		"type of another wire type": {text(1, nil), "want a varint"},
 		"long kind":                 {text(2, long), "at most 128"},
@@ -181,6 +181,7 @@ func malformedItems() map[string]malformed {
 		"payload of a number":       {varint(15, 1), "want bytes"},
 		"code out of range":         {varint(16, 256), "at most"},
 		"long detail":               {text(17, long), "at most 1024"},
+		"acks of a number":          {varint(20, 1), "want bytes"},
 		"no entity":                 {message(), "without an entity"},
 		"no origin":                 {message(text(4, []byte("e")), stream(text(4, someEpoch)), varint(7, 1)), "place in a stream"},
 		"no seq":                    {message(text(4, []byte("e")), stream(text(3, someNode), text(4, someEpoch))), "place in a stream"},
@@ -322,6 +323,11 @@ func FuzzDecodeItem(f *testing.F) {
 	}
 	run, _ := new(wire.Encoder).Run(nil, follow(runOfThree()...), 3, now)
 	f.Add(run)
+	f.Add(appendAcks(threeAcks()...))
+	badAcks := malformedAcks()
+	for _, name := range slices.Sorted(maps.Keys(badAcks)) {
+		f.Add(badAcks[name])
+	}
 	bad := malformedItems()
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
 		f.Add(bad[name].b)
@@ -336,10 +342,31 @@ func FuzzDecodeItem(f *testing.F) {
 			fuzzRun(t, run)
 			return
 		}
+		if acks, ok := m.(*wire.Acks); ok {
+			fuzzAcks(t, acks)
+			return
+		}
 		got, err := wire.DecodeItem(appendItem(nil, m), now)
 		require.NoError(t, err)
 		require.Equal(t, m, got)
 	})
+}
+
+// fuzzAcks reads acknowledgements, and checks that they are the same when they are sent again.
+func fuzzAcks(t *testing.T, acks *wire.Acks) {
+	t.Helper()
+	var list wire.AckList
+	var all []protocol.Ack
+	err := acks.Each(func(a protocol.Ack) {
+		list.Add(a)
+		all = append(all, a)
+	})
+	if err != nil {
+		require.ErrorIs(t, err, wire.ErrMalformed)
+	}
+	got, err := acksOf(t, list.Append(nil, acks.Kind, acks.Clock))
+	require.NoError(t, err)
+	require.Equal(t, all, got)
 }
 
 // fuzzRun reads the messages of a run, and checks that each could have come by itself.

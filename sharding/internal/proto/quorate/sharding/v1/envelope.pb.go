@@ -38,6 +38,7 @@ const (
 	Envelope_NEED    Envelope_Type = 4 // To the origin of a stream: missing from seq on.
 	Envelope_RUN     Envelope_Type = 5 // Several messages of one stream, that follow each other from seq on.
 	Envelope_FLOW    Envelope_Type = 6 // To an origin: hold messages to an entity back, or go on. To a host: a question which.
+	Envelope_ACKS    Envelope_Type = 7 // To an origin: several acknowledgements. Since version 2 of the protocol between nodes.
 )
 
 // Enum value maps for Envelope_Type.
@@ -50,6 +51,7 @@ var (
 		4: "NEED",
 		5: "RUN",
 		6: "FLOW",
+		7: "ACKS",
 	}
 	Envelope_Type_value = map[string]int32{
 		"NONE":    0,
@@ -59,6 +61,7 @@ var (
 		"NEED":    4,
 		"RUN":     5,
 		"FLOW":    6,
+		"ACKS":    7,
 	}
 )
 
@@ -330,6 +333,9 @@ type Envelope struct {
 	Code        uint32 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`       // Of a reply: its error. Of a flow: 1 hold, 2 open, 3 ask.
 	Detail      string `protobuf:"bytes,17,opt,name=detail,proto3" json:"detail,omitempty"`    // Of a reply: explains the error.
 	Expired     bool   `protobuf:"varint,19,opt,name=expired,proto3" json:"expired,omitempty"` // Of a message: its deadline has passed. It counts in its stream, and nothing begins.
+	// Of ACKS, for each stream: the shard times two, plus one if the base follows; the base, if it
+	// is not that of the acknowledgement before, as born, up number, uid, start and n; and seq.
+	Acks []uint64 `protobuf:"varint,20,rep,packed,name=acks,proto3" json:"acks,omitempty"`
 	// Of a run, behind all other fields. The fields above that an item has are not
 	// set in the envelope of a run.
 	Items         []*Item `protobuf:"bytes,18,rep,name=items,proto3" json:"items,omitempty"`
@@ -493,6 +499,13 @@ func (x *Envelope) GetExpired() bool {
 	return false
 }
 
+func (x *Envelope) GetAcks() []uint64 {
+	if x != nil {
+		return x.Acks
+	}
+	return nil
+}
+
 func (x *Envelope) GetItems() []*Item {
 	if x != nil {
 		return x.Items
@@ -622,7 +635,7 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x123\n" +
 	"\x06origin\x18\x03 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12.\n" +
 	"\x04base\x18\x04 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x120\n" +
-	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\x88\x05\n" +
+	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\xa6\x05\n" +
 	"\bEnvelope\x126\n" +
 	"\x04type\x18\x01 \x01(\x0e2\".quorate.sharding.v1.Envelope.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -642,8 +655,9 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\apayload\x18\x0f \x01(\fR\apayload\x12\x12\n" +
 	"\x04code\x18\x10 \x01(\rR\x04code\x12\x16\n" +
 	"\x06detail\x18\x11 \x01(\tR\x06detail\x12\x18\n" +
-	"\aexpired\x18\x13 \x01(\bR\aexpired\x12/\n" +
-	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"N\n" +
+	"\aexpired\x18\x13 \x01(\bR\aexpired\x12\x12\n" +
+	"\x04acks\x18\x14 \x03(\x04R\x04acks\x12/\n" +
+	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"X\n" +
 	"\x04Type\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aMESSAGE\x10\x01\x12\t\n" +
@@ -651,7 +665,8 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x03ACK\x10\x03\x12\b\n" +
 	"\x04NEED\x10\x04\x12\a\n" +
 	"\x03RUN\x10\x05\x12\b\n" +
-	"\x04FLOW\x10\x06\"\xd4\x01\n" +
+	"\x04FLOW\x10\x06\x12\b\n" +
+	"\x04ACKS\x10\a\"\xd4\x01\n" +
 	"\x04Item\x12\x16\n" +
 	"\x06entity\x18\x04 \x01(\tR\x06entity\x12 \n" +
 	"\vcorrelation\x18\n" +

@@ -1,0 +1,200 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/transport"
+)
+
+// The ports of a host of two kinds, of which each lane keeps what is appended.
+
+func node(n uint16) gossip.NodeID {
+	return gossip.NodeID{Address: gossip.Address{Host: "h", Port: n}, UID: gossip.UID(n)}
+}
+
+// laneStub is a lane that keeps the frames.
+type laneStub struct {
+	frames [][]byte
+	err    error
+}
+
+func (l *laneStub) Append(_ transport.Service, encode func(dst []byte) []byte) error {
+	if l.err == nil {
+		l.frames = append(l.frames, encode(nil))
+	}
+	return l.err
+}
+
+func (l *laneStub) Track(s transport.Service, encode func(dst []byte) []byte) (transport.Passage, uint64, error) {
+	return nil, 0, l.Append(s, encode)
+}
+
+func (l *laneStub) Defer(func()) bool { return false }
+
+// hostStub has the ports of a node.
+type hostStub struct {
+	node      *Node
+	now       machine.Instant
+	lanes     map[gossip.NodeID]*laneStub
+	looked    int // How often a lane was looked up.
+	malformed int
+}
+
+func (h *hostStub) Instant() machine.Instant         { return h.now }
+func (h *hostStub) HeldAt(machine.Instant) bool      { return true }
+func (h *hostStub) HeldThrough(machine.Reading) bool { return true }
+func (h *hostStub) IsMember(gossip.NodeID) bool      { return true }
+func (h *hostStub) WasMember(gossip.NodeID) bool     { return true }
+
+func (h *hostStub) lane(to gossip.NodeID) Lane {
+	h.looked++
+	if h.lanes[to] == nil {
+		h.lanes[to] = new(laneStub)
+	}
+	return h.lanes[to]
+}
+
+// taken returns what was appended to the lane to a node since the last call, decoded.
+func (h *hostStub) taken(t *testing.T, to gossip.NodeID) (all []any) {
+	t.Helper()
+	for _, f := range h.lanes[to].frames {
+		item, err := wire.DecodeItem(f, h.now)
+		require.NoError(t, err)
+		if acks, ok := item.(*wire.Acks); ok {
+			var list []protocol.Ack
+			require.NoError(t, acks.Each(func(a protocol.Ack) { list = append(list, a) }))
+			item = list
+		}
+		all = append(all, item)
+	}
+	h.lanes[to].frames = nil
+	return all
+}
+
+var base = protocol.Epoch{Born: 1, N: 1}
+
+// newHost returns a node that hosts the two shards of each of two kinds.
+func newHost() *hostStub {
+	h := &hostStub{lanes: make(map[gossip.NodeID]*laneStub), now: 100}
+	h.node = NewNode(Ports{
+		Self: node(1), Clock: h, Standing: h, Members: h, Lane: h.lane,
+		AwaitRoom: func(gossip.NodeID) {}, AcksDue: func() {},
+		AfterFunc: func(time.Duration, func()) Timer { return time.NewTimer(time.Hour) },
+		Crowded:   func() bool { return false },
+		Report:    func(string, protocol.ShardID, protocol.CellEvent) {},
+		Notes: Notes{
+			Malformed: func(gossip.NodeID, error) { h.malformed++ }, Misdirected: func() {}, Unsent: func(int) {},
+			Forged: func(Forgery) {}, Dropped: func(cell.Drop) {},
+		},
+	})
+	for _, kind := range []string{"a", "b"} {
+		r := h.node.NewRegion(kind, 2, cell.Config{}, KindPorts{Work: func(Task) {}, Ended: func(*Slot) {}})
+		r.EachSlot(func(sl *Slot) {
+			sl.Apply(protocol.SetRoute{Home: node(1), Epoch: base, Base: base})
+			sl.Apply(protocol.StartHosting{Epoch: base, Base: base})
+		})
+	}
+	return h
+}
+
+// receive takes the first message of each of the four streams of an origin.
+func (h *hostStub) receive(from gossip.NodeID) {
+	for _, kind := range []string{"a", "b"} {
+		for shard := range protocol.ShardID(2) {
+			m := &cell.Message{Kind: kind, Shard: shard, Entity: "e", Origin: from, Base: base, Route: base, Seq: 1}
+			h.node.Received(from, wire.AppendMessage(nil, m, h.now))
+		}
+	}
+}
+
+// acksFor returns the acknowledgements of a kind that follow receive.
+func acksFor(kind string, clock machine.Instant) []protocol.Ack {
+	return []protocol.Ack{{Kind: kind, Shard: 0, Base: base, Seq: 1, Clock: clock}, {Kind: kind, Shard: 1, Base: base, Seq: 1, Clock: clock}}
+}
+
+// A round has one envelope for each kind and origin, and the clock of the round. A node of an
+// earlier version, or one with which no session has begun, gets an envelope for each shard.
+func TestARoundOfAcknowledgementsIsOneEnvelope(t *testing.T) {
+	h := newHost()
+	h.node.Connected(node(2), protocol.VersionFrames)
+	h.node.Connected(node(3), protocol.VersionFrames-1)
+	for _, from := range []gossip.NodeID{node(2), node(3), node(4)} {
+		h.receive(from)
+	}
+	h.now = 200
+	h.node.Acknowledge()
+	a, b := acksFor("a", 200), acksFor("b", 200)
+	require.Equal(t, []any{a, b}, h.taken(t, node(2)))
+	require.Equal(t, []any{a[0], a[1], b[0], b[1]}, h.taken(t, node(3)))
+	require.Equal(t, []any{a[0], a[1], b[0], b[1]}, h.taken(t, node(4)))
+	h.node.Acknowledge()
+	require.Empty(t, h.taken(t, node(2)), "each acknowledgement is sent once")
+
+	h.node.Disconnected(node(2)) // The next session may be with an older process.
+	h.receive(node(2))
+	h.node.Acknowledge()
+	require.Len(t, h.taken(t, node(2)), 4)
+}
+
+// A round of acknowledgements that finds the lane full waits in the backlog like any answer.
+func TestARoundWaitsForTheLane(t *testing.T) {
+	h := newHost()
+	h.node.Connected(node(2), protocol.VersionFrames)
+	h.receive(node(2))
+	h.lanes[node(2)].err = transport.ErrFull
+	h.node.Acknowledge()
+	h.lanes[node(2)].err = nil
+	h.node.Flush(node(2))
+	require.Equal(t, []any{acksFor("a", 100), acksFor("b", 100)}, h.taken(t, node(2)))
+}
+
+// The lane to a node is looked up once, and again when its session has ended or it has refused
+// an answer for good.
+func TestTheLaneOfAnswersIsLookedUpOnce(t *testing.T) {
+	h := newHost()
+	ack := func() {
+		h.receive(node(2))
+		h.node.Acknowledge()
+	}
+	ack()
+	ack()
+	require.Equal(t, 1, h.looked)
+	h.node.Disconnected(node(2))
+	ack()
+	require.Equal(t, 2, h.looked)
+	h.lanes[node(2)].err = transport.ErrClosed
+	ack()
+	looked := h.looked
+	ack()
+	require.Greater(t, h.looked, looked)
+}
+
+// What is wrong in a round of acknowledgements ends it, and is counted.
+func TestARoundThatIsCutShortIsCounted(t *testing.T) {
+	h := newHost()
+	h.receive(node(2))
+	h.node.Connected(node(2), protocol.VersionFrames)
+	h.node.Acknowledge()
+	frame := h.lanes[node(2)].frames[0]
+	var list wire.AckList
+	list.Add(protocol.Ack{Shard: 1, Base: base, Seq: 1})
+	whole := list.Append(nil, "a", 1)
+	h.node.Received(node(2), whole)
+	h.node.Received(node(2), frame)
+	require.Zero(t, h.malformed)
+	cut := append([]byte(nil), whole...)
+	cut[len(cut)-1] |= 0x80 // The last number goes on, and there is nothing.
+	h.node.Received(node(2), cut)
+	require.Equal(t, 1, h.malformed)
+}
