@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -36,6 +37,8 @@ type Node struct {
 	registry   lazy[registry.Registry]
 	topics     lazy[pubsub.PubSub]
 	management *management.Server
+	health     *management.Server // For health checks alone.
+	checks     []management.Check
 	reloader   *reloader
 	metrics    telemetry.Metrics // Nil if the node serves no metrics.
 	meters     metric.MeterProvider
@@ -75,6 +78,7 @@ type options struct {
 	topics     []pubsub.Option
 	store      openStore // Nil if the program has none.
 	routes     []management.Route
+	checks     []management.Check
 	prepares   []Prepare
 	plugins    openPlugin
 	metrics    telemetry.Endpoint
@@ -127,6 +131,9 @@ func WithRoutes(routes ...management.Route) Option {
 	return func(o *options) { o.routes = append(o.routes, routes...) }
 }
 
+// WithCheck adds a reason of the program why the node is not ready, see [Node.Ready].
+func WithCheck(c management.Check) Option { return func(o *options) { o.checks = append(o.checks, c) } }
+
 // WithMetrics sets where the metrics of the node can be fetched when the section telemetry
 // asks for it, such as prometheus.Endpoint() of the module cluster/prometheus. Without it a
 // configuration that asks for metrics is refused.
@@ -151,7 +158,7 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := &Node{parts: parts(), leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
+	node := &Node{parts: parts(), checks: o.checks, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
 	for i, section := range o.sections {
 		section.fill(cfg.own[i])
 		node.parts = append(node.parts, section.part(i))
@@ -192,6 +199,22 @@ func (n *Node) AwaitUp(ctx context.Context) error { return n.member.AwaitUp(ctx)
 // ManagementAddress returns the "host:port" of the node's HTTP interface, "" if there is
 // none.
 func (n *Node) ManagementAddress() string { return n.management.Address() }
+
+// HealthAddress returns the "host:port" at which the node answers health checks alone, "" if
+// there is none.
+func (n *Node) HealthAddress() string { return n.health.Address() }
+
+// Ready returns the reasons why the node cannot serve, each a sentence; none if it can: it is
+// up, has standing, no kind of it is refused, and no check of [WithCheck] has a reason.
+func (n *Node) Ready() []string {
+	return management.Ready(n.member, n.reasons)
+}
+
+// Health returns a handler of the health checks for a server of the program's own: /health/live,
+// /health/ready and /health/startup, see [management.Health]. It answers whoever asks.
+func (n *Node) Health() http.Handler {
+	return management.HealthHandler(n.member, n.reasons)
+}
 
 // MeterProvider returns where the metrics of the node go. Metrics of the program's own
 // that go there are shown beside them.

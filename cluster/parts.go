@@ -111,7 +111,7 @@ func parts() []part {
 		},
 		{
 			name: "management", defaults: func(c *Config) { c.Management = management.Default() }, resolve: resolveManagement,
-			start: startManagement, stop: func(_ context.Context, n *Node) error { return n.management.Close() },
+			start: startManagement, stop: stopManagement,
 		},
 		{name: "reload", start: startReloader, stop: stopReloader},
 	}
@@ -272,7 +272,21 @@ func startMembership(ctx context.Context, b *builder) error {
 
 // memberRoutes returns the routes about members and about the node's health.
 func (n *Node) memberRoutes() []management.Route {
-	return slices.Concat(management.Health(n.member, n.unready), management.Members(n.member), management.Decisions(n.member), management.Bootstrap(n.member))
+	return slices.Concat(n.healthRoutes(), management.Members(n.member), management.Decisions(n.member), management.Bootstrap(n.member))
+}
+
+// healthRoutes returns the routes of health checks.
+func (n *Node) healthRoutes() []management.Route {
+	return management.Health(n.member, n.reasons)
+}
+
+// reasons returns why parts, or the program, keep the node from being ready.
+func (n *Node) reasons() []string {
+	why := n.unready()
+	for _, check := range n.checks {
+		why = append(why, check()...)
+	}
+	return why
 }
 
 // startSharding starts sharding on the membership, with the plugin of its allocation
@@ -322,7 +336,23 @@ func resolveManagement(c *Config, path func(string) string) { resolveTLS(&c.Mana
 func startManagement(ctx context.Context, b *builder) (err error) {
 	form := management.Form(b.member, b.cfg.Management.AllowForm)
 	b.management, err = management.Serve(ctx, b.cfg.Management, slices.Concat(b.routes(), form, b.options.routes), management.WithLogger(b.log))
-	return err
+	if err != nil {
+		return err
+	}
+	health := b.healthRoutes()
+	if b.cfg.Management.Health.Metrics {
+		health = append(health, b.metricRoutes()...)
+	}
+	b.health, err = management.ServeHealth(ctx, b.cfg.Management.Health, health, management.WithLogger(b.log))
+	if err != nil {
+		return errors.Join(err, b.management.Close())
+	}
+	return nil
+}
+
+// stopManagement ends the listeners.
+func stopManagement(_ context.Context, n *Node) error {
+	return errors.Join(n.management.Close(), n.health.Close())
 }
 
 // startReloader begins to watch the files, if that is configured.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,4 +67,68 @@ func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
 	require.ErrorIs(t, waiting.AwaitReady(ctx), context.DeadlineExceeded)
 	status, why = ready(t, first)
 	require.Equal(t, http.StatusOK, status, why)
+}
+
+// Whoever asks at the second listener is answered by health checks and, where that is
+// configured, metrics, and by nothing else. The program's own check counts there, in code, and on a
+// server of its own.
+func TestHealthListenerOfANode(t *testing.T) {
+	path, _ := lone(t, "management: {health: {address: \"127.0.0.1:0\"}}")
+	var warm atomic.Bool
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithCheck(func() []string {
+		if warm.Load() {
+			return nil
+		}
+		return []string{"the cache is cold"}
+	}))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = node.Close() })
+	require.Empty(t, node.ManagementAddress())
+	require.NoError(t, node.AwaitUp(t.Context()))
+	require.Eventually(t, node.Membership().Standing().Held, 10*time.Second, 10*time.Millisecond)
+
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	status := func(path string) int {
+		response, err := client.Get("http://" + node.HealthAddress() + path)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode
+	}
+	own := func() int {
+		recorder := httptest.NewRecorder()
+		node.Health().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://anybody/health/ready", http.NoBody))
+		return recorder.Code
+	}
+	require.Equal(t, http.StatusOK, status("/health/startup"))
+	require.Equal(t, []string{"the cache is cold"}, node.Ready())
+	require.Equal(t, []int{503, 503}, []int{status("/health/ready"), own()})
+	warm.Store(true)
+	require.Empty(t, node.Ready())
+	require.Equal(t, []int{200, 200}, []int{status("/health/ready"), own()})
+	require.Equal(t, []int{404, 404}, []int{status("/metrics"), status("/v1/members")})
+
+	require.NoError(t, node.Close())
+	require.NotEmpty(t, node.Ready())
+	_, err = client.Get("http://" + node.HealthAddress() + "/health/live") //nolint:bodyclose // There is none.
+	require.Error(t, err)
+}
+
+func TestMetricsAtTheHealthListener(t *testing.T) {
+	for lines, want := range map[string]string{
+		"management: {health: {address: \"127.0.0.1:0\", metrics: true}}": "management.health.metrics: is true, and there are no metrics: set telemetry.metrics",
+		"telemetry: {metrics: prometheus}":                                "set management.address, or management.health.address with management.health.metrics: true",
+	} {
+		path, _ := lone(t, lines)
+		_, err := cluster.Load(cluster.WithFile(path), cluster.WithMetrics(new(shelf)))
+		require.ErrorContains(t, err, want)
+	}
+	path, _ := lone(t, "management: {health: {address: \"127.0.0.1:0\", metrics: true}}", "telemetry: {metrics: prometheus}")
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMetrics(new(shelf)))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = node.Close() })
+	response, err := http.Get("http://" + node.HealthAddress() + "/metrics")
+	require.NoError(t, err)
+	defer http.DefaultClient.CloseIdleConnections()
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
 }

@@ -49,7 +49,7 @@ func (s *Server) acceptable(r *http.Request) *Error {
 		return refuse(http.StatusMethodNotAllowed, "%s is not possible: this only answers POST, for it changes something", clip(r.Method))
 	case r.ContentLength != 0:
 		return refuse(http.StatusBadRequest, "the request has a body, and none is read")
-	case s.cfg.TLS.IsZero() && !local(r.Host):
+	case s.cfg.TLS.IsZero() && !s.open && !local(r.Host):
 		// A web page in a browser on this machine must not read from here by a host name
 		// that it has made to point at the loopback interface. With TLS it would have to
 		// show a certificate.

@@ -47,6 +47,52 @@ type Config struct {
 
 	// RequestTimeout bounds one answer, 10 ms to 10 minutes.
 	RequestTimeout time.Duration `koanf:"request-timeout" range:"10ms..10m"`
+
+	// Health is a second listener, for health checks alone.
+	Health HealthConfig `koanf:"health"`
+}
+
+// HealthConfig is a listener that answers whoever reaches it, without encryption and without
+// certificates, as orchestrators and load balancers ask. It says whether the node is live and
+// ready, and why not, and nothing else.
+type HealthConfig struct {
+	// Address is the "host:port" to listen on, also beyond the loopback interface: ":8081"
+	// is port 8081 of all interfaces. Empty, the default, means not to listen. Port 0 means
+	// any free port, see [Server.Address].
+	Address string `koanf:"address"`
+
+	// Metrics also shows the metrics of the node there, at /metrics, if telemetry.metrics
+	// asks for them. They tell how many members and entities there are.
+	Metrics bool `koanf:"metrics"`
+}
+
+// validate reports an address that makes no sense.
+func (c HealthConfig) validate(other string) error {
+	if c.Address == "" {
+		if c.Metrics {
+			return field.Errorf("health.metrics", "is true, and nothing listens: set health.address")
+		}
+		return nil
+	}
+	if err := validAddress("health.address", c.Address); err != nil {
+		return err
+	}
+	if _, port, _ := net.SplitHostPort(c.Address); c.Address == other && port != "0" {
+		return field.Errorf("health.address", "%s is that of management.address too: the two have different doors, choose another port", c.Address)
+	}
+	return nil
+}
+
+// validAddress reports what is no "host:port".
+func validAddress(key, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return field.Errorf(key, `%q is not a "host:port": %v`, address, err)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return field.Errorf(key, "%q is not a port from 0 to 65535", port)
+	}
+	return nil
 }
 
 // Default returns the default configuration, by which nothing listens.
@@ -66,6 +112,7 @@ func (c Config) Validate() error {
 	faults.Refuse(!c.TLS.IsZero() && !c.TLS.Complete(),
 		"tls", "certificate, key and authorities must be set together, or none of them")
 	faults.Add(c.validateAddress())
+	faults.Add(c.Health.validate(c.Address))
 	return faults.Err()
 }
 
@@ -74,13 +121,10 @@ func (c Config) validateAddress() error {
 	if c.Address == "" {
 		return nil
 	}
-	host, port, err := net.SplitHostPort(c.Address)
-	if err != nil {
-		return field.Errorf("address", `%q is not a "host:port": %v`, c.Address, err)
+	if err := validAddress("address", c.Address); err != nil {
+		return err
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return field.Errorf("address", "%q is not a port from 0 to 65535", port)
-	}
+	host, port, _ := net.SplitHostPort(c.Address)
 	switch {
 	case loopback(host):
 	case !c.AllowRemote:

@@ -12,6 +12,7 @@
 //
 //	GET /health/live                       200 while the node runs, 503 after
 //	GET /health/ready                      200 while it is up, has standing, and no kind of it is refused
+//	GET /health/startup                    200 once it has been up
 //	GET /v1/members                        [ClusterMembers]
 //	GET /bootstrap                         [Bootstrapped]
 //	POST /v1/form                          [Formed]
@@ -39,6 +40,10 @@
 // may, and only when the configuration says so twice; see [Config.AllowRemote]. One thing
 // can be changed through the routes of this package: a node that waits for a cluster founds
 // one, see [Form] and [Config.AllowForm].
+//
+// Orchestrators and load balancers have no certificates. For them there is a second listener,
+// [HealthConfig], which answers whoever reaches it, and says nothing but whether the node is
+// live and ready, and why not.
 //
 // # Modules and routes
 //

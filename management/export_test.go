@@ -18,6 +18,7 @@ var (
 	Bound = func(l net.Listener, connections int, log *slog.Logger) net.Listener {
 		return bound(l, connections, log)
 	}
+	Lobby     = func(l net.Listener, most int, log *slog.Logger) net.Listener { return newLobby(l, most, log) }
 	Begin     = func(c net.Conn) (ended func()) { return occupy(withPlace(context.Background(), c)) }
 	MembersOf = membersOf
 	Select    = selectDecisions

@@ -15,7 +15,7 @@ import (
 // HealthStatus is the answer to a health check that succeeds. A check that fails is
 // answered by a [Failure] with the reasons, and status 503.
 type HealthStatus struct {
-	Status string `json:"status"` // "live" or "ready".
+	Status string `json:"status"` // "live", "ready" or "started".
 
 	// Warnings are faults that an operator should mend although the node is ready.
 	Warnings []string `json:"warnings,omitempty"`
@@ -26,33 +26,69 @@ type HealthStatus struct {
 // one, is no reason.
 type Check func() []string
 
+// Ready returns the reasons why a node cannot serve, each a sentence: those of its membership,
+// and those of the checks; none if it can.
+func Ready(node *membership.Node, checks ...Check) []string {
+	if ended, why := end(node); ended {
+		return []string{why}
+	}
+	reasons := outside(node)
+	for _, check := range checks {
+		reasons = append(reasons, check()...)
+	}
+	return reasons
+}
+
 // Health returns the routes of health checks. /health/live succeeds until the node has
 // ended, after which its process is of no more use. /health/ready succeeds while the node
 // takes part in its cluster, that is while it is up and has standing, and no check
 // returns a reason. A node that is not ready may become so by itself: it should get no
-// traffic, and must not be restarted for that.
+// traffic, and must not be restarted for that. /health/startup succeeds once the node has been
+// up. The paths /alive, /ready and /startup are the same, for probes that ask for those.
 func Health(node *membership.Node, checks ...Check) []Route {
-	return []Route{
-		{Path: "/health/live", Probe: true, Answer: func(context.Context, Request) (any, error) {
-			if ended, why := end(node); ended {
-				return nil, unhealthy("not live", why)
-			}
-			return HealthStatus{Status: "live"}, nil
-		}},
-		{Path: "/health/ready", Probe: true, Answer: func(context.Context, Request) (any, error) {
-			if ended, why := end(node); ended {
-				return nil, unhealthy("not ready", why)
-			}
-			reasons := outside(node)
-			for _, check := range checks {
-				reasons = append(reasons, check()...)
-			}
-			if len(reasons) > 0 {
-				return nil, unhealthy("not ready", reasons...)
-			}
-			return HealthStatus{Status: "ready", Warnings: warnings(node)}, nil
-		}},
+	live := func(context.Context, Request) (any, error) {
+		if ended, why := end(node); ended {
+			return nil, unhealthy("not live", why)
+		}
+		return HealthStatus{Status: "live"}, nil
 	}
+	ready := func(context.Context, Request) (any, error) {
+		if reasons := Ready(node, checks...); len(reasons) > 0 {
+			return nil, unhealthy("not ready", reasons...)
+		}
+		return HealthStatus{Status: "ready", Warnings: warnings(node)}, nil
+	}
+	startup := func(context.Context, Request) (any, error) {
+		if self := node.View().Member(); self == nil || self.Status < gossip.Up {
+			return nil, unhealthy("not started", Ready(node)...)
+		}
+		return HealthStatus{Status: "started"}, nil
+	}
+	var routes []Route
+	for _, probe := range []struct {
+		paths  []string
+		answer func(context.Context, Request) (any, error)
+	}{
+		{[]string{"/health/live", "/alive"}, live},
+		{[]string{"/health/ready", "/ready"}, ready},
+		{[]string{"/health/startup", "/startup"}, startup},
+	} {
+		for _, path := range probe.paths {
+			routes = append(routes, Route{Path: path, Probe: true, Answer: probe.answer})
+		}
+	}
+	return routes
+}
+
+// HealthHandler answers the health checks of [Health] on a server of the program's own,
+// whoever asks.
+func HealthHandler(node *membership.Node, checks ...Check) http.Handler {
+	s, err := newServer(Default(), Health(node, checks...), nil)
+	if err != nil {
+		return http.NotFoundHandler() // The paths above make sense; a test asks for each.
+	}
+	s.open = true
+	return http.HandlerFunc(s.serve)
 }
 
 // unhealthy is the answer to a check that fails.

@@ -78,6 +78,7 @@ func TestNodeFromStartToEnd(t *testing.T) {
 		network := memory.NewNetwork()
 		n := node(t, network, 1)
 		require.Equal(t, "live", of[management.HealthStatus](t, n, "/health/live", 200).Status)
+		require.Equal(t, []string{"the node has not joined a cluster yet"}, of[management.Failure](t, n, "/health/startup", 503).Reasons)
 		require.Equal(t, []string{"the node has not joined a cluster yet"}, of[management.Failure](t, n, "/health/ready", 503).Reasons)
 		members := of[management.ClusterMembers](t, n, "/v1/members", 200)
 		require.Equal(t, management.ClusterMembers{
@@ -90,6 +91,12 @@ func TestNodeFromStartToEnd(t *testing.T) {
 		require.NoError(t, second.AwaitUp(t.Context()))
 		<-time.After(5 * time.Second) // In this virtual time standing is proven and the state converges.
 		require.Equal(t, "ready", of[management.HealthStatus](t, n, "/health/ready", 200).Status)
+		require.Equal(t, "started", of[management.HealthStatus](t, n, "/health/startup", 200).Status)
+		for path, status := range map[string]string{"/alive": "live", "/ready": "ready", "/startup": "started"} {
+			require.Equal(t, status, of[management.HealthStatus](t, n, path, 200).Status)
+		}
+		require.Empty(t, management.Ready(n))
+		require.Equal(t, []string{"too warm"}, management.Ready(n, func() []string { return []string{"too warm"} }))
 		members = of[management.ClusterMembers](t, n, "/v1/members", 200)
 		require.Equal(t, management.ClusterMembers{
 			Self: "10.0.0.1:7946#1", Standing: true, Leader: "10.0.0.1:7946#1", Converged: true, Cluster: n.State().Cluster().String(),
@@ -122,6 +129,7 @@ func TestNodeFromStartToEnd(t *testing.T) {
 
 		<-time.After(6 * time.Second) // Longer than the fence, shorter than what downing waits.
 		require.Contains(t, of[management.Failure](t, second, "/health/ready", 503).Reasons[0], "no standing")
+		require.Equal(t, "started", of[management.HealthStatus](t, second, "/health/startup", 200).Status, "it has been up")
 		members = of[management.ClusterMembers](t, second, "/v1/members", 200)
 		require.False(t, members.Standing)
 		require.Equal(t, []string{"10.0.0.2:7946#2"}, members.Members[0].UnreachableFor)

@@ -46,6 +46,7 @@ type Server struct {
 	mux        *http.ServeMux
 	operations map[string]string // Operation of each route by its path; "" for most.
 	http       *http.Server
+	open       bool          // Whoever reaches the server is answered.
 	listener   net.Listener  // Nil if the server does not listen.
 	files      *mutual.Files // Nil without TLS, as is tls.
 	tls        *mutual.TLS
@@ -74,16 +75,43 @@ func WithLogger(l *slog.Logger) Option { return func(s *Server) { s.log = l } }
 // alone. The error says what is wrong with the configuration, the files of the
 // certificate, a route, or the address.
 func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("management: %w", err)
+	}
 	s, err := newServer(cfg, routes, opts)
-	if err != nil || cfg.Address == "" {
-		return s, err
+	if err != nil {
+		return nil, err
 	}
 	if err := s.openFiles(); err != nil {
 		return nil, err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
+	return s.listen(ctx)
+}
+
+// ServeHealth is [Serve] for a listener that answers whoever reaches it: give it the routes of
+// health checks, and those of metrics where they may be seen by everybody.
+func ServeHealth(ctx context.Context, cfg HealthConfig, routes []Route, opts ...Option) (*Server, error) {
+	if err := cfg.validate(""); err != nil {
+		return nil, fmt.Errorf("management: %w", err)
+	}
+	whole := Default()
+	whole.Address = cfg.Address
+	s, err := newServer(whole, routes, opts)
 	if err != nil {
-		return nil, fmt.Errorf("management: address %s: %w", cfg.Address, err)
+		return nil, err
+	}
+	s.open = true
+	return s.listen(ctx)
+}
+
+// listen listens on the configured address, if there is one.
+func (s *Server) listen(ctx context.Context) (*Server, error) {
+	if s.cfg.Address == "" {
+		return s, nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("management: address %s: %w", s.cfg.Address, err)
 	}
 	if err := s.start(listener); err != nil {
 		return nil, err
@@ -94,9 +122,13 @@ func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Se
 // start begins to accept connections, if the bound address may be served: a name,
 // localhost too, stands for whatever the resolver of the machine says.
 func (s *Server) start(listener net.Listener) error {
-	if host, _, err := net.SplitHostPort(listener.Addr().String()); err != nil || (!s.cfg.AllowRemote || s.files == nil) && !loopback(host) {
+	host, _, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil || !s.open && (!s.cfg.AllowRemote || s.files == nil) && !loopback(host) {
 		_ = listener.Close() // No connection was accepted.
 		return fmt.Errorf("management: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
+	}
+	if s.open {
+		listener = newLobby(listener, min(lobbyMost, descriptors()/lobbyShare), s.log)
 	}
 	s.listener = bound(listener, s.cfg.MaxConnections+probesMax, s.log)
 	accepting := s.listener
@@ -110,15 +142,16 @@ func (s *Server) start(listener net.Listener) error {
 	// for it. The goroutines of connections belong to package http, and end
 	// within the time-outs, or by Close.
 	go s.accept(accepting)
-	s.log.Info("management listens", "address", s.Address(), "tls", s.files != nil)
+	what := "management listens"
+	if s.open {
+		what = "management listens for health checks"
+	}
+	s.log.Info(what, "address", s.Address(), "tls", s.files != nil)
 	return nil
 }
 
 // newServer builds a server without starting anything.
 func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("management: %w", err)
-	}
 	s := &Server{
 		cfg: cfg, log: slog.Default(),
 		slots: make(chan struct{}, min(cfg.MaxRequests, cfg.MaxConnections)), probes: make(chan struct{}, probesMax),
