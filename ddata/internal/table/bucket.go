@@ -5,6 +5,7 @@ package table
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -80,6 +81,7 @@ type bucket struct {
 	// take the mutex of the journal or of the tombstones' sums.
 	mu     sync.Mutex
 	cells  map[string]*cell
+	peak   int                 // The greatest number of cells since the map of cells was made.
 	gone   map[string]struct{} // Keys without a cell that are in the queue of changed keys.
 	hash   uint64
 	owners []ownerSum // Sorted by owner.
@@ -165,6 +167,31 @@ func (b *bucket) addTerm(o crdt.Origin, term uint64, count int) {
 	}
 	i, _ := slices.BinarySearchFunc(b.owners, owner, func(s ownerSum, o crdt.Origin) int { return cmp.Compare(s.owner, o) })
 	b.owners = slices.Insert(b.owners, i, ownerSum{owner, count, term})
+}
+
+// put adds a cell of a key that has none.
+func (b *bucket) put(c *cell) {
+	if b.cells == nil {
+		b.cells = make(map[string]*cell)
+	}
+	b.cells[c.key] = c
+	b.peak = max(b.peak, len(b.cells))
+}
+
+// delete takes a cell out. A map keeps the room that it has once needed: when hardly any of
+// that is used, the cells that are left move to another map.
+func (b *bucket) delete(key string) {
+	const few, share = 16, 4
+	delete(b.cells, key)
+	if len(b.cells) > 0 && (b.peak < few || len(b.cells) > b.peak/share) {
+		return
+	}
+	left := b.cells
+	b.cells, b.peak = nil, 0
+	if len(left) > 0 {
+		b.cells, b.peak = make(map[string]*cell, len(left)), len(left)
+		maps.Copy(b.cells, left)
+	}
 }
 
 // keys returns the keys of the bucket, sorted.

@@ -7,6 +7,7 @@ package table_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +45,41 @@ func TestKeysThatComeAndGoLeaveNothing(t *testing.T) {
 			require.Less(t, heap-first, int64(each), "after round %d, at most a byte for each key of a round", round)
 		}
 	}
+}
+
+// A table of which all keys but a few in each bucket are swept takes hardly more memory than one
+// that never had others.
+func TestATableThatHasShrunkGivesItsRoomBack(t *testing.T) {
+	const all, left = 300_000, 10_000
+	fill := func(n int) *table.Table {
+		tab := newTable(1)
+		for i := range n {
+			_, err := tab.Update(fmt.Sprintf("key-%d", i), counterType, increment)
+			require.NoError(t, err)
+		}
+		told(tab)
+		return tab
+	}
+	before := liveHeap()
+	small := fill(left)
+	needed := liveHeap() - before
+
+	before = liveHeap()
+	large := fill(all)
+	grown := liveHeap() - before
+	for i := left; i < all; i++ {
+		_, err := large.Delete(fmt.Sprintf("key-%d", i), 1)
+		require.NoError(t, err)
+	}
+	large.Confirm(2, 1)
+	large.Sweep(2, nil)
+	told(large)
+	require.Equal(t, small.Stats(), large.Stats())
+	shrunk := liveHeap() - before
+	runtime.KeepAlive(small)
+	runtime.KeepAlive(large)
+	t.Logf("%d keys took %d bytes; %d were left, which took %d bytes, and %d in a table of their own", all, grown, left, shrunk, needed)
+	require.Less(t, shrunk, needed+needed/4)
 }
 
 // told takes everything out of a table that is to be spread, and that subscribers and the

@@ -244,10 +244,7 @@ func (t *tomb) next(before, next *image) *tomb {
 // insert makes the cell of a key that is not there.
 func (t *Table) insert(b *bucket, key string) *cell {
 	c := &cell{key: key}
-	if b.cells == nil {
-		b.cells = make(map[string]*cell)
-	}
-	b.cells[key] = c
+	b.put(c)
 	c.changed = b.forget(key)
 	t.entries.Add(1)
 	return c
@@ -255,9 +252,7 @@ func (t *Table) insert(b *bucket, key string) *cell {
 
 // drop removes a cell. Its terms are not in the sums any more.
 func (t *Table) drop(b *bucket, c *cell) {
-	if delete(b.cells, c.key); len(b.cells) == 0 {
-		b.cells = nil // A map keeps the room that it has once needed.
-	}
+	b.delete(c.key)
 	if c.pending != nil {
 		c.pending.dead, c.pending = true, nil
 	}
