@@ -118,7 +118,7 @@ func (r *Replicator) other(_ *machine.Component, e machine.Effect) {
 	case protocol.Notify:
 		r.hub.changed(e.Keys)
 	case protocol.Wiped:
-		r.hub.missed(e.N, func(prefix string) bool { return r.keys.within(e.Group, prefix) })
+		r.hub.wiped(e.N, func(prefix string) bool { return r.keys.within(e.Group, prefix) }, func(key string) bool { return r.keys.of(key) == e.Group })
 	case protocol.Routed:
 		before := r.groups[e.Group].route.Swap(&routed{e.Route, make(chan struct{})})
 		close(before.over)

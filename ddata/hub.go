@@ -130,13 +130,21 @@ func (h *hub) changed(keys []string) {
 	h.deliver()
 }
 
-// missed tells the subscribers to some prefixes that changes of keys are not told.
-func (h *hub) missed(n int, of func(prefix string) bool) {
+// wiped tells the subscribers to some prefixes and keys that n keys were forgotten.
+func (h *hub) wiped(n int, prefix, key func(name string) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.prefixes {
-		if of(s.name) {
+		if prefix(s.name) {
 			s.miss(n)
+		}
+	}
+	for name, all := range h.keys {
+		if !key(name) {
+			continue
+		}
+		for _, s := range all {
+			s.miss(1)
 		}
 	}
 }

@@ -30,9 +30,11 @@ const (
 	Deleted
 	// Expired: the key has vanished since it was not changed for long.
 	Expired
-	// Missed: the subscriber was so slow that changes of keys were dropped, or this node
-	// has forgotten what it held, to take it from the others anew. All values that are there
-	// follow, as at the beginning; which keys were deleted meanwhile is not told.
+	// Missed: a subscriber to a prefix was so slow that changes of keys were dropped, or this
+	// node has forgotten what it held, to take it from the others anew. All values that are
+	// there follow, as at the beginning; which keys were deleted meanwhile is not told. A
+	// subscriber to one key is told so when its node has forgotten a value that it was told of:
+	// the value counts no more, and that of the others follows when it comes.
 	Missed
 )
 
@@ -57,7 +59,7 @@ type Event[T crdt.Value[T]] struct {
 	Kind  EventKind
 	Key   Key[T] // The zero Key for Missed.
 	Value T      // For Changed.
-	N     int    // For Missed: of how many changes.
+	N     int    // For Missed: of how many keys changes were dropped, or values forgotten, at least 1.
 }
 
 // Subscription tells of one key what this node's replica holds. It is for one goroutine at a
@@ -114,8 +116,13 @@ func (s *Subscription[T]) Next(ctx context.Context) (Event[T], error) {
 		if err != nil {
 			return Event[T]{}, err
 		}
-		if t.key == "" { // One key never misses itself.
-			continue
+		if t.missed > 0 {
+			s.sub.add(s.key.name) // What is there now follows.
+			if !s.told {
+				continue
+			}
+			s.told = false
+			return Event[T]{Kind: Missed, N: 1}, nil
 		}
 		if err := s.here(ctx); err != nil {
 			s.sub.add(t.key)

@@ -174,7 +174,8 @@ func TestASubscriberThatComesBackAfterTheTombstone(t *testing.T) {
 }
 
 // A replica that forgets what it holds, here in favour of the others after an operator has
-// accepted a loss, says so to the subscribers to prefixes: what it had may not come back.
+// accepted a loss, says so to the subscribers: what it had may not come back. Who was told of no
+// value is told nothing.
 func TestSubscribersHearThatAReplicaHasForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
@@ -191,6 +192,12 @@ func TestSubscribersHearThatAReplicaHasForgotten(t *testing.T) {
 		event := next(t, s)
 		require.Equal(t, ddata.Changed, event.Kind)
 		require.Equal(t, "room/2", event.Key.Name())
+		kept, lost, none := ddata.Subscribe(apart, counter("room/1")), ddata.Subscribe(apart, counter("room/2")), ddata.Subscribe(apart, counter("room/3"))
+		for _, one := range []*ddata.Subscription[crdt.GCounter]{kept, lost, none} {
+			defer one.Close()
+		}
+		require.Equal(t, ddata.Changed, next(t, kept).Kind)
+		require.Equal(t, ddata.Changed, next(t, lost).Kind)
 		require.NoError(t, n.AcceptLoss(t.Context(), "all"))
 		for _, o := range w.nodes[1:] {
 			w.network.Heal(n.Self().Address, o.Self().Address)
@@ -203,6 +210,12 @@ func TestSubscribersHearThatAReplicaHasForgotten(t *testing.T) {
 		event = next(t, s)
 		require.Equal(t, ddata.Changed, event.Kind, "all that is there follows")
 		require.Equal(t, "room/1", event.Key.Name(), "and nothing of the lineage that has ended")
+		require.Equal(t, ddata.Event[crdt.GCounter]{Kind: ddata.Missed, N: 1}, next(t, lost))
+		require.Equal(t, ddata.Event[crdt.GCounter]{Kind: ddata.Missed, N: 1}, next(t, kept))
+		require.Equal(t, ddata.Changed, next(t, kept).Kind, "the value of the others follows")
+		for _, one := range []*ddata.Subscription[crdt.GCounter]{kept, lost, none} {
+			nothing(t, one)
+		}
 	})
 }
 
