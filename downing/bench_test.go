@@ -16,33 +16,35 @@ import (
 // 9 members complain about each lost one.
 func BenchmarkKeepMajority(b *testing.B) {
 	for _, n := range []int{5, 100, 1000} {
-		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
-			v := lossyView(n)
-			b.ReportAllocs()
-			for b.Loop() {
-				d, err := keepMajority.DecideNow(v)
-				if err != nil || d.Verdict != downing.KeepSide {
-					b.Fatal(d, err)
-				}
-			}
-		})
+		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) { benchmark(b, downing.KeepMajority{}, lossyView(n)) })
 	}
 }
 
-// BenchmarkBrokenLinks decides for a side on which every member has the same number of
-// broken links.
+// BenchmarkLostThird decides by each strategy for 1,000 members of which a third is lost.
+func BenchmarkLostThird(b *testing.B) {
+	for _, s := range strategies() {
+		b.Run(s.name, func(b *testing.B) { benchmark(b, s.make(1000), lossyView(1000)) })
+	}
+}
+
+// BenchmarkBrokenLinks decides by each strategy for a side of 1,000 members on which every
+// member has the same number of broken links.
 func BenchmarkBrokenLinks(b *testing.B) {
-	for _, n := range []int{100, 1000} {
+	for _, s := range strategies() {
 		for _, links := range []int{2, 18} {
-			b.Run(fmt.Sprintf("nodes=%d/links=%d", n, links), func(b *testing.B) {
-				v := ringView(n, links/2)
-				b.ReportAllocs()
-				for b.Loop() {
-					if _, err := keepMajority.DecideNow(v); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
+			b.Run(fmt.Sprintf("%s/links=%d", s.name, links), func(b *testing.B) { benchmark(b, s.make(1000), ringView(1000, links/2)) })
+		}
+	}
+}
+
+// benchmark decides about a view, of which all members but the last have the role.
+func benchmark(b *testing.B, by downing.Immediate, v downing.View) {
+	b.Helper()
+	withCore(v.Members)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := by.DecideNow(v); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -36,6 +36,13 @@
 // unreliable for ever: of each such pair one goes, as soon as the rest is a majority
 // without it.
 //
+// # Other strategies
+//
+// [StaticQuorum] keeps the side with a fixed number of members, [KeepOldest] the side with
+// the oldest member, which may be a minority, [All] no side, and [Manual] leaves it to an
+// operator. [LeaseMajority] is the decision of a strategy that asks a store outside of the
+// cluster for a lease.
+//
 // # Lifecycle and concurrency
 //
 // Nothing here starts a goroutine, reads a clock or does I/O. Views and

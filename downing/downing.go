@@ -15,6 +15,11 @@ import (
 // goroutines. It must not modify or keep the view; the caller owns the decision. An
 // error, or a decision that fails [Check], downs no member: the caller then asks
 // another node or, in time, downs its own side.
+//
+// The member that asks may have joined through its side alone, so that no other side has
+// ever heard of it, and a side may know of members, and of what they do, that no other side
+// knows. So a provider that rules out the members of the sides that it does not keep has
+// to rule out everybody else, not a list of those whom the side that it keeps knew.
 type Provider interface {
 	// Class is constant, does not block, and may be called at any time.
 	Class() Class

@@ -190,14 +190,20 @@ func (v *View) complaints() []complaint {
 
 // innerLinks returns the complaints between members of the side.
 func (s *Side) innerLinks(complaints []complaint) [][2]int {
-	var links [][2]int
+	n := len(s.on)
+	var pairs []int // Each the first member times n, and the second.
 	for _, c := range complaints {
 		if s.stays(c.observer) && s.stays(c.subject) {
-			links = append(links, [2]int{min(c.observer, c.subject), max(c.observer, c.subject)})
+			pairs = append(pairs, min(c.observer, c.subject)*n+max(c.observer, c.subject))
 		}
 	}
-	slices.SortFunc(links, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
-	return slices.Compact(links)
+	slices.Sort(pairs)
+	pairs = slices.Compact(pairs)
+	links := make([][2]int, len(pairs))
+	for i, pair := range pairs {
+		links[i] = [2]int{pair / n, pair % n}
+	}
+	return links
 }
 
 // stays reports whether a member is on the side and not exiting.
