@@ -209,6 +209,7 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"excuse is empty":            {[]edit{{core, "unordered The sum is the same in any order.", "unordered"}}, "core-order", "a core ranges over a map"},
 		"unsorted keys":              {[]edit{{core, "slices.Sorted(maps.Keys(m))", "slices.Collect(maps.Keys(m))"}}, "core-order", "a core takes maps.Keys without sorting"},
 		"goroutine without detector": {[]edit{{"fd/internal/x/x.go", "package x\n", "package x\n\nfunc run() { go run() }\n"}}, "sequential", "fd/internal/x/x.go:7: a goroutine in a package"},
+		"group without detector":     {[]edit{{"fd/internal/x/x.go", "package x\n", "package x\n\nimport \"sync\"\n\nfunc run(g *sync.WaitGroup) { g.Go(func() {}) }\n"}}, "sequential", "fd/internal/x/x.go:9: a goroutine in a package"},
 		"bubble without detector":    {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport _ \"testing/synctest\"\n"}}, "sequential", "fd/fd_test.go:6: a bubble of goroutines in a package"},
 		"parallel without detector":  {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) { t.Parallel() }\n"}}, "sequential", "fd/fd_test.go:8: a parallel test in a package"},
 		"timer without detector":     {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"time\"\n\nvar _ = time.AfterFunc\n"}}, "sequential", "fd/fd_test.go:8: a timer that starts a goroutine in a package"},

@@ -56,8 +56,13 @@ func (r *Repository) goroutines(f *File) []Fault {
 		case *ast.GoStmt:
 			faults = append(faults, r.at(n.Pos(), text, "a goroutine"))
 		case *ast.CallExpr:
-			if method, ok := n.Fun.(*ast.SelectorExpr); ok && (method.Sel.Name == "Parallel" || method.Sel.Name == "RunParallel") {
-				faults = append(faults, r.at(n.Pos(), text, "a parallel test"))
+			if method, ok := n.Fun.(*ast.SelectorExpr); ok {
+				switch method.Sel.Name {
+				case "Parallel", "RunParallel":
+					faults = append(faults, r.at(n.Pos(), text, "a parallel test"))
+				case "Go": // Of a sync.WaitGroup, or of what has the same for its goroutines.
+					faults = append(faults, r.at(n.Pos(), text, "a goroutine"))
+				}
 			}
 		}
 		return true
