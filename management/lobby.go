@@ -88,7 +88,7 @@ func (b *lobby) admit() {
 		case b.sendAway():
 			b.tell(1) // Descriptors have run out, most likely: one is free now.
 		default:
-			b.log.Warn("management cannot accept a connection for a health check", "error", err)
+			b.log.Warn("management cannot accept a connection", "error", err)
 			select {
 			case <-time.After(acceptPause):
 			case <-b.closed:
@@ -163,7 +163,7 @@ func (b *lobby) tell(n int) {
 	}
 	b.mu.Unlock()
 	if sent > 0 {
-		b.log.Warn("management closed connections to its health checks on which nothing came, because there were too many", "connections", sent)
+		b.log.Warn("management closed connections on which nothing came, because there were too many", "connections", sent)
 	}
 }
 

@@ -127,10 +127,8 @@ func (s *Server) start(listener net.Listener) error {
 		_ = listener.Close() // No connection was accepted.
 		return fmt.Errorf("management: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
 	}
-	if s.open {
-		listener = newLobby(listener, min(lobbyMost, descriptors()/lobbyShare), s.log)
-	}
-	s.listener = bound(listener, s.cfg.MaxConnections+probesMax, s.log)
+	lobby := newLobby(listener, min(lobbyMost, descriptors()/lobbyShare), s.log)
+	s.listener = bound(lobby, s.cfg.MaxConnections+probesMax, s.log)
 	accepting := s.listener
 	if s.files != nil {
 		accepting = tls.NewListener(accepting, s.tls.Server("http/1.1"))
