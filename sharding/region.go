@@ -21,7 +21,7 @@ import (
 
 // A message of this node, from Tell to its cell: Tell begins a span if there is a trace, send
 // checks the message and hands it to the slot of its shard, in one of two ways. The short cut
-// is for an entity of this node that is at work; by the long way, offer, the cell may want
+// is for an entity of this node; by the long way, offer, the cell may want
 // the message encoded first, or have no room for it at present. Ask is in ask.go, where it
 // waits for the reply.
 
@@ -64,7 +64,7 @@ func (r *router) send(ctx context.Context, id string, message any, a *ask, trace
 		return err
 	}
 	sl := r.region.SlotOf(id)
-	if a == nil && trace == nil && sl.Tell(id, message, size) {
+	if a == nil && trace == nil && sl.Tell(id, message) {
 		return nil
 	}
 	m, buffer := sl.Blank(id, message, size, trace)

@@ -150,7 +150,7 @@ func (p *program) rang(e *cell.Entity, t *timer) {
 
 // timeUp handles the message of a timer that has fired, on the goroutine that runs the
 // entity.
-func (p *program) timeUp(ctx *Context, m *cell.Message) cell.Result {
+func (p *program) timeUp(ctx *Context, m cell.Mail) cell.Result {
 	e := ctx.job.Entity()
 	t, _ := m.Value.(*timer)
 	if t.over || t.of.ended || e.Value != any(t.of) {

@@ -115,10 +115,10 @@ func finish(span trace.Span, fault, text string) {
 
 // receive hands a message that has a trace context to its entity, within a span if that is
 // sampled.
-func (p *program) receive(ctx *Context, e *cell.Entity, m *cell.Message) (err error) {
+func (p *program) receive(ctx *Context, e *cell.Entity, m *cell.Message, value any) (err error) {
 	defer func() { ctx.span = nil }()
 	if !isSampled(m.Trace) {
-		return p.hand(ctx, e, m)
+		return p.hand(ctx, e, value)
 	}
 	role := &p.spans.consumer
 	if m.Correlation != 0 {
@@ -127,7 +127,7 @@ func (p *program) receive(ctx *Context, e *cell.Entity, m *cell.Message) (err er
 	_, ctx.span = p.begin(remote(context.Background(), m.Trace), e.ID(), role)
 	fault, text := wordOf(protocol.CodeEntityFailed), errDeserted.Error() // Holds when the entity does not return from the call.
 	defer func() { finish(ctx.span, fault, text) }()
-	if err = p.hand(ctx, e, m); err == nil {
+	if err = p.hand(ctx, e, value); err == nil {
 		fault = ""
 	} else {
 		text = err.Error()
@@ -140,8 +140,8 @@ func (c *Context) within(ctx context.Context) context.Context {
 	switch {
 	case c.span != nil:
 		return trace.ContextWithSpan(ctx, c.span)
-	case c.job.Message() != nil && len(c.job.Message().Trace) > 0:
-		return remote(ctx, c.job.Message().Trace)
+	case len(c.job.Mail().Trace()) > 0:
+		return remote(ctx, c.job.Mail().Trace())
 	default:
 		return ctx
 	}

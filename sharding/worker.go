@@ -121,7 +121,7 @@ func (p *program) call(ctx *Context, call runtime.Call) {
 		ctx.stop = StopNone
 		ctx.job.Stopped()
 	default:
-		ctx.job.Handled(p.handle(ctx, ctx.job.Message()))
+		ctx.job.Handled(p.handle(ctx, ctx.job.Mail()))
 	}
 }
 
@@ -155,30 +155,30 @@ func (p *program) started(ctx *Context, err error) {
 // handle lets an entity handle a message and returns the result. A message that cannot
 // be decoded is the sender's fault: the entity does not see the message, and stays. An
 // entity whose reply cannot be encoded stays as well.
-func (p *program) handle(ctx *Context, m *cell.Message) cell.Result {
+func (p *program) handle(ctx *Context, m cell.Mail) cell.Result {
 	defer ctx.returned()
 	e := ctx.job.Entity()
-	if m.Own {
+	if m.Own() {
 		return p.timeUp(ctx, m)
 	}
-	if err := p.decode(e, m); err != nil {
+	value, err := p.value(e, m)
+	if err != nil {
 		p.system.log.Warn("message cannot be decoded", "kind", p.kind, "entity", e.ID(), "error", err)
 		return cell.Result{Reply: failure("the message cannot be decoded: " + err.Error())}
 	}
-	err := error(nil)
-	if len(m.Trace) == 0 {
-		err = p.hand(ctx, e, m)
+	if len(m.Trace()) == 0 {
+		err = p.hand(ctx, e, value)
 	} else {
-		err = p.receive(ctx, e, m)
+		err = p.receive(ctx, e, m.Message, value)
 	}
 	if err != nil {
 		p.system.log.Warn("entity failed", "kind", p.kind, "entity", e.ID(), "error", err)
 		return failed(err)
 	}
-	if m.Correlation == 0 {
+	if m.Correlation() == 0 {
 		return cell.Result{}
 	}
-	return cell.Result{Reply: p.answer(ctx.reply, e, m)}
+	return cell.Result{Reply: p.answer(ctx.reply, e, m.Message)}
 }
 
 // failed is the outcome of a message at which its entity failed.
@@ -216,29 +216,34 @@ func detailOf(err error) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
+// value returns the value of a message, decoded if it came from another node.
+func (p *program) value(e *cell.Entity, m cell.Mail) (value any, err error) {
+	switch {
+	case m.Value != nil:
+		return m.Value, nil
+	case runtime.TooLarge(m.Message):
+		return nil, errTooLarge
+	default:
+		return p.decode(e, m.Message.Payload)
+	}
+}
+
 // decode decodes a message that came from another node.
-func (p *program) decode(e *cell.Entity, m *cell.Message) (err error) {
+func (p *program) decode(e *cell.Entity, payload []byte) (value any, err error) {
 	defer p.recovered(e, &err)
-	if m.Value != nil {
-		return nil
+	value = p.entity.blank()
+	if err := p.codec.Decode(payload, value); err != nil {
+		return nil, frozen(err)
 	}
-	if runtime.TooLarge(m) {
-		return errTooLarge
-	}
-	value := p.entity.blank()
-	if err := p.codec.Decode(m.Payload, value); err != nil {
-		return frozen(err)
-	}
-	m.Value = value
-	return nil
+	return value, nil
 }
 
 var errTooLarge = errors.New("its sender's transport has smaller frames than it needs")
 
 // hand hands a message to its entity.
-func (p *program) hand(ctx *Context, e *cell.Entity, m *cell.Message) (err error) {
+func (p *program) hand(ctx *Context, e *cell.Entity, value any) (err error) {
 	defer p.recovered(e, &err)
-	return frozen(p.entity.receive(ctx, instanceOf(e), m.Value))
+	return frozen(p.entity.receive(ctx, instanceOf(e), value))
 }
 
 // answer makes the reply to a message, encoded when the asker is elsewhere.

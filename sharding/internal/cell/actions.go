@@ -150,6 +150,13 @@ func (a *Actions) add(x Action) { a.list = append(a.list, x) }
 
 func (a *Actions) free(m *Message) { a.list = append(a.list, Action{Op: OpFree, Message: m}) }
 
+// freeMail frees what a message from a mailbox has beside its value.
+func (a *Actions) freeMail(m Mail) {
+	if m.Message != nil {
+		a.free(m.Message)
+	}
+}
+
 func (a *Actions) entity(op Op, e *Entity) { a.list = append(a.list, Action{Op: op, Entity: e}) }
 
 func (a *Actions) drop(m *Message, why Drop) {

@@ -48,9 +48,7 @@ type Entity struct {
 	// at is when the present state began; while active, when the present message
 	// began or the last one ended; while failed, when the rest ends.
 	at       machine.Instant
-	mailbox  queue
-	current  *Message  // The message that is being processed.
-	ahead    queue     // The messages after current that were handed out with it, see [Cell.Ahead].
+	mailbox  mailbox   // With the message that is being processed, the first of it.
 	withheld *withheld // The reply that waits for the node's standing; nil when there is none.
 	failure  *string   // Why the instance failed, while it is stopped for that; else nil.
 	pressure *pressure // Nil while nobody waits for room in the mailbox.
@@ -76,16 +74,24 @@ func (e *Entity) Epoch() protocol.Epoch {
 	return *e.epoch
 }
 
-// Message returns the message that is being processed, nil if there is none. It
+// Mail returns the message that is being processed, and an empty one if there is none. It
 // belongs to the cell.
-func (e *Entity) Message() *Message { return e.current }
+func (e *Entity) Mail() Mail {
+	if !e.atWork() {
+		return Mail{}
+	}
+	return *e.mailbox.at(0)
+}
+
+// atWork reports whether a message is being processed.
+func (e *Entity) atWork() bool { return e.mailbox.out > 0 }
 
 // Waiting returns how many messages wait in the mailbox or were handed out by [Cell.Ahead].
-func (e *Entity) Waiting() int { return e.mailbox.n + e.ahead.n }
+func (e *Entity) Waiting() int { return int(e.mailbox.n - min(e.mailbox.out, 1)) }
 
 // Idle reports whether the instance has no message to process, and since when.
 func (e *Entity) Idle() (since machine.Instant, idle bool) {
-	return e.at, e.state == entityActive && e.current == nil && e.mailbox.n == 0
+	return e.at, e.state == entityActive && e.mailbox.n == 0
 }
 
 // Ended reports whether the hosting under which the instance was started has ended.

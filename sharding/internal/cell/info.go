@@ -84,7 +84,7 @@ func (e *Entity) Info() EntityInfo {
 		Stuck: e.stuck, Released: e.released, Failures: int(e.failures),
 	}
 	switch {
-	case e.state == entityActive && e.current != nil:
+	case e.atWork():
 		i.State = "busy"
 	case e.state == entityFailed:
 		i.Reason = e.reason()

@@ -30,6 +30,8 @@ import (
 //     from instances that were left behind;
 //   - no message begins without standing, nor at an instance whose hosting has ended;
 //   - no answer of an entity that was left behind leaves;
+//   - what was handed out to an entity is the same until the entity gives it back;
+//   - a message that is taken back has not begun, and never begins;
 //   - an entity that is stuck is counted until it returns;
 //   - senders that wait for room are called in their order, all of them in the end, and
 //     find the room that was kept for them.
@@ -53,11 +55,19 @@ type cellModel struct {
 	begun   map[*cell.Message]bool
 	heard   map[string]int // The number of the last message that began, by entity and sender.
 	at      map[*cell.Entity]cell.Op
+	runs    map[*cell.Entity]run
 	alive   []*cell.Entity
 	stuck   map[*cell.Entity]bool
 
 	waiting []*waiter // The messages that wait for room, in the order in which they came.
 	changes int       // Grows before and after each input of apply.
+}
+
+// run is what an entity has beside its present message.
+type run struct {
+	ahead     cell.Ahead
+	processed []*cell.Message // Those of ahead that the entity processes before it returns.
+	rest      []*cell.Message
 }
 
 // waiter is a message that waits for room.
@@ -78,7 +88,7 @@ func newCellModel(t *rapid.T) *cellModel {
 			OnFailure: rapid.SampledFrom([]cell.OnFailure{cell.Restart, cell.StopOnFailure}).Draw(t, "on failure"),
 		}),
 		settled: map[*cell.Message]string{}, begun: map[*cell.Message]bool{}, heard: map[string]int{},
-		at: map[*cell.Entity]cell.Op{}, stuck: map[*cell.Entity]bool{},
+		at: map[*cell.Entity]cell.Op{}, runs: map[*cell.Entity]run{}, stuck: map[*cell.Entity]bool{},
 	}
 }
 
@@ -115,8 +125,7 @@ func (m *cellModel) carry() {
 			m.work(a)
 		case cell.OpFree, cell.OpFail, cell.OpDrop:
 			for x := a.Message; x != nil; x = x.Next() {
-				require.Empty(m.t, m.settled[x], "one outcome")
-				m.settled[x] = fmt.Sprint(a.Op)
+				m.settle(x, fmt.Sprint(a.Op))
 			}
 		case cell.OpOfferAgain:
 			m.call(a.Message)
@@ -138,6 +147,35 @@ func (m *cellModel) carry() {
 	}
 	m.out.Reset()
 	require.Equal(m.t, len(m.stuck), m.cell.Info().StuckCount)
+}
+
+// settle notes the outcome of a message, of a value alone by the message that the cell made.
+func (m *cellModel) settle(msg *cell.Message, outcome string) {
+	if joined, ok := msg.Value.(*cell.Message); ok {
+		msg = joined
+	}
+	require.Empty(m.t, m.settled[msg], "one outcome")
+	m.settled[msg] = outcome
+}
+
+// handled notes that an entity has processed a message, which the cell frees unless it was a
+// value alone.
+func (m *cellModel) handled(msg *cell.Message) {
+	if msg.Codec == joinedCodec {
+		m.settle(msg, "handled")
+	}
+}
+
+// joinedCodec marks the messages of which the cell gets the value alone, which is the message
+// of the model.
+const joinedCodec = 1
+
+// messageOf returns the message of the model that a mailbox holds.
+func messageOf(mail cell.Mail) *cell.Message {
+	if mail.Message != nil {
+		return mail.Message
+	}
+	return mail.Value.(*cell.Message)
 }
 
 func (m *cellModel) work(a cell.Action) {
@@ -164,7 +202,24 @@ func (m *cellModel) work(a cell.Action) {
 func (m *cellModel) begin(e *cell.Entity) {
 	require.False(m.t, e.Ended())
 	require.False(m.t, m.suspended)
-	msg := e.Message()
+	m.beginMessage(e, messageOf(e.Mail()))
+	var r run
+	r.ahead = m.cell.Ahead(e, rapid.IntRange(0, 3).Draw(m.t, "ahead"))
+	n := rapid.IntRange(0, r.ahead.Len()).Draw(m.t, "processed")
+	ahead := r.ahead
+	for mail, more := ahead.Next(); more; mail, more = ahead.Next() {
+		if msg := messageOf(mail); len(r.processed) < n {
+			m.beginMessage(e, msg)
+			r.processed = append(r.processed, msg)
+		} else {
+			r.rest = append(r.rest, msg)
+		}
+	}
+	m.runs[e] = r
+}
+
+// beginMessage notes that an entity begins a message.
+func (m *cellModel) beginMessage(e *cell.Entity, msg *cell.Message) {
 	require.False(m.t, m.begun[msg])
 	require.Empty(m.t, m.settled[msg])
 	m.begun[msg] = true
@@ -202,11 +257,34 @@ func (m *cellModel) finish(e *cell.Entity) {
 
 // end ends the message that an entity is at, in one of several ways.
 func (m *cellModel) end(e *cell.Entity) {
-	switch rapid.IntRange(0, 6).Draw(m.t, "end") {
+	r := m.runs[e]
+	for _, msg := range append(slices.Clone(r.processed), r.rest...) {
+		mail, _ := r.ahead.Next()
+		require.Same(m.t, msg, messageOf(mail), "what was handed out stays as it is")
+	}
+	how := rapid.IntRange(0, 6).Draw(m.t, "end")
+	present, given := messageOf(e.Mail()), e.Info().Released
+	if how > 0 || len(r.processed) > 0 {
+		over := m.cell.Ran(e, len(r.processed), &m.out)
+		for ; over != nil; over = over.Next() {
+			m.settle(over, "handled")
+		}
+		for _, msg := range r.processed {
+			if !given {
+				m.handled(present)
+				present = msg
+			}
+		}
+	}
+	require.Same(m.t, present, messageOf(e.Mail()))
+	if how > 0 || given {
+		defer m.handled(present)
+	}
+	switch how {
 	case 0:
-		m.begun[e.Message()] = false
-		number, _ := e.Message().Value.(int)
-		m.heard[e.ID()+e.Message().Origin.String()] = number - 1
+		m.begun[present] = false
+		number, _ := present.Value.(int)
+		m.heard[e.ID()+present.Origin.String()] = number - 1
 		m.cell.Postpone(m.now, e, &m.out)
 	case 1:
 		m.cell.Done(m.now, e, cell.Result{Failed: true, Reason: "broken", Reply: new(protocol.Reply)}, &m.out)
@@ -240,8 +318,11 @@ func (m *cellModel) busy() []*cell.Entity {
 // of its rapid.T; another act is drawn in its place, and the test goes on.
 func (m *cellModel) acts() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"accept":  func(*rapid.T) { m.accept() },
-		"deliver": func(*rapid.T) { m.deliver() },
+		"accept":       func(*rapid.T) { m.accept() },
+		"deliver":      func(*rapid.T) { m.deliver() },
+		"join":         m.join,
+		"join another": m.join,
+		"retract":      m.retract,
 		"finish": func(t *rapid.T) {
 			busy := m.busy()
 			if len(busy) == 0 {
@@ -315,6 +396,40 @@ func (m *cellModel) offer(msg *cell.Message, was *waiter) {
 		require.False(m.t, kept, "room is kept for who was called")
 		m.waiting = append(m.waiting, &waiter{m: msg, what: a})
 	default:
+	}
+	m.carry()
+}
+
+// join puts a value into a mailbox that is open.
+func (m *cellModel) join(t *rapid.T) {
+	id := m.entity()
+	e := m.cell.Open(id)
+	if e == nil {
+		t.Skip("the mailbox is not open") // This draw does not apply; the test goes on.
+	}
+	msg := &cell.Message{Origin: nodeA, Entity: id, Value: len(m.all) + 1, Codec: joinedCodec}
+	m.all = append(m.all, msg)
+	if m.cell.Join(e, msg) {
+		m.cell.Rouse(m.now, e, &m.out)
+	}
+	m.carry()
+}
+
+// retract takes a message back, if it has not begun.
+func (m *cellModel) retract(t *rapid.T) {
+	var there []*cell.Message
+	for _, msg := range m.all {
+		if msg.Origin == nodeA && !msg.Own && msg.Codec != joinedCodec && m.settled[msg] == "" {
+			there = append(there, msg)
+		}
+	}
+	if len(there) == 0 {
+		t.Skip("there is no message") // This draw does not apply; the test goes on.
+	}
+	msg := rapid.SampledFrom(there).Draw(t, "which")
+	if m.cell.Retract(m.now, msg, &m.out) {
+		require.False(m.t, m.begun[msg], "it has not begun")
+		m.settle(msg, "taken back")
 	}
 	m.carry()
 }

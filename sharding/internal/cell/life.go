@@ -47,61 +47,58 @@ func (r *residents) startFailed(now machine.Instant, e *Entity, why string, out 
 
 // postpone does the work of [Cell.Postpone].
 func (r *residents) postpone(now machine.Instant, e *Entity, out *Actions) {
-	if e.current == nil {
+	if !e.atWork() {
 		return
 	}
-	m := e.current
-	e.current = nil
 	switch {
 	case e.released:
-		out.free(m) // The sender was told when the entity was left behind.
+		out.freeMail(e.mailbox.pop()) // The sender was told when the entity was left behind.
 		r.stop(now, e, out)
 	case r.place.isOver() || e.stale:
 		// The hosting has ended since OpRun: no standing brings the message to its entity.
-		r.refuse(m, protocol.CodeNotDelivered, out)
+		r.refuseMail(e, e.mailbox.pop(), protocol.CodeNotDelivered, out)
 		r.stop(now, e, out)
 	default:
-		e.mailbox.pushFront(m)
+		e.mailbox.out = 0
 		r.alarm.retrySoon(now, out)
 	}
 }
 
 // lapse does the work of [Cell.Lapse].
 func (r *residents) lapse(now machine.Instant, e *Entity, out *Actions) {
-	m := e.current
-	if m == nil {
+	if !e.atWork() {
 		return
 	}
 	if r.place.isOver() || e.Ended() {
 		r.postpone(now, e, out)
 		return
 	}
-	e.current, e.at = nil, now
-	r.refuse(m, protocol.CodeExpired, out)
+	e.at = now
+	r.refuseMail(e, e.mailbox.pop(), protocol.CodeExpired, out)
 	r.advance(now, e, out)
 }
 
 // done does the work of [Cell.Done].
 func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Actions) {
-	m := e.current
-	if m == nil {
+	if !e.atWork() {
 		return
 	}
-	if !m.Own {
+	m := e.mailbox.pop()
+	if !m.Own() {
 		r.counts.Handled++
 	}
-	e.current, e.at = nil, now
+	e.at = now
 	r.returned(e, out)
-	if res.Reply != nil && !e.released && !m.Own {
-		res.Reply.Correlation = m.Correlation
+	if res.Reply != nil && !e.released && !m.Own() {
+		res.Reply.Correlation = m.Correlation()
 		switch {
 		case !r.place.isSuspended() && !res.Withhold:
-			r.place.reply(m.Origin, res.Reply, out)
+			r.place.reply(r.originOf(m), res.Reply, out)
 		case !e.stale:
-			e.withheld = &withheld{res.Reply, m.Origin}
+			e.withheld = &withheld{res.Reply, r.originOf(m)}
 		}
 	}
-	out.free(m)
+	out.freeMail(m)
 	if res.Failed {
 		r.fail(now, e, res.Reason, out)
 		return
@@ -126,7 +123,7 @@ func (r *residents) passivate(now machine.Instant, e *Entity, out *Actions) {
 	case e.state == entityStarting:
 		e.passivate = true
 	case e.state != entityActive:
-	case e.current == nil && e.mailbox.n == 0 && e.withheld == nil:
+	case e.mailbox.n == 0 && e.withheld == nil:
 		r.stop(now, e, out)
 	default:
 		e.passivate = true
@@ -139,7 +136,7 @@ func (r *residents) remind(now machine.Instant, e *Entity, m *Message, out *Acti
 		return
 	}
 	m.Origin, m.Own = r.cfg.Self, true
-	e.mailbox.push(m)
+	e.mailbox.push(Mail{m.Value, m})
 	r.advance(now, e, out)
 }
 

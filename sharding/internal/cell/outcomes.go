@@ -77,18 +77,17 @@ func (c *Cell) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
 	return c.residents.round(now, most, out)
 }
 
-// Ahead hands out up to n further messages behind the present message of e, and
-// returns the first of them, nil if there are none. They follow each other by
-// [Message.Next]. The runtime may read them until [Cell.Ran] takes them back; it
-// begins none once the hosting has ended ([OpEnd]) or the clock shows no standing.
-func (c *Cell) Ahead(e *Entity, n int) *Message {
+// Ahead hands out up to n further messages behind the present message of e. The runtime may
+// read them until [Cell.Ran] takes them back; it begins none once the hosting has ended
+// ([OpEnd]) or the clock shows no standing.
+func (c *Cell) Ahead(e *Entity, n int) Ahead {
 	return c.residents.ahead(e, n)
 }
 
 // Ran says that e has processed its message and the first n messages that [Cell.Ahead]
 // handed out. The last processed message becomes the one that [Cell.Done] is about. The
-// other processed messages are returned as a list that belongs to the caller. Messages
-// that did not begin wait again, or are refused when the hosting has ended meanwhile.
+// other processed messages that were more than a value are returned as a list, which
+// belongs to the caller. Messages that did not begin wait again, or are refused when the hosting has ended meanwhile.
 func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
 	return c.residents.ran(e, n, out)
 }

@@ -35,17 +35,6 @@ func (q *queue) pop() *Message {
 	return m
 }
 
-// pushFront puts m before all others.
-func (q *queue) pushFront(m *Message) {
-	m.next = q.head
-	if q.head == nil {
-		q.tail = m
-	}
-	q.head = m
-	q.n++
-	q.bytes += m.cost()
-}
-
 // cut takes the messages with a number up to seq out of a queue that is in the order of
 // the numbers, and returns them as a list.
 func (q *queue) cut(seq uint64) *Message {
@@ -64,20 +53,6 @@ func (q *queue) cut(seq uint64) *Message {
 	}
 	last.next = nil
 	return list
-}
-
-// prepend puts all of o before all others, and leaves o empty.
-func (q *queue) prepend(o *queue) {
-	if o.n == 0 {
-		return
-	}
-	if o.tail.next = q.head; q.tail == nil {
-		q.tail = o.tail
-	}
-	q.head = o.head
-	q.n += o.n
-	q.bytes += o.bytes
-	*o = queue{}
 }
 
 // insert keeps the queue sorted by sequence number. It reports whether m was

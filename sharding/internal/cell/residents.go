@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -116,14 +117,14 @@ func (r *residents) enqueue(now machine.Instant, m *Message, out *Actions) proto
 			return code
 		}
 	}
-	e.mailbox.push(m)
+	e.mailbox.push(Mail{m.Value, m})
 	r.advance(now, e, out)
 	return protocol.CodeOK
 }
 
 // advance begins whatever the entity can begin now.
 func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
-	if r.place.isSuspended() || e.current != nil || e.withheld != nil {
+	if r.place.isSuspended() || e.atWork() || e.withheld != nil {
 		return
 	}
 	switch e.state {
@@ -149,12 +150,12 @@ func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
 // if that is wanted.
 func (r *residents) begin(now machine.Instant, e *Entity, out *Actions) {
 	machine.Assert(!e.Ended(), "an instance begins nothing after its hosting has ended")
-	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
-		if m.Expired(now) {
-			r.refuse(m, protocol.CodeExpired, out)
+	for e.mailbox.n > 0 {
+		if e.mailbox.at(0).Expired(now) {
+			r.refuseMail(e, e.mailbox.pop(), protocol.CodeExpired, out)
 			continue
 		}
-		e.current, e.at = m, now
+		e.mailbox.out, e.at = 1, now
 		out.entity(OpRun, e)
 		r.relieve(e, out)
 		return
@@ -190,9 +191,7 @@ func (r *residents) backoff(failures uint8) time.Duration {
 // rest fails the messages that wait for e, and those that come during the time d.
 func (r *residents) rest(now machine.Instant, e *Entity, d time.Duration, why string, out *Actions) {
 	e.state, e.at, e.Value = entityFailed, now.Add(d), reason(why)
-	for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
-		r.refuse(m, protocol.CodeEntityFailed, out)
-	}
+	r.refuseWaiting(e, protocol.CodeEntityFailed, out)
 	r.relieve(e, out)
 }
 
@@ -252,15 +251,13 @@ func (r *residents) restart(now machine.Instant, out *Actions) {
 func (r *residents) discard(now machine.Instant, code protocol.Code, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
-		for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
-			r.refuse(m, code, out)
-		}
+		r.refuseWaiting(e, code, out)
 		r.disband(e, out)
 		e.withheld = nil
 		switch {
 		case !e.hasInstance():
 			r.remove(e)
-		case e.deferred || e.state == entityActive && e.current == nil:
+		case e.deferred || e.state == entityActive && !e.atWork():
 			e.stale = true
 			r.stop(now, e, out)
 		default:
@@ -283,12 +280,13 @@ func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
 	e.released = true
 	r.released = append(r.released, e)
 	r.giveUpAhead(e, out)
-	if e.deferred || e.state == entityActive && e.current == nil {
+	if e.deferred || e.state == entityActive && !e.atWork() {
 		r.stop(now, e, out) // The entity waited for standing, and is not stuck.
 		return
 	}
-	if m := e.current; m != nil && !m.Own {
-		r.place.reply(m.Origin, &protocol.Reply{Correlation: m.Correlation, Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
+	if e.atWork() && !e.Mail().Own() {
+		m := e.Mail()
+		r.place.reply(r.originOf(m), &protocol.Reply{Correlation: m.Correlation(), Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
 	}
 	if !e.stuck {
 		e.stuck = true
@@ -320,6 +318,36 @@ func (r *residents) refuse(m *Message, code protocol.Code, out *Actions) {
 	}
 }
 
+// refuseMail is refuse for a message that was in the mailbox of e.
+func (r *residents) refuseMail(e *Entity, m Mail, code protocol.Code, out *Actions) {
+	r.refuse(r.whole(e, m), code, out)
+}
+
+// refuseWaiting refuses the messages that are not handed out, in their order.
+func (r *residents) refuseWaiting(e *Entity, code protocol.Code, out *Actions) {
+	b := &e.mailbox
+	for i := b.out; i < b.n; i++ {
+		r.refuseMail(e, *b.at(i), code, out)
+	}
+	b.truncate()
+}
+
+// whole returns the Message of a message to e, and makes one of a value alone.
+func (r *residents) whole(e *Entity, m Mail) *Message {
+	if m.Message != nil {
+		return m.Message
+	}
+	return &Message{Kind: r.cfg.Kind, Shard: r.cfg.Shard, Entity: e.id, Origin: r.cfg.Self, Value: m.Value}
+}
+
+// originOf returns the node whose cell accepted a message.
+func (r *residents) originOf(m Mail) gossip.NodeID {
+	if m.Message == nil {
+		return r.cfg.Self
+	}
+	return m.Message.Origin
+}
+
 // reasonOf says why an entity that rests has failed; empty for all others.
 func (r *residents) reasonOf(id string) string {
 	if e := r.entities[id]; e != nil && e.state == entityFailed {
@@ -346,9 +374,7 @@ func (r *residents) runOut(now machine.Instant, out *Actions) {
 func (r *residents) releaseAll(now machine.Instant, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
-		for m := e.mailbox.pop(); m != nil; m = e.mailbox.pop() {
-			r.refuse(m, protocol.CodeNotDelivered, out)
-		}
+		r.refuseWaiting(e, protocol.CodeNotDelivered, out)
 		r.disband(e, out)
 		r.release(now, e, out)
 		e = next
@@ -358,7 +384,7 @@ func (r *residents) releaseAll(now machine.Instant, out *Actions) {
 // retract takes a message back out of a mailbox. False: it is not there.
 func (r *residents) retract(now machine.Instant, m *Message, out *Actions) bool {
 	e := r.entity(m.Entity)
-	if e == nil || !e.mailbox.remove(m) {
+	if e == nil || !e.mailbox.retract(m) {
 		return false
 	}
 	r.relieve(e, out)

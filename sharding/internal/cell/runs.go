@@ -12,101 +12,106 @@ import (
 // runtime together: the runtime has the entity process one after the other without
 // coming back to the cell in between.
 //
-//	OpRun ──> Message ──> Ahead(n) ──> process Message, Next, Next ... ──> Ran(k) ──> Done
+//	OpRun ──> Mail ──> Ahead(n) ──> process Mail, Next, Next ... ──> Ran(k) ──> Done
 //	                                                                         │
 //	                                  what did not begin is back in the mailbox
 //
 // Only messages for whose reply nobody waits are handed out ahead, so that a reply
 // never waits for the messages behind its own.
 
-// awaited reports whether a message may be handed out only by itself: somebody
-// waits for the reply, or the message is the entity's own.
+// awaited does the work of [Mail.awaited].
 func (m *Message) awaited() bool { return m.Correlation != 0 || m.Deadline != 0 || m.Own }
 
-// Bare reports whether m was neither in a stream nor encoded, and has only those fields
-// set that every message of this node to an entity of the same shard sets.
-func (m *Message) Bare() bool {
-	return m.Seq == 0 && m.Correlation == 0 && m.Deadline == 0 && !m.Own && cap(m.Payload) == 0 && m.Value == nil && len(m.Trace) == 0
-}
-
-// Next returns the message behind m in a list of messages: one that [Cell.Ahead] or
-// [Cell.Ran] returned, or that of an [Action].
+// Next returns the message behind m in a list of messages: one that [Cell.Ran] returned, or
+// that of an [Action].
 func (m *Message) Next() *Message { return m.next }
 
 // ahead does the work of [Cell.Ahead].
-func (r *residents) ahead(e *Entity, n int) *Message {
-	if e.current == nil || e.current.awaited() || r.place.isSuspended() || e.Ended() {
-		return nil
+func (r *residents) ahead(e *Entity, most int) Ahead {
+	b := &e.mailbox
+	if !e.atWork() || b.at(0).awaited() || r.place.isSuspended() || e.Ended() {
+		return Ahead{}
 	}
-	for m := e.mailbox.head; m != nil && e.ahead.n < n && !m.awaited(); m = e.mailbox.head {
-		e.ahead.push(e.mailbox.pop())
+	for b.out < b.n && int(b.out) <= most && !b.at(b.out).awaited() {
+		b.out++
 	}
-	return e.ahead.head
+	return b.ahead()
 }
 
 // ran does the work of [Cell.Ran].
 func (r *residents) ran(e *Entity, n int, out *Actions) (over *Message) {
-	machine.Assert(n == 0 || e.released || n <= e.ahead.n, "an entity processes what it was given", "n", n, "given", e.ahead.n)
+	b := &e.mailbox
+	machine.Assert(n == 0 || e.released || n < int(b.out), "an entity processes what it was given", "n", n, "given", b.out)
 	if e.released {
-		return nil // The senders were told when the entity was left behind, and the list was given up.
+		return nil // The senders were told when the entity was left behind, and the messages were given up.
 	}
 	r.counts.Handled += uint64(n)
 	if n > 0 {
-		over, e.failures = e.current, 0
-		for last := over; n > 0; n-- {
-			e.current = e.ahead.pop()
-			if n > 1 {
-				last.next, last = e.current, e.current
-			}
+		e.failures = 0
+	}
+	for last := (*Message)(nil); n > 0; n-- {
+		switch m := b.pop().Message; {
+		case m == nil:
+		case last == nil:
+			over, last = m, m
+		default:
+			last.next, last = m, m
 		}
 	}
 	if e.stale || r.place.isOver() {
-		for m := e.ahead.pop(); m != nil; m = e.ahead.pop() {
-			r.refuse(m, protocol.CodeNotDelivered, out)
+		for i := uint32(1); i < b.out; i++ {
+			r.refuseMail(e, *b.at(i), protocol.CodeNotDelivered, out)
 		}
-		return over
+		b.forget()
 	}
-	e.mailbox.prepend(&e.ahead)
+	b.out = min(b.out, 1)
 	return over
 }
 
-// Busy returns the entity with an id if a message of this node can be put into its mailbox
-// without any other step: the entity is hosted here, processes a message, and has room.
-// Nil: [Cell.Accept] decides.
-func (c *Cell) Busy(id string) *Entity {
+// Open returns the entity with an id if a message of this node can be put into its mailbox
+// without any other step: the entity is hosted here, has a record, does not rest, and has
+// room. Nil: [Cell.Accept] decides.
+func (c *Cell) Open(id string) *Entity {
 	if !c.Local() || c.place.isOver() {
 		return nil
 	}
-	return c.residents.busy(id)
+	return c.residents.open(id)
 }
 
-// Join puts m into the mailbox of an entity that [Cell.Busy] has just returned. The
-// cell owns m from now on, as after [Cell.Accept].
-func (c *Cell) Join(e *Entity, m *Message) {
-	c.residents.join(e, m)
+// Join puts the value of a message of this node into the mailbox of an entity that
+// [Cell.Open] has just returned. If it reports true, the entity may have nothing else to do,
+// and the caller calls [Cell.Rouse] next.
+func (c *Cell) Join(e *Entity, value any) (rouse bool) {
+	c.counts.Sent++
+	e.mailbox.push(Mail{Value: value})
+	return !e.atWork()
 }
 
-// join does the work of [Cell.Join].
-func (r *residents) join(e *Entity, m *Message) {
-	r.counts.Sent++
-	m.Origin, m.Seq = r.cfg.Self, 0
-	e.mailbox.push(m)
-}
+// Rouse has e begin what waits for it, if it can.
+func (c *Cell) Rouse(now machine.Instant, e *Entity, out *Actions) { c.residents.advance(now, e, out) }
 
 // giveUpAhead tells the senders of the messages that were handed out to e by [Cell.Ahead]
 // that the outcome is unknown. The runtime may still use these messages, so that they are
-// left to the garbage collector, and no field is read that the runtime may write.
+// left to the garbage collector, in their places, and no field is read that the runtime may
+// write.
 func (r *residents) giveUpAhead(e *Entity, out *Actions) {
-	for m := e.ahead.head; m != nil; m = m.next {
+	b := &e.mailbox
+	for i := uint32(1); i < b.out; i++ {
+		m := b.at(i).Message
+		if m == nil {
+			r.refuseMail(e, *b.at(i), protocol.CodeUnknownOutcome, out)
+			continue
+		}
 		doubtful := &Message{Kind: m.Kind, Shard: m.Shard, Entity: m.Entity, Origin: m.Origin, Base: m.Base, Seq: m.Seq}
 		r.refuse(doubtful, protocol.CodeUnknownOutcome, out)
 	}
-	e.ahead = queue{}
+	b.out = min(b.out, 1)
+	b.n = b.out
 }
 
-// busy returns the entity with an id if it processes a message, and has room for another.
-func (r *residents) busy(id string) *Entity {
-	if e := r.entity(id); e != nil && e.current != nil && !e.Ended() && !r.full(e) {
+// open returns the entity with an id if it has a record, does not rest, and has room.
+func (r *residents) open(id string) *Entity {
+	if e := r.entity(id); e != nil && e.state != entityFailed && !e.Ended() && !r.full(e) {
 		return e
 	}
 	return nil

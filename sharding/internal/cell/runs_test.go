@@ -35,11 +35,9 @@ func (c *bench) ran(k int) (over int) {
 }
 
 // given calls Ahead and returns how many messages have been handed out to x.
-func (c *bench) given(most int) (n int) {
-	for m := c.Ahead(c.entities["x"], most); m != nil; m = m.Next() {
-		n++
-	}
-	return n
+func (c *bench) given(most int) int {
+	ahead := c.Ahead(c.entities["x"], most)
+	return ahead.Len()
 }
 
 // Messages that were handed out and not begun wait again, at their place.
@@ -48,18 +46,19 @@ func TestARunGivesBackWhatItDidNotBegin(t *testing.T) {
 	for ran := range 4 {
 		c := busy(t, 5)
 		x := c.entities["x"]
-		order := []*cell.Message{x.Message()}
+		order := []*cell.Message{x.Mail().Message}
 		require.Equal(t, 3, c.given(3))
-		for m := c.Ahead(x, 3); m != nil; m = m.Next() {
-			order = append(order, m)
+		ahead := c.Ahead(x, 3)
+		for m, more := ahead.Next(); more; m, more = ahead.Next() {
+			order = append(order, m.Message)
 		}
 		require.Equal(t, 5, x.Waiting(), "what was handed out counts")
 		require.Equal(t, ran, c.ran(ran))
-		require.Same(t, order[ran], x.Message())
+		require.Same(t, order[ran], x.Mail().Message)
 		require.Equal(t, 5-ran, x.Waiting())
 		for i := ran + 1; i < len(order); i++ {
 			require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
-			require.Same(t, order[i], x.Message())
+			require.Same(t, order[i], x.Mail().Message)
 		}
 	}
 }
@@ -73,7 +72,7 @@ func TestWhatSomebodyWaitsForIsNotHandedOutAhead(t *testing.T) {
 	require.Equal(t, 1, c.given(9))
 	require.Equal(t, 1, c.ran(1))
 	require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
-	require.EqualValues(t, 1, c.entities["x"].Message().Correlation)
+	require.EqualValues(t, 1, c.entities["x"].Mail().Message.Correlation)
 	require.Zero(t, c.given(9))
 	require.Equal(t, "reply free:x:0 run:x", c.done("x", ok))
 	require.Zero(t, c.given(9))
@@ -98,7 +97,7 @@ func TestHostingEndsDuringARun(t *testing.T) {
 	require.Equal(t, "fail:x:not delivered reset", c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}))
 	require.Equal(t, 1, c.ran(1))
 	require.Equal(t, "fail:x:not delivered free:x:0 stop:x", c.done("x", cell.Result{}))
-	require.Nil(t, c.Ahead(c.entities["x"], 9))
+	require.Zero(t, c.given(9))
 }
 
 // When an entity is left behind in the middle of a run, the outcome of all messages that were
@@ -113,21 +112,116 @@ func TestARunIsLeftBehind(t *testing.T) {
 	require.Equal(t, "returned:x free:x:0 stop:x", c.done("x", cell.Result{}))
 }
 
-// Busy returns an entity of the same node that is at work and has room, and no other.
+// An entity that was left behind may still read what was handed out to it.
+func TestWhatWasHandedOutStaysWhenItsEntityIsLeftBehind(t *testing.T) {
+	c := host(t, cell.Config{})
+	c.tell("x")
+	c.started("x", true)
+	for i := range 4 {
+		c.join(i)
+	}
+	ahead := c.Ahead(c.entities["x"], 3)
+	c.apply(protocol.StopHosting{Epoch: epoch(1)})
+	c.Apply(c.now, protocol.ReleaseHosting{Epoch: epoch(1)}, &c.out)
+	require.Equal(t, []any{3, 0, 1, 2}, c.failed(), "what did not begin, then what may have")
+	for i := range 3 {
+		m, more := ahead.Next()
+		require.True(t, more)
+		require.Equal(t, i, m.Value)
+	}
+}
+
+// What comes for an entity whose hosting has ended, and that has not returned yet, waits for
+// the next instance, whatever had been handed out.
+func TestWhatWaitsForTheNextInstanceStays(t *testing.T) {
+	c := host(t, cell.Config{})
+	c.tell("x")
+	c.started("x", true)
+	for i := range 3 {
+		c.join(i)
+	}
+	require.Equal(t, 2, c.given(2))
+	c.Apply(c.now, protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}, &c.out)
+	require.Equal(t, []any{2}, c.failed())
+	c.apply(protocol.StartHosting{Epoch: epoch(3), Base: epoch(3)})
+	for i := range 2 {
+		require.Equal(t, cell.Accepted, c.Accept(c.now, &cell.Message{Entity: "x", Value: 10 + i}, &c.out))
+	}
+	require.Equal(t, 1, c.ran(1))
+	require.Equal(t, []any{1}, c.failed())
+	require.Equal(t, "stop:x", c.done("x", cell.Result{}))
+	require.Equal(t, "start:x", c.stopped("x"))
+	require.Equal(t, "run:x", c.started("x", true))
+	require.Equal(t, 10, c.entities["x"].Mail().Value)
+	require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
+	require.Equal(t, 11, c.entities["x"].Mail().Value)
+}
+
+// join puts a value into the mailbox of x, and returns the words of what follows.
+func (c *bench) join(value any) string {
+	e := c.Open("x")
+	require.NotNil(c.t, e)
+	if c.Join(e, value) {
+		c.Rouse(c.now, e, &c.out)
+	}
+	return c.did()
+}
+
+// Open returns an entity of the same node that has a record and room, and no other. What
+// joins its mailbox is processed in order, and needs no message.
 func TestJoin(t *testing.T) {
 	c := host(t, cell.Config{Mailbox: 2})
-	require.Nil(t, c.Busy("x"))
+	require.Nil(t, c.Open("x"))
 	c.tell("x")
-	require.Nil(t, c.Busy("x"), "it starts")
-	c.started("x", true)
-	for range 2 {
-		e := c.Busy("x")
-		require.Same(t, c.entities["x"], e)
-		c.Join(e, &cell.Message{Entity: "x"})
-	}
-	require.Nil(t, c.Busy("x"), "its mailbox is full")
+	require.Empty(t, c.join(1), "it starts")
+	require.Nil(t, c.Open("x"), "its mailbox is full")
+	require.Equal(t, "run:x", c.started("x", true))
+	require.Empty(t, c.join(2))
+	require.Nil(t, c.Open("x"), "its mailbox is full")
 	require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
-	require.NotNil(t, c.Busy("x"))
+	require.Equal(t, cell.Mail{Value: 1}, c.entities["x"].Mail())
+	require.Equal(t, "run:x", c.done("x", cell.Result{}))
+	require.Equal(t, cell.Mail{Value: 2}, c.entities["x"].Mail())
+	require.Empty(t, c.done("x", cell.Result{}))
+	require.Equal(t, "run:x", c.join(3), "it has nothing else to do")
 	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
-	require.Nil(t, c.Busy("x"), "the shard moves")
+	require.Nil(t, c.Open("x"), "the shard moves")
+	require.Equal(t, "stop:x", c.done("x", cell.Result{}))
+}
+
+// An entity that rests after a failure, or waits for its sender's room to be taken, is not
+// open.
+func TestAnEntityThatRestsIsNotOpen(t *testing.T) {
+	c := host(t, cell.Config{})
+	c.tell("x")
+	c.started("x", false)
+	require.Nil(t, c.Open("x"))
+}
+
+// What waits in a mailbox when its hosting ends without having begun is reported to its
+// senders, value or not, in order.
+func TestValuesAreReportedWhenTheirHostingEnds(t *testing.T) {
+	c := host(t, cell.Config{})
+	c.tell("x")
+	c.started("x", true)
+	for i := range 5 {
+		require.Empty(t, c.join(i))
+	}
+	require.Equal(t, 2, c.given(2))
+	c.Apply(c.now, protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}, &c.out)
+	require.Equal(t, []any{2, 3, 4}, c.failed())
+	require.Equal(t, 1, c.ran(1), "the one that came as a message")
+	require.Equal(t, []any{1}, c.failed())
+	require.Equal(t, "stop:x", c.done("x", cell.Result{}))
+}
+
+// failed returns the values of the messages that have failed, and forgets the actions.
+func (c *bench) failed() (values []any) {
+	for _, a := range c.out.List() {
+		if a.Op == cell.OpFail {
+			values = append(values, a.Message.Value)
+		}
+	}
+	c.out.Reset()
+	return values
 }

@@ -23,7 +23,7 @@ func (r *residents) round(now machine.Instant, most int, out *Actions) (over boo
 }
 
 func (r *residents) inspect(now machine.Instant, e *Entity, out *Actions) {
-	r.seen.note(e.mailbox.n)
+	r.seen.note(e.mailbox.waiting())
 	since, idle := e.Idle()
 	rests := now.Sub(since)
 	switch {
@@ -33,10 +33,11 @@ func (r *residents) inspect(now machine.Instant, e *Entity, out *Actions) {
 		}
 	case e.state == entityWaiting || r.place.isOver():
 	case idle:
+		e.mailbox.shrink()
 		if r.cfg.PassivateAfter > 0 && rests >= r.cfg.PassivateAfter && !e.held && e.withheld == nil && !r.place.isSuspended() {
 			r.stop(now, e, out)
 		}
-	case e.deferred || e.state == entityActive && e.current == nil: // It waits for standing.
+	case e.deferred || e.state == entityActive && !e.atWork(): // It waits for standing.
 	case r.cfg.StuckAfter > 0 && rests >= r.cfg.StuckAfter && !e.stuck:
 		e.stuck = true
 		r.stuck++

@@ -178,7 +178,7 @@ func (r *residents) acceptHere(now machine.Instant, m *Message, right *line, out
 	}
 	m.Seq = 0
 	r.counts.Sent++
-	e.mailbox.push(m)
+	e.mailbox.push(Mail{m.Value, m})
 	r.advance(now, e, out)
 	return Accepted
 }

@@ -56,7 +56,7 @@ func rooms(n int) string { return strings.Repeat(" room:x", n) }
 func TestSendersWaitInLineForAMailbox(t *testing.T) {
 	c := full(t, 4)
 	waiting := c.lined(5)
-	require.Nil(t, c.Busy("x"), "others stand in line")
+	require.Nil(t, c.Open("x"), "others stand in line")
 	require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
 	late := c.lined(1)[0]
 	require.Equal(t, "free:x:0 run:x room:x room:x", c.done("x", cell.Result{}), "half is free")
@@ -79,7 +79,7 @@ func TestSendersWaitInLineForAMailbox(t *testing.T) {
 	c.done("x", cell.Result{})
 	require.Equal(t, "free:x:0 run:x room:x", c.done("x", cell.Result{}))
 	require.Equal(t, cell.Accepted, c.offer(waiting[2]))
-	require.NotNil(t, c.Busy("x"), "nobody waits any more")
+	require.NotNil(t, c.Open("x"), "nobody waits any more")
 }
 
 // A sender that withdraws after it was called gives its room to the next in line; one that

@@ -5,7 +5,7 @@ package runtime
 
 import "github.com/quorate/quorate/sharding/internal/cell"
 
-// freeListMost bounds the empty messages of each sort that a slot keeps until the next
+// freeListMost bounds the empty messages that a slot keeps until the next
 // sweep, and freeListPayload the memory that each has for a payload.
 const (
 	freeListMost    = 512
@@ -14,15 +14,13 @@ const (
 
 // freeList holds empty messages of a slot, for reuse by its next messages. The shared pool
 // would hand most of them from one processor to another.
-type freeList struct{ bare, packed []*cell.Message }
+type freeList struct{ packed []*cell.Message }
 
 // keep takes back a list of finished messages. The caller holds the slot.
 func (k *freeList) keep(pool *messagePool, list *cell.Message) {
 	for m := list; m != nil; {
 		next := m.Next()
 		switch size := cap(m.Payload); {
-		case m.Bare() && len(k.bare) < freeListMost:
-			k.bare = append(k.bare, m)
 		case size > 0 && size <= freeListPayload && len(k.packed) < freeListMost:
 			m.Reset()
 			k.packed = append(k.packed, m)

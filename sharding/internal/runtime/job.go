@@ -37,7 +37,7 @@ type Call uint8
 const (
 	CallNone   Call = iota // The job is over.
 	CallStart              // Create the entity and start it, then call [Job.Started].
-	CallHandle             // Let the entity handle [Job.Message], then call [Job.Handled].
+	CallHandle             // Let the entity handle [Job.Mail], then call [Job.Handled].
 	CallStop               // Stop the entity for the reason of [Job.Why], then call [Job.Stopped].
 	CallYield              // Let other jobs go first, then call [Job.Begin] again.
 )
@@ -49,8 +49,8 @@ type Job struct {
 	clock   *machine.Reader
 	now     machine.Reading // When the last message ended, if the next message begins at once; else zero.
 	began   machine.Instant // When the present run began.
-	message *cell.Message   // The message that is handled.
-	ahead   *cell.Message   // The messages that may be handled at once after the present one, as a list.
+	mail    cell.Mail       // The message that is handled.
+	ahead   cell.Ahead      // The messages that may be handled at once after the present one.
 	ends    uint32          // How often the cell's hosting had ended when the messages of ahead were handed out.
 	ran     uint16          // How many messages of ahead were handed to the entity.
 	again   bool            // The job has had a run of messages since it last yielded.
@@ -80,8 +80,8 @@ func (j *Job) Slot() *Slot { return j.slot }
 // Entity returns the record of the entity.
 func (j *Job) Entity() *cell.Entity { return j.entity }
 
-// Message returns the message to handle, after [CallHandle].
-func (j *Job) Message() *cell.Message { return j.message }
+// Mail returns the message to handle, after [CallHandle].
+func (j *Job) Mail() cell.Mail { return j.mail }
 
 // Before returns how many messages went before the present one in its run.
 func (j *Job) Before() int { return int(j.ran) }
@@ -121,7 +121,7 @@ func (j *Job) Begin() Call {
 // beginRun reports whether the message of the entity may begin. If not, the cell has been
 // told so, and the job has another step.
 func (j *Job) beginRun() bool {
-	now, m := j.now, j.entity.Message()
+	now, m := j.now, j.entity.Mail()
 	j.now = machine.Reading{}
 	if now == (machine.Reading{}) {
 		now, _ = j.look()
@@ -138,7 +138,7 @@ func (j *Job) beginRun() bool {
 	case !inTime:
 		j.step(func(c *cell.Cell, out *cell.Actions) { c.Lapse(now.From, e, out) })
 	default:
-		j.message, j.began = m, now.From
+		j.mail, j.began = m, now.From
 		return true
 	}
 	return false
@@ -146,7 +146,7 @@ func (j *Job) beginRun() bool {
 
 // may reports whether message m may begin, by the standing and by its deadline, at a moment
 // of which now is a reading.
-func (j *Job) may(m *cell.Message, now machine.Reading) (held, inTime bool) {
+func (j *Job) may(m cell.Mail, now machine.Reading) (held, inTime bool) {
 	return j.slot.region.node.Ports.Standing.HeldThrough(now), !m.Expired(now.To)
 }
 
@@ -169,11 +169,9 @@ func Look(clock *machine.Reader, standing Standing) (now machine.Reading, held b
 // or the cell is told of the outcome.
 func (j *Job) Handled(r cell.Result) {
 	if !r.Failed {
-		if j.message.Correlation == 0 {
-			j.message.Value = nil // Nobody reads the value any more.
-		}
-		if m := j.ahead; m != nil && j.mayFollow() {
-			j.message, j.ahead, j.follows = m, m.Next(), true
+		if j.ahead.Len() > 0 && j.mayFollow() {
+			j.mail, _ = j.ahead.Next()
+			j.follows = true
 			j.ran++ // Counted before the call, from which the entity may not return.
 			return
 		}
@@ -201,7 +199,7 @@ func (j *Job) done(r cell.Result) {
 	sl.free.keep(&sl.region.node.messages, sl.cell.Ran(e, int(j.ran), &sl.out))
 	sl.cell.Done(now.From, e, r, &sl.out)
 	j.op = sl.carry(e)
-	j.message, j.ahead, j.ran = nil, nil, 0
+	j.mail, j.ahead, j.ran = cell.Mail{}, cell.Ahead{}, 0
 	again := j.again
 	j.again = true
 	switch {
@@ -246,4 +244,5 @@ func (j *Job) step(f func(c *cell.Cell, out *cell.Actions)) {
 	defer sl.mu.Unlock()
 	f(sl.cell, &sl.out)
 	j.op = sl.carry(j.entity)
+	j.ahead = cell.Ahead{} // What did not begin is back in the mailbox, if it is not over.
 }

@@ -5,8 +5,8 @@ package runtime
 
 import "github.com/quorate/quorate/sharding/internal/cell"
 
-// A message of this node takes one of two ways into its cell. The short cut, Tell, puts it
-// into the mailbox of an entity of this node that is at work. The long way, Blank and Offer,
+// A message of this node takes one of two ways into its cell. The short cut, Tell, puts its
+// value into the mailbox of an entity of this node. The long way, Blank and Offer,
 // hands it to the cell, which may want it encoded first, or have no room for it at present.
 // Withdraw and Retract take back what has become pointless.
 
@@ -14,25 +14,23 @@ import "github.com/quorate/quorate/sharding/internal/cell"
 // since the message is not encoded and may have to travel.
 const EncodeFirst cell.Admission = 0xff
 
-// Tell puts a message into the mailbox of an entity of this node that is at work: most
-// messages of a busy sender find their entity so. It reports false when nothing was done,
-// and the message must take the long way. The size is that of the message encoded.
-func (sl *Slot) Tell(entity string, message any, size int) bool {
+// Tell puts a message into the mailbox of an entity of this node that has a record and room,
+// which is so for most messages. It reports false when nothing was done, and the message must
+// take the long way.
+func (sl *Slot) Tell(entity string, message any) bool {
 	if sl.away.Load() {
 		return false
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	e := sl.cell.Busy(entity)
+	e := sl.cell.Open(entity)
 	if e == nil {
 		return false
 	}
-	m := take(&sl.free.bare)
-	if m == nil {
-		m = sl.region.node.messages.plain()
+	if sl.cell.Join(e, message) {
+		sl.cell.Rouse(sl.now(), e, &sl.out)
+		sl.carry(nil)
 	}
-	m.Kind, m.Shard, m.Entity, m.Value, m.Size = sl.region.name, sl.shard, entity, message, size+len(entity)
-	sl.cell.Join(e, m)
 	return true
 }
 

@@ -270,7 +270,7 @@ const idBytes = 8
 func (c *Cells) send(in Send) {
 	sl := c.region.SlotOf(in.Entity)
 	c.ledger.offer(in.ID, c.self, sl.Shard(), in.Entity, in.Ask, in.Patience)
-	if !in.Ask && sl.Tell(in.Entity, in.ID, idBytes) {
+	if !in.Ask && sl.Tell(in.Entity, in.ID) {
 		c.ledger.counts.Joined++
 		c.ledger.accept(in.ID, true)
 		return

@@ -22,6 +22,15 @@ func idOf(m *cell.Message) (id uint64, ok bool) {
 	return 0, false
 }
 
+// idOfMail is idOf for a message in a mailbox.
+func idOfMail(m cell.Mail) (id uint64, ok bool) {
+	if m.Message != nil {
+		return idOf(m.Message)
+	}
+	id, ok = m.Value.(uint64)
+	return id, ok
+}
+
 // Comes notes by which map a message of another node came.
 func (c *Cells) Comes(m *cell.Message) { c.routes[m] = m.Route }
 
@@ -53,14 +62,14 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 		c.ledger.drop(a.Drop, id)
 	case cell.OpRun:
 		c.ledger.bounded(c.self, a.Entity)
-		c.give(a.Entity.Message())
+		c.give(a.Entity.Mail())
 	default:
 	}
 }
 
 // give notes that the job of an entity has a message.
-func (c *Cells) give(m *cell.Message) {
-	if id, known := idOf(m); known && c.ledger.messages[id] != nil {
+func (c *Cells) give(m cell.Mail) {
+	if id, known := idOfMail(m); known && c.ledger.messages[id] != nil {
 		c.ledger.messages[id].given = true
 	}
 }

@@ -127,12 +127,16 @@ func (c *Cells) drawn(most time.Duration) time.Duration {
 // handle begins a message of an entity. Now and then it takes next to no time, so that
 // several are begun in one run.
 func (c *Cells) handle(j *runtime.Job) time.Duration {
-	e, m := j.Entity(), j.Message()
-	id, _ := idOf(m)
+	e, m := j.Entity(), j.Mail()
+	id, _ := idOfMail(m)
+	origin := c.self
+	if m.Message != nil {
+		origin = m.Message.Origin
+	}
 	if j.Before() > 0 {
 		c.ledger.counts.Followed++
 	}
-	c.ledger.begin(c.self, j.Slot().Shard(), e, id, m.Origin)
+	c.ledger.begin(c.self, j.Slot().Shard(), e, id, origin)
 	switch {
 	case c.ledger.hot[e.ID()]:
 		return c.drawn(c.behaviour.HotRun)
@@ -158,8 +162,8 @@ func (c *Cells) returned(j *runtime.Job, call runtime.Call) {
 		j.Stopped()
 	default:
 		r := cell.Result{Failed: c.rand.Float64() < c.behaviour.FailRun}
-		if m := j.Message(); m.Correlation != 0 {
-			id, _ := idOf(m)
+		if m := j.Mail(); m.Correlation() != 0 {
+			id, _ := idOfMail(m)
 			r.Reply = &protocol.Reply{Payload: binary.BigEndian.AppendUint64(nil, id)}
 		}
 		if c.rand.Float64() < c.behaviour.Passivate {

@@ -55,7 +55,7 @@ type Ledger struct {
 // Counts sum up what happened in a run.
 type Counts struct {
 	// Waited counts how often a client found no room, Joined how often a tell went straight
-	// into the mailbox of an entity of its node that was at work, and Followed how often an
+	// into the mailbox of an entity of its node, and Followed how often an
 	// entity began a message in a run, right after another.
 	Waited, Joined, Followed int
 	// Replaced counts workers that took the place of those that entities kept.

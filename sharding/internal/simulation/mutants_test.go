@@ -192,8 +192,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell/residents.go",
-		old: "		if m.Expired(now) {\n			r.refuse",
-		new: "		if m.Expired(now) && !mutant(NAME) {\n			r.refuse",
+		old: "		if e.mailbox.at(0).Expired(now) {\n			r.refuse",
+		new: "		if e.mailbox.at(0).Expired(now) && !mutant(NAME) {\n			r.refuse",
 		// Both look: the cell when it hands the message out, and the worker before it begins.
 		also: []simulationtest.Edit{{File: "runtime/job.go", Old: "	case !inTime:\n", New: "	case !inTime && !mutant(NAME):\n"}},
 	},
@@ -251,6 +251,16 @@ var mutants = []mutant{
 		test: "TestBusyEntitiesNearTheirSenders", name: "a message of a run that is not counted", file: "runtime/job.go",
 		old: "			j.ran++ // Counted",
 		new: "			if !mutant(NAME) {\n				j.ran++\n			} // Counted",
+	},
+	{
+		test: "TestBusyEntitiesNearTheirSenders", name: "a mailbox that overwrites what was handed out", file: "cell/mailbox.go",
+		old: "	if int(b.n) == len(b.ring) {\n",
+		new: "	if int(b.n) == len(b.ring) && !mutant(NAME) || b.waiting() == len(b.ring) {\n",
+	},
+	{
+		test: "TestOutcomesAreTrue", name: "an ask that has begun is taken back", file: "cell/mailbox.go",
+		old: "	for i := b.out; i < b.n; i++ {\n		if b.at(i).Message == m {\n",
+		new: "	from := b.out\n	if mutant(NAME) {\n		from = 0\n	}\n	for i := from; i < b.n; i++ {\n		if b.at(i).Message == m {\n",
 	},
 }
 

@@ -32,7 +32,7 @@ func near(seed uint64) (*simulation.Cluster, error) {
 	return c, c.Finish(150 * time.Second)
 }
 
-// Messages to an entity of the same node that is at work go straight into its mailbox, many
+// Messages to an entity of the same node go straight into its mailbox, many
 // are handled in runs, and entities that keep their workers do not keep others waiting. In all
 // this order, deadlines, outcomes and the look at the standing are as ever.
 // covers F24, F42, I1, I14, I20.

@@ -1,0 +1,203 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell
+
+import "github.com/quorate/quorate/machine"
+
+// The mailbox of an entity: push puts a message in, the cell counts how many are handed out, and
+// pop takes the first out; cut, retract, forget and truncate take out what has become pointless.
+// Ahead is how a worker reads what was handed out to it.
+
+// Mail is a message in the mailbox of an entity: of a tell of this node the value alone, which
+// no other memory goes with.
+type Mail struct {
+	// Value is the message as the sender passed it or the runtime decoded it; nil: the
+	// runtime decodes the payload of Message.
+	Value any
+	// Message is what else is known of the message; nil for a tell of this node.
+	Message *Message
+}
+
+// Correlation names the ask that waits for the reply; 0: nobody waits.
+func (m Mail) Correlation() uint64 {
+	if m.Message == nil {
+		return 0
+	}
+	return m.Message.Correlation
+}
+
+// Own reports whether the entity's own instance made the message.
+func (m Mail) Own() bool { return m.Message != nil && m.Message.Own }
+
+// Trace returns the trace context of the message; empty for none.
+func (m Mail) Trace() []byte {
+	if m.Message == nil {
+		return nil
+	}
+	return m.Message.Trace
+}
+
+// Expired reports whether nobody waits for the message any more.
+func (m Mail) Expired(now machine.Instant) bool { return m.Message != nil && m.Message.Expired(now) }
+
+// awaited reports whether the message may be handed out only by itself: somebody waits for
+// the reply, or the message is the entity's own.
+func (m Mail) awaited() bool { return m.Message != nil && m.Message.awaited() }
+
+// mailbox holds the messages to one entity, in their order, in a ring:
+//
+//	head             head+out               head+n
+//	  │ present │ ahead ... │ waiting ...      │
+//	  └─── handed out ──────┘
+//
+// The present message and those ahead are handed out to a worker, which reads the messages
+// ahead without the lock of the cell. Invariants, between calls:
+//
+//	M1  what is in the first out places does not change, and its places are not used
+//	    again, before the worker has given the messages back by [Cell.Ran], [Cell.Done],
+//	    [Cell.Postpone] or [Cell.Lapse];
+//	M2  a ring that grows leaves the former one as it was, for the worker that reads it;
+//	M3  the places beyond the first n hold nothing, but for an entity that was left behind:
+//	    nothing is put into its mailbox any more, and its worker may still read what was
+//	    ahead.
+//
+// The zero value is empty.
+type mailbox struct {
+	ring  []Mail // The length is a power of two, or zero before the first message.
+	head  uint32
+	n     uint32
+	out   uint32
+	first [1]Mail // The ring of an entity that has no more than one message at a time.
+}
+
+// ringKept is the largest ring that is kept when a mailbox is empty. [Cell.Sweep] takes that
+// from an entity which is idle.
+const ringKept = 64
+
+// at returns a place of the ring.
+func (b *mailbox) at(i uint32) *Mail { return &b.ring[(b.head+i)&uint32(len(b.ring)-1)] } //nolint:gosec // A ring is never that long.
+
+// waiting is how many messages are not handed out.
+func (b *mailbox) waiting() int { return int(b.n - b.out) }
+
+// push puts a message behind all others.
+func (b *mailbox) push(m Mail) {
+	if int(b.n) == len(b.ring) {
+		b.grow()
+	}
+	*b.at(b.n) = m
+	b.n++
+}
+
+// grow doubles the ring.
+func (b *mailbox) grow() {
+	if len(b.ring) == 0 {
+		b.ring = b.first[:]
+		return
+	}
+	larger := make([]Mail, max(4, 2*len(b.ring)))
+	head := b.head & uint32(len(b.ring)-1) //nolint:gosec // A ring is never that long.
+	n := copy(larger, b.ring[head:])
+	copy(larger[n:], b.ring[:head])
+	b.ring, b.head, b.first = larger, 0, [1]Mail{}
+}
+
+// shrink takes the memory of an empty mailbox.
+func (b *mailbox) shrink() {
+	if len(b.ring) > 1 {
+		b.ring, b.head = b.first[:], 0
+	}
+}
+
+// pop takes the first message, handed out or not.
+func (b *mailbox) pop() Mail {
+	at := b.at(0)
+	m := *at
+	*at = Mail{} // For the collector.
+	b.head++
+	b.n--
+	if b.out > 0 {
+		b.out--
+	}
+	if b.n == 0 && len(b.ring) > ringKept {
+		b.shrink()
+	}
+	return m
+}
+
+// cut takes out the message at a place, which is not handed out. Those behind it move up.
+func (b *mailbox) cut(i uint32) {
+	for ; i+1 < b.n; i++ {
+		*b.at(i) = *b.at(i + 1)
+	}
+	b.n--
+	*b.at(b.n) = Mail{}
+}
+
+// retract takes out the message m, unless it is handed out. It reports whether it did.
+func (b *mailbox) retract(m *Message) bool {
+	for i := b.out; i < b.n; i++ {
+		if b.at(i).Message == m {
+			b.cut(i)
+			return true
+		}
+	}
+	return false
+}
+
+// forget takes out what was handed out beyond the present message, and has been given back.
+// The messages that wait move up.
+func (b *mailbox) forget() {
+	if b.out <= 1 {
+		return
+	}
+	gone := b.out - 1
+	for i := b.out; i < b.n; i++ {
+		*b.at(i - gone) = *b.at(i)
+	}
+	b.out = 1
+	for range gone {
+		b.n--
+		*b.at(b.n) = Mail{}
+	}
+}
+
+// truncate forgets the messages that are not handed out.
+func (b *mailbox) truncate() {
+	for b.n > b.out {
+		b.n--
+		*b.at(b.n) = Mail{}
+	}
+	if b.n == 0 && len(b.ring) > ringKept {
+		b.shrink()
+	}
+}
+
+// Ahead is messages that were handed out ahead of their turn, see [Cell.Ahead]. The zero value
+// has none.
+type Ahead struct {
+	ring    []Mail
+	at, end uint32
+}
+
+// Next returns the next of the messages; false if there are no more.
+func (a *Ahead) Next() (Mail, bool) {
+	if a.at == a.end {
+		return Mail{}, false
+	}
+	m := a.ring[a.at&uint32(len(a.ring)-1)] //nolint:gosec // A ring is never that long.
+	a.at++
+	return m, true
+}
+
+// Len returns how many messages Next has not returned yet.
+func (a *Ahead) Len() int { return int(a.end - a.at) }
+
+// ahead returns the messages that are handed out beyond the present one.
+func (b *mailbox) ahead() Ahead {
+	if b.out <= 1 {
+		return Ahead{}
+	}
+	return Ahead{b.ring, b.head + 1, b.head + b.out}
+}
