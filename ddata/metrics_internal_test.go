@@ -23,7 +23,7 @@ func TestEveryCountShowsInOneMetric(t *testing.T) {
 		"Claims": "messages.claims", "Stale": "changes.stale", "Refused": "changes.refused", "Gaps": "gaps",
 		"Unsent": "messages.unsent", "Passes": "comparisons", "Pulled": "entries.pulled", "Changes": "changes.taken",
 		"Batches": "batches.sent", "Sweeps": "sweeps", "Repairs": "repairs", "StoreFailures": "store.failures",
-		"Wiped": "wipes", "Aged": "store.older",
+		"Wiped": "wipes", "Aged": "store.older", "Unclean": "unclean.starts", "Restored": "unclean.restored",
 	}
 	counts := reflect.TypeFor[protocol.Counts]()
 	require.Len(t, metrics, counts.NumField())

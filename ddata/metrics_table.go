@@ -77,6 +77,10 @@ func faultTable() []meter.Row[*collected] {
 			counted(func(c *protocol.Counts) uint64 { return c.Claims })),
 		meter.Total("quorate.ddata.store.older", "{store}", "Times that other nodes remembered more of the store of durable keys than was in it: it was put back to an older state.",
 			counted(func(c *protocol.Counts) uint64 { return c.Aged })),
+		meter.Total("quorate.ddata.unclean.starts", "{replica}", "Replicas of groups that write behind whose node before did not end in order: they do not count until they have taken in what the others hold.",
+			counted(func(c *protocol.Counts) uint64 { return c.Unclean })),
+		meter.Total("quorate.ddata.unclean.restored", "{replica}", "Those of them that count again. Where this is less than the starts, quorate data groups says since when, and who is missing.",
+			counted(func(c *protocol.Counts) uint64 { return c.Restored })),
 		meter.Total("quorate.ddata.store.failures", "{batch}", "Batches that the store of durable keys did not take. They are written again.",
 			counted(func(c *protocol.Counts) uint64 { return c.StoreFailures })),
 	}

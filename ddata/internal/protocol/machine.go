@@ -260,6 +260,8 @@ type Counts struct {
 	StoreFailures uint64 // Batches that the store did not take.
 	Wiped         uint64 // How often this replica has dropped its copy.
 	Aged          uint64 // How often the store was found to be older than others remember.
+	Unclean       uint64 // Replicas of this node that began unsure,
+	Restored      uint64 // and those of them that are sure again.
 }
 
 // Counts returns what was counted.

@@ -56,6 +56,7 @@ func newUnsure(g *group) unsure {
 func (u *unsure) start() {
 	g := u.group
 	if u.on {
+		g.m.counts.Unclean++
 		g.restarts++
 	}
 	if u.on || g.cfg.Behind.Interval > 0 {
@@ -186,6 +187,7 @@ func (u *unsure) isGone(id ReplicaID) bool {
 func (u *unsure) end() {
 	g := u.group
 	u.on = false
+	g.m.counts.Restored++
 	g.disk.metaChanged()
 	if g.age.proven && g.m.state != nil && g.reg != nil {
 		g.m.out.Decide(ComponentName, g.cfg.Name, "this replica is sure again", "what it may have lost with its former node was taken in from others")

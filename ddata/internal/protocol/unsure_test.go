@@ -37,6 +37,8 @@ func unclean(t *testing.T, n int) (*fleet, *protocol.Register) {
 		}
 	})
 	require.EqualValues(t, 5, f.at(1).calls[0].Request.(protocol.Persist).Meta.Restarts, "each unclean start has a number of its own")
+	require.EqualValues(t, 1, f.at(1).Counts().Unclean)
+	require.Zero(t, f.at(1).Counts().Restored)
 	f.at(1).settled()
 	f.know(members(t, up), 1)
 	for i := 2; i <= n; i++ {
@@ -131,6 +133,7 @@ func TestAMajorityThatIsUnsure(t *testing.T) {
 	require.True(t, f.unsure(), "both were asked before it was known who else is unsure")
 	f.at(3).compared(reg, unsureOf(5))
 	require.False(t, f.unsure())
+	require.EqualValues(t, 1, f.at(1).Counts().Restored)
 }
 
 // Others that are unsure at different times are no majority.

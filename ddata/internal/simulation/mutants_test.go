@@ -418,7 +418,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an unclean start has no number", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
-			"unsure.go", "	if u.on {\n		g.restarts++\n", "	if u.on && !mutant(NAME) {\n		g.restarts++\n",
+			"unsure.go", "	if u.on {\n		g.m.counts.Unclean++\n", "	if u.on && !mutant(NAME) {\n		g.m.counts.Unclean++\n",
 		}},
 	},
 	{
