@@ -6,11 +6,14 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -137,6 +140,71 @@ func TestALossIsNotAcceptedForNothing(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, status, "it is not meant")
 		require.NoError(t, node.Close())
 	}
+}
+
+// A node that comes back alone with its disk, on which the group has three replicas, confirms
+// nothing by a majority until an operator has accepted the loss over the route; then the keys are
+// there, and are written.
+// covers F50, I16.
+func TestALossIsAcceptedOverTheRoute(t *testing.T) {
+	const durable = "ddata: {durable: [visits/*], dir: data}"
+	disk := store.NewMemory(rand.NewPCG(1, 2))
+	image := imageOfThree(t, disk, durable)
+
+	disk = store.NewMemory(rand.NewPCG(3, 4))
+	disk.Restore(image)
+	path, _ := lone(t, durable, `management: {address: "127.0.0.1:0"}`)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), on(disk))...)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, node.Close()) }()
+	durables := func() ddata.Group {
+		groups := shown[cluster.DataGroups](t, node, "/v1/data").Groups
+		return groups[slices.IndexFunc(groups, func(g ddata.Group) bool { return g.Name == "durable" })]
+	}
+	require.Eventually(t, func() bool { return len(durables().Replicas) == 3 && !durables().Quorum }, 10*time.Second, 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // The disks of durable keys may come back.
+	defer cancel()
+	_, err = ddata.Get(ctx, node, visits("visits/home"), ddata.Majority())
+	_, lost := errors.AsType[*ddata.NoQuorumError](err)
+	require.True(t, lost, "%v", err)
+
+	status, body := acceptLoss(t, node, "durable", cluster.AcceptLossOperation)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Eventually(t, func() bool { return durables().Quorum && len(durables().Replicas) == 1 }, 10*time.Second, 10*time.Millisecond)
+	v, err := ddata.Update(t.Context(), node, visits("visits/home"), ddata.Majority(), visit)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, v.Value())
+}
+
+// imageOfThree returns what is on the first disk of three nodes that hold a counter of 1.
+func imageOfThree(t *testing.T, disk *store.Memory, durable string) store.Image {
+	t.Helper()
+	first := free(t)
+	disks := []*store.Memory{disk, store.NewMemory(rand.NewPCG(5, 6)), store.NewMemory(rand.NewPCG(7, 8))}
+	var nodes []*cluster.Node
+	for i, d := range disks {
+		address := first
+		if i > 0 {
+			address = free(t)
+		}
+		path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "membership: {seed-nodes: ["+first+"]}", durable)
+		node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), on(d))...)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, node.Close()) }()
+		nodes = append(nodes, node)
+	}
+	for _, node := range nodes {
+		require.NoError(t, node.AwaitUp(t.Context()))
+	}
+	three := func() bool {
+		groups, err := nodes[0].Data().Groups(t.Context())
+		at := slices.IndexFunc(groups, func(g ddata.Group) bool { return g.Name == "durable" })
+		return err == nil && len(groups[at].Replicas) == 3 && groups[at].Phase == "stable"
+	}
+	require.Eventually(t, three, 20*time.Second, 10*time.Millisecond)
+	_, err := ddata.Update(t.Context(), nodes[0], visits("visits/home"), ddata.All(), visit)
+	require.NoError(t, err)
+	return disk.Image()
 }
 
 // Durable keys outlive the node, in the directory that the file names.
