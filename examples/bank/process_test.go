@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/attached"
+	"github.com/quorate/quorate/examples/attached/attachedtest"
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/examples/bank/journal"
 )
@@ -72,7 +72,7 @@ type city struct {
 // newCity writes the file of a cluster; extra lines are added to it.
 func newCity(t *testing.T, extra ...string) *city {
 	t.Helper()
-	c := &city{t: t, dir: t.TempDir(), ports: freePorts(t), client: &http.Client{Timeout: patience}}
+	c := &city{t: t, dir: t.TempDir(), ports: attachedtest.Ports(t, 8), client: &http.Client{Timeout: patience}}
 	c.journal = filepath.Join(c.dir, "journal")
 	c.configure("cluster.yaml", extra...)
 	return c
@@ -100,17 +100,6 @@ func (c *city) write(name string, lines ...string) {
 
 // address returns the address of the i-th node.
 func (c *city) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", c.ports[i]) }
-
-// freePorts finds ports for the nodes of a city. They are sorted, so that the first node
-// has the lowest address of the seed nodes: it founds the cluster, and is its oldest
-// member.
-func freePorts(t *testing.T) []int {
-	t.Helper()
-	ports, err := attached.FreePorts(8)
-	require.NoError(t, err)
-	slices.Sort(ports)
-	return ports
-}
 
 // node is one process.
 type node struct {

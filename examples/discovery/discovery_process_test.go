@@ -7,10 +7,8 @@ package main_test
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/examples/attached"
+	"github.com/quorate/quorate/examples/attached/attachedtest"
 	"github.com/quorate/quorate/management"
 )
 
@@ -56,7 +54,7 @@ func TestProcessesFormOneClusterWhileNamesChange(t *testing.T) {
 	s.tell("+ " + s.address(2))
 	s.awaitPoints([]int{0, 1, 2}, first, second, third)
 	s.tell("- " + s.address(2))
-	third.kill()
+	third.Kill()
 	third = s.start(3)
 	s.awaitPoints([]int{0, 1}, first, second, third)
 	s.tell("+ " + s.address(3))
@@ -68,7 +66,7 @@ func TestProcessesFormOneClusterWhileNamesChange(t *testing.T) {
 	s.awaitCluster(first, second, third, fourth)
 
 	before := first.Node
-	first.kill()
+	first.Kill()
 	first = s.start(0)
 	require.NotEqual(t, before, first.Node, "the process is another incarnation")
 	s.awaitCluster(first, second, third, fourth)
@@ -85,18 +83,14 @@ type service struct {
 	dns     string // The address of the server of the names.
 	lines   io.Writer
 	said    *bufio.Scanner
-	started []*node
+	started []*attachedtest.Node
 	seen    map[string]bool // The clusters that a node was in when it was asked.
 }
 
 // newService builds the programs and starts the server of the names.
 func newService(t *testing.T) *service {
 	t.Helper()
-	s := &service{t: t, dir: t.TempDir(), seen: map[string]bool{}}
-	var err error
-	s.ports, err = attached.FreePorts(5)
-	require.NoError(t, err)
-	slices.Sort(s.ports) // The address of the first node is the lowest.
+	s := &service{t: t, dir: t.TempDir(), ports: attachedtest.Ports(t, 5), seen: map[string]bool{}}
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.dir+string(filepath.Separator), "./...").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	text, err := os.ReadFile("cluster.yaml")
@@ -127,58 +121,20 @@ func (s *service) tell(line string) {
 
 func (s *service) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", s.ports[i]) }
 
-// node is one process.
-type node struct {
-	*attached.Process
-
-	log *attached.Log
-}
-
 // start starts a process at the i-th address, with the data directory of that address, and
 // waits for its first line.
-func (s *service) start(i int) *node {
+func (s *service) start(i int) *attachedtest.Node {
 	s.t.Helper()
-	n := &node{log: new(attached.Log)}
 	cmd := exec.Command(filepath.Join(s.dir, "discovery"), "-attached", "-config", filepath.Join(s.dir, "cluster.yaml"))
 	cmd.Env = append(os.Environ(), "QUORATE_NODE__ADDRESS="+s.address(i),
 		fmt.Sprintf("QUORATE_NODE__DATA_DIR=data-%d", i), "QUORATE_DISCOVERY_DNS__SERVERS="+s.dns)
-	cmd.Stderr = n.log
-	var err error
-	n.Process, err = attached.Start(cmd, (*exec.Cmd).Start)
-	require.NoError(s.t, err)
+	n := attachedtest.Start(s.t, s.address(i), cmd)
 	s.started = append(s.started, n)
-	s.t.Cleanup(func() {
-		n.kill()
-		if s.t.Failed() {
-			s.t.Logf("log of %s:\n%s", s.address(i), n.log)
-		}
-	})
-	require.NoError(s.t, <-n.Hello(), "%s", n.log)
 	return n
 }
 
-// kill kills the process and waits for its end. It may be called again.
-func (n *node) kill() {
-	_ = n.Cmd.Process.Kill() // The process may have ended already.
-	<-n.Ended()
-}
-
-// get asks a node.
-func (s *service) get(n *node, path string, into any) error {
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+n.HTTP+path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }() // The body was read.
-	return json.NewDecoder(response.Body).Decode(into)
-}
-
 // await asks each node again and again until holds is true of the node.
-func (s *service) await(what string, nodes []*node, holds func(*node) (said string, ok bool)) {
+func (s *service) await(what string, nodes []*attachedtest.Node, holds func(*attachedtest.Node) (said string, ok bool)) {
 	s.t.Helper()
 	for _, n := range nodes {
 		var said string
@@ -192,9 +148,9 @@ func (s *service) await(what string, nodes []*node, holds func(*node) (said stri
 }
 
 // awaitBootstrap waits until nodes say at /bootstrap what they wait for.
-func (s *service) awaitBootstrap(line string, nodes ...*node) {
+func (s *service) awaitBootstrap(line string, nodes ...*attachedtest.Node) {
 	s.t.Helper()
-	s.await(line, nodes, func(n *node) (string, bool) {
+	s.await(line, nodes, func(n *attachedtest.Node) (string, bool) {
 		b, err := s.bootstrap(n)
 		return b.Waits, err == nil && strings.Contains(b.Waits, line)
 	})
@@ -202,13 +158,13 @@ func (s *service) awaitBootstrap(line string, nodes ...*node) {
 
 // awaitPoints waits until the last lookup of nodes has found the addresses with these
 // indices and no others, or the node is in a cluster, since then it looks nobody up.
-func (s *service) awaitPoints(want []int, nodes ...*node) {
+func (s *service) awaitPoints(want []int, nodes ...*attachedtest.Node) {
 	s.t.Helper()
 	var addresses []string
 	for _, i := range want {
 		addresses = append(addresses, s.address(i))
 	}
-	s.await(fmt.Sprint(addresses), nodes, func(n *node) (string, bool) {
+	s.await(fmt.Sprint(addresses), nodes, func(n *attachedtest.Node) (string, bool) {
 		b, err := s.bootstrap(n)
 		var found []string
 		for _, p := range b.ContactPoints {
@@ -219,21 +175,21 @@ func (s *service) awaitPoints(want []int, nodes ...*node) {
 	})
 }
 
-func (s *service) bootstrap(n *node) (management.Bootstrapped, error) {
+func (s *service) bootstrap(n *attachedtest.Node) (management.Bootstrapped, error) {
 	var b management.Bootstrapped
-	err := s.get(n, "/bootstrap", &b)
+	err := n.Get(s.t.Context(), "/bootstrap", &b)
 	return b, err
 }
 
 // awaitCluster waits until nodes see exactly each other, up.
-func (s *service) awaitCluster(nodes ...*node) {
+func (s *service) awaitCluster(nodes ...*attachedtest.Node) {
 	s.t.Helper()
 	var want []string
 	for _, n := range nodes {
 		want = append(want, n.Node)
 	}
 	slices.Sort(want)
-	s.await(fmt.Sprint(want), nodes, func(n *node) (string, bool) {
+	s.await(fmt.Sprint(want), nodes, func(n *attachedtest.Node) (string, bool) {
 		m := s.members(n)
 		var up []string
 		for _, other := range m.Members {
@@ -248,9 +204,9 @@ func (s *service) awaitCluster(nodes ...*node) {
 }
 
 // members asks a node for the members of its cluster, and notes the cluster as seen.
-func (s *service) members(n *node) management.ClusterMembers {
+func (s *service) members(n *attachedtest.Node) management.ClusterMembers {
 	var m management.ClusterMembers
-	if err := s.get(n, "/v1/members", &m); err != nil {
+	if err := n.Get(s.t.Context(), "/v1/members", &m); err != nil {
 		return management.ClusterMembers{}
 	}
 	if m.Cluster != "" {
@@ -263,7 +219,7 @@ func (s *service) members(n *node) management.ClusterMembers {
 func (s *service) clustersFormed() int {
 	times := 0
 	for _, n := range s.started {
-		times += strings.Count(n.log.String(), formed)
+		times += strings.Count(n.Log.String(), formed)
 	}
 	return times
 }

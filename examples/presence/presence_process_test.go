@@ -9,7 +9,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -21,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/examples/attached"
+	"github.com/quorate/quorate/examples/attached/attachedtest"
 )
 
 // The test builds the program and starts three processes with cluster.yaml, each with an
@@ -50,7 +49,7 @@ func TestThreePagesThroughDeathAndRestart(t *testing.T) {
 		return s.online(b, "alice", 0) && s.online(b, "bob", 1) && s.online(b, "carol", 2)
 	})
 
-	nodes[1].kill()
+	nodes[1].Kill()
 	others := []*node{nodes[0], nodes[2]}
 	s.awaitPages("bob was connected to a node that is gone", others, func(b board) bool {
 		return s.online(b, "alice", 0) && s.offline(b, "bob", 1) && s.online(b, "carol", 2) && len(b.Members) == 2
@@ -62,7 +61,7 @@ func TestThreePagesThroughDeathAndRestart(t *testing.T) {
 	nodes[1].connect("bob")
 	s.awaitPages("bob is back", nodes, func(b board) bool { return s.online(b, "bob", 1) })
 
-	nodes[2].kill()
+	nodes[2].Kill()
 	require.NoError(t, os.RemoveAll(s.data(2)))
 	nodes[2] = s.start(2)
 	s.awaitPages("a node without a disk is told everything", nodes, func(b board) bool {
@@ -72,7 +71,7 @@ func TestThreePagesThroughDeathAndRestart(t *testing.T) {
 	before, err := nodes[0].board()
 	require.NoError(t, err)
 	for _, n := range nodes {
-		n.kill()
+		n.Kill()
 	}
 	for i := range nodes {
 		nodes[i] = s.start(i)
@@ -99,11 +98,7 @@ type site struct {
 // newSite builds the program, and replaces the ports in cluster.yaml by some that are free.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{t: t, dir: t.TempDir()}
-	var err error
-	s.ports, err = attached.FreePorts(3)
-	require.NoError(t, err)
-	slices.Sort(s.ports) // The address of the first node is the lowest.
+	s := &site{t: t, dir: t.TempDir(), ports: attachedtest.Ports(t, 3)}
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(s.dir, "presence"), ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	file, err := os.ReadFile("cluster.yaml")
@@ -161,70 +156,38 @@ func (s *site) awaitPages(what string, nodes []*node, shows func(board) bool) {
 			last = b
 			return err == nil && shows(b)
 		}
-		require.Eventually(s.t, ok, patience, pollInterval, "%s does not show: %s; last: %+v", n.Node, what, &last)
+		require.Eventually(s.t, ok, patience, pollInterval, "%s does not show: %s; last: %+v", n.Node.Node, what, &last)
 	}
 	s.t.Logf("after %v: %s", time.Since(began).Round(pollInterval), what)
 }
 
 // node is one process.
 type node struct {
-	*attached.Process
+	*attachedtest.Node
 
-	t   *testing.T
-	log *attached.Log
+	t *testing.T
 }
 
 // start starts a process at the i-th address, with the data directory of that address, and
 // waits until its page is served.
 func (s *site) start(i int) *node {
 	s.t.Helper()
-	n := &node{t: s.t, log: new(attached.Log)}
 	cmd := exec.Command(filepath.Join(s.dir, "presence"), "-attached", "-config", filepath.Join(s.dir, "cluster.yaml"))
 	cmd.Env = append(os.Environ(), "QUORATE_NODE__ADDRESS="+s.address(i), "QUORATE_NODE__DATA_DIR="+s.data(i))
-	cmd.Stderr = n.log
-	var err error
-	n.Process, err = attached.Start(cmd, (*exec.Cmd).Start)
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() {
-		n.kill()
-		if s.t.Failed() {
-			s.t.Logf("log of %s:\n%s", s.address(i), n.log)
-		}
-	})
-	require.NoError(s.t, <-n.Hello(), "%s", n.log)
-	return n
-}
-
-// kill kills the process and waits for its end. It may be called again.
-func (n *node) kill() {
-	_ = n.Cmd.Process.Kill() // The process may have ended already.
-	<-n.Ended()
-}
-
-// get asks the node for a page.
-func (n *node) get(path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, "http://"+n.HTTP+path, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	return http.DefaultClient.Do(request)
+	return &node{Node: attachedtest.Start(s.t, s.address(i), cmd), t: s.t}
 }
 
 // board asks the node what its page shows.
 func (n *node) board() (b board, err error) {
-	response, err := n.get("/board")
-	if err != nil {
-		return board{}, err
-	}
-	defer func() { _ = response.Body.Close() }() // The body was read.
-	return b, json.NewDecoder(response.Body).Decode(&b)
+	err = n.Get(n.t.Context(), "/board", &b)
+	return b, err
 }
 
 // connect reads the stream of the node under a name, as a browser does, until the first
 // board has come. The stream goes on until the body is closed or the process ends.
 func (n *node) connect(name string) interface{ Close() error } {
 	n.t.Helper()
-	response, err := n.get("/events?name=" + url.QueryEscape(name))
+	response, err := n.Request(n.t.Context(), "/events?name="+url.QueryEscape(name))
 	require.NoError(n.t, err)
 	n.t.Cleanup(func() { _ = response.Body.Close() }) // Closing it again does nothing.
 	require.Equal(n.t, "text/event-stream", response.Header.Get("Content-Type"))

@@ -26,7 +26,7 @@ import (
 // fleet owns the node processes.
 type fleet struct {
 	program, dir, journal string
-	ports                 []int
+	ports                 *attached.Ports
 	used                  int // Number of ports in use.
 	screen                *screen
 	client                *http.Client
@@ -46,7 +46,7 @@ func newFleet(program, dir, journal string, plugins bool, s *screen) (*fleet, er
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("the node program is missing, `make demo` builds it: %w", err)
 	}
-	ports, err := attached.FreePorts(maxNodes + 1)
+	ports, err := attached.ReservePorts(maxNodes + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +55,9 @@ func newFleet(program, dir, journal string, plugins bool, s *screen) (*fleet, er
 		client: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
 	}
 	if plugins {
-		witness := fmt.Sprintf("127.0.0.1:%d", ports[maxNodes])
+		witness := fmt.Sprintf("127.0.0.1:%d", ports.Numbers[maxNodes])
 		if f.strategies, err = newStrategies(filepath.Dir(program), dir, witness); err != nil {
+			ports.Close()
 			return nil, err
 		}
 	}
@@ -66,6 +67,7 @@ func newFleet(program, dir, journal string, plugins bool, s *screen) (*fleet, er
 	}
 	if err != nil {
 		f.strategies.close()
+		ports.Close()
 		return nil, err
 	}
 	return f, nil
@@ -86,7 +88,7 @@ func (f *fleet) clusterFile() string {
 func (f *fleet) config() string { return filepath.Join(f.dir, "cluster.yaml") }
 
 // address returns the address of the i-th node.
-func (f *fleet) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", f.ports[i]) }
+func (f *fleet) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", f.ports.Numbers[i]) }
 
 // start starts a node at an address that was not used yet, and waits until it serves
 // HTTP. Clients ask the node only when it is admitted.
@@ -228,6 +230,7 @@ func (f *fleet) pick(ctx context.Context, oldest bool, rnd *rand.Rand) (*process
 
 // close ends every process: in order where it may, by force after a time.
 func (f *fleet) close() {
+	defer f.ports.Close()
 	defer f.strategies.close()
 	f.mu.Lock()
 	all := slices.Clone(f.all)

@@ -30,6 +30,7 @@ func TestTheFileOfAllNodes(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bank"), nil, 0o600))
 	f, err := newFleet(filepath.Join(dir, "bank"), dir, dir, false, nil)
 	require.NoError(t, err)
+	defer f.ports.Close()
 	cfg, err := cluster.Load(cluster.WithFile(f.config()))
 	require.NoError(t, err)
 	require.Len(t, cfg.Membership.SeedNodes, firstNodes)
