@@ -40,7 +40,7 @@ APART = internal/etcdtest
 PLATFORMS := darwin/arm64 linux/arm64 windows/amd64
 
 # Tests that start operating-system processes carry the build tag `process`.
-# They run alone, without the race detector: their timings are real.
+# They run without the race detector: their timings are real.
 PROCESS_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build .*\bprocess\b' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
 
 step = @printf '== %s\n' '$(1)'
@@ -168,12 +168,15 @@ mutants: needs ## the defects that the seeds of the simulations must find
 	$(call step,mutants)
 	@$(GO) test -tags mutants -run Mutants -timeout 25m $(MUTANT_PACKAGES)
 
+# The clusters of the examples wait for seconds most of the time, so that two packages, and in
+# the bank two tests, run at once. What measures milliseconds runs alone.
+WAITING = ./examples ./examples/%
+
 .PHONY: process
-process: needs ## the tests that start real processes, one package at a time
+process: needs ## the tests that start real processes
 	$(call step,process)
-	@if [ -n "$(strip $(PROCESS_PACKAGES))" ]; then
-	  $(GO) test -tags process -p 1 -count=1 -timeout 15m $(PROCESS_PACKAGES)
-	fi
+	@$(GO) test -tags process -p 1 -count=1 -timeout 15m $(filter-out $(WAITING),$(PROCESS_PACKAGES))
+	$(GO) test -tags process -p 2 -count=1 -timeout 15m $(filter $(WAITING),$(PROCESS_PACKAGES))
 
 .PHONY: sim
 sim: needs ## more seeds than the tests run: SEEDS=1000, FIRST_SEED=1

@@ -113,6 +113,7 @@ func TestANodeEndsWithItsParent(t *testing.T) {
 //
 // covers F33, I7.
 func TestANodeComesBackAtItsAddress(t *testing.T) {
+	t.Parallel() // Tests of clusters mostly wait.
 	c := newCity(t)
 	nodes := c.settle(3)
 	ids := accounts(30)

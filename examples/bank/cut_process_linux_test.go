@@ -33,6 +33,7 @@ import (
 //
 // covers F3, F9, F24, F25, F33, I1, I2, I5, I7, I20, I22.
 func TestOneClusterThoughSeedsAreRestarted(t *testing.T) {
+	t.Parallel() // Tests of clusters mostly wait.
 	tests := map[string]func(*testing.T){
 		"the first of three is cut off": func(t *testing.T) {
 			t.Helper()

@@ -49,6 +49,7 @@ const removedAfter = 6 * time.Second
 //
 // covers F24, F25, F37, I1, I7, I14.
 func TestFrozenNodes(t *testing.T) {
+	t.Parallel()       // Tests of clusters mostly wait.
 	const clusters = 6 // How many run at the same time; they mostly wait.
 	room := make(chan struct{}, clusters)
 	var cases sync.WaitGroup

@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/examples/attached/attachedtest"
 )
 
 // Networks that tests can cut, for nodes that are processes. The interface comes first,
@@ -203,7 +205,7 @@ var _ network = (*relays)(nil)
 // newRelays starts the relays of n places. They end with the test.
 func newRelays(t *testing.T, n int) *relays {
 	t.Helper()
-	r := &relays{port: freePorts(t)[0], healed: make(chan struct{})}
+	r := &relays{port: attachedtest.Ports(t, 1)[0], healed: make(chan struct{})}
 	close(r.healed)
 	prefix := fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(256)) // Other networks draw other hosts.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -69,6 +69,7 @@ func (c *city) tally(name string, over *node, ids []string, within time.Duration
 //
 // covers F1, I20.
 func TestOutcomesAfterAKillByKind(t *testing.T) {
+	t.Parallel() // Tests of clusters mostly wait.
 	c := newCity(t)
 	nodes := c.settle(3)
 	ids := accounts(60)

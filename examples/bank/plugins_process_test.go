@@ -183,6 +183,7 @@ func zones(path, sum, settings string) []string {
 //
 // covers F55, F58, I31, I34.
 func TestAnAllocationPluginIsSwappedUnderLoad(t *testing.T) {
+	t.Parallel() // Tests of clusters mostly wait.
 	c := newCity(t)
 	first, second := c.build("zoneaware", "zones-1"), c.build("zoneaware", "zones-2", "-ldflags=-w")
 	sum, other := checksum(t, first), checksum(t, second)
@@ -243,6 +244,7 @@ func TestAnAllocationPluginIsSwappedUnderLoad(t *testing.T) {
 //
 // covers F55, I4.
 func TestADowningPluginIsTakenOverThroughTheRegister(t *testing.T) {
+	t.Parallel() // Tests of clusters mostly wait.
 	c := newCity(t, "reload: {watch: true}")
 	sum := checksum(t, c.build("witness", "witness"))
 	c.configure("second.yaml", "reload: {watch: true}")
