@@ -19,9 +19,9 @@ import (
 )
 
 // An ask, from Ask to its reply: ask begins a span, exchange sends the message by send, of
-// region.go, with an ask that waits in the table of its slot, and waits until the reply comes
-// or the waiting ends. Then the message is taken back if that is possible; stay and
-// unreachable say what it had waited for.
+// region.go, with an ask that waits in the table of its slot, and waits until the runtime has
+// told how the ask ended, or the context of the caller has. Then the message is taken back if
+// that is possible; stay and unreachable say what it had waited for.
 
 // askLimit bounds an ask whose context has no deadline.
 const askLimit = time.Minute
@@ -29,23 +29,25 @@ const askLimit = time.Minute
 // errAskLimit is the cause when askLimit has ended an ask.
 var errAskLimit = errors.New("no answer within a minute")
 
-// ask is one wait for a reply. It is in the table of its cell from before the message is
-// accepted until the reply comes or the asker stops waiting. Only the goroutine that takes
-// the ask out of the table may send to its channel, so that an ask that is over can be used
-// again.
+// ask is one wait for a reply, with what its goroutine waits on. The runtime tells an ask
+// that it takes out of its table how the ask has ended, once, and nothing of one that its own
+// goroutine has taken out. So told is empty when the goroutine has gone on, and the ask can
+// be used again.
 type ask struct {
 	runtime.Ask
 
-	reply   chan *protocol.Reply // Carries the reply. Capacity one: an ask gets one reply at most.
-	limit   *time.Timer          // The timer of askLimit; made at first use.
-	expired <-chan time.Time     // The channel of limit, when the asker's context has no deadline; else nil.
+	told chan struct{} // Has one token when the fields below are written. Capacity one.
+
+	reply *protocol.Reply // Nil: the ask has ended without a reply.
+	back  bool            // Without a reply: the message was taken back.
+	cause error           // Without a reply: why.
 }
 
 // newAsk returns an ask that is in no table.
 func (r *router) newAsk() *ask {
 	a, _ := r.system.askPool.Get().(*ask)
 	if a == nil {
-		a = &ask{reply: make(chan *protocol.Reply, 1)}
+		a = &ask{told: make(chan struct{}, 1)}
 		a.Asker = a
 	}
 	a.Renew(r.asks.Add(1))
@@ -53,7 +55,19 @@ func (r *router) newAsk() *ask {
 }
 
 // Answer takes the reply.
-func (a *ask) Answer(reply *protocol.Reply) { a.reply <- reply }
+func (a *ask) Answer(reply *protocol.Reply) {
+	a.reply = reply
+	a.told <- struct{}{}
+}
+
+// End takes that the ask has ended without a reply.
+func (a *ask) End(back bool, cause error) {
+	if cause == nil {
+		cause = errAskLimit
+	}
+	a.back, a.cause = back, cause
+	a.told <- struct{}{}
+}
 
 // waiting returns what the table of asks keeps of an ask; nil for none.
 func (a *ask) waiting() *runtime.Ask {
@@ -63,28 +77,19 @@ func (a *ask) waiting() *runtime.Ask {
 	return &a.Ask
 }
 
-// until sets the deadline of an ask to that of ctx; when ctx has none, the ask ends after
-// askLimit.
+// until sets the deadline of an ask to that of ctx; when ctx has none, the runtime ends the
+// ask after askLimit.
 func (a *ask) until(ctx context.Context, now machine.Instant) {
 	if deadline, ok := ctx.Deadline(); ok {
-		// A deadline is never zero, which would say that there is none.
-		a.Deadline, a.expired = max(now.Add(time.Until(deadline)), 1), nil
+		a.Deadline = max(now.Add(time.Until(deadline)), 1) // Zero would say that there is none.
 		return
 	}
-	a.Deadline = now.Add(askLimit)
-	if a.limit == nil {
-		a.limit = time.NewTimer(askLimit)
-	} else {
-		a.limit.Reset(askLimit)
-	}
-	a.expired = a.limit.C
+	a.Deadline, a.Limited = now.Add(askLimit), true
 }
 
 // over puts an ask that has ended into the pool.
 func (r *router) over(a *ask) {
-	if a.expired != nil {
-		a.limit.Stop()
-	}
+	a.reply, a.back, a.cause = nil, false, nil
 	r.system.askPool.Put(a)
 }
 
@@ -163,28 +168,36 @@ func (r *router) exchange(ctx context.Context, id string, message any, trace []b
 	if err := r.send(ctx, id, message, a, trace); err != nil {
 		return nil, err
 	}
-	var cause error
-	select {
-	case reply := <-a.reply:
-		return reply, nil
-	case <-ctx.Done():
-		cause = context.Cause(ctx)
-	case <-a.expired:
-		cause = errAskLimit
-	case <-r.verdict.Load().refused:
-		cause = r.refusal()
+	if refused := r.refusal(); refused != nil { // It may have come before the ask was in its table.
+		r.retract(a, id, refused)
+	} else if done := ctx.Done(); done == nil {
+		<-a.told
+	} else {
+		select {
+		case <-a.told:
+		case <-done:
+			r.retract(a, id, context.Cause(ctx))
+		}
 	}
-	sl := r.region.SlotOf(id)
-	if sl.Retract(&a.Ask) {
-		detail, why := r.stay(sl)
-		return nil, r.notDelivered(id, detail, severalOf(why, cause))
-	}
-	select {
-	case reply := <-a.reply: // The reply came while retract looked for the ask.
-		return reply, nil
+	switch {
+	case a.reply != nil:
+		return a.reply, nil
+	case a.back:
+		detail, why := r.stay(r.region.SlotOf(id))
+		return nil, r.notDelivered(id, detail, severalOf(why, a.cause))
 	default:
-		return nil, &MessageError{r.name, id, "no reply", severalOf(ErrUnknownOutcome, cause)}
+		return nil, &MessageError{r.name, id, "no reply", severalOf(ErrUnknownOutcome, a.cause)}
 	}
+}
+
+// retract ends an ask that does not wait any longer, unless the runtime has told how it ended.
+func (r *router) retract(a *ask, id string, cause error) {
+	back, told := r.region.SlotOf(id).Retract(&a.Ask)
+	if told {
+		<-a.told // The runtime was faster.
+		return
+	}
+	a.back, a.cause = back, cause
 }
 
 // stay says what a message that was taken back had waited for on this node, as far as

@@ -6,6 +6,9 @@ package sharding_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,6 +110,172 @@ func TestAsksThatEndedGetNoReplyOfAnother(t *testing.T) {
 				}
 				require.Equal(t, "heard x", w.nodes[0].must(id, "x"))
 			}
+		}
+	})
+}
+
+// However an ask ends, by its reply, by its context or by both at one moment, its asker gets
+// its own reply or the cause of its own context, and what was not delivered has not been
+// handled. The records of asks are used again by askers that run at the same time.
+func TestEachAskEndsForItself(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var quits sync.Map // What cancels the context of an ask, by its message.
+		w.kind = func(n *node, k *sharding.Kind[text]) {
+			k.New = func(*sharding.Context) sharding.Entity[text] { return &quitter{&actor{n: n}, &quits} }
+		}
+		w.start(2)
+		n := w.nodes[0]
+		ids := append(n.hosted(n, 2), n.hosted(w.nodes[1], 2)...)
+		const askers, rounds = 8, 200
+		var asking sync.WaitGroup
+		var ends [endUnknown + 1]atomic.Int64
+		faults := make(chan error, askers)
+		for asker := range askers {
+			asking.Go(func() { // Ends after its rounds; waited for below.
+				for round := range rounds {
+					id, what := ids[round%len(ids)], fmt.Sprintf("q %d %d ", asker, round)
+					end, err := endOf(n, &quits, id, what, (asker+round/len(ids))%4)
+					if err == nil && end == endNotDelivered && len(w.journal.of(id, what)) > 0 {
+						err = fmt.Errorf("%s was not delivered, and handled", what)
+					}
+					if err != nil {
+						faults <- err
+						return
+					}
+					ends[end].Add(1)
+				}
+			})
+		}
+		asking.Wait()
+		close(faults)
+		for err := range faults {
+			require.NoError(t, err)
+		}
+		for _, id := range ids {
+			seen := map[string]bool{}
+			for _, e := range w.journal.of(id, "q ") {
+				require.False(t, seen[e.what], e.what)
+				seen[e.what] = true
+			}
+		}
+		require.NotZero(t, ends[endReply].Load())
+		require.NotZero(t, ends[endNotDelivered].Load()+ends[endUnknown].Load())
+	})
+}
+
+// quitter is an actor that cancels the context of who asks, if it can, and replies.
+type quitter struct {
+	*actor
+
+	quits *sync.Map
+}
+
+func (q *quitter) Receive(c *sharding.Context, m text) error {
+	if quit, ok := q.quits.LoadAndDelete(m.GetValue()); ok {
+		defer quit.(func())()
+	}
+	return q.actor.Receive(c, m)
+}
+
+// How an ask ends.
+const (
+	endReply = iota
+	endNotDelivered
+	endUnknown
+)
+
+// endOf asks with one of four kinds of contexts: one that does not end, one with a deadline,
+// one that is canceled at once by another goroutine, and one that the entity cancels as it
+// replies. It returns how the ask ended, and an error if it may not end so.
+func endOf(n *node, quits *sync.Map, id, what string, kind int) (end int, fault error) {
+	cause := errors.New(what)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	switch kind {
+	case 0:
+		ctx = context.Background()
+	case 1:
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, limit, cause)
+		defer stop()
+	case 2:
+		go cancel(cause) // Ends at once.
+	default:
+		quits.Store(what, func() { cancel(cause) })
+	}
+	reply, err := sharding.Ask[text](ctx, n.region, id, say(what))
+	switch {
+	case err == nil && reply.GetValue() == "heard "+what:
+		return endReply, nil
+	case err == nil:
+		return 0, fmt.Errorf("the reply to %q is %q", what, reply.GetValue())
+	case kind < 2 || !errors.Is(err, cause):
+		return 0, fmt.Errorf("the ask %q with context %d: %w", what, kind, err)
+	case errors.Is(err, sharding.ErrNotDelivered):
+		return endNotDelivered, nil
+	case errors.Is(err, sharding.ErrUnknownOutcome):
+		return endUnknown, nil
+	default:
+		return 0, err
+	}
+}
+
+// A region that is refused between the check of an ask and its entry in the table of asks
+// ends that ask all the same.
+func TestARefusalReachesAnAskOnItsWay(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		refused := &sharding.SettingsError{Kind: "test", Setting: "role"}
+		var n *node
+		w.kind = func(_ *node, k *sharding.Kind[text]) {
+			k.Codec = hooked{Protobuf: sharding.Protobuf{}, append: func() { n.region.Refuse(refused) }}
+			k.Role = "nobody" // No shard has a home, so that messages wait in the window.
+		}
+		w.form(1)
+		n = w.nodes[0]
+		n.startKind()
+		before := time.Now()
+		_, err := sharding.Ask[text](t.Context(), n.region, "a", say("x"))
+		require.ErrorIs(t, err, refused)
+		require.ErrorIs(t, err, sharding.ErrNotDelivered)
+		require.Zero(t, time.Since(before))
+	})
+}
+
+// hooked is a codec that calls a function before it encodes a message.
+type hooked struct {
+	sharding.Protobuf
+
+	append func()
+}
+
+func (h hooked) Append(dst []byte, message any) ([]byte, error) {
+	h.append()
+	return h.Protobuf.Append(dst, message)
+}
+
+// Asks without a deadline that wait at once, and many more that were answered before, all
+// end after a minute, and no goroutine or timer of an ask stands behind them.
+func TestAsksWithoutADeadlineEndByOneTimer(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		n, before := w.nodes[0], goroutines()
+		const asks = 50
+		ended := make(chan error, asks)
+		n.tell("a", "wait")
+		began := time.Now()
+		for i := range asks {
+			go func() { // Ends with its ask.
+				_, err := sharding.Ask[text](context.Background(), n.region, "a", say("late"))
+				ended <- err
+			}()
+			pass(time.Millisecond)
+			n.must(fmt.Sprintf("other-%d", i), "x")
+		}
+		require.LessOrEqual(t, goroutines()-before, asks+2, "one for each asker, and that of the entity")
+		for range asks {
+			require.ErrorContains(t, within(t, ended), "minute")
+			require.GreaterOrEqual(t, time.Since(began), time.Minute)
+			require.Less(t, time.Since(began), time.Minute+100*time.Millisecond)
 		}
 	})
 }

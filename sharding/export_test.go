@@ -12,3 +12,6 @@ func (g *Region[C]) Sent(id string) uint64 {
 	g.r.region.SlotOf(id).Tally(&t)
 	return t.Sent
 }
+
+// Refuse notes that the coordinator refuses the region, as the driver's goroutine does.
+func (g *Region[C]) Refuse(err *SettingsError) { g.r.refuse(err) }

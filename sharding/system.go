@@ -57,7 +57,7 @@ type System struct {
 	hostContext atomic.Pointer[hostContext]
 	queue       workQueue
 	workers     sync.WaitGroup  // All goroutines of the system but that of run.
-	askPool     sync.Pool       // Asks that have ended, for reuse. A pool of this system alone, since asks hold timers and channels.
+	askPool     sync.Pool       // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
 	ended       chan struct{}   // Closed when every cell has been abandoned.
 	stopped     chan struct{}   // Closed after ended, when every goroutine has ended.
 	canceled    context.Context //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.

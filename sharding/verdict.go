@@ -24,7 +24,8 @@ func newVerdict() *verdict {
 }
 
 // refuse notes that the coordinator refuses this region, which ends every wait of a
-// sender. Only the driver's goroutine calls refuse and admit.
+// sender: an ask that is not in its table yet looks at the verdict when it is. Only the
+// driver's goroutine calls refuse and admit.
 func (r *router) refuse(err *SettingsError) {
 	next, old := newVerdict(), r.verdict.Load()
 	next.err, next.refused = err, old.refused
@@ -33,6 +34,7 @@ func (r *router) refuse(err *SettingsError) {
 		close(old.refused)
 	}
 	close(old.over)
+	r.region.EndAsks(err)
 }
 
 // admit notes that the coordinator has accepted this region, and takes a refusal back.

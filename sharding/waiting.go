@@ -34,8 +34,11 @@ func (r *router) await(ctx context.Context, sl *runtime.Slot, m *cell.Message, f
 	var expired <-chan time.Time
 	limit := errAskLimit
 	switch {
+	case a != nil && a.Limited:
+		timer := time.NewTimer(a.Deadline.Sub(r.system.clock.Instant()))
+		defer timer.Stop()
+		expired = timer.C
 	case a != nil:
-		expired = a.expired
 	case ctx.Value(ofEntity{}) != nil:
 		timer := time.NewTimer(entityPatience)
 		defer timer.Stop()

@@ -14,11 +14,14 @@ import (
 )
 
 // Ask is one wait for a reply. It is in the table of its slot from before the message is
-// accepted until the reply comes or [Slot.Retract] takes it out. Whoever takes the ask out
-// of the table tells its asker, so that an ask that is over can be used again.
+// accepted until the reply comes, the ask is ended, or [Slot.Retract] takes it out. Whoever
+// takes the ask out of the table, with the slot in hand, tells its asker, unless it is the
+// asker itself: so an asker is told once, and nothing comes for an ask that is over, which
+// can be used again.
 type Ask struct {
 	Correlation uint64          // Names the ask, unique in this process. Never 0.
 	Deadline    machine.Instant // When the asker stops waiting; 0: never.
+	Limited     bool            // The runtime ends the ask at its deadline; else that is left to the asker, by [Slot.Retract].
 	Asker       Asker
 
 	// The fields below are guarded by the lock of the slot.
@@ -30,7 +33,7 @@ type Ask struct {
 
 // Renew makes an ask that is in no table ready for use, with another name.
 func (a *Ask) Renew(correlation uint64) {
-	a.Correlation, a.Deadline, a.delivered, a.message, a.early = correlation, 0, false, nil, nil
+	a.Correlation, a.Deadline, a.Limited, a.delivered, a.message, a.early = correlation, 0, false, false, nil, nil
 }
 
 // earlyMax bounds the early replies that one ask keeps. More than one comes only when

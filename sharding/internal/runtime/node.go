@@ -26,6 +26,7 @@ type Node struct {
 	backlog  backlog
 	acks     acks
 	peers    peers
+	limits   deadlines
 	decoders sync.Pool
 	messages messagePool
 	flushes  atomic.Uint64 // How often cells were flushed: the first cell of a flush depends on the number.
@@ -87,7 +88,10 @@ func (n *Node) ApplyAll(kind string, in protocol.CellInput) {
 }
 
 // Abandon ends all cells of a node that has ended.
-func (n *Node) Abandon() { n.eachSlot((*Slot).abandon) }
+func (n *Node) Abandon() {
+	n.eachSlot((*Slot).abandon)
+	n.limits.end()
+}
 
 // Connected says that a session of the lane to a node has begun, and which version of the
 // protocol between nodes the two speak: the session takes what waits.

@@ -87,8 +87,14 @@ type Timer interface {
 // message.
 type Waiter interface{ Room() }
 
-// Asker is told the reply to its ask, once.
-type Asker interface{ Answer(reply *protocol.Reply) }
+// Asker is told, once and with the slot in hand, how its ask has ended.
+type Asker interface {
+	// Answer: by a reply.
+	Answer(reply *protocol.Reply)
+	// End: without a reply, at the deadline if cause is nil, else by [Region.EndAsks]. If
+	// back, the message was taken back, and no entity will process it.
+	End(back bool, cause error)
+}
 
 // Notes hear of what has to be counted or logged.
 type Notes struct {

@@ -66,11 +66,18 @@ func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room W
 	}
 	if !local {
 		if sl.collect(); sl.cell.Follow(m) {
+			if a != nil {
+				sl.bound(a)
+			}
 			return cell.Accepted, nil, ""
 		}
 	}
 	admission = sl.cell.Accept(sl.now(), m, &sl.out)
-	if admission != cell.Accepted && a != nil {
+	switch {
+	case a == nil:
+	case admission == cell.Accepted:
+		sl.bound(a)
+	default:
 		delete(sl.asks, a.Correlation)
 	}
 	switch admission {
@@ -106,15 +113,23 @@ func (sl *Slot) Withdraw(m *cell.Message) {
 }
 
 // Retract takes an ask that does not wait any longer out of the table, and takes its
-// message back if that is possible. True: the message was taken back, and no entity will
-// process it.
-func (sl *Slot) Retract(a *Ask) bool {
+// message back if that is possible. If told, the asker has been told how the ask ended, and
+// nothing is done. If back, the message was taken back, and no entity will process it.
+func (sl *Slot) Retract(a *Ask) (back, told bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if sl.asks[a.Correlation] != a {
-		return false // The reply has come.
+		return false, true
 	}
 	delete(sl.asks, a.Correlation)
+	back = sl.takeBack(a)
+	sl.carry(nil)
+	return back, false
+}
+
+// takeBack takes the message of an ask that is over back, if that is possible. The caller
+// carries out the actions that follow.
+func (sl *Slot) takeBack(a *Ask) bool {
 	if a.delivered {
 		return false
 	}
@@ -128,6 +143,5 @@ func (sl *Slot) Retract(a *Ask) bool {
 		return false
 	}
 	sl.region.node.messages.free(m)
-	sl.carry(nil)
 	return true
 }

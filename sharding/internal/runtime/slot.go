@@ -28,6 +28,7 @@ type Slot struct {
 	cell    *cell.Cell
 	out     cell.Actions
 	asks    map[uint64]*Ask          // The asks without a reply, by correlation; made at first use.
+	limit   machine.Instant          // When the asks are looked at, of which the first may end by itself then; 0: there is none.
 	full    bool                     // The last step found the lane full.
 	waiters map[*cell.Message]Waiter // Senders that wait for room, by message; made at first use.
 	timer   Timer                    // The timer of OpWake; made at first use.

@@ -284,7 +284,12 @@ func (c *Cells) send(in Send) {
 		c.asks[in.ID] = a
 		if in.Patience > 0 {
 			m.Deadline = c.now.Add(in.Patience)
-			c.after(in.Patience+c.linger(), func() { c.giveUp(in.ID) })
+			if linger := c.linger(); linger > 0 {
+				c.after(in.Patience+linger, func() { c.giveUp(in.ID) })
+			} else {
+				a.Deadline, a.Limited = m.Deadline, true
+				c.after(in.Patience+askEndsWithin, func() { c.overdue(a) })
+			}
 		}
 	}
 	c.offer(cl, in.Patience)
@@ -355,11 +360,40 @@ func (c *Cells) giveUp(id uint64) {
 		return
 	}
 	delete(c.asks, id)
-	if c.region.Slot(a.shard).Retract(&a.Ask) {
+	back, told := c.region.Slot(a.shard).Retract(&a.Ask)
+	if told {
+		c.ledger.violate("I20: the ask of message %d has ended, and its asker was not told", id)
+	}
+	c.gaveUp(id, back)
+}
+
+// askEndsWithin is when, after its deadline, an ask must have ended that the runtime ends.
+const askEndsWithin = 100 * time.Millisecond
+
+// overdue expects that an ask has ended, unless its client waits for room.
+func (c *Cells) overdue(a *ask) {
+	if id := a.Correlation; c.asks[id] == a && c.clients[id] == nil {
+		c.ledger.violate("I20: the ask of message %d waits %v after its deadline", id, askEndsWithin)
+	}
+}
+
+// gaveUp tells the ledger of an ask that has ended without a reply.
+func (c *Cells) gaveUp(id uint64, back bool) {
+	if back {
 		c.ledger.takenBack(id)
 	} else {
 		c.ledger.timeout(id)
 	}
+}
+
+// End takes that the ask has ended at its deadline.
+func (a *ask) End(back bool, _ error) {
+	c, id := a.cells, a.Correlation
+	if c.asks[id] != a {
+		c.ledger.violate("I20: the ask of message %d has ended twice", id)
+	}
+	delete(c.asks, id)
+	c.gaveUp(id, back)
 }
 
 // Answer takes the reply to an ask, which is the id of the message.

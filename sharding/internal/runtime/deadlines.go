@@ -1,0 +1,158 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package runtime
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/machine"
+)
+
+// The asks that end by themselves at their deadlines ([Ask.Limited]) have one timer for all
+// of a node. An ask does nothing for it but remember its deadline: a slot stands in the list
+// with the earliest of its deadlines, enters the list with an ask that finds it outside, and
+// stays until the timer has rung for it. Asks that were answered meanwhile are gone from the
+// table then. So an ask that is answered in time costs a comparison.
+//
+//	accepted ──> bound: the slot enters the list ──> timer ──> endDue ──> endLimited
+//	                 ^                                                       │
+//	                 └────────── the earliest deadline that is left ─────────┘
+
+// deadlinesApart is the least time between two looks at the asks of a slot, so that many
+// asks that end one after the other have the table looked through so often only. The later
+// ones end late by this much at most.
+const deadlinesApart = 10 * time.Millisecond
+
+// deadlines are the slots with asks that end by themselves. The timer belongs to the node,
+// and ends with it.
+type deadlines struct {
+	mu    sync.Mutex // Guards all fields below. Taken with the lock of a slot held, and never the other way round.
+	slots []due      // By time, the latest first.
+	timer Timer      // Rings at the time of the last of slots; made at first use.
+	ended bool       // The node has ended: nothing is added.
+}
+
+// due is a slot, and when the first of its asks ends by itself.
+type due struct {
+	at   machine.Instant
+	slot *Slot
+}
+
+// add has a slot looked at when its next ask ends.
+func (d *deadlines) add(n *Node, sl *Slot, at, now machine.Instant) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(d.slots, at, func(e due, at machine.Instant) int { return cmp.Compare(at, e.at) })
+	d.slots = slices.Insert(d.slots, i, due{at, sl})
+	if i == len(d.slots)-1 {
+		d.arm(n, now)
+	}
+}
+
+// arm sets the timer to the time of the first slot. The caller holds d.mu.
+func (d *deadlines) arm(n *Node, now machine.Instant) {
+	if len(d.slots) == 0 {
+		return
+	}
+	after := max(d.slots[len(d.slots)-1].at.Sub(now), 0)
+	if d.timer == nil {
+		d.timer = n.Ports.AfterFunc(after, n.endDue)
+		return
+	}
+	d.timer.Reset(after)
+}
+
+// take removes the slots that are due, and sets the timer for the next one.
+func (d *deadlines) take(n *Node, now machine.Instant) []due {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first := len(d.slots)
+	for first > 0 && d.slots[first-1].at <= now {
+		first--
+	}
+	taken := slices.Clone(d.slots[first:])
+	d.slots = slices.Delete(d.slots, first, len(d.slots))
+	if !d.ended {
+		d.arm(n, now)
+	}
+	return taken
+}
+
+// end stops the timer for good.
+func (d *deadlines) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended, d.slots = true, nil
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}
+
+// endDue ends the asks of all slots whose deadlines have passed. The timer calls it.
+func (n *Node) endDue() {
+	for _, e := range slices.Backward(n.limits.take(n, n.Ports.Clock.Instant())) { // The earliest is the last.
+		e.slot.endLimited(e.at)
+	}
+}
+
+// bound has an ask that was accepted ended at its deadline. The caller holds the slot.
+func (sl *Slot) bound(a *Ask) {
+	if a.Limited && (sl.limit == 0 || a.Deadline < sl.limit) {
+		sl.limit = a.Deadline
+		sl.region.node.limits.add(sl.region.node, sl, a.Deadline, sl.now())
+	}
+}
+
+// endLimited ends the asks of the slot whose deadlines have passed. The slot was in the list
+// for the time at: if an ask with an earlier deadline came later, it stands there twice.
+func (sl *Slot) endLimited(at machine.Instant) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.limit != at {
+		return
+	}
+	now := sl.now()
+	sl.end(nil, func(a *Ask) bool { return a.Limited && a.Deadline <= now })
+	sl.limit = 0
+	for _, a := range sl.asks {
+		if a.Limited && (sl.limit == 0 || a.Deadline < sl.limit) {
+			sl.limit = a.Deadline
+		}
+	}
+	if sl.limit != 0 {
+		sl.limit = max(sl.limit, now.Add(deadlinesApart))
+		sl.region.node.limits.add(sl.region.node, sl, sl.limit, now)
+	}
+}
+
+// EndAsks ends all asks of the kind without replies. The cause is for the askers.
+func (r *Region) EndAsks(cause error) {
+	r.EachSlot(func(sl *Slot) {
+		sl.mu.Lock()
+		defer sl.mu.Unlock()
+		sl.end(cause, func(*Ask) bool { return true })
+	})
+}
+
+// end takes the asks that are meant out of the table, in the order of their correlations,
+// takes their messages back where that is possible, and tells their askers.
+func (sl *Slot) end(cause error, meant func(*Ask) bool) {
+	if len(sl.asks) == 0 {
+		return
+	}
+	for _, correlation := range slices.Sorted(maps.Keys(sl.asks)) {
+		if a := sl.asks[correlation]; a != nil && meant(a) { // To take back a message may have ended other asks.
+			delete(sl.asks, correlation)
+			a.Asker.End(sl.takeBack(a), cause)
+		}
+	}
+	sl.carry(nil)
+}
