@@ -75,7 +75,7 @@ func (e *Entity) Epoch() protocol.Epoch {
 }
 
 // Mail returns the message that is being processed, and an empty one if there is none. It
-// belongs to the cell.
+// belongs to the cell, in whose hands the mailbox is: the caller holds it.
 func (e *Entity) Mail() Mail {
 	if !e.atWork() {
 		return Mail{}

@@ -34,7 +34,11 @@ func (sl *Slot) carry(mine *cell.Entity) (next cell.Op) {
 			if a.Entity == mine {
 				next = a.Op
 			} else {
-				sl.region.ports.Work(Task{sl, a.Entity, a.Op})
+				t := Task{Slot: sl, Entity: a.Entity, Op: a.Op}
+				if a.Op == cell.OpRun {
+					t.mail = a.Entity.Mail()
+				}
+				sl.region.ports.Work(t)
 			}
 		case cell.OpTransmit:
 			if !sl.full {

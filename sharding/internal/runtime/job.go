@@ -28,6 +28,8 @@ type Task struct {
 	Slot   *Slot
 	Entity *cell.Entity
 	Op     cell.Op
+
+	mail cell.Mail // The message to begin with, of OpRun: others may change the mailbox meanwhile.
 }
 
 // Call says which code of the program comes next.
@@ -49,7 +51,7 @@ type Job struct {
 	clock   *machine.Reader
 	now     machine.Reading // When the last message ended, if the next message begins at once; else zero.
 	began   machine.Instant // When the present run began.
-	mail    cell.Mail       // The message that is handled.
+	mail    cell.Mail       // The message that is handled, or that begins next.
 	ahead   cell.Ahead      // The messages that may be handled at once after the present one.
 	ends    uint32          // How often the cell's hosting had ended when the messages of ahead were handed out.
 	ran     uint16          // How many messages of ahead were handed to the entity.
@@ -69,7 +71,7 @@ const (
 )
 
 // NewJob returns the job that does a task.
-func NewJob(t Task) Job { return Job{slot: t.Slot, entity: t.Entity, op: t.Op} }
+func NewJob(t Task) Job { return Job{slot: t.Slot, entity: t.Entity, op: t.Op, mail: t.mail} }
 
 // Clocked has the job read the clock by a reader, which is that of the worker.
 func (j *Job) Clocked(clock *machine.Reader) { j.clock = clock }
@@ -121,7 +123,7 @@ func (j *Job) Begin() Call {
 // beginRun reports whether the message of the entity may begin. If not, the cell has been
 // told so, and the job has another step.
 func (j *Job) beginRun() bool {
-	now, m := j.now, j.entity.Mail()
+	now, m := j.now, j.mail
 	j.now = machine.Reading{}
 	if now == (machine.Reading{}) {
 		now, _ = j.look()
@@ -138,7 +140,7 @@ func (j *Job) beginRun() bool {
 	case !inTime:
 		j.step(func(c *cell.Cell, out *cell.Actions) { c.Lapse(now.From, e, out) })
 	default:
-		j.mail, j.began = m, now.From
+		j.began = now.From
 		return true
 	}
 	return false
@@ -198,8 +200,8 @@ func (j *Job) done(r cell.Result) {
 	defer sl.mu.Unlock()
 	sl.free.keep(&sl.region.node.messages, sl.cell.Ran(e, int(j.ran), &sl.out))
 	sl.cell.Done(now.From, e, r, &sl.out)
-	j.op = sl.carry(e)
-	j.mail, j.ahead, j.ran = cell.Mail{}, cell.Ahead{}, 0
+	j.follow(sl.carry(e))
+	j.ran = 0
 	again := j.again
 	j.again = true
 	switch {
@@ -243,6 +245,14 @@ func (j *Job) step(f func(c *cell.Cell, out *cell.Actions)) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	f(sl.cell, &sl.out)
-	j.op = sl.carry(j.entity)
-	j.ahead = cell.Ahead{} // What did not begin is back in the mailbox, if it is not over.
+	j.follow(sl.carry(j.entity))
+}
+
+// follow notes the entity's next step, with the slot in hand. What was ahead and did not begin
+// is back in the mailbox, if it is not over.
+func (j *Job) follow(op cell.Op) {
+	j.op, j.mail, j.ahead = op, cell.Mail{}, cell.Ahead{}
+	if op == cell.OpRun {
+		j.mail = j.entity.Mail()
+	}
 }
