@@ -25,7 +25,7 @@ type operation struct {
 	doomed  map[uint64]bool // For a delete.
 	takes   bool            // The write takes element out of the set.
 	had     bool            // The element was there when the update function ran.
-	calm    int             // See keyHistory.calm.
+	began   moment
 	tries   int
 	node    *world.Node // Where the call was made.
 	level   protocol.Level
@@ -88,13 +88,13 @@ func (c *Cluster) put(n *world.Node, key string) {
 	if c.rand.IntN(10) == 0 {
 		level.Strength = protocol.Local
 	}
-	c.write(n, &operation{key: key, element: c.element, calm: c.History.key(key).calm(), level: level})
+	c.write(n, &operation{key: key, element: c.element, began: c.History.now(key), level: level})
 }
 
 // take takes an element out of a set that is known to be in it.
 func (c *Cluster) take(n *world.Node, key string) {
 	if e, ok := c.History.taking(key, c.rand); ok {
-		c.write(n, &operation{key: key, element: e, takes: true, level: majority()})
+		c.write(n, &operation{key: key, element: e, takes: true, began: c.History.now(key), level: majority()})
 	}
 }
 
@@ -197,7 +197,7 @@ func (c *Cluster) remove(n *world.Node, key string) {
 	if c.nodes[n.ID()].machine.Register(0) == nil {
 		return
 	}
-	o := &operation{key: key, doomed: c.History.deleting(key)}
+	o := &operation{key: key, began: c.History.now(key), doomed: c.History.deleting(key)}
 	n.Input(protocol.Service, protocol.Delete{Op: c.begin(n, o), Key: key, Level: majority(), Limit: c.opt.Limit})
 }
 
@@ -224,7 +224,7 @@ func (c *Cluster) done(n *world.Node, d protocol.Done) {
 			c.element++ // What was lost may have been seen, and deleted since: the new attempt is another write.
 			again.element = c.element
 			c.History.write(o.key, again.element)
-			again.calm = c.History.key(o.key).calm()
+			again.began = c.History.now(o.key)
 			c.World.After(1, func() {
 				if n.Alive() {
 					c.write(n, &again)
@@ -236,7 +236,7 @@ func (c *Cluster) done(n *world.Node, d protocol.Done) {
 	case o.read != nil:
 		c.returned(o, d.Entry)
 	case o.doomed != nil:
-		c.History.deleted(o.key, o.doomed)
+		c.History.deleted(o.key, o.doomed, o.began)
 	case o.level.Strength == protocol.Majority:
 		c.wrote(o)
 	}
@@ -246,10 +246,10 @@ func (c *Cluster) done(n *world.Node, d protocol.Done) {
 // is gone with it.
 func (c *Cluster) wrote(o *operation) {
 	if o.takes {
-		c.History.took(o.key, o.element, o.had)
+		c.History.took(o.key, o.element, o.had, o.began)
 		return
 	}
-	c.History.wrote(o.key, o.element, o.calm)
+	c.History.wrote(o.key, o.element, o.began)
 }
 
 // returned checks what was read.

@@ -546,11 +546,13 @@ func (c *Cluster) equal(n, first *node, id gossip.NodeID) error {
 }
 
 // mayLose reports whether every set of which a live node counts, or which is being decided,
-// keeps a winning part without a node: only then does a loss of state lose nothing.
+// keeps a winning part without a node: only then does a loss of state lose nothing. A replica
+// that has lost some of what it acknowledged is none of that part.
 func (c *Cluster) mayLose(lost *world.Node) bool {
 	live := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
-		if at := c.nodes[n.ID()]; n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.twins.isTwin(n) && !at.machine.Unsure(0) {
+		at := c.nodes[n.ID()]
+		if n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.twins.isTwin(n) && !at.machine.Unsure(0) && !c.isOlder(n) {
 			live[at.replica] = true
 		}
 	}

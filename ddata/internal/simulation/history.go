@@ -42,7 +42,7 @@ type keyHistory struct {
 	taken   map[uint64]bool // Elements that somebody has begun to take out.
 	least   uint64          // Of a counter: what every later read returns at least.
 	deletes int             // Deletes that have begun.
-	acked   uint64          // Writes that were acknowledged.
+	acked   uint64          // Writes that were acknowledged, since the last loss was accepted.
 	ended   int             // Deletes that were acknowledged.
 	losses  int             // How often a loss was accepted.
 }
@@ -72,12 +72,31 @@ func (k *keyHistory) calm() int {
 	return k.deletes
 }
 
-// wrote notes that a write was acknowledged, which began when calm was as given.
-func (h *History) wrote(key string, element uint64, calm int) {
+// moment is what an operation on a key remembers of when it began.
+type moment struct {
+	calm   int // See keyHistory.calm.
+	losses int // How many losses had been accepted.
+}
+
+// now returns what an operation remembers that begins now.
+func (h *History) now(key string) moment {
+	k := h.key(key)
+	return moment{k.calm(), k.losses}
+}
+
+// lost reports whether a loss was accepted since an operation began: what it did may be lost,
+// also when it is acknowledged only now, by answers that were on their way.
+func (k *keyHistory) lost(began moment) bool { return k.losses != began.losses }
+
+// wrote notes that a write was acknowledged, which began at some moment.
+func (h *History) wrote(key string, element uint64, began moment) {
 	h.Acked++
 	k := h.key(key)
+	if k.lost(began) {
+		return
+	}
 	k.acked++
-	if calm >= 0 && calm == k.calm() && !k.gone[element] {
+	if began.calm >= 0 && began.calm == k.calm() && !k.gone[element] {
 		k.must[element] = true
 	}
 }
@@ -142,7 +161,9 @@ func (h *History) counted(key string, r reading, value uint64) error {
 	if most := uint64(len(k.tried)); value > most {
 		return fmt.Errorf("D4: a read of %s returned %d, although only %d were ever added", key, value, most)
 	}
-	k.least = max(k.least, value)
+	if k.losses == r.losses {
+		k.least = max(k.least, value)
+	}
 	return nil
 }
 
@@ -159,10 +180,13 @@ func (h *History) taking(key string, r *rand.Rand) (uint64, bool) {
 	return e, true
 }
 
-// took notes that taking an element out was acknowledged; had says whether the replica that
-// did it had the element.
-func (h *History) took(key string, element uint64, had bool) {
+// took notes that taking an element out was acknowledged, which began at some moment; had says
+// whether the replica that did it had the element.
+func (h *History) took(key string, element uint64, had bool, began moment) {
 	h.Taken++
+	if h.key(key).lost(began) {
+		return
+	}
 	// With the key the memory of the removal expires: a replica that has missed both, and
 	// changes the key at that moment, brings the element back.
 	if had && !h.forgets {
@@ -179,11 +203,13 @@ func (h *History) deleting(key string) map[uint64]bool {
 	return doomed
 }
 
-// deleted notes that a delete was acknowledged.
-func (h *History) deleted(key string, doomed map[uint64]bool) {
+// deleted notes that a delete was acknowledged, which began at some moment.
+func (h *History) deleted(key string, doomed map[uint64]bool, began moment) {
 	h.Deletes++
 	k := h.key(key)
-	k.ended++
+	if k.ended++; k.lost(began) {
+		return
+	}
 	maps.Copy(k.gone, doomed)
 	for e := range doomed { //quorate:unordered a set
 		delete(k.must, e)

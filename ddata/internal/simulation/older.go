@@ -119,6 +119,11 @@ func (c *Cluster) remembered(n *world.Node, was copied) bool {
 // to be one replica. Until that is over nobody else fails for good: two faults at a time are more than is promised.
 func (c *Cluster) ageing() bool { return c.restored != gossip.Address{} || c.twins.twinned() }
 
+// isOlder reports whether a replica has an older disk, also while nobody has recognised that.
+func (c *Cluster) isOlder(n *world.Node) bool {
+	return n.ID().Address == c.restored || c.nodes[n.ID()].machine.Older(0)
+}
+
 // renewed notes under which id a replica goes on.
 func (c *Cluster) renewed(n *world.Node, id protocol.ReplicaID) {
 	if c.nodes[n.ID()].replica == id {
