@@ -25,6 +25,9 @@ import (
 //	       <─Committed─          writes as if its own program had
 //
 // A delete is asked for in one step. Reads need none of this: they ask all homes.
+//
+// A commit that is not answered in time is asked for again, of the same home, which remembers what
+// it has answered: the change is made once, whichever of the messages was lost.
 
 // BorrowKey is the command to borrow the entry of a key.
 type BorrowKey struct {
@@ -74,7 +77,8 @@ type Lent struct {
 	Base  uint64
 }
 
-// Commit asks a home to make a change of its own of a delta. Stamp is that of [Lent].
+// Commit asks a home to make a change of its own of a delta. Stamp is that of [Lent]. Again says
+// that the home was asked before and has not answered.
 type Commit struct {
 	Op    OpID
 	Stamp uint64
@@ -85,6 +89,7 @@ type Commit struct {
 	Base  uint64
 	Level Level
 	Limit time.Duration
+	Again bool
 }
 
 // RemoveKey asks a home to delete a key. Stamp is the generation in which the delete began:
@@ -125,9 +130,22 @@ type errand struct {
 
 // served is an operation that runs here for another node.
 type served struct {
-	id   OpID
-	from gossip.NodeID
-	op   OpID // The number that the other node gave it.
+	id    OpID
+	from  gossip.NodeID
+	op    OpID            // The number that the other node gave it.
+	until machine.Instant // When the other node waits for it no longer.
+}
+
+// request names an operation by the node that asks for it, and by the number that it has there.
+type request struct {
+	node gossip.NodeID
+	op   OpID
+}
+
+// remembered is a commit for another node that was answered.
+type remembered struct {
+	of    request
+	until machine.Instant // When the other node waits for it no longer.
 }
 
 // remote is the part of a group that changes what other nodes hold, and lets them change
@@ -137,6 +155,11 @@ type remote struct {
 	errands map[OpID]*errand
 	served  map[OpID]served
 	next    OpID
+
+	// commits are those that other nodes have asked for, with the answer; nil while one runs.
+	// Answers are kept in the order in which they were given, as many as operations may be open.
+	commits map[request]*Committed
+	answers []remembered
 }
 
 // servedFrom is where the numbers of served operations begin, out of the way of those that
@@ -144,7 +167,7 @@ type remote struct {
 const servedFrom = OpID(1) << 63
 
 func newRemote(g *group) remote {
-	return remote{group: g, errands: map[OpID]*errand{}, served: map[OpID]served{}, next: servedFrom}
+	return remote{group: g, errands: map[OpID]*errand{}, served: map[OpID]served{}, next: servedFrom, commits: map[request]*Committed{}}
 }
 
 // borrow asks a home for an entry.
@@ -199,11 +222,17 @@ func (r *remote) ask(e *errand) {
 		r.finish(e, Done{Op: e.id, Verdict: Unconfirmed})
 		return
 	}
+	body := e.body
 	if e.commits && e.asked != 0 {
-		return // Asked once: a second commit would be a second change.
+		c, asked := e.body.(Commit)
+		if !asked {
+			return // The update function runs.
+		}
+		c.Again = true
+		body = c
 	}
 	e.home, e.asked = p.node, g.m.now.Mono
-	g.send(p, e.body)
+	g.send(p, body)
 }
 
 // homes returns the replicas that hold a key and can be reached, those of Current first.
@@ -236,6 +265,9 @@ func rank(first bool) int {
 // tick asks again, and ends errands whose time is over.
 func (r *remote) tick() {
 	g := r.group
+	for len(r.answers) > 0 && g.m.now.Mono >= r.answers[0].until {
+		r.forget()
+	}
 	ids := make([]OpID, 0, len(r.errands))
 	for id := range r.errands { //quorate:unordered sorted below
 		ids = append(ids, id)
@@ -307,22 +339,59 @@ func (r *remote) lent(p *peer, b Lent) {
 	r.group.m.out.Add(Borrowed{Op: b.Op, Verdict: Confirmed, Entry: b.Entry, At: b.At, Base: b.Base})
 }
 
-// keep answers Commit: it makes a change of this replica's own, and has it confirmed.
+// keep answers Commit: it makes a change of this replica's own, and has it confirmed. One that
+// was asked for before is not made again: it runs, or its answer is repeated.
 func (r *remote) keep(p *peer, b Commit) {
 	g := r.group
+	of := request{p.node, b.Op}
+	if answer, known := r.commits[of]; known {
+		if answer != nil {
+			g.send(p, *answer)
+		}
+		return
+	}
+	r.commits[of] = nil
 	if !r.here(b.Key) || b.Stamp < g.reg.fence() {
-		g.send(p, Committed{Op: b.Op, Verdict: Lost})
+		r.refuse(p, b, Committed{Verdict: Lost})
 		return
 	}
 	change, err := g.table.Commit(b.Key, b.Type, b.Base, b.Delta)
 	switch {
 	case errors.Is(err, table.ErrConflict):
-		g.send(p, Committed{Op: b.Op, Verdict: Conflict})
+		r.refuse(p, b, Committed{Verdict: Conflict})
 	case err != nil:
-		g.send(p, Committed{Op: b.Op, Verdict: Refused, Reason: reason(err)})
+		r.refuse(p, b, Committed{Verdict: Refused, Reason: reason(err)})
 	default:
-		g.ops.write(Write{Op: r.serve(p, b.Op), Group: g.index, Key: b.Key, Origin: change.Origin, To: change.To, Level: b.Level, Limit: b.Limit})
+		g.ops.write(Write{Op: r.serve(p, b.Op, b.Limit), Group: g.index, Key: b.Key, Origin: change.Origin, To: change.To, Level: b.Level, Limit: b.Limit})
 	}
+}
+
+// refuse answers a commit that is not made. If it was asked for before, this home has forgotten
+// what it answered, and may have made the change then.
+func (r *remote) refuse(p *peer, b Commit, answer Committed) {
+	answer.Op = b.Op
+	if b.Again {
+		answer.Verdict = Unconfirmed
+	}
+	r.remember(request{p.node, b.Op}, answer, r.group.m.now.Mono.Add(b.Limit))
+	r.group.send(p, answer)
+}
+
+// remember keeps the answer to a commit, as long as it may be asked for again.
+func (r *remote) remember(of request, answer Committed, until machine.Instant) {
+	if _, commit := r.commits[of]; !commit {
+		return
+	}
+	r.commits[of] = &answer
+	if r.answers = append(r.answers, remembered{of, until}); len(r.answers) > r.group.m.cfg.Bounds.Operations {
+		r.forget()
+	}
+}
+
+// forget forgets the answer that was given first.
+func (r *remote) forget() {
+	delete(r.commits, r.answers[0].of)
+	r.answers = r.answers[1:]
 }
 
 // removeFor answers RemoveKey.
@@ -331,13 +400,13 @@ func (r *remote) removeFor(p *peer, b RemoveKey) {
 		r.group.send(p, Committed{Op: b.Op, Verdict: Lost})
 		return
 	}
-	r.group.ops.remove(Delete{Op: r.serve(p, b.Op), Group: r.group.index, Key: b.Key, Level: b.Level, Limit: b.Limit})
+	r.group.ops.remove(Delete{Op: r.serve(p, b.Op, b.Limit), Group: r.group.index, Key: b.Key, Level: b.Level, Limit: b.Limit})
 }
 
 // serve gives an operation for another node a number of this node's.
-func (r *remote) serve(p *peer, op OpID) OpID {
+func (r *remote) serve(p *peer, op OpID, limit time.Duration) OpID {
 	r.next++
-	r.served[r.next] = served{id: r.next, from: p.node, op: op}
+	r.served[r.next] = served{id: r.next, from: p.node, op: op, until: r.group.m.now.Mono.Add(limit)}
 	return r.next
 }
 
@@ -348,11 +417,12 @@ func (r *remote) serves(d Done) bool {
 		return false
 	}
 	delete(r.served, d.Op)
+	answer := Committed{Op: s.op, Verdict: d.Verdict, Answered: d.Answered, Missing: d.Missing, Refusals: d.Refusals}
+	if d.Err != nil {
+		answer.Reason = reason(d.Err)
+	}
+	r.remember(request{s.from, s.op}, answer, s.until)
 	if p := r.group.nodes[s.from]; p != nil {
-		answer := Committed{Op: s.op, Verdict: d.Verdict, Answered: d.Answered, Missing: d.Missing, Refusals: d.Refusals}
-		if d.Err != nil {
-			answer.Reason = reason(d.Err)
-		}
 		r.group.send(p, answer)
 	}
 	return true

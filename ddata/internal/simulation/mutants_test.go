@@ -75,6 +75,26 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "a commit is asked for once", in: "protocol", test: "TestALostCommitIsAskedForAgain", edits: []edit{{
+			"remote.go", "		if !asked {\n", "		if !asked || mutant(NAME) {\n",
+		}},
+	},
+	{
+		name: "an answer to a commit is not repeated", in: "protocol", test: "TestALostCommitIsAskedForAgain", edits: []edit{{
+			"remote.go", "		if answer != nil {\n", "		if answer != nil && !mutant(NAME) {\n",
+		}},
+	},
+	{
+		name: "a commit that comes twice is made again", in: "protocol", test: "TestADoubledCommitIsMadeOnce", edits: []edit{{
+			"remote.go", "answer, known := r.commits[of]; known {", "answer, known := r.commits[of]; known && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "a forgotten answer is a conflict", in: "protocol", test: "TestAForgottenAnswerIsNoConflict", edits: []edit{{
+			"remote.go", "	if b.Again {\n", "	if b.Again && !mutant(NAME) {\n",
+		}},
+	},
+	{
 		name: "an attempt asks once", in: "protocol", test: "TestAnAttemptAsksAgain", edits: []edit{{
 			"change.go", "	if g.m.now.Mono.Sub(a.asked) >= ", "	if !mutant(NAME) && g.m.now.Mono.Sub(a.asked) >= ",
 		}},

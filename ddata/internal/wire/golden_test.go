@@ -96,7 +96,7 @@ func samples() map[string]any {
 		"borrow": protocol.Borrow{Op: 4, Key: "visits"},
 		"lent":   protocol.Lent{Op: 4, Away: true, Entry: &entries[3], At: self, Base: 0x77, Stamp: 7},
 		"commit": protocol.Commit{
-			Op: 4, Key: "visits", Type: counter, Delta: visits, Whole: true, Base: 0x77, Stamp: 7, Level: level, Limit: 5 * time.Second,
+			Op: 4, Key: "visits", Type: counter, Delta: visits, Whole: true, Base: 0x77, Stamp: 7, Level: level, Limit: 5 * time.Second, Again: true,
 		},
 		"remove-key": protocol.RemoveKey{Op: 4, Stamp: 7, Key: "visits", Level: level, Limit: 5 * time.Second},
 		"committed": protocol.Committed{

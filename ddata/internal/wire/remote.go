@@ -91,6 +91,7 @@ const (
 	commitDelta = 8
 	commitWhole = 9
 	commitStamp = 10
+	commitAgain = 11
 
 	// The fields of a level.
 	levelStrength = 1
@@ -111,6 +112,7 @@ func appendCommit(e *encoder, m protocol.Commit) {
 	}
 	e.flag(commitWhole, m.Whole)
 	e.uint(commitStamp, m.Stamp)
+	e.flag(commitAgain, m.Again)
 }
 
 func setCommit(d *decoder, m *protocol.Commit, f *wire.Field) (err error) {
@@ -133,6 +135,8 @@ func setCommit(d *decoder, m *protocol.Commit, f *wire.Field) (err error) {
 		return wire.SetBool(&m.Whole, f)
 	case commitStamp:
 		return wire.Set(&m.Stamp, f, math.MaxUint64)
+	case commitAgain:
+		return wire.SetBool(&m.Again, f)
 	}
 	return d.name(f)
 }

@@ -258,7 +258,7 @@ var draws = []func(t *rapid.T) any{
 		v := drawValue.Draw(t, "delta")
 		return protocol.Commit{
 			Op: drawOp(t), Key: drawKey.Draw(t, "key"), Type: v.typ, Delta: v.v, Whole: rapid.Bool().Draw(t, "whole"),
-			Base: rapid.Uint64().Draw(t, "base"), Level: drawLevel.Draw(t, "level"), Limit: drawLimit.Draw(t, "limit"),
+			Base: rapid.Uint64().Draw(t, "base"), Level: drawLevel.Draw(t, "level"), Limit: drawLimit.Draw(t, "limit"), Again: rapid.Bool().Draw(t, "again"),
 		}
 	},
 	func(t *rapid.T) any {
