@@ -53,6 +53,7 @@ func (a *accepted) attach(s transport.Service, encode func([]byte) []byte) bool 
 		return false
 	}
 	a.answers = wire.AppendAnswer(a.answers, uint16(s), a.scratch)
+	a.answering.Store(true)
 	a.counts().answers.Add(1)
 	a.poke()
 	return true

@@ -4,6 +4,7 @@
 package session_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +69,36 @@ func TestAnAnswerGoesWithTheReceipt(t *testing.T) {
 	}
 }
 
+// An answer that a handler gives leaves when the handler has returned, also while a receipt
+// waits for more to acknowledge.
+func TestTheAnswerOfAHandlerLeavesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &exchange{}
+		a, b := newAcceptorAt(t, at(1, 1), x), newAcceptorAt(t, at(2, 2), x)
+		x.set(a, b)
+		defer a.close()
+		defer b.close()
+		defer x.set() // First: nobody dials while the nodes close.
+		byteOf := func(v byte) func([]byte) []byte { return func(b []byte) []byte { return append(b, v) } }
+		answered := make(chan bool, 1)
+		a.Handle(2, func(from gossip.NodeID, _ []byte) {
+			answered <- a.Answer(from, machine.LaneControl, 1, byteOf(3))
+			synctest.Wait() // The writer has looked, and found the handler at work.
+		})
+		require.NoError(t, a.Lane(b.Self(), machine.LaneControl).Append(1, byteOf(1)))
+		require.Equal(t, byte(1), <-b.got)
+		lane := b.Lane(a.Self(), machine.LaneControl)
+		require.NoError(t, lane.Append(1, byteOf(2)))
+		require.Equal(t, byte(2), <-a.got)
+		synctest.Wait()
+		before := time.Now()
+		require.NoError(t, lane.Append(2, byteOf(0)))
+		require.True(t, <-answered)
+		require.Equal(t, byte(3), <-b.got)
+		require.Zero(t, time.Since(before))
+	})
+}
+
 // Answers that wait are bounded: above that a message has to take the lane.
 func TestAnswersThatWaitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -92,5 +123,53 @@ func TestAnswersThatWaitAreBounded(t *testing.T) {
 		require.True(t, a.Answer(b.Self(), machine.LaneControl, 9, byteOf(4)))
 		synctest.Wait()
 		require.Equal(t, uint64(1), b.Counters().UnhandledHere, "nobody handles service 9")
+	})
+}
+
+// Whatever the pauses between frames, each is acknowledged within a millisecond, or with the
+// seven frames before it: the writer of receipts, which is woken for few frames, misses none.
+func TestEachFrameIsAcknowledgedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &exchange{}
+		a := newAcceptorAt(t, at(1, 1), x)
+		defer a.close()
+		there := a.accept("real")
+		hello, err := wire.AppendHello(nil, wire.Hello{
+			Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: at(2, 2), To: a.Self(),
+			Lane: machine.LaneControl, Session: 1, Token: tokenOf("real"),
+		})
+		require.NoError(t, err)
+		there.out <- hello
+		require.NotNil(t, there.answer(t).Welcome)
+		random := rand.New(rand.NewPCG(1, 2))
+		sent, told, receipts := uint64(0), uint64(0), 0
+		hear := func() {
+			for len(there.in) > 0 {
+				told, receipts = max(told, there.answer(t).Acknowledged), receipts+1
+			}
+		}
+		const frames = 400
+		for sent < frames {
+			for range 1 + random.IntN(20) { // A burst: nothing is waited for but the handler.
+				sent++
+				frame, _ := wire.AppendEnvelope(wire.Begin(nil), 1, func(b []byte) []byte { return append(b, byte(sent)) })
+				wire.SetNumber(frame, sent)
+				there.out <- frame
+				require.Equal(t, byte(sent), <-a.got)
+				if random.IntN(2) == 0 {
+					synctest.Wait()
+					hear()
+					require.Less(t, sent-told, uint64(8))
+				}
+				if random.IntN(4) == 0 {
+					<-time.After(time.Duration(random.IntN(600)) * time.Microsecond)
+				}
+			}
+			<-time.After(time.Millisecond)
+			synctest.Wait()
+			hear()
+			require.Equal(t, sent, told)
+		}
+		require.Less(t, receipts, frames/2)
 	})
 }

@@ -69,7 +69,9 @@ type accepted struct {
 	heard   atomic.Bool                 // A first message has come.
 	busy    atomic.Bool                 // A handler is running.
 	handled atomic.Uint64
-	takes   atomic.Bool // The opener takes messages that come with receipts.
+	told    atomic.Uint64 // The last frame of which a receipt has told the opener.
+	owed    atomic.Bool   // The writer knows that a receipt is due, and sends it within receiptDelay.
+	takes   atomic.Bool   // The opener takes messages that come with receipts.
 
 	// Written by the reader under Endpoint.mu; the reader reads it without the lock.
 	peer gossip.NodeID
@@ -84,6 +86,8 @@ type accepted struct {
 	unhandled map[uint16]uint64 // Messages by service, not yet told to the peer.
 	answers   []byte            // Messages to the peer that go with the next receipt, encoded.
 	scratch   []byte            // The last answer, while it is encoded.
+
+	answering atomic.Bool // There are answers. Written with mu held.
 }
 
 // Serve runs an accepted pipe, and returns when the connection has ended. The pipe is
@@ -161,7 +165,9 @@ func (a *accepted) malformed(err error) {
 }
 
 // A receipt is sent for every receiptEvery frames, and at the latest receiptDelay
-// after a frame: frames that come one by one would otherwise cause as many receipts.
+// after a frame: frames that come one by one would otherwise cause as many receipts. The
+// reader wakes the writer for the first frame and the last of these: to wake it for each
+// would cost more than most frames.
 const (
 	receiptEvery = 8
 	receiptDelay = time.Millisecond
@@ -172,32 +178,30 @@ func (a *accepted) write() {
 	tick, delay := time.NewTicker(a.e.quarter()), time.NewTimer(receiptDelay)
 	defer tick.Stop()
 	defer delay.Stop()
-	told, owed := uint64(0), false
 	for {
 		var b *wire.Buffer
 		select {
 		case b = <-a.welcome:
 		case <-a.signal:
-			if n := a.handled.Load(); n-told < receiptEvery && !a.answersNow() {
-				if !owed {
-					owed = true
+			if a.handled.Load()-a.told.Load() < receiptEvery && !a.answersNow() {
+				if !a.owed.Swap(true) {
 					delay.Reset(receiptDelay)
 				}
 				continue
 			}
-			told, owed, b = a.handled.Load(), false, a.receipt()
+			b = a.pay()
 		case <-delay.C:
-			if !owed {
+			if !a.owed.Load() {
 				continue
 			}
-			told, owed, b = a.handled.Load(), false, a.receipt()
+			b = a.pay()
 		case <-tick.C:
 			if !a.busy.Load() {
 				continue
 			}
 			b = a.receipt() // A sign of life while a handler takes its time.
 		case <-a.over:
-			a.bye(owed)
+			a.bye()
 			return
 		}
 		if err := a.pipe.Send(b); err != nil {
@@ -209,11 +213,25 @@ func (a *accepted) write() {
 
 // bye sends the last message of a connection that ends, the refusal or a receipt,
 // whether or not it arrives.
-func (a *accepted) bye(owed bool) {
+func (a *accepted) bye() {
 	if b := a.final.Load(); b != nil {
 		_ = a.pipe.Send(b)
-	} else if owed {
+	} else if a.owed.Load() {
 		_ = a.pipe.Send(a.receipt())
+	}
+}
+
+// pay returns the receipt that is owed.
+func (a *accepted) pay() *wire.Buffer {
+	a.owed.Store(false) // Before the number is read: the reader wakes the writer for what it handles from now on.
+	a.told.Store(a.handled.Load())
+	return a.receipt()
+}
+
+// owe has the writer send a receipt for the frame that was handled last.
+func (a *accepted) owe() {
+	if !a.owed.Load() || a.answering.Load() || a.handled.Load()-a.told.Load() >= receiptEvery {
+		a.poke()
 	}
 }
 
@@ -229,6 +247,7 @@ func (a *accepted) receipt() *wire.Buffer {
 	b.B, n = wire.AppendReceipt(b.B, a.handled.Load(), list)
 	b.B = append(b.B, a.answers...)
 	a.answers = a.answers[:0]
+	a.answering.Store(false)
 	for _, u := range list[:n] {
 		delete(a.unhandled, u.Service)
 	}
@@ -470,7 +489,7 @@ func (a *accepted) frame(b []byte) error {
 	a.in.handled = f.Number
 	a.handled.Store(f.Number)
 	a.busy.Store(false) // After the number: a receipt with an answer then acknowledges this frame.
-	a.poke()
+	a.owe()
 	return nil
 }
 
