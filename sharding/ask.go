@@ -133,18 +133,22 @@ func replyAs[R any](r *router, id string, reply *protocol.Reply) (R, error) {
 
 // ask sends a message and waits for the reply, within a span and with the time measured.
 func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Reply, error) {
-	origin := trace.SpanContextFromContext(ctx)
 	var span trace.Span // Nil when no provider takes spans.
-	if !r.system.tracing.off() {
+	var parent []byte
+	switch {
+	case r.system.tracing.absent():
+	case r.system.tracing.off():
+		parent = traceparent(trace.SpanContextFromContext(ctx))
+	default:
 		ctx, span = r.program.begin(ctx, id, &r.program.spans.client)
-		origin = span.SpanContext()
+		parent = traceparent(span.SpanContext())
 	}
 	var began machine.Instant
 	timed := r.system.metrics.asks.Enabled(ctx)
 	if timed {
 		began = r.system.clock.Instant()
 	}
-	reply, err := r.exchange(ctx, id, message, traceparent(origin))
+	reply, err := r.exchange(ctx, id, message, parent)
 	if timed || span != nil {
 		fault, text := verdictOf(reply, err)
 		if timed {

@@ -45,6 +45,9 @@ func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
 
 // tell sends a message without waiting for a reply, within a span if ctx has a sampled one.
 func (r *router) tell(ctx context.Context, id string, message any) error {
+	if r.system.tracing.absent() {
+		return r.send(ctx, id, message, nil, nil)
+	}
 	parent := trace.SpanContextFromContext(ctx)
 	if !parent.IsSampled() || r.system.tracing.off() {
 		return r.send(ctx, id, message, nil, traceparent(parent))
@@ -124,6 +127,7 @@ type router struct {
 	program   *program // The code of the kind, for the entities of this node.
 	region    *runtime.Region
 	name      string
+	none      any // The message that is nil.
 	proxy     bool
 	asks      atomic.Uint64 // The last correlation that was given to an ask.
 	verdict   atomic.Pointer[verdict]
@@ -145,7 +149,7 @@ func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, cell
 		Ended: p.endLife,
 	})
 	r := &router{
-		system: s, program: p, region: p.region, name: cfg.Name, proxy: cfg.Proxy,
+		system: s, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy,
 		interval: runtime.SweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
 		success: with(attrKind.String(cfg.Name)),
 	}
@@ -160,7 +164,7 @@ func (r *router) check(ctx context.Context, id string, message any) (size int, e
 	if fault := faultOf(id); fault != "" {
 		return refuse(fault)
 	}
-	if isNil(message) {
+	if message == r.none {
 		return refuse("the message is nil")
 	}
 	if size = r.program.codec.Size(message); size > r.system.cfg.MaxMessageBytes {

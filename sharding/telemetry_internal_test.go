@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -165,4 +166,18 @@ func TestTracingIsOffUntilThereIsAProvider(t *testing.T) {
 	require.False(t, given.off(), "it was asked for")
 	other := tracing{unset: noop.NewTracerProvider()}
 	require.False(t, other.off(), "the program has set another one since")
+}
+
+// Contexts are looked at as soon as there may be spans in them: by a provider, or by a
+// propagator that reads those of other processes.
+func TestContextsAreLookedAtWhenThereMayBeSpans(t *testing.T) {
+	none := tracingBy(nil)
+	require.True(t, none.absent())
+	given := tracingBy(noop.NewTracerProvider())
+	require.False(t, given.absent())
+	read := tracing{unset: none.unset, unread: propagation.TraceContext{}}
+	require.True(t, read.off())
+	require.False(t, read.absent(), "the program has set another propagator since")
+	known := tracing{unset: none.unset}
+	require.False(t, known.absent(), "there was a propagator at the start")
 }

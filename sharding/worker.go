@@ -322,6 +322,8 @@ type behaviour interface {
 	create(c *Context) any
 	// blank returns a new, empty message, for a codec to decode into.
 	blank() any
+	// none returns the message that is nil.
+	none() any
 	// receive hands a message to an entity.
 	receive(c *Context, entity, message any) error
 }
@@ -332,6 +334,11 @@ type typed[C any] struct{ new func(*Context) Entity[C] }
 func (t typed[C]) create(c *Context) any { return t.new(c) }
 
 func (t typed[C]) blank() any { return reflect.New(reflect.TypeFor[C]().Elem()).Interface() }
+
+func (typed[C]) none() any {
+	var none C // A pointer, as Kind.validate has seen to.
+	return none
+}
 
 func (t typed[C]) receive(c *Context, entity, message any) error {
 	m, ok := message.(C)
