@@ -277,6 +277,11 @@ var mutants = []mutant{
 		old: "a.Asker.End(sl.takeBack(a), cause)",
 		new: "a.Asker.End(sl.takeBack(a) || mutant(NAME), cause)",
 	},
+	{
+		test: "TestARunEndsWhenTheStandingEnds", name: "a run that goes on without standing", file: "runtime/job.go",
+		old: "	return held && now.To",
+		new: "	return (held || mutant(NAME)) && now.To",
+	},
 }
 
 // Each of the defects makes the test fail whose seeds must find it.
