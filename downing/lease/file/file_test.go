@@ -1,0 +1,101 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package file_test
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/downing/lease"
+	"github.com/quorate/quorate/downing/lease/file"
+	"github.com/quorate/quorate/downing/lease/leasetest"
+)
+
+func open(t testing.TB, dir string) *file.Store {
+	t.Helper()
+	s, err := file.New(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func claim(owner string) lease.Claim {
+	return lease.Claim{Name: "bank", Owner: owner, TTL: 20 * time.Second}
+}
+
+func TestTheStoreKeepsTheContract(t *testing.T) {
+	leasetest.Test(t, leasetest.Place{
+		TTL: 3 * time.Second, Lasting: true,
+		New: func(t testing.TB) leasetest.Server {
+			dir := t.TempDir()
+			return leasetest.Server{Open: func(t testing.TB) lease.Store { return open(t, dir) }}
+		},
+	})
+}
+
+func TestTokensOutliveTheStore(t *testing.T) {
+	dir := t.TempDir()
+	for want := uint64(1); want < 4; want++ {
+		s := open(t, dir)
+		a, err := s.Take(t.Context(), claim("a"))
+		require.NoError(t, err)
+		require.Equal(t, lease.Answer{Granted: true, Owner: "a", Token: want, TTL: 20 * time.Second}, a)
+		require.NoError(t, s.Close())
+		_, err = s.Take(t.Context(), claim("a"))
+		require.ErrorIs(t, err, file.ErrClosed)
+	}
+}
+
+func TestADamagedFileIsNeverBegunAnew(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty": "", "cut": "quorate-lease 1\n7", "no token": "quorate-lease 1\nx\n\"a\"\n",
+		"the last token": "quorate-lease 1\n" + strconv.FormatUint(math.MaxUint64, 10) + "\n\"a\"\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "bank.lease"), []byte(text), 0o600))
+			s := open(t, dir)
+			_, err := s.Take(t.Context(), claim("a"))
+			require.ErrorIs(t, err, file.ErrDamaged)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "bank.lease"), []byte("quorate-lease 1\n41\n\"z\"\n"), 0o600))
+			a, err := s.Take(t.Context(), claim("a"))
+			require.NoError(t, err, "the lock was given back")
+			require.EqualValues(t, 42, a.Token)
+		})
+	}
+}
+
+func TestALockThatWasDeletedIsNoticed(t *testing.T) {
+	dir := t.TempDir()
+	one, two := open(t, dir), open(t, dir)
+	_, err := one.Take(t.Context(), claim("a"))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(dir, "bank.lock")))
+	_, err = one.Take(t.Context(), claim("a"))
+	require.ErrorContains(t, err, "somebody deleted or replaced")
+	a, err := two.Take(t.Context(), claim("b"))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, a.Token)
+	a, err = one.Take(t.Context(), claim("a"))
+	require.NoError(t, err)
+	require.Equal(t, lease.Answer{Owner: "b"}, a)
+}
+
+func TestADirectoryThatCannotBeMadeIsAnErrorAtStart(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(name, nil, 0o600))
+	_, err := file.New(name)
+	require.Error(t, err)
+	s := open(t, t.TempDir())
+	_, err = s.Take(t.Context(), lease.Claim{Name: "../a", Owner: "a", TTL: time.Second})
+	require.ErrorContains(t, err, "is no name of a lease")
+	require.Error(t, errors.Join(s.Give(t.Context(), lease.Claim{Name: "../a"})))
+}
