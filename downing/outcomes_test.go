@@ -205,7 +205,7 @@ func TestNeverTwoSurvivorsWhileOneSideKnowsMore(t *testing.T) {
 						for side := set(1); side < 1<<n-1; side++ {
 							knows, other := firstKept(a, side, orLeaves(n, after)), firstKept(a, (1<<n-1)&^side, orLeaves(n, before))
 							if knows >= 0 && other >= 0 {
-								t.Fatalf("%d nodes, side %b knows %v, the other %v", n, side, orLeaves(n, after)[knows], orLeaves(n, before)[other])
+								require.Failf(t, "two sides survive", "%d nodes, side %b knows %v, the other %v", n, side, orLeaves(n, after)[knows], orLeaves(n, before)[other])
 							}
 							cases++
 							if knows >= 0 || other >= 0 {

@@ -62,6 +62,17 @@ func TestStrangeStrategiesBreakNoInvariant(t *testing.T) {
 	}
 }
 
+// The same with the strategies that decide at once and may keep a side without a majority.
+//
+// covers F9, F10, I2, I4, I6, I7, I8, I9, I29.
+func TestStrategiesThatKeepMinoritiesBreakNoInvariant(t *testing.T) {
+	first, n := simulationtest.Seeds(t, 2+seedsUsual/8)
+	for seed := range n {
+		_, err := scenario.Run(scenario.Options{Scenario: "minorities", Seed: first + seed, Nodes: 7})
+		require.NoError(t, err, "seed %d", first+seed)
+	}
+}
+
 // covers I30.
 func TestSameSeedSameTrace(t *testing.T) {
 	run := func() scenario.Result {

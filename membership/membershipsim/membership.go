@@ -63,11 +63,31 @@ func Fast() protocol.Config { return protocol.Fast() }
 
 // KeepMajority returns the downing strategy keep-majority, decided at once.
 func KeepMajority() protocol.Downing {
-	strategy := downing.KeepMajority{}
-	return protocol.Downing{
+	return Decided(downing.KeepMajorityName, downing.KeepMajority{})
+}
+
+// Decided returns a built-in downing strategy with a name, decided at once.
+func Decided(name string, strategy downing.Immediate) protocol.Downing {
+	d := protocol.Downing{
 		Config: downing.Default(), Version: "1", Class: strategy.Class(), Decide: strategy.DecideNow,
 	}
+	d.Config.Strategy = name
+	return d
 }
+
+// Minorities returns built-in strategies for n nodes with the role [Core], all of which may
+// keep a side without a majority of the voters.
+func Minorities(n int) []protocol.Downing {
+	return []protocol.Downing{
+		Decided(downing.KeepOldestName, downing.KeepOldest{}),
+		Decided(downing.KeepOldestName, downing.KeepOldest{DownIfAlone: true}),
+		Decided(downing.KeepOldestName, downing.KeepOldest{DownIfAlone: true, Role: Core}),
+		Decided(downing.StaticQuorumName, downing.StaticQuorum{Quorum: n/2 + 1, Role: Core}),
+	}
+}
+
+// Core is the role that counts for [Minorities].
+const Core = "core"
 
 // AskedKeepMajority returns keep-majority as a strategy that the machine must ask, like
 // one outside of it. [Serve] makes the world answer.

@@ -203,6 +203,50 @@ func formingFinders() []string {
 	}
 }
 
+// downingMutants have the strategies that may keep a minority leave out members that another
+// side may know better.
+func downingMutants() []mutant {
+	const oldest, quorum = "downing/keepoldest.go", "downing/staticquorum.go"
+	const all = "return v.Members[i].HasRole(o.Role) })"
+	return []mutant{
+		{"static-quorum: exiting members make no quorum possible elsewhere", []edit{
+			{quorum, "m.Status >= gossip.Up {", "m.Status >= gossip.Up && m.Status != gossip.Exiting {"},
+		}},
+		{"static-quorum: a quorum that two sides could have", []edit{
+			{quorum, "func(*kept, int) bool { return false })", "func(*kept, int) bool { return true })"},
+		}},
+		{"keep-oldest: who leaves is not the oldest to others", []edit{
+			{oldest, "(m.Status == gossip.Leaving || m.Status == gossip.Down)", "(m.Status == gossip.Down)"},
+		}},
+		{"keep-oldest: who is down does not go on", []edit{
+			{oldest, "(m.Status == gossip.Leaving || m.Status == gossip.Down)", "(m.Status == gossip.Leaving)"},
+		}},
+		{"keep-oldest: who leaves is the oldest to all", []edit{
+			{oldest, "m.Status == gossip.Up && (oldest", "votes(m) && (oldest"},
+		}},
+		{"keep-oldest: who joins keeps the oldest no company", []edit{
+			{oldest, all, "return v.Members[i].HasRole(o.Role) && v.Members[i].Status >= gossip.Up })"},
+		}},
+		{"keep-oldest: who is down keeps the oldest no company", []edit{
+			{oldest, all, "return v.Members[i].HasRole(o.Role) && v.Members[i].Status != gossip.Down })"},
+		}},
+		{"keep-oldest: who is exiting keeps the oldest no company", []edit{
+			{oldest, all, "return v.Members[i].HasRole(o.Role) && v.Members[i].Status != gossip.Exiting })"},
+		}},
+		{"keep-oldest: the oldest stays alone beside two", []edit{
+			{oldest, "(several || others <= 1)", "(several || others <= 2)"},
+		}},
+	}
+}
+
+// downingFinders enumerate what the sides of a split can know.
+func downingFinders() []string {
+	return []string{
+		"TestEverySplitOfASettledCluster", "TestNeverTwoSurvivorsWhileOneSideKnowsMore",
+		"TestNeverTwoSurvivorsAfterADecisionThatSomeHaveNotHeard",
+	}
+}
+
 // boundMutants take bounds and checks of the transport away.
 func boundMutants() []mutant {
 	return []mutant{
@@ -261,6 +305,11 @@ func TestBootstrapFindsMutants(t *testing.T) {
 		{"discovery/bootstrap/search.go", "\tcase member >= 0:\n", "\tcase member > PointsMax:\n"},
 		{"membership/internal/protocol/forming.go", "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif a.claim.Record.Data == 0 {\n"},
 	}}}, "../internal/protocol", []string{"TestNobodyFormsBesideAMember"})
+}
+
+// The same for the strategies that may keep a minority.
+func TestDowningFindsMutants(t *testing.T) {
+	requireFound(t, downingMutants(), "../../downing", downingFinders())
 }
 
 // The same for what bounds strangers.

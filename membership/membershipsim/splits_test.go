@@ -70,6 +70,7 @@ type parted struct {
 	side       map[gossip.Address]int
 	node       map[gossip.Address]*simulation.Node
 	sides      int
+	coreEach   int // One node in so many has the role core; zero: none has.
 }
 
 // world returns a world without nodes that can be cut into sides.
@@ -110,7 +111,11 @@ func (p *parted) start(i int) { p.startAt(address(i), addresses(0, min(i, 2)+1))
 
 // startAt starts a node that joins by these seed nodes.
 func (p *parted) startAt(a gossip.Address, seeds []gossip.Address) {
-	component := membershipsim.Component(p.config)
+	config := p.config
+	if p.coreEach > 0 && len(p.node)%p.coreEach == 0 {
+		config.Roles = []string{membershipsim.Core}
+	}
+	component := membershipsim.Component(config)
 	node := p.world.Start(a, func(env simulation.Env) []machine.Component {
 		return []machine.Component{component(env)}
 	})

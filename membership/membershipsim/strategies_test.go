@@ -194,6 +194,41 @@ func TestNoTwoSidesSurviveAnEditWithStrangeStrategies(t *testing.T) {
 	require.Positive(t, survived)
 }
 
+// The same with the strategies that decide at once, without asking anybody, and may let a
+// minority survive: no set of voters has to be common to the sides. In every other run one
+// member in two has the role that may count.
+//
+// covers F9, F10, F14, F28, I1, I2, I4.
+func TestNoTwoSidesSurviveAnEditWhereAMinorityMaySurvive(t *testing.T) {
+	runs, survived, minorities := 0, 0, 0
+	leads := editLeads()
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		n := len(sides)
+		strategies := membershipsim.Minorities(n)
+		d, edit, lead := strategies[runs%len(strategies)], runs/2%edits, leads[runs/3%len(leads)]
+		runs++
+		what := fmt.Sprintf("seed %d, sides %v, edit %d, %v before the cut, strategy %d", seed, sides, edit, lead, (runs-1)%len(strategies))
+		p := world(seed, membershipsim.Config{Downing: d})
+		p.coreEach = 1 + int(seed)%2
+		for i := range n {
+			p.start(i)
+		}
+		p.settle(t)
+		p.deal(sides)
+		winner := p.winner(n)
+		p.begin(edit, n, int(seed)%n)
+		require.NoError(t, p.world.Run(lead), what)
+		p.cut()
+		alive := p.survivors(t, 60*time.Second, what)
+		survived += len(alive)
+		if len(alive) > 0 && alive[0] != winner {
+			minorities++
+		}
+	})
+	t.Log(runs, "splits, of which", survived, "left a side that goes on,", minorities, "of them without a majority")
+	require.Positive(t, minorities)
+}
+
 // A node that has joined, and is cut off before the others have heard of it, is never
 // given the vote: a witness cannot have ruled out whom it was not told of.
 //

@@ -90,7 +90,7 @@ type Scenario struct {
 	duration time.Duration
 	options  func(*simulation.Options)
 	act      func(r *run)
-	downing  func(w *simulation.World) protocol.Downing
+	downing  func(r *run) protocol.Downing
 	weather  *weather // Nil for scenarios without storms and calms.
 }
 
@@ -119,17 +119,18 @@ func All() []Scenario {
 		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked, nil},
 		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn, sometimesAsked, nil},
 		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, strange, chaos, asked, nil},
+		{"minorities", "chaos, and strategies that may keep a side without a majority", chaosTime, rough, chaos, minority, nil},
 	}, append(weathers(), Scenario{
 		"bootstrap", "nodes look each other up, and discovery is wrong for long", bootstrapTime, doubtful, bootstrapping, decided, nil,
 	})...)
 }
 
 // decided has the downing strategy decide at once.
-func decided(*simulation.World) protocol.Downing { return membershipsim.KeepMajority() }
+func decided(*run) protocol.Downing { return membershipsim.KeepMajority() }
 
 // sometimesAsked has the downing strategy asked by a call with every other seed.
-func sometimesAsked(w *simulation.World) protocol.Downing {
-	if w.Seed()%2 == 1 {
+func sometimesAsked(r *run) protocol.Downing {
+	if r.world.Seed()%2 == 1 {
 		return membershipsim.AskedKeepMajority()
 	}
 	return membershipsim.KeepMajority()
@@ -137,13 +138,26 @@ func sometimesAsked(w *simulation.World) protocol.Downing {
 
 // asked has a witness, which may let a side without a majority survive, asked with every
 // other seed.
-func asked(w *simulation.World) protocol.Downing {
-	if w.Seed()%2 == 1 {
+func asked(r *run) protocol.Downing {
+	if r.world.Seed()%2 == 1 {
 		return membershipsim.AskedKeepMajority()
 	}
 	witness := &membershipsim.Witness{}
-	witness.Serve(w)
+	witness.Serve(r.world)
 	return witness.Downing()
+}
+
+// minority draws one of the strategies that decide at once and may let a side without a
+// majority survive. Two nodes of three have the role that counts for some of them.
+func minority(r *run) protocol.Downing {
+	r.members = make(map[gossip.Address]membershipsim.Config)
+	for i, a := range r.nodes {
+		if i%3 < 2 {
+			r.members[a] = membershipsim.Config{Roles: []string{membershipsim.Core}}
+		}
+	}
+	strategies := membershipsim.Minorities(len(r.members))
+	return strategies[r.world.Seed()%uint64(len(strategies))]
 }
 
 // strange sets up a rough network on which more than half of the calls fail.
@@ -235,7 +249,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	} else {
 		r.lookAfter(&s)
 	}
-	r.downing = s.downing(w)
+	r.downing = s.downing(r)
 	invariants.MinoritySurvives = !r.downing.Class.MajorityOnly
 	r.network = opt.Network
 	r.prepare(&s, &o)
