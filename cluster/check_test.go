@@ -38,7 +38,7 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 		"certificate is missing":     {[]string{name, here, "transport: {" + tls("none.pem") + "}"}, nil, "none.pem"},
 		"certificate is none":        {[]string{name, here, "transport: {" + tls(text) + "}"}, nil, ":3: transport.tls: "},
 		"certificate of management":  {[]string{name, here, "management: {" + tls(dir) + "}"}, nil, ":3: management.tls: "},
-		"unknown downing":            {[]string{name, here, "downing: {strategy: coin}"}, nil, `:3: downing.strategy: "coin" is neither built in (keep-majority, down-all`},
+		"unknown downing":            {[]string{name, here, "downing: {strategy: coin}"}, nil, `:3: downing.strategy: "coin" is neither built in (keep-majority, static-quorum, keep-oldest, manual, down-all`},
 		"own downing":                {[]string{name, here, "downing: {strategy: coin}"}, []string{"coin"}, ""},
 		"unknown allocation":         {[]string{name, here, "sharding: {allocation: {strategy: dice}}"}, nil, `:3: sharding.allocation.strategy: "dice" is neither`},
 		"unknown detector":           {[]string{name, here, "membership: {failure-detector: {strategy: mine}}"}, nil, `:3: membership.failure-detector.strategy: "mine" is not built in`},

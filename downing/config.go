@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/config/field"
@@ -18,10 +19,19 @@ import (
 
 // Config chooses the downing strategy and says when it is asked.
 type Config struct {
-	// Strategy is the name of the strategy: "keep-majority", "down-all", or the
-	// name of one that the program adds. Names that are not built in are not
-	// refused here.
-	Strategy string `koanf:"strategy" reload:"yes" known:"keep-majority|down-all"`
+	// Strategy is the name of the strategy: "keep-majority", "static-quorum",
+	// "keep-oldest", "manual", "down-all", or the name of one that the program adds.
+	// Names that are not built in are not refused here.
+	Strategy string `koanf:"strategy" reload:"yes" known:"keep-majority|static-quorum|keep-oldest|manual|down-all"`
+	// Mode says what becomes of decisions: "act" carries them out, "report" downs no
+	// member, and says instead which the strategy would have downed, in the log and in
+	// the topic downing-report of the decisions. A side without a majority stops its work
+	// in either mode.
+	Mode string `koanf:"mode" reload:"yes" oneof:"act|report"`
+	// StaticQuorum configures the strategy static-quorum.
+	StaticQuorum StaticQuorumConfig `koanf:"static-quorum" reload:"yes"`
+	// KeepOldest configures the strategy keep-oldest.
+	KeepOldest KeepOldestConfig `koanf:"keep-oldest" reload:"yes"`
 	// StableAfter is how long the view must be unchanged before the strategy is
 	// called; auto follows the number of nodes. At least the fence, up to 10 minutes.
 	// If it is shorter than the nodes of one side take to notice the same failure,
@@ -34,17 +44,47 @@ type Config struct {
 	DownOwnSideAfter time.Duration `koanf:"down-own-side-after" range:"1s..1h"`
 }
 
+// The modes.
+const (
+	ModeAct    = "act"
+	ModeReport = "report"
+)
+
+// StaticQuorumConfig configures [StaticQuorum].
+type StaticQuorumConfig struct {
+	// QuorumSize is how many members a side needs to be kept: more than half of the
+	// members that the cluster, or the role, ever has. It must be set, from 1 to 10,000,
+	// if the strategy is static-quorum.
+	QuorumSize int `koanf:"quorum-size" unit:"members" range:"0..10000"`
+	// Role is the role of the members that count; empty: all members count, and a side
+	// needs a majority of the voters as well.
+	Role string `koanf:"role"`
+}
+
+// KeepOldestConfig configures [KeepOldest].
+type KeepOldestConfig struct {
+	// DownIfAlone has the oldest member give up when it is alone, so that the others go
+	// on if it dies. Without it the whole cluster ends with its oldest member.
+	DownIfAlone bool `koanf:"down-if-alone"`
+	// Role is the role of the members that count; empty: all members count.
+	Role string `koanf:"role"`
+}
+
 // Bounds of the configuration.
 const (
+	quorumSizeMost        = 10_000
 	stableAfterMost       = 10 * time.Minute
 	downOwnSideAfterLeast = time.Second
 	downOwnSideAfterMost  = time.Hour
 )
 
-// Default returns keep-majority, stable-after auto, and 30 s until a side without an
-// answer downs itself.
+// Default returns keep-majority, which acts, stable-after auto, and 30 s until a side
+// without an answer downs itself; keep-oldest with down-if-alone, if it is chosen.
 func Default() Config {
-	return Config{Strategy: KeepMajorityName, StableAfter: Auto, DownOwnSideAfter: 30 * time.Second}
+	return Config{
+		Strategy: KeepMajorityName, Mode: ModeAct, StableAfter: Auto, DownOwnSideAfter: 30 * time.Second,
+		KeepOldest: KeepOldestConfig{DownIfAlone: true},
+	}
 }
 
 // Validate returns all faults of the configuration, joined, each a [field.Error].
@@ -52,12 +92,52 @@ func Default() Config {
 func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Refuse(c.Strategy == "", "strategy", "is empty; the default is %s", KeepMajorityName)
+	faults.Refuse(c.Mode != ModeAct && c.Mode != ModeReport, "mode", "%q is neither %s nor %s", c.Mode, ModeAct, ModeReport)
+	faults.Add(field.Within("static-quorum", c.StaticQuorum.validate(c.Strategy)))
 	stable := time.Duration(c.StableAfter)
 	faults.Refuse(stable < 0 || stable > stableAfterMost,
 		"stable-after", "%v is neither auto nor above 0 and up to %v", stable, stableAfterMost)
 	faults.Refuse(c.DownOwnSideAfter < downOwnSideAfterLeast || c.DownOwnSideAfter > downOwnSideAfterMost,
 		"down-own-side-after", "%v is not from %v to %v", c.DownOwnSideAfter, downOwnSideAfterLeast, downOwnSideAfterMost)
 	return faults.Err()
+}
+
+// validate returns the fault of the quorum size, which must be set if the strategy needs it.
+func (c StaticQuorumConfig) validate(strategy string) error {
+	var faults field.Faults
+	faults.Refuse(c.QuorumSize < 0 || c.QuorumSize > quorumSizeMost, "quorum-size", "%d is not from 1 to %d", c.QuorumSize, quorumSizeMost)
+	faults.Refuse(c.QuorumSize == 0 && strategy == StaticQuorumName, "quorum-size",
+		"must be set for %s: more than half of the members that the cluster, or the role, ever has, such as 3 of 5", StaticQuorumName)
+	return faults.Err()
+}
+
+// reportOnly begins the parameters of a strategy that only reports.
+const reportOnly = "mode=" + ModeReport
+
+// Identify returns the parameters of a strategy with the mode, which is one of them: a
+// cluster changes from one to the other like from strategy to strategy.
+func (c Config) Identify(parameters string) string {
+	switch {
+	case c.Mode != ModeReport:
+		return parameters
+	case parameters == "":
+		return reportOnly
+	default:
+		return reportOnly + " " + parameters
+	}
+}
+
+// Promise returns what a strategy of the class promises with the mode. No side is kept by
+// one that only reports, so a side without a majority has to stop by itself.
+func (c Config) Promise(class Class) Class {
+	class.MajorityOnly = class.MajorityOnly || c.Mode == ModeReport
+	return class
+}
+
+// OnlyReports reports whether these are the parameters of a strategy that only reports,
+// see [Config.Identify].
+func OnlyReports(parameters string) bool {
+	return parameters == reportOnly || strings.HasPrefix(parameters, reportOnly+" ")
 }
 
 // ValidateFence returns an error if stable-after is set and shorter than the fence,
@@ -102,6 +182,23 @@ type Catalogue []BuiltIn
 func BuiltIns() Catalogue {
 	return Catalogue{
 		{Name: KeepMajorityName, New: func(Config) Immediate { return KeepMajority{} }},
+		{
+			Name: StaticQuorumName,
+			New: func(c Config) Immediate {
+				return StaticQuorum{Quorum: c.StaticQuorum.QuorumSize, Role: c.StaticQuorum.Role}
+			},
+			Parameters: func(c Config) string {
+				return fmt.Sprintf("quorum-size=%d role=%q", c.StaticQuorum.QuorumSize, c.StaticQuorum.Role)
+			},
+		},
+		{
+			Name: KeepOldestName,
+			New:  func(c Config) Immediate { return KeepOldest(c.KeepOldest) },
+			Parameters: func(c Config) string {
+				return fmt.Sprintf("down-if-alone=%t role=%q", c.KeepOldest.DownIfAlone, c.KeepOldest.Role)
+			},
+		},
+		{Name: ManualName, New: func(Config) Immediate { return Manual{} }},
 		{Name: DownAllName, New: func(Config) Immediate { return All{} }},
 	}
 }
@@ -116,7 +213,7 @@ func (l Catalogue) Names() []string {
 }
 
 // New returns the strategy that the configuration names, and the canonical text of its
-// parameters, empty if it has none. The error is a fault of the configuration, or
+// parameters, the mode included, empty if it has none. The error is a fault of the configuration, or
 // [ErrUnknownStrategy] for a name that is not in the list, which the caller may then
 // look up elsewhere.
 func (l Catalogue) New(c Config) (strategy Immediate, parameters string, err error) {
@@ -130,7 +227,7 @@ func (l Catalogue) New(c Config) (strategy Immediate, parameters string, err err
 	if l[i].Parameters != nil {
 		parameters = l[i].Parameters(c)
 	}
-	return l[i].New(c), parameters, nil
+	return l[i].New(c), c.Identify(parameters), nil
 }
 
 // New returns the strategy of [BuiltIns] that the configuration names; the error is

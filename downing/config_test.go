@@ -174,3 +174,82 @@ func TestCheckFindsEveryFault(t *testing.T) {
 		require.NotEmpty(t, v.String())
 	}
 }
+
+// A role or a quorum is a parameter, and so is the mode: nodes that differ in one of them
+// have different strategies.
+func TestParametersArePartOfTheIdentity(t *testing.T) {
+	section := func(edit func(c *downing.Config)) downing.Config {
+		c := downing.Default()
+		edit(&c)
+		return c
+	}
+	tests := []struct {
+		name       string
+		c          downing.Config
+		parameters string
+		class      downing.Class
+	}{
+		{"report", section(func(c *downing.Config) { c.Mode = downing.ModeReport }), "mode=report", downing.Class{Pure: true, MajorityOnly: true}},
+		{"quorum", section(func(c *downing.Config) {
+			c.Strategy, c.StaticQuorum.QuorumSize = downing.StaticQuorumName, 3
+		}), `quorum-size=3 role=""`, downing.Class{Pure: true, MajorityOnly: true}},
+		{"quorum of a role", section(func(c *downing.Config) {
+			c.Strategy, c.StaticQuorum = downing.StaticQuorumName, downing.StaticQuorumConfig{QuorumSize: 3, Role: core}
+		}), `quorum-size=3 role="core"`, downing.Class{Pure: true}},
+		{"oldest", section(func(c *downing.Config) { c.Strategy = downing.KeepOldestName }), `down-if-alone=true role=""`, downing.Class{Pure: true}},
+		{"oldest, report", section(func(c *downing.Config) {
+			c.Strategy, c.KeepOldest, c.Mode = downing.KeepOldestName, downing.KeepOldestConfig{Role: core}, downing.ModeReport
+		}), `mode=report down-if-alone=false role="core"`, downing.Class{Pure: true, MajorityOnly: true}},
+		{"manual", section(func(c *downing.Config) { c.Strategy = downing.ManualName }), "", downing.Class{Pure: true, MajorityOnly: true}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			strategy, parameters, err := downing.BuiltIns().New(test.c)
+			require.NoError(t, err)
+			require.Equal(t, test.parameters, parameters)
+			require.Equal(t, test.class, test.c.Promise(strategy.Class()))
+			require.Equal(t, test.c.Mode == downing.ModeReport, downing.OnlyReports(parameters))
+		})
+	}
+	require.False(t, downing.OnlyReports("mode=reporter"))
+}
+
+func TestParametersThatAreWrongAreNamed(t *testing.T) {
+	c := downing.Default()
+	c.Strategy, c.Mode = downing.StaticQuorumName, "shout"
+	err := c.Validate()
+	require.ErrorContains(t, err, `mode: "shout" is neither act nor report`)
+	require.ErrorContains(t, err, "static-quorum.quorum-size: must be set for static-quorum")
+	c.StaticQuorum.QuorumSize = 10_001
+	require.ErrorContains(t, c.Validate(), "static-quorum.quorum-size: 10001 is not from 1 to 10000")
+	c.StaticQuorum.QuorumSize = -1
+	require.ErrorContains(t, c.Validate(), "static-quorum.quorum-size: -1 is not")
+}
+
+// What is wrong with parameters for the members that are there is said with a cure.
+func TestParametersThatDoNotFitTheCluster(t *testing.T) {
+	members := withCore(downingtest.Members(5))
+	tests := []struct {
+		name     string
+		strategy downing.Fitted
+		want     string
+	}{
+		{"fits", downing.StaticQuorum{Quorum: 3}, ""},
+		{"larger than the cluster", downing.StaticQuorum{Quorum: 6}, "quorum-size is 6, and 5 members are up: the cluster ends"},
+		{"too small", downing.StaticQuorum{Quorum: 2}, "decides nothing, a majority does; set it to at least 3"},
+		{"too small for the role", downing.StaticQuorum{Quorum: 2, Role: core}, "4 core members are up: two sides could have the quorum, so none is kept when a member is lost; set it to at least 3"},
+		{"a role that nobody has", downing.StaticQuorum{Quorum: 2, Role: "none"}, `downing.static-quorum.role is "none", and no member that is up has this role`},
+		{"the oldest of no role", downing.KeepOldest{Role: "none"}, `downing.keep-oldest.role is "none"`},
+		{"the oldest", downing.KeepOldest{Role: core}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			misfit := test.strategy.Misfit(members)
+			if test.want == "" {
+				require.Empty(t, misfit)
+				return
+			}
+			require.Contains(t, misfit, test.want)
+		})
+	}
+}

@@ -38,7 +38,7 @@ type Downing struct {
 	Provider downing.Provider
 
 	// Config is the section from which a built-in strategy is made, whatever strategy it
-	// names. The zero value means the default of each setting; for the strategy that a
+	// names, and which says of every strategy whether it acts or only reports. The zero value means the default of each setting; for the strategy that a
 	// node begins with it means the section of the node's configuration.
 	Config downing.Config
 
@@ -69,6 +69,7 @@ func (d Downing) strategy(builtIns downing.Catalogue) (protocol.Strategy, error)
 		return s, errors.New("membership: a downing strategy needs a name")
 	case d.Provider != nil:
 		class = d.Provider.Class()
+		s.Parameters = d.section().Identify(d.Parameters)
 	default:
 		builtIn, parameters, err := builtIns.New(d.section())
 		if err != nil {
@@ -79,7 +80,11 @@ func (d Downing) strategy(builtIns downing.Catalogue) (protocol.Strategy, error)
 				d.Name, d.Version, d.Parameters, builtInVersion, parameters)
 		}
 		s.Decide, s.Parameters, class = builtIn.DecideNow, parameters, builtIn.Class()
+		if fitted, ok := builtIn.(downing.Fitted); ok {
+			s.Misfit = fitted.Misfit
+		}
 	}
+	class = d.section().Promise(class)
 	s.Pure, s.MajorityOnly = class.Pure, class.MajorityOnly
 	if err := s.Validate(); err != nil {
 		return s, fmt.Errorf("membership: downing strategy: %w", err)

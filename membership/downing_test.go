@@ -214,3 +214,34 @@ func TestABuiltInStrategyIsMadeOfTheSectionGiven(t *testing.T) {
 		require.ErrorContains(t, n.SetDowning(t.Context(), membership.Downing{Name: "lone", Parameters: "after=1s"}), `its parameters are "after=30s"`)
 	})
 }
+
+// A cluster is told to report, with a strategy of its own: the strategy is asked, and says what
+// it would do, which is counted and logged. Nobody is downed but by command. The mode is part of
+// the identity, and makes the strategy one by which no minority is kept.
+func TestAStrategyThatReportsDownsNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		var c casting
+		nodes := p.cluster(3)
+		d := c.as("1")
+		d.Config = downing.Default()
+		d.Config.Strategy, d.Config.Mode = "casting", downing.ModeReport
+		for _, n := range nodes {
+			require.NoError(t, n.SetDowning(t.Context(), d))
+		}
+		p.await(nodes[0], "the strategy changes", func(v membership.View) bool { return v.State.Downing().Name == "casting" })
+		require.Equal(t, gossip.DowningStrategy{Name: "casting", Version: "1", Parameters: "mode=report", Pure: true, MajorityOnly: true},
+			nodes[0].State().Downing().DowningStrategy)
+		gone := nodes[2].Self()
+		require.NoError(t, nodes[2].Close())
+		<-time.After(time.Minute)
+		require.Len(t, nodes[0].State().Members(), 3)
+		require.Positive(t, c.asked.Load())
+		reports := append(nodes[0].Decisions("downing-report"), nodes[1].Decisions("downing-report")...)
+		require.NotEmpty(t, reports)
+		require.LessOrEqual(t, len(reports), 4, "once for each view")
+		require.Equal(t, "would keep-side", reports[0].Verdict)
+		require.Contains(t, reports[0].Reason, "nobody is downed, would be: "+gone.String()+"; casting: it has the casting vote")
+		require.NoError(t, nodes[0].Down(t.Context(), gone.Address.String()))
+		p.await(nodes[0], "node 3 is removed", func(v membership.View) bool { return len(v.State.Members()) == 2 })
+	})
+}

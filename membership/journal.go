@@ -282,6 +282,8 @@ func ownSentence(d machine.Decide) string {
 		return joinSentence(d)
 	case "downing":
 		return downingSentence(d)
+	case "downing-report":
+		return "the downing strategy only reports: this node " + d.Verdict
 	case "cluster":
 		return "this node's cluster " + d.Verdict
 	}
@@ -323,6 +325,10 @@ func downingSentence(d machine.Decide) string {
 		return "the downing strategy of the cluster is not loaded here"
 	case "strategy/loaded", "strategy/unloaded":
 		return "a downing strategy was " + d.Verdict
+	case "strategy/unfit":
+		return "the downing strategy does not fit the cluster"
+	case "strategy/fits":
+		return "the downing strategy fits the cluster"
 	case "strategy/waiting":
 		return "a change of the downing strategy waits"
 	case "answer/dropped":

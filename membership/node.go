@@ -242,7 +242,8 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		Rand: o.rand, Detector: detector, Settings: settings, Bootstrap: bootstrapper,
 		Downing: protocol.Downing{
 			Config: cfg.Downing, Version: strategy.Version, Parameters: strategy.Parameters, Decide: strategy.Decide,
-			Class: downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),
+			Misfit: strategy.Misfit,
+			Class:  downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),
 		},
 	}
 	deps.Record, deps.Remember = n.disk.remembered()

@@ -64,6 +64,23 @@ func (p *parted) generations() []uint64 {
 	return known
 }
 
+// change gives the nodes another strategy, one after the other, and returns some time after
+// the first of them knows of the change.
+func (p *parted) change(t *testing.T, to protocol.Downing, lag time.Duration, what string) {
+	t.Helper()
+	for i := range len(p.side) {
+		p.world.Node(address(i)).Input(protocol.Service, protocol.LoadDowning{Strategy: strategyOf(to)})
+		if i < len(p.side)-1 {
+			require.NoError(t, p.world.Run(time.Duration(p.world.Seed()%7)*61*time.Millisecond), what)
+		}
+	}
+	for p.newest() == 1 {
+		require.NoError(t, p.world.Run(time.Millisecond), what)
+		require.Less(t, p.world.Now(), 3*time.Minute, "the change never came: %s", what)
+	}
+	require.NoError(t, p.world.Run(lag), what)
+}
+
 // A cluster is cut while it changes from keep-majority to a witness, which may keep
 // a minority, or back. Sides may know different strategies; still two never
 // survive, nor does one host what the other has taken over. The nodes are given
@@ -91,17 +108,7 @@ func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 			p.world.Strategies().Set(mishaps()[0].calls)
 			p.world.After(15*time.Second, func() { p.world.Strategies().Set(simulation.Calls{}) })
 		}
-		for i := range sides {
-			p.world.Node(address(i)).Input(protocol.Service, protocol.LoadDowning{Strategy: strategyOf(to)})
-			if i < len(sides)-1 {
-				require.NoError(t, p.world.Run(time.Duration(seed%7)*61*time.Millisecond), what)
-			}
-		}
-		for p.newest() == 1 {
-			require.NoError(t, p.world.Run(time.Millisecond), what)
-			require.Less(t, p.world.Now(), 3*time.Minute, "the change never came: %s", what)
-		}
-		require.NoError(t, p.world.Run(lag), what)
+		p.change(t, to, lag, what)
 		mixed += p.registers() - 1
 		p.config.Downing = v.Downing() // Sides that are undecided may host: the invariants look at who takes over.
 		p.cut()
@@ -114,6 +121,41 @@ func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 	t.Log(runs, "splits, of which", survived, "left a side that goes on,", minorities, "a minority;", mixed, "cut through a change")
 	require.Positive(t, survived)
 	require.Positive(t, minorities)
+	require.Greater(t, mixed, runs/4)
+}
+
+// A cluster is cut while it changes between strategies that decide at once, of which some may
+// keep a minority, some only report and one is manual. Sides that know different ones never
+// both host, and a side is never kept beside one that hosts because nothing is decided there.
+//
+// covers F9, F14, I1, I2, I4.
+func TestSplitDuringAChangeBetweenBuiltInStrategiesLeavesOneSide(t *testing.T) {
+	runs, hosting, mixed := 0, 0, 0
+	lags := changeLags()
+	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+		strategies := handsOff(len(sides))
+		for _, c := range membershipsim.Minorities(len(sides)) {
+			strategies = append(strategies, membershipsim.Decided(c))
+		}
+		n := len(strategies)
+		from, to := strategies[runs%n], strategies[(runs+1+runs/n%(n-1))%n]
+		lag := lags[runs/2%len(lags)]
+		runs++
+		what := fmt.Sprintf("seed %d, sides %v, from %s %s to %s %s, cut after %v", seed, sides,
+			from.Config.Strategy, from.Parameters, to.Config.Strategy, to.Parameters, lag)
+		p := formed(t, seed, len(sides), membershipsim.Config{Downing: from, Roles: []string{membershipsim.Core}})
+		p.deal(sides)
+		p.change(t, to, lag, what)
+		mixed += p.registers() - 1
+		p.config.Downing = membershipsim.Decided(membershipsim.Minorities(1)[0]) // Undecided sides may host for a while.
+		p.cut()
+		require.NoError(t, p.world.Run(40*time.Second), what)
+		hosts := p.sidesWhere(p.invariants.Hosts)
+		require.LessOrEqual(t, len(hosts), 1, what)
+		hosting += len(hosts)
+	})
+	t.Log(runs, "splits, of which", hosting, "left a side that hosts;", mixed, "cut through a change")
+	require.Positive(t, hosting)
 	require.Greater(t, mixed, runs/4)
 }
 

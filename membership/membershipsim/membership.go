@@ -62,28 +62,33 @@ func Default() protocol.Config { return protocol.Default() }
 func Fast() protocol.Config { return protocol.Fast() }
 
 // KeepMajority returns the downing strategy keep-majority, decided at once.
-func KeepMajority() protocol.Downing {
-	return Decided(downing.KeepMajorityName, downing.KeepMajority{})
-}
+func KeepMajority() protocol.Downing { return Decided(downing.Default()) }
 
-// Decided returns a built-in downing strategy with a name, decided at once.
-func Decided(name string, strategy downing.Immediate) protocol.Downing {
+// Decided returns the built-in downing strategy of a section, decided at once.
+func Decided(c downing.Config) protocol.Downing {
+	strategy, parameters, err := downing.BuiltIns().New(c)
+	machine.Assert(err == nil, "the section is valid", "error", err)
 	d := protocol.Downing{
-		Config: downing.Default(), Version: "1", Class: strategy.Class(), Decide: strategy.DecideNow,
+		Config: c, Version: "1", Parameters: parameters, Class: c.Promise(strategy.Class()), Decide: strategy.DecideNow,
 	}
-	d.Config.Strategy = name
+	if fitted, ok := strategy.(downing.Fitted); ok {
+		d.Misfit = fitted.Misfit
+	}
 	return d
 }
 
-// Minorities returns built-in strategies for n nodes with the role [Core], all of which may
-// keep a side without a majority of the voters.
-func Minorities(n int) []protocol.Downing {
-	return []protocol.Downing{
-		Decided(downing.KeepOldestName, downing.KeepOldest{}),
-		Decided(downing.KeepOldestName, downing.KeepOldest{DownIfAlone: true}),
-		Decided(downing.KeepOldestName, downing.KeepOldest{DownIfAlone: true, Role: Core}),
-		Decided(downing.StaticQuorumName, downing.StaticQuorum{Quorum: n/2 + 1, Role: Core}),
+// Minorities returns the sections of built-in strategies all of which may keep a side without
+// a majority of the voters, in a cluster in which n nodes have the role [Core].
+func Minorities(n int) []downing.Config {
+	var all []downing.Config
+	for _, oldest := range []downing.KeepOldestConfig{{}, {DownIfAlone: true}, {DownIfAlone: true, Role: Core}} {
+		c := downing.Default()
+		c.Strategy, c.KeepOldest = downing.KeepOldestName, oldest
+		all = append(all, c)
 	}
+	c := downing.Default()
+	c.Strategy, c.StaticQuorum = downing.StaticQuorumName, downing.StaticQuorumConfig{QuorumSize: n/2 + 1, Role: Core}
+	return append(all, c)
 }
 
 // Core is the role that counts for [Minorities].

@@ -239,6 +239,36 @@ func downingMutants() []mutant {
 	}
 }
 
+// handsOffMutants break the rules by which it is left to an operator to down members.
+func handsOffMutants() []mutant {
+	const resolver, deciding, strategies = "membership/internal/protocol/downing.go", "membership/internal/protocol/deciding.go", "membership/internal/protocol/strategies.go"
+	return []mutant{
+		{"what is only reported is done", []edit{
+			{strategies, "return downing.OnlyReports(active.Parameters) || active", "return active"},
+		}},
+		{"manual downs a side", []edit{
+			{strategies, "|| active.Name == downing.ManualName", ""},
+		}},
+		{"what would be done is said again and again", []edit{
+			{resolver, "r.strategies.handsOff() && r.reported == r.view", "r.strategies.handsOff() && r.reported == 0 && r.view == 0"},
+		}},
+		{"a strategy that only reported decides before all know that another acts", []edit{
+			{deciding, "case downing.OnlyReports(q.left[0].Parameters) && !r.strategies.handsOff():", "case downing.OnlyReports(q.left[0].Name):"},
+		}},
+		{"a minority works on where nothing is decided", []edit{
+			{"downing/config.go", "class.MajorityOnly = class.MajorityOnly || c.Mode == ModeReport", "class.MajorityOnly = class.MajorityOnly && c.Mode != ModeReport"},
+		}},
+	}
+}
+
+// handsOffFinders are the tests that a mutant of them is run against.
+func handsOffFinders() []string {
+	return []string{
+		"TestNobodyIsDownedWhereItIsLeftToAnOperator", "TestThoseWhoAreLeftByAnOperatorAreNotDownedByThemselves",
+		"TestSplitDuringAChangeBetweenBuiltInStrategiesLeavesOneSide",
+	}
+}
+
 // downingFinders enumerate what the sides of a split can know.
 func downingFinders() []string {
 	return []string{
@@ -310,6 +340,7 @@ func TestBootstrapFindsMutants(t *testing.T) {
 // The same for the strategies that may keep a minority.
 func TestDowningFindsMutants(t *testing.T) {
 	requireFound(t, downingMutants(), "../../downing", downingFinders())
+	requireFound(t, handsOffMutants(), ".", handsOffFinders())
 }
 
 // The same for what bounds strangers.

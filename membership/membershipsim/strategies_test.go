@@ -205,7 +205,7 @@ func TestNoTwoSidesSurviveAnEditWhereAMinorityMaySurvive(t *testing.T) {
 	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
 		n := len(sides)
 		strategies := membershipsim.Minorities(n)
-		d, edit, lead := strategies[runs%len(strategies)], runs/2%edits, leads[runs/3%len(leads)]
+		d, edit, lead := membershipsim.Decided(strategies[runs%len(strategies)]), runs/2%edits, leads[runs/3%len(leads)]
 		runs++
 		what := fmt.Sprintf("seed %d, sides %v, edit %d, %v before the cut, strategy %d", seed, sides, edit, lead, (runs-1)%len(strategies))
 		p := world(seed, membershipsim.Config{Downing: d})

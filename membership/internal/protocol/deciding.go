@@ -67,9 +67,12 @@ func classOf(s gossip.DowningStrategy) downing.Class {
 	return downing.Class{Pure: s.Pure, MajorityOnly: s.MajorityOnly}
 }
 
-// check tells whether a decision keeps the contract of a strategy.
+// check tells whether a decision keeps the contract of a strategy. What a strategy only
+// reports need not keep to majorities: nobody is kept by it.
 func check(view downing.View, s gossip.DowningStrategy, d downing.Decision) error {
-	return downing.Check(view, classOf(s), d)
+	class := classOf(s)
+	class.MajorityOnly = class.MajorityOnly && !downing.OnlyReports(s.Parameters)
+	return downing.Check(view, class, d)
 }
 
 // begin starts the search for a decision about a view.
@@ -92,6 +95,10 @@ func (r *resolver) askOwn() {
 	q := r.question
 	strategy := r.strategies.find(q.left[0].ID())
 	switch {
+	case downing.OnlyReports(q.left[0].Parameters) && !r.strategies.handsOff():
+		// Others may still only report, and hold a majority without deciding.
+		decision, err := (downing.KeepMajority{}).DecideNow(q.view)
+		r.answered(r.self, decision, err)
 	case strategy == nil:
 		r.answered(r.self, downing.Decision{}, fmt.Errorf("%s is not loaded", describeStrategy(q.left[0])))
 	case strategy.Decide != nil:
@@ -201,8 +208,10 @@ func (r *resolver) take(decision downing.Decision) {
 	r.dropQuestion()
 	r.failingSince = 0
 	result := r.combine(q.view, q.taken)
-	r.out.Decide("downing", r.self.String(), result.Verdict.String(), result.Reason)
-	r.downAll(result.Down, result.Reason)
+	if !r.strategies.handsOff() || result.Verdict == downing.None {
+		r.out.Decide("downing", r.self.String(), result.Verdict.String(), result.Reason)
+	}
+	r.carryOut(result.Verdict, result.Down, result.Reason)
 }
 
 // byName puts the name of a strategy before its reason, unless the reason begins with it:
@@ -327,7 +336,7 @@ func (r *resolver) undecided() {
 		// The view has changed so that nobody can decide about it; it is looked at again
 		// when it is stable.
 	case r.now.Mono >= gone:
-		r.downAll(r.ownSide(q.view), fmt.Sprintf("no downing decision could be had for %v", limit))
+		r.carryOut(downing.DownSide, r.ownSide(q.view), fmt.Sprintf("no downing decision could be had for %v", limit))
 	default:
 		r.out.Arm(timerStable, min(gone, r.now.Mono.Add(r.stableAfter())))
 	}

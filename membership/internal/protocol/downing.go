@@ -5,7 +5,9 @@ package protocol
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
@@ -52,6 +54,10 @@ type resolver struct {
 	questions uint64
 	lastAsked gossip.NodeID
 
+	// reported is the digest of the view of which this node has last said what it would
+	// have done, where the strategy leaves it to an operator to act.
+	reported uint64
+
 	// failingSince is when the strategy first failed to answer since its last answer;
 	// zero while it answers.
 	failingSince machine.Instant
@@ -66,7 +72,7 @@ func (r *resolver) watchView() {
 			if c := r.endCall(); !c.peer.IsZero() {
 				r.answerPeer(c, downing.Decision{}, errOtherView)
 			}
-			r.troubled, r.view, r.failingSince = false, 0, 0
+			r.troubled, r.view, r.reported, r.failingSince = false, 0, 0, 0
 			r.moveStanding()
 		}
 		return
@@ -166,16 +172,19 @@ func (r *resolver) viewStable() {
 	if r.surveyed.leader != r.self || r.question != nil {
 		return
 	}
+	if r.strategies.handsOff() && r.reported == r.view {
+		return // An operator knows.
+	}
 	if r.call.id != 0 {
 		return // The answer to an earlier question, or to one of a leader before, is still awaited.
 	}
 	view := downing.NewView(r.state, r.self, r.surveyed.base)
 	if r.outvoted() {
-		r.downAll(r.ownSide(view), "so many voters are down that those who are left have no majority")
+		r.carryOut(downing.DownSide, r.ownSide(view), "so many voters are down that those who are left have no majority")
 		return
 	}
 	if r.hasNoVoter(view.Side()) {
-		r.downAll(r.ownSide(view), "nobody on this side votes, and the others may not know of it")
+		r.carryOut(downing.DownSide, r.ownSide(view), "nobody on this side votes, and the others may not know of it")
 		return
 	}
 	view.Stable, view.Unstable = r.now.Mono.Sub(r.stableSince), r.now.Mono.Sub(r.troubledSince)
@@ -200,6 +209,37 @@ func (r *resolver) ownSide(view downing.View) []gossip.NodeID {
 		}
 	}
 	return nodes
+}
+
+// carryOut downs the nodes of a decision, or says which would be downed where that is left
+// to an operator.
+func (r *resolver) carryOut(verdict downing.Verdict, nodes []gossip.NodeID, reason string) {
+	if !r.strategies.handsOff() {
+		r.downAll(nodes, reason)
+		return
+	}
+	r.reported = r.view
+	if len(nodes) > 0 {
+		r.out.Decide(topicReport, r.self.String(), "would "+verdict.String(), cutText("nobody is downed, would be: "+describeNodes(nodes)+"; "+reason))
+	}
+}
+
+// topicReport is the topic of decisions that are not carried out.
+const topicReport = "downing-report"
+
+// nodesDescribed is how many nodes are named in words at most.
+const nodesDescribed = 8
+
+func describeNodes(nodes []gossip.NodeID) string {
+	var names []string
+	for _, n := range nodes[:min(len(nodes), nodesDescribed)] {
+		names = append(names, n.String())
+	}
+	text := strings.Join(names, ", ")
+	if more := len(nodes) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // downAll downs nodes in one edit, and tells those that may still hear it.

@@ -62,6 +62,9 @@ type Downing struct {
 	// Decide decides at once, see [Strategy].
 	Decide func(downing.View) (downing.Decision, error)
 
+	// Misfit says what is wrong with the parameters for a cluster, see [Strategy].
+	Misfit func(members []*gossip.Member) string
+
 	// Class says what the strategy promises.
 	Class downing.Class
 
@@ -74,7 +77,7 @@ type Downing struct {
 
 // strategy is the strategy with which the node begins.
 func (d Downing) strategy() Strategy {
-	return Strategy{Decide: d.Decide, Load: d.Load, DowningStrategy: gossip.DowningStrategy{
+	return Strategy{Decide: d.Decide, Misfit: d.Misfit, Load: d.Load, DowningStrategy: gossip.DowningStrategy{
 		Name: d.Config.Strategy, Version: d.Version, Parameters: d.Parameters,
 		Pure: d.Class.Pure, MajorityOnly: d.Class.MajorityOnly,
 	}}

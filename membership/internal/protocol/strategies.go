@@ -27,6 +27,10 @@ type Strategy struct {
 	// port [CallDowning] with a [DowningRequest]; the answer is a [downing.Decision].
 	Decide func(downing.View) (downing.Decision, error)
 
+	// Misfit says what is wrong with the parameters for a cluster with these members, see
+	// [downing.Fitted]. Nil: they fit every cluster.
+	Misfit func(members []*gossip.Member) string
+
 	// Load is a number that tells this strategy from another that this node loads later
 	// under the same identity. It is part of [DowningRequest] and of [Unloaded].
 	Load uint64
@@ -55,6 +59,7 @@ type strategies struct {
 	// converged is the last register that all members are known to have seen.
 	converged gossip.DowningRegister
 
+	unfit   bool   // Whether this node has last said that the strategy does not fit the cluster.
 	lacking string // The members that the leader last said it waits for.
 }
 
@@ -137,6 +142,13 @@ func (s *strategies) said() []gossip.StrategyID {
 // majorityOnly tells whether the cluster's strategy lets only majorities survive.
 func (s *strategies) majorityOnly() bool { return s.majorityOnlyBy(s.register) }
 
+// handsOff tells whether the strategy of the cluster leaves it to an operator to down
+// members: it only reports, or is manual.
+func (s *strategies) handsOff() bool {
+	active := s.active()
+	return downing.OnlyReports(active.Parameters) || active.Name == downing.ManualName
+}
+
 // takeOver takes over the register of the state.
 func (s *strategies) takeOver() {
 	if r := s.state.Downing(); r != s.register {
@@ -180,6 +192,7 @@ func (s *strategies) load(in LoadDowning) bool {
 // keep announces what this node has loaded, and releases what neither this node nor the
 // cluster needs.
 func (s *strategies) keep() {
+	s.lookAtFit()
 	me := s.state.Member(s.self)
 	switch {
 	case me == nil:
@@ -204,6 +217,27 @@ func (s *strategies) keep() {
 		}
 		return gone
 	})
+}
+
+// lookAtFit has the leader say when the strategy does not fit the cluster, and when it fits
+// again.
+func (s *strategies) lookAtFit() {
+	if s.surveyed.of != s.state || !s.surveyed.converged || s.surveyed.leader != s.self || s.ownStatus() < gossip.Up {
+		return
+	}
+	misfit, active := "", s.find(s.active().ID())
+	if active != nil && active.Misfit != nil {
+		misfit = active.Misfit(s.state.Members())
+	}
+	switch {
+	case (misfit != "") == s.unfit:
+		return
+	case misfit == "":
+		s.out.Decide("downing", "strategy", "fits", describeStrategy(s.active())+" fits the cluster now")
+	default:
+		s.out.Decide("downing", "strategy", "unfit", cutText(misfit))
+	}
+	s.unfit = !s.unfit
 }
 
 // seenByAll tells whether every member that is not down has seen the state. That is more

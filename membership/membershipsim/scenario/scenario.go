@@ -119,7 +119,7 @@ func All() []Scenario {
 		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked, nil},
 		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn, sometimesAsked, nil},
 		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, strange, chaos, asked, nil},
-		{"minorities", "chaos, and strategies that may keep a side without a majority", chaosTime, rough, chaos, minority, nil},
+		{"minorities", "chaos, and strategies that may keep a minority", chaosTime, rough, chaos, minority, nil},
 	}, append(weathers(), Scenario{
 		"bootstrap", "nodes look each other up, and discovery is wrong for long", bootstrapTime, doubtful, bootstrapping, decided, nil,
 	})...)
@@ -157,7 +157,7 @@ func minority(r *run) protocol.Downing {
 		}
 	}
 	strategies := membershipsim.Minorities(len(r.members))
-	return strategies[r.world.Seed()%uint64(len(strategies))]
+	return membershipsim.Decided(strategies[r.world.Seed()%uint64(len(strategies))])
 }
 
 // strange sets up a rough network on which more than half of the calls fail.
