@@ -27,7 +27,8 @@ type Codec interface {
 	Append(dst []byte, message any) ([]byte, error)
 
 	// Decode decodes b into message, a pointer to an empty value. Any byte
-	// sequence is possible.
+	// sequence is possible. Decode does not wait for anything: other messages of the node
+	// that sent b may wait for Decode.
 	Decode(b []byte, message any) error
 }
 

@@ -145,8 +145,9 @@ type router struct {
 func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, cells cell.Config) *router {
 	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: spansOf(cfg.Name), lives: make([]*life, cfg.Settings.Shards)}
 	p.region = s.runtime.NewRegion(cfg.Name, cfg.Settings.Shards, cells, runtime.KindPorts{
-		Work:  func(t runtime.Task) { s.queue.put(job{of: p, task: t}) },
-		Ended: p.endLife,
+		Work:   func(t runtime.Task) { s.queue.put(job{of: p, task: t}) },
+		Decode: p.decodeEarly,
+		Ended:  p.endLife,
 	})
 	r := &router{
 		system: s, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy,

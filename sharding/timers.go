@@ -179,7 +179,7 @@ func (p *program) timeUp(ctx *Context, m cell.Mail) cell.Result {
 
 // callTimer calls the function of a timer, or the entity's ReceiveTimeout.
 func (p *program) callTimer(ctx *Context, e *cell.Entity, t *timer) (err error) {
-	defer p.recovered(e, &err)
+	defer p.recovered(e.ID(), &err)
 	if t.call != nil {
 		return frozen(t.call(ctx))
 	}

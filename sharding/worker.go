@@ -218,19 +218,35 @@ func detailOf(err error) string {
 
 // value returns the value of a message, decoded if it came from another node.
 func (p *program) value(e *cell.Entity, m cell.Mail) (value any, err error) {
-	switch {
-	case m.Value != nil:
-		return m.Value, nil
-	case runtime.TooLarge(m.Message):
-		return nil, errTooLarge
+	switch v := m.Value.(type) {
+	case *undecodable:
+		return nil, v.err
+	case nil:
+		if runtime.TooLarge(m.Message) {
+			return nil, errTooLarge
+		}
+		return p.decode(e.ID(), m.Message.Payload)
 	default:
-		return p.decode(e, m.Message.Payload)
+		return v, nil
 	}
 }
 
+// undecodable takes the place of the value of a message that cannot be decoded, until the
+// message has its turn.
+type undecodable struct{ err error }
+
+// decodeEarly decodes a message that comes from another node.
+func (p *program) decodeEarly(id string, payload []byte) any {
+	value, err := p.decode(id, payload)
+	if err != nil {
+		return &undecodable{err}
+	}
+	return value
+}
+
 // decode decodes a message that came from another node.
-func (p *program) decode(e *cell.Entity, payload []byte) (value any, err error) {
-	defer p.recovered(e, &err)
+func (p *program) decode(id string, payload []byte) (value any, err error) {
+	defer p.recovered(id, &err)
 	value = p.entity.blank()
 	if err := p.codec.Decode(payload, value); err != nil {
 		return nil, frozen(err)
@@ -242,7 +258,7 @@ var errTooLarge = errors.New("its sender's transport has smaller frames than it 
 
 // hand hands a message to its entity.
 func (p *program) hand(ctx *Context, e *cell.Entity, value any) (err error) {
-	defer p.recovered(e, &err)
+	defer p.recovered(e.ID(), &err)
 	return frozen(p.entity.receive(ctx, instanceOf(e), value))
 }
 
@@ -265,7 +281,7 @@ func (p *program) answer(value any, e *cell.Entity, m *cell.Message) *protocol.R
 }
 
 func (p *program) encodeReply(e *cell.Entity, value any) (payload []byte, err error) {
-	defer p.recovered(e, &err)
+	defer p.recovered(e.ID(), &err)
 	payload, err = p.codec.Append(nil, value)
 	return payload, frozen(err)
 }
@@ -279,7 +295,7 @@ func (p *program) start(ctx *Context) (err error) {
 		}
 	}()
 	defer ctx.returned()
-	defer p.recovered(e, &err)
+	defer p.recovered(e.ID(), &err)
 	entity := p.entity.create(ctx)
 	if entity == nil {
 		return errors.New("sharding: New returned nil")
@@ -300,7 +316,7 @@ func (p *program) stop(ctx *Context) {
 	var err error
 	e := ctx.job.Entity()
 	defer ctx.returned()
-	defer p.recovered(e, &err)
+	defer p.recovered(e.ID(), &err)
 	if s, ok := instanceOf(e).(Stopper); ok {
 		s.Stop(ctx)
 	}
@@ -308,10 +324,10 @@ func (p *program) stop(ctx *Context) {
 
 // recovered turns a panic of an entity into an error: a panic ends the entity, never
 // the process.
-func (p *program) recovered(e *cell.Entity, err *error) {
+func (p *program) recovered(id string, err *error) {
 	if v := recover(); v != nil {
 		p.system.counters.panics.Add(1)
-		p.system.log.Error("entity panicked", "kind", p.kind, "entity", e.ID(), "panic", v, "stack", string(debug.Stack()))
+		p.system.log.Error("entity panicked", "kind", p.kind, "entity", id, "panic", v, "stack", string(debug.Stack()))
 		*err = fmt.Errorf("sharding: panic: %v", v)
 	}
 }

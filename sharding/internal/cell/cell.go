@@ -222,9 +222,7 @@ func (c *Cell) pumpLocal(now machine.Instant, out *Actions) {
 			out.free(m)
 			continue
 		}
-		if code := c.residents.enqueue(now, m, out); code != protocol.CodeOK {
-			c.residents.refuse(m, code, out)
-		}
+		c.residents.enqueue(now, m.Entity, Mail{Value: m.Value, Message: m}, m.cost(), out)
 	}
 	c.own.windowMoved(now, out)
 }
@@ -347,17 +345,53 @@ func (c *Cell) retransit(now machine.Instant, out *Actions) {
 // receive delivers the messages of a stream by their numbers: each once, in order.
 func (c *Cell) receive(now machine.Instant, m *Message, out *Actions) {
 	in := c.in.stream(m.Origin)
-	if !c.in.take(in, m, out) {
-		return
-	}
-	for ; m != nil; m = in.following() {
-		c.counts.Received++
-		c.in.delivered(in, m)
-		if code := c.residents.enqueue(now, m, out); code != protocol.CodeOK {
-			c.residents.refuse(m, code, out)
-		}
+	if c.in.take(in, m, out) {
+		c.deliverFrom(now, in, m, out)
 	}
 }
+
+// deliverFrom delivers the next message of a stream, and those that have waited for it.
+func (c *Cell) deliverFrom(now machine.Instant, in *stream, m *Message, out *Actions) {
+	for ; m != nil; m = in.following() {
+		c.counts.Received++
+		c.in.delivered(in, m.Seq)
+		c.residents.enqueue(now, m.Entity, Mail{Value: m.Value, Message: m}, m.cost(), out)
+	}
+}
+
+// Arrival is a message of another node whose value the runtime has decoded.
+type Arrival struct {
+	Origin gossip.NodeID
+	Base   protocol.Epoch
+	Seq    uint64
+	Entity string
+	Bytes  int // The size of the payload.
+	Mail   Mail
+}
+
+// Enter delivers a message of another node, if it goes into a mailbox now: this node serves the
+// shard, and the message is the next one of its stream. False: nothing was done, and
+// [Cell.Deliver] decides, which needs the message encoded.
+func (c *Cell) Enter(now machine.Instant, a *Arrival, out *Actions) bool {
+	if !c.place.serves() || c.place.isOver() || a.Base != c.place.baseEpoch() || a.Origin == c.cfg.Self {
+		return false
+	}
+	in := c.in.stream(a.Origin)
+	if a.Seq != in.last+1 {
+		return false
+	}
+	c.counts.Received++
+	c.in.delivered(in, a.Seq)
+	a.Mail.from = in
+	c.residents.enqueue(now, a.Entity, a.Mail, a.Bytes+len(a.Entity)+len(a.Mail.Trace())+messageOverhead, out)
+	if m := in.following(); m != nil {
+		c.deliverFrom(now, in, m, out)
+	}
+	return true
+}
+
+// Serves reports whether messages go into mailboxes here.
+func (c *Cell) Serves() bool { return c.place.serves() }
 
 // Local reports whether Accept would put a message straight into a mailbox, so
 // that it needs no encoding.

@@ -70,8 +70,8 @@ func (i *inbound) turnAway(in *stream, m *Message, out *Actions) {
 }
 
 // delivered notes that a message of a stream is delivered, or refused to its sender.
-func (i *inbound) delivered(in *stream, m *Message) {
-	in.last = m.Seq
+func (i *inbound) delivered(in *stream, seq uint64) {
+	in.last = seq
 	if !in.dirty { // Mostly one message of many is the first since the last acknowledgement.
 		i.markDirty(in)
 	}

@@ -474,15 +474,38 @@ func (m *cellModel) deliver() {
 	m.sent++
 	msg.Seq, msg.Base, msg.Route = m.sent, m.base, m.base
 	m.all = append(m.all, msg)
-	m.cell.Deliver(m.now, msg, &m.out)
+	if !m.enter(msg) {
+		m.cell.Deliver(m.now, msg, &m.out)
+	}
 	m.cell.Acks(&m.out)
 	m.carry()
 	if rapid.IntRange(0, 5).Draw(m.t, "twice") == 0 {
 		double := *msg
 		m.all = append(m.all, &double)
-		m.cell.Deliver(m.now, &double, &m.out)
+		if !m.enter(&double) {
+			m.cell.Deliver(m.now, &double, &m.out)
+		}
 		m.carry()
 	}
+}
+
+// enter has the message of another node go into a mailbox as a value, alone or, if somebody
+// waits for the reply, beside the message. False: it is not decoded, or has to be delivered.
+func (m *cellModel) enter(msg *cell.Message) bool {
+	a := cell.Arrival{Origin: msg.Origin, Base: msg.Base, Seq: msg.Seq, Entity: msg.Entity, Bytes: 1}
+	switch rapid.IntRange(0, 2).Draw(m.t, "decoded") {
+	case 0:
+		return false
+	case 1:
+		a.Mail = cell.Mail{Value: msg.Value, Message: msg}
+		return m.cell.Enter(m.now, &a, &m.out)
+	}
+	a.Mail = cell.Mail{Value: msg}
+	if !m.cell.Enter(m.now, &a, &m.out) {
+		return false
+	}
+	msg.Codec, msg.Correlation, msg.Deadline = joinedCodec, 0, 0
+	return true
 }
 
 // rebase begins the streams anew, with a higher base.

@@ -93,9 +93,9 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 		res.Reply.Correlation = m.Correlation()
 		switch {
 		case !r.place.isSuspended() && !res.Withhold:
-			r.place.reply(r.originOf(m), res.Reply, out)
+			r.place.reply(m.Origin(r.cfg.Self), res.Reply, out)
 		case !e.stale:
-			e.withheld = &withheld{res.Reply, r.originOf(m)}
+			e.withheld = &withheld{res.Reply, m.Origin(r.cfg.Self)}
 		}
 	}
 	out.freeMail(m)
@@ -136,7 +136,7 @@ func (r *residents) remind(now machine.Instant, e *Entity, m *Message, out *Acti
 		return
 	}
 	m.Origin, m.Own = r.cfg.Self, true
-	e.mailbox.push(Mail{m.Value, m})
+	e.mailbox.push(Mail{Value: m.Value, Message: m})
 	r.advance(now, e, out)
 }
 

@@ -3,20 +3,27 @@
 
 package cell
 
-import "github.com/quorate/quorate/machine"
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
 
 // The mailbox of an entity: push puts a message in, the cell counts how many are handed out, and
 // pop takes the first out; cut, retract, forget and truncate take out what has become pointless.
 // Ahead is how a worker reads what was handed out to it.
 
-// Mail is a message in the mailbox of an entity: of a tell of this node the value alone, which
-// no other memory goes with.
+// Mail is a message in the mailbox of an entity: of most tells the value and the stream alone,
+// which no other memory goes with.
 type Mail struct {
 	// Value is the message as the sender passed it or the runtime decoded it; nil: the
 	// runtime decodes the payload of Message.
 	Value any
-	// Message is what else is known of the message; nil for a tell of this node.
+	// Message is what else is known of the message; nil for most tells.
 	Message *Message
+
+	// from is the stream by which the message came; nil for a message of this node, and for
+	// one that came as a Message.
+	from *stream
 }
 
 // Correlation names the ask that waits for the reply; 0: nobody waits.
@@ -25,6 +32,18 @@ func (m Mail) Correlation() uint64 {
 		return 0
 	}
 	return m.Message.Correlation
+}
+
+// Origin returns the node whose cell accepted the message; self is this node.
+func (m Mail) Origin(self gossip.NodeID) gossip.NodeID {
+	switch {
+	case m.Message != nil:
+		return m.Message.Origin
+	case m.from != nil:
+		return m.from.origin
+	default:
+		return self
+	}
 }
 
 // Own reports whether the entity's own instance made the message.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -98,26 +97,33 @@ func (r *residents) removeIdle(e *Entity) {
 	}
 }
 
-// enqueue puts m, of a stream, into the mailbox of its entity. With another code than
-// [protocol.CodeOK] the caller still owns m: nobody waits for the reply any more, the entity is
-// failing, or the origin sends on although it is held back.
-func (r *residents) enqueue(now machine.Instant, m *Message, out *Actions) protocol.Code {
+// enqueue puts a message of a stream into the mailbox of its entity, or refuses it: nobody
+// waits for the reply any more, the entity is failing, or the origin sends on although it is
+// held back. The cost is what the message counts in bounded buffers.
+func (r *residents) enqueue(now machine.Instant, id string, m Mail, cost int, out *Actions) {
+	if code := r.admit(now, id, m, cost, out); code != protocol.CodeOK {
+		r.refuse(r.whole(id, m), code, out)
+	}
+}
+
+// admit is enqueue, but that nothing is done with another code than [protocol.CodeOK].
+func (r *residents) admit(now machine.Instant, id string, m Mail, cost int, out *Actions) protocol.Code {
 	if m.Expired(now) {
 		return protocol.CodeExpired // No entity is started for a message that nobody waits for.
 	}
-	e := r.entity(m.Entity)
+	e := r.entity(id)
 	if e == nil {
-		e = r.create(m.Entity)
+		e = r.create(id)
 	}
 	if e.state == entityFailed && now < e.at {
 		return protocol.CodeEntityFailed
 	}
 	if e.Waiting()+e.kept() >= r.cfg.Mailbox {
-		if code := r.overfill(now, e, m, out); code != protocol.CodeOK {
+		if code := r.overfill(now, e, m.Origin(r.cfg.Self), cost, out); code != protocol.CodeOK {
 			return code
 		}
 	}
-	e.mailbox.push(Mail{m.Value, m})
+	e.mailbox.push(m)
 	r.advance(now, e, out)
 	return protocol.CodeOK
 }
@@ -286,7 +292,7 @@ func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
 	}
 	if e.atWork() && !e.Mail().Own() {
 		m := e.Mail()
-		r.place.reply(r.originOf(m), &protocol.Reply{Correlation: m.Correlation(), Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
+		r.place.reply(m.Origin(r.cfg.Self), &protocol.Reply{Correlation: m.Correlation(), Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
 	}
 	if !e.stuck {
 		e.stuck = true
@@ -320,7 +326,7 @@ func (r *residents) refuse(m *Message, code protocol.Code, out *Actions) {
 
 // refuseMail is refuse for a message that was in the mailbox of e.
 func (r *residents) refuseMail(e *Entity, m Mail, code protocol.Code, out *Actions) {
-	r.refuse(r.whole(e, m), code, out)
+	r.refuse(r.whole(e.id, m), code, out)
 }
 
 // refuseWaiting refuses the messages that are not handed out, in their order.
@@ -332,20 +338,12 @@ func (r *residents) refuseWaiting(e *Entity, code protocol.Code, out *Actions) {
 	b.truncate()
 }
 
-// whole returns the Message of a message to e, and makes one of a value alone.
-func (r *residents) whole(e *Entity, m Mail) *Message {
+// whole returns the Message of a message to an entity, and makes one of a value alone.
+func (r *residents) whole(id string, m Mail) *Message {
 	if m.Message != nil {
 		return m.Message
 	}
-	return &Message{Kind: r.cfg.Kind, Shard: r.cfg.Shard, Entity: e.id, Origin: r.cfg.Self, Value: m.Value}
-}
-
-// originOf returns the node whose cell accepted a message.
-func (r *residents) originOf(m Mail) gossip.NodeID {
-	if m.Message == nil {
-		return r.cfg.Self
-	}
-	return m.Message.Origin
+	return &Message{Kind: r.cfg.Kind, Shard: r.cfg.Shard, Entity: id, Origin: m.Origin(r.cfg.Self), Value: m.Value}
 }
 
 // reasonOf says why an entity that rests has failed; empty for all others.

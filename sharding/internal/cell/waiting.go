@@ -178,27 +178,26 @@ func (r *residents) acceptHere(now machine.Instant, m *Message, right *line, out
 	}
 	m.Seq = 0
 	r.counts.Sent++
-	e.mailbox.push(Mail{m.Value, m})
+	e.mailbox.push(Mail{Value: m.Value, Message: m})
 	r.advance(now, e, out)
 	return Accepted
 }
 
 // overfill decides about a message of a stream that finds a mailbox full. Messages that
-// were sent before the origin can have known are taken: at most a window of them. A second
+// were sent before their origin can have known are taken: at most a window of them. A second
 // window is for holds that were lost; beyond that the origin does not obey, and its
 // messages are refused.
-func (r *residents) overfill(now machine.Instant, e *Entity, m *Message, out *Actions) protocol.Code {
-	if m.Origin == r.cfg.Self {
+func (r *residents) overfill(now machine.Instant, e *Entity, from gossip.NodeID, cost int, out *Actions) protocol.Code {
+	if from == r.cfg.Self {
 		return protocol.CodeOK // The message is from the window of this node, which is bounded.
 	}
 	p := e.pressed()
-	at := slices.IndexFunc(p.held, func(h *heldUp) bool { return h.origin == m.Origin })
+	at := slices.IndexFunc(p.held, func(h *heldUp) bool { return h.origin == from })
 	if at < 0 {
 		at = len(p.held)
-		p.held = append(p.held, &heldUp{origin: m.Origin})
+		p.held = append(p.held, &heldUp{origin: from})
 	}
 	h := p.held[at]
-	cost := m.cost()
 	if h.bytes > 0 && h.bytes+cost > 2*r.cfg.WindowBytes {
 		return protocol.CodeOverloaded
 	}

@@ -119,20 +119,57 @@ func (sl *Slot) deliver(now machine.Instant, m *cell.Message) {
 	sl.take(now, m)
 }
 
-// deliverRun hands messages from another node to the cell.
+// deliverRun hands messages from another node to the cell: their values, decoded without the
+// lock of the cell, where they go into mailboxes, and else messages with memory of their own.
 func (sl *Slot) deliverRun(now machine.Instant, run *wire.Run) error {
+	items, err := run.Items(now)
+	defer run.Done(items)
+	if decode := sl.region.ports.Decode; decode != nil && sl.serves.Load() {
+		for i := range items {
+			if m := &items[i]; m.Whole() {
+				m.Value = decode(m.Entity(), m.Payload())
+			}
+		}
+	}
 	defer sl.region.node.acknowledge(sl)
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	defer sl.carry(nil)
-	return run.Messages(now, func(n int) *cell.Message {
-		if n <= freeListPayload {
-			if m := take(&sl.free.packed); m != nil {
-				return m
-			}
+	for i := range items {
+		if m := &items[i]; m.Value == nil || !sl.enter(now, run, m) {
+			sl.take(now, sl.apart(m))
 		}
-		return sl.region.node.messages.packed(n)
-	}, func(m *cell.Message) { sl.take(now, m) })
+	}
+	return err
+}
+
+// enter has a message whose value is decoded go into its mailbox, if it does so now.
+func (sl *Slot) enter(now machine.Instant, run *wire.Run, m *wire.Item) bool {
+	a := cell.Arrival{
+		Origin: run.Origin(), Base: run.Base(), Seq: m.Seq, Entity: m.Entity(), Bytes: len(m.Payload()),
+		Mail: cell.Mail{Value: m.Value},
+	}
+	if m.Bare() {
+		return sl.cell.Enter(now, &a, &sl.out)
+	}
+	pool := &sl.region.node.messages
+	a.Mail.Message = pool.plain()
+	m.Head(a.Mail.Message)
+	a.Mail.Message.Value = m.Value
+	if sl.cell.Enter(now, &a, &sl.out) {
+		return true
+	}
+	pool.free(a.Mail.Message)
+	return false
+}
+
+// apart returns a message of a frame with memory of its own, and with its value, if that is
+// decoded.
+func (sl *Slot) apart(item *wire.Item) *cell.Message {
+	m := sl.region.node.messages.packed(len(item.Payload()))
+	item.Into(m)
+	m.Value = item.Value
+	return m
 }
 
 func (sl *Slot) take(now machine.Instant, m *cell.Message) {

@@ -198,7 +198,7 @@ func (j *Job) done(r cell.Result) {
 	sl, e := j.slot, j.entity
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	sl.free.keep(&sl.region.node.messages, sl.cell.Ran(e, int(j.ran), &sl.out))
+	sl.region.node.messages.freeAll(sl.cell.Ran(e, int(j.ran), &sl.out))
 	sl.cell.Done(now.From, e, r, &sl.out)
 	j.follow(sl.carry(e))
 	j.ran = 0

@@ -40,6 +40,15 @@ func (p *messagePool) packed(n int) *cell.Message {
 	return m
 }
 
+// freeAll puts the messages of a list, which nothing refers to any more, into the pool.
+func (p *messagePool) freeAll(list *cell.Message) {
+	for m := list; m != nil; {
+		next := m.Next()
+		p.free(m)
+		m = next
+	}
+}
+
 // free puts a message, which nothing refers to any more, into the pool.
 func (p *messagePool) free(m *cell.Message) {
 	machine.Assert(m.Kind != "", "a message is freed once", "message", m)

@@ -44,10 +44,14 @@ type Ports struct {
 	Watcher Watcher
 }
 
-// KindPorts are what a kind gives to the runtime. None is nil.
+// KindPorts are what a kind gives to the runtime. None but Decode is nil.
 type KindPorts struct {
 	// Work has a worker do a task: it is for one entity, which has no other.
 	Work func(Task)
+	// Decode returns the value of a message to an entity, or another value that says why it
+	// cannot be decoded, never nil. It is called without the lock of a slot, must not keep the
+	// payload, and runs code of the program. With nil whoever handles a message decodes it.
+	Decode func(entity string, payload []byte) any
 	// Ended says that the hosting of a shard has ended, and with it what its entities wait
 	// for.
 	Ended func(sl *Slot)

@@ -22,6 +22,7 @@ type Slot struct {
 	shard  protocol.ShardID
 	due    atomic.Bool   // The slot is in the list of acknowledgements.
 	away   atomic.Bool   // The last message went to another node: a hint for the next message.
+	serves atomic.Bool   // Messages to the shard went into mailboxes here, after the last order of the control machine.
 	ends   atomic.Uint32 // How often the hosting has ended. Written with mu held.
 
 	mu      sync.Mutex // Guards all fields below.
@@ -32,7 +33,6 @@ type Slot struct {
 	full    bool                     // The last step found the lane full.
 	waiters map[*cell.Message]Waiter // Senders that wait for room, by message; made at first use.
 	timer   Timer                    // The timer of OpWake; made at first use.
-	free    freeList
 	link    link
 	round   *round // The round of acknowledgements that goes on with the slot in hand; else nil.
 }
@@ -103,6 +103,7 @@ func (sl *Slot) Apply(in protocol.CellInput) {
 	}
 	homes := sl.cell.Homes()
 	sl.cell.Apply(sl.now(), in, &sl.out)
+	sl.serves.Store(sl.cell.Serves())
 	if sl.cell.Homes() != homes {
 		sl.settleEarly()
 	}
@@ -127,7 +128,6 @@ func (sl *Slot) sweep() (over bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	over = sl.cell.Sweep(sl.now(), sweepChunk, &sl.out)
-	sl.free = freeList{}
 	sl.carry(nil)
 	return over
 }

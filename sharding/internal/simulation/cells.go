@@ -131,7 +131,7 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 	c.crew.queue.Init(processors)
 	c.node = runtime.NewNode(c.ports())
 	c.region = c.node.NewRegion(kind.Name, kind.Settings.Shards, cfg, runtime.KindPorts{
-		Work: func(t runtime.Task) { c.put(t) }, Ended: func(*runtime.Slot) {},
+		Work: func(t runtime.Task) { c.put(t) }, Decode: decode, Ended: func(*runtime.Slot) {},
 	})
 	return c
 }

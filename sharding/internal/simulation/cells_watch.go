@@ -24,11 +24,16 @@ func idOf(m *cell.Message) (id uint64, ok bool) {
 
 // idOfMail is idOf for a message in a mailbox.
 func idOfMail(m cell.Mail) (id uint64, ok bool) {
-	if m.Message != nil {
-		return idOf(m.Message)
+	if id, ok = m.Value.(uint64); ok || m.Message == nil {
+		return id, ok
 	}
-	id, ok = m.Value.(uint64)
-	return id, ok
+	return idOf(m.Message)
+}
+
+// decode returns the id of a message.
+func decode(_ string, payload []byte) any {
+	id, _ := idOf(&cell.Message{Payload: payload})
+	return id
 }
 
 // Comes notes by which map a message of another node came.

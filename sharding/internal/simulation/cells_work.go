@@ -129,14 +129,10 @@ func (c *Cells) drawn(most time.Duration) time.Duration {
 func (c *Cells) handle(j *runtime.Job) time.Duration {
 	e, m := j.Entity(), j.Mail()
 	id, _ := idOfMail(m)
-	origin := c.self
-	if m.Message != nil {
-		origin = m.Message.Origin
-	}
 	if j.Before() > 0 {
 		c.ledger.counts.Followed++
 	}
-	c.ledger.begin(c.self, j.Slot().Shard(), e, id, origin)
+	c.ledger.begin(c.self, j.Slot().Shard(), e, id, m.Origin(c.self))
 	switch {
 	case c.ledger.hot[e.ID()]:
 		return c.drawn(c.behaviour.HotRun)

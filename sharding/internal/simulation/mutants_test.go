@@ -258,6 +258,21 @@ var mutants = []mutant{
 		new: "	if int(b.n) == len(b.ring) && !mutant(NAME) || b.waiting() == len(b.ring) {\n",
 	},
 	{
+		test: "TestRandomFaults", name: "a value that enters a mailbox out of its turn", file: "cell/cell.go",
+		old: "	if a.Seq != in.last+1 {\n",
+		new: "	if a.Seq != in.last+1 && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestRandomFaults", name: "a value of the message before it", file: "runtime/inbox.go",
+		old: "m.Value = decode(m.Entity(), m.Payload())\n",
+		new: "m.Value = decode(m.Entity(), m.Payload())\n				if mutant(NAME) && i > 0 {\n					m.Value = items[i-1].Value\n				}\n",
+	},
+	{
+		test: "TestRandomFaults", name: "a value that is not decoded", file: "runtime/inbox.go",
+		old: "		Mail: cell.Mail{Value: m.Value},\n	}\n",
+		new: "		Mail: cell.Mail{Value: m.Value},\n	}\n	if mutant(NAME) {\n		a.Mail.Value = nil\n	}\n",
+	},
+	{
 		test: "TestOutcomesAreTrue", name: "an ask that has begun is taken back", file: "cell/mailbox.go",
 		old: "	for i := b.out; i < b.n; i++ {\n		if b.at(i).Message == m {\n",
 		new: "	from := b.out\n	if mutant(NAME) {\n		from = 0\n	}\n	for i := from; i < b.n; i++ {\n		if b.at(i).Message == m {\n",

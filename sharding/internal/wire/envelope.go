@@ -196,6 +196,7 @@ type Decoder struct {
 	streams  map[string]stream
 	e        envelope
 	run      Run
+	items    []Item
 	acks     Acks
 }
 
@@ -419,13 +420,18 @@ func (s *stream) into(m *cell.Message) {
 // into sets the other fields of a message, in the message's own memory. The remaining time
 // of the deadline counts from when the message was written.
 func (c *content) into(m *cell.Message, written machine.Instant) {
-	m.Entity, m.Correlation, m.Codec, m.Flags, m.Extra = c.entity, c.correlation, c.codec, c.flags, c.extra
+	c.head(m, written)
 	m.Payload = append(m.Payload, c.payload...)
-	m.Trace = bytes.Clone(c.trace)
+}
+
+// deadline is when nobody waits for the message any more, which was written at a moment.
+func (c *content) deadline(written machine.Instant) machine.Instant {
 	switch {
 	case c.expired:
-		m.Deadline = cell.Overdue
+		return cell.Overdue
 	case c.left != 0:
-		m.Deadline = written.Add(time.Duration(c.left))
+		return written.Add(time.Duration(c.left))
+	default:
+		return 0
 	}
 }

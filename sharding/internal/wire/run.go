@@ -109,32 +109,16 @@ func (d *Decoder) open(b []byte) (any, error) {
 
 // Messages calls f with each message in order. The messages, which fresh makes as
 // [Decoder.Fresh] does, have memory of their own. An error ends the run; the messages before
-// it were good. The remaining time of a deadline counts from when the messages were written,
-// as far as that is known, else from now.
+// it were good. The remaining time of a deadline counts as with [Run.Items].
 func (r *Run) Messages(now machine.Instant, fresh func(n int) *cell.Message, f func(*cell.Message)) error {
-	var c content
-	written := r.e.written(now)
-	for b, seq := r.items, r.e.seq; len(b) > 0; {
-		item, rest, err := wire.Next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
-		if item.Number != numberItems {
-			continue // The field is one of a later version.
-		}
-		c = content{entity: c.entity}
-		if err := r.d.inside(&item, &c); err != nil {
-			return err
-		}
-		m := fresh(len(c.payload))
-		c.into(m, written)
-		r.e.of.into(m)
-		m.Seq, m.Hops = seq, r.e.hops
+	items, err := r.Items(now)
+	defer r.Done(items)
+	for i := range items {
+		m := fresh(len(items[i].Payload()))
+		items[i].Into(m)
 		f(m)
-		seq++
 	}
-	return nil
+	return err
 }
 
 // inside decodes an item into c. Fields of c that the item does not set keep the values of
