@@ -5,6 +5,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,6 +36,8 @@ func (v *Violation) Error() string {
 // caller's own, never for input. Values alternates between names and values.
 func Assert(ok bool, invariant string, values ...any) {
 	if !ok {
-		panic(&Violation{Invariant: invariant, Values: values})
+		// A copy is kept, so that the list of values takes no memory of the heap where the
+		// invariant holds.
+		panic(&Violation{Invariant: invariant, Values: slices.Clone(values)})
 	}
 }

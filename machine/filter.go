@@ -135,7 +135,7 @@ func (p *pace) compare(before, after uint64, at Instant) *pace {
 	}
 	here := pace{ticks: after, spread: after - before, at: at}
 	if p == nil {
-		return &here
+		return here.kept()
 	}
 	passed := at.Sub(p.at)
 	ticks := float64(int64(before - p.ticks)) //nolint:gosec // Counters that go back are meant.
@@ -144,7 +144,7 @@ func (p *pace) compare(before, after uint64, at Instant) *pace {
 		case passed < calibration || here.spread > sharp && p.spread <= sharp:
 			return p
 		case p.spread > sharp:
-			return &here
+			return here.kept()
 		}
 		return here.running(ticks / float64(passed))
 	}
@@ -152,13 +152,16 @@ func (p *pace) compare(before, after uint64, at Instant) *pace {
 		return p // What came between the readings says nothing about the counter.
 	}
 	if off := ticks/p.rate - float64(passed); off > float64(disagreement) || off < -float64(disagreement) {
-		return &here
+		return here.kept()
 	}
 	if passed < renewal {
 		return p
 	}
 	return here.running(ticks / float64(passed))
 }
+
+// kept returns the pace with memory of its own. Most readings tell nothing new, and need none.
+func (p pace) kept() *pace { return &p }
 
 // running returns a pace with a rate that was measured, or without one if no counter has it.
 func (p pace) running(rate float64) *pace {
