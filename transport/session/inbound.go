@@ -275,8 +275,8 @@ func (a *accepted) read() {
 	if a.caller.Admitted != nil {
 		a.caller.Admitted()
 	}
+	in := Incoming{Large: a.known}
 	for {
-		var in Incoming
 		if err := a.recv(&in); err != nil {
 			return
 		}
@@ -292,7 +292,6 @@ func (a *accepted) read() {
 }
 
 func (a *accepted) recv(in *Incoming) error {
-	in.Large = a.known
 	err := a.pipe.Recv(in)
 	if err == nil && !in.Admits(len(in.Bytes)) {
 		err = ErrStranger(fmt.Sprintf("%d bytes", len(in.Bytes)))
@@ -320,8 +319,8 @@ func (a *accepted) known() bool {
 func (a *accepted) greet() bool {
 	timer := time.AfterFunc(a.e.cfg.HandshakeTimeout, a.late) // late does not wait for anything.
 	defer timer.Stop()
+	in := Incoming{Large: a.known}
 	for {
-		var in Incoming
 		if err := a.recv(&in); err != nil {
 			return false
 		}
