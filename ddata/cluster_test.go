@@ -191,7 +191,9 @@ func (n *node) read(name string, c ddata.Consistency) (uint64, error) {
 	return v.Value(), err
 }
 
-// Every level reads what was written at a level that overlaps it, on any node.
+// Every level reads what was written at a level that overlaps it, on any node, also one that asks
+// for more replicas than there are.
+// covers B37.
 func TestReadsAndWritesOfEachLevel(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)

@@ -107,6 +107,7 @@ func (tally) TypeName() string          { return "tally" }
 func (v tally) Merge(other tally) tally { return tally{v.GCounter.Merge(other.GCounter)} }
 
 // What can never be meant is refused at once.
+// covers B37.
 func TestCallsThatMeanNothing(t *testing.T) {
 	alone(t, func(t *testing.T, _ *world, n *node, ctx context.Context) {
 		_, err := ddata.Get(ctx, n, ddata.Key[crdt.GCounter]{}, ddata.Local())

@@ -155,6 +155,7 @@ func TestValueFromElsewhereIsNoUpdate(t *testing.T) {
 }
 
 // Amounts stop at their bound, and do not wrap around.
+// covers B33.
 func TestCountersStopAtTheirBound(t *testing.T) {
 	g := crdt.GCounter{}.Add(1, math.MaxUint64).Add(1, 1)
 	require.EqualValues(t, 1<<60, g.Value())

@@ -116,6 +116,7 @@ func TestCounterIsSmall(t *testing.T) {
 
 // A set of a million, as another node may send it, with an element of a mebibyte, is
 // decoded, changed and merged by its delta like any other.
+// covers B36.
 func TestSetOfAMillion(t *testing.T) {
 	const n = 1_000_000
 	raw := binary.AppendUvarint([]byte{1, 1, 1, 1, 0}, n-1) // Seen: n events of origin one.

@@ -216,6 +216,7 @@ func TestAReadWritesBackBeforeItReturns(t *testing.T) {
 }
 
 // A change of which an earlier one is missing is not taken, and the answer says so.
+// covers B32.
 func TestAGapIsAnswered(t *testing.T) {
 	reg := stable(1, 1, 2, 3)
 	f := alone(t, 3, 2, reg)

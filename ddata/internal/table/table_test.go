@@ -119,6 +119,7 @@ func TestAnotherTypeIsRefused(t *testing.T) {
 }
 
 // What no table makes is refused.
+// covers B33.
 func TestInvalidEntriesAndChangesAreRefused(t *testing.T) {
 	a := newTable(1)
 	good := live(table.Versions{{7, 1}}, nil)
@@ -338,6 +339,7 @@ func TestPendingUpdatesAreOneChangeEach(t *testing.T) {
 }
 
 // A change of which an earlier one is missing changes nothing; the whole entry does instead.
+// covers B32.
 func TestGapNeedsWholeEntry(t *testing.T) {
 	a, b := newTable(1), newTable(2)
 	updated(t, a, "c")
