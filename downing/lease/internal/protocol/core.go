@@ -178,12 +178,12 @@ func (c *Core) Wake() (time.Duration, bool) {
 // Step takes one input and returns what to ask the store. The call must be answered by an
 // Answered, however late.
 func (c *Core) Step(in Input, now time.Duration) Ask {
-	if c.phase == Held && now >= c.until {
-		c.lose(now, "no answer before the end of the lease: "+c.reason)
-	}
 	if c.asked != None && !c.overdue && now >= c.sent+c.config.Limit {
 		c.overdue = true
 		c.unknown(now, fmt.Sprintf("no answer within %v", c.config.Limit))
+	}
+	if c.phase == Held && now >= c.until {
+		c.lose(now, "no answer before the end of the lease: "+c.reason)
 	}
 	switch in.Kind {
 	case Want:
@@ -278,6 +278,9 @@ func (c *Core) given(r Result, now time.Duration) {
 // unknown keeps what is so, and asks again later: a holding lasts until its end, which no
 // answer has moved.
 func (c *Core) unknown(now time.Duration, reason string) {
+	if c.phase == Idle {
+		return // It matters to nobody any more.
+	}
 	c.reason, c.next = reason, now+c.config.Retry
 	if c.phase == Releasing {
 		c.enter(Idle, now, "given back here, and the store could not be told: "+reason)

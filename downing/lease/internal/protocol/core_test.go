@@ -116,6 +116,17 @@ func TestAnAnswerBeyondTheLimitDoesNotCount(t *testing.T) {
 	require.Zero(t, c.Step(protocol.Input{}, time.Hour), "a call that does not return is the last")
 }
 
+// What a call comes to after the holding was lost does not hide why it was lost.
+func TestTheReasonOfALossStays(t *testing.T) {
+	c := holding(t)
+	require.Equal(t, protocol.Take, c.Step(protocol.Input{}, c.Until()-second).Question)
+	c.Step(protocol.Input{}, c.Until())
+	require.Equal(t, "lost: no answer before the end of the lease: granted", c.Reason())
+	c.Step(protocol.Input{}, c.Until()+second)
+	c.Step(failed("no answer"), c.Until()+2*second)
+	require.Equal(t, "lost: no answer before the end of the lease: granted", c.Reason())
+}
+
 func TestATokenThatShrinksIsNeverHeld(t *testing.T) {
 	c := holding(t)
 	c.Step(protocol.Input{}, c.Until())
