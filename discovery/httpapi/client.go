@@ -3,10 +3,10 @@
 
 package httpapi
 
-// What a request goes through in Get, from top to bottom: the certificates are read, and the
+// What a request goes through in do, from top to bottom: the certificates are read, and the
 // connections are given up if they have changed; the token is read and put into the header;
 // the request is sent, without proxy and without following redirects; of the answers, one
-// with status 200 in JSON is returned, and every other one becomes an error.
+// of success in JSON is returned, and every other one becomes an error.
 
 import (
 	"bytes"
@@ -87,22 +87,27 @@ func New(s Server) *Client {
 // answer has another status, and wraps [Server.Malformed] if no such server would give that
 // answer. It names the server, and no more of the URL.
 func (c *Client) Get(ctx context.Context, path string) (*http.Response, error) {
+	return c.do(ctx, http.MethodGet, path, http.NoBody)
+}
+
+// Send sends a body in JSON to a path by a method such as PUT or POST. The answer and the error
+// are like those of [Client.Get], but that the status may also be 201. An error other than a
+// StatusError does not say whether the server has done what it was asked for.
+func (c *Client) Send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	return c.do(ctx, method, path, bytes.NewReader(body))
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	h, err := c.connection()
 	if err != nil {
 		return nil, fmt.Errorf("the certificates: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server.URL+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, c.server.URL+path, body)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", "application/json")
-	request.Header.Set("User-Agent", "quorate")
-	if c.server.Config.TokenFile != "" {
-		token, err := ReadFile(c.server.Config.TokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("the token: %w", err)
-		}
-		c.server.Authorize(request.Header, strings.TrimSpace(string(token)))
+	if err := c.header(request); err != nil {
+		return nil, err
 	}
 	answer, err := h.Do(request)
 	if err != nil {
@@ -112,15 +117,33 @@ func (c *Client) Get(ctx context.Context, path string) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("%s: %w", c.server.URL, err)
 	}
-	if err := c.check(answer); err != nil {
+	if err := c.check(answer, method); err != nil {
 		_ = answer.Body.Close() // What the body says is in the error already.
 		return nil, err
 	}
 	return answer, nil
 }
 
-// check accepts an answer in JSON with status 200.
-func (c *Client) check(answer *http.Response) error {
+// header fills in the header of a request, with the token as it is now.
+func (c *Client) header(request *http.Request) error {
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "quorate")
+	if request.Method != http.MethodGet {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.server.Config.TokenFile == "" {
+		return nil
+	}
+	token, err := ReadFile(c.server.Config.TokenFile)
+	if err != nil {
+		return fmt.Errorf("the token: %w", err)
+	}
+	c.server.Authorize(request.Header, strings.TrimSpace(string(token)))
+	return nil
+}
+
+// check accepts an answer in JSON with status 200, or 201 if something was sent.
+func (c *Client) check(answer *http.Response, method string) error {
 	if to := answer.Header.Get("Location"); to != "" && answer.StatusCode/100 == 3 {
 		return fmt.Errorf("%w: %s redirects to %q, which is not followed, for the token would go there: is %s right?",
 			c.server.Malformed, c.server.URL, clip(to), c.server.Key)
@@ -131,7 +154,7 @@ func (c *Client) check(answer *http.Response) error {
 		kind = ""
 	}
 	switch {
-	case answer.StatusCode != http.StatusOK:
+	case answer.StatusCode != http.StatusOK && (method == http.MethodGet || answer.StatusCode != http.StatusCreated):
 		// A body that breaks off is told as far as it came: the code is what matters.
 		body, _ := io.ReadAll(io.LimitReader(answer.Body, refusalBytesMax))
 		return &StatusError{Code: answer.StatusCode, Type: kind, Body: body}

@@ -259,3 +259,32 @@ func TestARequestIsOverdueWhileItsCallerWaitsOn(t *testing.T) {
 	require.Equal(t, errMalformed, c.Overdue(t.Context(), errMalformed))
 	require.NoError(t, c.Overdue(t.Context(), nil))
 }
+
+// What is sent has the token and its type, and may be answered by 201, which Get refuses.
+func TestSendMayCreate(t *testing.T) {
+	var got http.Request
+	var body []byte
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got = *r
+		body, _ = io.ReadAll(r.Body)
+		says("application/json", http.StatusCreated, "{}")(w, r)
+	})
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("secret"), 0o600))
+	config := httpapi.Default()
+	config.TokenFile = file
+	client := httpapi.New(httpapi.Server{URL: server.URL, Key: "address", Malformed: errMalformed, Config: config})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	answer, err := client.Send(t.Context(), http.MethodPost, "/v1/a", []byte(`{"b":1}`))
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, "POST /v1/a Bearer secret application/json "+`{"b":1}`,
+		got.Method+" "+got.URL.Path+" "+got.Header.Get("Authorization")+" "+got.Header.Get("Content-Type")+" "+string(body))
+	answer, err = client.Get(t.Context(), "/v1/a")
+	if err == nil {
+		require.NoError(t, answer.Body.Close())
+	}
+	refused, ok := errors.AsType[*httpapi.StatusError](err)
+	require.True(t, ok)
+	require.Equal(t, http.StatusCreated, refused.Code)
+}

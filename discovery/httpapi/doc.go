@@ -34,8 +34,8 @@
 //     proxy of the environment is used.
 //   - The token and the certificates are read from their files for each request, so that
 //     both may rotate. New certificates mean new connections.
-//   - An answer that Get returns has status 200 and is in JSON; every other answer is an
-//     error, of which at most 64 KiB are read.
+//   - An answer that Get returns has status 200 and is in JSON, one that Send returns has 200
+//     or 201; every other answer is an error, of which at most 64 KiB are read.
 //   - The header of an answer is bounded, and a connection that died in silence is noticed
 //     after about 20 seconds.
 //
