@@ -5,6 +5,8 @@ go 1.26.0
 require (
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/discovery/etcd v0.0.0
+	github.com/quorate/quorate/downing v0.0.0
+	github.com/quorate/quorate/downing/lease/etcd v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/client/v3 v3.7.2
 	go.etcd.io/etcd/server/v3 v3.7.2
@@ -75,4 +77,7 @@ replace (
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/discovery/etcd => ../../discovery/etcd
+	github.com/quorate/quorate/downing => ../../downing
+	github.com/quorate/quorate/downing/lease/etcd => ../../downing/lease/etcd
+	github.com/quorate/quorate/gossip => ../../gossip
 )
