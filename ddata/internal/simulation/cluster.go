@@ -552,7 +552,7 @@ func (c *Cluster) mayLose(lost *world.Node) bool {
 	live := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
 		at := c.nodes[n.ID()]
-		if n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.twins.isTwin(n) && !at.machine.Unsure(0) && !c.isOlder(n) {
+		if n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.twins.isTwin(n) && !at.machine.Unsure(0) && !isOlder(c, n) {
 			live[at.replica] = true
 		}
 	}

@@ -120,7 +120,7 @@ func (c *Cluster) remembered(n *world.Node, was copied) bool {
 func (c *Cluster) ageing() bool { return c.restored != gossip.Address{} || c.twins.twinned() }
 
 // isOlder reports whether a replica has an older disk, also while nobody has recognised that.
-func (c *Cluster) isOlder(n *world.Node) bool {
+func isOlder(c *Cluster, n *world.Node) bool {
 	return n.ID().Address == c.restored || c.nodes[n.ID()].machine.Older(0)
 }
 
