@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,9 +188,9 @@ func TestAStoreThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &crooked{Store: memory.New()}
 		forever := make(chan struct{})
-		calls := 0
+		var calls atomic.Int32
 		store.bend(func(context.Context, lease.Claim, lease.Answer) (lease.Answer, error) {
-			calls++
+			calls.Add(1)
 			<-forever
 			return lease.Answer{}, nil
 		})
@@ -201,7 +202,7 @@ func TestAStoreThatNeverReturns(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, k.Close(), lease.ErrStuck)
 		require.LessOrEqual(t, time.Since(began), 3*lease.Default().RequestTimeout)
-		require.Equal(t, 1, calls)
+		require.EqualValues(t, 1, calls.Load())
 		close(forever)
 	})
 }
