@@ -180,7 +180,8 @@ const scantBytes = 1 << 10
 const severalFrames = 16
 
 // scanty reports whether the next frame to write is a batch with little in it although
-// several senders are at work: one of the last frames had more than one message.
+// several senders are at work: one of the last frames had more than one message, or messages
+// that were collected, see Lane.Defer.
 func (q *queue) scanty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -262,6 +263,7 @@ func (q *queue) postponed(all bool) func() {
 	if !q.feeding {
 		return nil
 	}
+	q.several = severalFrames // Who collects has more to send than one message at a time.
 	f := q.deferred[0]
 	if q.deferred = q.deferred[1:]; len(q.deferred) == 0 {
 		q.deferred = nil
