@@ -99,6 +99,11 @@ func (c *Cell) Handed(m, unsent *Message, place uint64) {
 	c.own.handed(m, unsent, place)
 }
 
+// Handing says that the messages of an OpTransmit from m on, up to and without unsent, are
+// about to be appended to a lane. They count as having left until a method of the result says
+// what became of them; the cell may be called in between, and learn of another home.
+func (c *Cell) Handing(m, unsent *Message) Handover { return c.own.handOver(m, unsent) }
+
 // Written says that messages at places under below of the present passage may have left.
 // The runtime calls Written before it applies an input by which the streams may begin anew:
 // messages that have not left by then are sent to the new host, and all others end with

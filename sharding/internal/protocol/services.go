@@ -13,6 +13,6 @@ const Service = component.ServiceSharding
 // and acknowledgements travel, on the message lane.
 const MessageService = component.ServiceEntities
 
-// VersionFrames is the version of the protocol between nodes from which on acknowledgements of
-// several shards travel in one envelope.
+// VersionFrames is the version of the protocol between nodes from which on messages of several
+// shards travel in one envelope, and acknowledgements too.
 const VersionFrames = 2

@@ -4,6 +4,7 @@
 package runtime
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,9 +26,16 @@ func node(n uint16) gossip.NodeID {
 
 // laneStub is a lane that keeps the frames.
 type laneStub struct {
-	frames [][]byte
-	err    error
+	frames   [][]byte
+	err      error
+	busy     bool     // Messages are to be collected.
+	deferred []func() // What Defer was given.
+	track    func()   // Called once, by the next Track.
+	place    uint64
+	written  uint64
 }
+
+func (l *laneStub) Written() (below uint64, over bool) { return l.written, false }
 
 func (l *laneStub) Append(_ transport.Service, encode func(dst []byte) []byte) error {
 	if l.err == nil {
@@ -37,10 +45,31 @@ func (l *laneStub) Append(_ transport.Service, encode func(dst []byte) []byte) e
 }
 
 func (l *laneStub) Track(s transport.Service, encode func(dst []byte) []byte) (transport.Passage, uint64, error) {
-	return nil, 0, l.Append(s, encode)
+	err := l.Append(s, encode)
+	if track := l.track; track != nil {
+		l.track = nil
+		track()
+	}
+	l.place++
+	return l, l.place - 1, err
 }
 
-func (l *laneStub) Defer(func()) bool { return false }
+func (l *laneStub) Defer(f func()) bool {
+	if l.busy {
+		l.deferred = append(l.deferred, f)
+	}
+	return l.busy
+}
+
+// call calls what was deferred, as a lane does before its next batch.
+func (l *laneStub) call() {
+	l.busy = false
+	for len(l.deferred) > 0 {
+		f := l.deferred[0]
+		l.deferred = l.deferred[1:]
+		f()
+	}
+}
 
 // hostStub has the ports of a node.
 type hostStub struct {
@@ -49,6 +78,7 @@ type hostStub struct {
 	lanes     map[gossip.NodeID]*laneStub
 	looked    int // How often a lane was looked up.
 	malformed int
+	waited    int // How often room was waited for.
 }
 
 func (h *hostStub) Instant() machine.Instant         { return h.now }
@@ -71,10 +101,22 @@ func (h *hostStub) taken(t *testing.T, to gossip.NodeID) (all []any) {
 	for _, f := range h.lanes[to].frames {
 		item, err := wire.DecodeItem(f, h.now)
 		require.NoError(t, err)
-		if acks, ok := item.(*wire.Acks); ok {
+		switch m := item.(type) {
+		case *wire.Acks:
 			var list []protocol.Ack
-			require.NoError(t, acks.Each(func(a protocol.Ack) { list = append(list, a) }))
+			require.NoError(t, m.Each(func(a protocol.Ack) { list = append(list, a) }))
 			item = list
+		case *wire.Run:
+			item = messagesOf(t, m)
+		case *wire.Batch:
+			var list []string
+			require.NoError(t, m.Parts(func(r *wire.Run) error {
+				list = append(list, messagesOf(t, r)...)
+				return nil
+			}))
+			item = list
+		case *cell.Message:
+			item = nameOf(m)
 		}
 		all = append(all, item)
 	}
@@ -82,14 +124,36 @@ func (h *hostStub) taken(t *testing.T, to gossip.NodeID) (all []any) {
 	return all
 }
 
+// nameOf returns the shard, the number and the payload of a message.
+func nameOf(m *cell.Message) string {
+	return fmt.Sprintf("%s/%d:%d=%s", m.Kind, m.Shard, m.Seq, m.Payload)
+}
+
+// messagesOf returns the messages of a run.
+func messagesOf(t *testing.T, r *wire.Run) (all []string) {
+	t.Helper()
+	require.NoError(t, r.Messages(0, cell.NewMessage, func(m *cell.Message) { all = append(all, nameOf(m)) }))
+	return all
+}
+
 var base = protocol.Epoch{Born: 1, N: 1}
 
 // newHost returns a node that hosts the two shards of each of two kinds.
 func newHost() *hostStub {
+	h := newNode()
+	h.node.eachSlot(func(sl *Slot) {
+		sl.Apply(protocol.SetRoute{Home: node(1), Epoch: base, Base: base})
+		sl.Apply(protocol.StartHosting{Epoch: base, Base: base})
+	})
+	return h
+}
+
+// newNode returns a node with two kinds of two shards.
+func newNode() *hostStub {
 	h := &hostStub{lanes: make(map[gossip.NodeID]*laneStub), now: 100}
 	h.node = NewNode(Ports{
 		Self: node(1), Clock: h, Standing: h, Members: h, Lane: h.lane,
-		AwaitRoom: func(gossip.NodeID) {}, AcksDue: func() {},
+		AwaitRoom: func(gossip.NodeID) { h.waited++ }, AcksDue: func() {},
 		AfterFunc: func(time.Duration, func()) Timer { return time.NewTimer(time.Hour) },
 		Crowded:   func() bool { return false },
 		Report:    func(string, protocol.ShardID, protocol.CellEvent) {},
@@ -99,11 +163,7 @@ func newHost() *hostStub {
 		},
 	})
 	for _, kind := range []string{"a", "b"} {
-		r := h.node.NewRegion(kind, 2, cell.Config{}, KindPorts{Work: func(Task) {}, Ended: func(*Slot) {}})
-		r.EachSlot(func(sl *Slot) {
-			sl.Apply(protocol.SetRoute{Home: node(1), Epoch: base, Base: base})
-			sl.Apply(protocol.StartHosting{Epoch: base, Base: base})
-		})
+		h.node.NewRegion(kind, 2, cell.Config{}, KindPorts{Work: func(Task) {}, Ended: func(*Slot) {}})
 	}
 	return h
 }

@@ -123,6 +123,10 @@ func TooLarge(m *cell.Message) bool { return m.Flags&flagTooLarge != 0 }
 // transmit appends messages to the lane to their host, as many in each envelope as
 // fit. It reports false when the lane takes no more at present.
 func (sl *Slot) transmit(a *cell.Action) bool {
+	if sl.batch != nil {
+		sl.handOver(a.Message)
+		return true
+	}
 	if !sl.goes(a.To) {
 		sl.cell.Unsent(a.Message)
 		return true // The lane is not full; every cell asks by itself whether its messages would leave.

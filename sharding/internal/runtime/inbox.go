@@ -11,6 +11,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
 
+// What comes from another node: Received decodes a frame; take, acked and deliverRun hand what is in
+// it to the cells, and trusts checks that messages may come from whom they came.
+
 // Received takes a frame of a member.
 func (n *Node) Received(from gossip.NodeID, frame []byte) {
 	now := n.Ports.Clock.Instant()
@@ -20,19 +23,29 @@ func (n *Node) Received(from gossip.NodeID, frame []byte) {
 	}
 	defer n.decoders.Put(decoder)
 	item, err := decoder.Item(frame, now)
-	if acks, ok := item.(*wire.Acks); ok {
-		err = n.acked(from, acks, now)
-	}
-	if run, ok := item.(*wire.Run); ok && n.trusts(from, run.Origin(), 0, run.Kind(), run.Shard()) {
-		if sl := n.at(run.Kind(), run.Shard()); sl != nil {
-			err = sl.deliverRun(now, run)
-		}
+	switch m := item.(type) {
+	case *wire.Acks:
+		err = n.acked(from, m, now)
+	case *wire.Run:
+		err = n.deliverRun(from, now, m)
+	case *wire.Batch:
+		err = m.Parts(func(run *wire.Run) error { return n.deliverRun(from, now, run) })
 	}
 	if err != nil {
 		n.Ports.Notes.Malformed(from, err)
 		return
 	}
 	n.take(from, item, now)
+}
+
+// deliverRun hands messages of a node to their cell.
+func (n *Node) deliverRun(from gossip.NodeID, now machine.Instant, run *wire.Run) error {
+	if n.trusts(from, run.Origin(), 0, run.Kind(), run.Shard()) {
+		if sl := n.at(run.Kind(), run.Shard()); sl != nil {
+			return sl.deliverRun(now, run)
+		}
+	}
+	return nil
 }
 
 // acked hands each acknowledgement of a round to its cell.
@@ -53,8 +66,7 @@ func (sl *Slot) acked(from gossip.NodeID, a protocol.Ack, now machine.Instant) {
 	sl.carry(nil)
 }
 
-// take hands an item of a frame, unless it is a run or a round of acknowledgements, to its
-// cell.
+// take hands an item of a frame that concerns one cell, and is no run, to that cell.
 func (n *Node) take(from gossip.NodeID, item any, now machine.Instant) {
 	switch m := item.(type) {
 	case *cell.Message:

@@ -4,6 +4,8 @@
 package runtime
 
 import (
+	"errors"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
@@ -12,19 +14,22 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
+// The way of a cell's messages into a lane: append has messages of one cell encoded into the lane,
+// goes and collect ask whether they would leave at once, and put the slot in line if not. When the
+// lane calls, drain transmits what one cell has collected; encode, handOver and settle are the part
+// of the slot in a batch, see batch.go.
+
 // link is the way from a cell to its shard's home. It keeps the lane, the encoder and the
 // functions that every message needs, so that none of them is made for each message.
 type link struct {
-	to         gossip.NodeID
-	lane       Lane
+	peer       *peer // The node to which the messages went last; nil before the first message.
 	encoder    wire.Encoder
 	next       *cell.Message           // Of the present append: the first message to encode.
 	limit      int                     // Of the present append: how many messages may be encoded.
 	unsent     *cell.Message           // Of the present append: the first message that encode left out.
 	now        machine.Instant         // Of the present append: when it began.
 	encode     func(dst []byte) []byte // Encodes up to limit messages from next on; made once, for all appends.
-	drain      func()                  // Transmits the messages that the cell has collected.
-	collecting bool                    // The cell collects messages until the lane calls drain.
+	collecting bool                    // The cell collects messages until the lane calls: the slot is in line.
 	passage    transport.Passage       // The passage that took messages of the window last; nil before the first message.
 }
 
@@ -53,7 +58,7 @@ func (l *link) append(n *Node, to gossip.NodeID, m *cell.Message, limit int) (se
 	if limit > 1 || m.Deadline != 0 {
 		l.encoder.There = n.clocks.at(to, l.now)
 	}
-	passage, place, err := l.lane.Track(protocol.MessageService, l.encode)
+	passage, place, err := l.peer.lane.Track(protocol.MessageService, l.encode)
 	at := sent{passage, place, l.unsent}
 	l.next, l.unsent = nil, nil
 	return at, err
@@ -61,40 +66,35 @@ func (l *link) append(n *Node, to gossip.NodeID, m *cell.Message, limit int) (se
 
 // towards makes the lane to a node the link's lane.
 func (l *link) towards(n *Node, to gossip.NodeID) {
-	if l.lane == nil || l.to != to {
+	if l.peer == nil || l.peer.node != to || l.peer.over.Load() {
 		// The lane to the former home may call for the collected messages much later, or
 		// never, if that home is gone.
-		l.to, l.lane, l.collecting = to, n.Ports.Lane(to), false
+		l.peer, l.collecting = n.peer(to), false
 	}
 }
 
 // goes reports whether messages that are appended to the lane to a node would leave at
-// once. If not, the lane calls drain when they would: until then they stay with the cell,
-// which can take them back.
+// once. If not, the lane calls when they would: until then they stay with the cell, which can
+// take them back.
 func (sl *Slot) goes(to gossip.NodeID) bool {
 	sl.link.towards(sl.region.node, to)
 	sl.deferToLane()
 	return !sl.link.collecting
 }
 
-// deferToLane has the lane call drain when the lane takes its next batch, unless an
-// append would leave at once. Afterwards link.collecting says whether the lane will call.
+// deferToLane puts the slot into the line for the next batch of the lane, unless an append
+// would leave at once. Afterwards link.collecting says whether the lane will call.
 func (sl *Slot) deferToLane() {
-	l := &sl.link
-	if l.collecting {
-		return
+	if l := &sl.link; !l.collecting {
+		l.collecting = l.peer.wait(sl)
 	}
-	if l.drain == nil {
-		l.drain = sl.drain
-	}
-	l.collecting = l.lane.Defer(l.drain)
 }
 
 // collect has the cell keep the messages that it accepts, as long as its lane has enough
 // to do: they are transmitted together when the lane takes its next batch.
 func (sl *Slot) collect() {
 	l := &sl.link
-	if l.lane == nil || l.to != sl.cell.Home() {
+	if l.peer == nil || l.peer.node != sl.cell.Home() || l.peer.over.Load() {
 		return // The first message to a home goes at once.
 	}
 	if sl.deferToLane(); l.collecting {
@@ -102,11 +102,77 @@ func (sl *Slot) collect() {
 	}
 }
 
-// drain transmits the messages that the cell has collected. The lane calls it.
-func (sl *Slot) drain() {
+// drain transmits the messages that the cell has collected for a peer.
+func (sl *Slot) drain(p *peer, now machine.Instant) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	sl.link.collecting = false
-	sl.cell.Flush(sl.now(), sl.cell.Home(), &sl.out)
+	if sl.link.peer == p {
+		sl.link.collecting = false
+		sl.goOn(now)
+	}
+}
+
+// goOn transmits what the cell has to transmit.
+func (sl *Slot) goOn(now machine.Instant) {
+	sl.cell.Flush(now, sl.cell.Home(), &sl.out)
 	sl.carry(nil)
+}
+
+// encode puts the messages that the cell has collected for a peer into the batch of the peer.
+// Until settle ends that, the slot goes on collecting. False: the slot does not take part.
+func (sl *Slot) encode(p *peer) (h cell.Handover, ok bool) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	switch {
+	case sl.link.peer != p || !sl.link.collecting:
+		return h, false
+	case sl.cell.Home() != p.node:
+		sl.link.collecting = false
+		sl.goOn(p.batch.now)
+		return h, false
+	}
+	sl.batch = &p.batch
+	sl.goOn(p.batch.now)
+	sl.batch = nil
+	h, sl.handover = sl.handover, cell.Handover{}
+	return h, true
+}
+
+// handOver puts messages from m on into the batch that is being filled. What does not fit
+// waits until settle.
+func (sl *Slot) handOver(m *cell.Message) {
+	unsent := sl.batch.take(sl, m)
+	if unsent != m {
+		sl.handover = sl.cell.Handing(m, unsent)
+	}
+	if unsent != nil {
+		sl.cell.Unsent(unsent)
+	}
+}
+
+// settle says to the cell where the messages of a handover to a peer are, and transmits what
+// the cell has collected since. With an error the lane did not take them.
+func (sl *Slot) settle(p *peer, h *cell.Handover, at sent, err error) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	here := sl.link.peer == p
+	switch {
+	case h.Empty():
+	case err != nil:
+		h.TakenBack()
+	case here:
+		if at.passage != sl.link.passage {
+			sl.reroute(at.passage)
+		}
+		h.Placed(at.place)
+	default:
+		h.Strayed()
+	}
+	if !here {
+		return
+	}
+	sl.link.collecting = false
+	if err == nil || errors.Is(err, transport.ErrTooLarge) {
+		sl.goOn(p.batch.now)
+	}
 }

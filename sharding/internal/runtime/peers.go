@@ -15,22 +15,70 @@ import (
 // is not in the map any more.
 type peers struct{ known sync.Map }
 
-// peer is what this node keeps of a node to which it sends.
+// peer is what this node keeps of a node to which it sends. Slots whose cells collect messages
+// for the node wait in line for the lane to call; batch.go says what is done then.
 type peer struct {
+	of   *Node
+	node gossip.NodeID
 	lane Lane
 	// version is that of the protocol between the two nodes. 0: a session has not begun, and
 	// only what every version knows may be sent.
 	version atomic.Uint32
+	over    atomic.Bool // The session has ended, and what follows is kept elsewhere.
+	drain   func()      // Has the next slots in line transmit; made once, for all calls of the lane.
+
+	mu    sync.Mutex // Guards the fields below.
+	line  []*Slot    // The slots that collect. Bounded by the shards of this node.
+	calls int        // How often the lane will call drain.
+
+	batch batch
 }
+
+// drainMost bounds the slots that transmit in one call of the lane: the lane stops to call when
+// it has enough for a batch, and goes on with the slots behind them next time.
+const drainMost = 32
 
 // peer returns what this node keeps of another.
 func (n *Node) peer(node gossip.NodeID) *peer {
 	if p, ok := n.peers.known.Load(node); ok {
 		return p.(*peer)
 	}
-	p, _ := n.peers.known.LoadOrStore(node, &peer{lane: n.Ports.Lane(node)})
-	return p.(*peer)
+	p := &peer{of: n, node: node, lane: n.Ports.Lane(node)}
+	p.drain = p.transmit
+	known, _ := n.peers.known.LoadOrStore(node, p)
+	return known.(*peer)
 }
 
 // forget drops what this node keeps of another.
-func (p *peers) forget(node gossip.NodeID) { p.known.Delete(node) }
+func (p *peers) forget(node gossip.NodeID) {
+	if old, ok := p.known.LoadAndDelete(node); ok {
+		old.(*peer).over.Store(true)
+	}
+}
+
+// wait puts a slot into the line, unless what is appended to the lane would leave at once.
+func (p *peer) wait(sl *Slot) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.line) >= p.calls*drainMost {
+		if !p.lane.Defer(p.drain) {
+			return false
+		}
+		p.calls++
+	}
+	p.line = append(p.line, sl)
+	return true
+}
+
+// next takes the slots out of the line that transmit in the present call of the lane.
+func (p *peer) next(to []*Slot) []*Slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls--
+	n := min(len(p.line), drainMost)
+	to = append(to[:0], p.line[:n]...)
+	rest := copy(p.line, p.line[n:])
+	clear(p.line[rest:])
+	p.line = p.line[:rest]
+	return to
+}

@@ -46,10 +46,15 @@ func (p *passage) Written() (below uint64, over bool) { return p.written, p.over
 
 // queued is an envelope that has not left.
 type queued struct {
-	shard protocol.ShardID
-	ids   []uint64 // The ids of the messages in the envelope.
-	own   bool     // The messages are of this node.
+	ids   []uint64     // The ids of the messages in the envelope.
+	own   []ownMessage // Those of this node.
 	frame []byte
+}
+
+// ownMessage is a message of this node in an envelope.
+type ownMessage struct {
+	shard protocol.ShardID
+	id    uint64
 }
 
 // laneDownMax is how long a connection may stay broken.
@@ -139,11 +144,13 @@ func (l *lane) Track(_ transport.Service, encode func(dst []byte) []byte) (trans
 		c.ledger.handed(id, c.node.ClockOf(l.to, c.now) != 0)
 	}
 	p := l.passage
-	if old := c.through[q.shard]; q.own && old != p {
-		if old != nil {
-			c.stray(q.shard, old)
+	for _, m := range q.own {
+		if old := c.through[m.shard]; old != p {
+			if old != nil {
+				c.stray(m.shard, old)
+			}
+			c.through[m.shard] = p
 		}
-		c.through[q.shard] = p
 	}
 	place := p.next
 	p.next++
@@ -163,16 +170,22 @@ func (l *lane) Track(_ transport.Service, encode func(dst []byte) []byte) (trans
 func (l *lane) open(frame []byte) queued {
 	c, q := l.cells, queued{frame: frame}
 	note := func(m *cell.Message) {
-		q.shard, q.own = m.Shard, m.Origin == c.self
 		id, _ := idOf(m)
 		q.ids = append(q.ids, id)
+		if m.Origin == c.self {
+			q.own = append(q.own, ownMessage{m.Shard, id})
+		}
 	}
+	run := func(r *wire.Run) error { return r.Messages(c.now, cell.NewMessage, note) }
 	item, err := wire.DecodeItem(frame, c.now)
 	switch item := item.(type) {
 	case *cell.Message:
 		note(item)
 	case *wire.Run:
-		err = item.Messages(c.now, cell.NewMessage, note)
+		err = run(item)
+	case *wire.Batch:
+		c.ledger.counts.Batches++
+		err = item.Parts(run)
 	}
 	if err != nil || len(q.ids) == 0 {
 		c.ledger.violate("an envelope of %s that cannot be decoded: %v", c.self, err)
@@ -284,11 +297,10 @@ func (c *Cells) stray(shard protocol.ShardID, p *passage) {
 		return
 	}
 	for _, q := range p.frames {
-		if q.shard != shard || !q.own {
-			continue
-		}
-		for _, id := range q.ids {
-			c.ledger.messages[id].astray = true
+		for _, m := range q.own {
+			if m.shard == shard {
+				c.ledger.messages[m.id].astray = true
+			}
 		}
 	}
 }

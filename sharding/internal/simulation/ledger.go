@@ -58,6 +58,8 @@ type Counts struct {
 	// into the mailbox of an entity of its node, and Followed how often an
 	// entity began a message in a run, right after another.
 	Waited, Joined, Followed int
+	// Batches counts the envelopes with messages of several cells.
+	Batches int
 	// Replaced counts workers that took the place of those that entities kept.
 	Replaced int
 	// Spared counts how often a node knew of its standing without a reading of its clock,

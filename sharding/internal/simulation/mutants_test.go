@@ -248,6 +248,21 @@ var mutants = []mutant{
 		new: "		if mutant(NAME) {\n			ack.Shard ^= 1\n		}\n		f(ack)\n",
 	},
 	{
+		test: "TestRandomFaults", name: "a part of a batch for another shard", file: "wire/batch.go",
+		old: "			h.of, err = d.stream(&in)\n",
+		new: "			h.of, err = d.stream(&in)\n			if mutant(NAME) && err == nil {\n				of := *h.of\n				of.shard ^= 1\n				h.of = &of\n			}\n",
+	},
+	{
+		test: "TestRandomFaults", name: "what went with others counts as not sent", file: "cell/passage.go",
+		old: "			m.place = place\n",
+		new: "			if m.place = place; mutant(NAME) {\n				m.place = 0\n			}\n",
+	},
+	{
+		test: "TestRandomFaults", name: "a message of a batch in a place of another", file: "wire/run.go",
+		old: "	for b, seq := r.items, r.e.seq; len(b) > 0; {\n",
+		new: "	if mutant(NAME) && len(r.d.batch.parts) > 0 {\n		r.e.seq++\n	}\n	for b, seq := r.items, r.e.seq; len(b) > 0; {\n",
+	},
+	{
 		test: "TestBusyEntitiesNearTheirSenders", name: "a message of a run that is not counted", file: "runtime/job.go",
 		old: "			j.ran++ // Counted",
 		new: "			if !mutant(NAME) {\n				j.ran++\n			} // Counted",

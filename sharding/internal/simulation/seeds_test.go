@@ -45,7 +45,9 @@ func TestRandomFaults(t *testing.T) {
 		sum.Delivered += counts.Delivered
 		sum.Homes += counts.Homes
 		sum.Terms += counts.Terms
+		sum.Batches += counts.Batches
 	}
+	require.NotZero(t, sum.Batches)
 	t.Logf("%d seeds: %+v", n, sum)
 }
 

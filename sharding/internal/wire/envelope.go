@@ -28,6 +28,7 @@ const (
 	typeRun     = 5
 	typeFlow    = 6
 	typeAcks    = 7
+	typeBatch   = 8
 )
 
 // Limits of the parts of an envelope; the payload is bounded by the transport.
@@ -193,11 +194,13 @@ type Decoder struct {
 	Fresh func(n int) *cell.Message
 
 	entities map[string]string
-	streams  map[string]stream
+	streams  map[string]*stream // Not changed any more.
 	e        envelope
 	run      Run
 	items    []Item
 	acks     Acks
+	batch    Batch
+	none     stream // Of a part that does not say its stream.
 }
 
 // envelope holds the fields of any envelope. Bytes are parts of the input.
@@ -214,14 +217,25 @@ type envelope struct {
 	acks   []byte
 }
 
-// written is when the messages of the envelope were written, at the earliest, by the
-// clock of this process, if that is known; else now.
-func (e *envelope) written(now machine.Instant) machine.Instant {
-	if e.clock == 0 {
+// heading holds the fields that the messages of a run have in common.
+type heading struct {
+	of    *stream
+	seq   uint64 // The number of the first message.
+	clock uint64
+	hops  uint8
+}
+
+// written is when the messages were written, at the earliest, by the clock of this process, if
+// that is known; else now.
+func (h *heading) written(now machine.Instant) machine.Instant {
+	if h.clock == 0 {
 		return now
 	}
-	return min(machine.Instant(e.clock), now)
+	return min(machine.Instant(h.clock), now)
 }
+
+// heading returns the fields of the envelope that a run has.
+func (e *envelope) heading() heading { return heading{&e.of, e.seq, e.clock, e.hops} }
 
 // content holds the fields of a message that are not those of its stream.
 type content struct {
@@ -237,8 +251,8 @@ type content struct {
 
 // Item returns the content of an envelope: a [*cell.Message], a
 // [*protocol.Reply], a [protocol.Ack], a [protocol.Need] or a [protocol.Flow], which
-// keep no part of b; or a [*Run] or [*Acks], which keep b, and are valid until the next
-// call. The remaining time of a deadline counts from now.
+// keep no part of b; or a [*Run], [*Batch] or [*Acks], which keep b, and are valid until
+// the next call. The remaining time of a deadline counts from now.
 func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 	d.e = envelope{}
 	for len(b) > 0 {
@@ -247,7 +261,14 @@ func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 			return nil, err
 		}
 		if f.Number == numberItems && d.e.typ == typeRun {
-			return d.open(b)
+			run, err := d.open(b)
+			if err != nil {
+				return nil, err
+			}
+			return run, nil
+		}
+		if f.Number == numberParts && d.e.typ == typeBatch {
+			return d.openBatch(b), nil
 		}
 		if err := d.set(&f); err != nil {
 			return nil, err
@@ -270,7 +291,11 @@ func (d *Decoder) set(f *wire.Field) error {
 	case 4:
 		return d.entity(f, &e.entity)
 	case 5:
-		return d.stream(f)
+		of, err := d.stream(f)
+		if err == nil {
+			e.of = *of
+		}
+		return err
 	case 6:
 		return setEpoch(&e.of.base, f)
 	case 7:
@@ -315,24 +340,24 @@ func (d *Decoder) entity(f *wire.Field, dst *string) error {
 // maxStream bounds the encoding of a stream that is remembered.
 const maxStream = 1024
 
-// stream stores a stream, which the decoder probably knows already.
-func (d *Decoder) stream(f *wire.Field) error {
+// stream returns a stream, which the decoder probably knows already.
+func (d *Decoder) stream(f *wire.Field) (*stream, error) {
 	b, err := f.Data(math.MaxInt)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if known, ok := d.streams[string(b)]; ok {
-		d.e.of = known
-		return nil
+		return known, nil
 	}
-	if err := d.e.of.parse(b); err != nil || len(b) > maxStream {
-		return err
+	s := new(stream)
+	if err := s.parse(b); err != nil || len(b) > maxStream {
+		return s, err
 	}
 	if d.streams == nil || len(d.streams) >= maxInterned {
-		d.streams = make(map[string]stream)
+		d.streams = make(map[string]*stream)
 	}
-	d.streams[string(b)] = d.e.of
-	return nil
+	d.streams[string(b)] = s
+	return s, nil
 }
 
 func (c *content) set(f *wire.Field) (err error) {
@@ -406,7 +431,8 @@ func (d *Decoder) message(now machine.Instant) (any, error) {
 		fresh = cell.NewMessage
 	}
 	m := fresh(len(e.payload))
-	e.into(m, e.written(now))
+	h := e.heading()
+	e.into(m, h.written(now))
 	e.of.into(m)
 	m.Seq, m.Hops = e.seq, e.hops
 	return m, nil

@@ -324,6 +324,12 @@ func FuzzDecodeItem(f *testing.F) {
 	run, _ := new(wire.Encoder).Run(nil, follow(runOfThree()...), 3, now)
 	f.Add(run)
 	f.Add(appendAcks(threeAcks()...))
+	batch, _ := batchOf(followShard(7, runOfThree()...), followShard(8, runOfThree()...))
+	f.Add(batch)
+	badBatches := malformedBatches()
+	for _, name := range slices.Sorted(maps.Keys(badBatches)) {
+		f.Add(badBatches[name])
+	}
 	badAcks := malformedAcks()
 	for _, name := range slices.Sorted(maps.Keys(badAcks)) {
 		f.Add(badAcks[name])
@@ -338,12 +344,17 @@ func FuzzDecodeItem(f *testing.F) {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			return
 		}
-		if run, ok := m.(*wire.Run); ok {
-			fuzzRun(t, run)
+		switch m := m.(type) {
+		case *wire.Run:
+			fuzzRun(t, m)
 			return
-		}
-		if acks, ok := m.(*wire.Acks); ok {
-			fuzzAcks(t, acks)
+		case *wire.Acks:
+			fuzzAcks(t, m)
+			return
+		case *wire.Batch:
+			if err := m.Parts(func(r *wire.Run) error { fuzzRun(t, r); return nil }); err != nil {
+				require.ErrorIs(t, err, wire.ErrMalformed)
+			}
 			return
 		}
 		got, err := wire.DecodeItem(appendItem(nil, m), now)

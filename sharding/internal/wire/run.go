@@ -37,13 +37,19 @@ func (e *Encoder) Run(dst []byte, m *cell.Message, n int, now machine.Instant) (
 	dst = append(dst, e.stream...)
 	dst = wire.AppendUint(dst, 7, m.Seq)
 	dst = wire.AppendUint(dst, 8, uint64(e.There))
+	return appendItems(dst, m, n, math.MaxInt, now)
+}
+
+// appendItems appends m and up to n-1 of the messages behind it as items, as many as have
+// room: the first has room bytes, the others together runBytes at most.
+func appendItems(dst []byte, m *cell.Message, n, room int, now machine.Instant) ([]byte, *cell.Message) {
 	entity := ""
-	for most := math.MaxInt; m != nil && n > 0; m, n = m.Next(), n-1 {
+	for ; m != nil && n > 0; m, n = m.Next(), n-1 {
 		size := itemSize(m, m.Entity != entity, now)
-		if most -= size; most < 0 {
+		if room -= size; room < 0 {
 			break
 		}
-		most = min(most, runBytes)
+		room = min(room, runBytes)
 		dst = wire.AppendVarint(wire.AppendTag(dst, numberItems, wire.BytesType), uint64(size))
 		if m.Entity != entity {
 			entity = m.Entity
@@ -78,11 +84,11 @@ func itemSize(m *cell.Message, entity bool, now machine.Instant) int {
 	return size
 }
 
-// Run is an envelope with several messages of one stream. It refers to the bytes that
+// Run holds several messages of one stream: an envelope, or a part of a batch. It refers to the bytes that
 // it was decoded from, and to its decoder.
 type Run struct {
 	d     *Decoder
-	e     envelope // The fields that all messages have in common.
+	e     heading
 	items []byte
 }
 
@@ -96,14 +102,19 @@ func (r *Run) Shard() protocol.ShardID { return r.e.of.shard }
 func (r *Run) Origin() gossip.NodeID { return r.e.of.origin }
 
 // open returns a run whose items begin at b.
-func (d *Decoder) open(b []byte) (any, error) {
-	switch e := &d.e; {
-	case e.of.kind == "":
+func (d *Decoder) open(b []byte) (*Run, error) {
+	return d.openRun(d.e.heading(), b)
+}
+
+// openRun returns a run with a heading, whose items begin at b.
+func (d *Decoder) openRun(h heading, b []byte) (*Run, error) {
+	switch {
+	case h.of.kind == "":
 		return nil, wire.Malformed("an envelope without a kind")
-	case e.of.origin.IsZero() || e.seq == 0 || e.of.base.IsZero():
+	case h.of.origin.IsZero() || h.seq == 0 || h.of.base.IsZero():
 		return nil, wire.Malformed("a run without a place in a stream")
 	}
-	d.run = Run{d: d, e: d.e, items: b}
+	d.run = Run{d: d, e: h, items: b}
 	return &d.run, nil
 }
 

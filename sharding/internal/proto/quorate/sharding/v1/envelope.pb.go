@@ -39,6 +39,7 @@ const (
 	Envelope_RUN     Envelope_Type = 5 // Several messages of one stream, that follow each other from seq on.
 	Envelope_FLOW    Envelope_Type = 6 // To an origin: hold messages to an entity back, or go on. To a host: a question which.
 	Envelope_ACKS    Envelope_Type = 7 // To an origin: several acknowledgements. Since version 2 of the protocol between nodes.
+	Envelope_BATCH   Envelope_Type = 8 // To the home of several shards: messages of several streams. Since version 2.
 )
 
 // Enum value maps for Envelope_Type.
@@ -52,6 +53,7 @@ var (
 		5: "RUN",
 		6: "FLOW",
 		7: "ACKS",
+		8: "BATCH",
 	}
 	Envelope_Type_value = map[string]int32{
 		"NONE":    0,
@@ -62,6 +64,7 @@ var (
 		"RUN":     5,
 		"FLOW":    6,
 		"ACKS":    7,
+		"BATCH":   8,
 	}
 )
 
@@ -336,6 +339,9 @@ type Envelope struct {
 	// Of ACKS, for each stream: the shard times two, plus one if the base follows; the base, if it
 	// is not that of the acknowledgement before, as born, up number, uid, start and n; and seq.
 	Acks []uint64 `protobuf:"varint,20,rep,packed,name=acks,proto3" json:"acks,omitempty"`
+	// Of a batch, behind all other fields. The fields above that a part or an item has are not
+	// set in the envelope of a batch.
+	Parts []*Part `protobuf:"bytes,21,rep,name=parts,proto3" json:"parts,omitempty"`
 	// Of a run, behind all other fields. The fields above that an item has are not
 	// set in the envelope of a run.
 	Items         []*Item `protobuf:"bytes,18,rep,name=items,proto3" json:"items,omitempty"`
@@ -506,6 +512,13 @@ func (x *Envelope) GetAcks() []uint64 {
 	return nil
 }
 
+func (x *Envelope) GetParts() []*Part {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
 func (x *Envelope) GetItems() []*Item {
 	if x != nil {
 		return x.Items
@@ -513,7 +526,68 @@ func (x *Envelope) GetItems() []*Item {
 	return nil
 }
 
-// Item is one message of a run. Its fields are those of the envelope with the same
+// Part holds the messages of one stream in a batch, which follow each other from seq on.
+type Part struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stream        *Stream                `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"`
+	Seq           uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
+	Items         []*Item                `protobuf:"bytes,18,rep,name=items,proto3" json:"items,omitempty"` // Behind the fields above.
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_quorate_sharding_v1_envelope_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Part) GetStream() *Stream {
+	if x != nil {
+		return x.Stream
+	}
+	return nil
+}
+
+func (x *Part) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Part) GetItems() []*Item {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+// Item is one message of a run or a part. Its fields are those of the envelope with the same
 // number. Fields that a node does not know survive its passing the message on.
 type Item struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -531,7 +605,7 @@ type Item struct {
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[4]
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +617,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[4]
+	mi := &file_quorate_sharding_v1_envelope_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +630,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_envelope_proto_rawDescGZIP(), []int{4}
+	return file_quorate_sharding_v1_envelope_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Item) GetEntity() string {
@@ -635,7 +709,7 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x123\n" +
 	"\x06origin\x18\x03 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12.\n" +
 	"\x04base\x18\x04 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x120\n" +
-	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\xa6\x05\n" +
+	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\xe2\x05\n" +
 	"\bEnvelope\x126\n" +
 	"\x04type\x18\x01 \x01(\x0e2\".quorate.sharding.v1.Envelope.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -657,7 +731,8 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x06detail\x18\x11 \x01(\tR\x06detail\x12\x18\n" +
 	"\aexpired\x18\x13 \x01(\bR\aexpired\x12\x12\n" +
 	"\x04acks\x18\x14 \x03(\x04R\x04acks\x12/\n" +
-	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"X\n" +
+	"\x05parts\x18\x15 \x03(\v2\x19.quorate.sharding.v1.PartR\x05parts\x12/\n" +
+	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"c\n" +
 	"\x04Type\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aMESSAGE\x10\x01\x12\t\n" +
@@ -666,7 +741,12 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x04NEED\x10\x04\x12\a\n" +
 	"\x03RUN\x10\x05\x12\b\n" +
 	"\x04FLOW\x10\x06\x12\b\n" +
-	"\x04ACKS\x10\a\"\xd4\x01\n" +
+	"\x04ACKS\x10\a\x12\t\n" +
+	"\x05BATCH\x10\b\"~\n" +
+	"\x04Part\x123\n" +
+	"\x06stream\x18\x05 \x01(\v2\x1b.quorate.sharding.v1.StreamR\x06stream\x12\x10\n" +
+	"\x03seq\x18\a \x01(\x04R\x03seq\x12/\n" +
+	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"\xd4\x01\n" +
 	"\x04Item\x12\x16\n" +
 	"\x06entity\x18\x04 \x01(\tR\x06entity\x12 \n" +
 	"\vcorrelation\x18\n" +
@@ -691,28 +771,32 @@ func file_quorate_sharding_v1_envelope_proto_rawDescGZIP() []byte {
 }
 
 var file_quorate_sharding_v1_envelope_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quorate_sharding_v1_envelope_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_quorate_sharding_v1_envelope_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_quorate_sharding_v1_envelope_proto_goTypes = []any{
 	(Envelope_Type)(0), // 0: quorate.sharding.v1.Envelope.Type
 	(*NodeID)(nil),     // 1: quorate.sharding.v1.NodeID
 	(*Epoch)(nil),      // 2: quorate.sharding.v1.Epoch
 	(*Stream)(nil),     // 3: quorate.sharding.v1.Stream
 	(*Envelope)(nil),   // 4: quorate.sharding.v1.Envelope
-	(*Item)(nil),       // 5: quorate.sharding.v1.Item
+	(*Part)(nil),       // 5: quorate.sharding.v1.Part
+	(*Item)(nil),       // 6: quorate.sharding.v1.Item
 }
 var file_quorate_sharding_v1_envelope_proto_depIdxs = []int32{
-	1, // 0: quorate.sharding.v1.Stream.origin:type_name -> quorate.sharding.v1.NodeID
-	2, // 1: quorate.sharding.v1.Stream.base:type_name -> quorate.sharding.v1.Epoch
-	2, // 2: quorate.sharding.v1.Stream.route:type_name -> quorate.sharding.v1.Epoch
-	0, // 3: quorate.sharding.v1.Envelope.type:type_name -> quorate.sharding.v1.Envelope.Type
-	3, // 4: quorate.sharding.v1.Envelope.stream:type_name -> quorate.sharding.v1.Stream
-	2, // 5: quorate.sharding.v1.Envelope.base:type_name -> quorate.sharding.v1.Epoch
-	5, // 6: quorate.sharding.v1.Envelope.items:type_name -> quorate.sharding.v1.Item
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	1,  // 0: quorate.sharding.v1.Stream.origin:type_name -> quorate.sharding.v1.NodeID
+	2,  // 1: quorate.sharding.v1.Stream.base:type_name -> quorate.sharding.v1.Epoch
+	2,  // 2: quorate.sharding.v1.Stream.route:type_name -> quorate.sharding.v1.Epoch
+	0,  // 3: quorate.sharding.v1.Envelope.type:type_name -> quorate.sharding.v1.Envelope.Type
+	3,  // 4: quorate.sharding.v1.Envelope.stream:type_name -> quorate.sharding.v1.Stream
+	2,  // 5: quorate.sharding.v1.Envelope.base:type_name -> quorate.sharding.v1.Epoch
+	5,  // 6: quorate.sharding.v1.Envelope.parts:type_name -> quorate.sharding.v1.Part
+	6,  // 7: quorate.sharding.v1.Envelope.items:type_name -> quorate.sharding.v1.Item
+	3,  // 8: quorate.sharding.v1.Part.stream:type_name -> quorate.sharding.v1.Stream
+	6,  // 9: quorate.sharding.v1.Part.items:type_name -> quorate.sharding.v1.Item
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_quorate_sharding_v1_envelope_proto_init() }
@@ -726,7 +810,7 @@ func file_quorate_sharding_v1_envelope_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_sharding_v1_envelope_proto_rawDesc), len(file_quorate_sharding_v1_envelope_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
