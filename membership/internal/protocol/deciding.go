@@ -224,7 +224,9 @@ func byName(s gossip.DowningStrategy, reason string) string {
 }
 
 // combine returns the decision by all strategies that were asked: the side survives if it
-// survives by each of them. All but the last have kept it.
+// survives by each of them. All but the last have kept it. Where they down different members,
+// what is left is a side that none of them has judged: it survives with a majority only, of which
+// there is one.
 func (r *resolver) combine(view downing.View, taken []downing.Decision) downing.Decision {
 	last := taken[len(taken)-1]
 	if len(taken) == 1 || last.Verdict != downing.KeepSide {
@@ -240,7 +242,8 @@ func (r *resolver) combine(view downing.View, taken []downing.Decision) downing.
 	}
 	slices.SortFunc(joint.Down, gossip.NodeID.Compare)
 	joint.Down, joint.Reason = slices.Compact(joint.Down), cutText(joint.Reason)
-	if check(view, gossip.DowningStrategy{}, joint) != nil { // Together the decisions leave nobody.
+	differ := slices.ContainsFunc(taken, func(d downing.Decision) bool { return len(d.Down) != len(joint.Down) })
+	if check(view, gossip.DowningStrategy{MajorityOnly: differ}, joint) != nil { // Together the decisions leave too few, or nobody.
 		return downing.Decision{Verdict: downing.DownSide, Down: r.ownSide(view), Reason: joint.Reason}
 	}
 	return joint
