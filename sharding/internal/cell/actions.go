@@ -19,9 +19,9 @@ type Op uint8
 // The actions of a cell.
 const (
 	// OpTransmit: append Message, and all messages that follow it by [Message.Next], to
-	// the lane to To. The cell still owns the messages. The runtime calls [Cell.Handed],
-	// and before that [Cell.Rerouted] when the lane uses another passage than before. When
-	// the lane is full or the peer unknown, the runtime calls [Cell.Unsent] with the first
+	// the lane to To. The cell still owns the messages. The runtime calls [Sent.Handed],
+	// and before that [Sent.Rerouted] when the lane uses another passage than before. When
+	// the lane is full or the peer unknown, the runtime calls [Sent.Unsent] with the first
 	// message that was not appended, and carries out no further OpTransmit of the same
 	// Actions to that peer.
 	OpTransmit Op = iota + 1

@@ -108,7 +108,7 @@ func (c *bench) did() string {
 		case a.Op == cell.OpTransmit || a.Op == cell.OpFree:
 			for m := a.Message; m != nil; m = m.Next() {
 				if a.Op == cell.OpTransmit {
-					c.Handed(m, m.Next(), c.place)
+					c.Sent().Handed(m, m.Next(), c.place)
 					c.place++
 				}
 				words = append(words, fmt.Sprintf("%s:%s:%d", word, m.Entity, m.Seq))
@@ -216,9 +216,9 @@ func TestFullLane(t *testing.T) {
 	y := &cell.Message{Entity: "y", Payload: []byte("m")}
 	require.Equal(t, cell.Accepted, c.Accept(c.now, y, &c.out))
 	c.out.Reset()
-	c.Unsent(y)
+	c.Sent().Unsent(y)
 	require.Empty(t, c.tell("z"))
-	c.Written(1)
+	c.Sent().Written(1)
 	require.Equal(t, "reset fail:x:unknown outcome transmit:y:1 transmit:z:2",
 		c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}))
 }
@@ -239,26 +239,26 @@ func TestWhatHasNotLeftGoesToTheNextHome(t *testing.T) {
 		want string
 	}{
 		"no message was written":    {func(*bench) {}, "reset transmit:x:1 transmit:y:2"},
-		"one message was written":   {func(c *bench) { c.Written(1) }, "reset " + lost("x") + " transmit:y:1"},
-		"all messages were written": {func(c *bench) { c.Written(2) }, "reset " + lost("x") + " " + lost("y")},
+		"one message was written":   {func(c *bench) { c.Sent().Written(1) }, "reset " + lost("x") + " transmit:y:1"},
+		"all messages were written": {func(c *bench) { c.Sent().Written(2) }, "reset " + lost("x") + " " + lost("y")},
 		"sent again, and the first copies were written": {func(c *bench) {
-			c.Written(1)
+			c.Sent().Written(1)
 			c.tick(2 * time.Second)
-			c.Written(2)
+			c.Sent().Written(2)
 		}, "reset " + lost("x") + " " + lost("y")},
 		"sent again, and no copy was written": {func(c *bench) {
 			c.tick(2 * time.Second)
-			c.Written(0)
+			c.Sent().Written(0)
 		}, "reset transmit:x:1 transmit:y:2"},
 		"the passage was given up": {func(c *bench) {
-			c.Rerouted(1, true)
+			c.Sent().Rerouted(1, true)
 			c.Broken(nodeB)
 			c.Flush(c.now, nodeB, &c.out)
 			c.place = 0
 			c.did()
-			c.Written(0)
+			c.Sent().Written(0)
 		}, "reset " + lost("x") + " transmit:y:1"},
-		"another passage, while the first goes on": {func(c *bench) { c.Rerouted(1, false) }, "reset " + lost("x") + " " + lost("y")},
+		"another passage, while the first goes on": {func(c *bench) { c.Sent().Rerouted(1, false) }, "reset " + lost("x") + " " + lost("y")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

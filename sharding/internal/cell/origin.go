@@ -34,7 +34,7 @@ type origin struct {
 	moved    machine.Instant  // When the window last moved, or began to fill.
 	progress machine.Instant  // When the window last moved, began to fill, or was transmitted again.
 	patience uint8            // How often the window was transmitted again without progress.
-	written  uint64           // The place in the present passage below which messages may have left, see [Cell.Written].
+	written  uint64           // The place in the present passage below which messages may have left, see [Sent.Written].
 }
 
 // admit puts m into the window, unless it has to stand in line. If a line has kept room for
@@ -108,7 +108,7 @@ func (o *origin) mustWait(m *Message) bool {
 	return m.ticket != nil || o.line.first != nil || !o.fits(m.cost()) || len(o.holds) > 0 && o.holds[m.Entity] != nil
 }
 
-// unsent does the work of [Cell.Unsent].
+// unsent does the work of [Sent.Unsent].
 func (o *origin) unsent(m *Message) { o.cursor, o.blocked = m, true }
 
 // pending reports whether messages of the window are to be transmitted.

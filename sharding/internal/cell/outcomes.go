@@ -92,37 +92,43 @@ func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
 	return c.residents.ran(e, n, out)
 }
 
+// Sent tells a cell how far its messages have come on their way to a lane.
+type Sent struct{ own *origin }
+
+// Sent returns what the runtime tells of messages that it was asked to transmit.
+func (c *Cell) Sent() Sent { return Sent{&c.own} }
+
 // Handed says that the messages of an OpTransmit from m on, up to and without unsent, are
 // at a place of the present passage. When a message was handed over several times, its
 // first place counts, since that leaves first.
-func (c *Cell) Handed(m, unsent *Message, place uint64) {
-	c.own.handed(m, unsent, place)
+func (s Sent) Handed(m, unsent *Message, place uint64) {
+	s.own.handed(m, unsent, place)
 }
 
 // Handing says that the messages of an OpTransmit from m on, up to and without unsent, are
 // about to be appended to a lane. They count as having left until a method of the result says
 // what became of them; the cell may be called in between, and learn of another home.
-func (c *Cell) Handing(m, unsent *Message) Handover { return c.own.handOver(m, unsent) }
+func (s Sent) Handing(m, unsent *Message) Handover { return s.own.handOver(m, unsent) }
 
 // Written says that messages at places under below of the present passage may have left.
 // The runtime calls Written before it applies an input by which the streams may begin anew:
 // messages that have not left by then are sent to the new host, and all others end with
 // [protocol.CodeUnknownOutcome].
-func (c *Cell) Written(below uint64) {
-	c.own.leftBelow(below)
+func (s Sent) Written(below uint64) {
+	s.own.leftBelow(below)
 }
 
 // Rerouted says that messages which are handed over from now on take another passage. Of
 // the passage before, messages at places under below may have left; over says that no
 // further message will leave by it, so that the others were never sent.
-func (c *Cell) Rerouted(below uint64, over bool) {
-	c.own.rerouted(below, over)
+func (s Sent) Rerouted(below uint64, over bool) {
+	s.own.rerouted(below, over)
 }
 
 // Unsent says that m, of an OpTransmit, could not be appended to its lane, nor any message
 // that follows it. They are transmitted by the next [Cell.Flush] or [Cell.Tick].
-func (c *Cell) Unsent(m *Message) {
-	c.own.unsent(m)
+func (s Sent) Unsent(m *Message) {
+	s.own.unsent(m)
 }
 
 // Went reports whether a message that was accepted when [Cell.Homes] returned since may

@@ -21,7 +21,7 @@ import (
 // message of the earlier one is marked either as having left or as not handed over.
 
 // hasLeft is the place of a message of which a copy may have left this node, and handing of one
-// that the runtime is about to append to a lane, see [Cell.Handing].
+// that the runtime is about to append to a lane, see [Sent.Handing].
 const (
 	hasLeft = math.MaxUint64
 	handing = hasLeft - 1
@@ -38,7 +38,7 @@ type Handover struct {
 	first, last uint64   // The numbers of the messages.
 }
 
-// handOver does the work of [Cell.Handing].
+// handOver does the work of [Sent.Handing].
 func (o *origin) handOver(m, unsent *Message) Handover {
 	h := Handover{of: o, base: m.Base, m: m, first: m.Seq}
 	for ; m != unsent; m = m.next {
@@ -91,7 +91,7 @@ func (h *Handover) remaining() *Message {
 	}
 }
 
-// handed does the work of [Cell.Handed].
+// handed does the work of [Sent.Handed].
 func (o *origin) handed(m, unsent *Message, place uint64) {
 	for ; m != unsent; m = m.next {
 		if m.place == 0 {
@@ -100,10 +100,10 @@ func (o *origin) handed(m, unsent *Message, place uint64) {
 	}
 }
 
-// leftBelow does the work of [Cell.Written].
+// leftBelow does the work of [Sent.Written].
 func (o *origin) leftBelow(below uint64) { o.written = below }
 
-// rerouted does the work of [Cell.Rerouted].
+// rerouted does the work of [Sent.Rerouted].
 func (o *origin) rerouted(below uint64, over bool) {
 	o.written = below
 	for m := o.window.head; m != nil; m = m.next {

@@ -71,11 +71,11 @@ func (s *streamModel) sent() {
 		case cell.OpTransmit:
 			for m := a.Message; m != nil && !full; m = m.Next() {
 				if full = s.full; full {
-					s.origin.Unsent(m)
+					s.origin.Sent().Unsent(m)
 					break
 				}
 				s.lane = append(s.lane, travels{*m, s.place})
-				s.origin.Handed(m, m.Next(), s.place)
+				s.origin.Sent().Handed(m, m.Next(), s.place)
 				s.handed[m.Correlation] = true
 				s.place++
 			}
@@ -174,7 +174,7 @@ func (s *streamModel) renew() {
 		s.handed[c.m.Correlation] = s.left[c.m.Correlation]
 	}
 	s.wire = s.wire[:rapid.IntRange(0, len(s.wire)).Draw(s.t, "came")]
-	s.origin.Rerouted(s.written, true)
+	s.origin.Sent().Rerouted(s.written, true)
 	s.lane, s.place, s.written = nil, 0, 0
 	s.origin.Broken(nodeB)
 }
@@ -268,7 +268,7 @@ func TestWhatWasNotHandedOverIsTakenBack(t *testing.T) {
 	require.False(t, c.Retract(c.now, messages["c"], &c.out), "a lane has it")
 	require.Empty(t, c.did())
 	require.Equal(t, "transmit:e:3", c.tell("e"))
-	c.Rerouted(1, true)
+	c.Sent().Rerouted(1, true)
 	require.True(t, c.Retract(c.now, messages["c"], &c.out), "the lane was given up before it had left")
 	require.Equal(t, 2, c.Info().Window)
 }

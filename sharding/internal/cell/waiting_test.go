@@ -246,7 +246,10 @@ func TestHoldsOfAnOldHome(t *testing.T) {
 	require.Empty(t, c.hear(nodeB, protocol.FlowOpen, epoch(1)))
 	c.lined(1)
 	require.Empty(t, c.hear(nodeC, protocol.FlowState(9), epoch(3)), "a word of a later version")
-	require.Equal(t, "reset fail:x:unknown outcome room:x", func() string { c.Written(9); return c.apply(protocol.StartHosting{Epoch: epoch(4), Base: epoch(4)}) }())
+	require.Equal(t, "reset fail:x:unknown outcome room:x", func() string {
+		c.Sent().Written(9)
+		return c.apply(protocol.StartHosting{Epoch: epoch(4), Base: epoch(4)})
+	}())
 }
 
 // A host that is asked answers whether the node may send to the entity.

@@ -13,6 +13,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
+// The table of asks of a slot: expect enters an ask before its message is accepted, and bound
+// its deadline; complete, answered and settleEarly end it by a reply, completeAll by the word
+// that its outcome is unknown, and endLimited and end without one. When the slots are looked at
+// for that is in deadlines.go.
+
 // Ask is one wait for a reply. It is in the table of its slot from before the message is
 // accepted until the reply comes, the ask is ended, or [Slot.Retract] takes it out. Whoever
 // takes the ask out of the table, with the slot in hand, tells its asker, unless it is the
@@ -119,4 +124,58 @@ func (sl *Slot) settleEarly() {
 			sl.complete(a.early[i].reply)
 		}
 	}
+}
+
+// bound has an ask that was accepted ended at its deadline. The caller holds the slot.
+func (sl *Slot) bound(a *Ask) {
+	if a.Limited && (sl.limit == 0 || a.Deadline < sl.limit) {
+		sl.limit = a.Deadline
+		sl.region.node.limits.add(sl.region.node, sl, a.Deadline, sl.now())
+	}
+}
+
+// endLimited ends the asks of the slot whose deadlines have passed. The slot was in the list
+// for the time at: if an ask with an earlier deadline came later, it stands there twice.
+func (sl *Slot) endLimited(at machine.Instant) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.limit != at {
+		return
+	}
+	now := sl.now()
+	sl.end(nil, func(a *Ask) bool { return a.Limited && a.Deadline <= now })
+	sl.limit = 0
+	for _, a := range sl.asks {
+		if a.Limited && (sl.limit == 0 || a.Deadline < sl.limit) {
+			sl.limit = a.Deadline
+		}
+	}
+	if sl.limit != 0 {
+		sl.limit = max(sl.limit, now.Add(deadlinesApart))
+		sl.region.node.limits.add(sl.region.node, sl, sl.limit, now)
+	}
+}
+
+// EndAsks ends all asks of the kind without replies. The cause is for the askers.
+func (r *Region) EndAsks(cause error) {
+	r.EachSlot(func(sl *Slot) {
+		sl.mu.Lock()
+		defer sl.mu.Unlock()
+		sl.end(cause, func(*Ask) bool { return true })
+	})
+}
+
+// end takes the asks that are meant out of the table, in the order of their correlations,
+// takes their messages back where that is possible, and tells their askers.
+func (sl *Slot) end(cause error, meant func(*Ask) bool) {
+	if len(sl.asks) == 0 {
+		return
+	}
+	for _, correlation := range slices.Sorted(maps.Keys(sl.asks)) {
+		if a := sl.asks[correlation]; a != nil && meant(a) { // To take back a message may have ended other asks.
+			delete(sl.asks, correlation)
+			a.Asker.End(sl.takeBack(a), cause)
+		}
+	}
+	sl.carry(nil)
 }

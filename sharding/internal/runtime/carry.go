@@ -128,7 +128,7 @@ func (sl *Slot) transmit(a *cell.Action) bool {
 		return true
 	}
 	if !sl.goes(a.To) {
-		sl.cell.Unsent(a.Message)
+		sl.cell.Sent().Unsent(a.Message)
 		return true // The lane is not full; every cell asks by itself whether its messages would leave.
 	}
 	for m, most := a.Message, envelopeMost; m != nil; {
@@ -138,7 +138,7 @@ func (sl *Slot) transmit(a *cell.Action) bool {
 			if sent.passage != sl.link.passage {
 				sl.reroute(sent.passage)
 			}
-			sl.cell.Handed(m, sent.unsent, sent.place)
+			sl.cell.Sent().Handed(m, sent.unsent, sent.place)
 			m, most = sent.unsent, envelopeMost
 		case errors.Is(err, transport.ErrTooLarge) && most > 1:
 			most = 1
@@ -149,7 +149,7 @@ func (sl *Slot) transmit(a *cell.Action) bool {
 			m.Flags |= flagTooLarge
 			m.Payload = []byte{}
 		default:
-			sl.cell.Unsent(m)
+			sl.cell.Sent().Unsent(m)
 			if errors.Is(err, transport.ErrFull) {
 				sl.region.node.Ports.AwaitRoom(a.To)
 			}
@@ -163,7 +163,7 @@ func (sl *Slot) transmit(a *cell.Action) bool {
 // passage that they took so far has come.
 func (sl *Slot) reroute(next transport.Passage) {
 	if old := sl.link.passage; old != nil {
-		sl.cell.Rerouted(old.Written())
+		sl.cell.Sent().Rerouted(old.Written())
 	}
 	sl.link.passage = next
 }

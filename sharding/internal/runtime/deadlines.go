@@ -5,7 +5,6 @@ package runtime
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +18,7 @@ import (
 // stays until the timer has rung for it. Asks that were answered meanwhile are gone from the
 // table then. So an ask that is answered in time costs a comparison.
 //
-//	accepted ──> bound: the slot enters the list ──> timer ──> endDue ──> endLimited
+//	accepted ──> bound: the slot enters the list ──> timer ──> ring ──> endLimited
 //	                 ^                                                       │
 //	                 └────────── the earliest deadline that is left ─────────┘
 
@@ -64,7 +63,7 @@ func (d *deadlines) arm(n *Node, now machine.Instant) {
 	}
 	after := max(d.slots[len(d.slots)-1].at.Sub(now), 0)
 	if d.timer == nil {
-		d.timer = n.Ports.AfterFunc(after, n.endDue)
+		d.timer = n.Ports.AfterFunc(after, func() { d.ring(n) })
 		return
 	}
 	d.timer.Reset(after)
@@ -96,63 +95,9 @@ func (d *deadlines) end() {
 	}
 }
 
-// endDue ends the asks of all slots whose deadlines have passed. The timer calls it.
-func (n *Node) endDue() {
-	for _, e := range slices.Backward(n.limits.take(n, n.Ports.Clock.Instant())) { // The earliest is the last.
+// ring ends the asks of all slots whose deadlines have passed. The timer calls it.
+func (d *deadlines) ring(n *Node) {
+	for _, e := range slices.Backward(d.take(n, n.Ports.Clock.Instant())) { // The earliest is the last.
 		e.slot.endLimited(e.at)
 	}
-}
-
-// bound has an ask that was accepted ended at its deadline. The caller holds the slot.
-func (sl *Slot) bound(a *Ask) {
-	if a.Limited && (sl.limit == 0 || a.Deadline < sl.limit) {
-		sl.limit = a.Deadline
-		sl.region.node.limits.add(sl.region.node, sl, a.Deadline, sl.now())
-	}
-}
-
-// endLimited ends the asks of the slot whose deadlines have passed. The slot was in the list
-// for the time at: if an ask with an earlier deadline came later, it stands there twice.
-func (sl *Slot) endLimited(at machine.Instant) {
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	if sl.limit != at {
-		return
-	}
-	now := sl.now()
-	sl.end(nil, func(a *Ask) bool { return a.Limited && a.Deadline <= now })
-	sl.limit = 0
-	for _, a := range sl.asks {
-		if a.Limited && (sl.limit == 0 || a.Deadline < sl.limit) {
-			sl.limit = a.Deadline
-		}
-	}
-	if sl.limit != 0 {
-		sl.limit = max(sl.limit, now.Add(deadlinesApart))
-		sl.region.node.limits.add(sl.region.node, sl, sl.limit, now)
-	}
-}
-
-// EndAsks ends all asks of the kind without replies. The cause is for the askers.
-func (r *Region) EndAsks(cause error) {
-	r.EachSlot(func(sl *Slot) {
-		sl.mu.Lock()
-		defer sl.mu.Unlock()
-		sl.end(cause, func(*Ask) bool { return true })
-	})
-}
-
-// end takes the asks that are meant out of the table, in the order of their correlations,
-// takes their messages back where that is possible, and tells their askers.
-func (sl *Slot) end(cause error, meant func(*Ask) bool) {
-	if len(sl.asks) == 0 {
-		return
-	}
-	for _, correlation := range slices.Sorted(maps.Keys(sl.asks)) {
-		if a := sl.asks[correlation]; a != nil && meant(a) { // To take back a message may have ended other asks.
-			delete(sl.asks, correlation)
-			a.Asker.End(sl.takeBack(a), cause)
-		}
-	}
-	sl.carry(nil)
 }

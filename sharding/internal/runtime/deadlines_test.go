@@ -217,7 +217,7 @@ func TestAsksThatEndOneAfterTheOtherEndTogether(t *testing.T) {
 	rings := 0
 	l.node.limits.timer.(*bell).f = func() {
 		rings++
-		l.node.endDue()
+		l.node.limits.ring(l.node)
 		l.check()
 	}
 	l.pass(2 * time.Second)

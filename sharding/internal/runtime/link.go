@@ -143,10 +143,10 @@ func (sl *Slot) encode(p *peer) (h cell.Handover, ok bool) {
 func (sl *Slot) handOver(m *cell.Message) {
 	unsent := sl.batch.take(sl, m)
 	if unsent != m {
-		sl.handover = sl.cell.Handing(m, unsent)
+		sl.handover = sl.cell.Sent().Handing(m, unsent)
 	}
 	if unsent != nil {
-		sl.cell.Unsent(unsent)
+		sl.cell.Sent().Unsent(unsent)
 	}
 }
 

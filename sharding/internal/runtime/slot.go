@@ -101,7 +101,7 @@ func (sl *Slot) Apply(in protocol.CellInput) {
 	defer sl.mu.Unlock()
 	if sl.link.passage != nil {
 		below, _ := sl.link.passage.Written()
-		sl.cell.Written(below)
+		sl.cell.Sent().Written(below)
 	}
 	homes := sl.cell.Homes()
 	sl.cell.Apply(sl.now(), in, &sl.out)

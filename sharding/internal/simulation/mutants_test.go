@@ -293,17 +293,17 @@ var mutants = []mutant{
 		new: "	from := b.out\n	if mutant(NAME) {\n		from = 0\n	}\n	for i := from; i < b.n; i++ {\n		if b.at(i).Message == m {\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "an ask behind the first one that does not end", file: "runtime/deadlines.go",
+		test: "TestOutcomesAreTrue", name: "an ask behind the first one that does not end", file: "runtime/asks.go",
 		old: "	if sl.limit != 0 {\n		sl.limit = max(",
 		new: "	if sl.limit != 0 && !mutant(NAME) {\n		sl.limit = max(",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "an ask that ends and stays in the table", file: "runtime/deadlines.go",
+		test: "TestOutcomesAreTrue", name: "an ask that ends and stays in the table", file: "runtime/asks.go",
 		old: "			delete(sl.asks, correlation)\n			a.Asker.End(",
 		new: "			if !mutant(NAME) {\n				delete(sl.asks, correlation)\n			}\n			a.Asker.End(",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "an ask whose message is said to be taken back", file: "runtime/deadlines.go",
+		test: "TestOutcomesAreTrue", name: "an ask whose message is said to be taken back", file: "runtime/asks.go",
 		old: "a.Asker.End(sl.takeBack(a), cause)",
 		new: "a.Asker.End(sl.takeBack(a) || mutant(NAME), cause)",
 	},
