@@ -79,7 +79,7 @@ type Config struct {
 
 	// MonitoredByNrOfMembers is how many nodes each node monitors, and by how many it
 	// is monitored, at least 1. In a cluster with at most one node more than that,
-	// every node monitors every other.
+	// every node monitors every other. All nodes must have the same value.
 	MonitoredByNrOfMembers int `koanf:"monitored-by-nr-of-members" unit:"nodes" range:"1.."`
 }
 

@@ -98,7 +98,7 @@ func mutants() []mutant {
 func ruleMutants() []mutant {
 	return []mutant{
 		{"accusations of voters that are removed too count as cuts", []edit{
-			{"membership/internal/protocol/fencing.go", "return votesInAll(f.surveyed.base, observer) && f.wasWaitedFor(observer)", "return !observer.IsZero()"},
+			{"membership/internal/protocol/fencing.go", "return f.witnesses[observer] })", "return !observer.IsZero() })"},
 		}},
 		{"answers prove something to who is no voter in the base", []edit{
 			{"membership/internal/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return member.Node.UID != 0"},
@@ -115,6 +115,47 @@ func ruleMutants() []mutant {
 		{"the birth of epochs is not raised", []edit{
 			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(a.state, msg.Record))", "_ = raiseEpochs(a.state, msg.Record)"},
 		}},
+	}
+}
+
+// relayMutants break one rule each by which proofs of a majority are lent.
+func relayMutants() []mutant {
+	const relaying, fencing = "membership/internal/protocol/relaying.go", "membership/internal/protocol/fencing.go"
+	return []mutant{
+		{"only who relays in the own view counts", []edit{
+			{fencing, "\t\tif !known {\n\t\t\treturn f.now.Mono\n", "\t\tif !slices.Contains(f.relaysOf(f.settled), member) {\n\t\t\tcontinue\n\t\t}\n\t\tif !known {\n\t\t\treturn f.now.Mono\n"},
+		}},
+		{"the age of a proof is missing", []edit{{relaying, "return asked.Add(-byAnyClock(age))", "return asked.Add(-0 * age)"}}},
+		{"the proofs of removed relays are not waited for", []edit{
+			{fencing, "max(f.proofs, denied), max(f.words, denied)", "max(proof, denied), max(word, denied)"},
+		}},
+		{"a joiner may prove", []edit{
+			{"membership/internal/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return member.Node.UID != 0"},
+		}},
+		{"a relay exits too late", []edit{{relaying, "|| r.hosting.dropped {", "{"}}},
+		{"who exits does not count", []edit{
+			{fencing, "f.state.Member(member.Node) == nil {", "f.state.Member(member.Node) == nil || member.Status >= gossip.Leaving {"},
+		}},
+		{"the voters before a change do not count", []edit{
+			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
+		}},
+		{"the rate of clocks does not count", []edit{
+			{fencing, "return d + 2*d/rateErrorDivisor", "return d - 0*d/rateErrorDivisor"},
+		}},
+		{"a proof is lent twice", []edit{{relaying, "\t\tby = r.own\n", "\t\tby = r.own\n\t\tby.raise(r.lent.majority, r.lent.all)\n"}}},
+		{"who many accuse is given standing", []edit{
+			{"membership/internal/protocol/answers.go", "&& !r.isAccusedByMany(member.Node)", "&& r.phase == phaseMember"},
+		}},
+		{"standing is lent among few voters", []edit{{relaying, "standing && r.hasManyVoters()", "standing"}}},
+	}
+}
+
+// relayFinders are the tests that a mutant of relays is run against.
+func relayFinders() []string {
+	return []string{
+		"TestTheLastVoterToCutANodeOffCounts", "TestTheAgeOfAProofIsTakenOffByAnyClock", "TestTheProofsOfAllRemovedNodesCount",
+		"TestARelayProvesAMajorityOfTheVotersBefore", "TestWhoHasConfirmedItsStopLendsNothing", "TestAVoterThatExitsMayHaveLent",
+		"TestAProofIsNotLentTwice", "TestWhoManyAccuseIsDenied", "TestAmongFewVotersAndManyMembersNoStandingIsLent",
 	}
 }
 
@@ -325,6 +366,7 @@ func TestSeedsFindMutants(t *testing.T) {
 func TestProtocolFindsMutants(t *testing.T) {
 	requireFound(t, ruleMutants(), "../internal/protocol", ruleFinders())
 	requireFound(t, formingMutants(), "../internal/protocol", formingFinders())
+	requireFound(t, relayMutants(), "../internal/protocol", relayFinders())
 }
 
 // The same for the rules of bootstrap.

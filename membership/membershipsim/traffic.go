@@ -39,7 +39,7 @@ func isGossip(message any) bool {
 
 func isHeartbeat(message any) bool {
 	switch message.(type) {
-	case protocol.Heartbeat, protocol.HeartbeatReply:
+	case protocol.Heartbeat, protocol.HeartbeatReply, protocol.AskStanding, protocol.GiveStanding, protocol.LendStanding:
 		return true
 	}
 	return false
@@ -56,6 +56,9 @@ func messageTypes() []any {
 		protocol.JoinRefused{},
 		protocol.Heartbeat{},
 		protocol.HeartbeatReply{},
+		protocol.AskStanding{},
+		protocol.GiveStanding{},
+		protocol.LendStanding{},
 		protocol.GossipStatus{},
 		protocol.GossipDelta{},
 		protocol.GossipState{},

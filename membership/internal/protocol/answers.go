@@ -11,6 +11,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// What others have answered comes first ([answers]), then how this node answers the
+// heartbeats of others: at once ([replies.receive]), and once more to those that could not
+// be given standing before ([replies.sendLate]).
+
 // answers holds when, by this node's own clock, it sent the heartbeats that were
 // answered.
 type answers struct {
@@ -52,7 +56,16 @@ func (a *answers) isKnownTo(node gossip.NodeID, sentAt machine.Instant) {
 	a.known[node] = max(a.known[node], sentAt)
 }
 
-// forget drops what is known of a node that gets no heartbeats any more.
+// unexpect drops that a node is expected to answer, since it gets no heartbeats any more.
+// A relay may still ask it. What a node has said that is down does not count.
+func (a *answers) unexpect(n gossip.NodeID) {
+	delete(a.expected, n)
+	if !a.lives(n) {
+		a.forget(n)
+	}
+}
+
+// forget drops what is known of a node.
 func (a *answers) forget(n gossip.NodeID) {
 	delete(a.contact, n)
 	delete(a.known, n)
@@ -97,17 +110,29 @@ func (r *replies) receive(from gossip.NodeID, msg Heartbeat) {
 // answer returns the answer to a heartbeat of a member; member is nil if the sender is
 // none. The answer gives standing if the member is established, see [core.isEstablished].
 func (r *replies) answer(member *gossip.Member, sequence uint64) HeartbeatReply {
-	reply := HeartbeatReply{Sequence: sequence}
-	if member == nil || !r.state.ReachableFrom(r.self, member.Node) {
+	known, standing := r.grants(member)
+	reply := HeartbeatReply{Sequence: sequence, Known: known, Standing: standing}
+	if !known {
 		return reply
 	}
-	reply.Known, reply.Standing = true, r.isEstablished(member)
 	if reply.Standing {
 		delete(r.withheld, member.Node)
 	} else {
 		r.withheld[member.Node] = sequence
 	}
 	return reply
+}
+
+// grants returns what this node says to a member, nil if the asker is none: that it knows
+// the member, and that its word counts for the member's standing. It does not count for
+// one that is not established, see [core.isEstablished], or that many accuse: then this
+// node takes part in cutting it off, as whoever removes it relies on, see
+// [fencing.heldBy].
+func (r *replies) grants(member *gossip.Member) (known, standing bool) {
+	if member == nil || member.Status == gossip.Down || !r.state.ReachableFrom(r.self, member.Node) {
+		return false, false
+	}
+	return true, r.isEstablished(member) && !r.isAccusedByMany(member.Node)
 }
 
 // sendLate answers the withheld heartbeats of members that have been established since. A

@@ -73,6 +73,7 @@ func (m *Machine) heartbeatRound() {
 		return
 	}
 	m.monitoring.round()
+	m.relaying.round()
 	m.report(true)
 	m.gate.renew()
 	if isNewcomer(m.state.Member(m.self)) {
@@ -100,6 +101,20 @@ func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) 
 		m.lead.retry()
 	}
 	m.monitoring.takeBack(from)
+}
+
+// receiveGiven passes the word of a member, for which this node asked as a relay.
+func (m *Machine) receiveGiven(from gossip.NodeID, msg GiveStanding) {
+	if m.relaying.receiveGiven(from, msg) && msg.Known {
+		m.lead.retry()
+	}
+}
+
+// receiveLent passes a proof that was lent to this node.
+func (m *Machine) receiveLent(from gossip.NodeID, msg LendStanding) {
+	if m.relaying.receiveLent(from, msg) {
+		m.lead.retry()
+	}
 }
 
 // report tells the leader which newcomers have answered this node; see [gate.tell].

@@ -183,12 +183,30 @@ func (c *core) nextCall() machine.CallID {
 // long. In this time either side comes to a decision, unless its strategy is slow: such a
 // side hosts nothing until the decision.
 //
-// The number of members counts only where a node monitors some of the others, so that the
-// margin is the same on both sides, whose numbers may differ.
+// It takes the spread of news among as many members as one node monitors, or among any
+// number: never the number that this node knows, since the two sides may know different
+// numbers.
 func (c *core) margin() time.Duration {
+	return c.marginAmong(c.cfg.FailureDetector.MonitoredByNrOfMembers + 1)
+}
+
+// marginOfMany is the margin in a cluster in which proofs are lent. Who has another's word
+// for having heard all voters gets it up to an interval later.
+func (c *core) marginOfMany() time.Duration {
+	return c.marginAmong(gossip.MaxMembers) + c.cfg.FailureDetector.HeartbeatInterval
+}
+
+func (c *core) marginAmong(members int) time.Duration {
 	bounds := c.cfg.FailureDetector.Bounds()
-	n := max(len(c.state.Members()), c.cfg.FailureDetector.MonitoredByNrOfMembers+1)
-	return bounds.MaxSilence - bounds.MinSilence + downing.Spread(n) + c.deps.Downing.Limit + c.cfg.Fence
+	return bounds.MaxSilence - bounds.MinSilence + downing.Spread(members) + c.deps.Downing.Limit + c.cfg.Fence
+}
+
+// undecidedMargin is the margin by what this node knows of the voters.
+func (c *core) undecidedMargin() time.Duration {
+	if c.hasManyVoters() {
+		return c.marginOfMany()
+	}
+	return c.margin()
 }
 
 func (c *core) stableAfter() time.Duration {

@@ -4,7 +4,6 @@
 package protocol
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -14,9 +13,9 @@ import (
 )
 
 // While a node is a member, the records about it are noted with the moments at which they
-// came ([fencing.noteCuts]). When the node is removed ([fencing.removed]), those moments
-// say from when on it hosts nothing ([fencing.endOf]); a timer waits for that
-// ([fencing.fenceAt]).
+// came ([fencing.noteCuts]), and who had seen them ([fencing.noteSeen], in sightings.go).
+// When it is removed ([fencing.removed]), those moments say from when on it hosts nothing
+// ([fencing.endOf]); a timer waits for that ([fencing.fenceAt]).
 
 // quarantineAfter is the time after which the transport refuses a removed node. Until
 // then the node is answered, so that it learns that it was removed.
@@ -39,14 +38,34 @@ const rateErrorDivisor = 100
 // removal waited for, see [fencing.cutsOf]. Such a voter denies the node since its
 // record: had it taken the record back before it saw the node down, whoever removed
 // the node would have known.
+//
+// Where proofs are lent, see [relaying], each voter counts as one that may have lent to
+// the node. A voter that goes on lends nothing more once it has cut the node off: the
+// latest cut of all these voters counts. A voter that was removed, now or before, has no
+// proof of its own later than its t0: the latest t0 of all removed nodes counts. A voter
+// that exits lends nothing once it is exiting.
 type fencing struct {
 	*core
 
 	strategies *strategies
 	exit       ownLeave
 
-	cuts    []cut // Sorted by observer and subject, as records are.
-	waiting map[gossip.NodeID]bool
+	cuts      []cut // Sorted by observer and subject, as records are.
+	sightings []sighting
+	waiting   map[gossip.NodeID]bool
+
+	// witnesses are found for each removal, see [fencing.findWitnesses].
+	witnesses map[gossip.NodeID]bool
+
+	// many says that this node has known so many voters that proofs were lent.
+	many bool
+
+	// exits is when this node first knew of each member that it exits.
+	exits map[gossip.NodeID]machine.Instant
+
+	// proofs is when the last node that was removed could last prove a majority: the
+	// latest t0. words is when such a node had last heard every voter that goes on.
+	proofs, words machine.Instant
 }
 
 // cut is an unreachable record, with the moment since which this node has held it
@@ -60,7 +79,7 @@ type cut struct {
 type blockTimer struct{ Node gossip.NodeID }
 
 func newFencing(c *core, s *strategies, exit ownLeave) *fencing {
-	return &fencing{core: c, strategies: s, exit: exit, waiting: map[gossip.NodeID]bool{}}
+	return &fencing{core: c, strategies: s, exit: exit, waiting: map[gossip.NodeID]bool{}, exits: map[gossip.NodeID]machine.Instant{}}
 }
 
 // noteCuts takes over the unreachable records of the state.
@@ -112,31 +131,58 @@ func lastStanding(subject gossip.NodeID, base gossip.Base, cutAt map[gossip.Node
 		}
 	}
 	slices.Sort(moments)
-	for _, t := range slices.Compact(moments) {
+	moments = slices.Compact(moments)
+	// Who stands shrinks with time.
+	i, _ := slices.BinarySearchFunc(moments, true, func(t machine.Instant, _ bool) int {
 		mayStand := func(n gossip.NodeID) bool {
 			at, ok := cutAt[n]
 			return n == subject || !ok || at > t
 		}
-		wins := slices.ContainsFunc(base, func(voters []gossip.NodeID) bool { return gossip.Wins(voters, mayStand) })
-		if !wins {
-			return t
+		if slices.ContainsFunc(base, func(voters []gossip.NodeID) bool { return gossip.Wins(voters, mayStand) }) {
+			return -1
 		}
-	}
-	return now
+		return 0
+	})
+	return append(moments, now)[i]
 }
 
-// removed is called once for each member that the state no longer holds, with the member
-// as it was.
-func (f *fencing) removed(was *gossip.Member) {
-	node := was.Node
-	f.out.Arm(blockTimer{node}, f.now.Mono.Add(quarantineAfter))
-	if was.Status == gossip.Exiting && f.tookPart() {
-		// Each step that the leader waited for has been seen by this voter. Had the node
-		// been downed after it exited, this voter would have seen that.
-		f.out.Publish(component.Fenced{Node: node, Graceful: true})
+// removed begins the fences of members that the state no longer holds; they are given as
+// they were.
+func (f *fencing) removed(gone []*gossip.Member) {
+	if len(gone) == 0 {
 		return
 	}
-	f.fenceAt(node, f.endOf(node))
+	f.findWitnesses()
+	cuts := make([]map[gossip.NodeID]machine.Instant, len(gone))
+	for i, was := range gone {
+		cuts[i] = f.cutsOf(was.Node)
+		f.lastOf(was, cuts[i])
+	}
+	for i, was := range gone {
+		if was.Node == f.self {
+			continue
+		}
+		f.out.Arm(blockTimer{was.Node}, f.now.Mono.Add(quarantineAfter))
+		if was.Status == gossip.Exiting && f.tookPart() {
+			// Each step that the leader waited for has been seen by this voter. Had the node
+			// been downed after it exited, this voter would have seen that.
+			f.out.Publish(component.Fenced{Node: was.Node, Graceful: true})
+			continue
+		}
+		f.fenceAt(was.Node, f.endOf(was.Node, cuts[i]))
+	}
+	for _, was := range gone {
+		delete(f.exits, was.Node)
+	}
+}
+
+// lastOf notes when a removed node had its last proofs.
+func (f *fencing) lastOf(was *gossip.Member, cuts map[gossip.NodeID]machine.Instant) {
+	t0, first := lastStanding(was.Node, f.surveyed.base, cuts, f.now.Mono), f.firstCut(cuts)
+	if at, exits := f.exits[was.Node]; exits {
+		t0, first = min(t0, at), min(first, at)
+	}
+	f.proofs, f.words = max(f.proofs, t0), max(f.words, first)
 }
 
 // endOf returns the moment from which a node that is removed now hosts nothing. Where a
@@ -144,12 +190,39 @@ func (f *fencing) removed(was *gossip.Member) {
 // lost not its majority, but the word of the voter that cut it off first. If the node has
 // not heard that the cluster changed to such a strategy, it did lose its majority, since
 // the strategy before had to keep this side as well.
-func (f *fencing) endOf(node gossip.NodeID) machine.Instant {
-	end := f.startOfEnd(node).Add(byAnyClock(f.cfg.Fence))
+func (f *fencing) endOf(node gossip.NodeID, cuts map[gossip.NodeID]machine.Instant) machine.Instant {
+	proof, word, margin := lastStanding(node, f.surveyed.base, cuts, f.now.Mono), f.firstCut(cuts), f.margin()
+	if f.many {
+		denied := f.deniedByAll(node, cuts)
+		proof, word, margin = max(f.proofs, denied), max(f.words, denied), f.marginOfMany()
+	}
+	end := proof.Add(byAnyClock(f.cfg.Fence))
 	if !f.onlyMajorities() {
-		end = max(end, f.firstCut(node).Add(byAnyClock(f.margin())))
+		end = max(end, word.Add(byAnyClock(margin)))
 	}
 	return end
+}
+
+// deniedByAll is the moment since which no voter that goes on can have lent a proof to a
+// node that is removed now. Where nothing is known of a voter, that is now: the node was
+// not removed before the voter had seen it down, or had confirmed that it hosts nothing,
+// or was a member of no side that goes on.
+func (f *fencing) deniedByAll(node gossip.NodeID, cuts map[gossip.NodeID]machine.Instant) machine.Instant {
+	var all machine.Instant
+	for _, member := range f.settled.Members() {
+		if member.Node == node || member.UpNumber == 0 || !f.cfg.Voters.admit(member) || f.state.Member(member.Node) == nil {
+			continue
+		}
+		at, known := cuts[member.Node]
+		if member.Status == gossip.Exiting {
+			at, known = f.exits[member.Node]
+		}
+		if !known {
+			return f.now.Mono
+		}
+		all = max(all, at)
+	}
+	return all
 }
 
 // onlyMajorities tells whether only a majority can have removed the nodes of whose
@@ -162,9 +235,9 @@ func (f *fencing) onlyMajorities() bool {
 // firstCut returns the earliest moment at which a surviving voter had cut off a node that
 // is removed now. The removed node knows each of these voters as a voter, and as one that
 // does not exit.
-func (f *fencing) firstCut(node gossip.NodeID) machine.Instant {
+func (f *fencing) firstCut(cuts map[gossip.NodeID]machine.Instant) machine.Instant {
 	first := f.now.Mono
-	for _, at := range f.cutsOf(node) { //quorate:unordered a minimum
+	for _, at := range cuts { //quorate:unordered a minimum
 		first = min(first, at)
 	}
 	return first
@@ -184,9 +257,22 @@ func (f *fencing) cutsOf(node gossip.NodeID) map[gossip.NodeID]machine.Instant {
 	if !f.wasWaitedFor(f.self) {
 		return nil
 	}
-	return f.cutBy(node, func(observer gossip.NodeID) bool {
-		return votesInAll(f.surveyed.base, observer) && f.wasWaitedFor(observer)
-	})
+	by := f.cutBy(node, func(observer gossip.NodeID) bool { return f.witnesses[observer] })
+	if f.many {
+		f.addSightings(by, node)
+	}
+	return by
+}
+
+// findWitnesses finds the members of which counts, for removals of which this node hears
+// now, what they are known to have held: the voters that the removals waited for.
+func (f *fencing) findWitnesses() {
+	f.witnesses = make(map[gossip.NodeID]bool, len(f.settled.Members()))
+	for _, member := range f.settled.Members() {
+		if votesInAll(f.surveyed.base, member.Node) && f.wasWaitedFor(member.Node) {
+			f.witnesses[member.Node] = true
+		}
+	}
 }
 
 // wasWaitedFor tells whether a removal of which this node hears now waited until a member
@@ -205,9 +291,13 @@ func (f *fencing) removedUnseen(prev, next *gossip.State) {
 	fence := f.cfg.Fence
 	if !f.onlyMajorities() {
 		fence = f.margin()
+		if f.many {
+			fence = f.marginOfMany()
+		}
 	}
 	for _, t := range next.TombstonesSince(prev) {
 		if prev.Member(t.Node) == nil {
+			f.proofs, f.words = f.now.Mono, f.now.Mono
 			f.fenceAt(t.Node, f.now.Mono.Add(byAnyClock(fence)))
 		}
 	}
@@ -223,24 +313,6 @@ func (f *fencing) fenceAt(node gossip.NodeID, at machine.Instant) {
 	}
 	f.waiting[node] = true
 	f.out.Arm(fenceTimer{node}, at)
-}
-
-// startOfEnd returns t0, see [fencing], of a node that is removed now. A node that is
-// monitored by only some of the voters is never cut off by a majority of them. Its t0 is
-// the moment from which half of the voters that monitor it had cut it off, and the time
-// that the side waits for a stable view is the margin. The cut of a single voter may mean
-// a broken link to the node, which hosts by the answers of others until it is cut off for
-// another reason, or downed by command.
-func (f *fencing) startOfEnd(node gossip.NodeID) machine.Instant {
-	if f.monitorsSome() {
-		cuts := slices.Sorted(maps.Values(f.cutsOf(node)))
-		half := (f.cfg.FailureDetector.MonitoredByNrOfMembers + 1) / 2
-		if len(cuts) < half {
-			return f.now.Mono
-		}
-		return cuts[half-1]
-	}
-	return lastStanding(node, f.surveyed.base, f.cutsOf(node), f.now.Mono)
 }
 
 // tookPart tells whether this node was among the members whose seeing of the state

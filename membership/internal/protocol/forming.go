@@ -181,6 +181,9 @@ func (f *forming) grownUp() machine.Instant {
 	wait := f.cfg.Fence
 	if !f.strategies.majorityOnly() {
 		wait = f.margin()
+		if f.isMany(max(len(f.kept.Voters), len(f.kept.Previous))) {
+			wait = f.marginOfMany()
+		}
 	}
 	return f.inquiry.began.Add(byAnyClock(wait))
 }

@@ -192,7 +192,7 @@ func (h *heartbeats) retarget() {
 	for _, node := range old {
 		if !h.monitors(node) {
 			h.forget(node)
-			h.answers.forget(node)
+			h.answers.unexpect(node)
 		}
 	}
 	h.armSilence()

@@ -49,7 +49,7 @@ func TestLastWinIsTheLatest(t *testing.T) {
 				return n == self || ok && c >= at
 			})
 		}
-		q, ok := lastWin(self, base, contact)
+		q, ok := lastWin(self, base, in(contact))
 		for at := machine.Instant(1); at <= 10; at++ {
 			require.Equal(t, ok && at <= q, winsAt(at), "at %d of %d", at, q)
 		}
@@ -98,7 +98,7 @@ func TestNoStandingRestsOnVotersThatCutTheNodeOff(t *testing.T) {
 			contact[n] = min(contact[n], at-1)
 		}
 		t0 := lastStanding(subject, gossip.Base{voters}, cutAt, 10)
-		if q, ok := lastWin(subject, gossip.Base{voters}, contact); ok && t0 < 10 {
+		if q, ok := lastWin(subject, gossip.Base{voters}, in(contact)); ok && t0 < 10 {
 			require.Less(t, q, t0)
 		}
 	})
@@ -131,4 +131,12 @@ func TestSettingsAreComparedBothWays(t *testing.T) {
 		require.Empty(t, must)
 		require.Empty(t, should)
 	})
+}
+
+// in returns the look-up in what was heard.
+func in(heard map[gossip.NodeID]machine.Instant) func(gossip.NodeID) (machine.Instant, bool) {
+	return func(n gossip.NodeID) (machine.Instant, bool) {
+		at, ok := heard[n]
+		return at, ok
+	}
 }

@@ -117,6 +117,7 @@ type Machine struct {
 	answers    *answers
 	replies    *replies
 	monitoring *heartbeats
+	relaying   *relaying
 
 	// Which nodes host, which must go, and what removed nodes may still do.
 	resolver *resolver
@@ -178,7 +179,8 @@ func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID]) {
 	m.contacts = &contacts{core: c, monitors: m.monitoring.monitors}
 	m.spread = newSpreading(c, m.contacts, m.strategies, m.ending)
 	m.resolver = &resolver{core: c, strategies: m.strategies}
-	m.footing = &footing{core: c, answers: m.answers, monitoring: m.monitoring, strategies: m.strategies, resolver: m.resolver}
+	m.relaying = newRelaying(c, m.answers, m.replies, m.strategies)
+	m.footing = &footing{core: c, answers: m.answers, strategies: m.strategies, relaying: m.relaying}
 	m.inquiry = &inquiry{core: c, memory: m.memory, strategies: m.strategies, footing: m.footing}
 	m.meeting = &meeting{core: c, inquiry: m.inquiry, memory: m.memory}
 	m.boot = newBootstrapping(c, m.inquiry)
@@ -281,6 +283,12 @@ func (m *Machine) receive(from gossip.NodeID, message any) {
 		m.replies.receive(from, msg)
 	case HeartbeatReply:
 		m.receiveHeartbeatReply(from, msg)
+	case AskStanding:
+		m.relaying.receiveAsk(from, msg)
+	case GiveStanding:
+		m.receiveGiven(from, msg)
+	case LendStanding:
+		m.receiveLent(from, msg)
 	case GossipStatus:
 		m.spread.receiveStatus(from, msg)
 	case GossipDelta:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 )
 
 // These functions read the state and the last survey for all parts: first about this node
@@ -25,6 +26,62 @@ func (c *core) unsettled() bool { return c.surveyed.known != c.state.Config().Ge
 func (c *core) monitorsSome() bool {
 	k := c.cfg.FailureDetector.MonitoredByNrOfMembers
 	return len(c.state.Members()) > k+1 && (c.cfg.Voters.Role == "" || len(c.potentialVoters()) > k)
+}
+
+// accusersMin is how many members must have a record about another so that all deny it
+// their word: more than half of those that monitor it, and more than one, so that a single
+// node that hears nothing takes the standing of nobody. Among so few members that all
+// monitor each other, who is accused by so many has lost its majority anyhow.
+func (c *core) accusersMin() int {
+	return max(c.cfg.FailureDetector.MonitoredByNrOfMembers/2+1, 2)
+}
+
+// isAccusedByMany tells whether so many have a record about a node in the state that was
+// surveyed last that this node denies it its word. It follows from the records alone, those
+// of observers that are down included, so that who holds the same records says the same.
+func (c *core) isAccusedByMany(n gossip.NodeID) bool {
+	_, found := slices.BinarySearchFunc(c.surveyed.denied, n, gossip.NodeID.Compare)
+	return found
+}
+
+// isMany tells whether so many voters are more than each node monitors.
+func (c *core) isMany(voters int) bool {
+	most := c.cfg.FailureDetector.MonitoredByNrOfMembers + 1
+	if c.cfg.Voters.Role != "" {
+		most-- // Who has no vote monitors all voters but not itself.
+	}
+	return voters > most
+}
+
+// hasManyVoters tells whether proofs are lent: each set of the base is larger than what
+// one node monitors. Sides whose bases differ share a set. So if this node lends, all
+// sides know of one set that is so large, see [fencing].
+func (c *core) hasManyVoters() bool {
+	return hasVoters(c.surveyed.base) && !slices.ContainsFunc(c.surveyed.base, func(voters []gossip.NodeID) bool {
+		return !c.isMany(len(voters))
+	})
+}
+
+// living leaves out of what was heard those that are down: they count as lost votes.
+func (c *core) living(heard map[gossip.NodeID]machine.Instant) func(gossip.NodeID) (machine.Instant, bool) {
+	return func(n gossip.NodeID) (machine.Instant, bool) {
+		at, ok := heard[n]
+		return at, ok && c.lives(n)
+	}
+}
+
+// lastOfAll is the latest moment since which all voters were heard, except those that are
+// down or on their way out: [machine.Never] if there is none besides this node.
+func (c *core) lastOfAll(heard func(gossip.NodeID) machine.Instant) machine.Instant {
+	all := machine.Never
+	for _, voters := range c.surveyed.base {
+		for _, v := range voters {
+			if member := c.state.Member(v); v != c.self && member != nil && member.Status < gossip.Exiting {
+				all = min(all, heard(v))
+			}
+		}
+	}
+	return all
 }
 
 // trouble returns the unreachable members about which a decision is needed.

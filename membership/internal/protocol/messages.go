@@ -4,6 +4,8 @@
 package protocol
 
 import (
+	"time"
+
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/component"
@@ -162,6 +164,46 @@ type HeartbeatReply struct {
 	// answer counts for the receiver's standing.
 	Standing bool
 }
+
+// AskStanding asks a member for its word, for the standing of the sender and of those to
+// whom the sender lends it. Unlike a heartbeat it accuses nobody: silence means nothing.
+// It is sent each heartbeat interval, see [GiveStanding].
+type AskStanding struct {
+	// Sequence is the number of the sender's round of questions, from 1.
+	Sequence uint64
+}
+
+// GiveStanding answers [AskStanding], and asks in its turn.
+type GiveStanding struct {
+	// Sequence repeats the sequence of the question.
+	Sequence uint64
+	// Known and Standing mean what they mean in a [HeartbeatReply].
+	Known, Standing bool
+	// Question is the number of the sender's own question: how old is the receiver's
+	// proof of a majority?
+	Question uint64
+}
+
+// LendStanding answers the question in a [GiveStanding]: the sender has proved, by the
+// answers of the voters themselves, that a majority knows it.
+type LendStanding struct {
+	// Question repeats the number of the question. The receiver looks up by its own clock
+	// when it asked, and takes the ages from that.
+	Question uint64
+	// Standing says that the proof counts for the standing of the receiver. Otherwise it
+	// only shows the receiver that it is in contact with a majority.
+	Standing bool
+	// Proof is how old the proof of a majority was when the sender answered, by the
+	// sender's clock; [NoProof] if it has none. The wire carries full milliseconds,
+	// rounded up.
+	Proof time.Duration
+	// All is how old the oldest of the last answers was, over all voters that are not
+	// down; [NoProof] if there is none, or where nobody needs it.
+	All time.Duration
+}
+
+// NoProof is the age of a proof that does not exist.
+const NoProof time.Duration = -1
 
 // GossipStatus says how much the sender knows, by a digest of its state. A receiver that
 // knows more answers with the difference, one that knows less with its own status.

@@ -77,7 +77,7 @@ func TestARemovedNodeIsFencedAFenceAfterItLostItsMajority(t *testing.T) {
 	f.noteCuts(b.state.Records(), b.now.Mono)
 	b.settled = b.state
 	b.at(time.Minute + time.Second)
-	f.removed(b.state.Member(nodeAt(3)))
+	f.removed([]*gossip.Member{b.state.Member(nodeAt(3))})
 	fenced := machine.Instant(time.Minute).Add(byAnyClock(b.cfg.Fence))
 	require.Contains(t, b.out.Effects(), machine.Arm{Timer: fenceTimer{nodeAt(3)}, At: fenced})
 	require.Empty(t, effects[component.Fenced](b))
@@ -91,7 +91,7 @@ func TestWhoLeftInOrderIsFencedAtOnceByWhoTookPart(t *testing.T) {
 	b.settled = b.state
 	was := *b.state.Member(nodeAt(3))
 	was.Status = gossip.Exiting
-	f.removed(&was)
+	f.removed([]*gossip.Member{&was})
 	require.Equal(t, []component.Fenced{{Node: nodeAt(3), Graceful: true}}, effects[component.Fenced](b))
 }
 

@@ -75,7 +75,9 @@ func newBench(t *testing.T, n int) *bench {
 	b.surveyor = &surveyor{core: c, strategies: b.strategies, confirmed: func(gossip.NodeID) bool { return false }}
 	b.monitoring = newHeartbeats(c, b.answers, registry)
 	b.resolver = &resolver{core: c, strategies: b.strategies}
-	b.footing = &footing{core: c, answers: b.answers, monitoring: b.monitoring, strategies: b.strategies, resolver: b.resolver}
+	b.footing = &footing{
+		core: c, answers: b.answers, strategies: b.strategies, relaying: newRelaying(c, b.answers, newReplies(c), b.strategies),
+	}
 	b.at(time.Minute)
 	if n > 0 {
 		b.phase = phaseMember

@@ -5,8 +5,11 @@ package protocol
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/fd"
 )
 
 // compareSettings returns the differences between the settings of a member and those of a
@@ -69,6 +72,9 @@ func (c Config) settings() []Setting {
 	}
 	if c.Voters.Role != "" { // A node without the setting differs from a node with it.
 		settings = append(settings, Setting{"membership.voters.role", c.Voters.Role, MustEqual})
+	}
+	if n := f.MonitoredByNrOfMembers; n != fd.Default().MonitoredByNrOfMembers { // It says when proofs are lent, and who is denied.
+		settings = append(settings, Setting{"membership.failure-detector.monitored-by-nr-of-members", strconv.Itoa(n), MustEqual})
 	}
 	return settings
 }

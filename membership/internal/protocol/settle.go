@@ -36,14 +36,14 @@ func (m *Machine) settle() {
 
 // observe tells all parts how one state differs from the one before.
 func (m *Machine) observe(prev, next *gossip.State) {
-	for _, was := range missing(prev.Members(), next.Members()) {
-		m.forget(was) // While the records about the removed member are still there.
+	gone := missing(prev.Members(), next.Members())
+	m.fences.removed(gone) // While the records about them are still there.
+	for _, was := range gone {
+		m.forget(was)
 	}
 	m.fences.removedUnseen(prev, next)
 	m.admission.noteDowned(prev, next)
-	if !next.SharesRows(prev) {
-		m.fences.noteCuts(next.Records(), m.now.Mono)
-	}
+	m.fences.noteState(prev, next)
 	m.exit.observe()
 	m.meeting.observe()
 	if m.phase != phaseMember {
@@ -51,11 +51,13 @@ func (m *Machine) observe(prev, next *gossip.State) {
 		return
 	}
 	m.survey()
+	m.fences.noteSeen()
 	if !next.SharesRows(prev) || !sameMonitored(prev.Members(), next.Members()) {
 		m.monitoring.retarget()
 	}
 	m.monitoring.greet()
 	m.monitoring.meet()
+	m.relaying.observe()
 	m.report(false)
 	m.monitoring.noteProof(prev)
 	m.gate.stays(m.self, m.gate.heldMyself())
@@ -99,9 +101,6 @@ func (m *Machine) survey() {
 
 // forget drops everything that was kept about a member that was removed.
 func (m *Machine) forget(was *gossip.Member) {
-	if was.Node != m.self {
-		m.fences.removed(was)
-	}
 	m.spread.forget(was.Node)
 	m.answers.forget(was.Node)
 	m.replies.forget(was.Node)

@@ -19,6 +19,11 @@ import (
 // where a contact is the moment, by this node's own clock, at which it sent the
 // last heartbeat that was answered with standing. Clocks of two nodes are never
 // compared.
+//
+// In a cluster of more voters than a node monitors only relays have so many contacts.
+// They lend their proofs, see [relaying]: q is the later one of this node's own and of
+// what was lent to it.
+//
 // With a strategy that may let a side without a majority survive the node hosts,
 // besides, only while now - p <= margin, where p is the earliest contact of all voters
 // that are not down. See [core.margin].
@@ -26,9 +31,8 @@ type footing struct {
 	*core
 
 	answers    *answers
-	monitoring *heartbeats
 	strategies *strategies
-	resolver   *resolver
+	relaying   *relaying
 }
 
 // update computes the moment up to which this node may host, and publishes it if it has
@@ -46,8 +50,8 @@ func (f *footing) hostsUntil() machine.Instant {
 	if f.hosting.dropped || f.phase != phaseMember || me == nil || !votes(me) {
 		return 0
 	}
-	q, ok := lastWin(f.self, f.panel(), f.answers.contact)
-	if !ok || !f.surveyed.reaches {
+	q, ok := f.provedSince()
+	if !ok {
 		return 0
 	}
 	until := q.Add(f.cfg.Fence)
@@ -55,6 +59,20 @@ func (f *footing) hostsUntil() machine.Instant {
 		until = min(until, f.undecidedUntil())
 	}
 	return until
+}
+
+// provedSince is the latest moment at which this node had proved a majority, and whether it
+// ever has. Of a relay, which gets many answers at a time, it may be some milliseconds
+// behind; then it is computed again with a later step.
+func (f *footing) provedSince() (machine.Instant, bool) {
+	if !f.relaying.relays {
+		return f.majoritySince(f.surveyed.base, f.answers.contact, f.relaying.lent)
+	}
+	if !f.relaying.prove() {
+		f.moveStanding()
+	}
+	q := max(f.relaying.own.majority, f.relaying.lent.majority)
+	return q, q != 0
 }
 
 // connected tells whether this node has heard a winning set of the voters within the
@@ -73,15 +91,23 @@ func (f *footing) connected() bool {
 		// seen the state is in this cluster and in no other.
 		return f.surveyed.base.Wins(func(n gossip.NodeID) bool { return n == f.self || f.state.Seen(n) && !f.isLost(n) })
 	}
-	panel := f.panel()
+	base, lent := f.surveyed.base, f.relaying.lentKnown
 	if !f.strategies.majorityOnly() {
-		panel = f.livingOf(panel)
+		base = f.livingOf(base)
+		lent.raise(lent.all, 0) // Who heard all that are not down has heard a majority of them.
 	}
-	if !hasVoters(panel) {
+	if !hasVoters(base) {
 		return true
 	}
-	q, ok := lastWin(f.self, panel, f.answers.known)
+	q, ok := f.majoritySince(base, f.answers.known, lent)
 	return ok && f.now.Mono <= q.Add(f.cfg.Fence)
+}
+
+// majoritySince is the latest moment such that this node and those heard since win in the
+// base, by its own proof or one that was lent to it. It returns false if there is none.
+func (f *footing) majoritySince(base gossip.Base, heard map[gossip.NodeID]machine.Instant, lent proofs) (machine.Instant, bool) {
+	q, ok := lastWin(f.self, base, f.living(heard))
+	return max(q, lent.majority), ok || lent.majority != 0
 }
 
 func (f *footing) livingOf(base gossip.Base) gossip.Base {
@@ -92,40 +118,27 @@ func (f *footing) livingOf(base gossip.Base) gossip.Base {
 	return living
 }
 
-// panel returns the sets of voters whose answers this node's standing rests on: the base
-// while every node monitors every other, otherwise this node and the voters that it
-// monitors, which are a sample of the base. The sample makes the fence an assumption
-// about timing at such sizes instead of a certainty; see also [surveyor.reachesMajority].
-func (f *footing) panel() gossip.Base {
-	if !f.monitorsSome() {
-		return f.surveyed.base
-	}
-	panel := make([]gossip.NodeID, 0, len(f.monitoring.targets)+1)
-	for _, node := range append([]gossip.NodeID{f.self}, f.monitoring.targets...) {
-		if member := f.state.Member(node); member != nil && f.isVoter(member) {
-			panel = append(panel, node)
-		}
-	}
-	slices.SortFunc(panel, gossip.NodeID.Compare)
-	return gossip.Base{panel}
-}
-
 // lastWin returns the latest moment t such that self and the nodes whose contact is not
 // earlier than t win in the base. It returns false if there is no such moment, and
 // [machine.Never] if self wins alone.
-func lastWin(self gossip.NodeID, base gossip.Base, contact map[gossip.NodeID]machine.Instant) (machine.Instant, bool) {
+func lastWin(self gossip.NodeID, base gossip.Base, contact func(gossip.NodeID) (machine.Instant, bool)) (machine.Instant, bool) {
 	moments := []machine.Instant{machine.Never}
 	for _, voters := range base {
+		heard := 1
 		for _, v := range voters {
-			if at, ok := contact[v]; ok && v != self {
+			if at, ok := contact(v); ok && v != self {
 				moments = append(moments, at)
+				heard++
 			}
+		}
+		if 2*heard < len(voters) {
+			return 0, false
 		}
 	}
 	slices.SortFunc(moments, func(a, b machine.Instant) int { return cmp.Compare(b, a) })
 	for _, t := range slices.Compact(moments) {
 		wins := base.Wins(func(n gossip.NodeID) bool {
-			at, ok := contact[n]
+			at, ok := contact(n)
 			return n == self || ok && at >= t
 		})
 		if wins {

@@ -34,9 +34,9 @@ type survey struct {
 	// base are the sets of voters in each of which a side has to win.
 	base gossip.Base
 
-	// reaches says that the voters that this node can reach win, where that matters. See
-	// [surveyor.reachesMajority].
-	reaches bool
+	// denied are the members that so many others cannot reach that nobody gives them
+	// standing, sorted. See [core.isAccusedByMany].
+	denied []gossip.NodeID
 
 	// outvoted says that the voters that are not down cannot win, not even with voters
 	// that exit and can still be reached.
@@ -99,7 +99,7 @@ func (s *surveyor) updateBase(before *gossip.State) {
 	s.moveStanding()
 	if !f.same {
 		f.lost = s.state.Unreachable()
-		f.reaches = !s.monitorsSome() || s.reachesMajority()
+		f.denied = s.accusedByMany()
 		f.outvoted = hasVoters(base) && !base.Wins(s.mayStillVote)
 	}
 }
@@ -116,14 +116,21 @@ func (s *surveyor) outlives(config gossip.Voters) bool {
 	})
 }
 
-// reachesMajority tells whether the voters that are reachable by this node's state win.
-// In a cluster where a node monitors only some of the voters, it learns from its side
-// that the others are lost: after max-silence and the spread of news following a cut,
-// which is before the other side's view can have been stable.
-func (s *surveyor) reachesMajority() bool {
-	return s.surveyed.base.Wins(func(n gossip.NodeID) bool {
-		return n == s.self || s.lives(n) && !s.isLost(n)
-	})
+// accusedByMany returns the members about which at least [core.accusersMin] others have a
+// record.
+func (s *surveyor) accusedByMany() []gossip.NodeID {
+	var subjects, many []gossip.NodeID
+	for _, record := range s.state.Records() {
+		subjects = append(subjects, record.Subject)
+	}
+	slices.SortFunc(subjects, gossip.NodeID.Compare)
+	least := s.accusersMin()
+	for i := least - 1; i < len(subjects); i++ {
+		if subject := subjects[i]; subjects[i-least+1] == subject && (len(many) == 0 || many[len(many)-1] != subject) {
+			many = append(many, subject)
+		}
+	}
+	return many
 }
 
 // mayStillVote tells whether a voter may see what this node sees. No decision is taken

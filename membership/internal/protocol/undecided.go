@@ -29,28 +29,24 @@ import (
 // taken on which nodes must go. A voter that exits hosts nothing, and stops answering as
 // a matter of course.
 func (f *footing) undecidedUntil() machine.Instant {
-	// The zero value of an instant is longer ago than any margin.
-	until := f.lastFromAll(f.answers.contact).Add(f.margin())
-	if f.monitorsSome() && f.resolver.troubled {
-		// Voters that this node does not monitor it hears of through others, later by at
-		// most the other terms of the margin.
-		until = min(until, f.resolver.troubledSince.Add(f.deps.Downing.Limit+f.cfg.Fence))
-	}
-	return until
+	return f.allSince(f.answers.contact, f.relaying.lent).Add(f.undecidedMargin())
 }
 
-// lastFromAll is the latest moment since which all voters were heard, except those that
-// are down or on their way out: [machine.Never] if there is none besides this node.
-func (f *footing) lastFromAll(heard map[gossip.NodeID]machine.Instant) machine.Instant {
-	all := machine.Never
-	for _, voters := range f.panel() {
-		for _, v := range voters {
-			if member := f.state.Member(v); v != f.self && member != nil && member.Status < gossip.Exiting {
-				all = min(all, max(heard[v], f.answers.expected[v]))
-			}
+// allSince is the latest moment since which all voters were heard, except those that are
+// down or on their way out, by this node or by one that lent it its proof:
+// [machine.Never] if there is none besides this node. Up to the moment at which a node
+// that monitors all others first asks a voter it takes the voter for heard. It is not
+// taken so where a node monitors some of the others: others may have missed the voter for
+// long.
+func (f *footing) allSince(heard map[gossip.NodeID]machine.Instant, lent proofs) machine.Instant {
+	some := f.monitorsSome()
+	all := f.lastOfAll(func(n gossip.NodeID) machine.Instant {
+		if some {
+			return heard[n]
 		}
-	}
-	return all
+		return max(heard[n], f.answers.expected[n])
+	})
+	return max(all, lent.all)
 }
 
 // noDecisionPending tells whether no other side can have decided without this node which
@@ -60,13 +56,13 @@ func (f *footing) noDecisionPending() bool {
 	if f.strategies.majorityOnly() || f.founding() {
 		return true
 	}
-	return len(f.trouble()) == 0 && f.now.Mono <= f.lastFromAll(f.answers.known).Add(f.cfg.Fence)
+	return len(f.trouble()) == 0 && f.now.Mono <= f.allSince(f.answers.known, f.relaying.lentKnown).Add(f.cfg.Fence)
 }
 
 // isSuspended tells whether this side has been undecided for so long that it may host
 // nothing.
 func (f *footing) isSuspended() bool {
-	return !f.strategies.majorityOnly() && f.now.Mono > f.lastFromAll(f.answers.known).Add(f.margin())
+	return !f.strategies.majorityOnly() && f.now.Mono > f.allSince(f.answers.known, f.relaying.lentKnown).Add(f.undecidedMargin())
 }
 
 // mayLetIn tells whether nodes may become members through this one.

@@ -144,6 +144,9 @@ func toProto(message any) (*pb.Message, error) {
 	case protocol.DowningAnswer:
 		return &pb.Message{What: &pb.Message_DowningAnswer{DowningAnswer: toDowningAnswer(m)}}, nil
 	default:
+		if standing := standingToProto(message); standing != nil {
+			return standing, nil
+		}
 		return joinToProto(message)
 	}
 }
@@ -212,6 +215,9 @@ func fromProto(m *pb.Message) (any, error) {
 	case *pb.Message_DowningAnswer:
 		return fromDowningAnswer(what.DowningAnswer)
 	default:
+		if standing, ok, err := standingFromProto(m); ok {
+			return message(standing, err)
+		}
 		return joinFromProto(m)
 	}
 }

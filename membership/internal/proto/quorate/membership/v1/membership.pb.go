@@ -58,6 +58,9 @@ type Message struct {
 	//	*Message_AskVote
 	//	*Message_Vote
 	//	*Message_Reached
+	//	*Message_AskStanding
+	//	*Message_GiveStanding
+	//	*Message_LendStanding
 	What          isMessage_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -262,6 +265,33 @@ func (x *Message) GetReached() *Reached {
 	return nil
 }
 
+func (x *Message) GetAskStanding() *AskStanding {
+	if x != nil {
+		if x, ok := x.What.(*Message_AskStanding); ok {
+			return x.AskStanding
+		}
+	}
+	return nil
+}
+
+func (x *Message) GetGiveStanding() *GiveStanding {
+	if x != nil {
+		if x, ok := x.What.(*Message_GiveStanding); ok {
+			return x.GiveStanding
+		}
+	}
+	return nil
+}
+
+func (x *Message) GetLendStanding() *LendStanding {
+	if x != nil {
+		if x, ok := x.What.(*Message_LendStanding); ok {
+			return x.LendStanding
+		}
+	}
+	return nil
+}
+
 type isMessage_What interface {
 	isMessage_What()
 }
@@ -338,6 +368,18 @@ type Message_Reached struct {
 	Reached *Reached `protobuf:"bytes,20,opt,name=reached,proto3,oneof"`
 }
 
+type Message_AskStanding struct {
+	AskStanding *AskStanding `protobuf:"bytes,21,opt,name=ask_standing,json=askStanding,proto3,oneof"`
+}
+
+type Message_GiveStanding struct {
+	GiveStanding *GiveStanding `protobuf:"bytes,22,opt,name=give_standing,json=giveStanding,proto3,oneof"`
+}
+
+type Message_LendStanding struct {
+	LendStanding *LendStanding `protobuf:"bytes,23,opt,name=lend_standing,json=lendStanding,proto3,oneof"`
+}
+
 func (*Message_InitJoin) isMessage_What() {}
 
 func (*Message_InitJoinAck) isMessage_What() {}
@@ -373,6 +415,12 @@ func (*Message_AskVote) isMessage_What() {}
 func (*Message_Vote) isMessage_What() {}
 
 func (*Message_Reached) isMessage_What() {}
+
+func (*Message_AskStanding) isMessage_What() {}
+
+func (*Message_GiveStanding) isMessage_What() {}
+
+func (*Message_LendStanding) isMessage_What() {}
 
 type InitJoin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1268,6 +1316,190 @@ func (x *HeartbeatReply) GetKnown() bool {
 	return false
 }
 
+// AskStanding is the question of a relay.
+type AskStanding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskStanding) Reset() {
+	*x = AskStanding{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskStanding) ProtoMessage() {}
+
+func (x *AskStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskStanding.ProtoReflect.Descriptor instead.
+func (*AskStanding) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *AskStanding) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+// GiveStanding answers AskStanding.
+type GiveStanding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Known         bool                   `protobuf:"varint,2,opt,name=known,proto3" json:"known,omitempty"`
+	Standing      bool                   `protobuf:"varint,3,opt,name=standing,proto3" json:"standing,omitempty"`
+	Question      uint64                 `protobuf:"varint,4,opt,name=question,proto3" json:"question,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GiveStanding) Reset() {
+	*x = GiveStanding{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GiveStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GiveStanding) ProtoMessage() {}
+
+func (x *GiveStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GiveStanding.ProtoReflect.Descriptor instead.
+func (*GiveStanding) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *GiveStanding) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *GiveStanding) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *GiveStanding) GetStanding() bool {
+	if x != nil {
+		return x.Standing
+	}
+	return false
+}
+
+func (x *GiveStanding) GetQuestion() uint64 {
+	if x != nil {
+		return x.Question
+	}
+	return 0
+}
+
+// LendStanding answers the question in GiveStanding. Ages are in milliseconds, and one
+// more than that: 0 is the age of what does not exist.
+type LendStanding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Question      uint64                 `protobuf:"varint,1,opt,name=question,proto3" json:"question,omitempty"`
+	Standing      bool                   `protobuf:"varint,2,opt,name=standing,proto3" json:"standing,omitempty"`
+	Proof         uint64                 `protobuf:"varint,3,opt,name=proof,proto3" json:"proof,omitempty"`
+	All           uint64                 `protobuf:"varint,4,opt,name=all,proto3" json:"all,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LendStanding) Reset() {
+	*x = LendStanding{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LendStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LendStanding) ProtoMessage() {}
+
+func (x *LendStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LendStanding.ProtoReflect.Descriptor instead.
+func (*LendStanding) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *LendStanding) GetQuestion() uint64 {
+	if x != nil {
+		return x.Question
+	}
+	return 0
+}
+
+func (x *LendStanding) GetStanding() bool {
+	if x != nil {
+		return x.Standing
+	}
+	return false
+}
+
+func (x *LendStanding) GetProof() uint64 {
+	if x != nil {
+		return x.Proof
+	}
+	return 0
+}
+
+func (x *LendStanding) GetAll() uint64 {
+	if x != nil {
+		return x.All
+	}
+	return 0
+}
+
 type GossipStatus struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        *Digest                `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
@@ -1277,7 +1509,7 @@ type GossipStatus struct {
 
 func (x *GossipStatus) Reset() {
 	*x = GossipStatus{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1521,7 @@ func (x *GossipStatus) String() string {
 func (*GossipStatus) ProtoMessage() {}
 
 func (x *GossipStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1534,7 @@ func (x *GossipStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipStatus.ProtoReflect.Descriptor instead.
 func (*GossipStatus) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GossipStatus) GetDigest() *Digest {
@@ -1322,7 +1554,7 @@ type GossipDelta struct {
 
 func (x *GossipDelta) Reset() {
 	*x = GossipDelta{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1334,7 +1566,7 @@ func (x *GossipDelta) String() string {
 func (*GossipDelta) ProtoMessage() {}
 
 func (x *GossipDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1347,7 +1579,7 @@ func (x *GossipDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipDelta.ProtoReflect.Descriptor instead.
 func (*GossipDelta) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GossipDelta) GetDelta() *Delta {
@@ -1373,7 +1605,7 @@ type GossipState struct {
 
 func (x *GossipState) Reset() {
 	*x = GossipState{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1617,7 @@ func (x *GossipState) String() string {
 func (*GossipState) ProtoMessage() {}
 
 func (x *GossipState) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1630,7 @@ func (x *GossipState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipState.ProtoReflect.Descriptor instead.
 func (*GossipState) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GossipState) GetState() *State {
@@ -1416,7 +1648,7 @@ type ExitingConfirmed struct {
 
 func (x *ExitingConfirmed) Reset() {
 	*x = ExitingConfirmed{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1660,7 @@ func (x *ExitingConfirmed) String() string {
 func (*ExitingConfirmed) ProtoMessage() {}
 
 func (x *ExitingConfirmed) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1673,7 @@ func (x *ExitingConfirmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExitingConfirmed.ProtoReflect.Descriptor instead.
 func (*ExitingConfirmed) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
 }
 
 // Reached tells the leader which newcomers have answered the sender.
@@ -1455,7 +1687,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1699,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1712,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Reached) GetNode() []uint64 {
@@ -1503,7 +1735,7 @@ type NotMember struct {
 
 func (x *NotMember) Reset() {
 	*x = NotMember{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1747,7 @@ func (x *NotMember) String() string {
 func (*NotMember) ProtoMessage() {}
 
 func (x *NotMember) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1760,7 @@ func (x *NotMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotMember.ProtoReflect.Descriptor instead.
 func (*NotMember) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *NotMember) GetNode() *Node {
@@ -1574,7 +1806,7 @@ type AskDowning struct {
 
 func (x *AskDowning) Reset() {
 	*x = AskDowning{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1818,7 @@ func (x *AskDowning) String() string {
 func (*AskDowning) ProtoMessage() {}
 
 func (x *AskDowning) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1831,7 @@ func (x *AskDowning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskDowning.ProtoReflect.Descriptor instead.
 func (*AskDowning) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AskDowning) GetQuestion() uint64 {
@@ -1639,7 +1871,7 @@ type DowningAnswer struct {
 
 func (x *DowningAnswer) Reset() {
 	*x = DowningAnswer{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1883,7 @@ func (x *DowningAnswer) String() string {
 func (*DowningAnswer) ProtoMessage() {}
 
 func (x *DowningAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1896,7 @@ func (x *DowningAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowningAnswer.ProtoReflect.Descriptor instead.
 func (*DowningAnswer) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DowningAnswer) GetQuestion() uint64 {
@@ -1713,7 +1945,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1725,7 +1957,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1738,7 +1970,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Settings) GetKey() []string {
@@ -1773,7 +2005,7 @@ type Differences struct {
 
 func (x *Differences) Reset() {
 	*x = Differences{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +2017,7 @@ func (x *Differences) String() string {
 func (*Differences) ProtoMessage() {}
 
 func (x *Differences) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +2030,7 @@ func (x *Differences) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Differences.ProtoReflect.Descriptor instead.
 func (*Differences) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Differences) GetKey() []string {
@@ -1832,7 +2064,7 @@ type ClusterId struct {
 
 func (x *ClusterId) Reset() {
 	*x = ClusterId{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +2076,7 @@ func (x *ClusterId) String() string {
 func (*ClusterId) ProtoMessage() {}
 
 func (x *ClusterId) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +2089,7 @@ func (x *ClusterId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterId.ProtoReflect.Descriptor instead.
 func (*ClusterId) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ClusterId) GetBorn() int64 {
@@ -1886,7 +2118,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1898,7 +2130,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1911,7 +2143,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Node) GetHost() string {
@@ -1950,7 +2182,7 @@ type Nodes struct {
 
 func (x *Nodes) Reset() {
 	*x = Nodes{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2194,7 @@ func (x *Nodes) String() string {
 func (*Nodes) ProtoMessage() {}
 
 func (x *Nodes) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2207,7 @@ func (x *Nodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nodes.ProtoReflect.Descriptor instead.
 func (*Nodes) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Nodes) GetHosts() []string {
@@ -2020,7 +2252,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2264,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2277,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *State) GetCluster() *ClusterId {
@@ -2097,7 +2329,7 @@ type Digest struct {
 
 func (x *Digest) Reset() {
 	*x = Digest{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2109,7 +2341,7 @@ func (x *Digest) String() string {
 func (*Digest) ProtoMessage() {}
 
 func (x *Digest) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2122,7 +2354,7 @@ func (x *Digest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Digest.ProtoReflect.Descriptor instead.
 func (*Digest) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Digest) GetCluster() *ClusterId {
@@ -2179,7 +2411,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2423,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2436,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Delta) GetCluster() *ClusterId {
@@ -2280,7 +2512,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2292,7 +2524,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2305,7 +2537,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Clock) GetNode() []uint32 {
@@ -2334,7 +2566,7 @@ type ClockRef struct {
 
 func (x *ClockRef) Reset() {
 	*x = ClockRef{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2346,7 +2578,7 @@ func (x *ClockRef) String() string {
 func (*ClockRef) ProtoMessage() {}
 
 func (x *ClockRef) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2359,7 +2591,7 @@ func (x *ClockRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRef.ProtoReflect.Descriptor instead.
 func (*ClockRef) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ClockRef) GetBase() uint64 {
@@ -2391,7 +2623,7 @@ type Edits struct {
 
 func (x *Edits) Reset() {
 	*x = Edits{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2403,7 +2635,7 @@ func (x *Edits) String() string {
 func (*Edits) ProtoMessage() {}
 
 func (x *Edits) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2416,7 +2648,7 @@ func (x *Edits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edits.ProtoReflect.Descriptor instead.
 func (*Edits) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Edits) GetNode() []uint32 {
@@ -2462,7 +2694,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2706,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2719,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{33}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Records) GetMembers() *Members {
@@ -2548,7 +2780,7 @@ type Causes struct {
 
 func (x *Causes) Reset() {
 	*x = Causes{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2560,7 +2792,7 @@ func (x *Causes) String() string {
 func (*Causes) ProtoMessage() {}
 
 func (x *Causes) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +2805,7 @@ func (x *Causes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Causes.ProtoReflect.Descriptor instead.
 func (*Causes) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Causes) GetBy() []uint32 {
@@ -2620,7 +2852,7 @@ type Members struct {
 
 func (x *Members) Reset() {
 	*x = Members{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2864,7 @@ func (x *Members) String() string {
 func (*Members) ProtoMessage() {}
 
 func (x *Members) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2877,7 @@ func (x *Members) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Members.ProtoReflect.Descriptor instead.
 func (*Members) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Members) GetNode() []uint32 {
@@ -2715,7 +2947,7 @@ type Profiles struct {
 
 func (x *Profiles) Reset() {
 	*x = Profiles{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +2959,7 @@ func (x *Profiles) String() string {
 func (*Profiles) ProtoMessage() {}
 
 func (x *Profiles) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +2972,7 @@ func (x *Profiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profiles.ProtoReflect.Descriptor instead.
 func (*Profiles) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{36}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Profiles) GetZone() []string {
@@ -2838,7 +3070,7 @@ type Tombstones struct {
 
 func (x *Tombstones) Reset() {
 	*x = Tombstones{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2850,7 +3082,7 @@ func (x *Tombstones) String() string {
 func (*Tombstones) ProtoMessage() {}
 
 func (x *Tombstones) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2863,7 +3095,7 @@ func (x *Tombstones) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstones.ProtoReflect.Descriptor instead.
 func (*Tombstones) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{37}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Tombstones) GetNode() []uint32 {
@@ -2903,7 +3135,7 @@ type Observers struct {
 
 func (x *Observers) Reset() {
 	*x = Observers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2915,7 +3147,7 @@ func (x *Observers) String() string {
 func (*Observers) ProtoMessage() {}
 
 func (x *Observers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2928,7 +3160,7 @@ func (x *Observers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observers.ProtoReflect.Descriptor instead.
 func (*Observers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{38}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Observers) GetObserver() []uint32 {
@@ -2990,7 +3222,7 @@ type Config struct {
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3002,7 +3234,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3015,7 +3247,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{39}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Config) GetGen() uint64 {
@@ -3074,7 +3306,7 @@ type Registers struct {
 
 func (x *Registers) Reset() {
 	*x = Registers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3086,7 +3318,7 @@ func (x *Registers) String() string {
 func (*Registers) ProtoMessage() {}
 
 func (x *Registers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3099,7 +3331,7 @@ func (x *Registers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registers.ProtoReflect.Descriptor instead.
 func (*Registers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{40}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Registers) GetLastUpNumber() uint64 {
@@ -3153,7 +3385,7 @@ type Downing struct {
 
 func (x *Downing) Reset() {
 	*x = Downing{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3165,7 +3397,7 @@ func (x *Downing) String() string {
 func (*Downing) ProtoMessage() {}
 
 func (x *Downing) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3178,7 +3410,7 @@ func (x *Downing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Downing.ProtoReflect.Descriptor instead.
 func (*Downing) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{41}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Downing) GetGen() uint64 {
@@ -3243,7 +3475,7 @@ type DowningStrategy struct {
 
 func (x *DowningStrategy) Reset() {
 	*x = DowningStrategy{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3487,7 @@ func (x *DowningStrategy) String() string {
 func (*DowningStrategy) ProtoMessage() {}
 
 func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3500,7 @@ func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowningStrategy.ProtoReflect.Descriptor instead.
 func (*DowningStrategy) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{42}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DowningStrategy) GetName() string {
@@ -3310,8 +3542,7 @@ var File_quorate_membership_v1_membership_proto protoreflect.FileDescriptor
 
 const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\n" +
-	"&quorate/membership/v1/membership.proto\x12\x15quorate.membership.v1\"\x84\n" +
-	"\n" +
+	"&quorate/membership/v1/membership.proto\x12\x15quorate.membership.v1\"\xe5\v\n" +
 	"\aMessage\x12>\n" +
 	"\tinit_join\x18\x01 \x01(\v2\x1f.quorate.membership.v1.InitJoinH\x00R\binitJoin\x12H\n" +
 	"\rinit_join_ack\x18\x02 \x01(\v2\".quorate.membership.v1.InitJoinAckH\x00R\vinitJoinAck\x12K\n" +
@@ -3333,7 +3564,10 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x0edowning_answer\x18\x0f \x01(\v2$.quorate.membership.v1.DowningAnswerH\x00R\rdowningAnswer\x12;\n" +
 	"\bask_vote\x18\x10 \x01(\v2\x1e.quorate.membership.v1.AskVoteH\x00R\aaskVote\x121\n" +
 	"\x04vote\x18\x11 \x01(\v2\x1b.quorate.membership.v1.VoteH\x00R\x04vote\x12:\n" +
-	"\areached\x18\x14 \x01(\v2\x1e.quorate.membership.v1.ReachedH\x00R\areachedB\x06\n" +
+	"\areached\x18\x14 \x01(\v2\x1e.quorate.membership.v1.ReachedH\x00R\areached\x12G\n" +
+	"\fask_standing\x18\x15 \x01(\v2\".quorate.membership.v1.AskStandingH\x00R\vaskStanding\x12J\n" +
+	"\rgive_standing\x18\x16 \x01(\v2#.quorate.membership.v1.GiveStandingH\x00R\fgiveStanding\x12J\n" +
+	"\rlend_standing\x18\x17 \x01(\v2#.quorate.membership.v1.LendStandingH\x00R\flendStandingB\x06\n" +
 	"\x04what\"X\n" +
 	"\bInitJoin\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x122\n" +
@@ -3402,7 +3636,19 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x0eHeartbeatReply\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1a\n" +
 	"\bstanding\x18\x02 \x01(\bR\bstanding\x12\x14\n" +
-	"\x05known\x18\x03 \x01(\bR\x05known\"E\n" +
+	"\x05known\x18\x03 \x01(\bR\x05known\")\n" +
+	"\vAskStanding\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\"x\n" +
+	"\fGiveStanding\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x14\n" +
+	"\x05known\x18\x02 \x01(\bR\x05known\x12\x1a\n" +
+	"\bstanding\x18\x03 \x01(\bR\bstanding\x12\x1a\n" +
+	"\bquestion\x18\x04 \x01(\x04R\bquestion\"n\n" +
+	"\fLendStanding\x12\x1a\n" +
+	"\bquestion\x18\x01 \x01(\x04R\bquestion\x12\x1a\n" +
+	"\bstanding\x18\x02 \x01(\bR\bstanding\x12\x14\n" +
+	"\x05proof\x18\x03 \x01(\x04R\x05proof\x12\x10\n" +
+	"\x03all\x18\x04 \x01(\x04R\x03all\"E\n" +
 	"\fGossipStatus\x125\n" +
 	"\x06digest\x18\x01 \x01(\v2\x1d.quorate.membership.v1.DigestR\x06digest\"x\n" +
 	"\vGossipDelta\x122\n" +
@@ -3581,7 +3827,7 @@ func file_quorate_membership_v1_membership_proto_rawDescGZIP() []byte {
 	return file_quorate_membership_v1_membership_proto_rawDescData
 }
 
-var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*Message)(nil),          // 0: quorate.membership.v1.Message
 	(*InitJoin)(nil),         // 1: quorate.membership.v1.InitJoin
@@ -3597,35 +3843,38 @@ var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*JoinRefused)(nil),      // 11: quorate.membership.v1.JoinRefused
 	(*Heartbeat)(nil),        // 12: quorate.membership.v1.Heartbeat
 	(*HeartbeatReply)(nil),   // 13: quorate.membership.v1.HeartbeatReply
-	(*GossipStatus)(nil),     // 14: quorate.membership.v1.GossipStatus
-	(*GossipDelta)(nil),      // 15: quorate.membership.v1.GossipDelta
-	(*GossipState)(nil),      // 16: quorate.membership.v1.GossipState
-	(*ExitingConfirmed)(nil), // 17: quorate.membership.v1.ExitingConfirmed
-	(*Reached)(nil),          // 18: quorate.membership.v1.Reached
-	(*NotMember)(nil),        // 19: quorate.membership.v1.NotMember
-	(*AskDowning)(nil),       // 20: quorate.membership.v1.AskDowning
-	(*DowningAnswer)(nil),    // 21: quorate.membership.v1.DowningAnswer
-	(*Settings)(nil),         // 22: quorate.membership.v1.Settings
-	(*Differences)(nil),      // 23: quorate.membership.v1.Differences
-	(*ClusterId)(nil),        // 24: quorate.membership.v1.ClusterId
-	(*Node)(nil),             // 25: quorate.membership.v1.Node
-	(*Nodes)(nil),            // 26: quorate.membership.v1.Nodes
-	(*State)(nil),            // 27: quorate.membership.v1.State
-	(*Digest)(nil),           // 28: quorate.membership.v1.Digest
-	(*Delta)(nil),            // 29: quorate.membership.v1.Delta
-	(*Clock)(nil),            // 30: quorate.membership.v1.Clock
-	(*ClockRef)(nil),         // 31: quorate.membership.v1.ClockRef
-	(*Edits)(nil),            // 32: quorate.membership.v1.Edits
-	(*Records)(nil),          // 33: quorate.membership.v1.Records
-	(*Causes)(nil),           // 34: quorate.membership.v1.Causes
-	(*Members)(nil),          // 35: quorate.membership.v1.Members
-	(*Profiles)(nil),         // 36: quorate.membership.v1.Profiles
-	(*Tombstones)(nil),       // 37: quorate.membership.v1.Tombstones
-	(*Observers)(nil),        // 38: quorate.membership.v1.Observers
-	(*Config)(nil),           // 39: quorate.membership.v1.Config
-	(*Registers)(nil),        // 40: quorate.membership.v1.Registers
-	(*Downing)(nil),          // 41: quorate.membership.v1.Downing
-	(*DowningStrategy)(nil),  // 42: quorate.membership.v1.DowningStrategy
+	(*AskStanding)(nil),      // 14: quorate.membership.v1.AskStanding
+	(*GiveStanding)(nil),     // 15: quorate.membership.v1.GiveStanding
+	(*LendStanding)(nil),     // 16: quorate.membership.v1.LendStanding
+	(*GossipStatus)(nil),     // 17: quorate.membership.v1.GossipStatus
+	(*GossipDelta)(nil),      // 18: quorate.membership.v1.GossipDelta
+	(*GossipState)(nil),      // 19: quorate.membership.v1.GossipState
+	(*ExitingConfirmed)(nil), // 20: quorate.membership.v1.ExitingConfirmed
+	(*Reached)(nil),          // 21: quorate.membership.v1.Reached
+	(*NotMember)(nil),        // 22: quorate.membership.v1.NotMember
+	(*AskDowning)(nil),       // 23: quorate.membership.v1.AskDowning
+	(*DowningAnswer)(nil),    // 24: quorate.membership.v1.DowningAnswer
+	(*Settings)(nil),         // 25: quorate.membership.v1.Settings
+	(*Differences)(nil),      // 26: quorate.membership.v1.Differences
+	(*ClusterId)(nil),        // 27: quorate.membership.v1.ClusterId
+	(*Node)(nil),             // 28: quorate.membership.v1.Node
+	(*Nodes)(nil),            // 29: quorate.membership.v1.Nodes
+	(*State)(nil),            // 30: quorate.membership.v1.State
+	(*Digest)(nil),           // 31: quorate.membership.v1.Digest
+	(*Delta)(nil),            // 32: quorate.membership.v1.Delta
+	(*Clock)(nil),            // 33: quorate.membership.v1.Clock
+	(*ClockRef)(nil),         // 34: quorate.membership.v1.ClockRef
+	(*Edits)(nil),            // 35: quorate.membership.v1.Edits
+	(*Records)(nil),          // 36: quorate.membership.v1.Records
+	(*Causes)(nil),           // 37: quorate.membership.v1.Causes
+	(*Members)(nil),          // 38: quorate.membership.v1.Members
+	(*Profiles)(nil),         // 39: quorate.membership.v1.Profiles
+	(*Tombstones)(nil),       // 40: quorate.membership.v1.Tombstones
+	(*Observers)(nil),        // 41: quorate.membership.v1.Observers
+	(*Config)(nil),           // 42: quorate.membership.v1.Config
+	(*Registers)(nil),        // 43: quorate.membership.v1.Registers
+	(*Downing)(nil),          // 44: quorate.membership.v1.Downing
+	(*DowningStrategy)(nil),  // 45: quorate.membership.v1.DowningStrategy
 }
 var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	1,  // 0: quorate.membership.v1.Message.init_join:type_name -> quorate.membership.v1.InitJoin
@@ -3636,70 +3885,73 @@ var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	11, // 5: quorate.membership.v1.Message.join_refused:type_name -> quorate.membership.v1.JoinRefused
 	12, // 6: quorate.membership.v1.Message.heartbeat:type_name -> quorate.membership.v1.Heartbeat
 	13, // 7: quorate.membership.v1.Message.heartbeat_reply:type_name -> quorate.membership.v1.HeartbeatReply
-	14, // 8: quorate.membership.v1.Message.gossip_status:type_name -> quorate.membership.v1.GossipStatus
-	15, // 9: quorate.membership.v1.Message.gossip_delta:type_name -> quorate.membership.v1.GossipDelta
-	16, // 10: quorate.membership.v1.Message.gossip_state:type_name -> quorate.membership.v1.GossipState
-	17, // 11: quorate.membership.v1.Message.exiting_confirmed:type_name -> quorate.membership.v1.ExitingConfirmed
-	19, // 12: quorate.membership.v1.Message.not_member:type_name -> quorate.membership.v1.NotMember
-	20, // 13: quorate.membership.v1.Message.ask_downing:type_name -> quorate.membership.v1.AskDowning
-	21, // 14: quorate.membership.v1.Message.downing_answer:type_name -> quorate.membership.v1.DowningAnswer
+	17, // 8: quorate.membership.v1.Message.gossip_status:type_name -> quorate.membership.v1.GossipStatus
+	18, // 9: quorate.membership.v1.Message.gossip_delta:type_name -> quorate.membership.v1.GossipDelta
+	19, // 10: quorate.membership.v1.Message.gossip_state:type_name -> quorate.membership.v1.GossipState
+	20, // 11: quorate.membership.v1.Message.exiting_confirmed:type_name -> quorate.membership.v1.ExitingConfirmed
+	22, // 12: quorate.membership.v1.Message.not_member:type_name -> quorate.membership.v1.NotMember
+	23, // 13: quorate.membership.v1.Message.ask_downing:type_name -> quorate.membership.v1.AskDowning
+	24, // 14: quorate.membership.v1.Message.downing_answer:type_name -> quorate.membership.v1.DowningAnswer
 	7,  // 15: quorate.membership.v1.Message.ask_vote:type_name -> quorate.membership.v1.AskVote
 	8,  // 16: quorate.membership.v1.Message.vote:type_name -> quorate.membership.v1.Vote
-	18, // 17: quorate.membership.v1.Message.reached:type_name -> quorate.membership.v1.Reached
-	4,  // 18: quorate.membership.v1.InitJoin.claim:type_name -> quorate.membership.v1.Claim
-	24, // 19: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
-	4,  // 20: quorate.membership.v1.InitJoinAck.claim:type_name -> quorate.membership.v1.Claim
-	4,  // 21: quorate.membership.v1.InitJoinNack.claim:type_name -> quorate.membership.v1.Claim
-	5,  // 22: quorate.membership.v1.Claim.record:type_name -> quorate.membership.v1.Record
-	24, // 23: quorate.membership.v1.Claim.cluster:type_name -> quorate.membership.v1.ClusterId
-	24, // 24: quorate.membership.v1.Record.cluster:type_name -> quorate.membership.v1.ClusterId
-	6,  // 25: quorate.membership.v1.Record.stamp:type_name -> quorate.membership.v1.Stamp
-	26, // 26: quorate.membership.v1.Record.nodes:type_name -> quorate.membership.v1.Nodes
-	6,  // 27: quorate.membership.v1.AskVote.basis:type_name -> quorate.membership.v1.Stamp
-	26, // 28: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
-	35, // 29: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
-	24, // 30: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
-	22, // 31: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
-	5,  // 32: quorate.membership.v1.JoinRequest.record:type_name -> quorate.membership.v1.Record
-	27, // 33: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
-	23, // 34: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
-	23, // 35: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
-	28, // 36: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
-	29, // 37: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
-	28, // 38: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
-	27, // 39: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
-	25, // 40: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
-	25, // 41: quorate.membership.v1.NotMember.downed_by:type_name -> quorate.membership.v1.Node
-	26, // 42: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
-	24, // 43: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
-	26, // 44: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
-	33, // 45: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
-	30, // 46: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
-	24, // 47: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
-	26, // 48: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
-	31, // 49: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
-	24, // 50: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
-	26, // 51: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
-	31, // 52: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
-	31, // 53: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
-	32, // 54: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
-	33, // 55: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
-	30, // 56: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
-	35, // 57: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
-	37, // 58: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
-	38, // 59: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
-	39, // 60: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
-	40, // 61: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
-	34, // 62: quorate.membership.v1.Records.causes:type_name -> quorate.membership.v1.Causes
-	36, // 63: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
-	41, // 64: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
-	24, // 65: quorate.membership.v1.Registers.yielded:type_name -> quorate.membership.v1.ClusterId
-	42, // 66: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
-	67, // [67:67] is the sub-list for method output_type
-	67, // [67:67] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	21, // 17: quorate.membership.v1.Message.reached:type_name -> quorate.membership.v1.Reached
+	14, // 18: quorate.membership.v1.Message.ask_standing:type_name -> quorate.membership.v1.AskStanding
+	15, // 19: quorate.membership.v1.Message.give_standing:type_name -> quorate.membership.v1.GiveStanding
+	16, // 20: quorate.membership.v1.Message.lend_standing:type_name -> quorate.membership.v1.LendStanding
+	4,  // 21: quorate.membership.v1.InitJoin.claim:type_name -> quorate.membership.v1.Claim
+	27, // 22: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
+	4,  // 23: quorate.membership.v1.InitJoinAck.claim:type_name -> quorate.membership.v1.Claim
+	4,  // 24: quorate.membership.v1.InitJoinNack.claim:type_name -> quorate.membership.v1.Claim
+	5,  // 25: quorate.membership.v1.Claim.record:type_name -> quorate.membership.v1.Record
+	27, // 26: quorate.membership.v1.Claim.cluster:type_name -> quorate.membership.v1.ClusterId
+	27, // 27: quorate.membership.v1.Record.cluster:type_name -> quorate.membership.v1.ClusterId
+	6,  // 28: quorate.membership.v1.Record.stamp:type_name -> quorate.membership.v1.Stamp
+	29, // 29: quorate.membership.v1.Record.nodes:type_name -> quorate.membership.v1.Nodes
+	6,  // 30: quorate.membership.v1.AskVote.basis:type_name -> quorate.membership.v1.Stamp
+	29, // 31: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
+	38, // 32: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
+	27, // 33: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
+	25, // 34: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
+	5,  // 35: quorate.membership.v1.JoinRequest.record:type_name -> quorate.membership.v1.Record
+	30, // 36: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
+	26, // 37: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
+	26, // 38: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
+	31, // 39: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
+	32, // 40: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
+	31, // 41: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
+	30, // 42: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
+	28, // 43: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
+	28, // 44: quorate.membership.v1.NotMember.downed_by:type_name -> quorate.membership.v1.Node
+	29, // 45: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
+	27, // 46: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
+	29, // 47: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
+	36, // 48: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
+	33, // 49: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
+	27, // 50: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
+	29, // 51: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
+	34, // 52: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
+	27, // 53: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
+	29, // 54: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
+	34, // 55: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
+	34, // 56: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
+	35, // 57: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
+	36, // 58: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
+	33, // 59: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
+	38, // 60: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
+	40, // 61: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
+	41, // 62: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
+	42, // 63: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
+	43, // 64: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
+	37, // 65: quorate.membership.v1.Records.causes:type_name -> quorate.membership.v1.Causes
+	39, // 66: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
+	44, // 67: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
+	27, // 68: quorate.membership.v1.Registers.yielded:type_name -> quorate.membership.v1.ClusterId
+	45, // 69: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_quorate_membership_v1_membership_proto_init() }
@@ -3726,6 +3978,9 @@ func file_quorate_membership_v1_membership_proto_init() {
 		(*Message_AskVote)(nil),
 		(*Message_Vote)(nil),
 		(*Message_Reached)(nil),
+		(*Message_AskStanding)(nil),
+		(*Message_GiveStanding)(nil),
+		(*Message_LendStanding)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3733,7 +3988,7 @@ func file_quorate_membership_v1_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_membership_v1_membership_proto_rawDesc), len(file_quorate_membership_v1_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,319 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// A relay asks all members for their word in rounds ([relaying.round]); each member answers
+// and asks back ([relaying.receiveAsk]); the relay notes the word and lends its proof
+// ([relaying.receiveGiven], [relaying.lend]); the member takes the proof
+// ([relaying.receiveLent]). Who relays is at the end ([core.relays]).
+
+const (
+	// relaysMax is how many voters relay. With one relay a lost answer costs a moment of
+	// standing; with five, four of them may die at once.
+	relaysMax = 5
+
+	// proofsPerInterval is how often a relay computes its own proof anew in a heartbeat
+	// interval, at most: in a round it gets the word of each member.
+	proofsPerInterval = 20
+)
+
+// relaying is how a node proves that a majority knows it where it does not monitor all
+// voters. A few voters, the relays, ask all members. Each of them proves a majority by the
+// answers, as a node of a small cluster does, and lends its proof with the proof's age:
+//
+//	relay  -> member  AskStanding   a question of a round
+//	member -> relay   GiveStanding  its word, and how old is your proof?
+//	relay  -> member  LendStanding  as old as this
+//
+// The member counts from the moment at which it asked, less the age as it may have passed
+// by the member's own clock. So the fence bounds the whole chain: no link of it begins
+// anew. A proof that was lent is never lent again.
+//
+// Which voters relay is a belief of each node. A wrong one costs standing, or messages:
+// whoever removes a node counts every voter as one that may have lent to it.
+type relaying struct {
+	*core
+
+	answers    *answers
+	replies    *replies
+	strategies *strategies
+
+	// rounds are the rounds of questions of this node as a relay, questions those that it
+	// asked relays.
+	rounds    asked
+	questions asked
+
+	// believes tells whether a voter relays, as far as this node knows.
+	believes func(voter *gossip.Member) bool
+
+	// asks are the members that this node asks, sorted; none if it does not relay.
+	asks []gossip.NodeID
+
+	// base and relays are what asks followed from.
+	base   gossip.Base
+	relays bool
+
+	// own are this node's own proofs: from the answers with standing, and from all answers
+	// of nodes that know it. They were computed at ownAt for the base provedFor.
+	own, ownKnown proofs
+	ownAt         machine.Instant
+	provedFor     gossip.Base
+
+	// lent are the best proofs that were lent to this node for its standing, lentKnown
+	// those that only show contact.
+	lent, lentKnown proofs
+}
+
+// proofs are moments by this node's clock; zero, which is longer ago than any limit, if
+// there is none.
+type proofs struct {
+	// majority is the latest moment such that the node and those that were heard since win
+	// in every set of the base.
+	majority machine.Instant
+	// all is the latest moment since which every voter was heard that is not down.
+	all machine.Instant
+}
+
+func (p *proofs) raise(majority, all machine.Instant) {
+	p.majority, p.all = max(p.majority, majority), max(p.all, all)
+}
+
+// asked numbers questions, and remembers when the last ones were sent.
+type asked struct {
+	sequence uint64
+	sent     [roundsKept]struct {
+		sequence uint64
+		at       machine.Instant
+		to       gossip.NodeID // Zero: to several.
+	}
+}
+
+func (a *asked) begin(at machine.Instant, to gossip.NodeID) uint64 {
+	a.sequence++
+	slot := &a.sent[a.sequence%roundsKept]
+	slot.sequence, slot.at, slot.to = a.sequence, at, to
+	return a.sequence
+}
+
+// sentAt returns when a question was sent to a node, if that is remembered.
+func (a *asked) sentAt(sequence uint64, to gossip.NodeID) (machine.Instant, bool) {
+	slot := a.sent[sequence%roundsKept]
+	return slot.at, sequence != 0 && slot.sequence == sequence && slot.to == to
+}
+
+func newRelaying(c *core, a *answers, p *replies, s *strategies) *relaying {
+	r := &relaying{core: c, answers: a, replies: p, strategies: s}
+	r.believes = func(voter *gossip.Member) bool { return slices.Contains(r.relaysOf(r.state), voter) }
+	return r
+}
+
+// observe begins or ends relaying after a change of the state. Who begins, or finds that
+// the voters have changed, asks at once.
+func (r *relaying) observe() {
+	if r.surveyed.same && r.relays == r.isRelay() {
+		return
+	}
+	news := !sameBase(r.base, r.surveyed.base)
+	before := r.relays
+	r.base, r.relays = r.surveyed.base, r.isRelay()
+	if r.relays && (news || !before) {
+		r.round()
+	} else if !r.relays {
+		r.asks = nil
+	}
+}
+
+// round asks all members for their word.
+func (r *relaying) round() {
+	r.relays = r.isRelay()
+	r.asks = r.asks[:0]
+	if !r.relays {
+		return
+	}
+	voter := r.cfg.Voters.admit(r.state.Member(r.self))
+	ask := AskStanding{Sequence: r.rounds.begin(r.now.Mono, gossip.NodeID{})}
+	for _, member := range r.state.Members() {
+		if member.Node != r.self && member.Status != gossip.Down && (voter || r.cfg.Voters.admit(member)) {
+			r.asks = append(r.asks, member.Node)
+			r.out.Send(member.Node, ask)
+		}
+	}
+}
+
+// receiveAsk answers a relay, and asks it how old its proof is.
+func (r *relaying) receiveAsk(from gossip.NodeID, msg AskStanding) {
+	if r.phase != phaseMember {
+		r.refuseSilently(RefusedNotReady)
+		return
+	}
+	if r.dismiss(from) {
+		return
+	}
+	member := r.state.Member(from)
+	if member == nil {
+		r.refuseSilently(RefusedNotMember) // Usually the news that it joined is under way.
+		return
+	}
+	known, standing := r.replies.grants(member)
+	r.out.Send(from, GiveStanding{
+		Sequence: msg.Sequence, Known: known, Standing: standing, Question: r.questions.begin(r.now.Mono, from),
+	})
+}
+
+// receiveGiven notes the word of a member, and lends it this node's proof. It reports
+// whether the answer was asked for.
+func (r *relaying) receiveGiven(from gossip.NodeID, msg GiveStanding) bool {
+	sentAt, ok := r.rounds.sentAt(msg.Sequence, gossip.NodeID{})
+	_, asks := slices.BinarySearchFunc(r.asks, from, gossip.NodeID.Compare)
+	if r.phase != phaseMember || !ok || !asks {
+		r.refuseSilently(RefusedUnsolicited)
+		return false
+	}
+	if msg.Standing {
+		r.answers.answered(from, sentAt)
+	}
+	if msg.Known {
+		r.answers.isKnownTo(from, sentAt)
+	}
+	r.lend(from, msg.Question)
+	return true
+}
+
+// lend tells a member how old this node's own proof is. A member gets standing by it only
+// if this node would answer its heartbeat with standing, and if all know that there are so
+// many voters that proofs are lent. Who hosts nothing any more lends nothing: the others
+// may not wait until it has heard who was removed.
+func (r *relaying) lend(to gossip.NodeID, question uint64) {
+	member, me := r.state.Member(to), r.state.Member(r.self)
+	if member == nil || me == nil || !r.isVoter(me) || r.hosting.dropped {
+		return
+	}
+	known, standing := r.replies.grants(member)
+	if !known {
+		return
+	}
+	r.prove()
+	by, standing := r.ownKnown, standing && r.hasManyVoters()
+	if standing {
+		by = r.own
+	}
+	lent := LendStanding{Question: question, Standing: standing, Proof: r.ageOf(by.majority, r.cfg.Fence), All: NoProof}
+	if !r.strategies.majorityOnly() {
+		lent.All = r.ageOf(by.all, r.undecidedMargin())
+	}
+	if lent.Proof != NoProof || lent.All != NoProof {
+		r.out.Send(to, lent)
+	}
+}
+
+// ageOf returns the age of a proof, rounded up as the wire carries it.
+func (r *relaying) ageOf(at machine.Instant, limit time.Duration) time.Duration {
+	age := max(r.now.Mono.Sub(min(at, r.now.Mono)), 0)
+	if at == 0 || age > limit {
+		return NoProof
+	}
+	return (age + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+// receiveLent takes a proof.
+func (r *relaying) receiveLent(from gossip.NodeID, msg LendStanding) bool {
+	asked, ok := r.questions.sentAt(msg.Question, from)
+	if r.phase != phaseMember || !ok {
+		r.refuseSilently(RefusedUnsolicited)
+		return false
+	}
+	since := func(age time.Duration) machine.Instant {
+		if age == NoProof {
+			return 0
+		}
+		return asked.Add(-byAnyClock(age))
+	}
+	r.lentKnown.raise(since(msg.Proof), since(msg.All))
+	if msg.Standing {
+		r.lent.raise(since(msg.Proof), since(msg.All))
+		r.moveStanding()
+	}
+	return true
+}
+
+// prove computes this node's own proofs, if those that it has are old, and reports whether
+// they were. The proofs stay true if they are not.
+func (r *relaying) prove() bool {
+	pace := r.cfg.FailureDetector.HeartbeatInterval / proofsPerInterval
+	if r.ownAt != 0 && r.now.Mono.Sub(r.ownAt) < pace && sameBase(r.provedFor, r.surveyed.base) {
+		return false
+	}
+	r.ownAt, r.provedFor = r.now.Mono, r.surveyed.base
+	r.own, r.ownKnown = r.provedBy(r.answers.contact), r.provedBy(r.answers.known)
+	return true
+}
+
+func (r *relaying) provedBy(heard map[gossip.NodeID]machine.Instant) proofs {
+	var p proofs
+	if q, ok := lastWin(r.self, r.surveyed.base, r.living(heard)); ok {
+		p.majority = q
+	}
+	if !r.strategies.majorityOnly() {
+		p.all = r.lastOfAll(func(n gossip.NodeID) machine.Instant { return heard[n] })
+	}
+	return p
+}
+
+// isRelay tells whether this node asks others. While a set of voters is small, whoever
+// hosts by it proves a majority for itself.
+func (r *relaying) isRelay() bool {
+	me := r.state.Member(r.self)
+	switch {
+	case r.phase != phaseMember || me == nil || !votes(me) || !r.monitorsSome():
+		return false
+	case !r.hasManyVoters():
+		return r.isEstablished(me)
+	}
+	return r.isVoter(me) && r.believes(me)
+}
+
+// relaysOf returns the members that relay, as far as this node knows: the oldest voters,
+// one a zone in turn, without those that are leaving or that somebody cannot reach, unless
+// there are too few others.
+func (c *core) relaysOf(s *gossip.State) []*gossip.Member {
+	var relays []*gossip.Member
+	taken := map[string]int{}
+	chosen := map[gossip.NodeID]bool{}
+	for len(relays) < relaysMax {
+		var best *gossip.Member
+		for _, m := range s.Members() {
+			if c.isVoter(m) && !chosen[m.Node] && (best == nil || c.relaysBefore(m, best, taken)) {
+				best = m
+			}
+		}
+		if best == nil {
+			break
+		}
+		relays = append(relays, best)
+		chosen[best.Node] = true
+		taken[best.Zone]++
+	}
+	return relays
+}
+
+func (c *core) relaysBefore(a, b *gossip.Member, taken map[string]int) bool {
+	if x, y := c.isUnfit(a), c.isUnfit(b); x != y {
+		return y
+	}
+	if x, y := taken[a.Zone], taken[b.Zone]; x != y {
+		return x < y
+	}
+	return a.OlderThan(b)
+}
+
+// isUnfit tells whether a voter relays only for want of others.
+func (c *core) isUnfit(m *gossip.Member) bool { return m.Status >= gossip.Leaving || c.isLost(m.Node) }
