@@ -31,8 +31,8 @@
 //
 // [Invariants], [Events] and [OneCluster] check in each step what must never happen.
 // [Liveness] checks in each second what must happen in time; [BoundsOf] derives the times
-// from the settings. [Assumption] counts what is promised only of small clusters. The
-// checks see nodes from outside, and share no code with the machine.
+// from the settings. The checks see nodes from outside,
+// and share no code with the machine.
 //
 // The worlds that programs can choose by a name are in package scenario below.
 //

@@ -79,10 +79,6 @@ type Invariants struct {
 	// have the same name.
 	MinoritySurvives bool
 
-	// Assumption says where it is an assumption about timing that no two sides host;
-	// violations there are counted by it. Nil means nowhere.
-	Assumption *Assumption
-
 	// Checked counts the states that were checked.
 	Checked int
 }
@@ -162,7 +158,7 @@ func (c *Invariants) checkSides() error {
 	c.ghosts = slices.DeleteFunc(c.ghosts, func(n *simulation.Node) bool { return !n.Alive() })
 	for _, n := range c.ghosts {
 		successor := c.successorOf(n)
-		if successor == nil || c.Assumption.excuses(n) {
+		if successor == nil {
 			continue
 		}
 		return fmt.Errorf("standing: %v is fenced, says %v, and hosts for another %v, while %v hosts",

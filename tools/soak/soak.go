@@ -50,10 +50,6 @@ type World struct {
 type Outcome struct {
 	// Virtual is how much time passed in the world, up to a violation if there was one.
 	Virtual time.Duration
-
-	// HostedTwice counts nodes that hosted beside their successors where that is no
-	// violation but an assumption about timing, see [membershipsim.Assumption].
-	HostedTwice int
 }
 
 // Worlds returns all worlds: the scenarios of membership, of sharding and of distributed data.
@@ -62,7 +58,7 @@ func Worlds() []World {
 	for _, s := range scenario.All() {
 		worlds = append(worlds, World{Name: s.Name, About: s.About, most: NodesMost, run: func(seed uint64, nodes int) (Outcome, error) {
 			r, err := scenario.Run(scenario.Options{Scenario: s.Name, Seed: seed, Nodes: nodes})
-			return Outcome{r.Virtual, r.HostedTwice}, err
+			return Outcome{r.Virtual}, err
 		}})
 	}
 	for _, s := range slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios()) {

@@ -73,10 +73,6 @@ type Result struct {
 	Fences   int    // Nodes that were fenced.
 	Hosted   int    // Seconds, over all nodes, in which a node could host.
 
-	// HostedTwice counts nodes that hosted beside their successors where that is no
-	// violation, see [membershipsim.Assumption].
-	HostedTwice int
-
 	Checked int // States that the checkers looked at.
 	Faults  []simulation.Injected
 	Fates   []simulation.Injected // The outcome of each call of a strategy.
@@ -253,7 +249,6 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	invariants.MinoritySurvives = !r.downing.Class.MajorityOnly
 	r.network = opt.Network
 	r.prepare(&s, &o)
-	invariants.Assumption = r.assumption()
 	r.build = r.builder()
 	passed, err := s.finish(o, r)
 	if ended := w.Conclude(); ended != nil {
@@ -267,9 +262,6 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
 		Fences: invariants.Fences, Hosted: invariants.Hosted, Checked: invariants.Checked,
 		Faults: w.Injected(), Fates: w.Strategies().Fates(), Replay: w.Replay(),
-	}
-	if a := invariants.Assumption; a != nil {
-		result.HostedTwice = a.HostedTwice
 	}
 	return result, nil
 }

@@ -151,18 +151,6 @@ func (r *run) seeds() []gossip.Address {
 	return r.nodes
 }
 
-// assumption says where in a world of storms it is an assumption about timing that no two
-// sides host. It is nil in the other worlds.
-func (r *run) assumption() *membershipsim.Assumption {
-	if r.liveness == nil {
-		return nil
-	}
-	monitors := r.config.FailureDetector.MonitoredByNrOfMembers
-	a := &membershipsim.Assumption{Voters: monitors + 1, Parts: (monitors + 1) / 2, Within: r.bounds.Accuse + r.bounds.Remove}
-	a.Watch(r.world)
-	return a
-}
-
 // lookAfter has supervisors, or an operator, operate a world.
 func (r *run) lookAfter(s *Scenario) {
 	if !s.Storms() || !s.weather.supervised {

@@ -196,35 +196,34 @@ func progress(w io.Writer) func(now, of time.Duration) {
 
 // simulated is the JSON form of a run.
 type simulated struct {
-	OK          bool                  `json:"ok"`
-	Scenario    string                `json:"scenario"`
-	Seed        uint64                `json:"seed"`
-	Nodes       int                   `json:"nodes,omitempty"`
-	Virtual     string                `json:"virtual,omitempty"`
-	Settled     string                `json:"settled,omitempty"`
-	Members     int                   `json:"members,omitempty"`
-	Faults      []simulation.Injected `json:"faults,omitempty"`
-	Fenced      int                   `json:"fenced,omitempty"`
-	HostedTwice int                   `json:"hosted_twice,omitempty"` // Nodes counted where that is an assumption about timing.
-	Steps       uint64                `json:"steps,omitempty"`
-	Sent        uint64                `json:"sent,omitempty"`
-	Lost        uint64                `json:"lost,omitempty"`
-	Refused     uint64                `json:"refused,omitempty"`
-	Codec       uint64                `json:"codec,omitempty"`
-	Checked     int                   `json:"checked,omitempty"`
-	Calls       uint64                `json:"calls,omitempty"`
-	Fates       []simulation.Injected `json:"fates,omitempty"`
-	Lines       uint64                `json:"lines,omitempty"`
-	Trace       string                `json:"trace,omitempty"` // Hash over the trace, in hexadecimal.
-	Violation   string                `json:"violation,omitempty"`
-	Replay      string                `json:"replay"`
+	OK        bool                  `json:"ok"`
+	Scenario  string                `json:"scenario"`
+	Seed      uint64                `json:"seed"`
+	Nodes     int                   `json:"nodes,omitempty"`
+	Virtual   string                `json:"virtual,omitempty"`
+	Settled   string                `json:"settled,omitempty"`
+	Members   int                   `json:"members,omitempty"`
+	Faults    []simulation.Injected `json:"faults,omitempty"`
+	Fenced    int                   `json:"fenced,omitempty"`
+	Steps     uint64                `json:"steps,omitempty"`
+	Sent      uint64                `json:"sent,omitempty"`
+	Lost      uint64                `json:"lost,omitempty"`
+	Refused   uint64                `json:"refused,omitempty"`
+	Codec     uint64                `json:"codec,omitempty"`
+	Checked   int                   `json:"checked,omitempty"`
+	Calls     uint64                `json:"calls,omitempty"`
+	Fates     []simulation.Injected `json:"fates,omitempty"`
+	Lines     uint64                `json:"lines,omitempty"`
+	Trace     string                `json:"trace,omitempty"` // Hash over the trace, in hexadecimal.
+	Violation string                `json:"violation,omitempty"`
+	Replay    string                `json:"replay"`
 }
 
 func passed(r scenario.Result) simulated {
 	return simulated{
 		OK: true, Scenario: r.Scenario, Seed: r.Seed, Nodes: r.Nodes,
 		Virtual: r.Virtual.String(), Settled: settled(r), Members: r.Members,
-		Faults: r.Faults, Fenced: r.Fences, HostedTwice: r.HostedTwice, Steps: r.Stats.Steps, Sent: r.Stats.Sent, Lost: r.Stats.Lost,
+		Faults: r.Faults, Fenced: r.Fences, Steps: r.Stats.Steps, Sent: r.Stats.Sent, Lost: r.Stats.Lost,
 		Refused: r.Stats.Refused, Codec: r.Stats.Codec, Checked: r.Checked, Calls: r.Stats.Calls, Fates: r.Fates, Lines: r.Lines,
 		Trace: fmt.Sprintf("%016x", r.Hash), Replay: r.Replay,
 	}
@@ -263,7 +262,7 @@ func (c *Simulate) print(s *Session, r scenario.Result) error {
 	fmt.Fprintf(&b, "%d nodes, scenario %s, seed %d\n\n", r.Nodes, r.Scenario, r.Seed)
 	var unknown []string
 	if r.Checked == 0 { // The scenarios of components say nothing of these.
-		unknown = []string{"settled after", "nodes fenced", "hosted twice", "states checked"}
+		unknown = []string{"settled after", "nodes fenced", "states checked"}
 	}
 	for _, row := range []struct {
 		name  string
@@ -274,7 +273,6 @@ func (c *Simulate) print(s *Session, r scenario.Result) error {
 		{"settled after", r.Settled.Round(time.Millisecond), "after the last fault"},
 		{"members", r.Members, "at the end, all of them up in one state"},
 		{"nodes fenced", r.Fences, "removed, and their work given to others"},
-		{"hosted twice", r.HostedTwice, "beside successors, see quorate soak -h"},
 		{"steps", r.Stats.Steps, "of machines"},
 		{"states checked", r.Checked, "each on every invariant"},
 		{"messages sent", r.Stats.Sent, ""},

@@ -41,9 +41,7 @@ func (*Soak) Help() string {
 	}
 	return `Runs the worlds of the simulations by turns, each run with the next seed and with
 2 to 15 nodes, goes on after a violation, and prints for each the command that
-repeats it exactly. It ends with a summary: runs, seeds, virtual hours, violations, and
-nodes that hosted beside their successors where that is an assumption about timing
-("hosted twice": storms above ten nodes, while news is slow or contacts go one by one).
+repeats it exactly. It ends with a summary: runs, seeds, virtual hours and violations.
 The exit status is 0 when all held and 1 when something broke. Ctrl-C ends it with
 the summary of what has been run. Progress is shown on the standard error output:
 a line that changes on a terminal, a line a minute elsewhere.
@@ -138,12 +136,6 @@ type soakReport struct {
 	Worlds       []soakedWorld `json:"worlds"`
 	Violations   []soakFound   `json:"violations"`
 
-	// HostedTwice counts nodes that hosted beside their successors, in clusters so large
-	// that the standing of a node rests on a sample of the voters, and where news was
-	// slow or contacts were lost gradually. Assumed are the runs in which that happened.
-	HostedTwice int         `json:"hosted_twice"`
-	Assumed     []soakFound `json:"assumed,omitempty"`
-
 	began time.Time
 }
 
@@ -153,7 +145,6 @@ type soakedWorld struct {
 	Runs         int     `json:"runs"`
 	VirtualHours float64 `json:"virtual_hours"`
 	Violations   int     `json:"violations"`
-	HostedTwice  int     `json:"hosted_twice"`
 }
 
 // soakFound is one run that found something.
@@ -176,11 +167,6 @@ func (r *soakReport) add(run soak.Run) {
 	}
 	r.Worlds[i].Runs++
 	r.Worlds[i].VirtualHours += run.Virtual.Hours()
-	if n := run.HostedTwice; n > 0 {
-		r.HostedTwice += n
-		r.Worlds[i].HostedTwice += n
-		r.Assumed = append(r.Assumed, soakFound{World: run.World, Nodes: run.Nodes, Seed: run.Seed, Repeat: run.Repeat()})
-	}
 	if run.Err != nil {
 		r.Worlds[i].Violations++
 		r.Violations = append(r.Violations, soakFound{run.World, run.Nodes, run.Seed, run.Violation(), run.Repeat()})
@@ -201,38 +187,29 @@ func (r *soakReport) print(s *Session) error {
 		return r.verdict()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n  %-16s %6s %14s %11s %13s\n", "world", "runs", "virtual hours", "violations", "hosted twice")
+	fmt.Fprintf(&b, "\n  %-16s %6s %14s %11s\n", "world", "runs", "virtual hours", "violations")
 	for _, w := range r.Worlds {
-		fmt.Fprintf(&b, "  %-16s %6d %14.1f %11d %13d\n", w.World, w.Runs, w.VirtualHours, w.Violations, w.HostedTwice)
+		fmt.Fprintf(&b, "  %-16s %6d %14.1f %11d\n", w.World, w.Runs, w.VirtualHours, w.Violations)
 	}
-	b.WriteString(hostedTwice)
-	writeRepeats(&b, "repeat, hosted twice", r.Assumed)
-	writeRepeats(&b, "repeat", r.Violations)
+	writeRepeats(&b, r.Violations)
 	verdict := s.Paint(32, "ok")
 	if !r.OK {
 		verdict = s.Paint(31, "FAIL")
 	}
-	fmt.Fprintf(&b, "\n%s runs=%d seeds=%d..%d virtual-hours=%.1f violations=%d hosted-twice=%d took=%s\n",
-		verdict, r.Runs, r.First, r.Last, r.VirtualHours, len(r.Violations), r.HostedTwice, r.Took)
+	fmt.Fprintf(&b, "\n%s runs=%d seeds=%d..%d virtual-hours=%.1f violations=%d took=%s\n",
+		verdict, r.Runs, r.First, r.Last, r.VirtualHours, len(r.Violations), r.Took)
 	if _, err := io.WriteString(s.Stdout, b.String()); err != nil {
 		return err
 	}
 	return r.verdict()
 }
 
-// hostedTwice explains the column of that name.
-const hostedTwice = `
-  hosted twice: nodes that hosted beside those who took over from them, in worlds of
-  storms with more members than a node monitors (above ten by default), where that is
-  an assumption about timing and no violation
-`
-
 // writeRepeats lists the commands that repeat runs.
-func writeRepeats(b *strings.Builder, what string, found []soakFound) {
+func writeRepeats(b *strings.Builder, found []soakFound) {
 	if len(found) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%s:\n", what)
+	b.WriteString("\nrepeat:\n")
 	for _, v := range found {
 		fmt.Fprintf(b, "  %s\n", v.Repeat)
 	}
