@@ -258,7 +258,7 @@ var mutants = []mutant{
 		new: "			if m.place = place; mutant(NAME) {\n				m.place = 0\n			}\n",
 	},
 	{
-		test: "TestRandomFaults", name: "a message of a batch in a place of another", file: "wire/run.go",
+		test: "TestRandomFaults", name: "a message of a batch in a place of another", file: "wire/items.go",
 		old: "	for b, seq := r.items, r.e.seq; len(b) > 0; {\n",
 		new: "	if mutant(NAME) && len(r.d.batch.parts) > 0 {\n		r.e.seq++\n	}\n	for b, seq := r.items, r.e.seq; len(b) > 0; {\n",
 	},
