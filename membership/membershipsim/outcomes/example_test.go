@@ -11,7 +11,7 @@ import (
 )
 
 func ExampleRun() {
-	strategy, err := outcomes.BuiltIn("keep-majority")
+	strategy, err := outcomes.BuiltIn(outcomes.DefaultConfig())
 	if err != nil {
 		panic(err)
 	}

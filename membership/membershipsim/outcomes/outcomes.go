@@ -40,17 +40,30 @@ type Strategy struct {
 
 	// Asked says that nodes ask the strategy by a call, as they ask one that may block.
 	Asked bool
+
+	config Config // The defaults if it names no strategy.
 }
 
-// BuiltIn returns a strategy of package downing, with its default settings.
-func BuiltIn(name string) (Strategy, error) {
-	cfg := downing.Default()
-	cfg.Strategy = name
+// Config is the section downing of a configuration.
+type Config = downing.Config
+
+// DefaultConfig returns the defaults of the section.
+func DefaultConfig() Config { return downing.Default() }
+
+// BuiltIn returns the strategy of package downing that a configuration names, with its
+// parameters. The error is that of [downing.Config.Validate], or names an unknown strategy.
+func BuiltIn(cfg Config) (Strategy, error) {
+	if err := cfg.Validate(); err != nil {
+		return Strategy{}, err
+	}
 	made, parameters, err := downing.BuiltIns().New(cfg)
 	if err != nil {
 		return Strategy{}, err
 	}
-	return Strategy{Name: name, Version: "1", Parameters: parameters, Class: made.Class(), Decide: made.DecideNow}, nil
+	return Strategy{
+		Name: cfg.Strategy, Version: "1", Parameters: cfg.Identify(parameters), Class: cfg.Promise(made.Class()),
+		Decide: made.DecideNow, config: cfg,
+	}, nil
 }
 
 // BuiltIns returns the names of the strategies of package downing.
@@ -66,7 +79,10 @@ func Asked(ctx context.Context, name, version string, p downing.Provider) Strate
 
 // downing returns the strategy as nodes use it.
 func (s *Strategy) downing() protocol.Downing {
-	d := protocol.Downing{Config: downing.Default(), Version: s.Version, Parameters: s.Parameters, Class: s.Class}
+	d := protocol.Downing{Config: s.config, Version: s.Version, Parameters: s.Parameters, Class: s.Class}
+	if s.config.Strategy == "" {
+		d.Config = downing.Default()
+	}
 	d.Config.Strategy = s.Name
 	if !s.Asked {
 		d.Decide = s.Decide

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/membership/membershipsim/outcomes"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
@@ -30,7 +31,7 @@ import (
 type Exhaustive struct {
 	Exhaustive int      `placeholder:"NODES" help:"Instead of a scenario, run a downing strategy through every fault of each family, on 2 to 6 nodes."`
 	Downing    string   `default:"keep-majority" help:"The strategy: a built-in one, or the executable of a plugin."`
-	Settings   string   `type:"path" placeholder:"FILE" help:"File with the plugin's settings, YAML or JSON."`
+	Settings   string   `type:"path" placeholder:"FILE" help:"For a plugin the file with its settings, YAML or JSON; for a built-in strategy a configuration file whose section downing has the parameters."`
 	Family     []string `placeholder:"NAME" help:"Only these families."`
 	Cases      string   `default:"none" enum:"none,needless,all" help:"Print cases with what came of them: none, needless or all."`
 	Case       int      `placeholder:"NUMBER" help:"Run this case only, and print what came of it."`
@@ -138,10 +139,7 @@ func ending(o outcomes.Outcome) string {
 // strategy returns the strategy of a name, or that of a plugin, and a function that ends it.
 func (c *Exhaustive) strategy(ctx context.Context) (s outcomes.Strategy, end func() error, err error) {
 	if slices.Contains(outcomes.BuiltIns(), c.Downing) {
-		if c.Settings != "" {
-			return s, nil, errors.New("--settings is for plugins: " + c.Downing + " is built in")
-		}
-		s, err = outcomes.BuiltIn(c.Downing)
+		s, err = c.builtIn()
 		return s, func() error { return nil }, err
 	}
 	if _, err := os.Stat(c.Downing); err != nil {
@@ -149,6 +147,24 @@ func (c *Exhaustive) strategy(ctx context.Context) (s outcomes.Strategy, end fun
 			c.Downing, strings.Join(outcomes.BuiltIns(), ", "), err)
 	}
 	return c.loaded(ctx)
+}
+
+// builtIn returns a built-in strategy, with the parameters of a configuration file if one is
+// given.
+func (c *Exhaustive) builtIn() (outcomes.Strategy, error) {
+	cfg := outcomes.DefaultConfig()
+	if c.Settings != "" {
+		file, err := config.Load(c.Settings)
+		if err != nil {
+			return outcomes.Strategy{}, err
+		}
+		cfg.Strategy = c.Downing // The file need not name it.
+		if err := file.Decode("downing", &cfg); err != nil {
+			return outcomes.Strategy{}, err
+		}
+	}
+	cfg.Strategy = c.Downing
+	return outcomes.BuiltIn(cfg)
 }
 
 // loaded returns the strategy of a plugin, which runs until end is called.
@@ -180,7 +196,11 @@ func (c *Exhaustive) loaded(ctx context.Context) (s outcomes.Strategy, end func(
 
 // printTable prints the table in 80 columns.
 func printTable(s *Session, t outcomes.Table) {
-	fmt.Fprintf(s.Stdout, "%s, %s\n%d nodes, %d cases; who goes on:\n\n", t.Strategy, promise(t), t.Nodes, len(t.Outcomes))
+	name := t.Strategy
+	if t.Parameters != "" {
+		name += " (" + t.Parameters + ")"
+	}
+	fmt.Fprintf(s.Stdout, "%s\n%s\n%d nodes, %d cases; who goes on:\n\n", name, promise(t), t.Nodes, len(t.Outcomes))
 	fmt.Fprintf(s.Stdout, "  %-13s %6s %6s %8s %8s %6s %6s %8s %7s\n", "", "cases", "whole", "majority", "smaller", "waits", "nobody", "needless", "slowest")
 	for _, r := range t.Rows {
 		fmt.Fprintf(s.Stdout, "  %-13s %6d %6d %8d %8d %6d %6d %8d %6.1fs\n",
@@ -191,12 +211,12 @@ func printTable(s *Session, t outcomes.Table) {
 
 // promise says what the strategy promises.
 func promise(t outcomes.Table) string {
-	text := "which may keep a side without a majority"
+	text := "it may keep a side without a majority"
 	if t.MajorityOnly {
-		text = "which keeps no side without a majority"
+		text = "it keeps no side without a majority"
 	}
 	if t.Pure {
-		text = "pure, " + text
+		text += ", and decides by the view alone"
 	}
 	return text
 }

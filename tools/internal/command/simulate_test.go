@@ -164,7 +164,7 @@ func TestEveryFaultOfAFamily(t *testing.T) {
 	status, out, stderr := simulate(t, "-exhaustive", "3", "-family", "split-2", "-family", "crash", "-cases", "all", "-html", page)
 	require.Equal(t, command.StatusOK, status, stderr)
 	require.Empty(t, stderr, "progress is for terminals")
-	require.Contains(t, out, "keep-majority, pure, which keeps no side without a majority\n3 nodes, 9 cases")
+	require.Contains(t, out, "keep-majority\nit keeps no side without a majority, and decides by the view alone\n3 nodes, 9 cases")
 	require.Contains(t, out, "    1  split-2       0+1 | 2\n       [0 1] go on, settled after ")
 	for line := range strings.SplitSeq(out, "\n") {
 		require.LessOrEqual(t, len(line), 80, line)
@@ -182,6 +182,13 @@ func TestEveryFaultOfAFamily(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &table))
 	require.Equal(t, "down-all", table.Strategy)
+
+	settings := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(settings, []byte("cluster: {name: bank}\ndowning: {static-quorum: {quorum-size: 3}}\n"), 0o600))
+	status, out, stderr = simulate(t, "-exhaustive", "4", "-family", "split-2", "-downing", "static-quorum", "-settings", settings)
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.Contains(t, out, "static-quorum (quorum-size=3")
+	require.Regexp(t, `split-2 +7 +0 +4 +0 +0 +3 +3`, out, "a side of two has no quorum")
 	require.Equal(t, []struct{ Cases, Nobody int }{{1, 1}}, table.Rows)
 }
 
@@ -192,7 +199,8 @@ func TestWrongUsesOfExhaustiveSayWhatIsWrong(t *testing.T) {
 	}{
 		{[]string{"-exhaustive", "9"}, "9 nodes: want 2 to 6"},
 		{[]string{"-exhaustive", "3", "-downing", "keep-minority"}, "neither built in (keep-majority"},
-		{[]string{"-exhaustive", "3", "-settings", "x.yaml"}, "is built in"},
+		{[]string{"-exhaustive", "3", "-settings", "x.yaml"}, "x.yaml"},
+		{[]string{"-exhaustive", "3", "-downing", "static-quorum"}, "quorum-size"},
 		{[]string{"-exhaustive", "3", "-trace", "-"}, "name it by -case"},
 		{[]string{"-exhaustive", "3", "-family", "splits"}, `no family "splits"`},
 		{[]string{"-exhaustive", "3", "-downing", "simulate_test.go"}, "simulate_test.go"},
