@@ -44,9 +44,21 @@ func (c *claims) refuse(by gossip.NodeID, id ReplicaID) bool {
 			c.refused[of] = claim{id, by}
 			return false
 		}
+		c.verify(p)
 	}
 	c.refused[by] = claim{id, of}
 	return true
+}
+
+// verify asks who is believed to be a replica, now and then, whether that is still so: its
+// store may have begun anew under another id, which is told to those alone who hold copies.
+func (c *claims) verify(p *peer) {
+	now := c.group.m.now.Mono
+	if p.verified != 0 && now.Sub(p.verified) < c.group.m.cfg.Timing.Gather {
+		return
+	}
+	p.verified = now
+	c.group.send(p, Hello{Ask: true})
 }
 
 // older reports whether a node has been up for longer than another. One that is joining is the

@@ -61,15 +61,16 @@ type group struct {
 
 // peer is another replica of the group, or a member of which no replica is known yet.
 type peer struct {
-	node   gossip.NodeID
-	id     ReplicaID // 0 while unknown.
-	gen    uint64    // The generation that it is known to know.
-	turn   uint32
-	caught uint64 // The generation in which it has said that it caught up.
-	heard  machine.Instant
-	none   bool   // It has said that it knows no register.
-	told   uint64 // The generation that was sent to it last, and when.
-	toldAt machine.Instant
+	node     gossip.NodeID
+	id       ReplicaID // 0 while unknown.
+	gen      uint64    // The generation that it is known to know.
+	turn     uint32
+	caught   uint64 // The generation in which it has said that it caught up.
+	heard    machine.Instant
+	none     bool   // It has said that it knows no register.
+	told     uint64 // The generation that was sent to it last, and when.
+	toldAt   machine.Instant
+	verified machine.Instant // When its node was last asked whether it still is this replica, which another node claims to be.
 
 	agrees bool            // It remembers no batch of this replica's store that is missing.
 	apart  bool            // It has said that it does not count for now.
