@@ -5,7 +5,9 @@ package protocol
 
 import "github.com/quorate/quorate/gossip"
 
-// Believe has a node take voters for relays by another rule than the usual one.
-func (m *Machine) Believe(relays func(voter gossip.NodeID) bool) {
-	m.relaying.believes = func(voter *gossip.Member) bool { return relays(voter.Node) }
+// Believe has a node take voters for relays by another rule than the usual one, whose
+// answer the other rule is given.
+func (m *Machine) Believe(relays func(voter gossip.NodeID, usual bool) bool) {
+	usual := m.relaying.believes
+	m.relaying.believes = func(voter *gossip.Member) bool { return relays(voter.Node, usual(voter)) }
 }

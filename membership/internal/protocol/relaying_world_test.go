@@ -38,6 +38,7 @@ type lending struct {
 	until  map[gossip.NodeID]machine.Instant
 	fenced map[gossip.NodeID]gossip.NodeID // By whom.
 	force  []map[int]bool                  // Who relays, as each node believes; nil: by the usual rule.
+	extra  map[int]bool                    // Who relays besides, without force.
 	lost   map[[2]int]int                  // What is lost on links, by the numbers of the nodes.
 
 	removed int
@@ -47,6 +48,8 @@ type lending struct {
 const (
 	allLost = 1 + iota
 	gossipLost
+	newsLost  // All but heartbeats, questions of relays, and the answers to them.
+	signsLost // As newsLost, and the answers to heartbeats as well.
 )
 
 func place(i int) gossip.Address { return gossip.Address{Host: fmt.Sprintf("n%03d", i), Port: 7946} }
@@ -56,7 +59,7 @@ func newLending(t testing.TB, seed uint64, n int) *lending {
 	w := simulation.New(simulation.Options{Seed: seed, RatePPM: 10_000, WallSkew: time.Second, Network: simulation.Delivery{Loss: 0.01, Max: 20 * time.Millisecond}})
 	membershipsim.Serve(w)
 	l := &lending{
-		World: w, t: t, n: n, rand: w.Source(77), lost: map[[2]int]int{},
+		World: w, t: t, n: n, rand: w.Source(77), lost: map[[2]int]int{}, extra: map[int]bool{},
 		until: map[gossip.NodeID]machine.Instant{}, fenced: map[gossip.NodeID]gossip.NodeID{},
 		config: membershipsim.Config{Config: protocol.Default()},
 	}
@@ -86,6 +89,10 @@ func newLending(t testing.TB, seed uint64, n int) *lending {
 			return true
 		case gossipLost:
 			return isGossip(message)
+		case newsLost:
+			return !isAsked(message) && !isSign(message)
+		case signsLost:
+			return !isAsked(message)
 		}
 		return false
 	})
@@ -97,16 +104,14 @@ func (l *lending) start(i int) {
 	member := membershipsim.Component(l.config)
 	n := l.Start(place(i), func(env simulation.Env) []machine.Component {
 		c := member(env)
-		if l.force != nil {
-			c.Machine.(*protocol.Machine).Believe(func(voter gossip.NodeID) bool {
-				for k := range l.n {
-					if place(k) == voter.Address {
-						return l.force[i][k]
-					}
+		c.Machine.(*protocol.Machine).Believe(func(voter gossip.NodeID, usual bool) bool {
+			for k := range l.n {
+				if l.force != nil && place(k) == voter.Address {
+					return l.force[i][k]
 				}
-				return false
-			})
-		}
+			}
+			return usual || l.extra[i]
+		})
 		return []machine.Component{c}
 	})
 	n.Input(protocol.Service, protocol.Join{Seeds: []gossip.Address{place(0), place(1), place(2)}})
@@ -287,21 +292,21 @@ func (l *lending) links() error {
 
 // seeds returns the seeds of a test: a few, or as many as QUORATE_SEEDS says from
 // QUORATE_FIRST_SEED on.
-func seeds(first, usual uint64) (from, to uint64) {
+func seeds(usual uint64) (from, to uint64) {
 	read := func(name string, otherwise uint64) uint64 {
 		if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
 			return n
 		}
 		return otherwise
 	}
-	from = read("QUORATE_FIRST_SEED", first)
+	from = read("QUORATE_FIRST_SEED", 1)
 	return from, from + read("QUORATE_SEEDS", usual)
 }
 
 // covers I1, I2, I14: whatever becomes of the links between few and many, of the relays,
 // and of what nodes believe about them.
 func TestNobodyHostsByAProofOnceItIsFenced(t *testing.T) {
-	from, to := seeds(1, 20)
+	from, to := seeds(20)
 	removed := 0
 	for seed := from; seed < to; seed++ {
 		l := newLending(t, seed, 7+int(seed%7))
@@ -366,7 +371,7 @@ func (l *lending) split(sides []int, edit int) error {
 //
 // covers F9, F10, F14, I1, I2, I13.
 func TestSplitsAmongManyLeaveOneSideHosting(t *testing.T) {
-	from, to := seeds(1, 12)
+	from, to := seeds(12)
 	removed := 0
 	for seed := from; seed < to; seed++ {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -386,7 +391,7 @@ func TestSplitsAmongManyLeaveOneSideHosting(t *testing.T) {
 
 // The same storms of broken links among more nodes, with rings of three.
 func TestNobodyHostsByAProofOnceItIsFencedAmongMore(t *testing.T) {
-	from, to := seeds(1, 2)
+	from, to := seeds(2)
 	size, err := strconv.Atoi(os.Getenv("QUORATE_NODES"))
 	if err != nil {
 		size = 30
