@@ -220,9 +220,6 @@ func (w *World) SetWall(a gossip.Address, ahead time.Duration) {
 // changes records a change from outside.
 func (w *World) changes() {
 	w.changed = w.now
-	for _, l := range w.network.watchers {
-		l.Changed()
-	}
 }
 
 // Steady returns for how long nothing has changed from outside: no fault, no repair,

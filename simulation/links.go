@@ -13,9 +13,8 @@ import (
 )
 
 // Links between addresses: cut and mended, split and healed, slow or lossy, clogged;
-// and losses of selected messages. Watchers are told of each change. At the end, what
-// the network asks about a message: whether its way is blocked, whether it is lost,
-// how long it takes.
+// and losses of selected messages. At the end, what the network asks about a message:
+// whether its way is blocked, whether it is lost, how long it takes.
 
 // Link is the quality of one direction between two addresses, where it differs from
 // the network.
@@ -31,36 +30,6 @@ type Link struct {
 // link is one direction between two places.
 type link struct{ from, to int32 }
 
-// LinkWatcher is told of changes of the links of a world, within the call that makes
-// the change. It must not change the world.
-type LinkWatcher interface {
-	// Linked is called when a direction between two addresses has opened or been
-	// blocked.
-	Linked(one, other gossip.Address)
-
-	// Changed is called after each change from outside, see [World.Steady].
-	Changed()
-}
-
-// Watch adds a watcher of links.
-func (net *Network) Watch(l LinkWatcher) { net.watchers = append(net.watchers, l) }
-
-// linked tells the watchers that a link between two places has changed.
-func (net *Network) linked(one, other int32) {
-	for _, l := range net.watchers {
-		l.Linked(net.world.places[one].address, net.world.places[other].address)
-	}
-}
-
-// linksOf tells the watchers that all links of a place have changed.
-func (net *Network) linksOf(of int32) {
-	for _, p := range net.world.places {
-		if p.index != of {
-			net.linked(of, p.index)
-		}
-	}
-}
-
 // Cut blocks one direction between two addresses: messages that from sends no longer
 // reach to. Messages that are under way still arrive.
 func (net *Network) Cut(from, to gossip.Address) {
@@ -69,9 +38,6 @@ func (net *Network) Cut(from, to gossip.Address) {
 	}
 	if from != to {
 		way := link{net.world.place(from).index, net.world.place(to).index}
-		if !net.cut[way] {
-			net.linked(way.from, way.to)
-		}
 		net.cut[way] = true
 		net.world.changes()
 	}
@@ -80,7 +46,6 @@ func (net *Network) Cut(from, to gossip.Address) {
 // Mend opens one direction between two addresses.
 func (net *Network) Mend(from, to gossip.Address) {
 	delete(net.cut, link{net.world.place(from).index, net.world.place(to).index})
-	net.linked(net.world.place(from).index, net.world.place(to).index)
 	net.improves()
 	net.world.Log("mend %v -> %v", from, to)
 }
@@ -107,12 +72,6 @@ func (net *Network) Split(sides ...[]gossip.Address) {
 // loss of selected messages.
 func (net *Network) Heal() {
 	net.world.Log("healed")
-	for way := range net.cut { //quorate:unordered each change is recorded by itself
-		net.linked(way.from, way.to)
-	}
-	for of := range net.clogged { //quorate:unordered the same
-		net.linksOf(of)
-	}
 	clear(net.cut)
 	clear(net.clogged)
 	clear(net.links)
@@ -152,7 +111,6 @@ func (net *Network) Clog(a gossip.Address) {
 		net.clogged = make(map[int32]bool)
 	}
 	net.clogged[net.world.place(a).index] = true
-	net.linksOf(net.world.place(a).index)
 	net.world.changes()
 	net.world.Log("clog %v", a)
 }
@@ -160,7 +118,6 @@ func (net *Network) Clog(a gossip.Address) {
 // Unclog ends [Network.Clog].
 func (net *Network) Unclog(a gossip.Address) {
 	delete(net.clogged, net.world.place(a).index)
-	net.linksOf(net.world.place(a).index)
 	net.improves()
 	net.world.Log("unclog %v", a)
 }

@@ -74,7 +74,6 @@ type Network struct {
 	healed int64 // World time of the last change after which more messages may pass.
 	latest int64 // The longest latency that any delivery or link has allowed.
 
-	watchers []LinkWatcher
 	refusals []func(peer *Node, by gossip.NodeID)
 }
 
