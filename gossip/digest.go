@@ -236,6 +236,18 @@ func (s *State) FullDigest() Digest { return s.digest(0) }
 // the same state.
 func (s *State) DigestFor(d Digest) Digest { return s.digest(d.Clock.Base) }
 
+// Fingerprint returns a hash of all that two states are compared by: two nodes with equal
+// fingerprints have nothing to tell each other. It is never 0. It says nothing of which of
+// two states has more, so nothing but a comparison may be begun because of it.
+func (s *State) Fingerprint() Hash {
+	h := Hash(fnvOffset)
+	h.uint64(uint64(s.cluster.value.Born))
+	h.uint64(s.cluster.value.Nonce)
+	h.uint64(uint64(s.versionHash()))
+	h.uint64(uint64(s.seenHash()))
+	return h.sum()
+}
+
 func (s *State) digest(h Hash) Digest {
 	return Digest{Cluster: s.cluster.value, Clock: s.refTo(s.clock, h), Version: s.versionHash(), Seen: s.seenHash()}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/gossip"
 )
@@ -36,6 +37,28 @@ func TestCompareDigest(t *testing.T) {
 	require.Equal(t, gossip.Undecided, s.CompareDigest(stranger))
 	require.Equal(t, gossip.Older, s.CompareDigest(newer.DigestFor(stranger)), "a full digest is always understood")
 	require.True(t, newer.DeltaTo(stranger).Full)
+}
+
+// Two states have the same fingerprint exactly if the digest of either says that they are
+// the same.
+func TestFingerprintsAreEqualWhereDigestsSaySame(t *testing.T) {
+	t.Parallel()
+	equal := 0
+	rapid.Check(t, func(t *rapid.T) {
+		u := drawUniverse(t)
+		a, b := u.state(t, "a"), u.state(t, "b")
+		if rapid.Bool().Draw(t, "met") {
+			a = a.Merge(b)
+			b = b.Merge(a)
+		}
+		same := a.Cluster() == b.Cluster() && a.CompareDigest(b.Digest()) == gossip.Same
+		require.Equal(t, same, a.Fingerprint() == b.Fingerprint())
+		require.NotZero(t, a.Fingerprint())
+		if same {
+			equal++
+		}
+	})
+	require.NotZero(t, equal)
 }
 
 func TestDeltaCarriesOnlyNews(t *testing.T) {

@@ -64,7 +64,7 @@ func TestMetricsOfAHealthyCluster(t *testing.T) {
 		answered := r.Points(t, "quorate.membership.heartbeat.duration")[0]
 		require.GreaterOrEqual(t, answered.Value, 2*10.0, "two nodes answer each second")
 		require.Less(t, answered.Sum, 1.0, "at once, in this network")
-		for _, typ := range []string{"heartbeat", "heartbeat-reply", "gossip-status", "gossip-delta", "welcome"} {
+		for _, typ := range []string{"heartbeat", "heartbeat-reply", "gossip-delta", "welcome"} {
 			of := []attribute.KeyValue{attribute.String("quorate.component", "membership"), attribute.String("quorate.message.type", typ)}
 			require.NotZero(t, r.Value(t, "quorate.node.messages", of...), typ)
 			require.NotZero(t, r.Value(t, "quorate.node.io", of...), typ)

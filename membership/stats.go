@@ -19,7 +19,7 @@ type Stats struct {
 	Refused     uint64 // Messages, commands and nodes refused; see [Refused].
 	Unheard     uint64 // Refusals by peers that found the inbox full.
 	Strangers   uint64 // Frames dropped because their sender is no member; a few are usual while nodes join and leave.
-	Rounds      uint64 // Rounds of gossip that sent a digest to a random member, to repair what pushes missed.
+	Rounds      uint64 // Rounds of gossip that had a random member compare its state, to repair what pushes missed.
 	Pushes      uint64 // Pushes of news to at least one member.
 	Marks       uint64 // Members that this node recorded as unreachable.
 	Clears      uint64 // Unreachable records that this node took back because the member answered again.

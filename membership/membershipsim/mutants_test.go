@@ -87,6 +87,10 @@ func mutants() []mutant {
 		{"who passed a limit unnoticed is forgotten", []edit{
 			{"membership/internal/protocol/heartbeat.go", "h.registry.Due(h.isJudged); ok {", "h.registry.Due(h.isJudged); ok && due.After(h.now.Mono.Time()) {"},
 		}},
+		{"who shows a fingerprint has seen the state", []edit{
+			{"membership/internal/protocol/gossip.go", "\tif theirs != 0 && s.phase == phaseMember && s.lives(from) &&", "\tif theirs != 0 && s.phase == phaseMember && s.lives(from) {\n" +
+				"\t\ts.state = s.state.See(from)\n\t}\n\tif theirs != 0 && s.phase == phaseMember && s.lives(from) &&"},
+		}},
 		{"each zone has a leader", []edit{
 			{"gossip/convergence.go", "if m.Status == Down || !fitter", "if m.Zone != s.Member(self).Zone || m.Status == Down || !fitter"},
 		}},
@@ -111,6 +115,18 @@ func ruleMutants() []mutant {
 		}},
 		{"news is taken that no record can hold", []edit{
 			{"membership/internal/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); r.Data == 0 {"},
+		}},
+		{"another fingerprint is not answered", []edit{
+			{"membership/internal/protocol/gossip.go", "theirs != s.state.Fingerprint() {", "theirs == 1 {"},
+		}},
+		{"who shows another fingerprint knows all", []edit{
+			{"membership/internal/protocol/gossip.go", "\t\ts.tell(from, s.state.Digest())\n", "\t\ts.known[from] = s.state.Digest()\n\t\ts.tell(from, s.state.Digest())\n"},
+		}},
+		{"a fingerprint of the state before is shown", []edit{
+			{"membership/internal/protocol/heartbeat.go", "= h.state.Fingerprint()", "= h.settled.Fingerprint()"},
+		}},
+		{"rounds are quiet although a stranger has news", []edit{
+			{"membership/internal/protocol/gossip.go", "return !s.unconverged && !s.asking &&", "return !s.unconverged &&"},
 		}},
 		{"the birth of epochs is not raised", []edit{
 			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(a.state, msg.Record))", "_ = raiseEpochs(a.state, msg.Record)"},
@@ -243,7 +259,8 @@ func ruleFinders() []string {
 	return []string{
 		"TestAccusationOfAVoterThatIsRemovedTooIsNoCut", "TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding",
 		"TestOnlyMembersWithTheRoleAreVoters", "TestHostileMemberIsRefused", "TestHostileWelcomeIsRefused",
-		"TestOfTwoClustersThatMeetOneGoesOn",
+		"TestOfTwoClustersThatMeetOneGoesOn", "TestAnotherFingerprintIsAnsweredByADigest", "TestAHeartbeatShowsTheStateOfTheMoment",
+		"TestOnlyAQuietRoundGoesWithAHeartbeat",
 	}
 }
 

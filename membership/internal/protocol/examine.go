@@ -26,7 +26,7 @@ type Examined struct {
 
 // Counts are the counters of a machine since it was created. They only grow.
 type Counts struct {
-	Rounds uint64 // Gossip rounds that sent a digest to a random member.
+	Rounds uint64 // Gossip rounds that had a random member compare its state with that of this node.
 	Pushes uint64 // Pushes of news to at least one member.
 	Marks  uint64 // Members that this node recorded as unreachable.
 	Clears uint64 // Unreachable records that this node took back because the member answered again.

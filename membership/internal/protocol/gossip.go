@@ -14,8 +14,9 @@ import (
 
 // Incoming gossip is first: whether it is taken ([spreading.acceptGossip]), and what is
 // done with a digest, a difference and a whole state. Outgoing gossip follows: news soon
-// after a change ([spreading.push]), a digest from time to time ([spreading.round]), the
-// last word of a node ([spreading.spreadWord]).
+// after a change ([spreading.push]), a digest from time to time, or a fingerprint in place
+// of it ([spreading.round], [spreading.compare]), the last word of a node
+// ([spreading.spreadWord]).
 
 const (
 	// owedMax bounds the answers that one push carries besides the news to random
@@ -31,10 +32,12 @@ const (
 //
 //	change -> wait push-delay -> differences to random members and to those owed
 //	round  -> digest to one random member: repairs what a push lost
+//	          while all have seen the state: a fingerprint with a heartbeat
 type spreading struct {
 	*core
 
 	contacts   *contacts
+	monitoring *heartbeats
 	strategies *strategies
 	ending     *ending
 
@@ -68,9 +71,9 @@ type spreading struct {
 	asking      bool
 }
 
-func newSpreading(c *core, contacts *contacts, strategies *strategies, ending *ending) *spreading {
+func newSpreading(c *core, contacts *contacts, monitoring *heartbeats, strategies *strategies, ending *ending) *spreading {
 	return &spreading{
-		core: c, contacts: contacts, strategies: strategies, ending: ending,
+		core: c, contacts: contacts, monitoring: monitoring, strategies: strategies, ending: ending,
 		known: map[gossip.NodeID]gossip.Digest{}, askedBack: map[gossip.NodeID]machine.Instant{},
 	}
 }
@@ -139,11 +142,16 @@ func (s *spreading) receiveStatus(from gossip.NodeID, msg GossipStatus) {
 // are lost or refused, and each round would begin one more such conversation. Rounds
 // repair what is left out.
 func (s *spreading) askBack(to gossip.NodeID, theirs gossip.Digest) {
+	s.tell(to, s.state.DigestFor(theirs))
+}
+
+// tell sends a member this node's digest, unless it was sent one within a push interval.
+func (s *spreading) tell(to gossip.NodeID, digest gossip.Digest) {
 	if last, asked := s.askedBack[to]; asked && s.now.Mono < last.Add(s.cfg.PushInterval) {
 		return
 	}
 	s.askedBack[to] = s.now.Mono
-	s.out.Send(to, GossipStatus{Digest: s.state.DigestFor(theirs)})
+	s.out.Send(to, GossipStatus{Digest: digest})
 }
 
 func (s *spreading) receiveDelta(from gossip.NodeID, msg GossipDelta) {
@@ -270,20 +278,44 @@ func (s *spreading) knows(node gossip.NodeID) bool {
 	return ok && s.state.CompareDigest(digest) == gossip.Same
 }
 
-// round sends this node's digest to one random member.
+// round has one random member compare its state with that of this node.
 func (s *spreading) round() {
 	if s.phase != phaseMember {
 		return
 	}
-	interval := s.cfg.GossipInterval
+	interval, quiet := s.cfg.GossipInterval, s.isQuiet()
 	if s.unconverged {
 		interval = s.cfg.GossipIntervalUnconverged
 	}
 	s.out.Arm(timerRound, s.now.Mono.Add(interval))
 	s.askedAt, s.asking = s.now.Mono, false
+	if quiet {
+		for _, peer := range s.state.PeersAmong(s.self, s.deps.Rand, 1, s.monitoring.monitors) {
+			s.counts.Rounds++
+			s.monitoring.show(peer)
+		}
+		return
+	}
 	for _, peer := range s.contacts.peers(1) {
 		s.counts.Rounds++
 		s.out.Send(peer, GossipStatus{Digest: s.state.Digest()})
+	}
+}
+
+// isQuiet tells whether a heartbeat with a fingerprint will do for the next round: all
+// members that count have seen the state, and nobody has shown that there is another one.
+// Whoever has news that this node lacks knows that this node has not seen it, and asks by
+// itself. Where heartbeats are rarer than rounds they would make repairs slow.
+func (s *spreading) isQuiet() bool {
+	return !s.unconverged && !s.asking && s.cfg.FailureDetector.HeartbeatInterval <= s.cfg.GossipInterval
+}
+
+// compare looks at the fingerprint that came with a heartbeat. A member whose state differs
+// is sent this node's digest. Nothing is believed of a fingerprint: which of the two lacks
+// something is found by digests.
+func (s *spreading) compare(from gossip.NodeID, theirs gossip.Hash) {
+	if theirs != 0 && s.phase == phaseMember && s.lives(from) && theirs != s.state.Fingerprint() {
+		s.tell(from, s.state.Digest())
 	}
 }
 

@@ -53,6 +53,10 @@ type heartbeats struct {
 	sequence uint64
 	sent     [roundsKept]sentRound
 
+	// shown is the target whose heartbeat of the next round shows the fingerprint of this
+	// node's state; zero: none.
+	shown gossip.NodeID
+
 	// met are the targets that got a heartbeat out of turn, see [heartbeats.meet].
 	met map[gossip.NodeID]bool
 
@@ -122,7 +126,12 @@ func (h *heartbeats) round() {
 	h.out.Arm(timerHeartbeat, h.now.Mono.Add(h.cfg.FailureDetector.HeartbeatInterval))
 	h.expect(h.targets)
 	h.sendHeartbeats(h.targets)
+	h.shown = gossip.NodeID{}
 }
+
+// show has the next heartbeat to a target show the fingerprint of this node's state as it
+// is then.
+func (h *heartbeats) show(target gossip.NodeID) { h.shown = target }
 
 // expect starts waiting for a first answer from each node that is not yet expected to
 // answer.
@@ -142,6 +151,10 @@ func (h *heartbeats) sendHeartbeats(to []gossip.NodeID) {
 	}
 	beat := h.begin(h.now.Mono)
 	for _, node := range to {
+		beat.Fingerprint = 0
+		if node == h.shown {
+			beat.Fingerprint = h.state.Fingerprint()
+		}
 		h.out.Send(node, beat)
 	}
 }

@@ -33,6 +33,7 @@ type loop struct {
 	nodes   map[gossip.Address]*node
 	cut     func(from, to gossip.Address) bool
 	drop    func(from, to gossip.NodeID, message any) bool
+	alter   func(from, to gossip.NodeID, message any) any
 	calls   func(n *node, call machine.Call)
 	latency time.Duration
 	wall    time.Time
@@ -290,6 +291,9 @@ func (l *loop) send(from, to gossip.NodeID, message any) {
 	l.sent[strings.TrimPrefix(fmt.Sprintf("%T", message), "protocol.")]++
 	if l.drop != nil && l.drop(from, to, message) || l.cut != nil && l.cut(from.Address, to.Address) {
 		return
+	}
+	if l.alter != nil {
+		message = l.alter(from, to, message)
 	}
 	l.after(l.latency, func() {
 		target := l.nodes[to.Address]

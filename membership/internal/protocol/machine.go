@@ -177,7 +177,7 @@ func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID]) {
 	m.replies = newReplies(c)
 	m.monitoring = newHeartbeats(c, m.answers, registry)
 	m.contacts = &contacts{core: c, monitors: m.monitoring.monitors}
-	m.spread = newSpreading(c, m.contacts, m.strategies, m.ending)
+	m.spread = newSpreading(c, m.contacts, m.monitoring, m.strategies, m.ending)
 	m.resolver = &resolver{core: c, strategies: m.strategies}
 	m.relaying = newRelaying(c, m.answers, m.replies, m.strategies)
 	m.footing = &footing{core: c, answers: m.answers, strategies: m.strategies, relaying: m.relaying}
@@ -281,6 +281,7 @@ func (m *Machine) receive(from gossip.NodeID, message any) {
 	switch msg := message.(type) {
 	case Heartbeat:
 		m.replies.receive(from, msg)
+		m.spread.compare(from, msg.Fingerprint)
 	case HeartbeatReply:
 		m.receiveHeartbeatReply(from, msg)
 	case AskStanding:

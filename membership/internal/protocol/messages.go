@@ -147,6 +147,10 @@ type JoinRefused struct {
 type Heartbeat struct {
 	// Sequence is the number of the sender's round, from 1.
 	Sequence uint64
+	// Fingerprint is that of the sender's state in one heartbeat of a round, in place of a
+	// [GossipStatus] of its own; otherwise 0. It says that the states differ, or that they do
+	// not. A receiver whose state differs sends its digest.
+	Fingerprint gossip.Hash
 }
 
 // HeartbeatReply answers [Heartbeat].

@@ -353,7 +353,7 @@ func TestInALargeClusterNewsGoesToFewMembers(t *testing.T) {
 }
 
 func newTestSpreading(b *bench) *spreading {
-	return newSpreading(b.core, &contacts{core: b.core, monitors: b.monitoring.monitors}, b.strategies, &ending{})
+	return newSpreading(b.core, &contacts{core: b.core, monitors: b.monitoring.monitors}, b.monitoring, b.strategies, &ending{})
 }
 
 func TestNewsIsSentToWhoKnowsLess(t *testing.T) {
@@ -365,6 +365,50 @@ func TestNewsIsSentToWhoKnowsLess(t *testing.T) {
 	delta := sentTo[GossipDelta](b)[2]
 	require.Equal(t, b.state.Digest(), delta.Digest)
 	require.True(t, s.knows(nodeAt(2)))
+}
+
+// Who shows the fingerprint of another state is sent this node's digest, so that the two
+// are compared; nothing is believed of a fingerprint.
+func TestAnotherFingerprintIsAnsweredByADigest(t *testing.T) {
+	b := newBench(t, 3)
+	s := newTestSpreading(b)
+	mine, before := b.state.Fingerprint(), b.state
+	s.compare(nodeAt(2), 0)
+	s.compare(nodeAt(2), mine)
+	s.compare(nodeAt(9), mine+1)
+	require.Empty(t, effects[machine.Send](b))
+	s.compare(nodeAt(2), mine+1)
+	require.Equal(t, map[int]GossipStatus{2: {Digest: b.state.Digest()}}, sentTo[GossipStatus](b))
+	s.compare(nodeAt(2), mine+1)
+	require.Len(t, effects[machine.Send](b), 1, "once in a push interval")
+	require.Same(t, before, b.state)
+	require.Empty(t, s.known)
+}
+
+// The fingerprint that a heartbeat shows is that of the state at the moment of sending.
+func TestAHeartbeatShowsTheStateOfTheMoment(t *testing.T) {
+	b := newBench(t, 3)
+	b.monitoring.show(nodeAt(3))
+	b.edit(func(e *gossip.Edit) { e.Mark(nodeAt(2), gossip.Unreachable) })
+	b.monitoring.round()
+	require.Equal(t, map[int]Heartbeat{2: {Sequence: 1}, 3: {Sequence: 1, Fingerprint: b.state.Fingerprint()}}, sentTo[Heartbeat](b))
+}
+
+// While this node knows that not all have seen the state, or has met a member that it does
+// not know, rounds send digests.
+func TestOnlyAQuietRoundGoesWithAHeartbeat(t *testing.T) {
+	b := newBench(t, 3)
+	s := newTestSpreading(b)
+	s.round()
+	require.Empty(t, effects[machine.Send](b))
+	require.NotZero(t, b.monitoring.shown)
+	s.askSoon()
+	s.round()
+	require.Len(t, sentTo[GossipStatus](b), 1)
+	s.unconverged = true
+	s.round()
+	require.Len(t, effects[machine.Send](b), 2)
+	require.EqualValues(t, 3, b.counts.Rounds)
 }
 
 func TestGossipOfAnotherClusterIsRefused(t *testing.T) {

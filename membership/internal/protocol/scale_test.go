@@ -15,15 +15,58 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// A quiet cluster costs heartbeats and one status a second a node. covers I28.
+// A quiet cluster costs heartbeats, of which one a second of each node shows the
+// fingerprint of its state. covers I28.
 func TestQuietClusterSendsLittle(t *testing.T) {
 	l := newLoop(t)
 	l.cluster(5)
+	shown := 0
+	l.drop = func(_, _ gossip.NodeID, message any) bool {
+		if beat, is := message.(protocol.Heartbeat); is && beat.Fingerprint != 0 {
+			shown++
+		}
+		return false
+	}
 	clear(l.sent)
 	l.run(10 * time.Second)
 	require.Equal(t, 5*4*10, l.sent["Heartbeat"])
-	require.InDelta(t, 5*10, l.sent["GossipStatus"], 5)
-	require.Zero(t, l.sent["GossipDelta"]+l.sent["GossipState"])
+	require.InDelta(t, 5*10, shown, 5)
+	require.Zero(t, l.sent["GossipStatus"]+l.sent["GossipDelta"]+l.sent["GossipState"])
+}
+
+// Where heartbeats are rarer than rounds of gossip, rounds go on without them.
+func TestRareHeartbeatsDoNotMakeRepairsRare(t *testing.T) {
+	l := newLoop(t)
+	l.cfg.GossipInterval = l.cfg.FailureDetector.HeartbeatInterval / 2
+	l.cluster(3)
+	clear(l.sent)
+	l.run(10 * time.Second)
+	require.InDelta(t, 3*20, l.sent["GossipStatus"], 3)
+}
+
+// A node that neither shows fingerprints nor looks at them, as one of a version before,
+// hears all news although what was pushed to it was lost.
+func TestANodeWithoutFingerprintsHearsNews(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	older := nodes[1].id
+	l.alter = func(from, to gossip.NodeID, message any) any {
+		if beat, is := message.(protocol.Heartbeat); is && (from == older || to == older) {
+			beat.Fingerprint = 0
+			return beat
+		}
+		return message
+	}
+	l.run(10 * time.Second)
+	l.drop = func(_, to gossip.NodeID, message any) bool {
+		_, delta := message.(protocol.GossipDelta)
+		return delta && to == older
+	}
+	l.join(4)
+	l.run(5 * time.Second)
+	require.False(t, l.allUp(4))
+	l.drop = nil
+	l.until(2*time.Second, func() bool { return l.allUp(4) })
 }
 
 // Beyond one more than the monitors, each node sends its heartbeats to nine

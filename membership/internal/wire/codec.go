@@ -116,7 +116,7 @@ func (Codec) Decode(b []byte) (any, error) {
 func toProto(message any) (*pb.Message, error) {
 	switch m := message.(type) {
 	case protocol.Heartbeat:
-		return &pb.Message{What: &pb.Message_Heartbeat{Heartbeat: &pb.Heartbeat{Sequence: m.Sequence}}}, nil
+		return &pb.Message{What: &pb.Message_Heartbeat{Heartbeat: &pb.Heartbeat{Sequence: m.Sequence, Fingerprint: uint64(m.Fingerprint)}}}, nil
 	case protocol.HeartbeatReply:
 		return &pb.Message{What: &pb.Message_HeartbeatReply{HeartbeatReply: &pb.HeartbeatReply{
 			Sequence: m.Sequence, Known: m.Known, Standing: m.Standing,
@@ -190,7 +190,7 @@ func joinToProto(message any) (*pb.Message, error) {
 func fromProto(m *pb.Message) (any, error) {
 	switch what := m.GetWhat().(type) {
 	case *pb.Message_Heartbeat:
-		return protocol.Heartbeat{Sequence: what.Heartbeat.GetSequence()}, nil
+		return protocol.Heartbeat{Sequence: what.Heartbeat.GetSequence(), Fingerprint: gossip.Hash(what.Heartbeat.GetFingerprint())}, nil
 	case *pb.Message_HeartbeatReply:
 		return protocol.HeartbeatReply{
 			Sequence: what.HeartbeatReply.GetSequence(), Known: what.HeartbeatReply.GetKnown(), Standing: what.HeartbeatReply.GetStanding(),

@@ -124,7 +124,7 @@ func messages() map[string]any {
 		"join-refused": protocol.JoinRefused{
 			Attempt: 4, Refusal: protocol.RefusedSettings, Retry: true, Reason: "differs", Differences: differences,
 		},
-		"heartbeat":            protocol.Heartbeat{Sequence: 77},
+		"heartbeat":            protocol.Heartbeat{Sequence: 77, Fingerprint: 0x1122334455667788},
 		"heartbeat-reply":      protocol.HeartbeatReply{Sequence: 77, Known: true, Standing: true},
 		"ask-standing":         protocol.AskStanding{Sequence: 300},
 		"give-standing":        protocol.GiveStanding{Sequence: 300, Known: true, Standing: true, Question: 1500},
@@ -313,6 +313,15 @@ func TestReasonsDoNotFillTheState(t *testing.T) {
 	each := down(func(i int) string { return fmt.Sprintf("%03d", i) + strings.Repeat(why, 9) }) - none
 	t.Logf("%d bytes for 400 reasons of their own", each)
 	require.Less(t, each, 400*(gossip.MaxCauseBytes+8))
+}
+
+// A version before sends heartbeats without a fingerprint, and this one most of them.
+func TestAHeartbeatNeedsNoFingerprint(t *testing.T) {
+	before := []byte{0x3a, 0x02, 0x08, 0x4d}
+	got, err := wire.Codec{}.Decode(before)
+	require.NoError(t, err)
+	require.Equal(t, protocol.Heartbeat{Sequence: 77}, got)
+	require.Equal(t, before, encode(t, got))
 }
 
 // covers B29, B30, I33.

@@ -1213,8 +1213,10 @@ func (x *JoinRefused) GetDifferences() *Differences {
 }
 
 type Heartbeat struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Sequence uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// A hash of the sender's state; 0: none.
+	Fingerprint   uint64 `protobuf:"fixed64,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1252,6 +1254,13 @@ func (*Heartbeat) Descriptor() ([]byte, []int) {
 func (x *Heartbeat) GetSequence() uint64 {
 	if x != nil {
 		return x.Sequence
+	}
+	return 0
+}
+
+func (x *Heartbeat) GetFingerprint() uint64 {
+	if x != nil {
+		return x.Fingerprint
 	}
 	return 0
 }
@@ -3630,9 +3639,10 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\arefusal\x18\x02 \x01(\rR\arefusal\x12\x14\n" +
 	"\x05retry\x18\x03 \x01(\bR\x05retry\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12D\n" +
-	"\vdifferences\x18\x05 \x01(\v2\".quorate.membership.v1.DifferencesR\vdifferences\"'\n" +
+	"\vdifferences\x18\x05 \x01(\v2\".quorate.membership.v1.DifferencesR\vdifferences\"I\n" +
 	"\tHeartbeat\x12\x1a\n" +
-	"\bsequence\x18\x01 \x01(\x04R\bsequence\"^\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12 \n" +
+	"\vfingerprint\x18\x02 \x01(\x06R\vfingerprint\"^\n" +
 	"\x0eHeartbeatReply\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1a\n" +
 	"\bstanding\x18\x02 \x01(\bR\bstanding\x12\x14\n" +
