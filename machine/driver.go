@@ -91,9 +91,8 @@ type Driver struct {
 	ports Ports
 	group *Group
 
-	// inbox is bounded; when it is full Post refuses and PostWait waits. It has pointers,
-	// since room for thousands of inputs is made at once and hardly ever used.
-	inbox chan *entry
+	// inbox is bounded; when it is full Post refuses and PostWait waits.
+	inbox *inbox
 
 	// Touched by the driver's goroutine only, after Start.
 	timers  timerQueue
@@ -135,7 +134,7 @@ func NewDriver(ports Ports, inbox int) *Driver {
 		inbox = InboxDefault
 	}
 	d := &Driver{
-		ports: ports, inbox: make(chan *entry, inbox), set: Never,
+		ports: ports, inbox: newInbox(inbox), set: Never,
 		stop: make(chan struct{}), done: make(chan struct{}), closeEnd: make(chan struct{}),
 	}
 	d.group = NewGroup(carrier{d})
@@ -167,10 +166,8 @@ func (d *Driver) Attach(c Component) (*Handle, error) {
 		return d.handle(a)
 	}
 	d.mu.Unlock()
-	select {
-	case d.inbox <- &entry{attach: a}:
-	case <-d.stop:
-		return nil, ErrClosed
+	if err := d.post(context.Background(), &entry{attach: a}); err != nil {
+		return nil, err
 	}
 	select {
 	case <-a.done:
@@ -244,7 +241,7 @@ func (d *Driver) Stats() Stats {
 	return Stats{
 		Steps: d.steps.Load(), Fired: d.fired.Load(), Refused: d.refused.Load(),
 		Garbled: d.garbled.Load(), Busy: d.busy.Load(), Abandoned: d.calls.abandoned.Load(),
-		Waiting: len(d.inbox),
+		Waiting: d.inbox.waiting(),
 	}
 }
 
@@ -258,36 +255,40 @@ func (h *Handle) Post(in Input) error {
 		return ErrClosed
 	default:
 	}
-	select {
-	case h.driver.inbox <- &entry{to: h.id, in: in}:
-		return nil
-	default:
+	if !h.driver.inbox.offer(&entry{to: h.id, in: in}) {
 		h.driver.refused.Add(1)
 		return ErrFull
 	}
+	return nil
 }
 
 // PostWait feeds an input and waits for room in the inbox. Errors: that of
 // ctx, [ErrClosed]. It must not be called from a port or a machine.
 func (h *Handle) PostWait(ctx context.Context, in Input) error {
-	return h.post(ctx, &entry{to: h.id, in: in})
+	return h.driver.post(ctx, &entry{to: h.id, in: in})
 }
 
-func (h *Handle) post(ctx context.Context, e *entry) error {
+// post puts an entry into the inbox, and waits for room.
+func (d *Driver) post(ctx context.Context, e *entry) error {
 	select {
-	case <-h.driver.stop:
+	case <-d.stop:
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	default:
 	}
-	select {
-	case h.driver.inbox <- e:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-h.driver.stop:
-		return ErrClosed
+	for {
+		room := d.inbox.offerOrWait(e)
+		if room == nil {
+			return nil
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.stop:
+			return ErrClosed
+		}
 	}
 }
 
@@ -321,7 +322,7 @@ func (h *Handle) Deliver(ctx context.Context, from gossip.NodeID, frame []byte) 
 		return err
 	}
 	fed := make(chan struct{})
-	if err := h.post(ctx, &entry{to: h.id, in: Received{From: from, Message: message}, fed: fed}); err != nil {
+	if err := h.driver.post(ctx, &entry{to: h.id, in: Received{From: from, Message: message}, fed: fed}); err != nil {
 		return err
 	}
 	select {
@@ -348,9 +349,9 @@ func (d *Driver) run() {
 		case <-d.runtime.C:
 			d.set = Never
 			d.begin()
-		case e := <-d.inbox:
+		case <-d.inbox.ready:
 			d.begin()
-			d.batch(e)
+			d.batch()
 		}
 	}
 }
@@ -372,18 +373,15 @@ func (d *Driver) begin() {
 	}
 }
 
-func (d *Driver) batch(e *entry) {
-	for n := 1; ; n++ {
+func (d *Driver) batch() {
+	for range batchMax {
+		e := d.inbox.take()
+		if e == nil {
+			return
+		}
 		d.feed(e)
-		if n == batchMax {
-			return
-		}
-		select {
-		case e = <-d.inbox:
-		default:
-			return
-		}
 	}
+	d.inbox.goOn()
 }
 
 func (d *Driver) feed(e *entry) {
@@ -455,8 +453,5 @@ func (d *Driver) perform(ctx context.Context, component string, c Call) (any, er
 // answer feeds the answer of a call. It waits for room in the inbox: each port has one
 // call in flight, so that no more goroutines wait here than there are ports.
 func (d *Driver) answer(to ID, called Called) {
-	select {
-	case d.inbox <- &entry{to: to, in: called}:
-	case <-d.stop:
-	}
+	_ = d.post(context.Background(), &entry{to: to, in: called}) // A driver that has ended needs no answer.
 }
