@@ -90,14 +90,20 @@ func (p *proofs) raise(majority, all machine.Instant) {
 // asked numbers questions, and remembers when the last ones were sent.
 type asked struct {
 	sequence uint64
-	sent     [roundsKept]struct {
-		sequence uint64
-		at       machine.Instant
-		to       gossip.NodeID // Zero: to several.
-	}
+	sent     []sentQuestion // Of roundsKept questions; none before the first, which few nodes ask.
+}
+
+// sentQuestion is when a question was sent, and to whom.
+type sentQuestion struct {
+	sequence uint64
+	at       machine.Instant
+	to       gossip.NodeID // Zero: to several.
 }
 
 func (a *asked) begin(at machine.Instant, to gossip.NodeID) uint64 {
+	if a.sent == nil {
+		a.sent = make([]sentQuestion, roundsKept)
+	}
 	a.sequence++
 	slot := &a.sent[a.sequence%roundsKept]
 	slot.sequence, slot.at, slot.to = a.sequence, at, to
@@ -106,6 +112,9 @@ func (a *asked) begin(at machine.Instant, to gossip.NodeID) uint64 {
 
 // sentAt returns when a question was sent to a node, if that is remembered.
 func (a *asked) sentAt(sequence uint64, to gossip.NodeID) (machine.Instant, bool) {
+	if a.sent == nil {
+		return 0, false
+	}
 	slot := a.sent[sequence%roundsKept]
 	return slot.at, sequence != 0 && slot.sequence == sequence && slot.to == to
 }
