@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/gossip"
@@ -41,16 +40,22 @@ const (
 	windowBytes = 1 << 20 // Bytes of flow control, for a stream and for its connection.
 
 	// The buffers of a connection, on which messages travel one way and receipts
-	// the other. A read or write larger than the buffer goes past it.
+	// the other. A read or write larger than the buffer goes past it. Those for reading
+	// are there as long as the connection, those for writing while something is written.
 	bufferBytes        = 16 << 10 // For messages.
 	controlBufferBytes = 4 << 10  // For messages of the control lane, of which a node has many.
-	acceptBufferBytes  = 4 << 10  // For messages of an accepted connection, whose lane is not known when it begins.
-	receiptBufferBytes = 2 << 10  // For receipts.
+	acceptBufferBytes  = 512      // For reading messages of an accepted connection, whose lane is not known when it begins.
+	receiptBufferBytes = 2 << 10  // For writing receipts.
+	noteBufferBytes    = 256      // For reading receipts.
 
-	// aliveEvery is how often an idle connection is probed; gRPC allows no less than
-	// 10 s. A connection that owes an acknowledgement is watched more closely, by the
-	// session.
+	// aliveEvery is how long a lane of messages or of bulk is idle before the system asks
+	// whether its other end is still there. A connection that owes an acknowledgement is
+	// watched more closely, by the session.
 	aliveEvery = 10 * time.Second
+
+	// controlAliveEvery is the same for a lane of control, of which a node has many. The
+	// acceptor asks as often, by a ping of gRPC, which is an answer to the system as well.
+	controlAliveEvery = keepaliveTime
 
 	backoffMax = time.Second
 )
@@ -92,6 +97,15 @@ func (d *dialer) Dial(ctx context.Context, to gossip.Address, class transport.La
 	return d.stream(ctx, to, class, a, security, func(ctx context.Context) (net.Conn, error) { return d.reach(ctx, to, a) })
 }
 
+// aliveAfter is how long a lane is idle before the system asks whether its other end is
+// still there.
+func aliveAfter(class transport.LaneClass) time.Duration {
+	if class == machine.LaneControl {
+		return controlAliveEvery
+	}
+	return aliveEvery
+}
+
 // reach connects to an address. Without TLS it refuses an address beyond this machine,
 // and the connection notices when the other end speaks TLS.
 func (d *dialer) reach(ctx context.Context, to gossip.Address, a *attempt) (net.Conn, error) {
@@ -111,7 +125,13 @@ func (d *dialer) reach(ctx context.Context, to gossip.Address, a *attempt) (net.
 
 // stream opens a stream of gRPC on a connection of its own.
 func (d *dialer) stream(ctx context.Context, to gossip.Address, class transport.LaneClass, a *attempt, security credentials.TransportCredentials, connect func(context.Context) (net.Conn, error)) (session.Pipe, error) {
-	cc, err := rpc.NewClient("passthrough:///peer", d.options(class, security, func(ctx context.Context, _ string) (net.Conn, error) { return connect(ctx) })...)
+	cc, err := rpc.NewClient("passthrough:///peer", d.options(class, security, func(ctx context.Context, _ string) (net.Conn, error) {
+		conn, err := connect(ctx)
+		if err == nil {
+			keepAlive(conn, aliveAfter(class), d.cfg.MaxSilence)
+		}
+		return conn, err
+	})...)
 	if err != nil {
 		return nil, fmt.Errorf("transport: dial %s: %w", to, err)
 	}
@@ -173,12 +193,11 @@ func (d *dialer) options(class transport.LaneClass, security credentials.Transpo
 		rpc.WithDisableRetry(),
 		rpc.WithDisableHealthCheck(),
 		rpc.WithMaxHeaderListSize(headerBytes),
-		rpc.WithReadBufferSize(receiptBufferBytes),
+		rpc.WithReadBufferSize(noteBufferBytes),
 		rpc.WithWriteBufferSize(out),
 		rpc.WithStaticStreamWindowSize(receiptBytes),
 		rpc.WithStaticConnWindowSize(receiptBytes),
 		rpc.WithConnectParams(rpc.ConnectParams{Backoff: pace, MinConnectTimeout: d.cfg.HandshakeTimeout}),
-		rpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: d.cfg.MaxSilence}),
 	}
 }
 

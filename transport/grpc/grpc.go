@@ -252,6 +252,7 @@ func (t *Transport) serverOptions() []rpc.ServerOption {
 		rpc.ConnectionTimeout(t.cfg.HandshakeTimeout),
 		rpc.ReadBufferSize(acceptBufferBytes),
 		rpc.WriteBufferSize(receiptBufferBytes),
+		rpc.HeaderTableSize(0), // A connection has one stream, so that no header is repeated.
 		rpc.StaticStreamWindowSize(windowBytes),
 		rpc.StaticConnWindowSize(windowBytes),
 		rpc.WaitForHandlers(true),

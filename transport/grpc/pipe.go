@@ -60,6 +60,7 @@ func (p *pipe) Send(b *session.Buffer) error {
 	if !p.out.lent {
 		b.Free()
 	}
+	p.out.buffer = nil // A pipe that is quiet for long keeps no buffer.
 	return err
 }
 

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// minBuffer is the capacity of a new buffer. It is above the size under which gRPC
-	// does not count references.
-	minBuffer = 2 << 10
+	// minBuffer is the capacity of a new buffer. It is just above the size up to which gRPC
+	// does not count references, 1 KiB, and one that the allocator has.
+	minBuffer = 1<<10 + 1<<7
 
 	// maxPooled is the largest buffer that goes back to the pool: one batch
 	// with room to spare. Larger ones are rare and left to the collector.
