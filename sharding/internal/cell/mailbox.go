@@ -87,12 +87,23 @@ type mailbox struct {
 	head  uint32
 	n     uint32
 	out   uint32
+	peak  uint32  // The largest n since the mailbox was last empty.
 	first [1]Mail // The ring of an entity that has no more than one message at a time.
 }
 
-// ringKept is the largest ring that is kept when a mailbox is empty. [Cell.Sweep] takes that
-// from an entity which is idle.
+// ringKept is the largest ring that is always kept when a mailbox is empty. A larger one is kept if
+// the messages since the mailbox was last empty have filled a good part of the ring: it would
+// only be made anew for those that come next. [Cell.Sweep] takes the ring from an entity which is
+// idle.
 const ringKept = 64
+
+// emptied ends that there are messages.
+func (b *mailbox) emptied() {
+	if len(b.ring) > ringKept && int(b.peak) < len(b.ring)/8 {
+		b.shrink()
+	}
+	b.peak = 0
+}
 
 // at returns a place of the ring.
 func (b *mailbox) at(i uint32) *Mail { return &b.ring[(b.head+i)&uint32(len(b.ring)-1)] } //nolint:gosec // A ring is never that long.
@@ -107,6 +118,7 @@ func (b *mailbox) push(m Mail) {
 	}
 	*b.at(b.n) = m
 	b.n++
+	b.peak = max(b.peak, b.n)
 }
 
 // grow doubles the ring.
@@ -139,8 +151,8 @@ func (b *mailbox) pop() Mail {
 	if b.out > 0 {
 		b.out--
 	}
-	if b.n == 0 && len(b.ring) > ringKept {
-		b.shrink()
+	if b.n == 0 {
+		b.emptied()
 	}
 	return m
 }
@@ -188,8 +200,8 @@ func (b *mailbox) truncate() {
 		b.n--
 		*b.at(b.n) = Mail{}
 	}
-	if b.n == 0 && len(b.ring) > ringKept {
-		b.shrink()
+	if b.n == 0 {
+		b.emptied()
 	}
 }
 
