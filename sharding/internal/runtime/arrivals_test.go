@@ -4,6 +4,8 @@
 package runtime
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -156,4 +158,94 @@ func TestWhatWaitsForAHomeStaysEncoded(t *testing.T) {
 	a.work()
 	require.Equal(t, []string{"encoded 1", "encoded 2", "3", "4"}, a.handled)
 	require.Equal(t, []string{"e:3", "e:4"}, a.decoded)
+}
+
+// benchMessage is what the messages of benchmarks are decoded into.
+type benchMessage struct {
+	number  uint64
+	payload []byte
+}
+
+// BenchmarkArrivals measures what a host does with messages of 64 bytes from another node, to one
+// entity in each of a number of shards, until the entities have handled them.
+func BenchmarkArrivals(b *testing.B) {
+	const frames = 64
+	for _, load := range []struct {
+		shards   uint32
+		messages int
+	}{{4, 64}, {64, 4}, {256, 1}} {
+		b.Run(fmt.Sprintf("shards=%d/messages=%d", load.shards, load.messages), func(b *testing.B) {
+			sent := framesTo(load.shards, load.messages, frames)
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				h, tasks := benchHost(load.shards)
+				clock := machine.NewFilter(h.Instant, nil).Reader()
+				b.StartTimer()
+				for _, f := range sent {
+					h.node.Received(node(1), f)
+					for _, task := range *tasks {
+						benchWork(task, &clock)
+					}
+					*tasks = (*tasks)[:0]
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(frames*int(load.shards)*load.messages), "ns/msg")
+		})
+	}
+}
+
+// framesTo returns envelopes, of which each has as many messages to each shard of node 2.
+func framesTo(shards uint32, messages, frames int) [][]byte {
+	h := newNode()
+	r := h.node.NewRegion("many", shards, cell.Config{WindowBytes: 1 << 30}, KindPorts{Work: func(Task) {}, Ended: func(*Slot) {}})
+	h.node.Connected(node(2), protocol.VersionFrames)
+	h.node.ApplyAll("many", protocol.SetRoute{Home: node(2), Epoch: base, Base: base})
+	l := h.lane(node(2)).(*laneStub)
+	r.EachSlot(func(sl *Slot) { benchTell(sl) })
+	for range frames {
+		l.busy = true
+		for range messages {
+			r.EachSlot(func(sl *Slot) { benchTell(sl) })
+		}
+		l.call()
+	}
+	return l.frames
+}
+
+// benchTell sends a message of 64 bytes to the entity of a shard.
+func benchTell(sl *Slot) {
+	m, _ := sl.Blank("entity", nil, 0, nil)
+	m.Payload = append(m.Payload, make([]byte, 64)...)
+	_, _, _ = sl.Offer(m, nil)
+}
+
+// benchHost returns node 2 as the home of shards, and the list of what is to be done.
+func benchHost(shards uint32) (*hostStub, *[]Task) {
+	h, tasks := newNode(), new([]Task)
+	h.node.Ports.Self = node(2)
+	h.node.NewRegion("many", shards, cell.Config{}, KindPorts{
+		Work: func(t Task) { *tasks = append(*tasks, t) }, Ended: func(*Slot) {},
+		Decode: func(_ string, payload []byte) any {
+			return &benchMessage{uint64(payload[0]), bytes.Clone(payload[12:])}
+		},
+	})
+	h.node.ApplyAll("many", protocol.SetRoute{Home: node(2), Epoch: base, Base: base})
+	h.node.ApplyAll("many", protocol.StartHosting{Epoch: base, Base: base})
+	return h, tasks
+}
+
+// benchWork does a task, with entities that do nothing.
+func benchWork(task Task, clock *machine.Reader) {
+	j := NewJob(task)
+	j.Clocked(clock)
+	for call := j.Begin(); call != CallNone; call = j.Begin() {
+		switch call {
+		case CallStart:
+			j.Started(true, "")
+		case CallHandle:
+			j.Handled(cell.Result{})
+		default:
+		}
+	}
 }

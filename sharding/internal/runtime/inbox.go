@@ -149,7 +149,7 @@ func (sl *Slot) deliverRun(now machine.Instant, run *wire.Run) error {
 	defer sl.carry(nil)
 	for i := range items {
 		if m := &items[i]; m.Value == nil || !sl.enter(now, run, m) {
-			sl.take(now, sl.apart(m))
+			sl.take(now, sl.apart(run, m))
 		}
 	}
 	return err
@@ -166,7 +166,7 @@ func (sl *Slot) enter(now machine.Instant, run *wire.Run, m *wire.Item) bool {
 	}
 	pool := &sl.region.node.messages
 	a.Mail.Message = pool.plain()
-	m.Head(a.Mail.Message)
+	run.Head(m, a.Mail.Message)
 	a.Mail.Message.Value = m.Value
 	if sl.cell.Enter(now, &a, &sl.out) {
 		return true
@@ -177,9 +177,9 @@ func (sl *Slot) enter(now machine.Instant, run *wire.Run, m *wire.Item) bool {
 
 // apart returns a message of a frame with memory of its own, and with its value, if that is
 // decoded.
-func (sl *Slot) apart(item *wire.Item) *cell.Message {
+func (sl *Slot) apart(run *wire.Run, item *wire.Item) *cell.Message {
 	m := sl.region.node.messages.packed(len(item.Payload()))
-	item.Into(m)
+	run.Into(item, m)
 	m.Value = item.Value
 	return m
 }

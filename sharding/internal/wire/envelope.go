@@ -198,6 +198,7 @@ type Decoder struct {
 	e        envelope
 	run      Run
 	items    []Item
+	others   []content // What items have beyond entity and payload.
 	acks     Acks
 	batch    Batch
 	none     stream // Of a part that does not say its stream.

@@ -13,16 +13,17 @@ import (
 )
 
 // Item is one message of a run, as it lies in the frame: what it returns refers to the bytes of
-// the frame, but for the entity. The run says what its items have in common.
+// the frame, but for the entity. The run says what its items have in common. Most messages are
+// tells, of which an item has all that there is; so a frame of many needs little memory.
 type Item struct {
 	// Value is for whoever decodes the payload.
 	Value any
 	// Seq is the place of the message in its stream.
 	Seq uint64
 
-	of      *Run
-	written machine.Instant
-	content content
+	entity  string
+	payload []byte
+	more    *content // The other fields of the message, without entity and payload; nil if it has none.
 }
 
 // itemsKept is for how many items a [Decoder] keeps memory.
@@ -33,8 +34,8 @@ const itemsKept = 1024
 // The remaining time of a deadline counts from when the messages were written, as far as that
 // is known, else from now.
 func (r *Run) Items(now machine.Instant) ([]Item, error) {
-	var c content
-	items, written := r.d.items[:0], r.e.written(now)
+	items, entity := r.d.items[:0], ""
+	r.written = r.e.written(now)
 	for b, seq := r.items, r.e.seq; len(b) > 0; {
 		item, rest, err := wire.Next(b)
 		if err != nil {
@@ -44,11 +45,12 @@ func (r *Run) Items(now machine.Instant) ([]Item, error) {
 		if item.Number != numberItems {
 			continue // The field is one of a later version.
 		}
-		c = content{entity: c.entity}
-		if err := r.d.inside(&item, &c); err != nil {
-			return items, err
+		items = append(items, Item{Seq: seq, entity: entity})
+		i := &items[len(items)-1]
+		if err := r.d.inside(&item, i); err != nil {
+			return items[:len(items)-1], err
 		}
-		items = append(items, Item{Seq: seq, of: r, written: written, content: c})
+		entity = i.entity
 		seq++
 	}
 	r.d.items = items
@@ -57,9 +59,11 @@ func (r *Run) Items(now machine.Instant) ([]Item, error) {
 
 // Done gives the memory of the items back.
 func (r *Run) Done(items []Item) {
+	d := r.d
 	clear(items)
-	if r.d.items = items[:0]; cap(items) > itemsKept {
-		r.d.items = nil
+	clear(d.others)
+	if d.items, d.others = items[:0], d.others[:0]; cap(items) > itemsKept || cap(d.others) > itemsKept {
+		d.items, d.others = nil, nil
 	}
 }
 
@@ -67,33 +71,37 @@ func (r *Run) Done(items []Item) {
 func (r *Run) Base() protocol.Epoch { return r.e.of.base }
 
 // Entity returns the id of the entity.
-func (i *Item) Entity() string { return i.content.entity }
+func (i *Item) Entity() string { return i.entity }
 
 // Payload returns the encoded message.
-func (i *Item) Payload() []byte { return i.content.payload }
+func (i *Item) Payload() []byte { return i.payload }
 
 // Whole reports whether the payload came with the message, and nothing came that this version
 // does not know.
-func (i *Item) Whole() bool { return i.content.flags == 0 && len(i.content.extra) == 0 }
+func (i *Item) Whole() bool { return i.more == nil || i.more.flags == 0 && len(i.more.extra) == 0 }
 
 // Bare reports whether the message is a tell, of which there is nothing to know but the stream,
 // the entity and the payload.
 func (i *Item) Bare() bool {
-	c := &i.content
-	return c.correlation == 0 && c.left == 0 && !c.expired && len(c.trace) == 0
+	c := i.more
+	return c == nil || c.correlation == 0 && c.left == 0 && !c.expired && len(c.trace) == 0
 }
 
-// Into sets the fields of an empty message, in the message's own memory.
-func (i *Item) Into(m *cell.Message) {
-	i.Head(m)
-	m.Payload = append(m.Payload, i.content.payload...)
+// Into sets the fields of an empty message of the run, in the message's own memory.
+func (r *Run) Into(i *Item, m *cell.Message) {
+	r.Head(i, m)
+	m.Payload = append(m.Payload, i.payload...)
 }
 
-// Head sets the fields of an empty message but for the payload, in the message's own memory.
-func (i *Item) Head(m *cell.Message) {
-	i.content.head(m, i.written)
-	i.of.e.of.into(m)
-	m.Seq, m.Hops = i.Seq, i.of.e.hops
+// Head sets the fields of an empty message of the run but for the payload, in the message's own
+// memory.
+func (r *Run) Head(i *Item, m *cell.Message) {
+	if i.more != nil {
+		i.more.head(m, r.written)
+	}
+	m.Entity = i.entity
+	r.e.of.into(m)
+	m.Seq, m.Hops = i.Seq, r.e.hops
 }
 
 // head sets the fields of a message that do not belong to its stream, without the payload.

@@ -87,9 +87,10 @@ func itemSize(m *cell.Message, entity bool, now machine.Instant) int {
 // Run holds several messages of one stream: an envelope, or a part of a batch. It refers to the bytes that
 // it was decoded from, and to its decoder.
 type Run struct {
-	d     *Decoder
-	e     heading
-	items []byte
+	d       *Decoder
+	e       heading
+	items   []byte
+	written machine.Instant // When the messages were written, at the earliest; known to those who have the items.
 }
 
 // Kind returns the kind of the messages.
@@ -126,28 +127,35 @@ func (r *Run) Messages(now machine.Instant, fresh func(n int) *cell.Message, f f
 	defer r.Done(items)
 	for i := range items {
 		m := fresh(len(items[i].Payload()))
-		items[i].Into(m)
+		r.Into(&items[i], m)
 		f(m)
 	}
 	return err
 }
 
-// inside decodes an item into c. Fields of c that the item does not set keep the values of
-// the item before.
-func (d *Decoder) inside(item *wire.Field, c *content) error {
+// inside decodes the fields of an item, which has the entity of the item before until it names
+// another.
+func (d *Decoder) inside(item *wire.Field, i *Item) error {
 	b, err := item.Data(math.MaxInt)
 	for len(b) > 0 && err == nil {
 		var f wire.Field
 		if f, b, err = wire.Next(b); err != nil {
 			return err
 		}
-		if f.Number == 4 {
-			err = d.entity(&f, &c.entity)
-		} else {
-			err = c.set(&f)
+		switch f.Number {
+		case 4:
+			err = d.entity(&f, &i.entity)
+		case 15:
+			i.payload, err = f.Data(math.MaxInt)
+		default:
+			if i.more == nil {
+				d.others = append(d.others, content{})
+				i.more = &d.others[len(d.others)-1] // It stays where it is when the list grows.
+			}
+			err = i.more.set(&f)
 		}
 	}
-	if err == nil && c.entity == "" {
+	if err == nil && i.entity == "" {
 		err = wire.Malformed("a message without an entity")
 	}
 	return err
