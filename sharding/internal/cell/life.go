@@ -50,6 +50,7 @@ func (r *residents) postpone(now machine.Instant, e *Entity, out *Actions) {
 	if !e.atWork() {
 		return
 	}
+	r.ran(e, 0, out) // Nothing of a run began.
 	switch {
 	case e.released:
 		out.freeMail(e.mailbox.pop()) // The sender was told when the entity was left behind.

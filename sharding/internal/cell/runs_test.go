@@ -100,6 +100,16 @@ func TestHostingEndsDuringARun(t *testing.T) {
 	require.Zero(t, c.given(9))
 }
 
+// A run whose hosting has ended, and that did not begin at all for want of standing, delivers
+// none of its messages.
+func TestHostingEndsBeforeARun(t *testing.T) {
+	c := busy(t, 3)
+	require.Equal(t, 2, c.given(2))
+	require.Equal(t, "fail:x:not delivered reset", c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}))
+	c.Postpone(c.now, c.entities["x"], &c.out)
+	require.Equal(t, "fail:x:not delivered fail:x:not delivered fail:x:not delivered stop:x", c.did())
+}
+
 // When an entity is left behind in the middle of a run, the outcome of all messages that were
 // handed out to it is unknown.
 func TestARunIsLeftBehind(t *testing.T) {
