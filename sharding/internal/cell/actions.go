@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/window"
 )
 
 // What a cell asks of its caller. The actions of one call are collected in an Actions, in
@@ -18,23 +19,22 @@ type Op uint8
 
 // The actions of a cell.
 const (
-	// OpTransmit: append Message, and all messages that follow it by [Message.Next], to
-	// the lane to To. The cell still owns the messages. The runtime calls [Sent.Handed],
-	// and before that [Sent.Rerouted] when the lane uses another passage than before. When
-	// the lane is full or the peer unknown, the runtime calls [Sent.Unsent] with the first
-	// message that was not appended, and carries out no further OpTransmit of the same
-	// Actions to that peer.
+	// OpTransmit: append the messages of [Sent.Outgoing] from number Seq on to the lane to
+	// To. The runtime calls [Sent.Handed], and before that [Sent.Rerouted] when the lane uses
+	// another passage than before. When the lane is full or the peer unknown, the runtime
+	// calls [Sent.Unsent] with the first message that was not appended, and carries out no
+	// further OpTransmit of the same Actions to that peer.
 	OpTransmit Op = iota + 1
 	// OpForward is OpTransmit for a message of another origin, which is passed
 	// on. The cell gives the message up: an OpFree follows. When the lane is full the
 	// message is lost here, and its origin sends it again.
 	OpForward
-	// OpFree: the cell does not refer to Message any more, nor to the messages that
-	// follow it by [Message.Next]; the runtime reuses them. A message of this origin with
-	// a correlation was put into a mailbox (the host acknowledged it), so the ask now
-	// waits for the reply. A message that an entity of this node has processed is done
-	// with.
+	// OpFree: the cell does not refer to Message any more, and the runtime reuses it. An
+	// entity of this node has processed the message, or it was refused.
 	OpFree
+	// OpAcked: the home has put the messages Items of this origin into mailboxes, and the
+	// window has them no longer. An ask among them now waits for its reply.
+	OpAcked
 	// OpFail: Message, of this origin, failed with Code, and with the detail of
 	// Reply if there is one. The cell gives the message up; no OpFree follows. An ask
 	// ends with the error, a tell is counted.
@@ -127,6 +127,7 @@ type Action struct {
 	Flow    *protocol.Flow
 	Base    protocol.Epoch
 	Seq     uint64
+	Items   window.Items
 	At      machine.Instant
 	Event   protocol.CellEvent
 }
@@ -135,7 +136,10 @@ type Action struct {
 // use, and reused from call to call. Actions are carried out in order, by the
 // caller, before it lets go of the cell: a message in them may be freed by the
 // next call. None of them waits.
-type Actions struct{ list []Action }
+type Actions struct {
+	list  []Action
+	spent []*window.Chunk
+}
 
 // List returns the actions since the last [Actions.Reset]; valid until then.
 func (a *Actions) List() []Action { return a.list }
@@ -144,7 +148,16 @@ func (a *Actions) List() []Action { return a.list }
 func (a *Actions) Reset() {
 	clear(a.list)
 	a.list = a.list[:0]
+	clear(a.spent)
+	a.spent = a.spent[:0]
 }
+
+// Spent returns the chunks that windows do not use any more once the actions are carried out;
+// valid until [Actions.Reset].
+func (a *Actions) Spent() []*window.Chunk { return a.spent }
+
+// spend notes the chunks of messages that have left their window.
+func (a *Actions) spend(i window.Items) { a.spent = i.AppendSpent(a.spent) }
 
 func (a *Actions) add(x Action) { a.list = append(a.list, x) }
 

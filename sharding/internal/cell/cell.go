@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/window"
 )
 
 // A message of this node goes through Accept into the window or straight into a mailbox, by
@@ -39,6 +40,9 @@ type Config struct {
 	// be started, or failed repeatedly, fails its messages at once: the time doubles with
 	// each failure. Default 1 s and 30 s.
 	BackoffMin, BackoffMax time.Duration
+	// Chunk makes memory for messages on their way to other nodes: a chunk for n bytes, see
+	// [window.NewChunk], which is the default. Chunks come back as [Actions.Spent].
+	Chunk func(n int) *window.Chunk
 	// OnFailure says what becomes of an entity that failed. Default [Restart].
 	OnFailure OnFailure
 	// PassivateAfter is the time without a message after which [Cell.Sweep] stops
@@ -79,6 +83,9 @@ func (c Config) withDefaults() Config {
 			*d.at = d.def
 		}
 	}
+	if c.Chunk == nil {
+		c.Chunk = window.NewChunk
+	}
 	return c
 }
 
@@ -107,6 +114,7 @@ func New(cfg Config) *Cell {
 	s := shared{cfg: &c.cfg, place: &c.place, alarm: &c.alarm, counts: &c.counts}
 	c.place.cfg, c.alarm.cfg = &c.cfg, &c.cfg
 	c.own.shared, c.in.shared, c.residents.shared = s, s, s
+	c.own.window = window.New(1)
 	return c
 }
 
@@ -125,6 +133,9 @@ type Admission uint8
 const (
 	// Accepted: the cell owns the message.
 	Accepted Admission = iota
+	// Packed: the message is accepted, and the cell has its bytes. The caller still owns the
+	// message, and may use it for another.
+	Packed
 	// WindowFull: the caller still owns the message, and offers it again after
 	// [OpOfferAgain], or gives up by [Cell.Withdraw].
 	WindowFull
@@ -155,7 +166,7 @@ func (a Admission) Code() protocol.Code {
 // Accept takes a message whose origin is this node. If the result is [Accepted], the
 // cell owns the message until OpFree or OpFail; else the caller does. A message
 // to a shard that this node hosts goes straight to the mailbox when the window is
-// empty, and never gets a number.
+// empty, and never gets a number. Every other message needs its payload, and is [Packed].
 func (c *Cell) Accept(now machine.Instant, m *Message, out *Actions) Admission {
 	if c.place.isOver() {
 		m.leaveLine()
@@ -178,11 +189,11 @@ func (c *Cell) admitOwn(now machine.Instant, m *Message, right *line, out *Actio
 	if c.Local() {
 		return c.residents.acceptHere(now, m, right, out)
 	}
-	if a := c.own.admit(now, m, right); a != Accepted {
-		return a
+	a := c.own.admit(now, m, right)
+	if a == Packed {
+		c.pump(now, out)
 	}
-	c.pump(now, out)
-	return Accepted
+	return a
 }
 
 // pump transmits the messages of the window from the cursor on, if the home is known and
@@ -216,15 +227,10 @@ func (c *Cell) pump(now machine.Instant, out *Actions) {
 // pumpLocal delivers the window to this node itself, by the rule that holds for
 // every stream: a message that an earlier home delivered is not delivered again.
 func (c *Cell) pumpLocal(now machine.Instant, out *Actions) {
-	window := c.own.takeWindow()
-	for m := window.pop(); m != nil; m = window.pop() {
-		if !c.in.advance(m) {
-			out.free(m)
-			continue
-		}
-		c.residents.enqueue(now, m.Entity, Mail{Value: m.Value, Message: m}, m.cost(), out)
-	}
-	c.own.windowMoved(now, out)
+	c.own.take(now, c.in.ownDelivered(), func(m *Message) {
+		c.in.deliverOwn(m.Seq)
+		c.residents.enqueue(now, m.Entity, Mail{Message: m}, m.cost(), out)
+	}, out)
 }
 
 // Flush says that the lane to node has room, or that the connection is up again.
@@ -244,8 +250,8 @@ func (c *Cell) Collect() {
 	}
 }
 
-// Follow puts m, whose origin is this node, behind the messages that wait for their lane,
-// and the cell owns m from now on. False: nothing was done, and [Cell.Accept] decides.
+// Follow puts the bytes of m, whose origin is this node, behind the messages that wait for their
+// lane, as [Cell.Accept] does with [Packed]. False: nothing was done, and Accept decides.
 func (c *Cell) Follow(m *Message) bool {
 	if !c.own.isBlocked() || !c.own.pending() || c.place.hosts() || c.place.isOver() || c.own.mustWait(m) {
 		return false

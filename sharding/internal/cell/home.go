@@ -52,7 +52,7 @@ func (c *Cell) setRoute(now machine.Instant, r protocol.SetRoute, out *Actions) 
 		c.evict(now, out)
 	}
 	c.rebase(now, r.Base, out)
-	c.own.reroute(r.Epoch)
+	c.own.again()
 	c.pump(now, out)
 	c.retransit(now, out)
 }

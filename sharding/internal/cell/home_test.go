@@ -27,7 +27,7 @@ func TestOriginBecomesHome(t *testing.T) {
 	c.tell("y")
 	c.tell("y")
 	positions := []protocol.Position{{Origin: nodeA, Seq: 1}}
-	require.Equal(t, "free:x:1 start:y",
+	require.Equal(t, "acked:x:1 start:y",
 		c.apply(protocol.StartHosting{Epoch: epoch(2), Base: epoch(1), Positions: positions}))
 	require.True(t, c.Local())
 	require.Equal(t, "run:y", c.started("y", true))

@@ -77,16 +77,11 @@ func (i *inbound) delivered(in *stream, seq uint64) {
 	}
 }
 
-// advance notes that a message of this node itself is delivered here. False: an earlier home
-// has delivered it.
-func (i *inbound) advance(m *Message) bool {
-	in := i.stream(i.cfg.Self)
-	if m.Seq <= in.last {
-		return false
-	}
-	in.last = m.Seq
-	return true
-}
+// ownDelivered returns the number of the last message of this node itself that was delivered, at
+// an earlier home mostly, and deliverOwn notes that one is delivered here.
+func (i *inbound) ownDelivered() uint64 { return i.stream(i.cfg.Self).last }
+
+func (i *inbound) deliverOwn(seq uint64) { i.stream(i.cfg.Self).last = seq }
 
 // stream returns the inbound stream of an origin, which it creates if there is none.
 func (i *inbound) stream(origin gossip.NodeID) *stream {

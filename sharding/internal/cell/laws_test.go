@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/window"
 )
 
 // A cell under every input in any order: first the model and its state, then how the model
@@ -50,7 +51,9 @@ type cellModel struct {
 	positions []protocol.Position
 
 	sent    uint64 // The number of the last message in the stream of nodeB.
+	made    uint64 // The correlation of the last message.
 	all     []*cell.Message
+	packed  map[uint64]*cell.Message // The messages of which the cell has had the bytes, by correlation.
 	settled map[*cell.Message]string
 	begun   map[*cell.Message]bool
 	heard   map[string]int // The number of the last message that began, by entity and sender.
@@ -87,7 +90,7 @@ func newCellModel(t *rapid.T) *cellModel {
 			PassivateAfter: 100 * time.Millisecond, StuckAfter: 200 * time.Millisecond,
 			OnFailure: rapid.SampledFrom([]cell.OnFailure{cell.Restart, cell.StopOnFailure}).Draw(t, "on failure"),
 		}),
-		settled: map[*cell.Message]string{}, begun: map[*cell.Message]bool{}, heard: map[string]int{},
+		packed: map[uint64]*cell.Message{}, settled: map[*cell.Message]string{}, begun: map[*cell.Message]bool{}, heard: map[string]int{},
 		at: map[*cell.Entity]cell.Op{}, runs: map[*cell.Entity]run{}, stuck: map[*cell.Entity]bool{},
 	}
 }
@@ -97,7 +100,8 @@ func (m *cellModel) entity() string {
 }
 
 func (m *cellModel) message(origin gossip.NodeID) *cell.Message {
-	msg := &cell.Message{Origin: origin, Entity: m.entity(), Payload: []byte("m"), Correlation: uint64(len(m.all) + 1), Value: len(m.all) + 1}
+	m.made++
+	msg := &cell.Message{Origin: origin, Entity: m.entity(), Payload: []byte("m"), Correlation: m.made, Value: len(m.all) + 1}
 	if rapid.IntRange(0, 9).Draw(m.t, "expires") == 0 {
 		msg.Deadline = m.now + machine.Instant(20*time.Millisecond)
 	}
@@ -124,8 +128,10 @@ func (m *cellModel) carry() {
 		case cell.OpStart, cell.OpRun, cell.OpStop:
 			m.work(a)
 		case cell.OpFree, cell.OpFail, cell.OpDrop:
-			for x := a.Message; x != nil; x = x.Next() {
-				m.settle(x, fmt.Sprint(a.Op))
+			m.settle(a.Message, fmt.Sprint(a.Op))
+		case cell.OpAcked:
+			for v := (window.View{}); a.Items.Next(&v); {
+				m.settle(m.packed[v.Correlation()], "delivered")
 			}
 		case cell.OpOfferAgain:
 			m.call(a.Message)
@@ -154,6 +160,7 @@ func (m *cellModel) settle(msg *cell.Message, outcome string) {
 	if joined, ok := msg.Value.(*cell.Message); ok {
 		msg = joined
 	}
+	msg = m.known(msg)
 	require.Empty(m.t, m.settled[msg], "one outcome")
 	m.settled[msg] = outcome
 }
@@ -171,11 +178,20 @@ func (m *cellModel) handled(msg *cell.Message) {
 const joinedCodec = 1
 
 // messageOf returns the message of the model that a mailbox holds.
-func messageOf(mail cell.Mail) *cell.Message {
+func (m *cellModel) messageOf(mail cell.Mail) *cell.Message {
 	if mail.Message != nil {
-		return mail.Message
+		return m.known(mail.Message)
 	}
 	return mail.Value.(*cell.Message)
+}
+
+// known returns the message of the model for one that the cell may have made from its bytes.
+func (m *cellModel) known(msg *cell.Message) *cell.Message {
+	if packed := m.packed[msg.Correlation]; packed != nil && msg.Origin == nodeA {
+		require.Equal(m.t, []any{packed.Entity, packed.Payload, packed.Deadline}, []any{msg.Entity, msg.Payload, msg.Deadline})
+		return packed
+	}
+	return msg
 }
 
 func (m *cellModel) work(a cell.Action) {
@@ -202,13 +218,13 @@ func (m *cellModel) work(a cell.Action) {
 func (m *cellModel) begin(e *cell.Entity) {
 	require.False(m.t, e.Ended())
 	require.False(m.t, m.suspended)
-	m.beginMessage(e, messageOf(e.Mail()))
+	m.beginMessage(e, m.messageOf(e.Mail()))
 	var r run
 	r.ahead = m.cell.Ahead(e, rapid.IntRange(0, 3).Draw(m.t, "ahead"))
 	n := rapid.IntRange(0, r.ahead.Len()).Draw(m.t, "processed")
 	ahead := r.ahead
 	for mail, more := ahead.Next(); more; mail, more = ahead.Next() {
-		if msg := messageOf(mail); len(r.processed) < n {
+		if msg := m.messageOf(mail); len(r.processed) < n {
 			m.beginMessage(e, msg)
 			r.processed = append(r.processed, msg)
 		} else {
@@ -260,10 +276,10 @@ func (m *cellModel) end(e *cell.Entity) {
 	r := m.runs[e]
 	for _, msg := range append(slices.Clone(r.processed), r.rest...) {
 		mail, _ := r.ahead.Next()
-		require.Same(m.t, msg, messageOf(mail), "what was handed out stays as it is")
+		require.Same(m.t, msg, m.messageOf(mail), "what was handed out stays as it is")
 	}
 	how := rapid.IntRange(0, 6).Draw(m.t, "end")
-	present, given := messageOf(e.Mail()), e.Info().Released
+	present, given := m.messageOf(e.Mail()), e.Info().Released
 	if how > 0 || len(r.processed) > 0 {
 		over := m.cell.Ran(e, len(r.processed), &m.out)
 		for ; over != nil; over = over.Next() {
@@ -276,7 +292,7 @@ func (m *cellModel) end(e *cell.Entity) {
 			}
 		}
 	}
-	require.Same(m.t, present, messageOf(e.Mail()))
+	require.Same(m.t, present, m.messageOf(e.Mail()))
 	if how > 0 || given {
 		defer m.handled(present)
 	}
@@ -388,9 +404,11 @@ func (m *cellModel) accept() { m.offer(m.message(nodeA), nil) }
 // the message did not wait before.
 func (m *cellModel) offer(msg *cell.Message, was *waiter) {
 	switch a := m.cell.Accept(m.now, msg, &m.out); a {
-	case cell.Accepted:
+	case cell.Accepted, cell.Packed:
 		m.all = append(m.all, msg)
-		msg.Value = len(m.all)
+		if msg.Value = len(m.all); a == cell.Packed {
+			m.packed[msg.Correlation] = msg
+		}
 	case cell.MailboxFull, cell.WindowFull:
 		kept := was != nil && was.called && was.changes == m.changes
 		require.False(m.t, kept, "room is kept for who was called")
@@ -427,7 +445,7 @@ func (m *cellModel) retract(t *rapid.T) {
 		t.Skip("there is no message") // This draw does not apply; the test goes on.
 	}
 	msg := rapid.SampledFrom(there).Draw(t, "which")
-	if m.cell.Retract(m.now, msg, &m.out) {
+	if _, back := m.cell.Retract(m.now, msg.Entity, msg.Correlation, &m.out); back {
 		require.False(m.t, m.begun[msg], "it has not begun")
 		m.settle(msg, "taken back")
 	}

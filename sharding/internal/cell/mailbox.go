@@ -166,15 +166,15 @@ func (b *mailbox) cut(i uint32) {
 	*b.at(b.n) = Mail{}
 }
 
-// retract takes out the message m, unless it is handed out. It reports whether it did.
-func (b *mailbox) retract(m *Message) bool {
+// retract takes out the message of an ask, unless it is handed out. Nil: it is not there.
+func (b *mailbox) retract(origin gossip.NodeID, correlation uint64) *Message {
 	for i := b.out; i < b.n; i++ {
-		if b.at(i).Message == m {
+		if m := b.at(i).Message; m != nil && m.Correlation == correlation && m.Origin == origin && correlation != 0 {
 			b.cut(i)
-			return true
+			return m
 		}
 	}
-	return false
+	return nil
 }
 
 // forget takes out what was handed out beyond the present message, and has been given back.

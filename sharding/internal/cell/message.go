@@ -75,11 +75,8 @@ type Message struct {
 	// sets Size when Payload is nil; otherwise 0 means that the size is computed.
 	Size int
 
-	next *Message // The next message in the list that this one is in: a message is in one list at most.
-	// place is where on its passage the message was first handed over, plus one; 0:
-	// nowhere; hasLeft: no matter where, since a copy may have left this node.
-	place  uint64
-	ticket *ticket // The place of the message in a line, while its sender waits; nil mostly.
+	next   *Message // The next message in the list that this one is in: a message is in one list at most.
+	ticket *ticket  // The place of the message in a line, while its sender waits; nil mostly.
 }
 
 // smallPayload is the longest payload for which a message has room in itself.

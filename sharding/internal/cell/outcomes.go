@@ -6,6 +6,8 @@ package cell
 import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/window"
 )
 
 // What the runtime says of the actions of a cell and asks in between: of entities, from their
@@ -92,23 +94,40 @@ func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
 	return c.residents.ran(e, n, out)
 }
 
-// Sent tells a cell how far its messages have come on their way to a lane.
+// Sent is the messages of a cell on their way to a lane: what there is to transmit, and how far
+// that has come.
 type Sent struct{ own *origin }
 
-// Sent returns what the runtime tells of messages that it was asked to transmit.
+// Sent returns the messages that the runtime is asked to transmit.
 func (c *Cell) Sent() Sent { return Sent{&c.own} }
 
-// Handed says that the messages of an OpTransmit from m on, up to and without unsent, are
-// at a place of the present passage. When a message was handed over several times, its
-// first place counts, since that leaves first.
-func (s Sent) Handed(m, unsent *Message, place uint64) {
-	s.own.handed(m, unsent, place)
+// Outgoing is what a cell has to transmit: messages of one stream, by their numbers.
+type Outgoing struct {
+	Kind        string
+	Shard       protocol.ShardID
+	Origin      gossip.NodeID
+	Base, Route protocol.Epoch
+	Window      *window.Window
 }
 
-// Handing says that the messages of an OpTransmit from m on, up to and without unsent, are
-// about to be appended to a lane. They count as having left until a method of the result says
+// Outgoing returns what the cell has to transmit. The epochs are valid until the next call of the
+// cell.
+func (s Sent) Outgoing() Outgoing {
+	o := s.own
+	return Outgoing{o.cfg.Kind, o.cfg.Shard, o.cfg.Self, o.place.baseEpoch(), o.place.mapEpoch(), &o.window}
+}
+
+// Handed says that the messages of an OpTransmit from number first on, up to and without unsent,
+// are at a place of the present passage. When a message was handed over several times, its
+// first place counts, since that leaves first.
+func (s Sent) Handed(first, unsent, place uint64) {
+	s.own.handed(first, unsent, place)
+}
+
+// Handing says that the messages of an OpTransmit from number first on, up to and without unsent,
+// are about to be appended to a lane. They count as having left until a method of the result says
 // what became of them; the cell may be called in between, and learn of another home.
-func (s Sent) Handing(m, unsent *Message) Handover { return s.own.handOver(m, unsent) }
+func (s Sent) Handing(first, unsent uint64) Handover { return s.own.handOver(first, unsent) }
 
 // Written says that messages at places under below of the present passage may have left.
 // The runtime calls Written before it applies an input by which the streams may begin anew:
@@ -125,10 +144,21 @@ func (s Sent) Rerouted(below uint64, over bool) {
 	s.own.rerouted(below, over)
 }
 
-// Unsent says that m, of an OpTransmit, could not be appended to its lane, nor any message
-// that follows it. They are transmitted by the next [Cell.Flush] or [Cell.Tick].
-func (s Sent) Unsent(m *Message) {
-	s.own.unsent(m)
+// Unsent says that the message with a number, of an OpTransmit, could not be appended to its lane,
+// nor any message that follows it. They are transmitted by the next [Cell.Flush] or [Cell.Tick].
+func (s Sent) Unsent(seq uint64) {
+	s.own.unsent(seq)
+}
+
+// Strip has the message with a number travel with flags in the place of its payload, which no
+// frame has room for. False: it does so already.
+func (s Sent) Strip(seq uint64, flags uint32, out *Actions) bool {
+	spent := s.own.window.Strip(seq, flags)
+	if spent == nil {
+		return false
+	}
+	out.spent = append(out.spent, spent)
+	return true
 }
 
 // Went reports whether a message that was accepted when [Cell.Homes] returned since may
@@ -152,18 +182,18 @@ func (c *Cell) Hold(e *Entity, hold bool) { e.held = hold && !e.Ended() }
 // goes to the home of this number or of a higher one.
 func (c *Cell) Homes() uint64 { return c.place.heard() }
 
-// Retract takes back a message of this node that [Cell.Accept] has accepted and for
-// whose reply nobody waits any more. If it reports true, the message belongs to the
-// caller and has not been, nor will be, processed. Else it stays with the cell, and
-// nobody here knows what becomes of it. The message must not have been freed.
-func (c *Cell) Retract(now machine.Instant, m *Message, out *Actions) bool {
-	if c.own.retractSent(m) {
+// Retract takes back the message of an ask of this node, to an entity, for whose reply nobody
+// waits any more. If it reports true, the message has not been, nor will be, processed, and m,
+// which is nil if the cell had the message as bytes, belongs to the caller. Else the message
+// stays where it is, and nobody here knows what becomes of it.
+func (c *Cell) Retract(now machine.Instant, entity string, correlation uint64, out *Actions) (m *Message, back bool) {
+	if c.own.retractSent(correlation, out) {
 		c.own.callWindow(out)
-		return true
+		return nil, true
 	}
-	if !c.residents.retract(now, m, out) {
-		return false
+	if m = c.residents.retract(now, entity, correlation, out); m == nil {
+		return nil, false
 	}
 	c.checkHalted(now, out)
-	return true
+	return m, true
 }

@@ -5,6 +5,7 @@ package cell
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -18,7 +19,9 @@ import (
 //
 // A passage is one queue of a lane, and places in it rise with the order of the
 // messages. A cell knows the places in the present passage only: when the next begins, each
-// message of the earlier one is marked either as having left or as not handed over.
+// message of the earlier one is marked either as having left or as not handed over. Messages
+// that were handed over together have one place, and most of a window was handed over in few
+// goes, so that places are kept for runs of messages.
 
 // hasLeft is the place of a message of which a copy may have left this node, and handing of one
 // that the runtime is about to append to a lane, see [Sent.Handing].
@@ -27,27 +30,116 @@ const (
 	handing = hasLeft - 1
 )
 
-// Handover is a part of the window that the runtime has encoded, and is about to append to a
+// places says for messages of the window, by their numbers, where on its passage each was first
+// handed over, plus one; 0: nowhere; [hasLeft]: no matter where, since a copy may have left this
+// node. Runs of messages with one place stand in the order of their numbers. The messages behind
+// the last run have the place 0, which the last run has not. The zero value has the place 0 for
+// all.
+type places []placed
+
+// placed is a run of messages with one place, which begins where the run before ends.
+type placed struct {
+	end   uint64 // The number behind the last message of the run.
+	place uint64
+}
+
+// placesKept is for how many runs an empty window keeps memory.
+const placesKept = 8
+
+// at returns the place of a message.
+func (p places) at(seq uint64) uint64 {
+	for _, r := range p {
+		if seq < r.end {
+			return r.place
+		}
+	}
+	return 0
+}
+
+// none reports whether all messages from a number on have the place 0.
+func (p places) none(seq uint64) bool {
+	for _, r := range p {
+		if seq < r.end && r.place != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// cut forgets the messages below a number.
+func (p *places) cut(below uint64) {
+	n := 0
+	for n < len(*p) && (*p)[n].end <= below {
+		n++
+	}
+	if *p = slices.Delete(*p, 0, n); len(*p) == 0 && cap(*p) > placesKept {
+		*p = nil
+	}
+}
+
+// change gives the messages from first on, up to and without unsent, the places that f returns
+// for their present ones.
+func (p *places) change(first, unsent uint64, f func(place uint64) uint64) {
+	if first >= unsent {
+		return
+	}
+	from := p.split(first)
+	to := p.split(unsent)
+	for i := from; i < to; i++ {
+		(*p)[i].place = f((*p)[i].place)
+	}
+	p.join(from)
+}
+
+// split has a run begin with a message, and returns the index of that run. Behind the last run
+// one of the place 0 is made, up to the message.
+func (p *places) split(seq uint64) int {
+	for i, r := range *p {
+		switch {
+		case seq < r.end && (i == 0 || (*p)[i-1].end < seq):
+			*p = slices.Insert(*p, i, placed{seq, r.place})
+			return i + 1
+		case seq < r.end:
+			return i
+		}
+	}
+	if n := len(*p); n == 0 || (*p)[n-1].end < seq {
+		*p = append(*p, placed{seq, 0})
+	}
+	return len(*p)
+}
+
+// join makes one of neighbours with one place, from the run before an index on, and drops runs
+// at the end that say nothing.
+func (p *places) join(from int) {
+	kept := (*p)[:max(from-1, 0)]
+	for _, r := range (*p)[len(kept):] {
+		if n := len(kept); n > 0 && kept[n-1].place == r.place {
+			kept[n-1].end = r.end
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	if n := len(kept); n > 0 && kept[n-1].place == 0 {
+		kept = kept[:n-1]
+	}
+	*p = kept
+}
+
+// Handover is a part of the window that the runtime has copied, and is about to append to a
 // lane together with messages of other cells, without this cell in hand. The methods belong to
 // whoever has the cell; one of [Handover.Placed], [Handover.Strayed] and [Handover.TakenBack] is
 // called once. The zero value has no messages.
 type Handover struct {
-	of          *origin
-	base        protocol.Epoch
-	m           *Message // The first message, to be used only if the window still has it.
-	first, last uint64   // The numbers of the messages.
+	of            *origin
+	base          protocol.Epoch
+	first, unsent uint64 // The numbers of the first message and of the one behind the last.
 }
 
 // handOver does the work of [Sent.Handing].
-func (o *origin) handOver(m, unsent *Message) Handover {
-	h := Handover{of: o, base: m.Base, m: m, first: m.Seq}
-	for ; m != unsent; m = m.next {
-		h.last = m.Seq
-		if m.place == 0 {
-			m.place = handing
-		}
-	}
-	return h
+func (o *origin) handOver(first, unsent uint64) Handover {
+	o.handed(first, unsent, handing-1)
+	return Handover{of: o, base: o.place.baseEpoch(), first: first, unsent: unsent}
 }
 
 // Empty reports whether nothing is handed over.
@@ -63,41 +155,40 @@ func (h *Handover) Strayed() { h.settle(hasLeft) }
 // [Cell.Flush] or [Cell.Tick], or to another home.
 func (h *Handover) TakenBack() {
 	h.settle(0)
-	if m := h.remaining(); m != nil && (h.of.cursor == nil || h.of.cursor.Seq > m.Seq) {
-		h.of.unsent(m)
+	if first, unsent := h.remaining(); first < unsent && (h.of.cursor == 0 || h.of.cursor > first) {
+		h.of.unsent(first)
 	}
 }
 
 // settle gives the messages their place.
 func (h *Handover) settle(place uint64) {
-	for m := h.remaining(); m != nil && m.Seq <= h.last; m = m.next {
-		if m.place == handing {
-			m.place = place
+	first, unsent := h.remaining()
+	h.of.places.change(first, unsent, func(old uint64) uint64 {
+		if old == handing {
+			return place
 		}
-	}
+		return old
+	})
 }
 
-// remaining returns the first of the messages that is still in the window, nil if there is none.
+// remaining returns the numbers of the first of the messages that is still in the window, and of
+// the one behind the last; the former is not less than the latter if there is none.
 // Acknowledgements may have come meanwhile, and a new home or base.
-func (h *Handover) remaining() *Message {
-	head := h.of.window.head
-	switch {
-	case head == nil || head.Base != h.base || head.Seq > h.last:
-		return nil
-	case head.Seq > h.first:
-		return head
-	default:
-		return h.m
+func (h *Handover) remaining() (first, unsent uint64) {
+	if h.of.place.baseEpoch() != h.base {
+		return 0, 0
 	}
+	return max(h.first, h.of.window.First()), min(h.unsent, h.of.window.Next())
 }
 
 // handed does the work of [Sent.Handed].
-func (o *origin) handed(m, unsent *Message, place uint64) {
-	for ; m != unsent; m = m.next {
-		if m.place == 0 {
-			m.place = place + 1
+func (o *origin) handed(first, unsent, place uint64) {
+	o.places.change(max(first, o.window.First()), unsent, func(old uint64) uint64 {
+		if old == 0 {
+			return place + 1
 		}
-	}
+		return old
+	})
 }
 
 // leftBelow does the work of [Sent.Written].
@@ -106,19 +197,20 @@ func (o *origin) leftBelow(below uint64) { o.written = below }
 // rerouted does the work of [Sent.Rerouted].
 func (o *origin) rerouted(below uint64, over bool) {
 	o.written = below
-	for m := o.window.head; m != nil; m = m.next {
+	o.places.change(o.window.First(), o.window.Next(), func(old uint64) uint64 {
 		switch {
-		case m.place == 0 || m.place == handing:
-		case o.left(m) || !over:
-			m.place = hasLeft
+		case old == 0 || old == handing:
+			return old
+		case o.left(old) || !over:
+			return hasLeft
 		default:
-			m.place = 0
+			return 0
 		}
-	}
+	})
 	o.written = 0
 }
 
-// left reports whether a copy of m may have left this node.
-func (o *origin) left(m *Message) bool {
-	return m.place >= handing || m.place != 0 && m.place-1 < o.written
+// left reports whether a copy of a message with a place may have left this node.
+func (o *origin) left(place uint64) bool {
+	return place >= handing || place != 0 && place-1 < o.written
 }

@@ -35,26 +35,6 @@ func (q *queue) pop() *Message {
 	return m
 }
 
-// cut takes the messages with a number up to seq out of a queue that is in the order of
-// the numbers, and returns them as a list.
-func (q *queue) cut(seq uint64) *Message {
-	list := q.head
-	var last *Message
-	for m := q.head; m != nil && m.Seq <= seq; m = m.next {
-		q.n--
-		q.bytes -= m.cost()
-		last = m
-	}
-	if last == nil {
-		return nil
-	}
-	if q.head = last.next; q.head == nil {
-		q.tail = nil
-	}
-	last.next = nil
-	return list
-}
-
 // insert keeps the queue sorted by sequence number. It reports whether m was
 // inserted: a message with an equal number is there already otherwise.
 func (q *queue) insert(m *Message) bool {

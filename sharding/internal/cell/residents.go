@@ -379,18 +379,22 @@ func (r *residents) releaseAll(now machine.Instant, out *Actions) {
 	}
 }
 
-// retract takes a message back out of a mailbox. False: it is not there.
-func (r *residents) retract(now machine.Instant, m *Message, out *Actions) bool {
-	e := r.entity(m.Entity)
-	if e == nil || !e.mailbox.retract(m) {
-		return false
+// retract takes the message of an ask of this node back out of a mailbox. Nil: it is not there.
+func (r *residents) retract(now machine.Instant, entity string, correlation uint64, out *Actions) *Message {
+	e := r.entity(entity)
+	if e == nil {
+		return nil
+	}
+	m := e.mailbox.retract(r.cfg.Self, correlation)
+	if m == nil {
+		return nil
 	}
 	r.relieve(e, out)
 	r.removeIdle(e)
 	if r.entities[e.id] == e {
 		r.advance(now, e, out)
 	}
-	return true
+	return m
 }
 
 // vacated goes on when room in a mailbox is not kept any more.

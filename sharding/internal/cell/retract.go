@@ -18,46 +18,21 @@ package cell
 // takes a lane that was given up between two messages of one transmission, the message
 // stays.
 
-// remove takes m out of the queue. It reports whether it was there.
-func (q *queue) remove(m *Message) bool {
-	var before *Message
-	for x := q.head; x != m; x = x.next {
-		if x == nil {
-			return false
-		}
-		before = x
-	}
-	if before == nil {
-		q.head = m.next
-	} else {
-		before.next = m.next
-	}
-	if q.tail == m {
-		q.tail = before
-	}
-	m.next = nil
-	q.n--
-	q.bytes -= m.cost()
-	return true
-}
-
-// retractSent takes m out of the window, unless it, or one behind it, was handed over.
-func (o *origin) retractSent(m *Message) bool {
-	for b := m; b != nil; b = b.next {
-		if b.place != 0 {
-			return false
-		}
-	}
-	next := m.next
-	if !o.window.remove(m) {
+// retractSent takes the message of an ask out of the window, unless it, or one behind it, was
+// handed over.
+func (o *origin) retractSent(correlation uint64, out *Actions) bool {
+	seq, ok := o.window.Find(correlation)
+	if !ok || !o.places.none(seq) {
 		return false
 	}
-	if o.cursor == m {
-		o.cursor = next
+	if spent := o.window.Remove(seq); spent != nil {
+		out.spent = append(out.spent, spent)
 	}
-	for ; next != nil; next = next.next {
-		next.Seq--
+	switch {
+	case o.cursor > seq:
+		o.cursor--
+	case o.cursor == o.window.Next():
+		o.cursor = 0
 	}
-	o.next--
 	return true
 }

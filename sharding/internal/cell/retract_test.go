@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/window"
 )
 
 // Messages that are taken back: first a model of a stream over a lane that takes, loses and
@@ -37,7 +38,7 @@ type streamModel struct {
 	wire    []travels // The messages that have left and have not arrived.
 	acks    []protocol.Ack
 	needs   []protocol.Need
-	waits   map[uint64]*cell.Message // The accepted messages that the origin's cell still has, by correlation.
+	waits   map[uint64]bool // The accepted messages that the origin's cell still has, by correlation.
 	next    uint64
 	left    map[uint64]bool // The messages of which a copy has left the lane, by correlation.
 	handed  map[uint64]bool // The messages that are in the lane or have left it, by correlation.
@@ -53,7 +54,7 @@ type travels struct {
 
 func newStreamModel(t *rapid.T) *streamModel {
 	m := &streamModel{
-		t: t, now: 1, waits: map[uint64]*cell.Message{}, retired: map[uint64]bool{}, handed: map[uint64]bool{}, left: map[uint64]bool{},
+		t: t, now: 1, waits: map[uint64]bool{}, retired: map[uint64]bool{}, handed: map[uint64]bool{}, left: map[uint64]bool{},
 		origin: cell.New(cell.Config{Kind: "k", Self: nodeA, WindowBytes: 2000}),
 		host:   cell.New(cell.Config{Kind: "k", Self: nodeB}),
 	}
@@ -69,19 +70,22 @@ func (s *streamModel) sent() {
 	for _, a := range s.out.List() {
 		switch a.Op {
 		case cell.OpTransmit:
-			for m := a.Message; m != nil && !full; m = m.Next() {
+			o := s.origin.Sent().Outgoing()
+			items := o.Window.From(a.Seq)
+			for v := (window.View{}); !full && items.Next(&v); {
 				if full = s.full; full {
-					s.origin.Sent().Unsent(m)
+					s.origin.Sent().Unsent(v.Seq)
 					break
 				}
-				s.lane = append(s.lane, travels{*m, s.place})
-				s.origin.Sent().Handed(m, m.Next(), s.place)
+				m := cell.Message{Entity: v.Entity(), Origin: o.Origin, Base: o.Base, Route: o.Route, Seq: v.Seq, Correlation: v.Correlation()}
+				s.lane = append(s.lane, travels{m, s.place})
+				s.origin.Sent().Handed(v.Seq, v.Seq+1, s.place)
 				s.handed[m.Correlation] = true
 				s.place++
 			}
-		case cell.OpFree:
-			for m := a.Message; m != nil; m = m.Next() {
-				delete(s.waits, m.Correlation)
+		case cell.OpAcked:
+			for v := (window.View{}); a.Items.Next(&v); {
+				delete(s.waits, v.Correlation())
 			}
 		default:
 		}
@@ -112,8 +116,8 @@ func (s *streamModel) hosted() {
 func (s *streamModel) accept() {
 	s.next++
 	m := &cell.Message{Entity: "x", Payload: []byte("m"), Correlation: s.next}
-	if s.origin.Accept(s.now, m, &s.out) == cell.Accepted {
-		s.waits[s.next] = m
+	if s.origin.Accept(s.now, m, &s.out) == cell.Packed {
+		s.waits[s.next] = true
 	} else {
 		s.origin.Withdraw(m, &s.out)
 	}
@@ -125,7 +129,7 @@ func (s *streamModel) accept() {
 func (s *streamModel) retract(t *rapid.T) {
 	var ids []uint64
 	for id := uint64(1); id <= s.next; id++ {
-		if s.waits[id] != nil {
+		if s.waits[id] {
 			ids = append(ids, id)
 		}
 	}
@@ -137,7 +141,7 @@ func (s *streamModel) retract(t *rapid.T) {
 	for _, behind := range ids {
 		may = may && (behind < id || !s.handed[behind])
 	}
-	taken := s.origin.Retract(s.now, s.waits[id], &s.out)
+	_, taken := s.origin.Retract(s.now, "x", id, &s.out)
 	require.Equal(t, may, taken, "exactly what no lane has, nor anything behind it")
 	if taken {
 		s.retired[id] = true
@@ -254,38 +258,44 @@ func TestWhatWasNotHandedOverIsTakenBack(t *testing.T) {
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	require.Equal(t, "transmit:a:1", c.tell("a"))
 	c.Collect()
-	messages := map[string]*cell.Message{}
-	for _, entity := range []string{"b", "c", "d"} {
-		messages[entity] = &cell.Message{Entity: entity, Payload: []byte("m")}
-		require.True(t, c.Follow(messages[entity]) || c.Accept(c.now, messages[entity], &c.out) == cell.Accepted)
+	for i, entity := range []string{"b", "c", "d"} {
+		m := &cell.Message{Entity: entity, Payload: []byte("m"), Correlation: uint64(i + 1)}
+		require.True(t, c.Follow(m) || c.Accept(c.now, m, &c.out) == cell.Packed)
 	}
 	c.did()
-	require.True(t, c.Retract(c.now, messages["b"], &c.out))
-	require.True(t, c.Retract(c.now, messages["d"], &c.out))
-	require.False(t, c.Retract(c.now, messages["d"], &c.out), "once")
+	require.True(t, c.takesBack("b", 1))
+	require.False(t, c.takesBack("d", 0), "nobody waits for it")
+	require.True(t, c.takesBack("d", 3))
+	require.False(t, c.takesBack("d", 3), "once")
 	c.Flush(c.now, nodeB, &c.out)
 	require.Equal(t, "transmit:c:2", c.did())
-	require.False(t, c.Retract(c.now, messages["c"], &c.out), "a lane has it")
+	require.False(t, c.takesBack("c", 2), "a lane has it")
 	require.Empty(t, c.did())
 	require.Equal(t, "transmit:e:3", c.tell("e"))
 	c.Sent().Rerouted(1, true)
-	require.True(t, c.Retract(c.now, messages["c"], &c.out), "the lane was given up before it had left")
+	require.True(t, c.takesBack("c", 2), "the lane was given up before it had left")
 	require.Equal(t, 2, c.Info().Window)
+}
+
+// takesBack reports whether the cell takes the message of an ask back.
+func (c *bench) takesBack(entity string, correlation uint64) bool {
+	_, back := c.Retract(c.now, entity, correlation, &c.out)
+	return back
 }
 
 // A message can be taken back out of a mailbox for as long as its entity has not begun it.
 func TestWhatHasNotBegunIsTakenBack(t *testing.T) {
 	c := host(t, cell.Config{Mailbox: 2})
-	one, two, three := &cell.Message{Entity: "x"}, &cell.Message{Entity: "x"}, &cell.Message{Entity: "x"}
+	one, two, three := &cell.Message{Entity: "x", Correlation: 1}, &cell.Message{Entity: "x", Correlation: 2}, &cell.Message{Entity: "x"}
 	require.Equal(t, cell.Accepted, c.Accept(c.now, one, &c.out))
 	require.Equal(t, cell.Accepted, c.Accept(c.now, two, &c.out))
 	require.Equal(t, "start:x", c.did())
 	require.Equal(t, cell.MailboxFull, c.Accept(c.now, three, &c.out))
-	require.True(t, c.Retract(c.now, two, &c.out))
+	require.True(t, c.takesBack("x", 2))
 	require.Equal(t, "room:x", c.did(), "there is room")
 	require.Equal(t, cell.Accepted, c.Accept(c.now, three, &c.out))
 	require.Equal(t, "run:x", c.started("x", true))
-	require.False(t, c.Retract(c.now, one, &c.out), "it has begun")
+	require.False(t, c.takesBack("x", 1), "it has begun")
 	require.Equal(t, "reply free:x:0 run:x", c.done("x", ok))
 }
 
@@ -293,10 +303,10 @@ func TestWhatHasNotBegunIsTakenBack(t *testing.T) {
 func TestAShardStopsWhenTheLastIsTakenBack(t *testing.T) {
 	c := host(t, cell.Config{})
 	c.apply(protocol.Suspend{})
-	m := &cell.Message{Entity: "x"}
+	m := &cell.Message{Entity: "x", Correlation: 1}
 	require.Equal(t, cell.Accepted, c.Accept(c.now, m, &c.out))
 	require.Empty(t, c.did())
 	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
-	require.True(t, c.Retract(c.now, m, &c.out))
+	require.True(t, c.takesBack("x", 1))
 	require.Equal(t, "shardhalted", c.did())
 }

@@ -54,7 +54,7 @@ func TestTheHomeAloneIsBelieved(t *testing.T) {
 	c.Flowed(c.now, nodeB, hold, &c.out)
 	require.Empty(t, c.did(), "the home before comes too late")
 	c.Acked(c.now, nodeC, ack, &c.out)
-	require.Equal(t, "free:x:1", c.did())
+	require.Equal(t, "acked:x:1", c.did())
 }
 
 // A message can have gone to the home that the cell knew when it accepted the message, and

@@ -142,8 +142,8 @@ func TestWaitersWhenTheHostingEnds(t *testing.T) {
 		input protocol.CellInput
 		then  cell.Admission
 	}{
-		"stop":    {protocol.StopHosting{Epoch: epoch(1)}, cell.Accepted}, // The message waits in the window.
-		"evict":   {protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)}, cell.Accepted},
+		"stop":    {protocol.StopHosting{Epoch: epoch(1)}, cell.Packed}, // The message waits in the window.
+		"evict":   {protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)}, cell.Packed},
 		"abandon": {protocol.Abandon{}, cell.Ended},
 	}
 	for name, end := range endings {
@@ -226,7 +226,7 @@ func TestAnOriginThatIsHeldBack(t *testing.T) {
 	require.Equal(t, "room:x room:x", c.hear(nodeB, protocol.FlowOpen, epoch(1)))
 	require.Empty(t, c.hear(nodeB, protocol.FlowHold, epoch(1)), "again at once")
 	for i, m := range waiting {
-		require.Equal(t, cell.Accepted, c.offer(m), "room was kept in the window")
+		require.Equal(t, cell.Packed, c.offer(m), "room was kept in the window")
 		require.Equal(t, fmt.Sprintf("transmit:x:%d", i+2), c.did())
 	}
 	c.lined(1)

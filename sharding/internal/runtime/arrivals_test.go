@@ -6,7 +6,6 @@ package runtime
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +13,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/window"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
 
@@ -51,22 +51,16 @@ func (a *arrivals) serve() { a.slot.Apply(protocol.StartHosting{Epoch: base, Bas
 
 // frame returns an envelope with messages to the entity e, from a number on.
 func (a *arrivals) frame(seq uint64, messages ...cell.Message) []byte {
-	var out cell.Actions
-	c := cell.New(cell.Config{Kind: "k", Self: node(2)})
-	for i := range messages {
-		messages[i].Entity, messages[i].Kind = "e", "k"
-		require.Equal(a.t, cell.Accepted, c.Accept(1, &messages[i], &out))
+	w := window.New(seq)
+	for _, m := range messages {
+		w.Push(&window.Item{
+			Entity: "e", Correlation: m.Correlation, Deadline: m.Deadline, Trace: m.Trace, Codec: m.Codec, Flags: m.Flags, Payload: m.Payload,
+		}, window.NewChunk)
 	}
-	out.Reset()
-	c.Apply(1, protocol.SetRoute{Home: node(1), Epoch: base, Base: base}, &out)
-	at := slices.IndexFunc(out.List(), func(x cell.Action) bool { return x.Op == cell.OpTransmit })
-	first := out.List()[at].Message
-	for m := first; m != nil; m = m.Next() {
-		m.Seq += seq - 1
-	}
+	o := cell.Outgoing{Kind: "k", Origin: node(2), Base: base, Route: base, Window: &w}
 	var e wire.Encoder
-	frame, rest := e.Run(nil, first, len(messages), a.now)
-	require.Nil(a.t, rest)
+	frame, rest := e.Run(nil, &o, seq, len(messages), a.now)
+	require.Equal(a.t, w.Next(), rest)
 	return frame
 }
 

@@ -30,15 +30,15 @@ type Ask struct {
 	Asker       Asker
 
 	// The fields below are guarded by the lock of the slot.
-	delivered bool          // The home has the message, or the message came to its end.
-	message   *cell.Message // The message that was asked, until it is delivered.
-	homes     uint64        // The number of the home to which the message goes first, see [cell.Cell.Homes].
-	early     []early       // Replies from nodes that are not known as homes yet.
+	delivered bool    // The home has the message, or the message came to its end.
+	entity    string  // The entity that was asked.
+	homes     uint64  // The number of the home to which the message goes first, see [cell.Cell.Homes].
+	early     []early // Replies from nodes that are not known as homes yet.
 }
 
 // Renew makes an ask that is in no table ready for use, with another name.
 func (a *Ask) Renew(correlation uint64) {
-	a.Correlation, a.Deadline, a.Limited, a.delivered, a.message, a.early = correlation, 0, false, false, nil, nil
+	a.Correlation, a.Deadline, a.Limited, a.delivered, a.entity, a.early = correlation, 0, false, false, "", nil
 }
 
 // earlyMax bounds the early replies that one ask keeps. More than one comes only when
@@ -57,7 +57,7 @@ func (sl *Slot) expect(a *Ask, m *cell.Message) {
 	if sl.asks == nil {
 		sl.asks = make(map[uint64]*Ask)
 	}
-	a.message = m
+	a.entity = m.Entity
 	sl.asks[a.Correlation], a.homes = a, sl.cell.Homes()
 }
 

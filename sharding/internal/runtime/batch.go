@@ -97,10 +97,11 @@ func (p *peer) append(b *batch) {
 	}
 }
 
-// take encodes messages of a slot, from m on, into the batch, and returns the first message
-// that it left out.
-func (b *batch) take(sl *Slot, m *cell.Message) (unsent *cell.Message) {
-	b.bytes, unsent = sl.link.encoder.Part(b.bytes, m, envelopeMost, b.now)
-	b.full = unsent != nil
+// take copies messages of a slot, from a number on, into the batch, and returns the number of the
+// first message that it left out.
+func (b *batch) take(sl *Slot, first uint64) (unsent uint64) {
+	o := sl.cell.Sent().Outgoing()
+	b.bytes, unsent = sl.link.encoder.Part(b.bytes, &o, first, envelopeMost, b.now)
+	b.full = unsent != o.Window.Next()
 	return unsent
 }

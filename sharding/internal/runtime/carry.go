@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/window"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
 )
@@ -48,6 +49,7 @@ func (sl *Slot) carry(mine *cell.Entity) (next cell.Op) {
 			sl.carryRest(a)
 		}
 	}
+	sl.region.node.chunks.put(sl.out.Spent())
 	sl.out.Reset()
 	if ports.Watcher != nil {
 		ports.Watcher.Acted(sl.shard, sl.cell)
@@ -61,9 +63,11 @@ func (sl *Slot) carryRest(a *cell.Action) {
 	node := sl.region.node
 	switch a.Op {
 	case cell.OpForward:
-		_, _ = sl.link.append(node, a.To, a.Message, 1) // The message is lost here when the lane is full: its origin sends it again.
+		sl.link.forward(node, a.To, a.Message)
 	case cell.OpFree:
 		sl.freed(a.Message)
+	case cell.OpAcked:
+		sl.delivered(a.Items)
 	case cell.OpFail:
 		sl.fail(a)
 		node.messages.free(a.Message)
@@ -97,19 +101,33 @@ func (sl *Slot) carryRest(a *cell.Action) {
 	}
 }
 
-// freed returns messages, for which the cell has no use any more, to the pool; the asks
-// among them now wait for their replies.
-func (sl *Slot) freed(list *cell.Message) {
+// freed returns a message, for which the cell has no use any more, to the pool; if it is an ask of
+// this node, that now waits for its reply.
+func (sl *Slot) freed(m *cell.Message) {
 	node := sl.region.node
-	for m := list; m != nil; {
-		next := m.Next()
-		if m.Correlation != 0 && m.Origin == node.Ports.Self {
-			if a := sl.asks[m.Correlation]; a != nil {
-				a.delivered, a.message = true, nil
-			}
+	if m.Correlation != 0 && m.Origin == node.Ports.Self {
+		sl.arrived(m.Correlation)
+	}
+	node.messages.free(m)
+}
+
+// delivered notes that the asks among messages that have left the window now wait for their
+// replies.
+func (sl *Slot) delivered(items window.Items) {
+	if len(sl.asks) == 0 {
+		return
+	}
+	for v := (window.View{}); items.Next(&v); {
+		if c := v.Correlation(); c != 0 {
+			sl.arrived(c)
 		}
-		node.messages.free(m)
-		m = next
+	}
+}
+
+// arrived notes that the message of an ask has come to the mailbox of its entity, or to its end.
+func (sl *Slot) arrived(correlation uint64) {
+	if a := sl.asks[correlation]; a != nil {
+		a.delivered = true
 	}
 }
 
@@ -124,32 +142,31 @@ func TooLarge(m *cell.Message) bool { return m.Flags&flagTooLarge != 0 }
 // fit. It reports false when the lane takes no more at present.
 func (sl *Slot) transmit(a *cell.Action) bool {
 	if sl.batch != nil {
-		sl.handOver(a.Message)
+		sl.handOver(a.Seq)
 		return true
 	}
 	if !sl.goes(a.To) {
-		sl.cell.Sent().Unsent(a.Message)
+		sl.cell.Sent().Unsent(a.Seq)
 		return true // The lane is not full; every cell asks by itself whether its messages would leave.
 	}
-	for m, most := a.Message, envelopeMost; m != nil; {
-		sent, err := sl.link.append(sl.region.node, a.To, m, most)
+	o := sl.cell.Sent().Outgoing()
+	for first, most := a.Seq, envelopeMost; first < o.Window.Next(); {
+		sent, err := sl.link.append(sl.region.node, a.To, o, first, most)
 		switch {
 		case err == nil:
 			if sent.passage != sl.link.passage {
 				sl.reroute(sent.passage)
 			}
-			sl.cell.Sent().Handed(m, sent.unsent, sent.place)
-			m, most = sent.unsent, envelopeMost
+			sl.cell.Sent().Handed(first, sent.unsent, sent.place)
+			first, most = sent.unsent, envelopeMost
 		case errors.Is(err, transport.ErrTooLarge) && most > 1:
 			most = 1
-		case errors.Is(err, transport.ErrTooLarge) && m.Flags&flagTooLarge == 0:
+		case errors.Is(err, transport.ErrTooLarge) && sl.cell.Sent().Strip(first, flagTooLarge, &sl.out):
 			// The frames of the transport are smaller than the messages of sharding
 			// may be. The host answers in the message's place, so that the sender
 			// learns of it and the stream goes on.
-			m.Flags |= flagTooLarge
-			m.Payload = []byte{}
 		default:
-			sl.cell.Sent().Unsent(m)
+			sl.cell.Sent().Unsent(first)
 			if errors.Is(err, transport.ErrFull) {
 				sl.region.node.Ports.AwaitRoom(a.To)
 			}

@@ -19,8 +19,8 @@
 //
 //	send.go   Tell, Offer         a message of this node comes to its cell
 //	carry.go  carry               what the cell asks for: lanes, work, replies
-//	batch.go  transmit            with those of other cells, when the lane calls
-//	link.go   append              into the lane to the home
+//	batch.go  transmit            its bytes with those of other cells, when the lane calls
+//	link.go   append              or by themselves, into the lane to the home
 //	inbox.go  Received            a frame comes from a lane, and is handed to its cells
 //	job.go    Begin, Handled      an entity with messages, step by step, by a worker
 //	queue.go  Put, Next, Look     which worker takes which entity

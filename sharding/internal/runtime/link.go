@@ -24,44 +24,51 @@ import (
 type link struct {
 	peer       *peer // The node to which the messages went last; nil before the first message.
 	encoder    wire.Encoder
-	next       *cell.Message           // Of the present append: the first message to encode.
+	outgoing   cell.Outgoing           // Of the present append: the messages of the cell.
+	next       uint64                  // Of the present append: the number of the first message to encode.
 	limit      int                     // Of the present append: how many messages may be encoded.
-	unsent     *cell.Message           // Of the present append: the first message that encode left out.
+	unsent     uint64                  // Of the present append: the number of the first message that encode left out.
 	now        machine.Instant         // Of the present append: when it began.
 	encode     func(dst []byte) []byte // Encodes up to limit messages from next on; made once, for all appends.
 	collecting bool                    // The cell collects messages until the lane calls: the slot is in line.
 	passage    transport.Passage       // The passage that took messages of the window last; nil before the first message.
 }
 
-// sent says at which place of which passage messages were appended, and which is the
+// sent says at which place of which passage messages were appended, and the number of the
 // first that was not.
 type sent struct {
 	passage transport.Passage
 	place   uint64
-	unsent  *cell.Message
+	unsent  uint64
 }
 
 // envelopeMost bounds the messages of one envelope.
 const envelopeMost = 256
 
-// append appends m, and up to limit-1 of the messages that follow m in the window of the
-// cell, to the lane to a node. The caller holds the slot.
-func (l *link) append(n *Node, to gossip.NodeID, m *cell.Message, limit int) (sent, error) {
+// append appends the messages of a cell from a number on, up to limit of them, to the lane to a
+// node. The caller holds the slot.
+func (l *link) append(n *Node, to gossip.NodeID, o cell.Outgoing, first uint64, limit int) (sent, error) {
 	if l.encode == nil {
 		l.encode = func(dst []byte) []byte {
-			dst, l.unsent = l.encoder.Run(dst, l.next, l.limit, l.now)
+			dst, l.unsent = l.encoder.Run(dst, &l.outgoing, l.next, l.limit, l.now)
 			return dst
 		}
 	}
 	l.towards(n, to)
-	l.next, l.limit, l.now, l.encoder.There = m, limit, n.Ports.Clock.Instant(), 0
-	if limit > 1 || m.Deadline != 0 {
-		l.encoder.There = n.clocks.at(to, l.now)
-	}
+	l.outgoing, l.next, l.limit, l.now = o, first, limit, n.Ports.Clock.Instant()
+	l.encoder.There = n.clocks.at(to, l.now)
 	passage, place, err := l.peer.lane.Track(protocol.MessageService, l.encode)
-	at := sent{passage, place, l.unsent}
-	l.next, l.unsent = nil, nil
-	return at, err
+	l.outgoing = cell.Outgoing{}
+	return sent{passage, place, l.unsent}, err
+}
+
+// forward appends a message of another origin to the lane to a node. When the lane is full the
+// message is lost here: its origin sends it again. The caller holds the slot.
+func (l *link) forward(n *Node, to gossip.NodeID, m *cell.Message) {
+	l.towards(n, to)
+	now := n.Ports.Clock.Instant()
+	l.encoder.There = n.clocks.at(to, now)
+	_, _, _ = l.peer.lane.Track(protocol.MessageService, func(dst []byte) []byte { return l.encoder.Message(dst, m, now) })
 }
 
 // towards makes the lane to a node the link's lane.
@@ -138,14 +145,14 @@ func (sl *Slot) encode(p *peer) (h cell.Handover, ok bool) {
 	return h, true
 }
 
-// handOver puts messages from m on into the batch that is being filled. What does not fit
+// handOver puts messages from a number on into the batch that is being filled. What does not fit
 // waits until settle.
-func (sl *Slot) handOver(m *cell.Message) {
-	unsent := sl.batch.take(sl, m)
-	if unsent != m {
-		sl.handover = sl.cell.Sent().Handing(m, unsent)
+func (sl *Slot) handOver(first uint64) {
+	unsent := sl.batch.take(sl, first)
+	if unsent != first {
+		sl.handover = sl.cell.Sent().Handing(first, unsent)
 	}
-	if unsent != nil {
+	if sl.batch.full {
 		sl.cell.Sent().Unsent(unsent)
 	}
 }

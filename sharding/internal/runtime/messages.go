@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/window"
 )
 
 // payloadKept is the largest payload whose memory is kept for the next message.
@@ -60,5 +61,37 @@ func (p *messagePool) free(m *cell.Message) {
 		p.full.Put(m)
 	} else {
 		p.bare.Put(m)
+	}
+}
+
+// chunkPool keeps the memory of windows that have become empty for others, by the size of the
+// chunks, until the collector wants it.
+type chunkPool struct{ small, large sync.Pool }
+
+// take returns an empty chunk for n bytes.
+func (p *chunkPool) take(n int) *window.Chunk {
+	var c any
+	switch n {
+	case window.Small:
+		c = p.small.Get()
+	case window.Large:
+		c = p.large.Get()
+	}
+	if c == nil {
+		return window.NewChunk(n)
+	}
+	return c.(*window.Chunk)
+}
+
+// put takes chunks that no window uses any more.
+func (p *chunkPool) put(spent []*window.Chunk) {
+	for _, c := range spent {
+		c.Reset()
+		switch c.Size() {
+		case window.Small:
+			p.small.Put(c)
+		case window.Large:
+			p.large.Put(c)
+		}
 	}
 }

@@ -29,6 +29,7 @@ type Node struct {
 	limits   deadlines
 	decoders sync.Pool
 	messages messagePool
+	chunks   chunkPool
 	flushes  atomic.Uint64 // How often cells were flushed: the first cell of a flush depends on the number.
 }
 

@@ -19,10 +19,10 @@ type Region struct {
 }
 
 // NewRegion adds a kind to the node. Its cells know no home yet. The fields Kind, Self and
-// Shard of cfg are not used.
+// Shard of cfg are not used, nor is Chunk.
 func (n *Node) NewRegion(kind string, shards uint32, cfg cell.Config, p KindPorts) *Region {
 	r := &Region{node: n, name: kind, ports: p, slots: make([]Slot, shards)}
-	cfg.Kind, cfg.Self = kind, n.Ports.Self
+	cfg.Kind, cfg.Self, cfg.Chunk = kind, n.Ports.Self, n.chunks.take
 	for i := range r.slots {
 		cfg.Shard = protocol.ShardID(i)
 		r.slots[i].region, r.slots[i].shard, r.slots[i].cell = r, cfg.Shard, cell.New(cfg)

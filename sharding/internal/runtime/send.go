@@ -48,7 +48,7 @@ func (sl *Slot) Blank(entity string, message any, size int, trace []byte) (m *ce
 	return m, buffer
 }
 
-// Offer hands a message to the cell, once; the ask that waits for its reply may be nil. With
+// Offer hands a message to the cell, once, which has it when the result is [cell.Accepted]; the ask that waits for its reply may be nil. With
 // [cell.WindowFull] and [cell.MailboxFull] the result has a waiter, which is called when
 // there is room and the message may be offered again; with [cell.EntityFailing] it says why.
 func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room Waiter, why string) {
@@ -66,14 +66,13 @@ func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room W
 	}
 	if !local {
 		if sl.collect(); sl.cell.Follow(m) {
-			if a != nil {
-				sl.bound(a)
-			}
-			return cell.Accepted, nil, ""
+			return sl.packed(m, a), nil, ""
 		}
 	}
 	admission = sl.cell.Accept(sl.now(), m, &sl.out)
 	switch {
+	case admission == cell.Packed:
+		admission = sl.packed(m, a)
 	case a == nil:
 	case admission == cell.Accepted:
 		sl.bound(a)
@@ -89,6 +88,15 @@ func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room W
 	}
 	sl.carry(nil)
 	return admission, room, why
+}
+
+// packed ends the way of a message that the cell has packed; the ask may be nil.
+func (sl *Slot) packed(m *cell.Message, a *Ask) cell.Admission {
+	if a != nil {
+		sl.bound(a)
+	}
+	sl.region.node.messages.free(m)
+	return cell.Accepted
 }
 
 // roomFor returns what is called when there is room for a message. The waiters are senders
@@ -138,10 +146,9 @@ func (sl *Slot) takeBack(a *Ask) bool {
 			sl.reroute(nil)
 		}
 	}
-	m := a.message
-	if !sl.cell.Retract(sl.now(), m, &sl.out) {
-		return false
+	m, back := sl.cell.Retract(sl.now(), a.entity, a.Correlation, &sl.out)
+	if m != nil {
+		sl.region.node.messages.free(m)
 	}
-	sl.region.node.messages.free(m)
-	return true
+	return back
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/window"
 )
 
 // idOf returns the id of a message: what a client has sent, or its encoding. A message that
@@ -53,11 +54,14 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 			c.ledger.turn(id)
 		}
 	case cell.OpFree:
-		for m := a.Message; m != nil; m = m.Next() {
-			delete(c.routes, m)
-			if id, known := idOf(m); known && m.Origin == c.self {
-				c.ledger.delivered(id)
-			}
+		delete(c.routes, a.Message)
+		if id, known := idOf(a.Message); known && a.Message.Origin == c.self {
+			c.ledger.delivered(id)
+		}
+	case cell.OpAcked:
+		for v, all := (window.View{}), a.Items; all.Next(&v); {
+			id, _ := idOf(&cell.Message{Payload: v.Item().Payload})
+			c.ledger.delivered(id)
 		}
 	case cell.OpFail:
 		c.failed(a)

@@ -56,13 +56,13 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "cell/origin.go",
-		old: "		if o.left(m) {\n",
-		new: "		if o.left(m) || mutant(NAME) && m.place != 0 {\n",
+		old: "		if o.left(at.at(v.Seq)) {\n",
+		new: "		if o.left(at.at(v.Seq)) || mutant(NAME) && at.at(v.Seq) != 0 {\n",
 	},
 	{
 		test: "TestRandomFaults", name: "what was written is sent again", file: "cell/passage.go",
-		old: "m.place != 0 && m.place-1 < o.written\n",
-		new: "!mutant(NAME) && m.place != 0 && m.place-1 < o.written\n",
+		old: "place != 0 && place-1 < o.written\n",
+		new: "!mutant(NAME) && place != 0 && place-1 < o.written\n",
 	},
 	{
 		test: "TestFloodsWait", name: "who waits for the window passes by a full mailbox", file: "cell/flow.go",
@@ -199,18 +199,18 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "what a lane has is taken back", file: "cell/retract.go",
-		old: "		if b.place != 0 {\n",
-		new: "		if b.place != 0 && !mutant(NAME) {\n",
+		old: "	if !ok || !o.places.none(seq) {\n",
+		new: "	if !ok || !o.places.none(seq) && !mutant(NAME) {\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "gap where a message was taken back", file: "cell/retract.go",
-		old: "		next.Seq--\n	}\n	o.next--\n",
-		new: "		if !mutant(NAME) {\n			next.Seq--\n		}\n	}\n	if !mutant(NAME) {\n		o.next--\n	}\n",
+		test: "TestOutcomesAreTrue", name: "gap where a message was taken back", file: "window/window.go",
+		old: "	c.remove(i)\n",
+		new: "	c.remove(i)\n	if mutant(NAME) {\n		for all := w.head; all != nil; all = all.next {\n			all.at++\n		}\n		w.first++\n	}\n",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "cell/outcomes.go",
-		old: "	if c.own.retractSent(m) {\n",
-		new: "	if mutant(NAME) {\n		return false\n	}\n	if c.own.retractSent(m) {\n",
+		old: "	if c.own.retractSent(correlation, out) {\n",
+		new: "	if mutant(NAME) {\n		return nil, false\n	}\n	if c.own.retractSent(correlation, out) {\n",
 	},
 	{
 		test: "TestSlowStrategies", name: "answer about another map used", file: "control/coordinator_call.go",
@@ -254,8 +254,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRandomFaults", name: "what went with others counts as not sent", file: "cell/passage.go",
-		old: "			m.place = place\n",
-		new: "			if m.place = place; mutant(NAME) {\n				m.place = 0\n			}\n",
+		old: "			return place\n",
+		new: "			if mutant(NAME) {\n				return 0\n			}\n			return place\n",
 	},
 	{
 		test: "TestRandomFaults", name: "a message of a batch in a place of another", file: "wire/items.go",
@@ -289,8 +289,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask that has begun is taken back", file: "cell/mailbox.go",
-		old: "	for i := b.out; i < b.n; i++ {\n		if b.at(i).Message == m {\n",
-		new: "	from := b.out\n	if mutant(NAME) {\n		from = 0\n	}\n	for i := from; i < b.n; i++ {\n		if b.at(i).Message == m {\n",
+		old: "	for i := b.out; i < b.n; i++ {\n		if m := b.at(i).Message; m != nil",
+		new: "	from := b.out\n	if mutant(NAME) {\n		from = 0\n	}\n	for i := from; i < b.n; i++ {\n		if m := b.at(i).Message; m != nil",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask behind the first one that does not end", file: "runtime/asks.go",
@@ -306,6 +306,31 @@ var mutants = []mutant{
 		test: "TestOutcomesAreTrue", name: "an ask whose message is said to be taken back", file: "runtime/asks.go",
 		old: "a.Asker.End(sl.takeBack(a), cause)",
 		new: "a.Asker.End(sl.takeBack(a) || mutant(NAME), cause)",
+	},
+	{
+		test: "TestRandomFaults", name: "a chunk cut one short", file: "window/window.go",
+		old: "end: min(seq+1, w.Next())}\n",
+		new: "end: min(seq+1, w.Next())}\n	if mutant(NAME) && over.end > over.first+1 {\n		over.end--\n	}\n",
+	},
+	{
+		test: "TestRandomFaults", name: "a chunk cut one too far", file: "window/window.go",
+		old: "	for w.head != nil {\n",
+		new: "	if mutant(NAME) {\n		over.end = min(over.end+1, w.Next())\n	}\n	for w.head != nil {\n",
+	},
+	{
+		test: "TestRandomFaults", name: "an offset kept of an earlier chunk", file: "window/chunk.go",
+		old: "	if i == 0 {\n		return 0\n	}\n",
+		new: "	if i == 0 {\n		if mutant(NAME) && c.next != nil {\n			return c.next.items[0].end\n		}\n		return 0\n	}\n",
+	},
+	{
+		test: "TestOutcomesAreTrue", name: "a deadline of the neighbour", file: "window/chunk.go",
+		old: "	if e.timed {\n",
+		new: "	if mutant(NAME) && e.timed && i > 0 && c.items[i-1].timed {\n		copy(b, c.bytes[c.start(i-1):][:deadlineBytes])\n	}\n	if e.timed {\n",
+	},
+	{
+		test: "TestRandomFaults", name: "a message that is transmitted again as the one before it", file: "window/window.go",
+		old: "	i.first++\n",
+		new: "	if at := int(i.first - i.chunk.at); mutant(NAME) && at > 0 {\n		i.chunk.view(at-1, v)\n		v.Seq++\n	}\n	i.first++\n",
 	},
 	{
 		test: "TestARunEndsWhenTheStandingEnds", name: "a run that goes on without standing", file: "runtime/job.go",

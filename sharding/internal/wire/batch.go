@@ -26,18 +26,19 @@ func BeginBatch(dst []byte, there machine.Instant) []byte {
 	return wire.AppendUint(wire.AppendUint(dst, 1, typeBatch), 8, uint64(there))
 }
 
-// Part appends m and as many of the messages behind it, by [cell.Message.Next], as fit, but at
-// most n, as a part of a batch that began at the start of dst. It returns the first message that
-// it left out: m itself, and nothing is appended, when the batch has no room for m.
-func (e *Encoder) Part(dst []byte, m *cell.Message, n int, now machine.Instant) ([]byte, *cell.Message) {
-	e.remember(m)
+// Part appends the messages of o from number first on, which o has, as many as fit, but at most n,
+// as a part of a batch that began at the start of dst. It returns the number of the first message
+// that it left out: first itself, and nothing is appended, when the batch has no room for that.
+func (e *Encoder) Part(dst []byte, o *cell.Outgoing, first uint64, n int, now machine.Instant) ([]byte, uint64) {
+	e.remember(stream{o.Kind, o.Shard, o.Origin, o.Base, o.Route})
 	before := len(dst)
 	dst, at := wire.Begin(dst, numberParts)
 	dst = append(dst, e.stream...)
-	dst = wire.AppendUint(dst, 7, m.Seq)
-	dst, unsent := appendItems(dst, m, n, BatchBytes-len(dst), now)
-	if unsent == m {
-		return dst[:before], m
+	dst = wire.AppendUint(dst, 7, first)
+	all := o.Window.From(first)
+	dst, unsent := appendItems(dst, &all, n, BatchBytes-len(dst), now)
+	if unsent == first {
+		return dst[:before], first
 	}
 	return wire.End(dst, at), unsent
 }

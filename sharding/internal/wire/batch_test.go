@@ -19,25 +19,14 @@ import (
 // Batches, which hold parts of several streams: first their golden bytes, then that they say the
 // same as the messages one by one and keep to their bound, and last batches that are malformed.
 
-// followShard is follow for a shard.
-func followShard(shard protocol.ShardID, messages ...*cell.Message) (first *cell.Message) {
-	first = follow(messages...)
-	for m := first; m != nil; m = m.Next() {
-		m.Shard = shard
-	}
-	return first
-}
-
-// batchOf returns a batch of what follows each of the messages, and how many messages are in it.
-func batchOf(firsts ...*cell.Message) (b []byte, n int) {
-	encoders := make([]wire.Encoder, len(firsts)) // A link has one of its own.
+// batchOf returns a batch of streams, and how many messages are in it.
+func batchOf(streams ...following) (b []byte, n int) {
+	encoders := make([]wire.Encoder, len(streams)) // A link has one of its own.
 	b = wire.BeginBatch(nil, 0)
-	for i, first := range firsts {
-		var unsent *cell.Message
-		b, unsent = encoders[i].Part(b, first, 10, now)
-		for m := first; m != unsent; m = m.Next() {
-			n++
-		}
+	for i, s := range streams {
+		var unsent uint64
+		b, unsent = encoders[i].Part(b, &s.Outgoing, first, 10, now)
+		n += int(unsent - first)
 	}
 	return b, n
 }
@@ -62,7 +51,7 @@ func TestBatchIsOnTheWireForGood(t *testing.T) {
 	golden(t, "batch", b)
 	got, err := partsOf(t, new(wire.Decoder), b)
 	require.NoError(t, err)
-	require.Equal(t, append(alone(t, seven), alone(t, eight)...), got)
+	require.Equal(t, append(alone(t, seven.messages), alone(t, eight.messages)...), got)
 }
 
 // The messages of a batch are the same as in envelopes of their own, in order, and the
@@ -70,7 +59,7 @@ func TestBatchIsOnTheWireForGood(t *testing.T) {
 // has no room.
 func TestBatchesSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var firsts []*cell.Message
+		var streams []following
 		var want []*cell.Message
 		for shard := range rapid.IntRange(1, 6).Draw(t, "parts") {
 			var messages []*cell.Message
@@ -78,13 +67,12 @@ func TestBatchesSurviveTheWire(t *testing.T) {
 				size := rapid.SampledFrom([]int{0, 1, 100, 130, 4000, wire.BatchBytes / 2, wire.BatchBytes}).Draw(t, "payload")
 				messages = append(messages, &cell.Message{Entity: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "entity"), Payload: make([]byte, size)})
 			}
-			first := followShard(protocol.ShardID(shard), messages...)
-			firsts = append(firsts, first)
-			_, n := batchOf(firsts...)
-			_, before := batchOf(firsts[:shard]...)
-			want = append(want, alone(t, first)[:n-before]...)
+			streams = append(streams, followShard(protocol.ShardID(shard), messages...))
+			_, n := batchOf(streams...)
+			_, before := batchOf(streams[:shard]...)
+			want = append(want, alone(t, messages[:n-before])...)
 		}
-		b, n := batchOf(firsts...)
+		b, n := batchOf(streams...)
 		require.Len(t, want, n)
 		require.LessOrEqual(t, len(b), wire.BatchBytes+64)
 		decoder := new(wire.Decoder)

@@ -100,7 +100,7 @@ func (s *stream) parse(b []byte) (err error) {
 // Message appends the envelope of a message whose payload is encoded. The
 // deadline becomes the time that remains at now.
 func (e *Encoder) Message(dst []byte, m *cell.Message, now machine.Instant) []byte {
-	e.remember(m)
+	e.remember(stream{m.Kind, m.Shard, m.Origin, m.Base, m.Route})
 	dst = wire.AppendUint(dst, 1, typeMessage)
 	dst = wire.AppendString(dst, 4, m.Entity)
 	dst = append(dst, e.stream...)
@@ -115,7 +115,11 @@ func (e *Encoder) Message(dst []byte, m *cell.Message, now machine.Instant) []by
 // appendContent appends the fields of a message that are not those of its stream, without
 // the entity. The deadline becomes the time that remains at now.
 func appendContent(dst []byte, m *cell.Message, now machine.Instant) []byte {
-	left, expired := remaining(m, now)
+	var left uint64
+	var expired bool
+	if m.Deadline != 0 {
+		left, expired = remaining(m.Deadline, now)
+	}
 	dst = wire.AppendUint(dst, 10, m.Correlation)
 	dst = wire.AppendUint(dst, 11, left)
 	dst = wire.AppendBytes(dst, 12, m.Trace)
@@ -126,9 +130,9 @@ func appendContent(dst []byte, m *cell.Message, now machine.Instant) []byte {
 	return append(dst, m.Extra...)
 }
 
-// remember sees to it that the stream of a message is encoded.
-func (e *Encoder) remember(m *cell.Message) {
-	if of := (stream{m.Kind, m.Shard, m.Origin, m.Base, m.Route}); len(e.stream) == 0 || e.of != of {
+// remember sees to it that a stream is encoded.
+func (e *Encoder) remember(of stream) {
+	if len(e.stream) == 0 || e.of != of {
 		e.of, e.stream = of, of.append(e.stream[:0])
 	}
 }

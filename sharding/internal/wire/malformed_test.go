@@ -321,7 +321,8 @@ func FuzzDecodeItem(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(items())) {
 		f.Add(appendItem(nil, items()[name]))
 	}
-	run, _ := new(wire.Encoder).Run(nil, follow(runOfThree()...), 3, now)
+	all := follow(runOfThree()...)
+	run, _ := new(wire.Encoder).Run(nil, &all.Outgoing, first, 3, now)
 	f.Add(run)
 	f.Add(appendAcks(threeAcks()...))
 	batch, _ := batchOf(followShard(7, runOfThree()...), followShard(8, runOfThree()...))

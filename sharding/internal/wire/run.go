@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/quorate/quorate/gossip"
@@ -11,6 +12,7 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/window"
 )
 
 // Several messages of one stream in one envelope: Encoder.Run writes as many as fit, and Run
@@ -24,64 +26,86 @@ const numberItems = 18
 // for long.
 const runBytes = 32 << 10
 
-// Run appends an envelope with m and as many of the messages behind it, by
-// [cell.Message.Next], as fit, but at most n. Together they are a part of one
-// stream, and none has been passed on. Run returns the first message that it left out, nil
-// if it took all. A single message is encoded as by [Encoder.Message].
-func (e *Encoder) Run(dst []byte, m *cell.Message, n int, now machine.Instant) ([]byte, *cell.Message) {
-	if n < 2 || m.Next() == nil {
-		return e.Message(dst, m, now), m.Next()
+// Run appends an envelope with the messages of o from number first on, which o has: as many as
+// fit, but at most n. It returns the number of the first message that it left out, which o may
+// not have. A single message is encoded as by [Encoder.Message].
+func (e *Encoder) Run(dst []byte, o *cell.Outgoing, first uint64, n int, now machine.Instant) ([]byte, uint64) {
+	all := o.Window.From(first)
+	e.remember(stream{o.Kind, o.Shard, o.Origin, o.Base, o.Route})
+	if n < 2 || all.Len() == 1 {
+		return e.single(dst, &all, now), first + 1
 	}
-	e.remember(m)
 	dst = wire.AppendUint(dst, 1, typeRun)
 	dst = append(dst, e.stream...)
-	dst = wire.AppendUint(dst, 7, m.Seq)
+	dst = wire.AppendUint(dst, 7, first)
 	dst = wire.AppendUint(dst, 8, uint64(e.There))
-	return appendItems(dst, m, n, math.MaxInt, now)
+	return appendItems(dst, &all, n, math.MaxInt, now)
 }
 
-// appendItems appends m and up to n-1 of the messages behind it as items, as many as have
-// room: the first has room bytes, the others together runBytes at most.
-func appendItems(dst []byte, m *cell.Message, n, room int, now machine.Instant) ([]byte, *cell.Message) {
-	entity := ""
-	for ; m != nil && n > 0; m, n = m.Next(), n-1 {
-		size := itemSize(m, m.Entity != entity, now)
+// single appends the envelope of the next of the messages.
+func (e *Encoder) single(dst []byte, all *window.Items, now machine.Instant) []byte {
+	var v window.View
+	all.Next(&v)
+	dst = wire.AppendUint(dst, 1, typeMessage)
+	dst = append(dst, v.Head...)
+	dst = append(dst, e.stream...)
+	dst = wire.AppendUint(dst, 7, v.Seq)
+	if v.Deadline == 0 {
+		return append(dst, v.Body...)
+	}
+	dst = wire.AppendUint(dst, 8, uint64(e.There))
+	left, expired := remaining(v.Deadline, now)
+	return appendLimited(dst, &v, left, expired)
+}
+
+// appendItems appends up to n of the messages as items, as many as have room: the first has room
+// bytes, the others together runBytes at most. It returns the number of the first that it left
+// out.
+func appendItems(dst []byte, all *window.Items, n, room int, now machine.Instant) ([]byte, uint64) {
+	var v window.View
+	var before []byte // The entity of the message before.
+	for n = min(n, all.Len()); n > 0; n-- {
+		all.Next(&v)
+		head := v.Head
+		if bytes.Equal(head, before) {
+			head = nil
+		}
+		size := len(head) + len(v.Body)
+		var left uint64
+		var expired bool
+		if v.Deadline != 0 {
+			left, expired = remaining(v.Deadline, now)
+			size += wire.SizeUint(11, left) + wire.SizeBool(19, expired)
+		}
 		if room -= size; room < 0 {
-			break
+			return dst, v.Seq
 		}
 		room = min(room, runBytes)
-		dst = wire.AppendVarint(wire.AppendTag(dst, numberItems, wire.BytesType), uint64(size))
-		if m.Entity != entity {
-			entity = m.Entity
-			dst = wire.AppendString(dst, 4, entity)
+		before = v.Head
+		dst = wire.AppendVarint(wire.AppendTag(dst, numberItems, wire.BytesType), uint64(size)) //nolint:gosec // A length.
+		dst = append(dst, head...)
+		if v.Deadline == 0 {
+			dst = append(dst, v.Body...)
+		} else {
+			dst = appendLimited(dst, &v, left, expired)
 		}
-		dst = appendContent(dst, m, now)
 	}
-	return dst, m
+	return dst, all.Seq()
 }
 
-// remaining returns the time for which the reply to m is still waited for, and whether that
-// time is over; 0 and false if nobody waits.
-func remaining(m *cell.Message, now machine.Instant) (left uint64, expired bool) {
-	switch {
-	case m.Deadline == 0:
-		return 0, false
-	case m.Expired(now):
+// appendLimited appends the body of a message that has a deadline.
+func appendLimited(dst []byte, v *window.View, left uint64, expired bool) []byte {
+	before, behind := v.Split()
+	dst = wire.AppendUint(append(dst, before...), 11, left)
+	return wire.AppendBool(append(dst, behind...), 19, expired)
+}
+
+// remaining returns the time that is left until a deadline, and whether it is over.
+func remaining(deadline, now machine.Instant) (left uint64, expired bool) {
+	if now >= deadline {
 		return 0, true
-	default:
-		return uint64(m.Deadline.Sub(now)), false
 	}
-}
-
-// itemSize is the number of bytes inside an item.
-func itemSize(m *cell.Message, entity bool, now machine.Instant) int {
-	left, expired := remaining(m, now)
-	size := wire.SizeUint(10, m.Correlation) + wire.SizeUint(11, left) + wire.SizeBool(19, expired) + wire.SizeBytes(12, len(m.Trace)) +
-		wire.SizeUint(13, uint64(m.Codec)) + wire.SizeUint(14, uint64(m.Flags)) + wire.SizeBytes(15, len(m.Payload)) + len(m.Extra)
-	if entity {
-		size += wire.SizeBytes(4, len(m.Entity))
-	}
-	return size
+	return uint64(deadline.Sub(now)), false //nolint:gosec // Not negative.
 }
 
 // Run holds several messages of one stream: an envelope, or a part of a batch. It refers to the bytes that

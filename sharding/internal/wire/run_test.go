@@ -22,20 +22,30 @@ import (
 // their golden bytes, then that a run says the same as its messages one by one, and last
 // runs that are malformed.
 
+// following is messages in a stream, and what their cell has to transmit.
+type following struct {
+	cell.Outgoing
+	messages []*cell.Message
+}
+
+// first is the number of the first message of a stream.
+const first = 1
+
 // follow puts messages into a stream from node 1 to the home at node 2, by the cell of their
-// origin, and returns the first of the list.
-func follow(messages ...*cell.Message) (first *cell.Message) {
-	origin := cell.New(cell.Config{Kind: "account", Shard: 7, Self: node(1), WindowBytes: 1 << 30})
+// origin.
+func follow(messages ...*cell.Message) following { return followShard(7, messages...) }
+
+// followShard is follow for a shard.
+func followShard(shard protocol.ShardID, messages ...*cell.Message) following {
+	origin := cell.New(cell.Config{Kind: "account", Shard: shard, Self: node(1), WindowBytes: 1 << 30})
 	var out cell.Actions
 	origin.Apply(now, protocol.SetRoute{Home: node(2), Epoch: epoch(12), Base: epoch(2)}, &out)
-	origin.Collect()
-	for _, m := range messages {
-		m.Kind, m.Shard = "account", 7
+	o := origin.Sent().Outgoing()
+	for i, m := range messages {
 		origin.Accept(now, m, &out)
+		m.Kind, m.Shard, m.Base, m.Route, m.Seq = "account", shard, o.Base, o.Route, uint64(first+i)
 	}
-	out.Reset()
-	origin.Flush(now, node(2), &out)
-	return out.List()[0].Message
+	return following{o, messages}
 }
 
 // runOfThree returns three messages: one with only a payload, one with every optional field,
@@ -60,18 +70,21 @@ func TestDeadlinesCountFromWhenTheyWereWritten(t *testing.T) {
 		"clock ahead of now": {900, 500, 500 + 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first := follow(&cell.Message{Entity: "x", Deadline: now + 100}, &cell.Message{Entity: "x"}, &cell.Message{Entity: "y", Deadline: now})
+			all := follow(&cell.Message{Entity: "x", Deadline: now + 100}, &cell.Message{Entity: "x"}, &cell.Message{Entity: "y", Deadline: now})
 			encoder := wire.Encoder{There: test.there}
-			b, _ := encoder.Run(nil, first, 3, now)
+			b, _ := encoder.Run(nil, &all.Outgoing, first, 3, now)
 			item, err := new(wire.Decoder).Item(b, test.received)
 			require.NoError(t, err)
 			var got []machine.Instant
 			collect := func(m *cell.Message) { got = append(got, m.Deadline) }
 			require.NoError(t, item.(*wire.Run).Messages(test.received, cell.NewMessage, collect))
 			require.Equal(t, []machine.Instant{test.want, 0, cell.Overdue}, got)
-			item, err = wire.DecodeItem(encoder.Message(nil, first, now), test.received)
-			require.NoError(t, err)
-			require.Equal(t, test.want, item.(*cell.Message).Deadline)
+			single, _ := encoder.Run(nil, &all.Outgoing, first, 1, now)
+			for _, b := range [][]byte{single, encoder.Message(nil, all.messages[0], now)} {
+				item, err = wire.DecodeItem(b, test.received)
+				require.NoError(t, err)
+				require.Equal(t, test.want, item.(*cell.Message).Deadline)
+			}
 		})
 	}
 }
@@ -90,9 +103,9 @@ func decoded(t require.TestingT, d *wire.Decoder, b []byte) (all []*cell.Message
 	return all
 }
 
-// alone returns the messages of a list as they would be decoded from envelopes of their own.
-func alone(t require.TestingT, first *cell.Message) (all []*cell.Message) {
-	for m := first; m != nil; m = m.Next() {
+// alone returns messages as they would be decoded from envelopes of their own.
+func alone(t require.TestingT, messages []*cell.Message) (all []*cell.Message) {
+	for _, m := range messages {
 		got, err := wire.DecodeItem(wire.AppendMessage(nil, m, now), now)
 		require.NoError(t, err)
 		all = append(all, got.(*cell.Message))
@@ -101,11 +114,11 @@ func alone(t require.TestingT, first *cell.Message) (all []*cell.Message) {
 }
 
 func TestRunIsOnTheWireForGood(t *testing.T) {
-	first := follow(runOfThree()...)
-	b, rest := new(wire.Encoder).Run(nil, first, 3, now)
-	require.Nil(t, rest)
+	all := follow(runOfThree()...)
+	b, unsent := new(wire.Encoder).Run(nil, &all.Outgoing, first, 3, now)
+	require.EqualValues(t, first+3, unsent)
 	golden(t, "run", b)
-	require.Equal(t, alone(t, first), decoded(t, new(wire.Decoder), b))
+	require.Equal(t, alone(t, all.messages), decoded(t, new(wire.Decoder), b))
 }
 
 // The messages of a run are the same as in envelopes of their own, however many fit into the
@@ -125,14 +138,14 @@ func TestRunsSurviveTheWire(t *testing.T) {
 			return m
 		}), 1, 12).Draw(t, "messages")
 		most := rapid.IntRange(1, 12).Draw(t, "most")
-		first := follow(messages...)
+		all := follow(messages...)
 		var encoder wire.Encoder
 		var decoder wire.Decoder
 		var got []*cell.Message
-		for m := first; m != nil; {
+		for next := uint64(first); next != all.Window.Next(); {
 			var b []byte
 			before := len(got)
-			b, m = encoder.Run(nil, m, most, now)
+			b, next = encoder.Run(nil, &all.Outgoing, next, most, now)
 			got = append(got, decoded(t, &decoder, b)...)
 			require.LessOrEqual(t, len(got)-before, most)
 			if len(got)-before > 1 {
@@ -140,12 +153,13 @@ func TestRunsSurviveTheWire(t *testing.T) {
 			}
 			require.Equal(t, got[before:], decoded(t, &decoder, again(t, b, new(pb.Envelope))))
 		}
-		require.Equal(t, alone(t, first), got)
+		require.Equal(t, alone(t, messages), got)
 	})
 }
 
 func TestMalformedRuns(t *testing.T) {
-	b, _ := new(wire.Encoder).Run(nil, follow(runOfThree()...), 3, now)
+	all := follow(runOfThree()...)
+	b, _ := new(wire.Encoder).Run(nil, &all.Outgoing, first, 3, now)
 	none, err := new(wire.Decoder).Item(b[:len(b)-1], now)
 	require.NoError(t, err, "the first items are there")
 	n := 0
