@@ -43,7 +43,7 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 		"unknown allocation":         {[]string{name, here, "sharding: {allocation: {strategy: dice}}"}, nil, `:3: sharding.allocation.strategy: "dice" is neither`},
 		"unknown detector":           {[]string{name, here, "membership: {failure-detector: {strategy: mine}}"}, nil, `:3: membership.failure-detector.strategy: "mine" is not built in`},
 		"plugin that nobody runs": {
-			[]string{name, here, "plugins: {x: {policy: discovery, path: /bin/x, unpinned: true}}"}, nil, ":3: plugins.x.policy: no node runs plugins for discovery",
+			[]string{name, here, "plugins: {x: {policy: failure-detector, path: /bin/x, unpinned: true}}"}, nil, ":3: plugins.x.policy: no node runs plugins for failure-detector",
 		},
 		"several faults": {[]string{name, "node: {address: 10.0.0.1:7946}", "downing: {strategy: coin}"}, nil, ":2: node.address: 10.0.0.1"},
 	}

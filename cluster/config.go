@@ -66,10 +66,11 @@ type Config struct {
 	Telemetry telemetry.Config `koanf:"telemetry"`
 
 	// Plugins are strategies in other processes, each under the name by which
-	// downing.strategy, sharding.allocation.strategy or membership.discovery.join-decider
-	// chooses it. A plugin that is not chosen is not started. Of a chosen one everything may change while the node runs.
-	// The program has the package plugins/host for them, and starts the node with the
-	// option cluster.WithPlugins(host.New()).
+	// downing.strategy, sharding.allocation.strategy, membership.discovery.join-decider or
+	// membership.discovery.methods chooses it. A plugin that is not chosen is not started. Of
+	// a chosen one everything may change while the node runs. The program has the package
+	// plugins/host for them, and starts the node with the option
+	// cluster.WithPlugins(host.New()).
 	Plugins map[string]plugins.Config `koanf:"plugins" reload:"yes"`
 
 	// Reload says how the node takes over changes of its files.

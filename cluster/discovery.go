@@ -21,7 +21,8 @@ import (
 
 // A program links the methods that its files may name ([WithDiscovery]). Those that
 // membership.discovery.methods names are opened ([openDiscovery]) when their sections have
-// been read, given to the membership, and closed after it.
+// been read, given to the membership, and closed after it. A method may be a plugin too, which
+// is opened and closed with the other plugins.
 
 // WithDiscovery adds a method by which nodes look contact points up, such as one of the modules
 // below discovery. Membership.discovery.methods selects the method by its name. The settings of
@@ -41,8 +42,12 @@ func WithDiscovery[T any](name string, defaults T, open func(T) (discovery.Disco
 	}
 }
 
-// discoverySection begins the name of the section of a method.
-const discoverySection = "discovery-"
+const (
+	// discoverySection begins the name of the section of a method.
+	discoverySection = "discovery-"
+	// keyMethods is the setting that selects methods.
+	keyMethods = "membership.discovery.methods"
+)
 
 // linkedMethod is a method that the program has linked, with settings of any type.
 type linkedMethod interface {
@@ -148,8 +153,20 @@ func (o *options) methodSections(file *config.File) ([]config.Section, error) {
 	return all, nil
 }
 
-// openDiscovery opens the methods that the configuration names.
+// openDiscovery opens the methods that the configuration names, and takes those that are
+// plugins, which are open already.
 func openDiscovery(_ context.Context, b *builder) error {
+	for _, name := range b.cfg.Membership.Discovery.Methods {
+		plugin, ok := b.plugins.swapped[name]
+		if !ok {
+			continue
+		}
+		found, err := plugin.Discovery()
+		if err != nil {
+			return err
+		}
+		b.discovery = append(b.discovery, discovery.Method{Name: name, Discovery: found})
+	}
 	for _, m := range b.options.methods {
 		if !slices.Contains(b.cfg.Membership.Discovery.Methods, m.called()) {
 			continue

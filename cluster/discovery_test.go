@@ -128,8 +128,22 @@ func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 		"decider not linked": {
 			own, []string{decides("x"), page, "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, ":5: plugins: what runs plugins is not part of this program",
 		},
-		"a plugin decides":          {linked, []string{decides("x"), page, "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, ""},
-		"decider without a method":  {linked, []string{"membership: {discovery: {join-decider: x}}", "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, `:3: membership.discovery.join-decider: nobody asks "x"`},
+		"a plugin decides":         {linked, []string{decides("x"), page, "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, ""},
+		"decider without a method": {linked, []string{"membership: {discovery: {join-decider: x}}", "plugins: {x: {policy: join-decider, path: /bin/x, unpinned: true}}"}, `:3: membership.discovery.join-decider: nobody asks "x"`},
+		"a plugin finds":           {linked, []string{"membership: {discovery: {methods: [x]}}", "plugins: {x: {policy: discovery, path: /bin/x, unpinned: true}}"}, ""},
+		"a plugin for something else": {
+			linked,
+			[]string{"membership: {discovery: {methods: [x]}}", "plugins: {x: {policy: downing, path: /bin/x, unpinned: true}}"},
+			":3: membership.discovery.methods: x is a plugin for downing, one for discovery is needed",
+		},
+		"a plugin with the name of a method": {
+			linked,
+			[]string{"membership: {discovery: {methods: [book]}}", page, "plugins: {book: {policy: discovery, path: /bin/x, unpinned: true}}"},
+			":5: plugins.book: the program links a method of that name; give the plugin another one",
+		},
+		"a plugin with a built-in name": {
+			linked, []string{"plugins: {static: {policy: discovery, path: /bin/x, unpinned: true}}"}, ":3: plugins.static: is the name of a built-in strategy",
+		},
 		"static without seed nodes": {own, []string{"membership: {discovery: {methods: [static]}}"}, `the method "static" finds nobody`},
 	} {
 		t.Run(what, func(t *testing.T) {

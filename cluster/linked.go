@@ -56,9 +56,9 @@ func (o *options) linkedTelemetry(c Config) error {
 	return notLinked("telemetry.metrics", telemetry.Prometheus, "cluster/prometheus", "cluster.WithMetrics(prometheus.Endpoint())")
 }
 
-// linkedDiscovery reports methods of discovery that the configuration names and the program
-// did not link. Which methods the project has is not known here: a name that nobody gave may
-// be that of a package below discovery, or a mistake.
+// linkedDiscovery reports methods of discovery that the configuration names and that are
+// neither linked by the program nor plugins. Which methods the project has is not known here:
+// a name that nobody gave may be that of a package below discovery, or a mistake.
 func (o *options) linkedDiscovery(c Config) error {
 	linked := []string{discovery.MethodStatic}
 	for _, m := range o.methods {
@@ -67,23 +67,27 @@ func (o *options) linkedDiscovery(c Config) error {
 	slices.Sort(linked)
 	var faults []error
 	for _, name := range c.Membership.Discovery.Methods {
-		if name == "" || slices.Contains(linked, name) || slices.Contains(o.own.Strategies, name) { // The section reports an empty name.
-			continue
+		_, plugin := c.Plugins[name]
+		here := slices.Contains(linked, name)
+		switch {
+		case plugin && here && name != discovery.MethodStatic: // The section plugins reports a plugin with the name of a built-in method.
+			faults = append(faults, field.Errorf("plugins."+name, "the program links a method of that name; give the plugin another one"))
+		case name == "" || here || plugin || slices.Contains(o.own.Strategies, name): // The section reports an empty name.
+		default:
+			faults = append(faults, o.noMethod(name, linked))
 		}
-		faults = append(faults, o.noMethod(name, linked))
 	}
 	return errors.Join(faults...)
 }
 
 // noMethod is the fault of a method of discovery that is none of the linked ones.
 func (o *options) noMethod(name string, linked []string) error {
-	const key = "membership.discovery.methods"
 	all := `"` + strings.Join(linked, `", "`) + `"`
 	if o.own.Whole {
-		return field.Errorf(key, "the method %q is unknown, there are %s; a method of the program itself is given to config check by --own", name, all)
+		return field.Errorf(keyMethods, "the method %q is unknown, there are %s; a method of the program itself is given to config check by --own", name, all)
 	}
 	return &field.Error{
-		Key: key, Err: config.ErrNotLinked,
+		Key: keyMethods, Err: config.ErrNotLinked,
 		Reason: fmt.Sprintf("the method %[1]q is %[2]v, which links %[3]s: "+
 			"if it is a method of this project, import github.com/quorate/quorate/discovery/%[1]s, and start the node with the option "+
 			"cluster.WithDiscovery(%[1]s.Method, %[1]s.Default(), func(c %[1]s.Config) (discovery.Discovery, error) { return %[1]s.New(c) })",

@@ -292,7 +292,7 @@ func (n *Node) reasons() []string {
 // startSharding starts sharding on the membership, with the plugin of its allocation
 // strategy.
 func startSharding(_ context.Context, b *builder) error {
-	allocates, err := b.plugins.forSharding()
+	allocates, err := b.plugins.forSharding(b.cfg.Config)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -22,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/plugins"
@@ -31,12 +31,12 @@ import (
 )
 
 // Plugins are opened when they are named as a strategy ([openStrategies]), handed to
-// membership and sharding as options, and replaced by a reload: the plugins for allocation
-// and for joining in one swap each, the plugin for downing when all members have it.
+// membership and sharding as options, and replaced by a reload: the plugin for downing when
+// all members have it, each other plugin in one swap.
 
 // builtIn are the strategies that need no plugin. Plugins may not have their names.
 func builtIn() []string {
-	return append(downing.BuiltIns().Names(), allocation.LeastShardName)
+	return append(downing.BuiltIns().Names(), allocation.LeastShardName, discovery.MethodStatic)
 }
 
 // use is a setting that names the strategy for a policy, built in or a plugin.
@@ -47,28 +47,35 @@ type use struct {
 
 // uses are the settings by which a plugin is chosen.
 func (c Config) uses() []use {
-	return []use{
+	all := []use{
 		{"downing.strategy", c.Downing.Strategy, plugins.Downing},
 		{"sharding.allocation.strategy", c.Sharding.Allocation.Strategy, plugins.Allocation},
 		{"membership.discovery.join-decider", c.Membership.Discovery.JoinDecider, plugins.JoinDecider},
 	}
+	for _, method := range c.Membership.Discovery.Methods {
+		all = append(all, use{keyMethods, method, plugins.Discovery})
+	}
+	return all
+}
+
+// run are the policies for which nodes run plugins.
+func run() []plugins.Policy {
+	return []plugins.Policy{plugins.Downing, plugins.Allocation, plugins.JoinDecider, plugins.Discovery}
 }
 
 // validatePlugins reports names that clash, plugins for policies that nodes do not run,
 // and strategies that name a plugin for another policy.
 func (c Config) validatePlugins() error {
 	var faults field.Faults
-	var run []plugins.Policy
 	for _, u := range c.uses() {
-		run = append(run, u.policy)
 		if p, ok := c.Plugins[u.name]; ok && p.Policy != u.policy {
 			faults.Add(field.Errorf(u.key, "%s is a plugin for %s, one for %s is needed", u.name, p.Policy, u.policy))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
 		faults.Refuse(slices.Contains(builtIn(), name), "plugins."+name, "is the name of a built-in strategy; give the plugin another one")
-		if policy := c.Plugins[name].Policy; slices.Contains(plugins.Policies(), policy) && !slices.Contains(run, policy) {
-			faults.Add(field.Errorf("plugins."+name+".policy", "no node runs plugins for %s: it must be one of %v", policy, run))
+		if policy := c.Plugins[name].Policy; slices.Contains(plugins.Policies(), policy) && !slices.Contains(run(), policy) {
+			faults.Add(field.Errorf("plugins."+name+".policy", "no node runs plugins for %s: it must be one of %v", policy, run()))
 		}
 	}
 	return faults.Err()
@@ -87,17 +94,17 @@ func resolvePlugins(c *Config, path func(string) string) {
 //
 //	file ──> open ──> membership, sharding
 //	  │ changed
-//	  ├─ allocation, joining ──> Swap: start, check, switch, drain, stop
-//	  └─ downing ─────> open ──> SetDowning ──> every member has it ──> the old one is closed
+//	  ├─ downing ──> open ──> SetDowning ──> every member has it ──> the old one is closed
+//	  └─ others ───> Swap: start, check, switch, drain, stop
 type strategies struct {
 	log     *slog.Logger
 	open    openPlugin // Nil when no plugin is configured.
 	metrics *pluginMetrics
 	workers sync.WaitGroup // Goroutines that close plugins and hand strategies over.
 
-	// The plugins that a swap replaces, each nil if what it would decide is built in. They
-	// are set before the node has started.
-	allocation, decider Plugin
+	// swapped are the plugins that a swap replaces, which are all but those for downing, by
+	// their names. The map does not change after the node has started.
+	swapped map[string]Plugin
 
 	mu      sync.Mutex
 	downing map[Plugin]struct{} // Plugins that the node may still ask.
@@ -106,27 +113,23 @@ type strategies struct {
 // openStrategies starts the plugins that a configuration uses.
 func openStrategies(ctx context.Context, cfg Config, open openPlugin, meters metric.MeterProvider, log *slog.Logger) (*strategies, error) {
 	s := &strategies{
-		log: log, open: open, metrics: measurePlugins(meters, cfg.Node.Address, log), downing: map[Plugin]struct{}{},
+		log: log, open: open, metrics: measurePlugins(meters, cfg.Node.Address, log),
+		swapped: map[string]Plugin{}, downing: map[Plugin]struct{}{},
 	}
-	for name, into := range s.swaps(cfg) {
-		if p, ok := cfg.Plugins[name]; ok {
-			var err error
-			if *into, err = open(ctx, name, p, log, s.metrics.observe); err != nil {
-				s.end()
-				s.metrics.stop()
-				return nil, fmt.Errorf("cluster: %w", err)
-			}
+	for _, u := range cfg.uses() {
+		p, ok := cfg.Plugins[u.name]
+		if !ok || u.policy == plugins.Downing {
+			continue
 		}
+		plugin, err := open(ctx, u.name, p, log, s.metrics.observe)
+		if err != nil {
+			s.end()
+			s.metrics.stop()
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
+		s.swapped[u.name] = plugin
 	}
 	return s, nil
-}
-
-// swaps yields the names of the strategies whose plugins a swap replaces, each with where
-// its plugin is.
-func (s *strategies) swaps(cfg Config) iter.Seq2[string, *Plugin] {
-	return func(yield func(string, *Plugin) bool) {
-		_ = yield(cfg.Membership.Discovery.JoinDecider, &s.decider) && yield(cfg.Sharding.Allocation.Strategy, &s.allocation)
-	}
 }
 
 // startPlugins starts the plugins that the configuration uses.
@@ -143,8 +146,8 @@ func stopPlugins(_ context.Context, n *Node) error {
 // forMembership returns the options by which the membership uses a plugin.
 func (s *strategies) forMembership(ctx context.Context, cfg Config) ([]membership.Option, error) {
 	var opts []membership.Option
-	if s.decider != nil {
-		decider, err := s.decider.JoinDecider()
+	if plugin := s.swapped[cfg.Membership.Discovery.JoinDecider]; plugin != nil {
+		decider, err := plugin.JoinDecider()
 		if err != nil {
 			return nil, err
 		}
@@ -161,11 +164,12 @@ func (s *strategies) forMembership(ctx context.Context, cfg Config) ([]membershi
 }
 
 // forSharding returns the options by which sharding uses a plugin.
-func (s *strategies) forSharding() ([]sharding.Option, error) {
-	if s.allocation == nil {
+func (s *strategies) forSharding(cfg Config) ([]sharding.Option, error) {
+	plugin := s.swapped[cfg.Sharding.Allocation.Strategy]
+	if plugin == nil {
 		return nil, nil
 	}
-	strategy, err := s.allocation.Allocation()
+	strategy, err := plugin.Allocation()
 	if err != nil {
 		return nil, err
 	}
@@ -236,11 +240,7 @@ func (s *strategies) all() []Plugin {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.downing))
 	s.mu.Unlock()
-	for _, p := range []Plugin{s.allocation, s.decider} {
-		if p != nil {
-			all = append(all, p)
-		}
-	}
+	all = slices.AppendSeq(all, maps.Values(s.swapped))
 	slices.SortFunc(all, func(a, b Plugin) int { return cmp.Compare(a.Status().Name, b.Status().Name) })
 	return all
 }
@@ -284,24 +284,25 @@ func prepareDowning(ctx context.Context, n *Node, from, to configuration) (Prepa
 // handOver bounds the time in which the membership takes a strategy.
 const handOver = 10 * time.Second
 
-// prepareSwaps swaps the plugins for allocation and for joining whose configuration has
-// changed. A swap can fail, so swaps come when all other parts are prepared; after one that
-// fails, those before it are swapped back.
+// prepareSwaps swaps the plugins whose configuration has changed, but for those for downing. A
+// swap can fail, so swaps come when all other parts are prepared; after one that fails, those
+// before it are swapped back.
 func prepareSwaps(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
 	var back []func() error
-	for name, plugin := range n.plugins.swaps(to.Config) {
+	for _, name := range slices.Sorted(maps.Keys(n.plugins.swapped)) {
 		c, ok := to.Plugins[name]
-		if !ok || *plugin == nil || reflect.DeepEqual(from.Plugins[name], c) {
+		if !ok || reflect.DeepEqual(from.Plugins[name], c) {
 			continue
 		}
-		if err := (*plugin).Swap(ctx, c); err != nil {
+		plugin := n.plugins.swapped[name]
+		if err := plugin.Swap(ctx, c); err != nil {
 			faults := []error{err}
 			for _, undo := range back {
 				faults = append(faults, undo())
 			}
 			return Prepared{}, errors.Join(faults...)
 		}
-		back = append(back, func() error { return (*plugin).Swap(ctx, from.Plugins[name]) })
+		back = append(back, func() error { return plugin.Swap(ctx, from.Plugins[name]) })
 	}
 	return Prepared{}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
@@ -39,6 +40,10 @@ type Plugin interface {
 	// JoinDecider returns the plugin as what decides for a node without a cluster, or an
 	// error if it decides something else.
 	JoinDecider() (bootstrap.JoinDecider, error)
+
+	// Discovery returns the plugin as a method of discovery, or an error if it decides
+	// something else.
+	Discovery() (discovery.Discovery, error)
 
 	// Swap changes to another configuration: the old process decides until the new one is
 	// ready. After an error the old one goes on.

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
@@ -28,7 +29,8 @@ import (
 
 // Nodes whose plugins are values of this process: a host (stage) opens them (actor), and
 // they decide as built-in strategies do. First plugins run, cannot be opened, or cannot be
-// linked; then a plugin decides how a node joins, also while its process is away.
+// linked; then a plugin decides how a node joins, also while its process is away; then a plugin
+// finds contact points.
 
 // stage is a host whose plugins are values of this process.
 type stage struct {
@@ -95,6 +97,16 @@ func (s sage) Decide(ctx context.Context, o bootstrap.Observations) (bootstrap.D
 		}
 	}
 	return bootstrap.LowestAddress{}.DecideNow(o), nil
+}
+
+// Discovery finds the address that is the path of the plugin.
+func (a *actor) Discovery() (discovery.Discovery, error) { return guide{a}, nil }
+
+type guide struct{ actor *actor }
+
+func (g guide) Lookup(context.Context, discovery.Query) (discovery.Targets, error) {
+	t, err := discovery.ParseTarget(strings.TrimPrefix(g.actor.stage.plays(g.actor.name), "/at/"))
+	return discovery.Targets{List: []discovery.Target{t}, Reason: "the path says so"}, err
 }
 
 // Swap takes another configuration, unless its path is unsuitable.
@@ -253,4 +265,31 @@ func TestANodeWaitsForThePluginThatDecidesHowItJoins(t *testing.T) {
 	close(back)
 	require.NoError(t, node.AwaitUp(ctx))
 	require.NoError(t, node.Close())
+}
+
+// A plugin finds the contact points of a node, beside a method that the program links; a reload
+// swaps it.
+func TestAPluginFindsContactPoints(t *testing.T) {
+	var closed atomic.Int32
+	address := free(t)
+	path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "discovery-book: {page: nowhere}",
+		"membership: {discovery: {methods: [book, guide], required-contact-point-nr: 1, stable-margin: 10ms}}",
+		"plugins:", "  guide: {policy: discovery, path: /at/"+address+", unpinned: true}")
+	s := new(stage)
+	options := []cluster.Option{cluster.WithPlugins(s), reads(&closed)}
+	require.NoError(t, cluster.Check(cluster.Own{Options: options}, path))
+	node, err := cluster.Start(t.Context(), quiet(append(options, cluster.WithFile(path))...)...)
+	require.NoError(t, err)
+	defer func() { _ = node.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, node.AwaitUp(ctx))
+	require.Equal(t, "discovery", node.Plugins()[0].Policy)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("/at/"), []byte("/now/at/")), 0o600))
+	require.NoError(t, node.Reload(ctx))
+	require.Equal(t, "/now/at/"+address, s.plays("guide"))
+	require.NoError(t, node.Close())
+	require.Empty(t, s.plays("guide"))
 }

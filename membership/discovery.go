@@ -28,8 +28,8 @@ import (
 // seed nodes.
 type DiscoveryConfig struct {
 	// Methods are the names of the methods that are asked, in order, until one finds
-	// something: "static", which is the list of membership.seed-nodes, or a method that the
-	// program adds. Empty: nothing is looked up, and the seed nodes are joined.
+	// something: "static", which is the list of membership.seed-nodes, a method that the
+	// program adds, or a plugin. Empty: nothing is looked up, and the seed nodes are joined.
 	Methods []string `koanf:"methods"`
 
 	// JoinDecider is the name of the plugin that decides, in place of the built-in rule,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
@@ -52,6 +53,9 @@ func (p *Plugin) Allocation() (allocation.Strategy, error) { return As[allocatio
 
 // JoinDecider returns the plugin as what decides for a node without a cluster; see [As].
 func (p *Plugin) JoinDecider() (bootstrap.JoinDecider, error) { return As[bootstrap.JoinDecider](p) }
+
+// Discovery returns the plugin as a method of discovery; see [As].
+func (p *Plugin) Discovery() (discovery.Discovery, error) { return As[discovery.Discovery](p) }
 
 // Try asks the plugin for a small decision of its policy, and returns the question and
 // the decision in words. It also asks a strategy for which a question has effects

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
@@ -43,6 +44,10 @@ func TestMain(m *testing.M) {
 		}))
 	case "lowest-address":
 		sdk.Serve(sdk.JoinDecider(func(none) (bootstrap.JoinDecider, error) { return bootstrap.LowestAddress{}, nil }))
+	case "list":
+		sdk.Serve(sdk.Discovery(func(none) (discovery.Discovery, error) {
+			return discovery.NewStatic([]string{"127.0.0.1:7946", "seed.example:7946"})
+		}))
 	case "lax":
 		sdk.Serve(sdk.Downing(func(map[string]any) (downing.Provider, error) { return downing.KeepMajority{}, nil }))
 	case "forgetful":
@@ -95,6 +100,7 @@ func TestTheProjectsStrategiesPass(t *testing.T) {
 	t.Run("keep-majority", func(t *testing.T) { Test(t, config(t, plugins.Downing, "keep-majority")) })
 	t.Run("least-shard", func(t *testing.T) { Test(t, config(t, plugins.Allocation, "least-shard")) })
 	t.Run("lowest-address", func(t *testing.T) { Test(t, config(t, plugins.JoinDecider, "lowest-address")) })
+	t.Run("list", func(t *testing.T) { Test(t, config(t, plugins.Discovery, "list")) })
 }
 
 // The kit knows every policy that hosts run, and no other.

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/discovery/bootstrap/bootstraptest"
+	"github.com/quorate/quorate/discovery/discoverytest"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/gossip"
@@ -32,6 +33,7 @@ func suites() map[plugins.Policy]policy {
 		plugins.Downing:     {suiteOf(downingtest.TestProvider), askDowning},
 		plugins.Allocation:  {suiteOf(allocationtest.TestStrategy), askAllocation},
 		plugins.JoinDecider: {suiteOf(bootstraptest.TestJoinDecider), askJoinDecider},
+		plugins.Discovery:   {suiteOf(discoverytest.TestDiscovery), askDiscovery},
 	}
 }
 
@@ -81,4 +83,10 @@ func askJoinDecider(tb testing.TB, p *host.Plugin) (any, error) {
 	return strategy[bootstrap.JoinDecider](tb, p).Decide(tb.Context(), bootstrap.Observations{
 		Service: "example", Self: self, Required: 2, Points: []bootstrap.Observed{{Point: self}},
 	})
+}
+
+// askDiscovery has the plugin look the contact points of the suite's service up.
+func askDiscovery(tb testing.TB, p *host.Plugin) (any, error) {
+	tb.Helper()
+	return strategy[discovery.Discovery](tb, p).Lookup(tb.Context(), discoverytest.Query())
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins/internal/policies"
@@ -20,7 +21,7 @@ import (
 )
 
 // Strategy is a strategy that can be served, made by [Downing], [Allocation],
-// [JoinDecider] or [New].
+// [JoinDecider], [Discovery] or [New].
 // The zero value serves nothing.
 type Strategy struct {
 	service   server.Service
@@ -41,6 +42,11 @@ func Allocation[S any](create func(S) (allocation.Strategy, error)) Strategy { r
 // JoinDecider returns a strategy to be served that decides what a node without a cluster does
 // next; see [Downing].
 func JoinDecider[S any](create func(S) (bootstrap.JoinDecider, error)) Strategy { return New(create) }
+
+// Discovery returns a method of discovery to be served; see [Downing]. A source that cannot be
+// reached is an error of the lookup, not of create. Announcing ([discovery.Announcer]) is no
+// part of the contract.
+func Discovery[S any](create func(S) (discovery.Discovery, error)) Strategy { return New(create) }
 
 // New returns a strategy of any policy to be served; see [Downing]. T is the interface of
 // the policy, such as [downing.Provider]. New panics if no policy has strategies of type

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
@@ -32,7 +33,12 @@ func strategies(t *testing.T) map[plugins.Policy]any {
 	t.Helper()
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(t, err)
-	return map[plugins.Policy]any{plugins.Downing: downing.KeepMajority{}, plugins.Allocation: least, plugins.JoinDecider: bootstrap.LowestAddress{}}
+	list, err := discovery.NewStatic([]string{"127.0.0.1:7946", "[::1]:7946", "seed.example:1"})
+	require.NoError(t, err)
+	return map[plugins.Policy]any{
+		plugins.Downing: downing.KeepMajority{}, plugins.Allocation: least, plugins.JoinDecider: bootstrap.LowestAddress{},
+		plugins.Discovery: list,
+	}
 }
 
 // Each policy of the table is complete: its strategies can be served, called and tried.
@@ -86,6 +92,6 @@ func TestKindsAreFoundByNameAndByStrategy(t *testing.T) {
 	require.Equal(t, plugins.Downing, found.Name())
 	_, ok = policies.Of[context.Context]()
 	require.False(t, ok)
-	_, ok = policies.Named(plugins.Discovery)
+	_, ok = policies.Named("none such")
 	require.False(t, ok)
 }

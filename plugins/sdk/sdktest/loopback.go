@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/plugins"
@@ -39,6 +40,12 @@ func Allocation(tb testing.TB, s sdk.Strategy, settings map[string]any) allocati
 func JoinDecider(tb testing.TB, s sdk.Strategy, settings map[string]any) bootstrap.JoinDecider {
 	tb.Helper()
 	return As[bootstrap.JoinDecider](tb, s, settings)
+}
+
+// Discovery returns the method of discovery as a host sees it; see [As].
+func Discovery(tb testing.TB, s sdk.Strategy, settings map[string]any) discovery.Discovery {
+	tb.Helper()
+	return As[discovery.Discovery](tb, s, settings)
 }
 
 // As returns the strategy as a host sees it. T is the interface of its policy. The test

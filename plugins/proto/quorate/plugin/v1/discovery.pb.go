@@ -29,10 +29,10 @@ type LookupRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the service, up to 256 bytes.
 	Service string `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
-	// The name of one of its ports, or empty. A plugin ignores what it has no use
-	// for.
+	// The name of one of its ports, or empty, up to 256 bytes. A plugin ignores what
+	// it has no use for.
 	Port string `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
-	// The protocol of the port, such as "tcp", or empty.
+	// The protocol of the port, such as "tcp", or empty, up to 256 bytes.
 	Protocol      string `protobuf:"bytes,3,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -89,7 +89,7 @@ func (x *LookupRequest) GetProtocol() string {
 	return ""
 }
 
-// LookupResponse is the contact points, as columns, without doubles, up to 20,000.
+// LookupResponse is the contact points, as columns, without doubles, up to 10,000.
 type LookupResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names in lower case, or IP addresses without brackets. 1 to 253 bytes.
@@ -101,7 +101,10 @@ type LookupResponse struct {
 	Ip [][]byte `protobuf:"bytes,3,rep,name=ip,proto3" json:"ip,omitempty"`
 	// Where the targets come from, or why there are none, in words for an operator.
 	// Up to 1,024 bytes.
-	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// For how long from now the plugin gives this answer again without asking its
+	// source, in nanoseconds, from 0. 0: the plugin does not say.
+	TtlNanos      int64 `protobuf:"varint,5,opt,name=ttl_nanos,json=ttlNanos,proto3" json:"ttl_nanos,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -164,6 +167,13 @@ func (x *LookupResponse) GetReason() string {
 	return ""
 }
 
+func (x *LookupResponse) GetTtlNanos() int64 {
+	if x != nil {
+		return x.TtlNanos
+	}
+	return 0
+}
+
 var File_quorate_plugin_v1_discovery_proto protoreflect.FileDescriptor
 
 const file_quorate_plugin_v1_discovery_proto_rawDesc = "" +
@@ -172,12 +182,13 @@ const file_quorate_plugin_v1_discovery_proto_rawDesc = "" +
 	"\rLookupRequest\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x1a\n" +
-	"\bprotocol\x18\x03 \x01(\tR\bprotocol\"`\n" +
+	"\bprotocol\x18\x03 \x01(\tR\bprotocol\"}\n" +
 	"\x0eLookupResponse\x12\x12\n" +
 	"\x04host\x18\x01 \x03(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x02 \x03(\rR\x04port\x12\x0e\n" +
 	"\x02ip\x18\x03 \x03(\fR\x02ip\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason2Z\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x1b\n" +
+	"\tttl_nanos\x18\x05 \x01(\x03R\bttlNanos2Z\n" +
 	"\tDiscovery\x12M\n" +
 	"\x06Lookup\x12 .quorate.plugin.v1.LookupRequest\x1a!.quorate.plugin.v1.LookupResponseBEZCgithub.com/quorate/quorate/plugins/proto/quorate/plugin/v1;pluginv1b\x06proto3"
 
