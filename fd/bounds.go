@@ -9,6 +9,10 @@ import (
 	"time"
 )
 
+// The bounds come first. A detector between them ([Bounded]) is told of answers and judges; a
+// judge may take its place ([Bounded.Judged]) and accuse ([Bounded.Accuse]); the moment at which the
+// verdict turns is searched last.
+
 // Bounds limits the silence at which a verdict turns to unavailable, whatever
 // the detector thinks.
 type Bounds struct {
@@ -50,6 +54,7 @@ type Bounded struct {
 	heard    bool          // Whether there was an answer.
 	limit    time.Duration // The silence at which the verdict changes, valid if resolved.
 	resolved bool          // Whether limit belongs to last.
+	judged   bool          // Whether a judge decides, in place of the inner detector.
 }
 
 var _ Detector = (*Bounded)(nil)
@@ -76,6 +81,33 @@ func (b *Bounded) Heartbeat(at time.Time) {
 		b.inner.Heartbeat(at)
 	}
 	b.last, b.heard, b.resolved = at, true, false
+}
+
+// Judged says whether a [Judge] decides from this time on, in place of the inner detector,
+// which goes on learning. Nobody can be accused by that: a node is then available until
+// [Bounded.Accuse], or up to MaxSilence. A verdict of unavailable stays, whoever decides,
+// until the next answer.
+func (b *Bounded) Judged(on bool, at time.Time) {
+	if b.heard {
+		b.resolved = at.Sub(b.last) >= b.silenceLimit()
+	}
+	b.judged = on
+}
+
+// Accuse makes the node unavailable from this time on, within the bounds, because a judge says
+// so that had heard of everything up to the time asOf. It reports whether the judge was heard:
+// it is not where it does not decide, where it did not know of the latest answer, or where the
+// node is to be unavailable earlier.
+func (b *Bounded) Accuse(asOf, at time.Time) bool {
+	if !b.judged || !b.heard || b.last.Sub(asOf) > 0 {
+		return false
+	}
+	limit := min(max(at.Sub(b.last), b.bounds.MinSilence), b.bounds.MaxSilence)
+	if limit >= b.silenceLimit() {
+		return false
+	}
+	b.limit = limit
+	return true
 }
 
 // Available reports whether the node is believed to be alive at this time.
@@ -117,6 +149,10 @@ func (b *Bounded) silenceLimit() time.Duration {
 		return b.limit
 	}
 	low, high := b.bounds.MinSilence, b.bounds.MaxSilence
+	if b.judged {
+		b.limit, b.resolved = high, true
+		return high
+	}
 	if low >= high || !b.inner.Available(b.last.Add(low)) {
 		high = min(low, high)
 	}

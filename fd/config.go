@@ -38,8 +38,10 @@ const (
 // Config is the section "failure-detector" of a configuration file. The zero
 // value is not valid; start from [Default].
 type Config struct {
-	// Strategy is the name of the detector: "phi-accrual", "deadline", or that of a
-	// detector of the program.
+	// Strategy is the name of the detector: "phi-accrual", "deadline", that of a detector of
+	// the program, or that of a plugin. Beside one that is not built in and may take its time,
+	// as a plugin does, phi-accrual learns from the same answers, and decides while there is
+	// no verdict.
 	Strategy string `koanf:"strategy" known:"phi-accrual|deadline"`
 
 	// Threshold is the phi at which a node is suspected, from 1 to below 1000

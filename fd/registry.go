@@ -39,6 +39,7 @@ type Registry[K any] struct {
 	newDetector   Factory
 	compare       func(a, b K) int
 	entries       []entry[K] // In the order of compare, so that every result has that order.
+	judged        bool       // Whether a judge decides about the nodes that have answered.
 }
 
 type entry[K any] struct {
@@ -103,9 +104,29 @@ func (r *Registry[K]) Heartbeat(node K, at time.Time) bool {
 	recovered := !e.detector.Available(at)
 	if !e.answered {
 		e.detector, e.answered = r.fresh(), true
+		e.detector.Judged(r.judged, at)
 	}
 	e.detector.Heartbeat(at)
 	return recovered
+}
+
+// Judged says whether a [Judge] decides from this time on about the nodes that have answered,
+// in place of their detectors, which go on learning; see [Bounded.Judged]. A node that has not
+// answered yet, of which no judge is told, is always left to its detector.
+func (r *Registry[K]) Judged(on bool, at time.Time) {
+	r.judged = on
+	for i := range r.entries {
+		if r.entries[i].answered {
+			r.entries[i].detector.Judged(on, at)
+		}
+	}
+}
+
+// Accuse makes a node unavailable from this time on, within the bounds, because the judge says
+// so; see [Bounded.Accuse].
+func (r *Registry[K]) Accuse(node K, asOf, at time.Time) bool {
+	i, found := r.find(node)
+	return found && r.entries[i].answered && r.entries[i].detector.Accuse(asOf, at)
 }
 
 // Available is the verdict about a node. A node that is not monitored counts as
