@@ -21,6 +21,7 @@ require (
 	github.com/oklog/run v1.1.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/discovery v0.0.0 // indirect
+	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
@@ -36,6 +37,7 @@ replace (
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/downing => ../../downing
+	github.com/quorate/quorate/fd => ../../fd
 	github.com/quorate/quorate/gossip => ../../gossip
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/plugins => ../../plugins

@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/plugins/internal/policies"
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
@@ -66,9 +64,6 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 	cfg = cfg.WithDefaults()
 	if err := validate(name, cfg); err != nil {
 		return nil, err
-	}
-	if _, ok := policies.Named(cfg.Policy); !ok {
-		return nil, notRun(name, cfg)
 	}
 	o := optionsOf(opts)
 	log := o.log.With("plugin", name)
@@ -125,18 +120,6 @@ func validate(name string, cfg plugins.Config) error {
 		return fmt.Errorf("plugin %q: %w", name, err)
 	}
 	return nil
-}
-
-// notRun is the error for a plugin whose policy hosts do not run.
-func notRun(name string, cfg plugins.Config) error {
-	var run []string
-	for _, policy := range policies.Names() {
-		run = append(run, string(policy))
-	}
-	return &plugins.Error{
-		Plugin: name, Path: cfg.Path, Err: plugins.ErrPolicy, Cause: fmt.Errorf("nothing here asks a plugin for %s yet", cfg.Policy),
-		Cure: "use a plugin for " + strings.Join(run, " or "),
-	}
 }
 
 // observe completes an event and passes it to the observer.

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
 	"github.com/quorate/quorate/plugins/internal/contract"
@@ -50,6 +51,9 @@ func (p *Plugin) Downing() (downing.Provider, error) { return As[downing.Provide
 
 // Allocation returns the plugin as an allocation strategy; see [As].
 func (p *Plugin) Allocation() (allocation.Strategy, error) { return As[allocation.Strategy](p) }
+
+// FailureDetector returns the plugin as a judge of heartbeats; see [As].
+func (p *Plugin) FailureDetector() (fd.Judge, error) { return As[fd.Judge](p) }
 
 // JoinDecider returns the plugin as what decides for a node without a cluster; see [As].
 func (p *Plugin) JoinDecider() (bootstrap.JoinDecider, error) { return As[bootstrap.JoinDecider](p) }

@@ -282,14 +282,9 @@ func TestPluginIsAStrategyOfItsKindAlone(t *testing.T) {
 	})
 }
 
-func TestPluginOfAKindThatIsNotRunIsNotStarted(t *testing.T) {
-	cfg := fakeConfig(t)
-	cfg.Policy = plugins.Discovery
-	_, err := Open(t.Context(), "subject", cfg)
-	require.ErrorIs(t, err, plugins.ErrPolicy)
-	require.ErrorContains(t, err, "nothing here asks a plugin for discovery yet")
-	require.ErrorContains(t, err, "downing or allocation")
-	require.NotContains(t, Policies(), plugins.Discovery)
+// Hosts run every policy of the contract.
+func TestEveryPolicyIsRun(t *testing.T) {
+	require.ElementsMatch(t, plugins.Policies(), Policies())
 }
 
 func TestSickProcessIsKilledAfterThreeChecks(t *testing.T) {

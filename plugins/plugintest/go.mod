@@ -2,6 +2,8 @@ module github.com/quorate/quorate/plugins/plugintest
 
 go 1.26.0
 
+require github.com/quorate/quorate/fd v0.0.0
+
 require github.com/quorate/quorate/discovery v0.0.0
 
 require (
@@ -37,6 +39,8 @@ replace (
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/downing => ../../downing
+	github.com/quorate/quorate/examples/plugins => ../../examples/plugins
+	github.com/quorate/quorate/fd => ../../fd
 	github.com/quorate/quorate/gossip => ../../gossip
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/plugins => ..

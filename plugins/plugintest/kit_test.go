@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/plugins/sdk"
@@ -48,6 +49,8 @@ func TestMain(m *testing.M) {
 		sdk.Serve(sdk.Discovery(func(none) (discovery.Discovery, error) {
 			return discovery.NewStatic([]string{"127.0.0.1:7946", "seed.example:7946"})
 		}))
+	case "phi":
+		sdk.Serve(sdk.FailureDetector(func(none) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }))
 	case "lax":
 		sdk.Serve(sdk.Downing(func(map[string]any) (downing.Provider, error) { return downing.KeepMajority{}, nil }))
 	case "forgetful":
@@ -100,6 +103,7 @@ func TestTheProjectsStrategiesPass(t *testing.T) {
 	t.Run("keep-majority", func(t *testing.T) { Test(t, config(t, plugins.Downing, "keep-majority")) })
 	t.Run("least-shard", func(t *testing.T) { Test(t, config(t, plugins.Allocation, "least-shard")) })
 	t.Run("lowest-address", func(t *testing.T) { Test(t, config(t, plugins.JoinDecider, "lowest-address")) })
+	t.Run("phi", func(t *testing.T) { Test(t, config(t, plugins.FailureDetector, "phi")) })
 	t.Run("list", func(t *testing.T) { Test(t, config(t, plugins.Discovery, "list")) })
 }
 

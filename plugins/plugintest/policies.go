@@ -5,6 +5,7 @@ package plugintest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/allocation/allocationtest"
@@ -14,6 +15,8 @@ import (
 	"github.com/quorate/quorate/discovery/discoverytest"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/fd/fdtest"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
@@ -30,10 +33,11 @@ type policy struct {
 // suites has a row for each policy that hosts run.
 func suites() map[plugins.Policy]policy {
 	return map[plugins.Policy]policy{
-		plugins.Downing:     {suiteOf(downingtest.TestProvider), askDowning},
-		plugins.Allocation:  {suiteOf(allocationtest.TestStrategy), askAllocation},
-		plugins.JoinDecider: {suiteOf(bootstraptest.TestJoinDecider), askJoinDecider},
-		plugins.Discovery:   {suiteOf(discoverytest.TestDiscovery), askDiscovery},
+		plugins.FailureDetector: {suiteOf(fdtest.TestJudge), askFailureDetector},
+		plugins.Downing:         {suiteOf(downingtest.TestProvider), askDowning},
+		plugins.Allocation:      {suiteOf(allocationtest.TestStrategy), askAllocation},
+		plugins.JoinDecider:     {suiteOf(bootstraptest.TestJoinDecider), askJoinDecider},
+		plugins.Discovery:       {suiteOf(discoverytest.TestDiscovery), askDiscovery},
 	}
 }
 
@@ -89,4 +93,13 @@ func askJoinDecider(tb testing.TB, p *host.Plugin) (any, error) {
 func askDiscovery(tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
 	return strategy[discovery.Discovery](tb, p).Lookup(tb.Context(), discoverytest.Query())
+}
+
+// askFailureDetector has the plugin judge two nodes that have just answered.
+func askFailureDetector(tb testing.TB, p *host.Plugin) (any, error) {
+	tb.Helper()
+	answered := []time.Duration{time.Millisecond}
+	return strategy[fd.Judge](tb, p).Judge(tb.Context(), fd.Batch{Number: 1, Subjects: []fd.Subject{
+		{ID: "a", Available: true, Ages: answered}, {ID: "b", Available: true, Ages: answered},
+	}})
 }

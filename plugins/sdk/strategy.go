@@ -16,12 +16,13 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/plugins/internal/policies"
 	"github.com/quorate/quorate/plugins/internal/server"
 )
 
 // Strategy is a strategy that can be served, made by [Downing], [Allocation],
-// [JoinDecider], [Discovery] or [New].
+// [FailureDetector], [JoinDecider], [Discovery] or [New].
 // The zero value serves nothing.
 type Strategy struct {
 	service   server.Service
@@ -47,6 +48,19 @@ func JoinDecider[S any](create func(S) (bootstrap.JoinDecider, error)) Strategy 
 // reached is an error of the lookup, not of create. Announcing ([discovery.Announcer]) is no
 // part of the contract.
 func Discovery[S any](create func(S) (discovery.Discovery, error)) Strategy { return New(create) }
+
+// FailureDetector returns a failure detector to be served; see [Downing]. The function makes what
+// makes a detector for each node, as [fd.NewFactory] does. For a judge that looks at all nodes
+// at once use [New] with an [fd.Judge].
+func FailureDetector[S any](create func(S) (fd.Factory, error)) Strategy {
+	return New(func(s S) (fd.Judge, error) {
+		factory, err := create(s)
+		if err != nil {
+			return nil, err
+		}
+		return fd.NewDetectorJudge(factory), nil
+	})
+}
 
 // New returns a strategy of any policy to be served; see [Downing]. T is the interface of
 // the policy, such as [downing.Provider]. New panics if no policy has strategies of type

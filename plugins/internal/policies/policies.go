@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
 	"github.com/quorate/quorate/plugins/internal/policies/discoverypolicy"
 	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
+	"github.com/quorate/quorate/plugins/internal/policies/failuredetectorpolicy"
 	"github.com/quorate/quorate/plugins/internal/policies/joindeciderpolicy"
 )
 
@@ -25,6 +26,7 @@ func All() []contract.Policy {
 	return []contract.Policy{
 		downingpolicy.Contract().Policy(),
 		allocationpolicy.Contract().Policy(),
+		failuredetectorpolicy.Contract().Policy(),
 		joindeciderpolicy.Contract().Policy(),
 		discoverypolicy.Contract().Policy(),
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
@@ -33,11 +34,13 @@ func strategies(t *testing.T) map[plugins.Policy]any {
 	t.Helper()
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(t, err)
+	phi, err := fd.NewFactory(fd.Default())
+	require.NoError(t, err)
 	list, err := discovery.NewStatic([]string{"127.0.0.1:7946", "[::1]:7946", "seed.example:1"})
 	require.NoError(t, err)
 	return map[plugins.Policy]any{
 		plugins.Downing: downing.KeepMajority{}, plugins.Allocation: least, plugins.JoinDecider: bootstrap.LowestAddress{},
-		plugins.Discovery: list,
+		plugins.Discovery: list, plugins.FailureDetector: fd.NewDetectorJudge(phi),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
@@ -34,6 +35,12 @@ func Downing(tb testing.TB, s sdk.Strategy, settings map[string]any) downing.Pro
 func Allocation(tb testing.TB, s sdk.Strategy, settings map[string]any) allocation.Strategy {
 	tb.Helper()
 	return As[allocation.Strategy](tb, s, settings)
+}
+
+// FailureDetector returns the failure detector as a host sees it; see [As].
+func FailureDetector(tb testing.TB, s sdk.Strategy, settings map[string]any) fd.Judge {
+	tb.Helper()
+	return As[fd.Judge](tb, s, settings)
 }
 
 // JoinDecider returns the decider as a host sees it; see [As].

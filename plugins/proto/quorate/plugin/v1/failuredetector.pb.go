@@ -42,7 +42,8 @@ type JudgeRequest struct {
 	AnswerCount []uint32 `protobuf:"varint,5,rep,packed,name=answer_count,json=answerCount,proto3" json:"answer_count,omitempty"`
 	// How long before the moment of the batch each answer arrived, in nanoseconds,
 	// from 0: first those of the first node, the oldest first, then of the second.
-	// As many as the sum of answer_count.
+	// As many as the sum of answer_count, up to 1,048,576. In the first batch of a
+	// session a host may repeat answers that an earlier session was told of.
 	AgeNanos      []int64 `protobuf:"varint,6,rep,packed,name=age_nanos,json=ageNanos,proto3" json:"age_nanos,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -120,7 +121,9 @@ func (x *JudgeRequest) GetAgeNanos() []int64 {
 	return nil
 }
 
-// JudgeResponse is the verdicts that differ from those in force, as columns.
+// JudgeResponse is the verdicts that differ from those in force, as columns. A verdict
+// that a node is not available holds until its next answer, whatever is said before
+// that, and not before the silence that the host allows in any case.
 type JudgeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The number of the request.

@@ -1,0 +1,160 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package failuredetectorpolicy
+
+import (
+	"math"
+	"time"
+
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/plugins/internal/wire"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
+)
+
+// A batch is written as columns of its nodes and one column of all answers; verdicts name nodes
+// by their places in the batch, and reasons by their places in a table. Both sides check what
+// they write and what they read.
+
+// Limits of a batch, as the contract has them.
+const (
+	nodesMax   = wire.NodesMax
+	idBytesMax = 512
+	answersMax = 1 << 20
+)
+
+// BatchToProto returns the request for a batch. The error names what the contract does not
+// allow.
+func BatchToProto(b *fd.Batch) (*pluginv1.JudgeRequest, error) {
+	if err := validate(b); err != nil {
+		return nil, err
+	}
+	r := &pluginv1.JudgeRequest{
+		Number: b.Number, ElapsedNanos: int64(b.Elapsed),
+		Node: make([]string, len(b.Subjects)), Available: make([]bool, len(b.Subjects)), AnswerCount: make([]uint32, len(b.Subjects)),
+	}
+	for i, s := range b.Subjects {
+		r.Node[i], r.Available[i], r.AnswerCount[i] = s.ID, s.Available, uint32(len(s.Ages))
+		for _, age := range s.Ages {
+			r.AgeNanos = append(r.AgeNanos, int64(age))
+		}
+	}
+	return r, nil
+}
+
+// validate reports a batch that the contract does not allow.
+func validate(b *fd.Batch) error {
+	switch {
+	case b.Number == 0:
+		return wire.Malformed("number", "is 0")
+	case b.Elapsed < 0 || b.Number == 1 && b.Elapsed != 0:
+		return wire.Malformed("elapsed_nanos", "%d in batch %d", b.Elapsed, b.Number)
+	case len(b.Subjects) > nodesMax:
+		return wire.Malformed("node", "%d nodes, the limit is %d", len(b.Subjects), nodesMax)
+	}
+	answers, seen := 0, make(map[string]bool, len(b.Subjects))
+	for _, s := range b.Subjects {
+		if s.ID == "" || len(s.ID) > idBytesMax {
+			return wire.Malformed("node", "an id has %d bytes, not 1 to %d", len(s.ID), idBytesMax)
+		}
+		if seen[s.ID] {
+			return wire.Malformed("node", "%q is there twice", s.ID)
+		}
+		seen[s.ID] = true
+		before := time.Duration(math.MaxInt64)
+		for _, age := range s.Ages {
+			if age < 0 || age > before {
+				return wire.Malformed("age_nanos", "ages of %q are negative or rise", s.ID)
+			}
+			before = age
+		}
+		if answers += len(s.Ages); answers > answersMax {
+			return wire.Malformed("age_nanos", "more than %d answers", answersMax)
+		}
+	}
+	return nil
+}
+
+// BatchFromProto returns the batch of a received request, checked.
+func BatchFromProto(r *pluginv1.JudgeRequest) (fd.Batch, error) {
+	n, ages := len(r.GetNode()), r.GetAgeNanos()
+	if n > nodesMax || len(ages) > answersMax {
+		return fd.Batch{}, wire.Malformed("node", "%d nodes and %d answers, the limits are %d and %d", n, len(ages), nodesMax, answersMax)
+	}
+	if err := wire.SameLength("node", n, len(r.GetAvailable()), len(r.GetAnswerCount())); err != nil {
+		return fd.Batch{}, err
+	}
+	b := fd.Batch{Number: r.GetNumber(), Elapsed: time.Duration(r.GetElapsedNanos())}
+	for i, id := range r.GetNode() {
+		s := fd.Subject{ID: id, Available: r.GetAvailable()[i]}
+		count := r.GetAnswerCount()[i]
+		if uint64(count) > uint64(len(ages)) {
+			return fd.Batch{}, wire.Malformed("answer_count", "%q has %d answers, %d are left", id, count, len(ages))
+		}
+		for _, age := range ages[:count] {
+			s.Ages = append(s.Ages, time.Duration(age))
+		}
+		ages = ages[count:]
+		b.Subjects = append(b.Subjects, s)
+	}
+	if len(ages) > 0 {
+		return fd.Batch{}, wire.Malformed("answer_count", "nobody has given the last %d answers", len(ages))
+	}
+	if err := validate(&b); err != nil {
+		return fd.Batch{}, err
+	}
+	return b, nil
+}
+
+// VerdictsToProto returns the answer for verdicts about a batch, checked. Reasons are made one
+// line, and cut where they are too long.
+func VerdictsToProto(b *fd.Batch, v *fd.Verdicts) (*pluginv1.JudgeResponse, error) {
+	if err := v.Check(*b); err != nil {
+		return nil, wire.Malformed("node", "%v", err)
+	}
+	places := make(map[string]uint32, len(b.Subjects))
+	for i, s := range b.Subjects {
+		places[s.ID] = uint32(i)
+	}
+	p := &pluginv1.JudgeResponse{Number: v.Number}
+	var reasons wire.Texts
+	for _, c := range v.Changes {
+		p.Node = append(p.Node, places[c.ID]) // The check has found the node in the batch.
+		p.Reason = append(p.Reason, reasons.Add(wire.Line(c.Reason, wire.TextBytesMax)))
+	}
+	p.Reasons = reasons.List
+	return p, nil
+}
+
+// VerdictsFromProto returns the verdicts of a received answer, checked.
+func VerdictsFromProto(b *fd.Batch, p *pluginv1.JudgeResponse) (fd.Verdicts, error) {
+	n := len(p.GetNode())
+	if n > len(b.Subjects) || len(p.GetReasons()) > n {
+		return fd.Verdicts{}, wire.Malformed("node", "%d verdicts with %d reasons about %d nodes", n, len(p.GetReasons()), len(b.Subjects))
+	}
+	if err := wire.SameLength("node", n, len(p.GetReason())); err != nil {
+		return fd.Verdicts{}, err
+	}
+	if err := wire.Within("node", p.GetNode(), len(b.Subjects)); err != nil {
+		return fd.Verdicts{}, err
+	}
+	if err := wire.Within("reason", p.GetReason(), len(p.GetReasons())); err != nil {
+		return fd.Verdicts{}, err
+	}
+	for _, reason := range p.GetReasons() {
+		if len(reason) > wire.TextBytesMax {
+			return fd.Verdicts{}, wire.Malformed("reasons", "%d bytes, the limit is %d", len(reason), wire.TextBytesMax)
+		}
+	}
+	v := fd.Verdicts{Number: p.GetNumber()}
+	for i, place := range p.GetNode() {
+		s := b.Subjects[place]
+		v.Changes = append(v.Changes, fd.Verdict{
+			ID: s.ID, Available: !s.Available, Reason: wire.Line(p.GetReasons()[p.GetReason()[i]], wire.TextBytesMax),
+		})
+	}
+	if err := v.Check(*b); err != nil {
+		return fd.Verdicts{}, wire.Malformed("node", "%v", err)
+	}
+	return v, nil
+}
