@@ -6,6 +6,7 @@ package membership_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -192,6 +193,13 @@ func TestDiscoveryIsChecked(t *testing.T) {
 	} {
 		refuses("needs a factory, and a name that is not built in", nothing, with(&directory{}), opt)
 	}
+	for _, opt := range []membership.Option{
+		membership.WithJudge("", fd.NewDetectorJudge(nil)),
+		membership.WithJudge("oracle", nil),
+		membership.WithJudge(fd.StrategyDeadline, fd.NewDetectorJudge(nil)),
+	} {
+		refuses("a judge of the program needs a name that is not built in", nothing, with(&directory{}), opt)
+	}
 	refuses(`membership.failure-detector.strategy: "oracle" is not built in`, func(c *membership.Config) {
 		c.Membership.FailureDetector.Strategy = "oracle"
 	}, with(&directory{}))
@@ -297,5 +305,64 @@ func TestAFailureDetectorOfTheProgramJudges(t *testing.T) {
 		}
 		p.awaitUp(nodes...)
 		require.Positive(t, made.Load())
+	})
+}
+
+// sage is a judge that a test directs.
+type sage struct {
+	inner   *fd.DetectorJudge
+	hangs   atomic.Bool
+	anew    atomic.Bool
+	batches atomic.Int32
+}
+
+func (s *sage) Judge(ctx context.Context, b fd.Batch) (fd.Verdicts, error) {
+	s.batches.Add(1)
+	if s.hangs.Load() {
+		<-ctx.Done()
+		return fd.Verdicts{}, ctx.Err()
+	}
+	if s.anew.CompareAndSwap(true, false) {
+		return fd.Verdicts{}, fmt.Errorf("a new process: %w", fd.ErrOutOfStep)
+	}
+	return s.inner.Judge(ctx, b)
+}
+
+// A judge of the program decides, also when it begins anew; while it hangs, phi-accrual does.
+func TestAJudgeOfTheProgramJudges(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		phi, err := fd.NewFactory(fd.Default())
+		require.NoError(t, err)
+		var nodes []*membership.Node
+		var judges []*sage
+		for i := 1; i <= 2; i++ {
+			s := &sage{inner: fd.NewDetectorJudge(phi)}
+			cfg := config(i)
+			cfg.Membership.FailureDetector.Strategy = "sage"
+			nodes, judges = append(nodes, p.start(cfg, membership.WithJudge("sage", s))), append(judges, s)
+		}
+		p.awaitUp(nodes...)
+		said := func() string {
+			var all []string
+			for _, d := range nodes[0].Decisions("reachability") {
+				if d.Subject == "sage" {
+					all = append(all, d.Verdict)
+				}
+			}
+			return strings.Join(all, " ")
+		}
+		await := func(what string, so func() bool) {
+			t.Helper()
+			require.Eventually(t, so, time.Minute, 100*time.Millisecond, what)
+		}
+		await("it judges", func() bool { return said() == "judges" })
+		judges[0].anew.Store(true)
+		before := judges[0].batches.Load()
+		await("it has begun anew", func() bool { return judges[0].batches.Load() > before+4 })
+		require.Equal(t, "judges", said())
+		judges[0].hangs.Store(true)
+		await("phi-accrual takes over", func() bool { return said() == "judges away" })
+		judges[0].hangs.Store(false)
+		await("it judges again", func() bool { return said() == "judges away judges" })
 	})
 }

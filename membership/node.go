@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
@@ -59,6 +60,7 @@ type Node struct {
 	metrics   *metrics
 	lookout   lookout
 	seeking   seeking
+	judge     fd.Judge // Nil: the failure detectors of the machine decide.
 	loaded    loadedDownings
 	builtIns  downing.Catalogue // Strategies that need no provider.
 
@@ -128,7 +130,7 @@ func resolve(opts []Option) (options, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if err := o.detector.validate(); err != nil {
+	if err := errors.Join(o.detector.validate(), o.judge.validate()); err != nil {
 		return o, err
 	}
 	var seed [24]byte
@@ -215,7 +217,12 @@ func (n *Node) discard() {
 
 // attachMembership builds the membership machine and attaches it to the driver.
 func (n *Node) attachMembership(cfg Config, o options) error {
-	detector, err := o.detector.make(cfg.Membership.FailureDetector)
+	detects, judge := cfg.Membership.FailureDetector, ""
+	if o.judge.judges(detects) {
+		n.judge, judge = o.judge.judge, detects.Strategy
+		detects.Strategy = fd.StrategyPhiAccrual // Beside the judge.
+	}
+	detector, err := o.detector.make(detects)
 	if err != nil {
 		return err
 	}
@@ -239,7 +246,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		Node: n.self, Zone: cfg.Node.Zone, Roles: n.roles, AppVersion: cfg.Node.AppVersion, Protocol: protocolRange,
 	}
 	deps := protocol.Deps{
-		Rand: o.rand, Detector: detector, Settings: settings, Bootstrap: bootstrapper,
+		Rand: o.rand, Detector: detector, Judge: judge, Settings: settings, Bootstrap: bootstrapper,
 		Downing: protocol.Downing{
 			Config: cfg.Downing, Version: strategy.Version, Parameters: strategy.Parameters, Decide: strategy.Decide,
 			Misfit: strategy.Misfit,

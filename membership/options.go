@@ -33,6 +33,7 @@ type options struct {
 	transport TransportFactory
 	downing   Downing
 	detector  *ownDetector
+	judge     *ownJudge
 	methods   []discovery.Method
 	decider   bootstrap.JoinDecider
 	builtIns  downing.Catalogue
@@ -89,6 +90,33 @@ func (d *ownDetector) make(c fd.Config) (fd.Factory, error) {
 // and everybody at max-silence.
 func WithFailureDetector(name string, f fd.Factory) Option {
 	return func(o *options) { o.detector = &ownDetector{name, f} }
+}
+
+// ownJudge is a judge of heartbeats of the program.
+type ownJudge struct {
+	name  string
+	judge fd.Judge
+}
+
+// validate reports a judge that no configuration can select.
+func (j *ownJudge) validate() error {
+	if j != nil && (j.name == "" || j.judge == nil || slices.Contains(fd.BuiltIns(), j.name)) {
+		return fmt.Errorf("membership: a judge of the program needs a name that is not built in: it has the name %q", j.name)
+	}
+	return nil
+}
+
+// judges reports whether a configuration selects the judge.
+func (j *ownJudge) judges(c fd.Config) bool { return j != nil && j.name == c.Strategy }
+
+// WithJudge adds a failure detector that may take its time, such as one in another process, under
+// the name by which the configuration selects it as membership.failure-detector.strategy. A
+// built-in name is an error. The judge is asked once each heartbeat-interval, one call at a time,
+// and has half of that interval for an answer. Phi-accrual learns from the same heartbeats beside
+// it, and decides while the judge does not answer. Whoever decides, nobody is suspected before
+// acceptable-heartbeat-pause, and everybody at max-silence.
+func WithJudge(name string, j fd.Judge) Option {
+	return func(o *options) { o.judge = &ownJudge{name, j} }
 }
 
 // WithMeterProvider sets where the node's metrics go. The default is the global

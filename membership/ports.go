@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
@@ -167,10 +168,22 @@ func (n *Node) call(ctx context.Context, component string, c machine.Call) (any,
 	if component == ComponentName && c.Port == protocol.CallJoinDecider {
 		return n.seeking.decide(ctx, c.Request.(bootstrap.Observations))
 	}
+	if component == ComponentName && c.Port == protocol.CallFailureDetector {
+		return judgedBy(ctx, n.judge, c.Request.(fd.Batch))
+	}
 	if a, ok := n.attached.Load(component); ok && a.(Attachment).Call != nil {
 		return a.(Attachment).Call(ctx, c)
 	}
 	return nil, fmt.Errorf("membership: nothing answers calls of component %q to port %q", c.Port, component)
+}
+
+// judgedBy asks the judge. That it has begun anew is an answer.
+func judgedBy(ctx context.Context, j fd.Judge, b fd.Batch) (any, error) {
+	verdicts, err := j.Judge(ctx, b)
+	if errors.Is(err, fd.ErrOutOfStep) {
+		return protocol.OutOfStep{}, nil
+	}
+	return verdicts, err
 }
 
 // other carries out effects that only some machines have.

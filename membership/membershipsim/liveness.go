@@ -26,6 +26,7 @@ import (
 //	          or removed, within [Bounds.Accuse] of that node's running time. A node
 //	          that has not been up spares the member while it hears others, or while
 //	          others have marked the member, or the member has marked the node
+//	patient   a member is marked no earlier than min-silence after its last answer
 //	settled   a world without faults for longer than [Bounds.Settle] has a cluster in
 //	          which every live node is a member that is up, and about which all agree:
 //	          a joiner is up or has ended, no member stays in a passing state, there
@@ -53,8 +54,8 @@ type Liveness struct {
 	// many of its nodes have lost their records: then it need not settle.
 	MayWait bool
 
-	// Silences, Settled and Splits count how often each of these was really checked.
-	Silences, Settled, Splits int
+	// Silences, Marks, Settled and Splits count how often each of these was really checked.
+	Silences, Marks, Settled, Splits int
 
 	world    *simulation.World
 	standing map[gossip.NodeID]machine.Instant
@@ -102,8 +103,28 @@ func (l *Liveness) Watch(w *simulation.World) {
 			l.ended(o.Node, e)
 		case component.Standing:
 			l.standing[o.Node.ID()] = e.Until
+		case machine.Decide:
+			w.Fail(l.patient(o.Node, e))
 		}
 	})
+}
+
+// patient checks that a node has marked another one no earlier than allowed.
+func (l *Liveness) patient(n *simulation.Node, d machine.Decide) error {
+	if d.Topic != "reachability" || d.Verdict != "unreachable" {
+		return nil
+	}
+	least := l.Config.FailureDetector.Bounds().MinSilence
+	for _, s := range MachineOf(n).Monitored() {
+		if s.Node.String() == d.Subject {
+			l.Marks++
+			if s.Silence < least {
+				return fmt.Errorf("liveness: %v marks %v after %v, it must not before %v: %s", n.ID(), s.Node, s.Silence, least, d.Reason)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("liveness: %v marks %s, which it does not monitor", n.ID(), d.Subject)
 }
 
 // Stepped does nothing: a step cannot show that something did not happen.

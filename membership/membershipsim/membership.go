@@ -37,6 +37,10 @@ type Config struct {
 	// Bootstrap is how nodes find contact points, nil where they are given seed nodes.
 	Bootstrap *protocol.Bootstrapper
 
+	// Judged says that a failure detector outside of the node judges; the world needs
+	// [Judges].
+	Judged bool
+
 	// Disk says that nodes keep their records on the disks of their addresses, and read
 	// them when they start again.
 	Disk bool
@@ -114,6 +118,9 @@ func Component(c Config) func(simulation.Env) machine.Component {
 			Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
 		}
 		deps := protocol.Deps{Rand: env.Rand, Detector: detector, Downing: c.Downing, Bootstrap: c.Bootstrap}
+		if c.Judged {
+			deps.Judge = JudgeName
+		}
 		if c.Disk {
 			remember(&deps, env.Disk)
 		}

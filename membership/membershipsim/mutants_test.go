@@ -347,6 +347,41 @@ func downingFinders() []string {
 	}
 }
 
+// boundlessMutants let a judge decide beyond the bounds of silence.
+func boundlessMutants() []mutant {
+	return []mutant{
+		{"a judge is heard before min-silence", []edit{
+			{"fd/bounds.go", "max(at.Sub(b.last), b.bounds.MinSilence)", "max(at.Sub(b.last), 0)"},
+			{"fd/bounds.go", "case silence < b.bounds.MinSilence:", "case silence < b.bounds.MinSilence && !b.judged:"},
+		}},
+		{"a judge can hold a node available after max-silence", []edit{
+			{"fd/bounds.go", "b.limit, b.resolved = high, true\n\t\treturn high", "b.limit, b.resolved = 1<<50, true\n\t\treturn b.limit"},
+			{"fd/bounds.go", "case silence >= b.bounds.MaxSilence:", "case silence >= b.bounds.MaxSilence && !b.judged:"},
+		}},
+	}
+}
+
+// judgeMutants break the rules by which a judge decides in place of the detectors.
+func judgeMutants() []mutant {
+	const judging = "membership/internal/protocol/judging.go"
+	return []mutant{
+		{"the detectors do not take over", []edit{{judging, "j.registry.Judged(false, j.now.Mono.Time())", "_ = j.registry"}}},
+		{"a judge that answers is not heard", []edit{{judging, "j.registry.Judged(true, j.now.Mono.Time())", "_ = j.registry"}}},
+		{"an accusation that an answer has overtaken counts", []edit{{"fd/bounds.go", "|| b.last.Sub(asOf) > 0 ", ""}}},
+		{"a judge is told of all answers again", []edit{{judging, "answers = h.since(h.told)", "answers = h.last"}}},
+		{"a judge that has begun anew is not told what it has missed", []edit{{judging, "\t\tj.ask(targets)\n\t\treturn true", "\t\t_ = targets\n\t\treturn true"}}},
+		{"verdicts are not checked", []edit{{judging, "err = verdicts.Check(j.batch)", "err = nil"}}},
+		{"a judge is waited for without end", []edit{{judging, "j.out.Arm(timerJudge, j.now.Mono.Add(j.limit()))", "j.out.Disarm(timerJudge)"}}},
+	}
+}
+
+func judgeFinders() []string {
+	return []string{
+		"TestTheDetectorsDecideWhileTheJudgeIsAway", "TestAJudgeDecidesWithinTheBounds", "TestAJudgeIsToldOfEachAnswerOnce",
+		"TestAJudgeThatHasBegunAnewGoesOnInTheSameRound", "TestAnAccusationThatAnAnswerHasOvertakenIsNothing",
+	}
+}
+
 // boundMutants take bounds and checks of the transport away.
 func boundMutants() []mutant {
 	return []mutant{
@@ -413,6 +448,12 @@ func TestBootstrapFindsMutants(t *testing.T) {
 func TestDowningFindsMutants(t *testing.T) {
 	requireFound(t, downingMutants(), "../../downing", downingFinders())
 	requireFound(t, handsOffMutants(), ".", handsOffFinders())
+}
+
+// The same for failure detectors outside of the nodes.
+func TestJudgesFindMutants(t *testing.T) {
+	requireFound(t, boundlessMutants(), ".", []string{"TestWildJudgesBreakNothing"})
+	requireFound(t, judgeMutants(), "../internal/protocol", judgeFinders())
 }
 
 // The same for what bounds strangers.

@@ -64,6 +64,19 @@ func found() []storm {
 	}
 }
 
+// Failure detectors outside of the nodes, which accuse nobody, everybody or anybody for a while,
+// begin anew, hang and fail, accuse nobody too early and let nobody be accused too late.
+//
+// covers I11.
+func TestWildJudgesBreakNothing(t *testing.T) {
+	for _, r := range []storm{{"judges", 5, 8}, {"judges", 3, 12}, {"judges", 5, 5}} {
+		t.Run(fmt.Sprintf("%d/%d", r.nodes, r.seed), func(t *testing.T) {
+			_, err := scenario.Run(scenario.Options{Scenario: r.scenario, Nodes: r.nodes, Seed: r.seed})
+			require.NoError(t, err)
+		})
+	}
+}
+
 // covers F11, F12, F13, F15, F16, F24, F27, F33, F50, F53, I5, I6, I7, I8, I9, I10, I13, I25, I27, I29.
 func TestStormsBreakNothing(t *testing.T) {
 	for _, r := range append(tried(), found()...) {

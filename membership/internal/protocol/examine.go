@@ -40,5 +40,10 @@ func (m *Machine) Counts() Counts { return m.counts }
 
 // examine answers an [Examine].
 func (m *Machine) examine(in Examine) {
-	m.out.Publish(Examined{ID: in.ID, Monitored: m.monitoring.registry.Status(m.now.Mono.Time())})
+	m.out.Publish(Examined{ID: in.ID, Monitored: m.Monitored()})
+}
+
+// Monitored returns what the failure detectors held at the last step, sorted by node.
+func (m *Machine) Monitored() []fd.Status[gossip.NodeID] {
+	return m.monitoring.registry.Status(m.now.Mono.Time())
 }

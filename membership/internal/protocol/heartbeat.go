@@ -30,6 +30,7 @@ type heartbeats struct {
 	*core
 
 	answers *answers
+	judging *judging
 
 	// registry holds the failure detector of each target.
 	registry *fd.Registry[gossip.NodeID]
@@ -81,8 +82,12 @@ type sentRound struct {
 	extra    bool // Sent out of turn: the failure detector learns intervals from the other rounds.
 }
 
-func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID]) *heartbeats {
-	return &heartbeats{core: c, answers: a, registry: r, met: map[gossip.NodeID]bool{}, answered: map[gossip.NodeID]uint64{}}
+func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID], judge string) *heartbeats {
+	h := &heartbeats{
+		core: c, answers: a, judging: newJudging(c, r, judge), registry: r, met: map[gossip.NodeID]bool{}, answered: map[gossip.NodeID]uint64{},
+	}
+	h.judging.armSilence = h.armSilence
+	return h
 }
 
 // begin numbers a round that is sent now, and notes its time.
@@ -108,6 +113,7 @@ func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Insta
 	h.answered[from] = sequence
 	if !h.sent[sequence%roundsKept].extra {
 		h.registry.Heartbeat(from, at.Time())
+		h.judging.hears(from, at)
 	}
 }
 
@@ -117,6 +123,7 @@ func (h *heartbeats) hasAnswered(n gossip.NodeID) bool { return h.answered[n] > 
 // forget drops what is known of a node that gets no heartbeats any more.
 func (h *heartbeats) forget(n gossip.NodeID) {
 	h.registry.Remove(n)
+	h.judging.forget(n)
 	delete(h.met, n)
 	delete(h.answered, n)
 }
@@ -127,6 +134,7 @@ func (h *heartbeats) round() {
 	h.expect(h.targets)
 	h.sendHeartbeats(h.targets)
 	h.shown = gossip.NodeID{}
+	h.judging.ask(h.targets)
 }
 
 // show has the next heartbeat to a target show the fingerprint of this node's state as it
@@ -333,7 +341,7 @@ func (h *heartbeats) judgeSilence() {
 func (h *heartbeats) silenceOf(node gossip.NodeID) string {
 	for _, s := range h.registry.Status(h.now.Mono.Time()) {
 		if s.Node == node {
-			return fmt.Sprintf("no answer to heartbeats for %v, phi %.1f", s.Silence.Round(time.Millisecond), s.Phi)
+			return fmt.Sprintf("no answer to heartbeats for %v, phi %.1f%s", s.Silence.Round(time.Millisecond), s.Phi, h.judging.reason(node))
 		}
 	}
 	return "no answer to heartbeats"

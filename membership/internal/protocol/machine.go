@@ -29,6 +29,11 @@ type Deps struct {
 	// Detector makes the failure detectors. See [fd.NewFactory].
 	Detector fd.Factory
 
+	// Judge is the name of a failure detector that is asked by calls to the port
+	// [CallFailureDetector]. While it answers it decides in place of the detectors, which
+	// learn beside it. Empty: the detectors decide.
+	Judge string
+
 	// Downing decides which nodes must go after a partition.
 	Downing Downing
 
@@ -162,20 +167,20 @@ func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
 	c := newCore(cfg, self, deps)
 	m := &Machine{core: c, strategies: newStrategies(c, deps.Downing.strategy())}
 	c.me.Loaded = gossip.Loaded{Version: 1, Strategies: m.strategies.said()}
-	m.assemble(registry)
+	m.assemble(registry, deps.Judge)
 	return m, nil
 }
 
 // assemble makes the parts, from those that need only the core to those that need most
 // others. A lower part that must call a higher one is given a function or a small
 // interface for that.
-func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID]) {
+func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID], judge string) {
 	c := m.core
 	m.ending = &ending{}
 	m.memory = newMemory(c, m.recordKept)
 	m.answers = newAnswers(c)
 	m.replies = newReplies(c)
-	m.monitoring = newHeartbeats(c, m.answers, registry)
+	m.monitoring = newHeartbeats(c, m.answers, registry, judge)
 	m.contacts = &contacts{core: c, monitors: m.monitoring.monitors}
 	m.spread = newSpreading(c, m.contacts, m.monitoring, m.strategies, m.ending)
 	m.resolver = &resolver{core: c, strategies: m.strategies}
@@ -270,6 +275,7 @@ func (m *Machine) callReturned(in machine.Called) {
 	switch {
 	case in.ID != 0 && in.ID == m.memory.call:
 		m.memory.recordWritten(in.Err)
+	case m.monitoring.judging.returned(in, m.monitoring.targets):
 	case m.boot.returned(in):
 		m.join.askAnew()
 	default:
@@ -358,6 +364,7 @@ const (
 	timerLookup                     // Contact points are looked up again.
 	timerLooked                     // A lookup was not answered.
 	timerDecider                    // Who decides whom to join did not answer.
+	timerJudge                      // The failure detector outside of the machine did not answer.
 )
 
 // probeTimer is the timer of one dial-back.
@@ -431,6 +438,8 @@ func (m *Machine) firedOnce(t timer) {
 		m.boot.lookupFailed(fmt.Sprintf("no answer within %v", m.boot.limit))
 	case timerDecider:
 		m.boot.deciderFailed(fmt.Errorf("no answer within %v", deciderLimit))
+	case timerJudge:
+		m.monitoring.judging.late()
 	}
 }
 

@@ -73,7 +73,7 @@ func newBench(t *testing.T, n int) *bench {
 	b := &bench{core: c, t: t, strategies: newStrategies(c, keepMajority()), answers: newAnswers(c)}
 	c.me.Loaded = memberAt(1).Loaded
 	b.surveyor = &surveyor{core: c, strategies: b.strategies, confirmed: func(gossip.NodeID) bool { return false }}
-	b.monitoring = newHeartbeats(c, b.answers, registry)
+	b.monitoring = newHeartbeats(c, b.answers, registry, "")
 	b.resolver = &resolver{core: c, strategies: b.strategies}
 	b.footing = &footing{
 		core: c, answers: b.answers, strategies: b.strategies, relaying: newRelaying(c, b.answers, newReplies(c), b.strategies),

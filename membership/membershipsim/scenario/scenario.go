@@ -104,6 +104,7 @@ type run struct {
 	bounds   membershipsim.Bounds
 	liveness *membershipsim.Liveness // Nil where liveness is not checked.
 	booting  *booting                // Nil where nodes are given seed nodes.
+	judged   bool                    // Whether failure detectors outside of the nodes judge.
 }
 
 // All returns the scenarios in the order in which they are listed to people.

@@ -40,6 +40,10 @@ type weather struct {
 
 	// drawn draws all settings from the seed.
 	drawn bool
+
+	// judged has failure detectors outside of the nodes judge, calls of which fail, also while
+	// nothing else does.
+	judged bool
 }
 
 // Storms reports whether the scenario is a world of storms and calms, in which liveness
@@ -88,6 +92,9 @@ func weathers() []Scenario {
 	of := func(name, about string, w weather) Scenario {
 		return Scenario{Name: name, About: about, duration: weatherTime, options: windy, downing: sometimesAsked, weather: &w}
 	}
+	judges := of("judges", "every fault and settings at random, wild failure detectors outside",
+		weather{faults: allFaults, drawn: true, judged: true})
+	judges.options, judges.downing = moody, decided
 	return []Scenario{
 		of("pauses", "all nodes, a rack, all but one stand still, and one dies",
 			weather{faults: func() []simulation.Fault { return lightly(simulation.PauseFaults()) }}),
@@ -102,7 +109,18 @@ func weathers() []Scenario {
 			weather{faults: func() []simulation.Fault { return lightly(membershipsim.FoundingFaults()) }, supervised: true}),
 		of("disks", "the same, and disks hang, fail, tear, vanish, get older",
 			weather{faults: func() []simulation.Fault { return append(allFaults(), simulation.DiskFaults()...) }, supervised: true, forgetful: true}),
+		judges,
 	}
+}
+
+// moody sets up a windy network on which one call in ten fails, with every other seed: a judge
+// whose calls fail now and then is never in force for long.
+func moody(o *simulation.Options) {
+	windy(o)
+	if o.Seed%2 == 0 {
+		return
+	}
+	o.Calls = simulation.Calls{Hang: 0.02, Fail: 0.02, Garbage: 0.02, Crash: 0.02, Late: 0.02, Stuck: 0.005}
 }
 
 // prepare sets up what only a world of storms and calms has.
@@ -132,6 +150,10 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	}
 	r.liveness = &membershipsim.Liveness{Bounds: r.bounds, Config: r.config, MajorityOnly: r.downing.Class.MajorityOnly, MayWait: s.weather.forgetful}
 	r.liveness.Watch(r.world)
+	if s.weather.judged {
+		r.judged = true
+		new(membershipsim.Judges).Serve(r.world)
+	}
 	events := &membershipsim.Events{}
 	events.Watch(r.world)
 	if s.weather.supervised {
@@ -175,6 +197,7 @@ func (r *run) lookAfter(s *Scenario) {
 func (r *run) builder() simulation.Build {
 	of := func(c membershipsim.Config) func(simulation.Env) machine.Component {
 		c.Config, c.Downing = r.config, r.downing
+		c.Judged = r.judged
 		c.Disk = r.booting == nil || r.booting.disks
 		if r.booting != nil {
 			c.Bootstrap = &r.booting.bootstrapper
