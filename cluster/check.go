@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/mutual"
 
@@ -73,7 +74,8 @@ func (s *startable) Validate() error {
 	return errors.Join(
 		s.linkable.Validate(), s.exposed(),
 		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
-		s.detector(), s.joinDecider(),
+		s.joinDecider(),
+		s.known("membership.failure-detector.strategy", s.Membership.FailureDetector.Strategy, fd.BuiltIns()...),
 		s.known("downing.strategy", s.Downing.Strategy, downing.BuiltIns().Names()...),
 		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.LeastShardName),
 	)

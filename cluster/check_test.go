@@ -41,11 +41,9 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 		"unknown downing":            {[]string{name, here, "downing: {strategy: coin}"}, nil, `:3: downing.strategy: "coin" is neither built in (keep-majority, static-quorum, keep-oldest, manual, down-all`},
 		"own downing":                {[]string{name, here, "downing: {strategy: coin}"}, []string{"coin"}, ""},
 		"unknown allocation":         {[]string{name, here, "sharding: {allocation: {strategy: dice}}"}, nil, `:3: sharding.allocation.strategy: "dice" is neither`},
-		"unknown detector":           {[]string{name, here, "membership: {failure-detector: {strategy: mine}}"}, nil, `:3: membership.failure-detector.strategy: "mine" is not built in`},
-		"plugin that nobody runs": {
-			[]string{name, here, "plugins: {x: {policy: failure-detector, path: /bin/x, unpinned: true}}"}, nil, ":3: plugins.x.policy: no node runs plugins for failure-detector",
-		},
-		"several faults": {[]string{name, "node: {address: 10.0.0.1:7946}", "downing: {strategy: coin}"}, nil, ":2: node.address: 10.0.0.1"},
+		"unknown detector":           {[]string{name, here, "membership: {failure-detector: {strategy: mine}}"}, nil, `:3: membership.failure-detector.strategy: "mine" is neither built in (phi-accrual, deadline) nor the name of a plugin`},
+		"plugin of no policy":        {[]string{name, here, "plugins: {x: {policy: weather, path: /bin/x, unpinned: true}}"}, nil, `:3: plugins.x.policy: "weather" is none of [downing allocation failure-detector join-decider discovery]`},
+		"several faults":             {[]string{name, "node: {address: 10.0.0.1:7946}", "downing: {strategy: coin}"}, nil, ":2: node.address: 10.0.0.1"},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {

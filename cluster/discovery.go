@@ -14,7 +14,6 @@ import (
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/discovery"
-	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/plugins"
 )
@@ -211,15 +210,4 @@ func (s *startable) joinDecider() error {
 	return field.Errorf("membership.discovery.join-decider",
 		"%q is not the name of a plugin: add it to the section plugins, with the policy %s; a decider of the program itself is given to config check by --own",
 		name, plugins.JoinDecider)
-}
-
-// detector reports the name of a failure detector that is neither built in nor given by --own.
-// No plugin is a failure detector.
-func (s *startable) detector() error {
-	name := s.Membership.FailureDetector.Strategy
-	if name == "" || slices.Contains(fd.BuiltIns(), name) || slices.Contains(s.own, name) {
-		return nil
-	}
-	return field.Errorf("membership.failure-detector.strategy",
-		"%q is not built in, but %q are; a detector of the program itself is given to config check by --own", name, fd.BuiltIns())
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/sharding"
@@ -36,7 +37,7 @@ import (
 
 // builtIn are the strategies that need no plugin. Plugins may not have their names.
 func builtIn() []string {
-	return append(downing.BuiltIns().Names(), allocation.LeastShardName, discovery.MethodStatic)
+	return slices.Concat(downing.BuiltIns().Names(), fd.BuiltIns(), []string{allocation.LeastShardName, discovery.MethodStatic})
 }
 
 // use is a setting that names the strategy for a policy, built in or a plugin.
@@ -49,6 +50,7 @@ type use struct {
 func (c Config) uses() []use {
 	all := []use{
 		{"downing.strategy", c.Downing.Strategy, plugins.Downing},
+		{"membership.failure-detector.strategy", c.Membership.FailureDetector.Strategy, plugins.FailureDetector},
 		{"sharding.allocation.strategy", c.Sharding.Allocation.Strategy, plugins.Allocation},
 		{"membership.discovery.join-decider", c.Membership.Discovery.JoinDecider, plugins.JoinDecider},
 	}
@@ -58,13 +60,8 @@ func (c Config) uses() []use {
 	return all
 }
 
-// run are the policies for which nodes run plugins.
-func run() []plugins.Policy {
-	return []plugins.Policy{plugins.Downing, plugins.Allocation, plugins.JoinDecider, plugins.Discovery}
-}
-
-// validatePlugins reports names that clash, plugins for policies that nodes do not run,
-// and strategies that name a plugin for another policy.
+// validatePlugins reports names that clash, and strategies that name a plugin for another
+// policy.
 func (c Config) validatePlugins() error {
 	var faults field.Faults
 	for _, u := range c.uses() {
@@ -74,9 +71,6 @@ func (c Config) validatePlugins() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
 		faults.Refuse(slices.Contains(builtIn(), name), "plugins."+name, "is the name of a built-in strategy; give the plugin another one")
-		if policy := c.Plugins[name].Policy; slices.Contains(plugins.Policies(), policy) && !slices.Contains(run(), policy) {
-			faults.Add(field.Errorf("plugins."+name+".policy", "no node runs plugins for %s: it must be one of %v", policy, run()))
-		}
 	}
 	return faults.Err()
 }
@@ -152,6 +146,13 @@ func (s *strategies) forMembership(ctx context.Context, cfg Config) ([]membershi
 			return nil, err
 		}
 		opts = append(opts, membership.WithJoinDecider(decider))
+	}
+	if name := cfg.Membership.FailureDetector.Strategy; s.swapped[name] != nil {
+		judge, err := s.swapped[name].FailureDetector()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, membership.WithJudge(name, judge))
 	}
 	d, err := s.openDowning(ctx, cfg)
 	if err != nil {

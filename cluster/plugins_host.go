@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/plugins"
 )
 
@@ -36,6 +37,10 @@ type Plugin interface {
 	// Allocation returns the plugin as an allocation strategy, or an error if it decides
 	// something else.
 	Allocation() (allocation.Strategy, error)
+
+	// FailureDetector returns the plugin as a judge of heartbeats, or an error if it decides
+	// something else.
+	FailureDetector() (fd.Judge, error)
 
 	// JoinDecider returns the plugin as what decides for a node without a cluster, or an
 	// error if it decides something else.

@@ -24,13 +24,14 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/plugins"
 )
 
 // Nodes whose plugins are values of this process: a host (stage) opens them (actor), and
 // they decide as built-in strategies do. First plugins run, cannot be opened, or cannot be
-// linked; then a plugin decides how a node joins, also while its process is away; then a plugin
-// finds contact points.
+// linked; then a plugin decides how a node joins, also while its process is away; then plugins
+// find contact points and judge heartbeats.
 
 // stage is a host whose plugins are values of this process.
 type stage struct {
@@ -40,6 +41,8 @@ type stage struct {
 	// away is called with each question how a node joins, and its error fails the answer. If
 	// away is nil, each question is answered.
 	away func(context.Context) error
+
+	batches atomic.Int64 // How many questions about heartbeats were asked.
 
 	mu   sync.Mutex
 	open map[string]plugins.Config
@@ -97,6 +100,23 @@ func (s sage) Decide(ctx context.Context, o bootstrap.Observations) (bootstrap.D
 		}
 	}
 	return bootstrap.LowestAddress{}.DecideNow(o), nil
+}
+
+// FailureDetector judges as phi-accrual does.
+func (a *actor) FailureDetector() (fd.Judge, error) {
+	factory, err := fd.NewFactory(fd.Default())
+	return &listener{a.stage, fd.NewDetectorJudge(factory)}, err
+}
+
+// listener is a judge that counts what it is asked.
+type listener struct {
+	stage *stage
+	judge *fd.DetectorJudge
+}
+
+func (l *listener) Judge(ctx context.Context, b fd.Batch) (fd.Verdicts, error) {
+	l.stage.batches.Add(1)
+	return l.judge.Judge(ctx, b)
 }
 
 // Discovery finds the address that is the path of the plugin.
@@ -292,4 +312,27 @@ func TestAPluginFindsContactPoints(t *testing.T) {
 	require.Equal(t, "/now/at/"+address, s.plays("guide"))
 	require.NoError(t, node.Close())
 	require.Empty(t, s.plays("guide"))
+}
+
+// A plugin judges heartbeats.
+func TestAPluginJudgesHeartbeats(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	seed := free(t)
+	path := file(t, "cluster: {name: test}", "node: {address: "+seed+"}", "membership: {seed-nodes: ["+seed+"], failure-detector: {strategy: listener}}",
+		"plugins:", "  listener: {policy: failure-detector, path: /bin/one, unpinned: true}")
+	s := new(stage)
+	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithPlugins(s)}}, path))
+	for i := range 2 {
+		node, err := cluster.Start(ctx, quiet(cluster.WithFile(path), cluster.WithPlugins(s), cluster.WithChange(func(c *cluster.Config) {
+			if i > 0 {
+				c.Node.Address = free(t)
+			}
+		}))...)
+		require.NoError(t, err)
+		defer func() { _ = node.Close() }()
+		require.NoError(t, node.AwaitUp(ctx))
+		require.Equal(t, "failure-detector", node.Plugins()[0].Policy)
+	}
+	require.Eventually(t, func() bool { return s.batches.Load() > 2 }, time.Minute, time.Millisecond)
 }
