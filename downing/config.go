@@ -20,9 +20,9 @@ import (
 // Config chooses the downing strategy and says when it is asked.
 type Config struct {
 	// Strategy is the name of the strategy: "keep-majority", "static-quorum",
-	// "keep-oldest", "manual", "down-all", or the name of one that the program adds.
-	// Names that are not built in are not refused here.
-	Strategy string `koanf:"strategy" reload:"yes" known:"keep-majority|static-quorum|keep-oldest|manual|down-all"`
+	// "keep-oldest", "lease-majority", "manual", "down-all", or the name of one that the
+	// program adds. Names that are not built in are not refused here.
+	Strategy string `koanf:"strategy" reload:"yes" known:"keep-majority|static-quorum|keep-oldest|lease-majority|manual|down-all"`
 	// Mode says what becomes of decisions: "act" carries them out, "report" downs no
 	// member, and says instead which the strategy would have downed, in the log and in
 	// the topic downing-report of the decisions. A side without a majority stops its work
@@ -32,6 +32,8 @@ type Config struct {
 	StaticQuorum StaticQuorumConfig `koanf:"static-quorum" reload:"yes"`
 	// KeepOldest configures the strategy keep-oldest.
 	KeepOldest KeepOldestConfig `koanf:"keep-oldest" reload:"yes"`
+	// LeaseMajority configures the strategy lease-majority.
+	LeaseMajority LeaseMajorityConfig `koanf:"lease-majority" reload:"yes"`
 	// StableAfter is how long the view must be unchanged before the strategy is
 	// called; auto follows the number of nodes. At least the fence, up to 10 minutes.
 	// If it is shorter than the nodes of one side take to notice the same failure,
@@ -83,7 +85,8 @@ const (
 func Default() Config {
 	return Config{
 		Strategy: KeepMajorityName, Mode: ModeAct, StableAfter: Auto, DownOwnSideAfter: 30 * time.Second,
-		KeepOldest: KeepOldestConfig{DownIfAlone: true},
+		KeepOldest:    KeepOldestConfig{DownIfAlone: true},
+		LeaseMajority: LeaseMajorityConfig{MinorityDelay: 2 * time.Second, ReleaseAfter: 40 * time.Second},
 	}
 }
 
@@ -94,6 +97,7 @@ func (c Config) Validate() error {
 	faults.Refuse(c.Strategy == "", "strategy", "is empty; the default is %s", KeepMajorityName)
 	faults.Refuse(c.Mode != ModeAct && c.Mode != ModeReport, "mode", "%q is neither %s nor %s", c.Mode, ModeAct, ModeReport)
 	faults.Add(field.Within("static-quorum", c.StaticQuorum.validate(c.Strategy)))
+	faults.Add(field.Within("lease-majority", c.LeaseMajority.validate(c.Strategy)))
 	stable := time.Duration(c.StableAfter)
 	faults.Refuse(stable < 0 || stable > stableAfterMost,
 		"stable-after", "%v is neither auto nor above 0 and up to %v", stable, stableAfterMost)

@@ -79,7 +79,8 @@ func (patient) DecideNow(downing.View) (downing.Decision, error) { return downin
 func TestTheTagOfTheStrategyNamesTheTable(t *testing.T) {
 	f, ok := reflect.TypeFor[downing.Config]().FieldByName("Strategy")
 	require.True(t, ok)
-	require.Equal(t, downing.BuiltIns().Names(), strings.Split(f.Tag.Get("known"), "|"))
+	named := append(downing.BuiltIns().Names(), downing.LeaseMajorityName) // Its provider needs a store.
+	require.ElementsMatch(t, named, strings.Split(f.Tag.Get("known"), "|"))
 }
 
 func TestStableAfterIsAtLeastTheFence(t *testing.T) {
@@ -226,6 +227,23 @@ func TestParametersThatAreWrongAreNamed(t *testing.T) {
 	require.ErrorContains(t, c.Validate(), "static-quorum.quorum-size: -1 is not")
 }
 
+// The section of lease-majority counts if the strategy is chosen, and everything in it is part
+// of the identity.
+func TestTheSectionOfLeaseMajority(t *testing.T) {
+	c := downing.Default()
+	require.NoError(t, c.Validate())
+	c.Strategy = downing.LeaseMajorityName
+	require.ErrorContains(t, c.Validate(), "lease-majority.store: must be set")
+	c.LeaseMajority.Store, c.LeaseMajority.Lease = "etcd", "bank"
+	require.NoError(t, c.Validate())
+	require.Equal(t, `store="etcd" lease-name="bank" role="" minority-delay=2s release-after=40s`, c.LeaseMajority.Parameters())
+	c.LeaseMajority.ReleaseAfter = 1500 * time.Millisecond
+	require.ErrorContains(t, c.Validate(), "lease-majority.release-after: 1.5s is not from 30s to 5m0s in whole seconds")
+	_, err := downing.New(downing.Config{})
+	require.Error(t, err)
+	require.Equal(t, 29*time.Second, downing.HeardWithin(40*time.Second, 5*time.Second))
+}
+
 // What is wrong with parameters for the members that are there is said with a cure.
 func TestParametersThatDoNotFitTheCluster(t *testing.T) {
 	members := withCore(downingtest.Members(5))
@@ -241,6 +259,8 @@ func TestParametersThatDoNotFitTheCluster(t *testing.T) {
 		{"a role that nobody has", downing.StaticQuorum{Quorum: 2, Role: "none"}, `downing.static-quorum.role is "none", and no member that is up has this role`},
 		{"the oldest of no role", downing.KeepOldest{Role: "none"}, `downing.keep-oldest.role is "none"`},
 		{"the oldest", downing.KeepOldest{Role: core}, ""},
+		{"the lease of no role", downing.LeaseMajority{Role: "none"}, `downing.lease-majority.role is "none"`},
+		{"the lease", downing.LeaseMajority{Role: core}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

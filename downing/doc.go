@@ -41,7 +41,7 @@
 // [StaticQuorum] keeps the side with a fixed number of members, [KeepOldest] the side with
 // the oldest member, which may be a minority, [All] no side, and [Manual] leaves it to an
 // operator. [LeaseMajority] is the decision of a strategy that asks a store outside of the
-// cluster for a lease.
+// cluster for a lease; package downing/lease/majority asks.
 //
 // # Lifecycle and concurrency
 //

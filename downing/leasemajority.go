@@ -8,15 +8,109 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/gossip"
 )
 
-// The part of lease-majority that decides: which side asks for the lease first, and what
-// follows from the answer. Whoever drives it takes the lease: LeaseMajority.Plan says
-// whether and when to ask, LeasePlan.After what the answer means.
+// The section of the configuration, and the part of lease-majority that decides: which side
+// asks for the lease first, and what follows from the answer. Whoever drives it takes the
+// lease: LeaseMajority.Plan says whether and when to ask, LeasePlan.After what the answer
+// means. Package downing/lease/majority does that.
 
 // LeaseMajorityName is the name of a strategy that decides by [LeaseMajority].
 const LeaseMajorityName = "lease-majority"
+
+// LeaseMajorityConfig configures the strategy lease-majority.
+type LeaseMajorityConfig struct {
+	// Store is the kind of the store that gives the lease: "file" for the nodes of one
+	// machine, "etcd" or "kubernetes", or the name of another one that the program adds. It
+	// must be set if the strategy is lease-majority. The settings of the store are the
+	// section "lease-NAME" of the file.
+	Store string `koanf:"store" known:"file|etcd|kubernetes"`
+	// Lease is the name of the lease, which no other cluster that has the same store uses. It
+	// must be set: at most 63 letters in lower case, digits and hyphens.
+	Lease string `koanf:"lease-name"`
+	// Role is the role of the members that count for the majority; empty: all members
+	// count.
+	Role string `koanf:"role"`
+	// MinorityDelay is how long a side without a majority waits before it asks for the
+	// lease, from 0 to 3 s. It should be longer than sides differ in the moment of their
+	// decisions.
+	MinorityDelay time.Duration `koanf:"minority-delay" range:"0s..3s"`
+	// ReleaseAfter is how long the lease is kept after the lost members have been removed, and
+	// how long the store keeps it for a holder that does not answer: from 30 s to 5
+	// minutes, in whole seconds. A side that has not got the lease within some 70 % of that
+	// after it lost the others gives up.
+	ReleaseAfter time.Duration `koanf:"release-after" range:"30s..5m"`
+}
+
+// Bounds of the section.
+const (
+	minorityDelayMost = 3 * time.Second
+	releaseAfterLeast = 30 * time.Second
+	releaseAfterMost  = 5 * time.Minute
+)
+
+// Validate returns all faults of the section of a node that uses the strategy, joined, each a
+// [field.Error]. Which stores there are is not known here.
+func (c LeaseMajorityConfig) Validate() error { return c.validate(LeaseMajorityName) }
+
+// validate does not ask for what must be set if another strategy is used.
+func (c LeaseMajorityConfig) validate(strategy string) error {
+	var faults field.Faults
+	if strategy == LeaseMajorityName {
+		faults.Refuse(c.Store == "", "store", "must be set for %s: file, etcd or kubernetes", LeaseMajorityName)
+		faults.Add(c.checkName())
+	}
+	faults.Refuse(c.MinorityDelay < 0 || c.MinorityDelay > minorityDelayMost,
+		"minority-delay", "%v is not from 0s to %v", c.MinorityDelay, minorityDelayMost)
+	faults.Refuse(c.ReleaseAfter < releaseAfterLeast || c.ReleaseAfter > releaseAfterMost || c.ReleaseAfter%time.Second != 0,
+		"release-after", "%v is not from %v to %v in whole seconds", c.ReleaseAfter, releaseAfterLeast, releaseAfterMost)
+	return faults.Err()
+}
+
+// checkName refuses a name that no store takes.
+func (c LeaseMajorityConfig) checkName() error {
+	if c.Lease == "" {
+		return field.Errorf("lease-name", "must be set for %s: the same on all nodes, and another one for each cluster, such as bank-downing", LeaseMajorityName)
+	}
+	return lease.CheckName("lease-name", c.Lease)
+}
+
+// Parameters returns the canonical text of the section: nodes that differ in it could be
+// given two leases, or the same one at the same time.
+func (c LeaseMajorityConfig) Parameters() string {
+	return fmt.Sprintf("store=%q lease-name=%q role=%q minority-delay=%v release-after=%v", c.Store, c.Lease, c.Role, c.MinorityDelay, c.ReleaseAfter)
+}
+
+// Holder is a [Provider] that keeps a side by the right to be the only one. It keeps that
+// right for a while, and then gives it back. So whoever asks must have heard the others
+// not long before: a side that asks late could get the right when the side that had it has
+// gone on and given it back.
+type Holder interface {
+	Provider
+
+	// Keeps returns for how long after the beginning of a question by which a side was kept
+	// no other side is kept, whatever becomes of who asked.
+	Keeps() time.Duration
+
+	// Settled says that the members that were lost have been removed, or have come back. It
+	// does not block.
+	Settled()
+}
+
+// HeardWithin returns how old the news of the other voters may be by which a side is kept, for
+// the time that a [Holder] keeps and a limit on the time that a question takes: 85 % of
+// what is kept, less the limit.
+//
+// Let side A be kept by a question of the node a, which began at s. A member b that A has
+// lost was last answered by a before a heard of its own decision, so at s and the limit at
+// the latest, and counts from there or from before. If b's side were kept too, it would
+// have been given the right after A's was given back, which is s and 99 % of the time kept
+// at the earliest, by clocks that run at rates within 1 %; and until then b's news is too
+// old.
+func HeardWithin(keeps, limit time.Duration) time.Duration { return keeps*17/20 - limit }
 
 // LeaseMajority keeps the side that gets a lease, which a store outside of the cluster
 // gives to one holder at a time. The side with the majority asks at once, any other

@@ -19,6 +19,7 @@ type Fitted interface {
 var (
 	_ Fitted = StaticQuorum{}
 	_ Fitted = KeepOldest{}
+	_ Fitted = LeaseMajority{}
 )
 
 // Misfit implements [Fitted]: a quorum larger than the cluster, one that two sides could
@@ -46,6 +47,14 @@ func (s StaticQuorum) Misfit(members []*gossip.Member) string {
 func (o KeepOldest) Misfit(members []*gossip.Member) string {
 	if o.Role != "" && countWith(o.Role, members) == 0 {
 		return nobodyHas("keep-oldest.role", o.Role)
+	}
+	return ""
+}
+
+// Misfit implements [Fitted]: a role that no member has.
+func (l LeaseMajority) Misfit(members []*gossip.Member) string {
+	if l.Role != "" && countWith(l.Role, members) == 0 {
+		return fmt.Sprintf("downing.lease-majority.role is %q, and no member that is up has this role: no side asks for the lease first; correct the role, or start members that have it", l.Role)
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/downing/lease/internal/clock"
 	"github.com/quorate/quorate/downing/lease/internal/protocol"
 )
 
@@ -34,7 +35,7 @@ type Keeper struct {
 
 	mu      sync.Mutex // guards what follows
 	core    *protocol.Core
-	clock   clock
+	clock   clock.Clock
 	began   time.Time     // when the clock read zero
 	timer   *time.Timer   // nil before the first step
 	changed chan struct{} // closed and replaced by each step
@@ -70,7 +71,7 @@ func NewKeeper(store Store, config Config, name, owner string) (*Keeper, error) 
 	k := &Keeper{
 		store: store, config: config, name: name, changed: make(chan struct{}), began: time.Now(),
 	}
-	k.clock.now(k.began)
+	k.clock.Read(k.began)
 	k.core = protocol.New(protocol.Config{
 		Owner: owner + "/" + rand.Text(), TTL: config.TTL, Renew: config.RenewInterval, Retry: config.RetryInterval, Limit: config.RequestTimeout,
 	})
@@ -146,7 +147,7 @@ func (k *Keeper) Check() (Holding, bool) {
 }
 
 func (k *Keeper) check() (Holding, bool) {
-	token, ok := k.core.Token(k.clock.now(time.Now()))
+	token, ok := k.core.Token(k.clock.Read(time.Now()))
 	if !ok {
 		return Holding{}, false
 	}
@@ -178,7 +179,7 @@ func (k *Keeper) release(ctx context.Context) error {
 
 // step lets the core take an input, and carries out what it asks. The lock is held.
 func (k *Keeper) step(in protocol.Input) {
-	now := k.clock.now(time.Now())
+	now := k.clock.Read(time.Now())
 	ask := k.core.Step(in, now)
 	_, held := k.core.Token(now)
 	switch {

@@ -63,7 +63,7 @@ func (k *Keeper) State() State {
 }
 
 func (k *Keeper) state() State {
-	token, held := k.core.Token(k.clock.now(time.Now()))
+	token, held := k.core.Token(k.clock.Read(time.Now()))
 	s := State{Name: k.name, Since: k.began.Add(k.core.Since()), Token: token, Reason: k.core.Reason()}
 	switch k.core.Phase() {
 	case protocol.Waiting:

@@ -60,6 +60,10 @@ const (
 	Drop
 	// Answered: the call that was under way has returned.
 	Answered
+	// Confirm: whoever holds the lease is to ask for it once more, at once.
+	Confirm
+	// Rest: what is held is not renewed any more, until somebody waits for it again.
+	Rest
 )
 
 // Result is how a call to the store has ended.
@@ -117,6 +121,10 @@ type Core struct {
 	floor uint64        // the highest token that a store has shown
 	maybe bool          // the store may believe that this core holds the lease
 
+	granted   time.Duration // when the last call that was granted began
+	confirmed time.Duration // when the holding was last to be confirmed
+	resting   bool          // the holding is not renewed
+
 	asked   Question      // the call under way
 	sent    time.Duration // when that call began
 	overdue bool          // the limit of that call is over, and its result will not count
@@ -151,6 +159,10 @@ func (c *Core) Token(now time.Duration) (uint64, bool) {
 // Until returns the end of the holding.
 func (c *Core) Until() time.Duration { return c.until }
 
+// Granted returns when the last call that was granted began: from that moment on the store gives
+// the lease to nobody else for its TTL.
+func (c *Core) Granted() time.Duration { return c.granted }
+
 // Untold reports whether the store may believe that this core holds the lease.
 func (c *Core) Untold() bool { return c.maybe }
 
@@ -169,7 +181,7 @@ func (c *Core) Wake() (time.Duration, bool) {
 	switch {
 	case c.asked != None && !c.overdue:
 		earliest(c.sent + c.config.Limit)
-	case c.asked == None && c.phase != Idle:
+	case c.asked == None && c.phase != Idle && !c.rests():
 		earliest(c.next)
 	}
 	return at, found
@@ -190,6 +202,10 @@ func (c *Core) Step(in Input, now time.Duration) Ask {
 		c.want(now)
 	case Drop:
 		c.drop(now)
+	case Confirm:
+		c.confirm(now)
+	case Rest:
+		c.resting = c.phase == Held
 	case Answered:
 		c.answered(in.Result, now)
 	case Tick:
@@ -203,7 +219,7 @@ func (c *Core) Owner() string { return fmt.Sprintf("%s/%d", c.config.Owner, c.at
 
 // ask begins the next call if one is due.
 func (c *Core) ask(now time.Duration) Ask {
-	if c.asked != None || c.phase == Idle || now < c.next {
+	if c.asked != None || c.phase == Idle || c.rests() || now < c.next {
 		return Ask{}
 	}
 	a := Ask{Question: Take, Owner: c.Owner()}
@@ -221,7 +237,19 @@ func (c *Core) enter(p Phase, now time.Duration, reason string) {
 	c.phase, c.since, c.reason = p, now, reason
 }
 
+// rests reports whether a holding is left to end by itself.
+func (c *Core) rests() bool { return c.phase == Held && c.resting }
+
+// confirm has the next call begin at once, or after the call under way.
+func (c *Core) confirm(now time.Duration) {
+	c.resting = false
+	if c.phase == Held {
+		c.confirmed, c.next = now, now
+	}
+}
+
 func (c *Core) want(now time.Duration) {
+	c.resting = false
 	if c.phase == Idle || c.phase == Releasing {
 		c.holder, c.next = "", now
 		reason := "the store was asked for the first time"
@@ -316,8 +344,11 @@ func (c *Core) grant(token uint64, until, now time.Duration) {
 	}
 	c.reason = "granted"
 	c.token, c.floor, c.holder = token, token, ""
-	c.until = until
+	c.until, c.granted = until, c.sent
 	c.next = c.sent + c.config.Renew
+	if c.granted < c.confirmed {
+		c.next = now
+	}
 }
 
 // doubt takes an answer that makes no sense: no holding outlives it, and none begins.

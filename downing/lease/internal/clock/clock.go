@@ -1,20 +1,21 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package lease
+// Package clock measures how long a lease has been held.
+package clock
 
 import "time"
 
-// clock measures how long a lease has been held. It advances by what the monotonic clock or the
+// Clock is the clock of one process. The zero value reads zero first. It advances by what the monotonic clock or the
 // wall clock has advanced, whichever is more: the first stands still while a machine sleeps,
 // the second may be set back. Ahead of real time it only shortens a holding.
-type clock struct {
+type Clock struct {
 	last    time.Time
 	reading time.Duration
 }
 
-// now returns the reading of the clock at a moment that time.Now has returned.
-func (c *clock) now(t time.Time) time.Duration {
+// Read returns the reading of the clock at a moment that time.Now has returned.
+func (c *Clock) Read(t time.Time) time.Duration {
 	if c.last.IsZero() {
 		c.last = t
 	}
