@@ -101,8 +101,8 @@ type Holder interface {
 }
 
 // HeardWithin returns how old the news of the other voters may be by which a side is kept, for
-// the time that a [Holder] keeps and a limit on the time that a question takes: 85 % of
-// what is kept, less the limit.
+// the time that a [Holder] keeps and a limit on the time from the beginning of a question to
+// the use of its answer: 85 % of what is kept, less the limit.
 //
 // Let side A be kept by a question of the node a, which began at s. A member b that A has
 // lost was last answered by a before a heard of its own decision, so at s and the limit at

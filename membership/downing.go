@@ -70,6 +70,12 @@ func (d Downing) strategy(builtIns downing.Catalogue) (protocol.Strategy, error)
 	case d.Provider != nil:
 		class = d.Provider.Class()
 		s.Parameters = d.section().Identify(d.Parameters)
+		if holder, ok := d.Provider.(downing.Holder); ok {
+			s.Keeps = holder.Keeps()
+		}
+		if fitted, ok := d.Provider.(downing.Fitted); ok {
+			s.Misfit = fitted.Misfit
+		}
 	default:
 		builtIn, parameters, err := builtIns.New(d.section())
 		if err != nil {
@@ -171,6 +177,13 @@ func (l *loadedDownings) get(load uint64) Downing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all[load]
+}
+
+// settled tells the strategy with a number that its decision is settled.
+func (l *loadedDownings) settled(load uint64) {
+	if holder, ok := l.get(load).Provider.(downing.Holder); ok {
+		holder.Settled()
+	}
 }
 
 // take removes a strategy and returns it.

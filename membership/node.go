@@ -249,8 +249,8 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		Rand: o.rand, Detector: detector, Judge: judge, Settings: settings, Bootstrap: bootstrapper,
 		Downing: protocol.Downing{
 			Config: cfg.Downing, Version: strategy.Version, Parameters: strategy.Parameters, Decide: strategy.Decide,
-			Misfit: strategy.Misfit,
-			Class:  downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),
+			Misfit: strategy.Misfit, Keeps: strategy.Keeps,
+			Class: downing.Class{Pure: strategy.Pure, MajorityOnly: strategy.MajorityOnly}, Load: n.loaded.add(first),
 		},
 	}
 	deps.Record, deps.Remember = n.disk.remembered()

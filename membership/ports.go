@@ -236,6 +236,8 @@ func (n *Node) membershipEvent(event any) {
 		n.metrics.lapses.moved(n.clock.Instant(), e)
 	case component.Fenced:
 		n.hub.publish(Fenced{Node: e.Node, Graceful: e.Graceful})
+	case protocol.Settled:
+		n.loaded.settled(e.Load)
 	case protocol.Unloaded:
 		n.unload(e.Load)
 	case protocol.Refused:

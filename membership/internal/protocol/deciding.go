@@ -75,6 +75,21 @@ func check(view downing.View, s gossip.DowningStrategy, d downing.Decision) erro
 	return downing.Check(view, class, d)
 }
 
+// late returns an error if a strategy keeps this side, and may have kept another one before
+// and let it go since. That can be when this node has not heard all voters for some time:
+// see [downing.HeardWithin]. The clock is that of this step, so a node that was frozen
+// meanwhile notices.
+func (r *resolver) late(s *loadedStrategy, d downing.Decision) error {
+	if s.Keeps == 0 || d.Verdict != downing.KeepSide {
+		return nil
+	}
+	age, most := r.now.Mono.Sub(r.heardAll()), downing.HeardWithin(s.Keeps, r.deps.Downing.Limit+askMargin)
+	if age <= most {
+		return nil
+	}
+	return fmt.Errorf("%s: not all voters were heard for %v, and within %v it could have kept another side and let it go", s.Name, age.Round(time.Millisecond), most)
+}
+
 // begin starts the search for a decision about a view.
 func (r *resolver) begin(view downing.View) {
 	r.question = &question{view: view, of: r.view, left: r.strategies.inForce()}
@@ -113,6 +128,9 @@ func (r *resolver) askOwn() {
 func (r *resolver) callStrategy(c call) {
 	c.id = r.nextCall()
 	r.call = c
+	if load := c.strategy.Load; c.strategy.Keeps > 0 && !slices.Contains(r.holding, load) {
+		r.holding = append(r.holding, load)
+	}
 	r.out.Add(machine.Call{
 		ID: c.id, Port: CallDowning, Limit: r.deps.Downing.Limit,
 		Request: DowningRequest{Strategy: c.strategy.id, Load: c.strategy.Load, View: c.view},
@@ -178,6 +196,9 @@ func (r *resolver) answered(by gossip.NodeID, decision downing.Decision, err err
 	q := r.question
 	if err == nil {
 		err = check(q.view, q.left[0], decision)
+	}
+	if strategy := r.strategies.find(q.left[0].ID()); err == nil && strategy != nil {
+		err = r.late(strategy, decision)
 	}
 	switch {
 	case err != nil:
@@ -391,6 +412,9 @@ func (r *resolver) answerPeer(c call, decision downing.Decision, err error) {
 	}
 	if err == nil {
 		err = check(c.view, c.strategy.DowningStrategy, decision)
+	}
+	if err == nil {
+		err = r.late(&c.strategy, decision)
 	}
 	answer := DowningAnswer{Question: c.number, Decision: decision}
 	if err != nil {

@@ -31,6 +31,9 @@ type resolver struct {
 
 	strategies *strategies
 
+	// heardAll is that of the footing.
+	heardAll func() machine.Instant
+
 	// troubled says that a member which is neither down nor exiting is unreachable, or
 	// that too many voters are down.
 	troubled bool
@@ -58,6 +61,10 @@ type resolver struct {
 	// have done, where the strategy leaves it to an operator to act.
 	reported uint64
 
+	// holding are the numbers of the strategies that were asked, and keep others out until
+	// they are told that the decision is settled.
+	holding []uint64
+
 	// failingSince is when the strategy first failed to answer since its last answer;
 	// zero while it answers.
 	failingSince machine.Instant
@@ -75,6 +82,7 @@ func (r *resolver) watchView() {
 			r.troubled, r.view, r.reported, r.failingSince = false, 0, 0, 0
 			r.moveStanding()
 		}
+		r.settle()
 		return
 	}
 	view := r.viewDigest()
@@ -88,6 +96,18 @@ func (r *resolver) watchView() {
 	r.troubled, r.view = true, view
 	r.dropQuestion()
 	r.restartStability()
+}
+
+// settle tells strategies that keep others out that the decision is settled, as soon as the
+// members that are down are removed. Their removal waits until all who go on know of it.
+func (r *resolver) settle() {
+	if len(r.holding) == 0 || slices.ContainsFunc(r.state.Members(), func(m *gossip.Member) bool { return m.Status == gossip.Down }) {
+		return
+	}
+	for _, load := range r.holding {
+		r.out.Publish(Settled{Load: load})
+	}
+	r.holding = nil
 }
 
 // restartStability starts the wait for a stable view again.

@@ -83,6 +83,10 @@ type Unloaded struct {
 	Load     uint64 // The number of the strategy, see [Strategy].
 }
 
+// Settled is published when a strategy that was asked, and keeps others out ([Strategy.Keeps]),
+// need not do so for a decision any more: nobody is missing, and who was downed is removed.
+type Settled struct{ Load uint64 }
+
 // PeerRefused is the input by which the driver tells that a peer's transport
 // refuses this node.
 type PeerRefused struct {

@@ -70,6 +70,9 @@ type Downing struct {
 	// Misfit says what is wrong with the parameters for a cluster, see [Strategy].
 	Misfit func(members []*gossip.Member) string
 
+	// Keeps is how long a strategy keeps others out, see [Strategy].
+	Keeps time.Duration
+
 	// Class says what the strategy promises.
 	Class downing.Class
 
@@ -82,7 +85,7 @@ type Downing struct {
 
 // strategy is the strategy with which the node begins.
 func (d Downing) strategy() Strategy {
-	return Strategy{Decide: d.Decide, Misfit: d.Misfit, Load: d.Load, DowningStrategy: gossip.DowningStrategy{
+	return Strategy{Decide: d.Decide, Misfit: d.Misfit, Keeps: d.Keeps, Load: d.Load, DowningStrategy: gossip.DowningStrategy{
 		Name: d.Config.Strategy, Version: d.Version, Parameters: d.Parameters,
 		Pure: d.Class.Pure, MajorityOnly: d.Class.MajorityOnly,
 	}}
@@ -186,6 +189,7 @@ func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID], judge string) {
 	m.resolver = &resolver{core: c, strategies: m.strategies}
 	m.relaying = newRelaying(c, m.answers, m.replies, m.strategies)
 	m.footing = &footing{core: c, answers: m.answers, strategies: m.strategies, relaying: m.relaying}
+	m.resolver.heardAll = m.footing.heardAll
 	m.inquiry = &inquiry{core: c, memory: m.memory, strategies: m.strategies, footing: m.footing}
 	m.meeting = &meeting{core: c, inquiry: m.inquiry, memory: m.memory}
 	m.boot = newBootstrapping(c, m.inquiry)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
@@ -30,6 +31,10 @@ type Strategy struct {
 	// Misfit says what is wrong with the parameters for a cluster with these members, see
 	// [downing.Fitted]. Nil: they fit every cluster.
 	Misfit func(members []*gossip.Member) string
+
+	// Keeps is how long no other side is kept after a question by which a side was, see
+	// [downing.Holder]. Zero: for ever, or the strategy decides by the view.
+	Keeps time.Duration
 
 	// Load is a number that tells this strategy from another that this node loads later
 	// under the same identity. It is part of [DowningRequest] and of [Unloaded].

@@ -49,6 +49,13 @@ func (f *footing) allSince(heard map[gossip.NodeID]machine.Instant, lent proofs)
 	return max(all, lent.all)
 }
 
+// heardAll is the latest moment since which all voters that are not down have answered with
+// standing. A voter that never has was not heard.
+func (f *footing) heardAll() machine.Instant {
+	all := f.lastOfAll(func(n gossip.NodeID) machine.Instant { return f.answers.contact[n] })
+	return max(all, f.relaying.lent.all)
+}
+
 // noDecisionPending tells whether no other side can have decided without this node which
 // nodes go, and this side is not about to. Where only majorities survive, and while a
 // cluster is founded, a majority is enough.
