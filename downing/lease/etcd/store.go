@@ -33,6 +33,9 @@ var (
 // ownerBytesMax is more than any owner of a keeper has.
 const ownerBytesMax = 1 << 10
 
+// Kind is the name of this store in a configuration.
+const Kind = "etcd"
+
 // Store keeps leases in etcd. Use [New]. It is safe for concurrent use.
 type Store struct {
 	config Config

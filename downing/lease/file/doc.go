@@ -15,7 +15,8 @@
 // # Guarantees
 //
 //   - A lease belongs to one process at a time: the system keeps the lock, and gives it free
-//     when the process ends, however that happens; a kill -9 is enough.
+//     when the process ends, however that happens; a kill -9 is enough. With [Open] the lease
+//     lasts for its TTL from there on, unless it was given back.
 //   - A lease is not taken from a process that is frozen, whatever its TTL.
 //   - Tokens are synced to the disk before they are given.
 //   - A file that was damaged is an error, and no token begins anew because of it.
@@ -25,7 +26,7 @@
 //
 // Who deletes a lock file lets a second process take the lease, until the first one notices at
 // its next renewal. File systems of a network may keep locks badly, or not at all. Closing a
-// store ends its leases: close the keepers first.
+// store unlocks its leases without giving them back: close the keepers first.
 //
 // All methods are safe for concurrent use. No goroutine is started.
 package file

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/quorate/quorate/downing/lease"
 )
@@ -25,6 +26,9 @@ var (
 	// ErrDamaged is wrapped by the error of Take if the file of a lease is not as it was
 	// written. The token in it must not begin anew: write a higher one than was ever used.
 	ErrDamaged = errors.New("the file of the lease is damaged")
+	// ErrUndecided is wrapped by the error of Take while a lease lasts whose holder has ended
+	// without giving it back, see [Open].
+	ErrUndecided = errors.New("the lease of a process that has ended lasts for a while")
 	// ErrClosed is returned by a [Store] that was closed.
 	ErrClosed = errors.New("the store of leases is closed")
 
@@ -40,18 +44,21 @@ const (
 
 // Store keeps leases in a directory. Use [New]; Close it in the end.
 type Store struct {
-	dir string
+	dir   string
+	lasts bool // A lease outlives the process of its holder.
 
 	mu     sync.Mutex // guards what follows
 	held   map[string]held
 	closed bool
 }
 
-// held is a lease that this process holds.
+// held is a lease that this process holds; without an owner it is one that this process has
+// locked, and that lasts for a process that has ended.
 type held struct {
 	lock  *os.File
 	owner string
 	token uint64
+	lasts time.Time
 }
 
 var _ lease.Store = (*Store)(nil)
@@ -74,13 +81,15 @@ func (s *Store) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
 	}
 	h, ok := s.held[c.Name]
 	switch {
-	case ok && h.owner != c.Owner:
+	case ok && h.owner != "" && h.owner != c.Owner:
 		return lease.Answer{Owner: h.owner}, nil
 	case ok && !s.isCurrent(c.Name, h):
 		delete(s.held, c.Name)
 		return lease.Answer{}, errors.Join(fmt.Errorf("file: somebody deleted or replaced %s", s.path(c.Name, ".lock")), h.lock.Close())
-	case !ok:
-		answer, err := s.lock(c)
+	case ok && h.owner == "" && time.Now().Before(h.lasts):
+		return lease.Answer{}, fmt.Errorf("file: %w: %v more", ErrUndecided, time.Until(h.lasts).Round(time.Millisecond))
+	case h.owner == "":
+		answer, err := s.lock(c, h)
 		if err != nil {
 			return answer, fmt.Errorf("file: %w", err)
 		}
@@ -89,8 +98,12 @@ func (s *Store) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
 	return lease.Answer{Granted: true, Owner: c.Owner, Token: h.token, TTL: c.TTL}, nil
 }
 
-// lock takes a lease that this process does not have.
-func (s *Store) lock(c lease.Claim) (lease.Answer, error) {
+// lock takes a lease that this process does not have. The lease of a process that has ended may
+// be locked already.
+func (s *Store) lock(c lease.Claim, h held) (lease.Answer, error) {
+	if h.lock != nil {
+		return s.grant(c, h.lock, false)
+	}
 	file, err := lock(s.path(c.Name, ".lock"))
 	if errors.Is(err, errInUse) {
 		// The owner is written after the lock is taken; until then the former one is told.
@@ -103,16 +116,26 @@ func (s *Store) lock(c lease.Claim) (lease.Answer, error) {
 	if err != nil {
 		return lease.Answer{}, err
 	}
-	h, err := s.next(c, file)
-	if err != nil {
+	return s.grant(c, file, s.lasts)
+}
+
+// grant gives a lease whose lock was taken to the claimant, unless it lasts for somebody else.
+func (s *Store) grant(c lease.Claim, file *os.File, mayLast bool) (lease.Answer, error) {
+	delete(s.held, c.Name)
+	h, err := s.next(c, file, mayLast)
+	if err != nil && h.lasts.IsZero() {
 		return lease.Answer{}, errors.Join(err, file.Close())
 	}
 	s.held[c.Name] = h
+	if err != nil {
+		return lease.Answer{}, err
+	}
 	return lease.Answer{Granted: true, Owner: c.Owner, Token: h.token, TTL: c.TTL}, nil
 }
 
-// next gives a lease whose lock was taken its next token.
-func (s *Store) next(c lease.Claim, file *os.File) (held, error) {
+// next gives a lease whose lock was taken its next token. If it may last for a process that
+// has ended it does so for the TTL, which all claims have alike, and what clocks may differ.
+func (s *Store) next(c lease.Claim, file *os.File, mayLast bool) (held, error) {
 	h := held{lock: file, owner: c.Owner}
 	if !s.isCurrent(c.Name, h) {
 		return h, fmt.Errorf("somebody deleted or replaced %s", s.path(c.Name, ".lock"))
@@ -120,6 +143,10 @@ func (s *Store) next(c lease.Claim, file *os.File) (held, error) {
 	last, err := s.read(c.Name)
 	if err != nil {
 		return h, err
+	}
+	if mayLast && last.owner != "" && !last.given {
+		h.owner, h.lasts = "", time.Now().Add(c.TTL+c.TTL/20)
+		return h, fmt.Errorf("%w: it was that of %s", ErrUndecided, last.owner)
 	}
 	if last.token == math.MaxUint64 {
 		return h, fmt.Errorf("%w: there is no token above %d", ErrDamaged, last.token)
@@ -150,10 +177,11 @@ func (s *Store) Give(ctx context.Context, c lease.Claim) error {
 		return nil
 	}
 	delete(s.held, c.Name)
-	return h.lock.Close()
+	err := s.write(c.Name, record{token: h.token, owner: h.owner, given: true})
+	return errors.Join(err, h.lock.Close())
 }
 
-// Close gives all leases back. It may be called more than once.
+// Close unlocks all leases. It may be called more than once.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,6 +210,7 @@ func (s *Store) path(name, suffix string) string { return filepath.Join(s.dir, n
 type record struct {
 	token uint64
 	owner string
+	given bool // The owner has given it back.
 }
 
 // read returns the record of a lease; the zero record if the lease was never taken.
@@ -221,9 +250,17 @@ func (s *Store) write(name string, r record) error {
 	return syncDirectory(s.dir)
 }
 
-// encode returns the lines of a record: the format, the token, the owner in quotes.
+// givenBack is the last line of the record of a lease that was given back.
+const givenBack = "given back"
+
+// encode returns the lines of a record: the format, the token, the owner in quotes, and one
+// more if the owner has given it back.
 func encode(r record) []byte {
-	return fmt.Appendf(nil, "%s\n%d\n%q\n", header, r.token, r.owner)
+	text := fmt.Appendf(nil, "%s\n%d\n%q\n", header, r.token, r.owner)
+	if r.given {
+		text = append(text, givenBack+"\n"...)
+	}
+	return text
 }
 
 // decode accepts what encode returns, and nothing else.
@@ -232,8 +269,8 @@ func decode(data []byte) (record, error) {
 		return record{}, fmt.Errorf("it has more than %d bytes", recordBytesMax)
 	}
 	lines := strings.Split(string(data), "\n")
-	if len(lines) != 4 || lines[0] != header {
-		return record{}, fmt.Errorf("it is not three lines of which the first is %q", header)
+	if len(lines) < 4 || len(lines) > 5 || lines[0] != header {
+		return record{}, fmt.Errorf("it is not three or four lines of which the first is %q", header)
 	}
 	token, err := strconv.ParseUint(lines[1], 10, 64)
 	if err != nil || token == 0 {
@@ -243,7 +280,7 @@ func decode(data []byte) (record, error) {
 	if err != nil || owner == "" {
 		return record{}, errors.New("its third line is no owner")
 	}
-	r := record{token: token, owner: owner}
+	r := record{token: token, owner: owner, given: len(lines) == 5}
 	if string(encode(r)) != string(data) {
 		return record{}, errors.New("it was not written by this program")
 	}

@@ -54,6 +54,56 @@ func TestTokensOutliveTheStore(t *testing.T) {
 	}
 }
 
+// A store that was opened by a configuration has a lease last when its holder has ended without
+// giving it back, whoever asks next, and whether that one ends as well.
+func TestALeaseCanOutliveItsProcess(t *testing.T) {
+	dir := t.TempDir()
+	last := func() *file.Store {
+		s, err := file.Open(file.Config{Directory: dir})
+		require.NoError(t, err)
+		return s
+	}
+	short := func(owner string) lease.Claim { return lease.Claim{Name: "bank", Owner: owner, TTL: 100 * time.Millisecond} }
+	first := last()
+	_, err := first.Take(t.Context(), short("a"))
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	began := time.Now()
+	second := last()
+	_, err = second.Take(t.Context(), short("b"))
+	require.ErrorIs(t, err, file.ErrUndecided)
+	require.ErrorContains(t, err, "it was that of a")
+	require.NoError(t, second.Close(), "who waits ends")
+
+	third, other := last(), last()
+	for {
+		var a lease.Answer
+		a, err = third.Take(t.Context(), short("c"))
+		if err == nil {
+			require.True(t, a.Granted)
+			require.EqualValues(t, 2, a.Token)
+			break
+		}
+		require.ErrorIs(t, err, file.ErrUndecided)
+		a, err = other.Take(t.Context(), short("d"))
+		require.NoError(t, err)
+		require.Equal(t, lease.Answer{Owner: "a"}, a, "it is still that of the process that has ended")
+		<-time.After(5 * time.Millisecond)
+	}
+	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond)
+	require.NoError(t, third.Give(t.Context(), short("c")))
+	a, err := other.Take(t.Context(), short("d"))
+	require.NoError(t, err, "what was given back is free at once")
+	require.EqualValues(t, 3, a.Token)
+	require.NoError(t, errors.Join(third.Close(), other.Close()))
+
+	_, err = file.Open(file.Default())
+	require.ErrorContains(t, err, "directory: must be set")
+	c := file.Config{Directory: "x"}
+	*c.Paths()[0] = "y"
+	require.Equal(t, file.Config{Directory: "y"}, c)
+}
+
 func TestADamagedFileIsNeverBegunAnew(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty": "", "cut": "quorate-lease 1\n7", "no token": "quorate-lease 1\nx\n\"a\"\n",

@@ -13,7 +13,7 @@ import (
 func FuzzRecord(f *testing.F) {
 	for _, text := range []string{
 		"quorate-lease 1\n7\n\"a/b\"\n", "", "quorate-lease 2\n7\n\"a\"\n", "quorate-lease 1\n0\n\"a\"\n", "quorate-lease 1\n+7\n\"a\"\n",
-		"quorate-lease 1\n7\na\n", "quorate-lease 1\n7\n\"\"\n", "quorate-lease 1\n18446744073709551616\n\"a\"\n", "quorate-lease 1\n7\n`a`\n",
+		"quorate-lease 1\n7\n\"a\"\ngiven back\n", "quorate-lease 1\n7\n\"a\"\ntaken back\n", "quorate-lease 1\n7\na\n", "quorate-lease 1\n7\n\"\"\n", "quorate-lease 1\n18446744073709551616\n\"a\"\n", "quorate-lease 1\n7\n`a`\n",
 	} {
 		f.Add([]byte(text))
 	}

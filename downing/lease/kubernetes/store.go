@@ -24,6 +24,9 @@ const (
 	watchedMax = 64
 )
 
+// Kind is the name of this store in a configuration.
+const Kind = "kubernetes"
+
 // Store keeps leases in Kubernetes. Use [New]; Close it in the end. It is safe for concurrent
 // use.
 type Store struct {
