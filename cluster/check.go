@@ -13,7 +13,6 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/config"
-	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/mutual"
@@ -32,13 +31,13 @@ func Check(own Own, paths ...string) error {
 	if err != nil {
 		return err
 	}
-	methods, err := o.methodSections(file)
+	choices, err := o.choiceSections(file)
 	if err != nil {
 		return err
 	}
 	return file.DecodeAll(&startable{
 		linkable: linkable{Config: Default(), options: o}, own: own.Strategies, resolve: file.Resolve,
-	}, slices.Concat(own.Sections, methods)...)
+	}, slices.Concat(own.Sections, choices)...)
 }
 
 // Own is what a program adds to a node, for [Check].
@@ -76,7 +75,7 @@ func (s *startable) Validate() error {
 		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
 		s.joinDecider(),
 		s.known("membership.failure-detector.strategy", s.Membership.FailureDetector.Strategy, fd.BuiltIns()...),
-		s.known("downing.strategy", s.Downing.Strategy, downing.BuiltIns().Names()...),
+		s.known("downing.strategy", s.Downing.Strategy, downingNames()...),
 		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.LeastShardName),
 	)
 }

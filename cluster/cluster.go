@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/ddata/pubsub"
 	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
@@ -68,7 +69,8 @@ type options struct {
 	formats    []config.Format
 	config     *Config
 	sections   []ownSection
-	methods    []linkedMethod
+	methods    []linkedChoice[discovery.Discovery]
+	stores     []linkedChoice[lease.Store]
 	changes    []func(*Config)
 	log        *slog.Logger
 	membership []membership.Option
@@ -93,6 +95,7 @@ func optionsOf(opts []Option) *options {
 	for _, opt := range opts {
 		opt(o)
 	}
+	o.withFileLeases()
 	return o
 }
 

@@ -201,6 +201,7 @@ func (o *options) decode(file *config.File) (configuration, error) {
 // program, and checks everything.
 func (o *options) fill(file *config.File, cfg *configuration) error {
 	o.chooseMethods(file, cfg.Config)
+	o.chooseStores(file, cfg.Config)
 	beside := make([]config.Section, len(o.sections))
 	cfg.own = make([]any, len(o.sections))
 	for i, s := range o.sections {

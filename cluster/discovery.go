@@ -33,12 +33,7 @@ import (
 //
 //	cluster.WithDiscovery("dns", dns.Default(), func(c dns.Config) (discovery.Discovery, error) { return dns.New(c) })
 func WithDiscovery[T any](name string, defaults T, open func(T) (discovery.Discovery, error)) Option {
-	return func(o *options) {
-		settings := defaults
-		m := &method[T]{name: name, section: section[T]{name: discoverySection + name, into: &settings}, open: open}
-		o.methods = append(o.methods, m)
-		o.sections = append(o.sections, m)
-	}
+	return func(o *options) { o.methods = append(o.methods, newChoice(o, discoverySection, name, defaults, open)) }
 }
 
 const (
@@ -47,73 +42,6 @@ const (
 	// keyMethods is the setting that selects methods.
 	keyMethods = "membership.discovery.methods"
 )
-
-// linkedMethod is a method that the program has linked, with settings of any type.
-type linkedMethod interface {
-	ownSection
-
-	called() string
-	// choose says whether the configuration selects the method.
-	choose(methods []string)
-	// resolve makes the paths in its settings relative to the file of the configuration.
-	resolve(path func(string) string)
-	// make opens the method with its settings.
-	make() (discovery.Discovery, error)
-}
-
-// method is a linked method whose settings have the type T. While the method is not chosen its
-// section may hold anything.
-type method[T any] struct {
-	section[T]
-
-	name   string
-	open   func(T) (discovery.Discovery, error)
-	chosen bool
-}
-
-func (m *method[T]) called() string { return m.name }
-
-func (m *method[T]) choose(methods []string) { m.chosen = slices.Contains(methods, m.name) }
-
-func (m *method[T]) resolve(path func(string) string) {
-	if files, ok := any(m.into).(interface{ Paths() []*string }); ok {
-		for _, name := range files.Paths() {
-			*name = path(*name)
-		}
-	}
-}
-
-func (m *method[T]) make() (discovery.Discovery, error) {
-	found, err := m.open(*m.into)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: discovery: %s: %w", m.name, err)
-	}
-	return found, nil
-}
-
-func (m *method[T]) target() (config.Section, error) {
-	if !m.chosen {
-		return config.Section{Name: m.section.name, Into: new(any)}, nil
-	}
-	return m.section.target()
-}
-
-func (m *method[T]) fill(value any) {
-	if _, ok := value.(*T); ok {
-		m.section.fill(value)
-	}
-}
-
-func (m *method[T]) part(int) part { return part{name: m.section.name} }
-
-func (m *method[T]) changes(from, to any) ([]config.Change, error) {
-	_, was := from.(*T)
-	_, is := to.(*T)
-	if !was || !is {
-		return nil, nil // That another method is selected is a change of membership.discovery.
-	}
-	return m.section.changes(from, to)
-}
 
 // chooseMethods tells each method whether a configuration selects it, or the file that will be
 // laid over that configuration.
@@ -138,12 +66,21 @@ func (o *options) chooseMethods(file *config.File, c Config) {
 	}
 }
 
-// methodSections are the sections of the methods, for a check without a start.
-func (o *options) methodSections(file *config.File) ([]config.Section, error) {
+// choiceSections are the sections of the methods and of the stores of leases, for a check without
+// a start.
+func (o *options) choiceSections(file *config.File) ([]config.Section, error) {
 	o.chooseMethods(file, Default())
-	var all []config.Section
+	o.chooseStores(file, Default())
+	var choices []ownSection
 	for _, m := range o.methods {
-		s, err := m.target()
+		choices = append(choices, m)
+	}
+	for _, s := range o.stores {
+		choices = append(choices, s)
+	}
+	var all []config.Section
+	for _, c := range choices {
+		s, err := c.target()
 		if err != nil {
 			return nil, err
 		}
@@ -170,12 +107,9 @@ func openDiscovery(_ context.Context, b *builder) error {
 		if !slices.Contains(b.cfg.Membership.Discovery.Methods, m.called()) {
 			continue
 		}
-		if b.file != nil {
-			m.resolve(b.file.Resolve)
-		}
-		found, err := m.make()
+		found, err := m.make(b.cfg, b.resolve())
 		if err != nil {
-			return errors.Join(err, b.closeDiscovery())
+			return errors.Join(fmt.Errorf("cluster: discovery: %s: %w", m.called(), err), b.closeDiscovery())
 		}
 		b.discovery = append(b.discovery, discovery.Method{Name: m.called(), Discovery: found})
 	}

@@ -24,10 +24,10 @@
 // node.address. A fault names file, line, key and cure, and all faults are reported
 // together.
 //
-// Five things are linked only by programs that want them, and are given by options: TOML
+// Six things are linked only by programs that want them, and are given by options: TOML
 // ([WithFormat]), the metrics at /metrics for telemetry: {metrics: prometheus}
 // ([WithMetrics]), what runs plugins ([WithPlugins]), the store of durable keys ([WithStore]),
-// and methods of discovery ([WithDiscovery]). A file that asks for one that is
+// methods of discovery ([WithDiscovery]), and stores of leases ([WithLeases]). A file that asks for one that is
 // missing is refused, and the fault names the import and the option.
 //
 // # Reloading

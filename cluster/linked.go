@@ -60,10 +60,7 @@ func (o *options) linkedTelemetry(c Config) error {
 // neither linked by the program nor plugins. Which methods the project has is not known here:
 // a name that nobody gave may be that of a package below discovery, or a mistake.
 func (o *options) linkedDiscovery(c Config) error {
-	linked := []string{discovery.MethodStatic}
-	for _, m := range o.methods {
-		linked = append(linked, m.called())
-	}
+	linked := append(namesOf(o.methods), discovery.MethodStatic)
 	slices.Sort(linked)
 	var faults []error
 	for _, name := range c.Membership.Discovery.Methods {

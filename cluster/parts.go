@@ -84,8 +84,8 @@ func parts() []part {
 			check: Config.validateTelemetry, linked: (*options).linkedTelemetry, start: startTelemetry, stop: stopTelemetry, routes: (*Node).metricRoutes,
 		},
 		{
-			name: "plugins", resolve: resolvePlugins, check: Config.validatePlugins, linked: (*options).linkedPlugins, start: startPlugins, stop: stopPlugins,
-			routes: (*Node).pluginRoutes, prepare: prepareDowning, prepareLast: prepareSwaps,
+			name: "plugins", resolve: resolvePlugins, check: Config.validatePlugins, linked: (*options).linkedStrategies, start: startPlugins, stop: stopPlugins,
+			routes: (*Node).pluginRoutes, unready: (*Node).waitsForLease, prepare: prepareDowning, prepareLast: prepareSwaps,
 		},
 		{name: "discovery", linked: (*options).linkedDiscovery, start: openDiscovery, stop: stopDiscovery},
 		{
@@ -125,6 +125,14 @@ type builder struct {
 	cfg     configuration
 	file    *config.File // Nil if the node was configured in code.
 	log     *slog.Logger // It has the attribute node as soon as the node has an identity.
+}
+
+// resolve returns what makes the paths of the files absolute; nil if there are no files.
+func (b *builder) resolve() func(string) string {
+	if b.file == nil {
+		return nil
+	}
+	return b.file.Resolve
 }
 
 // start starts all parts. When one cannot start, those before it are stopped.
@@ -256,7 +264,7 @@ func resolveTLS(files *transport.TLSFiles, path func(string) string) {
 
 // startMembership starts the membership, with the plugin of its downing strategy.
 func startMembership(ctx context.Context, b *builder) error {
-	decides, err := b.plugins.forMembership(ctx, b.cfg.Config)
+	decides, err := b.plugins.forMembership(ctx, b.cfg)
 	if err != nil {
 		return err
 	}

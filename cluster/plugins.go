@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/plugins"
@@ -37,8 +38,11 @@ import (
 
 // builtIn are the strategies that need no plugin. Plugins may not have their names.
 func builtIn() []string {
-	return slices.Concat(downing.BuiltIns().Names(), fd.BuiltIns(), []string{allocation.LeastShardName, discovery.MethodStatic})
+	return slices.Concat(downingNames(), fd.BuiltIns(), []string{allocation.LeastShardName, discovery.MethodStatic})
 }
+
+// downingNames are the names of the downing strategies that need no plugin.
+func downingNames() []string { return append(downing.BuiltIns().Names(), downing.LeaseMajorityName) }
 
 // use is a setting that names the strategy for a policy, built in or a plugin.
 type use struct {
@@ -100,15 +104,21 @@ type strategies struct {
 	// their names. The map does not change after the node has started.
 	swapped map[string]Plugin
 
+	stores  []linkedChoice[lease.Store] // The stores of leases that the program has linked.
+	resolve func(string) string         // Makes paths absolute; nil if there is no file.
+	leases  *leaseMetrics
+
 	mu      sync.Mutex
 	downing map[Plugin]struct{} // Plugins that the node may still ask.
 }
 
 // openStrategies starts the plugins that a configuration uses.
-func openStrategies(ctx context.Context, cfg Config, open openPlugin, meters metric.MeterProvider, log *slog.Logger) (*strategies, error) {
+func openStrategies(ctx context.Context, cfg Config, o *options, meters metric.MeterProvider, resolve func(string) string) (*strategies, error) {
+	open, log := o.plugins, o.log
 	s := &strategies{
 		log: log, open: open, metrics: measurePlugins(meters, cfg.Node.Address, log),
 		swapped: map[string]Plugin{}, downing: map[Plugin]struct{}{},
+		stores: o.stores, resolve: resolve, leases: measureLeases(meters, cfg.Node.Address, log),
 	}
 	for _, u := range cfg.uses() {
 		p, ok := cfg.Plugins[u.name]
@@ -119,6 +129,7 @@ func openStrategies(ctx context.Context, cfg Config, open openPlugin, meters met
 		if err != nil {
 			s.end()
 			s.metrics.stop()
+			s.leases.stop()
 			return nil, fmt.Errorf("cluster: %w", err)
 		}
 		s.swapped[u.name] = plugin
@@ -128,7 +139,7 @@ func openStrategies(ctx context.Context, cfg Config, open openPlugin, meters met
 
 // startPlugins starts the plugins that the configuration uses.
 func startPlugins(ctx context.Context, b *builder) (err error) {
-	b.plugins, err = openStrategies(ctx, b.cfg.Config, b.options.plugins, b.meters, b.log)
+	b.plugins, err = openStrategies(ctx, b.cfg.Config, &b.options, b.meters, b.resolve())
 	return err
 }
 
@@ -138,7 +149,7 @@ func stopPlugins(_ context.Context, n *Node) error {
 }
 
 // forMembership returns the options by which the membership uses a plugin.
-func (s *strategies) forMembership(ctx context.Context, cfg Config) ([]membership.Option, error) {
+func (s *strategies) forMembership(ctx context.Context, cfg configuration) ([]membership.Option, error) {
 	var opts []membership.Option
 	if plugin := s.swapped[cfg.Membership.Discovery.JoinDecider]; plugin != nil {
 		decider, err := plugin.JoinDecider()
@@ -177,9 +188,12 @@ func (s *strategies) forSharding(cfg Config) ([]sharding.Option, error) {
 	return []sharding.Option{sharding.WithAllocation(strategy)}, nil
 }
 
-// openDowning starts the plugin of the downing strategy; the provider is nil if the
-// strategy is built in.
-func (s *strategies) openDowning(ctx context.Context, cfg Config) (membership.Downing, error) {
+// openDowning starts the plugin of the downing strategy, or opens the store of its leases; the
+// provider is nil if the strategy is built in and decides by the view alone.
+func (s *strategies) openDowning(ctx context.Context, cfg configuration) (membership.Downing, error) {
+	if cfg.Downing.Strategy == downing.LeaseMajorityName {
+		return s.openLease(cfg)
+	}
 	name := cfg.Downing.Strategy
 	d := membership.Downing{Name: name, Config: cfg.Downing}
 	c, ok := cfg.Plugins[name]
@@ -252,6 +266,7 @@ func (s *strategies) end() {
 		s.discard(p)
 	}
 	s.workers.Wait()
+	s.leases.stop()
 }
 
 // prepareDowning gives the node another downing strategy: its plugin is started and
@@ -261,7 +276,7 @@ func prepareDowning(ctx context.Context, n *Node, from, to configuration) (Prepa
 	if reflect.DeepEqual(from.Downing, to.Downing) && reflect.DeepEqual(from.Plugins[name], to.Plugins[name]) {
 		return Prepared{}, nil
 	}
-	d, err := s.openDowning(ctx, to.Config)
+	d, err := s.openDowning(ctx, to)
 	if err != nil {
 		return Prepared{}, err
 	}

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/quorate/quorate/allocation"
@@ -73,6 +74,12 @@ func WithPlugins[P Plugin](h PluginHost[P]) Option {
 			return p, nil
 		}
 	}
+}
+
+// linkedStrategies reports plugins that nothing in the program can run, and a store of leases
+// that it did not link.
+func (o *options) linkedStrategies(c Config) error {
+	return errors.Join(o.linkedPlugins(c), o.linkedLeases(c))
 }
 
 // linkedPlugins reports plugins that nothing in the program can run.

@@ -2,6 +2,10 @@ module github.com/quorate/quorate/tools
 
 go 1.26.0
 
+require github.com/quorate/quorate/downing/lease/kubernetes v0.0.0
+
+require github.com/quorate/quorate/downing/lease/etcd v0.0.0
+
 require github.com/quorate/quorate/discovery/kubernetes v0.0.0
 
 require (
@@ -30,6 +34,7 @@ require github.com/quorate/quorate/machine v0.0.0 // indirect
 require (
 	github.com/quorate/quorate/cluster v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
+	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
@@ -69,7 +74,6 @@ require (
 	github.com/quorate/quorate/allocation v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/ddata/crdt v0.0.0 // indirect
-	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.2 // indirect
@@ -127,6 +131,8 @@ replace (
 	github.com/quorate/quorate/discovery/kubernetes => ../discovery/kubernetes
 	github.com/quorate/quorate/discovery/multicast => ../discovery/multicast
 	github.com/quorate/quorate/downing => ../downing
+	github.com/quorate/quorate/downing/lease/etcd => ../downing/lease/etcd
+	github.com/quorate/quorate/downing/lease/kubernetes => ../downing/lease/kubernetes
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
 	github.com/quorate/quorate/machine => ../machine

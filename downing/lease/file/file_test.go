@@ -63,7 +63,9 @@ func TestALeaseCanOutliveItsProcess(t *testing.T) {
 		require.NoError(t, err)
 		return s
 	}
-	short := func(owner string) lease.Claim { return lease.Claim{Name: "bank", Owner: owner, TTL: 100 * time.Millisecond} }
+	short := func(owner string) lease.Claim {
+		return lease.Claim{Name: "bank", Owner: owner, TTL: 100 * time.Millisecond}
+	}
 	first := last()
 	_, err := first.Take(t.Context(), short("a"))
 	require.NoError(t, err)

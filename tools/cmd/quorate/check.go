@@ -19,6 +19,9 @@ import (
 	"github.com/quorate/quorate/discovery/file"
 	"github.com/quorate/quorate/discovery/kubernetes"
 	"github.com/quorate/quorate/discovery/multicast"
+	"github.com/quorate/quorate/downing/lease"
+	etcdleases "github.com/quorate/quorate/downing/lease/etcd"
+	kubernetesleases "github.com/quorate/quorate/downing/lease/kubernetes"
 	"github.com/quorate/quorate/plugins/host"
 )
 
@@ -30,7 +33,7 @@ func check(strategies, sections []string, paths ...string) (needs config.Errors,
 		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)}) // The type is not known here.
 	}
 	read := []cluster.Option{cluster.WithFormat(toml.Format())}
-	own.Options = slices.Concat(read, []cluster.Option{cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()), cluster.WithStore(durable.OpenIn)}, methods())
+	own.Options = slices.Concat(read, []cluster.Option{cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()), cluster.WithStore(durable.OpenIn)}, methods(), stores())
 	if err := cluster.Check(own, paths...); err != nil {
 		return nil, err
 	}
@@ -54,6 +57,15 @@ func methods() []cluster.Option {
 		cluster.WithDiscovery(consul.Method, consul.Default(), func(c consul.Config) (discovery.Discovery, error) { return consul.New(c) }),
 		cluster.WithDiscovery(etcd.Method, etcd.Default(), func(c etcd.Config) (discovery.Discovery, error) { return etcd.New(c) }),
 		cluster.WithDiscovery(multicast.Method, multicast.Default(), func(c multicast.Config) (discovery.Discovery, error) { return multicast.New(c) }),
+	}
+}
+
+// stores links every store of leases that the project has, but that of files, which every node
+// has.
+func stores() []cluster.Option {
+	return []cluster.Option{
+		cluster.WithLeases(etcdleases.Kind, etcdleases.Default(), func(c etcdleases.Config) (lease.Store, error) { return etcdleases.New(c) }),
+		cluster.WithLeases(kubernetesleases.Kind, kubernetesleases.Default(), func(c kubernetesleases.Config) (lease.Store, error) { return kubernetesleases.New(c) }),
 	}
 }
 

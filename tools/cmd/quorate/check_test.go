@@ -35,10 +35,17 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 	dns := file("dns.yaml", node+looks+"[dns]}},\n discovery-dns: {port: 7946}}\n")
 	all := file("all.yaml", node+looks+"[consul, dns, etcd, file, kubernetes, multicast]}},\n discovery-file: {path: nodes},\n"+
 		" discovery-etcd: {endpoints: ['http://127.0.0.1:2379']}}\n")
+	const leases = ",\n downing: {strategy: lease-majority, lease-majority: {lease-name: bank, store: "
+	inFiles := file("files.yaml", node+leases+"file}},\n lease-file: {directory: leases}}\n")
+	inEtcd := file("etcd.yaml", node+leases+"etcd}},\n lease-etcd: {endpoints: ['http://127.0.0.1:2379']}}\n")
+	inKubernetes := file("kubernetes.yaml", node+leases+"kubernetes}}}\n")
 	for name, c := range map[string]struct {
 		path string
 		want []string
 	}{
+		"leases in files":           {inFiles, nil},
+		"leases in etcd":            {inEtcd, []string{"etcd.yaml:2: downing.lease-majority.store: the store \"etcd\" is not part of this program, which links \"file\": "}},
+		"leases in Kubernetes":      {inKubernetes, []string{"/downing/lease/kubernetes, and start the node with the option cluster.WithLeases(kubernetes.Kind,"}},
 		"a method of discovery":     {dns, []string{"dns.yaml:2: membership.discovery.methods: the method \"dns\" is not part of this program, which links \"static\": "}},
 		"every method of discovery": {all, []string{"/discovery/consul,", "/discovery/dns,", "/discovery/etcd,", "/discovery/file,", "/discovery/kubernetes,", "/discovery/multicast,"}},
 		"durable keys":              {kept, []string{"kept.yaml:2: ddata.durable: the store of durable keys is not part of this program"}},
@@ -63,6 +70,8 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 		node + looks + "[dns]}},\n discovery-dns: {prot: 1}}\n": `discovery-dns.prot: unknown key; did you mean "port"?`,
 		node + looks + "[file]}}}\n":                            "discovery-file.path",
 		node + looks + "[dsn]}}}\n":                             `the method "dsn" is unknown, there are `,
+		node + leases + "etcd}}, lease-etcd: {endpoint: a}}\n":  `lease-etcd.endpoint: unknown key; did you mean "endpoints"?`,
+		node + leases + "ectd}}}\n":                             `the store "ectd" is unknown, there are "etcd", "file", "kubernetes";`,
 	} {
 		needs, err = check(nil, nil, file("wrong.yaml", wrong))
 		require.ErrorContains(t, err, want, wrong)

@@ -44,10 +44,16 @@ func Schema(described []manual.Setting, defaults any) (map[string]any, error) {
 	top := root["properties"].(object) //nolint:forcetypeassert // As made by group.
 	top["include"] = object{"type": "array", "items": object{"type": "string"}, "description": "Files of this directory that are laid under this file, the later over the earlier."}
 	top["$schema"] = object{"type": "string", "description": "This schema, for editors; it is ignored."}
-	root["patternProperties"] = object{"^discovery-": object{
-		"type":        []string{"object", "null"},
-		"description": "Settings of the method of discovery with this name, which the program links; quorate config check knows those of the project.",
-	}}
+	root["patternProperties"] = object{
+		"^discovery-": object{
+			"type":        []string{"object", "null"},
+			"description": "Settings of the method of discovery with this name, which the program links; quorate config check knows those of the project.",
+		},
+		"^lease-": object{
+			"type":        []string{"object", "null"},
+			"description": "Settings of the store of leases with this name, which the program links; quorate config check knows those of the project.",
+		},
+	}
 	nodes := map[string]object{"": root}
 	for _, s := range settings {
 		node := value(s)
