@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/config/field"
-	"github.com/quorate/quorate/downing/lease/internal/clock"
 	"github.com/quorate/quorate/downing/lease/internal/protocol"
 )
 
@@ -35,7 +34,7 @@ type Keeper struct {
 
 	mu      sync.Mutex // guards what follows
 	core    *protocol.Core
-	clock   clock.Clock
+	clock   protocol.Clock
 	began   time.Time     // when the clock read zero
 	timer   *time.Timer   // nil before the first step
 	changed chan struct{} // closed and replaced by each step

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/lease"
-	"github.com/quorate/quorate/downing/lease/internal/clock"
+	"github.com/quorate/quorate/downing/lease/internal/protocol"
 	"github.com/quorate/quorate/gossip"
 )
 
@@ -50,7 +50,7 @@ type Strategy struct {
 
 	mu      sync.Mutex // guards what follows
 	machine *Machine
-	clock   clock.Clock
+	clock   protocol.Clock
 	timer   *time.Timer   // nil before the first step
 	reply   chan Reply    // of the open question; nil without one
 	changed chan struct{} // closed and replaced by each step

@@ -1,14 +1,14 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clock measures how long a lease has been held.
-package clock
+package protocol
 
 import "time"
 
-// Clock is the clock of one process. The zero value reads zero first. It advances by what the monotonic clock or the
-// wall clock has advanced, whichever is more: the first stands still while a machine sleeps,
-// the second may be set back. Ahead of real time it only shortens a holding.
+// Clock measures for how long a lease has been held. It advances by what the monotonic clock or
+// the wall clock has advanced, whichever is more: the first stands still while a machine
+// sleeps, the second may be set back. Ahead of real time it only shortens a holding. The zero
+// value reads zero first.
 type Clock struct {
 	last    time.Time
 	reading time.Duration
