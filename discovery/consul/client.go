@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/discovery/httpapi"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // answerBytesMax is the longest answer: 10,000 registrations with several checks each.
@@ -67,7 +69,7 @@ func (c *client) health(ctx context.Context, service string, index uint64) ([]en
 	}
 	next, err := strconv.ParseUint(answer.Header.Get("X-Consul-Index"), 10, 64)
 	if err != nil || next == 0 {
-		return nil, 0, fmt.Errorf("%w: the index is %q", ErrMalformed, clip(answer.Header.Get("X-Consul-Index")))
+		return nil, 0, fmt.Errorf("%w: the index is %q", ErrMalformed, field.Clip(answer.Header.Get("X-Consul-Index")))
 	}
 	entries, err := decode(answer.Body)
 	if err != nil && ctx.Err() != nil {
@@ -85,7 +87,7 @@ func (c *client) refusal(service string, err error) error {
 		return err
 	}
 	return &StatusError{
-		Code: refused.Code, Message: clip(strings.TrimSpace(string(refused.Body))),
+		Code: refused.Code, Message: field.Clip(strings.TrimSpace(string(refused.Body))),
 		Service: service, Credentials: c.config.TokenFile,
 	}
 }

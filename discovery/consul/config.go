@@ -70,12 +70,12 @@ func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Add(c.checkAddress())
 	faults.Refuse(!isName(strings.ReplaceAll(c.Service, placeholder, "a")), "service",
-		"%q is no name of a service, write %%s for the name that is looked up", clip(c.Service))
+		"%q is no name of a service, write %%s for the name that is looked up", field.Clip(c.Service))
 	faults.Refuse(len(c.Tags) > tagsMax, "tags", "%d are more than %d", len(c.Tags), tagsMax)
 	for _, tag := range c.Tags {
-		faults.Refuse(!isText(tag), "tags", "%q is no tag of at most %d printable characters", clip(tag), nameBytesMax)
+		faults.Refuse(!isText(tag), "tags", "%q is no tag of at most %d printable characters", field.Clip(tag), nameBytesMax)
 	}
-	faults.Refuse(c.Datacenter != "" && !isName(c.Datacenter), "datacenter", "%q is no name of a datacenter", clip(c.Datacenter))
+	faults.Refuse(c.Datacenter != "" && !isName(c.Datacenter), "datacenter", "%q is no name of a datacenter", field.Clip(c.Datacenter))
 	faults.Add(c.Config.Validate())
 	faults.Refuse(c.Wait < leastWait || c.Wait > mostWait, "wait", "%v is not in the range from %v to %v", c.Wait, leastWait, mostWait)
 	return faults.Err()
@@ -89,7 +89,7 @@ func (c Config) checkAddress() error {
 		return err
 	}
 	if u.Scheme == "http" && c.TokenFile != "" && !httpapi.IsLocal(u) {
-		return field.Errorf("address", "%q is not encrypted, the token could be read on the way: write https", clip(c.Address))
+		return field.Errorf("address", "%q is not encrypted, the token could be read on the way: write https", field.Clip(c.Address))
 	}
 	return nil
 }
@@ -107,13 +107,4 @@ func notInName(r rune) bool {
 func isText(text string) bool {
 	return text != "" && len(text) <= nameBytesMax &&
 		strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
-}
-
-// clip cuts a text of unknown origin, for a message of one line.
-func clip(text string) string {
-	const shown = 200
-	if len(text) > shown {
-		return text[:shown] + "..."
-	}
-	return text
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/follow"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Method is the name by which a configuration selects this method, by convention.
@@ -57,7 +59,7 @@ func newDiscovery(config Config, limits follow.Limits, gap time.Duration) (*Disc
 func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	name := strings.ReplaceAll(d.client.config.Service, placeholder, q.Service)
 	if !isName(name) {
-		return discovery.Targets{}, fmt.Errorf("consul: %q is no name of a service", clip(name))
+		return discovery.Targets{}, fmt.Errorf("consul: %q is no name of a service", field.Clip(name))
 	}
 	entries, err := d.set.Latest(ctx, name)
 	if err != nil {

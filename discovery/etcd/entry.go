@@ -11,6 +11,8 @@ import (
 	"strconv"
 
 	"github.com/quorate/quorate/discovery"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 const (
@@ -35,7 +37,7 @@ type Entry struct {
 // Validate reports what is wrong with e.
 func (e Entry) Validate() error {
 	if !isName(e.Service) {
-		return fmt.Errorf("%q is no name of a service", clip(e.Service))
+		return fmt.Errorf("%q is no name of a service", field.Clip(e.Service))
 	}
 	return e.check()
 }
@@ -47,7 +49,7 @@ func (e Entry) check() error {
 	}
 	for name, number := range e.Ports {
 		if !isName(name) || number == 0 {
-			return fmt.Errorf("the port %q with the number %d", clip(name), number)
+			return fmt.Errorf("the port %q with the number %d", field.Clip(name), number)
 		}
 	}
 	if e.Port == 0 {

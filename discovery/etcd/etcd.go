@@ -18,6 +18,8 @@ import (
 
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/follow"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Method is the name by which a configuration selects this method, by convention.
@@ -66,7 +68,7 @@ func newDiscovery(config Config, limits follow.Limits) (*Discovery, error) {
 // refuses the user.
 func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	if !isName(q.Service) {
-		return discovery.Targets{}, fmt.Errorf("etcd: %q is no name of a service", clip(q.Service))
+		return discovery.Targets{}, fmt.Errorf("etcd: %q is no name of a service", field.Clip(q.Service))
 	}
 	got, err := d.set.Latest(ctx, q.Service)
 	if err != nil {
@@ -112,7 +114,7 @@ func (d *Discovery) follow(ctx context.Context, service string, tell func(found)
 }
 
 func (d *Discovery) converse(ctx context.Context, prefix string, tell func(found)) (err error) {
-	client, err := d.connect(ctx)
+	client, err := d.config.Connect(ctx, answerBytesMax)
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func (r *Registration) hold(ctx context.Context) error {
 func (r *Registration) connect(ctx context.Context) (*clientv3.Client, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	client, err := r.owner.connect(own)
+	client, err := r.owner.config.Connect(own, answerBytesMax)
 	if !stop() || err != nil {
 		cancel()
 	}

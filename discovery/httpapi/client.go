@@ -23,6 +23,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 const (
@@ -146,7 +148,7 @@ func (c *Client) header(request *http.Request) error {
 func (c *Client) check(answer *http.Response, method string) error {
 	if to := answer.Header.Get("Location"); to != "" && answer.StatusCode/100 == 3 {
 		return fmt.Errorf("%w: %s redirects to %q, which is not followed, for the token would go there: is %s right?",
-			c.server.Malformed, c.server.URL, clip(to), c.server.Key)
+			c.server.Malformed, c.server.URL, field.Clip(to), c.server.Key)
 	}
 	given := answer.Header.Get("Content-Type")
 	kind, _, err := mime.ParseMediaType(given)
@@ -160,7 +162,7 @@ func (c *Client) check(answer *http.Response, method string) error {
 		return &StatusError{Code: answer.StatusCode, Type: kind, Body: body}
 	case kind != "application/json":
 		return fmt.Errorf("%w: %s answers with the content type %q: is %s right?",
-			c.server.Malformed, c.server.URL, clip(given), c.server.Key)
+			c.server.Malformed, c.server.URL, field.Clip(given), c.server.Key)
 	}
 	return nil
 }

@@ -62,9 +62,9 @@ func ParseURL(key, text string) (*url.URL, error) {
 		if at := strings.LastIndexByte(text, '@'); at >= 0 {
 			text = "..." + text[at:] // What comes before may be a password.
 		}
-		return nil, field.Errorf(key, "%q is no URL", clip(text))
+		return nil, field.Errorf(key, "%q is no URL", field.Clip(text))
 	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return nil, field.Errorf(key, "%q is not of the form https://host:port", clip(u.Redacted()))
+		return nil, field.Errorf(key, "%q is not of the form https://host:port", field.Clip(u.Redacted()))
 	}
 	return u, nil
 }
@@ -75,13 +75,4 @@ func IsLocal(u *url.URL) bool {
 	host := u.Hostname()
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
-}
-
-// clip cuts a text of unknown origin, for a message of one line.
-func clip(text string) string {
-	const shown = 200
-	if len(text) > shown {
-		return text[:shown] + "..."
-	}
-	return text
 }

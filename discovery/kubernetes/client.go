@@ -8,21 +8,14 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
 
+	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/discovery/httpapi"
+	"github.com/quorate/quorate/discovery/kubernetes/kubeapi"
 )
-
-// serviceAccount is where a pod finds its credentials.
-const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // client asks one API server. It is safe for concurrent use.
 type client struct {
@@ -33,33 +26,11 @@ type client struct {
 // newClient returns the client of a configuration, and the namespace. In a pod, account
 // is the directory of its credentials.
 func newClient(c Config, account string) (*client, string, error) {
-	if c.Server != "" {
-		return clientOf(c.Server, c.Config), c.Namespace, nil
-	}
-	host, portNumber := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
-	if host == "" || portNumber == "" {
-		return nil, "", fmt.Errorf("%w: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: set server, namespace and token-file",
-			ErrNotInCluster)
-	}
-	if c.TokenFile == "" {
-		c.TokenFile = filepath.Join(account, "token")
-	}
-	if c.CAFile == "" {
-		c.CAFile = filepath.Join(account, "ca.crt")
-	}
-	found := clientOf("https://"+net.JoinHostPort(host, portNumber), c.Config)
-	if c.Namespace != "" {
-		return found, c.Namespace, nil
-	}
-	data, err := httpapi.ReadFile(filepath.Join(account, "namespace"))
+	found, err := c.Located(account)
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: %w: set namespace, or let the pod have a service account", ErrNotInCluster, err)
+		return nil, "", err
 	}
-	namespace := strings.TrimSpace(string(data))
-	if !isName(namespace) {
-		return nil, "", fmt.Errorf("%w: %q is no name of a namespace", ErrNotInCluster, clip(namespace))
-	}
-	return found, namespace, nil
+	return clientOf(found.Server, found.Config), found.Namespace, nil
 }
 
 // clientOf returns the client of a server. The server begins each answer at once, that to a
@@ -83,14 +54,7 @@ type request struct {
 func (c *client) get(ctx context.Context, r request) (io.ReadCloser, error) {
 	answer, err := c.api.Get(ctx, r.resource.path(r.namespace)+"?"+r.query.Encode())
 	if refused, ok := errors.AsType[*httpapi.StatusError](err); ok {
-		var status struct {
-			Message string `json:"message"`
-		}
-		if refused.Type == "application/json" {
-			// A refusal whose body cannot be read is told by its code alone.
-			_ = json.Unmarshal(refused.Body, &status)
-		}
-		return nil, c.refusal(r, refused.Code, status.Message)
+		return nil, c.refusal(r, refused.Code, kubeapi.Message(refused))
 	}
 	if err != nil {
 		return nil, err
@@ -100,7 +64,7 @@ func (c *client) get(ctx context.Context, r request) (io.ReadCloser, error) {
 
 func (c *client) refusal(r request, code int, message string) *StatusError {
 	return &StatusError{
-		Code: code, Message: clip(message), Verb: r.verb, Group: r.resource.group, Resource: r.resource.name,
+		Code: code, Message: field.Clip(message), Verb: r.verb, Group: r.resource.group, Resource: r.resource.name,
 		Namespace: r.namespace, Credentials: c.tokenFile,
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/config/field"
-	"github.com/quorate/quorate/discovery/httpapi"
+	"github.com/quorate/quorate/discovery/kubernetes/kubeapi"
 )
 
 // The sources of contact points, for [Config.Source].
@@ -59,10 +59,6 @@ type Config struct {
 	// stands for the name of the service that is looked up.
 	Service string `koanf:"service"`
 
-	// Namespace is the namespace of the objects. Empty: that of the service account, which
-	// is an error where Server is set.
-	Namespace string `koanf:"namespace"`
-
 	// IPFamily chooses among several addresses of a pod: "ipv4", "ipv6", or empty for
 	// the first one. A pod is one contact point in any case.
 	IPFamily string `koanf:"ip-family"`
@@ -72,20 +68,15 @@ type Config struct {
 	// form.
 	ReadyOnly bool `koanf:"ready-only"`
 
-	// Server is the URL of the API server, such as "https://10.0.0.1:6443". Empty: the
-	// one that the variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT of a
-	// pod name. With http, which is for a proxy on the same machine, no token is sent.
-	Server string `koanf:"server"`
-
 	// WatchTimeout is how long one watch lasts before it is renewed, from a second to
 	// an hour. A short time costs requests; with a long time the watches stay unevenly
 	// spread over the servers for longer after one of them was restarted.
 	WatchTimeout time.Duration `koanf:"watch-timeout" range:"1s..1h"`
 
-	// Config holds the files of the token and of the certificates: where a name and Server
-	// are empty, the file of the service account counts. RequestTimeout is, for a watch, the
-	// time until it begins; a list of many pages may take six times as long.
-	httpapi.Config `koanf:",squash"`
+	// Config holds the namespace, where the API server is, the files of the token and of the
+	// certificates, and the time limit of a request, which is for a watch the time until it
+	// begins; a list of many pages may take six times as long.
+	kubeapi.Config `koanf:",squash"`
 }
 
 // Default returns the settings for a pod: the pods labelled app.kubernetes.io/name
@@ -97,7 +88,7 @@ func Default() Config {
 		Selector:     "app.kubernetes.io/name=" + placeholder,
 		Service:      placeholder,
 		WatchTimeout: 5 * time.Minute,
-		Config:       httpapi.Default(),
+		Config:       kubeapi.Default(),
 	}
 }
 
@@ -107,42 +98,15 @@ func (c Config) Validate() error {
 	faults.Refuse(c.Source != SourcePods && c.Source != SourceEndpointSlices, "source",
 		"%q is neither %q nor %q", c.Source, SourcePods, SourceEndpointSlices)
 	faults.Refuse(c.Source == SourcePods && !isSelector(c.Selector), "selector",
-		"%q is no label selector, write for instance app.kubernetes.io/name=%%s", clip(c.Selector))
-	faults.Refuse(c.Source == SourceEndpointSlices && !isName(strings.ReplaceAll(c.Service, placeholder, "a")), "service",
-		"%q is no name of a Service, write %%s for the name that is looked up", clip(c.Service))
-	faults.Refuse(c.Namespace != "" && !isName(c.Namespace), "namespace", "%q is no name of a namespace", clip(c.Namespace))
-	faults.Refuse(c.Namespace == "" && c.Server != "", "namespace", "it must be given where the server is given")
+		"%q is no label selector, write for instance app.kubernetes.io/name=%%s", field.Clip(c.Selector))
+	faults.Refuse(c.Source == SourceEndpointSlices && !kubeapi.IsName(strings.ReplaceAll(c.Service, placeholder, "a")), "service",
+		"%q is no name of a Service, write %%s for the name that is looked up", field.Clip(c.Service))
 	faults.Refuse(c.IPFamily != FamilyAny && c.IPFamily != FamilyIPv4 && c.IPFamily != FamilyIPv6, "ip-family",
-		"%q is none of %q, %q and empty", clip(c.IPFamily), FamilyIPv4, FamilyIPv6)
-	if c.Server != "" {
-		faults.Add(c.checkServer())
-	}
+		"%q is none of %q, %q and empty", field.Clip(c.IPFamily), FamilyIPv4, FamilyIPv6)
 	faults.Add(c.Config.Validate())
 	faults.Refuse(c.WatchTimeout < leastWatch || c.WatchTimeout > mostWatch, "watch-timeout",
 		"%v is not in the range from %v to %v", c.WatchTimeout, leastWatch, mostWatch)
 	return faults.Err()
-}
-
-// checkServer refuses what is no URL of an API server, and a URL to which a token would go
-// where others can read it on the way.
-func (c Config) checkServer() error {
-	u, err := httpapi.ParseURL("server", c.Server)
-	switch {
-	case err != nil:
-		return err
-	case u.Scheme == "http" && c.TokenFile != "":
-		return field.Errorf("server", "%q is not encrypted, the token could be read on the way: write https", clip(c.Server))
-	case u.Scheme == "http" && !httpapi.IsLocal(u):
-		return field.Errorf("server", "%q is not encrypted and not on this machine: write https", clip(c.Server))
-	}
-	return nil
-}
-
-// isName reports whether a text is a name by RFC 1123, like the names of namespaces and
-// Services: at most 63 letters in lower case, digits and hyphens.
-func isName(text string) bool {
-	return text != "" && len(text) <= 63 && text[0] != '-' && text[len(text)-1] != '-' &&
-		strings.IndexFunc(text, notInName) < 0
 }
 
 // isLabelValue reports whether a text may be the value of a label that is not empty.
@@ -161,14 +125,3 @@ func isSelector(text string) bool {
 	return text != "" && len(text) <= selectorBytesMax &&
 		strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
-
-// clip cuts a text of unknown origin, for a message of one line.
-func clip(text string) string {
-	const shown = 200
-	if len(text) > shown {
-		return text[:shown] + "..."
-	}
-	return text
-}
-
-func notInName(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }

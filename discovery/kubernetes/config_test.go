@@ -73,7 +73,9 @@ func TestConfigKeepsAPasswordToItself(t *testing.T) {
 }
 
 func TestConfigReportsAllFaultsTogether(t *testing.T) {
-	require.Len(t, field.Parts(kubernetes.Config{Namespace: "!", IPFamily: "x"}.Validate()), 5)
+	bad := kubernetes.Config{IPFamily: "x"}
+	bad.Namespace = "!"
+	require.Len(t, field.Parts(bad.Validate()), 5)
 	good := kubernetes.Default()
 	server("http://localhost:8001")(&good)
 	require.NoError(t, good.Validate(), "a proxy on the same machine, without a token")

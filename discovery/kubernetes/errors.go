@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/quorate/quorate/discovery/kubernetes/kubeapi"
 )
 
 // ErrNotInCluster is wrapped by the error of [New] when no server is configured and
 // the program does not run in a pod, or in one without a service account.
-var ErrNotInCluster = errors.New("not in a pod with a service account")
+var ErrNotInCluster = kubeapi.ErrNotInCluster
 
 // ErrMalformed is wrapped by errors about an answer that no API server would give:
 // another content type, a body that is broken or has no end, a redirect.

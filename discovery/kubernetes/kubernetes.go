@@ -11,6 +11,9 @@ import (
 
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/follow"
+	"github.com/quorate/quorate/discovery/kubernetes/kubeapi"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // Method is the name by which a configuration selects this method, by convention.
@@ -30,7 +33,7 @@ var _ discovery.Discovery = (*Discovery)(nil)
 // namespace of the service account; it connects to nothing before the first lookup. The
 // error wraps [ErrNotInCluster] if no server is configured and none is named by a pod.
 func New(config Config) (*Discovery, error) {
-	return newDiscovery(config, serviceAccount, follow.DefaultLimits())
+	return newDiscovery(config, kubeapi.ServiceAccount, follow.DefaultLimits())
 }
 
 func newDiscovery(config Config, account string, limits follow.Limits) (*Discovery, error) {
@@ -82,13 +85,13 @@ func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Ta
 func (d *Discovery) selector(service string) (string, error) {
 	if d.config.Source == SourceEndpointSlices {
 		name := strings.ReplaceAll(d.config.Service, placeholder, service)
-		if !isName(name) {
-			return "", fmt.Errorf("%q is no name of a Service", clip(name))
+		if !kubeapi.IsName(name) {
+			return "", fmt.Errorf("%q is no name of a Service", field.Clip(name))
 		}
 		return "kubernetes.io/service-name=" + name, nil
 	}
 	if strings.Contains(d.config.Selector, placeholder) && !isLabelValue(service) {
-		return "", fmt.Errorf("the service %q cannot be the value of a label", clip(service))
+		return "", fmt.Errorf("the service %q cannot be the value of a label", field.Clip(service))
 	}
 	return strings.ReplaceAll(d.config.Selector, placeholder, service), nil
 }

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // The bounds of one object. The API allows 100 ports and 1,000 endpoints in a slice; no real
@@ -188,18 +190,18 @@ func checked(o object) (object, error) {
 		return object{}, errors.New("an object without a name")
 	}
 	if len(o.endpoints) > endpointsMax {
-		return object{}, fmt.Errorf("%q has %d endpoints, more than %d", clip(o.name), len(o.endpoints), endpointsMax)
+		return object{}, fmt.Errorf("%q has %d endpoints, more than %d", field.Clip(o.name), len(o.endpoints), endpointsMax)
 	}
 	for _, e := range o.endpoints {
 		if len(e.ports) > portsMax || len(e.addresses) > addressesMax {
-			return object{}, fmt.Errorf("%q has %d ports and %d addresses", clip(o.name), len(e.ports), len(e.addresses))
+			return object{}, fmt.Errorf("%q has %d ports and %d addresses", field.Clip(o.name), len(e.ports), len(e.addresses))
 		}
 		texts := append([]string{o.name, e.id}, e.addresses...)
 		for _, p := range e.ports {
 			texts = append(texts, p.Name, p.Protocol)
 		}
 		if slices.ContainsFunc(texts, func(text string) bool { return len(text) > textBytesMax }) {
-			return object{}, fmt.Errorf("%q has a name or an address of more than %d bytes", clip(o.name), textBytesMax)
+			return object{}, fmt.Errorf("%q has a name or an address of more than %d bytes", field.Clip(o.name), textBytesMax)
 		}
 	}
 	return o, nil

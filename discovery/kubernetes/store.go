@@ -19,6 +19,8 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/discovery"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 var errTooMany = fmt.Errorf("more than %d endpoints: write a narrower selector", discovery.TargetsMax)
@@ -81,7 +83,7 @@ func (s *store) targets(want choice) (discovery.Targets, error) {
 	}
 	if len(t.found) == 0 && t.portless > 0 {
 		return discovery.Targets{}, fmt.Errorf("%s: %d found, none with a port %q; they have %s: "+
-			"name the port in the manifest, or ask for its number", s.where, t.portless, clip(want.port), t.portNames())
+			"name the port in the manifest, or ask for its number", s.where, t.portless, field.Clip(want.port), t.portNames())
 	}
 	list := slices.SortedFunc(maps.Values(t.found), discovery.Target.Compare)
 	return discovery.Targets{List: slices.Compact(list), Reason: s.where + ": " + t.String()}, nil

@@ -20,6 +20,8 @@ import (
 
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/follow"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 const (
@@ -99,7 +101,7 @@ func (s *source) listAgain(ctx context.Context, selector string) (*store, string
 // for that in the cache of one of several servers: a node must not found a cluster by what was
 // true a minute ago.
 func (s *source) list(ctx context.Context, selector string) (*store, string, error) {
-	found := newStore(fmt.Sprintf("%s with %q in namespace %q", s.resource.name, clip(selector), s.namespace))
+	found := newStore(fmt.Sprintf("%s with %q in namespace %q", s.resource.name, field.Clip(selector), s.namespace))
 	next := ""
 	for range pagesMax {
 		page, err := s.page(ctx, selector, next)
@@ -167,7 +169,7 @@ func decodeList(body io.Reader, kind string) (listJSON, error) {
 	}
 	if page.Kind != kind || page.Metadata.ResourceVersion == "" {
 		return listJSON{}, fmt.Errorf("%w: %q with version %q, wanted %q with a version",
-			ErrMalformed, clip(page.Kind), clip(page.Metadata.ResourceVersion), kind)
+			ErrMalformed, field.Clip(page.Kind), field.Clip(page.Metadata.ResourceVersion), kind)
 	}
 	return page, nil
 }
@@ -257,7 +259,7 @@ func (s *source) apply(r request, e event, version string, found *store) (string
 		case err != nil:
 			return version, fmt.Errorf("%w: %w", ErrMalformed, err)
 		case o.version == "":
-			return version, fmt.Errorf("%w: %q without a version", ErrMalformed, clip(o.name))
+			return version, fmt.Errorf("%w: %q without a version", ErrMalformed, field.Clip(o.name))
 		case e.Type == "DELETED":
 			found.remove(o.name)
 		default:
@@ -284,6 +286,6 @@ func (s *source) apply(r request, e event, version string, found *store) (string
 		}
 		return version, s.client.refusal(r, status.Code, status.Message)
 	default:
-		return version, fmt.Errorf("%w: an event of the type %q", ErrMalformed, clip(e.Type))
+		return version, fmt.Errorf("%w: an event of the type %q", ErrMalformed, field.Clip(e.Type))
 	}
 }

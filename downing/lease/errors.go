@@ -6,6 +6,8 @@ package lease
 import (
 	"errors"
 	"fmt"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 var (
@@ -32,5 +34,5 @@ type RefusedError struct {
 
 // Error implements error.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("the lease %q is held by %q", e.Name, clip(e.Holder))
+	return fmt.Sprintf("the lease %q is held by %q", e.Name, field.Clip(e.Holder))
 }

@@ -63,7 +63,7 @@ func NewKeeper(store Store, config Config, name, owner string) (*Keeper, error) 
 	var faults field.Faults
 	faults.Add(config.Validate())
 	faults.Add(CheckName("name", name))
-	faults.Refuse(owner == "" || len(owner) > ownerBytesMax, "owner", "%q is empty or longer than %d bytes", clip(owner), ownerBytesMax)
+	faults.Refuse(owner == "" || len(owner) > ownerBytesMax, "owner", "%q is empty or longer than %d bytes", field.Clip(owner), ownerBytesMax)
 	if err := faults.Err(); err != nil {
 		return nil, fmt.Errorf("lease: %w", err)
 	}

@@ -59,16 +59,7 @@ func CheckName(key, name string) error {
 		good = good && (r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-')
 	}
 	if !good {
-		return field.Errorf(key, "%q is no name of a lease: letters in lower case, digits and hyphens, at most %d", clip(name), nameBytesMax)
+		return field.Errorf(key, "%q is no name of a lease: letters in lower case, digits and hyphens, at most %d", field.Clip(name), nameBytesMax)
 	}
 	return nil
-}
-
-// clip cuts a text of unknown origin, for a message of one line.
-func clip(text string) string {
-	const shown = 200
-	if len(text) > shown {
-		return text[:shown] + "..."
-	}
-	return text
 }

@@ -2,15 +2,14 @@ module github.com/quorate/quorate/downing/lease/etcd
 
 go 1.26.0
 
+require github.com/quorate/quorate/discovery/etcd v0.0.0
+
 require (
 	github.com/quorate/quorate/config/field v0.0.0
-	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/stretchr/testify v1.12.1
-	go.etcd.io/etcd/api/v3 v3.7.2
 	go.etcd.io/etcd/client/v3 v3.7.2
 	go.uber.org/goleak v1.3.0
-	go.uber.org/zap v1.27.1
 )
 
 require (
@@ -18,8 +17,11 @@ require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
+	github.com/quorate/quorate/discovery v0.0.0 // indirect
+	go.etcd.io/etcd/api/v3 v3.7.2 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.2 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.1 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -33,6 +35,7 @@ require (
 replace (
 	github.com/quorate/quorate/config/field => ../../../config/field
 	github.com/quorate/quorate/discovery => ../../../discovery
+	github.com/quorate/quorate/discovery/etcd => ../../../discovery/etcd
 	github.com/quorate/quorate/downing => ../..
 	github.com/quorate/quorate/gossip => ../../../gossip
 )

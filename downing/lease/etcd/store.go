@@ -4,25 +4,24 @@
 package etcd
 
 // From top to bottom: Take, which reads the key and then renews the lease of etcd under it or
-// creates both; Give, which deletes the key; what went wrong, in words.
+// creates both; Give, which deletes the key.
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/discovery/etcd/etcdapi"
 	"github.com/quorate/quorate/downing/lease"
 )
 
 var (
 	// ErrForbidden is wrapped by an error if etcd refuses the user, or the request of the user.
-	ErrForbidden = errors.New("etcd refuses")
+	ErrForbidden = etcdapi.ErrForbidden
 	// ErrMalformed is wrapped by the error of Take if the key of the lease is not one that this
 	// store has written.
 	ErrMalformed = errors.New("the key is not that of a lease")
@@ -77,13 +76,14 @@ func (s *Store) with(ctx context.Context, name string, do func(context.Context, 
 	}
 	limited, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
 	defer cancel()
-	client, err := s.connect(limited)
+	client, err := s.config.Connect(limited, answerBytesMax)
 	if err == nil {
 		err = do(limited, client)
 		_ = client.Close() // The answer has been read already.
 	}
 	if err != nil {
-		return fmt.Errorf("etcd: %w", s.explain(ctx, err, s.config.Prefix+name))
+		key := s.config.Prefix + name
+		return fmt.Errorf("etcd: %w", s.config.Explain(ctx, err, fmt.Sprintf("read and write %q", key), "readwrite "+key))
 	}
 	return nil
 }
@@ -154,24 +154,3 @@ func granted(c lease.Claim, revision, seconds int64) lease.Answer {
 
 // Close does nothing: no connection outlives a call.
 func (s *Store) Close() error { return nil }
-
-// explain says in one line what went wrong with a key, and what to do where that is known.
-func (s *Store) explain(outer context.Context, err error, key string) error {
-	switch {
-	case outer.Err() != nil:
-		return outer.Err()
-	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		return fmt.Errorf("%w: the user %q may not read and write %q: etcdctl role grant-permission ROLE readwrite %s",
-			ErrForbidden, clip(s.config.Username), key, key)
-	case errors.Is(err, rpctypes.ErrUserEmpty):
-		return fmt.Errorf("%w: it wants to know a user: set username and password-file", ErrForbidden)
-	case errors.Is(err, rpctypes.ErrAuthFailed):
-		return fmt.Errorf("%w: the user %q or the password in %s is wrong", ErrForbidden, clip(s.config.Username), s.config.PasswordFile)
-	case errors.Is(err, context.DeadlineExceeded):
-		// Not wrapped: it must not look like the deadline of the caller.
-		return fmt.Errorf("no answer from %s within %v: is etcd there, has it a leader, are the scheme and the certificates right?",
-			clip(strings.Join(s.config.Endpoints, ", ")), s.config.RequestTimeout)
-	default:
-		return fmt.Errorf("%q: %w", key, err)
-	}
-}

@@ -8,25 +8,16 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/quorate/quorate/discovery/httpapi"
+	"github.com/quorate/quorate/discovery/kubernetes/kubeapi"
 )
 
-const (
-	// serviceAccount is where a pod finds its credentials.
-	serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// answerBytesMax is the longest answer; an API server stores no longer objects.
-	answerBytesMax = 1 << 20
-)
+// answerBytesMax is the longest answer; an API server stores no longer objects.
+const answerBytesMax = 1 << 20
 
 // client asks one API server about the leases of a namespace.
 type client struct {
@@ -37,29 +28,9 @@ type client struct {
 // newClient returns the client of a configuration. In a pod, account is the directory of its
 // credentials.
 func newClient(c Config, account string) (*client, error) {
-	if c.Server == "" {
-		host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
-		if host == "" || port == "" {
-			return nil, fmt.Errorf("%w: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: set server, namespace and token-file",
-				ErrNotInCluster)
-		}
-		c.Server = "https://" + net.JoinHostPort(host, port)
-		if c.TokenFile == "" {
-			c.TokenFile = filepath.Join(account, "token")
-		}
-		if c.CAFile == "" {
-			c.CAFile = filepath.Join(account, "ca.crt")
-		}
-	}
-	if c.Namespace == "" {
-		data, err := httpapi.ReadFile(filepath.Join(account, "namespace"))
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w: set namespace, or let the pod have a service account", ErrNotInCluster, err)
-		}
-		c.Namespace = strings.TrimSpace(string(data))
-	}
-	if !isName(c.Namespace) {
-		return nil, fmt.Errorf("%w: %q is no name of a namespace", ErrNotInCluster, clip(c.Namespace))
+	c, err := c.Located(account)
+	if err != nil {
+		return nil, err
 	}
 	return &client{namespace: c.Namespace, api: httpapi.New(httpapi.Server{
 		URL: c.Server, Key: "server", Malformed: ErrMalformed, HeaderTimeout: c.RequestTimeout, Config: c.Config,
@@ -96,14 +67,7 @@ func (c *client) send(ctx context.Context, method, path, verb, name string, o *o
 // read returns the object of an answer, or the refusal.
 func (c *client) read(answer *http.Response, err error, verb, name string) (*object, error) {
 	if refused, ok := errors.AsType[*httpapi.StatusError](err); ok {
-		var status struct {
-			Message string `json:"message"`
-		}
-		if refused.Type == "application/json" {
-			// A refusal whose body cannot be read is told by its code alone.
-			_ = json.Unmarshal(refused.Body, &status)
-		}
-		return nil, &StatusError{Code: refused.Code, Message: clip(status.Message), Verb: verb, Namespace: c.namespace, Name: name}
+		return nil, &StatusError{Code: refused.Code, Message: kubeapi.Message(refused), Verb: verb, Namespace: c.namespace, Name: name}
 	}
 	if err != nil {
 		return nil, err

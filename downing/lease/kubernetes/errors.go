@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/quorate/quorate/discovery/kubernetes/kubeapi"
 )
 
 var (
@@ -14,7 +16,7 @@ var (
 	// holder lives has not been seen yet.
 	ErrUndecided = errors.New("whether the holder lives has not been seen yet")
 	// ErrNotInCluster is wrapped by the error of [New] outside of a pod, if no server is set.
-	ErrNotInCluster = errors.New("not in a pod of a Kubernetes cluster")
+	ErrNotInCluster = kubeapi.ErrNotInCluster
 	// ErrMalformed is wrapped by the error of an answer that no API server would give, and of
 	// a Lease that is not one of this store.
 	ErrMalformed = errors.New("malformed answer")

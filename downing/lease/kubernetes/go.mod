@@ -2,6 +2,8 @@ module github.com/quorate/quorate/downing/lease/kubernetes
 
 go 1.26.0
 
+require github.com/quorate/quorate/discovery/kubernetes v0.0.0
+
 require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
@@ -15,6 +17,7 @@ require go.yaml.in/yaml/v3 v3.0.5 // indirect
 replace (
 	github.com/quorate/quorate/config/field => ../../../config/field
 	github.com/quorate/quorate/discovery => ../../../discovery
+	github.com/quorate/quorate/discovery/kubernetes => ../../../discovery/kubernetes
 	github.com/quorate/quorate/downing => ../..
 	github.com/quorate/quorate/gossip => ../../../gossip
 )

@@ -14,7 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/discovery/kubernetes/kubeapi"
 	"github.com/quorate/quorate/downing/lease"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 const (
@@ -50,7 +53,7 @@ var _ lease.Store = (*Store)(nil)
 // New returns the store of a configuration, which it validates. In a pod it reads the
 // namespace of the service account; it connects to nothing. The error wraps [ErrNotInCluster]
 // if no server is configured and none is named by a pod.
-func New(config Config) (*Store, error) { return newStore(config, serviceAccount) }
+func New(config Config) (*Store, error) { return newStore(config, kubeapi.ServiceAccount) }
 
 func newStore(config Config, account string) (*Store, error) {
 	if err := config.Validate(); err != nil {
@@ -118,7 +121,7 @@ func (s *Store) try(ctx context.Context, c lease.Claim) (answer lease.Answer, ag
 		return answer, again, err
 	}
 	if written.holder != c.Owner || written.transitions != token || token == 0 {
-		return answer, false, fmt.Errorf("%w: after a change the lease belongs to %q with %d transitions", ErrMalformed, clip(written.holder), written.transitions)
+		return answer, false, fmt.Errorf("%w: after a change the lease belongs to %q with %d transitions", ErrMalformed, field.Clip(written.holder), written.transitions)
 	}
 	s.forget(c.Name)
 	return lease.Answer{Granted: true, Owner: c.Owner, Token: uint64(token), TTL: c.TTL}, false, nil //nolint:gosec // It is above 0.
@@ -165,7 +168,7 @@ func (s *Store) judge(o *object, c lease.Claim) (free bool, err error) {
 	case seen.alive:
 		return false, nil
 	default:
-		return false, fmt.Errorf("%w: %q, which has the lease for %v more unless it renews it", ErrUndecided, clip(o.holder), lasts-now.Sub(seen.since))
+		return false, fmt.Errorf("%w: %q, which has the lease for %v more unless it renews it", ErrUndecided, field.Clip(o.holder), lasts-now.Sub(seen.since))
 	}
 }
 

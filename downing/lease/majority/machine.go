@@ -11,6 +11,8 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/downing/lease/internal/protocol"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // From top to bottom: the vocabulary; Step, which takes an input and then looks what is due;
@@ -222,7 +224,7 @@ func (m *Machine) want(held bool, now time.Duration, out *Output) {
 // refuse answers a question when another has the lease. The holder may have died since, and
 // then the lease ends; so the side waits, until no lease that it gets can count any more.
 func (m *Machine) refuse(holder string, now time.Duration, out *Output) {
-	q, by := m.question, fmt.Sprintf("%s is held by %s", m.lease(), clip(holder))
+	q, by := m.question, fmt.Sprintf("%s is held by %s", m.lease(), field.Clip(holder))
 	if !m.isOnSide(holder, &q.view) && q.view.Unstable >= m.settings.ReleaseAfter {
 		m.reply(m.named(q.plan.After(downing.LeaseRefused), by), now, out)
 		return
@@ -307,12 +309,3 @@ func (m *Machine) Decided() bool { return m.decided }
 
 // GivesBack reports whether the store is being told that the lease is free.
 func (m *Machine) GivesBack() bool { return m.core.Phase() == protocol.Releasing }
-
-// clip cuts a text of unknown origin, for a message of one line.
-func clip(text string) string {
-	const shown = 200
-	if len(text) > shown {
-		return text[:shown] + "..."
-	}
-	return text
-}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // From top to bottom: the vocabulary (phases, inputs, questions, results); Step, which takes
@@ -320,12 +322,12 @@ func (c *Core) judge(r Result, now time.Duration) {
 	until := c.sent + Usable(min(r.TTL, c.config.TTL))
 	switch {
 	case r.Owner != c.Owner() && r.Granted:
-		c.refused(r.Owner, now, fmt.Sprintf("the store granted the lease to another owner, %q", clip(r.Owner)))
+		c.refused(r.Owner, now, fmt.Sprintf("the store granted the lease to another owner, %q", field.Clip(r.Owner)))
 	case strings.HasPrefix(r.Owner, c.config.Owner+"/") && !r.Granted:
 		c.doubt(now, "the store has not heard yet that this keeper gave the lease back")
 	case !r.Granted:
 		c.maybe = false
-		c.refused(r.Owner, now, fmt.Sprintf("held by %q", clip(r.Owner)))
+		c.refused(r.Owner, now, fmt.Sprintf("held by %q", field.Clip(r.Owner)))
 	case r.Token == 0 || r.Token < c.floor:
 		c.doubt(now, fmt.Sprintf("the store gave the token %d, after %d", r.Token, c.floor))
 	case c.phase == Held && r.Token != c.token:
@@ -373,13 +375,4 @@ func (c *Core) refused(holder string, now time.Duration, reason string) {
 func (c *Core) lose(now time.Duration, reason string) {
 	c.token, c.holder = 0, ""
 	c.enter(Idle, now, "lost: "+reason)
-}
-
-// clip cuts a text of unknown origin, for a message of one line.
-func clip(text string) string {
-	const shown = 200
-	if len(text) > shown {
-		return text[:shown] + "..."
-	}
-	return text
 }
