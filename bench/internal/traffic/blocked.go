@@ -5,7 +5,6 @@ package traffic
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -28,9 +27,12 @@ const (
 // sleeper is an entity that keeps its goroutine for a while at each message.
 type sleeper struct{}
 
-// Receive sleeps.
-func (sleeper) Receive(*sharding.Context, *message.Message) error {
+// Receive sleeps, and answers questions.
+func (sleeper) Receive(c *sharding.Context, m *message.Message) error {
 	<-time.After(sleepTime)
+	if m.Ask {
+		return c.Reply(m)
+	}
 	return nil
 }
 
@@ -77,6 +79,9 @@ func wakeSleepers(ctx context.Context, node *cluster.Node, sleepers int) (end fu
 	if err != nil || sleepers == 0 {
 		return func() {}, err
 	}
+	if err := message.Prime(ctx, process.Spec{Size: message.HeaderBytes, Entities: sleepers}, region); err != nil {
+		return nil, err // Else the first messages would wait for homes, and come in one flood later.
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var telling sync.WaitGroup
 	telling.Go(func() { // Ends with ctx; end waits for it.
@@ -89,7 +94,7 @@ func wakeSleepers(ctx context.Context, node *cluster.Node, sleepers int) (end fu
 			case <-every.C:
 			}
 			for range sleepersAwoken {
-				if err := region.Tell(ctx, fmt.Sprintf("sleeper-%d", next%sleepers), &message.Message{}); err != nil {
+				if err := region.Tell(ctx, message.EntityName(next%sleepers), &message.Message{}); err != nil {
 					cancel(err)
 					return
 				}
