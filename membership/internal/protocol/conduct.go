@@ -19,6 +19,7 @@ func (m *Machine) becomeMember(state *gossip.State) {
 	m.join.endSearch()
 	m.phase, m.joinedAt = phaseMember, m.now.Mono
 	m.state = m.markSeen(state)
+	m.contacts.hearSponsor(m.join.target)
 	// Services that were announced after this node had asked are not in the
 	// request, and so not in the state that answers it.
 	m.edit(func(e *gossip.Edit) {

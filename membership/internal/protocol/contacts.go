@@ -27,7 +27,8 @@ const (
 //
 //	those that it monitors     there are connections both ways for the heartbeats
 //	some that it has drawn     short ways through the cluster
-//	some that it has heard     so that each link is used in both directions
+//	some that it has heard     so that each link is used in both directions; the first of
+//	                           them is the member that let it in
 //
 // With every member in turn, each node would hold a connection to each other one
 // after a while, and dial all of them in the seconds in which a cluster forms: a
@@ -68,6 +69,17 @@ func (c *contacts) hear(from gossip.NodeID, at machine.Instant) {
 	}
 	if i >= 0 {
 		c.heard[i] = contact{from, at}
+	}
+}
+
+// hearSponsor counts the member that let this node in as heard, before any other. The two
+// know each other, and so do those that it was let in by in turn: all who ever joined hang
+// together by such pairs. Without them the many that join by one member in a moment may
+// have contacts only among each other, and news is not taken from somebody of whom one has
+// not heard. Sponsor may be zero, or no member any more.
+func (c *contacts) hearSponsor(sponsor gossip.NodeID) {
+	if c.state.Member(sponsor) != nil {
+		c.hear(sponsor, c.now.Mono)
 	}
 }
 

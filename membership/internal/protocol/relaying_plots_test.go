@@ -266,14 +266,14 @@ func TestNoPlotOutlastsTheFence(t *testing.T) {
 		seeds     uint64
 		play      func(*lending)
 	}{
-		{"hear late", 11, 3, 6, (*lending).hearLate},
-		{"lend old", 11, 3, 6, (*lending).lendOld},
-		{"accuse late", 11, 3, 6, (*lending).accuseLate},
-		{"promote unheard", 11, 3, 6, (*lending).promoteUnheard},
-		{"exit unheard", 11, 9, 6, (*lending).exitUnheard},
-		{"vote unheard", 15, 3, 6, (*lending).voteUnheard},
+		{"hear late", 11, 3, 5, (*lending).hearLate},
+		{"lend old", 11, 3, 5, (*lending).lendOld},
+		{"accuse late", 11, 3, 5, (*lending).accuseLate},
+		{"promote unheard", 11, 3, 5, (*lending).promoteUnheard},
+		{"exit unheard", 11, 9, 5, (*lending).exitUnheard},
+		{"vote unheard", 15, 3, 5, (*lending).voteUnheard},
 		{"down at once", 3, 3, 40, (*lending).downAtOnce},
-		{"accuse some", 11, 3, 6, (*lending).accuseSome},
+		{"accuse some", 11, 3, 5, (*lending).accuseSome},
 	} {
 		t.Run(plot.name, func(t *testing.T) {
 			removed := 0

@@ -99,8 +99,10 @@ func newLending(t testing.TB, seed uint64, n int) *lending {
 	return l
 }
 
-// start starts a node, and has it join by the first one.
-func (l *lending) start(i int) {
+// start starts a node, and has it join by the first three.
+func (l *lending) start(i int) { l.startBy(i, place(0), place(1), place(2)) }
+
+func (l *lending) startBy(i int, seeds ...gossip.Address) {
 	member := membershipsim.Component(l.config)
 	n := l.Start(place(i), func(env simulation.Env) []machine.Component {
 		c := member(env)
@@ -114,7 +116,7 @@ func (l *lending) start(i int) {
 		})
 		return []machine.Component{c}
 	})
-	n.Input(protocol.Service, protocol.Join{Seeds: []gossip.Address{place(0), place(1), place(2)}})
+	n.Input(protocol.Service, protocol.Join{Seeds: seeds})
 	l.nodes = append(l.nodes, n)
 }
 
@@ -292,14 +294,16 @@ func (l *lending) links() error {
 
 // seeds returns the seeds of a test: a few, or as many as QUORATE_SEEDS says from
 // QUORATE_FIRST_SEED on.
-func seeds(usual uint64) (from, to uint64) {
+func seeds(usual uint64) (from, to uint64) { return seedsFrom(1, usual) }
+
+func seedsFrom(first, usual uint64) (from, to uint64) {
 	read := func(name string, otherwise uint64) uint64 {
 		if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
 			return n
 		}
 		return otherwise
 	}
-	from = read("QUORATE_FIRST_SEED", 1)
+	from = read("QUORATE_FIRST_SEED", first)
 	return from, from + read("QUORATE_SEEDS", usual)
 }
 
