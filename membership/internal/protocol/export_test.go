@@ -11,3 +11,6 @@ func (m *Machine) Believe(relays func(voter gossip.NodeID, usual bool) bool) {
 	usual := m.relaying.believes
 	m.relaying.believes = func(voter *gossip.Member) bool { return relays(voter.Node, usual(voter)) }
 }
+
+// Relays returns the voters that relay, as far as the node knows.
+func (m *Machine) Relays() []*gossip.Member { return m.relaying.relaysOf(m.State()) }

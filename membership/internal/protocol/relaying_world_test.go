@@ -40,6 +40,9 @@ type lending struct {
 	force  []map[int]bool                  // Who relays, as each node believes; nil: by the usual rule.
 	extra  map[int]bool                    // Who relays besides, without force.
 	lost   map[[2]int]int                  // What is lost on links, by the numbers of the nodes.
+	places map[gossip.Address]int          // The number of the node at an address.
+
+	voteless map[int]bool // Who has not the role for voting, where there is one.
 
 	removed int
 }
@@ -59,7 +62,7 @@ func newLending(t testing.TB, seed uint64, n int) *lending {
 	w := simulation.New(simulation.Options{Seed: seed, RatePPM: 10_000, WallSkew: time.Second, Network: simulation.Delivery{Loss: 0.01, Max: 20 * time.Millisecond}})
 	membershipsim.Serve(w)
 	l := &lending{
-		World: w, t: t, n: n, rand: w.Source(77), lost: map[[2]int]int{}, extra: map[int]bool{},
+		World: w, t: t, n: n, rand: w.Source(77), lost: map[[2]int]int{}, extra: map[int]bool{}, places: map[gossip.Address]int{}, voteless: map[int]bool{},
 		until: map[gossip.NodeID]machine.Instant{}, fenced: map[gossip.NodeID]gossip.NodeID{},
 		config: membershipsim.Config{Config: protocol.Default()},
 	}
@@ -79,12 +82,11 @@ func newLending(t testing.TB, seed uint64, n int) *lending {
 			l.check()
 		}
 	})
-	places := map[gossip.Address]int{}
 	for i := range n {
-		places[place(i)] = i
+		l.places[place(i)] = i
 	}
 	w.Network().Lose("links", func(from, to gossip.Address, message any) bool {
-		switch l.lost[[2]int{places[from], places[to]}] {
+		switch l.lost[[2]int{l.places[from], l.places[to]}] {
 		case allLost:
 			return true
 		case gossipLost:
@@ -103,7 +105,11 @@ func newLending(t testing.TB, seed uint64, n int) *lending {
 func (l *lending) start(i int) { l.startBy(i, place(0), place(1), place(2)) }
 
 func (l *lending) startBy(i int, seeds ...gossip.Address) {
-	member := membershipsim.Component(l.config)
+	config := l.config
+	if config.Config.Voters.Role != "" && !l.voteless[i] {
+		config.Roles = []string{config.Config.Voters.Role}
+	}
+	member := membershipsim.Component(config)
 	n := l.Start(place(i), func(env simulation.Env) []machine.Component {
 		c := member(env)
 		c.Machine.(*protocol.Machine).Believe(func(voter gossip.NodeID, usual bool) bool {
@@ -319,78 +325,6 @@ func TestNobodyHostsByAProofOnceItIsFenced(t *testing.T) {
 	}
 	require.Positive(t, removed)
 	t.Log(to-from, "runs, in which", removed, "nodes were fenced")
-}
-
-// split cuts a formed cluster into sides, with an edit under way, and lets the best side
-// take over. No two sides host, and at most one survives.
-func (l *lending) split(sides []int, edit int) error {
-	n := len(sides)
-	l.form(n)
-	l.run(time.Duration(l.rand.Int64N(int64(time.Second))))
-	switch i := l.rand.IntN(n); edit {
-	case 1:
-		l.leave(i)
-	case 2:
-		l.Input(place((i+1)%n), protocol.Service, protocol.Down{Address: place(i)})
-	case 3:
-		l.start(n)
-		sides = append(sides, sides[i])
-	}
-	if edit != 0 {
-		l.run(time.Duration(l.rand.Int64N(int64(260 * time.Millisecond))))
-	}
-	what := allLost
-	for a := range sides {
-		for b := range sides {
-			if sides[a] != sides[b] {
-				l.lost[[2]int{a, b}] = what
-			}
-		}
-	}
-	l.run(30 * time.Second)
-	alive := map[int]bool{}
-	for i, n := range l.nodes {
-		if l.hosts(n) {
-			alive[sides[i]] = true
-		}
-	}
-	if len(alive) > 1 {
-		return fmt.Errorf("the sides %v host", alive)
-	}
-	count := map[int]int{}
-	for _, side := range sides {
-		count[side]++
-	}
-	for side, voters := range count {
-		if edit == 0 && 2*voters > n && !alive[side] {
-			return fmt.Errorf("the side %d of %v has a majority, and does not host", side, sides)
-		}
-	}
-	return l.Failure()
-}
-
-// Splits of 11 to 14 nodes into two and three sides, so that relays are on either or on
-// one, by themselves and while a member leaves, is downed or joins: those that this seed
-// draws, or as many as QUORATE_SEEDS says.
-//
-// covers F9, F10, F14, I1, I2, I13.
-func TestSplitsAmongManyLeaveOneSideHosting(t *testing.T) {
-	from, to := seeds(12)
-	removed := 0
-	for seed := from; seed < to; seed++ {
-		r := rand.New(rand.NewPCG(seed, 5))
-		sides := make([]int, 11+int(seed%4))
-		for i := range sides {
-			if sides[i] = r.IntN(2 + int(seed/4%2)); r.IntN(3) == 0 {
-				sides[i] = 0
-			}
-		}
-		l := newLending(t, seed, len(sides)+1)
-		require.NoError(t, l.split(sides, int(seed/8%4)), "seed %d, sides %v, edit %d", seed, sides, seed/8%4)
-		removed += l.removed
-	}
-	require.Positive(t, removed)
-	t.Log(to-from, "splits, in which", removed, "nodes were fenced")
 }
 
 // The same storms of broken links among more nodes, with rings of three.
