@@ -135,6 +135,24 @@ func (v *View) Side() *Side {
 	return s
 }
 
+// Commanded returns the members that an operator has commanded to be downed, sorted: a member
+// that is not down says of each that it will never answer again. A provider that may let a side
+// without a majority survive is asked about them, since such a member may live, never hear of
+// the command, and ask as well. [View.Side] leaves them out; they are not down yet.
+func (v *View) Commanded() []*gossip.Member {
+	commanded := make([]bool, len(v.Members))
+	for _, c := range v.complaints() {
+		commanded[c.subject] = commanded[c.subject] || c.terminated
+	}
+	var members []*gossip.Member
+	for i, m := range v.Members {
+		if commanded[i] {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
 // indexOf returns the index of a member, or -1.
 func (v *View) indexOf(id gossip.NodeID) int { return (&finder{view: v}).index(id) }
 
@@ -168,7 +186,7 @@ func (f *finder) index(id gossip.NodeID) int {
 // complaint is a complaint that counts, with members as indices.
 type complaint struct {
 	observer, subject int
-	terminated        bool // The subject will never answer again.
+	terminated        bool // The subject is to be counted on no more.
 }
 
 // complaints returns the complaints that count: of a member about another, neither of

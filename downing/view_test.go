@@ -96,3 +96,21 @@ func TestViewOfABrokenLink(t *testing.T) {
 	require.Equal(t, nodes(3, 4), downingtest.IDs(v.Side().IndirectlyConnected()))
 	require.Equal(t, nodes(4), decide(t, v).Down)
 }
+
+// Who is to be counted on no more, by the word of a member that is not down, is told to the
+// strategy, and is not on the side although it has seen the state.
+func TestAViewTellsWhoIsToBeDownedByCommand(t *testing.T) {
+	s := cluster(4).Edit(downingtest.Node(0), func(e *gossip.Edit) { e.Mark(downingtest.Node(3), gossip.Terminated) })
+	s = complain(s, 1, 2)
+	for i := range 4 {
+		s = s.See(downingtest.Node(i))
+	}
+	v := downing.NewView(s, downingtest.Node(0), s.Config().Base(true))
+	require.Equal(t, nodes(3), downingtest.IDs(v.Commanded()))
+	require.Equal(t, nodes(3), downingtest.IDs(v.Side().Lost()))
+	for _, down := range []int{0, 3} {
+		after := s.Edit(downingtest.Node(1), func(e *gossip.Edit) { e.Down(downingtest.Node(down), "it is lost") })
+		v := downing.NewView(after, downingtest.Node(1), s.Config().Base(true))
+		require.Empty(t, v.Commanded())
+	}
+}

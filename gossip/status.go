@@ -73,7 +73,7 @@ type ReachStatus uint8
 // The statuses of a reachability row. Members without a row are reachable.
 const (
 	Unreachable ReachStatus = iota + 1 // Does not answer; may come back.
-	Terminated                         // Will never answer again: its address was taken, or its session broke.
+	Terminated                         // Is to be counted on no more: its address was taken, or a command says that it is dead.
 )
 
 // String returns the status in lower case.

@@ -109,7 +109,10 @@ const (
 	Reach_REACH_NONE Reach = 0
 	// Does not answer; may come back.
 	Reach_REACH_UNREACHABLE Reach = 1
-	// Will never answer again: its place was taken, or its session broke.
+	// Is to be counted on no more: an operator has commanded that it is downed. It
+	// may live, not have heard of that, and ask as well: who decides must not take
+	// it for dead. Only a plugin that is not majority-only hears of commands: with
+	// one that is, a command downs the member at once.
 	Reach_REACH_TERMINATED Reach = 2
 )
 
