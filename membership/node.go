@@ -386,7 +386,9 @@ func (n *Node) LeaveMember(ctx context.Context, address string) error {
 
 // Down declares the member at an address failed. The member must have stopped or be cut
 // off for good: if it has not, it ends as soon as it hears of this, and what it hosts
-// starts elsewhere after its fence. Down returns when this node has taken the request.
+// starts elsewhere after its fence. Where the downing strategy may keep a side without a
+// majority, a member that does not hear of this is not down until the strategy, which is told,
+// has decided: it may live, and be kept. Down returns when this node has taken the request.
 // The error is that of ctx, [ErrUnknownMember] or [ErrClosed].
 func (n *Node) Down(ctx context.Context, address string) error {
 	a, err := n.memberAt(address)

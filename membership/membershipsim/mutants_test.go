@@ -331,6 +331,28 @@ func handsOffMutants() []mutant {
 	}
 }
 
+// commandMutants have a command decide where a minority may be kept, or keep it from who it is
+// about.
+func commandMutants() []mutant {
+	const resolver = "membership/internal/protocol/downing.go"
+	return []mutant{
+		{"a command downs at once whatever the strategy may keep", []edit{
+			{resolver, "case r.strategies.majorityOnly() || member.Node == r.self", "case r.phase == phaseMember || member.Node == r.self"},
+		}},
+		{"who is commanded to go does not obey", []edit{
+			{resolver, "\tif r.state.SharesRows(before) {\n", "\tif before != nil {\n"},
+		}},
+		{"the strategy is not told of a command", []edit{
+			{"downing/view.go", "commanded[c.subject] = commanded[c.subject] || c.terminated", "commanded[c.subject] = commanded[c.subject] && c.terminated"},
+		}},
+	}
+}
+
+// commandFinders are the tests that a mutant of them is run against.
+func commandFinders() []string {
+	return []string{"TestACommandThatIsNotHeardNeedsTheStrategy", "TestAMemberThatHearsOfACommandEndsByItsOwnWord"}
+}
+
 // handsOffFinders are the tests that a mutant of them is run against.
 func handsOffFinders() []string {
 	return []string{
@@ -448,6 +470,7 @@ func TestBootstrapFindsMutants(t *testing.T) {
 func TestDowningFindsMutants(t *testing.T) {
 	requireFound(t, downingMutants(), "../../downing", downingFinders())
 	requireFound(t, handsOffMutants(), ".", handsOffFinders())
+	requireFound(t, commandMutants(), "../internal/protocol", commandFinders())
 }
 
 // The same for failure detectors outside of the nodes.

@@ -14,10 +14,6 @@ import (
 // side that asks first. It stands for a strategy outside of the cluster that all nodes
 // can reach. It is honest: a node outside a side that it has kept is never on a side that
 // it keeps later. The zero value is ready for use in one world.
-//
-// The witness does not hear of nodes that were downed by command: it could keep such a
-// node, if it lives and cannot hear of its downing, while the others go on without having
-// asked. With such strategies a command to down a node means that the node is dead.
 type Witness struct{ out map[gossip.NodeID]bool }
 
 // Downing returns the witness as nodes use it.

@@ -17,7 +17,8 @@ import (
 // Each new state is checked for trouble ([resolver.watchView]). While there is some, a
 // timer runs that each change of the view starts anew. When it fires
 // ([resolver.viewStable]) the leader of the side decides, see deciding.go, and downs
-// nodes ([resolver.downAll]). The command to down a member stands at the end.
+// nodes ([resolver.downAll]). The command to down a member stands at the end: what it does
+// on the node that gets the command, and on the one that it is about ([resolver.obey]).
 
 // resolver is how a node, as a leader of its side of a partition, decides who must
 // go.
@@ -295,9 +296,59 @@ func (r *resolver) commandDown(address gossip.Address) {
 		r.refuse(gossip.NodeID{Address: address}, "Down", RefusedUnknown, "no member lives at this address")
 	case member.Status == gossip.Down:
 		r.refuse(member.Node, "Down", RefusedUnknown, "the member is down already")
+	case r.strategies.majorityOnly() || member.Node == r.self || !downing.CanBeDowned(member):
+		r.downAll([]gossip.NodeID{member.Node}, commandReason)
 	default:
-		r.downAll([]gossip.NodeID{member.Node}, "command: Down was called on that node")
+		r.passOn(member.Node)
 	}
+}
+
+// commandReason is why a node is down that was downed by command.
+const commandReason = "command: Down was called on that node"
+
+// passOn passes the command to down a member on to that member, which ends, and to the
+// strategy, where a minority may be kept. The member may live, never hear of the command,
+// and be kept by the strategy: so nobody goes on without it by the command alone. The
+// record says what the command says, that the member is to be counted on no more; with it
+// the member is lost to this side as one that does not answer is.
+func (r *resolver) passOn(node gossip.NodeID) {
+	switch {
+	case r.ownStatus() >= gossip.Exiting:
+		r.refuse(node, "Down", RefusedNotReady, "this member is "+r.ownStatus().String()+", and the others do not go by its records: give the command at another one")
+		return
+	case r.ownRecord(node) == gossip.Terminated:
+		r.refuse(node, "Down", RefusedUnknown, "the command was given here before: the member ends, or the strategy decides")
+		return
+	}
+	r.out.Decide("downing", node.String(), "commanded", "it ends when it hears of the command; if it does not, "+
+		describeStrategy(r.strategies.active())+" decides whether this side goes on without it")
+	r.edit(func(e *gossip.Edit) { e.Mark(node, gossip.Terminated) })
+	r.out.Send(node, GossipState{State: r.state})
+}
+
+// obey downs this node if a member that is not down was told by command to down it, and this
+// node has not heard that from the state before. What a node says of itself needs no decision.
+func (r *resolver) obey(before *gossip.State) {
+	if r.state.SharesRows(before) {
+		return
+	}
+	if by := r.commandedBy(); !by.IsZero() {
+		r.downAll([]gossip.NodeID{r.self}, fmt.Sprintf("command: Down was called on %v", by))
+	}
+}
+
+// commandedBy returns a member that was told to down this node, or none. An exiting member
+// counts as well, as it does in a view: this node would not be on its own side.
+func (r *resolver) commandedBy() gossip.NodeID {
+	if r.ownStatus() == gossip.Down {
+		return gossip.NodeID{}
+	}
+	for _, record := range r.state.Records() {
+		if record.Subject == r.self && record.Status == gossip.Terminated && r.lives(record.Observer) {
+			return record.Observer
+		}
+	}
+	return gossip.NodeID{}
 }
 
 // outvoted tells whether the voters that are not down could not win even if all of them

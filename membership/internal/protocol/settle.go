@@ -44,6 +44,7 @@ func (m *Machine) observe(prev, next *gossip.State) {
 	m.fences.removedUnseen(prev, next)
 	m.admission.noteDowned(prev, next)
 	m.fences.noteState(prev, next)
+	m.resolver.obey(prev)
 	m.exit.observe()
 	m.meeting.observe()
 	if m.phase != phaseMember {

@@ -86,6 +86,7 @@ func families() []family {
 		{"links", "one or two links are broken, in one direction or both", links},
 		{"crash", "every set of nodes crashes at once", func(n int) []Case { return crashes(n, false) }},
 		{"crash-joining", "the same while a node joins", func(n int) []Case { return crashes(n, true) }},
+		{"commanded", "every split into two; one side downs the other by command", commanded},
 	}
 }
 
@@ -314,6 +315,32 @@ func crashes(n int, joins bool) []Case {
 					c.world.After(lead, func() { c.crash(dead) })
 				},
 			})
+		}
+	}
+	return all
+}
+
+// commandMoments are how long after a split an operator takes the other side for dead: before
+// the split is noticed, and shortly before a side decides.
+func commandMoments() []time.Duration { return []time.Duration{time.Second, 6 * time.Second} }
+
+// commanded has each side of each split down all members of the other side by command, one of
+// the two sides alone.
+func commanded(n int) []Case {
+	var all []Case
+	for _, p := range partitions(n, 2) {
+		for by := range p {
+			from, of := p[by], p[1-by]
+			for _, after := range commandMoments() {
+				all = append(all, Case{
+					Text:  fmt.Sprintf("%s, and %v later all of %s are downed by command at %d", text(p), after, of, bits.TrailingZeros(uint(from))),
+					sides: p,
+					strike: func(c *cluster) {
+						c.split(p)
+						c.world.After(after, func() { c.downAll(bits.TrailingZeros(uint(from)), of) })
+					},
+				})
+			}
 		}
 	}
 	return all

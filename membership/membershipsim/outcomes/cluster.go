@@ -95,6 +95,15 @@ func (c *cluster) down(i int) {
 	c.other(i).Input(protocol.Service, protocol.Down{Address: address(i)})
 }
 
+// downAll downs nodes by commands at another one.
+func (c *cluster) downAll(at int, nodes set) {
+	if n := c.world.Node(address(at)); n != nil {
+		for _, a := range c.addresses(nodes) {
+			n.Input(protocol.Service, protocol.Down{Address: a})
+		}
+	}
+}
+
 // join starts a node that joins.
 func (c *cluster) join() { c.start(c.n) }
 

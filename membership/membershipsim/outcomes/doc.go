@@ -13,8 +13,8 @@
 //
 // The families ([Families]) are splits into two and into three sides, the same while a member
 // leaves, is downed by command or joins, and while leaders crash; links that carry messages in
-// one direction only; one or two broken links; and crashes of any set of nodes, by themselves
-// and while a node joins.
+// one direction only; one or two broken links; crashes of any set of nodes, by themselves
+// and while a node joins; and splits after which one side downs the other by command.
 //
 // # Guarantees
 //

@@ -400,14 +400,11 @@ func splitInChange(w *simulation.World, r *rand.Rand) {
 }
 
 func chaos(r *run) {
-	faults := append(simulation.Faults(), simulation.Fault{Name: "leave", Weight: 2, Inject: leave})
-	if r.downing.Class.MajorityOnly {
-		// Where a minority may survive, a node is downed by command only when it is known
-		// to be dead.
-		faults = append(faults, simulation.Fault{Name: "down", Weight: 1, Inject: down},
-			simulation.Fault{Name: "down-unheard", Weight: 3, Inject: downUnheard})
-	}
-	faults = append(faults, simulation.Fault{Name: "split-in-change", Weight: 4, Inject: splitInChange})
+	faults := append(simulation.Faults(),
+		simulation.Fault{Name: "leave", Weight: 2, Inject: leave},
+		simulation.Fault{Name: "down", Weight: 1, Inject: down},
+		simulation.Fault{Name: "down-unheard", Weight: 3, Inject: downUnheard},
+		simulation.Fault{Name: "split-in-change", Weight: 4, Inject: splitInChange})
 	// The cluster forms undisturbed: the schedule begins when it usually has formed.
 	r.world.At(15*time.Second, func() {
 		r.world.Chaos(simulation.Chaos{For: r.duration - 15*time.Second, Every: 3 * time.Second, Faults: faults})
