@@ -27,16 +27,21 @@ import (
 //	O4  a sender stands in one line, and a line of a hold has only senders to its entity.
 type origin struct {
 	shared
-	window   window.Window    // Messages of this node that are accepted and not acknowledged.
-	places   places           // Where the messages of the window are on their way.
-	cursor   uint64           // The number of the first message of the window that is to be transmitted; 0: none.
-	blocked  bool             // The lane to the home is full or broken, or the cell collects.
-	line     line             // Senders that found the window full.
-	holds    map[string]*hold // Entities elsewhere that take no messages of this node at present, by id.
-	moved    machine.Instant  // When the window last moved, or began to fill.
-	progress machine.Instant  // When the window last moved, began to fill, or was transmitted again.
-	patience uint8            // How often the window was transmitted again without progress.
-	written  uint64           // The place in the present passage below which messages may have left, see [Sent.Written].
+
+	// What every message reads or changes stands together, since others use the cell on other
+	// processors in between.
+	window  window.Window    // Messages of this node that are accepted and not acknowledged.
+	cursor  uint64           // The number of the first message of the window that is to be transmitted; 0: none.
+	sent    uint64           // How many messages were put into the window since the cell was made.
+	line    line             // Senders that found the window full.
+	holds   map[string]*hold // Entities elsewhere that take no messages of this node at present, by id.
+	blocked bool             // The lane to the home is full or broken, or the cell collects.
+
+	patience uint8           // How often the window was transmitted again without progress.
+	places   places          // Where the messages of the window are on their way.
+	moved    machine.Instant // When the window last moved, or began to fill.
+	progress machine.Instant // When the window last moved, began to fill, or was transmitted again.
+	written  uint64          // The place in the present passage below which messages may have left, see [Sent.Written].
 }
 
 // admit puts m into the window, unless it has to stand in line. If a line has kept room for
@@ -59,7 +64,7 @@ func (o *origin) admit(now machine.Instant, m *Message, right *line) Admission {
 
 // push puts the bytes of m into the window, under the next number of the stream.
 func (o *origin) push(m *Message) {
-	o.counts.Sent++
+	o.sent++
 	if o.cursor == 0 {
 		o.cursor = o.window.Next()
 	}
@@ -249,6 +254,7 @@ func (o *origin) describe(i *Info) { i.Blocked, i.Window, i.Moved = o.blocked, o
 
 // tally adds the present numbers to t.
 func (o *origin) tally(t *Tally) {
+	t.Sent += o.sent
 	t.Window += o.window.Len()
 	t.Held += len(o.holds)
 }

@@ -22,16 +22,17 @@ import (
 // link is the way from a cell to its shard's home. It keeps the lane, the encoder and the
 // functions that every message needs, so that none of them is made for each message.
 type link struct {
-	peer       *peer // The node to which the messages went last; nil before the first message.
-	encoder    wire.Encoder
-	outgoing   cell.Outgoing           // Of the present append: the messages of the cell.
-	next       uint64                  // Of the present append: the number of the first message to encode.
-	limit      int                     // Of the present append: how many messages may be encoded.
-	unsent     uint64                  // Of the present append: the number of the first message that encode left out.
-	now        machine.Instant         // Of the present append: when it began.
-	encode     func(dst []byte) []byte // Encodes up to limit messages from next on; made once, for all appends.
-	collecting bool                    // The cell collects messages until the lane calls: the slot is in line.
-	passage    transport.Passage       // The passage that took messages of the window last; nil before the first message.
+	peer       *peer             // The node to which the messages went last; nil before the first message.
+	collecting bool              // The cell collects messages until the lane calls: the slot is in line.
+	passage    transport.Passage // The passage that took messages of the window last; nil before the first message.
+
+	encoder  wire.Encoder
+	outgoing cell.Outgoing           // Of the present append: the messages of the cell.
+	next     uint64                  // Of the present append: the number of the first message to encode.
+	limit    int                     // Of the present append: how many messages may be encoded.
+	unsent   uint64                  // Of the present append: the number of the first message that encode left out.
+	now      machine.Instant         // Of the present append: when it began.
+	encode   func(dst []byte) []byte // Encodes up to limit messages from next on; made once, for all appends.
 }
 
 // sent says at which place of which passage messages were appended, and the number of the

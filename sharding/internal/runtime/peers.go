@@ -27,6 +27,8 @@ type peer struct {
 	over    atomic.Bool // The session has ended, and what follows is kept elsewhere.
 	drain   func()      // Has the next slots in line transmit; made once, for all calls of the lane.
 
+	_ [64]byte // What every message reads is not beside what changes with every batch.
+
 	mu    sync.Mutex // Guards the fields below.
 	line  []*Slot    // The slots that collect. Bounded by the shards of this node.
 	calls int        // How often the lane will call drain.

@@ -64,10 +64,8 @@ func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room W
 	if a != nil {
 		sl.expect(a, m) // The ask must be in the table before its reply can come.
 	}
-	if !local {
-		if sl.collect(); sl.cell.Follow(m) {
-			return sl.packed(m, a), nil, ""
-		}
+	if !local && sl.follow(m) {
+		return sl.packed(m, a), nil, ""
 	}
 	admission = sl.cell.Accept(sl.now(), m, &sl.out)
 	switch {
@@ -88,6 +86,15 @@ func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room W
 	}
 	sl.carry(nil)
 	return admission, room, why
+}
+
+// follow puts a message behind those that wait for their lane, if it can go with them.
+func (sl *Slot) follow(m *cell.Message) bool {
+	if sl.link.collecting && sl.cell.Follow(m) {
+		return true
+	}
+	sl.collect()
+	return sl.cell.Follow(m)
 }
 
 // packed ends the way of a message that the cell has packed; the ask may be nil.

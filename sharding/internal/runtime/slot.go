@@ -27,16 +27,16 @@ type Slot struct {
 
 	mu       sync.Mutex // Guards all fields below.
 	cell     *cell.Cell
+	link     link // Beside the lock and the cell, since every message to another node looks at it.
 	out      cell.Actions
 	asks     map[uint64]*Ask          // The asks without a reply, by correlation; made at first use.
 	limit    machine.Instant          // When the asks are looked at, of which the first may end by itself then; 0: there is none.
 	full     bool                     // The last step found the lane full.
 	waiters  map[*cell.Message]Waiter // Senders that wait for room, by message; made at first use.
 	timer    Timer                    // The timer of OpWake; made at first use.
-	link     link
-	batch    *batch        // The batch that is being filled with the slot in hand; else nil.
-	handover cell.Handover // What the batch has of the cell.
-	round    *round        // The round of acknowledgements that goes on with the slot in hand; else nil.
+	batch    *batch                   // The batch that is being filled with the slot in hand; else nil.
+	handover cell.Handover            // What the batch has of the cell.
+	round    *round                   // The round of acknowledgements that goes on with the slot in hand; else nil.
 }
 
 // Kind returns the name of the kind.

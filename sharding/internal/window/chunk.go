@@ -43,16 +43,16 @@ func NewChunk(n int) *Chunk {
 	case Small:
 		c := new(struct {
 			Chunk
-			bytes [Small]byte
 			items [smallItems]entry
+			bytes [Small]byte
 		})
 		c.Chunk.bytes, c.Chunk.items = c.bytes[:0], c.items[:0]
 		return &c.Chunk
 	case Large:
 		c := new(struct {
 			Chunk
-			bytes [Large]byte
 			items [largeItems]entry
+			bytes [Large]byte
 		})
 		c.Chunk.bytes, c.Chunk.items = c.bytes[:0], c.items[:0]
 		return &c.Chunk
