@@ -149,8 +149,13 @@ func (a *Actions) Reset() {
 	clear(a.list)
 	a.list = a.list[:0]
 	clear(a.spent)
-	a.spent = a.spent[:0]
+	if a.spent = a.spent[:0]; cap(a.spent) > spentKept {
+		a.spent = nil
+	}
 }
+
+// spentKept is for how many chunks memory is kept: a window that was long has many.
+const spentKept = 64
 
 // Spent returns the chunks that windows do not use any more once the actions are carried out;
 // valid until [Actions.Reset].

@@ -56,14 +56,12 @@ func (p places) at(seq uint64) uint64 {
 	return 0
 }
 
-// none reports whether all messages from a number on have the place 0.
-func (p places) none(seq uint64) bool {
-	for _, r := range p {
-		if seq < r.end && r.place != 0 {
-			return false
-		}
+// end returns the number behind the last message that has a place; 0 if none has.
+func (p places) end() uint64 {
+	if len(p) == 0 {
+		return 0
 	}
-	return true
+	return p[len(p)-1].end
 }
 
 // cut forgets the messages below a number.

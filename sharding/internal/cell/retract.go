@@ -21,8 +21,8 @@ package cell
 // retractSent takes the message of an ask out of the window, unless it, or one behind it, was
 // handed over.
 func (o *origin) retractSent(correlation uint64, out *Actions) bool {
-	seq, ok := o.window.Find(correlation)
-	if !ok || !o.places.none(seq) {
+	seq, ok := o.window.Find(correlation, o.places.end())
+	if !ok {
 		return false
 	}
 	if spent := o.window.Remove(seq); spent != nil {

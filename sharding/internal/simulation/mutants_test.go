@@ -199,8 +199,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "what a lane has is taken back", file: "cell/retract.go",
-		old: "	if !ok || !o.places.none(seq) {\n",
-		new: "	if !ok || !o.places.none(seq) && !mutant(NAME) {\n",
+		old: "	if !ok {\n		return false\n	}\n	if spent := ",
+		new: "	if mutant(NAME) {\n		seq, ok = o.window.Find(correlation, 0)\n	}\n	if !ok {\n		return false\n	}\n	if spent := ",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "gap where a message was taken back", file: "window/window.go",

@@ -153,12 +153,13 @@ func (w *Window) find(seq uint64) *Chunk {
 	return c
 }
 
-// Find returns the number of the message with a correlation; false if there is none.
-func (w *Window) Find(correlation uint64) (seq uint64, ok bool) {
+// Find returns the number of the message with a correlation, from a number on; false if there is
+// none.
+func (w *Window) Find(correlation, from uint64) (seq uint64, ok bool) {
 	if w.asked == 0 || correlation == 0 {
 		return 0, false
 	}
-	all := w.From(w.first)
+	all := w.From(from)
 	for v := (View{}); all.Next(&v); {
 		if v.Correlation() == correlation {
 			return v.Seq, true

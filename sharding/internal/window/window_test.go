@@ -87,12 +87,15 @@ func (m *model) cut(t *rapid.T) {
 func (m *model) remove(t *rapid.T) {
 	at := rapid.IntRange(0, len(m.list)).Draw(t, "which")
 	if at == len(m.list) || m.list[at].Correlation == 0 {
-		_, ok := m.w.Find(m.made + 1<<60)
+		_, ok := m.w.Find(m.made+1<<60, m.first)
 		require.False(t, ok)
 		return
 	}
-	seq, ok := m.w.Find(m.list[at].Correlation)
-	require.True(t, ok)
+	from := rapid.Uint64Range(0, m.first+uint64(at)+1).Draw(t, "from")
+	seq, ok := m.w.Find(m.list[at].Correlation, from)
+	if require.Equal(t, from <= m.first+uint64(at), ok); !ok {
+		return
+	}
 	require.Equal(t, m.first+uint64(at), seq)
 	if spent := m.w.Remove(seq); spent != nil {
 		m.giveBack(spent)
