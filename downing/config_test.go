@@ -241,7 +241,7 @@ func TestTheSectionOfLeaseMajority(t *testing.T) {
 	require.ErrorContains(t, c.Validate(), "lease-majority.release-after: 1.5s is not from 30s to 5m0s in whole seconds")
 	_, err := downing.New(downing.Config{})
 	require.Error(t, err)
-	require.Equal(t, 29*time.Second, downing.HeardWithin(40*time.Second, 5*time.Second))
+	require.Equal(t, 31*time.Second, downing.HeardWithin(40*time.Second, 5*time.Second))
 }
 
 // What is wrong with parameters for the members that are there is said with a cure.

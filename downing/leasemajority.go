@@ -40,8 +40,8 @@ type LeaseMajorityConfig struct {
 	MinorityDelay time.Duration `koanf:"minority-delay" range:"0s..3s"`
 	// ReleaseAfter is how long the lease is kept after the lost members have been removed, and
 	// how long the store keeps it for a holder that does not answer: from 30 s to 5
-	// minutes, in whole seconds. A side that has not got the lease within some 70 % of that
-	// after it lost the others gives up.
+	// minutes, in whole seconds. A side that has not got the lease within some three quarters of
+	// that after it lost the others gives up.
 	ReleaseAfter time.Duration `koanf:"release-after" range:"30s..5m"`
 }
 
@@ -102,15 +102,15 @@ type Holder interface {
 
 // HeardWithin returns how old the news of the other voters may be by which a side is kept, for
 // the time that a [Holder] keeps and a limit on the time from the beginning of a question to
-// the use of its answer: 85 % of what is kept, less the limit.
+// the use of its answer: nine tenths of what is kept, less the limit.
 //
 // Let side A be kept by a question of the node a, which began at s. A member b that A has
 // lost was last answered by a before a heard of its own decision, so at s and the limit at
 // the latest, and counts from there or from before. If b's side were kept too, it would
-// have been given the right after A's was given back, which is s and 99 % of the time kept
+// have been given the right after A's was given back, which is s and 91.5 % of the time kept
 // at the earliest, by clocks that run at rates within 1 %; and until then b's news is too
 // old.
-func HeardWithin(keeps, limit time.Duration) time.Duration { return keeps*17/20 - limit }
+func HeardWithin(keeps, limit time.Duration) time.Duration { return keeps*9/10 - limit }
 
 // LeaseMajority keeps the side that gets a lease, which a store outside of the cluster
 // gives to one holder at a time. The side with the majority asks at once, any other

@@ -221,11 +221,15 @@ func (m *Machine) want(held bool, now time.Duration, out *Output) {
 	m.feed(protocol.Input{Kind: kind}, now, out)
 }
 
+// tooLate is after how many tenths of the life of a lease a side that is refused gives up: what
+// it could still be granted would come too late for it, see [downing.HeardWithin].
+const tooLate = 7
+
 // refuse answers a question when another has the lease. The holder may have died since, and
 // then the lease ends; so the side waits, until no lease that it gets can count any more.
 func (m *Machine) refuse(holder string, now time.Duration, out *Output) {
 	q, by := m.question, fmt.Sprintf("%s is held by %s", m.lease(), field.Clip(holder))
-	if !m.isOnSide(holder, &q.view) && q.view.Unstable >= m.settings.ReleaseAfter {
+	if !m.isOnSide(holder, &q.view) && q.view.Unstable >= m.settings.ReleaseAfter*tooLate/10 {
 		m.reply(m.named(q.plan.After(downing.LeaseRefused), by), now, out)
 		return
 	}

@@ -151,7 +151,7 @@ func TestWhoIsRefusedWaitsAndGivesUpInTheEnd(t *testing.T) {
 		wants  downing.Verdict
 	}{
 		{"n1:7946/V/0", 20 * second, downing.None},
-		{"n1:7946/V/0", 40 * second, downing.DownSide},
+		{"n1:7946/V/0", 28 * second, downing.DownSide},
 		{"n9:7946/V/0", 40 * second, downing.DownSide},
 		{"n2:7946/V/0", 40 * second, downing.None},
 	} {

@@ -74,7 +74,7 @@ func TestASideIsNotKeptByOldNews(t *testing.T) {
 		require.Equal(t, c.kept, nodes[0].stopping == nil)
 		if !c.kept {
 			require.Contains(t, nodes[0].verdicts()[nodes[0].id.String()+" unanswered"],
-				"and within 28s it could have kept another side and let it go")
+				"and within 30s it could have kept another side and let it go")
 		}
 	}
 }

@@ -161,6 +161,28 @@ func TestADropWhileACallIsUnderWayGivesBackAfterIt(t *testing.T) {
 	require.False(t, c.Untold())
 }
 
+// Whoever needs the lease to last asks to have it confirmed: by a call that begins later. A
+// holding that rests is not renewed, and ends.
+func TestAHoldingIsConfirmedAndThenRests(t *testing.T) {
+	c := holding(t)
+	before := c.Granted()
+	require.Equal(t, protocol.Take, c.Step(protocol.Input{Kind: protocol.Confirm}, second).Question)
+	require.Equal(t, before, c.Granted())
+	require.Zero(t, c.Step(protocol.Input{Kind: protocol.Confirm}, second+1), "a call is under way that began before")
+	require.Equal(t, protocol.Take, c.Step(granted(c, 5), second+2).Question)
+	require.Equal(t, second, c.Granted())
+	c.Step(granted(c, 5), second+3)
+	require.Equal(t, second+2, c.Granted())
+	require.Zero(t, c.Step(protocol.Input{Kind: protocol.Rest}, 2*second))
+	at, due := c.Wake()
+	require.True(t, due)
+	require.Equal(t, c.Until(), at)
+	require.Zero(t, c.Step(protocol.Input{}, at))
+	require.Equal(t, protocol.Idle, c.Phase())
+	require.Zero(t, c.Step(protocol.Input{Kind: protocol.Rest}, at))
+	require.Zero(t, c.Step(protocol.Input{Kind: protocol.Confirm}, at), "there is nothing to confirm")
+}
+
 // Whatever comes in whatever order: a holding has an end that no input but a grant of the same
 // token moves, and one call is under way at most.
 func TestLawsOfTheCore(t *testing.T) {
@@ -171,7 +193,9 @@ func TestLawsOfTheCore(t *testing.T) {
 		var floor uint64
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			now += time.Duration(rapid.Int64Range(0, int64(3*second)).Draw(rt, "passes"))
-			in := protocol.Input{Kind: rapid.SampledFrom([]protocol.Kind{protocol.Tick, protocol.Want, protocol.Drop, protocol.Answered}).Draw(rt, "kind")}
+			in := protocol.Input{Kind: rapid.SampledFrom([]protocol.Kind{
+				protocol.Tick, protocol.Want, protocol.Drop, protocol.Answered, protocol.Confirm, protocol.Rest,
+			}).Draw(rt, "kind")}
 			if in.Kind == protocol.Answered {
 				if !calling {
 					continue
