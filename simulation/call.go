@@ -31,6 +31,12 @@ var ErrUnavailable = errors.New("simulation: the strategy is not available")
 // production.
 type Answer func(n *Node, request any) (any, error)
 
+// Take takes calls to one port as a part of the world, such as a process beside the node that
+// asks others over a network of its own. Reply answers the call, at any later time of the
+// world; only the first time counts. What it does must follow from the seed: such calls are
+// not recorded.
+type Take func(n *Node, c machine.Call, reply func(result any, err error))
+
 // Garble makes up an answer that breaks the contract of one port.
 type Garble func(r *rand.Rand, request any) any
 
@@ -61,6 +67,7 @@ type Strategies struct {
 	usual    Calls
 	at       map[gossip.Address]Calls
 	answers  map[string]Answer
+	takers   map[string]Take
 	garblers map[string]Garble
 	fates    map[string]int          // How often each fate was drawn.
 	types    map[string]reflect.Type // The types of answers that can be recorded, by name.
@@ -71,13 +78,16 @@ type Strategies struct {
 func newStrategies(w *World, opt *Options) *Strategies {
 	return &Strategies{
 		world: w, source: source(opt.Seed, 3), usual: opt.Calls,
-		at: make(map[gossip.Address]Calls), answers: make(map[string]Answer), garblers: make(map[string]Garble),
+		at: make(map[gossip.Address]Calls), answers: make(map[string]Answer), takers: make(map[string]Take), garblers: make(map[string]Garble),
 		fates: make(map[string]int), types: plainTypes(),
 	}
 }
 
 // Answer sets the function that answers calls to a port.
 func (s *Strategies) Answer(port string, a Answer) { s.answers[port] = a }
+
+// Hand has calls to a port taken by a function, whatever happens to other calls.
+func (s *Strategies) Hand(port string, t Take) { s.takers[port] = t }
 
 // Garble sets the function that makes up wrong answers of a port.
 func (s *Strategies) Garble(port string, g Garble) { s.garblers[port] = g }
@@ -146,6 +156,10 @@ func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 		thaws: n.thaws, digest: digest(c.Request),
 	}
 	s.world.stats.Calls++
+	if take := s.takers[c.Port]; take != nil {
+		s.hand(n, a, c, take)
+		return
+	}
 	f, err := s.answerTo(n, a, c)
 	if err != nil {
 		s.world.Fail(err)
@@ -165,6 +179,26 @@ func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 	s.world.push(event{
 		at: f.at, typ: eventInput, place: n.place.index, incarnation: n.incarnation,
 		ref: s.world.inputs.put(input{to: from, in: f.called(c.ID), answer: &a}),
+	})
+}
+
+// hand gives a call to the function that takes it.
+func (s *Strategies) hand(n *Node, a asking, c machine.Call, take Take) {
+	s.world.trace.add(line{
+		at: s.world.now, place: n.place.index, peer: -1, verb: verbCalled,
+		note: fmt.Sprintf("%s %d of %016x: handed on", a.key.name(), c.ID, a.digest),
+	})
+	s.world.observe(n, a.key.of, Asked{Call: c})
+	replied := false
+	take(n, c, func(result any, err error) {
+		if replied || !n.Alive() {
+			return
+		}
+		replied = true
+		s.world.push(event{
+			at: s.world.now, typ: eventInput, place: n.place.index, incarnation: n.incarnation,
+			ref: s.world.inputs.put(input{to: a.key.of, in: machine.Called{ID: c.ID, Result: result, Err: err}, answer: &a}),
+		})
 	})
 }
 

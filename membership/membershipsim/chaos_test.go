@@ -73,6 +73,17 @@ func TestStrategiesThatKeepMinoritiesBreakNoInvariant(t *testing.T) {
 	}
 }
 
+// The same with the strategy that asks for a lease, whose store is away, slow and loses answers.
+//
+// covers F9, F10, F20, F21, I1, I2, I4, I6, I7, I8, I9, I15, I29.
+func TestLeasesBreakNoInvariant(t *testing.T) {
+	first, n := simulationtest.Seeds(t, 2+seedsUsual/8)
+	for seed := range n {
+		_, err := scenario.Run(scenario.Options{Scenario: "leases", Seed: first + seed, Nodes: 7})
+		require.NoError(t, err, "seed %d", first+seed)
+	}
+}
+
 // covers I30.
 func TestSameSeedSameTrace(t *testing.T) {
 	run := func() scenario.Result {

@@ -30,6 +30,7 @@ type Case struct {
 	dead   set   // Who crashes.
 	edited set   // The members after the edit that is under way; 0: there is none.
 	strike func(c *cluster)
+	acts   time.Duration // How long after the first fault the last one ends, if that is long.
 }
 
 // could reports whether somebody could go on: a side that wins among the members of before the
@@ -90,22 +91,38 @@ func families() []family {
 	}
 }
 
-// Families returns the names of the families, in their order, and what each is about.
+// Families returns the names of the families, in their order, and what each is about. The last
+// ones are run with a lease only.
 func Families() (names []string, about map[string]string) {
 	about = map[string]string{}
-	for _, f := range families() {
-		names = append(names, f.name)
+	all := slices.Concat(families(), leaseFamilies())
+	for _, f := range all {
 		about[f.name] = f.about
 	}
-	return names, about
+	return familyNames(all), about
+}
+
+func familyNames(all []family) []string {
+	names := make([]string, len(all))
+	for i, f := range all {
+		names[i] = f.name
+	}
+	return names
 }
 
 // Cases returns all cases of n nodes, which must be from 2 to [NodesMost].
-func Cases(n int) []Case {
+func Cases(n int) []Case { return numbered(families(), n, 0) }
+
+// LeaseCases returns the cases of n nodes that concern leases. Their numbers follow those of
+// [Cases].
+func LeaseCases(n int) []Case { return numbered(leaseFamilies(), n, len(Cases(n))) }
+
+// numbered returns the cases of families, with numbers from one above the given one.
+func numbered(families []family, n, above int) []Case {
 	var all []Case
-	for _, f := range families() {
+	for _, f := range families {
 		for _, c := range f.cases(n) {
-			c.Family, c.nodes, c.Number = f.name, n, len(all)+1
+			c.Family, c.nodes, c.Number = f.name, n, above+len(all)+1
 			all = append(all, c)
 		}
 	}

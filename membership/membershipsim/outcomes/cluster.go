@@ -22,6 +22,7 @@ import (
 type cluster struct {
 	world      *simulation.World
 	invariants membershipsim.Invariants
+	leases     *membershipsim.Leases // Nil if the strategy asks for none.
 	config     membershipsim.Config
 	n          int
 	hosts      []gossip.Address // Who hosts, as last seen.
@@ -52,7 +53,7 @@ func form(o *Options, c *Case, seed uint64) (*cluster, error) {
 		Seed: seed, RatePPM: 10_000, Trace: o.Trace, Scenario: fmt.Sprintf("outcomes -nodes %d", c.nodes),
 	})
 	membershipsim.Serve(k.world)
-	o.Strategy.serve(k.world)
+	k.leases = o.Strategy.serve(k.world)
 	k.invariants.MinoritySurvives = !o.Strategy.Class.MajorityOnly
 	k.invariants.Watch(k.world)
 	for i := range c.nodes {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/membership/internal/protocol"
+	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/simulation"
 )
 
@@ -42,13 +43,19 @@ type Strategy struct {
 	Asked bool
 
 	config Config // The defaults if it names no strategy.
+	leased bool   // Nodes ask a store of leases of their world.
 }
 
 // Config is the section downing of a configuration.
 type Config = downing.Config
 
-// DefaultConfig returns the defaults of the section.
-func DefaultConfig() Config { return downing.Default() }
+// DefaultConfig returns the defaults of the section, with names for a lease and its store that
+// [ByLease] needs.
+func DefaultConfig() Config {
+	c := downing.Default()
+	c.LeaseMajority.Store, c.LeaseMajority.Lease = "simulated", "simulated"
+	return c
+}
 
 // BuiltIn returns the strategy of package downing that a configuration names, with its
 // parameters. The error is that of [downing.Config.Validate], or names an unknown strategy.
@@ -66,6 +73,23 @@ func BuiltIn(cfg Config) (Strategy, error) {
 	}, nil
 }
 
+// LeaseMajority is the name of the strategy that decides by a lease.
+const LeaseMajority = downing.LeaseMajorityName
+
+// ByLease returns the strategy [LeaseMajority] with the parameters of a section, and a store of
+// leases in the world of each case, whatever kind of store the section names. The families of
+// [LeaseCases] are run besides. The error is that of [downing.Config.Validate].
+func ByLease(cfg Config) (Strategy, error) {
+	cfg.Strategy = LeaseMajority
+	if err := cfg.Validate(); err != nil {
+		return Strategy{}, err
+	}
+	d := (&membershipsim.Leases{Config: cfg}).Downing()
+	return Strategy{
+		Name: LeaseMajority, Version: d.Version, Parameters: d.Parameters, Class: d.Class, Asked: true, config: cfg, leased: true,
+	}, nil
+}
+
 // BuiltIns returns the names of the strategies of package downing.
 func BuiltIns() []string { return downing.BuiltIns().Names() }
 
@@ -79,6 +103,9 @@ func Asked(ctx context.Context, name, version string, p downing.Provider) Strate
 
 // downing returns the strategy as nodes use it.
 func (s *Strategy) downing() protocol.Downing {
+	if s.leased {
+		return (&membershipsim.Leases{Config: s.config}).Downing()
+	}
 	d := protocol.Downing{Config: s.config, Version: s.Version, Parameters: s.Parameters, Class: s.Class}
 	if s.config.Strategy == "" {
 		d.Config = downing.Default()
@@ -90,11 +117,17 @@ func (s *Strategy) downing() protocol.Downing {
 	return d
 }
 
-// serve has the nodes of a world ask the strategy.
-func (s *Strategy) serve(w *simulation.World) {
+// serve has the nodes of a world ask the strategy. It returns the leases, if that asks for one.
+func (s *Strategy) serve(w *simulation.World) *membershipsim.Leases {
+	if s.leased {
+		leases := &membershipsim.Leases{Config: s.config}
+		leases.Serve(w)
+		return leases
+	}
 	w.Strategies().Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
 		return s.Decide(request.(protocol.DowningRequest).View)
 	})
+	return nil
 }
 
 // Options say what is run.
@@ -196,7 +229,9 @@ func Run(ctx context.Context, o Options) (Table, error) {
 	if err != nil {
 		return t, err
 	}
-	o.Strategy.Decide = oneAtATime(o.Strategy.Decide)
+	if !o.Strategy.leased {
+		o.Strategy.Decide = oneAtATime(o.Strategy.Decide)
+	}
 	if t.Outcomes, err = o.all(ctx, cases); err != nil {
 		return t, err
 	}
@@ -209,16 +244,18 @@ func (o *Options) cases() ([]Case, error) {
 	if o.Nodes < 2 || o.Nodes > NodesMost {
 		return nil, fmt.Errorf("%w: %d nodes: want 2 to %d", ErrOptions, o.Nodes, NodesMost)
 	}
-	if o.Strategy.Decide == nil || o.Strategy.Name == "" {
+	if o.Strategy.Decide == nil && !o.Strategy.leased || o.Strategy.Name == "" {
 		return nil, fmt.Errorf("%w: no strategy", ErrOptions)
 	}
-	names, _ := Families()
+	all, names := Cases(o.Nodes), familyNames(families())
+	if o.Strategy.leased {
+		all, names = append(all, LeaseCases(o.Nodes)...), append(names, familyNames(leaseFamilies())...)
+	}
 	for _, f := range o.Families {
 		if !slices.Contains(names, f) {
 			return nil, fmt.Errorf("%w: no family %q, there are %v", ErrOptions, f, names)
 		}
 	}
-	all := Cases(o.Nodes)
 	if o.Case != 0 {
 		if o.Case < 1 || o.Case > len(all) {
 			return nil, fmt.Errorf("%w: case %d of %d nodes: want 1 to %d", ErrOptions, o.Case, o.Nodes, len(all))
@@ -312,7 +349,7 @@ func (o *Options) one(c *Case) (out Outcome, err error) {
 	if !o.Strategy.Class.MajorityOnly || o.Strategy.Asked {
 		after = endsWaiting
 	}
-	if err := k.world.Run(after); err != nil {
+	if err := k.world.Run(after + c.acts); err != nil {
 		return out, err
 	}
 	if parts := k.parts(); len(parts) > 1 {
@@ -335,11 +372,10 @@ func (o *Options) one(c *Case) (out Outcome, err error) {
 
 // sum adds the outcomes up by family.
 func (t *Table) sum() {
-	names, about := Families()
-	for _, name := range names {
-		r := Row{Family: name, About: about[name]}
+	for _, f := range slices.Concat(families(), leaseFamilies()) {
+		r := Row{Family: f.name, About: f.about}
 		for _, o := range t.Outcomes {
-			if o.Family == name {
+			if o.Family == f.name {
 				r.add(t.Nodes, &o)
 			}
 		}

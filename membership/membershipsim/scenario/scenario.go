@@ -116,6 +116,7 @@ func All() []Scenario {
 		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked, nil},
 		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn, sometimesAsked, nil},
 		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, strange, chaos, asked, nil},
+		{"leases", "chaos, and a lease store that fails, lags and loses answers", chaosTime, rough, chaos, leased, nil},
 		{"minorities", "chaos, and strategies that may keep a minority", chaosTime, rough, chaos, minority, nil},
 	}, append(weathers(), Scenario{
 		"bootstrap", "nodes look each other up, and discovery is wrong for long", bootstrapTime, doubtful, bootstrapping, decided, nil,
@@ -142,6 +143,14 @@ func asked(r *run) protocol.Downing {
 	witness := &membershipsim.Witness{}
 	witness.Serve(r.world)
 	return witness.Downing()
+}
+
+// leased has nodes ask a store of leases, to which much happens for as long as the scenario acts.
+func leased(r *run) protocol.Downing {
+	leases := &membershipsim.Leases{}
+	leases.Serve(r.world)
+	leases.Disturb(r.duration)
+	return leases.Downing()
 }
 
 // minority draws one of the strategies that decide at once and may let a side without a
