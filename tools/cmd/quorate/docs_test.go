@@ -51,6 +51,21 @@ func TestTheFilesOnThePageAboutDataAreRight(t *testing.T) {
 	}
 }
 
+// Every block of YAML on the page about downing is valid in the configuration of a node, and check
+// names the stores of leases that a program must link.
+func TestTheFilesOnThePageAboutDowningAreRight(t *testing.T) {
+	blocks := filesOn(t, "downing.md")
+	require.GreaterOrEqual(t, len(blocks), 3)
+	linked := 0
+	for _, block := range blocks {
+		for _, n := range checkBlock(t, block) {
+			require.Contains(t, n.Reason, "import github.com/quorate/quorate/downing/lease/etcd,", block)
+			linked++
+		}
+	}
+	require.Positive(t, linked)
+}
+
 // checkBlock checks a block of YAML over the least that every node is told, and returns what a
 // program must link for the block.
 func checkBlock(t *testing.T, block string) config.Errors {

@@ -31,6 +31,7 @@ import (
 type Exhaustive struct {
 	Exhaustive int      `placeholder:"NODES" help:"Instead of a scenario, run a downing strategy through every fault of each family, on 2 to 6 nodes."`
 	Downing    string   `default:"keep-majority" help:"The strategy: a built-in one, or the executable of a plugin."`
+	Lease      bool     `help:"Give the nodes a lease store, as lease-majority needs one, and run the families about it too."`
 	Settings   string   `type:"path" placeholder:"FILE" help:"For a plugin the file with its settings, YAML or JSON; for a built-in strategy a configuration file whose section downing has the parameters."`
 	Family     []string `placeholder:"NAME" help:"Only these families."`
 	Cases      string   `default:"none" enum:"none,needless,all" help:"Print cases with what came of them: none, needless or all."`
@@ -51,7 +52,8 @@ cluster, more than half of its nodes, fewer, or nobody. Two parts that go on are
 violation. A case is NEEDLESS when nobody goes on although a side has a majority of
 the members of before the edit that is under way, or of those of after it. Five nodes
 have some 5,000 cases and take half a minute, six have 24,000. Built-in strategies:
-` + strings.Join(outcomes.BuiltIns(), ", ") + `.
+` + strings.Join(outcomes.BuiltIns(), ", ") + `,
+and with -lease ` + outcomes.LeaseMajority + `. The last families are about the lease store and the holder.
 
 Families:
 ` + families.String()
@@ -100,7 +102,7 @@ func (c *Exhaustive) report(s *Session, table outcomes.Table, err error) error {
 	case errors.Is(err, outcomes.ErrOptions):
 		return RejectedError{Text: err.Error()}
 	case errors.As(err, &broken):
-		return fmt.Errorf("%w\nrepeat: quorate simulate -exhaustive %d -downing %s -case %d -trace -", err, c.Exhaustive, c.Downing, broken.Case.Number)
+		return fmt.Errorf("%w\nrepeat: quorate simulate -exhaustive %d -downing %s%s -case %d -trace -", err, c.Exhaustive, c.Downing, c.lease(), broken.Case.Number)
 	case err != nil:
 		return err
 	}
@@ -121,6 +123,14 @@ func (c *Exhaustive) report(s *Session, table outcomes.Table, err error) error {
 	return nil
 }
 
+// lease is the flag of the lease store, where it was given.
+func (c *Exhaustive) lease() string {
+	if c.Lease {
+		return " -lease"
+	}
+	return ""
+}
+
 // ending says in words who goes on.
 func ending(o outcomes.Outcome) string {
 	text := "nobody goes on"
@@ -138,7 +148,13 @@ func ending(o outcomes.Outcome) string {
 
 // strategy returns the strategy of a name, or that of a plugin, and a function that ends it.
 func (c *Exhaustive) strategy(ctx context.Context) (s outcomes.Strategy, end func() error, err error) {
-	if slices.Contains(outcomes.BuiltIns(), c.Downing) {
+	switch {
+	case c.Lease && c.Downing != outcomes.LeaseMajority:
+		return s, nil, fmt.Errorf("-lease is for %s, and %s asks for no lease", outcomes.LeaseMajority, c.Downing)
+	case !c.Lease && c.Downing == outcomes.LeaseMajority:
+		return s, nil, fmt.Errorf("%s asks for a lease: add -lease", outcomes.LeaseMajority)
+	}
+	if c.Lease || slices.Contains(outcomes.BuiltIns(), c.Downing) {
 		s, err = c.builtIn()
 		return s, func() error { return nil }, err
 	}
@@ -164,6 +180,9 @@ func (c *Exhaustive) builtIn() (outcomes.Strategy, error) {
 		}
 	}
 	cfg.Strategy = c.Downing
+	if c.Lease {
+		return outcomes.ByLease(cfg)
+	}
 	return outcomes.BuiltIn(cfg)
 }
 

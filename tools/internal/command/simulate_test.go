@@ -190,6 +190,16 @@ func TestEveryFaultOfAFamily(t *testing.T) {
 	require.Contains(t, out, "static-quorum (quorum-size=3")
 	require.Regexp(t, `split-2 +7 +0 +4 +0 +0 +3 +3`, out, "a side of two has no quorum")
 	require.Equal(t, []struct{ Cases, Nobody int }{{1, 1}}, table.Rows)
+
+	// A lease goes to one side of each split, and there are families about it.
+	status, out, stderr = simulate(t, "-exhaustive", "3", "-family", "split-3", "-family", "store-cut", "-downing", "lease-majority", "-lease", "-settings", settings, "-html", page)
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.Contains(t, out, `lease-majority (store="simulated"`)
+	require.Regexp(t, `split-3 +1 +0 +0 +1 +0 +0 +0`, out)
+	require.Regexp(t, `store-cut +18 +0 +9 +9 +0 +0 +0`, out)
+	html, err = os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(html), "<td>store-cut<small>every split, and a side does not reach the lease store</small>")
 }
 
 func TestWrongUsesOfExhaustiveSayWhatIsWrong(t *testing.T) {
@@ -202,6 +212,9 @@ func TestWrongUsesOfExhaustiveSayWhatIsWrong(t *testing.T) {
 		{[]string{"-exhaustive", "3", "-settings", "x.yaml"}, "x.yaml"},
 		{[]string{"-exhaustive", "3", "-downing", "static-quorum"}, "quorum-size"},
 		{[]string{"-exhaustive", "3", "-trace", "-"}, "name it by -case"},
+		{[]string{"-exhaustive", "3", "-lease"}, "-lease is for lease-majority, and keep-majority asks for no lease"},
+		{[]string{"-exhaustive", "3", "-downing", "lease-majority"}, "lease-majority asks for a lease: add -lease"},
+		{[]string{"-exhaustive", "3", "-family", "store-cut"}, `no family "store-cut"`},
 		{[]string{"-exhaustive", "3", "-family", "splits"}, `no family "splits"`},
 		{[]string{"-exhaustive", "3", "-downing", "simulate_test.go"}, "simulate_test.go"},
 	} {
