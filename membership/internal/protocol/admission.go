@@ -177,6 +177,10 @@ func (a *admission) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused 
 	if refusal := a.keptOut(from, msg); refusal != nil {
 		return refusal
 	}
+	if old := a.lendsNothing(msg.Member); known == nil && !old.IsZero() {
+		return refuse(RefusedSettings, old != from, "%v is of a build without proofs that are lent, and the cluster would have more voters than such builds are safe with: "+
+			"run the build of the others there", old)
+	}
 	must, _ := compareSettings(a.inquiry.compared(), msg.Settings)
 	must = append(must, a.strategies.lacksStrategy(msg.Member, msg.Settings)...)
 	if len(must) > 0 {
@@ -185,6 +189,29 @@ func (a *admission) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused 
 		return refusal
 	}
 	return nil
+}
+
+// lendingSince is the version of the protocol between nodes from which on nodes lend proofs
+// of a majority, see [relaying].
+const lendingSince = 2
+
+// lendsNothing returns a node whose build does not lend proofs, where the cluster would have
+// so many voters with a joiner that they are lent; zero if there is none. Such a node would
+// host by rules that those who lend do not wait for, and give them no word of its own.
+func (a *admission) lendsNothing(joiner gossip.Member) gossip.NodeID {
+	lends := func(m *gossip.Member) bool { return m.Protocol.Max >= lendingSince }
+	switch me := a.state.Member(a.self); {
+	case me == nil || !lends(me) || !a.isMany(len(a.potentialVoters())+1):
+		return gossip.NodeID{}
+	case !lends(&joiner):
+		return joiner.Node
+	}
+	for _, member := range a.state.Members() {
+		if member.Status != gossip.Down && !lends(member) {
+			return member.Node
+		}
+	}
+	return gossip.NodeID{}
 }
 
 // isNeeded tells whether the cluster was founded by the vote of a node and still waits

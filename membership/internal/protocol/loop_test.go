@@ -41,6 +41,7 @@ type loop struct {
 	sent    map[string]int // Messages by their type.
 	trace   *strings.Builder
 	roles   func(i int) []string // Of the i-th node; nil: none.
+	speaks  func(i int) uint16   // The last version of the protocol that the i-th node speaks; nil: 1.
 }
 
 type event struct {
@@ -97,6 +98,9 @@ func (l *loop) start(i int, uid gossip.UID, change ...func(*protocol.Config, *pr
 	self := gossip.Member{Node: id, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
 	if l.roles != nil {
 		self.Roles = l.roles(i)
+	}
+	if l.speaks != nil {
+		self.Protocol.Max = l.speaks(i)
 	}
 	m, err := protocol.New(cfg, self, deps)
 	require.NoError(l.t, err)
