@@ -222,14 +222,16 @@ func (l *lending) voteUnheard() {
 // downAtOnce: the node with the slowest clock is downed by command in the moment in which
 // its standing was renewed, and the news of it is fast.
 func (l *lending) downAtOnce() {
-	l.config.Config.Fence = []time.Duration{3 * time.Second, 15 * time.Second}[l.rand.IntN(2)]
+	l.config.Config.Fence = 15 * time.Second // In which two clocks go further apart than the news takes.
 	l.config.Config.PushDelay = time.Millisecond
 	l.form(l.n)
 	x := l.slowest()
 	l.run(l.between(0, time.Second))
 	before := l.until[l.nodes[x].ID()]
 	l.within(3*time.Second, func() bool { return l.until[l.nodes[x].ID()] != before })
-	l.both(newsLost, []int{x}, l.others())
+	for _, i := range l.others(x) {
+		l.Network().Split([]gossip.Address{place(x)}, []gossip.Address{place(i)})
+	}
 	l.Input(place(0), protocol.Service, protocol.Down{Address: place(x)})
 }
 
@@ -261,25 +263,26 @@ func (l *lending) accuseSome() {
 func TestNoPlotOutlastsTheFence(t *testing.T) {
 	for _, plot := range []struct {
 		name      string
-		nodes     int // And up to three more.
+		nodes     int
+		more      uint64 // Sizes run from nodes on: this many different ones.
 		monitored int
 		seeds     uint64
 		play      func(*lending)
 	}{
-		{"hear late", 11, 3, 5, (*lending).hearLate},
-		{"lend old", 11, 3, 5, (*lending).lendOld},
-		{"accuse late", 11, 3, 5, (*lending).accuseLate},
-		{"promote unheard", 11, 3, 5, (*lending).promoteUnheard},
-		{"exit unheard", 11, 9, 5, (*lending).exitUnheard},
-		{"vote unheard", 15, 3, 5, (*lending).voteUnheard},
-		{"down at once", 3, 3, 40, (*lending).downAtOnce},
-		{"accuse some", 11, 3, 5, (*lending).accuseSome},
+		{"hear late", 11, 4, 3, 5, (*lending).hearLate},
+		{"lend old", 11, 4, 3, 5, (*lending).lendOld},
+		{"accuse late", 11, 4, 3, 5, (*lending).accuseLate},
+		{"promote unheard", 11, 4, 3, 5, (*lending).promoteUnheard},
+		{"exit unheard", 11, 1, 9, 12, (*lending).exitUnheard},
+		{"vote unheard", 15, 4, 3, 5, (*lending).voteUnheard},
+		{"down at once", 3, 4, 9, 8, (*lending).downAtOnce},
+		{"accuse some", 11, 4, 3, 5, (*lending).accuseSome},
 	} {
 		t.Run(plot.name, func(t *testing.T) {
 			removed := 0
 			from, to := seeds(plot.seeds)
 			for seed := from; seed < to; seed++ {
-				l := newLending(t, seed, plot.nodes+int(seed%4))
+				l := newLending(t, seed, plot.nodes+int(seed%plot.more))
 				l.config.Config.FailureDetector.MonitoredByNrOfMembers = plot.monitored
 				plot.play(l)
 				l.run(25 * time.Second)
