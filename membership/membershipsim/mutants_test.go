@@ -113,6 +113,9 @@ func ruleMutants() []mutant {
 		{"all members vote", []edit{
 			{"membership/internal/protocol/leader.go", "if stays && l.cfg.Voters.admit(member) {", "if stays {"},
 		}},
+		{"a decision counts without the voter by which it was taken", []edit{
+			{"membership/internal/protocol/leader.go", "l.unsettled() || !l.isWitnessed() {", "l.unsettled() || l.isWitnessed() && !l.footing.connected() {"},
+		}},
 		{"news is taken that no record can hold", []edit{
 			{"membership/internal/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); r.Data == 0 {"},
 		}},
@@ -259,7 +262,8 @@ func ruleFinders() []string {
 	return []string{
 		"TestAccusationOfAVoterThatIsRemovedTooIsNoCut", "TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding",
 		"TestOnlyMembersWithTheRoleAreVoters", "TestHostileMemberIsRefused", "TestHostileWelcomeIsRefused",
-		"TestOfTwoClustersThatMeetOneGoesOn", "TestAnotherFingerprintIsAnsweredByADigest", "TestAHeartbeatShowsTheStateOfTheMoment",
+		"TestOfTwoClustersThatMeetOneGoesOn", "TestOneSideAtMostGoesOnByTheVoteOfAMemberThatHasConfirmed",
+		"TestAnotherFingerprintIsAnsweredByADigest", "TestAHeartbeatShowsTheStateOfTheMoment",
 		"TestOnlyAQuietRoundGoesWithAHeartbeat",
 	}
 }

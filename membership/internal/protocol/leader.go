@@ -136,7 +136,7 @@ func (l *leading) retry() {
 // on without it. Its own clock tells it so, as for hosting. A change of voters must be
 // over before the next edit.
 func (l *leading) perform(p leaderPlan) {
-	if !l.footing.connected() || !l.footing.noDecisionPending() || l.unsettled() {
+	if !l.footing.connected() || !l.footing.noDecisionPending() || l.unsettled() || !l.isWitnessed() {
 		l.suspended = true
 		return
 	}
@@ -144,6 +144,18 @@ func (l *leading) perform(p leaderPlan) {
 	for _, gone := range p.remove {
 		l.out.Send(gone.Node, NotMember{Node: gone.Node, Status: gossip.Removed, Downed: gone.Downed})
 	}
+}
+
+// isWitnessed tells whether, while members are down, more than half of the voters have seen
+// the state: a winning set in every set of the base. Convergence proves that of all who take part, but
+// waits for no leaving member that has confirmed, and two sides may both have decided with
+// that member's vote. It can see the decision of one of them only: with the other in its state as
+// well, that state says of each side that it is down.
+func (l *leading) isWitnessed() bool {
+	anyDown := slices.ContainsFunc(l.state.Members(), func(m *gossip.Member) bool { return m.Status == gossip.Down })
+	return !anyDown || !l.strategies.majorityOnly() || !hasVoters(l.surveyed.base) || l.surveyed.base.Wins(func(n gossip.NodeID) bool {
+		return l.state.Seen(n) && l.lives(n)
+	})
 }
 
 // together takes joining members out of a plan while others that join with them have not

@@ -4,6 +4,7 @@
 package protocol_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -204,10 +205,10 @@ func TestThoseWhoAreLeftWithoutAMajorityStop(t *testing.T) {
 	require.Equal(t, component.StopDowned, nodes[1].stopping.Reason)
 }
 
-// One of five leaves, and two others die. The last edit, by which three of the voters go,
-// does not reach the leaving node, which is cut off then. The two nodes that are left do
-// not win among the voters before, and cannot go on without it. They do not stay like
-// that for ever: no other node could found a cluster while they answer.
+// One of five leaves, and two others die. The leaving node, by whose vote that was decided, is cut
+// off before it has seen it, and has confirmed. The two nodes that are left do not win without
+// it, so they do not let the three go. They do not stay like that for ever: no other node
+// could found a cluster while they answer.
 func TestWhoNeedsAVoterThatHasLeftUnheardEnds(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(5)
@@ -223,6 +224,30 @@ func TestWhoNeedsAVoterThatHasLeftUnheardEnds(t *testing.T) {
 	nodes[0].step(protocol.Leave{Address: leaver.id.Address})
 	l.run(5 * time.Millisecond)
 	leaver.step(protocol.Leave{Address: leaver.id.Address})
-	l.until(20*time.Second, func() bool { return statusAt(nodes[0], leaver) == gossip.Exiting })
-	l.until(time.Minute, func() bool { return nodes[0].dead && nodes[1].dead })
+	l.until(time.Minute, func() bool {
+		require.False(t, nodes[0].sees(2, gossip.Up), "the three have been let go")
+		return nodes[0].dead && nodes[1].dead
+	})
+}
+
+// A member that leaves, and has confirmed, answers both sides of a split, and hears the news of
+// neither. Each side has a majority with its vote. One at most goes on: whoever is removed, more than
+// half have seen that, and the one that both sides have can have seen but one of the two.
+//
+// covers F14, F28, I1, I2.
+func TestOneSideAtMostGoesOnByTheVoteOfAMemberThatHasConfirmed(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(5)
+	leaver := nodes[4]
+	low := func(a gossip.Address) bool { return slices.Contains(addresses(1, 2), a) }
+	l.cut = func(from, to gossip.Address) bool {
+		return from != leaver.id.Address && to != leaver.id.Address && low(from) != low(to)
+	}
+	l.drop = func(_, to gossip.NodeID, message any) bool { return to == leaver.id && isGossip(message) }
+	leaver.step(protocol.Leave{Address: leaver.id.Address})
+	for range 4000 {
+		l.run(10 * time.Millisecond)
+		gone := func(at, of *node) bool { return at.stopping == nil && at.machine.State().Member(of.id) == nil }
+		require.False(t, gone(nodes[0], nodes[2]) && gone(nodes[2], nodes[0]), "both sides have removed each other at %v", l.now)
+	}
 }
