@@ -116,9 +116,9 @@ func (n *Node) ports() machine.Ports {
 }
 
 // send encodes a message straight into the lane's batch. Messages that a lane does not
-// take are counted: the protocols repeat what matters. The answer to a heartbeat goes with
-// the receipt for that heartbeat where it can: it may be lost or overtake others, and
-// every second packet of a quiet cluster is so saved.
+// take are counted: the protocols repeat what matters. The answer to a heartbeat, or to a
+// relay, goes with the receipt for the question where it can: it may be lost or overtake
+// others, and every second packet of a quiet cluster is so saved.
 func (n *Node) send(c *machine.Component, s machine.Send) {
 	var failed, err error
 	size := 0
@@ -140,9 +140,12 @@ func (n *Node) send(c *machine.Component, s machine.Send) {
 	n.metrics.sent(c.Name, s.Message, size)
 }
 
-// answers sends the answer to a heartbeat with a receipt, and reports whether it has.
+// answers sends the answer to a heartbeat, to the question of a relay, or to one asked of a
+// relay, with a receipt, and reports whether it has.
 func answers(t transport.Transport, c *machine.Component, s machine.Send, encode func([]byte) []byte) bool {
-	if _, ok := s.Message.(protocol.HeartbeatReply); !ok {
+	switch s.Message.(type) {
+	case protocol.HeartbeatReply, protocol.GiveStanding, protocol.LendStanding:
+	default:
 		return false
 	}
 	answerer, ok := t.(transport.Answerer)
