@@ -16,12 +16,30 @@ import (
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
+// pair returns two nodes that reach each other, and what closes them.
+func pair(t *testing.T) (a, b *acceptor, stop func()) {
+	t.Helper()
+	x := &exchange{}
+	a, b = newAcceptorAt(t, at(1, 1), x), newAcceptorAt(t, at(2, 2), x)
+	x.set(a, b)
+	return a, b, func() {
+		x.set() // First: nobody dials while the nodes close.
+		b.close()
+		a.close()
+	}
+}
+
+// byteOf encodes a message of one byte.
+func byteOf(v byte) func([]byte) []byte {
+	return func(b []byte) []byte { return append(b, v) }
+}
+
 // A message to a peer goes with the receipt for the frame that it answers: one message of
 // the connection for both. The peer has to have said that it takes such messages, and this
 // node must have a connection to the peer itself.
 func TestAnAnswerGoesWithTheReceipt(t *testing.T) {
 	const control = machine.LaneControl
-	encode := func(b []byte) []byte { return append(b, 42) }
+	encode := byteOf(42)
 	for name, test := range map[string]struct{ takes, connected, want bool }{
 		"taken":                          {true, true, true},
 		"an opener that takes none":      {false, true, false},
@@ -29,12 +47,8 @@ func TestAnAnswerGoesWithTheReceipt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := &exchange{}
-				a, b := newAcceptorAt(t, at(1, 1), x), newAcceptorAt(t, at(2, 2), x)
-				x.set(a, b)
-				defer a.close()
-				defer b.close()
-				defer x.set() // First: nobody dials while the nodes close.
+				a, b, stop := pair(t)
+				defer stop()
 				if test.connected {
 					require.NoError(t, a.Lane(b.Self(), control).Append(1, encode))
 					require.Equal(t, byte(42), <-b.got)
@@ -73,13 +87,8 @@ func TestAnAnswerGoesWithTheReceipt(t *testing.T) {
 // waits for more to acknowledge.
 func TestTheAnswerOfAHandlerLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := &exchange{}
-		a, b := newAcceptorAt(t, at(1, 1), x), newAcceptorAt(t, at(2, 2), x)
-		x.set(a, b)
-		defer a.close()
-		defer b.close()
-		defer x.set() // First: nobody dials while the nodes close.
-		byteOf := func(v byte) func([]byte) []byte { return func(b []byte) []byte { return append(b, v) } }
+		a, b, stop := pair(t)
+		defer stop()
 		answered := make(chan bool, 1)
 		a.Handle(2, func(from gossip.NodeID, _ []byte) {
 			answered <- a.Answer(from, machine.LaneControl, 1, byteOf(3))
@@ -102,13 +111,8 @@ func TestTheAnswerOfAHandlerLeavesAtOnce(t *testing.T) {
 // Answers that wait are bounded: above that a message has to take the lane.
 func TestAnswersThatWaitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := &exchange{}
-		a, b := newAcceptorAt(t, at(1, 1), x), newAcceptorAt(t, at(2, 2), x)
-		x.set(a, b)
-		defer a.close()
-		defer b.close()
-		defer x.set() // First: nobody dials while the nodes close.
-		byteOf := func(v byte) func([]byte) []byte { return func(b []byte) []byte { return append(b, v) } }
+		a, b, stop := pair(t)
+		defer stop()
 		require.NoError(t, a.Lane(b.Self(), machine.LaneControl).Append(1, byteOf(1)))
 		require.NoError(t, b.Lane(a.Self(), machine.LaneControl).Append(1, byteOf(2)))
 		require.Equal(t, byte(1), <-b.got)
