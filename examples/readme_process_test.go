@@ -9,8 +9,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,16 +17,25 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/examples/attached/attachedtest"
 )
 
 // TestTheProgramOfTheReadmeRuns builds the program from the README itself and
 // runs it. Only its ports are replaced, by some that are free.
 func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 	block := firstGoBlock(t)
-	require.Contains(t, block, "7946", "the ports are not where the test looks for them")
+	const first, each = `"127.0.0.1:7946"`, "7946+i"
+	require.Contains(t, block, first, "the address of the seed node is not where the test looks for it")
+	require.Contains(t, block, each, "the ports are not where the test looks for them")
+	ports := attachedtest.Ports(t, 3)
+	block = strings.NewReplacer(
+		first, fmt.Sprintf(`"127.0.0.1:%d"`, ports[0]),
+		each, fmt.Sprintf("[]int{%d, %d, %d}[i]", ports[0], ports[1], ports[2]),
+	).Replace(block)
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "readme")
-	require.NoError(t, os.WriteFile(source, []byte(strings.ReplaceAll(block, "7946", freePorts(t))), 0o600))
+	require.NoError(t, os.WriteFile(source, []byte(block), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, source).CombinedOutput()
@@ -43,22 +50,4 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 	for i := 1; i <= 3; i++ {
 		require.Contains(t, stderr.String(), fmt.Sprintf("up-number %d", i), "not all three nodes came up:\n%s", &stderr)
 	}
-}
-
-// freePorts returns the first of three ports that are free. They lie below the
-// range from which systems take the ports of outgoing connections.
-func freePorts(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		first, free := 20_000+rand.IntN(10_000), true
-		for i := range 3 {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+i))
-			free = free && err == nil && l.Close() == nil
-		}
-		if free {
-			return fmt.Sprint(first)
-		}
-	}
-	require.Fail(t, "no three ports in a row are free")
-	return ""
 }
