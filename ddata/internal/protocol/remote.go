@@ -190,14 +190,17 @@ func (r *remote) remove(in Delete) {
 	r.begin(in.Op, in.Key, in.Limit, RemoveKey{Op: in.Op, Stamp: r.group.gen(), Key: in.Key, Level: in.Level, Limit: in.Limit}, false)
 }
 
+// begin begins an errand, in place of the one with the same number if there is one: a commit takes
+// the place of what has borrowed, and asks the same home.
 func (r *remote) begin(id OpID, key string, limit time.Duration, body any, commits bool) {
 	g := r.group
-	if len(r.errands) >= g.m.cfg.Bounds.Operations {
+	before := r.errands[id]
+	if before == nil && len(r.errands) >= g.m.cfg.Bounds.Operations {
 		g.m.out.Add(Done{Op: id, Verdict: Overloaded})
 		return
 	}
 	e := &errand{id: id, key: key, began: g.m.now.Mono, until: g.m.now.Mono.Add(limit), body: body, commits: commits}
-	if before := r.errands[id]; before != nil {
+	if before != nil {
 		e.home = before.home
 	}
 	r.errands[id] = e

@@ -106,6 +106,17 @@ func TestADoubledCommitIsMadeOnce(t *testing.T) {
 	require.EqualValues(t, 1, updates(f, home))
 }
 
+// A commit takes the place of what has borrowed, and is no further operation: at the bound it is
+// made, and ends once.
+func TestACommitIsMadeAtTheBoundOfOperations(t *testing.T) {
+	f, asker, home := away(t, func(r *replica) { r.bounds.Operations = 1 })
+	commit(f, asker)
+	f.run(10 * time.Second)
+	require.Len(t, f.at(asker).done, 1)
+	require.Equal(t, protocol.Confirmed, f.at(asker).done[0].Verdict)
+	require.EqualValues(t, 1, updates(f, home))
+}
+
 // A home that does not remember its answer says of a change that it cannot make that it may have
 // made it: who asks must not take that for a conflict, and make the change again.
 func TestAForgottenAnswerIsNoConflict(t *testing.T) {
