@@ -108,11 +108,13 @@ func (t told) learn(now []Entry) (events []Event) {
 	return append(gone, events...)
 }
 
-// doubts are entries that a subscriber was told of and that a replica elsewhere does not
-// have: it may be one that has not heard of them yet, when another one had answered before.
+// doubts are entries that a subscriber was told of and that are missing in the latest answer of
+// another node, with the time since when. On a node that does not hold the name each answer may
+// come from another replica, and that replica may not have heard of the entry yet.
 type doubts map[ident]time.Time
 
-// doubtFor is how long an entry is looked for before it is believed to be gone.
+// doubtFor is how long an entry must be missing in the answers before the subscriber is told that
+// it has vanished.
 const doubtFor = time.Second
 
 // fill returns the entries with those that are in doubt.

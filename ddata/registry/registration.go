@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 )
 
-// Registrations. One is known to the registry before its entry is written, and forgotten
-// before its entry is removed: the keeper removes entries of this node that nobody knows.
+// The registry knows a registration before the entry is written, and forgets it before the entry
+// is removed: the keeper removes entries of this node that belong to no known registration.
 
 // Registration is an entry that this node has registered. Its methods are safe for
 // concurrent use, and wait for each other.

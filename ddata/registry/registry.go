@@ -50,10 +50,10 @@ type Registry struct {
 	workers sync.WaitGroup
 	stopped chan struct{} // Closed when every goroutine has ended.
 
-	mu    sync.Mutex // Guards what follows; held for bookkeeping only.
-	own   map[uint64]*Registration
-	subs  map[string][]*Subscription
-	last  uint64 // The number of the last registration.
+	mu    sync.Mutex                 // Guards own, subs, last and ended; never held while something is waited for.
+	own   map[uint64]*Registration   // The registrations of this node, by number.
+	subs  map[string][]*Subscription // By the name that is subscribed to.
+	last  uint64                     // The number of the last registration.
 	ended bool
 
 	counters counters

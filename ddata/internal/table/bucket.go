@@ -86,16 +86,18 @@ type bucket struct {
 	hash   uint64
 	owners []ownerSum // Sorted by owner.
 	tombs  int        // How many tombstones there are.
-	// fresh is the first life for a key that is not there, and least the first
-	// under which the updates of one that is there go on: Self may have lost what it has
-	// counted under earlier ones. Used is the last life under which Self has counted.
+	// fresh is the first life under which Self counts the updates of a key that is not there,
+	// and least the first under which it goes on with a key that is there: Self may have lost
+	// what it has counted under earlier lives. used is the last life under which Self has counted.
 	fresh, least, used uint64
 }
 
-// ownerSum is what the entries of a bucket say of the origins of one owner.
+// ownerSum is the part of the hash of a bucket that the origins of one owner make: the sum of a
+// term for each of them in each entry. Two replicas whose sums differ hold different updates of
+// that owner.
 type ownerSum struct {
 	owner crdt.Origin
-	terms int // How many terms are in the sum: none is left when it is zero.
+	terms int // How many terms are in the sum; without any the owner is left out.
 	sum   uint64
 }
 

@@ -55,12 +55,13 @@ func (t *Table) Summaries(bucket int) []Summary {
 	return all
 }
 
-// SetTick says what time it is, in a unit of the caller: see Idle.
+// SetTick says what time it is, in a unit of the caller. Entries that change from now on have
+// changed at this tick, by which [Table.Idle] finds those that have not changed for long.
 func (t *Table) SetTick(now uint32) { t.tick.Store(now) }
 
-// Idle looks through buckets, the first of them from, until it has seen enough entries, and
-// returns the live ones that have not changed since the tick before, sorted by bucket and key.
-// A call with the bucket that it returns goes on from there; zero is returned after the last.
+// Idle looks through the buckets from number from on, until it has seen as many entries as enough
+// says. It returns the live entries that have not changed since the tick before, sorted by bucket
+// and key, and the bucket with which the next call goes on, zero after the last.
 func (t *Table) Idle(before uint32, from, enough int) (idle []Entry, next int) {
 	for seen := 0; from < Buckets; from++ {
 		if seen >= enough {
