@@ -88,11 +88,12 @@ type Drop uint8
 
 // The reasons for [OpDrop].
 const (
-	DropDuplicate Drop = iota + 1 // The message was delivered before.
-	DropOldStream                 // The stream of the message ended with the host that died; the sender was told.
-	DropOverflow                  // A bounded buffer was full; the sender sends the message again.
-	DropHops                      // The message was passed on too often.
-	DropStopped                   // This node has stopped.
+	DropDuplicate     Drop = iota + 1 // The message was delivered before.
+	DropOldStream                     // The stream of the message ended with the host that died; the sender was told.
+	DropOverflow                      // A bounded buffer was full; the sender sends the message again.
+	DropHops                          // The message was passed on too often.
+	DropUnknownStream                 // The stream has a number that is not known; the sender sends the message again. By the runtime alone.
+	DropStopped                       // This node has stopped.
 )
 
 // String returns the name of the reason.
@@ -106,6 +107,8 @@ func (d Drop) String() string {
 		return "overflow"
 	case DropHops:
 		return "hops"
+	case DropUnknownStream:
+		return "unknown-stream"
 	case DropStopped:
 		return "stopped"
 	default:

@@ -16,3 +16,7 @@ const MessageService = component.ServiceEntities
 // VersionFrames is the version of the protocol between nodes from which on messages of several
 // shards travel in one envelope, and acknowledgements too.
 const VersionFrames = 2
+
+// VersionNumbers is the version of the protocol between nodes from which on streams have numbers in
+// such envelopes.
+const VersionNumbers = 3

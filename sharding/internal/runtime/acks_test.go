@@ -33,6 +33,7 @@ type laneStub struct {
 	track    func()   // Called once, by the next Track.
 	place    uint64
 	written  uint64
+	numbers  wire.Numbers // What the other end knows.
 }
 
 func (l *laneStub) Written() (below uint64, over bool) { return l.written, false }
@@ -110,10 +111,12 @@ func (h *hostStub) taken(t *testing.T, to gossip.NodeID) (all []any) {
 			item = messagesOf(t, m)
 		case *wire.Batch:
 			var list []string
-			require.NoError(t, m.Parts(func(r *wire.Run) error {
+			refused, err := m.Parts(&h.lanes[to].numbers, func(r *wire.Run) error {
 				list = append(list, messagesOf(t, r)...)
 				return nil
-			}))
+			})
+			require.NoError(t, err)
+			require.Zero(t, refused)
 			item = list
 		case *cell.Message:
 			item = nameOf(m)
@@ -139,20 +142,24 @@ func messagesOf(t *testing.T, r *wire.Run) (all []string) {
 var base = protocol.Epoch{Born: 1, N: 1}
 
 // newHost returns a node that hosts the two shards of each of two kinds.
-func newHost() *hostStub {
-	h := newNode()
+func newHost() *hostStub { return newHostAt(node(1)) }
+
+func newHostAt(self gossip.NodeID) *hostStub {
+	h := newNodeAt(self)
 	h.node.eachSlot(func(sl *Slot) {
-		sl.Apply(protocol.SetRoute{Home: node(1), Epoch: base, Base: base})
+		sl.Apply(protocol.SetRoute{Home: self, Epoch: base, Base: base})
 		sl.Apply(protocol.StartHosting{Epoch: base, Base: base})
 	})
 	return h
 }
 
 // newNode returns a node with two kinds of two shards.
-func newNode() *hostStub {
+func newNode() *hostStub { return newNodeAt(node(1)) }
+
+func newNodeAt(self gossip.NodeID) *hostStub {
 	h := &hostStub{lanes: make(map[gossip.NodeID]*laneStub), now: 100}
 	h.node = NewNode(Ports{
-		Self: node(1), Clock: h, Standing: h, Members: h, Lane: h.lane,
+		Self: self, Clock: h, Standing: h, Members: h, Lane: h.lane,
 		AwaitRoom: func(gossip.NodeID) { h.waited++ }, AcksDue: func() {},
 		AfterFunc: func(time.Duration, func()) Timer { return time.NewTimer(time.Hour) },
 		Crowded:   func() bool { return false },

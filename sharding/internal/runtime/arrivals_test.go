@@ -193,7 +193,7 @@ func BenchmarkArrivals(b *testing.B) {
 func framesTo(shards uint32, messages, frames int) [][]byte {
 	h := newNode()
 	r := h.node.NewRegion("many", shards, cell.Config{WindowBytes: 1 << 30}, KindPorts{Work: func(Task) {}, Ended: func(*Slot) {}})
-	h.node.Connected(node(2), protocol.VersionFrames)
+	h.node.Connected(node(2), protocol.VersionNumbers)
 	h.node.ApplyAll("many", protocol.SetRoute{Home: node(2), Epoch: base, Base: base})
 	l := h.lane(node(2)).(*laneStub)
 	r.EachSlot(func(sl *Slot) { benchTell(sl) })

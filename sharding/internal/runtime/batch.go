@@ -33,8 +33,11 @@ type batch struct {
 	parts []part
 	bytes []byte
 	full  bool // The last slot has more than the batch had room for.
-	now   machine.Instant
-	copy  func(dst []byte) []byte // Appends the batch to a buffer; made at first use.
+
+	numbers wire.Numbering // The numbers of streams of the present session.
+
+	now  machine.Instant
+	copy func(dst []byte) []byte // Appends the batch to a buffer; made at first use.
 }
 
 // part is what a batch has of a slot. It may be empty.
@@ -66,7 +69,8 @@ func (p *peer) send(b *batch) {
 	there := p.of.clocks.at(p.node, b.now)
 	for i, sl := range b.slots {
 		if len(b.parts) == 0 {
-			b.bytes, b.full = wire.BeginBatch(b.bytes[:0], there), false
+			p.number(b)
+			b.bytes, b.full = wire.BeginBatch(b.bytes[:0], there, b.numbers.Generation), false
 		}
 		if h, ok := sl.encode(p); ok {
 			b.parts = append(b.parts, part{sl, h})
@@ -74,6 +78,18 @@ func (p *peer) send(b *batch) {
 		if len(b.parts) > 0 && (b.full || i == len(b.slots)-1) {
 			p.append(b)
 		}
+	}
+}
+
+// number has the streams of the batch named by numbers, if the other node knows of such. Numbers
+// are given anew in each session, which the other node may not have been in before; a session that
+// has ended gives none.
+func (p *peer) number(b *batch) {
+	switch {
+	case p.version.Load() < protocol.VersionNumbers || p.over.Load():
+		b.numbers = wire.Numbering{}
+	case b.numbers.Generation == 0 || b.numbers.Exhausted():
+		b.numbers = wire.Numbering{Generation: p.of.generations.Add(1)}
 	}
 }
 
@@ -101,7 +117,7 @@ func (p *peer) append(b *batch) {
 // first message that it left out.
 func (b *batch) take(sl *Slot, first uint64) (unsent uint64) {
 	o := sl.cell.Sent().Outgoing()
-	b.bytes, unsent = sl.link.encoder.Part(b.bytes, &o, first, envelopeMost, b.now)
+	b.bytes, unsent = sl.link.encoder.Part(b.bytes, &o, first, envelopeMost, b.now, &b.numbers)
 	b.full = unsent != o.Window.Next()
 	return unsent
 }

@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -193,7 +194,7 @@ func TestMessagesOfABatchHaveAPlace(t *testing.T) {
 // each shard.
 func BenchmarkFrames(b *testing.B) {
 	const shards = 1000
-	for version, name := range map[uint16]string{protocol.VersionFrames - 1: "cell", protocol.VersionFrames: "batch"} {
+	for version, name := range map[uint16]string{protocol.VersionFrames - 1: "cell", protocol.VersionFrames: "batch", protocol.VersionNumbers: "number"} {
 		h := newNode()
 		r := h.node.NewRegion("many", shards, cell.Config{}, KindPorts{Work: func(Task) {}, Ended: func(*Slot) {}})
 		h.node.Connected(node(2), version)
@@ -216,7 +217,9 @@ func BenchmarkFrames(b *testing.B) {
 				sl.acked(node(2), protocol.Ack{Kind: "many", Shard: sl.shard, Base: base, Seq: rounds}, h.now)
 			})
 		}
-		round()
+		round() // Each cell by itself.
+		round() // All together, with their streams spelled out.
+		named := slices.Clone(l.frames)
 		b.Run("sender/by="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -231,6 +234,9 @@ func BenchmarkFrames(b *testing.B) {
 		host.node.NewRegion("many", shards, cell.Config{}, KindPorts{Work: func(Task) {}, Ended: func(*Slot) {}})
 		host.node.ApplyAll("many", protocol.SetRoute{Home: node(2), Epoch: base, Base: base})
 		host.node.ApplyAll("many", protocol.StartHosting{Epoch: base, Base: base})
+		for _, f := range named {
+			host.node.Received(node(1), f)
+		}
 		b.Run("host/by="+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -29,13 +29,26 @@ func (n *Node) Received(from gossip.NodeID, frame []byte) {
 	case *wire.Run:
 		err = n.deliverRun(from, now, m)
 	case *wire.Batch:
-		err = m.Parts(func(run *wire.Run) error { return n.deliverRun(from, now, run) })
+		err = n.deliverBatch(from, now, m)
 	}
 	if err != nil {
 		n.Ports.Notes.Malformed(from, err)
 		return
 	}
 	n.take(from, item, now)
+}
+
+// deliverBatch hands the messages of a batch to their cells. Those of a stream of which this node
+// does not know the number come again.
+func (n *Node) deliverBatch(from gossip.NodeID, now machine.Instant, batch *wire.Batch) error {
+	o := n.origins.of(from, n.Ports.Members)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	refused, err := batch.Parts(&o.numbers, func(run *wire.Run) error { return n.deliverRun(from, now, run) })
+	for range refused {
+		n.Ports.Notes.Dropped(cell.DropUnknownStream)
+	}
+	return err
 }
 
 // deliverRun hands messages of a node to their cell.

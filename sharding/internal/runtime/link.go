@@ -168,6 +168,7 @@ func (sl *Slot) settle(p *peer, h *cell.Handover, at sent, err error) {
 	case h.Empty():
 	case err != nil:
 		h.TakenBack()
+		sl.link.encoder.Forget()
 	case here:
 		if at.passage != sl.link.passage {
 			sl.reroute(at.passage)

@@ -20,17 +20,19 @@ import (
 type Node struct {
 	Ports Ports
 
-	kinds    atomic.Pointer[kinds]
-	adding   sync.Mutex // Held while a kind is added.
-	clocks   clocks
-	backlog  backlog
-	acks     acks
-	peers    peers
-	limits   deadlines
-	decoders sync.Pool
-	messages messagePool
-	chunks   chunkPool
-	flushes  atomic.Uint64 // How often cells were flushed: the first cell of a flush depends on the number.
+	kinds       atomic.Pointer[kinds]
+	adding      sync.Mutex // Held while a kind is added.
+	clocks      clocks
+	backlog     backlog
+	acks        acks
+	peers       peers
+	origins     origins
+	limits      deadlines
+	decoders    sync.Pool
+	messages    messagePool
+	chunks      chunkPool
+	flushes     atomic.Uint64 // How often cells were flushed: the first cell of a flush depends on the number.
+	generations atomic.Uint64 // The last generation of numbers of streams that was begun, to any node.
 }
 
 // kinds are the regions of a node. The value is replaced, never changed.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/wire"
 )
 
 // peers holds what this node keeps of the nodes to which it sends, for as long as a session of
@@ -83,4 +84,30 @@ func (p *peer) next(to []*Slot) []*Slot {
 	clear(p.line[rest:])
 	p.line = p.line[:rest]
 	return to
+}
+
+// origins holds what this node keeps of the nodes that send to it.
+type origins struct{ known sync.Map }
+
+// origin is what this node keeps of a node that sends to it.
+type origin struct {
+	mu      sync.Mutex   // Held while a batch is read, by the one goroutine that reads the connection.
+	numbers wire.Numbers // The streams of the node, by number.
+}
+
+// of returns what this node keeps of another. When that is new, it forgets those that are no
+// members any more: whoever still speaks is made a new record, and sends again what that
+// does not know.
+func (o *origins) of(node gossip.NodeID, members Members) *origin {
+	if known, ok := o.known.Load(node); ok {
+		return known.(*origin)
+	}
+	o.known.Range(func(other, _ any) bool {
+		if !members.IsMember(other.(gossip.NodeID)) {
+			o.known.Delete(other)
+		}
+		return true
+	})
+	known, _ := o.known.LoadOrStore(node, new(origin))
+	return known.(*origin)
 }

@@ -47,6 +47,9 @@ type Behaviour struct {
 	// LaneStall is the chance that a connection stands still at a message, for up to
 	// three seconds, as when a link is cut and healed. Frames in it come afterwards.
 	LaneStall float64
+	// LaneBusy has lanes take batches all the time, long ones, so that what the cells of a node
+	// send to another goes together.
+	LaneBusy bool
 	// Hot is how many entities are flooded: these are the first entities, which need
 	// HotRun for a message, and get half of all messages.
 	Hot    int
@@ -157,11 +160,15 @@ func (c *Cells) ports() runtime.Ports {
 			Malformed:   func(_ gossip.NodeID, err error) { c.ledger.violate("a frame that cannot be decoded: %v", err) },
 			Misdirected: func() { c.ledger.violate("a frame for a shard that nobody has") },
 			Forged:      func(runtime.Forgery) { c.ledger.counts.Forged++ },
-			Dropped:     func(cell.Drop) {},
-			Lost:        func(string, string, protocol.Code, string) {},
-			Unsent:      func(int) {},
-			Stuck:       func(_ *runtime.Slot, e *cell.Entity) { c.leave(e) },
-			Returned:    func() {},
+			Dropped: func(why cell.Drop) {
+				if why == cell.DropUnknownStream {
+					c.ledger.counts.Unnamed++
+				}
+			},
+			Lost:     func(string, string, protocol.Code, string) {},
+			Unsent:   func(int) {},
+			Stuck:    func(_ *runtime.Slot, e *cell.Entity) { c.leave(e) },
+			Returned: func() {},
 		},
 	}
 }

@@ -23,6 +23,7 @@ type lane struct {
 	cells   *Cells
 	to      gossip.NodeID
 	passage *passage
+	numbers wire.Numbers // The streams that were given numbers.
 
 	calls    []func() // To be called when the lane takes its next batch.
 	batching bool     // A batch is being filled.
@@ -90,13 +91,21 @@ func (l *lane) begin() {
 	})
 }
 
-// version returns the version of the protocol that two nodes speak: one node of four is of
-// the release before.
+// version returns the version of the protocol that two nodes speak: one node of four is of an
+// earlier release, of which every other knows batches without numbers.
 func (l *lane) version() uint16 {
-	if l.to.UID%4 == 3 || l.cells.self.UID%4 == 3 {
+	return min(versionOf(l.to), versionOf(l.cells.self))
+}
+
+func versionOf(node gossip.NodeID) uint16 {
+	switch node.UID % 8 {
+	case 3:
 		return protocol.VersionFrames - 1
+	case 7:
+		return protocol.VersionNumbers - 1
+	default:
+		return protocol.VersionNumbers
 	}
-	return protocol.VersionFrames
 }
 
 // full draws whether the lane takes another envelope of this outbox.
@@ -185,7 +194,11 @@ func (l *lane) open(frame []byte) queued {
 		err = run(item)
 	case *wire.Batch:
 		c.ledger.counts.Batches++
-		err = item.Parts(run)
+		var refused int
+		refused, err = item.Parts(&l.numbers, run)
+		if refused > 0 {
+			c.ledger.violate("a batch of %s with a number that it has not given", c.self)
+		}
 	}
 	if err != nil || len(q.ids) == 0 {
 		c.ledger.violate("an envelope of %s that cannot be decoded: %v", c.self, err)
@@ -242,11 +255,15 @@ func (l *lane) Defer(f func()) bool {
 	case l.passage.down && c.rand.IntN(4) == 0:
 		return false
 	case l.passage.down:
-	case !l.batching && c.rand.IntN(4) > 0:
+	case !l.batching && !c.behaviour.LaneBusy && c.rand.IntN(4) > 0:
 		return false // No batch waits.
 	case !l.batching:
 		l.batching = true
-		c.after(time.Duration(c.rand.Int64N(int64(batchMax))), func() {
+		most := batchMax
+		if c.behaviour.LaneBusy {
+			most *= 8
+		}
+		c.after(time.Duration(c.rand.Int64N(int64(most))), func() {
 			l.batching = false
 			if !l.passage.down {
 				l.drain()

@@ -58,8 +58,9 @@ type Counts struct {
 	// into the mailbox of an entity of its node, and Followed how often an
 	// entity began a message in a run, right after another.
 	Waited, Joined, Followed int
-	// Batches counts the envelopes with messages of several cells.
-	Batches int
+	// Batches counts the envelopes with messages of several cells, and Unnamed the messages in
+	// them that were refused, since the number of their stream was not known.
+	Batches, Unnamed int
 	// Replaced counts workers that took the place of those that entities kept.
 	Replaced int
 	// Spared counts how often a node knew of its standing without a reading of its clock,

@@ -253,6 +253,21 @@ var mutants = []mutant{
 		new: "			h.of, err = d.stream(&in)\n			if mutant(NAME) && err == nil {\n				of := *h.of\n				of.shard ^= 1\n				h.of = &of\n			}\n",
 	},
 	{
+		test: "TestStreamsByNumber", name: "a number of an earlier session", file: "wire/numbers.go",
+		old: "	if generation != n.generation || int(i) >=",
+		new: "	if generation != n.generation && !mutant(NAME) || int(i) >=",
+	},
+	{
+		test: "TestStreamsByNumber", name: "numbers that a later session does not end", file: "wire/numbers.go",
+		old: "		*n = Numbers{generation: generation}\n",
+		new: "		before := n.pages\n		*n = Numbers{generation: generation}\n		if mutant(NAME) {\n			n.pages = before\n		}\n",
+	},
+	{
+		test: "TestStreamsByNumber", name: "a lost definition that is not made up for", file: "wire/numbers.go",
+		old: "	if !known || seq < n.beyond {\n",
+		new: "	if !known || seq < n.beyond && !mutant(NAME) {\n",
+	},
+	{
 		test: "TestRandomFaults", name: "what went with others counts as not sent", file: "cell/passage.go",
 		old: "			return place\n",
 		new: "			if mutant(NAME) {\n				return 0\n			}\n			return place\n",

@@ -22,10 +22,10 @@ import (
 // batchOf returns a batch of streams, and how many messages are in it.
 func batchOf(streams ...following) (b []byte, n int) {
 	encoders := make([]wire.Encoder, len(streams)) // A link has one of its own.
-	b = wire.BeginBatch(nil, 0)
+	b = wire.BeginBatch(nil, 0, 0)
 	for i, s := range streams {
 		var unsent uint64
-		b, unsent = encoders[i].Part(b, &s.Outgoing, first, 10, now)
+		b, unsent = encoders[i].Part(b, &s.Outgoing, first, 10, now, new(wire.Numbering))
 		n += int(unsent - first)
 	}
 	return b, n
@@ -35,7 +35,7 @@ func batchOf(streams ...following) (b []byte, n int) {
 func partsOf(t require.TestingT, d *wire.Decoder, b []byte) (all []*cell.Message, err error) {
 	item, err := d.Item(b, now)
 	require.NoError(t, err)
-	err = item.(*wire.Batch).Parts(func(r *wire.Run) error {
+	_, err = item.(*wire.Batch).Parts(new(wire.Numbers), func(r *wire.Run) error {
 		return r.Messages(now, cell.NewMessage, func(m *cell.Message) {
 			require.Equal(t, r.Shard(), m.Shard)
 			all = append(all, m)
@@ -123,7 +123,7 @@ func TestMalformedBatches(t *testing.T) {
 	for n := range whole {
 		item, err := wire.DecodeItem(whole[:n], now)
 		if err == nil {
-			err = item.(*wire.Batch).Parts(func(r *wire.Run) error { return r.Messages(now, cell.NewMessage, func(*cell.Message) {}) })
+			_, err = item.(*wire.Batch).Parts(new(wire.Numbers), func(r *wire.Run) error { return r.Messages(now, cell.NewMessage, func(*cell.Message) {}) })
 		}
 		if err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
@@ -132,7 +132,8 @@ func TestMalformedBatches(t *testing.T) {
 	stop := errors.New("stop")
 	item, err := wire.DecodeItem(whole, now)
 	require.NoError(t, err)
-	require.ErrorIs(t, item.(*wire.Batch).Parts(func(*wire.Run) error { return stop }), stop)
+	_, err = item.(*wire.Batch).Parts(new(wire.Numbers), func(*wire.Run) error { return stop })
+	require.ErrorIs(t, err, stop)
 	// A field that a later version adds is skipped.
 	got, err := partsOf(t, new(wire.Decoder), join(whole, varint(30, 3)))
 	require.NoError(t, err)

@@ -52,6 +52,7 @@ type Encoder struct {
 
 	of     stream
 	stream []byte // The encoding of the last stream, field 5; empty before the first message.
+	named  naming // Of the last stream.
 }
 
 // stream holds the fields that the messages of one origin to one shard have in common.
@@ -133,7 +134,7 @@ func appendContent(dst []byte, m *cell.Message, now machine.Instant) []byte {
 // remember sees to it that a stream is encoded.
 func (e *Encoder) remember(of stream) {
 	if len(e.stream) == 0 || e.of != of {
-		e.of, e.stream = of, of.append(e.stream[:0])
+		e.of, e.stream, e.named = of, of.append(e.stream[:0]), naming{}
 	}
 }
 
@@ -205,7 +206,6 @@ type Decoder struct {
 	others   []content // What items have beyond entity and payload.
 	acks     Acks
 	batch    Batch
-	none     stream // Of a part that does not say its stream.
 }
 
 // envelope holds the fields of any envelope. Bytes are parts of the input.

@@ -321,7 +321,7 @@ type Envelope struct {
 	Entity string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"` // Of a message and a flow.
 	Stream *Stream                `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"` // Of a message.
 	Base   *Epoch                 `protobuf:"bytes,6,opt,name=base,proto3" json:"base,omitempty"`     // Not of a message. Of a flow: the epoch of the home.
-	Seq    uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
+	Seq    uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`      // Of a batch: the generation of its numbers of streams, since version 3 of the protocol; 0 for none.
 	// Nanoseconds, 0 for not known. Of an acknowledgement and a reply: what the clock of its sender
 	// showed. Of messages: what the clock of their receiver showed, at least, when they
 	// were written; what remains of their deadlines counts from there.
@@ -528,10 +528,13 @@ func (x *Envelope) GetItems() []*Item {
 
 // Part holds the messages of one stream in a batch, which follow each other from seq on.
 type Part struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Stream        *Stream                `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"`
-	Seq           uint64                 `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
-	Items         []*Item                `protobuf:"bytes,18,rep,name=items,proto3" json:"items,omitempty"` // Behind the fields above.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The stream, or its number, or both, which defines the number: from 1 to 65,536. What number
+	// a stream has does not change within a generation. Since version 3.
+	Stream        *Stream `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"`
+	Number        uint32  `protobuf:"varint,6,opt,name=number,proto3" json:"number,omitempty"`
+	Seq           uint64  `protobuf:"varint,7,opt,name=seq,proto3" json:"seq,omitempty"`
+	Items         []*Item `protobuf:"bytes,18,rep,name=items,proto3" json:"items,omitempty"` // Behind the fields above.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -571,6 +574,13 @@ func (x *Part) GetStream() *Stream {
 		return x.Stream
 	}
 	return nil
+}
+
+func (x *Part) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
 }
 
 func (x *Part) GetSeq() uint64 {
@@ -742,9 +752,10 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x03RUN\x10\x05\x12\b\n" +
 	"\x04FLOW\x10\x06\x12\b\n" +
 	"\x04ACKS\x10\a\x12\t\n" +
-	"\x05BATCH\x10\b\"~\n" +
+	"\x05BATCH\x10\b\"\x96\x01\n" +
 	"\x04Part\x123\n" +
-	"\x06stream\x18\x05 \x01(\v2\x1b.quorate.sharding.v1.StreamR\x06stream\x12\x10\n" +
+	"\x06stream\x18\x05 \x01(\v2\x1b.quorate.sharding.v1.StreamR\x06stream\x12\x16\n" +
+	"\x06number\x18\x06 \x01(\rR\x06number\x12\x10\n" +
 	"\x03seq\x18\a \x01(\x04R\x03seq\x12/\n" +
 	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"\xd4\x01\n" +
 	"\x04Item\x12\x16\n" +
