@@ -39,7 +39,6 @@ replace (
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/downing => ../../downing
-	github.com/quorate/quorate/examples/plugins => ../../examples/plugins
 	github.com/quorate/quorate/fd => ../../fd
 	github.com/quorate/quorate/gossip => ../../gossip
 	github.com/quorate/quorate/machine => ../../machine
