@@ -100,6 +100,11 @@ func (b *lobby) admit() {
 // enter lets a connection wait for its first byte. If too many wait, the oldest goes.
 func (b *lobby) enter(conn net.Conn) {
 	b.mu.Lock()
+	if b.isClosed() { // Close has sent away whoever waited before.
+		b.mu.Unlock()
+		_ = conn.Close()
+		return
+	}
 	at := b.waiting.PushBack(conn)
 	crowded := b.waiting.Len() > b.most
 	b.mu.Unlock()
@@ -109,6 +114,15 @@ func (b *lobby) enter(conn net.Conn) {
 	// Owned by the lobby: ends with the first byte, after headTimeout, or when the connection
 	// is sent away.
 	b.running.Go(func() { b.wait(at, conn) })
+}
+
+func (b *lobby) isClosed() bool {
+	select {
+	case <-b.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // wait hands a connection out when it has sent a byte.

@@ -1,0 +1,51 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"log/slog"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// straggler is a listener that has accepted one more connection at the moment at which it is
+// closed.
+type straggler struct {
+	conn   net.Conn
+	closed chan struct{}
+	given  bool
+}
+
+func (s *straggler) Accept() (net.Conn, error) {
+	<-s.closed
+	if s.given {
+		return nil, net.ErrClosed
+	}
+	s.given = true
+	return s.conn, nil
+}
+
+func (s *straggler) Close() error {
+	close(s.closed)
+	return nil
+}
+
+func (s *straggler) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Close waits for nobody who comes while the listener closes and says nothing.
+func TestALobbyThatClosesWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		b := newLobby(&straggler{conn: far, closed: make(chan struct{})}, 1, slog.New(slog.DiscardHandler))
+		began := time.Now()
+		require.NoError(t, b.Close())
+		require.Zero(t, time.Since(began))
+		_, err := near.Read(make([]byte, 1))
+		require.Error(t, err, "the connection is closed")
+	})
+}
