@@ -4,7 +4,9 @@ go 1.26.0
 
 require (
 	github.com/quorate/quorate/allocation v0.0.0
+	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
+	github.com/quorate/quorate/fd v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
 	github.com/stretchr/testify v1.12.1
@@ -20,8 +22,6 @@ require (
 	github.com/mattn/go-isatty v0.0.17 // indirect
 	github.com/oklog/run v1.1.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
-	github.com/quorate/quorate/discovery v0.0.0 // indirect
-	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect

@@ -28,6 +28,16 @@ func TestZoneAwarePasses(t *testing.T) {
 	Test(t, plugins.Config{Policy: plugins.Allocation, Path: Build(t, examples+"zoneaware"), Settings: map[string]any{"skew": 1}})
 }
 
+func TestQuantilePasses(t *testing.T) {
+	Test(t, plugins.Config{Policy: plugins.FailureDetector, Path: Build(t, examples+"quantile"), Settings: map[string]any{"factor": 3}})
+}
+
+func TestInventoryPasses(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "inventory.sh")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = quorate ] && echo 10.0.0.1:7946\nexit 0\n"), 0o700))
+	Test(t, plugins.Config{Policy: plugins.Discovery, Path: Build(t, examples+"inventory"), Settings: map[string]any{"command": []any{script}}})
+}
+
 // witnessd runs the witness of the examples until the end of the test, and returns its URL.
 func witnessd(t *testing.T) string {
 	t.Helper()
