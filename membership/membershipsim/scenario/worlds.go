@@ -92,7 +92,7 @@ func weathers() []Scenario {
 	of := func(name, about string, w weather) Scenario {
 		return Scenario{Name: name, About: about, duration: weatherTime, options: windy, downing: sometimesAsked, weather: &w}
 	}
-	judges := of("judges", "every fault and settings at random, wild failure detectors outside",
+	judges := of("judges", "every fault, drawn settings, wild failure detectors outside",
 		weather{faults: allFaults, drawn: true, judged: true})
 	judges.options, judges.downing = moody, decided
 	return []Scenario{
