@@ -263,7 +263,7 @@ var mutants = []mutant{
 		new: "		before := n.pages\n		*n = Numbers{generation: generation}\n		if mutant(NAME) {\n			n.pages = before\n		}\n",
 	},
 	{
-		test: "TestStreamsByNumber", name: "a lost definition that is not made up for", file: "wire/numbers.go",
+		test: "TestStreamsByNumber", name: "a lost definition that is not made up for", first: "400", file: "wire/numbers.go",
 		old: "	if !known || seq < n.beyond {\n",
 		new: "	if !known || seq < n.beyond && !mutant(NAME) {\n",
 	},
