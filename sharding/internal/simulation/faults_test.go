@@ -13,7 +13,6 @@ import (
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // strike lets a random node, which may be the coordinator, an old home or a new one, crash,
@@ -104,15 +103,6 @@ func aim(c *simulation.Cluster, r *rand.Rand, first bool) {
 // message is processed twice or out of order, and in the end the load is even.
 // covers F24, F35, F37, F38, F39, I1, I3, I20, I21, I22.
 func TestFaultsDuringMoves(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	outcomes := map[control.Outcome]int{}
-	for seed := first; seed < first+n; seed++ {
-		c, err := struck(seed)
-		simulationtest.RequireRun(t, seed, err)
-		for outcome, times := range c.Ledger.Counts().Moves {
-			outcomes[outcome] += times
-		}
-	}
-	require.NotZero(t, outcomes[control.OutcomeMoved])
-	t.Logf("%d seeds: %v", n, outcomes)
+	sum, _ := summed(t, few, struck)
+	require.NotZero(t, sum.Moves[control.OutcomeMoved])
 }

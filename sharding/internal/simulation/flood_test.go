@@ -50,34 +50,20 @@ func TestFloodsWait(t *testing.T) {
 	}
 }
 
+// floodedUnderFaults runs a flooded cluster with broken lanes, lost messages and random faults.
+func floodedUnderFaults(seed uint64) (*simulation.Cluster, error) {
+	opt := flooded(seed)
+	opt.World.Network = world.Delivery{Loss: 0.01, Double: 0.01, Late: 0.02, LateMax: time.Second}
+	opt.Behaviour.LaneFull, opt.Behaviour.LaneDown, opt.Behaviour.Passivate = 0.01, 0.001, 0.02
+	opt.Behaviour.FailStart, opt.Behaviour.FailRun = 0.01, 0.01
+	opt.Every = 8 * time.Millisecond
+	return simulation.Shake(simulation.New(opt), world.Chaos{For: 40 * time.Second, Every: 5 * time.Second, Faults: simulation.Faults()})
+}
+
 // Under floods with broken lanes, lost messages, leaves, crashes and moves, words about the
 // flow are lost like all others. In the end no sender waits for room that there is.
 // covers F39, F42, I20, I21, I36.
 func TestFloodsUnderFaults(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	var sum simulation.Counts
-	for seed := first; seed < first+n; seed++ {
-		opt := flooded(seed)
-		opt.World.Network = world.Delivery{Loss: 0.01, Double: 0.01, Late: 0.02, LateMax: time.Second}
-		opt.Behaviour.LaneFull, opt.Behaviour.LaneDown, opt.Behaviour.Passivate = 0.01, 0.001, 0.02
-		opt.Behaviour.FailStart, opt.Behaviour.FailRun = 0.01, 0.01
-		opt.Every = 8 * time.Millisecond
-		c := simulation.New(opt)
-		c.World.After(12*time.Second, func() {
-			c.World.Chaos(world.Chaos{For: 40 * time.Second, Every: 5 * time.Second, Faults: simulation.Faults()})
-		})
-		err := c.World.Run(55 * time.Second)
-		if err == nil {
-			err = c.Finish(150 * time.Second)
-		}
-		simulationtest.RequireRun(t, seed, err)
-		counts := c.Ledger.Counts()
-		sum.Waited += counts.Waited
-		sum.Processed += counts.Processed
-		sum.Refused += counts.Refused
-		sum.Failed += counts.Failed
-		sum.Unknown += counts.Unknown
-	}
+	sum, _ := summed(t, few, floodedUnderFaults)
 	require.NotZero(t, sum.Waited)
-	t.Logf("%d seeds: %+v", n, sum)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/sharding/internal/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // lied runs a cluster under random faults, together with a hostile peer that lies to it all
@@ -26,18 +25,7 @@ func lied(seed uint64) (*simulation.Cluster, error) {
 // hold under random faults hold with such a peer too.
 // covers I20, I35.
 func TestLiesHaveNoEffect(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	var sum simulation.Counts
-	for seed := first; seed < first+n; seed++ {
-		c, err := lied(seed)
-		simulationtest.RequireRun(t, seed, err)
-		counts := c.Ledger.Counts()
-		sum.Lies += counts.Lies
-		sum.Strangers += counts.Strangers
-		sum.Forged += counts.Forged
-		sum.Processed += counts.Processed
-	}
+	sum, _ := summed(t, few, lied)
 	require.Greater(t, sum.Strangers, sum.Lies/4)
 	require.Greater(t, sum.Forged, sum.Lies/8)
-	t.Logf("%d seeds: %d lies, %d frames of strangers and %d forged ones dropped, %d messages processed", n, sum.Lies, sum.Strangers, sum.Forged, sum.Processed)
 }

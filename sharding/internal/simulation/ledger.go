@@ -6,6 +6,7 @@ package simulation
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -91,6 +92,34 @@ type Counts struct {
 	// Strangers counts frames that were dropped because their sender is no member, Forged
 	// the frames of members that were refused.
 	Strangers, Forged int
+}
+
+// Add adds the counts of another run.
+func (c *Counts) Add(o Counts) { add(reflect.ValueOf(c).Elem(), reflect.ValueOf(o)) }
+
+func add(to, from reflect.Value) {
+	switch to.Kind() {
+	case reflect.Int:
+		to.SetInt(to.Int() + from.Int())
+	case reflect.Struct:
+		for i := range to.NumField() {
+			add(to.Field(i), from.Field(i))
+		}
+	case reflect.Map:
+		if to.IsNil() {
+			to.Set(reflect.MakeMap(to.Type()))
+		}
+		for key, n := range from.Seq2() {
+			sum := reflect.New(to.Type().Elem()).Elem()
+			if before := to.MapIndex(key); before.IsValid() {
+				sum.Set(before)
+			}
+			add(sum, n)
+			to.SetMapIndex(key, sum)
+		}
+	default:
+		panic("simulation: a count is a " + to.Kind().String())
+	}
 }
 
 // Wait is how long a message waited until it was processed.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // named runs a cluster under random faults whose nodes send most messages in batches, in sessions
@@ -22,14 +21,7 @@ func named(seed uint64) (*simulation.Cluster, error) {
 	opt.World.Network = world.Delivery{Loss: 0.01, Double: 0.02, Late: 0.05, LateMax: 3 * time.Second}
 	opt.Nodes, opt.Shards, opt.Every = 4, 12, 2*time.Millisecond
 	opt.Behaviour = simulation.Behaviour{LaneBusy: true, LaneFull: 0.02, LaneDown: 0.01, LaneStall: 0.01, Run: time.Millisecond}
-	c := simulation.New(opt)
-	c.World.After(15*time.Second, func() {
-		c.World.Chaos(world.Chaos{For: 10 * time.Second, Every: 3 * time.Second, Faults: simulation.Faults()})
-	})
-	if err := c.World.Run(30 * time.Second); err != nil {
-		return c, err
-	}
-	return c, c.Finish(150 * time.Second)
+	return simulation.Shake(simulation.New(opt), world.Chaos{For: 10 * time.Second, Every: 3 * time.Second, Faults: simulation.Faults()})
 }
 
 // Parts of batches that name their stream by a number are delivered as those that spell it out:
@@ -37,16 +29,6 @@ func named(seed uint64) (*simulation.Cluster, error) {
 // session. What names a number that its host does not know comes again.
 // covers I1, I20, I21.
 func TestStreamsByNumber(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	var sum simulation.Counts
-	for seed := first; seed < first+n; seed++ {
-		c, err := named(seed)
-		simulationtest.RequireRun(t, seed, err)
-		counts := c.Ledger.Counts()
-		sum.Batches += counts.Batches
-		sum.Unnamed += counts.Unnamed
-		sum.Processed += counts.Processed
-	}
+	sum, _ := summed(t, few, named)
 	require.NotZero(t, sum.Unnamed)
-	t.Logf("%d seeds: %d messages processed, %d batches, %d messages with numbers that were not known", n, sum.Processed, sum.Batches, sum.Unnamed)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // impatient runs a cluster whose askers wait only for a moment, while connections stand still
@@ -57,20 +56,8 @@ func sever(c *simulation.Cluster, r *rand.Rand) {
 // unknown only if a lane has had the message. No message begins after its deadline.
 // covers I20.
 func TestOutcomesAreTrue(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	var sum simulation.Counts
-	for seed := first; seed < first+n; seed++ {
-		c, err := impatient(seed)
-		simulationtest.RequireRun(t, seed, err)
-		counts := c.Ledger.Counts()
-		sum.Processed += counts.Processed
-		sum.TakenBack += counts.TakenBack
-		sum.Expired += counts.Expired
-		sum.TimedOut += counts.TimedOut
-		sum.Unknown += counts.Unknown
-	}
+	sum, _ := summed(t, few, impatient)
 	for _, some := range []int{sum.Processed, sum.TakenBack, sum.Expired, sum.TimedOut} {
 		require.NotZero(t, some, "each outcome occurs: %+v", sum)
 	}
-	t.Logf("%d seeds: %+v", n, sum)
 }

@@ -93,7 +93,7 @@ func Storms(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 	o.World.Scenario, o.Nodes = "sharding-storms", nodes
 	o.ReviveAfter = reviveAfter
 	c := New(o, set...)
-	if err := strike(c, slices.Concat(Faults(), world.PauseFaults(), world.LossFaults(membershipsim.Traffic()), world.LinkFaults())); err != nil {
+	if err := strike(c, chaos(slices.Concat(Faults(), world.PauseFaults(), world.LossFaults(membershipsim.Traffic()), world.LinkFaults()))); err != nil {
 		return c, err
 	}
 	if err := c.World.Run(c.liveness.within + 10*time.Second); err != nil {
@@ -105,20 +105,28 @@ func Storms(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 // reviveAfter is when nodes are started again that crash after the last fault.
 const reviveAfter = 30 * time.Second
 
-// Suffer lets random faults strike a cluster, and lets it recover.
+// Suffer lets random faults strike a cluster for 90 s, and lets it recover.
 func Suffer(c *Cluster, faults []world.Fault) (*Cluster, error) {
+	return Shake(c, chaos(faults))
+}
+
+func chaos(faults []world.Fault) world.Chaos {
+	return world.Chaos{For: 90 * time.Second, Every: 4 * time.Second, Faults: faults}
+}
+
+// Shake lets a cluster form, lets faults strike it, and lets it recover.
+func Shake(c *Cluster, faults world.Chaos) (*Cluster, error) {
 	if err := strike(c, faults); err != nil {
 		return c, err
 	}
 	return recovered(c)
 }
 
-// strike lets a cluster form, and random faults strike it.
-func strike(c *Cluster, faults []world.Fault) error {
-	c.World.After(15*time.Second, func() {
-		c.World.Chaos(world.Chaos{For: 90 * time.Second, Every: 4 * time.Second, Faults: faults})
-	})
-	return c.World.Run(120 * time.Second)
+// strike lets a cluster form, and faults strike it.
+func strike(c *Cluster, faults world.Chaos) error {
+	const forms, calms = 15 * time.Second, 15 * time.Second
+	c.World.After(forms, func() { c.World.Chaos(faults) })
+	return c.World.Run(forms + faults.For + calms)
 }
 
 // recovered waits until a cluster has recovered.

@@ -26,50 +26,40 @@ func usual(seed uint64, i int) (*simulation.Cluster, error) {
 	return s.Run(seed, s.Nodes)
 }
 
+// summed runs a world with each seed, usual of them if none is asked for, requires that nothing
+// is violated, and returns the sum of what the ledgers counted and the number of seeds.
+func summed(t *testing.T, usual int, run func(seed uint64) (*simulation.Cluster, error)) (sum simulation.Counts, seeds uint64) {
+	t.Helper()
+	first, n := simulationtest.Seeds(t, usual)
+	for seed := first; seed < first+n; seed++ {
+		c, err := run(seed)
+		simulationtest.RequireRun(t, seed, err)
+		sum.Add(c.Ledger.Counts())
+	}
+	t.Logf("%d seeds: %+v", n, sum)
+	return sum, n
+}
+
 // Under random faults a shard never has two homes, a kind never has two coordinators, and no
 // message is processed twice, out of order, or after its sender was told that it would not
 // be. When the faults have ended, every shard gets a home and every message an outcome.
 // covers F24, F27, F34-F39, I1, I3, I20, I21, I22.
 func TestRandomFaults(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 2*seedsUsual)
-	var sum simulation.Counts
-	for seed := first; seed < first+n; seed++ {
-		c, err := chaos(seed)
-		simulationtest.RequireRun(t, seed, err)
-		counts := c.Ledger.Counts()
-		sum.Accepted += counts.Accepted
-		sum.Processed += counts.Processed
-		sum.Failed += counts.Failed
-		sum.Unknown += counts.Unknown
-		sum.TimedOut += counts.TimedOut
-		sum.Delivered += counts.Delivered
-		sum.Homes += counts.Homes
-		sum.Terms += counts.Terms
-		sum.Batches += counts.Batches
-	}
+	sum, _ := summed(t, 2*seedsUsual, chaos)
 	require.NotZero(t, sum.Batches)
-	t.Logf("%d seeds: %+v", n, sum)
 }
 
 // A coordinator that leaves or dies while shards move does no harm but unknown outcomes: its
 // late commands are not obeyed.
 // covers F34, F35, F37, F38, I1, I3, I20, I21, I22.
 func TestMoves(t *testing.T) {
-	first, n := simulationtest.Seeds(t, seedsUsual)
-	for seed := first; seed < first+n; seed++ {
-		_, err := moves(seed)
-		simulationtest.RequireRun(t, seed, err)
-	}
+	summed(t, seedsUsual, moves)
 }
 
 // Commands of a coordinator that reach the homes after it has stopped do no harm.
 // covers F35, I1, I3, I20, I22.
 func TestLateCommands(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
-		_, err := lateCommands(seed)
-		simulationtest.RequireRun(t, seed, err)
-	}
+	summed(t, few, lateCommands)
 }
 
 // The same seed gives the same run, to the byte.

@@ -13,7 +13,6 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // thawed runs a cluster of slow entities, which passivate themselves after half of
@@ -46,20 +45,11 @@ func thawed(seed uint64) (*simulation.Cluster, error) {
 // instance before it has heard of that.
 // covers F24, I1.
 func TestStopsKnowOfSuccessors(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	stops := make(map[cell.StopReason]int)
-	for seed := first; seed < first+n; seed++ {
-		c, err := thawed(seed)
-		simulationtest.RequireRun(t, seed, err)
-		for why, times := range c.Ledger.Counts().Stops {
-			stops[why] += times
-		}
-	}
+	sum, n := summed(t, few, thawed)
 	if n == 1 {
 		return // A single seed need not show every reason.
 	}
 	for _, why := range []cell.StopReason{cell.StopPassivated, cell.StopMoved, cell.StopLeaving, cell.StopLost} {
-		require.NotZero(t, stops[why], why.String())
+		require.NotZero(t, sum.Stops[why], why.String())
 	}
-	t.Logf("%d seeds: %v", n, stops)
 }

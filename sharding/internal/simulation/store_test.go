@@ -41,18 +41,10 @@ const stores = 12
 // and in order, however late writes arrive, and refuses no owner for good.
 // covers I1, I20.
 func TestAStoreWithEpochsIsWrittenInOrder(t *testing.T) {
-	first, n := simulationtest.Seeds(t, stores)
-	var sum simulation.Writes
-	for seed := first; seed < first+n; seed++ {
-		c, err := written(seed, false)
-		simulationtest.RequireRun(t, seed, err)
-		w := c.Ledger.Counts().Writes
-		sum.Claims, sum.Accepted, sum.Refused = sum.Claims+w.Claims, sum.Accepted+w.Accepted, sum.Refused+w.Refused
-	}
+	sum, n := summed(t, stores, func(seed uint64) (*simulation.Cluster, error) { return written(seed, false) })
 	if n >= stores { // Fewer seeds need not show this.
-		require.NotZero(t, sum.Refused, "late writes of owners that were replaced")
+		require.NotZero(t, sum.Writes.Refused, "late writes of owners that were replaced")
 	}
-	t.Logf("%d seeds: %+v", n, sum)
 }
 
 // When the storage accepts every epoch, the same worlds write out of order, and the check of
