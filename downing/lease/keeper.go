@@ -4,7 +4,7 @@
 package lease
 
 // The driver of protocol.Core: every method takes the lock, lets the core take an input, and
-// carries out what the core asks. A timer makes the ticks; a call to the store has a goroutine,
+// carries out what the core asks. An alarm makes the ticks; a call to the store has a goroutine,
 // at most one at a time. Whoever waits for a change waits for the channel changed, which is
 // closed and replaced after each step.
 
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/downing/lease/internal/alarm"
 	"github.com/quorate/quorate/downing/lease/internal/protocol"
 )
 
@@ -36,7 +37,7 @@ type Keeper struct {
 	core    *protocol.Core
 	clock   protocol.Clock
 	began   time.Time     // when the clock read zero
-	timer   *time.Timer   // nil before the first step
+	alarm   alarm.Alarm   // makes the ticks
 	changed chan struct{} // closed and replaced by each step
 	lost    chan struct{} // closed when the holding ends; nil without a holding
 	calling chan struct{} // closed when the call under way has returned; nil before the first
@@ -197,18 +198,12 @@ func (k *Keeper) step(in protocol.Input) {
 	k.arm(now)
 }
 
-// arm sets the timer for the next tick.
+// arm sets the alarm for the next tick.
 func (k *Keeper) arm(now time.Duration) {
-	at, due := k.core.Wake()
-	switch {
-	case !due || k.closed && k.core.Phase() == protocol.Idle:
-		if k.timer != nil {
-			k.timer.Stop()
-		}
-	case k.timer == nil:
-		k.timer = time.AfterFunc(max(at-now, 0), k.tick)
-	default:
-		k.timer.Reset(max(at-now, 0))
+	if at, due := k.core.Wake(); due && !(k.closed && k.core.Phase() == protocol.Idle) {
+		k.alarm.Set(at-now, k.tick)
+	} else {
+		k.alarm.Stop()
 	}
 }
 

@@ -13,12 +13,13 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/lease"
+	"github.com/quorate/quorate/downing/lease/internal/alarm"
 	"github.com/quorate/quorate/downing/lease/internal/protocol"
 	"github.com/quorate/quorate/gossip"
 )
 
 // The driver of Machine: each method takes the lock, steps the machine and carries out what
-// it asks. A timer makes the ticks; a call to the store has a goroutine, at most one at a
+// it asks. An alarm makes the ticks; a call to the store has a goroutine, at most one at a
 // time. Decide waits for the reply on a channel of its own.
 
 // ErrClosed is returned by a [Strategy] that was closed.
@@ -51,7 +52,7 @@ type Strategy struct {
 	mu      sync.Mutex // guards what follows
 	machine *Machine
 	clock   protocol.Clock
-	timer   *time.Timer   // nil before the first step
+	alarm   alarm.Alarm   // makes the ticks
 	reply   chan Reply    // of the open question; nil without one
 	changed chan struct{} // closed and replaced by each step
 	wanted  time.Time     // since when the lease is waited for; zero: it is not
@@ -217,16 +218,10 @@ func (s *Strategy) step(in Input) {
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
-	at, due := s.machine.Wake()
-	switch {
-	case !due || s.closed:
-		if s.timer != nil {
-			s.timer.Stop()
-		}
-	case s.timer == nil:
-		s.timer = time.AfterFunc(max(at-now, 0), s.tick)
-	default:
-		s.timer.Reset(max(at-now, 0))
+	if at, due := s.machine.Wake(); due && !s.closed {
+		s.alarm.Set(at-now, s.tick)
+	} else {
+		s.alarm.Stop()
 	}
 }
 
