@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/quorate/quorate/config"
-	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/downing/lease/file"
@@ -74,17 +72,14 @@ func (o *options) linkedLeases(c Config) error {
 	if c.Downing.Strategy != downing.LeaseMajorityName || name == "" || slices.Contains(linked, name) || slices.Contains(o.own.Strategies, name) {
 		return nil // The section reports an empty name.
 	}
-	const key = "downing.lease-majority.store"
-	all := `"` + strings.Join(linked, `", "`) + `"`
-	if o.own.Whole {
-		return field.Errorf(key, "the store %q is unknown, there are %s; a store of the program itself is given to config check by --own", name, all)
-	}
-	return &field.Error{
-		Key: key, Err: config.ErrNotLinked,
-		Reason: fmt.Sprintf("the store %[1]q is %[2]v, which links %[3]s: "+
-			"if it is a store of this project, import github.com/quorate/quorate/downing/lease/%[1]s, and start the node with the option "+
-			"cluster.WithLeases(%[1]s.Kind, %[1]s.Default(), func(c %[1]s.Config) (lease.Store, error) { return %[1]s.New(c) })",
-			name, config.ErrNotLinked, all),
+	return o.unknown(linkedStores(), name, linked)
+}
+
+// linkedStores are the stores of leases, which are chosen by downing.lease-majority.store.
+func linkedStores() linkedKind {
+	return linkedKind{
+		what: "store", folder: "downing/lease", key: "downing.lease-majority.store",
+		call: "cluster.WithLeases(%[1]s.Kind, %[1]s.Default(), func(c %[1]s.Config) (lease.Store, error) { return %[1]s.New(c) })",
 	}
 }
 

@@ -71,23 +71,38 @@ func (o *options) linkedDiscovery(c Config) error {
 			faults = append(faults, field.Errorf("plugins."+name, "the program links a method of that name; give the plugin another one"))
 		case name == "" || here || plugin || slices.Contains(o.own.Strategies, name): // The section reports an empty name.
 		default:
-			faults = append(faults, o.noMethod(name, linked))
+			faults = append(faults, o.unknown(linkedMethods(), name, linked))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// noMethod is the fault of a method of discovery that is none of the linked ones.
-func (o *options) noMethod(name string, linked []string) error {
+// linkedKind is a kind of strategies that a program links by an option.
+type linkedKind struct {
+	what   string // as in "the store"
+	folder string // below which the project has packages of it
+	key    string // under which one is named
+	call   string // the option, with %[1]s for the name of the package
+}
+
+// linkedMethods are the methods of discovery, which are chosen by membership.discovery.methods.
+func linkedMethods() linkedKind {
+	return linkedKind{
+		what: "method", folder: "discovery", key: keyMethods,
+		call: "cluster.WithDiscovery(%[1]s.Method, %[1]s.Default(), func(c %[1]s.Config) (discovery.Discovery, error) { return %[1]s.New(c) })",
+	}
+}
+
+// unknown is the fault of a name that is none of the linked ones.
+func (o *options) unknown(l linkedKind, name string, linked []string) error {
 	all := `"` + strings.Join(linked, `", "`) + `"`
 	if o.own.Whole {
-		return field.Errorf(keyMethods, "the method %q is unknown, there are %s; a method of the program itself is given to config check by --own", name, all)
+		return field.Errorf(l.key, "the %[1]s %[2]q is unknown, there are %[3]s; a %[1]s of the program itself is given to config check by --own", l.what, name, all)
 	}
 	return &field.Error{
-		Key: keyMethods, Err: config.ErrNotLinked,
-		Reason: fmt.Sprintf("the method %[1]q is %[2]v, which links %[3]s: "+
-			"if it is a method of this project, import github.com/quorate/quorate/discovery/%[1]s, and start the node with the option "+
-			"cluster.WithDiscovery(%[1]s.Method, %[1]s.Default(), func(c %[1]s.Config) (discovery.Discovery, error) { return %[1]s.New(c) })",
-			name, config.ErrNotLinked, all),
+		Key: l.key, Err: config.ErrNotLinked,
+		Reason: fmt.Sprintf("the %[1]s %[2]q is %[3]v, which links %[4]s: if it is a %[1]s of this project, "+
+			"import github.com/quorate/quorate/%[5]s/%[2]s, and start the node with the option %[6]s",
+			l.what, name, config.ErrNotLinked, all, l.folder, fmt.Sprintf(l.call, name)),
 	}
 }
