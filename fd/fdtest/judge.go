@@ -162,15 +162,7 @@ func checkVerdicts(t testing.TB, newJudge func(testing.TB) fd.Judge, seed uint64
 
 func checkTwins(t testing.TB, newJudge func(testing.TB) fd.Judge, seed uint64) {
 	t.Helper()
-	h, j, twin := newHistory(seed), newJudge(t), newJudge(t)
-	for range judgeBatches {
-		b := h.next()
-		v := judge(t, j, b)
-		if other := judge(t, twin, b); !reflect.DeepEqual(v, other) {
-			t.Errorf("batch %d: two judges that were told the same say %+v and %+v", b.Number, v, other)
-		}
-		h.take(v)
-	}
+	agree(t, newHistory(seed), newJudge(t), newJudge(t), "two judges that were told the same")
 }
 
 func checkSessions(t testing.TB, newJudge func(testing.TB) fd.Judge, seed uint64) {
@@ -179,12 +171,17 @@ func checkSessions(t testing.TB, newJudge func(testing.TB) fd.Judge, seed uint64
 	for range judgeBatches {
 		old.take(judge(t, j, old.next()))
 	}
-	h, fresh := newHistory(seed+100), newJudge(t)
+	agree(t, newHistory(seed+100), j, newJudge(t), "in a new session, a judge that has had another session and a new one")
+}
+
+// agree tells two judges the same, and wants the same verdicts.
+func agree(t testing.TB, h *history, j, other fd.Judge, which string) {
+	t.Helper()
 	for range judgeBatches {
 		b := h.next()
 		v := judge(t, j, b)
-		if other := judge(t, fresh, b); !reflect.DeepEqual(v, other) {
-			t.Errorf("batch %d of a new session: a judge that has had another session says %+v, a new one %+v", b.Number, v, other)
+		if o := judge(t, other, b); !reflect.DeepEqual(v, o) {
+			t.Errorf("batch %d: %s say %+v and %+v", b.Number, which, v, o)
 		}
 		h.take(v)
 	}
