@@ -102,22 +102,7 @@ func TestASideThatWaitsDoesNotGoOnWhenTheSideThatWasKeptEnds(t *testing.T) {
 		end, heals := runs%len(ends), runs/len(ends)%2 == 1
 		runs++
 		n, what := len(sides), fmt.Sprintf("seed %d, sides %v, end %d, heals: %t", seed, sides, end, heals)
-		v := &membershipsim.Witness{}
-		p, _ := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
-			v.Serve(p.world)
-			for i, side := range sides {
-				if side == 0 {
-					p.world.Strategies().SetAt(address(i), simulation.Calls{Hang: 1})
-				}
-			}
-		})
-		require.NoError(t, p.world.Run(20*time.Second), what)
-		require.Equal(t, []int{1}, p.sidesWhere(p.invariants.Hosts), what)
-		p.side[address(n)] = 1
-		p.cut()
-		p.startAt(address(n), p.on(1))
-		require.NoError(t, p.world.Run(5*time.Second), what)
-		require.True(t, p.invariants.Hosts(p.node[address(n)]), what)
+		p := keptBeside(t, seed, sides)
 		require.NotEmpty(t, p.on(0), what)
 		waiting := membershipsim.MachineOf(p.node[p.on(0)[0]]).State().Config()
 		given := membershipsim.MachineOf(p.node[address(n)]).State().Config()

@@ -298,6 +298,30 @@ func TestSideWithoutAnAnswerWaitsAndGoes(t *testing.T) {
 	t.Log(runs, "splits")
 }
 
+// keptBeside splits a cluster in two: side 0 gets no answer, and the witness keeps side 1, which
+// lets a newcomer in, the node after the last.
+func keptBeside(t *testing.T, seed uint64, sides []int) *parted {
+	t.Helper()
+	v, newcomer := &membershipsim.Witness{}, address(len(sides))
+	p, _ := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
+		v.Serve(p.world)
+		for i, side := range sides {
+			if side == 0 {
+				p.world.Strategies().SetAt(address(i), simulation.Calls{Hang: 1})
+			}
+		}
+	})
+	what := fmt.Sprintf("seed %d, sides %v", seed, sides)
+	require.NoError(t, p.world.Run(20*time.Second), what)
+	require.Equal(t, []int{1}, p.sidesWhere(p.invariants.Hosts), what)
+	p.side[newcomer] = 1
+	p.cut()
+	p.startAt(newcomer, p.on(1))
+	require.NoError(t, p.world.Run(5*time.Second), what)
+	require.True(t, p.invariants.Hosts(p.node[newcomer]), what)
+	return p
+}
+
 // A side gets no answer, and the witness keeps another one, which lets a newcomer in.
 // Then the earlier members of the kept side are started again, one after the other, and
 // find only the side that was not kept. Whether the newcomer goes on without them or not,
@@ -312,22 +336,7 @@ func TestWhoComesAgainOnASideThatWasNotKeptIsNotLetIn(t *testing.T) {
 		}
 		runs++
 		n, what := len(sides), fmt.Sprintf("seed %d, sides %v", seed, sides)
-		v := &membershipsim.Witness{}
-		p, _ := splitWith(t, seed, sides, v.Downing(), func(p *parted) {
-			v.Serve(p.world)
-			for i, side := range sides {
-				if side == 0 {
-					p.world.Strategies().SetAt(address(i), simulation.Calls{Hang: 1})
-				}
-			}
-		})
-		require.NoError(t, p.world.Run(20*time.Second), what)
-		require.Equal(t, []int{1}, p.sidesWhere(p.invariants.Hosts), what)
-		p.side[address(n)] = 1
-		p.cut()
-		p.startAt(address(n), p.on(1))
-		require.NoError(t, p.world.Run(5*time.Second), what)
-		require.True(t, p.invariants.Hosts(p.node[address(n)]), what)
+		p := keptBeside(t, seed, sides)
 		for i, side := range sides {
 			if side == 1 {
 				p.side[address(i)] = 0
