@@ -94,7 +94,7 @@ func (s *Server) Ready() bool { return s.ready.Load() != nil }
 // and answer makes the message of its answer. Errors and panics become a status.
 func Answer[T, Q, R, P any](
 	ctx context.Context, s *Server, call string,
-	question func() (Q, error), ask func(context.Context, T, Q) (R, error), answer func(*Q, *R) (P, error),
+	question func() (Q, error), ask func(T, context.Context, Q) (R, error), answer func(*Q, *R) (P, error),
 ) (P, error) {
 	return slotted(ctx, s, call, func(strategy any) (P, error) {
 		var none P
@@ -103,7 +103,7 @@ func Answer[T, Q, R, P any](
 			return none, fmt.Errorf("%w: %w", errRequest, err)
 		}
 		//nolint:forcetypeassert // A strategy of another type is a defect, and a panic is an answer.
-		r, err := ask(ctx, strategy.(T), q)
+		r, err := ask(strategy.(T), ctx, q)
 		if err != nil {
 			return none, err
 		}

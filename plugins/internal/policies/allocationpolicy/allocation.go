@@ -95,9 +95,7 @@ type service struct {
 func (s *service) Allocate(ctx context.Context, r *pluginv1.AllocateRequest) (*pluginv1.AllocateResponse, error) {
 	return server.Answer(ctx, s.server, "allocate",
 		func() (allocation.AllocateRequest, error) { return AllocateFromProto(r) },
-		func(ctx context.Context, s allocation.Strategy, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
-			return s.Allocate(ctx, r)
-		},
+		allocation.Strategy.Allocate,
 		AllocateResultToProto)
 }
 
@@ -105,9 +103,7 @@ func (s *service) Allocate(ctx context.Context, r *pluginv1.AllocateRequest) (*p
 func (s *service) Rebalance(ctx context.Context, r *pluginv1.RebalanceRequest) (*pluginv1.RebalanceResponse, error) {
 	return server.Answer(ctx, s.server, "rebalance",
 		func() (allocation.RebalanceRequest, error) { return RebalanceFromProto(r) },
-		func(ctx context.Context, s allocation.Strategy, r allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
-			return s.Rebalance(ctx, r)
-		},
+		allocation.Strategy.Rebalance,
 		RebalanceResultToProto)
 }
 

@@ -66,9 +66,7 @@ type service struct {
 func (s *service) Lookup(ctx context.Context, r *pluginv1.LookupRequest) (*pluginv1.LookupResponse, error) {
 	return server.Answer(ctx, s.server, "lookup",
 		func() (discovery.Query, error) { return QueryFromProto(r) },
-		func(ctx context.Context, d discovery.Discovery, q discovery.Query) (discovery.Targets, error) {
-			return d.Lookup(ctx, q)
-		},
+		discovery.Discovery.Lookup,
 		func(_ *discovery.Query, t *discovery.Targets) (*pluginv1.LookupResponse, error) {
 			return TargetsToProto(t)
 		})

@@ -129,9 +129,7 @@ func (s *service) Decide(ctx context.Context, r *pluginv1.DowningDecideRequest) 
 			v, number, err = s.keeper.view(r)
 			return v, err
 		},
-		func(ctx context.Context, p downing.Provider, v downing.View) (downing.Decision, error) {
-			return p.Decide(ctx, v)
-		},
+		downing.Provider.Decide,
 		func(v *downing.View, d *downing.Decision) (*pluginv1.DowningDecideResponse, error) {
 			a, err := DecisionToProto(v, d)
 			if err == nil {

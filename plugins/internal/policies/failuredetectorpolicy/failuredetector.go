@@ -86,7 +86,7 @@ type service struct {
 func (s *service) Judge(ctx context.Context, r *pluginv1.JudgeRequest) (*pluginv1.JudgeResponse, error) {
 	return server.Answer(ctx, s.server, "judge",
 		func() (fd.Batch, error) { return BatchFromProto(r) },
-		func(ctx context.Context, j fd.Judge, b fd.Batch) (fd.Verdicts, error) {
+		func(j fd.Judge, ctx context.Context, b fd.Batch) (fd.Verdicts, error) {
 			select {
 			case s.turn <- struct{}{}:
 			case <-ctx.Done():

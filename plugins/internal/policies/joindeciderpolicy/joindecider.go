@@ -74,9 +74,7 @@ type service struct {
 func (s *service) Decide(ctx context.Context, r *pluginv1.JoinDeciderDecideRequest) (*pluginv1.JoinDeciderDecideResponse, error) {
 	return server.Answer(ctx, s.server, "decide",
 		func() (bootstrap.Observations, error) { return ObservationsFromProto(r) },
-		func(ctx context.Context, d bootstrap.JoinDecider, o bootstrap.Observations) (bootstrap.Decision, error) {
-			return d.Decide(ctx, o)
-		},
+		bootstrap.JoinDecider.Decide,
 		DecisionToProto)
 }
 
