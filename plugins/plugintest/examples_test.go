@@ -7,6 +7,9 @@ package plugintest
 
 import (
 	"bufio"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +39,14 @@ func TestInventoryPasses(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "inventory.sh")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = quorate ] && echo 10.0.0.1:7946\nexit 0\n"), 0o700))
 	Test(t, plugins.Config{Policy: plugins.Discovery, Path: Build(t, examples+"inventory"), Settings: map[string]any{"command": []any{script}}})
+}
+
+func TestApprovalPasses(t *testing.T) {
+	operator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"allowed": true, "reason": "a test"}`)
+	}))
+	defer operator.Close()
+	Test(t, plugins.Config{Policy: plugins.JoinDecider, Path: Build(t, examples+"approval"), Settings: map[string]any{"url": operator.URL}})
 }
 
 // witnessd runs the witness of the examples until the end of the test, and returns its URL.

@@ -15,7 +15,7 @@
 //			sdk.WithName("witness"), sdk.WithVersion("1.0.0"))
 //	}
 //
-// The strategy is an ordinary value of [downing.Provider] or
+// The strategy is an ordinary value of the interface of its kind, such as [downing.Provider] or
 // [allocation.Strategy], and the rest is done here: handshake, settings, limits,
 // logs, panics, and the end of the process.
 //
@@ -29,7 +29,6 @@
 // method SetDefaults() of the pointer sets defaults, and a method Validate() error has
 // the last word; if its errors have a method Field() string, the fault is reported with
 // that key.
-// a method Field() string, the fault is reported with that key.
 //
 // # Logs
 //
