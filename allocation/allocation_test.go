@@ -53,7 +53,7 @@ func TestCompareSuitability(t *testing.T) {
 
 func TestConfigReportsEveryFault(t *testing.T) {
 	require.NoError(t, allocation.Default().Validate())
-	c := allocation.Config{LeastShard: allocation.LeastShardConfig{RebalanceAbsoluteLimit: -1, RebalanceRelativeLimit: 1.5}}
+	c := allocation.Config{LeastShard: allocation.RebalanceLimits{RebalanceAbsoluteLimit: -1, RebalanceRelativeLimit: 1.5}}
 	err := c.Validate()
 	require.ErrorContains(t, err, "strategy")
 	require.ErrorContains(t, err, "rebalance-absolute-limit")

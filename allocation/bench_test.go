@@ -42,6 +42,23 @@ func BenchmarkRebalance(b *testing.B) {
 	}
 }
 
+func BenchmarkConsistentHashing(b *testing.B) {
+	for _, size := range []struct{ shards, regions int }{{1_000, 5}, {10_000, 100}} {
+		b.Run(fmt.Sprintf("shards=%d/regions=%d", size.shards, size.regions), func(b *testing.B) {
+			h := consistent(b, 100, 0.1)
+			r := allocation.RebalanceRequest{
+				Regions: manyRegions(size.regions, size.shards/size.regions), Fitness: fit, Budget: allocation.Budget{Simultaneous: 100},
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if len(h.DecideRebalance(r).Moves) == 0 {
+					b.Fatal("nothing moves")
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkCheckAllocate(b *testing.B) {
 	l := leastShard(b, 100, 0.1)
 	r := allocation.AllocateRequest{Regions: manyRegions(3, 0), Shards: pending(0, 100_000)}

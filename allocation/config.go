@@ -5,27 +5,36 @@ package allocation
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/quorate/quorate/config/field"
 )
 
-// LeastShardName is the name of [LeastShard] in a configuration.
-const LeastShardName = "least-shard"
+// The names of the built-in strategies in a configuration.
+const (
+	LeastShardName        = "least-shard"        // [LeastShard]
+	ConsistentHashingName = "consistent-hashing" // [ConsistentHashing]
+)
+
+// BuiltIns returns the names of the built-in strategies, sorted.
+func BuiltIns() []string { return []string{ConsistentHashingName, LeastShardName} }
 
 // Config chooses and configures the allocation strategy of a kind of entity.
 type Config struct {
-	// Strategy is the name of the strategy: "least-shard", or the name of one
-	// that the program adds. Names that are not built in are not refused here.
-	Strategy string `koanf:"strategy" known:"least-shard"`
+	// Strategy is the name of the strategy: "least-shard", "consistent-hashing", or the name
+	// of one that the program adds. Names that are not built in are not refused here.
+	Strategy string `koanf:"strategy" known:"least-shard,consistent-hashing"`
 	// LeastShard configures least-shard, which also decides while another strategy
 	// cannot answer.
-	LeastShard LeastShardConfig `koanf:"least-shard" reload:"yes"`
+	LeastShard RebalanceLimits `koanf:"least-shard" reload:"yes"`
+	// ConsistentHashing configures consistent-hashing.
+	ConsistentHashing RebalanceLimits `koanf:"consistent-hashing"`
 }
 
-// LeastShardConfig configures [LeastShard]. At most max(1, min(absolute limit,
-// relative limit × number of shards)) shards are moving at one time, including those
-// of earlier rounds.
-type LeastShardConfig struct {
+// RebalanceLimits bounds how many shards a strategy moves: at most max(1, min(absolute limit,
+// relative limit × number of shards)) are moving at one time, including those of earlier
+// rounds.
+type RebalanceLimits struct {
 	// RebalanceAbsoluteLimit is how many shards a round may move: 0 to 1,000,000. 0
 	// switches rebalancing off, so that a node that joins gets only new shards. With a
 	// large limit, one round may interrupt a large part of the entities at once.
@@ -39,14 +48,12 @@ type LeastShardConfig struct {
 // from overflow.
 const rebalanceLimitMax = 1_000_000
 
-// Default returns least-shard with rounds of at most 100 shards and a tenth of
+// Default returns least-shard. Both strategies have rounds of at most 100 shards and a tenth of
 // all shards: 1,000 shards on 4 nodes are spread over a fifth node in two
 // rounds, while nine of ten shards are at rest at any time.
 func Default() Config {
-	return Config{
-		Strategy:   LeastShardName,
-		LeastShard: LeastShardConfig{RebalanceAbsoluteLimit: 100, RebalanceRelativeLimit: 0.1},
-	}
+	limits := RebalanceLimits{RebalanceAbsoluteLimit: 100, RebalanceRelativeLimit: 0.1}
+	return Config{Strategy: LeastShardName, LeastShard: limits, ConsistentHashing: limits}
 }
 
 // Validate returns all faults of the configuration, joined, each a
@@ -54,18 +61,25 @@ func Default() Config {
 func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Add(field.Within("least-shard", c.LeastShard.Validate()))
-	faults.Refuse(c.Strategy == "", "strategy", "is empty; the built-in one is %s", LeastShardName)
+	faults.Add(field.Within("consistent-hashing", c.ConsistentHashing.Validate()))
+	faults.Refuse(c.Strategy == "", "strategy", "is empty; built in are %s", strings.Join(BuiltIns(), " and "))
 	return faults.Err()
 }
 
 // Validate returns all faults of the configuration, joined, each a
 // [field.Error].
-func (c LeastShardConfig) Validate() error {
+func (c RebalanceLimits) Validate() error {
 	var faults field.Faults
 	n, part := c.RebalanceAbsoluteLimit, c.RebalanceRelativeLimit
 	faults.Refuse(n < 0 || n > rebalanceLimitMax, "rebalance-absolute-limit", "%d is not from 0 (off) to %d", n, rebalanceLimitMax)
 	faults.Refuse(!(part > 0 && part <= 1), "rebalance-relative-limit", "%v is not above 0 and up to 1", part)
 	return faults.Err()
+}
+
+// limit is how many of the shards may be moving.
+func (c RebalanceLimits) limit(shards int) int {
+	relative := int(c.RebalanceRelativeLimit * float64(shards))
+	return max(1, min(relative, c.RebalanceAbsoluteLimit))
 }
 
 // New returns the built-in strategy that the configuration names, or an error:
@@ -75,8 +89,12 @@ func New(c Config) (Strategy, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("allocation: %w", err)
 	}
-	if c.Strategy != LeastShardName {
+	switch c.Strategy {
+	case LeastShardName:
+		return NewLeastShard(c.LeastShard)
+	case ConsistentHashingName:
+		return NewConsistentHashing(c.ConsistentHashing)
+	default:
 		return nil, fmt.Errorf("%w %q", ErrUnknownStrategy, c.Strategy)
 	}
-	return NewLeastShard(c.LeastShard)
 }

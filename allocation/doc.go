@@ -24,28 +24,34 @@
 // Its functions [LeastShard.DecideAllocate] and [LeastShard.DecideRebalance]
 // are pure and never block, so that a protocol machine may call them directly.
 //
+// # Consistent hashing
+//
+// [ConsistentHashing] gives each shard the region that a hash chooses. A region that
+// comes or goes moves the fewest shards, and kinds live together; the load is even on
+// average only.
+//
 // # Lifecycle and concurrency
 //
 // Nothing here starts a goroutine, reads a clock or does I/O. Requests and
 // results are plain values. A strategy may be called from several goroutines
 // at a time, must not modify what it is given, and must not keep it after it
-// has returned. [LeastShard] is immutable and safe for concurrent use.
+// has returned. The built-in strategies are immutable and safe for concurrent use.
 //
 // # Guarantees
 //
 //   - An answer that passes the check names only shards and regions of its
 //     request, each shard at most once, and no region that is leaving,
 //     suspended or unreachable.
-//   - [LeastShard] answers equal requests with equal results, whatever the
+//   - The built-in strategies answer equal requests with equal results, whatever the
 //     order in which the regions are listed.
-//   - [LeastShard] settles: when its moves are carried out and nothing else
+//   - They settle: when its moves are carried out and nothing else
 //     changes, it soon proposes none, and a balanced cluster is left alone.
 //
 // # Non-guarantees
 //
 //   - Shards that are allocated one at a time over regions of unequal capacity
 //     may drift from the quota by more than one shard; rebalancing mends that.
-//   - While two app-versions are deployed, all new shards go to the regions of
-//     the higher one, and nothing is rebalanced: a shard that moved to an old
+//   - While two app-versions are deployed, [LeastShard] gives all new shards to the
+//     regions of the higher one, and nothing is rebalanced: a shard that moved to an old
 //     node would have to move again.
 package allocation

@@ -65,3 +65,26 @@ func ExampleLeastShard_DecideRebalance() {
 	// least-shard: 1 of 4 shards move, 1 remain out of balance
 	// 7 10.0.0.1:7946#a1 -> 10.0.0.2:7946#b2
 }
+
+func ExampleConsistentHashing_DecideAllocate() {
+	hashing, err := allocation.NewConsistentHashing(allocation.Default().ConsistentHashing)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	request := allocation.AllocateRequest{Regions: []allocation.RegionState{{ID: "10.0.0.1:7946#a1"}, {ID: "10.0.0.2:7946#b2"}, {ID: "10.0.0.3:7946#c3"}}}
+	for shard := range allocation.Shard(12) {
+		request.Shards = append(request.Shards, allocation.Pending{Shard: shard})
+	}
+	before := hashing.DecideAllocate(request)
+	request.Regions = request.Regions[:2] // The third goes; its shards alone get other homes.
+	for i, p := range hashing.DecideAllocate(request).Placements {
+		if was := before.Placements[i].Region; was != p.Region {
+			fmt.Printf("shard %d: %s -> %s\n", p.Shard, was, p.Region)
+		}
+	}
+	// Output:
+	// shard 6: 10.0.0.3:7946#c3 -> 10.0.0.2:7946#b2
+	// shard 7: 10.0.0.3:7946#c3 -> 10.0.0.2:7946#b2
+	// shard 9: 10.0.0.3:7946#c3 -> 10.0.0.2:7946#b2
+}

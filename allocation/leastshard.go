@@ -21,7 +21,7 @@ import (
 // regions below, a bounded number at one time, and only while the cluster is fit.
 // Moves in flight count as if they had ended, so that one slow move delays no other.
 type LeastShard struct {
-	config LeastShardConfig
+	config RebalanceLimits
 }
 
 var (
@@ -30,7 +30,7 @@ var (
 )
 
 // NewLeastShard returns the strategy, or the faults of its configuration.
-func NewLeastShard(c LeastShardConfig) (*LeastShard, error) {
+func NewLeastShard(c RebalanceLimits) (*LeastShard, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("allocation: %w", err)
 	}
@@ -91,7 +91,7 @@ func (l *LeastShard) DecideRebalance(r RebalanceRequest) RebalanceResult {
 	slots := eligibleSlots(r.Regions)
 	flying := arrive(slots, r.Budget.InFlight)
 	total := apportion(slots)
-	limit := min(l.limit(total)-len(flying), r.Budget.Room())
+	limit := min(l.config.limit(total)-len(flying), r.Budget.Room())
 	moves := pair(slots, flying, limit, r.Budget.PerRegion)
 	if len(moves) == 0 {
 		if excess(slots) > 0 {
@@ -106,12 +106,6 @@ func (l *LeastShard) DecideRebalance(r RebalanceRequest) RebalanceResult {
 		Moves:  moves,
 		Reason: fmt.Sprintf("least-shard: %d of %d shards move, %d remain out of balance", len(moves), total, excess(slots)),
 	}
-}
-
-// limit is how many of the shards one round may move.
-func (l *LeastShard) limit(shards int) int {
-	relative := int(l.config.RebalanceRelativeLimit * float64(shards))
-	return max(1, min(relative, l.config.RebalanceAbsoluteLimit))
 }
 
 // arrive counts the moves in flight as if they had ended, and returns their shards.

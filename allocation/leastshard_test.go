@@ -21,7 +21,7 @@ var fit = allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoinin
 
 func leastShard(tb testing.TB, absolute int, relative float64) *allocation.LeastShard {
 	tb.Helper()
-	l, err := allocation.NewLeastShard(allocation.LeastShardConfig{
+	l, err := allocation.NewLeastShard(allocation.RebalanceLimits{
 		RebalanceAbsoluteLimit: absolute, RebalanceRelativeLimit: relative,
 	})
 	if err != nil {
@@ -302,7 +302,7 @@ func requireQuota(t require.TestingT, rs []allocation.RegionState) {
 // Rebalancing soon ends in balance, and then moves nothing.
 func TestRebalancePropertySettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l, err := allocation.NewLeastShard(allocation.LeastShardConfig{
+		l, err := allocation.NewLeastShard(allocation.RebalanceLimits{
 			RebalanceAbsoluteLimit: rapid.IntRange(1, 20).Draw(t, "absolute"),
 			RebalanceRelativeLimit: rapid.Float64Range(0.01, 1).Draw(t, "relative"),
 		})

@@ -76,7 +76,7 @@ func (s *startable) Validate() error {
 		s.joinDecider(),
 		s.known("membership.failure-detector.strategy", s.Membership.FailureDetector.Strategy, fd.BuiltIns()...),
 		s.known("downing.strategy", s.Downing.Strategy, downingNames()...),
-		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.LeastShardName),
+		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.BuiltIns()...),
 	)
 }
 

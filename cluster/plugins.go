@@ -38,7 +38,7 @@ import (
 
 // builtIn are the strategies that need no plugin. Plugins may not have their names.
 func builtIn() []string {
-	return slices.Concat(downingNames(), fd.BuiltIns(), []string{allocation.LeastShardName, discovery.MethodStatic})
+	return slices.Concat(downingNames(), fd.BuiltIns(), allocation.BuiltIns(), []string{discovery.MethodStatic})
 }
 
 // downingNames are the names of the downing strategies that need no plugin.

@@ -318,3 +318,32 @@ func TestAStrategyOfTheProgramDecides(t *testing.T) {
 		})
 	}
 }
+
+// A strategy that is built in is chosen by its name, and says why an entity lives where it does.
+func TestABuiltInStrategyIsChosenByItsName(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, c *sharding.Config) {
+			c.Allocation.Strategy = allocation.ConsistentHashingName
+		}
+		w.start(2)
+		w.nodes[0].must("a", "where")
+		ctx, cancel := w.ctx(5 * time.Second)
+		defer cancel()
+		x, err := w.nodes[0].region.Explain(ctx, "a")
+		require.NoError(t, err)
+		require.Contains(t, x.String(), "consistent-hashing: it has the highest lot of ")
+		synctest.Wait()
+	})
+}
+
+// A name that nobody knows is refused, and not replaced in silence.
+func TestAnUnknownStrategyIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		cfg := sharding.Default()
+		cfg.Allocation.Strategy = "alphabetical"
+		_, err := sharding.New(w.nodes[0].Node, cfg)
+		require.ErrorIs(t, err, allocation.ErrUnknownStrategy)
+		synctest.Wait()
+	})
+}

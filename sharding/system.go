@@ -43,7 +43,7 @@ type System struct {
 	standing   *membership.Standing
 	cfg        Config
 	log        *slog.Logger
-	strategy   allocation.Strategy // The program's allocation strategy, asked by calls of the control machine; nil: a built-in strategy decides.
+	strategy   allocation.Strategy // The program's allocation strategy, asked by calls of the control machine; nil: least-shard decides.
 	control    *machine.Handle
 	runtime    *runtime.Node
 	dispatcher dispatcher
@@ -124,6 +124,10 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.canceled = over
 	for _, opt := range opts {
 		opt(s)
+	}
+	if err := s.chooseStrategy(); err != nil {
+		s.cancel()
+		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.losses.log = s.log
@@ -224,8 +228,17 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	return &Region[C]{r}, nil
 }
 
+// chooseStrategy makes the built-in strategy of the configuration, unless the program gave one.
+// Least-shard is part of the control machine.
+func (s *System) chooseStrategy() (err error) {
+	if s.strategy == nil && s.cfg.Allocation.Strategy != allocation.LeastShardName {
+		s.strategy, err = allocation.New(s.cfg.Allocation)
+	}
+	return err
+}
+
 // strategyName returns the name of the allocation strategy that has to be asked by
-// calls, empty when the strategy is built in.
+// calls, empty for least-shard.
 func (s *System) strategyName() string {
 	if s.strategy == nil {
 		return ""

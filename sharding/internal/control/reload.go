@@ -15,7 +15,7 @@ import (
 // soon after; moves that are on their way go on. The settings must be valid.
 type Reload struct {
 	// LeastShard configures the built-in strategy.
-	LeastShard allocation.LeastShardConfig
+	LeastShard allocation.RebalanceLimits
 	// MaxSimultaneous and MaxSimultaneousPerRegion have the meaning of [KindConfig].
 	MaxSimultaneous          int
 	MaxSimultaneousPerRegion int

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,6 +191,42 @@ func TestStrategyThatNeverAnswers(t *testing.T) {
 				require.Zero(t, c.Ledger.Counts().Suspects)
 			}
 		})
+	}
+}
+
+// heard is a strategy of which the last word about moves is kept.
+type heard struct {
+	allocation.Strategy
+	last string
+}
+
+// Rebalance keeps the reason.
+func (h *heard) Rebalance(ctx context.Context, r allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
+	res, err := h.Strategy.Rebalance(ctx, r)
+	h.last = res.Reason
+	return res, err
+}
+
+// Consistent hashing brings every shard to its region, whatever has become of the nodes and of
+// the coordinator before.
+// covers F34, F35, F37, I1, I20, I21, I22.
+func TestConsistentHashingSettlesAfterChanges(t *testing.T) {
+	first, n := simulationtest.Seeds(t, few)
+	for seed := first; seed < first+n; seed++ {
+		hashing, err := allocation.NewConsistentHashing(allocation.Default().ConsistentHashing)
+		require.NoError(t, err)
+		strategy := &heard{Strategy: hashing}
+		c := strange(seed, "strategies-hashing", world.Calls{Max: 50 * time.Millisecond})
+		c.Ask(strategy)
+		change(c, seed)
+		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
+		c.Quiet()
+		require.NoError(t, c.Await(120*time.Second, c.Settled, c.Drained, func() error {
+			if !strings.HasSuffix(strategy.last, "live on their regions, or move there") {
+				return errors.New(strategy.last)
+			}
+			return nil
+		}), "seed %d", seed)
 	}
 }
 
