@@ -85,8 +85,8 @@ func (l *Launcher) newChild(b *Binary, c Command, environment []string, socketDi
 }
 
 // environmentFor merges the configured environment with that of the handshake.
-func environmentFor(c Command, handshake []string, socketDir string) []string {
-	env := make([]string, 0, len(c.Environment)+len(handshake)+2)
+func environmentFor(c Command, handshake []string, socketDir, certificate string) []string {
+	env := make([]string, 0, len(c.Environment)+len(handshake)+3)
 	for name, value := range c.Environment {
 		env = append(env, name+"="+value)
 	}
@@ -96,7 +96,7 @@ func environmentFor(c Command, handshake []string, socketDir string) []string {
 			env = append(env, variable)
 		}
 	}
-	return append(env, socketDirVariable+"="+socketDir, plugins.HostPID+"="+strconv.Itoa(os.Getpid()))
+	return append(env, socketDirVariable+"="+socketDir, certificateVariable+"="+certificate, plugins.HostPID+"="+strconv.Itoa(os.Getpid()))
 }
 
 // Start starts the process and the goroutines that read its pipes and wait for its

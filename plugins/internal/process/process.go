@@ -94,11 +94,15 @@ func (l *Launcher) Launch(ctx context.Context, b *Binary, c Command) (*Process, 
 
 func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, socketDir string) (*Process, error) {
 	began := time.Now()
+	certificate, config, err := newIdentity(began)
+	if err != nil {
+		return nil, err
+	}
 	cfg := &plugin.ClientConfig{
 		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: plugins.CookieKey, MagicCookieValue: plugins.CookieValue},
 		VersionedPlugins: versioned(c.Versions),
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		AutoMTLS:         true,
+		TLSConfig:        config,
 		SkipHostEnv:      true,
 		StartTimeout:     libraryTimeout,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: socketDir},
@@ -106,7 +110,7 @@ func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, socketDir s
 	}
 	children := make(chan *child, 1) // go-plugin makes one child, unless it fails before.
 	cfg.RunnerFunc = func(_ hclog.Logger, prepared *exec.Cmd, _ string) (runner.Runner, error) {
-		ch := l.newChild(b, c, environmentFor(c, prepared.Env, socketDir), socketDir)
+		ch := l.newChild(b, c, environmentFor(c, prepared.Env, socketDir, certificate), socketDir)
 		children <- ch
 		return ch, nil
 	}
@@ -118,7 +122,7 @@ func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, socketDir s
 	p := &Process{
 		child: ch, contract: client.NegotiatedVersion(), started: began, socketDir: socketDir, done: make(chan struct{}),
 	}
-	if p.conn, err = dial(address, cfg.TLSConfig); err != nil {
+	if p.conn, err = dial(address, config); err != nil {
 		return nil, errors.Join(err, ch.end())
 	}
 	go p.attend() // Ends with the process, and closes done.
