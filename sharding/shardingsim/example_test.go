@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
 )
@@ -26,4 +27,16 @@ func ExampleScenarios() {
 	second, err := moves.Run(1, 3)
 	fmt.Println(first.Now() > time.Minute, first.Trace().Hash() == second.Trace().Hash(), err)
 	// Output: true true <nil>
+}
+
+// A strategy is tried out while nodes come and go.
+func ExampleStrategy() {
+	strategy, err := allocation.New(allocation.Default())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = shardingsim.Strategy(1, 5, strategy)
+	fmt.Println(err)
+	// Output: <nil>
 }

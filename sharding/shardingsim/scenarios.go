@@ -4,6 +4,7 @@
 package shardingsim
 
 import (
+	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
 )
@@ -19,4 +20,14 @@ func Scenarios() []world.Scenario {
 		}})
 	}
 	return all
+}
+
+// Strategy runs a cluster whose coordinators ask an allocation strategy, such as a plugin, for
+// homes and moves while nodes leave, crash and come back, the coordinator's node among them. Every
+// shard has a home within a bounded time, and the messages are checked as in every scenario; that
+// the load is even in the end is not demanded. The strategy is called by the goroutine of the run,
+// one call at a time, and takes no virtual time. The error is the violation.
+func Strategy(seed uint64, nodes int, s allocation.Strategy) (*world.World, error) {
+	c, err := simulation.Changing(seed, nodes, s)
+	return c.World, err
 }

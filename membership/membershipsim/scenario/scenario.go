@@ -42,6 +42,9 @@ type Options struct {
 	// [SettleDefault], or more where the settings of the cluster ask for more.
 	Settle time.Duration
 
+	// Strategies decide in place of those of the scenario.
+	Strategies Strategies
+
 	Trace io.Writer // Receives every line of the trace when not nil.
 
 	// Record receives a recording of the run when not nil: its options, the questions to
@@ -256,6 +259,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 		r.lookAfter(&s)
 	}
 	r.downing = s.downing(r)
+	o.Strategies.serve(r)
 	invariants.MinoritySurvives = !r.downing.Class.MajorityOnly
 	r.network = opt.Network
 	r.prepare(&s, &o)

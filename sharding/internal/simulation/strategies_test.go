@@ -26,52 +26,6 @@ import (
 // strategies that never answer, or give no homes; last a recording that is replayed without
 // the strategy.
 
-// homeLimit is how long a shard may be without a home although a region could host it. The
-// strategy has five seconds for a call under way about moves, and for each of three calls
-// about homes, whose answers may be outdated since regions come and go. After that the
-// built-in strategy decides. Five seconds more are left for everything else.
-const homeLimit = 4*5*time.Second + 5*time.Second
-
-// strange returns a cluster whose coordinators call a strategy, and whose calls meet the
-// faults in calls.
-func strange(seed uint64, scenario string, calls world.Calls) *simulation.Cluster {
-	return simulation.New(simulation.Options{
-		World: world.Options{
-			Seed: seed, Scenario: scenario, CodecEvery: 3, RatePPM: 10_000, Calls: calls,
-			Network: world.Delivery{Loss: 0.005, Late: 0.01, LateMax: 300 * time.Millisecond},
-		},
-		Nodes: 5, Shards: 48, Every: 25 * time.Millisecond, Patience: 8 * time.Second,
-		Strategy: "strange", RestartAfter: 2 * time.Second, HomeLimit: homeLimit,
-		MaxSimultaneous: 6, MaxSimultaneousPerRegion: 2,
-	})
-}
-
-// change lets nodes leave, crash and come back for a minute, the coordinator's node among
-// them.
-func change(c *simulation.Cluster, seed uint64) {
-	r := rand.New(rand.NewPCG(seed, 11))
-	for round := range 6 {
-		c.World.At(time.Duration(15+9*round)*time.Second, func() {
-			switch r.IntN(4) {
-			case 0:
-				c.EndCoordinator(true)
-			case 1:
-				c.EndCoordinator(false)
-			case 2:
-				c.Leave(r.IntN(5))
-			default:
-				a := simulation.Address(r.IntN(5))
-				c.World.Crash(a)
-				c.World.After(time.Duration(r.IntN(12_000))*time.Millisecond, func() {
-					if c.World.Node(a) == nil {
-						c.World.Restart(a)
-					}
-				})
-			}
-		})
-	}
-}
-
 // leastShard returns a strategy that answers as it should.
 func leastShard(t *testing.T) allocation.Strategy {
 	t.Helper()
@@ -97,9 +51,8 @@ func TestStrangeStrategies(t *testing.T) {
 	first, n := simulationtest.Seeds(t, few)
 	fates := map[string]int{}
 	for seed := first; seed < first+n; seed++ {
-		c := strange(seed, "strategies", mixture())
-		c.Ask(leastShard(t))
-		change(c, seed)
+		c := simulation.Asking(seed, 5, "strategies", mixture(), leastShard(t))
+		c.Change()
 		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
 		c.World.Strategies().Set(world.Calls{})
 		require.NoError(t, c.Finish(120*time.Second), "seed %d", seed)
@@ -118,8 +71,7 @@ func TestStrangeStrategies(t *testing.T) {
 func TestSlowStrategies(t *testing.T) {
 	first, n := simulationtest.Seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
-		c := strange(seed, "strategies-slow", world.Calls{Min: 100 * time.Millisecond, Max: 4900 * time.Millisecond})
-		c.Ask(leastShard(t))
+		c := simulation.Asking(seed, 5, "strategies-slow", world.Calls{Min: 100 * time.Millisecond, Max: 4900 * time.Millisecond}, leastShard(t))
 		r := rand.New(rand.NewPCG(seed, 12))
 		for round := range 6 {
 			c.World.At(time.Duration(15+8*round)*time.Second, func() {
@@ -142,7 +94,7 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 	for seed := first; seed < first+n; seed++ {
 		o := simulation.Troubled(seed)
 		o.World.Scenario, o.World.Calls = "strategies-faults", mixture()
-		o.Strategy, o.HomeLimit = "strange", homeLimit
+		o.Strategy, o.HomeLimit = "strange", simulation.HomeLimit
 		o.Membership.Downing = membershipsim.AskedKeepMajority()
 		witness := &membershipsim.Witness{}
 		if seed%2 == 1 {
@@ -183,9 +135,8 @@ func TestStrategyThatNeverAnswers(t *testing.T) {
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			for seed := first; seed < first+max(n/4, 1); seed++ {
-				c := strange(seed, "strategies-"+m.name, m.calls)
-				c.Ask(leastShard(t))
-				change(c, seed)
+				c := simulation.Asking(seed, 5, "strategies-"+m.name, m.calls, leastShard(t))
+				c.Change()
 				require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
 				require.NoError(t, settled(c, 60*time.Second), "seed %d", seed)
 				require.Zero(t, c.Ledger.Counts().Suspects)
@@ -216,9 +167,8 @@ func TestConsistentHashingSettlesAfterChanges(t *testing.T) {
 		hashing, err := allocation.NewConsistentHashing(allocation.Default().ConsistentHashing)
 		require.NoError(t, err)
 		strategy := &heard{Strategy: hashing}
-		c := strange(seed, "strategies-hashing", world.Calls{Max: 50 * time.Millisecond})
-		c.Ask(strategy)
-		change(c, seed)
+		c := simulation.Asking(seed, 5, "strategies-hashing", world.Calls{Max: 50 * time.Millisecond}, strategy)
+		c.Change()
 		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
 		c.Quiet()
 		require.NoError(t, c.Await(120*time.Second, c.Settled, c.Drained, func() error {
@@ -266,9 +216,8 @@ func TestStrategyThatGivesNoHomes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := first; seed < first+max(n/2, 1); seed++ {
-				c := strange(seed, "strategies-"+name, world.Calls{})
-				c.Ask(s)
-				change(c, seed)
+				c := simulation.Asking(seed, 5, "strategies-"+name, world.Calls{}, s)
+				c.Change()
 				require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
 				require.NoError(t, settled(c, 60*time.Second), "seed %d", seed)
 			}
