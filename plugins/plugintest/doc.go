@@ -11,8 +11,8 @@
 //	}
 //
 // The kit runs the binary as a node would: pinned by its checksum, with its own
-// environment, checked at each start. It runs the suite of the policy (see downingtest
-// and allocationtest), and besides:
+// environment, checked at each start. It runs the suite of the policy, such as
+// downingtest.TestProvider, and besides:
 //
 //	Settings     an unknown setting is refused, with its key
 //	Restart      killed, it is started again, and decides as before if it is pure
@@ -20,6 +20,8 @@
 //	Termination  SIGTERM ends it within 5 s
 //	Stop         closing it, as its host does, ends it within 2.5 s
 //	ByHand       started by hand it ends, says something and does not succeed
+//	Concurrency  asked by several at once, it answers each as if it were alone
+//	Memory       asked often, its process does not grow (on Linux)
 //
 // # Lifecycle and concurrency
 //

@@ -6,7 +6,9 @@
 package plugintest
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -53,6 +55,10 @@ func TestMain(m *testing.M) {
 		sdk.Serve(sdk.FailureDetector(func(none) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }))
 	case "lax":
 		sdk.Serve(sdk.Downing(func(map[string]any) (downing.Provider, error) { return downing.KeepMajority{}, nil }))
+	case "clumsy":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return &clumsy{}, nil }))
+	case "leaky":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return &leaky{}, nil }))
 	case "forgetful":
 		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return forgetful{}, nil }))
 	case "nervous":
@@ -92,6 +98,34 @@ func (forgetful) Decide(context.Context, downing.View) (downing.Decision, error)
 	return downing.Decision{Reason: strconv.Itoa(os.Getpid())}, nil
 }
 
+// clumsy answers one call at a time only.
+type clumsy struct {
+	downing.KeepMajority
+
+	calls atomic.Int32
+}
+
+func (c *clumsy) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	defer c.calls.Add(-1)
+	if c.calls.Add(1) > 1 {
+		return downing.Decision{}, errors.New("one at a time, please")
+	}
+	runtime.Gosched()
+	return c.KeepMajority.Decide(ctx, v)
+}
+
+// leaky keeps memory of each question.
+type leaky struct {
+	downing.KeepMajority
+
+	kept [][]byte
+}
+
+func (l *leaky) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	l.kept = append(l.kept, bytes.Repeat([]byte{1}, 20<<10))
+	return l.KeepMajority.Decide(ctx, v)
+}
+
 func config(tb testing.TB, policy plugins.Policy, as string) plugins.Config {
 	tb.Helper()
 	self, err := os.Executable()
@@ -123,6 +157,8 @@ type recorder struct {
 
 func (r *recorder) Helper() {}
 
+func (r *recorder) Error(...any) { r.failed.Store(true) }
+
 func (r *recorder) Errorf(string, ...any) { r.failed.Store(true) }
 
 func (r *recorder) Fatal(...any) {
@@ -139,8 +175,10 @@ func (r *recorder) Fatalf(string, ...any) {
 func TestTheKitFindsFaults(t *testing.T) {
 	for as, name := range map[string]string{
 		"lax": "Settings", "forgetful": "Restart", "nervous": "Interrupt", "stubborn": "Termination", "mute": "ByHand", "content": "ByHand",
+		"clumsy": "Concurrency", "leaky": "Memory",
 	} {
-		for _, p := range parts() {
+		memory := part{"Memory", func(tb testing.TB, c plugins.Config) { tb.Helper(); keepsItsMemory(tb, c, callsUsual) }}
+		for _, p := range append(parts(), memory) {
 			if p.name != name {
 				continue
 			}

@@ -43,6 +43,7 @@ func parts() []part {
 		{"Interrupt", outlivesAnInterrupt},
 		{"Termination", endsWhenTerminated},
 		{"Stop", endsWhenStopped},
+		{"Concurrency", answersManyAtOnce},
 		{"ByHand", refusesToRunByHand},
 	}
 }
@@ -50,13 +51,18 @@ func parts() []part {
 // Test runs the kit on a plugin. The configuration is as in a cluster's file, except that
 // the path may be relative to the working directory, and that a missing checksum is taken
 // from the file. The plugin must start with the settings.
-func Test(t *testing.T, c plugins.Config) {
+func Test(t *testing.T, c plugins.Config, opts ...Option) {
 	t.Helper()
+	o := options{calls: callsUsual}
+	for _, opt := range opts {
+		opt(&o)
+	}
 	c = pinned(t, c)
 	t.Run("Suite", func(t *testing.T) { suite(t, c) })
 	for _, p := range parts() {
 		t.Run(p.name, func(t *testing.T) { p.run(t, c) })
 	}
+	t.Run("Memory", func(t *testing.T) { keepsItsMemory(t, c, o.calls) })
 }
 
 // Build builds a Go package, named as for go build, and returns the path of the
