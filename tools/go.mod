@@ -32,9 +32,11 @@ require github.com/quorate/quorate/transport v0.0.0 // indirect
 require github.com/quorate/quorate/machine v0.0.0 // indirect
 
 require (
+	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/cluster v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
+	github.com/quorate/quorate/fd v0.0.0
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
@@ -71,10 +73,8 @@ require (
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
-	github.com/quorate/quorate/allocation v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/ddata/crdt v0.0.0 // indirect
-	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.2 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.2 // indirect
@@ -109,6 +109,7 @@ require (
 
 require (
 	github.com/quorate/quorate/config v0.0.0
+	github.com/quorate/quorate/plugins/plugintest v0.0.0
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -143,3 +144,5 @@ replace (
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )
+
+replace github.com/quorate/quorate/plugins/plugintest => ../plugins/plugintest

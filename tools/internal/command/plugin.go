@@ -14,13 +14,15 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/plugins/host"
+	"github.com/quorate/quorate/tools/internal/trial"
 )
 
 // Plugin is the command for strategies in other processes.
 type Plugin struct {
 	Check CheckPlugin `cmd:"" help:"Start a plugin as a node would, and ask it once."`
 	Pin   Pin         `cmd:"" help:"Write the checksums of plugins into a configuration file."`
+	Test  TestPlugin  `cmd:"" help:"Try a plugin out, also in simulated clusters."`
+	Kit   KitPlugin   `cmd:"" hidden:""`
 }
 
 // CheckPlugin is the command that tries a plugin out.
@@ -72,7 +74,7 @@ func (c *CheckPlugin) Run(s *Session) error {
 		return err
 	}
 	began := time.Now()
-	p, err := openAny(ctx, cfg)
+	p, err := trial.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -114,15 +116,4 @@ func readSettings(path string) (map[string]any, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return settings, nil
-}
-
-// openAny opens a plugin whose policy is not known yet.
-func openAny(ctx context.Context, cfg plugins.Config) (p *host.Plugin, err error) {
-	cfg.Unpinned = true
-	for _, cfg.Policy = range host.Policies() {
-		if p, err = host.Open(ctx, filepath.Base(cfg.Path), cfg); !errors.Is(err, plugins.ErrPolicy) {
-			break
-		}
-	}
-	return p, err
 }

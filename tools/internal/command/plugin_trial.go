@@ -1,0 +1,235 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/membership/membershipsim/outcomes"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/tools/internal/trial"
+)
+
+// First the command that tries a plugin, with its report for people, as JSON and as a page; then
+// the hidden command by which it runs the kit in a process of its own.
+
+// TestPlugin is the command that tries a plugin out before a cluster asks it.
+type TestPlugin struct {
+	Binary   string        `arg:"" help:"Executable of the plugin."`
+	Settings string        `type:"path" help:"File with the plugin's settings, YAML or JSON." placeholder:"FILE"`
+	Only     []string      `placeholder:"NAME" help:"Only the checks whose names begin so."`
+	For      time.Duration `default:"30s" help:"How long simulated clusters run, besides every fault."`
+	Seed     uint64        `default:"1" help:"First seed of the simulated clusters."`
+	Nodes    int           `default:"5" help:"Nodes of the cluster that suffers every fault, 2 to 6."`
+	Calls    int           `default:"100000" help:"Questions after which the memory is compared."`
+	Trace    []string      `type:"path" placeholder:"FILE" help:"Recorded answers to heartbeats: a moment in seconds on each line, the last that of the death."`
+	HTML     string        `name:"html" type:"path" placeholder:"FILE" help:"Write the report as a page too."`
+}
+
+// Help is the text after the one-line help.
+func (*TestPlugin) Help() string {
+	return `Starts the executable as a node would, and checks:
+
+  start   handshake, settings, one decision
+  kit     the contract of its policy, restarts, signals, callers at once, memory
+  sim     its decisions in simulated clusters: for downing every split, crash and
+          edit of a small cluster, and random faults; for allocation and for a
+          join decider nodes that come and go, and find each other
+  trace   for a failure detector its detection time and false marks, beside those
+          of phi-accrual
+
+Each failure has a command that repeats it alone. The exit status is 1 if a check
+fails, and 2 if there was no trial. A plugin that asks a service of its own needs
+that service. By default a trial takes one to three minutes.
+
+Examples:
+  quorate plugin test plugins/zoneaware
+  quorate plugin test plugins/witness --settings witness.yaml --html report.html
+  quorate plugin test plugins/quantile --trace rack7.txt --only trace
+  quorate --json plugin test plugins/zoneaware --for 5m --seed 1000`
+}
+
+// Bounds of what may be asked for.
+const (
+	trialTimeMost  = 24 * time.Hour
+	trialCallsMost = 100_000_000
+)
+
+func (c *TestPlugin) check() error {
+	switch {
+	case c.For <= 0 || c.For > trialTimeMost:
+		return RejectedError{Text: fmt.Sprintf("--for %v: want more than 0s and up to %v", c.For, trialTimeMost)}
+	case c.Nodes < 2 || c.Nodes > outcomes.NodesMost:
+		return RejectedError{Text: fmt.Sprintf("--nodes %d: want 2 to %d", c.Nodes, outcomes.NodesMost)}
+	case c.Calls < 100 || c.Calls > trialCallsMost:
+		return RejectedError{Text: fmt.Sprintf("--calls %d: want 100 to %d", c.Calls, trialCallsMost)}
+	}
+	return nil
+}
+
+// Run tries the plugin.
+func (c *TestPlugin) Run(s *Session) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	cfg, err := pluginConfig(c.Binary, c.Settings)
+	if err != nil {
+		return RejectedError{Text: err.Error()}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	p := trial.Plugin{
+		Config: cfg, Only: c.Only, Nodes: c.Nodes, For: c.For, Seed: c.Seed, Traces: c.Trace,
+		Kit: func(policy plugins.Policy, pattern string) []string {
+			return []string{"plugin", "kit", cfg.Path, string(policy), pattern, "--settings=" + c.Settings, "--calls=" + strconv.Itoa(c.Calls)}
+		},
+		Done: func(done trial.Check) { c.done(s, done) },
+	}
+	if terminal(s.Stderr) {
+		p.Progress = func(text string) { fmt.Fprintf(s.Stderr, "%s%.70s", clearLine, text) }
+	}
+	report, err := p.Run(ctx)
+	if p.Progress != nil {
+		fmt.Fprint(s.Stderr, clearLine)
+	}
+	if errors.Is(err, trial.ErrNotRun) {
+		return RejectedError{Text: err.Error()}
+	}
+	if err != nil {
+		return err
+	}
+	return c.report(s, report)
+}
+
+// pluginConfig returns the configuration of an executable that is tried out.
+func pluginConfig(binary, settings string) (cfg plugins.Config, err error) {
+	cfg = plugins.Default()
+	if cfg.Path, err = filepath.Abs(binary); err != nil {
+		return cfg, err
+	}
+	cfg.Settings, err = readSettings(settings)
+	return cfg, err
+}
+
+// done prints a check.
+func (c *TestPlugin) done(s *Session, done trial.Check) {
+	if terminal(s.Stderr) {
+		fmt.Fprint(s.Stderr, clearLine)
+	}
+	if s.JSON {
+		return
+	}
+	verdict := s.Paint(32, "ok  ")
+	if !done.OK {
+		verdict = s.Paint(31, "FAIL")
+	}
+	fmt.Fprintf(s.Stdout, "%s %-44s %6.1fs\n", verdict, done.Name, done.Seconds)
+	for _, text := range append([]string{done.Text}, done.Log...) {
+		said(s.Stdout, text)
+	}
+	if done.Repeat != "" {
+		fmt.Fprintf(s.Stdout, "     repeat: %s\n", c.repeat(done)) // In one line, to be copied.
+	}
+}
+
+// said writes what a check says, below its name.
+func said(w io.Writer, text string) {
+	const indent = 5
+	if text != "" {
+		fmt.Fprintf(w, "%*s", indent, "")
+		paragraph(w, indent, text)
+	}
+}
+
+// repeat returns the command that repeats a check.
+func (c *TestPlugin) repeat(done trial.Check) string {
+	text := "quorate plugin test " + c.Binary
+	if c.Settings != "" {
+		text += " --settings " + c.Settings
+	}
+	return text + " " + done.Repeat
+}
+
+// report prints the report, or its summary.
+func (c *TestPlugin) report(s *Session, r trial.Report) error {
+	for i := range r.Checks {
+		if r.Checks[i].Repeat != "" {
+			r.Checks[i].Repeat = c.repeat(r.Checks[i])
+		}
+	}
+	if c.HTML != "" {
+		if err := writeTrial(c.HTML, r); err != nil {
+			return RejectedError{Text: err.Error()}
+		}
+	}
+	failed := 0
+	for _, done := range r.Checks {
+		if !done.OK {
+			failed++
+		}
+	}
+	if s.JSON {
+		if err := s.PrintJSON(r); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(s.Stdout, "\n%s %s, %s, %s\n%s\n", r.Name, r.Version, r.Policy, r.Class, r.SHA256)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks failed", failed, len(r.Checks))
+	}
+	if !s.JSON {
+		fmt.Fprintf(s.Stdout, "%s %d checks\n", s.Paint(32, "ok"), len(r.Checks))
+	}
+	return nil
+}
+
+//go:embed plugin_trial.html
+var trialPage string
+
+// writeTrial writes the report as a page that needs nothing else.
+func writeTrial(path string, r trial.Report) error {
+	page, err := template.New("trial").Funcs(template.FuncMap{
+		"seconds": func(s float64) string { return fmt.Sprintf("%.1f s", s) },
+	}).Parse(trialPage)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	if err := page.Execute(&b, r); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(b.String()), 0o644) //nolint:gosec // A report is for everybody.
+}
+
+// KitPlugin runs the conformance kit in this process, and prints what package testing prints
+// for tools. The command [TestPlugin] starts it.
+type KitPlugin struct {
+	Path     string `arg:""`
+	Policy   string `arg:""`
+	Parts    string `arg:""`
+	Settings string
+	Calls    int
+}
+
+// Run runs the kit, and ends the process.
+func (c *KitPlugin) Run(*Session) error {
+	cfg, err := pluginConfig(c.Path, c.Settings)
+	if err != nil {
+		return err
+	}
+	cfg.Policy = plugins.Policy(c.Policy)
+	return trial.RunKit(cfg, c.Calls, c.Parts)
+}

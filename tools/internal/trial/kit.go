@@ -1,0 +1,172 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package trial
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/plugintest"
+)
+
+// The kit is code of tests, which needs package testing to run it. It runs in a process of its
+// own ([RunKit]), which prints what `go test -v` prints for tools; [kitReader] reads that.
+
+// root is the name of the test that has the parts of the kit below it.
+const root = "kit"
+
+// RunKit runs the parts of the kit that match a pattern, and ends the process: with 0 if all have
+// passed. It returns only the error by which nothing was run.
+func RunKit(c plugins.Config, calls int, pattern string) error {
+	testing.Init()
+	for name, value := range map[string]string{"test.v": "test2json", "test.run": pattern} {
+		if err := flag.Set(name, value); err != nil {
+			return err
+		}
+	}
+	if err := flag.CommandLine.Parse(nil); err != nil {
+		return err
+	}
+	testing.Main(regexp.MatchString, []testing.InternalTest{{
+		Name: root, F: func(t *testing.T) { t.Helper(); plugintest.Test(t, c, plugintest.Calls(calls)) },
+	}}, nil, nil)
+	return nil
+}
+
+// kit runs the parts of the kit that are wanted.
+func (t *trial) kit(ctx context.Context) error {
+	pattern, some := t.pattern()
+	if !some {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotRun, err)
+	}
+	run := exec.CommandContext(ctx, self, t.Kit(t.Config.Policy, pattern)...) //nolint:gosec // This program again.
+	run.WaitDelay = closeLimit
+	var trouble strings.Builder
+	run.Stderr = &trouble
+	out, err := run.StdoutPipe()
+	if err == nil {
+		err = run.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotRun, err)
+	}
+	k := kitReader{trial: t}
+	read := k.read(out)
+	ended := run.Wait()
+	if exit := (*exec.ExitError)(nil); errors.As(ended, &exit) && k.parts > 0 && exit.ExitCode() == 1 {
+		ended = nil // A part has failed, and is reported.
+	}
+	if err := errors.Join(read, ended); err != nil {
+		t.add(Check{Name: "kit", Text: fmt.Sprintf("the kit was cut short at %s: %v", k.at, err), Log: k.cut(trouble.String()), Repeat: "--only kit"})
+	}
+	return context.Cause(ctx)
+}
+
+// pattern returns the pattern of the parts that are wanted, and false if none is.
+func (t *trial) pattern() (string, bool) {
+	if len(t.Only) == 0 {
+		return root, true
+	}
+	for _, only := range t.Only {
+		if rest, ok := strings.CutPrefix(only, root); ok {
+			var parts []string
+			for part := range strings.SplitSeq(root+rest, "/") {
+				parts = append(parts, "^"+regexp.QuoteMeta(part))
+			}
+			return strings.Join(parts, "/"), true
+		}
+	}
+	return "", false
+}
+
+// kitReader makes checks of what the process of the kit prints.
+type kitReader struct {
+	*trial
+
+	at    string              // The part under way.
+	parts int                 // How many have ended.
+	log   map[string][]string // What the parts under way have printed, cut.
+	over  map[string]bool     // Parts that have parts of their own, which are no checks.
+}
+
+// marker begins the lines that package testing prints about parts, for tools that read them.
+const marker = "\x16"
+
+// logMost is how many lines of a part are kept, and lineMost how long each may be.
+const (
+	logMost  = 20
+	lineMost = 400
+)
+
+func (k *kitReader) read(out io.Reader) error {
+	k.log, k.over = make(map[string][]string), make(map[string]bool)
+	ended := regexp.MustCompile(`^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)$`)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		before, said, marked := strings.Cut(line, marker)
+		if !marked || strings.TrimSpace(before) != "" {
+			k.note(line)
+			continue
+		}
+		if m := ended.FindStringSubmatch(said); m != nil {
+			k.ended(m[2], m[1] != "FAIL", m[3])
+			continue
+		}
+		if fields := strings.Fields(said); len(fields) == 3 && fields[0] == "===" {
+			k.at = fields[2]
+			if fields[1] == "RUN" {
+				k.over[k.at[:max(strings.LastIndexByte(k.at, '/'), 0)]] = true
+				k.progress("%s", k.at)
+			}
+		}
+	}
+	return lines.Err()
+}
+
+// note keeps a line of the part under way.
+func (k *kitReader) note(line string) {
+	if line = strings.TrimSpace(line); line != "" && len(k.log[k.at]) < logMost {
+		k.log[k.at] = append(k.log[k.at], line[:min(len(line), lineMost)])
+	}
+}
+
+// ended reports a part that has ended. One that has parts of its own is reported only for what
+// it has printed itself.
+func (k *kitReader) ended(name string, ok bool, seconds string) {
+	log := k.log[name]
+	delete(k.log, name)
+	k.parts++
+	if k.over[name] && (ok || len(log) == 0) {
+		return
+	}
+	took, _ := strconv.ParseFloat(seconds, 64) // The pattern has made sure that it is a number.
+	c := Check{Name: name, OK: ok, Seconds: took}
+	if !ok {
+		c.Log, c.Repeat, c.Text = log, "--only "+name, "failed"
+	}
+	k.add(c)
+}
+
+// cut returns the last lines of a text.
+func (*kitReader) cut(text string) []string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[max(len(lines)-logMost, 0):]
+}

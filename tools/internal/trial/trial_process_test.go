@@ -1,0 +1,300 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process
+
+package trial_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery/bootstrap"
+	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/plugintest"
+	"github.com/quorate/quorate/plugins/sdk"
+	"github.com/quorate/quorate/tools/internal/trial"
+)
+
+// The test binary is the plugin that is tried, by the variable role, and runs the kit when it is
+// started with the argument kit.
+
+const role = "TRIAL_ROLE"
+
+type none struct{}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "kit" {
+		// The kit ends the process.
+		panic(trial.RunKit(config(os.Getenv("TRIAL_AS"), plugins.Policy(os.Args[2])), 100, os.Args[3]))
+	}
+	switch os.Getenv(role) {
+	case "":
+		os.Exit(m.Run())
+	case "keep-majority":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return downing.KeepMajority{}, nil }))
+	case "selfish":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return selfish{}, nil }))
+	case "undecided":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return undecided{}, nil }))
+	case "forgetful":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return forgetful{}, nil }))
+	case "picky":
+		sdk.Serve(sdk.Allocation(func(none) (allocation.Strategy, error) { return picky{}, nil }))
+	case "hasty":
+		sdk.Serve(sdk.JoinDecider(func(none) (bootstrap.JoinDecider, error) { return hasty{}, nil }))
+	case "phi":
+		sdk.Serve(sdk.FailureDetector(func(none) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }))
+	}
+}
+
+// selfish keeps every side.
+type selfish struct{}
+
+func (selfish) Class() downing.Class { return downing.Class{} }
+
+func (selfish) Decide(_ context.Context, v downing.View) (downing.Decision, error) {
+	d := downing.Decision{Verdict: downing.KeepSide, Reason: "mine"}
+	for _, m := range v.Side().Lost() {
+		d.Down = append(d.Down, m.Node)
+	}
+	return d, nil
+}
+
+// undecided has no answer when members are lost.
+type undecided struct{ downing.KeepMajority }
+
+func (u undecided) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	if len(v.Side().Lost()) > 0 {
+		return downing.Decision{}, errors.New("hard to say")
+	}
+	return u.KeepMajority.Decide(ctx, v)
+}
+
+// forgetful says that it is pure, but its answer depends on its process.
+type forgetful struct{}
+
+func (forgetful) Class() downing.Class { return downing.Class{Pure: true} }
+
+func (forgetful) Decide(context.Context, downing.View) (downing.Decision, error) {
+	return downing.Decision{Reason: strconv.Itoa(os.Getpid())}, nil
+}
+
+// picky has no answer where a region is leaving.
+type picky struct{}
+
+func (picky) Allocate(context.Context, allocation.AllocateRequest) (allocation.AllocateResult, error) {
+	return allocation.AllocateResult{Reason: "none is good enough"}, nil
+}
+
+func (picky) Rebalance(_ context.Context, r allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
+	if slices.ContainsFunc(r.Regions, func(s allocation.RegionState) bool { return s.Leaving }) {
+		return allocation.RebalanceResult{}, errors.New("wait until it has left")
+	}
+	return allocation.RebalanceResult{Reason: "fine"}, nil
+}
+
+// hasty forms a cluster at once.
+type hasty struct{}
+
+func (hasty) Decide(context.Context, bootstrap.Observations) (bootstrap.Decision, error) {
+	return bootstrap.Decision{Action: bootstrap.Form, Reason: "why wait"}, nil
+}
+
+func config(as string, policy plugins.Policy) plugins.Config {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	c := plugins.Default()
+	c.Path, c.Policy, c.Environment = self, policy, map[string]string{role: as}
+	return c
+}
+
+func tried(as string) trial.Plugin {
+	return trial.Plugin{
+		Config: config(as, ""), Nodes: 3, For: time.Millisecond, Seed: 0,
+		Kit: func(policy plugins.Policy, pattern string) []string { return []string{"kit", string(policy), pattern} },
+	}
+}
+
+// names returns the names of the checks, and of those that failed.
+func names(r trial.Report) (all, failed []string) {
+	for _, c := range r.Checks {
+		all = append(all, c.Name)
+		if !c.OK {
+			failed = append(failed, c.Name)
+		}
+	}
+	return all, failed
+}
+
+func TestAGoodPluginPassesEveryCheck(t *testing.T) {
+	t.Setenv("TRIAL_AS", "keep-majority")
+	p := tried("keep-majority")
+	done := 0
+	p.Done = func(trial.Check) { done++ }
+	r, err := p.Run(t.Context())
+	require.NoError(t, err)
+	all, failed := names(r)
+	require.Empty(t, failed, "%+v", r.Checks)
+	require.True(t, r.OK)
+	require.Len(t, all, done)
+	for _, name := range []string{"start", "kit/Settings", "kit/Memory", "sim/every-fault", "sim/chaos-7", "sim/split-9", "sim/chaos-50"} {
+		require.Contains(t, all, name)
+	}
+	require.True(t, slices.ContainsFunc(all, func(name string) bool { return strings.HasPrefix(name, "kit/Suite/") }))
+	require.NotContains(t, all, "kit/Suite", "what has parts of its own is no check")
+}
+
+// Each check of sim finds its fault, and says how it is repeated.
+func TestFaultsAreFound(t *testing.T) {
+	for _, test := range []struct{ as, check, text, repeat string }{
+		{"selfish", "sim/every-fault", "", "--only sim/every-fault"},
+		{"selfish", "sim/split-9", "seed ", "--only sim/split-9 --seed "},
+		{"undecided", "sim/every-fault", "hard to say", "--only sim/every-fault"},
+		{"undecided", "sim/chaos-7", "hard to say", "--only sim/chaos-7 --seed "},
+		{"picky", "sim/allocation", "wait until it has left", "--only sim/allocation --seed "},
+		{"hasty", "sim/bootstrap", "not settled", "--only sim/bootstrap --seed "},
+	} {
+		t.Run(test.as+" "+test.check, func(t *testing.T) {
+			p := tried(test.as)
+			p.For, p.Only = 20*time.Second, []string{test.check}
+			r, err := p.Run(t.Context())
+			require.NoError(t, err)
+			require.Len(t, r.Checks, 1)
+			require.False(t, r.OK)
+			require.Contains(t, r.Checks[0].Text, test.text)
+			require.True(t, strings.HasPrefix(r.Checks[0].Repeat, test.repeat), r.Checks[0].Repeat)
+		})
+	}
+}
+
+// A part of the kit that fails is a check with what it has printed, and can be repeated alone.
+func TestThePartsOfTheKitAreChecks(t *testing.T) {
+	t.Setenv("TRIAL_AS", "forgetful")
+	p := tried("forgetful")
+	p.Only = []string{"kit"}
+	r, err := p.Run(t.Context())
+	require.NoError(t, err)
+	_, failed := names(r)
+	require.NotEmpty(t, failed)
+	i := slices.IndexFunc(r.Checks, func(c trial.Check) bool { return !c.OK })
+	require.Contains(t, failed, "kit/Restart")
+	require.NotEmpty(t, r.Checks[i].Log)
+	require.Equal(t, "--only "+failed[0], r.Checks[i].Repeat)
+	p.Only = failed[:1]
+	r, err = p.Run(t.Context())
+	require.NoError(t, err)
+	all, again := names(r)
+	require.Equal(t, failed[:1], again)
+	require.Len(t, all, 1)
+}
+
+func TestAJudgeIsMeasuredBesidePhi(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rack.txt")
+	require.NoError(t, os.WriteFile(path, []byte("1\n2\n3\n4\n"), 0o600))
+	p := tried("phi")
+	p.Only, p.Traces = []string{"trace"}, []string{path}
+	r, err := p.Run(t.Context())
+	require.NoError(t, err)
+	require.True(t, r.OK)
+	require.Equal(t, "trace/"+path, r.Checks[len(r.Checks)-1].Name)
+	for _, c := range r.Checks {
+		var own, phi string
+		own, phi, _ = strings.Cut(strings.TrimPrefix(c.Text, "marked after "), "; phi ")
+		require.Equal(t, strings.ReplaceAll(own, " false marks", ""), phi, "it is phi itself")
+	}
+}
+
+func TestWhatCannotBeTriedSaysWhy(t *testing.T) {
+	p := tried("keep-majority")
+	p.Only = []string{"trace"}
+	_, err := p.Run(t.Context())
+	require.ErrorIs(t, err, trial.ErrNotRun)
+	require.ErrorContains(t, err, "no check of the policy downing begins with trace")
+	p = tried("phi")
+	p.Only, p.Traces = []string{"trace"}, []string{filepath.Join(t.TempDir(), "none")}
+	_, err = p.Run(t.Context())
+	require.ErrorIs(t, err, trial.ErrNotRun)
+	p.Config.Path = filepath.Join(t.TempDir(), "none")
+	_, err = p.Run(t.Context())
+	require.ErrorIs(t, err, trial.ErrNotRun)
+	require.ErrorContains(t, err, "there is no such file")
+}
+
+const examples = "github.com/quorate/quorate/examples/plugins/"
+
+// witnessd runs the witness of the examples until the end of the test, and returns its URL.
+func witnessd(t *testing.T) string {
+	t.Helper()
+	d := exec.Command(plugintest.Build(t, examples+"witnessd"), "-listen", "127.0.0.1:0", "-state", filepath.Join(t.TempDir(), "votes.json"))
+	out, err := d.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, d.Start())
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan())
+	address := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(lines.Text())
+	require.NotNil(t, address, lines.Text())
+	drained := make(chan struct{})
+	go func() { // Ends with the process; the cleanup waits.
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	t.Cleanup(func() {
+		require.NoError(t, d.Process.Kill())
+		<-drained
+		require.Error(t, d.Wait())
+	})
+	return "http://" + address[1] + "/"
+}
+
+// The command tries every example of the project.
+func TestTheExamplesPass(t *testing.T) {
+	quorate := plugintest.Build(t, "github.com/quorate/quorate/tools/cmd/quorate")
+	script := filepath.Join(t.TempDir(), "inventory.sh")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = quorate ] && echo 10.0.0.1:7946\nexit 0\n"), 0o700))
+	operator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"allowed": true, "reason": "a test"}`)
+	}))
+	defer operator.Close()
+	for name, settings := range map[string]string{
+		"zoneaware": "skew: 1\n", "quantile": "factor: 3\n", "inventory": "command: [" + script + "]\n",
+		"approval": "url: " + operator.URL + "\n", "witness": "url: " + witnessd(t) + "\ncluster: bank\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "settings.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
+			page := filepath.Join(t.TempDir(), "report.html")
+			var out bytes.Buffer
+			run := exec.Command(quorate, "plugin", "test", plugintest.Build(t, examples+name), "--settings", file, "--for", "1s", "--calls", "500", "--nodes", "3", "--html", page)
+			run.Stdout, run.Stderr = &out, &out
+			require.NoError(t, run.Run(), out.String())
+			for line := range strings.Lines(out.String()) {
+				require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 80, line)
+			}
+			text, err := os.ReadFile(page)
+			require.NoError(t, err)
+			require.Contains(t, string(text), "all checks passed")
+		})
+	}
+}
