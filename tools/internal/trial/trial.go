@@ -15,6 +15,9 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
+// First what is tried ([Plugin]) and what comes of it ([Report]); then the order of the checks
+// ([Plugin.Run]), and how each is run and reported. The kit is in kit.go, the worlds in worlds.go.
+
 // Plugin says what is tried, and how much.
 type Plugin struct {
 	// Config is the plugin with its settings, whose policy need not be given.
