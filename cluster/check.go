@@ -6,6 +6,7 @@ package cluster
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,6 +20,10 @@ import (
 
 	"github.com/quorate/quorate/config/field"
 )
+
+// [Check] decodes the files into a configuration that reports, when it is validated, what
+// otherwise only a start finds ([startable.Validate]), and then warns of what the system does
+// not keep ([startable.warn]).
 
 // Check reads and merges files as [Load] does, and reports besides the faults that
 // otherwise only the start of a node would find: an address beyond this machine without
@@ -35,9 +40,29 @@ func Check(own Own, paths ...string) error {
 	if err != nil {
 		return err
 	}
-	return file.DecodeAll(&startable{
+	s := &startable{
 		linkable: linkable{Config: Default(), options: o}, own: own.Strategies, resolve: file.Resolve,
-	}, slices.Concat(own.Sections, choices)...)
+	}
+	if err := file.DecodeAll(s, slices.Concat(own.Sections, choices)...); err != nil {
+		return err
+	}
+	if own.Warn != nil {
+		s.warn(own.Warn)
+	}
+	return nil
+}
+
+// warn tells of settings that are right and that this system does not keep.
+func (s *startable) warn(tell func(key, reason string)) {
+	if s.options.unenforced == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Plugins)) {
+		for _, lack := range field.Parts(s.options.unenforced(s.Plugins[name])) {
+			key, reason := field.Of(lack)
+			tell("plugins."+name+"."+key, reason)
+		}
+	}
 }
 
 // Own is what a program adds to a node, for [Check].
@@ -53,6 +78,11 @@ type Own struct {
 	// it something to link, [WithMetrics] for instance: what a file asks for besides is
 	// refused.
 	Options []Option
+
+	// Warn is told of settings that are no faults and that the system of this process does
+	// not keep, once there is no fault: limits of a plugin that it does not know, a user
+	// that it does not have. Nil if nobody wants to know.
+	Warn func(key, reason string)
 
 	// Whole says that Options link everything that the project has, as the quorate command
 	// does: the name of a method of discovery that is not among them is reported as unknown,

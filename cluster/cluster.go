@@ -83,6 +83,7 @@ type options struct {
 	checks     []management.Check
 	prepares   []Prepare
 	plugins    openPlugin
+	unenforced unenforced // Nil if the host of plugins cannot say.
 	metrics    telemetry.Endpoint
 	meters     metric.MeterProvider
 	traces     trace.TracerProvider

@@ -62,10 +62,21 @@ type Plugin interface {
 // openPlugin is the method Open of a [PluginHost].
 type openPlugin func(ctx context.Context, name string, section plugins.Config, log *slog.Logger, observe func(plugins.Event)) (Plugin, error)
 
+// unenforced is the method Unenforced of a [PluginHost] that has it: what this system does not
+// keep of a plugin's settings.
+type unenforced func(section plugins.Config) error
+
 // WithPlugins sets what runs the plugins of the section plugins: host.New() of the package
-// plugins/host. Without it a configuration with plugins is refused.
+// plugins/host. Without it a configuration with plugins is refused. A host that has the method
+// Unenforced(plugins.Config) error is asked by [Check] what this system does not keep of a
+// plugin's settings.
 func WithPlugins[P Plugin](h PluginHost[P]) Option {
 	return func(o *options) {
+		if u, ok := any(h).(interface {
+			Unenforced(section plugins.Config) error
+		}); ok {
+			o.unenforced = u.Unenforced
+		}
 		o.plugins = func(ctx context.Context, name string, section plugins.Config, log *slog.Logger, observe func(plugins.Event)) (Plugin, error) {
 			p, err := h.Open(ctx, name, section, log, observe)
 			if err != nil {

@@ -44,6 +44,9 @@ type PluginStatus struct {
 	Failures uint64 `json:"failures"`
 	Late     uint64 `json:"late"`
 	Resent   uint64 `json:"resent"`
+	// OutputLeftOut counts the bytes that it printed and that were not logged, since they
+	// were more than is logged.
+	OutputLeftOut uint64 `json:"output_left_out_bytes"`
 }
 
 // Plugins returns the status of each plugin of the node, sorted by name.
@@ -60,7 +63,7 @@ func pluginStatus(s plugins.Status) PluginStatus {
 	p := PluginStatus{
 		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
 		Restarts: s.Restarts, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),
-		Calls: s.Calls, Failures: s.Failures, Late: s.Late, Resent: s.Resent,
+		Calls: s.Calls, Failures: s.Failures, Late: s.Late, Resent: s.Resent, OutputLeftOut: s.OutputLeftOut,
 	}
 	if s.LastError != nil {
 		p.LastError = s.LastError.Error()

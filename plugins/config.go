@@ -17,7 +17,7 @@ import (
 // The settings of one plugin come first, then their defaults, then their validation.
 
 // Config configures one plugin. In the file of a cluster it stands under plugins.<name>.
-// A duration of zero means the default.
+// A duration or a limit of zero means the default.
 type Config struct {
 	// Policy is what the plugin decides. A plugin that declares another policy is
 	// refused.
@@ -38,6 +38,18 @@ type Config struct {
 	// Environment is the environment of the process: only the variables named here, with
 	// their values; nothing of the host's is passed on.
 	Environment map[string]string `koanf:"environment"`
+	// Limits bound the memory and the number of the plugin's processes.
+	Limits Limits `koanf:"limits"`
+	// User is the user as whom the process runs, by name or number: by default that of
+	// the node. Another one takes a node with the rights of root, on systems that have
+	// them. The process then belongs to no group but that of Group.
+	User string `koanf:"user"`
+	// Group is the group of the process, by name or number: by default that of User if
+	// it is set, and otherwise that of the node.
+	Group string `koanf:"group"`
+	// NewPrivileges permits the process to gain rights by running a program, such as sudo,
+	// that has more than its user (setuid, file capabilities). By default Linux refuses that.
+	NewPrivileges bool `koanf:"new-privileges"`
 	// StartTimeout is how long a start may take, until the plugin is configured
 	// and healthy: 100 ms to 1 min, by default 5 s.
 	StartTimeout time.Duration `koanf:"start-timeout" range:"100ms..1m"`
@@ -64,10 +76,11 @@ const (
 	argsMost        = 64
 )
 
-// Default returns a configuration with the default of every duration. Policy, path and
-// checksum have no default.
+// Default returns a configuration with the default of every duration and limit. Policy,
+// path and checksum have no default.
 func Default() Config {
 	return Config{
+		Limits:            DefaultLimits(),
 		StartTimeout:      5 * time.Second,
 		CallTimeout:       callTimeoutMost,
 		HealthInterval:    time.Second,
@@ -81,9 +94,10 @@ func Default() Config {
 // of the section before it decodes the entry.
 func (c *Config) SetDefaults() { *c = Default() }
 
-// WithDefaults returns c with the default in place of every duration that is zero.
+// WithDefaults returns c with the default in place of every duration and limit that is zero.
 func (c Config) WithDefaults() Config {
 	d := Default()
+	c.Limits = c.Limits.WithDefaults()
 	c.StartTimeout = cmp.Or(c.StartTimeout, d.StartTimeout)
 	c.CallTimeout = cmp.Or(c.CallTimeout, d.CallTimeout)
 	c.HealthInterval = cmp.Or(c.HealthInterval, d.HealthInterval)
@@ -99,7 +113,7 @@ func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Refuse(!slices.Contains(Policies(), c.Policy), "policy", "%q is none of %v", c.Policy, Policies())
 	faults.Refuse(c.Path == "" || strings.ContainsRune(c.Path, 0), "path", "%q names no file", c.Path)
-	faults.Add(c.validatePin(), c.validateProcess())
+	faults.Add(c.validatePin(), c.validateProcess(), c.Limits.validate(), c.validateUser())
 	text, err := json.Marshal(c.Settings)
 	faults.Refuse(err != nil, "settings", "have no form in JSON: %w", err)
 	faults.Refuse(len(text) > SettingsBytesMax, "settings", "have %d bytes as JSON, the limit is %d", len(text), SettingsBytesMax)

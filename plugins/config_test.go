@@ -46,6 +46,10 @@ func TestEveryFaultIsNamedWithItsKey(t *testing.T) {
 		"health-interval":     func(c *plugins.Config) { c.HealthInterval = -1 },
 		"health-timeout":      func(c *plugins.Config) { c.HealthTimeout = 1 },
 		"restart-backoff-min": func(c *plugins.Config) { c.RestartBackoffMin = time.Minute },
+		"limits.memory-bytes": func(c *plugins.Config) { c.Limits.MemoryBytes = 1 << 20 },
+		"limits.tasks":        func(c *plugins.Config) { c.Limits.Tasks = -2 },
+		"user":                func(c *plugins.Config) { c.User = "a:b" },
+		"group":               func(c *plugins.Config) { c.Group = "a\nb" },
 		"restart-backoff-max": func(c *plugins.Config) { c.RestartBackoffMax = 2 * time.Hour },
 	} {
 		c := valid()

@@ -55,8 +55,8 @@ var (
 	ErrAnswer = errors.New("answer breaks the contract")
 	// ErrRequest: the plugin holds that the request breaks the contract.
 	ErrRequest = errors.New("request refused")
-	// ErrLimit: the request or the answer is too large, or the plugin has too many calls
-	// in hand.
+	// ErrLimit: the request or the answer is too large, the plugin has too many calls in
+	// hand, or its process has more than its configuration permits.
 	ErrLimit = errors.New("limit exceeded")
 )
 

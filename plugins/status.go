@@ -54,4 +54,7 @@ type Status struct {
 	// not have the members that they left out: one for each process that replaces another,
 	// and more if the plugin says that it keeps what it does not.
 	Resent uint64
+	// OutputLeftOut counts the bytes that the plugin printed and that were not logged,
+	// because they were more than is logged.
+	OutputLeftOut uint64
 }

@@ -40,6 +40,7 @@ type Plugin struct {
 	view            atomic.Pointer[supervisor.View]
 	calls, failures atomic.Uint64
 	resent          atomic.Uint64 // Requests that were sent again as a whole.
+	leftOut         atomic.Uint64 // Bytes of output that were not logged.
 
 	asked   sync.Once
 	answers any // The plugin as a strategy of its policy, made when it is first asked for.
@@ -76,6 +77,7 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 		ended: make(chan struct{}), opened: make(chan struct{}), swap: make(chan struct{}, 1),
 		live: make(map[supervisor.Generation]*generation), specs: map[supervisor.Spec]*spec{1: {cfg: cfg}}, lastSpec: 1,
 	}
+	p.warn(cfg)
 	p.drive(cfg)
 	select {
 	case <-p.opened:
@@ -86,6 +88,13 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 		defer cancel()
 		return nil, errors.Join(context.Cause(ctx), p.Close(closing))
+	}
+}
+
+// warn logs what this system does not keep of a configuration.
+func (p *Plugin) warn(cfg plugins.Config) {
+	for _, l := range confinementOf(cfg).Lacks() {
+		p.log.Warn("a setting of the plugin is not kept by this system", "setting", l.Key, "reason", l.Reason)
 	}
 }
 

@@ -91,6 +91,7 @@ func (p *Plugin) prepare(ctx context.Context, s *spec) (running, plugins.Manifes
 	}
 	c := process.Command{
 		Name: p.name, Args: s.cfg.Args, Environment: s.cfg.Environment, Versions: []int{plugins.Version1},
+		Confinement: confinementOf(s.cfg), LeftOut: func(n int) { p.leftOut.Add(uint64(n)) },
 	}
 	proc, err := p.launcher.Launch(ctx, s.binary.Load(), c)
 	if err != nil {

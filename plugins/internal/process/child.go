@@ -26,10 +26,11 @@ import (
 	"github.com/quorate/quorate/plugins/internal/strays"
 )
 
-// A child is started with pipes that this package reads itself ([child.Start]); its first
-// line goes to go-plugin ([child.readStdout]). One goroutine waits for its end, kills
-// what is left of its group and closes everything ([child.wait]). The methods that
-// go-plugin asks for are at the end.
+// A child is started with pipes that this package reads itself ([child.Start]), on a thread
+// of its own that confines it ([child.exec]); its first line goes to go-plugin
+// ([child.readStdout]). That thread waits for its end, and then kills what is left of its
+// group and closes everything ([child.wait]). The methods that go-plugin asks for are at
+// the end.
 
 const (
 	// leftoverTime is how long the pipes of an ended process are read on: they hold its
@@ -37,6 +38,11 @@ const (
 	leftoverTime = 200 * time.Millisecond
 	// reapTime is how long the kernel may need to end a process that was killed.
 	reapTime = 2 * time.Second
+	// countPause is the time between counts of the tasks of a process. A count reads a
+	// file of each process of the machine, so the pause is at least countShare times as
+	// long as the count has taken.
+	countPause = 200 * time.Millisecond
+	countShare = 50
 	// busyPause is the time between attempts to execute a copy that is busy.
 	busyPause = 5 * time.Millisecond
 	// socketDirVariable tells a plugin where to put its socket. go-plugin would choose a
@@ -50,20 +56,24 @@ var ErrStuck = errors.New("the process was killed, but does not end")
 
 // child is an operating-system process, a runner in the words of go-plugin.
 type child struct {
-	launcher  *Launcher
-	cmd       *exec.Cmd
-	socketDir string
-	versions  []int
-	log       *slog.Logger
+	launcher    *Launcher
+	cmd         *exec.Cmd
+	confinement Confinement
+	as          *identity
+	socketDir   string
+	versions    []int
+	log         *slog.Logger
 
 	stdout, stderr *output
 	toLibrary      *io.PipeReader // The handshake line, then no more.
 	line           *io.PipeWriter
 
-	exited chan struct{} // Closed when the process has ended and its pipes are read.
+	over   chan struct{} // Closed when the process has ended.
+	exited chan struct{} // Closed when its pipes are read besides, and nothing of it is left.
 
 	mu      sync.Mutex // Guards what follows.
 	fault   error      // What is wrong with the file or the handshake.
+	overrun error      // The limit for which the process was killed; nil if it was for none.
 	waitErr error      // What Wait returned; set before exited is closed.
 	process *os.Process
 	killed  bool // The process must not live, even if it is still being started.
@@ -72,15 +82,15 @@ type child struct {
 
 var _ runner.Runner = (*child)(nil)
 
-func (l *Launcher) newChild(b *Binary, c Command, environment []string, socketDir string) *child {
+func (l *Launcher) newChild(b *Binary, c Command, as *identity, environment []string, socketDir string) *child {
 	log := l.log.With("plugin", c.Name)
 	r, w := io.Pipe()
 	ch := &child{
-		launcher: l, socketDir: socketDir, versions: c.Versions, log: log,
-		stdout: newOutput(log, "stdout"), stderr: newOutput(log, "stderr"),
-		toLibrary: r, line: w, exited: make(chan struct{}),
+		launcher: l, confinement: c.Confinement, as: as, socketDir: socketDir, versions: c.Versions, log: log,
+		stdout: newOutput(log, "stdout", c.LeftOut), stderr: newOutput(log, "stderr", c.LeftOut),
+		toLibrary: r, line: w, over: make(chan struct{}), exited: make(chan struct{}),
 	}
-	ch.cmd = &exec.Cmd{Path: b.path, Args: append([]string{b.source}, c.Args...), Env: environment, SysProcAttr: attributes()}
+	ch.cmd = &exec.Cmd{Path: b.path, Args: append([]string{b.source}, c.Args...), Env: environment, SysProcAttr: attributes(as)}
 	return ch
 }
 
@@ -111,30 +121,46 @@ func (c *child) Start(ctx context.Context) error {
 		return c.blame(errors.Join(err, out.Close(), outWriter.Close()))
 	}
 	c.cmd.Stdout, c.cmd.Stderr = outWriter, errsWriter
-	err = c.exec(ctx)
-	closed := errors.Join(outWriter.Close(), errsWriter.Close()) // The child has them now.
+	started := make(chan error, 1)
+	onOwnThread(func() { // Ends with the process, or at once if there is none.
+		err := c.exec(ctx)
+		started <- err
+		if err == nil {
+			c.attend(out, errs)
+		}
+	})
+	err = <-started                                              // The kernel starts a process at once.
+	closed := errors.Join(outWriter.Close(), errsWriter.Close()) // The child has them.
 	if err != nil {
-		return c.blame(errors.Join(cannotExecute(err), closed, out.Close(), errs.Close()))
+		return c.blame(errors.Join(err, closed, out.Close(), errs.Close()))
 	}
-	c.mu.Lock()
-	c.process = c.cmd.Process
-	if c.killed {
-		killGroup(c.process)
-	}
-	c.mu.Unlock()
-	var readers sync.WaitGroup
-	readers.Go(func() { c.readStdout(out) })
-	readers.Go(func() { c.readStderr(errs) })
-	go c.wait(&readers, out, errs) // Ends with the process, and the readers soon after it.
 	return nil
 }
 
-// exec starts the program, and tries again while its file is busy.
+// attend reads the pipes of the process until its end.
+func (c *child) attend(out, errs *os.File) {
+	var readers sync.WaitGroup
+	readers.Go(func() { c.readStdout(out) })
+	readers.Go(func() { c.readStderr(errs) })
+	readers.Go(c.countTasks)
+	c.wait(&readers, out, errs)
+}
+
+// exec starts the program within its confinement, and tries again while its file is busy.
 func (c *child) exec(ctx context.Context) error {
-	for {
-		err := c.launcher.onThread(ctx, c.cmd.Start)
-		if !busy(err) || c.unwanted() {
+	if !c.confinement.NewPrivileges {
+		if err := forbidPrivileges(); err != nil {
 			return err
+		}
+	}
+	for {
+		c.shut()
+		err := c.cmd.Start()
+		switch {
+		case err == nil:
+			return c.begun()
+		case !busy(err) || c.unwanted():
+			return c.cannotExecute(err)
 		}
 		// A command can be started only once, so a copy is made of its settings.
 		c.cmd = &exec.Cmd{
@@ -144,9 +170,40 @@ func (c *child) exec(ctx context.Context) error {
 		select {
 		case <-time.After(busyPause):
 		case <-ctx.Done():
-			return err
+			return c.cannotExecute(err)
 		}
 	}
+}
+
+// shut keeps descriptors from the child that it would inherit: a file that is missing in
+// the list of its files is closed in it, and only there.
+func (c *child) shut() {
+	open, err := inheritable()
+	if err != nil {
+		c.log.Warn("the plugin may inherit descriptors of the node, which cannot be listed", "error", err)
+	}
+	if len(open) > 0 {
+		const standard = 3 // Input, output and error are not in the list.
+		c.cmd.ExtraFiles = make([]*os.File, slices.Max(open)+1-standard)
+	}
+}
+
+// begun limits the process that was just started, and makes it known to who may kill it.
+func (c *child) begun() error {
+	err := limit(c.cmd.Process.Pid, c.confinement, c.as)
+	c.mu.Lock()
+	c.process = c.cmd.Process
+	if c.killed || err != nil {
+		killGroup(c.process)
+	}
+	c.mu.Unlock()
+	if err != nil {
+		_ = c.cmd.Wait() // It was killed.
+		c.mu.Lock()
+		c.process = nil
+		c.mu.Unlock()
+	}
+	return err
 }
 
 // unwanted reports whether the process must not live.
@@ -196,6 +253,41 @@ func (c *child) readStderr(pipe *os.File) {
 	_, _ = io.Copy(c.stderr, pipe) // Ends with the pipe, or when wait sets its deadline.
 }
 
+// countTasks kills the process when it has more tasks than it may, until it has ended.
+func (c *child) countTasks() {
+	most, pause := c.confinement.Tasks, countPause
+	for most > 0 {
+		select {
+		case <-time.After(pause):
+		case <-c.over:
+			return
+		}
+		began := time.Now()
+		n, err := tasksOf(c.cmd.Process.Pid)
+		if err != nil {
+			c.log.Warn("the processes and threads of the plugin cannot be counted, and are not limited", "error", err)
+			return
+		}
+		if n > most {
+			c.exceeded(fmt.Errorf("it had %d processes and threads, limits.tasks is %d", n, most))
+			return
+		}
+		pause = max(countPause, countShare*time.Since(began))
+	}
+}
+
+// exceeded kills a process that has exceeded a limit.
+func (c *child) exceeded(err error) {
+	c.mu.Lock()
+	c.overrun = err
+	if c.fault == nil { // It counts for as long as the process has not shaken hands.
+		c.fault = &StartError{Err: plugins.ErrLimit, Cause: err, Cure: "look why it needs more, or raise the limit"}
+	}
+	c.mu.Unlock()
+	c.log.Error("the plugin has more than it may, and is killed", "error", err)
+	c.kill()
+}
+
 // wait waits for the end of the process, kills what is left of its group and what has
 // left the group, and reads the rest of the pipes.
 func (c *child) wait(readers *sync.WaitGroup, pipes ...*os.File) {
@@ -208,6 +300,7 @@ func (c *child) wait(readers *sync.WaitGroup, pipes ...*os.File) {
 		err = c.cmd.Wait()
 		c.sweep()
 	}
+	close(c.over)
 	if n := strays.Kill(socketDirVariable, c.socketDir); n > 0 {
 		c.log.Warn("the plugin left processes behind, which were killed", "processes", n)
 	}
@@ -335,7 +428,10 @@ func (c *child) ended() string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waitErr == nil {
+	switch {
+	case c.overrun != nil:
+		return "killed, since " + c.overrun.Error()
+	case c.waitErr == nil:
 		return "exit status 0"
 	}
 	return c.waitErr.Error()
@@ -343,14 +439,19 @@ func (c *child) ended() string {
 
 // cannotExecute says what to do about an executable that the system does not run. A
 // system without the resources to run it is another fault.
-func cannotExecute(err error) error {
+func (c *child) cannotExecute(err error) error {
 	for _, scarce := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE} {
 		if errors.Is(err, scarce) {
 			return err
 		}
 	}
 	cure := "look whether it was built for this system"
-	if errors.Is(err, fs.ErrPermission) {
+	switch {
+	case errors.Is(err, fs.ErrPermission) && !mayChangeUser() && c.confinement.User+c.confinement.Group != "":
+		cure = "run the node with the rights of root, or leave user and group out"
+	case errors.Is(err, fs.ErrPermission) && c.confinement.User+c.confinement.Group != "":
+		cure = "look whether that user may pass through all directories above the one for copies, and execute files there"
+	case errors.Is(err, fs.ErrPermission):
 		cure = "look whether the directory for copies is on a file system that forbids execution, and give another one"
 	}
 	return notPlugin(cure, "it cannot be executed: %w", err)

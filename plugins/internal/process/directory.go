@@ -4,6 +4,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,6 +70,14 @@ func (d *directory) socketDir(launch uint64) string {
 // binaryDir is the directory for one copy of a binary.
 func (d *directory) binaryDir(n uint64) string {
 	return filepath.Join(d.path, "b"+strconv.FormatUint(n, 10))
+}
+
+// admit lets another user run a copy, and make a socket in a directory for sockets. That user
+// can pass through the directory of the host, and see nothing else in it.
+func (d *directory) admit(as *identity, b *Binary, socketDir string) error {
+	return errors.Join(
+		os.Chmod(d.path, 0o711), os.Chmod(filepath.Dir(b.path), 0o711), os.Chmod(b.path, 0o555), as.own(socketDir),
+	)
 }
 
 func (d *directory) remove() error {

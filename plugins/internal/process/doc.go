@@ -26,8 +26,8 @@
 //
 // # Life cycle
 //
-// [Open] makes a [Launcher] with its directory and a thread; [Launcher.Close] ends both,
-// when all its processes have ended. [Launcher.Launch] returns a process that has shaken
+// [Open] makes a [Launcher] with its directory; [Launcher.Close] removes it, when all its
+// processes have ended. [Launcher.Launch] returns a process that has shaken
 // hands and is connected. [Process.Exited] is closed when the process has ended,
 // [Process.Kill] ends it.
 //
@@ -42,15 +42,17 @@
 //   - A process leads its own process group, and the whole group is killed with it
 //     and after it; on Linux also processes that have left the group, see package strays.
 //   - The environment is the one that was given and what the handshake needs;
-//     standard input is empty. The working directory is the host's.
+//     standard input is empty, and no other descriptor of the host is open. The working
+//     directory is the host's.
+//   - A process keeps its [Confinement], as far as the system can: [Confinement.Lacks].
 //   - On Linux the kernel kills a process whose host has died, for whatever reason.
 //     Elsewhere plugins must watch their parent, as package sdk does.
 //   - Output is read for as long as the process lives and logged line by line within a
-//     rate. What is left out is counted in the log.
+//     rate. What is left out is counted, also in the log.
 //
 // # Non-guarantees
 //
-//   - It is no sandbox: a plugin has the rights of the user. If the host is killed, the
+//   - It is no sandbox: a plugin has the rights of its user. If the host is killed, the
 //     processes that the plugin has forked are ended only by a guard of the plugin's
 //     own, as package sdk starts it.
 package process

@@ -46,8 +46,9 @@ const (
 // output logs what a process prints, line by line. A line may be a record of hclog, as
 // package sdk writes them; any other line is logged as text.
 type output struct {
-	log    *slog.Logger
-	stream string
+	log     *slog.Logger
+	stream  string
+	leftOut func(bytes int) // Told of every byte that is not logged; may be nil.
 
 	mu      sync.Mutex // Guards what follows: one pipe is read by one goroutine, but errors quote the tail.
 	line    []byte
@@ -78,9 +79,9 @@ func (b *budget) refill(now time.Time) {
 	b.at = now
 }
 
-func newOutput(log *slog.Logger, stream string) *output {
+func newOutput(log *slog.Logger, stream string, leftOut func(bytes int)) *output {
 	return &output{
-		log: log, stream: stream,
+		log: log, stream: stream, leftOut: leftOut,
 		lines: budget{perSecond: linesPerSecond, burst: linesBurst}, bytes: budget{perSecond: bytesPerSecond, burst: bytesBurst},
 	}
 }
@@ -95,6 +96,7 @@ func (o *output) Write(p []byte) (int, error) {
 		room := min(lineBytesMax-len(o.line), len(piece))
 		o.line = append(o.line, piece[:room]...)
 		o.cut += len(piece) - room
+		o.count(len(piece) - room)
 		if ended {
 			o.flush()
 		}
@@ -140,6 +142,7 @@ func (o *output) flush() {
 	if !o.permitted(len(line), now) {
 		o.skipped++
 		o.skippedBytes += len(line) + cut
+		o.count(len(line)) // What was cut is counted.
 		return
 	}
 	if now.Sub(o.confessed) >= confessEvery {
@@ -150,6 +153,13 @@ func (o *output) flush() {
 		attrs = append(attrs, slog.Int("bytes_left_out", cut))
 	}
 	o.log.LogAttrs(context.Background(), level, message, attrs...)
+}
+
+// count counts bytes that are not logged.
+func (o *output) count(bytes int) {
+	if bytes > 0 && o.leftOut != nil {
+		o.leftOut(bytes)
+	}
 }
 
 // confess logs how many lines were left out.

@@ -25,7 +25,7 @@ func record() (*output, *bytes.Buffer) {
 		}
 		return a
 	}})
-	return newOutput(slog.New(h), "stderr"), &b
+	return newOutput(slog.New(h), "stderr", nil), &b
 }
 
 func TestLinesAreTranslated(t *testing.T) {

@@ -60,6 +60,11 @@ type Command struct {
 	Environment map[string]string
 	// Versions are the versions of the contract that the host speaks, at least one.
 	Versions []int
+	// Confinement is what the process may have and do.
+	Confinement Confinement
+	// LeftOut is told how many bytes of output were not logged, from several goroutines;
+	// nil if nobody wants to know.
+	LeftOut func(bytes int)
 }
 
 // Process is a plugin's process that has shaken hands and is connected.
@@ -80,11 +85,15 @@ func (l *Launcher) Launch(ctx context.Context, b *Binary, c Command) (*Process, 
 	if err := b.verify(ctx); err != nil {
 		return nil, err
 	}
+	as, err := c.Confinement.identity()
+	if err != nil {
+		return nil, &StartError{Err: plugins.ErrNotPlugin, Cause: err, Cure: "correct user and group"}
+	}
 	socketDir := l.dir.socketDir(l.launches.Add(1))
 	if err := os.MkdirAll(socketDir, 0o700); err != nil {
 		return nil, err
 	}
-	p, err := l.launch(ctx, b, c, socketDir)
+	p, err := l.launchIn(ctx, b, c, as, socketDir)
 	if err != nil {
 		_ = os.RemoveAll(socketDir) // Otherwise the launcher removes it.
 		return nil, err
@@ -92,7 +101,17 @@ func (l *Launcher) Launch(ctx context.Context, b *Binary, c Command) (*Process, 
 	return p, nil
 }
 
-func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, socketDir string) (*Process, error) {
+// launchIn launches a process whose socket is in the directory.
+func (l *Launcher) launchIn(ctx context.Context, b *Binary, c Command, as *identity, socketDir string) (*Process, error) {
+	if as != nil {
+		if err := l.dir.admit(as, b, socketDir); err != nil {
+			return nil, err
+		}
+	}
+	return l.launch(ctx, b, c, as, socketDir)
+}
+
+func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, as *identity, socketDir string) (*Process, error) {
 	began := time.Now()
 	certificate, config, err := newIdentity(began)
 	if err != nil {
@@ -110,7 +129,7 @@ func (l *Launcher) launch(ctx context.Context, b *Binary, c Command, socketDir s
 	}
 	children := make(chan *child, 1) // go-plugin makes one child, unless it fails before.
 	cfg.RunnerFunc = func(_ hclog.Logger, prepared *exec.Cmd, _ string) (runner.Runner, error) {
-		ch := l.newChild(b, c, environmentFor(c, prepared.Env, socketDir, certificate), socketDir)
+		ch := l.newChild(b, c, as, environmentFor(c, prepared.Env, socketDir, certificate), socketDir)
 		children <- ch
 		return ch, nil
 	}
@@ -266,7 +285,7 @@ func (p *Process) attend() {
 // server redirects into a stream. A plugin that prints would block if nothing read the
 // stream. Plugins in other languages may not have it.
 func (p *Process) readOutput() {
-	out, errs := newOutput(p.child.log, "stdout"), newOutput(p.child.log, "stderr")
+	out, errs := newOutput(p.child.log, "stdout", p.child.stdout.leftOut), newOutput(p.child.log, "stderr", p.child.stderr.leftOut)
 	defer out.Close()  //nolint:errcheck // It cannot fail.
 	defer errs.Close() //nolint:errcheck // It cannot fail.
 	stream, err := p.conn.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, outputMethod, grpc.WaitForReady(true))

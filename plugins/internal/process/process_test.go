@@ -81,6 +81,9 @@ type fixture struct {
 	launcher *process.Launcher
 	binary   *process.Binary
 	logs     *logs
+
+	confinement process.Confinement // Of the next launch.
+	leftOut     func(bytes int)
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -98,7 +101,7 @@ func newFixture(t *testing.T) *fixture {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.Empty(t, children(t), "processes are left")
-		goleak.VerifyNone(t, leaks, goleak.IgnoreTopFunction("github.com/quorate/quorate/plugins/internal/process.(*Launcher).thread"))
+		goleak.VerifyNone(t, leaks)
 		require.NoError(t, f.launcher.Close())
 		goleak.VerifyNone(t, leaks)
 		require.LessOrEqual(t, openFiles(t), files, "files are open")
@@ -119,7 +122,7 @@ func (f *fixture) launch(timeout time.Duration, mode string, env ...string) (*pr
 		name, value, _ := strings.Cut(variable, "=")
 		environment[name] = value
 	}
-	p, err := f.launcher.Launch(ctx, f.binary, process.Command{Name: "subject", Args: []string{mode}, Environment: environment, Versions: []int{plugins.Version1}})
+	p, err := f.launcher.Launch(ctx, f.binary, process.Command{Name: "subject", Args: []string{mode}, Environment: environment, Versions: []int{plugins.Version1}, Confinement: f.confinement, LeftOut: f.leftOut})
 	if err == nil {
 		f.t.Cleanup(func() { require.NoError(f.t, p.Kill(0)) }) // The test may have failed before it ended the process.
 	}

@@ -6,17 +6,35 @@
 package process
 
 import (
+	"errors"
 	"os"
+	"runtime"
 	"syscall"
 )
 
 const openNonblock = 0
 
 // attributes sets nothing on this system.
-func attributes() *syscall.SysProcAttr { return nil }
+func attributes(*identity) *syscall.SysProcAttr { return nil }
 
-// awaitEnd does not wait: on this system there is no group to kill first.
-func awaitEnd(*os.Process) bool { return false }
+// identity is nobody on this system.
+type identity struct{}
+
+// identity is the user of the host.
+func (c Confinement) identity() (*identity, error) {
+	if c.User != "" || c.Group != "" {
+		return nil, errors.New("the user of a plugin cannot be chosen on " + runtime.GOOS)
+	}
+	return nil, nil
+}
+
+func mayChangeUser() bool { return false }
+
+// own changes nothing on this system.
+func (*identity) own(string) error { return nil }
+
+// inheritable returns none: on this system a child gets what it is given.
+func inheritable() ([]int, error) { return nil, nil }
 
 // killGroup kills the process; this system has no groups.
 func killGroup(p *os.Process) {

@@ -22,7 +22,7 @@ func TestAGroupEndsTogether(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 60 & echo forked; wait")
-	cmd.Stdout, cmd.SysProcAttr = write, attributes()
+	cmd.Stdout, cmd.SysProcAttr = write, attributes(nil)
 	require.NoError(t, cmd.Start())
 	require.NoError(t, write.Close())
 	require.NoError(t, read.SetReadDeadline(time.Now().Add(10*time.Second)))

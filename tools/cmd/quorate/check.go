@@ -25,19 +25,22 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// check checks files for a program that links everything, and returns the faults that a
-// program which links nothing but the cluster would report.
-func check(strategies, sections []string, paths ...string) (needs config.Errors, err error) {
-	own := cluster.Own{Strategies: strategies, Whole: true}
+// check checks files for a program that links everything. It returns the faults that a
+// program which links nothing but the cluster would report, and what this system does not
+// keep of what the files say.
+func check(strategies, sections []string, paths ...string) (needs, warnings config.Errors, err error) {
+	own := cluster.Own{Strategies: strategies, Whole: true, Warn: func(key, reason string) {
+		warnings = append(warnings, &config.Error{Key: key, Reason: reason})
+	}}
 	for _, name := range sections {
 		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)}) // The type is not known here.
 	}
 	read := []cluster.Option{cluster.WithFormat(toml.Format())}
 	own.Options = slices.Concat(read, []cluster.Option{cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()), cluster.WithStore(durable.OpenIn)}, methods(), stores())
 	if err := cluster.Check(own, paths...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	own.Whole = false
+	own.Whole, own.Warn = false, nil
 	// A program without the format of a file sees nothing of its content, so the files
 	// are checked with the formats too.
 	for _, own.Options = range [][]cluster.Option{nil, read} {
@@ -45,7 +48,7 @@ func check(strategies, sections []string, paths ...string) (needs config.Errors,
 			needs = append(needs, faults...)
 		}
 	}
-	return distinct(needs), nil
+	return distinct(needs), warnings, nil
 }
 
 // methods links every method of discovery that the project has.

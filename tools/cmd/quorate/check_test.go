@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 		"format and metrics":        {written, []string{"written.toml: TOML is not part of this program", "written.toml:2: telemetry.metrics"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			needs, err := check(nil, nil, c.path)
+			needs, _, err := check(nil, nil, c.path)
 			require.NoError(t, err)
 			require.Len(t, needs, len(c.want), "%v", needs)
 			for i, want := range c.want {
@@ -63,7 +64,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 			}
 		})
 	}
-	needs, err := check(nil, nil, file("wrong.yaml", node+", telemetry: {metrics: prometeus}}\n"))
+	needs, _, err := check(nil, nil, file("wrong.yaml", node+", telemetry: {metrics: prometeus}}\n"))
 	require.ErrorContains(t, err, "telemetry.metrics")
 	require.Empty(t, needs, "what is wrong comes first")
 	for wrong, want := range map[string]string{
@@ -73,9 +74,26 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 		node + leases + "etcd}}, lease-etcd: {endpoint: a}}\n":  `lease-etcd.endpoint: unknown key; did you mean "endpoints"?`,
 		node + leases + "ectd}}}\n":                             `the store "ectd" is unknown, there are "etcd", "file", "kubernetes";`,
 	} {
-		needs, err = check(nil, nil, file("wrong.yaml", wrong))
+		needs, _, err = check(nil, nil, file("wrong.yaml", wrong))
 		require.ErrorContains(t, err, want, wrong)
 		require.Empty(t, needs)
+	}
+}
+
+// A plugin that cannot have the user of its section is a warning: the file may be for another
+// machine. So is a limit that this system does not know, and Linux knows all.
+func TestCheckWarnsOfWhatTheSystemDoesNotKeep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("{cluster: {name: test}, node: {address: 127.0.0.1:7946},\n"+
+		" plugins: {vote: {policy: downing, path: vote, unpinned: true, user: nobody-of-that-name}}}\n"), 0o600))
+	_, warnings, err := check(nil, nil, path)
+	require.NoError(t, err)
+	require.NotEmpty(t, warnings)
+	last := warnings[len(warnings)-1]
+	require.Equal(t, "plugins.vote.user", last.Key)
+	if runtime.GOOS == "linux" {
+		require.Len(t, warnings, 1)
+		require.Contains(t, last.Reason, "nobody-of-that-name")
 	}
 }
 
@@ -84,7 +102,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 func TestEveryMethodOfTheProjectIsLinked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cluster.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("{cluster: {name: test}, node: {address: 127.0.0.1:7946}, membership: {discovery: {methods: [nonesuch]}}}\n"), 0o600))
-	_, err := check(nil, nil, path)
+	_, _, err := check(nil, nil, path)
 	names := append(methodNames(t), discovery.MethodStatic)
 	slices.Sort(names)
 	require.ErrorContains(t, err, `the method "nonesuch" is unknown, there are "`+strings.Join(names, `", "`)+`";`)

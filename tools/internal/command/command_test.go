@@ -31,10 +31,10 @@ type settings struct {
 	} `koanf:"node"`
 }
 
-func load(_, sections []string, paths ...string) (needs config.Errors, err error) {
+func load(_, sections []string, paths ...string) (needs, warnings config.Errors, err error) {
 	file, err := config.Loader{}.Load(paths...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var beside []config.Section
 	for _, name := range sections {
@@ -43,7 +43,7 @@ func load(_, sections []string, paths ...string) (needs config.Errors, err error
 	if slices.ContainsFunc(paths, func(path string) bool { return filepath.Base(path) == demanding }) {
 		needs = config.Errors{{File: demanding, Line: 3, Key: "node.metrics", Reason: "the program must link it"}}
 	}
-	return needs, file.DecodeAll(&settings{}, beside...)
+	return needs, nil, file.DecodeAll(&settings{}, beside...)
 }
 
 // demanding is the name of a file for which load reports a part that the program must link.
@@ -91,7 +91,7 @@ func TestGoodConfigurationIsOk(t *testing.T) {
 	require.Equal(t, []any{command.StatusOK, "ok\n", ""}, []any{status, stdout, stderr})
 	status, stdout, _ = run(t, &count{}, "-json", "config", "check", path)
 	require.Equal(t, command.StatusOK, status)
-	require.JSONEq(t, `{"ok":true,"faults":[],"needs":[]}`, stdout)
+	require.JSONEq(t, `{"ok":true,"faults":[],"needs":[],"warnings":[]}`, stdout)
 }
 
 func TestWhatTheProgramNeedsIsPrinted(t *testing.T) {
@@ -101,7 +101,7 @@ func TestWhatTheProgramNeedsIsPrinted(t *testing.T) {
 	require.Equal(t, command.StatusOK, status)
 	require.Equal(t, "ok\nrefused by a program without it: demanding.yaml:3: node.metrics: the program must link it\n", stdout)
 	_, stdout, _ = run(t, &count{}, "-json", "config", "check", path)
-	require.JSONEq(t, `{"ok":true,"faults":[],"needs":[{"file":"demanding.yaml","line":3,"key":"node.metrics","reason":"the program must link it"}]}`, stdout)
+	require.JSONEq(t, `{"ok":true,"faults":[],"needs":[{"file":"demanding.yaml","line":3,"key":"node.metrics","reason":"the program must link it"}],"warnings":[]}`, stdout)
 }
 
 func TestEveryFaultOfAConfigurationIsPrinted(t *testing.T) {

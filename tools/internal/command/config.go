@@ -19,8 +19,9 @@ type Config struct {
 
 // Checker reads, merges and checks files for a program with strategies and sections of
 // its own, given by their names. Its error lists the faults as [config.Errors]. Without a
-// fault, needs are what the files demand of the program beyond what every program links.
-type Checker func(strategies, sections []string, paths ...string) (needs config.Errors, err error)
+// fault, needs are what the files demand of the program beyond what every program links, and
+// warnings what this system does not keep of what they say.
+type Checker func(strategies, sections []string, paths ...string) (needs, warnings config.Errors, err error)
 
 // NewConfig returns the command. Defaults is the struct that the files fill, with its
 // defaults in it.
@@ -43,8 +44,9 @@ as a node does when it starts, and what its start would refuse is looked at too:
 addresses that need TLS, certificate files, names of strategies, the sections of
 methods of discovery that are selected. Files may ask for
 parts that not every program links: the answer names each, with the import and the
-option that give it to the program. The exit status is 0 when all is well and 2 when
-there are faults.
+option that give it to the program. What this system cannot keep, such as limits of
+plugins that only Linux has, is a warning. The exit status is 0 when all is well and
+2 when there are faults.
 
 The end of its name tells the format of a file: .toml, .json, and YAML for
 everything else.
@@ -62,6 +64,8 @@ type verdict struct {
 	OK     bool    `json:"ok"`
 	Faults []fault `json:"faults"`
 	Needs  []fault `json:"needs"`
+
+	Warnings []fault `json:"warnings"`
 }
 
 type fault struct {
@@ -74,13 +78,13 @@ type fault struct {
 
 // Run checks the files.
 func (c *Check) Run(s *Session) error {
-	needs, err := c.check(c.Own, c.Allow, c.Files...)
+	needs, warnings, err := c.check(c.Own, c.Allow, c.Files...)
 	var faults config.Errors
 	if err != nil && !errors.As(err, &faults) {
 		return err
 	}
 	if s.JSON {
-		if err := s.PrintJSON(verdict{OK: err == nil, Faults: faultsOf(faults), Needs: faultsOf(needs)}); err != nil {
+		if err := s.PrintJSON(verdict{OK: err == nil, Faults: faultsOf(faults), Needs: faultsOf(needs), Warnings: faultsOf(warnings)}); err != nil {
 			return err
 		}
 	} else {
@@ -95,6 +99,9 @@ func (c *Check) Run(s *Session) error {
 		fmt.Fprintln(s.Stdout, s.Paint(32, "ok"))
 		for _, f := range needs {
 			fmt.Fprintln(s.Stdout, s.Paint(33, "refused by a program without it: "+f.Error()))
+		}
+		for _, f := range warnings {
+			fmt.Fprintln(s.Stdout, s.Paint(33, "not kept by this system: "+f.Error()))
 		}
 	}
 	return nil

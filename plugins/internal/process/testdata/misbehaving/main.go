@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -58,6 +59,52 @@ func before() map[string]func() {
 	}
 }
 
+// beside are the modes that do something beside serving. Each has an end, so that a host that
+// does not stop it goes on to be tested.
+func beside() map[string]func() {
+	return map[string]func(){
+		"hogs": func() {
+			var all [][]byte
+			for range 64 { // 2 GiB, and each page is written.
+				all = append(all, bytes.Repeat([]byte{1}, 32<<20))
+			}
+			report("HELD", len(all))
+		},
+		"forkbomb": func() {
+			forked := 0
+			for range 400 {
+				if cmd := exec.Command(self(), "sleeper"); cmd.Start() == nil {
+					forked++
+				}
+			}
+			report("FORKED", forked)
+		},
+		"gigabyte": func() {
+			piece := bytes.Repeat([]byte{'g'}, 1<<20)
+			for range 1 << 10 {
+				os.Stderr.Write(piece)
+			}
+			report("WRITTEN", 1)
+		},
+	}
+}
+
+// report writes a number into the file that a variable names.
+func report(variable string, n int) {
+	if err := os.WriteFile(os.Getenv(variable), []byte(fmt.Sprint(n)), 0o600); err != nil {
+		panic(err)
+	}
+}
+
+// self is the path of this program.
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
 func main() {
 	mode := "good"
 	if len(os.Args) > 1 {
@@ -72,6 +119,9 @@ func main() {
 	}
 	if mode == "forks" {
 		fork()
+	}
+	if run, ok := beside()[mode]; ok {
+		go run()
 	}
 	if mode == "floods" {
 		go func() {
@@ -117,10 +167,7 @@ func impostor() {
 
 // fork starts a grandchild that holds the pipes, and writes its number to a file.
 func fork() {
-	cmd := exec.Command(os.Args[0], "sleeper")
-	if self, err := os.Executable(); err == nil {
-		cmd.Path = self
-	}
+	cmd := exec.Command(self(), "sleeper")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		panic(err)
