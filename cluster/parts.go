@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/pubsub"
 	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
@@ -109,11 +110,11 @@ func parts() []part {
 			name: "pubsub", defaults: func(c *Config) { c.PubSub = pubsub.Default() }, check: Config.validateTopics, start: startTopics, stop: stopTopics,
 			routes: func(n *Node) []management.Route { return topicRoutes{n}.all() },
 		},
+		{name: "reload", start: startReloader, stop: stopReloader}, // Before management, whose routes use it.
 		{
 			name: "management", defaults: func(c *Config) { c.Management = management.Default() }, resolve: resolveManagement,
 			start: startManagement, stop: stopManagement,
 		},
-		{name: "reload", start: startReloader, stop: stopReloader},
 	}
 }
 
@@ -338,12 +339,25 @@ func prepareSharding(_ context.Context, n *Node, _, to configuration) (Prepared,
 	return Prepared{Commit: func() { _ = n.sharding.Reload(to.Sharding) }}, nil
 }
 
-func resolveManagement(c *Config, path func(string) string) { resolveTLS(&c.Management.TLS, path) }
+func resolveManagement(c *Config, path func(string) string) {
+	resolveTLS(&c.Management.TLS, path)
+	c.Management.Operators.Socket = path(c.Management.Operators.Socket)
+	c.Management.Operators.TokenFile = path(c.Management.Operators.TokenFile)
+}
+
+// operated adds what operators have asked for over HTTP to the decisions of the node.
+func (n *Node) operated(c management.Change) {
+	d := machine.Decide{Topic: "operation", Subject: c.Path, Verdict: c.Operation, Reason: "asked for by " + c.By}
+	if c.Err != nil {
+		d.Verdict, d.Reason = c.Operation+" failed", d.Reason+": "+c.Err.Error()
+	}
+	membership.RecordDecision(n.member, "management", d)
+}
 
 // startManagement serves the routes of all parts over HTTP.
 func startManagement(ctx context.Context, b *builder) (err error) {
 	form := management.Form(b.member, b.cfg.Management.AllowForm)
-	b.management, err = management.Serve(ctx, b.cfg.Management, slices.Concat(b.routes(), form, b.options.routes), management.WithLogger(b.log))
+	b.management, err = management.Serve(ctx, b.cfg.Management, slices.Concat(b.routes(), form, b.options.routes), management.WithLogger(b.log), management.WithChanges(b.operated))
 	if err != nil {
 		return err
 	}

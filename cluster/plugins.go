@@ -272,10 +272,16 @@ func (s *strategies) end() {
 // prepareDowning gives the node another downing strategy: its plugin is started and
 // checked first. The cluster changes to the strategy when all members have it.
 func prepareDowning(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
-	s, name := n.plugins, to.Downing.Strategy
+	name := to.Downing.Strategy
 	if reflect.DeepEqual(from.Downing, to.Downing) && reflect.DeepEqual(from.Plugins[name], to.Plugins[name]) {
 		return Prepared{}, nil
 	}
+	return offerDowning(ctx, n, to)
+}
+
+// offerDowning starts and checks the downing strategy, and offers it to the cluster.
+func offerDowning(ctx context.Context, n *Node, to configuration) (Prepared, error) {
+	s := n.plugins
 	d, err := s.openDowning(ctx, to)
 	if err != nil {
 		return Prepared{}, err

@@ -4,10 +4,8 @@
 package cluster
 
 import (
-	"context"
 	"time"
 
-	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/plugins"
 )
 
@@ -49,16 +47,6 @@ type PluginStatus struct {
 	OutputLeftOut uint64 `json:"output_left_out_bytes"`
 }
 
-// Plugins returns the status of each plugin of the node, sorted by name.
-func (n *Node) Plugins() []PluginStatus {
-	all := n.plugins.all()
-	list := make([]PluginStatus, len(all))
-	for i, p := range all {
-		list[i] = pluginStatus(p.Status())
-	}
-	return list
-}
-
 func pluginStatus(s plugins.Status) PluginStatus {
 	p := PluginStatus{
 		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
@@ -69,13 +57,4 @@ func pluginStatus(s plugins.Status) PluginStatus {
 		p.LastError = s.LastError.Error()
 	}
 	return p
-}
-
-// pluginRoutes returns the route of the plugins.
-func (n *Node) pluginRoutes() []management.Route {
-	return []management.Route{{Path: "/v1/plugins", Answer: func(context.Context, management.Request) (any, error) {
-		return struct {
-			Plugins []PluginStatus `json:"plugins"`
-		}{n.Plugins()}, nil
-	}}}
 }

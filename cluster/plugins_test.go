@@ -43,6 +43,8 @@ type stage struct {
 	away func(context.Context) error
 
 	batches atomic.Int64 // How many questions about heartbeats were asked.
+	opens   atomic.Int64 // How many plugins were opened.
+	swaps   atomic.Int64 // How many plugins were swapped.
 
 	mu   sync.Mutex
 	open map[string]plugins.Config
@@ -59,6 +61,7 @@ func (s *stage) Open(_ context.Context, name string, section plugins.Config, _ *
 		s.open = map[string]plugins.Config{}
 	}
 	s.open[name] = section
+	s.opens.Add(1)
 	observe(plugins.Event{Type: plugins.Started, Plugin: name})
 	return &actor{stage: s, name: name, policy: section.Policy}, nil
 }
@@ -137,6 +140,7 @@ func (a *actor) Swap(_ context.Context, section plugins.Config) error {
 		return errors.New(a.name + " does not suit")
 	}
 	a.stage.open[a.name] = section
+	a.stage.swaps.Add(1)
 	return nil
 }
 

@@ -117,21 +117,28 @@ func (r *reloader) close() {
 //
 // Reload does not read certificates: their files are watched separately.
 func (n *Node) Reload(ctx context.Context) error {
+	return n.operate(ctx, func() error { return n.reloader.reload(ctx) })
+}
+
+// operate runs a command of the program or of an operator when no other is under way, unless
+// the node has ended.
+func (n *Node) operate(ctx context.Context, command func() error) error {
 	select {
 	case <-n.Done():
 		return errors.Join(sharding.ErrClosed, n.Err())
 	default:
 	}
-	return n.reloader.reload(ctx)
-}
-
-func (r *reloader) reload(ctx context.Context) error {
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case n.reloader.turn <- struct{}{}:
+		defer func() { <-n.reloader.turn }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	return command()
+}
+
+// reload takes over the files. Its caller has the turn.
+func (r *reloader) reload(ctx context.Context) error {
 	if r.file == nil {
 		return ErrNoFiles
 	}

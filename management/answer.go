@@ -4,8 +4,10 @@
 package management
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +15,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Every request comes in at [Server.serve]: what no route may answer is refused, then the
@@ -118,17 +121,63 @@ func (s *Server) answering(route Route) http.Handler {
 			s.write(w, http.StatusServiceUnavailable, Failure{Error: fmt.Sprintf("%d requests are being answered already: ask again later", cap(places))})
 			return
 		}
-		if route.Operation != "" {
-			s.log.Warn("an operator asks for a change", "operation", route.Operation, "peer", r.RemoteAddr, "certificate", holder(r))
+		by, refused := s.asks(route, r)
+		if refused != nil {
+			if refused.Status == http.StatusUnauthorized && s.cfg.Operators.TokenFile != "" {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+			}
+			s.write(w, refused.Status, failure(refused))
+			return
+		}
+		if route.Limit > 0 {
+			// The server waits for the client to go away while it answers, and takes the end
+			// of the time for reading for that. An error says that there is no connection.
+			until, connection := time.Now().Add(route.Limit+writeTimeout), http.NewResponseController(w)
+			_ = errors.Join(connection.SetReadDeadline(until), connection.SetWriteDeadline(until))
 		}
 		if route.Handler != nil {
 			s.handle(route, w, r)
 			return
 		}
 		status, body := s.answer(route, r)
+		if route.Operation != "" {
+			s.changed(route, r, by, body)
+		}
 		s.write(w, status, body)
 	})
 }
+
+// asks returns who asks for a change, or why nobody does who may.
+func (s *Server) asks(route Route, r *http.Request) (by string, refused *Error) {
+	switch {
+	case route.Operation == "":
+		return "", nil
+	case !route.Authorized:
+		by = "somebody at " + r.RemoteAddr
+		if name := holder(r); name != "" {
+			by = "certificate " + name
+		}
+	default:
+		if by, refused = s.who(r); refused != nil {
+			s.refused(r, route.Operation, refused)
+			return "", refused
+		}
+	}
+	s.log.Warn("an operator asks for a change", "operation", route.Operation, "path", r.URL.Path, "by", by, "peer", r.RemoteAddr)
+	return by, nil
+}
+
+// changed tells of an operation that was answered.
+func (s *Server) changed(route Route, r *http.Request, by string, body any) {
+	c := Change{Operation: route.Operation, Path: r.URL.Path, By: by}
+	if failed, ok := body.(Failure); ok {
+		c.Err = errors.New(strings.Join(append([]string{failed.Error}, failed.Reasons...), "; "))
+	}
+	s.tell(c)
+}
+
+// limit is how long the answer of a route may take.
+func (s *Server) limit(route Route) time.Duration { return cmp.Or(route.Limit, s.cfg.RequestTimeout) }
 
 // handle lets the handler of a route answer. Output that it wrote before a panic cannot
 // be taken back: the connection ends.
@@ -140,11 +189,11 @@ func (s *Server) handle(route Route, w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	if _, err := parameters(r.URL.RawQuery, route.Query); err != nil {
-		status, body := s.failed(err)
+		status, body := s.failed(route, err)
 		s.write(w, status, body)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), s.limit(route))
 	defer cancel()
 	route.Handler.ServeHTTP(w, r.WithContext(ctx))
 }
@@ -159,20 +208,20 @@ func (s *Server) answer(route Route, r *http.Request) (status int, body any) {
 	}()
 	query, err := parameters(r.URL.RawQuery, route.Query)
 	if err != nil {
-		return s.failed(err)
+		return s.failed(route, err)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), s.limit(route))
 	defer cancel()
 	value, err := route.Answer(ctx, Request{path: r.PathValue, query: query})
 	if err != nil {
-		return s.failed(err)
+		return s.failed(route, err)
 	}
 	return http.StatusOK, value
 }
 
 // failed returns the status and the body for an error.
-func (s *Server) failed(err error) (int, Failure) {
-	e := asError(err, s.cfg.RequestTimeout)
+func (s *Server) failed(route Route, err error) (int, Failure) {
+	e := asError(err, s.limit(route))
 	return e.Status, failure(e)
 }
 

@@ -48,6 +48,9 @@ type Config struct {
 	// RequestTimeout bounds one answer, 10 ms to 10 minutes.
 	RequestTimeout time.Duration `koanf:"request-timeout" range:"10ms..10m"`
 
+	// Operators says who may have the node do something.
+	Operators OperatorsConfig `koanf:"operators"`
+
 	// Health is a second listener, for health checks alone.
 	Health HealthConfig `koanf:"health"`
 }
@@ -112,7 +115,7 @@ func (c Config) Validate() error {
 	faults.Refuse(!c.TLS.IsZero() && !c.TLS.Complete(),
 		"tls", "certificate, key and authorities must be set together, or none of them")
 	faults.Add(c.validateAddress())
-	faults.Add(c.Health.validate(c.Address))
+	faults.Add(c.Health.validate(c.Address), c.Operators.validate(c))
 	return faults.Err()
 }
 

@@ -4,6 +4,7 @@
 package management_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +40,10 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		"health without a port":  {func(c *management.Config) { c.Health.Address = "10.0.0.7" }, `health.address: "10.0.0.7" is not a "host:port"`, "health.address"},
 		"health at one address":  {func(c *management.Config) { c.Address, c.Health.Address = "127.0.0.1:81", "127.0.0.1:81" }, "choose another port", "health.address"},
 		"metrics without health": {func(c *management.Config) { c.Health.Metrics = true }, "health.metrics: is true, and nothing listens: set health.address", "health.metrics"},
+		"socket too long":        {func(c *management.Config) { c.Operators.Socket = strings.Repeat("s", 97) }, "operators.socket", "operators.socket"},
+		"tokens for nobody":      {func(c *management.Config) { c.Operators.TokenFile = "t" }, "operators.token-file: is set, and nothing listens", "operators.token-file"},
+		"role without TLS":       {func(c *management.Config) { c.Operators.CertificateURI = "quorate://bank/operator" }, "operators.certificate-uri: is set without tls", "operators.certificate-uri"},
+		"role that is no URI":    {func(c *management.Config) { c.TLS, c.Operators.CertificateURI = all(), "operator" }, `"operator" is no URI`, "operators.certificate-uri"},
 		"too long a timeout":     {func(c *management.Config) { c.RequestTimeout = time.Hour }, "request-timeout: 1h0m0s", "request-timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +74,11 @@ func TestConfigurationsThatAreAccepted(t *testing.T) {
 		func(c *management.Config) { c.Address, c.AllowRemote = "127.0.0.1:8080", true },
 		func(c *management.Config) { c.Health.Address = ":8081" },
 		func(c *management.Config) { c.Address, c.Health.Address = "127.0.0.1:0", "127.0.0.1:0" },
+		func(c *management.Config) { c.Operators.Socket = "/run/bank/operators" },
+		func(c *management.Config) { c.Address, c.Operators.TokenFile = "127.0.0.1:0", "tokens" },
+		func(c *management.Config) {
+			c.Address, c.TLS, c.Operators.CertificateURI = "127.0.0.3:8080", all(), "quorate://bank/operator"
+		},
 	} {
 		cfg := management.Default()
 		change(&cfg)

@@ -27,8 +27,9 @@
 // # Answers
 //
 // Every answer is JSON. An error is {"error": "..."}, with "reasons" when there are
-// several; see [Error]. The status is 400 for a request that makes no sense, 403 for a
-// host name in the request that is not this machine's, 404 for what does not exist, 405
+// several; see [Error]. The status is 400 for a request that makes no sense, 401 for an
+// operation that only operators may ask for, 403 for a host name in the request that is not
+// this machine's and for what nobody may ask, 404 for what does not exist, 405
 // for a method other than GET and HEAD, or other than POST on a route that changes
 // something, 409 for a change that the node refuses, 500 after a panic, 503 when the node
 // is not ready or too much is asked at once, and 504 when no answer was found in time.
@@ -37,9 +38,13 @@
 //
 // By default nothing listens, without an address. On the loopback interface every process
 // of the machine may ask, without encryption. Beyond it, only clients with mutual TLS
-// may, and only when the configuration says so twice; see [Config.AllowRemote]. One thing
-// can be changed through the routes of this package: a node that waits for a cluster founds
-// one, see [Form] and [Config.AllowForm].
+// may, and only when the configuration says so twice; see [Config.AllowRemote].
+//
+// A route with [Route.Operation] changes something. It is kept to operators if it says so
+// ([Route.Authorized]), whom [OperatorsConfig] names, nobody by default: they ask over a Unix
+// socket, with a token or with a certificate that has a name of its own. Of the routes of this
+// package one has an operation, for which there is a switch instead: a node that waits for a
+// cluster founds one, see [Form] and [Config.AllowForm]. [WithChanges] hears of all operations.
 //
 // Orchestrators and load balancers have no certificates. For them there is a second listener,
 // [HealthConfig], which answers whoever reaches it, and says nothing but whether the node is

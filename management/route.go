@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A module describes what it answers by [Route], [Request] and [Error]; the mux that
@@ -31,6 +32,15 @@ type Route struct {
 	// route with an operation answers only POST, and only a request whose header
 	// [OperatorHeader] has this name and that no web page has sent.
 	Operation string
+
+	// Authorized keeps a route with an operation to operators, see [OperatorsConfig].
+	// Without it, whoever may ask anything may ask for the operation: it is for what only
+	// helps whoever has an outage, and has a switch of its own.
+	Authorized bool
+
+	// Limit bounds the answer in place of [Config.RequestTimeout], for an operation that
+	// takes longer; zero means request-timeout.
+	Limit time.Duration
 
 	// Probe gives the route room of its own, for health checks, which must be answered
 	// under any load.
@@ -112,6 +122,9 @@ func newMux(routes []Route, serve func(Route) http.Handler) (mux *http.ServeMux,
 		path = route.Path
 		if !strings.HasPrefix(path, "/") || (route.Answer == nil) == (route.Handler == nil) {
 			return nil, fmt.Errorf("management: route %q: needs a path that begins with a slash, and either an answer or a handler", path)
+		}
+		if route.Authorized && route.Operation == "" {
+			return nil, fmt.Errorf("management: route %q: only an operation is kept to operators", path)
 		}
 		if route.Operation != "" && route.Probe {
 			return nil, fmt.Errorf("management: route %q: a health check changes nothing", path)

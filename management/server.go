@@ -47,11 +47,14 @@ type Server struct {
 	operations map[string]string // Operation of each route by its path; "" for most.
 	http       *http.Server
 	open       bool          // Whoever reaches the server is answered.
-	listener   net.Listener  // Nil if the server does not listen.
+	listener   net.Listener  // Nil if the server does not listen on an address.
+	socket     net.Listener  // Nil without a socket for operators.
 	files      *mutual.Files // Nil without TLS, as is tls.
 	tls        *mutual.TLS
 	watching   sync.WaitGroup
-	ended      chan struct{} // Closed when no connection is accepted any more.
+	accepting  sync.WaitGroup // Done when no connection is accepted any more.
+	tell       func(Change)   // Is told of each operation.
+	strangers  strangers
 
 	// Each answer holds a place in one of these. Close takes all places, so that no
 	// answer is left.
@@ -85,7 +88,39 @@ func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Se
 	if err := s.openFiles(); err != nil {
 		return nil, err
 	}
-	return s.listen(ctx)
+	if err := s.listenForOperators(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.listen(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// listenForOperators listens on the socket and reads the tokens once, so that a mistake is an
+// error of the start.
+func (s *Server) listenForOperators(ctx context.Context) error {
+	if path := s.cfg.Operators.TokenFile; path != "" {
+		if _, err := readTokens(path); err != nil {
+			return fmt.Errorf("management: operators.token-file: %w", err)
+		}
+	}
+	if s.cfg.Operators.Socket == "" {
+		return nil
+	}
+	l, err := listenSocket(ctx, s.cfg.Operators.Socket)
+	if err != nil {
+		return err
+	}
+	s.socket = s.bounded(l)
+	s.accepting.Go(func() { s.accept(s.socket) }) // Like that of the address, see start.
+	s.log.Info("management listens for operators", "socket", s.cfg.Operators.Socket)
+	return nil
+}
+
+// bounded bounds the connections of a listener.
+func (s *Server) bounded(l net.Listener) net.Listener {
+	return bound(newLobby(l, min(lobbyMost, descriptors()/lobbyShare), s.log), s.cfg.MaxConnections+probesMax, s.log)
 }
 
 // ServeHealth is [Serve] for a listener that answers whoever reaches it: give it the routes of
@@ -127,19 +162,17 @@ func (s *Server) start(listener net.Listener) error {
 		_ = listener.Close() // No connection was accepted.
 		return fmt.Errorf("management: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
 	}
-	lobby := newLobby(listener, min(lobbyMost, descriptors()/lobbyShare), s.log)
-	s.listener = bound(lobby, s.cfg.MaxConnections+probesMax, s.log)
+	s.listener = s.bounded(listener)
 	accepting := s.listener
 	if s.files != nil {
 		accepting = tls.NewListener(accepting, s.tls.Server("http/1.1"))
 		// Owned by the server: ends with its context, and Close waits for it.
 		s.watching.Go(func() { s.files.Watch(s.ctx) })
 	}
-	s.ended = make(chan struct{})
 	// Owned by the server: ends when Close closes the listener, and Close waits
 	// for it. The goroutines of connections belong to package http, and end
 	// within the time-outs, or by Close.
-	go s.accept(accepting)
+	s.accepting.Go(func() { s.accept(accepting) })
 	what := "management listens"
 	if s.open {
 		what = "management listens for health checks"
@@ -151,7 +184,7 @@ func (s *Server) start(listener net.Listener) error {
 // newServer builds a server without starting anything.
 func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	s := &Server{
-		cfg: cfg, log: slog.Default(),
+		cfg: cfg, log: slog.Default(), tell: func(Change) {},
 		slots: make(chan struct{}, min(cfg.MaxRequests, cfg.MaxConnections)), probes: make(chan struct{}, probesMax),
 	}
 	for _, opt := range opts {
@@ -182,7 +215,6 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 
 // accept serves until the listener is closed.
 func (s *Server) accept(l net.Listener) {
-	defer close(s.ended)
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		s.log.Error("management accepts no connection any more", "error", err)
 	}
@@ -207,7 +239,7 @@ func (s *Server) Close() error {
 func (s *Server) close() error {
 	defer s.watching.Wait()
 	defer s.cancel()
-	if s.listener == nil {
+	if s.listener == nil && s.socket == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -216,7 +248,7 @@ func (s *Server) close() error {
 		s.cancel()
 		_ = s.http.Close() // The listener is closed already, and errors of connections do not matter.
 	}
-	<-s.ended
+	s.accepting.Wait()
 	late := time.NewTimer(closeTimeout)
 	defer late.Stop()
 	for _, places := range []chan struct{}{s.slots, s.probes} {

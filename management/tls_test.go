@@ -166,5 +166,5 @@ func TestAnOperationWithTLS(t *testing.T) {
 	leaf, err := x509.ParseCertificate(mine.Certificate[0])
 	require.NoError(t, err)
 	require.Contains(t, text.String(), "an operator asks for a change")
-	require.Contains(t, text.String(), strconv.Quote(leaf.Subject.String()))
+	require.Contains(t, text.String(), strconv.Quote("certificate "+leaf.Subject.String()))
 }

@@ -25,6 +25,13 @@ type Decision struct {
 	Reason    string // Why.
 }
 
+// RecordDecision adds a decision to those of the node, in its log and in [Node.Decisions], that
+// no machine of the node has taken: an operator's, for instance. All decisions of a topic are of
+// one component. It does not wait.
+func RecordDecision(n *Node, component string, d machine.Decide) {
+	n.ports().Decide(component, n.clock.Now(), d)
+}
+
 // decisionLog keeps the last decisions of each topic. The zero value is ready.
 type decisionLog struct {
 	mu     sync.Mutex

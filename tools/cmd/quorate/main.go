@@ -14,6 +14,8 @@
 //	quorate why acct-42 -kind account
 //	quorate plugin check plugins/witness
 //	quorate plugin pin cluster.yaml
+//	quorate plugin list -node http://127.0.0.1:8080
+//	quorate plugin swap zones -node unix:///run/bank/operators
 //	quorate registry find mail
 //	quorate topics why prices
 //	quorate simulate -nodes 100 -seed 7
@@ -38,7 +40,7 @@ func main() {
 			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
 			{Name: "form", Help: "Let a node found a cluster although voters are gone", Args: command.NewForm(os.Stdin, command.Terminal(os.Stdin))},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
-			{Name: "plugin", Help: "Try out and pin strategies in other processes", Args: &command.Plugin{}},
+			{Name: "plugin", Help: "Try out, pin, list and swap strategies in other processes", Args: &command.Plugin{}},
 			{Name: "registry", Help: "Ask a node which services are registered, and where they are", Args: &command.Registry{}},
 			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
 			{Name: "soak", Help: "Run fresh seeds over all worlds of the simulations", Args: &command.Soak{}},

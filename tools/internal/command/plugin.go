@@ -23,6 +23,10 @@ type Plugin struct {
 	Pin   Pin         `cmd:"" help:"Write the checksums of plugins into a configuration file."`
 	Test  TestPlugin  `cmd:"" help:"Try a plugin out, also in simulated clusters."`
 	Kit   KitPlugin   `cmd:"" hidden:""`
+
+	List    ListPlugins   `cmd:"" help:"Ask a node for its plugins, and how they are."`
+	Swap    SwapPlugin    `cmd:"" help:"Let a node take over one plugin as its files have it."`
+	Restart RestartPlugin `cmd:"" help:"Let a node replace the process of one plugin."`
 }
 
 // CheckPlugin is the command that tries a plugin out.

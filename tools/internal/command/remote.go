@@ -32,12 +32,20 @@ const answerBytesMax = 32 << 20
 
 // Remote holds the flags of commands that ask a running node.
 type Remote struct {
-	Node        string        `default:"http://127.0.0.1:8080" placeholder:"URL" help:"The management address of a node (${default})."`
+	Node        string        `default:"http://127.0.0.1:8080" placeholder:"URL" help:"The management address of a node, or unix:// and the path of its socket (${default})."`
 	Timeout     time.Duration `default:"5s" help:"How long to wait for the answer (${default})."`
 	Certificate string        `placeholder:"FILE" help:"Certificate to show to a node with TLS."`
 	Key         string        `placeholder:"FILE" help:"Key of the certificate."`
 	Authorities string        `placeholder:"FILE" help:"Who may have signed the certificate of the node."`
+	TokenFile   string        `placeholder:"FILE" help:"File with the token of an operator."`
 }
+
+const (
+	// unixScheme begins the address of a node that is asked over a Unix socket.
+	unixScheme = "unix://"
+	// tokenBytesMax bounds the file of a token.
+	tokenBytesMax = 4 << 10
+)
 
 // get sends a GET for a path, decodes the answer into a value, and returns the raw answer
 // too.
@@ -71,6 +79,9 @@ func (r *Remote) ask(method, target string, header http.Header, into any) (json.
 		return nil, RejectedError{Text: err.Error()}
 	}
 	maps.Copy(request.Header, header)
+	if err := r.identify(request); err != nil {
+		return nil, err
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, r.unreachable(base, err)
@@ -81,6 +92,28 @@ func (r *Remote) ask(method, target string, header http.Header, into any) (json.
 		return nil, r.unreachable(base, err)
 	}
 	return read(base, response.StatusCode, text, into)
+}
+
+// identify shows the token of an operator, if there is one.
+func (r *Remote) identify(request *http.Request) error {
+	if r.TokenFile == "" {
+		return nil
+	}
+	file, err := os.Open(r.TokenFile)
+	if err != nil {
+		return RejectedError{Text: fmt.Sprintf("-token-file: %v", err)}
+	}
+	defer file.Close() //nolint:errcheck // It was only read.
+	text, err := io.ReadAll(io.LimitReader(file, tokenBytesMax+1))
+	if err != nil {
+		return RejectedError{Text: fmt.Sprintf("-token-file: %v", err)}
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || len(text) > tokenBytesMax || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return RejectedError{Text: fmt.Sprintf("-token-file %s does not hold one token, of letters, digits and signs without spaces", r.TokenFile)}
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	return nil
 }
 
 // read decodes an answer, or turns it into an error.
@@ -107,6 +140,9 @@ func read(base string, status int, text []byte, into any) (json.RawMessage, erro
 // base returns the URL of the node without a path.
 func (r *Remote) base() (string, error) {
 	text := r.Node
+	if strings.HasPrefix(text, unixScheme) {
+		return "http://localhost", nil // The name is that of this machine, where the socket is.
+	}
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
@@ -123,6 +159,11 @@ func (r *Remote) client() (*http.Client, error) {
 		return nil, RejectedError{Text: fmt.Sprintf("-timeout %v is not above 0", r.Timeout)}
 	}
 	transport := &http.Transport{} // No proxy: the node is near, or a tunnel leads to it.
+	if path, ok := strings.CutPrefix(r.Node, unixScheme); ok {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+	}
 	if r.Certificate != "" || r.Key != "" || r.Authorities != "" {
 		security, err := r.security()
 		if err != nil {
@@ -163,6 +204,9 @@ func (r *Remote) unreachable(base string, err error) error {
 	}
 	if cause, ok := errors.AsType[*url.Error](err); ok {
 		err = cause.Err // The error says the rest already.
+	}
+	if strings.HasPrefix(r.Node, unixScheme) {
+		base = r.Node
 	}
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Errorf("no node answers at %s: %w: does it run, and with this management.address?", base, err)

@@ -1,0 +1,85 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+)
+
+const (
+	// socketMode is the mode of the socket: only its owner connects.
+	socketMode = 0o600
+	// preparing is the end of the name under which the socket is made, until it has its mode.
+	preparing = ".new"
+)
+
+// socket is a listener on a Unix socket, which it removes when it is closed.
+type socket struct {
+	*net.UnixListener
+
+	path string
+}
+
+// listenSocket makes the socket. A socket of a process that has ended is replaced, one that
+// answers is an error.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	fault := func(err error) (net.Listener, error) {
+		return nil, fmt.Errorf("management: operators.socket %s: %w", path, err)
+	}
+	if runtime.GOOS == "windows" {
+		return fault(errors.New("this system does not keep others from opening it: use a token"))
+	}
+	if conn, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
+		_ = conn.Close() // It was only tried.
+		return fault(errors.New("another process listens there"))
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
+		return fault(errors.New("there is a file, which is no socket"))
+	}
+	made := path + preparing
+	_ = os.Remove(made) // A process may have ended before it gave the socket its name.
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", made)
+	if err != nil {
+		return fault(err)
+	}
+	unix := l.(*net.UnixListener) //nolint:forcetypeassert // That is what the network has.
+	unix.SetUnlinkOnClose(false)  // It would remove the name that the socket has lost.
+	if err = os.Chmod(made, socketMode); err == nil {
+		err = os.Rename(made, path)
+	}
+	if err != nil {
+		_ = l.Close() // No connection was accepted.
+		_ = os.Remove(made)
+		return fault(err)
+	}
+	return &socket{unix, path}, nil
+}
+
+// Close closes the listener and removes the socket.
+func (s *socket) Close() error {
+	err := s.UnixListener.Close()
+	if err == nil {
+		_ = os.Remove(s.path) // It may have been removed from outside.
+	}
+	return err
+}
+
+// socketOf returns the Unix socket over which a request came, nil if it came otherwise.
+func socketOf(ctx context.Context) *net.UnixConn {
+	p, ok := ctx.Value(placeKey{}).(*place)
+	if !ok {
+		return nil
+	}
+	conn := p.Conn
+	if sent, ok := conn.(*spoken); ok {
+		conn = sent.Conn
+	}
+	unix, _ := conn.(*net.UnixConn)
+	return unix
+}
