@@ -23,12 +23,12 @@ func BuiltIns() []string { return []string{ConsistentHashingName, LeastShardName
 type Config struct {
 	// Strategy is the name of the strategy: "least-shard", "consistent-hashing", or the name
 	// of one that the program adds. Names that are not built in are not refused here.
-	Strategy string `koanf:"strategy" known:"least-shard|consistent-hashing"`
+	Strategy string `koanf:"strategy" known:"least-shard|consistent-hashing" reload:"yes"`
 	// LeastShard configures least-shard, which also decides while another strategy
 	// cannot answer.
 	LeastShard RebalanceLimits `koanf:"least-shard" reload:"yes"`
 	// ConsistentHashing configures consistent-hashing.
-	ConsistentHashing RebalanceLimits `koanf:"consistent-hashing"`
+	ConsistentHashing RebalanceLimits `koanf:"consistent-hashing" reload:"yes"`
 }
 
 // RebalanceLimits bounds how many shards a strategy moves: at most max(1, min(absolute limit,

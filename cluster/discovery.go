@@ -93,8 +93,8 @@ func (o *options) choiceSections(file *config.File) ([]config.Section, error) {
 // plugins, which are open already.
 func openDiscovery(_ context.Context, b *builder) error {
 	for _, name := range b.cfg.Membership.Discovery.Methods {
-		plugin, ok := b.plugins.swapped[name]
-		if !ok {
+		plugin := b.plugins.plugin(name)
+		if plugin == nil {
 			continue
 		}
 		found, err := plugin.Discovery()

@@ -333,10 +333,24 @@ func (n *Node) refused() []string {
 	return why
 }
 
-// prepareSharding has sharding take over its section. The section was checked, so this
-// can fail only when the node has ended, and then it does not matter.
-func prepareSharding(_ context.Context, n *Node, _, to configuration) (Prepared, error) {
-	return Prepared{Commit: func() { _ = n.sharding.Reload(to.Sharding) }}, nil
+// prepareSharding has sharding take over its section, with another strategy if that has changed.
+// The section was checked, so this can fail only when the node has ended, and then it does not
+// matter.
+func prepareSharding(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
+	if from.Sharding.Allocation.Strategy == to.Sharding.Allocation.Strategy {
+		return Prepared{Commit: func() { _ = n.sharding.Reload(to.Sharding) }}, nil
+	}
+	strategy, opened, err := n.plugins.openAllocation(ctx, from, to)
+	if err != nil {
+		return Prepared{}, err
+	}
+	return Prepared{
+		Discard: opened.Discard,
+		Commit: func() {
+			_ = n.sharding.ReloadAllocation(to.Sharding, strategy)
+			opened.Commit()
+		},
+	}, nil
 }
 
 func resolveManagement(c *Config, path func(string) string) {

@@ -100,16 +100,26 @@ type strategies struct {
 	metrics *pluginMetrics
 	workers sync.WaitGroup // Goroutines that close plugins and hand strategies over.
 
-	// swapped are the plugins that a swap replaces, which are all but those for downing, by
-	// their names. The map does not change after the node has started.
-	swapped map[string]Plugin
-
 	stores  []linkedChoice[lease.Store] // The stores of leases that the program has linked.
 	resolve func(string) string         // Makes paths absolute; nil if there is no file.
 	leases  *leaseMetrics
 
-	mu      sync.Mutex
-	downing map[Plugin]struct{} // Plugins that the node may still ask.
+	ending chan struct{} // Closed when the node ends: nothing waits for questions any more.
+	ended  sync.Once
+
+	mu      sync.Mutex          // Guards what follows.
+	downing map[Plugin]struct{} // Plugins for downing that the node may still ask.
+
+	// swapped are the plugins that a swap replaces, which are all but those for downing, by
+	// their names. Another allocation strategy changes the map.
+	swapped map[string]Plugin
+}
+
+// plugin returns the plugin of a name that a swap replaces, nil if there is none.
+func (s *strategies) plugin(name string) Plugin {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.swapped[name]
 }
 
 // openStrategies starts the plugins that a configuration uses.
@@ -117,7 +127,7 @@ func openStrategies(ctx context.Context, cfg Config, o *options, meters metric.M
 	open, log := o.plugins, o.log
 	s := &strategies{
 		log: log, open: open, metrics: measurePlugins(meters, cfg.Node.Address, log),
-		swapped: map[string]Plugin{}, downing: map[Plugin]struct{}{},
+		ending: make(chan struct{}), swapped: map[string]Plugin{}, downing: map[Plugin]struct{}{},
 		stores: o.stores, resolve: resolve, leases: measureLeases(meters, cfg.Node.Address, log),
 	}
 	for _, u := range cfg.uses() {
@@ -151,15 +161,15 @@ func stopPlugins(_ context.Context, n *Node) error {
 // forMembership returns the options by which the membership uses a plugin.
 func (s *strategies) forMembership(ctx context.Context, cfg configuration) ([]membership.Option, error) {
 	var opts []membership.Option
-	if plugin := s.swapped[cfg.Membership.Discovery.JoinDecider]; plugin != nil {
+	if plugin := s.plugin(cfg.Membership.Discovery.JoinDecider); plugin != nil {
 		decider, err := plugin.JoinDecider()
 		if err != nil {
 			return nil, err
 		}
 		opts = append(opts, membership.WithJoinDecider(decider))
 	}
-	if name := cfg.Membership.FailureDetector.Strategy; s.swapped[name] != nil {
-		judge, err := s.swapped[name].FailureDetector()
+	if name := cfg.Membership.FailureDetector.Strategy; s.plugin(name) != nil {
+		judge, err := s.plugin(name).FailureDetector()
 		if err != nil {
 			return nil, err
 		}
@@ -177,7 +187,7 @@ func (s *strategies) forMembership(ctx context.Context, cfg configuration) ([]me
 
 // forSharding returns the options by which sharding uses a plugin.
 func (s *strategies) forSharding(cfg Config) ([]sharding.Option, error) {
-	plugin := s.swapped[cfg.Sharding.Allocation.Strategy]
+	plugin := s.plugin(cfg.Sharding.Allocation.Strategy)
 	if plugin == nil {
 		return nil, nil
 	}
@@ -253,15 +263,15 @@ func (s *strategies) discard(p Plugin) {
 // all returns the plugins that are open, sorted by name.
 func (s *strategies) all() []Plugin {
 	s.mu.Lock()
-	all := slices.Collect(maps.Keys(s.downing))
+	all := slices.AppendSeq(slices.Collect(maps.Keys(s.downing)), maps.Values(s.swapped))
 	s.mu.Unlock()
-	all = slices.AppendSeq(all, maps.Values(s.swapped))
 	slices.SortFunc(all, func(a, b Plugin) int { return cmp.Compare(a.Status().Name, b.Status().Name) })
 	return all
 }
 
 // end ends all plugins.
 func (s *strategies) end() {
+	s.ended.Do(func() { close(s.ending) })
 	for _, p := range s.all() {
 		s.discard(p)
 	}
@@ -311,12 +321,11 @@ const handOver = 10 * time.Second
 // before it are swapped back.
 func prepareSwaps(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
 	var back []func() error
-	for _, name := range slices.Sorted(maps.Keys(n.plugins.swapped)) {
-		c, ok := to.Plugins[name]
-		if !ok || reflect.DeepEqual(from.Plugins[name], c) {
+	for _, name := range slices.Sorted(maps.Keys(to.Plugins)) {
+		c, plugin := to.Plugins[name], n.plugins.plugin(name)
+		if plugin == nil || !to.chooses(name) || reflect.DeepEqual(from.Plugins[name], c) {
 			continue
 		}
-		plugin := n.plugins.swapped[name]
 		if err := plugin.Swap(ctx, c); err != nil {
 			faults := []error{err}
 			for _, undo := range back {

@@ -99,10 +99,8 @@ func (r *reloader) swapPlugin(ctx context.Context, name string) (changed bool, e
 
 // runs returns an error unless the configuration chooses the plugin for something.
 func (r *reloader) runs(name string) error {
-	for _, u := range r.running.uses() {
-		if _, plugin := r.running.Plugins[u.name]; plugin && u.name == name {
-			return nil
-		}
+	if r.running.chooses(name) {
+		return nil
 	}
 	return fmt.Errorf("%w as %q: see /v1/plugins for those that it runs", ErrNoPlugin, name)
 }
@@ -130,7 +128,7 @@ func (r *reloader) restartPlugin(ctx context.Context, name string) error {
 
 // renew starts another process of a plugin whose executable may have changed.
 func (s *strategies) renew(ctx context.Context, n *Node, to configuration, name string) error {
-	if plugin := s.swapped[name]; plugin != nil {
+	if plugin := s.plugin(name); plugin != nil {
 		return plugin.Swap(ctx, to.Plugins[name])
 	}
 	p, err := offerDowning(ctx, n, to)

@@ -291,6 +291,53 @@ func TestANodeWaitsForThePluginThatDecidesHowItJoins(t *testing.T) {
 	require.NoError(t, node.Close())
 }
 
+// Which strategy allocates can change while the node runs: to a plugin, to another, and back to
+// the built-in one. A plugin that cannot be opened, and a name that is none, change nothing. The
+// plugin before is ended.
+func TestAnotherAllocationStrategyWithoutARestart(t *testing.T) {
+	path, _ := lone(t, "sharding: {allocation: {strategy: least-shard}}", "plugins:",
+		"  mover: {policy: allocation, path: /bin/one, unpinned: true}", "  shaker: {policy: allocation, path: /bin/two, unpinned: true}",
+		"  broken: {policy: allocation, path: /bin/three, unpinned: true}")
+	s := &stage{refuse: "broken"}
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s))...)
+	require.NoError(t, err)
+	defer func() { _ = node.Close() }()
+	require.NoError(t, node.AwaitUp(t.Context()))
+	names := func() (names []string) {
+		for _, p := range node.Plugins() {
+			names = append(names, p.Name)
+		}
+		return names
+	}
+	present := "least-shard"
+	change := func(to string) error {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("{strategy: "+present+"}"), []byte("{strategy: "+to+"}")), 0o600))
+		present = to
+		return node.Reload(t.Context())
+	}
+	for _, to := range []string{"mover", "shaker", "mover", "least-shard", "shaker"} {
+		before := present
+		require.NoError(t, change(to))
+		if to == "least-shard" {
+			require.Empty(t, names())
+		} else {
+			require.Equal(t, []string{to}, names())
+			require.NotEmpty(t, s.plays(to))
+		}
+		if before == "shaker" { // The other one is opened again before it is closed.
+			require.Eventually(t, func() bool { return s.plays(before) == "" }, 30*time.Second, time.Millisecond, "%s is not closed", before)
+		}
+	}
+	require.ErrorContains(t, change("broken"), "broken has no costume")
+	require.ErrorContains(t, change("dice"), `sharding.allocation.strategy: "dice" is neither built in (consistent-hashing, least-shard) nor the name of a plugin`)
+	require.Equal(t, []string{"shaker"}, names())
+	require.NoError(t, change("shaker"))
+	require.NoError(t, node.Close())
+	require.Empty(t, s.plays("mover")+s.plays("shaker"))
+}
+
 // A plugin finds the contact points of a node, beside a method that the program links; a reload
 // swaps it.
 func TestAPluginFindsContactPoints(t *testing.T) {

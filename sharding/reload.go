@@ -5,20 +5,109 @@ package sharding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// Reload goes on with other settings: the group rebalance, the group
-// allocation.least-shard, passivate-after and stuck-after, whose fields carry the
-// tag reload:"yes". Kinds that run take the new values over at once, and moves that are
-// on their way go on. The error says that a value is not valid, that any other
+// Reload goes on with other settings: the groups rebalance, allocation.least-shard and
+// allocation.consistent-hashing, passivate-after and stuck-after. Their fields carry the
+// tag reload:"yes", as does the strategy, which [System.ReloadAllocation] changes. Kinds that
+// run take the new values over at once, and moves that are on their way go on. The error says that a value is not valid, that any other
 // setting differs from that of [New], or that the system has ended; no setting has
 // changed then.
 func (s *System) Reload(cfg Config) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cfg.Allocation.Strategy != s.latest.Allocation.Strategy {
+		return fmt.Errorf("sharding: allocation.strategy: %w, or use ReloadAllocation", ErrFixed)
+	}
+	to := *s.strategy.Load()
+	if to.builtIn {
+		var err error
+		if to, err = choose(cfg.Allocation); err != nil {
+			return fmt.Errorf("sharding: %w", err)
+		}
+	}
+	return s.reload(cfg, to)
+}
+
+// ReloadAllocation is [System.Reload] with another allocation strategy: that of the configuration
+// if a is nil, and then it is built in, and otherwise a under the name in the configuration, as with
+// [WithAllocation]. The coordinator asks it from its next question on. A question that the strategy
+// before has in hand is still answered by it, for 5 s at most, so it must stay usable for as long.
+// Nodes may have different strategies for a while: only that of the coordinator is asked.
+func (s *System) ReloadAllocation(cfg Config, a allocation.Strategy) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to := asking{name: cfg.Allocation.Strategy, strategy: a}
+	if a == nil {
+		var err error
+		if to, err = choose(cfg.Allocation); err != nil {
+			return fmt.Errorf("sharding: %w", err)
+		}
+	}
+	return s.reload(cfg, to)
+}
+
+// asking is the allocation strategy that is asked by calls of the control machine; without a
+// strategy least-shard decides in the machine.
+type asking struct {
+	name     string
+	strategy allocation.Strategy
+	builtIn  bool // The strategy was made from the configuration, and is made anew with it.
+}
+
+// choose returns the built-in strategy that a configuration names, or [allocation.ErrUnknownStrategy].
+func choose(cfg allocation.Config) (asking, error) {
+	a := asking{name: cfg.Strategy, builtIn: true}
+	if cfg.Strategy == allocation.LeastShardName {
+		return a, nil
+	}
+	var err error
+	a.strategy, err = allocation.New(cfg)
+	return a, err
+}
+
+// named is the name for the control machine, empty for least-shard.
+func (a asking) named() string {
+	if a.strategy == nil {
+		return ""
+	}
+	return a.name
+}
+
+// present is the strategy to ask.
+func (a asking) present() allocation.Strategy {
+	if a.strategy == nil {
+		return replaced{}
+	}
+	return a.strategy
+}
+
+// errReplaced is the answer of [replaced].
+var errReplaced = errors.New("another strategy has taken its place")
+
+// replaced stands for a strategy that was in use when a question was put, and is not when it is
+// asked, because the built-in one decides: it has no answer, and the machine goes on with that.
+type replaced struct{}
+
+// Allocate has no answer.
+func (replaced) Allocate(context.Context, allocation.AllocateRequest) (allocation.AllocateResult, error) {
+	return allocation.AllocateResult{}, errReplaced
+}
+
+// Rebalance has no answer.
+func (replaced) Rebalance(context.Context, allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
+	return allocation.RebalanceResult{}, errReplaced
+}
+
+// reload goes on with other settings and a strategy. The caller holds mu.
+func (s *System) reload(cfg Config, to asking) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("sharding: %w", err)
 	}
@@ -27,14 +116,14 @@ func (s *System) Reload(cfg Config) error {
 	if fixed != s.cfg {
 		return fmt.Errorf("sharding: %w", ErrFixed)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	from := s.strategy.Swap(&to) // First, so that whoever is asked by the new name is the new one.
 	err := s.control.PostWait(s.ctx, control.Reload{
-		LeastShard:      cfg.Allocation.LeastShard,
+		LeastShard: cfg.Allocation.LeastShard, Strategy: to.named(),
 		MaxSimultaneous: cfg.Rebalance.MaxSimultaneous, MaxSimultaneousPerRegion: cfg.Rebalance.MaxSimultaneousPerRegion,
 		RebalanceIdle: cfg.Rebalance.IdleCheck,
 	})
 	if err != nil {
+		s.strategy.Store(from)
 		return s.closed()
 	}
 	s.latest = cfg
@@ -46,7 +135,7 @@ func (s *System) Reload(cfg Config) error {
 
 // reload takes over from another configuration the settings that may change.
 func (c *Config) reload(from Config) {
-	c.Rebalance, c.Allocation.LeastShard = from.Rebalance, from.Allocation.LeastShard
+	c.Rebalance, c.Allocation = from.Rebalance, from.Allocation
 	c.PassivateAfter, c.StuckAfter = from.PassivateAfter, from.StuckAfter
 }
 

@@ -4,12 +4,14 @@
 package sharding_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 
@@ -98,5 +100,60 @@ func TestReloadRefusesWhatCannotChange(t *testing.T) {
 		require.Empty(t, w.journal.of("a", "stop"), "nothing has changed")
 		require.NoError(t, w.nodes[0].Close())
 		require.ErrorIs(t, s.Reload(base), sharding.ErrClosed)
+	})
+}
+
+// Another strategy allocates from the reload on, also for kinds that start later, until the
+// built-in one is chosen again; a name that is neither built in nor given is refused.
+func TestReloadChangesTheAllocationStrategy(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		n, asked := w.nodes[0], map[string]int{}
+		mine := strategy{func(_ context.Context, r allocation.AllocateRequest) (res allocation.AllocateResult, err error) {
+			asked[r.Kind]++
+			for _, p := range r.Shards {
+				res.Placements = append(res.Placements, allocation.Placement{Shard: p.Shard, Region: r.Regions[0].ID})
+			}
+			return res, nil
+		}}
+		begin := func(kind string) {
+			later, err := sharding.Start(n.system, sharding.Kind[text]{Name: kind, New: func(*sharding.Context) sharding.Entity[text] { return &actor{n: n} }})
+			require.NoError(t, err)
+			ctx, cancel := w.ctx(limit)
+			defer cancel()
+			_, err = sharding.Ask[text](ctx, later, "one", say("x"))
+			require.NoError(t, err)
+		}
+		cfg := sharding.Default()
+		cfg.NumberOfShards, cfg.Allocation.Strategy = 12, "mine"
+		require.ErrorIs(t, n.system.Reload(cfg), sharding.ErrFixed)
+		require.ErrorIs(t, n.system.ReloadAllocation(cfg, nil), allocation.ErrUnknownStrategy)
+		require.NoError(t, n.system.ReloadAllocation(cfg, mine))
+		require.NoError(t, n.system.Reload(cfg), "the strategy stays")
+		begin("second")
+		require.Equal(t, map[string]int{"second": 1}, asked)
+		cfg.Allocation.Strategy = allocation.LeastShardName
+		require.NoError(t, n.system.ReloadAllocation(cfg, nil))
+		begin("third")
+		require.Equal(t, map[string]int{"second": 1}, asked)
+	})
+}
+
+// Consistent hashing is taken over by a reload, with other limits by the next, and given up again.
+func TestABuiltInStrategyIsChosenByAReload(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		cfg := sharding.Default()
+		cfg.NumberOfShards = 12
+		for _, limit := range []int{100, 0} {
+			cfg.Allocation.Strategy = allocation.ConsistentHashingName
+			cfg.Allocation.ConsistentHashing.RebalanceAbsoluteLimit = limit
+			for _, n := range w.nodes {
+				require.NoError(t, n.system.ReloadAllocation(cfg, nil))
+				require.NoError(t, n.system.Reload(cfg))
+			}
+		}
+		cfg.Allocation.Strategy = "alphabetical"
+		require.ErrorIs(t, w.nodes[0].system.ReloadAllocation(cfg, nil), allocation.ErrUnknownStrategy)
 	})
 }

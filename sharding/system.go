@@ -43,7 +43,7 @@ type System struct {
 	standing   *membership.Standing
 	cfg        Config
 	log        *slog.Logger
-	strategy   allocation.Strategy // The program's allocation strategy, asked by calls of the control machine; nil: least-shard decides.
+	strategy   atomic.Pointer[asking] // The strategy that is asked; replaced under mu.
 	control    *machine.Handle
 	runtime    *runtime.Node
 	dispatcher dispatcher
@@ -94,7 +94,9 @@ func WithLogger(l *slog.Logger) Option { return func(s *System) { s.log = l } }
 // WithAllocation sets an allocation strategy in place of the configured one.
 // The strategy is asked on a goroutine of its own and may block; while it does not
 // answer, or answers wrongly, least-shard decides.
-func WithAllocation(a allocation.Strategy) Option { return func(s *System) { s.strategy = a } }
+func WithAllocation(a allocation.Strategy) Option {
+	return func(s *System) { s.strategy.Store(&asking{name: s.cfg.Allocation.Strategy, strategy: a}) }
+}
 
 // WithMeterProvider sets where the metrics of sharding go. The default is the global
 // provider of OpenTelemetry, which does nothing until the program sets it.
@@ -125,9 +127,13 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
-	if err := s.chooseStrategy(); err != nil {
-		s.cancel()
-		return nil, fmt.Errorf("sharding: %w", err)
+	if s.strategy.Load() == nil {
+		chosen, err := choose(cfg.Allocation)
+		if err != nil {
+			s.cancel()
+			return nil, fmt.Errorf("sharding: %w", err)
+		}
+		s.strategy.Store(&chosen)
 	}
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.losses.log = s.log
@@ -206,7 +212,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	stuck, _ := stuckPolicy(s.latest.OnStuck)
 	cfg := control.KindConfig{
 		Name: k.Name, Settings: k.settings(s.latest), Proxy: k.ProxyOnly || !s.mayHost(k.Role),
-		MinRegions: 1, Strategy: s.strategyName(), OnStuck: stuck,
+		MinRegions: 1, Strategy: s.strategy.Load().named(), OnStuck: stuck,
 		MaxSimultaneous:          s.latest.Rebalance.MaxSimultaneous,
 		MaxSimultaneousPerRegion: s.latest.Rebalance.MaxSimultaneousPerRegion,
 		Timings: control.Timings{
@@ -226,24 +232,6 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	}
 	r.idleLimit = k.PassivateAfter
 	return &Region[C]{r}, nil
-}
-
-// chooseStrategy makes the built-in strategy of the configuration, unless the program gave one.
-// Least-shard is part of the control machine.
-func (s *System) chooseStrategy() (err error) {
-	if s.strategy == nil && s.cfg.Allocation.Strategy != allocation.LeastShardName {
-		s.strategy, err = allocation.New(s.cfg.Allocation)
-	}
-	return err
-}
-
-// strategyName returns the name of the allocation strategy that has to be asked by
-// calls, empty for least-shard.
-func (s *System) strategyName() string {
-	if s.strategy == nil {
-		return ""
-	}
-	return s.cfg.Allocation.Strategy
 }
 
 // mayHost reports whether this node has a role.
@@ -317,11 +305,12 @@ func (s *System) renewHosting() {
 
 // call asks the allocation strategy.
 func (s *System) call(ctx context.Context, c machine.Call) (any, error) {
+	strategy := s.strategy.Load().present()
 	switch request := c.Request.(type) {
 	case allocation.AllocateRequest:
-		return s.strategy.Allocate(ctx, request)
+		return strategy.Allocate(ctx, request)
 	case allocation.RebalanceRequest:
-		return s.strategy.Rebalance(ctx, request)
+		return strategy.Rebalance(ctx, request)
 	default:
 		return nil, fmt.Errorf("sharding: call of kind %q with a %T", c.Port, c.Request)
 	}

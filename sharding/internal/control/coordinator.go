@@ -278,8 +278,16 @@ func (c *coordinator) flush() {
 	c.control().out.Publish(HomesChanged{Kind: c.kind.name, Term: c.term, Homes: m.Homes})
 }
 
-// reloaded looks at the load soon, since the settings have changed.
-func (c *coordinator) reloaded() { c.rounds.arm(rebalanceGather) }
+// reloaded looks at the load soon, since the settings have changed. The answer to a question
+// that another strategy has in hand still counts: it is about the present view or is dropped,
+// like every answer, and moves that a strategy has begun are finished under any other. What the
+// other strategy failed to answer is not held against a new one.
+func (c *coordinator) reloaded(another bool) {
+	if another {
+		c.fruitless, c.call.stale = 0, 0
+	}
+	c.rounds.arm(rebalanceGather)
+}
 
 // String describes the coordinator in one line.
 func (c *coordinator) String() string {

@@ -23,6 +23,7 @@ const maxFruitless = 3
 // At most one call of a coordinator is in flight.
 type call struct {
 	id        machine.CallID
+	strategy  string // The name of the strategy that is asked: another may be in use when it answers.
 	allocate  *allocation.AllocateRequest
 	rebalance *allocation.RebalanceRequest
 	view      uint64 // The digest of what the answer depends on, when the strategy was asked.
@@ -40,7 +41,7 @@ func (q *call) request() any {
 // ask puts a question to the strategy.
 func (c *coordinator) ask(q call) {
 	c.control().calls++
-	q.id, q.view = c.control().calls, c.view()
+	q.id, q.view, q.strategy = c.control().calls, c.view(), c.kind.cfg.Strategy
 	c.call = q
 	limit := c.kind.timings.Call
 	c.control().out.Add(machine.Call{ID: q.id, Port: AllocationCall, Key: c.kind.name, Limit: limit, Request: q.request()})
@@ -98,13 +99,13 @@ func (c *coordinator) allocated(asked call, in machine.Called) {
 		return allocation.CheckAllocate(asked.allocate, res)
 	})
 	if err != nil {
-		c.fallBack(err.Error())
+		c.fallBack(asked, err.Error())
 		return
 	}
-	if c.place(*asked.allocate, res, c.kind.cfg.Strategy) > 0 {
+	if c.place(*asked.allocate, res, asked.strategy) > 0 {
 		c.fruitless = 0
 	} else if c.fruitless++; c.fruitless >= maxFruitless {
-		c.fallBack(fmt.Sprintf("%d answers in a row gave no shard a home", c.fruitless))
+		c.fallBack(asked, fmt.Sprintf("%d answers in a row gave no shard a home", c.fruitless))
 		return
 	}
 	c.advance()
@@ -117,18 +118,18 @@ func (c *coordinator) callTimeout() {
 	case asked.id == 0:
 	case asked.rebalance != nil:
 		c.call = call{}
-		c.notMoved("it did not answer in time")
+		c.notMoved(asked, "it did not answer in time")
 		c.evaluate()
 	default:
 		c.call = call{}
-		c.fallBack("it did not answer in time")
+		c.fallBack(asked, "it did not answer in time")
 	}
 }
 
 // fallBack lets the built-in strategy decide.
-func (c *coordinator) fallBack(why string) {
+func (c *coordinator) fallBack(asked call, why string) {
 	c.control().out.Decide("allocation", c.kind.name, allocation.LeastShardName,
-		fmt.Sprintf("strategy %s: %s", c.kind.cfg.Strategy, why))
+		fmt.Sprintf("strategy %s: %s", asked.strategy, why))
 	c.call.stale, c.fruitless = maxStale, 0
 	c.evaluate()
 }

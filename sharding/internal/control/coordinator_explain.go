@@ -41,7 +41,7 @@ func (c *coordinator) awaited(home gossip.NodeID) string {
 	case len(c.roster.eligible()) == 0:
 		return "waits for a region that can host it"
 	case c.call.id != 0:
-		return "waits for the answer of strategy " + c.kind.cfg.Strategy
+		return "waits for the answer of strategy " + c.call.strategy
 	case !c.table.isPopulated() && !c.roster.isSettled():
 		return "waits for other regions until " + c.control().now.Wall.Add(c.roster.settles().Sub(c.now())).UTC().Format(time.RFC3339)
 	default:

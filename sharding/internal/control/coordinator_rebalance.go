@@ -129,15 +129,15 @@ func (c *coordinator) rebalanced(asked call, in machine.Called) {
 		return allocation.CheckRebalance(asked.rebalance, res)
 	})
 	if err != nil {
-		c.notMoved(err.Error())
+		c.notMoved(asked, err.Error())
 		return
 	}
-	c.move(res, c.kind.cfg.Strategy)
+	c.move(res, asked.strategy)
 }
 
 // notMoved records that a strategy gave no usable answer to what should move.
-func (c *coordinator) notMoved(why string) {
-	c.control().out.Decide("rebalance", c.kind.name, "nothing moves", clip(fmt.Sprintf("strategy %s: %s", c.kind.cfg.Strategy, why)))
+func (c *coordinator) notMoved(asked call, why string) {
+	c.control().out.Decide("rebalance", c.kind.name, "nothing moves", clip(fmt.Sprintf("strategy %s: %s", asked.strategy, why)))
 }
 
 // perRegion and simultaneous return the bounds of moves. A node that coordinates the kind

@@ -10,12 +10,16 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Reload is the command to go on with other settings: of the built-in strategy,
-// and of every kind that runs on this node. A coordinator here looks at the load
+// Reload is the command to go on with other settings: of the built-in strategy, of which
+// strategy is asked, and of every kind that runs on this node. A coordinator here looks at the load
 // soon after; moves that are on their way go on. The settings must be valid.
 type Reload struct {
 	// LeastShard configures the built-in strategy.
 	LeastShard allocation.RebalanceLimits
+	// Strategy is the one to ask, as in [KindConfig]; empty for the built-in one. Only
+	// the coordinator asks, so that nodes may have different ones: a coordinator elsewhere
+	// goes on with its own.
+	Strategy string
 	// MaxSimultaneous and MaxSimultaneousPerRegion have the meaning of [KindConfig].
 	MaxSimultaneous          int
 	MaxSimultaneousPerRegion int
@@ -32,11 +36,13 @@ func (c *Control) reload(in Reload) {
 		if k.host == nil {
 			continue // This node does not run the kind, and has no settings of its own for it.
 		}
+		another := k.cfg.Strategy != in.Strategy
+		k.cfg.Strategy = in.Strategy
 		k.cfg.MaxSimultaneous, k.cfg.MaxSimultaneousPerRegion = in.MaxSimultaneous, in.MaxSimultaneousPerRegion
 		k.timings.RebalanceIdle = in.RebalanceIdle
 		k.timings = k.timings.withDefaults()
 		if k.coord != nil {
-			k.coord.reloaded()
+			k.coord.reloaded(another)
 		}
 	}
 }

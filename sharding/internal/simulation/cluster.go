@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/membershipsim"
@@ -110,6 +111,7 @@ type Cluster struct {
 	Ledger *Ledger
 
 	opt      Options
+	chosen   map[gossip.Address]string // The strategy in the file of each node for which it was changed.
 	liveness *liveness
 	client   *rand.Rand
 	next     uint64
@@ -127,6 +129,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	w := world.New(opt.World)
 	c := &Cluster{
 		World: w, Ledger: newLedger(w, opt.Shards), opt: opt,
+		chosen: make(map[gossip.Address]string),
 		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), //nolint:gosec // Simulation, not secrets.
 	}
 	c.Ledger.stopLimit = opt.StopLimit
@@ -182,7 +185,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	kind := control.KindConfig{
 		Name:     KindName,
 		Settings: control.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
-		Strategy: c.opt.Strategy, OnStuck: c.opt.OnStuck,
+		Strategy: c.Chosen(env.Self.Address), OnStuck: c.opt.OnStuck,
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
 		Timings: control.Timings{Handoff: c.opt.Handoff}, Proxy: c.lies(env.Self.Address),
 	}
@@ -200,6 +203,24 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 		{Name: control.ComponentName, Service: protocol.Service, Machine: homes, Codec: wire.Codec{}},
 		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
 	}
+}
+
+// Choose changes which strategy the node at an address asks, "" for the built-in one, as a reload
+// of its file does: a node that is started there later asks it too.
+func (c *Cluster) Choose(a gossip.Address, strategy string) {
+	c.chosen[a] = strategy
+	c.World.Input(a, protocol.Service, control.Reload{
+		LeastShard: allocation.Default().LeastShard, Strategy: strategy,
+		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
+	})
+}
+
+// Chosen is the name of the strategy that the node at an address asks.
+func (c *Cluster) Chosen(a gossip.Address) string {
+	if strategy, changed := c.chosen[a]; changed {
+		return strategy
+	}
+	return c.opt.Strategy
 }
 
 // starter adds the kind when the node starts.

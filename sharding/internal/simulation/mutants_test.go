@@ -186,6 +186,14 @@ var mutants = []mutant{
 		new: "c.fruitless++; c.fruitless >= maxFruitless && !mutant(NAME) {",
 	},
 	{
+		test: "TestStrategiesAreChanged", name: "nobody waits for the strategy before any more", file: "control/coordinator.go",
+		old: "		c.fruitless, c.call.stale = 0, 0\n",
+		new: "		c.fruitless, c.call.stale = 0, 0\n		if mutant(NAME) {\n			c.control().out.Disarm(callTimer{c.kind.name})\n		}\n		if mutant(\"question of the strategy before forgotten\") {\n			c.call = call{}\n		}\n",
+	},
+	{
+		test: "TestStrategiesAreChanged", name: "question of the strategy before forgotten", // The text of the mutant above contains this one.
+	},
+	{
 		test: "TestOutcomesAreTrue", name: "deadline that counts from the arrival", file: "cell/clocks.go",
 		old: "	return r.at(now)\n",
 		new: "	if mutant(NAME) {\n		return r.at(now).Add(time.Hour)\n	}\n	return r.at(now)\n",

@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -26,8 +27,19 @@ import (
 // call in flight at most, and does nothing because of an answer that is late, is
 // checked. The cluster must have been made with the name of a strategy.
 func (c *Cluster) Ask(s allocation.Strategy) {
-	c.World.Strategies().Answer(control.AllocationCall, func(_ *world.Node, request any) (any, error) {
+	c.AskEach(func(string) allocation.Strategy { return s })
+}
+
+// AskEach is [Cluster.Ask] for several strategies, by their names: each node asks the one that it
+// has chosen when the question is put. One that has changed to the built-in strategy meanwhile gets
+// no answer.
+func (c *Cluster) AskEach(named func(string) allocation.Strategy) {
+	c.World.Strategies().Answer(control.AllocationCall, func(n *world.Node, request any) (any, error) {
 		ctx := context.Background()
+		s := named(c.Chosen(n.ID().Address))
+		if s == nil {
+			return nil, errors.New("another strategy has taken its place")
+		}
 		switch q := request.(type) {
 		case allocation.AllocateRequest:
 			if err := q.Validate(); err != nil {
