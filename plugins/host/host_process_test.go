@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 		victim(dir)
 	}
 	code := m.Run()
-	for _, built := range []func() (string, error){program, served} {
+	for _, built := range []func() (string, error){program, served, every} {
 		if path, err := built(); err == nil {
 			_ = os.RemoveAll(filepath.Dir(path))
 		}
