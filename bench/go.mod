@@ -18,6 +18,10 @@ require github.com/quorate/quorate/sharding v0.0.0
 
 require github.com/quorate/quorate/plugins v0.0.0
 
+require github.com/quorate/quorate/fd v0.0.0
+
+require github.com/quorate/quorate/discovery v0.0.0
+
 require github.com/quorate/quorate/membership v0.0.0
 
 require github.com/quorate/quorate/machine v0.0.0
@@ -69,8 +73,6 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/quorate/quorate/config v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
-	github.com/quorate/quorate/discovery v0.0.0 // indirect
-	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/management v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect

@@ -95,6 +95,9 @@ func (v Verdicts) Check(b Batch) error {
 	if v.Number != b.Number {
 		refuse("number %d answers batch %d", v.Number, b.Number)
 	}
+	if len(v.Changes) == 0 { // As nearly always: no node has to be found.
+		return errors.Join(faults...)
+	}
 	inForce := make(map[string]bool, len(b.Subjects))
 	for _, s := range b.Subjects {
 		inForce[s.ID] = s.Available

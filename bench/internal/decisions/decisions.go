@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package decisions measures strategies that run as plugins: the time from nothing to
-// the first decision, decisions one after the other, and the placement of many shards.
+// the first decision, decisions one after the other, the placement of many shards, swaps while
+// a plugin is asked, and the processor time that heartbeats cost.
 //
 // The plugins are this program in another role, with built-in strategies ([Plugins]): the
 // way to the other process and back is measured, not the strategy.
@@ -18,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/allocation"
@@ -25,22 +27,47 @@ import (
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/statistics"
+	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
-// Plugins returns the plugins that this program can be. They are built-in strategies, so
-// that the way to the other process is measured.
+// Plugins returns the plugins that this program can be, by their roles. They are built-in
+// strategies, so that the way to the other process is measured.
 func Plugins() map[string]sdk.Strategy {
+	roles := pluginRoles()
 	return map[string]sdk.Strategy{
-		roleDowningPlugin: sdk.Downing(func(struct{}) (downing.Provider, error) { return downing.KeepMajority{}, nil }),
-		roleAllocationPlugin: sdk.Allocation(func(struct{}) (allocation.Strategy, error) {
+		roles[plugins.Downing]: sdk.Downing(func(struct{}) (downing.Provider, error) { return downing.KeepMajority{}, nil }),
+		roles[plugins.Allocation]: sdk.Allocation(func(struct{}) (allocation.Strategy, error) {
 			return allocation.NewLeastShard(allocation.Default().LeastShard)
 		}),
+		roles[plugins.FailureDetector]: sdk.FailureDetector(func(struct{}) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }),
+		roles[plugins.JoinDecider]:     sdk.JoinDecider(func(struct{}) (bootstrap.JoinDecider, error) { return bootstrap.LowestAddress{}, nil }),
+		roles[plugins.Discovery]:       sdk.Discovery(func(struct{}) (discovery.Discovery, error) { return place{}, nil }),
 	}
+}
+
+// place is a discovery that knows one contact point.
+type place struct{}
+
+// Lookup answers with the contact point.
+func (place) Lookup(context.Context, discovery.Query) (discovery.Targets, error) {
+	t, err := discovery.ParseTarget("127.0.0.1:7946")
+	return discovery.Targets{List: []discovery.Target{t}, Reason: "there is no other"}, err
+}
+
+// pluginRoles returns the role of this program as a plugin for each policy.
+func pluginRoles() map[plugins.Policy]string {
+	roles := make(map[plugins.Policy]string)
+	for _, policy := range plugins.Policies() {
+		roles[policy] = string(policy) + "-plugin"
+	}
+	return roles
 }
 
 // pluginOf returns the configuration of a plugin that is this program in a role.
@@ -53,13 +80,10 @@ func pluginOf(l process.Launcher, role string) (plugins.Config, error) {
 	if err != nil {
 		return plugins.Config{}, err
 	}
-	kind := plugins.Downing
-	if role == roleAllocationPlugin {
-		kind = plugins.Allocation
-	}
 	sum := sha256.Sum256(text)
 	return plugins.Config{
-		Policy: kind, Path: l.Program, SHA256: hex.EncodeToString(sum[:]), Args: slices.Concat(l.Args, []string{process.RoleFlag, string(says)}),
+		Policy: plugins.Policy(strings.TrimSuffix(role, "-plugin")), Path: l.Program, SHA256: hex.EncodeToString(sum[:]),
+		Args: slices.Concat(l.Args, []string{process.RoleFlag, string(says)}),
 	}, nil
 }
 
@@ -83,7 +107,7 @@ func shut(p *host.Plugin, err *error) {
 // decision: the copy of the executable, its checksum twice, certificates, handshake,
 // settings, and the call.
 func measureLaunch(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
-	cfg, err := pluginOf(k.Launcher, roleDowningPlugin)
+	cfg, err := pluginOf(k.Launcher, pluginRoles()[plugins.Downing])
 	if err != nil {
 		return process.Outcome{}, err
 	}
@@ -134,7 +158,7 @@ func decideOnce(ctx context.Context, provider downing.Provider, v downing.View) 
 // members, [roleDecideChanged], every view has other members than the one before, so that none
 // of them can be left out of a question.
 func measureDecide(ctx context.Context, s process.Spec, k *process.Link) (out process.Outcome, err error) {
-	p, err := openPlugin(ctx, k.Launcher, roleDowningPlugin)
+	p, err := openPlugin(ctx, k.Launcher, pluginRoles()[plugins.Downing])
 	if err != nil {
 		return out, err
 	}
@@ -181,7 +205,7 @@ func split(members int) downing.View {
 // measureAllocate has a plugin place many shards without a home, in batches: each batch
 // sees where the earlier ones were placed.
 func measureAllocate(ctx context.Context, s process.Spec, k *process.Link) (out process.Outcome, err error) {
-	p, err := openPlugin(ctx, k.Launcher, roleAllocationPlugin)
+	p, err := openPlugin(ctx, k.Launcher, pluginRoles()[plugins.Allocation])
 	if err != nil {
 		return out, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/bench/internal/floor"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/plugins"
 )
 
 // Group is the launch, the decisions and the placements of plugins.
@@ -25,16 +26,17 @@ func Group() plan.Group {
 		return e
 	}
 	return plan.Group{
-		Name: "plugins", About: "strategies in another process: launch, decisions, 100,000 shards",
+		Name: "plugins", About: "strategies in another process: launch, decisions, 100,000 shards, swaps, heartbeats",
 		Experiments: slices.Concat([]plan.Experiment{{
 			Spec: process.Spec{Role: roleLaunch, Nodes: 100},
 			Figures: []plan.Figure{
-				{Name: "first-decision", Value: "launch", Unit: "ms", Better: plan.Lower, Target: 150},
+				{Name: "first-decision", Value: "launch", Unit: "ms", Better: plan.Lower, Target: 100},
 			},
 		}}, plan.WithAwake(
 			times(floor.RoleGRPCAsk, "floor-grpc-", 0, 0).AsFloor(),
 			times(roleDecide, "floor-of-two-", 2, 0).AsFloor(), // Only the way to the other process and back.
 			times(roleDecide, "decision-", 100, 150, "floor-grpc-", "floor-of-two-"),
+			times(roleDecide, "decision-of-1000-", 1000, 1000, "floor-grpc-", "floor-of-two-"),
 			times(roleDecideChanged, "changed-decision-", 100, 0, "floor-grpc-", "floor-of-two-"),
 		), []plan.Experiment{{
 			Spec: process.Spec{Role: roleAllocate, Nodes: 100, Entities: 100_000, Batch: 10_000},
@@ -42,22 +44,64 @@ func Group() plan.Group {
 				{Name: "all-allocated", Value: "took", Unit: "s", Better: plan.Lower, Target: 5},
 				{Name: "longest-batch", Value: "longest", Unit: "ms", Better: plan.Lower},
 			},
-		}}),
+		}}, swaps(), []plan.Experiment{
+			judge(roleBuiltInJudge, plan.Figure{Name: "floor-heartbeats-cpu"}).AsFloor(),
+			judge(rolePluginJudge, plan.Figure{Name: "heartbeats-cpu", Floors: []string{"floor-heartbeats-cpu"}, OfFloor: 2}),
+		}),
 	}
 }
 
-// The roles that measure strategies, and those of the plugins that the host of
-// plugins starts.
+// heartbeats is how many nodes answer once a second.
+const heartbeats = 1000
+
+// judge is the processor time of a second of heartbeats.
+func judge(role string, f plan.Figure) plan.Experiment {
+	f.Value, f.Unit, f.Better = "cpu", "us", plan.Lower
+	return plan.Experiment{Spec: process.Spec{Role: role, Nodes: heartbeats}, Figures: []plan.Figure{f}}
+}
+
+// swaps are swaps of a plugin of each policy while it is asked.
+func swaps() []plan.Experiment {
+	all := make([]plan.Experiment, 0, len(plugins.Policies()))
+	for _, policy := range plugins.Policies() {
+		all = append(all, plan.Experiment{Spec: process.Spec{Role: swapRole(policy)}, Figures: []plan.Figure{
+			{Name: "swap-" + string(policy), Value: "took", Unit: "ms", Better: plan.Lower},
+			{Name: "missed-in-swaps-" + string(policy), Value: "missed", Unit: "decisions", Better: plan.Lower, Zero: true},
+		}})
+	}
+	return all
+}
+
+// The roles that measure strategies.
 const (
-	roleLaunch           = "launch"
-	roleDecide           = "decide"
-	roleDecideChanged    = "decide-changed"
-	roleAllocate         = "allocate"
-	roleDowningPlugin    = "downing-plugin"
-	roleAllocationPlugin = "allocation-plugin"
+	roleLaunch        = "launch"
+	roleDecide        = "decide"
+	roleDecideChanged = "decide-changed"
+	roleAllocate      = "allocate"
+	roleBuiltInJudge  = "judge-built-in"
+	rolePluginJudge   = "judge-plugin"
 )
+
+// swapRole is the role that measures swaps of plugins of a policy.
+func swapRole(policy plugins.Policy) string { return "swap-" + string(policy) }
+
+// swapRoles returns the policy of each role that measures swaps.
+func swapRoles() map[string]plugins.Policy {
+	roles := make(map[string]plugins.Policy)
+	for _, policy := range plugins.Policies() {
+		roles[swapRole(policy)] = policy
+	}
+	return roles
+}
 
 // Roles returns the roles of the benchmarks of strategies.
 func Roles() process.Roles {
-	return process.Roles{Measurers: map[string]process.Measurer{roleLaunch: measureLaunch, roleDecide: measureDecide, roleDecideChanged: measureDecide, roleAllocate: measureAllocate}}
+	all := map[string]process.Measurer{
+		roleLaunch: measureLaunch, roleDecide: measureDecide, roleDecideChanged: measureDecide, roleAllocate: measureAllocate,
+		roleBuiltInJudge: measureJudge, rolePluginJudge: measureJudge,
+	}
+	for role := range swapRoles() {
+		all[role] = measureSwap
+	}
+	return process.Roles{Measurers: all}
 }

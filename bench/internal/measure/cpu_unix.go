@@ -11,9 +11,15 @@ import (
 )
 
 // CPUTime returns the processor time that this process has used.
-func CPUTime() time.Duration {
+func CPUTime() time.Duration { return usedBy(syscall.RUSAGE_SELF) }
+
+// ChildrenCPUTime returns the processor time that children of this process have used which have
+// ended.
+func ChildrenCPUTime() time.Duration { return usedBy(syscall.RUSAGE_CHILDREN) }
+
+func usedBy(whom int) time.Duration {
 	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+	if syscall.Getrusage(whom, &usage) != nil {
 		return 0
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())

@@ -108,7 +108,7 @@ func TestPlugins(t *testing.T) {
 	var out, progress bytes.Buffer
 	status := Main([]string{"-runs", "1", "-time", "100ms", "-entities", "2000", "plugins"}, nil, &out, &progress)
 	require.Equal(t, statusOK, status, progress.String())
-	names := []string{"first-decision", "decision-p50", "decision-p99", "floor-of-two-p50", "all-allocated"}
+	names := []string{"first-decision", "decision-p50", "decision-p99", "floor-of-two-p50", "all-allocated", "decision-of-1000-p50", "heartbeats-cpu", "swap-discovery", "missed-in-swaps-failure-detector"}
 	if awake.Possible {
 		names = append(names, "awake-decision-p50", "awake-floor-of-two-p99")
 	}

@@ -33,6 +33,11 @@ func BatchToProto(b *fd.Batch) (*pluginv1.JudgeRequest, error) {
 		Number: b.Number, ElapsedNanos: int64(b.Elapsed),
 		Node: make([]string, len(b.Subjects)), Available: make([]bool, len(b.Subjects)), AnswerCount: make([]uint32, len(b.Subjects)),
 	}
+	answers := 0
+	for i := range b.Subjects {
+		answers += len(b.Subjects[i].Ages)
+	}
+	r.AgeNanos = make([]int64, 0, answers)
 	for i, s := range b.Subjects {
 		r.Node[i], r.Available[i], r.AnswerCount[i] = s.ID, s.Available, uint32(len(s.Ages))
 		for _, age := range s.Ages {
@@ -85,20 +90,27 @@ func BatchFromProto(r *pluginv1.JudgeRequest) (fd.Batch, error) {
 		return fd.Batch{}, err
 	}
 	b := fd.Batch{Number: r.GetNumber(), Elapsed: time.Duration(r.GetElapsedNanos())}
+	if n > 0 {
+		b.Subjects = make([]fd.Subject, 0, n)
+	}
+	all := make([]time.Duration, len(ages)) // Of all nodes: one allocation, and each has its part.
+	for i, age := range ages {
+		all[i] = time.Duration(age)
+	}
 	for i, id := range r.GetNode() {
 		s := fd.Subject{ID: id, Available: r.GetAvailable()[i]}
 		count := r.GetAnswerCount()[i]
-		if uint64(count) > uint64(len(ages)) {
-			return fd.Batch{}, wire.Malformed("answer_count", "%q has %d answers, %d are left", id, count, len(ages))
+		if uint64(count) > uint64(len(all)) {
+			return fd.Batch{}, wire.Malformed("answer_count", "%q has %d answers, %d are left", id, count, len(all))
 		}
-		for _, age := range ages[:count] {
-			s.Ages = append(s.Ages, time.Duration(age))
+		if count > 0 {
+			s.Ages = all[:count:count]
 		}
-		ages = ages[count:]
+		all = all[count:]
 		b.Subjects = append(b.Subjects, s)
 	}
-	if len(ages) > 0 {
-		return fd.Batch{}, wire.Malformed("answer_count", "nobody has given the last %d answers", len(ages))
+	if len(all) > 0 {
+		return fd.Batch{}, wire.Malformed("answer_count", "nobody has given the last %d answers", len(all))
 	}
 	if err := validate(&b); err != nil {
 		return fd.Batch{}, err
@@ -112,11 +124,14 @@ func VerdictsToProto(b *fd.Batch, v *fd.Verdicts) (*pluginv1.JudgeResponse, erro
 	if err := v.Check(*b); err != nil {
 		return nil, wire.Malformed("node", "%v", err)
 	}
+	p := &pluginv1.JudgeResponse{Number: v.Number}
+	if len(v.Changes) == 0 { // As nearly always: nothing has to be found.
+		return p, nil
+	}
 	places := make(map[string]uint32, len(b.Subjects))
 	for i, s := range b.Subjects {
 		places[s.ID] = uint32(i)
 	}
-	p := &pluginv1.JudgeResponse{Number: v.Number}
 	var reasons wire.Texts
 	for _, c := range v.Changes {
 		p.Node = append(p.Node, places[c.ID]) // The check has found the node in the batch.
