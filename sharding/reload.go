@@ -14,6 +14,10 @@ import (
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
+// The settings of a running system change ([System.Reload]), and with them which allocation strategy
+// is asked ([System.ReloadAllocation]): both hand them to the control machine and to the router of each
+// kind ([System.reload]), whose sweeper follows ([router.sweep]).
+
 // Reload goes on with other settings: the groups rebalance, allocation.least-shard and
 // allocation.consistent-hashing, passivate-after and stuck-after. Their fields carry the
 // tag reload:"yes", as does the strategy, which [System.ReloadAllocation] changes. Kinds that
