@@ -41,7 +41,7 @@ func TestEachLaunchHasAnIdentityOfItsOwn(t *testing.T) {
 	block, rest := pem.Decode([]byte(one))
 	require.NotNil(t, block)
 	require.Empty(t, rest)
-	require.Equal(t, config.Certificates[0].Certificate, [][]byte{block.Bytes})
+	require.Equal(t, [][]byte{block.Bytes}, config.Certificates[0].Certificate)
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	require.NoError(t, err)
 	pool := x509.NewCertPool()
