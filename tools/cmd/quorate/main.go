@@ -12,6 +12,7 @@
 //	quorate decisions -topic downing
 //	quorate form
 //	quorate why acct-42 -kind account
+//	quorate plugin new downing my-witness
 //	quorate plugin check plugins/witness
 //	quorate plugin pin cluster.yaml
 //	quorate plugin list -node http://127.0.0.1:8080
@@ -40,7 +41,7 @@ func main() {
 			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
 			{Name: "form", Help: "Let a node found a cluster although voters are gone", Args: command.NewForm(os.Stdin, command.Terminal(os.Stdin))},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
-			{Name: "plugin", Help: "Try out, pin, list and swap strategies in other processes", Args: &command.Plugin{}},
+			{Name: "plugin", Help: "Write, try out, pin, list and swap strategies in other processes", Args: &command.Plugin{}},
 			{Name: "registry", Help: "Ask a node which services are registered, and where they are", Args: &command.Registry{}},
 			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
 			{Name: "soak", Help: "Run fresh seeds over all worlds of the simulations", Args: &command.Soak{}},

@@ -23,6 +23,7 @@ type Plugin struct {
 	Pin   Pin         `cmd:"" help:"Write the checksums of plugins into a configuration file."`
 	Test  TestPlugin  `cmd:"" help:"Try a plugin out, also in simulated clusters."`
 	Kit   KitPlugin   `cmd:"" hidden:""`
+	New   NewPlugin   `cmd:"" help:"Write the project of a new plugin, in Go or Python."`
 
 	List    ListPlugins   `cmd:"" help:"Ask a node for its plugins, and how they are."`
 	Swap    SwapPlugin    `cmd:"" help:"Let a node take over one plugin as its files have it."`
