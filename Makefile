@@ -80,7 +80,7 @@ lint: $(BIN)/golangci-lint ## golangci-lint over all modules, and over the fault
 vet: needs ## go vet over the workspace, with and without the process tests
 	$(call step,vet)
 	@$(GO) vet work
-	@$(GO) vet -tags process work
+	@$(GO) vet -tags process,python,typescript work
 
 .PHONY: tree
 tree: needs ## the checks on the tree: imports, docs, headers, lengths, replaces
@@ -120,7 +120,7 @@ consumer: needs ## release the tree in a clone, install from its tags, start a n
 # ---------------------------------------------------------------- the tests
 
 .PHONY: test
-test: race seeds mutants process ## all tests: with the race detector, without it where it finds nothing, mutants, real processes
+test: race seeds mutants process languages ## all tests: with the race detector, without it where it finds nothing, mutants, real processes, other languages
 	$(call step,test: ok)
 
 # What runs in one goroutine, tests included: machines, the worlds that they are simulated in,
@@ -177,6 +177,29 @@ process: needs ## the tests that start real processes
 	$(call step,process)
 	@$(GO) test -tags process -p 1 -count=1 -timeout 15m $(filter-out $(WAITING),$(PROCESS_PACKAGES))
 	$(GO) test -tags process -p 2 -count=1 -timeout 15m $(filter $(WAITING),$(PROCESS_PACKAGES))
+
+# Plugins in other languages are built and tested where the language is there. Their tests have
+# its name as build tag and in their own names. The packages that they need are pinned by their
+# checksums, those of Python are installed into .tmp once.
+LANGUAGE_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build .*\b(python|typescript)\b' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
+
+.PHONY: languages
+languages: needs ## the plugins in Python and TypeScript, where the languages are there
+	$(call step,languages)
+	@tags=()
+	if python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+	  tags+=(python)
+	else
+	  echo '   left out: plugins in Python, since there is no python3 of 3.10 or newer with venv and pip'
+	fi
+	if command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null; then
+	  tags+=(typescript)
+	else
+	  echo '   left out: plugins in TypeScript, since there is no node of 20 or newer with npm'
+	fi
+	if (($${#tags[@]} > 0)); then
+	  $(GO) test -tags "$$(IFS=,; echo "$${tags[*]}")" -run 'Python|TypeScript' -p 1 -count=1 -timeout 15m $(LANGUAGE_PACKAGES)
+	fi
 
 .PHONY: sim
 sim: needs ## more seeds than the tests run: SEEDS=1000, FIRST_SEED=1

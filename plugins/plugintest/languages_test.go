@@ -1,0 +1,39 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build python || typescript
+
+package plugintest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An example in another language is copied, since what builds it leaves files behind, then
+// built, tested by its own tests, and given to the kit. Its packages are kept between runs.
+
+// built copies an example, has make build and test it, and returns the path of the plugin.
+// The variables are those of its Makefile.
+func built(t *testing.T, example, plugin string, variables ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), example)
+	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "examples", "plugins", example))))
+	run := exec.CommandContext(t.Context(), "make", append([]string{"-C", dir, "PROTO=" + fromRoot(t, "plugins", "proto")}, variables...)...)
+	text, err := run.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	t.Logf("%s", text)
+	return filepath.Join(dir, "bin", plugin)
+}
+
+// fromRoot returns an absolute path in the repository.
+func fromRoot(t *testing.T, parts ...string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(append([]string{"..", ".."}, parts...)...))
+	require.NoError(t, err)
+	return path
+}
