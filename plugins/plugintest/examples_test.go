@@ -97,9 +97,10 @@ func TestWitnessPasses(t *testing.T) {
 	require.Equal(t, 1, survivors)
 }
 
-// The first program of docs/plugins.md is a complete plugin.
-func TestTheProgramOfTheDocumentationPasses(t *testing.T) {
-	text, err := os.ReadFile(filepath.FromSlash("../../docs/plugins.md"))
+// buildPageProgram builds the first program of docs/plugins.md.
+func buildPageProgram(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.FromSlash(page))
 	require.NoError(t, err)
 	_, program, found := strings.Cut(string(text), "```go\npackage main\n")
 	require.True(t, found)
@@ -107,5 +108,10 @@ func TestTheProgramOfTheDocumentationPasses(t *testing.T) {
 	require.True(t, found)
 	path := filepath.Join(t.TempDir(), "main.go")
 	require.NoError(t, os.WriteFile(path, []byte("package main\n"+program), 0o600))
-	Test(t, plugins.Config{Policy: plugins.Downing, Path: Build(t, path), Settings: map[string]any{"grace": "1s"}})
+	return Build(t, path)
+}
+
+// The first program of docs/plugins.md is a complete plugin.
+func TestTheProgramOfTheDocumentationPasses(t *testing.T) {
+	Test(t, plugins.Config{Policy: plugins.Downing, Path: buildPageProgram(t), Settings: map[string]any{"grace": "1s"}})
 }

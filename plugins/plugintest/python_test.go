@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build python
+//go:build python && !windows
 
 package plugintest
 
@@ -66,6 +66,12 @@ func TestPythonProjectsPass(t *testing.T) {
 			require.Equal(t, first, again)
 		})
 	}
+}
+
+func TestTheWalkInPythonOfTheDocumentationArrives(t *testing.T) {
+	shared, err := packages()
+	require.NoError(t, err)
+	walk(t, "### In Python", shared[0])
 }
 
 // run runs a program, which must succeed, and returns what it prints.

@@ -22,7 +22,7 @@ type NewPlugin struct {
 	Lang     string `help:"Language: go or python." default:"go" placeholder:"LANG"`
 	Dir      string `help:"Directory to make; by default the name of the plugin." placeholder:"DIR"`
 	Module   string `help:"Path of the Go module; by default example.com/NAME." placeholder:"PATH"`
-	Checkout string `help:"Build with a checkout of Quorate, not a release." placeholder:"DIR"`
+	Checkout string `help:"Build with a checkout of Quorate, not a release." placeholder:"DIR" env:"QUORATE_CHECKOUT"`
 }
 
 // Help is the text after the one-line help.
