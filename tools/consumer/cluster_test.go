@@ -49,6 +49,18 @@ func TestCommandAndNodeOfAUserWorkTogether(t *testing.T) {
 	require.Contains(t, c.run(t, quorate, "members", "-node", "http://"+management), "up")
 }
 
+// The project of a plugin that an installed command writes requires the modules of the command's
+// own release, and they are all that it needs to build and to pass its tests.
+func TestTheProjectOfAPluginTakesTheRelease(t *testing.T) {
+	c := newConsumer(t)
+	c.run(t, "go", "install", prefix+"tools/cmd/quorate@"+version)
+	c.run(t, filepath.Join(c.dir, "bin", "quorate"), "plugin", "new", "join-decider", "tried")
+	mod, err := os.ReadFile(filepath.Join(c.dir, "tried", "go.mod"))
+	require.NoError(t, err)
+	require.Contains(t, string(mod), prefix+"plugins/plugintest "+version+"\n")
+	c.run(t, "make", "-C", "tried")
+}
+
 // starts runs a built program with an address to listen at, and returns the two
 // words of its first line. The program ends with the test.
 func (c *consumer) starts(t *testing.T, program string) (first, second string) {
