@@ -166,7 +166,10 @@ func Write(dir string, files []File) (err error) {
 	}
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), ".quorate-")
 	if err != nil {
-		return fmt.Errorf("%s cannot be made: %w", dir, err)
+		if fault, ok := errors.AsType[*fs.PathError](err); ok { // Its path is that of the temporary directory.
+			err = fault.Err
+		}
+		return fmt.Errorf("%s cannot be made, since nothing can be written into %s: %w", dir, filepath.Dir(dir), err)
 	}
 	defer func() {
 		if err != nil {
