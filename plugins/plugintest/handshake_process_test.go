@@ -223,4 +223,4 @@ func TestTheHandshakeOfTheDocumentationIsTrue(t *testing.T) {
 	}
 }
 
-func TestTheWalkInGoOfTheDocumentationArrives(t *testing.T) { walk(t, "### In Go") }
+func TestTheWalkInGoOfTheDocumentationArrives(t *testing.T) { walk(t, commandLine(t), "### In Go") }

@@ -18,9 +18,17 @@ import (
 // page is the page about plugins.
 const page = "../../docs/plugins.md"
 
+// commandLine builds the command of the project, and returns its path, which ends in its name.
+func commandLine(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "quorate")
+	require.NoError(t, os.Rename(Build(t, "github.com/quorate/quorate/tools/cmd/quorate"), path))
+	return path
+}
+
 // walk runs the commands under a heading of the page in an empty directory that has the file of
 // the cluster under that heading. The projects build with this checkout.
-func walk(t *testing.T, heading string, env ...string) {
+func walk(t *testing.T, command, heading string, env ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.FromSlash(page))
 	require.NoError(t, err)
@@ -35,15 +43,13 @@ func walk(t *testing.T, heading string, env ...string) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte(block("yaml")), 0o600))
-	bin := filepath.Join(t.TempDir(), "quorate")
-	require.NoError(t, os.Rename(Build(t, "github.com/quorate/quorate/tools/cmd/quorate"), bin))
 	checkout, err := filepath.Abs(filepath.FromSlash("../.."))
 	require.NoError(t, err)
 
 	commands := exec.CommandContext(t.Context(), "sh", "-eu")
 	commands.Dir, commands.Stdin = dir, strings.NewReader(block("sh"))
 	commands.Env = append(append(os.Environ(), env...), "GOWORK=off", "QUORATE_CHECKOUT="+checkout,
-		"PATH="+filepath.Dir(bin)+string(os.PathListSeparator)+os.Getenv("PATH"))
+		"PATH="+filepath.Dir(command)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	printed, err := commands.CombinedOutput()
 	require.NoError(t, err, "%s", printed)
 	require.Contains(t, string(printed), "\nok\n", "it was not checked")
