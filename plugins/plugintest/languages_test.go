@@ -10,12 +10,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
 // An example in another language is copied, since what builds it leaves files behind, then
 // built, tested by its own tests, and given to the kit. Its packages are kept between runs.
+
+// patience is how long a start may take: an interpreter that loads its packages takes a fraction of
+// a second, and many times that on a machine that does much else.
+const patience = time.Minute
 
 // built copies an example, has make build and test it, and returns the path of the plugin.
 // The variables are those of its Makefile.

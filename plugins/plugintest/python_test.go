@@ -39,7 +39,7 @@ func TestPythonExamplePasses(t *testing.T) {
 	require.NoError(t, err)
 	path := built(t, "python", "labels", shared...)
 	rules := map[string]any{"others": map[string]any{"avoid": []any{"seed"}}}
-	Test(t, plugins.Config{Policy: plugins.Allocation, Path: path, Settings: rules})
+	Test(t, plugins.Config{Policy: plugins.Allocation, Path: path, Settings: rules, StartTimeout: patience})
 }
 
 // A new project in Python builds, passes its tests and those of the kit, and is accepted by the
@@ -56,7 +56,7 @@ func TestPythonProjectsPass(t *testing.T) {
 			run(t, "make", append(slices.Clone(shared), "-C", dir)...)
 			path := filepath.Join(dir, "bin", "tried")
 			require.Contains(t, run(t, command, "plugin", "check", path), "\nok\n")
-			Test(t, plugins.Config{Policy: policy, Path: path})
+			Test(t, plugins.Config{Policy: policy, Path: path, StartTimeout: patience})
 		})
 	}
 	t.Run("walk of the documentation", func(t *testing.T) {

@@ -36,5 +36,5 @@ func TestTypeScriptExamplePasses(t *testing.T) {
 		assert.NoError(t, json.NewEncoder(w).Encode(map[string]string{"form": named, "reason": "it is the first"}))
 	}))
 	defer endpoint.Close()
-	Test(t, plugins.Config{Policy: plugins.JoinDecider, Path: path, Settings: map[string]any{"url": endpoint.URL}})
+	Test(t, plugins.Config{Policy: plugins.JoinDecider, Path: path, Settings: map[string]any{"url": endpoint.URL}, StartTimeout: patience})
 }
