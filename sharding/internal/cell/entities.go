@@ -49,17 +49,54 @@ type Entity struct {
 	// began or the last one ended; while failed, when the rest ends.
 	at       machine.Instant
 	mailbox  mailbox   // With the message that is being processed, the first of it.
-	withheld *withheld // The reply that waits for the node's standing; nil when there is none.
-	failure  *string   // Why the instance failed, while it is stopped for that; else nil.
+	owed     *owed     // Nil for most entities.
 	pressure *pressure // Nil while nobody waits for room in the mailbox.
 
 	prev, next *Entity
 }
 
-// withheld is a reply that waits for the node's standing, and the node to send it to.
-type withheld struct {
-	reply *protocol.Reply
-	to    gossip.NodeID
+// owed is what is left to be done about the last message of an entity. Few entities have that,
+// and a million of them are idle: so it is apart, and the record has room for one pointer to it.
+type owed struct {
+	reply   *protocol.Reply // Waits for the node's standing; nil when there is none.
+	to      gossip.NodeID   // The node to send the reply to.
+	failure *string         // Why the instance failed, while it is stopped for that; else nil.
+}
+
+// withheld returns the reply that waits for the node's standing, and the node to send it to; nil
+// when there is none.
+func (e *Entity) withheld() (*protocol.Reply, gossip.NodeID) {
+	if e.owed == nil {
+		return nil, gossip.NodeID{}
+	}
+	return e.owed.reply, e.owed.to
+}
+
+// withholds reports whether a reply waits for the node's standing.
+func (e *Entity) withholds() bool { return e.owed != nil && e.owed.reply != nil }
+
+// withhold has a reply wait for the node's standing; nil: none waits any more.
+func (e *Entity) withhold(reply *protocol.Reply, to gossip.NodeID) { e.owe(reply, to, e.failure()) }
+
+// failure returns why the instance failed, while it is stopped for that; else nil.
+func (e *Entity) failure() *string {
+	if e.owed == nil {
+		return nil
+	}
+	return e.owed.failure
+}
+
+// blame notes why the instance failed; nil: it has been stopped for that.
+func (e *Entity) blame(failure *string) {
+	reply, to := e.withheld()
+	e.owe(reply, to, failure)
+}
+
+func (e *Entity) owe(reply *protocol.Reply, to gossip.NodeID, failure *string) {
+	e.owed = nil
+	if reply != nil || failure != nil {
+		e.owed = &owed{reply, to, failure}
+	}
 }
 
 // ID returns the id.

@@ -4,6 +4,7 @@
 package cell
 
 import (
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -96,7 +97,7 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 		case !r.place.isSuspended() && !res.Withhold:
 			r.place.reply(m.Origin(r.cfg.Self), res.Reply, out)
 		case !e.stale:
-			e.withheld = &withheld{res.Reply, m.Origin(r.cfg.Self)}
+			e.withhold(res.Reply, m.Origin(r.cfg.Self))
 		}
 	}
 	out.freeMail(m)
@@ -107,11 +108,11 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 	e.failures = 0
 	switch {
 	case r.place.isOver():
-		e.withheld = nil
+		e.withhold(nil, gossip.NodeID{})
 		r.stop(now, e, out)
 	case e.Ended():
 		r.stop(now, e, out)
-	case e.withheld != nil && !r.place.isSuspended():
+	case e.withholds() && !r.place.isSuspended():
 		r.alarm.retrySoon(now, out)
 	default:
 		r.advance(now, e, out)
@@ -124,7 +125,7 @@ func (r *residents) passivate(now machine.Instant, e *Entity, out *Actions) {
 	case e.state == entityStarting:
 		e.passivate = true
 	case e.state != entityActive:
-	case e.mailbox.n == 0 && e.withheld == nil:
+	case e.mailbox.n == 0 && !e.withholds():
 		r.stop(now, e, out)
 	default:
 		e.passivate = true
@@ -148,12 +149,12 @@ func (r *residents) stopped(now machine.Instant, e *Entity, out *Actions) {
 	}
 	r.returned(e, out)
 	e.Value = nil
-	if e.failure == nil && r.place.serves() && !r.place.isOver() && !e.Ended() {
+	if e.failure() == nil && r.place.serves() && !r.place.isOver() && !e.Ended() {
 		r.counts.Passivated++ // The instance stops, has not failed, and its shard stays.
 	}
-	if e.failure != nil {
-		why := *e.failure
-		e.failure = nil
+	if failure := e.failure(); failure != nil {
+		why := *failure
+		e.blame(nil)
 		switch {
 		case e.Ended() || r.place.isOver():
 		case r.cfg.OnFailure == StopOnFailure:

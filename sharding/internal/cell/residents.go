@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -92,7 +93,7 @@ func (r *residents) remove(e *Entity) {
 // removeIdle removes the record of an entity unless it is needed: for an instance, for
 // messages, for senders that wait, or for a failure that is to be remembered.
 func (r *residents) removeIdle(e *Entity) {
-	if !e.hasInstance() && e.mailbox.n == 0 && e.withheld == nil && e.pressure == nil && (e.state != entityFailed || !r.place.serves() || r.place.isOver()) {
+	if !e.hasInstance() && e.mailbox.n == 0 && !e.withholds() && e.pressure == nil && (e.state != entityFailed || !r.place.serves() || r.place.isOver()) {
 		r.remove(e)
 	}
 }
@@ -130,7 +131,7 @@ func (r *residents) admit(now machine.Instant, id string, m Mail, cost int, out 
 
 // advance begins whatever the entity can begin now.
 func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
-	if r.place.isSuspended() || e.atWork() || e.withheld != nil {
+	if r.place.isSuspended() || e.atWork() || e.withholds() {
 		return
 	}
 	switch e.state {
@@ -223,14 +224,14 @@ func (r *residents) fail(now machine.Instant, e *Entity, why string, out *Action
 	r.counts.Failed++
 	e.failures = min(e.failures+1, 16)
 	if r.place.isOver() {
-		e.withheld = nil
+		e.withhold(nil, gossip.NodeID{})
 	}
 	r.stop(now, e, out)
-	if e.withheld != nil && !r.place.isSuspended() {
+	if e.withholds() && !r.place.isSuspended() {
 		r.alarm.retrySoon(now, out)
 	}
 	if !r.place.isOver() && !e.Ended() {
-		e.failure = &why
+		e.blame(&why)
 	}
 }
 
@@ -238,16 +239,21 @@ func (r *residents) fail(now machine.Instant, e *Entity, why string, out *Action
 func (r *residents) restart(now machine.Instant, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
-		if e.withheld != nil {
-			r.place.reply(e.withheld.to, e.withheld.reply, out)
-			e.withheld = nil
-		}
+		r.hand(e, out)
 		r.stopDeferred(now, e, out)
 		r.removeIdle(e)
 		if r.entities[e.id] == e {
 			r.advance(now, e, out)
 		}
 		e = next
+	}
+}
+
+// hand sends the reply that waits for the node's standing, if there is one.
+func (r *residents) hand(e *Entity, out *Actions) {
+	if reply, to := e.withheld(); reply != nil {
+		r.place.reply(to, reply, out)
+		e.withhold(nil, to)
 	}
 }
 
@@ -259,7 +265,7 @@ func (r *residents) discard(now machine.Instant, code protocol.Code, out *Action
 		next := e.next
 		r.refuseWaiting(e, code, out)
 		r.disband(e, out)
-		e.withheld = nil
+		e.withhold(nil, gossip.NodeID{})
 		switch {
 		case !e.hasInstance():
 			r.remove(e)
@@ -275,9 +281,9 @@ func (r *residents) discard(now machine.Instant, code protocol.Code, out *Action
 
 // release leaves e behind: the cell goes on without it, and no answer of it leaves.
 func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
-	if e.withheld != nil {
-		r.place.reply(e.withheld.to, &protocol.Reply{Correlation: e.withheld.reply.Correlation, Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
-		e.withheld = nil
+	if reply, to := e.withheld(); reply != nil {
+		r.place.reply(to, &protocol.Reply{Correlation: reply.Correlation, Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
+		e.withhold(nil, to)
 	}
 	r.remove(e)
 	if !e.hasInstance() {
@@ -359,7 +365,7 @@ func (r *residents) runOut(now machine.Instant, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
 		r.disband(e, out)
-		if _, idle := e.Idle(); idle && e.withheld == nil {
+		if _, idle := e.Idle(); idle && !e.withholds() {
 			r.stop(now, e, out)
 		}
 		r.removeIdle(e)

@@ -116,7 +116,7 @@ func (r *residents) stopReason(e *Entity) StopReason {
 		return StopLost
 	case e.Ended():
 		return StopReplaced
-	case e.failure != nil:
+	case e.failure() != nil:
 		return StopFailed
 	case r.place.stops() && r.place.leaves():
 		return StopLeaving
