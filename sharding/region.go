@@ -67,8 +67,10 @@ func (r *router) send(ctx context.Context, id string, message any, a *ask, trace
 		return err
 	}
 	sl := r.region.SlotOf(id)
-	if a == nil && trace == nil && sl.Tell(id, message) {
-		return nil
+	if trace == nil {
+		if a == nil && sl.Tell(id, message) || a != nil && sl.Ask(id, message, &a.Ask) {
+			return nil
+		}
 	}
 	m, buffer := sl.Blank(id, message, size, trace)
 	if a != nil {

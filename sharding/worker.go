@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
@@ -169,7 +170,7 @@ func (p *program) handle(ctx *Context, m cell.Mail) cell.Result {
 	if len(m.Trace()) == 0 {
 		err = p.hand(ctx, e, value)
 	} else {
-		err = p.receive(ctx, e, m.Message, value)
+		err = p.receive(ctx, e, m.Message(), value)
 	}
 	if err != nil {
 		p.system.log.Warn("entity failed", "kind", p.kind, "entity", e.ID(), "error", err)
@@ -178,7 +179,7 @@ func (p *program) handle(ctx *Context, m cell.Mail) cell.Result {
 	if m.Correlation() == 0 {
 		return cell.Result{}
 	}
-	return cell.Result{Reply: p.answer(ctx.reply, e, m.Message)}
+	return cell.Result{Reply: p.answer(ctx.reply, e, m.Origin(p.system.self))}
 }
 
 // failed is the outcome of a message at which its entity failed.
@@ -222,10 +223,10 @@ func (p *program) value(e *cell.Entity, m cell.Mail) (value any, err error) {
 	case *undecodable:
 		return nil, v.err
 	case nil:
-		if runtime.TooLarge(m.Message) {
+		if runtime.TooLarge(m.Message()) {
 			return nil, errTooLarge
 		}
-		return p.decode(e.ID(), m.Message.Payload)
+		return p.decode(e.ID(), m.Message().Payload)
 	default:
 		return v, nil
 	}
@@ -263,11 +264,11 @@ func (p *program) hand(ctx *Context, e *cell.Entity, value any) (err error) {
 }
 
 // answer makes the reply to a message, encoded when the asker is elsewhere.
-func (p *program) answer(value any, e *cell.Entity, m *cell.Message) *protocol.Reply {
+func (p *program) answer(value any, e *cell.Entity, asker gossip.NodeID) *protocol.Reply {
 	if value == nil {
 		return failure("the entity gave no reply")
 	}
-	if m.Origin == p.system.self {
+	if asker == p.system.self {
 		return &protocol.Reply{Value: value}
 	}
 	payload, err := p.encodeReply(e, value)

@@ -32,6 +32,9 @@ const (
 	// OpFree: the cell does not refer to Message any more, and the runtime reuses it. An
 	// entity of this node has processed the message, or it was refused.
 	OpFree
+	// OpArrived: an entity of this node has handled the ask of this node that Seq names, or left
+	// it behind, and the ask waits for its reply. Of an ask that came as a Message OpFree says so.
+	OpArrived
 	// OpAcked: the home has put the messages Items of this origin into mailboxes, and the
 	// window has them no longer. An ask among them now waits for its reply.
 	OpAcked
@@ -173,8 +176,12 @@ func (a *Actions) free(m *Message) { a.list = append(a.list, Action{Op: OpFree, 
 
 // freeMail frees what a message from a mailbox has beside its value.
 func (a *Actions) freeMail(m Mail) {
-	if m.Message != nil {
-		a.free(m.Message)
+	switch {
+	case m.about == nil:
+	case m.about.message != nil:
+		a.free(m.about.message)
+	case m.about.correlation != 0:
+		a.add(Action{Op: OpArrived, Seq: m.about.correlation})
 	}
 }
 

@@ -229,7 +229,7 @@ func (c *Cell) pump(now machine.Instant, out *Actions) {
 func (c *Cell) pumpLocal(now machine.Instant, out *Actions) {
 	c.own.take(now, c.in.ownDelivered(), func(m *Message) {
 		c.in.deliverOwn(m.Seq)
-		c.residents.enqueue(now, m.Entity, Mail{Message: m}, m.cost(), out)
+		c.residents.enqueue(now, m.Entity, MailOf(nil, m), m.cost(), out)
 	}, out)
 }
 
@@ -361,7 +361,7 @@ func (c *Cell) deliverFrom(now machine.Instant, in *stream, m *Message, out *Act
 	for ; m != nil; m = in.following() {
 		c.counts.Received++
 		c.in.delivered(in, m.Seq)
-		c.residents.enqueue(now, m.Entity, Mail{Value: m.Value, Message: m}, m.cost(), out)
+		c.residents.enqueue(now, m.Entity, MailOf(m.Value, m), m.cost(), out)
 	}
 }
 
@@ -388,7 +388,9 @@ func (c *Cell) Enter(now machine.Instant, a *Arrival, out *Actions) bool {
 	}
 	c.counts.Received++
 	c.in.delivered(in, a.Seq)
-	a.Mail.from = in
+	if a.Mail.about == nil {
+		a.Mail.about = &in.about
+	}
 	c.residents.enqueue(now, a.Entity, a.Mail, a.Bytes+len(a.Entity)+len(a.Mail.Trace())+messageOverhead, out)
 	if m := in.following(); m != nil {
 		c.deliverFrom(now, in, m, out)

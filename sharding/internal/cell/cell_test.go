@@ -82,7 +82,7 @@ func newCell(t *testing.T, self gossip.NodeID, cfg cell.Config) *bench {
 // did returns the words of the actions since the last call, and forgets the actions.
 func (c *bench) did() string {
 	names := map[cell.Op]string{
-		cell.OpTransmit: "transmit", cell.OpForward: "forward", cell.OpFree: "free", cell.OpFail: "fail",
+		cell.OpTransmit: "transmit", cell.OpForward: "forward", cell.OpFree: "free", cell.OpArrived: "arrived", cell.OpFail: "fail",
 		cell.OpReset: "reset", cell.OpReply: "reply", cell.OpAck: "ack", cell.OpNeed: "need",
 		cell.OpStart: "start", cell.OpRun: "run", cell.OpStop: "stop", cell.OpDrop: "drop",
 		cell.OpOfferAgain: "room", cell.OpStuck: "stuck", cell.OpReturned: "returned",
@@ -99,7 +99,7 @@ func (c *bench) did() string {
 			word = strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", a.Event), "protocol."))
 		case a.Op == cell.OpForged:
 			word += ":" + a.Fault.String()
-		case a.Op == cell.OpAck || a.Op == cell.OpNeed:
+		case a.Op == cell.OpAck || a.Op == cell.OpNeed || a.Op == cell.OpArrived:
 			word += fmt.Sprintf(":%d", a.Seq)
 		case a.Op == cell.OpReply && a.Reply.Code != protocol.CodeOK:
 			word += ":" + a.Reply.Code.String()

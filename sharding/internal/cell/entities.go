@@ -47,57 +47,80 @@ type Entity struct {
 	failures  uint8 // Failures in a row, without a success in between.
 	// at is when the present state began; while active, when the present message
 	// began or the last one ended; while failed, when the rest ends.
-	at       machine.Instant
-	mailbox  mailbox   // With the message that is being processed, the first of it.
-	owed     *owed     // Nil for most entities.
-	pressure *pressure // Nil while nobody waits for room in the mailbox.
+	at      machine.Instant
+	mailbox mailbox // With the message that is being processed, the first of it.
+	rare    *rare   // Nil for most entities.
 
 	prev, next *Entity
 }
 
-// owed is what is left to be done about the last message of an entity. Few entities have that,
-// and a million of them are idle: so it is apart, and the record has room for one pointer to it.
-type owed struct {
-	reply   *protocol.Reply // Waits for the node's standing; nil when there is none.
-	to      gossip.NodeID   // The node to send the reply to.
-	failure *string         // Why the instance failed, while it is stopped for that; else nil.
+// rare is what few entities have. A million others are idle: so it is apart, and the record has
+// room for one pointer to it.
+type rare struct {
+	reply    *protocol.Reply // Waits for the node's standing; nil when there is none.
+	to       gossip.NodeID   // The node to send the reply to.
+	failure  *string         // Why the instance failed, while it is stopped for that; else nil.
+	pressure *pressure       // Nil while nobody waits for room in the mailbox.
+}
+
+// change changes what few entities have.
+func (e *Entity) change(f func(x *rare)) {
+	var x rare
+	if e.rare != nil {
+		x = *e.rare
+	}
+	if f(&x); x == (rare{}) {
+		e.rare = nil
+		return
+	}
+	e.rare = &x
 }
 
 // withheld returns the reply that waits for the node's standing, and the node to send it to; nil
 // when there is none.
 func (e *Entity) withheld() (*protocol.Reply, gossip.NodeID) {
-	if e.owed == nil {
+	if e.rare == nil {
 		return nil, gossip.NodeID{}
 	}
-	return e.owed.reply, e.owed.to
+	return e.rare.reply, e.rare.to
 }
 
 // withholds reports whether a reply waits for the node's standing.
-func (e *Entity) withholds() bool { return e.owed != nil && e.owed.reply != nil }
+func (e *Entity) withholds() bool { return e.rare != nil && e.rare.reply != nil }
 
-// withhold has a reply wait for the node's standing; nil: none waits any more.
-func (e *Entity) withhold(reply *protocol.Reply, to gossip.NodeID) { e.owe(reply, to, e.failure()) }
+// withhold has a reply wait for the node's standing.
+func (e *Entity) withhold(reply *protocol.Reply, to gossip.NodeID) {
+	e.change(func(x *rare) { x.reply, x.to = reply, to })
+}
+
+// forgo gives up the reply that waits for the node's standing, if there is one.
+func (e *Entity) forgo() {
+	if e.withholds() {
+		e.change(func(x *rare) { x.reply, x.to = nil, gossip.NodeID{} })
+	}
+}
 
 // failure returns why the instance failed, while it is stopped for that; else nil.
 func (e *Entity) failure() *string {
-	if e.owed == nil {
+	if e.rare == nil {
 		return nil
 	}
-	return e.owed.failure
+	return e.rare.failure
 }
 
 // blame notes why the instance failed; nil: it has been stopped for that.
-func (e *Entity) blame(failure *string) {
-	reply, to := e.withheld()
-	e.owe(reply, to, failure)
+func (e *Entity) blame(why *string) { e.change(func(x *rare) { x.failure = why }) }
+
+// pressure returns who waits for room in the mailbox; nil while nobody does.
+func (e *Entity) pressure() *pressure {
+	if e.rare == nil {
+		return nil
+	}
+	return e.rare.pressure
 }
 
-func (e *Entity) owe(reply *protocol.Reply, to gossip.NodeID, failure *string) {
-	e.owed = nil
-	if reply != nil || failure != nil {
-		e.owed = &owed{reply, to, failure}
-	}
-}
+// press notes who waits for room in the mailbox.
+func (e *Entity) press(p *pressure) { e.change(func(x *rare) { x.pressure = p }) }
 
 // ID returns the id.
 func (e *Entity) ID() string { return e.id }

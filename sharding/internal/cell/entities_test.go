@@ -77,7 +77,7 @@ func TestSweepStopsIdleEntities(t *testing.T) {
 	require.Empty(t, c.did())
 	require.Equal(t, "start:x", c.stopped("x"))
 	require.Equal(t, "run:x", c.started("x", true))
-	require.EqualValues(t, 1, c.entities["x"].Mail().Message.Seq)
+	require.EqualValues(t, 1, c.entities["x"].Mail().Message().Seq)
 	require.Equal(t, 1, c.entities["x"].Waiting())
 	require.Empty(t, c.stopped("0"))
 	require.Equal(t, 5, c.Info().Entities, "what stopped has no record")
@@ -184,7 +184,7 @@ func TestStopOnFailure(t *testing.T) {
 	c := active(t, cell.Config{OnFailure: cell.StopOnFailure})
 	for range 3 {
 		c.tell("x")
-		if c.entities["x"].Mail().Message == nil {
+		if c.entities["x"].Mail().Message() == nil {
 			c.started("x", true)
 		}
 		c.tell("x")
@@ -402,9 +402,9 @@ func TestReminders(t *testing.T) {
 	c.tell("x")
 	require.Empty(t, c.remind("x"), "beyond the bound of the mailbox")
 	require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
-	require.False(t, c.entities["x"].Mail().Message.Own, "it came first")
+	require.False(t, c.entities["x"].Mail().Message().Own, "it came first")
 	require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
-	require.True(t, c.entities["x"].Mail().Message.Own)
+	require.True(t, c.entities["x"].Mail().Message().Own)
 	c.remind("x")
 	require.Equal(t, "free:x:0 stop:x free:x:0", c.done("x", cell.Result{Failed: true})+" "+c.apply(protocol.Abandon{}))
 	require.Empty(t, c.remind("x"))

@@ -103,7 +103,7 @@ func TestEarlyMessagesAreSortedAndBounded(t *testing.T) {
 	require.Empty(t, c.deliver(from(nodeB, "x", 2, epoch(1))))
 	require.Equal(t, "ack:5", c.acks())
 	require.Equal(t, "run:x", c.started("x", true))
-	require.EqualValues(t, 1, c.entities["x"].Mail().Message.Seq)
+	require.EqualValues(t, 1, c.entities["x"].Mail().Message().Seq)
 	require.Equal(t, 4, c.entities["x"].Waiting())
 }
 

@@ -22,6 +22,7 @@ type stream struct {
 	needed  uint64 // The number of the message that was last asked for by OpNeed.
 	waiting queue  // Messages that came before one with a lower number.
 	dirty   bool   // An acknowledgement is due.
+	about   about  // What mailboxes have of the messages of which only the value and the stream are known.
 }
 
 // following returns the next message of the stream if it came before its turn; nil if it did
@@ -91,6 +92,7 @@ func (i *inbound) stream(origin gossip.NodeID) *stream {
 	in := i.streams[origin]
 	if in == nil {
 		in = &stream{origin: origin}
+		in.about.from = in
 		if i.streams == nil {
 			i.streams = make(map[gossip.NodeID]*stream)
 		}

@@ -179,8 +179,8 @@ const joinedCodec = 1
 
 // messageOf returns the message of the model that a mailbox holds.
 func (m *cellModel) messageOf(mail cell.Mail) *cell.Message {
-	if mail.Message != nil {
-		return m.known(mail.Message)
+	if mail.Message() != nil {
+		return m.known(mail.Message())
 	}
 	return mail.Value.(*cell.Message)
 }
@@ -418,7 +418,7 @@ func (m *cellModel) offer(msg *cell.Message, was *waiter) {
 	m.carry()
 }
 
-// join puts a value into a mailbox that is open.
+// join puts a value into a mailbox that is open, of a tell or of an ask.
 func (m *cellModel) join(t *rapid.T) {
 	id := m.entity()
 	e := m.cell.Open(id)
@@ -427,7 +427,18 @@ func (m *cellModel) join(t *rapid.T) {
 	}
 	msg := &cell.Message{Origin: nodeA, Entity: id, Value: len(m.all) + 1, Codec: joinedCodec}
 	m.all = append(m.all, msg)
-	if m.cell.Join(e, msg) {
+	var rouse bool
+	if rapid.Bool().Draw(t, "asks") {
+		m.made++
+		msg.Correlation = m.made
+		if rapid.IntRange(0, 9).Draw(t, "expires") == 0 {
+			msg.Deadline = m.now + machine.Instant(20*time.Millisecond)
+		}
+		rouse = m.cell.JoinAsk(e, msg, msg.Correlation, msg.Deadline)
+	} else {
+		rouse = m.cell.Join(e, msg)
+	}
+	if rouse {
 		m.cell.Rouse(m.now, e, &m.out)
 	}
 	m.carry()
@@ -437,7 +448,7 @@ func (m *cellModel) join(t *rapid.T) {
 func (m *cellModel) retract(t *rapid.T) {
 	var there []*cell.Message
 	for _, msg := range m.all {
-		if msg.Origin == nodeA && !msg.Own && msg.Codec != joinedCodec && m.settled[msg] == "" {
+		if msg.Origin == nodeA && !msg.Own && (msg.Codec != joinedCodec || msg.Correlation != 0) && m.settled[msg] == "" {
 			there = append(there, msg)
 		}
 	}
@@ -515,7 +526,7 @@ func (m *cellModel) enter(msg *cell.Message) bool {
 	case 0:
 		return false
 	case 1:
-		a.Mail = cell.Mail{Value: msg.Value, Message: msg}
+		a.Mail = cell.MailOf(msg.Value, msg)
 		return m.cell.Enter(m.now, &a, &m.out)
 	}
 	a.Mail = cell.Mail{Value: msg}

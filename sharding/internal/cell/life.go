@@ -4,7 +4,6 @@
 package cell
 
 import (
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -89,6 +88,7 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 	if !m.Own() {
 		r.counts.Handled++
 	}
+	replied := false
 	e.at = now
 	r.returned(e, out)
 	if res.Reply != nil && !e.released && !m.Own() {
@@ -96,11 +96,14 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 		switch {
 		case !r.place.isSuspended() && !res.Withhold:
 			r.place.reply(m.Origin(r.cfg.Self), res.Reply, out)
+			replied = true
 		case !e.stale:
 			e.withhold(res.Reply, m.Origin(r.cfg.Self))
 		}
 	}
-	out.freeMail(m)
+	if !replied || m.Message() != nil { // An ask that has its reply has ended.
+		out.freeMail(m)
+	}
 	if res.Failed {
 		r.fail(now, e, res.Reason, out)
 		return
@@ -108,7 +111,7 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 	e.failures = 0
 	switch {
 	case r.place.isOver():
-		e.withhold(nil, gossip.NodeID{})
+		e.forgo()
 		r.stop(now, e, out)
 	case e.Ended():
 		r.stop(now, e, out)
@@ -138,7 +141,7 @@ func (r *residents) remind(now machine.Instant, e *Entity, m *Message, out *Acti
 		return
 	}
 	m.Origin, m.Own = r.cfg.Self, true
-	e.mailbox.push(Mail{Value: m.Value, Message: m})
+	e.mailbox.push(MailOf(m.Value, m))
 	r.advance(now, e, out)
 }
 

@@ -12,57 +12,101 @@ import (
 // pop takes the first out; cut, retract, forget and truncate take out what has become pointless.
 // Ahead is how a worker reads what was handed out to it.
 
-// Mail is a message in the mailbox of an entity: of most tells the value and the stream alone,
-// which no other memory goes with.
+// Mail is a message in the mailbox of an entity: its value, and a pointer to what else is known
+// of it. A tell of this node has no such thing, and the tells of another node share that of
+// their stream.
 type Mail struct {
 	// Value is the message as the sender passed it or the runtime decoded it; nil: the
-	// runtime decodes the payload of Message.
+	// runtime decodes the payload of the Message.
 	Value any
-	// Message is what else is known of the message; nil for most tells.
-	Message *Message
 
-	// from is the stream by which the message came; nil for a message of this node, and for
-	// one that came as a Message.
-	from *stream
+	about *about // Nil for a tell of this node.
+}
+
+// about is what is known of a message beside its value. The zero value says that it is a tell of
+// this node.
+type about struct {
+	message     *Message        // Says everything, in place of the fields below; nil for most messages.
+	from        *stream         // The stream by which the message came; nil for a message of this node.
+	correlation uint64          // See Message.Correlation.
+	deadline    machine.Instant // See Message.Deadline.
+}
+
+// MailOf returns a message with a value of which m says the rest.
+func MailOf(value any, m *Message) Mail {
+	m.self.message = m
+	return Mail{value, &m.self}
+}
+
+// Message returns the message with all that is known of it; nil for most messages, of which the
+// other methods say what there is.
+func (m Mail) Message() *Message {
+	if m.about == nil {
+		return nil
+	}
+	return m.about.message
 }
 
 // Correlation names the ask that waits for the reply; 0: nobody waits.
 func (m Mail) Correlation() uint64 {
-	if m.Message == nil {
+	switch {
+	case m.about == nil:
 		return 0
+	case m.about.message != nil:
+		return m.about.message.Correlation
+	default:
+		return m.about.correlation
 	}
-	return m.Message.Correlation
+}
+
+// Deadline is when the asker stops waiting; 0: there is none.
+func (m Mail) Deadline() machine.Instant {
+	switch {
+	case m.about == nil:
+		return 0
+	case m.about.message != nil:
+		return m.about.message.Deadline
+	default:
+		return m.about.deadline
+	}
 }
 
 // Origin returns the node whose cell accepted the message; self is this node.
 func (m Mail) Origin(self gossip.NodeID) gossip.NodeID {
 	switch {
-	case m.Message != nil:
-		return m.Message.Origin
-	case m.from != nil:
-		return m.from.origin
+	case m.about == nil:
+		return self
+	case m.about.message != nil:
+		return m.about.message.Origin
+	case m.about.from != nil:
+		return m.about.from.origin
 	default:
 		return self
 	}
 }
 
 // Own reports whether the entity's own instance made the message.
-func (m Mail) Own() bool { return m.Message != nil && m.Message.Own }
+func (m Mail) Own() bool { return m.Message() != nil && m.Message().Own }
 
 // Trace returns the trace context of the message; empty for none.
 func (m Mail) Trace() []byte {
-	if m.Message == nil {
-		return nil
+	if w := m.Message(); w != nil {
+		return w.Trace
 	}
-	return m.Message.Trace
+	return nil
 }
 
 // Expired reports whether nobody waits for the message any more.
-func (m Mail) Expired(now machine.Instant) bool { return m.Message != nil && m.Message.Expired(now) }
+func (m Mail) Expired(now machine.Instant) bool {
+	deadline := m.Deadline()
+	return deadline != 0 && now >= deadline
+}
 
 // awaited reports whether the message may be handed out only by itself: somebody waits for
 // the reply, or the message is the entity's own.
-func (m Mail) awaited() bool { return m.Message != nil && m.Message.awaited() }
+func (m Mail) awaited() bool {
+	return m.about != nil && (m.Correlation() != 0 || m.Deadline() != 0 || m.Own())
+}
 
 // mailbox holds the messages to one entity, in their order, in a ring:
 //
@@ -166,15 +210,16 @@ func (b *mailbox) cut(i uint32) {
 	*b.at(b.n) = Mail{}
 }
 
-// retract takes out the message of an ask, unless it is handed out. Nil: it is not there.
-func (b *mailbox) retract(origin gossip.NodeID, correlation uint64) *Message {
+// retract takes out the message of an ask of this node, self, unless it is handed out. False: it
+// is not there.
+func (b *mailbox) retract(self gossip.NodeID, correlation uint64) (m Mail, found bool) {
 	for i := b.out; i < b.n; i++ {
-		if m := b.at(i).Message; m != nil && m.Correlation == correlation && m.Origin == origin && correlation != 0 {
+		if m := *b.at(i); correlation != 0 && m.Correlation() == correlation && m.Origin(self) == self {
 			b.cut(i)
-			return m
+			return m, true
 		}
 	}
-	return nil
+	return Mail{}, false
 }
 
 // forget takes out what was handed out beyond the present message, and has been given back.

@@ -77,6 +77,7 @@ type Message struct {
 
 	next   *Message // The next message in the list that this one is in: a message is in one list at most.
 	ticket *ticket  // The place of the message in a line, while its sender waits; nil mostly.
+	self   about    // What the mailbox has of the message, see MailOf.
 }
 
 // smallPayload is the longest payload for which a message has room in itself.

@@ -184,16 +184,15 @@ func (c *Cell) Homes() uint64 { return c.place.heard() }
 
 // Retract takes back the message of an ask of this node, to an entity, for whose reply nobody
 // waits any more. If it reports true, the message has not been, nor will be, processed, and m,
-// which is nil if the cell had the message as bytes, belongs to the caller. Else the message
+// which is nil if the cell had its value or its bytes alone, belongs to the caller. Else the message
 // stays where it is, and nobody here knows what becomes of it.
 func (c *Cell) Retract(now machine.Instant, entity string, correlation uint64, out *Actions) (m *Message, back bool) {
 	if c.own.retractSent(correlation, out) {
 		c.own.callWindow(out)
 		return nil, true
 	}
-	if m = c.residents.retract(now, entity, correlation, out); m == nil {
-		return nil, false
+	if m, back = c.residents.retract(now, entity, correlation, out); back {
+		c.checkHalted(now, out)
 	}
-	c.checkHalted(now, out)
-	return m, true
+	return m, back
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -93,7 +92,7 @@ func (r *residents) remove(e *Entity) {
 // removeIdle removes the record of an entity unless it is needed: for an instance, for
 // messages, for senders that wait, or for a failure that is to be remembered.
 func (r *residents) removeIdle(e *Entity) {
-	if !e.hasInstance() && e.mailbox.n == 0 && !e.withholds() && e.pressure == nil && (e.state != entityFailed || !r.place.serves() || r.place.isOver()) {
+	if !e.hasInstance() && e.mailbox.n == 0 && !e.withholds() && e.pressure() == nil && (e.state != entityFailed || !r.place.serves() || r.place.isOver()) {
 		r.remove(e)
 	}
 }
@@ -224,7 +223,7 @@ func (r *residents) fail(now machine.Instant, e *Entity, why string, out *Action
 	r.counts.Failed++
 	e.failures = min(e.failures+1, 16)
 	if r.place.isOver() {
-		e.withhold(nil, gossip.NodeID{})
+		e.forgo()
 	}
 	r.stop(now, e, out)
 	if e.withholds() && !r.place.isSuspended() {
@@ -253,7 +252,7 @@ func (r *residents) restart(now machine.Instant, out *Actions) {
 func (r *residents) hand(e *Entity, out *Actions) {
 	if reply, to := e.withheld(); reply != nil {
 		r.place.reply(to, reply, out)
-		e.withhold(nil, to)
+		e.forgo()
 	}
 }
 
@@ -265,7 +264,7 @@ func (r *residents) discard(now machine.Instant, code protocol.Code, out *Action
 		next := e.next
 		r.refuseWaiting(e, code, out)
 		r.disband(e, out)
-		e.withhold(nil, gossip.NodeID{})
+		e.forgo()
 		switch {
 		case !e.hasInstance():
 			r.remove(e)
@@ -283,7 +282,7 @@ func (r *residents) discard(now machine.Instant, code protocol.Code, out *Action
 func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
 	if reply, to := e.withheld(); reply != nil {
 		r.place.reply(to, &protocol.Reply{Correlation: reply.Correlation, Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
-		e.withhold(nil, to)
+		e.forgo()
 	}
 	r.remove(e)
 	if !e.hasInstance() {
@@ -346,10 +345,13 @@ func (r *residents) refuseWaiting(e *Entity, code protocol.Code, out *Actions) {
 
 // whole returns the Message of a message to an entity, and makes one of a value alone.
 func (r *residents) whole(id string, m Mail) *Message {
-	if m.Message != nil {
-		return m.Message
+	if m.Message() != nil {
+		return m.Message()
 	}
-	return &Message{Kind: r.cfg.Kind, Shard: r.cfg.Shard, Entity: id, Origin: m.Origin(r.cfg.Self), Value: m.Value}
+	return &Message{
+		Kind: r.cfg.Kind, Shard: r.cfg.Shard, Entity: id, Origin: m.Origin(r.cfg.Self), Value: m.Value,
+		Correlation: m.Correlation(), Deadline: m.Deadline(),
+	}
 }
 
 // reasonOf says why an entity that rests has failed; empty for all others.
@@ -385,22 +387,22 @@ func (r *residents) releaseAll(now machine.Instant, out *Actions) {
 	}
 }
 
-// retract takes the message of an ask of this node back out of a mailbox. Nil: it is not there.
-func (r *residents) retract(now machine.Instant, entity string, correlation uint64, out *Actions) *Message {
+// retract takes the message of an ask of this node back out of a mailbox. False: it is not there.
+func (r *residents) retract(now machine.Instant, entity string, correlation uint64, out *Actions) (m *Message, back bool) {
 	e := r.entity(entity)
 	if e == nil {
-		return nil
+		return nil, false
 	}
-	m := e.mailbox.retract(r.cfg.Self, correlation)
-	if m == nil {
-		return nil
+	mail, back := e.mailbox.retract(r.cfg.Self, correlation)
+	if !back {
+		return nil, false
 	}
 	r.relieve(e, out)
 	r.removeIdle(e)
 	if r.entities[e.id] == e {
 		r.advance(now, e, out)
 	}
-	return m
+	return mail.Message(), true
 }
 
 // vacated goes on when room in a mailbox is not kept any more.

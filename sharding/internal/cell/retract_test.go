@@ -101,7 +101,7 @@ func (s *streamModel) hosted() {
 		case cell.OpStart:
 			s.host.Started(s.now, a.Entity, true, &s.out)
 		case cell.OpRun:
-			s.heard = append(s.heard, a.Entity.Mail().Message.Correlation)
+			s.heard = append(s.heard, a.Entity.Mail().Message().Correlation)
 			s.host.Done(s.now, a.Entity, cell.Result{Reply: new(protocol.Reply)}, &s.out)
 		case cell.OpAck:
 			s.acks = append(s.acks, protocol.Ack{Base: a.Base, Seq: a.Seq})

@@ -19,9 +19,6 @@ import (
 // Only messages for whose reply nobody waits are handed out ahead, so that a reply
 // never waits for the messages behind its own.
 
-// awaited does the work of [Mail.awaited].
-func (m *Message) awaited() bool { return m.Correlation != 0 || m.Deadline != 0 || m.Own }
-
 // Next returns the message behind m in a list of messages: one that [Cell.Ran] returned, or
 // that of an [Action].
 func (m *Message) Next() *Message { return m.next }
@@ -50,7 +47,7 @@ func (r *residents) ran(e *Entity, n int, out *Actions) (over *Message) {
 		e.failures = 0
 	}
 	for last := (*Message)(nil); n > 0; n-- {
-		switch m := b.pop().Message; {
+		switch m := b.pop().Message(); {
 		case m == nil:
 		case last == nil:
 			over, last = m, m
@@ -87,6 +84,14 @@ func (c *Cell) Join(e *Entity, value any) (rouse bool) {
 	return !e.atWork()
 }
 
+// JoinAsk is Join for the message of an ask, with its correlation, which is not 0, and its
+// deadline, 0 for none. [OpArrived] or a reply follows when the message has come to its end.
+func (c *Cell) JoinAsk(e *Entity, value any, correlation uint64, deadline machine.Instant) (rouse bool) {
+	c.counts.Sent++
+	e.mailbox.push(Mail{value, &about{correlation: correlation, deadline: deadline}})
+	return !e.atWork()
+}
+
 // Rouse has e begin what waits for it, if it can.
 func (c *Cell) Rouse(now machine.Instant, e *Entity, out *Actions) { c.residents.advance(now, e, out) }
 
@@ -97,7 +102,7 @@ func (c *Cell) Rouse(now machine.Instant, e *Entity, out *Actions) { c.residents
 func (r *residents) giveUpAhead(e *Entity, out *Actions) {
 	b := &e.mailbox
 	for i := uint32(1); i < b.out; i++ {
-		m := b.at(i).Message
+		m := b.at(i).Message()
 		if m == nil {
 			r.refuseMail(e, *b.at(i), protocol.CodeUnknownOutcome, out)
 			continue

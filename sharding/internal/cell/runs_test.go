@@ -46,19 +46,19 @@ func TestARunGivesBackWhatItDidNotBegin(t *testing.T) {
 	for ran := range 4 {
 		c := busy(t, 5)
 		x := c.entities["x"]
-		order := []*cell.Message{x.Mail().Message}
+		order := []*cell.Message{x.Mail().Message()}
 		require.Equal(t, 3, c.given(3))
 		ahead := c.Ahead(x, 3)
 		for m, more := ahead.Next(); more; m, more = ahead.Next() {
-			order = append(order, m.Message)
+			order = append(order, m.Message())
 		}
 		require.Equal(t, 5, x.Waiting(), "what was handed out counts")
 		require.Equal(t, ran, c.ran(ran))
-		require.Same(t, order[ran], x.Mail().Message)
+		require.Same(t, order[ran], x.Mail().Message())
 		require.Equal(t, 5-ran, x.Waiting())
 		for i := ran + 1; i < len(order); i++ {
 			require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
-			require.Same(t, order[i], x.Mail().Message)
+			require.Same(t, order[i], x.Mail().Message())
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestWhatSomebodyWaitsForIsNotHandedOutAhead(t *testing.T) {
 	require.Equal(t, 1, c.given(9))
 	require.Equal(t, 1, c.ran(1))
 	require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
-	require.EqualValues(t, 1, c.entities["x"].Mail().Message.Correlation)
+	require.EqualValues(t, 1, c.entities["x"].Mail().Message().Correlation)
 	require.Zero(t, c.given(9))
 	require.Equal(t, "reply free:x:0 run:x", c.done("x", ok))
 	require.Zero(t, c.given(9))
@@ -197,6 +197,63 @@ func TestJoin(t *testing.T) {
 	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
 	require.Nil(t, c.Open("x"), "the shard moves")
 	require.Equal(t, "stop:x", c.done("x", cell.Result{}))
+}
+
+// joinAsk is join for an ask with a correlation.
+func (c *bench) joinAsk(correlation uint64) string {
+	e := c.Open("x")
+	require.NotNil(c.t, e)
+	if c.JoinAsk(e, "value", correlation, 0) {
+		c.Rouse(c.now, e, &c.out)
+	}
+	return c.did()
+}
+
+// An ask of this node needs no message either. Its reply names the ask; one that has come to its
+// end without a reply waits for it; one that did not begin can be taken back; one that never
+// begins fails, by name.
+func TestJoinAsk(t *testing.T) {
+	c := host(t, cell.Config{})
+	c.tell("x")
+	c.started("x", true)
+	c.done("x", cell.Result{})
+	require.Equal(t, "run:x", c.joinAsk(1))
+	for n := range uint64(4) {
+		require.Empty(t, c.joinAsk(2+n))
+	}
+	x := c.entities["x"]
+	require.Zero(t, c.given(1), "somebody waits for the reply to it")
+	require.EqualValues(t, 1, x.Mail().Correlation())
+	require.Equal(t, nodeA, x.Mail().Origin(nodeA))
+	reply := &protocol.Reply{}
+	require.Equal(t, "reply run:x", c.done("x", cell.Result{Reply: reply}), "the asker hears no more of it")
+	require.EqualValues(t, 1, reply.Correlation)
+	require.Equal(t, "arrived:2", c.done("x", cell.Result{Reply: &protocol.Reply{}, Withhold: true}), "the reply waits")
+	m, back := c.Retract(c.now, "x", 3, &c.out)
+	require.True(t, back)
+	require.Nil(t, m)
+	_, back = c.Retract(c.now, "x", 3, &c.out)
+	require.False(t, back)
+	c.out.Reset()
+	c.Apply(c.now, protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}, &c.out)
+	var failed []uint64
+	for _, a := range c.out.List() {
+		if a.Op == cell.OpFail {
+			failed = append(failed, a.Message.Correlation)
+		}
+	}
+	require.Equal(t, []uint64{4, 5}, failed)
+}
+
+// The deadline of an ask of this node is looked at before it begins.
+func TestAnAskThatJoinsExpires(t *testing.T) {
+	c := host(t, cell.Config{})
+	c.tell("x")
+	c.started("x", true)
+	e := c.Open("x")
+	require.False(t, c.JoinAsk(e, "value", 7, c.now+5))
+	c.now += 5
+	require.Equal(t, "free:x:0 fail:x:"+protocol.CodeExpired.String(), c.done("x", cell.Result{}))
 }
 
 // An entity that rests after a failure, or waits for its sender's room to be taken, is not

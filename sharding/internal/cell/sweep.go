@@ -28,7 +28,7 @@ func (r *residents) inspect(now machine.Instant, e *Entity, out *Actions) {
 	rests := now.Sub(since)
 	switch {
 	case e.state == entityFailed:
-		if rests >= r.cfg.BackoffMax && e.mailbox.n == 0 && !e.withholds() && e.pressure == nil {
+		if rests >= r.cfg.BackoffMax && e.mailbox.n == 0 && !e.withholds() && e.pressure() == nil {
 			r.remove(e)
 		}
 	case e.state == entityWaiting || r.place.isOver():

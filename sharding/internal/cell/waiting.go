@@ -115,29 +115,31 @@ type pressure struct {
 
 // pressed returns the pressure on an entity, which it creates if there is none.
 func (e *Entity) pressed() *pressure {
-	if e.pressure == nil {
-		e.pressure = &pressure{line: line{entity: e}}
+	p := e.pressure()
+	if p == nil {
+		p = &pressure{line: line{entity: e}}
+		e.press(p)
 	}
-	return e.pressure
+	return p
 }
 
 // kept is how many places of the mailbox are kept for senders that were called.
 func (e *Entity) kept() int {
-	if e.pressure == nil {
+	if e.pressure() == nil {
 		return 0
 	}
-	return e.pressure.line.kept
+	return e.pressure().line.kept
 }
 
 // full reports whether a new message finds no room: the mailbox is full, or others
 // wait in line.
 func (r *residents) full(e *Entity) bool {
-	return e.Waiting()+e.kept() >= r.cfg.Mailbox || e.pressure != nil && e.pressure.line.first != nil
+	return e.Waiting()+e.kept() >= r.cfg.Mailbox || e.pressure() != nil && e.pressure().line.first != nil
 }
 
 // relieve calls senders when half of a mailbox is free.
 func (r *residents) relieve(e *Entity, out *Actions) {
-	p := e.pressure
+	p := e.pressure()
 	if p == nil || e.Waiting()+p.line.kept > r.cfg.Mailbox/2 {
 		return
 	}
@@ -146,19 +148,20 @@ func (r *residents) relieve(e *Entity, out *Actions) {
 		p.line.call(out)
 	}
 	if p.line.kept == 0 {
-		e.pressure = nil
+		e.press(nil)
 	}
 }
 
 // disband ends the pressure on an entity whose hosting ends or is about to.
 func (r *residents) disband(e *Entity, out *Actions) {
-	p := e.pressure
+	p := e.pressure()
 	if p == nil {
 		return
 	}
 	r.letGo(e, out)
 	p.line.dismiss(out)
-	p.line.entity, e.pressure = nil, nil
+	p.line.entity = nil
+	e.press(nil)
 }
 
 // acceptHere puts a message of this node into a mailbox of this node. If a line has kept
@@ -171,14 +174,14 @@ func (r *residents) acceptHere(now machine.Instant, m *Message, right *line, out
 	switch {
 	case e.state == entityFailed && now < e.at:
 		return EntityFailing
-	case e.pressure != nil && right == &e.pressure.line: // Room was kept for the message.
+	case e.pressure() != nil && right == &e.pressure().line: // Room was kept for the message.
 	case r.full(e):
 		e.pressed().line.wait(m, 1)
 		return MailboxFull
 	}
 	m.Seq = 0
 	r.counts.Sent++
-	e.mailbox.push(Mail{Value: m.Value, Message: m})
+	e.mailbox.push(MailOf(m.Value, m))
 	r.advance(now, e, out)
 	return Accepted
 }
@@ -211,10 +214,10 @@ func (r *residents) overfill(now machine.Instant, e *Entity, from gossip.NodeID,
 
 // letGo tells the nodes that were held back to send on.
 func (r *residents) letGo(e *Entity, out *Actions) {
-	for _, h := range e.pressure.held {
+	for _, h := range e.pressure().held {
 		r.place.flow(h.origin, e.id, protocol.FlowOpen, out)
 	}
-	e.pressure.held = nil
+	e.pressure().held = nil
 }
 
 // flowAsked answers an origin that is held back.
@@ -222,8 +225,8 @@ func (r *residents) flowAsked(now machine.Instant, from gossip.NodeID, entity st
 	if !r.place.hosts() {
 		return // The home has changed, and the origin will learn of it from the map.
 	}
-	if e := r.entity(entity); e != nil && e.pressure != nil {
-		for _, h := range e.pressure.held {
+	if e := r.entity(entity); e != nil && e.pressure() != nil {
+		for _, h := range e.pressure().held {
 			if h.origin == from {
 				h.told = now
 				r.place.flow(from, entity, protocol.FlowHold, out)

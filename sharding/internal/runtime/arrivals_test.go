@@ -99,7 +99,7 @@ func (a *arrivals) handle(j *Job) {
 		a.handled = append(a.handled, string(text))
 	} else {
 		require.Nil(a.t, m.Value)
-		a.handled = append(a.handled, "encoded "+string(m.Message.Payload))
+		a.handled = append(a.handled, "encoded "+string(m.Message().Payload))
 	}
 	j.Handled(cell.Result{})
 }

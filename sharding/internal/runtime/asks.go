@@ -53,11 +53,11 @@ type early struct {
 }
 
 // expect puts an ask into the table of asks.
-func (sl *Slot) expect(a *Ask, m *cell.Message) {
+func (sl *Slot) expect(a *Ask, entity string) {
 	if sl.asks == nil {
 		sl.asks = make(map[uint64]*Ask)
 	}
-	a.entity = m.Entity
+	a.entity = entity
 	sl.asks[a.Correlation], a.homes = a, sl.cell.Homes()
 }
 

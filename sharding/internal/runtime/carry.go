@@ -66,6 +66,8 @@ func (sl *Slot) carryRest(a *cell.Action) {
 		sl.link.forward(node, a.To, a.Message)
 	case cell.OpFree:
 		sl.freed(a.Message)
+	case cell.OpArrived:
+		sl.arrived(a.Seq)
 	case cell.OpAcked:
 		sl.delivered(a.Items)
 	case cell.OpFail:

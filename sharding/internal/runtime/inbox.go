@@ -178,13 +178,14 @@ func (sl *Slot) enter(now machine.Instant, run *wire.Run, m *wire.Item) bool {
 		return sl.cell.Enter(now, &a, &sl.out)
 	}
 	pool := &sl.region.node.messages
-	a.Mail.Message = pool.plain()
-	run.Head(m, a.Mail.Message)
-	a.Mail.Message.Value = m.Value
+	rest := pool.plain()
+	run.Head(m, rest)
+	rest.Value = m.Value
+	a.Mail = cell.MailOf(m.Value, rest)
 	if sl.cell.Enter(now, &a, &sl.out) {
 		return true
 	}
-	pool.free(a.Mail.Message)
+	pool.free(rest)
 	return false
 }
 

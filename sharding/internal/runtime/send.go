@@ -5,8 +5,8 @@ package runtime
 
 import "github.com/quorate/quorate/sharding/internal/cell"
 
-// A message of this node takes one of two ways into its cell. The short cut, Tell, puts its
-// value into the mailbox of an entity of this node. The long way, Blank and Offer,
+// A message of this node takes one of two ways into its cell. The short cut, Tell and Ask, puts
+// its value into the mailbox of an entity of this node. The long way, Blank and Offer,
 // hands it to the cell, which may want it encoded first, or have no room for it at present.
 // Withdraw and Retract take back what has become pointless.
 
@@ -28,6 +28,26 @@ func (sl *Slot) Tell(entity string, message any) bool {
 		return false
 	}
 	if sl.cell.Join(e, message) {
+		sl.cell.Rouse(sl.now(), e, &sl.out)
+		sl.carry(nil)
+	}
+	return true
+}
+
+// Ask is Tell for the message of an ask, which waits in the table of asks if the result is true.
+func (sl *Slot) Ask(entity string, message any, a *Ask) bool {
+	if sl.away.Load() {
+		return false
+	}
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	e := sl.cell.Open(entity)
+	if e == nil {
+		return false
+	}
+	sl.expect(a, entity) // The ask must be in the table before its reply can come.
+	sl.bound(a)
+	if sl.cell.JoinAsk(e, message, a.Correlation, a.Deadline) {
 		sl.cell.Rouse(sl.now(), e, &sl.out)
 		sl.carry(nil)
 	}
@@ -62,7 +82,7 @@ func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room W
 		return EncodeFirst, nil, ""
 	}
 	if a != nil {
-		sl.expect(a, m) // The ask must be in the table before its reply can come.
+		sl.expect(a, m.Entity) // The ask must be in the table before its reply can come.
 	}
 	if !local && sl.follow(m) {
 		return sl.packed(m, a), nil, ""

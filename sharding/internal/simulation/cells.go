@@ -277,29 +277,42 @@ const idBytes = 8
 func (c *Cells) send(in Send) {
 	sl := c.region.SlotOf(in.Entity)
 	c.ledger.offer(in.ID, c.self, sl.Shard(), in.Entity, in.Ask, in.Patience)
-	if !in.Ask && sl.Tell(in.Entity, in.ID) {
+	var a *runtime.Ask
+	joined := false
+	if in.Ask {
+		a = c.asking(in, sl.Shard())
+		joined = sl.Ask(in.Entity, in.ID, a)
+	} else {
+		joined = sl.Tell(in.Entity, in.ID)
+	}
+	if joined {
 		c.ledger.counts.Joined++
 		c.ledger.accept(in.ID, true)
 		return
 	}
 	m, _ := sl.Blank(in.Entity, in.ID, idBytes, nil)
-	cl := &client{cells: c, id: in.ID, m: m}
-	if in.Ask {
-		a := &ask{cells: c, shard: sl.Shard()}
-		a.Renew(in.ID)
-		a.Asker, cl.ask, m.Correlation = a, &a.Ask, in.ID
-		c.asks[in.ID] = a
-		if in.Patience > 0 {
-			m.Deadline = c.now.Add(in.Patience)
-			if linger := c.linger(); linger > 0 {
-				c.after(in.Patience+linger, func() { c.giveUp(in.ID) })
-			} else {
-				a.Deadline, a.Limited = m.Deadline, true
-				c.after(in.Patience+askEndsWithin, func() { c.overdue(a) })
-			}
+	if a != nil {
+		m.Correlation, m.Deadline = a.Correlation, a.Deadline
+	}
+	c.offer(&client{cells: c, id: in.ID, m: m, ask: a}, in.Patience)
+}
+
+// asking returns an ask, which the runtime ends at its deadline, or its asker some time after
+// that.
+func (c *Cells) asking(in Send, shard protocol.ShardID) *runtime.Ask {
+	a := &ask{cells: c, shard: shard}
+	a.Renew(in.ID)
+	a.Asker, c.asks[in.ID] = a, a
+	if in.Patience > 0 {
+		a.Deadline = c.now.Add(in.Patience)
+		if linger := c.linger(); linger > 0 {
+			c.after(in.Patience+linger, func() { c.giveUp(in.ID) })
+		} else {
+			a.Limited = true
+			c.after(in.Patience+askEndsWithin, func() { c.overdue(a) })
 		}
 	}
-	c.offer(cl, in.Patience)
+	return &a.Ask
 }
 
 // linger draws how long an asker waits beyond its deadline: mostly not at all.

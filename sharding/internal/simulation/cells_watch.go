@@ -25,10 +25,10 @@ func idOf(m *cell.Message) (id uint64, ok bool) {
 
 // idOfMail is idOf for a message in a mailbox.
 func idOfMail(m cell.Mail) (id uint64, ok bool) {
-	if id, ok = m.Value.(uint64); ok || m.Message == nil {
+	if id, ok = m.Value.(uint64); ok || m.Message() == nil {
 		return id, ok
 	}
-	return idOf(m.Message)
+	return idOf(m.Message())
 }
 
 // decode returns the id of a message.
@@ -58,6 +58,8 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 		if id, known := idOf(a.Message); known && a.Message.Origin == c.self {
 			c.ledger.delivered(id)
 		}
+	case cell.OpArrived:
+		c.ledger.delivered(a.Seq)
 	case cell.OpAcked:
 		for v, all := (window.View{}), a.Items; all.Next(&v); {
 			id, _ := idOf(&cell.Message{Payload: v.Item().Payload})

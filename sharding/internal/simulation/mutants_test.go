@@ -312,8 +312,13 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask that has begun is taken back", file: "cell/mailbox.go",
-		old: "	for i := b.out; i < b.n; i++ {\n		if m := b.at(i).Message; m != nil",
-		new: "	from := b.out\n	if mutant(NAME) {\n		from = 0\n	}\n	for i := from; i < b.n; i++ {\n		if m := b.at(i).Message; m != nil",
+		old: "	for i := b.out; i < b.n; i++ {\n		if m := *b.at(i);",
+		new: "	from := b.out\n	if mutant(NAME) {\n		from = 0\n	}\n	for i := from; i < b.n; i++ {\n		if m := *b.at(i);",
+	},
+	{
+		test: "TestOutcomesAreTrue", name: "an ask of this node without its deadline", file: "cell/runs.go",
+		old: "	e.mailbox.push(Mail{value, &about{correlation: correlation, deadline: deadline}})\n",
+		new: "	if mutant(NAME) {\n		deadline = 0\n	}\n	e.mailbox.push(Mail{value, &about{correlation: correlation, deadline: deadline}})\n",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask behind the first one that does not end", file: "runtime/asks.go",
