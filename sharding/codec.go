@@ -28,7 +28,8 @@ type Codec interface {
 
 	// Decode decodes b into message, a pointer to an empty value. Any byte
 	// sequence is possible. Decode does not wait for anything: other messages of the node
-	// that sent b may wait for Decode.
+	// that sent b may wait for Decode. One that panics fails its message. One that ends its
+	// goroutine fails it as an entity does that ends its own, and the connection begins anew, once.
 	Decode(b []byte, message any) error
 }
 

@@ -4,7 +4,10 @@
 package sharding_test
 
 import (
+	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -101,5 +104,42 @@ func FuzzDecode(f *testing.F) {
 			require.NoError(t, err, codec.Name())
 			require.NoError(t, codec.Decode(again, message()), codec.Name())
 		}
+	})
+}
+
+// leaver is a codec that ends its goroutine in place of decoding certain messages.
+type leaver struct{ sharding.Protobuf }
+
+func (c leaver) Decode(b []byte, message any) error {
+	if err := c.Protobuf.Decode(b, message); err != nil {
+		return err
+	}
+	if strings.HasPrefix(message.(text).GetValue(), "exit") {
+		runtime.Goexit()
+	}
+	return nil
+}
+
+// A codec that ends its goroutine fails its message, and not those that come by the same
+// connection: nobody reads a connection whose goroutine has ended, and who reads it anew finds the
+// same message first.
+func TestACodecThatEndsItsGoroutine(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Codec = leaver{} }
+		w.start(2)
+		asker, host := w.nodes[0], w.nodes[1]
+		ids := asker.hosted(host, 2)
+		asker.must(ids[0], "x")
+		for range 3 {
+			for _, command := range []string{"x", "x", "exit", "x", "exit", "x"} { // Some of them come in one frame.
+				asker.tell(ids[0], command)
+			}
+			asker.must(ids[1], "x")
+			_, err := asker.ask(ids[0], "exit", limit)
+			require.ErrorIs(t, err, sharding.ErrEntityFailed)
+			require.ErrorContains(t, err, "it ended its goroutine")
+			pass(5 * time.Second) // An entity that fails again and again rests.
+		}
+		require.Len(t, w.journal.of(ids[0], "x"), 1+3*4, "each once")
 	})
 }

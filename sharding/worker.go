@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
@@ -31,6 +32,8 @@ type program struct {
 	spans  spans
 	region *runtime.Region
 	lives  []*life // By shard: the context of the entities. Guarded by the lock of the shard's slot; nil where none has asked for it.
+
+	deserts atomic.Bool // The codec has ended the goroutine that had it decode.
 }
 
 // life is the context of the entities of a shard for as long as it is hosted.
@@ -236,9 +239,23 @@ func (p *program) value(e *cell.Entity, m cell.Mail) (value any, err error) {
 // message has its turn.
 type undecodable struct{ err error }
 
-// decodeEarly decodes a message that comes from another node.
+// decodeEarly decodes a message that comes from another node, on the goroutine that reads the
+// connection; nil if that is left to the worker. A codec that ends its goroutine, by
+// runtime.Goexit, ends the connection, which comes again with the same message. From then on the
+// workers decode for the kind: they survive that.
 func (p *program) decodeEarly(id string, payload []byte) any {
+	if p.deserts.Load() {
+		return nil
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			p.deserts.Store(true)
+			p.system.log.Error("codec ended its goroutine", "kind", p.kind, "entity", id)
+		}
+	}()
 	value, err := p.decode(id, payload)
+	returned = true
 	if err != nil {
 		return &undecodable{err}
 	}

@@ -47,9 +47,9 @@ func active(t *testing.T, cfg cell.Config) *bench {
 }
 
 // A node has millions of idle entities, so a field of their record is paid for by all
-// of them. 176 bytes is a size class of the allocator on 64 bits.
+// of them. 144 bytes is a size class of the allocator on 64 bits.
 func TestTheRecordOfAnEntityIsSmall(t *testing.T) {
-	require.LessOrEqual(t, unsafe.Sizeof(cell.Entity{}), uintptr(176))
+	require.LessOrEqual(t, unsafe.Sizeof(cell.Entity{}), uintptr(144))
 }
 
 // A sweep stops the entities that had no message for a while, and no others. Messages that

@@ -427,18 +427,14 @@ func (m *cellModel) join(t *rapid.T) {
 	}
 	msg := &cell.Message{Origin: nodeA, Entity: id, Value: len(m.all) + 1, Codec: joinedCodec}
 	m.all = append(m.all, msg)
-	var rouse bool
 	if rapid.Bool().Draw(t, "asks") {
 		m.made++
 		msg.Correlation = m.made
 		if rapid.IntRange(0, 9).Draw(t, "expires") == 0 {
 			msg.Deadline = m.now + machine.Instant(20*time.Millisecond)
 		}
-		rouse = m.cell.JoinAsk(e, msg, msg.Correlation, msg.Deadline)
-	} else {
-		rouse = m.cell.Join(e, msg)
 	}
-	if rouse {
+	if m.cell.Join(e, msg, msg.Correlation, msg.Deadline) {
 		m.cell.Rouse(m.now, e, &m.out)
 	}
 	m.carry()

@@ -76,19 +76,17 @@ func (c *Cell) Open(id string) *Entity {
 }
 
 // Join puts the value of a message of this node into the mailbox of an entity that
-// [Cell.Open] has just returned. If it reports true, the entity may have nothing else to do,
-// and the caller calls [Cell.Rouse] next.
-func (c *Cell) Join(e *Entity, value any) (rouse bool) {
+// [Cell.Open] has just returned. An ask has a correlation, and may have a deadline; both are 0
+// for a tell. [OpArrived] or a reply follows when the message of an ask has come to its end. If
+// Join reports true, the entity may have nothing else to do, and the caller calls [Cell.Rouse]
+// next.
+func (c *Cell) Join(e *Entity, value any, correlation uint64, deadline machine.Instant) (rouse bool) {
 	c.counts.Sent++
-	e.mailbox.push(Mail{Value: value})
-	return !e.atWork()
-}
-
-// JoinAsk is Join for the message of an ask, with its correlation, which is not 0, and its
-// deadline, 0 for none. [OpArrived] or a reply follows when the message has come to its end.
-func (c *Cell) JoinAsk(e *Entity, value any, correlation uint64, deadline machine.Instant) (rouse bool) {
-	c.counts.Sent++
-	e.mailbox.push(Mail{value, &about{correlation: correlation, deadline: deadline}})
+	m := Mail{Value: value}
+	if correlation != 0 {
+		m.about = &about{correlation: correlation, deadline: deadline}
+	}
+	e.mailbox.push(m)
 	return !e.atWork()
 }
 

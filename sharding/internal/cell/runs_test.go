@@ -171,7 +171,7 @@ func TestWhatWaitsForTheNextInstanceStays(t *testing.T) {
 func (c *bench) join(value any) string {
 	e := c.Open("x")
 	require.NotNil(c.t, e)
-	if c.Join(e, value) {
+	if c.Join(e, value, 0, 0) {
 		c.Rouse(c.now, e, &c.out)
 	}
 	return c.did()
@@ -203,7 +203,7 @@ func TestJoin(t *testing.T) {
 func (c *bench) joinAsk(correlation uint64) string {
 	e := c.Open("x")
 	require.NotNil(c.t, e)
-	if c.JoinAsk(e, "value", correlation, 0) {
+	if c.Join(e, "value", correlation, 0) {
 		c.Rouse(c.now, e, &c.out)
 	}
 	return c.did()
@@ -212,7 +212,7 @@ func (c *bench) joinAsk(correlation uint64) string {
 // An ask of this node needs no message either. Its reply names the ask; one that has come to its
 // end without a reply waits for it; one that did not begin can be taken back; one that never
 // begins fails, by name.
-func TestJoinAsk(t *testing.T) {
+func TestAnAskJoins(t *testing.T) {
 	c := host(t, cell.Config{})
 	c.tell("x")
 	c.started("x", true)
@@ -251,7 +251,7 @@ func TestAnAskThatJoinsExpires(t *testing.T) {
 	c.tell("x")
 	c.started("x", true)
 	e := c.Open("x")
-	require.False(t, c.JoinAsk(e, "value", 7, c.now+5))
+	require.False(t, c.Join(e, "value", 7, c.now+5))
 	c.now += 5
 	require.Equal(t, "free:x:0 fail:x:"+protocol.CodeExpired.String(), c.done("x", cell.Result{}))
 }

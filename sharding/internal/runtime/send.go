@@ -27,7 +27,7 @@ func (sl *Slot) Tell(entity string, message any) bool {
 	if e == nil {
 		return false
 	}
-	if sl.cell.Join(e, message) {
+	if sl.cell.Join(e, message, 0, 0) {
 		sl.cell.Rouse(sl.now(), e, &sl.out)
 		sl.carry(nil)
 	}
@@ -47,7 +47,7 @@ func (sl *Slot) Ask(entity string, message any, a *Ask) bool {
 	}
 	sl.expect(a, entity) // The ask must be in the table before its reply can come.
 	sl.bound(a)
-	if sl.cell.JoinAsk(e, message, a.Correlation, a.Deadline) {
+	if sl.cell.Join(e, message, a.Correlation, a.Deadline) {
 		sl.cell.Rouse(sl.now(), e, &sl.out)
 		sl.carry(nil)
 	}

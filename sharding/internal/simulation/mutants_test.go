@@ -317,8 +317,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask of this node without its deadline", file: "cell/runs.go",
-		old: "	e.mailbox.push(Mail{value, &about{correlation: correlation, deadline: deadline}})\n",
-		new: "	if mutant(NAME) {\n		deadline = 0\n	}\n	e.mailbox.push(Mail{value, &about{correlation: correlation, deadline: deadline}})\n",
+		old: "		m.about = &about{correlation: correlation, deadline: deadline}\n",
+		new: "		m.about = &about{correlation: correlation, deadline: deadline}\n		if mutant(NAME) {\n			m.about.deadline = 0\n		}\n",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask behind the first one that does not end", file: "runtime/asks.go",
