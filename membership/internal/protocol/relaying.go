@@ -128,12 +128,12 @@ func newRelaying(c *core, a *answers, p *replies, s *strategies) *relaying {
 // observe begins or ends relaying after a change of the state. Who begins, or finds that
 // the voters have changed, asks at once.
 func (r *relaying) observe() {
-	if r.surveyed.same && r.relays == r.isRelay() {
+	before, relays := r.relays, r.isRelay()
+	if r.surveyed.same && before == relays {
 		return
 	}
 	news := !sameBase(r.base, r.surveyed.base)
-	before := r.relays
-	r.base, r.relays = r.surveyed.base, r.isRelay()
+	r.base, r.relays = r.surveyed.base, relays
 	if r.relays && (news || !before) {
 		r.round()
 	} else if !r.relays {
@@ -296,11 +296,11 @@ func (r *relaying) isRelay() bool {
 func (c *core) relaysOf(s *gossip.State) []*gossip.Member {
 	var relays []*gossip.Member
 	taken := map[string]int{}
-	chosen := map[gossip.NodeID]bool{}
 	for len(relays) < relaysMax {
 		var best *gossip.Member
 		for _, m := range s.Members() {
-			if c.isVoter(m) && !chosen[m.Node] && (best == nil || c.relaysBefore(m, best, taken)) {
+			// Whether a member votes takes longest to find, and is asked of few.
+			if (best == nil || c.relaysBefore(m, best, taken)) && !slices.Contains(relays, m) && c.isVoter(m) {
 				best = m
 			}
 		}
@@ -308,7 +308,6 @@ func (c *core) relaysOf(s *gossip.State) []*gossip.Member {
 			break
 		}
 		relays = append(relays, best)
-		chosen[best.Node] = true
 		taken[best.Zone]++
 	}
 	return relays

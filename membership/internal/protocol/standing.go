@@ -11,6 +11,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// How long this node may host comes first ([footing.hostsUntil]), then whether it may act as
+// the leader ([footing.connected]), and what both follow from: since when a majority has been
+// heard ([footing.majoritySince]).
+
 // footing computes this node's standing. The node hosts only while
 //
 //	now - q <= fence,  q = the latest t such that this node together with those
@@ -106,8 +110,18 @@ func (f *footing) connected() bool {
 // majoritySince is the latest moment such that this node and those heard since win in the
 // base, by its own proof or one that was lent to it. It returns false if there is none.
 func (f *footing) majoritySince(base gossip.Base, heard map[gossip.NodeID]machine.Instant, lent proofs) (machine.Instant, bool) {
-	q, ok := lastWin(f.self, base, f.living(heard))
+	var q machine.Instant
+	ok := couldWin(base, 1+len(heard))
+	if ok {
+		q, ok = lastWin(f.self, base, f.living(heard))
+	}
 	return max(q, lent.majority), ok || lent.majority != 0
+}
+
+// couldWin tells whether so many nodes are at least half of the voters of every set. In a large
+// cluster most nodes hear far fewer, so that no voter need be looked up.
+func couldWin(base gossip.Base, nodes int) bool {
+	return !slices.ContainsFunc(base, func(voters []gossip.NodeID) bool { return 2*nodes < len(voters) })
 }
 
 func (f *footing) livingOf(base gossip.Base) gossip.Base {
