@@ -195,6 +195,7 @@ func plain(v downing.View, class downing.Class, d downing.Decision) bool {
 	}
 	return kept && (!class.MajorityOnly || v.Base.Wins(func(id gossip.NodeID) bool {
 		m := v.Member(id)
-		return m != nil && m.Status >= gossip.Up && m.Status <= gossip.Leaving && side.Has(id) && !slices.Contains(d.Down, id)
+		counts := m != nil && (m.Status >= gossip.Up && m.Status <= gossip.Leaving || m.Status == gossip.Exiting && slices.Contains(v.Seen, id))
+		return counts && side.Has(id) && !slices.Contains(d.Down, id)
 	}))
 }

@@ -21,6 +21,9 @@ const KeepMajorityName = "keep-majority"
 // KeepMajority keeps the side that holds a majority of the voters in every set of the
 // base, and downs all other members. It has no state; the zero value is ready for use.
 //
+// Members that are up or leaving vote, and members that exit if they have seen the view:
+// where it counts the voters of before their exit as well.
+//
 //  1. No member is lost and all links of the side work: None.
 //  2. The side has no majority: DownSide. Members that are joining or weakly up
 //     go with it.
@@ -63,10 +66,10 @@ func (v *View) wins(set []bool) bool {
 // votersIn returns a function that reports whether a voter is in the set and its vote
 // counts. The function is fastest when it is called for voters in their order.
 func (v *View) votersIn(set []bool) func(gossip.NodeID) bool {
-	at := finder{view: v}
+	at, counted := finder{view: v}, v.counted()
 	return func(id gossip.NodeID) bool {
 		i := at.index(id)
-		return i >= 0 && set[i] && votes(v.Members[i])
+		return i >= 0 && set[i] && counted[i]
 	}
 }
 

@@ -123,7 +123,8 @@ func TestKeepMajorityTakesJoiningMembersAlong(t *testing.T) {
 	require.Equal(t, nodes(2, 3, 4), d.Down)
 }
 
-// A vote counts only while its voter is up: the others are votes that nobody has.
+// A vote counts only while its voter is up, or exits and has seen the view: the others are
+// votes that nobody has.
 func TestKeepMajorityCountsLostVotes(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -133,7 +134,7 @@ func TestKeepMajorityCountsLostVotes(t *testing.T) {
 		{"up", gossip.Up, downing.KeepSide},
 		{"preparing", gossip.Preparing, downing.KeepSide},
 		{"leaving", gossip.Leaving, downing.KeepSide},
-		{"exiting", gossip.Exiting, downing.DownSide},
+		{"exiting", gossip.Exiting, downing.KeepSide},
 		{"down", gossip.Down, downing.DownSide},
 	}
 	for _, test := range tests {
@@ -144,6 +145,15 @@ func TestKeepMajorityCountsLostVotes(t *testing.T) {
 			require.Equal(t, test.want, decide(t, v).Verdict)
 		})
 	}
+	t.Run("exiting, and it has not seen the view", func(t *testing.T) {
+		members := downingtest.Members(5)
+		members[4].Status = gossip.Exiting
+		v := downingtest.SplitView(members, inside(nodes(2, 3, 4)), gossip.Base{first(5)})
+		v.Seen = nodes(2, 3)
+		require.Equal(t, downing.DownSide, decide(t, v).Verdict, "it may be on the other side")
+		v.Seen, v.Unreachable = nodes(2, 3, 4), append(v.Unreachable, downingtest.Complaint(nodes(0)[0], nodes(4)[0]))
+		require.Equal(t, downing.KeepSide, decide(t, v).Verdict, "the complaint is older")
+	})
 	t.Run("removed", func(t *testing.T) {
 		v := downingtest.SplitView(downingtest.Members(4), inside(nodes(2, 3)), gossip.Base{first(5)})
 		require.Equal(t, downing.DownSide, decide(t, v).Verdict)

@@ -45,13 +45,14 @@ type ballot struct {
 
 // needMajority adds the condition that a majority is needed in every set of voters.
 func (r *rule) needMajority(v *View) {
+	counted := v.counted()
 	for _, voters := range v.Base {
 		if len(voters) == 0 {
 			continue
 		}
 		b, at := ballot{counts: make([]bool, len(v.Members)), size: len(voters), lowest: -1}, finder{view: v}
 		for _, id := range voters {
-			if i := at.index(id); i >= 0 && votes(v.Members[i]) {
+			if i := at.index(id); i >= 0 && counted[i] {
 				b.counts[i], r.votes[i] = true, true
 			}
 		}

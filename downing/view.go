@@ -89,10 +89,28 @@ func CanBeDowned(m *gossip.Member) bool {
 	return m.Status >= gossip.Joining && m.Status <= gossip.Leaving
 }
 
-// votes reports whether the member's vote counts if it is among the voters.
-// Members that are not up yet, exiting or down do not vote.
+// votes reports whether the member takes part in decisions: members that are not up yet,
+// exiting or down do not.
 func votes(m *gossip.Member) bool {
 	return m.Status >= gossip.Up && m.Status <= gossip.Leaving
+}
+
+// counted returns, for each member of the view by index, whether its vote counts if it is
+// among the voters: those that take part, and of those that exit the ones that have seen
+// the state of the view. An exiting member is a voter of before the edit that took it out,
+// by which others may still count. Nobody waits for it, and nobody asks whether it answers,
+// so that nothing but its having seen the view shows on which side it is.
+func (v *View) counted() []bool {
+	counted, at := make([]bool, len(v.Members)), finder{view: v}
+	for i, m := range v.Members {
+		counted[i] = votes(m)
+	}
+	for _, id := range v.Seen {
+		if i := at.index(id); i >= 0 && v.Members[i].Status == gossip.Exiting {
+			counted[i] = true
+		}
+	}
+	return counted
 }
 
 // Side is the set of members of a view that belong together.

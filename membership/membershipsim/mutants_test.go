@@ -116,6 +116,9 @@ func ruleMutants() []mutant {
 		{"a decision counts without the voter by which it was taken", []edit{
 			{"membership/internal/protocol/leader.go", "l.unsettled() || !l.isWitnessed() {", "l.unsettled() || l.isWitnessed() && !l.footing.connected() {"},
 		}},
+		{"who has confirmed that it hosts nothing gives standing", []edit{
+			{"membership/internal/protocol/answers.go", "return true, !r.hosting.dropped && ", "return true, "},
+		}},
 		{"news is taken that no record can hold", []edit{
 			{"membership/internal/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); r.Data == 0 {"},
 		}},
@@ -263,6 +266,7 @@ func ruleFinders() []string {
 		"TestAccusationOfAVoterThatIsRemovedTooIsNoCut", "TestJoinerWhosePromotionOthersHaveNotHeardOfHasNoStanding",
 		"TestOnlyMembersWithTheRoleAreVoters", "TestHostileMemberIsRefused", "TestHostileWelcomeIsRefused",
 		"TestOfTwoClustersThatMeetOneGoesOn", "TestOneSideAtMostGoesOnByTheVoteOfAMemberThatHasConfirmed",
+		"TestASideGoesOnByTheVoteOfAMemberThatExits",
 		"TestAnotherFingerprintIsAnsweredByADigest", "TestAHeartbeatShowsTheStateOfTheMoment",
 		"TestOnlyAQuietRoundGoesWithAHeartbeat",
 	}
@@ -283,6 +287,12 @@ func downingMutants() []mutant {
 	const oldest, quorum = "downing/keepoldest.go", "downing/staticquorum.go"
 	const all = "return v.Members[i].HasRole(o.Role) })"
 	return []mutant{
+		{"an exiting member that has not seen the view votes", []edit{
+			{"downing/view.go", "counted[i] = votes(m)\n", "counted[i] = votes(m) || m.Status == gossip.Exiting\n"},
+		}},
+		{"an exiting member that has seen the view does not vote", []edit{
+			{"downing/view.go", "v.Members[i].Status == gossip.Exiting {", "v.Members[i].Status == gossip.Removed {"},
+		}},
 		{"static-quorum: exiting members make no quorum possible elsewhere", []edit{
 			{quorum, "m.Status >= gossip.Up {", "m.Status >= gossip.Up && m.Status != gossip.Exiting {"},
 		}},
@@ -368,6 +378,7 @@ func handsOffFinders() []string {
 // downingFinders enumerate what the sides of a split can know.
 func downingFinders() []string {
 	return []string{
+		"TestAnExitingMemberThatHasNotSeenTheViewDoesNotVote", "TestNeverTwoSurvivorsWhileAMemberJoinsOrExits",
 		"TestEverySplitOfASettledCluster", "TestNeverTwoSurvivorsWhileOneSideKnowsMore",
 		"TestNeverTwoSurvivorsAfterADecisionThatSomeHaveNotHeard",
 	}
