@@ -200,14 +200,22 @@ type strategy struct {
 	pluginv1.UnimplementedPluginServer
 	pluginv1.UnimplementedDowningServer
 	pluginv1.UnimplementedAllocationServer
+	pluginv1.UnimplementedFailureDetectorServer
+	pluginv1.UnimplementedDiscoveryServer
 	mode  string
 	calls atomic.Int64
 }
 
 func (s *strategy) GRPCServer(_ *plugin.GRPCBroker, r *grpc.Server) error {
 	pluginv1.RegisterPluginServer(r, s)
+	if s.mode == "unserved" { // It says what it decides, and serves nothing of it.
+		return nil
+	}
 	pluginv1.RegisterDowningServer(r, s)
 	pluginv1.RegisterAllocationServer(r, s)
+	pluginv1.RegisterFailureDetectorServer(r, s)
+	pluginv1.RegisterJoinDeciderServer(r, joinDecider{strategy: s})
+	pluginv1.RegisterDiscoveryServer(r, s)
 	return nil
 }
 
@@ -217,8 +225,8 @@ func (s *strategy) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientC
 
 func (s *strategy) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
 	res := &pluginv1.ConfigureResponse{Name: "misbehaving", Version: os.Getenv("VERSION"), Policy: pluginv1.Policy_POLICY_DOWNING, Class: &pluginv1.Class{}}
-	if os.Getenv("POLICY") == "allocation" {
-		res.Policy = pluginv1.Policy_POLICY_ALLOCATION
+	if policy, ok := policies()[os.Getenv("POLICY")]; ok {
+		res.Policy = policy
 	}
 	switch s.mode {
 	case "hangconfigure":
@@ -290,7 +298,7 @@ func (s *strategy) Decide(ctx context.Context, _ *pluginv1.DowningDecideRequest)
 	case "verdict":
 		res.Verdict = 99
 	case "huge":
-		res.Reason = strings.Repeat("r", 64<<20)
+		res.Reason = huge()
 	case "wordy":
 		res.Reason = strings.Repeat("r", 2000)
 	}
@@ -314,6 +322,8 @@ func (s *strategy) Allocate(ctx context.Context, r *pluginv1.AllocateRequest) (*
 		res.Shard, res.Region, res.Reason = append(res.Shard, res.Shard[0]), append(res.Region, 0), append(res.Reason, 0)
 	case "columns":
 		res.Region = nil
+	case "huge":
+		res.Reasons = []string{huge()}
 	}
 	return res, nil
 }
