@@ -22,7 +22,7 @@ type LaneCounters struct {
 	BytesSent      uint64 // Bytes of FramesSent.
 	BytesReceived  uint64 // Bytes of FramesReceived.
 
-	Answers uint64 // Messages sent with receipts, see Answerer; not among Sent.
+	Answers uint64 // Messages sent with receipts or outside of frames, see Answerer; not among Sent.
 
 	Full     uint64 // Appends that met ErrFull.
 	TooLarge uint64 // Appends that met ErrTooLarge.

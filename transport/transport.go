@@ -77,7 +77,8 @@ type Transport interface {
 }
 
 // Answerer is an optional interface of a [Transport] that can send a small message to a
-// peer with the receipt that it owes that peer anyhow.
+// peer with the receipt that it owes that peer anyhow, or, where it answers a message that
+// came so, on the connection on which that came, without a receipt for it.
 type Answerer interface {
 	// Answer is Append for a message that answers one of the peer, on the lane of class k,
 	// and that the peer asks for again if it does not come. The message takes no place in
@@ -85,9 +86,9 @@ type Answerer interface {
 	// connection breaks. The handler of the service takes it as any message, possibly
 	// while it takes another one of the same peer.
 	//
-	// Answer returns false, and sends nothing, when the peer has no connection to this
-	// node, or does not take answers, or this node has no connection to the peer, or too
-	// many answers wait: then the message has to be appended to the lane.
+	// Answer returns false, and sends nothing, when this node has no connection to the peer,
+	// or neither the peer's nor this one can carry the message, or the peer does not take
+	// answers, or too many answers wait: then the message has to be appended to the lane.
 	Answer(to gossip.NodeID, k LaneClass, s Service, encode func(dst []byte) []byte) bool
 }
 

@@ -85,6 +85,15 @@ func (p *pipe) Recv(in *session.Incoming) error {
 
 func (p *pipe) Close() { p.once.Do(p.close) }
 
+var _ session.Acknowledger = (*pipe)(nil)
+
+// Acknowledge implements [session.Acknowledger] for the accepting end.
+func (p *pipe) Acknowledge() {
+	if p.conn != nil {
+		acknowledge(p.conn.Conn)
+	}
+}
+
 // serverPipe returns the accepting end of a stream. The stream ends when the method
 // that serves it returns, which happens right after Serve has closed the pipe. Only if
 // the other end does not read, so that this takes too long, the connection itself is

@@ -12,24 +12,84 @@ import (
 // answersMax bounds the bytes of the answers that wait for the next receipt.
 const answersMax = 4 << 10
 
-// Answer sends a message to a peer with the next receipt for that peer's lane, see
-// [transport.Answerer].
+// Answer sends a message to a peer with the next receipt for that peer's lane, or, if the
+// peer spoke last with a receipt of its own, on the connection of this node's lane, see
+// [transport.Answerer]. Either way it goes where the peer's question came, and so carries
+// the system's acknowledgement of that too.
 func (e *Endpoint) Answer(to gossip.NodeID, k transport.LaneClass, s transport.Service, encode func([]byte) []byte) bool {
-	a := e.answerable(key{to, k})
-	return s != 0 && a != nil && a.attach(s, encode)
+	o, a := e.answerable(key{to, k})
+	if s == 0 || o == nil {
+		return false
+	}
+	return o.spokenTo(a) && o.say(s, encode) || a != nil && a.attach(s, encode)
 }
 
-// answerable returns the connection of a peer's session, if this node has a connection to
-// that peer as well. Without one, the message has to take the lane and have it dialled: a
-// peer that this node cannot reach must not take it for well.
-func (e *Endpoint) answerable(k key) *accepted {
+// answerable returns this node's lane to a peer, if it is connected, and the connection of
+// the peer's session, if there is one. Without a connection of its own, the message has to
+// take the lane and have it dialled: a peer that this node cannot reach must not take it for
+// well.
+func (e *Endpoint) answerable(k key) (*outbound, *accepted) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	in, o := e.in[k], e.out[k]
-	if e.closing.Load() || in == nil || o == nil || !o.connectedNow() {
+	if e.closing.Load() || o == nil || !o.connectedNow() {
+		return nil, nil
+	}
+	if in == nil {
+		return o, nil
+	}
+	return o, in.conn.Load()
+}
+
+// handledOf returns how many frames of a peer's session its present connection has handled.
+func (e *Endpoint) handledOf(k key) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if in := e.in[k]; in != nil {
+		if a := in.conn.Load(); a != nil {
+			return a.handled.Load()
+		}
+	}
+	return 0
+}
+
+// spokenTo reports whether the peer spoke last with a receipt on this node's connection, not
+// with a frame on its own, a. The reader of a says that it is busy before it counts a frame.
+func (o *outbound) spokenTo(a *accepted) bool {
+	heard := o.heardAfter.Load()
+	return heard != 0 && (a == nil || !a.busy.Load() && a.handled.Load()+1 == heard)
+}
+
+// say has the writer send a message outside of the frames, before the next one, and reports
+// whether it will.
+func (q *queue) say(s transport.Service, encode func([]byte) []byte) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.live || !q.hears || q.over {
+		return false
+	}
+	q.scratch = encode(q.scratch[:0])
+	if len(q.scratch) == 0 || len(q.said)+len(q.scratch) > answersMax {
+		return false
+	}
+	q.said = wire.AppendSaid(q.said, uint16(s), q.scratch)
+	q.used = true
+	q.counts.answers.Add(1)
+	q.rouse()
+	return true
+}
+
+// saying returns what is to be sent outside of the frames, nil if there is nothing.
+func (q *queue) saying() *wire.Buffer {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.said) == 0 {
 		return nil
 	}
-	return in.conn.Load()
+	b := q.pool.Get()
+	b.B = append(b.B, q.said...)
+	q.said = q.said[:0]
+	return b
 }
 
 // connectedNow reports whether the queue has a connection.
@@ -68,6 +128,9 @@ func (a *accepted) answersNow() bool {
 
 // hear hands the messages that came with a receipt to their handlers.
 func (o *outbound) hear(answers []wire.Answer) {
+	if len(answers) > 0 {
+		o.heardAfter.Store(o.e.handledOf(key{o.peer, o.class}) + 1)
+	}
 	for _, m := range answers {
 		h := (*o.e.handlers.Load())[transport.Service(m.Service)]
 		if h == nil {
@@ -77,4 +140,30 @@ func (o *outbound) hear(answers []wire.Answer) {
 		o.counts.received.Add(1)
 		h(o.peer, m.Payload)
 	}
+}
+
+// hear hands the messages that came outside of the frames to their handlers. Nothing is owed
+// for them; but a system that found nobody to send its acknowledgement with would send one
+// by itself for the next frame too, before the receipt.
+func (a *accepted) hear(b []byte) error {
+	said, err := wire.ParseSaid(b)
+	if err != nil {
+		return err
+	}
+	if system, ok := a.pipe.(Acknowledger); ok {
+		system.Acknowledge()
+	}
+	if err := a.seize(); err != nil {
+		return err
+	}
+	defer func() { <-a.in.slot }()
+	a.busy.Store(true)
+	for _, m := range said {
+		a.dispatch(m.Service, m.Payload)
+	}
+	a.busy.Store(false)
+	if a.answering.Load() {
+		a.poke()
+	}
+	return nil
 }

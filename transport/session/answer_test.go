@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
@@ -105,6 +106,85 @@ func TestTheAnswerOfAHandlerLeavesAtOnce(t *testing.T) {
 		require.True(t, <-answered)
 		require.Equal(t, byte(3), <-b.got)
 		require.Zero(t, time.Since(before))
+	})
+}
+
+// What answers a message that came with a receipt goes on the connection of that receipt,
+// outside of the frames: nothing is owed for it. When the peer has sent a frame since, it goes
+// with the receipt for that.
+func TestWhatAnswersAReceiptGoesWhereThatCame(t *testing.T) {
+	const control = machine.LaneControl
+	synctest.Test(t, func(t *testing.T) {
+		a, b, stop := pair(t)
+		defer stop()
+		require.NoError(t, b.Lane(a.Self(), control).Append(1, byteOf(9)))
+		require.Equal(t, byte(9), <-a.got)
+		frames := func() uint64 { return b.Counters().FramesSent }
+		require.NoError(t, a.Lane(b.Self(), control).Append(1, byteOf(1)))
+		require.Equal(t, byte(1), <-b.got)
+		before := frames()
+		require.True(t, b.Answer(a.Self(), control, 1, byteOf(2)))
+		require.Equal(t, byte(2), <-a.got)
+		require.Equal(t, before, frames())
+
+		synctest.Wait()
+		require.True(t, a.Answer(b.Self(), control, 1, byteOf(3)))
+		require.Equal(t, byte(3), <-b.got)
+		require.Equal(t, uint64(1), a.Counters().FramesSent, "outside of the frames")
+		require.Equal(t, uint64(1), a.Counters().Answers)
+
+		// The frames of a go on in order, and are acknowledged.
+		require.NoError(t, a.Lane(b.Self(), control).Append(1, byteOf(4)))
+		require.Equal(t, byte(4), <-b.got)
+		require.True(t, b.Answer(a.Self(), control, 9, byteOf(5)), "nobody handles it")
+		synctest.Wait()
+		require.Equal(t, uint64(1), a.Counters().UnhandledHere)
+
+		require.NoError(t, b.Lane(a.Self(), control).Append(1, byteOf(6)))
+		require.Equal(t, byte(6), <-a.got)
+		require.True(t, a.Answer(b.Self(), control, 1, byteOf(7)))
+		require.Equal(t, byte(7), <-b.got)
+		require.Equal(t, uint64(2), a.Counters().FramesSent)
+		<-time.After(time.Second)
+		require.Zero(t, a.Counters().Breaks+b.Counters().Breaks)
+	})
+}
+
+// An acceptor of a version before takes nothing outside of the frames: what answers its
+// receipt has to take the lane. Of one that takes it, no more waits than a bound.
+func TestNothingIsSaidToWhoDoesNotHear(t *testing.T) {
+	for name, hears := range map[string]bool{"a version before": false, "one that hears": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				welcome, err := wire.AppendWelcome(nil, wire.Welcome{Node: at(2, 2), Protocol: 1, Known: true, Answers: hears})
+				require.NoError(t, err)
+				receipt, _ := wire.AppendReceipt(nil, 1, nil)
+				e, _ := deceived[transport.PeerDown](t, [][]byte{welcome, wire.AppendAnswer(receipt, 1, []byte{7})})
+				heard := make(chan byte, 1)
+				e.Handle(1, func(_ gossip.NodeID, b []byte) { heard <- b[0] })
+				require.NoError(t, e.Lane(at(2, 2), machine.LaneControl).Append(1, byteOf(1)))
+				require.Equal(t, byte(7), <-heard)
+				require.False(t, e.Answer(at(2, 2), machine.LaneControl, 1, func(b []byte) []byte { return append(b, make([]byte, 5000)...) }))
+				require.False(t, e.Answer(at(2, 2), machine.LaneControl, 1, func(b []byte) []byte { return b }))
+				require.Equal(t, hears, e.Answer(at(2, 2), machine.LaneControl, 1, byteOf(2)))
+				e.Shutdown()
+				e.Wait()
+			})
+		})
+	}
+}
+
+// What is said outside of the frames and cannot be read ends the connection, like a frame.
+func TestWhatIsSaidBadlyEndsTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAcceptor(t)
+		defer a.close()
+		there, d := a.hello("real", at(2, 2), 1, false)
+		require.NotNil(t, d.Welcome)
+		there.out <- wire.AppendSaid(nil, 1, []byte{5})
+		require.Equal(t, byte(5), <-a.got)
+		there.out <- []byte{0x22, 2, 0x12, 0}
+		require.Equal(t, transport.ReasonMalformed, there.answer(t).Refusal.Reason)
 	})
 }
 

@@ -280,7 +280,7 @@ func (a *accepted) read() {
 		if err := a.recv(&in); err != nil {
 			return
 		}
-		err := a.frame(in.Bytes)
+		err := a.upstream(in.Bytes)
 		in.Free()
 		if errors.Is(err, wire.ErrMalformed) {
 			a.malformed(err)
@@ -414,7 +414,7 @@ func (a *accepted) begin(h *wire.Hello, w *wire.Welcome) error {
 	}
 	a.handled.Store(in.handled)
 	a.takes.Store(h.Answers)
-	w.Known, w.Acknowledged = true, in.handled
+	w.Known, w.Acknowledged, w.Answers = true, in.handled, true
 	return nil
 }
 
@@ -456,6 +456,29 @@ func (e *Endpoint) sweep() {
 	}
 }
 
+// upstream takes one message of the opener after the handshake.
+func (a *accepted) upstream(b []byte) error {
+	if wire.IsSaid(b) {
+		return a.hear(b)
+	}
+	return a.frame(b)
+}
+
+// seize waits until no other connection of the session calls handlers, and reports an error
+// if that is not for this one to do any more. The caller empties the slot.
+func (a *accepted) seize() error {
+	select {
+	case a.in.slot <- struct{}{}:
+	case <-a.over:
+		return errStopped
+	}
+	if a.in.conn.Load() != a {
+		<-a.in.slot
+		return errStopped
+	}
+	return nil
+}
+
 // frame passes the messages of one frame to their handlers, unless the frame was
 // handled before.
 func (a *accepted) frame(b []byte) error {
@@ -463,15 +486,11 @@ func (a *accepted) frame(b []byte) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case a.in.slot <- struct{}{}:
-	case <-a.over:
-		return errStopped
+	if err := a.seize(); err != nil {
+		return err
 	}
 	defer func() { <-a.in.slot }()
 	switch {
-	case a.in.conn.Load() != a:
-		return errStopped
 	case f.Number <= a.in.handled:
 		a.counts().duplicates.Add(1)
 		a.poke()

@@ -10,6 +10,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -41,6 +42,10 @@ type outbound struct {
 	class   transport.LaneClass
 	address gossip.Address
 	quit    chan struct{} // Closed by kill.
+
+	// heardAfter is one more than the frames of the peer that were handled when it last spoke
+	// with a receipt; 0 if it never has.
+	heardAfter atomic.Uint64
 
 	// peer is guarded by Endpoint.mu. Only the goroutine of run changes it, in adopt,
 	// and may read it without the lock.
@@ -269,7 +274,7 @@ func (o *outbound) greet(pipe Pipe) error {
 }
 
 func (o *outbound) resume(w *wire.Welcome) error {
-	if err := o.connected(w.Acknowledged); err != nil {
+	if err := o.connected(w.Acknowledged, w.Answers); err != nil {
 		return o.e.refuseAnswer(o.address, w.Node, err.Error())
 	}
 	if !o.begun {
@@ -346,7 +351,11 @@ func (o *outbound) write(pipe Pipe, stop <-chan struct{}) {
 			runtime.Gosched() // Whoever is about to append does so first, to the same frame.
 			o.feed()
 		}
-		if b := o.take(); b != nil {
+		b := o.saying()
+		if b == nil {
+			b = o.take()
+		}
+		if b != nil {
 			if err := pipe.Send(b); err != nil {
 				return
 			}

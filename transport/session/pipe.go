@@ -47,6 +47,13 @@ type Certified interface {
 	Covers(roles []string) error
 }
 
+// Acknowledger is an optional interface of a [Pipe] over a connection of the system.
+type Acknowledger interface {
+	// Acknowledge has the system acknowledge at once what has come, since nothing will be sent
+	// in return, and expect that something is for what comes next.
+	Acknowledge()
+}
+
 // Incoming is a received message and the owner of its bytes.
 type Incoming struct {
 	Bytes []byte

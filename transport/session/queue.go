@@ -76,6 +76,9 @@ type queue struct {
 	deferred []func()      // Functions given to Defer, to be called before the next batch is taken.
 	feeding  bool          // A deferred function runs: its appends go with the next batch.
 	used     bool          // A message was appended since idle last checked.
+	hears    bool          // The peer takes messages outside of the frames on this connection.
+	said     []byte        // Messages outside of the frames, encoded, to be sent next.
+	scratch  []byte        // The last of them, while it is encoded.
 	lastUse  time.Time
 	heard    time.Time // When the peer last sent anything, or had no reason to.
 	owes     time.Time // Since when the present connection owes an acknowledgement.
@@ -313,13 +316,13 @@ func (q *queue) announce() {
 
 // connected begins a connection on which the peer has acknowledged frames up to n: the
 // frames after it are written again.
-func (q *queue) connected(n uint64) error {
+func (q *queue) connected(n uint64, hears bool) error {
 	if err := q.acknowledge(n); err != nil {
 		return err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.sent, q.live = 0, true
+	q.sent, q.live, q.hears = 0, true, hears
 	return nil
 }
 
@@ -334,7 +337,7 @@ func (q *queue) disconnected() {
 	} else if q.owes.After(q.heard) {
 		q.heard = q.owes
 	}
-	q.sent, q.live = 0, false
+	q.sent, q.live, q.said = 0, false, nil
 	q.announce()
 }
 

@@ -21,15 +21,17 @@ const (
 	fieldHello     = 1
 	fieldNumber    = 2
 	fieldEnvelopes = 3
+	fieldSaid      = 4
 
 	fieldService = 1
 	fieldPayload = 2
 )
 
-// The tags by which the two messages of a connection are told apart.
+// The tags by which the messages of an opener are told apart.
 const (
 	tagHello  = fieldHello<<3 | byte(wire.BytesType)
 	tagNumber = fieldNumber<<3 | byte(wire.Fixed64Type)
+	tagSaid   = fieldSaid<<3 | byte(wire.BytesType)
 )
 
 // HeaderBytes is the length of the header that [Begin] appends.

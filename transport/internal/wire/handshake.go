@@ -52,6 +52,7 @@ type Welcome struct {
 	Known        bool
 	Acknowledged uint64
 	Own          bool // The token in Hello.Asked is of the acceptor's process.
+	Answers      bool // The acceptor takes messages outside of the frames.
 }
 
 // AppendHello appends an Upstream message with h.
@@ -82,7 +83,7 @@ func ParseHello(b []byte) (Hello, error) {
 	}
 	p := m.GetHello()
 	switch {
-	case p == nil || m.GetNumber() != 0 || len(m.GetEnvelopes()) != 0:
+	case p == nil || m.GetNumber() != 0 || len(m.GetEnvelopes()) != 0 || len(m.GetAnswers()) != 0:
 		return Hello{}, wire.Malformed("the first message is not a Hello alone")
 	case p.GetCluster() == "" || len(p.GetCluster()) > maxName:
 		return Hello{}, wire.Malformed("cluster name of %d bytes", len(p.GetCluster()))
@@ -158,6 +159,7 @@ func AppendWelcome(dst []byte, w Welcome) ([]byte, error) {
 		Known:        w.Known,
 		Acknowledged: w.Acknowledged,
 		Own:          w.Own,
+		TakesAnswers: w.Answers,
 	}})
 }
 
@@ -190,6 +192,7 @@ func parseWelcome(p *pb.Welcome) (*Welcome, error) {
 		Known:        p.GetKnown(),
 		Acknowledged: p.GetAcknowledged(),
 		Own:          p.GetOwn(),
+		Answers:      p.GetTakesAnswers(),
 	}, nil
 }
 

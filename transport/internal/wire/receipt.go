@@ -23,6 +23,36 @@ const (
 	maxUnhandled = 256
 )
 
+// IsSaid reports whether b is an Upstream message outside of the frames, by its first tag.
+func IsSaid(b []byte) bool {
+	return len(b) > 0 && b[0] == tagSaid
+}
+
+// ParseSaid decodes and checks an Upstream message outside of the frames: answers, and fields
+// of later versions. The payloads alias b.
+func ParseSaid(b []byte) ([]Answer, error) {
+	var said []Answer
+	for len(b) > 0 {
+		f, rest, err := wire.Next(b)
+		if err != nil {
+			return nil, err
+		}
+		b = rest
+		if f.Number > fieldSaid {
+			continue
+		}
+		if f.Number != fieldSaid || f.Type != wire.BytesType {
+			return nil, wire.Malformed("field %d of wire type %d beside messages outside of the frames", f.Number, f.Type)
+		}
+		service, payload, err := parseEnvelope(f.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, Answer{service, payload})
+	}
+	return said, nil
+}
+
 // Unhandled counts the messages of a service that met no handler.
 type Unhandled struct {
 	Service  uint16
@@ -49,8 +79,17 @@ type Answer struct {
 // AppendAnswer appends a message to a receipt. Its lengths take as many bytes as they
 // need: an answer is small, and copied.
 func AppendAnswer(dst []byte, service uint16, payload []byte) []byte {
+	return appendAnswer(dst, fieldAnswers, service, payload)
+}
+
+// AppendSaid appends a message to an Upstream message of such alone.
+func AppendSaid(dst []byte, service uint16, payload []byte) []byte {
+	return appendAnswer(dst, fieldSaid, service, payload)
+}
+
+func appendAnswer(dst []byte, field wire.Number, service uint16, payload []byte) []byte {
 	n := 2 + wire.SizeVarint(uint64(service)) + wire.SizeVarint(uint64(len(payload))) + len(payload)
-	dst = wire.AppendTag(dst, fieldAnswers, wire.BytesType)
+	dst = wire.AppendTag(dst, field, wire.BytesType)
 	dst = wire.AppendVarint(dst, uint64(n))
 	dst = wire.AppendTag(dst, fieldService, wire.VarintType)
 	dst = wire.AppendVarint(dst, uint64(service))

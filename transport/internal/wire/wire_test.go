@@ -80,6 +80,8 @@ func golden(t testing.TB) map[string][]byte {
 		"plain":   plain,
 		"answers": wire.AppendAnswer(wire.AppendAnswer(slices.Clip(plain), 1, []byte("heartbeat")), 4711, nil),
 		"taker":   must(wire.AppendHello(nil, taker)),
+		"said":    wire.AppendSaid(wire.AppendSaid(nil, 1, []byte("heartbeat")), 4711, nil),
+		"hearing": must(wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Known: true, Answers: true})),
 
 		"question": must(wire.AppendHello(nil, question())),
 		"own":      must(wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Own: true})),
@@ -307,6 +309,39 @@ func TestMalformedAnswersAreErrors(t *testing.T) {
 	require.LessOrEqual(t, len(d.Refusal.Detail), 1024)
 }
 
+// What is said outside of the frames is read as the generated code would, and a field of a
+// later version in it is skipped.
+func TestMessagesOutsideOfTheFrames(t *testing.T) {
+	said := golden(t)["said"]
+	var m pb.Upstream
+	require.NoError(t, proto.Unmarshal(said, &m))
+	require.Len(t, m.GetAnswers(), 2)
+	for name, b := range map[string][]byte{"alone": said, "with a field of a later version": append(bytes.Clone(said), 0xfa, 0x01, 1, 0)} {
+		require.True(t, wire.IsSaid(b))
+		got, err := wire.ParseSaid(b)
+		require.NoError(t, err, name)
+		require.Len(t, got, 2, name)
+		require.Equal(t, wire.Answer{Service: 1, Payload: []byte("heartbeat")}, got[0], name)
+		require.Equal(t, uint16(4711), got[1].Service, name)
+	}
+	w, err := wire.ParseDownstream(golden(t)["hearing"])
+	require.NoError(t, err)
+	require.True(t, w.Welcome.Answers)
+	for name, b := range map[string][]byte{
+		"cut off":         said[:len(said)-1],
+		"to nobody":       {0x22, 2, 0x12, 0},
+		"beside a number": append(bytes.Clone(said), frame(1, "a")...),
+		"no bytes":        {0x22, 2, 0x08, 1, 0x20, 1},
+	} {
+		_, err := wire.ParseSaid(b)
+		require.ErrorIs(t, err, wire.ErrMalformed, name)
+	}
+	for _, other := range []string{"frame", "hello", "taker"} {
+		require.False(t, wire.IsSaid(golden(t)[other]), other)
+	}
+	require.False(t, wire.IsSaid(nil))
+}
+
 func TestReadingAFrameDoesNotAllocate(t *testing.T) {
 	b := frame(1, strings.Split(strings.Repeat("abc ", 100), " ")...)
 	total := 0
@@ -332,6 +367,17 @@ func FuzzFrame(f *testing.F) {
 	f.Add(append(frame(1), 0x1a, 5, 0x0a, 3, 1, 2, 3))
 	f.Add(append(frame(1), 0x18, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if said, err := wire.ParseSaid(b); err != nil {
+			require.ErrorIs(t, err, wire.ErrMalformed)
+		} else {
+			var rebuilt []byte
+			for _, m := range said {
+				rebuilt = wire.AppendSaid(rebuilt, m.Service, m.Payload)
+			}
+			again, err := wire.ParseSaid(rebuilt)
+			require.NoError(t, err)
+			require.Len(t, again, len(said))
+		}
 		parsed, err := wire.ParseFrame(b)
 		if err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)

@@ -115,8 +115,11 @@ type Upstream struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Hello *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"`
 	// The number of the frame in its session, from 1, without gaps.
-	Number        uint64      `protobuf:"fixed64,2,opt,name=number,proto3" json:"number,omitempty"`
-	Envelopes     []*Envelope `protobuf:"bytes,3,rep,name=envelopes,proto3" json:"envelopes,omitempty"`
+	Number    uint64      `protobuf:"fixed64,2,opt,name=number,proto3" json:"number,omitempty"`
+	Envelopes []*Envelope `protobuf:"bytes,3,rep,name=envelopes,proto3" json:"envelopes,omitempty"`
+	// Messages of the opener outside of the frames, which nobody acknowledges, if the Welcome
+	// said that the acceptor takes them. They come alone.
+	Answers       []*Envelope `protobuf:"bytes,4,rep,name=answers,proto3" json:"answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,6 +171,13 @@ func (x *Upstream) GetNumber() uint64 {
 func (x *Upstream) GetEnvelopes() []*Envelope {
 	if x != nil {
 		return x.Envelopes
+	}
+	return nil
+}
+
+func (x *Upstream) GetAnswers() []*Envelope {
+	if x != nil {
+		return x.Answers
 	}
 	return nil
 }
@@ -593,7 +603,9 @@ type Welcome struct {
 	// The highest frame of the session that was handled.
 	Acknowledged uint64 `protobuf:"varint,4,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"`
 	// Set when the token that was asked about is that of this process.
-	Own           bool `protobuf:"varint,5,opt,name=own,proto3" json:"own,omitempty"`
+	Own bool `protobuf:"varint,5,opt,name=own,proto3" json:"own,omitempty"`
+	// Set when the acceptor takes messages outside of the frames.
+	TakesAnswers  bool `protobuf:"varint,6,opt,name=takes_answers,json=takesAnswers,proto3" json:"takes_answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -659,6 +671,13 @@ func (x *Welcome) GetAcknowledged() uint64 {
 func (x *Welcome) GetOwn() bool {
 	if x != nil {
 		return x.Own
+	}
+	return false
+}
+
+func (x *Welcome) GetTakesAnswers() bool {
+	if x != nil {
+		return x.TakesAnswers
 	}
 	return false
 }
@@ -738,11 +757,12 @@ var File_quorate_transport_v1_transport_proto protoreflect.FileDescriptor
 
 const file_quorate_transport_v1_transport_proto_rawDesc = "" +
 	"\n" +
-	"$quorate/transport/v1/transport.proto\x12\x14quorate.transport.v1\"\x93\x01\n" +
+	"$quorate/transport/v1/transport.proto\x12\x14quorate.transport.v1\"\xcd\x01\n" +
 	"\bUpstream\x121\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1b.quorate.transport.v1.HelloR\x05hello\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x06R\x06number\x12<\n" +
-	"\tenvelopes\x18\x03 \x03(\v2\x1e.quorate.transport.v1.EnvelopeR\tenvelopes\">\n" +
+	"\tenvelopes\x18\x03 \x03(\v2\x1e.quorate.transport.v1.EnvelopeR\tenvelopes\x128\n" +
+	"\aanswers\x18\x04 \x03(\v2\x1e.quorate.transport.v1.EnvelopeR\aanswers\">\n" +
 	"\bEnvelope\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\rR\aservice\x12\x18\n" +
 	"\apayload\x18\x02 \x01(\fR\apayload\"\x9b\x02\n" +
@@ -775,13 +795,14 @@ const file_quorate_transport_v1_transport_proto_rawDesc = "" +
 	"\x0fmax_frame_bytes\x18\v \x01(\x04R\rmaxFrameBytes\x12\x14\n" +
 	"\x05token\x18\f \x01(\fR\x05token\x12\x14\n" +
 	"\x05asked\x18\r \x01(\fR\x05asked\x12#\n" +
-	"\rtakes_answers\x18\x0e \x01(\bR\ftakesAnswers\"\xa1\x01\n" +
+	"\rtakes_answers\x18\x0e \x01(\bR\ftakesAnswers\"\xc6\x01\n" +
 	"\aWelcome\x12.\n" +
 	"\x04node\x18\x01 \x01(\v2\x1a.quorate.transport.v1.NodeR\x04node\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\rR\bprotocol\x12\x14\n" +
 	"\x05known\x18\x03 \x01(\bR\x05known\x12\"\n" +
 	"\facknowledged\x18\x04 \x01(\x04R\facknowledged\x12\x10\n" +
-	"\x03own\x18\x05 \x01(\bR\x03own\"\xa1\x01\n" +
+	"\x03own\x18\x05 \x01(\bR\x03own\x12#\n" +
+	"\rtakes_answers\x18\x06 \x01(\bR\ftakesAnswers\"\xa1\x01\n" +
 	"\aRefusal\x124\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1c.quorate.transport.v1.ReasonR\x06reason\x12.\n" +
 	"\x04node\x18\x02 \x01(\v2\x1a.quorate.transport.v1.NodeR\x04node\x12\x16\n" +
@@ -833,22 +854,23 @@ var file_quorate_transport_v1_transport_proto_goTypes = []any{
 var file_quorate_transport_v1_transport_proto_depIdxs = []int32{
 	6,  // 0: quorate.transport.v1.Upstream.hello:type_name -> quorate.transport.v1.Hello
 	2,  // 1: quorate.transport.v1.Upstream.envelopes:type_name -> quorate.transport.v1.Envelope
-	7,  // 2: quorate.transport.v1.Downstream.welcome:type_name -> quorate.transport.v1.Welcome
-	8,  // 3: quorate.transport.v1.Downstream.refusal:type_name -> quorate.transport.v1.Refusal
-	4,  // 4: quorate.transport.v1.Downstream.unhandled:type_name -> quorate.transport.v1.Unhandled
-	2,  // 5: quorate.transport.v1.Downstream.answers:type_name -> quorate.transport.v1.Envelope
-	5,  // 6: quorate.transport.v1.Hello.from:type_name -> quorate.transport.v1.Node
-	5,  // 7: quorate.transport.v1.Hello.to:type_name -> quorate.transport.v1.Node
-	5,  // 8: quorate.transport.v1.Welcome.node:type_name -> quorate.transport.v1.Node
-	0,  // 9: quorate.transport.v1.Refusal.reason:type_name -> quorate.transport.v1.Reason
-	5,  // 10: quorate.transport.v1.Refusal.node:type_name -> quorate.transport.v1.Node
-	1,  // 11: quorate.transport.v1.Lanes.Open:input_type -> quorate.transport.v1.Upstream
-	3,  // 12: quorate.transport.v1.Lanes.Open:output_type -> quorate.transport.v1.Downstream
-	12, // [12:13] is the sub-list for method output_type
-	11, // [11:12] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	2,  // 2: quorate.transport.v1.Upstream.answers:type_name -> quorate.transport.v1.Envelope
+	7,  // 3: quorate.transport.v1.Downstream.welcome:type_name -> quorate.transport.v1.Welcome
+	8,  // 4: quorate.transport.v1.Downstream.refusal:type_name -> quorate.transport.v1.Refusal
+	4,  // 5: quorate.transport.v1.Downstream.unhandled:type_name -> quorate.transport.v1.Unhandled
+	2,  // 6: quorate.transport.v1.Downstream.answers:type_name -> quorate.transport.v1.Envelope
+	5,  // 7: quorate.transport.v1.Hello.from:type_name -> quorate.transport.v1.Node
+	5,  // 8: quorate.transport.v1.Hello.to:type_name -> quorate.transport.v1.Node
+	5,  // 9: quorate.transport.v1.Welcome.node:type_name -> quorate.transport.v1.Node
+	0,  // 10: quorate.transport.v1.Refusal.reason:type_name -> quorate.transport.v1.Reason
+	5,  // 11: quorate.transport.v1.Refusal.node:type_name -> quorate.transport.v1.Node
+	1,  // 12: quorate.transport.v1.Lanes.Open:input_type -> quorate.transport.v1.Upstream
+	3,  // 13: quorate.transport.v1.Lanes.Open:output_type -> quorate.transport.v1.Downstream
+	13, // [13:14] is the sub-list for method output_type
+	12, // [12:13] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_quorate_transport_v1_transport_proto_init() }
