@@ -53,9 +53,21 @@ func (m *metrics) passed(component, direction string, message any, size int) {
 // heartbeats began.
 func (m *metrics) sent(component string, message any, size int) {
 	m.passed(component, meter.Transmit, message, size)
-	if beat, ok := message.(protocol.Heartbeat); ok && m.roundTrip.Enabled(m.node.ctx) {
-		m.beats.begun(beat.Sequence, m.node.clock.Instant())
+	if sequence := asks(message); sequence != 0 && m.roundTrip.Enabled(m.node.ctx) {
+		m.beats.begun(sequence, m.node.clock.Instant())
 	}
+}
+
+// asks returns the number of the heartbeat that a message is, or brings with an answer; 0:
+// none.
+func asks(message any) uint64 {
+	switch message := message.(type) {
+	case protocol.Heartbeat:
+		return message.Sequence
+	case protocol.HeartbeatReply:
+		return message.Question.Sequence
+	}
+	return 0
 }
 
 // hyphenated turns "GossipStatus" into "gossip-status".

@@ -196,6 +196,37 @@ func lentFinders() []string {
 	return []string{"TestAProofIsNotLentTwice", "TestARelayProvesAMajorityOfTheVotersBefore", "TestAmongFewVotersAndManyMembersNoStandingIsLent"}
 }
 
+// sharedMutants break the rules by which two nodes share an exchange of heartbeats. All are in
+// one copy of the code, each switched on for its runs.
+func sharedMutants() []mutant {
+	const shared, conduct = "membership/internal/protocol/shared.go", "membership/internal/protocol/conduct.go"
+	return []mutant{
+		{"to be asked counts as an answer", []edit{
+			{conduct, "\t\town = m.monitoring.question(from)\n", "\t\town = m.monitoring.question(from)\n\t\tif mutant(NAME) {\n\t\t\tm.answers.answered(from, m.now.Mono)\n\t\t}\n"},
+		}},
+		{"who was not answered does not ask by itself", []edit{
+			{shared, "case !ok || answered < asked.before:", "case !ok || answered < asked.before && !mutant(NAME):"},
+		}},
+		{"who begins no more is waited for", []edit{
+			{shared, "return age < interval+interval/sharedSlack", "return age < interval+interval/sharedSlack || mutant(NAME)"},
+		}},
+		{"who asks often is asked as often", []edit{
+			{shared, "if h.isRecent(h.shared[to].last) {", "if h.isRecent(h.shared[to].last) && !mutant(NAME) {"},
+		}},
+		{"the word given to a question follows the answer that brings it", []edit{
+			{conduct, "\tif q := msg.Question; q.Sequence != 0 {\n", "\tif mutant(NAME) {\n\t\tm.hearHeartbeatReply(from, msg)\n\t}\n\tif q := msg.Question; q.Sequence != 0 {\n"},
+		}},
+	}
+}
+
+// sharedFinders are the tests that a mutant of shared exchanges is run against.
+func sharedFinders() []string {
+	return []string{
+		"TestAnArrivalIsNoAnswer", "TestWhoFollowsAsksByItselfWhenNobodyBegins", "TestWhoIsNotAnsweredAsksByItself",
+		"TestManyHeartbeatsBringFewQuestions", "TestTheWordGivenToAQuestionIsThatOfBefore",
+	}
+}
+
 // formingMutants break one rule each by which clusters are founded.
 func formingMutants() []mutant {
 	const forming, record = "membership/internal/protocol/forming.go", "membership/internal/protocol/record.go"
@@ -482,6 +513,11 @@ func TestProtocolFindsMutants(t *testing.T) {
 	requireFound(t, formingMutants(), "../internal/protocol", formingFinders())
 	requireFound(t, relayMutants(), "../internal/protocol", relayFinders())
 	requireFound(t, lentMutants(), "../internal/protocol", lentFinders())
+}
+
+// The same for exchanges of heartbeats that two nodes share.
+func TestSharedExchangesFindMutants(t *testing.T) {
+	requireFound(t, sharedMutants(), "../internal/protocol", sharedFinders())
 }
 
 // The same for the rules of bootstrap.

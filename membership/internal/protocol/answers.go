@@ -89,8 +89,9 @@ type withheld map[gossip.NodeID]uint64
 
 func newReplies(c *core) *replies { return &replies{core: c, withheld: withheld{}} }
 
-// receive answers a heartbeat.
-func (r *replies) receive(from gossip.NodeID, msg Heartbeat) {
+// receive answers a heartbeat, or a question that came with an answer, and asks in its turn
+// if own is a question.
+func (r *replies) receive(from gossip.NodeID, sequence uint64, own Question) {
 	if r.phase != phaseMember {
 		// The welcome of a joining member is still on its way: the member is asked to
 		// prove that it lives, which it does by asking to join again.
@@ -101,7 +102,9 @@ func (r *replies) receive(from gossip.NodeID, msg Heartbeat) {
 		return
 	}
 	member := r.state.Member(from)
-	r.out.Send(from, r.answer(member, msg.Sequence))
+	reply := r.answer(member, sequence)
+	reply.Question = own
+	r.out.Send(from, reply)
 	if member == nil {
 		r.out.Send(from, NotMember{Node: from, Status: gossip.StatusNone})
 	}

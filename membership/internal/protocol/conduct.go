@@ -82,8 +82,30 @@ func (m *Machine) heartbeatRound() {
 	}
 }
 
-// receiveHeartbeatReply passes an answer to a heartbeat to all parts that depend on it.
+// receiveHeartbeat has a heartbeat answered, with this node's own question where the two
+// share the exchange.
+func (m *Machine) receiveHeartbeat(from gossip.NodeID, msg Heartbeat) {
+	var own Question
+	if msg.Shared {
+		own = m.monitoring.question(from)
+	}
+	m.replies.receive(from, msg.Sequence, own)
+	m.spread.compare(from, msg.Fingerprint)
+}
+
+// receiveHeartbeatReply has a question that came with an answer answered, by what this node
+// knows before the answer: one that takes an accusation back does not change the word that
+// is given in the same step.
 func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
+	if q := msg.Question; q.Sequence != 0 {
+		m.replies.receive(from, q.Sequence, Question{})
+		m.spread.compare(from, q.Fingerprint)
+	}
+	m.hearHeartbeatReply(from, msg)
+}
+
+// hearHeartbeatReply passes an answer to a heartbeat to all parts that depend on it.
+func (m *Machine) hearHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
 	sentAt, known := m.monitoring.sentAt(msg.Sequence)
 	if m.phase != phaseMember || !known || !m.monitoring.monitors(from) {
 		m.refuseSilently(RefusedUnsolicited)

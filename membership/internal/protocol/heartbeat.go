@@ -19,10 +19,16 @@ import (
 // too long is marked unreachable ([heartbeats.judgeSilence]), unless this node itself
 // slept, or is a newcomer that spares the target.
 
-// roundsKept is the number of rounds of heartbeats whose times of sending are remembered.
-// At one round a second an answer to an older one says nothing: the fence has passed long
-// before.
-const roundsKept = 64
+// Where two nodes monitor each other one exchange serves both, see shared.go.
+
+// roundsKept is the least number of rounds of heartbeats whose times of sending are
+// remembered. At one round a second an answer to an older one says nothing: the fence has
+// passed long before. Where many questions go with answers, and have numbers of their own,
+// those of intervalsKept intervals are.
+const (
+	roundsKept    = 64
+	intervalsKept = 16
+)
 
 // heartbeats is this node's monitoring of others: which nodes get heartbeats, which have
 // answered, and which have been silent for too long.
@@ -50,9 +56,12 @@ type heartbeats struct {
 	voters fd.Ring[gossip.NodeID]
 
 	// sequence is the number of the last round, sent holds when the last rounds were
-	// sent.
+	// sent. A question that goes with an answer has a number like a round.
 	sequence uint64
-	sent     [roundsKept]sentRound
+	sent     []sentRound
+
+	// shared holds the last two questions to each target that went with answers.
+	shared map[gossip.NodeID]questions
 
 	// shown is the target whose heartbeat of the next round shows the fingerprint of this
 	// node's state; zero: none.
@@ -84,7 +93,9 @@ type sentRound struct {
 
 func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID], judge string) *heartbeats {
 	h := &heartbeats{
-		core: c, answers: a, judging: newJudging(c, r, judge), registry: r, met: map[gossip.NodeID]bool{}, answered: map[gossip.NodeID]uint64{},
+		core: c, answers: a, judging: newJudging(c, r, judge), registry: r,
+		sent: make([]sentRound, max(roundsKept, intervalsKept*(1+c.cfg.FailureDetector.MonitoredByNrOfMembers))),
+		met:  map[gossip.NodeID]bool{}, answered: map[gossip.NodeID]uint64{}, shared: map[gossip.NodeID]questions{},
 	}
 	h.judging.armSilence = h.armSilence
 	return h
@@ -93,13 +104,16 @@ func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID], judge str
 // begin numbers a round that is sent now, and notes its time.
 func (h *heartbeats) begin(at machine.Instant) Heartbeat {
 	h.sequence++
-	h.sent[h.sequence%roundsKept] = sentRound{sequence: h.sequence, at: at}
+	*h.slot(h.sequence) = sentRound{sequence: h.sequence, at: at}
 	return Heartbeat{Sequence: h.sequence}
 }
 
+// slot is where a round is remembered, or a later one.
+func (h *heartbeats) slot(sequence uint64) *sentRound { return &h.sent[sequence%uint64(len(h.sent))] }
+
 // sentAt returns when a round was sent, if that is remembered.
 func (h *heartbeats) sentAt(sequence uint64) (machine.Instant, bool) {
-	r := h.sent[sequence%roundsKept]
+	r := h.slot(sequence)
 	return r.at, sequence != 0 && r.sequence == sequence
 }
 
@@ -111,7 +125,7 @@ func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Insta
 		return
 	}
 	h.answered[from] = sequence
-	if !h.sent[sequence%roundsKept].extra {
+	if !h.slot(sequence).extra {
 		h.registry.Heartbeat(from, at.Time())
 		h.judging.hears(from, at)
 	}
@@ -126,19 +140,22 @@ func (h *heartbeats) forget(n gossip.NodeID) {
 	h.judging.forget(n)
 	delete(h.met, n)
 	delete(h.answered, n)
+	delete(h.shared, n)
 }
 
-// round sends a heartbeat to every target.
+// round sends a heartbeat to every target that is not asked otherwise.
 func (h *heartbeats) round() {
 	h.out.Arm(timerHeartbeat, h.now.Mono.Add(h.cfg.FailureDetector.HeartbeatInterval))
 	h.expect(h.targets)
-	h.sendHeartbeats(h.targets)
-	h.shown = gossip.NodeID{}
+	h.sendHeartbeats(slices.DeleteFunc(slices.Clone(h.targets), h.isAsked))
+	if !h.isAsked(h.shown) {
+		h.shown = gossip.NodeID{}
+	}
 	h.judging.ask(h.targets)
 }
 
-// show has the next heartbeat to a target show the fingerprint of this node's state as it
-// is then.
+// show has the next heartbeat to a target, or the next question that goes with an answer to
+// it, show the fingerprint of this node's state as it is then.
 func (h *heartbeats) show(target gossip.NodeID) { h.shown = target }
 
 // expect starts waiting for a first answer from each node that is not yet expected to
@@ -159,7 +176,7 @@ func (h *heartbeats) sendHeartbeats(to []gossip.NodeID) {
 	}
 	beat := h.begin(h.now.Mono)
 	for _, node := range to {
-		beat.Fingerprint = 0
+		beat.Fingerprint, beat.Shared = 0, h.begins(node)
 		if node == h.shown {
 			beat.Fingerprint = h.state.Fingerprint()
 		}
@@ -192,7 +209,7 @@ func (h *heartbeats) meet() {
 	}
 	if len(strangers) > 0 {
 		h.sendHeartbeats(strangers)
-		h.sent[h.sequence%roundsKept].extra = true
+		h.slot(h.sequence).extra = true
 	}
 }
 

@@ -290,8 +290,7 @@ func (m *Machine) callReturned(in machine.Called) {
 func (m *Machine) receive(from gossip.NodeID, message any) {
 	switch msg := message.(type) {
 	case Heartbeat:
-		m.replies.receive(from, msg)
-		m.spread.compare(from, msg.Fingerprint)
+		m.receiveHeartbeat(from, msg)
 	case HeartbeatReply:
 		m.receiveHeartbeatReply(from, msg)
 	case AskStanding:

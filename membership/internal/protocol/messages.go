@@ -151,6 +151,17 @@ type Heartbeat struct {
 	// [GossipStatus] of its own; otherwise 0. It says that the states differ, or that they do
 	// not. A receiver whose state differs sends its digest.
 	Fingerprint gossip.Hash
+	// Shared says that the sender answers a question that comes with the answer. A receiver
+	// that monitors the sender then need send no heartbeat of its own.
+	Shared bool
+}
+
+// Question is a heartbeat that goes with the answer to one.
+type Question struct {
+	// Sequence and Fingerprint mean what they mean in a [Heartbeat]; without a sequence
+	// there is no question.
+	Sequence    uint64
+	Fingerprint gossip.Hash
 }
 
 // HeartbeatReply answers [Heartbeat].
@@ -167,6 +178,9 @@ type HeartbeatReply struct {
 	// sender, or is no voter and was up in a state that all members had seen. Then the
 	// answer counts for the receiver's standing.
 	Standing bool
+	// Question is what the sender asks in its turn, in the answer to a heartbeat that says
+	// Shared.
+	Question Question
 }
 
 // AskStanding asks a member for its word, for the standing of the sender and of those to

@@ -296,7 +296,7 @@ func TestANewcomerIsAnsweredWithStandingOnceItsPromotionIsKnownToAll(t *testing.
 		e.SetConfig([]gossip.NodeID{nodeAt(1), nodeAt(2), nodeAt(3), nodeAt(4)})
 	})
 	b.survey()
-	r.receive(nodeAt(4), Heartbeat{Sequence: 9})
+	r.receive(nodeAt(4), 9, Question{})
 	require.Equal(t, HeartbeatReply{Sequence: 9, Known: true}, sentTo[HeartbeatReply](b)[4])
 	b.at(2 * time.Minute)
 	b.kept = b.kept.recordOf(b.state, true)
@@ -307,7 +307,7 @@ func TestANewcomerIsAnsweredWithStandingOnceItsPromotionIsKnownToAll(t *testing.
 
 func TestAStrangerIsToldThatItIsNoMember(t *testing.T) {
 	b := newBench(t, 3)
-	newReplies(b.core).receive(nodeAt(9), Heartbeat{Sequence: 1})
+	newReplies(b.core).receive(nodeAt(9), 1, Question{})
 	require.Equal(t, HeartbeatReply{Sequence: 1}, sentTo[HeartbeatReply](b)[9])
 	require.Equal(t, NotMember{Node: nodeAt(9)}, sentTo[NotMember](b)[9])
 }
@@ -391,7 +391,9 @@ func TestAHeartbeatShowsTheStateOfTheMoment(t *testing.T) {
 	b.monitoring.show(nodeAt(3))
 	b.edit(func(e *gossip.Edit) { e.Mark(nodeAt(2), gossip.Unreachable) })
 	b.monitoring.round()
-	require.Equal(t, map[int]Heartbeat{2: {Sequence: 1}, 3: {Sequence: 1, Fingerprint: b.state.Fingerprint()}}, sentTo[Heartbeat](b))
+	require.Equal(t, map[int]Heartbeat{
+		2: {Sequence: 1, Shared: true}, 3: {Sequence: 1, Shared: true, Fingerprint: b.state.Fingerprint()},
+	}, sentTo[Heartbeat](b))
 }
 
 // While this node knows that not all have seen the state, or has met a member that it does

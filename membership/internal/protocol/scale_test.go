@@ -15,23 +15,36 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// A quiet cluster costs heartbeats, of which one a second of each node shows the
-// fingerprint of its state. covers I28.
+// A quiet cluster costs one exchange of heartbeats a second for each two nodes, and one
+// heartbeat or question a second of each node shows the fingerprint of its state. covers I28.
 func TestQuietClusterSendsLittle(t *testing.T) {
 	l := newLoop(t)
 	l.cluster(5)
+	l.run(3 * time.Second)
 	shown := 0
 	l.drop = func(_, _ gossip.NodeID, message any) bool {
-		if beat, is := message.(protocol.Heartbeat); is && beat.Fingerprint != 0 {
+		if fingerprintIn(message) != 0 {
 			shown++
 		}
 		return false
 	}
 	clear(l.sent)
 	l.run(10 * time.Second)
-	require.Equal(t, 5*4*10, l.sent["Heartbeat"])
+	require.Equal(t, 5*4*10/2, l.sent["Heartbeat"])
+	require.Equal(t, 5*4*10, l.sent["HeartbeatReply"])
 	require.InDelta(t, 5*10, shown, 5)
 	require.Zero(t, l.sent["GossipStatus"]+l.sent["GossipDelta"]+l.sent["GossipState"])
+}
+
+// fingerprintIn returns the fingerprint that a message shows; 0: none.
+func fingerprintIn(message any) gossip.Hash {
+	switch m := message.(type) {
+	case protocol.Heartbeat:
+		return m.Fingerprint
+	case protocol.HeartbeatReply:
+		return m.Question.Fingerprint
+	}
+	return 0
 }
 
 // Where heartbeats are rarer than rounds of gossip, rounds go on without them.
@@ -51,9 +64,16 @@ func TestANodeWithoutFingerprintsHearsNews(t *testing.T) {
 	nodes := l.cluster(3)
 	older := nodes[1].id
 	l.alter = func(from, to gossip.NodeID, message any) any {
-		if beat, is := message.(protocol.Heartbeat); is && (from == older || to == older) {
-			beat.Fingerprint = 0
-			return beat
+		if from != older && to != older {
+			return message
+		}
+		switch m := message.(type) {
+		case protocol.Heartbeat:
+			m.Fingerprint = 0
+			return m
+		case protocol.HeartbeatReply:
+			m.Question.Fingerprint = 0
+			return m
 		}
 		return message
 	}
@@ -76,7 +96,7 @@ func TestLargeClusterMonitorsInARing(t *testing.T) {
 	nodes := l.cluster(16)
 	clear(l.sent)
 	l.run(10 * time.Second)
-	require.Equal(t, 16*9*10, l.sent["Heartbeat"])
+	require.Equal(t, 16*9*10, l.sent["HeartbeatReply"])
 	for _, n := range nodes {
 		require.True(t, n.hosts())
 	}

@@ -116,10 +116,11 @@ func (Codec) Decode(b []byte) (any, error) {
 func toProto(message any) (*pb.Message, error) {
 	switch m := message.(type) {
 	case protocol.Heartbeat:
-		return &pb.Message{What: &pb.Message_Heartbeat{Heartbeat: &pb.Heartbeat{Sequence: m.Sequence, Fingerprint: uint64(m.Fingerprint)}}}, nil
+		return &pb.Message{What: &pb.Message_Heartbeat{Heartbeat: &pb.Heartbeat{Sequence: m.Sequence, Fingerprint: uint64(m.Fingerprint), Shared: m.Shared}}}, nil
 	case protocol.HeartbeatReply:
 		return &pb.Message{What: &pb.Message_HeartbeatReply{HeartbeatReply: &pb.HeartbeatReply{
 			Sequence: m.Sequence, Known: m.Known, Standing: m.Standing,
+			Question: m.Question.Sequence, Fingerprint: uint64(m.Question.Fingerprint),
 		}}}, nil
 	case protocol.GossipStatus:
 		return &pb.Message{What: &pb.Message_GossipStatus{GossipStatus: &pb.GossipStatus{Digest: toDigest(m.Digest)}}}, nil
@@ -190,10 +191,11 @@ func joinToProto(message any) (*pb.Message, error) {
 func fromProto(m *pb.Message) (any, error) {
 	switch what := m.GetWhat().(type) {
 	case *pb.Message_Heartbeat:
-		return protocol.Heartbeat{Sequence: what.Heartbeat.GetSequence(), Fingerprint: gossip.Hash(what.Heartbeat.GetFingerprint())}, nil
+		return protocol.Heartbeat{Sequence: what.Heartbeat.GetSequence(), Fingerprint: gossip.Hash(what.Heartbeat.GetFingerprint()), Shared: what.Heartbeat.GetShared()}, nil
 	case *pb.Message_HeartbeatReply:
 		return protocol.HeartbeatReply{
 			Sequence: what.HeartbeatReply.GetSequence(), Known: what.HeartbeatReply.GetKnown(), Standing: what.HeartbeatReply.GetStanding(),
+			Question: protocol.Question{Sequence: what.HeartbeatReply.GetQuestion(), Fingerprint: gossip.Hash(what.HeartbeatReply.GetFingerprint())},
 		}, nil
 	case *pb.Message_GossipStatus:
 		d, err := fromDigest(what.GossipStatus.GetDigest())

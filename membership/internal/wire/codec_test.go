@@ -124,8 +124,10 @@ func messages() map[string]any {
 		"join-refused": protocol.JoinRefused{
 			Attempt: 4, Refusal: protocol.RefusedSettings, Retry: true, Reason: "differs", Differences: differences,
 		},
-		"heartbeat":            protocol.Heartbeat{Sequence: 77, Fingerprint: 0x1122334455667788},
-		"heartbeat-reply":      protocol.HeartbeatReply{Sequence: 77, Known: true, Standing: true},
+		"heartbeat": protocol.Heartbeat{Sequence: 77, Fingerprint: 0x1122334455667788, Shared: true},
+		"heartbeat-reply": protocol.HeartbeatReply{
+			Sequence: 77, Known: true, Standing: true, Question: protocol.Question{Sequence: 300, Fingerprint: 0x1122334455667788},
+		},
 		"ask-standing":         protocol.AskStanding{Sequence: 300},
 		"give-standing":        protocol.GiveStanding{Sequence: 300, Known: true, Standing: true, Question: 1500},
 		"lend-standing":        protocol.LendStanding{Question: 1500, Standing: true, Proof: 1012 * time.Millisecond, All: 2500 * time.Millisecond},

@@ -1216,7 +1216,9 @@ type Heartbeat struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Sequence uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// A hash of the sender's state; 0: none.
-	Fingerprint   uint64 `protobuf:"fixed64,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	Fingerprint uint64 `protobuf:"fixed64,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// The sender answers a question that comes with the answer.
+	Shared        bool `protobuf:"varint,3,opt,name=shared,proto3" json:"shared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1265,11 +1267,22 @@ func (x *Heartbeat) GetFingerprint() uint64 {
 	return 0
 }
 
+func (x *Heartbeat) GetShared() bool {
+	if x != nil {
+		return x.Shared
+	}
+	return false
+}
+
 type HeartbeatReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequence      uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	Standing      bool                   `protobuf:"varint,2,opt,name=standing,proto3" json:"standing,omitempty"`
-	Known         bool                   `protobuf:"varint,3,opt,name=known,proto3" json:"known,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Sequence uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Standing bool                   `protobuf:"varint,2,opt,name=standing,proto3" json:"standing,omitempty"`
+	Known    bool                   `protobuf:"varint,3,opt,name=known,proto3" json:"known,omitempty"`
+	// What the sender asks in its turn: the sequence of a heartbeat and its fingerprint, each
+	// as in Heartbeat; 0: nothing.
+	Question      uint64 `protobuf:"varint,4,opt,name=question,proto3" json:"question,omitempty"`
+	Fingerprint   uint64 `protobuf:"fixed64,5,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1323,6 +1336,20 @@ func (x *HeartbeatReply) GetKnown() bool {
 		return x.Known
 	}
 	return false
+}
+
+func (x *HeartbeatReply) GetQuestion() uint64 {
+	if x != nil {
+		return x.Question
+	}
+	return 0
+}
+
+func (x *HeartbeatReply) GetFingerprint() uint64 {
+	if x != nil {
+		return x.Fingerprint
+	}
+	return 0
 }
 
 // AskStanding is the question of a relay.
@@ -3639,14 +3666,17 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\arefusal\x18\x02 \x01(\rR\arefusal\x12\x14\n" +
 	"\x05retry\x18\x03 \x01(\bR\x05retry\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12D\n" +
-	"\vdifferences\x18\x05 \x01(\v2\".quorate.membership.v1.DifferencesR\vdifferences\"I\n" +
+	"\vdifferences\x18\x05 \x01(\v2\".quorate.membership.v1.DifferencesR\vdifferences\"a\n" +
 	"\tHeartbeat\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12 \n" +
-	"\vfingerprint\x18\x02 \x01(\x06R\vfingerprint\"^\n" +
+	"\vfingerprint\x18\x02 \x01(\x06R\vfingerprint\x12\x16\n" +
+	"\x06shared\x18\x03 \x01(\bR\x06shared\"\x9c\x01\n" +
 	"\x0eHeartbeatReply\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x1a\n" +
 	"\bstanding\x18\x02 \x01(\bR\bstanding\x12\x14\n" +
-	"\x05known\x18\x03 \x01(\bR\x05known\")\n" +
+	"\x05known\x18\x03 \x01(\bR\x05known\x12\x1a\n" +
+	"\bquestion\x18\x04 \x01(\x04R\bquestion\x12 \n" +
+	"\vfingerprint\x18\x05 \x01(\x06R\vfingerprint\")\n" +
 	"\vAskStanding\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\"x\n" +
 	"\fGiveStanding\x12\x1a\n" +
