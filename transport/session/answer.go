@@ -9,6 +9,10 @@ import (
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
+// [Endpoint.Answer] finds out on which connection the peer spoke last. What goes on this
+// node's own is queued for the writer (say, saying); what goes with a receipt waits for that
+// (attach). What has come either way is handed to its handlers at the end (hear).
+
 // answersMax bounds the bytes of the answers that wait for the next receipt.
 const answersMax = 4 << 10
 

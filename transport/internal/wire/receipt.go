@@ -11,6 +11,10 @@ import (
 	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 )
 
+// Messages outside of the frames, of both sides, are appended and parsed first
+// ([AppendAnswer], [AppendSaid], [ParseSaid]), then receipts ([AppendReceipt],
+// [ParseDownstream]): a plain one by hand, another one by generated code.
+
 // Field numbers of Downstream and Unhandled in transport.proto.
 const (
 	fieldAcknowledged = 3
