@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim/outcomes"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/tools/internal/trial"
+	"github.com/quorate/quorate/tools/internal/trial/kittest"
 )
 
 // First the command that tries a plugin, with its report for people, as JSON and as a page; then
@@ -231,5 +232,5 @@ func (c *KitPlugin) Run(*Session) error {
 		return err
 	}
 	cfg.Policy = plugins.Policy(c.Policy)
-	return trial.RunKit(cfg, c.Calls, c.Parts)
+	return kittest.Run(cfg, c.Calls, c.Parts)
 }

@@ -30,7 +30,7 @@
 //
 // [Plugin.Run] runs the checks one after the other, in the order above, and reports each when it
 // is done. It ends the plugin's processes; cut short by its context it leaves none. The kit is
-// code of tests: it runs in a process of its own, which is the calling program again ([RunKit]).
+// code of tests: it runs in a process of its own, which is the calling program again (package kittest).
 //
 // # Limits
 //

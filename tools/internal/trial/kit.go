@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,35 +14,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"testing"
 
-	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/plugins/plugintest"
+	"github.com/quorate/quorate/tools/internal/trial/kittest"
 )
 
 // The kit is code of tests, which needs package testing to run it. It runs in a process of its
-// own ([RunKit]), which prints what `go test -v` prints for tools; [kitReader] reads that.
-
-// root is the name of the test that has the parts of the kit below it.
-const root = "kit"
-
-// RunKit runs the parts of the kit that match a pattern, and ends the process: with 0 if all have
-// passed. It returns only the error by which nothing was run.
-func RunKit(c plugins.Config, calls int, pattern string) error {
-	testing.Init()
-	for name, value := range map[string]string{"test.v": "test2json", "test.run": pattern} {
-		if err := flag.Set(name, value); err != nil {
-			return err
-		}
-	}
-	if err := flag.CommandLine.Parse(nil); err != nil {
-		return err
-	}
-	testing.Main(regexp.MatchString, []testing.InternalTest{{
-		Name: root, F: func(t *testing.T) { t.Helper(); plugintest.Test(t, c, plugintest.Calls(calls)) },
-	}}, nil, nil)
-	return nil
-}
+// own (package kittest), which prints what `go test -v` prints for tools; [kitReader] reads that.
 
 // kit runs the parts of the kit that are wanted.
 func (t *trial) kit(ctx context.Context) error {
@@ -81,12 +57,12 @@ func (t *trial) kit(ctx context.Context) error {
 // pattern returns the pattern of the parts that are wanted, and false if none is.
 func (t *trial) pattern() (string, bool) {
 	if len(t.Only) == 0 {
-		return root, true
+		return kittest.Root, true
 	}
 	for _, only := range t.Only {
-		if rest, ok := strings.CutPrefix(only, root); ok {
+		if rest, ok := strings.CutPrefix(only, kittest.Root); ok {
 			var parts []string
-			for part := range strings.SplitSeq(root+rest, "/") {
+			for part := range strings.SplitSeq(kittest.Root+rest, "/") {
 				parts = append(parts, "^"+regexp.QuoteMeta(part))
 			}
 			return strings.Join(parts, "/"), true

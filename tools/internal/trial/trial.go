@@ -22,7 +22,7 @@ import (
 type Plugin struct {
 	// Config is the plugin with its settings, whose policy need not be given.
 	Config plugins.Config
-	// Kit returns the arguments by which the calling program runs parts of the kit, see [RunKit].
+	// Kit returns the arguments by which the calling program runs parts of the kit, see package kittest.
 	Kit func(policy plugins.Policy, pattern string) []string
 	// Only, when not empty, are beginnings of names of checks: others are not run.
 	Only []string

@@ -33,6 +33,7 @@ import (
 	"github.com/quorate/quorate/plugins/plugintest"
 	"github.com/quorate/quorate/plugins/sdk"
 	"github.com/quorate/quorate/tools/internal/trial"
+	"github.com/quorate/quorate/tools/internal/trial/kittest"
 )
 
 // The test binary is the plugin that is tried, by the variable role, and runs the kit when it is
@@ -45,7 +46,7 @@ type none struct{}
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "kit" {
 		// The kit ends the process.
-		panic(trial.RunKit(config(os.Getenv("TRIAL_AS"), plugins.Policy(os.Args[2])), 100, os.Args[3]))
+		panic(kittest.Run(config(os.Getenv("TRIAL_AS"), plugins.Policy(os.Args[2])), 100, os.Args[3]))
 	}
 	switch os.Getenv(role) {
 	case "":
