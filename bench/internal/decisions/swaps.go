@@ -19,6 +19,9 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
+// The measurement of a swap ([measureSwap]): the plugin is swapped in a loop, while goroutines ask it
+// questions of its policy and count those without an answer.
+
 // askers is how many goroutines ask a plugin that is swapped, where its policy permits several.
 const askers = 3
 
