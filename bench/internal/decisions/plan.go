@@ -26,7 +26,7 @@ func Group() plan.Group {
 		return e
 	}
 	return plan.Group{
-		Name: "plugins", About: "strategies in another process: launch, decisions, 100,000 shards, swaps, heartbeats",
+		Name: "plugins", About: "strategies in another process: launch, decisions, swaps, heartbeats",
 		Experiments: slices.Concat([]plan.Experiment{{
 			Spec: process.Spec{Role: roleLaunch, Nodes: 100},
 			Figures: []plan.Figure{
