@@ -171,3 +171,16 @@ func TestAnExitingMemberThatHasNotSeenTheViewDoesNotVote(t *testing.T) {
 		}
 	}
 }
+
+// Who exits alone keeps nothing: the side would go on with nobody. Its vote may be the lowest of
+// two, or all that are left of the voters.
+func TestASideOfExitingMembersGivesUp(t *testing.T) {
+	members := downingtest.Members(2)
+	members[0].Status = gossip.Exiting
+	v := downingtest.SplitView(members, set(1).has, gossip.Base{set(3).ids()})
+	d := decide(t, v)
+	require.Equal(t, downing.DownSide, d.Verdict)
+	require.Empty(t, d.Down)
+	require.Contains(t, d.Reason, "nobody on this side stays")
+	require.NoError(t, downing.Check(v, downing.KeepMajority{}.Class(), d))
+}

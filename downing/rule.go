@@ -101,8 +101,12 @@ func (v *View) decideBy(name string, makeRule func() *rule) (Decision, error) {
 	}
 	left, ok := k.part(side)
 	if !ok {
-		return v.downSide(side, fmt.Sprintf("%s: too many links within this side are broken: it has %s, but nobody on it reaches a %s",
-			name, r.tally(side.on), r.need)), nil
+		why := "nobody on this side stays"
+		if len(side.links) > 0 {
+			why = "too many links within this side are broken"
+		}
+		return v.downSide(side, fmt.Sprintf("%s: %s: it has %s, but nobody on it who is up or leaving reaches a %s",
+			name, why, r.tally(side.on), r.need)), nil
 	}
 	down := v.downable(func(i int) bool { return !k.in[i] })
 	reason := name + ": this side has " + r.tally(k.in)
@@ -243,9 +247,6 @@ func (k *kept) winsAlone(i int) bool { return k.in[i] && votes(k.view.Members[i]
 // side reaches enough. It looks only one step ahead for the fewest members to drop, since
 // looking at all steps would take exponential time, but it does the same on every node.
 func (k *kept) part(s *Side) (left int, ok bool) {
-	if len(s.links) == 0 {
-		return 0, true // Every member reaches the whole side, which has enough.
-	}
 	if !k.someoneWins() {
 		return 0, false
 	}
