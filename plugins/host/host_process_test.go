@@ -355,7 +355,7 @@ func TestOpenRefusesConfigurations(t *testing.T) {
 	cfg.SHA256 = ""
 	_, err = host.Open(t.Context(), "subject", cfg)
 	require.ErrorContains(t, err, "sha256")
-	_, err = host.Open(t.Context(), "subject", config(t, plugins.Discovery, "good"))
+	_, err = host.Open(t.Context(), "subject", config(t, plugins.Discovery, "good", "POLICY=downing"))
 	require.ErrorIs(t, err, plugins.ErrPolicy)
 	cfg = config(t, plugins.Downing, "good")
 	_, err = host.Open(t.Context(), "subject", cfg, host.WithDirectory("/does/not/exist"))
