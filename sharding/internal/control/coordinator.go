@@ -217,25 +217,26 @@ func (c *coordinator) onRegister(from gossip.NodeID, m Register) {
 }
 
 func (c *coordinator) onHosting(from gossip.NodeID, m Hosting) {
-	if m.Term == c.term {
-		for _, se := range m.Shards {
-			if c.table.hosted(from, se) {
-				c.end(se.Shard, OutcomeMoved)
-			}
-		}
-	}
+	c.confirmed(from, m.Term, m.Shards, PhaseStarting, OutcomeMoved)
 	c.advance()
 }
 
 func (c *coordinator) onResumed(from gossip.NodeID, m Resumed) {
-	if m.Term == c.term {
-		for _, se := range m.Shards {
-			if c.table.resumed(from, se) {
-				c.end(se.Shard, OutcomeCalledOff)
-			}
+	c.confirmed(from, m.Term, m.Shards, PhaseResuming, OutcomeCalledOff)
+	c.evaluate()
+}
+
+// confirmed takes the word of a node that it hosts shards, and ends the moves that waited for it
+// in a phase. What was said to an earlier coordinator does not count.
+func (c *coordinator) confirmed(from gossip.NodeID, term protocol.Term, shards []ShardEpoch, awaited Phase, end Outcome) {
+	if term != c.term {
+		return
+	}
+	for _, se := range shards {
+		if c.table.confirmed(from, se, awaited) {
+			c.end(se.Shard, end)
 		}
 	}
-	c.evaluate()
 }
 
 // onStopped takes stopped shards back from their home. A shard whose next home is decided

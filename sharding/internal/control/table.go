@@ -15,10 +15,10 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Where the shards live: claim enters what a host reports; settle gives a home, hosted confirms
-// it, stop takes it away, vacate and strike leave the shard without one. giveUp and resumed are
-// for homes that do not stop. next makes the changes the next version of the map. Then come the
-// questions about the shards.
+// Where the shards live: claim enters what a host reports; settle gives a home, confirmed notes
+// that it hosts the shard, stop takes it away, vacate and strike leave the shard without one.
+// giveUp is for homes that do not stop in time. next makes the changes the next version of the
+// map. Then come the questions about the shards.
 
 // table is the part of a coordinator that knows where each shard lives, and how far its home
 // has come: the map. Invariants, between steps:
@@ -132,14 +132,19 @@ func (t *table) homeEntry(from gossip.NodeID, id protocol.ShardID, epoch protoco
 	return nil
 }
 
-// hosted notes that a new home hosts its shard. It reports whether that was waited for.
-func (t *table) hosted(from gossip.NodeID, se ShardEpoch) bool {
+// confirmed notes that a home hosts its shard, and reports whether that was waited for in the
+// given phase: in PhaseStarting of a new home, in PhaseResuming of one whose stop was taken back.
+// A shard whose stop was taken back is not moved again for a while.
+func (t *table) confirmed(from gossip.NodeID, se ShardEpoch, awaited Phase) bool {
 	s := t.homeEntry(from, se.Shard, se.Epoch)
-	if s == nil || s.phase != PhaseStarting {
+	if s == nil || s.phase != awaited {
 		return false
 	}
 	t.enter(s, PhaseServing)
 	s.positions, s.travelling = nil, false
+	if awaited == PhaseResuming {
+		s.notBefore = t.now().Add(t.kind.timings.Handoff)
+	}
 	return true
 }
 
@@ -171,18 +176,6 @@ func (t *table) giveUp(next Phase) map[gossip.NodeID]int {
 		}
 	}
 	return late
-}
-
-// resumed notes that a home goes on to host a shard whose stop was taken back. It reports
-// whether that was waited for. The shard is not moved again for a while.
-func (t *table) resumed(from gossip.NodeID, se ShardEpoch) bool {
-	s := t.homeEntry(from, se.Shard, se.Epoch)
-	if s == nil || s.phase != PhaseResuming {
-		return false
-	}
-	t.enter(s, PhaseServing)
-	s.notBefore = t.now().Add(t.kind.timings.Handoff)
-	return true
 }
 
 // vacate takes a stopped shard back from its home, and reports whether that was the home. The
