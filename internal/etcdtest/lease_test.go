@@ -46,13 +46,7 @@ func TestTheStoreOfLeasesKeepsTheContract(t *testing.T) {
 				Cut:  wire.set,
 			}
 		},
-		Run: func(t *testing.T, name string, part func(t *testing.T)) {
-			t.Helper()
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				part(t)
-			})
-		},
+		Run: leasetest.Parallel,
 	})
 }
 

@@ -47,13 +47,7 @@ func TestTheStoreKeepsTheContract(t *testing.T) {
 				},
 			}
 		},
-		Run: func(t *testing.T, name string, part func(t *testing.T)) {
-			t.Helper()
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				part(t)
-			})
-		},
+		Run: leasetest.Parallel,
 	})
 }
 

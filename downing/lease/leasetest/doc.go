@@ -9,5 +9,6 @@
 //	}
 //
 // A part of the suite needs time to pass in the store. Where the time is that of package time,
-// and the test runs in testing/synctest, none of it is real.
+// and the test runs in testing/synctest, none of it is real; elsewhere [Parallel] has the parts
+// wait at the same time.
 package leasetest

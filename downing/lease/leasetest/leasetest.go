@@ -39,8 +39,19 @@ type Place struct {
 	// holder. The parts that wait for the end are left out.
 	Lasting bool
 
-	// Run runs one part; nil: as a subtest. For stores whose time may be virtual.
+	// Run runs one part; nil: as a subtest. A store whose time may be virtual has each part run
+	// in a bubble of testing/synctest; [Parallel] is for one that needs real time.
 	Run func(t *testing.T, name string, part func(t *testing.T))
+}
+
+// Parallel is a [Place.Run] that runs each part as a subtest at the same time as the others, for
+// stores whose time is real: the parts wait for leases to end for most of theirs.
+func Parallel(t *testing.T, name string, part func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		part(t)
+	})
 }
 
 // answerMax bounds how long a store may take in the suite to see that a context has ended.
