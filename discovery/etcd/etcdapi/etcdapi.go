@@ -1,13 +1,6 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdapi is the way to an etcd, for whatever keeps something there: contact points,
-// leases. It has the settings of an operator, connects by them, and says in one line what to do
-// where etcd cannot be reached or refuses.
-//
-// # Lifecycle and concurrency
-//
-// A [Config] is a plain value. A client of [Config.Connect] belongs to its caller, who closes it.
 package etcdapi
 
 import (

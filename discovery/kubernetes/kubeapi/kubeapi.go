@@ -1,13 +1,6 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeapi is the way to the API server of Kubernetes, for whatever looks for something or
-// keeps something there: contact points, leases. It has the settings of an operator, and completes
-// them in a pod.
-//
-// # Lifecycle and concurrency
-//
-// A [Config] is a plain value.
 package kubeapi
 
 import (
@@ -118,7 +111,8 @@ func (c Config) Located(account string) (Config, error) {
 	}
 	c.Namespace = strings.TrimSpace(string(data))
 	if !IsName(c.Namespace) {
-		return c, fmt.Errorf("%w: %q is no name of a namespace", ErrNotInCluster, field.Clip(c.Namespace))
+		return c, fmt.Errorf("%w: %q is no name of a namespace, in %s: set namespace",
+			ErrNotInCluster, field.Clip(c.Namespace), filepath.Join(account, "namespace"))
 	}
 	return c, nil
 }
