@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/discovery/httpapi"
 
@@ -58,6 +59,8 @@ func (c *client) health(ctx context.Context, service string, index uint64) ([]en
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	answer, err := c.api.Get(ctx, "/v1/health/service/"+url.PathEscape(service)+"?"+query.Encode())
 	if err != nil {
 		return nil, 0, c.refusal(service, err)
@@ -71,10 +74,13 @@ func (c *client) health(ctx context.Context, service string, index uint64) ([]en
 	if err != nil || next == 0 {
 		return nil, 0, fmt.Errorf("%w: the index is %q", ErrMalformed, field.Clip(answer.Header.Get("X-Consul-Index")))
 	}
+	// There is news: the rest of it is not waited for as long as news itself.
+	late := time.AfterFunc(c.config.RequestTimeout, func() { giveUp(context.DeadlineExceeded) })
+	defer late.Stop()
 	entries, err := decode(answer.Body)
 	if err != nil && ctx.Err() != nil {
 		// Below HTTP/2 a body that is cut off by the deadline only says that it was closed.
-		return nil, 0, ctx.Err()
+		return nil, 0, context.Cause(ctx)
 	}
 	return entries, next, err
 }

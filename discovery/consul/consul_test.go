@@ -213,6 +213,26 @@ func TestALookupEndsWithItsContextWhileTheAgentIsSilent(t *testing.T) {
 	require.NotErrorIs(t, err, context.DeadlineExceeded, "that of the caller has not passed")
 }
 
+// A blocking query waits for news as long as the settings say; for the rest of an answer that has
+// begun it waits no longer than for any answer.
+func TestAnAnswerWhoseRestDoesNotComeIsAnError(t *testing.T) {
+	a := newAgent(t)
+	a.answers(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Consul-Index", "11")
+		_, _ = fmt.Fprint(w, `[`)
+		if !r.URL.Query().Has("index") {
+			_, _ = fmt.Fprint(w, `]`)
+			return
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	d := open(t, a, func(c *consul.Config) { c.RequestTimeout = time.Second })
+	require.Empty(t, lookup(t, d).List)
+	_ = discoverytest.AwaitError(t, d, query(), "no whole answer within 1s")
+}
+
 // A token that may read nothing gets an empty list, which must not look as if no node were
 // registered.
 func TestATokenThatMayNotReadIsAnError(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,7 +120,7 @@ func FuzzEvents(f *testing.F) {
 	s := &source{client: &client{}, resource: podResource(), namespace: "prod"}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		found, version := newStore("test"), "1"
-		stream := newEvents(bytes.NewReader(data))
+		stream := newEvents(bytes.NewReader(data), time.Minute, func() {})
 		for range len(data) + 1 {
 			e, err := stream.next()
 			if err == nil {

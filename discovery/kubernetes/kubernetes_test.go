@@ -319,6 +319,26 @@ func TestAProxyOnThisMachineIsAskedWithoutAToken(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
+// A watch that says nothing is alive; one in the middle of an event is not, and what was found
+// before counts no more once the limit of a request is over.
+func TestAnEventWhoseRestDoesNotComeIsAnError(t *testing.T) {
+	s := newServer(t, "pods")
+	s.put("a", labels("bank"), pod("10.0.0.1"))
+	s.answers(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "1" {
+			s.list(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, `{"type":"DELETED",`)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	d := open(t, s, func(c *kubernetes.Config) { c.RequestTimeout = time.Second })
+	require.Len(t, lookup(t, d).List, 1)
+	_ = discoverytest.AwaitError(t, d, query(), "no whole answer within 1s: the rest of an event of the watch does not come")
+}
+
 // An error about a role that lacks a verb names the rule to give to the role.
 func TestARefusalSaysWhichRuleTheRoleLacks(t *testing.T) {
 	for resource, group := range map[string]string{"pods": "", "endpointslices": "discovery.k8s.io"} {

@@ -9,6 +9,7 @@ package kubernetes
 // ends and the next one lists again.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -180,10 +181,13 @@ func (s *source) request(verb string, query url.Values) request {
 
 // watch applies events to a store until the watch ends, and returns the version of the last
 // event. A connection that breaks after the watch has begun is an end like any other: the next
-// watch finds out whether the server is there.
+// watch finds out whether the server is there. An event whose rest does not come is an error: a
+// proxy that keeps the connection may do the same to every further watch.
 func (s *source) watch(ctx context.Context, selector, version string, found *store) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.watchTimeout+s.timeout)
 	defer cancel()
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	r := s.request("watch", url.Values{
 		"labelSelector": {selector}, "watch": {"1"}, "resourceVersion": {version},
 		"allowWatchBookmarks": {"true"}, "timeoutSeconds": {strconv.Itoa(int(s.watchTimeout.Seconds()))},
@@ -193,10 +197,13 @@ func (s *source) watch(ctx context.Context, selector, version string, found *sto
 		return version, err
 	}
 	defer func() { _ = body.Close() }() // It was only read.
-	events := newEvents(body)
+	events := newEvents(body, s.timeout, func() { giveUp(errHalf) })
 	for {
 		e, err := events.next()
 		if errors.Is(err, errBrokenOff) {
+			if cause := context.Cause(ctx); errors.Is(cause, errHalf) {
+				return version, cause
+			}
 			return version, nil
 		}
 		if err == nil {
@@ -214,24 +221,65 @@ type event struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// errBrokenOff says that a watch has ended, in order or not.
-var errBrokenOff = errors.New("the watch has ended")
+var (
+	// errBrokenOff says that a watch has ended, in order or not.
+	errBrokenOff = errors.New("the watch has ended")
+	// errHalf says that an event has begun and has not ended within the limit of a request.
+	errHalf = fmt.Errorf("the rest of an event of the watch does not come: %w", context.DeadlineExceeded)
+)
 
-// events reads the events of a watch, each of a bounded length.
+// events reads the events of a watch, each of a bounded length. Between events a watch may be
+// silent for as long as it lasts; an event that has begun must end within limit, or late is
+// called, which makes the body end.
 type events struct {
 	body    *io.LimitedReader
 	decoder *json.Decoder
+	limit   time.Duration
+	late    func()
+	begun   *time.Timer // runs late from the first byte of an event on; nil between events
 }
 
-func newEvents(body io.Reader) *events {
-	limited := &io.LimitedReader{R: body}
-	return &events{body: limited, decoder: json.NewDecoder(limited)}
+func newEvents(body io.Reader, limit time.Duration, late func()) *events {
+	e := &events{body: &io.LimitedReader{R: body}, limit: limit, late: late}
+	e.decoder = json.NewDecoder(e)
+	return e
+}
+
+// Read implements [io.Reader], for the decoder.
+func (e *events) Read(p []byte) (int, error) {
+	n, err := e.body.Read(p)
+	e.begin(bytes.NewReader(p[:n]))
+	return n, err
+}
+
+// begin starts the time of an event if a text has the first byte of one. Events are parted by
+// white space.
+func (e *events) begin(text io.Reader) {
+	var first [1]byte
+	for e.begun == nil {
+		if _, err := io.ReadFull(text, first[:]); err != nil {
+			return
+		}
+		if len(bytes.TrimSpace(first[:])) > 0 {
+			e.begun = time.AfterFunc(e.limit, e.late) // Ends with end, which does not wait: late only cancels.
+		}
+	}
+}
+
+// end ends the time of an event.
+func (e *events) end() {
+	if e.begun != nil {
+		e.begun.Stop()
+		e.begun = nil
+	}
 }
 
 // next waits for the next event. The error wraps errBrokenOff at the end of the body, in the
 // middle of an event too, and [ErrMalformed] if what comes is no event.
 func (e *events) next() (event, error) {
 	e.body.N = eventBytesMax
+	e.begin(e.decoder.Buffered()) // What was read beyond the event before.
+	defer e.end()
 	var got event
 	err := e.decoder.Decode(&got)
 	var syntax *json.SyntaxError
