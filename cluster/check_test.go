@@ -6,6 +6,7 @@ package cluster_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,46 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 		})
 	}
+}
+
+// Whatever may be chosen by name, a name that nothing has ends a start at its file, line and key,
+// with what to do; so does a check of the file, though it does not know what the program gives the
+// node in its code.
+func TestAStrategyThatNothingHasIsRefusedAtItsKey(t *testing.T) {
+	address := free(t)
+	for key, test := range map[string]struct{ line, cure string }{
+		"membership.failure-detector.strategy": {"membership: {failure-detector: {strategy: dice}}", "add a plugin to the section plugins"},
+		"downing.strategy":                     {"downing: {strategy: dice}", "add a plugin to the section plugins"},
+		"sharding.allocation.strategy":         {"sharding: {allocation: {strategy: dice}}", "add a plugin to the section plugins"},
+		"membership.discovery.methods": {
+			"membership: {discovery: {methods: [dice]}}",
+			"import github.com/quorate/quorate/discovery/dice, and start the node with the option cluster.WithDiscovery(dice.Method",
+		},
+		"membership.discovery.join-decider": {
+			"membership: {seed-nodes: [" + strconv.Quote(address) + "], discovery: {methods: [static], join-decider: dice}}",
+			"add it to the section plugins, or take the name out",
+		},
+	} {
+		t.Run(key, func(t *testing.T) {
+			path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", test.line)
+			for what, err := range map[string]error{"start": started(t, cluster.WithFile(path)), "check": cluster.Check(cluster.Own{}, path)} {
+				require.ErrorContains(t, err, path+":3: "+key+": ", what)
+				require.ErrorContains(t, err, `"dice"`, what)
+				require.ErrorIs(t, err, config.ErrInvalid, what)
+			}
+			require.ErrorContains(t, started(t, cluster.WithFile(path)), test.cure)
+		})
+	}
+}
+
+// started starts a node that cannot start, and returns the error.
+func started(t *testing.T, opts ...cluster.Option) error {
+	t.Helper()
+	node, err := cluster.Start(t.Context(), opts...)
+	if err == nil {
+		require.NoError(t, node.Close())
+	}
+	return err
 }
 
 // A check takes the sections that a program has declared: strictly where it knows their

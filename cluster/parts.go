@@ -136,6 +136,15 @@ func (b *builder) resolve() func(string) string {
 	return b.file.Resolve
 }
 
+// locate adds the file and the line to the error of a part that names a setting by its whole key,
+// such as that of a strategy which the program has not given.
+func (b *builder) locate(err error) error {
+	if b.file == nil {
+		return new(config.File).Locate(err)
+	}
+	return b.file.Locate(err)
+}
+
 // start starts all parts. When one cannot start, those before it are stopped.
 func (b *builder) start(ctx context.Context) error {
 	for _, p := range b.parts {
@@ -273,7 +282,7 @@ func startMembership(ctx context.Context, b *builder) error {
 		membership.WithLogger(b.log), membership.WithMeterProvider(b.meters), membership.WithSettings(b.compared()...),
 	}, decides, b.looksUp(), b.options.membership)
 	if b.member, err = membership.Start(ctx, b.cfg.membership(), opts...); err != nil {
-		return err
+		return b.locate(err)
 	}
 	b.log = b.log.With("node", b.Self().String())
 	return nil
@@ -309,7 +318,7 @@ func startSharding(_ context.Context, b *builder) error {
 		sharding.WithLogger(b.log), sharding.WithMeterProvider(b.meters), sharding.WithTracerProvider(b.options.traces),
 	}, allocates, b.options.sharding)
 	b.sharding, err = sharding.New(b.member, b.cfg.Sharding, opts...)
-	return err
+	return b.locate(err)
 }
 
 // stopSharding waits for the end of sharding, which ends with the membership below it: of

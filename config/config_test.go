@@ -5,6 +5,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/field"
 )
 
 // Decoding files into structs. After the structs of the tests come values over defaults and
@@ -464,6 +466,24 @@ func TestDocumentMayHaveRulesOverSections(t *testing.T) {
 	file, err := config.Parse("c", []byte("a: {name: x}\nb:\n  name: x\n"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"c:3: b.name: must differ from a.name"}, faults(t, file.Decode("", &crossed{})))
+}
+
+// What is found after the files were read, when something starts with their settings, gets the
+// place of its setting; an error about something else stays as it is.
+func TestAFaultThatIsFoundLaterIsLocated(t *testing.T) {
+	f, err := config.Parse("a.yaml", []byte("a: 1\ndowning:\n  strategy: dice\n"))
+	require.NoError(t, err)
+	cause := errors.New("there is no such strategy")
+	started := fmt.Errorf("start: %w", &field.Error{Key: "downing.strategy", Reason: "write another", Err: cause})
+	located := f.Locate(started)
+	require.EqualError(t, located, "a.yaml:3: downing.strategy: write another")
+	require.ErrorIs(t, located, config.ErrInvalid)
+	require.ErrorIs(t, located, cause)
+	require.ErrorIs(t, located, started)
+	require.EqualError(t, f.Locate(field.Errorf("downing.mode", "a default")), "a.yaml:2: downing.mode: a default", "where the section is")
+	require.EqualError(t, new(config.File).Locate(started), "downing.strategy: write another")
+	require.Equal(t, cause, f.Locate(cause))
+	require.NoError(t, f.Locate(nil))
 }
 
 func TestProcessEnvironmentIsRead(t *testing.T) {

@@ -102,3 +102,22 @@ func (d *decoder) refuse(err error, path []string) {
 		d.fault(at, errors.Join(ErrInvalid, fault), oneLine(reason))
 	}
 }
+
+// Locate adds the file and the line of a setting to an error about it that was found after
+// [File.Decode], such as by what was started with the settings. The setting is named by the first
+// error in the chain of err that has a method Field() string, with the path of the setting from the
+// top of the document. Locate returns [Errors] with that fault, in whose chain err is; err itself
+// if it names no setting.
+func (f *File) Locate(err error) error {
+	var named interface {
+		error
+		Field() string
+	}
+	if !errors.As(err, &named) || named.Field() == "" {
+		return err
+	}
+	key, reason := field.Of(named)
+	d := decoder{file: f}
+	d.fault(strings.Split(key, "."), errors.Join(ErrInvalid, err), oneLine(reason))
+	return d.faults
+}

@@ -105,7 +105,7 @@ func (s *seeking) open(cfg Config, o options, self gossip.Address) (*protocol.Bo
 		return nil, nil //nolint:nilnil // Without a search nothing is wrong.
 	}
 	if section.JoinDecider != "" && o.decider == nil {
-		return nil, field.Errorf("membership.discovery.join-decider", "%q is not the name of a plugin, and no decider is given by WithJoinDecider", section.JoinDecider)
+		return nil, field.Errorf("membership.discovery.join-decider", "%q is not the name of a plugin, and the program gives no decider by WithJoinDecider: add it to the section plugins, or take the name out", section.JoinDecider)
 	}
 	if section.Service == "" {
 		section.Service = cfg.Cluster.Name

@@ -180,7 +180,7 @@ func TestDiscoveryIsChecked(t *testing.T) {
 	refuses("a JoinDecider was given, and membership.discovery.methods names nothing", func(c *membership.Config) {
 		c.Membership.Discovery.Methods = nil
 	}, membership.WithJoinDecider(bootstrap.LowestAddress{}))
-	refuses(`membership.discovery.join-decider: "sage" is not the name of a plugin, and no decider is given by WithJoinDecider`, func(c *membership.Config) {
+	refuses(`membership.discovery.join-decider: "sage" is not the name of a plugin, and the program gives no decider by WithJoinDecider`, func(c *membership.Config) {
 		c.Membership.Discovery.JoinDecider = "sage"
 	}, with(&directory{}))
 	refuses(`membership.discovery.join-decider: nobody asks "sage"`, func(c *membership.Config) {
@@ -200,7 +200,7 @@ func TestDiscoveryIsChecked(t *testing.T) {
 	} {
 		refuses("a judge of the program needs a name that is not built in", nothing, with(&directory{}), opt)
 	}
-	refuses(`membership.failure-detector.strategy: "oracle" is not built in`, func(c *membership.Config) {
+	refuses(`membership.failure-detector.strategy: "oracle" is neither built in (phi-accrual, deadline)`, func(c *membership.Config) {
 		c.Membership.FailureDetector.Strategy = "oracle"
 	}, with(&directory{}))
 }

@@ -38,8 +38,9 @@ type Downing struct {
 	Provider downing.Provider
 
 	// Config is the section from which a built-in strategy is made, whatever strategy it
-	// names, and which says of every strategy whether it acts or only reports. The zero value means the default of each setting; for the strategy that a
-	// node begins with it means the section of the node's configuration.
+	// names, and which says of every strategy whether it acts or only reports. The zero value
+	// means the default of each setting; for the strategy that a node begins with it means the
+	// section of the node's configuration.
 	Config downing.Config
 
 	// Release is called once, on a goroutine of its own, when the node will not ask the
@@ -78,6 +79,9 @@ func (d Downing) strategy(builtIns downing.Catalogue) (protocol.Strategy, error)
 		}
 	default:
 		builtIn, parameters, err := builtIns.New(d.section())
+		if errors.Is(err, downing.ErrUnknownStrategy) {
+			err = unknown("downing.strategy", d.Name, builtIns.Names(), "WithDowning or SetDowning", err)
+		}
 		if err != nil {
 			return s, fmt.Errorf("membership: %w", err)
 		}

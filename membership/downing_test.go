@@ -120,9 +120,9 @@ func TestDowningStrategyThatIsWrongIsRefused(t *testing.T) {
 		n := p.start(config(1))
 		p.awaitUp(n)
 		for name, d := range map[string]membership.Downing{
-			"needs a name":     {Provider: &c},
-			"unknown strategy": {Name: "casting"},
-			`has no version "2" with parameters "": its version is "1"`: {Name: downing.KeepMajorityName, Version: "2"},
+			"needs a name": {Provider: &c},
+			`downing.strategy: "casting" is neither built in (keep-majority, `: {Name: "casting"},
+			`has no version "2" with parameters "": its version is "1"`:        {Name: downing.KeepMajorityName, Version: "2"},
 			`with parameters "a=b"`:     {Name: downing.KeepMajorityName, Parameters: "a=b"},
 			"is not printable UTF-8":    {Name: "a\nb", Provider: &c},
 			"of 129 bytes, at most 128": {Name: strings.Repeat("n", 129), Provider: &c},

@@ -4,10 +4,12 @@
 package membership
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/otel/metric"
 
@@ -20,6 +22,9 @@ import (
 
 	"github.com/quorate/quorate/config/field"
 )
+
+// The options of a node, and which of its strategies they are: a name in the configuration that is
+// neither built in nor that of an option is refused ([unknown]).
 
 // Option is a collaborator that only code can give.
 type Option func(*options)
@@ -77,10 +82,18 @@ func (d *ownDetector) make(c fd.Config) (fd.Factory, error) {
 		return d.factory, nil
 	}
 	factory, err := fd.NewFactory(c)
-	if err != nil {
-		return nil, field.Within("membership.failure-detector", err)
+	if errors.Is(err, fd.ErrUnknownStrategy) {
+		return nil, unknown("membership.failure-detector.strategy", c.Strategy, fd.BuiltIns(), "WithFailureDetector or WithJudge", err)
 	}
-	return factory, nil
+	return factory, field.Within("membership.failure-detector", err)
+}
+
+// unknown is the fault of the name of a strategy that nothing in the program has, with the option
+// by which the program could have given it.
+func unknown(key, name string, builtIns []string, option string, err error) error {
+	return &field.Error{Key: key, Err: err, Reason: fmt.Sprintf(
+		"%q is neither built in (%s) nor the name of a plugin, and the program gives none of that name by %s: write the name of one that there is, or add a plugin to the section plugins",
+		name, strings.Join(builtIns, ", "), option)}
 }
 
 // WithFailureDetector adds a failure detector, under the name by which the configuration

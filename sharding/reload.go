@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
@@ -21,9 +23,9 @@ import (
 // Reload goes on with other settings: the groups rebalance, allocation.least-shard and
 // allocation.consistent-hashing, passivate-after and stuck-after. Their fields carry the
 // tag reload:"yes", as does the strategy, which [System.ReloadAllocation] changes. Kinds that
-// run take the new values over at once, and moves that are on their way go on. The error says that a value is not valid, that any other
-// setting differs from that of [New], or that the system has ended; no setting has
-// changed then.
+// run take the new values over at once, and moves that are on their way go on. The error says
+// that a value is not valid, that any other setting differs from that of [New], or that the
+// system has ended; no setting has changed then.
 func (s *System) Reload(cfg Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,14 +68,19 @@ type asking struct {
 	builtIn  bool // The strategy was made from the configuration, and is made anew with it.
 }
 
-// choose returns the built-in strategy that a configuration names, or [allocation.ErrUnknownStrategy].
+// choose returns the built-in strategy that a configuration names; the error of another name wraps
+// [allocation.ErrUnknownStrategy].
 func choose(cfg allocation.Config) (asking, error) {
 	a := asking{name: cfg.Strategy, builtIn: true}
 	if cfg.Strategy == allocation.LeastShardName {
 		return a, nil
 	}
 	var err error
-	a.strategy, err = allocation.New(cfg)
+	if a.strategy, err = allocation.New(cfg); errors.Is(err, allocation.ErrUnknownStrategy) {
+		err = &field.Error{Key: "sharding.allocation.strategy", Err: err, Reason: fmt.Sprintf(
+			"%q is neither built in (%s) nor the name of a plugin, and the program gives none by WithAllocation: write the name of one that there is, or add a plugin to the section plugins",
+			cfg.Strategy, strings.Join(allocation.BuiltIns(), ", "))}
+	}
 	return a, err
 }
 
