@@ -5,6 +5,8 @@ package downing_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -183,4 +185,16 @@ func TestASideOfExitingMembersGivesUp(t *testing.T) {
 	require.Empty(t, d.Down)
 	require.Contains(t, d.Reason, "nobody on this side stays")
 	require.NoError(t, downing.Check(v, downing.KeepMajority{}.Class(), d))
+}
+
+// [downing.View.Votes] says which votes a decision has counted.
+func TestVotesAreThoseThatAreCounted(t *testing.T) {
+	for seed := range uint64(300) {
+		v := downingtest.RandomView(rand.New(rand.NewPCG(seed, 0)))
+		for _, m := range v.Members {
+			counts := m.Status >= gossip.Up && m.Status <= gossip.Leaving || m.Status == gossip.Exiting && slices.Contains(v.Seen, m.Node)
+			require.Equal(t, counts, v.Votes(m.Node), "%s", m.Node)
+		}
+		require.False(t, v.Votes(downingtest.Node(99)))
+	}
 }

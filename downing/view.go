@@ -95,9 +95,25 @@ func votes(m *gossip.Member) bool {
 	return m.Status >= gossip.Up && m.Status <= gossip.Leaving
 }
 
-// counted returns, for each member of the view by index, whether its vote counts if it is
-// among the voters: those that take part, and of those that exit the ones that have seen
-// the state of the view. An exiting member is a voter of before the edit that took it out,
+// Votes reports whether the vote of a voter of [View.Base] counts, for the side on which the
+// voter is: it is a member that is up or leaving, or one that is exiting and has seen the state
+// of the view. The votes of all others are votes that no side has.
+//
+// A provider that counts votes itself counts by this method: two sides that count by different
+// rules may both win, and so may a side that counts by one rule and leaves the decision to
+// [KeepMajority], which counts by this one.
+func (v *View) Votes(voter gossip.NodeID) bool {
+	m := v.Member(voter)
+	if m == nil || m.Status != gossip.Exiting {
+		return m != nil && votes(m)
+	}
+	_, seen := slices.BinarySearchFunc(v.Seen, voter, gossip.NodeID.Compare)
+	return seen
+}
+
+// counted returns what [View.Votes] says of each member of the view, by index.
+//
+// An exiting member is a voter of before the edit that took it out,
 // by which others may still count. Nobody waits for it, and nobody asks whether it answers,
 // so that nothing but its having seen the view shows on which side it is.
 func (v *View) counted() []bool {

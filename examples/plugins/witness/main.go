@@ -61,9 +61,8 @@ func (w *witness) Decide(ctx context.Context, v downing.View) (downing.Decision,
 	for _, voters := range v.Base {
 		here := 0
 		for _, id := range voters {
-			m := v.Member(id)
-			if m == nil || m.Status < gossip.Up || m.Status > gossip.Leaving {
-				continue // This voter can vote for no side.
+			if !v.Votes(id) {
+				continue // No side has the vote.
 			}
 			r.Voters = append(r.Voters, id.String())
 			if side.Has(id) {

@@ -125,6 +125,28 @@ func TestTheWitnessIsAskedOnlyByHalves(t *testing.T) {
 	require.Zero(t, asked)
 }
 
+// The vote of a member that exits and has seen the view counts for the witness as it does for a
+// majority. Otherwise the side that has it would leave to the majority what the other side, to
+// which the exit is known already, asks the witness for: and both would stay.
+func TestTheVoteOfAnExitingMemberCounts(t *testing.T) {
+	members := downingtest.Members(3)
+	members[1].Status = gossip.Exiting
+	var asked []request
+	p := plain(t, func(r request) answer {
+		asked = append(asked, r)
+		return answer{}
+	})
+	ids := downingtest.IDs(members)
+	first := downingtest.SplitView(members, func(id gossip.NodeID) bool { return id != ids[2] }, gossip.Base{{ids[0], ids[2]}, ids})
+	second := downingtest.SplitView(members, func(id gossip.NodeID) bool { return id == ids[2] }, gossip.Base{{ids[0], ids[2]}})
+	for _, v := range []downing.View{first, second} {
+		d, err := p.Decide(t.Context(), v)
+		require.NoError(t, err)
+		require.Equal(t, downing.DownSide, d.Verdict, "the witness has refused")
+	}
+	require.Len(t, asked, 2, "each side has half of the voters that stay")
+}
+
 func TestWithoutAWitnessNobodyIsDowned(t *testing.T) {
 	p := plain(t, deny)
 	p.(*witness).URL = "http://127.0.0.1:1/"
