@@ -46,7 +46,7 @@
 //     that wraps [store.ErrCorrupt], of Open or of Load, and names the file and what to do.
 //   - A directory of another cluster, of another version, or in use is refused, and not
 //     changed.
-//   - Memory: at most about two logs of [Config.LogBytes], with what maps cost; four more when the
+//   - Memory: at most about two logs of [Config.LogBytes], with what maps cost; eight while the
 //     disk does not keep up or is full. Beyond that Apply waits or fails.
 //   - Files are for their owner only.
 //

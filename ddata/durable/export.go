@@ -62,7 +62,7 @@ func exportSources(path string, lost *losses) (sources []source, done func() err
 		if err != nil {
 			return nil, nil, err
 		}
-		if r.head.number == r.head.to {
+		if r.head.isLog() {
 			r.release()
 			return nil, nil, &store.Error{File: path, Problem: "it is a log, which says nothing without what was before", Remedy: "export the directory"}
 		}

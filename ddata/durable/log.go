@@ -43,6 +43,10 @@ type fileHead struct {
 	cluster     string
 }
 
+// isLog reports whether the file is a log: a run has a number above those of its logs, and one
+// that a repair has made begins before all of them.
+func (h fileHead) isLog() bool { return h.number == h.from }
+
 const (
 	fileVersion  = 1
 	clusterBytes = 255 // the longest name of a cluster

@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -224,6 +226,31 @@ func TestAnExportHasALineForEachKey(t *testing.T) {
 	for line := range strings.Lines(out.String()) {
 		require.True(t, json.Valid([]byte(line)))
 	}
+}
+
+// What a repair has written is exported by its name when a later repair has put it aside. A log is
+// refused: what was before it is elsewhere.
+func TestARunThatARepairHasMadeIsExported(t *testing.T) {
+	dir := t.TempDir()
+	c := Config{Dir: dir, Cluster: "bank", LogBytes: logBytesDefault}
+	s, err := Open(t.Context(), c)
+	require.NoError(t, err)
+	require.NoError(t, s.Apply(t.Context(), []store.Batch{{Group: "g", Put: []store.Record{{Key: "a", Value: []byte("1")}}}}))
+	require.NoError(t, s.Close())
+	_, err = Export(t.Context(), filepath.Join(dir, "log-0"), io.Discard, nil)
+	require.ErrorContains(t, err, "it is a log, which says nothing without what was before")
+	for range 2 { // The second one replaces the run of the first.
+		require.NoError(t, os.Remove(filepath.Join(dir, manifestName)))
+		_, err = Repair(t.Context(), dir, nil)
+		require.NoError(t, err)
+	}
+	runs, err := filepath.Glob(filepath.Join(dir, "run-*"+damagedSuffix))
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	var out bytes.Buffer
+	_, err = Export(t.Context(), runs[0], &out, nil)
+	require.NoError(t, err)
+	require.Equal(t, `{"group":"g","key":"a","value":"MQ=="}`+"\n", out.String())
 }
 
 // lines returns the lines of a text.

@@ -21,7 +21,7 @@ type tableGroup struct {
 }
 
 // apply applies the batches of a payload, which must stay as it is from now on. The keys
-// are copied. A payload that is no sequence of batches changes nothing before the fault.
+// are copied. Of a payload that is no sequence of batches, the changes before the fault are applied.
 func (t table) apply(payload []byte) error {
 	for len(payload) > 0 {
 		h, rest, err := cutBatch(payload)
