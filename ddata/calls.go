@@ -103,7 +103,7 @@ func limitOf(ctx context.Context) time.Duration {
 // When the context ends, the machine still says how far the operation came.
 func (c *call) ask(ctx context.Context, in machine.Input) (answer any, posted bool, err error) {
 	if err := c.r.handle.PostWait(ctx, in); err != nil {
-		return nil, false, c.why(ctx)
+		return nil, false, c.r.over(ctx)
 	}
 	select {
 	case answer := <-c.answer:
@@ -125,30 +125,27 @@ func (c *call) ask(ctx context.Context, in machine.Input) (answer any, posted bo
 	return nil, true, context.Cause(ctx)
 }
 
-// why returns why an input could not be posted.
-func (c *call) why(ctx context.Context) error {
+// over returns why an input could not be posted: ctx or the replicator has ended.
+func (r *Replicator) over(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.r.closed()
+	return r.closed()
 }
 
 // finish asks, and returns how the operation has ended. Without an answer of the machine the
-// outcome is unconfirmed, with nothing known of the nodes; unposted tells that the machine
-// has not even heard of it.
+// outcome is unconfirmed, with nothing known of the nodes; posted is false if the machine has not
+// even heard of the operation.
 func (c *call) finish(ctx context.Context, in machine.Input) (o *outcome, posted bool) {
 	answer, posted, err := c.ask(ctx, in)
 	o = &outcome{err: err}
 	if d, ok := answer.(protocol.Done); ok {
 		o.Done = d
-		if err == nil && d.Verdict == protocol.Unconfirmed {
-			o.err = context.DeadlineExceeded // The machine's clock has come to the deadline of ctx first.
-		}
 	} else {
 		o.Verdict = protocol.Unconfirmed
 	}
 	if o.Verdict == protocol.Unconfirmed && o.err == nil {
-		// The machine looks at the time too, and may be the first to see that it is over.
+		// The machine looks at the time too, and was the first to see that it is over.
 		o.err = context.DeadlineExceeded
 	}
 	route := c.group.route.Load()

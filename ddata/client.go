@@ -110,48 +110,57 @@ func (r *Replicator) get(ctx context.Context, key string, typ crdt.Type, c Consi
 	if err != nil {
 		return table.Entry{}, err
 	}
-	route, err := r.routeOf(ctx, g)
-	if err != nil {
-		return table.Entry{}, &UnansweredError{Key: key, Err: err}
-	}
-	here := route.Here(table.BucketOf(key))
-	if here && c.local() {
-		e, ok := g.table.Get(key)
-		return present(key, e, ok, typ)
-	}
-	level := c.level()
-	if level.Strength == protocol.Local {
-		level = protocol.Level{Strength: protocol.Count, N: 1}
-	}
 	began := time.Now()
-	call := r.calls.begin(g, key)
-	defer call.end()
-	o, _ := call.finish(ctx, protocol.Read{Op: call.op, Group: g.index, Key: key, Level: level, Limit: limitOf(ctx)})
-	err = o.readError(key)
+	found, waited, err := r.read(ctx, g, key, c)
 	var e table.Entry
-	if err == nil && o.Entry != nil {
-		e = *o.Entry
-	}
 	if err == nil {
-		e, err = present(key, e, o.Entry != nil, typ)
+		e, err = present(key, found, typ)
 	}
-	r.metrics.operated(opGet, c, began, err)
+	if waited {
+		r.metrics.operated(opGet, c, began, err)
+	}
 	return e, err
 }
 
-// present returns an entry if it has a value of a type.
-func present(key string, e table.Entry, exists bool, typ crdt.Type) (table.Entry, error) {
+// read reads the entry of a key, whatever type it has; nil if there is none. Waited says that other
+// replicas were asked.
+func (r *Replicator) read(ctx context.Context, g *group, key string, c Consistency) (found *table.Entry, waited bool, err error) {
+	route, err := r.routeOf(ctx, g)
+	if err != nil {
+		return nil, false, &UnansweredError{Key: key, Err: err}
+	}
+	level := c.level()
+	if c.local() {
+		if route.Here(table.BucketOf(key)) {
+			if e, ok := g.table.Get(key); ok {
+				found = &e
+			}
+			return found, false, nil
+		}
+		level = protocol.Level{Strength: protocol.Count, N: 1}
+	}
+	call := r.calls.begin(g, key)
+	defer call.end()
+	o, _ := call.finish(ctx, protocol.Read{Op: call.op, Group: g.index, Key: key, Level: level, Limit: limitOf(ctx)})
+	if err := o.readError(key); err != nil {
+		return nil, true, err
+	}
+	return o.Entry, true, nil
+}
+
+// present returns an entry, nil for none, if it has a value of a type.
+func present(key string, e *table.Entry, typ crdt.Type) (table.Entry, error) {
 	switch {
-	case !exists || e.State == table.Expired:
-		return e, ofKey(key, ErrNotFound)
+	case e == nil || e.State == table.Expired:
+		return table.Entry{}, ofKey(key, ErrNotFound)
 	case e.State == table.Deleted:
-		return e, ofKey(key, ErrDeleted)
+		return table.Entry{}, ofKey(key, ErrDeleted)
 	case e.Type == nil:
-		return e, unreadable(key, e, typ)
+		return table.Entry{}, unreadable(key, *e, typ)
 	case e.Type.Name() != typ.Name():
-		return e, &TypeError{Key: key, Have: e.Type.Name(), Want: typ.Name()}
+		return table.Entry{}, &TypeError{Key: key, Have: e.Type.Name(), Want: typ.Name()}
 	default:
-		return e, nil
+		return *e, nil
 	}
 }
 
@@ -314,7 +323,7 @@ var errNoHome = errors.New("no replica that holds the key has answered")
 func (r *Replicator) changed(key string, typ crdt.Type, b protocol.Borrowed, change func(crdt.Origin, any) (any, error)) (delta any, changed bool, err error) {
 	before := typ.Zero()
 	if b.Entry != nil {
-		e, err := present(key, *b.Entry, true, typ)
+		e, err := present(key, b.Entry, typ)
 		if refused, ok := errors.AsType[*RefusedError](err); ok {
 			return nil, false, &NotStoredError{Key: key, Err: refused.Err}
 		}

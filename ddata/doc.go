@@ -56,10 +56,10 @@
 //
 // # What an error says
 //
-// See errors.go. In short: *[NotStoredError], *[TypeError], *[FunctionError] and
-// [ErrDeleted] say that nothing has changed; *[UnconfirmedError], *[NoQuorumError] and
-// *[RefusedError] that the write is stored somewhere and goes on. An update that
-// counts must not be repeated after those.
+// *[NotStoredError], *[TypeError], *[FunctionError] and [ErrDeleted] say that nothing has
+// changed; *[UnconfirmedError], *[NoQuorumError] and *[RefusedError] that the write is stored
+// somewhere, or perhaps stored, and goes on: an update that counts must not be repeated after
+// those. The table at [ErrNotFound] has them all.
 //
 // # Where keys live
 //

@@ -4,6 +4,7 @@
 package ddata
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -81,6 +82,23 @@ func (s *stepper) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		}
 	}
 	s.m.Step(now, in, out)
+}
+
+// scan asks for keys, and waits for them until ctx ends or the replicator has.
+func (r *Replicator) scan(ctx context.Context, q scan) (scanned, error) {
+	answer := make(chan scanned, 1) // With room for the answer, for which the driver does not wait.
+	q.answer = answer
+	if err := r.handle.PostWait(ctx, q); err != nil {
+		return scanned{}, r.over(ctx)
+	}
+	select {
+	case s := <-answer:
+		return s, nil
+	case <-ctx.Done():
+		return scanned{}, context.Cause(ctx)
+	case <-r.ctx.Done():
+		return scanned{}, r.closed()
+	}
 }
 
 // scanOf lists keys of some buckets of a table.

@@ -101,7 +101,7 @@ func (e *NotStoredError) Unwrap() error { return e.Err }
 
 // UnconfirmedError says that a write is stored on some nodes, and that fewer than the level
 // asks for have confirmed it in time. The write is not taken back: it goes on to all
-// replicas, and is lost only if all those fail before that have it.
+// replicas, and is lost only if every node that has it fails before it got further.
 type UnconfirmedError struct {
 	Key string
 	// Answered are the nodes that hold the write. Empty means that none is known to: the

@@ -6,7 +6,6 @@ package ddata
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,7 +115,7 @@ func (r *Replicator) Homes(key string) (homes []gossip.NodeID, here bool) {
 // query asks the machine, and returns its answer or why there is none.
 func (r *Replicator) query(ctx context.Context, c *call, in machine.Input) (any, error) {
 	if err := r.handle.PostWait(ctx, in); err != nil {
-		return nil, c.why(ctx)
+		return nil, r.over(ctx)
 	}
 	select {
 	case answer := <-c.answer:
@@ -271,59 +270,27 @@ func (r *Replicator) Look(ctx context.Context, key string, c Consistency) (Value
 	if err := checkName(key); err != nil {
 		return Value{}, err
 	}
-	v := Value{Key: key, Group: r.groups[r.keys.of(key)].name}
-	e, err := r.read(ctx, key, c)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		v.State = "absent"
-		return v, nil
-	case err != nil:
+	g := r.groups[r.keys.of(key)]
+	v := Value{Key: key, Group: g.name}
+	if err := c.validate(); err != nil {
+		return v, ofKey(key, err)
+	}
+	e, _, err := r.read(ctx, g, key, c)
+	if err != nil {
 		return v, err
 	}
-	v.State, v.Versions = e.State.String(), versionsOf(e.Versions)
+	if v.State = stateOf(e); e == nil {
+		return v, nil
+	}
+	v.Versions = versionsOf(e.Versions)
 	if e.Type != nil {
 		v.Type = e.Type.Name()
 	}
 	if e.State != table.Live {
 		return v, nil
 	}
-	v.Bytes = table.SizeOf(e)
+	v.Bytes = table.SizeOf(*e)
 	return v, v.show(e)
-}
-
-// read reads a key, whatever type it has.
-func (r *Replicator) read(ctx context.Context, key string, c Consistency) (e table.Entry, err error) {
-	if err := c.validate(); err != nil {
-		return e, ofKey(key, err)
-	}
-	g := r.groups[r.keys.of(key)]
-	route, err := r.routeOf(ctx, g)
-	if err != nil {
-		return e, &UnansweredError{Key: key, Err: err}
-	}
-	var exists bool
-	level := c.level()
-	switch here := route.Here(table.BucketOf(key)); {
-	case here && c.local():
-		e, exists = g.table.Get(key)
-	default:
-		if c.local() {
-			level = protocol.Level{Strength: protocol.Count, N: 1}
-		}
-		call := r.calls.begin(g, key)
-		defer call.end()
-		o, _ := call.finish(ctx, protocol.Read{Op: call.op, Group: g.index, Key: key, Level: level, Limit: limitOf(ctx)})
-		if err := o.readError(key); err != nil {
-			return e, err
-		}
-		if exists = o.Entry != nil; exists {
-			e = *o.Entry
-		}
-	}
-	if !exists {
-		return e, ErrNotFound
-	}
-	return e, nil
 }
 
 // checkName returns why a key is none.
@@ -335,7 +302,7 @@ func checkName(key string) error {
 }
 
 // show adds the value as text, or its encoding.
-func (v *Value) show(e table.Entry) error {
+func (v *Value) show(e *table.Entry) error {
 	if s, ok := e.Value.(fmt.Stringer); ok {
 		text := s.String()
 		v.Truncated = len(text) > textMax
@@ -352,24 +319,17 @@ func (v *Value) show(e table.Entry) error {
 }
 
 // Keys returns the names of keys that begin with a prefix, at most limit of them, sorted; more
-// says that there are others. They are those that this node holds, tombstones included, in no
-// order of names beyond the limit.
+// says that there are others, and then any of them may be those that are returned. They are the
+// keys that this node holds, tombstones included.
 func (r *Replicator) Keys(ctx context.Context, prefix string, limit int) (keys []string, more bool, err error) {
 	for _, g := range r.groups {
-		for from, done := 0, false; !done; {
-			answer := make(chan scanned, 1)
-			if err := r.handle.PostWait(ctx, scan{group: g, prefix: prefix, from: from, answer: answer}); err != nil {
-				return nil, false, fmt.Errorf("ddata: %w", err)
+		for from, done := 0, len(keys) > limit; !done; {
+			s, err := r.scan(ctx, scan{group: g, prefix: prefix, from: from})
+			if err != nil {
+				return nil, false, err
 			}
-			select {
-			case s := <-answer:
-				keys = append(keys, s.keys...)
-				from, done = s.next, s.next == 0 || len(keys) > limit
-			case <-ctx.Done():
-				return nil, false, context.Cause(ctx)
-			case <-r.ctx.Done():
-				return nil, false, r.closed()
-			}
+			keys = append(keys, s.keys...)
+			from, done = s.next, s.next == 0 || len(keys) > limit
 		}
 	}
 	slices.Sort(keys)

@@ -24,7 +24,7 @@ type feed struct {
 	node atomic.Pointer[machine.Handle] // Feeds Step; nil before the node knows of the feed.
 
 	mu       sync.Mutex         // Guards what follows.
-	fenced   []component.Fenced // Of members that left in order, once each while they are remembered.
+	fenced   []component.Fenced // The removed members that can host nothing any more, each once.
 	changed  *component.Changed
 	stopping *component.Stopping
 }
@@ -66,8 +66,8 @@ func (f *feed) keep(set func()) {
 	}
 }
 
-// fence keeps that a member can host nothing any more. There are no more of them than
-// the cluster remembers, since each is told once.
+// fence keeps that a member can host nothing any more. The list has no more entries than there
+// are removed members that the cluster remembers, since each of them is told once.
 func (f *feed) fence(in component.Fenced) {
 	if !slices.Contains(f.fenced, in) {
 		f.fenced = append(f.fenced, in)

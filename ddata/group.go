@@ -44,15 +44,15 @@ type Group struct {
 	Held []Held `json:"held,omitempty"`
 
 	Holds     bool      `json:"holds"`               // This node is to hold keys of the group.
-	CaughtUp  bool      `json:"caughtUp"`            // It lacks nothing.
-	CatchesUp []string  `json:"catchesUp,omitempty"` // From which replicas it takes in what it lacks.
-	Refused   string    `json:"refused,omitempty"`   // Why it cannot take part, and what to do.
+	CaughtUp  bool      `json:"caughtUp"`            // This node lacks nothing that it is to hold.
+	CatchesUp []string  `json:"catchesUp,omitempty"` // From which replicas this node takes in what it lacks.
+	Refused   string    `json:"refused,omitempty"`   // Why this node cannot take part, and what to do.
 	Disputed  string    `json:"disputed,omitempty"`  // Which nodes claim to be one replica, and what to do.
-	Apart     string    `json:"apart,omitempty"`     // Why its replica does not count for now, and what to do.
-	Unsure    time.Time `json:"unsure,omitzero"`     // Since when it may lack what it has acknowledged: its node has crashed.
-	Keys      int       `json:"keys"`                // Keys with a value here,
-	Tombs     int       `json:"tombstones"`          // deleted and expired ones that are not forgotten yet,
-	Bytes     int64     `json:"bytes"`               // and about how much memory both take.
+	Apart     string    `json:"apart,omitempty"`     // Why the replica of this node does not count for now, and what to do.
+	Unsure    time.Time `json:"unsure,omitzero"`     // Since when that replica may lack what it has acknowledged: its node has crashed.
+	Keys      int       `json:"keys"`                // Keys with a value on this node.
+	Tombs     int       `json:"tombstones"`          // Deleted and expired keys that this node has not forgotten yet.
+	Bytes     int64     `json:"bytes"`               // About how much memory keys and tombstones take.
 	Unspread  int       `json:"unspread"`            // Keys with local updates that were not sent yet.
 	Waiting   int       `json:"waiting"`             // Operations of this node that wait for replicas.
 	Store     string    `json:"store,omitempty"`     // "ok", "writing", or why the store does not write. Empty for keys in memory.
@@ -73,7 +73,7 @@ type Replica struct {
 	Reachable bool      `json:"reachable"`
 	CaughtUp  bool      `json:"caughtUp"`
 	Apart     bool      `json:"apart,omitempty"`  // It does not count for now: its store is, or may be, older than it was.
-	Unsure    bool      `json:"unsure,omitempty"` // That is since its node has crashed before everything was written.
+	Unsure    bool      `json:"unsure,omitempty"` // It is apart because its node crashed before everything was written.
 	Heard     time.Time `json:"heard,omitzero"`   // When it was heard last; not for this node itself.
 }
 
@@ -152,15 +152,18 @@ func (r *Replicator) groupOf(g *group, s protocol.GroupStatus, now time.Time) Gr
 // a person to decide.
 var ErrAcceptLoss = errors.New("no loss was accepted")
 
-// AcceptLoss ends a loss that only a person can accept. Where buckets have lost their replicas,
-// see [Group.Held], and the group itself goes on, those buckets begin anew with what their
-// remaining replicas hold, and no other key is touched; that is proposed when AcceptLoss
-// returns, and has happened when Held is empty. Otherwise it has the group of keys with a name go on with what this node holds, although
-// the replicas with the rest are gone for good, or begin anew on a node that waits for a
-// removed one. The other nodes copy what this one holds; what only others held is lost. A
-// replica that comes back nevertheless drops its copy, and keeps one aside if it is on
-// disk. It is refused, with an error that wraps [ErrAcceptLoss], while the replicas that are left
-// decide by themselves.
+// AcceptLoss has the group of keys with a name go on without what was lost, which only a person can
+// decide:
+//
+//   - Buckets have lost their replicas ([Group.Held]), and the group itself goes on: those buckets
+//     begin anew with what their remaining replicas hold, and no other key is touched. That is
+//     proposed when AcceptLoss returns, and has happened when Held is empty.
+//   - Too few replicas of the group are left: it goes on with what this node holds, which the other
+//     nodes copy, or begins anew on a node that waits for a replica that was removed. What only
+//     others held is lost.
+//
+// A replica that comes back nevertheless drops its copy, and keeps one aside if it is on disk. While
+// the replicas that are left decide by themselves, the error wraps [ErrAcceptLoss].
 func (r *Replicator) AcceptLoss(ctx context.Context, name string) error {
 	at := slices.IndexFunc(r.groups, func(g *group) bool { return g.name == name })
 	if at < 0 {

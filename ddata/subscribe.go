@@ -257,22 +257,14 @@ func (s *PrefixSubscription[T]) walk(ctx context.Context) error {
 		s.group, s.bucket = s.group+1, 0
 		return nil
 	}
-	answer := make(chan scanned, 1)
-	if err := s.r.handle.PostWait(ctx, scan{group: g, prefix: s.sub.name, from: s.bucket, answer: answer}); err != nil {
-		return s.sub.over(ctx, s.r)
+	found, err := s.r.scan(ctx, scan{group: g, prefix: s.sub.name, from: s.bucket})
+	if err != nil {
+		return err
 	}
-	select {
-	case found := <-answer:
-		s.found, s.bucket = found.keys, found.next
-		if s.bucket == 0 {
-			s.group++
-		}
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.r.ctx.Done():
-		return s.r.closed()
+	if s.found, s.bucket = found.keys, found.next; s.bucket == 0 {
+		s.group++
 	}
+	return nil
 }
 
 // next waits until there is something in the list.
