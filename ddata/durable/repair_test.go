@@ -250,7 +250,7 @@ func TestARunThatARepairHasMadeIsExported(t *testing.T) {
 	var out bytes.Buffer
 	_, err = Export(t.Context(), runs[0], &out, nil)
 	require.NoError(t, err)
-	require.Equal(t, `{"group":"g","key":"a","value":"MQ=="}`+"\n", out.String())
+	require.JSONEq(t, `{"group":"g","key":"a","value":"MQ=="}`, out.String())
 }
 
 // lines returns the lines of a text.
