@@ -189,11 +189,11 @@ func (j *Job) mayFollow() bool {
 
 // done tells the cell the outcome of a run. The reply is withheld when the clock
 // shows no standing any more. One reading of the clock serves the end of this message and
-// the beginning of the next, which begins at once. While other entities wait for a worker,
-// an entity that has had a run of messages lets them go first.
+// the beginning of the next, if that begins at once: not after a stop and a start, which may
+// take long. While other entities wait for a worker, an entity that has had a run of messages
+// lets them go first.
 func (j *Job) done(r cell.Result) {
 	now, held := j.look()
-	j.now = now
 	r.Withhold = !held
 	sl, e := j.slot, j.entity
 	sl.mu.Lock()
@@ -209,6 +209,7 @@ func (j *Job) done(r cell.Result) {
 	case again && sl.region.node.Ports.Crowded():
 		j.yields = true
 	default:
+		j.now = now
 		j.ahead, j.ends = sl.cell.Ahead(e, runMost), sl.ends.Load()
 	}
 }
