@@ -24,7 +24,7 @@ import (
 // roundsKept is the least number of rounds of heartbeats whose times of sending are
 // remembered. At one round a second an answer to an older one says nothing: the fence has
 // passed long before. Where many questions go with answers, and have numbers of their own,
-// those of intervalsKept intervals are.
+// those of intervalsKept intervals are ([heartbeats.makeRoom]).
 const (
 	roundsKept    = 64
 	intervalsKept = 16
@@ -94,7 +94,7 @@ type sentRound struct {
 func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID], judge string) *heartbeats {
 	h := &heartbeats{
 		core: c, answers: a, judging: newJudging(c, r, judge), registry: r,
-		sent: make([]sentRound, max(roundsKept, intervalsKept*(1+c.cfg.FailureDetector.MonitoredByNrOfMembers))),
+		sent: make([]sentRound, roundsKept),
 		met:  map[gossip.NodeID]bool{}, answered: map[gossip.NodeID]uint64{}, shared: map[gossip.NodeID]questions{},
 	}
 	h.judging.armSilence = h.armSilence
@@ -110,6 +110,21 @@ func (h *heartbeats) begin(at machine.Instant) Heartbeat {
 
 // slot is where a round is remembered, or a later one.
 func (h *heartbeats) slot(sequence uint64) *sentRound { return &h.sent[sequence%uint64(len(h.sent))] }
+
+// makeRoom has the rounds and questions of intervalsKept intervals remembered, while each target
+// may get a question in each.
+func (h *heartbeats) makeRoom() {
+	rounds, before := intervalsKept*(1+len(h.targets)), h.sent
+	if rounds <= len(before) {
+		return
+	}
+	h.sent = make([]sentRound, rounds)
+	for _, r := range before {
+		if r.sequence != 0 {
+			*h.slot(r.sequence) = r
+		}
+	}
+}
 
 // sentAt returns when a round was sent, if that is remembered.
 func (h *heartbeats) sentAt(sequence uint64) (machine.Instant, bool) {
@@ -227,6 +242,7 @@ func (h *heartbeats) retarget() {
 	}
 	old := h.targets
 	h.targets = targets
+	h.makeRoom()
 	for _, node := range old {
 		if !h.monitors(node) {
 			h.forget(node)

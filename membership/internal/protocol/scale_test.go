@@ -47,6 +47,16 @@ func fingerprintIn(message any) gossip.Hash {
 	return 0
 }
 
+// A setting that has everybody monitor everybody, however many that be, takes no memory ahead.
+func TestMemoryFollowsWhoIsMonitored(t *testing.T) {
+	l := newLoop(t)
+	l.cfg.FailureDetector.MonitoredByNrOfMembers = 1 << 50
+	l.cluster(20)
+	clear(l.sent)
+	l.run(10 * time.Second)
+	require.Equal(t, 20*19*10, l.sent["HeartbeatReply"])
+}
+
 // Where heartbeats are rarer than rounds of gossip, rounds go on without them.
 func TestRareHeartbeatsDoNotMakeRepairsRare(t *testing.T) {
 	l := newLoop(t)
