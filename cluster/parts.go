@@ -401,16 +401,12 @@ func stopManagement(_ context.Context, n *Node) error {
 }
 
 // startReloader begins to watch the files, if that is configured.
-func startReloader(_ context.Context, b *builder) error {
+func startReloader(ctx context.Context, b *builder) error {
 	b.reloader = newReloader(b)
 	if err := b.reloader.watch(); err != nil {
-		b.reloader.close()
-		return err
+		return errors.Join(err, b.reloader.close(ctx))
 	}
 	return nil
 }
 
-func stopReloader(_ context.Context, n *Node) error {
-	n.reloader.close()
-	return nil
-}
+func stopReloader(ctx context.Context, n *Node) error { return n.reloader.close(ctx) }

@@ -43,7 +43,7 @@ func (n *Node) Plugins() []PluginStatus {
 // same. After an error nothing has changed. It is [ErrNoFiles] for a node that was configured in
 // code, and wraps [ErrNoPlugin] if the node does not run the plugin.
 func (n *Node) SwapPlugin(ctx context.Context, name string) (changed bool, err error) {
-	err = n.operate(ctx, func() error {
+	err = n.operate(ctx, func(ctx context.Context) error {
 		changed, err = n.reloader.swapPlugin(ctx, name)
 		return err
 	})
@@ -54,7 +54,7 @@ func (n *Node) SwapPlugin(ctx context.Context, name string) (changed bool, err e
 // one is started and checked first, and no call goes without an answer. It returns when the old
 // process has ended. After an error the old process goes on.
 func (n *Node) RestartPlugin(ctx context.Context, name string) error {
-	return n.operate(ctx, func() error { return n.reloader.restartPlugin(ctx, name) })
+	return n.operate(ctx, func(ctx context.Context) error { return n.reloader.restartPlugin(ctx, name) })
 }
 
 // swapPlugin takes the section of a plugin over. Its caller has the turn.

@@ -26,6 +26,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/sharding"
 )
 
 // Nodes whose plugins are values of this process: a host (stage) opens them (actor), and
@@ -42,6 +43,9 @@ type stage struct {
 	// away is nil, each question is answered.
 	away func(context.Context) error
 
+	// opening is called before a plugin is opened, and its error keeps it from that; may be nil.
+	opening func(context.Context) error
+
 	batches atomic.Int64 // How many questions about heartbeats were asked.
 	opens   atomic.Int64 // How many plugins were opened.
 	swaps   atomic.Int64 // How many plugins were swapped.
@@ -51,9 +55,14 @@ type stage struct {
 }
 
 // Open opens a plugin of a policy that has a built-in strategy.
-func (s *stage) Open(_ context.Context, name string, section plugins.Config, _ *slog.Logger, observe func(plugins.Event)) (*actor, error) {
+func (s *stage) Open(ctx context.Context, name string, section plugins.Config, _ *slog.Logger, observe func(plugins.Event)) (*actor, error) {
 	if name == s.refuse {
 		return nil, errors.New(name + " has no costume")
+	}
+	if s.opening != nil {
+		if err := s.opening(ctx); err != nil {
+			return nil, err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,6 +298,36 @@ func TestANodeWaitsForThePluginThatDecidesHowItJoins(t *testing.T) {
 	close(back)
 	require.NoError(t, node.AwaitUp(ctx))
 	require.NoError(t, node.Close())
+}
+
+// A reload that is under way when its node ends is given up, and leaves no plugin behind.
+func TestAReloadEndsWithItsNode(t *testing.T) {
+	path, _ := lone(t, "sharding: {allocation: {strategy: least-shard}}", "plugins:", "  mover: {policy: allocation, path: /bin/one, unpinned: true}")
+	s := new(stage)
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s))...)
+	require.NoError(t, err)
+	defer func() { _ = node.Close() }()
+	require.NoError(t, node.AwaitUp(t.Context()))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("least-shard"), []byte("mover")), 0o600))
+	entered, release, reloaded := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	s.opening = func(ctx context.Context) error {
+		close(entered)
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	go func() { reloaded <- node.Reload(t.Context()) }() // Ends with the node.
+	<-entered
+	require.NoError(t, node.Close())
+	close(release)
+	require.ErrorIs(t, <-reloaded, sharding.ErrClosed)
+	require.Empty(t, s.plays("mover"))
+	require.ErrorIs(t, node.Reload(t.Context()), sharding.ErrClosed)
 }
 
 // Which strategy allocates can change while the node runs: to a plugin, to another, and back to

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/sharding"
@@ -69,8 +70,9 @@ type reloader struct {
 	log     *slog.Logger
 	options options
 	node    *Node
-	ctx     context.Context //nolint:containedctx // Life of the watcher: ends everything that its calls wait for.
+	ctx     context.Context //nolint:containedctx // Life of the reloader: ends everything that its commands wait for.
 	cancel  context.CancelFunc
+	closed  sync.Once
 	watcher *config.Watcher // Nil if the files are not watched.
 
 	turn    chan struct{} // Holds one element: the goroutine that put it there may use the fields below.
@@ -100,12 +102,22 @@ func (r *reloader) watch() error {
 	return nil
 }
 
-// close ends the watching, and waits for a reload that has begun.
-func (r *reloader) close() {
-	r.cancel()
-	if r.watcher != nil {
-		_ = r.watcher.Close() // It never fails.
-	}
+// close ends the watching and the command that is under way, and waits for both within the
+// context: what a command opens is closed by it, or known to the parts that end next. No command
+// begins after it.
+func (r *reloader) close(ctx context.Context) (err error) {
+	r.closed.Do(func() {
+		r.cancel()
+		if r.watcher != nil {
+			_ = r.watcher.Close() // It never fails.
+		}
+		select {
+		case r.turn <- struct{}{}: // And it is not given back.
+		case <-ctx.Done():
+			err = fmt.Errorf("cluster: a reload or a command about a plugin has not ended with the node: %w", context.Cause(ctx))
+		}
+	})
+	return err
 }
 
 // Reload reads the files of the node again and takes over what has changed: all of it, or
@@ -117,15 +129,19 @@ func (r *reloader) close() {
 //
 // Reload does not read certificates: their files are watched separately.
 func (n *Node) Reload(ctx context.Context) error {
-	return n.operate(ctx, func() error { return n.reloader.reload(ctx) })
+	return n.operate(ctx, n.reloader.reload)
 }
 
-// operate runs a command of the program or of an operator when no other is under way, unless
-// the node has ended.
-func (n *Node) operate(ctx context.Context, command func() error) error {
+// operate runs a command of the program or of an operator when no other is under way. The context
+// of the command ends with the node, after which no command runs.
+func (n *Node) operate(ctx context.Context, command func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := func() error { return errors.Join(sharding.ErrClosed, n.Err()) }
+	defer context.AfterFunc(n.reloader.ctx, func() { cancel(over()) })()
 	select {
 	case <-n.Done():
-		return errors.Join(sharding.ErrClosed, n.Err())
+		return over()
 	default:
 	}
 	select {
@@ -134,7 +150,7 @@ func (n *Node) operate(ctx context.Context, command func() error) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return command()
+	return command(ctx)
 }
 
 // reload takes over the files. Its caller has the turn.
