@@ -201,6 +201,7 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 		},
 		"flood": func(a *actor, c *sharding.Context, m text) error {
 			_, to, _ := strings.Cut(m.GetValue(), " ")
+			<-time.After(time.Millisecond) // Whoever floods this entity is in the middle of a message then, too.
 			for range 100 {
 				if err := a.n.region.Tell(c.Context(), to, say("x")); err != nil {
 					a.note(c, "overloaded")

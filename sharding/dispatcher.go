@@ -54,8 +54,8 @@ func (d *dispatcher) signal() {
 }
 
 // acksDelay is how long an acknowledgement waits for others: an acknowledgement for each
-// ask would cost as much as the reply. A window holds many times what a sender gets
-// through in this time.
+// ask would cost as much as the reply. A sender may get through its window in this time; the
+// runtime begins a round before that.
 const acksDelay = time.Millisecond
 
 // run tells the control machine and sends acknowledgements until ctx ends.

@@ -53,6 +53,9 @@ const (
 	OpAck
 	// OpNeed: send Need to To.
 	OpNeed
+	// OpPress: so much was delivered since [Cell.Acks] was called that an origin may wait for the
+	// acknowledgement: call Acks without delay.
+	OpPress
 	// OpStart: create and start the instance of Entity, then call
 	// [Cell.Started].
 	OpStart

@@ -360,7 +360,7 @@ func (c *Cell) receive(now machine.Instant, m *Message, out *Actions) {
 func (c *Cell) deliverFrom(now machine.Instant, in *stream, m *Message, out *Actions) {
 	for ; m != nil; m = in.following() {
 		c.counts.Received++
-		c.in.delivered(in, m.Seq)
+		c.in.delivered(in, m.Seq, m.cost(), out)
 		c.residents.enqueue(now, m.Entity, MailOf(m.Value, m), m.cost(), out)
 	}
 }
@@ -387,11 +387,12 @@ func (c *Cell) Enter(now machine.Instant, a *Arrival, out *Actions) bool {
 		return false
 	}
 	c.counts.Received++
-	c.in.delivered(in, a.Seq)
+	cost := a.Bytes + len(a.Entity) + len(a.Mail.Trace()) + messageOverhead
+	c.in.delivered(in, a.Seq, cost, out)
 	if a.Mail.about == nil {
 		a.Mail.about = &in.about
 	}
-	c.residents.enqueue(now, a.Entity, a.Mail, a.Bytes+len(a.Entity)+len(a.Mail.Trace())+messageOverhead, out)
+	c.residents.enqueue(now, a.Entity, a.Mail, cost, out)
 	if m := in.following(); m != nil {
 		c.deliverFrom(now, in, m, out)
 	}

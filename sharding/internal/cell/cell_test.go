@@ -93,7 +93,7 @@ func (c *bench) did() string {
 		c.last[a.Op] = a
 		word := names[a.Op]
 		switch {
-		case a.Op == cell.OpWake || a.Op == cell.OpEnd:
+		case a.Op == cell.OpWake || a.Op == cell.OpEnd || a.Op == cell.OpPress:
 			continue
 		case a.Op == cell.OpEvent:
 			word = strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", a.Event), "protocol."))
@@ -192,6 +192,31 @@ func host(t *testing.T, cfg cell.Config) *bench {
 }
 
 var ok = cell.Result{Reply: &protocol.Reply{}}
+
+// A home asks for acknowledgements to be sent at once when a quarter of a window was delivered, and
+// again when that has been done and as much has come.
+func TestAnOriginIsAcknowledgedBeforeItsWindowIsFull(t *testing.T) {
+	c := host(t, cell.Config{WindowBytes: 8 << 10, Mailbox: 1 << 10})
+	pressed := func() bool {
+		_, pressed := c.last[cell.OpPress]
+		delete(c.last, cell.OpPress)
+		return pressed
+	}
+	seq := uint64(0)
+	until := func() (n int) {
+		for n = 1; n <= 100; n++ {
+			seq++
+			if c.deliver(from(nodeB, "x", seq, epoch(1))); pressed() {
+				return n
+			}
+		}
+		return n
+	}
+	require.Equal(t, 16, until(), "a message counts some 130 bytes")
+	require.Greater(t, until(), 100, "said once")
+	require.Equal(t, fmt.Sprintf("ack:%d", seq), c.acks())
+	require.Equal(t, 16, until())
+}
 
 // An origin keeps messages until they are acknowledged, transmits them again, and asks for
 // the home of its shard once.

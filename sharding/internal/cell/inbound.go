@@ -22,6 +22,7 @@ type stream struct {
 	needed  uint64 // The number of the message that was last asked for by OpNeed.
 	waiting queue  // Messages that came before one with a lower number.
 	dirty   bool   // An acknowledgement is due.
+	owed    int    // What was delivered since the last acknowledgement, as the window of the origin counts it.
 	about   about  // What mailboxes have of the messages of which only the value and the stream are known.
 }
 
@@ -47,6 +48,7 @@ type inbound struct {
 	streams  map[gossip.NodeID]*stream
 	lastUsed *stream   // The stream of the last message, since frames come in runs.
 	dirty    []*stream // The streams for which an acknowledgement is due.
+	pressing bool      // One of these has so much to acknowledge that its origin may wait, and OpPress has said so.
 	transit  queue     // Messages of other nodes that wait for a newer map or for the shard's next home.
 }
 
@@ -70,9 +72,19 @@ func (i *inbound) turnAway(in *stream, m *Message, out *Actions) {
 	out.drop(m, DropDuplicate)
 }
 
-// delivered notes that a message of a stream is delivered, or refused to its sender.
-func (i *inbound) delivered(in *stream, seq uint64) {
+// pressingPart is the part of a window that is acknowledged without delay. An origin whose window
+// is full goes on when half of it is free; until then another quarter can be on its way, and a
+// quarter where the origin fills it again.
+const pressingPart = 4
+
+// delivered notes that a message of a stream, which counts cost bytes in its window, is delivered,
+// or refused to its sender.
+func (i *inbound) delivered(in *stream, seq uint64, cost int, out *Actions) {
 	in.last = seq
+	if in.owed += cost; in.owed >= i.cfg.WindowBytes/pressingPart && !i.pressing {
+		i.pressing = true
+		out.add(Action{Op: OpPress})
+	}
 	if !in.dirty { // Mostly one message of many is the first since the last acknowledgement.
 		i.markDirty(in)
 	}
@@ -131,7 +143,7 @@ func (i *inbound) forget(out *Actions) {
 		}
 	}
 	clear(i.streams)
-	i.dirty, i.lastUsed = i.dirty[:0], nil
+	i.dirty, i.pressing, i.lastUsed = i.dirty[:0], false, nil
 }
 
 // sortedStreams returns the inbound streams ordered by origin.
@@ -169,10 +181,10 @@ func (i *inbound) keep(now machine.Instant, m *Message, out *Actions) {
 // acks does the work of [Cell.Acks].
 func (i *inbound) acks(out *Actions) {
 	for _, in := range i.dirty {
-		in.dirty = false
+		in.dirty, in.owed = false, 0
 		out.add(Action{Op: OpAck, To: in.origin, Base: i.place.baseEpoch(), Seq: in.last})
 	}
-	i.dirty = i.dirty[:0]
+	i.dirty, i.pressing = i.dirty[:0], false
 }
 
 // begin goes on where the streams were at the home before.

@@ -169,7 +169,7 @@ func (c *Cell) Went(node gossip.NodeID, since uint64) bool {
 }
 
 // Acks appends the acknowledgements that are due. The runtime calls Acks after messages
-// were delivered, with or without a delay.
+// were delivered, with or without a delay; without after [OpPress].
 func (c *Cell) Acks(out *Actions) {
 	c.in.acks(out)
 }

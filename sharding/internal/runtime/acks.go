@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
@@ -13,14 +14,24 @@ import (
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
 
+// Acknowledgements, in rounds: acknowledge notes that a cell has some; Acknowledge, after a delay, and
+// acknowledgePressing, when a window may run full before, begin a round; step and gather sort what the
+// cells say by kind and origin, and sendAcks sends a list.
+
 // acks are the slots whose cells have acknowledgements to send, each at most once. Under
-// load one round acknowledges everything that came since the last round.
+// load one round acknowledges everything that came since the last round. A round begins a short time
+// after something is due, or as soon as the window of a sender may run full meanwhile: whoever has
+// read the frame then begins it.
 type acks struct {
-	mu    sync.Mutex // Guards due and spare.
+	mu    sync.Mutex // Guards due, spare and asked.
 	due   []*Slot
 	spare []*Slot // The memory of the list of the last round.
+	asked bool    // The port was asked for a round, and has not begun it.
 
-	round round // Used by the goroutine of Acknowledge alone.
+	pressing atomic.Bool // A round is to begin at once.
+
+	turn  sync.Mutex // Held during a round. No lock of a slot is held when it is taken.
+	round round      // Guarded by turn.
 }
 
 // acknowledge notes that the cell of a slot has acknowledgements to send.
@@ -30,16 +41,33 @@ func (n *Node) acknowledge(sl *Slot) {
 	}
 	n.acks.mu.Lock()
 	n.acks.due = append(n.acks.due, sl)
-	first := len(n.acks.due) == 1
+	first := !n.acks.asked
+	n.acks.asked = true
 	n.acks.mu.Unlock()
 	if first {
 		n.Ports.AcksDue()
 	}
 }
 
-// Acknowledge sends the acknowledgements of all cells that have any. It is not called while
-// another call has not returned.
+// Acknowledge sends the acknowledgements of all cells that have any.
 func (n *Node) Acknowledge() {
+	n.acks.mu.Lock()
+	n.acks.asked = false
+	n.acks.mu.Unlock()
+	n.acknowledgeAll()
+}
+
+// acknowledgePressing begins a round if the window of a sender may run full before the next.
+func (n *Node) acknowledgePressing() {
+	if n.acks.pressing.Load() && n.acks.pressing.Swap(false) {
+		n.acknowledgeAll()
+	}
+}
+
+// acknowledgeAll is a round of acknowledgements.
+func (n *Node) acknowledgeAll() {
+	n.acks.turn.Lock()
+	defer n.acks.turn.Unlock()
 	n.acks.mu.Lock()
 	due := n.acks.due
 	n.acks.due, n.acks.spare = n.acks.spare[:0], nil

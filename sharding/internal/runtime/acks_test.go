@@ -214,6 +214,37 @@ func TestARoundOfAcknowledgementsIsOneEnvelope(t *testing.T) {
 	require.Len(t, h.taken(t, node(2)), 4)
 }
 
+// A round begins while the frame is read that gives an origin a quarter of a window to wait for, and
+// acknowledges all that is due. The port is asked once for the rounds that begin with a delay.
+func TestARoundBeginsBeforeAWindowIsFull(t *testing.T) {
+	const window = 256 << 10
+	h := newHost()
+	asked := 0
+	h.node.Ports.AcksDue = func() { asked++ }
+	h.node.Connected(node(2), protocol.VersionFrames)
+	h.node.Connected(node(3), protocol.VersionFrames)
+	send := func(seq uint64, size int) {
+		m := &cell.Message{Kind: "a", Entity: "e", Origin: node(2), Base: base, Route: base, Seq: seq, Payload: make([]byte, size)}
+		h.node.Received(node(2), wire.AppendMessage(nil, m, h.now))
+	}
+	ack := func(seq uint64) []any {
+		return []any{[]protocol.Ack{{Kind: "a", Shard: 0, Base: base, Seq: seq, Clock: h.now}}}
+	}
+	h.receive(node(3))
+	send(1, window/4-1<<10)
+	require.Empty(t, h.lanes[node(2)].frames, "what is left of the window is enough until the delay is over")
+	send(2, 1<<10)
+	require.Equal(t, ack(2), h.taken(t, node(2)))
+	require.Equal(t, []any{acksFor("a", 100), acksFor("b", 100)}, h.taken(t, node(3)))
+	send(3, 1)
+	require.Empty(t, h.lanes[node(2)].frames, "what was acknowledged does not count again")
+	require.Equal(t, 1, asked)
+	h.node.Acknowledge()
+	require.Equal(t, ack(3), h.taken(t, node(2)))
+	send(4, 1)
+	require.Equal(t, 2, asked, "the port is asked again after its round")
+}
+
 // A round of acknowledgements that finds the lane full waits in the backlog like any answer.
 func TestARoundWaitsForTheLane(t *testing.T) {
 	h := newHost()

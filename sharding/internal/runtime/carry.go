@@ -77,6 +77,8 @@ func (sl *Slot) carryRest(a *cell.Action) {
 		sl.completeAll("the node that had the message is gone", func(a *Ask) bool { return a.delivered })
 	case cell.OpReply:
 		sl.reply(a)
+	case cell.OpPress:
+		node.acks.pressing.Store(true) // The round begins when the frame is read.
 	case cell.OpAck, cell.OpNeed:
 		sl.signal(a)
 	case cell.OpDrop:

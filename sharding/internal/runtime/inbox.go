@@ -16,6 +16,7 @@ import (
 
 // Received takes a frame of a member.
 func (n *Node) Received(from gossip.NodeID, frame []byte) {
+	defer n.acknowledgePressing()
 	now := n.Ports.Clock.Instant()
 	decoder, _ := n.decoders.Get().(*wire.Decoder)
 	if decoder == nil {
