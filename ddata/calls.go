@@ -125,14 +125,6 @@ func (c *call) ask(ctx context.Context, in machine.Input) (answer any, posted bo
 	return nil, true, context.Cause(ctx)
 }
 
-// over returns why an input could not be posted: ctx or the replicator has ended.
-func (r *Replicator) over(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return r.closed()
-}
-
 // finish asks, and returns how the operation has ended. Without an answer of the machine the
 // outcome is unconfirmed, with nothing known of the nodes; posted is false if the machine has not
 // even heard of the operation.

@@ -293,5 +293,13 @@ func (r *Replicator) closed() error {
 	return ErrClosed
 }
 
+// over returns why an input could not be posted: ctx or the replicator has ended.
+func (r *Replicator) over(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return r.closed()
+}
+
 // moment is how long a retry waits when nothing says that anything has changed.
 const moment = 10 * time.Millisecond
