@@ -23,7 +23,7 @@ import (
 // Trace is the answers of one node, which dies in the end.
 type Trace struct {
 	Name string
-	// Answers are when the answers arrived, sorted, after any origin.
+	// Answers are when the answers arrived, sorted, after any origin; at least one.
 	Answers []time.Duration
 	// Death is when the node died: not before the last answer.
 	Death time.Duration
@@ -76,12 +76,16 @@ func answering(name string, draw func(at time.Duration) (time.Duration, bool)) T
 	return t
 }
 
-// linesMost bounds a recorded trace: a day of answers each second, twelve times over.
-const linesMost = 12 * 24 * 60 * 60
+// Bounds of a recorded trace: a judge is asked about each second of it, and there may be as many
+// answers as seconds.
+const (
+	traceMost = 12 * 24 * time.Hour
+	linesMost = int(traceMost / time.Second)
+)
 
 // ReadTrace reads a recorded trace: a text with the moment of an answer on each line, in seconds
-// after any origin, such as 12.034. The last line is the moment of the death. Empty lines and
-// those that begin with # do not count.
+// after any origin, such as 12.034. The last line is the moment of the death, up to 12 days after
+// the first. Empty lines and those that begin with # do not count.
 func ReadTrace(name string, r io.Reader) (Trace, error) {
 	t := Trace{Name: name}
 	lines := bufio.NewScanner(r)
@@ -97,6 +101,8 @@ func ReadTrace(name string, r io.Reader) (Trace, error) {
 			return Trace{}, fmt.Errorf("%s, line %d: %q is no number of seconds from 0 to 1e9", name, number, line)
 		case len(t.Answers) > 0 && at < t.Answers[len(t.Answers)-1]:
 			return Trace{}, fmt.Errorf("%s, line %d: %s is before the moment of the line above", name, number, line)
+		case len(t.Answers) > 0 && at-t.Answers[0] > traceMost:
+			return Trace{}, fmt.Errorf("%s, line %d: %s is more than %v after the first line", name, number, line, traceMost)
 		case len(t.Answers) > linesMost:
 			return Trace{}, fmt.Errorf("%s, line %d: there are more than %d answers", name, number, linesMost)
 		}

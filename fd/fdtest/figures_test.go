@@ -100,6 +100,7 @@ func TestReadTrace(t *testing.T) {
 		"-1\n2":    `line 1: "-1" is no number`,
 		"1\n1e300": `line 2: "1e300" is no number`,
 		"1\nsoon":  `line 2: "soon" is no number`,
+		"5\n1e8":   "line 2: 1e8 is more than 288h0m0s after the first line",
 	} {
 		_, err := ReadTrace("rack 7", strings.NewReader(text))
 		require.ErrorContains(t, err, want, text)
