@@ -94,6 +94,12 @@ func TestAHealthCheckIsNoOperation(t *testing.T) {
 	require.ErrorContains(t, err, "a health check changes nothing")
 }
 
+// Nor one of which nobody hears what has come of it.
+func TestAnOperationHasAnAnswer(t *testing.T) {
+	_, err := management.Handler(management.Default(), []management.Route{{Path: "/x", Operation: "break", Handler: http.NotFoundHandler()}})
+	require.ErrorContains(t, err, "an operation needs an answer, which says what has come of it, not a handler")
+}
+
 // A node that waits founds a cluster by command of an operator, once, and says what is
 // given up. A node that does not wait, or must not do so, refuses with the reason.
 func TestAnOperatorFoundsACluster(t *testing.T) {

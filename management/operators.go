@@ -147,7 +147,7 @@ type Change struct {
 }
 
 // WithChanges sets a function that is told of every request to a route with an operation that
-// came as far as the route. It is called on the goroutine of the request, several at a time,
+// came as far as the route: of those that were refused before, the log tells. It is called on the goroutine of the request, several at a time,
 // and must not block.
 func WithChanges(tell func(Change)) Option { return func(s *Server) { s.tell = tell } }
 

@@ -30,7 +30,8 @@ type Route struct {
 
 	// Operation names what a request to this route changes, "" if it changes nothing. A
 	// route with an operation answers only POST, and only a request whose header
-	// [OperatorHeader] has this name and that no web page has sent.
+	// [OperatorHeader] has this name and that no web page has sent. It needs an Answer, whose
+	// error says that nothing was done, for [WithChanges].
 	Operation string
 
 	// Authorized keeps a route with an operation to operators, see [OperatorsConfig].
@@ -125,6 +126,9 @@ func newMux(routes []Route, serve func(Route) http.Handler) (mux *http.ServeMux,
 		}
 		if route.Authorized && route.Operation == "" {
 			return nil, fmt.Errorf("management: route %q: only an operation is kept to operators", path)
+		}
+		if route.Operation != "" && route.Handler != nil {
+			return nil, fmt.Errorf("management: route %q: an operation needs an answer, which says what has come of it, not a handler", path)
 		}
 		if route.Operation != "" && route.Probe {
 			return nil, fmt.Errorf("management: route %q: a health check changes nothing", path)
