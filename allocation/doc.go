@@ -44,8 +44,8 @@
 //     suspended or unreachable.
 //   - The built-in strategies answer equal requests with equal results, whatever the
 //     order in which the regions are listed.
-//   - They settle: when its moves are carried out and nothing else
-//     changes, it soon proposes none, and a balanced cluster is left alone.
+//   - They settle: when the moves of one are carried out and nothing else changes, it soon
+//     proposes none, and a cluster whose shards live where it wants them is left alone.
 //
 // # Non-guarantees
 //

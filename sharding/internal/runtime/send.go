@@ -3,7 +3,10 @@
 
 package runtime
 
-import "github.com/quorate/quorate/sharding/internal/cell"
+import (
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/cell"
+)
 
 // A message of this node takes one of two ways into its cell. The short cut, Tell and Ask, puts
 // its value into the mailbox of an entity of this node. The long way, Blank and Offer,
@@ -17,25 +20,13 @@ const EncodeFirst cell.Admission = 0xff
 // Tell puts a message into the mailbox of an entity of this node that has a record and room,
 // which is so for most messages. It reports false when nothing was done, and the message must
 // take the long way.
-func (sl *Slot) Tell(entity string, message any) bool {
-	if sl.away.Load() {
-		return false
-	}
-	sl.mu.Lock()
-	defer sl.mu.Unlock()
-	e := sl.cell.Open(entity)
-	if e == nil {
-		return false
-	}
-	if sl.cell.Join(e, message, 0, 0) {
-		sl.cell.Rouse(sl.now(), e, &sl.out)
-		sl.carry(nil)
-	}
-	return true
-}
+func (sl *Slot) Tell(entity string, message any) bool { return sl.join(entity, message, nil) }
 
 // Ask is Tell for the message of an ask, which waits in the table of asks if the result is true.
-func (sl *Slot) Ask(entity string, message any, a *Ask) bool {
+func (sl *Slot) Ask(entity string, message any, a *Ask) bool { return sl.join(entity, message, a) }
+
+// join does the work of Tell, for which a is nil, and of Ask.
+func (sl *Slot) join(entity string, message any, a *Ask) bool {
 	if sl.away.Load() {
 		return false
 	}
@@ -45,9 +36,14 @@ func (sl *Slot) Ask(entity string, message any, a *Ask) bool {
 	if e == nil {
 		return false
 	}
-	sl.expect(a, entity) // The ask must be in the table before its reply can come.
-	sl.bound(a)
-	if sl.cell.Join(e, message, a.Correlation, a.Deadline) {
+	var correlation uint64
+	var deadline machine.Instant
+	if a != nil {
+		sl.expect(a, entity) // The ask must be in the table before its reply can come.
+		sl.bound(a)
+		correlation, deadline = a.Correlation, a.Deadline
+	}
+	if sl.cell.Join(e, message, correlation, deadline) {
 		sl.cell.Rouse(sl.now(), e, &sl.out)
 		sl.carry(nil)
 	}
