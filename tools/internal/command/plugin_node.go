@@ -38,8 +38,9 @@ type pluginOperation struct {
 }
 
 // operationWait is how long a command waits for a node at least, which starts a process first
-// and waits for the calls of another.
-const operationWait = 90 * time.Second
+// and waits for the calls of another: longer than the 90 s after which the node says that it was
+// not done in time.
+const operationWait = 100 * time.Second
 
 // Help is the text after the one-line help.
 func (*ListPlugins) Help() string {

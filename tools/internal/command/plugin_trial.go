@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -154,11 +155,22 @@ func said(w io.Writer, text string) {
 	}
 }
 
-// repeat returns the command that repeats a check.
+// repeat returns the command that repeats a check, with the flags that it was run with.
 func (c *TestPlugin) repeat(done trial.Check) string {
 	text := "quorate plugin test " + c.Binary
 	if c.Settings != "" {
 		text += " --settings " + c.Settings
+	}
+	group, rest, _ := strings.Cut(done.Name, "/")
+	switch {
+	case group == "kit":
+		text += " --calls " + strconv.Itoa(c.Calls)
+	case done.Name == "sim/every-fault":
+		text += " --nodes " + strconv.Itoa(c.Nodes)
+	case group == "trace" && slices.Contains(c.Trace, rest):
+		text += " --trace " + rest
+	case group == "trace":
+		text += " --seed " + strconv.FormatUint(c.Seed, 10)
 	}
 	return text + " " + done.Repeat
 }

@@ -5,6 +5,7 @@ package trial
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,12 +45,13 @@ func (t *trial) kit(ctx context.Context) error {
 	}
 	k := kitReader{trial: t}
 	read := k.read(out)
+	_, _ = io.Copy(io.Discard, out) // Behind a line that is too long, or the kit would wait for who reads on.
 	ended := run.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(ended, &exit) && k.parts > 0 && exit.ExitCode() == 1 {
 		ended = nil // A part has failed, and is reported.
 	}
 	if err := errors.Join(read, ended); err != nil {
-		t.add(Check{Name: "kit", Text: fmt.Sprintf("the kit was cut short at %s: %v", k.at, err), Log: k.cut(trouble.String()), Repeat: "--only kit"})
+		t.add(Check{Name: "kit", Text: fmt.Sprintf("the kit was cut short at %s: %v", cmp.Or(k.at, "its beginning"), err), Log: k.cut(trouble.String()), Repeat: "--only kit"})
 	}
 	return context.Cause(ctx)
 }
@@ -84,17 +86,19 @@ type kitReader struct {
 // marker begins the lines that package testing prints about parts, for tools that read them.
 const marker = "\x16"
 
-// logMost is how many lines of a part are kept, and lineMost how long each may be.
+// logMost is how many lines of a part are kept, and lineMost how long each may be. A line of more
+// than readMost bytes ends the reading.
 const (
 	logMost  = 20
 	lineMost = 400
+	readMost = 1 << 20
 )
 
 func (k *kitReader) read(out io.Reader) error {
 	k.log, k.over = make(map[string][]string), make(map[string]bool)
 	ended := regexp.MustCompile(`^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)$`)
 	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, readMost)
 	for lines.Scan() {
 		line := lines.Text()
 		before, said, marked := strings.Cut(line, marker)
@@ -113,6 +117,9 @@ func (k *kitReader) read(out io.Reader) error {
 				k.progress("%s", k.at)
 			}
 		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("it has printed a line of more than %d bytes", readMost)
 	}
 	return lines.Err()
 }

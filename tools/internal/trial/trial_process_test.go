@@ -45,6 +45,10 @@ type none struct{}
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "kit" {
+		if os.Getenv("TRIAL_AS") == "wordy" { // One line, more than is kept and more than a pipe has room for.
+			_, _ = io.Copy(os.Stdout, io.LimitReader(endless{}, 4<<20))
+			os.Exit(0)
+		}
 		// The kit ends the process.
 		panic(kittest.Run(config(os.Getenv("TRIAL_AS"), plugins.Policy(os.Args[2])), 100, os.Args[3]))
 	}
@@ -66,6 +70,16 @@ func TestMain(m *testing.M) {
 	case "phi":
 		sdk.Serve(sdk.FailureDetector(func(none) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }))
 	}
+}
+
+// endless is a text of which each part is as long as it is wanted.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'w'
+	}
+	return len(p), nil
 }
 
 // selfish keeps every side.
@@ -209,6 +223,21 @@ func TestThePartsOfTheKitAreChecks(t *testing.T) {
 	all, again := names(r)
 	require.Equal(t, failed[:1], again)
 	require.Len(t, all, 1)
+}
+
+// A kit that prints what cannot be read, such as a value without end in a failure, is cut short,
+// and not waited for.
+func TestAKitThatPrintsTooMuchIsNotWaitedFor(t *testing.T) {
+	t.Setenv("TRIAL_AS", "wordy")
+	p := tried("keep-majority")
+	p.Only = []string{"kit"}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := p.Run(ctx)
+	require.NoError(t, err)
+	require.Len(t, r.Checks, 1)
+	require.False(t, r.OK)
+	require.Contains(t, r.Checks[0].Text, "the kit was cut short at its beginning: it has printed a line of more than 1048576 bytes")
 }
 
 func TestAJudgeIsMeasuredBesidePhi(t *testing.T) {
