@@ -130,7 +130,7 @@ func judged(ctx context.Context, s process.Spec, k *process.Link, limit time.Dur
 		}
 		closed = func() (err error) { shut(p, &err); return err }
 		if judge, err = p.FailureDetector(); err != nil {
-			return 0, 0, err
+			return 0, 0, errors.Join(err, closed())
 		}
 	}
 	session := newSession(judge, s.Nodes)
