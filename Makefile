@@ -61,7 +61,7 @@ needs-cc: needs
 # ---------------------------------------------------------------- the gates
 
 .PHONY: check
-check: needs fmt-check lint vet tree api-check modules cross generate-check consumer ## every gate except the tests (the default)
+check: needs fmt-check lint vet tree api-check figures-check modules cross generate-check consumer ## every gate except the tests (the default)
 	$(call step,check: ok)
 
 .PHONY: fmt-check
@@ -91,6 +91,11 @@ tree: needs ## the checks on the tree: imports, docs, headers, lengths, replaces
 api-check: needs ## what the public packages declare, against docs/api
 	$(call step,api-check)
 	@$(GO) test -count=1 ./tools/internal/api
+
+.PHONY: figures-check
+figures-check: needs ## the figures of docs/downing.md, as far as they take seconds
+	$(call step,figures-check)
+	@$(GO) test -count=1 ./tools/internal/figures
 
 .PHONY: modules
 modules: needs ## each module by itself: build, vet, tidy
@@ -133,7 +138,7 @@ SEQUENTIAL = \
   sharding/internal/protocol sharding/internal/simulation sharding/internal/wire sharding/shardingsim simulation
 
 # The gates that are tests: `make check` runs them, and the race detector finds nothing in them.
-GATES = tools/consumer tools/internal/api tools/tree
+GATES = tools/consumer tools/internal/api tools/internal/figures tools/tree
 
 # In virtual time (testing/synctest) the race detector of Go 1.26 keeps one
 # context for the timers of a bubble, and two processors that fire two of them
@@ -289,6 +294,10 @@ generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ##
 .PHONY: reference
 reference: needs ## regenerate the reference of the settings from the Go sources
 	@$(GO) run ./tools/internal/reference/generate .
+
+.PHONY: figures
+figures: needs ## renew all figures of docs/downing.md, in some five minutes
+	@$(GO) run ./tools/internal/figures/write .
 
 .PHONY: generate-check
 generate-check: needs $(BIN)/buf ## fail when generated code differs from its source, or a .proto from its last release

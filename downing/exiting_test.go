@@ -5,6 +5,7 @@ package downing_test
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -117,10 +118,13 @@ type exitTally struct {
 	splits int
 	turned int // In which the edit makes another side the winner.
 	nobody int // In which nobody survives while the side of the leader, the lowest, alone has the edit.
+	known  int // The same by the rule of Akka, see [change.survivesAsKnown].
+	shared int // By that rule, as long as all know that the member joins or leaves, and no more.
 }
 
 func (e exitTally) String() string {
-	return fmt.Sprintf("of %d splits the edit turns %d; nobody goes on while the side of the leader alone has it: %d", e.splits, e.turned, e.nobody)
+	return fmt.Sprintf("of %d splits the edit turns %d; nobody goes on while the side of the leader alone has it: %d; by the rule of Akka: %d, and %d as long as all know no more than what the member is about to do",
+		e.splits, e.turned, e.nobody, e.known, e.shared)
 }
 
 // add looks at all splits in the face of a change.
@@ -130,7 +134,9 @@ func (e *exitTally) add(t *testing.T, c change) {
 		if c.n == 7 && len(split) > 2 {
 			continue // To save time.
 		}
-		turned := c.winner(t, split, knowsBefore) != c.winner(t, split, knowsThatAllDo)
+		before, after := c.winner(t, split, knowsBefore), c.winner(t, split, knowsThatAllDo)
+		require.True(t, before != 0 && after != 0 || len(split) > 2, "split %v, %+v: nobody goes on although all know the same", split, c)
+		turned := before != after
 		everyKnowledge(split, func(knows func(set) knowledge) {
 			alive := c.alive(t, split, knows)
 			require.LessOrEqual(t, alive, 1, "split %v, %+v", split, c)
@@ -146,7 +152,40 @@ func (e *exitTally) add(t *testing.T, c change) {
 		if c.alive(t, split, func(side set) knowledge { return knowledge(side & 1) }) == 0 {
 			e.nobody++
 		}
+		if !slices.ContainsFunc(split, func(side set) bool { return c.survivesAsKnown(side, side&1 != 0) }) {
+			e.known++
+		}
+		if !slices.ContainsFunc(split, func(side set) bool { return c.survivesAsKnown(side, false) }) {
+			e.shared++
+		}
 	}
+}
+
+// survivesAsKnown reports whether a side survives by the rule of the split brain resolver of
+// Akka, which this is compared with: of the members that are up or leaving to the side itself it
+// has more than half, or half with the lowest, and so it is still when nobody who leaves counts
+// on this side, and who joins counts on the other one.
+func (c change) survivesAsKnown(side set, edited bool) bool {
+	counted, here, there := set(1)<<c.n-1, side, ^side
+	switch of := set(1) << c.of; {
+	case c.joins && !edited: // Joining.
+		counted &^= of
+	case !c.joins && edited: // Exiting.
+		counted &^= of
+	case !c.joins: // Leaving.
+		here &^= of
+	}
+	doubted := counted
+	if c.joins && !edited && side&(1<<c.of) == 0 {
+		doubted |= 1 << c.of
+	}
+	return majority(counted, side, counted&^side) && majority(doubted, here&counted, there&doubted)
+}
+
+// majority reports whether some of the members are more than others, or as many, with the lowest.
+func majority(members, some, others set) bool {
+	have, lost := bits.OnesCount(uint(some)), bits.OnesCount(uint(others))
+	return have > lost || have == lost && some&(1<<bits.TrailingZeros(uint(members))) != 0
 }
 
 // A member that exits does not vote where it has not seen the view, on whatever side it is.

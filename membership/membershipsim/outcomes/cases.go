@@ -26,9 +26,10 @@ type Case struct {
 	Text string
 
 	nodes  int
-	sides  []set // Who can talk to each other after the fault; nil: nobody is cut off from all others.
-	dead   set   // Who crashes.
-	edited set   // The members after the edit that is under way; 0: there is none.
+	sides  []set         // Who can talk to each other after the fault; nil: nobody is cut off from all others.
+	dead   set           // Who crashes.
+	edited set           // The members after the edit that is under way; 0: there is none.
+	lead   time.Duration // How long before the fault that edit began.
 	strike func(c *cluster)
 	acts   time.Duration // How long after the first fault the last one ends, if that is long.
 }
@@ -200,9 +201,9 @@ func leaderCrashes(n int) []Case {
 	return all
 }
 
-// leads are by how much an edit of the members begins before the cut. A step of the leader
-// takes some 20 ms to reach all, and as long again until all know that.
-func leads() []time.Duration {
+// Leads returns by how much an edit of the members begins before the fault, in the families with
+// one. A step of the leader takes some 20 ms to reach all, and as long again until all know that.
+func Leads() []time.Duration {
 	return []time.Duration{
 		0, 3 * time.Millisecond, 12 * time.Millisecond, 24 * time.Millisecond, 40 * time.Millisecond,
 		70 * time.Millisecond, 130 * time.Millisecond, 260 * time.Millisecond,
@@ -214,10 +215,10 @@ func edited(n int, what string, begin func(c *cluster, of int)) []Case {
 	var all []Case
 	for _, p := range each(n) {
 		for of := range n {
-			for _, lead := range leads() {
+			for _, lead := range Leads() {
 				all = append(all, Case{
 					Text:  fmt.Sprintf("%s, %v after %d %s", text(p), lead, of, what),
-					sides: p, edited: set(1)<<n - 1&^(1<<of),
+					sides: p, edited: set(1)<<n - 1&^(1<<of), lead: lead,
 					strike: func(c *cluster) {
 						begin(c, of)
 						c.world.After(lead, func() { c.split(p) })
@@ -240,10 +241,10 @@ func joining(n int) []Case {
 		for side := range p {
 			with := slices.Clone(p)
 			with[side] |= 1 << n
-			for _, lead := range leads() {
+			for _, lead := range Leads() {
 				all = append(all, Case{
 					Text:  fmt.Sprintf("%s, %v after %d begins to join", text(with), lead, n),
-					sides: with, edited: set(1)<<(n+1) - 1,
+					sides: with, edited: set(1)<<(n+1) - 1, lead: lead,
 					strike: func(c *cluster) {
 						c.join()
 						c.world.After(lead, func() { c.split(with) })
@@ -323,10 +324,10 @@ func crashes(n int, joins bool) []Case {
 			all = append(all, Case{Text: dead.String() + " crash", dead: dead, strike: func(c *cluster) { c.crash(dead) }})
 			continue
 		}
-		for _, lead := range leads() {
+		for _, lead := range Leads() {
 			all = append(all, Case{
 				Text: fmt.Sprintf("%s crash, %v after %d begins to join", dead, lead, n),
-				dead: dead, edited: set(1)<<(n+1) - 1,
+				dead: dead, edited: set(1)<<(n+1) - 1, lead: lead,
 				strike: func(c *cluster) {
 					c.join()
 					c.world.After(lead, func() { c.crash(dead) })

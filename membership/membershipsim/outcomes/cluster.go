@@ -24,6 +24,7 @@ type cluster struct {
 	invariants membershipsim.Invariants
 	leases     *membershipsim.Leases // Nil if the strategy asks for none.
 	config     membershipsim.Config
+	rolesOf    func(i int) []string
 	n          int
 	hosts      []gossip.Address // Who hosts, as last seen.
 	changed    time.Duration    // World time at which that changed.
@@ -48,7 +49,7 @@ func address(i int) gossip.Address { return gossip.Address{Host: fmt.Sprintf("n%
 
 // form returns the cluster of a case, with all members up.
 func form(o *Options, c *Case, seed uint64) (*cluster, error) {
-	k := &cluster{n: c.nodes, config: membershipsim.Config{Downing: o.Strategy.downing()}}
+	k := &cluster{n: c.nodes, rolesOf: o.rolesOf, config: membershipsim.Config{Downing: o.Strategy.downing()}}
 	k.world = simulation.New(simulation.Options{
 		Seed: seed, RatePPM: 10_000, Trace: o.Trace, Scenario: fmt.Sprintf("outcomes -nodes %d", c.nodes),
 	})
@@ -72,7 +73,9 @@ func form(o *Options, c *Case, seed uint64) (*cluster, error) {
 }
 
 func (c *cluster) start(i int) {
-	build := membershipsim.Component(c.config)
+	config := c.config
+	config.Roles = c.rolesOf(i)
+	build := membershipsim.Component(config)
 	node := c.world.Start(address(i), func(env simulation.Env) []machine.Component {
 		return []machine.Component{build(env)}
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/simulation"
@@ -42,8 +43,9 @@ type Strategy struct {
 	// Asked says that nodes ask the strategy by a call, as they ask one that may block.
 	Asked bool
 
-	config Config // The defaults if it names no strategy.
-	leased bool   // Nodes ask a store of leases of their world.
+	misfit func([]*gossip.Member) string // See [downing.Fitted]; nil if any cluster will do.
+	config Config                        // The defaults if it names no strategy.
+	leased bool                          // Nodes ask a store of leases of their world.
 }
 
 // Config is the section downing of a configuration.
@@ -67,10 +69,14 @@ func BuiltIn(cfg Config) (Strategy, error) {
 	if err != nil {
 		return Strategy{}, err
 	}
-	return Strategy{
+	s := Strategy{
 		Name: cfg.Strategy, Version: "1", Parameters: cfg.Identify(parameters), Class: cfg.Promise(made.Class()),
 		Decide: made.DecideNow, config: cfg,
-	}, nil
+	}
+	if fitted, ok := made.(downing.Fitted); ok {
+		s.misfit = fitted.Misfit
+	}
+	return s, nil
 }
 
 // LeaseMajority is the name of the strategy that decides by a lease.
@@ -106,7 +112,7 @@ func (s *Strategy) downing() protocol.Downing {
 	if s.leased {
 		return (&membershipsim.Leases{Config: s.config}).Downing()
 	}
-	d := protocol.Downing{Config: s.config, Version: s.Version, Parameters: s.Parameters, Class: s.Class}
+	d := protocol.Downing{Config: s.config, Version: s.Version, Parameters: s.Parameters, Class: s.Class, Misfit: s.misfit}
 	if s.config.Strategy == "" {
 		d.Config = downing.Default()
 	}
@@ -138,6 +144,10 @@ type Options struct {
 	// Families are the names of the families that are run; nil for all.
 	Families []string
 
+	// Roles says of each role how many nodes have it: the oldest ones. The one that joins, in the
+	// families with one, comes after all others.
+	Roles map[string]int
+
 	// Case, when not zero, is the number of the only case that is run.
 	Case int
 
@@ -153,6 +163,11 @@ type Outcome struct {
 	Case   int    `json:"case"`
 	Family string `json:"family"`
 	Text   string `json:"text"`
+
+	// Sides is into how many sides the fault splits the nodes, 0 if it is no split. Lead is how
+	// long before the fault an edit of the members began, one of [Leads]; 0 if none did.
+	Sides int           `json:"sides,omitempty"`
+	Lead  time.Duration `json:"lead_ns,omitempty"`
 
 	// Hosts are the nodes that go on in the end, sorted, and Waits those that run and wait
 	// for a decision or for the others.
@@ -197,11 +212,14 @@ type Table struct {
 	Version    string `json:"version,omitempty"`
 	Parameters string `json:"parameters,omitempty"`
 	// Pure and MajorityOnly are what the strategy promises, see [downing.Class].
-	Pure         bool      `json:"pure"`
-	MajorityOnly bool      `json:"majority_only"`
-	Nodes        int       `json:"nodes"`
-	Rows         []Row     `json:"rows"`
-	Outcomes     []Outcome `json:"outcomes"`
+	Pure         bool `json:"pure"`
+	MajorityOnly bool `json:"majority_only"`
+	// Misfit says what is wrong with the parameters for the cluster of the beginning; empty if
+	// nothing is. See [downing.Fitted].
+	Misfit   string    `json:"misfit,omitempty"`
+	Nodes    int       `json:"nodes"`
+	Rows     []Row     `json:"rows"`
+	Outcomes []Outcome `json:"outcomes"`
 }
 
 // CaseError says in which case an invariant did not hold.
@@ -229,6 +247,9 @@ func Run(ctx context.Context, o Options) (Table, error) {
 	if err != nil {
 		return t, err
 	}
+	if o.Strategy.misfit != nil {
+		t.Misfit = o.Strategy.misfit(o.members())
+	}
 	if !o.Strategy.leased {
 		o.Strategy.Decide = oneAtATime(o.Strategy.Decide)
 	}
@@ -243,6 +264,11 @@ func Run(ctx context.Context, o Options) (Table, error) {
 func (o *Options) cases() ([]Case, error) {
 	if o.Nodes < 2 || o.Nodes > NodesMost {
 		return nil, fmt.Errorf("%w: %d nodes: want 2 to %d", ErrOptions, o.Nodes, NodesMost)
+	}
+	for role, n := range o.Roles {
+		if role == "" || n < 1 {
+			return nil, fmt.Errorf("%w: %d nodes with the role %q: want a name, and at least one node", ErrOptions, n, role)
+		}
 	}
 	if o.Strategy.Decide == nil && !o.Strategy.leased || o.Strategy.Name == "" {
 		return nil, fmt.Errorf("%w: no strategy", ErrOptions)
@@ -269,6 +295,27 @@ func (o *Options) cases() ([]Case, error) {
 		all = slices.DeleteFunc(all, func(c Case) bool { return !slices.Contains(o.Families, c.Family) })
 	}
 	return all, nil
+}
+
+// members returns the members of a cluster that has formed.
+func (o *Options) members() []*gossip.Member {
+	all := make([]*gossip.Member, o.Nodes)
+	for i := range all {
+		all[i] = &gossip.Member{Node: gossip.NodeID{Address: address(i), UID: 1}, Status: gossip.Up, UpNumber: 1, Roles: o.rolesOf(i)}
+	}
+	return all
+}
+
+// rolesOf returns the roles of a node, sorted.
+func (o *Options) rolesOf(i int) []string {
+	var roles []string
+	for role, n := range o.Roles {
+		if i < n {
+			roles = append(roles, role)
+		}
+	}
+	slices.Sort(roles)
+	return roles
 }
 
 // oneAtATime lets one goroutine at a time decide.
@@ -337,7 +384,7 @@ func (o *Options) one(c *Case) (out Outcome, err error) {
 			err = &CaseError{*c, err}
 		}
 	}()
-	out = Outcome{Case: c.Number, Family: c.Family, Text: c.Text, Hosts: []int{}}
+	out = Outcome{Case: c.Number, Family: c.Family, Text: c.Text, Sides: len(c.sides), Lead: c.lead, Hosts: []int{}}
 	k, err := form(o, c, uint64(c.Number)) //nolint:gosec // Numbers begin at 1.
 	if err != nil {
 		return out, err

@@ -29,14 +29,15 @@ import (
 // Exhaustive are the flags of simulate by which a downing strategy is tried out on every fault
 // of a family.
 type Exhaustive struct {
-	Exhaustive int      `placeholder:"NODES" help:"Instead of a scenario, run a downing strategy through every fault of each family, on 2 to 6 nodes."`
-	Downing    string   `default:"keep-majority" help:"The strategy: a built-in one, or the executable of a plugin."`
-	Lease      bool     `help:"Give the nodes a lease store, as lease-majority needs one, and run the families about it too."`
-	Settings   string   `type:"path" placeholder:"FILE" help:"For a plugin the file with its settings, YAML or JSON; for a built-in strategy a configuration file whose section downing has the parameters."`
-	Family     []string `placeholder:"NAME" help:"Only these families."`
-	Cases      string   `default:"none" enum:"none,needless,all" help:"Print cases with what came of them: none, needless or all."`
-	Case       int      `placeholder:"NUMBER" help:"Run this case only, and print what came of it."`
-	HTML       string   `name:"html" type:"path" placeholder:"FILE" help:"Write the table as a page too."`
+	Exhaustive int            `placeholder:"NODES" help:"Instead of a scenario, run a downing strategy through every fault of each family, on 2 to 6 nodes."`
+	Downing    string         `default:"keep-majority" help:"The strategy: a built-in one, or the executable of a plugin."`
+	Lease      bool           `help:"Give the nodes a lease store, as lease-majority needs one, and run the families about it too."`
+	Settings   string         `type:"path" placeholder:"FILE" help:"For a plugin the file with its settings, YAML or JSON; for a built-in strategy a configuration file whose section downing has the parameters."`
+	Role       map[string]int `placeholder:"NAME=NODES" help:"So many of the nodes, the oldest, have this role: for strategies with a parameter role."`
+	Family     []string       `placeholder:"NAME" help:"Only these families."`
+	Cases      string         `default:"none" enum:"none,needless,all" help:"Print cases with what came of them: none, needless or all."`
+	Case       int            `placeholder:"NUMBER" help:"Run this case only, and print what came of it."`
+	HTML       string         `name:"html" type:"path" placeholder:"FILE" help:"Write the table as a page too."`
 }
 
 // exhaustiveHelp is the part of the help about the flags.
@@ -74,7 +75,7 @@ func (c *Simulate) exhaust(s *Session) error {
 	if err != nil {
 		return errors.Join(err, end())
 	}
-	o := outcomes.Options{Nodes: c.Exhaustive.Exhaustive, Strategy: strategy, Families: c.Family, Case: c.Case}
+	o := outcomes.Options{Nodes: c.Exhaustive.Exhaustive, Strategy: strategy, Families: c.Family, Roles: c.Role, Case: c.Case}
 	if trace != nil {
 		o.Trace = trace.writer()
 	}
@@ -236,6 +237,9 @@ func promise(t outcomes.Table) string {
 	}
 	if t.Pure {
 		text += ", and decides by the view alone"
+	}
+	if t.Misfit != "" {
+		text += "\nit does not fit this cluster: " + t.Misfit
 	}
 	return text
 }

@@ -191,6 +191,17 @@ func TestEveryFaultOfAFamily(t *testing.T) {
 	require.Regexp(t, `split-2 +7 +0 +4 +0 +0 +3 +3`, out, "a side of two has no quorum")
 	require.Equal(t, []struct{ Cases, Nobody int }{{1, 1}}, table.Rows)
 
+	// A role that some have counts, and one that nobody has is said not to fit.
+	require.NoError(t, os.WriteFile(settings, []byte("cluster: {name: bank}\ndowning: {static-quorum: {quorum-size: 2, role: data}}\n"), 0o600))
+	role := []string{"-exhaustive", "4", "-family", "split-2", "-downing", "static-quorum", "-settings", settings}
+	status, out, stderr = simulate(t, append(role, "-role", "data=3")...)
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.NotContains(t, out, "does not fit")
+	require.Regexp(t, `split-2 +7 +0 +4 +3 +0 +0 +0`, out, "two of the three are on one side")
+	_, out, _ = simulate(t, role...)
+	require.Contains(t, out, "\nit does not fit this cluster: downing.static-quorum.role is \"data\", and no member that is up has this role")
+	require.Regexp(t, `split-2 +7 +0 +0 +0 +0 +7 +7`, out)
+
 	// A lease goes to one side of each split, and there are families about it.
 	status, out, stderr = simulate(t, "-exhaustive", "3", "-family", "split-3", "-family", "store-cut", "-downing", "lease-majority", "-lease", "-settings", settings, "-html", page)
 	require.Equal(t, command.StatusOK, status, stderr)
@@ -214,6 +225,7 @@ func TestWrongUsesOfExhaustiveSayWhatIsWrong(t *testing.T) {
 		{[]string{"-exhaustive", "3", "-trace", "-"}, "name it by -case"},
 		{[]string{"-exhaustive", "3", "-lease"}, "-lease is for lease-majority, and keep-majority asks for no lease"},
 		{[]string{"-exhaustive", "3", "-downing", "lease-majority"}, "lease-majority asks for a lease: add -lease"},
+		{[]string{"-exhaustive", "3", "-role", "data=0"}, `0 nodes with the role "data": want a name, and at least one node`},
 		{[]string{"-exhaustive", "3", "-family", "store-cut"}, `no family "store-cut"`},
 		{[]string{"-exhaustive", "3", "-family", "splits"}, `no family "splits"`},
 		{[]string{"-exhaustive", "3", "-downing", "simulate_test.go"}, "simulate_test.go"},
