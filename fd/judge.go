@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -126,8 +127,14 @@ func (v Verdicts) Check(b Batch) error {
 type DetectorJudge struct {
 	newDetector Factory
 	number      uint64
-	now         time.Time // The moment of the latest batch, on a clock of its own.
-	detectors   map[string]Detector
+	now         time.Time    // The moment of the latest batch, on a clock of its own.
+	judged      []judgedNode // The subjects of the latest batch, in its order; no id is there twice.
+}
+
+// judgedNode is a node with its detector.
+type judgedNode struct {
+	id       string
+	detector Detector
 }
 
 var _ Judge = (*DetectorJudge)(nil)
@@ -145,22 +152,22 @@ func (j *DetectorJudge) Judge(_ context.Context, b Batch) (Verdicts, error) {
 	if b.Number != 1 && (j.number == 0 || b.Number != j.number+1) {
 		return Verdicts{}, fmt.Errorf("fd: %w: got number %d after %d", ErrOutOfStep, b.Number, j.number)
 	}
-	if err := b.check(); err != nil {
+	// Subjects are nearly always those of the batch before, in the same order. Then no id has to
+	// be looked up, nor compared with the others.
+	same := slices.EqualFunc(j.judged, b.Subjects, func(n judgedNode, s Subject) bool { return n.id == s.ID })
+	if err := b.check(same); err != nil {
 		return Verdicts{}, err
 	}
-	known := j.detectors
 	if b.Number == 1 {
-		known, j.now = nil, time.Unix(0, 0)
+		j.judged, j.now, same = nil, time.Unix(0, 0), false
+	}
+	if !same {
+		j.judged = j.detectorsOf(b.Subjects)
 	}
 	j.number, j.now = b.Number, j.now.Add(b.Elapsed)
-	j.detectors = make(map[string]Detector, len(b.Subjects))
 	answer := Verdicts{Number: b.Number}
-	for _, s := range b.Subjects {
-		d := known[s.ID]
-		if d == nil {
-			d = j.newDetector()
-		}
-		j.detectors[s.ID] = d
+	for i := range b.Subjects {
+		s, d := &b.Subjects[i], j.judged[i].detector
 		for _, age := range s.Ages {
 			d.Heartbeat(j.now.Add(-age))
 		}
@@ -169,6 +176,23 @@ func (j *DetectorJudge) Judge(_ context.Context, b Batch) (Verdicts, error) {
 		}
 	}
 	return answer, nil
+}
+
+// detectorsOf returns the subjects with the detectors that they have, and new ones for others.
+func (j *DetectorJudge) detectorsOf(subjects []Subject) []judgedNode {
+	known := make(map[string]Detector, len(j.judged))
+	for _, n := range j.judged {
+		known[n.id] = n.detector
+	}
+	nodes := make([]judgedNode, len(subjects))
+	for i, s := range subjects {
+		d := known[s.ID]
+		if d == nil {
+			d = j.newDetector()
+		}
+		nodes[i] = judgedNode{s.ID, d}
+	}
+	return nodes
 }
 
 func (j *DetectorJudge) reason(d Detector) string {
@@ -181,16 +205,24 @@ func (j *DetectorJudge) reason(d Detector) string {
 	return "no answer arrived for too long"
 }
 
-func (b Batch) check() error {
+// check reports a batch that breaks the contract. Distinct says that its ids are known to be valid
+// and different.
+func (b Batch) check(distinct bool) error {
 	if b.Elapsed < 0 || b.Number == 1 && b.Elapsed != 0 {
 		return fmt.Errorf("fd: %w: elapsed %v in batch %d", ErrBadBatch, b.Elapsed, b.Number)
 	}
-	seen := make(map[string]bool, len(b.Subjects))
-	for _, s := range b.Subjects {
-		if s.ID == "" || seen[s.ID] {
-			return fmt.Errorf("fd: %w: id %q is empty or given twice", ErrBadBatch, s.ID)
+	var seen map[string]bool
+	if !distinct {
+		seen = make(map[string]bool, len(b.Subjects))
+	}
+	for i := range b.Subjects {
+		s := &b.Subjects[i]
+		if !distinct {
+			if s.ID == "" || seen[s.ID] {
+				return fmt.Errorf("fd: %w: id %q is empty or given twice", ErrBadBatch, s.ID)
+			}
+			seen[s.ID] = true
 		}
-		seen[s.ID] = true
 		for i, age := range s.Ages {
 			if age < 0 || i > 0 && age > s.Ages[i-1] {
 				return fmt.Errorf("fd: %w: ages of %q are negative or rise: %v", ErrBadBatch, s.ID, s.Ages)

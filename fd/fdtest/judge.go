@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ func TestJudge(t *testing.T, newJudge func(testing.TB) fd.Judge) {
 	}{
 		{"answers keep the contract", checkVerdicts},
 		{"equal batches get equal answers", checkTwins},
+		{"the order of nodes does not matter", checkOrder},
 		{"a new session forgets the one before", checkSessions},
 		{"a batch out of step is refused", checkSteps},
 		{"nobody is accused who answers each second", checkRegular},
@@ -163,6 +165,26 @@ func checkVerdicts(t testing.TB, newJudge func(testing.TB) fd.Judge, seed uint64
 func checkTwins(t testing.TB, newJudge func(testing.TB) fd.Judge, seed uint64) {
 	t.Helper()
 	agree(t, newHistory(seed), newJudge(t), newJudge(t), "two judges that were told the same")
+}
+
+// checkOrder tells two judges the same, one of them of the nodes in their order and the other in a
+// new order each time.
+func checkOrder(t testing.TB, newJudge func(testing.TB) fd.Judge, seed uint64) {
+	t.Helper()
+	h, j, other, r := newHistory(seed), newJudge(t), newJudge(t), rand.New(rand.NewPCG(seed, 14))
+	byID := func(v fd.Verdicts) []fd.Verdict {
+		return slices.SortedFunc(slices.Values(v.Changes), func(a, b fd.Verdict) int { return strings.Compare(a.ID, b.ID) })
+	}
+	for range judgeBatches {
+		b := h.next()
+		v := judge(t, j, b)
+		mixed := clone(b)
+		r.Shuffle(len(mixed.Subjects), func(i, k int) { mixed.Subjects[i], mixed.Subjects[k] = mixed.Subjects[k], mixed.Subjects[i] })
+		if o := judge(t, other, mixed); !reflect.DeepEqual(byID(v), byID(o)) {
+			t.Errorf("batch %d: with its nodes in another order a judge says %+v, not %+v", b.Number, o, v)
+		}
+		h.take(v)
+	}
 }
 
 func checkSessions(t testing.TB, newJudge func(testing.TB) fd.Judge, seed uint64) {

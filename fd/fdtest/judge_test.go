@@ -79,6 +79,20 @@ func TestTheSuiteFindsJudgesThatBreakTheContract(t *testing.T) {
 				return v, nil
 			}
 		}},
+		"goes by places": {checkOrder, func(inner *fd.DetectorJudge) judgeFunc {
+			var first []string // It takes the nodes of a batch for the first ones of the session.
+			return func(ctx context.Context, b fd.Batch) (fd.Verdicts, error) {
+				v, err := inner.Judge(ctx, b)
+				for i := len(first); i < len(b.Subjects); i++ {
+					first = append(first, b.Subjects[i].ID)
+				}
+				v.Changes = nil
+				if s := b.Subjects[0]; s.ID == first[0] {
+					v.Changes = []fd.Verdict{{ID: s.ID, Available: !s.Available, Reason: "it is the first"}}
+				}
+				return v, err
+			}
+		}},
 		"remembers": {checkSessions, func(*fd.DetectorJudge) judgeFunc {
 			batches := 0
 			return func(_ context.Context, b fd.Batch) (fd.Verdicts, error) {
