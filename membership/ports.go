@@ -180,8 +180,11 @@ func (n *Node) call(ctx context.Context, component string, c machine.Call) (any,
 	return nil, fmt.Errorf("membership: nothing answers calls of component %q to port %q", c.Port, component)
 }
 
-// judgedBy asks the judge. That it has begun anew is an answer.
+// judgedBy asks the judge. That it has begun anew is an answer. A batch belongs to the judge that
+// is asked, and the machine holds the verdicts against it afterwards: so the judge gets nodes of
+// its own.
 func judgedBy(ctx context.Context, j fd.Judge, b fd.Batch) (any, error) {
+	b.Subjects = slices.Clone(b.Subjects)
 	verdicts, err := j.Judge(ctx, b)
 	if errors.Is(err, fd.ErrOutOfStep) {
 		return protocol.OutOfStep{}, nil

@@ -70,6 +70,7 @@ type askedAbout struct {
 
 // heardOf are the answers of one target.
 type heardOf struct {
+	id    string            // The target, as batches name it.
 	last  []machine.Instant // The last ones, the oldest first, up to answersKept.
 	count uint64            // How many there were in all.
 	told  uint64            // How many there were at the last batch that the judge has answered.
@@ -92,7 +93,7 @@ func (j *judging) hears(from gossip.NodeID, at machine.Instant) {
 	delete(j.why, from)
 	h := j.heard[from]
 	if h == nil {
-		h = &heardOf{}
+		h = &heardOf{id: from.String()}
 		j.heard[from] = h
 	}
 	if len(h.last) == answersKept {
@@ -128,7 +129,7 @@ func (j *judging) ask(targets []gossip.NodeID) {
 		if h == nil {
 			continue
 		}
-		s := fd.Subject{ID: node.String(), Available: j.registry.Available(node, j.now.Mono.Time())}
+		s := fd.Subject{ID: h.id, Available: j.registry.Available(node, j.now.Mono.Time())}
 		answers := h.last // A new session: the judge knows nothing.
 		if j.number > 0 {
 			answers = h.since(h.told)

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package loopbacktest connects a gRPC client with a server inside one test, through
-// memory, with the limits of the contract with plugins.
+// memory, with the limits of the contract with plugins ([Conn]), or hands the service itself
+// out, for a test that stands between the two ([Service]).
 package loopbacktest
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/quorate/quorate/plugins/internal/server"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
 const pipeBytes = 1 << 20
@@ -47,4 +50,37 @@ func Conn(tb testing.TB, register func(grpc.ServiceRegistrar)) *grpc.ClientConn 
 		<-done
 	})
 	return conn
+}
+
+// Service returns the service of a configured plugin, of the type S that is generated for the
+// policy, without the way to it.
+func Service[S any](tb testing.TB, policy server.Service, strategy any) S {
+	tb.Helper()
+	var all services
+	server.New(server.Strategy{
+		Service: policy, Name: "test", Configure: func([]byte) (any, error) { return strategy, nil },
+	}, slog.New(slog.NewTextHandler(tb.Output(), nil))).Register(&all)
+	if _, err := find[pluginv1.PluginServer](tb, all).Configure(tb.Context(), new(pluginv1.ConfigureRequest)); err != nil {
+		tb.Fatal(err)
+	}
+	return find[S](tb, all)
+}
+
+// services takes what is registered.
+type services []any
+
+// RegisterService takes a service.
+func (s *services) RegisterService(_ *grpc.ServiceDesc, service any) { *s = append(*s, service) }
+
+// find returns the service of a type.
+func find[S any](tb testing.TB, all services) S {
+	tb.Helper()
+	for _, service := range all {
+		if s, ok := service.(S); ok {
+			return s
+		}
+	}
+	var none S
+	tb.Fatalf("no %T among %d services", &none, len(all))
+	return none
 }

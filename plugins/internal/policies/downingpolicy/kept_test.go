@@ -5,7 +5,6 @@ package downingpolicy_test
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -23,7 +22,6 @@ import (
 	"github.com/quorate/quorate/plugins/internal/client"
 	"github.com/quorate/quorate/plugins/internal/loopbacktest"
 	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
-	"github.com/quorate/quorate/plugins/internal/server"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -78,13 +76,6 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// registrar takes the service of the policy, so that a rig can stand before it.
-type registrar struct{ taken map[string]any }
-
-func (r *registrar) RegisterService(d *grpc.ServiceDesc, service any) {
-	r.taken[d.ServiceName] = service
-}
-
 // restart replaces the plugin by one that has kept nothing.
 func (r *rig) restart() {
 	r.t.Helper()
@@ -94,17 +85,7 @@ func (r *rig) restart() {
 // served returns the plugin of a provider, without the way to it.
 func served(tb testing.TB, provider downing.Provider) pluginv1.DowningServer {
 	tb.Helper()
-	taken := &registrar{make(map[string]any)}
-	server.New(server.Strategy{
-		Service: downingpolicy.Contract().Policy().Service, Name: "p",
-		Configure: func([]byte) (any, error) { return provider, nil },
-	}, slog.New(slog.NewTextHandler(tb.Output(), nil))).Register(taken)
-	//nolint:forcetypeassert // The descriptions of the services have these types.
-	plugin := taken.taken[pluginv1.Plugin_ServiceDesc.ServiceName].(pluginv1.PluginServer)
-	_, err := plugin.Configure(tb.Context(), new(pluginv1.ConfigureRequest))
-	require.NoError(tb, err)
-	//nolint:forcetypeassert // As above.
-	return taken.taken[pluginv1.Downing_ServiceDesc.ServiceName].(pluginv1.DowningServer)
+	return loopbacktest.Service[pluginv1.DowningServer](tb, downingpolicy.Contract().Policy().Service, provider)
 }
 
 func (r *rig) Decide(ctx context.Context, q *pluginv1.DowningDecideRequest) (*pluginv1.DowningDecideResponse, error) {

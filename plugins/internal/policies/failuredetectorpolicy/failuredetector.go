@@ -12,10 +12,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/fd"
@@ -45,6 +45,8 @@ func Contract() contract.Of[fd.Judge] {
 type Judge struct {
 	target client.Target
 	calls  pluginv1.FailureDetectorClient
+
+	acknowledged atomic.Pointer[acknowledged] // Nil while the plugin has not said that it keeps any.
 }
 
 var _ fd.Judge = (*Judge)(nil)
@@ -59,10 +61,11 @@ func New(t client.Target) *Judge {
 func (j *Judge) Judge(ctx context.Context, b fd.Batch) (fd.Verdicts, error) {
 	outOfStep := false
 	v, err := client.Ask(ctx, &j.target, "judge",
-		func() (*pluginv1.JudgeRequest, error) { return BatchToProto(&b) },
-		func(ctx context.Context, r *pluginv1.JudgeRequest, opts ...grpc.CallOption) (*pluginv1.JudgeResponse, error) {
-			p, err := j.calls.Judge(ctx, r, opts...)
-			outOfStep = status.Code(err) == codes.FailedPrecondition
+		func() (request, error) { return newRequest(&b, j.acknowledged.Load()) },
+		func(ctx context.Context, r request, opts ...grpc.CallOption) (*pluginv1.JudgeResponse, error) {
+			p, err := j.calls.Judge(ctx, r.JudgeRequest, opts...)
+			outOfStep = r.lacks(status.Code(err))
+			j.keep(r, p, err)
 			return p, err
 		},
 		func(p *pluginv1.JudgeResponse) (fd.Verdicts, error) { return VerdictsFromProto(&b, p) })
@@ -72,10 +75,23 @@ func (j *Judge) Judge(ctx context.Context, b fd.Batch) (fd.Verdicts, error) {
 	return v, err
 }
 
+// keep notes what the plugin has after a call.
+func (j *Judge) keep(r request, p *pluginv1.JudgeResponse, err error) {
+	switch {
+	case err != nil:
+		j.acknowledged.Store(nil) // The session ends with the error, and the next one sends all nodes.
+	case r.keeps != nil && p.GetKept() == r.keeps.number:
+		j.acknowledged.Store(r.keeps)
+	default:
+		j.acknowledged.Store(nil)
+	}
+}
+
 // service serves the calls of a judge.
 type service struct {
 	pluginv1.UnimplementedFailureDetectorServer
 	server *server.Server
+	keeper keeper
 
 	// turn holds one element while the judge is asked: a judge answers one call at a time, and
 	// a call that the host has given up may still be running when the next one comes.
@@ -84,8 +100,12 @@ type service struct {
 
 // Judge asks the judge, when it is done with the call before.
 func (s *service) Judge(ctx context.Context, r *pluginv1.JudgeRequest) (*pluginv1.JudgeResponse, error) {
+	var nodes acknowledged
 	return server.Answer(ctx, s.server, "judge",
-		func() (fd.Batch, error) { return BatchFromProto(r) },
+		func() (b fd.Batch, err error) {
+			b, nodes, err = s.keeper.batch(r)
+			return b, err
+		},
 		func(j fd.Judge, ctx context.Context, b fd.Batch) (fd.Verdicts, error) {
 			select {
 			case s.turn <- struct{}{}:
@@ -99,7 +119,20 @@ func (s *service) Judge(ctx context.Context, r *pluginv1.JudgeRequest) (*pluginv
 			}
 			return v, err
 		},
-		VerdictsToProto)
+		func(b *fd.Batch, v *fd.Verdicts) (*pluginv1.JudgeResponse, error) {
+			asked := *b
+			if len(v.Changes) > 0 { // The judge, whose batch it was, may have changed it.
+				var err error
+				if asked, err = batchOf(r, nodes.ids); err != nil {
+					return nil, err
+				}
+			}
+			p, err := VerdictsToProto(&asked, v)
+			if err == nil {
+				p.Kept = nodes.number
+			}
+			return p, err
+		})
 }
 
 // try tells a judge of a node that answered each second, and then not for 10 s.

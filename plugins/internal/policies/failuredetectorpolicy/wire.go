@@ -23,49 +23,70 @@ const (
 	answersMax = 1 << 20
 )
 
-// BatchToProto returns the request for a batch. The error names what the contract does not
-// allow.
+// BatchToProto returns the request for a batch, with its nodes. The error names what the
+// contract does not allow.
 func BatchToProto(b *fd.Batch) (*pluginv1.JudgeRequest, error) {
 	if err := validate(b); err != nil {
 		return nil, err
 	}
-	r := &pluginv1.JudgeRequest{
-		Number: b.Number, ElapsedNanos: int64(b.Elapsed),
-		Node: make([]string, len(b.Subjects)), Available: make([]bool, len(b.Subjects)), AnswerCount: make([]uint32, len(b.Subjects)),
-	}
-	answers := 0
+	r := columnsToProto(b)
+	r.Node = make([]string, len(b.Subjects))
 	for i := range b.Subjects {
-		answers += len(b.Subjects[i].Ages)
-	}
-	r.AgeNanos = make([]int64, 0, answers)
-	for i, s := range b.Subjects {
-		r.Node[i], r.Available[i], r.AnswerCount[i] = s.ID, s.Available, uint32(len(s.Ages))
-		for _, age := range s.Ages {
-			r.AgeNanos = append(r.AgeNanos, int64(age))
-		}
+		r.Node[i] = b.Subjects[i].ID
 	}
 	return r, nil
 }
 
+// columnsToProto returns the request for a valid batch without its nodes.
+func columnsToProto(b *fd.Batch) *pluginv1.JudgeRequest {
+	answers := 0
+	for i := range b.Subjects {
+		answers += len(b.Subjects[i].Ages)
+	}
+	r := &pluginv1.JudgeRequest{
+		Number: b.Number, ElapsedNanos: int64(b.Elapsed),
+		Available: make([]bool, len(b.Subjects)), AnswerCount: make([]uint32, len(b.Subjects)), AgeNanos: make([]int64, 0, answers),
+	}
+	for i := range b.Subjects {
+		s := &b.Subjects[i]
+		r.Available[i], r.AnswerCount[i] = s.Available, uint32(len(s.Ages))
+		for _, age := range s.Ages {
+			r.AgeNanos = append(r.AgeNanos, int64(age))
+		}
+	}
+	return r
+}
+
 // validate reports a batch that the contract does not allow.
 func validate(b *fd.Batch) error {
+	if len(b.Subjects) > nodesMax {
+		return wire.Malformed("node", "%d nodes, the limit is %d", len(b.Subjects), nodesMax)
+	}
+	seen := make(map[string]bool, len(b.Subjects))
+	for i := range b.Subjects {
+		id := b.Subjects[i].ID
+		if id == "" || len(id) > idBytesMax {
+			return wire.Malformed("node", "an id has %d bytes, not 1 to %d", len(id), idBytesMax)
+		}
+		if seen[id] {
+			return wire.Malformed("node", "%q is there twice", id)
+		}
+		seen[id] = true
+	}
+	return validateAnswers(b)
+}
+
+// validateAnswers reports what the contract does not allow in a batch whose nodes are valid.
+func validateAnswers(b *fd.Batch) error {
 	switch {
 	case b.Number == 0:
 		return wire.Malformed("number", "is 0")
 	case b.Elapsed < 0 || b.Number == 1 && b.Elapsed != 0:
 		return wire.Malformed("elapsed_nanos", "%d in batch %d", b.Elapsed, b.Number)
-	case len(b.Subjects) > nodesMax:
-		return wire.Malformed("node", "%d nodes, the limit is %d", len(b.Subjects), nodesMax)
 	}
-	answers, seen := 0, make(map[string]bool, len(b.Subjects))
-	for _, s := range b.Subjects {
-		if s.ID == "" || len(s.ID) > idBytesMax {
-			return wire.Malformed("node", "an id has %d bytes, not 1 to %d", len(s.ID), idBytesMax)
-		}
-		if seen[s.ID] {
-			return wire.Malformed("node", "%q is there twice", s.ID)
-		}
-		seen[s.ID] = true
+	answers := 0
+	for i := range b.Subjects {
+		s := &b.Subjects[i]
 		before := time.Duration(math.MaxInt64)
 		for _, age := range s.Ages {
 			if age < 0 || age > before {
@@ -80,25 +101,42 @@ func validate(b *fd.Batch) error {
 	return nil
 }
 
-// BatchFromProto returns the batch of a received request, checked.
+// BatchFromProto returns the batch of a received request that has its nodes, checked.
 func BatchFromProto(r *pluginv1.JudgeRequest) (fd.Batch, error) {
-	n, ages := len(r.GetNode()), r.GetAgeNanos()
-	if n > nodesMax || len(ages) > answersMax {
-		return fd.Batch{}, wire.Malformed("node", "%d nodes and %d answers, the limits are %d and %d", n, len(ages), nodesMax, answersMax)
+	if n := len(r.GetNode()); n > nodesMax {
+		return fd.Batch{}, wire.Malformed("node", "%d nodes, the limit is %d", n, nodesMax)
+	}
+	b, err := batchOf(r, r.GetNode())
+	if err == nil {
+		err = validate(&b)
+	}
+	if err != nil {
+		return fd.Batch{}, err
+	}
+	return b, nil
+}
+
+// batchOf returns the batch of a received request about the nodes, whose ids are valid. All else
+// is checked.
+func batchOf(r *pluginv1.JudgeRequest, ids []string) (fd.Batch, error) {
+	n, ages := len(ids), r.GetAgeNanos()
+	if len(ages) > answersMax {
+		return fd.Batch{}, wire.Malformed("age_nanos", "%d answers, the limit is %d", len(ages), answersMax)
 	}
 	if err := wire.SameLength("node", n, len(r.GetAvailable()), len(r.GetAnswerCount())); err != nil {
 		return fd.Batch{}, err
 	}
 	b := fd.Batch{Number: r.GetNumber(), Elapsed: time.Duration(r.GetElapsedNanos())}
 	if n > 0 {
-		b.Subjects = make([]fd.Subject, 0, n)
+		b.Subjects = make([]fd.Subject, n)
 	}
 	all := make([]time.Duration, len(ages)) // Of all nodes: one allocation, and each has its part.
 	for i, age := range ages {
 		all[i] = time.Duration(age)
 	}
-	for i, id := range r.GetNode() {
-		s := fd.Subject{ID: id, Available: r.GetAvailable()[i]}
+	for i, id := range ids {
+		s := &b.Subjects[i]
+		s.ID, s.Available = id, r.GetAvailable()[i]
 		count := r.GetAnswerCount()[i]
 		if uint64(count) > uint64(len(all)) {
 			return fd.Batch{}, wire.Malformed("answer_count", "%q has %d answers, %d are left", id, count, len(all))
@@ -107,15 +145,11 @@ func BatchFromProto(r *pluginv1.JudgeRequest) (fd.Batch, error) {
 			s.Ages = all[:count:count]
 		}
 		all = all[count:]
-		b.Subjects = append(b.Subjects, s)
 	}
 	if len(all) > 0 {
 		return fd.Batch{}, wire.Malformed("answer_count", "nobody has given the last %d answers", len(all))
 	}
-	if err := validate(&b); err != nil {
-		return fd.Batch{}, err
-	}
-	return b, nil
+	return b, validateAnswers(&b)
 }
 
 // VerdictsToProto returns the answer for verdicts about a batch, checked. Reasons are made one

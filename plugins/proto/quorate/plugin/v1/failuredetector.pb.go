@@ -34,7 +34,8 @@ type JudgeRequest struct {
 	// the first.
 	ElapsedNanos int64 `protobuf:"varint,2,opt,name=elapsed_nanos,json=elapsedNanos,proto3" json:"elapsed_nanos,omitempty"`
 	// All nodes that are monitored and have ever answered, each once: opaque ids,
-	// 1 to 512 bytes. The plugin forgets a node that is absent.
+	// 1 to 512 bytes. The plugin forgets a node that is absent. Left out where the
+	// plugin has kept them, see nodes_number.
 	Node []string `protobuf:"bytes,3,rep,name=node,proto3" json:"node,omitempty"`
 	// The verdict in force about each.
 	Available []bool `protobuf:"varint,4,rep,packed,name=available,proto3" json:"available,omitempty"`
@@ -44,7 +45,14 @@ type JudgeRequest struct {
 	// from 0: first those of the first node, the oldest first, then of the second.
 	// As many as the sum of answer_count, up to 1,048,576. In the first batch of a
 	// session a host may repeat answers that an earlier session was told of.
-	AgeNanos      []int64 `protobuf:"varint,6,rep,packed,name=age_nanos,json=ageNanos,proto3" json:"age_nanos,omitempty"`
+	AgeNanos []int64 `protobuf:"varint,6,rep,packed,name=age_nanos,json=ageNanos,proto3" json:"age_nanos,omitempty"`
+	// The number of node, which no other list gets in the life of the process. With
+	// nodes: the plugin may keep them under it, and says so in kept. Without: those
+	// that it has kept under it, in their order, and the columns have an element for
+	// each; a plugin that has not answers FAILED_PRECONDITION, as to a number that is
+	// not the last plus 1, and a new session begins with nodes. 0: nothing is to be
+	// kept, and there are no nodes if node is empty.
+	NodesNumber   uint64 `protobuf:"varint,7,opt,name=nodes_number,json=nodesNumber,proto3" json:"nodes_number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -121,6 +129,13 @@ func (x *JudgeRequest) GetAgeNanos() []int64 {
 	return nil
 }
 
+func (x *JudgeRequest) GetNodesNumber() uint64 {
+	if x != nil {
+		return x.NodesNumber
+	}
+	return 0
+}
+
 // JudgeResponse is the verdicts that differ from those in force, as columns. A verdict
 // that a node is not available holds until its next answer, whatever is said before
 // that, and not before the silence that the host allows in any case.
@@ -134,7 +149,11 @@ type JudgeResponse struct {
 	// Why: places in reasons.
 	Reason []uint32 `protobuf:"varint,3,rep,packed,name=reason,proto3" json:"reason,omitempty"`
 	// The reasons that occur, 1 to 1,024 bytes each, such as "phi is 9.12".
-	Reasons       []string `protobuf:"bytes,4,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Reasons []string `protobuf:"bytes,4,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	// The nodes_number of the request, if the plugin keeps its nodes until it says
+	// the same of another number: later batches may leave them out. 0, or any other
+	// number: they come with every batch.
+	Kept          uint64 `protobuf:"varint,5,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -197,23 +216,32 @@ func (x *JudgeResponse) GetReasons() []string {
 	return nil
 }
 
+func (x *JudgeResponse) GetKept() uint64 {
+	if x != nil {
+		return x.Kept
+	}
+	return 0
+}
+
 var File_quorate_plugin_v1_failuredetector_proto protoreflect.FileDescriptor
 
 const file_quorate_plugin_v1_failuredetector_proto_rawDesc = "" +
 	"\n" +
-	"'quorate/plugin/v1/failuredetector.proto\x12\x11quorate.plugin.v1\"\xbd\x01\n" +
+	"'quorate/plugin/v1/failuredetector.proto\x12\x11quorate.plugin.v1\"\xe0\x01\n" +
 	"\fJudgeRequest\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12#\n" +
 	"\relapsed_nanos\x18\x02 \x01(\x03R\felapsedNanos\x12\x12\n" +
 	"\x04node\x18\x03 \x03(\tR\x04node\x12\x1c\n" +
 	"\tavailable\x18\x04 \x03(\bR\tavailable\x12!\n" +
 	"\fanswer_count\x18\x05 \x03(\rR\vanswerCount\x12\x1b\n" +
-	"\tage_nanos\x18\x06 \x03(\x03R\bageNanos\"m\n" +
+	"\tage_nanos\x18\x06 \x03(\x03R\bageNanos\x12!\n" +
+	"\fnodes_number\x18\a \x01(\x04R\vnodesNumber\"\x81\x01\n" +
 	"\rJudgeResponse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04node\x18\x02 \x03(\rR\x04node\x12\x16\n" +
 	"\x06reason\x18\x03 \x03(\rR\x06reason\x12\x18\n" +
-	"\areasons\x18\x04 \x03(\tR\areasons2]\n" +
+	"\areasons\x18\x04 \x03(\tR\areasons\x12\x12\n" +
+	"\x04kept\x18\x05 \x01(\x04R\x04kept2]\n" +
 	"\x0fFailureDetector\x12J\n" +
 	"\x05Judge\x12\x1f.quorate.plugin.v1.JudgeRequest\x1a .quorate.plugin.v1.JudgeResponseBEZCgithub.com/quorate/quorate/plugins/proto/quorate/plugin/v1;pluginv1b\x06proto3"
 

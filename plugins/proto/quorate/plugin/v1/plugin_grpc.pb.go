@@ -39,7 +39,8 @@
 //   INVALID_ARGUMENT     the request breaks the contract, or the settings do not
 //                        have the form that Configure says
 //   FAILED_PRECONDITION  Configure has not succeeded yet, or was called twice;
-//                        for Judge: a batch is missing
+//                        what the request leaves out is not kept (members of
+//                        Downing, nodes of Judge); for Judge: a batch is missing
 //   UNIMPLEMENTED        the plugin is for another policy
 //   UNKNOWN              the strategy cannot decide now, and the text says why, in
 //                        at most 1,024 bytes for the log. The process is healthy

@@ -46,6 +46,24 @@ class TestStrategy(unittest.TestCase):
         self.service.judge(batch(1))
         self.service.judge(batch(2))
 
+    def test_nodes_are_kept_under_their_number(self):
+        first = batch(1)
+        first.nodes_number = 7
+        self.assertEqual(self.service.judge(first).kept, 7)
+        for number in range(2, 11):
+            request = batch(number)
+            request.nodes_number = 7
+            del request.node[:]
+            self.assertFalse(self.service.judge(request).node)
+        unknown = batch(11, answers=0, elapsed=9)
+        unknown.nodes_number = 8
+        del unknown.node[:]
+        with self.assertRaises(OutOfStep):
+            self.service.judge(unknown)
+        unknown.nodes_number = 7
+        self.assertEqual(list(self.service.judge(unknown).node), [0])
+        self.assertEqual(self.service.judge(batch(12)).kept, 0)
+
     def test_a_batch_with_short_columns_is_refused(self):
         request = batch(1)
         del request.age_nanos[:]
