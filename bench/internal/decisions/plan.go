@@ -45,8 +45,10 @@ func Group() plan.Group {
 				{Name: "longest-batch", Value: "longest", Unit: "ms", Better: plan.Lower},
 			},
 		}}, swaps(), []plan.Experiment{
-			judge(roleBuiltInJudge, plan.Figure{Name: "floor-heartbeats-cpu"}).AsFloor(),
-			judge(rolePluginJudge, plan.Figure{Name: "heartbeats-cpu", Floors: []string{"floor-heartbeats-cpu"}, OfFloor: 2}),
+			second(roleBuiltInDetector, plan.Figure{Name: "floor-heartbeats-cpu"}).AsFloor(),
+			second(rolePluginDetector, plan.Figure{Name: "heartbeats-cpu", Floors: []string{"floor-heartbeats-cpu"}, OfFloor: 2}),
+			second(roleJudge, plan.Figure{Name: "floor-judge-cpu"}).AsFloor(),
+			second(rolePluginJudge, plan.Figure{Name: "judge-cpu", Floors: []string{"floor-judge-cpu"}}),
 		}),
 	}
 }
@@ -54,8 +56,8 @@ func Group() plan.Group {
 // heartbeats is how many nodes answer once a second.
 const heartbeats = 1000
 
-// judge is the processor time of a second of heartbeats.
-func judge(role string, f plan.Figure) plan.Experiment {
+// second is the processor time of a second of heartbeats.
+func second(role string, f plan.Figure) plan.Experiment {
 	f.Value, f.Unit, f.Better = "cpu", "us", plan.Lower
 	return plan.Experiment{Spec: process.Spec{Role: role, Nodes: heartbeats}, Figures: []plan.Figure{f}}
 }
@@ -78,8 +80,11 @@ const (
 	roleDecide        = "decide"
 	roleDecideChanged = "decide-changed"
 	roleAllocate      = "allocate"
-	roleBuiltInJudge  = "judge-built-in"
-	rolePluginJudge   = "judge-plugin"
+
+	roleBuiltInDetector = "heartbeats-built-in" // The detector of a node as the node uses it.
+	rolePluginDetector  = "heartbeats-plugin"   // The same with a judge that is a plugin.
+	roleJudge           = "judge-built-in"      // The question to a judge of this process alone.
+	rolePluginJudge     = "judge-plugin"        // The question to a plugin alone.
 )
 
 // swapRole is the role that measures swaps of plugins of a policy.
@@ -98,7 +103,9 @@ func swapRoles() map[string]plugins.Policy {
 func Roles() process.Roles {
 	all := map[string]process.Measurer{
 		roleLaunch: measureLaunch, roleDecide: measureDecide, roleDecideChanged: measureDecide, roleAllocate: measureAllocate,
-		roleBuiltInJudge: measureJudge, rolePluginJudge: measureJudge,
+	}
+	for role := range heartbeatParts() {
+		all[role] = measureHeartbeats
 	}
 	for role := range swapRoles() {
 		all[role] = measureSwap
