@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
@@ -48,6 +49,22 @@ type Kind[C any] struct {
 	// PassivateAfter is the time without a message after which an entity is
 	// stopped. Zero: the configured time. Negative: never.
 	PassivateAfter time.Duration
+
+	// Permanent are the ids of entities that run without a message, on whatever node hosts their
+	// shard: each is started with its shard, is not stopped for being idle, and is started
+	// again when it has stopped or failed, after a rest as with [Restart] whatever OnFailure
+	// says. For few of them: each node looks through the list. Nodes that host the kind should
+	// have the same list.
+	Permanent []string
+
+	// OnOldest has the oldest node that can host the kind host all of it, and no other node
+	// anything: the next oldest when that node leaves or is gone. The allocation strategy is
+	// not asked. Package singleton uses it.
+	OnOldest bool
+
+	// HandoffTimeout is how long a shard of the kind may take to stop before its move is called
+	// off. Zero: the configured time.
+	HandoffTimeout time.Duration
 }
 
 // OnFailure says what becomes of an entity whose Receive, or a timer of it,
@@ -93,6 +110,17 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 	}
 	if k.New == nil && !k.ProxyOnly {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: New must be set unless ProxyOnly is", k.Name))
+	}
+	for i, id := range k.Permanent {
+		if fault := faultOf(id); fault != "" {
+			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %s", k.Name, i, fault))
+		}
+		if slices.Contains(k.Permanent[:i], id) {
+			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %q is listed twice", k.Name, i, clip(id)))
+		}
+	}
+	if k.HandoffTimeout < 0 {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: HandoffTimeout %v is negative", k.Name, k.HandoffTimeout))
 	}
 	if k.OnFailure > StopOnFailure {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: OnFailure is %d, which means nothing", k.Name, k.OnFailure))

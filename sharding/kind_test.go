@@ -209,6 +209,51 @@ func TestANodeWithoutTheRoleSendsOnly(t *testing.T) {
 	})
 }
 
+// Permanent entities start without a message, stay for longer than the others, and start again when
+// their node has gone.
+func TestPermanentEntities(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		ids := []string{"a", "b", "c", "d", "e", "f"}
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Permanent, k.PassivateAfter = ids, time.Minute }
+		w.start(3)
+		pass(10 * time.Second)
+		for _, id := range ids {
+			require.Len(t, w.journal.of(id, "start"), 1, id)
+		}
+		pass(10 * time.Minute)
+		require.Len(t, w.journal.of("first", "stop"), 1)
+		for _, id := range ids {
+			require.Empty(t, w.journal.of(id, "stop"), id)
+		}
+		w.crash(w.nodes[2])
+		pass(30 * time.Second)
+		again := 0
+		for _, id := range ids {
+			if starts := w.journal.of(id, "start"); starts[0].node == 2 {
+				require.Len(t, starts, 2, id)
+				again++
+			}
+		}
+		require.NotZero(t, again)
+	})
+}
+
+func TestPermanentEntitiesThatAreRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		n := w.build()
+		for want, k := range map[string]sharding.Kind[text]{
+			`Permanent[1]: the id is empty`:           {Permanent: []string{"a", ""}},
+			`Permanent[1]: "a" is listed twice`:       {Permanent: []string{"a", "a"}},
+			`HandoffTimeout -1s is negative`:          {HandoffTimeout: -time.Second},
+			`Permanent[0]: the id is not valid UTF-8`: {Permanent: []string{"\xff"}},
+		} {
+			k.Name, k.ProxyOnly = "test", true
+			_, err := sharding.Start(n.system, k)
+			require.ErrorContains(t, err, want)
+		}
+	})
+}
+
 // moody is a codec that fails at the messages whose text tells it to.
 type moody struct{ sharding.Protobuf }
 

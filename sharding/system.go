@@ -4,10 +4,12 @@
 package sharding
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -216,8 +218,10 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 		MaxSimultaneous:          s.latest.Rebalance.MaxSimultaneous,
 		MaxSimultaneousPerRegion: s.latest.Rebalance.MaxSimultaneousPerRegion,
 		Timings: control.Timings{
-			Retry: s.latest.RetryInterval, Handoff: s.latest.HandoffTimeout, RebalanceIdle: s.latest.Rebalance.IdleCheck,
+			Retry: s.latest.RetryInterval, Handoff: cmp.Or(k.HandoffTimeout, s.latest.HandoffTimeout),
+			RebalanceIdle: s.latest.Rebalance.IdleCheck,
 		},
+		OnOldest: k.OnOldest,
 	}
 	if err := k.validate(cfg); err != nil {
 		return nil, err
@@ -226,6 +230,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 		WindowBytes: s.latest.WindowBytes, TransitBytes: s.latest.TransitBytes, Mailbox: s.latest.MailboxSize,
 		BackoffMin: s.latest.EntityRestartBackoff, BackoffMax: 30 * s.latest.EntityRestartBackoff,
 		OnFailure: cell.OnFailure(k.OnFailure), PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
+		Permanent: slices.Clone(k.Permanent),
 	})
 	if err != nil {
 		return nil, err

@@ -12,18 +12,18 @@ import (
 // postponeRetry is the time after which the clock is asked for standing again.
 const postponeRetry = 50 * time.Millisecond
 
-// alarm is the part of a cell that knows when the cell is to be called again. A Tick is asked
-// for at most once for the same reason; a Tick that comes without need does no harm.
+// alarm is the part of a cell that knows when the cell is to be called again. One Tick is under
+// way at most, the earliest that was asked for; a Tick that comes without need does no harm.
 type alarm struct {
 	cfg       *Config
-	waking    bool // An OpWake is under way.
-	postponed bool // A message, a reply or a stop waits for the clock to show standing again.
+	next      machine.Instant // When the Tick under way comes; 0: none is.
+	postponed bool            // A message, a reply or a stop waits for the clock to show standing again.
 }
 
 // rang notes that the Tick has come. It reports whether what was postponed is to be tried,
 // which is not so while the node is known to have no standing.
 func (a *alarm) rang(suspended bool) bool {
-	a.waking = false
+	a.next = 0
 	if !a.postponed || suspended {
 		return false
 	}
@@ -34,17 +34,20 @@ func (a *alarm) rang(suspended bool) bool {
 // settled notes that nothing is postponed any more.
 func (a *alarm) settled() { a.postponed = false }
 
-// wake asks for a Tick after the time to transmit again, unless a Tick is due already.
-func (a *alarm) wake(now machine.Instant, out *Actions) {
-	if a.waking {
-		return
-	}
-	a.waking = true
-	out.add(Action{Op: OpWake, At: now.Add(a.cfg.Resend)})
-}
+// wake asks for a Tick after the time to transmit again.
+func (a *alarm) wake(now machine.Instant, out *Actions) { a.at(now.Add(a.cfg.Resend), out) }
 
 // retrySoon asks for a Tick that looks whether the clock shows standing again.
 func (a *alarm) retrySoon(now machine.Instant, out *Actions) {
-	a.postponed, a.waking = true, true
-	out.add(Action{Op: OpWake, At: now.Add(postponeRetry)})
+	a.postponed = true
+	a.at(now.Add(postponeRetry), out)
+}
+
+// at asks for a Tick at a time, unless one is due before. The runtime keeps the last OpWake only.
+func (a *alarm) at(when machine.Instant, out *Actions) {
+	if a.next != 0 && a.next <= when {
+		return
+	}
+	a.next = when
+	out.add(Action{Op: OpWake, At: when})
 }

@@ -51,6 +51,10 @@ type Config struct {
 	// StuckAfter is how long an entity may take for one message, its start or its stop
 	// before [Cell.Sweep] reports it. 0: for ever.
 	StuckAfter time.Duration
+	// Permanent are the entities of the shard that run whenever this node hosts it, without a
+	// message. They are not stopped for being idle, and those that could not start, or failed,
+	// start again when they have rested, whatever OnFailure says.
+	Permanent []string
 }
 
 // OnFailure says what becomes of an entity whose instance failed at a message.
@@ -298,6 +302,7 @@ func (c *Cell) Tick(now machine.Instant, out *Actions) {
 		c.residents.restart(now, out)
 		c.checkHalted(now, out)
 	}
+	c.residents.keepUp(now, out)
 	c.own.askFlow(now, out)
 	if c.own.empty() && c.in.kept() == 0 {
 		if c.own.held() > 0 {

@@ -96,6 +96,7 @@ func (c *Cell) serve(now machine.Instant, out *Actions) {
 	c.pump(now, out)
 	c.own.dismiss(out) // Messages of this node go straight into mailboxes now.
 	c.retransit(now, out)
+	c.residents.keepUp(now, out)
 }
 
 func (c *Cell) stopHosting(now machine.Instant, h protocol.StopHosting, out *Actions) {

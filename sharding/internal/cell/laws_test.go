@@ -35,12 +35,18 @@ import (
 //   - a message that is taken back has not begun, and never begins;
 //   - an entity that is stuck is counted until it returns;
 //   - senders that wait for room are called in their order, all of them in the end, and
-//     find the room that was kept for them.
+//     find the room that was kept for them;
+//   - while the shard is served an entity that is permanent has a record, and runs or is about
+//     to: without an instance and a message it waits for standing, or the cell is to be called
+//     when its rest ends.
 type cellModel struct {
 	t    *rapid.T
 	cell *cell.Cell
 	now  machine.Instant
 	out  cell.Actions
+	due  machine.Instant // When the cell is to be called; 0: it is not.
+
+	permanent []string
 
 	n         uint64 // The N of the last epoch that was given out.
 	base      protocol.Epoch
@@ -82,10 +88,12 @@ type waiter struct {
 }
 
 func newCellModel(t *rapid.T) *cellModel {
+	permanent := rapid.SampledFrom([][]string{nil, {"x"}, {"y", "z"}}).Draw(t, "permanent")
 	return &cellModel{
-		t: t, now: 1,
+		t: t, now: 1, permanent: permanent,
 		cell: cell.New(cell.Config{
-			Kind: "k", Self: nodeA, Mailbox: 4, WindowBytes: 1000, TransitBytes: 1000,
+			Permanent: permanent,
+			Kind:      "k", Self: nodeA, Mailbox: 4, WindowBytes: 1000, TransitBytes: 1000,
 			BackoffMin: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
 			PassivateAfter: 100 * time.Millisecond, StuckAfter: 200 * time.Millisecond,
 			OnFailure: rapid.SampledFrom([]cell.OnFailure{cell.Restart, cell.StopOnFailure}).Draw(t, "on failure"),
@@ -148,11 +156,33 @@ func (m *cellModel) carry() {
 					require.True(m.t, e.Ended(), "what has not stopped was left behind")
 				}
 			}
+		case cell.OpWake:
+			m.due = a.At
 		default:
 		}
 	}
 	m.out.Reset()
+	m.keptUp()
 	require.Equal(m.t, len(m.stuck), m.cell.Info().StuckCount)
+}
+
+// keptUp checks what holds of the entities that are permanent.
+func (m *cellModel) keptUp() {
+	if i := m.cell.Info(); !i.Hosting || i.Stopping || m.ended {
+		return
+	}
+	for _, id := range m.permanent {
+		e, there := m.cell.Entity(id)
+		require.True(m.t, there, "%s has a record", id)
+		switch {
+		case m.suspended:
+		case e.State == "failed":
+			soon := m.now.Add(50 * time.Millisecond) // Its last reply may wait for the clock to show standing.
+			require.True(m.t, m.due > 0 && m.due <= max(e.Since, soon), "the cell is called when the rest ends")
+		case e.State == "waiting":
+			require.NotZero(m.t, m.due, "nothing but its last reply is waited for")
+		}
+	}
 }
 
 // settle notes the outcome of a message, of a value alone by the message that the cell made.
@@ -361,11 +391,15 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 		},
 		"wait": func(t *rapid.T) {
 			m.now = m.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "ms")) * time.Millisecond)
+			m.due = 0
 			m.cell.Tick(m.now, &m.out)
 			m.carry()
 		},
 		"sweep": func(*rapid.T) {
 			m.cell.Sweep(m.now, 2, &m.out)
+			for _, a := range m.out.List() {
+				require.False(m.t, a.Op == cell.OpStop && slices.Contains(m.permanent, a.Entity.ID()), "it is not stopped for being idle")
+			}
 			m.carry()
 		},
 		"standing": func(*rapid.T) {

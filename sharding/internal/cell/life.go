@@ -160,7 +160,7 @@ func (r *residents) stopped(now machine.Instant, e *Entity, out *Actions) {
 		e.blame(nil)
 		switch {
 		case e.Ended() || r.place.isOver():
-		case r.cfg.OnFailure == StopOnFailure:
+		case r.cfg.OnFailure == StopOnFailure && !r.permanent(e):
 			r.rest(now, e, 0, why, out)
 		case e.failures > 1:
 			r.rest(now, e, r.backoff(e.failures-1), why, out)

@@ -23,7 +23,10 @@ import (
 //	    message, a reply or a sender that waits, or a failure to remember;
 //	R3  when the node does not host, no entity exists but those of an earlier hosting
 //	    that have not returned yet, and these begin no message any more;
-//	R4  an entity that was left behind is in released until it returns, and nowhere else.
+//	R4  an entity that was left behind is in released until it returns, and nowhere else;
+//	R5  while the node serves the shard, each entity that is permanent has a record, and one
+//	    that has neither an instance nor a message waits for standing, or rests and the alarm
+//	    is set to the end of its rest.
 type residents struct {
 	shared
 	entities map[string]*Entity
@@ -90,8 +93,12 @@ func (r *residents) remove(e *Entity) {
 }
 
 // removeIdle removes the record of an entity unless it is needed: for an instance, for
-// messages, for senders that wait, or for a failure that is to be remembered.
+// messages, for senders that wait, for a failure that is to be remembered, or for the next
+// instance of an entity that is permanent.
 func (r *residents) removeIdle(e *Entity) {
+	if r.permanent(e) && r.place.serves() && !r.place.isOver() {
+		return
+	}
 	if !e.hasInstance() && e.mailbox.n == 0 && !e.withholds() && e.pressure() == nil && (e.state != entityFailed || !r.place.serves() || r.place.isOver()) {
 		r.remove(e)
 	}
@@ -135,11 +142,37 @@ func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
 	}
 	switch e.state {
 	case entityWaiting, entityFailed:
-		if e.mailbox.n > 0 {
+		switch {
+		case e.mailbox.n > 0:
+			r.start(now, e, out)
+		case !r.permanent(e) || !r.place.serves() || r.place.isOver():
+		case e.state == entityFailed && now < e.at:
+			r.alarm.at(e.at, out)
+		default:
 			r.start(now, e, out)
 		}
 	case entityActive:
 		r.begin(now, e, out)
+	}
+}
+
+// permanent reports whether e runs whenever this node hosts the shard.
+func (r *residents) permanent(e *Entity) bool {
+	return len(r.cfg.Permanent) > 0 && slices.Contains(r.cfg.Permanent, e.id)
+}
+
+// keepUp begins what the entities that are permanent can begin now: the node has begun to serve
+// the shard, or the rest of one of them may be over.
+func (r *residents) keepUp(now machine.Instant, out *Actions) {
+	if !r.place.serves() || r.place.isOver() {
+		return
+	}
+	for _, id := range r.cfg.Permanent {
+		e := r.entity(id)
+		if e == nil {
+			e = r.create(id)
+		}
+		r.advance(now, e, out)
 	}
 }
 

@@ -28,13 +28,13 @@ func (r *residents) inspect(now machine.Instant, e *Entity, out *Actions) {
 	rests := now.Sub(since)
 	switch {
 	case e.state == entityFailed:
-		if rests >= r.cfg.BackoffMax && e.mailbox.n == 0 && !e.withholds() && e.pressure() == nil {
+		if !r.permanent(e) && rests >= r.cfg.BackoffMax && e.mailbox.n == 0 && !e.withholds() && e.pressure() == nil {
 			r.remove(e)
 		}
 	case e.state == entityWaiting || r.place.isOver():
 	case idle:
 		e.mailbox.shrink()
-		if r.cfg.PassivateAfter > 0 && rests >= r.cfg.PassivateAfter && !e.held && !e.withholds() && !r.place.isSuspended() {
+		if r.cfg.PassivateAfter > 0 && !r.permanent(e) && rests >= r.cfg.PassivateAfter && !e.held && !e.withholds() && !r.place.isSuspended() {
 			r.stop(now, e, out)
 		}
 	case e.deferred || e.state == entityActive && !e.atWork(): // It waits for standing.

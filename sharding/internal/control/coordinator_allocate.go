@@ -34,12 +34,33 @@ func (c *coordinator) allocate() {
 	}
 	c.flush() // So that the request describes one version of the map.
 	req := c.request(pending)
+	if c.kind.cfg.OnOldest {
+		c.place(req, c.onOldest(req), oldestName)
+		return
+	}
 	if c.kind.cfg.Strategy == "" || c.call.stale >= maxStale || c.ending {
 		c.call.stale = 0
 		c.place(req, c.control().least.DecideAllocate(req), allocation.LeastShardName)
 		return
 	}
 	c.ask(call{allocate: &req, stale: c.call.stale})
+}
+
+// oldestName names the rule of [KindConfig.OnOldest] in decisions.
+const oldestName = "oldest"
+
+// onOldest answers a request by that rule. Some region is eligible.
+func (c *coordinator) onOldest(req allocation.AllocateRequest) (res allocation.AllocateResult) {
+	eligible := c.roster.eligible()
+	oldest := slices.MinFunc(eligible, func(a, b gossip.NodeID) int {
+		st := c.control().state
+		return st.Member(a).Age().Compare(st.Member(b).Age())
+	})
+	reason := fmt.Sprintf("%s is the oldest of %d that can host it", oldest, len(eligible))
+	for _, p := range req.Shards {
+		res.Placements = append(res.Placements, allocation.Placement{Shard: p.Shard, Region: regionID(oldest), Reason: reason})
+	}
+	return res
 }
 
 // gathered allocates the shards that were gathered.

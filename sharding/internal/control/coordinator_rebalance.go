@@ -42,7 +42,7 @@ func (c *coordinator) rebalanceOnce() {
 		return
 	}
 	c.rounds.setDue(false)
-	if len(c.roster.eligible()) < 2 {
+	if c.kind.cfg.OnOldest || len(c.roster.eligible()) < 2 {
 		return
 	}
 	c.flush() // So that the request describes one version of the map.

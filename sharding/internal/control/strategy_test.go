@@ -208,3 +208,34 @@ func TestLongDecisionsAreCut(t *testing.T) {
 	f.run(5 * time.Second)
 	require.Contains(t, nodes[0].decided("allocation")[0], "1 to n5:1#5, and more: least-shard: ")
 }
+
+// A kind that lives on the oldest goes nowhere when a node joins, and to the next oldest when the
+// oldest leaves or is gone; no strategy is asked.
+func TestAKindLivesOnTheOldest(t *testing.T) {
+	f := newFleet(t)
+	k := asked()
+	k.OnOldest = true
+	f.answers = func(machine.Call) (any, error) { return nil, errors.New("no strategy is asked") }
+	a, b := f.start(2, k), f.start(3, k)
+	f.run(5 * time.Second)
+	f.settled(6, a, b)
+	require.Len(t, a.hosts(), 6, "it became up first")
+	require.Contains(t, a.decided("allocation")[0], "oldest: "+a.id.String()+" is the oldest of 2 that can host it")
+	c := f.start(1, k)
+	f.run(30 * time.Second)
+	require.Len(t, a.hosts(), 6, "nothing is evened out")
+
+	f.set(gossip.Leaving, a)
+	f.run(5 * time.Second)
+	require.Len(t, b.hosts(), 6)
+	f.set(gossip.Exiting, a)
+	f.remove(a)
+	f.fence(a)
+	f.remove(b)
+	f.fence(b)
+	f.run(10 * time.Second)
+	require.Len(t, c.hosts(), 6)
+	for _, n := range []*peer{a, b, c} {
+		require.Empty(t, n.calls)
+	}
+}

@@ -19,12 +19,18 @@ type Region struct {
 }
 
 // NewRegion adds a kind to the node. Its cells know no home yet. The fields Kind, Self and
-// Shard of cfg are not used, nor is Chunk.
+// Shard of cfg are not used, nor is Chunk. Permanent has the entities of all shards.
 func (n *Node) NewRegion(kind string, shards uint32, cfg cell.Config, p KindPorts) *Region {
 	r := &Region{node: n, name: kind, ports: p, slots: make([]Slot, shards)}
 	cfg.Kind, cfg.Self, cfg.Chunk = kind, n.Ports.Self, n.chunks.take
+	permanent := map[protocol.ShardID][]string{}
+	for _, id := range cfg.Permanent {
+		shard := protocol.ShardOf(id, shards)
+		permanent[shard] = append(permanent[shard], id)
+	}
 	for i := range r.slots {
 		cfg.Shard = protocol.ShardID(i)
+		cfg.Permanent = permanent[cfg.Shard]
 		r.slots[i].region, r.slots[i].shard, r.slots[i].cell = r, cfg.Shard, cell.New(cfg)
 	}
 	n.add(r)

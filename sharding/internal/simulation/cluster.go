@@ -59,6 +59,10 @@ type Options struct {
 	// Mailbox bounds the messages that wait for an entity, Window the bytes that a node
 	// has on their way to a shard. Default 100 and 8 KiB.
 	Mailbox, Window int
+	// Permanent is how many of the first entities run without a message.
+	Permanent int
+	// OnOldest has the kind live on the oldest node.
+	OnOldest bool
 	// Membership is the configuration of membership; zero means its default.
 	Membership membershipsim.Config
 	// RestartAfter is when a node that ended by itself starts again; zero: never.
@@ -187,9 +191,12 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 		Settings: control.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
 		Strategy: c.Chosen(env.Self.Address), OnStuck: c.opt.OnStuck,
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
-		Timings: control.Timings{Handoff: c.opt.Handoff}, Proxy: c.lies(env.Self.Address),
+		Timings: control.Timings{Handoff: c.opt.Handoff}, Proxy: c.lies(env.Self.Address), OnOldest: c.opt.OnOldest,
 	}
 	cfg := cell.Config{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
+	for i := range c.opt.Permanent {
+		cfg.Permanent = append(cfg.Permanent, entity(i))
+	}
 	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
 		cfg.PassivateAfter = 50 * time.Millisecond
 	}
@@ -361,8 +368,28 @@ func (c *Cluster) Up(a gossip.Address, old gossip.NodeID) bool {
 	return m != nil && m.Status == gossip.Up
 }
 
-// Even reports whether the nodes host as many shards as each other, but for one.
+// Running reports an entity that should run without a message, and does not.
+func (c *Cluster) Running() error {
+	homes := Control(c.World.Nodes()[0]).Inspect(KindName).Homes
+	for i := range c.opt.Permanent {
+		home := homes[protocol.ShardOf(entity(i), c.opt.Shards)].Node
+		e, there := c.Ledger.nodes[home].region.SlotOf(entity(i)).Entity(entity(i))
+		if !there || e.State != "idle" && e.State != "busy" {
+			return fmt.Errorf("%s does not run at its home %s: %+v", entity(i), home, e)
+		}
+	}
+	return nil
+}
+
+// Even reports whether the nodes host as many shards as each other, but for one; or one node all
+// of them, if the kind lives on the oldest.
 func (c *Cluster) Even() error {
+	if homes := Control(c.World.Nodes()[0]).Inspect(KindName).Homes; c.opt.OnOldest {
+		if slices.ContainsFunc(homes, func(h control.Home) bool { return h.Node != homes[0].Node }) {
+			return fmt.Errorf("the kind lives on several nodes: %v", homes)
+		}
+		return nil
+	}
 	least, most := int(c.opt.Shards), 0
 	for _, n := range c.World.Nodes() {
 		if c.lies(n.ID().Address) {
@@ -457,11 +484,12 @@ func (c *Cluster) Await(limit time.Duration, conditions ...func() error) error {
 // mailboxes is the time that the messages in mailboxes in the end take to be processed.
 const mailboxes = 5 * time.Second
 
-// Finish stops the clients and waits until the cluster is settled, even and drained, every
+// Finish stops the clients and waits until the cluster is settled, even and drained, what runs
+// without a message runs, every
 // message is acknowledged, and no node is held back.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
-	if err := c.Await(limit, c.Settled, c.Drained, c.Acknowledged, c.Even, c.letGo); err != nil {
+	if err := c.Await(limit, c.Settled, c.Running, c.Drained, c.Acknowledged, c.Even, c.letGo); err != nil {
 		return err
 	}
 	if err := c.World.Run(mailboxes); err != nil {

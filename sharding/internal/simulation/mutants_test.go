@@ -363,6 +363,21 @@ var mutants = []mutant{
 		new: "	if at := int(i.first - i.chunk.at); mutant(NAME) && at > 0 {\n		i.chunk.view(at-1, v)\n		v.Seq++\n	}\n	i.first++\n",
 	},
 	{
+		test: "TestPermanentEntitiesRun", name: "a permanent entity that waits for its first message", file: "cell/residents.go",
+		old: "	for _, id := range r.cfg.Permanent {\n",
+		new: "	for _, id := range r.cfg.Permanent {\n		if mutant(NAME) {\n			return\n		}\n",
+	},
+	{
+		test: "TestPermanentEntitiesRun", name: "a permanent entity that rests for ever", file: "cell/residents.go",
+		old: "			r.alarm.at(e.at, out)\n",
+		new: "			if !mutant(NAME) {\n				r.alarm.at(e.at, out)\n			}\n",
+	},
+	{
+		test: "TestPermanentEntitiesRun", name: "what lives on the oldest goes to anybody", file: "control/coordinator_allocate.go",
+		old: "	if c.kind.cfg.OnOldest {\n",
+		new: "	if c.kind.cfg.OnOldest && !mutant(NAME) {\n",
+	},
+	{
 		test: "TestARunEndsWhenTheStandingEnds", name: "a run that goes on without standing", file: "runtime/job.go",
 		old: "	return held && now.To",
 		new: "	return (held || mutant(NAME)) && now.To",
