@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The code on the pages about replicated data is taken from the pages and run, in one program
+// The code on the pages about replicated data and singletons is taken from the pages and run, in one program
 // with a function for each block. Pages leave out what every reader can add: the checks of
 // errors and the node itself: the test puts those in.
 
@@ -35,9 +35,9 @@ type block struct {
 	prints              string
 }
 
-// blocksAboutData are all blocks of Go on the pages about replicated data that are no whole
-// programs. The variables ctx, node, dir and port are those of programOfPages.
-var blocksAboutData = []block{
+// blocksOfPages are all blocks of Go on the pages about replicated data and singletons that are no
+// whole programs. The variables ctx, node, dir and port are those of programOfPages.
+var blocksOfPages = []block{
 	{page: "docs/ddata.md", before: onCluster, after: `fmt.Println("visits", v.Value())`, prints: "visits 1"},
 	{page: "docs/ddata.md", nth: 1, before: onCluster, after: `fmt.Println(found[0].Name, found[0].Address)`, prints: "mail 10.0.0.7:25"},
 	{
@@ -52,6 +52,9 @@ var blocksAboutData = []block{
 	},
 	{page: "ddata/durable/doc.go", dots: openedStore, prints: "start 1"},
 	{page: "ddata/durable/README.md", before: withRecords, dots: openedStore, after: appliedRecords, prints: "start 1\n1 record"},
+	{page: "docs/singletons.md", before: onCluster + cleans, after: awaitCleaning, prints: "cleaned"},
+	{page: "docs/singletons.md", nth: 1, before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "3"},
+	{page: "docs/singletons.md", nth: 2, before: onCluster + cleans + "store := memory.New()\n", after: awaitCleaning, prints: "cleaned"},
 }
 
 const (
@@ -76,6 +79,10 @@ defer node.Close()
 err = s.Load(ctx, "all", func([]byte) error { return nil }, func(store.Record) error { n++; return nil })
 if err != nil { panic(err) }
 fmt.Println(n, "record")`
+	cleans = `cleaned := make(chan string, 1)
+cleanUp := func(context.Context, sharding.Epoch) error { cleaned <- "cleaned"; return nil }
+`
+	awaitCleaning = `fmt.Println(<-cleaned)`
 	// programOfPages is the program without the functions of the blocks.
 	programOfPages = `package main
 
@@ -83,6 +90,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/ddata"
@@ -91,8 +101,19 @@ import (
 	"github.com/quorate/quorate/ddata/pubsub"
 	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/downing/lease"
+	"github.com/quorate/quorate/downing/lease/memory"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/singleton"
 )
+
+type counter struct{ sum int64 }
+
+func (c *counter) Receive(ctx *sharding.Context, more *wrapperspb.Int64Value) error {
+	c.sum += more.GetValue()
+	return ctx.Reply(wrapperspb.Int64(c.sum))
+}
 
 func address() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -106,12 +127,12 @@ func main() {
 `
 )
 
-// TestTheCodeAboutDataRuns builds a program from the blocks, runs the program, and compares
+// TestTheCodeOfPagesRuns builds a program from the blocks, runs the program, and compares
 // what each block prints.
-func TestTheCodeAboutDataRuns(t *testing.T) {
+func TestTheCodeOfPagesRuns(t *testing.T) {
 	blocks, dir := map[string][]string{}, t.TempDir()
 	program, want := programOfPages, ""
-	for _, b := range blocksAboutData {
+	for _, b := range blocksOfPages {
 		if blocks[b.page] == nil {
 			blocks[b.page] = goBlocks(t, b.page)
 		}
@@ -120,7 +141,9 @@ func TestTheCodeAboutDataRuns(t *testing.T) {
 		program += "\tfunc() {\n" + b.before + "{\n" + checked(t, strings.ReplaceAll(code, "...\n", b.dots+"\n")) + b.after + "\n}\n}()\n"
 		want += b.prints + "\n"
 	}
-	require.Len(t, blocks["docs/ddata.md"], 3, "a block of the page is not in the program")
+	for _, page := range []string{"docs/ddata.md", "docs/singletons.md"} {
+		require.Len(t, blocks[page], 3, "a block of %s is not in the program", page)
+	}
 	require.Equal(t, want, runProgram(t, program+"}\n"))
 }
 
@@ -186,7 +209,7 @@ func runProgram(t *testing.T, source string) string {
 	dir := t.TempDir()
 	path, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "pages")
 	require.NoError(t, os.WriteFile(path, []byte(source), 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, path).CombinedOutput()
 	require.NoError(t, err, "%s\n%s", out, source)

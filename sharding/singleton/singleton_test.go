@@ -1,0 +1,375 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package singleton_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/downing/lease"
+	"github.com/quorate/quorate/downing/lease/memory"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/singleton"
+	network "github.com/quorate/quorate/transport/memory"
+)
+
+// Singletons on clusters of a few nodes in one process, in virtual time: first the cluster and
+// what it notes of each run, then where the instance runs, what follows a failure, entities, and
+// what a start refuses.
+
+// limit bounds every wait.
+const limit = 2 * time.Minute
+
+// run is one run of a singleton.
+type run struct {
+	node  int
+	epoch sharding.Epoch
+	ctx   context.Context //nolint:containedctx // For the test to look at.
+}
+
+// world is a cluster whose nodes run a singleton.
+type world struct {
+	t       *testing.T
+	network *network.Network
+	nodes   []*membership.Node
+	systems []*sharding.System
+
+	mu   sync.Mutex
+	now  map[int]run // The runs under way, by node.
+	runs []run
+	work func(r run) error // What a run does; nil: it waits for its end.
+}
+
+func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, network: network.NewNetwork(), now: map[int]run{}}
+		defer func() {
+			for i := range w.nodes {
+				w.close(i)
+			}
+		}()
+		f(t, w)
+	})
+}
+
+// start starts a node.
+func (w *world) start() *sharding.System {
+	i := len(w.nodes)
+	cfg, quiet := membership.Default(), slog.New(slog.DiscardHandler)
+	cfg.Cluster.Name, cfg.Node.Address = "test", fmt.Sprintf("10.0.0.%d:7946", i+1)
+	seed := 1
+	if i >= 3 {
+		seed = 2 // By then the first node may have left.
+	}
+	cfg.Membership.SeedNodes = []string{fmt.Sprintf("10.0.0.%d:7946", seed)}
+	node, err := membership.Start(w.t.Context(), cfg, membership.WithLogger(quiet), membership.WithTransport(w.network.Transport))
+	require.NoError(w.t, err)
+	system, err := sharding.New(node, sharding.Default(), sharding.WithLogger(quiet))
+	require.NoError(w.t, err)
+	w.nodes, w.systems = append(w.nodes, node), append(w.systems, system)
+	return system
+}
+
+// started starts n nodes that run the singleton.
+func (w *world) started(n int) {
+	for range n {
+		system, i := w.start(), len(w.nodes)-1
+		require.NoError(w.t, singleton.Start(system, singleton.Config{
+			Name: "job", Log: slog.New(slog.DiscardHandler),
+			Run: func(ctx context.Context, epoch sharding.Epoch) error { return w.ran(run{i, epoch, ctx}) },
+		}))
+		w.pass(5 * time.Second)
+	}
+}
+
+func (w *world) ran(r run) error {
+	w.mu.Lock()
+	for _, o := range w.now {
+		if o.ctx.Err() == nil {
+			w.t.Errorf("the instance runs at %d and at %d", o.node, r.node)
+		}
+	}
+	if n := len(w.runs); n > 0 && r.epoch.Compare(w.runs[n-1].epoch) < 0 {
+		w.t.Errorf("the epoch falls from %v to %v", w.runs[n-1].epoch, r.epoch)
+	}
+	w.now[r.node], w.runs = r, append(w.runs, r)
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.now, r.node)
+	}()
+	if w.work != nil {
+		return w.work(r)
+	}
+	<-r.ctx.Done()
+	return context.Cause(r.ctx)
+}
+
+// close ends a node without a word, and waits until its instance has ended.
+func (w *world) close(i int) {
+	require.NoError(w.t, w.nodes[i].Close())
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	require.NoError(w.t, w.systems[i].AwaitEnd(ctx))
+}
+
+func (w *world) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// at returns the nodes at which the instance runs.
+func (w *world) at() (nodes []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.now {
+		nodes = append(nodes, i)
+	}
+	return nodes
+}
+
+func (w *world) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.runs)
+}
+
+// The instance runs on the oldest node; on the next oldest when that leaves, at once, and when it
+// is gone, after the fence. A node that joins changes nothing. Epochs grow.
+// covers I3.
+func TestOneInstanceRunsOnTheOldest(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.started(3)
+		require.Equal(t, []int{0}, w.at())
+		require.Equal(t, 1, w.count())
+
+		require.NoError(t, w.nodes[0].Leave(t.Context()))
+		w.pass(time.Second)
+		require.Equal(t, []int{1}, w.at())
+
+		w.started(2)
+		require.Equal(t, []int{1}, w.at())
+		w.close(1)
+		w.pass(15 * time.Second)
+		require.Equal(t, []int{2}, w.at())
+		require.Equal(t, 3, w.count())
+		require.Negative(t, w.runs[0].epoch.Compare(w.runs[1].epoch))
+		require.Negative(t, w.runs[1].epoch.Compare(w.runs[2].epoch))
+	})
+}
+
+// A node that is cut off ends its run before the others start one, though nobody can tell it.
+// covers I3, I14.
+func TestARunEndsWithTheStandingOfItsNode(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.started(3)
+		for _, other := range w.nodes[1:] {
+			w.network.Cut(w.nodes[0].Self().Address, other.Self().Address)
+		}
+		w.pass(20 * time.Second)
+		require.Equal(t, []int{1}, w.at())
+		require.Error(t, w.runs[0].ctx.Err())
+	})
+}
+
+// The next node waits for a run that takes its time to end, and goes on without one that never
+// ends only when its node has gone.
+func TestAHandOverWaitsForTheRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.work = func(r run) error {
+			<-r.ctx.Done()
+			if r.node == 0 {
+				<-time.After(3 * time.Second)
+			}
+			return nil
+		}
+		w.started(2)
+		left := make(chan error, 1)
+		go func() { left <- w.nodes[0].Leave(t.Context()) }()
+		w.pass(2 * time.Second)
+		require.Equal(t, []int{0}, w.at())
+		w.pass(5 * time.Second)
+		require.Equal(t, []int{1}, w.at())
+		require.NoError(t, <-left)
+	})
+}
+
+// A run that fails is followed by another, at once and then after a rest that doubles; a panic and
+// an end of the goroutine are failures. A run that lasts begins the count anew.
+func TestAFailedRunIsRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var ends []time.Time
+		w.work = func(run) error {
+			n := len(ends)
+			if n == 4 {
+				<-time.After(2 * time.Minute)
+			}
+			ends = append(ends, time.Now())
+			switch n {
+			case 0, 4, 5:
+				return errors.New("broken")
+			case 1:
+				panic("worse")
+			case 2:
+				runtime.Goexit()
+			}
+			return errors.New("again")
+		}
+		w.started(1)
+		w.pass(5 * time.Minute)
+		for i, rest := range []time.Duration{0, time.Second, 2 * time.Second, 4*time.Second + 2*time.Minute, 0, time.Second} {
+			require.InDelta(t, rest.Seconds(), ends[i+1].Sub(ends[i]).Seconds(), 0.1, "after run %d", i)
+		}
+	})
+}
+
+// With a lease the work begins when the lease is held, ends when the holding does, and gives the lease
+// back.
+func TestALeaseIsHeldWhileTheWorkRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		store := memory.New()
+		keep := func(owner string) *lease.Keeper {
+			k, err := lease.NewKeeper(store, lease.Default(), "job", owner)
+			require.NoError(t, err)
+			return k
+		}
+		other, mine := keep("other"), keep("mine")
+		defer func() { require.NoError(t, errors.Join(other.Close(), mine.Close())) }()
+		_, err := other.Acquire(t.Context())
+		require.NoError(t, err)
+
+		var causes []error
+		require.NoError(t, singleton.Start(w.start(), singleton.Config{
+			Name: "job", Lease: mine, Log: slog.New(slog.DiscardHandler),
+			Run: func(ctx context.Context, epoch sharding.Epoch) error {
+				_, held := mine.Check()
+				require.True(t, held)
+				err := w.ran(run{0, epoch, ctx})
+				causes = append(causes, err)
+				return err
+			},
+		}))
+		w.pass(10 * time.Second)
+		require.Zero(t, w.count(), "another has the lease")
+		require.NoError(t, other.Release(t.Context()))
+		w.pass(time.Minute)
+		require.Equal(t, 1, w.count())
+
+		require.NoError(t, mine.Release(t.Context())) // As when the store has given it to another.
+		w.pass(10 * time.Second)
+		require.Equal(t, []error{singleton.ErrLeaseLost}, causes)
+		require.Equal(t, 2, w.count(), "it is asked for again")
+		require.NoError(t, w.nodes[0].Leave(t.Context()))
+		w.pass(10 * time.Second)
+		_, err = other.Acquire(t.Context())
+		require.NoError(t, err, "it was given back")
+	})
+}
+
+// Work that is done is not repeated.
+func TestWorkThatIsDoneRests(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.work = func(run) error { return nil }
+		w.started(2)
+		w.pass(5 * time.Minute)
+		require.Equal(t, 1, w.count())
+		require.NoError(t, w.nodes[0].Leave(t.Context()))
+		w.pass(5 * time.Second)
+		require.Equal(t, 2, w.count(), "the next node cannot know")
+	})
+}
+
+// A periodic job does its work at once and then at its interval, and ends with its context.
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls []time.Duration
+		began := time.Now()
+		over := make(chan error, 1)
+		go func() {
+			over <- singleton.Every(time.Minute, func(context.Context, sharding.Epoch) error {
+				calls = append(calls, time.Since(began))
+				return nil
+			})(ctx, sharding.Epoch{})
+		}()
+		<-time.After(150 * time.Second)
+		cancel()
+		require.ErrorIs(t, <-over, context.Canceled)
+		require.Equal(t, []time.Duration{0, time.Minute, 2 * time.Minute}, calls)
+		broken := errors.New("broken")
+		require.ErrorIs(t, singleton.Every(time.Minute, func(context.Context, sharding.Epoch) error { return broken })(t.Context(), sharding.Epoch{}), broken)
+	})
+}
+
+// counter counts what it is told.
+type counter struct {
+	sum   int64
+	start func()
+}
+
+func (c *counter) Start(*sharding.Context) error {
+	c.start()
+	return nil
+}
+
+func (c *counter) Receive(ctx *sharding.Context, more *wrapperspb.Int64Value) error {
+	c.sum += more.GetValue()
+	return ctx.Reply(wrapperspb.Int64(c.sum))
+}
+
+// A singleton that takes messages is started without one, and is reached from every node, also
+// from one that only sends, in the order of the sender.
+func TestAnEntityAsASingleton(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var proxies []*singleton.Proxy[*wrapperspb.Int64Value]
+		started := 0
+		for i := range 3 {
+			system := w.start()
+			p, err := singleton.StartEntity(system, sharding.Kind[*wrapperspb.Int64Value]{
+				Name: "counter", ProxyOnly: i == 0,
+				New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] {
+					return &counter{start: func() { started++ }}
+				},
+			})
+			require.NoError(t, err)
+			proxies = append(proxies, p)
+			w.pass(5 * time.Second)
+		}
+		require.Equal(t, 1, started)
+		for _, p := range proxies {
+			require.NoError(t, p.Tell(t.Context(), wrapperspb.Int64(1)))
+		}
+		w.pass(time.Second)
+		sum, err := singleton.Ask[*wrapperspb.Int64Value](t.Context(), proxies[0], wrapperspb.Int64(1))
+		require.NoError(t, err)
+		require.EqualValues(t, 4, sum.GetValue())
+		w.pass(time.Hour)
+		require.Equal(t, 1, started, "it is not stopped for being idle")
+	})
+}
+
+func TestWhatAStartRefuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		system := w.start()
+		require.ErrorIs(t, singleton.Start(system, singleton.Config{Name: "job"}), singleton.ErrNoWork)
+		work := func(context.Context, sharding.Epoch) error { return nil }
+		require.ErrorContains(t, singleton.Start(system, singleton.Config{Run: work}), "name")
+		require.ErrorContains(t, singleton.Start(system, singleton.Config{Name: "job", Run: work, HandOverTimeout: -1}), "HandoffTimeout")
+		require.NoError(t, singleton.Start(system, singleton.Config{Name: "job", Run: work}))
+		require.ErrorContains(t, singleton.Start(system, singleton.Config{Name: "job", Run: work}), "runs on this node already")
+	})
+}
