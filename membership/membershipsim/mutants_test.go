@@ -168,6 +168,9 @@ func relayMutants() []mutant {
 		{"the voters before a change do not count", []edit{
 			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) == 0 || mutant(NAME) {\n"},
 		}},
+		{"a removed node counts by the voters of after alone", []edit{
+			{fencing, "f.bases[node]; wasDown {", "f.bases[node]; wasDown && !mutant(NAME) {"},
+		}},
 		{"the rate of clocks does not count", []edit{
 			{fencing, "func byAnyClock(d time.Duration) time.Duration { return", "func byAnyClock(d time.Duration) time.Duration {\n\tif mutant(NAME) {\n\t\treturn d\n\t}\n\treturn"},
 		}},

@@ -32,7 +32,7 @@ const rateErrorDivisor = 100
 // the voters that had not cut it off won in no set of the base. Every answer
 // that gave it standing was to a heartbeat that it had sent before t0, so its
 // own clock stopped it a fence later; the margin is for clocks that run at
-// different rates.
+// different rates. The base is the one by which the node may count, see [fencing.bases].
 //
 // A record counts only if the voter is one whose having seen the node down the
 // removal waited for, see [fencing.cutsOf]. Such a voter denies the node since its
@@ -57,6 +57,13 @@ type fencing struct {
 	// witnesses are found for each removal, see [fencing.findWitnesses].
 	witnesses map[gossip.NodeID]bool
 
+	// bases are, of each member that is down, the sets of voters by which it may count. If not
+	// all were known to have seen the last edit of the voters when this node heard that the
+	// member is down, the member may count by the voters before alone: nobody waits for it any
+	// more, so that the edit is known to have converged when the member is removed, though it
+	// has not heard of the edit.
+	bases map[gossip.NodeID]gossip.Base
+
 	// many says that this node has known so many voters that proofs were lent.
 	many bool
 
@@ -79,7 +86,7 @@ type cut struct {
 type blockTimer struct{ Node gossip.NodeID }
 
 func newFencing(c *core, s *strategies, exit ownLeave) *fencing {
-	return &fencing{core: c, strategies: s, exit: exit, waiting: map[gossip.NodeID]bool{}, exits: map[gossip.NodeID]machine.Instant{}}
+	return &fencing{core: c, strategies: s, exit: exit, waiting: map[gossip.NodeID]bool{}, bases: map[gossip.NodeID]gossip.Base{}, exits: map[gossip.NodeID]machine.Instant{}}
 }
 
 // noteCuts takes over the unreachable records of the state.
@@ -173,12 +180,21 @@ func (f *fencing) removed(gone []*gossip.Member) {
 	}
 	for _, was := range gone {
 		delete(f.exits, was.Node)
+		delete(f.bases, was.Node)
 	}
+}
+
+// baseOf returns the sets of voters by which a node that is removed now may have counted.
+func (f *fencing) baseOf(node gossip.NodeID) gossip.Base {
+	if base, wasDown := f.bases[node]; wasDown {
+		return base
+	}
+	return f.surveyed.base
 }
 
 // lastOf notes when a removed node had its last proofs.
 func (f *fencing) lastOf(was *gossip.Member, cuts map[gossip.NodeID]machine.Instant) {
-	t0, first := lastStanding(was.Node, f.surveyed.base, cuts, f.now.Mono), f.firstCut(cuts)
+	t0, first := lastStanding(was.Node, f.baseOf(was.Node), cuts, f.now.Mono), f.firstCut(cuts)
 	if at, exits := f.exits[was.Node]; exits {
 		t0, first = min(t0, at), min(first, at)
 	}
@@ -191,7 +207,7 @@ func (f *fencing) lastOf(was *gossip.Member, cuts map[gossip.NodeID]machine.Inst
 // not heard that the cluster changed to such a strategy, it did lose its majority, since
 // the strategy before had to keep this side as well.
 func (f *fencing) endOf(node gossip.NodeID, cuts map[gossip.NodeID]machine.Instant) machine.Instant {
-	proof, word, margin := lastStanding(node, f.surveyed.base, cuts, f.now.Mono), f.firstCut(cuts), f.margin()
+	proof, word, margin := lastStanding(node, f.baseOf(node), cuts, f.now.Mono), f.firstCut(cuts), f.margin()
 	if f.many {
 		denied := f.deniedByAll(node, cuts)
 		proof, word, margin = max(f.proofs, denied), max(f.words, denied), f.marginOfMany()

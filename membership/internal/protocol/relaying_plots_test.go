@@ -258,6 +258,46 @@ func (l *lending) accuseSome() {
 	l.mute(l.draw(1)...)
 }
 
+// tieTurns: of four voters one leaves in the same edit in which one with the lowest address joins,
+// and of the others one does not hear of that. It stands by half of the voters before, with the
+// lowest of these, which hears it and accuses nobody; the two others of the voters after have cut
+// it off long before, and half of these voters without their lowest is no majority.
+func (l *lending) tieTurns() {
+	const lowest = 1
+	joiner, deaf, other, leaver := []int{0}, []int{2}, []int{3}, []int{4}
+	for i := 1; i < 5; i++ {
+		l.startBy(i, place(lowest), place(2))
+	}
+	state := func(i int) *gossip.State { return membershipsim.MachineOf(l.World.Node(place(i))).State() }
+	l.within(time.Minute, func() bool { return len(l.until) == 4 && membershipsim.Settled(l.World) == nil })
+	// The joiner is not up before the third has reached it, and the leaver not exiting before all
+	// have seen the state, so that both wait for the third.
+	l.both(allLost, joiner, other)
+	l.startBy(0, place(lowest), place(2))
+	status := func(at, of int) gossip.Status {
+		if m := state(at).ByAddress(place(of)); m != nil {
+			return m.Status
+		}
+		return 0
+	}
+	l.within(20*time.Second, func() bool { return status(2, 0) == gossip.Joining && status(3, 0) == gossip.Joining })
+	l.both(gossipLost, other, l.others(other...))
+	l.leave(leaver[0])
+	l.within(20*time.Second, func() bool {
+		return status(2, 4) == gossip.Leaving && state(lowest).Seen(state(lowest).ByAddress(place(2)).Node)
+	})
+	l.both(0, joiner, other)
+	l.both(gossipLost, joiner, other)
+	l.run(l.between(2500*time.Millisecond, 3*time.Second)) // The third reaches the joiner, and says so.
+	l.both(gossipLost, deaf, l.others(deaf...))
+	l.both(0, other, l.others(deaf...))
+	l.within(20*time.Second, func() bool { return status(lowest, 0) == gossip.Up && status(lowest, 4) == gossip.Exiting })
+	require.Equal(l.t, gossip.Leaving, status(2, 4), "it has heard of it")
+	l.both(allLost, deaf, joiner)
+	l.both(allLost, deaf, other)
+	l.both(allLost, deaf, leaver)
+}
+
 // covers I1, I2, I14: nobody hosts by a proof once it is fenced, though of the moments that
 // the fence counts from each one in turn comes last.
 func TestNoPlotOutlastsTheFence(t *testing.T) {
@@ -277,6 +317,7 @@ func TestNoPlotOutlastsTheFence(t *testing.T) {
 		{"vote unheard", 15, 4, 3, 5, (*lending).voteUnheard},
 		{"down at once", 3, 4, 9, 8, (*lending).downAtOnce},
 		{"accuse some", 11, 4, 3, 5, (*lending).accuseSome},
+		{"tie turns", 5, 1, 9, 5, (*lending).tieTurns},
 	} {
 		t.Run(plot.name, func(t *testing.T) {
 			removed := 0

@@ -38,6 +38,9 @@ func (f *fencing) noteState(prev, next *gossip.State) {
 		if _, known := f.exits[member.Node]; member.Status == gossip.Exiting && !known {
 			f.exits[member.Node] = f.now.Mono
 		}
+		if _, known := f.bases[member.Node]; member.Status == gossip.Down && !known {
+			f.bases[member.Node] = config.Base(f.surveyed.known == config.Generation()) // As known before this state.
+		}
 	}
 }
 
