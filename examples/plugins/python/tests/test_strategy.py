@@ -5,7 +5,7 @@
 
 import unittest
 
-from messages import Service
+from messages import Placement, Service
 from quorate.plugin.v1 import allocation_pb2, plugin_pb2
 from quorate_plugin import Settings
 from strategy import Strategy
@@ -47,6 +47,15 @@ def rebalance(kind, table, simultaneous=9, per_region=0):
 
 
 class TestLabels(unittest.TestCase):
+    def test_reasons_are_cut_to_the_bytes_that_a_node_takes(self):
+        class Wordy:
+            def allocate(self, kind, regions, shards):
+                return [Placement(shard, regions[0], "ö" * 2000) for shard in shards], "ö" * 2000
+
+        answer = Service(Wordy()).allocate(allocation_pb2.AllocateRequest(regions=regions(a=[]), shard=[1, 2]))
+        self.assertEqual([len(text.encode()) for text in answer.reasons], [1024])
+        self.assertEqual(len(answer.left_out.encode()), 1024)
+
     def test_a_kind_lives_on_the_nodes_that_its_rule_requires(self):
         self.assertEqual(allocate("model", regions(a=[], g1=[], g2=[]), [1, 2, 3]), (["g1", "g2", "g1"], ""))
 

@@ -3,7 +3,7 @@
 
 // The strategy: the operator's endpoint names the node that forms a cluster.
 
-import { type Call, Malformed, Settings, Undecided } from "./quorate-plugin";
+import { type Call, line, Malformed, Settings, Undecided } from "./quorate-plugin";
 
 const answerBytesMax = 64 << 10; // Of the endpoint.
 
@@ -42,13 +42,13 @@ export function operator(settings: Settings): Record<string, Call> {
     const why = named.reason ? `: ${named.reason}` : "";
     if (named.form === "") return probe(`${url} names no node yet${why}`);
     if (named.form !== r.self) return probe(`${url} names ${named.form}${why}`);
-    return { action: "JOIN_ACTION_FORM", reason: `operator: ${url} names this node${why}`.slice(0, 1000) };
+    return { action: "JOIN_ACTION_FORM", reason: line(`operator: ${url} names this node${why}`) };
   };
   return { Decide };
 }
 
 function probe(reason: string): object {
-  return { action: "JOIN_ACTION_NONE", reason: `operator: ${reason}`.slice(0, 300) };
+  return { action: "JOIN_ACTION_NONE", reason: line(`operator: ${reason}`) };
 }
 
 // ask asks the endpoint, for at most so many milliseconds.

@@ -3,7 +3,7 @@
 import dataclasses
 
 from quorate.plugin.v1 import allocation_pb2, plugin_pb2
-from quorate_plugin import Malformed
+from quorate_plugin import Malformed, line
 
 POLICY = plugin_pb2.POLICY_ALLOCATION
 CONTRACT = allocation_pb2.DESCRIPTOR.services_by_name["Allocation"]
@@ -83,13 +83,13 @@ class Service:
     def allocate(self, request):
         """Answer Allocation.Allocate."""
         placements, left_out = self._strategy.allocate(request.kind, regions_of(request.regions), list(request.shard))
-        answer, reasons = allocation_pb2.AllocateResponse(left_out=left_out), Reasons()
+        answer, reasons = allocation_pb2.AllocateResponse(left_out=line(left_out)), Reasons()
         for p in placements:
             answer.shard.append(p.shard)
             answer.region.append(p.region.place)
             reasons.add(p.reason)
         answer.reason.extend(reasons.column)
-        answer.reasons.extend(reasons.texts)
+        answer.reasons.extend(map(line, reasons.texts))
         return answer
 
     def rebalance(self, request):
@@ -107,14 +107,14 @@ class Service:
                 regions[target].coming += 1
         budget = Budget(max(0, flying.simultaneous - len(flying.shard)), flying.per_region)
         moves, summary = self._strategy.rebalance(request.kind, regions, request.fitness, budget)
-        answer, reasons = allocation_pb2.RebalanceResponse(summary=summary), Reasons()
+        answer, reasons = allocation_pb2.RebalanceResponse(summary=line(summary)), Reasons()
         for m in moves:
             answer.shard.append(m.shard)
             getattr(answer, "from").append(m.source.place)
             answer.to.append(m.target.place)
             reasons.add(m.reason)
         answer.reason.extend(reasons.column)
-        answer.reasons.extend(reasons.texts)
+        answer.reasons.extend(map(line, reasons.texts))
         return answer
 
 

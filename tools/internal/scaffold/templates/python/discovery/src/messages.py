@@ -3,6 +3,7 @@
 import dataclasses
 
 from quorate.plugin.v1 import discovery_pb2, plugin_pb2
+from quorate_plugin import line
 
 POLICY = plugin_pb2.POLICY_DISCOVERY
 CONTRACT = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
@@ -37,5 +38,5 @@ class Service:
         targets = list(dict.fromkeys(targets))  # Each once, in their order.
         return discovery_pb2.LookupResponse(
             host=[t.host for t in targets], port=[t.port for t in targets], ip=[b""] * len(targets),
-            reason=reason, ttl_nanos=int(seconds * 1e9),
+            reason=line(reason), ttl_nanos=int(seconds * 1e9),
         )

@@ -3,7 +3,7 @@
 import dataclasses
 
 from quorate.plugin.v1 import downing_pb2, plugin_pb2
-from quorate_plugin import Malformed
+from quorate_plugin import Malformed, line
 
 POLICY = plugin_pb2.POLICY_DOWNING
 CONTRACT = downing_pb2.DESCRIPTOR.services_by_name["Downing"]
@@ -102,7 +102,7 @@ class Service:
             raise Malformed("a column is too short, or a place is beyond its table") from err
         decision = self._strategy.decide(view)
         return downing_pb2.DowningDecideResponse(
-            verdict=decision.verdict, down=sorted(m.place for m in decision.down), reason=decision.reason[:1024])
+            verdict=decision.verdict, down=sorted(m.place for m in decision.down), reason=line(decision.reason))
 
 
 def view_of(request):

@@ -3,7 +3,7 @@
 import threading
 
 from quorate.plugin.v1 import failuredetector_pb2, plugin_pb2
-from quorate_plugin import Malformed, OutOfStep
+from quorate_plugin import Malformed, OutOfStep, line
 
 POLICY = plugin_pb2.POLICY_FAILURE_DETECTOR
 CONTRACT = failuredetector_pb2.DESCRIPTOR.services_by_name["FailureDetector"]
@@ -67,6 +67,6 @@ class Service:
             available, reason = detector.available(self._now)
             if available != request.available[place]:
                 answer.node.append(place)
-                answer.reason.append(reasons.setdefault(reason[:1024], len(reasons)))
+                answer.reason.append(reasons.setdefault(line(reason), len(reasons)))
         answer.reasons.extend(reasons)
         return answer

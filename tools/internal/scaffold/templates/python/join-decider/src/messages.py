@@ -4,7 +4,7 @@ import dataclasses
 import ipaddress
 
 from quorate.plugin.v1 import joindecider_pb2, plugin_pb2
-from quorate_plugin import Malformed
+from quorate_plugin import Malformed, line
 
 POLICY = plugin_pb2.POLICY_JOIN_DECIDER
 CONTRACT = joindecider_pb2.DESCRIPTOR.services_by_name["JoinDecider"]
@@ -78,4 +78,4 @@ class Service:
             seeds=list(request.seed_node),
         ))
         return joindecider_pb2.JoinDeciderDecideResponse(
-            action=decision.action, seed_node=decision.seeds, reason=decision.reason)
+            action=decision.action, seed_node=decision.seeds, reason=line(decision.reason))
