@@ -42,7 +42,8 @@ type Config struct {
 	Limits Limits `koanf:"limits"`
 	// User is the user as whom the process runs, by name or number: by default that of
 	// the node. Another one takes a node with the rights of root, on systems that have
-	// them. The process then belongs to no group but that of Group.
+	// them. The process then belongs to no group but that of Group, which must be set for
+	// a number without a name in the system.
 	User string `koanf:"user"`
 	// Group is the group of the process, by name or number: by default that of User if
 	// it is set, and otherwise that of the node.

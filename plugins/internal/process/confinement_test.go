@@ -118,6 +118,26 @@ func TestUserIsTheOneThatIsNamed(t *testing.T) {
 	require.NoError(t, p.Kill(time.Second))
 }
 
+// A number needs no name: images of containers have few. A user without a name has no group that
+// could be taken.
+func TestUsersMayBeNumbers(t *testing.T) {
+	f := newFixture(t)
+	require.NoError(t, os.Chmod(f.base, 0o711))
+	_, err := f.confined(process.Confinement{User: "64123"}, "good")
+	require.ErrorContains(t, err, "there is no user 64123 whose group could be taken: set group")
+	_, err = f.confined(process.Confinement{User: "4294967295", Group: "64124"}, "good")
+	require.ErrorContains(t, err, `there is no user "4294967295"`)
+	p, err := f.confined(process.Confinement{User: "64123", Group: "64124"}, "good")
+	if os.Geteuid() != 0 {
+		require.ErrorContains(t, err, "operation not permitted")
+		return
+	}
+	require.NoError(t, err)
+	require.Equal(t, "64123 64123 64123 64123", status(t, p.PID(), "Uid"))
+	require.Equal(t, "64124 64124 64124 64124", status(t, p.PID(), "Gid"))
+	require.NoError(t, p.Kill(time.Second))
+}
+
 func TestUnknownUsersAreRefused(t *testing.T) {
 	f := newFixture(t)
 	for _, c := range []process.Confinement{{User: "nobody-of-that-name"}, {Group: "no-group-of-that-name"}} {

@@ -17,28 +17,39 @@ import (
 // identity is a user and a group of the system; nil is those of the host.
 type identity struct{ uid, gid uint32 }
 
-// identity looks the user and the group up; it is nil if none is named.
+// identity looks the user and the group up; it is nil if none is named. A number need not have a
+// name in the system, as in most containers; but a user without one has no group of its own.
 func (c Confinement) identity() (*identity, error) {
 	if c.User == "" && c.Group == "" {
 		return nil, nil
 	}
 	uid, gid := strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid())
 	if c.User != "" {
-		u, err := lookUpUser(c.User)
+		u, err := user.Lookup(c.User)
 		if err != nil {
-			return nil, err
+			u, err = user.LookupId(c.User)
 		}
-		uid, gid = u.Uid, u.Gid
+		switch {
+		case err == nil:
+			uid, gid = u.Uid, u.Gid
+		case !isNumber(c.User):
+			return nil, fmt.Errorf("there is no user %q", c.User)
+		case c.Group == "":
+			return nil, fmt.Errorf("there is no user %s whose group could be taken: set group", c.User)
+		default:
+			uid = c.User
+		}
 	}
 	if c.Group != "" {
 		g, err := user.LookupGroup(c.Group)
-		if err != nil {
-			g, err = user.LookupGroupId(c.Group)
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			gid = g.Gid
+		case !isNumber(c.Group):
 			return nil, fmt.Errorf("there is no group %q", c.Group)
+		default:
+			gid = c.Group
 		}
-		gid = g.Gid
 	}
 	u, errU := strconv.ParseUint(uid, 10, 32)
 	g, errG := strconv.ParseUint(gid, 10, 32)
@@ -48,16 +59,11 @@ func (c Confinement) identity() (*identity, error) {
 	return &identity{uint32(u), uint32(g)}, nil
 }
 
-// lookUpUser finds a user by name or number.
-func lookUpUser(name string) (*user.User, error) {
-	u, err := user.Lookup(name)
-	if err != nil {
-		u, err = user.LookupId(name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("there is no user %q", name)
-	}
-	return u, nil
+// isNumber reports whether a text is the number of a user or a group. The last one means nobody
+// to the kernel.
+func isNumber(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return err == nil && n != 1<<32-1
 }
 
 // credential is what a child is started with: it belongs to no other groups.
