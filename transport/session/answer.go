@@ -146,9 +146,10 @@ func (o *outbound) hear(answers []wire.Answer) {
 	}
 }
 
-// hear hands the messages that came outside of the frames to their handlers. Nothing is owed
-// for them; but a system that found nobody to send its acknowledgement with would send one
-// by itself for the next frame too, before the receipt.
+// hear hands the messages that came outside of the frames to their handlers. No receipt is owed
+// for them, with which the system could send its own acknowledgement: so it is told to send that
+// now, and to wait for a receipt again with the next. Otherwise it would acknowledge the next
+// frame by itself as well, and the receipt would be one packet more.
 func (a *accepted) hear(b []byte) error {
 	said, err := wire.ParseSaid(b)
 	if err != nil {

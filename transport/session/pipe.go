@@ -50,7 +50,7 @@ type Certified interface {
 // Acknowledger is an optional interface of a [Pipe] over a connection of the system.
 type Acknowledger interface {
 	// Acknowledge has the system acknowledge at once what has come, since nothing will be sent
-	// in return, and expect that something is for what comes next.
+	// in return; and, for what comes next, wait for what is sent in return to go with.
 	Acknowledge()
 }
 
