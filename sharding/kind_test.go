@@ -387,8 +387,11 @@ func TestAnUnknownStrategyIsRefused(t *testing.T) {
 		w.start(1)
 		cfg := sharding.Default()
 		cfg.Allocation.Strategy = "alphabetical"
-		_, err := sharding.New(w.nodes[0].Node, cfg)
-		require.ErrorIs(t, err, allocation.ErrUnknownStrategy)
+		for _, opts := range [][]sharding.Option{nil, {sharding.WithAllocation(nil)}} {
+			_, err := sharding.New(w.nodes[0].Node, cfg, opts...)
+			require.ErrorIs(t, err, allocation.ErrUnknownStrategy)
+			require.ErrorContains(t, err, `sharding.allocation.strategy: "alphabetical" is neither built in (consistent-hashing, least-shard)`)
+		}
 		synctest.Wait()
 	})
 }

@@ -93,7 +93,8 @@ type Option func(*System)
 // WithLogger sets where the system logs. The default is [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(s *System) { s.log = l } }
 
-// WithAllocation sets an allocation strategy in place of the configured one.
+// WithAllocation sets an allocation strategy in place of a built-in one, under the name in the
+// configuration; nil sets none.
 // The strategy is asked on a goroutine of its own and may block; while it does not
 // answer, or answers wrongly, least-shard decides.
 func WithAllocation(a allocation.Strategy) Option {
@@ -129,7 +130,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
-	if s.strategy.Load() == nil {
+	if given := s.strategy.Load(); given == nil || given.strategy == nil {
 		chosen, err := choose(cfg.Allocation)
 		if err != nil {
 			s.cancel()
