@@ -523,23 +523,47 @@ func TestLoopOfFailuresOpensTheBreaker(t *testing.T) {
 	require.True(t, ok)
 }
 
-// A host runs a copy of the file: once a plugin is open the file at its path may change, and
-// only a swap reads it again. covers F58.
+// A host runs a copy of the file: once a plugin is open the file at its path may change in any
+// way, while the process runs and before it is started again, and only a swap reads it again. It
+// does so for each policy. covers F58.
 func TestReplacedFileIsNotRun(t *testing.T) {
-	cfg := config(t, plugins.Downing, "good")
-	text, err := os.ReadFile(cfg.Path)
+	original, err := program()
 	require.NoError(t, err)
-	cfg.Path = filepath.Join(t.TempDir(), "plugin")
-	require.NoError(t, os.WriteFile(cfg.Path, text, 0o700))
-	p, _ := open(t, cfg)
-	require.NoError(t, os.WriteFile(cfg.Path, []byte("#!/bin/sh\ntouch "+cfg.Path+".ran\n"), 0o700))
-	kill(t, p.Status().PID)
-	eventually(t, 10*time.Second, "not replaced", func() bool { return p.Status().Restarts == 1 })
-	err = p.Swap(t.Context(), cfg)
-	require.ErrorIs(t, err, plugins.ErrChecksum)
-	require.NoFileExists(t, cfg.Path+".ran")
-	_, err = provider(t, p).Decide(t.Context(), view(t, 3))
+	text, err := os.ReadFile(original)
 	require.NoError(t, err)
+	for name, replace := range map[string]func(t *testing.T, path string, by []byte){
+		"overwritten": func(t *testing.T, path string, by []byte) { require.NoError(t, os.WriteFile(path, by, 0o700)) },
+		"renamed": func(t *testing.T, path string, by []byte) {
+			require.NoError(t, os.WriteFile(path+".new", by, 0o700))
+			require.NoError(t, os.Rename(path+".new", path))
+		},
+		"removed": func(t *testing.T, path string, _ []byte) { require.NoError(t, os.Remove(path)) },
+	} {
+		for _, policy := range plugins.Policies() {
+			t.Run(string(policy)+"/"+name, func(t *testing.T) {
+				cfg := config(t, policy, "good")
+				cfg.Path = filepath.Join(t.TempDir(), "plugin")
+				require.NoError(t, os.WriteFile(cfg.Path, text, 0o700))
+				p, _ := open(t, cfg)
+				replace(t, cfg.Path, []byte("#!/bin/sh\ntouch "+cfg.Path+".ran\n"))
+				_, err := p.Try(t.Context())
+				require.NoError(t, err, "while it runs")
+				kill(t, p.Status().PID)
+				eventually(t, 10*time.Second, "not replaced", func() bool { return p.Status().Restarts == 1 })
+				_, err = p.Try(t.Context())
+				require.NoError(t, err, "after it was started again")
+				err = p.Swap(t.Context(), cfg)
+				if name == "removed" {
+					require.ErrorIs(t, err, plugins.ErrNotPlugin)
+				} else {
+					require.ErrorIs(t, err, plugins.ErrChecksum)
+				}
+				require.NoFileExists(t, cfg.Path+".ran")
+				_, err = p.Try(t.Context())
+				require.NoError(t, err, "after a swap that was refused")
+			})
+		}
+	}
 }
 
 // A process is not used when its class is not that of its predecessor: the node relies on

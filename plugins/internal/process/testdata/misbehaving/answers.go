@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
@@ -27,7 +30,8 @@ func policies() map[string]pluginv1.Policy {
 func huge() string { return strings.Repeat("r", 64<<20) }
 
 // Judge agrees with every verdict in force. In the mode flaps it turns that of each node in
-// each batch, which the contract permits.
+// each batch, and in the mode accuses that of each that is believed alive, which the contract
+// permits; in the mode denies it says that it keeps the nodes, and does not.
 func (s *strategy) Judge(ctx context.Context, r *pluginv1.JudgeRequest) (*pluginv1.JudgeResponse, error) {
 	if err := s.call(ctx); err != nil {
 		return nil, err
@@ -41,6 +45,17 @@ func (s *strategy) Judge(ctx context.Context, r *pluginv1.JudgeRequest) (*plugin
 		for place := range r.GetNode() {
 			turn(uint32(place))
 		}
+	case "accuses":
+		for place, available := range r.GetAvailable() {
+			if available {
+				turn(uint32(place))
+			}
+		}
+	case "denies":
+		if r.GetNodesNumber() != 0 && len(r.GetNode()) == 0 {
+			return nil, status.Error(codes.FailedPrecondition, "which nodes?")
+		}
+		res.Kept = r.GetNodesNumber()
 	case "unknown":
 		turn(4_000_000_000)
 	case "unasked": // The place behind the last.
