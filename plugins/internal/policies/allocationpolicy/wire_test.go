@@ -5,6 +5,7 @@ package allocationpolicy_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
+	"github.com/quorate/quorate/plugins/internal/wire"
 	"github.com/quorate/quorate/plugins/internal/wiretest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
@@ -80,6 +82,19 @@ func requireSameRegions(t testing.TB, want, got []allocation.RegionState) {
 }
 
 // Reasons beyond the sum that an answer may have are replaced by a text that says so.
+// A load that is no number has no place in an order of regions. covers B60.
+func TestALoadThatIsNoNumberIsRefused(t *testing.T) {
+	for _, load := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		r := allocation.AllocateRequest{Kind: "k", Regions: []allocation.RegionState{{ID: "a", Load: 0.5}, {ID: "b", Load: load}}}
+		_, err := allocationpolicy.AllocateFromProto(allocationpolicy.AllocateToProto(&r))
+		require.ErrorIs(t, err, wire.ErrMalformed)
+		require.ErrorContains(t, err, "regions.load")
+		m := allocation.RebalanceRequest{Kind: "k", Regions: r.Regions}
+		_, err = allocationpolicy.RebalanceFromProto(allocationpolicy.RebalanceToProto(&m))
+		require.ErrorIs(t, err, wire.ErrMalformed)
+	}
+}
+
 func TestReasonsAreBounded(t *testing.T) {
 	const shards = 3000
 	r := allocation.AllocateRequest{Regions: []allocation.RegionState{{ID: "a"}}}
