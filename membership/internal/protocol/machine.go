@@ -368,6 +368,7 @@ const (
 	timerLooked                     // A lookup was not answered.
 	timerDecider                    // Who decides whom to join did not answer.
 	timerJudge                      // The failure detector outside of the machine did not answer.
+	timerStandby                    // No relay has asked this node for too long.
 )
 
 // probeTimer is the timer of one dial-back.
@@ -443,6 +444,8 @@ func (m *Machine) firedOnce(t timer) {
 		m.boot.deciderFailed(fmt.Errorf("no answer within %v", deciderLimit))
 	case timerJudge:
 		m.monitoring.judging.late()
+	case timerStandby:
+		m.relaying.lookWhoIsLate()
 	}
 }
 

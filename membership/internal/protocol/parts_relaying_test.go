@@ -75,7 +75,7 @@ func (b *bench) remove(nodes ...int) {
 const fence = 3060 * time.Millisecond
 
 // A relay asks all, and notes who gives it standing; a member asks back; the relay lends
-// what it has proved itself, as old as that is.
+// what it has proved itself by the answers of the round, as old as that is.
 func TestARelayLendsWhatItHasProved(t *testing.T) {
 	b := newBench(t, many)
 	r := b.footing.relaying
@@ -88,8 +88,14 @@ func TestARelayLendsWhatItHasProved(t *testing.T) {
 			r.receiveGiven(nodeAt(i), GiveStanding{Sequence: 1, Known: true, Standing: true, Question: question})
 		}
 	}
-	give(7, 2, 3, 4, 5, 6)
-	require.Empty(t, sentTo[LendStanding](b), "six with itself are half of twelve, and itself the lowest, but it computes no more often than 20 times a second")
+	give(7, 2, 3, 4, 5)
+	require.Empty(t, sentTo[LendStanding](b), "five with itself are no majority of twelve")
+	give(7, 6)
+	lent := sentTo[LendStanding](b)
+	require.Len(t, lent, 5, "six are half of twelve, and itself the lowest: those that answered first get no older proof")
+	for _, l := range lent {
+		require.Equal(t, LendStanding{Question: 7, Standing: true, Proof: 250 * time.Millisecond, All: NoProof}, l)
+	}
 	b.at(time.Minute + 300*time.Millisecond)
 	give(8, 7)
 	require.Equal(t, LendStanding{Question: 8, Standing: true, Proof: 300 * time.Millisecond, All: NoProof}, sentTo[LendStanding](b)[7])
@@ -385,4 +391,21 @@ func TestWhoKnowsANodeOnlyAsRemovedCountsFromThen(t *testing.T) {
 	f.removedUnseen(prev, b.state)
 	require.Equal(t, machine.Instant(70*time.Second).Add(fence), b.fencedAt(13))
 	require.Equal(t, machine.Instant(70*time.Second), f.proofs)
+}
+
+// Who answers a relay that gets no majority is lent what the relay has with the next round,
+// and one that answers again and again is owed no more than a round of questions.
+func TestARelayWithoutAMajorityPaysWithTheNextRound(t *testing.T) {
+	b := newBench(t, many)
+	r := b.footing.relaying
+	b.answeredBy(time.Minute-2*time.Second, 2, 3, 4, 5, 6, 7)
+	r.round()
+	for range 3 * many {
+		r.receiveGiven(nodeAt(8), GiveStanding{Sequence: 1, Known: true, Question: 4})
+		require.LessOrEqual(t, len(r.owed), many-1)
+	}
+	b.at(time.Minute + 500*time.Millisecond)
+	r.round()
+	require.Equal(t, LendStanding{Question: 4, Standing: true, Proof: 2500 * time.Millisecond, All: NoProof}, sentTo[LendStanding](b)[8])
+	require.Empty(t, r.owed)
 }

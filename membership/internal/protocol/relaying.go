@@ -17,8 +17,8 @@ import (
 // ([relaying.receiveLent]). Who relays is at the end ([core.relays]).
 
 const (
-	// relaysMax is how many voters relay. With one relay a lost answer costs a moment of
-	// standing; with five, four of them may die at once.
+	// relaysMax is how many voters relay. Of five, four may die at once. How many of them ask
+	// while all is well is relaysAtWork.
 	relaysMax = 5
 
 	// proofsPerInterval is how often a relay computes its own proof anew in a heartbeat
@@ -55,12 +55,23 @@ type relaying struct {
 	// believes tells whether a voter relays, as far as this node knows.
 	believes func(voter *gossip.Member) bool
 
+	// order are the relays in the order in which they are taken, as found in orderOf; nil:
+	// they must be found again.
+	order   []*gossip.Member
+	orderOf *gossip.State
+
 	// asks are the members that this node asks, sorted; none if it does not relay.
 	asks []gossip.NodeID
 
 	// base and relays are what asks followed from.
 	base   gossip.Base
 	relays bool
+
+	// roundAt is when this node last asked all members, words how many of them have answered,
+	// owed the questions of those that wait until the answers are a majority.
+	roundAt machine.Instant
+	words   int
+	owed    []debt
 
 	// own are this node's own proofs: from the answers with standing, and from all answers
 	// of nodes that know it. They were computed at ownAt for the base provedFor.
@@ -71,6 +82,9 @@ type relaying struct {
 	// lent are the best proofs that were lent to this node for its standing, lentKnown
 	// those that only show contact.
 	lent, lentKnown proofs
+
+	// standby says which of the relays ask.
+	standby standby
 }
 
 // proofs are moments by this node's clock; zero, which is longer ago than any limit, if
@@ -85,6 +99,12 @@ type proofs struct {
 
 func (p *proofs) raise(majority, all machine.Instant) {
 	p.majority, p.all = max(p.majority, majority), max(p.all, all)
+}
+
+// debt is the question of a member how old this node's proof is.
+type debt struct {
+	to       gossip.NodeID
+	question uint64
 }
 
 // asked numbers questions, and remembers when the last ones were sent.
@@ -121,13 +141,29 @@ func (a *asked) sentAt(sequence uint64, to gossip.NodeID) (machine.Instant, bool
 
 func newRelaying(c *core, a *answers, p *replies, s *strategies) *relaying {
 	r := &relaying{core: c, answers: a, replies: p, strategies: s}
-	r.believes = func(voter *gossip.Member) bool { return slices.Contains(r.relaysOf(r.state), voter) }
+	r.believes = func(voter *gossip.Member) bool { return slices.Contains(r.believed(), voter) }
 	return r
 }
 
 // observe begins or ends relaying after a change of the state. Who begins, or finds that
 // the voters have changed, asks at once.
 func (r *relaying) observe() {
+	if !r.surveyed.same {
+		r.orderOf = nil
+		r.forgetAskers()
+	}
+	r.beginOrEnd()
+}
+
+// believed are the relays as far as this node knows.
+func (r *relaying) believed() []*gossip.Member {
+	if r.orderOf != r.state {
+		r.order, r.orderOf = r.relaysOf(r.state), r.state
+	}
+	return r.order
+}
+
+func (r *relaying) beginOrEnd() {
 	before, relays := r.relays, r.isRelay()
 	if r.surveyed.same && before == relays {
 		return
@@ -141,13 +177,16 @@ func (r *relaying) observe() {
 	}
 }
 
-// round asks all members for their word.
+// round asks all members for their word, if it is for this node to do so.
 func (r *relaying) round() {
+	r.pay()
 	r.relays = r.isRelay()
 	r.asks = r.asks[:0]
 	if !r.relays {
+		r.callOthers()
 		return
 	}
+	r.roundAt, r.words = r.now.Mono, 0
 	voter := r.cfg.Voters.admit(r.state.Member(r.self))
 	ask := AskStanding{Sequence: r.rounds.begin(r.now.Mono, gossip.NodeID{})}
 	for _, member := range r.state.Members() {
@@ -172,15 +211,21 @@ func (r *relaying) receiveAsk(from gossip.NodeID, msg AskStanding) {
 		r.refuseSilently(RefusedNotMember) // Usually the news that it joined is under way.
 		return
 	}
+	r.noteAsk(from)
 	known, standing := r.replies.grants(member)
 	r.out.Send(from, GiveStanding{
 		Sequence: msg.Sequence, Known: known, Standing: standing, Question: r.questions.begin(r.now.Mono, from),
 	})
 }
 
-// receiveGiven notes the word of a member, and lends it this node's proof. It reports
+// receiveGiven notes the word of a member, and lends it this node's proof as soon as that
+// rests on answers to the same round: the proof before is an interval older. It reports
 // whether the answer was asked for.
 func (r *relaying) receiveGiven(from gossip.NodeID, msg GiveStanding) bool {
+	if msg.Sequence == 0 {
+		r.receiveCall(from)
+		return false
+	}
 	sentAt, ok := r.rounds.sentAt(msg.Sequence, gossip.NodeID{})
 	_, asks := slices.BinarySearchFunc(r.asks, from, gossip.NodeID.Compare)
 	if r.phase != phaseMember || !ok || !asks {
@@ -193,8 +238,38 @@ func (r *relaying) receiveGiven(from gossip.NodeID, msg GiveStanding) bool {
 	if msg.Known {
 		r.answers.isKnownTo(from, sentAt)
 	}
-	r.lend(from, msg.Question)
+	if len(r.owed) < len(r.asks) { // More than one debt to a member is not waited for.
+		r.words++
+		r.owed = append(r.owed, debt{from, msg.Question})
+	}
+	if r.hasProvedRound() {
+		r.pay()
+	}
 	return true
+}
+
+// hasProvedRound tells whether this node's proof rests on answers to its last round. It
+// computes the proof as soon as so many have answered that they may be a majority.
+func (r *relaying) hasProvedRound() bool {
+	if proved := r.own.majority >= r.roundAt && sameBase(r.provedFor, r.surveyed.base); proved {
+		return true
+	}
+	if !couldWin(r.surveyed.base, 1+r.words) {
+		return false
+	}
+	if !couldWin(r.surveyed.base, r.words) {
+		r.ownAt = 0 // The first time, however short ago the last proof was computed.
+	}
+	r.prove()
+	return r.own.majority >= r.roundAt
+}
+
+// pay lends to those who wait for it.
+func (r *relaying) pay() {
+	for _, d := range r.owed {
+		r.lend(d.to, d.question)
+	}
+	r.owed = r.owed[:0]
 }
 
 // lend tells a member how old this node's own proof is. A member gets standing by it only
@@ -287,7 +362,7 @@ func (r *relaying) isRelay() bool {
 	case !r.hasManyVoters():
 		return r.isEstablished(me)
 	}
-	return r.isVoter(me) && r.believes(me)
+	return r.isVoter(me) && r.believes(me) && !r.standsBy()
 }
 
 // relaysOf returns the members that relay, as far as this node knows: the oldest voters,

@@ -67,8 +67,8 @@ func TestSeveralCrashesAmongManyAreFencedWithinTwelveSeconds(t *testing.T) {
 	}
 }
 
-// A relay sends each member two short messages a second, and everybody else what it sends
-// without relays and an answer to each of them. covers I28.
+// Two relays are at work. Each sends each member two short messages a second, and everybody
+// else what it sends without relays and an answer to each of the two. covers I28.
 func TestRelaysSendLittle(t *testing.T) {
 	l := newLoop(t)
 	l.together(40)
@@ -94,15 +94,15 @@ func TestRelaysSendLittle(t *testing.T) {
 		return false
 	}
 	l.run(10 * time.Second)
-	require.Len(t, sent["ask"], 5)
-	require.Len(t, sent["lend"], 5)
+	require.Len(t, sent["ask"], 2)
+	require.Len(t, sent["lend"], 2)
 	for _, kind := range []string{"ask", "lend"} {
 		for _, n := range sent[kind] {
 			require.InDelta(t, 390, n, 39, kind)
 		}
 	}
 	for _, n := range sent["give"] {
-		require.LessOrEqual(t, n, 50)
+		require.LessOrEqual(t, n, 20)
 	}
 	var hosts []bool
 	for _, n := range l.nodes {
