@@ -40,9 +40,24 @@ func HashUID(uid uint64) uint32 {
 //   - R4: a node that enters or leaves a ring of more than k+1 reachable nodes
 //     changes what the k nodes before it take, one node each, and nothing else.
 //
+// In a mutual ring ([NewMutualRing]) each node walks both ways, and takes half of its k
+// nodes on either side, the odd one among its successors:
+//
+//	a <-> b <-> c          k = 2, all reachable
+//	^           ^          a monitors b and f
+//	v           v          b monitors c and a
+//	f <-> e <-> d          d is monitored by c and e
+//
+// R1, R2 and R4 hold there with the (k+1)/2 nodes before n and the k/2 after it in place of
+// the k before it, R3 as it stands, and besides:
+//
+//   - R5: two reachable nodes with fewer than k/2 reachable ones between them, on one way
+//     round, take each other.
+//
 // A Ring is immutable and safe for concurrent use.
 type Ring[K any] struct {
 	monitors int
+	behind   int // How many of them a node takes among those before it.
 	points   []point[K] // Sorted, no two alike.
 	hash     func(K) uint32
 	compare  func(a, b K) int
@@ -58,7 +73,17 @@ type point[K any] struct {
 // counts as 1. Nodes with the same hash are in the order of compare, which must be
 // total, and equal only for the same node. The slice is not kept.
 func NewRing[K any](monitors int, nodes []K, hash func(K) uint32, compare func(a, b K) int) Ring[K] {
-	r := Ring[K]{monitors: max(monitors, 1), hash: hash, compare: compare}
+	return newRing(max(monitors, 1), 0, nodes, hash, compare)
+}
+
+// NewMutualRing is [NewRing] for a ring on which most nodes are monitored by those that
+// they monitor, so that one exchange of messages can serve both.
+func NewMutualRing[K any](monitors int, nodes []K, hash func(K) uint32, compare func(a, b K) int) Ring[K] {
+	return newRing(max(monitors, 1), monitors/2, nodes, hash, compare)
+}
+
+func newRing[K any](monitors, behind int, nodes []K, hash func(K) uint32, compare func(a, b K) int) Ring[K] {
+	r := Ring[K]{monitors: monitors, behind: max(behind, 0), hash: hash, compare: compare}
 	r.points = make([]point[K], len(nodes))
 	for i, node := range nodes {
 		r.points[i] = point[K]{hash(node), node}
@@ -81,34 +106,52 @@ func (r Ring[K]) Nodes() []K {
 }
 
 // Receivers returns the nodes to which self sends its heartbeats, in the order of the
-// ring from self on. Self is not among them, and need not be on the ring. The function
-// unreachable is called once for each node on the way; nil means that none is
-// unreachable.
+// ring from self on; on a mutual ring the nodes before self follow, the nearest first. Self
+// is not among them, and need not be on the ring. The function unreachable is called for
+// each node on the way; nil means that none is unreachable.
 func (r Ring[K]) Receivers(self K, unreachable func(K) bool) []K {
 	start, on := r.find(self)
-	if on {
-		start++ // The walk begins at the successor.
-	}
-	others := len(r.points)
+	others, successor := len(r.points), start
 	if on {
 		others--
+		successor++
 	}
-	everyone := r.monitors >= others
 	taken := make([]K, 0, min(others, r.monitors))
-	for i, counted := 0, 0; i < others && (everyone || counted < r.monitors); i++ {
-		node := r.points[(start+i)%len(r.points)].node
-		switch {
-		case everyone:
-			taken = append(taken, node)
-		case unreachable == nil || !unreachable(node):
-			taken = append(taken, node)
-			counted++
-		case len(taken) < r.monitors:
+	if r.monitors >= others {
+		for i := range others {
+			taken = append(taken, r.at(successor+i))
+		}
+		return taken
+	}
+	if unreachable == nil {
+		unreachable = func(K) bool { return false }
+	}
+	taken = r.walk(taken, others, r.monitors-r.behind, unreachable, func(i int) K { return r.at(successor + i) })
+	return r.walk(taken, others, r.behind, unreachable, func(i int) K { return r.at(start - 1 - i) })
+}
+
+// walk adds the nodes of one walk: until so many reachable ones were met, and those that are
+// unreachable among the first ones. Where the nodes are few, both walks meet the same ones.
+func (r Ring[K]) walk(taken []K, others, wanted int, unreachable func(K) bool, next func(i int) K) []K {
+	for i, found, met := 0, 0, 0; i < others && found < wanted; i++ {
+		node := next(i)
+		if unreachable(node) {
+			if met >= wanted {
+				continue
+			}
+		} else {
+			found++
+		}
+		met++
+		if !slices.ContainsFunc(taken, func(k K) bool { return r.compare(k, node) == 0 }) {
 			taken = append(taken, node)
 		}
 	}
 	return taken
 }
+
+// at returns the node at a position, counted around the ring.
+func (r Ring[K]) at(i int) K { return r.points[(i+len(r.points))%len(r.points)].node }
 
 // Observers returns the nodes that send heartbeats to subject, in the order of
 // the ring from subject on, given that all know the same nodes to be unreachable.

@@ -57,6 +57,31 @@ func TestRingWalk(t *testing.T) {
 	}
 }
 
+func TestMutualRingWalk(t *testing.T) {
+	ten := []int{0, 10, 20, 30, 40, 50, 60, 70, 80, 90}
+	for _, tc := range []struct {
+		name        string
+		monitors    int
+		self        int
+		unreachable []int
+		want        []int
+	}{
+		{"both ways, the odd one ahead", 3, 20, nil, []int{30, 40, 10}},
+		{"around the end", 4, 0, nil, []int{10, 20, 90, 80}},
+		{"unreachable on the way are not counted", 4, 20, []int{30, 10}, []int{30, 40, 50, 10, 0, 90}},
+		{"fewer than k reachable", 5, 0, []int{10, 20, 30, 40, 50, 60}, []int{10, 20, 30, 70, 80, 90}},
+		{"everybody", 9, 40, []int{0}, []int{50, 60, 70, 80, 90, 0, 10, 20, 30}},
+		{"not on the ring", 2, 25, nil, []int{30, 20}},
+		{"one monitor", 1, 90, nil, []int{0}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ring := fd.NewMutualRing(tc.monitors, ten, identity, cmp.Compare[int])
+			got := ring.Receivers(tc.self, func(n int) bool { return slices.Contains(tc.unreachable, n) })
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
 func TestRingOrdersEqualHashesByNode(t *testing.T) {
 	same := func(int) uint32 { return 42 }
 	ring := fd.NewRing(2, []int{3, 1, 4, 2}, same, cmp.Compare[int])
@@ -70,12 +95,24 @@ func TestRingOrdersEqualHashesByNode(t *testing.T) {
 // collide often, so that the tie rule is used.
 type ringCase struct {
 	k           int
+	mutual      bool
 	nodes       []int
 	unreachable map[int]bool
 }
 
 func (c ringCase) ring() fd.Ring[int] {
+	if c.mutual {
+		return fd.NewMutualRing(c.k, c.nodes, collide, cmp.Compare[int])
+	}
 	return fd.NewRing(c.k, c.nodes, collide, cmp.Compare[int])
+}
+
+// sides is how many nodes take a node before it on the ring, and how many after it.
+func (c ringCase) sides() (before, after int) {
+	if c.mutual {
+		return c.k - c.k/2, c.k / 2
+	}
+	return c.k, 0
 }
 
 func (c ringCase) isUnreachable(n int) bool { return c.unreachable[n] }
@@ -86,6 +123,7 @@ func drawRing(t *rapid.T) ringCase {
 	c := ringCase{
 		k:           rapid.IntRange(1, 10).Draw(t, "k"),
 		nodes:       rapid.SliceOfNDistinct(rapid.IntRange(0, 1000), 1, 40, rapid.ID).Draw(t, "nodes"),
+		mutual:      rapid.Bool().Draw(t, "mutual"),
 		unreachable: map[int]bool{},
 	}
 	for _, n := range c.nodes {
@@ -96,14 +134,23 @@ func drawRing(t *rapid.T) ringCase {
 
 // before returns up to n nodes before i on the ring, the nearest first, for which pass
 // returns true.
-func before(order []int, i, n int, pass func(int) bool) []int {
+func before(order []int, i, n int, pass func(int) bool) []int { return beside(order, i, n, -1, pass) }
+
+// beside is before, or after with the step 1.
+func beside(order []int, i, n, step int, pass func(int) bool) []int {
 	var found []int
 	for d := 1; d < len(order) && len(found) < n; d++ {
-		if node := order[(i-d+len(order))%len(order)]; pass(node) {
+		if node := order[(i+step*d+len(order))%len(order)]; pass(node) {
 			found = append(found, node)
 		}
 	}
 	return found
+}
+
+// around returns the nodes that take the one at i: so many before it and after it.
+func (c ringCase) around(order []int, i int, pass func(int) bool) []int {
+	behind, ahead := c.sides()
+	return append(before(order, i, behind, pass), beside(order, i, ahead, 1, pass)...)
 }
 
 // The properties R1, R2 and R3 of Ring: every node is monitored, also while others are
@@ -117,12 +164,12 @@ func TestRingMonitorsEveryNode(t *testing.T) {
 		for i, n := range order {
 			observers := ring.Observers(n, c.isUnreachable)
 			require.GreaterOrEqual(t, len(observers), min(c.k, len(order)-1))
-			for _, o := range before(order, i, c.k, func(int) bool { return true }) {
-				require.Contains(t, observers, o, "R1: %d is not monitored by %d before it", n, o)
+			for _, o := range c.around(order, i, func(int) bool { return true }) {
+				require.Contains(t, observers, o, "R1: %d is not monitored by %d beside it", n, o)
 			}
 			if !c.unreachable[n] {
-				for _, o := range before(order, i, c.k, func(o int) bool { return !c.unreachable[o] }) {
-					require.Contains(t, observers, o, "R2: %d is not monitored by %d before it", n, o)
+				for _, o := range c.around(order, i, func(o int) bool { return !c.unreachable[o] }) {
+					require.Contains(t, observers, o, "R2: %d is not monitored by %d beside it", n, o)
 				}
 			}
 			receivers := ring.Receivers(n, c.isUnreachable)
@@ -156,7 +203,7 @@ func TestRingDoesNotDependOnTheOrderOfNodes(t *testing.T) {
 	})
 }
 
-// The property R4: a node that enters changes what the k nodes before it take, one
+// The property R4: a node that enters changes what the k nodes beside it take, one
 // node each, and nothing else. Read backwards, the same holds for a node that leaves.
 func TestRingIsStableWhenANodeEnters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -168,7 +215,7 @@ func TestRingIsStableWhenANodeEnters(t *testing.T) {
 		newcomer := 2000 + rapid.IntRange(0, 1000).Draw(t, "newcomer")
 		larger.nodes = append(slices.Clone(c.nodes), newcomer)
 		order := larger.ring().Nodes()
-		affected := before(order, slices.Index(order, newcomer), c.k, func(int) bool { return true })
+		affected := c.around(order, slices.Index(order, newcomer), func(int) bool { return true })
 		for _, n := range c.nodes {
 			was, is := c.ring().Receivers(n, nil), larger.ring().Receivers(n, nil)
 			if !slices.Contains(affected, n) {
@@ -179,6 +226,26 @@ func TestRingIsStableWhenANodeEnters(t *testing.T) {
 			kept := slices.DeleteFunc(slices.Clone(is), func(k int) bool { return k == newcomer })
 			require.Subset(t, was, kept)
 			require.Len(t, kept, c.k-1)
+		}
+	})
+}
+
+// The property R5, which is what a mutual ring is for.
+func TestNeighboursOnAMutualRingTakeEachOther(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawRing(t)
+		c.mutual = true
+		ring := c.ring()
+		order := ring.Nodes()
+		reachable := func(n int) bool { return !c.unreachable[n] }
+		for i, n := range order {
+			if c.unreachable[n] {
+				continue
+			}
+			for _, neighbour := range append(before(order, i, c.k/2, reachable), beside(order, i, c.k/2, 1, reachable)...) {
+				require.Contains(t, ring.Receivers(n, c.isUnreachable), neighbour)
+				require.Contains(t, ring.Receivers(neighbour, c.isUnreachable), n)
+			}
 		}
 	})
 }
