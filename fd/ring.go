@@ -8,6 +8,10 @@ import (
 	"slices"
 )
 
+// A ring is made of the nodes in the order of their hashes ([NewRing], [NewMutualRing]). Whom
+// a node monitors is found by a walk from its place ([Ring.Receivers]), who monitors it by the
+// walks of all others ([Ring.Observers]).
+
 // HashUID is the hash of a 64-bit incarnation number for [NewRing]: its two
 // halves combined by exclusive or. Random numbers stay random, so neighbours on
 // the ring are rarely neighbours in address, and so rarely in rack or host.
@@ -57,7 +61,7 @@ func HashUID(uid uint64) uint32 {
 // A Ring is immutable and safe for concurrent use.
 type Ring[K any] struct {
 	monitors int
-	behind   int // How many of them a node takes among those before it.
+	behind   int        // How many of them a node takes among those before it.
 	points   []point[K] // Sorted, no two alike.
 	hash     func(K) uint32
 	compare  func(a, b K) int

@@ -36,7 +36,7 @@ const ComponentName = "membership"
 
 // protocolRange is the range of versions of the protocol between nodes that this
 // release speaks.
-var protocolRange = gossip.ProtocolRange{Min: 1, Max: 3} //nolint:gochecknoglobals // A constant of struct type.
+var protocolRange = gossip.ProtocolRange{Min: 1, Max: 4} //nolint:gochecknoglobals // A constant of struct type.
 
 // Node is one incarnation of one member of a cluster.
 type Node struct {

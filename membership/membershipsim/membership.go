@@ -34,6 +34,9 @@ type Config struct {
 	Roles      []string
 	AppVersion string
 
+	// Speaks is the last version of the protocol between nodes that the node speaks; 4 if 0.
+	Speaks uint16
+
 	// Bootstrap is how nodes find contact points, nil where they are given seed nodes.
 	Bootstrap *protocol.Bootstrapper
 
@@ -53,6 +56,9 @@ func (c Config) filled() Config {
 	}
 	if c.Downing.Config.Strategy == "" {
 		c.Downing = KeepMajority()
+	}
+	if c.Speaks == 0 {
+		c.Speaks = 4
 	}
 	return c
 }
@@ -115,7 +121,7 @@ func Component(c Config) func(simulation.Env) machine.Component {
 		machine.Assert(err == nil, "the failure detector is a known one", "error", err)
 		self := gossip.Member{
 			Node: env.Self, Zone: c.Zone, Roles: c.Roles, AppVersion: c.AppVersion,
-			Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
+			Protocol: gossip.ProtocolRange{Min: 1, Max: c.Speaks},
 		}
 		deps := protocol.Deps{Rand: env.Rand, Detector: detector, Downing: c.Downing, Bootstrap: c.Bootstrap}
 		if c.Judged {

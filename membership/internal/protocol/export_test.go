@@ -6,11 +6,14 @@ package protocol
 import "github.com/quorate/quorate/gossip"
 
 // Believe has a node take voters for relays by another rule than the usual one, whose
-// answer the other rule is given. All who take themselves for relays ask then.
-func (m *Machine) Believe(relays func(voter gossip.NodeID, usual bool) bool) {
+// answer the other rule is given. Where the other rule insists, the node never stands by.
+func (m *Machine) Believe(rule func(voter gossip.NodeID, usual bool) (relays, insists bool)) {
 	usual := m.relaying.believes
-	m.relaying.standby.never = true
-	m.relaying.believes = func(voter *gossip.Member) bool { return relays(voter.Node, usual(voter)) }
+	m.relaying.believes = func(voter *gossip.Member) bool {
+		relays, insists := rule(voter.Node, usual(voter))
+		m.relaying.standby.never = insists
+		return relays
+	}
 }
 
 // Relays returns the voters that relay, as far as the node knows.

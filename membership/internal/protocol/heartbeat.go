@@ -285,7 +285,11 @@ func (h *heartbeats) chooseTargets() []gossip.NodeID {
 	}
 	if !slices.Equal(nodes, h.others) {
 		h.others = nodes
-		h.ring = fd.NewRing(k, append(slices.Clip(nodes), h.self), gossip.NodeID.Hash, gossip.NodeID.Compare)
+		ring := fd.NewRing[gossip.NodeID]
+		if h.allShare() {
+			ring = fd.NewMutualRing[gossip.NodeID]
+		}
+		h.ring = ring(k, append(slices.Clip(nodes), h.self), gossip.NodeID.Hash, gossip.NodeID.Compare)
 		if h.cfg.Voters.Role != "" {
 			h.voters = fd.NewRing(k, h.potentialVoters(), gossip.NodeID.Hash, gossip.NodeID.Compare)
 		}

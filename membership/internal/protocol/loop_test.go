@@ -41,7 +41,7 @@ type loop struct {
 	sent    map[string]int // Messages by their type.
 	trace   *strings.Builder
 	roles   func(i int) []string // Of the i-th node; nil: none.
-	speaks  func(i int) uint16   // The last version of the protocol that the i-th node speaks; nil: 1.
+	speaks  func(i int) uint16   // The last version of the protocol that the i-th node speaks; nil: 4.
 }
 
 type event struct {
@@ -95,7 +95,7 @@ func (l *loop) start(i int, uid gossip.UID, change ...func(*protocol.Config, *pr
 	require.NoError(l.t, err)
 	deps.Detector = factory
 	id := gossip.NodeID{Address: address(i), UID: uid}
-	self := gossip.Member{Node: id, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}}
+	self := gossip.Member{Node: id, Protocol: gossip.ProtocolRange{Min: 1, Max: 4}}
 	if l.roles != nil {
 		self.Roles = l.roles(i)
 	}

@@ -138,6 +138,8 @@ func TestAProofIsNotLentTwice(t *testing.T) {
 	b.at(time.Minute + 10*time.Millisecond)
 	r.receiveGiven(nodeAt(3), GiveStanding{Sequence: 1, Known: true, Standing: true, Question: 4})
 	require.Empty(t, sentTo[LendStanding](b))
+	r.round()
+	require.Empty(t, sentTo[LendStanding](b), "what is owed is due with the next round")
 }
 
 // Until all are known to have seen a change of the voters, a relay proves a majority of

@@ -112,13 +112,13 @@ func (l *lending) startBy(i int, seeds ...gossip.Address) {
 	member := membershipsim.Component(config)
 	n := l.Start(place(i), func(env simulation.Env) []machine.Component {
 		c := member(env)
-		c.Machine.(*protocol.Machine).Believe(func(voter gossip.NodeID, usual bool) bool {
+		c.Machine.(*protocol.Machine).Believe(func(voter gossip.NodeID, usual bool) (relays, insists bool) {
 			for k := range l.n {
 				if l.force != nil && place(k) == voter.Address {
-					return l.force[i][k]
+					return l.force[i][k], true
 				}
 			}
-			return usual || l.extra[i]
+			return usual || l.extra[i], l.extra[i]
 		})
 		return []machine.Component{c}
 	})

@@ -20,6 +20,25 @@ import "github.com/quorate/quorate/gossip"
 // went with an answer was answered, and is younger than a beginning takes to come late. So
 // whatever is lost, and if A begins no more exchanges, B's next round asks as ever.
 
+// On a ring too, nodes monitor mostly those that they are monitored by, if all members know
+// of such rings ([heartbeats.allShare]).
+
+// mutualSince is the version of the protocol between nodes from which on nodes monitor each
+// other on a ring. All members have to agree on the ring, so it is chosen by the members
+// that the state has, as the nodes on it are.
+const mutualSince = 4
+
+// allShare tells whether all members that are monitored know of rings on which nodes monitor
+// each other.
+func (h *heartbeats) allShare() bool {
+	for _, member := range h.state.Members() {
+		if member.Status != gossip.Down && member.Protocol.Max < mutualSince {
+			return false
+		}
+	}
+	return true
+}
+
 // sharedSlack divides the heartbeat interval: by so much may a beginning, or the answer to a
 // question, come late before a node asks by itself. The rounds of two nodes are not equally
 // far apart to the millisecond.
