@@ -36,6 +36,7 @@ func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (proce
 	if err != nil {
 		return process.Outcome{}, err
 	}
+	before := memoryNow()
 	began := time.Now()
 	nodes, err := startNodes(ctx, addresses)
 	defer func() { closeNodes(nodes) }() // Except the node that is closed before.
@@ -51,6 +52,7 @@ func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (proce
 	if err != nil {
 		return process.Outcome{}, err
 	}
+	memoryNow().since(before).share(len(nodes), values)
 	// The node's peers see a connection that breaks and is then refused, as with a
 	// process that was killed.
 	victim := nodes[len(nodes)-1]
@@ -92,17 +94,30 @@ func quietNodes(ctx context.Context, s process.Spec, nodes []*membership.Node, v
 	sent := after.Since(before)
 	values["wire"], values["packets"], values["data-packets"] = float64(sent.Bytes)/each, float64(sent.Packets)/each, float64(sent.Data)/each
 	values["connections"] = float64(len(after)) / float64(len(nodes))
-	values["heap"], values["stacks"] = memoryOf(len(nodes))
 	return measure.Microseconds(used) / each, nil
 }
 
-// memoryOf returns the live heap of this process and its stacks, in kilobytes a node.
-func memoryOf(nodes int) (heap, stacks float64) {
+// memory is what a process holds, in bytes.
+type memory struct{ heap, stacks float64 }
+
+// memoryNow returns the live heap of this process and its stacks.
+func memoryNow() memory {
 	runtime.GC()
 	runtime.GC() // Frees what finalizers and pools released in the first.
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc) / 1000 / float64(nodes), float64(m.StackInuse) / 1000 / float64(nodes)
+	return memory{float64(m.HeapAlloc), float64(m.StackInuse)}
+}
+
+// since is what the process holds more than before: what it had before its first node is no
+// node's.
+func (m memory) since(before memory) memory {
+	return memory{m.heap - before.heap, m.stacks - before.stacks}
+}
+
+// share notes the memory of each of so many nodes, in kilobytes.
+func (m memory) share(nodes int, values map[string]float64) {
+	values["heap"], values["stacks"] = m.heap/1000/float64(nodes), m.stacks/1000/float64(nodes)
 }
 
 // allUp reports whether all nodes see as many members as there are nodes, all up.
