@@ -56,6 +56,7 @@ func TestEachNodeSaysOnceWhatHappens(t *testing.T) {
 		require.NoError(t, nodes[2].Leave(t.Context()))
 		<-time.After(10 * time.Second)
 		p.network.Cut(address(2), address(1))
+		<-time.After(2 * time.Second) // So that it is known which of the two is missed first.
 		p.network.Cut(address(2), address(4))
 		require.ErrorIs(t, p.ended(nodes[1]), membership.ErrDown)
 		<-time.After(20 * time.Second)
