@@ -116,8 +116,9 @@ func ruleMutants() []mutant {
 		{"a decision counts without the voter by which it was taken", []edit{
 			{"membership/internal/protocol/leader.go", "l.unsettled() || !l.isWitnessed() {", "l.unsettled() || !mutant(NAME) && !l.isWitnessed() {"},
 		}},
-		{"who has confirmed that it hosts nothing gives standing", []edit{
+		{"who has confirmed that it hosts nothing gives standing, and no fence counts that", []edit{
 			{"membership/internal/protocol/answers.go", "return true, !r.hosting.dropped && ", "return true, (mutant(NAME) || !r.hosting.dropped) && "},
+			{"membership/internal/protocol/fencing.go", "f.bases[node]; wasDown {", "f.bases[node]; wasDown && !mutant(NAME) {"},
 		}},
 		{"news is taken that no record can hold", []edit{
 			{"membership/internal/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); err != nil && !mutant(NAME) {"},

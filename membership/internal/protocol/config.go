@@ -23,9 +23,10 @@ type Config struct {
 	FailureDetector fd.Config `koanf:"failure-detector"`
 
 	// Fence is the longest time for which a node hosts without an answer from a
-	// winning set of voters, above the heartbeat interval and at most the
-	// stable-after of downing. All nodes must have the same value. Shorter, a
-	// short disturbance suspends entities; longer, failover takes longer.
+	// winning set of voters, at least 2.25 times the heartbeat interval and at most
+	// the stable-after of downing. All nodes must have the same value. Shorter, a
+	// short disturbance suspends entities, and with less than the lowest value each
+	// lost message does; longer, failover takes longer.
 	Fence time.Duration `koanf:"fence" range:"1ms..8760h"`
 
 	// GossipInterval is the time between two rounds of gossip, which repair what pushed
@@ -148,9 +149,10 @@ func (c Config) Validate() error {
 		faults.Refuse(d.value < d.lowest, d.key, "%v is below %v", d.value, d.lowest)
 		faults.Refuse(d.value > durationLongest, d.key, "%v is above %v", d.value, durationLongest)
 	}
-	faults.Refuse(c.Fence <= c.FailureDetector.HeartbeatInterval, "fence",
-		"%v is not above failure-detector.heartbeat-interval %v, so a node would lose its standing between two heartbeats",
-		c.Fence, c.FailureDetector.HeartbeatInterval)
+	least := c.questionGapMax()
+	faults.Refuse(c.Fence < least, "fence",
+		"%v is below %v, 2.25 times failure-detector.heartbeat-interval: a node would lose its standing by one lost message; use at least %v, or a shorter heartbeat interval",
+		c.Fence, least, least)
 	faults.Refuse(c.GossipIntervalUnconverged > c.GossipInterval, "gossip-interval-unconverged",
 		"%v is above gossip-interval %v", c.GossipIntervalUnconverged, c.GossipInterval)
 	faults.Refuse(c.PushDelay > c.PushInterval, "push-delay", "%v is above push-interval %v", c.PushDelay, c.PushInterval)
@@ -164,6 +166,12 @@ func (c Config) Validate() error {
 		faults.Refuse(c.MinNrOfMembersOfRole[role] < 1, "min-nr-of-members-of-role."+role, "%d is below 1", c.MinNrOfMembersOfRole[role])
 	}
 	return faults.Err()
+}
+
+// questionGapMax is the longest time between two questions to a node of which one message is
+// lost: a round, one more, and by how much a shared exchange may be late, see [sharedSlack].
+func (c Config) questionGapMax() time.Duration {
+	return 2*c.FailureDetector.HeartbeatInterval + c.FailureDetector.HeartbeatInterval/sharedSlack
 }
 
 const (

@@ -25,7 +25,7 @@ func TestBuiltInSettingsAreValid(t *testing.T) {
 func TestFaultsOfTheConfigurationNameTheirFields(t *testing.T) {
 	for field, spoil := range map[string]func(*protocol.Config){
 		"failure-detector.threshold":  func(c *protocol.Config) { c.FailureDetector.Threshold = 0 },
-		"fence":                       func(c *protocol.Config) { c.Fence = time.Second },
+		"fence":                       func(c *protocol.Config) { c.Fence = 2249 * time.Millisecond },
 		"gossip-interval":             func(c *protocol.Config) { c.GossipInterval = -time.Second },
 		"gossip-interval-unconverged": func(c *protocol.Config) { c.GossipIntervalUnconverged = 2 * time.Second },
 		"push-delay":                  func(c *protocol.Config) { c.PushDelay = 200 * time.Millisecond },
@@ -50,6 +50,13 @@ func TestFaultsOfTheConfigurationNameTheirFields(t *testing.T) {
 	c.PushFanout, c.MinNrOfMembers = 0, 0
 	require.ErrorContains(t, c.Validate(), "push-fanout")
 	require.ErrorContains(t, c.Validate(), "min-nr-of-members")
+
+	c = protocol.Default()
+	c.Fence = 2250 * time.Millisecond
+	require.NoError(t, c.Validate())
+	c.Fence--
+	require.ErrorContains(t, c.Validate(), "fence: 2.249999999s is below 2.25s, 2.25 times failure-detector.heartbeat-interval: "+
+		"a node would lose its standing by one lost message; use at least 2.25s, or a shorter heartbeat interval")
 }
 
 // A fence longer than stable-after would let a side be replaced while it hosts.

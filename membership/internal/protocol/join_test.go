@@ -125,13 +125,13 @@ func TestServicesAnnouncedDuringAJoinAreKnown(t *testing.T) {
 func TestSettingThatMustBeEqualRefusesTheJoiner(t *testing.T) {
 	l := newLoop(t)
 	l.cluster(1)
-	n := l.join(2, func(c *protocol.Config, _ *protocol.Deps) { c.Fence = 2 * time.Second })
+	n := l.join(2, func(c *protocol.Config, _ *protocol.Deps) { c.Fence = 2500 * time.Millisecond })
 	l.run(time.Second)
 	require.NotNil(t, n.stopping)
 	require.Equal(t, component.StopRefused, n.stopping.Reason)
-	require.Contains(t, n.stopping.Detail, `membership.fence is "3s" in the cluster and "2s" here`)
+	require.Contains(t, n.stopping.Detail, `membership.fence is "3s" in the cluster and "2.5s" here`)
 	refused := published[protocol.Refused](n)
-	require.Equal(t, []protocol.Difference{{Key: "membership.fence", Member: "3s", Joiner: "2s"}}, refused[0].Differences)
+	require.Equal(t, []protocol.Difference{{Key: "membership.fence", Member: "3s", Joiner: "2.5s"}}, refused[0].Differences)
 }
 
 func TestSettingThatShouldBeEqualWarnsBothSides(t *testing.T) {

@@ -280,7 +280,7 @@ func drawConfig(r *rand.Rand, nodes int) protocol.Config {
 		d.ExpectedResponseAfter = times(d.HeartbeatInterval, 0.5, 2)
 		d.Threshold = 4 + 12*r.Float64()
 		d.Strategy = []string{fd.StrategyPhiAccrual, fd.StrategyDeadline}[r.IntN(2)]
-		c.Fence = times(d.HeartbeatInterval, 1.5, 4)
+		c.Fence = times(d.HeartbeatInterval, 2.25, 4) + 1 // Not below the least, by rounding.
 	}
 	c.FailureDetector.MonitoredByNrOfMembers = 9 - r.IntN(2)*r.IntN(7)
 	c.GossipInterval = between(r, 200*time.Millisecond, 2*time.Second)
