@@ -62,11 +62,9 @@
 //   - Two nodes of different sides of a partition never host at the same time
 //     after one side has given the other's work new homes, as long as clocks of
 //     nodes run at rates that differ by at most one percent, and as long as no
-//     node stands still without its clock noticing. This holds while everybody
-//     monitors everybody, which is up to one member more than the setting
-//     monitored-by-nr-of-members. In larger clusters a node looks at the voters
-//     that it monitors, and the time for which a view must be stable is the
-//     margin: an assumption about timing.
+//     node stands still without its clock noticing. This holds at any number of
+//     nodes: where a node monitors some of the voters only, others that hear all
+//     lend it what they have proven, and the fence counts every one of them.
 //   - Only the leader under convergence changes voters and the downing strategy,
 //     gives up-numbers, and removes members; all in one edit.
 //   - Every voter can decide by the downing strategy of the cluster. While the
