@@ -12,11 +12,11 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// beats counts the heartbeats that are sent in some seconds.
-func (l *loop) beats(seconds int) int {
+// beats counts the heartbeats that are sent in ten seconds.
+func (l *loop) beats() int {
 	l.run(3 * time.Second)
 	clear(l.sent)
-	l.run(time.Duration(seconds) * time.Second)
+	l.run(10 * time.Second)
 	return l.sent["Heartbeat"]
 }
 
@@ -25,7 +25,7 @@ func (l *loop) beats(seconds int) int {
 func TestNodesOnARingMonitorEachOther(t *testing.T) {
 	l := newLoop(t)
 	l.many(20)
-	require.Equal(t, 20*(4+1)*10, l.beats(10))
+	require.Equal(t, 20*(4+1)*10, l.beats())
 }
 
 // While one member is of a version before, all use the ring that it knows, and accuse nobody
@@ -40,15 +40,15 @@ func TestTheRingIsOneThatAllMembersKnow(t *testing.T) {
 		return 4
 	}
 	l.many(15)
-	mutual := l.beats(10)
+	mutual := l.beats()
 	require.Equal(t, 15*(4+1)*10, mutual)
 	l.join(older)
 	l.until(20*time.Second, func() bool { return l.allUp(16) })
-	require.Greater(t, l.beats(10), 16*6*10, "few monitor each other")
+	require.Greater(t, l.beats(), 16*6*10, "few monitor each other")
 	l.nodes[address(older)].step(protocol.Leave{Address: address(older)})
 	l.until(30*time.Second, func() bool { return l.nodes[address(older)].stopping != nil && l.allUp(15) })
 	delete(l.nodes, address(older))
-	require.Equal(t, mutual, l.beats(10))
+	require.Equal(t, mutual, l.beats())
 	for _, n := range l.nodes {
 		require.Empty(t, n.machine.State().Unreachable())
 		for _, d := range n.decisions {
