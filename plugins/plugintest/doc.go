@@ -21,6 +21,9 @@
 //	Stop         closing it, as its host does, ends it within 2.5 s
 //	ByHand       started by hand it ends, says something and does not succeed
 //	Concurrency  asked by several at once, it answers each as if it were alone
+//	BadRequests  it answers or refuses what no host sends, such as 64 MiB, and goes on
+//	GivenUp      calls that are cancelled, or too late, return at once and do it no harm
+//	Hang         stopped, it is given up in time, replaced, and decides again
 //	Memory       asked often, its process does not grow (on Linux)
 //
 // # Lifecycle and concurrency

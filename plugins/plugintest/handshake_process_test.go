@@ -8,17 +8,11 @@ package plugintest
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/pem"
-	"fmt"
 	"maps"
-	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,12 +99,9 @@ func TestTheEnvironmentIsThatOfTheDocumentation(t *testing.T) {
 // selfSigned returns a key with a certificate, and the certificate as PEM.
 func selfSigned(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	own, certificate, err := identity()
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return own, certificate
 }
 
 // byHand is a plugin that was started by hand as the page says.
@@ -167,28 +158,6 @@ func (b *byHand) dial(t *testing.T, own tls.Certificate) *grpc.ClientConn {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
-}
-
-// rawBytes passes messages on as the bytes that they are.
-type rawBytes struct{}
-
-func (rawBytes) Name() string { return "proto" }
-
-func (rawBytes) Marshal(v any) ([]byte, error) {
-	b, ok := v.([]byte)
-	if !ok {
-		return nil, fmt.Errorf("no bytes but %T", v)
-	}
-	return b, nil
-}
-
-func (rawBytes) Unmarshal(data []byte, v any) error {
-	b, ok := v.(*[]byte)
-	if !ok {
-		return fmt.Errorf("no bytes but %T", v)
-	}
-	*b = slices.Clone(data)
-	return nil
 }
 
 // The calls of the page are answered by the plugin of the page with the bytes of the page. Whoever

@@ -12,10 +12,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,6 +63,12 @@ func TestMain(m *testing.M) {
 		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return &leaky{}, nil }))
 	case "forgetful":
 		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return forgetful{}, nil }))
+	case "fragile":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return &fragile{}, nil }))
+	case "touchy":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return touchy{}, nil }))
+	case "untidy":
+		sdk.Serve(sdk.Downing(untidy))
 	case "nervous":
 		// This plugin ends on an interrupt, which plugins have to ignore.
 		interrupt := make(chan os.Signal, 1)
@@ -114,6 +122,47 @@ func (c *clumsy) Decide(ctx context.Context, v downing.View) (downing.Decision, 
 	return c.KeepMajority.Decide(ctx, v)
 }
 
+// fragile dies of the second question. Package sdk keeps bad requests from strategies, so that
+// no strategy that it serves can die of the requests themselves.
+type fragile struct {
+	downing.KeepMajority
+
+	asked atomic.Int32
+}
+
+func (f *fragile) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	if f.asked.Add(1) > 1 {
+		os.Exit(1)
+	}
+	return f.KeepMajority.Decide(ctx, v)
+}
+
+// touchy waits a moment before it answers, and dies when nobody waits for it.
+type touchy struct{ downing.KeepMajority }
+
+func (t touchy) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	moment := time.NewTimer(10 * time.Millisecond)
+	defer moment.Stop()
+	select {
+	case <-ctx.Done():
+		os.Exit(1)
+	case <-moment.C:
+	}
+	return t.KeepMajority.Decide(ctx, v)
+}
+
+// mess is the variable with the path of the file that an untidy plugin leaves behind.
+const mess = "PLUGINTEST_MESS"
+
+// untidy does not start where one like it has not ended by itself.
+func untidy(none) (downing.Provider, error) {
+	file, err := os.OpenFile(os.Getenv(mess), os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return downing.KeepMajority{}, file.Close()
+}
+
 // leaky keeps memory of each question.
 type leaky struct {
 	downing.KeepMajority
@@ -149,7 +198,7 @@ func TestTheKitKnowsWhatHostsRun(t *testing.T) {
 	}
 }
 
-// recorder remembers a failure instead of reporting it.
+// recorder remembers a failure, and logs it instead of reporting it.
 type recorder struct {
 	testing.TB
 	failed atomic.Bool
@@ -157,17 +206,23 @@ type recorder struct {
 
 func (r *recorder) Helper() {}
 
-func (r *recorder) Error(...any) { r.failed.Store(true) }
-
-func (r *recorder) Errorf(string, ...any) { r.failed.Store(true) }
-
-func (r *recorder) Fatal(...any) {
+func (r *recorder) Error(args ...any) {
 	r.failed.Store(true)
+	r.Log(args...)
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failed.Store(true)
+	r.Logf(format, args...)
+}
+
+func (r *recorder) Fatal(args ...any) {
+	r.Error(args...)
 	runtime.Goexit()
 }
 
-func (r *recorder) Fatalf(string, ...any) {
-	r.failed.Store(true)
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
 	runtime.Goexit()
 }
 
@@ -175,7 +230,7 @@ func (r *recorder) Fatalf(string, ...any) {
 func TestTheKitFindsFaults(t *testing.T) {
 	for as, name := range map[string]string{
 		"lax": "Settings", "forgetful": "Restart", "nervous": "Interrupt", "stubborn": "Termination", "mute": "ByHand", "content": "ByHand",
-		"clumsy": "Concurrency", "leaky": "Memory",
+		"clumsy": "Concurrency", "leaky": "Memory", "fragile": "BadRequests", "touchy": "GivenUp", "untidy": "Hang",
 	} {
 		memory := part{"Memory", func(tb testing.TB, c plugins.Config) { tb.Helper(); keepsItsMemory(tb, c, callsUsual) }}
 		for _, p := range append(parts(), memory) {
@@ -184,6 +239,7 @@ func TestTheKitFindsFaults(t *testing.T) {
 			}
 			t.Run(as, func(t *testing.T) {
 				r, c := &recorder{TB: t}, pinned(t, config(t, plugins.Downing, as))
+				c.Environment[mess] = filepath.Join(t.TempDir(), "mess")
 				done := make(chan struct{})
 				// The goroutine ends with the part, or with its Goexit; the test waits.
 				go func() {

@@ -41,7 +41,7 @@ func Calls(n int) Option { return func(o *options) { o.calls = max(n, 100) } }
 func answersManyAtOnce(tb testing.TB, c plugins.Config) {
 	tb.Helper()
 	p := open(tb, c)
-	first, err := ask(tb, p)
+	first, err := ask(tb.Context(), tb, p)
 	if err != nil {
 		tb.Fatalf("no answer: %v", err)
 	}
@@ -50,7 +50,7 @@ func answersManyAtOnce(tb testing.TB, c plugins.Config) {
 	for range callers {
 		asking.Go(func() { // Ends with its questions, each of which has a limit.
 			for range callsEach {
-				answer, err := ask(tb, p)
+				answer, err := ask(tb.Context(), tb, p)
 				if err != nil {
 					faults <- fmt.Sprintf("no answer: %v", err)
 					return
@@ -80,7 +80,7 @@ func keepsItsMemory(tb testing.TB, c plugins.Config, calls int) {
 		if n == calls/10 {
 			before = resident(pid)
 		}
-		if _, err := ask(tb, p); err != nil {
+		if _, err := ask(tb.Context(), tb, p); err != nil {
 			tb.Fatalf("question %d of %d: %v", n+1, calls, err)
 		}
 	}

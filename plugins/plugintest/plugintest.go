@@ -44,6 +44,9 @@ func parts() []part {
 		{"Termination", endsWhenTerminated},
 		{"Stop", endsWhenStopped},
 		{"Concurrency", answersManyAtOnce},
+		{"BadRequests", survivesBadRequests},
+		{"GivenUp", survivesCallsGivenUp},
+		{"Hang", isReplacedWhenItHangs},
 		{"ByHand", refusesToRunByHand},
 	}
 }
@@ -167,22 +170,28 @@ func refusesUnknownSettings(tb testing.TB, c plugins.Config) {
 }
 
 // ask asks the plugin a simple question, and returns the answer.
-func ask(tb testing.TB, p *host.Plugin) (any, error) {
+func ask(ctx context.Context, tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
-	return suites()[p.Manifest().Policy].ask(tb, p)
+	return suites()[p.Manifest().Policy].ask(ctx, tb, p)
 }
 
 // await waits until a condition holds, for as long as Limit.
 func await(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
-	limit, tick := time.NewTimer(Limit), time.NewTicker(10*time.Millisecond)
+	within(tb, Limit, what, holds)
+}
+
+// within waits until a condition holds, for as long as a limit.
+func within(tb testing.TB, most time.Duration, what string, holds func() bool) {
+	tb.Helper()
+	limit, tick := time.NewTimer(most), time.NewTicker(10*time.Millisecond)
 	defer limit.Stop()
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			tb.Fatalf("%s: not within %v", what, Limit)
+			tb.Fatalf("%s: not within %v", what, most)
 		}
 	}
 }
@@ -204,13 +213,13 @@ func send(tb testing.TB, p *host.Plugin, s os.Signal) int {
 func answersAfterARestart(tb testing.TB, c plugins.Config) {
 	tb.Helper()
 	p := open(tb, c)
-	before, err := ask(tb, p)
+	before, err := ask(tb.Context(), tb, p)
 	if err != nil {
 		tb.Fatalf("no answer: %v", err)
 	}
 	pid := send(tb, p, os.Kill)
 	await(tb, "another process runs", func() bool { now := p.Status().PID; return now != 0 && now != pid })
-	after, err := ask(tb, p)
+	after, err := ask(tb.Context(), tb, p)
 	if err != nil {
 		tb.Fatalf("no answer after a restart: %v", err)
 	}
@@ -229,7 +238,7 @@ func outlivesAnInterrupt(tb testing.TB, c plugins.Config) {
 	// An answer of the same process says that it has survived; a handler that ends it has
 	// had the time of a few calls.
 	for range 20 {
-		if _, err := ask(tb, p); err != nil {
+		if _, err := ask(tb.Context(), tb, p); err != nil {
 			tb.Fatalf("no answer after an interrupt: %v", err)
 		}
 	}

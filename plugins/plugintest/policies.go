@@ -4,6 +4,7 @@
 package plugintest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ type policy struct {
 	// suite runs the conformance suite of the strategies, on plugins that open opens.
 	suite func(t *testing.T, open func(testing.TB) *host.Plugin)
 	// ask asks the plugin a question that changes nothing, and returns the answer.
-	ask func(testing.TB, *host.Plugin) (any, error)
+	ask func(context.Context, testing.TB, *host.Plugin) (any, error)
 }
 
 // suites has a row for each policy that hosts run.
@@ -63,43 +64,43 @@ func strategy[T any](tb testing.TB, p *host.Plugin) T {
 }
 
 // askDowning has the plugin decide about three members, all of them reachable.
-func askDowning(tb testing.TB, p *host.Plugin) (any, error) {
+func askDowning(ctx context.Context, tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
 	members := downingtest.Members(3)
-	return strategy[downing.Provider](tb, p).Decide(tb.Context(), downing.View{
+	return strategy[downing.Provider](tb, p).Decide(ctx, downing.View{
 		Self: members[0].Node, Members: members, Seen: downingtest.IDs(members), Base: gossip.Base{downingtest.IDs(members)},
 	})
 }
 
 // askAllocation has the plugin place two shards on two regions.
-func askAllocation(tb testing.TB, p *host.Plugin) (any, error) {
+func askAllocation(ctx context.Context, tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
-	return strategy[allocation.Strategy](tb, p).Allocate(tb.Context(), allocation.AllocateRequest{
+	return strategy[allocation.Strategy](tb, p).Allocate(ctx, allocation.AllocateRequest{
 		Regions: []allocation.RegionState{{ID: "a"}, {ID: "b"}}, Shards: []allocation.Pending{{Shard: 1}, {Shard: 2}},
 	})
 }
 
 // askJoinDecider has the plugin decide for a node that has found itself alone, where two are
 // required.
-func askJoinDecider(tb testing.TB, p *host.Plugin) (any, error) {
+func askJoinDecider(ctx context.Context, tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
 	self := discovery.Target{Host: "127.0.0.1", Port: 7001}
-	return strategy[bootstrap.JoinDecider](tb, p).Decide(tb.Context(), bootstrap.Observations{
+	return strategy[bootstrap.JoinDecider](tb, p).Decide(ctx, bootstrap.Observations{
 		Service: "example", Self: self, Required: 2, Points: []bootstrap.Observed{{Point: self}},
 	})
 }
 
 // askDiscovery has the plugin look the contact points of the suite's service up.
-func askDiscovery(tb testing.TB, p *host.Plugin) (any, error) {
+func askDiscovery(ctx context.Context, tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
-	return strategy[discovery.Discovery](tb, p).Lookup(tb.Context(), discoverytest.Query())
+	return strategy[discovery.Discovery](tb, p).Lookup(ctx, discoverytest.Query())
 }
 
 // askFailureDetector has the plugin judge two nodes that have just answered.
-func askFailureDetector(tb testing.TB, p *host.Plugin) (any, error) {
+func askFailureDetector(ctx context.Context, tb testing.TB, p *host.Plugin) (any, error) {
 	tb.Helper()
 	answered := []time.Duration{time.Millisecond}
-	return strategy[fd.Judge](tb, p).Judge(tb.Context(), fd.Batch{Number: 1, Subjects: []fd.Subject{
+	return strategy[fd.Judge](tb, p).Judge(ctx, fd.Batch{Number: 1, Subjects: []fd.Subject{
 		{ID: "a", Available: true, Ages: answered}, {ID: "b", Available: true, Ages: answered},
 	}})
 }
