@@ -200,6 +200,30 @@ func lentFinders() []string {
 	return []string{"TestAProofIsNotLentTwice", "TestARelayProvesAMajorityOfTheVotersBefore", "TestAmongFewVotersAndManyMembersNoStandingIsLent"}
 }
 
+// standbyMutants break the rules by which relays stand by, and the one that all members agree on
+// the ring.
+func standbyMutants() []mutant {
+	const standby = "membership/internal/protocol/standby.go"
+	return []mutant{
+		{"relays that stand by do not begin", []edit{{standby, "\t\tif r.hasAsked(relay.Node) {\n", "\t\tif mutant(NAME) || r.hasAsked(relay.Node) {\n"}}},
+		{"a relay that is called does not begin", []edit{{standby, "|| r.now.Mono < r.standby.calledUntil {", "|| !mutant(NAME) && r.now.Mono < r.standby.calledUntil {"}}},
+		{"the proof of the round before is lent", []edit{
+			{"membership/internal/protocol/relaying.go", "\tif !couldWin(r.surveyed.base, 1+r.words) {\n", "\tif mutant(NAME) {\n\t\treturn true\n\t}\n\tif !couldWin(r.surveyed.base, 1+r.words) {\n"},
+		}},
+		{"a ring that a member does not know", []edit{
+			{"membership/internal/protocol/shared.go", "member.Protocol.Max < mutualSince {", "member.Protocol.Max < mutualSince && !mutant(NAME) {"},
+		}},
+	}
+}
+
+// standbyFinders are the tests that they are run against.
+func standbyFinders() []string {
+	return []string{
+		"TestRelaysThatStandByTakeOverBeforeStandingIsLost", "TestAMemberWithoutTheFirstRelaysCallsOthers",
+		"TestARelayWithoutAMajorityPaysWithTheNextRound", "TestTheRingIsOneThatAllMembersKnow",
+	}
+}
+
 // sharedMutants break the rules by which two nodes share an exchange of heartbeats. All are in
 // one copy of the code, each switched on for its runs.
 func sharedMutants() []mutant {
@@ -522,6 +546,7 @@ func TestProtocolFindsMutants(t *testing.T) {
 // The same for exchanges of heartbeats that two nodes share.
 func TestSharedExchangesFindMutants(t *testing.T) {
 	requireFound(t, sharedMutants(), "../internal/protocol", sharedFinders())
+	requireFound(t, standbyMutants(), "../internal/protocol", standbyFinders())
 }
 
 // The same for the rules of bootstrap.
