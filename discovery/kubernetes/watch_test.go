@@ -4,7 +4,6 @@
 package kubernetes
 
 import (
-	"errors"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -44,7 +43,7 @@ func TestOnlyAnEventThatHasBegunMustEnd(t *testing.T) {
 		began := time.Now()
 		_, err := stream.next()
 		require.ErrorIs(t, err, errBrokenOff)
-		require.True(t, errors.Is(err, errHalf))
+		require.ErrorIs(t, err, errHalf)
 		require.Equal(t, limit, time.Since(began))
 	})
 }
