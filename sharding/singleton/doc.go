@@ -7,7 +7,7 @@
 //
 // There are two forms. [Start] runs a function, such as a periodic job:
 //
-//	_, err := singleton.Start(node, singleton.Config{
+//	err := singleton.Start(node, singleton.Config{
 //		Name: "cleanup",
 //		Run: singleton.Every(time.Hour, func(ctx context.Context, epoch sharding.Epoch) error {
 //			return store.Cleanup(ctx, epoch)

@@ -29,17 +29,16 @@ type Config struct {
 
 	// Run is the work. It runs from when this node takes the instance over until its context
 	// ends, and should then return soon. An error before that, or a panic, has it run again, at
-	// once the first time and after a rest from the second on: 1 s, doubling up to 30 s; a run of a minute
-	// begins the count anew. The settings sharding.entity-restart-backoff change the rest. With
-	// nil before that the work is done: it runs again only when another node takes the instance
-	// over, or when this node has regained a standing that it had lost.
+	// once the first time and after a rest from the second on: sharding.entity-restart-backoff,
+	// doubling up to thirty times that; a run of a minute begins the count anew. With nil before
+	// that the work is done: it runs again only when another node takes the instance over, or
+	// when this node has regained a standing that it had lost.
 	//
-	// The epoch is a fencing token: higher for each start in the cluster. Run may be nil on nodes
-	// that lack the role.
+	// The epoch is a fencing token: higher for each start in the cluster.
 	Run func(ctx context.Context, epoch sharding.Epoch) error
 
-	// HandOverTimeout is how long Run may take to return when the instance is to move, before the move is called
-	// off and tried again. Zero: sharding.handoff-timeout.
+	// HandOverTimeout is how long Run may take to return when the instance is to move, before the
+	// move is called off and tried again. Zero: sharding.handoff-timeout.
 	HandOverTimeout time.Duration
 
 	// Lease is held while Run runs, for work that must not meet its successor even where it outlives
@@ -112,8 +111,8 @@ func Every(interval time.Duration, f func(ctx context.Context, epoch sharding.Ep
 type Proxy[C any] struct{ region *sharding.Region[C] }
 
 // StartEntity runs an entity as a singleton on a host. The entity is started without a message, by
-// [sharding.Starter] if it has that, and is never stopped for being idle. The fields Shards, Permanent and OnOldest of
-// the kind are not used. A node that only sends sets ProxyOnly.
+// [sharding.Starter] if it has that, and is never stopped for being idle. The fields Shards,
+// Permanent and OnOldest of the kind are not used. A node that only sends sets ProxyOnly.
 func StartEntity[C any](h sharding.Host, k sharding.Kind[C]) (*Proxy[C], error) {
 	region, err := sharding.Start(h, of(k))
 	if err != nil {

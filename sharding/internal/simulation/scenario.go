@@ -14,8 +14,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name: Chaos and Storms let random faults strike a cluster; Moves and
-// LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
+// The runs that have a name: Chaos, Storms and Permanent let random faults strike a cluster; Moves
+// and LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
 // has recovered, or says what keeps it from that.
 
 // Scenario is a named run: a cluster to which something is done, and which then has
@@ -34,6 +34,7 @@ func Scenarios() []Scenario {
 		{"sharding-chaos", "random faults, entities that fail and do not stop", chaosNodes, Chaos},
 		{"sharding-storms", "the same with pauses, losses by type and bad links", chaosNodes, Storms},
 		{"sharding-moves", "nodes and coordinators go while shards move", movesNodes, Moves},
+		{"sharding-permanent", "entities without a message, some on the oldest node", chaosNodes, Permanent},
 		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
 	}
 }
@@ -100,6 +101,18 @@ func Storms(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 		return c, err
 	}
 	return recovered(c)
+}
+
+// Permanent is Chaos with entities most of which run without a message, and of which many starts
+// and messages fail. With an odd seed they live on the oldest node.
+func Permanent(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes = "sharding-permanent", nodes
+	o.Shards, o.Entities, o.Permanent = 8, 24, 16
+	o.OnOldest = seed%2 == 1
+	o.Every = 100 * time.Millisecond // Most entities are started by no message.
+	o.Behaviour = Behaviour{FailStart: 0.2, FailRun: 0.1}
+	return Suffer(New(o, set...), Faults())
 }
 
 // reviveAfter is when nodes are started again that crash after the last fault.
