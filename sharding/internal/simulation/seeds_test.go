@@ -15,15 +15,19 @@ import (
 
 // chaos, moves and lateCommands run the scenarios of these names with their usual numbers of
 // nodes.
-func chaos(seed uint64) (*simulation.Cluster, error) { return usual(seed, 0) }
+func chaos(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sharding-chaos") }
 
-func moves(seed uint64) (*simulation.Cluster, error) { return usual(seed, 2) }
+func moves(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sharding-moves") }
 
-func lateCommands(seed uint64) (*simulation.Cluster, error) { return usual(seed, 3) }
+func lateCommands(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sharding-late") }
 
-func usual(seed uint64, i int) (*simulation.Cluster, error) {
-	s := simulation.Scenarios()[i]
-	return s.Run(seed, s.Nodes)
+func usual(seed uint64, name string) (*simulation.Cluster, error) {
+	for _, s := range simulation.Scenarios() {
+		if s.Name == name {
+			return s.Run(seed, s.Nodes)
+		}
+	}
+	panic("no scenario has the name " + name)
 }
 
 // summed runs a world with each seed, usual of them if none is asked for, requires that nothing
