@@ -183,7 +183,7 @@ func (a *Actions) freeMail(m Mail) {
 	case m.about == nil:
 	case m.about.message != nil:
 		a.free(m.about.message)
-	case m.about.correlation != 0:
+	case m.about.correlation != 0 && m.about.from == nil: // An ask of this node.
 		a.add(Action{Op: OpArrived, Seq: m.about.correlation})
 	}
 }

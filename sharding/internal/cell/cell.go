@@ -394,8 +394,11 @@ func (c *Cell) Enter(now machine.Instant, a *Arrival, out *Actions) bool {
 	c.counts.Received++
 	cost := a.Bytes + len(a.Entity) + len(a.Mail.Trace()) + messageOverhead
 	c.in.delivered(in, a.Seq, cost, out)
-	if a.Mail.about == nil {
+	switch about := a.Mail.about; {
+	case about == nil:
 		a.Mail.about = &in.about
+	case about.message == nil:
+		about.from = in
 	}
 	c.residents.enqueue(now, a.Entity, a.Mail, cost, out)
 	if m := in.following(); m != nil {

@@ -13,8 +13,8 @@ import (
 // Ahead is how a worker reads what was handed out to it.
 
 // Mail is a message in the mailbox of an entity: its value, and a pointer to what else is known
-// of it. A tell of this node has no such thing, and the tells of another node share that of
-// their stream.
+// of it. A tell of this node has no such thing, the tells of another node share that of
+// their stream, and an ask has one of its own.
 type Mail struct {
 	// Value is the message as the sender passed it or the runtime decoded it; nil: the
 	// runtime decodes the payload of the Message.
@@ -36,6 +36,12 @@ type about struct {
 func MailOf(value any, m *Message) Mail {
 	m.self.message = m
 	return Mail{value, &m.self}
+}
+
+// MailOfAsk returns a message with a value for which somebody waits until a deadline; 0: without
+// one.
+func MailOfAsk(value any, correlation uint64, deadline machine.Instant) Mail {
+	return Mail{value, &about{correlation: correlation, deadline: deadline}}
 }
 
 // Message returns the message with all that is known of it; nil for most messages, of which the

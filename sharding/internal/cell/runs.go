@@ -84,7 +84,7 @@ func (c *Cell) Join(e *Entity, value any, correlation uint64, deadline machine.I
 	c.counts.Sent++
 	m := Mail{Value: value}
 	if correlation != 0 {
-		m.about = &about{correlation: correlation, deadline: deadline}
+		m = MailOfAsk(value, correlation, deadline)
 	}
 	e.mailbox.push(m)
 	return !e.atWork()

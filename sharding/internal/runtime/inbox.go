@@ -175,7 +175,10 @@ func (sl *Slot) enter(now machine.Instant, run *wire.Run, m *wire.Item) bool {
 		Origin: run.Origin(), Base: run.Base(), Seq: m.Seq, Entity: m.Entity(), Bytes: len(m.Payload()),
 		Mail: cell.Mail{Value: m.Value},
 	}
-	if m.Bare() {
+	if !m.Traced() {
+		if correlation, deadline, ok := run.Ask(m); ok {
+			a.Mail = cell.MailOfAsk(m.Value, correlation, deadline)
+		}
 		return sl.cell.Enter(now, &a, &sl.out)
 	}
 	pool := &sl.region.node.messages

@@ -313,14 +313,19 @@ var mutants = []mutant{
 		new: "		Mail: cell.Mail{Value: m.Value},\n	}\n	if mutant(NAME) {\n		a.Mail.Value = nil\n	}\n",
 	},
 	{
+		test: "TestRandomFaults", name: "an ask of another node that is answered to this one", file: "cell/cell.go",
+		old: "		about.from = in\n",
+		new: "		if !mutant(NAME) {\n			about.from = in\n		}\n",
+	},
+	{
 		test: "TestOutcomesAreTrue", name: "an ask that has begun is taken back", file: "cell/mailbox.go",
 		old: "	for i := b.out; i < b.n; i++ {\n		if m := *b.at(i);",
 		new: "	from := b.out\n	if mutant(NAME) {\n		from = 0\n	}\n	for i := from; i < b.n; i++ {\n		if m := *b.at(i);",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask of this node without its deadline", file: "cell/runs.go",
-		old: "		m.about = &about{correlation: correlation, deadline: deadline}\n",
-		new: "		m.about = &about{correlation: correlation, deadline: deadline}\n		if mutant(NAME) {\n			m.about.deadline = 0\n		}\n",
+		old: "		m = MailOfAsk(value, correlation, deadline)\n",
+		new: "		if mutant(NAME) {\n			deadline = 0\n		}\n		m = MailOfAsk(value, correlation, deadline)\n",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask behind the first one that does not end", file: "runtime/asks.go",

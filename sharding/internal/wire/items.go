@@ -80,11 +80,17 @@ func (i *Item) Payload() []byte { return i.payload }
 // does not know.
 func (i *Item) Whole() bool { return i.more == nil || i.more.flags == 0 && len(i.more.extra) == 0 }
 
-// Bare reports whether the message is a tell, of which there is nothing to know but the stream,
-// the entity and the payload.
-func (i *Item) Bare() bool {
-	c := i.more
-	return c == nil || c.correlation == 0 && c.left == 0 && !c.expired && len(c.trace) == 0
+// Traced reports whether the message has a trace context.
+func (i *Item) Traced() bool { return i.more != nil && len(i.more.trace) > 0 }
+
+// Ask returns the correlation and the deadline of the message, see [cell.Message]; false for one
+// that nobody waits for.
+func (r *Run) Ask(i *Item) (correlation uint64, deadline machine.Instant, ok bool) {
+	if i.more == nil {
+		return 0, 0, false
+	}
+	correlation, deadline = i.more.correlation, i.more.deadline(r.written)
+	return correlation, deadline, correlation != 0 || deadline != 0
 }
 
 // Into sets the fields of an empty message of the run, in the message's own memory.
