@@ -37,14 +37,14 @@ const (
 //	    made; a shard in planned that has no plan any more is passed over.
 type agenda struct {
 	shared
-	plans   map[protocol.ShardID]plan            // Shards of leaving regions whose stop has not begun.
+	plans   map[protocol.ShardID]plan            // Shards of leaving or drained regions whose stop has not begun.
 	planned map[gossip.NodeID][]protocol.ShardID // The shards of plans by their homes, in the order in which their moves begin.
 	moves   map[protocol.ShardID]*move           // The moves under way.
 	history history
 }
 
-// plan is a move of a shard away from a region that leaves: it is decided and has not
-// begun.
+// plan is a move of a shard away from a region that leaves or is drained: it is decided and has
+// not begun.
 type plan struct {
 	to     gossip.NodeID
 	reason string
@@ -56,7 +56,7 @@ type move struct {
 	to       gossip.NodeID // The new home; zero: to be decided once the shard has stopped.
 	reason   string
 	stranded bool            // The target was lost on the way, and there is no other yet.
-	handBack bool            // The move is because the home leaves.
+	handBack bool            // The move is because the home leaves or is drained.
 	at       machine.Instant // When the move began.
 	started  time.Time       // When the move began, by the wall clock.
 }
@@ -69,9 +69,9 @@ func (m *move) strand() {
 	m.to = gossip.NodeID{}
 }
 
-// intend plans that a shard goes to a node, away from a home that leaves.
+// intend plans that a shard goes to a node, away from a home that is to hand it back.
 func (a *agenda) intend(id protocol.ShardID, home, to gossip.NodeID, reason string) {
-	a.plans[id] = plan{to: to, reason: home.String() + " is leaving; " + reason}
+	a.plans[id] = plan{to: to, reason: home.String() + " " + reason}
 	a.planned[home] = append(a.planned[home], id)
 }
 
@@ -99,6 +99,14 @@ func (a *agenda) drop(id protocol.ShardID) { delete(a.plans, id) }
 func (a *agenda) dropAll() {
 	clear(a.plans)
 	clear(a.planned)
+}
+
+// dropFrom gives up the plans for the shards of a home.
+func (a *agenda) dropFrom(home gossip.NodeID) {
+	for _, id := range a.planned[home] {
+		a.drop(id)
+	}
+	delete(a.planned, home)
 }
 
 // begin enters a move of a shard, which begins now.

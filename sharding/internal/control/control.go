@@ -80,6 +80,7 @@ type Control struct {
 	until     machine.Instant        // When the node's standing ends.
 	suspended bool                   // The node has no standing.
 	leaving   bool                   // The node leaves the cluster.
+	drain     drain                  // Whether the node is drained.
 	released  bool                   // Membership was told that this node hosts nothing any more.
 	ended     bool                   // The node must stop: inputs are ignored.
 	calls     machine.CallID         // The id of the last call.
@@ -156,6 +157,7 @@ func (c *Control) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	}
 	c.local = c.local[:0]
 	c.release()
+	c.drain.look(c)
 	c.out = nil
 }
 
@@ -177,6 +179,8 @@ func (c *Control) dispatch(in machine.Input) {
 		c.addKind(in.Kind)
 	case Reload:
 		c.reload(in)
+	case Drain:
+		c.drain.order(c, in)
 	case FromShard:
 		c.fromShard(in)
 	case Explain:
@@ -415,6 +419,9 @@ func (c *Control) end() {
 	c.out.Disarm(standingTimer{})
 }
 
+// IsDrained reports whether the node was told to host nothing.
+func (c *Control) IsDrained() bool { return c.drain.on }
+
 // Inspection is what a node knows of a kind, for explanations and tests.
 type Inspection struct {
 	// Promise is the highest term that this node has promised to obey.
@@ -471,7 +478,7 @@ func (c *Control) Moves(name string) []Moved {
 // String describes the node's part of sharding, always in the same order.
 func (c *Control) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "suspended %t leaving %t\n", c.suspended, c.leaving)
+	fmt.Fprintf(&b, "suspended %t leaving %t drained %t\n", c.suspended, c.leaving, c.drain.on)
 	for _, k := range c.kinds {
 		fmt.Fprintf(&b, "kind %s promise %s\n", k.name, k.promise)
 		if k.core != nil {

@@ -18,7 +18,7 @@ import (
 // which the decisions are logged.
 
 // allocate finds homes for the shards that have none, in one batch for those that lost
-// theirs within a moment, and next homes for the shards of regions that leave.
+// theirs within a moment, and next homes for the shards of regions that leave or are drained.
 func (c *coordinator) allocate() {
 	if c.call.id != 0 || c.gather == gatherWaiting {
 		return
@@ -51,16 +51,21 @@ const oldestName = "oldest"
 
 // onOldest answers a request by that rule. Some region is eligible.
 func (c *coordinator) onOldest(req allocation.AllocateRequest) (res allocation.AllocateResult) {
-	eligible := c.roster.eligible()
-	oldest := slices.MinFunc(eligible, func(a, b gossip.NodeID) int {
-		st := c.control().state
-		return st.Member(a).Age().Compare(st.Member(b).Age())
-	})
-	reason := fmt.Sprintf("%s is the oldest of %d that can host it", oldest, len(eligible))
+	oldest, reason := c.oldest()
 	for _, p := range req.Shards {
 		res.Placements = append(res.Placements, allocation.Placement{Shard: p.Shard, Region: regionID(oldest), Reason: reason})
 	}
 	return res
+}
+
+// oldest returns the oldest region that may be given shards, of which there is one, and says so.
+func (c *coordinator) oldest() (node gossip.NodeID, reason string) {
+	eligible := c.roster.eligible()
+	node = slices.MinFunc(eligible, func(a, b gossip.NodeID) int {
+		st := c.control().state
+		return st.Member(a).Age().Compare(st.Member(b).Age())
+	})
+	return node, fmt.Sprintf("%s is the oldest of %d that can host it", node, len(eligible))
 }
 
 // gathered allocates the shards that were gathered.
@@ -71,13 +76,13 @@ func (c *coordinator) gathered() {
 }
 
 // pending returns the shards that should be given homes now: all shards without a home,
-// ahead of their first message, and those of regions that leave.
+// ahead of their first message, and those of regions that leave or are drained.
 func (c *coordinator) pending() []allocation.Pending {
 	if !c.roster.suffices(!c.table.isPopulated()) {
 		return nil
 	}
 	pending := c.table.homeless()
-	for _, id := range c.leaversShards() {
+	for _, id := range c.partersShards() {
 		pending = append(pending, allocation.Pending{Shard: allocation.Shard(id)})
 	}
 	return pending
@@ -108,8 +113,8 @@ func (c *coordinator) request(pending []allocation.Pending) allocation.AllocateR
 // place takes over the homes of an answer that was checked, and returns how many homes it
 // took over. A shard that still has a home moves to the new one in its turn.
 func (c *coordinator) place(req allocation.AllocateRequest, res allocation.AllocateResult, strategy string) (homes int) {
-	nodes := c.roster.nodesByRegion()
-	counts, leaving := map[gossip.NodeID]int{}, map[gossip.NodeID]int{}
+	nodes, parting := c.roster.nodesByRegion(), c.roster.parters()
+	counts, handed := map[gossip.NodeID]int{}, map[gossip.NodeID]int{}
 	for _, p := range res.Placements {
 		id, node := protocol.ShardID(p.Shard), nodes[p.Region]
 		home := c.table.home(id)
@@ -118,17 +123,18 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 			continue
 		case home.IsZero():
 			c.settle(id, node, because(strategy, p.Reason))
-		case c.table.serves(home, id) && c.roster.isLeaving(home):
-			leaving[home]++
-			c.agenda.intend(id, home, node, because(strategy, p.Reason))
+		case c.table.serves(home, id) && parting[home] != "":
+			handed[home]++
+			c.agenda.intend(id, home, node, parting[home]+"; "+because(strategy, p.Reason))
 		default:
 			continue
 		}
 		counts[node]++
 		homes++
 	}
-	for _, node := range sortedNodes(leaving) {
-		c.control().out.Decide("handoff", c.kind.name, "stop", fmt.Sprintf("%s is leaving and hosts %d shards", node, leaving[node]))
+	for _, node := range sortedNodes(handed) {
+		c.control().out.Decide("handoff", c.kind.name, "stop",
+			fmt.Sprintf("%s %s and hosts %d shards", node, parting[node], handed[node]))
 	}
 	if len(counts) > 0 {
 		c.control().out.Decide("allocation", fmt.Sprintf("%s: %d shards", c.kind.name, len(res.Placements)), homesText(counts),

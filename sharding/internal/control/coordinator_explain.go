@@ -29,9 +29,11 @@ func (c *coordinator) explain(id protocol.ShardID, question uint64) Explained {
 	return e
 }
 
-// awaited says what a shard waits for that has no home; nothing if it has one.
+// awaited says what a shard waits for that has no home, or one that should not host it.
 func (c *coordinator) awaited(home gossip.NodeID) string {
 	switch {
+	case c.roster.isDrained(home) && !c.roster.sparesDrained():
+		return "stays at a drained node while no other can host it"
 	case !home.IsZero():
 		return ""
 	case !c.roster.isOpen():

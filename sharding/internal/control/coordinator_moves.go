@@ -70,25 +70,30 @@ func (c *coordinator) end(id protocol.ShardID, how Outcome) {
 	c.control().out.Publish(MoveEnded{Kind: c.kind.name, Moved: moved})
 }
 
-// leaversShards returns the shards that a batch should find targets for: those of
-// regions that leave.
-func (c *coordinator) leaversShards() []protocol.ShardID {
+// partersShards returns the shards that a batch should find targets for: those of
+// regions that are to hand them back.
+func (c *coordinator) partersShards() []protocol.ShardID {
 	if c.ending {
 		return nil
 	}
-	return slices.DeleteFunc(c.table.movableFrom(c.roster.leavers()), c.agenda.isPlanned)
+	return slices.DeleteFunc(c.table.movableFrom(c.roster.parters()), c.agenda.isPlanned)
 }
 
-// wave begins planned moves, as many from each region as may be under way at one time.
+// wave begins planned moves, as many from each region as may be under way at one time. What is
+// planned from a region that hosts again is dropped.
 func (c *coordinator) wave() {
 	homes := c.agenda.homes()
 	if len(homes) == 0 || c.ending {
 		return
 	}
 	open := c.roster.eligible()
-	young := c.agenda.young()
+	young, parting := c.agenda.young(), c.roster.parters()
 	o := newCommands()
 	for _, home := range homes {
+		if parting[home] == "" {
+			c.agenda.dropFrom(home)
+			continue
+		}
 		c.release(home, waveFactor*c.kind.cfg.perRegion()-young[home], open, o)
 	}
 	o.send(c.shared)

@@ -42,7 +42,7 @@ func (c *coordinator) rebalanceOnce() {
 		return
 	}
 	c.rounds.setDue(false)
-	if c.kind.cfg.OnOldest || len(c.roster.eligible()) < 2 {
+	if len(c.roster.eligible()) < 2 {
 		return
 	}
 	c.flush() // So that the request describes one version of the map.
@@ -50,11 +50,33 @@ func (c *coordinator) rebalanceOnce() {
 	if req.Budget.Room() == 0 {
 		return
 	}
+	if c.kind.cfg.OnOldest {
+		c.move(c.toOldest(req), oldestName)
+		return
+	}
 	if c.kind.cfg.Strategy == "" {
 		c.move(c.control().least.DecideRebalance(req), allocation.LeastShardName)
 		return
 	}
 	c.ask(call{rebalance: &req, stale: c.call.stale})
+}
+
+// toOldest returns moves to the oldest region of shards that are elsewhere, because that was drained
+// or could not be reached when they needed a home. Nothing moves while a member cannot be reached.
+func (c *coordinator) toOldest(req allocation.RebalanceRequest) (res allocation.RebalanceResult) {
+	oldest, reason := c.oldest()
+	room := min(req.Budget.Room(), req.Budget.PerRegion-len(req.Budget.InFlight))
+	if !req.Fitness.NoneUnreachable {
+		return res
+	}
+	for _, r := range req.Regions {
+		for _, s := range r.Shards {
+			if r.ID != regionID(oldest) && !c.agenda.isMoving(protocol.ShardID(s)) && len(res.Moves) < room {
+				res.Moves = append(res.Moves, allocation.Move{Shard: s, From: r.ID, To: regionID(oldest), Reason: reason})
+			}
+		}
+	}
+	return res
 }
 
 // unsettled reports whether shards have no home, are on their way from regions that leave,

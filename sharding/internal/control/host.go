@@ -66,8 +66,9 @@ func newHost(k *perKind, cfg KindConfig) *host {
 func (h *host) registration() Registration {
 	now := Registration{
 		Settings: h.cfg.Settings, Proxy: h.cfg.Proxy || h.closed,
-		Suspended: h.kind.control.suspended || h.kind.control.leaving, Capacity: h.cfg.Capacity,
-		Number: h.said.Number,
+		Suspended: h.kind.control.suspended || h.kind.control.leaving, Drained: h.kind.control.drain.on,
+		Capacity: h.cfg.Capacity,
+		Number:   h.said.Number,
 	}
 	if now != h.said {
 		now.Number++

@@ -17,6 +17,18 @@ const ComponentName = "sharding"
 // kind is ignored.
 type AddKind struct{ Kind KindConfig }
 
+// Drain is the command that this node host nothing, or that it host again. A drained node stays a
+// member, and goes on to send messages and to coordinate. Coordinators give it no shard, and
+// move its shards away as they do those of a node that leaves; both only while there is a node that
+// can host and is not drained. [Vacated] follows whenever a drained node hosts nothing any more.
+type Drain struct {
+	On bool
+	By string // Who asked, for the decision.
+}
+
+// Vacated is published when this node is drained and hosts nothing.
+type Vacated struct{}
+
 // ToShard is an effect: apply Input to the cell of the shard.
 // Effects of one shard keep their order.
 type ToShard struct {

@@ -78,7 +78,7 @@ type KindConfig struct {
 	// [AllocationCall]. Empty: the built-in least-shard, called directly.
 	Strategy string
 	// OnOldest gives every shard to the oldest region that may be given shards, whatever
-	// Strategy says, and moves none to even out the load.
+	// Strategy says, and moves there what is elsewhere.
 	OnOldest bool
 	// MaxSimultaneous bounds the shards of the kind that are on the move to even
 	// out the load, at one time. Default 32.

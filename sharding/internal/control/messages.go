@@ -89,6 +89,8 @@ type Registration struct {
 	// Suspended says that nothing new should be given to the region: its node has
 	// no standing, or is leaving.
 	Suspended bool
+	// Drained says that an operator wants the node to host nothing, see [Drain].
+	Drained bool
 	// Capacity is as in [KindConfig].
 	Capacity uint32
 	// Number grows, from 1 on, whenever the registration differs from the last one: a

@@ -148,29 +148,44 @@ func (r *roster) settles() machine.Instant { return r.settleAt }
 
 func (r *roster) isSettled() bool { return r.now() >= r.settleAt }
 
-// isLeaving reports whether a node is a member that leaves, and leavers returns the nodes of
-// the regions that do.
-func (r *roster) isLeaving(node gossip.NodeID) bool {
-	m := r.control().state.Member(node)
-	return m != nil && (m.Status == gossip.Leaving || m.Status == gossip.Exiting)
-}
-
-func (r *roster) leavers() map[gossip.NodeID]bool {
-	leaving := map[gossip.NodeID]bool{}
-	for node := range r.regions { //quorate:unordered each entry by itself
-		if r.isLeaving(node) {
-			leaving[node] = true
+// parters returns the nodes of the regions that are to hand back their shards, and why: the member
+// leaves, or it is drained and there is another that can take them.
+func (r *roster) parters() map[gossip.NodeID]string {
+	parting := map[gossip.NodeID]string{}
+	spared := r.sparesDrained()
+	for node, reg := range r.regions { //quorate:unordered each entry by itself
+		switch m := r.control().state.Member(node); {
+		case m == nil:
+		case m.Status == gossip.Leaving || m.Status == gossip.Exiting:
+			parting[node] = "is leaving"
+		case reg.Drained && spared:
+			parting[node] = "is drained"
 		}
 	}
-	return leaving
+	return parting
 }
 
-// eligible returns the regions that may be given shards, sorted.
+// eligible returns the regions that may be given shards, sorted: those of drained nodes only while
+// there is no other.
 func (r *roster) eligible() []gossip.NodeID {
+	if nodes := r.able(false); len(nodes) > 0 {
+		return nodes
+	}
+	return r.able(true)
+}
+
+// sparesDrained reports whether the regions of drained nodes need not host.
+func (r *roster) sparesDrained() bool { return len(r.able(false)) > 0 }
+
+// isDrained reports whether a node is drained, as far as its region has said.
+func (r *roster) isDrained(node gossip.NodeID) bool { return r.regions[node].Drained }
+
+// able returns the regions that can host, of drained nodes or of the others, sorted.
+func (r *roster) able(drained bool) []gossip.NodeID {
 	var nodes []gossip.NodeID
 	for _, node := range r.nodes() {
 		m := r.control().state.Member(node)
-		if reg := r.regions[node]; m != nil && !reg.Proxy && !reg.Suspended &&
+		if reg := r.regions[node]; m != nil && !reg.Proxy && !reg.Suspended && reg.Drained == drained &&
 			r.kind.couldTake(m) && r.control().state.Reachable(node) {
 			nodes = append(nodes, node)
 		}
@@ -253,6 +268,7 @@ func (r *roster) listed(node gossip.NodeID) bool {
 // states describes the regions to a strategy, each with its shards.
 func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocation.RegionState {
 	st := r.control().state
+	spared := r.sparesDrained()
 	var all []allocation.RegionState
 	for _, node := range r.nodes() {
 		if !r.listed(node) {
@@ -261,7 +277,7 @@ func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocatio
 		m, reg := st.Member(node), r.regions[node]
 		all = append(all, allocation.RegionState{
 			ID: regionID(node), Zone: m.Zone, Roles: m.Roles, Version: m.AppVersion,
-			Leaving: !r.kind.couldTake(m), Suspended: reg.Suspended, Unreachable: !st.Reachable(node),
+			Leaving: !r.kind.couldTake(m) || reg.Drained && spared, Suspended: reg.Suspended, Unreachable: !st.Reachable(node),
 			Capacity: reg.Capacity, Shards: shards[node],
 		})
 	}

@@ -287,11 +287,12 @@ func (t *table) movable(id protocol.ShardID) bool {
 	return t.shards[id].phase == PhaseServing && t.now() >= t.shards[id].notBefore
 }
 
-// movableFrom returns the shards of some homes whose moves may begin.
-func (t *table) movableFrom(homes map[gossip.NodeID]bool) []protocol.ShardID {
+// movableFrom returns the shards of homes, which have a reason to hand them back, whose moves may
+// begin.
+func (t *table) movableFrom(homes map[gossip.NodeID]string) []protocol.ShardID {
 	var ids []protocol.ShardID
 	for i := range t.shards {
-		if id := protocol.ShardID(i); homes[t.shards[i].home] && t.movable(id) {
+		if id := protocol.ShardID(i); homes[t.shards[i].home] != "" && t.movable(id) {
 			ids = append(ids, id)
 		}
 	}

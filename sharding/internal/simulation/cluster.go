@@ -382,8 +382,15 @@ func (c *Cluster) Running() error {
 }
 
 // Even reports whether the nodes host as many shards as each other, but for one; or one node all
-// of them, if the kind lives on the oldest.
+// of them, if the kind lives on the oldest. Those that are drained host nothing, unless all are.
 func (c *Cluster) Even() error {
+	spared := slices.ContainsFunc(c.World.Nodes(), func(n *world.Node) bool { return !Control(n).IsDrained() && !c.lies(n.ID().Address) })
+	yields := func(n *world.Node) bool { return spared && Control(n).IsDrained() }
+	for _, n := range c.World.Nodes() {
+		if i := Control(n).Inspect(KindName); i.Hosting > 0 && yields(n) {
+			return fmt.Errorf("%s is drained and hosts %d shards", n.ID(), i.Hosting)
+		}
+	}
 	if homes := Control(c.World.Nodes()[0]).Inspect(KindName).Homes; c.opt.OnOldest {
 		if slices.ContainsFunc(homes, func(h control.Home) bool { return h.Node != homes[0].Node }) {
 			return fmt.Errorf("the kind lives on several nodes: %v", homes)
@@ -392,7 +399,7 @@ func (c *Cluster) Even() error {
 	}
 	least, most := int(c.opt.Shards), 0
 	for _, n := range c.World.Nodes() {
-		if c.lies(n.ID().Address) {
+		if c.lies(n.ID().Address) || yields(n) {
 			continue
 		}
 		i := Control(n).Inspect(KindName)

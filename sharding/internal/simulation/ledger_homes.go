@@ -59,9 +59,11 @@ func (l *Ledger) moved(coordinator gossip.NodeID, m control.Moved) {
 	now := arrival{moved: m, term: l.leaders[coordinator], at: l.world.Now()}
 	last := l.moves[m.Shard]
 	l.moves[m.Shard] = now
-	leaves := strings.Contains(m.Reason, "is leaving") || strings.Contains(last.moved.Reason, "is leaving")
+	parts := func(m control.Moved) bool {
+		return strings.Contains(m.Reason, "is leaving") || strings.Contains(m.Reason, "is drained")
+	}
 	stranded := strings.Contains(m.Reason, "can take it no more") // It was to go elsewhere.
-	if last.term == now.term && last.moved.From == m.To && last.moved.To == m.From && now.at-last.at < undoing && !leaves && !stranded {
+	if last.term == now.term && last.moved.From == m.To && last.moved.To == m.From && now.at-last.at < undoing && !parts(m) && !parts(last.moved) && !stranded {
 		l.violate("I21: shard %d moved from %s to %s, and back %v later: %s; %s",
 			m.Shard, m.To, m.From, now.at-last.at, last.moved.Reason, m.Reason)
 	}

@@ -313,6 +313,26 @@ var mutants = []mutant{
 		new: "		Mail: cell.Mail{Value: m.Value},\n	}\n	if mutant(NAME) {\n		a.Mail.Value = nil\n	}\n",
 	},
 	{
+		test: "TestDrainedNodes", name: "drained nodes are given shards", file: "control/roster.go",
+		old: "reg.Drained == drained &&",
+		new: "(reg.Drained == drained || mutant(NAME)) &&",
+	},
+	{
+		test: "TestTheNextCoordinatorKnowsWhoIsDrained", in: "../control", name: "a drain that is told once", file: "control/host.go",
+		old: "Drained: h.kind.control.drain.on,\n",
+		new: "Drained: h.kind.control.drain.on && !(mutant(NAME) && h.said.Drained),\n",
+	},
+	{
+		test: "TestADrainIsTakenBackInTheMiddle", in: "../control", name: "plans outlive the drain", file: "control/coordinator_moves.go",
+		old: "		if parting[home] == \"\" {\n",
+		new: "		if parting[home] == \"\" && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestTheOldestIsDrained", in: "../control", name: "what is not on the oldest stays there", file: "control/coordinator_rebalance.go",
+		old: "	if !req.Fitness.NoneUnreachable {\n		return res\n",
+		new: "	if !req.Fitness.NoneUnreachable || mutant(NAME) {\n		return res\n",
+	},
+	{
 		test: "TestRandomFaults", name: "an ask of another node that is answered to this one", file: "cell/cell.go",
 		old: "		about.from = in\n",
 		new: "		if !mutant(NAME) {\n			about.from = in\n		}\n",

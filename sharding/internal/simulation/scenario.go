@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name: Chaos, Storms and Permanent let random faults strike a cluster; Moves
+// The runs that have a name: Chaos, Storms, Permanent and Drains let random faults strike a cluster; Moves
 // and LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
 // has recovered, or says what keeps it from that.
 
@@ -35,6 +37,7 @@ func Scenarios() []Scenario {
 		{"sharding-storms", "the same with pauses, losses by type and bad links", chaosNodes, Storms},
 		{"sharding-moves", "nodes and coordinators go while shards move", movesNodes, Moves},
 		{"sharding-permanent", "entities without a message, some on the oldest node", chaosNodes, Permanent},
+		{"sharding-drained", "random faults, while nodes are drained and host again", chaosNodes, Drains},
 		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
 	}
 }
@@ -113,6 +116,25 @@ func Permanent(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 	o.Every = 100 * time.Millisecond // Most entities are started by no message.
 	o.Behaviour = Behaviour{FailStart: 0.2, FailRun: 0.1}
 	return Suffer(New(o, set...), Faults())
+}
+
+// Drains is Chaos in which nodes are drained, all of them at times, and told to host again. With
+// one seed of three the kind lives on the oldest node.
+func Drains(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes = "sharding-drained", nodes
+	o.OnOldest = seed%3 == 2
+	return Suffer(New(o, set...), append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}))
+}
+
+// drain drains a random node, or tells it to host again.
+func drain(w *world.World, r *rand.Rand) {
+	if nodes := w.Nodes(); len(nodes) > 0 {
+		n := nodes[r.IntN(len(nodes))]
+		order := control.Drain{On: r.IntN(3) > 0, By: "the world"}
+		w.Log("drain %v %t", n.ID(), order.On)
+		w.Input(n.ID().Address, protocol.Service, order)
+	}
 }
 
 // reviveAfter is when nodes are started again that crash after the last fault.

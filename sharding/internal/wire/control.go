@@ -135,7 +135,8 @@ func appendRegistration(dst []byte, r control.Registration) []byte {
 	dst, at := wire.Begin(dst, 4)
 	dst = appendSettings(dst, 1, r.Settings)
 	dst = wire.AppendBool(wire.AppendBool(dst, 2, r.Proxy), 3, r.Suspended)
-	return wire.End(wire.AppendUint(wire.AppendUint(dst, 4, uint64(r.Capacity)), 5, r.Number), at)
+	dst = wire.AppendUint(wire.AppendUint(dst, 4, uint64(r.Capacity)), 5, r.Number)
+	return wire.End(wire.AppendBool(dst, 6, r.Drained), at)
 }
 
 func appendRegister(dst []byte, m control.Register) []byte {

@@ -117,6 +117,8 @@ func setRegistration(dst *control.Registration, f *wire.Field) error {
 			return wire.Set(&dst.Capacity, f, math.MaxUint32)
 		case 5:
 			return wire.Set(&dst.Number, f, math.MaxUint64)
+		case 6:
+			return wire.SetBool(&dst.Drained, f)
 		}
 		return nil
 	})

@@ -75,6 +75,7 @@ func controls() map[string]any {
 		"register": control.Register{
 			Kind: "account", Registration: registration, Term: term(3), Version: 12, Wanted: []protocol.ShardID{0, 1, 999},
 		},
+		"register-drained": control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Drained: true, Number: 4}},
 		"map": control.Map{Kind: "account", Term: term(3), From: 11, To: 12, Homes: []control.Home{
 			{Shard: 0, Node: node(1), Epoch: epoch(12), Base: epoch(2)},
 			{Shard: 1, Node: node(2), Epoch: epoch(12), Base: epoch(12)},
@@ -201,7 +202,7 @@ var (
 	drawRegistration = rapid.Custom(func(t *rapid.T) control.Registration {
 		return control.Registration{
 			Settings: drawSettings.Draw(t, "settings"), Proxy: rapid.Bool().Draw(t, "proxy"),
-			Suspended: rapid.Bool().Draw(t, "suspended"), Capacity: rapid.Uint32().Draw(t, "capacity"),
+			Suspended: rapid.Bool().Draw(t, "suspended"), Drained: rapid.Bool().Draw(t, "drained"), Capacity: rapid.Uint32().Draw(t, "capacity"),
 			Number: rapid.Uint64().Draw(t, "number"),
 		}
 	})

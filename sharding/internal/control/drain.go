@@ -1,0 +1,47 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+// drain is whether this node is drained: order takes the command and tells the coordinators of all
+// kinds, look publishes that nothing is hosted any more. It is not remembered beyond the process.
+type drain struct {
+	on      bool
+	vacated bool // The node hosts nothing, and Vacated was published.
+}
+
+// order takes a command.
+func (d *drain) order(c *Control, in Drain) {
+	if d.on == in.On {
+		d.vacated = false // Who asked again is told again.
+		return
+	}
+	*d = drain{on: in.On}
+	verdict := "drained"
+	if !in.On {
+		verdict = "hosts again"
+	}
+	c.out.Decide("handoff", c.cfg.Self.String(), verdict, "asked by "+in.By)
+	for _, k := range c.kinds {
+		if k.host != nil {
+			k.host.register()
+		}
+	}
+}
+
+// look publishes once that the drained node hosts nothing.
+func (d *drain) look(c *Control) {
+	if !d.on || c.ended {
+		return
+	}
+	for _, k := range c.kinds {
+		if k.host != nil && k.host.hosting() > 0 {
+			d.vacated = false
+			return
+		}
+	}
+	if !d.vacated {
+		d.vacated = true
+		c.out.Publish(Vacated{})
+	}
+}
