@@ -329,7 +329,7 @@ func stopSharding(ctx context.Context, n *Node) error {
 
 // shardRoutes returns the routes about kinds, shards and entities.
 func (n *Node) shardRoutes() []management.Route {
-	return management.Explanations(n.Self().String(), explainer{n.sharding})
+	return append(management.Explanations(n.Self().String(), explainer{n.sharding}), hostRoutes{n}.all()...)
 }
 
 // refused names the kinds of this node that coordinators refuse.

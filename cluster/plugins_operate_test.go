@@ -59,12 +59,18 @@ func (o *operated) write(pairs ...string) {
 	require.NoError(o.t, os.WriteFile(o.path, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o600))
 }
 
-// ask has an operator ask for something.
+// ask has an operator ask for something about a plugin.
 func (o *operated) ask(plugin, verb, token string) (status int, body string) {
 	o.t.Helper()
-	r, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, "http://"+o.node.ManagementAddress()+"/v1/plugins/"+plugin+"/"+verb, http.NoBody)
+	return o.post("/v1/plugins/"+plugin+"/"+verb, verb+"-plugin", token)
+}
+
+// post has an operator ask for an operation.
+func (o *operated) post(path, operation, token string) (status int, body string) {
+	o.t.Helper()
+	r, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, "http://"+o.node.ManagementAddress()+path, http.NoBody)
 	require.NoError(o.t, err)
-	r.Header.Set(management.OperatorHeader, verb+"-plugin")
+	r.Header.Set(management.OperatorHeader, operation)
 	r.Header.Set("Authorization", "Bearer "+token)
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(o.t, err)

@@ -19,7 +19,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// What people ask about a running system. Coordinators and Kinds answer from this node alone.
+// What people ask about a running system. Coordinators, Kinds, Shards and Entities answer from this
+// node alone.
 // Explain asks the coordinator, by askCoordinator, and puts its answer, the cell's own
 // snapshot and the record of the entity together; String lays the result out in lines.
 
@@ -54,6 +55,30 @@ type Move struct {
 	Ended   time.Time `json:"ended"`
 	Outcome string    `json:"outcome"` // "moved", "called off" or "lost".
 	Reason  string    `json:"reason,omitempty"`
+}
+
+// ShardInfo is what a node knows of a shard. Nodes are named by their text form.
+type ShardInfo struct {
+	Shard int    `json:"shard"`
+	Home  string `json:"home,omitempty"`  // The node that hosts the shard; empty while this node knows of none.
+	Epoch string `json:"epoch,omitempty"` // The number of the home, which only grows.
+	State string `json:"state"`           // "serving" or "stopping" on this node, "hosted elsewhere", or "unknown".
+
+	Entities int `json:"entities"` // How many entities live here, those included that rest after failures.
+	Stuck    int `json:"stuck"`    // How many of them do not return from a call.
+	Sent     int `json:"sent"`     // How many messages of this node wait until the home has taken them.
+	Passed   int `json:"passed"`   // How many messages of others wait here for the next home.
+}
+
+// EntityInfo is what a node knows of an entity that lives on it.
+type EntityInfo struct {
+	ID      string    `json:"id"`
+	Shard   int       `json:"shard"`
+	State   string    `json:"state"`            // "waiting", "starting", "idle", "busy", "stopping" or "failed".
+	Since   time.Time `json:"since"`            // When the state began; for "failed" when it ends.
+	Waiting int       `json:"waiting"`          // How many messages are in its mailbox.
+	Stuck   bool      `json:"stuck"`            // It does not return from a call.
+	Reason  string    `json:"reason,omitempty"` // Why it has failed.
 }
 
 // KindInfo is what a node knows of a kind that runs on it.
@@ -107,6 +132,54 @@ func (s *System) Kinds() []KindInfo {
 	}
 	slices.SortFunc(kinds, func(a, b KindInfo) int { return strings.Compare(a.Name, b.Name) })
 	return kinds
+}
+
+// Shards returns the shards of a kind as this node knows them, by number. The error says that the
+// kind does not run here. Safe for concurrent use; it takes the lock of each shard for a moment.
+func (s *System) Shards(kind string) ([]ShardInfo, error) {
+	r := s.router(kind)
+	if r == nil {
+		return nil, noKind(kind)
+	}
+	infos := make([]ShardInfo, 0, r.region.Shards())
+	r.region.EachSlot(func(sl *runtime.Slot) {
+		i := sl.Info()
+		info := ShardInfo{
+			Shard: int(sl.Shard()), State: stateOf(i),
+			Entities: i.Entities, Stuck: i.StuckCount, Sent: i.Window, Passed: i.Transit,
+		}
+		if !i.Home.IsZero() {
+			info.Home, info.Epoch = i.Home.String(), i.Epoch.String()
+		}
+		infos = append(infos, info)
+	})
+	return infos, nil
+}
+
+// Entities returns the entities of a kind that live on this node, by shard, and in each the
+// one first that came to life first: at most limit of them, 1 at least, and whether there are more. The error
+// says that the kind does not run here. Safe for concurrent use; it takes the lock of each
+// shard while it copies what is known of its entities.
+func (s *System) Entities(kind string, limit int) (all []EntityInfo, more bool, err error) {
+	r := s.router(kind)
+	if r == nil {
+		return nil, false, noKind(kind)
+	}
+	limit = max(1, limit)
+	r.region.EachSlot(func(sl *runtime.Slot) {
+		sl.Do(func(c *cell.Cell) {
+			for e := range c.Entities() {
+				if more = len(all) == limit; more {
+					return
+				}
+				i := e.Info()
+				all = append(all, EntityInfo{
+					ID: i.ID, Shard: int(sl.Shard()), State: i.State, Since: s.wall(i.Since), Waiting: i.Waiting, Stuck: i.Stuck, Reason: i.Reason,
+				})
+			}
+		})
+	})
+	return all, more, nil
 }
 
 // Explain says where an entity of a kind lives, and why. There need not be such an
@@ -226,21 +299,26 @@ func moveText(known control.Explained) string {
 
 // local fills in what this node knows by itself.
 func (x *Explanation) local(s *System, i cell.Info) {
-	switch {
-	case i.Stopping:
-		x.State = "stopping"
-	case i.Hosting:
-		x.State = "serving"
-	case i.Home.IsZero():
-		x.State = "unknown"
-	default:
-		x.State = "hosted elsewhere"
-	}
+	x.State = stateOf(i)
 	if !i.Home.IsZero() {
 		x.Home, x.Epoch = i.Home.String(), i.Epoch.String()
 	}
 	if i.Since != 0 {
 		x.Since = s.wall(i.Since)
+	}
+}
+
+// stateOf names what this node does with a shard.
+func stateOf(i cell.Info) string {
+	switch {
+	case i.Stopping:
+		return "stopping"
+	case i.Hosting:
+		return "serving"
+	case i.Home.IsZero():
+		return "unknown"
+	default:
+		return "hosted elsewhere"
 	}
 }
 

@@ -58,7 +58,8 @@ type Kind[C any] struct {
 	Permanent []string
 
 	// OnOldest has the oldest node that can host the kind host all of it, and no other node
-	// anything: the next oldest when that node leaves or is gone. The allocation strategy is
+	// anything: the next oldest when that node leaves, is drained or is gone. The kind does not go
+	// back to a node that is older. The allocation strategy is
 	// not asked. Package singleton uses it.
 	OnOldest bool
 

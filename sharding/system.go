@@ -64,6 +64,7 @@ type System struct {
 	stopped     chan struct{}   // Closed after ended, when every goroutine has ended.
 	canceled    context.Context //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.
 	questions   questions
+	drains      drains
 	ctx         context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
@@ -139,6 +140,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		s.strategy.Store(&chosen)
 	}
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
+	s.drains.turn = make(chan struct{}, 1)
 	s.losses.log = s.log
 	s.forgeries.log, s.forgeries.source = s.log, node.Source
 	s.routers.Store(&map[string]*router{})
@@ -240,6 +242,41 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	return &Region[C]{r}, nil
 }
 
+// Drain has this node host nothing, of any kind, while another can: its shards move to other
+// nodes with their streams, a few at a time, and it is given no other. It stays a member, and goes on to
+// send messages and to coordinate. While all nodes that can host a kind are drained, it
+// is as if none was. Drain returns when the node hosts nothing; with the error of ctx
+// when that ends before, which takes nothing back; with [ErrUndrained]; or with [ErrClosed]. It may be
+// called again to go on waiting. The node is drained until [System.Undrain], or until the process
+// ends. A coordinator of a version that does not know of drained nodes ignores it.
+func (s *System) Drain(ctx context.Context) error {
+	done, err := s.drains.order(ctx, s.control, true)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), s.closed())
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		s.drains.forget(done)
+		return context.Cause(ctx)
+	case <-s.ended:
+		return s.closed()
+	}
+}
+
+// Undrain has this node host again. It does not wait: shards come when coordinators next
+// even out the load. The error is that of ctx, or [ErrClosed].
+func (s *System) Undrain(ctx context.Context) error {
+	if _, err := s.drains.order(ctx, s.control, false); err != nil {
+		return cmp.Or(context.Cause(ctx), s.closed())
+	}
+	return nil
+}
+
+// Drained reports whether this node was told to host nothing.
+func (s *System) Drained() bool { return s.drains.drained() }
+
 // mayHost reports whether this node has a role.
 func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
 
@@ -340,6 +377,8 @@ func (s *System) published(event any) {
 		}
 	case control.Explained:
 		s.questions.answer(e)
+	case control.Vacated:
+		s.drains.vacated(e.ID)
 	case control.Examined:
 		s.metrics.inquiry.Answer(e.ID, e)
 	case control.MoveEnded:

@@ -5,6 +5,7 @@ package cell
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
@@ -117,5 +118,13 @@ func (c *Cell) String() string {
 		c.cfg.Shard, i.Home, i.Epoch, i.Hosting, i.Stopping, i.Window, i.Transit, i.Entities, i.StuckCount)
 }
 
-// Reason says why an entity that rests has failed; empty for all others.
-func (c *Cell) Reason(id string) string { return c.residents.reasonOf(id) }
+// Entities returns the records of the entities, in the order in which they came to life.
+func (c *Cell) Entities() iter.Seq[*Entity] {
+	return func(yield func(*Entity) bool) {
+		for e := c.residents.first; e != nil; e = e.next {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}

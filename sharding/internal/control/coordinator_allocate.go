@@ -4,6 +4,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,20 +52,30 @@ const oldestName = "oldest"
 
 // onOldest answers a request by that rule. Some region is eligible.
 func (c *coordinator) onOldest(req allocation.AllocateRequest) (res allocation.AllocateResult) {
-	oldest, reason := c.oldest()
+	node, reason := c.together()
 	for _, p := range req.Shards {
-		res.Placements = append(res.Placements, allocation.Placement{Shard: p.Shard, Region: regionID(oldest), Reason: reason})
+		res.Placements = append(res.Placements, allocation.Placement{Shard: p.Shard, Region: regionID(node), Reason: reason})
 	}
 	return res
 }
 
-// oldest returns the oldest region that may be given shards, of which there is one, and says so.
-func (c *coordinator) oldest() (node gossip.NodeID, reason string) {
+// together returns where a kind of that rule lives, and why: at the region that has most of it, or
+// is to have it, so that it does not move for nothing; else at the oldest. Some region is eligible.
+func (c *coordinator) together() (node gossip.NodeID, reason string) {
 	eligible := c.roster.eligible()
+	homes := c.table.byRegion(func(id protocol.ShardID) gossip.NodeID {
+		if to := c.agenda.heading(id); !to.IsZero() {
+			return to
+		}
+		return c.table.home(id)
+	})
 	node = slices.MinFunc(eligible, func(a, b gossip.NodeID) int {
 		st := c.control().state
-		return st.Member(a).Age().Compare(st.Member(b).Age())
+		return cmp.Or(len(homes[b])-len(homes[a]), st.Member(a).Age().Compare(st.Member(b).Age()))
 	})
+	if n := len(homes[node]); n > 0 {
+		return node, fmt.Sprintf("%s has %d others already", node, n)
+	}
 	return node, fmt.Sprintf("%s is the oldest of %d that can host it", node, len(eligible))
 }
 

@@ -51,7 +51,7 @@ func (c *coordinator) rebalanceOnce() {
 		return
 	}
 	if c.kind.cfg.OnOldest {
-		c.move(c.toOldest(req), oldestName)
+		c.move(c.reunite(req), oldestName)
 		return
 	}
 	if c.kind.cfg.Strategy == "" {
@@ -61,18 +61,18 @@ func (c *coordinator) rebalanceOnce() {
 	c.ask(call{rebalance: &req, stale: c.call.stale})
 }
 
-// toOldest returns moves to the oldest region of shards that are elsewhere, because that was drained
-// or could not be reached when they needed a home. Nothing moves while a member cannot be reached.
-func (c *coordinator) toOldest(req allocation.RebalanceRequest) (res allocation.RebalanceResult) {
-	oldest, reason := c.oldest()
-	room := min(req.Budget.Room(), req.Budget.PerRegion-len(req.Budget.InFlight))
+// reunite returns moves of a kind that lives at one region, and a part of which is elsewhere: its
+// region was drained, and hosts again. Nothing moves while a member cannot be reached.
+func (c *coordinator) reunite(req allocation.RebalanceRequest) (res allocation.RebalanceResult) {
 	if !req.Fitness.NoneUnreachable {
 		return res
 	}
+	to, reason := c.together()
+	room := min(req.Budget.Room(), req.Budget.PerRegion-len(req.Budget.InFlight))
 	for _, r := range req.Regions {
 		for _, s := range r.Shards {
-			if r.ID != regionID(oldest) && !c.agenda.isMoving(protocol.ShardID(s)) && len(res.Moves) < room {
-				res.Moves = append(res.Moves, allocation.Move{Shard: s, From: r.ID, To: regionID(oldest), Reason: reason})
+			if r.ID != regionID(to) && !c.agenda.isMoving(protocol.ShardID(s)) && len(res.Moves) < room {
+				res.Moves = append(res.Moves, allocation.Move{Shard: s, From: r.ID, To: regionID(to), Reason: reason})
 			}
 		}
 	}

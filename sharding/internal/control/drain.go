@@ -7,21 +7,22 @@ package control
 // kinds, look publishes that nothing is hosted any more. It is not remembered beyond the process.
 type drain struct {
 	on      bool
-	vacated bool // The node hosts nothing, and Vacated was published.
+	id      uint64 // The number of the last command.
+	vacated bool   // The node hosts nothing, and Vacated was published.
 }
 
 // order takes a command.
 func (d *drain) order(c *Control, in Drain) {
-	if d.on == in.On {
-		d.vacated = false // Who asked again is told again.
+	changed := d.on != in.On
+	*d = drain{on: in.On, id: in.ID} // Who asks again is told again.
+	if !changed {
 		return
 	}
-	*d = drain{on: in.On}
 	verdict := "drained"
 	if !in.On {
 		verdict = "hosts again"
 	}
-	c.out.Decide("handoff", c.cfg.Self.String(), verdict, "asked by "+in.By)
+	c.out.Decide("handoff", c.cfg.Self.String(), verdict, "the program or an operator has asked for it")
 	for _, k := range c.kinds {
 		if k.host != nil {
 			k.host.register()
@@ -42,6 +43,6 @@ func (d *drain) look(c *Control) {
 	}
 	if !d.vacated {
 		d.vacated = true
-		c.out.Publish(Vacated{})
+		c.out.Publish(Vacated{d.id})
 	}
 }

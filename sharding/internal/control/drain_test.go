@@ -14,7 +14,7 @@ import (
 )
 
 // drained tells a node to host nothing, or to host again.
-func drained(n *peer, on bool) { n.step(control.Drain{On: on, By: "a test"}) }
+func drained(n *peer, on bool) { n.step(control.Drain{On: on}) }
 
 // vacated returns how often a node has published that it hosts nothing.
 func vacated(n *peer) int { return len(published[control.Vacated](n)) }
@@ -126,7 +126,8 @@ func TestADrainIsTakenBackInTheMiddle(t *testing.T) {
 	require.Len(t, nodes[1].hosts(), hosted, "those that were are taken back")
 }
 
-// A kind on the oldest node goes to the next oldest when that is drained, and comes back.
+// A kind on the oldest node goes to the next oldest when that is drained, and does not come back
+// for nothing.
 func TestTheOldestIsDrained(t *testing.T) {
 	f := newFleet(t)
 	kind := six()
@@ -139,7 +140,24 @@ func TestTheOldestIsDrained(t *testing.T) {
 	require.Len(t, nodes[1].hosts(), 6)
 	drained(nodes[0], false)
 	f.run(time.Minute)
-	require.Len(t, nodes[0].hosts(), 6)
+	require.Len(t, nodes[1].hosts(), 6)
+}
+
+// When the oldest hosts again before all of the kind has moved, the kind comes together where most
+// of it is, counting what was on its way.
+func TestAKindThatWasSplitComesTogether(t *testing.T) {
+	f := newFleet(t)
+	kind := six()
+	kind.OnOldest, kind.Settings.Shards = true, 100
+	nodes := f.cluster(2, kind)
+	drained(nodes[0], true)
+	f.run(15 * time.Millisecond)
+	require.NotEmpty(t, nodes[0].hosts())
+	require.NotEmpty(t, nodes[1].hosts())
+	drained(nodes[0], false)
+	f.run(time.Minute)
+	f.settled(100, nodes...)
+	require.Contains(t, []int{0, 100}, len(nodes[0].hosts()))
 }
 
 // Who asks again is told again.

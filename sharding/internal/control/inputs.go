@@ -23,11 +23,11 @@ type AddKind struct{ Kind KindConfig }
 // can host and is not drained. [Vacated] follows whenever a drained node hosts nothing any more.
 type Drain struct {
 	On bool
-	By string // Who asked, for the decision.
+	ID uint64 // The number of the command, for Vacated.
 }
 
-// Vacated is published when this node is drained and hosts nothing.
-type Vacated struct{}
+// Vacated is published when this node is drained and hosts nothing. ID is that of the last command.
+type Vacated struct{ ID uint64 }
 
 // ToShard is an effect: apply Input to the cell of the shard.
 // Effects of one shard keep their order.

@@ -77,8 +77,8 @@ type KindConfig struct {
 	// Strategy names a strategy that must be asked by a [machine.Call] of the port
 	// [AllocationCall]. Empty: the built-in least-shard, called directly.
 	Strategy string
-	// OnOldest gives every shard to the oldest region that may be given shards, whatever
-	// Strategy says, and moves there what is elsewhere.
+	// OnOldest keeps all shards at one region, whatever Strategy says: the oldest that could be
+	// given shards when no region had any.
 	OnOldest bool
 	// MaxSimultaneous bounds the shards of the kind that are on the move to even
 	// out the load, at one time. Default 32.

@@ -97,7 +97,8 @@ func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room W
 	case cell.WindowFull, cell.MailboxFull:
 		room = sl.roomFor(m)
 	case cell.EntityFailing:
-		why = sl.cell.Reason(m.Entity)
+		e, _ := sl.cell.Entity(m.Entity)
+		why = e.Reason
 	default:
 	}
 	sl.carry(nil)

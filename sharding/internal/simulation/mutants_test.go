@@ -328,7 +328,7 @@ var mutants = []mutant{
 		new: "		if parting[home] == \"\" && !mutant(NAME) {\n",
 	},
 	{
-		test: "TestTheOldestIsDrained", in: "../control", name: "what is not on the oldest stays there", file: "control/coordinator_rebalance.go",
+		test: "TestAKindThatWasSplitComesTogether", in: "../control", name: "a kind that stays split", file: "control/coordinator_rebalance.go",
 		old: "	if !req.Fitness.NoneUnreachable {\n		return res\n",
 		new: "	if !req.Fitness.NoneUnreachable || mutant(NAME) {\n		return res\n",
 	},

@@ -131,7 +131,7 @@ func Drains(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 func drain(w *world.World, r *rand.Rand) {
 	if nodes := w.Nodes(); len(nodes) > 0 {
 		n := nodes[r.IntN(len(nodes))]
-		order := control.Drain{On: r.IntN(3) > 0, By: "the world"}
+		order := control.Drain{On: r.IntN(3) > 0}
 		w.Log("drain %v %t", n.ID(), order.On)
 		w.Input(n.ID().Address, protocol.Service, order)
 	}

@@ -1,0 +1,78 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/sharding"
+)
+
+// What a node says of its shards and entities, and how an operator drains it.
+
+// get asks the node for something, and decodes the answer if it is one.
+func (o *operated) get(path string, into any) (status int) {
+	o.t.Helper()
+	r, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, "http://"+o.node.ManagementAddress()+path, http.NoBody)
+	require.NoError(o.t, err)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(o.t, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	require.NoError(o.t, err)
+	if response.StatusCode == http.StatusOK {
+		require.NoError(o.t, json.Unmarshal(text, into))
+	}
+	return response.StatusCode
+}
+
+// The only node of a cluster keeps its shards when it is drained, and says so; who asked is
+// among the decisions.
+func TestAnOperatorDrainsANode(t *testing.T) {
+	o := operate(t)
+	region, err := sharding.Start(o.node, sharding.Kind[*wrapperspb.Int64Value]{
+		Name: "counter", New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },
+	})
+	require.NoError(t, err)
+	_, err = sharding.Ask[*wrapperspb.Int64Value](t.Context(), region, "a", wrapperspb.Int64(1))
+	require.NoError(t, err)
+
+	var shards cluster.ShardList
+	require.Equal(t, http.StatusOK, o.get("/v1/kinds/counter/shards", &shards))
+	require.Len(t, shards.Shards, 1000)
+	require.Equal(t, "serving", shards.Shards[0].State)
+	require.Equal(t, http.StatusNotFound, o.get("/v1/kinds/cuonter/shards", &shards))
+
+	var entities cluster.EntityList
+	require.Equal(t, http.StatusOK, o.get("/v1/kinds/counter/entities", &entities))
+	require.Len(t, entities.Entities, 1)
+	require.Equal(t, "a", entities.Entities[0].ID)
+	require.Equal(t, http.StatusBadRequest, o.get("/v1/kinds/counter/entities?limit=0", &entities))
+	require.Equal(t, http.StatusNotFound, o.get("/v1/kinds/cuonter/entities", &entities))
+
+	status, body := o.post("/v1/drain/begin?wait=1", cluster.DrainOperation, "guess")
+	require.Equal(t, http.StatusUnauthorized, status, body)
+	status, body = o.post("/v1/drain/begin?wait=0", cluster.DrainOperation, "secret")
+	require.Equal(t, http.StatusBadRequest, status, body)
+	status, body = o.post("/v1/drain/begin?wait=1", cluster.DrainOperation, "secret")
+	require.Equal(t, http.StatusOK, status, body)
+	want := cluster.Draining{Self: o.node.Self().String(), Drained: true, Hosts: []cluster.HostedCount{{Kind: "counter", Shards: 1000}}}
+	var got cluster.Draining
+	require.NoError(t, json.Unmarshal([]byte(body), &got))
+	require.Equal(t, want, got)
+	require.Equal(t, "management|/v1/drain/begin|drain|asked for by token of alice", o.last())
+	require.Equal(t, http.StatusOK, o.get("/v1/drain", &got))
+	require.Equal(t, want, got)
+
+	status, body = o.post("/v1/drain/end", cluster.UndrainOperation, "secret")
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, `"drained":false`)
+}

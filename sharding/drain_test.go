@@ -1,0 +1,112 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding"
+)
+
+// What an operator does to a node that is to host nothing, and what he sees of shards and entities
+// on the nodes.
+
+// hosted returns how many shards of the kind live on a node.
+func hosted(n *node) int { return n.system.Kinds()[0].Hosted }
+
+// A drain returns when the node hosts nothing. Its entities live elsewhere, it can
+// still ask them, and after the drain has been taken back it hosts again.
+func TestDrain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		n := w.nodes[1]
+		id := w.nodes[0].on(n)
+		w.nodes[0].must(id, "add x")
+		require.False(t, n.system.Drained())
+		require.NoError(t, n.system.Drain(t.Context()))
+		require.True(t, n.system.Drained())
+		require.Zero(t, hosted(n))
+		n.must(id, "where")
+		require.NoError(t, n.system.Drain(t.Context()), "it hosts nothing already")
+
+		require.NoError(t, n.system.Undrain(t.Context()))
+		require.False(t, n.system.Drained())
+		eventually(t, "it hosts again", func() bool { return hosted(n) > 0 })
+	})
+}
+
+// Who waits for a drain that cannot end, since every node is drained, is told when the node is to
+// host again, and when it ends.
+func TestADrainThatDoesNotEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		w.nodes[0].must(w.nodes[0].on(w.nodes[1]), "where")
+		for _, n := range w.nodes { // The second one gets back what the first had handed over.
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			_ = n.system.Drain(ctx)
+			cancel()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		n := w.nodes[1]
+		require.ErrorIs(t, n.system.Drain(ctx), context.DeadlineExceeded)
+		require.True(t, n.system.Drained(), "the end of a context takes nothing back")
+
+		waits := make(chan error, 1)
+		go func() { waits <- n.system.Drain(t.Context()) }()
+		pass(time.Second)
+		require.NoError(t, n.system.Undrain(t.Context()))
+		require.ErrorIs(t, within(t, waits), sharding.ErrUndrained)
+
+		go func() { waits <- w.nodes[0].system.Drain(t.Context()) }()
+		require.NoError(t, within(t, waits), "the other node can host")
+		require.NoError(t, n.Close())
+		require.ErrorIs(t, n.system.Drain(t.Context()), sharding.ErrClosed)
+		require.ErrorIs(t, n.system.Undrain(t.Context()), sharding.ErrClosed)
+	})
+}
+
+// A node lists the shards of a kind with their homes, and the entities that live on it.
+func TestANodeListsShardsAndEntities(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		ids := w.nodes[0].hosted(w.nodes[1], 3)
+		for _, id := range ids {
+			w.nodes[0].must(id, "where")
+		}
+		kind := w.nodes[0].system.Kinds()[0].Name
+		for _, n := range w.nodes {
+			shards, err := n.system.Shards(kind)
+			require.NoError(t, err)
+			require.Len(t, shards, n.system.Kinds()[0].Shards)
+			serving, entities := 0, 0
+			for i, s := range shards {
+				require.Equal(t, i, s.Shard)
+				if s.State == "serving" {
+					serving++
+					require.Equal(t, n.Self().String(), s.Home)
+				}
+				entities += s.Entities
+			}
+			require.Equal(t, hosted(n), serving)
+			all, more, err := n.system.Entities(kind, 100)
+			require.NoError(t, err)
+			require.False(t, more)
+			require.Len(t, all, entities)
+		}
+		all, more, err := w.nodes[1].system.Entities(kind, 2)
+		require.NoError(t, err)
+		require.True(t, more)
+		require.Len(t, all, 2)
+		require.Equal(t, "idle", all[0].State)
+		_, err = w.nodes[0].system.Shards("nothing")
+		require.ErrorIs(t, err, sharding.ErrInvalid)
+		_, _, err = w.nodes[0].system.Entities("nothing", 1)
+		require.ErrorIs(t, err, sharding.ErrInvalid)
+	})
+}

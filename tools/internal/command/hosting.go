@@ -1,0 +1,246 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/management"
+)
+
+// The commands about what a node hosts: shards and entities list, drain has the node host nothing
+// and waits for that, undrain has it host again.
+
+// Shards is the command that lists kinds, or the shards of one.
+type Shards struct {
+	Kind string `arg:"" optional:"" help:"The kind of which to list the shards."`
+
+	Remote
+}
+
+// Entities is the command that lists the entities of a kind that live on a node.
+type Entities struct {
+	Kind  string `arg:"" help:"The kind."`
+	Limit int    `default:"100" help:"The most entities to print, 1 to 10000 (${default})."`
+
+	Remote
+}
+
+// Drain is the command that has a node host nothing.
+type Drain struct {
+	Wait time.Duration `default:"1m" help:"How long to wait until the node hosts nothing, from 1s (${default})."`
+
+	Remote
+}
+
+// Undrain is the command that has a drained node host again.
+type Undrain struct {
+	Remote
+}
+
+// Help is the text after the one-line help.
+func (*Shards) Help() string {
+	return `Prints the kinds that run on the node asked, with how many shards of each live on it
+and who coordinates; or the shards of one kind, as that node knows them: where each
+lives, what the node does with it, how many entities live there, and how many
+messages wait. quorate why asks the coordinator about one of them.
+
+Examples:
+  quorate shards
+  quorate shards account -node http://10.0.0.7:8080
+  quorate --json shards account | jq '.shards[] | select(.sent > 0)'`
+}
+
+// Help is the text after the one-line help.
+func (*Entities) Help() string {
+	return `Prints the entities of a kind that live on the node asked, a line each: its shard,
+what it does and since when, how many messages wait for it, and why it has failed.
+
+Examples:
+  quorate entities account
+  quorate entities account -limit 10000 -node http://10.0.0.7:8080
+  quorate --json entities account | jq -r '.entities[] | select(.stuck).id'`
+}
+
+// Help is the text after the one-line help.
+func (*Drain) Help() string {
+	return `Has the node host nothing: its shards move to other nodes, a few at a time, and it is
+given no other. It stays a member, and goes on to send messages and to coordinate.
+What is left is printed while it shrinks. While all nodes that can host a kind are
+drained, it is as if none was. The node hosts again after quorate undrain, or when
+it is started again.
+Only an operator may ask for it: over the Unix socket of the node, with a token, or
+with a certificate; see management.operators. The exit status is 1 when the node
+refuses or does not answer, or still hosts shards when the time to wait is over: it
+goes on to hand them over then, and the command may be repeated.
+
+Examples:
+  quorate drain -node unix:///run/bank/operators
+  quorate drain -wait 10m -token-file ~/.quorate-token
+  quorate --json drain -token-file ~/.quorate-token | jq .hosts`
+}
+
+// Help is the text after the one-line help.
+func (*Undrain) Help() string {
+	return `Has a drained node host again. Shards come to it when the load is next evened out.
+Only an operator may ask for it: over the Unix socket of the node, with a token, or
+with a certificate; see management.operators.
+
+Examples:
+  quorate undrain -node unix:///run/bank/operators
+  quorate undrain -token-file ~/.quorate-token
+  quorate --json undrain -token-file ~/.quorate-token | jq .drained`
+}
+
+// Run asks the node, and prints the answer.
+func (c *Shards) Run(s *Session) error {
+	if c.Kind == "" {
+		return c.kinds(s)
+	}
+	var got cluster.ShardList
+	raw, err := c.get("/v1/kinds/"+url.PathEscape(c.Kind)+"/shards", nil, &got)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return s.PrintJSON(raw)
+	}
+	field(s.Stdout, "asked", got.Self)
+	fmt.Fprintln(s.Stdout)
+	lead := fmt.Sprintf("%6s  %-16s  %8s  %7s  ", "shard", "state", "entities", "waiting")
+	fmt.Fprintln(s.Stdout, lead+"home")
+	for _, x := range got.Shards {
+		home := x.Home
+		if home == "" {
+			home = "none"
+		}
+		fmt.Fprintf(s.Stdout, "%6d  %-16s  %8d  %7d  ", x.Shard, x.State, x.Entities, x.Sent+x.Passed)
+		paragraph(s.Stdout, len(lead), home)
+	}
+	return nil
+}
+
+// kinds asks for the kinds of the node.
+func (c *Shards) kinds(s *Session) error {
+	var got management.KindList
+	raw, err := c.get("/v1/kinds", nil, &got)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return s.PrintJSON(raw)
+	}
+	field(s.Stdout, "asked", got.Self)
+	for _, k := range got.Kinds {
+		fmt.Fprintln(s.Stdout)
+		field(s.Stdout, "kind", k.Name)
+		here := fmt.Sprintf("%d of %s", k.Hosted, plural(k.Shards, "shard"))
+		if k.Proxy {
+			here = "nothing, it only sends: " + plural(k.Shards, "shard")
+		}
+		field(s.Stdout, "hosts", here)
+		field(s.Stdout, "coordinator", k.Coordinator)
+	}
+	return nil
+}
+
+// Run asks the node, and prints the answer.
+func (c *Entities) Run(s *Session) error {
+	var got cluster.EntityList
+	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
+	raw, err := c.get("/v1/kinds/"+url.PathEscape(c.Kind)+"/entities", query, &got)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return s.PrintJSON(raw)
+	}
+	field(s.Stdout, "asked", got.Self)
+	if len(got.Entities) == 0 {
+		fmt.Fprintln(s.Stdout, "No entity of the kind lives on it.")
+		return nil
+	}
+	fmt.Fprintln(s.Stdout)
+	lead := fmt.Sprintf("%6s  %-8s  %7s  %-20s  ", "shard", "state", "waiting", "since")
+	fmt.Fprintln(s.Stdout, lead+"entity")
+	for _, e := range got.Entities {
+		state := e.State
+		if e.Stuck {
+			state = "stuck"
+		}
+		fmt.Fprintf(s.Stdout, "%6d  %-8s  %7d  %-20s  ", e.Shard, state, e.Waiting, moment(e.Since))
+		paragraph(s.Stdout, len(lead), strings.TrimSuffix(e.ID+": "+e.Reason, ": "))
+	}
+	if got.More {
+		fmt.Fprintln(s.Stdout, "There are more: -limit says how many to print.")
+	}
+	return nil
+}
+
+// drainRound is how long the node waits at most before it says what is left.
+const drainRound = 5 * time.Second
+
+// Run asks the node until it hosts nothing, or the time is over, and prints what is left.
+func (c *Drain) Run(s *Session) error {
+	c.Timeout = max(c.Timeout, 2*drainRound)
+	for end := time.Now().Add(c.Wait); ; {
+		seconds := max(1, int(min(drainRound, time.Until(end)).Round(time.Second)/time.Second))
+		var got cluster.Draining
+		raw, err := c.operate("/v1/drain/begin?wait="+strconv.Itoa(seconds), cluster.DrainOperation, &got)
+		if err != nil {
+			return err
+		}
+		left := len(got.Hosts) > 0
+		if left && time.Now().Before(end) {
+			fmt.Fprintf(s.Stderr, "%s still hosts %s\n", got.Self, hosts(got))
+			continue
+		}
+		if err := printDraining(s, got, raw); err != nil {
+			return err
+		}
+		if left {
+			return fmt.Errorf("%s still hosts %s, and hands them over: quorate why says what a shard waits for; repeat the command to go on waiting", got.Self, hosts(got))
+		}
+		return nil
+	}
+}
+
+// Run asks the node, and prints the answer.
+func (c *Undrain) Run(s *Session) error {
+	var got cluster.Draining
+	raw, err := c.operate("/v1/drain/end", cluster.UndrainOperation, &got)
+	if err != nil {
+		return err
+	}
+	return printDraining(s, got, raw)
+}
+
+// printDraining prints whether a node is drained, and what it hosts.
+func printDraining(s *Session, got cluster.Draining, raw json.RawMessage) error {
+	if s.JSON {
+		return s.PrintJSON(raw)
+	}
+	field(s.Stdout, "asked", got.Self)
+	field(s.Stdout, "drained", map[bool]string{true: "yes", false: "no"}[got.Drained])
+	field(s.Stdout, "hosts", hosts(got))
+	return nil
+}
+
+// hosts says in words what a node hosts.
+func hosts(got cluster.Draining) string {
+	if len(got.Hosts) == 0 {
+		return "nothing"
+	}
+	parts := make([]string, 0, len(got.Hosts))
+	for _, h := range got.Hosts {
+		parts = append(parts, plural(h.Shards, "shard")+" of "+h.Kind)
+	}
+	return strings.Join(parts, ", ")
+}
