@@ -12,23 +12,29 @@ import (
 
 // The names of the built-in strategies in a configuration.
 const (
-	LeastShardName        = "least-shard"        // [LeastShard]
-	ConsistentHashingName = "consistent-hashing" // [ConsistentHashing]
+	LeastShardName          = "least-shard"           // [LeastShard]
+	LeastShardThresholdName = "least-shard-threshold" // [LeastShardThreshold]
+	ConsistentHashingName   = "consistent-hashing"    // [ConsistentHashing]
 )
 
 // BuiltIns returns the names of the built-in strategies, sorted.
-func BuiltIns() []string { return []string{ConsistentHashingName, LeastShardName} }
+func BuiltIns() []string {
+	return []string{ConsistentHashingName, LeastShardName, LeastShardThresholdName}
+}
 
 // Config chooses and configures the allocation strategy of a kind of entity.
 type Config struct {
-	// Strategy is the name of the strategy: "least-shard", "consistent-hashing", or the name
-	// of one that the program adds. Names that are not built in are not refused here.
-	Strategy string `koanf:"strategy" known:"least-shard|consistent-hashing" reload:"yes"`
+	// Strategy is the name of the strategy: "least-shard", "consistent-hashing",
+	// "least-shard-threshold", or the name of one that the program adds. Names that are not
+	// built in are not refused here.
+	Strategy string `koanf:"strategy" known:"least-shard|consistent-hashing|least-shard-threshold" reload:"yes"`
 	// LeastShard configures least-shard, which also decides while another strategy
 	// cannot answer.
 	LeastShard RebalanceLimits `koanf:"least-shard" reload:"yes"`
 	// ConsistentHashing configures consistent-hashing.
 	ConsistentHashing RebalanceLimits `koanf:"consistent-hashing" reload:"yes"`
+	// LeastShardThreshold configures least-shard-threshold.
+	LeastShardThreshold ThresholdConfig `koanf:"least-shard-threshold" reload:"yes"`
 }
 
 // RebalanceLimits bounds how many shards a strategy moves: at most max(1, min(absolute limit,
@@ -48,12 +54,16 @@ type RebalanceLimits struct {
 // from overflow.
 const rebalanceLimitMax = 1_000_000
 
-// Default returns least-shard. Both strategies have rounds of at most 100 shards and a tenth of
-// all shards: 1,000 shards on 4 nodes are spread over a fifth node in two
-// rounds, while nine of ten shards are at rest at any time.
+// Default returns least-shard. It and consistent-hashing have rounds of at most 100 shards and a
+// tenth of all shards: 1,000 shards on 4 nodes are spread over a fifth node in two
+// rounds, while nine of ten shards are at rest at any time. Least-shard-threshold has the
+// defaults of its original: a threshold of 1, and at most 3 shards moving.
 func Default() Config {
 	limits := RebalanceLimits{RebalanceAbsoluteLimit: 100, RebalanceRelativeLimit: 0.1}
-	return Config{Strategy: LeastShardName, LeastShard: limits, ConsistentHashing: limits}
+	return Config{
+		Strategy: LeastShardName, LeastShard: limits, ConsistentHashing: limits,
+		LeastShardThreshold: ThresholdConfig{RebalanceThreshold: 1, MaxSimultaneousRebalance: 3},
+	}
 }
 
 // Validate returns all faults of the configuration, joined, each a
@@ -62,7 +72,8 @@ func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Add(field.Within("least-shard", c.LeastShard.Validate()))
 	faults.Add(field.Within("consistent-hashing", c.ConsistentHashing.Validate()))
-	faults.Refuse(c.Strategy == "", "strategy", "is empty; built in are %s", strings.Join(BuiltIns(), " and "))
+	faults.Add(field.Within("least-shard-threshold", c.LeastShardThreshold.Validate()))
+	faults.Refuse(c.Strategy == "", "strategy", "is empty; built in are %s", strings.Join(BuiltIns(), ", "))
 	return faults.Err()
 }
 
@@ -94,6 +105,8 @@ func New(c Config) (Strategy, error) {
 		return NewLeastShard(c.LeastShard)
 	case ConsistentHashingName:
 		return NewConsistentHashing(c.ConsistentHashing)
+	case LeastShardThresholdName:
+		return NewLeastShardThreshold(c.LeastShardThreshold)
 	default:
 		return nil, fmt.Errorf("%w %q", ErrUnknownStrategy, c.Strategy)
 	}

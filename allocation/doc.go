@@ -30,6 +30,11 @@
 // comes or goes moves the fewest shards, and kinds live together; the load is even on
 // average only.
 //
+// # Least shard by a threshold
+//
+// [LeastShardThreshold] is the least-shard strategy of Akka and Pekko, for comparisons: it
+// moves shards from the fullest region to the emptiest, a few a round, and knows no capacities.
+//
 // # Lifecycle and concurrency
 //
 // Nothing here starts a goroutine, reads a clock or does I/O. Requests and

@@ -88,3 +88,25 @@ func ExampleConsistentHashing_DecideAllocate() {
 	// shard 7: 10.0.0.3:7946#c3 -> 10.0.0.2:7946#b2
 	// shard 9: 10.0.0.3:7946#c3 -> 10.0.0.2:7946#b2
 }
+
+// A round of the older least-shard: the fullest region gives the emptiest what exceeds the
+// threshold.
+func ExampleLeastShardThreshold_DecideRebalance() {
+	strategy, err := allocation.NewLeastShardThreshold(allocation.ThresholdConfig{RebalanceThreshold: 2, MaxSimultaneousRebalance: 10})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result := strategy.DecideRebalance(allocation.RebalanceRequest{
+		Regions: []allocation.RegionState{{ID: "a", Shards: []allocation.Shard{4, 2, 3, 1}}, {ID: "b", Shards: []allocation.Shard{5}}},
+		Fitness: allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoining: true},
+		Budget:  allocation.Budget{Simultaneous: 10},
+	})
+	for _, m := range result.Moves {
+		fmt.Printf("shard %d: %s -> %s\n", m.Shard, m.From, m.To)
+	}
+	fmt.Println(result.Reason)
+	// Output:
+	// shard 1: a -> b
+	// least-shard-threshold: the fullest region exceeds the emptiest by 3 shards, 1 move
+}

@@ -7,8 +7,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -145,38 +145,50 @@ func TestStrategyThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// heard is a strategy of which the last word about moves is kept.
+// heard is a strategy of which the last answer about moves is kept.
 type heard struct {
 	allocation.Strategy
-	last string
+	asked allocation.RebalanceRequest
+	last  allocation.RebalanceResult
 }
 
-// Rebalance keeps the reason.
+// Rebalance keeps the answer, and what it answers.
 func (h *heard) Rebalance(ctx context.Context, r allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
 	res, err := h.Strategy.Rebalance(ctx, r)
-	h.last = res.Reason
+	h.asked, h.last = r, res
 	return res, err
 }
 
-// Consistent hashing brings every shard to its region, whatever has become of the nodes and of
-// the coordinator before.
+// rests reports that the strategy has been asked at a time that is good for moves, with none in
+// flight, and wants none.
+func (h *heard) rests() error {
+	fit, why := h.asked.Fitness.Fit()
+	if !fit || len(h.asked.Budget.InFlight) > 0 || len(h.last.Moves) > 0 {
+		return fmt.Errorf("%s %s", why, h.last.Reason)
+	}
+	return nil
+}
+
+// Each built-in strategy brings every shard to where it wants it, whatever has become of the nodes
+// and of the coordinator before.
 // covers F34, F35, F37, I1, I20, I21, I22.
-func TestConsistentHashingSettlesAfterChanges(t *testing.T) {
+func TestBuiltInStrategiesSettleAfterChanges(t *testing.T) {
 	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
-		hashing, err := allocation.NewConsistentHashing(allocation.Default().ConsistentHashing)
-		require.NoError(t, err)
-		strategy := &heard{Strategy: hashing}
-		c := simulation.Asking(seed, 5, "strategies-hashing", world.Calls{Max: 50 * time.Millisecond}, strategy)
-		c.Change()
-		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
-		c.Quiet()
-		require.NoError(t, c.Await(120*time.Second, c.Settled, c.Drained, func() error {
-			if !strings.HasSuffix(strategy.last, "live on their regions, or move there") {
-				return errors.New(strategy.last)
+	for _, name := range allocation.BuiltIns() {
+		t.Run(name, func(t *testing.T) {
+			for seed := first; seed < first+n; seed++ {
+				cfg := allocation.Default()
+				cfg.Strategy = name
+				builtIn, err := allocation.New(cfg)
+				require.NoError(t, err)
+				strategy := &heard{Strategy: builtIn}
+				c := simulation.Asking(seed, 5, "strategies-"+name, world.Calls{Max: 50 * time.Millisecond}, strategy)
+				c.Change()
+				require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
+				c.Quiet()
+				require.NoError(t, c.Await(120*time.Second, c.Settled, c.Drained, strategy.rests), "seed %d", seed)
 			}
-			return nil
-		}), "seed %d", seed)
+		})
 	}
 }
 
