@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ const rounds = 500
 //     the provider, which does not change.
 //   - Views are not modified.
 //   - A pure provider decides the same when asked again, whichever node of the
-//     side asks, and for how long the view has been stable.
+//     side asks, for how long the view has been stable, and in whatever order the complaints
+//     came. Members and what else is sorted by contract come in their order.
 //   - So do two instances of it, whatever each has been asked before.
 //   - Of the sides of one cluster, split for an hour, a majority-only provider keeps
 //     at most one; for others there is [TestSplits].
@@ -138,7 +140,8 @@ func pureProvidersDecideAlike(tb testing.TB, p downing.Provider) {
 		return
 	}
 	for seed := range uint64(rounds) {
-		v := RandomView(newRand(seed))
+		rnd := newRand(seed)
+		v := RandomView(rnd)
 		first, err := p.Decide(tb.Context(), v)
 		if err != nil {
 			continue
@@ -149,6 +152,10 @@ func pureProvidersDecideAlike(tb testing.TB, p downing.Provider) {
 			}
 			other := v
 			other.Self, other.Stable, other.Unstable = m.Node, v.Stable+1, v.Unstable*2
+			other.Unreachable = slices.Clone(v.Unreachable)
+			rnd.Shuffle(len(other.Unreachable), func(i, j int) {
+				other.Unreachable[i], other.Unreachable[j] = other.Unreachable[j], other.Unreachable[i]
+			})
 			d, err := p.Decide(tb.Context(), other)
 			if err != nil || !reflect.DeepEqual(first, d) {
 				tb.Fatalf("seed %d: %v decides %v, but %v decides %v, %v", seed, v.Self, first, m.Node, d, err)

@@ -93,6 +93,11 @@ func TestSuiteFindsFaults(t *testing.T) {
 		{"depends on who asks", pureProvidersDecideAlike, &spoilt{spoil: func(v downing.View, d *downing.Decision) {
 			d.Reason += v.Self.String()
 		}}},
+		{"depends on the order of complaints", pureProvidersDecideAlike, &spoilt{spoil: func(v downing.View, d *downing.Decision) {
+			if len(v.Unreachable) > 0 {
+				d.Reason += v.Unreachable[0].Subject.String()
+			}
+		}}},
 		{"two sides survive", atMostOneSideSurvives, &spoilt{spoil: selfish}},
 		{"no reason", decisionsKeepTheContract, &spoilt{spoil: func(_ downing.View, d *downing.Decision) { d.Reason = "" }}},
 		{"downs without a complaint", nobodyComplains, &spoilt{spoil: func(v downing.View, d *downing.Decision) {

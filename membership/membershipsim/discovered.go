@@ -25,6 +25,9 @@ type Discovered struct {
 	// Nodes are all contact points: the right answer.
 	Nodes []gossip.Address
 
+	// Find, when not nil, says which of Nodes are found by a lookup whose answer is right.
+	Find func() ([]gossip.Address, error)
+
 	// Amiss is the chance, from 0 to 1, that the answers which are drawn for a node and the
 	// next while are wrong.
 	Amiss float64
@@ -90,7 +93,11 @@ func (d *Discovered) Serve(w *simulation.World) {
 func (d *Discovered) answer(self gossip.Address) (any, error) {
 	d.Lookups++
 	if d.world.Now() >= d.RightFrom {
-		return discovery.Targets{List: targets(d.Nodes), Reason: "all"}, nil
+		list, err := d.right(self)
+		if err != nil {
+			return nil, err
+		}
+		return discovery.Targets{List: list, Reason: "all"}, nil
 	}
 	v := d.views[self]
 	if v == nil {
@@ -111,6 +118,15 @@ func (d *Discovered) answer(self gossip.Address) (any, error) {
 	return discovery.Targets{List: list, Reason: "some"}, nil
 }
 
+// right is the answer when nothing is amiss.
+func (d *Discovered) right(gossip.Address) ([]discovery.Target, error) {
+	if d.Find == nil {
+		return targets(d.Nodes), nil
+	}
+	found, err := d.Find()
+	return targets(found), err
+}
+
 // kinds is the number of kinds of wrong answers without the groups.
 const kinds = 9
 
@@ -120,7 +136,7 @@ func (d *Discovered) draw(v *view, self gossip.Address) func(gossip.Address) ([]
 		return func(gossip.Address) ([]discovery.Target, error) { return list, nil }
 	}
 	if d.rand.Float64() >= d.Amiss {
-		return fixed(targets(d.Nodes))
+		return d.right
 	}
 	some, before := d.some(), v.last
 	kind := d.rand.IntN(12)

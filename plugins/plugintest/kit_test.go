@@ -19,7 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-plugin"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/discovery"
@@ -28,6 +30,7 @@ import (
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
@@ -67,6 +70,11 @@ func TestMain(m *testing.M) {
 		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return &fragile{}, nil }))
 	case "touchy":
 		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return touchy{}, nil }))
+	case "naive":
+		serveNaively()
+	case "sluggish":
+		serveNaively()
+		<-time.After(Limit)
 	case "untidy":
 		sdk.Serve(sdk.Downing(untidy))
 	case "nervous":
@@ -135,6 +143,44 @@ func (f *fragile) Decide(ctx context.Context, v downing.View) (downing.Decision,
 		os.Exit(1)
 	}
 	return f.KeepMajority.Decide(ctx, v)
+}
+
+// naive is a plugin that is made without package sdk, and believes that what a request names is there.
+type naive struct {
+	plugin.NetRPCUnsupportedPlugin
+	pluginv1.UnimplementedPluginServer
+	pluginv1.UnimplementedDowningServer
+}
+
+var _ plugin.GRPCPlugin = naive{}
+
+// serveNaively returns when the plugin was told to stop.
+func serveNaively() {
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: plugins.CookieKey, MagicCookieValue: plugins.CookieValue},
+		VersionedPlugins: map[int]plugin.PluginSet{plugins.Version1: {plugins.SetName: naive{}}},
+		GRPCServer:       plugin.DefaultGRPCServer,
+	})
+}
+
+func (n naive) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+	pluginv1.RegisterPluginServer(s, n)
+	pluginv1.RegisterDowningServer(s, n)
+	return nil
+}
+
+func (naive) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, errors.New("it is not asked in this process")
+}
+
+func (naive) Configure(context.Context, *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
+	return &pluginv1.ConfigureResponse{
+		Name: "naive", Version: "1.0.0", Policy: pluginv1.Policy_POLICY_DOWNING,
+	}, nil
+}
+
+func (naive) Decide(_ context.Context, r *pluginv1.DowningDecideRequest) (*pluginv1.DowningDecideResponse, error) {
+	return &pluginv1.DowningDecideResponse{Reason: "asked by " + r.GetNodes().GetHost()[r.GetSelf()]}, nil
 }
 
 // touchy waits a moment before it answers, and dies when nobody waits for it.
@@ -228,10 +274,13 @@ func (r *recorder) Fatalf(format string, args ...any) {
 
 // A kit that passes everything proves nothing: each part must find its fault.
 func TestTheKitFindsFaults(t *testing.T) {
+	found := map[string]bool{}
 	for as, name := range map[string]string{
 		"lax": "Settings", "forgetful": "Restart", "nervous": "Interrupt", "stubborn": "Termination", "mute": "ByHand", "content": "ByHand",
-		"clumsy": "Concurrency", "leaky": "Memory", "fragile": "BadRequests", "touchy": "GivenUp", "untidy": "Hang",
+		"clumsy": "Concurrency", "leaky": "Memory", "fragile": "BadRequests", "naive": "BadRequests", "touchy": "GivenUp", "untidy": "Hang",
+		"sluggish": "Stop",
 	} {
+		found[name] = true
 		memory := part{"Memory", func(tb testing.TB, c plugins.Config) { tb.Helper(); keepsItsMemory(tb, c, callsUsual) }}
 		for _, p := range append(parts(), memory) {
 			if p.name != name {
@@ -250,5 +299,8 @@ func TestTheKitFindsFaults(t *testing.T) {
 				require.True(t, r.failed.Load(), "the fault was not found")
 			})
 		}
+	}
+	for _, p := range parts() {
+		require.Contains(t, found, p.name, "a part for which no plugin is bad")
 	}
 }

@@ -75,7 +75,8 @@ func (w *witness) Decide(ctx context.Context, v downing.View) (downing.Decision,
 		}
 		tie = tie || here > 0 && 2*here == len(voters)
 	}
-	if !tie || len(side.Lost()) == 0 {
+	stays := slices.ContainsFunc(side.Members(), downing.CanBeDowned) // Who exits votes, but is not kept.
+	if !tie || !stays || len(side.Lost()) == 0 {
 		return downing.KeepMajority{}.DecideNow(v)
 	}
 	a, err := w.ask(ctx, r)

@@ -48,6 +48,8 @@ func serve(tb testing.TB, vote func(request) answer) string {
 
 func deny(request) answer { return answer{Reason: "no"} }
 
+func grant(request) answer { return answer{Granted: true, Reason: "yes"} }
+
 func plain(tb testing.TB, vote func(request) answer) downing.Provider {
 	tb.Helper()
 	p, err := newWitness(settings{URL: serve(tb, vote), Cluster: "bank"})
@@ -56,7 +58,11 @@ func plain(tb testing.TB, vote func(request) answer) downing.Provider {
 }
 
 func TestTheContractIsKept(t *testing.T) {
-	downingtest.TestProvider(t, func(tb testing.TB) downing.Provider { return plain(tb, deny) })
+	for name, vote := range map[string]func(request) answer{"denied": deny, "granted": grant} {
+		t.Run(name, func(t *testing.T) {
+			downingtest.TestProvider(t, func(tb testing.TB) downing.Provider { return plain(tb, vote) })
+		})
+	}
 }
 
 func TestTheContractIsKeptOverTheWire(t *testing.T) {
@@ -64,6 +70,21 @@ func TestTheContractIsKeptOverTheWire(t *testing.T) {
 		tb.Helper()
 		return sdktest.Downing(tb, sdk.Downing(newWitness), map[string]any{"url": serve(tb, deny), "cluster": "bank"})
 	})
+}
+
+// Half of the votes do not keep a side on which everybody is about to leave.
+func TestASideOfExitingMembersDoesNotAsk(t *testing.T) {
+	members := downingtest.Members(2)
+	members[0].Status = gossip.Exiting
+	v := downingtest.SplitView(members, func(id gossip.NodeID) bool { return id == members[0].Node }, gossip.Base{downingtest.IDs(members)})
+	p := plain(t, func(request) answer {
+		t.Error("the witness was asked")
+		return answer{Granted: true}
+	})
+	d, err := p.Decide(t.Context(), v)
+	require.NoError(t, err)
+	require.NoError(t, downing.Check(v, p.Class(), d))
+	require.NotEqual(t, downing.KeepSide, d.Verdict)
 }
 
 // Of the sides of a split that ask one witness, at most one survives.

@@ -95,6 +95,9 @@ func (r *run) boot(o *Options) {
 		r.nodes[i] = gossip.Address{Host: fmt.Sprintf("10.0.%d.%d", i/200, 5+i%200), Port: 7946}
 	}
 	discovered := &membershipsim.Discovered{Nodes: r.nodes, RightFrom: r.duration, Amiss: b.amiss, Grouped: b.grouped}
+	if d := o.Strategies.Discovery; d != nil {
+		discovered.Find = standIns(d, r.nodes)
+	}
 	for _, group := range b.groups {
 		discovered.Groups = append(discovered.Groups, r.numbered(group))
 	}

@@ -5,9 +5,12 @@ package scenario
 
 import (
 	"context"
+	"slices"
 
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/simulation"
@@ -22,6 +25,36 @@ import (
 type Strategies struct {
 	Downing     downing.Provider
 	JoinDecider bootstrap.JoinDecider // Of the scenario "bootstrap"; the others join seed nodes.
+
+	// Discovery finds the nodes of the scenario "bootstrap": the contact point that it was first seen to
+	// name stands for the first node, the next one for the second, and so on. It is asked when
+	// an answer is to be right; the answers that are not are those of the scenario.
+	Discovery discovery.Discovery
+}
+
+// standIns returns a function that looks contact points up, and returns the nodes for which they
+// stand. Contact points beyond the last node stand for none.
+func standIns(d discovery.Discovery, nodes []gossip.Address) func() ([]gossip.Address, error) {
+	numbers := make(map[discovery.Target]int)
+	return func() ([]gossip.Address, error) {
+		found, err := d.Lookup(context.Background(), discovery.Query{Service: "quorate"})
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(found.List, discovery.Target.Compare)
+		var list []gossip.Address
+		for _, t := range found.List {
+			number, known := numbers[t]
+			if !known {
+				number = len(numbers)
+				numbers[t] = number
+			}
+			if number < len(nodes) {
+				list = append(list, nodes[number])
+			}
+		}
+		return list, nil
+	}
 }
 
 // serve has the nodes of a run ask the strategies.

@@ -29,15 +29,16 @@ import (
 
 // TestPlugin is the command that tries a plugin out before a cluster asks it.
 type TestPlugin struct {
-	Binary   string        `arg:"" help:"Executable of the plugin."`
-	Settings string        `type:"path" help:"File with the plugin's settings, YAML or JSON." placeholder:"FILE"`
-	Only     []string      `placeholder:"NAME" help:"Only the checks whose names begin so."`
-	For      time.Duration `default:"30s" help:"How long simulated clusters run, besides every fault."`
-	Seed     uint64        `default:"1" help:"First seed of the simulated clusters."`
-	Nodes    int           `default:"5" help:"Nodes of the cluster that suffers every fault, 2 to 6."`
-	Calls    int           `default:"100000" help:"Questions after which the memory is compared."`
-	Trace    []string      `type:"path" placeholder:"FILE" help:"Recorded answers to heartbeats: a moment in seconds on each line, the last that of the death."`
-	HTML     string        `name:"html" type:"path" placeholder:"FILE" help:"Write the report as a page too."`
+	Binary     string        `arg:"" help:"Executable of the plugin."`
+	Settings   string        `type:"path" help:"File with the plugin's settings, YAML or JSON." placeholder:"FILE"`
+	Only       []string      `placeholder:"NAME" help:"Only the checks whose names begin so."`
+	For        time.Duration `default:"30s" help:"How long simulated clusters run, besides every fault."`
+	Seed       uint64        `default:"1" help:"First seed of the simulated clusters."`
+	Nodes      int           `default:"5" help:"Nodes of the cluster that suffers every fault, 2 to 6."`
+	Partitions int           `default:"10000" help:"Random partitions about which the sides decide, for downing."`
+	Calls      int           `default:"100000" help:"Questions after which the memory is compared."`
+	Trace      []string      `type:"path" placeholder:"FILE" help:"Recorded answers to heartbeats: a moment in seconds on each line, the last that of the death."`
+	HTML       string        `name:"html" type:"path" placeholder:"FILE" help:"Write the report as a page too."`
 }
 
 // Help is the text after the one-line help.
@@ -47,8 +48,9 @@ func (*TestPlugin) Help() string {
   start   handshake, settings, one decision
   kit     the contract of its policy, restarts, signals, callers at once, memory
   sim     its decisions in simulated clusters: for downing every split, crash and
-          edit of a small cluster, and random faults; for allocation and for a
-          join decider nodes that come and go, and find each other
+          edit of a small cluster, random partitions and random faults; for
+          allocation, a join decider and discovery nodes that come and go, and
+          find each other
   trace   for a failure detector its detection time and false marks, beside those
           of phi-accrual
 
@@ -66,6 +68,7 @@ Examples:
 // Bounds of what may be asked for.
 const (
 	trialTimeMost  = 24 * time.Hour
+	partitionsMost = 100_000_000
 	trialCallsMost = 100_000_000
 )
 
@@ -75,6 +78,8 @@ func (c *TestPlugin) check() error {
 		return RejectedError{Text: fmt.Sprintf("--for %v: want more than 0s and up to %v", c.For, trialTimeMost)}
 	case c.Nodes < 2 || c.Nodes > outcomes.NodesMost:
 		return RejectedError{Text: fmt.Sprintf("--nodes %d: want 2 to %d", c.Nodes, outcomes.NodesMost)}
+	case c.Partitions < 1 || c.Partitions > partitionsMost:
+		return RejectedError{Text: fmt.Sprintf("--partitions %d: want 1 to %d", c.Partitions, partitionsMost)}
 	case c.Calls < 100 || c.Calls > trialCallsMost:
 		return RejectedError{Text: fmt.Sprintf("--calls %d: want 100 to %d", c.Calls, trialCallsMost)}
 	}
@@ -93,7 +98,7 @@ func (c *TestPlugin) Run(s *Session) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	p := trial.Plugin{
-		Config: cfg, Only: c.Only, Nodes: c.Nodes, For: c.For, Seed: c.Seed, Traces: c.Trace,
+		Config: cfg, Only: c.Only, Nodes: c.Nodes, Partitions: c.Partitions, For: c.For, Seed: c.Seed, Traces: c.Trace,
 		Kit: func(policy plugins.Policy, pattern string) []string {
 			return []string{"plugin", "kit", cfg.Path, string(policy), pattern, "--settings=" + c.Settings, "--calls=" + strconv.Itoa(c.Calls)}
 		},

@@ -11,20 +11,22 @@
 //	start            the handshake, the settings, one decision            every policy
 //	kit/...          a part of plugins/plugintest, or of its suite        every policy
 //	sim/every-fault  every split, crash and edit of a small cluster       downing
+//	sim/partitions   what the sides of random partitions decide           downing
 //	sim/chaos-7      random faults over 7 nodes                           downing
 //	sim/split-9      splits in two and three over 9 nodes                 downing
 //	sim/chaos-50     random faults over 50 nodes                          downing
 //	sim/allocation   entities of 6 nodes that come and go                 allocation
-//	sim/bootstrap    nodes that find each other, wrongly for long         join-decider
+//	sim/bootstrap    nodes that find each other, wrongly for long         join-decider, discovery
 //	trace/...        answers to heartbeats, beside phi-accrual            failure-detector
 //
-// The checks of sim run seed after seed until their time is over, one seed at least. A check
+// The checks of sim run seed after seed until their time is over, one seed at least; sim/every-fault and
+// sim/partitions have a number of their own. A check
 // fails when the run is violated, and when the plugin does not answer a question, or answers it
 // against its contract, although the cluster would go on without that answer. A trace has figures
 // and fails only without an answer: how many false marks are too many is the reader's to say.
 //
-// What a discovery method finds are real addresses, for which no world can be made up: its kit
-// is all.
+// What a discovery method finds are real addresses: each of them stands for a node of the simulated
+// cluster. So the check needs settings with which some are found, and fails when they change all the time.
 //
 // # Lifecycle
 //

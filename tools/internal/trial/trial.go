@@ -28,6 +28,8 @@ type Plugin struct {
 	Only []string
 	// Nodes is the size of the cluster of sim/every-fault.
 	Nodes int
+	// Partitions is how many partitions sim/partitions has.
+	Partitions int
 	// For is how long the other checks of sim run in all, and Seed the first seed of each.
 	For  time.Duration
 	Seed uint64
@@ -147,7 +149,7 @@ func (t *trial) check(name string, run func() (string, error)) {
 	if err != nil {
 		c.Text, c.Repeat = oneLine(err), "--only "+name
 		if seeded := (*seedError)(nil); errors.As(err, &seeded) {
-			c.Repeat += fmt.Sprintf(" --seed %d --for 1ms", seeded.seed)
+			c.Repeat += fmt.Sprintf(" --seed %d %s", seeded.seed, seeded.flags)
 		}
 	}
 	t.add(c)

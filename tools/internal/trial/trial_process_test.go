@@ -20,12 +20,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
@@ -67,6 +69,10 @@ func TestMain(m *testing.M) {
 		sdk.Serve(sdk.Allocation(func(none) (allocation.Strategy, error) { return picky{}, nil }))
 	case "hasty":
 		sdk.Serve(sdk.JoinDecider(func(none) (bootstrap.JoinDecider, error) { return hasty{}, nil }))
+	case "fickle":
+		sdk.Serve(sdk.Discovery(func(none) (discovery.Discovery, error) { return &fickle{}, nil }))
+	case "empty":
+		sdk.Serve(sdk.Discovery(func(none) (discovery.Discovery, error) { return nowhere{}, nil }))
 	case "phi":
 		sdk.Serve(sdk.FailureDetector(func(none) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }))
 	}
@@ -135,6 +141,25 @@ func (hasty) Decide(context.Context, bootstrap.Observations) (bootstrap.Decision
 	return bootstrap.Decision{Action: bootstrap.Form, Reason: "why wait"}, nil
 }
 
+// fickle finds other contact points each time.
+type fickle struct{ asked atomic.Int32 }
+
+func (f *fickle) Lookup(context.Context, discovery.Query) (discovery.Targets, error) {
+	n := int(f.asked.Add(1))
+	var found discovery.Targets
+	for i := range 3 + n%3 {
+		found.List = append(found.List, discovery.Target{Host: "10.0.0." + strconv.Itoa(1+(n+i)%9), Port: 7946})
+	}
+	return found, nil
+}
+
+// nowhere finds nothing.
+type nowhere struct{}
+
+func (nowhere) Lookup(context.Context, discovery.Query) (discovery.Targets, error) {
+	return discovery.Targets{Reason: "nothing is there"}, nil
+}
+
 func config(as string, policy plugins.Policy) plugins.Config {
 	self, err := os.Executable()
 	if err != nil {
@@ -147,7 +172,7 @@ func config(as string, policy plugins.Policy) plugins.Config {
 
 func tried(as string) trial.Plugin {
 	return trial.Plugin{
-		Config: config(as, ""), Nodes: 3, For: time.Millisecond, Seed: 0,
+		Config: config(as, ""), Nodes: 3, Partitions: 100, For: time.Millisecond, Seed: 0,
 		Kit: func(policy plugins.Policy, pattern string) []string { return []string{"kit", string(policy), pattern} },
 	}
 }
@@ -174,7 +199,7 @@ func TestAGoodPluginPassesEveryCheck(t *testing.T) {
 	require.Empty(t, failed, "%+v", r.Checks)
 	require.True(t, r.OK)
 	require.Len(t, all, done)
-	for _, name := range []string{"start", "kit/Settings", "kit/Memory", "sim/every-fault", "sim/chaos-7", "sim/split-9", "sim/chaos-50"} {
+	for _, name := range []string{"start", "kit/Settings", "kit/Memory", "sim/every-fault", "sim/partitions", "sim/chaos-7", "sim/split-9", "sim/chaos-50"} {
 		require.Contains(t, all, name)
 	}
 	require.True(t, slices.ContainsFunc(all, func(name string) bool { return strings.HasPrefix(name, "kit/Suite/") }))
@@ -186,9 +211,13 @@ func TestFaultsAreFound(t *testing.T) {
 	for _, test := range []struct{ as, check, text, repeat string }{
 		{"selfish", "sim/every-fault", "", "--only sim/every-fault"},
 		{"selfish", "sim/split-9", "seed ", "--only sim/split-9 --seed "},
+		{"selfish", "sim/partitions", "sides go on", "--only sim/partitions --seed "},
+		{"undecided", "sim/partitions", "hard to say", "--only sim/partitions --seed "},
 		{"undecided", "sim/every-fault", "hard to say", "--only sim/every-fault"},
 		{"undecided", "sim/chaos-7", "hard to say", "--only sim/chaos-7 --seed "},
 		{"picky", "sim/allocation", "wait until it has left", "--only sim/allocation --seed "},
+		{"fickle", "sim/bootstrap", "not settled", "--only sim/bootstrap --seed "},
+		{"empty", "sim/bootstrap", "no contact point is found", "--only sim/bootstrap --seed "},
 		{"hasty", "sim/bootstrap", "not settled", "--only sim/bootstrap --seed "},
 	} {
 		t.Run(test.as+" "+test.check, func(t *testing.T) {
@@ -302,7 +331,7 @@ func witnessd(t *testing.T) string {
 func TestTheExamplesPass(t *testing.T) {
 	quorate := plugintest.Build(t, "github.com/quorate/quorate/tools/cmd/quorate")
 	script := filepath.Join(t.TempDir(), "inventory.sh")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = quorate ] && echo 10.0.0.1:7946\nexit 0\n"), 0o700))
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = quorate ] && printf '10.0.0.%d:7946\\n' 1 2 3\nexit 0\n"), 0o700))
 	operator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"allowed": true, "reason": "a test"}`)
 	}))

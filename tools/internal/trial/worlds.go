@@ -4,15 +4,19 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"time"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/fd/fdtest"
 	"github.com/quorate/quorate/membership/membershipsim/outcomes"
@@ -38,6 +42,7 @@ func (t *trial) worlds(ctx context.Context) error {
 	case plugins.FailureDetector:
 		return t.failureDetector(ctx)
 	case plugins.Discovery:
+		return t.discovery(ctx)
 	}
 	return nil
 }
@@ -55,14 +60,19 @@ func (a *asked) note(err error) {
 	}
 }
 
-// seedError says with which seed a world was violated.
+// seedError says with which seed a world was violated. flags are those that run the world with this
+// seed alone.
 type seedError struct {
-	seed uint64
-	err  error
+	seed  uint64
+	flags string
+	err   error
 }
 
 func (e *seedError) Error() string { return fmt.Sprintf("seed %d: %v", e.seed, e.err) }
 func (e *seedError) Unwrap() error { return e.err }
+
+// oneRun are the flags that run a simulated world once.
+const oneRun = "--for 1ms"
 
 // violation returns the violation of a failure, without its trace.
 func violation(err error) error {
@@ -86,12 +96,12 @@ func (t *trial) seeds(ctx context.Context, name string, part int, a *asked, run 
 				err = context.Cause(ctx)
 			}
 			if err != nil {
-				return "", &seedError{seed, err}
+				return "", &seedError{seed, oneRun, err}
 			}
 			t.progress("%s: %d runs", name, seed-t.Seed+1)
 		}
 		if a.questions == 0 {
-			return "", &seedError{t.Seed, errors.New("the plugin was not asked")}
+			return "", &seedError{t.Seed, oneRun, errors.New("the plugin was not asked")}
 		}
 		return fmt.Sprintf("%d runs, %d questions", seed-t.Seed, a.questions), nil
 	})
@@ -115,6 +125,7 @@ func (t *trial) downing(ctx context.Context) error {
 		return err
 	}
 	t.check("sim/every-fault", func() (string, error) { return t.everyFault(ctx, p) })
+	t.check("sim/partitions", func() (string, error) { return t.partitions(ctx, p) })
 	worlds := []scenario.Options{{Scenario: "chaos", Nodes: 7}, {Scenario: "split", Nodes: 9}, {Scenario: "chaos", Nodes: 50}}
 	for _, world := range worlds {
 		a := &asked{}
@@ -150,6 +161,51 @@ func (t *trial) everyFault(ctx context.Context, p downing.Provider) (string, err
 		needless += r.Needless
 	}
 	return fmt.Sprintf("%d cases on %d nodes, two parts never go on; nobody goes on needlessly in %d", len(table.Outcomes), table.Nodes, needless), nil
+}
+
+// partitions has the sides of random partitions decide, an hour after the network has split: at most
+// one side of each goes on.
+func (t *trial) partitions(ctx context.Context, p downing.Provider) (string, error) {
+	a := &asked{}
+	of := provider{p, a}
+	none := 0
+	for n := range t.Partitions {
+		seed := t.Seed + uint64(n)
+		going, sides, err := partition(ctx, of, seed)
+		switch {
+		case err != nil:
+		case going > 1:
+			err = fmt.Errorf("%d of %d sides go on", going, sides)
+		default:
+			err = cmp.Or(a.err, context.Cause(ctx))
+		}
+		if err != nil {
+			return "", &seedError{seed, "--partitions 1", err}
+		}
+		if going == 0 {
+			none++
+		}
+		if n%256 == 0 {
+			t.progress("sim/partitions: %d of %d", n, t.Partitions)
+		}
+	}
+	return fmt.Sprintf("%d partitions, %d questions; at most one side goes on, none in %d", t.Partitions, a.questions, none), nil
+}
+
+// partition has the sides of one partition decide, and returns how many go on, of how many.
+func partition(ctx context.Context, p downing.Provider, seed uint64) (going, of int, err error) {
+	sides := downingtest.RandomSplit(rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // A world, not secrets.
+	for _, v := range sides {
+		v.Stable, v.Unstable = time.Hour, time.Hour
+		d, err := p.Decide(ctx, v)
+		if err != nil {
+			return 0, 0, err
+		}
+		if downingtest.Survives(v, d) && (d.Verdict == downing.KeepSide || len(v.Side().Lost()) == 0) {
+			going++
+		}
+	}
+	return going, len(sides), nil
 }
 
 // strategy is an allocation strategy whose errors are kept.
@@ -203,6 +259,44 @@ func (t *trial) joinDecider(ctx context.Context) error {
 	a := &asked{}
 	t.seeds(ctx, "sim/bootstrap", 1, a, func(seed uint64) error {
 		_, err := scenario.Run(scenario.Options{Scenario: "bootstrap", Nodes: 5, Seed: seed, Strategies: scenario.Strategies{JoinDecider: decider{d, a}}})
+		return err
+	})
+	return nil
+}
+
+// finder is a discovery method whose errors are kept.
+type finder struct {
+	discovery.Discovery
+	*asked
+}
+
+func (f finder) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
+	found, err := f.Discovery.Lookup(ctx, q)
+	f.note(err)
+	return found, err
+}
+
+// bootMost is the largest cluster that finds itself by a method.
+const bootMost = 9
+
+// discovery lets as many nodes as there are contact points find each other, each contact point
+// standing for one of them.
+func (t *trial) discovery(ctx context.Context) error {
+	d, err := host.As[discovery.Discovery](t.plugin)
+	if err != nil {
+		return err
+	}
+	a := &asked{}
+	t.seeds(ctx, "sim/bootstrap", 1, a, func(seed uint64) error {
+		found, err := d.Lookup(ctx, discovery.Query{Service: "quorate"})
+		if err == nil && len(found.List) == 0 {
+			err = errors.New("no contact point is found for the service quorate: give settings with which some are, which stand for the nodes of a simulated cluster")
+		}
+		if err != nil {
+			return err
+		}
+		nodes := min(len(found.List), bootMost)
+		_, err = scenario.Run(scenario.Options{Scenario: "bootstrap", Nodes: nodes, Seed: seed, Strategies: scenario.Strategies{Discovery: finder{d, a}}})
 		return err
 	})
 	return nil
