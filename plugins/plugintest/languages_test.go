@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build python || typescript
+//go:build (python || typescript) && !windows
 
 package plugintest
 
@@ -33,6 +33,19 @@ func built(t *testing.T, example, plugin string, variables ...string) string {
 	require.NoError(t, err, "%s", text)
 	t.Logf("%s", text)
 	return filepath.Join(dir, "bin", plugin)
+}
+
+// tried has the command of the project try a plugin: the kit runs, and its decisions are those of
+// simulated clusters.
+func tried(t *testing.T, path, settings string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "settings.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
+	trial := exec.CommandContext(t.Context(), commandLine(t), "plugin", "test", path, "--settings", file,
+		"--start-timeout", patience.String(), "--calls", "2000", "--for", "3s")
+	text, err := trial.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.Contains(t, string(text), "ok   sim/")
 }
 
 // fromRoot returns an absolute path in the repository.

@@ -38,8 +38,7 @@ func TestPythonExamplePasses(t *testing.T) {
 	shared, err := packages()
 	require.NoError(t, err)
 	path := built(t, "python", "labels", shared...)
-	rules := map[string]any{"others": map[string]any{"avoid": []any{"seed"}}}
-	Test(t, plugins.Config{Policy: plugins.Allocation, Path: path, Settings: rules, StartTimeout: patience})
+	tried(t, path, "others: {avoid: [seed]}\n")
 }
 
 // A new project in Python builds, passes its tests and those of the kit, and is accepted by the

@@ -29,16 +29,17 @@ import (
 
 // TestPlugin is the command that tries a plugin out before a cluster asks it.
 type TestPlugin struct {
-	Binary     string        `arg:"" help:"Executable of the plugin."`
-	Settings   string        `type:"path" help:"File with the plugin's settings, YAML or JSON." placeholder:"FILE"`
-	Only       []string      `placeholder:"NAME" help:"Only the checks whose names begin so."`
-	For        time.Duration `default:"30s" help:"How long simulated clusters run, besides every fault."`
-	Seed       uint64        `default:"1" help:"First seed of the simulated clusters."`
-	Nodes      int           `default:"5" help:"Nodes of the cluster that suffers every fault, 2 to 6."`
-	Partitions int           `default:"10000" help:"Random partitions about which the sides decide, for downing."`
-	Calls      int           `default:"100000" help:"Questions after which the memory is compared."`
-	Trace      []string      `type:"path" placeholder:"FILE" help:"Recorded answers to heartbeats: a moment in seconds on each line, the last that of the death."`
-	HTML       string        `name:"html" type:"path" placeholder:"FILE" help:"Write the report as a page too."`
+	Binary       string        `arg:"" help:"Executable of the plugin."`
+	Settings     string        `type:"path" help:"File with the plugin's settings, YAML or JSON." placeholder:"FILE"`
+	Only         []string      `placeholder:"NAME" help:"Only the checks whose names begin so."`
+	For          time.Duration `default:"30s" help:"How long simulated clusters run, besides every fault."`
+	Seed         uint64        `default:"1" help:"First seed of the simulated clusters."`
+	Nodes        int           `default:"5" help:"Nodes of the cluster that suffers every fault, 2 to 6."`
+	Partitions   int           `default:"10000" help:"Random partitions about which the sides decide, for downing."`
+	Calls        int           `default:"100000" help:"Questions after which the memory is compared."`
+	Trace        []string      `type:"path" placeholder:"FILE" help:"Recorded answers to heartbeats: a moment in seconds on each line, the last that of the death."`
+	StartTimeout time.Duration `default:"5s" help:"How long each start may take, 100ms to 1m."`
+	HTML         string        `name:"html" type:"path" placeholder:"FILE" help:"Write the report as a page too."`
 }
 
 // Help is the text after the one-line help.
@@ -65,8 +66,9 @@ Examples:
   quorate --json plugin test plugins/zoneaware --for 5m --seed 1000`
 }
 
-// Bounds of what may be asked for.
+// Bounds of what may be asked for, and the usual limit of a start.
 const (
+	startUsual     = 5 * time.Second
 	trialTimeMost  = 24 * time.Hour
 	partitionsMost = 100_000_000
 	trialCallsMost = 100_000_000
@@ -91,7 +93,7 @@ func (c *TestPlugin) Run(s *Session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	cfg, err := pluginConfig(c.Binary, c.Settings)
+	cfg, err := pluginConfig(c.Binary, c.Settings, c.StartTimeout)
 	if err != nil {
 		return RejectedError{Text: err.Error()}
 	}
@@ -100,7 +102,7 @@ func (c *TestPlugin) Run(s *Session) error {
 	p := trial.Plugin{
 		Config: cfg, Only: c.Only, Nodes: c.Nodes, Partitions: c.Partitions, For: c.For, Seed: c.Seed, Traces: c.Trace,
 		Kit: func(policy plugins.Policy, pattern string) []string {
-			return []string{"plugin", "kit", cfg.Path, string(policy), pattern, "--settings=" + c.Settings, "--calls=" + strconv.Itoa(c.Calls)}
+			return []string{"plugin", "kit", cfg.Path, string(policy), pattern, "--settings=" + c.Settings, "--calls=" + strconv.Itoa(c.Calls), "--start-timeout=" + c.StartTimeout.String()}
 		},
 		Done: func(done trial.Check) { c.done(s, done) },
 	}
@@ -121,8 +123,9 @@ func (c *TestPlugin) Run(s *Session) error {
 }
 
 // pluginConfig returns the configuration of an executable that is tried out.
-func pluginConfig(binary, settings string) (cfg plugins.Config, err error) {
+func pluginConfig(binary, settings string, start time.Duration) (cfg plugins.Config, err error) {
 	cfg = plugins.Default()
+	cfg.StartTimeout = start
 	if cfg.Path, err = filepath.Abs(binary); err != nil {
 		return cfg, err
 	}
@@ -165,6 +168,9 @@ func (c *TestPlugin) repeat(done trial.Check) string {
 	text := "quorate plugin test " + c.Binary
 	if c.Settings != "" {
 		text += " --settings " + c.Settings
+	}
+	if c.StartTimeout != startUsual {
+		text += " --start-timeout " + c.StartTimeout.String()
 	}
 	group, rest, _ := strings.Cut(done.Name, "/")
 	switch {
@@ -240,11 +246,13 @@ type KitPlugin struct {
 	Parts    string `arg:""`
 	Settings string
 	Calls    int
+
+	StartTimeout time.Duration
 }
 
 // Run runs the kit, and ends the process.
 func (c *KitPlugin) Run(*Session) error {
-	cfg, err := pluginConfig(c.Path, c.Settings)
+	cfg, err := pluginConfig(c.Path, c.Settings, c.StartTimeout)
 	if err != nil {
 		return err
 	}

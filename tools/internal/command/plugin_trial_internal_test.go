@@ -5,6 +5,7 @@ package command
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,7 +15,7 @@ import (
 // A check is repeated by the flags on which it depends, whatever their defaults are: a trace from a
 // file is no check without the file.
 func TestACheckIsRepeatedAsItWasRun(t *testing.T) {
-	c := &TestPlugin{Binary: "bin/x", Settings: "x.yaml", Nodes: 3, Calls: 500, Seed: 7, Trace: []string{"logs/rack7.txt"}}
+	c := &TestPlugin{Binary: "bin/x", Settings: "x.yaml", Nodes: 3, Calls: 500, Seed: 7, StartTimeout: startUsual, Trace: []string{"logs/rack7.txt"}}
 	for name, want := range map[string]string{
 		"start":                "",
 		"kit/Memory":           "--calls 500 ",
@@ -26,4 +27,6 @@ func TestACheckIsRepeatedAsItWasRun(t *testing.T) {
 		got := c.repeat(trial.Check{Name: name, Repeat: "--only " + name})
 		require.Equal(t, "quorate plugin test bin/x --settings x.yaml "+want+"--only "+name, got)
 	}
+	c.StartTimeout = time.Minute
+	require.Equal(t, "quorate plugin test bin/x --settings x.yaml --start-timeout 1m0s --only start", c.repeat(trial.Check{Name: "start", Repeat: "--only start"}))
 }

@@ -127,7 +127,7 @@ func (k *kitReader) read(out io.Reader) error {
 // note keeps a line of the part under way.
 func (k *kitReader) note(line string) {
 	if line = strings.TrimSpace(line); line != "" && len(k.log[k.at]) < logMost {
-		k.log[k.at] = append(k.log[k.at], line[:min(len(line), lineMost)])
+		k.log[k.at] = append(k.log[k.at], strings.ToValidUTF8(line[:min(len(line), lineMost)], ""))
 	}
 }
 

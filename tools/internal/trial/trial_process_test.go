@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -73,6 +74,10 @@ func TestMain(m *testing.M) {
 		sdk.Serve(sdk.Discovery(func(none) (discovery.Discovery, error) { return &fickle{}, nil }))
 	case "empty":
 		sdk.Serve(sdk.Discovery(func(none) (discovery.Discovery, error) { return nowhere{}, nil }))
+	case "mumbling":
+		sdk.Serve(sdk.FailureDetector(mumbling))
+	case "late":
+		sdk.Serve(sdk.Downing(func(none) (downing.Provider, error) { return late{}, nil }))
 	case "phi":
 		sdk.Serve(sdk.FailureDetector(func(none) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }))
 	}
@@ -153,6 +158,35 @@ func (f *fickle) Lookup(context.Context, discovery.Query) (discovery.Targets, er
 	return found, nil
 }
 
+// mumbler has no answer once a node has answered five times.
+type mumbler struct {
+	fd.Detector
+	heard int
+}
+
+func mumbling(none) (fd.Factory, error) {
+	phi, err := fd.NewFactory(fd.Default())
+	return func() fd.Detector { return &mumbler{Detector: phi()} }, err
+}
+
+func (m *mumbler) Heartbeat(at time.Time) {
+	if m.heard++; m.heard > 5 {
+		panic("I have heard enough")
+	}
+	m.Detector.Heartbeat(at)
+}
+
+// late answers when nobody waits any more.
+type late struct{ downing.KeepMajority }
+
+func (l late) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
+	if len(v.Side().Lost()) > 0 {
+		<-ctx.Done()
+		return downing.Decision{}, ctx.Err()
+	}
+	return l.KeepMajority.Decide(ctx, v)
+}
+
 // nowhere finds nothing.
 type nowhere struct{}
 
@@ -214,6 +248,9 @@ func TestFaultsAreFound(t *testing.T) {
 		{"selfish", "sim/partitions", "sides go on", "--only sim/partitions --seed "},
 		{"undecided", "sim/partitions", "hard to say", "--only sim/partitions --seed "},
 		{"undecided", "sim/every-fault", "hard to say", "--only sim/every-fault"},
+		{"undecided", "sim/chaos-50", "hard to say", "--only sim/chaos-50 --seed "},
+		{"late", "sim/split-9", "deadline exceeded", "--only sim/split-9 --seed "},
+		{"mumbling", "trace/", "heard enough", "--only trace/"},
 		{"undecided", "sim/chaos-7", "hard to say", "--only sim/chaos-7 --seed "},
 		{"picky", "sim/allocation", "wait until it has left", "--only sim/allocation --seed "},
 		{"fickle", "sim/bootstrap", "not settled", "--only sim/bootstrap --seed "},
@@ -223,14 +260,84 @@ func TestFaultsAreFound(t *testing.T) {
 		t.Run(test.as+" "+test.check, func(t *testing.T) {
 			p := tried(test.as)
 			p.For, p.Only = 20*time.Second, []string{test.check}
+			p.Config.CallTimeout = 200 * time.Millisecond // For the one that is late.
 			r, err := p.Run(t.Context())
 			require.NoError(t, err)
-			require.Len(t, r.Checks, 1)
+			require.NotEmpty(t, r.Checks)
 			require.False(t, r.OK)
 			require.Contains(t, r.Checks[0].Text, test.text)
 			require.True(t, strings.HasPrefix(r.Checks[0].Repeat, test.repeat), r.Checks[0].Repeat)
 		})
 	}
+}
+
+// script writes a plugin that is a file of its own: it runs the test binary as one.
+func script(t *testing.T, as string) string {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), as)
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+role+"="+as+" exec "+self+"\n"), 0o700))
+	return path
+}
+
+// run runs a command line with the command quorate, and returns what it prints.
+func run(t *testing.T, quorate, line string) (out string, status int) {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(quorate, filepath.Join(dir, "quorate")))
+	shell := exec.Command("sh", "-c", line)
+	shell.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	text, err := shell.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return string(text), exit.ExitCode()
+	}
+	require.NoError(t, err, string(text))
+	return string(text), 0
+}
+
+// The command that a failed check prints repeats it alone, with the same finding. As JSON the
+// report says the same.
+func TestThePrintedCommandsRepeatTheirChecks(t *testing.T) {
+	quorate := plugintest.Build(t, "github.com/quorate/quorate/tools/cmd/quorate")
+	for as, checks := range map[string][]string{
+		"selfish": {"sim/every-fault", "sim/partitions", "sim/split-9"}, "forgetful": {"kit/Restart"},
+		"fickle": {"sim/bootstrap"}, "picky": {"sim/allocation"}, "mumbling": {"trace/regular"},
+	} {
+		for _, check := range checks {
+			t.Run(as+" "+check, func(t *testing.T) {
+				line := "quorate --json plugin test " + script(t, as) + " --nodes 3 --for 20s --calls 100 --only " + check
+				text, status := run(t, quorate, line)
+				require.Equal(t, 1, status, text)
+				first := decoded(t, text)
+				require.False(t, first.OK)
+				failed := first.Checks[len(first.Checks)-1]
+				require.True(t, strings.HasPrefix(failed.Repeat, "quorate plugin test "), failed.Repeat)
+				text, status = run(t, quorate, strings.Replace(failed.Repeat, "quorate", "quorate --json", 1))
+				require.Equal(t, 1, status, text)
+				again := decoded(t, text).Checks
+				require.Len(t, again, 1, "it runs alone")
+				require.Equal(t, failed.Name, again[0].Name)
+				if !strings.HasPrefix(check, "kit/") { // What the kit prints has process ids in it.
+					require.Equal(t, failed.Text, again[0].Text)
+				}
+			})
+		}
+	}
+}
+
+// decoded reads a report, which has the fields of the package and no others.
+func decoded(t *testing.T, text string) (r trial.Report) {
+	t.Helper()
+	text, _, _ = strings.Cut(text, "\nquorate: ") // The last line, of the standard error.
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&r), text)
+	require.NotEmpty(t, r.Name)
+	require.NotEmpty(t, r.Policy)
+	require.Len(t, r.SHA256, 64)
+	require.NotEmpty(t, r.Checks)
+	return r
 }
 
 // A part of the kit that fails is a check with what it has printed, and can be repeated alone.
