@@ -28,6 +28,12 @@ type Config struct {
 	// "least-shard-threshold", or the name of one that the program adds. Names that are not
 	// built in are not refused here.
 	Strategy string `koanf:"strategy" known:"least-shard|consistent-hashing|least-shard-threshold" reload:"yes"`
+	// PreferNewestAbove says when a rolling update is far enough for all new shards to go to the
+	// newest nodes, where they need not move again: when the nodes of the highest app-version have
+	// more than this part of the capacity, from 0 to 1. Up to it they are canaries, which get
+	// their part of the new shards and no more. 0: the first node of a new version draws all new
+	// shards; 1: none ever does. Consistent-hashing does not look at versions.
+	PreferNewestAbove float64 `koanf:"prefer-newest-above" unit:"part of the capacity" range:"0..1" reload:"yes"`
 	// LeastShard configures least-shard, which also decides while another strategy
 	// cannot answer.
 	LeastShard RebalanceLimits `koanf:"least-shard" reload:"yes"`
@@ -61,7 +67,8 @@ const rebalanceLimitMax = 1_000_000
 func Default() Config {
 	limits := RebalanceLimits{RebalanceAbsoluteLimit: 100, RebalanceRelativeLimit: 0.1}
 	return Config{
-		Strategy: LeastShardName, LeastShard: limits, ConsistentHashing: limits,
+		Strategy: LeastShardName, PreferNewestAbove: DefaultPreferNewestAbove,
+		LeastShard: limits, ConsistentHashing: limits,
 		LeastShardThreshold: ThresholdConfig{RebalanceThreshold: 1, MaxSimultaneousRebalance: 3},
 	}
 }
@@ -73,6 +80,8 @@ func (c Config) Validate() error {
 	faults.Add(field.Within("least-shard", c.LeastShard.Validate()))
 	faults.Add(field.Within("consistent-hashing", c.ConsistentHashing.Validate()))
 	faults.Add(field.Within("least-shard-threshold", c.LeastShardThreshold.Validate()))
+	part := c.PreferNewestAbove
+	faults.Refuse(!(part >= 0 && part <= 1), "prefer-newest-above", "%v is not from 0 to 1", part)
 	faults.Refuse(c.Strategy == "", "strategy", "is empty; built in are %s", strings.Join(BuiltIns(), ", "))
 	return faults.Err()
 }
@@ -93,6 +102,11 @@ func (c RebalanceLimits) limit(shards int) int {
 	return max(1, min(relative, c.RebalanceAbsoluteLimit))
 }
 
+// NewLeastShard returns least-shard as the configuration has it, whatever strategy it names.
+func (c Config) NewLeastShard() (*LeastShard, error) {
+	return NewLeastShard(c.LeastShard, PreferNewestAbove(c.PreferNewestAbove))
+}
+
 // New returns the built-in strategy that the configuration names, or an error:
 // a fault of the configuration, or [ErrUnknownStrategy] for a name that is not
 // built in, which the caller may then look up elsewhere.
@@ -102,11 +116,11 @@ func New(c Config) (Strategy, error) {
 	}
 	switch c.Strategy {
 	case LeastShardName:
-		return NewLeastShard(c.LeastShard)
+		return c.NewLeastShard()
 	case ConsistentHashingName:
 		return NewConsistentHashing(c.ConsistentHashing)
 	case LeastShardThresholdName:
-		return NewLeastShardThreshold(c.LeastShardThreshold)
+		return NewLeastShardThreshold(c.LeastShardThreshold, PreferNewestAbove(c.PreferNewestAbove))
 	default:
 		return nil, fmt.Errorf("%w %q", ErrUnknownStrategy, c.Strategy)
 	}

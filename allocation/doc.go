@@ -56,7 +56,7 @@
 //
 //   - Shards that are allocated one at a time over regions of unequal capacity
 //     may drift from the quota by more than one shard; rebalancing mends that.
-//   - While two app-versions are deployed, [LeastShard] gives all new shards to the
-//     regions of the higher one, and nothing is rebalanced: a shard that moved to an old
-//     node would have to move again.
+//   - While two app-versions are deployed, nothing is rebalanced. [LeastShard] then gives all
+//     new shards to the regions of the higher one, since on an old node they would have to
+//     move again, if these have enough of the capacity ([Config.PreferNewestAbove]).
 package allocation

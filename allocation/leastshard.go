@@ -16,12 +16,15 @@ import (
 // It is immutable; create it with [NewLeastShard].
 //
 // New shards go to the eligible regions of the highest app-version, each to the most
-// suitable region by [CompareSuitability] that is below its share. Rebalancing moves
+// suitable region by [CompareSuitability] that is below its share. While these regions have
+// no more than a part of the capacity ([PreferNewestAbove]), they are canaries: they get their
+// part of the new shards, by lot, and the other regions the rest. Rebalancing moves
 // the shards that a region has had the longest from regions above their share to
 // regions below, a bounded number at one time, and only while the cluster is fit.
 // Moves in flight count as if they had ended, so that one slow move delays no other.
 type LeastShard struct {
-	config RebalanceLimits
+	config   RebalanceLimits
+	versions versions
 }
 
 var (
@@ -30,11 +33,12 @@ var (
 )
 
 // NewLeastShard returns the strategy, or the faults of its configuration.
-func NewLeastShard(c RebalanceLimits) (*LeastShard, error) {
+func NewLeastShard(c RebalanceLimits, opts ...Option) (*LeastShard, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("allocation: %w", err)
 	}
-	return &LeastShard{config: c}, nil
+	v, err := newVersions(opts)
+	return &LeastShard{config: c, versions: v}, err
 }
 
 // Class says that the strategy is pure.
@@ -57,22 +61,25 @@ func (l *LeastShard) DecideAllocate(r AllocateRequest) AllocateResult {
 	if len(r.Shards) == 0 {
 		return AllocateResult{}
 	}
-	slots := newestSlots(r.Regions)
+	slots, canaries := l.versions.split(r.Regions)
 	if len(slots) == 0 {
 		return AllocateResult{Reason: fmt.Sprintf("least-shard: none of %d regions is eligible", len(r.Regions))}
 	}
-	total := fill(slots, len(r.Shards))
+	placements, left := canaries.take(r.Shards, LeastShardName)
+	total := fill(slots, left)
 	open := newQueue(slots, (*slot).below, (*slot).moreSuitable)
 	reasons := make(map[*slot]string, len(slots))
-	placements := make([]Placement, 0, len(r.Shards))
-	for _, p := range r.Shards {
+	for i := range placements {
+		if placements[i].Region != "" {
+			continue
+		}
 		s := open.first()
 		reason, ok := reasons[s]
 		if !ok {
 			reason = fmt.Sprintf("least-shard: its share is %d of %d shards on %d regions", s.share, total, len(slots))
 			reasons[s] = reason
 		}
-		placements = append(placements, Placement{Shard: p.Shard, Region: s.region.ID, Reason: reason})
+		placements[i].Region, placements[i].Reason = s.region.ID, reason
 		s.count++
 		open.settle((*slot).below)
 	}

@@ -40,13 +40,15 @@ func (c ThresholdConfig) Validate() error {
 // create it with [NewLeastShardThreshold].
 //
 // Each new shard goes to the most suitable region, by the highest app-version and then by the
-// fewest shards, of which capacities are no part. When the region with the most shards exceeds
+// fewest shards, of which capacities are no part; canaries are spared as by [LeastShard], unless
+// [PreferNewestAbove] is 0 as in the original. When the region with the most shards exceeds
 // the one with the fewest by more than the threshold, as many shards move from the one to the
 // other as the difference exceeds the threshold, at most the threshold itself; the lowest
 // numbers first. So a round takes shards from one region only, and with the threshold 1 a single
 // shard: [LeastShard] needs far fewer rounds, and shares by capacity.
 type LeastShardThreshold struct {
-	config ThresholdConfig
+	config   ThresholdConfig
+	versions versions
 }
 
 var (
@@ -55,11 +57,12 @@ var (
 )
 
 // NewLeastShardThreshold returns the strategy, or the faults of its configuration.
-func NewLeastShardThreshold(c ThresholdConfig) (*LeastShardThreshold, error) {
+func NewLeastShardThreshold(c ThresholdConfig, opts ...Option) (*LeastShardThreshold, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("allocation: %w", err)
 	}
-	return &LeastShardThreshold{config: c}, nil
+	v, err := newVersions(opts)
+	return &LeastShardThreshold{config: c, versions: v}, err
 }
 
 // Class says that the strategy is pure.
@@ -82,19 +85,20 @@ func (l *LeastShardThreshold) DecideAllocate(r AllocateRequest) AllocateResult {
 	if len(r.Shards) == 0 {
 		return AllocateResult{}
 	}
-	slots := newestSlots(r.Regions)
+	slots, canaries := l.versions.split(r.Regions)
 	if len(slots) == 0 {
 		return AllocateResult{Reason: fmt.Sprintf("least-shard-threshold: none of %d regions is eligible", len(r.Regions))}
 	}
 	always := func(*slot) bool { return true }
 	open := newQueue(slots, always, func(a, b *slot) bool { return a.compareCount(b) < 0 })
-	placements := make([]Placement, len(r.Shards))
-	for i, p := range r.Shards {
-		s := open.first()
-		placements[i] = Placement{
-			Shard: p.Shard, Region: s.region.ID,
-			Reason: fmt.Sprintf("least-shard-threshold: with %d shards it had the fewest of %d regions", s.count, len(slots)),
+	placements, _ := canaries.take(r.Shards, LeastShardThresholdName)
+	for i := range placements {
+		if placements[i].Region != "" {
+			continue
 		}
+		s := open.first()
+		placements[i].Region = s.region.ID
+		placements[i].Reason = fmt.Sprintf("least-shard-threshold: with %d shards it had the fewest of %d regions", s.count, len(slots))
 		s.count++
 		open.settle(always)
 	}

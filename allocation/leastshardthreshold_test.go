@@ -72,7 +72,7 @@ func TestThresholdRoundsCountWhatIsInFlight(t *testing.T) {
 // New shards go to the emptiest of the newest regions, whatever the capacities.
 func TestThresholdAllocatesByNumbers(t *testing.T) {
 	l, rs := threshold(t, 1, 3), regions(4, 0, 1)
-	rs[0].Capacity, rs[1].Version, rs[2].Version = 100, "2", "2"
+	rs[1].Capacity, rs[1].Version, rs[2].Version = 100, "2", "2"
 	r := allocation.AllocateRequest{Regions: rs, Shards: pending(100, 5)}
 	res := l.DecideAllocate(r)
 	require.NoError(t, allocation.CheckAllocate(&r, &res))

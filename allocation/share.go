@@ -6,8 +6,6 @@ package allocation
 import (
 	"cmp"
 	"slices"
-
-	"github.com/quorate/quorate/gossip"
 )
 
 // The computation of shares. A slot is a region with its counts; fill sets shares for
@@ -74,21 +72,6 @@ func eligibleSlots(regions []RegionState) []*slot {
 	}
 	slices.SortFunc(slots, func(a, b *slot) int { return cmp.Compare(a.region.ID, b.region.ID) })
 	return slots
-}
-
-// newestSlots returns the eligible slots of the highest app-version.
-func newestSlots(regions []RegionState) []*slot {
-	slots := eligibleSlots(regions)
-	if len(slots) == 0 {
-		return slots
-	}
-	newest := slots[0].region.Version
-	for _, s := range slots[1:] {
-		if gossip.CompareVersions(s.region.Version, newest) > 0 {
-			newest = s.region.Version
-		}
-	}
-	return slices.DeleteFunc(slots, func(s *slot) bool { return gossip.CompareVersions(s.region.Version, newest) != 0 })
 }
 
 // fill sets the shares for adding n shards without taking any away, and returns how

@@ -13,6 +13,9 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
+// What a file may set for sharding: Config with its groups, the values of Default, and Validate,
+// which says all faults together.
+
 // Config is what an operator may set. Start from [Default].
 type Config struct {
 	// NumberOfShards is the number of shards of kinds that give no number, 1 to
@@ -82,6 +85,12 @@ type RebalanceConfig struct {
 	// node, 1 to 65,536. A node that leaves hands back eight times as many at one time.
 	MaxSimultaneousPerRegion int `koanf:"max-simultaneous-per-region" unit:"shards" range:"1..65536"`
 
+	// SlowStart is the time over which the part of the shards of a node that joins rises, from a
+	// tenth, to all that it can bear: up to 1h. Its caches and pools then warm up under a part of
+	// the load. A step of it takes IdleCheck at least. 0: a node has its whole part at once, as have
+	// all nodes that start while none has run for that time.
+	SlowStart time.Duration `koanf:"slow-start" range:"0s..1h"`
+
 	// IdleCheck is how often the coordinator looks whether the load is even when
 	// nothing else makes it look, above 0.
 	IdleCheck time.Duration `koanf:"idle-check" range:">0s.."`
@@ -138,6 +147,7 @@ func (c Config) Validate() error {
 	within("rebalance.max-simultaneous", c.Rebalance.MaxSimultaneous, 1, protocol.MaxShards)
 	within("rebalance.max-simultaneous-per-region", c.Rebalance.MaxSimultaneousPerRegion, 1, protocol.MaxShards)
 	positive("rebalance.idle-check", c.Rebalance.IdleCheck)
+	faults.Refuse(c.Rebalance.SlowStart < 0 || c.Rebalance.SlowStart > control.MaxAge, "rebalance.slow-start", "%v is not from 0s to %v", c.Rebalance.SlowStart, control.MaxAge)
 	_, known := stuckPolicy(c.OnStuck)
 	faults.Refuse(!known, "on-stuck", "%q is neither abort nor abandon", c.OnStuck)
 	positive("entity-restart-backoff", c.EntityRestartBackoff)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -38,6 +39,7 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 		"rebalance.max-simultaneous":            func(c *sharding.Config) { c.Rebalance.MaxSimultaneous = 0 },
 		"rebalance.max-simultaneous-per-region": func(c *sharding.Config) { c.Rebalance.MaxSimultaneousPerRegion = 1 << 17 },
 		"rebalance.idle-check":                  func(c *sharding.Config) { c.Rebalance.IdleCheck = 0 },
+		"rebalance.slow-start":                  func(c *sharding.Config) { c.Rebalance.SlowStart = time.Hour + 1 },
 
 		"entity-restart-backoff": func(c *sharding.Config) { c.EntityRestartBackoff = 0 },
 		"passivate-after":        func(c *sharding.Config) { c.PassivateAfter = -1 },

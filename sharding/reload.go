@@ -128,9 +128,9 @@ func (s *System) reload(cfg Config, to asking) error {
 	}
 	from := s.strategy.Swap(&to) // First, so that whoever is asked by the new name is the new one.
 	err := s.control.PostWait(s.ctx, control.Reload{
-		LeastShard: cfg.Allocation.LeastShard, Strategy: to.named(),
+		Allocation: cfg.Allocation, Strategy: to.named(),
 		MaxSimultaneous: cfg.Rebalance.MaxSimultaneous, MaxSimultaneousPerRegion: cfg.Rebalance.MaxSimultaneousPerRegion,
-		RebalanceIdle: cfg.Rebalance.IdleCheck,
+		RebalanceIdle: cfg.Rebalance.IdleCheck, SlowStart: cfg.Rebalance.SlowStart,
 	})
 	if err != nil {
 		s.strategy.Store(from)

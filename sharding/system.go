@@ -222,7 +222,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 		MaxSimultaneousPerRegion: s.latest.Rebalance.MaxSimultaneousPerRegion,
 		Timings: control.Timings{
 			Retry: s.latest.RetryInterval, Handoff: cmp.Or(k.HandoffTimeout, s.latest.HandoffTimeout),
-			RebalanceIdle: s.latest.Rebalance.IdleCheck,
+			RebalanceIdle: s.latest.Rebalance.IdleCheck, SlowStart: s.latest.Rebalance.SlowStart,
 		},
 		OnOldest: k.OnOldest,
 	}

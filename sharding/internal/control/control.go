@@ -98,7 +98,7 @@ func New(cfg Config) *Control {
 	if cfg.Allocation == (allocation.Config{}) {
 		cfg.Allocation = allocation.Default()
 	}
-	least, err := allocation.NewLeastShard(cfg.Allocation.LeastShard)
+	least, err := cfg.Allocation.NewLeastShard()
 	machine.Assert(err == nil, "the configuration of the allocation is valid", "error", err)
 	if cfg.Tick <= 0 {
 		cfg.Tick = 500 * time.Millisecond

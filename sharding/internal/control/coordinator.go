@@ -75,6 +75,7 @@ func newCoordinator(k *perKind, term protocol.Term) *coordinator {
 			shared:  s,
 			peers:   make(map[gossip.NodeID]bool),
 			regions: make(map[gossip.NodeID]Registration),
+			warmth:  warmth{shared: s, came: make(map[gossip.NodeID]machine.Instant)},
 		},
 		table: table{
 			shared:  s,

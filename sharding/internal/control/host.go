@@ -6,6 +6,7 @@ package control
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
@@ -38,6 +39,7 @@ type host struct {
 	flush  bool                                // The lookupTimer is armed.
 	closed bool                                // The node leaves, and all its shards are handed over.
 	said   Registration                        // The registration that was sent last.
+	since  machine.Instant                     // When the region came.
 	taken  bool                                // A coordinator has accepted the region once.
 	// refused is the present refusal of the region by a coordinator; zero when the region
 	// is not refused.
@@ -59,6 +61,7 @@ func newHost(k *perKind, cfg KindConfig) *host {
 		hosted: make(map[protocol.ShardID]*hosted),
 		began:  make(map[protocol.ShardID]protocol.Epoch),
 		wanted: make(map[protocol.ShardID]protocol.Epoch),
+		since:  k.control.now.Mono,
 	}
 }
 
@@ -74,7 +77,10 @@ func (h *host) registration() Registration {
 		now.Number++
 		h.said = now
 	}
-	return h.said
+	now = h.said
+	// A millisecond at least: nothing stands for a region that does not say.
+	now.Age = min(max(h.kind.control.now.Mono.Sub(h.since).Truncate(time.Millisecond), time.Millisecond), MaxAge)
+	return now
 }
 
 // report answers a query. Positions of shards that had stopped before are

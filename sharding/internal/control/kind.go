@@ -138,6 +138,9 @@ type Timings struct {
 	// RebalanceIdle is how often a coordinator looks whether the load is even when
 	// nothing else makes it look. Default 10 s.
 	RebalanceIdle time.Duration
+	// SlowStart is the time over which the part of a region that joins others rises to all
+	// that it can bear, at most [MaxAge]. 0, the default: it has its whole part at once.
+	SlowStart time.Duration
 	// HandOver is how long a coordinator whose node leaves may take to stop before that
 	// is reported; no other takes over before it has stopped. Default 10 s.
 	HandOver time.Duration
@@ -177,7 +180,7 @@ func (c KindConfig) Validate() error {
 		errs = append(errs, fmt.Errorf("kind %q: %d is no way to go on with stuck entities", c.Name, c.OnStuck))
 	}
 	t := c.Timings
-	if t.Retry < 0 || t.Settle < 0 || t.Handoff < 0 || t.Call < 0 || t.RebalanceIdle < 0 || t.HandOver < 0 {
+	if t.Retry < 0 || t.Settle < 0 || t.Handoff < 0 || t.Call < 0 || t.RebalanceIdle < 0 || t.HandOver < 0 || t.SlowStart < 0 {
 		errs = append(errs, fmt.Errorf("kind %q: a time is negative", c.Name))
 	}
 	return errors.Join(errs...)

@@ -4,6 +4,8 @@
 package control
 
 import (
+	"time"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -93,10 +95,16 @@ type Registration struct {
 	Drained bool
 	// Capacity is as in [KindConfig].
 	Capacity uint32
+	// Age is how long the region has been there, up to [MaxAge]; 0 when the region does not say.
+	// It is no part of what Number counts.
+	Age time.Duration
 	// Number grows, from 1 on, whenever the registration differs from the last one: a
 	// registration may be overtaken on its way by the next. Zero: it is not numbered.
 	Number uint64
 }
+
+// MaxAge is the longest age of a region that is told, and the longest [Timings.SlowStart].
+const MaxAge = time.Hour
 
 // Register makes a region known to the coordinator, or refreshes its registration. A
 // Register is repeated for as long as the region lives.

@@ -14,8 +14,8 @@ import (
 // strategy is asked, and of every kind that runs on this node. A coordinator here looks at the load
 // soon after; moves that are on their way go on. The settings must be valid.
 type Reload struct {
-	// LeastShard configures the built-in strategy.
-	LeastShard allocation.RebalanceLimits
+	// Allocation configures the built-in strategy, whatever strategy it names.
+	Allocation allocation.Config
 	// Strategy is the one to ask, as in [KindConfig]; empty for the built-in one. Only
 	// the coordinator asks, so that nodes may have different ones: a coordinator elsewhere
 	// goes on with its own.
@@ -23,13 +23,14 @@ type Reload struct {
 	// MaxSimultaneous and MaxSimultaneousPerRegion have the meaning of [KindConfig].
 	MaxSimultaneous          int
 	MaxSimultaneousPerRegion int
-	// RebalanceIdle is as in [Timings].
+	// RebalanceIdle and SlowStart are as in [Timings].
 	RebalanceIdle time.Duration
+	SlowStart     time.Duration
 }
 
 // reload goes on with other settings.
 func (c *Control) reload(in Reload) {
-	least, err := allocation.NewLeastShard(in.LeastShard)
+	least, err := in.Allocation.NewLeastShard()
 	machine.Assert(err == nil, "the configuration of the allocation is valid", "error", err)
 	c.least = least
 	for _, k := range c.kinds {
@@ -39,7 +40,7 @@ func (c *Control) reload(in Reload) {
 		another := k.cfg.Strategy != in.Strategy
 		k.cfg.Strategy = in.Strategy
 		k.cfg.MaxSimultaneous, k.cfg.MaxSimultaneousPerRegion = in.MaxSimultaneous, in.MaxSimultaneousPerRegion
-		k.timings.RebalanceIdle = in.RebalanceIdle
+		k.timings.RebalanceIdle, k.timings.SlowStart = in.RebalanceIdle, in.SlowStart
 		k.timings = k.timings.withDefaults()
 		if k.coord != nil {
 			k.coord.reloaded(another)

@@ -17,7 +17,7 @@ import (
 // reload returns the input that sets the default configuration.
 func reload() control.Reload {
 	return control.Reload{
-		LeastShard: allocation.Default().LeastShard, MaxSimultaneous: 32, MaxSimultaneousPerRegion: 4, RebalanceIdle: 10 * time.Second,
+		Allocation: allocation.Default(), MaxSimultaneous: 32, MaxSimultaneousPerRegion: 4, RebalanceIdle: 10 * time.Second,
 	}
 }
 
@@ -27,7 +27,7 @@ func TestReloadChangesBoundsOfMoves(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(1, wide(400))
 	off := reload()
-	off.LeastShard.RebalanceAbsoluteLimit = 0
+	off.Allocation.LeastShard.RebalanceAbsoluteLimit = 0
 	nodes[0].step(off)
 	f.start(2, wide(400))
 	f.run(30 * time.Second)
@@ -52,7 +52,7 @@ func TestReloadIsKeptForLater(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(2, wide(100))
 	in := reload()
-	in.LeastShard.RebalanceAbsoluteLimit = 0
+	in.Allocation.LeastShard.RebalanceAbsoluteLimit = 0
 	nodes[1].step(in)
 	f.run(time.Second)
 	f.remove(nodes[0])

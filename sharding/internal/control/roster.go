@@ -30,7 +30,8 @@ type roster struct {
 	peers    map[gossip.NodeID]bool         // The nodes to which the query goes, and whether each has answered.
 	opened   bool                           // All peers have answered or are fenced: the coordinator may allocate.
 	regions  map[gossip.NodeID]Registration // The last registration of each region.
-	settleAt machine.Instant                // When the first allocation waits for further regions no longer.
+	warmth   warmth
+	settleAt machine.Instant // When the first allocation waits for further regions no longer.
 }
 
 // meet asks nodes that may host shards and were not asked before: also nodes that are
@@ -100,6 +101,9 @@ func (r *roster) admit(from gossip.NodeID, reg Registration) bool {
 		r.kind.send(from, refusal)
 		return false
 	}
+	if !reg.Proxy {
+		r.warmth.noted(from, reg.Age)
+	}
 	if last, known := r.regions[from]; known {
 		if reg.Number >= last.Number { // Otherwise a later registration has overtaken this one.
 			r.regions[from] = reg
@@ -110,6 +114,9 @@ func (r *roster) admit(from gossip.NodeID, reg Registration) bool {
 	if !reg.Proxy {
 		r.settleAt = r.now().Add(r.kind.timings.Settle)
 		r.control().out.Arm(settleTimer{r.kind.name}, r.settleAt)
+		if slowly := r.warmth.starting(from); slowly != "" {
+			r.control().out.Decide("allocation", r.kind.name, "slow start", slowly)
+		}
 	}
 	return true
 }
@@ -118,6 +125,7 @@ func (r *roster) admit(from gossip.NodeID, reg Registration) bool {
 func (r *roster) forget(node gossip.NodeID) {
 	delete(r.peers, node)
 	delete(r.regions, node)
+	r.warmth.forget(node)
 }
 
 // hasRegion reports whether the region of a node is registered, and nodes returns the nodes
@@ -270,6 +278,7 @@ func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocatio
 	st := r.control().state
 	spared := r.sparesDrained()
 	var all []allocation.RegionState
+	var nodes []gossip.NodeID
 	for _, node := range r.nodes() {
 		if !r.listed(node) {
 			continue
@@ -280,7 +289,9 @@ func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocatio
 			Leaving: !r.kind.couldTake(m) || reg.Drained && spared, Suspended: reg.Suspended, Unreachable: !st.Reachable(node),
 			Capacity: reg.Capacity, Shards: shards[node],
 		})
+		nodes = append(nodes, node)
 	}
+	r.warmth.scale(all, nodes)
 	slices.SortFunc(all, func(a, b allocation.RegionState) int {
 		switch {
 		case a.ID < b.ID:

@@ -45,6 +45,8 @@ type Options struct {
 	// the stop is taken back. Zero: not checked, for worlds in which the node that takes
 	// the stop back may die, or its messages may be lost.
 	StopLimit time.Duration
+	// SlowStart is as in [control.Timings].
+	SlowStart time.Duration
 	// HomeLimit is how long a shard may be without a home while a coordinator runs to
 	// which all members have answered, and a node can take the shard. Zero: not checked.
 	HomeLimit time.Duration
@@ -191,7 +193,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 		Settings: control.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
 		Strategy: c.Chosen(env.Self.Address), OnStuck: c.opt.OnStuck,
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
-		Timings: control.Timings{Handoff: c.opt.Handoff}, Proxy: c.lies(env.Self.Address), OnOldest: c.opt.OnOldest,
+		Timings: control.Timings{Handoff: c.opt.Handoff, SlowStart: c.opt.SlowStart}, Proxy: c.lies(env.Self.Address), OnOldest: c.opt.OnOldest,
 	}
 	cfg := cell.Config{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
 	for i := range c.opt.Permanent {
@@ -217,7 +219,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 func (c *Cluster) Choose(a gossip.Address, strategy string) {
 	c.chosen[a] = strategy
 	c.World.Input(a, protocol.Service, control.Reload{
-		LeastShard: allocation.Default().LeastShard, Strategy: strategy,
+		Allocation: allocation.Default(), Strategy: strategy,
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
 	})
 }

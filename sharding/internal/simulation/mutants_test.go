@@ -403,6 +403,21 @@ var mutants = []mutant{
 		new: "	if c.kind.cfg.OnOldest && !mutant(NAME) {\n",
 	},
 	{
+		test: "TestNewcomersStartSlowly", name: "a newcomer that gets its whole part at once", file: "control/roster.go",
+		old: "	r.warmth.scale(all, nodes)\n",
+		new: "	if !mutant(NAME) {\n		r.warmth.scale(all, nodes)\n	}\n",
+	},
+	{
+		test: "TestNewcomersStartSlowly", name: "a newcomer whose age the next coordinator does not know", file: "control/warmth.go",
+		old: "	if age <= 0 {\n",
+		new: "	if age <= 0 || mutant(NAME) && age > 3*time.Second {\n",
+	},
+	{
+		test: "TestNewcomersStartSlowly", name: "a newcomer that stays slow", file: "control/warmth.go",
+		old: "	age := w.now().Sub(at)\n",
+		new: "	age := w.now().Sub(at)\n	if mutant(NAME) {\n		age = min(age, slow/2)\n	}\n",
+	},
+	{
 		test: "TestARunEndsWhenTheStandingEnds", name: "a run that goes on without standing", file: "runtime/job.go",
 		old: "	return held && now.To",
 		new: "	return (held || mutant(NAME)) && now.To",

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"errors"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
@@ -136,7 +137,8 @@ func appendRegistration(dst []byte, r control.Registration) []byte {
 	dst = appendSettings(dst, 1, r.Settings)
 	dst = wire.AppendBool(wire.AppendBool(dst, 2, r.Proxy), 3, r.Suspended)
 	dst = wire.AppendUint(wire.AppendUint(dst, 4, uint64(r.Capacity)), 5, r.Number)
-	return wire.End(wire.AppendBool(dst, 6, r.Drained), at)
+	dst = wire.AppendBool(dst, 6, r.Drained)
+	return wire.End(wire.AppendUint(dst, 7, uint64(r.Age/time.Millisecond)), at)
 }
 
 func appendRegister(dst []byte, m control.Register) []byte {

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"math"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
@@ -119,6 +120,11 @@ func setRegistration(dst *control.Registration, f *wire.Field) error {
 			return wire.Set(&dst.Number, f, math.MaxUint64)
 		case 6:
 			return wire.SetBool(&dst.Drained, f)
+		case 7:
+			var ms uint32
+			err := wire.Set(&ms, f, uint64(control.MaxAge/time.Millisecond))
+			dst.Age = time.Duration(ms) * time.Millisecond
+			return err
 		}
 		return nil
 	})
