@@ -143,3 +143,28 @@ func TestACodecThatEndsItsGoroutine(t *testing.T) {
 		require.Len(t, w.journal.of(ids[0], "x"), 1+3*4, "each once")
 	})
 }
+
+// parrot replies with what it is told.
+type parrot struct{}
+
+func (parrot) Receive(c *sharding.Context, m text) error { return c.Reply(say(m.GetValue())) }
+
+// A message whose encoding has no bytes leaves nothing behind for the messages after it, which go to
+// shards that nobody on this node has written to before.
+func TestAMessageWithoutBytesIsNotTakenForAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) {
+			k.New = func(*sharding.Context) sharding.Entity[text] { return parrot{} }
+		}
+		w.form(4)
+		for _, n := range w.nodes {
+			n.startKind()
+		}
+		for i := range 20 {
+			id := strings.Repeat("x", i)
+			reply, err := w.nodes[0].ask(id+"x", id, limit)
+			require.NoError(t, err)
+			require.Equal(t, id, reply)
+		}
+	})
+}

@@ -53,8 +53,8 @@ func (p *messagePool) freeAll(list *cell.Message) {
 // free puts a message, which nothing refers to any more, into the pool.
 func (p *messagePool) free(m *cell.Message) {
 	machine.Assert(m.Kind != "", "a message is freed once", "message", m)
-	if cap(m.Payload) > payloadKept {
-		m.Payload = nil
+	if c := cap(m.Payload); c == 0 || c > payloadKept {
+		m.Payload = nil // One that is not nil says that the message is encoded, also into no bytes.
 	}
 	m.Reset()
 	if cap(m.Payload) > 0 {
