@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The code on the pages about replicated data and singletons is taken from the pages and run, in one program
+// The code on the pages about replicated data, singletons and states is taken from the pages and run, in one program
 // with a function for each block. Pages leave out what every reader can add: the checks of
 // errors and the node itself: the test puts those in.
 
@@ -35,7 +35,7 @@ type block struct {
 	prints              string
 }
 
-// blocksOfPages are all blocks of Go on the pages about replicated data and singletons that are no
+// blocksOfPages are all blocks of Go on the pages about replicated data, singletons and states that are no
 // whole programs. The variables ctx, node, dir and port are those of programOfPages.
 var blocksOfPages = []block{
 	{page: "docs/ddata.md", before: onCluster, after: `fmt.Println("visits", v.Value())`, prints: "visits 1"},
@@ -54,7 +54,10 @@ var blocksOfPages = []block{
 	{page: "ddata/durable/README.md", before: withRecords, dots: openedStore, after: appliedRecords, prints: "start 1\n1 record"},
 	{page: "docs/singletons.md", before: onCluster + cleans, after: awaitCleaning, prints: "cleaned"},
 	{page: "docs/singletons.md", nth: 1, before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "3"},
-	{page: "docs/singletons.md", nth: 2, before: onCluster + cleans + "store := memory.New()\n", after: awaitCleaning, prints: "cleaned"},
+	{page: "docs/singletons.md", nth: 2, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
+	{page: "docs/state.md", before: onCluster, after: `fmt.Println(balance.GetValue())`, prints: "100"},
+	{page: "docs/state.md", nth: 1, before: onCluster, after: `fmt.Println(bookings.GetValue())`, prints: "1"},
+	{page: "docs/state.md", nth: 2, after: `fmt.Println(account.Cents)`, prints: "700"},
 }
 
 const (
@@ -88,6 +91,7 @@ cleanUp := func(context.Context, sharding.Epoch) error { cleaned <- "cleaned"; r
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"time"
@@ -102,10 +106,17 @@ import (
 	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/ddata/store"
 	"github.com/quorate/quorate/downing/lease"
-	"github.com/quorate/quorate/downing/lease/memory"
+	leases "github.com/quorate/quorate/downing/lease/memory"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/singleton"
+	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/memory"
+)
+
+type (
+	Account struct{ Cents int64 }
+	Ledger  struct{ Cents, Bookings int64 }
 )
 
 type counter struct{ sum int64 }
@@ -141,7 +152,7 @@ func TestTheCodeOfPagesRuns(t *testing.T) {
 		program += "\tfunc() {\n" + b.before + "{\n" + checked(t, strings.ReplaceAll(code, "...\n", b.dots+"\n")) + b.after + "\n}\n}()\n"
 		want += b.prints + "\n"
 	}
-	for _, page := range []string{"docs/ddata.md", "docs/singletons.md"} {
+	for _, page := range []string{"docs/ddata.md", "docs/singletons.md", "docs/state.md"} {
 		require.Len(t, blocks[page], 3, "a block of %s is not in the program", page)
 	}
 	require.Equal(t, want, runProgram(t, program+"}\n"))

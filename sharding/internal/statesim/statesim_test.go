@@ -1,0 +1,51 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package statesim_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding/internal/statesim"
+	"github.com/quorate/quorate/simulation/simulationtest"
+)
+
+// Owners freeze, crash and are replaced over a store that goes wrong, and what was acknowledged is
+// kept, once and in order.
+// covers I37.
+func TestOwnersUnderFaults(t *testing.T) {
+	first, n := simulationtest.Seeds(t, 40)
+	var sum statesim.Counts
+	for seed := first; seed < first+n; seed++ {
+		w, err := statesim.Run(seed, statesim.Nodes)
+		simulationtest.RequireRun(t, seed, err)
+		c := w.Counts
+		sum.Acknowledged += c.Acknowledged
+		sum.Fenced += c.Fenced
+		sum.Unanswered += c.Unanswered
+		sum.Repeated += c.Repeated
+		sum.Late += c.Late
+		sum.Batched += c.Batched
+		sum.Refused += c.Refused
+	}
+	t.Logf("%d seeds: %+v", n, sum)
+	if n >= 40 { // Fewer seeds need not show all of it.
+		for name, count := range map[string]int{
+			"fenced": sum.Fenced, "unanswered": sum.Unanswered, "repeated": sum.Repeated, "late": sum.Late, "batched": sum.Batched,
+		} {
+			require.NotZero(t, count, name)
+		}
+	}
+}
+
+// A run is a function of its seed.
+func TestARunRepeats(t *testing.T) {
+	one, err := statesim.Run(3, statesim.Nodes)
+	require.NoError(t, err)
+	two, err := statesim.Run(3, statesim.Nodes)
+	require.NoError(t, err)
+	require.Equal(t, one.Counts, two.Counts)
+	require.Equal(t, one.Trace().Hash(), two.Trace().Hash())
+}

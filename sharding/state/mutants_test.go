@@ -1,0 +1,57 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build mutants
+
+package state_test
+
+import (
+	"testing"
+
+	"github.com/quorate/quorate/simulation/simulationtest"
+)
+
+// Defects of what carries out the decisions; those of the decisions are found by package statesim.
+func TestMutantsAreCaught(t *testing.T) {
+	simulationtest.RequireFound(t, ".", []simulationtest.Mutant{
+		{
+			Name: "the reply leaves before the save", Tests: []string{"TestAReplyWaitsForTheSave"},
+			Edits: []simulationtest.Edit{{
+				File: "entity.go", Old: "	if err := i.save(c); err != nil {\n",
+				New: "	if mutant(NAME) {\n		go func() { _ = i.save(c) }()\n		return nil\n	}\n	if err := i.save(c); err != nil {\n",
+			}},
+		},
+		{
+			Name: "a change that failed stays in memory", Tests: []string{"TestAStoreThatIsDown"},
+			Edits: []simulationtest.Edit{{
+				File: "entity.go", Old: "	if err := i.save(c); err != nil {\n",
+				New: "	if err := i.save(c); err != nil && !mutant(NAME) {\n",
+			}},
+		},
+		{
+			Name: "a call that failed is repeated as it was", Tests: []string{"TestAnEntityThatCannotBeSavedHoldsUpNobody"},
+			Edits: []simulationtest.Edit{{
+				File: "lane.go", Old: "	l.queue.Put(key, failed, w)\n",
+				New: "	if mutant(NAME) {\n		failed = 0\n	}\n	l.queue.Put(key, failed, w)\n",
+			}},
+		},
+		{
+			Name: "nobody makes the next call", Tests: []string{"TestManyEntitiesShareACall"},
+			Edits: []simulationtest.Edit{{
+				File: "lane.go", Old: "	l.running--\n	l.begin()\n", New: "	l.running--\n	if !mutant(NAME) {\n		l.begin()\n	}\n",
+			}},
+		},
+		{
+			Name: "the events of a turn are saved as none", Tests: []string{"TestStatesOfEvents"},
+			Edits: []simulationtest.Edit{{
+				File: "entity.go", Old: "		if events == 0 {\n", New: "		if events == 0 || mutant(NAME) {\n",
+			}},
+		},
+		{
+			Name: "an upgrade is left out", Tests: []string{"TestStatesOfEarlierForms"},
+			Edits: []simulationtest.Edit{{
+				File: "codec.go", Old: "	for n := form; n < u.Form(); n++ {\n", New: "	for n := form; n < u.Form(); n++ {\n		if mutant(NAME) && n == 2 {\n			continue\n		}\n",
+			}},
+		},
+	})
+}
