@@ -6,10 +6,13 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/sharding"
 )
@@ -22,11 +25,14 @@ import (
 //	GET  /v1/drain                   [Draining]
 //	     /v1/drain/begin             [Draining], operation "drain"; wait
 //	     /v1/drain/end               [Draining], operation "undrain"
+//	     /v1/kinds/{kind}/shards/{shard}/move   [ShardMove], operation "move-shard"; to
 
-// The operations of a node that is drained, for [management.OperatorHeader].
+// The operations about what nodes host, for [management.OperatorHeader].
 const (
 	DrainOperation   = "drain"
 	UndrainOperation = "undrain"
+
+	MoveShardOperation = "move-shard"
 )
 
 // How many seconds a node waits until it hosts nothing before it says what it still hosts, and how long
@@ -71,6 +77,14 @@ type HostedCount struct {
 	Shards int    `json:"shards"`
 }
 
+// ShardMove says that the move of a shard has begun.
+type ShardMove struct {
+	Self  string `json:"self"` // The node that was asked.
+	Kind  string `json:"kind"`
+	Shard int    `json:"shard"`
+	To    string `json:"to"` // The node as it was named.
+}
+
 // hostRoutes answers the routes about what a node hosts.
 type hostRoutes struct{ n *Node }
 
@@ -82,6 +96,7 @@ func (h hostRoutes) all() []management.Route {
 		{Path: "/v1/drain", Answer: func(context.Context, management.Request) (any, error) { return h.state(), nil }},
 		{Path: "/v1/drain/begin", Query: []string{"wait"}, Operation: DrainOperation, Authorized: true, Limit: drainLimit, Answer: h.drain},
 		{Path: "/v1/drain/end", Operation: UndrainOperation, Authorized: true, Answer: h.undrain},
+		{Path: "/v1/kinds/{kind}/shards/{shard}/move", Query: []string{"to"}, Operation: MoveShardOperation, Authorized: true, Answer: h.move},
 	}
 }
 
@@ -123,6 +138,19 @@ func (h hostRoutes) undrain(ctx context.Context, _ management.Request) (any, err
 	return h.state(), nil
 }
 
+// move has a shard move to a node.
+func (h hostRoutes) move(ctx context.Context, r management.Request) (any, error) {
+	shard, err := strconv.Atoi(r.Path("shard"))
+	if err != nil {
+		return nil, &management.Error{Status: http.StatusBadRequest, Text: fmt.Sprintf("shard %q is not a number", field.Clip(r.Path("shard")))}
+	}
+	m := ShardMove{Self: h.n.Self().String(), Kind: r.Path("kind"), Shard: shard, To: r.Query("to")}
+	if err := h.n.sharding.Move(ctx, m.Kind, m.Shard, m.To); err != nil {
+		return nil, hostError(err)
+	}
+	return m, nil
+}
+
 // state says whether the node is drained, and what it hosts.
 func (h hostRoutes) state() Draining {
 	d := Draining{Self: h.n.Self().String(), Drained: h.n.sharding.Drained(), Hosts: []HostedCount{}}
@@ -137,7 +165,10 @@ func (h hostRoutes) state() Draining {
 // hostError gives an error of sharding its status.
 func hostError(err error) error {
 	status := 0
+	refused := (*sharding.MoveError)(nil)
 	switch {
+	case errors.As(err, &refused):
+		status = http.StatusConflict
 	case errors.Is(err, sharding.ErrInvalid):
 		status = http.StatusNotFound
 	case errors.Is(err, sharding.ErrUndrained):

@@ -72,6 +72,12 @@ func TestAnOperatorDrainsANode(t *testing.T) {
 	require.Equal(t, http.StatusOK, o.get("/v1/drain", &got))
 	require.Equal(t, want, got)
 
+	status, body = o.post("/v1/kinds/counter/shards/7/move?to="+o.node.Self().Address.String(), cluster.MoveShardOperation, "secret")
+	require.Equal(t, http.StatusConflict, status)
+	require.Contains(t, body, "shard 7 of counter does not move to "+o.node.Self().Address.String()+": it lives there")
+	status, _ = o.post("/v1/kinds/counter/shards/x/move?to=y", cluster.MoveShardOperation, "secret")
+	require.Equal(t, http.StatusBadRequest, status)
+
 	status, body = o.post("/v1/drain/end", cluster.UndrainOperation, "secret")
 	require.Equal(t, http.StatusOK, status, body)
 	require.Contains(t, body, `"drained":false`)

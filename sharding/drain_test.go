@@ -110,3 +110,33 @@ func TestANodeListsShardsAndEntities(t *testing.T) {
 		require.ErrorIs(t, err, sharding.ErrInvalid)
 	})
 }
+
+// A shard moves to the node that an operator names, whoever is asked; what cannot be done is refused
+// in words.
+func TestAShardIsMoved(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		id := w.nodes[0].on(w.nodes[1])
+		w.nodes[0].must(id, "where")
+		kind, shard, to := w.nodes[0].system.Kinds()[0].Name, int(shardOf(id)), w.nodes[2].Self()
+		require.NoError(t, w.nodes[1].system.Move(t.Context(), kind, shard, to.Address.String()))
+		eventually(t, "it lives there", func() bool { return w.nodes[0].must(id, "where") == to.String() })
+
+		for want, err := range map[string]error{
+			"it lives there":             w.nodes[0].system.Move(t.Context(), kind, shard, to.String()),
+			"no member has that address": w.nodes[0].system.Move(t.Context(), kind, shard, "nowhere:1"),
+			"there is no such shard":     w.nodes[0].system.Move(t.Context(), kind, -1, to.String()),
+			"knows nothing of the kind":  w.nodes[0].system.Move(t.Context(), "none", 1, to.String()),
+			"the kind has 12 shards":     w.nodes[0].system.Move(t.Context(), kind, 60_000, to.String()),
+		} {
+			var refused *sharding.MoveError
+			require.ErrorAs(t, err, &refused)
+			require.Contains(t, err.Error(), want)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, w.nodes[0].system.Move(over, kind, shard, to.String()), context.Canceled)
+		require.NoError(t, w.nodes[0].Close())
+		require.ErrorIs(t, w.nodes[0].system.Move(t.Context(), kind, shard, to.String()), sharding.ErrClosed)
+	})
+}

@@ -185,3 +185,16 @@ func (s several) Error() string {
 
 // Unwrap returns the causes.
 func (s several) Unwrap() []error { return s }
+
+// MoveError is the error of [System.Move] when the shard does not move.
+type MoveError struct {
+	Kind   string
+	Shard  int
+	To     string // The node as it was named.
+	Reason string // Why, in words.
+}
+
+// Error names the shard and the node, and says why.
+func (e *MoveError) Error() string {
+	return fmt.Sprintf("sharding: shard %d of %s does not move to %s: %s", e.Shard, clip(e.Kind), clip(e.To), e.Reason)
+}

@@ -372,43 +372,47 @@ func (s *System) describe(name string, e cell.EntityInfo) string {
 	return b.String()
 }
 
-// questions are the questions to coordinators that have not been answered.
+// questions are what coordinators were asked, and told, and have not answered.
 type questions struct {
-	mu   sync.Mutex                        // Guards all fields below.
-	last uint64                            // The id of the last question.
-	open map[uint64]chan control.Explained // Where answers go, by the id of the question.
+	mu   sync.Mutex          // Guards all fields below.
+	last uint64              // The id of the last question.
+	open map[uint64]chan any // Where answers go, by the id of the question.
 }
 
 // askCoordinator asks the coordinator of a kind about a shard.
 func (s *System) askCoordinator(ctx context.Context, kind string, shard protocol.ShardID) (control.Explained, error) {
-	id, answer := s.questions.pose()
-	defer s.questions.drop(id)
-	if err := s.control.PostWait(ctx, control.Explain{Kind: kind, Shard: shard, ID: id}); err != nil {
-		if ctx.Err() != nil {
-			return control.Explained{}, context.Cause(ctx)
-		}
-		return control.Explained{}, ErrClosed
+	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input { return control.Explain{Kind: kind, Shard: shard, ID: id} })
+	known, _ := answer.(control.Explained)
+	return known, err
+}
+
+// ask posts what the control machine answers under an id, and returns the answer.
+func (q *questions) ask(ctx context.Context, s *System, input func(id uint64) machine.Input) (any, error) {
+	id, answer := q.pose()
+	defer q.drop(id)
+	if err := s.control.PostWait(ctx, input(id)); err != nil {
+		return nil, cmp.Or(context.Cause(ctx), s.closed())
 	}
 	select {
 	case known := <-answer:
 		return known, nil
 	case <-ctx.Done():
-		return control.Explained{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case <-s.ended:
-		return control.Explained{}, ErrClosed
+		return nil, s.closed()
 	}
 }
 
 // pose opens a question and returns its id, and the channel of the answer: there is at
 // most one answer, for which the channel has room.
-func (q *questions) pose() (uint64, <-chan control.Explained) {
+func (q *questions) pose() (uint64, <-chan any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.last++
 	if q.open == nil {
-		q.open = make(map[uint64]chan control.Explained)
+		q.open = make(map[uint64]chan any)
 	}
-	c := make(chan control.Explained, 1)
+	c := make(chan any, 1)
 	q.open[q.last] = c
 	return q.last, c
 }
@@ -420,11 +424,11 @@ func (q *questions) drop(id uint64) {
 }
 
 // answer hands an answer to the goroutine that waits for it.
-func (q *questions) answer(known control.Explained) {
+func (q *questions) answer(id uint64, known any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if c := q.open[known.ID]; c != nil {
-		delete(q.open, known.ID)
+	if c := q.open[id]; c != nil {
+		delete(q.open, id)
 		c <- known
 	}
 }

@@ -274,6 +274,35 @@ func (s *System) Undrain(ctx context.Context) error {
 	return nil
 }
 
+// Move has a shard of a kind move to a node, named by its address or its text form, beside the moves that
+// even out the load and whatever those permit. Any node may be asked. It returns when the move has begun, which then
+// takes as long as the entities take to stop, and may be called off like any other: [System.ExplainShard] says
+// what becomes of it. The allocation strategy may move the shard again when it finds the load
+// uneven. The error is a [*MoveError] that says why nothing moves, that of ctx, after which the move may have begun, or
+// [ErrClosed].
+func (s *System) Move(ctx context.Context, kind string, shard int, to string) error {
+	refused := func(why string) error { return &MoveError{Kind: kind, Shard: shard, To: to, Reason: why} }
+	if shard < 0 || shard >= protocol.MaxShards {
+		return refused("there is no such shard")
+	}
+	target := gossip.NodeID{}
+	for _, m := range s.node.State().Members() {
+		if m.Node.String() == to || m.Node.Address.String() == to {
+			target = m.Node
+		}
+	}
+	if target.IsZero() {
+		return refused("no member has that address")
+	}
+	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input {
+		return control.Move{Kind: kind, Shard: protocol.ShardID(shard), To: target, ID: id}
+	})
+	if answered, ok := answer.(control.MoveAnswered); ok && answered.Refusal != "" {
+		return refused(answered.Refusal)
+	}
+	return err
+}
+
 // Drained reports whether this node was told to host nothing.
 func (s *System) Drained() bool { return s.drains.drained() }
 
@@ -376,7 +405,9 @@ func (s *System) published(event any) {
 			r.admit()
 		}
 	case control.Explained:
-		s.questions.answer(e)
+		s.questions.answer(e.ID, e)
+	case control.MoveAnswered:
+		s.questions.answer(e.ID, e)
 	case control.Vacated:
 		s.drains.vacated(e.ID)
 	case control.Examined:

@@ -184,7 +184,9 @@ func (c *Control) dispatch(in machine.Input) {
 	case FromShard:
 		c.fromShard(in)
 	case Explain:
-		c.explain(in)
+		c.explain(in, ExplainShard(in))
+	case Move:
+		c.explain(Explain{in.Kind, in.Shard, in.ID}, MoveShard(in))
 	case Examine:
 		c.examine(in)
 	case component.Changed:

@@ -14,7 +14,7 @@ import (
 
 // A move of a shard: depart tells the home to stop it, land or settle gives it the next home,
 // end records the outcome; overdue handles homes that do not stop in time. Shards of regions
-// that leave are planned by place and begin in waves. A coordinator that ends itself lets its
+// that leave or are drained are planned by place and begin in waves; that of an operator begins by order. A coordinator that ends itself lets its
 // moves end, by retire.
 
 // waveFactor times [KindConfig.MaxSimultaneousPerRegion] is the number of shards that
@@ -77,6 +77,29 @@ func (c *coordinator) partersShards() []protocol.ShardID {
 		return nil
 	}
 	return slices.DeleteFunc(c.table.movableFrom(c.roster.parters()), c.agenda.isPlanned)
+}
+
+// order begins the move of a shard, beside what the budget permits, or says why it does not.
+func (c *coordinator) order(id protocol.ShardID, to gossip.NodeID) (refusal string) {
+	switch {
+	case !c.table.has(id):
+		return fmt.Sprintf("the kind has %d shards", c.table.size())
+	case c.kind.cfg.OnOldest:
+		return "the kind lives at one node as a whole"
+	case !c.decides() || c.ending:
+		return "the coordinator does not decide yet, or not any more"
+	case c.agenda.isMoving(id) || c.table.at(id).phase != PhaseServing:
+		return "it is on its way, or has no home"
+	case c.table.home(id) == to:
+		return "it lives there"
+	case !slices.Contains(c.roster.eligible(), to):
+		return "that node can be given no shard: it leaves, is drained or suspended, cannot be reached, or does not host the kind"
+	}
+	c.agenda.drop(id)
+	c.depart(id, move{from: c.table.home(id), to: to, reason: byOrder})
+	c.command(PhaseStopping)
+	c.control().out.Decide("handoff", fmt.Sprintf("%s: shard %d", c.kind.name, id), "moves to "+to.String(), byOrder)
+	return ""
 }
 
 // wave begins planned moves, as many from each region as may be under way at one time. What is

@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The question where a shard lives, and why: explain answers it when the coordinator runs
-// here, or asks the coordinator's node; onExplainShard answers there; onExplained publishes
-// the answer; expire gives up when none comes.
+// The question where a shard lives, and why: explain asks the coordinator, which runs here or on
+// another node; answer answers there; answered publishes
+// what comes back; expire gives up when none comes.
 
 // Explain is the command to find out what the coordinator of a kind knows about a
 // shard. [Explained] with the same ID answers it, always and once, after
@@ -139,40 +139,46 @@ const (
 	explainLimit = 2 * time.Second
 )
 
-// question is an [Explain] that waits for the coordinator's answer.
+// question is an [Explain] or a [Move] that waits for the coordinator's answer.
 type question struct {
 	Explain
+	move  bool
 	to    gossip.NodeID
 	until machine.Instant
 }
 
-// explain answers the command, or asks the coordinator on another node.
-func (c *Control) explain(e Explain) {
+// explain has the coordinator of a kind answer a message of this node about a shard: here, or on
+// another node.
+func (c *Control) explain(e Explain, m Message) {
+	_, move := m.(MoveShard)
+	q := question{Explain: e, move: move}
 	k := c.kind(e.Kind)
 	if k == nil || c.state == nil {
-		c.unexplained(e, "this node knows nothing of the kind yet")
+		c.unexplained(q, "this node knows nothing of the kind yet")
 		return
 	}
-	if k.coord != nil {
-		c.out.Publish(k.coord.explain(e.Shard, e.ID))
-		return
-	}
-	to := k.coordinatorNode()
+	q.to = k.coordinatorNode()
 	switch {
-	case to.IsZero():
-		c.unexplained(e, "no coordinator is known: no member that is up can coordinate the kind")
-	case to == c.cfg.Self:
-		c.unexplained(e, k.notCoordinating())
+	case k.coord != nil || q.to == c.cfg.Self:
+		c.out.Publish(k.answer(m))
+	case q.to.IsZero():
+		c.unexplained(q, "no coordinator is known: no member that is up can coordinate the kind")
 	case len(c.questions) >= maxExplains:
-		c.unexplained(e, "too many explanations are under way")
+		c.unexplained(q, "too many explanations are under way")
 	default:
-		c.questions = append(c.questions, question{e, to, c.now.Mono.Add(explainLimit)})
-		k.send(to, ExplainShard(e))
+		q.until = c.now.Mono.Add(explainLimit)
+		c.questions = append(c.questions, q)
+		k.send(q.to, m)
 	}
 }
 
-func (c *Control) unexplained(e Explain, detail string) {
-	c.out.Publish(Explained{Kind: e.Kind, Shard: e.Shard, ID: e.ID, Detail: detail})
+// unexplained publishes an answer of this node alone.
+func (c *Control) unexplained(q question, detail string) {
+	if q.move {
+		c.out.Publish(MoveAnswered{Kind: q.Kind, Shard: q.Shard, ID: q.ID, Refusal: detail})
+		return
+	}
+	c.out.Publish(Explained{Kind: q.Kind, Shard: q.Shard, ID: q.ID, Detail: detail})
 }
 
 // notCoordinating says why the coordinator, which should run on this node, does not.
@@ -183,19 +189,33 @@ func (k *perKind) notCoordinating() string {
 	return k.control.cfg.Self.String() + " does not coordinate the kind; it is " + k.core.Phase().String() + " since members that can be running the coordinator have not ended"
 }
 
-// onExplainShard answers another node's question.
-func (k *perKind) onExplainShard(from gossip.NodeID, m ExplainShard) {
-	if k.coord != nil {
-		k.send(from, k.coord.explain(m.Shard, m.ID))
-		return
+// answer answers a message of a node about a shard, as the coordinator or in its place.
+func (k *perKind) answer(m Message) Message {
+	switch m := m.(type) {
+	case MoveShard:
+		refusal := ""
+		if k.coord == nil {
+			refusal = k.notCoordinating()
+		} else {
+			refusal = k.coord.order(m.Shard, m.To)
+		}
+		return MoveAnswered{Kind: k.name, Shard: m.Shard, ID: m.ID, Refusal: refusal}
+	case ExplainShard:
+		if k.coord == nil {
+			return Explained{Kind: k.name, Shard: m.Shard, ID: m.ID, Detail: k.notCoordinating()}
+		}
+		return k.coord.explain(m.Shard, m.ID)
+	default:
+		machine.Assert(false, "a question about a shard is known", "message", m)
+		return nil
 	}
-	k.send(from, Explained{Kind: k.name, Shard: m.Shard, ID: m.ID, Detail: k.notCoordinating()})
 }
 
-// onExplained publishes the coordinator's answer, if this node waits for it.
-func (c *Control) onExplained(from gossip.NodeID, m Explained) {
+// answered publishes the coordinator's answer, if this node waits for it.
+func (c *Control) answered(from gossip.NodeID, to Explain, m Message) {
+	_, move := m.(MoveAnswered)
 	for i, q := range c.questions {
-		if q.ID == m.ID && q.to == from && q.Kind == m.Kind && q.Shard == m.Shard {
+		if q.Explain == to && q.to == from && q.move == move {
 			c.questions = append(c.questions[:i], c.questions[i+1:]...)
 			c.out.Publish(m)
 			return
@@ -211,7 +231,7 @@ func (c *Control) expire() {
 			open = append(open, q)
 			continue
 		}
-		c.unexplained(q.Explain, "the coordinator should be at "+q.to.String()+", which did not answer within "+explainLimit.String())
+		c.unexplained(q, "the coordinator should be at "+q.to.String()+", which did not answer within "+explainLimit.String())
 	}
 	c.questions = open
 }

@@ -65,9 +65,13 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 	case SettingsRefused:
 		k.onSettingsRefused(from, m)
 	case ExplainShard:
-		k.onExplainShard(from, m)
+		k.send(from, k.answer(m))
 	case Explained:
-		c.onExplained(from, m)
+		c.answered(from, Explain{m.Kind, m.Shard, m.ID}, m)
+	case MoveShard:
+		k.send(from, k.answer(m))
+	case MoveAnswered:
+		c.answered(from, Explain{m.Kind, m.Shard, m.ID}, m)
 	case HandOver:
 		k.settle(m.Settings, Timings{})
 		k.singleton(func(a *singleton.Actions) { k.core.Receive(c.now.Mono, from, m.Message, a) })

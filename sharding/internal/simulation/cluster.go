@@ -121,6 +121,7 @@ type Cluster struct {
 	liveness *liveness
 	client   *rand.Rand
 	next     uint64
+	orders   uint64 // The number of the last order of an operator.
 	idle     bool
 }
 

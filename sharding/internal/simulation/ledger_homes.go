@@ -60,7 +60,7 @@ func (l *Ledger) moved(coordinator gossip.NodeID, m control.Moved) {
 	last := l.moves[m.Shard]
 	l.moves[m.Shard] = now
 	parts := func(m control.Moved) bool {
-		return strings.Contains(m.Reason, "is leaving") || strings.Contains(m.Reason, "is drained")
+		return strings.Contains(m.Reason, "is leaving") || strings.Contains(m.Reason, "is drained") || strings.Contains(m.Reason, "an operator")
 	}
 	stranded := strings.Contains(m.Reason, "can take it no more") // It was to go elsewhere.
 	if last.term == now.term && last.moved.From == m.To && last.moved.To == m.From && now.at-last.at < undoing && !parts(m) && !parts(last.moved) && !stranded {

@@ -323,6 +323,11 @@ var mutants = []mutant{
 		new: "Drained: h.kind.control.drain.on && !(mutant(NAME) && h.said.Drained),\n",
 	},
 	{
+		test: "TestOrdersThatAreRefused", in: "../control", name: "an order to a node that can host nothing", file: "control/coordinator_moves.go",
+		old: "	case !slices.Contains(c.roster.eligible(), to):\n",
+		new: "	case !mutant(NAME) && !slices.Contains(c.roster.eligible(), to):\n",
+	},
+	{
 		test: "TestADrainIsTakenBackInTheMiddle", in: "../control", name: "plans outlive the drain", file: "control/coordinator_moves.go",
 		old: "		if parting[home] == \"\" {\n",
 		new: "		if parting[home] == \"\" && !mutant(NAME) {\n",

@@ -37,7 +37,7 @@ func Scenarios() []Scenario {
 		{"sharding-storms", "the same with pauses, losses by type and bad links", chaosNodes, Storms},
 		{"sharding-moves", "nodes and coordinators go while shards move", movesNodes, Moves},
 		{"sharding-permanent", "entities without a message, some on the oldest node", chaosNodes, Permanent},
-		{"sharding-drained", "random faults, while nodes are drained and host again", chaosNodes, Drains},
+		{"sharding-drained", "random faults, while operators drain nodes and move shards", chaosNodes, Drains},
 		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
 	}
 }
@@ -118,13 +118,25 @@ func Permanent(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 	return Suffer(New(o, set...), Faults())
 }
 
-// Drains is Chaos in which nodes are drained, all of them at times, and told to host again. With
-// one seed of three the kind lives on the oldest node.
+// Drains is Chaos in which nodes are drained, all of them at times, and told to host again, and
+// shards are told to move. With one seed of three the kind lives on the oldest node.
 func Drains(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := Troubled(seed)
 	o.World.Scenario, o.Nodes = "sharding-drained", nodes
 	o.OnOldest = seed%3 == 2
-	return Suffer(New(o, set...), append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}))
+	c := New(o, set...)
+	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 20, Inject: c.order}))
+}
+
+// order tells a random node that a random shard is to move to a random node.
+func (c *Cluster) order(w *world.World, r *rand.Rand) {
+	if nodes := w.Nodes(); len(nodes) > 0 {
+		asked, to := nodes[r.IntN(len(nodes))].ID(), nodes[r.IntN(len(nodes))].ID()
+		c.orders++
+		order := control.Move{Kind: KindName, Shard: protocol.ShardID(r.IntN(int(c.opt.Shards))), To: to, ID: c.orders}
+		w.Log("move %d to %v by %v", order.Shard, to, asked)
+		w.Input(asked.Address, protocol.Service, order)
+	}
 }
 
 // drain drains a random node, or tells it to host again.

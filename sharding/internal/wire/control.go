@@ -39,6 +39,8 @@ const (
 	typeRelease         = 17
 	typeExplainShard    = 18
 	typeExplained       = 19
+	typeMoveShard       = 20
+	typeMoveAnswered    = 21
 )
 
 // ErrForeign is returned by [Codec.Append] for a value that is no control
@@ -116,6 +118,12 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 	case control.Explained:
 		dst = wire.AppendUint(head(dst, typeExplained, m.Kind, m.Term), 14, m.ID)
 		return appendExplanation(dst, m), nil
+	case control.MoveShard:
+		dst = wire.AppendUint(head(dst, typeMoveShard, m.Kind, protocol.Term{}), 14, m.ID)
+		return appendExplanation(dst, control.Explained{Shard: m.Shard, Target: m.To}), nil
+	case control.MoveAnswered:
+		dst = wire.AppendUint(head(dst, typeMoveAnswered, m.Kind, protocol.Term{}), 14, m.ID)
+		return appendExplanation(dst, control.Explained{Shard: m.Shard, Detail: m.Refusal}), nil
 	default:
 		return dst, ErrForeign
 	}

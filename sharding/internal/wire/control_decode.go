@@ -275,6 +275,10 @@ func (c *fields) command() (any, error) {
 		e := c.explanation
 		e.Kind, e.Term, e.ID = c.kind, c.term, c.id
 		return e, nil
+	case typeMoveShard:
+		return control.MoveShard{Kind: c.kind, Shard: c.explanation.Shard, To: c.explanation.Target, ID: c.id}, nil
+	case typeMoveAnswered:
+		return control.MoveAnswered{Kind: c.kind, Shard: c.explanation.Shard, ID: c.id, Refusal: c.explanation.Detail}, nil
 	case typeResumed:
 		return control.Resumed{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	default:

@@ -100,6 +100,8 @@ func controls() map[string]any {
 			Target: node(1), Reason: "least-shard: evens out", Deadline: at(60),
 			Moves: []control.Moved{{Shard: 7, From: node(1), To: node(2), Started: at(0), Ended: at(1), Outcome: control.OutcomeMoved, Reason: "it left"}},
 		},
+		"move-shard":        control.MoveShard{Kind: "account", Shard: 7, To: node(2), ID: 9},
+		"move-answered":     control.MoveAnswered{Kind: "account", Shard: 7, ID: 9, Refusal: "it lives there"},
 		"hand-over-request": control.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
 		"hand-over-done":    control.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
 	}

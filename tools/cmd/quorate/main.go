@@ -43,6 +43,7 @@ func main() {
 			{Name: "entities", Help: "Ask a node which entities live on it", Args: &command.Entities{}},
 			{Name: "form", Help: "Let a node found a cluster although voters are gone", Args: command.NewForm(os.Stdin, command.Terminal(os.Stdin))},
 			{Name: "members", Help: "Ask a node for the members of its cluster", Args: &command.Members{}},
+			{Name: "move", Help: "Have a shard move to a node", Args: &command.MoveShard{}},
 			{Name: "plugin", Help: "Write, try out, pin, list and swap strategies in other processes", Args: &command.Plugin{}},
 			{Name: "registry", Help: "Ask a node which services are registered, and where they are", Args: &command.Registry{}},
 			{Name: "shards", Help: "Ask a node for its kinds, and where their shards live", Args: &command.Shards{}},

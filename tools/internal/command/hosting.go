@@ -16,7 +16,7 @@ import (
 )
 
 // The commands about what a node hosts: shards and entities list, drain has the node host nothing
-// and waits for that, undrain has it host again.
+// and waits for that, undrain has it host again, move has a shard move.
 
 // Shards is the command that lists kinds, or the shards of one.
 type Shards struct {
@@ -36,6 +36,15 @@ type Entities struct {
 // Drain is the command that has a node host nothing.
 type Drain struct {
 	Wait time.Duration `default:"1m" help:"How long to wait until the node hosts nothing, from 1s (${default})."`
+
+	Remote
+}
+
+// MoveShard is the command that has a shard move to a node.
+type MoveShard struct {
+	Kind  string `arg:"" help:"The kind."`
+	Shard int    `arg:"" help:"The number of the shard."`
+	To    string `arg:"" help:"Where to: the address of a node, as quorate members prints it."`
 
 	Remote
 }
@@ -85,6 +94,20 @@ Examples:
   quorate drain -node unix:///run/bank/operators
   quorate drain -wait 10m -token-file ~/.quorate-token
   quorate --json drain -token-file ~/.quorate-token | jq .hosts`
+}
+
+// Help is the text after the one-line help.
+func (*MoveShard) Help() string {
+	return `Has a shard move to a node, beside the moves that even out the load. Any node may be
+asked. The command ends when the move has begun; quorate why says what becomes of
+it. The allocation strategy may move the shard again when it finds the load uneven.
+Only an operator may ask for it: over the Unix socket of the node, with a token, or
+with a certificate; see management.operators. The exit status is 1 when nothing moves.
+
+Examples:
+  quorate move account 17 10.0.0.7:7946 -token-file ~/.quorate-token
+  quorate move account 17 bank-2.bank:7946 -node unix:///run/bank/operators
+  quorate --json move account 17 10.0.0.7:7946 -token-file token | jq .to`
 }
 
 // Help is the text after the one-line help.
@@ -210,6 +233,22 @@ func (c *Drain) Run(s *Session) error {
 		}
 		return nil
 	}
+}
+
+// Run asks the node, and prints the answer.
+func (c *MoveShard) Run(s *Session) error {
+	var got cluster.ShardMove
+	path := fmt.Sprintf("/v1/kinds/%s/shards/%d/move?%s", url.PathEscape(c.Kind), c.Shard, url.Values{"to": {c.To}}.Encode())
+	raw, err := c.operate(path, cluster.MoveShardOperation, &got)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return s.PrintJSON(raw)
+	}
+	field(s.Stdout, "asked", got.Self)
+	field(s.Stdout, "moves", fmt.Sprintf("shard %d of %s to %s", got.Shard, got.Kind, got.To))
+	return nil
 }
 
 // Run asks the node, and prints the answer.

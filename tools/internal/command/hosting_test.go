@@ -27,6 +27,7 @@ func hosting(args ...string) (status int, stdout, stderr string) {
 	return output(command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
 		{Name: "drain", Help: "Drain", Args: &command.Drain{}},
 		{Name: "entities", Help: "Entities", Args: &command.Entities{}},
+		{Name: "move", Help: "Move", Args: &command.MoveShard{}},
 		{Name: "shards", Help: "Shards", Args: &command.Shards{}},
 		{Name: "undrain", Help: "Undrain", Args: &command.Undrain{}},
 	}}, args...)
@@ -153,8 +154,31 @@ func TestDrainThatTakesLonger(t *testing.T) {
 	require.True(t, got.Drained)
 }
 
+func TestMovesForPeopleAndPrograms(t *testing.T) {
+	url := node(t, management.Route{
+		Path: "/v1/kinds/{kind}/shards/{shard}/move", Query: []string{"to"}, Operation: cluster.MoveShardOperation,
+		Answer: func(_ context.Context, r management.Request) (any, error) {
+			if r.Path("shard") != "17" {
+				return nil, &management.Error{Status: 409, Text: "shard 3 of a/b does not move to x: no member has that address"}
+			}
+			return cluster.ShardMove{Self: asked, Kind: r.Path("kind"), Shard: 17, To: r.Query("to")}, nil
+		},
+	})
+	status, stdout, stderr := hosting("move", "a/b", "17", "10.0.0.7:7946", "-node", url)
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.Equal(t, "asked        "+asked+"\nmoves        shard 17 of a/b to 10.0.0.7:7946\n", stdout)
+	status, stdout, _ = hosting("--json", "move", "a/b", "17", "10.0.0.7:7946", "-node", url)
+	require.Equal(t, command.StatusOK, status)
+	var got cluster.ShardMove
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	require.Equal(t, cluster.ShardMove{Self: asked, Kind: "a/b", Shard: 17, To: "10.0.0.7:7946"}, got)
+	status, _, stderr = hosting("move", "a/b", "3", "x", "-node", url)
+	require.Equal(t, command.StatusFailed, status)
+	require.Contains(t, stderr, "no member has that address")
+}
+
 func TestHelpAboutHosting(t *testing.T) {
-	for _, name := range []string{"drain", "entities", "shards", "undrain"} {
+	for _, name := range []string{"drain", "entities", "move", "shards", "undrain"} {
 		status, stdout, _ := hosting(name, "-h")
 		require.Equal(t, command.StatusOK, status)
 		fits(t, strings.TrimSpace(stdout))
