@@ -80,7 +80,7 @@ lint: $(BIN)/golangci-lint ## golangci-lint over all modules, and over the fault
 vet: needs ## go vet over the workspace, with and without the process tests
 	$(call step,vet)
 	@$(GO) vet work
-	@$(GO) vet -tags process,python,typescript work
+	@$(GO) vet -tags process,python,typescript,postgres work
 
 .PHONY: tree
 tree: needs ## the checks on the tree: imports, docs, headers, lengths, replaces
@@ -125,7 +125,7 @@ consumer: needs ## release the tree in a clone, install from its tags, start a n
 # ---------------------------------------------------------------- the tests
 
 .PHONY: test
-test: race seeds mutants process languages ## all tests: with the race detector, without it where it finds nothing, mutants, real processes, other languages
+test: race seeds mutants process languages databases ## all tests: with the race detector, without it where it finds nothing, mutants, real processes, other languages, databases
 	$(call step,test: ok)
 
 # What runs in one goroutine, tests included: machines, the worlds that they are simulated in,
@@ -205,6 +205,19 @@ languages: needs ## the plugins in Python and TypeScript, where the languages ar
 	fi
 	if (($${#tags[@]} > 0)); then
 	  $(GO) test -tags "$$(IFS=,; echo "$${tags[*]}")" -run 'Python|TypeScript' -p 1 -count=1 -timeout 15m $(LANGUAGE_PACKAGES)
+	fi
+
+# Stores over a database are tested with a server of the distribution's packages, which each test
+# starts in a directory of its own. Their tests have its name as build tag. Nothing is installed.
+POSTGRES_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build .*\bpostgres\b' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
+
+.PHONY: databases
+databases: needs ## the stores of states over a database, where its server is installed
+	$(call step,databases)
+	@if [ -n "$$(command -v postgres || ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ]; then
+	  $(GO) test -tags postgres -run Postgres -p 1 -count=1 -timeout 10m $(POSTGRES_PACKAGES)
+	else
+	  echo '   left out: states in PostgreSQL, since there is no postgres (the package postgresql of Debian)'
 	fi
 
 .PHONY: sim
