@@ -53,8 +53,9 @@ var blocksOfPages = []block{
 	{page: "ddata/durable/doc.go", dots: openedStore, prints: "start 1"},
 	{page: "ddata/durable/README.md", before: withRecords, dots: openedStore, after: appliedRecords, prints: "start 1\n1 record"},
 	{page: "docs/singletons.md", before: onCluster + cleans, after: awaitCleaning, prints: "cleaned"},
-	{page: "docs/singletons.md", nth: 1, before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "3"},
-	{page: "docs/singletons.md", nth: 2, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
+	{page: "docs/singletons.md", nth: 1, before: onCluster + projects, after: `for range 8 { <-projected }; fmt.Println("projected")`, prints: "projected"},
+	{page: "docs/singletons.md", nth: 2, before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "3"},
+	{page: "docs/singletons.md", nth: 3, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
 	{page: "docs/state.md", before: onCluster, after: `fmt.Println(balance.GetValue())`, prints: "100"},
 	{page: "docs/state.md", nth: 1, before: onCluster, after: `fmt.Println(bookings.GetValue())`, prints: "1"},
 	{page: "docs/state.md", nth: 2, after: `fmt.Println(account.Cents)`, prints: "700"},
@@ -85,6 +86,9 @@ fmt.Println(n, "record")`
 	cleans = `cleaned := make(chan string, 1)
 cleanUp := func(context.Context, sharding.Epoch) error { cleaned <- "cleaned"; return nil }
 `
+	projects = `projected := make(chan int)
+project := func(_ context.Context, number int, _ sharding.Epoch) error { projected <- number; return nil }
+`
 	awaitCleaning = `fmt.Println(<-cleaned)`
 	// programOfPages is the program without the functions of the blocks.
 	programOfPages = `package main
@@ -109,6 +113,7 @@ import (
 	leases "github.com/quorate/quorate/downing/lease/memory"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/daemon"
 	"github.com/quorate/quorate/sharding/singleton"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/memory"
@@ -152,8 +157,8 @@ func TestTheCodeOfPagesRuns(t *testing.T) {
 		program += "\tfunc() {\n" + b.before + "{\n" + checked(t, strings.ReplaceAll(code, "...\n", b.dots+"\n")) + b.after + "\n}\n}()\n"
 		want += b.prints + "\n"
 	}
-	for _, page := range []string{"docs/ddata.md", "docs/singletons.md", "docs/state.md"} {
-		require.Len(t, blocks[page], 3, "a block of %s is not in the program", page)
+	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/singletons.md": 4, "docs/state.md": 3} {
+		require.Len(t, blocks[page], n, "a block of %s is not in the program", page)
 	}
 	require.Equal(t, want, runProgram(t, program+"}\n"))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/internal/background"
 )
 
 // id is the id of the one entity of the kind.
@@ -56,7 +57,7 @@ var (
 	// ErrNoWork says that a singleton has no Run.
 	ErrNoWork = errors.New("singleton: Run is nil")
 	// ErrLeaseLost is the cause with which the context of Run ends when [Config.Lease] is lost.
-	ErrLeaseLost = errors.New("singleton: the lease is lost")
+	ErrLeaseLost = background.ErrLeaseLost
 )
 
 // Start runs a singleton on a host, as soon as this node is the one to run it. It ends with the
@@ -65,20 +66,11 @@ func Start(h sharding.Host, c Config) error {
 	if c.Run == nil {
 		return fmt.Errorf("%w: give the singleton %q what it is to do", ErrNoWork, c.Name)
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	j := &job{Config: c, started: make(chan struct{})}
-	region, err := sharding.Start(h, of(sharding.Kind[*news]{
-		Name: c.Name, Role: c.Role, Codec: nothing{}, HandoffTimeout: c.HandOverTimeout,
-		New: func(*sharding.Context) sharding.Entity[*news] { return &instance{job: j} },
-	}))
-	if err != nil {
-		return err
-	}
-	j.region = region
-	close(j.started)
-	return nil
+	return background.Start(h, background.Config{
+		Noun: "singleton", Name: c.Name, Role: c.Role, Instances: []string{id}, Shards: 1, OnOldest: true,
+		Run:             func(ctx context.Context, _ string, epoch sharding.Epoch) error { return c.Run(ctx, epoch) },
+		HandOverTimeout: c.HandOverTimeout, Lease: c.Lease, Log: c.Log,
+	})
 }
 
 // of makes a kind that of a singleton.

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package singleton
+package background
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// A function as an entity: the instance runs it on a goroutine, and hears of its end by a message
+// One function as an entity: the instance runs it on a goroutine, and hears of its end by a message
 // to itself, so that the rules of entities say what follows a failure.
 
-// job is what all instances of a singleton on this node share.
+// job is what all instances of a kind on this node share.
 type job struct {
 	Config
 
@@ -33,6 +33,7 @@ type instance struct {
 
 // run is one call of [Config.Run].
 type run struct {
+	id     string          // That of the instance.
 	ctx    context.Context //nolint:containedctx // That of the call.
 	cancel context.CancelCauseFunc
 	over   chan struct{} // Closed when the call has returned and the instance was told.
@@ -49,7 +50,7 @@ type news struct {
 const lasting = time.Minute
 
 // errStopped ends the context of a run whose instance is stopped.
-var errStopped = errors.New("singleton: the instance moves to another node, or its node ends")
+var errStopped = errors.New("the instance moves to another node, or its node ends")
 
 // Start begins the work.
 func (i *instance) Start(c *sharding.Context) error {
@@ -59,7 +60,7 @@ func (i *instance) Start(c *sharding.Context) error {
 
 func (i *instance) begin(c *sharding.Context) {
 	ctx, cancel := context.WithCancelCause(c.Context())
-	i.run = &run{ctx: ctx, cancel: cancel, over: make(chan struct{})}
+	i.run = &run{id: c.ID(), ctx: ctx, cancel: cancel, over: make(chan struct{})}
 	// The goroutine is owned by the instance, whose Stop waits for it.
 	go i.job.work(i.run, c.Epoch())
 }
@@ -79,10 +80,10 @@ func (i *instance) Receive(c *sharding.Context, n *news) error {
 	case i.run.ctx.Err() != nil: // The node had lost its standing, and has it again.
 		i.begin(c)
 	case err != nil:
-		i.job.Log.Error("a singleton has failed, and is run again", "singleton", i.job.Name, "epoch", c.Epoch().String(), "error", err)
+		i.job.Log.Error("work has failed, and is run again", i.job.Noun, i.job.Name, "instance", c.ID(), "epoch", c.Epoch().String(), "error", err)
 		return err
 	default:
-		i.job.Log.Info("a singleton has done its work", "singleton", i.job.Name, "epoch", c.Epoch().String())
+		i.job.Log.Info("work is done", i.job.Noun, i.job.Name, "instance", c.ID(), "epoch", c.Epoch().String())
 	}
 	return nil
 }
@@ -110,13 +111,14 @@ func (j *job) call(r *run, epoch sharding.Epoch) {
 			r.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	r.err = j.leased(r.ctx, epoch)
+	r.err = j.leased(r, epoch)
 }
 
 // leased calls the program while the lease is held, if there is one.
-func (j *job) leased(ctx context.Context, epoch sharding.Epoch) error {
+func (j *job) leased(r *run, epoch sharding.Epoch) error {
+	ctx := r.ctx
 	if j.Lease == nil {
-		return j.Run(ctx, epoch)
+		return j.Run(ctx, r.id, epoch)
 	}
 	held, err := j.Lease.Acquire(ctx)
 	if err != nil {
@@ -137,10 +139,10 @@ func (j *job) leased(ctx context.Context, epoch sharding.Epoch) error {
 		limit, done := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 		defer done()
 		if err := j.Lease.Release(limit); err != nil {
-			j.Log.Warn("the lease of a singleton was not given back, and ends by itself", "singleton", j.Name, "error", err)
+			j.Log.Warn("a lease was not given back, and ends by itself", j.Noun, j.Name, "error", err)
 		}
 	}()
-	return j.Run(within, epoch)
+	return j.Run(within, r.id, epoch)
 }
 
 // releaseLimit bounds the time to give a lease back: the node may be leaving.
@@ -158,7 +160,7 @@ func (j *job) tell(r *run, over bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), tellLimit)
 	defer cancel()
-	_ = j.region.Tell(ctx, id, &news{r, over})
+	_ = j.region.Tell(ctx, r.id, &news{r, over})
 }
 
 // nothing is the codec of news, which mean something on their node alone. The news of an instance

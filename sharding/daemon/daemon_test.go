@@ -1,0 +1,200 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/daemon"
+	network "github.com/quorate/quorate/transport/memory"
+)
+
+// Instances on a cluster of a few nodes in one process, in virtual time: first the cluster and what it
+// notes of each run, then where the instances run and what follows a failure, then what a start refuses.
+
+// limit bounds every wait.
+const limit = 2 * time.Minute
+
+// instances is how many there are.
+const instances = 12
+
+// world is a cluster whose nodes run instances.
+type world struct {
+	t       *testing.T
+	network *network.Network
+	nodes   []*membership.Node
+	systems []*sharding.System
+
+	mu     sync.Mutex
+	at     map[int]run            // The runs under way, by number.
+	epochs map[int]sharding.Epoch // That of the last run of each.
+	fails  func(number int) error // What a run does at once; nil: it waits for its end.
+}
+
+// run is one run of an instance.
+type run struct {
+	node int
+	ctx  context.Context //nolint:containedctx // For the next run to look at.
+}
+
+func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, network: network.NewNetwork(), at: map[int]run{}, epochs: map[int]sharding.Epoch{}}
+		defer func() {
+			for i := range w.nodes {
+				w.close(i)
+			}
+		}()
+		f(t, w)
+	})
+}
+
+// start starts a node with instances.
+func (w *world) start(number int) {
+	i := len(w.nodes)
+	cfg, quiet := membership.Default(), slog.New(slog.DiscardHandler)
+	cfg.Cluster.Name, cfg.Node.Address = "test", fmt.Sprintf("10.0.0.%d:7946", i+1)
+	cfg.Membership.SeedNodes = []string{"10.0.0.1:7946"}
+	node, err := membership.Start(w.t.Context(), cfg, membership.WithLogger(quiet), membership.WithTransport(w.network.Transport))
+	require.NoError(w.t, err)
+	system, err := sharding.New(node, sharding.Default(), sharding.WithLogger(quiet))
+	require.NoError(w.t, err)
+	w.nodes, w.systems = append(w.nodes, node), append(w.systems, system)
+	require.NoError(w.t, daemon.Start(system, daemon.Config{
+		Name: "workers", Instances: number, Log: quiet,
+		Run: func(ctx context.Context, n int, epoch sharding.Epoch) error { return w.run(run{i, ctx}, n, epoch) },
+	}))
+}
+
+// run is the work: it notes that it runs, where no other run of the instance may.
+func (w *world) run(r run, n int, epoch sharding.Epoch) error {
+	w.mu.Lock()
+	if other, runs := w.at[n]; runs && other.ctx.Err() == nil {
+		w.t.Errorf("instance %d runs at %d and at %d", n, other.node, r.node)
+	}
+	if last, ran := w.epochs[n]; ran && epoch.Compare(last) < 0 {
+		w.t.Errorf("the epoch of instance %d falls from %v to %v", n, last, epoch)
+	}
+	w.at[n], w.epochs[n] = r, epoch
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.at[n] == r {
+			delete(w.at, n)
+		}
+	}()
+	if w.fails != nil {
+		if err := w.fails(n); err != nil {
+			return err
+		}
+	}
+	<-r.ctx.Done()
+	return context.Cause(r.ctx)
+}
+
+// close ends a node without a word.
+func (w *world) close(i int) {
+	require.NoError(w.t, w.nodes[i].Close())
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	require.NoError(w.t, w.systems[i].AwaitEnd(ctx))
+}
+
+func (w *world) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// spread returns how many instances run on each node.
+func (w *world) spread() map[int]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	spread := map[int]int{}
+	for _, r := range w.at {
+		spread[r.node]++
+	}
+	return spread
+}
+
+// All instances run, once each, and evenly; also after a node has joined, left, and gone.
+// covers I3.
+func TestInstancesAreSpread(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(instances)
+		w.start(instances)
+		w.pass(20 * time.Second)
+		require.Equal(t, map[int]int{0: 6, 1: 6}, w.spread())
+		w.start(instances)
+		w.start(instances)
+		w.pass(time.Minute)
+		require.Equal(t, map[int]int{0: 3, 1: 3, 2: 3, 3: 3}, w.spread())
+		require.NoError(t, w.nodes[1].Leave(t.Context()))
+		w.pass(5 * time.Second)
+		require.Equal(t, map[int]int{0: 4, 2: 4, 3: 4}, w.spread())
+		w.close(0)
+		w.pass(20 * time.Second)
+		require.Equal(t, map[int]int{2: 6, 3: 6}, w.spread())
+	})
+}
+
+// An instance that fails is run again, and the others go on.
+func TestAnInstanceThatFailsIsRunAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		left := 3
+		w.fails = func(n int) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if n != 5 || left == 0 {
+				return nil
+			}
+			left--
+			return errors.New("not yet")
+		}
+		w.start(instances)
+		w.pass(5 * time.Second)
+		require.Equal(t, map[int]int{0: 11}, w.spread())
+		w.pass(10 * time.Second)
+		require.Equal(t, map[int]int{0: 12}, w.spread())
+	})
+}
+
+// A node with another number of instances is refused, and the others go on.
+func TestANodeWithAnotherNumberIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(instances)
+		w.pass(10 * time.Second)
+		w.start(instances + 1)
+		w.pass(20 * time.Second)
+		require.Equal(t, map[int]int{0: 12}, w.spread())
+		refused := w.systems[1].Refused()
+		require.Len(t, refused, 1)
+		require.Equal(t, "number-of-shards", refused[0].Setting)
+	})
+}
+
+func TestWhatAStartRefuses(t *testing.T) {
+	work := func(context.Context, int, sharding.Epoch) error { return nil }
+	for want, c := range map[string]daemon.Config{
+		`"w" has no Run`:                      {Name: "w", Instances: 1},
+		`"w" has 0 instances, want 1 to 1000`: {Name: "w", Run: work},
+		`"w" has 1001 instances`:              {Name: "w", Instances: 1001, Run: work},
+	} {
+		err := daemon.Start(nil, c)
+		require.ErrorIs(t, err, daemon.ErrConfig)
+		require.ErrorContains(t, err, want)
+	}
+}

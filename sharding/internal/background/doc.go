@@ -1,0 +1,23 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package background runs functions as entities that need no message: what packages singleton and
+// daemon have in common.
+//
+// # Lifecycle
+//
+//	the instance lives here      the context ends, and Run is waited for
+//	(not here) ───────> running ───────> (not here)
+//	     here again ^     │ an error, a panic
+//	                └── resting, as an entity does after failures
+//
+// # Guarantees
+//
+//   - The context of Run ends before another node starts the instance.
+//   - Each start of an instance has an epoch above those of all its earlier ones in the cluster.
+//
+// # Limits
+//
+// A function that goes on after its context has ended runs beside its successor, and nothing but the
+// epoch tells the two apart.
+package background
