@@ -7,6 +7,8 @@ require (
 	github.com/quorate/quorate/discovery/etcd v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/downing/lease/etcd v0.0.0
+	github.com/quorate/quorate/sharding v0.0.0
+	github.com/quorate/quorate/sharding/state/etcd v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/client/v3 v3.7.2
 	go.etcd.io/etcd/server/v3 v3.7.2
@@ -35,7 +37,14 @@ require (
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.67.5 // indirect
 	github.com/prometheus/procfs v0.16.1 // indirect
+	github.com/quorate/quorate/allocation v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
+	github.com/quorate/quorate/fd v0.0.0 // indirect
+	github.com/quorate/quorate/gossip v0.0.0 // indirect
+	github.com/quorate/quorate/machine v0.0.0 // indirect
+	github.com/quorate/quorate/membership v0.0.0 // indirect
+	github.com/quorate/quorate/simulation v0.0.0 // indirect
+	github.com/quorate/quorate/transport v0.0.0 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/soheilhy/cmux v0.1.5 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
@@ -48,12 +57,13 @@ require (
 	go.etcd.io/raft/v3 v3.7.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.68.0 // indirect
-	go.opentelemetry.io/otel v1.45.0 // indirect
+	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace v1.43.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.43.0 // indirect
-	go.opentelemetry.io/otel/metric v1.45.0 // indirect
-	go.opentelemetry.io/otel/sdk v1.45.0 // indirect
-	go.opentelemetry.io/otel/trace v1.45.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/metric v1.47.0 // indirect
+	go.opentelemetry.io/otel/sdk v1.47.0 // indirect
+	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.10.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
@@ -74,10 +84,18 @@ require (
 )
 
 replace (
+	github.com/quorate/quorate/allocation => ../../allocation
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/discovery/etcd => ../../discovery/etcd
 	github.com/quorate/quorate/downing => ../../downing
 	github.com/quorate/quorate/downing/lease/etcd => ../../downing/lease/etcd
+	github.com/quorate/quorate/fd => ../../fd
 	github.com/quorate/quorate/gossip => ../../gossip
+	github.com/quorate/quorate/machine => ../../machine
+	github.com/quorate/quorate/membership => ../../membership
+	github.com/quorate/quorate/sharding => ../../sharding
+	github.com/quorate/quorate/sharding/state/etcd => ../../sharding/state/etcd
+	github.com/quorate/quorate/simulation => ../../simulation
+	github.com/quorate/quorate/transport => ../../transport
 )

@@ -28,7 +28,7 @@ func Unreleased() map[string]string {
 		"examples":          "programs to copy, read at the tag of what they use",
 		"examples/plugins":  "plugins to copy, read at the tag of what they use",
 		"internal/devtools": "the pinned tools of the developers",
-		"internal/etcdtest": "the tests of discovery/etcd and downing/lease/etcd that need a server",
+		"internal/etcdtest": "the tests of the modules over etcd that need a server",
 	}
 }
 
