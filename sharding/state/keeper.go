@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate/sharding/internal/hold"
 	"github.com/quorate/quorate/sharding/state/store"
@@ -29,6 +30,7 @@ type Keeper struct {
 	saves     *lane[store.Write, store.Head]
 	instances atomic.Uint64 // The number of the last instance.
 	counts    counts
+	logged    atomic.Int64 // When the last failed call was logged, in Unix nanoseconds.
 }
 
 // counts are those of [Stats].
@@ -40,7 +42,7 @@ type counts struct {
 type Stats struct {
 	Loads, Saves         uint64 // Records that were loaded, and changes that were saved.
 	LoadCalls, SaveCalls uint64 // Calls of the store.
-	FailedCalls          uint64 // Calls that had no answer.
+	FailedCalls          uint64 // Calls that have failed, or had no answer in time.
 
 	// Instances that have ended for the reason of [ErrFenced], [ErrForeign] and [ErrUnanswered].
 	Fenced, Foreign, Unanswered uint64
@@ -63,8 +65,8 @@ func NewKeeper(s store.Store, cfg Config, options ...Option) (*Keeper, error) {
 	for _, o := range options {
 		o(k)
 	}
-	k.loads = newLane(cfg, s.Load, &k.counts.loadCalls)
-	k.saves = newLane(cfg, s.Save, &k.counts.saveCalls)
+	k.loads = newLane(cfg, s.Load, func(n int, err error) { k.called("load", &k.counts.loadCalls, n, err) })
+	k.saves = newLane(cfg, s.Save, func(n int, err error) { k.called("save", &k.counts.saveCalls, n, err) })
 	return k, nil
 }
 
@@ -77,10 +79,17 @@ func (k *Keeper) Stats() Stats {
 	}
 }
 
-// failedCall notes that an attempt of a handle has had no answer.
-func (k *Keeper) failedCall(op string, key store.Key, err error) {
-	k.counts.failed.Add(1)
-	k.log.Warn("the store of states has not answered", "op", op, "record", key.String(), "error", err)
+// called notes a call of the store with so many requests. Of calls that fail one a second is logged: a
+// store that is down fails all of them.
+func (k *Keeper) called(op string, calls *atomic.Uint64, requests int, err error) {
+	calls.Add(1)
+	if err == nil {
+		return
+	}
+	failed, now, logged := k.counts.failed.Add(1), time.Now().UnixNano(), k.logged.Load()
+	if now-logged >= int64(time.Second) && k.logged.CompareAndSwap(logged, now) {
+		k.log.Warn("the store of states has failed a call", "op", op, "entities", requests, "failed", failed, "error", err)
+	}
 }
 
 // ended notes that a handle has ended.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/sharding/internal/hold"
@@ -30,7 +29,6 @@ func attempt[A any](ctx context.Context, h *Handle, op string, call func() (A, s
 		if err == nil {
 			step = h.record.Answered(head)
 		} else {
-			h.keeper.failedCall(op, h.key, err)
 			step = h.record.Unanswered(time.Since(began))
 		}
 		switch {
@@ -75,7 +73,7 @@ type lane[Q, A any] struct {
 	timeout time.Duration
 	calls   int
 	call    func(context.Context, []Q) ([]A, error)
-	made    *atomic.Uint64
+	called  func(requests int, err error) // Is told of each call.
 
 	mu      sync.Mutex
 	queue   *hold.Queue[*waiter[Q, A]] // Guarded by mu. Each instance has one request at most.
@@ -95,9 +93,9 @@ type waiter[Q, A any] struct {
 	over  bool            // The request is answered, or nobody waits for it. Guarded by the mutex of the lane.
 }
 
-func newLane[Q, A any](cfg Config, call func(context.Context, []Q) ([]A, error), made *atomic.Uint64) *lane[Q, A] {
+func newLane[Q, A any](cfg Config, call func(context.Context, []Q) ([]A, error), called func(int, error)) *lane[Q, A] {
 	return &lane[Q, A]{
-		timeout: cfg.CallTimeout, calls: cfg.Calls, call: call, made: made,
+		timeout: cfg.CallTimeout, calls: cfg.Calls, call: call, called: called,
 		queue: hold.NewQueue[*waiter[Q, A]](cfg.Batch),
 	}
 }
@@ -154,7 +152,10 @@ func (l *lane[Q, A]) wasTold(w *waiter[Q, A]) bool {
 func (l *lane[Q, A]) lead(ctx context.Context, batch []*waiter[Q, A]) {
 	var answers []A
 	err := errDeserted
-	defer func() { l.finish(batch, answers, err) }() // Also when the store has ended the goroutine.
+	defer func() { // Also when the store has ended the goroutine.
+		l.called(len(batch), err)
+		l.finish(batch, answers, err)
+	}()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 	defer cancel()
 	answers, err = l.make(limited, batch)
@@ -173,7 +174,6 @@ func (l *lane[Q, A]) make(ctx context.Context, batch []*waiter[Q, A]) (answers [
 	for i, w := range batch {
 		requests[i] = w.request
 	}
-	l.made.Add(1)
 	answers, err = l.call(ctx, requests)
 	if err == nil && len(answers) != len(batch) {
 		err = fmt.Errorf("the store has given %d answers to %d requests", len(answers), len(batch))
