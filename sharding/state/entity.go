@@ -47,7 +47,7 @@ func (c *Context[T]) Erase() {
 
 // AfterSave runs f when the changes of this turn are saved, before the reply leaves: what the function
 // sends by itself would leave before the save. If the node ends between the two, f does not run. An
-// error ends the instance, though the changes are saved.
+// error ends the instance, though the changes are saved. f must change nothing of the state.
 func (c *Context[T]) AfterSave(f func() error) { c.of.after = append(c.of.after, f) }
 
 // After runs f once after a time, as a turn of its own: what it changes is saved. See
@@ -187,13 +187,20 @@ func (i *instance[T]) turn(c *sharding.Context, f func(*Context[T]) error) error
 	if err := i.save(c); err != nil {
 		return err
 	}
+	i.events, i.erased = nil, false
 	for _, f := range i.after {
 		if err := f(); err != nil {
 			return err
 		}
 	}
+	if len(i.events) > 0 || i.erased {
+		return errLate
+	}
 	return nil
 }
+
+// errLate ends an instance whose state in memory is not that of the store any more.
+var errLate = errors.New("state: changed after the save: what AfterSave runs must change nothing")
 
 // save saves what a turn has changed, if it has changed anything.
 func (i *instance[T]) save(c *sharding.Context) error {

@@ -550,6 +550,27 @@ func TestStatesOfEvents(t *testing.T) {
 	})
 }
 
+// What is emitted after the save would be in memory alone: it ends the instance, and is gone.
+func TestAnEventAfterTheSaveIsRefused(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.kind = func(k *state.Keeper) func(*sharding.Context) sharding.Entity[number] {
+			return state.Events(k, state.JSON[ledger](), state.JSON[string](), booked,
+				func(c *state.Context[ledger], emit func(*string), more number) error {
+					if more.GetValue() == 7 {
+						c.AfterSave(func() error { emit(new(string)); return nil })
+						more = wrapperspb.Int64(1)
+					}
+					return books(c, emit, more)
+				})
+		}
+		n := w.start()
+		n.sum("a", 1, 1)
+		n.fails("a", 7, "changed after the save")
+		n.sum("a", 0, 3)
+		require.Len(w, w.store.record("a").Events, 2)
+	})
+}
+
 func TestAnErasedStateIsGone(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.kind = func(k *state.Keeper) func(*sharding.Context) sharding.Entity[number] {
