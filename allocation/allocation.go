@@ -47,8 +47,10 @@ type RegionState struct {
 	// regions: a region with capacity 4 gets twice the shards of a region with 2. The
 	// zero value counts as 1, and a value above [CapacityMax] as CapacityMax.
 	Capacity uint32
-	// Load is the present use of the node's resources, from 0 (idle) to 1 (full); 0
-	// also when it is not known. [LeastShard] ignores it.
+	// Load is the use of what the region can bear by the shards of the request, from 0 (idle)
+	// to 1 (full); 0 also when it is not known. Package sharding tells the part of the
+	// processors that handlers of the kind take, damped, with what shards that have just moved
+	// are expected to add. Of the built-in strategies only [LoadAware] looks at it.
 	Load float64
 	// Shards are the shards whose home the region is, in the order in which
 	// they were allocated to it, including those that are being moved away.

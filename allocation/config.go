@@ -15,19 +15,20 @@ const (
 	LeastShardName          = "least-shard"           // [LeastShard]
 	LeastShardThresholdName = "least-shard-threshold" // [LeastShardThreshold]
 	ConsistentHashingName   = "consistent-hashing"    // [ConsistentHashing]
+	LoadAwareName           = "load-aware"            // [LoadAware]
 )
 
 // BuiltIns returns the names of the built-in strategies, sorted.
 func BuiltIns() []string {
-	return []string{ConsistentHashingName, LeastShardName, LeastShardThresholdName}
+	return []string{ConsistentHashingName, LeastShardName, LeastShardThresholdName, LoadAwareName}
 }
 
 // Config chooses and configures the allocation strategy of a kind of entity.
 type Config struct {
 	// Strategy is the name of the strategy: "least-shard", "consistent-hashing",
-	// "least-shard-threshold", or the name of one that the program adds. Names that are not
-	// built in are not refused here.
-	Strategy string `koanf:"strategy" known:"least-shard|consistent-hashing|least-shard-threshold" reload:"yes"`
+	// "load-aware", "least-shard-threshold", or the name of one that the program adds. Names
+	// that are not built in are not refused here.
+	Strategy string `koanf:"strategy" known:"least-shard|consistent-hashing|load-aware|least-shard-threshold" reload:"yes"`
 	// PreferNewestAbove says when a rolling update is far enough for all new shards to go to the
 	// newest nodes, where they need not move again: when the nodes of the highest app-version have
 	// more than this part of the capacity, from 0 to 1. Up to it they are canaries, which get
@@ -39,6 +40,8 @@ type Config struct {
 	LeastShard RebalanceLimits `koanf:"least-shard" reload:"yes"`
 	// ConsistentHashing configures consistent-hashing.
 	ConsistentHashing RebalanceLimits `koanf:"consistent-hashing" reload:"yes"`
+	// LoadAware configures load-aware.
+	LoadAware LoadAwareConfig `koanf:"load-aware" reload:"yes"`
 	// LeastShardThreshold configures least-shard-threshold.
 	LeastShardThreshold ThresholdConfig `koanf:"least-shard-threshold" reload:"yes"`
 }
@@ -60,7 +63,7 @@ type RebalanceLimits struct {
 // from overflow.
 const rebalanceLimitMax = 1_000_000
 
-// Default returns least-shard. It and consistent-hashing have rounds of at most 100 shards and a
+// Default returns least-shard. It, consistent-hashing and load-aware have rounds of at most 100 shards and a
 // tenth of all shards: 1,000 shards on 4 nodes are spread over a fifth node in two
 // rounds, while nine of ten shards are at rest at any time. Least-shard-threshold has the
 // defaults of its original: a threshold of 1, and at most 3 shards moving.
@@ -69,6 +72,7 @@ func Default() Config {
 	return Config{
 		Strategy: LeastShardName, PreferNewestAbove: DefaultPreferNewestAbove,
 		LeastShard: limits, ConsistentHashing: limits,
+		LoadAware:           LoadAwareConfig{Tolerance: 0.1, RebalanceLimits: limits},
 		LeastShardThreshold: ThresholdConfig{RebalanceThreshold: 1, MaxSimultaneousRebalance: 3},
 	}
 }
@@ -79,6 +83,7 @@ func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Add(field.Within("least-shard", c.LeastShard.Validate()))
 	faults.Add(field.Within("consistent-hashing", c.ConsistentHashing.Validate()))
+	faults.Add(field.Within("load-aware", c.LoadAware.Validate()))
 	faults.Add(field.Within("least-shard-threshold", c.LeastShardThreshold.Validate()))
 	part := c.PreferNewestAbove
 	faults.Refuse(!(part >= 0 && part <= 1), "prefer-newest-above", "%v is not from 0 to 1", part)
@@ -119,6 +124,8 @@ func New(c Config) (Strategy, error) {
 		return c.NewLeastShard()
 	case ConsistentHashingName:
 		return NewConsistentHashing(c.ConsistentHashing)
+	case LoadAwareName:
+		return NewLoadAware(c.LoadAware, PreferNewestAbove(c.PreferNewestAbove))
 	case LeastShardThresholdName:
 		return NewLeastShardThreshold(c.LeastShardThreshold, PreferNewestAbove(c.PreferNewestAbove))
 	default:

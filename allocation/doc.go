@@ -30,6 +30,11 @@
 // comes or goes moves the fewest shards, and kinds live together; the load is even on
 // average only.
 //
+// # By load
+//
+// [LoadAware] goes by the load that regions report and by their capacities: it moves the fewest
+// shards that bring every region within a tolerance of the mean, and knows zones.
+//
 // # Least shard by a threshold
 //
 // [LeastShardThreshold] is the least-shard strategy of Akka and Pekko, for comparisons: it

@@ -110,3 +110,34 @@ func ExampleLeastShardThreshold_DecideRebalance() {
 	// shard 1: a -> b
 	// least-shard-threshold: the fullest region exceeds the emptiest by 3 shards, 1 move
 }
+
+// A region is much busier than the others: three of its shards bring all of them within a tenth of
+// a region of the mean.
+func ExampleLoadAware_DecideRebalance() {
+	strategy, err := allocation.NewLoadAware(allocation.Default().LoadAware)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	request := allocation.RebalanceRequest{
+		Regions: []allocation.RegionState{{ID: "a", Load: 0.9}, {ID: "b", Load: 0.3}, {ID: "c", Load: 0.3}},
+		Fitness: allocation.Fitness{OneVersion: true, NoneUnreachable: true, NoneJoining: true},
+		Budget:  allocation.Budget{Simultaneous: 10},
+	}
+	for shard := range allocation.Shard(30) {
+		at := &request.Regions[shard/10]
+		at.Shards = append(at.Shards, shard)
+	}
+	result := strategy.DecideRebalance(request)
+	for _, m := range result.Moves {
+		fmt.Printf("shard %d: %s -> %s\n", m.Shard, m.From, m.To)
+	}
+	fmt.Println(result.Moves[0].Reason)
+	fmt.Println(result.Reason)
+	// Output:
+	// shard 0: a -> b
+	// shard 1: a -> c
+	// shard 2: a -> b
+	// load-aware: 1.00 of its part is in use here, 0.40 there; the mean is 0.60
+	// load-aware: 3 of 30 shards move; the mean use is 0.60, and 0 regions are then not within 0.10 of it
+}

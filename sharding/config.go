@@ -23,6 +23,11 @@ type Config struct {
 	// cluster is stopped.
 	NumberOfShards int `koanf:"number-of-shards" unit:"shards" range:"1..65536"`
 
+	// Capacity is the part of the shards that this node can bear, beside those of the others: a
+	// node with 4 gets twice the shards of a node with 2. 1 to 1,048,576; for the strategy
+	// load-aware in proportion to the processors, if these differ between nodes.
+	Capacity int `koanf:"capacity" unit:"relative to the other nodes" range:"1..1048576"`
+
 	// Allocation says how shards are given to nodes.
 	Allocation allocation.Config `koanf:"allocation"`
 
@@ -110,6 +115,7 @@ func stuckPolicy(name string) (control.OnStuck, bool) {
 func Default() Config {
 	return Config{
 		NumberOfShards:  1000,
+		Capacity:        1,
 		Allocation:      allocation.Default(),
 		MailboxSize:     1000,
 		WindowBytes:     256 << 10,
@@ -138,6 +144,7 @@ func (c Config) Validate() error {
 	}
 	positive := func(key string, d time.Duration) { faults.Refuse(d <= 0, key, "%v is not above 0", d) }
 	within("number-of-shards", c.NumberOfShards, 1, protocol.MaxShards)
+	within("capacity", c.Capacity, 1, allocation.CapacityMax)
 	within("mailbox-size", c.MailboxSize, 1, 1<<24)
 	within("window-bytes", c.WindowBytes, 4<<10, 1<<30)
 	within("transit-bytes", c.TransitBytes, 4<<10, 1<<30)

@@ -39,6 +39,7 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 		"rebalance.max-simultaneous":            func(c *sharding.Config) { c.Rebalance.MaxSimultaneous = 0 },
 		"rebalance.max-simultaneous-per-region": func(c *sharding.Config) { c.Rebalance.MaxSimultaneousPerRegion = 1 << 17 },
 		"rebalance.idle-check":                  func(c *sharding.Config) { c.Rebalance.IdleCheck = 0 },
+		"capacity":                              func(c *sharding.Config) { c.Capacity = 0 },
 		"rebalance.slow-start":                  func(c *sharding.Config) { c.Rebalance.SlowStart = time.Hour + 1 },
 
 		"entity-restart-backoff": func(c *sharding.Config) { c.EntityRestartBackoff = 0 },

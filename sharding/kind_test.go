@@ -390,7 +390,7 @@ func TestAnUnknownStrategyIsRefused(t *testing.T) {
 		for _, opts := range [][]sharding.Option{nil, {sharding.WithAllocation(nil)}} {
 			_, err := sharding.New(w.nodes[0].Node, cfg, opts...)
 			require.ErrorIs(t, err, allocation.ErrUnknownStrategy)
-			require.ErrorContains(t, err, `sharding.allocation.strategy: "alphabetical" is neither built in (consistent-hashing, least-shard, least-shard-threshold)`)
+			require.ErrorContains(t, err, `sharding.allocation.strategy: "alphabetical" is neither built in (consistent-hashing, least-shard, least-shard-threshold, load-aware)`)
 		}
 		synctest.Wait()
 	})

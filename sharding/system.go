@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -224,7 +225,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 			Retry: s.latest.RetryInterval, Handoff: cmp.Or(k.HandoffTimeout, s.latest.HandoffTimeout),
 			RebalanceIdle: s.latest.Rebalance.IdleCheck, SlowStart: s.latest.Rebalance.SlowStart,
 		},
-		OnOldest: k.OnOldest,
+		OnOldest: k.OnOldest, Capacity: uint32(s.cfg.Capacity),
 	}
 	if err := k.validate(cfg); err != nil {
 		return nil, err
@@ -351,6 +352,11 @@ func (s *System) other(e machine.Effect) {
 	case control.ToShards:
 		s.suspension(e.Input)
 		s.runtime.ApplyAll(e.Kind, e.Input)
+	case control.Measure:
+		if r := s.router(e.Kind); r != nil {
+			// A measurement that finds the inbox full is made up for by the next one.
+			_ = s.control.Post(control.Measured{Kind: e.Kind, Busy: r.region.Busy(), Processors: goruntime.GOMAXPROCS(0)})
+		}
 	default:
 		machine.Assert(false, "the control machine's effects are known", "effect", e)
 	}

@@ -183,6 +183,10 @@ func (c *Control) dispatch(in machine.Input) {
 		c.drain.order(c, in)
 	case FromShard:
 		c.fromShard(in)
+	case Measured:
+		if k := c.kind(in.Kind); k != nil && k.host != nil {
+			k.host.gauge.take(c.now.Mono, in, k.host.hosting())
+		}
 	case Explain:
 		c.explain(in, ExplainShard(in))
 	case Move:
@@ -239,6 +243,7 @@ func (c *Control) tick() {
 			k.coord.tick()
 		}
 		if k.host != nil {
+			k.host.measure()
 			k.host.register()
 			if c.leaving {
 				k.host.leave()

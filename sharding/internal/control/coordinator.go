@@ -76,6 +76,7 @@ func newCoordinator(k *perKind, term protocol.Term) *coordinator {
 			peers:   make(map[gossip.NodeID]bool),
 			regions: make(map[gossip.NodeID]Registration),
 			warmth:  warmth{shared: s, came: make(map[gossip.NodeID]machine.Instant)},
+			loads:   loads{shared: s, carried: make(map[protocol.ShardID]carried)},
 		},
 		table: table{
 			shared:  s,

@@ -43,6 +43,8 @@ type fleet struct {
 	stops   func(s protocol.ShardID) time.Duration // Returns how long a shard takes to stop; negative: for ever.
 	epochs  map[protocol.ShardID]protocol.Epoch    // The epoch of the last home of each shard.
 	answers func(r machine.Call) (any, error)      // Answers the calls that ask where shards should live; nil: they get no answer.
+	costs   func(s protocol.ShardID) float64       // How much of a processor a shard uses when it is measured; nil: none.
+	noise   func() float64                         // By what factor a measurement is off; nil: none.
 	evens   func(r machine.Call) (any, error)      // Answers the calls that ask which shards should move; nil: no shard moves.
 }
 
@@ -70,7 +72,10 @@ type peer struct {
 	decisions []machine.Decide
 	calls     []machine.Call // The calls that ask the strategy where shards should live.
 	rounds    []machine.Call // The calls that ask the strategy which shards should move.
-	mute      bool           // The calls in rounds get no answer.
+	busy      time.Duration  // How long the entities have handled messages, until measuredAt.
+
+	measuredAt time.Duration
+	mute       bool // The calls in rounds get no answer.
 }
 
 const latency = time.Millisecond
@@ -268,9 +273,26 @@ func (n *peer) carry(e machine.Effect) {
 	case control.ToShards:
 		n.told = append(n.told, e.Input)
 		n.all(e.Input)
+	case control.Measure:
+		n.measured(e)
 	default:
 		n.f.t.Fatalf("an effect of type %T", e)
 	}
+}
+
+// measured says how busy the shards that the node hosts have kept it since it was asked last.
+func (n *peer) measured(e control.Measure) {
+	if since := n.f.now - n.measuredAt; n.f.costs != nil {
+		if n.f.noise != nil {
+			since = time.Duration(float64(since) * n.f.noise())
+		}
+		for _, s := range n.hosts() {
+			n.busy += time.Duration(n.f.costs(s) * float64(since))
+		}
+	}
+	n.measuredAt = n.f.now
+	m := control.Measured{Kind: e.Kind, Busy: n.busy, Processors: 1}
+	n.f.after(latency, func() { n.step(m) })
 }
 
 // asked notes a call, and lets the strategy of the test answer it after the latency.

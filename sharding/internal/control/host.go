@@ -39,8 +39,9 @@ type host struct {
 	flush  bool                                // The lookupTimer is armed.
 	closed bool                                // The node leaves, and all its shards are handed over.
 	said   Registration                        // The registration that was sent last.
-	since  machine.Instant                     // When the region came.
-	taken  bool                                // A coordinator has accepted the region once.
+	gauge  gauge
+	since  machine.Instant // When the region came.
+	taken  bool            // A coordinator has accepted the region once.
 	// refused is the present refusal of the region by a coordinator; zero when the region
 	// is not refused.
 	refused SettingsRefused
@@ -79,6 +80,7 @@ func (h *host) registration() Registration {
 	}
 	now = h.said
 	// A millisecond at least: nothing stands for a region that does not say.
+	now.Load, now.LoadShards = h.gauge.told()
 	now.Age = min(max(h.kind.control.now.Mono.Sub(h.since).Truncate(time.Millisecond), time.Millisecond), MaxAge)
 	return now
 }
@@ -115,6 +117,13 @@ func (h *host) registerAt(to gossip.NodeID) {
 		Kind: h.cfg.Name, Registration: h.registration(), Term: h.term, Version: h.version,
 		Wanted: slices.Sorted(maps.Keys(h.wanted)),
 	})
+}
+
+// measure has the load measured when it is time.
+func (h *host) measure() {
+	if !h.cfg.Proxy && h.gauge.due(h.kind.control.now.Mono) {
+		h.kind.control.out.Add(Measure{Kind: h.cfg.Name})
+	}
 }
 
 // toShard has the runtime apply an input to the cell of a shard.

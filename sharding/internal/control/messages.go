@@ -96,8 +96,11 @@ type Registration struct {
 	// Capacity is as in [KindConfig].
 	Capacity uint32
 	// Age is how long the region has been there, up to [MaxAge]; 0 when the region does not say.
-	// It is no part of what Number counts.
+	// It is no part of what Number counts, as are the loads.
 	Age time.Duration
+	// Load is the part of the node that the kind used of late, up to [LoadFull], and
+	// LoadShards the number of shards that did so, in parts of [LoadShard].
+	Load, LoadShards uint32
 	// Number grows, from 1 on, whenever the registration differs from the last one: a
 	// registration may be overtaken on its way by the next. Zero: it is not numbered.
 	Number uint64

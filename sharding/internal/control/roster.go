@@ -31,6 +31,7 @@ type roster struct {
 	opened   bool                           // All peers have answered or are fenced: the coordinator may allocate.
 	regions  map[gossip.NodeID]Registration // The last registration of each region.
 	warmth   warmth
+	loads    loads
 	settleAt machine.Instant // When the first allocation waits for further regions no longer.
 }
 
@@ -279,6 +280,7 @@ func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocatio
 	spared := r.sparesDrained()
 	var all []allocation.RegionState
 	var nodes []gossip.NodeID
+	var regs []Registration
 	for _, node := range r.nodes() {
 		if !r.listed(node) {
 			continue
@@ -289,8 +291,9 @@ func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocatio
 			Leaving: !r.kind.couldTake(m) || reg.Drained && spared, Suspended: reg.Suspended, Unreachable: !st.Reachable(node),
 			Capacity: reg.Capacity, Shards: shards[node],
 		})
-		nodes = append(nodes, node)
+		nodes, regs = append(nodes, node), append(regs, reg)
 	}
+	r.loads.expect(all, regs)
 	r.warmth.scale(all, nodes)
 	slices.SortFunc(all, func(a, b allocation.RegionState) int {
 		switch {

@@ -78,7 +78,8 @@ func (w *warmth) starting(node gossip.NodeID) string {
 	return ""
 }
 
-// scale sets the capacities of the regions of a request to the parts that they are to have now.
+// scale sets the capacities of the regions of a request to the parts that they are to have now,
+// and their loads to parts of these.
 // They are in the proportions that count, so that nothing changes while no region starts. The
 // products stay below [allocation.CapacityMax], where the steps of small capacities vanish beside
 // capacities near it.
@@ -96,6 +97,7 @@ func (w *warmth) scale(all []allocation.RegionState, nodes []gossip.NodeID) {
 	times := min(fullPercent, max(1, allocation.CapacityMax/most))
 	for i := range all {
 		all[i].Capacity = uint32(max(1, capacityOf(&all[i])*times*percents[i]/fullPercent))
+		all[i].Load = min(all[i].Load*fullPercent/float64(percents[i]), 1)
 	}
 }
 

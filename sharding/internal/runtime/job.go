@@ -198,6 +198,7 @@ func (j *Job) done(r cell.Result) {
 	sl, e := j.slot, j.entity
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
+	sl.busy += max(now.From.Sub(j.began), 0)
 	sl.region.node.messages.freeAll(sl.cell.Ran(e, int(j.ran), &sl.out))
 	sl.cell.Done(now.From, e, r, &sl.out)
 	j.follow(sl.carry(e))

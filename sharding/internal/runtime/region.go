@@ -55,6 +55,18 @@ func (r *Region) EachSlot(f func(*Slot)) {
 	}
 }
 
+// Busy returns how long entities of this node have been handling messages since the kind began,
+// all together: what two of them do at one time counts twice. It does not count what is handled
+// at present, nor starts and stops.
+func (r *Region) Busy() (all time.Duration) {
+	r.EachSlot(func(sl *Slot) {
+		sl.mu.Lock()
+		all += sl.busy
+		sl.mu.Unlock()
+	})
+	return all
+}
+
 // Reload gives all cells other times, see [cell.Cell.Reload].
 func (r *Region) Reload(passivateAfter, stuckAfter time.Duration) {
 	r.EachSlot(func(sl *Slot) {

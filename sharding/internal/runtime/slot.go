@@ -6,6 +6,7 @@ package runtime
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
@@ -36,6 +37,7 @@ type Slot struct {
 	timer    Timer                    // The timer of OpWake; made at first use.
 	batch    *batch                   // The batch that is being filled with the slot in hand; else nil.
 	handover cell.Handover            // What the batch has of the cell.
+	busy     time.Duration            // How long entities have been handling messages, all together.
 	round    *round                   // The round of acknowledgements that goes on with the slot in hand; else nil.
 }
 

@@ -193,6 +193,8 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		} else {
 			c.node.ApplyAll(in.Kind, in.Input)
 		}
+	case control.Measure:
+		out.Add(control.Measured{Kind: in.Kind, Busy: c.region.Busy(), Processors: processors})
 	case component.Standing:
 		c.until = in.Until
 	case component.Changed:

@@ -250,9 +250,9 @@ func (s *starter) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 // carry passes what the control machine and the cells of a node say to each other.
 func carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
 	switch e := e.(type) {
-	case control.ToShard, control.ToShards:
+	case control.ToShard, control.ToShards, control.Measure:
 		n.Enqueue(protocol.MessageService, e)
-	case control.FromShard:
+	case control.FromShard, control.Measured:
 		n.Enqueue(protocol.Service, e)
 	default:
 		return false

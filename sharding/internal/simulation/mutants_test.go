@@ -423,6 +423,31 @@ var mutants = []mutant{
 		new: "	age := w.now().Sub(at)\n	if mutant(NAME) {\n		age = min(age, slow/2)\n	}\n",
 	},
 	{
+		test: "TestANewcomerGetsItsPartOfTheLoad", in: "../control", name: "a load that stays where the shard was", file: "control/loads.go",
+		old: "		case told > 0:\n",
+		new: "		case told > 0 && !mutant(NAME):\n",
+	},
+	{
+		test: "TestANewcomerGetsItsPartOfTheLoad", in: "../control", name: "a load of which nothing comes along", file: "control/loads.go",
+		old: "	if n == 0 {\n		return usual\n",
+		new: "	if mutant(NAME) {\n		return 0\n	}\n	if n == 0 {\n		return usual\n",
+	},
+	{
+		test: "TestLoadsAreEvenedOutAndStayAtRest", in: "../control", name: "a strategy that hears of no load", file: "control/roster.go",
+		old: "	r.loads.expect(all, regs)\n",
+		new: "	if !mutant(NAME) {\n		r.loads.expect(all, regs)\n	}\n",
+	},
+	{
+		test: "TestLoadsAreEvenedOutAndStayAtRest", in: "../control", name: "a load that is not damped", file: "control/gauge.go",
+		old: "	sample := ",
+		new: "	if mutant(NAME) {\n		weight = 1\n	}\n	sample := ",
+	},
+	{
+		test: "TestLoadsAreMeasured", name: "handlers whose time does not count", file: "runtime/job.go",
+		old: "	sl.busy += max(now.From.Sub(j.began), 0)\n",
+		new: "	if !mutant(NAME) {\n		sl.busy += max(now.From.Sub(j.began), 0)\n	}\n",
+	},
+	{
 		test: "TestARunEndsWhenTheStandingEnds", name: "a run that goes on without standing", file: "runtime/job.go",
 		old: "	return held && now.To",
 		new: "	return (held || mutant(NAME)) && now.To",

@@ -146,7 +146,8 @@ func appendRegistration(dst []byte, r control.Registration) []byte {
 	dst = wire.AppendBool(wire.AppendBool(dst, 2, r.Proxy), 3, r.Suspended)
 	dst = wire.AppendUint(wire.AppendUint(dst, 4, uint64(r.Capacity)), 5, r.Number)
 	dst = wire.AppendBool(dst, 6, r.Drained)
-	return wire.End(wire.AppendUint(dst, 7, uint64(r.Age/time.Millisecond)), at)
+	dst = wire.AppendUint(dst, 7, uint64(r.Age/time.Millisecond))
+	return wire.End(wire.AppendUint(wire.AppendUint(dst, 8, uint64(r.Load)), 9, uint64(r.LoadShards)), at)
 }
 
 func appendRegister(dst []byte, m control.Register) []byte {

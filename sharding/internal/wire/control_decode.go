@@ -125,6 +125,10 @@ func setRegistration(dst *control.Registration, f *wire.Field) error {
 			err := wire.Set(&ms, f, uint64(control.MaxAge/time.Millisecond))
 			dst.Age = time.Duration(ms) * time.Millisecond
 			return err
+		case 8:
+			return wire.Set(&dst.Load, f, control.LoadFull)
+		case 9:
+			return wire.Set(&dst.LoadShards, f, protocol.MaxShards*control.LoadShard)
 		}
 		return nil
 	})

@@ -75,7 +75,7 @@ func controls() map[string]any {
 		"register": control.Register{
 			Kind: "account", Registration: registration, Term: term(3), Version: 12, Wanted: []protocol.ShardID{0, 1, 999},
 		},
-		"register-young":   control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Number: 5, Age: 90 * time.Second}},
+		"register-young":   control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Number: 5, Age: 90 * time.Second, Load: 4321, LoadShards: 80}},
 		"register-drained": control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Drained: true, Number: 4}},
 		"map": control.Map{Kind: "account", Term: term(3), From: 11, To: 12, Homes: []control.Home{
 			{Shard: 0, Node: node(1), Epoch: epoch(12), Base: epoch(2)},
@@ -207,7 +207,8 @@ var (
 			Settings: drawSettings.Draw(t, "settings"), Proxy: rapid.Bool().Draw(t, "proxy"),
 			Suspended: rapid.Bool().Draw(t, "suspended"), Drained: rapid.Bool().Draw(t, "drained"), Capacity: rapid.Uint32().Draw(t, "capacity"),
 			Number: rapid.Uint64().Draw(t, "number"),
-			Age:    time.Duration(rapid.Int64Range(0, int64(control.MaxAge/time.Millisecond)).Draw(t, "age")) * time.Millisecond,
+			Load:   rapid.Uint32Range(0, control.LoadFull).Draw(t, "load"), LoadShards: rapid.Uint32Range(0, protocol.MaxShards*control.LoadShard).Draw(t, "load shards"),
+			Age: time.Duration(rapid.Int64Range(0, int64(control.MaxAge/time.Millisecond)).Draw(t, "age")) * time.Millisecond,
 		}
 	})
 	drawPositions = list(rapid.Custom(func(t *rapid.T) protocol.Position {

@@ -261,9 +261,11 @@ type Registration struct {
 	Proxy         bool                   `protobuf:"varint,2,opt,name=proxy,proto3" json:"proxy,omitempty"`
 	Suspended     bool                   `protobuf:"varint,3,opt,name=suspended,proto3" json:"suspended,omitempty"`
 	Capacity      uint32                 `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
-	Number        uint64                 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"` // Grows with each change of the others, age left out.
+	Number        uint64                 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"` // Grows with each change of the others, age and loads left out.
 	Drained       bool                   `protobuf:"varint,6,opt,name=drained,proto3" json:"drained,omitempty"`
-	Age           uint32                 `protobuf:"varint,7,opt,name=age,proto3" json:"age,omitempty"` // Milliseconds since the region came, at most an hour; 0: not known.
+	Age           uint32                 `protobuf:"varint,7,opt,name=age,proto3" json:"age,omitempty"`                                 // Milliseconds since the region came, at most an hour; 0: not known.
+	Load          uint32                 `protobuf:"varint,8,opt,name=load,proto3" json:"load,omitempty"`                               // The part of the node that was used of late, in ten-thousandths.
+	LoadShards    uint32                 `protobuf:"varint,9,opt,name=load_shards,json=loadShards,proto3" json:"load_shards,omitempty"` // By how many shards, in sixteenths.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -343,6 +345,20 @@ func (x *Registration) GetDrained() bool {
 func (x *Registration) GetAge() uint32 {
 	if x != nil {
 		return x.Age
+	}
+	return 0
+}
+
+func (x *Registration) GetLoad() uint32 {
+	if x != nil {
+		return x.Load
+	}
+	return 0
+}
+
+func (x *Registration) GetLoadShards() uint32 {
+	if x != nil {
+		return x.LoadShards
 	}
 	return 0
 }
@@ -882,7 +898,7 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x14\n" +
 	"\x05codec\x18\x03 \x01(\tR\x05codec\x12\x12\n" +
-	"\x04role\x18\x04 \x01(\tR\x04role\"\xdd\x01\n" +
+	"\x04role\x18\x04 \x01(\tR\x04role\"\x92\x02\n" +
 	"\fRegistration\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1d.quorate.sharding.v1.SettingsR\bsettings\x12\x14\n" +
 	"\x05proxy\x18\x02 \x01(\bR\x05proxy\x12\x1c\n" +
@@ -890,7 +906,10 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\bcapacity\x18\x04 \x01(\rR\bcapacity\x12\x16\n" +
 	"\x06number\x18\x05 \x01(\x04R\x06number\x12\x18\n" +
 	"\adrained\x18\x06 \x01(\bR\adrained\x12\x10\n" +
-	"\x03age\x18\a \x01(\rR\x03age\"Q\n" +
+	"\x03age\x18\a \x01(\rR\x03age\x12\x12\n" +
+	"\x04load\x18\b \x01(\rR\x04load\x12\x1f\n" +
+	"\vload_shards\x18\t \x01(\rR\n" +
+	"loadShards\"Q\n" +
 	"\bPosition\x123\n" +
 	"\x06origin\x18\x01 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xe6\x01\n" +
