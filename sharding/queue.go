@@ -23,6 +23,14 @@ type job struct {
 	ctx  *Context // Holds the steps that the job has taken so far; nil before the first.
 }
 
+// class returns the class of the job.
+func (j job) class() runtime.Class {
+	if j.ctx != nil {
+		return j.ctx.job.Class()
+	}
+	return j.task.Class()
+}
+
 // worker is a goroutine that does one job after the other. What it has of its own is the
 // channel of its jobs, of capacity one, which is closed when the worker is to end.
 type worker = runtime.Worker[chan job]
@@ -43,13 +51,13 @@ func (q *workQueue) init(run func(*worker, job)) {
 	q.queue.Init(goruntime.GOMAXPROCS(0))
 }
 
-// crowded reports whether jobs wait for a worker.
-func (q *workQueue) crowded() bool { return q.queue.Waiting() > 0 }
+// crowded reports whether jobs of a class wait for a worker.
+func (q *workQueue) crowded(of runtime.Class) bool { return q.queue.Waiting(of) > 0 }
 
 // put gives a job to a worker, or lets it stand in the queue if enough workers are busy.
 func (q *workQueue) put(j job) {
 	q.mu.Lock()
-	s, starts := q.queue.Put(j)
+	s, starts := q.queue.Put(j, j.class())
 	if !starts {
 		q.lookLater()
 	}
@@ -85,11 +93,15 @@ func (q *workQueue) next(w *worker) (job, bool) {
 	}
 }
 
-// exchange puts a job that is not done to the end of the queue, and returns the first one.
-func (q *workQueue) exchange(w *worker, j job) job {
+// exchange lets others go before a job that is not done, and returns as next does.
+func (q *workQueue) exchange(w *worker, j job) (job, bool) {
+	if j.class() != w.Class() {
+		q.put(j)
+		return q.next(w)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.queue.Exchange(w, j)
+	return q.queue.Exchange(w, j), true
 }
 
 // leave takes a worker out whose goroutine was ended by user code.
@@ -102,7 +114,7 @@ func (q *workQueue) leave(w *worker) {
 // lookLater arms the timer of the next look, if it does not run. The caller holds q.mu.
 func (q *workQueue) lookLater() {
 	switch {
-	case q.looking || q.queue.Waiting() == 0:
+	case q.looking || q.queue.Idle():
 		return
 	case q.timer == nil:
 		// The function runs on a goroutine of the Go runtime for the time of one look.

@@ -103,7 +103,7 @@ func (s *System) runJobs(w *worker, j job) {
 			j = job{} // The memory of the finished job can be freed while this goroutine waits.
 			j, more = s.queue.next(w)
 		case runtime.CallYield:
-			j = s.queue.exchange(w, j)
+			j, more = s.queue.exchange(w, j)
 		default:
 			call = begins
 			j.of.call(j.ctx, call)

@@ -43,8 +43,8 @@ type Entity struct {
 	stale     bool  // The instance belongs to a hosting that has ended.
 	released  bool  // The entity was left behind: the cell's list and map do not have it any more.
 	deferred  bool  // The stop of the instance waits for the node's standing.
-	stuck     bool  // The entity was reported as stuck and has not returned.
 	failures  uint8 // Failures in a row, without a success in between.
+	slow      uint8 // In how many runs from now on the entity counts as slow, if all of them are short.
 	// at is when the present state began; while active, when the present message
 	// began or the last one ended; while failed, when the rest ends.
 	at      machine.Instant
@@ -61,6 +61,7 @@ type rare struct {
 	to       gossip.NodeID   // The node to send the reply to.
 	failure  *string         // Why the instance failed, while it is stopped for that; else nil.
 	pressure *pressure       // Nil while nobody waits for room in the mailbox.
+	stuck    bool            // The entity was reported as stuck and has not returned.
 }
 
 // change changes what few entities have.
@@ -121,6 +122,32 @@ func (e *Entity) pressure() *pressure {
 
 // press notes who waits for room in the mailbox.
 func (e *Entity) press(p *pressure) { e.change(func(x *rare) { x.pressure = p }) }
+
+// stuck reports whether the entity was reported as stuck and has not returned.
+func (e *Entity) stuck() bool { return e.rare != nil && e.rare.stuck }
+
+// stick notes whether the entity was reported as stuck.
+func (e *Entity) stick(stuck bool) { e.change(func(x *rare) { x.stuck = stuck }) }
+
+// slowRuns is in how many runs in a row an entity that has been slow must be quick to count as
+// quick again: few enough that one delay, which may be that of the machine, is forgotten soon,
+// and so many that an entity which now and then finds its answer in a cache does not change.
+const slowRuns = 16
+
+// Pace notes whether a run of the entity was long, and reports whether the entity counts as
+// slow. The caller holds the cell.
+func (e *Entity) Pace(long bool) (slow bool) {
+	switch {
+	case long:
+		e.slow = slowRuns
+	case e.slow > 0:
+		e.slow--
+	}
+	return e.Slow()
+}
+
+// Slow reports whether one of the last runs of the entity was long. The caller holds the cell.
+func (e *Entity) Slow() bool { return e.slow > 0 }
 
 // ID returns the id.
 func (e *Entity) ID() string { return e.id }

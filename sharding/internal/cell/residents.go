@@ -207,8 +207,8 @@ func (r *residents) begin(now machine.Instant, e *Entity, out *Actions) {
 
 // returned notes that e has returned from a call.
 func (r *residents) returned(e *Entity, out *Actions) {
-	if e.stuck {
-		e.stuck = false
+	if e.stuck() {
+		e.stick(false)
 		r.stuck--
 		out.entity(OpReturned, e)
 	}
@@ -332,8 +332,8 @@ func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
 		m := e.Mail()
 		r.place.reply(m.Origin(r.cfg.Self), &protocol.Reply{Correlation: m.Correlation(), Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
 	}
-	if !e.stuck {
-		e.stuck = true
+	if !e.stuck() {
+		e.stick(true)
 		r.stuck++
 		out.entity(OpStuck, e)
 	}
@@ -455,7 +455,7 @@ func (r *residents) describe(i *Info) {
 	}
 	// Mostly no entity is stuck: then the list of entities is not searched.
 	for e := r.first; e != nil && len(i.Stuck) < min(r.stuck, stuckMax); e = e.next {
-		if e.stuck {
+		if e.stuck() {
 			i.note(e)
 		}
 	}

@@ -38,8 +38,8 @@ func (r *residents) inspect(now machine.Instant, e *Entity, out *Actions) {
 			r.stop(now, e, out)
 		}
 	case e.deferred || e.state == entityActive && !e.atWork(): // It waits for standing.
-	case r.cfg.StuckAfter > 0 && rests >= r.cfg.StuckAfter && !e.stuck:
-		e.stuck = true
+	case r.cfg.StuckAfter > 0 && rests >= r.cfg.StuckAfter && !e.stuck():
+		e.stick(true)
 		r.stuck++
 		out.entity(OpStuck, e)
 	}

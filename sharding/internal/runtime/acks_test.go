@@ -162,7 +162,7 @@ func newNodeAt(self gossip.NodeID) *hostStub {
 		Self: self, Clock: h, Standing: h, Members: h, Lane: h.lane,
 		AwaitRoom: func(gossip.NodeID) { h.waited++ }, AcksDue: func() {},
 		AfterFunc: func(time.Duration, func()) Timer { return time.NewTimer(time.Hour) },
-		Crowded:   func() bool { return false },
+		Crowded:   func(Class) bool { return false },
 		Report:    func(string, protocol.ShardID, protocol.CellEvent) {},
 		Notes: Notes{
 			Malformed: func(gossip.NodeID, error) { h.malformed++ }, Misdirected: func() {}, Unsent: func(int) {},

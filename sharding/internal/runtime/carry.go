@@ -35,7 +35,7 @@ func (sl *Slot) carry(mine *cell.Entity) (next cell.Op) {
 			if a.Entity == mine {
 				next = a.Op
 			} else {
-				t := Task{Slot: sl, Entity: a.Entity, Op: a.Op}
+				t := Task{Slot: sl, Entity: a.Entity, Op: a.Op, class: classOf(a.Entity.Slow())}
 				if a.Op == cell.OpRun {
 					t.mail = a.Entity.Mail()
 				}

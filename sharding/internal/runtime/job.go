@@ -29,8 +29,12 @@ type Task struct {
 	Entity *cell.Entity
 	Op     cell.Op
 
-	mail cell.Mail // The message to begin with, of OpRun: others may change the mailbox meanwhile.
+	mail  cell.Mail // The message to begin with, of OpRun: others may change the mailbox meanwhile.
+	class Class     // That of the entity at the time.
 }
+
+// Class returns the class of the task in the queue.
+func (t Task) Class() Class { return t.class }
 
 // Call says which code of the program comes next.
 type Call uint8
@@ -58,8 +62,9 @@ type Job struct {
 	again   bool            // The job has had a run of messages since it last yielded.
 	op      cell.Op         // The next step; 0 when the job is over.
 	why     cell.StopReason
-	follows bool // The message was found fit to begin already: it follows in a run.
-	yields  bool // Other entities go first before the next message.
+	class   Class // That of the entity, as its last run has shown.
+	follows bool  // The message was found fit to begin already: it follows in a run.
+	yields  bool  // Other entities go first before the next message.
 }
 
 // runMost bounds the messages of one run, and runLong the time after which a run
@@ -70,8 +75,14 @@ const (
 	runLong = time.Millisecond
 )
 
+// SlowAfter is the length from which on a run makes its entity slow. A run is timed by the
+// readings of the clock that are looked at for the standing, so that this costs none.
+const SlowAfter = QueueLook
+
 // NewJob returns the job that does a task.
-func NewJob(t Task) Job { return Job{slot: t.Slot, entity: t.Entity, op: t.Op, mail: t.mail} }
+func NewJob(t Task) Job {
+	return Job{slot: t.Slot, entity: t.Entity, op: t.Op, mail: t.mail, class: t.class}
+}
 
 // Clocked has the job read the clock by a reader, which is that of the worker.
 func (j *Job) Clocked(clock *machine.Reader) { j.clock = clock }
@@ -81,6 +92,9 @@ func (j *Job) Slot() *Slot { return j.slot }
 
 // Entity returns the record of the entity.
 func (j *Job) Entity() *cell.Entity { return j.entity }
+
+// Class returns the class of the job in the queue, after [CallYield].
+func (j *Job) Class() Class { return j.class }
 
 // Mail returns the message to handle, after [CallHandle].
 func (j *Job) Mail() cell.Mail { return j.mail }
@@ -191,14 +205,17 @@ func (j *Job) mayFollow() bool {
 // shows no standing any more. One reading of the clock serves the end of this message and
 // the beginning of the next, if that begins at once: not after a stop and a start, which may
 // take long. While other entities wait for a worker, an entity that has had a run of messages
-// lets them go first.
+// lets them go first; one that has become slow, or quick, goes to its other class.
 func (j *Job) done(r cell.Result) {
 	now, held := j.look()
 	r.Withhold = !held
 	sl, e := j.slot, j.entity
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	sl.busy += max(now.From.Sub(j.began), 0)
+	took := now.From.Sub(j.began)
+	sl.busy += max(took, 0)
+	from := j.class
+	j.class = classOf(e.Pace(took >= SlowAfter))
 	sl.region.node.messages.freeAll(sl.cell.Ran(e, int(j.ran), &sl.out))
 	sl.cell.Done(now.From, e, r, &sl.out)
 	j.follow(sl.carry(e))
@@ -206,8 +223,10 @@ func (j *Job) done(r cell.Result) {
 	again := j.again
 	j.again = true
 	switch {
+	case j.class != from:
+		j.yields = j.op != 0
 	case j.op != cell.OpRun:
-	case again && sl.region.node.Ports.Crowded():
+	case again && sl.region.node.Ports.Crowded(j.class):
 		j.yields = true
 	default:
 		j.now = now

@@ -34,8 +34,8 @@ type Ports struct {
 	// Waiter makes what is called when there is room for a message that found none.
 	Waiter func(m *cell.Message) Waiter
 
-	// Crowded reports whether jobs wait for a worker.
-	Crowded func() bool
+	// Crowded reports whether jobs of a class wait for a worker.
+	Crowded func(Class) bool
 
 	// Report hands what has happened to a shard to the control machine.
 	Report func(kind string, shard protocol.ShardID, event protocol.CellEvent)

@@ -5,14 +5,14 @@ package runtime
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
-// Entities with something to do stand in one queue, and few workers take from it. The file
-// follows a job: Put, Next and Exchange give it to a worker; Look finds the workers that user
-// code keeps and lets others take their place; Trim lets workers go that are not needed any
-// more. The queue decides; whoever owns it has the workers, the lock and the timers.
+// Entities with something to do stand in one queue of two classes, and few workers take from it.
+// The file follows a job: Put, Next and Exchange give it to a worker; Look finds the workers that
+// user code keeps and lets others take their place; Trim lets workers go that are not needed any
+// more; class.go has what a class is. The queue decides; whoever owns it has the workers, the
+// lock and the timers.
 
 const (
 	// QueueLook is the interval at which the owner of a queue calls [Queue.Look] while jobs
@@ -27,28 +27,37 @@ const (
 )
 
 // Queue is the queue of the entities that have something to do, which are jobs of type J. It
-// has at most one job for each entity. As many workers, of type W, take jobs as the program
-// has processors: more would only hand over between themselves. A worker that user code
-// keeps for longer than a look does not count: for it another one takes jobs, see
-// [Queue.Look].
+// has at most one job for each entity. As many workers, of type W, do jobs of the quick class as
+// the program has processors: more would only hand over between themselves. A worker that user
+// code keeps for longer than a look does not count: for it another one takes jobs, see
+// [Queue.Look]. The jobs of entities that are known to keep their workers stand in the slow
+// class, which has places of its own.
 //
-//	Put ──> jobs ──> worker: Next ──> steps of the entity ──> Next ... idle ──> ends
-//	          ^                            │
-//	          └──── Exchange: others wait ─┘
+//	Put ──> quick or slow ──> worker: Next ──> steps of the entity ──> Next ... idle ──> ends
+//	          ^                                     │
+//	          ├──── Exchange: others wait ──────────┤
+//	          └──── Put: it is of the other class ──┘
+//
+// Invariants, between calls:
+//
+//	Q1  a job stands in one class, or one worker does it;
+//	Q2  the workers that do jobs of a class are as many as its busy says, and a worker
+//	    has the class of its job: so no slow job has a place of the quick class, nor keeps a
+//	    quick one waiting;
+//	Q3  jobs of a class are taken in the order in which they came to it;
+//	Q4  while jobs of a class wait, at least as many of its jobs are being done as it has
+//	    places, but for the time from Leave or Trim to the next look;
+//	Q5  after a look, a class in which jobs wait has at least as many places beside the workers
+//	    that are kept as it has for good.
 //
 // All methods but Waiting belong to one goroutine at a time.
 type Queue[J, W any] struct {
-	waiting atomic.Int64 // How many jobs stand in the queue.
-
-	jobs       jobRing[J]
-	processors int          // For how many workers there are processors.
-	limit      int          // How many workers may do jobs: processors, and one for each that was found kept.
-	busy       int          // How many workers do jobs.
-	workers    []*Worker[W] // All workers, in no order.
-	idle       []*Worker[W] // The workers that wait for a job. The one that came last is taken first.
-	unused     int          // How many workers of idle, from the first on, no job has needed since the last trim.
-	looks      uint64       // Counts the looks.
-	closed     bool         // No worker waits any more.
+	classes [classCount]class[J]
+	workers []*Worker[W] // All workers, in no order.
+	idle    []*Worker[W] // The workers that wait for a job. The one that came last is taken first.
+	unused  int          // How many workers of idle, from the first on, no job has needed since the last trim.
+	looks   uint64       // Counts the looks.
+	closed  bool         // No worker waits any more.
 }
 
 // Worker does one job after the other.
@@ -56,8 +65,12 @@ type Worker[W any] struct {
 	Own   W      // What the owner of the queue keeps of the worker.
 	at    int    // Its place among the workers of the queue.
 	busy  bool   // It does a job.
+	class Class  // That of the job.
 	since uint64 // The count of looks when it took that job.
 }
+
+// Class returns the class of the job that the worker does.
+func (w *Worker[W]) Class() Class { return w.class }
 
 // Start is a job for a worker. If IsNew, the worker has not been seen before.
 type Start[J, W any] struct {
@@ -67,32 +80,42 @@ type Start[J, W any] struct {
 }
 
 // Init prepares an empty queue for a number of processors.
-func (q *Queue[J, W]) Init(processors int) { q.processors, q.limit = processors, processors }
+func (q *Queue[J, W]) Init(processors int) {
+	for i := range q.classes {
+		q.classes[i].fit(Class(i), processors)
+		q.classes[i].limit = q.classes[i].least
+	}
+}
 
-// Waiting returns how many jobs stand in the queue. It may be called from any goroutine.
-func (q *Queue[J, W]) Waiting() int { return int(q.waiting.Load()) }
+// Waiting returns how many jobs stand in a class. It may be called from any goroutine.
+func (q *Queue[J, W]) Waiting(of Class) int { return int(q.classes[of].waiting.Load()) }
 
-// Busy returns how many workers do jobs.
-func (q *Queue[J, W]) Busy() int { return q.busy }
+// Idle reports whether no job stands in the queue.
+func (q *Queue[J, W]) Idle() bool {
+	return q.classes[ClassQuick].jobs.len() == 0 && q.classes[ClassSlow].jobs.len() == 0
+}
+
+// Busy returns how many workers do jobs of a class.
+func (q *Queue[J, W]) Busy(of Class) int { return q.classes[of].busy }
 
 // Workers returns how many workers there are.
 func (q *Queue[J, W]) Workers() int { return len(q.workers) }
 
-// Limit returns how many workers may do jobs at present.
-func (q *Queue[J, W]) Limit() int { return q.limit }
+// Limit returns how many workers may do jobs of a class at present.
+func (q *Queue[J, W]) Limit(of Class) int { return q.classes[of].limit }
 
-// Put finds a worker for a job, or lets it stand in the queue if enough workers are busy,
+// Put finds a worker for a job of a class, or lets it stand there if enough workers are busy,
 // and reports false then.
-func (q *Queue[J, W]) Put(j J) (Start[J, W], bool) {
-	if q.busy >= q.limit {
-		q.push(j)
+func (q *Queue[J, W]) Put(j J, of Class) (Start[J, W], bool) {
+	if c := &q.classes[of]; c.busy >= c.limit {
+		c.push(j)
 		return Start[J, W]{}, false
 	}
-	return q.engage(j), true
+	return q.engage(j, of), true
 }
 
-// engage gives a job to a worker, which is busy from now on.
-func (q *Queue[J, W]) engage(j J) Start[J, W] {
+// engage gives a job of a class to a worker, which is busy from now on.
+func (q *Queue[J, W]) engage(j J, of Class) Start[J, W] {
 	s := Start[J, W]{Job: j}
 	if last := len(q.idle) - 1; last >= 0 {
 		s.Worker = q.idle[last]
@@ -102,8 +125,8 @@ func (q *Queue[J, W]) engage(j J) Start[J, W] {
 		s.Worker, s.IsNew = &Worker[W]{at: len(q.workers)}, true
 		q.workers = append(q.workers, s.Worker)
 	}
-	q.busy++
-	s.Worker.busy, s.Worker.since = true, q.looks
+	q.classes[of].busy++
+	s.Worker.busy, s.Worker.class, s.Worker.since = true, of, q.looks
 	return s
 }
 
@@ -119,7 +142,7 @@ const (
 
 // Next returns the next job of a worker that has done its last one.
 func (q *Queue[J, W]) Next(w *Worker[W]) (j J, turn Turn) {
-	if q.busy <= q.limit && q.jobs.len() > 0 {
+	if c := &q.classes[w.class]; c.busy <= c.limit && c.jobs.len() > 0 {
 		return q.pop(w), TurnWork
 	}
 	q.release(w)
@@ -131,10 +154,12 @@ func (q *Queue[J, W]) Next(w *Worker[W]) (j J, turn Turn) {
 	return j, TurnWait
 }
 
-// Exchange puts a job that is not done to the end of the queue, and returns the first one:
-// an entity whose messages never end shares its worker with those that wait.
+// Exchange puts a job that is not done to the end of its class, and returns the first one: an
+// entity whose messages never end shares its worker with those that wait. One that turns out
+// to be of the other class than its worker is Put there, and the worker gets another job by
+// Next.
 func (q *Queue[J, W]) Exchange(w *Worker[W], j J) J {
-	q.push(j)
+	q.classes[w.class].push(j)
 	return q.pop(w)
 }
 
@@ -145,21 +170,16 @@ func (q *Queue[J, W]) Leave(w *Worker[W]) {
 	q.dismiss(w)
 }
 
-func (q *Queue[J, W]) push(j J) {
-	q.jobs.push(j)
-	q.waiting.Add(1)
-}
-
+// pop takes the first job of the class of a worker that has a place there.
 func (q *Queue[J, W]) pop(w *Worker[W]) J {
-	q.waiting.Add(-1)
 	w.since = q.looks
-	return q.jobs.pop()
+	return q.classes[w.class].pop()
 }
 
 // release ends that a worker is busy.
 func (q *Queue[J, W]) release(w *Worker[W]) {
 	w.busy = false
-	q.busy--
+	q.classes[w.class].busy--
 }
 
 // dismiss takes a worker that is not busy, and does not wait, out of the list of all.
@@ -173,26 +193,26 @@ func (q *Queue[J, W]) dismiss(w *Worker[W]) {
 
 // Look lets more workers take jobs if user code keeps those that do, while jobs wait. A
 // worker counts as kept that has done the same job since before the last look: its entity
-// sleeps, waits for another one, or computes. If fewer are left than there are processors,
-// the number of additional workers is doubled at least, so that a few looks find enough of
-// them for entities that all block for a short time; Trim lowers it slowly.
+// sleeps, waits for another one, or computes.
 func (q *Queue[J, W]) Look() (starts []Start[J, W]) {
 	q.looks++
-	if q.jobs.len() == 0 {
+	if q.Idle() {
 		return nil
 	}
-	kept := 0
+	var kept [classCount]int
 	for _, w := range q.workers {
 		if w.busy && w.since+1 < q.looks {
-			kept++
+			kept[w.class]++
 		}
 	}
-	if q.limit-kept < q.processors {
-		q.limit = max(q.processors+kept, 2*q.limit-q.processors)
-	}
-	for q.busy < q.limit && q.jobs.len() > 0 {
-		q.waiting.Add(-1)
-		starts = append(starts, q.engage(q.jobs.pop()))
+	for i := range q.classes {
+		c := &q.classes[i]
+		if c.jobs.len() > 0 {
+			c.grow(kept[i])
+		}
+		for c.vacant() {
+			starts = append(starts, q.engage(c.pop(), Class(i)))
+		}
 	}
 	return starts
 }
@@ -201,8 +221,10 @@ func (q *Queue[J, W]) Look() (starts []Start[J, W]) {
 // they end. It lowers the number of additional workers by a quarter. The number of
 // processors may have changed.
 func (q *Queue[J, W]) Trim(processors int) []*Worker[W] {
-	q.processors = processors
-	q.limit = q.processors + max(0, q.limit-q.processors)*3/4
+	for i := range q.classes {
+		q.classes[i].fit(Class(i), processors)
+		q.classes[i].shrink()
+	}
 	return q.end(q.unused)
 }
 
@@ -222,32 +244,4 @@ func (q *Queue[J, W]) end(n int) []*Worker[W] {
 	q.idle = slices.Delete(q.idle, 0, n)
 	q.unused = len(q.idle)
 	return ended
-}
-
-// jobRing is a queue of jobs that reuses its memory.
-type jobRing[J any] struct {
-	ring        []J
-	head, count int
-}
-
-func (r *jobRing[J]) len() int { return r.count }
-
-func (r *jobRing[J]) push(j J) {
-	if r.count == len(r.ring) {
-		larger := make([]J, max(64, 2*r.count))
-		n := copy(larger, r.ring[r.head:])
-		copy(larger[n:], r.ring[:r.head])
-		r.ring, r.head = larger, 0
-	}
-	r.ring[(r.head+r.count)%len(r.ring)] = j
-	r.count++
-}
-
-func (r *jobRing[J]) pop() J {
-	var none J
-	j := r.ring[r.head]
-	r.ring[r.head] = none // For the collector.
-	r.head = (r.head + 1) % len(r.ring)
-	r.count--
-	return j
 }

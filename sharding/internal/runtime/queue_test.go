@@ -17,7 +17,7 @@ func TestWorkersEndThatNoJobNeeds(t *testing.T) {
 	q.Init(3)
 	var workers []*Worker[int]
 	for i := range 3 {
-		s, starts := q.Put(i)
+		s, starts := q.Put(i, ClassQuick)
 		require.True(t, starts)
 		require.True(t, s.IsNew)
 		workers = append(workers, s.Worker)
@@ -31,7 +31,7 @@ func TestWorkersEndThatNoJobNeeds(t *testing.T) {
 	}
 	ended := 0
 	for range 3 {
-		s, starts := q.Put(9)
+		s, starts := q.Put(9, ClassQuick)
 		require.True(t, starts)
 		require.Same(t, workers[2], s.Worker)
 		rests(s.Worker)
@@ -40,21 +40,21 @@ func TestWorkersEndThatNoJobNeeds(t *testing.T) {
 	require.Equal(t, 2, ended)
 	require.Equal(t, 1, q.Workers())
 	require.Equal(t, []*Worker[int]{workers[2]}, q.Close())
-	s, starts := q.Put(9)
+	s, starts := q.Put(9, ClassQuick)
 	require.True(t, starts)
 	_, turn := q.Next(s.Worker)
 	require.Equal(t, TurnEnd, turn)
 	require.Zero(t, q.Workers())
-	require.Zero(t, q.Busy())
+	require.Zero(t, q.Busy(ClassQuick))
 }
 
 // A job that is put back lets all others go first that stand in the queue.
 func TestAJobThatIsPutBackGoesLast(t *testing.T) {
 	var q Queue[int, int]
 	q.Init(1)
-	s, _ := q.Put(0)
+	s, _ := q.Put(0, ClassQuick)
 	for i := range 99 {
-		_, starts := q.Put(1 + i)
+		_, starts := q.Put(1+i, ClassQuick)
 		require.False(t, starts)
 	}
 	mine := s.Job
@@ -62,7 +62,7 @@ func TestAJobThatIsPutBackGoesLast(t *testing.T) {
 		mine = q.Exchange(s.Worker, mine)
 		require.Equal(t, (1+i)%100, mine)
 	}
-	require.Equal(t, 99, q.Waiting())
+	require.Equal(t, 99, q.Waiting(ClassQuick))
 }
 
 // A worker that is kept by one job is replaced at the second look, for as long as jobs wait.
@@ -70,19 +70,19 @@ func TestAJobThatIsPutBackGoesLast(t *testing.T) {
 func TestAKeptWorkerIsReplaced(t *testing.T) {
 	var q Queue[int, int]
 	q.Init(1)
-	first, _ := q.Put(0)
-	_, starts := q.Put(1)
+	first, _ := q.Put(0, ClassQuick)
+	_, starts := q.Put(1, ClassQuick)
 	require.False(t, starts)
 	require.Empty(t, q.Look(), "the worker may have taken its job just now")
 	second := q.Look()
 	require.Len(t, second, 1)
 	require.Equal(t, 1, second[0].Job)
 	require.NotSame(t, first.Worker, second[0].Worker)
-	require.Equal(t, 2, q.Limit())
+	require.Equal(t, 2, q.Limit(ClassQuick))
 	for range 20 {
 		q.Trim(1)
 	}
-	require.Equal(t, 1, q.Limit())
-	_, starts = q.Put(2)
+	require.Equal(t, 1, q.Limit(ClassQuick))
+	_, starts = q.Put(2, ClassQuick)
 	require.False(t, starts, "two are busy, and one may be")
 }

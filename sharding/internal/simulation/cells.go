@@ -132,6 +132,7 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 		through: make([]*passage, kind.Settings.Shards),
 	}
 	c.crew.queue.Init(processors)
+	c.crew.long = make(map[*cell.Entity]bool)
 	c.node = runtime.NewNode(c.ports())
 	c.region = c.node.NewRegion(kind.Name, kind.Settings.Shards, cfg, runtime.KindPorts{
 		Work: func(t runtime.Task) { c.put(t) }, Decode: decode, Ended: func(*runtime.Slot) {},
@@ -152,7 +153,7 @@ func (c *Cells) ports() runtime.Ports {
 			return t
 		},
 		Waiter:  func(*cell.Message) runtime.Waiter { return c.offers },
-		Crowded: func() bool { return c.crew.queue.Waiting() > 0 },
+		Crowded: func(of runtime.Class) bool { return c.crew.queue.Waiting(of) > 0 },
 		Report: func(kind string, shard protocol.ShardID, e protocol.CellEvent) {
 			c.out.Add(control.FromShard{Kind: kind, Shard: shard, Event: e})
 		},

@@ -23,8 +23,9 @@ const processors = 2
 // crew are the workers of a node.
 type crew struct {
 	queue   runtime.Queue[*runtime.Job, struct{}]
-	starts  []start // Jobs that workers begin at the end of the step.
-	looking bool    // The next look is due.
+	starts  []start               // Jobs that workers begin at the end of the step.
+	looking bool                  // The next look is due.
+	long    map[*cell.Entity]bool // The entities whose last message took long.
 }
 
 type (
@@ -36,7 +37,12 @@ type (
 func (c *Cells) put(t runtime.Task) {
 	j := runtime.NewJob(t)
 	j.Clocked(&c.watch.reader)
-	if s, starts := c.crew.queue.Put(&j); starts {
+	c.assign(&j)
+}
+
+// assign gives a job to a worker.
+func (c *Cells) assign(j *runtime.Job) {
+	if s, starts := c.crew.queue.Put(j, j.Class()); starts {
 		c.crew.starts = append(c.crew.starts, s)
 		return
 	}
@@ -45,7 +51,7 @@ func (c *Cells) put(t runtime.Task) {
 
 // lookLater has the queue look at its workers.
 func (c *Cells) lookLater() {
-	if c.crew.looking || c.crew.queue.Waiting() == 0 {
+	if c.crew.looking || c.crew.queue.Idle() {
 		return
 	}
 	c.crew.looking = true
@@ -86,9 +92,18 @@ func (c *Cells) run(w *worker, j *runtime.Job) {
 			}
 			j = next
 		case runtime.CallYield:
-			j = c.crew.queue.Exchange(w, j)
+			if j.Class() == w.Class() {
+				j = c.crew.queue.Exchange(w, j)
+				continue
+			}
+			c.assign(j)
+			next, turn := c.crew.queue.Next(w)
+			if turn != runtime.TurnWork {
+				return
+			}
+			j = next
 		default:
-			took := c.call(j, call)
+			took := c.call(w, j, call)
 			if took > 0 {
 				c.after(took, func() {
 					c.returned(j, call)
@@ -102,7 +117,7 @@ func (c *Cells) run(w *worker, j *runtime.Job) {
 }
 
 // call begins a call of an entity, and draws how long it takes.
-func (c *Cells) call(j *runtime.Job, call runtime.Call) time.Duration {
+func (c *Cells) call(w *worker, j *runtime.Job, call runtime.Call) time.Duration {
 	e := j.Entity()
 	switch call {
 	case runtime.CallStart:
@@ -115,7 +130,22 @@ func (c *Cells) call(j *runtime.Job, call runtime.Call) time.Duration {
 		}
 		return c.drawn(c.behaviour.Stop)
 	default:
-		return c.handle(j)
+		c.places(w, j)
+		took := c.handle(j)
+		c.crew.long[e] = took >= 2*runtime.SlowAfter
+		return took
+	}
+}
+
+// places checks that an entity whose last message took long has no place of the quick class,
+// unless its run goes on. Counters that go wrong may have said that the message was short.
+func (c *Cells) places(w *worker, j *runtime.Job) {
+	if !c.crew.long[j.Entity()] || j.Before() > 0 || c.behaviour.CounterFaults {
+		return
+	}
+	c.ledger.counts.Slow++
+	if w.Class() != runtime.ClassSlow {
+		c.ledger.violate("%q of %v, which is slow, begins a message at a place of the quick class", j.Entity().ID(), c.self)
 	}
 }
 
@@ -171,6 +201,7 @@ func (c *Cells) returned(j *runtime.Job, call runtime.Call) {
 
 // gone notes that an instance has ended.
 func (c *Cells) gone(e *cell.Entity) {
+	delete(c.crew.long, e)
 	if !c.behind[e] {
 		c.ledger.stopped(c.self, e.ID())
 	}

@@ -64,6 +64,8 @@ type Counts struct {
 	Batches, Unnamed int
 	// Replaced counts workers that took the place of those that entities kept.
 	Replaced int
+	// Slow counts messages that entities began in the slow class, as their last one took long.
+	Slow int
 	// Spared counts how often a node knew of its standing without a reading of its clock,
 	// by the counter, and Readings how often by its clock.
 	Spared, Readings                                        int

@@ -232,9 +232,34 @@ var mutants = []mutant{
 		new: "	case !held && !mutant(NAME):\n",
 	},
 	{
-		test: "TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting", name: "a worker that is kept is never replaced", file: "runtime/queue.go",
-		old: "	if q.limit-kept < q.processors {\n",
-		new: "	if q.limit-kept < q.processors && !mutant(NAME) {\n",
+		test: "TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting", name: "a worker that is kept is never replaced", file: "runtime/class.go",
+		old: "	if c.limit-kept < c.least {\n",
+		new: "	if c.limit-kept < c.least && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestBusyEntitiesNearTheirSenders", name: "a slow entity that keeps its place in the quick class", file: "runtime/job.go",
+		old: "		j.yields = j.op != 0\n",
+		new: "		j.yields = j.op != 0 && !mutant(NAME)\n",
+	},
+	{
+		test: "TestBusyEntitiesNearTheirSenders", name: "slow entities among the quick ones", file: "runtime/class.go",
+		old: "	if slow {\n",
+		new: "	if slow && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestAnEntityIsSlowForSomeRuns", in: "../cell", name: "an entity that is slow for ever", file: "cell/entities.go",
+		old: "		e.slow--\n",
+		new: "		if !mutant(NAME) {\n			e.slow--\n		}\n",
+	},
+	{
+		test: "TestQueueLaws", in: "../runtime", name: "slow jobs that are never served", file: "runtime/queue.go",
+		old: "c.busy <= c.limit && c.jobs.len() > 0 {",
+		new: "c.busy <= c.limit && c.jobs.len() > 0 && !(mutant(NAME) && w.class == ClassSlow) {",
+	},
+	{
+		test: "TestQueueLaws", in: "../runtime", name: "a slow job that takes a place of the quick class", file: "runtime/queue.go",
+		old: "	s.Worker.busy, s.Worker.class, s.Worker.since = true, of, q.looks\n",
+		new: "	s.Worker.busy, s.Worker.class, s.Worker.since = true, of, q.looks\n	if mutant(NAME) {\n		s.Worker.class = ClassQuick\n	}\n",
 	},
 	{
 		test: "TestRandomFaults", name: "a reply that goes to another ask", file: "runtime/asks.go",

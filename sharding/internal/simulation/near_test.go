@@ -34,6 +34,7 @@ func TestBusyEntitiesNearTheirSenders(t *testing.T) {
 	require.NotZero(t, sum.Joined)
 	require.NotZero(t, sum.Followed)
 	require.NotZero(t, sum.Replaced)
+	require.NotZero(t, sum.Slow)
 }
 
 // Entities that keep their workers for long, more of them than a node has processors, do not
@@ -54,6 +55,7 @@ func TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting(t *testing.T) {
 		counts := finish(t, c)
 		require.Less(t, longest.For, 150*time.Millisecond, "seed %d: %+v", seed, longest)
 		require.NotZero(t, counts.Replaced)
+		require.NotZero(t, counts.Slow)
 		t.Logf("seed %d: longest %v, %d workers replaced others", seed, longest.For, counts.Replaced)
 	}
 }
