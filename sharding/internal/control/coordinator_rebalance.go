@@ -5,6 +5,7 @@ package control
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
@@ -62,9 +63,15 @@ func (c *coordinator) rebalanceOnce() {
 }
 
 // reunite returns moves of a kind that lives at one region, and a part of which is elsewhere: its
-// region was drained, and hosts again. Nothing moves while a member cannot be reached.
+// region was drained, and hosts again. Nothing moves while a member cannot be reached, or while a
+// part is at a region that may be given nothing, such as one that has lost its standing for a
+// moment: it would lose what it has for nothing.
 func (c *coordinator) reunite(req allocation.RebalanceRequest) (res allocation.RebalanceResult) {
-	if !req.Fitness.NoneUnreachable {
+	eligible := c.roster.eligible()
+	unfit := func(r allocation.RegionState) bool {
+		return len(r.Shards) > 0 && !slices.ContainsFunc(eligible, func(n gossip.NodeID) bool { return regionID(n) == r.ID })
+	}
+	if !req.Fitness.NoneUnreachable || slices.ContainsFunc(req.Regions, unfit) {
 		return res
 	}
 	to, reason := c.together()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -158,6 +160,26 @@ func TestAKindThatWasSplitComesTogether(t *testing.T) {
 	f.run(time.Minute)
 	f.settled(100, nodes...)
 	require.Contains(t, []int{0, 100}, len(nodes[0].hosts()))
+}
+
+// A kind on one node stays where it is while that node has no standing: where all links were cut for a
+// moment, the coordinator has its own again before it hears that the host has.
+func TestAKindStaysWithAHostWithoutStanding(t *testing.T) {
+	f := newFleet(t)
+	kind := six()
+	kind.OnOldest = true
+	nodes := f.cluster(3, kind)
+	drained(nodes[0], true)
+	f.run(2 * time.Second)
+	drained(nodes[0], false)
+	f.run(time.Minute)
+	require.Len(t, nodes[1].hosts(), 6)
+	nodes[1].step(component.Standing{Until: 0})
+	f.run(time.Minute)
+	require.Len(t, nodes[1].hosts(), 6)
+	nodes[1].step(component.Standing{Until: machine.Never})
+	f.run(time.Minute)
+	require.Len(t, nodes[1].hosts(), 6)
 }
 
 // Who asks again is told again.
