@@ -1,0 +1,109 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package passivation
+
+import "math"
+
+// frequency has a list for each number of uses, in the order of the numbers, and evicts from the
+// lowest, there what was not used for the longest time. What has just entered is evicted only when
+// there is nothing else.
+type frequency struct {
+	o      *Order
+	lowest listID
+	age    uint32 // With aging, the highest count of a victim so far; else 0.
+	newest Seat   // What has entered last.
+}
+
+func (p *frequency) enter(s Seat) {
+	p.newest = s
+	p.o.seats[s].count = p.age + 1
+	p.place(s, 0)
+}
+
+func (p *frequency) back(s Seat) { p.place(s, 0) }
+
+func (p *frequency) use(s Seat) {
+	e := &p.o.seats[s]
+	e.count = min(e.count, math.MaxUint32-1) + 1
+	from := e.list
+	p.o.take(s)
+	if p.o.lists[from].count == 0 { // It was aside.
+		p.place(s, 0)
+		return
+	}
+	p.place(s, from)
+	p.left(from)
+}
+
+// victim is from the list with the lowest count, or of the next one if that has only what entered
+// last.
+func (p *frequency) victim() Seat {
+	if p.lowest == 0 {
+		return 0
+	}
+	l := &p.o.lists[p.lowest]
+	s := l.last
+	if s == p.newest && p.o.lists[p.o.aside].n == 0 {
+		if other := p.o.seats[s].prev; other != 0 {
+			s = other
+		} else if l.next != 0 {
+			s = p.o.lists[l.next].last
+		}
+	}
+	if p.o.cfg.Aging {
+		p.age = max(p.age, min(p.o.seats[s].count, math.MaxUint32-1))
+	}
+	return s
+}
+
+// place puts a seat into the list of its count, which is at or behind the list from; 0: the lowest.
+func (p *frequency) place(s Seat, from listID) {
+	count := p.o.seats[s].count
+	before, at := listID(0), p.lowest
+	if from != 0 {
+		before, at = from, p.o.lists[from].next
+	}
+	for at != 0 && p.o.lists[at].count < count {
+		before, at = at, p.o.lists[at].next
+	}
+	if at == 0 || p.o.lists[at].count != count {
+		at = p.insert(count, before, at)
+	}
+	p.o.push(at, s)
+}
+
+// insert makes a list of a count between two others, each of which may be 0.
+func (p *frequency) insert(count uint32, before, behind listID) listID {
+	id := p.o.newList()
+	l := &p.o.lists[id]
+	l.count, l.prev, l.next = count, before, behind
+	if before == 0 {
+		p.lowest = id
+	} else {
+		p.o.lists[before].next = id
+	}
+	if behind != 0 {
+		p.o.lists[behind].prev = id
+	}
+	return id
+}
+
+// left gives the list back that has become empty.
+func (p *frequency) left(from listID) {
+	l := p.o.lists[from]
+	if l.n > 0 || l.count == 0 { // Others are there, or it is not a list of a frequency.
+		return
+	}
+	if l.prev == 0 {
+		p.lowest = l.next
+	} else {
+		p.o.lists[l.prev].next = l.next
+	}
+	if l.next != 0 {
+		p.o.lists[l.next].prev = l.prev
+	}
+	p.o.freeList(from)
+}
+
+func (p *frequency) resize(int) {}

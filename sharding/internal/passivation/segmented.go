@@ -1,0 +1,44 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package passivation
+
+// segmented has two lists by the last use: what enters is on probation, and is protected from its
+// second use on. When more are protected than may be, the one that was not used for the longest time is on
+// probation again. What is on probation goes first.
+type segmented struct {
+	o                    *Order
+	probation, protected listID
+	most                 int // How many may be protected.
+}
+
+func (p *segmented) enter(s Seat) { p.o.push(p.probation, s) }
+
+// back does not promote: not to be stopped is no use.
+func (p *segmented) back(s Seat) { p.o.push(p.probation, s) }
+
+func (p *segmented) use(s Seat) {
+	p.o.lead(p.protected, s)
+	p.demote()
+}
+
+func (p *segmented) victim() Seat {
+	if s := p.o.lists[p.probation].last; s != 0 {
+		return s
+	}
+	return p.o.lists[p.protected].last
+}
+
+func (p *segmented) left(listID) {}
+
+func (p *segmented) resize(limit int) {
+	p.most = min(share(limit, p.o.cfg.Protected), limit-1)
+}
+
+// demote puts one on probation again if too many are protected. A use adds one, so that one is
+// enough; after the limit has become smaller the victims come from what was demoted.
+func (p *segmented) demote() {
+	if p.o.lists[p.protected].n > p.most {
+		p.o.lead(p.probation, p.o.lists[p.protected].last)
+	}
+}

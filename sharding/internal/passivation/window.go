@@ -1,0 +1,170 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package passivation
+
+// windowed has a window, ordered by the last use, before a main part with a policy of its own. What
+// leaves the window contends with the victim of the main part: who was used more often stays, and
+// the other one goes; at a draw the one from the window goes. So what is used once, however much of
+// it there is, passes through the window and moves nothing else.
+type windowed struct {
+	o      *Order
+	list   listID // The window.
+	main   policy
+	sketch sketch
+	climb  *climber // Nil when the share of the window stays.
+	most   int      // How many the window may have.
+}
+
+func newWindowed(o *Order) *windowed {
+	p := &windowed{o: o, list: o.newList(), main: o.plain(o.cfg.Main)}
+	if o.cfg.Policy == WTinyLFU {
+		p.climb = newClimber(o.cfg.Window)
+	}
+	return p
+}
+
+func (p *windowed) enter(s Seat) {
+	p.sketch.add(p.o.seats[s].key)
+	p.observe(false)
+	p.o.seats[s].window = true
+	p.o.push(p.list, s)
+	p.overflow()
+}
+
+func (p *windowed) use(s Seat) {
+	p.sketch.add(p.o.seats[s].key)
+	p.observe(true)
+	if p.o.seats[s].window {
+		p.o.lead(p.list, s)
+		return
+	}
+	p.main.use(s)
+}
+
+func (p *windowed) back(s Seat) {
+	if p.o.seats[s].window {
+		p.o.push(p.list, s)
+		return
+	}
+	p.main.back(s)
+}
+
+// overflow moves what the window has too many of into the main part, as long as nobody has to go
+// for it.
+func (p *windowed) overflow() {
+	for p.o.Excess() == 0 && p.o.lists[p.list].n > p.most {
+		p.admit(p.o.lists[p.list].last)
+	}
+}
+
+// admit moves a seat from the window into the main part.
+func (p *windowed) admit(s Seat) {
+	p.o.take(s)
+	p.o.seats[s].window = false
+	p.main.enter(s)
+}
+
+func (p *windowed) victim() Seat {
+	candidate, victim := p.o.lists[p.list].last, p.main.victim()
+	switch {
+	case victim == 0:
+		return candidate
+	case candidate == 0 || p.o.lists[p.list].n <= p.most:
+		return victim
+	case p.sketch.frequency(p.o.seats[candidate].key) <= p.sketch.frequency(p.o.seats[victim].key):
+		return candidate
+	default:
+		p.admit(candidate)
+		return victim
+	}
+}
+
+func (p *windowed) left(from listID) { p.main.left(from) }
+
+func (p *windowed) resize(limit int) {
+	p.sketch.grow(limit)
+	p.divide(p.share())
+}
+
+// share is the present share of the window.
+func (p *windowed) share() float64 {
+	if p.climb != nil {
+		return p.climb.share
+	}
+	return p.o.cfg.Window
+}
+
+// divide gives a share of the limit to the window, and the rest to the main part.
+func (p *windowed) divide(window float64) {
+	p.most = 0
+	if window > 0 {
+		p.most = min(share(p.o.cfg.Limit, window), p.o.cfg.Limit)
+	}
+	p.main.resize(max(p.o.cfg.Limit-p.most, 1))
+}
+
+// observe has the share of the window follow the hit rate.
+func (p *windowed) observe(hit bool) {
+	if p.climb != nil && p.climb.observe(hit, p.o.cfg.Limit) {
+		p.divide(p.climb.share)
+	}
+}
+
+// climber seeks the share of the window with the highest hit rate by climbing: it goes on in a
+// direction while the rate rises and turns when it falls, with steps that become smaller, and large
+// again when the rate has changed a lot. Einziger, Eytan, Friedman and Manes, "Adaptive software cache
+// management", 2018.
+type climber struct {
+	share, least float64
+	step         float64 // What is added next; below 0 the window shrinks.
+	rate         float64 // The hit rate of the last sample; below 0 before the first.
+	hits, uses   int     // Of the present sample.
+}
+
+const (
+	climbSample  = 10     // A sample has ten uses for each that may be seated.
+	climbStep    = 0.0625 // The first step, a part of the limit.
+	climbDecay   = 0.98   // What is left of a step the next time.
+	climbRestart = 0.05   // The change of the hit rate with which the steps begin anew.
+	climbMost    = 0.8    // The largest window.
+)
+
+func newClimber(share float64) *climber {
+	return &climber{share: share, least: share, step: climbStep, rate: -1}
+}
+
+// observe counts a use, and reports whether the share has changed.
+func (c *climber) observe(hit bool, limit int) bool {
+	c.uses++
+	if hit {
+		c.hits++
+	}
+	if c.uses < climbSample*limit {
+		return false
+	}
+	rate := float64(c.hits) / float64(c.uses)
+	change := rate - c.rate
+	first := c.rate < 0
+	c.hits, c.uses, c.rate = 0, 0, rate
+	if first {
+		return false
+	}
+	if change < 0 {
+		c.step = -c.step
+	}
+	if change = max(change, -change); change >= climbRestart {
+		c.step = climbStep * sign(c.step)
+	}
+	before := c.share
+	c.share = min(max(c.share+c.step, c.least), max(climbMost, c.least))
+	c.step *= climbDecay
+	return c.share != before
+}
+
+func sign(x float64) float64 {
+	if x < 0 {
+		return -1
+	}
+	return 1
+}
