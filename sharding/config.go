@@ -8,12 +8,13 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 
 	"github.com/quorate/quorate/config/field"
 )
 
-// What a file may set for sharding: Config with its groups, the values of Default, and Validate,
+// What a file may set for sharding: Config with its groups and what they mean, Default, and Validate,
 // which says all faults together.
 
 // Config is what an operator may set. Start from [Default].
@@ -75,6 +76,9 @@ type Config struct {
 	// of that time, and every 15 s at least. 0: never.
 	PassivateAfter time.Duration `koanf:"passivate-after" range:"0s.." reload:"yes"`
 
+	// Passivation bounds how many entities of a kind a node has.
+	Passivation PassivationConfig `koanf:"passivation" reload:"yes"`
+
 	// StuckAfter is how long an entity may take for one message, for its start or for
 	// its stop before it is reported. 0: for ever.
 	StuckAfter time.Duration `koanf:"stuck-after" range:"0s.." reload:"yes"`
@@ -99,6 +103,67 @@ type RebalanceConfig struct {
 	// IdleCheck is how often the coordinator looks whether the load is even when
 	// nothing else makes it look, above 0.
 	IdleCheck time.Duration `koanf:"idle-check" range:">0s.."`
+}
+
+// PassivationConfig bounds the entities of one kind that a node has in memory. The bound is one for
+// all shards of the kind. Entities that are at work, or hold a timer, are not stopped for it, nor are those
+// that are permanent, which do not count.
+type PassivationConfig struct {
+	// ActiveEntityLimit is how many entities of a kind may be active on a node, at most
+	// 268,435,456. When one more starts, another one is told to stop. 0: no limit.
+	ActiveEntityLimit int `koanf:"active-entity-limit" unit:"entities" range:"0..268435456"`
+
+	// Policy says which one is stopped: that which was not used for the longest time
+	// ("least-recently-used"), or used last ("most-recently-used"), or least often
+	// ("least-frequently-used"); "segmented", which protects what was used twice; "composite", a window
+	// before one of these four; or "w-tinylfu", which follows most patterns of use by itself. A
+	// use is that an entity is taken up for one message or several.
+	Policy string `koanf:"policy" oneof:"w-tinylfu|least-recently-used|most-recently-used|segmented|least-frequently-used|composite"`
+
+	// Main is the policy behind the window of "composite".
+	Main string `koanf:"main" oneof:"least-recently-used|most-recently-used|segmented|least-frequently-used"`
+
+	// Protected is the part of the entities that "segmented" protects, above 0 and below 1; also in
+	// "w-tinylfu", and in "composite" with it.
+	Protected float64 `koanf:"protected" unit:"part of the limit" range:">0..<1"`
+
+	// Window is the part of the entities that have just come, 0 to 1: of "composite", and of
+	// "w-tinylfu" at first, which enlarges it as the hit rate tells.
+	Window float64 `koanf:"window" unit:"part of the limit" range:"0..1"`
+
+	// Aging has "least-frequently-used" forget what was used often long ago.
+	Aging bool `koanf:"aging"`
+}
+
+// entityLimitMax is the largest limit of entities.
+const entityLimitMax = 1 << 28
+
+// order returns the meaning of the configuration for a kind. The kind's own limit, if not 0, takes
+// precedence. The configuration is valid.
+func (c PassivationConfig) order(own int) passivation.Config {
+	if own != 0 {
+		c.ActiveEntityLimit = max(own, 0)
+	}
+	policy, _ := passivation.Parse(c.Policy)
+	main, _ := passivation.Parse(c.Main)
+	return passivation.Config{
+		Limit: c.ActiveEntityLimit, Policy: policy, Main: main, Protected: c.Protected, Window: c.Window, Aging: c.Aging,
+	}
+}
+
+// validate reports every fault.
+func (c PassivationConfig) validate() error {
+	var faults field.Faults
+	faults.Refuse(c.ActiveEntityLimit < 0 || c.ActiveEntityLimit > entityLimitMax, "active-entity-limit",
+		"%d is not in the range from 0 to %d", c.ActiveEntityLimit, entityLimitMax)
+	_, err := passivation.Parse(c.Policy)
+	faults.Refuse(err != nil, "policy", "%v", err)
+	main, err := passivation.Parse(c.Main)
+	faults.Refuse(err != nil, "main", "%v", err)
+	faults.Refuse(err == nil && main.Windowed(), "main", "%q has a window itself", c.Main)
+	faults.Refuse(!(c.Protected > 0 && c.Protected < 1), "protected", "%v is not above 0 and below 1", c.Protected)
+	faults.Refuse(!(c.Window >= 0 && c.Window <= 1), "window", "%v is not in the range from 0 to 1", c.Window)
+	return faults.Err()
 }
 
 // stuckPolicy returns the meaning of a value of [Config.OnStuck].
@@ -129,7 +194,10 @@ func Default() Config {
 		},
 		EntityRestartBackoff: time.Second,
 		PassivateAfter:       2 * time.Minute,
-		StuckAfter:           time.Minute,
+		Passivation: PassivationConfig{
+			Policy: passivation.WTinyLFU.String(), Main: passivation.Segmented.String(), Protected: 0.8, Window: 0.01, Aging: true,
+		},
+		StuckAfter: time.Minute,
 	}
 }
 
@@ -160,6 +228,7 @@ func (c Config) Validate() error {
 	positive("entity-restart-backoff", c.EntityRestartBackoff)
 	faults.Refuse(c.PassivateAfter < 0, "passivate-after", "%v is negative", c.PassivateAfter)
 	faults.Refuse(c.StuckAfter < 0, "stuck-after", "%v is negative", c.StuckAfter)
+	faults.Add(field.Within("passivation", c.Passivation.validate()))
 	faults.Add(field.Within("allocation", c.Allocation.Validate()))
 	return faults.Err()
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -42,10 +43,16 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 		"capacity":                              func(c *sharding.Config) { c.Capacity = 0 },
 		"rebalance.slow-start":                  func(c *sharding.Config) { c.Rebalance.SlowStart = time.Hour + 1 },
 
-		"entity-restart-backoff": func(c *sharding.Config) { c.EntityRestartBackoff = 0 },
-		"passivate-after":        func(c *sharding.Config) { c.PassivateAfter = -1 },
-		"stuck-after":            func(c *sharding.Config) { c.StuckAfter = -1 },
-		"allocation.strategy":    func(c *sharding.Config) { c.Allocation.Strategy = "" },
+		"entity-restart-backoff":          func(c *sharding.Config) { c.EntityRestartBackoff = 0 },
+		"passivate-after":                 func(c *sharding.Config) { c.PassivateAfter = -1 },
+		"passivation.active-entity-limit": func(c *sharding.Config) { c.Passivation.ActiveEntityLimit = -1 },
+		"passivation.policy":              func(c *sharding.Config) { c.Passivation.Policy = "fifo" },
+		"passivation.main":                func(c *sharding.Config) { c.Passivation.Main = "composite" },
+		"passivation.protected":           func(c *sharding.Config) { c.Passivation.Protected = math.NaN() },
+		"passivation.window":              func(c *sharding.Config) { c.Passivation.Window = 1.1 },
+
+		"stuck-after":         func(c *sharding.Config) { c.StuckAfter = -1 },
+		"allocation.strategy": func(c *sharding.Config) { c.Allocation.Strategy = "" },
 	}
 	all := sharding.Default()
 	for key, spoil := range tests {

@@ -237,6 +237,11 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 		others := slices.DeleteFunc(x.Pending, func(p string) bool { return p == named })
 		x.Pending = append([]string{r.system.describe("the entity", record)}, others...)
 	}
+	if e, evicted := r.region.Evicted(entity); evicted {
+		l := r.region.Limits()
+		x.Pending = append(x.Pending, fmt.Sprintf("the entity was stopped at %s to make room, by %s: the limit of its kind on this node is %d, see sharding.passivation",
+			r.system.wall(e.At).UTC().Format(time.RFC3339), l.Policy, l.Limit))
+	}
 	return x, nil
 }
 

@@ -50,6 +50,11 @@ type Kind[C any] struct {
 	// stopped. Zero: the configured time. Negative: never.
 	PassivateAfter time.Duration
 
+	// EntityLimit is how many entities of the kind a node has in memory, in place of
+	// sharding.passivation.active-entity-limit; entities beyond it give way to others, by the
+	// policy that is configured. Zero: the configured limit. Negative: none.
+	EntityLimit int
+
 	// Permanent are the ids of entities that run without a message, on whatever node hosts their
 	// shard: each is started with its shard, is not stopped for being idle, and is started
 	// again when it has stopped or failed, after a rest as with [Restart] whatever OnFailure
@@ -119,6 +124,9 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 		if slices.Contains(k.Permanent[:i], id) {
 			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %q is listed twice", k.Name, i, clip(id)))
 		}
+	}
+	if k.EntityLimit > entityLimitMax {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: EntityLimit %d is above %d", k.Name, k.EntityLimit, entityLimitMax))
 	}
 	if k.HandoffTimeout < 0 {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: HandoffTimeout %v is negative", k.Name, k.HandoffTimeout))

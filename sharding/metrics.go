@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // The metrics of sharding: newMetrics makes the instruments of durations, which moved and
@@ -25,10 +26,11 @@ import (
 // no attribute names an entity or a shard.
 const (
 	attrKind    = attribute.Key("quorate.kind")
-	attrPhase   = attribute.Key("quorate.shard.phase")    // "open", "serving" or "moving".
-	attrOutcome = attribute.Key("quorate.move.outcome")   // How a move ended.
-	attrQueue   = attribute.Key("quorate.queue")          // "window", "transit" or "mailbox".
-	attrDuring  = attribute.Key("quorate.entity.failure") // What an entity failed at: "start" or "message".
+	attrPhase   = attribute.Key("quorate.shard.phase")       // "open", "serving" or "moving".
+	attrOutcome = attribute.Key("quorate.move.outcome")      // How a move ended.
+	attrQueue   = attribute.Key("quorate.queue")             // "window", "transit" or "mailbox".
+	attrCause   = attribute.Key("quorate.passivation.cause") // "asked", "idle" or "limit".
+	attrDuring  = attribute.Key("quorate.entity.failure")    // What an entity failed at: "start" or "message".
 )
 
 // metrics are the instruments of a system.
@@ -75,6 +77,7 @@ type kindTally struct {
 	cell.Tally
 
 	kind    string
+	limits  runtime.LimitStats
 	senders int // The senders of this node that wait for room.
 }
 

@@ -11,7 +11,11 @@ import (
 	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
+
+// The rows of all metrics by what they measure: shards, messages, frames, entities. Last come
+// rows that show the same of each kind.
 
 // table declares what is measured of sharding, each metric by a row that reads it. What
 // takes time is not in it: [newMetrics] declares the histograms.
@@ -111,8 +115,20 @@ func entityTable() []meter.Row[*collected] {
 			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Started)) })),
 		meter.Counter("quorate.sharding.entities.restarted", "{entity}", "Those among them that took the place of one that had failed.",
 			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Restarted)) })),
-		meter.Counter("quorate.sharding.entities.passivated", "{entity}", "Instances that were stopped because they were idle, or asked for it.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Passivated)) })),
+		meter.Counter("quorate.sharding.entities.passivated", "{entity}", "Instances that were stopped because they were idle, made room (limit), or asked for it.",
+			kinds(func(t *cell.Tally, show meter.Show) {
+				for cause, n := range t.Passivated {
+					show(int64(n), attrCause.String(cell.Cause(cause).String())) //nolint:gosec // A few causes.
+				}
+			})),
+		meter.UpDown("quorate.sharding.entities.limited", "{entity}", "Entities that count for the limit of their kind on this node and were not told to stop; with a limit only.",
+			limits(func(l runtime.LimitStats) int64 { return int64(l.Live) })),
+		meter.UpDown("quorate.sharding.entities.limit", "{entity}", "The limit of the kind on this node; 0 without one.",
+			limits(func(l runtime.LimitStats) int64 { return int64(l.Limit) })),
+		meter.Counter("quorate.sharding.entities.spared", "{entity}", "How often an entity was to make room and could not, since it was busy.",
+			limits(func(l runtime.LimitStats) int64 { return int64(l.Busy) })), //nolint:gosec // A counter.
+		meter.Counter("quorate.sharding.entities.unseen", "{use}", "Uses of entities that the policy of the limit did not hear of, since others used it at the same time.",
+			limits(func(l runtime.LimitStats) int64 { return int64(l.Lost) })), //nolint:gosec // A counter.
 		meter.Counter("quorate.sharding.entities.failures", "{failure}", "Instances that could not be started, or failed at a message or a timer.",
 			kinds(func(t *cell.Tally, show meter.Show) {
 				show(int64(t.Failed), attrDuring.String("message"))
@@ -120,6 +136,15 @@ func entityTable() []meter.Row[*collected] {
 			})),
 		meter.Total("quorate.sharding.entities.panics", "{panic}", "Panics of entities, and goroutines that they ended.",
 			func(c *collected) uint64 { return c.counts.panics.Load() }),
+	}
+}
+
+// limits is a row that shows the same of the limit of each kind.
+func limits(of func(runtime.LimitStats) int64) func(*collected, meter.Show) {
+	return func(c *collected, show meter.Show) {
+		for i := range c.kinds {
+			show(of(c.kinds[i].limits), attrKind.String(c.kinds[i].kind))
+		}
 	}
 }
 

@@ -125,16 +125,17 @@ func (r *router) encode(m *cell.Message, buffer []byte) error {
 // router is a [Region] without the type of its messages: it sends the messages of this node
 // to the entities of a kind.
 type router struct {
-	system    *System
-	program   *program // The code of the kind, for the entities of this node.
-	region    *runtime.Region
-	name      string
-	none      any // The message that is nil.
-	proxy     bool
-	asks      atomic.Uint64 // The last correlation that was given to an ask.
-	verdict   atomic.Pointer[verdict]
-	interval  time.Duration // How often the cells are swept.
-	idleLimit time.Duration // The kind's own time after which an idle entity is passivated; 0: the configured time.
+	system      *System
+	program     *program // The code of the kind, for the entities of this node.
+	region      *runtime.Region
+	name        string
+	none        any // The message that is nil.
+	proxy       bool
+	asks        atomic.Uint64 // The last correlation that was given to an ask.
+	verdict     atomic.Pointer[verdict]
+	interval    time.Duration // How often the cells are swept.
+	idleLimit   time.Duration // The kind's own time after which an idle entity is passivated; 0: the configured time.
+	entityLimit int           // The kind's own limit of entities; 0: the configured one, below 0: none.
 
 	// intervals carries a new sweep interval to the sweeper. Capacity one: only the latest
 	// matters. Sent under System.mu.

@@ -239,7 +239,8 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	if err != nil {
 		return nil, err
 	}
-	r.idleLimit = k.PassivateAfter
+	r.idleLimit, r.entityLimit = k.PassivateAfter, k.EntityLimit
+	r.region.Limit(s.latest.Passivation.order(r.entityLimit))
 	return &Region[C]{r}, nil
 }
 
@@ -500,7 +501,7 @@ type Stats struct {
 func (s *System) counted() *collected {
 	c := &collected{counts: &s.counters, failed: s.losses.counts(), forged: s.forgeries.counts()}
 	for _, r := range *s.routers.Load() {
-		k := kindTally{kind: r.name}
+		k := kindTally{kind: r.name, limits: r.region.Limits()}
 		r.region.EachSlot(func(sl *runtime.Slot) {
 			sl.Tally(&k.Tally)
 			k.senders += sl.Waiting()

@@ -74,6 +74,7 @@ func attributes() map[string][]string {
 		"quorate.sharding.move.duration":        {kind, "quorate.move.outcome"},
 		"quorate.sharding.shards":               {kind, "quorate.shard.phase"},
 		"quorate.sharding.entities.failures":    {"quorate.entity.failure", kind},
+		"quorate.sharding.entities.passivated":  {kind, "quorate.passivation.cause"},
 	}
 	for _, name := range []string{"keys", "tombstones", "memory", "keys.unspread"} {
 		all["quorate.ddata."+name] = []string{"quorate.ddata.keys"}
@@ -87,7 +88,7 @@ func attributes() map[string][]string {
 	}
 	for _, name := range []string{
 		"shards.hosted", "entities", "entities.stuck", "mailbox.deepest", "messages.sent", "messages.received", "messages.handled",
-		"entities.started", "entities.restarted", "entities.passivated",
+		"entities.started", "entities.restarted", "entities.limited", "entities.limit", "entities.spared", "entities.unseen",
 	} {
 		all["quorate.sharding."+name] = []string{kind}
 	}

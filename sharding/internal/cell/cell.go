@@ -45,12 +45,14 @@ type Config struct {
 	Chunk func(n int) *window.Chunk
 	// OnFailure says what becomes of an entity that failed. Default [Restart].
 	OnFailure OnFailure
-	// PassivateAfter is the time without a message after which [Cell.Sweep] stops
+	// PassivateAfter is the time without a message after which [Upkeep.Sweep] stops
 	// an instance. 0: never.
 	PassivateAfter time.Duration
 	// StuckAfter is how long an entity may take for one message, its start or its stop
-	// before [Cell.Sweep] reports it. 0: for ever.
+	// before [Upkeep.Sweep] reports it. 0: for ever.
 	StuckAfter time.Duration
+	// Limiter bounds the instances of the region; nil: nothing does. See [Upkeep.Limit].
+	Limiter Limiter
 	// Permanent are the entities of the shard that run whenever this node hosts it, without a
 	// message. They are not stopped for being idle, and those that could not start, or failed,
 	// start again when they have rested, whatever OnFailure says.
@@ -118,6 +120,7 @@ func New(cfg Config) *Cell {
 	s := shared{cfg: &c.cfg, place: &c.place, alarm: &c.alarm, counts: &c.counts}
 	c.place.cfg, c.alarm.cfg = &c.cfg, &c.cfg
 	c.own.shared, c.in.shared, c.residents.shared = s, s, s
+	c.residents.seats.cfg = &c.cfg
 	c.own.window = window.New(1)
 	return c
 }

@@ -577,7 +577,7 @@ func BenchmarkShard(b *testing.B) {
 		}
 		for b.Loop() {
 			for over := false; !over; {
-				over = c.Sweep(c.now, 128, &c.out)
+				over = c.Upkeep().Sweep(c.now, 128, &c.out)
 			}
 		}
 	})

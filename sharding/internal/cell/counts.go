@@ -14,11 +14,11 @@ type Counts struct {
 	// refused before or after they were accepted.
 	Refused [protocol.Codes]uint64
 
-	Started     uint64 // Instances whose start began.
-	Restarted   uint64 // Instances whose start began in place of one that had failed.
-	Passivated  uint64 // Instances that stopped because they were idle, or asked for it.
-	Failed      uint64 // Instances that failed at a message or a timer.
-	StartFailed uint64 // Instances that could not be started.
+	Started     uint64         // Instances whose start began.
+	Restarted   uint64         // Instances whose start began in place of one that had failed.
+	Passivated  [Causes]uint64 // Instances that stopped although they had not failed and their shard stays, by [Cause].
+	Failed      uint64         // Instances that failed at a message or a timer.
+	StartFailed uint64         // Instances that could not be started.
 }
 
 // Tally is the sum of the counters and of the present numbers of several cells.
@@ -32,7 +32,7 @@ type Tally struct {
 	Transit  int // Messages of other nodes that wait for a home.
 	Held     int // Entities elsewhere that take nothing from this node at present.
 	// Mailboxes is the number of messages that wait for all entities, and Deepest the
-	// largest number that waits for one entity, as the last whole round of [Cell.Sweep]
+	// largest number that waits for one entity, as the last whole round of [Upkeep.Sweep]
 	// found them.
 	Mailboxes, Deepest int
 }
@@ -57,7 +57,9 @@ func (c *Counts) add(o *Counts) {
 	}
 	c.Started += o.Started
 	c.Restarted += o.Restarted
-	c.Passivated += o.Passivated
+	for i := range o.Passivated {
+		c.Passivated[i] += o.Passivated[i]
+	}
 	c.Failed += o.Failed
 	c.StartFailed += o.StartFailed
 }

@@ -6,6 +6,7 @@ package cell
 import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -37,14 +38,11 @@ type Entity struct {
 	// instance is gone; for an entity that failed the cell keeps the reason there.
 	Value any
 
-	state     entityState
-	passivate bool  // The instance is stopped once the mailbox is empty.
-	held      bool  // The instance is not stopped for being idle.
-	stale     bool  // The instance belongs to a hosting that has ended.
-	released  bool  // The entity was left behind: the cell's list and map do not have it any more.
-	deferred  bool  // The stop of the instance waits for the node's standing.
-	failures  uint8 // Failures in a row, without a success in between.
-	slow      uint8 // In how many runs from now on the entity counts as slow, if all of them are short.
+	state    entityState
+	flags    entityFlags
+	failures uint8            // Failures in a row, without a success in between.
+	slow     uint8            // In how many runs from now on the entity counts as slow, if all of them are short.
+	seat     passivation.Seat // The place in the [Limiter]; 0 without one.
 	// at is when the present state began; while active, when the present message
 	// began or the last one ended; while failed, when the rest ends.
 	at      machine.Instant
@@ -53,6 +51,24 @@ type Entity struct {
 
 	prev, next *Entity
 }
+
+// entityFlags are what is so of an entity, or is not.
+type entityFlags uint8
+
+const (
+	isPassivate entityFlags = 1 << iota // The instance is stopped once the mailbox is empty.
+	isHeld                              // The instance is not stopped for being idle, nor to make room.
+	isStale                             // The instance belongs to a hosting that has ended.
+	isReleased                          // The entity was left behind: the cell's list and map do not have it any more.
+	isDeferred                          // The stop of the instance waits for the node's standing.
+	isIdled                             // The instance is passivated since it was idle.
+	isEvicted                           // The instance is passivated to make room.
+	isFresh                             // The instance has begun no message; that it was started counts as its use.
+)
+
+func (e *Entity) is(f entityFlags) bool { return e.flags&f != 0 }
+func (e *Entity) set(f entityFlags)     { e.flags |= f }
+func (e *Entity) unset(f entityFlags)   { e.flags &^= f }
 
 // rare is what few entities have. A million others are idle: so it is apart, and the record has
 // room for one pointer to it.
@@ -86,8 +102,20 @@ func (e *Entity) withheld() (*protocol.Reply, gossip.NodeID) {
 	return e.rare.reply, e.rare.to
 }
 
-// withholds reports whether a reply waits for the node's standing.
-func (e *Entity) withholds() bool { return e.rare != nil && e.rare.reply != nil }
+// Withholds reports whether a reply waits for the node's standing.
+func (e *Entity) Withholds() bool { return e.rare != nil && e.rare.reply != nil }
+
+// Cause returns why the instance is being passivated, if it is.
+func (e *Entity) Cause() Cause {
+	switch {
+	case e.is(isEvicted):
+		return CauseLimit
+	case e.is(isIdled):
+		return CauseIdle
+	default:
+		return CauseAsked
+	}
+}
 
 // withhold has a reply wait for the node's standing.
 func (e *Entity) withhold(reply *protocol.Reply, to gossip.NodeID) {
@@ -96,7 +124,7 @@ func (e *Entity) withhold(reply *protocol.Reply, to gossip.NodeID) {
 
 // forgo gives up the reply that waits for the node's standing, if there is one.
 func (e *Entity) forgo() {
-	if e.withholds() {
+	if e.Withholds() {
 		e.change(func(x *rare) { x.reply, x.to = nil, gossip.NodeID{} })
 	}
 }
@@ -182,7 +210,7 @@ func (e *Entity) Idle() (since machine.Instant, idle bool) {
 }
 
 // Ended reports whether the hosting under which the instance was started has ended.
-func (e *Entity) Ended() bool { return e.stale || e.released }
+func (e *Entity) Ended() bool { return e.is(isStale) || e.is(isReleased) }
 
 // Live reports whether the instance starts or runs, and has not been told to stop.
 func (e *Entity) Live() bool {

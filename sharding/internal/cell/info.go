@@ -82,7 +82,7 @@ func (c *Cell) Entity(id string) (EntityInfo, bool) {
 func (e *Entity) Info() EntityInfo {
 	i := EntityInfo{
 		ID: e.id, State: e.state.String(), Since: e.at, Waiting: e.Waiting(),
-		Stuck: e.stuck(), Released: e.released, Failures: int(e.failures),
+		Stuck: e.stuck(), Released: e.is(isReleased), Failures: int(e.failures),
 	}
 	switch {
 	case e.atWork():

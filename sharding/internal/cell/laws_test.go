@@ -396,7 +396,7 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 			m.carry()
 		},
 		"sweep": func(*rapid.T) {
-			m.cell.Sweep(m.now, 2, &m.out)
+			m.cell.Upkeep().Sweep(m.now, 2, &m.out)
 			for _, a := range m.out.List() {
 				require.False(m.t, a.Op == cell.OpStop && slices.Contains(m.permanent, a.Entity.ID()), "it is not stopped for being idle")
 			}

@@ -37,7 +37,9 @@ func (r *residents) startFailed(now machine.Instant, e *Entity, why string, out 
 	}
 	r.returned(e, out)
 	r.counts.StartFailed++
-	e.passivate, e.held, e.Value = false, false, nil
+	e.unset(isPassivate | isHeld)
+	e.Value = nil
+	r.seats.leave(e)
 	if !e.Ended() {
 		e.failures = min(e.failures+1, 16)
 		r.rest(now, e, r.backoff(e.failures), why, out)
@@ -52,10 +54,10 @@ func (r *residents) postpone(now machine.Instant, e *Entity, out *Actions) {
 	}
 	r.ran(e, 0, out) // Nothing of a run began.
 	switch {
-	case e.released:
+	case e.is(isReleased):
 		out.freeMail(e.mailbox.pop()) // The sender was told when the entity was left behind.
 		r.stop(now, e, out)
-	case r.place.isOver() || e.stale:
+	case r.place.isOver() || e.is(isStale):
 		// The hosting has ended since OpRun: no standing brings the message to its entity.
 		r.refuseMail(e, e.mailbox.pop(), protocol.CodeNotDelivered, out)
 		r.stop(now, e, out)
@@ -91,13 +93,13 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 	replied := false
 	e.at = now
 	r.returned(e, out)
-	if res.Reply != nil && !e.released && !m.Own() {
+	if res.Reply != nil && !e.is(isReleased) && !m.Own() {
 		res.Reply.Correlation = m.Correlation()
 		switch {
 		case !r.place.isSuspended() && !res.Withhold:
 			r.place.reply(m.Origin(r.cfg.Self), res.Reply, out)
 			replied = true
-		case !e.stale:
+		case !e.is(isStale):
 			e.withhold(res.Reply, m.Origin(r.cfg.Self))
 		}
 	}
@@ -115,7 +117,7 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 		r.stop(now, e, out)
 	case e.Ended():
 		r.stop(now, e, out)
-	case e.withholds() && !r.place.isSuspended():
+	case e.Withholds() && !r.place.isSuspended():
 		r.alarm.retrySoon(now, out)
 	default:
 		r.advance(now, e, out)
@@ -126,12 +128,12 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 func (r *residents) passivate(now machine.Instant, e *Entity, out *Actions) {
 	switch {
 	case e.state == entityStarting:
-		e.passivate = true
+		e.set(isPassivate)
 	case e.state != entityActive:
-	case e.mailbox.n == 0 && !e.withholds():
+	case e.mailbox.n == 0 && !e.Withholds():
 		r.stop(now, e, out)
 	default:
-		e.passivate = true
+		e.set(isPassivate)
 	}
 }
 
@@ -153,7 +155,7 @@ func (r *residents) stopped(now machine.Instant, e *Entity, out *Actions) {
 	r.returned(e, out)
 	e.Value = nil
 	if e.failure() == nil && r.place.serves() && !r.place.isOver() && !e.Ended() {
-		r.counts.Passivated++ // The instance stops, has not failed, and its shard stays.
+		r.counts.Passivated[e.Cause()]++ // The instance stops, has not failed, and its shard stays.
 	}
 	if failure := e.failure(); failure != nil {
 		why := *failure

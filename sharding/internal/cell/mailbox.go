@@ -143,7 +143,7 @@ type mailbox struct {
 
 // ringKept is the largest ring that is always kept when a mailbox is empty. A larger one is kept if
 // the messages since the mailbox was last empty have filled a good part of the ring: it would
-// only be made anew for those that come next. [Cell.Sweep] takes the ring from an entity which is
+// only be made anew for those that come next. [Upkeep.Sweep] takes the ring from an entity which is
 // idle.
 const ringKept = 64
 

@@ -70,14 +70,8 @@ func (c *Cell) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions
 	return c.residents.beginStop(now, e, held, out)
 }
 
-// Sweep looks at up to most entities, from where the last call left off: it stops
-// instances that had no message for [Config.PassivateAfter], reports entities
-// that have been at one thing for [Config.StuckAfter], and forgets failures
-// that are long over. It reports whether the round is over. One call does bounded
-// work, so that a shard of any size can be swept while messages come and go.
-func (c *Cell) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
-	return c.residents.round(now, most, out)
-}
+// Upkeep is what is done about the entities of the cell.
+func (c *Cell) Upkeep() Upkeep { return Upkeep{&c.residents} }
 
 // Ahead hands out up to n further messages behind the present message of e. The runtime may
 // read them until [Cell.Ran] takes them back; it begins none once the hosting has ended
@@ -176,7 +170,12 @@ func (c *Cell) Acks(out *Actions) {
 
 // Hold says whether e must not be stopped for being idle, because it has timers, which
 // would end with the instance.
-func (c *Cell) Hold(e *Entity, hold bool) { e.held = hold && !e.Ended() }
+func (c *Cell) Hold(e *Entity, hold bool) {
+	e.unset(isHeld)
+	if hold && !e.Ended() {
+		e.set(isHeld)
+	}
+}
 
 // Homes returns the number of the home that the cell knows. A message that is accepted now
 // goes to the home of this number or of a higher one.

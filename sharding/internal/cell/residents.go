@@ -26,7 +26,9 @@ import (
 //	R4  an entity that was left behind is in released until it returns, and nowhere else;
 //	R5  while the node serves the shard, each entity that is permanent has a record, and one
 //	    that has neither an instance nor a message waits for standing, or rests and the alarm
-//	    is set to the end of its rest.
+//	    is set to the end of its rest;
+//	R6  with a limiter each instance that is live ([Entity.Live]), and whose entity is not permanent,
+//	    has a seat, and nothing else has one.
 type residents struct {
 	shared
 	entities map[string]*Entity
@@ -39,6 +41,7 @@ type residents struct {
 	released []*Entity // Entities that were left behind and have not returned yet.
 	depth    depth     // Of the mailboxes, as the last whole round of Sweep found them.
 	seen     depth     // Of the mailboxes that the present round of Sweep has seen so far.
+	seats    seating
 }
 
 // empty reports whether no entity is left.
@@ -99,7 +102,7 @@ func (r *residents) removeIdle(e *Entity) {
 	if r.permanent(e) && r.place.serves() && !r.place.isOver() {
 		return
 	}
-	if !e.hasInstance() && e.mailbox.n == 0 && !e.withholds() && e.pressure() == nil && (e.state != entityFailed || !r.place.serves() || r.place.isOver()) {
+	if !e.hasInstance() && e.mailbox.n == 0 && !e.Withholds() && e.pressure() == nil && (e.state != entityFailed || !r.place.serves() || r.place.isOver()) {
 		r.remove(e)
 	}
 }
@@ -137,7 +140,7 @@ func (r *residents) admit(now machine.Instant, id string, m Mail, cost int, out 
 
 // advance begins whatever the entity can begin now.
 func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
-	if r.place.isSuspended() || e.atWork() || e.withholds() {
+	if r.place.isSuspended() || e.atWork() || e.Withholds() {
 		return
 	}
 	switch e.state {
@@ -181,7 +184,12 @@ func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
 	if e.state == entityFailed {
 		r.counts.Restarted++
 	}
+	e.unset(isIdled | isEvicted)
 	e.state, e.epoch, e.at, e.Value = entityStarting, r.place.token(), now, nil
+	if r.cfg.Limiter != nil && !r.permanent(e) {
+		r.seats.enter(e)
+		e.set(isFresh)
+	}
 	out.entity(OpStart, e)
 }
 
@@ -195,12 +203,15 @@ func (r *residents) begin(now machine.Instant, e *Entity, out *Actions) {
 			continue
 		}
 		e.mailbox.out, e.at = 1, now
+		if e.seat != 0 {
+			r.seats.used(e)
+		}
 		out.entity(OpRun, e)
 		r.relieve(e, out)
 		return
 	}
 	r.relieve(e, out)
-	if e.passivate || r.place.stops() {
+	if e.is(isPassivate) || r.place.stops() {
 		r.stop(now, e, out)
 	}
 }
@@ -237,14 +248,14 @@ func (r *residents) rest(now machine.Instant, e *Entity, d time.Duration, why st
 // gone goes on after the instance of e has ended: the record is removed, or a new instance
 // is started for messages that wait.
 func (r *residents) gone(now machine.Instant, e *Entity, out *Actions) {
-	if e.released {
+	if e.is(isReleased) {
 		r.released = slices.DeleteFunc(r.released, func(o *Entity) bool { return o == e })
 		return
 	}
 	if e.hasInstance() {
 		e.state = entityWaiting
 	}
-	e.stale = false
+	e.unset(isStale)
 	r.removeIdle(e)
 	if r.entities[e.id] == e {
 		r.advance(now, e, out)
@@ -259,7 +270,7 @@ func (r *residents) fail(now machine.Instant, e *Entity, why string, out *Action
 		e.forgo()
 	}
 	r.stop(now, e, out)
-	if e.withholds() && !r.place.isSuspended() {
+	if e.Withholds() && !r.place.isSuspended() {
 		r.alarm.retrySoon(now, out)
 	}
 	if !r.place.isOver() && !e.Ended() {
@@ -298,14 +309,15 @@ func (r *residents) discard(now machine.Instant, code protocol.Code, out *Action
 		r.refuseWaiting(e, code, out)
 		r.disband(e, out)
 		e.forgo()
+		r.seats.leave(e)
 		switch {
 		case !e.hasInstance():
 			r.remove(e)
-		case e.deferred || e.state == entityActive && !e.atWork():
-			e.stale = true
+		case e.is(isDeferred) || e.state == entityActive && !e.atWork():
+			e.set(isStale)
 			r.stop(now, e, out)
 		default:
-			e.stale = true
+			e.set(isStale)
 		}
 		e = next
 	}
@@ -321,10 +333,11 @@ func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
 	if !e.hasInstance() {
 		return
 	}
-	e.released = true
+	r.seats.leave(e)
+	e.set(isReleased)
 	r.released = append(r.released, e)
 	r.giveUpAhead(e, out)
-	if e.deferred || e.state == entityActive && !e.atWork() {
+	if e.is(isDeferred) || e.state == entityActive && !e.atWork() {
 		r.stop(now, e, out) // The entity waited for standing, and is not stuck.
 		return
 	}
@@ -400,7 +413,7 @@ func (r *residents) runOut(now machine.Instant, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
 		r.disband(e, out)
-		if _, idle := e.Idle(); idle && !e.withholds() {
+		if _, idle := e.Idle(); idle && !e.Withholds() {
 			r.stop(now, e, out)
 		}
 		r.removeIdle(e)

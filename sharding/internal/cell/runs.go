@@ -38,8 +38,8 @@ func (r *residents) ahead(e *Entity, most int) Ahead {
 // ran does the work of [Cell.Ran].
 func (r *residents) ran(e *Entity, n int, out *Actions) (over *Message) {
 	b := &e.mailbox
-	machine.Assert(n == 0 || e.released || n < int(b.out), "an entity processes what it was given", "n", n, "given", b.out)
-	if e.released {
+	machine.Assert(n == 0 || e.is(isReleased) || n < int(b.out), "an entity processes what it was given", "n", n, "given", b.out)
+	if e.is(isReleased) {
 		return nil // The senders were told when the entity was left behind, and the messages were given up.
 	}
 	r.counts.Handled += uint64(n)
@@ -55,7 +55,7 @@ func (r *residents) ran(e *Entity, n int, out *Actions) (over *Message) {
 			last.next, last = m, m
 		}
 	}
-	if e.stale || r.place.isOver() {
+	if e.is(isStale) || r.place.isOver() {
 		for i := uint32(1); i < b.out; i++ {
 			r.refuseMail(e, *b.at(i), protocol.CodeNotDelivered, out)
 		}

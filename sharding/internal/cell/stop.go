@@ -30,7 +30,7 @@ type StopReason uint8
 const (
 	// StopNone: the instance is not being stopped.
 	StopNone StopReason = iota
-	// StopPassivated: the entity was idle, or asked to be stopped. It stays on this node,
+	// StopPassivated: the entity was idle, made room, or asked to be stopped. It stays on this node,
 	// and the next message starts it again after the stop.
 	StopPassivated
 	// StopFailed: the instance failed at a message. The entity stays on this node.
@@ -85,7 +85,7 @@ func (r StopReason) String() string {
 func (r *residents) beginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
 	why := r.stopReason(e)
 	if why.Sole() && (!held || r.place.isSuspended()) {
-		e.deferred = true
+		e.set(isDeferred)
 		r.alarm.retrySoon(now, out)
 		return StopNone, false
 	}
@@ -94,10 +94,14 @@ func (r *residents) beginStop(now machine.Instant, e *Entity, held bool, out *Ac
 
 // stop has the instance of e stopped, when the node has standing or the hosting is over.
 func (r *residents) stop(now machine.Instant, e *Entity, out *Actions) {
-	e.state, e.passivate, e.held, e.at = entityStopping, false, false, now
-	if e.deferred = r.place.isSuspended() && !r.lost(e); !e.deferred {
-		out.entity(OpStop, e)
+	r.seats.leave(e)
+	e.state, e.at = entityStopping, now
+	e.unset(isPassivate | isHeld | isDeferred)
+	if r.place.isSuspended() && !r.lost(e) {
+		e.set(isDeferred)
+		return
 	}
+	out.entity(OpStop, e)
 }
 
 // lost reports whether the hosting of e has ended, or that of all entities of the node.
@@ -105,7 +109,7 @@ func (r *residents) lost(e *Entity) bool { return r.place.isOver() || e.Ended() 
 
 // stopDeferred has the instance of e stopped if that was deferred.
 func (r *residents) stopDeferred(now machine.Instant, e *Entity, out *Actions) {
-	if e.deferred {
+	if e.is(isDeferred) {
 		r.stop(now, e, out)
 	}
 }

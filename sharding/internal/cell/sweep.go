@@ -3,9 +3,64 @@
 
 package cell
 
-import "github.com/quorate/quorate/machine"
+import (
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/passivation"
+)
 
-// round does the work of [Cell.Sweep].
+// Upkeep is what a cell does about its entities without a message to one of them: sweeps, and stops
+// to make room.
+type Upkeep struct{ r *residents }
+
+// Sweep looks at up to most entities, from where the last call left off: it stops
+// instances that had no message for [Config.PassivateAfter], reports entities
+// that have been at one thing for [Config.StuckAfter], and forgets failures
+// that are long over. It reports whether the round is over. One call does bounded
+// work, so that a shard of any size can be swept while messages come and go.
+func (u Upkeep) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
+	return u.r.round(now, most, out)
+}
+
+// Evict stops the instance of e to make room for others, unless it has something to do or was used
+// lately. By is the limiter that gave the seat.
+func (u Upkeep) Evict(now machine.Instant, by Limiter, e *Entity, s passivation.Seat, out *Actions) Verdict {
+	if u.r.cfg.Limiter != by || e.seat != s {
+		return Gone
+	}
+	return u.r.evict(now, e, out)
+}
+
+// Limit has another limiter bound the instances, nil for none. Those that run enter it in the order
+// in which they came to life.
+func (u Upkeep) Limit(l Limiter) { u.r.limit(l) }
+
+// limit does the work of [Upkeep.Limit].
+func (r *residents) limit(l Limiter) {
+	for e := r.first; e != nil; e = e.next {
+		r.seats.leave(e)
+	}
+	r.cfg.Limiter, r.seats.uses = l, nil
+	for e := r.first; e != nil && l != nil; e = e.next {
+		if e.Live() && !r.permanent(e) {
+			r.seats.enter(e)
+		}
+	}
+}
+
+// evict does the work of [Upkeep.Evict].
+func (r *residents) evict(now machine.Instant, e *Entity, out *Actions) Verdict {
+	if r.seats.reveals(e) {
+		return Used
+	}
+	if _, idle := e.Idle(); !idle || e.is(isHeld) || e.Withholds() || r.place.isSuspended() {
+		return Busy
+	}
+	e.set(isEvicted)
+	r.stop(now, e, out)
+	return Evicted
+}
+
+// round does the work of [Upkeep.Sweep].
 func (r *residents) round(now machine.Instant, most int, out *Actions) (over bool) {
 	e := r.sweep
 	if !r.sweeping {
@@ -28,16 +83,17 @@ func (r *residents) inspect(now machine.Instant, e *Entity, out *Actions) {
 	rests := now.Sub(since)
 	switch {
 	case e.state == entityFailed:
-		if !r.permanent(e) && rests >= r.cfg.BackoffMax && e.mailbox.n == 0 && !e.withholds() && e.pressure() == nil {
+		if !r.permanent(e) && rests >= r.cfg.BackoffMax && e.mailbox.n == 0 && !e.Withholds() && e.pressure() == nil {
 			r.remove(e)
 		}
 	case e.state == entityWaiting || r.place.isOver():
 	case idle:
 		e.mailbox.shrink()
-		if r.cfg.PassivateAfter > 0 && !r.permanent(e) && rests >= r.cfg.PassivateAfter && !e.held && !e.withholds() && !r.place.isSuspended() {
+		if r.cfg.PassivateAfter > 0 && !r.permanent(e) && rests >= r.cfg.PassivateAfter && !e.is(isHeld) && !e.Withholds() && !r.place.isSuspended() {
+			e.set(isIdled)
 			r.stop(now, e, out)
 		}
-	case e.deferred || e.state == entityActive && !e.atWork(): // It waits for standing.
+	case e.is(isDeferred) || e.state == entityActive && !e.atWork(): // It waits for standing.
 	case r.cfg.StuckAfter > 0 && rests >= r.cfg.StuckAfter && !e.stuck():
 		e.stick(true)
 		r.stuck++

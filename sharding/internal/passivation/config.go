@@ -28,6 +28,15 @@ var names = [policies]string{ //nolint:gochecknoglobals // A table.
 	"w-tinylfu", "least-recently-used", "most-recently-used", "segmented", "least-frequently-used", "composite",
 }
 
+// Policies returns all policies.
+func Policies() []Policy {
+	all := make([]Policy, policies)
+	for i := range all {
+		all[i] = Policy(i) //nolint:gosec // They are few.
+	}
+	return all
+}
+
 // String returns the name of the policy.
 func (p Policy) String() string {
 	if p >= policies {
@@ -70,8 +79,8 @@ func (c Config) settled() Config {
 	return c
 }
 
-// windowed reports whether the policy has a window and a sketch.
-func (c Config) windowed() bool { return c.Policy == WTinyLFU || c.Policy == Composite }
+// Windowed reports whether the policy has a window and a sketch.
+func (p Policy) Windowed() bool { return p == WTinyLFU || p == Composite }
 
 // share returns a share of a limit, at least 1.
 func share(limit int, of float64) int { return max(1, int(float64(limit)*of+0.5)) }

@@ -313,7 +313,7 @@ func newModel(cfg Config) model {
 			return &recencyModel{}
 		}
 	}
-	if cfg.Policy != WTinyLFU && cfg.Policy != Composite {
+	if !cfg.Policy.Windowed() {
 		p := parts(cfg.Policy)
 		p.bound(cfg.Limit)
 		return &plainModel{part: p, limit: cfg.Limit}

@@ -70,7 +70,7 @@ type Order struct {
 func New(cfg Config) *Order {
 	o := &Order{cfg: cfg.settled(), seats: make([]seat, 1), lists: make([]list, 1)}
 	o.aside = o.newList()
-	if o.cfg.windowed() {
+	if o.cfg.Policy.Windowed() {
 		o.window = newWindowed(o)
 		o.policy = o.window
 	} else {

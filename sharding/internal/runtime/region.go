@@ -4,6 +4,7 @@
 package runtime
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
@@ -16,6 +17,8 @@ type Region struct {
 	name  string
 	ports KindPorts
 	slots []Slot
+
+	limiter atomic.Pointer[limiter] // Bounds the instances; nil: nothing does.
 }
 
 // NewRegion adds a kind to the node. Its cells know no home yet. The fields Kind, Self and

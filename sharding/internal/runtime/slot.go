@@ -11,8 +11,12 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
+
+// Slot is a cell with its lock: first what is asked of it, then what it is told by others than
+// messages, which have files of their own.
 
 // Slot holds the cell of one shard: the state machine, the mutex that gives one goroutine
 // exclusive use of it, and what carries out its actions. The mutex is held for the
@@ -131,9 +135,18 @@ func (sl *Slot) flush(now machine.Instant, to gossip.NodeID) bool {
 func (sl *Slot) sweep() (over bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	over = sl.cell.Sweep(sl.now(), sweepChunk, &sl.out)
+	over = sl.cell.Upkeep().Sweep(sl.now(), sweepChunk, &sl.out)
 	sl.carry(nil)
 	return over
+}
+
+// evict stops an instance of the shard to make room, if that can be.
+func (sl *Slot) evict(by *limiter, e *cell.Entity, s passivation.Seat) cell.Verdict {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	v := sl.cell.Upkeep().Evict(sl.now(), by, e, s, &sl.out)
+	sl.carry(nil)
+	return v
 }
 
 // abandon ends the cell of a node that has ended, with all asks and the timer.

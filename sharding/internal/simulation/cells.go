@@ -84,6 +84,7 @@ type Cells struct {
 	rand      *rand.Rand
 	ledger    *Ledger
 	watch     watch
+	weight    weight
 
 	node   *runtime.Node
 	region *runtime.Region
@@ -183,6 +184,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		c.look()
 		c.trim()
 		c.sweep(runtime.SweepInterval(c.behaviour.sweeps))
+		c.weigh()
 	case control.ToShard:
 		if h, ok := in.Input.(protocol.StartHosting); ok {
 			c.ledger.hosting(c.self, in.Shard, h)

@@ -71,6 +71,8 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 		delete(c.routes, a.Message)
 		id, _ := idOf(a.Message)
 		c.ledger.drop(a.Drop, id)
+	case cell.OpStop:
+		c.spares(a.Entity)
 	case cell.OpRun:
 		c.ledger.bounded(c.self, a.Entity)
 		c.give(a.Entity.Mail())

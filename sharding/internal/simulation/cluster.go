@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	world "github.com/quorate/quorate/simulation"
@@ -63,6 +64,8 @@ type Options struct {
 	Mailbox, Window int
 	// Permanent is how many of the first entities run without a message.
 	Permanent int
+	// Limit bounds the instances of each node. With a limit of 0 nothing does.
+	Limit passivation.Config
 	// OnOldest has the kind live on the oldest node.
 	OnOldest bool
 	// Membership is the configuration of membership; zero means its default.
@@ -206,6 +209,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	behaviour := c.opt.Behaviour
 	behaviour.sweeps = cfg.PassivateAfter
 	cells := newCells(env, kind, behaviour, c.Ledger, cfg, c.opt.Membership.Config.FailureDetector.HeartbeatInterval)
+	cells.limit(c.opt.Limit, c.opt.Permanent)
 	c.Ledger.nodes[env.Self] = cells
 	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self})}
 	return []machine.Component{

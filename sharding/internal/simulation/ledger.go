@@ -80,6 +80,9 @@ type Counts struct {
 	Expired int
 	// Abandoned counts failures at an origin that ended in order; part of Failed.
 	Abandoned int
+	// Evicted counts instances that were stopped to make room, Over how often a node was found with
+	// more than its limit.
+	Evicted, Over int
 	// LeftBehind counts entities that did not stop, and whose shard moved all the
 	// same.
 	LeftBehind int

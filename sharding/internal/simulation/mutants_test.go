@@ -418,6 +418,31 @@ var mutants = []mutant{
 		new: "	if at := int(i.first - i.chunk.at); mutant(NAME) && at > 0 {\n		i.chunk.view(at-1, v)\n		v.Seq++\n	}\n	i.first++\n",
 	},
 	{
+		test: "TestLimitedEntities", name: "whoever is busy makes room", file: "cell/sweep.go",
+		old: "	if _, idle := e.Idle(); !idle ||",
+		new: "	if _, idle := e.Idle(); !idle && (!mutant(NAME) || e.state != entityActive) ||",
+	},
+	{
+		test: "TestLimitedEntities", name: "who is permanent makes room", file: "cell/residents.go",
+		old: "	if r.cfg.Limiter != nil && !r.permanent(e) {\n",
+		new: "	if r.cfg.Limiter != nil && (!r.permanent(e) || mutant(NAME)) {\n",
+	},
+	{
+		test: "TestLimitedEntities", name: "who was busy is not looked at again", file: "runtime/limit.go",
+		old: "		l.call(passAgain)\n",
+		new: "		if !mutant(NAME) {\n			l.call(passAgain)\n		}\n",
+	},
+	{
+		test: "TestLimitedEntities", name: "who was busy is never put back", file: "runtime/limit.go",
+		old: "	l.order.Return()\n",
+		new: "	if !mutant(NAME) {\n		l.order.Return()\n	}\n",
+	},
+	{
+		test: "TestLimitedEntities", name: "an instance that stops keeps its seat", file: "cell/stop.go",
+		old: "	r.seats.leave(e)\n",
+		new: "	if !mutant(NAME) {\n		r.seats.leave(e)\n	}\n",
+	},
+	{
 		test: "TestPermanentEntitiesRun", name: "a permanent entity that waits for its first message", file: "cell/residents.go",
 		old: "	for _, id := range r.cfg.Permanent {\n",
 		new: "	for _, id := range r.cfg.Permanent {\n		if mutant(NAME) {\n			return\n		}\n",

@@ -12,11 +12,12 @@ import (
 
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name: Chaos, Storms, Permanent and Drains let random faults strike a cluster; Moves
+// The runs that have a name: Chaos, Storms, Permanent, Limited and Drains let random faults strike a cluster; Moves
 // and LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
 // has recovered, or says what keeps it from that.
 
@@ -37,6 +38,7 @@ func Scenarios() []Scenario {
 		{"sharding-storms", "the same with pauses, losses by type and bad links", chaosNodes, Storms},
 		{"sharding-moves", "nodes and coordinators go while shards move", movesNodes, Moves},
 		{"sharding-permanent", "entities without a message, some on the oldest node", chaosNodes, Permanent},
+		{"sharding-limited", "random faults, while each node has few entities in memory", chaosNodes, Limited},
 		{"sharding-drained", "random faults, while operators drain nodes and move shards", chaosNodes, Drains},
 		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
 	}
@@ -115,6 +117,20 @@ func Permanent(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 	o.OnOldest = seed%2 == 1
 	o.Every = 100 * time.Millisecond // Most entities are started by no message.
 	o.Behaviour = Behaviour{FailStart: 0.2, FailRun: 0.1}
+	return Suffer(New(o, set...), Faults())
+}
+
+// Limited is Chaos in which each node may have few entities in memory, of which some are permanent,
+// by a policy that depends on the seed.
+func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes = "sharding-limited", nodes
+	o.Entities, o.Permanent, o.Every = 60, 2, 10*time.Millisecond
+	o.Behaviour.SlowStop = 0.005
+	o.Limit = passivation.Config{
+		Limit: 3, Policy: passivation.Policies()[seed%uint64(len(passivation.Policies()))],
+		Main: passivation.LeastFrequentlyUsed, Protected: 0.5, Window: 0.3, Aging: true,
+	}
 	return Suffer(New(o, set...), Faults())
 }
 

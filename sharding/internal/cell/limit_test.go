@@ -1,0 +1,163 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/passivation"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// seats is a limiter that evicts nobody, and knows what it was told.
+type seats struct {
+	last   passivation.Seat
+	taken  map[passivation.Seat]*cell.Entity
+	uses   []string
+	urgent bool // The last uses had to be taken.
+}
+
+func newSeats() *seats { return &seats{taken: map[passivation.Seat]*cell.Entity{}} }
+
+func (s *seats) Enter(_ protocol.ShardID, e *cell.Entity) passivation.Seat {
+	s.last++
+	s.taken[s.last] = e
+	return s.last
+}
+
+func (s *seats) Use(used []passivation.Seat, must bool) {
+	s.urgent = must
+	for _, at := range used {
+		s.uses = append(s.uses, s.taken[at].ID())
+	}
+}
+
+func (s *seats) Leave(at passivation.Seat) { delete(s.taken, at) }
+
+// x returns the seat of the entity x.
+func (s *seats) x(t *testing.T) (passivation.Seat, *cell.Entity) {
+	t.Helper()
+	for at, e := range s.taken {
+		if e.ID() == "x" {
+			return at, e
+		}
+	}
+	t.Fatal("x has no seat")
+	return 0, nil
+}
+
+// limited returns a host whose instances have seats, with an idle entity x.
+func limited(t *testing.T) (*bench, *seats) {
+	t.Helper()
+	s := newSeats()
+	return active(t, cell.Config{Limiter: s}), s
+}
+
+// use has the idle entity x handle a message.
+func (c *bench) use() {
+	c.tell("x")
+	c.done("x", cell.Result{})
+}
+
+// evict asks a cell to stop the entity x to make room.
+func (c *bench) evict(s *seats) cell.Verdict {
+	c.t.Helper()
+	at, e := s.x(c.t)
+	return c.Upkeep().Evict(c.now, s, e, at, &c.out)
+}
+
+// An instance has a seat from its start until it is told to stop.
+func TestInstancesHaveSeats(t *testing.T) {
+	c, s := limited(t)
+	require.Len(t, s.taken, 1)
+	require.Equal(t, "stop:x", c.passivate("x"))
+	require.Empty(t, s.taken)
+	c.stopped("x")
+	c.tell("x")
+	require.Len(t, s.taken, 1)
+	c.started("x", false)
+	require.Empty(t, s.taken, "it could not start")
+
+	c = newCell(t, nodeA, cell.Config{Limiter: s, Permanent: []string{"always"}})
+	require.Equal(t, "start:always", c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)}))
+	require.Empty(t, s.taken, "who is permanent needs none")
+}
+
+// Uses are told a few at a time, and before a seat is given or freed; the message that an instance
+// was started for is no further use.
+func TestUsesAreGathered(t *testing.T) {
+	c, s := limited(t)
+	for range 15 {
+		c.use()
+	}
+	require.Empty(t, s.uses)
+	c.use()
+	require.Len(t, s.uses, 16)
+	require.False(t, s.urgent, "others may go first")
+	c.use()
+	c.tell("y")
+	require.Len(t, s.uses, 17)
+	require.True(t, s.urgent)
+}
+
+// A message that comes while its entity is at work is no use of its own.
+func TestARunIsOneUse(t *testing.T) {
+	c, s := limited(t)
+	c.tell("x")
+	c.tell("x")
+	c.tell("x")
+	c.passivate("x")
+	for range 3 {
+		c.done("x", cell.Result{})
+	}
+	require.Len(t, s.uses, 3, "one for each time that it was taken up")
+}
+
+// Who is at work, holds itself or lacks standing is not stopped to make room; who was used is
+// looked at again; all others are stopped, and start again at the next message.
+func TestWhoMakesRoom(t *testing.T) {
+	c, s := limited(t)
+	require.Equal(t, "run:x", c.tell("x"))
+	require.Equal(t, cell.Used, c.evict(s))
+	require.Equal(t, cell.Busy, c.evict(s))
+	c.done("x", cell.Result{})
+	c.Hold(c.entities["x"], true)
+	require.Equal(t, cell.Busy, c.evict(s))
+	c.Hold(c.entities["x"], false)
+	c.apply(protocol.Suspend{})
+	require.Equal(t, cell.Busy, c.evict(s))
+	c.apply(protocol.Unsuspend{})
+	at, e := s.x(t)
+	require.Equal(t, cell.Gone, c.Upkeep().Evict(c.now, newSeats(), e, at, &c.out), "another limiter")
+	require.Equal(t, cell.Gone, c.Upkeep().Evict(c.now, s, e, at+1, &c.out), "another seat")
+	require.Equal(t, cell.Evicted, c.evict(s))
+	require.Equal(t, "stop:x", c.did())
+	require.Equal(t, cell.CauseLimit, e.Cause())
+	require.Equal(t, cell.Gone, c.Upkeep().Evict(c.now, s, e, at, &c.out), "once")
+	c.tell("x")
+	require.Equal(t, "start:x", c.stopped("x"))
+	require.Equal(t, uint64(1), c.tally().Passivated[cell.CauseLimit])
+}
+
+// Those that run enter another limiter, and leave the one before.
+func TestAnotherLimiter(t *testing.T) {
+	c, s := limited(t)
+	next := newSeats()
+	c.tell("y")
+	c.Upkeep().Limit(next)
+	require.Empty(t, s.taken)
+	require.Len(t, next.taken, 2)
+	c.Upkeep().Limit(nil)
+	require.Empty(t, next.taken)
+	c.use()
+	require.Empty(t, next.uses)
+}
+
+// The causes have names.
+func TestCauses(t *testing.T) {
+	require.Equal(t, "asked idle limit cause 3", cell.CauseAsked.String()+" "+cell.CauseIdle.String()+" "+cell.CauseLimit.String()+" "+cell.Cause(3).String())
+}

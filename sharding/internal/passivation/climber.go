@@ -1,0 +1,62 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package passivation
+
+// climber seeks the share of the window with the highest hit rate by climbing: it goes on in a
+// direction while the rate rises and turns when it falls, with steps that become smaller, and large
+// again when the rate has changed a lot. Einziger, Eytan, Friedman and Manes, "Adaptive software cache
+// management", 2018.
+type climber struct {
+	share, least float64
+	step         float64 // What is added next; below 0 the window shrinks.
+	rate         float64 // The hit rate of the last sample; below 0 before the first.
+	hits, uses   int     // Of the present sample.
+}
+
+const (
+	climbSample  = 10     // A sample has ten uses for each that may be seated.
+	climbStep    = 0.0625 // The first step, a part of the limit.
+	climbDecay   = 0.98   // What is left of a step the next time.
+	climbRestart = 0.05   // The change of the hit rate with which the steps begin anew.
+	climbMost    = 0.8    // The largest window.
+)
+
+func newClimber(share float64) *climber {
+	return &climber{share: share, least: share, step: climbStep, rate: -1}
+}
+
+// observe counts a use, and reports whether the share has changed.
+func (c *climber) observe(hit bool, limit int) bool {
+	c.uses++
+	if hit {
+		c.hits++
+	}
+	if c.uses < climbSample*limit {
+		return false
+	}
+	rate := float64(c.hits) / float64(c.uses)
+	change := rate - c.rate
+	first := c.rate < 0
+	c.hits, c.uses, c.rate = 0, 0, rate
+	if first {
+		return false
+	}
+	if change < 0 {
+		c.step = -c.step
+	}
+	if change = max(change, -change); change >= climbRestart {
+		c.step = climbStep * sign(c.step)
+	}
+	before := c.share
+	c.share = min(max(c.share+c.step, c.least), max(climbMost, c.least))
+	c.step *= climbDecay
+	return c.share != before
+}
+
+func sign(x float64) float64 {
+	if x < 0 {
+		return -1
+	}
+	return 1
+}
