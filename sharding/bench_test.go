@@ -43,7 +43,7 @@ type arena struct {
 	regions []*sharding.Region[blob]
 }
 
-func newArena(b *testing.B, n int) *arena {
+func newArena(b *testing.B, n int, set ...func(*sharding.Config)) *arena {
 	b.Helper()
 	a := &arena{b: b}
 	quiet := slog.New(slog.DiscardHandler)
@@ -59,7 +59,11 @@ func newArena(b *testing.B, n int) *arena {
 		node, err := membership.Start(b.Context(), cfg, membership.WithLogger(quiet))
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = node.Close() })
-		system, err := sharding.New(node, sharding.Default(), sharding.WithLogger(quiet))
+		settings := sharding.Default()
+		for _, f := range set {
+			f(&settings)
+		}
+		system, err := sharding.New(node, settings, sharding.WithLogger(quiet))
 		require.NoError(b, err)
 		region, err := sharding.Start(system, sharding.Kind[blob]{
 			Name: "echo", New: func(*sharding.Context) sharding.Entity[blob] { return new(echo) },
@@ -132,6 +136,37 @@ func BenchmarkMessages(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkLimit measures what a limit costs a message to one of 1,000 entities of the same node, none of
+// which has to make room: a tell, and an ask, with which each message is a use.
+func BenchmarkLimit(b *testing.B) {
+	for _, policy := range []string{"none", "least-recently-used", "segmented", "least-frequently-used", "w-tinylfu"} {
+		a := newArena(b, 1, func(c *sharding.Config) {
+			if policy != "none" {
+				c.Passivation.ActiveEntityLimit, c.Passivation.Policy = 100_000, policy
+			}
+		})
+		ids, message := a.ids(0, 1000), payload(64)
+		b.Run("tell/policy="+policy, func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				if err := a.regions[0].Tell(b.Context(), ids[n%len(ids)], message); err != nil {
+					b.Fatal(err)
+				}
+				if n%65536 == 65535 {
+					a.sync(b, ids)
+				}
+			}
+			a.sync(b, ids)
+		})
+		b.Run("ask/policy="+policy, func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				if _, err := sharding.Ask[blob](b.Context(), a.regions[0], ids[n%len(ids)], message); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
