@@ -90,9 +90,9 @@ func (h *ConsistentHashing) DecideRebalance(r RebalanceRequest) RebalanceResult 
 	}
 	slots := eligibleSlots(r.Regions)
 	flying := arrive(slots, r.Budget.InFlight)
-	strays, total := newLots(slots).strays(slots, flying)
+	strays, total := straysFrom(slots, flying, newLots(slots).winner)
 	limit := min(h.limits.limit(total)-len(flying), r.Budget.Room())
-	moves := within(strays, limit, r.Budget.PerRegion)
+	moves := within(strays, limit, r.Budget.PerRegion, "consistent-hashing: the other region has the highest lot")
 	left := len(strays) - len(moves)
 	switch {
 	case len(moves) > 0:
@@ -109,14 +109,14 @@ type stray struct {
 	from, to *slot
 }
 
-// strays returns the shards of eligible regions that do not live on theirs and are not in
-// flight, sorted, and the number of all shards. Shards of other regions come to theirs when
-// these regions have gone.
-func (l lots) strays(slots []*slot, flying map[Shard]bool) (list []stray, total int) {
+// straysFrom returns the shards of eligible regions that do not live on theirs, if they have one,
+// and are not in flight, sorted, and the number of all shards. Shards of other regions come to
+// theirs when these regions have gone.
+func straysFrom(slots []*slot, flying map[Shard]bool, home func(Shard) *slot) (list []stray, total int) {
 	for _, s := range slots {
 		total += len(s.region.Shards)
 		for _, shard := range s.region.Shards {
-			if to := l.winner(shard); to != s && !flying[shard] {
+			if to := home(shard); to != nil && to != s && !flying[shard] {
 				list = append(list, stray{shard: shard, from: s, to: to})
 			}
 		}
@@ -125,8 +125,8 @@ func (l lots) strays(slots []*slot, flying map[Shard]bool) (list []stray, total 
 	return list, total
 }
 
-// within returns the moves of strays that the limits permit.
-func within(list []stray, limit, perRegion int) []Move {
+// within returns the moves of strays that the limits permit, for a reason.
+func within(list []stray, limit, perRegion int, reason string) []Move {
 	var moves []Move
 	for _, s := range list {
 		if len(moves) >= limit {
@@ -139,7 +139,7 @@ func within(list []stray, limit, perRegion int) []Move {
 		s.to.moves++
 		moves = append(moves, Move{
 			Shard: s.shard, From: s.from.region.ID, To: s.to.region.ID,
-			Reason: "consistent-hashing: the other region has the highest lot",
+			Reason: reason,
 		})
 	}
 	return moves

@@ -35,6 +35,10 @@
 // [LoadAware] goes by the load that regions report and by their capacities: it moves the fewest
 // shards that bring every region within a tolerance of the mean, and knows zones.
 //
+// # By the program
+//
+// [External] follows what a program says in a [LocationTable], or in [Locations] of its own.
+//
 // # Least shard by a threshold
 //
 // [LeastShardThreshold] is the least-shard strategy of Akka and Pekko, for comparisons: it
@@ -53,7 +57,7 @@
 //     request, each shard at most once, and no region that is leaving,
 //     suspended or unreachable.
 //   - The built-in strategies answer equal requests with equal results, whatever the
-//     order in which the regions are listed.
+//     order in which the regions are listed; [External] while the locations are equal too.
 //   - They settle: when the moves of one are carried out and nothing else changes, it soon
 //     proposes none, and a cluster whose shards live where it wants them is left alone.
 //

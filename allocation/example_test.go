@@ -141,3 +141,22 @@ func ExampleLoadAware_DecideRebalance() {
 	// load-aware: 1.00 of its part is in use here, 0.40 there; the mean is 0.60
 	// load-aware: 3 of 30 shards move; the mean use is 0.60, and 0 regions are then not within 0.10 of it
 }
+
+// A program says where a shard should live; the coordinator moves it there.
+func ExampleExternal() {
+	locations := new(allocation.LocationTable)
+	strategy, err := allocation.NewExternal(allocation.Default().LeastShard, locations)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	locations.Put("orders", 7, "10.0.0.2:7946")
+	result, err := strategy.Rebalance(context.Background(), allocation.RebalanceRequest{
+		Kind:    "orders",
+		Regions: []allocation.RegionState{{ID: "10.0.0.1:7946#a1", Shards: []allocation.Shard{6, 7}}, {ID: "10.0.0.2:7946#b2"}},
+		Budget:  allocation.Budget{Simultaneous: 10},
+	})
+	fmt.Println(result.Moves, err)
+	// Output:
+	// [{7 10.0.0.1:7946#a1 10.0.0.2:7946#b2 external: its location is there}] <nil>
+}
