@@ -136,7 +136,6 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 			c.settle(id, node, because(strategy, p.Reason))
 		case c.table.serves(home, id) && parting[home] != "":
 			handed[home]++
-			c.roster.carry(id, home)
 			c.agenda.intend(id, home, node, parting[home]+"; "+because(strategy, p.Reason))
 		default:
 			continue

@@ -30,8 +30,9 @@ func (c *coordinator) advance() {
 	c.followUp()
 }
 
-// depart begins a move: the home of the shard is told to stop it.
+// depart begins a move: the home of the shard is told to stop it. The shard takes its load along.
 func (c *coordinator) depart(id protocol.ShardID, m move) {
+	c.roster.carry(id, m.from)
 	c.table.stop(id)
 	c.agenda.begin(id, m)
 }

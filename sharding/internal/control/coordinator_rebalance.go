@@ -131,7 +131,6 @@ func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 		case c.table.undoes(id, to):
 			undone++
 		default:
-			c.roster.carry(id, c.table.home(id))
 			c.depart(id, move{from: c.table.home(id), to: to, reason: because(strategy, m.Reason)})
 			c.table.order(id, o)
 		}
