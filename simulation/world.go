@@ -25,7 +25,8 @@ type Options struct {
 	// Seed determines the run.
 	Seed uint64
 
-	// Scenario is the name of the scenario in the command that replays a failure.
+	// Scenario is the name of the scenario in the command that replays a failure. Empty: the world
+	// belongs to a test, and no such command is printed.
 	Scenario string
 
 	// Network says how messages travel.
@@ -103,26 +104,28 @@ type Failure struct { //nolint:errname // A run that failed, not an operation of
 const failureLines = 60
 
 // Error returns the violation, the end of the trace and the command that
-// replays the run.
+// replays the run, if there is one.
 func (f *Failure) Error() string {
 	var b strings.Builder
 	for _, l := range f.Lines {
 		b.WriteString(l)
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "violation at %v: %v\n", f.At, f.Err)
-	b.WriteString("replay: " + f.Replay())
+	fmt.Fprintf(&b, "violation at %v: %v", f.At, f.Err)
+	if again := f.Replay(); again != "" {
+		b.WriteString("\nreplay: " + again)
+	}
 	return b.String()
 }
 
-// Replay returns the command that repeats the run.
+// Replay returns the command that repeats the run; empty if its scenario has no name.
 func (f *Failure) Replay() string { return replay(f.Seed, f.Scenario) }
 
 func replay(seed uint64, scenario string) string {
-	if scenario != "" {
-		scenario = " -scenario " + scenario
+	if scenario == "" {
+		return ""
 	}
-	return fmt.Sprintf("quorate simulate -seed %d%s", seed, scenario)
+	return fmt.Sprintf("quorate simulate -seed %d -scenario %s", seed, scenario)
 }
 
 // Unwrap returns the violation.
@@ -207,7 +210,7 @@ func source(seed, stream uint64) *rand.Rand {
 // the world's own.
 func (w *World) Source(number uint64) *rand.Rand { return source(w.opt.Seed, number) }
 
-// Replay returns the command that repeats the run.
+// Replay returns the command that repeats the run; empty if its scenario has no name.
 func (w *World) Replay() string { return replay(w.opt.Seed, w.opt.Scenario) }
 
 // Seed returns the seed.

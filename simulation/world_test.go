@@ -235,6 +235,16 @@ func TestCodecThatChangesAMessageIsAViolation(t *testing.T) {
 	require.Equal(t, 3*time.Second, w.Now())
 }
 
+// A world without a name cannot be repeated by a command, and a failure of it names none.
+func TestAFailureOfAWorldWithoutAName(t *testing.T) {
+	w := simulation.New(simulation.Options{Seed: 1, CodecEvery: 1})
+	require.Empty(t, w.Replay())
+	w.Start(address(0), build(addresses(1, 2), 2))
+	err := w.Run(4 * time.Second)
+	require.ErrorContains(t, err, "violation at ")
+	require.NotContains(t, err.Error(), "replay: ")
+}
+
 func TestPanicOfAMachineIsAViolation(t *testing.T) {
 	w := pingers(simulation.Options{}, 1)
 	w.Input(address(0), service, errors.New("broken"))

@@ -132,7 +132,9 @@ type Cluster struct {
 // set change the options of its world before.
 func New(opt Options, set ...func(*world.Options)) *Cluster {
 	opt = opt.withDefaults()
-	opt.World.Scenario += fmt.Sprintf(" -nodes %d", opt.Nodes) // It stands in the command that repeats a run.
+	if opt.World.Scenario != "" { // It stands in the command that repeats a run.
+		opt.World.Scenario += fmt.Sprintf(" -nodes %d", opt.Nodes)
+	}
 	for _, f := range set {
 		f(&opt.World)
 	}

@@ -17,7 +17,7 @@ import (
 // while again and again all nodes are cut off for longer than their standing lasts.
 func miscounted(seed uint64) (*simulation.Cluster, error) {
 	c := simulation.New(simulation.Options{
-		World: world.Options{Seed: seed, Scenario: "sharding-miscounted", RatePPM: 10_000},
+		World: world.Options{Seed: seed, RatePPM: 10_000},
 		Nodes: 5, Every: 4 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
 		Behaviour: simulation.Behaviour{CounterFaults: true},
 	})

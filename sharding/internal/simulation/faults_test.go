@@ -55,7 +55,7 @@ func strike(c *simulation.Cluster, r *rand.Rand) {
 func struck(seed uint64) (*simulation.Cluster, error) {
 	c := simulation.New(simulation.Options{
 		World: world.Options{
-			Seed: seed, Scenario: "sharding-struck", CodecEvery: 3, RatePPM: 10_000,
+			Seed: seed, CodecEvery: 3, RatePPM: 10_000,
 			Network: world.Delivery{Loss: 0.005, Late: 0.02, LateMax: 300 * time.Millisecond},
 		},
 		Nodes: 6, Shards: 96, Every: 25 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,

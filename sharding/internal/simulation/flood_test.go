@@ -18,7 +18,7 @@ import (
 // than they can handle.
 func flooded(seed uint64) simulation.Options {
 	return simulation.Options{
-		World: world.Options{Seed: seed, Scenario: "sharding-flooded", CodecEvery: 3, RatePPM: 10_000},
+		World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000},
 		Nodes: 5, Shards: 16, Entities: 60, Every: 3 * time.Millisecond, Patience: 3 * time.Second,
 		Mailbox: 8, Window: 2 << 10, RestartAfter: 2 * time.Second,
 		Behaviour: simulation.Behaviour{Hot: 3, HotRun: 60 * time.Millisecond},

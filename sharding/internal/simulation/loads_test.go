@@ -29,7 +29,7 @@ func TestLoadsAreMeasured(t *testing.T) {
 		strategy := &heard{Strategy: aware}
 		c := simulation.New(simulation.Options{
 			World: world.Options{
-				Seed: seed, Scenario: "loads", CodecEvery: 3, RatePPM: 10_000,
+				Seed: seed, CodecEvery: 3, RatePPM: 10_000,
 				Calls:   world.Calls{Max: 50 * time.Millisecond},
 				Network: world.Delivery{Loss: 0.005, Late: 0.01, LateMax: 300 * time.Millisecond},
 			},

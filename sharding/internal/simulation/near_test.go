@@ -18,7 +18,6 @@ import (
 // most of their messages from senders of their own node.
 func near(seed uint64) (*simulation.Cluster, error) {
 	opt := simulation.Troubled(seed)
-	opt.World.Scenario = "sharding-near"
 	opt.Near, opt.Every = 0.7, 3*time.Millisecond
 	opt.Behaviour.Hot, opt.Behaviour.HotRun = 4, 15*time.Millisecond
 	opt.Behaviour.SlowStop = 0 // Else messages wait behind stops, and mailboxes are full.
@@ -44,7 +43,7 @@ func TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting(t *testing.T) {
 	first, n := simulationtest.Seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
-			World: world.Options{Seed: seed, Scenario: "sharding-kept", CodecEvery: 3, RatePPM: 10_000},
+			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000},
 			Nodes: 3, Shards: 12, Entities: 60, Every: 4 * time.Millisecond, Patience: 3 * time.Second, Mailbox: 8,
 			Behaviour: simulation.Behaviour{Hot: 12, HotRun: time.Second},
 		})

@@ -19,7 +19,7 @@ import (
 func impatient(seed uint64) (*simulation.Cluster, error) {
 	c := simulation.New(simulation.Options{
 		World: world.Options{
-			Seed: seed, Scenario: "sharding-impatient", CodecEvery: 3, RatePPM: 100,
+			Seed: seed, CodecEvery: 3, RatePPM: 100,
 			Network: world.Delivery{Double: 0.01, Late: 0.01, LateMax: time.Second},
 		},
 		Nodes: 4, Shards: 16, Entities: 40, Every: 8 * time.Millisecond,

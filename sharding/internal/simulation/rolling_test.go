@@ -26,7 +26,7 @@ import (
 // local network. A node that left starts again a second later.
 func rolling(seed uint64, shards uint32) *simulation.Cluster {
 	return simulation.New(simulation.Options{
-		World: world.Options{Seed: seed, Scenario: "rolling-restart", CodecEvery: 5, RatePPM: 10_000},
+		World: world.Options{Seed: seed, CodecEvery: 5, RatePPM: 10_000},
 		Nodes: 5, Shards: shards, Entities: 300, Every: 5 * time.Millisecond,
 		Handoff: time.Minute, RestartAfter: time.Second,
 	})
@@ -87,7 +87,7 @@ func TestHurriedRollingRestart(t *testing.T) {
 	first, n := simulationtest.Seeds(t, 2*few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
-			World: world.Options{Seed: seed, Scenario: "hurried-restart", CodecEvery: 5, RatePPM: 10_000},
+			World: world.Options{Seed: seed, CodecEvery: 5, RatePPM: 10_000},
 			Nodes: 5, Shards: 100, Entities: 300, Every: 2 * time.Millisecond,
 			Handoff: time.Minute, RestartAfter: 150 * time.Millisecond,
 		})
@@ -114,7 +114,7 @@ func TestNewcomerMayHostAtOnce(t *testing.T) {
 	first, n := simulationtest.Seeds(t, 2*few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
-			World: world.Options{Seed: seed, Scenario: "newcomer", RatePPM: 10_000}, Nodes: 4, Shards: 20,
+			World: world.Options{Seed: seed, RatePPM: 10_000}, Nodes: 4, Shards: 20,
 		})
 		require.NoError(t, rest(c, 4, 30*time.Second))
 		c.Start(4)
@@ -135,7 +135,7 @@ func TestJoinUnderLoad(t *testing.T) {
 	first, n := simulationtest.Seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
-			World: world.Options{Seed: seed, Scenario: "join", CodecEvery: 5, RatePPM: 10_000},
+			World: world.Options{Seed: seed, CodecEvery: 5, RatePPM: 10_000},
 			Nodes: 2, Shards: 200, Entities: 300, Every: 2 * time.Millisecond, Handoff: time.Minute,
 		})
 		require.NoError(t, rest(c, 2, 30*time.Second))
@@ -159,7 +159,7 @@ func TestStuckEntitiesAreLeftBehind(t *testing.T) {
 	behind := 0
 	for seed := range uint64(few + 3) {
 		c := simulation.New(simulation.Options{
-			World: world.Options{Seed: seed, Scenario: "stuck", CodecEvery: 3, RatePPM: 10_000}, Nodes: 4,
+			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 4,
 			Handoff: 2 * time.Second, OnStuck: control.OnStuckAbandon, StopLimit: 3 * time.Second,
 			Behaviour: simulation.Behaviour{SlowStop: 0.1, SlowStopFor: 10 * time.Minute},
 		})

@@ -17,7 +17,7 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name: Chaos, Storms, Permanent, Limited and Drains let random faults strike a cluster; Moves
+// The runs that have a name: Chaos, Storms, Permanent, Limited, Named and Drains let random faults strike a cluster; Moves
 // and LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
 // has recovered, or says what keeps it from that.
 
@@ -40,6 +40,7 @@ func Scenarios() []Scenario {
 		{"sharding-permanent", "entities without a message, some on the oldest node", chaosNodes, Permanent},
 		{"sharding-limited", "random faults, while each node has few entities in memory", chaosNodes, Limited},
 		{"sharding-drained", "random faults, while operators drain nodes and move shards", chaosNodes, Drains},
+		{"sharding-named", "streams named by numbers, in sessions that break", namedNodes, Named},
 		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
 	}
 }
@@ -49,6 +50,7 @@ const (
 	chaosNodes = 5
 	movesNodes = 7
 	lateNodes  = 6
+	namedNodes = 4
 )
 
 // Faults are those of membership but for wall clocks that jump: epochs grow over
@@ -73,7 +75,7 @@ func leave(w *world.World, r *rand.Rand) {
 func Troubled(seed uint64) Options {
 	return Options{
 		World: world.Options{
-			Seed: seed, Scenario: "sharding", CodecEvery: 3, RatePPM: 10_000,
+			Seed: seed, CodecEvery: 3, RatePPM: 10_000,
 			Network: world.Delivery{Loss: 0.01, Double: 0.01, Late: 0.01, LateMax: 2 * time.Second},
 		},
 		Nodes: chaosNodes, Shards: 16, Entities: 40, Every: 25 * time.Millisecond, Patience: 8 * time.Second,
@@ -132,6 +134,17 @@ func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 		Main: passivation.LeastFrequentlyUsed, Protected: 0.5, Window: 0.3, Aging: true,
 	}
 	return Suffer(New(o, set...), Faults())
+}
+
+// Named lets random faults strike a cluster whose nodes send most messages in batches, in sessions
+// that often break, over a network that loses, doubles and reorders envelopes.
+func Named(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes = "sharding-named", nodes
+	o.World.Network = world.Delivery{Loss: 0.01, Double: 0.02, Late: 0.05, LateMax: 3 * time.Second}
+	o.Shards, o.Every = 12, 2*time.Millisecond
+	o.Behaviour = Behaviour{LaneBusy: true, LaneFull: 0.02, LaneDown: 0.01, LaneStall: 0.01, Run: time.Millisecond}
+	return Shake(New(o, set...), world.Chaos{For: 10 * time.Second, Every: 3 * time.Second, Faults: Faults()})
 }
 
 // Drains is Chaos in which nodes are drained, all of them at times, and told to host again, and

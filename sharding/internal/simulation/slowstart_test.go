@@ -25,7 +25,7 @@ func TestNewcomersStartSlowly(t *testing.T) {
 	for seed := first; seed < first+n; seed++ {
 		c := simulation.New(simulation.Options{
 			World: world.Options{
-				Seed: seed, Scenario: "slow-start", CodecEvery: 3, RatePPM: 10_000,
+				Seed: seed, CodecEvery: 3, RatePPM: 10_000,
 				Network: world.Delivery{Loss: 0.005, Late: 0.01, LateMax: 300 * time.Millisecond},
 			},
 			Nodes: 4, Shards: shards, SlowStart: slow, Every: 25 * time.Millisecond,

@@ -19,7 +19,7 @@ import (
 // their messages. Nodes freeze for so long that other nodes take over their shards.
 func thawed(seed uint64) (*simulation.Cluster, error) {
 	c := simulation.New(simulation.Options{
-		World: world.Options{Seed: seed, Scenario: "sharding-thawed", CodecEvery: 3, RatePPM: 10_000},
+		World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000},
 		Nodes: 5, Shards: 16, Entities: 40, Every: 30 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
 		// With a SlowStop above zero the world does not passivate idle entities, so that nodes
 		// have idle instances to stop.

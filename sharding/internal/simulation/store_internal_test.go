@@ -16,7 +16,7 @@ import (
 // because the store has seen a higher epoch: while the cluster runs, and at the end of a run.
 func TestAnOwnerThatIsRefusedForGoodIsFound(t *testing.T) {
 	plant := func() *Cluster {
-		c := New(Options{World: world.Options{Seed: 1, Scenario: "sharding-store"}, Nodes: 3, Shards: 4, Entities: 4, Every: 50 * time.Millisecond})
+		c := New(Options{World: world.Options{Seed: 1}, Nodes: 3, Shards: 4, Entities: 4, Every: 50 * time.Millisecond})
 		require.NoError(t, c.World.Run(15*time.Second))
 		r := c.Ledger.Store.row(entity(1))
 		require.False(t, r.epoch.IsZero(), "it has been written")

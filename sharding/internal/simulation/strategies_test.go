@@ -93,7 +93,7 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 	first, n := simulationtest.Seeds(t, few)
 	for seed := first; seed < first+n; seed++ {
 		o := simulation.Troubled(seed)
-		o.World.Scenario, o.World.Calls = "strategies-faults", mixture()
+		o.World.Calls = mixture()
 		o.Strategy, o.HomeLimit = "strange", simulation.HomeLimit
 		o.Membership.Downing = membershipsim.AskedKeepMajority()
 		witness := &membershipsim.Witness{}
@@ -242,7 +242,7 @@ func TestStrategyThatGivesNoHomes(t *testing.T) {
 func TestReplayAsksNoStrategy(t *testing.T) {
 	var recording, trace, again bytes.Buffer
 	play := func(o func(*world.Options), s allocation.Strategy) *simulation.Cluster {
-		opt := world.Options{Seed: 1, Scenario: "strategies", RatePPM: 10_000, Calls: mixture()}
+		opt := world.Options{Seed: 1, RatePPM: 10_000, Calls: mixture()}
 		o(&opt)
 		c := simulation.New(simulation.Options{
 			World: opt, Nodes: 4, Shards: 24, Every: 50 * time.Millisecond, Strategy: "strange", RestartAfter: 2 * time.Second,
