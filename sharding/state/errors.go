@@ -19,6 +19,7 @@ import (
 //	ErrForeign      perhaps
 //	ErrUnanswered   perhaps
 //	ErrTooLarge     no
+//	ErrInvalidKey   nothing was changed
 //	ErrNewerForm    nothing was changed
 //	ErrUnreadable   nothing was changed
 var (
@@ -32,6 +33,8 @@ var (
 	ErrUnanswered = hold.ErrUnanswered
 	// ErrTooLarge: a state or an event has more bytes than the configuration allows.
 	ErrTooLarge = errors.New("more bytes than may be saved")
+	// ErrInvalidKey: a kind or an id is empty, too long or not UTF-8; see [store.Key].
+	ErrInvalidKey = errors.New("a kind has 1 to 128 bytes and an id 1 to 1,024, of valid UTF-8")
 	// ErrNewerForm: the record is in a form that this program does not know: a newer program has
 	// written it.
 	ErrNewerForm = errors.New("written in a newer form")

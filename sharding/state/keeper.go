@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/quorate/quorate/sharding/internal/hold"
 	"github.com/quorate/quorate/sharding/state/store"
@@ -122,6 +123,9 @@ type Handle struct {
 // instance of a later epoch has the record.
 func (k *Keeper) Open(ctx context.Context, key store.Key, epoch Epoch) (*Handle, store.Record, error) {
 	owner := store.Owner{Epoch: epoch, Instance: k.instances.Add(1)}
+	if !valid(key.Kind, 128) || !valid(key.ID, 1024) {
+		return nil, store.Record{}, &Error{Op: "load", Key: key, Owner: owner, Err: ErrInvalidKey}
+	}
 	h := &Handle{keeper: k, key: key, record: hold.NewHold(hold.Config{
 		Limit: k.cfg.Limit, Pause: k.cfg.Pause, PauseMost: k.cfg.PauseMost,
 	}, key, owner)}
@@ -135,6 +139,11 @@ func (k *Keeper) Open(ctx context.Context, key store.Key, epoch Epoch) (*Handle,
 	}
 	k.counts.loads.Add(1)
 	return h, loaded, nil
+}
+
+// valid reports whether a name can be part of a key.
+func valid(name string, most int) bool {
+	return name != "" && len(name) <= most && utf8.ValidString(name)
 }
 
 // Version returns how often the record has changed, each event counted.

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/state"
@@ -70,7 +71,7 @@ func (d *disturbed) Save(ctx context.Context, writes []store.Write) ([]store.Hea
 			return nil, err
 		}
 	}
-	heads, err := d.Store.Save(ctx, writes)
+	heads, err := d.Store.Save(context.WithoutCancel(ctx), writes) // It takes effect, however late.
 	if after != nil {
 		err = errors.Join(err, after())
 	}
@@ -314,6 +315,61 @@ func TestAnOwnerThatWasReplacedStops(t *testing.T) {
 		require.Equal(w, store.Head{Owner: later, Version: 1}, w.store.record("a").Head)
 		require.NotZero(w, n.keeper.Stats().Fenced)
 		n.sum("b", 2, 2)
+	})
+}
+
+// The node of an entity is cut off while a save is on its way, and the save comes to the store when the
+// next home of the entity has gone on: it comes to nothing.
+func TestALateSaveOfANodeThatWasCutOff(t *testing.T) {
+	inBubble(t, func(w *world) {
+		var mu sync.Mutex
+		lives := map[string]gossip.NodeID{}
+		w.kind = func(k *state.Keeper) func(*sharding.Context) sharding.Entity[number] {
+			return state.Snapshots(k, state.JSON[counter](), func(c *state.Context[counter], more number) error {
+				mu.Lock()
+				lives[c.ID()] = c.Node()
+				mu.Unlock()
+				return add(c, more)
+			})
+		}
+		for range 4 {
+			w.start()
+		}
+		a, cut, id := w.nodes[0], w.nodes[3], ""
+		for i := 0; id == ""; i++ {
+			a.sum(fmt.Sprint(i), 1, 1)
+			if lives[fmt.Sprint(i)] == cut.Self() {
+				id = fmt.Sprint(i)
+			}
+		}
+		release, held := make(chan struct{}), make(chan struct{})
+		var first atomic.Bool
+		w.store.set(func(d *disturbed) {
+			d.before = func([]store.Write) error {
+				if first.CompareAndSwap(false, true) {
+					close(held)
+					<-release
+				}
+				return nil
+			}
+		})
+		over := make(chan error, 1)
+		go func() { // The test waits for it.
+			_, err := a.ask(id, 100)
+			over <- err
+		}()
+		<-held
+		for _, o := range w.nodes[:3] {
+			w.network.Cut(o.Self().Address, cut.Self().Address)
+		}
+		require.ErrorIs(w, <-over, sharding.ErrUnknownOutcome)
+		a.sum(id, 5, 6)
+		require.NotEqual(w, cut.Self(), lives[id])
+		before := w.store.record(id).Head
+		close(release)
+		synctest.Wait()
+		require.Equal(w, before, w.store.record(id).Head)
+		a.sum(id, 1, 7)
 	})
 }
 
@@ -662,6 +718,19 @@ func TestAHandle(t *testing.T) {
 	_, record, err = keeper.Open(t.Context(), key("x"), sharding.Epoch{N: 3})
 	require.NoError(t, err)
 	require.Equal(t, "one", string(record.Snapshot.Bytes))
+}
+
+func TestKeysAreChecked(t *testing.T) {
+	keeper, err := state.NewKeeper(memory.New(), state.Default(), state.WithLogger(slog.New(slog.DiscardHandler)))
+	require.NoError(t, err)
+	long := strings.Repeat("x", 1025)
+	for _, k := range []store.Key{{}, {Kind: "a"}, {ID: "a"}, {Kind: long[:129], ID: "a"}, {Kind: "a", ID: long}, {Kind: "a", ID: string([]byte{0xff})}} {
+		_, _, err := keeper.Open(t.Context(), k, sharding.Epoch{N: 1})
+		require.ErrorIs(t, err, state.ErrInvalidKey)
+	}
+	require.Zero(t, keeper.Stats().LoadCalls)
+	_, _, err = keeper.Open(t.Context(), store.Key{Kind: long[:128], ID: long[:1024]}, sharding.Epoch{N: 1})
+	require.NoError(t, err)
 }
 
 // Whose context ends does not wait, whether its call is under way, made by another, or not begun.
