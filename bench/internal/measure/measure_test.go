@@ -113,6 +113,36 @@ func TestAskingMeasuresLatencyAndRate(t *testing.T) {
 	})
 }
 
+// In turns answers take one millisecond and three.
+func TestAskingComparesInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var found sequence.Tally
+		r, takes, turns := found.Receiver(1, size), time.Millisecond, []bool(nil)
+		out, err := Asking{
+			Askers: 1, Time: 10 * time.Second, Mark: NewStopwatch(&found, NoCPU).Mark,
+			Ask: func(ctx context.Context, asker uint32, seq uint64) error {
+				r.Take(asker, seq, size)
+				return Pause(ctx, takes)
+			},
+			Pairs: 3,
+			Other: func(on bool) {
+				turns = append(turns, on)
+				if takes = time.Millisecond; on {
+					takes = 3 * time.Millisecond
+				}
+			},
+		}.Run(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []bool{false, true, false, true, false, true}, turns)
+		require.InDelta(t, 1000, out.Values["first-p50"], 1)
+		require.InDelta(t, 1000, out.Values["first-p99"], 1)
+		require.InDelta(t, 3000, out.Values["p50"], 1)
+		require.InDelta(t, 3000, out.Values["p99"], 1)
+		require.InDelta(t, 3, out.Values["p99-ratio"], 0.01)
+		require.True(t, out.Correct())
+	})
+}
+
 // A wrong answer ends the run and is named.
 func TestAskingEndsWithAWrongAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

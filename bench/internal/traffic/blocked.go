@@ -6,6 +6,7 @@ package traffic
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/bench/internal/measure"
@@ -24,6 +25,10 @@ const (
 	sleepersAwoken = 20
 )
 
+// sleepingTurns is how many times the questions are measured without messages to sleepers, and
+// then beside them.
+const sleepingTurns = 10
+
 // sleeper is an entity that keeps its goroutine for a while at each message.
 type sleeper struct{}
 
@@ -36,8 +41,8 @@ func (sleeper) Receive(c *sharding.Context, m *message.Message) error {
 	return nil
 }
 
-// measureBlocked measures questions to entities of the same node, while other entities of
-// the node sleep: as many as s.Blocked, each now and then.
+// measureBlocked measures questions to entities of the same node, in turns by themselves and
+// while other entities of the node sleep: as many as s.Blocked, each now and then.
 func measureBlocked(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
 	node, err := rig.Start(ctx, nil, forTell())
 	if err != nil {
@@ -52,7 +57,8 @@ func measureBlocked(ctx context.Context, s process.Spec, _ *process.Link) (proce
 	if err := message.Prime(ctx, s, region); err != nil {
 		return process.Outcome{}, err
 	}
-	end, err := wakeSleepers(ctx, node, s.Blocked)
+	var awake atomic.Bool
+	end, err := wakeSleepers(ctx, node, s.Blocked, &awake)
 	if err != nil {
 		return process.Outcome{}, err
 	}
@@ -60,7 +66,7 @@ func measureBlocked(ctx context.Context, s process.Spec, _ *process.Link) (proce
 	each := s.Entities / s.Senders
 	payload := make([]byte, s.Size-message.HeaderBytes)
 	return measure.Asking{
-		Askers: s.Senders, Time: s.Time,
+		Askers: s.Senders, Time: s.Time, Pairs: sleepingTurns, Other: awake.Store,
 		Mark: measure.Without(uint64(s.Entities), measure.NewStopwatch(&found, measure.NoCPU).Mark),
 		Ask: func(ctx context.Context, asker uint32, n uint64) error {
 			to, seq := int(asker)*each+int((n-1)%uint64(each)), (n-1)/uint64(each)+1
@@ -71,13 +77,14 @@ func measureBlocked(ctx context.Context, s process.Spec, _ *process.Link) (proce
 	}.Run(ctx)
 }
 
-// wakeSleepers starts entities that sleep, and tells them in turn until end is called.
-func wakeSleepers(ctx context.Context, node *cluster.Node, sleepers int) (end func(), err error) {
+// wakeSleepers starts entities that sleep, and tells them in turn while awake is set, until end
+// is called.
+func wakeSleepers(ctx context.Context, node *cluster.Node, sleepers int, awake *atomic.Bool) (end func(), err error) {
 	region, err := sharding.Start(node, sharding.Kind[*message.Message]{
 		Name: "sleepers", Codec: message.Codec{}, New: func(*sharding.Context) sharding.Entity[*message.Message] { return sleeper{} },
 	})
-	if err != nil || sleepers == 0 {
-		return func() {}, err
+	if err != nil {
+		return nil, err
 	}
 	if err := message.Prime(ctx, process.Spec{Size: message.HeaderBytes, Entities: sleepers}, region); err != nil {
 		return nil, err // Else the first messages would wait for homes, and come in one flood later.
@@ -92,6 +99,9 @@ func wakeSleepers(ctx context.Context, node *cluster.Node, sleepers int) (end fu
 			case <-ctx.Done():
 				return
 			case <-every.C:
+			}
+			if !awake.Load() {
+				continue
 			}
 			for range sleepersAwoken {
 				if err := region.Tell(ctx, message.EntityName(next%sleepers), &message.Message{}); err != nil {
