@@ -21,7 +21,7 @@ func Scenarios() []world.Scenario {
 		}})
 	}
 	return append(all, world.Scenario{
-		Name: "sharding-state", About: "owners that are replaced, over a store of states that goes wrong", Nodes: statesim.Nodes,
+		Name: "sharding-state", About: "owners that are replaced, over a store that goes wrong", Nodes: statesim.Nodes,
 		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			w, err := statesim.Run(seed, nodes, set...)
 			return w.World, err
