@@ -453,7 +453,7 @@ var mutants = []mutant{
 		new: "			if !mutant(NAME) {\n				r.alarm.at(e.at, out)\n			}\n",
 	},
 	{
-		test: "TestPermanentEntitiesRun", name: "what lives on the oldest goes to anybody", file: "control/coordinator_allocate.go",
+		test: "TestTheOldestIsDrained", in: "../control", name: "what lives on the oldest goes to anybody", file: "control/coordinator_allocate.go",
 		old: "	if c.kind.cfg.OnOldest {\n",
 		new: "	if c.kind.cfg.OnOldest && !mutant(NAME) {\n",
 	},
