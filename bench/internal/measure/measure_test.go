@@ -117,18 +117,21 @@ func TestAskingMeasuresLatencyAndRate(t *testing.T) {
 func TestAskingComparesInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var found sequence.Tally
-		r, takes, turns := found.Receiver(1, size), time.Millisecond, []bool(nil)
+		r, turns := found.Receiver(1, size), []bool(nil)
+		var takes atomic.Int64 // what an answer takes, a time.Duration
+		takes.Store(int64(time.Millisecond))
 		out, err := Asking{
 			Askers: 1, Time: 10 * time.Second, Mark: NewStopwatch(&found, NoCPU).Mark,
 			Ask: func(ctx context.Context, asker uint32, seq uint64) error {
 				r.Take(asker, seq, size)
-				return Pause(ctx, takes)
+				return Pause(ctx, time.Duration(takes.Load()))
 			},
 			Pairs: 3,
 			Other: func(on bool) {
 				turns = append(turns, on)
-				if takes = time.Millisecond; on {
-					takes = 3 * time.Millisecond
+				takes.Store(int64(time.Millisecond))
+				if on {
+					takes.Store(int64(3 * time.Millisecond))
 				}
 			},
 		}.Run(t.Context())
