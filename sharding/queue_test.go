@@ -6,6 +6,7 @@ package sharding
 import (
 	"context"
 	goruntime "runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,14 +77,14 @@ func TestWorkersThatAreKeptAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(2)
 		ctx, cancel := context.WithCancel(t.Context())
-		hold, done := make(chan struct{}), 0
+		hold, done := make(chan struct{}), atomic.Bool{}
 		var jobs []func()
 		for range 1000 {
 			jobs = append(jobs, func() { <-hold })
 		}
 		began := time.Now()
-		c.add(append(jobs, func() { done++ })...)
-		for done == 0 {
+		c.add(append(jobs, func() { done.Store(true) })...)
+		for !done.Load() {
 			<-time.After(runtime.QueueLook)
 			synctest.Wait()
 		}
