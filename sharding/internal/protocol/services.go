@@ -20,3 +20,7 @@ const VersionFrames = 2
 // VersionNumbers is the version of the protocol between nodes from which on streams have numbers in
 // such envelopes.
 const VersionNumbers = 3
+
+// VersionReplies is the version of the protocol between nodes from which on several replies travel
+// in one envelope.
+const VersionReplies = 4

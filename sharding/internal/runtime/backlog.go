@@ -9,7 +9,6 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
 )
 
@@ -71,29 +70,24 @@ func (b *backlog) take(to gossip.NodeID) [][]byte {
 // respond sends a reply or an acknowledgement, now or when its lane has room. The
 // error is that of a lane that refuses the frame for another reason than that it is full.
 // A frame for which the backlog has no place is counted, and no error.
-func (n *Node) respond(to gossip.NodeID, encode func([]byte) []byte) error {
-	err := n.peer(to).lane.Append(protocol.MessageService, encode)
+func (p *peer) respond(encode func([]byte) []byte) error {
+	n := p.of
+	err := p.lane.Append(protocol.MessageService, encode)
 	if err == nil || errors.Is(err, transport.ErrTooLarge) {
 		return err
 	}
 	if !errors.Is(err, transport.ErrFull) {
-		n.peers.forget(to) // A lane that was never connected ends without a word.
+		n.peers.forget(p.node) // A lane that was never connected ends without a word.
 		return err
 	}
-	n.unsent(n.backlog.add(to, encode(nil)))
-	n.Ports.AwaitRoom(to)
+	n.unsent(n.backlog.add(p.node, encode(nil)))
+	n.Ports.AwaitRoom(p.node)
 	return nil
-}
-
-// reply sends a reply, with the clock of this node.
-func (n *Node) reply(to gossip.NodeID, reply *protocol.Reply) error {
-	reply.Clock = n.Ports.Clock.Instant()
-	return n.respond(to, func(dst []byte) []byte { return wire.AppendReply(dst, reply) })
 }
 
 // answer sends a frame that no ask waits for. A frame that cannot be sent is counted.
 func (n *Node) answer(to gossip.NodeID, encode func(dst []byte) []byte) {
-	if n.respond(to, encode) != nil {
+	if n.peer(to).respond(encode) != nil {
 		n.unsent(1)
 	}
 }

@@ -221,10 +221,13 @@ func (sl *Slot) reply(a *cell.Action) {
 	if reply.Correlation == 0 && reply.Code == protocol.CodeOK {
 		return // Nobody asked.
 	}
-	err := node.reply(a.To, reply)
+	if !sl.asker.keeps(a.To) {
+		sl.asker = node.peer(a.To)
+	}
+	err := sl.asker.reply(reply)
 	if errors.Is(err, transport.ErrTooLarge) {
 		reply.Code, reply.Detail, reply.Payload = protocol.CodeEntityFailed, "the reply is larger than a frame", nil
-		err = node.reply(a.To, reply)
+		err = sl.asker.reply(reply)
 	}
 	if err != nil {
 		node.Ports.Notes.Unsent(1) // The ask ends with its deadline.

@@ -17,15 +17,16 @@
 //
 // The way of a message through the files:
 //
-//	send.go   Tell, Offer         a message of this node comes to its cell
-//	carry.go  carry               what the cell asks for: lanes, work, replies
-//	batch.go  transmit            its bytes with those of other cells, when the lane calls
-//	link.go   append              or by themselves, into the lane to the home
-//	inbox.go  Received            a frame comes from a lane, and is handed to its cells
-//	job.go    Begin, Handled      an entity with messages, step by step, by a worker
-//	queue.go  Put, Next, Look     which worker takes which entity
-//	asks.go   complete            the reply reaches whoever asked
-//	acks.go   Acknowledge         the cells acknowledge, in rounds
+//	send.go    Tell, Offer        a message of this node comes to its cell
+//	carry.go   carry              what the cell asks for: lanes, work, replies
+//	batch.go   transmit           its bytes with those of other cells, when the lane calls
+//	link.go    append             or by themselves, into the lane to the home
+//	inbox.go   Received           a frame comes from a lane, and is handed to its cells
+//	job.go     Begin, Handled     an entity with messages, step by step, by a worker
+//	queue.go   Put, Next, Look    which worker takes which entity
+//	replies.go reply              its reply goes back, with others if the lane is busy
+//	asks.go    complete           the reply reaches whoever asked
+//	acks.go    Acknowledge        the cells acknowledge, in rounds
 //
 // A [Node] is shared by the kinds of a node, a [Region] is a kind, a [Slot] the cell of one
 // shard. Methods of all three may be called from any goroutine, but those of a [Job] only by

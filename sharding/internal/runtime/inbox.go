@@ -27,6 +27,9 @@ func (n *Node) Received(from gossip.NodeID, frame []byte) {
 	switch m := item.(type) {
 	case *wire.Acks:
 		err = n.acked(from, m, now)
+	case *wire.Replies:
+		n.clocks.heard(from, m.Clock, now)
+		err = m.Each(func(r *protocol.Reply) { n.answered(from, r) })
 	case *wire.Run:
 		err = n.deliverRun(from, now, m)
 	case *wire.Batch:
@@ -93,9 +96,7 @@ func (n *Node) take(from gossip.NodeID, item any, now machine.Instant) {
 		}
 	case *protocol.Reply:
 		n.clocks.heard(from, m.Clock, now)
-		if sl := n.at(m.Kind, m.Shard); sl != nil {
-			sl.answered(from, m)
-		}
+		n.answered(from, m)
 	case protocol.Ack:
 		n.clocks.heard(from, m.Clock, now)
 		if sl := n.at(m.Kind, m.Shard); sl != nil {
@@ -109,6 +110,13 @@ func (n *Node) take(from gossip.NodeID, item any, now machine.Instant) {
 		if sl := n.at(m.Kind, m.Shard); sl != nil {
 			sl.Step(func(c *cell.Cell, out *cell.Actions) { c.Flowed(now, from, m, out) })
 		}
+	}
+}
+
+// answered hands a reply to its cell.
+func (n *Node) answered(from gossip.NodeID, reply *protocol.Reply) {
+	if sl := n.at(reply.Kind, reply.Shard); sl != nil {
+		sl.answered(from, reply)
 	}
 }
 

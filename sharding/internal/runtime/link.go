@@ -74,7 +74,7 @@ func (l *link) forward(n *Node, to gossip.NodeID, m *cell.Message) {
 
 // towards makes the lane to a node the link's lane.
 func (l *link) towards(n *Node, to gossip.NodeID) {
-	if l.peer == nil || l.peer.node != to || l.peer.over.Load() {
+	if !l.peer.keeps(to) {
 		// The lane to the former home may call for the collected messages much later, or
 		// never, if that home is gone.
 		l.peer, l.collecting = n.peer(to), false
@@ -102,7 +102,7 @@ func (sl *Slot) deferToLane() {
 // to do: they are transmitted together when the lane takes its next batch.
 func (sl *Slot) collect() {
 	l := &sl.link
-	if l.peer == nil || l.peer.node != sl.cell.Home() || l.peer.over.Load() {
+	if !l.peer.keeps(sl.cell.Home()) {
 		return // The first message to a home goes at once.
 	}
 	if sl.deferToLane(); l.collecting {

@@ -35,6 +35,8 @@ type peer struct {
 	calls int        // How often the lane will call drain.
 
 	batch batch
+
+	replies replies
 }
 
 // drainMost bounds the slots that transmit in one call of the lane: the lane stops to call when
@@ -52,10 +54,16 @@ func (n *Node) peer(node gossip.NodeID) *peer {
 	return known.(*peer)
 }
 
-// forget drops what this node keeps of another.
+// keeps reports whether p, which may be nil, is what this node keeps of another.
+func (p *peer) keeps(node gossip.NodeID) bool { return p != nil && p.node == node && !p.over.Load() }
+
+// forget drops what this node keeps of another. The replies that wait for its lane are sent, as far
+// as the lane takes them.
 func (p *peers) forget(node gossip.NodeID) {
-	if old, ok := p.known.LoadAndDelete(node); ok {
-		old.(*peer).over.Store(true)
+	if known, ok := p.known.LoadAndDelete(node); ok {
+		old := known.(*peer)
+		old.over.Store(true)
+		old.sendReplies()
 	}
 }
 

@@ -42,6 +42,7 @@ type Slot struct {
 	batch    *batch                   // The batch that is being filled with the slot in hand; else nil.
 	handover cell.Handover            // What the batch has of the cell.
 	busy     time.Duration            // How long entities have been handling messages, all together.
+	asker    *peer                    // The node that was sent a reply last; nil before the first.
 	round    *round                   // The round of acknowledgements that goes on with the slot in hand; else nil.
 }
 

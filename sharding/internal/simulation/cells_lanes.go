@@ -91,8 +91,8 @@ func (l *lane) begin() {
 	})
 }
 
-// version returns the version of the protocol that two nodes speak: one node of four is of an
-// earlier release, of which every other knows batches without numbers.
+// version returns the version of the protocol that two nodes speak: three nodes of eight are of
+// earlier releases, of which one knows no batches, one no numbers, and one no replies that travel together.
 func (l *lane) version() uint16 {
 	return min(versionOf(l.to), versionOf(l.cells.self))
 }
@@ -103,8 +103,10 @@ func versionOf(node gossip.NodeID) uint16 {
 		return protocol.VersionFrames - 1
 	case 7:
 		return protocol.VersionNumbers - 1
+	case 5:
+		return protocol.VersionReplies - 1
 	default:
-		return protocol.VersionNumbers
+		return protocol.VersionReplies
 	}
 }
 
@@ -134,7 +136,13 @@ func (l *lane) Append(_ transport.Service, encode func(dst []byte) []byte) error
 	if l.full() {
 		return transport.ErrFull
 	}
-	l.put(queued{frame: encode(nil)})
+	frame := encode(nil)
+	if item, _ := wire.DecodeItem(frame, l.cells.now); item != nil {
+		if _, ok := item.(*wire.Replies); ok {
+			l.cells.ledger.counts.Gathered++
+		}
+	}
+	l.put(queued{frame: frame})
 	return nil
 }
 

@@ -62,6 +62,8 @@ type Counts struct {
 	// Batches counts the envelopes with messages of several cells, and Unnamed the messages in
 	// them that were refused, since the number of their stream was not known.
 	Batches, Unnamed int
+	// Gathered counts the envelopes with several replies.
+	Gathered int
 	// Replaced counts workers that took the place of those that entities kept.
 	Replaced int
 	// Slow counts messages that entities began in the slow class, as their last one took long.

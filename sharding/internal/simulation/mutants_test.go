@@ -32,7 +32,7 @@ var mutants = []mutant{
 		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
 	{
-		test: "TestMoves", name: "epoch from the region's copy", first: "75", file: "control/table.go",
+		test: "TestMoves", name: "epoch from the region's copy", first: "18", file: "control/table.go",
 		old: "	if !s.travelling {\n		s.base, s.positions = epoch, nil\n",
 		new: "	if mutant(NAME) && t.kind.host != nil {\n		epoch = t.kind.host.homes[id].Epoch\n		epoch.N++\n	}\n" +
 			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
@@ -280,6 +280,21 @@ var mutants = []mutant{
 		test: "TestRandomFaults", name: "an acknowledgement of another shard", file: "wire/acks.go",
 		old: "		f(ack)\n",
 		new: "		if mutant(NAME) {\n			ack.Shard ^= 1\n		}\n		f(ack)\n",
+	},
+	{
+		test: "TestRandomFaults", name: "a reply with the payload of the one before", file: "wire/replies.go",
+		old: "	kind := \"\"\n	for rest := r.parts",
+		new: "	kind := \"\"\n	if mutant(NAME) {\n		var last []byte\n		right := f\n		f = func(r *protocol.Reply) {\n			r.Payload, last = last, r.Payload\n			right(r)\n		}\n	}\n	for rest := r.parts",
+	},
+	{
+		test: "TestRepliesTravelTogether", in: "../runtime", name: "a list of replies that the lane is not asked for again", file: "runtime/replies.go",
+		old: "	p.replies.called = false\n",
+		new: "	p.replies.called = mutant(NAME)\n",
+	},
+	{
+		test: "TestRepliesDoNotWaitForASessionThatHasEnded", in: "../runtime", name: "replies that a session takes along when it ends", file: "runtime/peers.go",
+		old: "		old.sendReplies()\n",
+		new: "		if !mutant(NAME) {\n			old.sendReplies()\n		}\n",
 	},
 	{
 		test: "TestRandomFaults", name: "a part of a batch for another shard", file: "wire/batch.go",

@@ -51,6 +51,7 @@ func summed(t *testing.T, usual int, run func(seed uint64) (*simulation.Cluster,
 func TestRandomFaults(t *testing.T) {
 	sum, _ := summed(t, 2*seedsUsual, chaos)
 	require.NotZero(t, sum.Batches)
+	require.NotZero(t, sum.Gathered)
 }
 
 // A coordinator that leaves or dies while shards move does no harm but unknown outcomes: its

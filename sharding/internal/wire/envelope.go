@@ -29,6 +29,7 @@ const (
 	typeFlow    = 6
 	typeAcks    = 7
 	typeBatch   = 8
+	typeReplies = 9
 )
 
 // Limits of the parts of an envelope; the payload is bounded by the transport.
@@ -145,7 +146,11 @@ func AppendReply(dst []byte, r *protocol.Reply) []byte {
 	dst = wire.AppendUint(dst, 1, typeReply)
 	dst = wire.AppendString(dst, 2, r.Kind)
 	dst = wire.AppendUint(dst, 3, uint64(r.Shard))
-	dst = wire.AppendUint(dst, 8, uint64(r.Clock))
+	return appendOutcome(wire.AppendUint(dst, 8, uint64(r.Clock)), r)
+}
+
+// appendOutcome appends the fields of a reply that say which ask it is for, and what came of that.
+func appendOutcome(dst []byte, r *protocol.Reply) []byte {
 	dst = wire.AppendUint(dst, 10, r.Correlation)
 	dst = wire.AppendUint(dst, 13, uint64(r.Codec))
 	dst = wire.AppendUint(dst, 14, uint64(r.Flags))
@@ -206,6 +211,7 @@ type Decoder struct {
 	others   []content // What items have beyond entity and payload.
 	acks     Acks
 	batch    Batch
+	replies  Replies
 }
 
 // envelope holds the fields of any envelope. Bytes are parts of the input.
@@ -256,8 +262,8 @@ type content struct {
 
 // Item returns the content of an envelope: a [*cell.Message], a
 // [*protocol.Reply], a [protocol.Ack], a [protocol.Need] or a [protocol.Flow], which
-// keep no part of b; or a [*Run], [*Batch] or [*Acks], which keep b, and are valid until
-// the next call. The remaining time of a deadline counts from now.
+// keep no part of b; or a [*Run], [*Batch], [*Replies] or [*Acks], which keep b, and are valid
+// until the next call. The remaining time of a deadline counts from now.
 func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 	d.e = envelope{}
 	for len(b) > 0 {
@@ -274,6 +280,9 @@ func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
 		}
 		if f.Number == numberParts && d.e.typ == typeBatch {
 			return d.openBatch(b), nil
+		}
+		if f.Number == numberReplies && d.e.typ == typeReplies {
+			return d.openReplies(b), nil
 		}
 		if err := d.set(&f); err != nil {
 			return nil, err
@@ -399,10 +408,7 @@ func (d *Decoder) item(now machine.Instant) (any, error) {
 	case typeMessage:
 		return d.message(now)
 	case typeReply:
-		return &protocol.Reply{
-			Kind: e.of.kind, Shard: e.of.shard, Correlation: e.correlation, Code: protocol.Code(e.code), Detail: e.detail, Clock: machine.Instant(e.clock),
-			Codec: e.codec, Flags: e.flags, Payload: bytes.Clone(e.payload),
-		}, nil
+		return e.reply(), nil
 	case typeAck:
 		return protocol.Ack{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq, Clock: machine.Instant(e.clock)}, nil
 	case typeAcks:
@@ -419,6 +425,14 @@ func (d *Decoder) item(now machine.Instant) (any, error) {
 		}, nil
 	default:
 		return nil, wire.Malformed("an envelope of type %d", e.typ)
+	}
+}
+
+// reply returns a reply with memory of its own.
+func (e *envelope) reply() *protocol.Reply {
+	return &protocol.Reply{
+		Kind: e.of.kind, Shard: e.of.shard, Correlation: e.correlation, Code: protocol.Code(e.code), Detail: e.detail, Clock: machine.Instant(e.clock),
+		Codec: e.codec, Flags: e.flags, Payload: bytes.Clone(e.payload),
 	}
 }
 

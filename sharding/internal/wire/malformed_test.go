@@ -335,6 +335,11 @@ func FuzzDecodeItem(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(badAcks)) {
 		f.Add(badAcks[name])
 	}
+	f.Add(appendReplies(f, threeReplies()...))
+	badReplies := malformedReplies()
+	for _, name := range slices.Sorted(maps.Keys(badReplies)) {
+		f.Add(badReplies[name])
+	}
 	bad := malformedItems()
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
 		f.Add(bad[name].b)
@@ -351,6 +356,9 @@ func FuzzDecodeItem(f *testing.F) {
 			return
 		case *wire.Acks:
 			fuzzAcks(t, m)
+			return
+		case *wire.Replies:
+			fuzzReplies(t, m)
 			return
 		case *wire.Batch:
 			if _, err := m.Parts(new(wire.Numbers), func(r *wire.Run) error { fuzzRun(t, r); return nil }); err != nil {
@@ -379,6 +387,19 @@ func fuzzAcks(t *testing.T, acks *wire.Acks) {
 	got, err := acksOf(t, list.Append(nil, acks.Kind, acks.Clock))
 	require.NoError(t, err)
 	require.Equal(t, all, got)
+}
+
+// fuzzReplies reads replies, and checks that each could have come by itself.
+func fuzzReplies(t *testing.T, replies *wire.Replies) {
+	t.Helper()
+	err := replies.Each(func(r *protocol.Reply) {
+		got, err := wire.DecodeItem(wire.AppendReply(nil, r), now)
+		require.NoError(t, err)
+		require.Equal(t, r, got)
+	})
+	if err != nil {
+		require.ErrorIs(t, err, wire.ErrMalformed)
+	}
 }
 
 // fuzzRun reads the messages of a run, and checks that each could have come by itself.

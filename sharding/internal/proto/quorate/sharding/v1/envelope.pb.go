@@ -40,6 +40,7 @@ const (
 	Envelope_FLOW    Envelope_Type = 6 // To an origin: hold messages to an entity back, or go on. To a host: a question which.
 	Envelope_ACKS    Envelope_Type = 7 // To an origin: several acknowledgements. Since version 2 of the protocol between nodes.
 	Envelope_BATCH   Envelope_Type = 8 // To the home of several shards: messages of several streams. Since version 2.
+	Envelope_REPLIES Envelope_Type = 9 // To an origin: several replies. Since version 4.
 )
 
 // Enum value maps for Envelope_Type.
@@ -54,6 +55,7 @@ var (
 		6: "FLOW",
 		7: "ACKS",
 		8: "BATCH",
+		9: "REPLIES",
 	}
 	Envelope_Type_value = map[string]int32{
 		"NONE":    0,
@@ -65,6 +67,7 @@ var (
 		"FLOW":    6,
 		"ACKS":    7,
 		"BATCH":   8,
+		"REPLIES": 9,
 	}
 )
 
@@ -342,6 +345,9 @@ type Envelope struct {
 	// Of a batch, behind all other fields. The fields above that a part or an item has are not
 	// set in the envelope of a batch.
 	Parts []*Part `protobuf:"bytes,21,rep,name=parts,proto3" json:"parts,omitempty"`
+	// Of several replies, behind all other fields, of which they have the clock alone. Each has the
+	// fields that a reply has; without a kind it is of the kind of the one before.
+	Replies []*Envelope `protobuf:"bytes,22,rep,name=replies,proto3" json:"replies,omitempty"`
 	// Of a run, behind all other fields. The fields above that an item has are not
 	// set in the envelope of a run.
 	Items         []*Item `protobuf:"bytes,18,rep,name=items,proto3" json:"items,omitempty"`
@@ -515,6 +521,13 @@ func (x *Envelope) GetAcks() []uint64 {
 func (x *Envelope) GetParts() []*Part {
 	if x != nil {
 		return x.Parts
+	}
+	return nil
+}
+
+func (x *Envelope) GetReplies() []*Envelope {
+	if x != nil {
+		return x.Replies
 	}
 	return nil
 }
@@ -719,7 +732,7 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x123\n" +
 	"\x06origin\x18\x03 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12.\n" +
 	"\x04base\x18\x04 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x120\n" +
-	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\xe2\x05\n" +
+	"\x05route\x18\x05 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05route\"\xa8\x06\n" +
 	"\bEnvelope\x126\n" +
 	"\x04type\x18\x01 \x01(\x0e2\".quorate.sharding.v1.Envelope.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -741,8 +754,9 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x06detail\x18\x11 \x01(\tR\x06detail\x12\x18\n" +
 	"\aexpired\x18\x13 \x01(\bR\aexpired\x12\x12\n" +
 	"\x04acks\x18\x14 \x03(\x04R\x04acks\x12/\n" +
-	"\x05parts\x18\x15 \x03(\v2\x19.quorate.sharding.v1.PartR\x05parts\x12/\n" +
-	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"c\n" +
+	"\x05parts\x18\x15 \x03(\v2\x19.quorate.sharding.v1.PartR\x05parts\x127\n" +
+	"\areplies\x18\x16 \x03(\v2\x1d.quorate.sharding.v1.EnvelopeR\areplies\x12/\n" +
+	"\x05items\x18\x12 \x03(\v2\x19.quorate.sharding.v1.ItemR\x05items\"p\n" +
 	"\x04Type\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aMESSAGE\x10\x01\x12\t\n" +
@@ -752,7 +766,8 @@ const file_quorate_sharding_v1_envelope_proto_rawDesc = "" +
 	"\x03RUN\x10\x05\x12\b\n" +
 	"\x04FLOW\x10\x06\x12\b\n" +
 	"\x04ACKS\x10\a\x12\t\n" +
-	"\x05BATCH\x10\b\"\x96\x01\n" +
+	"\x05BATCH\x10\b\x12\v\n" +
+	"\aREPLIES\x10\t\"\x96\x01\n" +
 	"\x04Part\x123\n" +
 	"\x06stream\x18\x05 \x01(\v2\x1b.quorate.sharding.v1.StreamR\x06stream\x12\x16\n" +
 	"\x06number\x18\x06 \x01(\rR\x06number\x12\x10\n" +
@@ -800,14 +815,15 @@ var file_quorate_sharding_v1_envelope_proto_depIdxs = []int32{
 	3,  // 4: quorate.sharding.v1.Envelope.stream:type_name -> quorate.sharding.v1.Stream
 	2,  // 5: quorate.sharding.v1.Envelope.base:type_name -> quorate.sharding.v1.Epoch
 	5,  // 6: quorate.sharding.v1.Envelope.parts:type_name -> quorate.sharding.v1.Part
-	6,  // 7: quorate.sharding.v1.Envelope.items:type_name -> quorate.sharding.v1.Item
-	3,  // 8: quorate.sharding.v1.Part.stream:type_name -> quorate.sharding.v1.Stream
-	6,  // 9: quorate.sharding.v1.Part.items:type_name -> quorate.sharding.v1.Item
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	4,  // 7: quorate.sharding.v1.Envelope.replies:type_name -> quorate.sharding.v1.Envelope
+	6,  // 8: quorate.sharding.v1.Envelope.items:type_name -> quorate.sharding.v1.Item
+	3,  // 9: quorate.sharding.v1.Part.stream:type_name -> quorate.sharding.v1.Stream
+	6,  // 10: quorate.sharding.v1.Part.items:type_name -> quorate.sharding.v1.Item
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_quorate_sharding_v1_envelope_proto_init() }
