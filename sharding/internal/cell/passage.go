@@ -143,30 +143,43 @@ func (o *origin) handOver(first, unsent uint64) Handover {
 // Empty reports whether nothing is handed over.
 func (h *Handover) Empty() bool { return h.of == nil }
 
-// Placed says that the messages are at a place of the present passage.
-func (h *Handover) Placed(place uint64) { h.settle(place + 1) }
+// Placed says that the messages are at a place of the present passage. A message may have been in
+// a passage before, of which the cell has heard meanwhile that it has lost the message: its
+// place is then 0, and the one of the handover counts.
+func (h *Handover) Placed(place uint64) {
+	h.settle(func(old uint64) uint64 {
+		if old == handing || old == 0 {
+			return place + 1
+		}
+		return old
+	})
+}
 
-// Strayed says that the messages are in a passage that the cell does not use any more.
-func (h *Handover) Strayed() { h.settle(hasLeft) }
+// Strayed says that the messages are in a passage that the cell does not use any more. That
+// counts for a message with a place in the present passage too: the passage may lose it, and the
+// other one not.
+func (h *Handover) Strayed() {
+	h.settle(func(uint64) uint64 { return hasLeft })
+}
 
 // TakenBack says that the lane did not take the messages. They are transmitted by the next
 // [Cell.Flush] or [Cell.Tick], or to another home.
 func (h *Handover) TakenBack() {
-	h.settle(0)
+	h.settle(func(old uint64) uint64 {
+		if old == handing {
+			return 0
+		}
+		return old
+	})
 	if first, unsent := h.remaining(); first < unsent && (h.of.cursor == 0 || h.of.cursor > first) {
 		h.of.unsent(first)
 	}
 }
 
-// settle gives the messages their place.
-func (h *Handover) settle(place uint64) {
+// settle gives the messages the places that f returns for their present ones.
+func (h *Handover) settle(f func(place uint64) uint64) {
 	first, unsent := h.remaining()
-	h.of.places.change(first, unsent, func(old uint64) uint64 {
-		if old == handing {
-			return place
-		}
-		return old
-	})
+	h.of.places.change(first, unsent, f)
 }
 
 // remaining returns the numbers of the first of the messages that is still in the window, and of

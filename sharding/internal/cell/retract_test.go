@@ -34,6 +34,7 @@ type streamModel struct {
 	full    bool
 	place   uint64    // The place of the next message in the lane.
 	written uint64    // Messages at places below this one have left the lane.
+	ended   *uint64   // That of the lane before, of whose end the cell has not heard; nil if it has.
 	lane    []travels // The messages in the lane, from place written on.
 	wire    []travels // The messages that have left and have not arrived.
 	acks    []protocol.Ack
@@ -64,24 +65,20 @@ func newStreamModel(t *rapid.T) *streamModel {
 	return m
 }
 
-// sent carries out the actions of the origin's cell.
+// sent carries out the actions of the origin's cell: messages go into the lane one by one, or
+// several at once, as those of a batch do.
 func (s *streamModel) sent() {
 	full := false
 	for _, a := range s.out.List() {
 		switch a.Op {
 		case cell.OpTransmit:
-			o := s.origin.Sent().Outgoing()
-			items := o.Window.From(a.Seq)
-			for v := (window.View{}); !full && items.Next(&v); {
-				if full = s.full; full {
-					s.origin.Sent().Unsent(v.Seq)
-					break
-				}
-				m := cell.Message{Entity: v.Entity(), Origin: o.Origin, Base: o.Base, Route: o.Route, Seq: v.Seq, Correlation: v.Correlation()}
-				s.lane = append(s.lane, travels{m, s.place})
-				s.origin.Sent().Handed(v.Seq, v.Seq+1, s.place)
-				s.handed[m.Correlation] = true
-				s.place++
+			if full || s.full {
+				full = true
+				s.origin.Sent().Unsent(a.Seq)
+			} else if rapid.Bool().Draw(s.t, "batch") {
+				s.batch(a.Seq)
+			} else {
+				s.each(a.Seq)
 			}
 		case cell.OpAcked:
 			for v := (window.View{}); a.Items.Next(&v); {
@@ -91,6 +88,51 @@ func (s *streamModel) sent() {
 		}
 	}
 	s.out.Reset()
+}
+
+// each has the messages from a number on go into the lane, one by one.
+func (s *streamModel) each(first uint64) {
+	s.tell()
+	o := s.origin.Sent().Outgoing()
+	items := o.Window.From(first)
+	for v := (window.View{}); items.Next(&v); {
+		s.enter(&o, &v)
+		s.origin.Sent().Handed(v.Seq, v.Seq+1, s.place)
+		s.place++
+	}
+}
+
+// batch has the messages from a number on go into the lane at once, or be refused by it. Only then
+// the cell hears whether the lane is another.
+func (s *streamModel) batch(first uint64) {
+	o := s.origin.Sent().Outgoing()
+	h := s.origin.Sent().Handing(first, o.Window.Next())
+	if rapid.IntRange(0, 3).Draw(s.t, "refused") == 0 {
+		h.TakenBack()
+		return
+	}
+	items := o.Window.From(first)
+	for v := (window.View{}); items.Next(&v); {
+		s.enter(&o, &v)
+	}
+	s.tell()
+	h.Placed(s.place)
+	s.place++
+}
+
+// enter puts a copy of a message into the lane.
+func (s *streamModel) enter(o *cell.Outgoing, v *window.View) {
+	m := cell.Message{Entity: v.Entity(), Origin: o.Origin, Base: o.Base, Route: o.Route, Seq: v.Seq, Correlation: v.Correlation()}
+	s.lane = append(s.lane, travels{m, s.place})
+	s.handed[m.Correlation] = true
+}
+
+// tell has the cell hear of the end of the lane before.
+func (s *streamModel) tell() {
+	if s.ended != nil {
+		s.origin.Sent().Rerouted(*s.ended, true)
+		s.ended = nil
+	}
 }
 
 // hosted carries out the actions of the host's cell: its entity processes messages at once.
@@ -124,8 +166,8 @@ func (s *streamModel) accept() {
 	s.sent()
 }
 
-// retract tries to take a message back, and checks that this works exactly if no lane has
-// had the message or one behind it.
+// retract tries to take a message back, and checks that this works only if no lane has had the
+// message or one behind it, and always if the cell has heard of the end of every lane before.
 func (s *streamModel) retract(t *rapid.T) {
 	var ids []uint64
 	for id := uint64(1); id <= s.next; id++ {
@@ -142,7 +184,9 @@ func (s *streamModel) retract(t *rapid.T) {
 		may = may && (behind < id || !s.handed[behind])
 	}
 	_, taken := s.origin.Retract(s.now, "x", id, &s.out)
-	require.Equal(t, may, taken, "exactly what no lane has, nor anything behind it")
+	if taken || s.ended == nil {
+		require.Equal(t, may, taken, "exactly what no lane has, nor anything behind it")
+	}
 	if taken {
 		s.retired[id] = true
 		delete(s.waits, id)
@@ -150,15 +194,21 @@ func (s *streamModel) retract(t *rapid.T) {
 	s.sent()
 }
 
-// write lets the first messages of the lane leave, any number of them.
+// write lets the first messages of the lane leave, any number of them, those of a batch together.
 func (s *streamModel) write() {
 	n := rapid.IntRange(0, len(s.lane)).Draw(s.t, "leave")
+	for n > 0 && n < len(s.lane) && s.lane[n].place == s.lane[n-1].place {
+		n++
+	}
 	for _, c := range s.lane[:n] {
 		s.left[c.m.Correlation] = true
 	}
 	s.wire = append(s.wire, s.lane[:n]...)
 	s.lane = s.lane[n:]
-	s.written = s.place - uint64(len(s.lane))
+	s.written = s.place
+	if len(s.lane) > 0 {
+		s.written = s.lane[0].place
+	}
 }
 
 // arrive lets the first n messages that have left the lane arrive at the host.
@@ -178,7 +228,9 @@ func (s *streamModel) renew() {
 		s.handed[c.m.Correlation] = s.left[c.m.Correlation]
 	}
 	s.wire = s.wire[:rapid.IntRange(0, len(s.wire)).Draw(s.t, "came")]
-	s.origin.Sent().Rerouted(s.written, true)
+	if s.ended == nil {
+		s.ended = new(s.written)
+	} // Else nothing has gone into the lane that ends.
 	s.lane, s.place, s.written = nil, 0, 0
 	s.origin.Broken(nodeB)
 }
@@ -207,6 +259,7 @@ func (s *streamModel) acts() map[string]func(*rapid.T) {
 		"write":   func(*rapid.T) { s.write() },
 		"arrive":  func(t *rapid.T) { s.arrive(rapid.IntRange(1, 5).Draw(t, "n")) },
 		"renew":   func(*rapid.T) { s.renew() },
+		"hear":    func(*rapid.T) { s.tell() },
 		"full":    func(*rapid.T) { s.full = !s.full },
 		"collect": func(*rapid.T) { s.origin.Collect() },
 		"flush":   func(*rapid.T) { s.flush() },

@@ -28,9 +28,10 @@ func node(n uint16) gossip.NodeID {
 type laneStub struct {
 	frames   [][]byte
 	err      error
-	busy     bool     // Messages are to be collected.
-	deferred []func() // What Defer was given.
-	track    func()   // Called once, by the next Track.
+	busy     bool              // Messages are to be collected.
+	deferred []func()          // What Defer was given.
+	track    func()            // Called once, by the next Track.
+	passage  transport.Passage // Of the next messages; nil stands for the lane.
 	place    uint64
 	written  uint64
 	numbers  wire.Numbers // What the other end knows.
@@ -52,6 +53,9 @@ func (l *laneStub) Track(s transport.Service, encode func(dst []byte) []byte) (t
 		track()
 	}
 	l.place++
+	if l.passage != nil {
+		return l.passage, l.place - 1, err
+	}
 	return l, l.place - 1, err
 }
 

@@ -188,6 +188,32 @@ func TestMessagesOfABatchHaveAPlace(t *testing.T) {
 	}
 }
 
+// gone is a passage that was given up: what was in it has not left.
+type gone struct{}
+
+func (gone) Written() (below uint64, over bool) { return 0, true }
+
+// A message of a lane that was given up goes by a batch of the next, and has its place there: when
+// the batch has left, the message is not taken back.
+func TestABatchHasWhatAnEarlierPassageHasLost(t *testing.T) {
+	s := newSender(t, protocol.VersionFrames)
+	l := s.lanes[node(2)]
+	l.passage = gone{}
+	first, other := s.ask(1, 0), s.ask(2, 1)
+	s.taken(t, node(2))
+	l.passage, l.busy = nil, true
+	s.node.Disconnected(node(2))
+	s.node.Connected(node(2), protocol.VersionFrames)
+	l.call()
+	require.Equal(t, []any{[]string{"a/0:1=1", "a/0:2=x", "a/1:1=1", "a/1:2=x", "b/0:1=1", "b/1:1=1"}}, s.taken(t, node(2)))
+	l.written = l.place
+	for shard, a := range []*answerTo{first, other} {
+		back, told := s.node.Region("a").Slot(protocol.ShardID(shard)).Retract(&a.Ask) //nolint:gosec // 0 or 1.
+		require.False(t, back)
+		require.False(t, told)
+	}
+}
+
 // BenchmarkFrames measures a round of one message to each of 1,000 shards of a node: what the
 // sender does until the messages are acknowledged, and what the host does with messages that it
 // has had already, which is all but the mailbox. Nodes of the version before have an envelope for

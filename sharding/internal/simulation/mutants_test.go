@@ -282,6 +282,11 @@ var mutants = []mutant{
 		new: "		if mutant(NAME) {\n			ack.Shard ^= 1\n		}\n		f(ack)\n",
 	},
 	{
+		test: "TestWhatIsTakenBackLeavesNoGap", in: "../cell", name: "a batch without what an earlier passage has lost", file: "cell/passage.go",
+		old: "		if old == handing || old == 0 {\n",
+		new: "		if old == handing || old == 0 && !mutant(NAME) {\n",
+	},
+	{
 		test: "TestRandomFaults", name: "a reply with the payload of the one before", file: "wire/replies.go",
 		old: "	kind := \"\"\n	for rest := r.parts",
 		new: "	kind := \"\"\n	if mutant(NAME) {\n		var last []byte\n		right := f\n		f = func(r *protocol.Reply) {\n			r.Payload, last = last, r.Payload\n			right(r)\n		}\n	}\n	for rest := r.parts",
@@ -319,8 +324,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRandomFaults", name: "what went with others counts as not sent", file: "cell/passage.go",
-		old: "			return place\n",
-		new: "			if mutant(NAME) {\n				return 0\n			}\n			return place\n",
+		old: "func (h *Handover) Placed(place uint64) {\n",
+		new: "func (h *Handover) Placed(place uint64) {\n	if mutant(NAME) {\n		place = ^uint64(0)\n	}\n",
 	},
 	{
 		test: "TestRandomFaults", name: "a message of a batch in a place of another", file: "wire/items.go",
