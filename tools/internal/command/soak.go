@@ -187,9 +187,9 @@ func (r *soakReport) print(s *Session) error {
 		return r.verdict()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n  %-16s %6s %14s %11s\n", "world", "runs", "virtual hours", "violations")
+	fmt.Fprintf(&b, "\n  %-18s %6s %14s %11s\n", "world", "runs", "virtual hours", "violations")
 	for _, w := range r.Worlds {
-		fmt.Fprintf(&b, "  %-16s %6d %14.1f %11d\n", w.World, w.Runs, w.VirtualHours, w.Violations)
+		fmt.Fprintf(&b, "  %-18s %6d %14.1f %11d\n", w.World, w.Runs, w.VirtualHours, w.Violations)
 	}
 	writeRepeats(&b, r.Violations)
 	verdict := s.Paint(32, "ok")
