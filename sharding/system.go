@@ -142,7 +142,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	}
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.drains.turn = make(chan struct{}, 1)
-	s.losses.log = s.log
+	s.losses.log, s.losses.text = s.log, "messages failed after they were accepted"
 	s.forgeries.log, s.forgeries.source = s.log, node.Source
 	s.routers.Store(&map[string]*router{})
 	s.renewHosting()
