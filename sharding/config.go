@@ -50,6 +50,15 @@ type Config struct {
 	// MaxMessageBytes bounds one encoded message, 1 to 3,145,728.
 	MaxMessageBytes int `koanf:"max-message-bytes" unit:"bytes" range:"1..3145728"`
 
+	// SnapshotBytes bounds the memory that one entity takes along when its shard moves, see
+	// [Snapshotter], up to 1,048,576. 0: none takes any.
+	SnapshotBytes int `koanf:"snapshot-bytes" unit:"bytes" range:"0..1048576"`
+
+	// SnapshotShardBytes bounds the memory that all entities of one shard take along together, with
+	// their ids and 64 bytes for each, up to 3,145,728. What is sent at a time must have room in a
+	// frame: keep it 128 KiB below transport.max-frame-bytes. 0: none takes any.
+	SnapshotShardBytes int `koanf:"snapshot-shard-bytes" unit:"bytes" range:"0..3145728"`
+
 	// RetryInterval is the time after which an unanswered request between
 	// regions and coordinator is repeated, above 0.
 	RetryInterval time.Duration `koanf:"retry-interval" range:">0s.."`
@@ -186,9 +195,10 @@ func Default() Config {
 		WindowBytes:     256 << 10,
 		TransitBytes:    256 << 10,
 		MaxMessageBytes: 1 << 20,
-		RetryInterval:   time.Second,
-		HandoffTimeout:  time.Minute,
-		OnStuck:         control.OnStuckAbort.String(),
+		SnapshotBytes:   64 << 10, SnapshotShardBytes: 256 << 10,
+		RetryInterval:  time.Second,
+		HandoffTimeout: time.Minute,
+		OnStuck:        control.OnStuckAbort.String(),
 		Rebalance: RebalanceConfig{
 			MaxSimultaneous: 32, MaxSimultaneousPerRegion: 4, IdleCheck: 10 * time.Second,
 		},
@@ -217,6 +227,8 @@ func (c Config) Validate() error {
 	within("window-bytes", c.WindowBytes, 4<<10, 1<<30)
 	within("transit-bytes", c.TransitBytes, 4<<10, 1<<30)
 	within("max-message-bytes", c.MaxMessageBytes, 1, messageBytesMax)
+	within("snapshot-bytes", c.SnapshotBytes, 0, protocol.MaxSnapshotBytes)
+	within("snapshot-shard-bytes", c.SnapshotShardBytes, 0, messageBytesMax)
 	positive("retry-interval", c.RetryInterval)
 	positive("handoff-timeout", c.HandoffTimeout)
 	within("rebalance.max-simultaneous", c.Rebalance.MaxSimultaneous, 1, protocol.MaxShards)

@@ -18,7 +18,7 @@ import (
 )
 
 // What a program writes, and what an entity sees: first the interfaces of an entity, Entity
-// with the optional Starter and Stopper, and the reasons of a stop; then Context, by which an
+// with the optional Starter and Stopper (Snapshotter is in snapshot.go), and the reasons of a stop; then Context, by which an
 // entity learns of its place, replies and passivates itself.
 
 // Entity handles the messages of one id. Its methods are called by one

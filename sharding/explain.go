@@ -237,6 +237,12 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 		others := slices.DeleteFunc(x.Pending, func(p string) bool { return p == named })
 		x.Pending = append([]string{r.system.describe("the entity", record)}, others...)
 	}
+	sl.Do(func(c *cell.Cell) {
+		if lost, ok := c.Handoff().Lost(entity); ok {
+			x.Pending = append(x.Pending, fmt.Sprintf("the memory that the entity had before its shard moved was lost at %s: %s",
+				r.system.wall(lost.At).UTC().Format(time.RFC3339), explainLoss(lost.Loss)))
+		}
+	})
 	if e, evicted := r.region.Evicted(entity); evicted {
 		l := r.region.Limits()
 		x.Pending = append(x.Pending, fmt.Sprintf("the entity was stopped at %s to make room, by %s: the limit of its kind on this node is %d, see sharding.passivation",

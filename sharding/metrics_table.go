@@ -121,6 +121,18 @@ func entityTable() []meter.Row[*collected] {
 					show(int64(n), attrCause.String(cell.Cause(cause).String())) //nolint:gosec // A few causes.
 				}
 			})),
+		meter.Counter("quorate.sharding.snapshots.given", "{snapshot}", "Snapshots that entities of this node gave to take along, since their shard moved.",
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Snapshots)) })),
+		meter.Counter("quorate.sharding.snapshots.restored", "{snapshot}", "Entities of this node that were restored from one.",
+			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Restored)) })),
+		meter.Counter("quorate.sharding.snapshots.lost", "{snapshot}", "Entities that had no memory after a move although they can take one along, where it was lost.",
+			kinds(func(t *cell.Tally, show meter.Show) {
+				for why := protocol.LossFailed; int(why) < protocol.Losses; why++ {
+					if n := t.Forgotten[why]; n > 0 { // Most never come up.
+						show(int64(n), meter.Fault.String(why.String())) //nolint:gosec // A counter.
+					}
+				}
+			})),
 		meter.UpDown("quorate.sharding.entities.limited", "{entity}", "Entities that count for the limit of their kind on this node and were not told to stop; with a limit only.",
 			limits(func(l runtime.LimitStats) int64 { return int64(l.Live) })),
 		meter.UpDown("quorate.sharding.entities.limit", "{entity}", "The limit of the kind on this node; 0 without one.",

@@ -41,9 +41,12 @@ func (s *System) ports() runtime.Ports {
 			Forged:      s.forgeries.note,
 			Dropped:     func(why cell.Drop) { s.counters.dropped[why].Add(1) },
 			Lost:        s.losses.note,
-			Unsent:      func(frames int) { s.counters.unsent.Add(uint64(frames)) },
-			Stuck:       s.stuck,
-			Returned:    func() { s.counters.stuck.Add(-1) },
+			Forgotten: func(kind string, f protocol.Forgotten) {
+				s.memories.note(kind, f.Loss.String(), f.Entity, explainLoss(f.Loss))
+			},
+			Unsent:   func(frames int) { s.counters.unsent.Add(uint64(frames)) },
+			Stuck:    s.stuck,
+			Returned: func() { s.counters.stuck.Add(-1) },
 		},
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/handoff"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/internal/wire"
@@ -70,6 +71,7 @@ type System struct {
 	cancel      context.CancelFunc
 	counters    counters
 	losses      losses
+	memories    lines
 	forgeries   forgeries
 	metrics     *metrics
 	tracing     tracing
@@ -143,6 +145,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.drains.turn = make(chan struct{}, 1)
 	s.losses.log, s.losses.text = s.log, "messages failed after they were accepted"
+	s.memories.log, s.memories.text = s.log, "entities start without the memory that they had before a move"
 	s.forgeries.log, s.forgeries.source = s.log, node.Source
 	s.routers.Store(&map[string]*router{})
 	s.renewHosting()
@@ -185,6 +188,7 @@ func (s *System) run() {
 	s.metrics.stop()
 	s.runtime.Abandon()
 	s.losses.end()
+	s.memories.end()
 	s.forgeries.end()
 	s.cancel()
 	s.hostContext.Load().cancel()
@@ -235,6 +239,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 		BackoffMin: s.latest.EntityRestartBackoff, BackoffMax: 30 * s.latest.EntityRestartBackoff,
 		OnFailure: cell.OnFailure(k.OnFailure), PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
 		Permanent: slices.Clone(k.Permanent),
+		Snapshots: handoff.Limits{Entity: s.latest.SnapshotBytes, Shard: s.latest.SnapshotShardBytes}, SnapshotTimeout: cfg.Timings.Handoff / 2,
 	})
 	if err != nil {
 		return nil, err

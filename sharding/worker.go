@@ -21,7 +21,7 @@ import (
 // The goroutine that runs an entity: the queue finds one, or starts it, and runJobs does one
 // job after the other. The runtime says which code of the program comes next, and is told how
 // that went; call has it run. Then follow the calls of the program's code, where panics are
-// caught: handle and hand, start, stop.
+// caught: handle and hand, start, stop. snapshot.go has those of an entity that takes its memory along.
 
 // program is the code of a kind: what runs on this node for its entities.
 type program struct {
@@ -121,9 +121,11 @@ func (p *program) call(ctx *Context, call runtime.Call) {
 	case runtime.CallStop:
 		p.endTimers(ctx)
 		ctx.stop = StopReason(ctx.job.Why())
-		p.stop(ctx)
+		ordered := p.stop(ctx)
 		ctx.stop = StopNone
-		ctx.job.Stopped()
+		ctx.job.Stopped(ordered && p.snapshots(ctx.job.Entity()))
+	case runtime.CallSnapshot:
+		ctx.job.Gave(p.snapshot(ctx))
 	default:
 		ctx.job.Handled(p.handle(ctx, ctx.job.Mail()))
 	}
@@ -138,7 +140,9 @@ func (p *program) deserted(ctx *Context, call runtime.Call) {
 		p.started(ctx, errDeserted)
 	case runtime.CallStop:
 		ctx.stop = StopNone
-		ctx.job.Stopped()
+		ctx.job.Stopped(false)
+	case runtime.CallSnapshot:
+		ctx.job.Gave(nil, protocol.LossFailed)
 	default:
 		ctx.job.Handled(failed(errDeserted))
 	}
@@ -314,14 +318,12 @@ func (p *program) start(ctx *Context) (err error) {
 	}()
 	defer ctx.returned()
 	defer p.recovered(e.ID(), &err)
-	entity := p.entity.create(ctx)
+	entity := p.created(ctx)
+	if memory := ctx.job.Snapshot(); entity != nil && memory != nil {
+		entity = p.revive(ctx, entity, memory)
+	}
 	if entity == nil {
 		return errors.New("sharding: New returned nil")
-	}
-	if t, ok := e.Value.(*timed); ok { // The program's New has set timers.
-		t.entity = entity
-	} else {
-		e.Value = entity
 	}
 	if s, ok := entity.(Starter); ok {
 		return frozen(s.Start(ctx))
@@ -329,15 +331,28 @@ func (p *program) start(ctx *Context) (err error) {
 	return nil
 }
 
-// stop calls the Stop of an entity that has one.
-func (p *program) stop(ctx *Context) {
+// created returns a new entity, nil if New does, and makes it the instance.
+func (p *program) created(ctx *Context) any {
+	e, entity := ctx.job.Entity(), p.entity.create(ctx)
+	if t, ok := e.Value.(*timed); ok { // The program's New has set timers.
+		t.entity = entity
+	} else {
+		e.Value = entity
+	}
+	return entity
+}
+
+// stop calls the Stop of an entity that has one, and reports whether that has not panicked.
+func (p *program) stop(ctx *Context) (ordered bool) {
 	var err error
 	e := ctx.job.Entity()
 	defer ctx.returned()
+	defer func() { ordered = err == nil }()
 	defer p.recovered(e.ID(), &err)
 	if s, ok := instanceOf(e).(Stopper); ok {
 		s.Stop(ctx)
 	}
+	return true
 }
 
 // recovered turns a panic of an entity into an error: a panic ends the entity, never

@@ -75,6 +75,7 @@ func attributes() map[string][]string {
 		"quorate.sharding.shards":               {kind, "quorate.shard.phase"},
 		"quorate.sharding.entities.failures":    {"quorate.entity.failure", kind},
 		"quorate.sharding.entities.passivated":  {kind, "quorate.passivation.cause"},
+		"quorate.sharding.snapshots.lost":       {fault, kind},
 	}
 	for _, name := range []string{"keys", "tombstones", "memory", "keys.unspread"} {
 		all["quorate.ddata."+name] = []string{"quorate.ddata.keys"}
@@ -89,6 +90,7 @@ func attributes() map[string][]string {
 	for _, name := range []string{
 		"shards.hosted", "entities", "entities.stuck", "mailbox.deepest", "messages.sent", "messages.received", "messages.handled",
 		"entities.started", "entities.restarted", "entities.limited", "entities.limit", "entities.spared", "entities.unseen",
+		"snapshots.given", "snapshots.restored",
 	} {
 		all["quorate.sharding."+name] = []string{kind}
 	}

@@ -56,15 +56,21 @@ const (
 	// OpPress: so much was delivered since [Cell.Acks] was called that an origin may wait for the
 	// acknowledgement: call Acks without delay.
 	OpPress
-	// OpStart: create and start the instance of Entity, then call
-	// [Cell.Started].
+	// OpStart: create the instance of Entity, restore it if the Value of Entity is a
+	// *[protocol.Snapshot] and call [Handoff.Began], start it, then call [Cell.Started].
 	OpStart
 	// OpRun: let Entity process [Entity.Message], then call [Cell.Done]. The
 	// runtime looks up the node's standing first, see [Cell.Postpone].
 	OpRun
 	// OpStop: call [Cell.BeginStop] and, if that agrees, stop the instance of Entity and
-	// call [Cell.Stopped].
+	// call [Cell.Stopped], or [Handoff.Leaves] if the instance can give a snapshot.
 	OpStop
+	// OpSnapshot: have the instance of Entity, which has stopped, give its snapshot, then call
+	// [Handoff.Gave]. It comes of [Handoff.Leaves] alone.
+	OpSnapshot
+	// OpForgotten: the memory of an entity was lost, as Event says, a [protocol.Forgotten]. For
+	// reporting.
+	OpForgotten
 	// OpStuck: Entity has not returned from a call for too long, or was left behind by
 	// [protocol.ReleaseHosting]. For reporting; OpReturned follows when the call returns.
 	OpStuck

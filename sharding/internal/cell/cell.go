@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/handoff"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/window"
 )
@@ -17,7 +18,8 @@ import (
 // Deliver: by receive into a mailbox, by forward to the present home, or by keep into the
 // transit queue. Tick repeats what went unanswered. Two more files are inputs of the cell:
 // home.go takes the orders of the control machine, outcomes.go what the runtime says of the
-// actions. The parts are in place.go, origin.go, inbound.go, residents.go and alarm.go.
+// actions. The parts are in place.go, origin.go, inbound.go, residents.go,
+// memory.go and alarm.go.
 
 // Config configures a cell. A field that is zero has its default.
 type Config struct {
@@ -51,6 +53,11 @@ type Config struct {
 	// StuckAfter is how long an entity may take for one message, its start or its stop
 	// before [Upkeep.Sweep] reports it. 0: for ever.
 	StuckAfter time.Duration
+	// Snapshots bound the memory of entities that goes with the shard; zero: none does.
+	Snapshots handoff.Limits
+	// SnapshotTimeout is how long an entity may take for its snapshot before the shard goes on
+	// without it. Default 30 s.
+	SnapshotTimeout time.Duration
 	// Limiter bounds the instances of the region; nil: nothing does. See [Upkeep.Limit].
 	Limiter Limiter
 	// Permanent are the entities of the shard that run whenever this node hosts it, without a
@@ -84,7 +91,7 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		at  *time.Duration
 		def time.Duration
-	}{{&c.Resend, 2 * time.Second}, {&c.BackoffMin, time.Second}, {&c.BackoffMax, 30 * time.Second}} {
+	}{{&c.Resend, 2 * time.Second}, {&c.BackoffMin, time.Second}, {&c.BackoffMax, 30 * time.Second}, {&c.SnapshotTimeout, 30 * time.Second}} {
 		if *d.at <= 0 {
 			*d.at = d.def
 		}
@@ -102,14 +109,15 @@ func (c Config) withDefaults() Config {
 //
 // A Cell is the front of its parts, each of which has its own state and says what holds of
 // it: the cell takes an input, asks the place what it means here, and has the parts do what
-// follows, in an order that is the cell's to keep. The parts use the place and the alarm; of
-// the other parts they know nothing.
+// follows, in an order that is the cell's to keep. The parts use the place and the alarm,
+// and the residents the memory; of the other parts they know nothing.
 type Cell struct {
 	cfg       Config
 	place     place     // Where the shard lives, and what this node may do about it.
 	own       origin    // The messages of this node.
 	in        inbound   // The messages of other nodes, until they are in a mailbox.
 	residents residents // The entities, while this node hosts them.
+	memory    memory    // What entities without an instance have left for their next one.
 	alarm     alarm     // When the cell is to be called again.
 	counts    Counts
 }
@@ -119,7 +127,8 @@ func New(cfg Config) *Cell {
 	c := &Cell{cfg: cfg.withDefaults()}
 	s := shared{cfg: &c.cfg, place: &c.place, alarm: &c.alarm, counts: &c.counts}
 	c.place.cfg, c.alarm.cfg = &c.cfg, &c.cfg
-	c.own.shared, c.in.shared, c.residents.shared = s, s, s
+	c.own.shared, c.in.shared, c.residents.shared, c.memory.shared = s, s, s, s
+	c.residents.memory, c.memory.buffer = &c.memory, handoff.New(c.cfg.Snapshots)
 	c.residents.seats.cfg = &c.cfg
 	c.own.window = window.New(1)
 	return c
@@ -306,6 +315,7 @@ func (c *Cell) Tick(now machine.Instant, out *Actions) {
 		c.checkHalted(now, out)
 	}
 	c.residents.keepUp(now, out)
+	c.Handoff().hurry(now, out)
 	c.own.askFlow(now, out)
 	if c.own.empty() && c.in.kept() == 0 {
 		if c.own.held() > 0 {
@@ -416,11 +426,6 @@ func (c *Cell) Serves() bool { return c.place.serves() }
 // Local reports whether Accept would put a message straight into a mailbox, so
 // that it needs no encoding.
 func (c *Cell) Local() bool { return c.place.serves() && c.own.empty() }
-
-// Reload gives the cell other times. 0 means never, as in [Config].
-func (c *Cell) Reload(passivateAfter, stuckAfter time.Duration) {
-	c.cfg.PassivateAfter, c.cfg.StuckAfter = passivateAfter, stuckAfter
-}
 
 // Withdraw takes back a message for which [Cell.Accept] found no room, when its sender
 // waits no longer.

@@ -37,6 +37,7 @@ import (
 //	reply          a reply leaves; with its code behind a colon if it is an error
 //	ack:3, need:3  the stream is acknowledged up to 3; asked for from 3 on
 //	start:x, run:x, stop:x           entity x is to be started, to process a message, to stop
+//	snapshot:x, forgotten:x:why      entity x is to give its snapshot; its memory is lost
 //	stuck:x, returned:x              entity x does not return; has returned after that
 //	room:x                           a sender to x, which found no room, may try again
 //	hold:x, open:x, ask:x            the flow of another node's messages to x, see Flow
@@ -87,6 +88,7 @@ func (c *bench) did() string {
 		cell.OpStart: "start", cell.OpRun: "run", cell.OpStop: "stop", cell.OpDrop: "drop",
 		cell.OpOfferAgain: "room", cell.OpStuck: "stuck", cell.OpReturned: "returned",
 		cell.OpForged: "forged", cell.OpAcked: "acked",
+		cell.OpSnapshot: "snapshot", cell.OpForgotten: "forgotten",
 	}
 	var words []string
 	for _, a := range c.out.List() {
@@ -97,6 +99,9 @@ func (c *bench) did() string {
 			continue
 		case a.Op == cell.OpEvent:
 			word = strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", a.Event), "protocol."))
+		case a.Op == cell.OpForgotten:
+			f := a.Event.(protocol.Forgotten)
+			word += ":" + f.Entity + ":" + f.Loss.String()
 		case a.Op == cell.OpForged:
 			word += ":" + a.Fault.String()
 		case a.Op == cell.OpAck || a.Op == cell.OpNeed || a.Op == cell.OpArrived:

@@ -19,6 +19,10 @@ type Counts struct {
 	Passivated  [Causes]uint64 // Instances that stopped although they had not failed and their shard stays, by [Cause].
 	Failed      uint64         // Instances that failed at a message or a timer.
 	StartFailed uint64         // Instances that could not be started.
+
+	Snapshots uint64                  // Snapshots that instances gave for a move.
+	Restored  uint64                  // Instances that have taken one.
+	Forgotten [protocol.Losses]uint64 // Memories that did not come along in a planned move, by [protocol.Loss].
 }
 
 // Tally is the sum of the counters and of the present numbers of several cells.
@@ -62,6 +66,11 @@ func (c *Counts) add(o *Counts) {
 	}
 	c.Failed += o.Failed
 	c.StartFailed += o.StartFailed
+	c.Snapshots += o.Snapshots
+	c.Restored += o.Restored
+	for i := range o.Forgotten {
+		c.Forgotten[i] += o.Forgotten[i]
+	}
 }
 
 // depth is how many messages wait in mailboxes: in all together, and in the fullest.

@@ -35,7 +35,8 @@ type Entity struct {
 	id    string
 	epoch *protocol.Epoch // Shared by all entities that were started under this epoch; nil before the first start.
 	// Value is the instance, which only the runtime reads. The cell clears Value when the
-	// instance is gone; for an entity that failed the cell keeps the reason there.
+	// instance is gone; for an entity that failed the cell keeps the reason there, and with
+	// OpStart there may be the snapshot from which the instance is to be restored.
 	Value any
 
 	state    entityState

@@ -84,6 +84,7 @@ func (c *Cell) startHosting(now machine.Instant, h protocol.StartHosting, out *A
 	c.place.moveHere(h)
 	c.rebase(now, h.Base, out)
 	c.in.begin(h.Positions, out)
+	c.memory.begin(now, h.Snapshots, out)
 	c.place.serve(now, h.Epoch)
 	c.own.unblock()
 	c.own.openBelow(h.Epoch, out)
@@ -106,7 +107,7 @@ func (c *Cell) stopHosting(now machine.Instant, h protocol.StopHosting, out *Act
 	c.place.stop(now, h.Leaving)
 	c.in.halt(now, out)
 	c.residents.runOut(now, out)
-	c.checkHalted(now, out)
+	c.Handoff().hurry(now, out)
 }
 
 func (c *Cell) resumeHosting(now machine.Instant, h protocol.ResumeHosting, out *Actions) {
@@ -134,7 +135,7 @@ func (c *Cell) checkHalted(now machine.Instant, out *Actions) {
 	}
 	c.in.acks(out)
 	c.place.halt(now)
-	halted := protocol.ShardHalted{Epoch: c.place.hostedUnder(), Base: c.place.baseEpoch(), Positions: c.in.end()}
+	halted := protocol.ShardHalted{Epoch: c.place.hostedUnder(), Base: c.place.baseEpoch(), Positions: c.in.end(), Snapshots: c.memory.end()}
 	out.add(Action{Op: OpEnd})
 	out.add(Action{Op: OpEvent, Event: halted})
 }
@@ -144,6 +145,7 @@ func (c *Cell) checkHalted(now machine.Instant, out *Actions) {
 // node for gone; messages that were not processed are given back to their senders.
 func (c *Cell) evict(now machine.Instant, out *Actions) {
 	c.place.lose()
+	c.memory.clear()
 	c.residents.discard(now, protocol.CodeNotDelivered, out)
 	out.add(Action{Op: OpEnd})
 }
@@ -151,6 +153,7 @@ func (c *Cell) evict(now machine.Instant, out *Actions) {
 // abandon ends everything on this node: it was downed or it has left.
 func (c *Cell) abandon(now machine.Instant, out *Actions) {
 	c.place.abandon()
+	c.memory.clear()
 	c.residents.discard(now, protocol.CodeNotDelivered, out)
 	c.own.abandon(out)
 	c.in.abandon(out)

@@ -73,6 +73,9 @@ func (c *Cell) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions
 // Upkeep is what is done about the entities of the cell.
 func (c *Cell) Upkeep() Upkeep { return Upkeep{&c.residents} }
 
+// Handoff returns what the cell does about the memory of its entities when the shard moves.
+func (c *Cell) Handoff() Handoff { return Handoff{c} }
+
 // Ahead hands out up to n further messages behind the present message of e. The runtime may
 // read them until [Cell.Ran] takes them back; it begins none once the hosting has ended
 // ([OpEnd]) or the clock shows no standing.

@@ -42,6 +42,7 @@ type residents struct {
 	depth    depth     // Of the mailboxes, as the last whole round of Sweep found them.
 	seen     depth     // Of the mailboxes that the present round of Sweep has seen so far.
 	seats    seating
+	memory   *memory
 }
 
 // empty reports whether no entity is left.
@@ -185,7 +186,7 @@ func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
 		r.counts.Restarted++
 	}
 	e.unset(isIdled | isEvicted)
-	e.state, e.epoch, e.at, e.Value = entityStarting, r.place.token(), now, nil
+	e.state, e.epoch, e.at, e.Value = entityStarting, r.place.token(), now, r.memory.take(e.id)
 	if r.cfg.Limiter != nil && !r.permanent(e) {
 		r.seats.enter(e)
 		e.set(isFresh)

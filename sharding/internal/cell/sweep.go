@@ -4,6 +4,8 @@
 package cell
 
 import (
+	"time"
+
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/passivation"
 )
@@ -28,6 +30,11 @@ func (u Upkeep) Evict(now machine.Instant, by Limiter, e *Entity, s passivation.
 		return Gone
 	}
 	return u.r.evict(now, e, out)
+}
+
+// Reload gives the cell other times. 0 means never, as in [Config].
+func (u Upkeep) Reload(passivateAfter, stuckAfter time.Duration) {
+	u.r.cfg.PassivateAfter, u.r.cfg.StuckAfter = passivateAfter, stuckAfter
 }
 
 // Limit has another limiter bound the instances, nil for none. Those that run enter it in the order

@@ -21,12 +21,13 @@ func newCommands() commands {
 	}
 }
 
-// add adds the command that belongs to the shard's phase.
-func (o commands) add(id protocol.ShardID, s *shard) {
+// add adds the command that belongs to the shard's phase. A new home is given the memory of the
+// entities.
+func (o commands) add(id protocol.ShardID, s *shard, memory []protocol.Snapshot) {
 	se := ShardEpoch{Shard: id, Epoch: s.epoch}
 	switch s.phase {
 	case PhaseStarting:
-		o.hosts[s.home] = append(o.hosts[s.home], HostShard{Shard: id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
+		o.hosts[s.home] = append(o.hosts[s.home], HostShard{Shard: id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Snapshots: memory})
 	case PhaseStopping:
 		o.stops[s.home] = append(o.stops[s.home], se)
 	case PhaseResuming:
@@ -40,7 +41,7 @@ func (o commands) add(id protocol.ShardID, s *shard) {
 func (o commands) send(by shared) {
 	name := by.kind.name
 	for _, to := range sortedNodes(o.hosts) {
-		by.kind.send(to, Host{Kind: name, Term: by.term, Shards: o.hosts[to]})
+		by.kind.sendHosts(to, by.term, o.hosts[to])
 	}
 	for _, to := range sortedNodes(o.stops) {
 		by.kind.send(to, Stop{Kind: name, Term: by.term, Shards: o.stops[to]})

@@ -442,6 +442,9 @@ type Inspection struct {
 	// Open, Serving and Moving count the shards in the coordinator's map: those without
 	// a home, those at rest, and all others.
 	Open, Serving, Moving int
+	// Luggage is the number of shards of which the node has the memory of entities in hand, between
+	// the old home and the new.
+	Luggage int
 	// MapTerm and MapVersion are the term and the version of the region's copy of the map,
 	// Homes its entries with a home, sorted by shard; Hosting is how many shards the region
 	// hosts.
@@ -463,6 +466,7 @@ func (c *Control) Inspect(name string) Inspection {
 		k.coord.inspect(&i)
 	}
 	if h := k.host; h != nil {
+		i.Luggage += h.left.len()
 		i.MapTerm, i.MapVersion, i.Hosting = h.term, h.version, h.hosting()
 		for _, home := range h.homes {
 			if !home.Node.IsZero() {

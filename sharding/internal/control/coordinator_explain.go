@@ -57,6 +57,7 @@ func (c *coordinator) past() []Moved { return c.agenda.past() }
 // inspect fills in what the coordinator knows.
 func (c *coordinator) inspect(i *Inspection) {
 	i.Coordinating, i.Term, i.Version, i.Opened = true, c.term, c.table.mapVersion(), c.roster.isOpen()
+	i.Luggage += c.table.luggage.len()
 	for phase, n := range c.table.counts() {
 		switch Phase(phase) {
 		case PhaseOpen:

@@ -152,6 +152,10 @@ func (c *coordinator) overdue() {
 		c.control().out.Decide("handoff", c.kind.name, verdict,
 			fmt.Sprintf("%s did not stop %d shards within the handoff timeout", node, late[node]))
 	}
+	if n := c.table.luggage.expire(c.now()); n > 0 {
+		c.control().out.Decide("handoff", c.kind.name, "memory left behind",
+			fmt.Sprintf("that of the entities of %d shards could not be brought to their new homes in time", n))
+	}
 }
 
 // The times for which a coordinator that ends waits for its moves.

@@ -40,12 +40,13 @@ type fleet struct {
 	order   int
 	drop    func(from, to gossip.NodeID, m control.Message) bool
 	trace   *strings.Builder
-	stops   func(s protocol.ShardID) time.Duration // Returns how long a shard takes to stop; negative: for ever.
-	epochs  map[protocol.ShardID]protocol.Epoch    // The epoch of the last home of each shard.
-	answers func(r machine.Call) (any, error)      // Answers the calls that ask where shards should live; nil: they get no answer.
-	costs   func(s protocol.ShardID) float64       // How much of a processor a shard uses when it is measured; nil: none.
-	noise   func() float64                         // By what factor a measurement is off; nil: none.
-	evens   func(r machine.Call) (any, error)      // Answers the calls that ask which shards should move; nil: no shard moves.
+	stops   func(s protocol.ShardID) time.Duration       // Returns how long a shard takes to stop; negative: for ever.
+	epochs  map[protocol.ShardID]protocol.Epoch          // The epoch of the last home of each shard.
+	answers func(r machine.Call) (any, error)            // Answers the calls that ask where shards should live; nil: they get no answer.
+	costs   func(s protocol.ShardID) float64             // How much of a processor a shard uses when it is measured; nil: none.
+	noise   func() float64                               // By what factor a measurement is off; nil: none.
+	memory  func(s protocol.ShardID) []protocol.Snapshot // What the entities of a shard give when it stops; nil: nothing.
+	evens   func(r machine.Call) (any, error)            // Answers the calls that ask which shards should move; nil: no shard moves.
 }
 
 type happening struct {
@@ -246,7 +247,9 @@ func (n *peer) step(in machine.Input) {
 func (n *peer) carry(e machine.Effect) {
 	switch e := e.(type) {
 	case machine.Send:
-		n.f.send(n.id, e.To, e.Message.(control.Message))
+		m := e.Message.(control.Message)
+		require.Equal(n.f.t, carries(m), e.Lane == machine.LaneBulk, "what carries a memory, and nothing else, is bulk")
+		n.f.send(n.id, e.To, m)
 	case machine.Arm:
 		n.arm(e)
 	case machine.Disarm:
@@ -376,8 +379,12 @@ func (n *peer) halt(s protocol.ShardID, stop int) {
 	}
 	delete(n.hosting, s)
 	delete(n.stopping, s)
+	var memory []protocol.Snapshot
+	if n.f.memory != nil {
+		memory = n.f.memory(s)
+	}
 	n.step(control.FromShard{Kind: "k", Shard: s, Event: protocol.ShardHalted{
-		Epoch: h.Epoch, Base: h.Base, Positions: []protocol.Position{{Origin: writer, Seq: uint64(s) + 1}},
+		Epoch: h.Epoch, Base: h.Base, Positions: []protocol.Position{{Origin: writer, Seq: uint64(s) + 1}}, Snapshots: memory,
 	}})
 }
 

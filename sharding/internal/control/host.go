@@ -34,6 +34,7 @@ type host struct {
 	version uint64        // The version of the copy.
 
 	hosted map[protocol.ShardID]*hosted
+	left   luggage                             // The snapshots of shards that have stopped here.
 	began  map[protocol.ShardID]protocol.Epoch // The epoch under which hosting began here last.
 	wanted map[protocol.ShardID]protocol.Epoch // Shards whose cell waits for a home above an epoch.
 	flush  bool                                // The lookupTimer is armed.
@@ -96,6 +97,7 @@ func (h *host) report(to gossip.NodeID, term protocol.Term) {
 		if entry.state == Halted {
 			if entry.halted.Compare(term) < 0 {
 				delete(h.hosted, s)
+				h.left.drop(s)
 			}
 			continue
 		}
@@ -147,7 +149,7 @@ func (h *host) onHost(from gossip.NodeID, m Host) {
 		case h.hosts(hs):
 			done = append(done, ShardEpoch{Shard: hs.Shard, Epoch: hs.Epoch})
 		case h.halted(hs):
-			back = append(back, h.hosted[hs.Shard].stopped(hs.Shard))
+			back = append(back, h.stopped(hs.Shard))
 		}
 	}
 	if len(done) > 0 {
@@ -157,7 +159,7 @@ func (h *host) onHost(from gossip.NodeID, m Host) {
 		// A coordinator that does not know yet that this node is leaving would give
 		// the shards back to it.
 		h.registerAt(from)
-		h.kind.send(from, ShardsStopped{Kind: h.cfg.Name, Term: m.Term, Shards: back})
+		h.kind.sendStopped(from, m.Term, back)
 	}
 }
 
@@ -203,6 +205,7 @@ func (h *host) hosts(hs HostShard) bool {
 	if h.began[hs.Shard] == hs.Epoch {
 		return false // The shard has stopped under this epoch: the order is an old one.
 	}
+	h.left.drop(hs.Shard)
 	h.hosted[hs.Shard], h.began[hs.Shard] = &hosted{epoch: hs.Epoch, base: hs.Base, state: Serving}, hs.Epoch
 	h.homes[hs.Shard] = Home{Shard: hs.Shard, Node: self, Epoch: hs.Epoch, Base: hs.Base}
 	delete(h.wanted, hs.Shard)
@@ -214,7 +217,7 @@ func (h *host) hosts(hs HostShard) bool {
 }
 
 func (h HostShard) cell() protocol.StartHosting {
-	return protocol.StartHosting{Epoch: h.Epoch, Base: h.Base, Positions: h.Positions}
+	return protocol.StartHosting{Epoch: h.Epoch, Base: h.Base, Positions: h.Positions, Snapshots: h.Snapshots}
 }
 
 func (h *host) onStop(from gossip.NodeID, m Stop) { h.stop(from, m.Term, m.Shards, false) }
@@ -233,7 +236,7 @@ func (h *host) stop(from gossip.NodeID, term protocol.Term, shards []ShardEpoch,
 		case entry == nil || entry.epoch != se.Epoch:
 			continue
 		case entry.state == Halted:
-			done = append(done, entry.stopped(se.Shard))
+			done = append(done, h.stopped(se.Shard))
 			continue
 		case entry.state == Serving:
 			entry.state = Stopping
@@ -243,18 +246,14 @@ func (h *host) stop(from gossip.NodeID, term protocol.Term, shards []ShardEpoch,
 			h.toShard(se.Shard, protocol.ReleaseHosting{Epoch: se.Epoch})
 		}
 	}
-	h.tellStopped(from, term, done)
+	h.kind.sendStopped(from, term, done)
 }
 
-// tellStopped tells a coordinator of shards that have stopped, if there are any.
-func (h *host) tellStopped(to gossip.NodeID, term protocol.Term, done []StoppedShard) {
-	if len(done) > 0 {
-		h.kind.send(to, ShardsStopped{Kind: h.cfg.Name, Term: term, Shards: done})
-	}
-}
-
-func (entry *hosted) stopped(s protocol.ShardID) StoppedShard {
-	return StoppedShard{Shard: s, Epoch: entry.epoch, Base: entry.base, Positions: entry.positions}
+// stopped says of a shard that has stopped what its next home has to know.
+func (h *host) stopped(s protocol.ShardID) StoppedShard {
+	entry := h.hosted[s]
+	h.left.expire(h.kind.control.now.Mono)
+	return StoppedShard{Shard: s, Epoch: entry.epoch, Base: entry.base, Positions: entry.positions, Snapshots: h.left.of(s)}
 }
 
 func (h *host) onResume(from gossip.NodeID, m Resume) {
@@ -266,7 +265,7 @@ func (h *host) onResume(from gossip.NodeID, m Resume) {
 		case entry == nil || entry.epoch != se.Epoch:
 			continue
 		case entry.state == Halted:
-			done = append(done, entry.stopped(se.Shard))
+			done = append(done, h.stopped(se.Shard))
 			continue
 		case entry.state == Stopping:
 			entry.state = Serving
@@ -277,7 +276,7 @@ func (h *host) onResume(from gossip.NodeID, m Resume) {
 	if len(resumed) > 0 {
 		h.kind.send(from, Resumed{Kind: h.cfg.Name, Term: m.Term, Shards: resumed})
 	}
-	h.tellStopped(from, m.Term, done)
+	h.kind.sendStopped(from, m.Term, done)
 }
 
 // onHalted hears from a cell that its shard has stopped.
@@ -287,13 +286,14 @@ func (h *host) onHalted(s protocol.ShardID, e protocol.ShardHalted) {
 		return
 	}
 	entry.state, entry.positions, entry.base, entry.halted = Halted, e.Positions, e.Base, h.kind.promise
-	m := ShardsStopped{Kind: h.cfg.Name, Term: h.kind.promise, Shards: []StoppedShard{entry.stopped(s)}}
+	h.left.put(s, e.Snapshots, h.kind.luggageUntil())
+	done := []StoppedShard{h.stopped(s)}
 	to, asker := h.kind.coordinatorNode(), h.kind.asker
 	if !to.IsZero() {
-		h.kind.send(to, m)
+		h.kind.sendStopped(to, h.kind.promise, done)
 	}
 	if asker != to && h.kind.control.state.Member(asker) != nil {
-		h.kind.send(asker, m) // The asker leaves, and coordinates until its moves have ended.
+		h.kind.sendStopped(asker, h.kind.promise, done) // The asker leaves, and coordinates until its moves have ended.
 	}
 	h.checkClosed()
 }
@@ -364,6 +364,7 @@ func (h *host) learn(home Home) {
 				", while the map says "+home.Node.String()+" under epoch "+home.Epoch.String())
 		}
 		delete(h.hosted, home.Shard)
+		h.left.drop(home.Shard)
 	}
 	h.route(home)
 }

@@ -49,7 +49,10 @@ func TestLeavingRegionHandsOrdersBack(t *testing.T) {
 	e := func(n uint64) protocol.Epoch { return protocol.Epoch{Born: 7, Term: term(1, 1), N: n} }
 	host := func(s protocol.ShardID, n uint64) control.Host {
 		return control.Host{Kind: "k", Term: term(1, 1), Shards: []control.HostShard{
-			{Shard: s, Epoch: e(n), Base: e(1), Positions: []protocol.Position{{Origin: writer, Seq: 9}}},
+			{
+				Shard: s, Epoch: e(n), Base: e(1), Positions: []protocol.Position{{Origin: writer, Seq: 9}},
+				Snapshots: []protocol.Snapshot{{Entity: "x", Data: []byte("memory")}},
+			},
 		}}
 	}
 	p.say(n, host(0, 2))

@@ -166,6 +166,8 @@ type HostShard struct {
 	// Positions are those of the streams of Base, sorted by origin; a stream
 	// that is missing has delivered nothing.
 	Positions []protocol.Position
+	// Snapshots is the memory of the entities that comes from the home before.
+	Snapshots []protocol.Snapshot
 }
 
 // Host tells a region to host shards. A Host is repeated until [Hosting] answers.
@@ -202,6 +204,8 @@ type StoppedShard struct {
 	Base  protocol.Epoch
 	// Positions are those of the streams of Base, sorted by origin.
 	Positions []protocol.Position
+	// Snapshots is the memory of the entities that goes to the next home.
+	Snapshots []protocol.Snapshot
 }
 
 // ShardsStopped answers [Stop] once all entities of the shards have stopped.

@@ -25,6 +25,15 @@ func (k *perKind) send(to gossip.NodeID, m Message) {
 	k.control.out.Send(to, m)
 }
 
+// sendBulk is send for a message with a memory, which must not delay others.
+func (k *perKind) sendBulk(to gossip.NodeID, m Message) {
+	if to == k.control.cfg.Self {
+		k.send(to, m)
+		return
+	}
+	k.control.out.Add(machine.Send{To: to, Lane: machine.LaneBulk, Message: m})
+}
+
 func (k *perKind) violation(s protocol.ShardID, detail string) {
 	k.control.out.Publish(Violation{Kind: k.name, Shard: s, Detail: detail})
 }

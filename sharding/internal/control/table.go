@@ -27,7 +27,8 @@ import (
 //	    has confirmed that it stopped, or is fenced;
 //	T2  every epoch that is given is above all of earlier versions: it has the term of this
 //	    coordinator, and the version of the map by which it will be told;
-//	T3  the positions of a shard are passed on to one home at most;
+//	T3  the positions of a shard, and its snapshots, are passed on to one home at most, and the
+//	    snapshots never without the positions;
 //	T4  a shard with a home that is not in changed is as the regions were told, and whatever
 //	    is in toHost is in changed.
 type table struct {
@@ -38,6 +39,7 @@ type table struct {
 	wanted    map[protocol.ShardID]gossip.NodeID // The region that asked last for the home of a shard without one.
 	changed   map[protocol.ShardID]bool          // Shards whose entries have changed since the last version.
 	toHost    map[protocol.ShardID]bool          // Shards whose new homes are told to host with the next version.
+	luggage   luggage                            // The snapshots of shards whose positions are travelling.
 }
 
 // shard is one entry of the map with what goes on around it.
@@ -98,6 +100,7 @@ func (t *table) claim(from gossip.NodeID, h Hosted) bool {
 			return false
 		}
 	}
+	t.luggage.drop(h.Shard)
 	*s = shard{
 		home: from, epoch: h.Epoch, base: h.Base, phase: PhaseServing,
 		since: t.control().now.Wall, decision: "reported by its host to a new coordinator",
@@ -112,6 +115,7 @@ func (t *table) settle(id protocol.ShardID, node gossip.NodeID, decision string)
 	epoch := protocol.Epoch{Born: t.born, Term: t.term, N: t.version + 1}
 	if !s.travelling {
 		s.base, s.positions = epoch, nil
+		t.luggage.drop(id)
 	}
 	s.home, s.epoch, s.decision = node, epoch, decision
 	t.enter(s, PhaseStarting)
@@ -142,6 +146,7 @@ func (t *table) confirmed(from gossip.NodeID, se ShardEpoch, awaited Phase) bool
 	}
 	t.enter(s, PhaseServing)
 	s.positions, s.travelling = nil, false
+	t.luggage.drop(se.Shard)
 	if awaited == PhaseResuming {
 		s.notBefore = t.now().Add(t.kind.timings.Handoff)
 	}
@@ -190,6 +195,10 @@ func (t *table) vacate(from gossip.NodeID, ss StoppedShard) bool {
 		epoch: s.epoch, base: s.base, since: t.control().now.Wall,
 		positions: ss.Positions, travelling: ss.Base == s.base,
 	}
+	t.luggage.drop(ss.Shard)
+	if s.travelling {
+		t.luggage.put(ss.Shard, ss.Snapshots, t.kind.luggageUntil())
+	}
 	return true
 }
 
@@ -199,6 +208,7 @@ func (t *table) strike(node gossip.NodeID) []protocol.ShardID {
 	for i := range t.shards {
 		if s := &t.shards[i]; s.home == node {
 			*s = shard{epoch: s.epoch, base: s.base, since: t.control().now.Wall}
+			t.luggage.drop(protocol.ShardID(i))
 			ids = append(ids, protocol.ShardID(i))
 		}
 	}
@@ -226,7 +236,7 @@ func (t *table) next() (Map, commands, bool) {
 		}
 		m.Homes = append(m.Homes, s.entry(id))
 		if t.toHost[id] {
-			o.add(id, s)
+			o.add(id, s, t.luggage.of(id))
 		}
 	}
 	clear(t.changed)
@@ -251,13 +261,15 @@ func (s *shard) entry(id protocol.ShardID) Home {
 
 // order adds the command that belongs to the phase of a shard, and orders those of all shards
 // in some phases.
-func (t *table) order(id protocol.ShardID, o commands) { o.add(id, &t.shards[id]) }
+func (t *table) order(id protocol.ShardID, o commands) {
+	o.add(id, &t.shards[id], t.luggage.of(id))
+}
 
 func (t *table) orders(which []Phase) commands {
 	o := newCommands()
 	for i := range t.shards {
 		if s := &t.shards[i]; slices.Contains(which, s.phase) {
-			o.add(protocol.ShardID(i), s)
+			o.add(protocol.ShardID(i), s, t.luggage.of(protocol.ShardID(i)))
 		}
 	}
 	return o

@@ -9,6 +9,8 @@ const (
 	MaxKindBytes = 128
 	// MaxEntityBytes is the longest id of an entity, in bytes.
 	MaxEntityBytes = 512
+	// MaxSnapshotBytes is the longest snapshot of an entity, in bytes.
+	MaxSnapshotBytes = 1 << 20
 	// MaxShards is the largest number of shards of a kind.
 	MaxShards = 65536
 	// MaxKinds bounds the kinds of which a node keeps a promise.

@@ -26,6 +26,8 @@ type StartHosting struct {
 	Epoch     Epoch
 	Base      Epoch
 	Positions []Position
+	// Snapshots is the memory of the entities that has come with the shard.
+	Snapshots []Snapshot
 }
 
 // StopHosting makes the host let its mailboxes run out and stop its entities.
@@ -81,6 +83,8 @@ type ShardHalted struct {
 	Base  Epoch
 	// Positions say up to which message each stream of Base was delivered, sorted by origin.
 	Positions []Position
+	// Snapshots is the memory of the entities that goes with the shard.
+	Snapshots []Snapshot
 }
 
 func (Lookup) shardEvent()      {}

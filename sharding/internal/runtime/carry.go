@@ -31,7 +31,7 @@ func (sl *Slot) carry(mine *cell.Entity) (next cell.Op) {
 			ports.Watcher.Acts(sl.shard, sl.out.List(), i)
 		}
 		switch a.Op {
-		case cell.OpStart, cell.OpRun, cell.OpStop:
+		case cell.OpStart, cell.OpRun, cell.OpStop, cell.OpSnapshot:
 			if a.Entity == mine {
 				next = a.Op
 			} else {
@@ -93,6 +93,9 @@ func (sl *Slot) carryRest(a *cell.Action) {
 		node.answer(a.To, func(dst []byte) []byte { return wire.AppendFlow(dst, *a.Flow) })
 	case cell.OpEvent:
 		node.Ports.Report(sl.region.name, sl.shard, a.Event)
+	case cell.OpForgotten:
+		forgotten, _ := a.Event.(protocol.Forgotten)
+		node.Ports.Notes.Forgotten(sl.region.name, forgotten)
 	case cell.OpWake:
 		sl.wake(a)
 	case cell.OpStuck:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // An entity with something to do is a job of one worker at a time. Begin says which code of
@@ -19,11 +20,12 @@ import (
 //	Begin ──> CallStart  ──> Started ──┐
 //	  ^  ───> CallHandle ──> Handled ──┤
 //	  │  ───> CallStop   ──> Stopped ──┤
+//	  │  ───> CallSnapshot ──> Gave  ──┤
 //	  │  ───> CallYield: later         │
 //	  └────────────────────────────────┘
 
-// Task is an entity with something to do, which Op says: [cell.OpStart], [cell.OpRun] or
-// [cell.OpStop].
+// Task is an entity with something to do, which Op says: [cell.OpStart], [cell.OpRun],
+// [cell.OpStop] or [cell.OpSnapshot].
 type Task struct {
 	Slot   *Slot
 	Entity *cell.Entity
@@ -41,11 +43,12 @@ type Call uint8
 
 // The calls.
 const (
-	CallNone   Call = iota // The job is over.
-	CallStart              // Create the entity and start it, then call [Job.Started].
-	CallHandle             // Let the entity handle [Job.Mail], then call [Job.Handled].
-	CallStop               // Stop the entity for the reason of [Job.Why], then call [Job.Stopped].
-	CallYield              // Let other jobs go first, then call [Job.Begin] again.
+	CallNone     Call = iota // The job is over.
+	CallStart                // Create the entity, restore it from [Job.Snapshot] and start it, then call [Job.Started].
+	CallHandle               // Let the entity handle [Job.Mail], then call [Job.Handled].
+	CallStop                 // Stop the entity for the reason of [Job.Why], then call [Job.Stopped].
+	CallSnapshot             // Let the entity, which has stopped, give its snapshot, then call [Job.Gave].
+	CallYield                // Let other jobs go first, then call [Job.Begin] again.
 )
 
 // Job does a task, step by step.
@@ -58,6 +61,7 @@ type Job struct {
 	mail    cell.Mail       // The message that is handled, or that begins next.
 	ahead   cell.Ahead      // The messages that may be handled at once after the present one.
 	ends    uint32          // How often the cell's hosting had ended when the messages of ahead were handed out.
+	memory  *memory         // What the entity is restored from, of OpStart; nil mostly.
 	ran     uint16          // How many messages of ahead were handed to the entity.
 	again   bool            // The job has had a run of messages since it last yielded.
 	op      cell.Op         // The next step; 0 when the job is over.
@@ -65,6 +69,12 @@ type Job struct {
 	class   Class // That of the entity, as its last run has shown.
 	follows bool  // The message was found fit to begin already: it follows in a run.
 	yields  bool  // Other entities go first before the next message.
+}
+
+// memory is a snapshot from which an entity is restored, and whether that has succeeded.
+type memory struct {
+	data     []byte
+	restored bool
 }
 
 // runMost bounds the messages of one run, and runLong the time after which a run
@@ -99,6 +109,17 @@ func (j *Job) Class() Class { return j.class }
 // Mail returns the message to handle, after [CallHandle].
 func (j *Job) Mail() cell.Mail { return j.mail }
 
+// Snapshot returns what the entity is to be restored from, after [CallStart]; nil: nothing.
+func (j *Job) Snapshot() []byte {
+	if j.memory == nil {
+		return nil
+	}
+	return j.memory.data
+}
+
+// Restored says that the entity was restored from [Job.Snapshot].
+func (j *Job) Restored() { j.memory.restored = true }
+
 // Before returns how many messages went before the present one in its run.
 func (j *Job) Before() int { return int(j.ran) }
 
@@ -118,7 +139,10 @@ func (j *Job) Begin() Call {
 		}
 		switch j.op {
 		case cell.OpStart:
+			j.recall()
 			return CallStart
+		case cell.OpSnapshot:
+			return CallSnapshot
 		case cell.OpRun:
 			if j.beginRun() {
 				return CallHandle
@@ -131,6 +155,14 @@ func (j *Job) Begin() Call {
 		default:
 			return CallNone
 		}
+	}
+}
+
+// recall takes the snapshot out of the record of the entity, where the instance will be.
+func (j *Job) recall() {
+	j.memory = nil
+	if s, ok := j.entity.Value.(*protocol.Snapshot); ok {
+		j.memory, j.entity.Value = &memory{data: s.Data}, nil
 	}
 }
 
@@ -238,6 +270,9 @@ func (j *Job) done(r cell.Result) {
 func (j *Job) Started(ok bool, why string) {
 	now, e := j.slot.now(), j.entity
 	j.step(func(c *cell.Cell, out *cell.Actions) {
+		if j.memory != nil {
+			c.Handoff().Began(now, e, j.memory.restored, out)
+		}
 		if ok {
 			c.Started(now, e, true, out)
 		} else {
@@ -254,10 +289,24 @@ func (j *Job) beginStop() (begins bool) {
 	return begins
 }
 
-// Stopped says that the entity has stopped.
-func (j *Job) Stopped() {
+// Stopped says that the entity has stopped, and whether it can give a snapshot.
+func (j *Job) Stopped(snapshots bool) {
 	now, e := j.slot.now(), j.entity
-	j.step(func(c *cell.Cell, out *cell.Actions) { c.Stopped(now, e, out) })
+	j.step(func(c *cell.Cell, out *cell.Actions) {
+		if snapshots {
+			c.Handoff().Leaves(now, e, j.why, out)
+		} else {
+			c.Stopped(now, e, out)
+		}
+	})
+}
+
+// Gave says that the entity has given its snapshot, nil for none, or why it is lost.
+func (j *Job) Gave(data []byte, lost protocol.Loss) {
+	now, e := j.slot.now(), j.entity
+	j.step(func(c *cell.Cell, out *cell.Actions) {
+		c.Handoff().Gave(now, e, protocol.Snapshot{Data: data, Loss: lost}, out)
+	})
 }
 
 // step tells the cell the outcome of a step by f, and notes the entity's next step.

@@ -113,6 +113,8 @@ type Notes struct {
 	Lost func(kind, entity string, code protocol.Code, detail string)
 	// Unsent: so many replies or acknowledgements could not be sent.
 	Unsent func(frames int)
+	// Forgotten: the memory of an entity did not come along in a move.
+	Forgotten func(kind string, f protocol.Forgotten)
 	// Stuck: an entity does not return. Returned: it has.
 	Stuck    func(sl *Slot, e *cell.Entity)
 	Returned func()

@@ -70,10 +70,10 @@ func (r *Region) Busy() (all time.Duration) {
 	return all
 }
 
-// Reload gives all cells other times, see [cell.Cell.Reload].
+// Reload gives all cells other times, see [cell.Upkeep.Reload].
 func (r *Region) Reload(passivateAfter, stuckAfter time.Duration) {
 	r.EachSlot(func(sl *Slot) {
-		sl.Do(func(c *cell.Cell) { c.Reload(passivateAfter, stuckAfter) })
+		sl.Do(func(c *cell.Cell) { c.Upkeep().Reload(passivateAfter, stuckAfter) })
 	})
 }
 

@@ -137,6 +137,7 @@ func (sl *Slot) sweep() (over bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	over = sl.cell.Upkeep().Sweep(sl.now(), sweepChunk, &sl.out)
+	sl.cell.Handoff().Sweep(sl.now(), &sl.out)
 	sl.carry(nil)
 	return over
 }

@@ -56,6 +56,8 @@ type Behaviour struct {
 	HotRun time.Duration
 	// Passivate is the chance that an entity asks to be stopped after a message.
 	Passivate float64
+	// Recall says how the memory of entities goes with them when their shards move.
+	Recall Recall
 	// CounterFaults lets the counters of the processors, by which nodes spare readings of
 	// their clocks, go wrong all the time.
 	CounterFaults bool
@@ -89,6 +91,7 @@ type Cells struct {
 	node   *runtime.Node
 	region *runtime.Region
 	crew   crew
+	memory recollection
 
 	out     *machine.Outbox
 	now     machine.Instant
@@ -132,6 +135,7 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 		lanes:   make(map[gossip.NodeID]*lane),
 		through: make([]*passage, kind.Settings.Shards),
 	}
+	c.memory = recollection{c, make(map[*cell.Entity]*instance)}
 	c.crew.queue.Init(processors)
 	c.crew.long = make(map[*cell.Entity]bool)
 	c.node = runtime.NewNode(c.ports())
@@ -167,10 +171,11 @@ func (c *Cells) ports() runtime.Ports {
 					c.ledger.counts.Unnamed++
 				}
 			},
-			Lost:     func(string, string, protocol.Code, string) {},
-			Unsent:   func(int) {},
-			Stuck:    func(_ *runtime.Slot, e *cell.Entity) { c.leave(e) },
-			Returned: func() {},
+			Lost:      func(string, string, protocol.Code, string) {},
+			Unsent:    func(int) {},
+			Forgotten: func(_ string, f protocol.Forgotten) { c.ledger.memories.forgotten(f) },
+			Stuck:     func(_ *runtime.Slot, e *cell.Entity) { c.leave(e) },
+			Returned:  func() {},
 		},
 	}
 }

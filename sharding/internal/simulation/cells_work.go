@@ -122,6 +122,7 @@ func (c *Cells) call(w *worker, j *runtime.Job, call runtime.Call) time.Duration
 	switch call {
 	case runtime.CallStart:
 		c.ledger.started(c.self, e)
+		c.memory.start(e)
 		return c.drawn(c.behaviour.Start)
 	case runtime.CallStop:
 		c.ledger.stopping(c.self, e, j.Why())
@@ -129,6 +130,8 @@ func (c *Cells) call(w *worker, j *runtime.Job, call runtime.Call) time.Duration
 			return c.drawn(c.behaviour.SlowStopFor)
 		}
 		return c.drawn(c.behaviour.Stop)
+	case runtime.CallSnapshot:
+		return c.memory.takes()
 	default:
 		c.places(w, j)
 		took := c.handle(j)
@@ -163,6 +166,7 @@ func (c *Cells) handle(j *runtime.Job) time.Duration {
 		c.ledger.counts.Followed++
 	}
 	c.ledger.begin(c.self, j.Slot().Shard(), e, id, m.Origin(c.self))
+	c.memory.begin(e)
 	switch {
 	case c.ledger.hot[e.ID()]:
 		return c.drawn(c.behaviour.HotRun)
@@ -178,6 +182,7 @@ func (c *Cells) returned(j *runtime.Job, call runtime.Call) {
 	e := j.Entity()
 	switch call {
 	case runtime.CallStart:
+		c.memory.restore(j)
 		ok := c.rand.Float64() >= c.behaviour.FailStart
 		if !ok {
 			c.gone(e)
@@ -185,7 +190,9 @@ func (c *Cells) returned(j *runtime.Job, call runtime.Call) {
 		j.Started(ok, "")
 	case runtime.CallStop:
 		c.gone(e)
-		j.Stopped()
+		j.Stopped(c.behaviour.Recall.On)
+	case runtime.CallSnapshot:
+		c.memory.give(j)
 	default:
 		r := cell.Result{Failed: c.rand.Float64() < c.behaviour.FailRun}
 		if m := j.Mail(); m.Correlation() != 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/handoff"
 	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
@@ -147,6 +148,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	c.Ledger.stopLimit = opt.StopLimit
 	c.Ledger.drift = driftOver * time.Duration(2*opt.World.RatePPM) / 1_000_000
 	c.Ledger.mailbox = opt.Mailbox + 2*opt.Nodes*(opt.Window/messageLeast+1)
+	c.Ledger.memories.recall = opt.Behaviour.Recall
 	c.Ledger.hot = make(map[string]bool)
 	for i := range opt.Behaviour.Hot {
 		c.Ledger.hot[entity(i)] = true
@@ -207,6 +209,10 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	}
 	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
 		cfg.PassivateAfter = 50 * time.Millisecond
+	}
+	if c.opt.Behaviour.Recall.On {
+		cfg.PassivateAfter = recallFor
+		cfg.Snapshots, cfg.SnapshotTimeout = handoff.Limits{Entity: memoryMost, Shard: shardMost}, c.opt.Handoff/2
 	}
 	behaviour := c.opt.Behaviour
 	behaviour.sweeps = cfg.PassivateAfter
@@ -502,10 +508,10 @@ const mailboxes = 5 * time.Second
 
 // Finish stops the clients and waits until the cluster is settled, even and drained, what runs
 // without a message runs, every
-// message is acknowledged, and no node is held back.
+// message is acknowledged, no node is held back, and none has the memory of an entity that lives elsewhere.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
-	if err := c.Await(limit, c.Settled, c.Running, c.Drained, c.Acknowledged, c.Even, c.letGo); err != nil {
+	if err := c.Await(limit, c.Settled, c.Running, c.Drained, c.Acknowledged, c.Even, c.letGo, c.Unpacked); err != nil {
 		return err
 	}
 	if err := c.World.Run(mailboxes); err != nil {

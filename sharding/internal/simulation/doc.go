@@ -38,6 +38,10 @@
 //     although no lane has had it when its asker gave up,
 //   - an instance that is stopped and told that it is alone with its entity, while a
 //     successor lives,
+//   - an instance that is restored from a memory which is not that of the latest instance before it, as
+//     that had it in the end, that another one has had, or after its first message; in a world where
+//     nothing is wrong, one that is not restored after a planned move; and a memory that is left in
+//     somebody's hands,
 //   - any effect of what a hostile peer says, see hostile.go: one with a valid
 //     certificate that speaks the protocol and lies,
 //   - a write of an entity that a [Store] with epochs accepts out of order, and an owner

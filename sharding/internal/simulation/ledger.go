@@ -49,6 +49,7 @@ type Ledger struct {
 	drops     map[cell.Drop]int
 	moves     map[protocol.ShardID]arrival // The last move of each shard.
 	longest   Wait
+	memories  memories
 
 	counts Counts
 }
@@ -95,6 +96,7 @@ type Counts struct {
 	Terms    int // How often a coordinator started.
 	Suspects int // Violations that the machines themselves reported.
 	Writes   Writes
+	Memories Memories
 	Lies     int // What a hostile peer said.
 	// Strangers counts frames that were dropped because their sender is no member, Forged
 	// the frames of members that were refused.
@@ -202,6 +204,7 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		counts:    Counts{Moves: make(map[control.Outcome]int), Stops: make(map[cell.StopReason]int)},
 	}
 	l.Store = newStore(l, w.Seed())
+	l.memories = memories{ledger: l, instances: make(map[string][]*instance)}
 	return l
 }
 
@@ -477,6 +480,7 @@ func (l *Ledger) Longest() Wait {
 func (l *Ledger) Counts() Counts {
 	c := l.counts
 	c.Writes = l.Store.counts
+	c.Memories = l.memories.counts
 	c.Moves, c.Stops = maps.Clone(l.counts.Moves), maps.Clone(l.counts.Stops)
 	for _, r := range l.messages {
 		if !r.processed && r.delivered && !r.failed && !r.timedOut {

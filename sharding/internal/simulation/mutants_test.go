@@ -518,6 +518,59 @@ var mutants = []mutant{
 		new: "	if !mutant(NAME) {\n		sl.busy += max(took, 0)\n	}\n",
 	},
 	{
+		test: "TestOrderlyMovesKeepTheMemory", name: "a memory that does not come along", file: "control/commands.go",
+		old: "	case PhaseStarting:\n",
+		new: "	case PhaseStarting:\n		if mutant(NAME) {\n			memory = nil\n		}\n",
+	},
+	{
+		test: "TestLeavingRegionHandsOrdersBack", in: "../control", name: "a memory that a new home which never began does not hand back", file: "control/host.go",
+		old: "			back = append(back, StoppedShard(hs))\n",
+		new: "			if mutant(NAME) {\n				hs.Snapshots = nil\n			}\n			back = append(back, StoppedShard(hs))\n",
+	},
+	{
+		test: "TestHandoffsUnderFaults", name: "a memory that two instances have", file: "handoff/buffer.go",
+		old: "	data := b.kept[entity]\n	b.drop(entity)\n",
+		new: "	data := b.kept[entity]\n	if !mutant(NAME) {\n		b.drop(entity)\n	}\n",
+	},
+	{
+		test: "TestHandoffsUnderFaults", name: "a memory of an earlier hosting", file: "handoff/buffer.go",
+		old:  "	b.Clear()\n	b.since = now\n",
+		new:  "	if !mutant(NAME) {\n		b.Clear()\n	}\n	b.since = now\n",
+		also: []simulationtest.Edit{{File: "handoff/buffer.go", Old: "	b.Clear()\n	return all\n", New: "	if !mutant(NAME) {\n		b.Clear()\n	}\n	return all\n"}},
+	},
+	{
+		test: "TestTheMemoryOfAHomeThatDiedIsGone", in: "../control", name: "a memory of an earlier epoch", file: "control/table.go",
+		old: "			t.luggage.drop(protocol.ShardID(i))\n",
+		new: "			if !mutant(NAME) {\n				t.luggage.drop(protocol.ShardID(i))\n			}\n",
+		also: []simulationtest.Edit{
+			{File: "control/table.go", Old: "		s.base, s.positions = epoch, nil\n		t.luggage.drop(id)\n", New: "		s.base, s.positions = epoch, nil\n		if !mutant(NAME) {\n			t.luggage.drop(id)\n		}\n"},
+		},
+	},
+	{
+		test: "TestHandoffsUnderFaults", name: "a memory that a coordinator keeps", file: "control/table.go",
+		old: "	t.luggage.drop(se.Shard)\n",
+		new: "	if !mutant(NAME) {\n		t.luggage.drop(se.Shard)\n	}\n",
+	},
+	{
+		test: "TestHandoffsUnderFaults", name: "a memory that an old home keeps", file: "control/host.go",
+		old: "		h.left.drop(home.Shard)\n",
+		new: "		if !mutant(NAME) {\n			h.left.drop(home.Shard)\n		}\n",
+	},
+	{
+		test: "TestHandoffsUnderFaults", name: "a shard that waits for a snapshot for ever", file: "cell/memory.go",
+		old: "	for m.place.stops() &&",
+		new: "	for !mutant(NAME) && m.place.stops() &&",
+	},
+	{
+		test: "TestTheMemoryGoesWithTheShard", in: "../..", name: "an instance that is restored after its start", file: "../worker.go",
+		old: "entity != nil && memory != nil {\n",
+		new: "entity != nil && memory != nil && !mutant(NAME) {\n",
+		also: []simulationtest.Edit{{
+			File: "../worker.go", Old: "		return frozen(s.Start(ctx))\n",
+			New: "		if err = frozen(s.Start(ctx)); mutant(NAME) && ctx.job.Snapshot() != nil {\n			p.revive(ctx, entity, ctx.job.Snapshot())\n		}\n		return err\n",
+		}},
+	},
+	{
 		test: "TestARunEndsWhenTheStandingEnds", name: "a run that goes on without standing", file: "runtime/job.go",
 		old: "	return held && now.To",
 		new: "	return (held || mutant(NAME)) && now.To",

@@ -17,7 +17,7 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name: Chaos, Storms, Permanent, Limited, Named and Drains let random faults strike a cluster; Moves
+// The runs that have a name: Chaos, Storms, Permanent, Limited, Named, Drains and Handoffs let random faults strike a cluster; Moves
 // and LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
 // has recovered, or says what keeps it from that.
 
@@ -40,6 +40,8 @@ func Scenarios() []Scenario {
 		{"sharding-permanent", "entities without a message, some on the oldest node", chaosNodes, Permanent},
 		{"sharding-limited", "random faults, while each node has few entities in memory", chaosNodes, Limited},
 		{"sharding-drained", "random faults, while operators drain nodes and move shards", chaosNodes, Drains},
+		{"sharding-handoff", "random faults, and entities whose memory goes with their shards", chaosNodes, Handoffs},
+		{"sharding-orderly", "shards move and nothing is wrong: the memory of all entities goes along", chaosNodes, Orderly},
 		{"sharding-named", "streams named by numbers, in sessions that break", namedNodes, Named},
 		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
 	}
@@ -155,6 +157,47 @@ func Drains(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 	o.OnOldest = seed%3 == 2
 	c := New(o, set...)
 	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 20, Inject: c.order}))
+}
+
+// Handoffs is Drains with entities that take their memory along, of which some fail at that or take
+// too long. With one seed of two the network loses and delays more.
+func Handoffs(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes = "sharding-handoff", nodes
+	if seed%2 == 1 {
+		o.World.Network = world.Delivery{Loss: 0.1, Late: 0.2, LateMax: time.Second, Double: 0.02}
+	}
+	o.Behaviour.Recall = Recall{On: true, Fail: 0.05, Slow: 0.05, SlowFor: 4 * time.Second}
+	c := New(o, set...)
+	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 60, Inject: c.order}))
+}
+
+// Orderly moves shards in a world where nothing is wrong: nodes are drained and host again, shards are
+// told to move, and nodes leave and come back, the coordinator's too. The memory of all entities comes
+// along.
+func Orderly(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	c := New(Options{
+		World: world.Options{Seed: seed, Scenario: "sharding-orderly", CodecEvery: 3},
+		Nodes: nodes, Shards: 16, Entities: 40, Every: 20 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
+		Behaviour: Behaviour{Recall: Recall{On: true, Whole: true}},
+	}, set...)
+	r := rand.New(rand.NewPCG(seed, 12)) //nolint:gosec // Simulation, not secrets.
+	for round := range 40 {
+		c.World.At(15*time.Second+time.Duration(round)*time.Second, func() {
+			switch r.IntN(8) {
+			case 0:
+				leave(c.World, r)
+			case 1, 2:
+				drain(c.World, r)
+			default:
+				c.order(c.World, r)
+			}
+		})
+	}
+	if err := c.World.Run(60 * time.Second); err != nil {
+		return c, err
+	}
+	return c, c.Finish(120 * time.Second)
 }
 
 // order tells a random node that a random shard is to move to a random node.

@@ -87,13 +87,13 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 	case control.Host:
 		dst = head(dst, typeHost, m.Kind, m.Term)
 		for _, h := range m.Shards {
-			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, positions: h.Positions}.append(dst)
+			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, positions: h.Positions, snapshots: h.Snapshots}.append(dst)
 		}
 		return dst, nil
 	case control.ShardsStopped:
 		dst = head(dst, typeShardsStopped, m.Kind, m.Term)
 		for _, h := range m.Shards {
-			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, positions: h.Positions}.append(dst)
+			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, positions: h.Positions, snapshots: h.Snapshots}.append(dst)
 		}
 		return dst, nil
 	case control.Hosting:
@@ -193,6 +193,7 @@ type shard struct {
 	epoch, base protocol.Epoch
 	state       uint8
 	positions   []protocol.Position
+	snapshots   []protocol.Snapshot
 	node        uint32
 }
 
@@ -211,5 +212,11 @@ func (s shard) append(dst []byte) []byte {
 		dst = wire.End(dst, inner)
 	}
 	dst = wire.AppendUint(dst, 6, uint64(s.node))
+	for _, p := range s.snapshots {
+		var inner int
+		dst, inner = wire.Begin(dst, 7)
+		dst = wire.AppendBytes(wire.AppendString(dst, 1, p.Entity), 2, p.Data)
+		dst = wire.End(wire.AppendUint(dst, 3, uint64(p.Loss)), inner)
+	}
 	return wire.End(dst, at)
 }

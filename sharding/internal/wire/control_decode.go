@@ -5,6 +5,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -194,9 +195,39 @@ func (s *shard) set(f *wire.Field) error {
 		return err
 	case 6:
 		return wire.Set(&s.node, f, math.MaxUint32)
+	case 7:
+		return s.addSnapshot(f)
 	default:
 		return nil
 	}
+}
+
+// addSnapshot reads the memory of an entity. A loss that this version does not know is one on the way.
+func (s *shard) addSnapshot(f *wire.Field) error {
+	var p protocol.Snapshot
+	err := f.Each(func(f *wire.Field) error {
+		switch f.Number {
+		case 1:
+			return wire.SetText(&p.Entity, f, protocol.MaxEntityBytes)
+		case 2:
+			b, err := f.Data(protocol.MaxSnapshotBytes)
+			p.Data = slices.Clone(b)
+			return err
+		case 3:
+			return wire.Set(&p.Loss, f, math.MaxUint8)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case p.Entity == "" || (len(p.Data) > 0) != (p.Loss == protocol.LossNone):
+		return wire.Malformed("a memory of no entity, or a loss with one")
+	case int(p.Loss) >= protocol.Losses:
+		p.Loss = protocol.LossOnTheWay
+	}
+	s.snapshots = append(s.snapshots, p)
+	return nil
 }
 
 // message returns the message that the fields make up.
@@ -256,13 +287,13 @@ func (c *fields) command() (any, error) {
 	case typeHost:
 		m := control.Host{Kind: c.kind, Term: c.term}
 		for _, s := range c.shards {
-			m.Shards = append(m.Shards, control.HostShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
+			m.Shards = append(m.Shards, control.HostShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Snapshots: s.snapshots})
 		}
 		return m, nil
 	case typeShardsStopped:
 		m := control.ShardsStopped{Kind: c.kind, Term: c.term}
 		for _, s := range c.shards {
-			m.Shards = append(m.Shards, control.StoppedShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions})
+			m.Shards = append(m.Shards, control.StoppedShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Snapshots: s.snapshots})
 		}
 		return m, nil
 	case typeHosting:

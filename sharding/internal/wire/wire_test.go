@@ -57,6 +57,10 @@ var registration = control.Registration{Settings: settings, Proxy: true, Suspend
 
 var positions = []protocol.Position{{Origin: node(1), Seq: 300}, {Origin: node(2), Seq: 1}}
 
+var snapshots = []protocol.Snapshot{
+	{Entity: "acct-42", Data: []byte("memory")}, {Entity: "acct-43", Loss: protocol.LossTooLarge},
+}
+
 var pairs = []control.ShardEpoch{{Shard: 0, Epoch: epoch(1)}, {Shard: 999, Epoch: epoch(200)}}
 
 // controls returns one control message of each type. Their bytes are in testdata, and must
@@ -84,6 +88,12 @@ func controls() map[string]any {
 		}},
 		"host": control.Host{Kind: "account", Term: term(3), Shards: []control.HostShard{
 			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Positions: positions}, {Shard: 8, Epoch: epoch(12), Base: epoch(12)},
+		}},
+		"host-memory": control.Host{Kind: "account", Term: term(3), Shards: []control.HostShard{
+			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Positions: positions, Snapshots: snapshots},
+		}},
+		"shards-stopped-memory": control.ShardsStopped{Kind: "account", Term: term(3), Shards: []control.StoppedShard{
+			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Snapshots: snapshots},
 		}},
 		"shards-stopped": control.ShardsStopped{Kind: "account", Term: term(3), Shards: []control.StoppedShard{
 			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Positions: positions},
@@ -214,6 +224,13 @@ var (
 	drawPositions = list(rapid.Custom(func(t *rapid.T) protocol.Position {
 		return protocol.Position{Origin: drawNode.Draw(t, "origin"), Seq: rapid.Uint64().Draw(t, "seq")}
 	}))
+	drawSnapshots = list(rapid.Custom(func(t *rapid.T) protocol.Snapshot {
+		s := protocol.Snapshot{Entity: rapid.StringN(1, 20, 512).Draw(t, "entity"), Loss: protocol.Loss(rapid.IntRange(0, protocol.Losses-1).Draw(t, "loss"))}
+		if s.Loss == protocol.LossNone {
+			s.Data = rapid.SliceOfN(rapid.Byte(), 1, 100).Draw(t, "data")
+		}
+		return s
+	}))
 	drawPairs = list(rapid.Custom(func(t *rapid.T) control.ShardEpoch {
 		return control.ShardEpoch{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch")}
 	}))
@@ -266,11 +283,11 @@ func drawControl(t *rapid.T) any {
 		})).Draw(t, "homes")}
 	case 9:
 		return control.Host{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) control.HostShard {
-			return control.HostShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions")}
+			return control.HostShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions"), Snapshots: drawSnapshots.Draw(t, "snapshots")}
 		})).Draw(t, "shards")}
 	case 10:
 		return control.ShardsStopped{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) control.StoppedShard {
-			return control.StoppedShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions")}
+			return control.StoppedShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions"), Snapshots: drawSnapshots.Draw(t, "snapshots")}
 		})).Draw(t, "shards")}
 	case 11:
 		return control.Hosting{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}

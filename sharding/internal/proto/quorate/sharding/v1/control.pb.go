@@ -124,7 +124,7 @@ func (x Control_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Control_Type.Descriptor instead.
 func (Control_Type) EnumDescriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{7, 0}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{8, 0}
 }
 
 type Term struct {
@@ -424,7 +424,8 @@ type Shard struct {
 	Base          *Epoch                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"` // Absent: equal to epoch.
 	State         uint32                 `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
 	Positions     []*Position            `protobuf:"bytes,5,rep,name=positions,proto3" json:"positions,omitempty"`
-	Node          uint32                 `protobuf:"varint,6,opt,name=node,proto3" json:"node,omitempty"` // Index into Control.nodes.
+	Node          uint32                 `protobuf:"varint,6,opt,name=node,proto3" json:"node,omitempty"`          // Index into Control.nodes.
+	Snapshots     []*Snapshot            `protobuf:"bytes,7,rep,name=snapshots,proto3" json:"snapshots,omitempty"` // Of HOST and SHARDS_STOPPED, which then travel on the lane of large values.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -501,6 +502,74 @@ func (x *Shard) GetNode() uint32 {
 	return 0
 }
 
+func (x *Shard) GetSnapshots() []*Snapshot {
+	if x != nil {
+		return x.Snapshots
+	}
+	return nil
+}
+
+// Snapshot is the memory of an entity that moves with its shard.
+type Snapshot struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entity        string                 `protobuf:"bytes,1,opt,name=entity,proto3" json:"entity,omitempty"`
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	Loss          uint32                 `protobuf:"varint,3,opt,name=loss,proto3" json:"loss,omitempty"` // Why there is no data: 0 when there is.
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Snapshot) Reset() {
+	*x = Snapshot{}
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Snapshot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Snapshot) ProtoMessage() {}
+
+func (x *Snapshot) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
+func (*Snapshot) Descriptor() ([]byte, []int) {
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Snapshot) GetEntity() string {
+	if x != nil {
+		return x.Entity
+	}
+	return ""
+}
+
+func (x *Snapshot) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *Snapshot) GetLoss() uint32 {
+	if x != nil {
+		return x.Loss
+	}
+	return 0
+}
+
 // Moved is a move of the past.
 type Moved struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -516,7 +585,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +597,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +610,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{5}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Moved) GetFrom() *NodeID {
@@ -609,7 +678,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +690,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +703,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{6}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Explanation) GetShard() uint32 {
@@ -752,7 +821,7 @@ type Control struct {
 
 func (x *Control) Reset() {
 	*x = Control{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +833,7 @@ func (x *Control) String() string {
 func (*Control) ProtoMessage() {}
 
 func (x *Control) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +846,7 @@ func (x *Control) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Control.ProtoReflect.Descriptor instead.
 func (*Control) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{7}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Control) GetType() Control_Type {
@@ -912,14 +981,19 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"loadShards\"Q\n" +
 	"\bPosition\x123\n" +
 	"\x06origin\x18\x01 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12\x10\n" +
-	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xe6\x01\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xa3\x02\n" +
 	"\x05Shard\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x120\n" +
 	"\x05epoch\x18\x02 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x05epoch\x12.\n" +
 	"\x04base\x18\x03 \x01(\v2\x1a.quorate.sharding.v1.EpochR\x04base\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\rR\x05state\x12;\n" +
 	"\tpositions\x18\x05 \x03(\v2\x1d.quorate.sharding.v1.PositionR\tpositions\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\rR\x04node\"\xc7\x01\n" +
+	"\x04node\x18\x06 \x01(\rR\x04node\x12;\n" +
+	"\tsnapshots\x18\a \x03(\v2\x1d.quorate.sharding.v1.SnapshotR\tsnapshots\"J\n" +
+	"\bSnapshot\x12\x16\n" +
+	"\x06entity\x18\x01 \x01(\tR\x06entity\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x12\n" +
+	"\x04loss\x18\x03 \x01(\rR\x04loss\"\xc7\x01\n" +
 	"\x05Moved\x12/\n" +
 	"\x04from\x18\x01 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x04from\x12+\n" +
 	"\x02to\x18\x02 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x02to\x12\x18\n" +
@@ -997,7 +1071,7 @@ func file_quorate_sharding_v1_control_proto_rawDescGZIP() []byte {
 }
 
 var file_quorate_sharding_v1_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quorate_sharding_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_quorate_sharding_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_quorate_sharding_v1_control_proto_goTypes = []any{
 	(Control_Type)(0),    // 0: quorate.sharding.v1.Control.Type
 	(*Term)(nil),         // 1: quorate.sharding.v1.Term
@@ -1005,38 +1079,40 @@ var file_quorate_sharding_v1_control_proto_goTypes = []any{
 	(*Registration)(nil), // 3: quorate.sharding.v1.Registration
 	(*Position)(nil),     // 4: quorate.sharding.v1.Position
 	(*Shard)(nil),        // 5: quorate.sharding.v1.Shard
-	(*Moved)(nil),        // 6: quorate.sharding.v1.Moved
-	(*Explanation)(nil),  // 7: quorate.sharding.v1.Explanation
-	(*Control)(nil),      // 8: quorate.sharding.v1.Control
-	(*NodeID)(nil),       // 9: quorate.sharding.v1.NodeID
-	(*Epoch)(nil),        // 10: quorate.sharding.v1.Epoch
+	(*Snapshot)(nil),     // 6: quorate.sharding.v1.Snapshot
+	(*Moved)(nil),        // 7: quorate.sharding.v1.Moved
+	(*Explanation)(nil),  // 8: quorate.sharding.v1.Explanation
+	(*Control)(nil),      // 9: quorate.sharding.v1.Control
+	(*NodeID)(nil),       // 10: quorate.sharding.v1.NodeID
+	(*Epoch)(nil),        // 11: quorate.sharding.v1.Epoch
 }
 var file_quorate_sharding_v1_control_proto_depIdxs = []int32{
 	2,  // 0: quorate.sharding.v1.Registration.settings:type_name -> quorate.sharding.v1.Settings
-	9,  // 1: quorate.sharding.v1.Position.origin:type_name -> quorate.sharding.v1.NodeID
-	10, // 2: quorate.sharding.v1.Shard.epoch:type_name -> quorate.sharding.v1.Epoch
-	10, // 3: quorate.sharding.v1.Shard.base:type_name -> quorate.sharding.v1.Epoch
+	10, // 1: quorate.sharding.v1.Position.origin:type_name -> quorate.sharding.v1.NodeID
+	11, // 2: quorate.sharding.v1.Shard.epoch:type_name -> quorate.sharding.v1.Epoch
+	11, // 3: quorate.sharding.v1.Shard.base:type_name -> quorate.sharding.v1.Epoch
 	4,  // 4: quorate.sharding.v1.Shard.positions:type_name -> quorate.sharding.v1.Position
-	9,  // 5: quorate.sharding.v1.Moved.from:type_name -> quorate.sharding.v1.NodeID
-	9,  // 6: quorate.sharding.v1.Moved.to:type_name -> quorate.sharding.v1.NodeID
-	9,  // 7: quorate.sharding.v1.Explanation.coordinator:type_name -> quorate.sharding.v1.NodeID
-	9,  // 8: quorate.sharding.v1.Explanation.home:type_name -> quorate.sharding.v1.NodeID
-	10, // 9: quorate.sharding.v1.Explanation.epoch:type_name -> quorate.sharding.v1.Epoch
-	10, // 10: quorate.sharding.v1.Explanation.base:type_name -> quorate.sharding.v1.Epoch
-	9,  // 11: quorate.sharding.v1.Explanation.target:type_name -> quorate.sharding.v1.NodeID
-	6,  // 12: quorate.sharding.v1.Explanation.moves:type_name -> quorate.sharding.v1.Moved
-	0,  // 13: quorate.sharding.v1.Control.type:type_name -> quorate.sharding.v1.Control.Type
-	1,  // 14: quorate.sharding.v1.Control.term:type_name -> quorate.sharding.v1.Term
-	3,  // 15: quorate.sharding.v1.Control.registration:type_name -> quorate.sharding.v1.Registration
-	5,  // 16: quorate.sharding.v1.Control.shards:type_name -> quorate.sharding.v1.Shard
-	9,  // 17: quorate.sharding.v1.Control.nodes:type_name -> quorate.sharding.v1.NodeID
-	2,  // 18: quorate.sharding.v1.Control.settings:type_name -> quorate.sharding.v1.Settings
-	7,  // 19: quorate.sharding.v1.Control.explanation:type_name -> quorate.sharding.v1.Explanation
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	6,  // 5: quorate.sharding.v1.Shard.snapshots:type_name -> quorate.sharding.v1.Snapshot
+	10, // 6: quorate.sharding.v1.Moved.from:type_name -> quorate.sharding.v1.NodeID
+	10, // 7: quorate.sharding.v1.Moved.to:type_name -> quorate.sharding.v1.NodeID
+	10, // 8: quorate.sharding.v1.Explanation.coordinator:type_name -> quorate.sharding.v1.NodeID
+	10, // 9: quorate.sharding.v1.Explanation.home:type_name -> quorate.sharding.v1.NodeID
+	11, // 10: quorate.sharding.v1.Explanation.epoch:type_name -> quorate.sharding.v1.Epoch
+	11, // 11: quorate.sharding.v1.Explanation.base:type_name -> quorate.sharding.v1.Epoch
+	10, // 12: quorate.sharding.v1.Explanation.target:type_name -> quorate.sharding.v1.NodeID
+	7,  // 13: quorate.sharding.v1.Explanation.moves:type_name -> quorate.sharding.v1.Moved
+	0,  // 14: quorate.sharding.v1.Control.type:type_name -> quorate.sharding.v1.Control.Type
+	1,  // 15: quorate.sharding.v1.Control.term:type_name -> quorate.sharding.v1.Term
+	3,  // 16: quorate.sharding.v1.Control.registration:type_name -> quorate.sharding.v1.Registration
+	5,  // 17: quorate.sharding.v1.Control.shards:type_name -> quorate.sharding.v1.Shard
+	10, // 18: quorate.sharding.v1.Control.nodes:type_name -> quorate.sharding.v1.NodeID
+	2,  // 19: quorate.sharding.v1.Control.settings:type_name -> quorate.sharding.v1.Settings
+	8,  // 20: quorate.sharding.v1.Control.explanation:type_name -> quorate.sharding.v1.Explanation
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_quorate_sharding_v1_control_proto_init() }
@@ -1051,7 +1127,7 @@ func file_quorate_sharding_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_sharding_v1_control_proto_rawDesc), len(file_quorate_sharding_v1_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

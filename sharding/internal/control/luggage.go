@@ -1,0 +1,129 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// luggageMost bounds the snapshots that a coordinator has on their way, in bytes as
+// [protocol.SizeOf] counts them. What comes beyond it goes on without its memory.
+const luggageMost = 64 << 20
+
+// luggageLimit is how long snapshots may be on their way to a coordinator, and from there to a home,
+// and no longer than a shard may take to stop. Meanwhile the messages to the shard wait.
+const luggageLimit = 5 * time.Second
+
+// luggageUntil is when snapshots that are taken in now have been on their way for too long.
+func (k *perKind) luggageUntil() machine.Instant {
+	return k.control.now.Mono.Add(min(k.timings.Handoff, luggageLimit))
+}
+
+// luggage is the part of a table that has the snapshots of shards between two homes. Where it is on a
+// region, it has those of shards that have stopped there. Invariants, between calls:
+//
+//	L1  bytes is what all of them count together, at most luggageMost;
+//	L2  what was taken in is given out until its time is over, unchanged, and after that without the
+//	    memory: a home that cannot be told of the memory is told of the shard.
+type luggage struct {
+	shards map[protocol.ShardID]parcel
+	bytes  int
+}
+
+// parcel is the snapshots of a shard.
+type parcel struct {
+	snapshots []protocol.Snapshot
+	until     machine.Instant
+}
+
+// put takes in the snapshots of a shard, in the place of those that there were.
+func (l *luggage) put(id protocol.ShardID, all []protocol.Snapshot, until machine.Instant) {
+	l.drop(id)
+	if len(all) == 0 {
+		return
+	}
+	if l.bytes+protocol.SizeOf(all) > luggageMost {
+		all = protocol.Lose(all, protocol.LossOnTheWay)
+	}
+	if l.bytes+protocol.SizeOf(all) > luggageMost {
+		return // Not even the names have room.
+	}
+	if l.shards == nil {
+		l.shards = make(map[protocol.ShardID]parcel)
+	}
+	l.shards[id] = parcel{all, until}
+	l.bytes += protocol.SizeOf(all)
+}
+
+// of returns the snapshots of a shard to be sent now.
+func (l *luggage) of(id protocol.ShardID) []protocol.Snapshot { return l.shards[id].snapshots }
+
+// drop forgets the snapshots of a shard.
+func (l *luggage) drop(id protocol.ShardID) {
+	if p, there := l.shards[id]; there {
+		l.bytes -= protocol.SizeOf(p.snapshots)
+		delete(l.shards, id)
+	}
+}
+
+// expire takes the memory from what has been on its way for too long, and returns how many shards
+// that were.
+func (l *luggage) expire(now machine.Instant) (late int) {
+	for _, id := range slices.Sorted(maps.Keys(l.shards)) {
+		if p := l.shards[id]; now >= p.until && holdsMemory(p.snapshots) {
+			l.put(id, protocol.Lose(p.snapshots, protocol.LossOnTheWay), p.until)
+			late++
+		}
+	}
+	return late
+}
+
+// len returns of how many shards there is something.
+func (l *luggage) len() int { return len(l.shards) }
+
+// holdsMemory reports whether there is a memory among snapshots, and not losses alone.
+func holdsMemory(all []protocol.Snapshot) bool {
+	return slices.ContainsFunc(all, func(s protocol.Snapshot) bool { return s.Loss == protocol.LossNone })
+}
+
+// sendStopped tells a coordinator of shards that have stopped, if there are any. Those with a memory
+// have a message each on the lane of large values, so that none of them delays another, nor the rest.
+func (k *perKind) sendStopped(to gossip.NodeID, term protocol.Term, done []StoppedShard) {
+	bulk, rest := apart(done, func(s StoppedShard) bool { return holdsMemory(s.Snapshots) })
+	for _, s := range bulk {
+		k.sendBulk(to, ShardsStopped{Kind: k.name, Term: term, Shards: []StoppedShard{s}})
+	}
+	if len(rest) > 0 {
+		k.send(to, ShardsStopped{Kind: k.name, Term: term, Shards: rest})
+	}
+}
+
+// sendHosts is sendStopped for the order to host shards.
+func (k *perKind) sendHosts(to gossip.NodeID, term protocol.Term, shards []HostShard) {
+	bulk, rest := apart(shards, func(s HostShard) bool { return holdsMemory(s.Snapshots) })
+	for _, s := range bulk {
+		k.sendBulk(to, Host{Kind: k.name, Term: term, Shards: []HostShard{s}})
+	}
+	if len(rest) > 0 {
+		k.send(to, Host{Kind: k.name, Term: term, Shards: rest})
+	}
+}
+
+// apart returns the elements for which f holds, and the others.
+func apart[E any](all []E, f func(E) bool) (yes, no []E) {
+	for _, e := range all {
+		if f(e) {
+			yes = append(yes, e)
+		} else {
+			no = append(no, e)
+		}
+	}
+	return yes, no
+}

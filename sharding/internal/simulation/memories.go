@@ -1,0 +1,219 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
+)
+
+// Entities that take their memory along when their shard moves. The memory of a stub is its number
+// among the instances of its entity, and how many messages it and those before it have processed. So
+// the ledger knows whose memory an instance gets, and whether it is what that one had in the end.
+
+// Recall says how the memory of entities behaves. The zero value: they have none.
+type Recall struct {
+	On bool
+	// Fail is the chance that a snapshot fails or is too large, and that an instance cannot be
+	// restored.
+	Fail float64
+	// Slow is the chance that a snapshot takes SlowFor.
+	Slow    float64
+	SlowFor time.Duration
+	// Whole says that nothing is wrong in the world: what an instance gave before a move must be
+	// there after it.
+	Whole bool
+}
+
+const (
+	// memoryMost is the size of the largest snapshot that is not refused, and shardMost what those of a
+	// shard may have together: room for a few.
+	memoryMost = 64
+	shardMost  = 800
+	// recallFor is how long an idle entity, and the memory of one, is kept in a world with memory.
+	recallFor = 4 * time.Second
+)
+
+// instance is what the ledger knows of one instance of an entity.
+type instance struct {
+	number    uint64 // Among the instances of the entity, from 1, in the order in which they start.
+	processed uint64 // By it and by those whose memory it has.
+	began     bool   // It has begun a message, for which its node has had standing.
+	gave      bool   // It gave its memory, which nobody has had, nor lost by what is known.
+}
+
+// memories is the part of a ledger that follows the memory of entities.
+type memories struct {
+	ledger    *Ledger
+	recall    Recall
+	instances map[string][]*instance // By entity, in the order of their numbers.
+	counts    Memories
+}
+
+// Memories sum up what became of the memory of entities.
+type Memories struct{ Given, Restored, Lost int }
+
+// born notes an instance that starts.
+func (m *memories) born(entity string) *instance {
+	i := &instance{number: uint64(len(m.instances[entity]) + 1)}
+	m.instances[entity] = append(m.instances[entity], i)
+	return i
+}
+
+// before returns the instance that started before another one; nil for none.
+func (m *memories) before(entity string, i *instance) *instance {
+	if i.number < 2 {
+		return nil
+	}
+	return m.instances[entity][i.number-2]
+}
+
+// bytes is the memory of an instance as a snapshot.
+func (i *instance) bytes() []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, i.number), i.processed)
+}
+
+// restored checks that an instance gets the memory of the latest one before it that has processed
+// anything, as that had it in the end, and before its own first message. An instance on a node that
+// may not host begins no message, whatever it remembers.
+func (m *memories) restored(node gossip.NodeID, entity string, i *instance, snapshot []byte) {
+	m.counts.Restored++
+	number, processed := binary.BigEndian.Uint64(snapshot), binary.BigEndian.Uint64(snapshot[8:])
+	giver := m.instances[entity][number-1]
+	defer func() { giver.gave, i.processed = false, processed }()
+	if !m.ledger.mayHost(node) {
+		return
+	}
+	for _, other := range m.instances[entity][number : i.number-1] {
+		if other.began {
+			m.ledger.violate("I1: instance %d of entity %s, at %s, has the memory of instance %d, after which instance %d processed messages",
+				i.number, entity, node, number, other.number)
+			return
+		}
+	}
+	switch {
+	case !giver.gave:
+		m.ledger.violate("I1: instance %d of entity %s, at %s, has the memory of instance %d, which another one had", i.number, entity, node, number)
+	case processed != giver.processed:
+		m.ledger.violate("I1: instance %d of entity %s, at %s, has a memory of %d messages, and instance %d had one of %d",
+			i.number, entity, node, processed, number, giver.processed)
+	case i.began:
+		m.ledger.violate("I1: instance %d of entity %s, at %s, is restored after it has begun a message", i.number, entity, node)
+	}
+}
+
+// empty notes that an instance starts without memory, and checks that there was none.
+func (m *memories) empty(node gossip.NodeID, entity string, i *instance) {
+	before := m.before(entity, i)
+	if before == nil {
+		return
+	}
+	if m.recall.Whole && before.gave {
+		m.ledger.violate("I21: instance %d of entity %s starts at %s without the memory that the one before it gave", i.number, entity, node)
+	}
+	before.gave = false
+}
+
+// forgotten notes that the memory of an entity is said to be lost.
+func (m *memories) forgotten(f protocol.Forgotten) {
+	m.counts.Lost++
+	if m.recall.Whole && f.Loss != protocol.LossIdle {
+		m.ledger.violate("I21: the memory of entity %s is lost in a world where nothing is wrong: %s", f.Entity, f.Loss)
+	}
+	if all := m.instances[f.Entity]; len(all) > 0 {
+		all[len(all)-1].gave = false
+	}
+}
+
+// recollection is the memory of the instances of a node.
+type recollection struct {
+	cells *Cells
+	lives map[*cell.Entity]*instance // The instances, by their records; none in a world without memory.
+}
+
+// start notes an instance that starts: what it processes counts in its memory.
+func (r *recollection) start(e *cell.Entity) {
+	if r.cells.behaviour.Recall.On {
+		r.lives[e] = r.cells.ledger.memories.born(e.ID())
+	}
+}
+
+// begin notes that an instance begins a message.
+func (r *recollection) begin(e *cell.Entity) {
+	if i := r.lives[e]; i != nil {
+		i.processed++
+		i.began = true
+	}
+}
+
+// restore restores an instance that starts, if there is a snapshot and it can be.
+func (r *recollection) restore(j *runtime.Job) {
+	c, m, e := r.cells, &r.cells.ledger.memories, j.Entity()
+	i := r.lives[e]
+	if i == nil {
+		return
+	}
+	snapshot := j.Snapshot()
+	if snapshot == nil || c.rand.Float64() < m.recall.Fail {
+		m.empty(c.self, e.ID(), i)
+		return
+	}
+	m.restored(c.self, e.ID(), i, snapshot)
+	j.Restored()
+}
+
+// takes draws how long an entity takes for its snapshot.
+func (r *recollection) takes() time.Duration {
+	c := r.cells
+	if how := c.behaviour.Recall; c.rand.Float64() < how.Slow {
+		return c.drawn(how.SlowFor)
+	}
+	return c.drawn(c.behaviour.Stop)
+}
+
+// give has an entity give its snapshot, or fail.
+func (r *recollection) give(j *runtime.Job) {
+	c, m, e := r.cells, &r.cells.ledger.memories, j.Entity()
+	i := r.lives[e]
+	delete(r.lives, e)
+	delete(c.behind, e)
+	switch {
+	case c.rand.Float64() < m.recall.Fail:
+		j.Gave(nil, protocol.LossFailed)
+	case c.rand.Float64() < m.recall.Fail:
+		j.Gave(make([]byte, memoryMost+1), protocol.LossNone)
+	default:
+		m.counts.Given++
+		i.gave = !e.Ended()
+		j.Gave(i.bytes(), protocol.LossNone)
+	}
+}
+
+// Unpacked reports what is missing until no node has the memory of an entity in hand whose shard is
+// elsewhere.
+func (c *Cluster) Unpacked() error {
+	for _, n := range c.World.Nodes() {
+		if i := Control(n).Inspect(KindName); i.Luggage > 0 {
+			return fmt.Errorf("%s has the memory of entities of %d shards on their way", n.ID(), i.Luggage)
+		}
+		region, left := c.Ledger.nodes[n.ID()].region, 0
+		for s := range region.Shards() {
+			region.Slot(protocol.ShardID(s)).Do(func(in *cell.Cell) {
+				if !in.Info().Hosting && in.Handoff().Kept() > 0 {
+					left++
+				}
+			})
+		}
+		if left > 0 {
+			return fmt.Errorf("%s has the memory of entities of %d shards that live elsewhere", n.ID(), left)
+		}
+	}
+	return nil
+}
