@@ -190,7 +190,7 @@ func (c *Cells) returned(j *runtime.Job, call runtime.Call) {
 		j.Started(ok, "")
 	case runtime.CallStop:
 		c.gone(e)
-		j.Stopped(c.behaviour.Recall.On)
+		j.Stopped(c.behaviour.Recall.gives(c.self))
 	case runtime.CallSnapshot:
 		c.memory.give(j)
 	default:

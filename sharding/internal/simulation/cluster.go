@@ -219,7 +219,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	cells := newCells(env, kind, behaviour, c.Ledger, cfg, c.opt.Membership.Config.FailureDetector.HeartbeatInterval)
 	cells.limit(c.opt.Limit, c.opt.Permanent)
 	c.Ledger.nodes[env.Self] = cells
-	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self})}
+	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self}), forgetful: c.opt.Behaviour.Recall.forgets(env.Self)}
 	return []machine.Component{
 		membershipsim.Component(remembering(c.opt.Membership))(env),
 		{Name: control.ComponentName, Service: protocol.Service, Machine: homes, Codec: wire.Codec{}},
@@ -249,10 +249,16 @@ func (c *Cluster) Chosen(a gossip.Address) string {
 type starter struct {
 	*control.Control
 	kind control.KindConfig
+	// forgetful says that the node is of a release that does not know of snapshots.
+	forgetful bool
 }
 
 // Step feeds one input.
 func (s *starter) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+	if received, ok := in.(machine.Received); ok && s.forgetful {
+		received.Message = withoutMemory(received.Message)
+		in = received
+	}
 	s.Control.Step(now, in, out)
 	if _, ok := in.(machine.Started); ok {
 		s.Control.Step(now, control.AddKind{Kind: s.kind}, out)

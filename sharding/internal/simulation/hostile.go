@@ -84,7 +84,19 @@ func (h *hostile) lie() {
 		to.Input(protocol.Service, machine.Received{From: from, Message: h.command(home)})
 		return
 	}
+	if from != stranger && h.cluster.opt.Behaviour.Recall.On && h.rand.IntN(5) == 0 {
+		to.Input(protocol.Service, machine.Received{From: from, Message: h.stopped(home)})
+		return
+	}
 	to.Input(protocol.MessageService, machine.Received{From: from, Message: h.frame(from, to, home)})
+}
+
+// stopped returns what the home of a shard says when that has stopped, with a memory that nobody had.
+func (h *hostile) stopped(home control.Home) control.Message {
+	return control.ShardsStopped{Kind: KindName, Term: home.Epoch.Term, Shards: []control.StoppedShard{{
+		Shard: home.Shard, Epoch: home.Epoch, Base: home.Base,
+		Snapshots: []protocol.Snapshot{{Entity: h.resident(home.Shard), Data: (&instance{number: forgedID}).bytes()}},
+	}}}
 }
 
 // command returns a message that a coordinator of a later term would send.

@@ -20,6 +20,22 @@ func lied(seed uint64) (*simulation.Cluster, error) {
 	return simulation.Suffer(simulation.New(opt), simulation.Faults())
 }
 
+// liedAboutMemory is lied with entities that take their memory along, which the peer lies about too.
+func liedAboutMemory(seed uint64) (*simulation.Cluster, error) {
+	opt := simulation.Troubled(seed)
+	opt.Hostile = 5 * time.Millisecond
+	opt.Behaviour.Recall.On = true
+	return simulation.Suffer(simulation.New(opt), simulation.Faults())
+}
+
+// A member that says of shards which live elsewhere that they have stopped, with a memory for their
+// entities, has no effect.
+// covers I1, I35.
+func TestLiesAboutMemoryHaveNoEffect(t *testing.T) {
+	sum, _ := summed(t, few, liedAboutMemory)
+	require.NotZero(t, sum.Memories.Restored)
+}
+
 // A hostile peer with a valid certificate, which speaks the protocol and lies, has no effect:
 // neither as a stranger, nor as a member that speaks in the name of others. The checks that
 // hold under random faults hold with such a peer too.

@@ -6,17 +6,20 @@ package simulation
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // Entities that take their memory along when their shard moves. The memory of a stub is its number
 // among the instances of its entity, and how many messages it and those before it have processed. So
-// the ledger knows whose memory an instance gets, and whether it is what that one had in the end.
+// the ledger knows whose memory an instance gets, and whether it is what that one had in the end. First
+// come the instances and the ledger, then nodes of an earlier release, and the node with its entities.
 
 // Recall says how the memory of entities behaves. The zero value: they have none.
 type Recall struct {
@@ -27,6 +30,8 @@ type Recall struct {
 	// Slow is the chance that a snapshot takes SlowFor.
 	Slow    float64
 	SlowFor time.Duration
+	// Older has nodes of earlier releases, see versionOf, not know of snapshots.
+	Older bool
 	// Whole says that nothing is wrong in the world: what an instance gave before a move must be
 	// there after it.
 	Whole bool
@@ -86,6 +91,10 @@ func (i *instance) bytes() []byte {
 func (m *memories) restored(node gossip.NodeID, entity string, i *instance, snapshot []byte) {
 	m.counts.Restored++
 	number, processed := binary.BigEndian.Uint64(snapshot), binary.BigEndian.Uint64(snapshot[8:])
+	if number == 0 || number >= i.number {
+		m.ledger.violate("I1: instance %d of entity %s, at %s, has a memory that nobody gave", i.number, entity, node)
+		return
+	}
 	giver := m.instances[entity][number-1]
 	defer func() { giver.gave, i.processed = false, processed }()
 	if !m.ledger.mayHost(node) {
@@ -129,6 +138,34 @@ func (m *memories) forgotten(f protocol.Forgotten) {
 	}
 	if all := m.instances[f.Entity]; len(all) > 0 {
 		all[len(all)-1].gave = false
+	}
+}
+
+// forgets reports whether a node is of a release that does not know of snapshots.
+func (h Recall) forgets(node gossip.NodeID) bool {
+	return h.Older && versionOf(node) < protocol.VersionReplies
+}
+
+// gives reports whether the entities of a node can give a snapshot.
+func (h Recall) gives(node gossip.NodeID) bool { return h.On && !h.forgets(node) }
+
+// withoutMemory returns a message of a coordinator or a region as such a release reads it.
+func withoutMemory(message any) any {
+	switch m := message.(type) {
+	case control.Host:
+		m.Shards = slices.Clone(m.Shards)
+		for i := range m.Shards {
+			m.Shards[i].Snapshots = nil
+		}
+		return m
+	case control.ShardsStopped:
+		m.Shards = slices.Clone(m.Shards)
+		for i := range m.Shards {
+			m.Shards[i].Snapshots = nil
+		}
+		return m
+	default:
+		return message
 	}
 }
 

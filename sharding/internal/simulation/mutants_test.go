@@ -557,6 +557,11 @@ var mutants = []mutant{
 		new: "		if !mutant(NAME) {\n			h.left.drop(home.Shard)\n		}\n",
 	},
 	{
+		test: "TestLiesAboutMemoryHaveNoEffect", name: "a memory that anybody brings", file: "control/table.go",
+		old: "s.home == from && s.epoch == epoch {\n",
+		new: "(s.home == from || mutant(NAME)) && s.epoch == epoch {\n",
+	},
+	{
 		test: "TestHandoffsUnderFaults", name: "a shard that waits for a snapshot for ever", file: "cell/memory.go",
 		old: "	for m.place.stops() &&",
 		new: "	for !mutant(NAME) && m.place.stops() &&",

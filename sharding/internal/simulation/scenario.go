@@ -160,14 +160,15 @@ func Drains(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 }
 
 // Handoffs is Drains with entities that take their memory along, of which some fail at that or take
-// too long. With one seed of two the network loses and delays more.
+// too long. With one seed of two the network loses and delays more, and with one of four some nodes do
+// not know of that.
 func Handoffs(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := Troubled(seed)
 	o.World.Scenario, o.Nodes = "sharding-handoff", nodes
 	if seed%2 == 1 {
 		o.World.Network = world.Delivery{Loss: 0.1, Late: 0.2, LateMax: time.Second, Double: 0.02}
 	}
-	o.Behaviour.Recall = Recall{On: true, Fail: 0.05, Slow: 0.05, SlowFor: 4 * time.Second}
+	o.Behaviour.Recall = Recall{On: true, Fail: 0.05, Slow: 0.05, SlowFor: 4 * time.Second, Older: seed%4 == 3}
 	c := New(o, set...)
 	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 60, Inject: c.order}))
 }
