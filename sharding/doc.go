@@ -88,9 +88,12 @@
 // # What it does not do
 //
 // The state of an entity does not move with it: it is rebuilt by Start from
-// where the entity keeps it. Package state does that, with a store that only the present owner writes. An entity whose Receive does not return cannot be
-// ended, Go has no means for that. It is reported after sharding.stuck-after, in the
-// log and in [Stats], and holds up the moves of its shard. With sharding.on-stuck set
+// where the entity keeps it. Package state does that, with a store that only the present owner
+// writes. Without a store a [Snapshotter] takes its memory along in a planned move, and begins anew
+// after a failure.
+//
+// An entity whose Receive does not return cannot be ended, Go has no means for that. It is
+// reported after sharding.stuck-after, in the log and in [Stats], and holds up the moves of its shard. With sharding.on-stuck set
 // to abandon the shard goes on without it: its context ends, its reply is discarded,
 // its asker hears [ErrUnknownOutcome], and it may still run beside its successor,
 // against which the epoch is the only fence.

@@ -221,6 +221,39 @@ func TestAShardWithTooMuchMemory(t *testing.T) {
 	})
 }
 
+// More memory than a lane takes at a time waits for its turn, and all of it comes along.
+func TestMuchMemoryComesAlong(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.remember()
+		remember := w.config
+		w.config = func(m *membership.Config, c *sharding.Config) {
+			remember(m, c)
+			c.SnapshotBytes, c.SnapshotShardBytes = sharding.Default().SnapshotBytes, sharding.Default().SnapshotShardBytes
+		}
+		w.start(2)
+		a, b := w.nodes[0], w.nodes[1]
+		var ids []string
+		for _, first := range a.hosted(b, 5) {
+			for i := range 4 {
+				id := strings.Repeat("n", i) + first
+				for shardOf(id) != shardOf(first) {
+					id += "n"
+				}
+				ids = append(ids, id)
+			}
+		}
+		for _, id := range ids {
+			b.must(id, "add "+strings.Repeat("m", 64_000))
+		}
+		ctx, cancel := w.ctx(limit)
+		defer cancel()
+		require.NoError(t, b.system.Drain(ctx))
+		for _, id := range ids {
+			require.Len(t, a.must(id, "add x"), 64_001, "%s", id)
+		}
+	})
+}
+
 // The memory of an entity to which nobody talks is kept for as long as an idle entity, and no longer.
 func TestAMemoryThatNobodyAsksFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
