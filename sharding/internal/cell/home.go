@@ -124,6 +124,7 @@ func (c *Cell) releaseHosting(now machine.Instant, h protocol.ReleaseHosting, ou
 	if !c.place.stops() || c.place.hostedUnder() != h.Epoch {
 		return
 	}
+	c.memory.giveUp(now, out)
 	c.residents.releaseAll(now, out)
 	c.checkHalted(now, out)
 }

@@ -27,7 +27,8 @@ import (
 //	E1  a snapshot is in the buffer while this node hosts the shard, and otherwise nowhere here;
 //	E2  an entity with an instance that starts or runs has no snapshot in the buffer;
 //	E3  asked holds the entities whose instance has stopped and is asked for its snapshot, in the order
-//	    in which they were asked, and the alarm is set while the shard stops.
+//	    in which they were asked, unless they were left behind or their hosting has ended, and the
+//	    alarm is set while the shard stops.
 type memory struct {
 	shared
 	buffer handoff.Buffer
@@ -48,7 +49,10 @@ func (m *memory) begin(now machine.Instant, all []protocol.Snapshot, out *Action
 	m.forgotten(m.buffer.Begin(now, all), protocol.LossOnTheWay, out)
 }
 
-func (m *memory) end() []protocol.Snapshot { return m.buffer.End() }
+func (m *memory) end() []protocol.Snapshot {
+	machine.Assert(len(m.asked) == 0, "E3: a shard that has stopped asks nobody for a snapshot", "asked", len(m.asked))
+	return m.buffer.End()
+}
 
 // clear forgets everything: the hosting ends without a next home that is known.
 func (m *memory) clear() {
@@ -100,6 +104,14 @@ func (m *memory) put(now machine.Instant, s protocol.Snapshot, out *Actions) {
 	case len(s.Data) > 0:
 		m.counts.Snapshots++
 	}
+}
+
+// giveUp goes on without the snapshots of all who are asked: they are left behind.
+func (m *memory) giveUp(now machine.Instant, out *Actions) {
+	for _, e := range m.asked {
+		m.put(now, protocol.Snapshot{Entity: e.id, Loss: protocol.LossTooSlow}, out)
+	}
+	m.asked = nil
 }
 
 // slow takes the entities from asked that have been asked for too long, while the shard stops.

@@ -161,3 +161,26 @@ func TestASnapshotThatNobodyAsksFor(t *testing.T) {
 	lost, _ = c.Handoff().Lost("y")
 	require.Equal(t, protocol.LossOnTheWay, lost.Loss)
 }
+
+// An entity that was left behind while it was asked for its snapshot is nobody's concern any more,
+// whatever becomes of the shard: it is not given up a second time.
+func TestASnapshotThatOutlivesTheHosting(t *testing.T) {
+	c := host(t, recalling)
+	c.works("x")
+	c.apply(protocol.StopHosting{Epoch: epoch(1)})
+	late := c.entities["x"]
+	require.Equal(t, "snapshot:x", c.leaves("x", cell.StopMoved))
+	require.Equal(t, "forgotten:x:too-slow stuck:x shardhalted", c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
+	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)})
+	c.apply(protocol.StartHosting{Epoch: epoch(3), Base: epoch(1)})
+	c.works("x")
+	c.works("y")
+	c.now = c.now.Add(time.Hour)
+	require.Equal(t, "stop:x stop:y", c.apply(protocol.StopHosting{Epoch: epoch(3)}))
+	c.leaves("x", cell.StopMoved)
+	require.Empty(t, c.gave("x", "memory of x"))
+	c.Handoff().Gave(c.now, late, protocol.Snapshot{Data: []byte("an old memory")}, &c.out)
+	require.Equal(t, "returned:x", c.did())
+	require.Equal(t, "shardhalted", c.stopped("y"))
+	require.Equal(t, []protocol.Snapshot{{Entity: "x", Data: []byte("memory of x")}}, c.halted())
+}

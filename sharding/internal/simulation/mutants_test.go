@@ -557,6 +557,11 @@ var mutants = []mutant{
 		new: "		if !mutant(NAME) {\n			h.left.drop(home.Shard)\n		}\n",
 	},
 	{
+		test: "TestHandoffsUnderFaults", name: "a snapshot that is asked for beyond its hosting", file: "cell/memory.go",
+		old: "	m.asked = nil\n}\n\n// slow",
+		new: "	if !mutant(NAME) {\n		m.asked = nil\n	}\n}\n\n// slow",
+	},
+	{
 		test: "TestLiesAboutMemoryHaveNoEffect", name: "a memory that anybody brings", file: "control/table.go",
 		old: "s.home == from && s.epoch == epoch {\n",
 		new: "(s.home == from || mutant(NAME)) && s.epoch == epoch {\n",

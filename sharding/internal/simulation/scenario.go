@@ -161,7 +161,7 @@ func Drains(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 
 // Handoffs is Drains with entities that take their memory along, of which some fail at that or take
 // too long. With one seed of two the network loses and delays more, and with one of four some nodes do
-// not know of that.
+// not know of that; with one of five what does not stop is left behind.
 func Handoffs(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := Troubled(seed)
 	o.World.Scenario, o.Nodes = "sharding-handoff", nodes
@@ -169,6 +169,9 @@ func Handoffs(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 		o.World.Network = world.Delivery{Loss: 0.1, Late: 0.2, LateMax: time.Second, Double: 0.02}
 	}
 	o.Behaviour.Recall = Recall{On: true, Fail: 0.05, Slow: 0.05, SlowFor: 4 * time.Second, Older: seed%4 == 3}
+	if seed%5 == 4 {
+		o.OnStuck, o.Behaviour.SlowStop, o.Behaviour.Recall.Slow = control.OnStuckAbandon, 0.2, 0.3
+	}
 	c := New(o, set...)
 	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 60, Inject: c.order}))
 }
