@@ -252,7 +252,7 @@ func (h *host) stop(from gossip.NodeID, term protocol.Term, shards []ShardEpoch,
 // stopped says of a shard that has stopped what its next home has to know.
 func (h *host) stopped(s protocol.ShardID) StoppedShard {
 	entry := h.hosted[s]
-	h.left.expire(h.kind.control.now.Mono)
+	h.left.expires(s, h.kind.control.now.Mono)
 	return StoppedShard{Shard: s, Epoch: entry.epoch, Base: entry.base, Positions: entry.positions, Snapshots: h.left.of(s)}
 }
 
