@@ -78,6 +78,29 @@ func TestACutIsSurvivedByTheSession(t *testing.T) {
 	}
 }
 
+// Of a link that is cut both ways, one direction is healed: it carries, and the other one
+// does not.
+func TestOneDirectionHeals(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		t.Helper()
+		a, b := pair(t, w, transport.Default())
+		there, back := a.Lane(b.Self(), machine.LaneControl), b.Lane(a.Self(), machine.LaneControl)
+		transporttest.Send(t, there, 0)
+		transporttest.Send(t, back, 0)
+		b.UntilReceived(t, 1)
+		a.UntilReceived(t, 1)
+		w.Cut(a.Self().Address, b.Self().Address)
+		transporttest.Send(t, there, 1)
+		transporttest.Send(t, back, 1)
+		w.HealOneWay(a.Self().Address, b.Self().Address)
+		b.UntilReceived(t, 2)
+		pass(time.Second)
+		require.EqualValues(t, 1, a.Counters().Received)
+		w.HealOneWay(b.Self().Address, a.Self().Address)
+		a.UntilReceived(t, 2)
+	})
+}
+
 func TestLossesAreToldWhenAPeerIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		t.Helper()

@@ -44,6 +44,9 @@ func (n *Network) CutOneWay(from, to gossip.Address) { n.set(true, link{from, to
 // Heal makes the link between two nodes whole, both ways.
 func (n *Network) Heal(a, b gossip.Address) { n.set(false, link{a, b}, link{b, a}) }
 
+// HealOneWay makes the direction from one node to another whole.
+func (n *Network) HealOneWay(from, to gossip.Address) { n.set(false, link{from, to}) }
+
 // HealAll makes every link whole.
 func (n *Network) HealAll() {
 	n.mu.Lock()
