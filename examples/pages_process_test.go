@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The code on the pages about replicated data, singletons and states is taken from the pages and run, in one program
+// The code on the pages about replicated data, singletons, deliveries and states is taken from the pages and run, in one program
 // with a function for each block. Pages leave out what every reader can add: the checks of
 // errors and the node itself: the test puts those in.
 
@@ -35,7 +35,7 @@ type block struct {
 	prints              string
 }
 
-// blocksOfPages are all blocks of Go on the pages about replicated data, singletons and states that are no
+// blocksOfPages are all blocks of Go on the pages about replicated data, singletons, deliveries and states that are no
 // whole programs. The variables ctx, node, dir and port are those of programOfPages.
 var blocksOfPages = []block{
 	{page: "docs/ddata.md", before: onCluster, after: `fmt.Println("visits", v.Value())`, prints: "visits 1"},
@@ -58,6 +58,15 @@ var blocksOfPages = []block{
 	{page: "docs/singletons.md", nth: 3, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
 	{page: "docs/state.md", before: onCluster, after: `fmt.Println(balance.GetValue())`, prints: "100"},
 	{page: "docs/state.md", nth: 1, before: onCluster, after: `fmt.Println(bookings.GetValue())`, prints: "1"},
+	{page: "docs/delivery.md", before: onCluster, after: `producer.Close()`, prints: "ada: welcome\nada: your account is ready"},
+	{
+		page: "docs/delivery.md", nth: 1, before: onCluster,
+		after: `producer, err := delivery.NewProducer(ctx, purses, delivery.Default())
+if err != nil { panic(err) }
+defer producer.Close()
+fmt.Println(producer.Deliver(ctx, "ada", wrapperspb.Int64(7)))`,
+		prints: "<nil>",
+	},
 	{page: "docs/state.md", nth: 2, after: `fmt.Println(account.Cents)`, prints: "700"},
 }
 
@@ -114,6 +123,7 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/daemon"
+	"github.com/quorate/quorate/sharding/delivery"
 	"github.com/quorate/quorate/sharding/singleton"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/memory"
@@ -129,6 +139,13 @@ type counter struct{ sum int64 }
 func (c *counter) Receive(ctx *sharding.Context, more *wrapperspb.Int64Value) error {
 	c.sum += more.GetValue()
 	return ctx.Reply(wrapperspb.Int64(c.sum))
+}
+
+type Mailer struct{}
+
+func (Mailer) Receive(ctx *sharding.Context, letter *wrapperspb.StringValue) error {
+	fmt.Println(ctx.ID() + ": " + letter.GetValue())
+	return nil
 }
 
 func address() string {
@@ -157,7 +174,7 @@ func TestTheCodeOfPagesRuns(t *testing.T) {
 		program += "\tfunc() {\n" + b.before + "{\n" + checked(t, strings.ReplaceAll(code, "...\n", b.dots+"\n")) + b.after + "\n}\n}()\n"
 		want += b.prints + "\n"
 	}
-	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/singletons.md": 4, "docs/state.md": 3} {
+	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/delivery.md": 2, "docs/singletons.md": 4, "docs/state.md": 3} {
 		require.Len(t, blocks[page], n, "a block of %s is not in the program", page)
 	}
 	require.Equal(t, want, runProgram(t, program+"}\n"))

@@ -1,0 +1,113 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The consumer's side: an Inbox is what an entity remembers, Frame.Handle is the rule by which it handles
+// and acknowledges. Entities, in entity.go, applies both to an entity that knows nothing of deliveries.
+
+// The values of an [Inbox] whose fields are zero.
+const (
+	DefaultWindow   = 50
+	DefaultSessions = 100
+)
+
+// Inbox is what an entity remembers of deliveries. The zero value is one that has seen none. In the
+// memory of an entity it ends with the instance; as a field of a state that package state saves it
+// makes that each message changes the state once. It is not safe for concurrent use, as an entity
+// needs it for nothing else.
+type Inbox struct {
+	// Window is how many messages a producer may send at one time, at most [FrameMax]. Zero:
+	// [DefaultWindow]. Below zero: the entity handles none at present, and producers ask again.
+	Window int `json:"window,omitempty"`
+
+	// Sessions is how many producers are remembered; the one of which nothing was handled for the
+	// longest is forgotten for another. Zero or below: [DefaultSessions].
+	Sessions int `json:"sessions,omitempty"`
+
+	// Seen is what was handled, the session that was used last at the end.
+	Seen []Seen `json:"seen,omitempty"`
+}
+
+// Seen is the last message of a session that was handled.
+type Seen struct {
+	Session Session `json:"session"`
+	Number  uint64  `json:"number"`
+}
+
+// last returns the number of the last message of a session that was handled; 0 for none.
+func (in *Inbox) last(s Session) uint64 {
+	if i := in.find(s); i >= 0 {
+		return in.Seen[i].Number
+	}
+	return 0
+}
+
+func (in *Inbox) find(s Session) int {
+	return slices.IndexFunc(in.Seen, func(seen Seen) bool { return seen.Session == s })
+}
+
+// note remembers that a message was handled.
+func (in *Inbox) note(s Session, number uint64) {
+	sessions := in.Sessions
+	if sessions <= 0 {
+		sessions = DefaultSessions
+	}
+	if i := in.find(s); i >= 0 {
+		in.Seen = slices.Delete(in.Seen, i, i+1)
+	}
+	if over := len(in.Seen) - sessions + 1; over > 0 {
+		in.Seen = slices.Delete(in.Seen, 0, over)
+	}
+	in.Seen = append(in.Seen, Seen{s, number})
+}
+
+// demand returns how many messages the inbox takes at one time.
+func (in *Inbox) demand() int {
+	if in.Window == 0 {
+		return DefaultWindow
+	}
+	return min(max(in.Window, 0), FrameMax)
+}
+
+// Replier is the context of a message: [sharding.Context], or that of package state.
+type Replier interface{ Reply(message any) error }
+
+// Handle handles the messages of a frame that the inbox has not seen, in their order and within its
+// window, and acknowledges those up to there. An error of handle ends it, and is returned: the
+// entity returns it from Receive, nothing of the frame is acknowledged, and all of it is delivered
+// again. While a delivery is handled, handle does not reply, since its producer waits for
+// nothing but the acknowledgement; the message of a [Plain] frame may be answered.
+func (f *Frame[M]) Handle(c Replier, in *Inbox, handle func(message M) error) error {
+	if f.plain() {
+		for _, i := range f.items {
+			if err := handle(i.message); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	last, room, confirmed := in.last(f.session), in.demand(), uint64(0)
+	for _, i := range f.items {
+		if i.number > last {
+			if room == 0 {
+				break
+			}
+			room--
+			if err := handle(i.message); err != nil {
+				return err
+			}
+			in.note(f.session, i.number)
+		}
+		confirmed = i.number
+	}
+	if err := c.Reply(&Ack{session: f.session, confirmed: confirmed, demand: in.demand()}); err != nil {
+		return fmt.Errorf("delivery: a delivered message cannot be answered, its producer waits for the acknowledgement alone: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/simulation/simulationtest"
+)
+
+// Messages are delivered through all faults.
+func TestDeliveryUnderFaults(t *testing.T) {
+	first, n := simulationtest.Seeds(t, 60)
+	var sum counts
+	for seed := first; seed < first+n; seed++ {
+		w := newWorld(seed)
+		simulationtest.RequireRun(t, seed, w.finish())
+		c := w.counts
+		sum.Accepted += c.Accepted
+		sum.Refused += c.Refused
+		sum.Confirmed += c.Confirmed
+		sum.Handled += c.Handled
+		sum.Again += c.Again
+		sum.Frames += c.Frames
+		sum.Lost += c.Lost
+		sum.Doubled += c.Doubled
+		sum.Late += c.Late
+		sum.Nonsense += c.Nonsense
+		sum.Probes += c.Probes
+		sum.Crashes += c.Crashes
+		sum.Restarts += c.Restarts
+		sum.Stops += c.Stops
+		sum.Closures += c.Closures
+		sum.Unanswered += c.Unanswered
+	}
+	t.Logf("%d seeds: %+v", n, sum)
+	if n >= 60 { // Fewer seeds need not show all of it.
+		for name, count := range map[string]int{
+			"refused": sum.Refused, "handled again": sum.Again, "late": sum.Late, "nonsense": sum.Nonsense, "probes": sum.Probes,
+		} {
+			require.NotZero(t, count, name)
+		}
+	}
+}
+
+// A run is a function of its seed.
+func TestARunRepeats(t *testing.T) {
+	one, two := newWorld(3), newWorld(3)
+	require.NoError(t, one.finish())
+	require.NoError(t, two.finish())
+	require.Equal(t, one.counts, two.counts)
+	require.Equal(t, one.Trace().Hash(), two.Trace().Hash())
+}
