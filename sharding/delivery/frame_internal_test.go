@@ -15,6 +15,16 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
+type value = *wrapperspb.StringValue
+
+// answer takes the reply of an entity.
+type answer struct{ ack *Ack }
+
+func (a *answer) Reply(message any) error {
+	a.ack = message.(*Ack)
+	return nil
+}
+
 // frameOf returns a frame with messages that have numbers.
 func frameOf(session byte, numbers ...uint64) *Frame[value] {
 	f := &Frame[value]{session: Session{session}}

@@ -76,8 +76,12 @@ func TestMutantsAreCaught(t *testing.T) {
 			File: producer, Old: "	if errors.Is(err, sharding.ErrClosed) {\n", New: "	if errors.Is(err, sharding.ErrClosed) && !mutant(NAME) {\n",
 		}},
 	} {
+		of := ""
+		if m.test == seeds {
+			of = "../internal/deliverysim"
+		}
 		all = append(all, simulationtest.Mutant{
-			Name: m.name, Tests: []string{m.test}, Edits: []simulationtest.Edit{m.edit},
+			Name: m.name, Package: of, Tests: []string{m.test}, Edits: []simulationtest.Edit{m.edit},
 			Env: []string{"QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED="},
 		})
 	}

@@ -149,13 +149,17 @@ func (p *Producer[M]) load(ctx context.Context) error {
 // producer holds as much as it may, Send waits, until ctx ends. Messages that one goroutine
 // sends to an entity are handled in their order. Nobody may change the message after the call.
 //
+// An entity that sends should give a context with a deadline: it handles nothing while it waits for room, and
+// those who wait for the entity may be who holds the room.
+//
 // The error wraps [ErrFull] and the cause of ctx, [ErrInvalid], [ErrClosed] or [ErrQueue].
 func (p *Producer[M]) Send(ctx context.Context, id string, message M) error {
 	return p.send(ctx, id, message, nil)
 }
 
 // Deliver is Send, and waits until the message is confirmed: the entity has handled it. If ctx or the
-// producer ends before that, the error wraps [ErrUnconfirmed] or [ErrClosed].
+// producer ends before that, the error wraps [ErrUnconfirmed] or [ErrClosed]. An entity that delivers to itself waits
+// until its context ends.
 func (p *Producer[M]) Deliver(ctx context.Context, id string, message M) error {
 	told := make(chan struct{})
 	if err := p.send(ctx, id, message, told); err != nil {

@@ -5,6 +5,7 @@ package shardingsim
 
 import (
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/sharding/internal/deliverysim"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	"github.com/quorate/quorate/sharding/internal/statesim"
 	world "github.com/quorate/quorate/simulation"
@@ -13,7 +14,7 @@ import (
 // Scenarios returns all scenarios, in a slice of the caller's.
 func Scenarios() []world.Scenario {
 	known := simulation.Scenarios()
-	all := make([]world.Scenario, 0, len(known)+1)
+	all := make([]world.Scenario, 0, len(known)+2)
 	for _, s := range known {
 		all = append(all, world.Scenario{Name: s.Name, About: s.About, Nodes: s.Nodes, Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			cluster, err := s.Run(seed, nodes, set...)
@@ -24,6 +25,12 @@ func Scenarios() []world.Scenario {
 		Name: "sharding-state", About: "owners that are replaced, over a store that goes wrong", Nodes: statesim.Nodes,
 		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			w, err := statesim.Run(seed, nodes, set...)
+			return w.World, err
+		},
+	}, world.Scenario{
+		Name: "sharding-delivery", About: "producers and entities that begin anew, over a network that goes wrong", Nodes: deliverysim.Entities,
+		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
+			w, err := deliverysim.Run(seed, nodes, set...)
 			return w.World, err
 		},
 	})

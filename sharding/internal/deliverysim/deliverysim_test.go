@@ -1,24 +1,25 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package delivery
+package deliverysim_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/sharding/internal/deliverysim"
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // Messages are delivered through all faults.
 func TestDeliveryUnderFaults(t *testing.T) {
 	first, n := simulationtest.Seeds(t, 60)
-	var sum counts
+	var sum deliverysim.Counts
 	for seed := first; seed < first+n; seed++ {
-		w := newWorld(seed)
-		simulationtest.RequireRun(t, seed, w.finish())
-		c := w.counts
+		w, err := deliverysim.Run(seed, deliverysim.Entities)
+		simulationtest.RequireRun(t, seed, err)
+		c := w.Counts
 		sum.Accepted += c.Accepted
 		sum.Refused += c.Refused
 		sum.Confirmed += c.Confirmed
@@ -48,9 +49,10 @@ func TestDeliveryUnderFaults(t *testing.T) {
 
 // A run is a function of its seed.
 func TestARunRepeats(t *testing.T) {
-	one, two := newWorld(3), newWorld(3)
-	require.NoError(t, one.finish())
-	require.NoError(t, two.finish())
-	require.Equal(t, one.counts, two.counts)
+	one, err := deliverysim.Run(3, deliverysim.Entities)
+	require.NoError(t, err)
+	two, err := deliverysim.Run(3, deliverysim.Entities)
+	require.NoError(t, err)
+	require.Equal(t, one.Counts, two.Counts)
 	require.Equal(t, one.Trace().Hash(), two.Trace().Hash())
 }

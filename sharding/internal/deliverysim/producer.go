@@ -1,0 +1,179 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deliverysim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/sharding/delivery"
+	"github.com/quorate/quorate/sharding/internal/courier"
+)
+
+// A producer: it does what the driver of production does with its courier, in the same order.
+
+// producer is a producer and its node.
+type producer struct {
+	w      *World
+	name   string
+	life   int
+	queued bool
+	queue  []delivery.Entry
+	sent   map[string]int // How many messages were accepted, by entity.
+
+	courier  *courier.Courier[string]
+	session  courier.Session
+	restored int
+	held     map[string]int // Messages of this courier, by entity.
+	allowed  map[string]int // What an entity has last allowed this courier, while that holds something for it.
+	underWay map[string]uint64
+	call     uint64
+}
+
+// begin starts the producer, and anew after a crash: what it held is gone but for the queue.
+func (p *producer) begin() {
+	p.life++
+	p.session = courier.Session{p.name[1], byte(p.life), 1}
+	p.courier = courier.New[string](config(), p.session, p.w.Source(100+uint64(p.name[1])*1000+uint64(p.life)))
+	p.held, p.allowed, p.underWay = map[string]int{}, map[string]int{}, map[string]uint64{}
+	p.restored = len(p.queue)
+	for _, e := range p.queue {
+		p.held[e.To]++
+		p.courier.Restore(e.To, courier.Letter[string]{
+			Session: courier.Session(e.Session), Number: e.Number, Value: string(e.Message), Bytes: len(e.Message),
+		})
+	}
+	p.w.Log("%s begins its life %d with %d messages", p.name, p.life, p.restored)
+	p.serve()
+}
+
+// client sends something now and then.
+func (p *producer) client() {
+	p.w.After(p.w.upTo(300*time.Millisecond), func() {
+		for range p.w.rand.IntN(4) {
+			p.send(p.w.entities[p.w.rand.IntN(len(p.w.entities))].id)
+		}
+		if !p.w.calm {
+			p.client()
+		}
+	})
+}
+
+func (p *producer) send(to string) {
+	text := fmt.Sprintf("%s/%s/%d", p.name, to, p.sent[to]+1)
+	number, ok := p.courier.Reserve(to, len(text))
+	switch {
+	case !ok:
+		p.w.Counts.Refused++
+		return
+	case p.w.chance(0.05): // The queue fails.
+		p.courier.Cancel(to, len(text))
+		return
+	case p.queued:
+		p.queue = append(p.queue, delivery.Entry{
+			EntryID: delivery.EntryID{Session: delivery.Session(p.session), Number: number}, To: to, Message: []byte(text),
+		})
+	}
+	p.sent[to]++
+	p.held[to]++
+	p.w.Counts.Accepted++
+	p.w.numbers[text] = number
+	p.courier.Put(to, number, text, len(text))
+	if most := max(config().Letters, p.restored); p.courier.Held() > most {
+		p.w.Fail(fmt.Errorf("D5: %s holds %d messages, at most %d are allowed", p.name, p.courier.Held(), most))
+	}
+	p.serve()
+}
+
+// serve sends what is due, and comes back when something else may be.
+func (p *producer) serve() {
+	for {
+		f, ok := p.courier.Next(p.w.Now())
+		if !ok {
+			break
+		}
+		p.ask(f)
+	}
+	if at, ok := p.courier.Wake(); ok {
+		life := p.life
+		p.w.After(max(at-p.w.Now(), time.Microsecond), func() {
+			if p.life == life {
+				p.serve()
+			}
+		})
+	}
+}
+
+// ask sends a frame and waits for its answer.
+func (p *producer) ask(f courier.Frame[string]) {
+	w := p.w
+	w.Counts.Frames++
+	if len(f.Letters) == 0 {
+		w.Counts.Probes++
+	}
+	allowed, known := p.allowed[f.To]
+	if !known {
+		allowed = 1
+	}
+	if len(f.Letters) > allowed {
+		w.Fail(fmt.Errorf("D4: %s sends %d messages to %s, which allows %d", p.name, len(f.Letters), f.To, allowed))
+	}
+	if p.underWay[f.To] != 0 {
+		w.Fail(fmt.Errorf("D4: %s has two frames under way to %s", p.name, f.To))
+	}
+	p.call++
+	call, life := p.call, p.life
+	p.underWay[f.To] = call
+	w.Log("%s asks %s: %d messages of session %x from %v", p.name, f.To, len(f.Letters), f.Session[:2], first(f.Letters))
+	answered := func(a *courier.Answer) {
+		if p.life != life || p.underWay[f.To] != call {
+			return
+		}
+		delete(p.underWay, f.To)
+		p.answered(f.To, a)
+		p.serve()
+	}
+	encoded := frameOf(f)
+	to := w.entities[slices.IndexFunc(w.entities, func(e *entity) bool { return e.id == f.To })]
+	w.carry(func() {
+		to.receive(f.Session, encoded, func(a *courier.Answer) { w.carry(func() { answered(a) }) })
+	})
+	w.After(timeout, func() { answered(nil) })
+}
+
+func first(letters []courier.Letter[string]) uint64 {
+	if len(letters) == 0 {
+		return 0
+	}
+	return letters[0].Number
+}
+
+// answered tells the courier of an answer; nil for none.
+func (p *producer) answered(to string, a *courier.Answer) {
+	var confirmed []courier.Letter[string]
+	var err error
+	if a != nil {
+		confirmed, err = p.courier.Confirms(to, *a)
+	}
+	if a == nil || err != nil || p.w.chance(0.02) { // The queue fails.
+		p.w.Counts.Unanswered++
+		p.courier.Unanswered(p.w.Now(), to)
+		return
+	}
+	for _, l := range confirmed {
+		if p.w.handled[l.Value] == 0 {
+			p.w.Fail(fmt.Errorf("D1: %s was confirmed, and never handled", l.Value))
+		}
+		p.queue = slices.DeleteFunc(p.queue, func(e delivery.Entry) bool {
+			return e.EntryID == delivery.EntryID{Session: delivery.Session(l.Session), Number: l.Number}
+		})
+		p.w.Counts.Confirmed++
+	}
+	p.allowed[to] = a.Demand
+	if p.held[to] -= len(confirmed); p.held[to] == 0 {
+		delete(p.allowed, to)
+	}
+	p.courier.Answered(p.w.Now(), to, *a)
+}
