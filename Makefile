@@ -135,7 +135,8 @@ SEQUENTIAL = \
   ddata/crdt ddata/ddatasim ddata/internal/protocol ddata/internal/simulation ddata/internal/wire \
   machine/wire membership/internal/protocol membership/internal/wire membership/membershipsim \
   membership/membershipsim/scenario sharding/epoch sharding/internal/cell sharding/internal/control \
-  sharding/internal/courier sharding/internal/deliverysim sharding/internal/hold sharding/internal/protocol sharding/internal/simulation sharding/internal/statesim \
+  sharding/internal/courier sharding/internal/deliverysim sharding/internal/hold sharding/internal/protocol \
+  sharding/internal/remind sharding/internal/remindsim sharding/internal/simulation sharding/internal/statesim \
   sharding/internal/wire sharding/shardingsim simulation
 
 # The gates that are tests: `make check` runs them, and the race detector finds nothing in them.

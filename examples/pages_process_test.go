@@ -56,6 +56,7 @@ var blocksOfPages = []block{
 	{page: "docs/singletons.md", nth: 1, before: onCluster + projects, after: `for range 8 { <-projected }; fmt.Println("projected")`, prints: "projected"},
 	{page: "docs/singletons.md", nth: 2, before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "3"},
 	{page: "docs/singletons.md", nth: 3, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
+	{page: "docs/reminders.md", before: onCluster, after: `fmt.Println(<-reminded)`, prints: "2026-17: demand payment"},
 	{page: "docs/state.md", before: onCluster, after: `fmt.Println(balance.GetValue())`, prints: "100"},
 	{page: "docs/state.md", nth: 1, before: onCluster, after: `fmt.Println(bookings.GetValue())`, prints: "1"},
 	{page: "docs/delivery.md", before: onCluster, after: `producer.Close()`, prints: "ada: welcome\nada: your account is ready"},
@@ -124,6 +125,7 @@ import (
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/daemon"
 	"github.com/quorate/quorate/sharding/delivery"
+	"github.com/quorate/quorate/sharding/reminder"
 	"github.com/quorate/quorate/sharding/singleton"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/memory"
@@ -146,6 +148,15 @@ type Mailer struct{}
 func (Mailer) Receive(ctx *sharding.Context, letter *wrapperspb.StringValue) error {
 	fmt.Println(ctx.ID() + ": " + letter.GetValue())
 	return nil
+}
+
+type Bill struct{}
+
+var reminded = make(chan string, 1)
+
+func (Bill) Receive(ctx *sharding.Context, what *wrapperspb.StringValue) error {
+	reminded <- ctx.ID() + ": " + what.GetValue()
+	return ctx.Reply(what)
 }
 
 func address() string {
@@ -174,7 +185,7 @@ func TestTheCodeOfPagesRuns(t *testing.T) {
 		program += "\tfunc() {\n" + b.before + "{\n" + checked(t, strings.ReplaceAll(code, "...\n", b.dots+"\n")) + b.after + "\n}\n}()\n"
 		want += b.prints + "\n"
 	}
-	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/delivery.md": 2, "docs/singletons.md": 4, "docs/state.md": 3} {
+	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/delivery.md": 2, "docs/reminders.md": 1, "docs/singletons.md": 4, "docs/state.md": 3} {
 		require.Len(t, blocks[page], n, "a block of %s is not in the program", page)
 	}
 	require.Equal(t, want, runProgram(t, program+"}\n"))

@@ -8,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/internal/background"
-	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // InstancesMax is the largest number of instances.
@@ -61,7 +59,7 @@ func Start(h sharding.Host, c Config) error {
 	case c.Instances < 1 || c.Instances > InstancesMax:
 		return fmt.Errorf("%w: %q has %d instances, want 1 to %d", ErrConfig, c.Name, c.Instances, InstancesMax)
 	}
-	all := ids(c.Instances)
+	all := background.IDs(c.Instances)
 	numbers := make(map[string]int, len(all))
 	for i, id := range all {
 		numbers[id] = i
@@ -73,18 +71,4 @@ func Start(h sharding.Host, c Config) error {
 		},
 		HandOverTimeout: c.HandOverTimeout, Log: c.Log,
 	})
-}
-
-// ids returns the ids of n instances: instance i is the only one in shard i. So the id of an instance is the
-// first of i, i/1, i/2 and so on with that shard.
-func ids(n int) []string {
-	all := make([]string, n)
-	for i := range all {
-		number := strconv.Itoa(i)
-		all[i] = number
-		for more := 1; protocol.ShardOf(all[i], uint32(n)) != protocol.ShardID(i); more++ { //nolint:gosec // From 1 to InstancesMax.
-			all[i] = number + "/" + strconv.Itoa(more)
-		}
-	}
-	return all
 }

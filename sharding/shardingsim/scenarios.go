@@ -6,6 +6,7 @@ package shardingsim
 import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/sharding/internal/deliverysim"
+	"github.com/quorate/quorate/sharding/internal/remindsim"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	"github.com/quorate/quorate/sharding/internal/statesim"
 	world "github.com/quorate/quorate/simulation"
@@ -21,6 +22,13 @@ func Scenarios() []world.Scenario {
 			return cluster.World, err
 		}})
 	}
+	all = append(all, world.Scenario{
+		Name: "sharding-reminders", About: "buckets of reminders that move and fail, over a store that goes wrong", Nodes: remindsim.Nodes,
+		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
+			w, err := remindsim.Run(seed, nodes, set...)
+			return w.World, err
+		},
+	})
 	return append(all, world.Scenario{
 		Name: "sharding-state", About: "owners that are replaced, over a store that goes wrong", Nodes: statesim.Nodes,
 		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
