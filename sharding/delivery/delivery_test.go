@@ -351,6 +351,24 @@ func TestAFullProducer(t *testing.T) {
 	})
 }
 
+// An entity that takes longer for a message than its producer waits handles each message once all the same.
+func TestAnEntityThatIsSlowerThanTheTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		w.set(func(*sharding.Context, text) error {
+			<-time.After(5 * time.Second)
+			return nil
+		})
+		p := w.producer(0, func(c *delivery.Config) { c.Timeout = time.Second })
+		for _, m := range numbers(5) {
+			require.NoError(t, p.Send(w.within(), "e", say(m)))
+		}
+		require.NoError(t, p.Flush(w.within()))
+		require.Equal(t, numbers(5), w.of("e"))
+		require.NotZero(t, p.Stats().Failed)
+	})
+}
+
 // A message that fails is delivered again, and those after it wait for it.
 func TestAnEntityThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
