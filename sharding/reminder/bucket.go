@@ -168,6 +168,12 @@ func (l *loop) run() {
 	for {
 		now := s.now()
 		l.machine.Step(now, in, &out)
+		switch in := in.(type) {
+		case remind.Opened:
+			l.closed(in.Page)
+		case remind.Saved:
+			l.closed(in.Page)
+		}
 		l.carry(&out)
 		out.Reset()
 		s.gauge(l.bucket, l.machine.Gauges(), false)
@@ -239,9 +245,6 @@ func (l *loop) open(p int) {
 	key := store.Key{Kind: s.cfg.Name, ID: strconv.Itoa(l.bucket.number) + "/" + strconv.Itoa(p)}
 	handle, record, err := s.keeper.Open(l.ctx, key, l.epoch)
 	l.handles[p] = handle
-	if err != nil {
-		l.failed("read", p, err)
-	}
 	l.told <- remind.Opened{Page: p, Record: record, Err: err, Fenced: errors.Is(err, state.ErrFenced)}
 }
 
@@ -252,17 +255,19 @@ func (l *loop) save(c remind.Save) {
 	if len(c.Events) == 0 {
 		err = h.SaveSnapshot(l.ctx, c.Snapshot, 1)
 	}
-	if err != nil {
-		l.failed("save", c.Page, err)
-	}
 	l.told <- remind.Saved{Page: c.Page, Err: err, Fenced: errors.Is(err, state.ErrFenced)}
 }
 
-// failed reports that a page is closed; not when the bucket ends.
-func (l *loop) failed(op string, page int, err error) {
-	if l.ctx.Err() == nil {
-		l.bucket.service.counts.closed.Add(1)
-		l.bucket.service.log.Warn("a page of reminders is closed, and is read again", "op", op, "bucket", l.bucket.number, "page", page, "error", err)
+// closed reports that a page is closed; not when the bucket ends. Of many one a second is logged: a store
+// that is down closes all.
+func (l *loop) closed(page int) {
+	s, why := l.bucket.service, l.machine.Closed(page)
+	if why == nil || l.ctx.Err() != nil {
+		return
+	}
+	closed, now, logged := s.counts.closed.Add(1), time.Now().UnixNano(), s.counts.logged.Load()
+	if now-logged >= int64(time.Second) && s.counts.logged.CompareAndSwap(logged, now) {
+		s.log.Warn("a page of reminders is closed, and is read again", "bucket", l.bucket.number, "page", page, "closed", closed, "error", why)
 	}
 }
 

@@ -430,6 +430,7 @@ func TestAPageThatCannotBeRead(t *testing.T) {
 			require.Equal(w, value, records[0].Snapshot)
 		}
 		require.Equal(w, 2, w.nodes[0].reminders.Stats().Closed)
+		require.NotZero(w, w.nodes[0].reminders.Stats().PagesClosed)
 	})
 }
 
@@ -507,4 +508,76 @@ func TestConfigurationsAreChecked(t *testing.T) {
 	}
 	_, err = reminder.Start(nil, memory.New(), none)
 	require.ErrorContains(t, err, "in-flight")
+}
+
+// A delivery that is under way when its bucket moves ends first, and is not repeated.
+func TestADeliveryEndsBeforeItsBucketMoves(t *testing.T) {
+	inBubble(t, 2, func(w *world) {
+		w.refuse(func(*node, delivery) error {
+			<-time.After(time.Second)
+			return nil
+		})
+		for i := range 40 {
+			w.nodes[0].set(fmt.Sprintf("a%d", i), "slow", time.Second, 0)
+		}
+		w.pass(1200 * time.Millisecond)
+		require.NotZero(w, w.nodes[1].reminders.Stats().InFlight)
+		require.NoError(w, w.nodes[1].Leave(w.Context()))
+		w.pass(20 * time.Second)
+		for i := range 40 {
+			require.Len(w, w.deliveries(fmt.Sprintf("a%d", i)), 1)
+		}
+		require.Equal(w, remind.Buckets, w.nodes[0].reminders.Stats().Buckets)
+		require.Zero(w, w.nodes[0].reminders.Stats().Reminders)
+	})
+}
+
+// A node that does not hear the others delivers nothing, and goes on when it hears them again.
+func TestDeliveriesEndWithTheStandingOfTheNode(t *testing.T) {
+	inBubble(t, 3, func(w *world) {
+		for i := range 40 {
+			w.nodes[0].set(fmt.Sprintf("a%d", i), "often", time.Second, time.Second)
+		}
+		pairs := func(f func(a, b *node)) {
+			f(w.nodes[0], w.nodes[1])
+			f(w.nodes[1], w.nodes[2])
+			f(w.nodes[2], w.nodes[0])
+		}
+		pairs(func(a, b *node) { w.network.Cut(a.Self().Address, b.Self().Address) })
+		held := func() (n int) {
+			for _, node := range w.nodes {
+				if node.Standing().Held() {
+					n++
+				}
+			}
+			return n
+		}
+		for held() > 0 {
+			w.pass(100 * time.Millisecond)
+		}
+		before := w.deliveries("a1")
+		w.pass(1500 * time.Millisecond)
+		require.Len(w, w.deliveries("a1"), len(before))
+		for _, n := range w.nodes {
+			require.Zero(w, n.reminders.Stats().Buckets)
+		}
+		pairs(func(a, b *node) { w.network.Heal(a.Self().Address, b.Self().Address) })
+		w.pass(20 * time.Second)
+		require.Equal(w, 3, held())
+		for i := range 40 {
+			came := w.deliveries(fmt.Sprintf("a%d", i))
+			require.WithinDuration(w, time.Now(), came[len(came)-1].at, 1100*time.Millisecond)
+		}
+	})
+}
+
+// A time between two milliseconds is that of the later one: nothing comes early.
+func TestTimesAreRoundedUp(t *testing.T) {
+	inBubble(t, 1, func(w *world) {
+		due := time.Now().Truncate(time.Millisecond).Add(time.Minute + time.Nanosecond)
+		require.NoError(w, w.nodes[0].reminders.Set(w.Context(), reminder.Reminder{Kind: "account", ID: "a", Name: "x", Due: due}))
+		listed := w.nodes[0].list("a")
+		require.Len(w, listed, 1)
+		require.Equal(w, due.Add(time.Millisecond-time.Nanosecond).UnixNano(), listed[0].Due.UnixNano())
+	})
 }

@@ -23,7 +23,7 @@ type Stats struct {
 	Fired          uint64 // Deliveries begun, repetitions included.
 	Acknowledged   uint64
 	Unacknowledged uint64
-	PagesClosed    uint64 // Reads and saves of pages that have failed.
+	PagesClosed    uint64 // Pages that could not be read or saved, each time.
 
 	// Late counts the first deliveries by how late they began: as many as were late by at most the
 	// time of the same index in [LateBounds], and not by that of an index before; the last are later
@@ -47,6 +47,7 @@ type counts struct {
 
 	lateness [lateSteps + 1]atomic.Uint64
 	latest   atomic.Int64
+	logged   atomic.Int64 // When a closed page was logged, in Unix nanoseconds.
 }
 
 // late notes how late a first delivery began.

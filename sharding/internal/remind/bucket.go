@@ -188,6 +188,9 @@ func New(cfg Config) *Bucket {
 // Fenced reports whether a later owner has a page. The bucket does nothing any more.
 func (b *Bucket) Fenced() bool { return b.fenced }
 
+// Closed returns why a page is closed, or was before it is being read now; nil if it is open.
+func (b *Bucket) Closed(page int) error { return b.pages[page].why }
+
 // Quiet reports whether nothing is under way: no delivery, no save, no question.
 func (b *Bucket) Quiet() bool {
 	return len(b.flights) == 0 && !slices.ContainsFunc(b.pages, func(p *page) bool {
