@@ -73,6 +73,9 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 		c.ledger.drop(a.Drop, id)
 	case cell.OpStop:
 		c.spares(a.Entity)
+		if a.Entity.Info().Released { // It waited for standing when it was left behind: its stop begins only now.
+			c.leave(a.Entity)
+		}
 	case cell.OpRun:
 		c.ledger.bounded(c.self, a.Entity)
 		c.give(a.Entity.Mail())
