@@ -542,6 +542,7 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 		require.ErrorIs(t, p.Send(w.within(), "e", say(strings.Repeat("x", 100))), delivery.ErrInvalid)
 		require.ErrorIs(t, p.Send(w.within(), "e", say("\xff")), delivery.ErrInvalid, "protobuf has no such text")
+		require.ErrorIs(t, p.Send(w.within(), "e", nil), delivery.ErrInvalid)
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, p.Send(over, "e", say("m")), context.Canceled)

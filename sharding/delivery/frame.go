@@ -47,7 +47,7 @@ type item[M any] struct {
 }
 
 // Plain returns a frame for [sharding.Region.Tell] and [sharding.Ask]: a message as without this
-// package, which is delivered at most once and may be answered.
+// package, which is delivered at most once and may be answered. It is not nil.
 func Plain[M any](message M) *Frame[M] { return &Frame[M]{items: []item[M]{{message: message}}} }
 
 // plain reports whether a frame is not from a producer.

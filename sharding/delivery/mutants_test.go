@@ -67,7 +67,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			File: producer, Old: "	if err := p.cfg.Queue.Remove(ctx, ids); err != nil {\n", New: "	if err := p.cfg.Queue.Remove(ctx, ids); err != nil && !mutant(NAME) {\n",
 		}},
 		{"the room of a message that the queue refused is kept", "TestAQueueOutlivesItsProducer", simulationtest.Edit{
-			File: producer, Old: "			p.courier.Cancel(id, size)\n", New: "			if !mutant(NAME) {\n				p.courier.Cancel(id, size)\n			}\n",
+			File: producer, Old: "		p.courier.Cancel(id, len(m.encoded))\n", New: "		if !mutant(NAME) {\n			p.courier.Cancel(id, len(m.encoded))\n		}\n",
 		}},
 		{"nobody who waits for room is told", "TestAFullProducer", simulationtest.Edit{
 			File: producer, Old: "	p.freed()\n	p.rouse()\n", New: "	if !mutant(NAME) {\n		p.freed()\n	}\n	p.rouse()\n",

@@ -30,7 +30,7 @@ var (
 	// the context ended. The message was not accepted.
 	ErrFull = errors.New("delivery: the producer holds as much as it may, and nothing was confirmed in time")
 	// ErrInvalid says that no entity could get the message: the id is empty, too long or not UTF-8, or the
-	// message cannot be encoded, or is too large. The message was not accepted.
+	// message is nil, too large, or cannot be encoded. The message was not accepted.
 	ErrInvalid = errors.New("delivery: invalid")
 	// ErrClosed says that the producer, or its node, has ended. A message that [Producer.Send] has accepted
 	// before may have been handled.
@@ -59,8 +59,8 @@ type Producer[M any] struct {
 	cfg    Config
 	began  time.Time
 
-	// turn has one token while nobody numbers a message and appends it to the queue, so that messages are put in the
-	// order of their numbers. Capacity one. Not used without a queue.
+	// turn has a token while somebody numbers a message and appends it to the queue, so that messages are put in
+	// the order of their numbers. Capacity one. Not used without a queue.
 	turn chan struct{}
 	wake chan struct{}  // Has a token when the courier may have something to send. Capacity one.
 	ends chan struct{}  // Closed when the producer ends.
@@ -212,6 +212,10 @@ func (p *Producer[M]) send(ctx context.Context, id string, message M, told chan 
 	if err := checkID(id); err != nil {
 		return err
 	}
+	var none M
+	if any(message) == any(none) {
+		return fmt.Errorf("%w: the message to %q is nil", ErrInvalid, id)
+	}
 	encoded, err := p.codec.inner.Append([]byte{}, message)
 	switch {
 	case err != nil:
@@ -257,40 +261,63 @@ func (p *Producer[M]) await(ctx context.Context, c <-chan struct{}, why error) e
 // offer puts a message into the courier if there is room. If there is none, it returns a channel that
 // is closed when there may be.
 func (p *Producer[M]) offer(ctx context.Context, id string, m *parcel[M]) (<-chan struct{}, error) {
-	if p.cfg.Queue != nil {
-		select {
-		case p.turn <- struct{}{}:
-			defer func() { <-p.turn }()
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: waited for the queue: %w", ErrQueue, context.Cause(ctx))
-		case <-p.ends:
-			return nil, ErrClosed
-		}
-	}
 	if p.over() {
 		return nil, ErrClosed
 	}
+	if p.cfg.Queue != nil {
+		return p.enqueue(ctx, id, m)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	size := len(m.encoded)
-	number, ok := p.courier.Reserve(id, size)
+	number, ok := p.courier.Reserve(id, len(m.encoded))
 	if !ok {
 		return p.awaited(), nil
 	}
-	if p.cfg.Queue != nil {
-		e := Entry{EntryID{Session(p.courier.Session()), number}, id, m.encoded}
-		p.mu.Unlock() // The turn keeps others from being numbered meanwhile.
-		err := p.cfg.Queue.Append(ctx, e)
-		p.mu.Lock()
-		if err != nil {
-			p.courier.Cancel(id, size)
-			p.freed()
-			return nil, fmt.Errorf("%w: %w", ErrQueue, err)
-		}
-	}
-	p.courier.Put(id, number, m, size)
-	p.rouse()
+	p.put(id, number, m)
 	return nil, nil
+}
+
+// enqueue is offer with a queue. Nobody else has a number meanwhile.
+func (p *Producer[M]) enqueue(ctx context.Context, id string, m *parcel[M]) (<-chan struct{}, error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: waited for the queue: %w", ErrQueue, context.Cause(ctx))
+	case <-p.ends:
+		return nil, ErrClosed
+	}
+	number, room := p.reserve(id, len(m.encoded))
+	if room != nil {
+		return room, nil
+	}
+	err := p.cfg.Queue.Append(ctx, Entry{EntryID{Session(p.courier.Session()), number}, id, m.encoded})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.courier.Cancel(id, len(m.encoded))
+		p.freed()
+		return nil, fmt.Errorf("%w: %w", ErrQueue, err)
+	}
+	p.put(id, number, m)
+	return nil, nil
+}
+
+// reserve returns a number, or what offer returns if there is no room.
+func (p *Producer[M]) reserve(id string, size int) (uint64, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	number, ok := p.courier.Reserve(id, size)
+	if !ok {
+		return 0, p.awaited()
+	}
+	return number, nil
+}
+
+// put gives a message to the courier. The caller holds mu.
+func (p *Producer[M]) put(id string, number uint64, m *parcel[M]) {
+	p.courier.Put(id, number, m, len(m.encoded))
+	p.rouse()
 }
 
 // over reports whether the producer has ended.
