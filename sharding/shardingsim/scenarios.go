@@ -23,7 +23,7 @@ func Scenarios() []world.Scenario {
 		}})
 	}
 	all = append(all, world.Scenario{
-		Name: "sharding-reminders", About: "buckets of reminders that move and fail, over a store that goes wrong", Nodes: remindsim.Nodes,
+		Name: "sharding-reminders", About: "reminders that move and fail, over a store that fails", Nodes: remindsim.Nodes,
 		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			w, err := remindsim.Run(seed, nodes, set...)
 			return w.World, err
@@ -36,7 +36,7 @@ func Scenarios() []world.Scenario {
 			return w.World, err
 		},
 	}, world.Scenario{
-		Name: "sharding-delivery", About: "producers and entities that begin anew, over a network that goes wrong", Nodes: deliverysim.Entities,
+		Name: "sharding-delivery", About: "producers and entities begin anew, the network goes wrong", Nodes: deliverysim.Entities,
 		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			w, err := deliverysim.Run(seed, nodes, set...)
 			return w.World, err

@@ -40,8 +40,8 @@ func Scenarios() []Scenario {
 		{"sharding-permanent", "entities without a message, some on the oldest node", chaosNodes, Permanent},
 		{"sharding-limited", "random faults, while each node has few entities in memory", chaosNodes, Limited},
 		{"sharding-drained", "random faults, while operators drain nodes and move shards", chaosNodes, Drains},
-		{"sharding-handoff", "random faults, and entities whose memory goes with their shards", chaosNodes, Handoffs},
-		{"sharding-orderly", "shards move and nothing is wrong: the memory of all entities goes along", chaosNodes, Orderly},
+		{"sharding-handoff", "random faults, and entities that take their memory along", chaosNodes, Handoffs},
+		{"sharding-orderly", "shards move, nothing is wrong, and no memory is lost", chaosNodes, Orderly},
 		{"sharding-named", "streams named by numbers, in sessions that break", namedNodes, Named},
 		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
 	}
