@@ -30,6 +30,8 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/memory"
 )
 
 // The metrics of a whole node, and the page that lists them. A node is started with a
@@ -76,9 +78,16 @@ func attributes() map[string][]string {
 		"quorate.sharding.entities.failures":    {"quorate.entity.failure", kind},
 		"quorate.sharding.entities.passivated":  {kind, "quorate.passivation.cause"},
 		"quorate.sharding.snapshots.lost":       {fault, kind},
+		"quorate.sharding.state.ended":          {fault},
 	}
 	for _, name := range []string{"keys", "tombstones", "memory", "keys.unspread"} {
 		all["quorate.ddata."+name] = []string{"quorate.ddata.keys"}
+	}
+	for _, name := range []string{"records", "io", "calls", "requests", "waiting"} {
+		all["quorate.sharding.state."+name] = []string{"quorate.state.operation"}
+	}
+	for _, name := range []string{"operation.duration", "call.duration"} {
+		all["quorate.sharding.state."+name] = []string{fault, "quorate.state.operation"}
 	}
 	all["quorate.ddata.operation.duration"] = []string{fault, "quorate.ddata.consistency", "quorate.ddata.operation"}
 	for _, name := range []string{"messages", "frames", "io", "messages.unhandled"} {
@@ -168,7 +177,8 @@ func (m recorded) Float64Histogram(name string, opts ...metric.Float64HistogramO
 	return m.Meter.Float64Histogram(name, opts...)
 }
 
-// catalogue returns every instrument that a whole node registers, by scope and name.
+// catalogue returns every instrument that a whole node registers, and those of a keeper of states, by
+// scope and name.
 func catalogue(t *testing.T) []metertest.Instrument {
 	t.Helper()
 	r := &recorder{all: map[string]metertest.Instrument{}}
@@ -180,6 +190,9 @@ func catalogue(t *testing.T) []metertest.Instrument {
 	require.NoError(t, err)
 	_, err = node.Topics()
 	require.NoError(t, err)
+	keeper, err := state.NewKeeper(memory.New(), state.Default())
+	require.NoError(t, err)
+	keeper.Measure(node.MeterProvider(), node.Self())()
 	require.NoError(t, node.Close())
 	return slices.SortedFunc(maps.Values(r.all), func(a, b metertest.Instrument) int {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Name, b.Name))
@@ -241,7 +254,7 @@ func quoted(names []string) string {
 	return strings.Join(all, ", ")
 }
 
-// The page has exactly the metrics that a node registers.
+// The page has exactly the metrics that a node registers, and a keeper.
 func TestTheCatalogueIsWhatANodeRegisters(t *testing.T) {
 	all := catalogue(t)
 	require.Greater(t, len(all), 50)

@@ -31,12 +31,30 @@ type Keeper struct {
 	saves     *lane[store.Write, store.Head]
 	instances atomic.Uint64 // The number of the last instance.
 	counts    counts
-	logged    atomic.Int64 // When the last failed call was logged, in Unix nanoseconds.
+	logged    atomic.Int64            // When the last failed call was logged, in Unix nanoseconds.
+	metrics   atomic.Pointer[metrics] // Nil if nobody measures the keeper.
 }
 
-// counts are those of [Stats].
+// counts are those of [Stats], and of the metrics.
 type counts struct {
-	loads, saves, loadCalls, saveCalls, failed, fenced, foreign, unanswered atomic.Uint64
+	load, save                          tally
+	failed, fenced, foreign, unanswered atomic.Uint64
+}
+
+// tally counts loads, or saves.
+type tally struct {
+	done, bytes     atomic.Uint64 // Operations that have succeeded, and the bytes of their states and events.
+	calls, requests atomic.Uint64 // Calls of the store, and the requests in them.
+}
+
+// add counts an operation that has succeeded.
+func (t *tally) add(snapshot store.Value, events []store.Value) {
+	n := len(snapshot.Bytes)
+	for _, e := range events {
+		n += len(e.Bytes)
+	}
+	t.done.Add(1)
+	t.bytes.Add(uint64(n))
 }
 
 // Stats count what a keeper has done.
@@ -66,8 +84,8 @@ func NewKeeper(s store.Store, cfg Config, options ...Option) (*Keeper, error) {
 	for _, o := range options {
 		o(k)
 	}
-	k.loads = newLane(cfg, s.Load, func(n int, err error) { k.called("load", &k.counts.loadCalls, n, err) })
-	k.saves = newLane(cfg, s.Save, func(n int, err error) { k.called("save", &k.counts.saveCalls, n, err) })
+	k.loads = newLane(cfg, s.Load, k.calledBy("load", &k.counts.load))
+	k.saves = newLane(cfg, s.Save, k.calledBy("save", &k.counts.save))
 	return k, nil
 }
 
@@ -75,18 +93,29 @@ func NewKeeper(s store.Store, cfg Config, options ...Option) (*Keeper, error) {
 func (k *Keeper) Stats() Stats {
 	c := &k.counts
 	return Stats{
-		Loads: c.loads.Load(), Saves: c.saves.Load(), LoadCalls: c.loadCalls.Load(), SaveCalls: c.saveCalls.Load(),
+		Loads: c.load.done.Load(), Saves: c.save.done.Load(), LoadCalls: c.load.calls.Load(), SaveCalls: c.save.calls.Load(),
 		FailedCalls: c.failed.Load(), Fenced: c.fenced.Load(), Foreign: c.foreign.Load(), Unanswered: c.unanswered.Load(),
 	}
 }
 
-// called notes a call of the store with so many requests. Of calls that fail one a second is logged: a
-// store that is down fails all of them.
-func (k *Keeper) called(op string, calls *atomic.Uint64, requests int, err error) {
-	calls.Add(1)
-	if err == nil {
-		return
+// calledBy returns what notes the calls of an operation.
+func (k *Keeper) calledBy(op string, t *tally) func(int, time.Duration, error) {
+	return func(requests int, took time.Duration, err error) {
+		t.calls.Add(1)
+		t.requests.Add(uint64(requests)) //nolint:gosec // At least 1.
+		fault := ""
+		if err != nil {
+			fault = "failed"
+			k.failed(op, requests, err)
+		}
+		if m := k.metrics.Load(); m != nil {
+			record(context.Background(), m.calls, op, took, fault)
+		}
 	}
+}
+
+// failed notes a call that has failed. One a second is logged: a store that is down fails all of them.
+func (k *Keeper) failed(op string, requests int, err error) {
 	failed, now, logged := k.counts.failed.Add(1), time.Now().UnixNano(), k.logged.Load()
 	if now-logged >= int64(time.Second) && k.logged.CompareAndSwap(logged, now) {
 		k.log.Warn("the store of states has failed a call", "op", op, "entities", requests, "failed", failed, "error", err)
@@ -137,7 +166,7 @@ func (k *Keeper) Open(ctx context.Context, key store.Key, epoch Epoch) (*Handle,
 	if err != nil {
 		return nil, store.Record{}, err
 	}
-	k.counts.loads.Add(1)
+	k.counts.load.add(loaded.Snapshot, loaded.Events)
 	return h, loaded, nil
 }
 
@@ -181,7 +210,7 @@ func (h *Handle) save(ctx context.Context, steps uint64, snapshot store.Value, e
 		return head, head, err
 	})
 	if err == nil {
-		h.keeper.counts.saves.Add(1)
+		h.keeper.counts.save.add(snapshot, events)
 	}
 	return err
 }

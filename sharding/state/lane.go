@@ -34,6 +34,7 @@ func attempt[A any](ctx context.Context, h *Handle, op string, call func() (A, s
 		switch {
 		case step.Err != nil:
 		case step.Again == 0:
+			h.keeper.operated(ctx, op, time.Since(began), nil)
 			return answer, nil
 		case sleep(ctx, step.Again):
 			continue
@@ -41,7 +42,9 @@ func attempt[A any](ctx context.Context, h *Handle, op string, call func() (A, s
 			h.record.Abandon()
 			err = context.Cause(ctx)
 		}
-		return none, h.end(op, head, err)
+		err = h.end(op, head, err)
+		h.keeper.operated(ctx, op, time.Since(began), err)
+		return none, err
 	}
 }
 
@@ -73,7 +76,7 @@ type lane[Q, A any] struct {
 	timeout time.Duration
 	calls   int
 	call    func(context.Context, []Q) ([]A, error)
-	called  func(requests int, err error) // Is told of each call.
+	called  func(requests int, took time.Duration, err error) // Is told of each call.
 
 	mu      sync.Mutex
 	queue   *hold.Queue[*waiter[Q, A]] // Guarded by mu. Each instance has one request at most.
@@ -93,11 +96,18 @@ type waiter[Q, A any] struct {
 	over  bool            // The request is answered, or nobody waits for it. Guarded by the mutex of the lane.
 }
 
-func newLane[Q, A any](cfg Config, call func(context.Context, []Q) ([]A, error), called func(int, error)) *lane[Q, A] {
+func newLane[Q, A any](cfg Config, call func(context.Context, []Q) ([]A, error), called func(int, time.Duration, error)) *lane[Q, A] {
 	return &lane[Q, A]{
 		timeout: cfg.CallTimeout, calls: cfg.Calls, call: call, called: called,
 		queue: hold.NewQueue[*waiter[Q, A]](cfg.Batch),
 	}
+}
+
+// waiting returns how many requests wait for a call.
+func (l *lane[Q, A]) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.Len()
 }
 
 // do makes a request, of which so many attempts have failed, and returns its answer. If ctx ends before
@@ -151,9 +161,9 @@ func (l *lane[Q, A]) wasTold(w *waiter[Q, A]) bool {
 // one of many.
 func (l *lane[Q, A]) lead(ctx context.Context, batch []*waiter[Q, A]) {
 	var answers []A
-	err := errDeserted
+	err, began := errDeserted, time.Now()
 	defer func() { // Also when the store has ended the goroutine.
-		l.called(len(batch), err)
+		l.called(len(batch), time.Since(began), err)
 		l.finish(batch, answers, err)
 	}()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
