@@ -36,7 +36,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			}},
 		},
 		{
-			Name: "nobody makes the next call", Tests: []string{"TestManyEntitiesShareACall"},
+			Name: "nobody makes the next call", Tests: []string{"TestARequestGoesWithTheNextCall"},
 			Edits: []simulationtest.Edit{{
 				File: "lane.go", Old: "	l.running--\n	l.begin()\n", New: "	l.running--\n	if !mutant(NAME) {\n		l.begin()\n	}\n",
 			}},

@@ -388,37 +388,6 @@ func TestInstancesOfOneHomeAreToldApart(t *testing.T) {
 	})
 }
 
-// Entities that are saved at the same moment share calls.
-func TestManyEntitiesShareACall(t *testing.T) {
-	const entities = 200
-	inBubble(t, func(w *world) {
-		n := w.start()
-		w.store.set(func(d *disturbed) {
-			d.before = func(writes []store.Write) error {
-				require.LessOrEqual(w, len(writes), w.cfg.Batch)
-				<-time.After(time.Millisecond)
-				return nil
-			}
-		})
-		var all sync.WaitGroup
-		for i := range entities {
-			all.Go(func() {
-				for range 4 {
-					_, err := n.ask(fmt.Sprint(i), 1)
-					require.NoError(w, err)
-				}
-			})
-		}
-		all.Wait()
-		s := n.keeper.Stats()
-		require.Equal(w, uint64(4*entities), s.Saves)
-		require.Less(w, s.SaveCalls, uint64(4*entities/10))
-		for i := range entities {
-			n.sum(fmt.Sprint(i), 0, 4)
-		}
-	})
-}
-
 // What the store does not take of one entity, and what it panics at, does not keep others from being
 // saved.
 func TestAnEntityThatCannotBeSavedHoldsUpNobody(t *testing.T) {
