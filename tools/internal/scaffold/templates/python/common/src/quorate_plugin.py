@@ -15,6 +15,7 @@ import datetime
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 from concurrent import futures
@@ -217,6 +218,32 @@ def listen(server, credentials, environment):
     return "unix", path
 
 
+class Stopped:
+    """Whether the process is to end, as threads and signals say.
+
+    An Event does not do: Python calls the handler of a signal in the main thread, which may hold
+    the lock of the Event at that moment, or be about to wait without an end.
+    """
+
+    def __init__(self):
+        self._told, self._tell = socket.socketpair()
+        self._tell.setblocking(False)
+
+    def set(self):
+        try:
+            self._tell.send(b"\0")
+        except BlockingIOError:
+            pass  # It has been told often enough.
+
+    def by(self, number):
+        """Have a signal stop the process. It is the only one with a handler."""
+        signal.set_wakeup_fd(self._tell.fileno())  # Python writes there before anything else.
+        signal.signal(number, lambda *_: None)
+
+    def wait(self):
+        self._told.recv(1)
+
+
 def watch_parent(node, stop):
     """Call stop when the node has died and somebody else has become the parent."""
     pause = threading.Event()
@@ -245,7 +272,7 @@ def serve(policy, contract, name, version, configure, **promises):
         ("grpc.so_reuseport", 0),
     ])
     plugin = Plugin(policy, name, version, configure, **promises)
-    stopped = threading.Event()
+    stopped = Stopped()
 
     def raw(answer):
         # These messages are so small that their bytes are written here.
@@ -274,7 +301,7 @@ def serve(policy, contract, name, version, configure, **promises):
         log("error", "the plugin cannot listen", error=str(err))
         sys.exit(NOT_SERVED)
     server.start()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    stopped.by(signal.SIGTERM)
     node = int(environment.get("QUORATE_PLUGIN_HOST_PID") or os.getppid())
     threading.Thread(target=watch_parent, args=(node, stopped.set), daemon=True).start()
 
