@@ -43,6 +43,9 @@
 //	    written
 //	D6  replicas that can reach each other become equal
 //	D7  a replica with an older store than another one remembers is in no majority
+//	D8  of a group that writes behind, nothing acknowledged is lost while the sure replicas
+//	    win in each set
+//	D9  a message says that its sender has caught up with a generation only if it has
 //
 // The values themselves are opaque: package table holds them.
 package protocol

@@ -24,6 +24,8 @@ import (
 //	G2  every message that is sent is at the present generation, and says so
 //	G3  of a durable group, nothing is sent that depends on what is not written yet
 //	G4  a replica in no set of reg holds nothing
+//	G5  no message is written and no operation ends while a register is taken over, but for what
+//	    [group.adopt] does last
 type group struct {
 	m        *Machine
 	index    uint8
@@ -356,23 +358,29 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.dropForeign()
 	g.lags.adopted()
 	g.disk.metaChanged()
-	g.unsure.adopted()
 	g.behind.begin()
 	g.change.reset()
 	g.lead.adopted()
 	g.sweep.adopted()
 	g.ops.adopted(r.Gen == known+1)
+	g.unsure.adopted()
 	g.route()
 	g.greet()
 }
 
-// take makes a register the known one.
+// take makes a register the known one. It sends and ends nothing: what this replica holds, and
+// which answers count, is not settled for that register before [group.adopt] is through.
 func (g *group) take(r *Register) {
-	g.reg, g.sealed = r, false
+	g.reg = r
 	g.views = newViews(r, placement{g.cfg.Copies}, table.Buckets)
 	clear(g.knows)
 	g.knows[g.self] = true
-	g.lookSealed()
+	g.sealed = g.ends()
+}
+
+// ends reports whether a winning part of the old homes of each bucket is known to know of the end.
+func (g *group) ends() bool {
+	return g.views.sealed(g.reg.Phase, func(id ReplicaID) bool { return g.knows[id] })
 }
 
 // drop forgets everything that the replica holds. With aside, the store keeps a copy.
@@ -411,11 +419,7 @@ func (g *group) seal() {
 // lookSealed seals the end as soon as a winning part of the old homes of each bucket is
 // known to know of it.
 func (g *group) lookSealed() {
-	if g.reg == nil || g.sealed {
-		return
-	}
-	in := func(id ReplicaID) bool { return g.knows[id] }
-	if g.views.sealed(g.reg.Phase, in) {
+	if g.reg != nil && !g.sealed && g.ends() {
 		g.seal()
 	}
 }

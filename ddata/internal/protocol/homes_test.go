@@ -4,6 +4,7 @@
 package protocol_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -85,6 +86,34 @@ func TestWhoHasMissedAGenerationCatchesUp(t *testing.T) {
 	now := f.at(2).Register(0)
 	f.at(1).say(2, now, protocol.Groups{Pass: compare.Pass, Same: true})
 	require.True(t, f.at(2).Caught(0))
+}
+
+// A replica that hears of a register which it has not caught up with says so from the first message
+// on, and no read or write ends by the answers of a generation before it: those of 2 and 3 were no
+// winning part of the homes at that time, and are one of the homes after it.
+func TestNothingIsSaidOrDoneBetweenTwoGenerations(t *testing.T) {
+	before := joint(stable(1, 1, 3), 1, 2, 3)
+	f := alone(t, 3, 2, before)
+	f.at(1).sayCaught(2, before, protocol.Hello{})
+	f.run(2 * time.Second)
+	f.at(1).sayCaught(2, before, protocol.Groups{Pass: mustHear[protocol.Compare](f.at(1)).Pass, Same: true})
+	require.True(t, f.at(2).Caught(0))
+	f.at(2).command(protocol.Read{Op: 1, Key: "k", Level: majority, Limit: time.Minute})
+	change := f.at(2).add(1)
+	f.at(2).command(protocol.Write{Op: 2, Key: "k", Origin: change.Origin, To: change.To, Level: majority, Limit: time.Minute})
+	f.at(3).say(2, before, protocol.Answer{Op: 1})
+	f.at(3).say(2, before, protocol.PutTaken{Op: 2})
+	require.Empty(t, f.at(2).done)
+	f.at(1).heard, f.at(3).heard = nil, nil
+
+	after := joint(stable(before.Gen+2, 1, 2, 3), 2, 3)
+	f.at(1).say(2, after, protocol.Hello{})
+	require.False(t, f.at(2).Caught(0), "it has missed a generation")
+	require.Empty(t, f.at(2).done)
+	for _, l := range slices.Concat(f.at(1).heard, f.at(3).heard) {
+		require.Equal(t, after.Gen, l.message.Gen)
+		require.False(t, l.message.Caught, "%T", l.message.Body)
+	}
 }
 
 // A replica on disk is claimed by the node that came first, as long as that is a member; one

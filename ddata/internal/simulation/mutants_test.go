@@ -38,6 +38,16 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "operations are looked at while a register is taken over", in: "protocol", test: "TestNothingIsSaidOrDoneBetweenTwoGenerations", edits: []edit{{
+			"group.go", "	g.sealed = g.ends()\n", "	g.sealed = g.ends()\n	if mutant(NAME) {\n		g.ops.recount()\n	}\n",
+		}},
+	},
+	{
+		name: "a message says too early that a replica has caught up", test: "TestChaos", edits: []edit{{
+			"group.go", "	g.sealed = g.ends()\n", "	g.sealed = g.ends()\n	if mutant(NAME) {\n		g.ops.recount()\n	}\n",
+		}},
+	},
+	{
 		name: "a refused write waits for its deadline", in: "protocol", test: "TestAWriteEndsWhenTooManyHaveRefused", edits: []edit{{
 			"ops.go", "	case len(o.refusers) > 0 && ", "	case !mutant(NAME) && len(o.refusers) > 0 && ",
 		}},

@@ -83,6 +83,7 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-older", 3, 1795383612208},
 		{"data-older", 5, 1795383612232},
 		{"data-copied", 6, 20261123010223},
+		{"data-copied", 3, 20261123190862},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {
