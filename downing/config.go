@@ -37,8 +37,9 @@ type Config struct {
 	// StableAfter is how long the view must be unchanged before the strategy is
 	// called; auto follows the number of nodes. At least the fence, up to 10 minutes.
 	// If it is shorter than the nodes of one side take to notice the same failure,
-	// decisions are taken on incomplete views; if it is longer, failover takes longer
-	// by as much.
+	// decisions are taken on incomplete views; if it is shorter than twice the time in
+	// which news reaches all nodes, one that joins over a broken link is downed instead
+	// of waiting; if it is longer, failover takes longer by as much.
 	StableAfter AutoDuration `koanf:"stable-after" known:"auto"`
 	// DownOwnSideAfter is how long a side waits for a strategy that cannot answer
 	// before the side downs itself: from 1 s to 1 h. It matters only for strategies

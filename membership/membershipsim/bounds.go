@@ -4,6 +4,7 @@
 package membershipsim
 
 import (
+	"math"
 	"time"
 
 	"github.com/quorate/quorate/downing"
@@ -33,10 +34,23 @@ type Bounds struct {
 	// because a few packets in a row were lost, to the moment at which all know that it
 	// was taken back.
 	Waver time.Duration
+
+	// Answered says that news reaches every member, and its answer all others, within the
+	// stability margin. Else a newcomer with one broken link cannot show in time that it lives,
+	// is downed for that link, and again each time it is started.
+	Answered bool
 }
 
 // rateSlack returns the slack for clocks that run at different rates: 2 % and a tick.
 func rateSlack(d time.Duration) time.Duration { return d + d/50 + 100*time.Millisecond }
+
+// pushed returns how long news takes to reach every member of a number of nodes, by the
+// estimate of [downing.Spread] for the settings of a configuration.
+func pushed(c protocol.Config, nodes int) time.Duration {
+	ln, fanout := math.Log(float64(max(nodes, 2))), float64(c.PushFanout)
+	rounds := math.Ceil(ln/math.Log(fanout+1) + ln/fanout)
+	return time.Duration(rounds) * (c.PushInterval + c.PushDelay)
+}
 
 // BoundsOf returns the bounds of a cluster of a number of nodes with a configuration.
 // Restart is the longest time until a node that has ended is started again.
@@ -70,7 +84,9 @@ func BoundsOf(of Config, nodes int, restart time.Duration) Bounds {
 	// One of the next two heartbeats is answered; then all have to see the unreachable
 	// record, that it was taken back, and that all have seen that.
 	waver := 2*silence.HeartbeatInterval + 3*spread
+	margin := d.Config.Stable(nodes, silence.AcceptableHeartbeatPause, silence.MaxSilence, c.Fence)
 	return Bounds{
+		Answered: 2*pushed(c, nodes) <= margin,
 		Accuse: rateSlack(accuse), Remove: rateSlack(remove), Join: rateSlack(join), Settle: rateSlack(settle), Waver: rateSlack(waver),
 	}
 }

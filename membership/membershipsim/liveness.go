@@ -36,7 +36,8 @@ import (
 //	survives  of a settled cluster that is cut once, the side with a majority whose
 //	          links all work hosts again within [Bounds.Accuse] and [Bounds.Remove]
 //	endless   while nothing changes from outside, no node is started and ends by
-//	          itself again and again
+//	          itself again and again, unless the stability margin is too short for
+//	          news and its answer ([Bounds.Answered])
 //
 // It needs no operator, and waits for none. [Liveness.Watch] adds it to a world.
 type Liveness struct {
@@ -160,7 +161,7 @@ func (l *Liveness) ended(n *simulation.Node, e simulation.Ended) {
 		l.steady = changedAt(w)
 		clear(l.ends)
 	}
-	if l.ends[n.ID().Address]++; l.ends[n.ID().Address] > endsMax {
+	if l.ends[n.ID().Address]++; l.Bounds.Answered && l.ends[n.ID().Address] > endsMax {
 		w.Fail(fmt.Errorf("endless: nodes at %v have ended by themselves %d times since anything changed from outside, %v ago, the last one because it %s",
 			n.ID().Address, l.ends[n.ID().Address], w.Steady(), e.Why))
 	}

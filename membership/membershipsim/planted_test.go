@@ -168,6 +168,21 @@ func TestPlantedNodeThatAlternatesForEver(t *testing.T) {
 	require.ErrorContains(t, p.Run(10*time.Minute), "endless: nodes at n002:7946 have ended by themselves 5 times")
 }
 
+// That nodes do not end again and again is asked of every cluster with the settings of a default,
+// and not of one whose stability margin is shorter than news and its answer take.
+func TestMarginsThatAreTooShortForAnAnswer(t *testing.T) {
+	of := membershipsim.Config{Downing: membershipsim.KeepMajority()}
+	for _, settings := range []protocol.Config{membershipsim.Default(), membershipsim.Fast()} {
+		of.Config = settings
+		for _, nodes := range []int{1, 2, 5, 50, 1_000} {
+			require.True(t, membershipsim.BoundsOf(of, nodes, 0).Answered, "%d nodes", nodes)
+		}
+	}
+	of.Config = membershipsim.Default()
+	of.Config.PushInterval = 2 * time.Second
+	require.False(t, membershipsim.BoundsOf(of, 50, 0).Answered)
+}
+
 // A node ends as often as its disk fails. That is no excuse for a node whose disk is
 // well.
 func TestPlantedNodeThatBlamesItsDiskForEver(t *testing.T) {
