@@ -87,6 +87,6 @@ func BoundsOf(of Config, nodes int, restart time.Duration) Bounds {
 	margin := d.Config.Stable(nodes, silence.AcceptableHeartbeatPause, silence.MaxSilence, c.Fence)
 	return Bounds{
 		Answered: 2*pushed(c, nodes) <= margin,
-		Accuse: rateSlack(accuse), Remove: rateSlack(remove), Join: rateSlack(join), Settle: rateSlack(settle), Waver: rateSlack(waver),
+		Accuse:   rateSlack(accuse), Remove: rateSlack(remove), Join: rateSlack(join), Settle: rateSlack(settle), Waver: rateSlack(waver),
 	}
 }
