@@ -43,7 +43,7 @@ var mutants = []mutant{
 		}},
 	},
 	{
-		name: "a message says too early that a replica has caught up", test: "TestChaos", edits: []edit{{
+		name: "a message says too early that a replica has caught up", test: "TestChaos", first: "89", edits: []edit{{
 			"group.go", "	g.sealed = g.ends()\n", "	g.sealed = g.ends()\n	if mutant(NAME) {\n		g.ops.recount()\n	}\n",
 		}},
 	},
