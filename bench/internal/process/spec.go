@@ -14,6 +14,7 @@ type Spec struct {
 	Size      int           `json:"size"`      // Bytes of a message.
 	Senders   int           `json:"senders"`   // Goroutines that send.
 	Entities  int           `json:"entities"`  // Number of entities to use or to make.
+	InMemory  int           `json:"in_memory"` // How many entities a node may have in memory; any number when zero.
 	Blocked   int           `json:"blocked"`   // Further entities, which sleep at their messages.
 	Batch     int           `json:"batch"`     // Messages in one message of gRPC.
 	Nodes     int           `json:"nodes"`     // Members of a cluster.

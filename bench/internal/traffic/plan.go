@@ -17,6 +17,10 @@ import (
 // batch is how many messages the floor of gRPC puts into one of its own.
 const batch = 100
 
+// withLimit is the least part that a rate may be where the number of entities in memory is limited,
+// of the rate where it is not.
+const withLimit = 0.9
+
 // Local is tells to entities of the same node.
 func Local() plan.Group {
 	floors := []string{"floor-channel"}
@@ -24,12 +28,15 @@ func Local() plan.Group {
 	beside := spread.Figures[0]
 	beside.Name, beside.Target, beside.OfFloor = "to-1000-of-channel", 0, 0.6
 	spread.Figures = append(spread.Figures, beside)
+	limited := plan.Single(process.Spec{Role: roleLocal, Size: 64, Senders: plan.Senders, Entities: 1000, InMemory: 2000},
+		plan.Figure{Name: "tell-64B-to-1000-limited", OfFloor: withLimit, Floors: []string{"tell-64B-to-1000"}})
 	return plan.Group{
 		Name: "local", About: "tell 64 B to sharded entities of the same node, 4 senders",
 		Experiments: []plan.Experiment{
 			floor.Channel(),
 			plan.Single(process.Spec{Role: roleLocal, Size: 64, Senders: plan.Senders, Entities: plan.Senders}, plan.Figure{Name: "tell-64B", Target: 5e6, Floors: floors}),
 			spread,
+			limited,
 		},
 	}
 }

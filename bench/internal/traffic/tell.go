@@ -25,7 +25,9 @@ func measureLocal(ctx context.Context, s process.Spec, _ *process.Link) (process
 	}
 	defer rig.Drop(node)
 	var found sequence.Tally
-	region, err := sharding.Start(node, message.Probes(&found, s.Senders+1, s.Size, ""))
+	probes := message.Probes(&found, s.Senders+1, s.Size, "")
+	probes.EntityLimit = s.InMemory
+	region, err := sharding.Start(node, probes)
 	if err != nil {
 		return process.Outcome{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
 )
 
 // What a machine has to do that random runs hardly ever bring about: one machine among
@@ -144,6 +145,38 @@ func TestAnAttemptAsksAgain(t *testing.T) {
 	require.Equal(t, ballot, mustHear[protocol.Accept](f.at(3)).Ballot)
 	f.at(2).say(1, reg, protocol.Accepted{Slot: 2, Ballot: ballot})
 	require.Equal(t, uint64(2), f.at(1).Register(0).Gen)
+}
+
+// A node that leaves creates no register, and goes on with no attempt to create one: of a member
+// that has left in order the others know that it has none. Alone, it would create one of no
+// replicas, which nothing changes any more.
+func TestALeavingNodeCreatesNoRegister(t *testing.T) {
+	leaving := func(others ...int) *gossip.State {
+		raw := members(t, append([]int{1}, others...)).Parts()
+		first := *raw.Members[0]
+		first.Status = gossip.Leaving
+		raw.Members[0] = &first
+		state, err := gossip.FromParts(raw)
+		require.NoError(t, err)
+		return state
+	}
+	alone := newFleet(t, 1)
+	alone.know(leaving(), 1)
+	alone.run(10 * time.Second)
+	require.Nil(t, alone.at(1).Register(0))
+
+	f := newFleet(t, 2, puppets(1))
+	f.together()
+	f.at(2).speak(1, protocol.Envelope{From: 2, Body: protocol.Hello{}})
+	f.run(time.Second)
+	ballot := mustHear[protocol.Prepare](f.at(2)).Ballot
+	f.know(leaving(2), 1)
+	f.run(time.Second)
+	f.at(2).speak(1, protocol.Envelope{From: 2, Body: protocol.Promise{Slot: 1, Ballot: ballot}})
+	f.run(time.Second)
+	_, asked := heardLast[protocol.Accept](f.at(2))
+	require.False(t, asked)
+	require.Nil(t, f.at(1).Register(0))
 }
 
 // An acceptor promises a ballot again to the node to which it has promised that, also when it

@@ -53,7 +53,10 @@ func (l *lead) adopted() { l.began = l.group.m.now.Mono }
 func (l *lead) tick() {
 	g := l.group
 	if g.reg == nil {
-		if l.mine() {
+		switch {
+		case g.m.leaving():
+			g.change.attempt = nil // The others take who has left in order for one that knows no register.
+		case l.mine():
 			l.create()
 		}
 		return

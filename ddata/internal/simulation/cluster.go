@@ -75,7 +75,8 @@ type Cluster struct {
 	truth               truth
 	members             map[gossip.NodeID]*gossip.Member
 	gone                []gossip.Tombstone
-	graceful            map[gossip.NodeID]bool // Who of them has left in order.
+	drained             map[gossip.NodeID]bool // Who has said that it may leave,
+	graceful            map[gossip.NodeID]bool // and who of them has left in order.
 	ups                 gossip.UpNumber
 	nodes               map[gossip.NodeID]*node
 	ops                 map[protocol.OpID]*operation
@@ -122,7 +123,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		World: w, History: newHistory(opt.Expire > 0), opt: opt, set: crdt.TypeOf[crdt.GSet[uint64]](), orset: crdt.TypeOf[crdt.ORSet[uint64]](), counter: crdt.TypeOf[crdt.GCounter](),
 		rand:    rand.New(rand.NewPCG(opt.World.Seed, 91)), //nolint:gosec // Simulation, not secrets.
 		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{}, ops: map[protocol.OpID]*operation{},
-		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, graceful: map[gossip.NodeID]bool{},
+		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, drained: map[gossip.NodeID]bool{}, graceful: map[gossip.NodeID]bool{},
 	}
 	c.twins = &twins{Cluster: c, hears: map[gossip.NodeID]bool{}}
 	w.Carry(c.carry)
@@ -220,12 +221,15 @@ func (c *Cluster) up() int {
 	return n
 }
 
-// left removes a leaving member as soon as its replica counts nowhere, or when it has waited
-// for long and nothing is lost by it.
+// left removes a leaving member as soon as it has said that it may go and its replica counts
+// nowhere, which is in order, or when it has waited for long and nothing is lost by it.
 func (c *Cluster) left(at *world.Node, patience int) {
 	switch {
 	case !at.Alive():
-	case !c.counts(c.nodes[at.ID()].replica) || patience <= 0 && !c.twins.twinned() && c.mayLose(at):
+	case c.drained[at.ID()] && !c.counts(c.nodes[at.ID()].replica):
+		c.graceful[at.ID()] = true
+		c.Remove(at.ID())
+	case patience <= 0 && !c.twins.twinned() && c.mayLose(at):
 		c.Remove(at.ID())
 	default:
 		c.World.After(time.Second, func() { c.left(at, patience-1) })
@@ -259,9 +263,6 @@ func (c *Cluster) Remove(n gossip.NodeID) {
 	if len(c.members) == 1 {
 		c.World.After(time.Second, func() { c.Remove(n) })
 		return
-	}
-	if at := c.World.Node(n.Address); at != nil && at.ID() == n && !c.counts(c.nodes[n].replica) {
-		c.graceful[n] = true
 	}
 	delete(c.members, n)
 	c.gone = append(c.gone, gossip.Tombstone{Node: n, RemovedAt: c.World.Wall().UnixMilli()})
@@ -374,6 +375,9 @@ func (c *Cluster) observe(o world.Observation) {
 		if c.opt.Durable {
 			tails{c}.ended(o.Node, e.Why == world.Crashed)
 		}
+	}
+	if _, ok := o.Event.(component.Drained); ok {
+		c.drained[o.Node.ID()] = true
 	}
 	if a, ok := o.Event.(world.Answered); ok && a.Port == protocol.StorePort && a.Called.Err == nil && a.Called.Result == nil {
 		d := c.disk(o.Node.ID().Address)

@@ -48,6 +48,11 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "a leaving node creates a register", in: "protocol", test: "TestALeavingNodeCreatesNoRegister", edits: []edit{{
+			"lead.go", "		case g.m.leaving():", "		case g.m.leaving() && !mutant(NAME):",
+		}},
+	},
+	{
 		name: "a refused write waits for its deadline", in: "protocol", test: "TestAWriteEndsWhenTooManyHaveRefused", edits: []edit{{
 			"ops.go", "	case len(o.refusers) > 0 && ", "	case !mutant(NAME) && len(o.refusers) > 0 && ",
 		}},

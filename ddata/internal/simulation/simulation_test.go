@@ -84,6 +84,8 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-older", 5, 1795383612232},
 		{"data-copied", 6, 20261123010223},
 		{"data-copied", 3, 20261123190862},
+		{"data-expiry", 2, 20261123501183},
+		{"data-older", 3, 20261123501473},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {
