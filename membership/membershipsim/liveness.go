@@ -5,6 +5,7 @@ package membershipsim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -149,11 +150,7 @@ func (l *Liveness) ended(n *simulation.Node, e simulation.Ended) {
 	delete(l.standing, n.ID())
 	delete(l.hosted, n.ID())
 	l.died[n.ID()] = w.Now()
-	for p := range l.since {
-		if p.of == n.ID() {
-			delete(l.since, p)
-		}
-	}
+	l.forget(n)
 	if e.Why == simulation.Crashed || strings.Contains(e.Why, component.StopJoinFailed.String()) || l.diskFailed(n, e) {
 		return // Ended from outside, or by a setting.
 	}
@@ -195,12 +192,21 @@ func (l *Liveness) silent(n *simulation.Node, member gossip.NodeID) (time.Durati
 	return w.Network().Healed(), true
 }
 
+// forget forgets since when a node cannot hear members.
+func (l *Liveness) forget(n *simulation.Node) {
+	maps.DeleteFunc(l.since, func(p pair, _ time.Duration) bool { return p.of == n.ID() })
+}
+
 // accuses checks that a node marks the members unreachable that it cannot hear.
 func (l *Liveness) accuses(n *simulation.Node) error {
 	w, m := l.world, MachineOf(n)
 	s := m.State()
-	if self := s.Member(n.ID()); n.Frozen() || self == nil || self.Status >= gossip.Exiting ||
+	if n.Frozen() {
+		return nil
+	}
+	if self := s.Member(n.ID()); self == nil || self.Status >= gossip.Exiting ||
 		len(s.Members()) > l.Config.FailureDetector.MonitoredByNrOfMembers+1 {
+		l.forget(n) // It does not monitor all members, and may not have monitored them until now.
 		return nil
 	}
 	within := l.Bounds.Accuse

@@ -62,6 +62,9 @@ func found() []storm {
 		{"chaos", 5, 505190},               // The same; the schedules of shared exchanges hide it in the run above.
 		{"settings", 13, 20261122000469},   // Nodes hosted beside their successors, by the answers of voters that accused them late.
 		{"lanes", 3, 20261122000919},       // A change of voters while a cluster was founded was refused as malformed.
+		{"judges", 15, 20261123201347},     // The stability margin was too short for a newcomer's answer.
+		{"judges", 13, 20261123607647},     // Two moments of a judge that accuses everybody overlapped.
+		{"settings", 11, 20261123606887},   // A pair that was not monitored meanwhile was silent since before.
 	}
 }
 

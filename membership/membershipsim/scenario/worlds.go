@@ -123,6 +123,10 @@ func moody(o *simulation.Options) {
 	o.Calls = simulation.Calls{Hang: 0.02, Fail: 0.02, Garbage: 0.02, Crash: 0.02, Late: 0.02, Stuck: 0.005}
 }
 
+// waversAtOnce is how many moments in which a node that is well is accused may follow each other:
+// a judge that accuses everybody does so at each heartbeat that is lost.
+const waversAtOnce = 3
+
 // prepare sets up what only a world of storms and calms has.
 func (r *run) prepare(s *Scenario, o *Options) {
 	r.config = membershipsim.Default()
@@ -152,6 +156,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	r.liveness.Watch(r.world)
 	if s.weather.judged {
 		r.judged = true
+		r.liveness.Bounds.Waver *= waversAtOnce
 		new(membershipsim.Judges).Serve(r.world)
 	}
 	events := &membershipsim.Events{}
