@@ -47,11 +47,11 @@ func TestTheDataOfAnEndedLineageIsNotMerged(t *testing.T) {
 		"deltas": protocol.Deltas{Seq: 1, Stamp: past.Gen, Changes: []table.Change{delta}},
 		"put":    protocol.Put{Op: 1, Stamp: past.Gen, Entries: []table.Entry{entry}},
 	} {
-		f.run(time.Second) // It is not told twice in a moment.
 		f.at(3).heard = nil
 		f.at(3).speak(2, protocol.Envelope{From: 3, Lineage: past.Lineage, Gen: past.Gen, Body: body})
 		_, merged := f.at(2).table.Get(delta.Key)
 		require.False(t, merged, name)
+		f.run(time.Second) // It is not told twice in a moment.
 		told := f.at(3).heard
 		require.NotEmpty(t, told, name)
 		require.True(t, reg.Equal(told[len(told)-1].message.Register), name)
@@ -235,6 +235,20 @@ func TestCreationNeedsEverybodysWord(t *testing.T) {
 	for i := range 3 {
 		require.True(t, set(1, 2, 3).Same(f.at(i+1).Register(0).Current))
 	}
+}
+
+// Who is silent, and goes by a lineage that has ended, is told of the present one also when it
+// knows of a greater generation, and the first word to it was lost.
+func TestASilentReplicaIsToldOfTheLineage(t *testing.T) {
+	past, now := stable(38, 3), stable(4, 1, 2)
+	now.Lineage = protocol.Lineage{Turn: 2, ID: 9}
+	f := alone(t, 3, 1, now)
+	f.drop = func(_, to int, _ any) bool { return to == 3 }
+	f.at(3).speak(1, protocol.Envelope{From: 3, Lineage: past.Lineage, Gen: past.Gen, Body: protocol.Hello{}})
+	f.run(2 * time.Second)
+	f.drop = func(int, int, any) bool { return false }
+	f.run(2 * time.Second)
+	require.True(t, slices.ContainsFunc(f.at(3).heard, func(l letter) bool { return l.message.Register != nil && l.message.Lineage == now.Lineage }))
 }
 
 // A register that anybody knows is taken over, not created anew.

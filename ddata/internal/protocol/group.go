@@ -199,9 +199,15 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 	}
 	g.body(p, e)
 	g.lookSealed()
-	if p.gen < g.gen() {
+	if g.reg != nil && g.misses(p) {
 		g.tell(p)
 	}
+}
+
+// misses reports whether a peer is not known to know the present register.
+func (g *group) misses(p *peer) bool {
+	turn := g.reg.Lineage.Turn
+	return p.turn < turn || p.turn == turn && p.gen < g.reg.Gen
 }
 
 // raise takes over a greater number of unclean starts. Who acknowledges from now on says so;
@@ -241,12 +247,15 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 		g.nodes[from] = p
 	}
 	if p.id != e.From {
-		delete(g.peers, p.id)
+		if g.peers[p.id] == p {
+			delete(g.peers, p.id)
+		}
 		p.id, p.wrote, g.rerouted = e.From, 0, true
 	}
 	p.wrote = max(p.wrote, e.Written)
-	// A durable replica that has started again is another node: the younger one counts.
-	g.peers[p.id] = p
+	if !g.startedAgain(p) {
+		g.peers[p.id] = p
+	}
 	p.gen, p.turn, p.none, p.heard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
 	p.agrees, p.apart, p.older = p.agrees || e.Agrees, e.Apart, e.Older
 	if !e.Unsure {
@@ -258,6 +267,13 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 		g.none[from] = true
 	}
 	return p
+}
+
+// startedAgain reports whether a durable replica is known to have started again since, as another
+// node at the same address: a message of the former node comes late.
+func (g *group) startedAgain(p *peer) bool {
+	q := g.peers[p.id]
+	return q != nil && q != p && q.node.Address == p.node.Address && g.claims.older(p.node, q.node)
 }
 
 // demands reports whether a message wants something of a replica that only one does which
@@ -462,6 +478,11 @@ func (g *group) membersChanged() {
 			g.gone[p.id] = node
 		}
 	}
+	for _, p := range g.nodes { //quorate:unordered each peer by itself
+		if g.peers[p.id] == nil {
+			p.id = 0 // Its replica was believed to be another node's, which is gone: it is asked again.
+		}
+	}
 	for _, t := range state.Tombstones() {
 		if !g.cfg.Durable { // In memory a replica is its node.
 			g.gone[ReplicaID(t.Node.UID)] = t.Node
@@ -518,7 +539,7 @@ func (g *group) hello() {
 			g.send(p, Hello{Ask: true})
 		case of.Node == g.lead.node() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || g.member() && !g.reg.In(g.self)):
 			g.send(p, Hello{})
-		case g.reg != nil && p.gen < g.gen() && (g.reg.In(p.id) || g.lead.mine()):
+		case g.reg != nil && g.misses(p) && (g.reg.In(p.id) || g.lead.mine()):
 			g.send(p, Hello{Ask: true})
 		}
 	}
@@ -554,7 +575,7 @@ func (g *group) send(p *peer, body any) {
 	e.Agrees, e.Restarts = g.cfg.Durable && p.judged && p.missed == 0, g.restarts
 	if g.reg != nil {
 		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.age.apart()
-		if p.gen < g.reg.Gen || p.turn < g.reg.Lineage.Turn {
+		if g.misses(p) {
 			e.Register, p.told, p.toldAt = g.reg, g.reg.Gen, g.m.now.Mono
 		}
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/component"
 )
 
 // Who is given and who takes what of a bucket: its homes, and nobody else.
@@ -142,4 +145,77 @@ func TestAReplicaIsOfOneNode(t *testing.T) {
 	claims(4, 3, protocol.PutTaken{Op: 1})
 	f.at(2).written()
 	require.Len(t, f.at(2).done, 1, "the disk has moved: its first node is no member any more")
+}
+
+// A durable replica is that of the node which has started last at its address, also when a
+// message of the former node comes late; and when a node goes that was believed to be a replica,
+// another that claims to be it is asked again.
+func TestAReplicaStaysThatOfItsNode(t *testing.T) {
+	reg := stable(1, 1, 2, 3)
+	again := gossip.NodeID{Address: node(2).Address, UID: 22}
+	f := alone(t, 4, 1, reg, onDisk)
+	m, asked := f.at(1), 0
+	step := func(in machine.Input) {
+		var out machine.Outbox
+		m.Step(machine.Now{Mono: f.now}, in, &out)
+		for _, e := range out.Effects() {
+			switch e := e.(type) {
+			case machine.Call:
+				m.calls = append(m.calls, e)
+			case machine.Send:
+				if hello, ok := e.Message.(protocol.Envelope).Body.(protocol.Hello); ok && hello.Ask && e.To == again {
+					asked++
+				}
+			}
+		}
+	}
+	know := func(up ...gossip.NodeID) {
+		raw := members(t, []int{1, 3}).Parts()
+		for _, n := range up {
+			member := *raw.Members[0]
+			raw.LastUpNumber++
+			member.Node, member.UpNumber = n, raw.LastUpNumber
+			raw.Members = append(raw.Members, &member)
+		}
+		state, err := gossip.FromParts(raw)
+		require.NoError(t, err)
+		step(component.Changed{State: state, Self: node(1)})
+	}
+	hello := func(from gossip.NodeID) {
+		step(machine.Received{From: from, Message: protocol.Envelope{From: 2, Lineage: reg.Lineage, Gen: reg.Gen, Body: protocol.Hello{}}})
+	}
+	is := func(want gossip.NodeID) {
+		t.Helper()
+		got, ok := m.Route(0).Node(2)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	}
+
+	know(node(2), again)
+	hello(again)
+	hello(node(2)) // It comes late.
+	is(again)
+	know(again)
+	is(again)
+
+	know(node(4), again)
+	hello(node(4)) // It has been up for longer, at another address.
+	is(node(4))
+	know(again)
+	asked = 0
+	for range 20 {
+		f.now = f.now.Add(100 * time.Millisecond)
+		for _, call := range m.calls {
+			step(machine.Called{ID: call.ID})
+		}
+		m.calls = nil
+		for timer, at := range m.timers {
+			if at <= f.now {
+				step(machine.Fired{Timer: timer})
+			}
+		}
+	}
+	require.NotZero(t, asked)
+	hello(again)
+	is(again)
 }

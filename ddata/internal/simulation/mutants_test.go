@@ -53,6 +53,21 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "a late message brings a former node back", in: "protocol", test: "TestAReplicaStaysThatOfItsNode", edits: []edit{{
+			"group.go", "	if !g.startedAgain(p) {", "	if !g.startedAgain(p) || mutant(NAME) {",
+		}},
+	},
+	{
+		name: "a replica that nobody is is not asked again", in: "protocol", test: "TestAReplicaStaysThatOfItsNode", edits: []edit{{
+			"group.go", "		if g.peers[p.id] == nil {", "		if g.peers[p.id] == nil && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "a silent replica is told by its generation alone", in: "protocol", test: "TestASilentReplicaIsToldOfTheLineage", edits: []edit{{
+			"group.go", "	return p.turn < turn || ", "	return p.turn < turn && !mutant(NAME) || mutant(NAME) && p.gen < g.reg.Gen || ",
+		}},
+	},
+	{
 		name: "a refused write waits for its deadline", in: "protocol", test: "TestAWriteEndsWhenTooManyHaveRefused", edits: []edit{{
 			"ops.go", "	case len(o.refusers) > 0 && ", "	case !mutant(NAME) && len(o.refusers) > 0 && ",
 		}},

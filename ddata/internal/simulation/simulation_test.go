@@ -86,6 +86,8 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-copied", 3, 20261123190862},
 		{"data-expiry", 2, 20261123501183},
 		{"data-older", 3, 20261123501473},
+		{"data-older", 3, 20261123701077},
+		{"data-expiry", 3, 20261123701951},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {
