@@ -254,20 +254,25 @@ func StableAfter(n int, minSilence, maxSilence, fence time.Duration) time.Durati
 }
 
 // Spread returns how long news takes to reach all of n members when every member that
-// has it pushes it to 4 random members, at most 10 times a second:
+// has it pushes it to 4 random members, at most 10 times a second: 100 ms for each of
+// [Rounds]. The result is 200 ms for 5 members, 400 ms for 50 and 700 ms for 1,000, and 0
+// for fewer than two.
+func Spread(n int) time.Duration {
+	return time.Duration(Rounds(n, 4)) * 100 * time.Millisecond
+}
+
+// Rounds returns in how many rounds news reaches all of n members, when in each every member
+// that has it pushes it to fanout random members, 1 or more:
 //
-//	100 ms × ceil(log5(n) + ln(n)/4)
+//	ceil(log(n)/log(fanout+1) + ln(n)/fanout)
 //
 // The first term counts the rounds in which the number of informed members grows by a
-// factor of 5, the second the rounds in which the last members are reached (Pittel, On
-// Spreading a Rumor, SIAM J. Appl. Math. 47, 1987). The result is 200 ms for 5
-// members, 400 ms for 50 and 700 ms for 1,000, and 0 for fewer than two.
-func Spread(n int) time.Duration {
+// factor of fanout+1, the second the rounds in which the last members are reached (Pittel,
+// On Spreading a Rumor, SIAM J. Appl. Math. 47, 1987). The result is 0 for fewer than two.
+func Rounds(n, fanout int) int {
 	if n < 2 {
 		return 0
 	}
-	const fanout = 4
-	ln := math.Log(float64(n))
-	rounds := math.Ceil(ln/math.Log(fanout+1) + ln/fanout)
-	return time.Duration(rounds) * 100 * time.Millisecond
+	ln, f := math.Log(float64(n)), float64(fanout)
+	return int(math.Ceil(ln/math.Log(f+1) + ln/f))
 }

@@ -108,6 +108,7 @@ func TestStableAfter(t *testing.T) {
 	}
 	for _, test := range tests {
 		require.Equal(t, test.spread, downing.Spread(test.n), "%d nodes", test.n)
+		require.GreaterOrEqual(t, downing.Rounds(test.n, 1), downing.Rounds(test.n, 4), "%d nodes", test.n)
 		require.Equal(t, test.expected, downing.StableAfter(test.n, test.min, test.max, test.fence), "%d nodes", test.n)
 		require.Equal(t, test.expected, downing.Default().Stable(test.n, test.min, test.max, test.fence))
 	}

@@ -4,7 +4,6 @@
 package membershipsim
 
 import (
-	"math"
 	"time"
 
 	"github.com/quorate/quorate/downing"
@@ -44,12 +43,10 @@ type Bounds struct {
 // rateSlack returns the slack for clocks that run at different rates: 2 % and a tick.
 func rateSlack(d time.Duration) time.Duration { return d + d/50 + 100*time.Millisecond }
 
-// pushed returns how long news takes to reach every member of a number of nodes, by the
-// estimate of [downing.Spread] for the settings of a configuration.
+// pushed returns how long news takes to reach every member of a number of nodes by the
+// settings of a configuration.
 func pushed(c protocol.Config, nodes int) time.Duration {
-	ln, fanout := math.Log(float64(max(nodes, 2))), float64(c.PushFanout)
-	rounds := math.Ceil(ln/math.Log(fanout+1) + ln/fanout)
-	return time.Duration(rounds) * (c.PushInterval + c.PushDelay)
+	return time.Duration(downing.Rounds(nodes, c.PushFanout)) * (c.PushInterval + c.PushDelay)
 }
 
 // BoundsOf returns the bounds of a cluster of a number of nodes with a configuration.

@@ -362,14 +362,14 @@ func (m *Machine) renew() {
 
 // renewed takes the answer of the store to [RenewID].
 func (m *Machine) renewed(in machine.Called) {
-	if m.renewal.call == 0 || in.ID != m.renewal.call || m.now.Mono >= m.renewal.until {
-		return // Of an answer that is late nothing follows: the next tick asks again.
+	if m.renewal.call == 0 || in.ID != m.renewal.call {
+		return
 	}
 	m.renewal.call = 0
 	id, ok := in.Result.(ReplicaID)
-	if in.Err != nil || !ok || id == 0 {
+	if late := m.now.Mono >= m.renewal.until; late || in.Err != nil || !ok || id == 0 {
 		m.counts.StoreFailures++
-		return
+		return // The next tick asks again.
 	}
 	groups := m.durable()
 	m.renewal = renewal{}

@@ -379,7 +379,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.lead.adopted()
 	g.sweep.adopted()
 	g.ops.adopted(r.Gen == known+1)
-	g.unsure.adopted()
+	g.unsure.adopted() // After the operations, which it looks at.
 	g.route()
 	g.greet()
 }

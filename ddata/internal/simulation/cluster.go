@@ -344,7 +344,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	}
 	return []machine.Component{
 		{Name: "roster", Service: rosterService, Machine: &roster{self: env.Self}},
-		{Name: protocol.ComponentName, Service: protocol.Service, Machine: &honest{Machine: n.machine, cluster: c, has: map[uint64]bool{}}},
+		{Name: protocol.ComponentName, Service: protocol.Service, Machine: &honest{Machine: n.machine, cluster: c, has: map[chosenAt]bool{}}},
 	}
 }
 

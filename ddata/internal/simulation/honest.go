@@ -16,7 +16,7 @@ import (
 type honest struct {
 	*protocol.Machine
 	cluster *Cluster
-	has     map[uint64]bool // By generation, whether the replica had caught up after any step in it.
+	has     map[chosenAt]bool // By generation, whether the replica had caught up after any step in it.
 }
 
 // Step handles an input. A message may leave long after the step in which it was written: it
@@ -25,12 +25,13 @@ func (h *honest) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	before := len(out.Effects())
 	h.Machine.Step(now, in, out)
 	if r := h.Register(0); r != nil {
-		h.has[r.Gen] = h.has[r.Gen] || h.Caught(0)
+		at := chosenAt{r.Lineage, r.Gen}
+		h.has[at] = h.has[at] || h.Caught(0)
 	}
 	for _, e := range out.Effects()[before:] {
 		s, _ := e.(machine.Send)
 		m, ok := s.Message.(protocol.Envelope)
-		if has, was := h.has[m.Gen]; ok && m.Caught && was && !has {
+		if has, was := h.has[chosenAt{m.Lineage, m.Gen}]; ok && m.Caught && was && !has {
 			h.cluster.World.Fail(fmt.Errorf("D9: a %T to %s says that its sender has caught up with generation %d, which it has not", m.Body, s.To, m.Gen))
 		}
 	}
