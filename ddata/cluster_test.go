@@ -136,13 +136,20 @@ func (w *world) try() (*node, error) {
 	return n, nil
 }
 
-// start starts n nodes, and waits until all of them count.
+// start starts n nodes, and waits until all of them count and the last change of the voters
+// is complete: before that a crash of two in six may take the majority of the voters of before.
 func (w *world) start(n int) {
 	w.t.Helper()
 	for range n {
 		w.build()
 	}
 	w.ready(w.nodes...)
+	eventually(w.t, "all vote", func() bool {
+		return !slices.ContainsFunc(w.nodes, func(o *node) bool {
+			base := o.View().Base
+			return len(base) != 1 || len(base[0]) != n
+		})
+	})
 }
 
 // ready waits until nodes count as replicas.
