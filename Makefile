@@ -33,11 +33,7 @@ MODULES = $(shell sed -n 's|^[[:space:]]*\./|./|p' go.work)
 
 # Modules of tests that need what no module of the workspace should have in its build
 # list, which is one for all.
-APART = internal/etcdtest
-
-# Built for these too, because a toolkit that only compiles where its authors
-# sit is found out by its users.
-PLATFORMS := darwin/arm64 linux/arm64 windows/amd64
+APART = internal/etcdtest internal/deploytest
 
 # Tests that start operating-system processes carry the build tag `process`.
 # They run without the race detector: their timings are real.
@@ -61,7 +57,7 @@ needs-cc: needs
 # ---------------------------------------------------------------- the gates
 
 .PHONY: check
-check: needs fmt-check lint vet tree api-check figures-check modules cross generate-check consumer ## every gate except the tests (the default)
+check: needs fmt-check lint tree api-check figures-check deploy-check modules cross generate-check consumer ## every gate except the tests (the default)
 	$(call step,check: ok)
 
 .PHONY: fmt-check
@@ -76,11 +72,12 @@ lint: $(BIN)/golangci-lint ## golangci-lint over all modules, and over the fault
 	@for m in $(APART); do (cd $$m && GOWORK=off $(BIN)/golangci-lint run ./...); done
 	QUORATE_LINTER=$(BIN)/golangci-lint $(GO) test -count=1 -tags lint -run Linters ./tools/tree
 
+# `make check` runs the same analyzers: `lint` with all build tags, `modules` without.
 .PHONY: vet
 vet: needs ## go vet over the workspace, with and without the process tests
 	$(call step,vet)
 	@$(GO) vet work
-	@$(GO) vet -tags process,python,typescript,postgres work
+	@$(GO) vet -tags process,python,typescript,postgres,chromium work
 
 .PHONY: tree
 tree: needs ## the checks on the tree: imports, docs, headers, lengths, replaces
@@ -97,6 +94,11 @@ figures-check: needs ## the figures of docs/downing.md, as far as they take seco
 	$(call step,figures-check)
 	@$(GO) test -count=1 ./tools/internal/figures
 
+.PHONY: deploy-check
+deploy-check: needs ## manifests, images and alerts in deploy, by kustomize, the types of Kubernetes and Prometheus
+	$(call step,deploy-check)
+	@GOWORK=off $(GO) -C internal/deploytest test -count=1 ./...
+
 .PHONY: modules
 modules: needs ## each module by itself: build, vet, tidy
 	$(call step,modules)
@@ -109,13 +111,11 @@ modules: needs ## each module by itself: build, vet, tidy
 	for m in $(APART); do GOWORK=off $(GO) -C $$m vet ./...; done
 	for m in $(APART) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy -diff; done
 
+# A toolkit that only compiles where its authors sit is found out by its users.
 .PHONY: cross
-cross: needs ## build for the other platforms
+cross: needs ## the types of all packages as they are on other platforms
 	$(call step,cross)
-	@for p in $(PLATFORMS); do
-	  echo "   $$p"
-	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build work
-	done
+	@$(GO) test -count=1 ./tools/internal/platforms
 
 .PHONY: consumer
 consumer: needs ## release the tree in a clone, install from its tags, start a node, weigh it
@@ -125,8 +125,22 @@ consumer: needs ## release the tree in a clone, install from its tags, start a n
 # ---------------------------------------------------------------- the tests
 
 .PHONY: test
-test: race seeds mutants process languages databases ## all tests: with the race detector, without it where it finds nothing, mutants, real processes, other languages, databases
-	$(call step,test: ok)
+test: race ## all tests: with the race detector, without it where it finds nothing, mutants, real processes, other languages, databases, pages
+	$(call step,test: what computes beside what waits)
+	@nice -n 19 $(MAKE) --no-print-directory computing & computing=$$!
+	nice -n 5 $(MAKE) --no-print-directory installing & installing=$$!
+	failed=0
+	$(MAKE) --no-print-directory process || failed=1
+	wait $$installing || failed=1
+	wait $$computing || failed=1
+	if ((failed)); then exit 1; fi
+	echo '== test: ok'
+
+# Real processes leave the processors idle most of the time. What only computes, in virtual time, fills that
+# with the lowest priority: nothing in it depends on how long it takes. What is installed waits for the network.
+.PHONY: computing installing
+computing: race-bubbles seeds mutants
+installing: languages databases pages
 
 # What runs in one goroutine, tests included: machines, the worlds that they are simulated in,
 # wire formats, values. The race detector can find nothing there, and makes each run cost five to
@@ -136,11 +150,12 @@ SEQUENTIAL = \
   machine/wire membership/internal/protocol membership/internal/wire membership/membershipsim \
   membership/membershipsim/scenario sharding/epoch sharding/internal/cell sharding/internal/control \
   sharding/internal/courier sharding/internal/deliverysim sharding/internal/hold sharding/internal/protocol \
-  sharding/internal/remind sharding/internal/remindsim sharding/internal/simulation sharding/internal/statesim \
-  sharding/internal/wire sharding/shardingsim simulation
+  sharding/internal/pull sharding/internal/recall sharding/internal/remind sharding/internal/remindsim sharding/internal/simulation \
+  sharding/internal/statesim \
+  sharding/internal/wire sharding/shardingsim simulation tools/internal/picture
 
 # The gates that are tests: `make check` runs them, and the race detector finds nothing in them.
-GATES = tools/consumer tools/internal/api tools/internal/figures tools/tree
+GATES = tools/consumer tools/internal/api tools/internal/figures tools/internal/platforms tools/tree
 
 # In virtual time (testing/synctest) the race detector of Go 1.26 keeps one
 # context for the timers of a bubble, and two processors that fire two of them
@@ -150,12 +165,16 @@ GATES = tools/consumer tools/internal/api tools/internal/figures tools/tree
 BUBBLES = $(shell grep -rlF --include='*_test.go' '"testing/synctest"' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
 
 .PHONY: race
-race: needs-cc ## the tests with the race detector, of all that could have a race
+race: needs-cc ## the tests with the race detector, of all that could have a race and is in real time
 	$(call step,race)
 	@others="$$(comm -23 <($(GO) list work | sort) <($(GO) list $(BUBBLES) $(SEQUENTIAL:%=./%) $(GATES:%=./%) | sort))"
 	CGO_ENABLED=1 $(GO) test -race -timeout 15m $$others
-	CGO_ENABLED=1 $(GO) test -race -timeout 15m -cpu 1 $(BUBBLES)
-	for m in $(APART); do GOWORK=off CGO_ENABLED=1 $(GO) -C $$m test -race -timeout 15m ./...; done
+	for m in $(filter-out internal/deploytest,$(APART)); do GOWORK=off CGO_ENABLED=1 $(GO) -C $$m test -race -timeout 15m ./...; done
+
+.PHONY: race-bubbles
+race-bubbles: needs-cc ## the same of what has tests in virtual time
+	$(call step,race-bubbles)
+	@CGO_ENABLED=1 $(GO) test -race -timeout 40m -cpu 1 $(BUBBLES)
 
 # Tests that are left out with the race detector, since they are as sequential as the packages
 # above, are in files that say so; tests that run more seeds than usual have the build tag `seeds`.
@@ -164,7 +183,7 @@ PLAIN_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build (!race|see
 .PHONY: seeds
 seeds: needs ## the tests without the race detector of what runs in one goroutine, with more seeds
 	$(call step,seeds)
-	@$(GO) test -tags seeds -timeout 15m $$($(GO) list $(SEQUENTIAL:%=./%) $(PLAIN_PACKAGES) | sort -u)
+	@$(GO) test -tags seeds -timeout 40m $$($(GO) list $(SEQUENTIAL:%=./%) $(PLAIN_PACKAGES) | sort -u)
 
 # A mutant is the production code with one defect, built anew, and searched for
 # by the seeds of the simulation: the proof that they would find it.
@@ -173,7 +192,7 @@ MUTANT_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build .*\bmutan
 .PHONY: mutants
 mutants: needs ## the defects that the seeds of the simulations must find
 	$(call step,mutants)
-	@$(GO) test -tags mutants -run Mutants -timeout 25m $(MUTANT_PACKAGES)
+	@$(GO) test -tags mutants -run Mutants -timeout 40m $(MUTANT_PACKAGES)
 
 # The clusters of the examples wait for seconds most of the time, so that two packages, and in
 # the bank two tests, run at once. What measures milliseconds runs alone.
@@ -206,6 +225,31 @@ languages: needs ## the plugins in Python and TypeScript, where the languages ar
 	fi
 	if (($${#tags[@]} > 0)); then
 	  $(GO) test -tags "$$(IFS=,; echo "$${tags[*]}")" -run 'Python|TypeScript' -p 1 -count=1 -timeout 15m $(LANGUAGE_PACKAGES)
+	fi
+
+# The page of management is built from its sources where npm is there, must be what is committed, and is
+# looked at in Chromium where that is installed, as is the page of a simulated run. Nothing is installed but
+# the packages of the lock file, which stay within the tree.
+PAGE = management/page
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+
+.PHONY: pages
+pages: needs ## the pages: built anew, tested, and used in Chromium, where these are there
+	$(call step,pages)
+	@if ! command -v npm >/dev/null || ! node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)' 2>/dev/null; then
+	  echo '   left out: the pages, since there is no node of 20.19 or newer with npm'
+	  exit 0
+	fi
+	npm ci --prefix $(PAGE) --ignore-scripts --no-audit --no-fund --loglevel error
+	rm -rf $(TMP)/page-before && mkdir -p $(TMP) && cp -r $(PAGE)/dist $(TMP)/page-before
+	npm run --silent --prefix $(PAGE) build >/dev/null
+	npm run --silent --prefix $(PAGE) test
+	diff -r $(TMP)/page-before $(PAGE)/dist >/dev/null || { rm -rf $(TMP)/page-before; echo '$(PAGE)/dist is not what its sources make: it has been built anew, commit it'; exit 1; }
+	rm -rf $(TMP)/page-before
+	if [ -n "$(CHROMIUM)" ]; then
+	  CHROMIUM="$(CHROMIUM)" $(GO) test -tags process,chromium -run Chromium -p 1 -count=1 -timeout 10m ./examples/bank ./tools/internal/picture
+	else
+	  echo '   left out: the pages in a browser, since there is no chromium'
 	fi
 
 # Stores over a database are tested with a server of the distribution's packages, which each test

@@ -19,7 +19,8 @@ import (
 type Region string
 
 // Shard is the number of a shard, from 0 up to the number of shards of the kind
-// minus one.
+// minus one. Once the number of shards of a kind has changed while it ran, the lower 16 bits are that
+// number, and the bits above count the changes: a shard is another one after each.
 type Shard uint32
 
 // RegionState describes one region to a strategy.

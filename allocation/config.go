@@ -18,6 +18,10 @@ const (
 	LoadAwareName           = "load-aware"            // [LoadAware]
 )
 
+// ExternalName is the name of [External] in a configuration. It is not built in: whoever makes it
+// gives it its [Locations], as package cluster does with a replicated map.
+const ExternalName = "external"
+
 // BuiltIns returns the names of the built-in strategies, sorted.
 func BuiltIns() []string {
 	return []string{ConsistentHashingName, LeastShardName, LeastShardThresholdName, LoadAwareName}
@@ -26,9 +30,9 @@ func BuiltIns() []string {
 // Config chooses and configures the allocation strategy of a kind of entity.
 type Config struct {
 	// Strategy is the name of the strategy: "least-shard", "consistent-hashing",
-	// "load-aware", "least-shard-threshold", or the name of one that the program adds. Names
+	// "load-aware", "least-shard-threshold", "external", or the name of one that the program adds. Names
 	// that are not built in are not refused here.
-	Strategy string `koanf:"strategy" known:"least-shard|consistent-hashing|load-aware|least-shard-threshold" reload:"yes"`
+	Strategy string `koanf:"strategy" known:"least-shard|consistent-hashing|load-aware|least-shard-threshold|external" reload:"yes"`
 	// PreferNewestAbove says when a rolling update is far enough for all new shards to go to the
 	// newest nodes, where they need not move again: when the nodes of the highest app-version have
 	// more than this part of the capacity, from 0 to 1. Up to it they are canaries, which get
@@ -44,6 +48,8 @@ type Config struct {
 	LoadAware LoadAwareConfig `koanf:"load-aware" reload:"yes"`
 	// LeastShardThreshold configures least-shard-threshold.
 	LeastShardThreshold ThresholdConfig `koanf:"least-shard-threshold" reload:"yes"`
+	// External configures external, which puts shards where the replicated map of locations says.
+	External RebalanceLimits `koanf:"external" reload:"yes"`
 }
 
 // RebalanceLimits bounds how many shards a strategy moves: at most max(1, min(absolute limit,
@@ -63,7 +69,7 @@ type RebalanceLimits struct {
 // from overflow.
 const rebalanceLimitMax = 1_000_000
 
-// Default returns least-shard. It, consistent-hashing and load-aware have rounds of at most 100 shards and a
+// Default returns least-shard. It, consistent-hashing, load-aware and external have rounds of at most 100 shards and a
 // tenth of all shards: 1,000 shards on 4 nodes are spread over a fifth node in two
 // rounds, while nine of ten shards are at rest at any time. Least-shard-threshold has the
 // defaults of its original: a threshold of 1, and at most 3 shards moving.
@@ -74,6 +80,7 @@ func Default() Config {
 		LeastShard: limits, ConsistentHashing: limits,
 		LoadAware:           LoadAwareConfig{Tolerance: 0.1, RebalanceLimits: limits},
 		LeastShardThreshold: ThresholdConfig{RebalanceThreshold: 1, MaxSimultaneousRebalance: 3},
+		External:            limits,
 	}
 }
 
@@ -85,6 +92,7 @@ func (c Config) Validate() error {
 	faults.Add(field.Within("consistent-hashing", c.ConsistentHashing.Validate()))
 	faults.Add(field.Within("load-aware", c.LoadAware.Validate()))
 	faults.Add(field.Within("least-shard-threshold", c.LeastShardThreshold.Validate()))
+	faults.Add(field.Within("external", c.External.Validate()))
 	part := c.PreferNewestAbove
 	faults.Refuse(!(part >= 0 && part <= 1), "prefer-newest-above", "%v is not from 0 to 1", part)
 	faults.Refuse(c.Strategy == "", "strategy", "is empty; built in are %s", strings.Join(BuiltIns(), ", "))
@@ -114,7 +122,7 @@ func (c Config) NewLeastShard() (*LeastShard, error) {
 
 // New returns the built-in strategy that the configuration names, or an error:
 // a fault of the configuration, or [ErrUnknownStrategy] for a name that is not
-// built in, which the caller may then look up elsewhere.
+// built in, "external" included, which the caller may then look up elsewhere.
 func New(c Config) (Strategy, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("allocation: %w", err)

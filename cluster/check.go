@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/transport"
@@ -43,7 +42,7 @@ func Check(own Own, paths ...string) error {
 	s := &startable{
 		linkable: linkable{Config: Default(), options: o}, own: own.Strategies, resolve: file.Resolve,
 	}
-	if err := file.DecodeAll(s, slices.Concat(own.Sections, choices)...); err != nil {
+	if err := file.DecodeAll(s, slices.Concat(own.Sections, choices, o.strangeStates(file))...); err != nil {
 		return err
 	}
 	if own.Warn != nil {
@@ -54,6 +53,12 @@ func Check(own Own, paths ...string) error {
 
 // warn tells of settings that are right and that this system does not keep.
 func (s *startable) warn(tell func(key, reason string)) {
+	if why := s.forgetful(); why != "" {
+		tell("sharding.allocation.strategy", why)
+	}
+	if why := lonely(s.Config); why != "" {
+		tell("membership.seed-nodes", why)
+	}
 	if s.options.unenforced == nil {
 		return
 	}
@@ -81,7 +86,7 @@ type Own struct {
 
 	// Warn is told of settings that are no faults and that the system of this process does
 	// not keep, once there is no fault: limits of a plugin that it does not know, a user
-	// that it does not have. Nil if nobody wants to know.
+	// that it does not have; of locations of shards that are not durable; and of a node that finds nobody by itself. Nil if nobody wants to know.
 	Warn func(key, reason string)
 
 	// Whole says that Options link everything that the project has, as the quorate command
@@ -103,10 +108,11 @@ func (s *startable) Validate() error {
 	return errors.Join(
 		s.linkable.Validate(), s.exposed(),
 		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
+		s.certificates("gateway.tls", s.Gateway.TLS),
 		s.joinDecider(),
 		s.known("membership.failure-detector.strategy", s.Membership.FailureDetector.Strategy, fd.BuiltIns()...),
 		s.known("downing.strategy", s.Downing.Strategy, downingNames()...),
-		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocation.BuiltIns()...),
+		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocationNames()...),
 	)
 }
 

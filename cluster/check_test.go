@@ -44,6 +44,10 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 		"unknown allocation":         {[]string{name, here, "sharding: {allocation: {strategy: dice}}"}, nil, `:3: sharding.allocation.strategy: "dice" is neither`},
 		"unknown detector":           {[]string{name, here, "membership: {failure-detector: {strategy: mine}}"}, nil, `:3: membership.failure-detector.strategy: "mine" is neither built in (phi-accrual, deadline) nor the name of a plugin`},
 		"plugin of no policy":        {[]string{name, here, "plugins: {x: {policy: weather, path: /bin/x, unpinned: true}}"}, nil, `:3: plugins.x.policy: "weather" is none of [downing allocation failure-detector join-decider discovery]`},
+		"variable of a shell":        {[]string{name, `node: {address: "${POD_IP}:7946"}`}, nil, `:2: node.address: "${POD_IP}:7946" has the variable ${POD_IP}, and nothing replaces it in a file: write the value, or take the key out and set QUORATE_NODE__ADDRESS in the environment`},
+		"variable in a list":         {[]string{name, here, "membership: {seed-nodes: ['127.0.0.1:7946', '$(SEED):7946']}"}, nil, `:3: membership.seed-nodes: "$(SEED):7946" has the variable $(SEED)`},
+		"variable in a map":          {[]string{name, here, "membership: {min-nr-of-members-of-role: {'${ROLE}': 1}}"}, nil, ""},
+		"no variable":                {[]string{"cluster: {name: 'a$b'}", here}, nil, ""},
 		"several faults":             {[]string{name, "node: {address: 10.0.0.1:7946}", "downing: {strategy: coin}"}, nil, ":2: node.address: 10.0.0.1"},
 	}
 	for what, test := range tests {
@@ -112,4 +116,26 @@ func TestACheckTakesSectionsOfTheProgram(t *testing.T) {
 	require.ErrorContains(t, cluster.Check(own("twinz", new(any)), path), `:3: twins: unknown section; did you mean "twinz"?`)
 	require.ErrorContains(t, cluster.Check(own("twins", new(twins)), path), `:3: twins.repaet: unknown key; did you mean "repeat"?`)
 	require.ErrorContains(t, cluster.Check(own("sharding", new(any)), path), `two sections with the name "sharding"`)
+}
+
+// A variable that nothing replaces ends a start too, and a node that finds nobody by itself is a warning, since
+// its program may have it join.
+func TestWhatNobodyHasReplacedOrFinds(t *testing.T) {
+	path := file(t, "cluster: {name: test}", `node: {address: "127.0.0.1:7946", zone: "${ZONE}"}`)
+	require.ErrorContains(t, started(t, cluster.WithFile(path)), path+`:2: node.zone: "${ZONE}" has the variable ${ZONE}`)
+	for line, want := range map[string][]string{
+		"membership: {fence: 30s}":                                                     {"membership.seed-nodes"},
+		"membership: {seed-nodes: ['127.0.0.1:7946']}":                                 nil,
+		"membership: {seed-nodes: ['127.0.0.1:7946'], discovery: {methods: [static]}}": nil,
+	} {
+		var warned []string
+		own := cluster.Own{Warn: func(key, reason string) {
+			warned = append(warned, key)
+			require.Contains(t, reason, "finds nobody")
+		}}
+		require.NoError(t, cluster.Check(own, file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", line)))
+		require.Equal(t, want, warned, line)
+	}
+	plugin := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "plugins: {x: {policy: downing, path: /bin/x, unpinned: true, args: ['${HOME}']}}")
+	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithPlugins(new(stage))}}, plugin), "its arguments are its own")
 }

@@ -7,12 +7,14 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/quorate/quorate/cluster/locations"
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/ddata"
@@ -20,10 +22,15 @@ import (
 	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/downing/lease"
+	"github.com/quorate/quorate/gateway"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/membership/shutdown"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/reminder"
+	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/store"
 )
 
 // The options say what a node is started with, [Start] starts its parts one after the
@@ -32,21 +39,30 @@ import (
 // Node is a node with all its parts. It is a [sharding.Host] and a
 // [ddata.Host].
 type Node struct {
-	member     *membership.Node
-	sharding   *sharding.System
-	data       *ddata.Replicator
-	registry   lazy[registry.Registry]
-	topics     lazy[pubsub.PubSub]
-	management *management.Server
-	health     *management.Server // For health checks alone.
-	checks     []management.Check
-	reloader   *reloader
-	metrics    telemetry.Metrics // Nil if the node serves no metrics.
-	meters     metric.MeterProvider
-	plugins    *strategies
+	member      *membership.Node
+	sharding    *sharding.System
+	data        *ddata.Replicator
+	registry    lazy[registry.Registry]
+	topics      lazy[pubsub.PubSub]
+	states      states
+	shardLeases shardLeases
+	gateway     *gateway.Server
+	management  *management.Server
+	health      *management.Server // For health checks alone.
+	feed        *management.Feed   // Nil if nothing listens.
+	watched     func()             // Ends the metrics of management.
+	checks      []management.Check
+	reloader    *reloader
+	metrics     telemetry.Metrics // Nil if the node serves no metrics.
+	meters      metric.MeterProvider
+	plugins     *strategies
 
-	discovery []discovery.Method // Methods that the node asks.
+	discovery   []discovery.Method // Methods that the node asks.
+	dataStarted chan struct{}      // Closed when data is set.
+	follows     atomic.Bool        // The allocation strategy is that which follows the map of locations.
 
+	log     logging
+	ends    *ending
 	parts   []part // All parts, the sections of the program included.
 	started []part // Parts that have started, in that order.
 	leave   time.Duration
@@ -71,8 +87,10 @@ type options struct {
 	sections   []ownSection
 	methods    []linkedChoice[discovery.Discovery]
 	stores     []linkedChoice[lease.Store]
+	states     []linkedChoice[store.Store]
 	changes    []func(*Config)
 	log        *slog.Logger
+	ownLog     bool // The program has given log.
 	membership []membership.Option
 	sharding   []sharding.Option
 	data       []ddata.Option
@@ -116,8 +134,8 @@ func WithConfig(c Config) Option { return func(o *options) { o.config = &c } }
 // program.
 func WithChange(f func(*Config)) Option { return func(o *options) { o.changes = append(o.changes, f) } }
 
-// WithLogger sets where the node logs. The default is [slog.Default].
-func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+// WithLogger sets where the node logs, within the level of the section log. The default is [slog.Default], or what that section says.
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log, o.ownLog = l, true } }
 
 // WithMembership passes options to the membership of the node. A method of discovery is given
 // by [WithDiscovery] instead: the names in the configuration are checked against those.
@@ -162,12 +180,19 @@ func Start(ctx context.Context, opts ...Option) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := &Node{parts: parts(), checks: o.checks, leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
+	node := &Node{parts: parts(), checks: o.checks, dataStarted: make(chan struct{}), leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
 	for i, section := range o.sections {
 		section.fill(cfg.own[i])
 		node.parts = append(node.parts, section.part(i))
 	}
-	b := &builder{Node: node, options: *o, cfg: cfg, file: file, log: o.log}
+	b := &builder{Node: node, cfg: cfg, file: file}
+	if o.log, err = node.log.open(cfg.Log, o.log, o.ownLog); err != nil {
+		return nil, b.locate(err)
+	}
+	b.options, b.log = *o, o.log
+	if node.ends, err = newEnding(node, cfg.Shutdown, b.log); err != nil {
+		return nil, err
+	}
 	if err := b.start(ctx); err != nil {
 		return nil, err
 	}
@@ -186,6 +211,9 @@ func (n *Node) Sharding() *sharding.System { return n.sharding }
 // Data returns the node's replicated data.
 func (n *Node) Data() *ddata.Replicator { return n.data }
 
+// Gateway returns the gateway of the node, which listens for clients if the configuration says so.
+func (n *Node) Gateway() *gateway.Server { return n.gateway }
+
 // Registry returns the registry of services of the node, which the first call starts. Until
 // then it costs nothing, and what other nodes have registered is there without it. The error
 // says that the node has ended, or that the program has put a registry on it by itself.
@@ -195,6 +223,19 @@ func (n *Node) Registry() (*registry.Registry, error) { return n.registry.get() 
 // costs nothing. The error says that the node has ended, or that the program has put topics
 // on it by itself.
 func (n *Node) Topics() (*pubsub.PubSub, error) { return n.topics.get() }
+
+// Locations returns the map that says where the shards of the cluster should live, which the allocation
+// strategy "external" follows.
+func (n *Node) Locations() *locations.Map { return locations.New(n) }
+
+// States returns the keeper of the states of entities, for package sharding/state, over the store that
+// states.store names; nil if it names none. Its metrics go where those of the node go.
+func (n *Node) States() *state.Keeper { return n.states.keeper }
+
+// Reminders returns the reminders of the cluster, which the first call starts: each node of the cluster calls it, or
+// buckets live only where it was called. They are in the store that states.store names; without one
+// the error wraps [ErrNoStates].
+func (n *Node) Reminders() (*reminder.Service, error) { return n.states.reminders.get() }
 
 // AwaitUp waits until the node is up. It returns the error of ctx, or that of [Node.Err]
 // if the node ends first.
@@ -245,7 +286,7 @@ func (n *Node) Done() <-chan struct{} { return n.member.Done() }
 func (n *Node) Err() error { return n.member.Err() }
 
 // Close leaves the cluster in order, within the configured leave-timeout and
-// exit-timeout, and ends the node in any case. It may be called again.
+// exit-timeout, and ends the node in any case, without the tasks of [Node.OnShutdown]. It may be called again.
 func (n *Node) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.leave)
 	defer cancel()
@@ -261,4 +302,29 @@ func (n *Node) Close() error {
 	ctx, cancel = context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	return n.stop(ctx)
+}
+
+// Run waits until ctx ends, as by a signal, or the node has ended by itself, as one that was declared down, and then ends
+// everything in its order: see [Node.Shutdown]. It returns nil if the node has left in order, and all tasks have done
+// what they had to.
+//
+//	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+//	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
+//	os.Exit(cluster.ExitStatus(node.Run(ctx)))
+func (n *Node) Run(ctx context.Context) error {
+	return n.Shutdown(context.WithoutCancel(ctx), n.ends.await(ctx)).Err()
+}
+
+// Shutdown ends the node in the phases of package shutdown, within the section shutdown: it says that it is not
+// ready, servers end, the node hands over what it hosts and leaves, and what entities have used is closed. A node that has ended
+// already goes through the same phases. Who calls it again gets the report of the first call.
+func (n *Node) Shutdown(ctx context.Context, reason string) shutdown.Report {
+	return n.ends.Run(ctx, reason)
+}
+
+// OnShutdown gives a phase of the end of the node a task: [shutdown.Serve] for a server of the program, [shutdown.Close] for
+// what entities have used. It runs in [Node.Run] and [Node.Shutdown], not in [Node.Close]. The error is that of
+// [shutdown.Sequence.Add].
+func (n *Node) OnShutdown(phase, name string, task func(context.Context) error) (remove func(), err error) {
+	return n.ends.Add(phase, name, task)
 }

@@ -14,10 +14,12 @@ import (
 	"github.com/quorate/quorate/ddata/pubsub"
 	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/gateway"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/reminder"
 	"github.com/quorate/quorate/transport"
 
 	"github.com/quorate/quorate/config/field"
@@ -48,6 +50,13 @@ type Config struct {
 	// them.
 	Sharding sharding.Config `koanf:"sharding"`
 
+	// States says where entities keep what must survive, see [Node.States]. A change needs a restart.
+	States StatesConfig `koanf:"states"`
+
+	// Reminders says how reminders are kept and delivered, see [Node.Reminders]. A change needs a
+	// restart.
+	Reminders reminder.Config `koanf:"reminders"`
+
 	// Data says which replicated keys are durable, expire or have copies on some nodes only,
 	// and bounds what they take. A change needs a restart.
 	Data ddata.Config `koanf:"ddata"`
@@ -59,8 +68,17 @@ type Config struct {
 	// PubSub bounds the messages of topics, see [Node.Topics]. A change needs a restart.
 	PubSub pubsub.Config `koanf:"pubsub"`
 
+	// Gateway lets clients that are no members ask and tell entities. A change needs a restart.
+	Gateway gateway.Config `koanf:"gateway"`
+
 	// Management is the HTTP interface of the node.
 	Management management.Config `koanf:"management"`
+
+	// Shutdown says how the node ends. A change needs a restart.
+	Shutdown ShutdownConfig `koanf:"shutdown"`
+
+	// Log says what the node logs, and in which form.
+	Log LogConfig `koanf:"log"`
 
 	// Telemetry says where the metrics of the node go.
 	Telemetry telemetry.Config `koanf:"telemetry"`
@@ -103,7 +121,7 @@ func (c Config) Validate() error {
 			faults = append(faults, p.check(c))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, unreplaced(c))...)
 }
 
 // validateTelemetry refuses metrics that could never be fetched.
@@ -202,6 +220,7 @@ func (o *options) decode(file *config.File) (configuration, error) {
 func (o *options) fill(file *config.File, cfg *configuration) error {
 	o.chooseMethods(file, cfg.Config)
 	o.chooseStores(file, cfg.Config)
+	o.chooseStates(file, cfg.Config)
 	beside := make([]config.Section, len(o.sections))
 	cfg.own = make([]any, len(o.sections))
 	for i, s := range o.sections {

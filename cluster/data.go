@@ -43,14 +43,6 @@ func (c Config) validateData() error {
 	return nil
 }
 
-// linkedData reports durable keys for which the program has no store.
-func (o *options) linkedData(c Config) error {
-	if key := c.durableKey(); key != "" && o.store == nil {
-		return notLinked(key, "the store of durable keys", "ddata/durable", "cluster.WithStore(durable.OpenIn)")
-	}
-	return nil
-}
-
 // durableKey returns the setting by which a node has to hold durable keys, "" if it holds none.
 func (c Config) durableKey() string {
 	holds := func(role string) bool { return role == "" || slices.Contains(c.Node.Roles, role) }
@@ -74,9 +66,12 @@ func startData(_ context.Context, b *builder) (err error) {
 	if b.options.store != nil {
 		opts = append(opts, ddata.WithStore(b.options.store))
 	}
-	b.data, err = ddata.New(b.member, b.cfg.Data, append(opts, b.options.data...)...)
+	if b.data, err = ddata.New(b.member, b.cfg.Data, append(opts, b.options.data...)...); err != nil {
+		return err
+	}
+	close(b.dataStarted)
 	b.shown = dataRoutes{data: b.data, self: b.Self().String(), allowForm: b.cfg.Management.AllowForm}
-	return err
+	return nil
 }
 
 // stopData waits for the end of the replicated data, which ends with the membership below

@@ -56,14 +56,14 @@ type dataRoutes struct {
 // all returns the routes.
 func (d *dataRoutes) all() []management.Route {
 	return []management.Route{
-		{Path: "/v1/data", Answer: func(ctx context.Context, _ management.Request) (any, error) { return d.groups(ctx) }},
-		{Path: "/v1/data/keys", Query: []string{"prefix", "limit"}, Answer: d.keys},
-		{Path: "/v1/data/keys/{key}", Query: []string{"consistency"}, Answer: d.value},
-		{Path: "/v1/data/explain", Query: []string{"key"}, Answer: func(ctx context.Context, r management.Request) (any, error) {
+		{Path: "/v1/data", Summary: "The groups of replicated keys", Result: DataGroups{}, Answer: func(ctx context.Context, _ management.Request) (any, error) { return d.groups(ctx) }},
+		{Path: "/v1/data/keys", Summary: "Names of replicated keys", Result: DataKeys{}, Query: []string{"prefix", "limit"}, Answer: d.keys},
+		{Path: "/v1/data/keys/{key}", Summary: "The value of a replicated key", Result: ddata.Value{}, Query: []string{"consistency"}, Answer: d.value},
+		{Path: "/v1/data/explain", Summary: "Where a replicated key lives, and why it is as it is", Result: ddata.Explanation{}, Query: []string{"key"}, Answer: func(ctx context.Context, r management.Request) (any, error) {
 			e, err := d.data.Explain(ctx, r.Query("key"))
 			return e, dataError(err)
 		}},
-		{Path: "/v1/data/accept-loss", Query: []string{"group"}, Operation: AcceptLossOperation, Answer: d.acceptLoss},
+		{Path: "/v1/data/accept-loss", Summary: "Have a group of keys go on although replicas are gone for good", Result: DataGroups{}, Query: []string{"group"}, Operation: AcceptLossOperation, Answer: d.acceptLoss},
 	}
 }
 

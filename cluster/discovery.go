@@ -66,16 +66,20 @@ func (o *options) chooseMethods(file *config.File, c Config) {
 	}
 }
 
-// choiceSections are the sections of the methods and of the stores of leases, for a check without
+// choiceSections are the sections of the methods and of the stores of leases and states, for a check without
 // a start.
 func (o *options) choiceSections(file *config.File) ([]config.Section, error) {
 	o.chooseMethods(file, Default())
 	o.chooseStores(file, Default())
+	o.chooseStates(file, Default())
 	var choices []ownSection
 	for _, m := range o.methods {
 		choices = append(choices, m)
 	}
 	for _, s := range o.stores {
+		choices = append(choices, s)
+	}
+	for _, s := range o.states {
 		choices = append(choices, s)
 	}
 	var all []config.Section

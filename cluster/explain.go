@@ -11,16 +11,16 @@ import (
 )
 
 // explainer answers the HTTP interface from sharding, two modules that do not know each
-// other.
-type explainer struct{ sharding *sharding.System }
+// other, and from the map of locations.
+type explainer struct{ node *Node }
 
 var _ management.Explainer = explainer{}
 
 // Kinds returns the kinds that run on this node.
 func (e explainer) Kinds(ctx context.Context) ([]management.Kind, error) {
-	infos := e.sharding.Kinds()
+	infos := e.node.sharding.Kinds()
 	// A node that is too busy to name the coordinator still says the rest.
-	coordinators, _ := e.sharding.Coordinators(ctx)
+	coordinators, _ := e.node.sharding.Coordinators(ctx)
 	kinds := make([]management.Kind, 0, len(infos))
 	for _, k := range infos {
 		kinds = append(kinds, management.Kind{
@@ -33,14 +33,14 @@ func (e explainer) Kinds(ctx context.Context) ([]management.Kind, error) {
 
 // Explain says where an entity lives.
 func (e explainer) Explain(ctx context.Context, kind, entity string) (management.Explanation, error) {
-	x, err := e.sharding.Explain(ctx, kind, entity)
-	return explanation(x), err
+	x, err := e.node.sharding.Explain(ctx, kind, entity)
+	return locationRoutes{e.node}.explain(ctx, explanation(x), err)
 }
 
 // ExplainShard says where a shard lives.
 func (e explainer) ExplainShard(ctx context.Context, kind string, shard int) (management.Explanation, error) {
-	x, err := e.sharding.ExplainShard(ctx, kind, shard)
-	return explanation(x), err
+	x, err := e.node.sharding.ExplainShard(ctx, kind, shard)
+	return locationRoutes{e.node}.explain(ctx, explanation(x), err)
 }
 
 func explanation(x sharding.Explanation) management.Explanation {

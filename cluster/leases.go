@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/downing"
@@ -15,16 +16,18 @@ import (
 	"github.com/quorate/quorate/downing/lease/file"
 	"github.com/quorate/quorate/downing/lease/majority"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
 )
 
-// The strategy lease-majority: a program links the stores that its files may name
-// ([WithLeases]); the one that downing.lease-majority.store names is opened with its section
-// ([strategies.openLease]), given to the membership with the strategy, and closed after it.
+// The strategy lease-majority and the leases of shards: a program links the stores that its files may name
+// ([WithLeases]). The one that downing.lease-majority.store names is opened with its section
+// ([strategies.openLease]), given to the membership with the strategy, and closed after it; that of
+// sharding.leases.store ([builder.openShardLeases]) is closed when sharding has ended.
 
-// WithLeases adds a store of leases for the downing strategy lease-majority, such as one of the
-// modules below downing/lease. Downing.lease-majority.store selects the store by its name. The
-// settings of the store are the section "lease-NAME" of the files, as [WithDiscovery] has
-// it. A store that is an [io.Closer] is closed when the membership does not need it any more.
+// WithLeases adds a store of leases, such as one of the modules below downing/lease, for the downing strategy
+// lease-majority and for shards. Downing.lease-majority.store and sharding.leases.store select the store by its name.
+// Each opens it for itself. The settings of the store are the section "lease-NAME" of the files, as [WithDiscovery] has
+// it. A store that is an [io.Closer] is closed when it is not needed any more.
 // The store "file" need not be added.
 //
 //	cluster.WithLeases(etcd.Kind, etcd.Default(), func(c etcd.Config) (lease.Store, error) { return etcd.New(c) })
@@ -45,40 +48,61 @@ func (o *options) withFileLeases() {
 // chooseStores tells each store whether a configuration selects it, or the file that will be
 // laid over that configuration.
 func (o *options) chooseStores(f *config.File, c Config) {
-	strategy, store := c.Downing.Strategy, c.Downing.LeaseMajority.Store
+	strategy, store, ofShards := c.Downing.Strategy, c.Downing.LeaseMajority.Store, c.Sharding.Leases.Store
 	read := map[string]any{}
 	if err := f.Decode("downing", &read); err == nil { // What is wrong is reported when all is read.
-		if name, ok := read["strategy"].(string); ok {
-			strategy = name
-		}
+		take(read, "strategy", &strategy)
 		section, _ := read[downing.LeaseMajorityName].(map[string]any)
-		if name, ok := section["store"].(string); ok {
-			store = name
-		}
+		take(section, "store", &store)
 	}
-	var chosen []string
+	read = map[string]any{}
+	if err := f.Decode("sharding", &read); err == nil {
+		section, _ := read["leases"].(map[string]any)
+		take(section, "store", &ofShards)
+	}
+	chosen := []string{ofShards}
 	if strategy == downing.LeaseMajorityName {
-		chosen = []string{store}
+		chosen = append(chosen, store)
 	}
 	for _, s := range o.stores {
 		s.choose(chosen)
 	}
 }
 
-// linkedLeases reports a store that the configuration names and the program did not link.
-func (o *options) linkedLeases(c Config) error {
-	name := c.Downing.LeaseMajority.Store
-	linked := namesOf(o.stores)
-	if c.Downing.Strategy != downing.LeaseMajorityName || name == "" || slices.Contains(linked, name) || slices.Contains(o.own.Strategies, name) {
-		return nil // The section reports an empty name.
+// take sets a text to what a section of a file says.
+func take(section map[string]any, key string, into *string) {
+	if given, ok := section[key].(string); ok {
+		*into = given
 	}
-	return o.unknown(linkedStores(), name, linked)
 }
 
-// linkedStores are the stores of leases, which are chosen by downing.lease-majority.store.
-func linkedStores() linkedKind {
+// linkedLeases reports a store that the configuration names for downing and the program did not link.
+func (o *options) linkedLeases(c Config) error {
+	if c.Downing.Strategy != downing.LeaseMajorityName {
+		return nil
+	}
+	return o.linkedStore(c.Downing.LeaseMajority.Store, "downing.lease-majority.store")
+}
+
+// linkedShardLeases is linkedLeases for shards.
+func (o *options) linkedShardLeases(c Config) error {
+	return o.linkedStore(c.Sharding.Leases.Store, "sharding.leases.store")
+}
+
+// linkedStore reports a store that a setting names and the program did not link. Empty is no fault here: the section of the
+// strategy reports it.
+func (o *options) linkedStore(name, key string) error {
+	linked := namesOf(o.stores)
+	if name == "" || slices.Contains(linked, name) || slices.Contains(o.own.Strategies, name) {
+		return nil
+	}
+	return o.unknown(linkedStores(key), name, linked)
+}
+
+// linkedStores are the stores of leases, which are chosen by a setting.
+func linkedStores(key string) linkedKind {
 	return linkedKind{
-		what: "store", folder: "downing/lease", key: "downing.lease-majority.store",
+		what: "store", folder: "downing/lease", key: key,
 		call: "cluster.WithLeases(%[1]s.Kind, %[1]s.Default(), func(c %[1]s.Config) (lease.Store, error) { return %[1]s.New(c) })",
 	}
 }
@@ -88,13 +112,9 @@ func linkedStores() linkedKind {
 func (s *strategies) openLease(cfg configuration) (membership.Downing, error) {
 	section := cfg.Downing.LeaseMajority
 	d := membership.Downing{Name: downing.LeaseMajorityName, Config: cfg.Downing, Parameters: section.Parameters()}
-	i := slices.IndexFunc(s.stores, func(c linkedChoice[lease.Store]) bool { return c.called() == section.Store })
-	if i < 0 { // It was checked, but for stores that config check was told of.
-		return d, fmt.Errorf("cluster: downing.lease-majority.store: the store %q is %w", section.Store, config.ErrNotLinked)
-	}
-	store, err := s.stores[i].make(cfg, s.resolve)
+	store, err := openLeases(s.stores, section.Store, "downing.lease-majority.store", cfg, s.resolve)
 	if err != nil {
-		return d, fmt.Errorf("cluster: %s%s: %w", leaseSection, section.Store, err)
+		return d, err
 	}
 	settings := majority.Default()
 	settings.LeaseMajorityConfig, settings.Owner = section, cfg.Node.Address
@@ -111,6 +131,46 @@ func (s *strategies) openLease(cfg configuration) (membership.Downing, error) {
 	}
 	s.leases.add(strategy)
 	return d, nil
+}
+
+// openLeases opens the store that a setting names.
+func openLeases(stores []linkedChoice[lease.Store], name, key string, cfg configuration, resolve func(string) string) (lease.Store, error) {
+	i := slices.IndexFunc(stores, func(c linkedChoice[lease.Store]) bool { return c.called() == name })
+	if i < 0 { // It was checked, but for stores that config check was told of.
+		return nil, fmt.Errorf("cluster: %s: the store %q is %w", key, name, config.ErrNotLinked)
+	}
+	store, err := stores[i].make(cfg, resolve)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %s%s: %w", leaseSection, name, err)
+	}
+	return store, nil
+}
+
+// openShardLeases opens the store of the leases of shards, if the configuration names one.
+func (b *builder) openShardLeases() ([]sharding.Option, error) {
+	section := b.cfg.Sharding.Leases
+	if section.Store == "" {
+		return nil, nil
+	}
+	store, err := openLeases(b.options.stores, section.Store, "sharding.leases.store", b.cfg, b.resolve())
+	if err != nil {
+		return nil, err
+	}
+	b.shardLeases.store = store
+	return []sharding.Option{sharding.WithLeases(store, section.Config)}, nil
+}
+
+// shardLeases is the store of the leases of shards.
+type shardLeases struct {
+	store   lease.Store // Nil if the configuration names none.
+	closing sync.Once
+	failure error // Written by closing.
+}
+
+// close closes the store, once the shards do not need it any more.
+func (l *shardLeases) close() error {
+	l.closing.Do(func() { l.failure = closeStore(l.store) })
+	return l.failure
 }
 
 func closeStore(s lease.Store) error {

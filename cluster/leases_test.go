@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
@@ -21,6 +22,7 @@ import (
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/downing/lease/memory"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
 )
 
 // Nodes whose downing strategy is lease-majority: two with leases in files, of which one ends;
@@ -124,6 +126,10 @@ func TestStoresOfLeasesAreChecked(t *testing.T) {
 		"file, no directory":  {cluster.Own{}, []string{chosen("store: file, lease-name: bank")}, "lease-file.directory: must be set: a directory on a local disk"},
 		"not linked":          {cluster.Own{}, []string{chosen("store: etcd, lease-name: bank")}, `:3: downing.lease-majority.store: the store "etcd" is not part of this program, which links "file": if it is a store of this project, import github.com/quorate/quorate/downing/lease/etcd, and start the node with the option cluster.WithLeases(etcd.Kind,`},
 		"unknown":             {cluster.Own{Whole: true}, []string{chosen("store: ectd, lease-name: bank")}, `:3: downing.lease-majority.store: the store "ectd" is unknown, there are "file"; a store of the program itself is given to config check by --own`},
+		"of shards":           {own, []string{"sharding: {leases: {store: vault}}", "lease-vault: {door: left}"}, ""},
+		"of shards, not set":  {own, []string{"sharding: {leases: {store: vault}}"}, "lease-vault.door: none given"},
+		"of shards, unknown":  {cluster.Own{}, []string{"sharding: {leases: {store: etcd}}"}, `:3: sharding.leases.store: the store "etcd" is not part of this program`},
+		"of shards, too long": {own, []string{"sharding: {leases: {ttl: 10m}}"}, ":3: sharding.leases.ttl: 10m0s is not in the range from 3s to 5m0s"},
 		"told of":             {cluster.Own{Strategies: []string{"chest"}}, []string{chosen("store: chest, lease-name: bank")}, ""},
 		"too short":           {own, []string{chosen("store: vault, lease-name: bank, release-after: 10s"), "lease-vault: {door: left}"}, ":3: downing.lease-majority.release-after: 10s is not from 30s to 5m0s"},
 		"a plugin's name":     {own, []string{"plugins: {lease-majority: {policy: downing, path: /bin/x, unpinned: true}}"}, "plugins.lease-majority: is the name of a built-in strategy"},
@@ -162,6 +168,39 @@ func TestAStoreThatIsDownLetsANodeStart(t *testing.T) {
 	require.NoError(t, node.AwaitUp(ctx))
 	require.NoError(t, node.Close())
 	require.EqualValues(t, 1, closed.Load())
+}
+
+// The store that sharding.leases names gives the shards of the node their leases, and is closed with it.
+func TestShardsHaveLeasesByTheFile(t *testing.T) {
+	leases, closed := memory.New(), new(atomic.Int32)
+	path, _ := lone(t, "sharding: {leases: {store: vault, ttl: 30s}}", "lease-vault: {door: jammed}")
+	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), safes(leases, closed))...)
+	require.ErrorContains(t, err, "cluster: lease-vault: the door is jammed")
+	path, _ = lone(t, "sharding: {leases: {store: vault, ttl: 30s}}", "lease-vault: {door: left}")
+	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), safes(leases, closed))...)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tokens, err := sharding.Start(node, sharding.Kind[*wrapperspb.Int64Value]{
+		Name: "token", New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return holder{} },
+	})
+	require.NoError(t, err)
+	answer, err := sharding.Ask[*wrapperspb.Int64Value](ctx, tokens, "one", wrapperspb.Int64(0))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, answer.GetValue())
+	require.NoError(t, node.Close())
+	require.EqualValues(t, 1, closed.Load())
+}
+
+// holder is an entity that answers with the token of the lease of its shard, which it must have.
+type holder struct{}
+
+func (holder) Receive(c *sharding.Context, _ *wrapperspb.Int64Value) error {
+	token, held := c.LeaseToken()
+	if !held {
+		return errors.New("no lease")
+	}
+	return c.Reply(wrapperspb.Int64(int64(token))) //nolint:gosec // A small number.
 }
 
 // Each strategy is taken over by a reload of the file, with its parameters, its mode and, if it

@@ -56,6 +56,14 @@ func (o *options) linkedTelemetry(c Config) error {
 	return notLinked("telemetry.metrics", telemetry.Prometheus, "cluster/prometheus", "cluster.WithMetrics(prometheus.Endpoint())")
 }
 
+// linkedData reports durable keys for which the program has no store.
+func (o *options) linkedData(c Config) error {
+	if key := c.durableKey(); key != "" && o.store == nil {
+		return notLinked(key, "the store of durable keys", "ddata/durable", "cluster.WithStore(durable.OpenIn)")
+	}
+	return nil
+}
+
 // linkedDiscovery reports methods of discovery that the configuration names and that are
 // neither linked by the program nor plugins. Which methods the project has is not known here:
 // a name that nobody gave may be that of a package below discovery, or a mistake.

@@ -10,16 +10,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/cluster/telemetry"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/pubsub"
 	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/gateway"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/reminder"
+	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/transport"
 )
 
@@ -80,6 +84,8 @@ type prepare func(ctx context.Context, n *Node, from, to configuration) (Prepare
 // reverse order. A new subsystem is a row here, and a field of [Config] for its section.
 func parts() []part {
 	return []part{
+		{name: "shutdown", defaults: func(c *Config) { c.Shutdown = defaultShutdown() }, unready: func(n *Node) []string { return n.ends.unready() }},
+		{name: "log", defaults: func(c *Config) { c.Log = defaultLog() }, prepare: prepareLog},
 		{
 			name: "telemetry", defaults: func(c *Config) { c.Telemetry = telemetry.Default() },
 			check: Config.validateTelemetry, linked: (*options).linkedTelemetry, start: startTelemetry, stop: stopTelemetry, routes: (*Node).metricRoutes,
@@ -95,8 +101,11 @@ func parts() []part {
 			start: startMembership, stop: func(_ context.Context, n *Node) error { return n.member.Close() }, routes: (*Node).memberRoutes,
 		},
 		{
-			name: "sharding", defaults: func(c *Config) { c.Sharding = sharding.Default() }, start: startSharding, stop: stopSharding,
+			name: "sharding", defaults: func(c *Config) { c.Sharding = sharding.Default() }, linked: (*options).linkedShardLeases, start: startSharding, stop: stopSharding,
 			routes: (*Node).shardRoutes, unready: (*Node).refused, prepare: prepareSharding,
+		},
+		{
+			name: "states", defaults: defaultStates, linked: (*options).linkedStates, start: startStates, stop: stopStates,
 		},
 		{
 			name: "ddata", defaults: func(c *Config) { c.Data = ddata.Default() }, resolve: resolveData, check: Config.validateData,
@@ -110,7 +119,10 @@ func parts() []part {
 			name: "pubsub", defaults: func(c *Config) { c.PubSub = pubsub.Default() }, check: Config.validateTopics, start: startTopics, stop: stopTopics,
 			routes: func(n *Node) []management.Route { return topicRoutes{n}.all() },
 		},
-		{name: "reload", start: startReloader, stop: stopReloader}, // Before management, whose routes use it.
+		{
+			name: "gateway", defaults: func(c *Config) { c.Gateway = gateway.Default() }, resolve: resolveGateway, start: startGateway, stop: stopGateway,
+		},
+		{name: "reload", start: startReloader, stop: stopReloader, routes: reloadRoutes}, // Before management, whose routes use it.
 		{
 			name: "management", defaults: func(c *Config) { c.Management = management.Default() }, resolve: resolveManagement,
 			start: startManagement, stop: stopManagement,
@@ -252,7 +264,7 @@ func (n *Node) metricRoutes() []management.Route {
 	if n.metrics == nil {
 		return nil
 	}
-	return []management.Route{{Path: "/metrics", Handler: n.metrics}}
+	return []management.Route{{Path: "/metrics", Summary: "The metrics of the node", Handler: n.metrics}}
 }
 
 // defaultMembership sets the defaults of the sections that make a node a member.
@@ -290,7 +302,7 @@ func startMembership(ctx context.Context, b *builder) error {
 
 // memberRoutes returns the routes about members and about the node's health.
 func (n *Node) memberRoutes() []management.Route {
-	return slices.Concat(n.healthRoutes(), management.Members(n.member), management.Decisions(n.member), management.Bootstrap(n.member))
+	return slices.Concat(n.healthRoutes(), management.Members(n.member), management.Decisions(n.member), management.Bootstrap(n.member), management.Operations(n.member), management.Akka(n.member))
 }
 
 // healthRoutes returns the routes of health checks.
@@ -310,26 +322,37 @@ func (n *Node) reasons() []string {
 // startSharding starts sharding on the membership, with the plugin of its allocation
 // strategy.
 func startSharding(_ context.Context, b *builder) error {
-	allocates, err := b.plugins.forSharding(b.cfg.Config)
+	allocates, err := b.plugins.forSharding(b.Node, b.cfg.Config)
+	if err != nil {
+		return err
+	}
+	leases, err := b.openShardLeases()
 	if err != nil {
 		return err
 	}
 	opts := slices.Concat([]sharding.Option{
 		sharding.WithLogger(b.log), sharding.WithMeterProvider(b.meters), sharding.WithTracerProvider(b.options.traces),
-	}, allocates, b.options.sharding)
+	}, allocates, leases, b.options.sharding)
 	b.sharding, err = sharding.New(b.member, b.cfg.Sharding, opts...)
-	return b.locate(err)
+	if err != nil {
+		return errors.Join(b.locate(err), b.shardLeases.close())
+	}
+	return nil
 }
 
 // stopSharding waits for the end of sharding, which ends with the membership below it: of
 // the two, membership ends first.
 func stopSharding(ctx context.Context, n *Node) error {
-	return errors.Join(n.member.Close(), n.sharding.AwaitEnd(ctx))
+	return errors.Join(n.member.Close(), n.sharding.AwaitEnd(ctx), n.shardLeases.close())
 }
 
 // shardRoutes returns the routes about kinds, shards and entities.
 func (n *Node) shardRoutes() []management.Route {
-	return append(management.Explanations(n.Self().String(), explainer{n.sharding}), hostRoutes{n}.all()...)
+	return append(management.Explanations(n.Self().String(), explainer{n}), slices.Concat(hostRoutes{n}.all(), locationRoutes{n}.all(), everywhereRoutes{n}.all(), akkaRoutes{n}.all())...)
+}
+
+func defaultStates(c *Config) {
+	c.States.Config, c.Reminders = state.Default(), reminder.Default()
 }
 
 // refused names the kinds of this node that coordinators refuse.
@@ -346,6 +369,9 @@ func (n *Node) refused() []string {
 // The section was checked, so this can fail only when the node has ended, and then it does not
 // matter.
 func prepareSharding(ctx context.Context, n *Node, from, to configuration) (Prepared, error) {
+	if to.Sharding.Allocation.Strategy == allocation.ExternalName {
+		return prepareFollowing(n, from, to)
+	}
 	if from.Sharding.Allocation.Strategy == to.Sharding.Allocation.Strategy {
 		return Prepared{Commit: func() { _ = n.sharding.Reload(to.Sharding) }}, nil
 	}
@@ -356,11 +382,25 @@ func prepareSharding(ctx context.Context, n *Node, from, to configuration) (Prep
 	return Prepared{
 		Discard: opened.Discard,
 		Commit: func() {
+			n.follows.Store(false)
 			_ = n.sharding.ReloadAllocation(to.Sharding, strategy)
 			opened.Commit()
 		},
 	}, nil
 }
+
+func resolveGateway(c *Config, path func(string) string) {
+	resolveTLS(&c.Gateway.TLS, path)
+	c.Gateway.TokenFile = path(c.Gateway.TokenFile)
+}
+
+// startGateway lets clients in, if that is configured.
+func startGateway(ctx context.Context, b *builder) (err error) {
+	b.gateway, err = gateway.Serve(ctx, b.cfg.Gateway, b.sharding, gateway.WithLogger(b.log), gateway.WithMeterProvider(b.meters, b.Self()))
+	return err
+}
+
+func stopGateway(_ context.Context, n *Node) error { return n.gateway.Close() }
 
 func resolveManagement(c *Config, path func(string) string) {
 	resolveTLS(&c.Management.TLS, path)
@@ -371,6 +411,9 @@ func resolveManagement(c *Config, path func(string) string) {
 // operated adds what operators have asked for over HTTP to the decisions of the node.
 func (n *Node) operated(c management.Change) {
 	d := machine.Decide{Topic: "operation", Subject: c.Path, Verdict: c.Operation, Reason: "asked for by " + c.By}
+	if c.Query != "" {
+		d.Reason += ", with " + c.Query
+	}
 	if c.Err != nil {
 		d.Verdict, d.Reason = c.Operation+" failed", d.Reason+": "+c.Err.Error()
 	}
@@ -379,10 +422,16 @@ func (n *Node) operated(c management.Change) {
 
 // startManagement serves the routes of all parts over HTTP.
 func startManagement(ctx context.Context, b *builder) (err error) {
-	form := management.Form(b.member, b.cfg.Management.AllowForm)
-	b.management, err = management.Serve(ctx, b.cfg.Management, slices.Concat(b.routes(), form, b.options.routes), management.WithLogger(b.log), management.WithChanges(b.operated))
+	protocol := b.cfg.Membership
+	why := management.Why(b.member, management.Needed{Members: protocol.MinNrOfMembers, OfRole: protocol.MinNrOfMembersOfRole})
+	routes := slices.Concat(b.routes(), management.Form(b.member, b.cfg.Management.AllowForm), why, b.options.routes)
+	if b.cfg.Management.Serves() {
+		b.feed = management.OpenFeed(b.member)
+		routes = append(routes, b.feed.Routes()...)
+	}
+	b.management, err = management.Serve(ctx, b.cfg.Management, routes, management.WithLogger(b.log), management.WithChanges(b.operated))
 	if err != nil {
-		return err
+		return errors.Join(err, b.feed.Close())
 	}
 	health := b.healthRoutes()
 	if b.cfg.Management.Health.Metrics {
@@ -390,14 +439,16 @@ func startManagement(ctx context.Context, b *builder) (err error) {
 	}
 	b.health, err = management.ServeHealth(ctx, b.cfg.Management.Health, health, management.WithLogger(b.log))
 	if err != nil {
-		return errors.Join(err, b.management.Close())
+		return errors.Join(err, b.management.Close(), b.feed.Close())
 	}
+	b.watched = measureStreams(b.meters, b.Self(), b.management, b.log)
 	return nil
 }
 
 // stopManagement ends the listeners.
 func stopManagement(_ context.Context, n *Node) error {
-	return errors.Join(n.management.Close(), n.health.Close())
+	n.watched()
+	return errors.Join(n.management.Close(), n.health.Close(), n.feed.Close())
 }
 
 // startReloader begins to watch the files, if that is configured.

@@ -38,7 +38,7 @@ import (
 
 // builtIn are the strategies that need no plugin. Plugins may not have their names.
 func builtIn() []string {
-	return slices.Concat(downingNames(), fd.BuiltIns(), allocation.BuiltIns(), []string{discovery.MethodStatic})
+	return slices.Concat(downingNames(), fd.BuiltIns(), allocationNames(), []string{discovery.MethodStatic})
 }
 
 // downingNames are the names of the downing strategies that need no plugin.
@@ -185,8 +185,14 @@ func (s *strategies) forMembership(ctx context.Context, cfg configuration) ([]me
 	return opts, nil
 }
 
-// forSharding returns the options by which sharding uses a plugin.
-func (s *strategies) forSharding(cfg Config) ([]sharding.Option, error) {
+// forSharding returns the options by which sharding uses a plugin, or the map of locations.
+func (s *strategies) forSharding(n *Node, cfg Config) ([]sharding.Option, error) {
+	if cfg.Sharding.Allocation.Strategy == allocation.ExternalName {
+		warnOfLocations(s.log, cfg)
+		n.follows.Store(true)
+		strategy, err := follow(n, cfg.Sharding.Allocation.External)
+		return []sharding.Option{sharding.WithAllocation(strategy)}, err
+	}
 	plugin := s.plugin(cfg.Sharding.Allocation.Strategy)
 	if plugin == nil {
 		return nil, nil

@@ -40,7 +40,7 @@ func (s *strategies) openAllocation(ctx context.Context, from, to configuration)
 		return nil, Prepared{Commit: func() { s.replace(before, name, nil) }, Discard: func() {}}, nil
 	}
 	if !ok {
-		return nil, Prepared{}, field.Errorf("sharding.allocation.strategy", "%q is neither built in (%s) nor the name of a plugin, and a strategy of the program itself is chosen when the node starts: restart the node", name, strings.Join(allocation.BuiltIns(), ", "))
+		return nil, Prepared{}, field.Errorf("sharding.allocation.strategy", "%q is neither built in (%s) nor the name of a plugin, and a strategy of the program itself is chosen when the node starts: restart the node", name, strings.Join(allocationNames(), ", "))
 	}
 	plugin, err := s.open(ctx, name, section, s.log, s.metrics.observe)
 	if err != nil {
@@ -52,6 +52,21 @@ func (s *strategies) openAllocation(ctx context.Context, from, to configuration)
 		return nil, Prepared{}, err
 	}
 	return strategy, Prepared{Commit: func() { s.replace(before, name, plugin) }, Discard: func() { s.discard(plugin) }}, nil
+}
+
+// prepareFollowing has sharding follow the map of locations, with limits that may have changed.
+func prepareFollowing(n *Node, from, to configuration) (Prepared, error) {
+	strategy, err := follow(n, to.Sharding.Allocation.External)
+	if err != nil {
+		return Prepared{}, err
+	}
+	before := from.Sharding.Allocation.Strategy
+	return Prepared{Commit: func() {
+		warnOfLocations(n.plugins.log, to.Config)
+		n.follows.Store(true)
+		_ = n.sharding.ReloadAllocation(to.Sharding, strategy) // The section was checked, so this fails only when the node has ended.
+		n.plugins.replace(before, to.Sharding.Allocation.Strategy, nil)
+	}}, nil
 }
 
 // replace puts a plugin, if it is one, in the place of the one before, if that is one.

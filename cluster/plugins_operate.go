@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/plugins"
 )
@@ -159,11 +158,16 @@ type PluginChange struct {
 	Plugins []PluginStatus `json:"plugins"`
 }
 
+// pluginList is the answer about the plugins of a node.
+type pluginList struct {
+	Plugins []PluginStatus `json:"plugins"`
+}
+
 // pluginRoutes returns the routes of the plugins.
 func (n *Node) pluginRoutes() []management.Route {
-	operation := func(verb, operation string, do func(ctx context.Context, name string) (bool, error)) management.Route {
+	operation := func(verb, summary, operation string, do func(ctx context.Context, name string) (bool, error)) management.Route {
 		return management.Route{
-			Path: "/v1/plugins/{plugin}/" + verb, Operation: operation, Authorized: true, Limit: operationLimit,
+			Path: "/v1/plugins/{plugin}/" + verb, Summary: summary, Result: PluginChange{}, Operation: operation, Authorized: true, Limit: operationLimit,
 			Answer: func(ctx context.Context, r management.Request) (any, error) {
 				name := r.Path("plugin")
 				changed, err := do(ctx, name)
@@ -181,35 +185,21 @@ func (n *Node) pluginRoutes() []management.Route {
 		}
 	}
 	return []management.Route{
-		{Path: "/v1/plugins", Answer: func(context.Context, management.Request) (any, error) {
-			return struct {
-				Plugins []PluginStatus `json:"plugins"`
-			}{n.Plugins()}, nil
+		{Path: "/v1/plugins", Summary: "The plugins of the node", Result: pluginList{}, Answer: func(context.Context, management.Request) (any, error) {
+			return pluginList{n.Plugins()}, nil
 		}},
-		operation("swap", SwapPluginOperation, n.SwapPlugin),
-		operation("restart", RestartPluginOperation, func(ctx context.Context, name string) (bool, error) {
+		operation("swap", "Take over one plugin as the files have it", SwapPluginOperation, n.SwapPlugin),
+		operation("restart", "Replace the process of one plugin", RestartPluginOperation, func(ctx context.Context, name string) (bool, error) {
 			err := n.RestartPlugin(ctx, name)
 			return err == nil, err
 		}),
 	}
 }
 
-// pluginError gives an error of a command its status: whatever is not about time is refused by
-// the node as it is.
+// pluginError gives an error of a command about a plugin its status.
 func pluginError(err error) error {
-	e := &management.Error{Status: http.StatusConflict}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return err
-	case errors.Is(err, ErrNoPlugin):
-		e.Status = http.StatusNotFound
+	if errors.Is(err, ErrNoPlugin) {
+		return &management.Error{Status: http.StatusNotFound, Text: strings.TrimPrefix(err.Error(), "cluster: ")}
 	}
-	e.Text = strings.TrimPrefix(err.Error(), "cluster: ")
-	if faults, ok := errors.AsType[config.Errors](err); ok {
-		e.Text = "the files of the node have faults"
-		for _, f := range faults {
-			e.Reasons = append(e.Reasons, f.Error())
-		}
-	}
-	return e
+	return refusedByFiles(err)
 }

@@ -370,7 +370,7 @@ func TestAnotherAllocationStrategyWithoutARestart(t *testing.T) {
 		}
 	}
 	require.ErrorContains(t, change("broken"), "broken has no costume")
-	require.ErrorContains(t, change("dice"), `sharding.allocation.strategy: "dice" is neither built in (consistent-hashing, least-shard, least-shard-threshold, load-aware) nor the name of a plugin`)
+	require.ErrorContains(t, change("dice"), `sharding.allocation.strategy: "dice" is neither built in (consistent-hashing, external, least-shard, least-shard-threshold, load-aware) nor the name of a plugin`)
 	require.Equal(t, []string{"shaker"}, names())
 	require.NoError(t, change("shaker"))
 	require.NoError(t, node.Close())

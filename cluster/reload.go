@@ -129,7 +129,10 @@ func (r *reloader) close(ctx context.Context) (err error) {
 //
 // Reload does not read certificates: their files are watched separately.
 func (n *Node) Reload(ctx context.Context) error {
-	return n.operate(ctx, n.reloader.reload)
+	return n.operate(ctx, func(ctx context.Context) error {
+		_, err := n.reloader.reload(ctx)
+		return err
+	})
 }
 
 // operate runs a command of the program or of an operator when no other is under way. The context
@@ -153,14 +156,14 @@ func (n *Node) operate(ctx context.Context, command func(context.Context) error)
 	return command(ctx)
 }
 
-// reload takes over the files. Its caller has the turn.
-func (r *reloader) reload(ctx context.Context) error {
+// reload takes over the files, and returns the keys that have changed. Its caller has the turn.
+func (r *reloader) reload(ctx context.Context) (changed []string, err error) {
 	if r.file == nil {
-		return ErrNoFiles
+		return nil, ErrNoFiles
 	}
 	file, err := r.file.Reload()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return r.apply(ctx, file)
 }
@@ -174,40 +177,41 @@ func (r *reloader) changed(file *config.File, err error) {
 		return
 	}
 	if err == nil {
-		err = r.apply(r.ctx, file)
+		_, err = r.apply(r.ctx, file)
 	}
 	if err != nil {
 		r.log.Error("the changed configuration is not taken over, the node goes on with the one it has", "error", err)
 	}
 }
 
-// apply takes over a configuration that was read again. Its caller has the turn.
-func (r *reloader) apply(ctx context.Context, file *config.File) error {
+// apply takes over a configuration that was read again, and returns the keys that have changed. Its
+// caller has the turn.
+func (r *reloader) apply(ctx context.Context, file *config.File) (changed []string, err error) {
 	to, err := r.options.finish(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	changes, err := r.changes(to)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var keys, fixed []string
+	var fixed []string
 	for _, c := range changes {
-		if keys = append(keys, c.Key); !c.Reload {
+		if changed = append(changed, c.Key); !c.Reload {
 			fixed = append(fixed, c.Key)
 		}
 	}
 	if len(fixed) > 0 {
-		return &RestartError{Keys: fixed}
+		return nil, &RestartError{Keys: fixed}
 	}
-	if len(keys) > 0 {
+	if len(changed) > 0 {
 		if err := r.commit(ctx, to); err != nil {
-			return err
+			return nil, err
 		}
-		r.log.Info("configuration reloaded", "changed", keys)
+		r.log.Info("configuration reloaded", "changed", changed)
 	}
 	r.running, r.file = to, file
-	return nil
+	return changed, nil
 }
 
 // changes lists the settings of all sections that differ from the running ones.

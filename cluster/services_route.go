@@ -68,8 +68,8 @@ type registryRoutes struct{ n *Node }
 // all returns the routes.
 func (s registryRoutes) all() []management.Route {
 	return []management.Route{
-		{Path: "/v1/registry", Query: []string{"prefix", "limit"}, Answer: s.names},
-		{Path: "/v1/registry/explain", Query: []string{"name"}, Answer: s.explain},
+		{Path: "/v1/registry", Summary: "Names of services", Result: ServiceNames{}, Query: []string{"prefix", "limit"}, Answer: s.names},
+		{Path: "/v1/registry/explain", Summary: "What is registered under a name", Result: registry.Explanation{}, Query: []string{"name"}, Answer: s.explain},
 	}
 }
 
@@ -94,8 +94,8 @@ type topicRoutes struct{ n *Node }
 // all returns the routes.
 func (s topicRoutes) all() []management.Route {
 	return []management.Route{
-		{Path: "/v1/topics", Query: []string{"prefix", "limit"}, Answer: s.names},
-		{Path: "/v1/topics/explain", Query: []string{"topic"}, Answer: s.explain},
+		{Path: "/v1/topics", Summary: "Names of topics", Result: TopicNames{}, Query: []string{"prefix", "limit"}, Answer: s.names},
+		{Path: "/v1/topics/explain", Summary: "Where the messages of a topic go", Result: pubsub.Explanation{}, Query: []string{"topic"}, Answer: s.explain},
 	}
 }
 

@@ -26,6 +26,8 @@ import (
 //	     /v1/drain/begin             [Draining], operation "drain"; wait
 //	     /v1/drain/end               [Draining], operation "undrain"
 //	     /v1/kinds/{kind}/shards/{shard}/move   [ShardMove], operation "move-shard"; to
+//	GET  /v1/kinds/{kind}/resharding    [KindReshard]
+//	     /v1/kinds/{kind}/reshard       [KindReshard], operation "reshard"; shards
 
 // The operations about what nodes host, for [management.OperatorHeader].
 const (
@@ -33,6 +35,8 @@ const (
 	UndrainOperation = "undrain"
 
 	MoveShardOperation = "move-shard"
+
+	ReshardOperation = "reshard"
 )
 
 // How many seconds a node waits until it hosts nothing before it says what it still hosts, and how long
@@ -54,6 +58,11 @@ type ShardList struct {
 	Self   string               `json:"self"` // The node that answers.
 	Kind   string               `json:"kind"`
 	Shards []sharding.ShardInfo `json:"shards"` // By number.
+
+	// Locations are the addresses of shards that should live elsewhere, if the strategy of the node
+	// follows locations; LocationsUnread says why they are not known, if they are not.
+	Locations       map[int]string `json:"locations,omitempty"`
+	LocationsUnread string         `json:"locationsUnread,omitempty"`
 }
 
 // EntityList lists the entities of a kind that live on one node.
@@ -85,25 +94,41 @@ type ShardMove struct {
 	To    string `json:"to"` // The node as it was named.
 }
 
+// KindReshard says how many shards a kind has, and how far a change of that is.
+type KindReshard struct {
+	Self   string `json:"self"` // The node that answers, as far as it knows.
+	Kind   string `json:"kind"`
+	Shards int    `json:"shards"` // When the change is over, if one is under way.
+
+	Resharding *sharding.Resharding `json:"resharding,omitempty"` // Nil: no change is under way.
+}
+
 // hostRoutes answers the routes about what a node hosts.
 type hostRoutes struct{ n *Node }
 
 // all returns the routes.
 func (h hostRoutes) all() []management.Route {
 	return []management.Route{
-		{Path: "/v1/kinds/{kind}/shards", Answer: h.shards},
-		{Path: "/v1/kinds/{kind}/entities", Query: []string{"limit"}, Answer: h.entities},
-		{Path: "/v1/drain", Answer: func(context.Context, management.Request) (any, error) { return h.state(), nil }},
-		{Path: "/v1/drain/begin", Query: []string{"wait"}, Operation: DrainOperation, Authorized: true, Limit: drainLimit, Answer: h.drain},
-		{Path: "/v1/drain/end", Operation: UndrainOperation, Authorized: true, Answer: h.undrain},
-		{Path: "/v1/kinds/{kind}/shards/{shard}/move", Query: []string{"to"}, Operation: MoveShardOperation, Authorized: true, Answer: h.move},
+		{Path: "/v1/kinds/{kind}/shards", Summary: "The shards of a kind, as the node knows them", Result: ShardList{}, Answer: h.shards},
+		{Path: "/v1/kinds/{kind}/entities", Summary: "The entities of a kind that live on the node", Result: EntityList{}, Query: []string{"limit"}, Answer: h.entities},
+		{Path: "/v1/drain", Summary: "Whether the node is drained, and what it hosts", Result: Draining{}, Answer: func(context.Context, management.Request) (any, error) { return h.state(), nil }},
+		{Path: "/v1/drain/begin", Summary: "Have the node host nothing", Result: Draining{}, Query: []string{"wait"}, Operation: DrainOperation, Authorized: true, Limit: drainLimit, Answer: h.drain},
+		{Path: "/v1/drain/end", Summary: "Have the node host again", Result: Draining{}, Operation: UndrainOperation, Authorized: true, Answer: h.undrain},
+		{Path: "/v1/kinds/{kind}/resharding", Summary: "How many shards a kind has, and how far a change of that is", Result: KindReshard{}, Answer: func(_ context.Context, r management.Request) (any, error) { return h.resharding(r.Path("kind")) }},
+		{Path: "/v1/kinds/{kind}/reshard", Summary: "Change how many shards a kind has", Result: KindReshard{}, Query: []string{"shards"}, Operation: ReshardOperation, Authorized: true, Answer: h.reshard},
+		{Path: "/v1/kinds/{kind}/shards/{shard}/move", Summary: "Have a shard move to a node", Result: ShardMove{}, Query: []string{"to"}, Operation: MoveShardOperation, Authorized: true, Answer: h.move},
 	}
 }
 
-func (h hostRoutes) shards(_ context.Context, r management.Request) (any, error) {
+func (h hostRoutes) shards(ctx context.Context, r management.Request) (any, error) {
 	kind := r.Path("kind")
 	shards, err := h.n.sharding.Shards(kind)
-	return ShardList{Self: h.n.Self().String(), Kind: kind, Shards: shards}, hostError(err)
+	if err != nil {
+		return nil, hostError(err)
+	}
+	list := ShardList{Self: h.n.Self().String(), Kind: kind, Shards: shards}
+	locationRoutes(h).misplaced(ctx, &list)
+	return list, nil
 }
 
 func (h hostRoutes) entities(_ context.Context, r management.Request) (any, error) {
@@ -151,6 +176,36 @@ func (h hostRoutes) move(ctx context.Context, r management.Request) (any, error)
 	return m, nil
 }
 
+// reshard has a kind have another number of shards.
+func (h hostRoutes) reshard(ctx context.Context, r management.Request) (any, error) {
+	shards, err := strconv.Atoi(r.Query("shards"))
+	if err != nil {
+		return nil, &management.Error{Status: http.StatusBadRequest, Text: fmt.Sprintf("shards %q is not a number", field.Clip(r.Query("shards")))}
+	}
+	if err := h.n.sharding.Reshard(ctx, r.Path("kind"), shards); err != nil {
+		return nil, hostError(err)
+	}
+	answer, err := h.resharding(r.Path("kind"))
+	if err != nil { // The kind does not run here: the coordinator knows it, and has begun.
+		return KindReshard{Self: h.n.Self().String(), Kind: r.Path("kind"), Shards: shards}, nil //nolint:nilerr // The change has begun.
+	}
+	if answer.Resharding == nil && answer.Shards != shards { // This node will hear of it from the coordinator.
+		answer.Resharding = &sharding.Resharding{From: answer.Shards, To: shards}
+		answer.Shards = shards
+	}
+	return answer, nil
+}
+
+// resharding says how many shards a kind has.
+func (h hostRoutes) resharding(kind string) (KindReshard, error) {
+	for _, k := range h.n.sharding.Kinds() {
+		if k.Name == kind {
+			return KindReshard{Self: h.n.Self().String(), Kind: kind, Shards: k.Shards, Resharding: k.Resharding}, nil
+		}
+	}
+	return KindReshard{}, &management.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("kind %q does not run on this node", field.Clip(kind))}
+}
+
 // state says whether the node is drained, and what it hosts.
 func (h hostRoutes) state() Draining {
 	d := Draining{Self: h.n.Self().String(), Drained: h.n.sharding.Drained(), Hosts: []HostedCount{}}
@@ -165,9 +220,9 @@ func (h hostRoutes) state() Draining {
 // hostError gives an error of sharding its status.
 func hostError(err error) error {
 	status := 0
-	refused := (*sharding.MoveError)(nil)
+	refused, unchanged := (*sharding.MoveError)(nil), (*sharding.ReshardError)(nil)
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &refused), errors.As(err, &unchanged):
 		status = http.StatusConflict
 	case errors.Is(err, sharding.ErrInvalid):
 		status = http.StatusNotFound

@@ -92,6 +92,13 @@ func compareBool(a, b bool) int {
 	}
 }
 
+// IsDurable reports whether a key survives a restart of the whole cluster, by a valid
+// configuration.
+func (c Config) IsDurable(key string) bool {
+	k := c.keyGroups()
+	return k.all[k.of(key)].durable
+}
+
 // of returns the index of the group to which a key belongs.
 func (k *keyGroups) of(key string) uint8 {
 	for i := range k.rules {

@@ -77,7 +77,7 @@ func (o KeepOldest) rule(v *View) *rule {
 func (o KeepOldest) oldest(v *View) int {
 	oldest := -1
 	for i, m := range v.Members {
-		if m.HasRole(o.Role) && m.Status == gossip.Up && (oldest < 0 || m.OlderThan(v.Members[oldest])) {
+		if m.HasRole(o.Role) && m.Status.IsUp() && (oldest < 0 || m.OlderThan(v.Members[oldest])) {
 			oldest = i
 		}
 	}

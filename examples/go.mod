@@ -6,11 +6,14 @@ require github.com/quorate/quorate/ddata/durable v0.0.0
 
 require github.com/quorate/quorate/discovery/dns v0.0.0
 
+require github.com/quorate/quorate/discovery/kubernetes v0.0.0
+
 require github.com/quorate/quorate/cluster/prometheus v0.0.0
 
 require github.com/quorate/quorate/transport v0.0.0
 
 require (
+	github.com/quorate/quorate/client v0.0.0
 	github.com/quorate/quorate/cluster v0.0.0
 	github.com/quorate/quorate/config v0.0.0
 	github.com/quorate/quorate/ddata v0.0.0
@@ -20,6 +23,7 @@ require (
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
+	github.com/quorate/quorate/rpc v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/stretchr/testify v1.12.1
 	google.golang.org/protobuf v1.36.12
@@ -59,7 +63,9 @@ require (
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
+	github.com/quorate/quorate/gateway v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
+	github.com/quorate/quorate/simulation v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect
@@ -78,6 +84,7 @@ require (
 
 replace (
 	github.com/quorate/quorate/allocation => ../allocation
+	github.com/quorate/quorate/client => ../client
 	github.com/quorate/quorate/cluster => ../cluster
 	github.com/quorate/quorate/cluster/prometheus => ../cluster/prometheus
 	github.com/quorate/quorate/config => ../config
@@ -87,13 +94,16 @@ replace (
 	github.com/quorate/quorate/ddata/durable => ../ddata/durable
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/discovery/dns => ../discovery/dns
+	github.com/quorate/quorate/discovery/kubernetes => ../discovery/kubernetes
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
+	github.com/quorate/quorate/gateway => ../gateway
 	github.com/quorate/quorate/gossip => ../gossip
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/plugins => ../plugins
+	github.com/quorate/quorate/rpc => ../rpc
 	github.com/quorate/quorate/sharding => ../sharding
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport

@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The code on the pages about replicated data, singletons, deliveries and states is taken from the pages and run, in one program
+// The code on the pages about replicated data, sharding, singletons, deliveries and states is taken from the pages and run, in one program
 // with a function for each block. Pages leave out what every reader can add: the checks of
 // errors and the node itself: the test puts those in.
 
@@ -35,7 +35,7 @@ type block struct {
 	prints              string
 }
 
-// blocksOfPages are all blocks of Go on the pages about replicated data, singletons, deliveries and states that are no
+// blocksOfPages are all blocks of Go on the pages about replicated data, sharding, singletons, deliveries and states that are no
 // whole programs. The variables ctx, node, dir and port are those of programOfPages.
 var blocksOfPages = []block{
 	{page: "docs/ddata.md", before: onCluster, after: `fmt.Println("visits", v.Value())`, prints: "visits 1"},
@@ -54,8 +54,10 @@ var blocksOfPages = []block{
 	{page: "ddata/durable/README.md", before: withRecords, dots: openedStore, after: appliedRecords, prints: "start 1\n1 record"},
 	{page: "docs/singletons.md", before: onCluster + cleans, after: awaitCleaning, prints: "cleaned"},
 	{page: "docs/singletons.md", nth: 1, before: onCluster + projects, after: `for range 8 { <-projected }; fmt.Println("projected")`, prints: "projected"},
-	{page: "docs/singletons.md", nth: 2, before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "3"},
-	{page: "docs/singletons.md", nth: 3, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
+	{page: "docs/singletons.md", nth: 2, before: onCluster + projectsOfMany, after: awaitSixteen, prints: "of 16"},
+	{page: "docs/singletons.md", nth: 3, before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "3"},
+	{page: "docs/singletons.md", nth: 4, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
+	{page: "docs/sharding.md", before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "5"},
 	{page: "docs/reminders.md", before: onCluster, after: `fmt.Println(<-reminded)`, prints: "2026-17: demand payment"},
 	{page: "docs/state.md", before: onCluster, after: `fmt.Println(balance.GetValue())`, prints: "100"},
 	{page: "docs/state.md", nth: 1, before: onCluster, after: `fmt.Println(bookings.GetValue())`, prints: "1"},
@@ -67,6 +69,10 @@ if err != nil { panic(err) }
 defer producer.Close()
 fmt.Println(producer.Deliver(ctx, "ada", wrapperspb.Int64(7)))`,
 		prints: "<nil>",
+	},
+	{
+		page: "docs/delivery.md", nth: 2, before: onCluster,
+		after: `fmt.Println(pool.Flush(ctx), pool.Stats().Confirmed); pool.Close()`, prints: "<nil> 2",
 	},
 	{page: "docs/state.md", nth: 2, after: `fmt.Println(account.Cents)`, prints: "700"},
 }
@@ -99,6 +105,16 @@ cleanUp := func(context.Context, sharding.Epoch) error { cleaned <- "cleaned"; r
 	projects = `projected := make(chan int)
 project := func(_ context.Context, number int, _ sharding.Epoch) error { projected <- number; return nil }
 `
+	projectsOfMany = `projected := make(chan int)
+project := func(ctx context.Context, _, count int, _ sharding.Epoch) error {
+	select {
+	case projected <- count:
+	case <-ctx.Done():
+	}
+	return nil
+}
+`
+	awaitSixteen  = `for <-projected != 16 { }; fmt.Println("of 16")`
 	awaitCleaning = `fmt.Println(<-cleaned)`
 	// programOfPages is the program without the functions of the blocks.
 	programOfPages = `package main
@@ -125,6 +141,7 @@ import (
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/daemon"
 	"github.com/quorate/quorate/sharding/delivery"
+	"github.com/quorate/quorate/sharding/remember/shardlog"
 	"github.com/quorate/quorate/sharding/reminder"
 	"github.com/quorate/quorate/sharding/singleton"
 	"github.com/quorate/quorate/sharding/state"
@@ -149,6 +166,10 @@ func (Mailer) Receive(ctx *sharding.Context, letter *wrapperspb.StringValue) err
 	fmt.Println(ctx.ID() + ": " + letter.GetValue())
 	return nil
 }
+
+type Resizer struct{}
+
+func (Resizer) Receive(*sharding.Context, *wrapperspb.StringValue) error { return nil }
 
 type Bill struct{}
 
@@ -185,7 +206,7 @@ func TestTheCodeOfPagesRuns(t *testing.T) {
 		program += "\tfunc() {\n" + b.before + "{\n" + checked(t, strings.ReplaceAll(code, "...\n", b.dots+"\n")) + b.after + "\n}\n}()\n"
 		want += b.prints + "\n"
 	}
-	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/delivery.md": 2, "docs/reminders.md": 1, "docs/singletons.md": 4, "docs/state.md": 3} {
+	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/delivery.md": 3, "docs/reminders.md": 1, "docs/sharding.md": 1, "docs/singletons.md": 5, "docs/state.md": 3} {
 		require.Len(t, blocks[page], n, "a block of %s is not in the program", page)
 	}
 	require.Equal(t, want, runProgram(t, program+"}\n"))

@@ -11,6 +11,19 @@ import (
 // Decisions that need agreement: whether every member has seen a state, and what
 // blocks that; which member leads; and which member is the oldest.
 
+// Shutdown returns how far a shutdown of the whole cluster is: Ready when a member is ready
+// for it, else Preparing when a member prepares for it, and StatusNone otherwise, also when
+// the last member that was ready has begun to leave.
+func (s *core) Shutdown() Status {
+	furthest := StatusNone
+	for _, m := range s.members {
+		if (m.Status == Preparing || m.Status == Ready) && m.Status > furthest {
+			furthest = m.Status
+		}
+	}
+	return furthest
+}
+
 // Blockers are the reasons for which a state has not converged. The zero Blockers has
 // none.
 type Blockers struct {

@@ -142,7 +142,7 @@ func (e *Edit) SetStatus(id NodeID, st Status, number UpNumber) bool {
 	case st == Up:
 		m.UpNumber, e.after.lastUp.value = number, number
 		e.touch(KeyRegisters, NodeID{})
-	case st.mustBeNumbered() && m.UpNumber == 0:
+	case st.IsUp() && m.UpNumber == 0:
 		return false
 	}
 	e.replaceMember(&m)

@@ -237,7 +237,7 @@ func (m *Member) Validate() error {
 	case !m.Status.isLive():
 		return invalid(FaultStatus, m.Node, "status %d", m.Status)
 	case m.UpNumber > maxCount,
-		m.UpNumber == 0 && m.Status.mustBeNumbered(),
+		m.UpNumber == 0 && m.Status.IsUp(),
 		m.UpNumber > 0 && m.Status < Up:
 		return invalid(FaultUpNumber, m.Node, "up-number %d while %v", m.UpNumber, m.Status)
 	case len(m.Roles) > MaxRoles:

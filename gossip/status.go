@@ -62,9 +62,10 @@ func (s Status) isLive() bool { return s >= Joining && s <= Down }
 // is a first choice for leader.
 func (s Status) leads() bool { return s >= Up && s <= Leaving }
 
-// mustBeNumbered reports whether a member with status s must have an up-number. A
-// member with a later status may have skipped Up.
-func (s Status) mustBeNumbered() bool { return s >= Up && s <= Ready }
+// IsUp reports whether a member with status s takes part and has not begun to leave: it is
+// Up, prepares for a shutdown of the whole cluster, or is ready for one. Such a member has
+// an up-number; one with a later status may have skipped Up.
+func (s Status) IsUp() bool { return s >= Up && s <= Ready }
 
 // ReachStatus is the statement of an observer about a member that it cannot reach. The
 // values are part of the wire.

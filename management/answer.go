@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path"
@@ -29,7 +30,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	if err := s.acceptable(r); err != nil {
 		if err.Status == http.StatusMethodNotAllowed {
-			header.Set("Allow", allowed(s.operation(r)))
+			header.Set("Allow", s.found(r).allowed())
 		}
 		header.Set("Connection", "close") // A body may follow, which is not read.
 		s.write(w, err.Status, failure(err))
@@ -41,17 +42,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // acceptable refuses what no route answers.
 func (s *Server) acceptable(r *http.Request) *Error {
 	escaped := r.URL.EscapedPath()
-	_, pattern := s.mux.Handler(r)
-	operation := s.operations[pattern]
+	methods := s.found(r)
+	route, answers := methods.route(r.Method)
 	switch {
 	case !s.admits(r):
 		return refuse(http.StatusForbidden, "the certificate is not accepted any more")
-	case operation == "" && r.Method != http.MethodGet && r.Method != http.MethodHead:
+	case !answers && methods.changes():
+		return refuse(http.StatusMethodNotAllowed, "%s is not possible: this only answers %s, for it changes something", clip(r.Method), methods.allowed())
+	case !answers:
 		return refuse(http.StatusMethodNotAllowed, "%s is not possible: this only answers GET and HEAD", clip(r.Method))
-	case operation != "" && r.Method != http.MethodPost:
-		return refuse(http.StatusMethodNotAllowed, "%s is not possible: this only answers POST, for it changes something", clip(r.Method))
-	case r.ContentLength != 0:
+	case r.ContentLength != 0 && route.Body == 0:
 		return refuse(http.StatusBadRequest, "the request has a body, and none is read")
+	case r.ContentLength < 0:
+		return refuse(http.StatusLengthRequired, "the request does not say how long its body is")
+	case r.ContentLength > route.Body:
+		return refuse(http.StatusRequestEntityTooLarge, "the body has %d bytes, more than %d: split it over several requests", r.ContentLength, route.Body)
 	case s.cfg.TLS.IsZero() && !s.open && !local(r.Host):
 		// A web page in a browser on this machine must not read from here by a host name
 		// that it has made to point at the loopback interface. With TLS it would have to
@@ -60,24 +65,16 @@ func (s *Server) acceptable(r *http.Request) *Error {
 	case escaped != path.Clean(escaped):
 		return refuse(http.StatusBadRequest, `the path has empty segments, "." or "..": write them in percent encoding if they are part of a name`)
 	}
-	if pattern == "" {
+	if methods == nil {
 		return refuse(http.StatusNotFound, "there is nothing at %s", clip(escaped))
 	}
-	return s.meant(r, operation)
+	return s.meant(r, route.Operation)
 }
 
-// operation returns what a request would change, "" for none.
-func (s *Server) operation(r *http.Request) string {
+// found returns the routes at the path of a request, nil if there are none.
+func (s *Server) found(r *http.Request) methods {
 	_, pattern := s.mux.Handler(r)
-	return s.operations[pattern]
-}
-
-// allowed returns the methods that a route answers.
-func allowed(operation string) string {
-	if operation != "" {
-		return http.MethodPost
-	}
-	return "GET, HEAD"
+	return s.routes[pattern]
 }
 
 // meant refuses an operation that no person may have meant: a page in a browser on this
@@ -108,8 +105,11 @@ func local(hostport string) bool {
 // answering returns the handler of a route.
 func (s *Server) answering(route Route) http.Handler {
 	places := s.slots
-	if route.Probe {
+	switch {
+	case route.Probe:
 		places = s.probes
+	case route.Stream != nil:
+		places = s.streams
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -135,7 +135,11 @@ func (s *Server) answering(route Route) http.Handler {
 			until, connection := time.Now().Add(route.Limit+writeTimeout), http.NewResponseController(w)
 			_ = errors.Join(connection.SetReadDeadline(until), connection.SetWriteDeadline(until))
 		}
-		if route.Handler != nil {
+		switch {
+		case route.Stream != nil:
+			s.stream(route, w, r)
+			return
+		case route.Handler != nil:
 			s.handle(route, w, r)
 			return
 		}
@@ -169,7 +173,7 @@ func (s *Server) asks(route Route, r *http.Request) (by string, refused *Error) 
 
 // changed tells of an operation that was answered.
 func (s *Server) changed(route Route, r *http.Request, by string, body any) {
-	c := Change{Operation: route.Operation, Path: r.URL.Path, By: by}
+	c := Change{Operation: route.Operation, Path: r.URL.Path, Query: r.URL.RawQuery, By: by}
 	if failed, ok := body.(Failure); ok {
 		c.Err = errors.New(strings.Join(append([]string{failed.Error}, failed.Reasons...), "; "))
 	}
@@ -182,12 +186,7 @@ func (s *Server) limit(route Route) time.Duration { return cmp.Or(route.Limit, s
 // handle lets the handler of a route answer. Output that it wrote before a panic cannot
 // be taken back: the connection ends.
 func (s *Server) handle(route Route, w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.log.Error("an answer panicked", "path", route.Path, "panic", p, "stack", string(debug.Stack()))
-			panic(http.ErrAbortHandler)
-		}
-	}()
+	defer s.abort(route)
 	if _, err := parameters(r.URL.RawQuery, route.Query); err != nil {
 		status, body := s.failed(route, err)
 		s.write(w, status, body)
@@ -196,6 +195,14 @@ func (s *Server) handle(route Route, w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.limit(route))
 	defer cancel()
 	route.Handler.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// abort is deferred where output cannot be taken back: it logs a panic, and ends the connection.
+func (s *Server) abort(route Route) {
+	if p := recover(); p != nil {
+		s.log.Error("an answer panicked", "path", route.Path, "panic", p, "stack", string(debug.Stack()))
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // answer finds the answer of a route, whatever happens to it.
@@ -210,9 +217,14 @@ func (s *Server) answer(route Route, r *http.Request) (status int, body any) {
 	if err != nil {
 		return s.failed(route, err)
 	}
+	// The length is bounded by acceptable, and the time by what the connection may take.
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return s.failed(route, refuse(http.StatusBadRequest, "the body has not come: %v", err))
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limit(route))
 	defer cancel()
-	value, err := route.Answer(ctx, Request{path: r.PathValue, query: query})
+	value, err := route.Answer(ctx, Request{path: r.PathValue, query: query, body: text, content: r.Header.Get("Content-Type")})
 	if err != nil {
 		return s.failed(route, err)
 	}

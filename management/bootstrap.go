@@ -36,7 +36,7 @@ type ContactPoint struct {
 
 // Bootstrap returns the route of the contact points, /bootstrap.
 func Bootstrap(node *membership.Node) []Route {
-	return []Route{{Path: "/bootstrap", Answer: func(context.Context, Request) (any, error) {
+	return []Route{{Path: "/bootstrap", Summary: "What the node waits for that looks contact points up", Result: Bootstrapped{}, Answer: func(context.Context, Request) (any, error) {
 		answer := bootstrapOf(node.Bootstrap())
 		answer.Self = node.Self().String()
 		return answer, nil

@@ -14,6 +14,9 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
+// What a file may set for management: Config, the listener for health checks with its own bounds, and Validate, which says
+// all faults together. Who is an operator is in operators.go.
+
 // Config is what an operator may set. Start from [Default].
 type Config struct {
 	// Address is the "host:port" to listen on. Empty, the default, means not to listen.
@@ -36,12 +39,17 @@ type Config struct {
 	// false where clients exist that must not decide this.
 	AllowForm bool `koanf:"allow-form"`
 
+	// Page serves a page for browsers at /ui, where people see the cluster as this node does: members, shards,
+	// moves, decisions, replicated keys, plugins, rates. It changes nothing, and shows to whoever may ask this
+	// server what the other routes answer. False by default.
+	Page bool `koanf:"page"`
+
 	// MaxRequests bounds the requests that are answered at the same time, 1 to 1,024.
 	// Further requests are refused with status 503. Health checks have room of their own.
 	MaxRequests int `koanf:"max-requests" unit:"requests" range:"1..1024"`
 
 	// MaxConnections bounds the open connections, 1 to 65,536, besides 8 for health
-	// checks. When all places are taken, a new connection replaces one that waits for a
+	// checks and 8 for streams of events. When all places are taken, a new connection replaces one that waits for a
 	// request: the one that has waited longest.
 	MaxConnections int `koanf:"max-connections" unit:"connections" range:"1..65536"`
 
@@ -102,6 +110,9 @@ func validAddress(key, address string) error {
 func Default() Config {
 	return Config{AllowForm: true, MaxRequests: 16, MaxConnections: 64, RequestTimeout: 5 * time.Second}
 }
+
+// Serves reports whether the configuration has routes answered, at an address or over a socket.
+func (c Config) Serves() bool { return c.Address != "" || c.Operators.Socket != "" }
 
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {

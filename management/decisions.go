@@ -42,7 +42,7 @@ type Decision struct {
 // 10,000 and 100 by default, that many of the last.
 func Decisions(node *membership.Node) []Route {
 	return []Route{{
-		Path: "/v1/decisions", Query: []string{"component", "topic", "subject", "limit"},
+		Path: "/v1/decisions", Summary: "The last decisions of the node, and why", Result: DecisionList{}, Query: []string{"component", "topic", "subject", "limit"},
 		Answer: func(_ context.Context, r Request) (any, error) {
 			limit, err := r.QueryInt("limit", 1, decisionsMax, decisionsDefault)
 			if err != nil {

@@ -16,10 +16,19 @@
 //	GET /v1/members                        [ClusterMembers]
 //	GET /bootstrap                         [Bootstrapped]
 //	POST /v1/form                          [Formed]
+//	POST /v1/members/{member}/leave        [Left]
+//	POST /v1/members/{members}/down        [Downed]; force
+//	POST /v1/join/{seeds}                  [Joining]
+//	GET /v1/events                         [EventList]; after, type, limit
+//	GET /v1/events/stream                  each [Event] as it happens; type
 //	GET /v1/decisions                      [DecisionList]; component, topic, subject, limit
 //	GET /v1/kinds                          [KindList]
 //	GET /v1/kinds/{kind}/shards/{shard}    [Explanation]
 //	GET /v1/kinds/{kind}/entities/{entity} [Explanation]
+//	GET /v1/why                            [ClusterReasons]
+//	GET /openapi.json                      the description of all routes, see [OpenAPI]
+//
+// Besides there are the paths of Akka and Pekko Management, see [Akka].
 //
 // An entity's id is one segment of the path: characters other than letters, digits, and
 // "-_~" are best written in percent encoding; slashes and a lone "." or ".." must be.
@@ -30,7 +39,7 @@
 // several; see [Error]. The status is 400 for a request that makes no sense, 401 for an
 // operation that only operators may ask for, 403 for a host name in the request that is not
 // this machine's and for what nobody may ask, 404 for what does not exist, 405
-// for a method other than GET and HEAD, or other than POST on a route that changes
+// for a method other than GET and HEAD, or other than that of a route that changes
 // something, 409 for a change that the node refuses, 500 after a panic, 503 when the node
 // is not ready or too much is asked at once, and 504 when no answer was found in time.
 //
@@ -54,7 +63,7 @@
 //
 // A [Route] is a path and a function from a [Request] to a value that is encoded as JSON.
 // Modules make routes and know nothing of HTTP. An answer that is not JSON, such as
-// metrics for Prometheus, has an [http.Handler] instead.
+// metrics for Prometheus, has an [http.Handler] instead, and one that goes on a [Stream].
 //
 // # Life cycle and concurrency
 //

@@ -79,14 +79,14 @@ type Move struct {
 // the text form of the node's id.
 func Explanations(self string, explainer Explainer) []Route {
 	return []Route{
-		{Path: "/v1/kinds", Answer: func(ctx context.Context, _ Request) (any, error) {
+		{Path: "/v1/kinds", Summary: "The kinds of entities that run on the node", Result: KindList{}, Answer: func(ctx context.Context, _ Request) (any, error) {
 			kinds, err := explainer.Kinds(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return KindList{Self: self, Kinds: append([]Kind{}, kinds...)}, nil
 		}},
-		{Path: "/v1/kinds/{kind}/shards/{shard}", Answer: func(ctx context.Context, r Request) (any, error) {
+		{Path: "/v1/kinds/{kind}/shards/{shard}", Summary: "Where a shard lives, and why", Result: Explanation{}, Answer: func(ctx context.Context, r Request) (any, error) {
 			kind, err := findKind(ctx, explainer, r.Path("kind"))
 			if err != nil {
 				return nil, err
@@ -100,7 +100,7 @@ func Explanations(self string, explainer Explainer) []Route {
 			}
 			return explainer.ExplainShard(ctx, kind.Name, shard)
 		}},
-		{Path: "/v1/kinds/{kind}/entities/{entity}", Answer: func(ctx context.Context, r Request) (any, error) {
+		{Path: "/v1/kinds/{kind}/entities/{entity}", Summary: "Where an entity lives, and why", Result: Explanation{}, Answer: func(ctx context.Context, r Request) (any, error) {
 			kind, err := findKind(ctx, explainer, r.Path("kind"))
 			if err != nil {
 				return nil, err

@@ -28,7 +28,7 @@ type Formed struct {
 // /v1/form. It is refused with status 409 and the reason while a member of a cluster that
 // goes on answers, or when the node does not wait; with 403 unless it is allowed.
 func Form(node *membership.Node, allowed bool) []Route {
-	return []Route{{Path: "/v1/form", Operation: FormOperation, Answer: func(ctx context.Context, _ Request) (any, error) {
+	return []Route{{Path: "/v1/form", Summary: "Have a waiting node found a cluster", Result: Formed{}, Operation: FormOperation, Answer: func(ctx context.Context, _ Request) (any, error) {
 		if !allowed {
 			return nil, refuse(http.StatusForbidden, "management.allow-form is false on this node")
 		}

@@ -6,9 +6,12 @@ package management_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -84,6 +87,37 @@ func TestAnOperationIsMeant(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A route that takes a body gets it whole, up to its bound, and only with its length.
+func TestAnOperationHasABody(t *testing.T) {
+	body := func(text string, length int64) func(*http.Request) {
+		return func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), length }
+	}
+	for name, test := range map[string]struct {
+		change func(*http.Request)
+		status int
+		says   string
+	}{
+		"none":        {func(*http.Request) {}, 200, `""`},
+		"the longest": {body("0123456789", 10), 200, `"0123456789"`},
+		"too long":    {body("0123456789a", 11), 413, "the body has 11 bytes, more than 10"},
+		"no length":   {body("0123", -1), 411, "does not say how long"},
+		"broken off": {func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)), 9
+		}, 400, "the body has not come"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			route := management.Route{Path: "/v1/form", Operation: management.FormOperation, Body: 10, Answer: func(_ context.Context, r management.Request) (any, error) {
+				return string(r.Body()), nil
+			}}
+			status, _, text := operate(t, []management.Route{route}, test.change)
+			require.Equal(t, test.status, status, string(text))
+			require.Contains(t, string(text), test.says)
+		})
+	}
+	_, err := management.Handler(management.Default(), []management.Route{{Path: "/x", Body: 1, Answer: echo().Answer}})
+	require.ErrorContains(t, err, "only an operation has a body")
 }
 
 // A program cannot declare a route that is a health check and changes something.

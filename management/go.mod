@@ -8,6 +8,7 @@ require github.com/quorate/quorate/transport v0.0.0
 
 require (
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/machine v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
@@ -20,7 +21,6 @@ require (
 	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
-	github.com/quorate/quorate/machine v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect

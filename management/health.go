@@ -68,13 +68,14 @@ func Health(node *membership.Node, checks ...Check) []Route {
 	for _, probe := range []struct {
 		paths  []string
 		answer func(context.Context, Request) (any, error)
+		about  string
 	}{
-		{[]string{"/health/live", "/alive"}, live},
-		{[]string{"/health/ready", "/ready"}, ready},
-		{[]string{"/health/startup", "/startup"}, startup},
+		{[]string{"/health/live", "/alive"}, live, "Whether the node runs"},
+		{[]string{"/health/ready", "/ready"}, ready, "Whether the node can serve, and why not"},
+		{[]string{"/health/startup", "/startup"}, startup, "Whether the node has been up"},
 	} {
 		for _, path := range probe.paths {
-			routes = append(routes, Route{Path: path, Probe: true, Answer: probe.answer})
+			routes = append(routes, Route{Path: path, Summary: probe.about, Result: HealthStatus{}, Probe: true, Answer: probe.answer})
 		}
 	}
 	return routes

@@ -86,7 +86,7 @@ type WaitedVoter struct {
 
 // Members returns the route of the members, /v1/members.
 func Members(node *membership.Node) []Route {
-	return []Route{{Path: "/v1/members", Answer: func(context.Context, Request) (any, error) {
+	return []Route{{Path: "/v1/members", Summary: "The members of the cluster, as the node sees it", Result: ClusterMembers{}, Answer: func(context.Context, Request) (any, error) {
 		answer := membersOf(node.View(), node.Standing().Held())
 		answer.Waiting, answer.RecordLost = waitingOf(node.Waiting()), node.RecordLost()
 		return answer, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/transport/bearer"
 	"github.com/quorate/quorate/transport/mutual"
 )
 
@@ -114,12 +115,16 @@ func (s *Server) byToken(r *http.Request) (string, *Error) {
 	if len(given) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return "", refuse(http.StatusUnauthorized, `the header Authorization is not one "Bearer" and a token`)
 	}
-	all, err := readTokens(s.cfg.Operators.TokenFile)
+	all, err := bearer.Read(s.cfg.Operators.TokenFile)
 	if err != nil {
 		s.log.Error("management cannot read its tokens", "error", err)
 		return "", refuse(http.StatusInternalServerError, "the tokens of this node cannot be read; its log has more")
 	}
-	return all.owner(token, time.Now())
+	owner, err := all.Owner(token, time.Now())
+	if err != nil {
+		return "", refuse(http.StatusUnauthorized, "%v", err)
+	}
+	return "token of " + owner, nil
 }
 
 // byCertificate knows an operator by a name in a certificate, which the handshake has
@@ -142,6 +147,7 @@ func (s *Server) byCertificate(r *http.Request) (string, *Error) {
 type Change struct {
 	Operation string // What was asked for, [Route.Operation].
 	Path      string // The path of the request, with what it was asked for.
+	Query     string // The parameters of the request, as in "force=true"; empty if there are none.
 	By        string // Who asked.
 	Err       error  // Why it was not done; nil if it was.
 }

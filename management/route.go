@@ -4,9 +4,13 @@
 package management
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,12 +28,21 @@ type Route struct {
 	// "/v1/things/{thing}".
 	Path string
 
+	// Summary says in a few words what the route answers or does, and Result is a value of the type of its answer:
+	// both are for the description of the routes, see [OpenAPI].
+	Summary string
+	Result  any
+
 	// Query are the names of the parameters that the route understands. Others are
 	// refused, so that a typing error does not give a wrong answer.
 	Query []string
 
+	// Method is the method that a route with an operation answers: POST, PUT or DELETE. Empty, it is POST, and
+	// GET and HEAD where there is no operation. Routes of one path have different methods.
+	Method string
+
 	// Operation names what a request to this route changes, "" if it changes nothing. A
-	// route with an operation answers only POST, and only a request whose header
+	// route with an operation answers only its method, and only a request whose header
 	// [OperatorHeader] has this name and that no web page has sent. It needs an Answer, whose
 	// error says that nothing was done, for [WithChanges].
 	Operation string
@@ -38,6 +51,10 @@ type Route struct {
 	// Without it, whoever may ask anything may ask for the operation: it is for what only
 	// helps whoever has an outage, and has a switch of its own.
 	Authorized bool
+
+	// Body is the most bytes of the body that a request to the route may have, for an operation
+	// that is told more than a query has room for. 0: a request with a body is refused.
+	Body int64
 
 	// Limit bounds the answer in place of [Config.RequestTimeout], for an operation that
 	// takes longer; zero means request-timeout.
@@ -52,8 +69,14 @@ type Route struct {
 	// connection, several at a time, and must return soon after ctx has ended.
 	Answer func(ctx context.Context, r Request) (any, error)
 
+	// Stream is used instead of Answer for an answer by Server-sent events, which goes on until the
+	// context ends: it sends events as they happen, and a beat now and then ([Stream.Beat]). There is room
+	// for 8 streams besides other requests. Its error ends the stream; the client hears of
+	// it if nothing was sent before.
+	Stream func(ctx context.Context, r Request, out *Stream) error
+
 	// Handler is used instead of Answer for an answer that is not JSON, such as metrics,
-	// within the same bounds. A route has exactly one of the two.
+	// within the same bounds. A route has exactly one of the three.
 	Handler http.Handler
 }
 
@@ -66,7 +89,37 @@ const OperatorHeader = "Quorate-Operator"
 type Request struct {
 	path  func(name string) string
 	query url.Values
+	body  []byte
+	last  string
+
+	content string // The type of the body.
 }
+
+// Form returns the fields of a body that is a form, as it is sent by "curl -d" and "curl -F". The error is an [Error] of
+// status 400.
+func (r Request) Form() (url.Values, error) {
+	kind, params, err := mime.ParseMediaType(r.content)
+	switch {
+	case err == nil && kind == "application/x-www-form-urlencoded":
+		if fields, err := url.ParseQuery(string(r.body)); err == nil {
+			return fields, nil
+		}
+	case err == nil && kind == "multipart/form-data" && params["boundary"] != "":
+		form, err := multipart.NewReader(bytes.NewReader(r.body), params["boundary"]).ReadForm(int64(len(r.body)))
+		if err == nil {
+			defer func() { _ = form.RemoveAll() }() // All of it fits into memory: there are no files.
+			return form.Value, nil
+		}
+	}
+	return nil, refuse(http.StatusBadRequest, "the body is not a form, as application/x-www-form-urlencoded or multipart/form-data")
+}
+
+// LastEventID returns the id of the last event that the client of a stream has got, empty if it has got
+// none.
+func (r Request) LastEventID() string { return r.last }
+
+// Body returns the body of a request to a route that takes one, at most [Route.Body] bytes.
+func (r Request) Body() []byte { return r.body }
 
 // Path returns the part of the path in place of {name}, unescaped.
 func (r Request) Path(name string) string { return r.path(name) }
@@ -110,32 +163,125 @@ func refuse(status int, format string, args ...any) *Error {
 	return &Error{Status: status, Text: fmt.Sprintf(format, args...)}
 }
 
+// methods are the routes of one path, by the method that each answers; GET stands for HEAD too.
+type methods map[string]Route
+
+// routes are all routes of a server, by their paths.
+type routes map[string]methods
+
+// route returns the route that answers a method. A path without routes answers GET and HEAD, with status 404.
+func (m methods) route(method string) (route Route, answers bool) {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	route, answers = m[method]
+	return route, answers || m == nil && method == http.MethodGet
+}
+
+// changes reports whether there is a route with an operation.
+func (m methods) changes() bool {
+	for _, route := range m {
+		if route.Operation != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// allowed names the methods that are answered.
+func (m methods) allowed() string {
+	all := slices.Sorted(maps.Keys(m))
+	if i := slices.Index(all, http.MethodGet); i >= 0 || len(m) == 0 {
+		all = slices.Insert(all, i+1, http.MethodHead)
+	}
+	if len(m) == 0 {
+		all = []string{http.MethodGet, http.MethodHead}
+	}
+	return strings.Join(all, ", ")
+}
+
+// method returns the method that a route answers; GET stands for HEAD too.
+func (r Route) method() string {
+	switch {
+	case r.Operation == "":
+		return http.MethodGet
+	case r.Method == "":
+		return http.MethodPost
+	}
+	return r.Method
+}
+
 // newMux builds the mux of all routes.
-func newMux(routes []Route, serve func(Route) http.Handler) (mux *http.ServeMux, err error) {
+func newMux(given []Route, serve func(Route) http.Handler) (mux *http.ServeMux, all routes, err error) {
 	path := ""
 	defer func() {
 		if r := recover(); r != nil { // A ServeMux panics at a pattern that makes no sense.
 			mux, err = nil, fmt.Errorf("management: route %q: %v", path, r)
 		}
 	}()
-	mux = http.NewServeMux()
-	for _, route := range routes {
+	mux, all = http.NewServeMux(), routes{}
+	for _, route := range given {
 		path = route.Path
-		if !strings.HasPrefix(path, "/") || (route.Answer == nil) == (route.Handler == nil) {
-			return nil, fmt.Errorf("management: route %q: needs a path that begins with a slash, and either an answer or a handler", path)
+		if err := route.fault(); err != nil {
+			return nil, nil, fmt.Errorf("management: route %q: %w", path, err)
 		}
-		if route.Authorized && route.Operation == "" {
-			return nil, fmt.Errorf("management: route %q: only an operation is kept to operators", path)
+		method := route.method()
+		if _, twice := all[path][method]; twice {
+			return nil, nil, fmt.Errorf("management: route %q: conflicts with another one for %s", path, method)
 		}
-		if route.Operation != "" && route.Handler != nil {
-			return nil, fmt.Errorf("management: route %q: an operation needs an answer, which says what has come of it, not a handler", path)
+		if all[path] == nil {
+			all[path] = methods{}
+			handlers := map[string]http.Handler{}
+			for _, other := range given {
+				if other.Path == path {
+					handlers[other.method()] = serve(other)
+				}
+			}
+			mux.Handle(path, dispatch(handlers))
 		}
-		if route.Operation != "" && route.Probe {
-			return nil, fmt.Errorf("management: route %q: a health check changes nothing", path)
-		}
-		mux.Handle(path, serve(route))
+		all[path][method] = route
 	}
-	return mux, nil
+	return mux, all, nil
+}
+
+// dispatch hands a request to the route of its method; whether there is one was found out before.
+func dispatch(handlers map[string]http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		handlers[method].ServeHTTP(w, r)
+	})
+}
+
+// fault returns what makes no sense about a route, nil if there is nothing.
+func (r Route) fault() error {
+	switch {
+	case !strings.HasPrefix(r.Path, "/") || r.ways() != 1:
+		return errors.New("needs a path that begins with a slash, and either an answer, a stream or a handler")
+	case r.Authorized && r.Operation == "":
+		return errors.New("only an operation is kept to operators")
+	case r.Operation != "" && r.Answer == nil:
+		return errors.New("an operation needs an answer, which says what has come of it, not a handler or a stream")
+	case r.Body != 0 && r.Operation == "":
+		return errors.New("only an operation has a body")
+	case r.Operation != "" && r.Probe:
+		return errors.New("a health check changes nothing")
+	case r.Method != "" && (r.Operation == "" || !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodDelete}, r.Method)):
+		return fmt.Errorf("the method %q is not that of an operation: POST, PUT or DELETE", r.Method)
+	}
+	return nil
+}
+
+// ways counts in how many ways a route would answer.
+func (r Route) ways() (n int) {
+	for _, has := range []bool{r.Answer != nil, r.Stream != nil, r.Handler != nil} {
+		if has {
+			n++
+		}
+	}
+	return n
 }
 
 // parameters parses a query, of which every parameter must be known.

@@ -11,9 +11,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/transport/bearer"
 	"github.com/quorate/quorate/transport/mutual"
 )
 
@@ -41,24 +44,28 @@ const (
 
 // Server answers requests until it is closed.
 type Server struct {
-	cfg        Config
-	log        *slog.Logger
-	mux        *http.ServeMux
-	operations map[string]string // Operation of each route by its path; "" for most.
-	http       *http.Server
-	open       bool          // Whoever reaches the server is answered.
-	listener   net.Listener  // Nil if the server does not listen on an address.
-	socket     net.Listener  // Nil without a socket for operators.
-	files      *mutual.Files // Nil without TLS, as is tls.
-	tls        *mutual.TLS
-	watching   sync.WaitGroup
-	accepting  sync.WaitGroup // Done when no connection is accepted any more.
-	tell       func(Change)   // Is told of each operation.
-	strangers  strangers
+	cfg       Config
+	log       *slog.Logger
+	mux       *http.ServeMux
+	routes    routes
+	http      *http.Server
+	open      bool          // Whoever reaches the server is answered.
+	listener  net.Listener  // Nil if the server does not listen on an address.
+	socket    net.Listener  // Nil without a socket for operators.
+	files     *mutual.Files // Nil without TLS, as is tls.
+	tls       *mutual.TLS
+	watching  sync.WaitGroup
+	accepting sync.WaitGroup // Done when no connection is accepted any more.
+	tell      func(Change)   // Is told of each operation.
+	strangers strangers
 
 	// Each answer holds a place in one of these. Close takes all places, so that no
 	// answer is left.
-	slots, probes chan struct{}
+	slots, probes, streams chan struct{}
+
+	watched   context.Context    //nolint:containedctx // The life of all streams, which ends first.
+	unwatched context.CancelFunc // Ends it.
+	slow      atomic.Uint64      // Streams that were ended for being slow.
 
 	ctx     context.Context    //nolint:containedctx // The life of the server, and the base of the contexts of all answers.
 	cancel  context.CancelFunc // Ends it.
@@ -81,7 +88,7 @@ func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Se
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("management: %w", err)
 	}
-	s, err := newServer(cfg, routes, opts)
+	s, err := newServer(cfg, slices.Concat(documented(routes), pageRoutes(cfg)), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +108,7 @@ func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Se
 // error of the start.
 func (s *Server) listenForOperators(ctx context.Context) error {
 	if path := s.cfg.Operators.TokenFile; path != "" {
-		if _, err := readTokens(path); err != nil {
+		if _, err := bearer.Read(path); err != nil {
 			return fmt.Errorf("management: operators.token-file: %w", err)
 		}
 	}
@@ -120,7 +127,7 @@ func (s *Server) listenForOperators(ctx context.Context) error {
 
 // bounded bounds the connections of a listener.
 func (s *Server) bounded(l net.Listener) net.Listener {
-	return bound(newLobby(l, min(lobbyMost, descriptors()/lobbyShare), s.log), s.cfg.MaxConnections+probesMax, s.log)
+	return bound(newLobby(l, min(lobbyMost, descriptors()/lobbyShare), s.log), s.cfg.MaxConnections+probesMax+streamsMax, s.log)
 }
 
 // ServeHealth is [Serve] for a listener that answers whoever reaches it: give it the routes of
@@ -185,21 +192,18 @@ func (s *Server) start(listener net.Listener) error {
 func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: slog.Default(), tell: func(Change) {},
-		slots: make(chan struct{}, min(cfg.MaxRequests, cfg.MaxConnections)), probes: make(chan struct{}, probesMax),
+		slots: make(chan struct{}, min(cfg.MaxRequests, cfg.MaxConnections)), probes: make(chan struct{}, probesMax), streams: make(chan struct{}, streamsMax),
 	}
 	for _, opt := range opts {
 		opt(s)
 	}
-	mux, err := newMux(routes, s.answering)
-	if err != nil {
+	var err error
+	if s.mux, s.routes, err = newMux(routes, s.answering); err != nil {
 		return nil, err
-	}
-	s.mux, s.operations = mux, make(map[string]string)
-	for _, route := range routes {
-		s.operations[route.Path] = route.Operation
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ctx, s.cancel = ctx, cancel
+	s.watched, s.unwatched = context.WithCancel(ctx)
 	plain := new(http.Protocols) // With HTTP/2 one connection could do the work of a hundred, and the bound on connections would mean nothing.
 	plain.SetHTTP1(true)
 	s.http = &http.Server{
@@ -239,6 +243,7 @@ func (s *Server) Close() error {
 func (s *Server) close() error {
 	defer s.watching.Wait()
 	defer s.cancel()
+	s.unwatched() // A stream has no end of its own to wait for.
 	if s.listener == nil && s.socket == nil {
 		return nil
 	}
@@ -251,7 +256,7 @@ func (s *Server) close() error {
 	s.accepting.Wait()
 	late := time.NewTimer(closeTimeout)
 	defer late.Stop()
-	for _, places := range []chan struct{}{s.slots, s.probes} {
+	for _, places := range []chan struct{}{s.slots, s.probes, s.streams} {
 		for range cap(places) {
 			select {
 			case places <- struct{}{}:

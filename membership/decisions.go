@@ -32,10 +32,31 @@ func RecordDecision(n *Node, component string, d machine.Decide) {
 	n.ports().Decide(component, n.clock.Now(), d)
 }
 
+// WatchDecisions has a function told of each decision of the node that is taken from now on, in their order, until stop is
+// called. It is called on the goroutine that decides and must not block, nor ask the node for its decisions.
+func WatchDecisions(n *Node, tell func(Decision)) (stop func()) { return n.decisions.watch(tell) }
+
 // decisionLog keeps the last decisions of each topic. The zero value is ready.
 type decisionLog struct {
-	mu     sync.Mutex
-	topics map[string]*ring
+	mu       sync.Mutex
+	topics   map[string]*ring
+	watchers []*watcher
+}
+
+// watcher is told of decisions. It has an identity, which functions do not.
+type watcher struct{ tell func(Decision) }
+
+// watch adds a watcher until stop is called.
+func (l *decisionLog) watch(tell func(Decision)) (stop func()) {
+	w := &watcher{tell}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watchers = append(l.watchers, w)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.watchers = slices.DeleteFunc(l.watchers, func(other *watcher) bool { return other == w })
+	}
 }
 
 // ring holds the last decisionsMax decisions of a topic.
@@ -59,6 +80,9 @@ func (l *decisionLog) add(component string, at time.Time, d machine.Decide) {
 	}
 	r.total++
 	item := Decision{At: at, Component: component, Topic: d.Topic, Subject: d.Subject, Verdict: d.Verdict, Reason: d.Reason}
+	for _, w := range l.watchers {
+		w.tell(item)
+	}
 	if len(r.items) < decisionsMax {
 		r.items = append(r.items, item)
 		return

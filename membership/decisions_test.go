@@ -29,3 +29,18 @@ func TestTheDecisionLogKeepsTheLastOfEachKind(t *testing.T) {
 	require.Empty(t, l.list("none"))
 	require.Equal(t, []string{"allocation", "downing"}, l.names())
 }
+
+// TestWatchersHearOfEachDecision until they stop.
+func TestWatchersHearOfEachDecision(t *testing.T) {
+	var l decisionLog
+	var first, second []string
+	stop := l.watch(func(d Decision) { first = append(first, d.Subject) })
+	l.add("membership", time.Unix(1, 0), machine.Decide{Topic: "downing", Subject: "a"})
+	defer l.watch(func(d Decision) { second = append(second, d.Subject) })()
+	l.add("sharding", time.Unix(1, 0), machine.Decide{Topic: "allocation", Subject: "b"})
+	stop()
+	stop()
+	l.add("membership", time.Unix(1, 0), machine.Decide{Topic: "downing", Subject: "c"})
+	require.Equal(t, []string{"a", "b"}, first)
+	require.Equal(t, []string{"b", "c"}, second)
+}

@@ -39,4 +39,7 @@ var (
 	// ErrUnknownMember is returned by [Node.LeaveMember] and [Node.Down] for an
 	// address at which this node knows no member.
 	ErrUnknownMember = errors.New("membership: no member at this address")
+
+	// ErrNotUp is returned by [Node.PrepareShutdown] of a node that is not up.
+	ErrNotUp = errors.New("membership: this node is not up")
 )

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -96,7 +97,9 @@ func (p *place) start(cfg membership.Config, opts ...membership.Option) *members
 	return n
 }
 
-// cluster starts n nodes and waits until all of them see all of them up.
+// cluster starts n nodes and waits until all of them see all of them up, and the last change
+// of the voters is complete: before that a cut that leaves the majority of the voters to one side
+// may leave it none of those of before, and both sides end.
 func (p *place) cluster(n int, opts ...membership.Option) []*membership.Node {
 	p.t.Helper()
 	var nodes []*membership.Node
@@ -104,7 +107,22 @@ func (p *place) cluster(n int, opts ...membership.Option) []*membership.Node {
 		nodes = append(nodes, p.start(config(i+1), opts...))
 	}
 	p.awaitUp(nodes...)
+	p.awaitVotes(nodes...)
 	return nodes
+}
+
+// awaitVotes waits until every node sees that all of them vote. No event tells of that.
+func (p *place) awaitVotes(nodes ...*membership.Node) {
+	p.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; <-time.After(10 * time.Millisecond) {
+		require.True(p.t, time.Now().Before(end), "not all vote\n%s", p.log)
+		if !slices.ContainsFunc(nodes, func(n *membership.Node) bool {
+			base := n.View().Base
+			return len(base) != 1 || len(base[0]) != len(nodes)
+		}) {
+			return
+		}
+	}
 }
 
 // awaitUp waits until every node sees exactly these nodes, all up.

@@ -171,6 +171,10 @@ func (j *journal) member(e MemberChanged) {
 		j.tell(m, "is weakly up", "weakly-up")
 	case gossip.Up:
 		j.tell(m, "is up", "up", "up-number", uint64(m.UpNumber))
+	case gossip.Preparing:
+		j.tell(m, "prepares for a shutdown of the whole cluster", "preparing")
+	case gossip.Ready:
+		j.tell(m, "is ready for a shutdown of the whole cluster", "ready")
 	case gossip.Leaving:
 		j.tell(m, "leaves", "leaving")
 	case gossip.Exiting:

@@ -331,7 +331,7 @@ func (n *Node) Join(ctx context.Context, seeds ...string) error {
 // left in order.
 func (n *Node) AwaitUp(ctx context.Context) error {
 	return n.await(ctx, func(m *gossip.Member) bool {
-		return m != nil && m.Status >= gossip.Up && m.Status <= gossip.Ready
+		return m != nil && m.Status.IsUp()
 	})
 }
 
@@ -382,6 +382,20 @@ func (n *Node) LeaveMember(ctx context.Context, address string) error {
 		return err
 	}
 	return n.command(ctx, protocol.Leave{Address: a})
+}
+
+// PrepareShutdown has the whole cluster prepare to be stopped, which cannot be taken back: nobody
+// is let in any more, members that are not up yet leave, and nothing is moved between members to
+// even out load. Members that are up become [gossip.Preparing], and all at once [gossip.Ready]
+// when no other is left. Until then they work as before, and afterwards too: only when one of
+// them is asked to leave, all leave together, and hand nothing over. The data of a majority of
+// the voters can then start the cluster again. It returns when this node has taken the request;
+// the error is that of ctx, [ErrNotUp] or [ErrClosed].
+func (n *Node) PrepareShutdown(ctx context.Context) error {
+	if m := n.View().Member(); m == nil || m.Status < gossip.Up {
+		return ErrNotUp
+	}
+	return n.command(ctx, protocol.Prepare{})
 }
 
 // Down declares the member at an address failed. The member must have stopped or be cut

@@ -249,7 +249,7 @@ func (n *Node) membershipEvent(event any) {
 	case protocol.Refused:
 		n.counters.refused.Add(1)
 		source := n.Source(e.Peer)
-		n.log.Log(n.ctx, n.refusalLevel(e), fmt.Sprintf("%s of %s is refused", e.What, e.Peer), "peer", e.Peer.String(), "address", source.Address,
+		n.log.Log(n.ctx, n.repeats.refusal(e), fmt.Sprintf("%s of %s is refused", e.What, e.Peer), "peer", e.Peer.String(), "address", source.Address,
 			"certificate", source.Certificate, "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
 		n.hub.publish(Refused{Peer: e.Peer, What: e.What, Reason: e.Reason})
 	case protocol.SettingsDiffer:
@@ -276,20 +276,6 @@ func (n *Node) membershipEvent(event any) {
 	case component.Stopping: // The decision is recorded, and the last line of the node reports it.
 		n.standing.set(0)
 		n.end(stopError(e))
-	}
-}
-
-// refusalLevel is the level at which a refusal is logged. A message may overtake the news
-// that its sender has joined, and an answer may come after the wait for it: both happen
-// in good health. Other refusals are logged, but not repeated for a while.
-func (n *Node) refusalLevel(e protocol.Refused) slog.Level {
-	switch e.Refusal {
-	case protocol.RefusedNotMember, protocol.RefusedUnsolicited, protocol.RefusedByPeer: // The last is logged by noticed.
-		return slog.LevelDebug
-	case protocol.RefusedPredecessor: // A node was restarted faster than its predecessor was found dead.
-		return n.repeats.level(slog.LevelInfo, e.What, e.Peer.String(), e.Reason)
-	default:
-		return n.repeats.level(slog.LevelWarn, e.What, e.Peer.String(), e.Reason)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 const (
@@ -26,6 +28,20 @@ const (
 type repeats struct {
 	mu   sync.Mutex
 	last map[string]time.Time // When each subject was logged last.
+}
+
+// refusal is the level at which a refusal is logged. A message may overtake the news
+// that its sender has joined, and an answer may come after the wait for it: both happen
+// in good health. Other refusals are logged, but not repeated for a while.
+func (r *repeats) refusal(e protocol.Refused) slog.Level {
+	switch e.Refusal {
+	case protocol.RefusedNotMember, protocol.RefusedUnsolicited, protocol.RefusedByPeer: // The last is logged by noticed.
+		return slog.LevelDebug
+	case protocol.RefusedPredecessor: // A node was restarted faster than its predecessor was found dead.
+		return r.level(slog.LevelInfo, e.What, e.Peer.String(), e.Reason)
+	default:
+		return r.level(slog.LevelWarn, e.What, e.Peer.String(), e.Reason)
+	}
 }
 
 // variantsMax is how many variants of a subject are logged in a minute.

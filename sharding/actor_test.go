@@ -241,6 +241,13 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 			a.note(c, seen)
 			return c.Reply(say(seen))
 		},
+		"lease": func(_ *actor, c *sharding.Context, _ text) error {
+			token, held := c.LeaseToken()
+			if !held {
+				return errors.New("no lease")
+			}
+			return c.Reply(say(fmt.Sprintf("lease %d", token)))
+		},
 		"number": func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(wrapperspb.Int64(1)) },
 		"int":    func(_ *actor, c *sharding.Context, _ text) error { return c.Reply(new(int)) },
 	}

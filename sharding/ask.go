@@ -173,14 +173,14 @@ func (r *router) exchange(ctx context.Context, id string, message any, trace []b
 		return nil, err
 	}
 	if refused := r.refusal(); refused != nil { // It may have come before the ask was in its table.
-		r.retract(a, id, refused)
+		r.retract(a, refused)
 	} else if done := ctx.Done(); done == nil {
 		<-a.told
 	} else {
 		select {
 		case <-a.told:
 		case <-done:
-			r.retract(a, id, context.Cause(ctx))
+			r.retract(a, context.Cause(ctx))
 		}
 	}
 	switch {
@@ -195,8 +195,8 @@ func (r *router) exchange(ctx context.Context, id string, message any, trace []b
 }
 
 // retract ends an ask that does not wait any longer, unless the runtime has told how it ended.
-func (r *router) retract(a *ask, id string, cause error) {
-	back, told := r.region.SlotOf(id).Retract(&a.Ask)
+func (r *router) retract(a *ask, cause error) {
+	back, told := a.Retract()
 	if told {
 		<-a.told // The runtime was faster.
 		return

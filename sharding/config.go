@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -20,8 +21,9 @@ import (
 // Config is what an operator may set. Start from [Default].
 type Config struct {
 	// NumberOfShards is the number of shards of kinds that give no number, 1 to
-	// 65,536. All nodes need the same number; it can change only while the whole
-	// cluster is stopped.
+	// 65,536. All nodes need the same number. In a cluster that runs it is changed by
+	// [System.Reshard], after which a file may have any number that the kind has had; a file alone
+	// changes it only while the whole cluster is stopped.
 	NumberOfShards int `koanf:"number-of-shards" unit:"shards" range:"1..65536"`
 
 	// Capacity is the part of the shards that this node can bear, beside those of the others: a
@@ -87,6 +89,13 @@ type Config struct {
 
 	// Passivation bounds how many entities of a kind a node has.
 	Passivation PassivationConfig `koanf:"passivation" reload:"yes"`
+
+	// Remember says how remembered entities come back, and how their store is called.
+	Remember RememberConfig `koanf:"remember"`
+
+	// Leases has the entities of each shard run only while their node holds a lease of the shard, see [WithLeases].
+	// All nodes that host have the same.
+	Leases LeasesConfig `koanf:"leases"`
 
 	// StuckAfter is how long an entity may take for one message, for its start or for
 	// its stop before it is reported. 0: for ever.
@@ -208,6 +217,8 @@ func Default() Config {
 			Policy: passivation.WTinyLFU.String(), Main: passivation.Segmented.String(), Protected: 0.8, Window: 0.01, Aging: true,
 		},
 		StuckAfter: time.Minute,
+		Remember:   defaultRemember(),
+		Leases:     LeasesConfig{Config: lease.Default()},
 	}
 }
 
@@ -241,6 +252,8 @@ func (c Config) Validate() error {
 	faults.Refuse(c.PassivateAfter < 0, "passivate-after", "%v is negative", c.PassivateAfter)
 	faults.Refuse(c.StuckAfter < 0, "stuck-after", "%v is negative", c.StuckAfter)
 	faults.Add(field.Within("passivation", c.Passivation.validate()))
+	faults.Add(field.Within("remember", c.Remember.validate()))
+	faults.Add(field.Within("leases", c.Leases.Validate()))
 	faults.Add(field.Within("allocation", c.Allocation.Validate()))
 	return faults.Err()
 }

@@ -25,6 +25,21 @@ func TestTheDefaultConfigurationIsValid(t *testing.T) {
 	require.NoError(t, sharding.Default().Validate())
 }
 
+// Each number of shards from 1 to the largest is possible, and no other.
+func TestTheNumberOfShardsIsBounded(t *testing.T) {
+	c := sharding.Default()
+	for shards, valid := range map[int]bool{
+		math.MinInt: false, -1: false, 0: false, 1: true, 65_536: true, 65_537: false, 10_000_000: false, math.MaxInt: false,
+	} {
+		c.NumberOfShards = shards
+		if err := c.Validate(); valid {
+			require.NoError(t, err, shards)
+		} else {
+			require.ErrorContains(t, err, "number-of-shards: ", shards)
+		}
+	}
+}
+
 // Every fault of a configuration is reported with its key, and nothing else is reported.
 func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 	tests := map[string]func(c *sharding.Config){

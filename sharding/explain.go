@@ -59,10 +59,14 @@ type Move struct {
 
 // ShardInfo is what a node knows of a shard. Nodes are named by their text form.
 type ShardInfo struct {
-	Shard int    `json:"shard"`
+	Shard int `json:"shard"`
+	// Layout tells shards of one number apart while the number of shards changes, those of the former layout with the
+	// lower one: how often the number had changed since the cluster formed.
+	Layout int `json:"layout,omitempty"`
+
 	Home  string `json:"home,omitempty"`  // The node that hosts the shard; empty while this node knows of none.
 	Epoch string `json:"epoch,omitempty"` // The number of the home, which only grows.
-	State string `json:"state"`           // "serving" or "stopping" on this node, "hosted elsewhere", or "unknown".
+	State string `json:"state"`           // "serving" or "stopping" on this node, "hosted elsewhere", "retired", or "unknown".
 
 	Entities int `json:"entities"` // How many entities live here, those included that rest after failures.
 	Stuck    int `json:"stuck"`    // How many of them do not return from a call.
@@ -87,6 +91,9 @@ type KindInfo struct {
 	Shards int  // The number of shards of the kind in the cluster.
 	Hosted int  // The number of shards of the kind that live on this node.
 	Proxy  bool // This node never hosts a shard of the kind.
+	// Resharding is the change of the number of shards that is under way, as this node knows; nil for none. Then Shards
+	// is the number when it is over.
+	Resharding *Resharding
 }
 
 // CoordinatorInfo says who coordinates a kind.
@@ -122,7 +129,7 @@ func (s *System) Coordinators(ctx context.Context) (map[string]CoordinatorInfo, 
 func (s *System) Kinds() []KindInfo {
 	var kinds []KindInfo
 	for _, r := range *s.routers.Load() {
-		k := KindInfo{Name: r.name, Shards: r.region.Shards(), Proxy: r.proxy}
+		k := KindInfo{Name: r.name, Shards: r.region.Shards(), Proxy: r.proxy, Resharding: r.resharding()}
 		r.region.EachSlot(func(sl *runtime.Slot) {
 			if !r.proxy && sl.Info().Hosting {
 				k.Hosted++
@@ -134,7 +141,7 @@ func (s *System) Kinds() []KindInfo {
 	return kinds
 }
 
-// Shards returns the shards of a kind as this node knows them, by number. The error says that the
+// Shards returns the shards of a kind as this node knows them, by layout and number. The error says that the
 // kind does not run here. Safe for concurrent use; it takes the lock of each shard for a moment.
 func (s *System) Shards(kind string) ([]ShardInfo, error) {
 	r := s.router(kind)
@@ -145,7 +152,7 @@ func (s *System) Shards(kind string) ([]ShardInfo, error) {
 	r.region.EachSlot(func(sl *runtime.Slot) {
 		i := sl.Info()
 		info := ShardInfo{
-			Shard: int(sl.Shard()), State: stateOf(i),
+			Shard: int(sl.Shard().Index()), Layout: int(sl.Shard().Layout()), State: stateOf(i),
 			Entities: i.Entities, Stuck: i.StuckCount, Sent: i.Window, Passed: i.Transit,
 		}
 		if !i.Home.IsZero() {
@@ -174,7 +181,7 @@ func (s *System) Entities(kind string, limit int) (all []EntityInfo, more bool, 
 				}
 				i := e.Info()
 				all = append(all, EntityInfo{
-					ID: i.ID, Shard: int(sl.Shard()), State: i.State, Since: s.wall(i.Since), Waiting: i.Waiting, Stuck: i.Stuck, Reason: i.Reason,
+					ID: i.ID, Shard: int(sl.Shard().Index()), State: i.State, Since: s.wall(i.Since), Waiting: i.Waiting, Stuck: i.Stuck, Reason: i.Reason,
 				})
 			}
 		})
@@ -195,7 +202,8 @@ func (s *System) Explain(ctx context.Context, kind, entity string) (Explanation,
 	return r.explainEntity(ctx, entity)
 }
 
-// ExplainShard says where a shard of a kind lives, like [System.Explain].
+// ExplainShard says where a shard of a kind lives, like [System.Explain]. While the number of shards
+// changes, it is a shard of those that are to stay.
 func (s *System) ExplainShard(ctx context.Context, kind string, shard int) (Explanation, error) {
 	r := s.router(kind)
 	switch {
@@ -204,7 +212,28 @@ func (s *System) ExplainShard(ctx context.Context, kind string, shard int) (Expl
 	case shard < 0 || shard >= r.region.Shards():
 		return Explanation{}, fmt.Errorf("sharding: kind %q has the shards 0 to %d, not %d: %w", kind, r.region.Shards()-1, shard, ErrInvalid)
 	}
-	return r.explain(ctx, r.region.Slot(protocol.ShardID(shard)))
+	in := r.region.Layouts()
+	id := in[len(in)-1].Shard(uint32(shard))
+	x, err := r.explain(ctx, r.region.Slot(id))
+	if waits, _ := s.leases.waits(kind, id); waits != "" && err == nil {
+		x.Pending = append(x.Pending, "the shard "+waits)
+	}
+	return x, err
+}
+
+// resharding says how far the change of the number of shards is; nil for none.
+func (r *router) resharding() *Resharding {
+	in := r.region.Layouts()
+	if len(in) < 2 {
+		return nil
+	}
+	change := &Resharding{From: int(in[0].Shards), To: int(in[1].Shards)}
+	r.region.EachSlot(func(sl *runtime.Slot) {
+		if in[0].Has(sl.Shard()) && r.region.Retired(sl) {
+			change.Retired++
+		}
+	})
+	return change
 }
 
 func noKind(kind string) error {
@@ -227,28 +256,38 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 	}
 	x.Entity = entity
 	if x.Home != "" && x.Home != x.Self {
-		x.Pending = append(x.Pending, "what the entity is at, only its home tells: ask "+x.Home)
+		x.Pending = append(x.Pending, r.system.surveys.atHome(ctx, r, sl, x.Home, entity)...)
 		return x, nil
+	}
+	// The entity is named once, even if it is among the entities that do not return.
+	lines, named := r.describeEntity(sl, entity)
+	others := slices.DeleteFunc(x.Pending, func(p string) bool { return p == named })
+	x.Pending = append(lines, others...)
+	return x, nil
+}
+
+// describeEntity says what this node knows of an entity, a sentence each, and how it is named among others.
+func (r *router) describeEntity(sl *runtime.Slot, entity string) (lines []string, named string) {
+	if waits, _ := r.system.leases.waits(r.name, sl.Shard()); waits != "" {
+		lines = append(lines, "its shard "+waits)
 	}
 	record, ok := sl.Entity(entity)
 	if ok {
-		// The entity is named once, even if it is among the entities that do not return.
-		named := r.system.describe(nameOf(entity), record)
-		others := slices.DeleteFunc(x.Pending, func(p string) bool { return p == named })
-		x.Pending = append([]string{r.system.describe("the entity", record)}, others...)
+		named = r.system.describe(nameOf(entity), record)
+		lines = append(lines, r.system.describe("the entity", record))
 	}
 	sl.Do(func(c *cell.Cell) {
 		if lost, ok := c.Handoff().Lost(entity); ok {
-			x.Pending = append(x.Pending, fmt.Sprintf("the memory that the entity had before its shard moved was lost at %s: %s",
+			lines = append(lines, fmt.Sprintf("the memory that the entity had before its shard moved was lost at %s: %s",
 				r.system.wall(lost.At).UTC().Format(time.RFC3339), explainLoss(lost.Loss)))
 		}
 	})
 	if e, evicted := r.region.Evicted(entity); evicted {
 		l := r.region.Limits()
-		x.Pending = append(x.Pending, fmt.Sprintf("the entity was stopped at %s to make room, by %s: the limit of its kind on this node is %d, see sharding.passivation",
+		lines = append(lines, fmt.Sprintf("the entity was stopped at %s to make room, by %s: the limit of its kind on this node is %d, see sharding.passivation",
 			r.system.wall(e.At).UTC().Format(time.RFC3339), l.Policy, l.Limit))
 	}
-	return x, nil
+	return lines, named
 }
 
 // explain puts together what this node and the coordinator know of a shard.
@@ -258,7 +297,7 @@ func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, er
 		return Explanation{}, err
 	}
 	info := sl.Info()
-	x := Explanation{Kind: r.name, Shard: int(sl.Shard()), Self: r.system.self.String()}
+	x := Explanation{Kind: r.name, Shard: int(sl.Shard().Index()), Self: r.system.self.String()}
 	if known.Coordinator.IsZero() {
 		x.local(r.system, info)
 	} else {
@@ -268,6 +307,7 @@ func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, er
 		x.Pending = append(x.Pending, known.Detail)
 	}
 	x.Pending = append(x.Pending, r.system.pending(info)...)
+	x.Pending = append(x.Pending, unsettled(r, sl)...)
 	return x, nil
 }
 
@@ -322,6 +362,8 @@ func (x *Explanation) local(s *System, i cell.Info) {
 // stateOf names what this node does with a shard.
 func stateOf(i cell.Info) string {
 	switch {
+	case i.Retired:
+		return "retired"
 	case i.Stopping:
 		return "stopping"
 	case i.Hosting:

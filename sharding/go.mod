@@ -10,6 +10,8 @@ require github.com/quorate/quorate/transport v0.0.0
 
 require github.com/quorate/quorate/machine v0.0.0
 
+require github.com/quorate/quorate/rpc v0.0.0
+
 require (
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/quorate/quorate/allocation v0.0.0
@@ -55,6 +57,7 @@ replace (
 	github.com/quorate/quorate/gossip => ../gossip
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/membership => ../membership
+	github.com/quorate/quorate/rpc => ../rpc
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )

@@ -153,12 +153,12 @@ func (s *stubborn) Stop(*Context) { s.stopped.Store(true) }
 func TestTheContextOfEntities(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		sl := r.r.region.SlotOf("a")
-		first := r.r.program.contextOf(new(cell.Entity))
-		require.Equal(t, first, r.r.program.contextOf(new(cell.Entity)))
+		first := r.r.program.contextOf(sl, new(cell.Entity))
+		require.Equal(t, first, r.r.program.contextOf(sl, new(cell.Entity)))
 		s.suspension(protocol.Suspend{})
 		require.Error(t, first.Err())
 		s.suspension(protocol.Unsuspend{})
-		second := r.r.program.contextOf(new(cell.Entity))
+		second := r.r.program.contextOf(sl, new(cell.Entity))
 		require.NoError(t, second.Err())
 		sl.Apply(protocol.StopHosting{Epoch: sl.Info().Epoch})
 		synctest.Wait()

@@ -13,7 +13,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/remember"
 )
+
+// What a program says of a kind: Kind with all that can be set, OnFailure, the settings that all nodes must share, and
+// the faults that a description can have.
 
 // Kind describes one kind of entity that handles messages of type C. All nodes
 // of a cluster must describe a kind alike; a node that does not is refused by
@@ -35,8 +39,8 @@ type Kind[C any] struct {
 	Role string
 
 	// Shards is the number of shards, at most 65,536; ten times the largest
-	// number of nodes is a good choice. Zero: the configured number. The number can
-	// be changed only while no node runs the kind.
+	// number of nodes is a good choice. Zero: the configured number. In a cluster that runs the
+	// number is changed by [System.Reshard], and here only while no node runs the kind, or after that.
 	Shards int
 
 	// Codec encodes messages for other nodes. Nil: [Protobuf], and C must then
@@ -55,6 +59,21 @@ type Kind[C any] struct {
 	// policy that is configured. Zero: the configured limit. Negative: none.
 	EntityLimit int
 
+	// Remember has the entities of the kind remembered by a store: one to which a message came is started
+	// again, without a message, wherever its shard lives next, after a crash, a move or a restart of the
+	// whole cluster, and after a failure or a stop of its own, as with Permanent. It is forgotten when it
+	// has stopped because it asked for that ([Context.Passivate]) and no message came meanwhile, unless its shard
+	// was moving ([StopReason] says so): then it comes back, and may ask again. Such entities are not stopped for
+	// being idle, nor to make room, whatever is configured; PassivateAfter and EntityLimit must not be above 0. Nil: none is
+	// remembered. Nodes that host the kind need stores over the same ids. See package remember.
+	Remember remember.Store
+
+	// RememberFirst has the first message to an entity wait until the store has the entity, at most for
+	// sharding.remember.first-limit and one call of the store; after that it fails with [ErrEntityFailed]. Otherwise
+	// the entity begins at once, and one whose node is lost before the store has it, some milliseconds
+	// later mostly, comes back with its next message only.
+	RememberFirst bool
+
 	// Permanent are the ids of entities that run without a message, on whatever node hosts their
 	// shard: each is started with its shard, is not stopped for being idle, and is started
 	// again when it has stopped or failed, after a rest as with [Restart] whatever OnFailure
@@ -67,6 +86,11 @@ type Kind[C any] struct {
 	// back to a node that is older. The allocation strategy is
 	// not asked. Package singleton uses it.
 	OnOldest bool
+
+	// InUse is how many of the first shards are in use at first: only they live anywhere, and [Rescale] changes how many
+	// they are while the kind runs. What the cluster has said counts, not what a node was configured with later.
+	// What is sent to an entity of another shard waits. Package daemon uses it. Zero: all are, for ever.
+	InUse int
 
 	// HandoffTimeout is how long a shard of the kind may take to stop before its move is called
 	// off. Zero: the configured time.
@@ -125,8 +149,12 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %q is listed twice", k.Name, i, clip(id)))
 		}
 	}
+	faults = append(faults, k.rememberFaults()...)
 	if k.EntityLimit > entityLimitMax {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: EntityLimit %d is above %d", k.Name, k.EntityLimit, entityLimitMax))
+	}
+	if k.InUse < 0 {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: InUse %d is negative", k.Name, k.InUse))
 	}
 	if k.HandoffTimeout < 0 {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: HandoffTimeout %v is negative", k.Name, k.HandoffTimeout))
@@ -140,4 +168,17 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: %w", k.Name, err))
 	}
 	return errors.Join(faults...)
+}
+
+// rememberFaults reports what contradicts that entities are remembered.
+func (k Kind[C]) rememberFaults() (faults []error) {
+	refuse := func(when bool, what string) {
+		if when {
+			faults = append(faults, fmt.Errorf("sharding: kind %q: %s", k.Name, what))
+		}
+	}
+	refuse(k.Remember == nil && k.RememberFirst, "RememberFirst needs Remember")
+	refuse(k.Remember != nil && k.PassivateAfter > 0, "PassivateAfter contradicts Remember: entities that are remembered are not stopped for being idle")
+	refuse(k.Remember != nil && k.EntityLimit > 0, "EntityLimit contradicts Remember: entities that are remembered are not stopped to make room")
+	return faults
 }

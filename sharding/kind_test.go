@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // The kinds of a node: first settings that differ between nodes, kinds that only send, and
@@ -144,7 +146,9 @@ func TestStartRefusesWhatCannotBe(t *testing.T) {
 			require.ErrorContains(t, err, part)
 		}
 		require.Error(t, start(sharding.Kind[text]{Name: strings.Repeat("n", 129), New: create}))
-		require.ErrorContains(t, start(sharding.Kind[text]{Name: "a", New: create, Shards: -1}), "number of shards")
+		for _, shards := range []int{-1, math.MinInt, protocol.MaxShards + 1, 10_000_000, math.MaxInt} {
+			require.ErrorContains(t, start(sharding.Kind[text]{Name: "a", New: create, Shards: shards}), "number of shards")
+		}
 		_, err = sharding.Start(s, sharding.Kind[string]{Name: "s", New: func(*sharding.Context) sharding.Entity[string] { return nil }})
 		require.ErrorContains(t, err, "messages must be pointers, not string")
 		_, err = sharding.Start(s, sharding.Kind[*int]{Name: "i", New: func(*sharding.Context) sharding.Entity[*int] { return nil }})

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/recall"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
@@ -30,6 +31,7 @@ const (
 	attrOutcome = attribute.Key("quorate.move.outcome")      // How a move ended.
 	attrQueue   = attribute.Key("quorate.queue")             // "window", "transit" or "mailbox".
 	attrCause   = attribute.Key("quorate.passivation.cause") // "asked", "idle" or "limit".
+	attrChange  = attribute.Key("quorate.remembered.change") // "remember" or "forget".
 	attrDuring  = attribute.Key("quorate.entity.failure")    // What an entity failed at: "start" or "message".
 )
 
@@ -65,8 +67,11 @@ func (m *metrics) start() {
 type collected struct {
 	kinds  []kindTally
 	counts *counters
-	failed [protocol.Codes]uint64 // Tells that failed after they had been accepted.
-	forged [cell.Faults]uint64    // Frames of members in a name that is not their own.
+	// leased says that shards have leases, of which this node has lost leasesLost.
+	leased     bool
+	leasesLost uint64
+	failed     [protocol.Codes]uint64 // Tells that failed after they had been accepted.
+	forged     [cell.Faults]uint64    // Frames of members in a name that is not their own.
 	// coordinated describes the kinds whose coordinator runs here, for metrics alone; empty
 	// when the control machine was too busy to answer.
 	coordinated []control.Coordinated
@@ -79,6 +84,11 @@ type kindTally struct {
 	kind    string
 	limits  runtime.LimitStats
 	senders int // The senders of this node that wait for room.
+	// unleased is the number of shards that wait for their leases.
+	unleased int
+
+	remembered bool // The kind remembers its entities, and remembers says how that goes.
+	remembers  recall.Stats
 }
 
 // collect reads all counters, and asks the control machine for the phases of the shards.

@@ -20,7 +20,7 @@ import (
 // table declares what is measured of sharding, each metric by a row that reads it. What
 // takes time is not in it: [newMetrics] declares the histograms.
 func table() []meter.Row[*collected] {
-	return slices.Concat(shardTable(), messageTable(), frameTable(), entityTable())
+	return slices.Concat(shardTable(), messageTable(), frameTable(), entityTable(), rememberTable())
 }
 
 // shardTable declares what is measured of shards.
@@ -37,6 +37,16 @@ func shardTable() []meter.Row[*collected] {
 					show(int64(k.Moving), kind, attrPhase.String("moving"))
 				}
 			}),
+		meter.Gauge("quorate.sharding.leases.waiting", "{shard}", "Shards that wait on this node for their leases, of kinds that have some.",
+			func(c *collected, show meter.Show) {
+				for _, k := range c.kinds {
+					if c.leased {
+						show(int64(k.unleased), attrKind.String(k.kind))
+					}
+				}
+			}),
+		meter.Total("quorate.sharding.leases.lost", "{lease}", "Leases of shards that this node held and has lost.",
+			func(c *collected) uint64 { return c.leasesLost }),
 		meter.Total("quorate.sharding.violations", "{violation}", "States seen that the protocol excludes. Must be 0.",
 			func(c *collected) uint64 { return c.counts.violations.Load() }),
 	}
@@ -164,9 +174,12 @@ func limits(of func(runtime.LimitStats) int64) func(*collected, meter.Show) {
 func kinds(of func(*cell.Tally, meter.Show)) func(*collected, meter.Show) {
 	return func(c *collected, show meter.Show) {
 		for i := range c.kinds {
-			of(&c.kinds[i].Tally, func(n int64, attrs ...attribute.KeyValue) {
-				show(n, append(attrs, attrKind.String(c.kinds[i].kind))...)
-			})
+			of(&c.kinds[i].Tally, ofKind(c.kinds[i].kind, show))
 		}
 	}
+}
+
+// ofKind shows values with the name of a kind.
+func ofKind(kind string, show meter.Show) meter.Show {
+	return func(n int64, attrs ...attribute.KeyValue) { show(n, append(attrs, attrKind.String(kind))...) }
 }

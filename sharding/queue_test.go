@@ -30,7 +30,9 @@ func newCrowd(processors int) *crowd {
 	c.init(func(w *worker, j job) {
 		go func() { // Ends when the queue dismisses the worker; the bubble waits for that.
 			for more := true; more; j, more = c.next(w) {
+				w.Enter()
 				c.todo[j.task.Entity]()
+				w.Return()
 			}
 		}()
 	})

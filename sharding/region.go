@@ -13,10 +13,12 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/remember"
 )
 
 // A message of this node, from Tell to its cell: Tell begins a span if there is a trace, send
@@ -98,6 +100,8 @@ func (r *router) offer(ctx context.Context, sl *runtime.Slot, m *cell.Message, b
 			if err := r.await(ctx, sl, m, admission, waiter.(room), a); err != nil {
 				return err
 			}
+		case cell.Moved:
+			sl = r.region.Next(m)
 		case cell.Ended:
 			return r.notDelivered(m.Entity, "", ErrClosed)
 		default:
@@ -144,14 +148,23 @@ type router struct {
 	success metric.MeasurementOption // The attributes of an ask that was answered.
 }
 
-// newRouter returns a router whose cells know no home yet.
-func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, cells cell.Config) *router {
-	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: spansOf(cfg.Name), lives: make([]*life, cfg.Settings.Shards)}
-	p.region = s.runtime.NewRegion(cfg.Name, cfg.Settings.Shards, cells, runtime.KindPorts{
+// newRouter returns a router whose cells know no home yet. Nil ids: entities are not remembered.
+func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids remember.Store, cells cell.Config) *router {
+	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: spansOf(cfg.Name)}
+	ports := runtime.KindPorts{
 		Work:   func(t runtime.Task) { s.queue.put(job{of: p, task: t}) },
 		Decode: p.decodeEarly,
 		Ended:  p.endLife,
-	})
+	}
+	var calls *shelf
+	if ids != nil {
+		calls = &shelf{system: s, kind: cfg.Name, store: ids, limit: s.cfg.Remember.CallTimeout, sets: map[protocol.ShardID]opened{}}
+		ports.Shelf, ports.Recall = calls, s.latest.Remember.desk(cfg.Settings.Shards, cells.RememberFirst)
+	}
+	p.region = s.runtime.NewRegion(cfg.Name, cfg.Settings.Shards, cells, ports)
+	if calls != nil {
+		calls.region = p.region // No cell knows a home yet.
+	}
 	r := &router{
 		system: s, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy,
 		interval: runtime.SweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
@@ -200,6 +213,12 @@ func faultOf(id string) string {
 // tooLarge describes a message of too many bytes.
 func (r *router) tooLarge(size int) string {
 	return fmt.Sprintf("the message has %d bytes, sharding.max-message-bytes is %d", size, r.system.cfg.MaxMessageBytes)
+}
+
+// homeOf returns where a shard lives, as this node knows.
+func (r *router) homeOf(shard protocol.ShardID) (gossip.NodeID, protocol.Epoch) {
+	i := r.region.Slot(shard).Info()
+	return i.Home, i.Epoch
 }
 
 // notDelivered is the error of a message that was not accepted.

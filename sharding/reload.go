@@ -21,7 +21,7 @@ import (
 // kind ([System.reload]), whose sweeper follows ([router.sweep]).
 
 // Reload goes on with other settings: the groups rebalance, allocation and passivation,
-// passivate-after and stuck-after. Their fields carry the tag reload:"yes", as does the strategy, which
+// passivate-after, stuck-after and remember.recovery-rate. Their fields carry the tag reload:"yes", as does the strategy, which
 // [System.ReloadAllocation] changes. Kinds that run take the new values over at once, and moves
 // that are on their way go on. The error says that a value is not valid, that any other setting
 // differs from that of [New], or that the system has ended; no setting has changed then.
@@ -147,6 +147,7 @@ func (s *System) reload(cfg Config, to asking) error {
 func (c *Config) reload(from Config) {
 	c.Rebalance, c.Allocation = from.Rebalance, from.Allocation
 	c.PassivateAfter, c.StuckAfter, c.Passivation = from.PassivateAfter, from.StuckAfter, from.Passivation
+	c.Remember.RecoveryRate = from.Remember.RecoveryRate
 }
 
 // reload gives the cells and the sweeper of a kind the times of another configuration.
@@ -154,6 +155,7 @@ func (r *router) reload(cfg Config) {
 	passivateAfter := passivateAfter(r.idleLimit, cfg)
 	r.region.Reload(passivateAfter, cfg.StuckAfter)
 	r.region.Limit(cfg.Passivation.order(r.entityLimit))
+	r.region.RecallRate(cfg.Remember.RecoveryRate)
 	select {
 	case <-r.intervals: // Drop an interval that the sweeper has not seen yet.
 	default:

@@ -107,6 +107,8 @@ func explainLoss(l protocol.Loss) string {
 		return "its Snapshot took longer than half of sharding.handoff-timeout"
 	case protocol.LossRefused:
 		return "its Restore failed, see the log of this node"
+	case protocol.LossResharded:
+		return "the number of shards of its kind changed, and memory does not go to the shards of another layout"
 	case protocol.LossIdle:
 		return "no message came for sharding.passivate-after"
 	default:

@@ -27,6 +27,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/transport"
 )
 
@@ -67,6 +68,8 @@ type System struct {
 	canceled    context.Context //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.
 	questions   questions
 	drains      drains
+	surveys     surveys
+	leases      shardLeases
 	ctx         context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
@@ -134,6 +137,11 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.leases.system = s
+	if err := s.leases.validate(cfg.Leases.Store); err != nil {
+		s.cancel()
+		return nil, err
+	}
 	if given := s.strategy.Load(); given == nil || given.strategy == nil {
 		chosen, err := choose(cfg.Allocation)
 		if err != nil {
@@ -164,6 +172,10 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	s.control = handle
+	if err := s.surveys.attach(s); err != nil {
+		s.cancel()
+		return nil, fmt.Errorf("sharding: %w", err)
+	}
 	s.metrics.start()
 	node.Transport().Handle(protocol.MessageService, s.runtime.Received)
 	node.Notices(s.noticed)
@@ -196,6 +208,7 @@ func (s *System) run() {
 	s.mu.Lock() // From here on no kind starts, and so no goroutine of a kind.
 	s.closing = true
 	s.mu.Unlock()
+	s.leases.end(&s.workers)
 	s.workers.Wait()
 	close(s.stopped)
 }
@@ -229,16 +242,20 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 			Retry: s.latest.RetryInterval, Handoff: cmp.Or(k.HandoffTimeout, s.latest.HandoffTimeout),
 			RebalanceIdle: s.latest.Rebalance.IdleCheck, SlowStart: s.latest.Rebalance.SlowStart,
 		},
-		OnOldest: k.OnOldest, Capacity: uint32(s.cfg.Capacity),
+		Fixed:    len(k.Permanent) > 0 || k.Remember != nil || k.InUse != 0 || s.leases.store != nil,
+		OnOldest: k.OnOldest, Lease: s.leases.store != nil, Scale: uint32(min(max(k.InUse, 0), protocol.MaxShards+1)), Capacity: uint32(s.cfg.Capacity),
 	}
 	if err := k.validate(cfg); err != nil {
 		return nil, err
 	}
-	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, cell.Config{
+	if k.Remember != nil { // Entities that are remembered are stopped neither for being idle, nor to make room.
+		k.PassivateAfter, k.EntityLimit = -1, -1
+	}
+	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, k.Remember, cell.Config{
 		WindowBytes: s.latest.WindowBytes, TransitBytes: s.latest.TransitBytes, Mailbox: s.latest.MailboxSize,
 		BackoffMin: s.latest.EntityRestartBackoff, BackoffMax: 30 * s.latest.EntityRestartBackoff,
 		OnFailure: cell.OnFailure(k.OnFailure), PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
-		Permanent: slices.Clone(k.Permanent),
+		Permanent: slices.Clone(k.Permanent), RememberFirst: k.RememberFirst,
 		Snapshots: handoff.Limits{Entity: s.latest.SnapshotBytes, Shard: s.latest.SnapshotShardBytes}, SnapshotTimeout: cfg.Timings.Handoff / 2,
 	})
 	if err != nil {
@@ -310,6 +327,35 @@ func (s *System) Move(ctx context.Context, kind string, shard int, to string) er
 	return err
 }
 
+// Reshard has a kind have another number of shards, 1 to 65,536, without stopping anything. Any node may be asked. It
+// returns when the change has begun: [System.Kinds] says how far it is, and it comes to its end whatever becomes of
+// nodes and coordinators meanwhile. A few shards at a time, as many as sharding.rebalance permits to move, are stopped as
+// for a move, and their entities live in the new shards from then on. No message is lost, doubled or
+// overtaken by that, and the epochs of an entity grow. The load is not evened out, and no shard of the former number moves,
+// until the change is over. The memory of [Snapshotter]s does not come along, and counts as lost.
+//
+// The number of shards in the files of the nodes should be changed afterwards, one restart at a time:
+// while a node of the cluster runs, others may have any number that the kind has had. When all nodes
+// have stopped, what counts is their files, which must agree as ever.
+//
+// A kind with [Kind.Permanent] entities, with [Kind.Remember], [Kind.InUse] or [Kind.OnOldest] has its number for good, and so has each kind of
+// a node with [WithLeases]. The error is a
+// [*ReshardError] that says why no change begins, such as that another one is under way, that of ctx, after which the
+// change may have begun, or [ErrClosed].
+func (s *System) Reshard(ctx context.Context, kind string, shards int) error {
+	refused := func(why string) error { return &ReshardError{Kind: kind, Shards: shards, Reason: why} }
+	if shards < 1 || shards > protocol.MaxShards {
+		return refused(fmt.Sprintf("a kind has 1 to %d shards", protocol.MaxShards))
+	}
+	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input {
+		return control.Reshard{Kind: kind, Shards: uint32(shards), ID: id}
+	})
+	if answered, ok := answer.(control.ReshardAnswered); ok && answered.Refusal != "" {
+		return refused(answered.Refusal)
+	}
+	return err
+}
+
 // Drained reports whether this node was told to host nothing.
 func (s *System) Drained() bool { return s.drains.drained() }
 
@@ -317,12 +363,12 @@ func (s *System) Drained() bool { return s.drains.drained() }
 func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
 
 // start adds a router. The caller holds mu.
-func (s *System) start(cfg control.KindConfig, codec Codec, b behaviour, cells cell.Config) (*router, error) {
+func (s *System) start(cfg control.KindConfig, codec Codec, b behaviour, ids remember.Store, cells cell.Config) (*router, error) {
 	old := *s.routers.Load()
 	if old[cfg.Name] != nil {
 		return nil, fmt.Errorf("sharding: kind %q runs on this node already", cfg.Name)
 	}
-	r := newRouter(s, cfg, codec, b, cells)
+	r := newRouter(s, cfg, codec, b, ids, cells)
 	next := make(map[string]*router, len(old)+1)
 	maps.Copy(next, old)
 	next[cfg.Name] = r
@@ -358,6 +404,19 @@ func (s *System) other(e machine.Effect) {
 	case control.ToShards:
 		s.suspension(e.Input)
 		s.runtime.ApplyAll(e.Kind, e.Input)
+	case control.Relayout:
+		if r := s.router(e.Kind); r != nil {
+			r.region.Relayout(e.Layouts)
+		}
+	case control.AskLease:
+		s.leases.ask(e)
+	case control.GiveLease:
+		s.leases.give(e)
+	case control.Scaled:
+		if r := s.router(e.Kind); r != nil {
+			now := scaleOf(e.Scale)
+			r.program.scale.Store(&now)
+		}
 	case control.Measure:
 		if r := s.router(e.Kind); r != nil {
 			// A measurement that finds the inbox full is made up for by the next one.
@@ -419,6 +478,10 @@ func (s *System) published(event any) {
 	case control.Explained:
 		s.questions.answer(e.ID, e)
 	case control.MoveAnswered:
+		s.questions.answer(e.ID, e)
+	case control.ScaleAnswered:
+		s.questions.answer(e.ID, e)
+	case control.ReshardAnswered:
 		s.questions.answer(e.ID, e)
 	case control.Vacated:
 		s.drains.vacated(e.ID)
@@ -504,9 +567,11 @@ type Stats struct {
 
 // counted reads the counters of the system, of its losses and forgeries, and of all cells.
 func (s *System) counted() *collected {
-	c := &collected{counts: &s.counters, failed: s.losses.counts(), forged: s.forgeries.counts()}
+	c := &collected{leased: s.leases.store != nil, leasesLost: s.leases.losses(), counts: &s.counters, failed: s.losses.counts(), forged: s.forgeries.counts()}
 	for _, r := range *s.routers.Load() {
-		k := kindTally{kind: r.name, limits: r.region.Limits()}
+		k := kindTally{kind: r.name, limits: r.region.Limits(), unleased: s.leases.count(r.name)}
+		k.remembers, k.remembered = r.region.Remembering()
+		r.region.Past(&k.Tally)
 		r.region.EachSlot(func(sl *runtime.Slot) {
 			sl.Tally(&k.Tally)
 			k.senders += sl.Waiting()

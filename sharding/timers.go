@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // Timers of entities. A timer is set by the entity, under the slot's lock; when it fires,
@@ -56,12 +57,12 @@ func instanceOf(e *cell.Entity) any {
 // An entity with a receive timeout, or with a timer, is not stopped for being idle
 // by sharding.passivate-after: the entity says itself when it stops.
 func (c *Context) SetReceiveTimeout(d time.Duration) {
-	c.program.timers(c.job.Entity(), func(t *timed) {
+	c.program.timers(&c.job, func(t *timed) {
 		t.idle.cancel()
 		t.idle = nil
 		if d > 0 {
 			t.idle = &timer{of: t, after: d}
-			c.program.arm(c.job.Entity(), t.idle)
+			c.program.arm(&c.job, t.idle)
 		}
 	})
 }
@@ -72,20 +73,20 @@ func (c *Context) SetReceiveTimeout(d time.Duration) {
 // when it stops, also when its shard moves. An appointment that must not be forgotten
 // belongs into the entity's storage, from which Start sets the timer anew.
 func (c *Context) After(name string, d time.Duration, f func(c *Context) error) {
-	c.program.timers(c.job.Entity(), func(t *timed) {
+	c.program.timers(&c.job, func(t *timed) {
 		t.named[name].cancel()
 		if t.named == nil {
 			t.named = make(map[string]*timer)
 		}
 		t.named[name] = &timer{of: t, name: name, call: f, after: d}
-		c.program.arm(c.job.Entity(), t.named[name])
+		c.program.arm(&c.job, t.named[name])
 	})
 }
 
 // CancelTimer cancels a timer that [Context.After] set: its function does not run after
 // the call. It reports whether there was such a timer.
 func (c *Context) CancelTimer(name string) (canceled bool) {
-	c.program.timers(c.job.Entity(), func(t *timed) {
+	c.program.timers(&c.job, func(t *timed) {
 		canceled = t.named[name] != nil
 		t.named[name].cancel()
 		delete(t.named, name)
@@ -95,8 +96,9 @@ func (c *Context) CancelTimer(name string) (canceled bool) {
 
 // timers changes the timers of an entity by a function, on the goroutine that runs the
 // entity. It does nothing when the entity is stopping.
-func (p *program) timers(e *cell.Entity, change func(*timed)) {
-	p.region.SlotOf(e.ID()).Do(func(c *cell.Cell) {
+func (p *program) timers(j *runtime.Job, change func(*timed)) {
+	e := j.Entity()
+	j.Slot().Do(func(c *cell.Cell) {
 		if !e.Live() {
 			return
 		}
@@ -111,9 +113,10 @@ func (p *program) timers(e *cell.Entity, change func(*timed)) {
 }
 
 // arm sets a timer off; the caller holds the slot.
-func (p *program) arm(e *cell.Entity, t *timer) {
+func (p *program) arm(j *runtime.Job, t *timer) {
+	sl, e := j.Slot(), j.Entity() // The job is used for others when the timer rings.
 	// The timer's function runs on a goroutine of the Go runtime for the time of one step.
-	t.clock = time.AfterFunc(max(t.after, 0), func() { p.rang(e, t) })
+	t.clock = time.AfterFunc(max(t.after, 0), func() { p.rang(sl, e, t) })
 }
 
 // cancel ends a timer, if there is one; the caller holds the slot.
@@ -127,8 +130,7 @@ func (t *timer) cancel() {
 // rang puts a message into the entity's mailbox when one of its timers fires. A receive
 // timeout that fires is set again for the time that is left since the last message, so
 // that messages need not touch the timer.
-func (p *program) rang(e *cell.Entity, t *timer) {
-	sl := p.region.SlotOf(e.ID())
+func (p *program) rang(sl *runtime.Slot, e *cell.Entity, t *timer) {
 	sl.Step(func(c *cell.Cell, out *cell.Actions) {
 		if t.over || t.of.ended {
 			return
@@ -157,7 +159,7 @@ func (p *program) timeUp(ctx *Context, m cell.Mail) cell.Result {
 		return cell.Result{} // The timer was canceled while its message waited.
 	}
 	if t.call != nil {
-		p.timers(e, func(of *timed) {
+		p.timers(&ctx.job, func(of *timed) {
 			t.over = true
 			delete(of.named, t.name)
 		})
@@ -168,7 +170,7 @@ func (p *program) timeUp(ctx *Context, m cell.Mail) cell.Result {
 		return cell.Result{Failed: true, Reason: detailOf(err)}
 	}
 	if t.call == nil {
-		p.timers(e, func(*timed) {
+		p.timers(&ctx.job, func(*timed) {
 			if !t.over {
 				t.clock.Reset(t.after)
 			}

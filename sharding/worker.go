@@ -31,9 +31,9 @@ type program struct {
 	entity behaviour
 	spans  spans
 	region *runtime.Region
-	lives  []*life // By shard: the context of the entities. Guarded by the lock of the shard's slot; nil where none has asked for it.
 
-	deserts atomic.Bool // The codec has ended the goroutine that had it decode.
+	scale   atomic.Pointer[Scale] // How many shards are in use, as a coordinator has said; nil: none has.
+	deserts atomic.Bool           // The codec has ended the goroutine that had it decode.
 }
 
 // life is the context of the entities of a shard for as long as it is hosted.
@@ -43,20 +43,20 @@ type life struct {
 	of *hostContext // The context of the system from which this one was derived.
 }
 
-// contextOf returns the context of an entity. The entities of a shard share one context,
+// contextOf returns the context of an entity of a slot. The entities of a shard share one context,
 // made when the first of them asks for it: most never do.
-func (p *program) contextOf(e *cell.Entity) context.Context {
-	sl, host := p.region.SlotOf(e.ID()), p.system.hostContext.Load()
+func (p *program) contextOf(sl *runtime.Slot, e *cell.Entity) context.Context {
+	host := p.system.hostContext.Load()
 	var l *life
 	sl.Do(func(*cell.Cell) {
 		if e.Ended() {
 			return
 		}
-		if l = p.lives[sl.Shard()]; l == nil || l.of != host {
+		if l, _ = (*p.region.Life(sl)).(*life); l == nil || l.of != host {
 			p.endLife(sl)
 			ctx, cancel := context.WithCancel(context.WithValue(host.ctx, ofEntity{}, true))
 			l = &life{hostContext{ctx, cancel}, host}
-			p.lives[sl.Shard()] = l
+			*p.region.Life(sl) = l
 		}
 	})
 	if l == nil {
@@ -67,9 +67,9 @@ func (p *program) contextOf(e *cell.Entity) context.Context {
 
 // endLife ends the context that the entities of a shard share; the caller holds the slot.
 func (p *program) endLife(sl *runtime.Slot) {
-	if l := p.lives[sl.Shard()]; l != nil {
+	if l, there := (*p.region.Life(sl)).(*life); there {
 		l.cancel()
-		p.lives[sl.Shard()] = nil
+		*p.region.Life(sl) = nil
 	}
 }
 
@@ -106,28 +106,39 @@ func (s *System) runJobs(w *worker, j job) {
 			j, more = s.queue.exchange(w, j)
 		default:
 			call = begins
-			j.of.call(j.ctx, call)
+			j.of.call(w, j.ctx, call)
 			call = runtime.CallNone
 		}
 	}
 }
 
-// call runs the code of the program that comes next, and says how that went.
-func (p *program) call(ctx *Context, call runtime.Call) {
+// call has a worker run the code of the program that comes next, and says how that went.
+func (p *program) call(w *worker, ctx *Context, call runtime.Call) {
 	ctx.reply = nil
 	switch call {
 	case runtime.CallStart:
-		p.started(ctx, p.start(ctx))
+		w.Enter()
+		err := p.start(ctx)
+		w.Return()
+		p.started(ctx, err)
 	case runtime.CallStop:
+		w.Enter()
 		p.endTimers(ctx)
 		ctx.stop = StopReason(ctx.job.Why())
 		ordered := p.stop(ctx)
 		ctx.stop = StopNone
+		w.Return()
 		ctx.job.Stopped(ordered && p.snapshots(ctx.job.Entity()))
 	case runtime.CallSnapshot:
-		ctx.job.Gave(p.snapshot(ctx))
+		w.Enter()
+		s, lost := p.snapshot(ctx)
+		w.Return()
+		ctx.job.Gave(s, lost)
 	default:
-		ctx.job.Handled(p.handle(ctx, ctx.job.Mail()))
+		w.Enter()
+		result := p.handle(ctx, ctx.job.Mail())
+		w.Return()
+		ctx.job.Handled(result)
 	}
 }
 

@@ -222,6 +222,13 @@ func (w *World) changes() {
 	w.changed = w.now
 }
 
+// Intervene writes a line into the trace and records a change from outside that the world cannot
+// see itself, such as a command to a node.
+func (w *World) Intervene(format string, values ...any) {
+	w.Log(format, values...)
+	w.changes()
+}
+
 // Steady returns for how long nothing has changed from outside: no fault, no repair,
 // no crash, no pause or its end, no new address. Nodes that end by themselves and are
 // started again do not count. A steady world may still be split.

@@ -84,6 +84,26 @@ func (net *Network) Connected(from, to gossip.Address) bool {
 	return !net.blockedWay(net.world.place(from).index, net.world.place(to).index)
 }
 
+// Way is one direction between two addresses.
+type Way struct{ From, To gossip.Address }
+
+// Blocked returns the directions in which no message passes at present, those of clogged
+// addresses included, in the order in which the addresses were first used.
+func (net *Network) Blocked() []Way {
+	if len(net.cut) == 0 && len(net.clogged) == 0 {
+		return nil
+	}
+	var ways []Way
+	for _, from := range net.world.places {
+		for _, to := range net.world.places {
+			if from != to && net.blockedWay(from.index, to.index) {
+				ways = append(ways, Way{From: from.address, To: to.address})
+			}
+		}
+	}
+	return ways
+}
+
 // SetLink gives one direction between two addresses a quality of its own, until
 // [Network.Heal]. The zero Link restores the network's.
 func (net *Network) SetLink(from, to gossip.Address, l Link) {

@@ -74,8 +74,26 @@ type Network struct {
 	healed int64 // World time of the last change after which more messages may pass.
 	latest int64 // The longest latency that any delivery or link has allowed.
 
-	refusals []func(peer *Node, by gossip.NodeID)
+	refusals  []func(peer *Node, by gossip.NodeID)
+	observers []func(Passage)
 }
+
+// Passage is a message on its way from one node to another.
+type Passage struct {
+	From *Node
+	To   gossip.Address
+
+	// Arrives is the world time at which the message reaches its address, where it may be
+	// refused; zero if it is lost.
+	Arrives time.Duration
+	Lost    bool
+
+	Message any
+}
+
+// Observe adds a function that is called when a message leaves for another node, or is lost;
+// for one that arrives twice, twice. It must not change the world, nor keep the message.
+func (net *Network) Observe(f func(Passage)) { net.observers = append(net.observers, f) }
 
 func newNetwork(w *World, opt *Options) *Network {
 	return &Network{
@@ -123,7 +141,7 @@ func (net *Network) send(n *Node, from machine.ID, s machine.Send) {
 		return
 	}
 	if net.blockedWay(n.place.index, to.index) || net.delivery.Loss > 0 && net.source.Float64() < net.delivery.Loss || net.lostOnWay(&p, to) {
-		net.drop(n, to)
+		net.drop(&p, to)
 		return
 	}
 	net.depart(p, to, net.way(n.place.index, to.index))
@@ -157,11 +175,21 @@ func (net *Network) depart(p packet, to *place, latency int64) {
 		net.last[l] = at
 	}
 	net.world.push(event{at: at, typ: eventPacket, place: to.index, ref: net.packets.put(p)})
+	if p.from.place != to {
+		net.passes(Passage{From: p.from, To: to.address, Arrives: time.Duration(at), Message: p.message})
+	}
 }
 
-func (net *Network) drop(n *Node, to *place) {
+func (net *Network) passes(p Passage) {
+	for _, f := range net.observers {
+		f(p)
+	}
+}
+
+func (net *Network) drop(p *packet, to *place) {
 	net.world.stats.Lost++
-	net.world.trace.add(line{at: net.world.now, place: n.place.index, peer: to.index, verb: verbDropped, note: "lost"})
+	net.world.trace.add(line{at: net.world.now, place: p.from.place.index, peer: to.index, verb: verbDropped, note: "lost"})
+	net.passes(Passage{From: p.from, To: to.address, Lost: true, Message: p.message})
 }
 
 // arrive delivers a packet to the node at its address, if the packet is for its

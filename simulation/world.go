@@ -63,6 +63,10 @@ type Options struct {
 	// drawn. The run is the recorded one, to the byte, or ends with a
 	// [*DivergenceError]. Seed and script must be those of the recording.
 	Replay *Recording
+
+	// Begin is called with the new world, before it has nodes, when it is not nil. It is for
+	// those who are not given the world of a run and want to add observers to it.
+	Begin func(w *World)
 }
 
 // Checker examines nodes and the world for broken invariants from the outside.
@@ -169,6 +173,7 @@ type World struct {
 	replay *Recording
 
 	observers []func(Observation)
+	listeners []func(text string)
 	endings   []func(event any) string
 	carriers  []func(*Node, *machine.Component, machine.Effect) bool
 	checkers  []Checker
@@ -197,6 +202,9 @@ func New(opt Options) *World {
 	w.record = newRecorder(opt.Record, w.strategies.types)
 	w.trace = newTrace(w, opt.Lines, opt.Trace)
 	w.push(event{at: int64(time.Second), typ: eventSecond})
+	if opt.Begin != nil {
+		opt.Begin(w)
+	}
 	return w
 }
 
@@ -272,8 +280,16 @@ func (w *World) Failure() error { return w.failure }
 
 // Log adds a line to the trace.
 func (w *World) Log(format string, values ...any) {
-	w.trace.add(line{at: w.now, place: -1, peer: -1, verb: verbWorld, note: fmt.Sprintf(format, values...)})
+	text := fmt.Sprintf(format, values...)
+	w.trace.add(line{at: w.now, place: -1, peer: -1, verb: verbWorld, note: text})
+	for _, f := range w.listeners {
+		f(text)
+	}
 }
+
+// Listen adds a function that is called with each line that [World.Log] adds: what the
+// script does to the cluster, in words. It must not change the world.
+func (w *World) Listen(f func(text string)) { w.listeners = append(w.listeners, f) }
 
 func (w *World) observe(n *Node, from machine.ID, e any) {
 	if len(w.observers) == 0 {

@@ -182,7 +182,7 @@ func (m recorded) Float64Histogram(name string, opts ...metric.Float64HistogramO
 func catalogue(t *testing.T) []metertest.Instrument {
 	t.Helper()
 	r := &recorder{all: map[string]metertest.Instrument{}}
-	path, _ := lone(t)
+	path, _ := lone(t, `gateway: {address: "127.0.0.1:0", kinds: [counter]}`)
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMeterProvider(r))...)
 	require.NoError(t, err)
 	counters(t, node)
@@ -369,6 +369,25 @@ func TestTheAlertsAreAboutMetricsThatExist(t *testing.T) {
 	require.Greater(t, len(found), 10)
 	for _, name := range found {
 		require.True(t, known[name] || labels[name], name)
+	}
+}
+
+// Every alert in the file of rules is about metrics that exist, and looks at labels that these have.
+func TestTheRulesAreAboutMetricsThatExist(t *testing.T) {
+	known, labels := exports(t)
+	text, err := os.ReadFile("../../deploy/prometheus/rules.yaml")
+	require.NoError(t, err)
+	alerts := strings.Split(string(text), "- alert: ")[1:]
+	require.Greater(t, len(alerts), 15)
+	for _, alert := range alerts {
+		found := 0
+		for _, name := range names.FindAllString(alert, -1) {
+			require.True(t, known[name] || labels[name], "%s in %s", name, alert)
+			if known[name] {
+				found++
+			}
+		}
+		require.NotZero(t, found, "no metric in %s", alert)
 	}
 }
 

@@ -37,6 +37,7 @@ require (
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/quorate/quorate/allocation v0.0.0 // indirect
+	github.com/quorate/quorate/client v0.0.0 // indirect
 	github.com/quorate/quorate/config v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/ddata v0.0.0 // indirect
@@ -44,6 +45,7 @@ require (
 	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
+	github.com/quorate/quorate/gateway v0.0.0 // indirect
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
 	github.com/quorate/quorate/management v0.0.0 // indirect
 	github.com/quorate/quorate/membership v0.0.0 // indirect
@@ -62,6 +64,7 @@ require (
 
 replace (
 	github.com/quorate/quorate/allocation => ../../allocation
+	github.com/quorate/quorate/client => ../../client
 	github.com/quorate/quorate/cluster => ..
 	github.com/quorate/quorate/config => ../../config
 	github.com/quorate/quorate/config/field => ../../config/field
@@ -70,11 +73,13 @@ replace (
 	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/downing => ../../downing
 	github.com/quorate/quorate/fd => ../../fd
+	github.com/quorate/quorate/gateway => ../../gateway
 	github.com/quorate/quorate/gossip => ../../gossip
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/management => ../../management
 	github.com/quorate/quorate/membership => ../../membership
 	github.com/quorate/quorate/plugins => ../../plugins
+	github.com/quorate/quorate/rpc => ../../rpc
 	github.com/quorate/quorate/sharding => ../../sharding
 	github.com/quorate/quorate/simulation => ../../simulation
 	github.com/quorate/quorate/transport => ../../transport

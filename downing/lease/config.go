@@ -25,15 +25,15 @@ type Config struct {
 
 	// RenewInterval is the time from one renewal to the next, at least 50 milliseconds. With
 	// two more attempts it must fit into the 95 % of the TTL that a holder uses.
-	RenewInterval time.Duration `koanf:"renew-interval"`
+	RenewInterval time.Duration `koanf:"renew-interval" range:"50ms..5m"`
 
 	// RequestTimeout is how long the store may take for one answer, at least 100
 	// milliseconds.
-	RequestTimeout time.Duration `koanf:"request-timeout"`
+	RequestTimeout time.Duration `koanf:"request-timeout" range:"100ms..5m"`
 
 	// RetryInterval is the pause after a call whose result is unknown, at least 50
 	// milliseconds.
-	RetryInterval time.Duration `koanf:"retry-interval"`
+	RetryInterval time.Duration `koanf:"retry-interval" range:"50ms..5m"`
 }
 
 // Default returns leases of 20 seconds, renewed every 3, with 3 seconds for a call and

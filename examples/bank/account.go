@@ -6,102 +6,78 @@ package bank
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
+	"math"
+	"time"
 
 	"github.com/quorate/quorate/examples/bank/bankpb"
-	"github.com/quorate/quorate/examples/bank/journal"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/store"
 )
 
 // OpeningCents is what every account holds before its first transfer.
 const OpeningCents = 100_000
 
-// Account is one account. Its owner runs one message at a time, so it needs no
-// lock.
+// Account is the state of one account: what its bookings have made of it.
 type Account struct {
-	dir     string // Directory of all journals.
-	journal *journal.Journal
-	cents   int64
-	booked  map[string]bool // Whether each transfer was refused, by its id.
+	Change int64           // What was added to the opening balance, in cents.
+	Booked map[string]bool // Whether each transfer was refused, by its id.
 }
 
-var (
-	_ sharding.Entity[*bankpb.Command] = (*Account)(nil)
-	_ sharding.Starter                 = (*Account)(nil)
-	_ sharding.Stopper                 = (*Account)(nil)
-)
-
-// NewAccount returns an account whose journal lies under dir.
-func NewAccount(dir string) *Account { return &Account{dir: dir} }
-
-// Start opens the journal as its new owner and rebuilds the account from it.
-func (a *Account) Start(c *sharding.Context) error {
-	j, records, err := journal.Open(filepath.Join(a.dir, c.ID()), c.Epoch().String(), c.Node().String())
-	if err != nil {
-		return err
-	}
-	a.journal, a.cents, a.booked = j, OpeningCents, make(map[string]bool, len(records))
-	for _, r := range records {
-		a.apply(r)
-	}
-	return nil
+// Booking is one leg of a transfer: what happens to an account, and what is saved of it.
+type Booking struct {
+	Transfer string `json:"transfer"`
+	Cents    int64  `json:"cents"`             // Added to the balance; negative for a debit.
+	Refused  bool   `json:"refused,omitempty"` // A debit that the balance did not cover: it changes nothing.
+	At       int64  `json:"at"`                // When the account has booked it, Unix nanoseconds.
 }
 
-// Stop closes the journal. While no other owner can exist, the journal is synced to disk
-// before the next owner opens it. An owner that was replaced has nothing to save: its
-// successor has decided which of its records count. It closes its file and touches
-// nothing else.
-func (a *Account) Stop(c *sharding.Context) {
-	if a.journal == nil {
-		return
-	}
-	if c.StopReason().Sole() {
-		_ = a.journal.Sync() // Acknowledged records are written already; a disk that fails here fails the next owner.
-	}
-	_ = a.journal.Close() // Nothing is buffered, so closing loses nothing.
+// accountKind returns the kind of the accounts, which save their bookings in a store.
+func accountKind(s store.Store) (sharding.Kind[*bankpb.Command], error) {
+	cfg := state.Default()
+	cfg.SnapshotEvery = math.MaxInt // Auditors want to see each booking.
+	cfg.Limit = 5 * time.Second     // Below the patience of clients, who are then told why.
+	keeper, err := state.NewKeeper(s, cfg)
+	return sharding.Kind[*bankpb.Command]{
+		Name: kindName,
+		New:  state.Events(keeper, state.JSON[Account](), state.JSON[Booking](), apply, receive),
+	}, err
 }
 
-// Receive carries out a command.
-func (a *Account) Receive(c *sharding.Context, cmd *bankpb.Command) error {
+// kindName is the kind of the accounts, and of their records.
+const kindName = "account"
+
+// apply changes an account by one booking, when it happens and whenever the account is loaded.
+func apply(a *Account, b *Booking) {
+	if a.Booked == nil {
+		a.Booked = map[string]bool{}
+	}
+	a.Booked[b.Transfer] = b.Refused
+	if !b.Refused {
+		a.Change += b.Cents
+	}
+}
+
+// receive carries out a command. Its reply leaves when the booking is saved. An account books each
+// transfer once.
+func receive(c *state.Context[Account], emit func(*Booking), cmd *bankpb.Command) error {
 	switch kind := cmd.GetKind().(type) {
 	case *bankpb.Command_Book:
-		if err := a.book(kind.Book); err != nil {
-			return err
+		b := Booking{Transfer: kind.Book.GetTransfer(), Cents: kind.Book.GetCents(), At: time.Now().UnixNano()}
+		if b.Transfer == "" {
+			return errors.New("bank: a transfer needs an id")
 		}
-		return c.Reply(a.outcome(c, a.booked[kind.Book.GetTransfer()]))
+		if _, done := c.State().Booked[b.Transfer]; !done {
+			b.Refused = balance(c)+b.Cents < 0
+			emit(&b)
+		}
+		return c.Reply(&bankpb.Outcome{Cents: balance(c), Refused: c.State().Booked[b.Transfer], Epoch: c.Epoch().String()})
 	case *bankpb.Command_Read:
-		return c.Reply(a.outcome(c, false))
+		return c.Reply(&bankpb.Outcome{Cents: balance(c), Epoch: c.Epoch().String()})
 	default:
 		return fmt.Errorf("bank: command %T is not known", kind)
 	}
 }
 
-// book writes one leg to the journal, unless it was booked before. An error leaves the
-// account unchanged or out of date; either way the entity stops with it.
-func (a *Account) book(b *bankpb.Book) error {
-	if b.GetTransfer() == "" {
-		return errors.New("bank: a transfer needs an id")
-	}
-	if _, done := a.booked[b.GetTransfer()]; done {
-		return nil
-	}
-	r := journal.Record{Transfer: b.GetTransfer(), Cents: b.GetCents(), Refused: a.cents+b.GetCents() < 0}
-	if err := a.journal.Append(r); err != nil {
-		return err
-	}
-	a.apply(r)
-	return nil
-}
-
-// apply changes the account by one record.
-func (a *Account) apply(r journal.Record) {
-	a.booked[r.Transfer] = r.Refused
-	if !r.Refused {
-		a.cents += r.Cents
-	}
-}
-
-// outcome describes the account to a caller.
-func (a *Account) outcome(c *sharding.Context, refused bool) *bankpb.Outcome {
-	return &bankpb.Outcome{Cents: a.cents, Refused: refused, Epoch: c.Epoch().String()}
-}
+// balance returns what an account holds, in cents.
+func balance(c *state.Context[Account]) int64 { return OpeningCents + c.State().Change }

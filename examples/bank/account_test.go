@@ -7,9 +7,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,11 +21,14 @@ import (
 	"github.com/quorate/quorate/examples/bank/journal"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/epoch"
+	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/store"
 )
 
 // Accounts on clusters of one node. The first test makes checks that can share a cluster:
-// transfers, invalid ones, and journals that are sealed or cannot be opened. The others are
-// about an account that is rebuilt from its journal, and about unknown commands.
+// transfers, invalid ones, commands that nobody knows, an account that another owner has taken,
+// and a journal that cannot be opened. The other is about an account that is rebuilt.
 
 // branch starts a cluster of one node and opens the accounts on it, with their journals in
 // dir.
@@ -71,7 +74,8 @@ func TestAccounts(t *testing.T) {
 	_, accounts := branch(t, dir)
 	t.Run("transfers", func(t *testing.T) { checkTransfers(t, accounts) })
 	t.Run("invalid transfers", func(t *testing.T) { checkNonsense(t, accounts) })
-	t.Run("sealed journal", func(t *testing.T) { checkSealed(t, accounts, dir) })
+	t.Run("unknown command", func(t *testing.T) { checkUnknown(t, accounts) })
+	t.Run("later owner", func(t *testing.T) { checkReplaced(t, accounts, dir) })
 	t.Run("unusable journal", func(t *testing.T) { checkUnusable(t, accounts, dir) })
 }
 
@@ -148,30 +152,32 @@ func TestAnAccountIsRebuiltFromItsJournal(t *testing.T) {
 	require.Greater(t, repeated.Paid, first.Paid, "the later owner has the higher epoch")
 }
 
-// checkSealed puts the seal of a higher epoch into a journal, as a new owner
-// would: the running account must not acknowledge one more transfer.
+// checkReplaced claims an account for an owner with a higher epoch: the running account must
+// not acknowledge one more transfer.
 //
 // covers I14.
-func checkSealed(t *testing.T, accounts *bank.Accounts, dir string) {
+func checkReplaced(t *testing.T, accounts *bank.Accounts, dir string) {
 	t.Helper()
 	_, err := accounts.Transfer(within(t), bank.Transfer{ID: "t1", From: "f", To: "g", Cents: 300})
 	require.NoError(t, err)
-	next, records, err := journal.Open(filepath.Join(dir, "f"), "~", "somebody with a higher epoch")
+	somebody, err := journal.Open(dir, "somebody with a higher epoch")
 	require.NoError(t, err)
-	defer func() { _ = next.Close() }()
-	require.Len(t, records, 1)
+	later := store.Owner{Epoch: epoch.Epoch{Born: math.MaxInt64}, Instance: 1}
+	records, err := somebody.Load(within(t), []store.Claim{{Key: store.Key{Kind: "account", ID: "f"}, Owner: later}})
+	require.NoError(t, err)
+	require.Equal(t, store.Head{Owner: later, Version: 1}, records[0].Head)
 
-	for range 2 { // First the running account finds the seal; then it cannot start again.
+	for range 2 { // First the running account finds the later owner; then it cannot start again.
 		_, err = accounts.Transfer(within(t), bank.Transfer{ID: "t2", From: "f", To: "g", Cents: 1})
 		require.ErrorIs(t, err, sharding.ErrEntityFailed)
+		require.ErrorContains(t, err, state.ErrFenced.Error())
 	}
-	chain, err := journal.ReadChain(filepath.Join(dir, "f"))
+	books, err := bank.ReadBooks(dir, "f")
 	require.NoError(t, err)
-	for _, s := range chain {
-		for _, r := range s.Records {
-			require.Equal(t, "t1", r.Transfer)
-		}
-	}
+	require.Equal(t, "somebody with a higher epoch", books.Owner())
+	require.Len(t, books.Tenures[0].Booked, 1)
+	require.Len(t, books.Tenures[0].Late, 1, "it was refused")
+	require.Empty(t, books.Tenures[1].Booked)
 	require.EqualValues(t, bank.OpeningCents+300, cents(t, accounts, "g"))
 }
 
@@ -179,13 +185,15 @@ func checkSealed(t *testing.T, accounts *bank.Accounts, dir string) {
 // caller and not a balance.
 func checkUnusable(t *testing.T, accounts *bank.Accounts, dir string) {
 	t.Helper()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "h"), nil, 0o600)) // A file in the place of the directory.
+	// A directory in the place of the file.
+	require.NoError(t, os.Mkdir(journal.Path(dir, store.Key{Kind: "account", ID: "h"}), 0o700))
 	_, err := accounts.Read(within(t), "h")
 	require.ErrorIs(t, err, sharding.ErrEntityFailed)
+	require.ErrorContains(t, err, state.ErrUnanswered.Error())
 }
 
-// TestUnknownCommandsAreErrors shows that an account does not answer what it
-// does not understand.
-func TestUnknownCommandsAreErrors(t *testing.T) {
-	require.Error(t, bank.NewAccount(t.TempDir()).Receive(nil, &bankpb.Command{}))
+// checkUnknown shows that an account does not answer what it does not understand.
+func checkUnknown(t *testing.T, accounts *bank.Accounts) {
+	t.Helper()
+	require.ErrorIs(t, accounts.Ask(within(t), "i", &bankpb.Command{}), sharding.ErrEntityFailed)
 }

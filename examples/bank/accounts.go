@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/examples/bank/bankpb"
+	"github.com/quorate/quorate/examples/bank/journal"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -39,10 +40,15 @@ type Receipt struct {
 
 // Open starts the accounts on a node. The journals lie under dir.
 func Open(host sharding.Host, dir string) (*Accounts, error) {
-	region, err := sharding.Start(host, sharding.Kind[*bankpb.Command]{
-		Name: "account",
-		New:  func(*sharding.Context) sharding.Entity[*bankpb.Command] { return NewAccount(dir) },
-	})
+	journals, err := journal.Open(dir, host.Sharding().Node().Self().String())
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := accountKind(journals)
+	if err != nil {
+		return nil, err
+	}
+	region, err := sharding.Start(host, accounts)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ package bank_test
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/examples/bank/journal"
+	"github.com/quorate/quorate/sharding/epoch"
+	"github.com/quorate/quorate/sharding/state/store"
 )
 
 // One cluster through cuts of the network and nodes that stand still, with a supervisor for
@@ -137,32 +139,31 @@ func (c *town) checkOneCluster(load *clerks) {
 }
 
 // auditOwners reads all journals: all owners belong to one cluster, each has a higher
-// epoch than those before it, and wrote nothing after the next had begun. It returns the
+// epoch than those before it, and booked nothing after the next had begun. It returns the
 // faults, and how many owners there were. All processes run on one machine and read one
 // clock.
 func auditOwners(t *testing.T, dir string) (faults []string, owners int) {
 	t.Helper()
 	births := map[string]bool{}
-	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	accounts, err := bank.ReadAccounts(dir)
 	require.NoError(t, err)
-	for _, path := range paths {
-		account := filepath.Base(path)
-		epochs, err := journal.Epochs(path)
+	for _, account := range accounts {
+		books, err := bank.ReadBooks(dir, account)
 		require.NoError(t, err)
-		chain, err := journal.ReadChain(path)
-		require.NoError(t, err)
-		owners += len(chain)
-		for _, e := range epochs {
-			birth, _, _ := strings.Cut(e, "-")
-			births[birth] = true
-			if !slices.ContainsFunc(chain, func(s journal.Segment) bool { return s.Epoch == e }) {
-				faults = append(faults, fmt.Sprintf("%s: somebody came with epoch %s when there was a higher one", account, e))
-			}
+		owners += len(books.Tenures)
+		for _, e := range books.Refused {
+			births[birthOf(e)] = true
+			faults = append(faults, fmt.Sprintf("%s: somebody came with epoch %s when there was a higher one", account, e))
 		}
-		for i := 1; i < len(chain); i++ {
-			if n := writtenLate(chain[i-1], chain[i]); n > 0 {
+		for i, now := range books.Tenures {
+			births[birthOf(now.Epoch)] = true
+			if i == 0 {
+				continue
+			}
+			before := books.Tenures[i-1]
+			if n := bookedLate(before, now); n > 0 {
 				faults = append(faults, fmt.Sprintf("%s: active twice: %s wrote %d times in %s while %s had it in %s",
-					account, chain[i-1].Owner, n, chain[i-1].Epoch, chain[i].Owner, chain[i].Epoch))
+					account, before.Node, n, before.Epoch, now.Node, now.Epoch))
 			}
 		}
 	}
@@ -172,11 +173,17 @@ func auditOwners(t *testing.T, dir string) (faults []string, owners int) {
 	return faults, owners
 }
 
-// writtenLate counts the records that an owner wrote after the next one had begun.
-func writtenLate(s, next journal.Segment) int {
+// birthOf returns the part of an epoch that says when its cluster was born.
+func birthOf(epoch string) string {
+	birth, _, _ := strings.Cut(epoch, "-")
+	return birth
+}
+
+// bookedLate counts what an owner booked after the next one had begun.
+func bookedLate(t, next bank.Tenure) int {
 	late := 0
-	for _, r := range slices.Concat(s.Records, s.Beyond) {
-		if r.At > next.Created {
+	for _, b := range slices.Concat(t.Booked, t.Late) {
+		if b.At > next.Began {
 			late++
 		}
 	}
@@ -186,37 +193,48 @@ func writtenLate(s, next journal.Segment) int {
 // TestTheAuditOfOwnersFindsPlantedFaults plants one fault after the other.
 func TestTheAuditOfOwnersFindsPlantedFaults(t *testing.T) {
 	dir := t.TempDir()
-	open := func(epoch, owner string) (*journal.Journal, error) {
-		j, _, err := journal.Open(filepath.Join(dir, "acct"), epoch, owner)
-		if err == nil {
-			t.Cleanup(func() { _ = j.Close() }) // A journal has nothing left to write when it is closed.
-		}
-		return j, err
+	acct := store.Key{Kind: "account", ID: "acct"}
+	at := func(born int64, n uint64) store.Owner {
+		return store.Owner{Epoch: epoch.Epoch{Born: born, N: n}, Instance: 1}
 	}
-	first, err := open("k1-a1", "a")
-	require.NoError(t, err)
-	require.NoError(t, first.Append(journal.Record{Transfer: "t1"}))
-	second, err := open("k1-a3", "b")
-	require.NoError(t, err)
-	require.NoError(t, second.Append(journal.Record{Transfer: "t2"}))
+	claim := func(node string, owner store.Owner) store.Owner {
+		s, err := journal.Open(dir, node)
+		require.NoError(t, err)
+		records, err := s.Load(t.Context(), []store.Claim{{Key: acct, Owner: owner}})
+		require.NoError(t, err)
+		return records[0].Owner
+	}
+	book := func(node string, owner store.Owner, expected uint64) store.Owner {
+		s, err := journal.Open(dir, node)
+		require.NoError(t, err)
+		booking := fmt.Appendf(nil, `{"transfer":"t","at":%d}`, time.Now().UnixNano())
+		heads, err := s.Save(t.Context(), []store.Write{{
+			Key: acct, Owner: owner, Expected: expected, Version: expected + 1, Events: []store.Value{{Form: 1, Bytes: booking}},
+		}})
+		require.NoError(t, err)
+		return heads[0].Owner
+	}
+	first, second := at(1, 1), at(1, 3)
+	require.Equal(t, first, claim("a", first))
+	require.Equal(t, first, book("a", first, 0))
+	require.Equal(t, second, claim("b", second))
+	require.Equal(t, second, book("b", second, 1))
 	faults, owners := auditOwners(t, dir)
 	require.Empty(t, faults)
 	require.Equal(t, 2, owners)
 
-	require.ErrorIs(t, first.Append(journal.Record{Transfer: "t3"}), journal.ErrSealed)
-	want := []string{"acct: active twice: a wrote 1 times in k1-a1 while b had it in k1-a3"}
+	require.Equal(t, second, book("a", first, 1), "it is told who has the account")
+	want := []string{"acct: active twice: a wrote 1 times in a1-a0-a0-a0-a1 while b had it in a1-a0-a0-a0-a3"}
 	faults, _ = auditOwners(t, dir)
 	require.Equal(t, want, faults)
 
-	_, err = open("k1-a2", "c")
-	require.ErrorIs(t, err, journal.ErrSealed)
-	want = slices.Insert(want, 0, "acct: somebody came with epoch k1-a2 when there was a higher one")
+	require.Equal(t, second, claim("c", at(1, 2)))
+	want = slices.Insert(want, 0, "acct: somebody came with epoch a1-a0-a0-a0-a2 when there was a higher one")
 	faults, _ = auditOwners(t, dir)
 	require.Equal(t, want, faults)
 
-	_, err = open("k2-a1", "d")
-	require.NoError(t, err)
-	want = append(want, "the clusters of the owners were born [k1 k2]")
+	require.Equal(t, at(2, 1), claim("d", at(2, 1)))
+	want = append(want, "the clusters of the owners were born [a1 a2]")
 	faults, _ = auditOwners(t, dir)
 	require.Equal(t, want, faults)
 }

@@ -5,11 +5,11 @@
 // that keeps money, carts or game state in a cluster looks like, and is what the demo
 // runs while it kills nodes and counts every cent.
 //
-// An [Account] appends each change to a journal in a directory that all nodes
-// share, and is rebuilt from it wherever it starts. The directory stands for
-// the user's database. The epoch of the account's home is the fencing token of
-// that database: an owner that was replaced without noticing cannot get a
-// write acknowledged, see package journal.
+// An account declares its state ([Account]) and what happens to it ([Booking]);
+// package sharding/state saves each booking before its reply leaves, and makes the
+// account of them wherever it starts. The store is a directory that all nodes
+// share, package journal, and stands for the user's database: an owner that was
+// replaced without noticing cannot write there.
 //
 // A transfer has two legs, [Accounts.Transfer] asks first the paying account,
 // then the receiving one. Each account books a transfer id once, so that a

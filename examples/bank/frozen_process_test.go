@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/bank"
-	"github.com/quorate/quorate/examples/bank/journal"
 )
 
 // Nodes that are stopped for a while under load. A case (frost) freezes one node, sends
@@ -150,19 +148,19 @@ func (f *frost) epochsOf(ids []string) map[string]string {
 	f.t.Helper()
 	epochs := map[string]string{}
 	for _, id := range ids {
-		chain := f.chain(id)
-		epochs[id] = chain[len(chain)-1].Epoch
+		tenures := f.tenures(id)
+		epochs[id] = tenures[len(tenures)-1].Epoch
 	}
 	return epochs
 }
 
-// chain reads the journal of an account.
-func (c *city) chain(id string) []journal.Segment {
+// tenures reads the journal of an account.
+func (c *city) tenures(id string) []bank.Tenure {
 	c.t.Helper()
-	chain, err := journal.ReadChain(filepath.Join(c.journal, id))
+	books, err := bank.ReadBooks(c.journal, id)
 	require.NoError(c.t, err)
-	require.NotEmpty(c.t, chain)
-	return chain
+	require.NotEmpty(c.t, books.Tenures)
+	return books.Tenures
 }
 
 // sendLate sends a transfer from each account of the frozen node to that node,
@@ -210,9 +208,9 @@ func (f *frost) checkNothingBegun() {
 		// An account that moved before the pause answers from its new node, and the frozen
 		// node passes the answer on. The frozen node itself has begun none of the transfers.
 		for _, id := range []string{t.From, t.To} {
-			for _, s := range f.chain(id) {
-				for _, r := range slices.Concat(s.Records, s.Beyond) {
-					require.False(f.t, s.Owner == f.victim.Node && r.Transfer == t.ID, "%s was begun in epoch %s", t.ID, s.Epoch)
+			for _, s := range f.tenures(id) {
+				for _, b := range slices.Concat(s.Booked, s.Late) {
+					require.False(f.t, s.Node == f.victim.Node && b.Transfer == t.ID, "%s was begun in epoch %s", t.ID, s.Epoch)
 				}
 			}
 		}
@@ -382,12 +380,12 @@ func (k *clerks) checkReceipts() {
 	k.city.t.Helper()
 	epochs := map[booking][]string{}
 	for _, id := range append([]string{"elsewhere"}, k.ids...) {
-		if _, err := journal.Owner(filepath.Join(k.city.journal, id)); err != nil {
+		if _, err := bank.ReadBooks(k.city.journal, id); err != nil {
 			continue // Nobody asked that account.
 		}
-		for _, s := range k.city.chain(id) {
-			for _, r := range s.Records {
-				epochs[booking{id, r.Transfer}] = append(epochs[booking{id, r.Transfer}], s.Epoch)
+		for _, s := range k.city.tenures(id) {
+			for _, b := range s.Booked {
+				epochs[booking{id, b.Transfer}] = append(epochs[booking{id, b.Transfer}], s.Epoch)
 			}
 		}
 	}

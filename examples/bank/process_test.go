@@ -27,7 +27,6 @@ import (
 	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/examples/attached/attachedtest"
 	"github.com/quorate/quorate/examples/bank"
-	"github.com/quorate/quorate/examples/bank/journal"
 )
 
 // What all tests with processes share: building the node program, a cluster of such
@@ -379,10 +378,8 @@ func (c *city) move(over *node, t bank.Transfer) {
 // owner returns the node that owns an account, as the journal of the account says.
 func (c *city) owner(id string) string {
 	c.t.Helper()
-	owner, err := journal.Owner(filepath.Join(c.journal, id))
-	require.NoError(c.t, err)
-	require.NotEmpty(c.t, owner)
-	return owner
+	tenures := c.tenures(id)
+	return tenures[len(tenures)-1].Node
 }
 
 // ownedBy returns the accounts of a list that a node owns.

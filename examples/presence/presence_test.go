@@ -51,6 +51,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 		defer cancel()
 		for _, p := range w.nodes {
 			require.NoError(t, p.host.Data().AwaitReady(ctx))
+			w.voting(ctx, p)
 		}
 		f(t, w)
 	})
@@ -72,6 +73,19 @@ func (w *world) start(i int) *presence {
 	data, err := ddata.New(node, ddata.Default(), ddata.WithLogger(quiet), ddata.WithTypes(crdt.TypeOf[crdt.LWWRegister[seen]]()))
 	require.NoError(w.t, err)
 	return open(data, quiet)
+}
+
+// voting waits until a node sees that all vote: while the voters change, a crash may take the
+// majority of those of before.
+func (w *world) voting(ctx context.Context, p *presence) {
+	w.t.Helper()
+	for ctx.Err() == nil {
+		if base := p.node.View().Base; len(base) == 1 && len(base[0]) == len(w.nodes) {
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	require.NoError(w.t, ctx.Err())
 }
 
 // end ends a node and its presence.

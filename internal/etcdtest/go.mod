@@ -94,6 +94,7 @@ replace (
 	github.com/quorate/quorate/gossip => ../../gossip
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/membership => ../../membership
+	github.com/quorate/quorate/rpc => ../../rpc
 	github.com/quorate/quorate/sharding => ../../sharding
 	github.com/quorate/quorate/sharding/state/etcd => ../../sharding/state/etcd
 	github.com/quorate/quorate/simulation => ../../simulation

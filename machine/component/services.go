@@ -20,6 +20,8 @@ const (
 	ServiceData machine.Service = 5
 	// ServicePubsub carries messages of topics to nodes with subscribers.
 	ServicePubsub machine.Service = 6
+	// ServiceSurvey carries questions about what all nodes host, and their answers.
+	ServiceSurvey machine.Service = 7
 
 	// ServiceFirstFree is the least number that this project will never use.
 	ServiceFirstFree machine.Service = 64

@@ -51,6 +51,8 @@ func settled(n *simulation.Node, m, first *protocol.Machine, nodes int) error {
 //	I25 the last event published is the state that the machine holds
 //	I29 what only a leader assigns is assigned once, see [Invariants.gave]
 //	closure: a state that a node makes of accepted states is accepted by all others
+//	shutdown: while a member is ready for a shutdown of the whole cluster, none is on its
+//	way to that or beyond leaving: all became ready at once, and exit at once
 //	standing: while some host knows a node as removed, and that node was fenced,
 //	the removed node hosts nothing, by its own clock. So two sides never host at
 //	the same time.
@@ -327,12 +329,15 @@ func wellFormed(self gossip.NodeID, was, is *gossip.State) error {
 }
 
 func wellFormedMembers(self gossip.NodeID, s *gossip.State) error {
-	members := s.Members()
+	members, shutdown := s.Members(), s.Shutdown()
 	for i, m := range members {
+		if shutdown == gossip.Ready && (m.Status < gossip.Ready || m.Status == gossip.Exiting) {
+			return fmt.Errorf("shutdown: at %v, %v is %v while others are ready", self, m.Node, m.Status)
+		}
 		if i > 0 && members[i-1].Node.Compare(m.Node) >= 0 {
 			return fmt.Errorf("I8: at %v, members are not sorted", self)
 		}
-		if m.UpNumber == 0 && m.Status >= gossip.Up && m.Status <= gossip.Ready {
+		if m.UpNumber == 0 && m.Status.IsUp() {
 			return fmt.Errorf("I8: at %v, %v is %v without an up-number", self, m.Node, m.Status)
 		}
 		if m.UpNumber > s.LastUpNumber() {

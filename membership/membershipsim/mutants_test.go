@@ -25,74 +25,73 @@ type edit struct{ file, old, new string }
 func mutants() []mutant {
 	return []mutant{
 		{"member on one side only is dropped when down or exiting", []edit{
-			{"gossip/merge.go", "\tj := joined{tombs: s.tombs}\n", "\ts.members = slices.DeleteFunc(slices.Clone(s.members), func(m *Member) bool {\n" +
-				"\t\t_, inA := findMember(a.members, m.Node)\n\t\t_, inB := findMember(b.members, m.Node)\n" +
-				"\t\treturn inA != inB && (m.Status == Down || m.Status == Exiting)\n\t})\n\tj := joined{tombs: s.tombs}\n"},
+			{"gossip/merge.go", "\tj := joined{tombs: s.tombs}\n", "\tif mutant(NAME) {\n\t\ts.members = slices.DeleteFunc(slices.Clone(s.members), func(m *Member) bool {\n" +
+				"\t\t\t_, inA := findMember(a.members, m.Node)\n\t\t\t_, inB := findMember(b.members, m.Node)\n" +
+				"\t\t\treturn inA != inB && (m.Status == Down || m.Status == Exiting)\n\t\t})\n\t}\n\tj := joined{tombs: s.tombs}\n"},
 		}},
 		{"removal leaves no tombstone", []edit{
-			{"gossip/edit.go", "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n", "\t_, _ = at, t\n"},
+			{"gossip/edit.go", "\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n", "\tif !mutant(NAME) {\n\t\ts.tombs = slices.Insert(slices.Clone(s.tombs), at, t)\n\t}\n"},
 		}},
 		{"removal outbids nothing", []edit{
-			{"gossip/edit.go", "\te.touch(KeyMember, id)\n\te.outbid()\n\te.outbid() //", "\te.touch(KeyMember, id)\n\t//"},
-			{"gossip/edit.go", "\t\te.outbid()\n", "\t\t_ = m\n"},
+			{"gossip/edit.go", "\t\te.outbid()\n", "\t\tif !mutant(NAME) {\n\t\t\te.outbid()\n\t\t}\n"},
+			{"gossip/edit.go", "\te.touch(KeyMember, id)\n\te.outbid()\n\te.outbid() //", "\te.touch(KeyMember, id)\n\tif !mutant(NAME) {\n\t\te.outbid()\n\t\te.outbid()\n\t}\n\t//"},
 		}},
 		{"smaller up-number wins", []edit{
-			{"gossip/member.go", "max(a.UpNumber, b.UpNumber)", "min(a.UpNumber-1, b.UpNumber-1) + 1"},
+			{"gossip/member.go", "max(a.UpNumber, b.UpNumber)", "func() UpNumber {\n\t\t\tif mutant(NAME) {\n\t\t\t\treturn min(a.UpNumber-1, b.UpNumber-1) + 1\n\t\t\t}\n\t\t\treturn max(a.UpNumber, b.UpNumber)\n\t\t}()"},
 		}},
 		{"rows about removed members stay", []edit{
-			{"gossip/merge.go", "\t\ts.rows = restrictRows(s.rows, s.members)\n", ""},
+			{"gossip/merge.go", "\t\ts.rows = restrictRows(s.rows, s.members)\n", "\t\tif !mutant(NAME) {\n\t\t\ts.rows = restrictRows(s.rows, s.members)\n\t\t}\n"},
 		}},
 		{"limits that have passed are forgotten", []edit{
-			{"membership/internal/protocol/heartbeat.go", "registry.Due(h.isJudged); ok {\n", "registry.Due(h.isJudged); ok && machine.Instant(due.UnixNano()) > h.now.Mono {\n"},
+			{"membership/internal/protocol/heartbeat.go", "registry.Due(h.isJudged); ok {\n", "registry.Due(h.isJudged); ok && (!mutant(NAME) || machine.Instant(due.UnixNano()) > h.now.Mono) &&\n" +
+				"\t\t(!mutant(\"who passed a limit unnoticed is forgotten\") || due.After(h.now.Mono.Time())) {\n"},
 		}},
 		{"voters of before a change do not count", []edit{
-			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) >= 0 {\n"},
+			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) == 0 || mutant(NAME) || mutant(\"the voters before a change do not count\") {\n"},
 		}},
 		{"standing does not end", []edit{
-			{"membership/internal/protocol/standing.go", "until := q.Add(f.cfg.Fence)", "until := q.Add(100 * f.cfg.Fence)"},
+			{"membership/internal/protocol/standing.go", "until := q.Add(f.cfg.Fence)", "until := q.Add(f.cfg.Fence)\n\tif mutant(NAME) {\n\t\tuntil = q.Add(100 * f.cfg.Fence)\n\t}"},
 		}},
 		{"fence of a removed node is not waited for", []edit{
-			{"membership/internal/protocol/fencing.go", "\tif at <= f.now.Mono {\n", "\tif at <= machine.Never {\n"},
+			{"membership/internal/protocol/fencing.go", "\tif at <= f.now.Mono {\n", "\tif at <= f.now.Mono || mutant(NAME) {\n"},
 		}},
 		{"late downing decision is carried out", []edit{
-			{"membership/internal/protocol/deciding.go", "\tif in.ID != r.call.id || in.ID == 0 {\n", "\tif in.ID == 0 {\n"},
-			{"membership/internal/protocol/deciding.go", "r.question != nil && r.troubled && r.view == r.question.of && r.surveyed.leader == r.self", "r.question != nil"},
-			{"membership/internal/protocol/downing.go", "\tr.dropQuestion()\n\tr.restartStability()\n", "\tr.restartStability()\n"},
+			{"membership/internal/protocol/deciding.go", "\tif in.ID != r.call.id || in.ID == 0 {\n", "\tif in.ID != r.call.id && !mutant(NAME) || in.ID == 0 {\n"},
+			{"membership/internal/protocol/deciding.go", "r.question != nil && r.troubled && r.view == r.question.of && r.surveyed.leader == r.self", "r.question != nil && (mutant(NAME) || r.troubled && r.view == r.question.of && r.surveyed.leader == r.self)"},
+			{"membership/internal/protocol/downing.go", "\tr.dropQuestion()\n\tr.restartStability()\n", "\tif !mutant(NAME) {\n\t\tr.dropQuestion()\n\t}\n\tr.restartStability()\n"},
 		}},
 		{"downing decision is not checked", []edit{
-			{"membership/internal/protocol/deciding.go", "\t\terr = check(q.view, q.left[0], decision)\n", "\t\t_, _ = check, q\n"},
+			{"membership/internal/protocol/deciding.go", "\t\terr = check(q.view, q.left[0], decision)\n", "\t\tif !mutant(NAME) {\n\t\t\terr = check(q.view, q.left[0], decision)\n\t\t}\n"},
 		}},
 		{"two downing calls in flight", []edit{
-			{"membership/internal/protocol/downing.go", "\tif r.surveyed.leader != r.self || r.question != nil {\n", "\tif r.surveyed.leader != r.self {\n"},
-			{"membership/internal/protocol/downing.go", "\t\treturn // The answer to an earlier", "\t\tr.call = call{} // The answer to an earlier"},
+			{"membership/internal/protocol/downing.go", "\tif r.surveyed.leader != r.self || r.question != nil {\n", "\tif r.surveyed.leader != r.self || r.question != nil && !mutant(NAME) {\n"},
+			{"membership/internal/protocol/downing.go", "\t\treturn // The answer to an earlier", "\t\tif !mutant(NAME) {\n\t\t\treturn\n\t\t}\n\t\tr.call = call{} // The answer to an earlier"},
 		}},
 		{"downing strategy is replaced on the side on which it fails", []edit{
-			{"membership/internal/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.view.Self == r.self {\n\t\tif decision, err"},
+			{"membership/internal/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.left[0].MajorityOnly && !mutant(NAME) || mutant(NAME) && q.view.Self == r.self {\n\t\tif decision, err"},
 		}},
 		{"nobody else is asked for a downing decision", []edit{
-			{"membership/internal/protocol/deciding.go", "\tif len(q.others) == 0 || r.now.Mono >= q.until {\n", "\tif len(q.others) >= 0 || r.now.Mono >= q.until {\n"},
+			{"membership/internal/protocol/deciding.go", "\tif len(q.others) == 0 || r.now.Mono >= q.until {\n", "\tif len(q.others) == 0 || r.now.Mono >= q.until || mutant(NAME) {\n"},
 		}},
 		{"downing strategy changes before all members have it", []edit{
-			{"membership/internal/protocol/strategies.go", "\tif len(lacking) == 0 {\n", "\tif len(lacking) < len(s.state.Members())/2 {\n"},
+			{"membership/internal/protocol/strategies.go", "\tif len(lacking) == 0 {\n", "\tif len(lacking) == 0 || mutant(NAME) && len(lacking) < len(s.state.Members())/2 {\n"},
 		}},
 		{"new downing strategy decides alone before all know of it", []edit{
-			{"membership/internal/protocol/strategies.go", "if s.register.Gen == 0 || s.switched(r) || ", "if s.register.Gen >= 0 || s.switched(r) || "},
+			{"membership/internal/protocol/strategies.go", "if s.register.Gen == 0 || s.switched(r) || ", "if s.register.Gen == 0 || mutant(NAME) || s.switched(r) || "},
 		}},
 		{"downing strategy is let go before the others know", []edit{
-			{"membership/internal/protocol/strategies.go", "\tcase s.surveyed.of != s.state || !s.seenByAll():\n\t\treturn\n", ""},
+			{"membership/internal/protocol/strategies.go", "\tcase s.surveyed.of != s.state || !s.seenByAll():\n\t\treturn\n", "\tcase !mutant(NAME) && (s.surveyed.of != s.state || !s.seenByAll()):\n\t\treturn\n"},
 		}},
 		{"majority that may have lost goes on hosting", []edit{
-			{"membership/internal/protocol/standing.go", "until = min(until, f.undecidedUntil())", "_ = f.undecidedUntil()"},
+			{"membership/internal/protocol/standing.go", "until = min(until, f.undecidedUntil())", "if !mutant(NAME) {\n\t\t\tuntil = min(until, f.undecidedUntil())\n\t\t}"},
 		}},
-		{"who passed a limit unnoticed is forgotten", []edit{
-			{"membership/internal/protocol/heartbeat.go", "h.registry.Due(h.isJudged); ok {", "h.registry.Due(h.isJudged); ok && due.After(h.now.Mono.Time()) {"},
-		}},
+		{"who passed a limit unnoticed is forgotten", nil}, // By the edit of "limits that have passed are forgotten".
 		{"who shows a fingerprint has seen the state", []edit{
-			{"membership/internal/protocol/gossip.go", "\tif theirs != 0 && s.phase == phaseMember && s.lives(from) &&", "\tif theirs != 0 && s.phase == phaseMember && s.lives(from) {\n" +
+			{"membership/internal/protocol/gossip.go", "\tif theirs != 0 && s.phase == phaseMember && s.lives(from) &&", "\tif mutant(NAME) && theirs != 0 && s.phase == phaseMember && s.lives(from) {\n" +
 				"\t\ts.state = s.state.See(from)\n\t}\n\tif theirs != 0 && s.phase == phaseMember && s.lives(from) &&"},
 		}},
 		{"each zone has a leader", []edit{
-			{"gossip/convergence.go", "if m.Status == Down || !fitter", "if m.Zone != s.Member(self).Zone || m.Status == Down || !fitter"},
+			{"gossip/convergence.go", "if m.Status == Down || !fitter", "if mutant(NAME) && m.Zone != s.Member(self).Zone || m.Status == Down || !fitter"},
 		}},
 	}
 }
@@ -105,7 +104,7 @@ func ruleMutants() []mutant {
 			{"membership/internal/protocol/fencing.go", "return f.witnesses[observer] })", "return f.witnesses[observer] || mutant(NAME) && !observer.IsZero() })"},
 		}},
 		{"answers prove something to who is no voter in the base", []edit{
-			{"membership/internal/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return mutant(NAME) || votesInAll(c.surveyed.base, member.Node)"},
+			{"membership/internal/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return mutant(NAME) || mutant(\"a joiner may prove\") || votesInAll(c.surveyed.base, member.Node)"},
 		}},
 		{"answers prove something to newcomers without a vote", []edit{
 			{"membership/internal/protocol/members.go", "return c.surveyed.established[member.Node]", "return mutant(NAME) || c.surveyed.established[member.Node]"},
@@ -117,8 +116,8 @@ func ruleMutants() []mutant {
 			{"membership/internal/protocol/leader.go", "l.unsettled() || !l.isWitnessed() {", "l.unsettled() || !mutant(NAME) && !l.isWitnessed() {"},
 		}},
 		{"who has confirmed that it hosts nothing gives standing, and no fence counts that", []edit{
-			{"membership/internal/protocol/answers.go", "return true, !r.hosting.dropped && ", "return true, (mutant(NAME) || !r.hosting.dropped) && "},
-			{"membership/internal/protocol/fencing.go", "f.bases[node]; wasDown {", "f.bases[node]; wasDown && !mutant(NAME) {"},
+			{"membership/internal/protocol/answers.go", "return true, !r.hosting.dropped && ", "return true, (mutant(NAME) || mutant(\"a relay exits too late\") || !r.hosting.dropped) && "},
+			{"membership/internal/protocol/fencing.go", "f.bases[node]; wasDown {", "f.bases[node]; wasDown && !mutant(NAME) && !mutant(\"a removed node counts by the voters of after alone\") {"},
 		}},
 		{"news is taken that no record can hold", []edit{
 			{"membership/internal/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); err != nil && !mutant(NAME) {"},
@@ -156,22 +155,15 @@ func relayMutants() []mutant {
 		{"the proofs of removed relays are not waited for", []edit{
 			{fencing, "\t\tproof, word, margin = max(f.proofs", "\t\tif mutant(NAME) {\n\t\t\tf.proofs, f.words = proof, word\n\t\t}\n\t\tproof, word, margin = max(f.proofs"},
 		}},
-		{"a joiner may prove", []edit{
-			{"membership/internal/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return mutant(NAME) || votesInAll(c.surveyed.base, member.Node)"},
-		}},
+		{"a joiner may prove", nil}, // By an edit of ruleMutants, as those without edits below.
 		{"a relay exits too late", []edit{
 			{relaying, "|| r.hosting.dropped {", "|| r.hosting.dropped && !mutant(NAME) {"},
-			{"membership/internal/protocol/answers.go", "return true, !r.hosting.dropped && ", "return true, (mutant(NAME) || !r.hosting.dropped) && "},
 		}},
 		{"who exits does not count", []edit{
 			{fencing, "f.state.Member(member.Node) == nil {", "f.state.Member(member.Node) == nil || mutant(NAME) && member.Status >= gossip.Leaving {"},
 		}},
-		{"the voters before a change do not count", []edit{
-			{"gossip/voters.go", "\tif converged || len(c.Previous) == 0 {\n", "\tif converged || len(c.Previous) == 0 || mutant(NAME) {\n"},
-		}},
-		{"a removed node counts by the voters of after alone", []edit{
-			{fencing, "f.bases[node]; wasDown {", "f.bases[node]; wasDown && !mutant(NAME) {"},
-		}},
+		{"the voters before a change do not count", nil}, // By an edit of mutants.
+		{"a removed node counts by the voters of after alone", nil},
 		{"the rate of clocks does not count", []edit{
 			{fencing, "func byAnyClock(d time.Duration) time.Duration { return", "func byAnyClock(d time.Duration) time.Duration {\n\tif mutant(NAME) {\n\t\treturn d\n\t}\n\treturn"},
 		}},
@@ -272,7 +264,7 @@ func formingMutants() []mutant {
 			{"membership/internal/protocol/inquiry.go", "return 2 * q.cfg.JoinIntervalMax }", "\n\tif mutant(NAME) {\n\t\treturn 2000 * q.cfg.JoinIntervalMax\n\t}\n\treturn 2 * q.cfg.JoinIntervalMax\n}"},
 		}},
 		{"a lost disk speaks", []edit{
-			{record, "\t\t} else {\n\t\t\ts.listed[", "\t\t}\n\t\t{\n\t\t\ts.listed["},
+			{record, "\t\t} else {\n\t\t\ts.listed[", "\t\t}\n\t\tif v.Data == 0 || mutant(NAME) {\n\t\t\ts.listed["},
 		}},
 		{"newer voters are not asked for", []edit{
 			{forming, "case own.Stamp.Compare(msg.Basis) > 0:", "case own.Stamp.Compare(msg.Basis) > 0 && !mutant(NAME):"},
@@ -284,7 +276,8 @@ func formingMutants() []mutant {
 			{forming, "case f.now.Mono < f.grownUp():", "case f.now.Mono < f.grownUp() && !mutant(NAME):"},
 		}},
 		{"a cluster is founded beside one that has members", []edit{
-			{forming, "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif mutant(NAME) && a.claim.Standing || !mutant(NAME) && !a.claim.Cluster.IsZero() {\n"},
+			{forming, "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif beside := mutant(\"a cluster is formed although a seed node answers\"); mutant(NAME) && a.claim.Standing ||\n" +
+				"\t\t\tbeside && a.claim.Record.Data == 0 || !mutant(NAME) && !beside && !a.claim.Cluster.IsZero() {\n"},
 		}},
 		{"a cluster is founded upon who has voted alone", []edit{
 			{forming, "\tslices.SortFunc(now, func(a, b Voter)", "\tif mutant(NAME) {\n\t\tnow = slices.DeleteFunc(now, func(v Voter) bool {\n" +
@@ -304,20 +297,20 @@ func bootstrapMutants() []mutant {
 	const search, decider = "discovery/bootstrap/search.go", "discovery/bootstrap/decider.go"
 	return []mutant{
 		{"the lowest address by text", []edit{
-			{decider, "\tx, y := addressOf(a), addressOf(b)\n", "\tx, y := netip.Addr{}, netip.Addr{}\n"},
+			{decider, "\tx, y := addressOf(a), addressOf(b)\n", "\tx, y := addressOf(a), addressOf(b)\n\tif mutant(NAME) {\n\t\tx, y = netip.Addr{}, netip.Addr{}\n\t}\n"},
 		}},
 		{"the margin is not reset", []edit{
-			{search, "if changed || s.at.IsZero() || s.fault != \"\" {", "if s.at.IsZero() {"},
+			{search, "if changed || s.at.IsZero() || s.fault != \"\" {", "if s.at.IsZero() || !mutant(NAME) && (changed || s.fault != \"\") {"},
 		}},
 		{"what nodes remember is ignored", []edit{
-			{"membership/internal/protocol/inquiry.go", "\tif !best.Remembers() {\n", "\tif q.required > 0 || !best.Remembers() {\n"},
+			{"membership/internal/protocol/inquiry.go", "\tif !best.Remembers() {\n", "\tif mutant(NAME) && q.required > 0 || !best.Remembers() {\n"},
 		}},
 		{"a majority of what one node has found forms a cluster", []edit{
-			{"membership/internal/protocol/record.go", "i > 0 && i < 2*required-1", "i > 0 && i < required"},
+			{"membership/internal/protocol/record.go", "i > 0 && i < 2*required-1", "i > 0 && i < 2*required-1 && (!mutant(NAME) || i < required)"},
 		}},
 		{"a cluster is formed upon a lookup that failed", []edit{
-			{search, "\tcase s.fault != \"\":\n", "\tcase s.fault == \"never\":\n"},
-			{search, "s.fault == \"\" && len(s.found) > 0 {", "len(s.found) > 0 {"},
+			{search, "\tcase s.fault != \"\":\n", "\tcase s.fault != \"\" && !mutant(NAME):\n"},
+			{search, "s.fault == \"\" && len(s.found) > 0 {", "(s.fault == \"\" || mutant(NAME)) && len(s.found) > 0 {"},
 		}},
 	}
 }
@@ -347,34 +340,29 @@ func formingFinders() []string {
 // side may know better.
 func downingMutants() []mutant {
 	const oldest, quorum = "downing/keepoldest.go", "downing/staticquorum.go"
-	const all = "return v.Members[i].HasRole(o.Role) })"
 	return []mutant{
 		{"static-quorum: exiting members make no quorum possible elsewhere", []edit{
-			{quorum, "m.Status >= gossip.Up {", "m.Status >= gossip.Up && m.Status != gossip.Exiting {"},
+			{quorum, "m.Status >= gossip.Up {", "m.Status >= gossip.Up && (!mutant(NAME) || m.Status != gossip.Exiting) {"},
 		}},
 		{"static-quorum: a quorum that two sides could have", []edit{
-			{quorum, "func(*kept, int) bool { return false })", "func(*kept, int) bool { return true })"},
+			{quorum, "func(*kept, int) bool { return false })", "func(*kept, int) bool { return mutant(NAME) })"},
 		}},
 		{"keep-oldest: who leaves is not the oldest to others", []edit{
-			{oldest, "(m.Status == gossip.Leaving || m.Status == gossip.Down)", "(m.Status == gossip.Down)"},
+			{oldest, "(m.Status == gossip.Leaving || m.Status == gossip.Down)", "(m.Status == gossip.Leaving && !mutant(NAME) || m.Status == gossip.Down && !mutant(\"keep-oldest: who is down does not go on\"))"},
 		}},
-		{"keep-oldest: who is down does not go on", []edit{
-			{oldest, "(m.Status == gossip.Leaving || m.Status == gossip.Down)", "(m.Status == gossip.Leaving)"},
-		}},
+		{"keep-oldest: who is down does not go on", nil}, // By the edit before.
 		{"keep-oldest: who leaves is the oldest to all", []edit{
-			{oldest, "m.Status == gossip.Up && (oldest", "votes(m) && (oldest"},
+			{oldest, "m.Status.IsUp() && (oldest", "(m.Status.IsUp() || mutant(NAME) && votes(m)) && (oldest"},
 		}},
 		{"keep-oldest: who joins keeps the oldest no company", []edit{
-			{oldest, all, "return v.Members[i].HasRole(o.Role) && v.Members[i].Status >= gossip.Up })"},
+			{oldest, "return v.Members[i].HasRole(o.Role) })", "m := v.Members[i]\n\t\treturn m.HasRole(o.Role) && (!mutant(NAME) || m.Status >= gossip.Up) &&\n" +
+				"\t\t\t(!mutant(\"keep-oldest: who is down keeps the oldest no company\") || m.Status != gossip.Down) &&\n" +
+				"\t\t\t(!mutant(\"keep-oldest: who is exiting keeps the oldest no company\") || m.Status != gossip.Exiting) })"},
 		}},
-		{"keep-oldest: who is down keeps the oldest no company", []edit{
-			{oldest, all, "return v.Members[i].HasRole(o.Role) && v.Members[i].Status != gossip.Down })"},
-		}},
-		{"keep-oldest: who is exiting keeps the oldest no company", []edit{
-			{oldest, all, "return v.Members[i].HasRole(o.Role) && v.Members[i].Status != gossip.Exiting })"},
-		}},
+		{"keep-oldest: who is down keeps the oldest no company", nil}, // By the edit before, as the next.
+		{"keep-oldest: who is exiting keeps the oldest no company", nil},
 		{"keep-oldest: the oldest stays alone beside two", []edit{
-			{oldest, "(several || others <= 1)", "(several || others <= 2)"},
+			{oldest, "(several || others <= 1)", "(several || others <= 1 || mutant(NAME) && others <= 2)"},
 		}},
 	}
 }
@@ -460,12 +448,12 @@ func downingFinders() []string {
 func boundlessMutants() []mutant {
 	return []mutant{
 		{"a judge is heard before min-silence", []edit{
-			{"fd/bounds.go", "max(at.Sub(b.last), b.bounds.MinSilence)", "max(at.Sub(b.last), 0)"},
-			{"fd/bounds.go", "case silence < b.bounds.MinSilence:", "case silence < b.bounds.MinSilence && !b.judged:"},
+			{"fd/bounds.go", "max(at.Sub(b.last), b.bounds.MinSilence)", "max(at.Sub(b.last), func() time.Duration {\n\t\tif mutant(NAME) {\n\t\t\treturn 0\n\t\t}\n\t\treturn b.bounds.MinSilence\n\t}())"},
+			{"fd/bounds.go", "case silence < b.bounds.MinSilence:", "case silence < b.bounds.MinSilence && (!mutant(NAME) || !b.judged):"},
 		}},
 		{"a judge can hold a node available after max-silence", []edit{
-			{"fd/bounds.go", "b.limit, b.resolved = high, true\n\t\treturn high", "b.limit, b.resolved = 1<<50, true\n\t\treturn b.limit"},
-			{"fd/bounds.go", "case silence >= b.bounds.MaxSilence:", "case silence >= b.bounds.MaxSilence && !b.judged:"},
+			{"fd/bounds.go", "b.limit, b.resolved = high, true\n\t\treturn high", "if mutant(NAME) {\n\t\t\tb.limit, b.resolved = 1<<50, true\n\t\t\treturn b.limit\n\t\t}\n\t\tb.limit, b.resolved = high, true\n\t\treturn high"},
+			{"fd/bounds.go", "case silence >= b.bounds.MaxSilence:", "case silence >= b.bounds.MaxSilence && (!mutant(NAME) || !b.judged):"},
 		}},
 	}
 }
@@ -495,13 +483,13 @@ func judgeFinders() []string {
 func boundMutants() []mutant {
 	return []mutant{
 		{"a host may have any number of connections", []edit{
-			{"transport/grpc/gate.go", "case g.open[host] >= g.most:", "case g.open[host] < 0:"},
+			{"transport/grpc/gate.go", "case g.open[host] >= g.most:", "case g.open[host] >= g.most && !mutant(NAME):"},
 		}},
 		{"localhost is believed by who listens", []edit{
-			{"transport/grpc/grpc.go", "!loopbackAddr(l.Addr()) {", "l.Addr() == nil {"},
+			{"transport/grpc/grpc.go", "!loopbackAddr(l.Addr()) {", "!mutant(NAME) && !loopbackAddr(l.Addr()) {"},
 		}},
 		{"certificates of other clusters pass", []edit{
-			{"transport/mutual/identity.go", "\tcase !member:\n", "\tcase !member && i.Cluster == \"\":\n"},
+			{"transport/mutual/identity.go", "\tcase !member:\n", "\tcase !member && (!mutant(NAME) || i.Cluster == \"\"):\n"},
 		}},
 	}
 }
@@ -525,69 +513,84 @@ func finders() []string {
 	}
 }
 
-// That the code without a mutant is green on the same seeds is what the tests themselves
-// say. It takes three minutes: go test -v -tags mutants -run TestSeedsFindMutants.
-func TestSeedsFindMutants(t *testing.T) {
-	requireFound(t, mutants(), ".", finders())
-	// One run of thousands shows it, which is kept.
-	requireFound(t, []mutant{{"a confirmed leader behind a cut is not waited for", []edit{
-		{"gossip/convergence.go", "!m.leadsBefore(me) && confirmed(m.Node)", "(me == nil || confirmed(m.Node))"},
-	}}}, ".", []string{"TestStormsBreakNothing"})
+// shutdownMutants are defects in how a whole cluster is stopped, shutdownRules those that delay it alone.
+func shutdownMutants() []mutant {
+	return []mutant{
+		{"a cluster is ready although members are on their way", []edit{
+			{"membership/internal/protocol/leader.go", "return m.Status != gossip.Preparing })", "return m.Status != gossip.Preparing && !mutant(NAME) })"},
+		}},
+	}
 }
 
-// The same for the rules that the tests of the protocol find to be broken.
-func TestProtocolFindsMutants(t *testing.T) {
-	requireFound(t, ruleMutants(), "../internal/protocol", ruleFinders())
-	requireFound(t, formingMutants(), "../internal/protocol", formingFinders())
-	requireFound(t, relayMutants(), "../internal/protocol", relayFinders())
-	requireFound(t, lentMutants(), "../internal/protocol", lentFinders())
+func shutdownRules() []mutant {
+	return []mutant{
+		{"nobody follows who leaves a cluster that is ready", []edit{
+			{"membership/internal/protocol/preparing.go", "if m.Node != p.self && (", "if !mutant(NAME) && m.Node != p.self && ("},
+		}},
+		{"who was coming waits until the cluster has ended", []edit{
+			{"membership/internal/protocol/preparing.go", "\tcase me.Status < gossip.Up:\n", "\tcase me.Status < gossip.Up && mutant(NAME):\n\tcase me.Status < gossip.Up:\n"},
+		}},
+	}
 }
 
-// The same for exchanges of heartbeats that two nodes share.
-func TestSharedExchangesFindMutants(t *testing.T) {
-	requireFound(t, sharedMutants(), "../internal/protocol", sharedFinders())
-	requireFound(t, standbyMutants(), "../internal/protocol", standbyFinders())
+// hunt is a list of mutants, and the tests of a package of which one must find each.
+type hunt struct {
+	mutants []mutant
+	pkg     string
+	finders []string
 }
 
-// The same for the rules of bootstrap.
-func TestBootstrapFindsMutants(t *testing.T) {
-	requireFound(t, bootstrapMutants(), ".", []string{"TestTheLowestAddressFormsAfterTheMargin", "TestBootstrapFormsOneCluster"})
-	// The vote makes nothing of a cluster that is formed beside one that has members.
-	requireFound(t, []mutant{{"a cluster is formed although a seed node answers", []edit{
-		{"discovery/bootstrap/search.go", "\tcase member >= 0:\n", "\tcase member > PointsMax:\n"},
-		{"membership/internal/protocol/forming.go", "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif a.claim.Record.Data == 0 {\n"},
-	}}}, "../internal/protocol", []string{"TestNobodyFormsBesideAMember"})
+// hunts are all of them.
+func hunts() []hunt {
+	const here, protocol, downing = ".", "../internal/protocol", "../../downing"
+	return []hunt{
+		{mutants(), here, finders()},
+		// One run of thousands shows it, which is kept.
+		{[]mutant{{"a confirmed leader behind a cut is not waited for", []edit{
+			{"gossip/convergence.go", "!m.leadsBefore(me) && confirmed(m.Node)", "(!m.leadsBefore(me) || mutant(NAME)) && confirmed(m.Node)"},
+		}}}, here, []string{"TestStormsBreakNothing"}},
+		// Rules that the tests of the protocol find to be broken, and exchanges of heartbeats that two nodes share.
+		{ruleMutants(), protocol, ruleFinders()},
+		{formingMutants(), protocol, formingFinders()},
+		{relayMutants(), protocol, relayFinders()},
+		{lentMutants(), protocol, lentFinders()},
+		{sharedMutants(), protocol, sharedFinders()},
+		// A whole cluster is stopped.
+		{shutdownMutants(), here, []string{"TestStormsBreakNothing"}},
+		{shutdownRules(), protocol, []string{"TestAllAreStoppedTogether", "TestNobodyComesIntoAClusterThatIsShutDown"}},
+		{standbyMutants(), protocol, standbyFinders()},
+		{bootstrapMutants(), here, []string{"TestTheLowestAddressFormsAfterTheMargin", "TestBootstrapFormsOneCluster"}},
+		// The vote makes nothing of a cluster that is formed beside one that has members.
+		{[]mutant{{"a cluster is formed although a seed node answers", []edit{
+			{"discovery/bootstrap/search.go", "\tcase member >= 0:\n", "\tcase member >= 0 && !mutant(NAME):\n"},
+		}}}, protocol, []string{"TestNobodyFormsBesideAMember"}},
+		// Strategies that may keep a minority, and what is left to an operator.
+		{downingMutants(), downing, downingFinders()},
+		{exitingMutants(), downing, exitingFinders()},
+		{handsOffMutants(), here, handsOffFinders()},
+		{commandMutants(), protocol, commandFinders()},
+		{leaseMutants(), "./outcomes", []string{"TestALeaseKeepsOneSide"}},
+		{tokenMutants(), "../../downing/lease/internal/protocol", []string{"TestATokenThatShrinksIsNeverHeld", "TestWhatEndsAHolding", "TestAHoldingEndsBeforeTheLeaseCountedFromTheCall"}},
+		// Failure detectors outside of the nodes.
+		{boundlessMutants(), here, []string{"TestWildJudgesBreakNothing"}},
+		{judgeMutants(), protocol, judgeFinders()},
+		// What bounds strangers.
+		{boundMutants(), "../../transport/grpc", boundFinders()},
+	}
 }
 
-// The same for the strategies that may keep a minority.
-func TestDowningFindsMutants(t *testing.T) {
-	requireFound(t, downingMutants(), "../../downing", downingFinders())
-	requireFound(t, exitingMutants(), "../../downing", exitingFinders())
-	requireFound(t, handsOffMutants(), ".", handsOffFinders())
-	requireFound(t, commandMutants(), "../internal/protocol", commandFinders())
-}
-
-// The same for failure detectors outside of the nodes.
-func TestJudgesFindMutants(t *testing.T) {
-	requireFound(t, boundlessMutants(), ".", []string{"TestWildJudgesBreakNothing"})
-	requireFound(t, judgeMutants(), "../internal/protocol", judgeFinders())
-}
-
-// The same for what bounds strangers.
-func TestTransportFindsMutants(t *testing.T) {
-	requireFound(t, boundMutants(), "../../transport/grpc", boundFinders())
-}
-
-// requireFound requires that each mutant is found by one of the tests of a package.
-func requireFound(t *testing.T, mutants []mutant, pkg string, tests []string) {
-	t.Helper()
+// That the code without a mutant is green on the same seeds is what the tests themselves say. All mutants are in one copy
+// of the code, each switched on for its runs: to build a copy takes longer than to find most of them.
+func TestMutantsAreCaught(t *testing.T) {
 	var all []simulationtest.Mutant
-	for _, m := range mutants {
-		looked := simulationtest.Mutant{Name: m.name, Package: pkg, Tests: tests}
-		for _, e := range m.edits {
-			looked.Edits = append(looked.Edits, simulationtest.Edit{File: e.file, Old: e.old, New: e.new})
+	for _, h := range hunts() {
+		for _, m := range h.mutants {
+			looked := simulationtest.Mutant{Name: m.name, Package: h.pkg, Tests: h.finders}
+			for _, e := range m.edits {
+				looked.Edits = append(looked.Edits, simulationtest.Edit{File: e.file, Old: e.old, New: e.new})
+			}
+			all = append(all, looked)
 		}
-		all = append(all, looked)
 	}
 	simulationtest.RequireFound(t, "../..", all)
 }

@@ -30,6 +30,8 @@ func tried() []storm {
 		{"links", 3, 2},
 		{"links", 11, 5},
 		{"founding", 3, 6},
+		{"shutdowns", 3, 1},
+		{"shutdowns", 7, 2},
 		{"disks", 3, 1},
 	}
 }

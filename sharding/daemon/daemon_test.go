@@ -62,8 +62,8 @@ func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
 	})
 }
 
-// start starts a node with instances.
-func (w *world) start(number int) {
+// node starts a node.
+func (w *world) node() *sharding.System {
 	i := len(w.nodes)
 	cfg, quiet := membership.Default(), slog.New(slog.DiscardHandler)
 	cfg.Cluster.Name, cfg.Node.Address = "test", fmt.Sprintf("10.0.0.%d:7946", i+1)
@@ -73,6 +73,13 @@ func (w *world) start(number int) {
 	system, err := sharding.New(node, sharding.Default(), sharding.WithLogger(quiet))
 	require.NoError(w.t, err)
 	w.nodes, w.systems = append(w.nodes, node), append(w.systems, system)
+	return system
+}
+
+// start starts a node with instances.
+func (w *world) start(number int) {
+	i, quiet := len(w.nodes), slog.New(slog.DiscardHandler)
+	system := w.node()
 	require.NoError(w.t, daemon.Start(system, daemon.Config{
 		Name: "workers", Instances: number, Log: quiet,
 		Run: func(ctx context.Context, n int, epoch sharding.Epoch) error { return w.run(run{i, ctx}, n, epoch) },
@@ -192,6 +199,10 @@ func TestWhatAStartRefuses(t *testing.T) {
 		`"w" has no Run`:                      {Name: "w", Instances: 1},
 		`"w" has 0 instances, want 1 to 1000`: {Name: "w", Run: work},
 		`"w" has 1001 instances`:              {Name: "w", Instances: 1001, Run: work},
+		`up to 3 instances, want 4 to 1000`:   {Name: "w", Instances: 4, Max: 3, Run: work},
+		`"w" has Run and Work`: {
+			Name: "w", Instances: 4, Run: work, Work: func(context.Context, daemon.Instance) error { return nil },
+		},
 	} {
 		err := daemon.Start(nil, c)
 		require.ErrorIs(t, err, daemon.ErrConfig)

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemon runs a fixed number of instances of a function, spread evenly over a cluster, each
+// Package daemon runs a number of instances of a function, spread evenly over a cluster, each
 // once: consumers of the partitions of a queue, or workers that share a job by number.
 //
 //	err := daemon.Start(node, daemon.Config{
@@ -12,7 +12,7 @@
 //	})
 //
 // Every node that may run instances calls it, with the same configuration. It is what Akka calls a
-// sharded daemon process. Package singleton runs one instance, on the oldest node.
+// sharded daemon process. [Rescale] changes the number while they run. Package singleton runs one instance, on the oldest node.
 //
 // # Lifecycle
 //
@@ -31,13 +31,15 @@
 //     node: it leaves, dies, is cut off, or is frozen and thaws.
 //   - Each start of an instance has an epoch above those of all its earlier ones in the cluster. A
 //     storage that refuses lower epochs than it has seen cannot be written by an instance that was replaced.
+//   - Instances of two revisions never run at one time, wherever their nodes are, and one revision is one number.
 //   - Every instance runs while a node can run it: at once after a move, after the fence when its node
 //     is gone.
 //
 // # Limits
 //
-// The number of instances is the same on all nodes: a node with another one is refused, and says so.
-// To change it, stop the nodes that run instances, and start them with the new number. A function that goes on after its
+// [Config.Max] is the same on all nodes: a node with another one is refused, and says so. The number that
+// [Rescale] has set is kept by the nodes in memory, by each of them: it outlives any of them, and when all have ended at one time
+// [Config.Instances] counts again. A function that goes on after its
 // context has ended runs beside its successor, and nothing but the epoch tells the two apart.
 //
 // # Concurrency

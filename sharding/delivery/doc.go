@@ -27,6 +27,8 @@
 // entity has allowed with its last answer ([Inbox.Window]); one at the beginning and after a failure. An entity that
 // allows none is asked again after a pause.
 //
+// Jobs that any of some workers may do are given to a [Pool], with which workers pull.
+//
 // # Guarantees
 //
 //   - A message that was accepted is delivered until the entity has handled it: Receive has

@@ -14,6 +14,7 @@ import (
 // Each of these defects of the two machines makes a seed fail, and each of the driver a test.
 func TestMutantsAreCaught(t *testing.T) {
 	const courier, destination, inbox, producer = "internal/courier/courier.go", "internal/courier/destination.go", "delivery/inbox.go", "delivery/producer.go"
+	const driver = "delivery/driver.go"
 	const seeds = "TestDeliveryUnderFaults"
 	var all []simulationtest.Mutant
 	for _, m := range []struct {
@@ -64,7 +65,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			New: "			if err := handle(i.message); err != nil {\n				if mutant(NAME) {\n					in.note(f.session, i.number)\n				}\n				return err\n			}\n			in.note",
 		}},
 		{"a message is confirmed before the queue has removed it", "TestAQueueOutlivesItsProducer", simulationtest.Edit{
-			File: producer, Old: "	if err := p.cfg.Queue.Remove(ctx, ids); err != nil {\n", New: "	if err := p.cfg.Queue.Remove(ctx, ids); err != nil && !mutant(NAME) {\n",
+			File: driver, Old: "	if err := d.cfg.Queue.Remove(ctx, ids); err != nil {\n", New: "	if err := d.cfg.Queue.Remove(ctx, ids); err != nil && !mutant(NAME) {\n",
 		}},
 		{"the room of a message that the queue refused is kept", "TestAQueueOutlivesItsProducer", simulationtest.Edit{
 			File: producer, Old: "		p.courier.Cancel(id, len(m.encoded))\n", New: "		if !mutant(NAME) {\n			p.courier.Cancel(id, len(m.encoded))\n		}\n",
@@ -73,7 +74,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			File: producer, Old: "	p.freed()\n	p.rouse()\n", New: "	if !mutant(NAME) {\n		p.freed()\n	}\n	p.rouse()\n",
 		}},
 		{"the end of the node is not noticed", "TestTheEndOfAProducer", simulationtest.Edit{
-			File: producer, Old: "	if errors.Is(err, sharding.ErrClosed) {\n", New: "	if errors.Is(err, sharding.ErrClosed) && !mutant(NAME) {\n",
+			File: driver, Old: "	if errors.Is(err, sharding.ErrClosed) {\n", New: "	if errors.Is(err, sharding.ErrClosed) && !mutant(NAME) {\n",
 		}},
 	} {
 		of := ""
@@ -85,6 +86,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			Env: []string{"QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED="},
 		})
 	}
+	all = append(all, pullMutants()...)
 	all = append(all, simulationtest.Mutant{
 		Name: "pauses grow without end", Package: "../internal/courier", Tests: []string{"TestPauses"},
 		Edits: []simulationtest.Edit{{
@@ -93,4 +95,26 @@ func TestMutantsAreCaught(t *testing.T) {
 		}},
 	})
 	simulationtest.RequireFound(t, "..", all)
+}
+
+// pullMutants are defects of the machine of a pool, which its own world finds.
+func pullMutants() (all []simulationtest.Mutant) {
+	const file = "internal/pull/pull.go"
+	for _, m := range []struct{ name, test, old, to string }{
+		{"an answer confirms the whole frame of jobs", "TestJobsAreDoneUnderFaults", "			return i + 1, nil\n", "			if mutant(NAME) {\n				return len(w.frame), nil\n			}\n			return i + 1, nil\n"},
+		{"the jobs of a worker that does not answer are dropped", "TestJobsAreDoneUnderFaults", "	p.queue = slices.Insert(p.queue, 0, w.frame[n:]...)\n", "	if !mutant(NAME) || n > 0 {\n		p.queue = slices.Insert(p.queue, 0, w.frame[n:]...)\n	}\n"},
+		{"what is not confirmed stays with its worker too", "TestJobsAreDoneUnderFaults", "	w.frame, w.busy = nil, false\n", "	if !mutant(NAME) {\n		w.frame = nil\n	}\n	w.busy = false\n"},
+		{"a job keeps its number when it is sent again", "TestJobsAreDoneUnderFaults", "		w.frame[i].Number = p.number\n", "		if !mutant(NAME) || w.frame[i].Number == 0 {\n			w.frame[i].Number = p.number\n		}\n"},
+		{"a worker is given more than it takes", "TestJobsAreDoneUnderFaults", "	n := min(w.credit, p.cfg.Frame,", "	if mutant(NAME) {\n		w.credit = p.cfg.Frame\n	}\n	n := min(w.credit, p.cfg.Frame,"},
+		{"a worker has two frames", "TestJobsAreDoneUnderFaults", "		if w.busy || w.gone || w.due > now {\n", "		if w.busy && !mutant(NAME) || w.gone || w.due > now {\n"},
+		{"who is no worker any more is given jobs", "TestJobsAreDoneUnderFaults", "		w.gone = !slices.Contains(ids, w.id)\n", "		w.gone = !slices.Contains(ids, w.id) && !mutant(NAME)\n"},
+		{"there is always room for a job", "TestJobsAreSpread", "	if p.held >= p.cfg.Jobs ||", "	if p.held >= p.cfg.Jobs && !mutant(NAME) ||"},
+		{"the first worker gets everything", "TestJobsAreSpread", "(len(p.queue)+free-1)/free)\n", "(len(p.queue)+free-1)/free)\n	if mutant(NAME) {\n		n = min(w.credit, p.cfg.Frame, len(p.queue))\n	}\n"},
+		{"a worker that failed is asked again at once", "TestTheJobsOfALostWorkerGoToAnother", "	w.pauses++\n", "	w.pauses++\n	if mutant(NAME) {\n		return\n	}\n"},
+	} {
+		all = append(all, simulationtest.Mutant{
+			Name: m.name, Package: "../internal/pull", Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: file, Old: m.old, New: m.to}},
+		})
+	}
+	return all
 }

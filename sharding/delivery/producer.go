@@ -5,14 +5,9 @@ package delivery
 
 import (
 	"context"
-	crand "crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/bits"
-	"math/rand/v2"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -21,8 +16,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The driver of a producer: Send puts messages into the courier, run makes a call of each frame that the
-// courier wants sent, call asks the entity and tells the courier what it has answered. All decisions are the courier's.
+// A producer is the driver of a courier: Send puts messages into the courier, next makes a call of each frame that
+// it wants sent, call asks the entity and tells the courier what it has answered. All decisions are the courier's.
 
 // The ways in which a message is not accepted, or not known to be handled.
 var (
@@ -54,24 +49,14 @@ type Stats struct {
 
 // Producer delivers messages to the entities of a kind. It is safe for concurrent use.
 type Producer[M any] struct {
-	region *sharding.Region[*Frame[M]]
-	codec  codec[M]
-	cfg    Config
-	began  time.Time
+	*driver[M]
 
 	// turn has a token while somebody numbers a message and appends it to the queue, so that messages are put in
 	// the order of their numbers. Capacity one. Not used without a queue.
 	turn chan struct{}
-	wake chan struct{}  // Has a token when the courier may have something to send. Capacity one.
-	ends chan struct{}  // Closed when the producer ends.
-	done chan struct{}  // Closed when run has returned.
-	work sync.WaitGroup // Calls under way.
-	end  func()         // Closes ends, once.
 
-	mu      sync.Mutex // Guards all below.
-	courier *courier.Courier[*parcel[M]]
+	courier *courier.Courier[*parcel[M]] // Guarded by mu, as stats.
 	stats   Stats
-	room    chan struct{} // Nil, or closed when something was confirmed.
 }
 
 // parcel is what the courier holds of a message.
@@ -84,64 +69,38 @@ type parcel[M any] struct {
 // NewProducer starts a producer for the entities of a region, and loads what its queue has. Close
 // ends it. The error wraps [ErrConfig] or [ErrQueue].
 func NewProducer[M any](ctx context.Context, region *sharding.Region[*Frame[M]], cfg Config) (*Producer[M], error) {
-	if err := cfg.validate(); err != nil {
+	d, err := newDriver(region, cfg)
+	if err != nil {
 		return nil, err
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	var session Session
-	if _, err := crand.Read(session[:]); err != nil {
-		return nil, fmt.Errorf("delivery: no session: %w", err)
-	}
-	if cfg.Rand == nil {
-		seed := binary.LittleEndian.Uint64(session[:])
-		cfg.Rand = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // It spreads pauses.
 	}
 	p := &Producer[M]{
-		region: region, codec: codec[M]{innerOf(cfg.Codec)}, cfg: cfg, began: time.Now(),
-		turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), ends: make(chan struct{}), done: make(chan struct{}),
-		courier: courier.New[*parcel[M]](cfg.courier(), courier.Session(session), cfg.Rand),
+		driver: d, turn: make(chan struct{}, 1),
+		courier: courier.New[*parcel[M]](d.cfg.courier(), courier.Session(d.session), d.cfg.Rand),
 	}
-	p.end = sync.OnceFunc(func() { close(p.ends) })
-	if err := p.load(ctx); err != nil {
+	last := map[Session]uint64{} // Of each session, the number before.
+	if err := p.load(ctx, func(e Entry, m M) error { return p.restore(e, m, last) }); err != nil {
 		return nil, err
 	}
-	go p.run() // Ended by Close, which waits for it, or by the end of the node.
+	go p.run(p.courier, p.next, "messages") // Ended by Close, which waits for it, or by the end of the node.
 	return p, nil
 }
 
-// load takes what the queue has of earlier producers.
-func (p *Producer[M]) load(ctx context.Context) error {
-	if p.cfg.Queue == nil {
-		return nil
+// restore gives the courier what the queue has of an earlier producer.
+func (p *Producer[M]) restore(e Entry, message M, last map[Session]uint64) error {
+	switch {
+	case e.Session == Session{}:
+		return errors.New("it has no session")
+	case e.Number <= last[e.Session]:
+		return fmt.Errorf("it follows message %d of the same session", last[e.Session])
 	}
-	entries, err := p.cfg.Queue.Load(ctx)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrQueue, err)
+	if err := checkID(e.To); err != nil {
+		return err
 	}
-	last := map[Session]uint64{} // Of each session, the number before.
-	for _, e := range entries {
-		message, err := p.codec.message(e.Message)
-		switch {
-		case err != nil:
-			err = fmt.Errorf("it cannot be decoded: %w", err)
-		case e.Session == Session{}:
-			err = errors.New("it has no session")
-		case e.Number <= last[e.Session]:
-			err = fmt.Errorf("it follows message %d of the same session", last[e.Session])
-		default:
-			err = checkID(e.To)
-		}
-		if err != nil {
-			return fmt.Errorf("%w: message %d of session %x: %w", ErrQueue, e.Number, e.Session, err)
-		}
-		last[e.Session] = e.Number
-		p.courier.Restore(e.To, courier.Letter[*parcel[M]]{
-			Session: courier.Session(e.Session), Number: e.Number,
-			Value: &parcel[M]{message: message, encoded: e.Message}, Bytes: len(e.Message),
-		})
-	}
+	last[e.Session] = e.Number
+	p.courier.Restore(e.To, courier.Letter[*parcel[M]]{
+		Session: courier.Session(e.Session), Number: e.Number,
+		Value: &parcel[M]{message: message, encoded: e.Message}, Bytes: len(e.Message),
+	})
 	return nil
 }
 
@@ -177,19 +136,7 @@ func (p *Producer[M]) Deliver(ctx context.Context, id string, message M) error {
 
 // Flush waits until everything that was accepted is confirmed. The error wraps
 // [ErrUnconfirmed] or [ErrClosed].
-func (p *Producer[M]) Flush(ctx context.Context) error {
-	for {
-		p.mu.Lock()
-		held, room := p.courier.Held(), p.awaited()
-		p.mu.Unlock()
-		if held == 0 {
-			return nil
-		}
-		if err := p.await(ctx, room, ErrUnconfirmed); err != nil {
-			return err
-		}
-	}
-}
+func (p *Producer[M]) Flush(ctx context.Context) error { return p.flush(ctx, p.courier) }
 
 // Stats returns the counts of the producer.
 func (p *Producer[M]) Stats() Stats {
@@ -202,40 +149,19 @@ func (p *Producer[M]) Stats() Stats {
 
 // Close ends the producer, and waits for its goroutines. What is not confirmed stays in the
 // queue, or is lost if there is none: see Flush. It may be called twice.
-func (p *Producer[M]) Close() {
-	p.end()
-	<-p.done
-}
+func (p *Producer[M]) Close() { p.close() }
 
 // send accepts a message.
 func (p *Producer[M]) send(ctx context.Context, id string, message M, told chan struct{}) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
-	var none M
-	if any(message) == any(none) {
-		return fmt.Errorf("%w: the message to %q is nil", ErrInvalid, id)
-	}
-	encoded, err := p.codec.inner.Append([]byte{}, message)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: the message to %q cannot be encoded: %w", ErrInvalid, id, err)
-	case len(encoded) > p.cfg.MessageBytes:
-		return fmt.Errorf("%w: the message to %q has %d bytes, Config.MessageBytes is %d", ErrInvalid, id, len(encoded), p.cfg.MessageBytes)
+	encoded, err := p.encode(fmt.Sprintf("the message to %q", id), message)
+	if err != nil {
+		return err
 	}
 	m := &parcel[M]{message, encoded, told}
-	if ctx.Err() != nil {
-		return fmt.Errorf("delivery: not accepted: %w", context.Cause(ctx))
-	}
-	for {
-		room, err := p.offer(ctx, id, m)
-		if room == nil {
-			return err
-		}
-		if err := p.await(ctx, room, fmt.Errorf("%w: to %q", ErrFull, id)); err != nil {
-			return err
-		}
-	}
+	return p.accept(ctx, func() (<-chan struct{}, error) { return p.offer(ctx, id, m) }, fmt.Errorf("%w: to %q", ErrFull, id))
 }
 
 // checkID refuses an id that no entity has.
@@ -246,24 +172,9 @@ func checkID(id string) error {
 	return nil
 }
 
-// await waits for a channel, and returns an error that wraps why or ErrClosed when something else ends the wait.
-func (p *Producer[M]) await(ctx context.Context, c <-chan struct{}, why error) error {
-	select {
-	case <-c:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", why, context.Cause(ctx))
-	case <-p.ends:
-		return ErrClosed
-	}
-}
-
 // offer puts a message into the courier if there is room. If there is none, it returns a channel that
 // is closed when there may be.
 func (p *Producer[M]) offer(ctx context.Context, id string, m *parcel[M]) (<-chan struct{}, error) {
-	if p.over() {
-		return nil, ErrClosed
-	}
 	if p.cfg.Queue != nil {
 		return p.enqueue(ctx, id, m)
 	}
@@ -320,75 +231,13 @@ func (p *Producer[M]) put(id string, number uint64, m *parcel[M]) {
 	p.rouse()
 }
 
-// over reports whether the producer has ended.
-func (p *Producer[M]) over() bool {
-	select {
-	case <-p.ends:
-		return true
-	default:
-		return false
+// next returns the call of the next frame that the courier wants sent.
+func (p *Producer[M]) next(now time.Duration) func(context.Context) {
+	f, ok := p.courier.Next(now)
+	if !ok {
+		return nil
 	}
-}
-
-// awaited returns what is closed when something is confirmed. The caller holds mu.
-func (p *Producer[M]) awaited() <-chan struct{} {
-	if p.room == nil {
-		p.room = make(chan struct{})
-	}
-	return p.room
-}
-
-// freed tells those who wait that something was confirmed. The caller holds mu.
-func (p *Producer[M]) freed() {
-	if p.room != nil {
-		close(p.room)
-		p.room = nil
-	}
-}
-
-// rouse has run ask the courier for frames.
-func (p *Producer[M]) rouse() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-// run makes a call of each frame that the courier wants sent.
-func (p *Producer[M]) run() {
-	defer close(p.done)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-p.wake:
-		case <-timer.C:
-		case <-p.ends:
-			cancel(ErrClosed)
-			p.work.Wait()
-			p.farewell()
-			return
-		}
-		if d, ok := p.serve(ctx); ok {
-			timer.Reset(d)
-		}
-	}
-}
-
-// serve makes the calls that are due, and returns when it is to be called again at the latest.
-func (p *Producer[M]) serve(ctx context.Context) (time.Duration, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for {
-		f, ok := p.courier.Next(time.Since(p.began))
-		if !ok {
-			break
-		}
-		p.work.Go(func() { p.call(ctx, f) }) // As many as Config.Calls; run waits for them.
-	}
-	at, ok := p.courier.Wake()
-	return max(at-time.Since(p.began), 0), ok
+	return func(ctx context.Context) { p.call(ctx, f) }
 }
 
 // call sends a frame and tells the courier how that has ended.
@@ -397,15 +246,10 @@ func (p *Producer[M]) call(ctx context.Context, f courier.Frame[*parcel[M]]) {
 	for i, l := range f.Letters {
 		frame.items[i] = item[M]{l.Number, l.Value.message, l.Value.encoded}
 	}
-	asking, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
-	ack, err := sharding.Ask[*Ack](asking, p.region, f.To, frame)
-	cancel()
+	ack, err := p.ask(ctx, f.To, frame)
 	var confirmed []courier.Letter[*parcel[M]]
 	if err == nil {
 		confirmed, err = p.confirm(ctx, f.To, ack.answer())
-	}
-	if errors.Is(err, sharding.ErrClosed) {
-		p.end() // The node has ended: nothing will be delivered any more.
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -444,17 +288,8 @@ func (p *Producer[M]) confirm(ctx context.Context, to string, a courier.Answer) 
 	for i, l := range confirmed {
 		ids[i] = EntryID{Session(l.Session), l.Number}
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
-	defer cancel()
-	if err := p.cfg.Queue.Remove(ctx, ids); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrQueue, err)
+	if err := p.forget(ctx, ids); err != nil {
+		return nil, err
 	}
 	return confirmed, nil
-}
-
-// farewell says what is lost.
-func (p *Producer[M]) farewell() {
-	if held := p.Stats().Held; held > 0 && p.cfg.Queue == nil {
-		p.cfg.Log.Warn("a producer ends with messages that are not confirmed: they may be lost", "messages", held)
-	}
 }

@@ -33,6 +33,8 @@ type Config struct {
 	// RetryMin is the pause after a delivery that was not acknowledged, above 0; it doubles up to
 	// RetryMax.
 	RetryMin time.Duration `koanf:"retry-min" range:">0s.."`
+
+	// RetryMax is the longest such pause, at least RetryMin.
 	RetryMax time.Duration `koanf:"retry-max" range:">0s.."`
 
 	// State says how the store is called. MaxBytes must be 512 KiB at least.

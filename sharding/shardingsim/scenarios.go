@@ -53,3 +53,7 @@ func Strategy(seed uint64, nodes int, s allocation.Strategy) (*world.World, erro
 	c, err := simulation.Changing(seed, nodes, s)
 	return c.World, err
 }
+
+// Hosted returns the numbers of the shards that a node hosts at present, as its own cells say,
+// in their order. It is empty in the scenarios that have no cells.
+func Hosted(n *world.Node) []uint32 { return simulation.Hosted(n) }

@@ -68,7 +68,9 @@ func Start(h sharding.Host, c Config) error {
 	}
 	return background.Start(h, background.Config{
 		Noun: "singleton", Name: c.Name, Role: c.Role, Instances: []string{id}, Shards: 1, OnOldest: true,
-		Run:             func(ctx context.Context, _ string, epoch sharding.Epoch) error { return c.Run(ctx, epoch) },
+		Run: func(ctx context.Context, _ string, _ sharding.Scale, epoch sharding.Epoch) error {
+			return c.Run(ctx, epoch)
+		},
 		HandOverTimeout: c.HandOverTimeout, Lease: c.Lease, Log: c.Log,
 	})
 }

@@ -20,7 +20,9 @@ type Config struct {
 	Limit time.Duration `koanf:"limit" range:">0s.."`
 
 	// Pause is the time between two attempts at first, above 0; it doubles up to PauseMost.
-	Pause     time.Duration `koanf:"pause" range:">0s.."`
+	Pause time.Duration `koanf:"pause" range:">0s.."`
+
+	// PauseMost is the longest time between two attempts, at least Pause.
 	PauseMost time.Duration `koanf:"pause-most" range:">0s.."`
 
 	// Batch is how many entities one call loads or saves at most, 1 to 10,000.

@@ -69,6 +69,7 @@ func TestARequestGoesWithTheNextCall(t *testing.T) {
 				_, err := n.ask(id, 1)
 				require.NoError(w, err)
 			})
+			<-time.After(time.Second) // One worker waits for the call: another one takes the next entity after a look.
 			synctest.Wait()
 		}
 		close(hold)

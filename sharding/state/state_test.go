@@ -276,6 +276,36 @@ func TestALostAnswerIsRecognised(t *testing.T) {
 	})
 }
 
+// A store that is slow delays the changes and nothing else: each is saved once, with its reply, also if
+// a call takes longer than a call should, and what changes nothing is answered at once.
+func TestAStoreThatIsSlow(t *testing.T) {
+	inBubble(t, func(w *world) {
+		n := w.start()
+		n.sum("a", 1, 1)
+		n.sum("b", 7, 7)
+		sum := int64(1)
+		for _, slow := range []time.Duration{w.cfg.CallTimeout / 2, 3 * w.cfg.CallTimeout} {
+			w.store.set(func(d *disturbed) { d.before = func([]store.Write) error { <-time.After(slow); return nil } })
+			began := time.Now()
+			answered := make(chan error, 1)
+			go func() { // It ends with the answer.
+				_, err := n.ask("a", 1)
+				answered <- err
+			}()
+			synctest.Wait()
+			n.sum("b", 0, 7)
+			require.Less(w, time.Since(began), 10*time.Millisecond, "b waits for a worker at most")
+			require.NoError(w, <-answered)
+			require.GreaterOrEqual(w, time.Since(began), slow)
+			require.Less(w, time.Since(began), w.cfg.Limit)
+			sum++
+			require.JSONEq(w, fmt.Sprintf(`{"Sum":%d}`, sum), string(w.store.record("a").Snapshot.Bytes))
+			require.EqualValues(w, sum, w.store.record("a").Version)
+		}
+		require.Zero(w, n.keeper.Stats().Unanswered)
+	})
+}
+
 // A store that is down fails the messages that change something, and nothing of them is there
 // afterwards; when it is back, so is the entity.
 func TestAStoreThatIsDown(t *testing.T) {
@@ -473,6 +503,7 @@ func TestRecordsThatCannotBeUsed(t *testing.T) {
 			words string
 		}{
 			"garbage": {store.Write{Snapshot: store.Value{Form: 1, Bytes: []byte("{]")}}, "cannot be decoded: form 1: invalid character"},
+			"another": {store.Write{Snapshot: store.Value{Form: 1, Bytes: []byte("[1]")}}, "cannot be decoded: form 1: json: cannot unmarshal array"},
 			"newer":   {store.Write{Snapshot: store.Value{Form: 2, Bytes: []byte("{}")}}, "written in a newer form: it has form 2, this program reads forms up to 1"},
 			"events":  {store.Write{Events: []store.Value{{Form: 1, Bytes: []byte("{}")}}}, "it has 1 events"},
 		} {
@@ -572,6 +603,37 @@ func TestStatesOfEvents(t *testing.T) {
 		require.JSONEq(w, `{"Sum":3,"Entries":["x","xx"]}`, string(r.Snapshot.Bytes))
 		restart()
 		n.sum("a", 0, 3)
+	})
+}
+
+// Events that cannot be read do not start their entity, which says which one it is, and stay as they are.
+func TestEventsThatCannotBeUsed(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.kind = func(k *state.Keeper) func(*sharding.Context) sharding.Entity[number] {
+			return state.Events(k, state.JSON[ledger](), state.JSON[string](), booked, books)
+		}
+		n := w.start()
+		good := store.Value{Form: 1, Bytes: []byte(`"x"`)}
+		for id, c := range map[string]struct {
+			event store.Value
+			words string
+		}{
+			"garbage": {store.Value{Form: 1, Bytes: []byte("\xff")}, "event 2: cannot be decoded: form 1: invalid character"},
+			"another": {store.Value{Form: 1, Bytes: []byte("{}")}, "event 2: cannot be decoded: form 1: json: cannot unmarshal object"},
+			"newer":   {store.Value{Form: 7, Bytes: good.Bytes}, "event 2: written in a newer form: it has form 7"},
+			"no form": {store.Value{Bytes: good.Bytes}, "event 2: cannot be decoded: it has no form"},
+		} {
+			owner := store.Owner{Instance: 1}
+			_, err := w.store.Store.Load(w.Context(), []store.Claim{{Key: key(id), Owner: owner}})
+			require.NoError(w, err)
+			_, err = w.store.Store.Save(w.Context(), []store.Write{{Key: key(id), Owner: owner, Version: 3, Events: []store.Value{good, c.event, good}}})
+			require.NoError(w, err)
+			n.fails(id, 1, c.words)
+			r := w.store.record(id)
+			require.Equal(w, uint64(3), r.Version)
+			require.Equal(w, c.event, r.Events[1])
+		}
+		n.sum("healthy", 1, 1)
 	})
 }
 
@@ -731,23 +793,4 @@ func TestAContextEndsTheWait(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, h.SaveSnapshot(t.Context(), store.Value{Form: 1}, 1), "the lane goes on")
 	})
-}
-
-func TestConfigIsChecked(t *testing.T) {
-	require.NoError(t, state.Default().Validate())
-	_, err := state.NewKeeper(memory.New(), state.Config{})
-	for _, name := range []string{"call-timeout", "pause", "batch", "calls", "max-bytes", "snapshot-every"} {
-		require.ErrorContains(t, err, name)
-	}
-}
-
-// Messages of protocol buffers are states too.
-func TestStatesOfProtocolBuffers(t *testing.T) {
-	codec := state.Protobuf[wrapperspb.StringValue]()
-	b, err := codec.Append([]byte("x"), wrapperspb.String("one"))
-	require.NoError(t, err)
-	var back wrapperspb.StringValue
-	require.NoError(t, codec.Decode(codec.Form(), b[1:], &back))
-	require.Equal(t, "one", back.GetValue())
-	require.Error(t, codec.Decode(1, []byte{0xff}, &back))
 }

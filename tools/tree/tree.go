@@ -90,7 +90,7 @@ func Load(root string) (*Repository, error) {
 		}
 		rel := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(name, root), string(filepath.Separator)))
 		switch base := entry.Name(); {
-		case entry.IsDir() && rel != "" && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata"),
+		case entry.IsDir() && rel != "" && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "node_modules"),
 			entry.IsDir() && (rel == "internal" || rel == "bin"):
 			return filepath.SkipDir
 		case base == "go.mod":

@@ -38,13 +38,32 @@ func Idle() plan.Group {
 	}
 }
 
+// Remembered is the time until remembered entities run after a restart of all, and the memory that takes.
+func Remembered() plan.Group {
+	spec := process.Spec{Role: roleRemembered, Entities: 1_000_000}
+	bounded := spec
+	bounded.Rate = 100_000
+	figures := func(suffix string) []plan.Figure {
+		return []plan.Figure{
+			{Name: "recovery" + suffix, Value: "seconds", Unit: "s", Better: plan.Lower},
+			{Name: "recovery-peak-bytes" + suffix, Value: "peak", Unit: "B", Better: plan.Lower},
+			{Name: "remembered-bytes" + suffix, Value: "bytes", Unit: "B", Better: plan.Lower},
+		}
+	}
+	return plan.Group{
+		Name: "remembered", About: "1,000,000 remembered entities run again after a restart of all",
+		Experiments: []plan.Experiment{{Spec: spec, Figures: figures("")}, {Spec: bounded, Figures: figures("-bounded")}},
+	}
+}
+
 // The roles that measure entities by the number.
 const (
 	roleActivation = "activation"
 	roleIdle       = "idle"
+	roleRemembered = "remembered"
 )
 
 // Roles returns the roles of the benchmarks of entities.
 func Roles() process.Roles {
-	return process.Roles{Measurers: map[string]process.Measurer{roleActivation: measureActivation, roleIdle: measureIdle}}
+	return process.Roles{Measurers: map[string]process.Measurer{roleActivation: measureActivation, roleIdle: measureIdle, roleRemembered: measureRemembered}}
 }

@@ -6,6 +6,7 @@ package failover
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/bench/internal/measure"
@@ -20,8 +21,7 @@ const (
 	answerLimit   = 60 * time.Second // For all entities to answer.
 	joinSettle    = 25 * time.Second // For how long moves are waited for after a join.
 	joinStill     = 3 * time.Second  // Without a move: it is over.
-	requestStays  = "stays"
-	baselineSteps = 2 // Measuring times that pass before anything is done to the cluster.
+	baselineSteps = 2                // Measuring times that pass before anything is done to the cluster.
 )
 
 // fleet is a cluster of processes. This process is the second member: it is never the one
@@ -35,6 +35,7 @@ type fleet struct {
 	watches *watches
 	others  []*process.Process // In the order of their age.
 	at      []string           // Addresses of the other nodes.
+	left    []residents        // What the nodes that have left had seen.
 }
 
 // startFleet starts the oldest node, this one, and more, and asks all entities until all
@@ -50,7 +51,9 @@ func startFleet(ctx context.Context, s process.Spec, k *process.Link, more int) 
 		f.end()
 		return nil, err
 	}
-	region, err := sharding.Start(f.node, f.lives.kind())
+	kind := f.lives.kind(s.Shards)
+	kind.ProxyOnly = s.Proxy
+	region, err := sharding.Start(f.node, kind)
 	for range more {
 		err = errors.Join(err, f.add(ctx))
 	}
@@ -77,6 +80,9 @@ func (f *fleet) add(ctx context.Context) error {
 	if f.first != "" {
 		s.Seeds = []string{f.first}
 	}
+	if f.node != nil { // The first node may have left.
+		s.Seeds = append(s.Seeds, f.node.Self().Address.String())
+	}
 	p, address, err := f.link.Peer(ctx, s)
 	if err != nil {
 		return err
@@ -102,7 +108,10 @@ func (f *fleet) end() {
 func (f *fleet) baseline(ctx context.Context) (summary, error) {
 	f.watches.summary(true)
 	err := measure.Pause(ctx, baselineSteps*f.spec.Time)
-	return f.watches.summary(true), err
+	p99 := f.watches.percentile(0.99)
+	before := f.watches.summary(true)
+	before.p99 = p99
+	return before, err
 }
 
 // census asks the nodes which entities live there, and checks the order of their
@@ -110,16 +119,23 @@ func (f *fleet) baseline(ctx context.Context) (summary, error) {
 func (f *fleet) census(ctx context.Context, out *process.Outcome) error {
 	nodes := [][]stay{f.lives.stays()}
 	sum := f.lives.found.Totals()
+	all := f.left
 	for _, p := range f.others {
 		var r residents
 		if err := p.Call(ctx, requestStays, &r); err != nil {
 			return err
 		}
+		all = append(all, r)
+	}
+	for _, r := range all {
 		nodes = append(nodes, r.Stays)
 		sum.OutOfOrder += r.Totals.OutOfOrder
 		sum.Duplicated += r.Totals.Duplicated
 	}
-	now, ever := doubles(nodes)
+	now, ever, example := doubles(nodes)
+	if ever > 0 {
+		out.Note = strings.TrimPrefix(out.Note+"; "+example, "; ")
+	}
 	out.Values["twice"], out.Values["overlapped"] = float64(now), float64(ever)
 	out.OutOfOrder, out.Duplicated = sum.OutOfOrder, sum.Duplicated
 	return nil

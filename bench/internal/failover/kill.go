@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
@@ -44,9 +45,12 @@ func measureKill(ctx context.Context, s process.Spec, k *process.Link) (process.
 		return process.Outcome{}, err
 	}
 	after := f.watches.summary(false)
+	survive := func(host string) bool { return host != address }
 	out := process.Outcome{Values: map[string]float64{
+		"gap-idle":  measure.Milliseconds(before.longest),
+		"gap":       measure.Milliseconds(after.longestOf(before.hosts, survive)),
 		"answer":    took.Seconds(),
-		"survivors": float64(after.failures(before.hosts, func(host string) bool { return host != address })),
+		"survivors": float64(after.failures(before.hosts, survive)),
 		"victim":    float64(after.failures(before.hosts, func(host string) bool { return host == address })),
 		"hosted":    float64(lost),
 	}}

@@ -20,6 +20,13 @@ type residents struct {
 	Totals sequence.Totals `json:"totals"`
 }
 
+// The requests that a member answers.
+const (
+	requestStays  = "stays"  // With its residents.
+	requestHosted = "hosted" // With the number of shards that it hosts.
+	requestLeave  = "leave"  // With its residents, when it has left the cluster in order.
+)
+
 // serveMember runs a node that hosts residents.
 func serveMember(ctx context.Context, s process.Spec, k *process.Link) error {
 	node, err := rig.Start(ctx, s.Seeds, nil)
@@ -27,17 +34,24 @@ func serveMember(ctx context.Context, s process.Spec, k *process.Link) error {
 		return err
 	}
 	lives := newRegister()
-	if _, err := sharding.Start(node, lives.kind()); err != nil {
+	if _, err := sharding.Start(node, lives.kind(s.Shards)); err != nil {
 		return errors.Join(err, node.Close())
 	}
 	if err := k.Send(process.Hello{Address: node.Self().Address.String()}); err != nil {
 		return errors.Join(err, node.Close())
 	}
 	err = k.Serve(func(request string) (any, error) {
-		if request != requestStays {
-			return nil, fmt.Errorf("bench: request %q is not known", request)
+		var err error
+		switch request {
+		case requestHosted:
+			return node.Sharding().Kinds()[0].Hosted, nil
+		case requestLeave:
+			err = node.Leave(ctx)
+		case requestStays:
+		default:
+			err = fmt.Errorf("bench: request %q is not known", request)
 		}
-		return residents{lives.stays(), lives.found.Totals()}, nil
+		return residents{lives.stays(), lives.found.Totals()}, err
 	})
 	return errors.Join(err, node.Membership().Close())
 }

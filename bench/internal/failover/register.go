@@ -4,6 +4,7 @@
 package failover
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -42,10 +43,10 @@ func (g *register) stays() []stay {
 	return all
 }
 
-// kind describes residents.
-func (g *register) kind() sharding.Kind[*message.Message] {
+// kind describes residents, in so many shards.
+func (g *register) kind(shards int) sharding.Kind[*message.Message] {
 	return sharding.Kind[*message.Message]{
-		Name: message.Kind, Codec: message.Codec{},
+		Name: message.Kind, Codec: message.Codec{}, Shards: shards,
 		New: func(*sharding.Context) sharding.Entity[*message.Message] { return &resident{register: g} },
 	}
 }
@@ -94,8 +95,9 @@ func (e *resident) Receive(c *sharding.Context, m *message.Message) error {
 }
 
 // doubles counts the entities whose stays on two nodes overlap: those that live on two
-// nodes now, and those that ever did. Each element of nodes is the register of one node.
-func doubles(nodes [][]stay) (now, ever int) {
+// nodes now, and those that ever did, with an example. Each element of nodes is the register of one
+// node.
+func doubles(nodes [][]stay) (now, ever int, example string) {
 	type lived struct {
 		node int
 		stay stay
@@ -114,7 +116,11 @@ func doubles(nodes [][]stay) (now, ever int) {
 					continue
 				}
 				twice = twice || a.stay.To == 0 && b.stay.To == 0
-				overlap = overlap || overlaps(a.stay, b.stay)
+				if overlaps(a.stay, b.stay) {
+					overlap = true
+					example = fmt.Sprintf("%s lived on node %d from %d to %d ns, and on node %d from %d to %d",
+						a.stay.Entity, a.node, a.stay.From, a.stay.To, b.node, b.stay.From, b.stay.To)
+				}
 			}
 		}
 		if twice {
@@ -124,7 +130,7 @@ func doubles(nodes [][]stay) (now, ever int) {
 			ever++
 		}
 	}
-	return now, ever
+	return now, ever, example
 }
 
 // overlaps reports whether two stays have a moment in common.

@@ -56,6 +56,8 @@ func TestAWatchKeepsWhatACallerNotices(t *testing.T) {
 	s := w.summary(true)
 	require.Equal(t, []string{"b", ""}, s.hosts)
 	require.GreaterOrEqual(t, s.longest, time.Minute)
+	require.Equal(t, s.longest, s.longestOf([]string{"a", "c"}, func(host string) bool { return host == "a" }))
+	require.Zero(t, s.longestOf([]string{"a", "c"}, func(host string) bool { return host == "c" }))
 	require.ErrorContains(t, s.cause, "first")
 	require.Equal(t, 2, s.failures([]string{"a", "c"}, func(host string) bool { return host == "a" }))
 	require.Zero(t, s.failures([]string{"a", "c"}, func(host string) bool { return host == "c" }))

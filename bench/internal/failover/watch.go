@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
+	"github.com/quorate/quorate/bench/internal/statistics"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -34,6 +35,7 @@ type watch struct {
 	longest  time.Duration // Longest time between two answers since the last reset.
 	failed   int           // Questions that failed since the last reset.
 	cause    error         // The first error since the last reset.
+	took     []float32     // How long each answer took since the last reset, in milliseconds.
 	seq      uint64
 }
 
@@ -109,14 +111,17 @@ func (one *watch) note(asked time.Time, answer *message.Message, err error) {
 		one.longest = max(one.longest, now.Sub(one.answered))
 	}
 	one.host, one.answered, one.asked = string(answer.Payload), now, asked
+	one.took = append(one.took, float32(measure.Milliseconds(now.Sub(asked))))
 }
 
 // summary is the sum of all watches since the last reset.
 type summary struct {
 	hosts   []string // By entity; empty if the entity has not answered yet.
 	longest time.Duration
-	failed  []int // By entity.
+	gaps    []time.Duration // By entity, the longest of each.
+	failed  []int           // By entity.
 	cause   error
+	p99     float64   // In milliseconds; of a baseline alone.
 	oldest  time.Time // The earliest time at which a question was asked that was answered last.
 }
 
@@ -126,10 +131,11 @@ func (w *watches) summary(reset bool) summary {
 	for _, one := range w.each {
 		one.mu.Lock()
 		s.hosts, s.failed = append(s.hosts, one.host), append(s.failed, one.failed)
-		s.longest = max(s.longest, one.longest)
+		gap := one.longest
 		if !one.answered.IsZero() {
-			s.longest = max(s.longest, time.Since(one.answered)) // The present gap counts too.
+			gap = max(gap, time.Since(one.answered)) // The present gap counts too.
 		}
+		s.longest, s.gaps = max(s.longest, gap), append(s.gaps, gap)
 		if one.cause != nil && s.cause == nil {
 			s.cause = one.cause
 		}
@@ -137,7 +143,7 @@ func (w *watches) summary(reset bool) summary {
 			s.oldest = one.asked
 		}
 		if reset {
-			one.longest, one.failed, one.cause = 0, 0, nil
+			one.longest, one.failed, one.cause, one.took = 0, 0, nil, nil
 		}
 		one.mu.Unlock()
 	}
@@ -180,4 +186,29 @@ func (s summary) movedFrom(hosts []string) (n int) {
 		}
 	}
 	return n
+}
+
+// longestOf returns the longest gap of the entities whose host in an earlier summary
+// satisfies a condition.
+func (s summary) longestOf(hosts []string, holds func(host string) bool) (longest time.Duration) {
+	for i, gap := range s.gaps {
+		if holds(hosts[i]) {
+			longest = max(longest, gap)
+		}
+	}
+	return longest
+}
+
+// percentile returns the time in milliseconds below which the part p of the answers came
+// since the last reset.
+func (w *watches) percentile(p float64) float64 {
+	var all []time.Duration
+	for _, one := range w.each {
+		one.mu.Lock()
+		for _, ms := range one.took {
+			all = append(all, time.Duration(float64(ms)*float64(time.Millisecond)))
+		}
+		one.mu.Unlock()
+	}
+	return measure.Milliseconds(statistics.Percentile(all, p))
 }

@@ -46,8 +46,17 @@ type Experiment struct {
 // Group is a set of experiments that take turns.
 type Group struct {
 	Name, About string
-	Optional    bool // Not part of a run that names no groups.
+	Optional    bool          // Not part of a run that names no groups.
+	Missing     func() string // Says what the group needs and this machine does not have; nil or empty: nothing.
 	Experiments []Experiment
+}
+
+// Lacks says why the group cannot be measured on this machine; empty if it can be.
+func (g Group) Lacks() string {
+	if g.Missing == nil {
+		return ""
+	}
+	return g.Missing()
 }
 
 // These words say which way is better.

@@ -15,9 +15,12 @@ type Spec struct {
 	Senders   int           `json:"senders"`   // Goroutines that send.
 	Entities  int           `json:"entities"`  // Number of entities to use or to make.
 	InMemory  int           `json:"in_memory"` // How many entities a node may have in memory; any number when zero.
+	Rate      int           `json:"rate"`      // How many remembered entities begin in a second; any number when zero.
 	Blocked   int           `json:"blocked"`   // Further entities, which sleep at their messages.
 	Batch     int           `json:"batch"`     // Messages in one message of gRPC.
 	Nodes     int           `json:"nodes"`     // Members of a cluster.
+	Shards    int           `json:"shards"`    // Shards of the kind of the entities; the default when zero.
+	Proxy     bool          `json:"proxy"`     // The node that measures hosts nothing.
 	Apart     bool          `json:"apart"`     // Each node has an IP address of its own.
 	Telemetry bool          `json:"telemetry"` // Nodes have metrics that are fetched, and traces.
 	Lane      string        `json:"lane"`      // What carries messages, as transport.lane has it; the default when empty.

@@ -94,6 +94,10 @@ func run(ctx context.Context, l process.Launcher, args []string, stdout, stderr 
 	r := runner{Launcher: l, runs: o.runs, time: o.time, entities: o.entities, profile: o.profile, progress: report.NewProgress(stderr)}
 	var all []report.Record
 	for _, g := range o.groups {
+		if why := g.Lacks(); why != "" {
+			fmt.Fprintf(stderr, "bench: group %s is left out: %s\n", g.Name, why)
+			continue
+		}
 		records, failed := r.run(ctx, g)
 		r.progress.Clear()
 		if failed != nil {

@@ -201,7 +201,7 @@ const (
 // Roles returns the roles of the benchmarks of messages.
 func Roles() process.Roles {
 	return process.Roles{
-		Measurers: map[string]process.Measurer{roleLocal: measureLocal, RoleRemote: measureRemote, RoleAsk: measureAsk, roleBlocked: measureBlocked},
-		Servers:   map[string]process.Server{roleHost: serveHost},
+		Measurers: map[string]process.Measurer{roleLocal: measureLocal, RoleRemote: measureRemote, RoleAsk: measureAsk, roleBlocked: measureBlocked, roleClient: measureClient},
+		Servers:   map[string]process.Server{roleHost: serveHost, roleGateway: serveGateway},
 	}
 }

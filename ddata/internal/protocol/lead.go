@@ -34,9 +34,10 @@ const settled = 500 * time.Millisecond
 // node returns the leader: the lowest node that may hold the group, is reachable, and up or,
 // when none is up, leaving.
 func (l *lead) node() gossip.NodeID {
-	for _, status := range []gossip.Status{gossip.Up, gossip.Leaving} {
+	up := func(s gossip.Status) bool { return s.IsUp() }
+	for _, may := range []func(gossip.Status) bool{up, func(s gossip.Status) bool { return s == gossip.Leaving }} {
 		for _, of := range l.group.m.replicas(l.group.cfg.Role) {
-			if of.Status == status && l.group.m.state.Reachable(of.Node) {
+			if may(of.Status) && l.group.m.state.Reachable(of.Node) {
 				return of.Node
 			}
 		}
@@ -63,6 +64,9 @@ func (l *lead) tick() {
 	}
 	if g.change.busy() || l.accept() || !l.mine() {
 		return
+	}
+	if g.m.state.Shutdown() == gossip.Ready {
+		return // All end together, and those who hold the data now are those who have it when they are started again.
 	}
 	if v, why := l.next(); why != "" {
 		g.change.propose(v, g.reg.Current, false)
@@ -92,7 +96,7 @@ func (l *lead) create() {
 		}
 		// A member that is not up yet does not count, but is an acceptor: it knows that there is no
 		// register, and could create another one if it were not asked.
-		if asked = append(asked, r); of.Status == gossip.Up {
+		if asked = append(asked, r); of.Status.IsUp() {
 			all = append(all, r)
 		}
 	}
@@ -188,7 +192,7 @@ func (l *lead) wanted() Set {
 	g := l.group
 	var want []Replica
 	for _, of := range g.m.replicas(g.cfg.Role) {
-		if of.Status != gossip.Up {
+		if !of.Status.IsUp() {
 			continue
 		}
 		if of.Node == g.m.cfg.Self {

@@ -1,34 +1,27 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journal is an append-only record of one account in a directory that
-// all processes share. It stands for the database of a real program, and is
-// fenced in the way in which a database would be: by the epoch of the owner.
+// Package journal keeps states in a directory that all processes of one host share. It stands for the
+// database of a real program, and shows how small a [store.Store] can be.
 //
-// The directory of an account holds one segment an owner, named after the
-// owner's epoch:
+// A record is one file, to which each claim and each write adds a line, with all that it asks for:
 //
-//	acct-0042/seal-<epoch 1>   header  record record record ┊record
-//	acct-0042/seal-<epoch 2>   header{prev: epoch 1, length┊}  record …
+//	{"at":1,"node":"a","claim":{…,"Owner":{"Epoch":"…1","Instance":1}}}
+//	{"at":2,"node":"a","write":{…,"Owner":{"Epoch":"…1","Instance":1},"Expected":0,"Version":1,"Events":[…]}}
+//	{"at":3,"node":"b","claim":{…,"Owner":{"Epoch":"…2","Instance":1}}}
+//	{"at":2,"node":"a","write":{…,"Owner":{"Epoch":"…1","Instance":1},"Expected":1,"Version":2,"Events":[…]}}
 //
-// # Opening
-//
-// A new owner first creates its segment, which must not exist, and so seals all older
-// ones; only then does it read. The header of its segment says how far it read the
-// segment of its predecessor. Records behind that point were written by an owner that had
-// been replaced, and do not count.
-//
-// # Appending
-//
-// An owner appends a record and then looks for a segment with a higher epoch.
-// If there is one, [Journal.Append] returns [ErrSealed] and the write must not
-// be acknowledged: the new owner may not have read it. If there is none, the
-// new owner, if ever there is one, creates its segment after this look and
-// therefore reads the record. So an acknowledged record is never lost, however
-// long the old owner was frozen between any two of these steps.
+// Whoever reads the lines in their order, and does what each asks for if it may, has the record. The last
+// line above does nothing, since b has claimed the record before. So the order of the lines decides, and
+// the file system gives it: a line is appended by one write. Nobody takes a lock, which a process that was
+// frozen would keep.
 //
 // # Limits
 //
-// The page cache outlives a killed process but not a power cut: records are
-// not synced to the disk. A Journal belongs to one goroutine.
+// The page cache outlives a killed process but not a power cut: lines are not synced to the disk. Files
+// only grow, and are read as a whole when an entity starts.
+//
+// # Concurrency
+//
+// A [Store] is safe for concurrent use, by any number of processes.
 package journal

@@ -4,165 +4,199 @@
 package journal_test
 
 import (
+	"context"
 	"fmt"
 	"os"
-	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/bank/journal"
+	"github.com/quorate/quorate/sharding/epoch"
+	"github.com/quorate/quorate/sharding/state/statetest"
+	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// A journal under owners that follow each other: what a new owner reads, an owner that was
-// replaced, epochs that are too old; then lines that are torn or damaged; then an owner that
-// opens its epoch again, which node the owner is, and the time that opening takes.
+// The contract of stores, by several processes at once; then what a process that was killed leaves of
+// its line, and files that are damaged; then what auditors read, and the time that a start takes.
 
-// plain takes the times out of records, which differ from run to run.
-func plain(records []journal.Record) []journal.Record {
-	for i := range records {
-		records[i].At = 0
-	}
-	return records
+// processes is several stores over one directory, which take turns.
+type processes struct {
+	stores []*journal.Store
+	turn   atomic.Uint64
 }
 
-// open opens dir and closes the journal with the test.
-func open(t *testing.T, dir, epoch string) (*journal.Journal, []journal.Record) {
+func (p *processes) next() *journal.Store { return p.stores[p.turn.Add(1)%uint64(len(p.stores))] }
+
+func (p *processes) Load(ctx context.Context, claims []store.Claim) ([]store.Record, error) {
+	return p.next().Load(ctx, claims)
+}
+
+func (p *processes) Save(ctx context.Context, writes []store.Write) ([]store.Head, error) {
+	return p.next().Save(ctx, writes)
+}
+
+// open returns so many stores over one directory.
+func open(t testing.TB, dir string, n int) *processes {
 	t.Helper()
-	j, records, err := journal.Open(dir, epoch, "node-"+epoch)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = j.Close() })
-	return j, plain(records)
+	p := new(processes)
+	for i := range n {
+		s, err := journal.Open(dir, fmt.Sprint("node-", i))
+		require.NoError(t, err)
+		p.stores = append(p.stores, s)
+	}
+	return p
 }
 
-// TestANewOwnerReadsEverythingAcknowledged shows that records survive changes of the owner,
-// in their order.
-func TestANewOwnerReadsEverythingAcknowledged(t *testing.T) {
-	dir := t.TempDir()
-	a, records := open(t, dir, "1")
-	require.Empty(t, records)
-	require.NoError(t, a.Append(journal.Record{Transfer: "t1", Cents: 5}))
-
-	b, records := open(t, dir, "2")
-	require.Equal(t, []journal.Record{{Transfer: "t1", Cents: 5}}, records)
-	require.NoError(t, b.Append(journal.Record{Transfer: "t2", Cents: -3}))
-
-	_, records = open(t, dir, "3")
-	require.Equal(t, []journal.Record{{Transfer: "t1", Cents: 5}, {Transfer: "t2", Cents: -3}}, records)
+func TestTheStoreKeepsTheContract(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprint(n, " processes"), func(t *testing.T) {
+			statetest.Test(t, statetest.Place{
+				New: func(t testing.TB) statetest.Server {
+					dir := t.TempDir()
+					return statetest.Server{Store: open(t, dir, n), Restart: func(t testing.TB) store.Store { return open(t, dir, n) }}
+				},
+				Changes: 300, // The three journals of the suite are read as a whole at each start.
+			})
+		})
+	}
 }
 
-// TestAnOwnerThatWasReplacedIsNotAcknowledged plays a process that was frozen: it writes
-// after its successor has read the journal, and must learn that the write does not count.
-// No later owner may read that write.
-func TestAnOwnerThatWasReplacedIsNotAcknowledged(t *testing.T) {
-	dir := t.TempDir()
-	frozen, _ := open(t, dir, "1")
-	next, _ := open(t, dir, "2")
-	require.ErrorIs(t, frozen.Append(journal.Record{Transfer: "late", Cents: 1}), journal.ErrSealed)
-	require.NoError(t, next.Append(journal.Record{Transfer: "kept", Cents: 2}))
+// key is the record of the tests.
+var key = store.Key{Kind: "account", ID: "a"}
 
-	_, records := open(t, dir, "3")
-	require.Equal(t, []journal.Record{{Transfer: "kept", Cents: 2}}, records)
+// by returns an owner of the n-th epoch.
+func by(n uint64) store.Owner { return store.Owner{Epoch: epoch.Epoch{Born: 1, N: n}, Instance: 1} }
 
-	chain, err := journal.ReadChain(dir)
-	require.NoError(t, err)
-	require.Equal(t, []journal.Record{{Transfer: "late", Cents: 1}}, plain(chain[0].Beyond))
+// happened is a write of one event.
+func happened(owner store.Owner, expected uint64, text string) store.Write {
+	return store.Write{Key: key, Owner: owner, Expected: expected, Version: expected + 1, Events: []store.Value{{Form: 1, Bytes: []byte(text)}}}
 }
 
-// TestAnOldEpochCannotOpen shows that a late start with an old epoch is
-// refused, and leaves nothing that counts.
-func TestAnOldEpochCannotOpen(t *testing.T) {
+// written returns a directory with a record of one owner and one event.
+func written(t *testing.T) (string, *journal.Store) {
+	t.Helper()
 	dir := t.TempDir()
-	owner, _ := open(t, dir, "2")
-	_, _, err := journal.Open(dir, "1", "node-1")
-	require.ErrorIs(t, err, journal.ErrSealed)
-	_, _, err = journal.Open(dir, "2", "another")
-	require.ErrorIs(t, err, journal.ErrSealed)
-	require.NoError(t, owner.Append(journal.Record{Transfer: "t", Cents: 1}))
-	chain, err := journal.ReadChain(dir)
+	s := open(t, dir, 1).stores[0]
+	_, err := s.Load(t.Context(), []store.Claim{{Key: key, Owner: by(1)}})
 	require.NoError(t, err)
-	require.Len(t, chain, 1)
+	heads, err := s.Save(t.Context(), []store.Write{happened(by(1), 0, "whole")})
+	require.NoError(t, err)
+	require.Equal(t, []store.Head{{Owner: by(1), Version: 1}}, heads)
+	return dir, s
 }
 
-// TestTornLinesAndMissingHeadersDoNotCount plays processes that die in the middle of a
-// write.
-func TestTornLinesAndMissingHeadersDoNotCount(t *testing.T) {
-	dir := t.TempDir()
-	a, _ := open(t, dir, "1")
-	require.NoError(t, a.Append(journal.Record{Transfer: "whole", Cents: 1}))
-	segment, err := os.OpenFile(filepath.Join(dir, "seal-1"), os.O_APPEND|os.O_WRONLY, 0)
+// add appends a text to the file of the record.
+func add(t *testing.T, dir, text string) {
+	t.Helper()
+	file, err := os.OpenFile(journal.Path(dir, key), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
-	_, err = segment.WriteString(`{"transfer":"torn"`)
+	_, err = file.WriteString(text)
 	require.NoError(t, err)
-	require.NoError(t, segment.Close())
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "seal-2"), nil, 0o644)) // Its owner died before it wrote the header.
-
-	_, records := open(t, dir, "3")
-	require.Equal(t, []journal.Record{{Transfer: "whole", Cents: 1}}, records)
+	require.NoError(t, file.Close())
 }
 
-// TestAnUnreadableSegmentIsAnError shows that a damaged line is not taken for the end of the
-// journal.
-func TestAnUnreadableSegmentIsAnError(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "seal-1"), []byte("no json\n"), 0o644))
-	_, _, err := journal.Open(dir, "2", "node-2")
-	require.ErrorContains(t, err, "segment 1")
+// A process that dies in the middle of a line leaves a part of it: that does not count, and harms no
+// line after it, whatever its length.
+func TestALineThatBreaksOffDoesNotCount(t *testing.T) {
+	dir, s := written(t)
+	file, err := os.ReadFile(journal.Path(dir, key))
+	require.NoError(t, err)
+	_, err = s.Save(t.Context(), []store.Write{happened(by(1), 1, "torn")})
+	require.NoError(t, err)
+	whole, err := os.ReadFile(journal.Path(dir, key))
+	require.NoError(t, err)
+	for cut := len(file); cut < len(whole); cut++ {
+		require.NoError(t, os.WriteFile(journal.Path(dir, key), whole[:cut], 0o600))
+		next := open(t, dir, 1)
+		records, err := next.Load(t.Context(), []store.Claim{{Key: key, Owner: by(2)}})
+		require.NoError(t, err)
+		require.Equal(t, store.Head{Owner: by(2), Version: 1}, records[0].Head)
+		require.Len(t, records[0].Events, 1)
+		heads, err := next.Save(t.Context(), []store.Write{happened(by(2), 1, "after it")})
+		require.NoError(t, err)
+		require.Equal(t, []store.Head{{Owner: by(2), Version: 2}}, heads)
+	}
 }
 
-// TestAnOwnerOpensItsEpochAgain plays an entity that failed and is started again by the same
-// node.
-func TestAnOwnerOpensItsEpochAgain(t *testing.T) {
-	dir := t.TempDir()
-	first, _ := open(t, dir, "1")
-	require.NoError(t, first.Append(journal.Record{Transfer: "a", Cents: 1}))
-	require.NoError(t, first.Close())
-	second, records := open(t, dir, "1")
-	require.Equal(t, []journal.Record{{Transfer: "a", Cents: 1}}, records)
-	require.NoError(t, second.Append(journal.Record{Transfer: "b", Cents: 2}))
-	_, records = open(t, dir, "2")
-	require.Len(t, records, 2)
+// A file that holds anything else is damaged: an error, and no empty record.
+func TestADamagedFileIsAnError(t *testing.T) {
+	for _, text := range []string{"\nno json", "\n{}", `}`, "\n" + `{"claim":{"Owner":{"Epoch":"x"}}}`} {
+		dir, _ := written(t)
+		add(t, dir, text+"\n")
+		next := open(t, dir, 1)
+		_, err := next.Load(t.Context(), []store.Claim{{Key: key, Owner: by(2)}})
+		if text == "}" { // Behind a line that is whole: it is ignored.
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, journal.Path(dir, key), text)
+		_, err = next.Save(t.Context(), []store.Write{happened(by(1), 1, "x")})
+		require.Error(t, err, text)
+		_, err = journal.Read(dir, key)
+		require.Error(t, err, text)
+		_, err = journal.Keys(dir)
+		require.Error(t, err, text)
+	}
 }
 
-// TestOwnerIsWhoBeganLast shows that a journal belongs to the owner that began last. A
-// successor that has not written its header has not begun.
-func TestOwnerIsWhoBeganLast(t *testing.T) {
-	dir := t.TempDir()
-	owner, err := journal.Owner(dir)
+// A file that is gone, or was put back to what it was, is read anew.
+func TestAFileThatIsShorterThanBefore(t *testing.T) {
+	dir, s := written(t)
+	_, err := s.Save(t.Context(), []store.Write{happened(by(1), 1, "a long event, so that the next line is shorter than this one was")})
 	require.NoError(t, err)
-	require.Empty(t, owner)
-	open(t, dir, "1")
-	open(t, dir, "2")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "seal-3"), nil, 0o600))
-	owner, err = journal.Owner(dir)
+	require.NoError(t, os.Remove(journal.Path(dir, key)))
+	heads, err := s.Save(t.Context(), []store.Write{happened(by(1), 2, "x")})
 	require.NoError(t, err)
-	require.Equal(t, "node-2", owner)
-	_, err = journal.Owner(filepath.Join(dir, "nowhere"))
+	require.Equal(t, []store.Head{{}}, heads)
+}
+
+// Auditors see each line, and whether it was done.
+func TestAuditorsSeeWhatWasRefused(t *testing.T) {
+	dir, s := written(t)
+	_, err := s.Load(t.Context(), []store.Claim{{Key: key, Owner: by(3)}})
+	require.NoError(t, err)
+	_, err = s.Load(t.Context(), []store.Claim{{Key: key, Owner: by(2)}})
+	require.NoError(t, err)
+	heads, err := s.Save(t.Context(), []store.Write{happened(by(1), 1, "late")})
+	require.NoError(t, err)
+	require.Equal(t, []store.Head{{Owner: by(3), Version: 1}}, heads)
+	entries, err := journal.Read(dir, key)
+	require.NoError(t, err)
+	var done []bool
+	for _, e := range entries {
+		require.Equal(t, "node-0", e.Node)
+		require.Positive(t, e.At)
+		done = append(done, e.Counts)
+	}
+	require.Equal(t, []bool{true, true, true, false, false}, done)
+	keys, err := journal.Keys(dir)
+	require.NoError(t, err)
+	require.Equal(t, []store.Key{key}, keys)
+	_, err = journal.Read(dir, store.Key{Kind: "account", ID: "nobody"})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = journal.Keys(dir + "-nowhere")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// BenchmarkOpen measures how long an account waits for its journal when it moves: the
-// journal has 240 records of twelve owners.
-func BenchmarkOpen(b *testing.B) {
-	dir := b.TempDir()
-	epoch := func(i int) string { return fmt.Sprintf("%06d", i) }
-	for i := range 12 {
-		j, _, err := journal.Open(dir, epoch(i), "owner")
+// BenchmarkLoad measures how long an account waits for its journal when it moves: the
+// journal has 240 events of twelve owners.
+func BenchmarkLoad(b *testing.B) {
+	s := open(b, b.TempDir(), 1)
+	for i := range uint64(12) {
+		_, err := s.Load(b.Context(), []store.Claim{{Key: key, Owner: by(i)}})
 		require.NoError(b, err)
-		for n := range 20 {
-			require.NoError(b, j.Append(journal.Record{Transfer: fmt.Sprintf("t-%d-%d", i, n), Cents: 1}))
+		for n := range uint64(20) {
+			_, err := s.Save(b.Context(), []store.Write{happened(by(i), i*20+n, "a transfer")})
+			require.NoError(b, err)
 		}
-		require.NoError(b, j.Close())
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		// The owner opens its own epoch again, so that the journal does not grow.
-		j, records, err := journal.Open(dir, epoch(11), "owner")
-		if err != nil || len(records) != 240 {
-			b.Fatalf("%d records: %v", len(records), err)
-		}
-		if err := j.Close(); err != nil {
-			b.Fatal(err)
+		records, err := s.Load(b.Context(), []store.Claim{{Key: key, Owner: by(12)}})
+		if err != nil || len(records[0].Events) != 240 {
+			b.Fatalf("%d events: %v", len(records[0].Events), err)
 		}
 	}
 }

@@ -64,6 +64,10 @@ type Discover struct{}
 // Leave is the command to let the member at an address leave in order.
 type Leave struct{ Address gossip.Address }
 
+// Prepare is the command that the whole cluster prepares to be stopped. Afterwards nobody is
+// let in, and when one member leaves, all do.
+type Prepare struct{}
+
 // Down is the command to down the member at an address. It must be known to have
 // stopped or to be cut off: downing a member that others can reach makes it stop.
 type Down struct{ Address gossip.Address }

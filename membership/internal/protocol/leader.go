@@ -87,6 +87,7 @@ func newLeading(c *core, g *gate, a *answers, s *strategies, f *footing) *leadin
 //	joining -> weakly-up            no convergence for long (without convergence)
 //	leaving -> exiting              it hosts nothing any more
 //	exiting, down -> removed        all voters have seen it
+//	preparing -> ready              all members prepare for a shutdown of the whole cluster
 //	downing strategy -> another     all members have loaded it
 func (l *leading) act() {
 	if l.surveyed.of != l.state {
@@ -187,6 +188,7 @@ func (l *leading) together(p *leaderPlan) {
 // leaderPlan is what a leader changes in one edit.
 type leaderPlan struct {
 	up, exit, remove []*gossip.Member
+	ready            []*gossip.Member
 	voters           []gossip.NodeID // Nil if the voters stay as they are.
 	downing          bool            // The downing strategy becomes another one.
 	strategy         gossip.DowningStrategy
@@ -194,12 +196,13 @@ type leaderPlan struct {
 }
 
 func (p leaderPlan) empty() bool {
-	return len(p.up)+len(p.exit)+len(p.remove) == 0 && p.voters == nil && !p.downing
+	return len(p.up)+len(p.exit)+len(p.remove)+len(p.ready) == 0 && p.voters == nil && !p.downing
 }
 
 func (l *leading) plan() leaderPlan {
 	var p leaderPlan
-	enough := l.enoughMembers()
+	enough := l.enoughMembers() && l.state.Shutdown() == gossip.StatusNone
+	p.ready = l.ready()
 	p.strategy, p.downing = l.strategies.next()
 	for _, member := range l.state.Members() {
 		switch member.Status {
@@ -221,7 +224,7 @@ func (l *leading) plan() leaderPlan {
 			if member.Node != l.self {
 				p.remove = append(p.remove, member)
 			}
-		default: // Nothing is due for a member that is up.
+		default: // Nothing is due for a member that is up, or see ready.
 		}
 	}
 	l.awaitVoter(&p)
@@ -229,6 +232,16 @@ func (l *leading) plan() leaderPlan {
 	p.exit = l.keepAVoter(p)
 	p.voters = l.votersAfter(p)
 	return p
+}
+
+// ready returns the members that become ready for a shutdown of the whole cluster: all, as soon as
+// all prepare, so that none of them is still coming, leaving, or about to be removed.
+func (l *leading) ready() []*gossip.Member {
+	members := l.state.Members()
+	if l.state.Shutdown() != gossip.Preparing || slices.ContainsFunc(members, func(m *gossip.Member) bool { return m.Status != gossip.Preparing }) {
+		return nil
+	}
+	return members
 }
 
 // present tells whether a joining member has shown that its welcome arrived. A joiner
@@ -241,7 +254,8 @@ func (l *leading) present(n gossip.NodeID) bool {
 
 // togetherOut returns the leaving members that exit in this edit. When all members leave,
 // they exit in one edit, after the last of them has confirmed, since each needs the
-// others' votes until then. The last member ends by itself, see [leading.endAlone].
+// others' votes until then. The last member ends by itself, see [leading.endAlone]. Members that are ready for
+// a shutdown of the whole cluster all leave before there is convergence about the first of them that does.
 func (l *leading) togetherOut(exit []*gossip.Member) []*gossip.Member {
 	if !l.allLeave() {
 		return exit
@@ -338,6 +352,12 @@ func (l *leading) carryOut(p leaderPlan, e *gossip.Edit) {
 		e.SetStatus(member.Node, gossip.Up, number)
 		l.out.Decide("leader", member.Node.String(), "up", fmt.Sprintf("all voters have seen it joining; up-number %d", number))
 	}
+	for _, member := range p.ready {
+		e.SetStatus(member.Node, gossip.Ready, member.UpNumber)
+	}
+	if len(p.ready) > 0 {
+		l.out.Decide("leader", "cluster", "ready", "all members prepare for a shutdown of the whole cluster: when one of them leaves, all do")
+	}
 	if p.voters != nil {
 		e.SetConfig(p.voters)
 	}
@@ -361,7 +381,7 @@ func (l *leading) endAlone() {
 // actWithoutConvergence makes joining members weakly up, once convergence was
 // missing for long enough.
 func (l *leading) actWithoutConvergence() {
-	if !l.weaklyUpDue || !l.enoughMembers() {
+	if !l.weaklyUpDue || !l.enoughMembers() || l.state.Shutdown() != gossip.StatusNone {
 		return
 	}
 	var joining []*gossip.Member

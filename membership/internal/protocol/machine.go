@@ -142,6 +142,7 @@ type Machine struct {
 	gate      *gate
 	lead      *leading
 	exit      *leaving
+	prepare   *preparing
 	ending    *ending
 
 	// published is the last event about the state.
@@ -202,6 +203,7 @@ func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID], judge string) {
 	m.gate = newGate(c, m.monitoring)
 	m.lead = newLeading(c, m.gate, m.answers, m.strategies, m.footing)
 	m.exit = &leaving{core: c, lead: m.lead, spread: m.spread, footing: m.footing, ending: m.ending}
+	m.prepare = &preparing{core: c}
 	m.lead.exit, m.lead.survey = m.exit, m.survey
 	m.fences = newFencing(c, m.strategies, m.exit)
 	m.surveyor = &surveyor{core: c, strategies: m.strategies, confirmed: m.lead.isConfirmed}
@@ -258,6 +260,8 @@ func (m *Machine) dispatch(in machine.Input) {
 		m.form.commandForm(in)
 	case Leave:
 		m.exit.commandLeave(in.Address)
+	case Prepare:
+		m.prepare.command()
 	case Down:
 		m.resolver.commandDown(in.Address)
 	case LoadDowning:

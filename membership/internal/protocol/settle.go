@@ -45,6 +45,7 @@ func (m *Machine) observe(prev, next *gossip.State) {
 	m.admission.noteDowned(prev, next)
 	m.fences.noteState(prev, next)
 	m.resolver.obey(prev)
+	m.prepare.observe()
 	m.exit.observe()
 	m.meeting.observe()
 	if m.phase != phaseMember {

@@ -56,6 +56,10 @@ type Options struct {
 	// run that turns out differently is a violation, a [*simulation.DivergenceError].
 	Replay io.Reader
 
+	// Begin is called with the world of the run before it has nodes, when not nil, to add
+	// observers. It must not change the run.
+	Begin func(w *simulation.World)
+
 	// Progress, when not nil, is called in each second of virtual time with the
 	// time so far and the time for which the scenario acts. It must not change
 	// the run.
@@ -227,7 +231,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	if o.Settle > 0 && (s.weather != nil || o.Settle != SettleDefault) {
 		name += fmt.Sprintf(" -settle %v", o.Settle)
 	}
-	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: name, Record: o.Record, Replay: recording}
+	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: name, Record: o.Record, Replay: recording, Begin: o.Begin}
 	if err := o.begin(); err != nil {
 		return Result{}, err
 	}
@@ -362,6 +366,62 @@ func leave(w *simulation.World, r *rand.Rand) {
 		of, by := nodes[r.IntN(len(nodes))], nodes[r.IntN(len(nodes))]
 		w.Log("leave %v by %v", of.ID(), by.ID())
 		by.Input(protocol.Service, protocol.Leave{Address: of.ID().Address})
+	}
+}
+
+// shutdown has the whole cluster prepare to be stopped. When it is ready one node is told to leave, or
+// all of them in any order; one operator in four does not wait for that.
+func shutdown(w *simulation.World, r *rand.Rand) {
+	nodes := w.Nodes()
+	if len(nodes) == 0 {
+		return
+	}
+	by, impatient := nodes[r.IntN(len(nodes))], time.Duration(0)
+	if r.IntN(4) == 0 {
+		impatient = w.Now() + between(r, 0, 5*time.Second)
+	}
+	w.Intervene("prepare to be stopped, by %v", by.ID())
+	by.Input(protocol.Service, protocol.Prepare{})
+	var look func()
+	look = func() {
+		ready, prepares := shuttingDown(w)
+		switch {
+		case impatient != 0 && w.Now() >= impatient:
+			impatient, ready = 0, w.Nodes()
+			leaveAll(w, r, ready)
+		case len(ready) > 0 && r.IntN(2) == 0:
+			leaveAll(w, r, ready)
+		case len(ready) > 0:
+			leaveAll(w, r, ready[:1])
+		}
+		if prepares || w.Steady() < 5*time.Second { // The command may be under way, or the last leave.
+			w.After(time.Second, look)
+		}
+	}
+	w.After(time.Second, look)
+}
+
+// shuttingDown returns the nodes that are ready for a shutdown and know of nobody who leaves, and whether
+// any node knows of a shutdown.
+func shuttingDown(w *simulation.World) (ready []*simulation.Node, prepares bool) {
+	for _, n := range w.Nodes() {
+		s := membershipsim.MachineOf(n).State()
+		leaves := func(m *gossip.Member) bool { return m.Status == gossip.Leaving || m.Status == gossip.Exiting }
+		if me := s.Member(n.ID()); me != nil && me.Status == gossip.Ready && !slices.ContainsFunc(s.Members(), leaves) {
+			ready = append(ready, n)
+		}
+		prepares = prepares || s.Shutdown() != gossip.StatusNone
+	}
+	return ready, prepares
+}
+
+// leaveAll tells nodes to leave, within two seconds.
+func leaveAll(w *simulation.World, r *rand.Rand, nodes []*simulation.Node) {
+	for _, n := range nodes {
+		w.After(time.Duration(r.Int64N(int64(2*time.Second))), func() {
+			w.Intervene("leave %v, with all others", n.ID())
+			n.Input(protocol.Service, protocol.Leave{Address: n.ID().Address})
+		})
 	}
 }
 

@@ -109,6 +109,10 @@ func weathers() []Scenario {
 			weather{faults: func() []simulation.Fault { return lightly(membershipsim.FoundingFaults()) }, supervised: true}),
 		of("disks", "the same, and disks hang, fail, tear, vanish, get older",
 			weather{faults: func() []simulation.Fault { return append(allFaults(), simulation.DiskFaults()...) }, supervised: true, forgetful: true}),
+		of("shutdowns", "the whole cluster is stopped in order, and started again",
+			weather{faults: func() []simulation.Fault {
+				return lightly([]simulation.Fault{{Name: "shutdown", Weight: 6, Inject: shutdown}})
+			}, supervised: true}),
 		judges,
 	}
 }

@@ -20,10 +20,11 @@ type Config struct {
 	Role      string   // Of the kind.
 	Instances []string // The ids of the instances.
 	Shards    int      // Of the kind.
+	InUse     int      // Of the kind.
 	OnOldest  bool     // Of the kind.
 
 	// Run is the work of one instance.
-	Run func(ctx context.Context, id string, epoch sharding.Epoch) error
+	Run func(ctx context.Context, id string, scale sharding.Scale, epoch sharding.Epoch) error
 
 	HandOverTimeout time.Duration // How long Run may take to return when the instance is to move; zero: the configured time.
 	Lease           *lease.Keeper // Is held while Run runs; nil: none.
@@ -42,7 +43,7 @@ func Start(h sharding.Host, c Config) error {
 	j := &job{Config: c, started: make(chan struct{})}
 	region, err := sharding.Start(h, sharding.Kind[*news]{
 		Name: c.Name, Role: c.Role, Codec: nothing{}, HandoffTimeout: c.HandOverTimeout,
-		Shards: c.Shards, Permanent: c.Instances, OnOldest: c.OnOldest,
+		Shards: c.Shards, InUse: c.InUse, Permanent: c.Instances, OnOldest: c.OnOldest,
 		New: func(*sharding.Context) sharding.Entity[*news] { return &instance{job: j} },
 	})
 	if err != nil {

@@ -34,6 +34,7 @@ type instance struct {
 // run is one call of [Config.Run].
 type run struct {
 	id     string          // That of the instance.
+	scale  sharding.Scale  // Under which it was started.
 	ctx    context.Context //nolint:containedctx // That of the call.
 	cancel context.CancelCauseFunc
 	over   chan struct{} // Closed when the call has returned and the instance was told.
@@ -60,7 +61,7 @@ func (i *instance) Start(c *sharding.Context) error {
 
 func (i *instance) begin(c *sharding.Context) {
 	ctx, cancel := context.WithCancelCause(c.Context())
-	i.run = &run{id: c.ID(), ctx: ctx, cancel: cancel, over: make(chan struct{})}
+	i.run = &run{id: c.ID(), scale: c.Scale(), ctx: ctx, cancel: cancel, over: make(chan struct{})}
 	// The goroutine is owned by the instance, whose Stop waits for it.
 	go i.job.work(i.run, c.Epoch())
 }
@@ -118,7 +119,7 @@ func (j *job) call(r *run, epoch sharding.Epoch) {
 func (j *job) leased(r *run, epoch sharding.Epoch) error {
 	ctx := r.ctx
 	if j.Lease == nil {
-		return j.Run(ctx, r.id, epoch)
+		return j.Run(ctx, r.id, r.scale, epoch)
 	}
 	held, err := j.Lease.Acquire(ctx)
 	if err != nil {
@@ -142,7 +143,7 @@ func (j *job) leased(r *run, epoch sharding.Epoch) error {
 			j.Log.Warn("a lease was not given back, and ends by itself", j.Noun, j.Name, "error", err)
 		}
 	}()
-	return j.Run(within, r.id, epoch)
+	return j.Run(within, r.id, r.scale, epoch)
 }
 
 // releaseLimit bounds the time to give a lease back: the node may be leaving.

@@ -38,6 +38,9 @@ const (
 	// OpAcked: the home has put the messages Items of this origin into mailboxes, and the
 	// window has them no longer. An ask among them now waits for its reply.
 	OpAcked
+	// OpMove: hand Message, of this origin, on to the cell of its entity in the next layout, by
+	// [Handoff.Adopt] and in this order, with its ask; the runtime owns it from now on.
+	OpMove
 	// OpFail: Message, of this origin, failed with Code, and with the detail of
 	// Reply if there is one. The cell gives the message up; no OpFree follows. An ask
 	// ends with the error, a tell is counted.

@@ -64,6 +64,11 @@ type Config struct {
 	// message. They are not stopped for being idle, and those that could not start, or failed,
 	// start again when they have rested, whatever OnFailure says.
 	Permanent []string
+	// Rememberer has entities that have begun run as those that are permanent, until they stop
+	// themselves for good; nil: nothing does. RememberFirst has the first message to an entity wait until
+	// it is remembered. Neither PassivateAfter nor Limiter goes with it.
+	Rememberer    Rememberer
+	RememberFirst bool
 }
 
 // OnFailure says what becomes of an entity whose instance failed at a message.
@@ -129,7 +134,7 @@ func New(cfg Config) *Cell {
 	c.place.cfg, c.alarm.cfg = &c.cfg, &c.cfg
 	c.own.shared, c.in.shared, c.residents.shared, c.memory.shared = s, s, s, s
 	c.residents.memory, c.memory.buffer = &c.memory, handoff.New(c.cfg.Snapshots)
-	c.residents.seats.cfg = &c.cfg
+	c.residents.seats.cfg, c.residents.recall.shared = &c.cfg, s
 	c.own.window = window.New(1)
 	return c
 }
@@ -164,6 +169,9 @@ const (
 	// Ended: the caller still owns the message, which fails with [protocol.CodeNotDelivered], since
 	// this node has stopped.
 	Ended
+	// Moved: the caller still owns the message, and offers it to the entity's shard of the next
+	// layout, since this one is retired.
+	Moved
 )
 
 // Code returns the error of an admission after which there is no other try; [protocol.CodeOK] for
@@ -188,6 +196,10 @@ func (c *Cell) Accept(now machine.Instant, m *Message, out *Actions) Admission {
 		m.leaveLine()
 		c.counts.refused(protocol.CodeNotDelivered)
 		return Ended
+	}
+	if c.place.isRetired() {
+		m.leaveLine()
+		return Moved
 	}
 	m.Origin = c.cfg.Self
 	right := m.leaveLine()
@@ -269,7 +281,7 @@ func (c *Cell) Collect() {
 // Follow puts the bytes of m, whose origin is this node, behind the messages that wait for their
 // lane, as [Cell.Accept] does with [Packed]. False: nothing was done, and Accept decides.
 func (c *Cell) Follow(m *Message) bool {
-	if !c.own.isBlocked() || !c.own.pending() || c.place.hosts() || c.place.isOver() || c.own.mustWait(m) {
+	if c.place.isRetired() || !c.own.isBlocked() || !c.own.pending() || c.place.hosts() || c.place.isOver() || c.own.mustWait(m) {
 		return false
 	}
 	c.own.push(m)
@@ -339,6 +351,8 @@ func (c *Cell) Deliver(now machine.Instant, m *Message, out *Actions) {
 	case c.place.isOver():
 		out.drop(m, DropStopped)
 	case age < 0:
+		out.drop(m, DropOldStream)
+	case c.place.isRetired():
 		out.drop(m, DropOldStream)
 	case m.Origin == c.cfg.Self:
 		out.drop(m, DropDuplicate)

@@ -87,7 +87,7 @@ func (c *bench) did() string {
 		cell.OpReset: "reset", cell.OpReply: "reply", cell.OpAck: "ack", cell.OpNeed: "need",
 		cell.OpStart: "start", cell.OpRun: "run", cell.OpStop: "stop", cell.OpDrop: "drop",
 		cell.OpOfferAgain: "room", cell.OpStuck: "stuck", cell.OpReturned: "returned",
-		cell.OpForged: "forged", cell.OpAcked: "acked",
+		cell.OpForged: "forged", cell.OpAcked: "acked", cell.OpMove: "move",
 		cell.OpSnapshot: "snapshot", cell.OpForgotten: "forgotten",
 	}
 	var words []string

@@ -19,6 +19,7 @@ type Counts struct {
 	Passivated  [Causes]uint64 // Instances that stopped although they had not failed and their shard stays, by [Cause].
 	Failed      uint64         // Instances that failed at a message or a timer.
 	StartFailed uint64         // Instances that could not be started.
+	Recalled    uint64         // Entities that began without a message, since they were remembered.
 
 	Snapshots uint64                  // Snapshots that instances gave for a move.
 	Restored  uint64                  // Instances that have taken one.
@@ -52,6 +53,9 @@ func (c *Cell) Tally(t *Tally) {
 	c.residents.tally(t)
 }
 
+// Keep adds the counters of cells that are no more to t.
+func (t *Tally) Keep(o *Tally) { t.add(&o.Counts) }
+
 func (c *Counts) add(o *Counts) {
 	c.Sent += o.Sent
 	c.Received += o.Received
@@ -66,6 +70,7 @@ func (c *Counts) add(o *Counts) {
 	}
 	c.Failed += o.Failed
 	c.StartFailed += o.StartFailed
+	c.Recalled += o.Recalled
 	c.Snapshots += o.Snapshots
 	c.Restored += o.Restored
 	for i := range o.Forgotten {

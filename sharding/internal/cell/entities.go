@@ -33,7 +33,7 @@ const (
 // passive entity has no record and costs nothing.
 type Entity struct {
 	id    string
-	epoch *protocol.Epoch // Shared by all entities that were started under this epoch; nil before the first start.
+	epoch *protocol.Epoch // Shared by all entities that were started under this epoch; nil before the first start, see also remembrance.
 	// Value is the instance, which only the runtime reads. The cell clears Value when the
 	// instance is gone; for an entity that failed the cell keeps the reason there, and with
 	// OpStart there may be the snapshot from which the instance is to be restored.
@@ -65,6 +65,10 @@ const (
 	isIdled                             // The instance is passivated since it was idle.
 	isEvicted                           // The instance is passivated to make room.
 	isFresh                             // The instance has begun no message; that it was started counts as its use.
+
+	// isForGood are two flags that exclude each other: together they say that the instance of an entity
+	// which is remembered is stopped since the entity has asked for it, and that it is to be forgotten.
+	isForGood = isIdled | isEvicted
 )
 
 func (e *Entity) is(f entityFlags) bool { return e.flags&f != 0 }
@@ -109,6 +113,8 @@ func (e *Entity) Withholds() bool { return e.rare != nil && e.rare.reply != nil 
 // Cause returns why the instance is being passivated, if it is.
 func (e *Entity) Cause() Cause {
 	switch {
+	case e.flags&isForGood == isForGood:
+		return CauseAsked
 	case e.is(isEvicted):
 		return CauseLimit
 	case e.is(isIdled):

@@ -15,7 +15,7 @@ import (
 
 // Apply takes an input from the control machine of this node.
 func (c *Cell) Apply(now machine.Instant, in protocol.CellInput, out *Actions) {
-	if c.place.isOver() {
+	if _, end := in.(protocol.Abandon); c.place.isOver() || c.place.isRetired() && !end {
 		return
 	}
 	switch in := in.(type) {
@@ -29,6 +29,8 @@ func (c *Cell) Apply(now machine.Instant, in protocol.CellInput, out *Actions) {
 		c.resumeHosting(now, in, out)
 	case protocol.ReleaseHosting:
 		c.releaseHosting(now, in, out)
+	case protocol.Retire:
+		c.Handoff().retire(now, in, out)
 	case protocol.Suspend:
 		c.place.suspend(true)
 	case protocol.Unsuspend:
@@ -93,6 +95,7 @@ func (c *Cell) startHosting(now machine.Instant, h protocol.StartHosting, out *A
 
 // serve delivers everything that waited for this node to be the home.
 func (c *Cell) serve(now machine.Instant, out *Actions) {
+	c.residents.recall.serve() // Before the first entity begins.
 	c.own.again()
 	c.pump(now, out)
 	c.own.dismiss(out) // Messages of this node go straight into mailboxes now.
@@ -106,6 +109,7 @@ func (c *Cell) stopHosting(now machine.Instant, h protocol.StopHosting, out *Act
 	}
 	c.place.stop(now, h.Leaving)
 	c.in.halt(now, out)
+	c.residents.recall.stop()
 	c.residents.runOut(now, out)
 	c.Handoff().hurry(now, out)
 }
@@ -126,14 +130,16 @@ func (c *Cell) releaseHosting(now machine.Instant, h protocol.ReleaseHosting, ou
 	}
 	c.memory.giveUp(now, out)
 	c.residents.releaseAll(now, out)
+	c.residents.recall.hasty = true
 	c.checkHalted(now, out)
 }
 
-// checkHalted ends the hosting once the last entity is gone.
+// checkHalted ends the hosting once the last entity is gone, and what is remembered is written.
 func (c *Cell) checkHalted(now machine.Instant, out *Actions) {
-	if !c.place.stops() || !c.residents.empty() || c.place.isOver() {
+	if !c.place.stops() || !c.residents.empty() || c.place.isOver() || !c.residents.recall.written(now, out) {
 		return
 	}
+	c.residents.recall.end()
 	c.in.acks(out)
 	c.place.halt(now)
 	halted := protocol.ShardHalted{Epoch: c.place.hostedUnder(), Base: c.place.baseEpoch(), Positions: c.in.end(), Snapshots: c.memory.end()}
@@ -148,6 +154,7 @@ func (c *Cell) evict(now machine.Instant, out *Actions) {
 	c.place.lose()
 	c.memory.clear()
 	c.residents.discard(now, protocol.CodeNotDelivered, out)
+	c.residents.recall.end()
 	out.add(Action{Op: OpEnd})
 }
 
@@ -156,6 +163,7 @@ func (c *Cell) abandon(now machine.Instant, out *Actions) {
 	c.place.abandon()
 	c.memory.clear()
 	c.residents.discard(now, protocol.CodeNotDelivered, out)
+	c.residents.recall.end()
 	c.own.abandon(out)
 	c.in.abandon(out)
 	c.own.release(out)

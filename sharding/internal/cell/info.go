@@ -21,6 +21,7 @@ type Info struct {
 	Epoch             protocol.Epoch  // The epoch of the home.
 	Since             machine.Instant // When this node last learned of a change; 0: never.
 	Hosting, Stopping bool
+	Retired           bool // No node hosts the shard any more, see [protocol.Retire].
 	Suspended         bool
 	Blocked           bool            // The lane to the home is full or broken.
 	Asked             bool            // The cell has asked the coordinator for a home, or for a newer one.
@@ -55,7 +56,7 @@ type EntityInfo struct {
 func (c *Cell) Info() Info {
 	i := Info{
 		Home: c.place.home(), Epoch: c.place.mapEpoch(), Since: c.place.changed(),
-		Hosting: c.place.hosts(), Stopping: c.place.stops(),
+		Hosting: c.place.hosts(), Stopping: c.place.stops(), Retired: c.place.isRetired(),
 		Suspended: c.place.isSuspended(), Asked: c.place.asking(), Transit: c.in.kept(),
 	}
 	c.own.describe(&i)

@@ -125,7 +125,8 @@ func (m *memory) slow(now machine.Instant) []*Entity {
 	return slow
 }
 
-// Handoff is what a cell does about the memory of its entities when their shard moves.
+// Handoff is what a cell does about the memory of its entities when their shard moves, and about all that
+// it has when its shard, or one of the layout before, is retired.
 type Handoff struct{ c *Cell }
 
 // Leaves says that the instance of e, of an OpStop, has stopped for the reason why, and can give a

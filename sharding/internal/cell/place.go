@@ -40,7 +40,7 @@ type formerHome struct {
 //	P2  while this node hosts, no route to another node has a higher epoch than the
 //	    hosting;
 //	P3  former holds homes since base, the oldest first, and is bounded;
-//	P4  a node that has ended stays so.
+//	P4  a node that has ended stays so, and so does a shard that is retired: the node hosts it no more.
 type place struct {
 	cfg       *Config
 	route     protocol.SetRoute // The highest epoch known.
@@ -51,6 +51,7 @@ type place struct {
 	since     machine.Instant // When route or state last changed.
 	suspended bool            // The node has no standing, see [protocol.Suspend].
 	abandoned bool            // The node has ended, see [protocol.Abandon].
+	retired   bool            // No node hosts the shard any more, see [protocol.Retire].
 	leaving   bool            // The last stop of the shard was because the node leaves.
 	former    []formerHome    // Earlier homes of the shard since base, the oldest first; see [Cell.Went].
 	homes     uint64          // How many homes this cell has heard of.

@@ -26,7 +26,7 @@ import (
 //	R4  an entity that was left behind is in released until it returns, and nowhere else;
 //	R5  while the node serves the shard, each entity that is permanent has a record, and one
 //	    that has neither an instance nor a message waits for standing, or rests and the alarm
-//	    is set to the end of its rest;
+//	    is set to the end of its rest; so has each that is remembered, once it has begun here;
 //	R6  with a limiter each instance that is live ([Entity.Live]), and whose entity is not permanent,
 //	    has a seat, and nothing else has one.
 type residents struct {
@@ -43,6 +43,7 @@ type residents struct {
 	seen     depth     // Of the mailboxes that the present round of Sweep has seen so far.
 	seats    seating
 	memory   *memory
+	recall   remembrance
 }
 
 // empty reports whether no entity is left.
@@ -148,8 +149,12 @@ func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
 	case entityWaiting, entityFailed:
 		switch {
 		case e.mailbox.n > 0:
-			r.start(now, e, out)
+			if !r.recall.mustWait(e) {
+				r.start(now, e, out)
+			}
 		case !r.permanent(e) || !r.place.serves() || r.place.isOver():
+		case e.state == entityFailed && now < e.at && r.recall.runs(e):
+			r.recall.rests(e, out)
 		case e.state == entityFailed && now < e.at:
 			r.alarm.at(e.at, out)
 		default:
@@ -162,7 +167,7 @@ func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
 
 // permanent reports whether e runs whenever this node hosts the shard.
 func (r *residents) permanent(e *Entity) bool {
-	return len(r.cfg.Permanent) > 0 && slices.Contains(r.cfg.Permanent, e.id)
+	return r.recall.runs(e) || len(r.cfg.Permanent) > 0 && slices.Contains(r.cfg.Permanent, e.id)
 }
 
 // keepUp begins what the entities that are permanent can begin now: the node has begun to serve
@@ -178,6 +183,13 @@ func (r *residents) keepUp(now machine.Instant, out *Actions) {
 		}
 		r.advance(now, e, out)
 	}
+	if r.recall.due(now, out) {
+		for e := r.first; e != nil; e = e.next {
+			if e.state == entityFailed {
+				r.advance(now, e, out)
+			}
+		}
+	}
 }
 
 func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
@@ -186,6 +198,7 @@ func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
 		r.counts.Restarted++
 	}
 	e.unset(isIdled | isEvicted)
+	r.recall.begins(e)
 	e.state, e.epoch, e.at, e.Value = entityStarting, r.place.token(), now, r.memory.take(e.id)
 	if r.cfg.Limiter != nil && !r.permanent(e) {
 		r.seats.enter(e)

@@ -330,6 +330,22 @@ func TestWhatWasNotHandedOverIsTakenBack(t *testing.T) {
 	require.Equal(t, 2, c.Info().Window)
 }
 
+// A message was in a lane that ended with it, and goes into the next one in a batch: it has its
+// place there although the cell hears of the end of the first lane in between.
+func TestWhatAnEarlierLaneHasLostHasItsPlaceInABatch(t *testing.T) {
+	c := newCell(t, nodeA, cell.Config{})
+	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
+	m := &cell.Message{Entity: "x", Payload: []byte("m"), Correlation: 1}
+	require.Equal(t, cell.Packed, c.Accept(c.now, m, &c.out))
+	c.did()
+	c.Sent().Handed(1, 2, 0)
+	c.Broken(nodeB)
+	h := c.Sent().Handing(1, 2)
+	c.Sent().Rerouted(0, true)
+	h.Placed(0)
+	require.False(t, c.takesBack("x", 1), "the second lane has it")
+}
+
 // takesBack reports whether the cell takes the message of an ask back.
 func (c *bench) takesBack(entity string, correlation uint64) bool {
 	_, back := c.Retract(c.now, entity, correlation, &c.out)

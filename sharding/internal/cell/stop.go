@@ -89,6 +89,7 @@ func (r *residents) beginStop(now machine.Instant, e *Entity, held bool, out *Ac
 		r.alarm.retrySoon(now, out)
 		return StopNone, false
 	}
+	r.recall.ends(e, why)
 	return why, true
 }
 

@@ -96,6 +96,9 @@ func (a *agenda) next(home gossip.NodeID) (protocol.ShardID, plan, bool) {
 // drop gives up the plan for a shard, if there is one, and dropAll gives up all plans.
 func (a *agenda) drop(id protocol.ShardID) { delete(a.plans, id) }
 
+// cancel takes a move out that will have no next home, and leaves no trace of it.
+func (a *agenda) cancel(id protocol.ShardID) { delete(a.moves, id) }
+
 func (a *agenda) dropAll() {
 	clear(a.plans)
 	clear(a.planned)

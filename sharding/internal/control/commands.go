@@ -41,7 +41,7 @@ func (o commands) add(id protocol.ShardID, s *shard, memory []protocol.Snapshot)
 func (o commands) send(by shared) {
 	name := by.kind.name
 	for _, to := range sortedNodes(o.hosts) {
-		by.kind.sendHosts(to, by.term, o.hosts[to])
+		by.kind.sendHosts(to, by.term, by.kind.coord.scaling.current, o.hosts[to])
 	}
 	for _, to := range sortedNodes(o.stops) {
 		by.kind.send(to, Stop{Kind: name, Term: by.term, Shards: o.stops[to]})

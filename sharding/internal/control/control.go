@@ -80,6 +80,8 @@ type Control struct {
 	until     machine.Instant        // When the node's standing ends.
 	suspended bool                   // The node has no standing.
 	leaving   bool                   // The node leaves the cluster.
+	shutdown  gossip.Status          // How far a shutdown of the whole cluster is, see [gossip.State.Shutdown].
+	together  bool                   // The members have begun to leave together, as all were ready for that.
 	drain     drain                  // Whether the node is drained.
 	released  bool                   // Membership was told that this node hosts nothing any more.
 	ended     bool                   // The node must stop: inputs are ignored.
@@ -183,14 +185,26 @@ func (c *Control) dispatch(in machine.Input) {
 		c.drain.order(c, in)
 	case FromShard:
 		c.fromShard(in)
+	case LeaseHeld:
+		if k := c.kind(in.Kind); k != nil && k.host != nil {
+			k.host.gates.held(in)
+		}
+	case LeaseLost:
+		if k := c.kind(in.Kind); k != nil && k.host != nil {
+			k.host.gates.lost(in)
+		}
 	case Measured:
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
 			k.host.gauge.take(c.now.Mono, in, k.host.hosting())
 		}
 	case Explain:
-		c.explain(in, ExplainShard(in))
+		c.inquire(question{Explain: in}, ExplainShard(in))
 	case Move:
-		c.explain(Explain{in.Kind, in.Shard, in.ID}, MoveShard(in))
+		c.inquire(question{Explain: Explain{in.Kind, in.Shard, in.ID}, sort: sortMove}, MoveShard(in))
+	case ScaleTo:
+		c.inquire(question{Explain: Explain{Kind: in.Kind, ID: in.ID}, sort: sortScale}, in)
+	case Reshard:
+		c.inquire(question{Explain: Explain{Kind: in.Kind, ID: in.ID}, sort: sortReshard}, ReshardKind(in))
 	case Examine:
 		c.examine(in)
 	case component.Changed:
@@ -245,6 +259,7 @@ func (c *Control) tick() {
 		if k.host != nil {
 			k.host.measure()
 			k.host.register()
+			k.host.gates.repeat(k.coordinatorNode())
 			if c.leaving {
 				k.host.leave()
 			}
@@ -320,6 +335,10 @@ func (c *Control) fromShard(in FromShard) {
 	}
 }
 
+// stays reports whether shards stay where they are, since the whole cluster is being shut down. One without
+// a home still gets one.
+func (c *Control) stays() bool { return c.shutdown != gossip.StatusNone }
+
 // changed takes over a new membership state.
 func (c *Control) changed(e component.Changed) {
 	c.state = e.State
@@ -336,6 +355,10 @@ func (c *Control) changed(e component.Changed) {
 	}
 	me, left := e.State.Member(c.cfg.Self), c.leaving
 	c.leaving = me != nil && me.Status >= gossip.Leaving
+	c.shutdown = e.State.Shutdown()
+	c.together = c.shutdown == gossip.Ready && slices.ContainsFunc(e.State.Members(), func(m *gossip.Member) bool {
+		return m.Status == gossip.Leaving || m.Status == gossip.Exiting
+	})
 	for _, k := range c.kinds {
 		k.renew(e.State.EpochBorn())
 		k.singleton(func(a *singleton.Actions) { k.core.Update(c.now.Mono, c.cfg.Self, e.State, a) })
@@ -442,11 +465,25 @@ type Inspection struct {
 	// Open, Serving and Moving count the shards in the coordinator's map: those without
 	// a home, those at rest, and all others.
 	Open, Serving, Moving int
+	// Scale is the latest that the region was told of how many shards are in use, and Rescaling says that the
+	// coordinator changes that number.
+	Scale     Scale
+	Rescaling bool
+	// Retired counts shards of the former layout that are no more, and Layouts are those in force, as the
+	// coordinator knows.
+	Retired int
+	Layouts []protocol.Layout
+	// Knows are the layouts in force as the region knows, Gone the former shards of which it knows
+	// that they are retired.
+	Knows []protocol.Layout
+	Gone  int
+	// Past are numbers of shards that the kind has had, as the region knows.
+	Past []uint32
 	// Luggage is the number of shards of which the node has the memory of entities in hand, between
 	// the old home and the new.
 	Luggage int
 	// MapTerm and MapVersion are the term and the version of the region's copy of the map,
-	// Homes its entries with a home, sorted by shard; Hosting is how many shards the region
+	// Homes its entries of shards in use with a home, sorted by shard; Hosting is how many shards the region
 	// hosts.
 	MapTerm    protocol.Term
 	MapVersion uint64
@@ -467,10 +504,13 @@ func (c *Control) Inspect(name string) Inspection {
 	}
 	if h := k.host; h != nil {
 		i.Luggage += h.left.len()
+		i.Scale = h.scale
 		i.MapTerm, i.MapVersion, i.Hosting = h.term, h.version, h.hosting()
-		for _, home := range h.homes {
-			if !home.Node.IsZero() {
-				i.Homes = append(i.Homes, home)
+		i.Knows, i.Gone = h.homes.layouts(), len(h.layers.retired)
+		i.Past = h.layers.past
+		for _, home := range h.homes.all() {
+			if !home.Node.IsZero() && (h.scale.Count == 0 || home.Shard.Index() < h.scale.Count) {
+				i.Homes = append(i.Homes, *home)
 			}
 		}
 	}

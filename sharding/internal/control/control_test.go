@@ -709,7 +709,7 @@ func TestWhatIsIgnored(t *testing.T) {
 	}
 	require.Equal(t, term(1, 1), n.Inspect("k").Promise)
 	p.say(n, control.Query{Kind: "other", Term: term(1, 1)})
-	require.Equal(t, control.NoRegion{Kind: "other", Term: term(1, 1)}, last[control.NoRegion](t, p))
+	require.Equal(t, control.NoRegion{Kind: "other", Follows: true, Term: term(1, 1)}, last[control.NoRegion](t, p))
 	require.Equal(t, term(1, 1), n.Inspect("other").Promise, "the promise is kept for a kind that may come")
 	n.step(machine.Received{From: p.id, Message: control.SettingsRefused{Kind: "other", Setting: "s"}})
 	require.Empty(t, published[control.KindRefused](n))

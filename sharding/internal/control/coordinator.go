@@ -33,10 +33,13 @@ import (
 //	    given shards and the version of the map are those that the strategy was asked about.
 type coordinator struct {
 	shared
-	roster roster
-	table  table
-	agenda agenda
-	rounds rounds
+	roster  roster
+	table   table
+	agenda  agenda
+	rounds  rounds
+	scaling scaling
+
+	passedOver map[gossip.NodeID]Report // The reports of regions that were refused.
 
 	gather    gather
 	call      call
@@ -67,21 +70,29 @@ const (
 	gatherPassed         // The timer fired in this step.
 )
 
+// guessed returns the layout that the kind has unless a region knows better.
+func guessed(s Settings) (l layers[shard]) {
+	l.add(protocol.Layout{Shards: s.Shards})
+	return l
+}
+
 func newCoordinator(k *perKind, term protocol.Term) *coordinator {
 	s := shared{kind: k, term: term, born: k.control.state.EpochBorn()}
 	return &coordinator{
 		shared: s,
 		roster: roster{
-			shared:  s,
-			peers:   make(map[gossip.NodeID]bool),
-			regions: make(map[gossip.NodeID]Registration),
-			warmth:  warmth{shared: s, came: make(map[gossip.NodeID]machine.Instant)},
-			loads:   loads{shared: s, carried: make(map[protocol.ShardID]carried)},
+			shared:    s,
+			peers:     make(map[gossip.NodeID]bool),
+			followers: make(map[gossip.NodeID]bool),
+			regions:   make(map[gossip.NodeID]Registration),
+			held:      make(map[gossip.NodeID]uint64),
+			warmth:    warmth{shared: s, came: make(map[gossip.NodeID]machine.Instant)},
+			loads:     loads{shared: s, carried: make(map[protocol.ShardID]carried)},
 		},
 		table: table{
 			shared:  s,
 			version: 1,
-			shards:  make([]shard, k.settings.Shards),
+			shards:  guessed(k.settings),
 			wanted:  make(map[protocol.ShardID]gossip.NodeID),
 			changed: make(map[protocol.ShardID]bool),
 			toHost:  make(map[protocol.ShardID]bool),
@@ -92,7 +103,10 @@ func newCoordinator(k *perKind, term protocol.Term) *coordinator {
 			planned: make(map[gossip.NodeID][]protocol.ShardID),
 			moves:   make(map[protocol.ShardID]*move),
 		},
-		rounds: rounds{shared: s},
+		rounds:  rounds{shared: s},
+		scaling: scaling{shared: s},
+
+		passedOver: make(map[gossip.NodeID]Report),
 	}
 }
 
@@ -116,6 +130,7 @@ func (c *coordinator) tick() {
 	c.roster.query()
 	c.overdue()
 	c.command(PhaseStarting, PhaseStopping, PhaseResuming, PhaseReleasing)
+	rescaler{c}.tell()
 	c.evaluate()
 }
 
@@ -142,8 +157,13 @@ func sortedNodes[V any](m map[gossip.NodeID]V) []gossip.NodeID {
 // is open allocates shards, begins moves and watches the load.
 func (c *coordinator) evaluate() {
 	c.roster.meet()
-	c.roster.open()
+	if c.roster.open() {
+		c.table.reveal()
+	}
 	if !c.decides() {
+		return
+	}
+	if (rescaler{c}).advance() {
 		return
 	}
 	c.allocate()
@@ -157,6 +177,7 @@ func (c *coordinator) decides() bool { return c.roster.isOpen() && !c.control().
 // fence takes all shards from a member that can host no shard any more.
 func (c *coordinator) fence(node gossip.NodeID) {
 	c.roster.forget(node)
+	delete(c.passedOver, node)
 	for _, id := range c.table.strike(node) {
 		c.end(id, OutcomeLost)
 		c.agenda.drop(id)
@@ -167,6 +188,7 @@ func (c *coordinator) fence(node gossip.NodeID) {
 // onNoRegion takes the answer of a node that hosts nothing.
 func (c *coordinator) onNoRegion(from gossip.NodeID, m NoRegion) {
 	if c.roster.isPeer(from) && m.Term == c.term {
+		c.roster.followers[from] = m.Follows
 		c.roster.answered(from)
 		c.evaluate()
 	}
@@ -178,15 +200,35 @@ func (c *coordinator) onReport(from gossip.NodeID, m Report) {
 		return
 	}
 	c.roster.answered(from)
-	if c.roster.admit(from, m.Registration) {
-		for _, h := range m.Hosted {
-			if c.table.has(h.Shard) {
-				c.claim(from, h)
-			}
+	c.scaling.note(m.Registration.Scale)
+	c.table.learn(m.Layouts, m.Past)
+	for _, r := range m.Retired {
+		c.table.entomb(r)
+	}
+	if c.passedOver[from] = m; len(m.Layouts) > 0 {
+		// Regions that were refused by their number of shards may have one that the kind has had.
+		for _, node := range sortedNodes(c.passedOver) {
+			c.enter(node)
 		}
+	} else {
+		c.enter(from)
 	}
 	c.sendWhole(from)
 	c.evaluate()
+}
+
+// enter registers the region of a report, with what it hosts, unless it is refused.
+func (c *coordinator) enter(from gossip.NodeID) {
+	m := c.passedOver[from]
+	if !(resharding{c}).admit(from, m.Registration, len(m.Layouts) > 0) {
+		return
+	}
+	delete(c.passedOver, from)
+	for _, h := range m.Hosted {
+		if c.table.has(h.Shard) {
+			c.claim(from, h)
+		}
+	}
 }
 
 // claim takes over what a region hosts. A stop that an earlier coordinator has ordered becomes
@@ -203,8 +245,12 @@ func (c *coordinator) claim(from gossip.NodeID, h Hosted) {
 
 // onRegister takes a registration, or its repetition.
 func (c *coordinator) onRegister(from gossip.NodeID, m Register) {
-	if !c.control().serving[from] || !c.roster.admit(from, m.Registration) {
+	if !c.control().serving[from] || !(resharding{c}).admit(from, m.Registration, m.Version > 0) {
 		return
+	}
+	c.scaling.note(m.Registration.Scale)
+	if m.Term == c.term {
+		c.roster.holds(from, m.Version)
 	}
 	if m.Term.Compare(c.term) < 0 && m.Version > 1 {
 		c.table.populate() // An earlier coordinator gave homes.

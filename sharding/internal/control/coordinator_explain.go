@@ -15,12 +15,18 @@ import (
 func (c *coordinator) explain(id protocol.ShardID, question uint64) Explained {
 	e := Explained{Kind: c.kind.name, Shard: id, ID: question, Coordinator: c.control().cfg.Self, Term: c.term}
 	if !c.table.has(id) {
-		e.Detail = fmt.Sprintf("the kind has %d shards", c.table.size())
+		e.Detail = fmt.Sprintf("the kind has %d shards", c.table.present().Shards)
 		return e
 	}
 	s := c.table.at(id)
 	e.Phase, e.Home, e.Epoch, e.Base = s.phase, s.home, s.epoch, s.base
 	e.Since, e.Decision, e.Detail = s.since, s.decision, c.awaited(s.home)
+	switch {
+	case c.table.isChanging():
+		e.Detail = "the number of shards changes: " + resharding{c}.progress()
+	case s.home.IsZero() && !c.table.isUsed(id):
+		e.Detail = fmt.Sprintf("is not in use: %d of %d shards are", c.scaling.current.Count, c.table.present().Shards)
+	}
 	e.Moves = c.agenda.pastOf(id)
 	e.Target, e.Reason = c.agenda.purpose(id)
 	if s.phase == PhaseStopping {
@@ -36,6 +42,10 @@ func (c *coordinator) awaited(home gossip.NodeID) string {
 		return "stays at a drained node while no other can host it"
 	case !home.IsZero():
 		return ""
+	case c.scaling.stops():
+		return fmt.Sprintf("waits until all shards have stopped, since %d are to be in use instead of %d", c.scaling.next.Count, c.scaling.current.Count)
+	case c.scaling.telling && c.roster.isOpen():
+		return fmt.Sprintf("waits until these know of revision %d: %s", c.scaling.current.Revision, joinSome(nodeNames(c.roster.behind(c.scaling.current)), ", "))
 	case !c.roster.isOpen():
 		return "waits until these answer, or are fenced: " + joinSome(nodeNames(c.roster.silent()), ", ")
 	case c.control().suspended:
@@ -58,12 +68,16 @@ func (c *coordinator) past() []Moved { return c.agenda.past() }
 func (c *coordinator) inspect(i *Inspection) {
 	i.Coordinating, i.Term, i.Version, i.Opened = true, c.term, c.table.mapVersion(), c.roster.isOpen()
 	i.Luggage += c.table.luggage.len()
+	i.Rescaling = c.scaling.isBusy()
+	i.Layouts = c.table.shards.layouts()
 	for phase, n := range c.table.counts() {
 		switch Phase(phase) {
 		case PhaseOpen:
 			i.Open += n
 		case PhaseServing:
 			i.Serving += n
+		case PhaseRetired:
+			i.Retired += n
 		default:
 			i.Moving += n
 		}

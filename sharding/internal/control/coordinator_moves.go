@@ -23,10 +23,11 @@ const waveFactor = 8
 
 // advance begins the moves that have become possible since another move took a step.
 func (c *coordinator) advance() {
-	if !c.decides() {
+	if !c.decides() || c.scaling.isBusy() {
 		return
 	}
 	c.wave()
+	resharding{c}.step()
 	c.followUp()
 }
 
@@ -40,7 +41,7 @@ func (c *coordinator) depart(id protocol.ShardID, m move) {
 // land gives a shard that has stopped the home on which its move decided, if that node can
 // still take it.
 func (c *coordinator) land(id protocol.ShardID, from gossip.NodeID, open []gossip.NodeID) bool {
-	if !c.decides() {
+	if !c.decides() || c.scaling.isBusy() || c.table.isFormer(id) {
 		return false
 	}
 	to, reason, ok := c.agenda.land(id, from, open)
@@ -81,14 +82,19 @@ func (c *coordinator) partersShards() []protocol.ShardID {
 }
 
 // order begins the move of a shard, beside what the budget permits, or says why it does not.
-func (c *coordinator) order(id protocol.ShardID, to gossip.NodeID) (refusal string) {
+func (c *coordinator) order(shard protocol.ShardID, to gossip.NodeID) (refusal string) {
+	id := c.table.present().Shard(shard.Index()) // An operator knows the place alone.
 	switch {
 	case !c.table.has(id):
-		return fmt.Sprintf("the kind has %d shards", c.table.size())
+		return fmt.Sprintf("the kind has %d shards", c.table.present().Shards)
 	case c.kind.cfg.OnOldest:
 		return "the kind lives at one node as a whole"
 	case !c.decides() || c.ending:
 		return "the coordinator does not decide yet, or not any more"
+	case c.control().stays():
+		return allStop
+	case c.scaling.isBusy():
+		return "the number of shards in use is being changed"
 	case c.agenda.isMoving(id) || c.table.at(id).phase != PhaseServing:
 		return "it is on its way, or has no home"
 	case c.table.home(id) == to:
@@ -99,7 +105,7 @@ func (c *coordinator) order(id protocol.ShardID, to gossip.NodeID) (refusal stri
 	c.agenda.drop(id)
 	c.depart(id, move{from: c.table.home(id), to: to, reason: byOrder})
 	c.command(PhaseStopping)
-	c.control().out.Decide("handoff", fmt.Sprintf("%s: shard %d", c.kind.name, id), "moves to "+to.String(), byOrder)
+	c.control().out.Decide("handoff", fmt.Sprintf("%s: shard %d", c.kind.name, id.Index()), "moves to "+to.String(), byOrder)
 	return ""
 }
 
@@ -152,6 +158,10 @@ func (c *coordinator) overdue() {
 		c.control().out.Decide("handoff", c.kind.name, verdict,
 			fmt.Sprintf("%s did not stop %d shards within the handoff timeout", node, late[node]))
 	}
+	if late := sortedNodes(late); len(late) > 0 && next == PhaseResuming && c.scaling.stops() {
+		c.scaling.callOff("these did not stop all that they run within the handoff timeout: " + joinSome(nodeNames(late), ", "))
+		rescaler{c}.forgetStops()
+	}
 	if n := c.table.luggage.expire(c.now()); n > 0 {
 		c.control().out.Decide("handoff", c.kind.name, "memory left behind",
 			fmt.Sprintf("that of the entities of %d shards could not be brought to their new homes in time", n))
@@ -173,6 +183,7 @@ func (c *coordinator) retire() {
 	c.ending, c.endBy = true, c.now().Add(endLimit)
 	c.agenda.dropAll()
 	c.table.hasten(c.now().Add(endPatience))
+	c.scaling.drop()
 	if c.call.id != 0 {
 		c.forgetCall()
 	}
@@ -182,16 +193,13 @@ func (c *coordinator) retire() {
 // retired reports whether a coordinator that ends can stop. Its successor must have asked
 // for that, since until then no other node answers regions that need maps and homes. And no
 // shard may be on its way: every shard is open, or with a home, which reports it to the
-// successor.
+// successor. Without anybody who could be the successor there is nothing to wait for.
 func (c *coordinator) retired() bool {
 	if !c.ending {
 		return false
 	}
-	if c.now() >= c.endBy {
+	if c.now() >= c.endBy || !c.kind.successor() {
 		return true
 	}
-	if c.kind.successor() && !c.kind.core.Asked() {
-		return false
-	}
-	return c.table.atRest()
+	return c.kind.core.Asked() && c.table.atRest()
 }

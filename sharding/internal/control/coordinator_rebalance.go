@@ -37,9 +37,9 @@ func (c *coordinator) followUp() {
 }
 
 // rebalanceOnce asks the strategy what should move, unless something else comes first:
-// shards without a home, regions that leave, a call under way.
+// shards without a home, regions that leave, a call under way, a shutdown of the whole cluster.
 func (c *coordinator) rebalanceOnce() {
-	if c.ending || c.call.id != 0 || c.unsettled() {
+	if c.ending || c.call.id != 0 || c.unsettled() || c.control().stays() {
 		return
 	}
 	c.rounds.setDue(false)
@@ -87,8 +87,10 @@ func (c *coordinator) reunite(req allocation.RebalanceRequest) (res allocation.R
 }
 
 // unsettled reports whether shards have no home, are on their way from regions that leave,
-// or are planned to be.
-func (c *coordinator) unsettled() bool { return c.agenda.handsBack() || c.table.hasHomeless() }
+// or are planned to be, or the number of shards changes.
+func (c *coordinator) unsettled() bool {
+	return c.agenda.handsBack() || c.table.hasHomeless() || c.table.isChanging()
+}
 
 // rebalanceRequest describes the regions and the moves under way to a strategy. A
 // shard on its way is listed with the region from which it comes. When that region is gone,
@@ -161,7 +163,9 @@ func (c *coordinator) rebalanced(asked call, in machine.Called) {
 		c.notMoved(asked, err.Error())
 		return
 	}
-	c.move(res, asked.strategy)
+	if !c.control().stays() {
+		c.move(res, asked.strategy)
+	}
 }
 
 // notMoved records that a strategy gave no usable answer to what should move.

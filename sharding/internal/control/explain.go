@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The question where a shard lives, and why: explain asks the coordinator, which runs here or on
+// The question where a shard lives, and why: inquire asks the coordinator, which runs here or on
 // another node; answer answers there; answered publishes
 // what comes back; expire gives up when none comes.
 
@@ -36,14 +36,15 @@ const (
 	PhaseStopping               // The home was told to stop.
 	PhaseResuming               // The stop was taken back.
 	PhaseReleasing              // The home was told to give up entities that do not stop.
+	PhaseRetired                // The shard is no more: its entities live in those of the next layout.
 )
 
 // phases is the number of phases.
-const phases = 6
+const phases = 7
 
 // String returns the name of the phase.
 func (p Phase) String() string {
-	names := [phases]string{"open", "starting", "serving", "stopping", "resuming", "releasing"}
+	names := [phases]string{"open", "starting", "serving", "stopping", "resuming", "releasing", "retired"}
 	if int(p) < len(names) {
 		return names[p]
 	}
@@ -94,6 +95,7 @@ const (
 	OutcomeMoved     Outcome = iota + 1 // The new home hosts the shard.
 	OutcomeCalledOff                    // The old home did not stop in time, and hosts it still.
 	OutcomeLost                         // A home ended meanwhile.
+	OutcomeRetired                      // The shard was stopped for good: it is retired.
 )
 
 // String returns the name of the outcome.
@@ -105,6 +107,8 @@ func (o Outcome) String() string {
 		return "called off"
 	case OutcomeLost:
 		return "lost"
+	case OutcomeRetired:
+		return "retired"
 	default:
 		return "none"
 	}
@@ -139,20 +143,27 @@ const (
 	explainLimit = 2 * time.Second
 )
 
-// question is an [Explain] or a [Move] that waits for the coordinator's answer.
+// question is an [Explain], a [Move], a [ScaleTo] or a [Reshard] that waits for the coordinator's answer.
 type question struct {
 	Explain
-	move  bool
+	sort  sort
 	to    gossip.NodeID
 	until machine.Instant
 }
 
-// explain has the coordinator of a kind answer a message of this node about a shard: here, or on
-// another node.
-func (c *Control) explain(e Explain, m Message) {
-	_, move := m.(MoveShard)
-	q := question{Explain: e, move: move}
-	k := c.kind(e.Kind)
+// sort says which sort of a question is meant.
+type sort uint8
+
+const (
+	sortExplain sort = iota
+	sortMove
+	sortScale
+	sortReshard
+)
+
+// inquire has the coordinator of a kind answer a message of this node: here, or on another node.
+func (c *Control) inquire(q question, m Message) {
+	k := c.kind(q.Kind)
 	if k == nil || c.state == nil {
 		c.unexplained(q, "this node knows nothing of the kind yet")
 		return
@@ -174,11 +185,16 @@ func (c *Control) explain(e Explain, m Message) {
 
 // unexplained publishes an answer of this node alone.
 func (c *Control) unexplained(q question, detail string) {
-	if q.move {
+	switch q.sort {
+	case sortMove:
 		c.out.Publish(MoveAnswered{Kind: q.Kind, Shard: q.Shard, ID: q.ID, Refusal: detail})
-		return
+	case sortScale:
+		c.out.Publish(ScaleAnswered{Kind: q.Kind, ID: q.ID, Refusal: ScaleUnavailable, Detail: detail})
+	case sortReshard:
+		c.out.Publish(ReshardAnswered{Kind: q.Kind, ID: q.ID, Refusal: detail})
+	default:
+		c.out.Publish(Explained{Kind: q.Kind, Shard: q.Shard, ID: q.ID, Detail: detail})
 	}
-	c.out.Publish(Explained{Kind: q.Kind, Shard: q.Shard, ID: q.ID, Detail: detail})
 }
 
 // notCoordinating says why the coordinator, which should run on this node, does not.
@@ -200,6 +216,19 @@ func (k *perKind) answer(m Message) Message {
 			refusal = k.coord.order(m.Shard, m.To)
 		}
 		return MoveAnswered{Kind: k.name, Shard: m.Shard, ID: m.ID, Refusal: refusal}
+	case ScaleTo:
+		if k.coord == nil {
+			return ScaleAnswered{Kind: k.name, ID: m.ID, Refusal: ScaleUnavailable, Detail: k.notCoordinating()}
+		}
+		return rescaler{k.coord}.scaleTo(m)
+	case ReshardKind:
+		refusal := ""
+		if k.coord == nil {
+			refusal = k.notCoordinating()
+		} else {
+			refusal = resharding{k.coord}.begin(m.Shards)
+		}
+		return ReshardAnswered{Kind: k.name, ID: m.ID, Refusal: refusal}
 	case ExplainShard:
 		if k.coord == nil {
 			return Explained{Kind: k.name, Shard: m.Shard, ID: m.ID, Detail: k.notCoordinating()}
@@ -212,10 +241,9 @@ func (k *perKind) answer(m Message) Message {
 }
 
 // answered publishes the coordinator's answer, if this node waits for it.
-func (c *Control) answered(from gossip.NodeID, to Explain, m Message) {
-	_, move := m.(MoveAnswered)
+func (c *Control) answered(from gossip.NodeID, to Explain, of sort, m Message) {
 	for i, q := range c.questions {
-		if q.Explain == to && q.to == from && q.move == move {
+		if q.Explain == to && q.to == from && q.sort == of {
 			c.questions = append(c.questions[:i], c.questions[i+1:]...)
 			c.out.Publish(m)
 			return

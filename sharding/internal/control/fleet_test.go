@@ -32,21 +32,24 @@ import (
 // fenced. Cells are stubs that stop when they are told to. The fleet checks at every
 // moment that no shard has two hosts and that epochs rise from home to home.
 type fleet struct {
-	t       *testing.T
-	now     time.Duration
-	state   *gossip.State
-	nodes   map[gossip.NodeID]*peer
-	events  []happening
-	order   int
-	drop    func(from, to gossip.NodeID, m control.Message) bool
-	trace   *strings.Builder
-	stops   func(s protocol.ShardID) time.Duration       // Returns how long a shard takes to stop; negative: for ever.
-	epochs  map[protocol.ShardID]protocol.Epoch          // The epoch of the last home of each shard.
-	answers func(r machine.Call) (any, error)            // Answers the calls that ask where shards should live; nil: they get no answer.
-	costs   func(s protocol.ShardID) float64             // How much of a processor a shard uses when it is measured; nil: none.
-	noise   func() float64                               // By what factor a measurement is off; nil: none.
-	memory  func(s protocol.ShardID) []protocol.Snapshot // What the entities of a shard give when it stops; nil: nothing.
-	evens   func(r machine.Call) (any, error)            // Answers the calls that ask which shards should move; nil: no shard moves.
+	t         *testing.T
+	now       time.Duration
+	state     *gossip.State
+	nodes     map[gossip.NodeID]*peer
+	events    []happening
+	order     int
+	drop      func(from, to gossip.NodeID, m control.Message) bool
+	trace     *strings.Builder
+	stops     func(s protocol.ShardID) time.Duration       // Returns how long a shard takes to stop; negative: for ever.
+	leases    map[protocol.ShardID]gossip.NodeID           // Who holds the lease of each shard.
+	storeDown bool                                         // The store of leases does not answer.
+	revisions map[uint64]uint32                            // How many shards were in use under each revision.
+	epochs    map[protocol.ShardID]protocol.Epoch          // The epoch of the last home of each shard.
+	answers   func(r machine.Call) (any, error)            // Answers the calls that ask where shards should live; nil: they get no answer.
+	costs     func(s protocol.ShardID) float64             // How much of a processor a shard uses when it is measured; nil: none.
+	noise     func() float64                               // By what factor a measurement is off; nil: none.
+	memory    func(s protocol.ShardID) []protocol.Snapshot // What the entities of a shard give when it stops; nil: nothing.
+	evens     func(r machine.Call) (any, error)            // Answers the calls that ask which shards should move; nil: no shard moves.
 }
 
 type happening struct {
@@ -76,7 +79,11 @@ type peer struct {
 	busy      time.Duration  // How long the entities have handled messages, until measuredAt.
 
 	measuredAt time.Duration
-	mute       bool // The calls in rounds get no answer.
+	asking     map[protocol.ShardID]bool            // The shards whose leases the node asks for, or holds.
+	scale      control.Scale                        // What the node knows of the shards in use.
+	layouts    []protocol.Layout                    // Those in force, once there was a change.
+	retired    map[protocol.ShardID]protocol.Retire // What the node was told of shards that are retired.
+	mute       bool                                 // The calls in rounds get no answer.
 }
 
 const latency = time.Millisecond
@@ -96,7 +103,7 @@ func epoch(n uint64) protocol.Epoch {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{
-		t: t, nodes: map[gossip.NodeID]*peer{}, epochs: map[protocol.ShardID]protocol.Epoch{},
+		t: t, nodes: map[gossip.NodeID]*peer{}, epochs: map[protocol.ShardID]protocol.Epoch{}, revisions: map[uint64]uint32{}, leases: map[protocol.ShardID]gossip.NodeID{},
 		state: gossip.New(gossip.ClusterID{Born: 7, Nonce: 1}),
 		stops: func(protocol.ShardID) time.Duration { return 10 * time.Millisecond },
 	}
@@ -137,7 +144,7 @@ func (f *fleet) add(i int) *peer {
 	})
 	n := &peer{
 		f: f, id: member(i), timers: map[machine.Timer]int{},
-		hosting: map[protocol.ShardID]protocol.StartHosting{}, stopping: map[protocol.ShardID]int{},
+		hosting: map[protocol.ShardID]protocol.StartHosting{}, stopping: map[protocol.ShardID]int{}, asking: map[protocol.ShardID]bool{},
 	}
 	f.nodes[n.id] = n
 	return n
@@ -174,7 +181,7 @@ func (f *fleet) cluster(n int, kind control.KindConfig) []*peer {
 		nodes = append(nodes, f.start(i+1, kind))
 	}
 	f.run(5 * time.Second)
-	f.settled(int(kind.Settings.Shards), nodes...)
+	f.settled(int(cmp.Or(kind.Scale, kind.Settings.Shards)), nodes...)
 	return nodes
 }
 
@@ -276,8 +283,23 @@ func (n *peer) carry(e machine.Effect) {
 	case control.ToShards:
 		n.told = append(n.told, e.Input)
 		n.all(e.Input)
+	case control.Relayout:
+		n.layouts = e.Layouts
 	case control.Measure:
 		n.measured(e)
+	case control.AskLease:
+		require.False(n.f.t, n.asking[e.Shard], "a lease is asked for once")
+		n.asking[e.Shard] = true
+		n.tryLease(e)
+	case control.GiveLease:
+		require.True(n.f.t, n.asking[e.Shard], "a lease is given back that was asked for")
+		delete(n.asking, e.Shard)
+		if n.f.leases[e.Shard] == n.id {
+			delete(n.f.leases, e.Shard)
+		}
+	case control.Scaled:
+		n.scale = e.Scale
+		n.f.log("%s knows that %d are in use, revision %d", n.id, e.Scale.Count, e.Scale.Revision)
 	default:
 		n.f.t.Fatalf("an effect of type %T", e)
 	}
@@ -351,6 +373,10 @@ func (n *peer) cell(s protocol.ShardID, in protocol.CellInput) {
 				require.NotContains(n.f.t, other.hosting, s, "%s hosts shard %d, so does %s", n.id, s, id)
 			}
 		}
+		n.f.scaled(n, s)
+		if n.asking[s] {
+			require.Equal(n.f.t, n.id, n.f.leases[s], "shard %d is hosted without its lease", s)
+		}
 		require.True(n.f.t, n.f.epochs[s].Less(in.Epoch), "epochs rise: shard %d from %s to %s", s, n.f.epochs[s], in.Epoch)
 		n.f.epochs[s], n.hosting[s] = in.Epoch, in
 	case protocol.StopHosting:
@@ -364,11 +390,63 @@ func (n *peer) cell(s protocol.ShardID, in protocol.CellInput) {
 	case protocol.ReleaseHosting:
 		n.stopping[s] = 0
 		n.f.after(0, func() { n.halt(s, 0) })
+	case protocol.Retire:
+		n.f.log("%s hears that %d is retired, epoch %s base %s known %t", n.id, s, short(in.Epoch), short(in.Base), in.Known)
+		for _, id := range n.f.ids() {
+			if other := n.f.nodes[id]; !other.dead {
+				require.NotContains(n.f.t, other.hosting, s, "%s hosts shard %d, which is retired", id, s)
+			}
+		}
+		require.True(n.f.t, n.f.epochs[s].Less(in.Epoch), "epochs rise: shard %d from %s to %s", s, n.f.epochs[s], in.Epoch)
+		if n.retired == nil {
+			n.retired = map[protocol.ShardID]protocol.Retire{}
+		}
+		require.NotContains(n.f.t, n.retired, s, "%s was told before", n.id)
+		n.retired[s] = in
 	case protocol.SetRoute:
 		if h, ok := n.hosting[s]; ok && h.Epoch.Less(in.Epoch) {
 			delete(n.hosting, s)
 		}
 	}
+}
+
+// tryLease asks the store of the fleet for a lease, until it is given or not asked for any more. While the store is down
+// it gives none.
+func (n *peer) tryLease(e control.AskLease) {
+	if !n.asking[e.Shard] || n.dead {
+		return
+	}
+	if holder := n.f.leases[e.Shard]; !n.f.storeDown && (holder.IsZero() || holder == n.id) {
+		n.f.leases[e.Shard] = n.id
+		n.f.after(latency, func() { n.step(control.LeaseHeld(e)) })
+		return
+	}
+	n.f.after(100*time.Millisecond, func() { n.tryLease(e) })
+}
+
+// loses has the store give the lease of a shard to somebody else.
+func (f *fleet) loses(s protocol.ShardID, to gossip.NodeID) {
+	n := f.nodes[f.leases[s]]
+	f.leases[s] = to
+	n.step(control.LeaseLost{Kind: "k", Shard: s, Epoch: n.hosting[s].Epoch})
+}
+
+// scaled checks that a shard which a node begins to host is in use, that nobody hosts any under another
+// revision, and that a revision is one number of shards for ever.
+func (f *fleet) scaled(n *peer, s protocol.ShardID) {
+	if n.scale.Count == 0 {
+		return
+	}
+	require.Less(f.t, uint32(s), n.scale.Count, "%s hosts shard %d under revision %d", n.id, s, n.scale.Revision)
+	for _, id := range f.ids() {
+		if other := f.nodes[id]; !other.dead && len(other.hosting) > 0 {
+			require.Equal(f.t, n.scale, other.scale, "%s hosts shard %d while %s hosts %v", n.id, s, id, other.hosts())
+		}
+	}
+	if count, known := f.revisions[n.scale.Revision]; known {
+		require.Equal(f.t, count, n.scale.Count, "revision %d", n.scale.Revision)
+	}
+	f.revisions[n.scale.Revision] = n.scale.Count
 }
 
 // halt ends the stop of a shard, unless the stop was taken back or began anew.
@@ -525,5 +603,16 @@ func spell(m control.Message) string {
 		return text
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T %v", m, m), "control.")
+	}
+}
+
+// dropNext loses the next messages by which a region says that shards have stopped.
+func (f *fleet) dropNext(n int) {
+	f.drop = func(_, _ gossip.NodeID, m control.Message) bool {
+		if _, stopped := m.(control.ShardsStopped); stopped && n > 0 {
+			n--
+			return true
+		}
+		return false
 	}
 }

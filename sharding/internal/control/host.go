@@ -29,7 +29,7 @@ type host struct {
 	kind *perKind
 	cfg  KindConfig
 
-	homes   []Home        // The copy of the map, by shard; the node is zero where the home is not known.
+	homes   layers[Home]  // The copy of the map, by shard; the node is zero where the home is not known.
 	term    protocol.Term // The term of the copy.
 	version uint64        // The version of the copy.
 
@@ -37,10 +37,13 @@ type host struct {
 	left   luggage                             // The snapshots of shards that have stopped here.
 	began  map[protocol.ShardID]protocol.Epoch // The epoch under which hosting began here last.
 	wanted map[protocol.ShardID]protocol.Epoch // Shards whose cell waits for a home above an epoch.
-	flush  bool                                // The lookupTimer is armed.
-	closed bool                                // The node leaves, and all its shards are handed over.
-	said   Registration                        // The registration that was sent last.
+	layers hostLayers
+	flush  bool         // The lookupTimer is armed.
+	closed bool         // The node leaves, and all its shards are handed over.
+	said   Registration // The registration that was sent last.
 	gauge  gauge
+	gates  gates
+	scale  Scale           // The latest that a coordinator has said of how many shards are in use.
 	since  machine.Instant // When the region came.
 	taken  bool            // A coordinator has accepted the region once.
 	// refused is the present refusal of the region by a coordinator; zero when the region
@@ -57,14 +60,17 @@ type hosted struct {
 }
 
 func newHost(k *perKind, cfg KindConfig) *host {
-	return &host{
+	h := &host{
 		kind: k, cfg: cfg,
-		homes:  make([]Home, cfg.Settings.Shards),
 		hosted: make(map[protocol.ShardID]*hosted),
 		began:  make(map[protocol.ShardID]protocol.Epoch),
 		wanted: make(map[protocol.ShardID]protocol.Epoch),
 		since:  k.control.now.Mono,
+		scale:  Scale{Count: cfg.Scale},
 	}
+	h.gates.host = h
+	h.homes.add(protocol.Layout{Shards: cfg.Settings.Shards})
+	return h
 }
 
 // registration describes the region as it is now, under a number of its own.
@@ -72,8 +78,9 @@ func (h *host) registration() Registration {
 	now := Registration{
 		Settings: h.cfg.Settings, Proxy: h.cfg.Proxy || h.closed,
 		Suspended: h.kind.control.suspended || h.kind.control.leaving, Drained: h.kind.control.drain.on,
-		Capacity: h.cfg.Capacity,
-		Number:   h.said.Number,
+		Follows:  !h.cfg.Fixed && !h.cfg.OnOldest,
+		Capacity: h.cfg.Capacity, Scale: h.scale,
+		Number: h.said.Number,
 	}
 	if now != h.said {
 		now.Number++
@@ -92,6 +99,7 @@ func (h *host) registration() Registration {
 // present coordinator stay, however often it asks: it may still miss them.
 func (h *host) report(to gossip.NodeID, term protocol.Term) {
 	m := Report{Kind: h.cfg.Name, Term: term, Registration: h.registration()}
+	h.layers.report(&m)
 	for _, s := range slices.Sorted(maps.Keys(h.hosted)) {
 		entry := h.hosted[s]
 		if entry.state == Halted {
@@ -139,11 +147,12 @@ func (h *host) onHost(from gossip.NodeID, m Host) {
 	if h.cfg.Proxy {
 		return
 	}
+	h.learnScale(m.Scale)
 	var done []ShardEpoch
 	var back []StoppedShard
 	for _, hs := range m.Shards {
 		switch {
-		case int(hs.Shard) >= len(h.homes):
+		case h.homes.at(hs.Shard) == nil:
 		case h.kind.control.leaving && h.neverHosted(hs):
 			back = append(back, StoppedShard(hs))
 		case h.hosts(hs):
@@ -170,7 +179,7 @@ func (h *host) neverHosted(hs HostShard) bool {
 	if entry := h.hosted[hs.Shard]; entry != nil && (entry.epoch == hs.Epoch || entry.state != Halted) {
 		return false
 	}
-	return h.began[hs.Shard].Less(hs.Epoch) && !hs.Epoch.Less(h.homes[hs.Shard].Epoch)
+	return h.began[hs.Shard].Less(hs.Epoch) && !hs.Epoch.Less(h.homes.at(hs.Shard).Epoch)
 }
 
 // halted reports whether this node leaves, hosted the shard under the epoch of the order
@@ -194,11 +203,11 @@ func (h *host) hosts(hs HostShard) bool {
 		if entry.state != Halted {
 			h.kind.violation(hs.Shard, "told to host what this node hosts under epoch "+entry.epoch.String())
 			entry.epoch, h.began[hs.Shard] = hs.Epoch, hs.Epoch
-			h.toShard(hs.Shard, hs.cell())
+			h.gates.begin(hs.Shard, hs.cell())
 			return true
 		}
 	}
-	known := h.homes[hs.Shard]
+	known := *h.homes.at(hs.Shard)
 	if hs.Epoch.Less(known.Epoch) || hs.Epoch == known.Epoch && known.Node != self {
 		return false
 	}
@@ -207,12 +216,12 @@ func (h *host) hosts(hs HostShard) bool {
 	}
 	h.left.drop(hs.Shard)
 	h.hosted[hs.Shard], h.began[hs.Shard] = &hosted{epoch: hs.Epoch, base: hs.Base, state: Serving}, hs.Epoch
-	h.homes[hs.Shard] = Home{Shard: hs.Shard, Node: self, Epoch: hs.Epoch, Base: hs.Base}
+	*h.homes.at(hs.Shard) = Home{Shard: hs.Shard, Node: self, Epoch: hs.Epoch, Base: hs.Base}
 	delete(h.wanted, hs.Shard)
 	if h.kind.control.suspended {
 		h.toShard(hs.Shard, protocol.Suspend{})
 	}
-	h.toShard(hs.Shard, hs.cell())
+	h.gates.begin(hs.Shard, hs.cell())
 	return true
 }
 
@@ -236,6 +245,10 @@ func (h *host) stop(from gossip.NodeID, term protocol.Term, shards []ShardEpoch,
 		case entry == nil || entry.epoch != se.Epoch:
 			continue
 		case entry.state == Halted:
+			done = append(done, h.stopped(se.Shard))
+			continue
+		case h.gates.waits(se.Shard):
+			h.gates.withdraw(se.Shard)
 			done = append(done, h.stopped(se.Shard))
 			continue
 		case entry.state == Serving:
@@ -286,6 +299,7 @@ func (h *host) onHalted(s protocol.ShardID, e protocol.ShardHalted) {
 		return
 	}
 	entry.state, entry.positions, entry.base, entry.halted = Halted, e.Positions, e.Base, h.kind.promise
+	h.gates.halted(s)
 	h.left.put(s, e.Snapshots, h.kind.luggageUntil())
 	done := []StoppedShard{h.stopped(s)}
 	to, asker := h.kind.coordinatorNode(), h.kind.asker
@@ -301,10 +315,11 @@ func (h *host) onHalted(s protocol.ShardID, e protocol.ShardHalted) {
 // onLookup hears from a cell that it needs a home above an epoch. Lookups are
 // gathered for a moment, since a node that starts needs many.
 func (h *host) onLookup(now machine.Now, s protocol.ShardID, e protocol.Lookup) {
-	if int(s) >= len(h.homes) {
+	known := h.homes.at(s)
+	if known == nil {
 		return
 	}
-	if home := h.homes[s]; !home.Node.IsZero() && e.Above.Less(home.Epoch) {
+	if home := *known; !home.Node.IsZero() && e.Above.Less(home.Epoch) {
 		h.route(home)
 		return
 	}
@@ -330,10 +345,14 @@ func (h *host) onMap(from gossip.NodeID, m Map) {
 		return
 	}
 	h.term, h.version = m.Term, m.To
+	news := h.relayout(m)
 	for _, home := range m.Homes {
-		if int(home.Shard) < len(h.homes) {
+		if h.homes.at(home.Shard) != nil {
 			h.learn(home)
 		}
+	}
+	if h.bury(m) || news {
+		h.registerAt(from) // The coordinator goes on when all regions know.
 	}
 }
 
@@ -351,10 +370,10 @@ func (h *host) accepted() {
 // learn takes over one entry of the map. A region that hosts the shard under a
 // lower epoch has been passed over; its cell stops by itself.
 func (h *host) learn(home Home) {
-	if !h.homes[home.Shard].Epoch.Less(home.Epoch) {
+	if !h.homes.at(home.Shard).Epoch.Less(home.Epoch) {
 		return
 	}
-	h.homes[home.Shard] = home
+	*h.homes.at(home.Shard) = home
 	if above, ok := h.wanted[home.Shard]; ok && above.Less(home.Epoch) {
 		delete(h.wanted, home.Shard)
 	}
@@ -364,6 +383,7 @@ func (h *host) learn(home Home) {
 				", while the map says "+home.Node.String()+" under epoch "+home.Epoch.String())
 		}
 		delete(h.hosted, home.Shard)
+		h.gates.give(home.Shard)
 		h.left.drop(home.Shard)
 	}
 	h.route(home)
@@ -388,7 +408,11 @@ func (h *host) leave() {
 	}
 	if !h.kind.successor() {
 		for _, s := range slices.Sorted(maps.Keys(h.hosted)) {
-			if entry := h.hosted[s]; entry.state == Serving {
+			entry := h.hosted[s]
+			switch {
+			case h.gates.waits(s):
+				h.gates.withdraw(s)
+			case entry.state == Serving:
 				entry.state = Stopping
 				h.toShard(s, protocol.StopHosting{Epoch: entry.epoch, Leaving: true})
 			}

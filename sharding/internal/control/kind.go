@@ -77,6 +77,9 @@ type KindConfig struct {
 	// Strategy names a strategy that must be asked by a [machine.Call] of the port
 	// [AllocationCall]. Empty: the built-in least-shard, called directly.
 	Strategy string
+	// Fixed says that the number of shards cannot be changed while the kind runs: what runs without a
+	// message, or is remembered, is looked for by its shard, and so are leases. Those who set Lease or Scale set it.
+	Fixed bool
 	// OnOldest keeps all shards at one region, whatever Strategy says: the oldest that could be
 	// given shards when no region had any.
 	OnOldest bool
@@ -87,6 +90,11 @@ type KindConfig struct {
 	// one region. Default 4. A region that leaves hands back eight times as many at one
 	// time.
 	MaxSimultaneousPerRegion int
+	// Scale is how many of the first shards are in use until a coordinator says otherwise, see [Scale]. 0:
+	// all are, and that never changes.
+	Scale uint32
+	// Lease has each shard of the kind hosted only while this node holds a lease for it, see [AskLease].
+	Lease bool
 	// OnStuck says what becomes of a move when entities of the shard do not stop in time.
 	OnStuck OnStuck
 	// Timings are the times of the protocol. Zero fields have their defaults.
@@ -169,6 +177,9 @@ func (c KindConfig) Validate() error {
 	}
 	if err := c.Settings.validate(); err != nil {
 		errs = append(errs, fmt.Errorf("kind %q: %w", c.Name, err))
+	}
+	if c.Scale > c.Settings.Shards {
+		errs = append(errs, fmt.Errorf("kind %q: %d of %d shards are to be in use", c.Name, c.Scale, c.Settings.Shards))
 	}
 	if c.MinRegions < 0 {
 		errs = append(errs, fmt.Errorf("kind %q: min regions %d is negative", c.Name, c.MinRegions))

@@ -110,3 +110,35 @@ func TestOldOrderDoesNotHostAgain(t *testing.T) {
 		})
 	}
 }
+
+// While the whole cluster is being shut down shards stay where they are, and one without a home gets one.
+// As soon as a member leaves that was ready for it, nobody takes over anything: all are about to leave.
+func TestNothingMovesWhileTheWholeClusterIsShutDown(t *testing.T) {
+	f := newFleet(t)
+	nodes := f.cluster(2, six())
+	homes := nodes[0].Inspect("k").Homes
+	third := f.start(3, six()) // It would get its share soon.
+	for _, n := range append(nodes, third) {
+		f.set(gossip.Preparing, n)
+	}
+	drained(nodes[1], true)
+	f.run(time.Minute)
+	require.Equal(t, homes, nodes[0].Inspect("k").Homes, "for balance and by drain nothing moves")
+	require.Equal(t, "the whole cluster is being shut down", told(t, f, nodes[0], homes[0].Shard, third.id))
+
+	for _, n := range append(nodes, third) {
+		f.set(gossip.Ready, n)
+	}
+	f.set(gossip.Leaving, nodes[1])
+	f.run(time.Second)
+	require.Empty(t, nodes[1].hosts())
+	require.True(t, nodes[1].left, "it waits for nobody")
+	require.Empty(t, third.hosts())
+	require.NotEmpty(t, nodes[0].hosts(), "who has not begun to leave goes on")
+	for _, n := range []*peer{nodes[0], third} {
+		f.set(gossip.Leaving, n)
+	}
+	f.run(500 * time.Millisecond)
+	require.True(t, nodes[0].left, "the coordinator's node")
+	require.True(t, third.left)
+}

@@ -114,13 +114,13 @@ func (k *perKind) sendStopped(to gossip.NodeID, term protocol.Term, done []Stopp
 }
 
 // sendHosts is sendStopped for the order to host shards.
-func (k *perKind) sendHosts(to gossip.NodeID, term protocol.Term, shards []HostShard) {
+func (k *perKind) sendHosts(to gossip.NodeID, term protocol.Term, scale Scale, shards []HostShard) {
 	bulk, rest := apart(shards, func(s HostShard) bool { return holdsMemory(s.Snapshots) })
 	for _, s := range bulk {
-		k.sendBulk(to, Host{Kind: k.name, Term: term, Shards: []HostShard{s}})
+		k.sendBulk(to, Host{Kind: k.name, Term: term, Scale: scale, Shards: []HostShard{s}})
 	}
 	if len(rest) > 0 {
-		k.send(to, Host{Kind: k.name, Term: term, Shards: rest})
+		k.send(to, Host{Kind: k.name, Term: term, Scale: scale, Shards: rest})
 	}
 }
 

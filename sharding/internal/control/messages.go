@@ -38,6 +38,8 @@ type Refused struct {
 type NoRegion struct {
 	Kind string
 	Term protocol.Term
+	// Follows is as in [Registration].
+	Follows bool
 }
 
 // HostState says in which state a region has a shard.
@@ -81,6 +83,24 @@ type Report struct {
 	Registration Registration
 	// Hosted is sorted by shard.
 	Hosted []Hosted
+	// Layouts and Past are as in [Map]; empty while the region has heard of no change of the number of
+	// shards. Retired are the shards that are retired, as the region knows.
+	Layouts []protocol.Layout
+	Past    []uint32
+	Retired []Retirement
+}
+
+// Retirement says that a shard is retired: its entities live in those of the next layout.
+type Retirement struct {
+	Shard protocol.ShardID
+	// Epoch is above those of all homes of the shard.
+	Epoch protocol.Epoch
+	// Base is the epoch at which the streams of the shard last began anew; Epoch, if they never began.
+	Base protocol.Epoch
+	// Positions are those of the streams of Base, sorted by origin, if Known is set. They are left out
+	// once every region has heard of the retirement.
+	Positions []protocol.Position
+	Known     bool
 }
 
 // Registration describes a region to the coordinator.
@@ -93,6 +113,8 @@ type Registration struct {
 	Suspended bool
 	// Drained says that an operator wants the node to host nothing, see [Drain].
 	Drained bool
+	// Follows says that the region can follow a change of the number of shards.
+	Follows bool
 	// Capacity is as in [KindConfig].
 	Capacity uint32
 	// Age is how long the region has been there, up to [MaxAge]; 0 when the region does not say.
@@ -101,6 +123,8 @@ type Registration struct {
 	// Load is the part of the node that the kind used of late, up to [LoadFull], and
 	// LoadShards the number of shards that did so, in parts of [LoadShard].
 	Load, LoadShards uint32
+	// Scale is the latest that the region was told of how many shards are in use.
+	Scale Scale
 	// Number grows, from 1 on, whenever the registration differs from the last one: a
 	// registration may be overtaken on its way by the next. Zero: it is not numbered.
 	Number uint64
@@ -150,6 +174,16 @@ type Map struct {
 	From, To uint64
 	// Homes are the entries that changed, sorted by shard.
 	Homes []Home
+	// Layouts are those in force, by number; empty while the number of shards was never changed, or the
+	// coordinator does not know yet.
+	Layouts []protocol.Layout
+	// Past are numbers of shards that the kind has had since the cluster formed, and with which regions may
+	// be configured.
+	Past []uint32
+	// Retired are the shards that were retired since From, sorted.
+	Retired []Retirement
+	// Settled is an epoch up to which every region knows of all retirements; zero: of none.
+	Settled protocol.Epoch
 }
 
 // NeedMap asks the coordinator for the whole map: the sender's copy has a gap.
@@ -172,8 +206,10 @@ type HostShard struct {
 
 // Host tells a region to host shards. A Host is repeated until [Hosting] answers.
 type Host struct {
-	Kind   string
-	Term   protocol.Term
+	Kind string
+	Term protocol.Term
+	// Scale is under which revision the shards are hosted.
+	Scale  Scale
 	Shards []HostShard
 }
 

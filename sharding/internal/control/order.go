@@ -38,5 +38,29 @@ func (m MoveShard) KindName() string { return m.Kind }
 // KindName returns the name of the kind.
 func (m MoveAnswered) KindName() string { return m.Kind }
 
+// Reshard is the command to change the number of shards of a kind. [ReshardAnswered] with the same ID
+// answers it as [MoveAnswered] answers a [Move].
+type Reshard struct {
+	Kind   string
+	Shards uint32
+	ID     uint64
+}
+
+// ReshardKind has the coordinator change the number of shards. A ReshardKind is not repeated.
+type ReshardKind Reshard
+
+// ReshardAnswered answers [ReshardKind]: the change has begun, or why it has not.
+type ReshardAnswered struct {
+	Kind    string
+	ID      uint64
+	Refusal string // Empty: the change has begun, and comes to its end whatever happens.
+}
+
+// KindName returns the name of the kind.
+func (m ReshardKind) KindName() string { return m.Kind }
+
+// KindName returns the name of the kind.
+func (m ReshardAnswered) KindName() string { return m.Kind }
+
 // byOrder is why a shard moves that was told to.
 const byOrder = "an operator has asked for it"

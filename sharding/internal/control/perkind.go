@@ -76,11 +76,23 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 	case ExplainShard:
 		k.send(from, k.answer(m))
 	case Explained:
-		c.answered(from, Explain{m.Kind, m.Shard, m.ID}, m)
+		c.answered(from, Explain{m.Kind, m.Shard, m.ID}, sortExplain, m)
 	case MoveShard:
 		k.send(from, k.answer(m))
 	case MoveAnswered:
-		c.answered(from, Explain{m.Kind, m.Shard, m.ID}, m)
+		c.answered(from, Explain{m.Kind, m.Shard, m.ID}, sortMove, m)
+	case Rescale:
+		if k.obeys(from, m.Term) && k.host != nil {
+			k.host.learnScale(m.Scale)
+		}
+	case ScaleTo:
+		k.send(from, k.answer(m))
+	case ScaleAnswered:
+		c.answered(from, Explain{Kind: m.Kind, ID: m.ID}, sortScale, m)
+	case ReshardKind:
+		k.send(from, k.answer(m))
+	case ReshardAnswered:
+		c.answered(from, Explain{Kind: m.Kind, ID: m.ID}, sortReshard, m)
 	case HandOver:
 		k.settle(m.Settings, Timings{})
 		k.singleton(func(a *singleton.Actions) { k.core.Receive(c.now.Mono, from, m.Message, a) })
@@ -125,7 +137,7 @@ func (k *perKind) onQuery(from gossip.NodeID, m Query) {
 		return
 	}
 	if k.host == nil {
-		k.send(from, NoRegion{Kind: k.name, Term: m.Term})
+		k.send(from, NoRegion{Kind: k.name, Term: m.Term, Follows: true})
 		return
 	}
 	k.host.report(from, m.Term)
@@ -262,9 +274,10 @@ func (k *perKind) coordinatorNode() gossip.NodeID {
 	return oldest.Node
 }
 
-// couldTake reports whether a member stays, runs sharding and has the role of the kind.
+// couldTake reports whether a member stays, runs sharding and has the role of the kind. None stays when all
+// leave together, though not all have begun to.
 func (k *perKind) couldTake(m *gossip.Member) bool {
-	return m.Status >= gossip.Up && m.Status < gossip.Leaving && m.UpNumber > 0 &&
+	return m.Status.IsUp() && m.UpNumber > 0 && !k.control.together &&
 		m.HasService(uint16(protocol.Service)) && m.HasRole(k.settings.Role)
 }
 

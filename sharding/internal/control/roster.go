@@ -27,12 +27,14 @@ import (
 //	    grows.
 type roster struct {
 	shared
-	peers    map[gossip.NodeID]bool         // The nodes to which the query goes, and whether each has answered.
-	opened   bool                           // All peers have answered or are fenced: the coordinator may allocate.
-	regions  map[gossip.NodeID]Registration // The last registration of each region.
-	warmth   warmth
-	loads    loads
-	settleAt machine.Instant // When the first allocation waits for further regions no longer.
+	peers     map[gossip.NodeID]bool         // The nodes to which the query goes, and whether each has answered.
+	followers map[gossip.NodeID]bool         // The peers without a region that know of layouts.
+	held      map[gossip.NodeID]uint64       // Which version of the map of this coordinator each region holds; 0: none.
+	opened    bool                           // All peers have answered or are fenced: the coordinator may allocate.
+	regions   map[gossip.NodeID]Registration // The last registration of each region.
+	warmth    warmth
+	loads     loads
+	settleAt  machine.Instant // When the first allocation waits for further regions no longer.
 }
 
 // meet asks nodes that may host shards and were not asked before: also nodes that are
@@ -86,19 +88,20 @@ func (r *roster) awaits(node gossip.NodeID) bool { return r.isPeer(node) && !r.p
 // answered notes that a peer has answered the query.
 func (r *roster) answered(node gossip.NodeID) { r.peers[node] = true }
 
-// open opens the roster once all peers have answered or are fenced.
-func (r *roster) open() {
+// open opens the roster once all peers have answered or are fenced, and reports whether that is now.
+func (r *roster) open() (now bool) {
 	if !r.opened && len(r.silent()) == 0 {
-		r.opened = true
+		r.opened, now = true, true
 		r.control().out.Decide("coordinator", r.kind.name, "opened", fmt.Sprintf("all %d members have answered or are fenced", len(r.peers)))
 	}
+	return now
 }
 
 func (r *roster) isOpen() bool { return r.opened }
 
-// admit registers a region, or refuses it.
-func (r *roster) admit(from gossip.NodeID, reg Registration) bool {
-	if refusal, differ := r.kind.settings.Difference(r.kind.name, reg.Settings); differ {
+// admit registers a region, or refuses it by the settings that count for it.
+func (r *roster) admit(from gossip.NodeID, reg Registration, settings Settings) bool {
+	if refusal, differ := r.kind.settings.Difference(r.kind.name, settings); differ {
 		r.kind.send(from, refusal)
 		return false
 	}
@@ -125,6 +128,8 @@ func (r *roster) admit(from gossip.NodeID, reg Registration) bool {
 // forget strikes out a node that can host no shard any more.
 func (r *roster) forget(node gossip.NodeID) {
 	delete(r.peers, node)
+	delete(r.followers, node)
+	delete(r.held, node)
 	delete(r.regions, node)
 	r.warmth.forget(node)
 }
@@ -158,16 +163,16 @@ func (r *roster) settles() machine.Instant { return r.settleAt }
 func (r *roster) isSettled() bool { return r.now() >= r.settleAt }
 
 // parters returns the nodes of the regions that are to hand back their shards, and why: the member
-// leaves, or it is drained and there is another that can take them.
+// leaves, or it is drained and there is another that can take them. None does when all leave together.
 func (r *roster) parters() map[gossip.NodeID]string {
 	parting := map[gossip.NodeID]string{}
 	spared := r.sparesDrained()
 	for node, reg := range r.regions { //quorate:unordered each entry by itself
 		switch m := r.control().state.Member(node); {
-		case m == nil:
+		case m == nil || r.control().together:
 		case m.Status == gossip.Leaving || m.Status == gossip.Exiting:
 			parting[node] = "is leaving"
-		case reg.Drained && spared:
+		case reg.Drained && spared && !r.control().stays():
 			parting[node] = "is drained"
 		}
 	}

@@ -3,7 +3,11 @@
 
 package passivation
 
-import "slices"
+import (
+	"container/heap"
+	"math"
+	"slices"
+)
 
 // The policies once more, to be compared with: slices that are searched, maps, and floating counts
 // where the package has lists and packed words. Only the hash of the sketch is shared, which is a
@@ -211,20 +215,24 @@ func (m *windowModel) divide() {
 }
 
 func (m *windowModel) climb(hit bool) {
-	if m.n++; hit {
+	if m.n++; hit && m.n > 5*m.limit {
 		m.hits++
 	}
 	if !m.adaptive || m.n < 10*m.limit {
 		return
 	}
-	rate := float64(m.hits) / float64(m.n)
+	rate := float64(m.hits) / float64(m.n-5*m.limit)
 	change := rate - m.rate
 	first := m.rate < 0
 	m.hits, m.n, m.rate = 0, 0, rate
 	if first {
 		return
 	}
-	if change < 0 {
+	enough := math.Sqrt(rate * (1 - rate) / 5 / float64(m.limit))
+	if m.step < 0 {
+		enough = -enough
+	}
+	if change < enough {
 		m.step = -m.step
 	}
 	if change >= 0.05 || change <= -0.05 {
@@ -346,21 +354,38 @@ func optimum(trace []uint32, limit int) (hits int) {
 		}
 		seen[trace[i]] = i
 	}
-	seated := map[uint32]int{}
+	seated, by := map[uint32]int{}, new(farthest)
 	for i, key := range trace {
 		if _, hit := seated[key]; hit {
 			hits++
 		}
 		seated[key] = next[i]
-		if len(seated) > limit {
-			farthest := key
-			for other, at := range seated {
-				if at > seated[farthest] {
-					farthest = other
-				}
+		heap.Push(by, use{next[i], key})
+		for len(seated) > limit {
+			// An entry of a use that has passed meanwhile is not the next one of its key any more.
+			if last := heap.Pop(by).(use); seated[last.key] == last.at { //nolint:forcetypeassert // Nothing else is in it.
+				delete(seated, last.key)
 			}
-			delete(seated, farthest)
 		}
 	}
 	return hits
+}
+
+// use is when a key is used next.
+type use struct {
+	at  int
+	key uint32
+}
+
+// farthest is a heap of uses, with the farthest at the top.
+type farthest []use
+
+func (f farthest) Len() int           { return len(f) }
+func (f farthest) Less(a, b int) bool { return f[a].at > f[b].at }
+func (f farthest) Swap(a, b int)      { f[a], f[b] = f[b], f[a] }
+func (f *farthest) Push(u any)        { *f = append(*f, u.(use)) } //nolint:forcetypeassert // See optimum.
+func (f *farthest) Pop() any {
+	last := (*f)[len(*f)-1]
+	*f = (*f)[:len(*f)-1]
+	return last
 }

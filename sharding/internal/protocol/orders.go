@@ -9,7 +9,7 @@ import "github.com/quorate/quorate/gossip"
 // machine, CellEvent.
 
 // CellInput is what the control machine tells a cell: [SetRoute], [StartHosting],
-// [StopHosting], [ResumeHosting], [ReleaseHosting], [Suspend], [Unsuspend] or
+// [StopHosting], [ResumeHosting], [ReleaseHosting], [Retire], [Suspend], [Unsuspend] or
 // [Abandon].
 type CellInput interface{ shardInput() }
 
@@ -48,6 +48,22 @@ type ResumeHosting struct{ Epoch Epoch }
 // [ShardHalted], at once. A host that is not stopping under the epoch ignores the input.
 type ReleaseHosting struct{ Epoch Epoch }
 
+// Retire says that the shard is retired: no node hosts it any more, nor will, since its entities live
+// in their shards of the next layout from now on. What was delivered stays so, and what this node has
+// accepted for the shard and was not delivered goes to those shards. A retired cell takes nothing
+// but [Abandon].
+type Retire struct {
+	// Epoch is above all epochs of homes of the shard.
+	Epoch Epoch
+	Base  Epoch
+	// Positions say up to which message each stream of Base was delivered, sorted by origin. They are
+	// known if Known is set: else what has left a node may have been delivered.
+	Positions []Position
+	Known     bool
+	// Lost is the memory of entities that would have gone with the shard, and is lost.
+	Lost []Snapshot
+}
+
 // Suspend says that the node has no standing: no message begins, and no reply
 // leaves, until [Unsuspend].
 type Suspend struct{}
@@ -64,6 +80,7 @@ func (StartHosting) shardInput()   {}
 func (StopHosting) shardInput()    {}
 func (ResumeHosting) shardInput()  {}
 func (ReleaseHosting) shardInput() {}
+func (Retire) shardInput()         {}
 func (Suspend) shardInput()        {}
 func (Unsuspend) shardInput()      {}
 func (Abandon) shardInput()        {}

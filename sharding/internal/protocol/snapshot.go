@@ -44,14 +44,15 @@ type Loss uint8
 
 // The losses.
 const (
-	LossNone     Loss = iota // The memory is there.
-	LossFailed               // Snapshot returned an error, or panicked.
-	LossTooLarge             // The snapshot has more bytes than one may have.
-	LossNoRoom               // The snapshots of the shard have more bytes together than they may have.
-	LossTooSlow              // Snapshot did not return in time.
-	LossOnTheWay             // The new home could not be told in time, or the coordinator had too many on their way.
-	LossRefused              // Restore returned an error, or panicked, or the entity has none.
-	LossIdle                 // No message came to the entity for as long as an idle one is kept.
+	LossNone      Loss = iota // The memory is there.
+	LossFailed                // Snapshot returned an error, or panicked.
+	LossTooLarge              // The snapshot has more bytes than one may have.
+	LossNoRoom                // The snapshots of the shard have more bytes together than they may have.
+	LossTooSlow               // Snapshot did not return in time.
+	LossOnTheWay              // The new home could not be told in time, or the coordinator had too many on their way.
+	LossRefused               // Restore returned an error, or panicked, or the entity has none.
+	LossIdle                  // No message came to the entity for as long as an idle one is kept.
+	LossResharded             // The shard was retired: memory does not go to shards of another layout.
 
 	lossCount
 )
@@ -61,7 +62,7 @@ const Losses = int(lossCount)
 
 // String returns a word for the loss.
 func (l Loss) String() string {
-	words := [Losses]string{"none", "failed", "too-large", "no-room", "too-slow", "on-the-way", "refused", "idle"}
+	words := [Losses]string{"none", "failed", "too-large", "no-room", "too-slow", "on-the-way", "refused", "idle", "resharded"}
 	if int(l) >= Losses {
 		return "unknown"
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/pages"
 )
 
 // Pages: reading one, forgetting one, and the questions, of which two become changes; then what
@@ -38,10 +39,7 @@ func (b *Bucket) opened(now machine.Now, in Opened, out *Outbox) {
 		return
 	}
 	p.state, p.failed, p.why = open, 0, nil
-	p.events, p.worth = len(in.Record.Events), 0
-	for _, e := range in.Record.Events {
-		p.worth += len(e.Bytes)
-	}
+	p.tail = pages.TailOf(in.Record)
 	for _, k := range slices.SortedFunc(maps.Keys(all), Key.Compare) {
 		b.hold(p, all[k], len(AppendReminder(nil, all[k])))
 	}
@@ -220,7 +218,7 @@ func (b *Bucket) saved(now machine.Now, in Saved, out *Outbox) {
 	}
 	p.saving = false
 	if p.snapshot {
-		p.snapshot, p.events, p.worth = false, 0, 0
+		p.snapshot, p.tail = false, pages.Tail{}
 		return
 	}
 	changes := p.inFlight

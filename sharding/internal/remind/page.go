@@ -4,14 +4,13 @@
 package remind
 
 import (
-	"errors"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
+	"github.com/quorate/quorate/sharding/internal/pages"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
@@ -22,12 +21,8 @@ import (
 const (
 	// PageBytes bounds the encoded reminders of a page.
 	PageBytes = 256 << 10
-	// EventBytes bounds the changes of one event, but for one change that is larger.
-	EventBytes = 64 << 10
-	// EventsMost is after how many events a snapshot takes their place, or when they have as many
-	// bytes as the snapshot, and eventsWorth at least.
-	EventsMost  = 128
-	eventsWorth = 32 << 10
+	// EventsMost is after how many events a snapshot takes their place at the latest.
+	EventsMost = pages.EventsMost
 	// PerEntity bounds the reminders of one entity.
 	PerEntity = 256
 	// WaitingMost bounds the questions that wait for one page to be read.
@@ -40,9 +35,9 @@ const Form = 1
 // Why a page cannot be read, though the store has answered.
 var (
 	// ErrNewerForm: a newer program has written the page.
-	ErrNewerForm = errors.New("written in a newer form")
+	ErrNewerForm = pages.ErrNewerForm
 	// ErrUnreadable: the bytes of the page are not what was written.
-	ErrUnreadable = errors.New("cannot be decoded")
+	ErrUnreadable = pages.ErrUnreadable
 )
 
 type pageState uint8
@@ -59,9 +54,8 @@ type page struct {
 	state  pageState
 
 	entries map[Key]*entry
-	bytes   int // Of the encoded reminders.
-	events  int // In the store, after the last snapshot.
-	worth   int // Bytes of these events.
+	bytes   int        // Of the encoded reminders.
+	tail    pages.Tail // In the store, after the last snapshot.
 
 	saving   bool
 	snapshot bool     // What is being saved is a snapshot, and no change.
@@ -112,7 +106,7 @@ func (c change) append(b []byte) []byte {
 
 // due reports whether a snapshot should take the place of the events.
 func (p *page) due() bool {
-	return p.events >= EventsMost || p.worth >= max(p.bytes, eventsWorth)
+	return p.tail.Due(p.bytes)
 }
 
 // next returns what is to be saved next, and notes that it is.
@@ -124,7 +118,7 @@ func (p *page) next() Save {
 	}
 	var b []byte
 	n := 0
-	for n < len(p.queued) && (n == 0 || len(b) < EventBytes) {
+	for n < len(p.queued) && (n == 0 || len(b) < pages.EventBytes) {
 		b = p.queued[n].append(b)
 		n++
 	}
@@ -133,7 +127,7 @@ func (p *page) next() Save {
 	if len(p.queued) == 0 {
 		p.queued = nil
 	}
-	p.events, p.worth = p.events+1, p.worth+len(b)
+	p.tail.Add(len(b))
 	return Save{Page: p.number, Events: []store.Value{{Form: Form, Bytes: b}}}
 }
 
@@ -177,20 +171,8 @@ func (p *page) sorted(want func(Key) bool) []*entry {
 // content makes the reminders of a record of the store.
 func content(r store.Record) (map[Key]Reminder, error) {
 	all := map[Key]Reminder{}
-	values := r.Events
-	if r.Snapshot.Form > 0 {
-		values = append([]store.Value{r.Snapshot}, r.Events...)
-	}
-	for n, v := range values {
-		if v.Form != Form {
-			if v.Form == 0 {
-				return nil, fmt.Errorf("%w: value %d has no form", ErrUnreadable, n)
-			}
-			return nil, fmt.Errorf("%w: value %d has form %d, this program reads form %d", ErrNewerForm, n, v.Form, Form)
-		}
-		if err := wire.Each(v.Bytes, func(f *wire.Field) error { return apply(all, f) }); err != nil {
-			return nil, fmt.Errorf("%w: value %d: %w", ErrUnreadable, n, err)
-		}
+	if err := pages.Fold(r, Form, func(f *wire.Field) error { return apply(all, f) }); err != nil {
+		return nil, err
 	}
 	return all, nil
 }

@@ -52,12 +52,11 @@ func TestMutantsAreCaught(t *testing.T) {
 			{File: pages, Old: "	if in.Err != nil {\n		b.shut(now, p, in.Err, out)\n		return\n	}\n	p.saving = false\n", New: "	if in.Err != nil && (!mutant(NAME) || in.Fenced) {\n		b.shut(now, p, in.Err, out)\n		return\n	}\n	p.saving = false\n"},
 		}},
 		{"a snapshot is taken for the changes that wait", []simulationtest.Edit{
-			{File: page, Old: "		p.snapshot = true\n", New: "		p.snapshot = true\n		if mutant(NAME) {\n			p.snapshot, p.inFlight, p.queued, p.events, p.worth = false, p.queued, nil, 0, 0\n		}\n"},
-			{File: page, Old: "	return p.events >= EventsMost ||", New: "	return mutant(NAME) && p.events >= 5 || p.events >= EventsMost ||"},
+			{File: page, Old: "		p.snapshot = true\n", New: "		p.snapshot = true\n		if mutant(NAME) {\n			p.snapshot, p.inFlight, p.queued, p.tail.Events, p.tail.Bytes = false, p.queued, nil, 0, 0\n		}\n"},
+			{File: page, Old: "	return p.tail.Due(p.bytes)\n", New: "	return (mutant(NAME) || mutant(\"events are read without their snapshot\")) && p.tail.Events >= 5 || p.tail.Due(p.bytes)\n"},
 		}},
 		{"events are read without their snapshot", []simulationtest.Edit{
-			{File: page, Old: "	if r.Snapshot.Form > 0 {\n", New: "	if r.Snapshot.Form > 0 && !(mutant(NAME) && len(r.Events) > 0) {\n"},
-			{File: page, Old: "p.worth >= max(p.bytes, eventsWorth)", New: "p.worth >= max(p.bytes, eventsWorth) || mutant(NAME) && p.events >= 5"},
+			{File: page, Old: "	if err := pages.Fold(r,", New: "	if mutant(NAME) && len(r.Events) > 0 {\n		r.Snapshot = store.Value{}\n	}\n	if err := pages.Fold(r,"},
 		}},
 		{"the next time is counted from the delivery", []simulationtest.Edit{
 			{File: reminder, Old: "	last := r.Due + int64(missed)*r.Every\n", New: "	last := r.Due + int64(missed)*r.Every\n	if mutant(NAME) {\n		last = max(wall, r.Due)\n	}\n"},

@@ -6,6 +6,7 @@ package runtime
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
@@ -29,6 +30,8 @@ type Ask struct {
 	Limited     bool            // The runtime ends the ask at its deadline; else that is left to the asker, by [Slot.Retract].
 	Asker       Asker
 
+	slot atomic.Pointer[Slot] // The slot in whose table the ask is, or was last; nil before the first.
+
 	// The fields below are guarded by the lock of the slot.
 	delivered bool    // The home has the message, or the message came to its end.
 	entity    string  // The entity that was asked.
@@ -39,6 +42,7 @@ type Ask struct {
 // Renew makes an ask that is in no table ready for use, with another name.
 func (a *Ask) Renew(correlation uint64) {
 	a.Correlation, a.Deadline, a.Limited, a.delivered, a.entity, a.early = correlation, 0, false, false, "", nil
+	a.slot.Store(nil)
 }
 
 // earlyMax bounds the early replies that one ask keeps. More than one comes only when
@@ -58,6 +62,7 @@ func (sl *Slot) expect(a *Ask, entity string) {
 		sl.asks = make(map[uint64]*Ask)
 	}
 	a.entity = entity
+	a.slot.Store(sl)
 	sl.asks[a.Correlation], a.homes = a, sl.cell.Homes()
 }
 

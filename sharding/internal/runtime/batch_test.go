@@ -207,8 +207,8 @@ func TestABatchHasWhatAnEarlierPassageHasLost(t *testing.T) {
 	l.call()
 	require.Equal(t, []any{[]string{"a/0:1=1", "a/0:2=x", "a/1:1=1", "a/1:2=x", "b/0:1=1", "b/1:1=1"}}, s.taken(t, node(2)))
 	l.written = l.place
-	for shard, a := range []*answerTo{first, other} {
-		back, told := s.node.Region("a").Slot(protocol.ShardID(shard)).Retract(&a.Ask) //nolint:gosec // 0 or 1.
+	for _, a := range []*answerTo{first, other} {
+		back, told := a.Retract()
 		require.False(t, back)
 		require.False(t, told)
 	}

@@ -70,6 +70,8 @@ func (sl *Slot) carryRest(a *cell.Action) {
 		sl.arrived(a.Seq)
 	case cell.OpAcked:
 		sl.delivered(a.Items)
+	case cell.OpMove:
+		sl.moved = append(sl.moved, a.Message)
 	case cell.OpFail:
 		sl.fail(a)
 		node.messages.free(a.Message)

@@ -71,7 +71,11 @@ func (c *class[J]) grow(kept int) {
 // shrink takes away a quarter of the additional places.
 func (c *class[J]) shrink() { c.limit = c.least + max(0, c.limit-c.least)*3/4 }
 
-// jobRing is a queue of jobs that reuses its memory.
+// jobsKept is the number of jobs for which a ring always keeps memory.
+const jobsKept = 1024
+
+// jobRing is a queue of jobs that reuses its memory, and gives it back when far fewer jobs wait than
+// once did: each entity with work waits there after a burst.
 type jobRing[J any] struct {
 	ring        []J
 	head, count int
@@ -81,10 +85,7 @@ func (r *jobRing[J]) len() int { return r.count }
 
 func (r *jobRing[J]) push(j J) {
 	if r.count == len(r.ring) {
-		larger := make([]J, max(64, 2*r.count))
-		n := copy(larger, r.ring[r.head:])
-		copy(larger[n:], r.ring[:r.head])
-		r.ring, r.head = larger, 0
+		r.resize(max(64, 2*r.count))
 	}
 	r.ring[(r.head+r.count)%len(r.ring)] = j
 	r.count++
@@ -96,5 +97,16 @@ func (r *jobRing[J]) pop() J {
 	r.ring[r.head] = none // For the collector.
 	r.head = (r.head + 1) % len(r.ring)
 	r.count--
+	if len(r.ring) > jobsKept && r.count < len(r.ring)/8 {
+		r.resize(len(r.ring) / 4)
+	}
 	return j
+}
+
+// resize moves the jobs into a ring of another size, in which they have room.
+func (r *jobRing[J]) resize(size int) {
+	other := make([]J, size)
+	n := copy(other, r.ring[r.head:min(r.head+r.count, len(r.ring))])
+	copy(other[n:], r.ring[:r.count-n])
+	r.ring, r.head = other, 0
 }

@@ -185,7 +185,7 @@ func TestAsksEndOnceAndInTime(t *testing.T) {
 				a.slot.complete(&protocol.Reply{Correlation: a.Correlation})
 			}),
 			"give up": some(func(a *asked) {
-				back, told := a.slot.Retract(&a.Ask)
+				back, told := a.Retract()
 				require.True(t, back)
 				require.False(t, told)
 				a.gone = true

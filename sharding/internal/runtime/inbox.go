@@ -123,12 +123,13 @@ func (n *Node) answered(from gossip.NodeID, reply *protocol.Reply) {
 // at returns the slot of a shard. A frame for a kind that does not run here, or for a shard
 // that does not exist, is counted, and the result is nil: the sender sends it again.
 func (n *Node) at(kind string, shard protocol.ShardID) *Slot {
-	r := n.Region(kind)
-	if r == nil || int(shard) >= len(r.slots) {
-		n.Ports.Notes.Misdirected()
-		return nil
+	if r := n.Region(kind); r != nil {
+		if sl := r.Slot(shard); sl != nil {
+			return sl
+		}
 	}
-	return &r.slots[shard]
+	n.Ports.Notes.Misdirected()
+	return nil
 }
 
 // trusts reports whether a message of an origin may come from a node. A message that

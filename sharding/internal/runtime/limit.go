@@ -155,7 +155,11 @@ func (l *limiter) pass() {
 		if s == 0 {
 			break
 		}
-		switch l.region.Slot(h.shard).evict(l, h.entity, s) {
+		sl := l.region.Slot(h.shard)
+		if sl == nil {
+			continue // Its layout is in force no more, and so its seat is free.
+		}
+		switch sl.evict(l, h.entity, s) {
 		case cell.Evicted:
 			evicted++
 			l.note(h.entity.ID())
@@ -222,6 +226,8 @@ func (l *limiter) victim() (passivation.Seat, holder) {
 // only the limit differs from before, all that is known of uses stays; another policy begins with
 // the instances that run, in the order of their start.
 func (r *Region) Limit(cfg passivation.Config) {
+	r.changing.Lock()
+	defer r.changing.Unlock()
 	present := r.limiter.Load()
 	if present != nil && present.resize(cfg) || present == nil && cfg.Limit == 0 {
 		return

@@ -75,8 +75,10 @@ func (n *Node) eachSlot(f func(*Slot)) {
 
 // Apply feeds an input of the control machine to the cell of a shard.
 func (n *Node) Apply(kind string, shard protocol.ShardID, in protocol.CellInput) {
-	if r := n.Region(kind); r != nil && int(shard) < len(r.slots) {
-		r.slots[shard].Apply(in)
+	if r := n.Region(kind); r != nil {
+		if sl := r.Slot(shard); sl != nil {
+			sl.Apply(in)
+		}
 	}
 }
 
@@ -120,9 +122,10 @@ func (n *Node) Flush(to gossip.NodeID) {
 	n.catchUp(to)
 	turn, now := n.flushes.Add(1), n.Ports.Clock.Instant()
 	for _, r := range n.kinds.Load().ordered {
-		count := uint64(len(r.slots))
+		slots := r.shape.Load().slots
+		count := uint64(len(slots))
 		for i := range count {
-			if !r.slots[(turn*61+i)%count].flush(now, to) {
+			if !slots[(turn*61+i)%count].flush(now, to) {
 				return // The lane is full again; the next flush begins with another cell.
 			}
 		}

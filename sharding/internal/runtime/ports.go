@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/recall"
 	"github.com/quorate/quorate/transport"
 )
 
@@ -44,7 +45,7 @@ type Ports struct {
 	Watcher Watcher
 }
 
-// KindPorts are what a kind gives to the runtime. None but Decode is nil.
+// KindPorts are what a kind gives to the runtime. None but Decode and Shelf is nil.
 type KindPorts struct {
 	// Work has a worker do a task: it is for one entity, which has no other.
 	Work func(Task)
@@ -55,6 +56,9 @@ type KindPorts struct {
 	// Ended says that the hosting of a shard has ended, and with it what its entities wait
 	// for.
 	Ended func(sl *Slot)
+	// Shelf has the store of remembered entities called, as Recall says; nil: none are remembered.
+	Shelf  Shelf
+	Recall recall.Config
 }
 
 // Clock reads the clock of the node.

@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -56,7 +57,6 @@ type Queue[J, W any] struct {
 	workers []*Worker[W] // All workers, in no order.
 	idle    []*Worker[W] // The workers that wait for a job. The one that came last is taken first.
 	unused  int          // How many workers of idle, from the first on, no job has needed since the last trim.
-	looks   uint64       // Counts the looks.
 	closed  bool         // No worker waits any more.
 }
 
@@ -64,9 +64,27 @@ type Queue[J, W any] struct {
 type Worker[W any] struct {
 	Own   W      // What the owner of the queue keeps of the worker.
 	at    int    // Its place among the workers of the queue.
-	busy  bool   // It does a job.
-	class Class  // That of the job.
-	since uint64 // The count of looks when it took that job.
+	class Class  // That of its job.
+	seen  uint64 // The count of calls that the last look has seen.
+
+	calls atomic.Uint64 // Counts the begins and the ends of calls of user code: odd while one runs.
+}
+
+// Enter says that a call of user code begins. The worker itself says so, without the lock of
+// the queue.
+func (w *Worker[W]) Enter() { w.calls.Add(1) }
+
+// Return says that the call of user code has ended. The worker itself says so, without the
+// lock of the queue.
+func (w *Worker[W]) Return() { w.calls.Add(1) }
+
+// kept reports whether user code keeps the worker: the call that runs had begun before the
+// last look. A worker that has a job and is in no call waits for a processor, or will be in one
+// at once: another worker beside it would wait for the same processor.
+func (w *Worker[W]) kept() bool {
+	last := w.seen
+	w.seen = w.calls.Load()
+	return w.seen == last && last%2 == 1
 }
 
 // Class returns the class of the job that the worker does.
@@ -126,7 +144,7 @@ func (q *Queue[J, W]) engage(j J, of Class) Start[J, W] {
 		q.workers = append(q.workers, s.Worker)
 	}
 	q.classes[of].busy++
-	s.Worker.busy, s.Worker.class, s.Worker.since = true, of, q.looks
+	s.Worker.class = of
 	return s
 }
 
@@ -143,7 +161,7 @@ const (
 // Next returns the next job of a worker that has done its last one.
 func (q *Queue[J, W]) Next(w *Worker[W]) (j J, turn Turn) {
 	if c := &q.classes[w.class]; c.busy <= c.limit && c.jobs.len() > 0 {
-		return q.pop(w), TurnWork
+		return c.pop(), TurnWork
 	}
 	q.release(w)
 	if q.closed || len(q.idle) >= queueIdleMost {
@@ -159,8 +177,9 @@ func (q *Queue[J, W]) Next(w *Worker[W]) (j J, turn Turn) {
 // to be of the other class than its worker is Put there, and the worker gets another job by
 // Next.
 func (q *Queue[J, W]) Exchange(w *Worker[W], j J) J {
-	q.classes[w.class].push(j)
-	return q.pop(w)
+	c := &q.classes[w.class]
+	c.push(j)
+	return c.pop()
 }
 
 // Leave takes a worker out that is gone in the middle of a job. Jobs that stand in the queue
@@ -170,17 +189,8 @@ func (q *Queue[J, W]) Leave(w *Worker[W]) {
 	q.dismiss(w)
 }
 
-// pop takes the first job of the class of a worker that has a place there.
-func (q *Queue[J, W]) pop(w *Worker[W]) J {
-	w.since = q.looks
-	return q.classes[w.class].pop()
-}
-
-// release ends that a worker is busy.
-func (q *Queue[J, W]) release(w *Worker[W]) {
-	w.busy = false
-	q.classes[w.class].busy--
-}
+// release takes a worker, which has no job any more, out of its place.
+func (q *Queue[J, W]) release(w *Worker[W]) { q.classes[w.class].busy-- }
 
 // dismiss takes a worker that is not busy, and does not wait, out of the list of all.
 func (q *Queue[J, W]) dismiss(w *Worker[W]) {
@@ -192,16 +202,14 @@ func (q *Queue[J, W]) dismiss(w *Worker[W]) {
 }
 
 // Look lets more workers take jobs if user code keeps those that do, while jobs wait. A
-// worker counts as kept that has done the same job since before the last look: its entity
-// sleeps, waits for another one, or computes.
+// worker counts as kept that has been in the same call since before the last look: its entity
+// sleeps, waits for another one, or computes. That it has had the same job for as long would not
+// do: where the processors have other work, workers have their jobs for long and have
+// not begun them, and more workers would be added until each job has one of its own.
 func (q *Queue[J, W]) Look() (starts []Start[J, W]) {
-	q.looks++
-	if q.Idle() {
-		return nil
-	}
 	var kept [classCount]int
 	for _, w := range q.workers {
-		if w.busy && w.since+1 < q.looks {
+		if w.kept() {
 			kept[w.class]++
 		}
 	}

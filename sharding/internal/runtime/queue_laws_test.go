@@ -23,13 +23,13 @@ type queueModel struct {
 	class map[*Worker[struct{}]]Class // The class of that job.
 	least [classCount]int             // The places that each class has for good.
 	loose bool                        // Places may be free although jobs wait, until the next look.
-	taken map[*Worker[struct{}]]int   // How many looks there were when a worker took its job.
+	calls map[*Worker[struct{}]]int   // The workers that are in a call of user code, and how many looks there were when it began.
 	looks int
 }
 
 func newQueueModel(t *rapid.T) *queueModel {
 	m := &queueModel{
-		t: t, at: map[*Worker[struct{}]]int{}, class: map[*Worker[struct{}]]Class{}, taken: map[*Worker[struct{}]]int{},
+		t: t, at: map[*Worker[struct{}]]int{}, class: map[*Worker[struct{}]]Class{}, calls: map[*Worker[struct{}]]int{},
 	}
 	m.processors(rapid.IntRange(1, 4).Draw(t, "processors"))
 	m.queue.Init(m.least[ClassQuick])
@@ -41,7 +41,7 @@ func (m *queueModel) processors(n int) { m.least = [classCount]int{ClassQuick: n
 // begins notes that a worker does a job: it must be the one that came first to its class.
 func (m *queueModel) begins(w *Worker[struct{}], job int, of Class) {
 	require.NotContains(m.t, m.at, w, "a worker does one job at a time")
-	m.at[w], m.class[w], m.taken[w] = job, of, m.looks
+	m.at[w], m.class[w] = job, of
 	require.Equal(m.t, of, w.Class())
 }
 
@@ -73,15 +73,40 @@ func (m *queueModel) give(job int) {
 	m.stand[of] = append(m.stand[of], job)
 }
 
-// worker draws a worker that does a job, and ends that it does.
-func (m *queueModel) worker() (w *Worker[struct{}], job int) {
+// drawn draws a worker that does a job.
+func (m *queueModel) drawn() *Worker[struct{}] {
 	if len(m.at) == 0 {
 		m.t.Skip("nobody works")
 	}
-	w = m.queue.workers[rapid.SampledFrom(m.busy()).Draw(m.t, "worker")]
+	return m.queue.workers[rapid.SampledFrom(m.busy()).Draw(m.t, "worker")]
+}
+
+// worker draws a worker that does a job, and ends that it does.
+func (m *queueModel) worker() (w *Worker[struct{}], job int) {
+	w = m.drawn()
+	m.returns(w)
 	job = m.at[w]
 	delete(m.at, w)
 	return w, job
+}
+
+// call has a worker begin a call of user code, or end it.
+func (m *queueModel) call() {
+	w := m.drawn()
+	if _, in := m.calls[w]; in {
+		m.returns(w)
+		return
+	}
+	w.Enter()
+	m.calls[w] = m.looks
+}
+
+// returns ends the call of a worker, if it is in one.
+func (m *queueModel) returns(w *Worker[struct{}]) {
+	if _, in := m.calls[w]; in {
+		w.Return()
+		delete(m.calls, w)
+	}
 }
 
 // busy returns the places of the workers that do jobs.
@@ -134,12 +159,12 @@ func (m *queueModel) trim() {
 func (m *queueModel) look() {
 	m.looks++
 	var kept [classCount]int
-	for w := range m.at {
-		if m.taken[w]+1 < m.looks {
+	for w, began := range m.calls {
+		if began+1 < m.looks {
 			kept[m.class[w]]++
 		}
 	}
-	waits := m.stand
+	waits, before := m.stand, [...]int{m.queue.Limit(ClassQuick), m.queue.Limit(ClassSlow)}
 	for _, s := range m.queue.Look() {
 		m.takes(s.Worker, s.Job)
 	}
@@ -147,6 +172,9 @@ func (m *queueModel) look() {
 	for of := range m.stand {
 		if len(waits[of]) > 0 {
 			require.GreaterOrEqual(m.t, m.queue.Limit(Class(of))-kept[of], m.least[of], "Q5: places beside the kept")
+		}
+		if kept[of] == 0 {
+			require.LessOrEqual(m.t, m.queue.Limit(Class(of)), max(before[of], m.least[of]), "no places beside those that wait for a processor")
 		}
 	}
 }
@@ -181,6 +209,8 @@ func TestQueueLaws(t *testing.T) {
 			"exchange": func(*rapid.T) { m.exchange() },
 			"change":   func(*rapid.T) { m.change() },
 			"leave":    func(*rapid.T) { m.leave() },
+			"call":     func(*rapid.T) { m.call() },
+			"calls":    func(*rapid.T) { m.call() },
 			"look":     func(*rapid.T) { m.look() },
 			"trim":     func(*rapid.T) { m.trim() },
 		})

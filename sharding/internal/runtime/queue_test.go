@@ -65,7 +65,7 @@ func TestAJobThatIsPutBackGoesLast(t *testing.T) {
 	require.Equal(t, 99, q.Waiting(ClassQuick))
 }
 
-// A worker that is kept by one job is replaced at the second look, for as long as jobs wait.
+// A worker that is kept by one call is replaced at the second look, for as long as jobs wait.
 // When all goes on, the additional workers are given up again.
 func TestAKeptWorkerIsReplaced(t *testing.T) {
 	var q Queue[int, int]
@@ -73,7 +73,11 @@ func TestAKeptWorkerIsReplaced(t *testing.T) {
 	first, _ := q.Put(0, ClassQuick)
 	_, starts := q.Put(1, ClassQuick)
 	require.False(t, starts)
-	require.Empty(t, q.Look(), "the worker may have taken its job just now")
+	for range 10 {
+		require.Empty(t, q.Look(), "the worker has not come to its job: it waits for a processor")
+	}
+	first.Worker.Enter()
+	require.Empty(t, q.Look(), "the call may have begun just now")
 	second := q.Look()
 	require.Len(t, second, 1)
 	require.Equal(t, 1, second[0].Job)

@@ -4,6 +4,7 @@
 package runtime
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,45 +17,49 @@ type Region struct {
 	node  *Node
 	name  string
 	ports KindPorts
-	slots []Slot
+	shape atomic.Pointer[shape]
 
-	limiter atomic.Pointer[limiter] // Bounds the instances; nil: nothing does.
+	changing sync.Mutex  // Held while the layouts, or the settings of the cells, change.
+	cells    cell.Config // The settings of the cells. Guarded by changing.
+	past     past        // What slots have done that are no more. Guarded by changing.
+
+	limiter   atomic.Pointer[limiter] // Bounds the instances; nil: nothing does.
+	remembers *remembers              // Remembers the entities; nil: nothing does. Set before the first cell.
 }
 
 // NewRegion adds a kind to the node. Its cells know no home yet. The fields Kind, Self and
-// Shard of cfg are not used, nor is Chunk. Permanent has the entities of all shards.
+// Shard of cfg are not used, nor are Chunk and Rememberer. Permanent has the entities of all shards.
 func (n *Node) NewRegion(kind string, shards uint32, cfg cell.Config, p KindPorts) *Region {
-	r := &Region{node: n, name: kind, ports: p, slots: make([]Slot, shards)}
 	cfg.Kind, cfg.Self, cfg.Chunk = kind, n.Ports.Self, n.chunks.take
-	permanent := map[protocol.ShardID][]string{}
-	for _, id := range cfg.Permanent {
-		shard := protocol.ShardOf(id, shards)
-		permanent[shard] = append(permanent[shard], id)
+	r := &Region{node: n, name: kind, ports: p, cells: cfg}
+	if p.Shelf != nil {
+		r.remembers = newRemembers(r, p.Recall, p.Shelf)
+		r.cells.Rememberer = r.remembers
 	}
-	for i := range r.slots {
-		cfg.Shard = protocol.ShardID(i)
-		cfg.Permanent = permanent[cfg.Shard]
-		r.slots[i].region, r.slots[i].shard, r.slots[i].cell = r, cfg.Shard, cell.New(cfg)
-	}
+	r.shape.Store(newShape(nil, []*layout{r.makeLayout(protocol.Layout{Shards: shards})}))
 	n.add(r)
 	return r
 }
 
-// Shards returns the number of shards.
-func (r *Region) Shards() int { return len(r.slots) }
+// Shards returns the number of shards, of the last layout if there are several.
+func (r *Region) Shards() int {
+	in := r.shape.Load().inForce
+	return len(in[len(in)-1].slots)
+}
 
-// Slot returns the slot of a shard.
-func (r *Region) Slot(shard protocol.ShardID) *Slot { return &r.slots[shard] }
+// Slot returns the slot of a shard; nil if there is no such shard.
+func (r *Region) Slot(shard protocol.ShardID) *Slot { return r.shape.Load().slot(shard) }
 
 // SlotOf returns the slot of an entity's shard.
-func (r *Region) SlotOf(entity string) *Slot {
-	return &r.slots[protocol.ShardOf(entity, uint32(len(r.slots)))]
-}
+func (r *Region) SlotOf(entity string) *Slot { return r.shape.Load().of(protocol.HashOf(entity), 0) }
+
+// Away reports whether the last message to a slot went to another node, a hint for the next one.
+func (r *Region) Away(sl *Slot) bool { return sl.away.Load() }
 
 // EachSlot calls f for every slot.
 func (r *Region) EachSlot(f func(*Slot)) {
-	for i := range r.slots {
-		f(&r.slots[i])
+	for _, sl := range r.shape.Load().slots {
+		f(sl)
 	}
 }
 
@@ -62,6 +67,9 @@ func (r *Region) EachSlot(f func(*Slot)) {
 // all together: what two of them do at one time counts twice. It does not count what is handled
 // at present, nor starts and stops.
 func (r *Region) Busy() (all time.Duration) {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	all = r.past.busy
 	r.EachSlot(func(sl *Slot) {
 		sl.mu.Lock()
 		all += sl.busy
@@ -72,6 +80,9 @@ func (r *Region) Busy() (all time.Duration) {
 
 // Reload gives all cells other times, see [cell.Upkeep.Reload].
 func (r *Region) Reload(passivateAfter, stuckAfter time.Duration) {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	r.cells.PassivateAfter, r.cells.StuckAfter = passivateAfter, stuckAfter
 	r.EachSlot(func(sl *Slot) {
 		sl.Do(func(c *cell.Cell) { c.Upkeep().Reload(passivateAfter, stuckAfter) })
 	})
@@ -100,8 +111,9 @@ func SweepInterval(times ...time.Duration) time.Duration {
 
 // Sweep looks at all entities, a few at a time with a slot in hand, until done reports true.
 func (r *Region) Sweep(done func() bool) {
-	for i := range r.slots {
-		for sl, over := &r.slots[i], false; !over; {
+	defer r.forget()
+	for _, sl := range r.shape.Load().slots {
+		for over := false; !over; {
 			if done() {
 				return
 			}

@@ -6,6 +6,7 @@ package runtime
 import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // A message of this node takes one of two ways into its cell. The short cut, Tell and Ask, puts
@@ -48,6 +49,19 @@ func (sl *Slot) join(entity string, message any, a *Ask) bool {
 		sl.carry(nil)
 	}
 	return true
+}
+
+// TellLiving puts a message into the mailbox of an entity of this node if it lives, in a shard that is served under
+// an epoch; it wakes none.
+func TellLiving(sl *Slot, entity string, under protocol.Epoch, message any) cell.Reach {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	e, reach := cell.Reachable(sl.cell, entity, under)
+	if reach == cell.Reached && sl.cell.Join(e, message, 0, 0) {
+		sl.cell.Rouse(sl.now(), e, &sl.out)
+		sl.carry(nil)
+	}
+	return reach
 }
 
 // Blank returns a message that the caller offers to the slot, and a buffer for its encoding
@@ -147,16 +161,31 @@ func (sl *Slot) Withdraw(m *cell.Message) {
 // Retract takes an ask that does not wait any longer out of the table, and takes its
 // message back if that is possible. If told, the asker has been told how the ask ended, and
 // nothing is done. If back, the message was taken back, and no entity will process it.
-func (sl *Slot) Retract(a *Ask) (back, told bool) {
+func (a *Ask) Retract() (back, told bool) {
+	for sl := a.slot.Load(); sl != nil; {
+		if back, there := sl.retract(a); there {
+			return back, false
+		}
+		now := a.slot.Load()
+		if now == sl {
+			break
+		}
+		sl = now // The slot has handed the ask on to one of the next layout.
+	}
+	return false, true
+}
+
+// retract does the work of [Ask.Retract], if the ask is in the table of this slot.
+func (sl *Slot) retract(a *Ask) (back, there bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if sl.asks[a.Correlation] != a {
-		return false, true
+		return false, false
 	}
 	delete(sl.asks, a.Correlation)
 	back = sl.takeBack(a)
 	sl.carry(nil)
-	return back, false
+	return back, true
 }
 
 // takeBack takes the message of an ask that is over back, if that is possible. The caller

@@ -23,12 +23,14 @@ import (
 // bookkeeping of one message; under it the lock of a lane and those behind the ports may be
 // taken, never that of another slot, and never is code of a program run.
 type Slot struct {
-	region *Region
-	shard  protocol.ShardID
-	due    atomic.Bool   // The slot is in the list of acknowledgements.
-	away   atomic.Bool   // The last message went to another node: a hint for the next message.
-	serves atomic.Bool   // Messages to the shard went into mailboxes here, after the last order of the control machine.
-	ends   atomic.Uint32 // How often the hosting has ended. Written with mu held.
+	region  *Region
+	shard   protocol.ShardID
+	layout  *layout
+	due     atomic.Bool   // The slot is in the list of acknowledgements.
+	away    atomic.Bool   // The last message went to another node: a hint for the next message.
+	serves  atomic.Bool   // Messages to the shard went into mailboxes here, after the last order of the control machine.
+	retired atomic.Bool   // The shard is retired, and everything of its cell is with the cells of the next layout.
+	ends    atomic.Uint32 // How often the hosting has ended. Written with mu held.
 
 	mu       sync.Mutex // Guards all fields below.
 	cell     *cell.Cell
@@ -41,8 +43,10 @@ type Slot struct {
 	timer    Timer                    // The timer of OpWake; made at first use.
 	batch    *batch                   // The batch that is being filled with the slot in hand; else nil.
 	handover cell.Handover            // What the batch has of the cell.
+	life     any                      // What the owner of the kind keeps of the hosting, see Region.Life.
 	busy     time.Duration            // How long entities have been handling messages, all together.
 	asker    *peer                    // The node that was sent a reply last; nil before the first.
+	moved    []*cell.Message          // What the cell hands on as it is retired.
 	round    *round                   // The round of acknowledgements that goes on with the slot in hand; else nil.
 }
 
@@ -104,6 +108,10 @@ func (sl *Slot) Asking() int {
 
 // Apply feeds an input of the control machine to the cell.
 func (sl *Slot) Apply(in protocol.CellInput) {
+	if r, ok := in.(protocol.Retire); ok {
+		sl.region.handOn(sl, r)
+		return
+	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if sl.link.passage != nil {

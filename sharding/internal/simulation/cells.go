@@ -61,6 +61,9 @@ type Behaviour struct {
 	// CounterFaults lets the counters of the processors, by which nodes spare readings of
 	// their clocks, go wrong all the time.
 	CounterFaults bool
+	// Starved bounds the time for which a worker waits for a processor before each job and after
+	// each call, as on a node whose processors have other work: drawn as Run is. Zero: none.
+	Starved time.Duration
 
 	sweeps time.Duration // The time after which idle entities are stopped.
 }
@@ -88,10 +91,11 @@ type Cells struct {
 	watch     watch
 	weight    weight
 
-	node   *runtime.Node
-	region *runtime.Region
-	crew   crew
-	memory recollection
+	node    *runtime.Node
+	region  *runtime.Region
+	crew    crew
+	memory  recollection
+	keepers keepers
 
 	out     *machine.Outbox
 	now     machine.Instant
@@ -110,10 +114,11 @@ type Cells struct {
 	refused map[gossip.NodeID]bool           // Lanes that take no more of the present outbox.
 	rooms   map[gossip.NodeID]bool           // Lanes for whose room the runtime waits.
 	lanes   map[gossip.NodeID]*lane
-	through []*passage // The passage that the messages of a shard took last, by shard.
+	through map[protocol.ShardID]*passage // The passage that the messages of a shard took last.
 }
 
 func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledger, cfg cell.Config, heartbeats time.Duration) *Cells {
+	shards := kind.Settings.Shards
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
@@ -133,15 +138,19 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 		refused: make(map[gossip.NodeID]bool),
 		rooms:   make(map[gossip.NodeID]bool),
 		lanes:   make(map[gossip.NodeID]*lane),
-		through: make([]*passage, kind.Settings.Shards),
+		through: make(map[protocol.ShardID]*passage),
 	}
+	c.keepers = keepers{c, make(map[protocol.ShardID]*keeper)}
 	c.memory = recollection{c, make(map[*cell.Entity]*instance)}
 	c.crew.queue.Init(processors)
-	c.crew.long = make(map[*cell.Entity]bool)
+	c.crew.long, c.crew.calls = make(map[*cell.Entity]bool), make(map[*worker]int)
 	c.node = runtime.NewNode(c.ports())
-	c.region = c.node.NewRegion(kind.Name, kind.Settings.Shards, cfg, runtime.KindPorts{
-		Work: func(t runtime.Task) { c.put(t) }, Decode: decode, Ended: func(*runtime.Slot) {},
-	})
+	ports := runtime.KindPorts{Work: func(t runtime.Task) { c.put(t) }, Decode: decode, Ended: func(*runtime.Slot) {}}
+	if a := ledger.archive; a.cfg.On {
+		cfg.RememberFirst = a.cfg.First
+		ports.Shelf, ports.Recall = &shelf{c, a, make(map[protocol.ShardID]uint64)}, a.desk(shards)
+	}
+	c.region = c.node.NewRegion(kind.Name, shards, cfg, ports)
 	return c
 }
 
@@ -163,9 +172,13 @@ func (c *Cells) ports() runtime.Ports {
 			c.out.Add(control.FromShard{Kind: kind, Shard: shard, Event: e})
 		},
 		Notes: runtime.Notes{
-			Malformed:   func(_ gossip.NodeID, err error) { c.ledger.violate("a frame that cannot be decoded: %v", err) },
-			Misdirected: func() { c.ledger.violate("a frame for a shard that nobody has") },
-			Forged:      func(runtime.Forgery) { c.ledger.counts.Forged++ },
+			Malformed: func(_ gossip.NodeID, err error) { c.ledger.violate("a frame that cannot be decoded: %v", err) },
+			Misdirected: func() { // A node may hear late of a change of the number of shards.
+				if len(c.ledger.layouts) == 0 {
+					c.ledger.violate("a frame for a shard that nobody has")
+				}
+			},
+			Forged: func(runtime.Forgery) { c.ledger.counts.Forged++ },
 			Dropped: func(why cell.Drop) {
 				if why == cell.DropUnknownStream {
 					c.ledger.counts.Unnamed++
@@ -190,17 +203,25 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		c.trim()
 		c.sweep(runtime.SweepInterval(c.behaviour.sweeps))
 		c.weigh()
+		c.keepers.look()
 	case control.ToShard:
 		if h, ok := in.Input.(protocol.StartHosting); ok {
 			c.ledger.hosting(c.self, in.Shard, h)
 		}
 		c.node.Apply(in.Kind, in.Shard, in.Input)
+	case control.AskLease, control.GiveLease:
+		c.keepers.take(in)
+	case control.Scaled:
+		c.ledger.scaled(c.self, in.Scale)
 	case control.ToShards:
 		if _, c.ended = in.Input.(protocol.Abandon); c.ended {
 			c.node.Abandon()
 		} else {
 			c.node.ApplyAll(in.Kind, in.Input)
 		}
+	case control.Relayout:
+		c.ledger.relaid(in)
+		c.region.Relayout(in.Layouts)
 	case control.Measure:
 		out.Add(control.Measured{Kind: in.Kind, Busy: c.region.Busy(), Processors: processors})
 	case component.Standing:
@@ -340,8 +361,13 @@ func (c *Cells) offer(cl *client, patience time.Duration) {
 	routed := !sl.Info().Home.IsZero()
 	c.offers = cl
 	admission, _, _ := sl.Offer(cl.m, cl.ask)
-	if admission == runtime.EncodeFirst {
-		cl.m.Payload = binary.BigEndian.AppendUint64(nil, cl.id)
+	for admission == runtime.EncodeFirst || admission == cell.Moved {
+		if admission == cell.Moved {
+			sl = c.region.Next(cl.m)
+			routed = !sl.Info().Home.IsZero()
+		} else {
+			cl.m.Payload = binary.BigEndian.AppendUint64(nil, cl.id)
+		}
 		admission, _, _ = sl.Offer(cl.m, cl.ask)
 	}
 	switch admission {
@@ -390,7 +416,7 @@ func (c *Cells) giveUp(id uint64) {
 		return
 	}
 	delete(c.asks, id)
-	back, told := c.region.Slot(a.shard).Retract(&a.Ask)
+	back, told := a.Retract()
 	if told {
 		c.ledger.violate("I20: the ask of message %d has ended, and its asker was not told", id)
 	}

@@ -65,6 +65,8 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 			id, _ := idOf(&cell.Message{Payload: v.Item().Payload})
 			c.ledger.delivered(id)
 		}
+	case cell.OpMove:
+		c.ledger.counts.Handed++
 	case cell.OpFail:
 		c.failed(a)
 	case cell.OpDrop:
@@ -76,6 +78,8 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 		if a.Entity.Info().Released { // It waited for standing when it was left behind: its stop begins only now.
 			c.leave(a.Entity)
 		}
+	case cell.OpStart:
+		c.ledger.archive.starts(c.self, a.Entity)
 	case cell.OpRun:
 		c.ledger.bounded(c.self, a.Entity)
 		c.give(a.Entity.Mail())

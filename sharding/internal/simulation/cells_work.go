@@ -25,6 +25,8 @@ type crew struct {
 	queue   runtime.Queue[*runtime.Job, struct{}]
 	starts  []start               // Jobs that workers begin at the end of the step.
 	looking bool                  // The next look is due.
+	looks   int                   // How many looks there were.
+	calls   map[*worker]int       // The workers that are in a call of an entity, and how many looks there were when it began.
 	long    map[*cell.Entity]bool // The entities whose last message took long.
 }
 
@@ -57,11 +59,37 @@ func (c *Cells) lookLater() {
 	c.crew.looking = true
 	c.after(runtime.QueueLook, func() {
 		c.crew.looking = false
-		starts := c.crew.queue.Look()
-		c.ledger.counts.Replaced += len(starts)
-		c.crew.starts = append(c.crew.starts, starts...)
+		c.lookAtWorkers()
 		c.lookLater()
 	})
+}
+
+// lookAtWorkers has the queue look at its workers, and checks that it adds places only beside calls that
+// had begun before the last look: workers that wait for a processor need no others beside them.
+func (c *Cells) lookAtWorkers() {
+	crew := &c.crew
+	crew.looks++
+	before := [...]int{crew.queue.Limit(runtime.ClassQuick), crew.queue.Limit(runtime.ClassSlow)}
+	starts := crew.queue.Look()
+	for class, limit := range before {
+		of := runtime.Class(class)
+		if crew.queue.Limit(of) > limit && !crew.kept(of) {
+			c.ledger.violate("%v adds workers, although no entity keeps one", c.self)
+		}
+	}
+	c.ledger.counts.Replaced += len(starts)
+	crew.starts = append(crew.starts, starts...)
+}
+
+// kept reports whether an entity keeps a worker of a class: a call of it has lasted for two
+// looks, the present one included.
+func (c *crew) kept(of runtime.Class) bool {
+	for w, looks := range c.calls {
+		if w.Class() == of && looks+2 <= c.looks {
+			return true
+		}
+	}
+	return false
 }
 
 // trim has the queue let workers go.
@@ -77,8 +105,20 @@ func (c *Cells) begin() {
 	for len(c.crew.starts) > 0 {
 		s := c.crew.starts[0]
 		c.crew.starts = c.crew.starts[1:]
+		if wait := c.starved(); wait > 0 {
+			c.after(wait, func() { c.run(s.Worker, s.Job) })
+			continue
+		}
 		c.run(s.Worker, s.Job)
 	}
+}
+
+// starved draws for how long a worker that could go on waits for a processor.
+func (c *Cells) starved() time.Duration {
+	if c.behaviour.Starved == 0 {
+		return 0
+	}
+	return c.drawn(c.behaviour.Starved)
 }
 
 // run has a worker do one job after the other, until an entity takes time.
@@ -106,12 +146,16 @@ func (c *Cells) run(w *worker, j *runtime.Job) {
 			took := c.call(w, j, call)
 			if took > 0 {
 				c.after(took, func() {
-					c.returned(j, call)
+					c.returned(w, j, call)
+					if wait := c.starved(); wait > 0 {
+						c.after(wait, func() { c.run(w, j) })
+						return
+					}
 					c.run(w, j)
 				})
 				return
 			}
-			c.returned(j, call)
+			c.returned(w, j, call)
 		}
 	}
 }
@@ -119,8 +163,12 @@ func (c *Cells) run(w *worker, j *runtime.Job) {
 // call begins a call of an entity, and draws how long it takes.
 func (c *Cells) call(w *worker, j *runtime.Job, call runtime.Call) time.Duration {
 	e := j.Entity()
+	w.Enter()
+	c.crew.calls[w] = c.crew.looks
 	switch call {
 	case runtime.CallStart:
+		c.ledger.leased(c.self, e, uint32(c.region.Shards()))
+		c.ledger.revised(c.self, e, uint32(c.region.Shards()))
 		c.ledger.started(c.self, e)
 		c.memory.start(e)
 		return c.drawn(c.behaviour.Start)
@@ -167,6 +215,7 @@ func (c *Cells) handle(j *runtime.Job) time.Duration {
 	}
 	c.ledger.begin(c.self, j.Slot().Shard(), e, id, m.Origin(c.self))
 	c.memory.begin(e)
+	c.ledger.archive.begins(c.self, j.Slot().Shard(), e)
 	switch {
 	case c.ledger.hot[e.ID()]:
 		return c.drawn(c.behaviour.HotRun)
@@ -178,8 +227,10 @@ func (c *Cells) handle(j *runtime.Job) time.Duration {
 }
 
 // returned ends a call of an entity.
-func (c *Cells) returned(j *runtime.Job, call runtime.Call) {
+func (c *Cells) returned(w *worker, j *runtime.Job, call runtime.Call) {
 	e := j.Entity()
+	w.Return()
+	delete(c.crew.calls, w)
 	switch call {
 	case runtime.CallStart:
 		c.memory.restore(j)
@@ -200,6 +251,7 @@ func (c *Cells) returned(j *runtime.Job, call runtime.Call) {
 			r.Reply = &protocol.Reply{Payload: binary.BigEndian.AppendUint64(nil, id)}
 		}
 		if c.rand.Float64() < c.behaviour.Passivate {
+			c.ledger.archive.asks(e.ID())
 			j.Slot().Step(func(in *cell.Cell, out *cell.Actions) { in.Passivate(c.now, e, out) })
 		}
 		j.Handled(r)

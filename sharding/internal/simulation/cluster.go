@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/handoff"
 	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	world "github.com/quorate/quorate/simulation"
 )
@@ -65,8 +66,14 @@ type Options struct {
 	Mailbox, Window int
 	// Permanent is how many of the first entities run without a message.
 	Permanent int
+	// InUse is how many shards are in use at first, if that may change.
+	InUse uint32
+	// Leases has each shard hosted under a lease.
+	Leases bool
 	// Limit bounds the instances of each node. With a limit of 0 nothing does.
 	Limit passivation.Config
+	// Remembered says whether entities are remembered; PassivateAfter is none then.
+	Remembered Remembered
 	// OnOldest has the kind live on the oldest node.
 	OnOldest bool
 	// Membership is the configuration of membership; zero means its default.
@@ -125,7 +132,8 @@ type Cluster struct {
 	liveness *liveness
 	client   *rand.Rand
 	next     uint64
-	orders   uint64 // The number of the last order of an operator.
+	files    func(gossip.Address) uint32 // The number of shards in the file of a node that starts; nil: that of the options.
+	orders   uint64                      // The number of the last order of an operator.
 	idle     bool
 }
 
@@ -141,14 +149,18 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	}
 	w := world.New(opt.World)
 	c := &Cluster{
-		World: w, Ledger: newLedger(w, opt.Shards), opt: opt,
+		World: w, Ledger: newLedger(w), opt: opt,
 		chosen: make(map[gossip.Address]string),
 		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), //nolint:gosec // Simulation, not secrets.
 	}
 	c.Ledger.stopLimit = opt.StopLimit
+	if opt.Leases {
+		c.Ledger.leases = &leaseStore{world: w, rows: make(map[protocol.ShardID]leaseRow)}
+	}
 	c.Ledger.drift = driftOver * time.Duration(2*opt.World.RatePPM) / 1_000_000
 	c.Ledger.mailbox = opt.Mailbox + 2*opt.Nodes*(opt.Window/messageLeast+1)
 	c.Ledger.memories.recall = opt.Behaviour.Recall
+	c.Ledger.archive = newArchive(c.Ledger, opt.World.Seed, opt.Remembered, opt.Shards)
 	c.Ledger.hot = make(map[string]bool)
 	for i := range opt.Behaviour.Hot {
 		c.Ledger.hot[entity(i)] = true
@@ -196,23 +208,31 @@ func remembering(c membershipsim.Config) membershipsim.Config {
 func (c *Cluster) Start(i int) { c.World.Start(Address(i), c.build) }
 
 func (c *Cluster) build(env world.Env) []machine.Component {
+	shards := c.opt.Shards
+	if c.files != nil {
+		shards = c.files(env.Self.Address)
+	}
 	kind := control.KindConfig{
 		Name:     KindName,
-		Settings: control.Settings{Shards: c.opt.Shards, Hash: protocol.HashName, Codec: "bytes"},
+		Settings: control.Settings{Shards: shards, Hash: protocol.HashName, Codec: "bytes"},
+		Fixed:    c.opt.Permanent > 0,
 		Strategy: c.Chosen(env.Self.Address), OnStuck: c.opt.OnStuck,
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
-		Timings: control.Timings{Handoff: c.opt.Handoff, SlowStart: c.opt.SlowStart}, Proxy: c.lies(env.Self.Address), OnOldest: c.opt.OnOldest,
+		Timings: control.Timings{Handoff: c.opt.Handoff, SlowStart: c.opt.SlowStart}, Proxy: c.lies(env.Self.Address), OnOldest: c.opt.OnOldest, Scale: c.opt.InUse, Lease: c.opt.Leases,
 	}
 	cfg := cell.Config{WindowBytes: c.opt.Window, Mailbox: c.opt.Mailbox}
 	for i := range c.opt.Permanent {
 		cfg.Permanent = append(cfg.Permanent, entity(i))
 	}
-	if c.opt.Behaviour.SlowStop == 0 { // Else messages would wait for the stops of idle entities.
+	if c.opt.Behaviour.SlowStop == 0 && !c.opt.Remembered.On { // Else messages would wait for the stops of idle entities.
 		cfg.PassivateAfter = 50 * time.Millisecond
 	}
 	if c.opt.Behaviour.Recall.On {
 		cfg.PassivateAfter = recallFor
 		cfg.Snapshots, cfg.SnapshotTimeout = handoff.Limits{Entity: memoryMost, Shard: shardMost}, c.opt.Handoff/2
+	}
+	if c.opt.Remembered.On {
+		cfg.SnapshotTimeout = c.opt.Handoff / 2
 	}
 	behaviour := c.opt.Behaviour
 	behaviour.sweeps = cfg.PassivateAfter
@@ -268,9 +288,9 @@ func (s *starter) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 // carry passes what the control machine and the cells of a node say to each other.
 func carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
 	switch e := e.(type) {
-	case control.ToShard, control.ToShards, control.Measure:
+	case control.ToShard, control.ToShards, control.Relayout, control.Measure, control.Scaled, control.AskLease, control.GiveLease:
 		n.Enqueue(protocol.MessageService, e)
-	case control.FromShard, control.Measured:
+	case control.FromShard, control.Measured, control.LeaseHeld, control.LeaseLost:
 		n.Enqueue(protocol.Service, e)
 	default:
 		return false
@@ -312,7 +332,11 @@ func (c *Cluster) target() string {
 	if hot := c.opt.Behaviour.Hot; hot > 0 && c.client.IntN(2) == 0 {
 		return entity(c.client.IntN(hot))
 	}
-	return entity(c.client.IntN(c.opt.Entities))
+	to := entity(c.client.IntN(c.opt.Entities))
+	for c.opt.InUse > 0 && protocol.ShardOf(to, c.opt.Shards) >= leastInUse {
+		to = entity(c.client.IntN(c.opt.Entities))
+	}
+	return to
 }
 
 // entity is the id of the i-th entity.
@@ -357,23 +381,27 @@ func Control(n *world.Node) *control.Control { return n.Machine(protocol.Service
 func (c *Cluster) Settled() error {
 	var coordinators []gossip.NodeID
 	var homes []control.Home
+	shards := 0
 	for _, n := range c.World.Nodes() {
 		i := Control(n).Inspect(KindName)
 		if i.Coordinating {
 			coordinators = append(coordinators, n.ID())
-			if i.Serving != int(c.opt.Shards) {
+			if len(i.Layouts) != 1 {
+				return fmt.Errorf("coordinator at %s: a change is under way, of %v, and %d shards are retired", n.ID(), i.Layouts, i.Retired)
+			}
+			if shards = used(c, i.Layouts[0]); i.Serving != shards {
 				return fmt.Errorf("coordinator at %s: %d shards open, %d moving, %d serving", n.ID(), i.Open, i.Moving, i.Serving)
 			}
 		}
 		if homes == nil {
 			homes = i.Homes
 		}
-		if !slices.Equal(homes, i.Homes) || len(homes) != int(c.opt.Shards) {
+		if !slices.Equal(homes, i.Homes) || len(i.Knows) != 1 || len(homes) != used(c, i.Knows[0]) {
 			return fmt.Errorf("%s holds another map: term %s version %d, %d homes", n.ID(), i.MapTerm, i.MapVersion, len(i.Homes))
 		}
 	}
-	if len(coordinators) != 1 {
-		return fmt.Errorf("coordinators: %v", coordinators)
+	if len(coordinators) != 1 || len(homes) != shards {
+		return fmt.Errorf("coordinators: %v, homes: %d of %d", coordinators, len(homes), shards)
 	}
 	return c.hosted(homes)
 }
@@ -393,7 +421,11 @@ func (c *Cluster) Up(a gossip.Address, old gossip.NodeID) bool {
 func (c *Cluster) Running() error {
 	homes := Control(c.World.Nodes()[0]).Inspect(KindName).Homes
 	for i := range c.opt.Permanent {
-		home := homes[protocol.ShardOf(entity(i), c.opt.Shards)].Node
+		shard := c.present().ShardOf(protocol.HashOf(entity(i))).Index()
+		if int(shard) >= len(homes) {
+			continue // Not in use.
+		}
+		home := homes[shard].Node
 		e, there := c.Ledger.nodes[home].region.SlotOf(entity(i)).Entity(entity(i))
 		if !there || e.State != "idle" && e.State != "busy" {
 			return fmt.Errorf("%s does not run at its home %s: %+v", entity(i), home, e)
@@ -418,7 +450,7 @@ func (c *Cluster) Even() error {
 		}
 		return nil
 	}
-	least, most := int(c.opt.Shards), 0
+	least, most := protocol.MaxShards, 0
 	for _, n := range c.World.Nodes() {
 		if c.lies(n.ID().Address) || yields(n) {
 			continue
@@ -445,13 +477,45 @@ func (c *Cluster) Moving() int {
 func (c *Cluster) hosted(homes []control.Home) error {
 	for _, h := range homes {
 		for _, n := range c.World.Nodes() {
-			info := c.Ledger.nodes[n.ID()].region.Slot(h.Shard).Info()
+			sl := c.Ledger.nodes[n.ID()].region.Slot(h.Shard)
+			if sl == nil {
+				return fmt.Errorf("%s has not heard of shard %d", n.ID(), h.Shard)
+			}
+			info := sl.Info()
 			if info.Hosting != (n.ID() == h.Node) || info.Stopping || info.Suspended && info.Hosting {
 				return fmt.Errorf("shard %d at home at %s: %s has %+v", h.Shard, h.Node, n.ID(), info)
 			}
 		}
 	}
 	return nil
+}
+
+// past returns the numbers of shards that the kind has had, as some node knows that is up.
+func (c *Cluster) past() (past []uint32) {
+	for _, n := range c.World.Nodes() {
+		if m, runs := n.Machine(protocol.Service).(*starter); runs { // The one that starts has none yet.
+			if all := m.Inspect(KindName).Past; len(all) > len(past) {
+				past = all
+			}
+		}
+	}
+	return past
+}
+
+// changing reports whether some node knows of two layouts.
+func (c *Cluster) changing() bool {
+	for _, n := range c.World.Nodes() {
+		if len(c.Ledger.nodes[n.ID()].region.Layouts()) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// present returns the last layout in force, as some node knows.
+func (c *Cluster) present() protocol.Layout {
+	knows := Control(c.World.Nodes()[0]).Inspect(KindName).Knows
+	return knows[len(knows)-1]
 }
 
 // Drained reports what is missing until every message of the past has an outcome.
@@ -467,11 +531,10 @@ func (c *Cluster) Drained() error {
 func (c *Cluster) letGo() error {
 	for _, n := range c.World.Nodes() {
 		region := c.Ledger.nodes[n.ID()].region
-		for s := range region.Shards() {
-			var t cell.Tally
-			if region.Slot(protocol.ShardID(s)).Tally(&t); t.Held > 0 {
-				return fmt.Errorf("%s is held back from %d entities of shard %d", n.ID(), t.Held, s)
-			}
+		var t cell.Tally
+		region.EachSlot(func(sl *runtime.Slot) { sl.Tally(&t) })
+		if t.Held > 0 {
+			return fmt.Errorf("%s is held back from %d entities", n.ID(), t.Held)
 		}
 	}
 	return nil
@@ -482,10 +545,10 @@ func (c *Cluster) letGo() error {
 func (c *Cluster) Acknowledged() error {
 	for _, n := range c.World.Nodes() {
 		region := c.Ledger.nodes[n.ID()].region
-		for s := range region.Shards() {
-			if i := region.Slot(protocol.ShardID(s)).Info(); i.Window > 0 || i.Transit > 0 {
-				return fmt.Errorf("%s keeps %d messages to shard %d that nobody has acknowledged, and %d to pass on", n.ID(), i.Window, s, i.Transit)
-			}
+		var t cell.Tally
+		region.EachSlot(func(sl *runtime.Slot) { sl.Tally(&t) })
+		if t.Window > 0 || t.Transit > 0 {
+			return fmt.Errorf("%s keeps %d messages that nobody has acknowledged, and %d to pass on", n.ID(), t.Window, t.Transit)
 		}
 	}
 	return nil
@@ -517,14 +580,14 @@ const mailboxes = 5 * time.Second
 // message is acknowledged, no node is held back, and none has the memory of an entity that lives elsewhere.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
-	if err := c.Await(limit, c.Settled, c.Running, c.Drained, c.Acknowledged, c.Even, c.letGo, c.Unpacked); err != nil {
+	if err := c.Await(limit, agreed(c), c.Settled, c.Running, func() error { return recalled(c) }, c.Drained, c.Acknowledged, c.Even, c.letGo, c.Unpacked); err != nil {
 		return err
 	}
 	if err := c.World.Run(mailboxes); err != nil {
 		return err
 	}
 	homes := Control(c.World.Nodes()[0]).Inspect(KindName).Homes
-	if entity, home, seen := c.Ledger.Store.behind(homes, c.opt.Shards); entity != "" {
+	if entity, home, seen := c.Ledger.Store.behind(homes, c.present()); entity != "" {
 		return fmt.Errorf("I1: the store has seen epoch %s of %s, and would refuse its home %s under epoch %s for ever", seen, entity, home.Node, home.Epoch)
 	}
 	if ids := c.Ledger.Vanished(); len(ids) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/runtime"
 	world "github.com/quorate/quorate/simulation"
 )
 
@@ -33,13 +34,15 @@ type Ledger struct {
 	accepted  map[path]uint64 // The last place given on a path.
 	processed map[path]uint64 // The last place processed on a path.
 	instances map[string]map[gossip.NodeID]protocol.Epoch
-	hosts     []protocol.Epoch // By shard: the last epoch of a home.
-	begins    []protocol.Epoch // By shard: the highest epoch that processed.
-	deaths    []time.Duration  // By shard: when a host of it ended, or was given up, last.
+	epochs    map[string]protocol.Epoch           // By entity: the highest epoch of an instance.
+	hosts     map[protocol.ShardID]protocol.Epoch // The last epoch of a home.
+	begins    map[string]protocol.Epoch           // By entity: the highest epoch that processed.
+	deaths    map[protocol.ShardID]time.Duration  // When a host of the shard ended, or was given up, last.
 	leaders   map[gossip.NodeID]protocol.Term
 	terms     map[protocol.Term]gossip.NodeID // The node of each term; a term is of one node for ever.
 	stops     map[stop]time.Duration          // Since when a shard is being stopped.
 	given     map[reign]uint64                // The last version in which a coordinator gave a shard a home.
+	layouts   map[uint16]protocol.Layout      // Those that nodes were told of.
 	hot       map[string]bool                 // Entities that are flooded.
 	drift     time.Duration                   // How far clocks may be apart in what they make of a deadline.
 	mailbox   int                             // How many messages may wait for an entity.
@@ -50,6 +53,9 @@ type Ledger struct {
 	moves     map[protocol.ShardID]arrival // The last move of each shard.
 	longest   Wait
 	memories  memories
+	archive   *archive
+	revisions revisions
+	leases    *leaseStore // Nil in a world without leases.
 
 	counts Counts
 }
@@ -90,14 +96,22 @@ type Counts struct {
 	// same.
 	LeftBehind int
 	// Moves counts moves by how they ended.
-	Moves    map[control.Outcome]int
-	Stops    map[cell.StopReason]int
-	Homes    int // How often a shard got a home.
-	Terms    int // How often a coordinator started.
-	Suspects int // Violations that the machines themselves reported.
-	Writes   Writes
-	Memories Memories
-	Lies     int // What a hostile peer said.
+	Moves map[control.Outcome]int
+	Stops map[cell.StopReason]int
+	Homes int // How often a shard got a home.
+	// Relaid counts how often a node heard of layouts, Handed the messages that the cell of a retired shard
+	// handed on.
+	Relaid, Handed int
+	Terms          int // How often a coordinator started.
+	Suspects       int // Violations that the machines themselves reported.
+	Writes         Writes
+	Memories       Memories
+	Archived       Archived
+	Lies           int // What a hostile peer said.
+	// Revisions counts the numbers of shards in use under which something ran.
+	Revisions int
+	// Leased counts the instances that started under a lease, LeasesLost how often a node has lost one.
+	Leased, LeasesLost int
 	// Strangers counts frames that were dropped because their sender is no member, Forged
 	// the frames of members that were refused.
 	Strangers, Forged int
@@ -183,7 +197,7 @@ type record struct {
 	code      protocol.Code
 }
 
-func newLedger(w *world.World, shards uint32) *Ledger {
+func newLedger(w *world.World) *Ledger {
 	l := &Ledger{
 		world:     w,
 		nodes:     make(map[gossip.NodeID]*Cells),
@@ -191,19 +205,24 @@ func newLedger(w *world.World, shards uint32) *Ledger {
 		accepted:  make(map[path]uint64),
 		processed: make(map[path]uint64),
 		instances: make(map[string]map[gossip.NodeID]protocol.Epoch),
-		hosts:     make([]protocol.Epoch, shards),
-		begins:    make([]protocol.Epoch, shards),
-		deaths:    make([]time.Duration, shards),
+		epochs:    make(map[string]protocol.Epoch),
+		hosts:     make(map[protocol.ShardID]protocol.Epoch),
+		begins:    make(map[string]protocol.Epoch),
+		deaths:    make(map[protocol.ShardID]time.Duration),
 		leaders:   make(map[gossip.NodeID]protocol.Term),
 		terms:     make(map[protocol.Term]gossip.NodeID),
 		stops:     make(map[stop]time.Duration),
 		given:     make(map[reign]uint64),
+		layouts:   make(map[uint16]protocol.Layout),
 		homeless:  make(map[gossip.NodeID]homeless),
 		drops:     make(map[cell.Drop]int),
 		moves:     make(map[protocol.ShardID]arrival),
 		counts:    Counts{Moves: make(map[control.Outcome]int), Stops: make(map[cell.StopReason]int)},
 	}
 	l.Store = newStore(l, w.Seed())
+	l.revisions = revisions{
+		known: make(map[gossip.NodeID]control.Scale), under: make(map[string]map[gossip.NodeID]control.Scale), counts: make(map[uint64]uint32),
+	}
 	l.memories = memories{ledger: l, instances: make(map[string][]*instance)}
 	return l
 }
@@ -255,8 +274,21 @@ func (l *Ledger) started(node gossip.NodeID, e *cell.Entity) {
 			l.violate("I1: entity %s starts at %s while an instance lives at %s", e.ID(), node, other)
 		}
 	}
+	if last := l.epochs[e.ID()]; e.Epoch().Less(last) && last.Born == e.Epoch().Born && l.mayHost(node) {
+		l.violate("I1: entity %s starts at %s under epoch %s, after epoch %s", e.ID(), node, e.Epoch(), last)
+	} else if last.Less(e.Epoch()) {
+		l.epochs[e.ID()] = e.Epoch()
+	}
 	all[node] = e.Epoch()
 	l.Store.claim(node, e)
+}
+
+// relaid notes the layouts that a node was told of.
+func (l *Ledger) relaid(r control.Relayout) {
+	l.counts.Relaid++
+	for _, in := range r.Layouts {
+		l.layouts[in.Number] = in
+	}
 }
 
 // stopping checks that an instance which is told that nobody else has its entity has no
@@ -283,12 +315,12 @@ func (l *Ledger) gone(node gossip.NodeID) {
 	}
 	delete(l.leaders, node)
 	if c := l.nodes[node]; c != nil {
-		for s := range c.region.Shards() {
-			delete(l.stops, stop{node, protocol.ShardID(s)})
-			if c.region.Slot(protocol.ShardID(s)).Info().Hosting {
-				l.deaths[s] = l.world.Now()
+		c.region.EachSlot(func(sl *runtime.Slot) {
+			delete(l.stops, stop{node, sl.Shard()})
+			if sl.Info().Hosting {
+				l.deaths[sl.Shard()] = l.world.Now()
 			}
-		}
+		})
 	}
 }
 
@@ -413,8 +445,8 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, i
 		l.violate("I20: %s processes message %d, whose sender was told %q", node, id, r.code)
 	case r.place <= l.processed[r.path]:
 		l.violate("I20: %s processes message %d, place %d of its path, after place %d", node, id, r.place, l.processed[r.path])
-	case e.Epoch().Less(l.begins[s]):
-		l.violate("I1: %s processes a message of shard %d under epoch %s, after epoch %s", node, s, e.Epoch(), l.begins[s])
+	case e.Epoch().Less(l.begins[e.ID()]):
+		l.violate("I1: %s processes a message of %s in shard %d under epoch %s, after epoch %s", node, e.ID(), s, e.Epoch(), l.begins[e.ID()])
 	}
 	if late := l.world.Now() - r.deadline - l.drift; r.deadline > 0 && late > 0 && !r.blind {
 		l.violate("I20: %s begins message %d %v after its deadline", node, id, late)
@@ -426,7 +458,7 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, i
 		l.longest = Wait{For: wait, ID: id, At: r.offered, Shard: s, Origin: origin, By: node}
 	}
 	l.processed[r.path] = r.place
-	l.begins[s] = e.Epoch()
+	l.begins[e.ID()] = e.Epoch()
 }
 
 // observe follows coordinators and the ends of nodes.
@@ -510,12 +542,23 @@ func (l *Ledger) Pending() []uint64 {
 func (l *Ledger) Vanished() []uint64 {
 	var ids []uint64
 	for id, r := range l.messages {
-		if r.delivered && !r.processed && !r.failed && !r.turned && l.deaths[r.shard] < r.at {
+		if r.delivered && !r.processed && !r.failed && !r.turned && l.died(r) < r.at {
 			ids = append(ids, id)
 		}
 	}
 	sortIDs(ids)
 	return ids
+}
+
+// died returns when a host of one of the shards that a message may have gone to ended, or was given up, last.
+func (l *Ledger) died(r *record) (last time.Duration) {
+	hash := protocol.HashOf(r.path.entity)
+	for s, at := range l.deaths {
+		if of, known := l.layouts[s.Layout()]; s == r.shard || known && of.ShardOf(hash) == s {
+			last = max(last, at)
+		}
+	}
+	return last
 }
 
 func sortIDs(ids []uint64) { slices.Sort(ids) }

@@ -60,7 +60,8 @@ func (l *Ledger) moved(coordinator gossip.NodeID, m control.Moved) {
 	last := l.moves[m.Shard]
 	l.moves[m.Shard] = now
 	parts := func(m control.Moved) bool {
-		return strings.Contains(m.Reason, "is leaving") || strings.Contains(m.Reason, "is drained") || strings.Contains(m.Reason, "an operator")
+		return strings.Contains(m.Reason, "is leaving") || strings.Contains(m.Reason, "is drained") || strings.Contains(m.Reason, "an operator") ||
+			strings.Contains(m.Reason, "are to be in use")
 	}
 	stranded := strings.Contains(m.Reason, "can take it no more") // It was to go elsewhere.
 	if last.term == now.term && last.moved.From == m.To && last.moved.To == m.From && now.at-last.at < undoing && !parts(m) && !parts(last.moved) && !stranded {
@@ -113,7 +114,7 @@ func (l *Ledger) fit(coordinator gossip.NodeID, h control.Home) {
 // free checks that no node but the new home hosts a shard.
 func (l *Ledger) free(coordinator gossip.NodeID, h control.Home) {
 	for node, c := range l.nodes {
-		if node != h.Node && l.mayHost(node) && l.mayHost(coordinator) && c.region.Slot(h.Shard).Info().Hosting {
+		if sl := c.region.Slot(h.Shard); sl != nil && node != h.Node && l.mayHost(node) && l.mayHost(coordinator) && sl.Info().Hosting {
 			l.violate("I22: %s gives shard %d to %s while %s hosts it", coordinator, h.Shard, h.Node, node)
 		}
 	}

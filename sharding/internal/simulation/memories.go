@@ -241,13 +241,13 @@ func (c *Cluster) Unpacked() error {
 			return fmt.Errorf("%s has the memory of entities of %d shards on their way", n.ID(), i.Luggage)
 		}
 		region, left := c.Ledger.nodes[n.ID()].region, 0
-		for s := range region.Shards() {
-			region.Slot(protocol.ShardID(s)).Do(func(in *cell.Cell) {
+		region.EachSlot(func(sl *runtime.Slot) {
+			sl.Do(func(in *cell.Cell) {
 				if !in.Info().Hosting && in.Handoff().Kept() > 0 {
 					left++
 				}
 			})
-		}
+		})
 		if left > 0 {
 			return fmt.Errorf("%s has the memory of entities of %d shards that live elsewhere", n.ID(), left)
 		}

@@ -34,7 +34,7 @@ var mutants = []mutant{
 	{
 		test: "TestMoves", name: "epoch from the region's copy", first: "18", file: "control/table.go",
 		old: "	if !s.travelling {\n		s.base, s.positions = epoch, nil\n",
-		new: "	if mutant(NAME) && t.kind.host != nil {\n		epoch = t.kind.host.homes[id].Epoch\n		epoch.N++\n	}\n" +
+		new: "	if mutant(NAME) && t.kind.host != nil {\n		epoch = t.kind.host.homes.at(id).Epoch\n		epoch.N++\n	}\n" +
 			"	if !s.travelling && !mutant(\"streams that do not begin anew\") || s.base.IsZero() {\n		s.base, s.positions = epoch, nil\n",
 	},
 	{
@@ -123,7 +123,7 @@ var mutants = []mutant{
 		test: "TestMoves", name: "home given before the old one has stopped", file: "control/coordinator_moves.go",
 		old: "		c.table.order(id, o)\n		most--\n",
 		new: "		c.table.order(id, o)\n		most--\n" +
-			"		if mutant(NAME) {\n			s := c.table.at(id)\n			c.table.shards[id] = shard{epoch: s.epoch, base: s.base}\n			c.settle(id, p.to, p.reason)\n		}\n",
+			"		if mutant(NAME) {\n			s := c.table.at(id)\n			*c.table.shards.at(id) = shard{epoch: s.epoch, base: s.base}\n			c.settle(id, p.to, p.reason)\n		}\n",
 	},
 	{
 		test: "TestStopsEndInTime", name: "stop that is never taken back", file: "control/table.go",
@@ -258,8 +258,23 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestQueueLaws", in: "../runtime", name: "a slow job that takes a place of the quick class", file: "runtime/queue.go",
-		old: "	s.Worker.busy, s.Worker.class, s.Worker.since = true, of, q.looks\n",
-		new: "	s.Worker.busy, s.Worker.class, s.Worker.since = true, of, q.looks\n	if mutant(NAME) {\n		s.Worker.class = ClassQuick\n	}\n",
+		old: "	s.Worker.class = of\n",
+		new: "	s.Worker.class = of\n	if mutant(NAME) {\n		s.Worker.class = ClassQuick\n	}\n",
+	},
+	{
+		test: "TestQueueLaws", in: "../runtime", name: "workers beside those that wait for a processor", file: "runtime/queue.go",
+		old: "	w.seen = w.calls.Load()\n",
+		new: "	w.seen = w.calls.Load()\n	if mutant(NAME) {\n		return w.seen == last\n	}\n",
+	},
+	{
+		test: "TestStarvedWorkersNeedNoOthers", name: "workers beside those that wait for a processor, in a world", file: "runtime/queue.go",
+		old: "	return w.seen == last && last%2 == 1\n",
+		new: "	return w.seen == last && (last%2 == 1 || mutant(NAME))\n",
+	},
+	{
+		test: "TestBusyEntitiesNearTheirSenders", name: "user code that keeps its worker unseen", file: "runtime/queue.go",
+		old: "func (w *Worker[W]) Enter() { w.calls.Add(1) }\n",
+		new: "func (w *Worker[W]) Enter() {\n	if !mutant(NAME) {\n		w.calls.Add(1)\n	}\n}\n",
 	},
 	{
 		test: "TestRandomFaults", name: "a reply that goes to another ask", file: "runtime/asks.go",
@@ -282,7 +297,7 @@ var mutants = []mutant{
 		new: "		if mutant(NAME) {\n			ack.Shard ^= 1\n		}\n		f(ack)\n",
 	},
 	{
-		test: "TestWhatIsTakenBackLeavesNoGap", in: "../cell", name: "a batch without what an earlier passage has lost", file: "cell/passage.go",
+		test: "TestWhatAnEarlierLaneHasLostHasItsPlaceInABatch", in: "../cell", name: "a batch without what an earlier passage has lost", file: "cell/passage.go",
 		old: "		if old == handing || old == 0 {\n",
 		new: "		if old == handing || old == 0 && !mutant(NAME) {\n",
 	},
@@ -540,8 +555,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestTheMemoryOfAHomeThatDiedIsGone", in: "../control", name: "a memory of an earlier epoch", file: "control/table.go",
-		old: "			t.luggage.drop(protocol.ShardID(i))\n",
-		new: "			if !mutant(NAME) {\n				t.luggage.drop(protocol.ShardID(i))\n			}\n",
+		old: "since: t.control().now.Wall}\n			t.luggage.drop(id)\n",
+		new: "since: t.control().now.Wall}\n			if !mutant(NAME) {\n				t.luggage.drop(id)\n			}\n",
 		also: []simulationtest.Edit{
 			{File: "control/table.go", Old: "		s.base, s.positions = epoch, nil\n		t.luggage.drop(id)\n", New: "		s.base, s.positions = epoch, nil\n		if !mutant(NAME) {\n			t.luggage.drop(id)\n		}\n"},
 		},
@@ -581,6 +596,73 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		test: "TestRescalesUnderFaults", name: "a revision that counts while something runs", file: "control/scale.go",
+		old: "		done = false\n		if c.table.serves",
+		new: "		done = mutant(NAME) && id > 0\n		if c.table.serves",
+	},
+	{
+		test: "TestRescalesUnderFaults", name: "homes while shards stop for the next revision", file: "control/coordinator_moves.go",
+		old: "	if !c.decides() || c.scaling.isBusy() || c.table.isFormer(id) {\n		return false\n	}\n",
+		new: "	if !c.decides() || c.scaling.isBusy() && !mutant(NAME) || c.table.isFormer(id) {\n		return false\n	}\n",
+		also: []simulationtest.Edit{{
+			File: "control/scale.go", Old: "	if c.scaling.stops() && !c.stopAll() {\n		return true\n",
+			New: "	if c.scaling.stops() && !c.stopAll() {\n		return !mutant(NAME)\n",
+		}},
+	},
+	{
+		test: "TestNothingRunsUntilEveryRegionKnows", in: "../control", name: "homes before all regions know the revision", file: "control/scale.go",
+		old: "	if len(behind) > 0 {\n",
+		new: "	if len(behind) > 0 && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestRescalesUnderFaults", name: "a coordinator that begins with the first revision", file: "control/scale.go",
+		old: "		s.current, s.telling = told, true\n",
+		new: "		if s.current, s.telling = told, true; mutant(NAME) {\n			s.current.Revision = 1\n		}\n",
+	},
+	{
+		test: "TestRescalesUnderFaults", name: "a region that is not told the revision with what it hosts", file: "control/host.go",
+		old: "	h.learnScale(m.Scale)\n",
+		new: "	if !mutant(NAME) {\n		h.learnScale(m.Scale)\n	}\n",
+		also: []simulationtest.Edit{{
+			File: "control/scale.go", Old: "	if !c.scaling.isScaled() || !c.decides() {\n", New: "	if !c.scaling.isScaled() || !c.decides() || mutant(NAME) && c.scaling.current.Revision == 1 {\n",
+		}},
+	},
+	{
+		test: "TestANodeLeavesAfterAShrink", in: "../control", name: "a shard that is not in use and keeps its node", file: "control/scale.go",
+		old: "		if s.Index() >= told.Count && entry.state == Halted {\n",
+		new: "		if s.Index() >= told.Count && entry.state == Halted && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestAChangeIsCalledOffWhenAnInstanceDoesNotStop", in: "../control", name: "a change that waits for ever", file: "control/coordinator_moves.go",
+		old: "next == PhaseResuming && c.scaling.stops() {\n",
+		new: "next == PhaseResuming && c.scaling.stops() && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestLeasesUnderFaults", name: "a shard that does not wait for its lease", file: "control/lease.go",
+		old: "	g.all[s] = &gate{order: order}\n",
+		new: "	g.all[s] = &gate{order: order}\n	if mutant(NAME) {\n		g.held(LeaseHeld{Kind: g.host.cfg.Name, Shard: s, Epoch: order.Epoch})\n	}\n",
+	},
+	{
+		test: "TestLeasesUnderFaults", name: "a lease that is lost and of no consequence", file: "control/lease.go",
+		old: "	of.phase = gateLost\n	g.host.kind",
+		new: "	if mutant(NAME) {\n		return\n	}\n	of.phase = gateLost\n	g.host.kind",
+	},
+	{
+		test: "TestALeaseIsLost", in: "../control", name: "a lost lease of which the coordinator hears once", file: "control/lease.go",
+		old: "		case entry.state == Halted && !to.IsZero():\n",
+		new: "		case entry.state == Halted && !to.IsZero() && !mutant(NAME):\n",
+	},
+	{
+		test: "TestNodesLeaveWithAndWithoutLeases", in: "../control", name: "a lease that a shard keeps when it has stopped", file: "control/lease.go",
+		old: "of.phase != gateLost {\n		g.give(s)\n",
+		new: "of.phase != gateLost && !mutant(NAME) {\n		g.give(s)\n",
+	},
+	{
+		test: "TestNodesLeaveWithAndWithoutLeases", in: "../control", name: "a shard that waits for its lease and cannot move", file: "control/host.go",
+		old: "		case h.gates.waits(se.Shard):\n",
+		new: "		case h.gates.waits(se.Shard) && mutant(NAME):\n			continue\n		case h.gates.waits(se.Shard):\n",
+	},
+	{
 		test: "TestARunEndsWhenTheStandingEnds", name: "a run that goes on without standing", file: "runtime/job.go",
 		old: "	return held && now.To",
 		new: "	return (held || mutant(NAME)) && now.To",
@@ -588,7 +670,11 @@ var mutants = []mutant{
 }
 
 // Each of the defects makes the test fail whose seeds must find it.
-func TestMutantsAreCaught(t *testing.T) {
+func TestMutantsAreCaught(t *testing.T) { lookFor(t, mutants) }
+
+// lookFor requires that each of some defects makes its test fail.
+func lookFor(t *testing.T, mutants []mutant) {
+	t.Helper()
 	var all []simulationtest.Mutant
 	for _, m := range mutants {
 		looked := simulationtest.Mutant{

@@ -58,3 +58,18 @@ func TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting(t *testing.T) {
 		t.Logf("seed %d: longest %v, %d workers replaced others", seed, longest.For, counts.Replaced)
 	}
 }
+
+// Workers that wait for a processor, because the machine has other work, are not taken for
+// workers that entities keep: no others are added beside them, and everything is as ever.
+// covers I20, I36.
+func TestStarvedWorkersNeedNoOthers(t *testing.T) {
+	sum, _ := summed(t, few, func(seed uint64) (*simulation.Cluster, error) {
+		opt := simulation.Troubled(seed)
+		opt.Near, opt.Every = 0.7, 3*time.Millisecond
+		opt.Behaviour.Run, opt.Behaviour.SlowStop = 100*time.Microsecond, 0
+		opt.Behaviour.Starved = 10 * time.Millisecond
+		return simulation.Shake(simulation.New(opt), world.Chaos{For: 20 * time.Second, Every: 4 * time.Second, Faults: simulation.Faults()})
+	})
+	require.NotZero(t, sum.Joined)
+	require.NotZero(t, sum.Replaced, "starts take long now and then, and keep their workers")
+}

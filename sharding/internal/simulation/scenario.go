@@ -17,7 +17,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name: Chaos, Storms, Permanent, Limited, Named, Drains and Handoffs let random faults strike a cluster; Moves
+// The runs that have a name: Chaos, Storms, Permanent, Limited, Remember, Named, Drains, Handoffs, Leases, Rescales and Reshards let
+// random faults strike a cluster; Moves
 // and LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
 // has recovered, or says what keeps it from that.
 
@@ -39,10 +40,15 @@ func Scenarios() []Scenario {
 		{"sharding-moves", "nodes and coordinators go while shards move", movesNodes, Moves},
 		{"sharding-permanent", "entities without a message, some on the oldest node", chaosNodes, Permanent},
 		{"sharding-limited", "random faults, while each node has few entities in memory", chaosNodes, Limited},
+		{"sharding-remembered", "entities that come back by themselves, a failing store", chaosNodes, Remember},
 		{"sharding-drained", "random faults, while operators drain nodes and move shards", chaosNodes, Drains},
 		{"sharding-handoff", "random faults, and entities that take their memory along", chaosNodes, Handoffs},
 		{"sharding-orderly", "shards move, nothing is wrong, and no memory is lost", chaosNodes, Orderly},
+		{"sharding-reshard", "random faults, while operators change the number of shards", chaosNodes, Reshards},
+		{"sharding-relayout", "the number of shards changes, while nodes come and go", chaosNodes, Relayouts},
 		{"sharding-named", "streams named by numbers, in sessions that break", namedNodes, Named},
+		{"sharding-rescaled", "random faults, while the number of shards in use changes", chaosNodes, Rescales},
+		{"sharding-leases", "random faults, a lease for each shard, a failing store", chaosNodes, Leases},
 		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
 	}
 }
@@ -138,6 +144,36 @@ func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 	return Suffer(New(o, set...), Faults())
 }
 
+// Remember is Drains with entities that are remembered, by a store that fails, hangs, is late and loses answers,
+// of which many fail or ask to be stopped. With an odd seed the first message to each waits until it is
+// remembered. Some seeds restart the whole cluster in the middle.
+func Remember(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes = "sharding-remembered", nodes
+	o.Shards, o.Entities = 8, 40
+	o.Every = 100 * time.Millisecond
+	o.Remembered = Remembered{On: true, First: seed%2 == 1, Rate: 20}
+	o.Behaviour = Behaviour{FailStart: 0.1, FailRun: 0.05, Passivate: 0.1, LaneFull: 0.02, LaneDown: 0.002, SlowStop: 0.01, SlowStopFor: 5 * time.Second}
+	c := New(o, set...)
+	if seed%3 == 0 {
+		c.World.At(60*time.Second, func() {
+			for i := range nodes {
+				if a := Address(i); c.World.Node(a) != nil {
+					c.World.Crash(a)
+				}
+			}
+			c.World.After(3*time.Second, func() {
+				for i := range nodes {
+					if a := Address(i); c.World.Node(a) == nil {
+						c.World.Restart(a)
+					}
+				}
+			})
+		})
+	}
+	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "move", Weight: 30, Inject: c.order}))
+}
+
 // Named lets random faults strike a cluster whose nodes send most messages in batches, in sessions
 // that often break, over a network that loses, doubles and reorders envelopes.
 func Named(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
@@ -157,6 +193,33 @@ func Drains(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 	o.OnOldest = seed%3 == 2
 	c := New(o, set...)
 	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 20, Inject: c.order}))
+}
+
+// Rescales is Chaos in which operators change how many shards are in use, with entities most of which run without
+// a message. With one seed of three some do not stop in time, and with one of five what does not stop is left behind.
+func Rescales(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes = "sharding-rescaled", nodes
+	o.Shards, o.InUse, o.Entities, o.Permanent = 8, 3, 24, 24
+	o.Every = 100 * time.Millisecond
+	o.Behaviour = Behaviour{FailStart: 0.05, FailRun: 0.02}
+	if seed%3 == 2 {
+		o.Behaviour.SlowStop, o.Behaviour.SlowStopFor = 0.05, 5*time.Second
+	}
+	if seed%5 == 4 {
+		o.OnStuck, o.Behaviour.SlowStop, o.Behaviour.SlowStopFor = control.OnStuckAbandon, 0.1, 5*time.Second
+	}
+	c := New(o, set...)
+	return Suffer(c, append(Faults(), world.Fault{Name: "rescale", Weight: 60, Inject: rescale(c)}))
+}
+
+// Leases is Drains in which each shard has a lease, in a store that does not answer at times.
+func Leases(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes, o.Leases = "sharding-leases", nodes, true
+	c := New(o, set...)
+	return Suffer(c, append(Faults(),
+		world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "store", Weight: 30, Inject: c.Ledger.leases.fail}))
 }
 
 // Handoffs is Drains with entities that take their memory along, of which some fail at that or take
@@ -211,6 +274,20 @@ func (c *Cluster) order(w *world.World, r *rand.Rand) {
 		c.orders++
 		order := control.Move{Kind: KindName, Shard: protocol.ShardID(r.IntN(int(c.opt.Shards))), To: to, ID: c.orders}
 		w.Log("move %d to %v by %v", order.Shard, to, asked)
+		w.Input(asked.Address, protocol.Service, order)
+	}
+}
+
+// reshard tells a random node that the kind is to have another number of shards.
+func (c *Cluster) reshard(w *world.World, r *rand.Rand) {
+	if nodes := w.Nodes(); len(nodes) > 0 {
+		// The first number has nothing in common with most others, and with the last two each former shard
+		// of the world goes to shards of its own.
+		numbers := [...]uint32{1, 5, 12, 23, 32, 48}
+		c.orders++
+		order := control.Reshard{Kind: KindName, Shards: numbers[r.IntN(len(numbers))], ID: c.orders}
+		asked := nodes[r.IntN(len(nodes))].ID()
+		w.Log("reshard to %d by %v", order.Shards, asked)
 		w.Input(asked.Address, protocol.Service, order)
 	}
 }

@@ -21,6 +21,12 @@ func moves(seed uint64) (*simulation.Cluster, error) { return usual(seed, "shard
 
 func lateCommands(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sharding-late") }
 
+func remembered(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sharding-remembered") }
+
+func reshards(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sharding-reshard") }
+
+func relayouts(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sharding-relayout") }
+
 func usual(seed uint64, name string) (*simulation.Cluster, error) {
 	for _, s := range simulation.Scenarios() {
 		if s.Name == name {
@@ -99,5 +105,14 @@ func TestMovesThatFoundSomething(t *testing.T) {
 	_, err := simulation.Moves(1795325153271, 5)
 	require.NoError(t, err)
 	_, err = simulation.Moves(1795325153239, 8)
+	require.NoError(t, err)
+}
+
+// A seed of the world in which the number of shards changes that once found a fault:
+//
+//	1056  a region passed over homes in a layout of which it had not heard, since a new coordinator
+//	      told it of homes before it told of layouts, and was never told of them again
+func TestReshardsThatFoundSomething(t *testing.T) {
+	_, err := simulation.Reshards(1056, 5)
 	require.NoError(t, err)
 }

@@ -134,9 +134,13 @@ func (s *Store) admit(node gossip.NodeID, entity string, epoch protocol.Epoch) b
 }
 
 // behind looks for an entity whose home, as all agree in the end, the store would refuse.
-func (s *Store) behind(homes []control.Home, shards uint32) (entity string, home control.Home, seen protocol.Epoch) {
+func (s *Store) behind(homes []control.Home, in protocol.Layout) (entity string, home control.Home, seen protocol.Epoch) {
 	for id, r := range s.rows {
-		h := homes[protocol.ShardOf(id, shards)]
+		shard := in.ShardOf(protocol.HashOf(id)).Index()
+		if int(shard) >= len(homes) {
+			continue // The shard is not in use.
+		}
+		h := homes[shard]
 		if h.Epoch.Born == r.epoch.Born && h.Epoch.Less(r.epoch) && (entity == "" || id < entity) {
 			entity, home, seen = id, h, r.epoch
 		}

@@ -67,7 +67,7 @@ func (a *Acks) Each(f func(protocol.Ack)) error {
 	r := numbers{b: a.numbers}
 	ack := protocol.Ack{Kind: a.Kind, Clock: a.Clock}
 	for len(r.b) > 0 {
-		head := r.next(protocol.MaxShards<<1 - 1)
+		head := r.next(math.MaxUint32<<1 | 1)
 		ack.Shard = protocol.ShardID(head >> 1)
 		if head&1 != 0 {
 			ack.Base = protocol.Epoch{Born: int64(r.next(math.MaxInt64))}

@@ -91,7 +91,7 @@ func numbersOf(numbers ...uint64) []byte {
 func malformedAcks() map[string][]byte {
 	return map[string][]byte{
 		"without a seq":         numbersOf(14, 1, 14),
-		"a shard out of range":  numbersOf(14, 1, protocol.MaxShards<<1, 1),
+		"a shard out of range":  numbersOf(14, 1, 1<<33, 1),
 		"a base cut short":      numbersOf(14, 1, 15, 5, 1, 9, 1),
 		"a base without a seq":  numbersOf(14, 1, 15, 5, 1, 9, 1, 2),
 		"a base born too late":  numbersOf(14, 1, 15, math.MaxInt64+1, 1, 9, 1, 2, 1),

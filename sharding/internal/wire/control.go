@@ -41,6 +41,8 @@ const (
 	typeExplained       = 19
 	typeMoveShard       = 20
 	typeMoveAnswered    = 21
+	typeReshardKind     = 22
+	typeReshardAnswered = 23
 )
 
 // ErrForeign is returned by [Codec.Append] for a value that is no control
@@ -60,7 +62,7 @@ func (Codec) Append(dst []byte, message any) ([]byte, error) {
 	case control.Refused:
 		return head(dst, typeRefused, m.Kind, m.Promise), nil
 	case control.NoRegion:
-		return head(dst, typeNoRegion, m.Kind, m.Term), nil
+		return wire.AppendBool(head(dst, typeNoRegion, m.Kind, m.Term), 18, m.Follows), nil
 	case control.NeedMap:
 		return head(dst, typeNeedMap, m.Kind, m.Term), nil
 	case control.Report:
@@ -68,7 +70,7 @@ func (Codec) Append(dst []byte, message any) ([]byte, error) {
 		for _, h := range m.Hosted {
 			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, state: uint8(h.State)}.append(dst)
 		}
-		return dst, nil
+		return appendRetired(appendLayouts(dst, m.Layouts, m.Past), m.Retired), nil
 	case control.Register:
 		return appendRegister(dst, m), nil
 	case control.SettingsRefused:
@@ -85,7 +87,7 @@ func (Codec) Append(dst []byte, message any) ([]byte, error) {
 func appendCommand(dst []byte, message any) ([]byte, error) {
 	switch m := message.(type) {
 	case control.Host:
-		dst = head(dst, typeHost, m.Kind, m.Term)
+		dst = appendScale(head(dst, typeHost, m.Kind, m.Term), fieldScale, m.Scale)
 		for _, h := range m.Shards {
 			dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, positions: h.Positions, snapshots: h.Snapshots}.append(dst)
 		}
@@ -121,11 +123,21 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 	case control.MoveShard:
 		dst = wire.AppendUint(head(dst, typeMoveShard, m.Kind, protocol.Term{}), 14, m.ID)
 		return appendExplanation(dst, control.Explained{Shard: m.Shard, Target: m.To}), nil
+	case control.ReshardKind:
+		dst = wire.AppendUint(head(dst, typeReshardKind, m.Kind, protocol.Term{}), 14, m.ID)
+		return wire.AppendUint(dst, 8, uint64(m.Shards)), nil
+	case control.ReshardAnswered:
+		dst = wire.AppendUint(head(dst, typeReshardAnswered, m.Kind, protocol.Term{}), 14, m.ID)
+		return appendExplanation(dst, control.Explained{Detail: m.Refusal}), nil
 	case control.MoveAnswered:
 		dst = wire.AppendUint(head(dst, typeMoveAnswered, m.Kind, protocol.Term{}), 14, m.ID)
 		return appendExplanation(dst, control.Explained{Shard: m.Shard, Detail: m.Refusal}), nil
 	default:
-		return dst, ErrForeign
+		dst, known := appendScaling(dst, message)
+		if !known {
+			return dst, ErrForeign
+		}
+		return dst, nil
 	}
 }
 
@@ -146,8 +158,9 @@ func appendRegistration(dst []byte, r control.Registration) []byte {
 	dst = wire.AppendBool(wire.AppendBool(dst, 2, r.Proxy), 3, r.Suspended)
 	dst = wire.AppendUint(wire.AppendUint(dst, 4, uint64(r.Capacity)), 5, r.Number)
 	dst = wire.AppendBool(dst, 6, r.Drained)
-	dst = wire.AppendUint(dst, 7, uint64(r.Age/time.Millisecond))
-	return wire.End(wire.AppendUint(wire.AppendUint(dst, 8, uint64(r.Load)), 9, uint64(r.LoadShards)), at)
+	dst = appendScale(wire.AppendUint(dst, 7, uint64(r.Age/time.Millisecond)), fieldRegistrationScale, r.Scale)
+	dst = wire.AppendUint(wire.AppendUint(dst, 8, uint64(r.Load)), 9, uint64(r.LoadShards))
+	return wire.End(wire.AppendBool(dst, 10, r.Follows), at)
 }
 
 func appendRegister(dst []byte, m control.Register) []byte {
@@ -176,6 +189,39 @@ func appendMap(dst []byte, m control.Map) []byte {
 			dst = wire.AppendNode(dst, 6, h.Node)
 		}
 		dst = shard{id: h.Shard, epoch: h.Epoch, base: h.Base, node: i}.append(dst)
+	}
+	dst = appendLayouts(dst, m.Layouts, m.Past)
+	return appendEpoch(appendRetired(dst, m.Retired), 17, m.Settled)
+}
+
+// appendLayouts writes the layouts in force, and as such without a number those of the past.
+func appendLayouts(dst []byte, inForce []protocol.Layout, past []uint32) []byte {
+	for _, l := range inForce {
+		var at int
+		dst, at = wire.Begin(dst, 16)
+		dst = wire.End(wire.AppendUint(wire.AppendUint(dst, 1, uint64(l.Number)+1), 2, uint64(l.Shards)), at)
+	}
+	for _, n := range past {
+		var at int
+		dst, at = wire.Begin(dst, 16)
+		dst = wire.End(wire.AppendUint(dst, 2, uint64(n)), at)
+	}
+	return dst
+}
+
+// The states of shards that are retired, above those of hosts: with their positions, and without.
+const (
+	stateRetired        = uint8(control.Halted) + 1
+	stateRetiredUnknown = uint8(control.Halted) + 2
+)
+
+func appendRetired(dst []byte, all []control.Retirement) []byte {
+	for _, r := range all {
+		state := stateRetiredUnknown
+		if r.Known {
+			state = stateRetired
+		}
+		dst = shard{id: r.Shard, epoch: r.Epoch, base: r.Base, state: state, positions: r.Positions}.append(dst)
 	}
 	return dst
 }

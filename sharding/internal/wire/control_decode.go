@@ -34,6 +34,12 @@ type fields struct {
 	settings     control.Settings
 	id           uint64
 	explanation  control.Explained
+	layouts      []protocol.Layout
+	past         []uint32
+	retired      []control.Retirement
+	settled      protocol.Epoch
+	follows      bool
+	scaling      scaling
 }
 
 // Decode returns the control message that b holds. It keeps no part of b.
@@ -83,8 +89,14 @@ func (c *fields) set(f *wire.Field) error {
 		return wire.Set(&c.id, f, math.MaxUint64)
 	case 15:
 		return setExplanation(&c.explanation, f)
+	case 16:
+		return c.addLayout(f)
+	case 17:
+		return setEpoch(&c.settled, f)
+	case 18:
+		return wire.SetBool(&c.follows, f)
 	default:
-		return nil
+		return c.scaling.set(f)
 	}
 }
 
@@ -129,7 +141,11 @@ func setRegistration(dst *control.Registration, f *wire.Field) error {
 		case 8:
 			return wire.Set(&dst.Load, f, control.LoadFull)
 		case 9:
-			return wire.Set(&dst.LoadShards, f, protocol.MaxShards*control.LoadShard)
+			return wire.Set(&dst.LoadShards, f, 2*protocol.MaxShards*control.LoadShard)
+		case fieldRegistrationScale:
+			return setScale(&dst.Scale, f)
+		case 10:
+			return wire.SetBool(&dst.Follows, f)
 		}
 		return nil
 	})
@@ -142,7 +158,7 @@ func (c *fields) setWanted(f *wire.Field) error {
 	}
 	for len(b) > 0 {
 		v, n := wire.Varint(b)
-		if n == 0 || v >= protocol.MaxShards || len(c.wanted) >= protocol.MaxShards {
+		if n == 0 || v > math.MaxUint32 || len(c.wanted) >= 2*protocol.MaxShards {
 			return wire.Malformed("the shards that are looked for")
 		}
 		c.wanted = append(c.wanted, protocol.ShardID(v))
@@ -152,8 +168,8 @@ func (c *fields) setWanted(f *wire.Field) error {
 }
 
 func (c *fields) addShard(f *wire.Field) error {
-	if len(c.shards) >= protocol.MaxShards {
-		return wire.Malformed("more than %d shards", protocol.MaxShards)
+	if len(c.shards)+len(c.retired) >= 3*protocol.MaxShards { // Two layouts, and one of them retired.
+		return wire.Malformed("more than %d shards", 3*protocol.MaxShards)
 	}
 	var s shard
 	err := f.Each(s.set)
@@ -163,20 +179,60 @@ func (c *fields) addShard(f *wire.Field) error {
 	if s.base.IsZero() {
 		s.base = s.epoch
 	}
+	if s.state >= stateRetired {
+		known := s.state == stateRetired
+		if err == nil && !known && len(s.positions) > 0 {
+			err = wire.Malformed("shard %d has positions that are not known", s.id)
+		}
+		c.retired = append(c.retired, control.Retirement{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Known: known})
+		return err
+	}
 	c.shards = append(c.shards, s)
 	return err
+}
+
+// layoutsMost bounds the layouts of a message: those in force, and numbers of the past.
+const layoutsMost = 64
+
+// addLayout reads a layout. One without a number is of the past.
+func (c *fields) addLayout(f *wire.Field) error {
+	var number, shards uint32
+	err := f.Each(func(f *wire.Field) error {
+		switch f.Number {
+		case 1:
+			return wire.Set(&number, f, protocol.MaxLayouts)
+		case 2:
+			return wire.Set(&shards, f, protocol.MaxShards)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case shards == 0 || len(c.layouts)+len(c.past) >= layoutsMost:
+		return wire.Malformed("a layout without shards, or more than %d", layoutsMost)
+	case number == 0:
+		c.past = append(c.past, shards)
+		return nil
+	}
+	l := protocol.Layout{Number: uint16(number - 1), Shards: shards} //nolint:gosec // At most MaxLayouts-1.
+	if n := len(c.layouts); n > 1 || n == 1 && c.layouts[0].Number >= l.Number {
+		return wire.Malformed("more than two layouts in force, or out of order")
+	}
+	c.layouts = append(c.layouts, l)
+	return nil
 }
 
 func (s *shard) set(f *wire.Field) error {
 	switch f.Number {
 	case 1:
-		return wire.Set(&s.id, f, protocol.MaxShards-1)
+		return wire.Set(&s.id, f, math.MaxUint32)
 	case 2:
 		return setEpoch(&s.epoch, f)
 	case 3:
 		return setEpoch(&s.base, f)
 	case 4:
-		return wire.Set(&s.state, f, uint64(control.Halted))
+		return wire.Set(&s.state, f, uint64(stateRetiredUnknown))
 	case 5:
 		var p protocol.Position
 		err := f.Each(func(f *wire.Field) error {
@@ -238,7 +294,7 @@ func (c *fields) message() (any, error) {
 	case typeRefused:
 		return control.Refused{Kind: c.kind, Promise: c.term}, nil
 	case typeNoRegion:
-		return control.NoRegion{Kind: c.kind, Term: c.term}, nil
+		return control.NoRegion{Kind: c.kind, Term: c.term, Follows: c.follows}, nil
 	case typeNeedMap:
 		return control.NeedMap{Kind: c.kind, Term: c.term}, nil
 	case typeReport:
@@ -261,7 +317,9 @@ func (c *fields) message() (any, error) {
 }
 
 func (c *fields) report() (any, error) {
-	m := control.Report{Kind: c.kind, Term: c.term, Registration: c.registration}
+	m := control.Report{
+		Kind: c.kind, Term: c.term, Registration: c.registration, Layouts: c.layouts, Past: c.past, Retired: c.retired,
+	}
 	for _, s := range c.shards {
 		if s.state == 0 {
 			return nil, wire.Malformed("a shard without a state")
@@ -272,7 +330,10 @@ func (c *fields) report() (any, error) {
 }
 
 func (c *fields) toMap() (any, error) {
-	m := control.Map{Kind: c.kind, Term: c.term, From: c.from, To: c.to}
+	m := control.Map{
+		Kind: c.kind, Term: c.term, From: c.from, To: c.to,
+		Layouts: c.layouts, Past: c.past, Retired: c.retired, Settled: c.settled,
+	}
 	for _, s := range c.shards {
 		if int64(s.node) >= int64(len(c.nodes)) {
 			return nil, wire.Malformed("a home at node %d of %d", s.node, len(c.nodes))
@@ -285,7 +346,7 @@ func (c *fields) toMap() (any, error) {
 func (c *fields) command() (any, error) {
 	switch c.typ {
 	case typeHost:
-		m := control.Host{Kind: c.kind, Term: c.term}
+		m := control.Host{Kind: c.kind, Term: c.term, Scale: c.scaling.current}
 		for _, s := range c.shards {
 			m.Shards = append(m.Shards, control.HostShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Snapshots: s.snapshots})
 		}
@@ -312,12 +373,16 @@ func (c *fields) command() (any, error) {
 		return e, nil
 	case typeMoveShard:
 		return control.MoveShard{Kind: c.kind, Shard: c.explanation.Shard, To: c.explanation.Target, ID: c.id}, nil
+	case typeReshardKind:
+		return control.ReshardKind{Kind: c.kind, ID: c.id, Shards: uint32(min(c.to, math.MaxUint32))}, nil //nolint:gosec // Bounded.
+	case typeReshardAnswered:
+		return control.ReshardAnswered{Kind: c.kind, ID: c.id, Refusal: c.explanation.Detail}, nil
 	case typeMoveAnswered:
 		return control.MoveAnswered{Kind: c.kind, Shard: c.explanation.Shard, ID: c.id, Refusal: c.explanation.Detail}, nil
 	case typeResumed:
 		return control.Resumed{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	default:
-		return nil, wire.Malformed("a control message of type %d", c.typ)
+		return c.scalingMessage()
 	}
 }
 

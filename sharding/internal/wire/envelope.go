@@ -87,7 +87,7 @@ func (s *stream) parse(b []byte) (err error) {
 		case 1:
 			err = wire.SetText(&s.kind, &f, protocol.MaxKindBytes)
 		case 2:
-			err = wire.Set(&s.shard, &f, protocol.MaxShards-1)
+			err = wire.Set(&s.shard, &f, math.MaxUint32)
 		case 3:
 			err = wire.SetNode(&s.origin, &f)
 		case 4:
@@ -301,7 +301,7 @@ func (d *Decoder) set(f *wire.Field) error {
 	case 2:
 		return wire.SetText(&e.of.kind, f, protocol.MaxKindBytes)
 	case 3:
-		return wire.Set(&e.of.shard, f, protocol.MaxShards-1)
+		return wire.Set(&e.of.shard, f, math.MaxUint32)
 	case 4:
 		return d.entity(f, &e.entity)
 	case 5:

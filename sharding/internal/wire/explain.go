@@ -9,7 +9,6 @@ import (
 
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding/internal/control"
-	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 func appendExplanation(dst []byte, e control.Explained) []byte {
@@ -63,13 +62,13 @@ func setExplanation(dst *control.Explained, f *wire.Field) error {
 func setExplained(dst *control.Explained, f *wire.Field) error {
 	switch f.Number {
 	case 1:
-		return wire.Set(&dst.Shard, f, protocol.MaxShards-1)
+		return wire.Set(&dst.Shard, f, math.MaxUint32)
 	case 2:
 		return wire.SetNode(&dst.Coordinator, f)
 	case 3:
 		return wire.SetText(&dst.Detail, f, maxDetail)
 	case 4:
-		return wire.Set(&dst.Phase, f, uint64(control.PhaseReleasing))
+		return wire.Set(&dst.Phase, f, uint64(control.PhaseRetired))
 	case 5:
 		return wire.SetNode(&dst.Home, f)
 	case 6:
@@ -109,7 +108,7 @@ func addMoved(dst *control.Explained, f *wire.Field) error {
 		case 4:
 			return setTime(&m.Ended, f)
 		case 5:
-			return wire.Set(&m.Outcome, f, uint64(control.OutcomeLost))
+			return wire.Set(&m.Outcome, f, uint64(control.OutcomeRetired))
 		case 6:
 			return wire.SetText(&m.Reason, f, maxDetail)
 		}

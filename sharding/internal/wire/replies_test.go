@@ -115,7 +115,7 @@ func malformedReplies() map[string][]byte {
 		"a reply of a number":          envelope(varint(22, 1)),
 		"a reply cut off":              envelope(replyField(varint(10, 2))[:3]),
 		"a field of a reply cut off":   envelope(replyField([]byte{0x80})),
-		"a shard out of range":         envelope(replyField(varint(3, protocol.MaxShards))),
+		"a shard out of range":         envelope(replyField(varint(3, 1<<32))),
 		"a detail that is too long":    envelope(replyField(text(17, make([]byte, 1025)))),
 		"a correlation of text":        envelope(replyField(text(10, nil))),
 		"a tag cut off in an envelope": envelope([]byte{0x80}),

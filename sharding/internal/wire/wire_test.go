@@ -61,6 +61,12 @@ var snapshots = []protocol.Snapshot{
 	{Entity: "acct-42", Data: []byte("memory")}, {Entity: "acct-43", Loss: protocol.LossTooLarge},
 }
 
+var layouts = []protocol.Layout{{Number: 0, Shards: 1000}, {Number: 1, Shards: 2000}}
+
+var retired = []control.Retirement{
+	{Shard: 5, Epoch: epoch(8), Base: epoch(2)}, {Shard: 7, Epoch: epoch(11), Base: epoch(2), Positions: positions, Known: true},
+}
+
 var pairs = []control.ShardEpoch{{Shard: 0, Epoch: epoch(1)}, {Shard: 999, Epoch: epoch(200)}}
 
 // controls returns one control message of each type. Their bytes are in testdata, and must
@@ -86,6 +92,18 @@ func controls() map[string]any {
 			{Shard: 1, Node: node(2), Epoch: epoch(12), Base: epoch(12)},
 			{Shard: 5, Node: node(1), Epoch: epoch(12), Base: epoch(12)},
 		}},
+		"map-layouts": control.Map{
+			Kind: "account", Term: term(3), From: 11, To: 12, Homes: []control.Home{{Shard: layouts[1].Shard(7), Node: node(1), Epoch: epoch(12), Base: epoch(12)}},
+			Layouts: layouts, Past: []uint32{16, 32}, Retired: retired, Settled: epoch(8),
+		},
+		"report-layouts": control.Report{
+			Kind: "account", Term: term(3), Registration: registration, Hosted: []control.Hosted{{Shard: layouts[1].Shard(7), Epoch: epoch(9), Base: epoch(2), State: control.Serving}},
+			Layouts: layouts, Past: []uint32{16, 32}, Retired: retired,
+		},
+		"register-follows":  control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Follows: true, Number: 4}},
+		"no-region-follows": control.NoRegion{Kind: "account", Term: term(3), Follows: true},
+		"reshard":           control.ReshardKind{Kind: "account", Shards: 2000, ID: 9},
+		"reshard-answered":  control.ReshardAnswered{Kind: "account", ID: 9, Refusal: "it has them"},
 		"host": control.Host{Kind: "account", Term: term(3), Shards: []control.HostShard{
 			{Shard: 7, Epoch: epoch(12), Base: epoch(2), Positions: positions}, {Shard: 8, Epoch: epoch(12), Base: epoch(12)},
 		}},
@@ -110,8 +128,18 @@ func controls() map[string]any {
 			Target: node(1), Reason: "least-shard: evens out", Deadline: at(60),
 			Moves: []control.Moved{{Shard: 7, From: node(1), To: node(2), Started: at(0), Ended: at(1), Outcome: control.OutcomeMoved, Reason: "it left"}},
 		},
-		"move-shard":        control.MoveShard{Kind: "account", Shard: 7, To: node(2), ID: 9},
-		"move-answered":     control.MoveAnswered{Kind: "account", Shard: 7, ID: 9, Refusal: "it lives there"},
+		"move-shard":      control.MoveShard{Kind: "account", Shard: 7, To: node(2), ID: 9},
+		"move-answered":   control.MoveAnswered{Kind: "account", Shard: 7, ID: 9, Refusal: "it lives there"},
+		"register-scaled": control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Number: 4, Scale: control.Scale{Revision: 3, Count: 7}}},
+		"host-scaled": control.Host{Kind: "account", Term: term(3), Scale: control.Scale{Revision: 3, Count: 9}, Shards: []control.HostShard{
+			{Shard: 7, Epoch: epoch(12), Base: epoch(12)},
+		}},
+		"rescale":  control.Rescale{Kind: "account", Term: term(3), Scale: control.Scale{Revision: 3, Count: 7}},
+		"scale-to": control.ScaleTo{Kind: "account", ID: 9, Base: 2, Count: 7},
+		"scale-answered": control.ScaleAnswered{
+			Kind: "account", ID: 9, Refusal: control.ScaleBusy, Detail: "it changes", Current: control.Scale{Revision: 3, Count: 7},
+			Next: control.Scale{Revision: 4, Count: 1}, Told: true, CalledOff: 2,
+		},
 		"hand-over-request": control.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
 		"hand-over-done":    control.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
 	}
@@ -203,7 +231,7 @@ var (
 		return protocol.Epoch{Born: rapid.Int64Range(0, math.MaxInt64).Draw(t, "born"), Term: drawTerm.Draw(t, "term"), N: rapid.Uint64Min(1).Draw(t, "n")}
 	})
 	drawShard = rapid.Custom(func(t *rapid.T) protocol.ShardID {
-		return protocol.ShardID(rapid.Uint32Range(0, protocol.MaxShards-1).Draw(t, "shard"))
+		return protocol.ShardID(rapid.Uint32().Draw(t, "shard"))
 	})
 	drawText     = rapid.StringN(0, 20, 128)
 	drawSettings = rapid.Custom(func(t *rapid.T) control.Settings {
@@ -216,8 +244,8 @@ var (
 		return control.Registration{
 			Settings: drawSettings.Draw(t, "settings"), Proxy: rapid.Bool().Draw(t, "proxy"),
 			Suspended: rapid.Bool().Draw(t, "suspended"), Drained: rapid.Bool().Draw(t, "drained"), Capacity: rapid.Uint32().Draw(t, "capacity"),
-			Number: rapid.Uint64().Draw(t, "number"),
-			Load:   rapid.Uint32Range(0, control.LoadFull).Draw(t, "load"), LoadShards: rapid.Uint32Range(0, protocol.MaxShards*control.LoadShard).Draw(t, "load shards"),
+			Number: rapid.Uint64().Draw(t, "number"), Follows: rapid.Bool().Draw(t, "follows"),
+			Load: rapid.Uint32Range(0, control.LoadFull).Draw(t, "load"), LoadShards: rapid.Uint32Range(0, protocol.MaxShards*control.LoadShard).Draw(t, "load shards"),
 			Age: time.Duration(rapid.Int64Range(0, int64(control.MaxAge/time.Millisecond)).Draw(t, "age")) * time.Millisecond,
 		}
 	})
@@ -231,6 +259,21 @@ var (
 		}
 		return s
 	}))
+	drawRetired = list(rapid.Custom(func(t *rapid.T) control.Retirement {
+		r := control.Retirement{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Known: rapid.Bool().Draw(t, "known")}
+		if r.Known {
+			r.Positions = drawPositions.Draw(t, "positions")
+		}
+		return r
+	}))
+	drawLayouts = rapid.Custom(func(t *rapid.T) (all []protocol.Layout) {
+		first := rapid.Uint16Range(0, protocol.MaxLayouts-2).Draw(t, "first")
+		for i := range rapid.Uint16Range(0, 2).Draw(t, "layouts") {
+			all = append(all, protocol.Layout{Number: first + i, Shards: rapid.Uint32Range(1, protocol.MaxShards).Draw(t, "shards")})
+		}
+		return all
+	})
+	drawPast  = list(rapid.Uint32Range(1, protocol.MaxShards))
 	drawPairs = list(rapid.Custom(func(t *rapid.T) control.ShardEpoch {
 		return control.ShardEpoch{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch")}
 	}))
@@ -248,7 +291,7 @@ func list[V any](of *rapid.Generator[V]) *rapid.Generator[[]V] {
 
 func drawControl(t *rapid.T) any {
 	kind, at := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawTerm.Draw(t, "term")
-	switch rapid.IntRange(1, 18).Draw(t, "type") {
+	switch rapid.IntRange(1, 20).Draw(t, "type") {
 	case 15:
 		return control.Release{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
 	case 16:
@@ -260,7 +303,11 @@ func drawControl(t *rapid.T) any {
 	case 2:
 		return control.Refused{Kind: kind, Promise: at}
 	case 3:
-		return control.NoRegion{Kind: kind, Term: at}
+		return control.NoRegion{Kind: kind, Term: at, Follows: rapid.Bool().Draw(t, "follows")}
+	case 18:
+		return control.ReshardKind{Kind: kind, Shards: rapid.Uint32().Draw(t, "shards"), ID: rapid.Uint64().Draw(t, "id")}
+	case 19:
+		return control.ReshardAnswered{Kind: kind, Refusal: drawText.Draw(t, "refusal"), ID: rapid.Uint64().Draw(t, "id")}
 	case 4:
 		return control.NeedMap{Kind: kind, Term: at}
 	case 5:
@@ -271,7 +318,7 @@ func drawControl(t *rapid.T) any {
 				Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"),
 				State: control.HostState(rapid.IntRange(1, 3).Draw(t, "state")),
 			}
-		})).Draw(t, "hosted")}
+		})).Draw(t, "hosted"), Layouts: drawLayouts.Draw(t, "layouts"), Past: drawPast.Draw(t, "past"), Retired: drawRetired.Draw(t, "retired")}
 	case 7:
 		return control.Register{
 			Kind: kind, Registration: drawRegistration.Draw(t, "registration"), Term: at,
@@ -280,7 +327,7 @@ func drawControl(t *rapid.T) any {
 	case 8:
 		return control.Map{Kind: kind, Term: at, From: rapid.Uint64().Draw(t, "from"), To: rapid.Uint64().Draw(t, "to"), Homes: list(rapid.Custom(func(t *rapid.T) control.Home {
 			return control.Home{Shard: drawShard.Draw(t, "shard"), Node: drawNode.Draw(t, "node"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base")}
-		})).Draw(t, "homes")}
+		})).Draw(t, "homes"), Layouts: drawLayouts.Draw(t, "layouts"), Past: drawPast.Draw(t, "past"), Retired: drawRetired.Draw(t, "retired"), Settled: drawEpoch.Draw(t, "settled")}
 	case 9:
 		return control.Host{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) control.HostShard {
 			return control.HostShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions"), Snapshots: drawSnapshots.Draw(t, "snapshots")}
@@ -315,14 +362,14 @@ func drawExplained(t *rapid.T, kind string, term protocol.Term) control.Explaine
 	shard := drawShard.Draw(t, "shard")
 	e := control.Explained{
 		Kind: kind, Shard: shard, ID: rapid.Uint64().Draw(t, "id"), Coordinator: drawNode.Draw(t, "coordinator"), Term: term,
-		Detail: drawText.Draw(t, "detail"), Phase: control.Phase(rapid.IntRange(0, 5).Draw(t, "phase")), Home: drawNode.Draw(t, "home"),
+		Detail: drawText.Draw(t, "detail"), Phase: control.Phase(rapid.IntRange(0, 6).Draw(t, "phase")), Home: drawNode.Draw(t, "home"),
 		Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Since: drawTime.Draw(t, "since"),
 		Decision: drawText.Draw(t, "decision"), Target: drawNode.Draw(t, "target"), Reason: drawText.Draw(t, "reason"), Deadline: drawTime.Draw(t, "deadline"),
 	}
 	for range rapid.IntRange(0, control.MaxExplainedMoves).Draw(t, "moves") {
 		e.Moves = append(e.Moves, control.Moved{
 			Shard: shard, From: drawNode.Draw(t, "from"), To: drawNode.Draw(t, "to"), Started: drawTime.Draw(t, "started"),
-			Ended: drawTime.Draw(t, "ended"), Outcome: control.Outcome(rapid.IntRange(0, 3).Draw(t, "outcome")), Reason: drawText.Draw(t, "why"),
+			Ended: drawTime.Draw(t, "ended"), Outcome: control.Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")), Reason: drawText.Draw(t, "why"),
 		})
 	}
 	return e

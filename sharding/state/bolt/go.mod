@@ -46,6 +46,7 @@ replace (
 	github.com/quorate/quorate/gossip => ../../../gossip
 	github.com/quorate/quorate/machine => ../../../machine
 	github.com/quorate/quorate/membership => ../../../membership
+	github.com/quorate/quorate/rpc => ../../../rpc
 	github.com/quorate/quorate/sharding => ../..
 	github.com/quorate/quorate/simulation => ../../../simulation
 	github.com/quorate/quorate/transport => ../../../transport

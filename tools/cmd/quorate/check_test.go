@@ -84,7 +84,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 // machine. So is a limit that this system does not know, and Linux knows all.
 func TestCheckWarnsOfWhatTheSystemDoesNotKeep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cluster.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("{cluster: {name: test}, node: {address: 127.0.0.1:7946},\n"+
+	require.NoError(t, os.WriteFile(path, []byte("{cluster: {name: test}, node: {address: 127.0.0.1:7946}, membership: {seed-nodes: ['127.0.0.1:7946']},\n"+
 		" plugins: {vote: {policy: downing, path: vote, unpinned: true, user: nobody-of-that-name}}}\n"), 0o600))
 	_, warnings, err := check(nil, nil, path)
 	require.NoError(t, err)

@@ -19,6 +19,8 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -112,9 +114,13 @@ func (p Program) Run(args []string, stdout, stderr io.Writer) (status int) {
 		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
 		return StatusFailed
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
+	if len(args) > 0 && args[0] == completing {
+		for _, word := range candidates(parser.Model.Node, args[1:]) {
+			fmt.Fprintln(stdout, word)
+		}
+		return StatusOK
 	}
+	args = p.helped(args)
 	parsed, err := parser.Parse(doubleHyphens(args))
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v; see %s -h\n", p.Name, err, p.Name)
@@ -122,6 +128,18 @@ func (p Program) Run(args []string, stdout, stderr io.Writer) (status int) {
 	}
 	session := &Session{Stdout: stdout, Stderr: stderr, JSON: global.JSON, Colour: colours(stdout)}
 	return p.outcome(parsed.Run(session), stderr)
+}
+
+// helped makes a call for help of a call without a command, and of that of the command help.
+func (p Program) helped(args []string) []string {
+	asks := len(args) > 0 && args[0] == "help" && slices.ContainsFunc(p.Commands, func(c Command) bool { return c.Name == "help" })
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case asks && (len(args) == 1 || !strings.HasPrefix(args[1], "-")):
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
 }
 
 func (p Program) outcome(err error, stderr io.Writer) int {

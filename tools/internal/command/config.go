@@ -101,7 +101,7 @@ func (c *Check) Run(s *Session) error {
 			fmt.Fprintln(s.Stdout, s.Paint(33, "refused by a program without it: "+f.Error()))
 		}
 		for _, f := range warnings {
-			fmt.Fprintln(s.Stdout, s.Paint(33, "not kept by this system: "+f.Error()))
+			fmt.Fprintln(s.Stdout, s.Paint(33, "warning: "+f.Error()))
 		}
 	}
 	return nil

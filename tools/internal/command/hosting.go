@@ -16,19 +16,25 @@ import (
 )
 
 // The commands about what a node hosts: shards and entities list, drain has the node host nothing
-// and waits for that, undrain has it host again, move has a shard move.
+// and waits for that, undrain has it host again, move has a shard move, reshard has a kind have
+// another number of shards.
 
 // Shards is the command that lists kinds, or the shards of one.
 type Shards struct {
-	Kind string `arg:"" optional:"" help:"The kind of which to list the shards."`
+	Kind string        `arg:"" optional:"" help:"The kind of which to list the shards."`
+	All  bool          `help:"Have the node ask all nodes what they host of the kind."`
+	Wait time.Duration `default:"3s" help:"With -all: how long to wait for the nodes, 1s to 1m (${default})."`
 
 	Remote
 }
 
 // Entities is the command that lists the entities of a kind that live on a node.
 type Entities struct {
-	Kind  string `arg:"" help:"The kind."`
-	Limit int    `default:"100" help:"The most entities to print, 1 to 10000 (${default})."`
+	Kind  string        `arg:"" help:"The kind."`
+	Limit int           `default:"100" help:"The most entities to print, 1 to 10000, with -all to 1000 (${default})."`
+	All   bool          `help:"Have the node ask all nodes which entities live there."`
+	After string        `help:"With -all: go on behind the page that has printed this."`
+	Wait  time.Duration `default:"3s" help:"With -all: how long to wait for the nodes, 1s to 1m (${default})."`
 
 	Remote
 }
@@ -49,6 +55,14 @@ type MoveShard struct {
 	Remote
 }
 
+// Reshard is the command that has a kind have another number of shards, or says how far that is.
+type Reshard struct {
+	Kind   string `arg:"" help:"The kind."`
+	Shards int    `arg:"" optional:"" help:"How many shards the kind is to have, 1 to 65536. Without it, how far a change is."`
+
+	Remote
+}
+
 // Undrain is the command that has a drained node host again.
 type Undrain struct {
 	Remote
@@ -59,11 +73,15 @@ func (*Shards) Help() string {
 	return `Prints the kinds that run on the node asked, with how many shards of each live on it
 and who coordinates; or the shards of one kind, as that node knows them: where each
 lives, what the node does with it, how many entities live there, and how many
-messages wait. quorate why asks the coordinator about one of them.
+messages wait; and its location, if it lives elsewhere and the node follows locations.
+quorate why asks the coordinator about one of them. With -all the node
+asks all others what they host; the exit status is 1 when some do not answer, and the
+output says which and why.
 
 Examples:
   quorate shards
   quorate shards account -node http://10.0.0.7:8080
+  quorate shards account -all
   quorate --json shards account | jq '.shards[] | select(.sent > 0)'`
 }
 
@@ -71,10 +89,13 @@ Examples:
 func (*Entities) Help() string {
 	return `Prints the entities of a kind that live on the node asked, a line each: its shard,
 what it does and since when, how many messages wait for it, and why it has failed.
+With -all the node asks all others, and the list has the entities of all of them, by
+shard and id, a page at a time; the exit status is 1 when some do not answer.
 
 Examples:
   quorate entities account
   quorate entities account -limit 10000 -node http://10.0.0.7:8080
+  quorate entities account -all -after 17/acct-42
   quorate --json entities account | jq -r '.entities[] | select(.stuck).id'`
 }
 
@@ -111,6 +132,25 @@ Examples:
 }
 
 // Help is the text after the one-line help.
+func (*Reshard) Help() string {
+	return `Has a kind have another number of shards, without stopping anything. Any node may be
+asked. The command ends when the change has begun; without a number it prints how far
+the change is, as the node asked knows. A few shards at a time, as many as may move,
+are retired, and their entities live in the new shards from then on. The change comes
+to its end whatever becomes of nodes meanwhile. It cannot be taken back, but another
+one may follow. Change sharding.number-of-shards in the files of the nodes, or the
+number in the program, at the next restart of each.
+Only an operator may ask for it: over the Unix socket of the node, with a token, or
+with a certificate; see management.operators. The exit status is 1 when no change
+begins, as when another one is under way.
+
+Examples:
+  quorate reshard account 2000 -token-file ~/.quorate-token
+  quorate reshard account -node 10.0.0.7:8080
+  quorate --json reshard account | jq .resharding.retired`
+}
+
+// Help is the text after the one-line help.
 func (*Undrain) Help() string {
 	return `Has a drained node host again. Shards come to it when the load is next evened out.
 Only an operator may ask for it: over the Unix socket of the node, with a token, or
@@ -126,6 +166,9 @@ Examples:
 func (c *Shards) Run(s *Session) error {
 	if c.Kind == "" {
 		return c.kinds(s)
+	}
+	if c.All {
+		return c.all(s)
 	}
 	var got cluster.ShardList
 	raw, err := c.get("/v1/kinds/"+url.PathEscape(c.Kind)+"/shards", nil, &got)
@@ -145,7 +188,13 @@ func (c *Shards) Run(s *Session) error {
 			home = "none"
 		}
 		fmt.Fprintf(s.Stdout, "%6d  %-16s  %8d  %7d  ", x.Shard, x.State, x.Entities, x.Sent+x.Passed)
+		if at := got.Locations[x.Shard]; at != "" {
+			home += ", its location is " + at
+		}
 		paragraph(s.Stdout, len(lead), home)
+	}
+	if got.LocationsUnread != "" {
+		fmt.Fprintln(s.Stderr, "Locations are not shown: "+printable(got.LocationsUnread))
 	}
 	return nil
 }
@@ -176,6 +225,9 @@ func (c *Shards) kinds(s *Session) error {
 
 // Run asks the node, and prints the answer.
 func (c *Entities) Run(s *Session) error {
+	if c.All {
+		return c.all(s)
+	}
 	var got cluster.EntityList
 	query := url.Values{"limit": {strconv.Itoa(c.Limit)}}
 	raw, err := c.get("/v1/kinds/"+url.PathEscape(c.Kind)+"/entities", query, &got)
@@ -248,6 +300,32 @@ func (c *MoveShard) Run(s *Session) error {
 	}
 	field(s.Stdout, "asked", got.Self)
 	field(s.Stdout, "moves", fmt.Sprintf("shard %d of %s to %s", got.Shard, got.Kind, got.To))
+	return nil
+}
+
+// Run asks the node, and prints the answer.
+func (c *Reshard) Run(s *Session) error {
+	var got cluster.KindReshard
+	path := "/v1/kinds/" + url.PathEscape(c.Kind) + "/"
+	raw, err := json.RawMessage(nil), error(nil)
+	if c.Shards == 0 {
+		raw, err = c.get(path+"resharding", nil, &got)
+	} else {
+		raw, err = c.operate(path+"reshard?shards="+strconv.Itoa(c.Shards), cluster.ReshardOperation, &got)
+	}
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return s.PrintJSON(raw)
+	}
+	field(s.Stdout, "asked", got.Self)
+	field(s.Stdout, "shards", strconv.Itoa(got.Shards))
+	change := "none is under way"
+	if r := got.Resharding; r != nil {
+		change = fmt.Sprintf("from %d to %d, and %d of the former are retired", r.From, r.To, r.Retired)
+	}
+	field(s.Stdout, "change", change)
 	return nil
 }
 

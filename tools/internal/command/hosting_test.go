@@ -28,6 +28,7 @@ func hosting(args ...string) (status int, stdout, stderr string) {
 		{Name: "drain", Help: "Drain", Args: &command.Drain{}},
 		{Name: "entities", Help: "Entities", Args: &command.Entities{}},
 		{Name: "move", Help: "Move", Args: &command.MoveShard{}},
+		{Name: "reshard", Help: "Reshard", Args: &command.Reshard{}},
 		{Name: "shards", Help: "Shards", Args: &command.Shards{}},
 		{Name: "undrain", Help: "Undrain", Args: &command.Undrain{}},
 	}}, args...)
@@ -177,8 +178,36 @@ func TestMovesForPeopleAndPrograms(t *testing.T) {
 	require.Contains(t, stderr, "no member has that address")
 }
 
+func TestReshardsForPeopleAndPrograms(t *testing.T) {
+	under := cluster.KindReshard{Self: asked, Kind: "a/b", Shards: 2000, Resharding: &sharding.Resharding{From: 1000, To: 2000, Retired: 17}}
+	url := node(t, management.Route{
+		Path: "/v1/kinds/{kind}/reshard", Query: []string{"shards"}, Operation: cluster.ReshardOperation,
+		Answer: func(_ context.Context, r management.Request) (any, error) {
+			if r.Query("shards") != "2000" {
+				return nil, &management.Error{Status: 409, Text: "a/b does not get 3 shards: a change is under way: from 1000 to 2000 shards, and 17 of the former are retired"}
+			}
+			return cluster.KindReshard{Self: asked, Kind: r.Path("kind"), Shards: 2000, Resharding: &sharding.Resharding{From: 1000, To: 2000}}, nil
+		},
+	}, answers("/v1/kinds/{kind}/resharding", under))
+	status, stdout, stderr := hosting("reshard", "a/b", "2000", "-node", url)
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.Equal(t, "asked        "+asked+"\nshards       2000\nchange       from 1000 to 2000, and 0 of the former are retired\n", stdout)
+	status, _, stderr = hosting("reshard", "a/b", "3", "-node", url)
+	require.Equal(t, command.StatusFailed, status)
+	require.Contains(t, stderr, "a change is under way: from 1000 to 2000 shards")
+	status, stdout, stderr = hosting("--json", "reshard", "a/b", "-node", url)
+	require.Equal(t, command.StatusOK, status, stderr)
+	var got cluster.KindReshard
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	require.Equal(t, under, got)
+	under.Resharding = nil
+	status, stdout, stderr = hosting("reshard", "a/b", "-node", node(t, answers("/v1/kinds/{kind}/resharding", under)))
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.Contains(t, stdout, "none is under way")
+}
+
 func TestHelpAboutHosting(t *testing.T) {
-	for _, name := range []string{"drain", "entities", "move", "shards", "undrain"} {
+	for _, name := range []string{"drain", "entities", "move", "reshard", "shards", "undrain"} {
 		status, stdout, _ := hosting(name, "-h")
 		require.Equal(t, command.StatusOK, status)
 		fits(t, strings.TrimSpace(stdout))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/quorate/quorate/membership/membershipsim/outcomes"
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/tools/internal/page"
 	"github.com/quorate/quorate/tools/internal/trial"
 	"github.com/quorate/quorate/tools/internal/trial/kittest"
 )
@@ -225,17 +226,9 @@ var trialPage string
 
 // writeTrial writes the report as a page that needs nothing else.
 func writeTrial(path string, r trial.Report) error {
-	page, err := template.New("trial").Funcs(template.FuncMap{
+	return page.Write(path, trialPage, template.FuncMap{
 		"seconds": func(s float64) string { return fmt.Sprintf("%.1f s", s) },
-	}).Parse(trialPage)
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	if err := page.Execute(&b, r); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(b.String()), 0o644) //nolint:gosec // A report is for everybody.
+	}, r)
 }
 
 // KitPlugin runs the conformance kit in this process, and prints what package testing prints

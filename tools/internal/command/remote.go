@@ -53,46 +53,75 @@ func (r *Remote) get(path string, query url.Values, into any) (json.RawMessage, 
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	return r.ask(http.MethodGet, path, nil, into)
+	return r.ask(http.MethodGet, path, nil, http.NoBody, into)
 }
 
 // operate sends a request that changes something on the node.
 func (r *Remote) operate(path, operation string, into any) (json.RawMessage, error) {
-	return r.ask(http.MethodPost, path, http.Header{management.OperatorHeader: {operation}}, into)
+	return r.tell(path, operation, http.NoBody, into)
+}
+
+// tell sends a request that changes something on the node, with a body.
+func (r *Remote) tell(path, operation string, body io.Reader, into any) (json.RawMessage, error) {
+	return r.ask(http.MethodPost, path, http.Header{management.OperatorHeader: {operation}}, body, into)
 }
 
 // ask sends a request, decodes the answer into a value, and returns the raw answer too.
-func (r *Remote) ask(method, target string, header http.Header, into any) (json.RawMessage, error) {
+func (r *Remote) ask(method, target string, header http.Header, body io.Reader, into any) (json.RawMessage, error) {
+	status, text, err := r.send(method, target, header, body)
+	if err != nil {
+		return nil, err
+	}
 	base, err := r.base()
 	if err != nil {
 		return nil, err
 	}
+	return read(base, status, text, into)
+}
+
+// send sends a request, and returns the status and the text of the answer, of which there is one byte too
+// much if it is longer than answers are.
+func (r *Remote) send(method, target string, header http.Header, body io.Reader) (status int, text []byte, err error) {
+	base, err := r.base()
+	if err != nil {
+		return 0, nil, err
+	}
 	client, err := r.client()
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, base+target, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, base+target, body)
 	if err != nil {
-		return nil, RejectedError{Text: err.Error()}
+		return 0, nil, RejectedError{Text: err.Error()}
 	}
 	maps.Copy(request.Header, header)
 	if err := r.identify(request); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, r.unreachable(base, err)
+		return 0, nil, r.unreachable(base, err)
 	}
 	defer func() { _ = response.Body.Close() }() // The body was read, or is of no use.
-	text, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax+1))
+	text, err = io.ReadAll(io.LimitReader(response.Body, answerBytesMax+1))
 	if err != nil {
-		return nil, r.unreachable(base, err)
+		return 0, nil, r.unreachable(base, err)
 	}
-	return read(base, response.StatusCode, text, into)
+	return response.StatusCode, text, nil
 }
+
+// refusedError is the error of a request that a node has answered, and refused.
+type refusedError struct {
+	status int // The status of HTTP.
+	text   string
+	raw    json.RawMessage // The answer, which is a [management.Failure].
+}
+
+// Error returns what the node has said.
+func (r *refusedError) Error() string { return r.text }
 
 // identify shows the token of an operator, if there is one.
 func (r *Remote) identify(request *http.Request) error {
@@ -129,7 +158,7 @@ func read(base string, status int, text []byte, into any) (json.RawMessage, erro
 		if err := json.Unmarshal(text, &failure); err != nil || failure.Error == "" {
 			return nil, strange("no error in JSON")
 		}
-		return nil, errors.New(printable(strings.Join(append([]string{failure.Error}, failure.Reasons...), ": ")))
+		return nil, &refusedError{status: status, raw: text, text: printable(strings.Join(append([]string{failure.Error}, failure.Reasons...), ": "))}
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return nil, strange(err.Error())

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
+	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/tools/internal/picture"
 )
 
 // A run is started from the flags or from a recording ([Simulate.Run]), with its trace
@@ -55,6 +57,10 @@ when all held and 1 when an invariant broke; the output then ends with the last
 lines of the trace and the command that repeats the run. How far a run has come
 is shown on the standard error output when that is a terminal.
 
+With -html the run, or the replay of a recording, is also a page: a lane for each
+node, with its states, cuts, messages, who hosts what, and the violation if there is
+one. It is one file, and can be played.
+
 Scenarios:
 ` + names.String() + `
 Those of sharding and of distributed data take 2 to 100 nodes and have times of their
@@ -67,6 +73,7 @@ Examples:
   quorate simulate -scenario split -seed 3 -trace trace.txt
   quorate simulate -scenario strategies -seed 5 -record calls.jsonl
   quorate simulate -replay calls.jsonl
+  quorate simulate -scenario split -seed 3 -html run.html
   quorate simulate -scenario data-older -nodes 4 -seed 7
   quorate simulate -exhaustive 5 -downing plugins/witness -html table.html
   quorate simulate -exhaustive 4 -family joining -cases needless
@@ -111,6 +118,11 @@ func (c *Simulate) Run(s *Session) error {
 		return errors.Join(err, trace.close())
 	}
 	options.Trace, options.Record = trace.writer(), recording.writer()
+	var painter *picture.Painter
+	if c.HTML != "" {
+		painter = picture.New(shardingsim.Hosted)
+		options.Begin = painter.Begin
+	}
 	if terminal(s.Stderr) {
 		options.Progress = progress(s.Stderr)
 	}
@@ -124,8 +136,14 @@ func (c *Simulate) Run(s *Session) error {
 		return fmt.Errorf("write the trace and the recording: %w", closed)
 	}
 	violation := (*simulation.Failure)(nil)
+	broken := errors.As(err, &violation)
+	if painter != nil && painter.Seen() && (err == nil || broken) {
+		if err := c.draw(painter, err); err != nil {
+			return RejectedError{Text: err.Error()}
+		}
+	}
 	switch {
-	case errors.As(err, &violation):
+	case broken:
 		return c.violated(s, violation)
 	case err != nil:
 		return RejectedError{Text: err.Error()}
@@ -133,6 +151,13 @@ func (c *Simulate) Run(s *Session) error {
 		return s.PrintJSON(passed(result))
 	}
 	return c.print(s, result)
+}
+
+// draw writes the page of a run.
+func (c *Simulate) draw(painter *picture.Painter, err error) error {
+	run := painter.Finish(err)
+	run.Recorded = c.Replay != ""
+	return run.Write(c.HTML)
 }
 
 // output is where the trace, or the recording, goes; nil if it goes nowhere.

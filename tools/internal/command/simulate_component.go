@@ -48,7 +48,7 @@ func (c *Simulate) runComponent(s simulation.Scenario, o scenario.Options) (resu
 			}
 		}
 	}()
-	w, err := s.Run(o.Seed, o.Nodes, func(w *simulation.Options) { w.Trace = o.Trace })
+	w, err := s.Run(o.Seed, o.Nodes, func(w *simulation.Options) { w.Trace, w.Begin = o.Trace, o.Begin })
 	if err != nil && !errors.As(err, &failure) {
 		w.Fail(err) // The cluster has not recovered.
 		err = w.Failure()

@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim/outcomes"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
+	"github.com/quorate/quorate/tools/internal/page"
 )
 
 // What a downing strategy comes to, fault by fault: the strategy is a built-in one, or that of
@@ -37,7 +38,7 @@ type Exhaustive struct {
 	Family     []string       `placeholder:"NAME" help:"Only these families."`
 	Cases      string         `default:"none" enum:"none,needless,all" help:"Print cases with what came of them: none, needless or all."`
 	Case       int            `placeholder:"NUMBER" help:"Run this case only, and print what came of it."`
-	HTML       string         `name:"html" type:"path" placeholder:"FILE" help:"Write the table as a page too."`
+	HTML       string         `name:"html" type:"path" placeholder:"FILE" help:"Write a page too, one file that needs nothing else: the table, or without -exhaustive the run, to be looked at and played."`
 }
 
 // exhaustiveHelp is the part of the help about the flags.
@@ -109,7 +110,7 @@ func (c *Exhaustive) report(s *Session, table outcomes.Table, err error) error {
 	}
 	if c.HTML != "" {
 		if err := writePage(c.HTML, table); err != nil {
-			return err
+			return RejectedError{Text: err.Error()}
 		}
 	}
 	if s.JSON {
@@ -249,19 +250,8 @@ var outcomesPage string
 
 // writePage writes the table as a page that needs nothing else.
 func writePage(path string, t outcomes.Table) error {
-	page, err := template.New("outcomes").Funcs(template.FuncMap{
+	return page.Write(path, outcomesPage, template.FuncMap{
 		"ending": ending, "promise": promise,
 		"seconds": func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) },
-	}).Parse(outcomesPage)
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	if err := page.Execute(&b, t); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil { //nolint:gosec // A report is for everybody.
-		return RejectedError{Text: err.Error()}
-	}
-	return nil
+	}, t)
 }

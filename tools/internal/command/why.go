@@ -12,12 +12,15 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
+// The command asks about an entity or a shard ([Why.Run]) and prints its explanation with its history, or about the
+// cluster ([Why.cluster]) and prints the findings of the node.
+
 // Why is the command that asks a node where an entity or a shard lives, and why
 // there.
 type Why struct {
-	Entity string `arg:"" optional:"" help:"The id of an entity."`
-	Kind   string `required:"" help:"The kind of the entity, as the program names it."`
-	Shard  *int   `help:"Ask for this shard in place of an entity."`
+	Entity string  `arg:"" optional:"" help:"The id of an entity; or cluster, without a kind."`
+	Kind   *string `help:"The kind of the entity, as the program names it."`
+	Shard  *int    `help:"Ask for this shard in place of an entity."`
 
 	Remote
 }
@@ -29,19 +32,29 @@ which decision and why, what is waited for, and where it was before. A node know
 the homes; the coordinator of the kind, which the answer names, knows the reasons.
 The exit status is 1 when the node does not answer, or does not know the kind.
 
+quorate why cluster says instead why the cluster is as the node sees it: why not all
+agree, who leads and why, why a member cannot be reached, or waits to be up.
+
 Examples:
   quorate why acct-42 -kind account
   quorate why acct-42 -kind account -node http://10.0.0.7:8080
   quorate why -kind account -shard 17
+  quorate why cluster
   quorate --json why acct-42 -kind account
   quorate why -kind account -- -an-id-with-a-hyphen`
 }
 
 // Run asks the node, and prints the answer.
 func (c *Why) Run(s *Session) error {
-	path := "/v1/kinds/" + segment(c.Kind)
 	switch {
-	case c.Kind == "":
+	case c.Kind == nil && c.Entity == "cluster" && c.Shard == nil:
+		return c.cluster(s)
+	case c.Kind == nil:
+		return RejectedError{Text: "missing flags: --kind, the kind of the entity or shard; or ask for the cluster: quorate why cluster"}
+	}
+	path := "/v1/kinds/" + segment(*c.Kind)
+	switch {
+	case *c.Kind == "":
 		return RejectedError{Text: "-kind is empty: it is the name of the kind of entity"}
 	case c.Entity != "" && c.Shard != nil:
 		return RejectedError{Text: fmt.Sprintf("both the entity %q and -shard %d were given: ask for one of them", c.Entity, *c.Shard)}
@@ -62,6 +75,39 @@ func (c *Why) Run(s *Session) error {
 	}
 	c.print(s, got)
 	return nil
+}
+
+// cluster asks why the cluster is as it is.
+func (c *Why) cluster(s *Session) error {
+	var got management.ClusterReasons
+	raw, err := c.get("/v1/why", nil, &got)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return s.PrintJSON(raw)
+	}
+	w := s.Stdout
+	field(w, "asked", got.Self)
+	for _, f := range got.Findings {
+		fmt.Fprintln(w)
+		fmt.Fprintln(w, s.Paint(map[bool]int{true: 31, false: 32}[f.Trouble], clipped(f.About)))
+		field(w, "is", f.Is)
+		for _, why := range f.Because {
+			field(w, "because", why)
+		}
+		field(w, "cure", f.Cure)
+	}
+	return nil
+}
+
+// clipped makes text of a node printable in one line.
+func clipped(text string) string {
+	text = printable(text)
+	if runes := []rune(text); len(runes) > columns {
+		return string(runes[:columns])
+	}
+	return text
 }
 
 // segment escapes any text, "." and ".." included, so that it is one segment of a path.

@@ -24,11 +24,12 @@ import (
 // tag, with the reason.
 func Unreleased() map[string]string {
 	return map[string]string{
-		"bench":             "what measures this repository",
-		"examples":          "programs to copy, read at the tag of what they use",
-		"examples/plugins":  "plugins to copy, read at the tag of what they use",
-		"internal/devtools": "the pinned tools of the developers",
-		"internal/etcdtest": "the tests of the modules over etcd that need a server",
+		"bench":               "what measures this repository",
+		"examples":            "programs to copy, read at the tag of what they use",
+		"examples/plugins":    "plugins to copy, read at the tag of what they use",
+		"internal/deploytest": "the tests of deploy, which need kustomize, Kubernetes and Prometheus",
+		"internal/devtools":   "the pinned tools of the developers",
+		"internal/etcdtest":   "the tests of the modules over etcd that need a server",
 	}
 }
 

@@ -6,12 +6,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/quorate/quorate/examples/bank"
-	"github.com/quorate/quorate/examples/bank/journal"
 )
 
 // After the load has ended, the journals of all accounts are read ([readLedger]) and
@@ -47,9 +44,9 @@ type verdict struct {
 // leg is one booking of a transfer, as it is in the journals.
 type leg struct{ account, transfer string }
 
-// entry is a record that counts, with the epoch of its owner.
+// entry is a booking that counts, with the epoch of its owner.
 type entry struct {
-	journal.Record
+	bank.Booking
 
 	epoch string
 }
@@ -126,47 +123,47 @@ func (b *ledger) missing(t told) (lost, late int) {
 
 // readLedger reads the journals of all accounts.
 func readLedger(dir string) (*ledger, error) {
-	accounts, err := os.ReadDir(dir)
+	accounts, err := bank.ReadAccounts(dir)
 	if err != nil {
 		return nil, err
 	}
 	b := &ledger{booked: map[leg][]entry{}, beyond: map[leg]bool{}, owned: map[epochOf]string{}, accounts: len(accounts)}
 	for _, a := range accounts {
-		chain, err := journal.ReadChain(filepath.Join(dir, a.Name()))
+		books, err := bank.ReadBooks(dir, a)
 		if err != nil {
 			return nil, err
 		}
-		b.add(a.Name(), chain)
+		b.add(a, books.Tenures)
 	}
 	return b, nil
 }
 
-// add reads the journal of one account.
-func (b *ledger) add(account string, chain []journal.Segment) {
+// add adds the books of one account.
+func (b *ledger) add(account string, tenures []bank.Tenure) {
 	b.cents += bank.OpeningCents
-	b.owners += len(chain)
-	for i, s := range chain {
-		b.owned[epochOf{account, s.Epoch}] = s.Owner
-		for _, r := range s.Records {
+	b.owners += len(tenures)
+	for i, t := range tenures {
+		b.owned[epochOf{account, t.Epoch}] = t.Node
+		for _, r := range t.Booked {
 			at := leg{account, r.Transfer}
-			b.booked[at] = append(b.booked[at], entry{r, s.Epoch})
+			b.booked[at] = append(b.booked[at], entry{r, t.Epoch})
 			if !r.Refused {
 				b.cents += r.Cents
 			}
 		}
-		for _, r := range s.Beyond {
+		for _, r := range t.Late {
 			b.beyond[leg{account, r.Transfer}] = true
 		}
-		if i+1 < len(chain) && overlaps(s, chain[i+1]) {
+		if i+1 < len(tenures) && overlaps(t, tenures[i+1]) {
 			b.overlapping++
 		}
 	}
 }
 
-// overlaps reports whether the owner of s still wrote after next had begun: all
+// overlaps reports whether the owner of a tenure still worked after the next had begun: all
 // processes run on one machine and read one clock.
-func overlaps(s, next journal.Segment) bool {
-	return slices.ContainsFunc(slices.Concat(s.Records, s.Beyond), func(r journal.Record) bool { return r.At > next.Created })
+func overlaps(t, next bank.Tenure) bool {
+	return slices.ContainsFunc(slices.Concat(t.Booked, t.Late), func(b bank.Booking) bool { return b.At > next.Began })
 }
 
 // report prints the verdict for people and, as the last line, for programs.

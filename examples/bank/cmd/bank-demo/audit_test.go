@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/examples/bank/journal"
+	"github.com/quorate/quorate/sharding/epoch"
+	"github.com/quorate/quorate/sharding/state/store"
 )
 
 // The audit of the bank's books. Helpers write journals and note what clients were told
@@ -26,33 +29,64 @@ type books struct {
 	t    *testing.T
 	dir  string
 	load *load
-	open map[string]*journal.Journal // Account to the journal of its owner.
-	now  map[string]string           // Account to its epoch.
+	now  map[string]*owner // Account to its owner.
 }
+
+// owner is who writes the journal of an account.
+type owner struct {
+	store    *journal.Store
+	as       store.Owner
+	expected uint64 // The version that the owner believes the account to have.
+}
+
+// epochText returns the text of the n-th epoch.
+func epochText(n uint64) string { return epoch.Epoch{Born: 1, N: n}.String() }
 
 // newBooks returns the books of accounts a, b and c, each with one owner.
 func newBooks(t *testing.T) *books {
 	t.Helper()
-	b := &books{t: t, dir: t.TempDir(), load: newLoad(1, 3, 300, &fleet{}), open: map[string]*journal.Journal{}, now: map[string]string{}}
+	b := &books{t: t, dir: t.TempDir(), load: newLoad(1, 3, 300, &fleet{}), now: map[string]*owner{}}
 	for _, account := range []string{"a", "b", "c"} {
-		b.take(account, "1")
+		b.take(account, 1)
 	}
 	return b
 }
 
-// take makes a new owner of an account.
-func (b *books) take(account, epoch string) {
+// keyOf returns the key of an account.
+func keyOf(account string) store.Key { return store.Key{Kind: "account", ID: account} }
+
+// take makes a new owner of an account, in its n-th epoch.
+func (b *books) take(account string, n uint64) {
 	b.t.Helper()
-	j, _, err := journal.Open(filepath.Join(b.dir, account), epoch, "node-"+epoch)
+	s, err := journal.Open(b.dir, fmt.Sprint("node-", n))
 	require.NoError(b.t, err)
-	b.t.Cleanup(func() { _ = j.Close() })
-	b.open[account], b.now[account] = j, epoch
+	as := store.Owner{Epoch: epoch.Epoch{Born: 1, N: n}, Instance: 1}
+	records, err := s.Load(b.t.Context(), []store.Claim{{Key: keyOf(account), Owner: as}})
+	require.NoError(b.t, err)
+	require.Equal(b.t, as, records[0].Owner)
+	b.now[account] = &owner{s, as, records[0].Version}
 }
 
 // book writes one leg.
 func (b *books) book(account, id string, cents int64) {
 	b.t.Helper()
-	require.NoError(b.t, b.open[account].Append(journal.Record{Transfer: id, Cents: cents}))
+	require.True(b.t, b.write(account, b.now[account], bank.Booking{Transfer: id, Cents: cents}))
+}
+
+// write has an owner write a booking, and reports whether it counts.
+func (b *books) write(account string, by *owner, booking bank.Booking) bool {
+	b.t.Helper()
+	booking.At = time.Now().UnixNano()
+	event, err := json.Marshal(booking)
+	require.NoError(b.t, err)
+	w := store.Write{
+		Key: keyOf(account), Owner: by.as, Expected: by.expected, Version: by.expected + 1,
+		Events: []store.Value{{Form: 1, Bytes: event}},
+	}
+	heads, err := by.store.Save(b.t.Context(), []store.Write{w})
+	require.NoError(b.t, err)
+	by.expected++
+	return heads[0] == w.After()
 }
 
 // tell notes that a client was told of a transfer by the present owners.
@@ -60,7 +94,7 @@ func (b *books) tell(id, from, to string, cents int64) *told {
 	b.load.asked[id] = true
 	b.load.told = append(b.load.told, told{
 		bank.Transfer{ID: id, From: from, To: to, Cents: cents},
-		bank.Receipt{ID: id, Paid: b.now[from], Got: b.now[to]},
+		bank.Receipt{ID: id, Paid: b.now[from].as.Epoch.String(), Got: b.now[to].as.Epoch.String()},
 	})
 	return &b.load.told[len(b.load.told)-1]
 }
@@ -76,10 +110,10 @@ func (b *books) transfer(id, from, to string, cents int64) *told {
 // frozen notes that an answer came from a node that had been frozen.
 func (b *books) frozen(node string, t *told) { b.load.late = append(b.load.late, lateAnswer{*t, node}) }
 
-// rewrite changes the text of a segment behind the back of its owner.
-func (b *books) rewrite(account, epoch string, change func(string) string) {
+// rewrite changes the text of a journal behind the back of its owner.
+func (b *books) rewrite(account string, change func(string) string) {
 	b.t.Helper()
-	path := filepath.Join(b.dir, account, "seal-"+epoch)
+	path := journal.Path(b.dir, keyOf(account))
 	text, err := os.ReadFile(path)
 	require.NoError(b.t, err)
 	changed := change(string(text))
@@ -110,7 +144,7 @@ func TestAuditFindsEachPlantedFault(t *testing.T) {
 			verdict{Duplicated: 2},
 		},
 		"a leg booked twice, by two owners": {
-			func(b *books) { b.transfer("x", "a", "b", 5); b.take("b", "2"); b.book("b", "x", 5) },
+			func(b *books) { b.transfer("x", "a", "b", 5); b.take("b", 2); b.book("b", "x", 5) },
 			verdict{Duplicated: 1, CentsAppeared: 5},
 		},
 		"a leg with another amount": {
@@ -119,7 +153,7 @@ func TestAuditFindsEachPlantedFault(t *testing.T) {
 		},
 		"a transfer refused in the books and done in the answer": {
 			func(b *books) {
-				require.NoError(b.t, b.open["a"].Append(journal.Record{Transfer: "x", Cents: -5, Refused: true}))
+				require.True(b.t, b.write("a", b.now["a"], bank.Booking{Transfer: "x", Cents: -5, Refused: true}))
 				b.book("b", "x", 5)
 				b.tell("x", "a", "b", 5)
 			},
@@ -128,25 +162,25 @@ func TestAuditFindsEachPlantedFault(t *testing.T) {
 		"a transfer done in the books and refused in the answer": {
 			func(b *books) { b.transfer("x", "a", "b", 5).receipt.Refused = true }, verdict{Lost: 1},
 		},
-		"an acknowledged write behind the seal of a newer owner": {
+		"an acknowledged write behind the claim of a newer owner": {
 			func(b *books) {
-				old := b.open["a"]
-				b.take("a", "2")
-				require.ErrorIs(b.t, old.Append(journal.Record{Transfer: "x", Cents: -5}), journal.ErrSealed)
+				old := b.now["a"]
+				b.take("a", 2)
+				require.False(b.t, b.write("a", old, bank.Booking{Transfer: "x", Cents: -5}))
 				b.book("b", "x", 5)
-				b.tell("x", "a", "b", 5).receipt.Paid = "1"
+				b.tell("x", "a", "b", 5).receipt.Paid = epochText(1)
 			},
 			verdict{Lost: 1, OverlappingEpoch: 2, CentsAppeared: 5}, // The times of the owners overlap as well.
 		},
 		"an older epoch's acknowledgement of what a newer one wrote": {
-			func(b *books) { b.take("a", "2"); b.transfer("x", "a", "b", 5).receipt.Paid = "1" },
+			func(b *books) { b.take("a", 2); b.transfer("x", "a", "b", 5).receipt.Paid = epochText(1) },
 			verdict{OverlappingEpoch: 1},
 		},
 		"an owner that writes after its successor began": {
 			func(b *books) {
-				old := b.open["a"]
-				b.take("a", "2")
-				require.ErrorIs(b.t, old.Append(journal.Record{Transfer: "nobody was told", Cents: -5}), journal.ErrSealed)
+				old := b.now["a"]
+				b.take("a", 2)
+				require.False(b.t, b.write("a", old, bank.Booking{Transfer: "nobody was told", Cents: -5}))
 			},
 			verdict{OverlappingEpoch: 1},
 		},
@@ -161,18 +195,18 @@ func TestAuditFindsEachPlantedFault(t *testing.T) {
 		},
 		"a record taken out of a journal": {
 			func(b *books) {
-				b.rewrite("a", "1", func(text string) string {
-					lines := strings.SplitAfter(text, "\n")
-					return strings.Join(append(lines[:1:1], lines[2:]...), "")
+				b.rewrite("a", func(text string) string {
+					lines := strings.Split(text, "\n") // The first is empty, then comes the claim.
+					return strings.Join(append(lines[:2:2], lines[3:]...), "\n")
 				})
 			},
 			verdict{Lost: 1, CentsAppeared: 10},
 		},
 		"a paying account that answers after it was frozen": {
-			func(b *books) { b.frozen("node-1", b.transfer("x", "a", "b", 5)); b.take("a", "2") }, verdict{Late: 1},
+			func(b *books) { b.frozen("node-1", b.transfer("x", "a", "b", 5)); b.take("a", 2) }, verdict{Late: 1},
 		},
 		"a receiving account that answers after it was frozen": {
-			func(b *books) { b.take("a", "2"); b.frozen("node-1", b.transfer("x", "a", "b", 5)) }, verdict{Late: 1},
+			func(b *books) { b.take("a", 2); b.frozen("node-1", b.transfer("x", "a", "b", 5)) }, verdict{Late: 1},
 		},
 		"a transfer without an answer":     {func(b *books) { b.load.unanswered++ }, verdict{Unanswered: 1}},
 		"an account without a journal":     {func(b *books) { b.load.accounts++ }, verdict{}},
@@ -210,14 +244,14 @@ func faultsOf(v verdict) verdict {
 func TestAuditAllowsWhatFailureBrings(t *testing.T) {
 	b := newBooks(t)
 	b.transfer("t1", "a", "b", 10)
-	b.take("a", "2")
+	b.take("a", 2)
 	b.transfer("t2", "b", "a", 20)
 	b.book("a", "t3", -5) // Only the third owner acknowledges this leg, when it is asked again.
 	b.book("b", "t3", 5)
-	b.take("a", "3")
+	b.take("a", 3)
 	b.tell("t3", "a", "b", 5)
-	require.NoError(t, b.open["c"].Append(journal.Record{Transfer: "t4", Cents: -1 << 40, Refused: true}))
-	b.tell("t4", "c", "a", 1<<40).receipt = bank.Receipt{ID: "t4", Refused: true, Paid: "1"}
+	require.True(t, b.write("c", b.now["c"], bank.Booking{Transfer: "t4", Cents: -1 << 40, Refused: true}))
+	b.tell("t4", "c", "a", 1<<40).receipt = bank.Receipt{ID: "t4", Refused: true, Paid: epochText(1)}
 	v, err := audit(b.dir, b.load)
 	require.NoError(t, err)
 	require.True(t, v.OK, "%+v", v)
@@ -230,9 +264,9 @@ func TestAuditAllowsWhatFailureBrings(t *testing.T) {
 func TestAuditOfDamagedJournalsIsAnError(t *testing.T) {
 	b := newBooks(t)
 	b.transfer("t1", "a", "b", 10)
-	b.rewrite("a", "1", func(text string) string { return strings.Replace(text, `"cents"`, `"cents`, 1) })
+	b.rewrite("a", func(text string) string { return strings.Replace(text, `"write"`, `"write`, 1) })
 	_, err := audit(b.dir, b.load)
-	require.ErrorContains(t, err, "segment 1")
+	require.ErrorContains(t, err, journal.Path(b.dir, keyOf("a")))
 	_, err = audit(filepath.Join(b.dir, "nowhere"), b.load)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
@@ -241,8 +275,8 @@ func TestAuditOfDamagedJournalsIsAnError(t *testing.T) {
 // when it came by way of a node that had been frozen.
 func TestAFrozenNodeMayPassAnAnswerOn(t *testing.T) {
 	b := newBooks(t)
-	b.take("a", "2")
-	b.take("b", "2")
+	b.take("a", 2)
+	b.take("b", 2)
 	b.frozen("node-1", b.transfer("x", "a", "b", 5))
 	v, err := audit(b.dir, b.load)
 	require.NoError(t, err)

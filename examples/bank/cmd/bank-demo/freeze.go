@@ -7,11 +7,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/quorate/quorate/examples/bank"
-	"github.com/quorate/quorate/examples/bank/journal"
 )
 
 const (
@@ -76,11 +74,11 @@ func (d *demo) freeze(ctx context.Context) error {
 func (d *demo) ownedBy(p *process, n int) ([]string, error) {
 	var own []string
 	for i := range d.opts.accounts {
-		owner, err := journal.Owner(filepath.Join(d.journal, account(i)))
+		books, err := bank.ReadBooks(d.journal, account(i))
 		if err != nil {
 			return nil, err
 		}
-		if owner == p.Node {
+		if books.Owner() == p.Node {
 			own = append(own, account(i))
 		}
 		if len(own) == n {

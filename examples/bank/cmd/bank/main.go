@@ -45,15 +45,6 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// Exit statuses of a process that did not leave in order.
-const (
-	exitFailed  = 1
-	exitConfig  = 2 // As package flag exits for a wrong command line.
-	exitDown    = 3
-	exitYielded = 4
-	exitDisk    = 5
-)
-
 func main() {
 	file := flag.String("config", "cluster.yaml", "the cluster's `file`")
 	dir := flag.String("journal", "journal", "`directory` of the journals, shared by all nodes")
@@ -91,28 +82,28 @@ func usage() {
 func endWith(stdin io.Reader) {
 	_, err := io.Copy(io.Discard, stdin)
 	slog.Error("the parent has ended", "error", err)
-	os.Exit(exitFailed)
+	os.Exit(cluster.ExitFailed)
 }
 
 // explain prints why the node ended, and returns the exit status.
 func explain(err error) int {
 	if faults, ok := errors.AsType[config.Errors](err); ok {
 		fmt.Fprintln(os.Stderr, faults) // One line per fault, as a compiler does it.
-		return exitConfig
+		return cluster.ExitConfig
 	}
 	switch {
 	case errors.Is(err, membership.ErrDown):
 		slog.Error("the cluster went on without this node", "error", err)
-		return exitDown
+		return cluster.ExitDown
 	case errors.Is(err, membership.ErrYielded):
 		slog.Error("another cluster of this name goes on: start this node again to join it", "error", err)
-		return exitYielded
+		return cluster.ExitYielded
 	case errors.Is(err, membership.ErrDisk):
 		slog.Error("the disk failed: mend it, or delete the data directory, before this node is started again", "error", err)
-		return exitDisk
+		return cluster.ExitDisk
 	}
 	slog.Error("bank", "error", err)
-	return exitFailed
+	return cluster.ExitFailed
 }
 
 // run starts the node and serves until ctx ends or the node is gone. It takes

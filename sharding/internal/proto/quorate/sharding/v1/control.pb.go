@@ -50,6 +50,10 @@ const (
 	Control_RELEASE           Control_Type = 17
 	Control_EXPLAIN_SHARD     Control_Type = 18
 	Control_EXPLAINED         Control_Type = 19
+	Control_MOVE_SHARD        Control_Type = 20
+	Control_MOVE_ANSWERED     Control_Type = 21
+	Control_RESHARD           Control_Type = 22
+	Control_RESHARD_ANSWERED  Control_Type = 23
 )
 
 // Enum value maps for Control_Type.
@@ -75,6 +79,10 @@ var (
 		17: "RELEASE",
 		18: "EXPLAIN_SHARD",
 		19: "EXPLAINED",
+		20: "MOVE_SHARD",
+		21: "MOVE_ANSWERED",
+		22: "RESHARD",
+		23: "RESHARD_ANSWERED",
 	}
 	Control_Type_value = map[string]int32{
 		"NONE":              0,
@@ -97,6 +105,10 @@ var (
 		"RELEASE":           17,
 		"EXPLAIN_SHARD":     18,
 		"EXPLAINED":         19,
+		"MOVE_SHARD":        20,
+		"MOVE_ANSWERED":     21,
+		"RESHARD":           22,
+		"RESHARD_ANSWERED":  23,
 	}
 )
 
@@ -124,7 +136,7 @@ func (x Control_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Control_Type.Descriptor instead.
 func (Control_Type) EnumDescriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{8, 0}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{9, 0}
 }
 
 type Term struct {
@@ -266,6 +278,7 @@ type Registration struct {
 	Age           uint32                 `protobuf:"varint,7,opt,name=age,proto3" json:"age,omitempty"`                                 // Milliseconds since the region came, at most an hour; 0: not known.
 	Load          uint32                 `protobuf:"varint,8,opt,name=load,proto3" json:"load,omitempty"`                               // The part of the node that was used of late, in ten-thousandths.
 	LoadShards    uint32                 `protobuf:"varint,9,opt,name=load_shards,json=loadShards,proto3" json:"load_shards,omitempty"` // By how many shards, in sixteenths.
+	Follows       bool                   `protobuf:"varint,10,opt,name=follows,proto3" json:"follows,omitempty"`                        // The region can follow a change of the number of shards.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +376,67 @@ func (x *Registration) GetLoadShards() uint32 {
 	return 0
 }
 
+func (x *Registration) GetFollows() bool {
+	if x != nil {
+		return x.Follows
+	}
+	return false
+}
+
+// Layout is one way of dividing the entities of a kind among shards. The upper 16 bits of a shard are the
+// number of its layout.
+type Layout struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // Plus one; 0: a layout of the past, of which only the number of shards is known.
+	Shards        uint32                 `protobuf:"varint,2,opt,name=shards,proto3" json:"shards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Layout) Reset() {
+	*x = Layout{}
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Layout) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Layout) ProtoMessage() {}
+
+func (x *Layout) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Layout.ProtoReflect.Descriptor instead.
+func (*Layout) Descriptor() ([]byte, []int) {
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Layout) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Layout) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
 type Position struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Origin        *NodeID                `protobuf:"bytes,1,opt,name=origin,proto3" json:"origin,omitempty"`
@@ -373,7 +447,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[3]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +459,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[3]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +472,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{3}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Position) GetOrigin() *NodeID {
@@ -421,8 +495,8 @@ type Shard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
 	Epoch         *Epoch                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Base          *Epoch                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"` // Absent: equal to epoch.
-	State         uint32                 `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"`
+	Base          *Epoch                 `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`    // Absent: equal to epoch.
+	State         uint32                 `protobuf:"varint,4,opt,name=state,proto3" json:"state,omitempty"` // Of MAP and REPORT, 4 and 5: the shard is retired, and its positions are known, or are not.
 	Positions     []*Position            `protobuf:"bytes,5,rep,name=positions,proto3" json:"positions,omitempty"`
 	Node          uint32                 `protobuf:"varint,6,opt,name=node,proto3" json:"node,omitempty"`          // Index into Control.nodes.
 	Snapshots     []*Snapshot            `protobuf:"bytes,7,rep,name=snapshots,proto3" json:"snapshots,omitempty"` // Of HOST and SHARDS_STOPPED, which then travel on the lane of large values.
@@ -432,7 +506,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[4]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +518,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[4]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +531,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{4}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Shard) GetShard() uint32 {
@@ -521,7 +595,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +607,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +620,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{5}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Snapshot) GetEntity() string {
@@ -585,7 +659,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +671,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +684,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{6}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Moved) GetFrom() *NodeID {
@@ -678,7 +752,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -690,7 +764,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -703,7 +777,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{7}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Explanation) GetShard() uint32 {
@@ -807,7 +881,7 @@ type Control struct {
 	Shards        []*Shard               `protobuf:"bytes,5,rep,name=shards,proto3" json:"shards,omitempty"`
 	Nodes         []*NodeID              `protobuf:"bytes,6,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	From          uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"`
-	To            uint64                 `protobuf:"varint,8,opt,name=to,proto3" json:"to,omitempty"` // Also the version of a registration.
+	To            uint64                 `protobuf:"varint,8,opt,name=to,proto3" json:"to,omitempty"` // Also the version of a registration, and the number of shards of RESHARD.
 	Wanted        []uint32               `protobuf:"varint,9,rep,packed,name=wanted,proto3" json:"wanted,omitempty"`
 	Setting       string                 `protobuf:"bytes,10,opt,name=setting,proto3" json:"setting,omitempty"`
 	Coordinator   string                 `protobuf:"bytes,11,opt,name=coordinator,proto3" json:"coordinator,omitempty"`
@@ -815,13 +889,16 @@ type Control struct {
 	Settings      *Settings              `protobuf:"bytes,13,opt,name=settings,proto3" json:"settings,omitempty"`
 	Id            uint64                 `protobuf:"varint,14,opt,name=id,proto3" json:"id,omitempty"` // Of a question and its answer.
 	Explanation   *Explanation           `protobuf:"bytes,15,opt,name=explanation,proto3" json:"explanation,omitempty"`
+	Layouts       []*Layout              `protobuf:"bytes,16,rep,name=layouts,proto3" json:"layouts,omitempty"`  // Those in force by number, then those of the past.
+	Settled       *Epoch                 `protobuf:"bytes,17,opt,name=settled,proto3" json:"settled,omitempty"`  // Up to which every region knows of all shards that are retired.
+	Follows       bool                   `protobuf:"varint,18,opt,name=follows,proto3" json:"follows,omitempty"` // Of NO_REGION, as in a registration.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Control) Reset() {
 	*x = Control{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +910,7 @@ func (x *Control) String() string {
 func (*Control) ProtoMessage() {}
 
 func (x *Control) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +923,7 @@ func (x *Control) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Control.ProtoReflect.Descriptor instead.
 func (*Control) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{8}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Control) GetType() Control_Type {
@@ -954,6 +1031,27 @@ func (x *Control) GetExplanation() *Explanation {
 	return nil
 }
 
+func (x *Control) GetLayouts() []*Layout {
+	if x != nil {
+		return x.Layouts
+	}
+	return nil
+}
+
+func (x *Control) GetSettled() *Epoch {
+	if x != nil {
+		return x.Settled
+	}
+	return nil
+}
+
+func (x *Control) GetFollows() bool {
+	if x != nil {
+		return x.Follows
+	}
+	return false
+}
+
 var File_quorate_sharding_v1_control_proto protoreflect.FileDescriptor
 
 const file_quorate_sharding_v1_control_proto_rawDesc = "" +
@@ -967,7 +1065,7 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x14\n" +
 	"\x05codec\x18\x03 \x01(\tR\x05codec\x12\x12\n" +
-	"\x04role\x18\x04 \x01(\tR\x04role\"\x92\x02\n" +
+	"\x04role\x18\x04 \x01(\tR\x04role\"\xac\x02\n" +
 	"\fRegistration\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1d.quorate.sharding.v1.SettingsR\bsettings\x12\x14\n" +
 	"\x05proxy\x18\x02 \x01(\bR\x05proxy\x12\x1c\n" +
@@ -978,7 +1076,12 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\x03age\x18\a \x01(\rR\x03age\x12\x12\n" +
 	"\x04load\x18\b \x01(\rR\x04load\x12\x1f\n" +
 	"\vload_shards\x18\t \x01(\rR\n" +
-	"loadShards\"Q\n" +
+	"loadShards\x12\x18\n" +
+	"\afollows\x18\n" +
+	" \x01(\bR\afollows\"8\n" +
+	"\x06Layout\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x16\n" +
+	"\x06shards\x18\x02 \x01(\rR\x06shards\"Q\n" +
 	"\bPosition\x123\n" +
 	"\x06origin\x18\x01 \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06origin\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\"\xa3\x02\n" +
@@ -1015,7 +1118,7 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	" \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06target\x12\x16\n" +
 	"\x06reason\x18\v \x01(\tR\x06reason\x12\x1a\n" +
 	"\bdeadline\x18\f \x01(\x04R\bdeadline\x120\n" +
-	"\x05moves\x18\r \x03(\v2\x1a.quorate.sharding.v1.MovedR\x05moves\"\xf9\x06\n" +
+	"\x05moves\x18\r \x03(\v2\x1a.quorate.sharding.v1.MovedR\x05moves\"\xc6\b\n" +
 	"\aControl\x125\n" +
 	"\x04type\x18\x01 \x01(\x0e2!.quorate.sharding.v1.Control.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12-\n" +
@@ -1032,7 +1135,10 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\x06region\x18\f \x01(\tR\x06region\x129\n" +
 	"\bsettings\x18\r \x01(\v2\x1d.quorate.sharding.v1.SettingsR\bsettings\x12\x0e\n" +
 	"\x02id\x18\x0e \x01(\x04R\x02id\x12B\n" +
-	"\vexplanation\x18\x0f \x01(\v2 .quorate.sharding.v1.ExplanationR\vexplanation\"\xa6\x02\n" +
+	"\vexplanation\x18\x0f \x01(\v2 .quorate.sharding.v1.ExplanationR\vexplanation\x125\n" +
+	"\alayouts\x18\x10 \x03(\v2\x1b.quorate.sharding.v1.LayoutR\alayouts\x124\n" +
+	"\asettled\x18\x11 \x01(\v2\x1a.quorate.sharding.v1.EpochR\asettled\x12\x18\n" +
+	"\afollows\x18\x12 \x01(\bR\afollows\"\xec\x02\n" +
 	"\x04Type\x12\b\n" +
 	"\x04NONE\x10\x00\x12\t\n" +
 	"\x05QUERY\x10\x01\x12\v\n" +
@@ -1056,7 +1162,12 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\x0eHAND_OVER_DONE\x10\x10\x12\v\n" +
 	"\aRELEASE\x10\x11\x12\x11\n" +
 	"\rEXPLAIN_SHARD\x10\x12\x12\r\n" +
-	"\tEXPLAINED\x10\x13BSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
+	"\tEXPLAINED\x10\x13\x12\x0e\n" +
+	"\n" +
+	"MOVE_SHARD\x10\x14\x12\x11\n" +
+	"\rMOVE_ANSWERED\x10\x15\x12\v\n" +
+	"\aRESHARD\x10\x16\x12\x14\n" +
+	"\x10RESHARD_ANSWERED\x10\x17BSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
 
 var (
 	file_quorate_sharding_v1_control_proto_rawDescOnce sync.Once
@@ -1071,48 +1182,51 @@ func file_quorate_sharding_v1_control_proto_rawDescGZIP() []byte {
 }
 
 var file_quorate_sharding_v1_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quorate_sharding_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_quorate_sharding_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_quorate_sharding_v1_control_proto_goTypes = []any{
 	(Control_Type)(0),    // 0: quorate.sharding.v1.Control.Type
 	(*Term)(nil),         // 1: quorate.sharding.v1.Term
 	(*Settings)(nil),     // 2: quorate.sharding.v1.Settings
 	(*Registration)(nil), // 3: quorate.sharding.v1.Registration
-	(*Position)(nil),     // 4: quorate.sharding.v1.Position
-	(*Shard)(nil),        // 5: quorate.sharding.v1.Shard
-	(*Snapshot)(nil),     // 6: quorate.sharding.v1.Snapshot
-	(*Moved)(nil),        // 7: quorate.sharding.v1.Moved
-	(*Explanation)(nil),  // 8: quorate.sharding.v1.Explanation
-	(*Control)(nil),      // 9: quorate.sharding.v1.Control
-	(*NodeID)(nil),       // 10: quorate.sharding.v1.NodeID
-	(*Epoch)(nil),        // 11: quorate.sharding.v1.Epoch
+	(*Layout)(nil),       // 4: quorate.sharding.v1.Layout
+	(*Position)(nil),     // 5: quorate.sharding.v1.Position
+	(*Shard)(nil),        // 6: quorate.sharding.v1.Shard
+	(*Snapshot)(nil),     // 7: quorate.sharding.v1.Snapshot
+	(*Moved)(nil),        // 8: quorate.sharding.v1.Moved
+	(*Explanation)(nil),  // 9: quorate.sharding.v1.Explanation
+	(*Control)(nil),      // 10: quorate.sharding.v1.Control
+	(*NodeID)(nil),       // 11: quorate.sharding.v1.NodeID
+	(*Epoch)(nil),        // 12: quorate.sharding.v1.Epoch
 }
 var file_quorate_sharding_v1_control_proto_depIdxs = []int32{
 	2,  // 0: quorate.sharding.v1.Registration.settings:type_name -> quorate.sharding.v1.Settings
-	10, // 1: quorate.sharding.v1.Position.origin:type_name -> quorate.sharding.v1.NodeID
-	11, // 2: quorate.sharding.v1.Shard.epoch:type_name -> quorate.sharding.v1.Epoch
-	11, // 3: quorate.sharding.v1.Shard.base:type_name -> quorate.sharding.v1.Epoch
-	4,  // 4: quorate.sharding.v1.Shard.positions:type_name -> quorate.sharding.v1.Position
-	6,  // 5: quorate.sharding.v1.Shard.snapshots:type_name -> quorate.sharding.v1.Snapshot
-	10, // 6: quorate.sharding.v1.Moved.from:type_name -> quorate.sharding.v1.NodeID
-	10, // 7: quorate.sharding.v1.Moved.to:type_name -> quorate.sharding.v1.NodeID
-	10, // 8: quorate.sharding.v1.Explanation.coordinator:type_name -> quorate.sharding.v1.NodeID
-	10, // 9: quorate.sharding.v1.Explanation.home:type_name -> quorate.sharding.v1.NodeID
-	11, // 10: quorate.sharding.v1.Explanation.epoch:type_name -> quorate.sharding.v1.Epoch
-	11, // 11: quorate.sharding.v1.Explanation.base:type_name -> quorate.sharding.v1.Epoch
-	10, // 12: quorate.sharding.v1.Explanation.target:type_name -> quorate.sharding.v1.NodeID
-	7,  // 13: quorate.sharding.v1.Explanation.moves:type_name -> quorate.sharding.v1.Moved
+	11, // 1: quorate.sharding.v1.Position.origin:type_name -> quorate.sharding.v1.NodeID
+	12, // 2: quorate.sharding.v1.Shard.epoch:type_name -> quorate.sharding.v1.Epoch
+	12, // 3: quorate.sharding.v1.Shard.base:type_name -> quorate.sharding.v1.Epoch
+	5,  // 4: quorate.sharding.v1.Shard.positions:type_name -> quorate.sharding.v1.Position
+	7,  // 5: quorate.sharding.v1.Shard.snapshots:type_name -> quorate.sharding.v1.Snapshot
+	11, // 6: quorate.sharding.v1.Moved.from:type_name -> quorate.sharding.v1.NodeID
+	11, // 7: quorate.sharding.v1.Moved.to:type_name -> quorate.sharding.v1.NodeID
+	11, // 8: quorate.sharding.v1.Explanation.coordinator:type_name -> quorate.sharding.v1.NodeID
+	11, // 9: quorate.sharding.v1.Explanation.home:type_name -> quorate.sharding.v1.NodeID
+	12, // 10: quorate.sharding.v1.Explanation.epoch:type_name -> quorate.sharding.v1.Epoch
+	12, // 11: quorate.sharding.v1.Explanation.base:type_name -> quorate.sharding.v1.Epoch
+	11, // 12: quorate.sharding.v1.Explanation.target:type_name -> quorate.sharding.v1.NodeID
+	8,  // 13: quorate.sharding.v1.Explanation.moves:type_name -> quorate.sharding.v1.Moved
 	0,  // 14: quorate.sharding.v1.Control.type:type_name -> quorate.sharding.v1.Control.Type
 	1,  // 15: quorate.sharding.v1.Control.term:type_name -> quorate.sharding.v1.Term
 	3,  // 16: quorate.sharding.v1.Control.registration:type_name -> quorate.sharding.v1.Registration
-	5,  // 17: quorate.sharding.v1.Control.shards:type_name -> quorate.sharding.v1.Shard
-	10, // 18: quorate.sharding.v1.Control.nodes:type_name -> quorate.sharding.v1.NodeID
+	6,  // 17: quorate.sharding.v1.Control.shards:type_name -> quorate.sharding.v1.Shard
+	11, // 18: quorate.sharding.v1.Control.nodes:type_name -> quorate.sharding.v1.NodeID
 	2,  // 19: quorate.sharding.v1.Control.settings:type_name -> quorate.sharding.v1.Settings
-	8,  // 20: quorate.sharding.v1.Control.explanation:type_name -> quorate.sharding.v1.Explanation
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	9,  // 20: quorate.sharding.v1.Control.explanation:type_name -> quorate.sharding.v1.Explanation
+	4,  // 21: quorate.sharding.v1.Control.layouts:type_name -> quorate.sharding.v1.Layout
+	12, // 22: quorate.sharding.v1.Control.settled:type_name -> quorate.sharding.v1.Epoch
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_quorate_sharding_v1_control_proto_init() }
@@ -1127,7 +1241,7 @@ func file_quorate_sharding_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_sharding_v1_control_proto_rawDesc), len(file_quorate_sharding_v1_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,16 +1,26 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package management
+// Package bearer reads files of bearer tokens, by which the HTTP interface of a node knows operators,
+// and its gateway clients. A file has a line for each token: its owner, when it ends (as
+// 2027-01-31T00:00:00Z, or never), and its SHA-256 in hexadecimal digits. Who reads the file has no
+// token by that.
+//
+//	tokens, err := bearer.Read("/etc/bank/tokens")
+//	owner, err := tokens.Owner(given, time.Now())
+//
+// Nothing is kept between calls, so that a line that is taken out counts at once. The functions may be
+// called from any goroutine.
+package bearer
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -33,36 +43,50 @@ type token struct {
 	sum   [sha256.Size]byte
 }
 
-type tokens []token
+// Tokens are the tokens of a file.
+type Tokens struct{ all []token }
 
-// readTokens reads the file of tokens. Its error names the file and the line.
-func readTokens(path string) (tokens, error) {
+// ErrUnknown says that a token is not one of the file, or has ended.
+var ErrUnknown = errors.New("bearer: unknown token")
+
+// Error is the error of a token that counts for nobody. It wraps [ErrUnknown].
+type Error struct{ Text string }
+
+// Error says what is wrong with the token.
+func (e *Error) Error() string { return e.Text }
+
+// Unwrap returns [ErrUnknown].
+func (e *Error) Unwrap() error { return ErrUnknown }
+
+// Read reads a file of tokens, which only its owner may be able to write. Its error names the
+// file and the line.
+func Read(path string) (Tokens, error) {
 	file, err := os.Open(path) //nolint:gosec // The configuration names it.
 	if err != nil {
-		return nil, err
+		return Tokens{}, err
 	}
 	defer file.Close() //nolint:errcheck // It was only read.
 	info, err := file.Stat()
 	if err != nil {
-		return nil, err
+		return Tokens{}, err
 	}
 	if !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&othersWrite != 0 {
-		return nil, fmt.Errorf("%s has mode %s: it must be a file that only its owner writes (chmod 600)", path, info.Mode())
+		return Tokens{}, fmt.Errorf("%s has mode %s: it must be a file that only its owner writes (chmod 600)", path, info.Mode())
 	}
 	text, err := io.ReadAll(io.LimitReader(file, tokensBytesMax+1))
 	if err != nil {
-		return nil, err
+		return Tokens{}, err
 	}
 	if len(text) > tokensBytesMax {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, tokensBytesMax)
+		return Tokens{}, fmt.Errorf("%s has more than %d bytes", path, tokensBytesMax)
 	}
-	return parseTokens(path, text)
+	return parse(path, text)
 }
 
-// parseTokens parses lines of a name, an end and a checksum. Empty lines and those that begin
+// parse parses lines of a name, an end and a checksum. Empty lines and those that begin
 // with # are passed over.
-func parseTokens(path string, text []byte) (tokens, error) {
-	var all tokens
+func parse(path string, text []byte) (Tokens, error) {
+	var all []token
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
@@ -72,11 +96,11 @@ func parseTokens(path string, text []byte) (tokens, error) {
 		}
 		t, err := parseToken(fields)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
+			return Tokens{}, fmt.Errorf("%s:%d: %w", path, number, err)
 		}
 		all = append(all, t)
 	}
-	return all, nil
+	return Tokens{all}, nil
 }
 
 func parseToken(fields []string) (t token, err error) {
@@ -99,21 +123,21 @@ func parseToken(fields []string) (t token, err error) {
 	return t, nil
 }
 
-// owner returns whose token it is, or why it is nobody's. Only checksums are compared, and all
+// Owner returns whose token it is, or an [*Error] that says why it is nobody's. Only checksums are compared, and all
 // of them, so that the time tells nothing.
-func (all tokens) owner(given string, now time.Time) (string, *Error) {
+func (t Tokens) Owner(given string, now time.Time) (string, error) {
 	sum := sha256.Sum256([]byte(given))
 	var found token
-	for _, t := range all {
-		if subtle.ConstantTimeCompare(t.sum[:], sum[:]) == 1 {
-			found = t
+	for _, known := range t.all {
+		if subtle.ConstantTimeCompare(known.sum[:], sum[:]) == 1 {
+			found = known
 		}
 	}
 	switch {
 	case found.owner == "":
-		return "", refuse(http.StatusUnauthorized, "the token is not one of this node's")
+		return "", &Error{"the token is not one of this node's"}
 	case !found.ends.IsZero() && !now.Before(found.ends):
-		return "", refuse(http.StatusUnauthorized, "the token has ended on %s", found.ends.Format(time.RFC3339))
+		return "", &Error{"the token has ended on " + found.ends.Format(time.RFC3339)}
 	}
-	return "token of " + found.owner, nil
+	return found.owner, nil
 }

@@ -1,0 +1,162 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package states
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/measure"
+	"github.com/quorate/quorate/bench/internal/message"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/bench/internal/statistics"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/postgres"
+)
+
+// Entities whose states are saved: first the state and what a message does to it; then the measurement,
+// which starts a server and a node, has askers ask, and in the end looks for each change in the database.
+
+// saved is the state of an entity: the number of its last message, and what that has brought.
+type saved struct {
+	Seq     uint64
+	Payload []byte
+}
+
+// bytes is the codec of states, as small as that of the floor.
+type bytes struct{}
+
+func (bytes) Form() uint32 { return 1 }
+
+func (bytes) Append(dst []byte, s *saved) ([]byte, error) {
+	return append(fmt.Appendf(dst, "%d ", s.Seq), s.Payload...), nil
+}
+
+func (bytes) Decode(_ uint32, b []byte, s *saved) error {
+	n, err := fmt.Sscanf(string(b), "%d ", &s.Seq)
+	if err != nil || n != 1 {
+		return errors.Join(errors.New("a state without a number"), err)
+	}
+	return nil
+}
+
+// receive saves what a message brings. Its number has to be the next: one that is lost or doubled
+// is noticed.
+func receive(c *state.Context[saved], m *message.Message) error {
+	if s := c.State(); m.Seq != s.Seq+1 {
+		return fmt.Errorf("message %d came to a state of %d", m.Seq, s.Seq)
+	}
+	c.State().Seq, c.State().Payload = m.Seq, m.Payload
+	return c.Reply(&message.Message{Sender: m.Sender, Seq: m.Seq})
+}
+
+// measureSaves asks entities to change their states, each by one asker.
+func measureSaves(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+	server, err := startServer(ctx)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	defer server.end()
+	store := postgres.New(server.pool, postgres.Options{})
+	if err := store.Create(ctx); err != nil {
+		return process.Outcome{}, err
+	}
+	keeper, err := state.NewKeeper(store, state.Default(), state.WithLogger(rig.Quiet()))
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	node, err := rig.Start(ctx, nil, nil)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	defer rig.Drop(node)
+	kind := sharding.Kind[*message.Message]{Name: message.Kind, Codec: message.Codec{}, New: state.Snapshots(keeper, bytes{}, receive)}
+	region, err := sharding.Start(node, kind)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	askers := make([]*asker, s.Senders)
+	for i := range askers {
+		askers[i] = &asker{region: region, name: message.EntityName(i), payload: make([]byte, s.Size)}
+	}
+	if err := together(askers, func(a *asker) error { return a.ask(ctx) }); err != nil { // All shards have homes, and all entities live.
+		return process.Outcome{}, err
+	}
+	began := time.Now()
+	err = together(askers, func(a *asker) error {
+		a.took = nil
+		for time.Since(began) < s.Time {
+			if err := a.ask(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	seconds := time.Since(began).Seconds()
+	out := process.Outcome{}
+	var all []time.Duration
+	for _, a := range askers {
+		all = append(all, a.took...)
+	}
+	out.Values = map[string]float64{
+		"p50":  measure.Microseconds(statistics.Percentile(all, 0.5)),
+		"rate": float64(len(all)) / seconds,
+	}
+	out.Lost, err = lost(ctx, server, askers)
+	stats := keeper.Stats()
+	out.Note = fmt.Sprintf("%d saves in %d calls of the store", stats.Saves, stats.SaveCalls)
+	return out, err
+}
+
+// asker asks one entity, one question after the other.
+type asker struct {
+	region  *sharding.Region[*message.Message]
+	name    string
+	payload []byte
+	seq     uint64
+	took    []time.Duration
+}
+
+func (a *asker) ask(ctx context.Context) error {
+	a.seq++
+	at := time.Now()
+	answer, err := sharding.Ask[*message.Message](ctx, a.region, a.name, &message.Message{Seq: a.seq, Ask: true, Payload: a.payload})
+	if err == nil && answer.Seq != a.seq {
+		err = fmt.Errorf("bench: the answer is to question %d, want %d", answer.Seq, a.seq)
+	}
+	a.took = append(a.took, time.Since(at))
+	return err
+}
+
+// together runs a function for all askers, each in a goroutine, and waits for them.
+func together(askers []*asker, f func(*asker) error) error {
+	faults := make([]error, len(askers))
+	var asking sync.WaitGroup
+	for i, a := range askers {
+		asking.Go(func() { faults[i] = f(a) })
+	}
+	asking.Wait()
+	return errors.Join(faults...)
+}
+
+// lost counts the changes that were answered and are not in the database.
+func lost(ctx context.Context, s *server, askers []*asker) (n uint64, err error) {
+	for _, a := range askers {
+		var version uint64
+		row := s.pool.QueryRow(ctx, `SELECT version FROM quorate_states WHERE id = $1`, []byte(a.name))
+		if err := row.Scan(&version); err != nil {
+			return 0, err
+		}
+		n += max(a.seq, version) - version
+	}
+	return n, nil
+}

@@ -1,0 +1,262 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remembered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/sharding/epoch"
+	"github.com/quorate/quorate/sharding/remember"
+)
+
+// Config first, then the store, which opens all parts of a shard at once, and the set, which hands each change to
+// the parts of its ids; what is read and written of a part is below.
+
+// Config is what an operator may set. Start from [Default]. All nodes need the same.
+type Config struct {
+	// Prefix is how the names of the keys begin, 1 to 256 bytes.
+	Prefix string `koanf:"prefix"`
+
+	// Parts is over how many keys the ids of a shard are spread, 1 to 64. It cannot be changed while ids are
+	// remembered.
+	Parts int `koanf:"parts" unit:"keys" range:"1..64"`
+}
+
+// Default returns the default configuration.
+func Default() Config { return Config{Prefix: "remembered/", Parts: 5} }
+
+const (
+	prefixMost = 256
+	partsMost  = 64
+)
+
+// Validate reports every fault in one error, each a [field.Error].
+func (c Config) Validate() error {
+	var faults field.Faults
+	faults.Refuse(c.Prefix == "" || len(c.Prefix) > prefixMost, "prefix", "%d bytes, want 1 to %d", len(c.Prefix), prefixMost)
+	faults.Refuse(c.Parts < 1 || c.Parts > partsMost, "parts", "%d is not in the range from 1 to %d", c.Parts, partsMost)
+	return faults.Err()
+}
+
+// Store remembers entities in replicated data.
+type Store struct {
+	host   ddata.Host
+	cfg    Config
+	owners atomic.Uint64 // The number of the last owner.
+}
+
+var _ remember.Store = (*Store)(nil)
+
+// In returns a store in the data of a node. The error is that of [Config.Validate].
+func In(h ddata.Host, cfg Config) (*Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("remembered: %w", err)
+	}
+	return &Store{host: h, cfg: cfg}, nil
+}
+
+// owned is what a key holds: the sets of owners, of which that of the highest one counts.
+type owned = crdt.ORMap[string, crdt.ORSet[string]]
+
+// Open implements [remember.Store].
+func (s *Store) Open(ctx context.Context, shard remember.Shard, under epoch.Epoch) (remember.Set, []string, error) {
+	// Texts of epochs compare as the epochs do, and none is the beginning of another.
+	o := &set{store: s, shard: shard, owner: fmt.Sprintf("%s/%016x", under, s.owners.Add(1))}
+	for i := range s.cfg.Parts {
+		o.keys = append(o.keys, ddata.NewKey[owned](s.cfg.Prefix+shard.Kind+"/"+strconv.Itoa(shard.Number)+"/"+strconv.Itoa(i)))
+	}
+	parts := make([][]string, s.cfg.Parts)
+	err := o.each(func(i int) (err error) {
+		parts[i], err = o.claim(ctx, o.keys[i])
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("remembered: %v: %w", shard, err)
+	}
+	var ids []string
+	for _, part := range parts {
+		ids = append(ids, part...)
+	}
+	return o, ids, nil
+}
+
+// set is the set of a shard in the hands of one owner.
+type set struct {
+	store *Store
+	shard remember.Shard
+	owner string
+	keys  []ddata.Key[owned]
+}
+
+var _ remember.Set = (*set)(nil)
+
+// Change implements [remember.Set].
+func (s *set) Change(ctx context.Context, add, remove []string) error {
+	adds, removes := s.split(add), s.split(remove)
+	full := make([][]string, len(s.keys))
+	err := s.each(func(i int) (err error) {
+		if len(adds[i])+len(removes[i]) > 0 {
+			full[i], err = s.change(ctx, s.keys[i], adds[i], removes[i])
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remembered: %v: %w", s.shard, err)
+	}
+	over := &remember.FullError{Shard: s.shard}
+	for _, ids := range full {
+		over.IDs = append(over.IDs, ids...)
+	}
+	if len(over.IDs) > 0 {
+		return over
+	}
+	return nil
+}
+
+// split returns the ids of each part. Which part an id has must not change.
+func (s *set) split(ids []string) [][]string {
+	parts := make([][]string, len(s.keys))
+	for _, id := range ids {
+		sum := fnv.New64a()
+		_, _ = sum.Write([]byte(id)) // It never fails.
+		i := (sum.Sum64() >> 32) % uint64(len(parts))
+		parts[i] = append(parts[i], id)
+	}
+	return parts
+}
+
+// each calls f for all parts, and returns when all calls have: a later owner is the reason before all others.
+func (s *set) each(f func(i int) error) error {
+	faults := make([]error, len(s.keys))
+	var calls sync.WaitGroup
+	for i := range s.keys {
+		// The goroutines are owned by this call, which waits for them; each ends with its calls of the replicator.
+		calls.Go(func() { faults[i] = f(i) })
+	}
+	calls.Wait()
+	for _, err := range faults {
+		if errors.Is(err, remember.ErrFenced) {
+			return err
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// read returns what a majority has of a part.
+func (s *set) read(ctx context.Context, key ddata.Key[owned]) (owned, error) {
+	all, err := ddata.Get(ctx, s.store.host, key, ddata.Majority())
+	if errors.Is(err, ddata.ErrNotFound) {
+		return owned{}, nil
+	}
+	return all, err
+}
+
+// last returns the highest owner, and its set.
+func last(all owned) (owner string, ids crdt.ORSet[string]) {
+	for o := range all.Keys() { // In ascending order.
+		owner = o
+	}
+	ids, _ = all.Get(owner)
+	return owner, ids
+}
+
+// claim makes this owner that of a part, and returns the ids.
+func (s *set) claim(ctx context.Context, key ddata.Key[owned]) ([]string, error) {
+	known, err := s.read(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	_, err = ddata.Update(ctx, s.store.host, key, ddata.Majority(), func(at crdt.Origin, here owned) (owned, error) {
+		here = here.Merge(known) // Also on a node that has no copy, or an older one.
+		before, ids := last(here)
+		if before > s.owner {
+			return here, remember.ErrFenced
+		}
+		next := here.Update(at, s.owner, func(own crdt.ORSet[string]) crdt.ORSet[string] {
+			for id := range ids.All() {
+				own = own.Add(at, id)
+			}
+			return own
+		})
+		for o := range here.Keys() {
+			if o != s.owner {
+				next = next.Remove(o)
+			}
+		}
+		return next, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	own, err := s.confirm(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, 0, own.Len())
+	for id := range own.All() {
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// confirm returns the set of a part, unless a majority knows of a later owner.
+func (s *set) confirm(ctx context.Context, key ddata.Key[owned]) (own crdt.ORSet[string], err error) {
+	all, err := s.read(ctx, key)
+	if err != nil {
+		return own, err
+	}
+	owner, own := last(all)
+	if owner != s.owner {
+		return own, fmt.Errorf("%w: %s", remember.ErrFenced, owner)
+	}
+	return own, nil
+}
+
+// errBehind says that a change was made on a copy that had not heard of what was to be changed.
+var errBehind = errors.New("the copy that was changed was behind")
+
+// change changes a part, and returns the ids for which there is no room. That the owner is still the last one is
+// looked at when a majority has the change: who claims the part from then on sees it.
+func (s *set) change(ctx context.Context, key ddata.Key[owned], add, remove []string) (full []string, err error) {
+	_, err = ddata.Update(ctx, s.store.host, key, ddata.Majority(), func(at crdt.Origin, all owned) (owned, error) {
+		if owner, _ := last(all); owner > s.owner {
+			return all, fmt.Errorf("%w: %s", remember.ErrFenced, owner)
+		}
+		return all.Update(at, s.owner, func(own crdt.ORSet[string]) crdt.ORSet[string] {
+			for _, id := range add {
+				own = own.Add(at, id)
+			}
+			for _, id := range remove {
+				own = own.Remove(id)
+			}
+			return own
+		}), nil
+	})
+	switch {
+	case errors.Is(err, ddata.ErrTooLarge) || errors.Is(err, ddata.ErrFull):
+		if len(remove) > 0 {
+			if _, err := s.change(ctx, key, nil, remove); err != nil {
+				return nil, err
+			}
+		}
+		return add, nil
+	case err != nil:
+		return nil, err
+	}
+	own, err := s.confirm(ctx, key)
+	if err == nil && (slices.ContainsFunc(remove, own.Has) || slices.ContainsFunc(add, func(id string) bool { return !own.Has(id) })) {
+		err = errBehind
+	}
+	return nil, err
+}

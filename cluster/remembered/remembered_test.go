@@ -1,0 +1,131 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remembered_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/cluster/clustertest"
+	"github.com/quorate/quorate/cluster/remembered"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/epoch"
+	"github.com/quorate/quorate/sharding/remember"
+	"github.com/quorate/quorate/sharding/remember/remembertest"
+)
+
+func in(t testing.TB, n *cluster.Node) *remembered.Store {
+	t.Helper()
+	s, err := remembered.In(n, remembered.Default())
+	require.NoError(t, err)
+	return s
+}
+
+// The store keeps the contract, on nodes that change the same sets.
+// covers F48.
+func TestTheStoreKeepsTheContract(t *testing.T) {
+	remembertest.Test(t, remembertest.Place{
+		Owners: 30,
+		Run: func(t *testing.T, name string, part func(t *testing.T)) {
+			t.Helper()
+			t.Run(name, func(t *testing.T) { synctest.Test(t, part) })
+		},
+		New: func(t testing.TB) remembertest.Server {
+			nodes := clustertest.Start(t, 3).Nodes()
+			return remembertest.Server{Store: in(t, nodes[0].Node), Other: in(t, nodes[1].Node)}
+		},
+	})
+}
+
+// beacon is an entity that does nothing but run.
+type beacon struct{}
+
+func (beacon) Receive(c *sharding.Context, m *wrapperspb.StringValue) error {
+	if m.GetValue() == "stop" {
+		c.Passivate()
+	}
+	return c.Reply(m)
+}
+
+// Entities of a node that is killed run elsewhere without a message, and those that stopped themselves do not.
+// covers F48, I28.
+func TestEntitiesComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3)
+		regions := map[*clustertest.Node]*sharding.Region[*wrapperspb.StringValue]{}
+		c.OnEach(func(n *clustertest.Node) (err error) {
+			regions[n], err = sharding.Start(n, sharding.Kind[*wrapperspb.StringValue]{
+				Name: "beacon", Shards: 8, Remember: in(t, n.Node),
+				New: func(*sharding.Context) sharding.Entity[*wrapperspb.StringValue] { return beacon{} },
+			})
+			return err
+		})
+		ask := func(id, what string) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := sharding.Ask[*wrapperspb.StringValue](ctx, regions[c.Node(0)], id, wrapperspb.String(what))
+			require.NoError(t, err)
+		}
+		for i := range 20 {
+			ask(fmt.Sprint("b-", i), "run")
+		}
+		ask("b-7", "stop")
+		c.Advance(5 * time.Second)
+		c.Kill(c.Node(2))
+		c.Await("all run on two nodes", func() error {
+			n := 0
+			for _, o := range c.Nodes() {
+				if !o.Running() {
+					continue
+				}
+				all, _, err := o.Sharding().Entities("beacon", 100)
+				require.NoError(t, err)
+				for _, e := range all {
+					require.NotEqual(t, "b-7", e.ID)
+				}
+				n += len(all)
+			}
+			if n != 19 {
+				return fmt.Errorf("%d entities run", n)
+			}
+			return nil
+		})
+	})
+}
+
+// While too few replicas answer nothing is confirmed, and the call ends with its context.
+func TestWithoutAMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3)
+		s, shard := in(t, c.Node(0).Node), remember.Shard{Kind: "k", Number: 1}
+		set, _, err := s.Open(t.Context(), shard, epoch.Epoch{Born: 1, N: 1})
+		require.NoError(t, err)
+		c.Isolate(c.Node(0))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.Error(t, set.Change(ctx, []string{"a"}, nil))
+		_, _, err = s.Open(ctx, shard, epoch.Epoch{Born: 1, N: 1})
+		require.Error(t, err)
+		require.NotErrorIs(t, err, remember.ErrFenced)
+		c.Heal()
+		_, ids, err := in(t, c.Node(1).Node).Open(t.Context(), shard, epoch.Epoch{Born: 1, N: 2})
+		require.NoError(t, err)
+		require.Subset(t, []string{"a"}, ids)
+	})
+}
+
+func TestConfigurationIsChecked(t *testing.T) {
+	require.NoError(t, remembered.Default().Validate())
+	for _, cfg := range []remembered.Config{{Parts: 5}, {Prefix: "x"}, {Prefix: "x", Parts: 65}} {
+		_, err := remembered.In(nil, cfg)
+		require.Error(t, err)
+	}
+}

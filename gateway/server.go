@@ -1,0 +1,270 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/transport/mutual"
+)
+
+// Serve listens and starts the goroutines; a request then takes the way of exchange.go; Close ends
+// exchanges, connections and goroutines in that order, with a bound for each.
+
+const (
+	// handshakeTimeout bounds the time until a connection is ready for requests.
+	handshakeTimeout = 5 * time.Second
+	// idleTimeout ends a connection without calls.
+	idleTimeout = time.Minute
+	// pingEvery is how often a silent client is asked whether it is there, and pingTimeout how long
+	// it may take to answer.
+	pingEvery, pingTimeout = 30 * time.Second, 10 * time.Second
+	// pingsApart is how often a client may ask.
+	pingsApart = 5 * time.Second
+	// closeTimeout is how long Close waits for the outcomes of requests.
+	closeTimeout = 2 * time.Second
+	// receiveBytes bounds a message of a client: a request of the largest size, or many.
+	receiveBytes = 4 << 20
+	// headBytesMax bounds the metadata of a call.
+	headBytesMax = 16 << 10
+	// callsMax bounds the calls of one connection that are under way at a time.
+	callsMax = 128
+	// streamWindow is how much of a call waits in memory for the node to take it.
+	streamWindow = 256 << 10
+	// sayEvery is how often at most the log says that something of one sort was refused.
+	sayEvery = time.Minute
+)
+
+// Server takes requests until it is closed.
+type Server struct {
+	clientv1.UnimplementedEntitiesServer
+
+	cfg      Config
+	host     sharding.Host
+	log      *slog.Logger
+	grpc     *grpc.Server
+	listener net.Listener  // Nil if nothing listens.
+	files    *mutual.Files // Nil without TLS.
+	running  sync.WaitGroup
+	ctx      context.Context    //nolint:containedctx // The life of the server.
+	cancel   context.CancelFunc // Ends it.
+	going    chan struct{}      // Closed when Close begins.
+	closing  sync.Once
+	measure  func() (stop func()) // Begins to observe the counters, until stop is called.
+	measured func()
+
+	counters counters
+	says     says
+}
+
+// counters are the numbers of [Stats], and what bounds the requests under way.
+type counters struct {
+	connections, calls, requests, bytes        atomic.Int64
+	answered, overloaded, refused, closed, cut atomic.Uint64
+}
+
+// Stats is what a gateway has done since it was started.
+type Stats struct {
+	Connections int // Open connections.
+	Calls       int // Calls of clients that are under way.
+	Requests    int // Requests without an outcome.
+
+	Answered          uint64 // Requests that have an outcome, of whatever kind.
+	Overloaded        uint64 // Requests sent back since MaxRequests or MaxBytes were reached.
+	Refused           uint64 // Calls of clients that may not ask.
+	Unread            uint64 // Clients closed since they did not read.
+	RefusedConnection uint64 // Connections closed since there were too many.
+}
+
+// Stats returns what the gateway has done.
+func (s *Server) Stats() Stats {
+	c := &s.counters
+	return Stats{
+		Connections: int(c.connections.Load()), Calls: int(c.calls.Load()), Requests: int(c.requests.Load()),
+		Answered: c.answered.Load(), Overloaded: c.overloaded.Load(), Refused: c.refused.Load(), Unread: c.cut.Load(), RefusedConnection: c.closed.Load(),
+	}
+}
+
+// Option is a collaborator that only code can give.
+type Option func(*Server)
+
+// WithLogger sets where the gateway logs: what listens, and who is refused or closed. The default is [slog.Default].
+func WithLogger(l *slog.Logger) Option { return func(s *Server) { s.log = l } }
+
+// Serve listens on the configured address, and passes the requests of clients on to the kinds that run on the
+// host, also those that are started later. Without an address it returns a server that does nothing. The context bounds Serve alone.
+// The error says what is wrong with the configuration, the files, or the address.
+func Serve(ctx context.Context, cfg Config, host sharding.Host, opts ...Option) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	s := &Server{
+		cfg: cfg, host: host, log: slog.Default(), going: make(chan struct{}),
+		measure: func() func() { return func() {} }, measured: func() {},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for _, opt := range opts {
+		opt(s)
+	}
+	if cfg.Address == "" {
+		return s, nil
+	}
+	if err := s.open(); err != nil {
+		s.cancel()
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
+	if err != nil {
+		s.cancel()
+		return nil, fmt.Errorf("gateway: address %s: %w", cfg.Address, err)
+	}
+	if err := s.start(listener); err != nil {
+		s.cancel()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open reads the files once, so that a mistake is an error of the start.
+func (s *Server) open() error {
+	if s.cfg.TokenFile != "" {
+		if _, err := s.tokens(); err != nil {
+			return fmt.Errorf("gateway: token-file: %w", err)
+		}
+	}
+	if s.cfg.TLS.IsZero() {
+		return nil
+	}
+	files, err := mutual.Open(s.cfg.TLS, s.certificates)
+	if err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	s.files = files
+	if text := mutual.LooseKey(s.cfg.TLS.Key); text != "" {
+		s.log.Warn(text)
+	}
+	return nil
+}
+
+// start begins to accept connections, if the bound address may be served: a name, localhost too, stands for
+// whatever the resolver of the machine says.
+func (s *Server) start(listener net.Listener) error {
+	host, _, err := net.SplitHostPort(listener.Addr().String())
+	secure := s.files != nil || s.cfg.AllowInsecure
+	if err != nil || (!s.cfg.AllowRemote || !secure) && !loopback(host) {
+		_ = listener.Close() // No connection was accepted.
+		return fmt.Errorf("gateway: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
+	}
+	opts := []grpc.ServerOption{
+		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxRecvMsgSize(receiveBytes), grpc.MaxHeaderListSize(headBytesMax),
+		grpc.MaxConcurrentStreams(callsMax), grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(4 * streamWindow),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: pingEvery, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	}
+	if s.files != nil {
+		opts = append(opts, grpc.Creds(guarded(s.files.TLS())))
+		// Owned by the server: ends with its context, and Close waits for it.
+		s.running.Go(func() { s.files.Watch(s.ctx) })
+	}
+	s.measured = s.measure()
+	s.grpc = grpc.NewServer(opts...)
+	clientv1.RegisterEntitiesServer(s.grpc, s)
+	s.listener = bound(listener, s.cfg.MaxConnections, s)
+	// Owned by the server: ends when Close stops gRPC, and Close waits for it. The goroutines of
+	// connections belong to gRPC, which waits for them.
+	s.running.Go(func() {
+		if err := s.grpc.Serve(s.listener); err != nil {
+			s.log.Error("the gateway does not accept connections any more", "error", err)
+		}
+	})
+	s.log.Info("the gateway listens for clients", "address", s.Address(), "tls", s.files != nil, "kinds", s.cfg.Kinds)
+	return nil
+}
+
+// Address returns the address on which the gateway listens, with the port that it got; empty if it does not.
+func (s *Server) Address() string {
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// Close tells all clients that the gateway ends, waits up to two seconds for the outcomes of what they have asked, and
+// for every goroutine. It may be called twice.
+func (s *Server) Close() error {
+	s.closing.Do(func() {
+		close(s.going)
+		if s.grpc != nil {
+			s.drain()
+		}
+		s.cancel()
+		s.measured()
+	})
+	s.running.Wait()
+	return nil
+}
+
+// drain ends all connections: in order when their calls are over, and after closeTimeout in any case.
+func (s *Server) drain() {
+	stopped := make(chan struct{})
+	// Owned by Close, which waits for it: ends when no connection is left.
+	go func() {
+		defer close(stopped)
+		s.grpc.GracefulStop()
+	}()
+	limit := time.NewTimer(closeTimeout)
+	defer limit.Stop()
+	select {
+	case <-stopped:
+	case <-limit.C:
+		s.cancel()
+		s.grpc.Stop()
+		<-stopped
+	}
+}
+
+// ending reports whether Close has begun.
+func (s *Server) ending() bool {
+	select {
+	case <-s.going:
+		return true
+	default:
+		return false
+	}
+}
+
+// says keeps when the log last said something.
+type says struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// say logs a refusal, unless it has said the like within a minute.
+func (s *Server) say(text string, args ...any) {
+	now := time.Now()
+	s.says.mu.Lock()
+	due := now.Sub(s.says.last[text]) >= sayEvery
+	if due {
+		if s.says.last == nil {
+			s.says.last = map[string]time.Time{}
+		}
+		s.says.last[text] = now
+	}
+	s.says.mu.Unlock()
+	if due {
+		s.log.Warn(text, args...)
+	}
+}

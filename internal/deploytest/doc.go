@@ -1,0 +1,12 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deploytest tests what is in the directory deploy: manifests, images and alerts.
+//
+// The manifests are built by kustomize, decoded strictly by the types of Kubernetes, and held to what
+// a cluster needs of them; the configuration of a node in them is checked by quorate config check,
+// with the environment, the mounted files and the certificates that a pod would have. Alerts are
+// evaluated by Prometheus over series in which they must fire, and others in which they must not.
+//
+// It is a module of its own, since the libraries for that would decide the versions of all others.
+package deploytest

@@ -1,0 +1,11 @@
+module github.com/quorate/quorate/rpc
+
+go 1.26.0
+
+require (
+	github.com/stretchr/testify v1.12.1
+	google.golang.org/protobuf v1.36.12
+	pgregory.net/rapid v1.3.0
+)
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect

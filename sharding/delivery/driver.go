@@ -1,0 +1,264 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package delivery
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/sharding"
+)
+
+// A message is accepted by the machine of the owner ([driver.accept]), which waits for room. The goroutine of the
+// driver ([driver.run]) asks the machine for calls that are due, and each call asks an entity ([driver.ask]), has the
+// queue forget what the answer confirms ([driver.forget]), and tells the machine and those who wait.
+
+// driver is what a [Producer] and a [Pool] have in common: the goroutine that makes the calls which a machine
+// wants made, those who wait for room in the machine, and the queue.
+type driver[M any] struct {
+	region  *sharding.Region[*Frame[M]]
+	codec   codec[M]
+	cfg     Config
+	session Session
+	began   time.Time
+
+	wake chan struct{}  // Has a token when the machine may have something to send. Capacity one.
+	ends chan struct{}  // Closed when the driver ends.
+	done chan struct{}  // Closed when run has returned.
+	work sync.WaitGroup // Calls under way.
+	end  func()         // Closes ends, once.
+
+	mu   sync.Mutex    // Guards the machine and the counts of the owner, and room.
+	room chan struct{} // Nil, or closed when something was confirmed.
+}
+
+// machine is what a driver asks of its machine, with the lock held.
+type machine interface {
+	Held() int                         // How many messages are accepted, or about to be, and not confirmed.
+	Wake() (at time.Duration, ok bool) // When a call is due at the latest, if nothing else happens before.
+}
+
+// due returns the call that a machine wants made now, or nil. It is called with the lock held.
+type due func(now time.Duration) func(context.Context)
+
+// newDriver checks a configuration and returns the driver of a new session.
+func newDriver[M any](region *sharding.Region[*Frame[M]], cfg Config) (*driver[M], error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	d := &driver[M]{
+		region: region, codec: codec[M]{innerOf(cfg.Codec)}, began: time.Now(),
+		wake: make(chan struct{}, 1), ends: make(chan struct{}), done: make(chan struct{}),
+	}
+	if _, err := crand.Read(d.session[:]); err != nil {
+		return nil, fmt.Errorf("delivery: no session: %w", err)
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(d.session[:]), 1)) //nolint:gosec // It spreads pauses.
+	}
+	d.cfg, d.end = cfg, sync.OnceFunc(func() { close(d.ends) })
+	return d, nil
+}
+
+// load has keep take each message that the queue has of earlier runs, decoded.
+func (d *driver[M]) load(ctx context.Context, keep func(Entry, M) error) error {
+	if d.cfg.Queue == nil {
+		return nil
+	}
+	entries, err := d.cfg.Queue.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrQueue, err)
+	}
+	for _, e := range entries {
+		message, err := d.codec.message(e.Message)
+		if err != nil {
+			err = fmt.Errorf("it cannot be decoded: %w", err)
+		} else {
+			err = keep(e, message)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: message %d of session %x: %w", ErrQueue, e.Number, e.Session, err)
+		}
+	}
+	return nil
+}
+
+// forget has the queue remove what was confirmed. Until it has, nothing is confirmed.
+func (d *driver[M]) forget(ctx context.Context, ids []EntryID) error {
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	if err := d.cfg.Queue.Remove(ctx, ids); err != nil {
+		return fmt.Errorf("%w: %w", ErrQueue, err)
+	}
+	return nil
+}
+
+// encode returns the bytes of a message that can be delivered. What names the message in errors.
+func (d *driver[M]) encode(what string, message M) ([]byte, error) {
+	var none M
+	if any(message) == any(none) {
+		return nil, fmt.Errorf("%w: %s is nil", ErrInvalid, what)
+	}
+	encoded, err := d.codec.inner.Append([]byte{}, message)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s cannot be encoded: %w", ErrInvalid, what, err)
+	case len(encoded) > d.cfg.MessageBytes:
+		return nil, fmt.Errorf("%w: %s has %d bytes, Config.MessageBytes is %d", ErrInvalid, what, len(encoded), d.cfg.MessageBytes)
+	}
+	return encoded, nil
+}
+
+// accept offers a message to the machine until there is room. Offer returns a channel that is closed when there may
+// be, or else what has come of it. The error of a wait that ctx ends wraps full.
+func (d *driver[M]) accept(ctx context.Context, offer func() (room <-chan struct{}, err error), full error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("delivery: not accepted: %w", context.Cause(ctx))
+	}
+	for !d.over() {
+		room, err := offer()
+		if room == nil {
+			return err
+		}
+		if err := d.await(ctx, room, full); err != nil {
+			return err
+		}
+	}
+	return ErrClosed
+}
+
+// await waits for a channel, and returns an error that wraps why or ErrClosed when something else ends the wait.
+func (d *driver[M]) await(ctx context.Context, c <-chan struct{}, why error) error {
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", why, context.Cause(ctx))
+	case <-d.ends:
+		return ErrClosed
+	}
+}
+
+// flush waits until the machine holds nothing.
+func (d *driver[M]) flush(ctx context.Context, m machine) error {
+	for {
+		d.mu.Lock()
+		held, room := m.Held(), d.awaited()
+		d.mu.Unlock()
+		if held == 0 {
+			return nil
+		}
+		if err := d.await(ctx, room, ErrUnconfirmed); err != nil {
+			return err
+		}
+	}
+}
+
+// over reports whether the driver has ended.
+func (d *driver[M]) over() bool {
+	select {
+	case <-d.ends:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaited returns what is closed when something is confirmed. The caller holds mu.
+func (d *driver[M]) awaited() <-chan struct{} {
+	if d.room == nil {
+		d.room = make(chan struct{})
+	}
+	return d.room
+}
+
+// freed tells those who wait that something was confirmed. The caller holds mu.
+func (d *driver[M]) freed() {
+	if d.room != nil {
+		close(d.room)
+		d.room = nil
+	}
+}
+
+// rouse has run ask the machine for calls.
+func (d *driver[M]) rouse() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ask sends a frame to an entity. If the node has ended nothing will be delivered any more, and the driver ends.
+func (d *driver[M]) ask(ctx context.Context, to string, frame *Frame[M]) (*Ack, error) {
+	asking, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	ack, err := sharding.Ask[*Ack](asking, d.region, to, frame)
+	if errors.Is(err, sharding.ErrClosed) {
+		d.end()
+	}
+	return ack, err
+}
+
+// run makes the calls that the machine wants made. It is the goroutine of the driver, and waits for the calls at
+// the end. What is held then and in no queue may be lost: lost names it.
+func (d *driver[M]) run(m machine, next due, lost string) {
+	defer close(d.done)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-d.wake:
+		case <-timer.C:
+		case <-d.ends:
+			cancel(ErrClosed)
+			d.work.Wait()
+			d.farewell(m, lost)
+			return
+		}
+		if wait, ok := d.serve(ctx, m, next); ok {
+			timer.Reset(wait)
+		}
+	}
+}
+
+// serve makes the calls that are due, and returns when it is to be called again at the latest.
+func (d *driver[M]) serve(ctx context.Context, m machine, next due) (time.Duration, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		call := next(time.Since(d.began))
+		if call == nil {
+			break
+		}
+		d.work.Go(func() { call(ctx) }) // As many as the machine allows; run waits for them.
+	}
+	at, ok := m.Wake()
+	return max(at-time.Since(d.began), 0), ok
+}
+
+// farewell says what may be lost.
+func (d *driver[M]) farewell(m machine, lost string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if held := m.Held(); held > 0 && d.cfg.Queue == nil {
+		d.cfg.Log.Warn("delivery ends with "+lost+" that are not confirmed: they may be lost", "held", held)
+	}
+}
+
+// close ends the driver, and waits for its goroutines.
+func (d *driver[M]) close() {
+	d.end()
+	<-d.done
+}

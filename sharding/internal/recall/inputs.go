@@ -1,0 +1,155 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recall
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// What goes into a desk and comes out of it. How a desk works is in desk.go, calls.go and starts.go.
+
+// Config says how a desk works.
+type Config struct {
+	// Rate is how many entities begin in a second without a message; 0: all at once.
+	Rate int
+	// Calls is how many calls of the store are under way at a time, at least 1.
+	Calls int
+	// Batch is how many ids one call changes at most, at least 1.
+	Batch int
+	// First has an entity that is new wait until the store has it: Kept and Unkept answer
+	// each Remember.
+	First bool
+	// Limit is how long such an entity waits, and a little longer, before Unkept says that it is
+	// given up.
+	Limit time.Duration
+	// RetryMin is the pause after a call has failed; it doubles up to RetryMax.
+	RetryMin, RetryMax time.Duration
+	// Fault says why an id cannot be one of a shard; empty: it can. It is a pure function.
+	Fault func(shard protocol.ShardID, id string) string
+}
+
+// ForgetMost bounds the ids of a shard that are to be forgotten and are not yet. Beyond it a shard does
+// not take further ones: these entities come back once more, which Stats.Overflowed counts.
+const ForgetMost = 1 << 16
+
+// The inputs. Those with a shard that is not served do nothing, but that the answers of the
+// store end a call.
+type (
+	// Serve says that the node hosts a shard from now on, or again: its set is read, and its
+	// entities begin.
+	Serve struct {
+		Shard protocol.ShardID
+		Epoch protocol.Epoch
+	}
+	// Remember says that an entity has begun, or waits to begin.
+	Remember struct {
+		Shard protocol.ShardID
+		ID    string
+	}
+	// Forget says that an entity has stopped for good.
+	Forget struct {
+		Shard protocol.ShardID
+		ID    string
+	}
+	// Settle says that the shard stops: nothing more begins, and Settled follows when everything
+	// is written. Further ones do no harm.
+	Settle struct{ Shard protocol.ShardID }
+	// End says that the node does not host the shard any more.
+	End struct{ Shard protocol.ShardID }
+
+	// Opened answers [Open].
+	Opened struct {
+		Shard   protocol.ShardID
+		Session uint64
+		IDs     []string // In any order. They belong to the desk from now on.
+		Err     error
+		Fenced  bool // A later owner has the set.
+	}
+	// Changed answers [Change].
+	Changed struct {
+		Shard   protocol.ShardID
+		Session uint64
+		Err     error
+		Fenced  bool
+		Full    []string // Those to be remembered for which the store has no room.
+	}
+	// Rate changes [Config.Rate].
+	Rate struct{ Entities int }
+	// Tick says that time has passed.
+	Tick struct{}
+)
+
+// Open has the set of a shard claimed and read.
+type Open struct {
+	Shard   protocol.ShardID
+	Session uint64 // Names the call; a later one has a higher number.
+	Epoch   protocol.Epoch
+}
+
+// Change has the set of a shard changed by the session that was opened last.
+type Change struct {
+	Shard            protocol.ShardID
+	Session          uint64
+	Remember, Forget []string // No id is in both.
+}
+
+// Named is entities of a shard.
+type Named struct {
+	Shard protocol.ShardID
+	IDs   []string
+	Why   string // Of Unkept: the fault of the store.
+}
+
+// Outbox has what is to be done, each list in its order. The caller empties it.
+type Outbox struct {
+	Open    []Open
+	Change  []Change
+	Start   []Named            // These entities are to run, if they do not, and if Desk.Begin has nothing against it.
+	Kept    []Named            // The store has these; with [Config.First] only.
+	Unkept  []Named            // The store did not take these in time; who gives them up says Forget. With First only.
+	Settled []protocol.ShardID // Everything of these is written.
+}
+
+// Reset empties the outbox.
+func (o *Outbox) Reset() { *o = Outbox{} }
+
+// Empty reports whether there is nothing to do.
+func (o *Outbox) Empty() bool {
+	return len(o.Open)+len(o.Change)+len(o.Start)+len(o.Kept)+len(o.Unkept)+len(o.Settled) == 0
+}
+
+// Stats are the counters of a desk since it was made, and its present numbers.
+type Stats struct {
+	Started    uint64 // Entities that were to begin without a message.
+	Remembered uint64 // Ids that the store has taken.
+	Forgotten  uint64 // Ids that the store has given up.
+	Calls      uint64 // Calls of the store.
+	Failed     uint64 // Of these, calls that have failed.
+	Fenced     uint64 // Of these, calls that were refused since a later owner has the set.
+	Unkept     uint64 // Entities of which Unkept said that the store did not take them in time.
+	Full       uint64 // Entities that are not remembered, since the store has no room.
+	Unwritten  uint64 // Changes that were given up, since the hosting had ended before the store took them.
+	Overflowed uint64 // Ids that are not forgotten, since too many waited for that.
+	Foreign    uint64 // Ids in the store that are not of their shard, each time they were read: these do not begin.
+
+	Shards   int // Shards that are served.
+	Unread   int // Of these, those whose set was not read yet.
+	Faulty   int // Of these, those whose last call has failed.
+	Starting int // Entities that wait to begin.
+	Writing  int // Ids that are to be written, or are being written.
+}
+
+// Status is what is known of one shard.
+type Status struct {
+	Served   bool
+	Read     bool            // Its set was read.
+	Starting int             // Entities that wait to begin.
+	Writing  int             // Ids that are to be written, or are being written.
+	Failures int             // Calls that have failed since one succeeded last.
+	Why      string          // The fault of the last of these; empty if there was none.
+	Again    machine.Instant // When the store is called again after that.
+}

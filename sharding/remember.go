@@ -1,0 +1,170 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/remember"
+)
+
+// The calls of a store of remembered entities, each on a goroutine of its own: what is called and when
+// decides the desk of the region (internal/recall), and this file knows only which set was opened last.
+
+// shelf calls the store of a kind.
+type shelf struct {
+	system *System
+	kind   string
+	store  remember.Store
+	limit  time.Duration
+	region *runtime.Region // Set before the first call.
+	logged atomic.Int64    // When a fault was logged last, in Unix nanoseconds.
+
+	mu   sync.Mutex // Guards sets.
+	sets map[protocol.ShardID]opened
+}
+
+// opened is a set, and the session by which it was opened.
+type opened struct {
+	session uint64
+	set     remember.Set
+}
+
+var _ runtime.Shelf = (*shelf)(nil)
+
+// errClosing is the reason of calls when the node has ended.
+var errClosing = errors.New("the node has ended")
+
+// Open has the set of a shard opened.
+func (s *shelf) Open(o recall.Open) {
+	failed := func(err error) { s.region.Remembered(recall.Opened{Shard: o.Shard, Session: o.Session, Err: err}) }
+	s.work(failed, func(ctx context.Context) {
+		set, ids, err := s.open(ctx, o)
+		s.mu.Lock()
+		if now := s.sets[o.Shard]; err == nil && now.session < o.Session {
+			s.sets[o.Shard] = opened{o.Session, set}
+		}
+		s.mu.Unlock()
+		s.told("open", o.Shard, err)
+		s.region.Remembered(recall.Opened{
+			Shard: o.Shard, Session: o.Session, IDs: slices.Clip(ids), Err: err, Fenced: errors.Is(err, remember.ErrFenced),
+		})
+	})
+}
+
+// open calls the store, and makes an error of a panic and of an answer that is none.
+func (s *shelf) open(ctx context.Context, o recall.Open) (set remember.Set, ids []string, err error) {
+	defer recovered(&err)
+	set, ids, err = s.store.Open(ctx, remember.Shard{Kind: s.kind, Number: int(o.Shard)}, o.Epoch)
+	if err == nil && set == nil {
+		err = errors.New("the store has returned no set")
+	}
+	return set, ids, err
+}
+
+// Change has the set of a shard changed.
+func (s *shelf) Change(c recall.Change) {
+	failed := func(err error) {
+		s.region.Remembered(recall.Changed{Shard: c.Shard, Session: c.Session, Err: err})
+	}
+	s.work(failed, func(ctx context.Context) {
+		s.mu.Lock()
+		at := s.sets[c.Shard]
+		s.mu.Unlock()
+		err := errors.New("the set was not opened")
+		if at.session == c.Session {
+			err = change(ctx, at.set, c)
+		}
+		s.told("change", c.Shard, err)
+		told := recall.Changed{Shard: c.Shard, Session: c.Session, Err: err, Fenced: errors.Is(err, remember.ErrFenced)}
+		if full := (*remember.FullError)(nil); errors.As(err, &full) {
+			told.Err, told.Full = nil, full.IDs
+		}
+		s.region.Remembered(told)
+	})
+}
+
+// change calls the set, and makes an error of a panic.
+func change(ctx context.Context, set remember.Set, c recall.Change) (err error) {
+	defer recovered(&err)
+	return set.Change(ctx, c.Remember, c.Forget)
+}
+
+// recovered makes an error of a panic of a store.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the store has panicked: %v", p)
+	}
+}
+
+// work makes a call on a goroutine of its own, or says at once, on one of the timer's, that the node has ended.
+func (s *shelf) work(failed func(error), call func(ctx context.Context)) {
+	s.system.mu.Lock()
+	defer s.system.mu.Unlock()
+	if s.system.closing {
+		failed(errClosing)
+		return
+	}
+	// The goroutine is owned by the system, and ends with the call, which ends with the system's context.
+	s.system.workers.Go(func() {
+		over := false
+		defer func() {
+			if !over { // The store has ended the goroutine.
+				failed(errors.New("the store has ended the goroutine that called it"))
+			}
+		}()
+		ctx, cancel := context.WithTimeout(s.system.ctx, s.limit)
+		defer cancel()
+		call(ctx)
+		over = true
+	})
+}
+
+// told logs a fault of the store, one in a second: a store that is down fails for all shards.
+func (s *shelf) told(op string, shard protocol.ShardID, err error) {
+	if err == nil || s.system.ctx.Err() != nil {
+		return
+	}
+	now, logged := time.Now().UnixNano(), s.logged.Load()
+	if now-logged < int64(time.Second) || !s.logged.CompareAndSwap(logged, now) {
+		return
+	}
+	all, _ := s.region.Remembering()
+	s.system.log.Warn("the store of remembered entities has failed a call, which is repeated", "op", op, "kind", s.kind,
+		"shard", shard, "failed", all.Failed, "faulty shards", all.Faulty, "unwritten ids", all.Writing, "error", err)
+}
+
+// unsettled says, a sentence each, what of the remembered entities of a shard of this node is not as it should be.
+func unsettled(r *router, sl *runtime.Slot) (words []string) {
+	st, on := r.region.Remembers(sl.Shard())
+	if !on || !st.Served {
+		return nil
+	}
+	switch {
+	case !st.Read && st.Why == "":
+		words = append(words, "the store of remembered entities is being read: they begin when a message comes, or when it is")
+	case !st.Read:
+		words = append(words, "the entities that the store remembers do not begin without a message, since it cannot be read")
+	}
+	if st.Starting > 0 {
+		words = append(words, fmt.Sprintf("%d remembered entities wait to begin, see sharding.remember.recovery-rate", st.Starting))
+	}
+	if st.Writing > 0 {
+		words = append(words, fmt.Sprintf("%d ids of entities are to be written to the store of remembered entities", st.Writing))
+	}
+	if st.Why != "" {
+		words = append(words, fmt.Sprintf("the store of remembered entities has failed %d times, and is called again at %s: %s",
+			st.Failures, r.system.wall(st.Again).UTC().Format(time.RFC3339), st.Why))
+	}
+	return words
+}

@@ -1,0 +1,59 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding
+
+import (
+	"github.com/quorate/quorate/machine/meter"
+	"github.com/quorate/quorate/sharding/internal/recall"
+)
+
+// rememberTable declares what is measured of entities that are remembered.
+func rememberTable() []meter.Row[*collected] {
+	return []meter.Row[*collected]{
+		meter.UpDown("quorate.sharding.remembered.starting", "{entity}", "Remembered entities of this node that wait to begin, see sharding.remember.recovery-rate.",
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Starting)) })),
+		meter.UpDown("quorate.sharding.remembered.unwritten", "{id}", "Ids of entities that are to be written to the store of remembered entities.",
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Writing)) })),
+		meter.UpDown("quorate.sharding.remembered.shards.faulty", "{shard}", "Shards of this node whose last call of the store of remembered entities has failed.",
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Faulty)) })),
+		meter.Counter("quorate.sharding.remembered.started", "{entity}", "Entities that were to begin without a message, since they were remembered.",
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Started)) })), //nolint:gosec // A counter.
+		meter.Counter("quorate.sharding.remembered.written", "{id}", "Ids of entities that the store of remembered entities has taken, or has given up.",
+			remembers(func(s recall.Stats, show meter.Show) {
+				show(int64(s.Remembered), attrChange.String("remember")) //nolint:gosec // A counter.
+				show(int64(s.Forgotten), attrChange.String("forget"))    //nolint:gosec // A counter.
+			})),
+		meter.Counter("quorate.sharding.remembered.calls", "{call}", "Calls of the store of remembered entities.",
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Calls)) })), //nolint:gosec // A counter.
+		meter.Counter("quorate.sharding.remembered.faults", "{fault}",
+			"Calls of the store of remembered entities that have failed, of these those that a later owner has locked out (fenced); entities whose first message was refused since the store did not take them in time (refused); ids that were given up since the hosting had ended (unwritten) or too many waited (overflowed), or the store has no room (full); ids in the store that are not of their shard, each time they were read (foreign).",
+			remembers(func(s recall.Stats, show meter.Show) {
+				for _, f := range []struct {
+					name string
+					n    uint64
+				}{
+					{"failed", s.Failed},
+					{"fenced", s.Fenced},
+					{"refused", s.Unkept},
+					{"unwritten", s.Unwritten},
+					{"overflowed", s.Overflowed},
+					{"full", s.Full},
+					{"foreign", s.Foreign},
+				} {
+					show(int64(f.n), meter.Fault.String(f.name)) //nolint:gosec // A counter.
+				}
+			})),
+	}
+}
+
+// remembers is a row that shows the same of each kind that remembers its entities.
+func remembers(of func(recall.Stats, meter.Show)) func(*collected, meter.Show) {
+	return func(c *collected, show meter.Show) {
+		for i := range c.kinds {
+			if k := &c.kinds[i]; k.remembered {
+				of(k.remembers, ofKind(k.kind, show))
+			}
+		}
+	}
+}

@@ -1,0 +1,158 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sharding_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding"
+)
+
+// resharded waits until no node knows of a change any more, and all have a number of shards.
+func (w *world) resharded(shards int) {
+	w.t.Helper()
+	eventually(w.t, "the change is over", func() bool {
+		for _, n := range w.nodes {
+			if k := n.system.Kinds()[0]; k.Shards != shards || k.Resharding != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// The number of shards changes while several goroutines of every node send and ask: no message is
+// lost, doubled or overtaken, no ask fails, and entities keep their ids and little else.
+// covers I20 for changes of the number of shards.
+func TestTheNumberOfShardsChangesUnderLoad(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		const rounds = 150
+		var senders sync.WaitGroup
+		for _, n := range w.nodes {
+			for s := range 3 {
+				senders.Go(func() {
+					for i := range rounds {
+						for e := range 6 {
+							n.tell(fmt.Sprintf("id-%d", e), fmt.Sprintf("from-%d-%d %d", n.i, s, i+1))
+						}
+						n.must(fmt.Sprintf("id-%d", i%6), "x")
+					}
+				})
+			}
+		}
+		for _, shards := range []int{20, 7, 1} {
+			require.NoError(t, w.nodes[1].system.Reshard(t.Context(), "test", shards))
+			w.resharded(shards)
+		}
+		senders.Wait()
+		for e := range 6 {
+			id := fmt.Sprintf("id-%d", e)
+			for _, n := range w.nodes {
+				n.must(id, "x")
+				for s := range 3 {
+					w.inOrder(id, fmt.Sprintf("from-%d-%d", n.i, s), rounds)
+				}
+			}
+		}
+		for _, n := range w.nodes {
+			stats := n.system.Stats()
+			require.Zero(t, stats.Panics)
+			require.Zero(t, stats.Failed)
+		}
+	})
+}
+
+// Explanations and lists know of both layouts, by the numbers that people know.
+func TestAChangeIsExplained(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		id := w.nodes[0].on(w.nodes[1])
+		w.nodes[0].tell(id, "wait") // Its shard does not stop.
+		eventually(t, "it waits", func() bool { return len(w.journal.of(id, "wait")) == 1 })
+		require.NoError(t, w.nodes[0].system.Reshard(t.Context(), "test", 30))
+		eventually(t, "all but one are retired", func() bool {
+			k := w.nodes[0].system.Kinds()[0]
+			return k.Resharding != nil && *k.Resharding == (sharding.Resharding{From: 12, To: 30, Retired: 11})
+		})
+		var refused *sharding.ReshardError
+		require.ErrorAs(t, w.nodes[1].system.Reshard(t.Context(), "test", 5), &refused)
+		require.Equal(t, "sharding: test does not get 5 shards: a change is under way: from 12 to 30 shards, and 11 of the former are retired", refused.Error())
+		x, err := w.nodes[0].system.Explain(t.Context(), "test", id)
+		require.NoError(t, err)
+		require.Contains(t, fmt.Sprint(x.Pending), "the kind gets 30 shards instead of 12")
+		shards, err := w.nodes[0].system.Shards("test")
+		require.NoError(t, err)
+		states := map[string]int{}
+		for _, s := range shards {
+			states[fmt.Sprint(s.Layout, s.State == "retired")]++
+		}
+		require.Equal(t, map[string]int{"0 true": 11, "0 false": 1, "1 false": 30}, states)
+		x, err = w.nodes[0].system.ExplainShard(t.Context(), "test", 29)
+		require.NoError(t, err)
+		require.Equal(t, 29, x.Shard)
+
+		w.release()
+		w.resharded(30)
+		require.Equal(t, "test/"+id, w.nodes[0].must(id, "kind"))
+		eventually(t, "what is over is forgotten", func() bool {
+			shards, err := w.nodes[1].system.Shards("test")
+			require.NoError(t, err)
+			return len(shards) == 30 && shards[3].Layout == 1 && shards[3].Shard == 3
+		})
+		handled := w.nodes[0].system.Stats().Handled + w.nodes[1].system.Stats().Handled
+		w.nodes[0].must(id, "x")
+		require.Equal(t, handled+1, w.nodes[0].system.Stats().Handled+w.nodes[1].system.Stats().Handled, "counters only grow")
+	})
+}
+
+// A kind of which each shard has a lease, or of which a part of the shards is in use, has its number for good.
+func TestKindsThatKeepTheirNumberOfShards(t *testing.T) {
+	refused := func(t *testing.T, w *world, reason string) {
+		t.Helper()
+		w.start(2)
+		w.populate(4)
+		var refused *sharding.ReshardError
+		require.ErrorAs(t, w.nodes[1].system.Reshard(t.Context(), "test", 13), &refused)
+		require.Contains(t, refused.Reason, reason)
+		shards, err := w.nodes[0].system.Shards("test")
+		require.NoError(t, err)
+		require.Len(t, shards, 12)
+	}
+	inBubble(t, func(t *testing.T, w *world) {
+		w.leased()
+		refused(t, w, "a lease for each shard")
+	})
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.InUse = 12 }
+		refused(t, w, "a part of the shards in use")
+	})
+}
+
+// What cannot be changed is refused in words, wherever it is asked for.
+func TestChangesThatAreRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Permanent = []string{"always"} }
+		w.start(2)
+		for want, err := range map[string]error{
+			"test does not get 0 shards: a kind has 1 to 65536 shards":     w.nodes[0].system.Reshard(t.Context(), "test", 0),
+			"test does not get 70000 shards: a kind has 1 to 65536 shards": w.nodes[0].system.Reshard(t.Context(), "test", 70_000),
+			"test does not get 12 shards: the kind has 12 shards":          w.nodes[1].system.Reshard(t.Context(), "test", 12),
+			"entities that are permanent":                                  w.nodes[1].system.Reshard(t.Context(), "test", 13),
+			"knows nothing of the kind":                                    w.nodes[1].system.Reshard(t.Context(), "none", 13),
+		} {
+			var refused *sharding.ReshardError
+			require.ErrorAs(t, err, &refused)
+			require.Contains(t, err.Error(), want)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, w.nodes[0].system.Reshard(over, "test", 3), context.Canceled)
+	})
+}

@@ -1,0 +1,298 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package typed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/rpc"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/state"
+	statememory "github.com/quorate/quorate/sharding/state/memory"
+	"github.com/quorate/quorate/sharding/typed"
+	bankv1 "github.com/quorate/quorate/sharding/typed/internal/bank/v1"
+	"github.com/quorate/quorate/sharding/typed/internal/bank/v1/bankv1quorate"
+	"github.com/quorate/quorate/transport/memory"
+)
+
+const limit = 10 * time.Minute
+
+// account is an entity of the service, with memory that it takes along.
+type account struct {
+	bankv1quorate.UnimplementedAccountsEntity[*sharding.Context] // Has no Notes.
+
+	balance, remarks int64
+	log              *journal
+}
+
+// journal is what entities have done, whose methods run on several goroutines.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(line string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.lines)
+}
+
+var _ bankv1quorate.AccountsEntity[*sharding.Context] = (*account)(nil)
+
+func (a *account) Deposit(_ *sharding.Context, m *bankv1.DepositRequest) (*bankv1.DepositResponse, error) {
+	switch amount := m.GetAmount(); {
+	case amount == 0:
+		return nil, errors.New("broken")
+	case amount < 0:
+		return nil, rpc.Refuse("bad-amount", "%d is below zero", amount)
+	case amount == 1_000_000:
+		return nil, nil
+	}
+	a.balance += m.GetAmount()
+	return &bankv1.DepositResponse{Balance: a.balance}, nil
+}
+
+func (a *account) Note(*sharding.Context, *bankv1.NoteRequest) error {
+	a.remarks++
+	return nil
+}
+
+func (a *account) Balance(*sharding.Context, *emptypb.Empty) (*wrapperspb.Int64Value, error) {
+	return wrapperspb.Int64(a.balance*1000 + a.remarks), nil
+}
+
+func (a *account) Start(c *sharding.Context) error {
+	a.log.add("start " + c.ID())
+	return nil
+}
+
+func (a *account) Stop(c *sharding.Context) { a.log.add("stop " + c.ID()) }
+
+func (a *account) ReceiveTimeout(c *sharding.Context) error {
+	a.log.add("timeout " + c.ID())
+	return nil
+}
+
+func (a *account) Snapshot(*sharding.Context) ([]byte, error) { return []byte{byte(a.balance)}, nil }
+
+func (a *account) Restore(_ *sharding.Context, b []byte) error {
+	a.balance = int64(b[0])
+	return nil
+}
+
+// system starts nodes in the bubble of a test.
+func systems(t *testing.T, n int) []*sharding.System {
+	t.Helper()
+	network := memory.NewNetwork()
+	quiet := slog.New(slog.DiscardHandler)
+	var all []*sharding.System
+	for i := range n {
+		cfg := membership.Default()
+		cfg.Cluster.Name, cfg.Node.Address = "test", fmt.Sprintf("10.0.0.%d:7946", i+1)
+		cfg.Membership.SeedNodes = []string{"10.0.0.1:7946"}
+		m, err := membership.Start(t.Context(), cfg, membership.WithLogger(quiet), membership.WithTransport(network.Transport))
+		require.NoError(t, err)
+		s, err := sharding.New(m, sharding.Default(), sharding.WithLogger(quiet))
+		require.NoError(t, err)
+		all = append(all, s)
+		t.Cleanup(func() { end(t, m, s) })
+	}
+	for _, s := range all {
+		require.NoError(t, s.Node().AwaitUp(t.Context()))
+	}
+	return all
+}
+
+// end ends a node, and waits for its entities.
+func end(t *testing.T, m io.Closer, s *sharding.System) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	require.NoError(t, m.Close())
+	require.NoError(t, s.AwaitEnd(ctx))
+}
+
+// elsewhere returns an id whose entity lives on the first of two nodes, and not on the second.
+func elsewhere(ctx context.Context, t *testing.T, accounts *bankv1quorate.Accounts, here *sharding.System) string {
+	t.Helper()
+	for i := range 100 {
+		id := fmt.Sprintf("acct-%d", i)
+		_, err := accounts.Balance(ctx, id, &emptypb.Empty{})
+		require.NoError(t, err)
+		if _, away := sharding.EncodedOf(here, "accounts").Elsewhere(id); away {
+			return id
+		}
+	}
+	require.FailNow(t, "no entity lives elsewhere")
+	return ""
+}
+
+func TestTypedClientsReachTypedEntities(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := systems(t, 2)
+		log := new(journal)
+		kind := func(hosts bool) *sharding.Region[*rpc.Call] {
+			k := typed.Kind("accounts", bankv1quorate.AccountsService[*sharding.Context](),
+				func(*sharding.Context) bankv1quorate.AccountsEntity[*sharding.Context] { return &account{log: log} })
+			k.ProxyOnly = !hosts
+			region, err := sharding.Start(nodes[map[bool]int{true: 0, false: 1}[hosts]], k)
+			require.NoError(t, err)
+			return region
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		local := bankv1quorate.NewAccounts(typed.Caller(kind(true)))
+		remote := bankv1quorate.NewAccounts(typed.Caller(kind(false)))
+		id := elsewhere(ctx, t, remote, nodes[1])
+		for i, accounts := range []*bankv1quorate.Accounts{local, remote} {
+			got, err := accounts.Deposit(ctx, id, &bankv1.DepositRequest{Amount: 5})
+			require.NoError(t, err)
+			require.EqualValues(t, 5*(i+1), got.GetBalance())
+			require.NoError(t, accounts.Note(ctx, id, &bankv1.NoteRequest{Text: "x"}))
+			balance, err := accounts.Balance(ctx, id, &emptypb.Empty{})
+			require.NoError(t, err)
+			require.EqualValues(t, 5000*(i+1)+i+1, balance.GetValue(), "what was told before counts")
+
+			_, err = accounts.Deposit(ctx, id, &bankv1.DepositRequest{Amount: -1})
+			fault, ok := errors.AsType[*rpc.Fault](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, rpc.Fault{Code: "bad-amount", Text: "-1 is below zero"}, *fault)
+			_, err = accounts.Notes(ctx, id, &emptypb.Empty{}) //nolint:staticcheck // The entity does not have it.
+			require.ErrorIs(t, err, rpc.ErrUnknownMethod)
+			_, err = accounts.Deposit(ctx, id, nil)
+			require.ErrorIs(t, err, rpc.ErrInvalid)
+			_, err = accounts.Deposit(ctx, "", &bankv1.DepositRequest{Amount: 1})
+			require.ErrorIs(t, err, sharding.ErrInvalid)
+		}
+		require.NotContains(t, log.all(), "stop "+id, "neither refusals nor unknown methods end an entity")
+
+		for _, amount := range []int64{0, 1_000_000} {
+			_, err := remote.Deposit(ctx, id, &bankv1.DepositRequest{Amount: amount})
+			require.ErrorIs(t, err, sharding.ErrEntityFailed)
+		}
+		require.Contains(t, log.all(), "stop "+id)
+		<-time.After(time.Minute) // After two failures an entity rests.
+		balance, err := remote.Balance(ctx, id, &emptypb.Empty{})
+		require.NoError(t, err)
+		require.Zero(t, balance.GetValue(), "an entity that failed begins anew")
+	})
+}
+
+// The memory of a typed entity goes along when its shard moves.
+func TestTypedEntitiesTakeTheirMemoryAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := systems(t, 2)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		log := new(journal)
+		var regions []*sharding.Region[*rpc.Call]
+		for _, n := range nodes {
+			region, err := sharding.Start(n, typed.Kind("accounts", bankv1quorate.AccountsService[*sharding.Context](),
+				func(*sharding.Context) bankv1quorate.AccountsEntity[*sharding.Context] { return &account{log: log} }))
+			require.NoError(t, err)
+			regions = append(regions, region)
+		}
+		accounts := bankv1quorate.NewAccounts(typed.Caller(regions[1]))
+		id := elsewhere(ctx, t, accounts, nodes[1])
+		_, err := accounts.Deposit(ctx, id, &bankv1.DepositRequest{Amount: 7})
+		require.NoError(t, err)
+		require.NoError(t, nodes[0].Drain(ctx))
+		balance, err := accounts.Balance(ctx, id, &emptypb.Empty{})
+		require.NoError(t, err)
+		require.EqualValues(t, 7000, balance.GetValue())
+		require.Contains(t, log.all(), "stop "+id)
+	})
+}
+
+// A client of a later version of the service gets typed errors for what the entities do not know, and they
+// go on; a one-way call of such a method is counted as lost.
+func TestLaterMethodsAreRefusedAndHarmNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := systems(t, 2)
+		log := new(journal)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		k := typed.Kind("accounts", bankv1quorate.AccountsService[*sharding.Context](),
+			func(*sharding.Context) bankv1quorate.AccountsEntity[*sharding.Context] { return &account{log: log} })
+		_, err := sharding.Start(nodes[0], k)
+		require.NoError(t, err)
+		k.New, k.ProxyOnly = nil, true
+		region, err := sharding.Start(nodes[1], k)
+		require.NoError(t, err)
+		old, later := bankv1quorate.NewAccounts(typed.Caller(region)), bankv1quorate.NewAccountsV2(typed.Caller(region))
+		id := elsewhere(ctx, t, old, nodes[1])
+		_, err = later.Deposit(ctx, id, &bankv1.DepositRequest{Amount: 3})
+		require.NoError(t, err)
+		_, err = later.Close(ctx, id, &emptypb.Empty{})
+		require.ErrorIs(t, err, rpc.ErrUnknownMethod)
+		require.NoError(t, later.Remind(ctx, id, &bankv1.NoteRequest{}))
+		balance, err := old.Balance(ctx, id, &emptypb.Empty{})
+		require.NoError(t, err)
+		require.EqualValues(t, 3000, balance.GetValue())
+	})
+}
+
+// All nodes must run one service under the name of a kind.
+func TestAnotherServiceIsRefused(t *testing.T) {
+	require.NotEqual(t, typed.Codec(bankv1quorate.AccountsService[any]()).Name(), typed.Codec(bankv1quorate.AccountsV2Service[any]()).Name())
+	codec := typed.Codec(bankv1quorate.TypeService[any]())
+	require.NoError(t, codec.Check(new(rpc.Call)))
+	require.Error(t, codec.Check("text"))
+	_, err := codec.Append(nil, "text")
+	require.Error(t, err)
+	require.Error(t, codec.Decode(nil, new(int)))
+	require.Zero(t, codec.Size("text"))
+}
+
+// saved is an entity whose state is saved.
+type saved struct {
+	bankv1quorate.UnimplementedAccountsEntity[*state.Context[int64]]
+}
+
+func (saved) Deposit(c *state.Context[int64], m *bankv1.DepositRequest) (*bankv1.DepositResponse, error) {
+	*c.State() += m.GetAmount()
+	return &bankv1.DepositResponse{Balance: *c.State()}, nil
+}
+
+func TestTypedEntitiesMayHaveSavedState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := systems(t, 1)[0]
+		keeper, err := state.NewKeeper(statememory.New(), state.Default(), state.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		service := bankv1quorate.AccountsService[*state.Context[int64]]()
+		receive := typed.Receive(service, bankv1quorate.AccountsEntity[*state.Context[int64]](saved{}))
+		region, err := sharding.Start(node, sharding.Kind[*rpc.Call]{
+			Name: "accounts", Codec: typed.Codec(service), New: state.Snapshots(keeper, state.JSON[int64](), receive),
+		})
+		require.NoError(t, err)
+		accounts := bankv1quorate.NewAccounts(typed.Caller(region))
+		for i := range 3 {
+			got, err := accounts.Deposit(t.Context(), "a", &bankv1.DepositRequest{Amount: 2})
+			require.NoError(t, err)
+			require.EqualValues(t, 2*(i+1), got.GetBalance())
+		}
+		_, err = accounts.Balance(t.Context(), "a", &emptypb.Empty{})
+		require.ErrorIs(t, err, rpc.ErrUnknownMethod)
+	})
+}

@@ -1,0 +1,96 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package picture
+
+import "sort"
+
+// What changes. The page knows these numbers.
+const (
+	kindLife    = iota // Lane a: 0 no node, 1 a node lives, 2 it is frozen.
+	kindView           // In the view of lane a, lane b has the status v, plus 16 if unreachable.
+	kindBlocked        // 1: no message passes from lane a to lane b.
+	kindHosts          // Lane a: 1 it may host.
+	kindLeader         // In the view of lane a, lane v-1 leads; 0 nobody.
+	kindAgreed         // Lane a: 1 it knows that all have seen its state.
+	kindShard          // Shard a: 1 lane b hosts it.
+)
+
+// what is a value that changes: its kind, and the one or two lanes or shards that it is about.
+type what struct{ kind, a, b int }
+
+func (w what) less(o what) bool {
+	if w.kind != o.kind {
+		return w.kind < o.kind
+	}
+	if w.a != o.a {
+		return w.a < o.a
+	}
+	return w.b < o.b
+}
+
+// change is a moment at which a value became another one.
+type change struct {
+	at int64
+	what
+	v int
+}
+
+// track holds the last changes, and the values before them.
+type track struct {
+	most int
+	now  map[what]int // The values after all changes; those that are 0 are not in it.
+	base map[what]int // The values before the first kept change.
+	kept []change
+	from int64 // From when on changes are complete.
+	left int   // Changes that are no longer kept.
+}
+
+func newTrack(most int) *track {
+	return &track{most: most, now: make(map[what]int), base: make(map[what]int)}
+}
+
+// set notes a value; nothing if it is what it was.
+func (t *track) set(at int64, w what, v int) {
+	if t.now[w] == v {
+		return
+	}
+	put(t.now, w, v)
+	if len(t.kept) == t.most { // The older half goes into the base.
+		half := t.most / 2
+		for _, c := range t.kept[:half] {
+			put(t.base, c.what, c.v)
+		}
+		t.from, t.left = t.kept[half-1].at, t.left+half
+		t.kept = append(t.kept[:0], t.kept[half:]...)
+	}
+	t.kept = append(t.kept, change{at: at, what: w, v: v})
+}
+
+func put(m map[what]int, w what, v int) {
+	if v == 0 {
+		delete(m, w)
+		return
+	}
+	m[w] = v
+}
+
+// list returns the values before the first kept change, as changes at that time, and the kept
+// changes, five numbers each: time, kind, a, b, v.
+func (t *track) list() [][5]int64 {
+	list := make([][5]int64, 0, len(t.base)+len(t.kept))
+	for w, v := range t.base {
+		list = append(list, change{at: t.from, what: w, v: v}.numbers())
+	}
+	sort.Slice(list, func(i, j int) bool {
+		return what{int(list[i][1]), int(list[i][2]), int(list[i][3])}.less(what{int(list[j][1]), int(list[j][2]), int(list[j][3])})
+	})
+	for _, c := range t.kept {
+		list = append(list, c.numbers())
+	}
+	return list
+}
+
+func (c change) numbers() [5]int64 {
+	return [5]int64{c.at, int64(c.kind), int64(c.a), int64(c.b), int64(c.v)}
+}
