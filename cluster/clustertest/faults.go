@@ -64,6 +64,38 @@ func (c *Cluster) Leave(nodes ...*Node) {
 	}
 }
 
+// Shutdown stops the whole cluster in order, as quorate shutdown-cluster does: all nodes prepare, and as soon as
+// they are ready one leaves, and all others with it. Nodes that are added afterwards, at addresses and with directories
+// of those that have left, are the same cluster again. It ends the test if that takes longer than the limit.
+func (c *Cluster) Shutdown() {
+	c.t.Helper()
+	all := c.Nodes()
+	if len(all) == 0 {
+		c.t.Fatal("clustertest: shutdown: no node runs")
+	}
+	if err := all[0].Membership().PrepareShutdown(context.Background()); err != nil {
+		c.t.Fatalf("clustertest: shutdown: node %s: %v", all[0].address, err)
+	}
+	c.Await("all nodes are ready for a shutdown", func() error {
+		for _, n := range all {
+			if m := n.Membership().View().Member(); m == nil || m.Status != gossip.Ready {
+				return fmt.Errorf("%s is not", n.address)
+			}
+		}
+		return nil
+	})
+	c.Leave(all[0])
+	c.Await("all nodes have left", func() error {
+		for _, n := range all[1:] {
+			if n.Running() {
+				return fmt.Errorf("%s runs", n.address)
+			}
+			n.ended = fmt.Sprintf("left after %v", time.Since(c.began))
+		}
+		return nil
+	})
+}
+
 // Cut cuts every link between two groups of nodes, in both directions. What is sent over a cut link
 // waits, as in a network that swallows packets.
 func (c *Cluster) Cut(a, b []*Node) {

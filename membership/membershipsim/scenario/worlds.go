@@ -111,7 +111,7 @@ func weathers() []Scenario {
 			weather{faults: func() []simulation.Fault { return append(allFaults(), simulation.DiskFaults()...) }, supervised: true, forgetful: true}),
 		of("shutdowns", "the whole cluster is stopped in order, and started again",
 			weather{faults: func() []simulation.Fault {
-				return lightly([]simulation.Fault{{Name: "shutdown", Weight: 6, Inject: shutdown}})
+				return lightly([]simulation.Fault{membershipsim.ShutdownFault(6)})
 			}, supervised: true}),
 		judges,
 	}

@@ -41,6 +41,14 @@ var mutants = []mutant{
 		test: "TestRandomFaults", name: "streams that do not begin anew", // The text of the mutant above contains this one.
 	},
 	{
+		test: "TestTheWholeClusterIsStopped", name: "shards move while the whole cluster is being stopped", file: "control/coordinator_moves.go",
+		old: "	case c.control().stays():\n", new: "	case c.control().stays() && !mutant(NAME):\n",
+	},
+	{
+		test: "TestTheWholeClusterIsStopped", name: "the load is evened out while the whole cluster is being stopped", file: "control/coordinator_rebalance.go",
+		old: "c.unsettled() || c.control().stays() {", new: "c.unsettled() || c.control().stays() && !mutant(NAME) {",
+	},
+	{
 		test: "TestMoves", name: "opened before everybody has answered", file: "control/roster.go",
 		old: "if !r.opened && len(r.silent()) == 0 {",
 		new: "if !r.opened && (len(r.silent()) == 0 || mutant(NAME) && len(r.silent()) < len(r.peers)) {",
@@ -138,8 +146,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestCoordinatorLeavesInTheMiddleOfMoves", name: "coordinator that leaves its moves on their way", file: "control/coordinator_moves.go",
-		old: "	if c.now() >= c.endBy {",
-		new: "	if c.now() >= c.endBy || mutant(NAME) {",
+		old: "	if c.now() >= c.endBy || ",
+		new: "	if c.now() >= c.endBy || mutant(NAME) || ",
 	},
 	{
 		test: "TestSeveralLeaveOverASlowNetwork", name: "leaver that is gone before others took over", file: "control/host.go",
@@ -173,8 +181,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestStrangeStrategies", name: "moves asked for beside a call in flight", file: "control/coordinator_rebalance.go",
-		old: "	if c.ending || c.call.id != 0 || c.unsettled() {\n",
-		new: "	if c.ending || c.call.id != 0 && !mutant(NAME) || c.unsettled() {\n",
+		old: "	if c.ending || c.call.id != 0 || ",
+		new: "	if c.ending || c.call.id != 0 && !mutant(NAME) || ",
 	},
 	{
 		test: "TestStrategyThatNeverAnswers", name: "strategy asked again for ever", file: "control/coordinator_call.go",

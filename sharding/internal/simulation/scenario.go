@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/passivation"
@@ -17,7 +19,7 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name: Chaos, Storms, Permanent, Limited, Remember, Named, Drains, Handoffs, Leases, Rescales and Reshards let
+// The runs that have a name: Chaos, Storms, Permanent, Limited, Remember, Named, Drains, Handoffs, Leases, Shutdowns, Rescales and Reshards let
 // random faults strike a cluster; Moves
 // and LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
 // has recovered, or says what keeps it from that.
@@ -49,6 +51,7 @@ func Scenarios() []Scenario {
 		{"sharding-named", "streams named by numbers, in sessions that break", namedNodes, Named},
 		{"sharding-rescaled", "random faults, while the number of shards in use changes", chaosNodes, Rescales},
 		{"sharding-leases", "random faults, a lease for each shard, a failing store", chaosNodes, Leases},
+		{"sharding-shutdowns", "the whole cluster is stopped and started again", chaosNodes, Shutdowns},
 		{"sharding-late", "commands of coordinators that come late", lateNodes, LateCommands},
 	}
 }
@@ -220,6 +223,23 @@ func Leases(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 	c := New(o, set...)
 	return Suffer(c, append(Faults(),
 		world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "store", Weight: 30, Inject: c.Ledger.leases.fail}))
+}
+
+// Shutdowns is Drains in which the whole cluster is stopped in order and started again. Nothing moves meanwhile but
+// from nodes that had begun to leave before.
+func Shutdowns(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes = "sharding-shutdowns", nodes
+	c := New(o, set...)
+	c.World.Observe(func(seen world.Observation) {
+		if d, ok := seen.Event.(machine.Decide); ok && (d.Topic == "rebalance" && d.Verdict == "begins" || strings.HasPrefix(d.Verdict, "moves to")) {
+			if how := membershipsim.MachineOf(seen.Node).State().Shutdown(); how != gossip.StatusNone {
+				c.World.Fail(fmt.Errorf("shutdown: %v moves shards while members are %v: %s %s, %s", seen.Node.ID(), how, d.Subject, d.Verdict, d.Reason))
+			}
+		}
+	})
+	return Suffer(c, append(Faults(), membershipsim.ShutdownFault(20),
+		world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "move", Weight: 40, Inject: c.order}))
 }
 
 // Handoffs is Drains with entities that take their memory along, of which some fail at that or take

@@ -27,6 +27,8 @@ func reshards(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sh
 
 func relayouts(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sharding-relayout") }
 
+func shutdowns(seed uint64) (*simulation.Cluster, error) { return usual(seed, "sharding-shutdowns") }
+
 func usual(seed uint64, name string) (*simulation.Cluster, error) {
 	for _, s := range simulation.Scenarios() {
 		if s.Name == name {
@@ -66,6 +68,9 @@ func TestRandomFaults(t *testing.T) {
 func TestMoves(t *testing.T) {
 	summed(t, seedsUsual, moves)
 }
+
+// While the whole cluster is being stopped nothing moves; started again, it goes on as under any other faults.
+func TestTheWholeClusterIsStopped(t *testing.T) { summed(t, few, shutdowns) }
 
 // Commands of a coordinator that reach the homes after it has stopped do no harm.
 // covers F35, I1, I3, I20, I22.
