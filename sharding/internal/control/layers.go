@@ -43,6 +43,15 @@ func (l *layers[T]) at(id protocol.ShardID) *T {
 	return nil
 }
 
+// len returns the number of shards.
+func (l *layers[T]) len() int {
+	n := 0
+	for i := range l.layers {
+		n += len(l.layers[i].values)
+	}
+	return n
+}
+
 // all yields the shards and the places of their values, in order.
 func (l *layers[T]) all() iter.Seq2[protocol.ShardID, *T] {
 	return func(yield func(protocol.ShardID, *T) bool) {
