@@ -58,7 +58,7 @@ func (w *world) settle() {
 		delete(w.live, e.Request)
 		w.results[e.Request] = e.Result
 		switch e.Code {
-		case broker.OK:
+		case broker.OK, broker.EntityFailed:
 			require.Positive(w.t, w.handled[e.Request], "L2: an answer comes from a node")
 		case broker.UnknownOutcome:
 			require.Positive(w.t, w.written[e.Request], "L3: nothing is unknown of what no node has had")
@@ -133,15 +133,11 @@ func (w *world) answer(at int, good bool) {
 	}
 	o := broker.Outcome{ID: id, Result: broker.Result{Code: code}}
 	switch code {
-	case broker.OK:
+	case broker.OK, broker.EntityFailed:
 		w.handled[r]++
 		require.Equal(w.t, 1, w.handled[r], "L8: nothing is handled twice")
 	case broker.NotDelivered, broker.NoStanding, broker.UnknownKind:
 		w.back[r]++
-	case broker.EntityFailed:
-		w.handled[r]++
-		require.Equal(w.t, 1, w.handled[r], "L8: nothing is handled twice")
-		w.handled[r] = 0 // It is an outcome that the laws of settle take for unhandled.
 	default: // Nobody has handled it.
 	}
 	if rapid.Bool().Draw(w.t, "place") {

@@ -34,6 +34,9 @@ func TestPagesHaveEveryEntityOnce(t *testing.T) {
 				}
 				at := survey.Cursor{Shard: protocol.ShardID(shard), ID: id}
 				want, perNode[home] = append(want, at), append(perNode[home], survey.Entity{At: at})
+				if other := rapid.IntRange(0, 4*nodes).Draw(t, "moves from"); other < nodes && other != home {
+					perNode[other] = append(perNode[other], survey.Entity{At: at})
+				}
 			}
 		}
 		most := rapid.IntRange(1, 9).Draw(t, "most")
@@ -103,12 +106,20 @@ func TestNobodyIsToldTwice(t *testing.T) {
 			parts := b.Next(func(s protocol.ShardID) (gossip.NodeID, protocol.Epoch) { return member(c.knows[s]), c.known[s] })
 			var f survey.Finished
 			for _, p := range parts {
+				if round < 10 && rapid.IntRange(0, 4).Draw(t, "unasked") == 0 {
+					f.Missing = append(f.Missing, survey.Missing{Node: p.Node, Why: "is no member", Unasked: true})
+					continue
+				}
 				answer := survey.Answer{}
 				for _, place := range p.Question.Shards {
 					s := place.Shard
 					away := member(c.homes[s]) != p.Node || c.epochs[s] != place.Epoch
 					if !away {
 						c.told[s]++
+					}
+					if rapid.IntRange(0, 9).Draw(t, "unsaid") == 0 {
+						silent = true
+						continue
 					}
 					answer.Told = append(answer.Told, survey.Told{Shard: s, Away: away, Reached: uint32(1)})
 				}
