@@ -253,14 +253,15 @@ pages: needs ## the pages: built anew, tested, and used in Chromium, where these
 	fi
 
 # Stores over a database are tested with a server of the distribution's packages, which each test
-# starts in a directory of its own. Their tests have its name as build tag. Nothing is installed.
+# starts in a directory of its own. Their tests have its name as build tag; some start nodes as processes, too.
+# Nothing is installed.
 POSTGRES_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build .*\bpostgres\b' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
 
 .PHONY: databases
-databases: needs ## the stores of states over a database, where its server is installed
+databases: needs ## the stores of states over a database, and a product that uses one, where its server is installed
 	$(call step,databases)
 	@if [ -n "$$(command -v postgres || ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ]; then
-	  $(GO) test -tags postgres -run Postgres -p 1 -count=1 -timeout 10m $(POSTGRES_PACKAGES)
+	  $(GO) test -tags postgres,process -run Postgres -p 1 -count=1 -timeout 10m $(POSTGRES_PACKAGES)
 	else
 	  echo '   left out: states in PostgreSQL, since there is no postgres (the package postgresql of Debian)'
 	fi
