@@ -31,6 +31,9 @@ import (
 //	ErrAskedItself     never accepted       a retry is of no use
 //	ErrInvalid         never accepted       a retry is of no use
 //
+// So it is safe to send a message again if, and only if, its error is ErrNotDelivered and not
+// ErrAskedItself: the error of a message that is one of the first five is ErrNotDelivered as well.
+//
 // ErrInvalid has one exception: a reply of another type than was asked for is
 // ErrInvalid as well, and its message has been handled.
 var (
@@ -38,12 +41,11 @@ var (
 	// change while the node runs.
 	ErrFixed = errors.New("a setting has changed that cannot change while the node runs: restart the node")
 	// ErrUnreachable: members do not hear from the home of the shard, and the context
-	// ended before the message could be accepted, or before it left this node. The error
-	// wraps ErrNotDelivered as well. An UnreachableError says since when.
+	// ended before the message could be accepted, or before it left this node. An
+	// UnreachableError says since when.
 	ErrUnreachable = errors.New(protocol.CodeUnreachable.String())
 	// ErrOverloaded: the mailbox of the entity, or what may be on its way to its shard,
-	// was full, and no room came before the context ended; the error then wraps
-	// ErrNotDelivered as well.
+	// was full, and no room came before the context ended.
 	ErrOverloaded = errors.New(protocol.CodeOverloaded.String())
 	// ErrNotDelivered: the message was given back before it was handled: a node
 	// stopped, or the asker's context ended while the message was still on this node,
@@ -51,7 +53,7 @@ var (
 	ErrNotDelivered = errors.New(protocol.CodeNotDelivered.String())
 	// ErrNoStanding: the node that hosts the shard may not host at present, since it does
 	// not hear from enough others, and the context ended before the message could be
-	// accepted; the error then wraps ErrNotDelivered as well.
+	// accepted.
 	ErrNoStanding = errors.New(protocol.CodeNoStanding.String())
 	// ErrExpired: the home of the shard says that the deadline had passed before the
 	// entity got to the message.
@@ -152,6 +154,14 @@ func (e *MessageError) Error() string {
 		return fmt.Sprintf("sharding: %s %q: %v", e.Kind, e.Entity, e.Err)
 	}
 	return fmt.Sprintf("sharding: %s %q: %v: %s", e.Kind, e.Entity, e.Err, e.Detail)
+}
+
+// Is reports that an error is [ErrNotDelivered] which says in other words that nobody has handled the message: so
+// one question tells whether it is safe to send the message again.
+func (e *MessageError) Is(target error) bool {
+	wraps := func(err error) bool { return errors.Is(e.Err, err) }
+	return target == ErrNotDelivered && slices.ContainsFunc([]error{ErrUnreachable, ErrOverloaded, ErrNoStanding, ErrExpired}, wraps) &&
+		!wraps(ErrUnknownOutcome) && !wraps(ErrEntityFailed) // Of these the others are the cause.
 }
 
 // Unwrap returns the cause.

@@ -4,12 +4,9 @@
 package main
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/quorate/quorate/sharding"
 )
 
 // A reading counts once, and a question not at all.
@@ -19,14 +16,4 @@ func TestADeviceTakesAReadingOnce(t *testing.T) {
 		d.take(&r)
 	}
 	require.Equal(t, device{Count: 3, Sequence: 9, Last: 1, Sum: 16}, d)
-}
-
-// Whoever balances the load may send a request again only when nothing of it was begun.
-func TestOnlyWhatWasNotBegunIsSaidToBeSo(t *testing.T) {
-	for err, safe := range map[error]bool{
-		sharding.ErrNotDelivered: true, sharding.ErrUnreachable: true, sharding.ErrOverloaded: true, sharding.ErrNoStanding: true, sharding.ErrExpired: true,
-		sharding.ErrUnknownOutcome: false, sharding.ErrEntityFailed: false,
-	} {
-		require.Equal(t, safe, isNotHandled(fmt.Errorf("sharding: %w", err)), err)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -80,20 +79,13 @@ func (s *server) ask(w http.ResponseWriter, r *http.Request, message *reading) (
 	case errors.Is(err, sharding.ErrInvalid):
 		refuse(w, http.StatusBadRequest, outcomeNothing, err.Error())
 		return outcomeNothing
-	case isNotHandled(err):
+	case errors.Is(err, sharding.ErrNotDelivered): // It is safe to ask again.
 		refuse(w, http.StatusServiceUnavailable, outcomeNothing, err.Error())
 		return outcomeNothing
 	default:
 		refuse(w, http.StatusInternalServerError, outcomeUnknown, err.Error())
 		return outcomeUnknown
 	}
-}
-
-// isNotHandled reports whether an ask has ended without being begun, so that it is safe to ask again.
-func isNotHandled(err error) bool {
-	return slices.ContainsFunc([]error{sharding.ErrNotDelivered, sharding.ErrExpired, sharding.ErrNoStanding, sharding.ErrOverloaded, sharding.ErrUnreachable}, func(safe error) bool {
-		return errors.Is(err, safe)
-	})
 }
 
 // refuse answers with a reason in place of a state.
