@@ -318,8 +318,10 @@ func (f *Feed) stream(ctx context.Context, r Request, out *Stream) error {
 	}
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
+	now := make(chan struct{})
+	close(now)
 	for {
-		events, to, more := f.after(at, sentAtATime)
+		events, to, next := f.after(at, sentAtATime)
 		for _, e := range events {
 			if !want(e) {
 				continue
@@ -329,12 +331,12 @@ func (f *Feed) stream(ctx context.Context, r Request, out *Stream) error {
 			}
 		}
 		if at = to; len(events) > 0 {
-			continue // There may be others already.
+			next = now // There may be others already.
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-more:
+		case <-next:
 		case <-beat.C:
 			if err := out.Beat(f.id(at)); err != nil {
 				return err
