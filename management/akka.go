@@ -69,6 +69,8 @@ type akkaMessage struct {
 //	PUT    /cluster                     the field operation: Prepare-for-full-shutdown; force
 //	GET    /bootstrap/seed-nodes        up to five members that can be reached
 //
+// The stream of events, /cluster/domain-events, is among those of [Feed.Routes].
+//
 // A node is written as quorate://cluster@host:port; in requests the protocol and the name of the
 // cluster may be left out, and a name that is there must be that of the cluster. Writes are operations for operators, with the
 // header [OperatorHeader] and the operation join or leave; of PUT it is "member", and of that of the cluster
@@ -94,8 +96,11 @@ const AkkaOperation = "member"
 type akka struct{ operations }
 
 // name writes the address of a node.
-func (a akka) name(n gossip.NodeID) string {
-	return "quorate://" + a.node.ClusterName() + "@" + n.Address.String()
+func (a akka) name(n gossip.NodeID) string { return akkaName(a.node, n) }
+
+// akkaName writes the address of a node in the cluster of another one.
+func akkaName(of *membership.Node, n gossip.NodeID) string {
+	return "quorate://" + of.ClusterName() + "@" + n.Address.String()
 }
 
 // akkaStatus is a status in the words of Akka.

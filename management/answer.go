@@ -193,7 +193,7 @@ func (s *Server) limit(route Route) time.Duration { return cmp.Or(route.Limit, s
 // be taken back: the connection ends.
 func (s *Server) handle(route Route, w http.ResponseWriter, r *http.Request) {
 	defer s.abort(route)
-	if _, err := parameters(r.URL.RawQuery, route.Query); err != nil {
+	if _, err := parameters(r.URL.RawQuery, route); err != nil {
 		status, body := s.failed(route, err)
 		s.write(w, status, body)
 		return
@@ -219,7 +219,7 @@ func (s *Server) answer(route Route, w http.ResponseWriter, r *http.Request) (st
 			status, body = http.StatusInternalServerError, Failure{Error: "the answer panicked; the log of the node has more"}
 		}
 	}()
-	query, err := parameters(r.URL.RawQuery, route.Query)
+	query, err := parameters(r.URL.RawQuery, route)
 	if err != nil {
 		return s.failed(route, err)
 	}

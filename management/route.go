@@ -37,6 +37,8 @@ type Route struct {
 	// refused, so that a typing error does not give a wrong answer.
 	Query []string
 
+	repeated bool // Its parameters may be given several times.
+
 	// Method is the method that a route with an operation answers: POST, PUT or DELETE. Empty, it is POST, and
 	// GET and HEAD where there is no operation. Routes of one path have different methods.
 	Method string
@@ -285,7 +287,8 @@ func (r Route) ways() (n int) {
 const faultsNamed = 8
 
 // parameters parses a query, of which every parameter must be known.
-func parameters(raw string, known []string) (url.Values, error) {
+func parameters(raw string, route Route) (url.Values, error) {
+	known := route.Query
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "the query is not valid: %v", err)
@@ -297,7 +300,7 @@ func parameters(raw string, known []string) (url.Values, error) {
 			faults = append(faults, fmt.Sprintf("unknown parameter %q; there are none here", clip(name)))
 		case !slices.Contains(known, name):
 			faults = append(faults, fmt.Sprintf("unknown parameter %q; there are %s", clip(name), strings.Join(known, ", ")))
-		case len(given) > 1:
+		case len(given) > 1 && !route.repeated:
 			faults = append(faults, fmt.Sprintf("parameter %q was given %d times", name, len(given)))
 		}
 	}

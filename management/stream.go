@@ -103,7 +103,7 @@ func oneLine(text string) string { return strings.NewReplacer("\n", " ", "\r", "
 // stream answers a request by a stream.
 func (s *Server) stream(route Route, w http.ResponseWriter, r *http.Request) {
 	defer s.abort(route)
-	query, err := parameters(r.URL.RawQuery, route.Query)
+	query, err := parameters(r.URL.RawQuery, route)
 	if err != nil {
 		status, body := s.failed(route, err)
 		s.write(w, status, body)
