@@ -4,16 +4,24 @@
 package cluster
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/gateway"
+	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/mutual"
 
@@ -40,7 +48,7 @@ func Check(own Own, paths ...string) error {
 		return err
 	}
 	s := &startable{
-		linkable: linkable{Config: Default(), options: o}, own: own.Strategies, resolve: file.Resolve,
+		linkable: linkable{Config: Default(), options: o}, own: own.Strategies, kinds: own.Kinds, resolve: file.Resolve,
 	}
 	if err := file.DecodeAll(s, slices.Concat(own.Sections, choices, o.strangeStates(file))...); err != nil {
 		return err
@@ -59,10 +67,13 @@ func (s *startable) warn(tell func(key, reason string)) {
 	if why := lonely(s.Config); why != "" {
 		tell("membership.seed-nodes", why)
 	}
-	if s.options.unenforced == nil {
-		return
-	}
 	for _, name := range slices.Sorted(maps.Keys(s.Plugins)) {
+		if key, why := s.unstartable(s.Plugins[name]); why != "" {
+			tell("plugins."+name+"."+key, why)
+		}
+		if s.options.unenforced == nil {
+			continue
+		}
 		for _, lack := range field.Parts(s.options.unenforced(s.Plugins[name])) {
 			key, reason := field.Of(lack)
 			tell("plugins."+name+"."+key, reason)
@@ -75,6 +86,10 @@ type Own struct {
 	// Strategies are the names of strategies that the program gives the node by options.
 	Strategies []string
 
+	// Kinds are the names of the kinds of entities that the program has, for gateway.kinds. Empty: they are not known,
+	// and not looked at.
+	Kinds []string
+
 	// Sections are the sections of [WithSection]. Where the type of a section is not
 	// known, a pointer to an any takes whatever the section holds.
 	Sections []config.Section
@@ -85,8 +100,8 @@ type Own struct {
 	Options []Option
 
 	// Warn is told of settings that are no faults and that the system of this process does
-	// not keep, once there is no fault: limits of a plugin that it does not know, a user
-	// that it does not have; of locations of shards that are not durable; and of a node that finds nobody by itself. Nil if nobody wants to know.
+	// not keep, once there is no fault: limits of a plugin that it does not know, a user or
+	// an executable that it does not have; of locations of shards that are not durable; and of a node that finds nobody by itself. Nil if nobody wants to know.
 	Warn func(key, reason string)
 
 	// Whole says that Options link everything that the project has, as the quorate command
@@ -100,6 +115,7 @@ type startable struct {
 	linkable `koanf:",squash"`
 
 	own     []string                 // The strategies of the program itself.
+	kinds   []string                 // The kinds of the program; empty if they are not known.
 	resolve func(path string) string // Makes the path of a file absolute that is relative to the configuration's.
 }
 
@@ -109,7 +125,7 @@ func (s *startable) Validate() error {
 		s.linkable.Validate(), s.exposed(),
 		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
 		s.certificates("gateway.tls", s.Gateway.TLS),
-		s.joinDecider(),
+		s.joinDecider(), s.unserved(),
 		s.known("membership.failure-detector.strategy", s.Membership.FailureDetector.Strategy, fd.BuiltIns()...),
 		s.known("downing.strategy", s.Downing.Strategy, downingNames()...),
 		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocationNames()...),
@@ -164,4 +180,53 @@ func (s *startable) known(key, name string, builtIn ...string) error {
 		return nil
 	}
 	return field.Errorf(key, "%q is neither built in (%s) nor the name of a plugin; a strategy of the program itself is given to config check by --own", name, strings.Join(builtIn, ", "))
+}
+
+// unserved reports kinds that clients are to reach and that the program does not have.
+func (s *startable) unserved() error {
+	var faults []error
+	for _, kind := range s.Gateway.Kinds {
+		if len(s.kinds) > 0 && kind != gateway.All && !slices.Contains(s.kinds, kind) {
+			faults = append(faults, field.Errorf("gateway.kinds", "%q is no kind of the program, which has %s, so that clients are refused: correct the name, or name it to config check by --kinds", field.Clip(kind), strings.Join(s.kinds, ", ")))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// unstartable says at which key why a plugin cannot be started on this machine, an empty text if nothing is in the way. A
+// node starts without it, and the machine of the node may be another one.
+func (s *startable) unstartable(p plugins.Config) (key, why string) {
+	if found := variable.FindString(p.Path); found != "" {
+		return "path", fmt.Sprintf("%q has the variable %s, and nothing replaces it in a file: write the path", field.Clip(p.Path), found)
+	}
+	path := s.resolve(p.Path)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "path", path + " is not on this machine: correct it, unless the nodes have the file"
+	case err != nil: // This user may not look, and the node may.
+		return "", ""
+	case info.IsDir():
+		return "path", path + " is a directory: name the executable in it"
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
+		return "path", path + " is not executable: say chmod +x"
+	}
+	if sum := checksum(path); p.SHA256 != "" && sum != "" && !strings.EqualFold(sum, p.SHA256) {
+		return "sha256", fmt.Sprintf("is not that of %s on this machine, %s, so that the plugin is not started: quorate plugin pin writes it", path, sum)
+	}
+	return "", ""
+}
+
+// checksum returns the checksum of a file, empty if it cannot be read.
+func checksum(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }() // It was only read.
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }

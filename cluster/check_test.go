@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -138,4 +139,47 @@ func TestWhatNobodyHasReplacedOrFinds(t *testing.T) {
 	}
 	plugin := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "plugins: {x: {policy: downing, path: /bin/x, unpinned: true, args: ['${HOME}']}}")
 	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithPlugins(new(stage))}}, plugin), "its arguments are its own")
+}
+
+// Kinds that clients are to reach are held to those of the program, where these are known.
+func TestKindsThatNothingServesAreRefused(t *testing.T) {
+	path := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "gateway: {address: 127.0.0.1:7947, kinds: [account, acount]}")
+	require.NoError(t, cluster.Check(cluster.Own{}, path))
+	require.NoError(t, cluster.Check(cluster.Own{Kinds: []string{"acount", "account"}}, path))
+	err := cluster.Check(cluster.Own{Kinds: []string{"account", "customer"}}, path)
+	require.EqualError(t, err, path+`:3: gateway.kinds: "acount" is no kind of the program, which has account, customer, so that clients are refused: correct the name, or name it to config check by --kinds`)
+	all := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "gateway: {address: 127.0.0.1:7947, kinds: ['*']}")
+	require.NoError(t, cluster.Check(cluster.Own{Kinds: []string{"account"}}, all))
+}
+
+// A plugin that this machine cannot start is a warning with its key: the node would start, and decide by its built-in
+// strategy.
+func TestPluginsThatCannotBeStartedAreWarnings(t *testing.T) {
+	dir := t.TempDir()
+	plain, fit := filepath.Join(dir, "plain"), filepath.Join(dir, "fit")
+	require.NoError(t, os.WriteFile(plain, []byte("text"), 0o600))
+	require.NoError(t, os.WriteFile(fit, []byte("text"), 0o700)) //nolint:gosec // It stands for an executable.
+	const sum = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
+	for name, test := range map[string]struct{ plugin, want string }{
+		"fine":           {"path: " + fit + ", unpinned: true", ""},
+		"pinned":         {"path: " + fit + ", sha256: " + sum, ""},
+		"another":        {"path: " + fit + ", sha256: " + strings.Repeat("ab", 32), "plugins.x.sha256: is not that of " + fit + " on this machine, " + sum},
+		"missing":        {"path: " + dir + "/none, unpinned: true", "plugins.x.path: " + dir + "/none is not on this machine"},
+		"directory":      {"path: " + dir + ", unpinned: true", "plugins.x.path: " + dir + " is a directory"},
+		"not executable": {"path: " + plain + ", unpinned: true", "plugins.x.path: " + plain + " is not executable"},
+		"variable":       {"path: '${DIR}/x', unpinned: true", `plugins.x.path: "${DIR}/x" has the variable ${DIR}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var warned []string
+			own := cluster.Own{Options: []cluster.Option{cluster.WithPlugins(new(stage))}, Warn: func(key, reason string) { warned = append(warned, key+": "+reason) }}
+			require.NoError(t, cluster.Check(own, file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}",
+				"membership: {seed-nodes: ['127.0.0.1:7946']}", "plugins: {x: {policy: downing, "+test.plugin+"}}")))
+			if test.want == "" {
+				require.Empty(t, warned)
+				return
+			}
+			require.Len(t, warned, 1)
+			require.Contains(t, warned[0], test.want)
+		})
+	}
 }

@@ -16,7 +16,7 @@ import (
 
 // The routes of Akka and Pekko Management, for probes and scripts that ask those ([Akka]). They say nothing that
 // other routes do not say, in the words of those; writes are the operations of [Operations], with the
-// same rules, and are converted into them ([akka.as]).
+// same rules, and are converted into them ([asked]).
 
 // akkaBodyMax bounds the body of a request: two fields of a form.
 const akkaBodyMax = 4 << 10
@@ -69,6 +69,8 @@ type akkaMessage struct {
 //	PUT    /cluster                     the field operation: Prepare-for-full-shutdown; force
 //	GET    /bootstrap/seed-nodes        up to five members that can be reached
 //
+// The stream of events, /cluster/domain-events, is among those of [Feed.Routes].
+//
 // A node is written as quorate://cluster@host:port; in requests the protocol and the name of the
 // cluster may be left out, and a name that is there must be that of the cluster. Writes are operations for operators, with the
 // header [OperatorHeader] and the operation join or leave; of PUT it is "member", and of that of the cluster
@@ -94,8 +96,11 @@ const AkkaOperation = "member"
 type akka struct{ operations }
 
 // name writes the address of a node.
-func (a akka) name(n gossip.NodeID) string {
-	return "quorate://" + a.node.ClusterName() + "@" + n.Address.String()
+func (a akka) name(n gossip.NodeID) string { return akkaName(a.node, n) }
+
+// akkaName writes the address of a node in the cluster of another one.
+func akkaName(of *membership.Node, n gossip.NodeID) string {
+	return "quorate://" + of.ClusterName() + "@" + n.Address.String()
 }
 
 // akkaStatus is a status in the words of Akka.
@@ -197,8 +202,8 @@ func akkaAddress(text string) (name, address string) {
 	return "", text
 }
 
-// as makes the request to one of [Operations] of the parts of another one.
-func (Request) as(path map[string]string, query url.Values) Request {
+// asked is the request to one of [Operations] with these parts.
+func asked(path map[string]string, query url.Values) Request {
 	return Request{path: func(name string) string { return path[name] }, query: query}
 }
 
@@ -208,7 +213,7 @@ func (a akka) leave(ctx context.Context, r Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.operations.leave(ctx, r.as(map[string]string{"member": m.Node.String()}, nil)); err != nil {
+	if _, err := a.operations.leave(ctx, asked(map[string]string{"member": m.Node.String()}, nil)); err != nil {
 		return nil, err
 	}
 	return akkaMessage{"Leaving " + a.name(m.Node)}, nil
@@ -228,7 +233,7 @@ func (a akka) put(ctx context.Context, r Request) (any, error) {
 	case strings.EqualFold(operation, "leave"):
 		return a.leave(ctx, r)
 	case strings.EqualFold(operation, "down"):
-		if _, err := a.down(ctx, r.as(map[string]string{"members": m.Node.String()}, url.Values{"force": form["force"]})); err != nil {
+		if _, err := a.down(ctx, asked(map[string]string{"members": m.Node.String()}, url.Values{"force": form["force"]})); err != nil {
 			return nil, err
 		}
 		return akkaMessage{"Downing " + a.name(m.Node)}, nil
@@ -246,7 +251,7 @@ func (a akka) prepare(ctx context.Context, r Request) (any, error) {
 	if operation := form.Get("operation"); !strings.EqualFold(operation, "Prepare-for-full-shutdown") {
 		return nil, refuse(http.StatusBadRequest, "operation: %q is not Prepare-for-full-shutdown", clip(operation))
 	}
-	if _, err := a.shutdown(ctx, r.as(nil, url.Values{"force": form["force"]})); err != nil {
+	if _, err := a.shutdown(ctx, asked(nil, url.Values{"force": form["force"]})); err != nil {
 		return nil, err
 	}
 	return akkaMessage{"Preparing for full cluster shutdown"}, nil
@@ -263,7 +268,7 @@ func (a akka) join(ctx context.Context, r Request) (any, error) {
 	if name != "" {
 		query.Set("cluster", name)
 	}
-	if _, err := a.operations.join(ctx, r.as(map[string]string{"seeds": address}, query)); err != nil {
+	if _, err := a.operations.join(ctx, asked(map[string]string{"seeds": address}, query)); err != nil {
 		return nil, err
 	}
 	return akkaMessage{"Joining " + form.Get("address")}, nil

@@ -23,11 +23,7 @@ import (
 // akka asks one of these routes, with a form if there is one.
 func akka(t *testing.T, n *membership.Node, method, path, operation, form string) (status int, body string) {
 	t.Helper()
-	routes := management.Akka(n)
-	for i := range routes {
-		routes[i].Authorized = false // Who may ask is decided before, see operators_test.go.
-	}
-	status, _, text := operate(t, routes, func(r *http.Request) {
+	status, _, text := operate(t, forAnybody(management.Akka(n)), func(r *http.Request) {
 		r.Method, r.URL.Path = method, path
 		r.Header.Set(management.OperatorHeader, operation)
 		if form != "" {

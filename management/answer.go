@@ -85,7 +85,9 @@ func (s *Server) meant(r *http.Request, operation string) *Error {
 	case operation == "":
 		return nil
 	case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
-		s.log.Warn("management refuses an operation that a web page asks for", "operation", operation, "peer", r.RemoteAddr, "origin", clip(r.Header.Get("Origin")))
+		if n := s.pages.again(strangersEvery); n > 0 {
+			s.log.Warn("management refuses an operation that a web page asks for", "operation", operation, "peer", r.RemoteAddr, "origin", clip(r.Header.Get("Origin")), "refused", n)
+		}
 		return refuse(http.StatusForbidden, "a web page asks for this: no browser may")
 	case len(r.Header.Values(OperatorHeader)) != 1 || r.Header.Get(OperatorHeader) != operation:
 		return refuse(http.StatusForbidden, "this changes something: say that it is meant, by the header %s: %s", OperatorHeader, operation)
@@ -129,26 +131,30 @@ func (s *Server) answering(route Route) http.Handler {
 			s.write(w, refused.Status, failure(refused))
 			return
 		}
-		if route.Limit > 0 {
-			// The server waits for the client to go away while it answers, and takes the end
-			// of the time for reading for that. An error says that there is no connection.
-			until, connection := time.Now().Add(route.Limit+writeTimeout), http.NewResponseController(w)
-			_ = errors.Join(connection.SetReadDeadline(until), connection.SetWriteDeadline(until))
-		}
 		switch {
 		case route.Stream != nil:
 			s.stream(route, w, r)
 			return
 		case route.Handler != nil:
+			extend(route, w)
 			s.handle(route, w, r)
 			return
 		}
-		status, body := s.answer(route, r)
+		status, body := s.answer(route, w, r)
 		if route.Operation != "" {
 			s.changed(route, r, by, body)
 		}
 		s.write(w, status, body)
 	})
+}
+
+// extend gives a connection the time that the answer of a route takes, once the request has been read. The server waits for
+// the client to go away while it answers, and takes the end of the time for reading for that.
+func extend(route Route, w http.ResponseWriter) {
+	if route.Limit > 0 {
+		until, connection := time.Now().Add(route.Limit+writeTimeout), http.NewResponseController(w)
+		_ = errors.Join(connection.SetReadDeadline(until), connection.SetWriteDeadline(until)) // An error says that there is no connection.
+	}
 }
 
 // asks returns who asks for a change, or why nobody does who may.
@@ -187,7 +193,7 @@ func (s *Server) limit(route Route) time.Duration { return cmp.Or(route.Limit, s
 // be taken back: the connection ends.
 func (s *Server) handle(route Route, w http.ResponseWriter, r *http.Request) {
 	defer s.abort(route)
-	if _, err := parameters(r.URL.RawQuery, route.Query); err != nil {
+	if _, err := parameters(r.URL.RawQuery, route); err != nil {
 		status, body := s.failed(route, err)
 		s.write(w, status, body)
 		return
@@ -206,14 +212,14 @@ func (s *Server) abort(route Route) {
 }
 
 // answer finds the answer of a route, whatever happens to it.
-func (s *Server) answer(route Route, r *http.Request) (status int, body any) {
+func (s *Server) answer(route Route, w http.ResponseWriter, r *http.Request) (status int, body any) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("an answer panicked", "path", route.Path, "panic", p, "stack", string(debug.Stack()))
 			status, body = http.StatusInternalServerError, Failure{Error: "the answer panicked; the log of the node has more"}
 		}
 	}()
-	query, err := parameters(r.URL.RawQuery, route.Query)
+	query, err := parameters(r.URL.RawQuery, route)
 	if err != nil {
 		return s.failed(route, err)
 	}
@@ -222,6 +228,7 @@ func (s *Server) answer(route Route, r *http.Request) (status int, body any) {
 	if err != nil {
 		return s.failed(route, refuse(http.StatusBadRequest, "the body has not come: %v", err))
 	}
+	extend(route, w)
 	ctx, cancel := context.WithTimeout(r.Context(), s.limit(route))
 	defer cancel()
 	value, err := route.Answer(ctx, Request{path: r.PathValue, query: query, body: text, content: r.Header.Get("Content-Type")})

@@ -46,6 +46,8 @@ type Event struct {
 	Missed   uint64    `json:"missed,omitempty"`   // Of a gap, how many events are missing; none if that is not known.
 	Decision *Decision `json:"decision,omitempty"` // Of a decision, all of it.
 	Text     string    `json:"text"`               // What has happened, in one sentence.
+
+	source membership.Event // What it was made of; nil for decisions, and gaps of the feed.
 }
 
 // EventList lists the last events of a node, the oldest first.
@@ -59,6 +61,7 @@ type EventList struct {
 
 // Feed keeps the last 2,000 events of a node, for [Feed.Routes]. It must be closed.
 type Feed struct {
+	node  *membership.Node
 	self  gossip.NodeID
 	sub   *membership.Subscription
 	stop  func()
@@ -72,7 +75,7 @@ type Feed struct {
 
 // OpenFeed begins to keep the events of a node.
 func OpenFeed(node *membership.Node) *Feed {
-	f := &Feed{self: node.Self(), sub: node.Subscribe(), ended: make(chan struct{}), more: make(chan struct{})}
+	f := &Feed{node: node, self: node.Self(), sub: node.Subscribe(), ended: make(chan struct{}), more: make(chan struct{})}
 	f.stop = membership.WatchDecisions(node, f.decided)
 	// Owned by the feed: ends when Close has closed the subscription, or the node has ended; Close waits.
 	go f.follow()
@@ -118,7 +121,7 @@ func (f *Feed) decided(d membership.Decision) {
 // happened puts an event of the membership into words. Refusals are for the log: strangers can
 // cause any number of them.
 func happened(e membership.Event) (event Event, told bool) {
-	event.At = time.Now()
+	event.At, event.source = time.Now(), e
 	switch e := e.(type) {
 	case membership.MemberChanged:
 		event.Type, event.Node, event.Status = "member", e.Member.Node.String(), e.Member.Status.String()
@@ -237,13 +240,16 @@ func (f *Feed) after(at uint64, most int) (events []Event, to uint64, more <-cha
 //
 //	GET /v1/events          [EventList]; after, type, limit
 //	GET /v1/events/stream   the same as Server-sent events, as they happen; type
+//	GET /cluster/domain-events   those of the cluster as of Akka and Pekko Management; type
 //
 // The type selects by the types of [Event], several separated by commas; gaps are always told. A stream begins with what
-// follows the event in the header Last-Event-ID, or without it with what happens next.
+// follows the event in the header Last-Event-ID, or without it with what happens next; that of Akka, without it and
+// after a gap, with events for what is so already.
 func (f *Feed) Routes() []Route {
 	return []Route{
 		{Path: "/v1/events", Summary: "The last events of the node", Result: EventList{}, Query: []string{"after", "type", "limit"}, Answer: f.list},
 		{Path: "/v1/events/stream", Summary: "Events as they happen", Result: Event{}, Query: []string{"type"}, Stream: f.stream},
+		{Path: "/cluster/domain-events", Summary: "Events of the cluster as they happen, as of Akka Management", Result: akkaEvent{}, Query: []string{"type"}, repeated: true, Stream: f.domainEvents},
 	}
 }
 
@@ -308,33 +314,42 @@ func (f *Feed) stream(ctx context.Context, r Request, out *Stream) error {
 		return err
 	}
 	at, gap := f.position(r.LastEventID())
+	return f.tell(ctx, out, at, gap, func(e Event) error {
+		if !want(e) {
+			return nil
+		}
+		return out.Send(e.ID, e.Type, e)
+	})
+}
+
+// tell hands the events behind a position to a function that sends them, after a gap if there is one, and beats.
+func (f *Feed) tell(ctx context.Context, out *Stream, at uint64, gap *Event, send func(Event) error) error {
 	if err := out.Beat(f.id(at)); err != nil {
 		return err
 	}
 	if gap != nil {
-		if err := out.Send(gap.ID, gap.Type, *gap); err != nil {
+		if err := send(*gap); err != nil {
 			return err
 		}
 	}
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
+	now := make(chan struct{})
+	close(now)
 	for {
-		events, to, more := f.after(at, sentAtATime)
+		events, to, next := f.after(at, sentAtATime)
 		for _, e := range events {
-			if !want(e) {
-				continue
-			}
-			if err := out.Send(e.ID, e.Type, e); err != nil {
+			if err := send(e); err != nil {
 				return err
 			}
 		}
 		if at = to; len(events) > 0 {
-			continue // There may be others already.
+			next = now // There may be others already.
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-more:
+		case <-next:
 		case <-beat.C:
 			if err := out.Beat(f.id(at)); err != nil {
 				return err

@@ -30,10 +30,16 @@ import (
 // Events of a node, listed and as a stream: in virtual time, on connections in memory. First what
 // a stream says while members come and go; then resuming, gaps, slow clients, bounds, and the end.
 
-// watch asks for a stream on a connection, and returns what reads its lines.
+// watch asks for the stream of events on a connection, and returns what reads its lines.
 func watch(t *testing.T, c net.Conn, query, last string) *bufio.Reader {
 	t.Helper()
-	head := "GET /v1/events/stream" + query + " HTTP/1.1\r\nHost: localhost\r\n"
+	return watchAt(t, c, "/v1/events/stream"+query, last)
+}
+
+// watchAt asks for a stream.
+func watchAt(t *testing.T, c net.Conn, target, last string) *bufio.Reader {
+	t.Helper()
+	head := "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n"
 	if last != "" {
 		head += "Last-Event-ID: " + last + "\r\n"
 	}

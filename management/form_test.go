@@ -4,6 +4,7 @@
 package management_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -87,6 +88,52 @@ func TestAnOperationIsMeant(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A web page that asks again and again does not fill the log: it is said once a second, with how often it was.
+func TestAWebPageDoesNotFillTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, logged := logger()
+		route := management.Route{Path: "/v1/form", Operation: management.FormOperation, Answer: echo().Answer}
+		handler, err := management.Handler(management.Default(), []management.Route{route}, log)
+		require.NoError(t, err)
+		ask := func(times int) {
+			for range times {
+				request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/form", http.NoBody)
+				request.Host = "localhost"
+				request.Header.Set("Origin", "http://evil.example")
+				recorder := httptest.NewRecorder()
+				handler.ServeHTTP(recorder, request)
+				require.Equal(t, http.StatusForbidden, recorder.Code)
+			}
+		}
+		ask(100)
+		require.Equal(t, 1, strings.Count(logged.String(), "a web page asks"), logged)
+		<-time.After(time.Second)
+		ask(1)
+		require.Contains(t, logged.String(), "refused=100")
+	})
+}
+
+// A body must come in the time of a request, also where the operation itself may take long.
+func TestABodyMustComeInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipes()
+		s, err := management.ServeOn(p, management.Default(), []management.Route{{
+			Path: "/v1/form", Operation: management.FormOperation, Body: 10, Limit: time.Hour, Answer: echo().Answer,
+		}}, quiet())
+		require.NoError(t, err)
+		c := p.dial()
+		began := time.Now()
+		write(t, c, "POST /v1/form HTTP/1.1\r\nHost: localhost\r\nQuorate-Operator: form\r\nContent-Length: 10\r\n\r\n0")
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusBadRequest, response.StatusCode)
+		require.Less(t, time.Since(began), 2*time.Second)
+		require.NoError(t, c.Close())
+		require.NoError(t, s.Close())
+	})
 }
 
 // A route that takes a body gets it whole, up to its bound, and only with its length.

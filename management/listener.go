@@ -43,11 +43,11 @@ type bounded struct {
 	closed  chan struct{} // Closed when the listener is closed.
 	closing sync.Once
 
-	mu      sync.Mutex // Guards what follows, and the fields of each place that say so.
-	open    map[*place]struct{}
-	hosts   map[string]int // Open connections by host.
-	crowded int            // Connections closed for others since the log last said so.
-	said    time.Time      // When the log last said so.
+	crowded seldom // Connections closed for others.
+
+	mu    sync.Mutex // Guards what follows, and the fields of each place that say so.
+	open  map[*place]struct{}
+	hosts map[string]int // Open connections by host.
 }
 
 // bound bounds the open connections of a listener.
@@ -70,7 +70,9 @@ func (l *bounded) Accept() (net.Conn, error) {
 		evicted, wait := l.admit(p)
 		if evicted != nil {
 			_ = evicted.Conn.Close() // Its client sent nothing.
-			l.tell(evicted.host)
+			if n := l.crowded.again(crowdedEvery); n > 0 {
+				l.log.Warn("management closes idle connections because all places are taken", "places", l.max, "closed", n, "host", evicted.host)
+			}
 		}
 		if wait <= 0 {
 			return p, nil
@@ -145,22 +147,6 @@ func (l *bounded) wake() {
 	select {
 	case l.changed <- struct{}{}:
 	default: // Accept is awake already.
-	}
-}
-
-// tell counts a connection that was closed for another, and logs the number once in a
-// while.
-func (l *bounded) tell(host string) {
-	l.mu.Lock()
-	l.crowded++
-	closed, now := l.crowded, time.Now()
-	due := now.Sub(l.said) >= crowdedEvery
-	if due {
-		l.said, l.crowded = now, 0
-	}
-	l.mu.Unlock()
-	if due { // Without the lock, which every request needs: a log may be slow.
-		l.log.Warn("management closes idle connections because all places are taken", "places", l.max, "closed", closed, "host", host)
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 	// lobbyMost is how many connections wait for their first byte, where descriptors allow it.
 	// One that comes on top sends the oldest away.
 	lobbyMost = 8192
-	// lobbyShare is the part of all descriptors of the process that may wait so: a quarter.
+	// lobbyShare is the part of all descriptors of the process that may wait so at one listener: a quarter.
 	lobbyShare = 4
 	// acceptPause is how long accepting rests after an error, when nobody can be sent away.
 	acceptPause = 10 * time.Millisecond
@@ -39,10 +39,10 @@ type lobby struct {
 	closing sync.Once
 	running sync.WaitGroup
 
+	sent, failed, late seldom // Connections that were sent away, could not be accepted, found no place.
+
 	mu      sync.Mutex // Guards what follows.
 	waiting list.List  // Of net.Conn, the oldest first.
-	sent    int        // Connections that were sent away since the log last said so.
-	said    time.Time  // When the log last said so.
 }
 
 // newLobby begins to accept.
@@ -85,10 +85,10 @@ func (b *lobby) admit() {
 			b.enter(conn)
 		case errors.Is(err, net.ErrClosed):
 			return
-		case b.sendAway():
-			b.tell(1) // Descriptors have run out, most likely: one is free now.
+		case b.sendAway(): // Descriptors have run out, most likely: one is free now.
+			b.tell(&b.sent, tooMany)
 		default:
-			b.log.Warn("management cannot accept a connection", "error", err)
+			b.tell(&b.failed, "management cannot accept connections: "+err.Error())
 			select {
 			case <-time.After(acceptPause):
 			case <-b.closed:
@@ -109,7 +109,7 @@ func (b *lobby) enter(conn net.Conn) {
 	crowded := b.waiting.Len() > b.most
 	b.mu.Unlock()
 	if crowded && b.sendAway() {
-		b.tell(1)
+		b.tell(&b.sent, tooMany)
 	}
 	// Owned by the lobby: ends with the first byte, after headTimeout, or when the connection
 	// is sent away.
@@ -148,6 +148,7 @@ func (b *lobby) wait(at *list.Element, conn net.Conn) {
 		_ = conn.Close()
 	case <-time.After(headTimeout): // All places for requests are taken for long.
 		_ = conn.Close()
+		b.tell(&b.late, "management closed connections whose requests were not read, because all places have been taken for too long")
 	}
 }
 
@@ -165,19 +166,13 @@ func (b *lobby) sendAway() bool {
 	return true
 }
 
-// tell counts connections that were sent away, and says so in the log once in a while.
-func (b *lobby) tell(n int) {
-	b.mu.Lock()
-	b.sent += n
-	sent, now := b.sent, time.Now()
-	if now.Sub(b.said) < crowdedEvery {
-		sent = 0
-	} else {
-		b.sent, b.said = 0, now
-	}
-	b.mu.Unlock()
-	if sent > 0 {
-		b.log.Warn("management closed connections on which nothing came, because there were too many", "connections", sent)
+// tooMany says why connections were sent away.
+const tooMany = "management closed connections on which nothing came, because there were too many"
+
+// tell counts what has happened to a connection, and says so in the log once in a while.
+func (b *lobby) tell(of *seldom, text string) {
+	if n := of.again(crowdedEvery); n > 0 {
+		b.log.Warn(text, "connections", n)
 	}
 }
 

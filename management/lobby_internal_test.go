@@ -4,6 +4,7 @@
 package management
 
 import (
+	"bytes"
 	"log/slog"
 	"net"
 	"testing"
@@ -48,4 +49,30 @@ func TestALobbyThatClosesWaitsForNobody(t *testing.T) {
 		_, err := near.Read(make([]byte, 1))
 		require.Error(t, err, "the connection is closed")
 	})
+}
+
+// A connection whose request nobody can read is closed after a while, and the log says so.
+func TestALobbyTellsOfRequestsThatFindNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		var logged bytes.Buffer
+		b := newLobby(&eager{&straggler{conn: far, closed: make(chan struct{})}}, 1, slog.New(slog.NewTextHandler(&logged, nil)))
+		_, err := near.Write([]byte("G"))
+		require.NoError(t, err)
+		_, err = near.Read(make([]byte, 1))
+		require.Error(t, err, "the connection is closed")
+		require.NoError(t, b.Close())
+		require.Contains(t, logged.String(), "were not read")
+	})
+}
+
+// eager is a listener that gives its connection at once.
+type eager struct{ *straggler }
+
+func (e *eager) Accept() (net.Conn, error) {
+	if !e.given {
+		e.given = true
+		return e.conn, nil
+	}
+	return e.straggler.Accept()
 }

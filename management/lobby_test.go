@@ -163,14 +163,16 @@ func (f failing) Accept() (net.Conn, error) {
 	}
 }
 
-// Accepting goes on after an error.
+// Accepting goes on after errors, which do not fill the log.
 func TestLobbyOutlivesErrorsOfAccept(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	f := failing{listener, make(chan error, 2)}
-	f.errs <- errors.New("too many open files")
-	f.errs <- errors.New("too many open files")
-	l := management.Lobby(f, 2, slog.New(slog.DiscardHandler))
+	f := failing{listener, make(chan error, 20)}
+	for range cap(f.errs) {
+		f.errs <- errors.New("too many open files")
+	}
+	var logged lines
+	l := management.Lobby(f, 2, slog.New(slog.NewTextHandler(&logged, nil)))
 	defer func() { _ = l.Close() }()
 	c := dial(t, l)
 	_, err = c.Write([]byte("x"))
@@ -178,4 +180,5 @@ func TestLobbyOutlivesErrorsOfAccept(t *testing.T) {
 	conn, err := l.Accept()
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
+	require.Equal(t, 1, strings.Count(logged.String(), "cannot accept"), &logged)
 }

@@ -75,7 +75,11 @@ func (d *document) operation(r Route) jsonObject {
 		parameters = append(parameters, jsonObject{"name": name, "in": "path", "required": true, "schema": jsonObject{"type": "string"}})
 	}
 	for _, name := range r.Query {
-		parameters = append(parameters, jsonObject{"name": name, "in": "query", "schema": jsonObject{"type": "string"}})
+		schema := jsonObject{"type": "string"}
+		if r.repeated {
+			schema = jsonObject{"type": "array", "items": schema}
+		}
+		parameters = append(parameters, jsonObject{"name": name, "in": "query", "schema": schema})
 	}
 	if r.Operation != "" {
 		parameters = append(parameters, jsonObject{"name": OperatorHeader, "in": "header", "required": true, "schema": jsonObject{"const": r.Operation}})

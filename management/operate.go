@@ -131,12 +131,26 @@ func (o operations) down(ctx context.Context, r Request) (any, error) {
 	}
 	// The node itself comes last: it ends by it, and would leave out the others.
 	slices.SortStableFunc(members, func(a, b *gossip.Member) int { return selfLast(o.node.Self(), a.Node, b.Node) })
-	for _, m := range members {
-		if err := commanded(o.node.Down(ctx, m.Node.Address.String())); err != nil {
-			return nil, err
+	return answer, each(members, func(m *gossip.Member) error { return commanded(o.node.Down(ctx, m.Node.Address.String())) })
+}
+
+// each has something done to members in turn. The error of one says to which others it was done before.
+func each(members []*gossip.Member, do func(*gossip.Member) error) error {
+	for i, m := range members {
+		err := do(m)
+		if err == nil {
+			continue
 		}
+		if i == 0 {
+			return err
+		}
+		status := http.StatusConflict
+		if e, ok := errors.AsType[*Error](err); ok {
+			status = e.Status
+		}
+		return refuse(status, "this was done to %s, but not to %v: %v", roll(members[:i]), m.Node, err)
 	}
-	return answer, nil
+	return nil
 }
 
 // selfLast orders a node behind all others.

@@ -27,14 +27,18 @@ type commandee struct {
 	n *membership.Node
 }
 
+// forAnybody returns routes that anybody may ask: who may is decided before, see operators_test.go.
+func forAnybody(routes []management.Route) []management.Route {
+	for i := range routes {
+		routes[i].Authorized = false
+	}
+	return routes
+}
+
 // asks sends a command as an operator would, and returns what is said about it.
 func (c commandee) asks(operation, path string) (status int, body string) {
 	c.t.Helper()
-	routes := management.Operations(c.n)
-	for i := range routes {
-		routes[i].Authorized = false // Who may ask is decided before, see operators_test.go.
-	}
-	status, _, text := operate(c.t, routes, func(r *http.Request) {
+	status, _, text := operate(c.t, forAnybody(management.Operations(c.n)), func(r *http.Request) {
 		target, query, _ := strings.Cut(path, "?")
 		r.URL.Path, r.URL.RawQuery = target, query
 		r.Header.Set(management.OperatorHeader, operation)

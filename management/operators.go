@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/config/field"
@@ -157,27 +156,12 @@ type Change struct {
 // and must not block.
 func WithChanges(tell func(Change)) Option { return func(s *Server) { s.tell = tell } }
 
-// strangersEvery is how often at most the log says that somebody was refused as an operator.
+// strangersEvery is how often at most the log says that somebody was refused as an operator, or a web page.
 const strangersEvery = time.Second
-
-// strangers counts requests of those who are no operators.
-type strangers struct {
-	mu      sync.Mutex
-	said    time.Time // When the log last said so.
-	refused int       // How many since.
-}
 
 // refused logs that somebody is no operator, within a rate.
 func (s *Server) refused(r *http.Request, operation string, err *Error) {
-	s.strangers.mu.Lock()
-	s.strangers.refused++
-	n, now := s.strangers.refused, time.Now()
-	due := now.Sub(s.strangers.said) >= strangersEvery
-	if due {
-		s.strangers.said, s.strangers.refused = now, 0
-	}
-	s.strangers.mu.Unlock()
-	if due {
+	if n := s.strangers.again(strangersEvery); n > 0 {
 		s.log.Warn("management refuses an operation, for nobody who may ask for it does", "operation", operation, "peer", r.RemoteAddr, "reason", err.Text, "refused", n)
 	}
 }

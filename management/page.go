@@ -20,16 +20,6 @@ const pagePath = "/ui"
 //go:embed page/index.html page/dist/app.js page/dist/app.css page/dist/licences.txt
 var pageFiles embed.FS
 
-// pageParts are the paths of the parts, with what they are.
-func pageParts() map[string][2]string {
-	return map[string][2]string{
-		pagePath:                   {"page/index.html", "text/html; charset=utf-8"},
-		pagePath + "/app.js":       {"page/dist/app.js", "text/javascript; charset=utf-8"},
-		pagePath + "/app.css":      {"page/dist/app.css", "text/css; charset=utf-8"},
-		pagePath + "/licences.txt": {"page/dist/licences.txt", "text/plain; charset=utf-8"},
-	}
-}
-
 // pagePolicy lets the page load its own parts and ask this node, and nothing else: no script in it that was not
 // built into it, no other server, no frame around it.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
@@ -40,25 +30,25 @@ func pageRoutes(cfg Config) []Route {
 	if !cfg.Page {
 		return nil
 	}
-	var routes []Route
-	for _, path := range []string{pagePath, pagePath + "/app.js", pagePath + "/app.css", pagePath + "/licences.txt"} {
-		routes = append(routes, Route{Path: path, Handler: pagePart(path)})
+	return []Route{
+		{Path: pagePath, Handler: pagePart("page/index.html", "text/html")},
+		{Path: pagePath + "/app.js", Handler: pagePart("page/dist/app.js", "text/javascript")},
+		{Path: pagePath + "/app.css", Handler: pagePart("page/dist/app.css", "text/css")},
+		{Path: pagePath + "/licences.txt", Handler: pagePart("page/dist/licences.txt", "text/plain")},
 	}
-	return routes
 }
 
-// pagePart answers with a part of the page.
-func pagePart(path string) http.Handler {
-	part := pageParts()[path]
+// pagePart answers with a file of the page.
+func pagePart(file, kind string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		content, err := pageFiles.ReadFile(part[0])
+		content, err := pageFiles.ReadFile(file)
 		if err != nil { // It is built in.
 			http.NotFound(w, r)
 			return
 		}
 		header := w.Header()
 		for name, value := range map[string]string{
-			"Content-Type": part[1], "Content-Length": strconv.Itoa(len(content)),
+			"Content-Type": kind + "; charset=utf-8", "Content-Length": strconv.Itoa(len(content)),
 			"Content-Security-Policy": pagePolicy, "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 		} {

@@ -37,6 +37,8 @@ type Route struct {
 	// refused, so that a typing error does not give a wrong answer.
 	Query []string
 
+	repeated bool // Its parameters may be given several times.
+
 	// Method is the method that a route with an operation answers: POST, PUT or DELETE. Empty, it is POST, and
 	// GET and HEAD where there is no operation. Routes of one path have different methods.
 	Method string
@@ -135,7 +137,7 @@ func (r Request) QueryInt(name string, low, high, other int) (int, error) {
 	}
 	n, err := strconv.Atoi(r.Query(name))
 	if err != nil || n < low || n > high {
-		return 0, refuse(http.StatusBadRequest, "%s: %q is not a number from %d to %d", name, r.Query(name), low, high)
+		return 0, refuse(http.StatusBadRequest, "%s: %q is not a number from %d to %d", name, clip(r.Query(name)), low, high)
 	}
 	return n, nil
 }
@@ -171,9 +173,7 @@ type routes map[string]methods
 
 // route returns the route that answers a method. A path without routes answers GET and HEAD, with status 404.
 func (m methods) route(method string) (route Route, answers bool) {
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
+	method = answeredAs(method)
 	route, answers = m[method]
 	return route, answers || m == nil && method == http.MethodGet
 }
@@ -220,6 +220,7 @@ func newMux(given []Route, serve func(Route) http.Handler) (mux *http.ServeMux, 
 		}
 	}()
 	mux, all = http.NewServeMux(), routes{}
+	handlers := map[string]map[string]http.Handler{} // By path and method.
 	for _, route := range given {
 		path = route.Path
 		if err := route.fault(); err != nil {
@@ -229,17 +230,11 @@ func newMux(given []Route, serve func(Route) http.Handler) (mux *http.ServeMux, 
 		if _, twice := all[path][method]; twice {
 			return nil, nil, fmt.Errorf("management: route %q: conflicts with another one for %s", path, method)
 		}
-		if all[path] == nil {
-			all[path] = methods{}
-			handlers := map[string]http.Handler{}
-			for _, other := range given {
-				if other.Path == path {
-					handlers[other.method()] = serve(other)
-				}
-			}
-			mux.Handle(path, dispatch(handlers))
+		if handlers[path] == nil {
+			all[path], handlers[path] = methods{}, map[string]http.Handler{}
+			mux.Handle(path, dispatch(handlers[path]))
 		}
-		all[path][method] = route
+		all[path][method], handlers[path][method] = route, serve(route)
 	}
 	return mux, all, nil
 }
@@ -247,12 +242,16 @@ func newMux(given []Route, serve func(Route) http.Handler) (mux *http.ServeMux, 
 // dispatch hands a request to the route of its method; whether there is one was found out before.
 func dispatch(handlers map[string]http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet
-		}
-		handlers[method].ServeHTTP(w, r)
+		handlers[answeredAs(r.Method)].ServeHTTP(w, r)
 	})
+}
+
+// answeredAs returns the method whose route answers a method: HEAD is answered as GET.
+func answeredAs(method string) string {
+	if method == http.MethodHead {
+		return http.MethodGet
+	}
+	return method
 }
 
 // fault returns what makes no sense about a route, nil if there is nothing.
@@ -284,8 +283,12 @@ func (r Route) ways() (n int) {
 	return n
 }
 
+// faultsNamed is how many faults of a query its answer names at most.
+const faultsNamed = 8
+
 // parameters parses a query, of which every parameter must be known.
-func parameters(raw string, known []string) (url.Values, error) {
+func parameters(raw string, route Route) (url.Values, error) {
+	known := route.Query
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, "the query is not valid: %v", err)
@@ -294,10 +297,10 @@ func parameters(raw string, known []string) (url.Values, error) {
 	for name, given := range values {
 		switch {
 		case !slices.Contains(known, name) && len(known) == 0:
-			faults = append(faults, fmt.Sprintf("unknown parameter %q; there are none here", name))
+			faults = append(faults, fmt.Sprintf("unknown parameter %q; there are none here", clip(name)))
 		case !slices.Contains(known, name):
-			faults = append(faults, fmt.Sprintf("unknown parameter %q; there are %s", name, strings.Join(known, ", ")))
-		case len(given) > 1:
+			faults = append(faults, fmt.Sprintf("unknown parameter %q; there are %s", clip(name), strings.Join(known, ", ")))
+		case len(given) > 1 && !route.repeated:
 			faults = append(faults, fmt.Sprintf("parameter %q was given %d times", name, len(given)))
 		}
 	}
@@ -305,6 +308,9 @@ func parameters(raw string, known []string) (url.Values, error) {
 		return values, nil
 	}
 	slices.Sort(faults)
+	if more := len(faults) - faultsNamed; more > 0 {
+		faults = append(faults[:faultsNamed], fmt.Sprintf("and %d others", more))
+	}
 	if len(faults) == 1 {
 		return nil, refuse(http.StatusBadRequest, "%s", faults[0])
 	}

@@ -208,6 +208,22 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A query of very many unknown parameters does not get an answer that is as long.
+func TestAnAnswerNamesFewFaultsOfAQuery(t *testing.T) {
+	s := serve(t, listening(), []management.Route{echo()})
+	var query strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&query, "&p%d=", i)
+	}
+	got := ask(t, s, http.MethodGet, "/echo/a?"+query.String()[1:])
+	require.Equal(t, http.StatusBadRequest, got.status)
+	require.Less(t, len(got.body), 1000)
+	require.Contains(t, got.body, "and 992 others")
+	got = ask(t, s, http.MethodGet, "/echo/a?"+strings.Repeat("p", 10_000)+"=")
+	require.Equal(t, http.StatusBadRequest, got.status)
+	require.Less(t, len(got.body), 300)
+}
+
 // Whatever an answer does, its request ends with JSON, and the server goes on.
 func TestAnswersThatFail(t *testing.T) {
 	cfg := listening()

@@ -47,7 +47,12 @@ type Stream struct {
 	conn  *http.ResponseController
 	text  bytes.Buffer
 	begun bool // Something was sent, so that the status is 200.
+
+	admitted func() bool // The client would still be accepted.
 }
+
+// errWithdrawn ends a stream whose client would not be accepted any more.
+var errWithdrawn = errors.New("management: the certificate of the client is not accepted any more")
 
 // Send sends one event: its id, by which a client goes on behind it, its type, and a value that is
 // encoded as JSON. The error says that the client is gone, or has not read for 5 seconds.
@@ -63,8 +68,13 @@ func (s *Stream) Send(id, kind string, value any) error {
 
 // Beat says that nothing has happened, so that whatever is between the two ends keeps the
 // connection, and a client that is gone is noticed. The id is that of the last event that
-// the client need not get when it connects again. The first beat begins the answer.
+// the client need not get when it connects again. The first beat begins the answer. The error says that the
+// client is gone, has not read for 5 seconds, or has a certificate that is not accepted any more: so a stream beats
+// every 10 seconds also while events come.
 func (s *Stream) Beat(id string) error {
+	if !s.admitted() {
+		return errWithdrawn
+	}
 	s.text.Reset()
 	if s.begun {
 		s.text.WriteString(": nothing has happened\n")
@@ -93,7 +103,7 @@ func oneLine(text string) string { return strings.NewReplacer("\n", " ", "\r", "
 // stream answers a request by a stream.
 func (s *Server) stream(route Route, w http.ResponseWriter, r *http.Request) {
 	defer s.abort(route)
-	query, err := parameters(r.URL.RawQuery, route.Query)
+	query, err := parameters(r.URL.RawQuery, route)
 	if err != nil {
 		status, body := s.failed(route, err)
 		s.write(w, status, body)
@@ -107,7 +117,7 @@ func (s *Server) stream(route Route, w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.watched, cancel)()
-	out := &Stream{w: w, conn: http.NewResponseController(w)}
+	out := &Stream{w: w, conn: http.NewResponseController(w), admitted: func() bool { return s.admits(r) }}
 	// The server takes the end of the time for reading for the end of the client. An error says that
 	// there is no connection.
 	_ = out.conn.SetReadDeadline(time.Time{})

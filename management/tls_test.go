@@ -128,6 +128,45 @@ func TestRevokedCertificateGetsNoMoreAnswers(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A stream ends when the certificate of its client is revoked: it would go on for as long as the client likes.
+func TestAStreamEndsWhenTheCertificateIsRevoked(t *testing.T) {
+	ca, dir := mutualtest.NewAuthority(t, "ca"), t.TempDir()
+	cfg := listening()
+	cfg.TLS = ca.Write(t, dir, ca.Issue(t, mutualtest.Leaf{Serial: 11}))
+	cfg.TLS.Revocations = filepath.Join(dir, "revoked.crl")
+	require.NoError(t, os.WriteFile(cfg.TLS.Revocations, ca.Revoke(t, 1), 0o600))
+	ended := make(chan error, 1)
+	s := serve(t, cfg, []management.Route{{Path: "/stream", Stream: func(ctx context.Context, _ management.Request, out *management.Stream) error {
+		for {
+			if err := out.Beat("1"); err != nil {
+				ended <- err
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				ended <- ctx.Err()
+				return ctx.Err()
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}}})
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{ca.Issue(t, mutualtest.Leaf{Serial: 5})}, MinVersion: tls.VersionTLS13}}
+	t.Cleanup(transport.CloseIdleConnections)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.Address()+"/stream", http.NoBody)
+	require.NoError(t, err)
+	response, err := transport.RoundTrip(request)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	_, err = response.Body.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(cfg.TLS.Revocations, ca.Revoke(t, 2, 5), 0o600))
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(t, err, "the server has ended the stream")
+	require.ErrorContains(t, <-ended, "not accepted any more")
+}
+
 // With TLS an operation needs a certificate and the header, and is logged with the
 // certificate.
 func TestAnOperationWithTLS(t *testing.T) {

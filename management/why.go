@@ -6,6 +6,7 @@ package management
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,7 +46,7 @@ func Why(node *membership.Node, needed Needed) []Route {
 		Path: "/v1/why", Summary: "Why the cluster is as it is: agreement, leader, members that cannot be reached or wait", Result: ClusterReasons{},
 		Answer: func(context.Context, Request) (any, error) {
 			view := node.View()
-			r := reasons{view: view, state: view.State, needed: needed, decisions: node.Decisions}
+			r := reasons{view: view, state: view.State, needed: needed, decisions: lastDecisions(node)}
 			answer := ClusterReasons{Self: view.Self.String(), Findings: []Finding{r.membership(node)}}
 			if view.Member() != nil {
 				answer.Findings = append(answer.Findings, r.convergence(), r.leader())
@@ -61,7 +62,7 @@ type reasons struct {
 	view      membership.View
 	state     *gossip.State
 	needed    Needed
-	decisions func(topic string) []membership.Decision
+	decisions map[string]membership.Decision // The last one of this node about each subject.
 }
 
 // membership says whether the node is in a cluster.
@@ -142,6 +143,7 @@ func (r reasons) leader() Finding {
 // members says of each member that is not simply up why that is so.
 func (r reasons) members() []Finding {
 	var all []Finding
+	waits := r.waits() // The same for all.
 	for _, m := range r.state.Members() {
 		observers := r.state.Observers(m.Node)
 		f := Finding{About: m.Node.String(), Is: m.Status.String(), Because: []string{}}
@@ -152,7 +154,7 @@ func (r reasons) members() []Finding {
 		switch m.Status {
 		case gossip.Joining, gossip.WeaklyUp:
 			f.Trouble = true
-			f.Because = append(f.Because, r.waits()...)
+			f.Because = append(f.Because, waits...)
 		case gossip.Leaving:
 			f.Because = append(f.Because, "it hands over what it hosts, then says that it has")
 		case gossip.Exiting:
@@ -206,7 +208,7 @@ func (r reasons) waits() []string {
 	if n := len(r.state.Members()); n < r.needed.Members {
 		why = append(why, fmt.Sprintf("there are %d members, and membership.min-nr-of-members is %d", n, r.needed.Members))
 	}
-	for _, role := range sortedRoles(r.needed.OfRole) {
+	for _, role := range slices.Sorted(maps.Keys(r.needed.OfRole)) {
 		n := 0
 		for _, m := range r.state.Members() {
 			if m.HasRole(role) {
@@ -223,28 +225,24 @@ func (r reasons) waits() []string {
 	return why
 }
 
-// sortedRoles returns the roles of which a number is needed.
-func sortedRoles(of map[string]int) []string {
-	roles := make([]string, 0, len(of))
-	for role := range of {
-		roles = append(roles, role)
-	}
-	slices.Sort(roles)
-	return roles
-}
-
-// last returns the last decision of this node about a member, none if it remembers none.
-func (r reasons) last(subject string) string {
-	var last *membership.Decision
+// lastDecisions returns the last decision of a node about each subject, of the topics that are about members.
+func lastDecisions(node *membership.Node) map[string]membership.Decision {
+	last := map[string]membership.Decision{}
 	for _, topic := range []string{"downing", "leader", "join", "leave", "reachability"} {
-		for _, d := range r.decisions(topic) {
-			if d.Subject == subject && (last == nil || d.At.After(last.At)) {
-				last = &d
+		for _, d := range node.Decisions(topic) {
+			if before, known := last[d.Subject]; !known || d.At.After(before.At) {
+				last[d.Subject] = d
 			}
 		}
 	}
-	if last == nil {
+	return last
+}
+
+// last says what this node has decided last about a member, nothing if it remembers no decision.
+func (r reasons) last(subject string) string {
+	d, known := r.decisions[subject]
+	if !known {
 		return ""
 	}
-	return fmt.Sprintf("this node decided at %s: %s, because %s", last.At.UTC().Format("15:04:05Z"), last.Verdict, last.Reason)
+	return fmt.Sprintf("this node decided at %s: %s, because %s", d.At.UTC().Format("15:04:05Z"), d.Verdict, d.Reason)
 }

@@ -346,15 +346,21 @@ func TestTheDashboardAsksForMetricsThatExist(t *testing.T) {
 	queries := expressions(whole)
 	require.Greater(t, len(queries), 20)
 	for _, q := range queries {
-		found := 0
-		for _, name := range names.FindAllString(q, -1) {
-			require.True(t, known[name] || labels[name], "%s in %s", name, q)
-			if known[name] {
-				found++
-			}
-		}
-		require.NotZero(t, found, "no metric in %s", q)
+		isAboutMetrics(t, q, known, labels)
 	}
+}
+
+// isAboutMetrics requires that what is asked names metrics, and only those that there are, with labels that these have.
+func isAboutMetrics(t *testing.T, text string, known, labels map[string]bool) {
+	t.Helper()
+	found := 0
+	for _, name := range names.FindAllString(text, -1) {
+		require.True(t, known[name] || labels[name], "%s in %s", name, text)
+		if known[name] {
+			found++
+		}
+	}
+	require.NotZero(t, found, "no metric in %s", text)
 }
 
 // Every alert that the page proposes is about metrics that exist.
@@ -380,14 +386,7 @@ func TestTheRulesAreAboutMetricsThatExist(t *testing.T) {
 	alerts := strings.Split(string(text), "- alert: ")[1:]
 	require.Greater(t, len(alerts), 15)
 	for _, alert := range alerts {
-		found := 0
-		for _, name := range names.FindAllString(alert, -1) {
-			require.True(t, known[name] || labels[name], "%s in %s", name, alert)
-			if known[name] {
-				found++
-			}
-		}
-		require.NotZero(t, found, "no metric in %s", alert)
+		isAboutMetrics(t, alert, known, labels)
 	}
 }
 

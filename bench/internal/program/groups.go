@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/bench/internal/decisions"
 	"github.com/quorate/quorate/bench/internal/entities"
 	"github.com/quorate/quorate/bench/internal/failover"
+	"github.com/quorate/quorate/bench/internal/management"
 	"github.com/quorate/quorate/bench/internal/members"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/states"
@@ -17,7 +18,7 @@ import (
 // groups returns everything that can be measured.
 func groups() []plan.Group {
 	return []plan.Group{
-		traffic.Local(), traffic.Remote(), traffic.Ask(), traffic.Client(), traffic.Wires(), entities.Activation(), entities.Idle(), entities.Remembered(), failover.Join(), failover.Rebalance(), failover.Rolling(), failover.Kill(), states.Group(), traffic.Telemetry(), decisions.Group(), data.Group(), members.Running(), members.Boot(), members.Bootstrap(), members.Simulated(),
+		traffic.Local(), traffic.Remote(), traffic.Ask(), traffic.Client(), traffic.Wires(), entities.Activation(), entities.Idle(), entities.Remembered(), failover.Join(), failover.Rebalance(), failover.Rolling(), failover.Kill(), states.Group(), traffic.Telemetry(), decisions.Group(), data.Group(), management.Group(), members.Running(), members.Boot(), members.Bootstrap(), members.Simulated(),
 	}
 }
 

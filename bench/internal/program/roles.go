@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/bench/internal/entities"
 	"github.com/quorate/quorate/bench/internal/failover"
 	"github.com/quorate/quorate/bench/internal/floor"
+	"github.com/quorate/quorate/bench/internal/management"
 	"github.com/quorate/quorate/bench/internal/members"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/states"
@@ -23,7 +24,7 @@ import (
 // allRoles returns every role but those of plugins.
 func allRoles() process.Roles {
 	all := process.Roles{Measurers: make(map[string]process.Measurer), Servers: make(map[string]process.Server)}
-	for _, some := range []process.Roles{floor.Roles(), traffic.Roles(), entities.Roles(), failover.Roles(), states.Roles(), members.Roles(), decisions.Roles(), data.Roles(), awake.Roles()} {
+	for _, some := range []process.Roles{floor.Roles(), traffic.Roles(), entities.Roles(), failover.Roles(), states.Roles(), management.Roles(), members.Roles(), decisions.Roles(), data.Roles(), awake.Roles()} {
 		maps.Copy(all.Measurers, some.Measurers)
 		maps.Copy(all.Servers, some.Servers)
 	}

@@ -23,16 +23,17 @@ import (
 	etcdleases "github.com/quorate/quorate/downing/lease/etcd"
 	kubernetesleases "github.com/quorate/quorate/downing/lease/kubernetes"
 	"github.com/quorate/quorate/plugins/host"
+	"github.com/quorate/quorate/tools/internal/command"
 )
 
 // check checks files for a program that links everything. It returns the faults that a
 // program which links nothing but the cluster would report, and what this system does not
 // keep of what the files say.
-func check(strategies, sections []string, paths ...string) (needs, warnings config.Errors, err error) {
-	own := cluster.Own{Strategies: strategies, Whole: true, Warn: func(key, reason string) {
+func check(brought command.Own, paths ...string) (needs, warnings config.Errors, err error) {
+	own := cluster.Own{Strategies: brought.Strategies, Kinds: brought.Kinds, Whole: true, Warn: func(key, reason string) {
 		warnings = append(warnings, &config.Error{Key: key, Reason: reason})
 	}}
-	for _, name := range sections {
+	for _, name := range brought.Sections {
 		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)}) // The type is not known here.
 	}
 	read := []cluster.Option{cluster.WithFormat(toml.Format())}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/tools/internal/command"
 )
 
 // Every block of YAML on the pages about discovery is valid in the configuration of a node.
@@ -74,7 +75,7 @@ func checkBlock(t *testing.T, block string) config.Errors {
 	rest, path := filepath.Join(dir, "rest.yaml"), filepath.Join(dir, "block.yaml")
 	require.NoError(t, os.WriteFile(rest, []byte("cluster: {name: bank}\nnode: {address: 10.0.0.7:7946}\ntransport: {allow-insecure: true}\n"), 0o600))
 	require.NoError(t, os.WriteFile(path, []byte(block), 0o600))
-	needs, _, err := check(nil, nil, rest, path)
+	needs, _, err := check(command.Own{}, rest, path)
 	require.NoError(t, err, "%s", block)
 	for _, n := range needs {
 		require.ErrorIs(t, n, config.ErrNotLinked)

@@ -320,6 +320,11 @@ func (p *pair) write(certificate, key string, replace bool) error {
 	if !replace {
 		return writePair(certificate, key, p.certificate.Raw, private)
 	}
+	for _, path := range []string{certificate, key} {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			return fmt.Errorf("%s is a directory: name a file in it", path)
+		}
+	}
 	for _, stale := range []string{certificate + fresh, key + fresh} {
 		if err := os.Remove(stale); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -328,7 +333,10 @@ func (p *pair) write(certificate, key string, replace bool) error {
 	if err := writePair(certificate+fresh, key+fresh, p.certificate.Raw, private); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(key+fresh, key), os.Rename(certificate+fresh, certificate))
+	if err := os.Rename(key+fresh, key); err != nil { // A certificate without its key would keep the node from starting.
+		return err
+	}
+	return os.Rename(certificate+fresh, certificate)
 }
 
 // fresh is the end of the names of files that take the place of others.

@@ -177,6 +177,23 @@ func TestWhatExistsIsKeptOrReplacedOnRequest(t *testing.T) {
 	require.Equal(t, command.StatusFailed, status, stderr)
 }
 
+// A certificate is not replaced where its key cannot be: a node would not start with the two.
+func TestACertificateIsNotReplacedWithoutItsKey(t *testing.T) {
+	dir := t.TempDir()
+	made(t, dir, "authority")
+	made(t, dir, "node", "a")
+	before, err := os.ReadFile(filepath.Join(dir, "node.pem"))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(dir, "node-key.pem")))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "node-key.pem"), 0o700))
+	status, _, stderr := cert(t, dir, "node", "a", "-existing", "replace")
+	require.Equal(t, 1, status)
+	require.Contains(t, stderr, "node-key.pem is a directory")
+	after, err := os.ReadFile(filepath.Join(dir, "node.pem"))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
 // A certificate never outlives its authority, and the JSON says the same as the text.
 func TestACertificateEndsWithItsAuthority(t *testing.T) {
 	dir := t.TempDir()

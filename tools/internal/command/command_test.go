@@ -31,13 +31,13 @@ type settings struct {
 	} `koanf:"node"`
 }
 
-func load(_, sections []string, paths ...string) (needs, warnings config.Errors, err error) {
+func load(own command.Own, paths ...string) (needs, warnings config.Errors, err error) {
 	file, err := config.Loader{}.Load(paths...)
 	if err != nil {
 		return nil, nil, err
 	}
 	var beside []config.Section
-	for _, name := range sections {
+	for _, name := range own.Sections {
 		beside = append(beside, config.Section{Name: name, Into: new(any)})
 	}
 	if slices.ContainsFunc(paths, func(path string) bool { return filepath.Base(path) == demanding }) {

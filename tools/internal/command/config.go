@@ -17,11 +17,16 @@ type Config struct {
 	Schema    Schema    `cmd:"" help:"Print the JSON Schema of configuration files, for editors."`
 }
 
-// Checker reads, merges and checks files for a program with strategies and sections of
-// its own, given by their names. Its error lists the faults as [config.Errors]. Without a
+// Own is what a program has of its own, by the names of it.
+type Own struct {
+	Strategies, Sections []string
+	Kinds                []string // Its kinds of entities; none if they are not known.
+}
+
+// Checker reads, merges and checks files for a program with what it has of its own. Its error lists the faults as [config.Errors]. Without a
 // fault, needs are what the files demand of the program beyond what every program links, and
 // warnings what this system does not keep of what they say.
-type Checker func(strategies, sections []string, paths ...string) (needs, warnings config.Errors, err error)
+type Checker func(own Own, paths ...string) (needs, warnings config.Errors, err error)
 
 // NewConfig returns the command. Defaults is the struct that the files fill, with its
 // defaults in it.
@@ -34,6 +39,7 @@ type Check struct {
 	Files []string `arg:"" name:"file" help:"Files, merged in this order."`
 	Own   []string `placeholder:"NAME" help:"Strategies that the program itself brings."`
 	Allow []string `placeholder:"SECTION" help:"Sections of the program itself: whatever they hold is passed over."`
+	Kinds []string `placeholder:"KIND" help:"Kinds of entities that the program has, to which gateway.kinds is held."`
 	check Checker
 }
 
@@ -45,7 +51,8 @@ addresses that need TLS, certificate files, names of strategies, the sections of
 methods of discovery that are selected. Files may ask for
 parts that not every program links: the answer names each, with the import and the
 option that give it to the program. What this system cannot keep, such as limits of
-plugins that only Linux has, is a warning. The exit status is 0 when all is well and
+plugins that only Linux has, or executables of plugins that are not here, is a
+warning. The exit status is 0 when all is well and
 2 when there are faults.
 
 The end of its name tells the format of a file: .toml, .json, and YAML for
@@ -55,6 +62,7 @@ Examples:
   quorate config check cluster.yaml
   quorate config check base.yaml site.toml
   quorate config check --allow twins cluster.yaml
+  quorate config check --kinds account,customer cluster.yaml
   QUORATE_NODE__ADDRESS=10.0.0.7:7946 quorate config check cluster.yaml
   quorate --json config check cluster.yaml`
 }
@@ -78,7 +86,7 @@ type fault struct {
 
 // Run checks the files.
 func (c *Check) Run(s *Session) error {
-	needs, warnings, err := c.check(c.Own, c.Allow, c.Files...)
+	needs, warnings, err := c.check(Own{Strategies: c.Own, Sections: c.Allow, Kinds: c.Kinds}, c.Files...)
 	var faults config.Errors
 	if err != nil && !errors.As(err, &faults) {
 		return err

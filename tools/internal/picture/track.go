@@ -3,7 +3,11 @@
 
 package picture
 
-import "sort"
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
 
 // What changes. The page knows these numbers.
 const (
@@ -19,14 +23,8 @@ const (
 // what is a value that changes: its kind, and the one or two lanes or shards that it is about.
 type what struct{ kind, a, b int }
 
-func (w what) less(o what) bool {
-	if w.kind != o.kind {
-		return w.kind < o.kind
-	}
-	if w.a != o.a {
-		return w.a < o.a
-	}
-	return w.b < o.b
+func (w what) compare(o what) int {
+	return cmp.Or(cmp.Compare(w.kind, o.kind), cmp.Compare(w.a, o.a), cmp.Compare(w.b, o.b))
 }
 
 // change is a moment at which a value became another one.
@@ -79,12 +77,9 @@ func put(m map[what]int, w what, v int) {
 // changes, five numbers each: time, kind, a, b, v.
 func (t *track) list() [][5]int64 {
 	list := make([][5]int64, 0, len(t.base)+len(t.kept))
-	for w, v := range t.base {
-		list = append(list, change{at: t.from, what: w, v: v}.numbers())
+	for _, w := range slices.SortedFunc(maps.Keys(t.base), what.compare) {
+		list = append(list, change{at: t.from, what: w, v: t.base[w]}.numbers())
 	}
-	sort.Slice(list, func(i, j int) bool {
-		return what{int(list[i][1]), int(list[i][2]), int(list[i][3])}.less(what{int(list[j][1]), int(list[j][2]), int(list[j][3])})
-	})
 	for _, c := range t.kept {
 		list = append(list, c.numbers())
 	}

@@ -5,7 +5,6 @@ package top
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/management"
@@ -85,7 +84,7 @@ func (p *past) rate(s Snapshot) {
 
 // moveOf finds the shards of a kind that live elsewhere than before.
 func (p *past) moveOf(at time.Time, k Kind) {
-	known := len(p.moves)
+	ways := make(map[[2]string]int) // The index of the move from one node to another.
 	for _, before := range p.last.Kinds {
 		if before.Name != k.Name || len(before.at) != len(k.at) {
 			continue
@@ -93,11 +92,12 @@ func (p *past) moveOf(at time.Time, k Kind) {
 		for shard, to := range k.at {
 			if from := before.at[shard]; from != to {
 				p.moved++
-				now := p.moves[known:]
-				if i := slices.IndexFunc(now, func(m move) bool { return m.from == from && m.to == to }); i >= 0 {
-					now[i].shards++
+				way := [2]string{from, to}
+				if i, known := ways[way]; known {
+					p.moves[i].shards++
 					continue
 				}
+				ways[way] = len(p.moves)
 				p.moves = append(p.moves, move{at: at, kind: k.Name, shard: shard, shards: 1, from: from, to: to})
 			}
 		}
@@ -129,15 +129,16 @@ func (p *past) missed(s Snapshot) {
 	p.gone = p.gone[max(len(p.gone)-goneKept, 0):]
 }
 
-// shards returns how many shards of all kinds a node hosts, and false if that is not known.
-func shards(s *Snapshot, node string) (n int, known bool) {
+// hosted returns how many shards of all kinds each node hosts, nil if that is not known.
+func hosted(s *Snapshot) map[string]int {
+	var by map[string]int
 	for _, k := range s.Kinds {
-		known = known || len(k.at) > 0
+		if by == nil && len(k.at) > 0 {
+			by = make(map[string]int)
+		}
 		for _, h := range k.Homes {
-			if h.Node == node {
-				n += h.Shards
-			}
+			by[h.Node] += h.Shards
 		}
 	}
-	return n, known
+	return by
 }

@@ -159,12 +159,12 @@ func memberSection(p *past, width int) section {
 	if width >= wide {
 		sec.title = "AGE  STATUS       SHARDS  MEMBERS"
 	}
-	lost := 0
+	lost, shards := 0, hosted(s)
 	for _, m := range s.Members.Members {
 		if len(m.UnreachableFor) > 0 {
 			lost++
 		}
-		sec.lines = append(sec.lines, memberLine(s, m, width))
+		sec.lines = append(sec.lines, memberLine(s, m, shards, width))
 	}
 	if lost > 0 {
 		sec.note += paint(red, fmt.Sprintf(", %d unreachable", lost))
@@ -182,7 +182,7 @@ func memberSection(p *past, width int) section {
 	return sec
 }
 
-func memberLine(s *Snapshot, m management.Member, width int) string {
+func memberLine(s *Snapshot, m management.Member, shards map[string]int, width int) string {
 	status, colour := statusOf(m)
 	var flags []string
 	add := func(is bool, flag string) {
@@ -212,14 +212,14 @@ func memberLine(s *Snapshot, m management.Member, width int) string {
 	if width < wide {
 		return pad(paint(colour, status), 13) + name
 	}
-	age, hosted := "-", "-"
+	age, has := "-", "-"
 	if m.Age > 0 {
 		age = fmt.Sprint(m.Age)
 	}
-	if n, known := shards(s, m.Node); known {
-		hosted = fmt.Sprint(n)
+	if shards != nil {
+		has = fmt.Sprint(shards[m.Node])
 	}
-	return fmt.Sprintf("%3s  %s%6s  %s", age, pad(paint(colour, status), 13), hosted, name)
+	return fmt.Sprintf("%3s  %s%6s  %s", age, pad(paint(colour, status), 13), has, name)
 }
 
 func kindSection(s *Snapshot, width int) section {

@@ -1,0 +1,49 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/process"
+)
+
+// Group is what those who ask a node cost it.
+func Group() plan.Group {
+	return plan.Group{
+		Name: "management", About: "1,000 requests a second to a node; probes beside 10,000 silent clients", Optional: true,
+		Experiments: []plan.Experiment{
+			{Spec: process.Spec{Role: roleRequests, Nodes: 5, Rate: 1000, Limit: 2 * time.Minute}, Figures: []plan.Figure{
+				{Name: "requests-per-second", Value: "rate", Unit: "1/s", Better: plan.Higher, Target: 990},
+				{Name: "requests-failed", Value: "failed", Unit: "", Better: plan.Lower, Zero: true},
+				{Name: "marked-unreachable", Value: "marked", Unit: "", Better: plan.Lower, Zero: true},
+				{Name: "request-cpu", Value: "request", Unit: "us", Better: plan.Lower},
+				{Name: "quiet-cpu", Value: "without", Unit: "ms/s", Better: plan.Lower},
+			}},
+			{Spec: process.Spec{Role: roleSilentListener, Senders: 10_000, Limit: 2 * time.Minute}, Figures: []plan.Figure{
+				{Name: "probe-alone-p99", Value: "alone", Unit: "ms", Better: plan.Lower},
+				{Name: "probe-beside-silent-p50", Value: "p50", Unit: "ms", Better: plan.Lower},
+				{Name: "probe-beside-silent-p99", Value: "p99", Unit: "ms", Better: plan.Lower, Target: 100},
+				{Name: "probes-failed", Value: "failed", Unit: "", Better: plan.Lower, Zero: true},
+			}},
+		},
+	}
+}
+
+// The roles that measure management.
+const (
+	roleRequests       = "management-requests"
+	roleAsker          = "management-asker" // Asks a node.
+	roleSilentListener = "management-silent-listener"
+	roleSilent         = "management-silent" // Says nothing.
+)
+
+// Roles returns the roles of the benchmarks of management.
+func Roles() process.Roles {
+	return process.Roles{
+		Measurers: map[string]process.Measurer{roleRequests: measureRequests, roleSilentListener: measureSilent},
+		Servers:   map[string]process.Server{roleAsker: serveAsker, roleSilent: serveSilent},
+	}
+}

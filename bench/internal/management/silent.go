@@ -1,0 +1,111 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package management
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorate/quorate/bench/internal/measure"
+	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/statistics"
+	"github.com/quorate/quorate/cluster"
+)
+
+const (
+	// probeEvery is how often a health check is due, far more often than orchestrators ask.
+	probeEvery = 10 * time.Millisecond
+	// crowding is how long silent connections have to come before probes are measured.
+	crowding = 3 * time.Second
+	// again is how long who was closed, or could not connect, waits. Without a pause the queue of the system would be full of
+	// those who come again, and the figure would be how fast this machine opens connections.
+	again = time.Second
+)
+
+// measureSilent asks for the health of a node, over a new connection each time, first alone and then while another process
+// holds connections to the same listener on which nothing comes.
+func measureSilent(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+	nodes, err := start(ctx, 1, func(c *cluster.Config) { c.Management.Health.Address = "127.0.0.1:0" })
+	defer drop(nodes)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	url := "http://" + nodes[0].HealthAddress() + "/health/live"
+	alone, failedAlone, err := probe(ctx, url, s.Time)
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	s.Seeds = []string{nodes[0].HealthAddress()}
+	silent, _, err := k.Peer(ctx, s.As(roleSilent))
+	if err != nil {
+		return process.Outcome{}, err
+	}
+	defer silent.Kill()
+	if err := measure.Pause(ctx, crowding); err != nil {
+		return process.Outcome{}, err
+	}
+	var before, after counted
+	err = silent.Call(ctx, requestCount, &before)
+	beside, failed, probed := probe(ctx, url, s.Time)
+	if err = errors.Join(err, probed, silent.Call(ctx, requestCount, &after)); err != nil {
+		return process.Outcome{}, err
+	}
+	return process.Outcome{
+		Values: map[string]float64{
+			"alone": measure.Milliseconds(statistics.Percentile(alone, 0.99)), "p50": measure.Milliseconds(statistics.Percentile(beside, 0.5)),
+			"p99": measure.Milliseconds(statistics.Percentile(beside, 0.99)), "failed": float64(failedAlone + failed),
+		},
+		Note: fmt.Sprintf("%d clients that say nothing, of which %d were connected before and %d after the probes: the node closes them after a second, and they came again %d times meanwhile",
+			s.Senders, before.Open, after.Open, after.Done-before.Done),
+	}, nil
+}
+
+// probe asks for the health of a node for a while, and returns how long each answer took from when it was due.
+func probe(ctx context.Context, url string, during time.Duration) (took []time.Duration, failed int, err error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: answerLimit}
+	began := time.Now()
+	for due := began; due.Sub(began) < during; due = due.Add(probeEvery) {
+		if err := measure.Pause(ctx, max(time.Until(due), 0)); err != nil {
+			return nil, 0, err
+		}
+		if ask(ctx, client, url) != nil {
+			failed++
+		}
+		took = append(took, time.Since(due))
+	}
+	return took, failed, nil
+}
+
+// serveSilent opens connections on which it says nothing, and opens another one for each that is closed, a second later, until the
+// parent process is gone.
+func serveSilent(ctx context.Context, s process.Spec, k *process.Link) error {
+	var opened atomic.Uint64
+	var open atomic.Int64
+	for i := range s.Senders {
+		// Owned by the process: ends with the context, or with its connection.
+		go func() {
+			_ = measure.Pause(ctx, 2*again*time.Duration(i)/time.Duration(s.Senders)) // As many come at any time.
+			for ctx.Err() == nil {
+				conn, err := (&net.Dialer{Timeout: answerLimit}).DialContext(ctx, "tcp", s.Seeds[0])
+				if err == nil {
+					opened.Add(1)
+					open.Add(1)
+					_, _ = conn.Read(make([]byte, 1)) // Until the node closes it.
+					open.Add(-1)
+					_ = conn.Close() // Nothing was sent.
+				}
+				_ = measure.Pause(ctx, again) // Its error ends the loop.
+			}
+		}()
+	}
+	if err := k.Send(process.Hello{Address: s.Seeds[0]}); err != nil {
+		return err
+	}
+	return k.Serve(func(string) (any, error) { return counted{Done: opened.Load(), Open: open.Load()}, nil })
+}
