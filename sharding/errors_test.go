@@ -15,7 +15,9 @@ import (
 
 // One question tells of every error of a message whether nobody has handled it.
 func TestOneErrorSaysThatAMessageWasNotHandled(t *testing.T) {
-	of := func(errs ...error) error { return &sharding.MessageError{Kind: "k", Entity: "e", Err: errors.Join(errs...)} }
+	of := func(errs ...error) error {
+		return &sharding.MessageError{Kind: "k", Entity: "e", Err: errors.Join(errs...)}
+	}
 	for _, err := range []error{
 		of(sharding.ErrNotDelivered), of(sharding.ErrExpired), of(sharding.ErrNoStanding), of(sharding.ErrOverloaded), of(sharding.ErrUnreachable),
 		of(&sharding.UnreachableError{}), of(sharding.ErrNotDelivered, context.Canceled),

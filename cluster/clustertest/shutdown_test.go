@@ -43,7 +43,7 @@ func (m *machines) options(i int) []clustertest.Option {
 
 // historians is a kind whose entities tell under which epoch they live.
 func historians(lived chan<- sharding.Epoch) sharding.Kind[number] {
-	return sharding.Kind[number]{Name: "historian", Shards: 6, New: func(c *sharding.Context) sharding.Entity[number] {
+	return sharding.Kind[number]{Name: "historian", Shards: 6, New: func(*sharding.Context) sharding.Entity[number] {
 		return historian{lived}
 	}}
 }

@@ -67,7 +67,7 @@ func TestNobodyComesIntoAClusterThatIsShutDown(t *testing.T) {
 	l.run(10 * time.Second)
 	require.Nil(t, stranger.stopping)
 	require.Nil(t, nodes[1].machine.State().Member(stranger.id))
-	require.Zero(t, len(stranger.machine.State().Members()))
+	require.Empty(t, stranger.machine.State().Members())
 }
 
 // A node that dies meanwhile is downed, and the others are ready then.

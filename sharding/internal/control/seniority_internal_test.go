@@ -38,7 +38,7 @@ func TestSeniorityIsTheOrderOfEpochs(t *testing.T) {
 					s.epoch.N = uint64(rapid.IntRange(0, 5).Draw(t, "epoch"))
 				}
 			},
-			"layout": func(t *rapid.T) {
+			"layout": func(*rapid.T) {
 				if number < 5 {
 					grow()
 				}
@@ -48,7 +48,7 @@ func TestSeniorityIsTheOrderOfEpochs(t *testing.T) {
 					shards.keep(func(l protocol.Layout) bool { return l.Number == number-1 })
 				}
 			},
-			"replaced": func(t *rapid.T) {
+			"replaced": func(*rapid.T) {
 				if number < 5 {
 					grow()
 					shards.keep(func(l protocol.Layout) bool { return l.Number == number-1 })
