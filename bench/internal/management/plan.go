@@ -13,7 +13,7 @@ import (
 // Group is what those who ask a node cost it.
 func Group() plan.Group {
 	return plan.Group{
-		Name: "management", About: "1,000 requests a second to a node; probes beside 10,000 silent clients", Optional: true,
+		Name: "management", About: "1,000 requests a second; probes beside 10,000 silent ones", Optional: true,
 		Experiments: []plan.Experiment{
 			{Spec: process.Spec{Role: roleRequests, Nodes: 5, Rate: 1000, Limit: 2 * time.Minute}, Figures: []plan.Figure{
 				{Name: "requests-per-second", Value: "rate", Unit: "1/s", Better: plan.Higher, Target: 990},
