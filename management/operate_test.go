@@ -175,6 +175,7 @@ func TestAnOperatorStopsAWholeCluster(t *testing.T) {
 		require.Equal(t, "preparing", got.Status)
 		require.Equal(t, []string{"10.0.0.1:7946#1", "10.0.0.2:7946#2", "10.0.0.3:7946#3"}, got.Members)
 		<-time.After(10 * time.Second)
+		require.Contains(t, because(t, first.n, "shutdown", management.Needed{}), "when one of them leaves, all do")
 		require.Equal(t, "ready", does[management.ClusterShutdown](first, "shutdown-cluster", "/v1/shutdown").Status, "asked again, it needs no force")
 		require.Empty(t, first.n.State().Unreachable())
 

@@ -26,7 +26,7 @@ type ClusterReasons struct {
 
 // Finding is one thing that is so, and why.
 type Finding struct {
-	About   string   `json:"about"` // "cluster", "convergence", "leader", or a member.
+	About   string   `json:"about"` // "cluster", "convergence", "leader", "shutdown" while there is one, or a member.
 	Is      string   `json:"is"`    // What is so, in a few words.
 	Because []string `json:"because"`
 	Cure    string   `json:"cure,omitempty"` // What an operator can do, if it does not pass by itself.
@@ -50,6 +50,7 @@ func Why(node *membership.Node, needed Needed) []Route {
 			answer := ClusterReasons{Self: view.Self.String(), Findings: []Finding{r.membership(node)}}
 			if view.Member() != nil {
 				answer.Findings = append(answer.Findings, r.convergence(), r.leader())
+				answer.Findings = append(answer.Findings, r.shutdown()...)
 				answer.Findings = append(answer.Findings, r.members()...)
 			}
 			return answer, nil
@@ -138,6 +139,29 @@ func (r reasons) leader() Finding {
 		f.Because = append(f.Because, "while not all agree it changes no member's status but to down: each side of a partition has a leader of its own")
 	}
 	return f
+}
+
+// shutdown says how far a shutdown of the whole cluster is, and for whom it waits, if there is one.
+func (r reasons) shutdown() []Finding {
+	f := Finding{About: "shutdown", Because: []string{}}
+	switch r.state.Shutdown() {
+	case gossip.Preparing:
+		f.Is = "the members prepare for a shutdown of the whole cluster"
+		for _, m := range r.state.Members() {
+			if m.Status != gossip.Preparing {
+				f.Because = append(f.Because, fmt.Sprintf("%v is %v: they are ready when it prepares too, or is removed", m.Node, m.Status))
+			}
+		}
+		if len(f.Because) == 0 {
+			f.Because = append(f.Because, "they are ready when all agree, see convergence")
+		}
+	case gossip.Ready:
+		f.Is = "all members are ready for a shutdown of the whole cluster"
+		f.Because = append(f.Because, "it was asked for, and cannot be taken back; when one of them leaves, all do")
+	default:
+		return nil
+	}
+	return []Finding{f}
 }
 
 // members says of each member that is not simply up why that is so.

@@ -87,3 +87,19 @@ func TestWhyANodeWaits(t *testing.T) {
 		require.NotContains(t, said, "backend")
 	})
 }
+
+// A shutdown of the whole cluster says for whom it waits.
+func TestWhyAShutdownWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nodes := three(t)
+		n, none := nodes[0].n, management.Needed{}
+		require.Empty(t, because(t, n, "shutdown", none))
+		require.NoError(t, nodes[2].n.Close())
+		require.NoError(t, n.PrepareShutdown(t.Context()))
+		<-time.After(time.Second)
+		require.Equal(t, "the members prepare for a shutdown of the whole cluster\n10.0.0.3:7946#3 is up: they are ready when it prepares too, or is removed\n",
+			because(t, n, "shutdown", none))
+		<-time.After(20 * time.Second)
+		require.Contains(t, because(t, n, "shutdown", none), "all members are ready for a shutdown of the whole cluster\n")
+	})
+}
