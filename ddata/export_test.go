@@ -20,3 +20,12 @@ func (r *Replicator) Jam() (release func()) {
 	}
 	return func() { <-answer }
 }
+
+// Forget empties the table of a key, and tells subscribers so when the function that it returns is called: a key
+// that has changed just before is looked up in between.
+func (r *Replicator) Forget(key string) (tell func()) {
+	r.groups[r.keys.of(key)].table.Wipe()
+	r.hub.changed([]string{key})
+	every := func(string) bool { return true }
+	return func() { r.hub.wiped(1, every, every) }
+}

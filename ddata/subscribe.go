@@ -71,7 +71,8 @@ type Subscription[T crdt.Value[T]] struct {
 	sub   *subscriber
 	typ   crdt.Type
 	group *group
-	told  bool // The last event was a value.
+	told  bool   // The last event was a value.
+	wipes uint64 // How often the table had been wiped at the beginning, or when Missed was told last.
 }
 
 // PrefixSubscription tells of all keys of a type whose names begin alike what this node's
@@ -87,6 +88,10 @@ type PrefixSubscription[T crdt.Value[T]] struct {
 	group  int // The index of the group, as many as there are groups at the end.
 	bucket int
 
+	// wipes has, for each group, how often its table had been wiped when the subscriber was shown everything.
+	// A key that is not there after another time was not deleted: Missed follows.
+	wipes []uint64
+
 	// gone are the keys that the subscriber knows to be deleted or expired, until their
 	// tombstones are collected.
 	gone map[string]struct{}
@@ -100,6 +105,7 @@ func Subscribe[T crdt.Value[T]](h Host, key Key[T]) *Subscription[T] {
 	if s.group, s.typ, s.err = r.group(key.name, key.typ, Local()); s.err == nil {
 		s.sub = r.hub.subscribe(key.name, false)
 		s.sub.add(key.name)
+		s.wipes = s.group.table.Wipes()
 	}
 	return s
 }
@@ -118,6 +124,7 @@ func (s *Subscription[T]) Next(ctx context.Context) (Event[T], error) {
 		}
 		if t.missed > 0 {
 			s.sub.add(s.key.name) // What is there now follows.
+			s.wipes = s.group.table.Wipes()
 			if !s.told {
 				continue
 			}
@@ -133,7 +140,7 @@ func (s *Subscription[T]) Next(ctx context.Context) (Event[T], error) {
 			return Event[T]{}, &TypeError{Key: t.key, Have: e.Type.Name(), Want: s.typ.Name()}
 		}
 		event, news := eventOf[T](s.key, e, ok)
-		if !ok && s.told { // It was deleted, and the tombstone is collected.
+		if !ok && s.told && s.group.table.Wipes() == s.wipes { // It was deleted, and the tombstone is collected.
 			event.Kind, news = Deleted, true
 		}
 		if news {
@@ -182,8 +189,18 @@ func SubscribePrefix[T crdt.Value[T], P decoder[T]](h Host, prefix string) *Pref
 	}
 	if s.err == nil {
 		s.sub = r.hub.subscribe(prefix, true)
+		s.anew()
 	}
 	return s
+}
+
+// anew has the subscriber shown everything.
+func (s *PrefixSubscription[T]) anew() {
+	s.found, s.group, s.bucket, s.wipes = nil, 0, 0, s.wipes[:0]
+	clear(s.gone)
+	for _, g := range s.r.groups {
+		s.wipes = append(s.wipes, g.table.Wipes())
+	}
 }
 
 // Next waits for the next event, until ctx ends. Keys of another type are passed over.
@@ -199,8 +216,7 @@ func (s *PrefixSubscription[T]) Next(ctx context.Context) (Event[T], error) {
 		case err != nil:
 			return Event[T]{}, err
 		case missed > 0:
-			s.found, s.group, s.bucket = nil, 0, 0
-			clear(s.gone)
+			s.anew()
 			return Event[T]{Kind: Missed, N: missed}, nil
 		case key == "":
 			continue
@@ -212,15 +228,17 @@ func (s *PrefixSubscription[T]) Next(ctx context.Context) (Event[T], error) {
 }
 
 // eventOf returns what is to be told of a key, false for nothing. A key of which even the
-// tombstone is gone was deleted, unless this node has ceased to be one of those that hold it.
+// tombstone is gone was deleted, unless this node has ceased to be one of those that hold it, or has
+// forgotten all that it held.
 func (s *PrefixSubscription[T]) eventOf(name string) (event Event[T], news bool) {
-	g, key := s.r.groups[s.r.keys.of(name)], Key[T]{name: name, typ: s.typ}
+	index, key := s.r.keys.of(name), Key[T]{name: name, typ: s.typ}
+	g := s.r.groups[index]
 	_, known := s.gone[name]
 	delete(s.gone, name)
 	e, ok := g.table.Get(name)
 	switch {
 	case !ok:
-		return Event[T]{Kind: Deleted, Key: key}, !known && g.route.Load().Here(table.BucketOf(name))
+		return Event[T]{Kind: Deleted, Key: key}, !known && g.route.Load().Here(table.BucketOf(name)) && g.table.Wipes() == s.wipes[index]
 	case e.Type != nil && e.Type.Name() != s.typ.Name():
 		return event, false
 	}

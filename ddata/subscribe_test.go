@@ -219,6 +219,30 @@ func TestSubscribersHearThatAReplicaHasForgotten(t *testing.T) {
 	})
 }
 
+// Who looks a key up between the moment in which all is forgotten and that in which subscribers are told so is not told
+// that the key was deleted.
+func TestAForgottenKeyIsNotDeleted(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		n := w.nodes[0]
+		require.NoError(t, n.add("room/1", 1, ddata.Local()))
+		all, one := ddata.SubscribePrefix[crdt.GCounter](n, "room/"), ddata.Subscribe(n, counter("room/1"))
+		defer all.Close()
+		defer one.Close()
+		require.Equal(t, ddata.Changed, next(t, all).Kind)
+		require.Equal(t, ddata.Changed, next(t, one).Kind)
+		tell := n.Forget("room/1")
+		nothing(t, all)
+		nothing(t, one)
+		tell()
+		require.Equal(t, ddata.Missed, next(t, all).Kind)
+		require.Equal(t, ddata.Missed, next(t, one).Kind)
+		require.NoError(t, n.add("room/1", 1, ddata.Local()))
+		require.Equal(t, ddata.Changed, next(t, all).Kind)
+		require.Equal(t, ddata.Changed, next(t, one).Kind)
+	})
+}
+
 // A subscriber that never reads costs no more than a bound, and is told that it has missed
 // something when it reads at last.
 func TestASubscriberThatNeverReads(t *testing.T) {

@@ -34,10 +34,9 @@ const settled = 500 * time.Millisecond
 // node returns the leader: the lowest node that may hold the group, is reachable, and up or,
 // when none is up, leaving.
 func (l *lead) node() gossip.NodeID {
-	up := func(s gossip.Status) bool { return s.IsUp() }
-	for _, may := range []func(gossip.Status) bool{up, func(s gossip.Status) bool { return s == gossip.Leaving }} {
+	for _, leaving := range [...]bool{false, true} {
 		for _, of := range l.group.m.replicas(l.group.cfg.Role) {
-			if may(of.Status) && l.group.m.state.Reachable(of.Node) {
+			if (of.Status.IsUp() && !leaving || of.Status == gossip.Leaving && leaving) && l.group.m.state.Reachable(of.Node) {
 				return of.Node
 			}
 		}

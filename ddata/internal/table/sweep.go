@@ -177,8 +177,13 @@ func (t *Table) OriginHash(owners []crdt.Origin) uint64 {
 	return hash
 }
 
+// Wipes returns how often the table was made empty. It rises before the first entry goes: who finds a key gone
+// and the number as it was knows that the key is gone by itself.
+func (t *Table) Wipes() uint64 { return t.wipes.Load() }
+
 // Wipe makes the table empty. Nothing of what was there is returned by Pending or Changed.
 func (t *Table) Wipe() {
+	t.wipes.Add(1)
 	for i := range t.buckets {
 		b := &t.buckets[i]
 		b.mu.Lock()

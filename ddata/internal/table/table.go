@@ -52,6 +52,7 @@ type Table struct {
 	entries atomic.Int64
 	bytes   atomic.Int64
 	faults  atomic.Int64
+	wipes   atomic.Uint64
 
 	// kinds are the types that were seen, by name. The map is never changed: kindsMu
 	// serialises those who replace it.
