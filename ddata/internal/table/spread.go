@@ -16,7 +16,7 @@ func (t *Table) Pending(limitBytes int) []Change {
 		if !ok {
 			break
 		}
-		if !t.detach(p) {
+		if !t.buckets[BucketOf(p.key)].detach(p) {
 			continue
 		}
 		change, bytes, err := t.changeOf(p)
@@ -36,9 +36,8 @@ func (t *Table) Unspread() int {
 	return t.journal.pending.len()
 }
 
-// detach takes a record out of its cell, and reports whether it is to be spread.
-func (t *Table) detach(p *pending) bool {
-	b := &t.buckets[BucketOf(p.key)]
+// detach takes a record of a key of the bucket out of its cell, and reports whether it is to be spread.
+func (b *bucket) detach(p *pending) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.cells[p.key]; c != nil && c.pending == p {
