@@ -24,6 +24,13 @@ func (s *core) Shutdown() Status {
 	return furthest
 }
 
+// EndsTogether reports whether the members have begun to leave all together, as they were ready for a
+// shutdown of the whole cluster: what one of them hosts is not to be taken over by another, which is about to
+// leave too. It is false again when the last one has begun.
+func (s *core) EndsTogether() bool {
+	return s.Shutdown() == Ready && slices.ContainsFunc(s.members, func(m *Member) bool { return m.Status == Leaving || m.Status == Exiting })
+}
+
 // Blockers are the reasons for which a state has not converged. The zero Blockers has
 // none.
 type Blockers struct {

@@ -179,6 +179,43 @@ func TestALeavingNodeCreatesNoRegister(t *testing.T) {
 	require.Nil(t, f.at(1).Register(0))
 }
 
+// While all leave together, as they were ready for it, those who hold the data stay those who have it when they are
+// started again; a replica that is lost before that is replaced as ever, and who leaves alone counts no more.
+func TestASetStaysWhenAllLeaveTogether(t *testing.T) {
+	with := func(up []int, leaves int, others gossip.Status, removed ...int) *gossip.State {
+		raw := members(t, up, removed...).Parts()
+		for i, m := range raw.Members {
+			changed := *m
+			if changed.Status = others; m.Node == node(leaves) {
+				changed.Status = gossip.Leaving
+			}
+			raw.Members[i] = &changed
+		}
+		state, err := gossip.FromParts(raw)
+		require.NoError(t, err)
+		return state
+	}
+	for name, test := range map[string]struct {
+		state *gossip.State
+		want  protocol.Set
+	}{
+		"all are ready":              {with([]int{1, 2, 3}, 0, gossip.Ready), set(1, 2, 3)},
+		"all leave together":         {with([]int{1, 2, 3}, 3, gossip.Ready), set(1, 2, 3)},
+		"one leaves alone":           {with([]int{1, 2, 3}, 3, gossip.Up), set(1, 2)},
+		"one leaves, others prepare": {with([]int{1, 2, 3}, 3, gossip.Preparing), set(1, 2)},
+		"one is lost of those ready": {with([]int{1, 2}, 0, gossip.Ready, 3), set(1, 2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, 3)
+			f.together()
+			require.True(t, set(1, 2, 3).Same(f.at(1).Register(0).Current))
+			f.know(test.state, 1, 2, 3)
+			f.run(10 * time.Second)
+			require.True(t, test.want.Same(f.at(1).Register(0).Current), "%v", f.at(1).Register(0).Current)
+		})
+	}
+}
+
 // An acceptor promises a ballot again to the node to which it has promised that, also when it
 // has heard only what was to be accepted; to no other node, since a replica that has
 // started again may have forgotten what it proposed with the ballot.

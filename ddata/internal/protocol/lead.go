@@ -64,8 +64,8 @@ func (l *lead) tick() {
 	if g.change.busy() || l.accept() || !l.mine() {
 		return
 	}
-	if g.m.state.Shutdown() == gossip.Ready {
-		return // All end together, and those who hold the data now are those who have it when they are started again.
+	if g.m.state.EndsTogether() {
+		return // Those who hold the data now are those who have it when they are started again.
 	}
 	if v, why := l.next(); why != "" {
 		g.change.propose(v, g.reg.Current, false)

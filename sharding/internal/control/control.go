@@ -81,7 +81,7 @@ type Control struct {
 	suspended bool                   // The node has no standing.
 	leaving   bool                   // The node leaves the cluster.
 	shutdown  gossip.Status          // How far a shutdown of the whole cluster is, see [gossip.State.Shutdown].
-	together  bool                   // The members have begun to leave together, as all were ready for that.
+	together  bool                   // The members have begun to leave together, see [gossip.State.EndsTogether].
 	drain     drain                  // Whether the node is drained.
 	released  bool                   // Membership was told that this node hosts nothing any more.
 	ended     bool                   // The node must stop: inputs are ignored.
@@ -355,10 +355,7 @@ func (c *Control) changed(e component.Changed) {
 	}
 	me, left := e.State.Member(c.cfg.Self), c.leaving
 	c.leaving = me != nil && me.Status >= gossip.Leaving
-	c.shutdown = e.State.Shutdown()
-	c.together = c.shutdown == gossip.Ready && slices.ContainsFunc(e.State.Members(), func(m *gossip.Member) bool {
-		return m.Status == gossip.Leaving || m.Status == gossip.Exiting
-	})
+	c.shutdown, c.together = e.State.Shutdown(), e.State.EndsTogether()
 	for _, k := range c.kinds {
 		k.renew(e.State.EpochBorn())
 		k.singleton(func(a *singleton.Actions) { k.core.Update(c.now.Mono, c.cfg.Self, e.State, a) })
