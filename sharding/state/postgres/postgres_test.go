@@ -12,7 +12,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -43,8 +42,7 @@ func TestPostgresKeepsTheContract(t *testing.T) {
 		return statetest.Server{
 			Store: created(t, pool, schema),
 			Restart: func(t testing.TB) store.Store {
-				s.stop(syscall.SIGQUIT)
-				s.run()
+				s.restart()
 				return postgres.New(s.pool(t), postgres.Options{Schema: schema})
 			},
 		}
@@ -124,8 +122,7 @@ func TestPostgresCrashesUnderLoad(t *testing.T) {
 		})
 	}
 	require.Eventually(t, func() bool { return done.Load() > entities*saves/10 }, limit, time.Millisecond)
-	s.stop(syscall.SIGQUIT)
-	s.run()
+	s.restart()
 	all.Wait()
 	for i := range entities {
 		_, record, err := keeper.Open(t.Context(), store.Key{Kind: "account", ID: fmt.Sprint(i)}, sharding.Epoch{N: 2})

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package states
+package postgrestest
 
 import (
 	"os"
@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"syscall"
 )
+
+// crash ends a server without that it shuts down.
+const crash = syscall.SIGQUIT
 
 // somebody returns how a process is run as somebody else than the administrator, for whom PostgreSQL
 // does not run, and gives them a directory.
