@@ -10,7 +10,6 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"github.com/quorate/quorate/config/field"
@@ -77,7 +76,7 @@ func (s *Store) Open(ctx context.Context, shard remember.Shard, under epoch.Epoc
 		o.keys = append(o.keys, ddata.NewKey[owned](s.cfg.Prefix+shard.Kind+"/"+strconv.Itoa(shard.Number)+"/"+strconv.Itoa(i)))
 	}
 	parts := make([][]string, s.cfg.Parts)
-	err := o.each(func(i int) (err error) {
+	err := remember.Each(len(o.keys), func(i int) (err error) {
 		parts[i], err = o.claim(ctx, o.keys[i])
 		return err
 	})
@@ -105,7 +104,7 @@ var _ remember.Set = (*set)(nil)
 func (s *set) Change(ctx context.Context, add, remove []string) error {
 	adds, removes := s.split(add), s.split(remove)
 	full := make([][]string, len(s.keys))
-	err := s.each(func(i int) (err error) {
+	err := remember.Each(len(s.keys), func(i int) (err error) {
 		if len(adds[i])+len(removes[i]) > 0 {
 			full[i], err = s.change(ctx, s.keys[i], adds[i], removes[i])
 		}
@@ -134,23 +133,6 @@ func (s *set) split(ids []string) [][]string {
 		parts[i] = append(parts[i], id)
 	}
 	return parts
-}
-
-// each calls f for all parts, and returns when all calls have: a later owner is the reason before all others.
-func (s *set) each(f func(i int) error) error {
-	faults := make([]error, len(s.keys))
-	var calls sync.WaitGroup
-	for i := range s.keys {
-		// The goroutines are owned by this call, which waits for them; each ends with its calls of the replicator.
-		calls.Go(func() { faults[i] = f(i) })
-	}
-	calls.Wait()
-	for _, err := range faults {
-		if errors.Is(err, remember.ErrFenced) {
-			return err
-		}
-	}
-	return errors.Join(faults...)
 }
 
 // read returns what a majority has of a part.

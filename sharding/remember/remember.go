@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/quorate/quorate/sharding/epoch"
 )
@@ -67,4 +68,22 @@ type FullError struct {
 // Error names the shard, and how many ids have no room.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("remember: %v has no room for %d entities", e.Shard, len(e.IDs))
+}
+
+// Each calls f with 0 to n-1 at once, and returns when all calls have, for stores that keep a set in several parts. Of
+// several errors one that wraps [ErrFenced] is returned alone: whatever else has failed, the set has a later owner.
+func Each(n int, f func(part int) error) error {
+	faults := make([]error, n)
+	var calls sync.WaitGroup
+	for i := range n {
+		// The goroutines are owned by this call, which waits for them; each ends with f.
+		calls.Go(func() { faults[i] = f(i) })
+	}
+	calls.Wait()
+	for _, err := range faults {
+		if errors.Is(err, ErrFenced) {
+			return err
+		}
+	}
+	return errors.Join(faults...)
 }

@@ -5,7 +5,6 @@ package shardlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -49,7 +48,7 @@ func (s *Store) Stats() state.Stats { return s.keeper.Stats() }
 // Open implements [remember.Store].
 func (s *Store) Open(ctx context.Context, shard remember.Shard, under epoch.Epoch) (remember.Set, []string, error) {
 	o := &set{shard: shard, pages: make([]page, s.cfg.Pages)}
-	err := o.each(func(i int) error {
+	err := remember.Each(len(o.pages), func(i int) error {
 		// The number of the page and that of the shard are the last two parts, so no two kinds share a record.
 		key := store.Key{Kind: s.cfg.Name, ID: shard.Kind + "/" + strconv.Itoa(shard.Number) + "/" + strconv.Itoa(i)}
 		return o.pages[i].open(ctx, s.keeper, key, under, s.cfg.State.MaxBytes)
@@ -88,7 +87,7 @@ func (s *set) Change(ctx context.Context, add, remove []string) error {
 	}
 	full := &remember.FullError{Shard: s.shard}
 	var mu sync.Mutex // Guards full.IDs.
-	err := s.each(func(i int) error {
+	err := remember.Each(len(s.pages), func(i int) error {
 		rest, err := s.pages[i].save(ctx)
 		mu.Lock()
 		defer mu.Unlock()
@@ -109,21 +108,4 @@ func (s *set) Change(ctx context.Context, add, remove []string) error {
 func (s *set) page(id string) *page {
 	// The shard is the rest of the same sum by the number of shards, so the high half says more.
 	return &s.pages[(xxhash.Sum64String(id)>>32)%uint64(len(s.pages))]
-}
-
-// each calls f for all pages, and returns when all calls have: one of a later owner is the reason before all others.
-func (s *set) each(f func(i int) error) error {
-	faults := make([]error, len(s.pages))
-	var calls sync.WaitGroup
-	for i := range s.pages {
-		// The goroutines are owned by this call, which waits for them; each ends with its calls of the keeper.
-		calls.Go(func() { faults[i] = f(i) })
-	}
-	calls.Wait()
-	for _, err := range faults {
-		if errors.Is(err, remember.ErrFenced) {
-			return err
-		}
-	}
-	return errors.Join(faults...)
 }
