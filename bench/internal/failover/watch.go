@@ -122,13 +122,13 @@ type summary struct {
 	failed  []int           // By entity.
 	cause   error
 	p99     float64   // In milliseconds; of a baseline alone.
-	oldest  time.Time // The earliest time at which a question was asked that was answered last.
+	oldest  time.Time // When the last answered question was asked, the earliest of all; zero while an entity has answered none.
 }
 
 // summary adds up the watches. With reset the next summary begins now.
 func (w *watches) summary(reset bool) summary {
 	var s summary
-	for _, one := range w.each {
+	for i, one := range w.each {
 		one.mu.Lock()
 		s.hosts, s.failed = append(s.hosts, one.host), append(s.failed, one.failed)
 		gap := one.longest
@@ -139,7 +139,7 @@ func (w *watches) summary(reset bool) summary {
 		if one.cause != nil && s.cause == nil {
 			s.cause = one.cause
 		}
-		if s.oldest.IsZero() || one.asked.Before(s.oldest) {
+		if i == 0 || one.asked.Before(s.oldest) {
 			s.oldest = one.asked
 		}
 		if reset {
