@@ -45,7 +45,7 @@ type Node struct {
 	registry    lazy[registry.Registry]
 	topics      lazy[pubsub.PubSub]
 	states      states
-	shardLeases shardLeases
+	shardLeases *given // The store of the leases of shards; nil if the configuration names none.
 	gateway     *gateway.Server
 	management  *management.Server
 	health      *management.Server // For health checks alone.
@@ -58,6 +58,7 @@ type Node struct {
 	plugins     *strategies
 
 	discovery   []discovery.Method // Methods that the node asks.
+	asked       []*given           // The same, to be closed.
 	dataStarted chan struct{}      // Closed when data is set.
 	follows     atomic.Bool        // The allocation strategy is that which follows the map of locations.
 
@@ -286,16 +287,19 @@ func (n *Node) Done() <-chan struct{} { return n.member.Done() }
 func (n *Node) Err() error { return n.member.Err() }
 
 // Close leaves the cluster in order, within the configured leave-timeout and
-// exit-timeout, and ends the node in any case, without the tasks of [Node.OnShutdown]. It may be called again.
+// exit-timeout, and ends the node in any case, without the tasks of [Node.OnShutdown]. What has not ended a second
+// after that, such as an entity that does not return, is left behind. It may be called again, and after [Node.Run].
 func (n *Node) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.leave)
 	defer cancel()
 	select {
 	case <-n.Done():
-		return n.stop(ctx)
+		if !n.ends.Begun() { // Who waited in Shutdown has waited long enough.
+			return n.stop(ctx)
+		}
 	default:
+		_ = n.Leave(ctx) // What cannot be done in order is done by force.
 	}
-	_ = n.Leave(ctx) // What cannot be done in order is done by force.
 	if err := n.member.Close(); err != nil {
 		return err
 	}

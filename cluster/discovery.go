@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -105,7 +104,7 @@ func openDiscovery(_ context.Context, b *builder) error {
 		if err != nil {
 			return err
 		}
-		b.discovery = append(b.discovery, discovery.Method{Name: name, Discovery: found})
+		b.ask(name, found)
 	}
 	for _, m := range b.options.methods {
 		if !slices.Contains(b.cfg.Membership.Discovery.Methods, m.called()) {
@@ -113,22 +112,27 @@ func openDiscovery(_ context.Context, b *builder) error {
 		}
 		found, err := m.make(b.cfg, b.resolve())
 		if err != nil {
-			return errors.Join(fmt.Errorf("cluster: discovery: %s: %w", m.called(), err), b.closeDiscovery())
+			for _, g := range b.asked {
+				err = errors.Join(err, g.drop())
+			}
+			return fmt.Errorf("cluster: discovery: %s: %w", m.called(), err)
 		}
-		b.discovery = append(b.discovery, discovery.Method{Name: m.called(), Discovery: found})
+		b.ask(m.called(), found)
 	}
 	return nil
 }
 
-// stopDiscovery closes the methods.
-func stopDiscovery(_ context.Context, n *Node) error { return n.closeDiscovery() }
+// ask has the node ask a method.
+func (b *builder) ask(name string, found discovery.Discovery) {
+	b.discovery = append(b.discovery, discovery.Method{Name: name, Discovery: found})
+	b.asked = append(b.asked, newGiven("the discovery method "+name, found))
+}
 
-func (n *Node) closeDiscovery() error {
+// stopDiscovery closes the methods.
+func stopDiscovery(ctx context.Context, n *Node) error {
 	var faults []error
-	for _, m := range n.discovery {
-		if c, ok := m.Discovery.(io.Closer); ok {
-			faults = append(faults, c.Close())
-		}
+	for _, g := range n.asked {
+		faults = append(faults, g.close(ctx))
 	}
 	return errors.Join(faults...)
 }

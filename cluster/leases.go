@@ -6,9 +6,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"sync"
 
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/downing"
@@ -116,16 +114,17 @@ func (s *strategies) openLease(cfg configuration) (membership.Downing, error) {
 	if err != nil {
 		return d, err
 	}
+	closing := newGiven("the lease store "+section.Store, store)
 	settings := majority.Default()
 	settings.LeaseMajorityConfig, settings.Owner = section, cfg.Node.Address
 	strategy, err := majority.New(store, settings)
 	if err != nil {
-		return d, errors.Join(err, closeStore(store))
+		return d, errors.Join(err, closing.drop())
 	}
 	d.Provider = strategy
 	d.Release = func() {
 		s.leases.remove(strategy)
-		if err := errors.Join(strategy.Close(), closeStore(store)); err != nil {
+		if err := errors.Join(strategy.Close(), closing.drop()); err != nil {
 			s.log.Warn("the lease store is left", "store", section.Store, "error", err)
 		}
 	}
@@ -156,26 +155,6 @@ func (b *builder) openShardLeases() ([]sharding.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.shardLeases.store = store
+	b.shardLeases = newGiven("the lease store "+section.Store, store)
 	return []sharding.Option{sharding.WithLeases(store, section.Config)}, nil
-}
-
-// shardLeases is the store of the leases of shards.
-type shardLeases struct {
-	store   lease.Store // Nil if the configuration names none.
-	closing sync.Once
-	failure error // Written by closing.
-}
-
-// close closes the store, once the shards do not need it any more.
-func (l *shardLeases) close() error {
-	l.closing.Do(func() { l.failure = closeStore(l.store) })
-	return l.failure
-}
-
-func closeStore(s lease.Store) error {
-	if c, ok := s.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
 }

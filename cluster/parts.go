@@ -335,7 +335,7 @@ func startSharding(_ context.Context, b *builder) error {
 	}, allocates, leases, b.options.sharding)
 	b.sharding, err = sharding.New(b.member, b.cfg.Sharding, opts...)
 	if err != nil {
-		return errors.Join(b.locate(err), b.shardLeases.close())
+		return errors.Join(b.locate(err), b.shardLeases.drop())
 	}
 	return nil
 }
@@ -343,7 +343,7 @@ func startSharding(_ context.Context, b *builder) error {
 // stopSharding waits for the end of sharding, which ends with the membership below it: of
 // the two, membership ends first.
 func stopSharding(ctx context.Context, n *Node) error {
-	return errors.Join(n.member.Close(), n.sharding.AwaitEnd(ctx), n.shardLeases.close())
+	return errors.Join(n.member.Close(), n.sharding.AwaitEnd(ctx), n.shardLeases.close(ctx))
 }
 
 // shardRoutes returns the routes about kinds, shards and entities.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 
@@ -56,8 +55,7 @@ type states struct {
 	stop      func()
 	reminders lazy[reminder.Service]
 
-	closing sync.Once
-	failure error // Written by closing.
+	closing *given // The store.
 }
 
 // chooseStates tells each store whether a configuration selects it, or the file that will be laid
@@ -116,12 +114,13 @@ func startStates(_ context.Context, b *builder) error {
 	if err != nil {
 		return fmt.Errorf("cluster: %s%s: %w", stateSection, section.Store, err)
 	}
+	closing := newGiven("the store of states "+section.Store, opened)
 	keeper, err := state.NewKeeper(opened, section.Config, state.WithLogger(b.log))
 	if err != nil {
-		return errors.Join(err, closeStates(opened))
+		return errors.Join(err, closing.drop())
 	}
-	b.states.store, b.states.keeper = opened, keeper
-	b.states.stop = keeper.Measure(b.meters, b.Self())
+	b.states.store, b.states.keeper, b.states.closing = opened, keeper, closing
+	b.states.stop = sync.OnceFunc(keeper.Measure(b.meters, b.Self()))
 	log, node, cfg := b.log, b.Node, b.cfg.Reminders
 	b.states.reminders.open = func() (*reminder.Service, error) {
 		return reminder.Start(node, opened, cfg, reminder.WithLogger(log))
@@ -136,16 +135,6 @@ func stopStates(ctx context.Context, n *Node) error {
 		return nil
 	}
 	err := errors.Join(n.member.Close(), n.sharding.AwaitEnd(ctx)) // An entity that does not return finds the store closed.
-	n.states.closing.Do(func() {
-		n.states.stop()
-		n.states.failure = closeStates(n.states.store)
-	})
-	return errors.Join(err, n.states.failure)
-}
-
-func closeStates(s store.Store) error {
-	if c, ok := s.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
+	n.states.stop()
+	return errors.Join(err, n.states.closing.close(ctx))
 }

@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
@@ -45,8 +47,8 @@ type Downing struct {
 
 	// Release is called once, on a goroutine of its own, when the node will not ask the
 	// provider again: another strategy took its place and all nodes know, or the node
-	// ended. A call that the provider has not answered may still run. Nil means nothing
-	// is to be released.
+	// ended. A call that the provider has not answered may still run. A node that ends waits
+	// ten seconds for it, and then goes on without. Nil means nothing is to be released.
 	Release func()
 }
 
@@ -139,11 +141,31 @@ func (n *Node) SetDowning(ctx context.Context, d Downing) error {
 	return err
 }
 
+// releaseLimit is how long a node waits for [Downing.Release].
+const releaseLimit = 10 * time.Second
+
 // unload releases a strategy that is not asked any more.
 func (n *Node) unload(load uint64) {
 	if d := n.loaded.take(load); d.Release != nil {
-		// Owned by the node; run waits for it.
-		n.clients.Go(d.Release)
+		// Owned by the node; run waits for it. Ends within releaseLimit.
+		n.clients.Go(func() { d.release(n.log) })
+	}
+}
+
+// release calls Release, which is code of the program, and waits for it no longer than releaseLimit.
+func (d Downing) release(log *slog.Logger) {
+	done := make(chan struct{})
+	// Ends with Release: the strategy owns it when that takes too long.
+	go func() {
+		defer close(done)
+		d.Release()
+	}()
+	limit := time.NewTimer(releaseLimit)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+		log.Warn("a downing strategy is left behind, since its release does not return", "strategy", d.Name, "after", releaseLimit)
 	}
 }
 

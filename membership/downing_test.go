@@ -113,6 +113,23 @@ func TestDowningProviderIsReplacedUnderItsIdentity(t *testing.T) {
 	})
 }
 
+// A node ends though the release of its strategy never returns.
+func TestAReleaseThatDoesNotReturn(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		let := make(chan struct{})
+		defer close(let)
+		var c casting
+		d := c.as("1")
+		d.Release = func() { <-let }
+		n := p.start(config(1))
+		p.awaitUp(n)
+		require.NoError(t, n.SetDowning(t.Context(), d))
+		began := time.Now()
+		require.NoError(t, n.Close())
+		require.Less(t, time.Since(began), 15*time.Second)
+	})
+}
+
 // A wrong strategy is refused, and not released: it was never taken.
 func TestDowningStrategyThatIsWrongIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
