@@ -10,6 +10,8 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim/outcomes"
 )
 
+// Each case runs in one goroutine, and this has several of them run at once: it is what the race detector looks at, in
+// place of the tests of the other files, which run thousands.
 func ExampleRun() {
 	strategy, err := outcomes.BuiltIn(outcomes.DefaultConfig())
 	if err != nil {

@@ -1,6 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
 package outcomes_test
 
 import (
