@@ -56,14 +56,31 @@ func Remembered() plan.Group {
 	}
 }
 
+// Reminders is what very many reminders take, and how late those are that fall due among them.
+func Reminders() plan.Group {
+	return plan.Group{
+		Name: "reminders", About: "1,000,000 reminders: set, kept, and some that fall due among them", Optional: true,
+		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleReminders, Entities: 1_000_000}, Figures: []plan.Figure{
+			{Name: "set", Value: "set", Unit: "1/s", Better: plan.Higher},
+			{Name: "recovery", Value: "recovery", Unit: "s", Better: plan.Lower},
+			{Name: "reminder-bytes", Value: "bytes", Unit: "B", Better: plan.Lower},
+			{Name: "late-p50", Value: "p50", Unit: "ms", Better: plan.Lower},
+			{Name: "late-p99", Value: "p99", Unit: "ms", Better: plan.Lower},
+		}}},
+	}
+}
+
 // The roles that measure entities by the number.
 const (
 	roleActivation = "activation"
 	roleIdle       = "idle"
 	roleRemembered = "remembered"
+	roleReminders  = "reminders"
 )
 
 // Roles returns the roles of the benchmarks of entities.
 func Roles() process.Roles {
-	return process.Roles{Measurers: map[string]process.Measurer{roleActivation: measureActivation, roleIdle: measureIdle, roleRemembered: measureRemembered}}
+	return process.Roles{Measurers: map[string]process.Measurer{
+		roleActivation: measureActivation, roleIdle: measureIdle, roleRemembered: measureRemembered, roleReminders: measureReminders,
+	}}
 }

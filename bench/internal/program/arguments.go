@@ -28,8 +28,8 @@ type options struct {
 const usage = `usage: bench [flags] [group ...]
 
 Measures what a cluster does in a second beside what the machine could do at
-most. Without a group all but management, members, boot, bootstrap and
-simulated are measured.
+most. Without a group all but reminders, management, members, boot, bootstrap
+and simulated are measured.
 
 Standard output has one JSON object a line for each figure; progress and, in
 the end, a table are on standard error. The exit status is 1 when a message

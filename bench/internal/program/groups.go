@@ -18,7 +18,7 @@ import (
 // groups returns everything that can be measured.
 func groups() []plan.Group {
 	return []plan.Group{
-		traffic.Local(), traffic.Remote(), traffic.Ask(), traffic.Client(), traffic.Wires(), entities.Activation(), entities.Idle(), entities.Remembered(), failover.Join(), failover.Rebalance(), failover.Rolling(), failover.Kill(), states.Group(), traffic.Telemetry(), decisions.Group(), data.Group(), management.Group(), members.Running(), members.Boot(), members.Bootstrap(), members.Simulated(),
+		traffic.Local(), traffic.Remote(), traffic.Ask(), traffic.Client(), traffic.Wires(), entities.Activation(), entities.Idle(), entities.Remembered(), entities.Reminders(), failover.Join(), failover.Rebalance(), failover.Rolling(), failover.Kill(), states.Group(), traffic.Telemetry(), decisions.Group(), data.Group(), management.Group(), members.Running(), members.Boot(), members.Bootstrap(), members.Simulated(),
 	}
 }
 
