@@ -22,6 +22,7 @@ RUNS      ?= 3
 SEEDS     ?= 1000
 FIRST_SEED ?= 1
 MINUTES   ?= 30
+MUTANTS   ?= 1/1
 SOAK_SEED ?= 0
 VERSION   ?=
 
@@ -191,9 +192,9 @@ seeds: needs ## the tests without the race detector of what runs in one goroutin
 MUTANT_PACKAGES = $(shell grep -rlE --include='*_test.go' '^//go:build .*\bmutants\b' $(MODULES) 2>/dev/null | xargs -r -n1 dirname | sort -u)
 
 .PHONY: mutants
-mutants: needs ## the defects that the seeds of the simulations must find
-	$(call step,mutants)
-	@$(GO) test -tags mutants -run Mutants -timeout 40m $(MUTANT_PACKAGES)
+mutants: needs ## the defects that the seeds of the simulations must find: MUTANTS=1/1, a part of them
+	$(call step,mutants $(MUTANTS))
+	@QUORATE_MUTANTS=$(MUTANTS) $(GO) test -tags mutants -run Mutants -timeout 40m $(MUTANT_PACKAGES)
 
 # The clusters of the examples wait for seconds most of the time, so that two packages, and in
 # the bank two tests, run at once. What measures milliseconds runs alone.

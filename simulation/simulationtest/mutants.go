@@ -59,6 +59,7 @@ type Edit struct {
 // The names by which the code asks whether a defect is switched on.
 const (
 	mutantVariable = "QUORATE_MUTANT"
+	partVariable   = "QUORATE_MUTANTS" // Which part of the mutants is looked for, see [RequireFound].
 	mutantCall     = "mutant("
 	mutantFile     = "mutant.go"
 	mutantSource   = `package %s
@@ -74,22 +75,60 @@ func mutant(name string) bool { return name == mutantSwitchedOn }
 // RequireFound fails the test unless each of the mutants makes a check fail in one of its
 // tests. dir is the directory from which edits name their files. The mutants are parallel
 // subtests, all of which have ended when RequireFound returns.
+//
+// With QUORATE_MUTANTS=1/3 in the environment each third of them is looked for, from the first on, with 2/3 and 3/3 the
+// others. That the edits of all fit the code is checked in any case.
 func RequireFound(t *testing.T, dir string, mutants []Mutant) {
 	t.Helper()
+	wanted, err := parted(mutants, os.Getenv(partVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := &builder{dir: dir, tmp: t.TempDir(), shared: map[string]string{}}
 	for _, m := range mutants {
+		if err := b.fits(m); err != nil {
+			t.Error(err)
+		}
 		if m.switched() {
 			b.switched = append(b.switched, m)
 		}
 	}
 	t.Run("mutants", func(t *testing.T) {
-		for _, m := range mutants {
+		for _, m := range wanted {
 			t.Run(m.Name, func(t *testing.T) {
 				t.Parallel()
 				b.requireFound(t, m)
 			})
 		}
 	})
+}
+
+// parted returns the mutants of a part, such as "2/3", or all.
+func parted(mutants []Mutant, part string) (wanted []Mutant, err error) {
+	if part == "" {
+		return mutants, nil
+	}
+	which, of, _ := strings.Cut(part, "/")
+	k, err := strconv.Atoi(which)
+	n, err2 := strconv.Atoi(of)
+	if err != nil || err2 != nil || k < 1 || k > n {
+		return nil, fmt.Errorf("%s=%s: want a part such as 2/3", partVariable, part)
+	}
+	for i := k - 1; i < len(mutants); i += n {
+		wanted = append(wanted, mutants[i])
+	}
+	return wanted, nil
+}
+
+// fits reports an edit that does not fit the code.
+func (b *builder) fits(m Mutant) error {
+	sources := map[string]string{}
+	for _, e := range m.Edits {
+		if err := b.change(sources, m.Name, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // requireFound fails the test of one mutant unless that is found.

@@ -4,6 +4,7 @@
 package simulationtest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,4 +62,27 @@ func TestTheWordsOfAFindingAreThoseOfTheCheck(t *testing.T) {
 		Mutant{}.finding("--- FAIL: TestX\n    Error Trace: x.go:3\n    Error:  Should be zero\n    Messages: two homes\n  replay: QUORATE_SEED=3\n"))
 	require.Empty(t, Mutant{}.finding("panic: end\n"))
 	require.Equal(t, "panic: end", Mutant{Panics: true}.finding("panic: end\n\n    Error: none\n"))
+}
+
+// The parts of all mutants are all of them, each once.
+func TestPartsOfTheMutantsAreAllOfThem(t *testing.T) {
+	all := []Mutant{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}
+	for n := 1; n <= 7; n++ {
+		var names []string
+		for k := 1; k <= n; k++ {
+			part, err := parted(all, fmt.Sprintf("%d/%d", k, n))
+			require.NoError(t, err)
+			for _, m := range part {
+				names = append(names, m.Name)
+			}
+		}
+		require.ElementsMatch(t, []string{"a", "b", "c", "d", "e"}, names, "%d parts", n)
+	}
+	whole, err := parted(all, "")
+	require.NoError(t, err)
+	require.Equal(t, all, whole)
+	for _, wrong := range []string{"0/3", "4/3", "1", "1/0", "a/b", "/", "-1/2"} {
+		_, err := parted(all, wrong)
+		require.ErrorContains(t, err, "QUORATE_MUTANTS="+wrong)
+	}
 }

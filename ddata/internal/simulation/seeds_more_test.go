@@ -7,4 +7,4 @@ package simulation_test
 
 // seedsUsual is the number of seeds of `make seeds`: enough that every kind of fault meets every
 // kind of operation.
-const seedsUsual = 40
+const seedsUsual = 24
