@@ -49,6 +49,7 @@ export function Ring({ s, chosen, choose, now }: { s: State; chosen?: string; ch
           </g>
         );
       })}
+      <circle cx={middle} cy={middle} r={n > 24 ? 70 : 54} class="hub" />
       <text x={middle} y={middle - 14} class="many">{m.members.length}</text>
       <text x={middle} y={middle + 12} class="what">{m.members.length === 1 ? 'member' : 'members'}</text>
       <text x={middle} y={middle + 32} class={m.converged ? 'what good' : 'what warn'}>{m.converged ? 'agreed' : 'not agreed'}</text>
