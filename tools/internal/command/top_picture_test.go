@@ -15,11 +15,13 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,6 +45,9 @@ import (
 type losing struct {
 	round atomic.Int64 // How often it was asked for members.
 	state atomic.Int64 // What it tells: see below.
+
+	opened atomic.Int64   // How many connections it has had.
+	open   sync.WaitGroup // Those that are open.
 }
 
 const (
@@ -133,7 +138,18 @@ func (l *losing) serve(t *testing.T) string {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(answer()) })
 	}
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, l.metrics()) })
-	server := httptest.NewServer(mux)
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			l.opened.Add(1)
+			l.open.Add(1)
+		case http.StateClosed:
+			l.open.Done()
+		case http.StateActive, http.StateIdle, http.StateHijacked:
+		}
+	}
+	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -268,4 +284,25 @@ func TestTopInPictures(t *testing.T) {
 			}
 		})
 	}
+}
+
+// All that quorate top asks goes over one connection, which it closes in the end, in a terminal and without one.
+func TestTopKeepsItsConnection(t *testing.T) {
+	l := &losing{}
+	url := l.serve(t)
+	s := newScreen(t, 80, 24)
+	ended := s.run("-node", url, "-every", "100ms")
+	for l.round.Load() < 10 {
+		<-s.drawn
+	}
+	require.EqualValues(t, 1, l.opened.Load())
+	_, err := s.keyboard.WriteString("q")
+	require.NoError(t, err)
+	require.Equal(t, command.StatusOK, <-ended)
+	l.open.Wait()
+
+	status, _, stderr := topOnce("-node", url)
+	require.Equal(t, command.StatusOK, status, stderr)
+	l.open.Wait()
+	require.EqualValues(t, 2, l.opened.Load())
 }
