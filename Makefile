@@ -99,6 +99,11 @@ figures-check: needs ## the figures of docs/downing.md, as far as they take seco
 deploy-check: needs ## manifests, images and alerts in deploy, by kustomize, the types of Kubernetes and Prometheus
 	$(call step,deploy-check)
 	@GOWORK=off $(GO) -C internal/deploytest test -count=1 ./...
+	@if unshare --user --map-root-user --mount true 2>/dev/null; then
+	  GOWORK=off $(GO) -C internal/deploytest test -tags namespaces -count=1 -timeout 20m ./image
+	else
+	  echo '   left out: the image, since the kernel gives a user no namespaces of its own'
+	fi
 
 .PHONY: modules
 modules: needs ## each module by itself: build, vet, tidy
@@ -253,6 +258,17 @@ pages: needs ## the pages: built anew, tested, and used in Chromium, where these
 	else
 	  echo '   left out: the pages in a browser, since there is no chromium'
 	fi
+
+.PHONY: pictures
+pictures: needs ## the pictures of docs/images: the page and a run in Chromium, quorate top in a terminal
+	$(call step,pictures)
+	[ -n "$(CHROMIUM)" ] || { echo 'no chromium: CHROMIUM names one'; exit 1; }
+	npm ci --prefix $(PAGE) --ignore-scripts --no-audit --no-fund --loglevel error
+	rm -rf $(TMP)/pictures && mkdir -p $(TMP)/pictures
+	QUORATE_PICTURES="$(TMP)/pictures" CHROMIUM="$(CHROMIUM)" $(GO) test -tags process,chromium -run Chromium -p 1 -count=1 -timeout 10m ./examples/bank ./tools/internal/picture
+	QUORATE_PICTURES="$(TMP)/pictures" $(GO) test -run TopInPictures -count=1 ./tools/internal/command
+	$(GO) run ./tools/internal/shrink $(TMP)/pictures docs/images
+	rm -rf $(TMP)/pictures
 
 # Stores over a database are tested with a server of the distribution's packages, which each test
 # starts in a directory of its own. Their tests have its name as build tag; some start nodes as processes, too.

@@ -72,14 +72,14 @@ type document struct {
 func (d *document) operation(r Route) jsonObject {
 	parameters := []any{}
 	for _, name := range wildcards(r.Path) {
-		parameters = append(parameters, jsonObject{"name": name, "in": "path", "required": true, "schema": jsonObject{"type": "string"}})
+		parameters = append(parameters, r.described(name, jsonObject{"name": name, "in": "path", "required": true, "schema": jsonObject{"type": "string"}}))
 	}
 	for _, name := range r.Query {
 		schema := jsonObject{"type": "string"}
 		if r.repeated {
 			schema = jsonObject{"type": "array", "items": schema}
 		}
-		parameters = append(parameters, jsonObject{"name": name, "in": "query", "schema": schema})
+		parameters = append(parameters, r.described(name, jsonObject{"name": name, "in": "query", "schema": schema}))
 	}
 	if r.Operation != "" {
 		parameters = append(parameters, jsonObject{"name": OperatorHeader, "in": "header", "required": true, "schema": jsonObject{"const": r.Operation}})
@@ -133,6 +133,14 @@ func (r Route) statuses() []int {
 	add(r.Body > 0, http.StatusLengthRequired, http.StatusRequestEntityTooLarge)
 	slices.Sort(all)
 	return all
+}
+
+// described adds to a parameter what the route says about it.
+func (r Route) described(name string, parameter jsonObject) jsonObject {
+	if about := r.About[name]; about != "" {
+		parameter["description"] = about
+	}
+	return parameter
 }
 
 // wildcards returns the names of the parts of a path that stand for others.

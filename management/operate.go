@@ -18,7 +18,8 @@ import (
 // The operations by which operators change who is a member ([Operations]): a member leaves
 // ([operations.leave]), members are declared failed ([operations.down]), a node joins
 // ([operations.join]), the whole cluster prepares to be stopped ([operations.shutdown]). Each first finds out whether the node that was asked is one that can do it
-// ([operations.takesPart]) and which member is meant ([operations.find]).
+// ([operations.takesPart]) and which member is meant ([operations.find]). A command goes on with the id of that
+// member, so that it does not meet who is started at its address meanwhile.
 
 // The operations about members, for [OperatorHeader].
 const (
@@ -29,6 +30,13 @@ const (
 
 // SelfName is the name of the node that is asked itself, in a path where a member is named.
 const SelfName = "self"
+
+// What names of members in a path are, for [OpenAPI].
+const (
+	aboutMember = "The id of the member, host:port#hex, which means this incarnation and no other; or its address, host:port, which means whoever is " +
+		"the member there when the command is carried out; or self, the node that is asked"
+	aboutMembers = "Members, separated by commas. " + aboutMember
+)
 
 // membersNamed is how many members an error names at most.
 const membersNamed = 8
@@ -60,8 +68,10 @@ type Joining struct {
 //	POST /v1/join/{seeds}             [Joining]
 //	POST /v1/shutdown                 [ClusterShutdown]; force
 //
-// A member is named by its address, by its whole id, which no other incarnation has, or as "self"
-// if it is the node that is asked. Several are separated by commas. Each takes the parameter cluster: the name or the
+// A member is named by its whole id, "host:port#hex", which no other incarnation has; by its
+// address alone, which means whoever is the member there when the command is carried out; or as
+// "self" if it is the node that is asked. Several are separated by commas. A name that no member
+// has is refused with 404, what became of it, and nothing changed. Each takes the parameter cluster: the name or the
 // id of the cluster to which the node that is asked must belong, or it refuses.
 //
 // A node that is asked to declare itself failed, or so many that those who are left have no
@@ -69,9 +79,11 @@ type Joining struct {
 // prepare to be stopped.
 func Operations(node *membership.Node) []Route {
 	o := operations{node}
+	const cluster = "The name or the id of the cluster to which the node that is asked must belong, or nothing is done"
+	named := map[string]string{"member": aboutMember, "members": aboutMembers, "cluster": cluster}
 	return []Route{
-		{Path: "/v1/members/{member}/leave", Summary: "Have a member leave in order", Result: Left{}, Query: []string{"cluster"}, Operation: LeaveOperation, Authorized: true, Answer: o.leave},
-		{Path: "/v1/members/{members}/down", Summary: "Declare members failed", Result: Downed{}, Query: []string{"cluster", "force"}, Operation: DownOperation, Authorized: true, Answer: o.down},
+		{Path: "/v1/members/{member}/leave", Summary: "Have a member leave in order", Result: Left{}, Query: []string{"cluster"}, About: named, Operation: LeaveOperation, Authorized: true, Answer: o.leave},
+		{Path: "/v1/members/{members}/down", Summary: "Declare members failed", Result: Downed{}, Query: []string{"cluster", "force"}, About: named, Operation: DownOperation, Authorized: true, Answer: o.down},
 		{Path: "/v1/join/{seeds}", Summary: "Have a node that is in no cluster join one", Result: Joining{}, Query: []string{"cluster"}, Operation: JoinOperation, Authorized: true, Answer: o.join},
 		{Path: "/v1/shutdown", Summary: "Have the whole cluster prepare to be stopped", Result: ClusterShutdown{}, Query: []string{"cluster", "force"}, Operation: ShutdownOperation, Authorized: true, Answer: o.shutdown},
 	}
@@ -97,7 +109,7 @@ func (o operations) leave(ctx context.Context, r Request) (any, error) {
 		answer.Status = m.Status.String()
 		return answer, nil
 	}
-	return answer, commanded(o.node.LeaveMember(ctx, m.Node.Address.String()))
+	return answer, o.commanded(o.node.LeaveMember(ctx, m.Node.String()))
 }
 
 // down declares members failed.
@@ -131,7 +143,7 @@ func (o operations) down(ctx context.Context, r Request) (any, error) {
 	}
 	// The node itself comes last: it ends by it, and would leave out the others.
 	slices.SortStableFunc(members, func(a, b *gossip.Member) int { return selfLast(o.node.Self(), a.Node, b.Node) })
-	return answer, each(members, func(m *gossip.Member) error { return commanded(o.node.Down(ctx, m.Node.Address.String())) })
+	return answer, each(members, func(m *gossip.Member) error { return o.commanded(o.node.Down(ctx, m.Node.String())) })
 }
 
 // each has something done to members in turn. The error of one says to which others it was done before.
@@ -214,7 +226,7 @@ func (o operations) join(ctx context.Context, r Request) (any, error) {
 		}
 		answer.Seeds = append(answer.Seeds, a.String())
 	}
-	return answer, commanded(o.node.Join(ctx, answer.Seeds...))
+	return answer, o.commanded(o.node.Join(ctx, answer.Seeds...))
 }
 
 // takesPart refuses a command about members on a node that is in no cluster, or in another one than was
@@ -250,51 +262,14 @@ func (o operations) belongs(r Request) error {
 
 // find returns the member that a name stands for: an address, a whole id, or [SelfName].
 func (o operations) find(name string) (*gossip.Member, error) {
-	state := o.node.State()
 	if name == SelfName {
 		name = o.node.Self().String()
 	}
-	address, idErr := gossip.ParseAddress(name)
-	id, err := gossip.ParseNodeID(name)
-	switch {
-	case err == nil:
-		if m := state.Member(id); m != nil {
-			if now := state.ByAddress(id.Address); now != m { // The one that a command by its address would meet.
-				return nil, refuse(http.StatusConflict, "%v is %v, and %v has taken its address", id, m.Status, now.Node)
-			}
-			return m, nil
-		}
-		address = id.Address
-	case idErr != nil:
+	if _, err := membership.ParseMember(name); err != nil {
 		return nil, refuse(http.StatusBadRequest, "%q names no member: give its address, or its id, as /v1/members has them, or %s", clip(name), SelfName)
-	default:
-		if m := state.ByAddress(address); m != nil {
-			return m, nil
-		}
 	}
-	return nil, o.unknown(name, address)
-}
-
-// unknown says why there is no member of a name: it is gone, was started again, or never was one.
-func (o operations) unknown(name string, address gossip.Address) error {
-	state := o.node.State()
-	if now := state.ByAddress(address); now != nil {
-		return refuse(http.StatusNotFound, "%s is not a member any more: it was started again, and is %v now", name, now.Node)
-	}
-	var last *gossip.Tombstone
-	for _, t := range state.Tombstones() {
-		if t.Node.Address == address && (last == nil || t.RemovedAt > last.RemovedAt) {
-			last = &t
-		}
-	}
-	if last == nil {
-		return refuse(http.StatusNotFound, "%s is not a member of this cluster, whose members are %s", name, roll(state.Members()))
-	}
-	how := "after it had left"
-	if !last.Downed.IsZero() {
-		how = "after it was declared down: " + last.Downed.Why
-	}
-	return refuse(http.StatusNotFound, "%s is gone: %v was removed at %s, %s", name, last.Node, last.Time().Format("2006-01-02T15:04:05Z"), how)
+	m, err := o.node.View().Find(name)
+	return m, o.commanded(err)
 }
 
 // roll names members, not too many.
@@ -311,11 +286,14 @@ func roll(members []*gossip.Member) string {
 }
 
 // commanded gives an error of a command to the membership its status.
-func commanded(err error) error {
+func (o operations) commanded(err error) error {
+	unknown, none := errors.AsType[*membership.UnknownMemberError](err)
 	switch {
 	case err == nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(err, membership.ErrUnknownMember):
+	case none && unknown.Now.IsZero() && unknown.Removed.Node.IsZero():
+		return refuse(http.StatusNotFound, "%s, whose members are %s", strings.TrimPrefix(err.Error(), "membership: "), roll(o.node.State().Members()))
+	case none:
 		return refuse(http.StatusNotFound, "%s", strings.TrimPrefix(err.Error(), "membership: "))
 	}
 	return refuse(http.StatusConflict, "%s", strings.TrimPrefix(err.Error(), "membership: "))

@@ -5,6 +5,8 @@ package management_test
 
 import (
 	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
@@ -139,6 +141,35 @@ func TestAnOperatorDeclaresMembersFailed(t *testing.T) {
 		<-first.n.Done()
 		require.ErrorIs(t, first.n.Err(), membership.ErrDown)
 	})
+}
+
+// An operator looks a member up, and it is started again before the command: by its id nothing
+// happens, by its address the one that lives there is met. The description says so.
+func TestARestartOvertakesAnOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, nodes := three(t)
+		first := nodes[0]
+		seen := of[management.ClusterMembers](t, first.n, "/v1/members", 200).Members[2].Node
+		require.NoError(t, nodes[2].n.Close())
+		again, err := membership.Start(t.Context(), configuration(3, "10.0.0.1:7946"), membership.WithUID(33), membership.WithTransport(network.Transport),
+			membership.WithLogger(slog.New(slog.DiscardHandler)), membership.WithRand(rand.New(rand.NewPCG(33, 1))))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = again.Close() })
+		require.NoError(t, again.AwaitUp(t.Context()))
+		<-time.After(5 * time.Second)
+		for _, path := range []string{"leave", "down"} {
+			first.refuses(path, "/v1/members/"+seen+"/"+path, 404, seen+" is not a member any more: it was started again, and is 10.0.0.3:7946#21 now")
+		}
+		first.refuses("down", "/v1/members/10.0.0.2:7946#2,"+seen+"/down?force=true", 404, seen+" is not a member any more")
+		<-time.After(10 * time.Second)
+		require.Len(t, first.n.State().Members(), 3)
+		require.Equal(t, []string{again.Self().String()}, does[management.Downed](first, "down", "/v1/members/10.0.0.3:7946/down").Members)
+		<-again.Done()
+		require.ErrorIs(t, again.Err(), membership.ErrDown)
+	})
+	about, err := json.Marshal(management.OpenAPI(management.Operations(nil)))
+	require.NoError(t, err)
+	require.Contains(t, string(about), "The id of the member, host:port#hex, which means this incarnation and no other; or its address")
 }
 
 // A node that is in no cluster joins where an operator says, and one that is in a cluster

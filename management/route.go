@@ -37,6 +37,10 @@ type Route struct {
 	// refused, so that a typing error does not give a wrong answer.
 	Query []string
 
+	// About says of parameters, of the path and of the query, what they stand for, where a name
+	// does not tell, see [OpenAPI].
+	About map[string]string
+
 	repeated bool // Its parameters may be given several times.
 
 	// Method is the method that a route with an operation answers: POST, PUT or DELETE. Empty, it is POST, and

@@ -50,7 +50,7 @@ func (o operations) shutdown(ctx context.Context, r Request) (any, error) {
 	case !force:
 		return nil, &Error{Status: http.StatusConflict, Text: "nothing was done, since this cannot be taken back: say force if it is meant", Reasons: answer.Costs}
 	}
-	return answer, commanded(o.node.PrepareShutdown(ctx))
+	return answer, o.commanded(o.node.PrepareShutdown(ctx))
 }
 
 // shutdownCosts says what it costs that a whole cluster is stopped.

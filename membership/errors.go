@@ -36,10 +36,11 @@ var (
 	// [Node.Err] after [Node.Close].
 	ErrClosed = errors.New("membership: node closed")
 
-	// ErrUnknownMember is returned by [Node.LeaveMember] and [Node.Down] for an
-	// address at which this node knows no member.
-	ErrUnknownMember = errors.New("membership: no member at this address")
+	// ErrUnknownMember is returned by [Node.LeaveMember], [Node.Down] and [View.Find] for a
+	// name that no member has; it is an [*UnknownMemberError], which tells what became of it.
+	ErrUnknownMember = errors.New("membership: no member of this name")
 
-	// ErrNotUp is returned by [Node.PrepareShutdown] of a node that is not up.
+	// ErrNotUp is returned by [Node.PrepareShutdown] of a node that is not up, and by
+	// [Node.Down] of one that is on its way out, where others do not go by its word.
 	ErrNotUp = errors.New("membership: this node is not up")
 )

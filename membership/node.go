@@ -59,6 +59,7 @@ type Node struct {
 	intake    intake
 	metrics   *metrics
 	lookout   lookout
+	orders    asked[protocol.Commanded] // Commands about members that wait for an answer.
 	seeking   seeking
 	judge     fd.Judge // Nil: the failure detectors of the machine decide.
 	loaded    loadedDownings
@@ -373,15 +374,13 @@ func (n *Node) Leave(ctx context.Context) error {
 	}
 }
 
-// LeaveMember asks the member at an address to leave in order. It returns when
-// this node has taken the request, not when the member is gone. The error is
-// that of ctx, [ErrUnknownMember] or [ErrClosed].
-func (n *Node) LeaveMember(ctx context.Context, address string) error {
-	a, err := n.memberAt(address)
-	if err != nil {
-		return err
-	}
-	return n.command(ctx, protocol.Leave{Address: a})
+// LeaveMember asks a member to leave in order, named as in [ParseMember]. It returns when
+// this node has taken the request, not when the member is gone. The error is that of ctx,
+// an [*UnknownMemberError], with which nothing has changed, or [ErrClosed].
+func (n *Node) LeaveMember(ctx context.Context, member string) error {
+	return n.order(ctx, member, func(named gossip.NodeID, id uint64) machine.Input {
+		return protocol.Leave{Address: named.Address, UID: named.UID, ID: id}
+	})
 }
 
 // PrepareShutdown has the whole cluster prepare to be stopped, which cannot be taken back: nobody
@@ -398,40 +397,52 @@ func (n *Node) PrepareShutdown(ctx context.Context) error {
 	return n.command(ctx, protocol.Prepare{})
 }
 
-// Down declares the member at an address failed. The member must have stopped or be cut
-// off for good: if it has not, it ends as soon as it hears of this, and what it hosts
+// Down declares a member failed, named as in [ParseMember]: by its id, if another process may
+// have taken its address. The member must have stopped or be cut off for good: if it has not, it ends as soon as it hears of this, and what it hosts
 // starts elsewhere after its fence. Where the downing strategy may keep a side without a
 // majority, a member that does not hear of this is not down until the strategy, which is told,
 // has decided: it may live, and be kept. Down returns when this node has taken the request.
-// The error is that of ctx, [ErrUnknownMember] or [ErrClosed].
-func (n *Node) Down(ctx context.Context, address string) error {
-	a, err := n.memberAt(address)
+// The error is that of ctx, an [*UnknownMemberError], with which nothing has changed,
+// [ErrNotUp] or [ErrClosed].
+func (n *Node) Down(ctx context.Context, member string) error {
+	return n.order(ctx, member, func(named gossip.NodeID, id uint64) machine.Input {
+		return protocol.Down{Address: named.Address, UID: named.UID, ID: id}
+	})
+}
+
+// order feeds a command about a named member to the membership machine, which alone decides
+// whom it meets, and waits for its answer.
+func (n *Node) order(ctx context.Context, member string, command func(named gossip.NodeID, id uint64) machine.Input) error {
+	named, err := ParseMember(member)
 	if err != nil {
 		return err
 	}
-	return n.command(ctx, protocol.Down{Address: a})
-}
-
-// memberAt parses an address and checks that there is a member.
-func (n *Node) memberAt(address string) (gossip.Address, error) {
-	a, err := gossip.ParseAddress(address)
-	if err != nil {
-		return a, fmt.Errorf("membership: %w", err)
+	id, answered := n.orders.ask()
+	defer n.orders.forget(id)
+	if err := n.command(ctx, command(named, id)); err != nil {
+		return err
 	}
-	if n.State().ByAddress(a) == nil {
-		return a, fmt.Errorf("%w: %s", ErrUnknownMember, a)
+	select {
+	case a := <-answered:
+		return orderError(a)
+	case <-n.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return a, nil
+	select {
+	case a := <-answered: // The node may have ended by what it was told.
+		return orderError(a)
+	default:
+		return closedError(n.err)
+	}
 }
 
 // command feeds a command to the membership machine.
 func (n *Node) command(ctx context.Context, in machine.Input) error {
 	err := n.machine.PostWait(ctx, in)
 	switch {
-	case errors.Is(err, machine.ErrClosed) && n.err != nil && !errors.Is(n.err, ErrClosed):
-		return fmt.Errorf("%w: %w", ErrClosed, n.err) // The driver ends after err was set.
 	case errors.Is(err, machine.ErrClosed):
-		return ErrClosed
+		return closedError(n.err) // The driver ends after err was set.
 	case err != nil:
 		return context.Cause(ctx)
 	}

@@ -265,7 +265,9 @@ func (n *Node) membershipEvent(event any) {
 			n.seeking.joined()
 		}
 	case protocol.FormAnswered:
-		n.lookout.answer(e)
+		n.lookout.forms.answer(e.ID, e)
+	case protocol.Commanded:
+		n.orders.answer(e.ID, e)
 	case protocol.RecordLost:
 		n.lookout.recordLost.Store(true)
 		n.log.Warn("the record could not be written and was removed: after a restart this node has no vote in who starts the cluster again", "error", e.Reason)

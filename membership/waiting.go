@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,10 +59,7 @@ const (
 type lookout struct {
 	waiting    atomic.Pointer[Waiting]
 	recordLost atomic.Bool
-
-	mu     sync.Mutex // Guards all below; held for a moment.
-	asked  uint64     // Number of the last command to found a cluster.
-	askers map[uint64]chan protocol.FormAnswered
+	forms      asked[protocol.FormAnswered]
 }
 
 // wait stores which voters the node waits for at a moment; looks says that the node looks
@@ -114,36 +110,6 @@ func (n *Node) Bootstrap() *Bootstrap { return n.seeking.told.Load() }
 // after a restart the node has no vote on starting the cluster again.
 func (n *Node) RecordLost() bool { return n.lookout.recordLost.Load() }
 
-// ask returns the number of a new command to found a cluster, and the channel of its
-// answer. The capacity is one: there is one answer.
-func (l *lookout) ask() (uint64, <-chan protocol.FormAnswered) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.askers == nil {
-		l.askers = make(map[uint64]chan protocol.FormAnswered)
-	}
-	l.asked++
-	l.askers[l.asked] = make(chan protocol.FormAnswered, 1)
-	return l.asked, l.askers[l.asked]
-}
-
-// answer delivers the answer to a command, unless its caller has stopped waiting.
-func (l *lookout) answer(a protocol.FormAnswered) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if asker := l.askers[a.ID]; asker != nil {
-		asker <- a
-		delete(l.askers, a.ID)
-	}
-}
-
-// forget drops the wait for an answer.
-func (l *lookout) forget(id uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.askers, id)
-}
-
 // Form founds a new cluster with this node as its only voter, whatever other voters
 // remember: the last resort when a majority of them is gone for good. It is for a node
 // that waits, see [Node.Waiting]; on another node, and while a member of a cluster that
@@ -155,8 +121,8 @@ func (n *Node) Form(ctx context.Context) (gossip.ClusterID, error) {
 	if n.Waiting() == nil && n.View().Member() == nil && n.running() {
 		return gossip.ClusterID{}, fmt.Errorf("%w: this node has not waited for a cluster for so long that others had the time to answer", ErrFormRefused)
 	}
-	id, answered := n.lookout.ask()
-	defer n.lookout.forget(id)
+	id, answered := n.lookout.forms.ask()
+	defer n.lookout.forms.forget(id)
 	if err := n.command(ctx, protocol.Form{ID: id}); err != nil {
 		return gossip.ClusterID{}, err
 	}

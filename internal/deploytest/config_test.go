@@ -174,8 +174,8 @@ func certify(t *testing.T, dir string, all objects, w workload) {
 		switch m.Name {
 		case "tls":
 			mount(m.MountPath)
-			move(t, put("/tls/tls.crt"), put(m.MountPath+"/tls.crt"))
-			move(t, put("/tls/tls.key"), put(m.MountPath+"/tls.key"))
+			move(t, put("/etc/quorate/tls/tls.crt"), put(m.MountPath+"/tls.crt"))
+			move(t, put("/etc/quorate/tls/tls.key"), put(m.MountPath+"/tls.key"))
 		case "authorities":
 			mount(m.MountPath)
 			move(t, put("/authority/tls.crt"), put(m.MountPath+"/ca.crt"))

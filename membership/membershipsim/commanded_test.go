@@ -6,6 +6,7 @@ package membershipsim_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,4 +130,49 @@ func statusOf(s *gossip.State, n gossip.NodeID) gossip.Status {
 		return m.Status
 	}
 	return gossip.StatusNone
+}
+
+// An operator looks a member up, and commands by what was found up to half a minute later, while
+// members crash and are started again at their addresses. A command meets the incarnation that was
+// looked up, or changes nothing: nobody is down by a command, and nobody leaves, that was not looked up.
+//
+// covers F7, F28, F29.
+func TestALateCommandMeetsWhoWasLookedUpOrNobody(t *testing.T) {
+	const nodes, runs = 5, 40
+	met, missed := 0, 0
+	for seed := range uint64(runs) {
+		w, _ := cluster(simulation.Options{Seed: seed, CodecEvery: 50, RatePPM: 10_000}, nodes)
+		requireSettled(t, w, time.Minute)
+		r := w.Source(1)
+		named := map[gossip.NodeID]bool{}
+		for range 2 {
+			of := w.Nodes()[1+r.IntN(nodes-1)].ID()
+			named[of] = true
+			w.After(time.Duration(r.Int64N(int64(30*time.Second))), func() {
+				by := w.Nodes()[0]
+				if m := membershipsim.MachineOf(by).State(); m.Member(of) != nil {
+					met++
+				} else if m.ByAddress(of.Address) != nil {
+					missed++
+				}
+				if seed%2 == 0 {
+					by.Input(protocol.Service, protocol.Down{Address: of.Address, UID: of.UID})
+				} else {
+					by.Input(protocol.Service, protocol.Leave{Address: of.Address, UID: of.UID})
+				}
+			})
+			w.After(time.Duration(r.Int64N(int64(15*time.Second))), func() { w.Restart(of.Address) })
+		}
+		for range 600 {
+			require.NoError(t, w.Run(100*time.Millisecond), "seed %d", seed)
+			for _, m := range membershipsim.MachineOf(w.Nodes()[0]).State().Members() {
+				commanded := m.Status == gossip.Leaving || m.Status == gossip.Exiting || strings.HasPrefix(m.Downed.Why, "command: ")
+				require.False(t, commanded && !named[m.Node], "seed %d: %v is %v, and was not looked up", seed, m.Node, m.Status)
+			}
+		}
+		requireSettled(t, w, time.Minute)
+	}
+	t.Log(met, "commands met who was looked up,", missed, "met nobody, though another one lived at the address")
+	require.Positive(t, met)
+	require.Greater(t, missed, runs/4)
 }

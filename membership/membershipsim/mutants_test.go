@@ -417,6 +417,9 @@ func commandMutants() []mutant {
 		{"who is commanded to go does not obey", []edit{
 			{resolver, "\tif r.state.SharesRows(before) {\n", "\tif r.state.SharesRows(before) || mutant(NAME) && before != nil {\n"},
 		}},
+		{"a command meets whoever lives at the address of the node that it names", []edit{
+			{"membership/internal/protocol/named.go", "if named.UID == 0 && now != nil {", "if (named.UID == 0 || mutant(NAME)) && now != nil {"},
+		}},
 		{"the strategy is not told of a command", []edit{
 			{"downing/view.go", "commanded[c.subject] = commanded[c.subject] || c.terminated", "commanded[c.subject] = commanded[c.subject] || c.terminated && !mutant(NAME)"},
 		}},
@@ -425,7 +428,9 @@ func commandMutants() []mutant {
 
 // commandFinders are the tests that a mutant of them is run against.
 func commandFinders() []string {
-	return []string{"TestACommandThatIsNotHeardNeedsTheStrategy", "TestAMemberThatHearsOfACommandEndsByItsOwnWord"}
+	return []string{
+		"TestACommandThatIsNotHeardNeedsTheStrategy", "TestAMemberThatHearsOfACommandEndsByItsOwnWord", "TestACommandThatNamesANodeMeetsNoOther",
+	}
 }
 
 // handsOffFinders are the tests that a mutant of them is run against.

@@ -24,7 +24,7 @@ export function Chart({ samples }: { samples: Sample[] }) {
       plot.current = new uPlot({
         width: Math.max(element.clientWidth, 100), height: 190, cursor: { y: false }, legend: { show: false },
         scales: { y: { range: (_, __, most) => [0, Math.max(most ?? 0, 1) * 1.1] } },
-        axes: [{ ...axis, space: 70, values: (_, list) => list.map(t => new Date(t * 1000).toTimeString().slice(0, 8)) }, { ...axis, size: 46 }],
+        axes: [{ ...axis, size: 28, space: 70, values: (_, list) => list.map(t => new Date(t * 1000).toTimeString().slice(0, 8)) }, { ...axis, size: 46 }],
         series: [{}, ...lines.map(([, label, c]) => ({ label, stroke: colour(c), width: 2, points: { show: false } }))],
       }, last.current, element);
     };

@@ -21,25 +21,26 @@ export function Part({ name, note, why, children, wide }: { name: string; note?:
 
 const clock = (at: string | number) => new Date(at).toTimeString().slice(0, 8);
 
+// Rows have their roles said, since they are laid out as grids.
 export function MemberTable({ s, chosen, choose, now }: { s: State; chosen?: string; choose: (node?: string) => void; now: number }) {
   const m = s.members!, most = Math.max(1, ...s.hosted.values());
   return (
-    <div class="scroll"><table class="members">
-      <thead><tr><th>Member</th><th>State</th><th>Shards</th></tr></thead>
-      <tbody>
+    <div class="scroll"><table class="members" role="table">
+      <thead role="rowgroup"><tr role="row"><th role="columnheader">Member</th><th role="columnheader">State</th><th role="columnheader">Shards</th></tr></thead>
+      <tbody role="rowgroup">
         {m.members.slice(0, 1000).map(x => {
           const state = stateOf(x), hosted = s.hosted.get(x.node) ?? 0;
           const facts = [x.node === m.leader && 'leader', x.node === m.self && 'asked', !x.voter && 'no vote', !x.seen && 'has not seen the latest', x.zone && `zone ${x.zone}`, x.roles?.join(' '), x.appVersion !== '0.0.0' && x.appVersion].filter(Boolean);
           return (
-            <tr key={x.node} aria-selected={chosen === x.node} onClick={() => choose(chosen === x.node ? undefined : x.node)} data-member={short(x.node)}>
-              <td><b>{short(x.node)}</b><small>{facts.join(', ')}</small>{x.downedWhy && <small class="bad">{short(x.downedBy)}: {brief(x.downedWhy)}</small>}
+            <tr key={x.node} role="row" aria-selected={chosen === x.node} onClick={() => choose(chosen === x.node ? undefined : x.node)} data-member={short(x.node)}>
+              <td role="cell"><b>{short(x.node)}</b><small>{facts.join(', ')}</small>{x.downedWhy && <small class="bad">{short(x.downedBy)}: {brief(x.downedWhy)}</small>}
                 {chosen === x.node && (x.unreachableFor?.length ?? 0) > 0 && <small class="bad">unreachable for {x.unreachableFor!.map(short).join(', ')}</small>}</td>
-              <td><span class={`tag ${state.colour}`}>{state.text}</span></td>
-              <td class="bar"><meter min={0} max={most} value={hosted} aria-label="shards" /> <span>{hosted}</span></td>
+              <td role="cell"><span class={`tag ${state.colour}`}>{state.text}</span></td>
+              <td role="cell" class="bar"><meter min={0} max={most} value={hosted} aria-label="shards" /> <span>{hosted}</span></td>
             </tr>
           );
         })}
-        {s.gone.map(g => <tr key={g.member.node} class="gone" data-member={short(g.member.node)}><td><b>{short(g.member.node)}</b><small>{Math.round((now - g.at) / 1000)} s ago</small></td><td><span class="tag">gone</span></td><td /></tr>)}
+        {s.gone.map(g => <tr key={g.member.node} role="row" class="gone" data-member={short(g.member.node)}><td role="cell"><b>{short(g.member.node)}</b><small>{Math.round((now - g.at) / 1000)} s ago</small></td><td role="cell"><span class="tag">gone</span></td><td role="cell" /></tr>)}
       </tbody>
     </table></div>
   );

@@ -23,7 +23,7 @@ export function Ring({ s, chosen, choose, now }: { s: State; chosen?: string; ch
   const moves = s.moves.filter(x => now - x.at < 8000 && place.has(x.to)).slice(0, 40);
   const radius = (node: string) => dot * (0.62 + 0.38 * Math.sqrt((s.hosted.get(node) ?? 0) / most));
   return (
-    <svg class="ring" viewBox={`0 0 ${size} ${size}`} role="group" aria-label={`Ring of ${m.members.length} members`}>
+    <svg class={n > 24 ? 'ring' : 'ring few'} viewBox={`0 0 ${size} ${size}`} role="group" aria-label={`Ring of ${m.members.length} members`}>
       <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="12" markerHeight="12" orient="auto"><path d="M0 0 8 4 0 8z" class="tip" /></marker></defs>
       <circle cx={middle} cy={middle} r={round} class="circle" />
       {cuts.map(([by, to]) => { const a = place.get(by), b = place.get(to); return a && b && <line key={by + to} x1={a.x} y1={a.y} x2={b.x} y2={b.y} class="cut" />; })}
@@ -49,6 +49,7 @@ export function Ring({ s, chosen, choose, now }: { s: State; chosen?: string; ch
           </g>
         );
       })}
+      <circle cx={middle} cy={middle} r={n > 24 ? 70 : 54} class="hub" />
       <text x={middle} y={middle - 14} class="many">{m.members.length}</text>
       <text x={middle} y={middle + 12} class="what">{m.members.length === 1 ? 'member' : 'members'}</text>
       <text x={middle} y={middle + 32} class={m.converged ? 'what good' : 'what warn'}>{m.converged ? 'agreed' : 'not agreed'}</text>

@@ -5,11 +5,18 @@
 // kills and starts nodes when a line says what the page shows:
 //
 //   node cluster.mjs URL VICTIM ENTITY [DIRECTORY FOR PICTURES]
+//
+// Pictures are taken of all three sizes in light and dark, when the node is lost and its shards have just moved.
 import { browser } from './open.mjs';
 
 const [url, victim, entity, pictures] = process.argv.slice(2);
 const b = await browser();
-const picture = async (page, name, fullPage = false) => { if (pictures) await page.screenshot({ path: `${pictures}/${name}.png`, fullPage }); };
+const picture = async (page, width) => {
+  for (const scheme of pictures ? ['light', 'dark'] : []) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.screenshot({ path: `${pictures}/page-${width}-${scheme}.png` });
+  }
+};
 const desktop = await b.open(url, 1280, 800), phone = await b.open(url, 390, 844, 'dark'), tablet = await b.open(url, 820, 1180, 'light');
 
 await desktop.waitForSelector('.ring .node.up >> nth=3');
@@ -24,17 +31,17 @@ await desktop.keyboard.press('Enter');
 await desktop.waitForSelector('[data-found]');
 await desktop.waitForSelector('section[aria-label="Rates"] .lines b');
 if (await desktop.locator('section[aria-label="Replicated keys"]').innerText().then(t => !t.includes('nobody lags'))) b.fault('it is not said that nobody lags');
-await picture(tablet, 'page-820-light', true);
 console.log('formed');
 
 await phone.waitForSelector(`[data-node="${victim}"][data-state=lost]`);
 await desktop.waitForSelector('.ring .cut', { state: 'attached' });
 await desktop.waitForSelector('.alert >> text=cannot be reached');
-await picture(phone, 'page-390-dark');
-await picture(desktop, 'page-1280-light');
+if (pictures) await desktop.screenshot({ path: `${pictures}/page-1280-unreachable.png` });
 console.log('unreachable');
 await desktop.waitForSelector(`tr.gone[data-member="${victim}"]`);
 await desktop.waitForSelector('.happenings >> text=/downing of .*: down/');
+for (const page of [desktop, tablet, phone]) await page.waitForSelector('.ring .moving', { state: 'attached' });
+await Promise.all([picture(desktop, 1280), picture(tablet, 820), picture(phone, 390)]);
 await desktop.click('button >> text=moves');
 await desktop.waitForSelector('.happenings >> text=/shards? of .*→/');
 await desktop.waitForFunction(() => [...document.querySelectorAll('.members tr:not(.gone) meter')].filter(m => m.value > 0).length === 3);

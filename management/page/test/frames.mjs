@@ -6,7 +6,9 @@
 //   CHROMIUM=/usr/bin/chromium npm run frames -- [NODES [SHARDS [SECONDS]]]
 //
 // A server on loopback answers as a node of a cluster in which members come and go and shards move. In the page the time
-// between frames is measured, and tasks that take longer than 50 ms are counted: a frame is late by those.
+// between frames is measured, and tasks that take longer than 50 ms are counted: a frame is late by those. Where other
+// programs want the processor a task takes longer than it works; so the trace of the browser tells as well how much
+// processor time the longest task had (longestCPU), and what for, in ms.
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { browser } from './open.mjs';
@@ -57,6 +59,10 @@ const b = await browser();
 const page = await b.open(`http://127.0.0.1:${server.address().port}/ui`, 1280, 900);
 await page.waitForSelector('svg');
 await page.waitForTimeout(3000);
+const work = { script: ['FunctionCall', 'RunMicrotasks', 'EvaluateScript'], style: ['UpdateLayoutTree'], layout: ['Layout'], paint: ['PrePaint', 'Paint', 'Layerize', 'Commit'] };
+const trace = await page.context().newCDPSession(page), events = [];
+trace.on('Tracing.dataCollected', e => events.push(...e.value));
+await trace.send('Tracing.start', { transferMode: 'ReportEvents', traceConfig: { includedCategories: ['toplevel', 'devtools.timeline', 'disabled-by-default-devtools.timeline'], excludedCategories: ['*'] } });
 const measured = await page.evaluate(seconds => new Promise(done => {
   const gaps = [], tasks = [];
   new PerformanceObserver(list => { for (const e of list.getEntries()) tasks.push(e.duration); }).observe({ type: 'longtask' });
@@ -72,6 +78,23 @@ const measured = await page.evaluate(seconds => new Promise(done => {
   };
   requestAnimationFrame(frame);
 }), seconds);
-console.log(JSON.stringify({ name: 'page/frame', unit: 'ms', nodes, shards, seconds, ...measured }));
+const traced = new Promise(done => trace.once('Tracing.tracingComplete', done));
+await trace.send('Tracing.end');
+await traced;
+console.log(JSON.stringify({ name: 'page/frame', unit: 'ms', nodes, shards, seconds, ...measured, longestCPU: mostWork(events) }));
 server.close();
 await b.end();
+
+// mostWork returns the processor time of the task of the page that had the most, and of its parts.
+function mostWork(events) {
+  const whole = events.filter(e => e.ph === 'X' && e.tdur > 0), calls = new Map();
+  for (const e of whole) if (e.name === 'Layout') calls.set(`${e.pid}/${e.tid}`, (calls.get(`${e.pid}/${e.tid}`) ?? 0) + 1);
+  const page = [...calls].sort((a, b) => b[1] - a[1])[0]?.[0]; // The thread that lays out most is that of the page.
+  const mine = whole.filter(e => `${e.pid}/${e.tid}` === page), ms = n => Math.round(n / 100) / 10;
+  const task = mine.filter(e => e.name === 'RunTask').sort((a, b) => b.tdur - a.tdur)[0];
+  if (!task) throw new Error('the trace has no task of the page');
+  const inside = mine.filter(e => e !== task && e.ts >= task.ts && e.ts + e.dur <= task.ts + task.dur);
+  // What runs within another of its kind counts once.
+  const sum = names => { let end = 0, n = 0; for (const e of inside.filter(e => names.includes(e.name)).sort((a, b) => a.ts - b.ts)) if (e.ts >= end) { n += e.tdur; end = e.ts + e.dur; } return n; };
+  return { task: ms(task.tdur), ...Object.fromEntries(Object.entries(work).map(([name, names]) => [name, ms(sum(names))])) };
+}

@@ -286,21 +286,21 @@ func (r *resolver) downAll(nodes []gossip.NodeID, reason string) {
 }
 
 // commandDown downs a member by command.
-func (r *resolver) commandDown(address gossip.Address) {
-	var member *gossip.Member
-	if r.phase == phaseMember {
-		member = r.state.ByAddress(address)
+func (r *resolver) commandDown(in Down) {
+	member := r.commanded(gossip.NodeID{Address: in.Address, UID: in.UID}, "Down", in.ID)
+	if member == nil {
+		return
 	}
+	notReady := ""
 	switch {
-	case member == nil:
-		r.refuse(gossip.NodeID{Address: address}, "Down", RefusedUnknown, "no member lives at this address")
 	case member.Status == gossip.Down:
 		r.refuse(member.Node, "Down", RefusedUnknown, "the member is down already")
 	case r.strategies.majorityOnly() || member.Node == r.self || !downing.CanBeDowned(member):
 		r.downAll([]gossip.NodeID{member.Node}, commandReason)
 	default:
-		r.passOn(member.Node)
+		notReady = r.passOn(member.Node)
 	}
+	r.answerCommand(Commanded{ID: in.ID, NotReady: notReady})
 }
 
 // commandReason is why a node is down that was downed by command.
@@ -310,20 +310,23 @@ const commandReason = "command: Down was called on that node"
 // strategy, where a minority may be kept. The member may live, never hear of the command,
 // and be kept by the strategy: so nobody goes on without it by the command alone. The
 // record says what the command says, that the member is to be counted on no more; with it
-// the member is lost to this side as one that does not answer is.
-func (r *resolver) passOn(node gossip.NodeID) {
+// the member is lost to this side as one that does not answer is. It returns why this node
+// cannot pass the command on, empty if it can.
+func (r *resolver) passOn(node gossip.NodeID) (notReady string) {
 	switch {
 	case r.ownStatus() >= gossip.Exiting:
-		r.refuse(node, "Down", RefusedNotReady, "this member is "+r.ownStatus().String()+", and the others do not go by its records: give the command at another one")
-		return
+		notReady = "this member is " + r.ownStatus().String() + ", and the others do not go by its records: give the command at another one"
+		r.refuse(node, "Down", RefusedNotReady, notReady)
+		return notReady
 	case r.ownRecord(node) == gossip.Terminated:
 		r.refuse(node, "Down", RefusedUnknown, "the command was given here before: the member ends, or the strategy decides")
-		return
+		return ""
 	}
 	r.out.Decide("downing", node.String(), "commanded", "it ends when it hears of the command; if it does not, "+
 		describeStrategy(r.strategies.active())+" decides whether this side goes on without it")
 	r.edit(func(e *gossip.Edit) { e.Mark(node, gossip.Terminated) })
 	r.out.Send(node, GossipState{State: r.state})
+	return ""
 }
 
 // obey downs this node if a member that is not down was told by command to down it, and this

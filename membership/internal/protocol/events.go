@@ -9,6 +9,10 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
+// What the machine publishes for others stands first ([Refused], [SettingsDiffer], [RecordLost]); then the
+// commands, each followed by its answer; then what the driver reports, and what it is to carry out ([Probe],
+// [Block]).
+
 // Refused is published for each message, command or node that this node or a peer
 // refused. Nothing is dropped without such an event.
 type Refused struct {
@@ -61,16 +65,39 @@ type Join struct{ Seeds []gossip.Address }
 // to form one with them, as [Deps.Bootstrap] says.
 type Discover struct{}
 
-// Leave is the command to let the member at an address leave in order.
-type Leave struct{ Address gossip.Address }
+// Leave is the command to let a member leave in order. [Commanded] answers it.
+type Leave struct {
+	// Address and UID name the member. With a UID that incarnation is meant and no other;
+	// without one, whoever is the member at the address when the command is carried out.
+	Address gossip.Address
+	UID     gossip.UID
+	// ID is given back in the answer. Zero: no answer is asked for.
+	ID uint64
+}
 
 // Prepare is the command that the whole cluster prepares to be stopped. Afterwards nobody is
 // let in, and when one member leaves, all do.
 type Prepare struct{}
 
-// Down is the command to down the member at an address. It must be known to have
-// stopped or to be cut off: downing a member that others can reach makes it stop.
-type Down struct{ Address gossip.Address }
+// Down is the command to down a member. It must be known to have stopped or to be cut
+// off: downing a member that others can reach makes it stop. [Commanded] answers it.
+type Down struct {
+	// Address and UID name the member, as those of [Leave] do.
+	Address gossip.Address
+	UID     gossip.UID
+	// ID is given back in the answer. Zero: no answer is asked for.
+	ID uint64
+}
+
+// Commanded is published to answer a [Leave] or a [Down] with an ID when it has been carried
+// out, or when it changes nothing. That the member leaves, or is down, already is no error.
+type Commanded struct {
+	ID uint64
+	// Absent says that no member was meant, and what became of it. Nil: there is one.
+	Absent *Absent
+	// NotReady says for people why this node cannot carry the command out, empty if it can.
+	NotReady string
+}
 
 // LoadDowning is the command to load a downing strategy, and to make it the cluster's
 // once all members have it. Until then this node decides by the strategy of the cluster,

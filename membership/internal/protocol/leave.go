@@ -82,17 +82,20 @@ func (l *leaving) drained(component string) {
 	l.confirmWhenFree()
 }
 
-func (l *leaving) commandLeave(address gossip.Address) {
-	if l.phase != phaseMember {
-		if address == l.self.Address {
-			l.stop(component.StopLeft, "it left before it was a member")
-		}
+// commandLeave lets a member leave by command. This node ends if it is none yet.
+func (l *leaving) commandLeave(in Leave) {
+	named := gossip.NodeID{Address: in.Address, UID: in.UID}
+	if l.phase != phaseMember && named.Address == l.self.Address && (named.UID == 0 || named == l.self) {
+		l.answerCommand(Commanded{ID: in.ID})
+		l.stop(component.StopLeft, "it left before it was a member")
 		return
 	}
-	member := l.state.ByAddress(address)
+	member := l.commanded(named, "Leave", in.ID)
+	if member == nil {
+		return
+	}
+	l.answerCommand(Commanded{ID: in.ID})
 	switch {
-	case member == nil:
-		l.refuse(gossip.NodeID{Address: address}, "Leave", RefusedUnknown, "no member lives at this address")
 	case member.Status >= gossip.Leaving:
 		l.refuse(member.Node, "Leave", RefusedUnknown, "the member is "+member.Status.String()+" already")
 	default:

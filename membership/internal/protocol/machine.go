@@ -259,11 +259,11 @@ func (m *Machine) dispatch(in machine.Input) {
 	case Form:
 		m.form.commandForm(in)
 	case Leave:
-		m.exit.commandLeave(in.Address)
+		m.exit.commandLeave(in)
 	case Prepare:
 		m.prepare.command()
 	case Down:
-		m.resolver.commandDown(in.Address)
+		m.resolver.commandDown(in)
 	case LoadDowning:
 		m.loadDowning(in)
 	case component.Services:

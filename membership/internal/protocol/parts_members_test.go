@@ -314,7 +314,7 @@ func TestALeavingNodeConfirmsWhenEveryComponentHasHandedOver(t *testing.T) {
 	x := &leaving{core: b.core, lead: l, spread: newTestSpreading(b), footing: b.footing, ending: &ending{}}
 	x.hold("one")
 	x.hold("two")
-	x.commandLeave(b.self.Address)
+	x.commandLeave(Leave{Address: b.self.Address})
 	b.survey()
 	x.observe()
 	x.drained("one")

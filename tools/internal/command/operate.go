@@ -70,7 +70,8 @@ which outcome is among the decisions of the node.
 func (*Leave) Help() string {
 	return `Has a member leave in order: what it hosts moves to the others first, then it is
 removed, and its process sees that its node has ended. Any member may be asked.
-The command waits until the member is gone.
+The command looks up the id of the member, and means this one: a process that is
+started at its address meanwhile is left alone. It waits until the member is gone.
 ` + operatorsOnly + `The exit status is 1 when the node refuses or does not answer, or the
 member is not gone when the time to wait is over: it goes on to leave then, and
 the command may be repeated.
@@ -85,9 +86,10 @@ Examples:
 func (*Down) Help() string {
 	return `Declares members failed, which have stopped or are cut off for good. One that still
 runs ends as soon as it hears of it, hands nothing over, and what it hosts starts
-elsewhere after its fence: have a member that works leave instead. Give the id of
-a member, as quorate members prints it, where another process may have taken its
-address.
+elsewhere after its fence: have a member that works leave instead. An address means
+who is the member there when the command begins: it looks up the id once, prints it,
+and no other process is met that takes the address. Give the id itself, as quorate
+members prints it, where another process may have taken the address already.
 
 Down of the node that is asked, or of so many that those who are left have no
 majority of the voters, needs -force. Without it the node says what it costs, and
@@ -141,8 +143,12 @@ func (m aimed) path(path string, query url.Values) string {
 
 // Run has the member leave, and waits until it is gone.
 func (c *Leave) Run(s *Session) error {
+	ids, err := c.ids(c.Member)
+	if err != nil {
+		return err
+	}
 	var got management.Left
-	raw, err := c.operate(c.path("/v1/members/"+segment(c.Member)+"/leave", url.Values{}), management.LeaveOperation, &got)
+	raw, err := c.operate(c.path("/v1/members/"+segment(ids[0])+"/leave", url.Values{}), management.LeaveOperation, &got)
 	if err != nil {
 		return err
 	}
@@ -204,9 +210,12 @@ func await(within time.Duration, so func() (bool, error)) error {
 
 // Run has the members declared failed.
 func (c *Down) Run(s *Session) error {
-	names := make([]string, len(c.Members))
-	for i, name := range c.Members {
-		names[i] = segment(name)
+	names, err := c.ids(c.Members...)
+	if err != nil {
+		return err
+	}
+	for i, id := range names {
+		names[i] = segment(id)
 	}
 	query := url.Values{}
 	if c.Force {

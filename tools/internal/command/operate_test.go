@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,7 +66,7 @@ func (o *obedient) routes() []management.Route {
 	}
 	return []management.Route{
 		operation("/v1/members/{member}/leave", "leave", []string{"cluster"}, func(r management.Request) any {
-			if r.Path("member") == management.SelfName {
+			if r.Path("member") == firstNode {
 				return management.Left{Self: firstNode, Member: firstNode, Status: "leaving"}
 			}
 			return management.Left{Self: firstNode, Member: secondNode, Status: "leaving"}
@@ -109,12 +110,12 @@ func TestOperatorsChangeWhoIsAMember(t *testing.T) {
 		asked string
 		want  string
 	}{
-		{[]string{"leave"}, "leave|self||||", "asked        " + firstNode + "\nmember       " + firstNode + "\noutcome      gone\n"},
+		{[]string{"leave"}, "leave|" + firstNode + "||||", "asked        " + firstNode + "\nmember       " + firstNode + "\noutcome      gone\n"},
 		{[]string{"leave", secondNode, "-cluster", "bank"}, "leave|" + secondNode + "|||bank|", "asked        " + firstNode + "\nmember       " + secondNode + "\noutcome      gone\n"},
-		{[]string{"leave", "10.0.0.2:7946", "-wait", "0s"}, "leave|10.0.0.2:7946||||", "asked        " + firstNode + "\nmember       " + secondNode + "\noutcome      leaving\n"},
+		{[]string{"leave", "10.0.0.2:7946", "-wait", "0s"}, "leave|" + secondNode + "||||", "asked        " + firstNode + "\nmember       " + secondNode + "\noutcome      leaving\n"},
 		{
 			[]string{"down", "self", secondNode, "-force"},
-			"down||self," + secondNode + "|||true",
+			"down||" + firstNode + "," + secondNode + "|||true",
 			"asked        " + firstNode + "\ndown         " + firstNode + "\ndown         " + secondNode + "\ncost         of 3 voters 1 would be left\n",
 		},
 		{
@@ -174,6 +175,80 @@ func TestWhatOperatorsCannotChange(t *testing.T) {
 	}
 }
 
+// A member is started again after a command has looked it up. The command names who was found, so that
+// the node refuses it, and whoever lives at the address goes on.
+func TestACommandNamesWhoWasLookedUp(t *testing.T) {
+	const again = "10.0.0.2:7946#33"
+	lives := secondNode
+	var asked []string
+	refuse := func(_ context.Context, r management.Request) (any, error) {
+		id := r.Path("member") + r.Path("members")
+		asked = append(asked, id)
+		if id != lives {
+			return nil, &management.Error{Status: 404, Text: id + " is not a member any more: it was started again, and is " + lives + " now"}
+		}
+		return management.Downed{Self: firstNode, Members: []string{id}}, nil
+	}
+	url, token, _ := operable(t,
+		management.Route{Path: "/v1/members/{member}/leave", Operation: "leave", Authorized: true, Answer: refuse},
+		management.Route{Path: "/v1/members/{members}/down", Operation: "down", Authorized: true, Answer: refuse},
+		management.Route{Path: "/v1/members", Answer: func(context.Context, management.Request) (any, error) {
+			defer func() { lives = again }() // Just after the look.
+			return management.ClusterMembers{Self: firstNode, Members: []management.Member{{Node: firstNode, Status: "up"}, {Node: lives, Status: "up"}}}, nil
+		}})
+	for _, name := range []string{"leave", "down"} {
+		lives, asked = secondNode, nil
+		status, stdout, stderr := operator(name, "10.0.0.2:7946", "-node", url, "-token-file", token)
+		require.Equal(t, command.StatusFailed, status)
+		require.Empty(t, stdout)
+		require.Equal(t, []string{secondNode}, asked)
+		require.Contains(t, strings.ReplaceAll(stderr, "\n", " "), secondNode+" is not a member any more: it was started again, and is "+again+" now")
+	}
+	status, stdout, stderr := operator("down", again, "-node", url, "-token-file", token)
+	require.Equal(t, command.StatusOK, status, stderr)
+	require.Equal(t, "asked        "+firstNode+"\ndown         "+again+"\n", stdout)
+}
+
+// Names that mean nobody, or more than one, are refused before anything is asked for.
+func TestANameThatMeansNobodyIsNoCommand(t *testing.T) {
+	var members management.ClusterMembers
+	url, token, _ := operable(t, management.Route{Path: "/v1/members", Answer: func(context.Context, management.Request) (any, error) { return members, nil }},
+		management.Route{Path: "/v1/members/{members}/down", Operation: "down", Authorized: true, Answer: func(_ context.Context, r management.Request) (any, error) {
+			return management.Downed{Self: firstNode, Members: []string{r.Path("members")}}, nil
+		}})
+	down := func(name string) (int, string) {
+		status, stdout, stderr := operator("down", name, "-node", url, "-token-file", token)
+		return status, strings.Join(strings.Fields(stdout+stderr), " ")
+	}
+	members.Self = firstNode
+	_, said := down("10.0.0.2:7946")
+	require.Equal(t, "quorate: "+firstNode+" is a member of no cluster: ask a member", said)
+	members.Waiting = &management.Waiting{Reason: "no majority"}
+	_, said = down("10.0.0.2:7946")
+	require.Contains(t, said, "it waits for one (no majority): ask a member")
+
+	members = management.ClusterMembers{Self: firstNode, Members: []management.Member{
+		{Node: firstNode, Status: "up"},
+		{Node: secondNode, Status: "down"},
+		{Node: "10.0.0.2:7946#33", Status: "joining"},
+		{Node: "10.0.0.3:7946#4", Status: "up"},
+		{Node: "10.0.0.3:7946#5", Status: "joining"},
+		{Node: "10.0.0.4:7946#6", Status: "down"},
+	}}
+	for name, want := range map[string]string{
+		"10.0.0.2:7946": "asked " + firstNode + " down 10.0.0.2:7946#33", // Who is down already is on its way out.
+		"10.0.0.4:7946": "asked " + firstNode + " down 10.0.0.4:7946#6",
+		"10.0.0.3:7946": "quorate: more than one member is at 10.0.0.3:7946: give the id of 10.0.0.3:7946#4 or 10.0.0.3:7946#5",
+		"10.0.0.9:7946": "quorate: no member is at 10.0.0.9:7946, says " + firstNode + ": quorate members lists them, and quorate decisions tells who has gone",
+	} {
+		_, said := down(name)
+		require.Equal(t, want, said)
+	}
+	status, said := down("everybody")
+	require.Equal(t, command.StatusUsage, status)
+	require.Contains(t, said, "names no member")
+}
+
 // All members prepare; when they are ready, the node that is asked leaves, unless none is to.
 func TestAnOperatorStopsAll(t *testing.T) {
 	o := &obedient{then: "ready"}
@@ -183,7 +258,7 @@ func TestAnOperatorStopsAll(t *testing.T) {
 		asked   []string
 		outcome string
 	}{
-		{[]string{"-force", "-cluster", "bank"}, []string{"shutdown-cluster||||bank|true", "leave|self|||bank|"}, "all have left"},
+		{[]string{"-force", "-cluster", "bank"}, []string{"shutdown-cluster||||bank|true", "leave|" + firstNode + "|||bank|"}, "all have left"},
 		{[]string{"-force", "-prepare-only"}, []string{"shutdown-cluster|||||true"}, "ready"},
 		{[]string{"-wait", "0s"}, []string{"shutdown-cluster|||||"}, "preparing"},
 	} {

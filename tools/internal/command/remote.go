@@ -38,11 +38,15 @@ type Remote struct {
 	Key         string        `placeholder:"FILE" help:"Key of the certificate."`
 	Authorities string        `placeholder:"FILE" help:"Who may have signed the certificate of the node."`
 	TokenFile   string        `placeholder:"FILE" help:"File with the token of an operator."`
+
+	kept *kept // Nil: each request has a connection of its own.
 }
 
 const (
 	// unixScheme begins the address of a node that is asked over a Unix socket.
 	unixScheme = "unix://"
+	// keptIdle is how long a connection is kept without a request: longer than any pause of quorate top.
+	keptIdle = 2 * time.Minute
 	// tokenBytesMax bounds the file of a token.
 	tokenBytesMax = 4 << 10
 )
@@ -86,11 +90,12 @@ func (r *Remote) send(method, target string, header http.Header, body io.Reader)
 	if err != nil {
 		return 0, nil, err
 	}
-	client, err := r.client()
+	client, done, err := r.borrow()
 	if err != nil {
 		return 0, nil, err
 	}
-	defer client.CloseIdleConnections()
+	answered := false
+	defer func() { done(!answered) }()
 	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, base+target, body)
@@ -110,6 +115,7 @@ func (r *Remote) send(method, target string, header http.Header, body io.Reader)
 	if err != nil {
 		return 0, nil, r.unreachable(base, err)
 	}
+	answered = true
 	return response.StatusCode, text, nil
 }
 
@@ -187,7 +193,8 @@ func (r *Remote) client() (*http.Client, error) {
 	if r.Timeout <= 0 {
 		return nil, RejectedError{Text: fmt.Sprintf("-timeout %v is not above 0", r.Timeout)}
 	}
-	transport := &http.Transport{} // No proxy: the node is near, or a tunnel leads to it.
+	// No proxy: the node is near, or a tunnel leads to it. Commands ask one thing after the other.
+	transport := &http.Transport{MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, IdleConnTimeout: keptIdle}
 	if path, ok := strings.CutPrefix(r.Node, unixScheme); ok {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)

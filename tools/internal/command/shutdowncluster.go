@@ -88,9 +88,9 @@ func (c *ShutdownCluster) finish(s *Session, of management.ClusterShutdown) (out
 		return gossip.Ready.String(), nil
 	}
 	fmt.Fprintln(s.Stderr, "all are ready, and leave")
-	leave := Leave{Member: management.SelfName, aimed: c.aimed, Remote: c.Remote}
+	leave := Leave{Member: of.Self, aimed: c.aimed, Remote: c.Remote}
 	var left management.Left
-	if _, err := c.operate(c.path("/v1/members/"+management.SelfName+"/leave", url.Values{}), management.LeaveOperation, &left); err != nil {
+	if _, err := c.operate(c.path("/v1/members/"+segment(of.Self)+"/leave", url.Values{}), management.LeaveOperation, &left); err != nil {
 		return "", err
 	}
 	if err := await(c.Wait, func() (bool, error) { return leave.gone(left) }); err != nil {

@@ -54,6 +54,7 @@ func (c *Top) Run(s *Session) error {
 	if c.Every < top.EveryLeast || c.Every > top.EveryMost {
 		return RejectedError{Text: fmt.Sprintf("-every %v: want %v to %v", c.Every, top.EveryLeast, top.EveryMost)}
 	}
+	defer c.keep()() // One connection for all that is asked.
 	out, ok := s.Stdout.(*os.File)
 	if s.JSON || !ok || !Terminal(out) || c.keyboard == nil || !Terminal(c.keyboard) {
 		return c.once(s)

@@ -1,0 +1,67 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"net/http"
+	"sync"
+)
+
+// kept is the client of a command that asks a node again and again, over one connection. After a
+// request that failed the next one begins with a new client, which reads certificates anew.
+type kept struct {
+	mu     sync.Mutex // Guards all below; held for a moment, and while the files of a certificate are read.
+	client *http.Client
+	ended  bool
+}
+
+// keep has the connection to the node kept until end is called.
+func (r *Remote) keep() (end func()) {
+	r.kept = &kept{}
+	return r.kept.end
+}
+
+// borrow returns a client for one request, and the function to be called when its answer was
+// read, or it failed.
+func (r *Remote) borrow() (client *http.Client, done func(failed bool), err error) {
+	if r.kept != nil {
+		return r.kept.borrow(r.client)
+	}
+	client, err = r.client()
+	return client, func(bool) { client.CloseIdleConnections() }, err
+}
+
+func (k *kept) borrow(open func() (*http.Client, error)) (client *http.Client, done func(failed bool), err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if client = k.client; client == nil {
+		if client, err = open(); err != nil {
+			return nil, nil, err
+		}
+		k.client = client
+	}
+	return client, func(failed bool) { k.settle(client, failed) }, nil
+}
+
+// settle drops a client that failed, and closes one that came back after the end.
+func (k *kept) settle(client *http.Client, failed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if failed && k.client == client {
+		k.client = nil
+	}
+	if failed || k.ended {
+		client.CloseIdleConnections()
+	}
+}
+
+// end closes the connection, or has the request that is under way close it.
+func (k *kept) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = true
+	if k.client != nil {
+		k.client.CloseIdleConnections()
+	}
+}
