@@ -21,7 +21,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,8 +45,8 @@ type losing struct {
 	round atomic.Int64 // How often it was asked for members.
 	state atomic.Int64 // What it tells: see below.
 
-	opened atomic.Int64   // How many connections it has had.
-	open   sync.WaitGroup // Those that are open.
+	opened atomic.Int64  // How many connections it has had.
+	closed chan struct{} // One for each that was closed; there is room for all of a test.
 }
 
 const (
@@ -55,6 +54,8 @@ const (
 	oneIsLost
 	oneIsGone
 )
+
+func newLosing() *losing { return &losing{closed: make(chan struct{}, 100)} }
 
 // id is the id of a member of that cluster.
 func (*losing) id(i int) string {
@@ -143,9 +144,8 @@ func (l *losing) serve(t *testing.T) string {
 		switch s {
 		case http.StateNew:
 			l.opened.Add(1)
-			l.open.Add(1)
 		case http.StateClosed:
-			l.open.Done()
+			l.closed <- struct{}{}
 		case http.StateActive, http.StateIdle, http.StateHijacked:
 		}
 	}
@@ -252,7 +252,7 @@ func drawRun(b *strings.Builder, x, y, cells int, l look, text string) {
 func TestTopInPictures(t *testing.T) {
 	for _, size := range [][2]int{{80, 32}, {30, 20}} {
 		t.Run(fmt.Sprint(size[0]), func(t *testing.T) {
-			l := &losing{}
+			l := newLosing()
 			s := newScreen(t, size[0], size[1])
 			ended := s.run("-node", l.serve(t), "-every", "100ms")
 			s.shows(t, "10.0.0.3:7946", "account")
@@ -288,7 +288,7 @@ func TestTopInPictures(t *testing.T) {
 
 // All that quorate top asks goes over one connection, which it closes in the end, in a terminal and without one.
 func TestTopKeepsItsConnection(t *testing.T) {
-	l := &losing{}
+	l := newLosing()
 	url := l.serve(t)
 	s := newScreen(t, 80, 24)
 	ended := s.run("-node", url, "-every", "100ms")
@@ -299,10 +299,10 @@ func TestTopKeepsItsConnection(t *testing.T) {
 	_, err := s.keyboard.WriteString("q")
 	require.NoError(t, err)
 	require.Equal(t, command.StatusOK, <-ended)
-	l.open.Wait()
+	<-l.closed
 
 	status, _, stderr := topOnce("-node", url)
 	require.Equal(t, command.StatusOK, status, stderr)
-	l.open.Wait()
+	<-l.closed
 	require.EqualValues(t, 2, l.opened.Load())
 }
