@@ -146,7 +146,8 @@ installing: languages databases pages
 # wire formats, values. The race detector can find nothing there, and makes each run cost five to
 # ten times as much: these packages are tested without it. `make tree` looks for goroutines in them.
 SEQUENTIAL = \
-  ddata/crdt ddata/ddatasim ddata/internal/protocol ddata/internal/simulation ddata/internal/wire \
+  client/clientsim ddata/crdt ddata/ddatasim ddata/internal/protocol ddata/internal/simulation ddata/internal/wire \
+  gateway/gatewaysim gateway/internal/exchange gateway/internal/simulation \
   machine/wire membership/internal/protocol membership/internal/wire membership/membershipsim \
   membership/membershipsim/scenario sharding/epoch sharding/internal/cell sharding/internal/control \
   sharding/internal/courier sharding/internal/deliverysim sharding/internal/hold sharding/internal/protocol \

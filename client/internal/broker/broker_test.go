@@ -249,6 +249,9 @@ func (w *world) heal() {
 	}
 	require.Empty(w.t, w.live, "L10: in the end everything has ended")
 	require.Empty(w.t, w.refused, "L10: in the end there was room for everything")
+	requests, bytes := w.d.Waiting()
+	require.Zero(w.t, requests)
+	require.Zero(w.t, bytes)
 	w.d.Close(&w.out)
 	w.settle()
 	r := new(broker.Request)
