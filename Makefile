@@ -152,7 +152,7 @@ SEQUENTIAL = \
   membership/membershipsim/scenario sharding/epoch sharding/internal/cell sharding/internal/control \
   sharding/internal/courier sharding/internal/deliverysim sharding/internal/hold sharding/internal/protocol \
   sharding/internal/pull sharding/internal/recall sharding/internal/remind sharding/internal/remindsim sharding/internal/simulation \
-  sharding/internal/statesim \
+  sharding/internal/queuefile sharding/internal/statesim \
   sharding/internal/wire sharding/shardingsim simulation tools/internal/picture
 
 # The gates that are tests: `make check` runs them, and the race detector finds nothing in them.
