@@ -152,14 +152,16 @@ installing: languages databases pages
 # wire formats, values. The race detector can find nothing there, and makes each run cost five to
 # ten times as much: these packages are tested without it. `make tree` looks for goroutines in them.
 SEQUENTIAL = \
-  client/internal/broker ddata/crdt ddata/ddatasim ddata/internal/protocol ddata/internal/simulation \
-  ddata/internal/wire downing machine/wire membership/internal/protocol membership/internal/wire \
+  client/clientsim client/internal/broker ddata/crdt ddata/ddatasim ddata/internal/protocol \
+  ddata/internal/simulation ddata/internal/wire downing gateway/gatewaysim gateway/internal/exchange \
+  gateway/internal/simulation machine/wire membership/internal/protocol membership/internal/wire \
   membership/membershipsim membership/membershipsim/scenario sharding/epoch sharding/internal/cell \
   sharding/internal/control sharding/internal/courier sharding/internal/deliverysim \
   sharding/internal/hold sharding/internal/passivation sharding/internal/protocol \
-  sharding/internal/pull sharding/internal/recall sharding/internal/remind \
-  sharding/internal/remindsim sharding/internal/simulation sharding/internal/statesim \
-  sharding/internal/wire sharding/shardingsim simulation tools/internal/picture
+  sharding/internal/pull sharding/internal/queuefile sharding/internal/recall \
+  sharding/internal/remind sharding/internal/remindsim sharding/internal/simulation \
+  sharding/internal/statesim sharding/internal/wire sharding/shardingsim simulation \
+  tools/internal/picture
 
 # The gates that are tests: `make check` runs them, and the race detector finds nothing in them.
 GATES = tools/consumer tools/internal/api tools/internal/figures tools/internal/platforms tools/tree

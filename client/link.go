@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/client/internal/broker"
+	"github.com/quorate/quorate/client/internal/wire"
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
 )
 
@@ -29,17 +30,11 @@ import (
 // writer comes goes in one message.
 
 const (
-	frameBytes   = 64 << 10 // After so much a message of the writer is closed.
 	receiveBytes = 16 << 20 // Bound of a message of a node.
 	retryFirst   = 50 * time.Millisecond
 	pingEvery    = 10 * time.Second
 	pingTimeout  = 5 * time.Second
 	streamWindow = 1 << 20
-
-	// wayBack is taken from what is left of a request's time, a wayBackPart of it at most, so that the node
-	// can say what has become of the request before nobody waits any more.
-	wayBack     = 20 * time.Millisecond
-	wayBackPart = 8
 )
 
 // link is the connection to one node.
@@ -183,7 +178,7 @@ func (l *link) read(stream grpc.BidiStreamingClient[clientv1.Requests, clientv1.
 		}
 		outcomes = outcomes[:0]
 		for _, o := range in.GetOutcomes() {
-			outcomes = append(outcomes, outcomeOf(o))
+			outcomes = append(outcomes, wire.Outcome(o))
 		}
 		l.c.step(func(now broker.Instant) {
 			l.c.broker.Heard(now, l.at, outcomes, &l.c.out)
@@ -196,19 +191,6 @@ func (l *link) read(stream grpc.BidiStreamingClient[clientv1.Requests, clientv1.
 	}
 }
 
-// outcomeOf is an outcome for the machine. A code that this version does not know says nothing about what
-// became of the message.
-func outcomeOf(o *clientv1.Outcome) broker.Outcome {
-	out := broker.Outcome{ID: o.GetId(), Result: broker.Result{Code: broker.UnknownOutcome, Payload: o.GetPayload(), Detail: o.GetDetail()}}
-	if c := o.GetCode(); c >= clientv1.Code_CODE_OK && c <= clientv1.Code_CODE_UNKNOWN_KIND {
-		out.Code = broker.Code(c) //nolint:gosec // It is in the range.
-	}
-	if p := o.GetPlace(); p != nil {
-		out.Shard, out.Shards, out.Node = int(p.GetShard()), int(p.GetShards()), p.GetNode()
-	}
-	return out
-}
-
 // write sends what is queued for the node until ctx ends, or the call does.
 func (l *link) write(ctx context.Context, stream grpc.BidiStreamingClient[clientv1.Requests, clientv1.Outcomes]) {
 	var taken []*broker.Request
@@ -217,8 +199,8 @@ func (l *link) write(ctx context.Context, stream grpc.BidiStreamingClient[client
 		out := new(clientv1.Requests)
 		l.c.mu.Lock()
 		now := l.c.now()
-		taken = l.c.broker.Take(now, l.at, frameBytes, taken[:0], &l.c.out)
-		out.Requests = requestsOf(taken, now)
+		taken = l.c.broker.Take(now, l.at, wire.FrameBytes, taken[:0], &l.c.out)
+		out.Requests = wire.Requests(taken, now)
 		l.c.deliver()
 		l.c.mu.Unlock()
 		clear(taken)
@@ -238,18 +220,4 @@ func (l *link) write(ctx context.Context, stream grpc.BidiStreamingClient[client
 			return
 		}
 	}
-}
-
-// requestsOf copies what goes on the wire: a request may be over before it is written.
-func requestsOf(taken []*broker.Request, now broker.Instant) []*clientv1.Request {
-	values := make([]clientv1.Request, len(taken))
-	all := make([]*clientv1.Request, len(taken))
-	for i, r := range taken {
-		m := &values[i]
-		m.Id, m.Kind, m.Entity, m.Payload, m.Tell, m.Traceparent = r.ID, r.Kind, r.Entity, r.Payload, r.Tell, r.Trace
-		left := time.Duration(r.Deadline - now)
-		m.TimeoutMicros = uint64(max((left - min(wayBack, left/wayBackPart)).Microseconds(), 1)) //nolint:gosec // Above zero.
-		all[i] = m
-	}
-	return all
 }

@@ -16,12 +16,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
+	"github.com/quorate/quorate/gateway/internal/exchange"
 	"github.com/quorate/quorate/sharding"
 )
 
 // A call of Exchange has three goroutines: that of the call waits for the end and looks whether the client
-// may still ask (Exchange, await), one reads requests and hands them on ([exchange.read]), and one writes
-// outcomes ([exchange.write]). An outcome comes to the outbox ([exchange.put]) from whatever goroutine has it.
+// may still ask (Exchange, await), one reads requests and hands them on ([call.read]), and one writes
+// outcomes ([call.write]). An outcome comes to the outbox ([call.put]) from whatever goroutine has it.
+// What is decided of them is decided by the machine of internal/exchange, stepped with a lock.
 
 const (
 	// frameBytes is how many bytes of replies go into one message, unless it is one reply.
@@ -30,23 +32,19 @@ const (
 	recheck = 5 * time.Second
 )
 
-// exchange is one call of Exchange.
-type exchange struct {
+// call is one call of Exchange: it carries out what its machine decides (internal/exchange).
+type call struct {
 	s      *Server
 	stream grpc.BidiStreamingServer[clientv1.Requests, clientv1.Outcomes]
 	ctx    context.Context //nolint:containedctx // The life of the call.
 	waits  sync.WaitGroup  // Requests that wait for room.
 	wake   chan struct{}   // Has a token when the writer has something to do. Capacity one.
-	ended  chan struct{}   // Closed when over is set.
+	ended  chan struct{}   // Closed when the machine has ended the call.
+	began  time.Time       // From when on the machine counts time.
 
-	mu     sync.Mutex // Guards what follows. Held for bookkeeping only: outcomes come from under other locks.
-	outbox []outcome
-	open   int       // Requests without an outcome that was written.
-	unread int       // Bytes of replies in the outbox.
-	since  time.Time // When the writer began to send; zero while it does not.
-	half   bool      // The client sends no more.
-	closed bool      // The writer has ended: outcomes are not for anybody any more.
-	over   error     // Why the call ends; nil while it goes on.
+	mu      sync.Mutex // Guards what follows. Held for steps of the machine only: outcomes come from under other locks.
+	machine *exchange.Call[outcome]
+	over    bool // Whether ended is closed.
 }
 
 // Exchange carries many requests of one client.
@@ -69,7 +67,10 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[clientv1.Requests, cli
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	x := &exchange{s: s, stream: stream, ctx: ctx, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	x := &call{
+		s: s, stream: stream, ctx: ctx, wake: make(chan struct{}, 1), ended: make(chan struct{}), began: time.Now(),
+		machine: exchange.New[outcome](exchange.Config{Window: s.cfg.Window, UnreadBytes: s.cfg.UnreadBytes, WriteTimeout: s.cfg.WriteTimeout}),
+	}
 	// Both are owned by the call and end with it: gRPC ends what they wait for when this function has
 	// returned. Close waits for them.
 	s.running.Go(x.read)
@@ -81,7 +82,7 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[clientv1.Requests, cli
 var errEnding = status.Error(codes.Unavailable, "the node ends")
 
 // await returns why the call ends, when it does.
-func (x *exchange) await() error {
+func (x *call) await() error {
 	tick := time.NewTicker(recheck)
 	defer tick.Stop()
 	stalled := time.NewTicker(x.s.cfg.WriteTimeout / 4)
@@ -103,21 +104,48 @@ func (x *exchange) await() error {
 				return err
 			}
 		case <-stalled.C:
-			if err := x.stalled(); err != nil {
-				return err
-			}
+			x.mu.Lock()
+			x.machine.Look(x.now())
+			x.unlock()
 		}
 	}
 }
 
-// stalled returns an error if the client does not read.
-func (x *exchange) stalled() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.since.IsZero() || time.Since(x.since) < x.s.cfg.WriteTimeout {
-		return nil
+// unlock ends a step of the machine, and the call if the machine has ended that.
+func (x *call) unlock() {
+	if !x.over && x.machine.Over() != nil {
+		x.over = true
+		close(x.ended)
 	}
-	return x.s.cut("it has left outcomes unread for gateway.write-timeout")
+	x.mu.Unlock()
+}
+
+// now is the time of the machine.
+func (x *call) now() exchange.Instant { return exchange.Instant(time.Since(x.began)) + 1 }
+
+// end ends the call.
+func (x *call) end(err error) {
+	x.mu.Lock()
+	x.machine.End(err)
+	x.unlock()
+}
+
+// why is the status of a call that has ended: nil if all is done.
+func (x *call) why() error {
+	x.mu.Lock()
+	over := x.machine.Over()
+	x.mu.Unlock()
+	switch {
+	case errors.Is(over, io.EOF):
+		return nil
+	case errors.Is(over, exchange.ErrWindow):
+		return status.Errorf(codes.ResourceExhausted, "more than %d requests without an outcome", x.s.cfg.Window)
+	case errors.Is(over, exchange.ErrStalled):
+		return x.s.cut("it has left outcomes unread for gateway.write-timeout")
+	case errors.Is(over, exchange.ErrUnread):
+		return x.s.cut("more replies wait for the client to read them than gateway.unread-bytes")
+	}
+	return over
 }
 
 // cut counts a client that does not read, and returns the status that it is closed with.
@@ -127,34 +155,9 @@ func (s *Server) cut(why string) error {
 	return status.Error(codes.ResourceExhausted, why)
 }
 
-// end ends the call.
-func (x *exchange) end(err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.endLocked(err)
-}
-
-// endLocked is end for those who hold mu.
-func (x *exchange) endLocked(err error) {
-	if x.over == nil {
-		x.over = err
-		close(x.ended)
-	}
-}
-
-// why is the status of a call that has ended: nil if all is done.
-func (x *exchange) why() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if errors.Is(x.over, io.EOF) {
-		return nil
-	}
-	return x.over
-}
-
 // read hands requests on until the client sends no more. A codec of the program that ends the
 // goroutine, by runtime.Goexit, ends the call.
-func (x *exchange) read() {
+func (x *call) read() {
 	err := errDeserted
 	defer func() {
 		if !errors.Is(err, io.EOF) {
@@ -169,10 +172,10 @@ func (x *exchange) read() {
 		}
 		err = errDeserted
 		for _, r := range in.GetRequests() {
-			if !x.enter() {
-				err = status.Errorf(codes.ResourceExhausted, "more than %d requests without an outcome", x.s.cfg.Window)
+			if err = x.enter(); err != nil {
 				return
 			}
+			err = errDeserted
 			if wait := x.s.begin(x.ctx, r, x.put); wait != nil {
 				// Owned by the call: ends with its context, and read waits for it. There are as many as
 				// the window at most.
@@ -182,8 +185,8 @@ func (x *exchange) read() {
 	}
 	if errors.Is(err, io.EOF) {
 		x.mu.Lock()
-		x.half = true
-		x.mu.Unlock()
+		x.machine.Half()
+		x.unlock()
 		x.signal()
 	}
 }
@@ -191,40 +194,27 @@ func (x *exchange) read() {
 // errDeserted ends a call whose goroutine was ended by the program.
 var errDeserted = status.Error(codes.Internal, "a codec has ended its goroutine")
 
-// enter counts a request, or reports that the client has too many.
-func (x *exchange) enter() bool {
+// enter takes a request, or returns why the call ends instead.
+func (x *call) enter() error {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.open >= x.s.cfg.Window {
-		return false
-	}
-	x.open++
-	return true
+	defer x.unlock()
+	return x.machine.Enter()
 }
 
 // put adds an outcome to the outbox. It is called on any goroutine, also with locks of package sharding held, and waits for
 // nothing.
-func (x *exchange) put(o outcome) {
+func (x *call) put(o outcome) {
 	x.mu.Lock()
-	if x.closed {
-		x.mu.Unlock()
+	kept := x.machine.Put(o, o.ask.Bytes())
+	x.unlock()
+	if !kept {
 		x.s.settle(o)
 		return
 	}
-	x.outbox = append(x.outbox, o)
-	x.unread += o.ask.Bytes()
-	cut := x.over == nil && x.unread > x.s.cfg.UnreadBytes && len(x.outbox) > 1
-	if cut {
-		x.endLocked(errUnread)
-	}
-	x.mu.Unlock()
 	x.signal()
 }
 
-// errUnread ends the call of a client that does not read.
-var errUnread = status.Error(codes.ResourceExhausted, "more replies wait for the client to read them than gateway.unread-bytes")
-
-func (x *exchange) signal() {
+func (x *call) signal() {
 	select {
 	case x.wake <- struct{}{}:
 	default: // A token is there already.
@@ -232,14 +222,14 @@ func (x *exchange) signal() {
 }
 
 // write writes outcomes until the call ends.
-func (x *exchange) write() {
+func (x *call) write() {
 	err := errDeserted
 	defer func() {
 		x.end(err)
 		x.abandon()
 	}()
-	told := false
 	var taken []outcome
+	var going bool
 	for {
 		select {
 		case <-x.wake:
@@ -248,9 +238,9 @@ func (x *exchange) write() {
 			return
 		}
 		runtime.Gosched() // Whoever answers at this moment comes along.
-		taken = x.take(taken)
-		going := x.s.ending() && !told
-		told = told || going
+		x.mu.Lock()
+		taken, going = x.machine.Take(taken, x.s.ending())
+		x.unlock()
 		if failed := x.send(taken, going); failed != nil {
 			err = failed
 			return
@@ -262,35 +252,23 @@ func (x *exchange) write() {
 	}
 }
 
-// take takes what is in the outbox, and leaves the memory of what was taken before there.
-func (x *exchange) take(before []outcome) []outcome {
-	clear(before)
+// finished reports whether nothing is left to be done.
+func (x *call) finished() bool {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	taken := x.outbox
-	x.outbox, x.unread = before[:0], 0
-	return taken
-}
-
-// finished reports whether the client sends no more, and all requests have their outcomes. A client that was
-// told that the node ends sends no more by itself: what it had sent before that is sent back.
-func (x *exchange) finished() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.open == 0 && x.half
+	defer x.unlock()
+	return x.machine.Finished()
 }
 
 // abandon counts the requests as done whose outcomes nobody gets, also those that end later.
-func (x *exchange) abandon() {
+func (x *call) abandon() {
 	x.mu.Lock()
-	rest := x.outbox
-	x.outbox, x.closed = nil, true
-	x.mu.Unlock()
+	rest := x.machine.Abandon()
+	x.unlock()
 	x.s.settle(rest...)
 }
 
 // send sends outcomes, in as many messages as they need. All of them count as done afterwards.
-func (x *exchange) send(taken []outcome, going bool) error {
+func (x *call) send(taken []outcome, going bool) error {
 	for len(taken) > 0 || going {
 		values := make([]clientv1.Outcome, len(taken))
 		out := &clientv1.Outcomes{Going: going, Outcomes: make([]*clientv1.Outcome, 0, len(taken))}
@@ -302,9 +280,13 @@ func (x *exchange) send(taken []outcome, going bool) error {
 			out.Outcomes = append(out.GetOutcomes(), v)
 		}
 		n := len(out.GetOutcomes())
-		x.sending(time.Now(), 0)
+		x.mu.Lock()
+		x.machine.Sending(x.now())
+		x.unlock()
 		err := x.stream.Send(out)
-		x.sending(time.Time{}, n)
+		x.mu.Lock()
+		x.machine.Sent(n)
+		x.unlock()
 		x.s.settle(taken[:n]...)
 		taken = taken[n:]
 		if err != nil {
@@ -313,12 +295,4 @@ func (x *exchange) send(taken []outcome, going bool) error {
 		}
 	}
 	return nil
-}
-
-// sending notes since when the writer waits for the client, and how many outcomes were sent.
-func (x *exchange) sending(since time.Time, sent int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.since = since
-	x.open -= sent
 }

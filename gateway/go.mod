@@ -3,6 +3,7 @@ module github.com/quorate/quorate/gateway
 go 1.26.0
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/quorate/quorate/client v0.0.0
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
@@ -18,7 +19,6 @@ require (
 )
 
 require (
-	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect

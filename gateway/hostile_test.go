@@ -115,13 +115,23 @@ func TestClientsMayEndTheirSide(t *testing.T) {
 	require.EqualValues(t, 7, got[0].GetId())
 }
 
-// A client that never reads is closed, and the others notice nothing.
+// A client that never reads is closed, after its time or at its bound, counted, and the others notice nothing.
 func TestClientsThatNeverReadAreClosed(t *testing.T) {
-	w := start(t, 1, func(c *gateway.Config) { c.WriteTimeout = 300 * time.Millisecond })
+	requireClosedUnread(t, 1, 200, func(c *gateway.Config) { c.WriteTimeout = 300 * time.Millisecond })
+}
+
+func TestClientsThatLeaveTooMuchUnreadAreClosed(t *testing.T) {
+	// Replies count as unread once they are bytes, as those of another node are. They are few enough for its lane.
+	requireClosedUnread(t, 2, 14, func(c *gateway.Config) { c.WriteTimeout, c.UnreadBytes = 5*time.Minute, 64<<10 })
+}
+
+func requireClosedUnread(t *testing.T, nodes, requests int, change func(*gateway.Config)) {
+	t.Helper()
+	w := start(t, nodes, change)
 	stream, err := raw(t, w.nodes[0]).Exchange(t.Context())
 	require.NoError(t, err)
-	for i := range 200 {
-		r := &clientv1.Request{Id: uint64(i), Kind: "echo", Entity: "a", Payload: []byte("large")}
+	for i := range requests {
+		r := &clientv1.Request{Id: uint64(i), Kind: "echo", Entity: fmt.Sprint(i), Payload: []byte("large")}
 		if stream.Send(&clientv1.Requests{Requests: []*clientv1.Request{r}}) != nil {
 			break // It is closed already.
 		}

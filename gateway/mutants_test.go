@@ -13,16 +13,18 @@ import (
 
 // Each of these defects of the machine of a client makes its law fail, and each of a node a test of the gateway.
 func TestMutantsAreCaught(t *testing.T) {
-	const broker, laws, node = "client/internal/broker/broker.go", "TestLawsOfTheBroker", "gateway/exchange.go"
+	const broker, laws, node = "client/internal/broker/broker.go", "TestLawsOfTheBroker", "gateway/internal/exchange/exchange.go"
 	var all []simulationtest.Mutant
 	for _, m := range []struct{ name, file, test, old, to string }{
 		{"what a lost node had is asked again", broker, laws, "			d.end(r, Result{Code: UnknownOutcome, Detail: why}, out)\n", "			if mutant(NAME) {\n				d.requeue(r)\n				continue\n			}\n			d.end(r, Result{Code: UnknownOutcome, Detail: why}, out)\n"},
+		{"what was canceled is forgotten by the window", broker, "TestWhatWasCanceledKeepsItsPlaceInTheWindow", "		n.written[r.ID] = nil // ", "		if mutant(NAME) {\n			delete(n.written, r.ID)\n		} else {\n			n.written[r.ID] = nil\n		} // "},
 		{"a node is given more than it takes", broker, laws, "n.open() && n.room() > 0 &&", "n.open() && (n.room() > 0 || mutant(NAME)) &&"},
 		{"a node that ends is given requests", broker, laws, "return n.up && !n.going }", "return n.up && (!n.going || mutant(NAME)) }"},
 		{"an outcome counts twice", broker, laws, "		delete(n.written, o.ID)\n		if r == nil {\n", "		if !mutant(NAME) {\n			delete(n.written, o.ID)\n		}\n		if r == nil {\n"},
+		{"what was handled is given to another node", broker, "TestOnlyWhatNobodyHasHandledGoesToAnotherNode", "return c == NotDelivered || c == NoStanding || c == UnknownKind }", "return c == NotDelivered || c == NoStanding || c == UnknownKind || mutant(NAME) && c == EntityFailed }"},
 		{"nobody is told that there is room", broker, laws, "		d.full, out.Room = false, true\n", "		d.full, out.Room = false, !mutant(NAME)\n"},
-		{"clients need not read", node, "TestClientsThatNeverReadAreClosed", "	if x.since.IsZero() || time.Since(x.since) < x.s.cfg.WriteTimeout {\n", "	if x.since.IsZero() || time.Since(x.since) < x.s.cfg.WriteTimeout || mutant(NAME) {\n"},
-		{"who sends no more gets no outcomes", node, "TestClientsMayEndTheirSide", "	return x.open == 0 && x.half\n", "	return (x.open == 0 || mutant(NAME)) && x.half\n"},
+		{"clients need not read", node, "TestClientsThatNeverReadAreClosed", "	if c.since != 0 && time.Duration(now-c.since) >= c.cfg.WriteTimeout {\n", "	if c.since != 0 && time.Duration(now-c.since) >= c.cfg.WriteTimeout && !mutant(NAME) {\n"},
+		{"who sends no more gets no outcomes", node, "TestClientsMayEndTheirSide", "return c.open == 0 && c.half }", "return (c.open == 0 || mutant(NAME)) && c.half }"},
 	} {
 		of := "../client/internal/broker"
 		if m.file == node {

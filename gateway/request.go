@@ -12,6 +12,7 @@ import (
 	"time"
 
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
+	"github.com/quorate/quorate/gateway/internal/exchange"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -19,12 +20,8 @@ import (
 // for a client; settle takes it out of the counts when its outcome is written, or is for nobody. Ask and Tell
 // are the calls with one request.
 
-const (
-	// lifetime is the longest that a request may take.
-	lifetime = time.Minute
-	// detailBytesMax bounds the text of an outcome.
-	detailBytesMax = 1000
-)
+// detailBytesMax bounds the text of an outcome.
+const detailBytesMax = 1000
 
 // outcome is what became of a request, until it is written.
 type outcome struct {
@@ -51,7 +48,7 @@ func (s *Server) begin(ctx context.Context, r *clientv1.Request, put func(outcom
 	switch {
 	case s.ending():
 		return refuse(clientv1.Code_CODE_NOT_DELIVERED, "the node ends")
-	case requests > int64(s.cfg.MaxRequests) || bytes > int64(s.cfg.MaxBytes) && requests > 1:
+	case exchange.Limits{Requests: s.cfg.MaxRequests, Bytes: s.cfg.MaxBytes}.Reached(requests, bytes):
 		s.counters.overloaded.Add(1)
 		s.say("the gateway has as many requests under way as it takes: raise gateway.max-requests or max-bytes", "requests", requests, "bytes", bytes)
 		return refuse(clientv1.Code_CODE_OVERLOADED, "the node has as many requests of clients as it takes")
@@ -59,11 +56,7 @@ func (s *Server) begin(ctx context.Context, r *clientv1.Request, put func(outcom
 	if o.way = s.way(r.GetKind()); o.way == nil {
 		return refuse(clientv1.Code_CODE_UNKNOWN_KIND, "the node does not run the kind, or does not show it to clients")
 	}
-	left := lifetime
-	if micros := r.GetTimeoutMicros(); micros > 0 && micros < uint64(lifetime/time.Microsecond) {
-		left = time.Duration(micros) * time.Microsecond //nolint:gosec // Below a minute.
-	}
-	deadline := time.Now().Add(left)
+	deadline := time.Now().Add(exchange.Left(r))
 	if r.GetTell() {
 		return o.way.Tell(ctx, r.GetEntity(), r.GetPayload(), deadline, r.GetTraceparent(), func(err error) {
 			o.code, o.text = codeOf(err)

@@ -41,6 +41,7 @@ require (
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/fd v0.0.0
+	github.com/quorate/quorate/gateway v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
@@ -93,7 +94,7 @@ require (
 	github.com/quorate/quorate/client v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/ddata/crdt v0.0.0 // indirect
-	github.com/quorate/quorate/gateway v0.0.0 // indirect
+	github.com/quorate/quorate/rpc v0.0.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	go.etcd.io/etcd/api/v3 v3.7.2 // indirect

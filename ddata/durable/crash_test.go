@@ -117,7 +117,7 @@ func history(t *testing.T, seed uint64) {
 	want := map[string]string{}
 	var starts uint64
 	for range 8 {
-		d.failAt, d.err = d.operations+1+rng.IntN(90), errTest
+		d.FailAt, d.Err = d.Operations+1+rng.IntN(90), errTest
 		var doubt []store.Batch // what was not acknowledged
 		s, err := open(small, d, lockless())
 		if err == nil {
@@ -133,9 +133,9 @@ func history(t *testing.T, seed uint64) {
 			}
 		}
 		if rng.IntN(3) == 0 {
-			d.die()
+			d.Die()
 		} else {
-			d.crash()
+			d.Crash()
 		}
 		s, err = open(small, d, lockless())
 		require.NoError(t, err, "seed %d", seed)
@@ -186,7 +186,7 @@ func TestADiskThatFailsLosesNothing(t *testing.T) {
 				require.NoError(t, err)
 				want := map[string]string{}
 				var doubt []store.Batch
-				d.failAt, d.err, d.fails = d.operations+1+rng.IntN(200), c.err, c.fails
+				d.FailAt, d.Err, d.Fails = d.Operations+1+rng.IntN(200), c.err, c.fails
 				for err == nil {
 					batches := storetest.RandomBatches(rng)
 					if err = s.Apply(t.Context(), batches); err != nil {
@@ -198,7 +198,7 @@ func TestADiskThatFailsLosesNothing(t *testing.T) {
 				}
 				require.ErrorIs(t, err, c.kind)
 				require.Contains(t, err.Error(), "tray/", "it names the file")
-				d.failAt = 0
+				d.FailAt = 0
 				if errors.Is(err, store.ErrFull) {
 					work(t, s)
 					got, err := dump(t, s)
@@ -271,13 +271,13 @@ func verdict(t *testing.T, d *tray, want map[string]string, what string) (notice
 func TestEveryFlippedByteIsNoticedOrHarmless(t *testing.T) {
 	d, want := sample(t, -1)
 	noticed, total := 0, 0
-	for _, name := range slices.Sorted(maps.Keys(d.names)) {
-		for at, b := range d.names[name].data {
+	for _, name := range slices.Sorted(maps.Keys(d.Names)) {
+		for at, b := range d.Names[name].Data {
 			if at%flipEach > 0 || b == 0 && at%64 > 0 {
 				continue // Nearly all zeros are the empty rest of the head of a log.
 			}
 			damaged := d.clone()
-			damaged.names[name].data[at] ^= 1 << (at % 8)
+			damaged.Names[name].Data[at] ^= 1 << (at % 8)
 			total++
 			if verdict(t, damaged, want, fmt.Sprintf("%s, byte %d", name, at)) {
 				noticed++
@@ -289,18 +289,18 @@ func TestEveryFlippedByteIsNoticedOrHarmless(t *testing.T) {
 
 func TestEveryTruncationIsNoticedOrHarmless(t *testing.T) {
 	d, want := sample(t, 50)
-	for _, name := range slices.Sorted(maps.Keys(d.names)) {
+	for _, name := range slices.Sorted(maps.Keys(d.Names)) {
 		if isAside(name) {
 			continue
 		}
-		for size := 0; size < len(d.names[name].data); size += 1 + size%13 {
+		for size := 0; size < len(d.Names[name].Data); size += 1 + size%13 {
 			damaged := d.clone()
-			damaged.names[name].data = damaged.names[name].data[:size]
+			damaged.Names[name].Data = damaged.Names[name].Data[:size]
 			noticed := verdict(t, damaged, want, fmt.Sprintf("%s, cut to %d", name, size))
-			require.True(t, noticed, "%s, cut to %d of %d", name, size, len(d.names[name].data))
+			require.True(t, noticed, "%s, cut to %d of %d", name, size, len(d.Names[name].Data))
 		}
 		damaged := d.clone()
-		delete(damaged.names, name)
+		delete(damaged.Names, name)
 		require.True(t, verdict(t, damaged, want, name+" removed"))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/ddata/store"
 	"github.com/quorate/quorate/ddata/store/storetest"
+	"github.com/quorate/quorate/simulation/files"
 )
 
 // FuzzBatches gives any bytes to the decoder of payloads. What it takes is the same when it
@@ -114,11 +115,11 @@ func FuzzRun(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(d.names["run-1"].data)
-	f.Add(d.names["run-1"].data[:made.size/2])
+	f.Add(d.Names["run-1"].Data)
+	f.Add(d.Names["run-1"].Data[:made.size/2])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := newTray(nil)
-		d.names["run-1"] = &content{data: data}
+		d.Names["run-1"] = &files.Content{Data: data}
 		for _, lost := range []*losses{nil, {}} {
 			r, err := openFile(d, "run-1", lost)
 			if err != nil {

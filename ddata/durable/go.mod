@@ -6,6 +6,7 @@ require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/ddata v0.0.0
 	github.com/quorate/quorate/machine v0.0.0
+	github.com/quorate/quorate/simulation v0.0.0
 	github.com/stretchr/testify v1.12.1
 )
 

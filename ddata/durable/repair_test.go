@@ -27,22 +27,22 @@ func TestARepairLeavesWhatIsReadable(t *testing.T) {
 	d, want := sample(t, 50)
 	ever := everWritten()
 	rng := rand.New(rand.NewPCG(9, 9))
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(d.names)), isAside)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(d.Names)), isAside)
 	lost, whole := 0, 0
 	for range 150 {
 		damaged := d.clone()
 		name := names[rng.IntN(len(names))]
-		data := damaged.names[name].data
+		data := damaged.Names[name].Data
 		what := fmt.Sprintf("%s of %d bytes", name, len(data))
 		switch at := rng.IntN(len(data)); rng.IntN(3) {
 		case 0:
 			data[at] ^= 1 << rng.IntN(8)
 		case 1:
-			damaged.names[name].data = data[:at]
+			damaged.Names[name].Data = data[:at]
 		case 2:
 			clear(data[at:min(len(data), at+rng.IntN(1000))])
 		}
-		before := bytes.Clone(damaged.names[name].data)
+		before := bytes.Clone(damaged.Names[name].Data)
 		done, err := repair(t.Context(), damaged, counter{})
 		require.NoError(t, err, what)
 		s, err := open(small, damaged, lockless())
@@ -56,7 +56,7 @@ func TestARepairLeavesWhatIsReadable(t *testing.T) {
 		}
 		require.Empty(t, done.Report.Fault, what)
 		require.NotEqual(t, done.FormerID, done.Report.ID, "%s: who has lost something is another replica", what)
-		require.Equal(t, before, damaged.names[name+damagedSuffix].data, what)
+		require.Equal(t, before, damaged.Names[name+damagedSuffix].Data, what)
 		for key, value := range got {
 			if !strings.Contains(key, "/") {
 				continue
@@ -97,7 +97,7 @@ func TestARepairWithoutAManifestLosesNothing(t *testing.T) {
 	for _, mark := range []int{-1, 20, 50, 57} {
 		d, want := sample(t, mark)
 		former := d.clone()
-		delete(d.names, manifestName)
+		delete(d.Names, manifestName)
 		_, err := open(small, d, lockless())
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		done, err := repair(t.Context(), d, counter{})
@@ -120,12 +120,12 @@ func TestARepairWithoutAManifestLosesNothing(t *testing.T) {
 func TestARepairCanEndAtAnyMoment(t *testing.T) {
 	d, _ := sample(t, 50)
 	name := logFile{number: 0}.name()
-	for each := range d.names {
+	for each := range d.Names {
 		if strings.HasPrefix(each, "run-") {
 			name = each
 		}
 	}
-	d.names[name].data[len(d.names[name].data)/2] ^= 1
+	d.Names[name].Data[len(d.Names[name].Data)/2] ^= 1
 	v, err := readView(d, &losses{})
 	require.NoError(t, err)
 	want := map[string]int64{}
@@ -137,9 +137,9 @@ func TestARepairCanEndAtAnyMoment(t *testing.T) {
 	v.close()
 	for at := 1; ; at++ {
 		cut := d.clone()
-		cut.failAt, cut.err = at, errTest
+		cut.FailAt, cut.Err = at, errTest
 		_, err := repair(t.Context(), cut, counter{})
-		cut.crash()
+		cut.Crash()
 		if err == nil {
 			require.Greater(t, at, 10)
 			return
@@ -151,8 +151,8 @@ func TestARepairCanEndAtAnyMoment(t *testing.T) {
 			got[g.Name] = g.Keys
 		}
 		require.Equal(t, want, got, "ended at operation %d", at)
-		kept := slices.ContainsFunc(slices.Collect(maps.Keys(cut.names)), func(n string) bool {
-			return strings.HasPrefix(n, name+damagedSuffix) && bytes.Equal(cut.names[n].data, d.names[name].data)
+		kept := slices.ContainsFunc(slices.Collect(maps.Keys(cut.Names)), func(n string) bool {
+			return strings.HasPrefix(n, name+damagedSuffix) && bytes.Equal(cut.Names[n].Data, d.Names[name].Data)
 		})
 		require.True(t, kept, "ended at operation %d", at)
 	}

@@ -95,12 +95,12 @@ func TestAFileThatWasExchanged(t *testing.T) {
 	d, want := sample(t, 50)
 	other, _ := sample(t, 50)
 	require.NotEmpty(t, want)
-	for name := range d.names {
-		if !ofStore(name) || other.names[name] == nil {
+	for name := range d.Names {
+		if !ofStore(name) || other.Names[name] == nil {
 			continue
 		}
 		mixed := d.clone()
-		mixed.names[name] = other.clone().names[name]
+		mixed.Names[name] = other.clone().Names[name]
 		require.True(t, verdict(t, mixed, want, name))
 	}
 }
@@ -110,7 +110,7 @@ func TestAManifestThatIsOlder(t *testing.T) {
 	d := newTray(nil)
 	s, err := open(small, d, lockless())
 	require.NoError(t, err)
-	old := d.clone().names[manifestName]
+	old := d.clone().Names[manifestName]
 	for _, key := range []string{"a", "b"} {
 		require.NoError(t, s.Apply(t.Context(), []store.Batch{{Group: "g", Put: []store.Record{{Key: key}}}}))
 		require.NoError(t, s.Close())
@@ -118,7 +118,7 @@ func TestAManifestThatIsOlder(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Close())
-	d.names[manifestName] = old
+	d.Names[manifestName] = old
 	_, err = open(small, d, lockless())
 	require.ErrorIs(t, err, store.ErrCorrupt)
 	require.ErrorContains(t, err, "it is older than log-1")

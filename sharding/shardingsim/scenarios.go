@@ -41,6 +41,12 @@ func Scenarios() []world.Scenario {
 			w, err := deliverysim.Run(seed, nodes, set...)
 			return w.World, err
 		},
+	}, world.Scenario{
+		Name: "sharding-outbox", About: "producers with queues in files, on disks that fail", Nodes: deliverysim.Entities,
+		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
+			w, err := deliverysim.RunFiles(seed, nodes, set...)
+			return w.World, err
+		},
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/ddata/ddatasim"
+	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
@@ -52,7 +53,7 @@ type Outcome struct {
 	Virtual time.Duration
 }
 
-// Worlds returns all worlds: the scenarios of membership, of sharding and of distributed data.
+// Worlds returns all worlds: the scenarios of membership, of sharding, of distributed data and of clients.
 func Worlds() []World {
 	var worlds []World
 	for _, s := range scenario.All() {
@@ -61,7 +62,7 @@ func Worlds() []World {
 			return Outcome{r.Virtual}, err
 		}})
 	}
-	for _, s := range slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios()) {
+	for _, s := range slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios()) {
 		worlds = append(worlds, timed(s))
 	}
 	return worlds

@@ -196,6 +196,9 @@ func (d *Broker) Submit(r *Request, out *Out) (taken bool) {
 // Count returns how many requests have not ended.
 func (d *Broker) Count() int { return d.count }
 
+// Waiting returns how many requests wait for a node or its writer, and the bytes of their messages.
+func (d *Broker) Waiting() (requests, bytes int) { return d.queued, d.bytes }
+
 // enqueue gives a request to a node that has room, or reports that none has.
 func (d *Broker) enqueue(r *Request, out *Out) bool {
 	at := d.choose(r)

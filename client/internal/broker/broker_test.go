@@ -132,19 +132,27 @@ func (w *world) answer(at int, good bool) {
 		code = rapid.SampledFrom([]broker.Code{broker.OK, broker.OK, broker.NotDelivered, broker.NoStanding, broker.UnknownKind, broker.Expired, broker.EntityFailed, broker.UnknownOutcome}).Draw(w.t, "code")
 	}
 	o := broker.Outcome{ID: id, Result: broker.Result{Code: code}}
-	switch code {
-	case broker.OK, broker.EntityFailed:
+	switch {
+	case code == broker.OK, code == broker.EntityFailed:
 		w.handled[r]++
 		require.Equal(w.t, 1, w.handled[r], "L8: nothing is handled twice")
-	case broker.NotDelivered, broker.NoStanding, broker.UnknownKind:
+	case sentBack(code):
 		w.back[r]++
-	default: // Nobody has handled it.
 	}
 	if rapid.Bool().Draw(w.t, "place") {
 		o.Shard, o.Shards, o.Node = rapid.IntRange(-1, 9).Draw(w.t, "shard"), rapid.IntRange(0, 9).Draw(w.t, "shards"), fmt.Sprint("n", rapid.IntRange(0, 5).Draw(w.t, "home"))
 	}
+	waited := w.live[r]
 	w.d.Heard(w.now, at, []broker.Outcome{o, {ID: 1 << 60, Result: broker.Result{Code: broker.OK}}}, &w.out)
 	w.settle()
+	if waited && !sentBack(code) {
+		require.False(w.t, w.live[r], "L11: an outcome that says more than that nobody has handled it is the end: %v", code)
+	}
+}
+
+// sentBack reports whether an outcome says that nobody has handled the request, and another node might.
+func sentBack(c broker.Code) bool {
+	return c == broker.NotDelivered || c == broker.NoStanding || c == broker.UnknownKind
 }
 
 // Crash has the connection to a node end; some of what was sent may have been handled.
@@ -241,6 +249,9 @@ func (w *world) heal() {
 	}
 	require.Empty(w.t, w.live, "L10: in the end everything has ended")
 	require.Empty(w.t, w.refused, "L10: in the end there was room for everything")
+	requests, bytes := w.d.Waiting()
+	require.Zero(w.t, requests)
+	require.Zero(w.t, bytes)
 	w.d.Close(&w.out)
 	w.settle()
 	r := new(broker.Request)
@@ -248,6 +259,58 @@ func (w *world) heal() {
 	require.True(w.t, w.d.Submit(r, &w.out))
 	w.settle()
 	require.Equal(w.t, broker.NotDelivered, w.results[r].Code)
+}
+
+// Of all that a node can say of a request, three outcomes have it go on to another node, which are those by which
+// nobody has handled it; each other one is its end, on whatever node.
+func TestOnlyWhatNobodyHasHandledGoesToAnotherNode(t *testing.T) {
+	for code := broker.OK; code <= broker.UnknownKind; code++ {
+		d, out := broker.New(broker.Config{Nodes: 2, Queued: 10, Bytes: 1000, Shards: 10, Kinds: 2, HashShard: xxh.Sum64}), broker.Out{}
+		for at := range 2 {
+			d.Up(1, at, fmt.Sprint("n", at), 10, &out)
+		}
+		r := &broker.Request{Kind: "k", Entity: "x"}
+		require.True(t, d.Submit(r, &out))
+		at := out.Wake[0]
+		require.Len(t, d.Take(1, at, 10, nil, &out), 1)
+		d.Heard(2, at, []broker.Outcome{{ID: r.ID, Result: broker.Result{Code: code}}}, &out)
+		if sentBack(code) {
+			require.Empty(t, out.Ended, "code %v", code)
+			require.Equal(t, []int{1 - at}, out.Wake, "code %v", code)
+			require.Equal(t, []*broker.Request{r}, d.Take(2, 1-at, 10, nil, &out))
+			continue
+		}
+		require.Equal(t, []broker.Ended{{Request: r, Result: broker.Result{Code: code}}}, out.Ended)
+		require.Empty(t, d.Take(2, 1-at, 10, nil, &out), "code %v", code)
+	}
+}
+
+// What was canceled after it was written keeps its place in the window of its node, which has it as before, until
+// the node says what became of it; then the place is free for the next one.
+func TestWhatWasCanceledKeepsItsPlaceInTheWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		window := rapid.IntRange(1, 6).Draw(t, "window")
+		d, out := broker.New(broker.Config{Nodes: 1, Queued: 20, Bytes: 1000, Shards: 10, Kinds: 2, HashShard: xxh.Sum64}), broker.Out{}
+		d.Up(1, 0, "n0", window, &out)
+		submit := func() *broker.Request {
+			r := &broker.Request{Kind: "k", Entity: "x"}
+			require.True(t, d.Submit(r, &out))
+			return r
+		}
+		var has []*broker.Request
+		for range window {
+			has = append(has, submit())
+		}
+		require.Equal(t, has, d.Take(1, 0, 1000, nil, &out))
+		waits := submit()
+		given := has[rapid.IntRange(0, window-1).Draw(t, "which")]
+		require.True(t, d.Cancel(given, &out))
+		require.Empty(t, out.Wake, "the node still has as many as it takes")
+		require.Empty(t, d.Take(2, 0, 1000, nil, &out))
+		d.Heard(3, 0, []broker.Outcome{{ID: given.ID, Result: broker.Result{Code: broker.OK}}}, &out)
+		require.Empty(t, out.Ended, "it has ended before")
+		require.Equal(t, []*broker.Request{waits}, d.Take(3, 0, 1000, nil, &out))
+	})
 }
 
 // What waits for a place of a node goes where its entity lives, once that is known.

@@ -18,9 +18,10 @@
 // # Guarantees
 //
 // An entry is synced to the disk before Append returns. A removal is written and not synced, so that after a crash of the machine
-// some entries may be there again, which entities recognise as delivered twice. A write that a crash has cut off is no
-// entry, and is taken away by the next Open; anything else that was not written by this package is [ErrDamaged], and nothing
-// is changed then.
+// some entries may be there again, which entities recognise as delivered twice. What a crash has
+// left of writes that were not synced, wherever it has left parts out, is no entry, and is taken away by the next Open. What was
+// synced before something behind it was written, and is not as it was, is [ErrDamaged], and nothing is changed then. A disk that
+// is full or fails is an error of the system: after one the entry was not accepted, and may be delivered all the same.
 //
 // # Limits
 //

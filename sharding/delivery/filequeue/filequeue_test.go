@@ -151,19 +151,12 @@ func TestADamagedFile(t *testing.T) {
 	path := filepath.Join(dir, "queue")
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	const frame, record, first = 8, 8 + 25 + 1 + 2 + 10, len("quorate deliveries 1\n")
-	last := len(whole) - record
-	for at := range last {
+	const record = 8 + 33 + 1 + 2 + 10
+	for at := range len(whole) - record {
 		changed := append([]byte(nil), whole...)
 		changed[at] ^= 0x40
 		require.NoError(t, os.WriteFile(path, changed, 0o600))
-		q, err := filequeue.Open(dir)
-		if err == nil { // A length that now leads behind the end looks like a write that was cut off.
-			require.True(t, at >= first && (at-first)%record < frame/2, "byte %d", at)
-			require.Less(t, len(load(t, q)), 3, "byte %d", at)
-			require.NoError(t, q.Close())
-			continue
-		}
+		_, err := filequeue.Open(dir)
 		require.ErrorIs(t, err, filequeue.ErrDamaged, "byte %d", at)
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)

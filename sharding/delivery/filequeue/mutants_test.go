@@ -14,23 +14,36 @@ import (
 // Each of these defects of what is on the disk makes a test fail.
 func TestMutantsAreCaught(t *testing.T) {
 	const model, cut, damaged = "TestTheQueueIsItsModel", "TestAWriteThatWasCutOff", "TestADamagedFile"
+	const world = "TestQueuesInFiles"
+	const crash, anew = "TestWhatWasConfirmedIsThereAfterACrash", "TestWritingAnewMayFailAnywhere"
+	usual := []string{"QUORATE_SEEDS=", "QUORATE_SEED=", "QUORATE_FIRST_SEED="}
 	var all []simulationtest.Mutant
 	for _, m := range []struct{ name, test, old, to string }{
 		{"checksums are not looked at", damaged, "	if crc32.Checksum(body, table()) != binary.LittleEndian.Uint32(frame[4:]) {\n", "	if crc32.Checksum(body, table()) != binary.LittleEndian.Uint32(frame[4:]) && !mutant(NAME) {\n"},
-		{"damage within the file is a cut", damaged, "		if at+frameBytes+n == end {\n", "		if mutant(NAME) || at+frameBytes+n == end && !mutant(\"the last record, half of it on the disk, is damage\") {\n"},
-		{"the last record, half of it on the disk, is damage", "TestALastWriteOfWhichABlockIsMissing", "", ""}, // By the edit before.
-		{"what was cut off stays behind the end", cut, "	if q.size == end {\n", "	if q.size == end || mutant(NAME) {\n"},
+		{"damage within the file is a cut", damaged, "		if mark > from {\n", "		if mark > from && !mutant(NAME) || mutant(\"what a crash has left out is damage\") {\n"},
+		{"the last record, half of it on the disk, is damage", "TestALastWriteOfWhichABlockIsMissing", "		return nil, errCut // Blocks", "		if mutant(NAME) {\n			return nil, q.damaged(at)\n		}\n		return nil, errCut // Blocks"},
 		{"a head that was cut off is damage", cut, "	if string(begun) != head[:len(begun)] {\n", "	if string(begun) != head[:len(begun)] || mutant(NAME) && len(begun) > 0 && len(begun) < len(head) {\n"},
-		{"what was removed comes back", model, "	if kind == kindEntry {\n		q.live[id] = at\n", "	if kind == kindEntry || mutant(NAME) && there {\n		q.live[id] = at\n"},
-		{"entries come in another order", model, "return cmp.Compare(a.at, b.at) })", "return cmp.Compare(a.at, b.at) * map[bool]int{false: 1, true: -1}[mutant(NAME)] })"},
-		{"a removal is not on the disk", model, "	if err := q.write(records, false); err != nil {\n", "	if mutant(NAME) {\n		records = nil\n	}\n	if err := q.write(records, false); err != nil {\n"},
+		{"what was removed comes back", world, "	if kind == kindEntry {\n		q.live[id] = at\n", "	if kind == kindEntry || mutant(NAME) && there {\n		q.live[id] = at\n"},
+		{"entries come in another order", world, "return cmp.Compare(a.at, b.at) })", "return cmp.Compare(a.at, b.at) * map[bool]int{false: 1, true: -1}[mutant(NAME)] })"},
+		{"a removal is not on the disk", world, "	if err := q.write(records, false); err != nil {\n", "	if mutant(NAME) {\n		records = nil\n	}\n	if err := q.write(records, false); err != nil {\n"},
 		{"writing anew leaves the last entry out", model, "	for _, at := range q.places() {\n		record", "	for i, at := range q.places() {\n		if mutant(NAME) && i > 0 && i == len(q.live)-1 {\n			continue\n		}\n		record"},
+		{"an entry is confirmed before it is synced", world, "q.write(record, true)", "q.write(record, !mutant(NAME))"},
+		{"a new file has no name after a crash", crash, "errors.Join(q.file.Sync(), q.files.Sync())", "errors.Join(q.file.Sync(), map[bool]func() error{false: q.files.Sync, true: q.file.Sync}[mutant(NAME)]())"},
+		{"a file has its name before it is synced", anew, "	if err := next.file.Sync(); err != nil {\n", "	if mutant(NAME) {\n		return q.files.Rename(freshName, fileName)\n	}\n	if err := next.file.Sync(); err != nil {\n"},
+		{"a name that could not be synced is forgotten", anew, "	if sync && q.unnamed {\n", "	if sync && q.unnamed && !mutant(NAME) {\n"},
+		{"what a crash has left out is damage", world, "", ""}, // By an edit before.
 	} {
 		looked := simulationtest.Mutant{Name: m.name, Package: ".", Tests: []string{m.test}}
+		switch m.test {
+		case crash, anew:
+			looked.Package, looked.Env = "../../internal/queuefile", usual
+		case world:
+			looked.Package, looked.Env = "../../internal/deliverysim", usual
+		}
 		if m.old != "" {
-			looked.Edits = []simulationtest.Edit{{File: "filequeue.go", Old: m.old, New: m.to}}
+			looked.Edits = []simulationtest.Edit{{File: "queue.go", Old: m.old, New: m.to}}
 		}
 		all = append(all, looked)
 	}
-	simulationtest.RequireFound(t, ".", all)
+	simulationtest.RequireFound(t, "../../internal/queuefile", all)
 }

@@ -47,6 +47,37 @@ func TestDeliveryUnderFaults(t *testing.T) {
 	}
 }
 
+// What was accepted is delivered through all faults of the disks that queues are on.
+func TestQueuesInFiles(t *testing.T) {
+	first, n := simulationtest.Seeds(t, 40)
+	var sum deliverysim.Counts
+	for seed := first; seed < first+n; seed++ {
+		w, err := deliverysim.RunFiles(seed, deliverysim.Entities)
+		simulationtest.RequireRun(t, seed, err)
+		sum.Accepted += w.Counts.Accepted
+		sum.Handled += w.Counts.Handled
+		sum.Again += w.Counts.Again
+		sum.Failures += w.Counts.Failures
+		sum.Power += w.Counts.Power
+		sum.Crashes += w.Counts.Crashes
+	}
+	t.Logf("%d seeds: %+v", n, sum)
+	if n >= 40 { // Fewer seeds need not show all of it.
+		require.NotZero(t, sum.Failures)
+		require.NotZero(t, sum.Power)
+	}
+}
+
+// A run with disks is a function of its seed.
+func TestARunWithDisksRepeats(t *testing.T) {
+	one, err := deliverysim.RunFiles(3, deliverysim.Entities)
+	require.NoError(t, err)
+	two, err := deliverysim.RunFiles(3, deliverysim.Entities)
+	require.NoError(t, err)
+	require.Equal(t, one.Counts, two.Counts)
+	require.Equal(t, one.Trace().Hash(), two.Trace().Hash())
+}
+
 // A run is a function of its seed.
 func TestARunRepeats(t *testing.T) {
 	one, err := deliverysim.Run(3, deliverysim.Entities)

@@ -15,6 +15,8 @@
 //     the memory is saved and the producer has a queue, all of the producer in the order of its sends.
 //   - D4: one frame at a time is under way to an entity, within what the entity has last allowed.
 //   - D5: a producer holds no more than it may.
+//   - D7: what was accepted, and not removed, is in the queue of a producer that begins again, in order, and besides
+//     only what it has failed to keep or what a crash has brought back; a disk that fails is a typed error.
 //   - D6: when the faults are over, what is held is confirmed soon, and nothing accepted by a producer with
 //     a queue is missing.
 package deliverysim

@@ -20,8 +20,9 @@ type producer struct {
 	name   string
 	life   int
 	queued bool
-	queue  []delivery.Entry
-	sent   map[string]int // How many messages were accepted, by entity.
+	queue  []delivery.Entry // What the queue has kept, and not removed.
+	disk   *box             // Nil: the queue is in memory.
+	sent   map[string]int   // The last number of a message that was offered, by entity.
 
 	courier  *courier.Courier[string]
 	session  courier.Session
@@ -35,11 +36,16 @@ type producer struct {
 // begin starts the producer, and anew after a crash: what it held is gone but for the queue.
 func (p *producer) begin() {
 	p.life++
+	p.courier = nil
+	if p.disk != nil && !p.reopen() {
+		return // It is started again.
+	}
 	p.session = courier.Session{p.name[1], byte(p.life), 1}
 	p.courier = courier.New[string](config(), p.session, p.w.Source(100+uint64(p.name[1])*1000+uint64(p.life)))
 	p.held, p.allowed, p.underWay = map[string]int{}, map[string]int{}, map[string]uint64{}
-	p.restored = len(p.queue)
-	for _, e := range p.queue {
+	entries := p.entries()
+	p.restored = len(entries)
+	for _, e := range entries {
 		p.held[e.To]++
 		p.courier.Restore(e.To, courier.Letter[string]{
 			Session: courier.Session(e.Session), Number: e.Number, Value: string(e.Message), Bytes: len(e.Message),
@@ -62,6 +68,9 @@ func (p *producer) client() {
 }
 
 func (p *producer) send(to string) {
+	if p.courier == nil {
+		return // It does not run.
+	}
 	text := fmt.Sprintf("%s/%s/%d", p.name, to, p.sent[to]+1)
 	number, ok := p.courier.Reserve(to, len(text))
 	switch {
@@ -72,11 +81,21 @@ func (p *producer) send(to string) {
 		p.courier.Cancel(to, len(text))
 		return
 	case p.queued:
-		p.queue = append(p.queue, delivery.Entry{
+		e := delivery.Entry{
 			EntryID: delivery.EntryID{Session: delivery.Session(p.session), Number: number}, To: to, Message: []byte(text),
-		})
+		}
+		if p.disk != nil && !p.disk.append(e) {
+			p.sent[to]++ // It may be in the queue all the same.
+			p.w.numbers[text] = number
+			if p.courier != nil {
+				p.courier.Cancel(to, len(text))
+			}
+			return
+		}
+		p.queue = append(p.queue, e)
 	}
 	p.sent[to]++
+	p.w.accepted[text] = true
 	p.held[to]++
 	p.w.Counts.Accepted++
 	p.w.numbers[text] = number
@@ -89,12 +108,15 @@ func (p *producer) send(to string) {
 
 // serve sends what is due, and comes back when something else may be.
 func (p *producer) serve() {
-	for {
+	for p.courier != nil {
 		f, ok := p.courier.Next(p.w.Now())
 		if !ok {
 			break
 		}
 		p.ask(f)
+	}
+	if p.courier == nil {
+		return
 	}
 	if at, ok := p.courier.Wake(); ok {
 		life := p.life
@@ -157,9 +179,11 @@ func (p *producer) answered(to string, a *courier.Answer) {
 	if a != nil {
 		confirmed, err = p.courier.Confirms(to, *a)
 	}
-	if a == nil || err != nil || p.w.chance(0.02) { // The queue fails.
+	if a == nil || err != nil || p.w.chance(0.02) || !p.forget(confirmed) { // The queue fails.
 		p.w.Counts.Unanswered++
-		p.courier.Unanswered(p.w.Now(), to)
+		if p.courier != nil {
+			p.courier.Unanswered(p.w.Now(), to)
+		}
 		return
 	}
 	for _, l := range confirmed {

@@ -28,6 +28,7 @@ type Counts struct {
 	Accepted, Refused, Confirmed, Handled, Again   int
 	Frames, Lost, Doubled, Late, Nonsense, Probes  int
 	Crashes, Restarts, Stops, Closures, Unanswered int
+	Failures, Power                                int // Of disks.
 }
 
 // World is producers and entities.
@@ -35,11 +36,13 @@ type World struct {
 	*simulation.World
 
 	rand      *rand.Rand
+	files     bool // Queues are files.
 	calm      bool
 	producers []*producer
 	entities  []*entity
 	handled   map[string]int    // How often a message was handled, in all.
 	numbers   map[string]uint64 // The number under which a message was sent.
+	accepted  map[string]bool   // What a producer has accepted.
 	Counts    Counts
 }
 
@@ -55,11 +58,19 @@ const (
 
 // New returns a world with some entities that has not begun.
 func New(seed uint64, entities int, set ...func(*simulation.Options)) *World {
-	base := simulation.Options{Seed: seed, Scenario: "sharding-delivery"}
+	return build(simulation.Options{Seed: seed, Scenario: "sharding-delivery"}, false, entities, set)
+}
+
+// NewFiles returns a world whose producers have their queues in files, on disks of their own.
+func NewFiles(seed uint64, entities int, set ...func(*simulation.Options)) *World {
+	return build(simulation.Options{Seed: seed, Scenario: "sharding-outbox"}, true, entities, set)
+}
+
+func build(base simulation.Options, files bool, entities int, set []func(*simulation.Options)) *World {
 	for _, f := range set {
 		f(&base)
 	}
-	w := &World{World: simulation.New(base), handled: map[string]int{}, numbers: map[string]uint64{}}
+	w := &World{World: simulation.New(base), files: files, handled: map[string]int{}, numbers: map[string]uint64{}, accepted: map[string]bool{}}
 	w.rand = w.Source(61)
 	for i := range entities {
 		e := &entity{w: w, id: fmt.Sprintf("e%d", i), saved: i%2 == 0}
@@ -68,6 +79,9 @@ func New(seed uint64, entities int, set ...func(*simulation.Options)) *World {
 	}
 	for i := range producers {
 		p := &producer{w: w, name: fmt.Sprintf("p%d", i), queued: i != 0, sent: map[string]int{}}
+		if files && p.queued {
+			p.disk = newBox(p)
+		}
 		w.producers = append(w.producers, p)
 		p.begin()
 		p.client()
@@ -107,6 +121,11 @@ func (w *World) trouble() {
 			w.recover()
 			return
 		}
+		if w.files && w.rand.IntN(3) == 0 {
+			w.producers[1+w.rand.IntN(producers-1)].disk.strike()
+			w.trouble()
+			return
+		}
 		e := w.entities[w.rand.IntN(len(w.entities))]
 		switch w.rand.IntN(6) {
 		case 0, 1:
@@ -114,7 +133,7 @@ func (w *World) trouble() {
 			e.begin()
 		case 2:
 			w.Counts.Crashes++
-			w.producers[w.rand.IntN(len(w.producers))].begin()
+			w.producers[w.rand.IntN(len(w.producers))].crash()
 		case 3:
 			w.Counts.Stops++
 			e.still = w.Now() + w.upTo(20*time.Second)
@@ -133,6 +152,11 @@ func (w *World) recover() {
 	for _, e := range w.entities {
 		e.still, e.nonsense, e.inbox.Window = 0, 0, 5
 	}
+	for _, p := range w.producers {
+		if p.disk != nil {
+			p.disk.repair()
+		}
+	}
 }
 
 // Finish runs the world to its end, and looks at what is left.
@@ -141,18 +165,28 @@ func (w *World) Finish() error {
 		return err
 	}
 	for _, p := range w.producers {
+		if p.courier == nil {
+			w.Fail(fmt.Errorf("D6: %s does not run %v after the faults", p.name, recovery))
+			break
+		}
 		if held := p.courier.Held(); held > 0 {
 			w.Fail(fmt.Errorf("D6: %s holds %d messages %v after the faults", p.name, held, recovery))
 		}
 		for to, n := range p.sent {
 			for i := 1; i <= n && p.queued; i++ {
-				if text := fmt.Sprintf("%s/%s/%d", p.name, to, i); w.handled[text] == 0 {
+				if text := fmt.Sprintf("%s/%s/%d", p.name, to, i); w.accepted[text] && w.handled[text] == 0 {
 					w.Fail(fmt.Errorf("D6: %s was accepted, and never handled", text))
 				}
 			}
 		}
 	}
 	return w.Failure()
+}
+
+// RunFiles runs a world with queues in files.
+func RunFiles(seed uint64, entities int, set ...func(*simulation.Options)) (*World, error) {
+	w := NewFiles(seed, entities, set...)
+	return w, w.Finish()
 }
 
 // Run runs a world with a seed.

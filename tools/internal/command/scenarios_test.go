@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/ddata/ddatasim"
+	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/sharding/shardingsim"
 )
@@ -35,8 +36,11 @@ func TestCommandsThatRepeatAWorldAreTrue(t *testing.T) {
 	for _, s := range ddatasim.Scenarios() {
 		known[s.Name], of[s.Name] = true, "ddata"
 	}
+	for _, s := range gatewaysim.Scenarios() {
+		known[s.Name], of[s.Name] = true, "gateway"
+	}
 	found := map[string]bool{}
-	for _, module := range []string{"sharding", "ddata"} {
+	for _, module := range []string{"sharding", "ddata", "gateway"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join("..", "..", "..", module), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") {
 				return err

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/ddata/ddatasim"
+	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
@@ -18,7 +19,7 @@ import (
 
 // components returns the scenarios of what runs on membership.
 func components() []simulation.Scenario {
-	return slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios())
+	return slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios())
 }
 
 // run runs the scenario of its name, or the recorded one.
@@ -30,7 +31,7 @@ func (c *Simulate) run(o scenario.Options) (scenario.Result, error) {
 	return scenario.Run(o)
 }
 
-// runComponent runs a scenario of sharding or of distributed data.
+// runComponent runs a scenario of sharding, of distributed data or of clients.
 func (c *Simulate) runComponent(s simulation.Scenario, o scenario.Options) (result scenario.Result, err error) {
 	switch {
 	case o.Nodes < soak.NodesLeast || o.Nodes > soakNodesMost:

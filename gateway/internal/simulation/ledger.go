@@ -1,0 +1,143 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/quorate/quorate/client/clientsim"
+	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
+)
+
+// The ledger follows each request from its begin to its end, beside everything that carries it, and says which promise was
+// broken.
+
+// entry is a request.
+type entry struct {
+	r        *clientsim.Request
+	token    string
+	sent     int // The order of what happens: when it was begun,
+	done     int // and when it ended. Zero: not yet.
+	code     clientv1.Code
+	accepted way // The node that has accepted it, in which life.
+	handled  int
+	reached  int // How often a node got it.
+}
+
+// way is a life of a node.
+type way struct {
+	n    *node
+	life int
+}
+
+// lane is what one client sends to one entity by one way.
+type lane struct {
+	to  string // Client and entity, as tokens begin.
+	way way
+}
+
+// ledger is what is known of all requests.
+type ledger struct {
+	w     *World
+	count int
+	by    map[string]*entry
+	open  []*entry
+	last  map[lane]int // When the last of what was handled was begun.
+}
+
+func newLedger(w *World) *ledger {
+	return &ledger{w: w, by: map[string]*entry{}, last: map[lane]int{}}
+}
+
+// begin notes a request.
+func (l *ledger) begin(token string, r *clientsim.Request) *entry {
+	l.count++
+	e := &entry{r: r, token: token, sent: l.count}
+	l.by[token] = e
+	l.open = append(l.open, e)
+	return e
+}
+
+// of returns the entry of a token; what follows the token is there for its size.
+func (l *ledger) of(token string) *entry { return l.by[strings.TrimRight(token, " ")] }
+
+// reached notes that a gateway has got a request.
+func (l *ledger) reached(token string, n *node) {
+	e := l.of(token)
+	e.reached++
+	if e.reached > 1 {
+		l.w.Counts.Again++
+	}
+	l.w.Log("%s gets %s", n.name, e.token)
+}
+
+// accept notes that sharding has accepted a request.
+func (l *ledger) accept(token string, n *node) { l.of(token).accepted = way{n, n.life} }
+
+// handle notes that an entity handles a request.
+func (l *ledger) handle(m *message) {
+	e := l.of(m.token)
+	l.w.Counts.Handled++
+	l.w.Log("%s is handled", e.token)
+	e.handled++
+	if e.handled > 1 {
+		l.w.Fail(fmt.Errorf("C3: %s was handled twice", e.token))
+	}
+	if e.done > 0 && unhandled(e.code) {
+		l.w.Fail(fmt.Errorf("C2: %s has ended as %v, and is handled", e.token, e.code))
+	}
+	on := lane{e.token[:strings.LastIndexByte(e.token, '/')], e.accepted}
+	if m.tell && e.done > 0 && e.code == clientv1.Code_CODE_OK && e.done < l.last[on] {
+		l.w.Fail(fmt.Errorf("C6: %s was accepted before one was begun that has overtaken it", e.token))
+	}
+	l.last[on] = max(l.last[on], e.sent)
+}
+
+// end notes how a request has ended.
+func (l *ledger) end(e *entry, r clientsim.Result) {
+	l.count++
+	l.w.Log("%s ends as %v", e.token, r.Code)
+	if e.done > 0 {
+		l.w.Fail(fmt.Errorf("C1: %s has ended as %v, and ends again as %v", e.token, e.code, r.Code))
+		return
+	}
+	e.done, e.code = l.count, r.Code
+	l.w.Counts.Ended[r.Code]++
+	if late := l.w.Now() - e.r.Ends(); late > clientsim.Sweep {
+		l.w.Fail(fmt.Errorf("C1: %s ends %v after its deadline", e.token, late))
+	}
+	switch {
+	case unhandled(r.Code) && e.handled > 0:
+		l.w.Fail(fmt.Errorf("C2: %s was handled, and ends as %v", e.token, r.Code))
+	case r.Code == clientv1.Code_CODE_OK && e.r.Tell && e.accepted.n == nil:
+		l.w.Fail(fmt.Errorf("C4: %s was told, and no node has accepted it", e.token))
+	case r.Code == clientv1.Code_CODE_OK && !e.r.Tell && strings.TrimRight(string(r.Payload), " ") != "re "+e.token:
+		l.w.Fail(fmt.Errorf("C4: the reply to %s is %.60q", e.token, r.Payload))
+	case r.Code == clientv1.Code_CODE_OK && !e.r.Tell && e.handled == 0:
+		l.w.Fail(fmt.Errorf("C4: %s was answered, and not handled", e.token))
+	case r.Code == clientv1.Code_CODE_ENTITY_FAILED && e.handled == 0:
+		l.w.Fail(fmt.Errorf("C4: the entity of %s has failed without it", e.token))
+	}
+}
+
+// unhandled reports whether an outcome says that the request was not handled, and never will be.
+func unhandled(c clientv1.Code) bool {
+	return c != clientv1.Code_CODE_OK && c != clientv1.Code_CODE_ENTITY_FAILED && c != clientv1.Code_CODE_UNKNOWN_OUTCOME
+}
+
+// look finds what should have ended.
+func (l *ledger) look() {
+	kept := l.open[:0]
+	for _, e := range l.open {
+		if e.done > 0 {
+			continue
+		}
+		kept = append(kept, e)
+		if late := l.w.Now() - e.r.Ends(); late > clientsim.Sweep {
+			l.w.Fail(fmt.Errorf("C1: %s has not ended %v after its deadline", e.token, late))
+		}
+	}
+	l.open = kept
+}

@@ -1,0 +1,181 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package deliverysim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/quorate/quorate/sharding/delivery"
+	"github.com/quorate/quorate/sharding/internal/courier"
+	"github.com/quorate/quorate/sharding/internal/queuefile"
+	"github.com/quorate/quorate/simulation/files"
+)
+
+// The disk of a producer, with the file of its queue: what goes wrong with it (strike), and what must be there when the producer
+// begins again (reopen, entries).
+
+// box is a disk and the queue on it.
+type box struct {
+	p       *producer
+	dir     *files.Directory
+	file    *queuefile.Queue
+	maybe   map[delivery.EntryID]bool // To append or to remove it has failed, or a crash may have taken the removal back.
+	removed []delivery.EntryID        // Since the machine has last crashed.
+	power   bool                      // The next end of the process is one of the machine.
+}
+
+// names is a directory as the queue sees it.
+type names struct{ *files.Directory }
+
+// Create implements [queuefile.Files].
+func (d names) Create(name string) (queuefile.File, error) { return opened(d.Directory.Create(name)) }
+
+// Open implements [queuefile.Files].
+func (d names) Open(name string) (queuefile.File, error) { return opened(d.Directory.Open(name)) }
+
+func opened(f *files.File, err error) (queuefile.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func newBox(p *producer) *box {
+	return &box{p: p, dir: files.New(p.w.Source(5000 + uint64(p.name[1]))), maybe: map[delivery.EntryID]bool{}}
+}
+
+// strike lets something go wrong with the disk.
+func (b *box) strike() {
+	w := b.p.w
+	if w.rand.IntN(2) == 0 {
+		w.Counts.Power++
+		b.power = true
+		b.p.crash()
+		return
+	}
+	w.Counts.Failures++
+	b.dir.FailAt, b.dir.Err, b.dir.Fails = b.dir.Operations+1+w.rand.IntN(6), syscall.EIO, nil
+	if w.rand.IntN(2) == 0 {
+		b.dir.Err, b.dir.Fails = syscall.ENOSPC, func(op string) bool { return op == "write" || op == "create" }
+	}
+	w.After(w.upTo(10*time.Second), b.repair)
+}
+
+// repair has the disk do what it should again.
+func (b *box) repair() { b.dir.FailAt = 0 }
+
+// append keeps an entry, and reports whether it has.
+func (b *box) append(e delivery.Entry) bool {
+	err := b.file.Append(context.Background(), e)
+	if err != nil {
+		b.maybe[e.EntryID] = true
+		b.failed(err)
+	}
+	return err == nil
+}
+
+// failed looks at an error of the queue. One that cannot be used any more has its producer begin anew.
+func (b *box) failed(err error) {
+	switch {
+	case errors.Is(err, queuefile.ErrClosed):
+		b.p.crash()
+	case !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC):
+		b.p.w.Fail(fmt.Errorf("D7: %s: an error that the disk has not given: %w", b.p.name, err))
+	}
+}
+
+// crash ends the process of a producer, which begins again, if it has a disk a moment later.
+func (p *producer) crash() {
+	switch {
+	case p.disk == nil:
+		p.begin()
+	case p.courier != nil:
+		p.courier = nil
+		p.again(time.Second)
+	}
+}
+
+// again starts the producer within some time.
+func (p *producer) again(within time.Duration) {
+	p.life++
+	life := p.life
+	p.w.After(p.w.upTo(within), func() {
+		if p.life == life {
+			p.begin()
+		}
+	})
+}
+
+// reopen opens the queue after the process or the machine has ended, or has the producer begin later: a disk that fails
+// is an error, and no damage.
+func (p *producer) reopen() bool {
+	b := p.disk
+	if b.power {
+		b.power = false
+		b.dir.Crash()
+		for _, id := range b.removed {
+			b.maybe[id] = true
+		}
+		b.removed = nil
+	}
+	file, err := queuefile.Open(names{b.dir})
+	if err != nil {
+		b.failed(err)
+		p.again(3 * time.Second)
+		return false
+	}
+	b.file = file
+	return true
+}
+
+// entries returns what the queue has, and looks whether that is what it must have.
+func (p *producer) entries() []delivery.Entry {
+	if p.disk == nil {
+		return p.queue
+	}
+	all, err := p.disk.file.Load(context.Background())
+	if err != nil {
+		p.w.Fail(fmt.Errorf("D7: %s: %w", p.name, err))
+	}
+	must := p.queue
+	for _, e := range all {
+		switch {
+		case len(must) > 0 && e.EntryID == must[0].EntryID:
+			must = must[1:]
+		case !p.disk.maybe[e.EntryID]:
+			p.w.Fail(fmt.Errorf("D7: %s has %s in its queue, which was removed", p.name, e.Message))
+		}
+	}
+	if len(must) > 0 {
+		p.w.Fail(fmt.Errorf("D7: %s has lost %s, which it has accepted", p.name, must[0].Message))
+	}
+	return all
+}
+
+// forget removes what was confirmed, and reports whether the queue has done so.
+func (p *producer) forget(confirmed []courier.Letter[string]) bool {
+	if p.disk == nil || len(confirmed) == 0 {
+		return true
+	}
+	ids := make([]delivery.EntryID, 0, len(confirmed))
+	for _, l := range confirmed {
+		ids = append(ids, delivery.EntryID{Session: delivery.Session(l.Session), Number: l.Number})
+	}
+	err := p.disk.file.Remove(context.Background(), ids)
+	if err == nil {
+		p.disk.removed = append(p.disk.removed, ids...)
+		return true
+	}
+	for _, id := range ids {
+		p.disk.maybe[id] = true
+	}
+	p.queue = slices.DeleteFunc(p.queue, func(e delivery.Entry) bool { return slices.Contains(ids, e.EntryID) })
+	p.disk.failed(err)
+	return false
+}
