@@ -191,6 +191,10 @@ func (e *Encoded) send(ctx context.Context, id string, payload []byte, deadline 
 		m.Correlation, m.Deadline = a.Correlation, a.Deadline
 	}
 	admission, waiter, why := sl.Offer(m, a.waiting())
+	for admission == cell.Moved {
+		sl = r.region.Next(m)
+		admission, waiter, why = sl.Offer(m, a.waiting())
+	}
 	switch admission {
 	case cell.Accepted:
 		accepted(nil)
@@ -207,14 +211,11 @@ func (e *Encoded) send(ctx context.Context, id string, payload []byte, deadline 
 func (e *Encoded) waitFor(ctx context.Context, sl *runtime.Slot, m *cell.Message, full cell.Admission, room room, deadline time.Time, a *ask) error {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	err := e.r.await(ctx, sl, m, full, room, a)
-	if err == nil {
-		err = e.r.offer(ctx, sl, m, nil, a)
-	}
-	if err != nil {
+	if err := e.r.await(ctx, sl, m, full, room, a); err != nil {
 		sl.Withdraw(m) // The cell may keep room for the message.
+		return err
 	}
-	return err
+	return e.r.offer(ctx, sl, m, nil, a)
 }
 
 // refused is the error of a message that its cell does not take.

@@ -214,7 +214,11 @@ func (s *System) ExplainShard(ctx context.Context, kind string, shard int) (Expl
 	}
 	in := r.region.Layouts()
 	id := in[len(in)-1].Shard(uint32(shard))
-	x, err := r.explain(ctx, r.region.Slot(id))
+	sl := r.region.Slot(id)
+	if sl == nil { // Two changes have come in between.
+		return Explanation{}, fmt.Errorf("sharding: kind %q: shard %d is of a layout that is gone: %w", kind, shard, ErrInvalid)
+	}
+	x, err := r.explain(ctx, sl)
 	if waits, _ := s.leases.waits(kind, id); waits != "" && err == nil {
 		x.Pending = append(x.Pending, "the shard "+waits)
 	}

@@ -122,7 +122,7 @@ func (l *shardLeases) keep(ctx context.Context, keeper *lease.Keeper, id leaseID
 		held, err := keeper.Acquire(attempt)
 		done()
 		if err == nil {
-			l.hold(ctx, id, of, held)
+			l.hold(ctx, keeper, id, of, held)
 			return
 		}
 		l.wait(id, of, err)
@@ -132,8 +132,15 @@ func (l *shardLeases) keep(ctx context.Context, keeper *lease.Keeper, id leaseID
 	}
 }
 
-// hold says that a lease is held, and when it is lost.
-func (l *shardLeases) hold(ctx context.Context, id leaseID, of *shardLease, held lease.Holding) {
+// hold says that a lease is held, and when it is lost. Entities ask the keeper before each message: after the process stood
+// still they may be at work again before anybody has heard of the loss.
+func (l *shardLeases) hold(ctx context.Context, keeper *lease.Keeper, id leaseID, of *shardLease, held lease.Holding) {
+	if r := l.system.router(id.Kind); r != nil {
+		r.region.Under(id.Shard, func() bool {
+			_, now := keeper.Check()
+			return now
+		})
+	}
 	l.mu.Lock()
 	of.held, of.token, of.why = true, held.Token, ""
 	l.mu.Unlock()

@@ -78,34 +78,39 @@ func (r *router) send(ctx context.Context, id string, message any, a *ask, trace
 	if a != nil {
 		m.Correlation, m.Deadline = a.Correlation, a.Deadline
 	}
-	err = r.offer(ctx, sl, m, buffer, a)
+	return r.offer(ctx, sl, m, buffer, a)
+}
+
+// offer hands a message to its cell, and waits for room when there is none. After an error no cell has anything of it.
+func (r *router) offer(ctx context.Context, sl *runtime.Slot, m *cell.Message, buffer []byte, a *ask) error {
+	at, err := r.place(ctx, sl, m, buffer, a)
 	if err != nil {
-		sl.Withdraw(m) // The cell may keep room for the message.
+		at.Withdraw(m) // The cell may keep room for the message.
 	}
 	return err
 }
 
-// offer hands a message to its cell, and waits for room when there is none.
-func (r *router) offer(ctx context.Context, sl *runtime.Slot, m *cell.Message, buffer []byte, a *ask) error {
+// place does the work of offer, and returns the slot at which it ended: that of a retired shard sends the message to another one.
+func (r *router) place(ctx context.Context, sl *runtime.Slot, m *cell.Message, buffer []byte, a *ask) (*runtime.Slot, error) {
 	for {
 		admission, waiter, why := sl.Offer(m, a.waiting())
 		switch admission {
 		case runtime.EncodeFirst:
 			if err := r.encode(m, buffer); err != nil {
-				return err
+				return sl, err
 			}
 		case cell.Accepted:
-			return nil
+			return sl, nil
 		case cell.WindowFull, cell.MailboxFull:
 			if err := r.await(ctx, sl, m, admission, waiter.(room), a); err != nil {
-				return err
+				return sl, err
 			}
 		case cell.Moved:
 			sl = r.region.Next(m)
 		case cell.Ended:
-			return r.notDelivered(m.Entity, "", ErrClosed)
+			return sl, r.notDelivered(m.Entity, "", ErrClosed)
 		default:
-			return &MessageError{r.name, m.Entity, why, errorOf(admission.Code())}
+			return sl, &MessageError{r.name, m.Entity, why, errorOf(admission.Code())}
 		}
 	}
 }
@@ -215,9 +220,13 @@ func (r *router) tooLarge(size int) string {
 	return fmt.Sprintf("the message has %d bytes, sharding.max-message-bytes is %d", size, r.system.cfg.MaxMessageBytes)
 }
 
-// homeOf returns where a shard lives, as this node knows.
+// homeOf returns where a shard lives, as this node knows; nobody for a shard of a layout that is gone.
 func (r *router) homeOf(shard protocol.ShardID) (gossip.NodeID, protocol.Epoch) {
-	i := r.region.Slot(shard).Info()
+	sl := r.region.Slot(shard)
+	if sl == nil {
+		return gossip.NodeID{}, protocol.Epoch{}
+	}
+	i := sl.Info()
 	return i.Home, i.Epoch
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -154,5 +155,34 @@ func TestChangesThatAreRefused(t *testing.T) {
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, w.nodes[0].system.Reshard(over, "test", 3), context.Canceled)
+	})
+}
+
+// All are told, slowly, while the number of shards changes: a shard whose layout is gone before its turn is left open.
+func TestAllAreToldWhileTheNumberOfShardsChanges(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		w.populate(400)
+		ctx, cancel := w.ctx(15 * time.Second)
+		defer cancel()
+		type said struct {
+			told sharding.Told
+			err  error
+		}
+		all := make(chan said, 1)
+		// Owner: this test, which waits.
+		go func() {
+			told, err := sharding.TellAll(ctx, w.nodes[0].region, say("news"), 20)
+			all <- said{told, err}
+		}()
+		pass(500 * time.Millisecond)
+		require.NoError(t, w.nodes[1].system.Reshard(t.Context(), "test", 30))
+		w.resharded(30)
+		out := <-all
+		if out.err != nil {
+			require.ErrorIs(t, out.err, context.DeadlineExceeded)
+		}
+		require.Positive(t, out.told.Open)
+		require.False(t, out.told.Complete())
 	})
 }

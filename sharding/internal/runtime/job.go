@@ -192,14 +192,15 @@ func (j *Job) beginRun() bool {
 	return false
 }
 
-// may reports whether message m may begin, by the standing and by its deadline, at a moment
-// of which now is a reading.
+// may reports whether message m may begin, by the standing and the lease, and by its deadline, at a
+// moment of which now is a reading.
 func (j *Job) may(m cell.Mail, now machine.Reading) (held, inTime bool) {
-	return j.slot.region.node.Ports.Standing.HeldThrough(now), !m.Expired(now.To)
+	return j.slot.region.node.Ports.Standing.HeldThrough(now) && j.slot.lease.holds(), !m.Expired(now.To)
 }
 
 func (j *Job) look() (now machine.Reading, held bool) {
-	return Look(j.clock, j.slot.region.node.Ports.Standing)
+	now, held = Look(j.clock, j.slot.region.node.Ports.Standing)
+	return now, held && j.slot.lease.holds()
 }
 
 // Look reads the clock and tells whether the node has standing. That it has none is said by
@@ -284,7 +285,7 @@ func (j *Job) Started(ok bool, why string) {
 // beginStop reports whether the entity may be stopped now, and notes the reason.
 func (j *Job) beginStop() (begins bool) {
 	now, e := j.slot.now(), j.entity
-	held := j.slot.region.node.Ports.Standing.HeldAt(now)
+	held := j.slot.region.node.Ports.Standing.HeldAt(now) && j.slot.lease.holds()
 	j.step(func(c *cell.Cell, out *cell.Actions) { j.why, begins = c.BeginStop(now, e, held, out) })
 	return begins
 }

@@ -151,6 +151,7 @@ func (sl *Slot) roomFor(m *cell.Message) Waiter {
 // Withdraw takes back a message that was offered, and is not accepted after all. The cell
 // may keep room for it.
 func (sl *Slot) Withdraw(m *cell.Message) {
+	machine.Assert(m.Shard == sl.shard, "a message is withdrawn where it was offered last", "offered", uint32(m.Shard), "withdrawn", uint32(sl.shard))
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	delete(sl.waiters, m)

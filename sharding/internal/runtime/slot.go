@@ -31,6 +31,7 @@ type Slot struct {
 	serves  atomic.Bool   // Messages to the shard went into mailboxes here, after the last order of the control machine.
 	retired atomic.Bool   // The shard is retired, and everything of its cell is with the cells of the next layout.
 	ends    atomic.Uint32 // How often the hosting has ended. Written with mu held.
+	lease   permit        // Whether the lease of the shard is held.
 
 	mu       sync.Mutex // Guards all fields below.
 	cell     *cell.Cell

@@ -288,6 +288,7 @@ func (c *Cells) sweep(every time.Duration) {
 type client struct {
 	cells *Cells
 	id    uint64
+	slot  *runtime.Slot // Kept while it waits: its layout may be in force no more.
 	m     *cell.Message
 	ask   *runtime.Ask // Nil for a tell.
 }
@@ -325,7 +326,7 @@ func (c *Cells) send(in Send) {
 	if a != nil {
 		m.Correlation, m.Deadline = a.Correlation, a.Deadline
 	}
-	c.offer(&client{cells: c, id: in.ID, m: m, ask: a}, in.Patience)
+	c.offer(&client{cells: c, id: in.ID, slot: sl, m: m, ask: a}, in.Patience)
 }
 
 // asking returns an ask, which the runtime ends at its deadline, or its asker some time after
@@ -357,13 +358,14 @@ func (c *Cells) linger() time.Duration {
 // offer hands a message to its cell. A client without room waits for as long as it
 // has patience.
 func (c *Cells) offer(cl *client, patience time.Duration) {
-	sl := c.region.Slot(cl.m.Shard)
+	sl := cl.slot
 	routed := !sl.Info().Home.IsZero()
 	c.offers = cl
 	admission, _, _ := sl.Offer(cl.m, cl.ask)
 	for admission == runtime.EncodeFirst || admission == cell.Moved {
 		if admission == cell.Moved {
 			sl = c.region.Next(cl.m)
+			cl.slot = sl
 			routed = !sl.Info().Home.IsZero()
 		} else {
 			cl.m.Payload = binary.BigEndian.AppendUint64(nil, cl.id)
@@ -405,7 +407,7 @@ func (c *Cells) tired(id uint64) {
 	delete(c.clients, id)
 	delete(c.asks, id)
 	c.ledger.refuse(id)
-	c.region.Slot(cl.m.Shard).Withdraw(cl.m)
+	cl.slot.Withdraw(cl.m)
 }
 
 // giveUp ends the wait of an asker, which takes its message back if that is possible. An

@@ -167,7 +167,6 @@ func (c *Cells) call(w *worker, j *runtime.Job, call runtime.Call) time.Duration
 	c.crew.calls[w] = c.crew.looks
 	switch call {
 	case runtime.CallStart:
-		c.ledger.leased(c.self, e, uint32(c.region.Shards()))
 		c.ledger.revised(c.self, e, uint32(c.region.Shards()))
 		c.ledger.started(c.self, e)
 		c.memory.start(e)
@@ -213,6 +212,7 @@ func (c *Cells) handle(j *runtime.Job) time.Duration {
 	if j.Before() > 0 {
 		c.ledger.counts.Followed++
 	}
+	c.ledger.leased(c.self, e, uint32(c.region.Shards()))
 	c.ledger.begin(c.self, j.Slot().Shard(), e, id, m.Origin(c.self))
 	c.memory.begin(e)
 	c.ledger.archive.begins(c.self, j.Slot().Shard(), e)

@@ -69,14 +69,15 @@ func (s *leaseStore) fail(w *world.World, r *rand.Rand) {
 	w.Log("the store of leases is down until %v", s.down)
 }
 
-// leased checks that the node of an instance that starts holds the lease of the shard.
+// leased checks that the node of an entity that begins a message holds the lease of the shard. Its instance may have been started
+// right after the node stood still, before that has heard of its loss, as without standing; it handles nothing.
 func (l *Ledger) leased(node gossip.NodeID, e *cell.Entity, shards uint32) {
 	if l.leases == nil || !l.mayHost(node) {
 		return
 	}
 	shard := protocol.ShardOf(e.ID(), shards)
 	if row := l.leases.rows[shard]; row.owner.node != node || l.world.Now() > row.until {
-		l.violate("G1: %s starts at %s, and the lease of shard %d is with %s until %v", e.ID(), node, shard, row.owner.node, row.until)
+		l.violate("G1: %s begins a message at %s, and the lease of shard %d is with %s until %v", e.ID(), node, shard, row.owner.node, row.until)
 	}
 	l.counts.Leased++
 }
@@ -100,6 +101,7 @@ func (k *keepers) take(e machine.Effect) {
 		k.all[e.Shard] = &keeper{owner: leaseOwner{k.cells.self, e.Epoch}}
 	case control.GiveLease:
 		if of := k.all[e.Shard]; of != nil && of.owner.epoch == e.Epoch {
+			of.held = false
 			delete(k.all, e.Shard)
 		}
 		k.cells.ledger.leases.give(e.Shard, leaseOwner{k.cells.self, e.Epoch})
@@ -115,6 +117,7 @@ func (k *keepers) look() {
 	for _, s := range slices.Sorted(maps.Keys(k.all)) {
 		of := k.all[s]
 		if of.held && k.cells.now > of.until {
+			of.held = false
 			delete(k.all, s)
 			k.cells.ledger.counts.LeasesLost++
 			k.cells.out.Add(control.LeaseLost{Kind: k.cells.kind, Shard: s, Epoch: of.owner.epoch})
@@ -124,9 +127,27 @@ func (k *keepers) look() {
 			of.until = k.cells.now.Add(leaseSure)
 			if !of.held {
 				of.held = true
+				k.cells.region.Under(s, func() bool { return of.held && k.cells.now <= of.until })
 				k.cells.out.Add(control.LeaseHeld{Kind: k.cells.kind, Shard: s, Epoch: of.owner.epoch})
 			}
 		}
 	}
 	k.cells.after(leaseLook, k.look)
+}
+
+// StandsStill is a node that is alone, and so loses no standing, which stands still for longer than its leases last while
+// the store of leases is down. It is sent messages at the moment at which it goes on.
+func StandsStill(seed uint64) (*Cluster, error) {
+	o := Troubled(seed)
+	o.World.Scenario, o.Nodes, o.Leases = "stands-still", 1, true
+	c := New(o)
+	for round := range 4 {
+		at := 20*time.Second + time.Duration(round)*25*time.Second
+		c.World.At(at, func() {
+			a := c.World.Nodes()[0].ID().Address
+			c.Ledger.leases.down = c.World.Now() + leaseDownMax
+			c.World.Freeze(a, leaseTTL+time.Duration(seed%5)*time.Second)
+		})
+	}
+	return c, c.World.Run(130 * time.Second)
 }

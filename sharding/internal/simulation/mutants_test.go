@@ -656,6 +656,10 @@ var mutants = []mutant{
 		new: "	if mutant(NAME) {\n		return\n	}\n	of.phase = gateLost\n	g.host.kind",
 	},
 	{
+		test: "TestALeaseEndsWhileItsNodeStandsStill", name: "messages begin by a lease of which nobody said that it is over", file: "runtime/permit.go",
+		old: "	return held == nil || (*held)()\n", new: "	return held == nil || mutant(NAME) || (*held)()\n",
+	},
+	{
 		test: "TestALeaseIsLost", in: "../control", name: "a lost lease of which the coordinator hears once", file: "control/lease.go",
 		old: "		case entry.state == Halted && !to.IsZero():\n",
 		new: "		case entry.state == Halted && !to.IsZero() && !mutant(NAME):\n",

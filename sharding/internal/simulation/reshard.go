@@ -58,7 +58,9 @@ func Relayouts(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 					leave(c.World, r)
 				}
 			case 1:
-				c.EndCoordinator(false)
+				if len(c.World.Nodes()) == nodes { // Of two, the one that is left would be the next coordinator to leave.
+					c.EndCoordinator(false)
+				}
 			case 2:
 				c.order(c.World, r)
 			default:
