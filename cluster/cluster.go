@@ -316,7 +316,7 @@ func (n *Node) Close() error {
 //	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
 //	os.Exit(cluster.ExitStatus(node.Run(ctx)))
 func (n *Node) Run(ctx context.Context) error {
-	return n.Shutdown(context.WithoutCancel(ctx), n.ends.await(ctx)).Err()
+	return verdict(n.Shutdown(context.WithoutCancel(ctx), n.ends.await(ctx)))
 }
 
 // Shutdown ends the node in the phases of package shutdown, within the section shutdown: it says that it is not

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/membership/shutdown"
 )
 
 // pool closes when it is let go.
@@ -47,4 +49,18 @@ func TestWhatWasGivenIsClosedOnce(t *testing.T) {
 		require.NoError(t, none.close(ctx))
 		require.NoError(t, newGiven("a number", 7).drop())
 	})
+}
+
+// A node that is still leaving when its time is over is late; any other task that does not return is not the node.
+func TestWhoIsStillLeavingIsLate(t *testing.T) {
+	report := func(phase, name string, err error) shutdown.Report {
+		return shutdown.Report{Results: []shutdown.Result{{Phase: shutdown.Serve, Name: "http"}, {Phase: phase, Name: name, Err: err}}}
+	}
+	late := verdict(report(shutdown.Leave, leaveTask, shutdown.ErrUnfinished))
+	require.ErrorIs(t, late, ErrLate)
+	require.ErrorIs(t, late, shutdown.ErrUnfinished)
+	require.Equal(t, ExitLate, ExitStatus(late))
+	require.Equal(t, ExitFailed, ExitStatus(verdict(report(shutdown.Leave, "queue", shutdown.ErrUnfinished))))
+	require.Equal(t, ExitFailed, ExitStatus(verdict(report(shutdown.Leave, leaveTask, errPool))))
+	require.NoError(t, verdict(report(shutdown.Leave, leaveTask, nil)))
 }

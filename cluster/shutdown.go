@@ -84,6 +84,21 @@ type ending struct {
 	node *Node
 }
 
+// leaveTask is the name of the task that leaves the cluster.
+const leaveTask = "node"
+
+// verdict is the error of a report. That of a node which is still leaving when the time of that is over is [ErrLate], as of
+// one that has noticed it by itself.
+func verdict(r shutdown.Report) error {
+	err := r.Err()
+	for _, t := range r.Results {
+		if t.Phase == shutdown.Leave && t.Name == leaveTask && errors.Is(t.Err, shutdown.ErrUnfinished) {
+			return errors.Join(ErrLate, err)
+		}
+	}
+	return err
+}
+
 // newEnding returns the phases of a node, with what the node has to do in them.
 func newEnding(n *Node, cfg ShutdownConfig, log *slog.Logger) (*ending, error) {
 	phases, err := shutdown.New(cfg.Deadline, log, shutdown.Phases(cfg.Deadline)...)
@@ -92,7 +107,7 @@ func newEnding(n *Node, cfg ShutdownConfig, log *slog.Logger) (*ending, error) {
 	}
 	e := &ending{phases, n}
 	_, unready := e.Add(shutdown.Unready, "balancers", func(ctx context.Context) error { return e.notice(ctx, cfg.UnreadyFor) })
-	_, leave := e.Add(shutdown.Leave, "node", e.leave)
+	_, leave := e.Add(shutdown.Leave, leaveTask, e.leave)
 	return e, errors.Join(unready, leave)
 }
 
