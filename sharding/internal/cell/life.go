@@ -130,10 +130,11 @@ func (r *residents) passivate(now machine.Instant, e *Entity, out *Actions) {
 	case e.state == entityStarting:
 		e.set(isPassivate)
 	case e.state != entityActive:
-	case e.mailbox.n == 0 && !e.Withholds():
-		r.stop(now, e, out)
 	default:
 		e.set(isPassivate)
+		if e.mailbox.n == 0 && !e.Withholds() {
+			r.stop(now, e, out)
+		}
 	}
 }
 

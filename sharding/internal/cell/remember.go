@@ -108,10 +108,18 @@ func (m *remembrance) begins(e *Entity) {
 	}
 }
 
-// ends notes for which reason the instance of e is about to be stopped.
-func (m *remembrance) ends(e *Entity, why StopReason) {
-	if m.on() && why == StopPassivated {
+// asked notes that e, which is to be stopped, has asked for it.
+func (m *remembrance) asked(e *Entity) {
+	if m.on() {
 		e.set(isForGood)
+	}
+}
+
+// ends notes for which reason the instance of e is about to be stopped. One that was to move, and stays since that was called
+// off, is stopped as one that passivates, and has not asked for it.
+func (m *remembrance) ends(e *Entity, why StopReason) {
+	if m.on() && why != StopPassivated {
+		e.unset(isForGood)
 	}
 }
 

@@ -97,6 +97,9 @@ func (r *residents) beginStop(now machine.Instant, e *Entity, held bool, out *Ac
 func (r *residents) stop(now machine.Instant, e *Entity, out *Actions) {
 	r.seats.leave(e)
 	e.state, e.at = entityStopping, now
+	if e.is(isPassivate) {
+		r.recall.asked(e)
+	}
 	e.unset(isPassivate | isHeld | isDeferred)
 	if r.place.isSuspended() && !r.lost(e) {
 		e.set(isDeferred)

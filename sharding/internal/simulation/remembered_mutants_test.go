@@ -23,7 +23,11 @@ func TestRememberMutantsAreCaught(t *testing.T) {
 			{File: home, Old: "	c.residents.keepUp(now, out)\n}\n", New: "	c.residents.keepUp(now, out)\n	if mutant(NAME) {\n		c.residents.recall.serve()\n	}\n}\n"},
 		}},
 		{Name: "a stop for good that nobody is told of", Edits: []simulationtest.Edit{{File: remember, Old: "		e.epoch = nil\n		m.cfg.Rememberer.Forget(", New: "		e.epoch = nil\n		if mutant(NAME) {\n			return\n		}\n		m.cfg.Rememberer.Forget("}}},
-		{Name: "a stop for a move is one for good", Edits: []simulationtest.Edit{{File: remember, Old: "why == StopPassivated {", New: "(why == StopPassivated || mutant(NAME) && why == StopMoved) {"}}},
+		{Name: "a stop for a move is one for good", Edits: []simulationtest.Edit{{File: remember, Old: "	if m.on() && why != StopPassivated {\n", New: "	if m.on() && mutant(NAME) && why == StopMoved {\n		e.set(isForGood)\n	} else if m.on() && why != StopPassivated {\n"}}},
+		{
+			Name: "a move that is called off is a stop for good", Package: "../cell", Tests: []string{"TestOnlyWhoAsksIsForgotten"},
+			Edits: []simulationtest.Edit{{File: "cell/stop.go", Old: "	if e.is(isPassivate) {\n		r.recall", New: "	if e.is(isPassivate) || mutant(NAME) {\n		r.recall"}},
+		},
 		{Name: "nobody is told of a start", Edits: []simulationtest.Edit{{File: remember, Old: "	if m.on() && e.epoch == nil {\n		m.cfg", New: "	if m.on() && e.epoch == nil && !mutant(NAME) {\n		m.cfg"}}},
 		{Name: "the first message does not wait", Edits: []simulationtest.Edit{{File: remember, Old: "!m.cfg.RememberFirst || e.epoch != nil {", New: "!m.cfg.RememberFirst || e.epoch != nil || mutant(NAME) {"}}},
 		{Name: "one that runs is given up", Edits: []simulationtest.Edit{{File: remember, Old: "		if e != nil && e.epoch != nil {\n			continue", New: "		if e != nil && e.epoch != nil && !mutant(NAME) {\n			continue"}}, Env: []string{"QUORATE_FIRST_SEED=281"}},

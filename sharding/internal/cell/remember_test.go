@@ -1,0 +1,62 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cell_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// notes are a Rememberer that notes whom it is told to forget.
+type notes struct{ forgotten []string }
+
+func (*notes) Serve(protocol.ShardID, protocol.Epoch) {}
+func (*notes) Remember(protocol.ShardID, string)      {}
+func (n *notes) Forget(_ protocol.ShardID, id string) { n.forgotten = append(n.forgotten, id) }
+func (*notes) Settle(protocol.ShardID) bool           { return true }
+func (*notes) End(protocol.ShardID)                   {}
+
+// Who asks to be stopped is forgotten, if that is why it is stopped. An instance that was to move, and whose stop begins when
+// the move is called off already, has not asked for it, and runs again.
+// covers I28.
+func TestOnlyWhoAsksIsForgotten(t *testing.T) {
+	stop, resume := protocol.StopHosting{Epoch: epoch(1)}, protocol.ResumeHosting{Epoch: epoch(1)}
+	for name, test := range map[string]struct {
+		make    func(c *bench)
+		forgets bool
+		then    string // What follows the stop.
+	}{
+		"asks, idle":                       {func(c *bench) { passivate(c) }, true, ""},
+		"asks at a message":                {func(c *bench) { c.tell("x"); passivate(c); c.done("x", cell.Result{}) }, true, ""},
+		"asks, and without standing":       {func(c *bench) { c.apply(protocol.Suspend{}); passivate(c); c.apply(protocol.Unsuspend{}) }, true, ""},
+		"asks, then its shard moves":       {func(c *bench) { passivate(c); c.apply(stop) }, false, "shardhalted"},
+		"a move that is called off":        {func(c *bench) { c.apply(stop); c.apply(resume) }, false, "start:x"},
+		"the same, after a stop was begun": {func(c *bench) { passivate(c); c.apply(stop); c.apply(resume) }, true, ""},
+		"the same, without standing": {func(c *bench) {
+			c.apply(protocol.Suspend{})
+			c.apply(stop)
+			c.apply(resume)
+			c.apply(protocol.Unsuspend{})
+		}, false, "start:x"},
+		"fails": {func(c *bench) { c.tell("x"); c.done("x", cell.Result{Failed: true}) }, false, "start:x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &notes{}
+			c := newCell(t, nodeA, cell.Config{Rememberer: n})
+			c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)})
+			c.tell("x")
+			c.started("x", true)
+			c.done("x", cell.Result{})
+			test.make(c)
+			_, begins := c.begin(true)
+			require.True(t, begins)
+			require.Equal(t, test.then, c.stopped("x"))
+			require.Equal(t, test.forgets, len(n.forgotten) == 1)
+		})
+	}
+}
