@@ -139,7 +139,7 @@ func (k *keepers) look() {
 // the store of leases is down. It is sent messages at the moment at which it goes on.
 func StandsStill(seed uint64) (*Cluster, error) {
 	o := Troubled(seed)
-	o.World.Scenario, o.Nodes, o.Leases = "stands-still", 1, true
+	o.Nodes, o.Leases = 1, true
 	c := New(o)
 	for round := range 4 {
 		at := 20*time.Second + time.Duration(round)*25*time.Second
