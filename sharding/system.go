@@ -309,17 +309,12 @@ func (s *System) Move(ctx context.Context, kind string, shard int, to string) er
 	if shard < 0 || shard >= protocol.MaxShards {
 		return refused("there is no such shard")
 	}
-	target := gossip.NodeID{}
-	for _, m := range s.node.State().Members() {
-		if m.Node.String() == to || m.Node.Address.String() == to {
-			target = m.Node
-		}
-	}
-	if target.IsZero() {
+	target, err := s.node.View().Find(to)
+	if err != nil {
 		return refused("no member has that address")
 	}
 	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input {
-		return control.Move{Kind: kind, Shard: protocol.ShardID(shard), To: target, ID: id}
+		return control.Move{Kind: kind, Shard: protocol.ShardID(shard), To: target.Node, ID: id}
 	})
 	if answered, ok := answer.(control.MoveAnswered); ok && answered.Refusal != "" {
 		return refused(answered.Refusal)
