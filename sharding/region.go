@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/recall"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/remember"
 )
@@ -163,8 +164,8 @@ func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids 
 	}
 	var calls *shelf
 	if ids != nil {
-		calls = &shelf{system: s, kind: cfg.Name, store: ids, limit: s.cfg.Remember.CallTimeout, sets: map[protocol.ShardID]opened{}}
-		ports.Shelf, ports.Recall = calls, s.latest.Remember.desk(cfg.Settings.Shards, cells.RememberFirst)
+		calls = &shelf{system: s, kind: cfg.Name, store: ids, limit: s.cfg.Remember.CallTimeout, sets: map[recall.Set]opened{}}
+		ports.Shelf, ports.Recall = calls, s.latest.Remember.desk(cells.RememberFirst)
 	}
 	p.region = s.runtime.NewRegion(cfg.Name, cfg.Settings.Shards, cells, ports)
 	if calls != nil {

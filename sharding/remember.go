@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/recall"
 	"github.com/quorate/quorate/sharding/internal/runtime"
@@ -31,7 +32,7 @@ type shelf struct {
 	logged atomic.Int64    // When a fault was logged last, in Unix nanoseconds.
 
 	mu   sync.Mutex // Guards sets.
-	sets map[protocol.ShardID]opened
+	sets map[recall.Set]opened
 }
 
 // opened is a set, and the session by which it was opened.
@@ -47,17 +48,17 @@ var errClosing = errors.New("the node has ended")
 
 // Open has the set of a shard opened.
 func (s *shelf) Open(o recall.Open) {
-	failed := func(err error) { s.region.Remembered(recall.Opened{Shard: o.Shard, Session: o.Session, Err: err}) }
+	failed := func(err error) { s.region.Remembered(recall.Opened{Set: o.Set, Session: o.Session, Err: err}) }
 	s.work(failed, func(ctx context.Context) {
 		set, ids, err := s.open(ctx, o)
 		s.mu.Lock()
-		if now := s.sets[o.Shard]; err == nil && now.session < o.Session {
-			s.sets[o.Shard] = opened{o.Session, set}
+		if now := s.sets[o.Set]; err == nil && now.session < o.Session {
+			s.sets[o.Set] = opened{o.Session, set}
 		}
 		s.mu.Unlock()
-		s.told("open", o.Shard, err)
+		s.told("open", o.Set, err)
 		s.region.Remembered(recall.Opened{
-			Shard: o.Shard, Session: o.Session, IDs: slices.Clip(ids), Err: err, Fenced: errors.Is(err, remember.ErrFenced),
+			Set: o.Set, Session: o.Session, IDs: slices.Clip(ids), Err: err, Fenced: errors.Is(err, remember.ErrFenced),
 		})
 	})
 }
@@ -65,32 +66,53 @@ func (s *shelf) Open(o recall.Open) {
 // open calls the store, and makes an error of a panic and of an answer that is none.
 func (s *shelf) open(ctx context.Context, o recall.Open) (set remember.Set, ids []string, err error) {
 	defer recovered(&err)
-	set, ids, err = s.store.Open(ctx, remember.Shard{Kind: s.kind, Number: int(o.Shard)}, o.Epoch)
+	set, ids, err = s.store.Open(ctx, s.shard(o.Set), o.Epoch)
 	if err == nil && set == nil {
 		err = errors.New("the store has returned no set")
 	}
 	return set, ids, err
 }
 
+// shard returns the name of a set.
+func (s *shelf) shard(set recall.Set) remember.Shard {
+	return remember.Shard{Kind: s.kind, Number: int(set.Number), Of: int(set.Of)}
+}
+
 // Change has the set of a shard changed.
 func (s *shelf) Change(c recall.Change) {
 	failed := func(err error) {
-		s.region.Remembered(recall.Changed{Shard: c.Shard, Session: c.Session, Err: err})
+		s.region.Remembered(recall.Changed{Set: c.Set, Session: c.Session, Err: err})
 	}
 	s.work(failed, func(ctx context.Context) {
 		s.mu.Lock()
-		at := s.sets[c.Shard]
+		at := s.sets[c.Set]
 		s.mu.Unlock()
 		err := errors.New("the set was not opened")
 		if at.session == c.Session {
 			err = change(ctx, at.set, c)
 		}
-		s.told("change", c.Shard, err)
-		told := recall.Changed{Shard: c.Shard, Session: c.Session, Err: err, Fenced: errors.Is(err, remember.ErrFenced)}
+		s.told("change", c.Set, err)
+		told := recall.Changed{Set: c.Set, Session: c.Session, Err: err, Fenced: errors.Is(err, remember.ErrFenced)}
 		if full := (*remember.FullError)(nil); errors.As(err, &full) {
 			told.Err, told.Full = nil, full.IDs
 		}
 		s.region.Remembered(told)
+	})
+}
+
+// Ask implements [runtime.Shelf], as do the next two: the control machine sends what is for the desks of other nodes. What finds
+// its inbox full is asked for again.
+func (s *shelf) Ask(t protocol.Take) { _ = s.system.control.Post(control.Take{Kind: s.kind, Take: t}) }
+
+// Give sends an answer.
+func (s *shelf) Give(g recall.Give) {
+	_ = s.system.control.Post(control.Give{Kind: s.kind, To: g.To, Given: g.Given})
+}
+
+// Over says that nothing is left of what was before a layout: once, so it waits for room.
+func (s *shelf) Over(layout uint16) {
+	s.work(func(error) {}, func(context.Context) {
+		_ = s.system.control.PostWait(s.system.ctx, control.TakenOver{Kind: s.kind, Layout: layout}) // Else the node has ended.
 	})
 }
 
@@ -131,7 +153,7 @@ func (s *shelf) work(failed func(error), call func(ctx context.Context)) {
 }
 
 // told logs a fault of the store, one in a second: a store that is down fails for all shards.
-func (s *shelf) told(op string, shard protocol.ShardID, err error) {
+func (s *shelf) told(op string, set recall.Set, err error) {
 	if err == nil || s.system.ctx.Err() != nil {
 		return
 	}
@@ -141,7 +163,7 @@ func (s *shelf) told(op string, shard protocol.ShardID, err error) {
 	}
 	all, _ := s.region.Remembering()
 	s.system.log.Warn("the store of remembered entities has failed a call, which is repeated", "op", op, "kind", s.kind,
-		"shard", shard, "failed", all.Failed, "faulty shards", all.Faulty, "unwritten ids", all.Writing, "error", err)
+		"set", s.shard(set).String(), "failed", all.Failed, "faulty shards", all.Faulty, "unwritten ids", all.Writing, "error", err)
 }
 
 // unsettled says, a sentence each, what of the remembered entities of a shard of this node is not as it should be.
@@ -155,6 +177,12 @@ func unsettled(r *router, sl *runtime.Slot) (words []string) {
 		words = append(words, "the store of remembered entities is being read: they begin when a message comes, or when it is")
 	case !st.Read:
 		words = append(words, "the entities that the store remembers do not begin without a message, since it cannot be read")
+	}
+	switch {
+	case !st.Listed:
+		words = append(words, "nothing is written to the store of remembered entities, until the home of the first shard has written the number of shards there")
+	case st.Taking:
+		words = append(words, "entities that were remembered with another number of shards are being taken over")
 	}
 	if st.Starting > 0 {
 		words = append(words, fmt.Sprintf("%d remembered entities wait to begin, see sharding.remember.recovery-rate", st.Starting))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/config/field"
-	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/recall"
 )
 
@@ -64,19 +63,10 @@ func (c RememberConfig) validate() error {
 	return faults.Err()
 }
 
-// desk returns the meaning of the configuration for a kind of so many shards.
-func (c RememberConfig) desk(shards uint32, first bool) recall.Config {
+// desk returns the meaning of the configuration for a kind.
+func (c RememberConfig) desk(first bool) recall.Config {
 	return recall.Config{
 		Rate: c.RecoveryRate, Calls: c.Calls, Batch: c.Batch, First: first,
-		Limit: c.FirstLimit, RetryMin: c.RetryMin, RetryMax: c.RetryMax,
-		Fault: func(shard protocol.ShardID, id string) string {
-			if fault := faultOf(id); fault != "" {
-				return fault
-			}
-			if protocol.ShardOf(id, shards) != shard {
-				return "the entity belongs to another shard"
-			}
-			return ""
-		},
+		Limit: c.FirstLimit, RetryMin: c.RetryMin, RetryMax: c.RetryMax, Fault: faultOf,
 	}
 }

@@ -17,6 +17,10 @@ func rememberTable() []meter.Row[*collected] {
 			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Writing)) })),
 		meter.UpDown("quorate.sharding.remembered.shards.faulty", "{shard}", "Shards of this node whose last call of the store of remembered entities has failed.",
 			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Faulty)) })),
+		meter.UpDown("quorate.sharding.remembered.former", "{set}", "Sets of a former number of shards that this node gives away, and that are not known to be empty: 0 on all nodes but one, and on that one when all is taken over.",
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Former)) })),
+		meter.Counter("quorate.sharding.remembered.taken", "{id}", "Ids that this node has taken over from sets of a former number of shards.",
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Taken)) })), //nolint:gosec // A counter.
 		meter.Counter("quorate.sharding.remembered.started", "{entity}", "Entities that were to begin without a message, since they were remembered.",
 			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Started)) })), //nolint:gosec // A counter.
 		meter.Counter("quorate.sharding.remembered.written", "{id}", "Ids of entities that the store of remembered entities has taken, or has given up.",

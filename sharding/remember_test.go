@@ -98,9 +98,15 @@ func (w *world) shelve(records store.Store) *shelved {
 // remembered expects the ids that the store has.
 func (w *world) remembered(s remember.Store, want ...string) {
 	w.t.Helper()
+	w.rememberedOf(s, 12, want...)
+}
+
+// rememberedOf expects the ids that the store has in the sets of a number of shards.
+func (w *world) rememberedOf(s remember.Store, shards int, want ...string) {
+	w.t.Helper()
 	var all []string
-	for n := range 12 {
-		_, ids, err := s.Open(w.t.Context(), remember.Shard{Kind: "test", Number: n}, epoch.Epoch{Born: time.Now().Add(time.Hour).UnixMilli()})
+	for n := range shards {
+		_, ids, err := s.Open(w.t.Context(), remember.Shard{Kind: "test", Number: n, Of: shards}, epoch.Epoch{Born: time.Now().Add(time.Hour).UnixMilli()})
 		require.NoError(w.t, err)
 		all = append(all, ids...)
 	}

@@ -5,7 +5,9 @@ package sharding_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/state/memory"
 )
 
 // resharded waits until no node knows of a change any more, and all have a number of shards.
@@ -139,13 +142,11 @@ func TestKindsThatKeepTheirNumberOfShards(t *testing.T) {
 // What cannot be changed is refused in words, wherever it is asked for.
 func TestChangesThatAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Permanent = []string{"always"} }
 		w.start(2)
 		for want, err := range map[string]error{
 			"test does not get 0 shards: a kind has 1 to 65536 shards":     w.nodes[0].system.Reshard(t.Context(), "test", 0),
 			"test does not get 70000 shards: a kind has 1 to 65536 shards": w.nodes[0].system.Reshard(t.Context(), "test", 70_000),
 			"test does not get 12 shards: the kind has 12 shards":          w.nodes[1].system.Reshard(t.Context(), "test", 12),
-			"entities that are permanent":                                  w.nodes[1].system.Reshard(t.Context(), "test", 13),
 			"knows nothing of the kind":                                    w.nodes[1].system.Reshard(t.Context(), "none", 13),
 		} {
 			var refused *sharding.ReshardError
@@ -184,5 +185,83 @@ func TestAllAreToldWhileTheNumberOfShardsChanges(t *testing.T) {
 		}
 		require.Positive(t, out.told.Open)
 		require.False(t, out.told.Complete())
+	})
+}
+
+// Entities that are permanent run in their new shards once the former ones are retired, each at one node at a time, and
+// under a higher epoch.
+func TestPermanentEntitiesFollowTheNumberOfShards(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Permanent = ids(10) }
+		w.start(3)
+		all := func() bool { return !slices.ContainsFunc(ids(10), func(id string) bool { return !w.runs(id) }) }
+		eventually(t, "they run", all)
+		for _, shards := range []int{30, 1, 7} {
+			require.NoError(t, w.nodes[1].system.Reshard(t.Context(), "test", shards))
+			w.resharded(shards)
+			eventually(t, "they run in their new shards", all)
+		}
+		require.Zero(t, w.nodes[0].system.Stats().Panics)
+	})
+}
+
+// Entities that are remembered run in their new shards, without a message: the ids that the store had for the former shards are
+// taken over, and nothing is left of them. So it is after a restart of all nodes with another number in the files, and after a
+// change that a restart has cut short.
+// covers F48, I26, I28 for changes of the number of shards.
+func TestRememberedEntitiesFollowTheNumberOfShards(t *testing.T) {
+	records := memory.New()
+	run := func(w *world) func() bool {
+		return func() bool { return !slices.ContainsFunc(ids(30), func(id string) bool { return !w.runs(id) }) }
+	}
+	inBubble(t, func(t *testing.T, w *world) {
+		shelf := w.shelve(records)
+		w.start(3)
+		for _, id := range ids(30) {
+			w.nodes[0].must(id, "x")
+		}
+		w.change(20)
+		eventually(t, "they run in their new shards", run(w))
+		w.change(7)
+		w.nodes[1].must("r-3", "passivate")
+		pass(5 * time.Second)
+		w.rememberedOf(shelf, 12)
+		w.rememberedOf(shelf, 20)
+		require.False(t, w.runs("r-3"))
+		w.nodes[2].must("r-3", "x")
+		eventually(t, "they run in their new shards", run(w))
+		require.Len(t, w.journal.of("r-1", "x"), 1, "nobody sent another message")
+		w.change(30)
+		pass(time.Second) // The change is over, or is not.
+	})
+	for _, shards := range []int{5, 12} {
+		inBubble(t, func(t *testing.T, w *world) {
+			pass(time.Duration(shards) * time.Hour) // The clock of a bubble begins anew, and with it the epochs.
+			shelf := w.shelve(records)
+			remembers := w.kind
+			w.kind = func(n *node, k *sharding.Kind[text]) {
+				remembers(n, k)
+				k.Shards = shards
+			}
+			w.form(3)
+			for _, n := range w.nodes {
+				n.startKind()
+			}
+			eventually(t, "they run after a restart with another number", run(w))
+			pass(10 * time.Second)
+			w.rememberedOf(shelf, 30)
+		})
+	}
+}
+
+// change has the kind get another number of shards, as soon as that may begin.
+func (w *world) change(shards int) {
+	w.t.Helper()
+	eventually(w.t, "the change begins", func() bool {
+		err := w.nodes[1].system.Reshard(w.t.Context(), "test", shards)
+		if refused := (*sharding.ReshardError)(nil); errors.As(err, &refused) {
+			require.Regexp(w.t, "taken over|under way", refused.Reason)
+		}
+		return err == nil
 	})
 }

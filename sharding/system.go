@@ -242,7 +242,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 			Retry: s.latest.RetryInterval, Handoff: cmp.Or(k.HandoffTimeout, s.latest.HandoffTimeout),
 			RebalanceIdle: s.latest.Rebalance.IdleCheck, SlowStart: s.latest.Rebalance.SlowStart,
 		},
-		Fixed:    len(k.Permanent) > 0 || k.Remember != nil || k.InUse != 0 || s.leases.store != nil,
+		Fixed: k.InUse != 0 || s.leases.store != nil, Remembers: k.Remember != nil,
 		OnOldest: k.OnOldest, Lease: s.leases.store != nil, Scale: uint32(min(max(k.InUse, 0), protocol.MaxShards+1)), Capacity: uint32(s.cfg.Capacity),
 	}
 	if err := k.validate(cfg); err != nil {
@@ -333,8 +333,11 @@ func (s *System) Move(ctx context.Context, kind string, shard int, to string) er
 // while a node of the cluster runs, others may have any number that the kind has had. When all nodes
 // have stopped, what counts is their files, which must agree as ever.
 //
-// A kind with [Kind.Permanent] entities, with [Kind.Remember], [Kind.InUse] or [Kind.OnOldest] has its number for good, and so has each kind of
-// a node with [WithLeases]. The error is a
+// Entities of [Kind.Permanent], and those of [Kind.Remember], run in their new shards without a message. The latter are taken
+// over by the nodes bit by bit, which goes on when the change is over; no other change begins before that has ended.
+//
+// A kind with [Kind.InUse] or [Kind.OnOldest] has its number for good, and so has each kind of a node with [WithLeases]: a part of the
+// cluster that had not heard of the change would get the free leases of former shards. The error is a
 // [*ReshardError] that says why no change begins, such as that another one is under way, that of ctx, after which the
 // change may have begun, or [ErrClosed].
 func (s *System) Reshard(ctx context.Context, kind string, shards int) error {
@@ -402,6 +405,10 @@ func (s *System) other(e machine.Effect) {
 	case control.Relayout:
 		if r := s.router(e.Kind); r != nil {
 			r.region.Relayout(e.Layouts)
+		}
+	case control.ToDesk:
+		if r := s.router(e.Kind); r != nil {
+			r.region.Remembered(e.Input)
 		}
 	case control.AskLease:
 		s.leases.ask(e)

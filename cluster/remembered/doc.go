@@ -24,7 +24,7 @@
 // and to remove that. What an earlier owner writes afterwards is in a set that nobody reads, and its own
 // majority read tells it so.
 //
-//	remembered/meter/17/3 = { owner of epoch 4: {a, b} }  ──Open, epoch 5──>  { owner of epoch 5: {a, b} }
+//	remembered/meter/1000/17/3 = { owner of epoch 4: {a, b} }  ──Open, epoch 5──>  { owner of epoch 5: {a, b} }
 //
 // # Lifecycle and concurrency
 //

@@ -73,7 +73,7 @@ func (s *Store) Open(ctx context.Context, shard remember.Shard, under epoch.Epoc
 	// Texts of epochs compare as the epochs do, and none is the beginning of another.
 	o := &set{store: s, shard: shard, owner: fmt.Sprintf("%s/%016x", under, s.owners.Add(1))}
 	for i := range s.cfg.Parts {
-		o.keys = append(o.keys, ddata.NewKey[owned](s.cfg.Prefix+shard.Kind+"/"+strconv.Itoa(shard.Number)+"/"+strconv.Itoa(i)))
+		o.keys = append(o.keys, ddata.NewKey[owned](s.cfg.Prefix+shard.Kind+"/"+strconv.Itoa(shard.Of)+"/"+strconv.Itoa(shard.Number)+"/"+strconv.Itoa(i)))
 	}
 	parts := make([][]string, s.cfg.Parts)
 	err := remember.Each(len(o.keys), func(i int) (err error) {

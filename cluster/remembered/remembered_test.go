@@ -105,7 +105,7 @@ func TestEntitiesComeBack(t *testing.T) {
 func TestWithoutAMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.Start(t, 3)
-		s, shard := in(t, c.Node(0).Node), remember.Shard{Kind: "k", Number: 1}
+		s, shard := in(t, c.Node(0).Node), remember.Shard{Kind: "k", Number: 1, Of: 12}
 		set, _, err := s.Open(t.Context(), shard, epoch.Epoch{Born: 1, N: 1})
 		require.NoError(t, err)
 		c.Isolate(c.Node(0))

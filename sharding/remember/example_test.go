@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/sharding/remember"
 )
 
-// A set is that of one shard of one kind.
+// A set is that of one shard of one kind, with so many shards.
 func ExampleShard_String() {
-	fmt.Println(remember.Shard{Kind: "meter", Number: 17})
-	// Output: shard 17 of meter
+	fmt.Println(remember.Shard{Kind: "meter", Number: 17, Of: 1000})
+	// Output: shard 17 of 1000 of meter
 }

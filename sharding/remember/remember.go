@@ -12,14 +12,23 @@ import (
 	"github.com/quorate/quorate/sharding/epoch"
 )
 
-// Shard names a set: a shard of a kind. The kind is valid UTF-8 of 1 to 128 bytes, the number from 0 to 65,535.
+// Shard names a set: that of one shard of a kind with so many shards. The kind is valid UTF-8 of 1 to 128 bytes. A kind whose
+// number of shards has changed has sets of several numbers until those of the former ones are taken over. The shard with
+// the numbers 0 of 0 is no shard: its set is the index of the kind, and has in decimal digits the numbers of shards of which there
+// may be sets that are not empty.
 type Shard struct {
 	Kind   string
-	Number int
+	Number int // 0 to Of-1; 0 of the index.
+	Of     int // 1 to 65,536; 0 of the index.
 }
 
-// String returns the kind and the number.
-func (s Shard) String() string { return fmt.Sprintf("shard %d of %s", s.Number, s.Kind) }
+// String returns the kind and the numbers.
+func (s Shard) String() string {
+	if s.Of == 0 {
+		return "the index of " + s.Kind
+	}
+	return fmt.Sprintf("shard %d of %d of %s", s.Number, s.Of, s.Kind)
+}
 
 // Store keeps the ids of entities that are remembered. It is called by many goroutines at once, but not for
 // one shard, unless a call does not end with its context. A call ends soon after its context.

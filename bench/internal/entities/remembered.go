@@ -95,7 +95,7 @@ func remembering(ctx context.Context, shards, n int) (*shardlog.Store, error) {
 		of[at] = append(of[at], id)
 	}
 	for i, ids := range of {
-		set, _, err := store.Open(ctx, remember.Shard{Kind: message.Kind, Number: i}, epoch.Epoch{Born: 1})
+		set, _, err := store.Open(ctx, remember.Shard{Kind: message.Kind, Number: i, Of: shards}, epoch.Epoch{Born: 1})
 		if err == nil {
 			err = set.Change(ctx, ids, nil)
 		}

@@ -4,6 +4,8 @@
 package cell
 
 import (
+	"slices"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -91,6 +93,17 @@ func (o *origin) adopt(now machine.Instant, all []*Message) {
 		o.push(m)
 	}
 	o.sent -= uint64(len(all)) // They were counted when they were accepted.
+}
+
+// Admit has an entity run from now on whenever this node hosts the shard, as those of [Config.Permanent]: its shard of the
+// layout before is retired.
+func (h Handoff) Admit(now machine.Instant, id string, out *Actions) {
+	r := &h.c.residents
+	if slices.Contains(r.cfg.Permanent, id) {
+		return
+	}
+	r.cfg.Permanent = append(slices.Clip(r.cfg.Permanent), id)
+	r.keepUp(now, out)
 }
 
 // Retired reports whether the shard is retired.

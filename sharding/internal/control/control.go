@@ -193,6 +193,18 @@ func (c *Control) dispatch(in machine.Input) {
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
 			k.host.gates.lost(in)
 		}
+	case Take:
+		if k := c.kind(in.Kind); k != nil && k.host != nil {
+			k.host.ask(in.Take)
+		}
+	case Give:
+		if k := c.kind(in.Kind); k != nil {
+			k.sendBulk(in.To, GivenOver{Kind: in.Kind, Given: in.Given})
+		}
+	case TakenOver:
+		if k := c.kind(in.Kind); k != nil && k.host != nil {
+			k.host.takenOver(in.Layout)
+		}
 	case Measured:
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
 			k.host.gauge.take(c.now.Mono, in, k.host.hosting())
@@ -259,7 +271,8 @@ func (c *Control) tick() {
 		if k.host != nil {
 			k.host.measure()
 			k.host.register()
-			k.host.gates.repeat(k.coordinatorNode())
+			k.host.repeat()
+			k.host.gates.clear()
 			if c.leaving {
 				k.host.leave()
 			}

@@ -43,12 +43,13 @@ func (r resharding) begin(shards uint32) (refusal string) {
 		return "a change is under way: " + r.progress()
 	case shards == present.Shards:
 		return fmt.Sprintf("the kind has %d shards", shards)
+	case c.roster.takesOver(present):
+		return "the remembered entities of the number of shards before are being taken over, or the store of these did not answer yet"
 	case int(present.Number) >= protocol.MaxLayouts-1:
 		return "the number was changed too often since the cluster formed"
 	}
 	if nodes := c.roster.cannotFollow(); len(nodes) > 0 {
-		return "these nodes cannot follow: they are of an earlier release, or have entities that are permanent or remembered, " +
-			"a lease for each shard, or a part of the shards in use: " + joinSome(nodeNames(nodes), ", ")
+		return "these nodes cannot follow: they are of an earlier release, or have a lease for each shard, or a part of the shards in use: " + joinSome(nodeNames(nodes), ", ")
 	}
 	c.agenda.dropAll()
 	c.table.relayout(shards)

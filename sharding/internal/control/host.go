@@ -33,19 +33,20 @@ type host struct {
 	term    protocol.Term // The term of the copy.
 	version uint64        // The version of the copy.
 
-	hosted map[protocol.ShardID]*hosted
-	left   luggage                             // The snapshots of shards that have stopped here.
-	began  map[protocol.ShardID]protocol.Epoch // The epoch under which hosting began here last.
-	wanted map[protocol.ShardID]protocol.Epoch // Shards whose cell waits for a home above an epoch.
-	layers hostLayers
-	flush  bool         // The lookupTimer is armed.
-	closed bool         // The node leaves, and all its shards are handed over.
-	said   Registration // The registration that was sent last.
-	gauge  gauge
-	gates  gates
-	scale  Scale           // The latest that a coordinator has said of how many shards are in use.
-	since  machine.Instant // When the region came.
-	taken  bool            // A coordinator has accepted the region once.
+	hosted   map[protocol.ShardID]*hosted
+	left     luggage                             // The snapshots of shards that have stopped here.
+	began    map[protocol.ShardID]protocol.Epoch // The epoch under which hosting began here last.
+	wanted   map[protocol.ShardID]protocol.Epoch // Shards whose cell waits for a home above an epoch.
+	layers   hostLayers
+	takeover takeover
+	flush    bool         // The lookupTimer is armed.
+	closed   bool         // The node leaves, and all its shards are handed over.
+	said     Registration // The registration that was sent last.
+	gauge    gauge
+	gates    gates
+	scale    Scale           // The latest that a coordinator has said of how many shards are in use.
+	since    machine.Instant // When the region came.
+	taken    bool            // A coordinator has accepted the region once.
 	// refused is the present refusal of the region by a coordinator; zero when the region
 	// is not refused.
 	refused SettingsRefused
@@ -57,6 +58,8 @@ type hosted struct {
 	state       HostState
 	positions   []protocol.Position // The positions of the streams, once the shard has stopped.
 	halted      protocol.Term       // The promise of the node when the shard stopped.
+	again       machine.Instant     // When the coordinator is told once more that the shard has stopped,
+	pause       time.Duration       // and this long after it was told last.
 }
 
 func newHost(k *perKind, cfg KindConfig) *host {
@@ -79,7 +82,7 @@ func (h *host) registration() Registration {
 		Settings: h.cfg.Settings, Proxy: h.cfg.Proxy || h.closed,
 		Suspended: h.kind.control.suspended || h.kind.control.leaving, Drained: h.kind.control.drain.on,
 		Follows:  !h.cfg.Fixed && !h.cfg.OnOldest,
-		Capacity: h.cfg.Capacity, Scale: h.scale,
+		Capacity: h.cfg.Capacity, Scale: h.scale, Takeover: h.told(),
 		Number: h.said.Number,
 	}
 	if now != h.said {
@@ -298,7 +301,7 @@ func (h *host) onHalted(s protocol.ShardID, e protocol.ShardHalted) {
 	if entry == nil || entry.epoch != e.Epoch {
 		return
 	}
-	entry.state, entry.positions, entry.base, entry.halted = Halted, e.Positions, e.Base, h.kind.promise
+	h.halts(entry, e.Base, e.Positions)
 	h.gates.halted(s)
 	h.left.put(s, e.Snapshots, h.kind.luggageUntil())
 	done := []StoppedShard{h.stopped(s)}
@@ -310,6 +313,37 @@ func (h *host) onHalted(s protocol.ShardID, e protocol.ShardHalted) {
 		h.kind.sendStopped(asker, h.kind.promise, done) // The asker leaves, and coordinates until its moves have ended.
 	}
 	h.checkClosed()
+}
+
+// repeat says again of shards that have stopped, and have no other home as this node knows. A coordinator that has asked
+// for that asks again, but a shard may have stopped though it did not: its lease was lost, or the order to stop came after it had
+// been taken back.
+func (h *host) repeat() {
+	now, to := h.kind.control.now.Mono, h.kind.coordinatorNode()
+	if to.IsZero() {
+		return
+	}
+	var again []StoppedShard
+	for _, s := range slices.Sorted(maps.Keys(h.hosted)) {
+		entry := h.hosted[s]
+		if entry.state != Halted || h.homes.at(s).Epoch != entry.epoch || now < entry.again {
+			continue
+		}
+		entry.pause = min(2*entry.pause, repeatMost)
+		entry.again = now.Add(entry.pause)
+		again = append(again, h.stopped(s))
+	}
+	h.kind.sendStopped(to, h.kind.promise, again)
+}
+
+// repeatMost is the longest pause between two messages that say that a shard has stopped.
+const repeatMost = 16 * time.Second
+
+// halts notes that a shard has stopped, and where its streams are.
+func (h *host) halts(entry *hosted, base protocol.Epoch, positions []protocol.Position) {
+	entry.state, entry.base, entry.positions, entry.halted = Halted, base, positions, h.kind.promise
+	entry.pause = h.kind.timings.Retry
+	entry.again = h.kind.control.now.Mono.Add(entry.pause)
 }
 
 // onLookup hears from a cell that it needs a home above an epoch. Lookups are

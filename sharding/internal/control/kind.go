@@ -77,8 +77,8 @@ type KindConfig struct {
 	// Strategy names a strategy that must be asked by a [machine.Call] of the port
 	// [AllocationCall]. Empty: the built-in least-shard, called directly.
 	Strategy string
-	// Fixed says that the number of shards cannot be changed while the kind runs: what runs without a
-	// message, or is remembered, is looked for by its shard, and so are leases. Those who set Lease or Scale set it.
+	// Fixed says that the number of shards cannot be changed while the kind runs, since it says what runs, or
+	// since shards have leases.
 	Fixed bool
 	// OnOldest keeps all shards at one region, whatever Strategy says: the oldest that could be
 	// given shards when no region had any.
@@ -95,6 +95,8 @@ type KindConfig struct {
 	Scale uint32
 	// Lease has each shard of the kind hosted only while this node holds a lease for it, see [AskLease].
 	Lease bool
+	// Remembers says that entities of the kind are remembered, see [TakenOver].
+	Remembers bool
 	// OnStuck says what becomes of a move when entities of the shard do not stop in time.
 	OnStuck OnStuck
 	// Timings are the times of the protocol. Zero fields have their defaults.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -140,7 +139,7 @@ func (g *gates) lost(in LeaseLost) {
 // withdraw stops a shard that waits for its lease, as it came: its cell has never hosted it.
 func (g *gates) withdraw(s protocol.ShardID) {
 	order, entry := g.all[s].order, g.host.hosted[s]
-	entry.state, entry.positions, entry.base, entry.halted = Halted, order.Positions, order.Base, g.host.kind.promise
+	g.host.halts(entry, order.Base, order.Positions)
 	g.host.left.put(s, order.Snapshots, g.host.kind.luggageUntil())
 	g.give(s)
 }
@@ -152,17 +151,12 @@ func (g *gates) halted(s protocol.ShardID) {
 	}
 }
 
-// repeat says again of the shards whose lease was lost that they have stopped: no coordinator has asked for that, and so none
-// asks again.
-func (g *gates) repeat(to gossip.NodeID) {
+// clear gives the leases back that were lost, once the shards have other homes.
+func (g *gates) clear() {
 	for _, s := range slices.Sorted(maps.Keys(g.all)) {
 		of, entry := g.all[s], g.host.hosted[s]
-		switch {
-		case of.phase != gateLost:
-		case entry == nil || entry.epoch != of.order.Epoch:
+		if of.phase == gateLost && (entry == nil || entry.epoch != of.order.Epoch) {
 			g.give(s)
-		case entry.state == Halted && !to.IsZero():
-			g.host.kind.sendStopped(to, g.host.kind.promise, []StoppedShard{g.host.stopped(s)})
 		}
 	}
 }

@@ -373,3 +373,40 @@ func TestExplainReportedShards(t *testing.T) {
 	kept := nodes[2].hosts()[0]
 	require.Equal(t, "reported by its host to a new coordinator", ask(f, nodes[2], kept).Decision)
 }
+
+// An order to stop that comes after it was taken back, as one that a bad link has held up or doubled, stops the shard. Nobody
+// has asked for that any more, so the region says it until it is heard: else the shard lived nowhere until the
+// coordinator ends.
+func TestALateStopWhoseAnswerIsLost(t *testing.T) {
+	f := newFleet(t)
+	kind := six()
+	kind.Timings.Handoff = time.Second
+	nodes := f.cluster(2, kind)
+	stays := true
+	f.stops = func(protocol.ShardID) time.Duration {
+		if stays {
+			return -1
+		}
+		return 5 * time.Millisecond
+	}
+	s := nodes[1].hosts()[0]
+	var late control.Stop
+	f.drop = func(_, _ gossip.NodeID, m control.Message) bool {
+		if stop, is := m.(control.Stop); is {
+			late = stop
+		}
+		return false
+	}
+	nodes[0].step(control.Move{Kind: "k", Shard: s, To: nodes[0].id, ID: 1})
+	f.run(3 * time.Second)
+	require.Contains(t, nodes[1].hosting, s, "the move was called off")
+	require.Equal(t, s, late.Shards[0].Shard)
+
+	stays = false
+	f.dropNext(2)
+	nodes[1].step(machine.Received{From: nodes[0].id, Message: late})
+	f.run(100 * time.Millisecond)
+	require.NotContains(t, nodes[1].hosting, s)
+	f.run(10 * time.Second)
+	require.True(t, nodes[0].hosting[s].Epoch != protocol.Epoch{} || nodes[1].hosting[s].Epoch != protocol.Epoch{}, "the shard has a home again")
+}

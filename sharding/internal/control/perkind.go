@@ -93,6 +93,10 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 		k.send(from, k.answer(m))
 	case ReshardAnswered:
 		c.answered(from, Explain{Kind: m.Kind, ID: m.ID}, sortReshard, m)
+	case TakeOver:
+		c.out.Add(ToDesk{Kind: m.Kind, Input: protocol.Asked{From: from, Take: m.Take}})
+	case GivenOver:
+		c.out.Add(ToDesk{Kind: m.Kind, Input: m.Given})
 	case HandOver:
 		k.settle(m.Settings, Timings{})
 		k.singleton(func(a *singleton.Actions) { k.core.Receive(c.now.Mono, from, m.Message, a) })

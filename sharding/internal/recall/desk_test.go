@@ -20,9 +20,9 @@ import (
 
 // The laws of a desk, over any order of inputs and answers; then the rules one by one.
 
-func fault(_ protocol.ShardID, id string) string {
+func fault(id string) string {
 	if id == "" || id[0] == '!' {
-		return "not of the shard"
+		return "no entity can have it"
 	}
 	return ""
 }
@@ -33,17 +33,39 @@ func config() recall.Config {
 	}
 }
 
+// shards is how many shards the kind of the laws has, and before how many it had.
+const (
+	shards = 3
+	before = 2
+)
+
+// layout is that of the laws.
+var layout = protocol.Layout{Shards: shards}
+
+// of returns an entity of a shard.
+func of(s protocol.ShardID, i int) string {
+	for n := 0; ; n++ {
+		if id := fmt.Sprint("e", n); layout.ShardOf(protocol.HashOf(id)) == s {
+			if i--; i < 0 {
+				return id
+			}
+		}
+	}
+}
+
+func nameOf(s protocol.ShardID) recall.Set { return recall.Set{Number: uint32(s), Of: shards} }
+
 // call is a call of the store that is under way.
 type call struct {
 	open   *recall.Open
 	change *recall.Change
 }
 
-func (c call) shard() protocol.ShardID {
+func (c call) set() recall.Set {
 	if c.open != nil {
-		return c.open.Shard
+		return c.open.Set
 	}
-	return c.change.Shard
+	return c.change.Set
 }
 
 // bench is a desk with its store, and with what was asked for.
@@ -53,11 +75,13 @@ type bench struct {
 	cfg    recall.Config
 	now    machine.Instant
 	calls  []call
+	mail   []any // Questions and answers of the desk to itself, that are on their way.
 	served map[protocol.ShardID]bool
-	sets   map[protocol.ShardID]map[string]bool
+	sets   map[recall.Set]map[string]bool
 	asked  map[protocol.ShardID]map[string]bool // What was asked for last in this hosting.
+	left   map[string]bool                      // Those that were to be forgotten once.
 	starts []machine.Instant
-	tried  map[string]bool // Shard and id that were started since the shard was last served.
+	tried  map[string]bool // Those that were started since their shard was last served.
 }
 
 func (b *bench) step(in any) {
@@ -69,39 +93,53 @@ func (b *bench) step(in any) {
 	for _, c := range out.Change {
 		require.LessOrEqual(b.t, len(c.Remember)+len(c.Forget), b.cfg.Batch)
 		require.NotEmpty(b.t, len(c.Remember)+len(c.Forget))
+		if !c.Set.IsIndex() && len(c.Remember) > 0 {
+			require.True(b.t, b.sets[recall.Set{}][fmt.Sprint(c.Set.Of)], "K9")
+		}
 		b.calls = append(b.calls, call{change: &c})
+	}
+	for _, q := range out.Ask {
+		b.mail = append(b.mail, protocol.Asked{Take: q})
+	}
+	for _, g := range out.Give {
+		b.mail = append(b.mail, g.Given)
 	}
 	require.LessOrEqual(b.t, len(b.calls), b.cfg.Calls, "K1")
 	for i, c := range b.calls {
 		for _, o := range b.calls[:i] {
 			// One of a hosting that has ended may still be under way.
-			if c.shard() == o.shard() && c.open != nil && o.open != nil {
+			if c.set() == o.set() && c.open != nil && o.open != nil {
 				require.NotEqual(b.t, c.open.Session, o.open.Session)
 			}
 		}
 	}
+	b.told(&out)
+}
+
+// told looks at what cells are told.
+func (b *bench) told(out *recall.Outbox) {
 	for _, n := range out.Start {
 		for _, id := range n.IDs {
-			require.Empty(b.t, fault(n.Shard, id), "K5")
+			require.Equal(b.t, n.Shard, layout.ShardOf(protocol.HashOf(id)), "K5")
 			require.True(b.t, b.served[n.Shard])
 			if last, there := b.asked[n.Shard][id]; there {
 				require.True(b.t, last, "%s is started, and was forgotten", id)
 			}
-			b.tried[fmt.Sprint(n.Shard, id)] = true
+			b.tried[id] = true
 			b.starts = append(b.starts, b.now)
 		}
 	}
 	for _, n := range out.Kept {
 		for _, id := range n.IDs {
-			require.True(b.t, b.sets[n.Shard][id], "K3")
+			require.True(b.t, b.sets[nameOf(n.Shard)][id], "K3")
 			require.True(b.t, b.asked[n.Shard][id], "K3")
 		}
 	}
 	for _, n := range out.Unkept {
 		for _, id := range n.IDs {
 			require.NotEmpty(b.t, n.Why)
-			if !b.tried[fmt.Sprint(n.Shard, id)] {
-				b.asked[n.Shard][id] = false
+			if !b.tried[id] {
+				b.asked[n.Shard][id], b.left[id] = false, true
 				b.step(recall.Forget{Shard: n.Shard, ID: id})
 			}
 		}
@@ -112,11 +150,22 @@ func (b *bench) step(in any) {
 	}
 }
 
-// written expects that the store has what was asked for.
+// written expects that the store has what was asked for, and that no former set has what is to be forgotten.
 func (b *bench) written(shard protocol.ShardID) {
 	for id, is := range b.asked[shard] {
-		require.Equal(b.t, is, b.sets[shard][id], "K2: %d %s", shard, id)
+		require.Equal(b.t, is, b.sets[nameOf(shard)][id], "K2: %d %s", shard, id)
+		require.True(b.t, is || !b.has(id), "K8: %s", id)
 	}
+}
+
+// has reports whether any set has an entity.
+func (b *bench) has(id string) bool {
+	for name, set := range b.sets {
+		if !name.IsIndex() && set[id] {
+			return true
+		}
+	}
+	return false
 }
 
 // answer answers a call: with its effect or without, and says so or that it has failed.
@@ -127,27 +176,34 @@ func (b *bench) answer(i int, effect, heard bool) {
 	if !effect || !heard {
 		err = errors.New("lost")
 	}
+	if b.sets[c.set()] == nil {
+		b.sets[c.set()] = map[string]bool{}
+	}
+	set := b.sets[c.set()]
 	if c.open != nil {
 		var ids []string
-		for id := range b.sets[c.open.Shard] {
+		for id := range set {
 			ids = append(ids, id)
 		}
 		slices.Sort(ids)
 		if err != nil {
 			ids = nil
 		}
-		b.step(recall.Opened{Shard: c.open.Shard, Session: c.open.Session, IDs: ids, Err: err})
+		b.step(recall.Opened{Set: c.open.Set, Session: c.open.Session, IDs: ids, Err: err})
 		return
 	}
 	if effect {
 		for _, id := range c.change.Remember {
-			b.sets[c.change.Shard][id] = true
+			set[id] = true
 		}
 		for _, id := range c.change.Forget {
-			delete(b.sets[c.change.Shard], id)
+			delete(set, id)
+			if c.change.Set.Of == before {
+				require.True(b.t, b.has(id) || b.left[id], "K7: %s is lost", id)
+			}
 		}
 	}
-	b.step(recall.Changed{Shard: c.change.Shard, Session: c.change.Session, Err: err})
+	b.step(recall.Changed{Set: c.change.Set, Session: c.change.Session, Err: err})
 }
 
 // pass lets time pass as the desk asks for it.
@@ -158,111 +214,199 @@ func (b *bench) pass(d time.Duration) {
 	}
 }
 
-// settle answers all calls until nothing is left to do.
+// deliver takes the first of what is on its way to the desk.
+func (b *bench) deliver() {
+	in := b.mail[0]
+	b.mail = b.mail[1:]
+	b.step(in)
+}
+
+// settle answers all calls, and delivers what is on its way, until nothing is left to do but to ask for what nobody gives or takes.
 func (b *bench) settle() {
-	for range 10_000 {
+	for end := b.now.Add(time.Minute); b.now < end; {
 		switch {
 		case len(b.calls) > 0:
 			b.answer(0, true, true)
+		case len(b.mail) > 0:
+			b.deliver()
 		case b.desk.Wake(b.now) == machine.Never:
 			return
 		default:
 			b.pass(b.desk.Wake(b.now).Sub(b.now))
 		}
 	}
-	require.Fail(b.t, "K6: there is always something to do")
+	require.Zero(b.t, b.desk.Stats().Starting+b.desk.Stats().Unread+b.desk.Stats().Faulty, "K6")
+}
+
+// drawn returns a desk over a store that has entities, some of them in the sets of a former number of shards.
+func drawn(t *rapid.T) *bench {
+	b := &bench{
+		t: t, cfg: config(), now: 1, served: map[protocol.ShardID]bool{}, sets: map[recall.Set]map[string]bool{{}: {}},
+		asked: map[protocol.ShardID]map[string]bool{}, tried: map[string]bool{}, left: map[string]bool{},
+	}
+	b.cfg.First = rapid.Bool().Draw(t, "first")
+	had := rapid.Bool().Draw(t, "another number before")
+	if had {
+		b.sets[recall.Set{}][fmt.Sprint(before)] = true
+		b.sets[recall.Set{Of: before}], b.sets[recall.Set{Number: 1, Of: before}] = map[string]bool{"!no entity": true}, map[string]bool{}
+	}
+	for s := range protocol.ShardID(shards) {
+		b.sets[nameOf(s)], b.asked[s] = map[string]bool{"!no entity": true, of((s+1)%shards, 30): true}, map[string]bool{}
+		for i := range rapid.IntRange(0, 12).Draw(t, "had") {
+			name, id := nameOf(s), of(s, i)
+			if had && rapid.Bool().Draw(t, "there") {
+				name = recall.Set{Number: uint32(protocol.HashOf(id) % before), Of: before}
+			}
+			b.sets[name][id] = true
+		}
+	}
+	b.desk = recall.New(b.cfg, layout)
+	return b
+}
+
+// live draws what happens to the desk.
+func (b *bench) live(t *rapid.T) {
+	shard := protocol.ShardID(rapid.IntRange(0, shards-1).Draw(t, "shard"))
+	id := of(shard, rapid.IntRange(0, 15).Draw(t, "id"))
+	switch rapid.IntRange(0, 11).Draw(t, "what") {
+	case 0, 1:
+		if b.served[shard] = true; len(b.under(shard)) == 0 {
+			b.step(recall.Serve{Shard: shard, Epoch: protocol.Epoch{N: 1}})
+		}
+	case 2, 3:
+		if b.served[shard] {
+			b.asked[shard][id] = true
+		}
+		b.step(recall.Remember{Shard: shard, ID: id})
+	case 4:
+		if b.served[shard] {
+			b.asked[shard][id], b.left[id] = false, true
+		}
+		b.step(recall.Forget{Shard: shard, ID: id})
+	case 5:
+		if rapid.IntRange(0, 5).Draw(t, "ends") == 0 && len(b.under(shard)) == 0 {
+			b.served[shard], b.asked[shard] = false, map[string]bool{}
+			b.step(recall.End{Shard: shard})
+		} else {
+			b.step(recall.Settle{Shard: shard})
+		}
+	case 6:
+		b.pass(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
+	case 7, 8:
+		b.post(t)
+	default:
+		if len(b.calls) > 0 {
+			b.answer(rapid.IntRange(0, len(b.calls)-1).Draw(t, "call"), rapid.Bool().Draw(t, "effect"), rapid.Bool().Draw(t, "heard"))
+		}
+	}
+}
+
+// post delivers, doubles, loses or delays what is on its way.
+func (b *bench) post(t *rapid.T) {
+	if len(b.mail) == 0 {
+		return
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "mail") {
+	case 0:
+		b.mail = b.mail[1:]
+	case 1:
+		b.mail = append(b.mail, b.mail[0])
+		b.deliver()
+	case 2:
+		b.mail = append(b.mail[1:], b.mail[0])
+	default:
+		b.deliver()
+	}
 }
 
 // After any life, when the store answers, it has what was asked for last of each id, every entity that it had when its
-// shard came is started unless it was forgotten, and the rate is kept.
+// shard came is started unless it was forgotten, whatever number of shards there was before, and the rate is kept.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := &bench{
-			t: t, cfg: config(), now: 1, served: map[protocol.ShardID]bool{}, sets: map[protocol.ShardID]map[string]bool{},
-			asked: map[protocol.ShardID]map[string]bool{}, tried: map[string]bool{},
-		}
-		b.cfg.First = rapid.Bool().Draw(t, "first")
-		for s := range protocol.ShardID(3) {
-			b.sets[s], b.asked[s] = map[string]bool{"!foreign": true}, map[string]bool{}
-			for i := range rapid.IntRange(0, 12).Draw(t, "had") {
-				b.sets[s][fmt.Sprint("e", i)] = true
-			}
-		}
-		b.desk = recall.New(b.cfg)
-		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			shard := protocol.ShardID(rapid.IntRange(0, 2).Draw(t, "shard"))
-			id := fmt.Sprint("e", rapid.IntRange(0, 15).Draw(t, "id"))
-			switch rapid.IntRange(0, 9).Draw(t, "what") {
-			case 0, 1:
-				if b.served[shard] = true; len(b.under(shard)) == 0 {
-					b.step(recall.Serve{Shard: shard, Epoch: protocol.Epoch{N: 1}})
-				}
-			case 2, 3:
-				if b.served[shard] {
-					b.asked[shard][id] = true
-				}
-				b.step(recall.Remember{Shard: shard, ID: id})
-			case 4:
-				if b.served[shard] {
-					b.asked[shard][id] = false
-				}
-				b.step(recall.Forget{Shard: shard, ID: id})
-			case 5:
-				if rapid.IntRange(0, 5).Draw(t, "ends") == 0 && len(b.under(shard)) == 0 {
-					b.served[shard], b.asked[shard] = false, map[string]bool{}
-					b.step(recall.End{Shard: shard})
-				} else {
-					b.step(recall.Settle{Shard: shard})
-				}
-			case 6:
-				b.pass(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
-			default:
-				if len(b.calls) > 0 {
-					b.answer(rapid.IntRange(0, len(b.calls)-1).Draw(t, "call"), rapid.Bool().Draw(t, "effect"), rapid.Bool().Draw(t, "heard"))
-				}
-			}
+		b := drawn(t)
+		for range rapid.IntRange(0, 80).Draw(t, "steps") {
+			b.live(t)
 		}
 		b.settle()
-		for s := range protocol.ShardID(3) {
-			if !b.served[s] {
+		for s := range protocol.ShardID(shards) {
+			if !b.served[0] && !b.served[s] {
 				continue
 			}
-			b.written(s)
-			b.tried = map[string]bool{}
+			if b.served[0] && b.served[s] {
+				b.written(s)
+			}
+			b.tried, b.served[s] = map[string]bool{}, true
 			b.step(recall.Serve{Shard: s, Epoch: protocol.Epoch{N: 2}})
 			b.settle()
-			for id := range b.sets[s] {
-				require.Equal(t, fault(s, id) == "", b.tried[fmt.Sprint(s, id)], "%d %s", s, id)
+			for id := range b.sets[nameOf(s)] {
+				if last, there := b.asked[s][id]; fault(id) == "" && layout.ShardOf(protocol.HashOf(id)) == s && (!there || last) {
+					require.True(t, b.tried[id], "%d %s", s, id)
+				}
 			}
 		}
+		b.ends(t)
 		for i, at := range b.starts { // K4: in any second the rate, and what may be made up for.
 			if j := i - b.cfg.Rate - b.cfg.Rate/20 - 1; j >= 0 {
 				require.Greater(t, at.Sub(b.starts[j]), time.Second-time.Millisecond)
 			}
 		}
-		all := b.desk.Stats()
-		require.Zero(t, all.Starting+all.Writing+all.Faulty+all.Unread)
 	})
 }
 
-// under returns the calls of a shard that are under way.
+// ends looks at the end of a life in which the first shard is served: nothing is left to do.
+func (b *bench) ends(t *rapid.T) {
+	if !b.served[0] {
+		return
+	}
+	all := b.desk.Stats()
+	require.Zero(t, all.Starting+all.Writing+all.Faulty+all.Unread)
+	if len(b.served) < shards || slices.Contains([]bool{b.served[1], b.served[2]}, false) {
+		return // Nobody takes what belongs to the others.
+	}
+	require.Equal(t, map[string]bool{fmt.Sprint(shards): true}, b.sets[recall.Set{}])
+	require.Zero(t, all.Former)
+	for name, set := range b.sets {
+		for id := range set {
+			require.True(t, name.IsIndex() || name.Of == shards || fault(id) != "", "%v %s", name, id)
+		}
+	}
+}
+
+// under returns the calls of a shard's set that are under way.
 func (b *bench) under(shard protocol.ShardID) (all []call) {
 	for _, c := range b.calls {
-		if c.shard() == shard {
+		if c.set() == nameOf(shard) {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// opened returns a desk that serves shard 1, and has read what it has.
+// own is the set of the only shard of a kind.
+var own = recall.Set{Of: 1}
+
+// alone returns a desk that serves the only shard of a kind, and has opened its set but has no answer. There was no other
+// number of shards.
+func alone(t *testing.T, cfg recall.Config) (*recall.Desk, *recall.Outbox) {
+	t.Helper()
+	d, out := recall.New(cfg, protocol.Layout{Shards: 1}), &recall.Outbox{}
+	d.Step(1, recall.Serve{}, out)
+	require.Equal(t, []recall.Open{{Set: own, Session: 1}, {Session: 2}}, out.Open)
+	d.Step(1, recall.Opened{Session: 2, IDs: []string{"1"}}, out)
+	require.Len(t, out.Ask, 1)
+	d.Step(1, protocol.Asked{Take: out.Ask[0]}, out)
+	require.Len(t, out.Give, 1)
+	d.Step(1, out.Give[0].Given, out)
+	require.Equal(t, []uint16{0}, out.Over)
+	out.Reset()
+	return d, out
+}
+
+// opened returns a desk that serves the only shard of a kind, and has read what it has.
 func opened(t *testing.T, cfg recall.Config, ids ...string) (*recall.Desk, *recall.Outbox) {
 	t.Helper()
-	d, out := recall.New(cfg), &recall.Outbox{}
-	d.Step(1, recall.Serve{Shard: 1}, out)
-	require.Equal(t, []recall.Open{{Shard: 1, Session: 1}}, out.Open)
-	out.Reset()
-	d.Step(1, recall.Opened{Shard: 1, Session: 1, IDs: ids}, out)
+	d, out := alone(t, cfg)
+	d.Step(1, recall.Opened{Set: own, Session: 1, IDs: ids}, out)
 	return d, out
 }
 
@@ -270,33 +414,33 @@ func opened(t *testing.T, cfg recall.Config, ids ...string) (*recall.Desk, *reca
 func TestChangesAreGathered(t *testing.T) {
 	d, out := opened(t, config())
 	for _, id := range []string{"c", "b", "a", "d", "b"} {
-		d.Step(2, recall.Remember{Shard: 1, ID: id}, out)
+		d.Step(2, recall.Remember{ID: id}, out)
 	}
-	require.Equal(t, []recall.Change{{Shard: 1, Session: 1, Remember: []string{"c"}}}, out.Change)
+	require.Equal(t, []recall.Change{{Set: own, Session: 1, Remember: []string{"c"}}}, out.Change)
 	out.Reset()
-	d.Step(2, recall.Forget{Shard: 1, ID: "c"}, out)
-	d.Step(3, recall.Changed{Shard: 1, Session: 1}, out)
-	require.Equal(t, []recall.Change{{Shard: 1, Session: 1, Remember: []string{"a", "b", "d"}}}, out.Change)
+	d.Step(2, recall.Forget{ID: "c"}, out)
+	d.Step(3, recall.Changed{Set: own, Session: 1}, out)
+	require.Equal(t, []recall.Change{{Set: own, Session: 1, Remember: []string{"a", "b", "d"}}}, out.Change)
 	out.Reset()
-	d.Step(4, recall.Changed{Shard: 1, Session: 1}, out)
-	require.Equal(t, []recall.Change{{Shard: 1, Session: 1, Forget: []string{"c"}}}, out.Change)
+	d.Step(4, recall.Changed{Set: own, Session: 1}, out)
+	require.Equal(t, []recall.Change{{Set: own, Session: 1, Forget: []string{"c"}}}, out.Change)
 }
 
 // A store that fails is called again with pauses that double up to their bound; a later owner has the longest at once.
 func TestPausesDouble(t *testing.T) {
 	for fenced, want := range map[bool][]time.Duration{false: {100e6, 200e6, 400e6, 800e6, 16e8, 2e9, 2e9}, true: {2e9, 2e9}} {
-		d, out := recall.New(config()), &recall.Outbox{}
-		now := machine.Instant(1)
-		d.Step(now, recall.Serve{Shard: 1}, out)
-		for i, pause := range want {
-			out.Reset()
-			d.Step(now, recall.Opened{Shard: 1, Session: uint64(i + 1), Err: errors.New("down"), Fenced: fenced}, out)
+		d, out := alone(t, config())
+		now, session := machine.Instant(1), uint64(1)
+		for _, pause := range want {
+			d.Step(now, recall.Opened{Set: own, Session: session, Err: errors.New("down"), Fenced: fenced}, out)
 			require.Empty(t, out.Open)
 			require.Equal(t, now.Add(pause), d.Wake(now))
-			require.Equal(t, "down", d.Status(1).Why)
+			require.Equal(t, "down", d.Status(0).Why)
 			now = now.Add(pause)
 			d.Step(now, recall.Tick{}, out)
 			require.Len(t, out.Open, 1)
+			session = out.Open[0].Session
+			out.Reset()
 		}
 		require.EqualValues(t, len(want), d.Stats().Failed)
 	}
@@ -306,20 +450,19 @@ func TestPausesDouble(t *testing.T) {
 func TestWhoWaitsForTooLongIsRefused(t *testing.T) {
 	cfg := config()
 	cfg.First = true
-	d, out := recall.New(cfg), &recall.Outbox{}
-	d.Step(1, recall.Serve{Shard: 1}, out)
-	d.Step(1, recall.Remember{Shard: 1, ID: "a"}, out)
+	d, out := alone(t, cfg)
+	d.Step(1, recall.Remember{ID: "a"}, out)
 	late := machine.Instant(1).Add(cfg.Limit)
-	d.Step(late-1, recall.Remember{Shard: 1, ID: "b"}, out)
-	d.Step(late, recall.Opened{Shard: 1, Session: 1, Err: errors.New("down")}, out)
-	require.Equal(t, []recall.Named{{Shard: 1, IDs: []string{"a"}, Why: "down"}}, out.Unkept)
+	d.Step(late-1, recall.Remember{ID: "b"}, out)
+	d.Step(late, recall.Opened{Set: own, Session: 1, Err: errors.New("down")}, out)
+	require.Equal(t, []recall.Named{{IDs: []string{"a"}, Why: "down"}}, out.Unkept)
 	out.Reset()
-	d.Step(late, recall.Forget{Shard: 1, ID: "a"}, out)
+	d.Step(late, recall.Forget{ID: "a"}, out)
 	late = late.Add(time.Second)
 	d.Step(late, recall.Tick{}, out)
-	d.Step(late, recall.Opened{Shard: 1, Session: 2, IDs: []string{"a", "b", "c"}}, out)
-	require.Equal(t, []recall.Named{{Shard: 1, IDs: []string{"b"}}}, out.Kept)
-	require.Equal(t, []recall.Change{{Shard: 1, Session: 2, Forget: []string{"a"}}}, out.Change)
+	d.Step(late, recall.Opened{Set: own, Session: 4, IDs: []string{"a", "b", "c"}}, out)
+	require.Equal(t, []recall.Named{{IDs: []string{"b"}}}, out.Kept)
+	require.Equal(t, []recall.Change{{Set: own, Session: 4, Forget: []string{"a"}}}, out.Change)
 }
 
 // Ids for which the store has no room are not tried again; the others go on.
@@ -328,65 +471,68 @@ func TestASetThatIsFull(t *testing.T) {
 	cfg.First = true
 	d, out := opened(t, cfg)
 	for _, id := range []string{"z", "a", "b"} {
-		d.Step(2, recall.Remember{Shard: 1, ID: id}, out)
+		d.Step(2, recall.Remember{ID: id}, out)
 	}
-	d.Step(3, recall.Changed{Shard: 1, Session: 1}, out)
+	d.Step(3, recall.Changed{Set: own, Session: 1}, out)
 	out.Reset()
-	d.Step(4, recall.Changed{Shard: 1, Session: 1, Full: []string{"b"}}, out)
-	require.Equal(t, []recall.Named{{Shard: 1, IDs: []string{"a"}}}, out.Kept)
-	require.Equal(t, []recall.Named{{Shard: 1, IDs: []string{"b"}, Why: "it has no room"}}, out.Unkept)
-	require.True(t, d.Quiet(1))
+	d.Step(4, recall.Changed{Set: own, Session: 1, Full: []string{"b"}}, out)
+	require.Equal(t, []recall.Named{{IDs: []string{"a"}}}, out.Kept)
+	require.Equal(t, []recall.Named{{IDs: []string{"b"}, Why: "it has no room"}}, out.Unkept)
+	require.True(t, d.Quiet(0))
 	require.EqualValues(t, 1, d.Stats().Full)
 }
 
 // What is to be forgotten is bounded while the store is down: what is beyond comes back once more, which is counted.
 func TestWhatIsToBeForgottenIsBounded(t *testing.T) {
-	d, out := recall.New(config()), &recall.Outbox{}
-	d.Step(1, recall.Serve{Shard: 1}, out)
+	d, out := alone(t, config())
 	for i := range recall.ForgetMost + 10 {
-		d.Step(1, recall.Forget{Shard: 1, ID: fmt.Sprint("e", i)}, out)
+		d.Step(1, recall.Forget{ID: fmt.Sprint("e", i)}, out)
 	}
 	require.EqualValues(t, 10, d.Stats().Overflowed)
 	require.Equal(t, recall.ForgetMost, d.Stats().Writing)
-	d.Step(1, recall.Remember{Shard: 1, ID: "e1"}, out)
-	d.Step(1, recall.Forget{Shard: 1, ID: "new"}, out)
+	d.Step(1, recall.Remember{ID: "e1"}, out)
+	d.Step(1, recall.Forget{ID: "new"}, out)
 	require.EqualValues(t, 10, d.Stats().Overflowed, "one wish less is to be forgotten")
-	d.Step(1, recall.End{Shard: 1}, out)
+	d.Step(1, recall.End{}, out)
 	require.EqualValues(t, recall.ForgetMost+1, d.Stats().Unwritten)
 }
 
 // An answer to a call of an earlier opening of a shard ends that call, and means nothing else.
 func TestAnEarlierSessionMeansNothing(t *testing.T) {
-	d, out := opened(t, config())
-	d.Step(2, recall.Remember{Shard: 1, ID: "a"}, out)
+	cfg := config()
+	cfg.Calls = 3 // The index is opened too.
+	d, out := opened(t, cfg)
+	d.Step(2, recall.Remember{ID: "a"}, out)
 	out.Reset()
-	d.Step(3, recall.Serve{Shard: 1}, out) // The move was called off.
-	require.Equal(t, []recall.Open{{Shard: 1, Session: 2}}, out.Open)
-	d.Step(4, recall.Opened{Shard: 1, Session: 2}, out)
-	require.Equal(t, []recall.Change{{Shard: 1, Session: 2, Remember: []string{"a"}}}, out.Change)
-	d.Step(5, recall.Changed{Shard: 1, Session: 1}, out)
-	require.False(t, d.Quiet(1))
-	d.Step(6, recall.Changed{Shard: 1, Session: 2}, out)
-	require.True(t, d.Quiet(1))
+	d.Step(3, recall.Serve{}, out) // The move was called off.
+	require.Equal(t, recall.Open{Set: own, Session: 4}, out.Open[0])
+	d.Step(4, recall.Opened{Set: own, Session: 4}, out)
+	require.Equal(t, []recall.Change{{Set: own, Session: 4, Remember: []string{"a"}}}, out.Change)
+	d.Step(5, recall.Changed{Set: own, Session: 1}, out)
+	require.False(t, d.Quiet(0))
+	d.Step(6, recall.Changed{Set: own, Session: 4}, out)
+	require.True(t, d.Quiet(0))
 }
 
 // Of an entity that waits Unkept is said once, and not at each failure that follows.
 func TestWhoWaitsIsToldOnce(t *testing.T) {
 	cfg := config()
 	cfg.First = true
-	d, out := recall.New(cfg), &recall.Outbox{}
-	d.Step(1, recall.Serve{Shard: 1}, out)
-	d.Step(1, recall.Remember{Shard: 1, ID: "a"}, out)
-	now, told := machine.Instant(1), 0
-	for i := range uint64(10) {
+	d, out := alone(t, cfg)
+	d.Step(1, recall.Remember{ID: "a"}, out)
+	now, told, session := machine.Instant(1), 0, uint64(1)
+	for range 10 {
 		now = now.Add(3 * time.Second)
 		out.Reset()
 		d.Step(now, recall.Tick{}, out)
-		d.Step(now, recall.Opened{Shard: 1, Session: i + 1, Err: errors.New("down")}, out)
+		if len(out.Open) > 0 {
+			session = out.Open[0].Session
+		}
+		d.Step(now, recall.Opened{Set: own, Session: session, Err: errors.New("down")}, out)
 		told += len(out.Unkept)
 	}
 	require.Equal(t, 1, told)
-	require.Equal(t, 1, d.Status(1).Writing, "it runs perhaps, and is to be written")
+	require.Equal(t, 1, d.Status(0).Writing, "it runs perhaps, and is to be written")
 }
 
 // many returns n ids.
@@ -407,13 +553,17 @@ func began(out *recall.Outbox) (n int) {
 
 // Entities begin at the rate, however long none did before, and the shards take turns.
 func TestTheRate(t *testing.T) {
-	d, out := recall.New(config()), &recall.Outbox{}
+	d, out := recall.New(config(), layout), &recall.Outbox{}
 	now := machine.Instant(1).Add(time.Hour)
 	for s := range protocol.ShardID(2) {
-		d.Step(now, recall.Serve{Shard: s}, out)
+		d.Step(now, recall.Serve{Shard: s + 1}, out)
 	}
 	for s := range protocol.ShardID(2) {
-		d.Step(now, recall.Opened{Shard: s, Session: uint64(s) + 1, IDs: many(300)}, out)
+		var ids []string
+		for i := range 300 {
+			ids = append(ids, of(s+1, i))
+		}
+		d.Step(now, recall.Opened{Set: nameOf(s + 1), Session: out.Open[s].Session, IDs: ids}, out)
 	}
 	require.LessOrEqual(t, began(out), 6, "a twentieth of a second")
 	for end := now.Add(2 * time.Second); now < end; now = d.Wake(now) {
@@ -424,7 +574,7 @@ func TestTheRate(t *testing.T) {
 	for _, s := range out.Start {
 		at[s.Shard] += len(s.IDs)
 	}
-	require.InDelta(t, at[0], at[1], 16)
+	require.InDelta(t, at[1], at[2], 16)
 	d.Step(now, recall.Rate{}, out)
 	require.Equal(t, 600, began(out), "no rate: all at once")
 }
@@ -433,9 +583,9 @@ func TestTheRate(t *testing.T) {
 func TestWhatWasForgottenDoesNotBegin(t *testing.T) {
 	d, out := opened(t, config(), many(100)...)
 	out.Reset()
-	d.Step(2, recall.Forget{Shard: 1, ID: "e99"}, out)
-	d.Step(3, recall.Changed{Shard: 1, Session: 1}, out)
-	require.True(t, d.Quiet(1))
+	d.Step(2, recall.Forget{ID: "e99"}, out)
+	d.Step(3, recall.Changed{Set: own, Session: 1}, out)
+	require.True(t, d.Quiet(0))
 	now := machine.Instant(3)
 	for d.Stats().Starting > 0 {
 		now = d.Wake(now)
@@ -453,10 +603,10 @@ func TestWhatIsForgottenOnItsWayDoesNotBegin(t *testing.T) {
 	cfg.Rate = 0
 	d, out := opened(t, cfg, "a", "b")
 	require.Equal(t, 2, began(out))
-	d.Step(2, recall.Forget{Shard: 1, ID: "a"}, out)
-	d.Step(3, recall.Changed{Shard: 1, Session: 1}, out)
-	require.Equal(t, []string{"b"}, d.Begin(1, []string{"a", "b"}))
-	require.Empty(t, d.Begin(1, []string{"b"}), "it has begun")
+	d.Step(2, recall.Forget{ID: "a"}, out)
+	d.Step(3, recall.Changed{Set: own, Session: 1}, out)
+	require.Equal(t, []string{"b"}, d.Begin(0, []string{"a", "b"}))
+	require.Empty(t, d.Begin(0, []string{"b"}), "it has begun")
 	require.Empty(t, d.Begin(2, []string{"b"}), "of a shard that is not served")
 }
 
@@ -467,21 +617,21 @@ func TestTheLastWishIsWritten(t *testing.T) {
 	cfg.First = true
 	d, out := opened(t, cfg)
 	for _, id := range []string{"a", "b"} {
-		d.Step(2, recall.Remember{Shard: 1, ID: id}, out)
-		d.Step(2, recall.Forget{Shard: 1, ID: id}, out)
+		d.Step(2, recall.Remember{ID: id}, out)
+		d.Step(2, recall.Forget{ID: id}, out)
 		require.Len(t, out.Change, 1)
 		out.Reset()
 		if id == "b" {
-			d.Step(3, recall.Changed{Shard: 1, Session: 1, Err: errors.New("lost")}, out)
+			d.Step(3, recall.Changed{Set: own, Session: 1, Err: errors.New("lost")}, out)
 			d.Step(machine.Instant(time.Second), recall.Tick{}, out)
-			d.Step(machine.Instant(time.Second), recall.Opened{Shard: 1, Session: 2, IDs: []string{"b"}}, out)
-			require.Equal(t, []recall.Change{{Shard: 1, Session: 2, Forget: []string{"b"}}}, out.Change)
+			d.Step(machine.Instant(time.Second), recall.Opened{Set: own, Session: 4, IDs: []string{"b"}}, out)
+			require.Equal(t, []recall.Change{{Set: own, Session: 4, Forget: []string{"b"}}}, out.Change)
 			break
 		}
-		d.Step(3, recall.Changed{Shard: 1, Session: 1}, out)
+		d.Step(3, recall.Changed{Set: own, Session: 1}, out)
 		require.Empty(t, out.Kept)
-		require.Equal(t, []recall.Change{{Shard: 1, Session: 1, Forget: []string{"a"}}}, out.Change)
-		d.Step(3, recall.Changed{Shard: 1, Session: 1}, out)
+		require.Equal(t, []recall.Change{{Set: own, Session: 1, Forget: []string{"a"}}}, out.Change)
+		d.Step(3, recall.Changed{Set: own, Session: 1}, out)
 		out.Reset()
 	}
 }

@@ -6,6 +6,7 @@ package recall
 import (
 	"time"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -16,7 +17,8 @@ import (
 type Config struct {
 	// Rate is how many entities begin in a second without a message; 0: all at once.
 	Rate int
-	// Calls is how many calls of the store are under way at a time, at least 1.
+	// Calls is how many calls of the store are under way at a time, at least 1. Sets of former layouts are opened by
+	// half of them at most.
 	Calls int
 	// Batch is how many ids one call changes at most, at least 1.
 	Batch int
@@ -28,8 +30,8 @@ type Config struct {
 	Limit time.Duration
 	// RetryMin is the pause after a call has failed; it doubles up to RetryMax.
 	RetryMin, RetryMax time.Duration
-	// Fault says why an id cannot be one of a shard; empty: it can. It is a pure function.
-	Fault func(shard protocol.ShardID, id string) string
+	// Fault says why an id cannot be one of an entity; empty: it can. It is a pure function.
+	Fault func(id string) string
 }
 
 // ForgetMost bounds the ids of a shard that are to be forgotten and are not yet. Beyond it a shard does
@@ -37,7 +39,8 @@ type Config struct {
 const ForgetMost = 1 << 16
 
 // The inputs. Those with a shard that is not served do nothing, but that the answers of the
-// store end a call.
+// store end a call. Besides these there are [protocol.Asked], a question of a desk, and [protocol.Given], the answer to one of this
+// desk.
 type (
 	// Serve says that the node hosts a shard from now on, or again: its set is read, and its
 	// entities begin.
@@ -61,9 +64,15 @@ type (
 	// End says that the node does not host the shard any more.
 	End struct{ Shard protocol.ShardID }
 
+	// Layouts says which layouts are in force, by number: one, or two while the number of shards changes. A shard
+	// that is served is of one of them.
+	Layouts struct{ InForce []protocol.Layout }
+	// Retired says that a shard of the former one of two layouts is retired: no node serves it any more.
+	Retired struct{ Shard protocol.ShardID }
+
 	// Opened answers [Open].
 	Opened struct {
-		Shard   protocol.ShardID
+		Set     Set
 		Session uint64
 		IDs     []string // In any order. They belong to the desk from now on.
 		Err     error
@@ -71,7 +80,7 @@ type (
 	}
 	// Changed answers [Change].
 	Changed struct {
-		Shard   protocol.ShardID
+		Set     Set
 		Session uint64
 		Err     error
 		Fenced  bool
@@ -83,18 +92,24 @@ type (
 	Tick struct{}
 )
 
-// Open has the set of a shard claimed and read.
+// Open has a set claimed and read.
 type Open struct {
-	Shard   protocol.ShardID
+	Set     Set
 	Session uint64 // Names the call; a later one has a higher number.
 	Epoch   protocol.Epoch
 }
 
-// Change has the set of a shard changed by the session that was opened last.
+// Change has a set changed by the session that was opened last.
 type Change struct {
-	Shard            protocol.ShardID
+	Set              Set
 	Session          uint64
 	Remember, Forget []string // No id is in both.
+}
+
+// Give has an answer sent to the desk of another node, which may be this one.
+type Give struct {
+	To    gossip.NodeID
+	Given protocol.Given
 }
 
 // Named is entities of a shard.
@@ -112,6 +127,9 @@ type Outbox struct {
 	Kept    []Named            // The store has these; with [Config.First] only.
 	Unkept  []Named            // The store did not take these in time; who gives them up says Forget. With First only.
 	Settled []protocol.ShardID // Everything of these is written.
+	Ask     []protocol.Take    // For the desk with the first shard of the present layout. No answer is no fault: it is asked again.
+	Give    []Give
+	Over    []uint16 // Nothing is left of what was before these layouts.
 }
 
 // Reset empties the outbox.
@@ -119,7 +137,7 @@ func (o *Outbox) Reset() { *o = Outbox{} }
 
 // Empty reports whether there is nothing to do.
 func (o *Outbox) Empty() bool {
-	return len(o.Open)+len(o.Change)+len(o.Start)+len(o.Kept)+len(o.Unkept)+len(o.Settled) == 0
+	return len(o.Open)+len(o.Change)+len(o.Start)+len(o.Kept)+len(o.Unkept)+len(o.Settled)+len(o.Ask)+len(o.Give)+len(o.Over) == 0
 }
 
 // Stats are the counters of a desk since it was made, and its present numbers.
@@ -134,11 +152,13 @@ type Stats struct {
 	Full       uint64 // Entities that are not remembered, since the store has no room.
 	Unwritten  uint64 // Changes that were given up, since the hosting had ended before the store took them.
 	Overflowed uint64 // Ids that are not forgotten, since too many waited for that.
-	Foreign    uint64 // Ids in the store that are not of their shard, each time they were read: these do not begin.
+	Foreign    uint64 // Ids in the store that mean nothing where they are, each time they were read: these do not begin.
+	Taken      uint64 // Ids that were taken over from sets of former layouts.
 
 	Shards   int // Shards that are served.
 	Unread   int // Of these, those whose set was not read yet.
-	Faulty   int // Of these, those whose last call has failed.
+	Faulty   int // Sets whose last call has failed: of these shards, and of former layouts.
+	Former   int // Sets of former layouts that this node gives away and that are not known to be empty.
 	Starting int // Entities that wait to begin.
 	Writing  int // Ids that are to be written, or are being written.
 }
@@ -152,4 +172,7 @@ type Status struct {
 	Failures int             // Calls that have failed since one succeeded last.
 	Why      string          // The fault of the last of these; empty if there was none.
 	Again    machine.Instant // When the store is called again after that.
+	Listed   bool            // The store tells of the number of shards: ids may be written.
+	Taking   bool            // Sets of former layouts may have ids of the shard.
+	Held     int             // Of Writing, ids that are to be forgotten when these sets do not have them any more.
 }

@@ -13,7 +13,8 @@ import (
 
 // The laws of a desk, and the rules one by one, find each of these defects.
 func TestMutantsAreCaught(t *testing.T) {
-	const desk, calls, starts, shard = "desk.go", "calls.go", "starts.go", "shard.go"
+	const desk, calls, starts, shard, set = "desk.go", "calls.go", "starts.go", "shard.go", "set.go"
+	const taker, giver, former = "taker.go", "giver.go", "former.go"
 	var all []simulationtest.Mutant
 	for _, m := range []struct {
 		name, file, old, new string
@@ -23,18 +24,32 @@ func TestMutantsAreCaught(t *testing.T) {
 		{name: "what was forgotten on its way begins", file: desk, old: "	if op == opForget {\n		delete(s.handed, entity)", new: "	if op == opForget && !mutant(NAME) {\n		delete(s.handed, entity)", tests: []string{"TestWhatIsForgottenOnItsWayDoesNotBegin"}},
 		{name: "all begin at once", file: starts, old: "	if d.cfg.Rate > 0 {\n		d.next =", new: "	if d.cfg.Rate > 0 && !mutant(NAME) {\n		d.next =", tests: []string{"TestTheRate"}},
 		{name: "what was not used is made up for without end", file: starts, old: "	d.next = max(d.next, now.Add(-startsAhead))\n", new: "	if !mutant(NAME) {\n		d.next = max(d.next, now.Add(-startsAhead))\n	}\n", tests: []string{"TestTheRate"}},
-		{name: "an earlier wish follows a later one", file: shard, old: "!later {", new: "!later || mutant(NAME) {", tests: []string{"TestTheLastWishIsWritten"}},
+		{name: "an earlier wish follows a later one", file: set, old: "!later {", new: "!later || mutant(NAME) {", tests: []string{"TestTheLastWishIsWritten"}},
 		{name: "what failed is written", file: calls, old: "s.state != changing:\n		d.failure(in.Err, in.Fenced)\n	case in.Err != nil:", new: "s.state != changing:\n		d.failure(in.Err, in.Fenced)\n	case in.Err != nil && !mutant(NAME):"},
 		{name: "an answer of an earlier session counts", file: calls, old: "	case s == nil || s.session != in.Session || s.state != changing:", new: "	case s == nil || s.session != in.Session && !mutant(NAME) || s.state != changing:", tests: []string{"TestAnEarlierSessionMeansNothing"}},
-		{name: "ids of another shard begin", file: calls, old: `		case d.cfg.Fault(s.id, id) != "":`, new: `		case d.cfg.Fault(s.id, id) != "" && !mutant(NAME):`},
+		{name: "ids of another shard begin", file: shard, old: `|| !s.owns(id):`, new: `|| !s.owns(id) && !mutant(NAME):`},
 		{name: "more calls than may be", file: calls, old: "d.calls < d.cfg.Calls &&", new: "(d.calls < d.cfg.Calls || mutant(NAME)) &&"},
 		{name: "a shard that failed is not opened again", file: calls, old: "	d.retry = min(d.retry, s.again)\n	s.giveBack()", new: "	if !mutant(NAME) {\n		d.retry = min(d.retry, s.again)\n	}\n	s.giveBack()"},
-		{name: "a shard that is served again is not read", file: desk, old: "s.known = closed, 0, 0, false\n", new: "s.known = closed, 0, 0, mutant(NAME) && s.known\n"},
-		{name: "kept although it was forgotten", file: calls, old: "return s.asked(id) == opForget }", new: "return s.asked(id) == opForget && !mutant(NAME) }", tests: []string{"TestTheLastWishIsWritten"}},
-		{name: "the first of all wishes only", file: calls, old: "		d.kept(s, slices.DeleteFunc(", new: "		if mutant(NAME) {\n			s.wishes, s.line = nil, nil\n		}\n		d.kept(s, slices.DeleteFunc("},
+		{name: "a shard that is served again is not read", file: desk, old: "s.known, s.stops = closed, 0, 0, false, false\n", new: "s.known, s.stops = closed, 0, 0, mutant(NAME) && s.known, false\n"},
+		{name: "kept although it was forgotten", file: shard, old: "w.waits && s.asked(w.id) != opForget {", new: "w.waits && (s.asked(w.id) != opForget || mutant(NAME)) {", tests: []string{"TestTheLastWishIsWritten"}},
+		{name: "the first of all wishes only", file: shard, old: "	s.kept(there, out)\n	if len(none) > 0 {", new: "	if mutant(NAME) {\n		s.wishes, s.line = nil, nil\n	}\n	s.kept(there, out)\n	if len(none) > 0 {"},
 		{name: "settled before it is written", file: desk, old: "s.settling && s.writing() == 0 {", new: "s.settling && (s.writing() == 0 || mutant(NAME)) {"},
-		{name: "who waits is told again and again", file: calls, old: "wish{id, opRemember, machine.Never}", new: "wish{id, opRemember, map[bool]machine.Instant{true: w.since, false: machine.Never}[mutant(NAME)]}", tests: []string{"TestWhoWaitsIsToldOnce"}},
-		{name: "the forgotten are not bounded", file: desk, old: "s.forgets >= ForgetMost {", new: "s.forgets >= ForgetMost && !mutant(NAME) {", tests: []string{"TestWhatIsToBeForgottenIsBounded"}},
+		{name: "who waits is told again and again", file: shard, old: "			w.since = machine.Never\n", new: "			if !mutant(NAME) {\n				w.since = machine.Never\n			}\n", tests: []string{"TestWhoWaitsIsToldOnce"}},
+		{name: "the forgotten are not bounded", file: desk, old: "case s.forgets+len(s.held) >= ForgetMost:", new: "case s.forgets+len(s.held) >= ForgetMost && !mutant(NAME):", tests: []string{"TestWhatIsToBeForgottenIsBounded"}},
+		{name: "forgotten while a former set has it", file: taker, old: "return !t.over && s.id.Layout()", new: "return !t.over && !mutant(NAME) && s.id.Layout()"},
+		{name: "written before the index tells of it", file: taker, old: "return uint32(layout) < t.listed }", new: "return uint32(layout) < t.listed || mutant(NAME) }"},
+		{name: "taken out before it is written", file: taker, old: "	s.remember(now, id, false)\n", new: "	s.remember(now, id, false)\n	if mutant(NAME) {\n		t.report(s, id)\n	}\n", tests: []string{"TestWhatIsTakenOverBegins"}},
+		{name: "taken over and not written", file: taker, old: "	s.remember(now, id, false)\n", new: "	if !mutant(NAME) {\n		s.remember(now, id, false)\n	}\n"},
+		{name: "taken over and not begun", file: taker, old: "	s.await([]string{id})\n", new: "	if !mutant(NAME) {\n		s.await([]string{id})\n	}\n", tests: []string{"TestWhatIsTakenOverBegins"}},
+		{name: "an answer to an earlier question counts", file: taker, old: "|| in.Number != t.asked ||", new: "|| in.Number != t.asked && !mutant(NAME) ||", tests: []string{"TestOnlyTheLastQuestionIsAnswered"}},
+		{name: "taken over by a shard that stops", file: taker, old: "|| !s.known || s.stops ||", new: "|| !s.known || s.stops && !mutant(NAME) ||", tests: []string{"TestAShardThatStopsTakesNothingOver"}},
+		{name: "given once", file: giver, old: "		if late.set.has(late.id) {\n", new: "		if late.set.has(late.id) && !mutant(NAME) {\n", tests: []string{"TestWhatWasGivenIsGivenAgain"}},
+		{name: "over before it is", file: giver, old: "Over: len(g.numbers) == 0}", new: "Over: len(g.numbers) == 0 || mutant(NAME)}"},
+		{name: "a shard that is not retired is taken over", file: giver, old: "		if !n.inForce || d.retired[", new: "		if mutant(NAME) || !n.inForce || d.retired[", tests: []string{"TestOnlyRetiredShardsAreTakenOver"}},
+		{name: "a shard that retires is forgotten", file: giver, old: "n != nil && n.inForce {\n		g.permit", new: "n != nil && n.inForce && !mutant(NAME) {\n		g.permit", tests: []string{"TestOnlyRetiredShardsAreTakenOver"}},
+		{name: "out of the index before all is empty", file: former, old: "	if n.left == 0 && !n.inForce {", new: "	if (n.left == 0 || mutant(NAME)) && !n.inForce {"},
+		{name: "gone although it is there", file: former, old: "	if _, there := f.ids[id]; f.known && !there {", new: "	if _, there := f.ids[id]; f.known && (!there || mutant(NAME)) {"},
+		{name: "the index is not written", file: former, old: "			x.put(wish{id: textOf(l.Shards), op: opRemember})\n", new: "			if !mutant(NAME) {\n				x.put(wish{id: textOf(l.Shards), op: opRemember})\n			}\n"},
 	} {
 		if m.tests == nil {
 			m.tests = []string{"TestLaws"}

@@ -10,108 +10,103 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// What a desk knows of one shard: first the states and wishes, then the shard, with what is to be written: put notes a
-// wish, take hands wishes to a call, and giveBack takes them back when nobody knows what has become of it.
+// A shard that this node serves: its set, the entities that are to begin, and those that are to be forgotten when no set
+// of a former layout has them any more.
 
-// op is what is to become of an id.
-type op uint8
-
-const (
-	opNone op = iota
-	opRemember
-	opForget
-)
-
-type state uint8
-
-const (
-	closed   state = iota // The store is to be called, now or after a pause.
-	opening               // Open is under way.
-	open                  // The set may be changed.
-	changing              // Change is under way.
-)
-
-// wish is what was asked for of an id, and when.
-type wish struct {
-	id    string
-	op    op
-	since machine.Instant
-}
-
-// shard is what a desk knows of one shard. What was asked for last of an id is in wishes, else in
-// flight, else written.
+// shard is what a desk knows of one shard.
 type shard struct {
-	id    protocol.ShardID
-	epoch protocol.Epoch
+	set
 
-	state   state
-	session uint64 // Of the last call; the answers to all others mean nothing.
-	queued  bool   // The shard is in the queue for a call.
-	known   bool   // The set was read since the shard was last served.
+	desk *Desk
+	id   protocol.ShardID
 
+	known   bool                // The set was read since the shard was last served.
 	pending []string            // Are to begin, the first one first.
 	gone    map[string]struct{} // Of pending, those that were forgotten since they were read, and others. Nil when none are pending.
 
-	handed   map[string]struct{} // Are in an outbox to begin, and were not forgotten since. Nil when there are none.
-	wishes   map[string]wish     // Are to be written. Nil when there are none.
-	line     []string            // The ids of wishes in the order in which they came; some may be gone.
-	forgets  int                 // Of wishes, those with opForget.
-	flight   []wish              // Are being written, in the order of their ids.
-	settling bool                // Settled is to follow.
-
-	failures int
-	again    machine.Instant // When a closed shard goes on.
-	why      string
+	handed   map[string]struct{}        // Are in an outbox to begin, and were not forgotten since. Nil when there are none.
+	held     map[string]machine.Instant // Are to be forgotten, when no set of a former layout has them. Nil when there are none.
+	stops    bool                       // The shard stops: nothing begins any more.
+	settling bool                       // Settled is to follow.
 }
 
+var _ holder = (*shard)(nil)
+
 // writing returns how many ids are to be written, or being written.
-func (s *shard) writing() int { return len(s.wishes) + len(s.flight) }
+func (s *shard) writing() int { return s.set.writing() + len(s.held) }
 
 // asked returns what was asked for last of an id and is not written yet.
 func (s *shard) asked(id string) op {
-	if w, there := s.wishes[id]; there {
-		return w.op
+	if _, there := s.held[id]; there {
+		return opForget
 	}
-	if i, there := s.flying(id); there {
-		return s.flight[i].op
-	}
-	return opNone
+	return s.set.asked(id)
 }
 
-// flying finds an id among those that are being written.
-func (s *shard) flying(id string) (int, bool) {
-	return slices.BinarySearchFunc(s.flight, id, func(w wish, id string) int { return compare(w.id, id) })
+// owns reports whether an entity is one of the shard.
+func (s *shard) owns(id string) bool {
+	return protocol.HashOf(id)%uint64(s.name.Of) == uint64(s.name.Number)
 }
 
-// put notes a wish in the place of an earlier one.
-func (s *shard) put(id string, o op, since machine.Instant) {
-	if s.wishes == nil {
-		s.wishes = map[string]wish{}
+// remember notes that an entity is to be remembered.
+func (s *shard) remember(now machine.Instant, id string, waits bool) {
+	if s.release(id) {
+		s.desk.taker.withdraw(id)
 	}
-	was, there := s.wishes[id]
-	if !there {
-		s.line = append(s.line, id)
-	}
-	if was.op == opForget {
-		s.forgets--
-	}
-	if o == opForget {
-		s.forgets++
-	}
-	s.wishes[id] = wish{id, o, since}
-	if o == opForget && len(s.pending) > 0 {
+	s.put(wish{id: id, op: opRemember, waits: waits, since: now})
+}
+
+// forget notes that an entity is to be forgotten: at once, or when the sets of former layouts do not have it.
+func (s *shard) forget(now machine.Instant, id string) {
+	if len(s.pending) > 0 {
 		if s.gone == nil {
 			s.gone = map[string]struct{}{}
 		}
 		s.gone[id] = struct{}{}
 	}
+	if !s.desk.taker.holds(s) {
+		s.put(wish{id: id, op: opForget, since: now})
+		return
+	}
+	s.drop(id)
+	if s.held == nil {
+		s.held = map[string]machine.Instant{}
+	}
+	s.held[id] = now
+	s.desk.taker.report(s, id)
 }
 
-// await has ids begin, the first one first.
-func (s *shard) await(ids []string) { s.pending, s.gone = ids, nil }
+// release takes back that an entity is to be forgotten, and reports whether it was.
+func (s *shard) release(id string) bool {
+	_, there := s.held[id]
+	if delete(s.held, id); len(s.held) == 0 {
+		s.held = nil
+	}
+	return there
+}
+
+// await has ids begin after those that wait already.
+func (s *shard) await(ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	if len(s.pending) == 0 {
+		s.gone = nil
+		s.desk.starting = append(s.desk.starting, s)
+	}
+	for _, id := range ids {
+		delete(s.gone, id)
+	}
+	s.pending = append(s.pending, ids...)
+}
 
 // halt has nothing begin any more, also not what is in an outbox.
-func (s *shard) halt() { s.pending, s.gone, s.handed = nil, nil, nil }
+func (s *shard) halt() {
+	if len(s.pending) > 0 {
+		s.desk.starting = slices.DeleteFunc(s.desk.starting, func(o *shard) bool { return o == s })
+	}
+	s.pending, s.gone, s.handed = nil, nil, nil
+}
 
 // hand notes that ids are in an outbox to begin.
 func (s *shard) hand(ids []string) {
@@ -123,47 +118,92 @@ func (s *shard) hand(ids []string) {
 	}
 }
 
-// drop takes a wish back.
-func (s *shard) drop(id string) {
-	if s.wishes[id].op == opForget {
-		s.forgets--
-	}
-	if delete(s.wishes, id); len(s.wishes) == 0 {
-		s.wishes, s.line = nil, nil
-	}
-}
+// writable implements holder: nothing is written to a set that the index does not tell of.
+func (s *shard) writable() bool { return s.desk.taker.lists(s.id.Layout()) }
 
-// take moves up to n wishes, the oldest first, to those that are being written.
-func (s *shard) take(n int) {
-	for len(s.wishes) > 0 && len(s.flight) < n {
-		id := s.line[0]
-		s.line = s.line[1:]
-		if w, there := s.wishes[id]; there {
-			s.flight = append(s.flight, w)
+// read implements holder. When the set was read before, its entities have begun, and it was opened again only for the
+// sake of what is to be written.
+func (s *shard) read(_ machine.Instant, ids []string, out *Outbox) {
+	var there []string
+	first := !s.known && !s.stops
+	starts := ids[:0]
+	for _, id := range ids {
+		o := s.asked(id)
+		switch {
+		case s.desk.cfg.Fault(id) != "" || !s.owns(id):
+			s.desk.stats.Foreign++
+			continue
+		case o == opForget:
+			continue
+		case o == opRemember:
+			if w, wished := s.wishes[id]; wished && w.waits {
+				there = append(there, id)
+			}
 			s.drop(id)
 		}
+		starts = append(starts, id)
 	}
-	slices.SortFunc(s.flight, func(a, b wish) int { return compare(a.id, b.id) })
-}
-
-// giveBack makes wishes again of what is being written, unless something else was asked for meanwhile.
-func (s *shard) giveBack() {
-	flight := s.flight
-	s.flight = nil
-	for _, w := range flight {
-		if _, later := s.wishes[w.id]; !later {
-			s.put(w.id, w.op, w.since)
+	s.known = true
+	s.kept(there, out)
+	if !first {
+		return
+	}
+	for _, id := range s.line {
+		if w, there := s.wishes[id]; there && w.op == opRemember && !w.waits { // They have begun, or had until a move was called off.
+			starts = append(starts, id)
 		}
 	}
+	s.await(starts)
 }
 
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
+// kept tells of entities that wait for the store to have them.
+func (s *shard) kept(ids []string, out *Outbox) {
+	if len(ids) > 0 {
+		out.Kept = append(out.Kept, Named{Shard: s.id, IDs: ids})
+	}
+}
+
+// wrote implements holder.
+func (s *shard) wrote(_ machine.Instant, done, full []wish, out *Outbox) {
+	d := s.desk
+	var there, none []string
+	for _, w := range done {
+		if w.op == opForget {
+			d.stats.Forgotten++
+			continue
+		}
+		d.stats.Remembered++
+		d.taker.written(s, w.id)
+		if w.waits && s.asked(w.id) != opForget {
+			there = append(there, w.id)
+		}
+	}
+	for _, w := range full {
+		d.stats.Full++
+		if w.waits {
+			none = append(none, w.id)
+		}
+	}
+	s.kept(there, out)
+	if len(none) > 0 {
+		out.Unkept = append(out.Unkept, Named{Shard: s.id, IDs: none, Why: "it has no room"})
+	}
+}
+
+// failed implements holder. It tells once of the entities that have waited for too long. Whoever gives them up has them
+// forgotten, since the store may have taken them all the same; one that runs meanwhile, since it was read, goes on and
+// stays to be written.
+func (s *shard) failed(now machine.Instant, out *Outbox) {
+	var late []string
+	for _, id := range s.line {
+		if w, there := s.wishes[id]; there && w.op == opRemember && w.waits && now.Sub(w.since) >= s.desk.cfg.Limit {
+			late = append(late, id)
+			s.desk.stats.Unkept++
+			w.since = machine.Never
+			s.wishes[id] = w
+		}
+	}
+	if len(late) > 0 {
+		out.Unkept = append(out.Unkept, Named{Shard: s.id, IDs: late, Why: s.why})
 	}
 }

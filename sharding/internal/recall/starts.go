@@ -48,7 +48,7 @@ func (d *Desk) start(now machine.Instant, out *Outbox) {
 		if len(s.pending) > 0 {
 			d.starting = append(d.starting, s)
 		} else {
-			s.await(nil)
+			s.pending, s.gone = nil, nil
 		}
 	}
 }

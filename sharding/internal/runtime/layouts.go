@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/recall"
 )
 
 // The layouts of a region, while the number of shards of its kind changes: Relayout says which are in
@@ -24,7 +25,8 @@ import (
 // layout is the slots of one layout.
 type layout struct {
 	protocol.Layout
-	slots []Slot
+	slots     []Slot
+	permanent map[protocol.ShardID][]string // The entities that are permanent, by their shards.
 }
 
 // at returns the slot for a hash.
@@ -70,18 +72,23 @@ func (s *shape) slot(shard protocol.ShardID) *Slot {
 	return nil
 }
 
-// makeLayout makes the slots of a layout, whose cells know no home yet.
-func (r *Region) makeLayout(l protocol.Layout) *layout {
-	next := &layout{l, make([]Slot, l.Shards)}
+// makeLayout makes the slots of a layout, whose cells know no home yet. Entities that are permanent are withheld
+// while their shards of the former layout, if there is one, are not retired.
+func (r *Region) makeLayout(l protocol.Layout, former *layout) *layout {
+	next := &layout{l, make([]Slot, l.Shards), map[protocol.ShardID][]string{}}
 	cfg := r.cells
-	permanent := map[protocol.ShardID][]string{}
+	run := map[protocol.ShardID][]string{}
 	for _, id := range r.cells.Permanent {
-		shard := l.ShardOf(protocol.HashOf(id))
-		permanent[shard] = append(permanent[shard], id)
+		hash := protocol.HashOf(id)
+		shard := l.ShardOf(hash)
+		next.permanent[shard] = append(next.permanent[shard], id)
+		if former == nil || former.at(hash).retired.Load() {
+			run[shard] = append(run[shard], id)
+		}
 	}
 	for i := range next.slots {
 		cfg.Shard = l.Shard(uint32(i)) //nolint:gosec // Below the number of shards.
-		cfg.Permanent = permanent[cfg.Shard]
+		cfg.Permanent = run[cfg.Shard]
 		sl := &next.slots[i]
 		sl.region, sl.shard, sl.layout, sl.cell = r, cfg.Shard, next, cell.New(cfg)
 		if bound := r.limiter.Load(); bound != nil {
@@ -106,12 +113,16 @@ func (r *Region) Relayout(inForce []protocol.Layout) {
 	}
 	for _, l := range inForce {
 		i := slices.IndexFunc(old.inForce, func(o *layout) bool { return o.Layout == l })
-		if i >= 0 {
+		switch {
+		case i >= 0:
 			now = append(now, old.inForce[i])
-		} else {
-			now = append(now, r.makeLayout(l))
+		case len(now) > 0:
+			now = append(now, r.makeLayout(l, now[len(now)-1]))
+		default:
+			now = append(now, r.makeLayout(l, nil))
 		}
 	}
+	r.recall(recall.Layouts{InForce: inForce})
 	next := newShape(over, now)
 	r.shape.Store(next)
 	for _, l := range over {
@@ -152,9 +163,23 @@ func (r *Region) handOn(sl *Slot, in protocol.Retire) {
 	for _, target := range to {
 		r.adopt(target, sl, lists[target])
 	}
-	if sl.cell.Handoff().Retired() { // Else the node has ended.
-		sl.retired.Store(true)
+	if !sl.cell.Handoff().Retired() {
+		return // The node has ended.
 	}
+	sl.retired.Store(true)
+	for _, id := range sl.layout.permanent[sl.shard] {
+		r.admit(s.of(protocol.HashOf(id), first), id)
+	}
+	r.recall(recall.Retired{Shard: sl.shard})
+}
+
+// admit has an entity that is permanent run in a slot from now on, since its former shard, whose slot the caller holds,
+// is retired.
+func (r *Region) admit(sl *Slot, id string) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.cell.Handoff().Admit(sl.now(), id, &sl.out)
+	sl.carry(nil)
 }
 
 // adopt has a slot take messages from one of the layout before, which the caller holds, with their asks.

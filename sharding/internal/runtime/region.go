@@ -32,11 +32,12 @@ type Region struct {
 func (n *Node) NewRegion(kind string, shards uint32, cfg cell.Config, p KindPorts) *Region {
 	cfg.Kind, cfg.Self, cfg.Chunk = kind, n.Ports.Self, n.chunks.take
 	r := &Region{node: n, name: kind, ports: p, cells: cfg}
+	first := protocol.Layout{Shards: shards}
 	if p.Shelf != nil {
-		r.remembers = newRemembers(r, p.Recall, p.Shelf)
+		r.remembers = newRemembers(r, p.Recall, first, p.Shelf)
 		r.cells.Rememberer = r.remembers
 	}
-	r.shape.Store(newShape(nil, []*layout{r.makeLayout(protocol.Layout{Shards: shards})}))
+	r.shape.Store(newShape(nil, []*layout{r.makeLayout(first, nil)}))
 	n.add(r)
 	return r
 }

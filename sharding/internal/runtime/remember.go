@@ -20,11 +20,17 @@ import (
 //
 //	slot ─ Remember ──> desk ─ ─ (timer) ─ ─> pass ──> Shelf ──> Remembered ──> desk ─ ─> pass ──> slot
 
-// Shelf has calls of a store made. Its methods return at once; for each call [Region.Remembered] is called
-// once, with its outcome.
+// Shelf has calls of a store made, and questions and answers sent to the desks of other nodes. Its methods return at once.
 type Shelf interface {
+	// Open and Change call the store: for each call [Region.Remembered] is called once, with its outcome.
 	Open(o recall.Open)
 	Change(c recall.Change)
+	// Ask and Give are for the desk of another node, which [Region.Remembered] hands them to: that of the node with the first
+	// shard of the present layout, as this node knows, and that of the node which has asked. Either may be lost.
+	Ask(t protocol.Take)
+	Give(g recall.Give)
+	// Over says that nothing is left of what was before the layout with a number.
+	Over(layout uint16)
 }
 
 // remembers is the [cell.Rememberer] of the cells of a region. Invariant, while mu is free:
@@ -46,8 +52,8 @@ type remembers struct {
 var _ cell.Rememberer = (*remembers)(nil)
 
 // newRemembers returns what remembers the entities of a region.
-func newRemembers(r *Region, cfg recall.Config, shelf Shelf) *remembers {
-	return &remembers{region: r, shelf: shelf, desk: recall.New(cfg), due: machine.Never}
+func newRemembers(r *Region, cfg recall.Config, first protocol.Layout, shelf Shelf) *remembers {
+	return &remembers{region: r, shelf: shelf, desk: recall.New(cfg, first), due: machine.Never}
 }
 
 // Serve implements [cell.Rememberer], as do the next four.
@@ -134,6 +140,15 @@ func (m *remembers) carry(out *recall.Outbox) {
 	for _, c := range out.Change {
 		m.shelf.Change(c)
 	}
+	for _, t := range out.Ask {
+		m.shelf.Ask(t)
+	}
+	for _, g := range out.Give {
+		m.shelf.Give(g)
+	}
+	for _, layout := range out.Over {
+		m.shelf.Over(layout)
+	}
 	for _, n := range out.Start {
 		for ids := range slices.Chunk(n.IDs, recallMost) {
 			m.tell(n.Shard, func(x cell.Recall, now machine.Instant, out *cell.Actions) { x.Start(now, m.begin(n.Shard, ids), out) })
@@ -160,19 +175,25 @@ func (m *remembers) begin(shard protocol.ShardID, ids []string) []string {
 
 func (m *remembers) tell(shard protocol.ShardID, f func(cell.Recall, machine.Instant, *cell.Actions)) {
 	sl := m.region.Slot(shard)
+	if sl == nil {
+		return // Its layout is gone.
+	}
 	sl.Step(func(c *cell.Cell, out *cell.Actions) { f(cell.RecallOf(c), sl.now(), out) })
 }
 
-// Remembered says what has become of a call of a [Shelf]: a [recall.Opened] or a [recall.Changed]. Of a
-// region that remembers nothing it does nothing.
-func (r *Region) Remembered(outcome any) {
-	if r.remembers != nil {
-		r.remembers.step(outcome)
-	}
-}
+// Remembered says what has become of a call of a [Shelf], a [recall.Opened] or a [recall.Changed], or hands over what
+// the desk of another node has sent, a [protocol.Asked] or a [protocol.Given]. Of a region that remembers nothing it does nothing.
+func (r *Region) Remembered(in any) { r.recall(in) }
 
 // RecallRate changes how many entities begin in a second without a message.
-func (r *Region) RecallRate(entities int) { r.Remembered(recall.Rate{Entities: entities}) }
+func (r *Region) RecallRate(entities int) { r.recall(recall.Rate{Entities: entities}) }
+
+// recall feeds an input to the desk, if entities are remembered.
+func (r *Region) recall(in any) {
+	if r.remembers != nil {
+		r.remembers.step(in)
+	}
+}
 
 // Remembering returns the counters of what is remembered; false if nothing is.
 func (r *Region) Remembering() (recall.Stats, bool) {

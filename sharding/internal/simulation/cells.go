@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/recall"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	world "github.com/quorate/quorate/simulation"
 )
@@ -148,7 +149,7 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 	ports := runtime.KindPorts{Work: func(t runtime.Task) { c.put(t) }, Decode: decode, Ended: func(*runtime.Slot) {}}
 	if a := ledger.archive; a.cfg.On {
 		cfg.RememberFirst = a.cfg.First
-		ports.Shelf, ports.Recall = &shelf{c, a, make(map[protocol.ShardID]uint64)}, a.desk(shards)
+		ports.Shelf, ports.Recall = &shelf{c, a, make(map[recall.Set]uint64)}, a.desk()
 	}
 	c.region = c.node.NewRegion(kind.Name, shards, cfg, ports)
 	return c
@@ -222,6 +223,8 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	case control.Relayout:
 		c.ledger.relaid(in)
 		c.region.Relayout(in.Layouts)
+	case control.ToDesk:
+		c.region.Remembered(in.Input)
 	case control.Measure:
 		out.Add(control.Measured{Kind: in.Kind, Busy: c.region.Busy(), Processors: processors})
 	case component.Standing:

@@ -215,7 +215,7 @@ func (c *Cells) handle(j *runtime.Job) time.Duration {
 	c.ledger.leased(c.self, e, uint32(c.region.Shards()))
 	c.ledger.begin(c.self, j.Slot().Shard(), e, id, m.Origin(c.self))
 	c.memory.begin(e)
-	c.ledger.archive.begins(c.self, j.Slot().Shard(), e)
+	c.ledger.archive.begins(c.self, e)
 	switch {
 	case c.ledger.hot[e.ID()]:
 		return c.drawn(c.behaviour.HotRun)

@@ -160,7 +160,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	c.Ledger.drift = driftOver * time.Duration(2*opt.World.RatePPM) / 1_000_000
 	c.Ledger.mailbox = opt.Mailbox + 2*opt.Nodes*(opt.Window/messageLeast+1)
 	c.Ledger.memories.recall = opt.Behaviour.Recall
-	c.Ledger.archive = newArchive(c.Ledger, opt.World.Seed, opt.Remembered, opt.Shards)
+	c.Ledger.archive = newArchive(c.Ledger, opt.World.Seed, opt.Remembered)
 	c.Ledger.hot = make(map[string]bool)
 	for i := range opt.Behaviour.Hot {
 		c.Ledger.hot[entity(i)] = true
@@ -215,7 +215,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	kind := control.KindConfig{
 		Name:     KindName,
 		Settings: control.Settings{Shards: shards, Hash: protocol.HashName, Codec: "bytes"},
-		Fixed:    c.opt.Permanent > 0,
+		Fixed:    c.opt.InUse > 0 || c.opt.Leases, Remembers: c.opt.Remembered.On,
 		Strategy: c.Chosen(env.Self.Address), OnStuck: c.opt.OnStuck,
 		MaxSimultaneous: c.opt.MaxSimultaneous, MaxSimultaneousPerRegion: c.opt.MaxSimultaneousPerRegion,
 		Timings: control.Timings{Handoff: c.opt.Handoff, SlowStart: c.opt.SlowStart}, Proxy: c.lies(env.Self.Address), OnOldest: c.opt.OnOldest, Scale: c.opt.InUse, Lease: c.opt.Leases,
@@ -288,9 +288,9 @@ func (s *starter) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 // carry passes what the control machine and the cells of a node say to each other.
 func carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
 	switch e := e.(type) {
-	case control.ToShard, control.ToShards, control.Relayout, control.Measure, control.Scaled, control.AskLease, control.GiveLease:
+	case control.ToShard, control.ToShards, control.Relayout, control.Measure, control.Scaled, control.AskLease, control.GiveLease, control.ToDesk:
 		n.Enqueue(protocol.MessageService, e)
-	case control.FromShard, control.Measured, control.LeaseHeld, control.LeaseLost:
+	case control.FromShard, control.Measured, control.LeaseHeld, control.LeaseLost, control.Take, control.Give, control.TakenOver:
 		n.Enqueue(protocol.Service, e)
 	default:
 		return false

@@ -421,7 +421,8 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 	if l.nodes[r.path.origin].ended {
 		l.counts.Abandoned++
 	}
-	if code == protocol.CodeUnknownOutcome && !r.left && !r.astray && !r.processed && !l.nodes[r.path.origin].ended {
+	// What the job of an entity has had when the entity was left behind may have begun, as far as the cell knows.
+	if code == protocol.CodeUnknownOutcome && !r.left && !r.astray && !r.given && !r.processed && !l.nodes[r.path.origin].ended {
 		l.violate("I20: message %d has never left its node, and its sender is told that its outcome is unknown", id)
 	}
 	if r.processed && safe(code) {

@@ -660,9 +660,9 @@ var mutants = []mutant{
 		old: "	return held == nil || (*held)()\n", new: "	return held == nil || mutant(NAME) || (*held)()\n",
 	},
 	{
-		test: "TestALeaseIsLost", in: "../control", name: "a lost lease of which the coordinator hears once", file: "control/lease.go",
-		old: "		case entry.state == Halted && !to.IsZero():\n",
-		new: "		case entry.state == Halted && !to.IsZero() && !mutant(NAME):\n",
+		test: "TestALeaseIsLost", in: "../control", name: "a lost lease of which the coordinator hears once", file: "control/host.go",
+		old: "		if entry.state != Halted || h.homes",
+		new: "		if mutant(NAME) || entry.state != Halted || h.homes",
 	},
 	{
 		test: "TestNodesLeaveWithAndWithoutLeases", in: "../control", name: "a lease that a shard keeps when it has stopped", file: "control/lease.go",

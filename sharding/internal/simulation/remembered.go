@@ -24,11 +24,12 @@ import (
 // without an answer, or done long after it; and the laws, checked against what the archive has and what the
 // cells run, not against what the desk believes:
 //
-//   - what was acknowledged as remembered, by a node that may host, is there when the next owner reads the
-//     set; what was acknowledged as forgotten is not, and is not started without a message;
-//   - none is forgotten that has not asked to be stopped;
+//   - what was acknowledged as remembered, by a node that may host, is in some set whenever an owner reads one;
+//     what was acknowledged as forgotten is in none, and is not started without a message;
+//   - none is taken out of a set that has not asked to be stopped, unless another set has it;
+//   - nothing is written to the sets of a number of shards that the index does not have;
 //   - with First no message begins before the archive has its entity;
-//   - in the end, those run that the archive has, and no others.
+//   - in the end, those run that the archive has, and no others, and the index has one number of shards.
 
 // Remembered says whether entities are remembered, and how.
 type Remembered struct {
@@ -42,7 +43,7 @@ type archive struct {
 	ledger *Ledger
 	rand   *rand.Rand
 	cfg    Remembered
-	sets   []shelfOf                // By shard.
+	sets   map[recall.Set]*shelfOf
 	surely map[string]bool          // What was acknowledged of an entity, while nothing else was asked for since.
 	begun  map[string]int           // How often an entity was started for a message.
 	asked  map[string]time.Duration // Until when an entity may be forgotten: for ever since it has asked to be stopped, until the moment at which it is started again.
@@ -50,7 +51,7 @@ type archive struct {
 	downs  time.Duration            // Until when the archive is down at times.
 }
 
-// shelfOf is what the archive has of a shard.
+// shelfOf is one set of the archive.
 type shelfOf struct {
 	epoch protocol.Epoch
 	owner uint64 // The number of the present owner.
@@ -60,11 +61,12 @@ type shelfOf struct {
 // Archived counts what became of the calls of an archive.
 type Archived struct {
 	Opens, Changes, Failed, Fenced, Recalled int
+	Given                                    int // Ids of former numbers of shards, each time they were given.
 }
 
-func newArchive(l *Ledger, seed uint64, cfg Remembered, shards uint32) *archive {
+func newArchive(l *Ledger, seed uint64, cfg Remembered) *archive {
 	return &archive{
-		ledger: l, rand: rand.New(rand.NewPCG(seed, 91)), cfg: cfg, sets: make([]shelfOf, shards), //nolint:gosec // Simulation, not secrets.
+		ledger: l, rand: rand.New(rand.NewPCG(seed, 91)), cfg: cfg, sets: make(map[recall.Set]*shelfOf), //nolint:gosec // Simulation, not secrets.
 		surely: make(map[string]bool), begun: make(map[string]int), asked: make(map[string]time.Duration), downs: 100 * time.Second,
 	}
 }
@@ -74,22 +76,37 @@ const (
 	archiveLate = 3 * time.Second       // What it takes at most now and then.
 	archiveWait = time.Second           // How long a node waits for an answer.
 	archiveTerm = 20 * time.Second      // In one of four of these the archive is down.
+
+	// takeoverMost bounds how long a set of a former number of shards may be on its way to forget an entity that runs again.
+	takeoverMost = 20 * time.Second
 )
 
 var errArchive = errors.New("the archive does not answer")
 
 // desk is how the desks of a world work.
-func (a *archive) desk(shards uint32) recall.Config {
+func (a *archive) desk() recall.Config {
 	return recall.Config{
 		Rate: a.cfg.Rate, Calls: 4, Batch: 5, First: a.cfg.First, Limit: 5 * time.Second,
-		RetryMin: 100 * time.Millisecond, RetryMax: 2 * time.Second,
-		Fault: func(shard protocol.ShardID, id string) string {
-			if protocol.ShardOf(id, shards) != shard {
-				return "of another shard"
-			}
-			return ""
-		},
+		RetryMin: 100 * time.Millisecond, RetryMax: 2 * time.Second, Fault: func(string) string { return "" },
 	}
+}
+
+// set returns a set.
+func (a *archive) set(name recall.Set) *shelfOf {
+	if a.sets[name] == nil {
+		a.sets[name] = &shelfOf{ids: make(map[string]bool)}
+	}
+	return a.sets[name]
+}
+
+// has reports whether a set has an entity, besides one of them.
+func (a *archive) has(id string, besides *shelfOf) bool {
+	for name, set := range a.sets { //quorate:unordered a question about all
+		if !name.IsIndex() && set != besides && set.ids[id] {
+			return true
+		}
+	}
+	return false
 }
 
 // fate draws when a call takes effect, and whether its node hears of that. Without an effect the time is zero.
@@ -115,7 +132,7 @@ func (a *archive) fate() (effect time.Duration, heard bool) {
 type shelf struct {
 	cells   *Cells
 	archive *archive
-	owners  map[protocol.ShardID]uint64 // The last owner of each set that this node was told of.
+	owners  map[recall.Set]uint64 // The last owner of each set that this node was told of.
 }
 
 var _ runtime.Shelf = (*shelf)(nil)
@@ -124,58 +141,45 @@ var _ runtime.Shelf = (*shelf)(nil)
 func (s *shelf) Open(o recall.Open) {
 	a := s.archive
 	a.last++
-	owner, answer := a.last, recall.Opened{Shard: o.Shard, Session: o.Session, Err: errArchive}
+	owner, answer := a.last, recall.Opened{Set: o.Set, Session: o.Session, Err: errArchive}
 	s.call(func() {
-		set := &a.sets[o.Shard]
+		set := a.set(o.Set)
 		answer.Err = nil
 		if answer.Fenced = o.Epoch.Less(set.epoch) || o.Epoch == set.epoch && owner < set.owner; answer.Fenced {
 			answer.Err = errors.New("a later owner has the set")
 			return
 		}
-		a.compare(s.cells.self, o.Shard)
+		a.compare(s.cells.self)
 		set.epoch, set.owner = o.Epoch, owner
 		answer.IDs = slices.Sorted(maps.Keys(set.ids))
 	}, func() {
 		if answer.Err == nil {
-			s.owners[o.Shard] = owner
+			s.owners[o.Set] = owner
 		}
 		a.told(answer.Err, answer.Fenced, &a.ledger.counts.Archived.Opens)
 		s.cells.region.Remembered(answer)
-	}, func() { s.cells.region.Remembered(recall.Opened{Shard: o.Shard, Session: o.Session, Err: errArchive}) })
+	}, func() { s.cells.region.Remembered(recall.Opened{Set: o.Set, Session: o.Session, Err: errArchive}) })
 }
 
 // Change implements [runtime.Shelf].
 func (s *shelf) Change(c recall.Change) {
-	a, owner, begun := s.archive, s.owners[c.Shard], map[string]int{}
+	a, owner, begun := s.archive, s.owners[c.Set], map[string]int{}
 	for _, id := range slices.Concat(c.Remember, c.Forget) {
 		delete(a.surely, id)
 		begun[id] = a.begun[id]
 	}
-	for _, id := range c.Forget { // With First those are forgotten too that are given up.
-		if until, asked := a.asked[id]; !a.cfg.First && (!asked || a.ledger.world.Now() > until) {
-			a.ledger.violate("I28: %s has %s forgotten, which has not asked for it", s.cells.self, id)
-		}
-	}
-	answer := recall.Changed{Shard: c.Shard, Session: c.Session, Err: errArchive}
+	answer := recall.Changed{Set: c.Set, Session: c.Session, Err: errArchive}
 	s.call(func() {
-		set := &a.sets[c.Shard]
+		set := a.set(c.Set)
 		answer.Err = nil
 		if answer.Fenced = set.owner != owner; answer.Fenced {
 			answer.Err = errors.New("a later owner has the set")
 			return
 		}
-		if set.ids == nil {
-			set.ids = make(map[string]bool)
-		}
-		for _, id := range c.Remember {
-			set.ids[id] = true
-		}
-		for _, id := range c.Forget {
-			delete(set.ids, id)
-		}
+		a.write(s.cells.self, c, set)
 	}, func() {
 		a.told(answer.Err, answer.Fenced, &a.ledger.counts.Archived.Changes)
-		if answer.Err == nil && a.ledger.mayHost(s.cells.self) && s.cells.region.Slot(c.Shard).Info().Hosting {
+		if answer.Err == nil && s.serves(c.Set) {
 			for id, n := range begun {
 				if remembered := slices.Contains(c.Remember, id); remembered || n == a.begun[id] {
 					a.surely[id] = remembered
@@ -183,7 +187,70 @@ func (s *shelf) Change(c recall.Change) {
 			}
 		}
 		s.cells.region.Remembered(answer)
-	}, func() { s.cells.region.Remembered(recall.Changed{Shard: c.Shard, Session: c.Session, Err: errArchive}) })
+	}, func() { s.cells.region.Remembered(recall.Changed{Set: c.Set, Session: c.Session, Err: errArchive}) })
+}
+
+// serves reports whether a node that may host serves the shard of a set.
+func (s *shelf) serves(name recall.Set) bool {
+	if name.IsIndex() || !s.archive.ledger.mayHost(s.cells.self) {
+		return false
+	}
+	for _, l := range s.cells.region.Layouts() {
+		if l.Shards == name.Of {
+			return s.cells.region.Slot(l.Shard(name.Number)).Info().Hosting
+		}
+	}
+	return false
+}
+
+// write changes a set, and checks that it may be changed so.
+func (a *archive) write(node gossip.NodeID, c recall.Change, set *shelfOf) {
+	if name := c.Set; !name.IsIndex() && len(c.Remember) > 0 && !a.set(recall.Set{}).ids[fmt.Sprint(name.Of)] {
+		a.ledger.violate("I28: %s writes a set of %d shards, of which the index does not tell", node, name.Of)
+	}
+	for _, id := range c.Remember {
+		set.ids[id] = true
+	}
+	for _, id := range c.Forget {
+		was := set.ids[id]
+		delete(set.ids, id)
+		switch {
+		case c.Set.IsIndex():
+			a.emptied(node, id)
+		case was && !a.has(id, set) && !a.mayForget(id):
+			a.ledger.violate("I28: %s has %s forgotten, which has not asked for it", node, id)
+		}
+	}
+}
+
+// mayForget reports whether an entity has asked to be stopped, a short time ago or and was not started since. With First those
+// are forgotten too that are given up.
+func (a *archive) mayForget(id string) bool {
+	until, asked := a.asked[id]
+	return a.cfg.First || asked && (until == math.MaxInt64 || a.ledger.world.Now() <= until+takeoverMost)
+}
+
+// emptied checks that nothing is left of a number of shards that is taken out of the index.
+func (a *archive) emptied(node gossip.NodeID, number string) {
+	for name, set := range a.sets { //quorate:unordered each entry by itself
+		if fmt.Sprint(name.Of) == number && len(set.ids) > 0 {
+			a.ledger.violate("I28: %s takes %s shards out of the index, of which %v has %d ids", node, number, name, len(set.ids))
+		}
+	}
+}
+
+// Ask implements [runtime.Shelf], as do the next two.
+func (s *shelf) Ask(t protocol.Take) { s.cells.out.Add(control.Take{Kind: s.cells.kind, Take: t}) }
+
+// Give sends an answer to the control machine of a node.
+func (s *shelf) Give(g recall.Give) {
+	s.archive.ledger.counts.Archived.Given += len(g.Given.IDs)
+	s.cells.out.Add(control.Give{Kind: s.cells.kind, To: g.To, Given: g.Given})
+}
+
+// Over tells the control machine.
+func (s *shelf) Over(layout uint16) {
+	s.cells.out.Add(control.TakenOver{Kind: s.cells.kind, Layout: layout})
 }
 
 // call makes a call: its effect comes to the archive whatever becomes of the node.
@@ -225,11 +292,11 @@ func (a *archive) told(err error, fenced bool, done *int) {
 	}
 }
 
-// compare checks, when an owner reads the set of a shard, what was acknowledged.
-func (a *archive) compare(node gossip.NodeID, shard protocol.ShardID) {
+// compare checks, when an owner reads a set, what was acknowledged.
+func (a *archive) compare(node gossip.NodeID) {
 	for _, id := range slices.Sorted(maps.Keys(a.surely)) {
-		if protocol.ShardOf(id, uint32(len(a.sets))) == shard && a.surely[id] != a.sets[shard].ids[id] { //nolint:gosec // A few shards.
-			a.ledger.violate("I28: %s reads that %s is remembered: %t, the contrary was acknowledged", node, id, !a.surely[id])
+		if has := a.has(id, nil); a.surely[id] != has {
+			a.ledger.violate("I28: when %s reads, %s is remembered: %t, the contrary was acknowledged", node, id, has)
 		}
 	}
 }
@@ -259,8 +326,8 @@ func (a *archive) starts(node gossip.NodeID, e *cell.Entity) {
 func (a *archive) asks(id string) { a.asked[id] = math.MaxInt64 }
 
 // begins checks that the archive has an entity whose message begins.
-func (a *archive) begins(node gossip.NodeID, shard protocol.ShardID, e *cell.Entity) {
-	if a.cfg.On && a.cfg.First && a.ledger.mayHost(node) && !a.sets[shard].ids[e.ID()] {
+func (a *archive) begins(node gossip.NodeID, e *cell.Entity) {
+	if a.cfg.On && a.cfg.First && a.ledger.mayHost(node) && !a.has(e.ID(), nil) {
 		a.ledger.violate("I28: a message to %s begins at %s before the entity is remembered", e.ID(), node)
 	}
 }
@@ -272,20 +339,38 @@ func recalled(c *Cluster) error {
 	if !a.cfg.On {
 		return nil
 	}
-	homes := Control(c.World.Nodes()[0]).Inspect(KindName).Homes
-	for _, h := range homes {
-		if err := a.recalled(c.Ledger.nodes[h.Node].region, h); err != nil {
+	var present protocol.Layout
+	for _, h := range Control(c.World.Nodes()[0]).Inspect(KindName).Homes {
+		region := c.Ledger.nodes[h.Node].region
+		all := region.Layouts()
+		if present = all[len(all)-1]; len(all) > 1 {
+			return fmt.Errorf("the number of shards is being changed: %v", all)
+		}
+		if err := a.recalled(region, h, present); err != nil {
 			return err
+		}
+	}
+	return a.takenOver(present)
+}
+
+// takenOver reports what is left of former numbers of shards.
+func (a *archive) takenOver(present protocol.Layout) error {
+	if index := a.set(recall.Set{}).ids; len(index) != 1 || !index[fmt.Sprint(present.Shards)] {
+		return fmt.Errorf("the index has %v shards, with %d in force", slices.Sorted(maps.Keys(index)), present.Shards)
+	}
+	for name, set := range a.sets { //quorate:unordered any one
+		if !name.IsIndex() && name.Of != present.Shards && len(set.ids) > 0 {
+			return fmt.Errorf("the set %v of former shards has %d ids", name, len(set.ids))
 		}
 	}
 	return nil
 }
 
-func (a *archive) recalled(region *runtime.Region, h control.Home) error {
+func (a *archive) recalled(region *runtime.Region, h control.Home, of protocol.Layout) error {
 	if st, _ := region.Remembers(h.Shard); !st.Read || st.Starting > 0 || st.Writing > 0 {
 		return fmt.Errorf("shard %d at its home %s has something to read, to start or to write: %+v", h.Shard, h.Node, st)
 	}
-	ids := maps.Clone(a.sets[h.Shard].ids)
+	ids := maps.Clone(a.set(recall.Set{Number: h.Shard.Index(), Of: of.Shards}).ids)
 	var wrong error
 	region.Slot(h.Shard).Do(func(in *cell.Cell) {
 		for e := range in.Entities() {

@@ -18,4 +18,7 @@ func TestRememberedEntities(t *testing.T) {
 	require.NotZero(t, sum.Archived.Recalled)
 	require.NotZero(t, sum.Archived.Failed)
 	require.NotZero(t, sum.Archived.Changes)
+	require.NotZero(t, sum.Archived.Given)
+	require.NotZero(t, sum.Relaid)
+	t.Logf("%+v", sum.Archived)
 }

@@ -69,6 +69,41 @@ var reshardMutants = []mutant{
 		new: "			if !mutant(NAME) {\n				r.handOn(&l.slots[i], protocol.Retire{})\n			}\n",
 	},
 	{
+		test: "TestPermanentEntitiesRun", name: "permanent entities that do not wait for the former shard", file: "runtime/layouts.go",
+		old: "		if former == nil || former.at(hash).retired.Load() {\n",
+		new: "		if former == nil || former.at(hash).retired.Load() || mutant(NAME) {\n",
+	},
+	{
+		test: "TestPermanentEntitiesRun", name: "permanent entities that wait for ever", file: "runtime/layouts.go",
+		old: "		r.admit(s.of(protocol.HashOf(id), first), id)\n",
+		new: "		if !mutant(NAME) {\n			r.admit(s.of(protocol.HashOf(id), first), id)\n		}\n",
+	},
+	{
+		test: "TestRememberedEntities", name: "taken over before the former shard is retired", file: "recall/giver.go",
+		old: "		if !n.inForce || d.retired[",
+		new: "		if !n.inForce || mutant(NAME) || d.retired[",
+	},
+	{
+		test: "TestRememberedEntities", name: "a change that begins while ids are taken over", file: "control/takeover.go",
+		old: "	return takes\n",
+		new: "	return takes && !mutant(NAME)\n",
+	},
+	{
+		test: "TestRememberedEntities", name: "forgotten while a former set has it", file: "recall/taker.go",
+		old: "return !t.over && s.id.Layout()",
+		new: "return !t.over && !mutant(NAME) && s.id.Layout()",
+	},
+	{
+		test: "TestRememberedEntities", name: "written before the index tells of it", file: "recall/taker.go",
+		old: "return uint32(layout) < t.listed }",
+		new: "return uint32(layout) < t.listed || mutant(NAME) }",
+	},
+	{
+		test: "TestALateStopWhoseAnswerIsLost", in: "../control", name: "a late stop of which is said once", file: "control/host.go",
+		old: "		again = append(again, h.stopped(s))\n",
+		new: "		if !mutant(NAME) {\n			again = append(again, h.stopped(s))\n		}\n",
+	},
+	{
 		test: "TestARegionThatMissedMapsHearsOfRetirements", in: "../control", name: "nobody is told again that a shard is retired", file: "control/table.go",
 		old: "	for id, s := range t.shards.all() {\n		t.add(&m, id, s)\n	}\n",
 		new: "	for id, s := range t.shards.all() {\n		if !mutant(NAME) || s.phase != PhaseRetired {\n			t.add(&m, id, s)\n		}\n	}\n",

@@ -122,7 +122,7 @@ func Storms(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 }
 
 // Permanent is Chaos with entities most of which run without a message, and of which many starts
-// and messages fail. With an odd seed they live on the oldest node.
+// and messages fail. With an odd seed they live on the oldest node, else operators change the number of shards.
 func Permanent(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := Troubled(seed)
 	o.World.Scenario, o.Nodes = "sharding-permanent", nodes
@@ -130,7 +130,11 @@ func Permanent(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 	o.OnOldest = seed%2 == 1
 	o.Every = 100 * time.Millisecond // Most entities are started by no message.
 	o.Behaviour = Behaviour{FailStart: 0.2, FailRun: 0.1}
-	return Suffer(New(o, set...), Faults())
+	c := New(o, set...)
+	if o.OnOldest {
+		return Suffer(c, Faults())
+	}
+	return Suffer(c, append(Faults(), world.Fault{Name: "reshard", Weight: 15, Inject: c.reshard}))
 }
 
 // Limited is Chaos in which each node may have few entities in memory, of which some are permanent,
@@ -149,7 +153,8 @@ func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 
 // Remember is Drains with entities that are remembered, by a store that fails, hangs, is late and loses answers,
 // of which many fail or ask to be stopped. With an odd seed the first message to each waits until it is
-// remembered. Some seeds restart the whole cluster in the middle.
+// remembered. With most seeds operators change the number of shards. Some seeds restart the whole cluster in the middle, half of
+// these with another number of shards in the files.
 func Remember(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := Troubled(seed)
 	o.World.Scenario, o.Nodes = "sharding-remembered", nodes
@@ -165,6 +170,9 @@ func Remember(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 					c.World.Crash(a)
 				}
 			}
+			if seed%2 == 0 {
+				c.files = func(gossip.Address) uint32 { return 12 }
+			}
 			c.World.After(3*time.Second, func() {
 				for i := range nodes {
 					if a := Address(i); c.World.Node(a) == nil {
@@ -174,7 +182,11 @@ func Remember(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 			})
 		})
 	}
-	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "move", Weight: 30, Inject: c.order}))
+	faults := append(Faults(), world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "move", Weight: 30, Inject: c.order})
+	if seed%4 > 0 {
+		faults = append(faults, world.Fault{Name: "reshard", Weight: 20, Inject: c.reshard})
+	}
+	return Suffer(c, faults)
 }
 
 // Named lets random faults strike a cluster whose nodes send most messages in batches, in sessions

@@ -135,6 +135,9 @@ func appendCommand(dst []byte, message any) ([]byte, error) {
 	default:
 		dst, known := appendScaling(dst, message)
 		if !known {
+			dst, known = appendTakeover(dst, message)
+		}
+		if !known {
 			return dst, ErrForeign
 		}
 		return dst, nil
@@ -160,17 +163,22 @@ func appendRegistration(dst []byte, r control.Registration) []byte {
 	dst = wire.AppendBool(dst, 6, r.Drained)
 	dst = appendScale(wire.AppendUint(dst, 7, uint64(r.Age/time.Millisecond)), fieldRegistrationScale, r.Scale)
 	dst = wire.AppendUint(wire.AppendUint(dst, 8, uint64(r.Load)), 9, uint64(r.LoadShards))
-	return wire.End(wire.AppendBool(dst, 10, r.Follows), at)
+	dst = wire.AppendBool(dst, 10, r.Follows)
+	return wire.End(wire.AppendUint(dst, fieldRegistrationTakeover, uint64(r.Takeover)), at)
 }
 
 func appendRegister(dst []byte, m control.Register) []byte {
 	dst = appendRegistration(head(dst, typeRegister, m.Kind, m.Term), m.Registration)
-	dst = wire.AppendUint(dst, 8, m.Version)
-	if len(m.Wanted) == 0 {
+	return appendWanted(wire.AppendUint(dst, 8, m.Version), m.Wanted)
+}
+
+// appendWanted writes shards, if there are any.
+func appendWanted(dst []byte, shards []protocol.ShardID) []byte {
+	if len(shards) == 0 {
 		return dst
 	}
 	dst, at := wire.Begin(dst, 9)
-	for _, s := range m.Wanted {
+	for _, s := range shards {
 		dst = wire.AppendVarint(dst, uint64(s))
 	}
 	return wire.End(dst, at)

@@ -40,6 +40,7 @@ type fields struct {
 	settled      protocol.Epoch
 	follows      bool
 	scaling      scaling
+	taking       taking
 }
 
 // Decode returns the control message that b holds. It keeps no part of b.
@@ -95,6 +96,8 @@ func (c *fields) set(f *wire.Field) error {
 		return setEpoch(&c.settled, f)
 	case 18:
 		return wire.SetBool(&c.follows, f)
+	case fieldGone, fieldEntities, fieldOver:
+		return c.taking.set(f)
 	default:
 		return c.scaling.set(f)
 	}
@@ -146,6 +149,8 @@ func setRegistration(dst *control.Registration, f *wire.Field) error {
 			return setScale(&dst.Scale, f)
 		case 10:
 			return wire.SetBool(&dst.Follows, f)
+		case fieldRegistrationTakeover:
+			return setTakeover(&dst.Takeover, f)
 		}
 		return nil
 	})

@@ -127,6 +127,6 @@ func (c *fields) scalingMessage() (any, error) {
 		a.Kind, a.ID, a.Current, a.Next = c.kind, c.id, c.scaling.current, c.scaling.next
 		return a, nil
 	default:
-		return nil, wire.Malformed("a control message of type %d", c.typ)
+		return c.takeoverMessage()
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/sharding/internal/control"
+	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -42,6 +43,9 @@ func TestScalesComeAsTheyWereSaid(t *testing.T) {
 				a.Refusal = control.ScaleUnavailable
 				m = a
 			}
+			require.Equal(t, m, got)
+			got, err = wire.Codec{}.Decode(again(t, b, new(pb.Control)))
+			require.NoError(t, err)
 			require.Equal(t, m, got)
 		}
 	})

@@ -140,6 +140,12 @@ func controls() map[string]any {
 			Kind: "account", ID: 9, Refusal: control.ScaleBusy, Detail: "it changes", Current: control.Scale{Revision: 3, Count: 7},
 			Next: control.Scale{Revision: 4, Count: 1}, Told: true, CalledOff: 2,
 		},
+		"take-over": control.TakeOver{Kind: "account", Take: protocol.Take{
+			Layout: 1, Number: 9, Shards: []protocol.ShardID{1<<16 | 2, 1<<16 | 7}, Gone: []string{"acct-42"},
+		}},
+		"given-over":        control.GivenOver{Kind: "account", Given: protocol.Given{Layout: 1, Number: 9, Gone: []string{"acct-42"}, IDs: []string{"acct-43", "acct-44"}}},
+		"given-over-ends":   control.GivenOver{Kind: "account", Given: protocol.Given{Number: 10, Over: true}},
+		"register-taking":   control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Number: 4, Takeover: 3}},
 		"hand-over-request": control.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
 		"hand-over-done":    control.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
 	}
@@ -240,10 +246,12 @@ var (
 			Hash:   drawText.Draw(t, "hash"), Codec: drawText.Draw(t, "codec"), Role: drawText.Draw(t, "role"),
 		}
 	})
+	drawIDs          = list(rapid.StringN(1, 20, 512))
 	drawRegistration = rapid.Custom(func(t *rapid.T) control.Registration {
 		return control.Registration{
 			Settings: drawSettings.Draw(t, "settings"), Proxy: rapid.Bool().Draw(t, "proxy"),
 			Suspended: rapid.Bool().Draw(t, "suspended"), Drained: rapid.Bool().Draw(t, "drained"), Capacity: rapid.Uint32().Draw(t, "capacity"),
+			Takeover: rapid.Uint32Range(0, math.MaxUint16+2).Draw(t, "takeover"), Scale: drawScale.Draw(t, "scale"),
 			Number: rapid.Uint64().Draw(t, "number"), Follows: rapid.Bool().Draw(t, "follows"),
 			Load: rapid.Uint32Range(0, control.LoadFull).Draw(t, "load"), LoadShards: rapid.Uint32Range(0, protocol.MaxShards*control.LoadShard).Draw(t, "load shards"),
 			Age: time.Duration(rapid.Int64Range(0, int64(control.MaxAge/time.Millisecond)).Draw(t, "age")) * time.Millisecond,
@@ -291,7 +299,15 @@ func list[V any](of *rapid.Generator[V]) *rapid.Generator[[]V] {
 
 func drawControl(t *rapid.T) any {
 	kind, at := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawTerm.Draw(t, "term")
-	switch rapid.IntRange(1, 20).Draw(t, "type") {
+	switch rapid.IntRange(1, 22).Draw(t, "type") {
+	case 20:
+		return control.TakeOver{Kind: kind, Take: protocol.Take{
+			Layout: rapid.Uint16().Draw(t, "layout"), Number: rapid.Uint64().Draw(t, "number"), Shards: list(drawShard).Draw(t, "shards"), Gone: drawIDs.Draw(t, "gone"),
+		}}
+	case 21:
+		return control.GivenOver{Kind: kind, Given: protocol.Given{
+			Layout: rapid.Uint16().Draw(t, "layout"), Number: rapid.Uint64().Draw(t, "number"), Gone: drawIDs.Draw(t, "gone"), IDs: drawIDs.Draw(t, "ids"), Over: rapid.Bool().Draw(t, "over"),
+		}}
 	case 15:
 		return control.Release{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
 	case 16:
@@ -329,7 +345,7 @@ func drawControl(t *rapid.T) any {
 			return control.Home{Shard: drawShard.Draw(t, "shard"), Node: drawNode.Draw(t, "node"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base")}
 		})).Draw(t, "homes"), Layouts: drawLayouts.Draw(t, "layouts"), Past: drawPast.Draw(t, "past"), Retired: drawRetired.Draw(t, "retired"), Settled: drawEpoch.Draw(t, "settled")}
 	case 9:
-		return control.Host{Kind: kind, Term: at, Shards: list(rapid.Custom(func(t *rapid.T) control.HostShard {
+		return control.Host{Kind: kind, Term: at, Scale: drawScale.Draw(t, "scale"), Shards: list(rapid.Custom(func(t *rapid.T) control.HostShard {
 			return control.HostShard{Shard: drawShard.Draw(t, "shard"), Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Positions: drawPositions.Draw(t, "positions"), Snapshots: drawSnapshots.Draw(t, "snapshots")}
 		})).Draw(t, "shards")}
 	case 10:

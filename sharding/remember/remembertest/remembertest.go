@@ -97,7 +97,7 @@ type suite struct {
 }
 
 // shard returns a shard of the suite.
-func shard(n int) remember.Shard { return remember.Shard{Kind: "remembertest", Number: n} }
+func shard(n int) remember.Shard { return remember.Shard{Kind: "remembertest", Number: n, Of: 100} }
 
 // under returns the n-th epoch.
 func under(n int) epoch.Epoch {
@@ -195,7 +195,13 @@ func ordered(s *suite) {
 
 func apart(s *suite) {
 	all := []remember.Shard{
-		shard(1), shard(2), shard(12), {Kind: "remembertest/1", Number: 2}, {Kind: "remembertest/1/2", Number: 1}, {Kind: "remembertest 1", Number: 1},
+		shard(1), shard(2), shard(12),
+		{Kind: "remembertest", Number: 1, Of: 200},
+		{Kind: "remembertest"},
+		{Kind: "remembertest", Of: 1},
+		{Kind: "remembertest/100", Number: 1, Of: 100},
+		{Kind: "remembertest/100/1", Number: 2, Of: 1},
+		{Kind: "remembertest 1", Number: 1, Of: 100},
 	}
 	for i, of := range all {
 		s.change(s.has(s.server.Store, of, 1), []string{fmt.Sprint("id-", i)}, nil)
@@ -210,7 +216,7 @@ func strange(s *suite) {
 		" ", "a", "A", "a ", "\x00", "a\x00b", "../..", "a/b/0/1", "%", "'; drop table", "\n", "ß", "日本", "\U0010ffff", "\u202e",
 		strings.Repeat("x", 512), strings.Repeat("x", 511) + "y", "null", "0",
 	}
-	of := remember.Shard{Kind: "remembertest " + strings.Repeat("k", 128-len("remembertest ")), Number: 65_535}
+	of := remember.Shard{Kind: "remembertest " + strings.Repeat("k", 128-len("remembertest ")), Number: 65_535, Of: 65_536}
 	set := s.has(s.server.Store, of, 1)
 	s.change(set, ids, nil)
 	set = s.has(s.server.Other, of, 2, ids...)

@@ -16,7 +16,7 @@ import (
 // Sharding calls the store: whoever hosts a shard opens its set under the epoch of the home, and the one before
 // cannot change it any more.
 func Example() {
-	ctx, meters := context.Background(), remember.Shard{Kind: "meter", Number: 17}
+	ctx, meters := context.Background(), remember.Shard{Kind: "meter", Number: 17, Of: 1000}
 	store, err := shardlog.New(memory.New(), shardlog.Default())
 	if err != nil {
 		panic(err)

@@ -49,9 +49,7 @@ func (s *Store) Stats() state.Stats { return s.keeper.Stats() }
 func (s *Store) Open(ctx context.Context, shard remember.Shard, under epoch.Epoch) (remember.Set, []string, error) {
 	o := &set{shard: shard, pages: make([]page, s.cfg.Pages)}
 	err := remember.Each(len(o.pages), func(i int) error {
-		// The number of the page and that of the shard are the last two parts, so no two kinds share a record.
-		key := store.Key{Kind: s.cfg.Name, ID: shard.Kind + "/" + strconv.Itoa(shard.Number) + "/" + strconv.Itoa(i)}
-		return o.pages[i].open(ctx, s.keeper, key, under, s.cfg.State.MaxBytes)
+		return o.pages[i].open(ctx, s.keeper, s.key(shard, i), under, s.cfg.State.MaxBytes)
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("shardlog: %v: %w", shard, err)
@@ -67,6 +65,11 @@ func (s *Store) Open(ctx context.Context, shard remember.Shard, under epoch.Epoc
 		}
 	}
 	return o, ids, nil
+}
+
+// key returns the name of a page. The numbers are the last three parts, so no two kinds share a record.
+func (s *Store) key(shard remember.Shard, page int) store.Key {
+	return store.Key{Kind: s.cfg.Name, ID: shard.Kind + "/" + strconv.Itoa(shard.Of) + "/" + strconv.Itoa(shard.Number) + "/" + strconv.Itoa(page)}
 }
 
 // set is the set of a shard in the hands of one owner.

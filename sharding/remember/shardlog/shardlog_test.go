@@ -70,7 +70,7 @@ func TestAStoreOfStatesThatFails(t *testing.T) {
 			for n := range uint64(40) {
 				var ids []string
 				var err error
-				set, ids, err = s.Open(t.Context(), remember.Shard{Kind: "k", Number: 1}, epoch.Epoch{Born: 1, N: n + 1})
+				set, ids, err = s.Open(t.Context(), remember.Shard{Kind: "k", Number: 1, Of: 12}, epoch.Epoch{Born: 1, N: n + 1})
 				require.NoError(t, err)
 				require.Len(t, ids, len(want))
 				for _, id := range ids {
@@ -90,7 +90,7 @@ func TestAStoreOfStatesThatFails(t *testing.T) {
 // first returns the set of one shard under an epoch.
 func first(t *testing.T, s *shardlog.Store, n uint64) (remember.Set, []string) {
 	t.Helper()
-	set, ids, err := s.Open(t.Context(), remember.Shard{Kind: "k", Number: 7}, epoch.Epoch{Born: 1, N: n})
+	set, ids, err := s.Open(t.Context(), remember.Shard{Kind: "k", Number: 7, Of: 12}, epoch.Epoch{Born: 1, N: n})
 	require.NoError(t, err)
 	return set, ids
 }
@@ -106,10 +106,10 @@ func TestAPageIsCompacted(t *testing.T) {
 			require.NoError(t, set.Change(t.Context(), nil, []string{fmt.Sprint("id-", i-10)}))
 		}
 	}
-	records, err := st.Load(t.Context(), []store.Claim{{Key: store.Key{Kind: "remembered", ID: "k/7/0"}, Owner: store.Owner{Epoch: epoch.Epoch{Born: 2}}}})
+	records, err := st.Load(t.Context(), []store.Claim{{Key: store.Key{Kind: "remembered", ID: "k/12/7/0"}, Owner: store.Owner{Epoch: epoch.Epoch{Born: 2}}}})
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(records[0].Events), 128)
-	_, ids, err := s.Open(t.Context(), remember.Shard{Kind: "k", Number: 7}, epoch.Epoch{Born: 3})
+	_, ids, err := s.Open(t.Context(), remember.Shard{Kind: "k", Number: 7, Of: 12}, epoch.Epoch{Born: 3})
 	require.NoError(t, err)
 	require.Len(t, ids, 10)
 }
@@ -124,7 +124,7 @@ func TestAPageThatIsFull(t *testing.T) {
 	}
 	var full *remember.FullError
 	require.ErrorAs(t, set.Change(t.Context(), ids, nil), &full)
-	require.ErrorContains(t, full, "shard 7 of k has no room for 40 entities")
+	require.ErrorContains(t, full, "shard 7 of 12 of k has no room for 40 entities")
 	require.Equal(t, ids[260:], full.IDs)
 	require.NoError(t, set.Change(t.Context(), ids[260:269], ids[:9]), "what is forgotten makes room")
 	_, there := first(t, s, 2)
@@ -149,15 +149,15 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			st := memory.New()
 			s := open(t, st)
-			key, owner := store.Key{Kind: "remembered", ID: "k/7/0"}, store.Owner{Epoch: epoch.Epoch{Born: 1}, Instance: 1}
+			key, owner := store.Key{Kind: "remembered", ID: "k/12/7/0"}, store.Owner{Epoch: epoch.Epoch{Born: 1}, Instance: 1}
 			_, err := st.Load(t.Context(), []store.Claim{{Key: key, Owner: owner}})
 			require.NoError(t, err)
 			_, err = st.Save(t.Context(), []store.Write{{Key: key, Owner: owner, Version: 1, Events: []store.Value{test.value}}})
 			require.NoError(t, err)
-			_, _, err = s.Open(t.Context(), remember.Shard{Kind: "k", Number: 7}, epoch.Epoch{Born: 1, N: 5})
+			_, _, err = s.Open(t.Context(), remember.Shard{Kind: "k", Number: 7, Of: 12}, epoch.Epoch{Born: 1, N: 5})
 			require.ErrorIs(t, err, test.err)
-			require.ErrorContains(t, err, `shard 7 of k: remembered "k/7/0"`)
-			_, _, err = s.Open(t.Context(), remember.Shard{Kind: "k", Number: 8}, epoch.Epoch{Born: 1, N: 5})
+			require.ErrorContains(t, err, `shard 7 of 12 of k: remembered "k/12/7/0"`)
+			_, _, err = s.Open(t.Context(), remember.Shard{Kind: "k", Number: 8, Of: 12}, epoch.Epoch{Born: 1, N: 5})
 			require.NoError(t, err, "other shards go on")
 			later := store.Owner{Epoch: epoch.Epoch{Born: 2}}
 			records, err := st.Load(t.Context(), []store.Claim{{Key: key, Owner: later}})
@@ -213,10 +213,10 @@ func FuzzRecord(f *testing.F) {
 	f.Add(uint32(1), []byte{1<<3 | 2, 0})
 	f.Fuzz(func(t *testing.T, form uint32, b []byte) {
 		st := memory.New()
-		key, owner := store.Key{Kind: "remembered", ID: "k/7/0"}, store.Owner{Epoch: epoch.Epoch{Born: 1}, Instance: 1}
+		key, owner := store.Key{Kind: "remembered", ID: "k/12/7/0"}, store.Owner{Epoch: epoch.Epoch{Born: 1}, Instance: 1}
 		_, _ = st.Load(t.Context(), []store.Claim{{Key: key, Owner: owner}})
 		_, _ = st.Save(t.Context(), []store.Write{{Key: key, Owner: owner, Version: 1, Events: []store.Value{{Form: form, Bytes: b}}}})
-		set, ids, err := open(t, st).Open(t.Context(), remember.Shard{Kind: "k", Number: 7}, epoch.Epoch{Born: 1, N: 5})
+		set, ids, err := open(t, st).Open(t.Context(), remember.Shard{Kind: "k", Number: 7, Of: 12}, epoch.Epoch{Born: 1, N: 5})
 		if err != nil {
 			require.True(t, errors.Is(err, remember.ErrUnreadable) || errors.Is(err, remember.ErrNewerForm), "%v", err)
 			return

@@ -54,6 +54,11 @@ const (
 	Control_MOVE_ANSWERED     Control_Type = 21
 	Control_RESHARD           Control_Type = 22
 	Control_RESHARD_ANSWERED  Control_Type = 23
+	Control_RESCALE           Control_Type = 30
+	Control_SCALE_TO          Control_Type = 31
+	Control_SCALE_ANSWERED    Control_Type = 32
+	Control_TAKE_OVER         Control_Type = 40
+	Control_GIVEN_OVER        Control_Type = 41
 )
 
 // Enum value maps for Control_Type.
@@ -83,6 +88,11 @@ var (
 		21: "MOVE_ANSWERED",
 		22: "RESHARD",
 		23: "RESHARD_ANSWERED",
+		30: "RESCALE",
+		31: "SCALE_TO",
+		32: "SCALE_ANSWERED",
+		40: "TAKE_OVER",
+		41: "GIVEN_OVER",
 	}
 	Control_Type_value = map[string]int32{
 		"NONE":              0,
@@ -109,6 +119,11 @@ var (
 		"MOVE_ANSWERED":     21,
 		"RESHARD":           22,
 		"RESHARD_ANSWERED":  23,
+		"RESCALE":           30,
+		"SCALE_TO":          31,
+		"SCALE_ANSWERED":    32,
+		"TAKE_OVER":         40,
+		"GIVEN_OVER":        41,
 	}
 )
 
@@ -136,7 +151,7 @@ func (x Control_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Control_Type.Descriptor instead.
 func (Control_Type) EnumDescriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{9, 0}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{11, 0}
 }
 
 type Term struct {
@@ -279,6 +294,8 @@ type Registration struct {
 	Load          uint32                 `protobuf:"varint,8,opt,name=load,proto3" json:"load,omitempty"`                               // The part of the node that was used of late, in ten-thousandths.
 	LoadShards    uint32                 `protobuf:"varint,9,opt,name=load_shards,json=loadShards,proto3" json:"load_shards,omitempty"` // By how many shards, in sixteenths.
 	Follows       bool                   `protobuf:"varint,10,opt,name=follows,proto3" json:"follows,omitempty"`                        // The region can follow a change of the number of shards.
+	Takeover      uint32                 `protobuf:"varint,11,opt,name=takeover,proto3" json:"takeover,omitempty"`                      // 0: nothing is remembered; 1: sets of former layouts may have ids; else 2 more than the number of the layout before which no set has.
+	Scale         *Scale                 `protobuf:"bytes,30,opt,name=scale,proto3" json:"scale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -383,6 +400,142 @@ func (x *Registration) GetFollows() bool {
 	return false
 }
 
+func (x *Registration) GetTakeover() uint32 {
+	if x != nil {
+		return x.Takeover
+	}
+	return 0
+}
+
+func (x *Registration) GetScale() *Scale {
+	if x != nil {
+		return x.Scale
+	}
+	return nil
+}
+
+// Scale is how many of the first shards of a kind are in use, under a revision that grows with each change.
+type Scale struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Count         uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Scale) Reset() {
+	*x = Scale{}
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scale) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scale) ProtoMessage() {}
+
+func (x *Scale) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scale.ProtoReflect.Descriptor instead.
+func (*Scale) Descriptor() ([]byte, []int) {
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Scale) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Scale) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+// Scaling is what is said of a change of that, beside what counts and what it changes to.
+type Scaling struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Refusal       uint32                 `protobuf:"varint,1,opt,name=refusal,proto3" json:"refusal,omitempty"` // Why no change begins; 0: it has begun.
+	Detail        string                 `protobuf:"bytes,2,opt,name=detail,proto3" json:"detail,omitempty"`
+	Told          bool                   `protobuf:"varint,3,opt,name=told,proto3" json:"told,omitempty"`
+	CalledOff     uint64                 `protobuf:"varint,4,opt,name=called_off,json=calledOff,proto3" json:"called_off,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Scaling) Reset() {
+	*x = Scaling{}
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Scaling) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Scaling) ProtoMessage() {}
+
+func (x *Scaling) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Scaling.ProtoReflect.Descriptor instead.
+func (*Scaling) Descriptor() ([]byte, []int) {
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Scaling) GetRefusal() uint32 {
+	if x != nil {
+		return x.Refusal
+	}
+	return 0
+}
+
+func (x *Scaling) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Scaling) GetTold() bool {
+	if x != nil {
+		return x.Told
+	}
+	return false
+}
+
+func (x *Scaling) GetCalledOff() uint64 {
+	if x != nil {
+		return x.CalledOff
+	}
+	return 0
+}
+
 // Layout is one way of dividing the entities of a kind among shards. The upper 16 bits of a shard are the
 // number of its layout.
 type Layout struct {
@@ -395,7 +548,7 @@ type Layout struct {
 
 func (x *Layout) Reset() {
 	*x = Layout{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[3]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +560,7 @@ func (x *Layout) String() string {
 func (*Layout) ProtoMessage() {}
 
 func (x *Layout) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[3]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +573,7 @@ func (x *Layout) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Layout.ProtoReflect.Descriptor instead.
 func (*Layout) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{3}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Layout) GetNumber() uint32 {
@@ -447,7 +600,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[4]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -459,7 +612,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[4]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -472,7 +625,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{4}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Position) GetOrigin() *NodeID {
@@ -506,7 +659,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +671,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[5]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +684,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{5}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Shard) GetShard() uint32 {
@@ -595,7 +748,7 @@ type Snapshot struct {
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -607,7 +760,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[6]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -620,7 +773,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{6}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Snapshot) GetEntity() string {
@@ -659,7 +812,7 @@ type Moved struct {
 
 func (x *Moved) Reset() {
 	*x = Moved{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +824,7 @@ func (x *Moved) String() string {
 func (*Moved) ProtoMessage() {}
 
 func (x *Moved) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[7]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +837,7 @@ func (x *Moved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Moved.ProtoReflect.Descriptor instead.
 func (*Moved) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{7}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Moved) GetFrom() *NodeID {
@@ -752,7 +905,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +917,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[8]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +930,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{8}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Explanation) GetShard() uint32 {
@@ -880,9 +1033,9 @@ type Control struct {
 	Registration  *Registration          `protobuf:"bytes,4,opt,name=registration,proto3" json:"registration,omitempty"`
 	Shards        []*Shard               `protobuf:"bytes,5,rep,name=shards,proto3" json:"shards,omitempty"`
 	Nodes         []*NodeID              `protobuf:"bytes,6,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	From          uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"`
-	To            uint64                 `protobuf:"varint,8,opt,name=to,proto3" json:"to,omitempty"` // Also the version of a registration, and the number of shards of RESHARD.
-	Wanted        []uint32               `protobuf:"varint,9,rep,packed,name=wanted,proto3" json:"wanted,omitempty"`
+	From          uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"`            // Also the number of the layout of TAKE_OVER and GIVEN_OVER.
+	To            uint64                 `protobuf:"varint,8,opt,name=to,proto3" json:"to,omitempty"`                // Also the version of a registration, and the number of shards of RESHARD.
+	Wanted        []uint32               `protobuf:"varint,9,rep,packed,name=wanted,proto3" json:"wanted,omitempty"` // Also the shards of TAKE_OVER.
 	Setting       string                 `protobuf:"bytes,10,opt,name=setting,proto3" json:"setting,omitempty"`
 	Coordinator   string                 `protobuf:"bytes,11,opt,name=coordinator,proto3" json:"coordinator,omitempty"`
 	Region        string                 `protobuf:"bytes,12,opt,name=region,proto3" json:"region,omitempty"`
@@ -892,13 +1045,19 @@ type Control struct {
 	Layouts       []*Layout              `protobuf:"bytes,16,rep,name=layouts,proto3" json:"layouts,omitempty"`  // Those in force by number, then those of the past.
 	Settled       *Epoch                 `protobuf:"bytes,17,opt,name=settled,proto3" json:"settled,omitempty"`  // Up to which every region knows of all shards that are retired.
 	Follows       bool                   `protobuf:"varint,18,opt,name=follows,proto3" json:"follows,omitempty"` // Of NO_REGION, as in a registration.
+	Scale         *Scale                 `protobuf:"bytes,30,opt,name=scale,proto3" json:"scale,omitempty"`      // Of HOST, RESCALE and SCALE_ANSWERED: what counts.
+	Next          *Scale                 `protobuf:"bytes,31,opt,name=next,proto3" json:"next,omitempty"`        // Of SCALE_ANSWERED: to what a change is under way.
+	Scaling       *Scaling               `protobuf:"bytes,32,opt,name=scaling,proto3" json:"scaling,omitempty"`
+	Gone          []string               `protobuf:"bytes,40,rep,name=gone,proto3" json:"gone,omitempty"`         // Ids that no set of a former layout has, or is to have, any more.
+	Entities      []string               `protobuf:"bytes,41,rep,name=entities,proto3" json:"entities,omitempty"` // Of GIVEN_OVER: the ids that are to be remembered in the shards of TAKE_OVER.
+	Over          bool                   `protobuf:"varint,42,opt,name=over,proto3" json:"over,omitempty"`        // Of GIVEN_OVER: no set of a former layout has anything any more.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Control) Reset() {
 	*x = Control{}
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[9]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1069,7 @@ func (x *Control) String() string {
 func (*Control) ProtoMessage() {}
 
 func (x *Control) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_sharding_v1_control_proto_msgTypes[9]
+	mi := &file_quorate_sharding_v1_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1082,7 @@ func (x *Control) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Control.ProtoReflect.Descriptor instead.
 func (*Control) Descriptor() ([]byte, []int) {
-	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{9}
+	return file_quorate_sharding_v1_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Control) GetType() Control_Type {
@@ -1052,6 +1211,48 @@ func (x *Control) GetFollows() bool {
 	return false
 }
 
+func (x *Control) GetScale() *Scale {
+	if x != nil {
+		return x.Scale
+	}
+	return nil
+}
+
+func (x *Control) GetNext() *Scale {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *Control) GetScaling() *Scaling {
+	if x != nil {
+		return x.Scaling
+	}
+	return nil
+}
+
+func (x *Control) GetGone() []string {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+func (x *Control) GetEntities() []string {
+	if x != nil {
+		return x.Entities
+	}
+	return nil
+}
+
+func (x *Control) GetOver() bool {
+	if x != nil {
+		return x.Over
+	}
+	return false
+}
+
 var File_quorate_sharding_v1_control_proto protoreflect.FileDescriptor
 
 const file_quorate_sharding_v1_control_proto_rawDesc = "" +
@@ -1065,7 +1266,7 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x14\n" +
 	"\x05codec\x18\x03 \x01(\tR\x05codec\x12\x12\n" +
-	"\x04role\x18\x04 \x01(\tR\x04role\"\xac\x02\n" +
+	"\x04role\x18\x04 \x01(\tR\x04role\"\xfa\x02\n" +
 	"\fRegistration\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1d.quorate.sharding.v1.SettingsR\bsettings\x12\x14\n" +
 	"\x05proxy\x18\x02 \x01(\bR\x05proxy\x12\x1c\n" +
@@ -1078,7 +1279,18 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\vload_shards\x18\t \x01(\rR\n" +
 	"loadShards\x12\x18\n" +
 	"\afollows\x18\n" +
-	" \x01(\bR\afollows\"8\n" +
+	" \x01(\bR\afollows\x12\x1a\n" +
+	"\btakeover\x18\v \x01(\rR\btakeover\x120\n" +
+	"\x05scale\x18\x1e \x01(\v2\x1a.quorate.sharding.v1.ScaleR\x05scale\"9\n" +
+	"\x05Scale\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\rR\x05count\"n\n" +
+	"\aScaling\x12\x18\n" +
+	"\arefusal\x18\x01 \x01(\rR\arefusal\x12\x16\n" +
+	"\x06detail\x18\x02 \x01(\tR\x06detail\x12\x12\n" +
+	"\x04told\x18\x03 \x01(\bR\x04told\x12\x1d\n" +
+	"\n" +
+	"called_off\x18\x04 \x01(\x04R\tcalledOff\"8\n" +
 	"\x06Layout\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x16\n" +
 	"\x06shards\x18\x02 \x01(\rR\x06shards\"Q\n" +
@@ -1118,7 +1330,8 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	" \x01(\v2\x1b.quorate.sharding.v1.NodeIDR\x06target\x12\x16\n" +
 	"\x06reason\x18\v \x01(\tR\x06reason\x12\x1a\n" +
 	"\bdeadline\x18\f \x01(\x04R\bdeadline\x120\n" +
-	"\x05moves\x18\r \x03(\v2\x1a.quorate.sharding.v1.MovedR\x05moves\"\xc6\b\n" +
+	"\x05moves\x18\r \x03(\v2\x1a.quorate.sharding.v1.MovedR\x05moves\"\xf2\n" +
+	"\n" +
 	"\aControl\x125\n" +
 	"\x04type\x18\x01 \x01(\x0e2!.quorate.sharding.v1.Control.TypeR\x04type\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12-\n" +
@@ -1138,7 +1351,13 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\vexplanation\x18\x0f \x01(\v2 .quorate.sharding.v1.ExplanationR\vexplanation\x125\n" +
 	"\alayouts\x18\x10 \x03(\v2\x1b.quorate.sharding.v1.LayoutR\alayouts\x124\n" +
 	"\asettled\x18\x11 \x01(\v2\x1a.quorate.sharding.v1.EpochR\asettled\x12\x18\n" +
-	"\afollows\x18\x12 \x01(\bR\afollows\"\xec\x02\n" +
+	"\afollows\x18\x12 \x01(\bR\afollows\x120\n" +
+	"\x05scale\x18\x1e \x01(\v2\x1a.quorate.sharding.v1.ScaleR\x05scale\x12.\n" +
+	"\x04next\x18\x1f \x01(\v2\x1a.quorate.sharding.v1.ScaleR\x04next\x126\n" +
+	"\ascaling\x18  \x01(\v2\x1c.quorate.sharding.v1.ScalingR\ascaling\x12\x12\n" +
+	"\x04gone\x18( \x03(\tR\x04gone\x12\x1a\n" +
+	"\bentities\x18) \x03(\tR\bentities\x12\x12\n" +
+	"\x04over\x18* \x01(\bR\x04over\"\xba\x03\n" +
 	"\x04Type\x12\b\n" +
 	"\x04NONE\x10\x00\x12\t\n" +
 	"\x05QUERY\x10\x01\x12\v\n" +
@@ -1167,7 +1386,13 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"MOVE_SHARD\x10\x14\x12\x11\n" +
 	"\rMOVE_ANSWERED\x10\x15\x12\v\n" +
 	"\aRESHARD\x10\x16\x12\x14\n" +
-	"\x10RESHARD_ANSWERED\x10\x17BSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
+	"\x10RESHARD_ANSWERED\x10\x17\x12\v\n" +
+	"\aRESCALE\x10\x1e\x12\f\n" +
+	"\bSCALE_TO\x10\x1f\x12\x12\n" +
+	"\x0eSCALE_ANSWERED\x10 \x12\r\n" +
+	"\tTAKE_OVER\x10(\x12\x0e\n" +
+	"\n" +
+	"GIVEN_OVER\x10)BSZQgithub.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1;shardingv1b\x06proto3"
 
 var (
 	file_quorate_sharding_v1_control_proto_rawDescOnce sync.Once
@@ -1182,51 +1407,57 @@ func file_quorate_sharding_v1_control_proto_rawDescGZIP() []byte {
 }
 
 var file_quorate_sharding_v1_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quorate_sharding_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_quorate_sharding_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_quorate_sharding_v1_control_proto_goTypes = []any{
 	(Control_Type)(0),    // 0: quorate.sharding.v1.Control.Type
 	(*Term)(nil),         // 1: quorate.sharding.v1.Term
 	(*Settings)(nil),     // 2: quorate.sharding.v1.Settings
 	(*Registration)(nil), // 3: quorate.sharding.v1.Registration
-	(*Layout)(nil),       // 4: quorate.sharding.v1.Layout
-	(*Position)(nil),     // 5: quorate.sharding.v1.Position
-	(*Shard)(nil),        // 6: quorate.sharding.v1.Shard
-	(*Snapshot)(nil),     // 7: quorate.sharding.v1.Snapshot
-	(*Moved)(nil),        // 8: quorate.sharding.v1.Moved
-	(*Explanation)(nil),  // 9: quorate.sharding.v1.Explanation
-	(*Control)(nil),      // 10: quorate.sharding.v1.Control
-	(*NodeID)(nil),       // 11: quorate.sharding.v1.NodeID
-	(*Epoch)(nil),        // 12: quorate.sharding.v1.Epoch
+	(*Scale)(nil),        // 4: quorate.sharding.v1.Scale
+	(*Scaling)(nil),      // 5: quorate.sharding.v1.Scaling
+	(*Layout)(nil),       // 6: quorate.sharding.v1.Layout
+	(*Position)(nil),     // 7: quorate.sharding.v1.Position
+	(*Shard)(nil),        // 8: quorate.sharding.v1.Shard
+	(*Snapshot)(nil),     // 9: quorate.sharding.v1.Snapshot
+	(*Moved)(nil),        // 10: quorate.sharding.v1.Moved
+	(*Explanation)(nil),  // 11: quorate.sharding.v1.Explanation
+	(*Control)(nil),      // 12: quorate.sharding.v1.Control
+	(*NodeID)(nil),       // 13: quorate.sharding.v1.NodeID
+	(*Epoch)(nil),        // 14: quorate.sharding.v1.Epoch
 }
 var file_quorate_sharding_v1_control_proto_depIdxs = []int32{
 	2,  // 0: quorate.sharding.v1.Registration.settings:type_name -> quorate.sharding.v1.Settings
-	11, // 1: quorate.sharding.v1.Position.origin:type_name -> quorate.sharding.v1.NodeID
-	12, // 2: quorate.sharding.v1.Shard.epoch:type_name -> quorate.sharding.v1.Epoch
-	12, // 3: quorate.sharding.v1.Shard.base:type_name -> quorate.sharding.v1.Epoch
-	5,  // 4: quorate.sharding.v1.Shard.positions:type_name -> quorate.sharding.v1.Position
-	7,  // 5: quorate.sharding.v1.Shard.snapshots:type_name -> quorate.sharding.v1.Snapshot
-	11, // 6: quorate.sharding.v1.Moved.from:type_name -> quorate.sharding.v1.NodeID
-	11, // 7: quorate.sharding.v1.Moved.to:type_name -> quorate.sharding.v1.NodeID
-	11, // 8: quorate.sharding.v1.Explanation.coordinator:type_name -> quorate.sharding.v1.NodeID
-	11, // 9: quorate.sharding.v1.Explanation.home:type_name -> quorate.sharding.v1.NodeID
-	12, // 10: quorate.sharding.v1.Explanation.epoch:type_name -> quorate.sharding.v1.Epoch
-	12, // 11: quorate.sharding.v1.Explanation.base:type_name -> quorate.sharding.v1.Epoch
-	11, // 12: quorate.sharding.v1.Explanation.target:type_name -> quorate.sharding.v1.NodeID
-	8,  // 13: quorate.sharding.v1.Explanation.moves:type_name -> quorate.sharding.v1.Moved
-	0,  // 14: quorate.sharding.v1.Control.type:type_name -> quorate.sharding.v1.Control.Type
-	1,  // 15: quorate.sharding.v1.Control.term:type_name -> quorate.sharding.v1.Term
-	3,  // 16: quorate.sharding.v1.Control.registration:type_name -> quorate.sharding.v1.Registration
-	6,  // 17: quorate.sharding.v1.Control.shards:type_name -> quorate.sharding.v1.Shard
-	11, // 18: quorate.sharding.v1.Control.nodes:type_name -> quorate.sharding.v1.NodeID
-	2,  // 19: quorate.sharding.v1.Control.settings:type_name -> quorate.sharding.v1.Settings
-	9,  // 20: quorate.sharding.v1.Control.explanation:type_name -> quorate.sharding.v1.Explanation
-	4,  // 21: quorate.sharding.v1.Control.layouts:type_name -> quorate.sharding.v1.Layout
-	12, // 22: quorate.sharding.v1.Control.settled:type_name -> quorate.sharding.v1.Epoch
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	4,  // 1: quorate.sharding.v1.Registration.scale:type_name -> quorate.sharding.v1.Scale
+	13, // 2: quorate.sharding.v1.Position.origin:type_name -> quorate.sharding.v1.NodeID
+	14, // 3: quorate.sharding.v1.Shard.epoch:type_name -> quorate.sharding.v1.Epoch
+	14, // 4: quorate.sharding.v1.Shard.base:type_name -> quorate.sharding.v1.Epoch
+	7,  // 5: quorate.sharding.v1.Shard.positions:type_name -> quorate.sharding.v1.Position
+	9,  // 6: quorate.sharding.v1.Shard.snapshots:type_name -> quorate.sharding.v1.Snapshot
+	13, // 7: quorate.sharding.v1.Moved.from:type_name -> quorate.sharding.v1.NodeID
+	13, // 8: quorate.sharding.v1.Moved.to:type_name -> quorate.sharding.v1.NodeID
+	13, // 9: quorate.sharding.v1.Explanation.coordinator:type_name -> quorate.sharding.v1.NodeID
+	13, // 10: quorate.sharding.v1.Explanation.home:type_name -> quorate.sharding.v1.NodeID
+	14, // 11: quorate.sharding.v1.Explanation.epoch:type_name -> quorate.sharding.v1.Epoch
+	14, // 12: quorate.sharding.v1.Explanation.base:type_name -> quorate.sharding.v1.Epoch
+	13, // 13: quorate.sharding.v1.Explanation.target:type_name -> quorate.sharding.v1.NodeID
+	10, // 14: quorate.sharding.v1.Explanation.moves:type_name -> quorate.sharding.v1.Moved
+	0,  // 15: quorate.sharding.v1.Control.type:type_name -> quorate.sharding.v1.Control.Type
+	1,  // 16: quorate.sharding.v1.Control.term:type_name -> quorate.sharding.v1.Term
+	3,  // 17: quorate.sharding.v1.Control.registration:type_name -> quorate.sharding.v1.Registration
+	8,  // 18: quorate.sharding.v1.Control.shards:type_name -> quorate.sharding.v1.Shard
+	13, // 19: quorate.sharding.v1.Control.nodes:type_name -> quorate.sharding.v1.NodeID
+	2,  // 20: quorate.sharding.v1.Control.settings:type_name -> quorate.sharding.v1.Settings
+	11, // 21: quorate.sharding.v1.Control.explanation:type_name -> quorate.sharding.v1.Explanation
+	6,  // 22: quorate.sharding.v1.Control.layouts:type_name -> quorate.sharding.v1.Layout
+	14, // 23: quorate.sharding.v1.Control.settled:type_name -> quorate.sharding.v1.Epoch
+	4,  // 24: quorate.sharding.v1.Control.scale:type_name -> quorate.sharding.v1.Scale
+	4,  // 25: quorate.sharding.v1.Control.next:type_name -> quorate.sharding.v1.Scale
+	5,  // 26: quorate.sharding.v1.Control.scaling:type_name -> quorate.sharding.v1.Scaling
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_quorate_sharding_v1_control_proto_init() }
@@ -1241,7 +1472,7 @@ func file_quorate_sharding_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_sharding_v1_control_proto_rawDesc), len(file_quorate_sharding_v1_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

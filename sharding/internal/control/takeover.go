@@ -1,0 +1,105 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
+
+// Remembered entities after the number of shards has changed: each number of shards has sets of its own in the store, and the
+// desks of the regions (package recall) take over what those of former numbers have. Control carries their questions and answers, and no
+// further change begins before that is over: so the sets that it begins with are empty.
+//
+//	desk ──Take──> Control ──TakeOver──> Control of the home of the first shard ──ToDesk──> desk
+//	desk <──ToDesk── Control <──GivenOver── Control <──Give── desk
+
+// Take is the input that the desk of a region has a question, and Give that it has an answer for the region of a node.
+type Take struct {
+	Kind string
+	Take protocol.Take
+}
+
+// Give is the counterpart of [Take].
+type Give struct {
+	Kind  string
+	To    gossip.NodeID
+	Given protocol.Given
+}
+
+// TakenOver is the input that nothing is left of what was before a layout.
+type TakenOver struct {
+	Kind   string
+	Layout uint16
+}
+
+// ToDesk is an effect: hand Input to the desk of the kind.
+type ToDesk struct {
+	Kind  string
+	Input protocol.DeskInput
+}
+
+// TakeOver carries a question. It is not repeated: the desk asks again.
+type TakeOver struct {
+	Kind string
+	Take protocol.Take
+}
+
+// GivenOver carries an answer. It is not repeated.
+type GivenOver struct {
+	Kind  string
+	Given protocol.Given
+}
+
+// KindName returns the name of the kind.
+func (m TakeOver) KindName() string { return m.Kind }
+
+// KindName returns the name of the kind.
+func (m GivenOver) KindName() string { return m.Kind }
+
+// takeover is what a region knows of the taking over.
+type takeover struct {
+	over bool   // Nothing is left of what was before a layout,
+	than uint16 // which has this number.
+}
+
+// ask sends a question to the home of the first shard of the present layout, if it is known.
+func (h *host) ask(t protocol.Take) {
+	if home := h.homes.at(h.present().Shard(0)); !home.Node.IsZero() {
+		h.kind.sendBulk(home.Node, TakeOver{Kind: h.cfg.Name, Take: t})
+	}
+}
+
+// present returns the layout with the highest number that the region knows of.
+func (h *host) present() protocol.Layout { return h.homes.layers[len(h.homes.layers)-1].Layout }
+
+// takenOver notes that nothing is left of what was before a layout, and has the coordinator know.
+func (h *host) takenOver(layout uint16) {
+	h.takeover = takeover{true, layout}
+	h.register()
+}
+
+// told returns what the region says of the taking over in its registration.
+func (h *host) told() uint32 {
+	switch {
+	case !h.cfg.Remembers || h.cfg.Proxy:
+		return 0
+	case h.takeover.over && h.takeover.than == h.present().Number:
+		return 2 + uint32(h.takeover.than)
+	default:
+		return 1
+	}
+}
+
+// takesOver reports whether sets of former layouts may have ids of remembered entities: some region remembers its entities, and
+// none has heard that nothing is left of what was before the present layout.
+func (r *roster) takesOver(present protocol.Layout) (takes bool) {
+	for _, reg := range r.regions { //quorate:unordered a question about all
+		if reg.Takeover == 2+uint32(present.Number) {
+			return false
+		}
+		takes = takes || reg.Takeover > 0
+	}
+	return takes
+}
