@@ -26,11 +26,14 @@ type weight struct {
 	permanent int             // How many of the first entities do not count.
 	overSince machine.Instant // Since when each look has found an excess with somebody who could go; 0: the last one has not.
 	looked    machine.Instant // The last look.
+	stood     machine.Instant // When a look found last that the node had stood still.
 }
 
 const (
 	weighEvery = 20 * time.Millisecond
 	overMost   = 100 * time.Millisecond
+	// backlogMost is how long a node is busy with what came while it stood still: stops wait for their turns among that.
+	backlogMost = time.Second
 )
 
 // limit bounds the instances of the node.
@@ -68,8 +71,11 @@ func (c *Cells) weigh() {
 	if live > w.limit {
 		c.ledger.counts.Over++
 	}
+	if c.now.Sub(w.looked) > 2*weighEvery {
+		w.stood = c.now
+	}
 	switch {
-	case live <= w.limit || free == 0 || c.now.Sub(w.looked) > 2*weighEvery:
+	case live <= w.limit || free == 0 || c.now.Sub(w.stood) < backlogMost:
 		w.overSince = 0
 	case w.overSince == 0:
 		w.overSince = c.now

@@ -274,5 +274,6 @@ func (c *Cells) leave(e *cell.Entity) {
 		c.behind[e] = true
 		c.ledger.stopped(c.self, e.ID())
 		c.ledger.counts.LeftBehind++
+		c.ledger.behind[e.ID()] = c.ledger.world.Now()
 	}
 }

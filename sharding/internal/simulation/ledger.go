@@ -38,6 +38,7 @@ type Ledger struct {
 	hosts     map[protocol.ShardID]protocol.Epoch // The last epoch of a home.
 	begins    map[string]protocol.Epoch           // By entity: the highest epoch that processed.
 	deaths    map[protocol.ShardID]time.Duration  // When a host of the shard ended, or was given up, last.
+	behind    map[string]time.Duration            // When an instance of an entity was left behind last, with the messages of its run.
 	leaders   map[gossip.NodeID]protocol.Term
 	terms     map[protocol.Term]gossip.NodeID // The node of each term; a term is of one node for ever.
 	stops     map[stop]time.Duration          // Since when a shard is being stopped.
@@ -209,6 +210,7 @@ func newLedger(w *world.World) *Ledger {
 		hosts:     make(map[protocol.ShardID]protocol.Epoch),
 		begins:    make(map[string]protocol.Epoch),
 		deaths:    make(map[protocol.ShardID]time.Duration),
+		behind:    make(map[string]time.Duration),
 		leaders:   make(map[gossip.NodeID]protocol.Term),
 		terms:     make(map[protocol.Term]gossip.NodeID),
 		stops:     make(map[stop]time.Duration),
@@ -551,8 +553,10 @@ func (l *Ledger) Vanished() []uint64 {
 	return ids
 }
 
-// died returns when a host of one of the shards that a message may have gone to ended, or was given up, last.
-func (l *Ledger) died(r *record) (last time.Duration) {
+// died returns when a host of one of the shards that a message may have gone to ended, or was given up, last, or its entity was
+// left behind.
+func (l *Ledger) died(r *record) time.Duration {
+	last := l.behind[r.path.entity]
 	hash := protocol.HashOf(r.path.entity)
 	for s, at := range l.deaths {
 		if of, known := l.layouts[s.Layout()]; s == r.shard || known && of.ShardOf(hash) == s {
