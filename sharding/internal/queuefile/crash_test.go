@@ -36,6 +36,16 @@ func opened(f *files.File, err error) (queuefile.File, error) {
 	return f, nil
 }
 
+// salts draws salts from a source.
+func salts(rng *rand.Rand) func() queuefile.Salt {
+	return func() (s queuefile.Salt) {
+		for i := range s {
+			s[i] = byte(rng.Uint32())
+		}
+		return s
+	}
+}
+
 // model is what the queue must have, may have, and must not have.
 type model struct {
 	t       *testing.T
@@ -94,7 +104,7 @@ func (m *model) restart(crash bool) {
 		m.d.Die()
 	}
 	var err error
-	m.q, err = queuefile.Open(m.d)
+	m.q, err = queuefile.Open(m.d, salts(m.rng))
 	require.NoError(m.t, err, "seed %d: whatever a crash leaves is no damage", m.seed)
 	m.look()
 }
@@ -224,7 +234,7 @@ func TestDamageIsToldFromWhatACrashLeaves(t *testing.T) {
 		damaged := disk{m.d.Clone()}
 		damaged.Names["queue"].Data[at] ^= 0x10
 		before := bytes.Clone(damaged.Names["queue"].Data)
-		_, err := queuefile.Open(damaged)
+		_, err := queuefile.Open(damaged, salts(rng))
 		require.ErrorIs(t, err, queuefile.ErrDamaged, "byte %d", at)
 		require.Equal(t, before, damaged.Names["queue"].Data)
 	}
