@@ -241,3 +241,18 @@ func TestDamageIsToldFromWhatACrashLeaves(t *testing.T) {
 	_, err := m.d.Open("queue.new")
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
+
+// A file that is written anew takes over nothing that has been damaged since it was read.
+func TestDamageIsNotSealedAnew(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	m := &model{t: t, rng: rng, d: disk{files.New(rng)}, may: map[delivery.EntryID]bool{}}
+	m.restart(true)
+	m.append()
+	damaged := len(m.d.Names["queue"].Data) - 1 // The end of its message.
+	large := delivery.Entry{EntryID: delivery.EntryID{Session: delivery.Session{9}}, To: "e", Message: make([]byte, 2<<20)}
+	require.NoError(t, m.q.Append(t.Context(), large))
+	m.d.Names["queue"].Data[damaged] ^= 1
+	require.ErrorIs(t, m.q.Remove(t.Context(), []delivery.EntryID{large.EntryID}), queuefile.ErrDamaged)
+	_, err := m.q.Load(t.Context())
+	require.ErrorIs(t, err, queuefile.ErrDamaged)
+}

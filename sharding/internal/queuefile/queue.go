@@ -241,10 +241,7 @@ func (q *Queue) Load(ctx context.Context) ([]delivery.Entry, error) {
 	}
 	all := make([]delivery.Entry, 0, len(q.live))
 	for _, at := range q.places() {
-		body, err := q.record(at.at, q.size)
-		if errors.Is(err, errCut) {
-			err = q.damaged(at.at)
-		}
+		body, err := q.entry(at)
 		if err != nil {
 			return nil, err
 		}
@@ -258,6 +255,15 @@ func (q *Queue) Load(ctx context.Context) ([]delivery.Entry, error) {
 		all = append(all, e)
 	}
 	return all, nil
+}
+
+// entry reads the body of an entry that was read or written before.
+func (q *Queue) entry(at place) ([]byte, error) {
+	body, err := q.record(at.at, q.size)
+	if errors.Is(err, errCut) {
+		err = q.damaged(at.at)
+	}
+	return body, err
 }
 
 // places returns where the entries are, in the order in which they were appended.
@@ -379,10 +385,11 @@ func (q *Queue) copyTo(next *Queue) error {
 		return err
 	}
 	for _, at := range q.places() {
-		record := make([]byte, at.size)
-		if _, err := q.file.ReadAt(record, at.at); err != nil {
-			return fmt.Errorf("filequeue: %w", err)
+		body, err := q.entry(at)
+		if err != nil {
+			return err
 		}
+		record := append(make([]byte, frameBytes), body...)
 		// It gets its name when it is synced, so that all before a record was synced when the record counts.
 		setMark(record, next.size)
 		seal(record, next.salt, next.size)
