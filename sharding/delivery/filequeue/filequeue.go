@@ -51,7 +51,7 @@ func Open(dir string) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("filequeue: %s: %w", dir, err)
 	}
-	file, err := queuefile.Open(queuefile.Dir(dir), salt)
+	file, err := queuefile.Open(directory.Dir(dir), salt)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}

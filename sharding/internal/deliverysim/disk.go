@@ -39,8 +39,10 @@ type names struct{ *files.Directory }
 // Create implements [queuefile.Files].
 func (d names) Create(name string) (queuefile.File, error) { return opened(d.Directory.Create(name)) }
 
-// Open implements [queuefile.Files].
-func (d names) Open(name string) (queuefile.File, error) { return opened(d.Directory.Open(name)) }
+// OpenToWrite implements [queuefile.Files].
+func (d names) OpenToWrite(name string) (queuefile.File, error) {
+	return opened(d.Directory.Open(name))
+}
 
 func opened(f *files.File, err error) (queuefile.File, error) {
 	if err != nil {

@@ -76,7 +76,7 @@ func (q *Queue) open() error {
 	if err := q.drop(freshName); err != nil {
 		return err
 	}
-	file, err := q.files.Open(fileName)
+	file, err := q.files.OpenToWrite(fileName)
 	if errors.Is(err, fs.ErrNotExist) {
 		file, err = q.files.Create(fileName)
 	}
