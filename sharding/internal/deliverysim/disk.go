@@ -41,7 +41,7 @@ func (d names) Create(name string) (queuefile.File, error) { return opened(d.Dir
 
 // OpenToWrite implements [queuefile.Files].
 func (d names) OpenToWrite(name string) (queuefile.File, error) {
-	return opened(d.Directory.Open(name))
+	return opened(d.Open(name))
 }
 
 func opened(f *files.File, err error) (queuefile.File, error) {

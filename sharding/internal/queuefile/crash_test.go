@@ -28,7 +28,7 @@ type disk struct{ *files.Directory }
 
 func (d disk) Create(name string) (queuefile.File, error) { return opened(d.Directory.Create(name)) }
 
-func (d disk) OpenToWrite(name string) (queuefile.File, error) { return opened(d.Directory.Open(name)) }
+func (d disk) OpenToWrite(name string) (queuefile.File, error) { return opened(d.Open(name)) }
 
 func opened(f *files.File, err error) (queuefile.File, error) {
 	if err != nil {
