@@ -21,7 +21,7 @@ type node struct {
 	name     string
 	at       int
 	life     int
-	began    time.Duration // This life of it.
+	began    time.Duration // When this life began.
 	up       bool
 	going    bool          // It has begun to end.
 	frozen   time.Duration // It does nothing until then.

@@ -77,7 +77,7 @@ type World struct {
 	epochs   []int     // and how often they have got another one.
 	boxes    []*mailbox
 	full     []time.Duration // A shard has no room until then.
-	handed   []bool          // A shard is being handed over.
+	handed   []bool          // By shard: it is being handed over.
 	ledger   *ledger
 	Counts   Counts
 }

@@ -23,9 +23,10 @@ import (
 //	        entity's id as a varint, that id, and the message
 //
 // Numbers are little-endian. The tag is the first eight bytes of the SHA-256 of the salt, the record's place in the file (8),
-// and what is before the tag in the frame. Who does not know the salt, which is another one in every file, can write no
-// record into a message that would be taken for one of the queue; nor is a copy of a record taken for one at another place. The
-// tag covers the frame alone, so that the search for a record takes the same short time at each byte, whatever that search meets.
+// and what is before the tag in the frame. Each file has a salt of its own: without it nobody can put a record into a message
+// that would be taken for one of the queue, but by guessing 64 bits, and a copy of a record is none at another place. The
+// tag covers the frame alone, so that the search for a record takes the same short time at each byte, whatever that
+// search meets.
 
 const (
 	family  = "quorate deliveries "
@@ -45,7 +46,7 @@ const (
 	idBytes                = markAt + 8 // Kind, session, number and mark, with which each body begins.
 )
 
-// Salt is what nobody knows who may choose messages: sixteen random bytes, drawn for each file.
+// Salt is sixteen random bytes, drawn for each file. Whoever may choose messages must not know them.
 type Salt [saltBytes]byte
 
 var errCut = errors.New("what was written here is not whole")
