@@ -22,8 +22,9 @@
 // # Outcomes
 //
 // Each request ends with one outcome, whose code says whether the entity may have handled it. Without
-// standing a node sends requests back at once, so that clients ask another one. A node that ends tells
-// its clients first, and answers what it has.
+// standing a node sends requests back at once, so that clients ask another one. A gateway that is closed, or whose node
+// is asked to leave, tells its clients first, and answers what it has within two seconds: no request that takes
+// less fails. The node does not leave before that.
 //
 // # Bounds
 //
@@ -33,6 +34,6 @@
 //
 // # Life cycle and concurrency
 //
-// [Serve] listens and returns; [Server.Close] ends everything and waits for every goroutine. The methods
-// may be called from any goroutine.
+// [Serve] listens and returns; [Server.Close] ends everything and waits for every goroutine. A gateway whose node leaves
+// ends by itself, and is closed all the same. The methods may be called from any goroutine.
 package gateway

@@ -14,6 +14,7 @@ import (
 // Each of these defects of the machine of a client makes its law fail, and each of a node a test of the gateway.
 func TestMutantsAreCaught(t *testing.T) {
 	const broker, laws, node = "client/internal/broker/broker.go", "TestLawsOfTheBroker", "gateway/internal/exchange/exchange.go"
+	const leave, answer, closed = "gateway/leave.go", "TestNodesAnswerBeforeTheyLeave", "TestAClosedGatewayHoldsNobody"
 	var all []simulationtest.Mutant
 	for _, m := range []struct{ name, file, test, old, to string }{
 		{"what a lost node had is asked again", broker, laws, "			d.end(r, Result{Code: UnknownOutcome, Detail: why}, out)\n", "			if mutant(NAME) {\n				d.requeue(r)\n				continue\n			}\n			d.end(r, Result{Code: UnknownOutcome, Detail: why}, out)\n"},
@@ -25,9 +26,12 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"nobody is told that there is room", broker, laws, "		d.full, out.Room = false, true\n", "		d.full, out.Room = false, !mutant(NAME)\n"},
 		{"clients need not read", node, "TestClientsThatNeverReadAreClosed", "	if c.since != 0 && time.Duration(now-c.since) >= c.cfg.WriteTimeout {\n", "	if c.since != 0 && time.Duration(now-c.since) >= c.cfg.WriteTimeout && !mutant(NAME) {\n"},
 		{"who sends no more gets no outcomes", node, "TestClientsMayEndTheirSide", "return c.open == 0 && c.half }", "return (c.open == 0 || mutant(NAME)) && c.half }"},
+		{"nodes leave before their clients are answered", leave, answer, "		out.Publish(component.Busy{Component: d.name})\n", "		if !mutant(NAME) {\n			out.Publish(component.Busy{Component: d.name})\n		}\n"},
+		{"a node waits for clients and does not tell them", leave, answer, "			out.Add(dismiss{})\n", "			if !mutant(NAME) {\n				out.Add(dismiss{})\n			}\n"},
+		{"a gateway that was closed holds its node", leave, closed, "	case <-s.going:\n	}\n", "	case <-s.going:\n		if mutant(NAME) {\n			return\n		}\n	}\n"},
 	} {
 		of := "../client/internal/broker"
-		if m.file == node {
+		if m.file == node || m.file == leave {
 			of = "."
 		}
 		all = append(all, simulationtest.Mutant{Name: m.name, Package: of, Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: m.file, Old: m.old, New: m.to}}})

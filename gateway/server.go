@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -20,8 +21,8 @@ import (
 	"github.com/quorate/quorate/transport/mutual"
 )
 
-// Serve listens and starts the goroutines; a request then takes the way of exchange.go; Close ends
-// exchanges, connections and goroutines in that order, with a bound for each.
+// Serve listens and starts the goroutines; a request then takes the way of exchange.go; Close, or the leave of the node
+// (leave.go), ends exchanges, connections and goroutines in that order, with a bound for each.
 
 const (
 	// handshakeTimeout bounds the time until a connection is ready for requests.
@@ -60,7 +61,7 @@ type Server struct {
 	running  sync.WaitGroup
 	ctx      context.Context    //nolint:containedctx // The life of the server.
 	cancel   context.CancelFunc // Ends it.
-	going    chan struct{}      // Closed when Close begins.
+	going    chan struct{}      // Closed when the server begins to end.
 	closing  sync.Once
 	measure  func() (stop func()) // Begins to observe the counters, until stop is called.
 	measured func()
@@ -190,6 +191,9 @@ func (s *Server) start(listener net.Listener) error {
 			s.log.Error("the gateway does not accept connections any more", "error", err)
 		}
 	})
+	if err := s.attach(); err != nil {
+		return errors.Join(err, s.Close())
+	}
 	s.log.Info("the gateway listens for clients", "address", s.Address(), "tls", s.files != nil, "kinds", s.cfg.Kinds)
 	return nil
 }
@@ -205,6 +209,13 @@ func (s *Server) Address() string {
 // Close tells all clients that the gateway ends, waits up to two seconds for the outcomes of what they have asked, and
 // for every goroutine. It may be called twice.
 func (s *Server) Close() error {
+	s.end()
+	s.running.Wait()
+	return nil
+}
+
+// end ends exchanges and connections, and returns when they are over, also where another goroutine ends them.
+func (s *Server) end() {
 	s.closing.Do(func() {
 		close(s.going)
 		if s.grpc != nil {
@@ -213,8 +224,6 @@ func (s *Server) Close() error {
 		s.cancel()
 		s.measured()
 	})
-	s.running.Wait()
-	return nil
 }
 
 // drain ends all connections: in order when their calls are over, and after closeTimeout in any case.
@@ -236,7 +245,7 @@ func (s *Server) drain() {
 	}
 }
 
-// ending reports whether Close has begun.
+// ending reports whether the server has begun to end.
 func (s *Server) ending() bool {
 	select {
 	case <-s.going:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,9 +34,10 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 // world is a cluster whose members speak over a network in memory, and with a gateway each on the loopback
 // interface.
 type world struct {
-	t     *testing.T
-	nodes []*node
-	hold  chan struct{} // Entities at "wait" go on when it is closed.
+	t       *testing.T
+	nodes   []*node
+	hold    chan struct{} // Entities at "wait" go on when it is closed.
+	release func()        // Closes it.
 }
 
 type node struct {
@@ -50,6 +52,7 @@ type node struct {
 func start(t *testing.T, n int, change func(*gateway.Config)) *world {
 	t.Helper()
 	w := &world{t: t, hold: make(chan struct{})}
+	w.release = sync.OnceFunc(func() { close(w.hold) })
 	network := memory.NewNetwork()
 	for i := range n {
 		cfg := membership.Default()
@@ -70,7 +73,7 @@ func start(t *testing.T, n int, change func(*gateway.Config)) *world {
 		of.Server, err = gateway.Serve(t.Context(), g, s, gateway.WithLogger(quiet()), gateway.WithMeterProvider(of.metrics.Provider(), m.Self()))
 		require.NoError(t, err)
 	}
-	t.Cleanup(func() { close(w.hold) }) // Before the nodes end.
+	t.Cleanup(w.release) // Before the nodes end.
 	for _, of := range w.nodes {
 		require.NoError(t, of.member.AwaitUp(t.Context()))
 		for _, kind := range []string{"echo", "hidden"} {

@@ -213,5 +213,5 @@ func takeToRead(path string) (disk.Files, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return disk.Dir(path), lock, nil
+	return disk.At(path), lock, nil
 }

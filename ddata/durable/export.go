@@ -58,7 +58,7 @@ func Export(ctx context.Context, path string, to io.Writer, progress func(keys i
 // exportSources reads what is at a path.
 func exportSources(path string, lost *losses) (sources []source, done func() error, err error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		r, err := openFile(disk.Dir(filepath.Dir(path)), filepath.Base(path), lost)
+		r, err := openFile(disk.At(filepath.Dir(path)), filepath.Base(path), lost)
 		if err != nil {
 			return nil, nil, err
 		}

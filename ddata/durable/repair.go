@@ -45,7 +45,7 @@ func Repair(ctx context.Context, dir string, progress func(keys int64)) (*Repair
 	if err != nil {
 		return nil, err
 	}
-	done, err := repair(ctx, disk.Dir(dir), counter{tell: progress})
+	done, err := repair(ctx, disk.At(dir), counter{tell: progress})
 	return done, errors.Join(err, lock.Close())
 }
 

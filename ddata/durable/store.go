@@ -90,7 +90,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := open(config, disk.Dir(config.Dir), lock)
+	s, err := open(config, disk.At(config.Dir), lock)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 
 // take locks a directory, and makes it first if that is wanted.
 func take(path string, makes bool) (io.Closer, error) {
-	dir := disk.Dir(path)
+	dir := disk.At(path)
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.IsDir():

@@ -3,7 +3,8 @@
 
 // Package directory has what the parts of a node that keep files ask of the system, and
 // what differs from one system to another: a lock on a directory, names of files that
-// survive a crash of the machine, and whether an error says that the disk is full.
+// survive a crash of the machine, whether an error says that the disk is full, and the files
+// of a directory behind an interface ([Dir]), so that a disk with faults can take their place.
 //
 //	lock, err := directory.Lock(filepath.Join(dir, "lock"))
 //	if errors.Is(err, directory.ErrInUse) {

@@ -63,6 +63,7 @@ type stream struct {
 type mailbox struct {
 	home     *node
 	life     int
+	shard    int
 	epoch    int // Of the shard.
 	messages []*message
 	busy     bool
@@ -149,7 +150,7 @@ func (n *node) move(shard int, st *stream) {
 	n.later(n.w.upTo(4*time.Millisecond), func() {
 		st.moving = false
 		home := n.w.homes[shard]
-		if !home.up || home.frozen > n.w.Now() {
+		if !home.up || home.frozen > n.w.Now() || n.w.handed[shard] {
 			st.moving = true
 			n.later(poll, func() {
 				st.moving = false
@@ -171,7 +172,7 @@ func (n *node) move(shard int, st *stream) {
 func (w *World) mail(home *node, m *message) {
 	box, epoch := w.boxes[m.entity], w.epochs[shardOf(m.entity)]
 	if box == nil || box.home != home || box.life != home.life || box.epoch != epoch {
-		box = &mailbox{home: home, life: home.life, epoch: epoch}
+		box = &mailbox{home: home, life: home.life, shard: shardOf(m.entity), epoch: epoch}
 		w.boxes[m.entity] = box
 	}
 	box.messages = append(box.messages, m)
@@ -252,19 +253,50 @@ func (w *World) hosted(n *node) {
 			w.boxes[entity] = nil
 		}
 	}
+	lost := map[int]int{} // By shard: the epoch that nobody hosts.
 	for shard, home := range w.homes {
 		if home == n {
 			w.epochs[shard]++ // Also what an entity is about to begin is lost.
+			lost[shard] = w.epochs[shard]
 		}
 	}
 	life := n.life
 	w.After(w.upTo(foundIn), func() {
-		for shard, home := range w.homes {
-			if home == n && (!n.up || n.life != life || n.frozen > w.Now()) {
+		for shard := range shards {
+			epoch, none := lost[shard]
+			if none && w.epochs[shard] == epoch && (!n.up || n.life != life || n.frozen > w.Now()) {
 				w.rehome(shard)
 			}
 		}
 	})
+}
+
+// handOver moves the shards of a node in order: nothing more goes there, what is there is handled, and then another node goes on.
+func (w *World) handOver(n *node) {
+	for shard, home := range w.homes {
+		if home != n {
+			continue
+		}
+		var wait func()
+		wait = func() {
+			if slices.ContainsFunc(w.boxes, func(box *mailbox) bool { return box.works(n, shard) }) {
+				w.After(poll, wait)
+				return
+			}
+			w.After(w.upTo(300*time.Millisecond), func() {
+				w.rehome(shard)
+			})
+		}
+		w.After(w.upTo(500*time.Millisecond), func() {
+			w.handed[shard] = true
+			wait()
+		})
+	}
+}
+
+// works reports whether an entity of a shard has something to handle on a node.
+func (b *mailbox) works(n *node, shard int) bool {
+	return b != nil && b.home == n && b.shard == shard && (b.busy || len(b.messages) > 0)
 }
 
 // rehome gives a shard to a node that can host.
@@ -275,6 +307,7 @@ func (w *World) rehome(shard int) {
 		return
 	}
 	w.epochs[shard]++
+	w.handed[shard] = false
 	w.homes[shard] = able[w.rand.IntN(len(able))]
 	w.Log("shard %d lives on %s", shard, w.homes[shard].name)
 }

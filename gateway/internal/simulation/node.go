@@ -21,6 +21,7 @@ type node struct {
 	name     string
 	at       int
 	life     int
+	began    time.Duration // When this life began.
 	up       bool
 	going    bool          // It has begun to end.
 	frozen   time.Duration // It does nothing until then.
@@ -31,12 +32,19 @@ type node struct {
 	windows  map[int]*stream // Of messages to a shard, by its number.
 }
 
-// limits are those of every node.
-func limits() exchange.Limits { return exchange.Limits{Requests: requestsMost, Bytes: bytesMost} }
+// limits are those of every node. In an orderly world they let in what all clients may send, since a node that has more to do
+// while another one leaves may send some back.
+func (w *World) limits() exchange.Limits {
+	if w.orderly {
+		return exchange.Limits{Requests: programs * window, Bytes: 1 << 20}
+	}
+	return exchange.Limits{Requests: requestsMost, Bytes: bytesMost}
+}
 
 // start begins a life.
 func (n *node) start() {
 	n.life++
+	n.began = n.w.Now()
 	n.up, n.going, n.frozen, n.fenced = true, false, 0, 0
 	n.calls, n.requests, n.bytes, n.windows = nil, 0, 0, map[int]*stream{}
 	n.w.Log("%s begins its life %d", n.name, n.life)
@@ -80,7 +88,8 @@ func (n *node) crash() {
 	n.w.hosted(n)
 }
 
-// leave ends the node in order: clients are told, what it has is answered, for two seconds.
+// leave ends the node in order: clients are told, what it has is answered, for two seconds. In an orderly world it also hands
+// over what it hosts first.
 func (n *node) leave() {
 	if !n.up || n.going {
 		return
@@ -90,10 +99,14 @@ func (n *node) leave() {
 	for _, c := range n.calls {
 		c.signal()
 	}
+	if n.w.orderly {
+		n.w.handOver(n)
+	}
 	began, life := n.w.Now(), n.life
 	var wait func()
 	wait = func() {
-		if open := slices.ContainsFunc(n.calls, func(c *call) bool { return !c.over }); open && n.w.Now()-began < closeTimeout {
+		open := slices.ContainsFunc(n.calls, func(c *call) bool { return !c.over }) && n.w.Now()-began < closeTimeout
+		if open || n.w.orderly && slices.Contains(n.w.homes, n) {
 			n.w.After(poll, n.alive(life, wait))
 			return
 		}
@@ -111,13 +124,13 @@ func (n *node) begin(c *call, r *clientv1.Request) {
 	switch {
 	case n.going:
 		o.code = clientv1.Code_CODE_NOT_DELIVERED
-	case limits().Reached(int64(n.requests), int64(n.bytes)):
+	case n.w.limits().Reached(int64(n.requests), int64(n.bytes)):
 		n.w.Counts.Overloaded++
 		o.code = clientv1.Code_CODE_OVERLOADED
 	case r.GetKind() != kind || n.w.chance(0.005):
 		o.code = clientv1.Code_CODE_UNKNOWN_KIND
 	default:
-		if n.requests > requestsMost || n.bytes > bytesMost && n.requests > 1 {
+		if most := n.w.limits(); n.requests > most.Requests || n.bytes > most.Bytes && n.requests > 1 {
 			n.w.Fail(fmt.Errorf("C5: %s has %d requests of %d bytes", n.name, n.requests, n.bytes))
 		}
 		o.placed = true

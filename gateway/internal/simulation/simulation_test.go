@@ -39,6 +39,22 @@ func TestClientsUnderFaults(t *testing.T) {
 	}
 }
 
+// While nodes leave in order and come back, no request of a client fails.
+func TestNodesLeaveWithoutAFailedRequest(t *testing.T) {
+	first, n := simulationtest.Seeds(t, 20)
+	var sum simulation.Counts
+	for seed := first; seed < first+n; seed++ {
+		w, err := simulation.RunOrderly(seed, 2+int(seed%2)) //nolint:gosec // Two or three.
+		simulationtest.RequireRun(t, seed, err)
+		sum.Add(w.Counts)
+	}
+	t.Logf("%d seeds: %+v", n, sum)
+	if n >= 20 { // Fewer seeds need not show all of it.
+		require.NotZero(t, sum.Leaves)
+		require.NotZero(t, sum.Again, "given to a second node")
+	}
+}
+
 // A run is a function of its seed.
 func TestARunRepeats(t *testing.T) {
 	one, err := simulation.Run(3, simulation.Nodes)

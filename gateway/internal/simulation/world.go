@@ -37,6 +37,7 @@ const (
 	faults   = 90 * time.Second
 	recovery = 40 * time.Second // After the faults all is well again within so long.
 	quiet    = 20 * time.Second // Then no request fails.
+	settled  = 4 * time.Second  // So long after a node has begun all clients are connected to it.
 	inTime   = 2 * time.Second  // A request that fails nowhere takes no longer.
 )
 
@@ -66,7 +67,8 @@ type World struct {
 	*simulation.World
 
 	rand     *rand.Rand
-	calm     bool // The faults are over.
+	calm     bool // Nothing goes wrong any more, or ever in an orderly world.
+	orderly  bool // Nodes leave in order and come back, and nothing else happens.
 	over     bool // The clients are closed.
 	nodes    []*node
 	programs []*program
@@ -75,6 +77,7 @@ type World struct {
 	epochs   []int     // and how often they have got another one.
 	boxes    []*mailbox
 	full     []time.Duration // A shard has no room until then.
+	handed   []bool          // By shard: it is being handed over.
 	ledger   *ledger
 	Counts   Counts
 }
@@ -93,13 +96,28 @@ type program struct {
 	blind  time.Duration // It reads nothing until then.
 }
 
-// New returns a world with some nodes.
+// New returns a world with some nodes, in which all may go wrong.
 func New(seed uint64, nodes int, set ...func(*simulation.Options)) *World {
-	base := simulation.Options{Seed: seed, Scenario: "clients"}
+	w := build(simulation.Options{Seed: seed, Scenario: "clients"}, nodes, false, set)
+	w.trouble()
+	return w
+}
+
+// NewOrderly returns a world in which nodes leave in order and come back, and nothing goes wrong.
+func NewOrderly(seed uint64, nodes int, set ...func(*simulation.Options)) *World {
+	w := build(simulation.Options{Seed: seed, Scenario: "clients-leaves"}, nodes, true, set)
+	w.rota()
+	return w
+}
+
+func build(base simulation.Options, nodes int, orderly bool, set []func(*simulation.Options)) *World {
 	for _, f := range set {
 		f(&base)
 	}
-	w := &World{World: simulation.New(base), boxes: make([]*mailbox, entities), epochs: make([]int, shards), full: make([]time.Duration, shards)}
+	w := &World{
+		World: simulation.New(base), orderly: orderly, calm: orderly, boxes: make([]*mailbox, entities),
+		epochs: make([]int, shards), full: make([]time.Duration, shards), handed: make([]bool, shards),
+	}
 	w.rand, w.ledger = w.Source(62), newLedger(w)
 	for i := range nodes {
 		n := &node{w: w, name: fmt.Sprintf("n%d", i), at: i}
@@ -116,7 +134,6 @@ func New(seed uint64, nodes int, set ...func(*simulation.Options)) *World {
 		p.open()
 		p.ask()
 	}
-	w.trouble()
 	w.second()
 	return w
 }
@@ -145,7 +162,11 @@ func (p *program) open() {
 
 // ask begins some requests, now and then.
 func (p *program) ask() {
-	p.w.After(p.w.upTo(400*time.Millisecond), func() {
+	pause := 400 * time.Millisecond
+	if p.w.orderly {
+		pause /= 3 // More is under way when a node leaves.
+	}
+	p.w.After(p.w.upTo(pause), func() {
 		most := 4
 		if p.w.chance(0.1) {
 			most = 60 // More than all windows and the queue take.
@@ -182,6 +203,9 @@ func (p *program) request() {
 	began := w.Now()
 	r.Done = func(result clientsim.Result) {
 		w.ledger.end(e, result)
+		if w.orderly && !w.over && result.Code != clientv1.Code_CODE_OK {
+			w.Fail(fmt.Errorf("C8: %s ends as %v (%s) after %v, though nodes only leave in order", token, result.Code, result.Detail, w.Now()-began))
+		}
 		if began > faults+recovery && !w.over && (result.Code != clientv1.Code_CODE_OK || w.Now()-began > inTime) {
 			w.Fail(fmt.Errorf("C7: %s ends as %v (%s) after %v, though nothing is wrong any more", token, result.Code, result.Detail, w.Now()-began))
 		}
@@ -236,6 +260,28 @@ func (w *World) trouble() {
 		}
 		w.strike(w.nodes[w.rand.IntN(len(w.nodes))], w.programs[w.rand.IntN(len(w.programs))])
 		w.trouble()
+	})
+}
+
+// rota lets nodes leave until the time of that is over. Another node that all clients are connected to always stays.
+func (w *World) rota() {
+	w.After(w.upTo(3*time.Second), func() {
+		if w.Now() > faults {
+			return
+		}
+		var stay []*node
+		for _, n := range w.nodes {
+			if n.up && !n.going && w.Now()-n.began >= settled {
+				stay = append(stay, n)
+			}
+		}
+		if len(stay) > 1 {
+			w.Counts.Leaves++
+			n := stay[w.rand.IntN(len(stay))]
+			n.leave()
+			w.restart(n)
+		}
+		w.rota()
 	})
 }
 
@@ -346,6 +392,12 @@ func (w *World) Finish() error {
 		}
 	}
 	return w.Failure()
+}
+
+// RunOrderly runs a world in which nodes leave in order, with a seed.
+func RunOrderly(seed uint64, nodes int, set ...func(*simulation.Options)) (*World, error) {
+	w := NewOrderly(seed, nodes, set...)
+	return w, w.Finish()
 }
 
 // Run runs a world with a seed.

@@ -22,6 +22,8 @@
 // left of writes that were not synced, wherever it has left parts out, is no entry, and is taken away by the next Open. What was
 // synced before something behind it was written, and is not as it was, is [ErrDamaged], and nothing is changed then. A disk that
 // is full or fails is an error of the system: after one the entry was not accepted, and may be delivered all the same.
+// Nothing that a message holds is ever taken for an entry: each file has random bytes of its own, which whoever
+// sends messages does not know, and they are part of the checksum of every entry.
 //
 // # Limits
 //

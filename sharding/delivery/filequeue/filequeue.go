@@ -5,6 +5,7 @@ package filequeue
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ import (
 var (
 	// ErrDamaged says that the file has what this package has not written.
 	ErrDamaged = queuefile.ErrDamaged
+	// ErrFormat says that another version has written the file, in a form that this one does not read.
+	ErrFormat = queuefile.ErrFormat
 	// ErrInUse says that another queue has the directory.
 	ErrInUse = directory.ErrInUse
 	// ErrClosed says that the queue was closed, or has failed before in a way after which its file is not known.
@@ -38,8 +41,8 @@ type Queue struct {
 
 var _ delivery.Queue = (*Queue)(nil)
 
-// Open opens the queue in a directory, which is made if it is not there. The error wraps [ErrInUse], [ErrDamaged] or
-// that of the system.
+// Open opens the queue in a directory, which is made if it is not there. The error wraps [ErrInUse], [ErrDamaged],
+// [ErrFormat] or that of the system.
 func Open(dir string) (*Queue, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("filequeue: %w", err)
@@ -48,11 +51,17 @@ func Open(dir string) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("filequeue: %s: %w", dir, err)
 	}
-	file, err := queuefile.Open(queuefile.Dir(dir))
+	file, err := queuefile.Open(directory.Dir(dir), salt)
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return &Queue{file: file, lock: lock}, nil
+}
+
+// salt draws the salt of a file.
+func salt() (s queuefile.Salt) {
+	_, _ = rand.Read(s[:]) // It never fails.
+	return s
 }
 
 // Load implements [delivery.Queue].

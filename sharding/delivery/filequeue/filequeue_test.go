@@ -151,7 +151,7 @@ func TestADamagedFile(t *testing.T) {
 	path := filepath.Join(dir, "queue")
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
-	const record = 8 + 33 + 1 + 2 + 10
+	const record = 16 + 33 + 1 + 2 + 10
 	for at := range len(whole) - record {
 		changed := append([]byte(nil), whole...)
 		changed[at] ^= 0x40
@@ -161,6 +161,33 @@ func TestADamagedFile(t *testing.T) {
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, changed, after)
+	}
+}
+
+// A file in a form of another version is an error of its own, and is left as it is.
+func TestAFileOfAnotherVersion(t *testing.T) {
+	for _, content := range []string{"quorate deliveries 2\n", "quorate deliveries 2\nand its entries, of any length, behind that", "quorate deliveries 10\n"} {
+		path := filepath.Join(t.TempDir(), "queue")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		_, err := filequeue.Open(filepath.Dir(path))
+		require.ErrorIs(t, err, filequeue.ErrFormat)
+		require.NotErrorIs(t, err, filequeue.ErrDamaged)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, content, string(after))
+	}
+}
+
+// Each queue has a salt of its own, so that nobody can know that of another.
+func TestNoTwoFilesHaveTheSameSalt(t *testing.T) {
+	seen := map[string]bool{}
+	for range 3 {
+		dir := t.TempDir()
+		require.NoError(t, open(t, dir).Close())
+		content, err := os.ReadFile(filepath.Join(dir, "queue"))
+		require.NoError(t, err)
+		require.False(t, seen[string(content)])
+		seen[string(content)] = true
 	}
 }
 

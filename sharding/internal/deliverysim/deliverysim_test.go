@@ -59,12 +59,14 @@ func TestQueuesInFiles(t *testing.T) {
 		sum.Again += w.Counts.Again
 		sum.Failures += w.Counts.Failures
 		sum.Power += w.Counts.Power
+		sum.Lures += w.Counts.Lures
 		sum.Crashes += w.Counts.Crashes
 	}
 	t.Logf("%d seeds: %+v", n, sum)
 	if n >= 40 { // Fewer seeds need not show all of it.
 		require.NotZero(t, sum.Failures)
 		require.NotZero(t, sum.Power)
+		require.NotZero(t, sum.Lures)
 	}
 }
 

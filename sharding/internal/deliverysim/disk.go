@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"syscall"
 	"time"
@@ -28,6 +29,8 @@ type box struct {
 	maybe   map[delivery.EntryID]bool // To append or to remove it has failed, or a crash may have taken the removal back.
 	removed []delivery.EntryID        // Since the machine has last crashed.
 	power   bool                      // The next end of the process is one of the machine.
+	torn    bool                      // The machine ends when a sync fails, before what was written is on the disk.
+	salts   *rand.Rand
 }
 
 // names is a directory as the queue sees it.
@@ -36,8 +39,10 @@ type names struct{ *files.Directory }
 // Create implements [queuefile.Files].
 func (d names) Create(name string) (queuefile.File, error) { return opened(d.Directory.Create(name)) }
 
-// Open implements [queuefile.Files].
-func (d names) Open(name string) (queuefile.File, error) { return opened(d.Directory.Open(name)) }
+// OpenToWrite implements [queuefile.Files].
+func (d names) OpenToWrite(name string) (queuefile.File, error) {
+	return opened(d.Open(name))
+}
 
 func opened(f *files.File, err error) (queuefile.File, error) {
 	if err != nil {
@@ -47,7 +52,10 @@ func opened(f *files.File, err error) (queuefile.File, error) {
 }
 
 func newBox(p *producer) *box {
-	return &box{p: p, dir: files.New(p.w.Source(5000 + uint64(p.name[1]))), maybe: map[delivery.EntryID]bool{}}
+	number := uint64(p.name[1])
+	return &box{
+		p: p, dir: files.New(p.w.Source(5000 + number)), salts: p.w.Source(6000 + number), maybe: map[delivery.EntryID]bool{},
+	}
 }
 
 // strike lets something go wrong with the disk.
@@ -61,14 +69,17 @@ func (b *box) strike() {
 	}
 	w.Counts.Failures++
 	b.dir.FailAt, b.dir.Err, b.dir.Fails = b.dir.Operations+1+w.rand.IntN(6), syscall.EIO, nil
-	if w.rand.IntN(2) == 0 {
+	switch w.rand.IntN(3) {
+	case 0:
 		b.dir.Err, b.dir.Fails = syscall.ENOSPC, func(op string) bool { return op == "write" || op == "create" }
+	case 1:
+		b.torn, b.dir.Fails = true, func(op string) bool { return op == "sync" }
 	}
 	w.After(w.upTo(10*time.Second), b.repair)
 }
 
 // repair has the disk do what it should again.
-func (b *box) repair() { b.dir.FailAt = 0 }
+func (b *box) repair() { b.dir.FailAt, b.torn = 0, false }
 
 // append keeps an entry, and reports whether it has.
 func (b *box) append(e delivery.Entry) bool {
@@ -83,6 +94,9 @@ func (b *box) append(e delivery.Entry) bool {
 // failed looks at an error of the queue. One that cannot be used any more has its producer begin anew.
 func (b *box) failed(err error) {
 	switch {
+	case b.torn && errors.Is(err, syscall.EIO):
+		b.torn, b.power = false, true
+		b.p.crash()
 	case errors.Is(err, queuefile.ErrClosed):
 		b.p.crash()
 	case !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC):
@@ -124,7 +138,7 @@ func (p *producer) reopen() bool {
 		}
 		b.removed = nil
 	}
-	file, err := queuefile.Open(names{b.dir})
+	file, err := queuefile.Open(names{b.dir}, b.salt)
 	if err != nil {
 		b.failed(err)
 		p.again(3 * time.Second)
@@ -149,11 +163,11 @@ func (p *producer) entries() []delivery.Entry {
 		case len(must) > 0 && e.EntryID == must[0].EntryID:
 			must = must[1:]
 		case !p.disk.maybe[e.EntryID]:
-			p.w.Fail(fmt.Errorf("D7: %s has %s in its queue, which was removed", p.name, e.Message))
+			p.w.Fail(fmt.Errorf("D7: %s has %s in its queue, which it has removed or never accepted", p.name, textOf(&e)))
 		}
 	}
 	if len(must) > 0 {
-		p.w.Fail(fmt.Errorf("D7: %s has lost %s, which it has accepted", p.name, must[0].Message))
+		p.w.Fail(fmt.Errorf("D7: %s has lost %s, which it has accepted", p.name, textOf(&must[0])))
 	}
 	return all
 }

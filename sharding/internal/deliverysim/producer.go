@@ -47,8 +47,9 @@ func (p *producer) begin() {
 	p.restored = len(entries)
 	for _, e := range entries {
 		p.held[e.To]++
+		text := textOf(&e)
 		p.courier.Restore(e.To, courier.Letter[string]{
-			Session: courier.Session(e.Session), Number: e.Number, Value: string(e.Message), Bytes: len(e.Message),
+			Session: courier.Session(e.Session), Number: e.Number, Value: text, Bytes: len(text),
 		})
 	}
 	p.w.Log("%s begins its life %d with %d messages", p.name, p.life, p.restored)
@@ -83,6 +84,9 @@ func (p *producer) send(to string) {
 	case p.queued:
 		e := delivery.Entry{
 			EntryID: delivery.EntryID{Session: delivery.Session(p.session), Number: number}, To: to, Message: []byte(text),
+		}
+		if p.disk != nil {
+			p.disk.lure(&e)
 		}
 		if p.disk != nil && !p.disk.append(e) {
 			p.sent[to]++ // It may be in the queue all the same.

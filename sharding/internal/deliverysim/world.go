@@ -29,6 +29,7 @@ type Counts struct {
 	Frames, Lost, Doubled, Late, Nonsense, Probes  int
 	Crashes, Restarts, Stops, Closures, Unanswered int
 	Failures, Power                                int // Of disks.
+	Lures                                          int // Messages with forged records.
 }
 
 // World is producers and entities.

@@ -27,13 +27,24 @@ import (
 type disk struct{ *files.Directory }
 
 func (d disk) Create(name string) (queuefile.File, error) { return opened(d.Directory.Create(name)) }
-func (d disk) Open(name string) (queuefile.File, error)   { return opened(d.Directory.Open(name)) }
+
+func (d disk) OpenToWrite(name string) (queuefile.File, error) { return opened(d.Open(name)) }
 
 func opened(f *files.File, err error) (queuefile.File, error) {
 	if err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// salts draws salts from a source.
+func salts(rng *rand.Rand) func() queuefile.Salt {
+	return func() (s queuefile.Salt) {
+		for i := range s {
+			s[i] = byte(rng.Uint32())
+		}
+		return s
+	}
 }
 
 // model is what the queue must have, may have, and must not have.
@@ -94,7 +105,7 @@ func (m *model) restart(crash bool) {
 		m.d.Die()
 	}
 	var err error
-	m.q, err = queuefile.Open(m.d)
+	m.q, err = queuefile.Open(m.d, salts(m.rng))
 	require.NoError(m.t, err, "seed %d: whatever a crash leaves is no damage", m.seed)
 	m.look()
 }
@@ -224,10 +235,25 @@ func TestDamageIsToldFromWhatACrashLeaves(t *testing.T) {
 		damaged := disk{m.d.Clone()}
 		damaged.Names["queue"].Data[at] ^= 0x10
 		before := bytes.Clone(damaged.Names["queue"].Data)
-		_, err := queuefile.Open(damaged)
+		_, err := queuefile.Open(damaged, salts(rng))
 		require.ErrorIs(t, err, queuefile.ErrDamaged, "byte %d", at)
 		require.Equal(t, before, damaged.Names["queue"].Data)
 	}
 	_, err := m.d.Open("queue.new")
 	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// A file that is written anew takes over nothing that has been damaged since it was read.
+func TestDamageIsNotSealedAnew(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	m := &model{t: t, rng: rng, d: disk{files.New(rng)}, may: map[delivery.EntryID]bool{}}
+	m.restart(true)
+	m.append()
+	damaged := len(m.d.Names["queue"].Data) - 1 // The end of its message.
+	large := delivery.Entry{EntryID: delivery.EntryID{Session: delivery.Session{9}}, To: "e", Message: make([]byte, 2<<20)}
+	require.NoError(t, m.q.Append(t.Context(), large))
+	m.d.Names["queue"].Data[damaged] ^= 1
+	require.ErrorIs(t, m.q.Remove(t.Context(), []delivery.EntryID{large.EntryID}), queuefile.ErrDamaged)
+	_, err := m.q.Load(t.Context())
+	require.ErrorIs(t, err, queuefile.ErrDamaged)
 }

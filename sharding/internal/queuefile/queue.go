@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"maps"
 	"slices"
@@ -18,31 +17,26 @@ import (
 	"github.com/quorate/quorate/sharding/delivery"
 )
 
-// The file is a head and then records: a length, a checksum, and a body, which is an entry or the name of one that
-// was removed. Open reads it ([Queue.read]), Append and Remove add records ([Queue.write]), and when more than half
+// The form of the file is in record.go: a head and then records, which are entries and the names of those that were
+// removed. Open reads the file ([Queue.read]), Append and Remove add records ([Queue.write]), and when more than half
 // of it is of no use any more it is written anew ([Queue.compact]). What a crash has left of writes that were not synced
 // is told from damage by the records behind it, each of which says up to where all was synced when it was written
-// ([Queue.next]).
+// ([Queue.next]). Only records that carry the salt of the file count in that search: it also meets what messages hold.
 
 var (
 	// ErrDamaged says that the file has what this package has not written.
 	ErrDamaged = errors.New("filequeue: the file is damaged")
+	// ErrFormat says that another version has written the file, in a form that this one does not read.
+	ErrFormat = errors.New("filequeue: the file was written in another form")
 	// ErrClosed says that the queue was closed, or has failed before in a way after which its file is not known.
 	ErrClosed = errors.New("filequeue: the queue is closed")
 )
 
 const (
-	head      = "quorate deliveries 2\n"
 	fileName  = "queue"
 	freshName = "queue.new" // What is being written to take the place of the file.
 
-	frameBytes = 8       // Length and checksum before each body.
-	bodyMost   = 1 << 26 // More than any entry has.
-	slack      = 1 << 20 // So much may be of no use before the file is written anew.
-
-	kindEntry, kindRemoval = 1, 2
-	idBytes                = 1 + 16 + 8 + 8 // Kind, session, number and mark, with which each body begins.
-	markAt                 = 1 + 16 + 8     // Where the mark is in a body.
+	slack = 1 << 20 // So much may be of no use before the file is written anew.
 )
 
 // place is where the record of an entry is in the file.
@@ -51,9 +45,11 @@ type place struct{ at, size int64 }
 // Queue is the queue in one directory.
 type Queue struct {
 	files Files
+	salts func() Salt
 
 	mu      sync.Mutex // Guards all below.
 	file    File       // Nil once the queue is closed.
+	salt    Salt       // Of the file.
 	size    int64      // Of the file, up to the last whole record.
 	synced  int64      // Up to where the file was synced.
 	unnamed bool       // The directory was not synced since the file has its name: a crash may bring the file before back.
@@ -63,10 +59,11 @@ type Queue struct {
 
 var _ delivery.Queue = (*Queue)(nil)
 
-// Open opens the queue in a directory, which nobody else may use. The error wraps [ErrDamaged] or that of the
-// system.
-func Open(files Files) (*Queue, error) {
-	q := &Queue{files: files, live: map[delivery.EntryID]place{}}
+// Open opens the queue in a directory, which nobody else may use. Each file that it writes gets a salt of its own from the
+// function, which must draw them at random where others choose messages. The error wraps [ErrDamaged], [ErrFormat] or that of
+// the system.
+func Open(files Files, salts func() Salt) (*Queue, error) {
+	q := &Queue{files: files, salts: salts, live: map[delivery.EntryID]place{}}
 	if err := q.open(); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
@@ -79,7 +76,7 @@ func (q *Queue) open() error {
 	if err := q.drop(freshName); err != nil {
 		return err
 	}
-	file, err := q.files.Open(fileName)
+	file, err := q.files.OpenToWrite(fileName)
 	if errors.Is(err, fs.ErrNotExist) {
 		file, err = q.files.Create(fileName)
 	}
@@ -91,25 +88,33 @@ func (q *Queue) open() error {
 	if err != nil {
 		return fmt.Errorf("filequeue: %w", err)
 	}
-	begun := make([]byte, min(size, int64(len(head))))
+	begun := make([]byte, min(size, int64(headBytes)))
 	if _, err := q.file.ReadAt(begun, 0); err != nil && len(begun) > 0 {
 		return fmt.Errorf("filequeue: %w", err)
 	}
-	if string(begun) != head[:len(begun)] {
-		return fmt.Errorf("%w: %s does not begin with %q", ErrDamaged, q.files.Path(fileName), head)
+	switch q.salt, err = saltOf(begun); {
+	case errors.Is(err, errCut): // It is new, or a crash has cut its making off.
+		err = q.begin()
+	case err != nil:
+		return fmt.Errorf("%w: %s does not begin with a head of %q", err, q.files.Path(fileName), title)
+	default:
+		q.size = int64(headBytes)
+		err = q.read(size)
 	}
-	if len(begun) < len(head) { // It is new, or a crash has cut its making off.
-		if _, err := q.file.WriteAt([]byte(head), 0); err != nil {
-			return fmt.Errorf("filequeue: %w", err)
-		}
-		q.size = int64(len(head))
-		return q.settle()
-	}
-	q.size = int64(len(head))
-	if err := q.read(size); err != nil {
+	if err != nil {
 		return err
 	}
 	return q.settle() // Whoever wrote it may have ended before it was.
+}
+
+// begin writes the head of a file, with a new salt.
+func (q *Queue) begin() error {
+	q.salt = q.salts()
+	if _, err := q.file.WriteAt(appendHead(nil, q.salt), 0); err != nil {
+		return fmt.Errorf("filequeue: %w", err)
+	}
+	q.size = int64(headBytes)
+	return nil
 }
 
 // drop removes a file, if it is there.
@@ -171,24 +176,18 @@ func (q *Queue) next(from, end int64) (int64, error) {
 		return 0, fmt.Errorf("filequeue: %w", err)
 	}
 	for i := int64(1); i+frameBytes+idBytes <= int64(len(rest)); i++ {
-		n, body := int64(binary.LittleEndian.Uint32(rest[i:])), rest[i+frameBytes:]
-		if n < idBytes || n > int64(len(body)) || body[0] != kindEntry && body[0] != kindRemoval {
+		frame, body := rest[i:i+frameBytes], rest[i+frameBytes:]
+		n, ok := lengthOf(frame, q.salt, from+i, int64(len(body)))
+		if !ok || !intact(frame, body[:n]) {
 			continue
 		}
-		mark := markOf(body)
-		if mark < int64(len(head)) || mark > from+i || crc32.Checksum(body[:n], table()) != binary.LittleEndian.Uint32(rest[i+4:]) {
-			continue
-		}
-		if mark > from {
+		if markOf(body) > from {
 			return 0, q.damaged(from)
 		}
 		return from + i, nil
 	}
 	return end, nil
 }
-
-// errCut says that there is no whole record at a place.
-var errCut = errors.New("there is no whole record")
 
 // record reads the body of the record at a place.
 func (q *Queue) record(at, end int64) ([]byte, error) {
@@ -199,15 +198,15 @@ func (q *Queue) record(at, end int64) ([]byte, error) {
 	if _, err := q.file.ReadAt(frame[:], at); err != nil {
 		return nil, fmt.Errorf("filequeue: %w", err)
 	}
-	n := int64(binary.LittleEndian.Uint32(frame[:]))
-	if n < idBytes || n > bodyMost || at+frameBytes+n > end {
+	n, ok := lengthOf(frame[:], q.salt, at, end-at-frameBytes)
+	if !ok {
 		return nil, errCut
 	}
 	body := make([]byte, n)
 	if _, err := q.file.ReadAt(body, at+frameBytes); err != nil {
 		return nil, fmt.Errorf("filequeue: %w", err)
 	}
-	if crc32.Checksum(body, table()) != binary.LittleEndian.Uint32(frame[4:]) {
+	if !intact(frame[:], body) {
 		return nil, errCut // Blocks of a write may have come to the disk in any order.
 	}
 	if body[0] != kindEntry && body[0] != kindRemoval {
@@ -219,8 +218,6 @@ func (q *Queue) record(at, end int64) ([]byte, error) {
 func (q *Queue) damaged(at int64) error {
 	return fmt.Errorf("%w: %s at byte %d", ErrDamaged, q.files.Path(fileName), at)
 }
-
-func table() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // note takes in a record.
 func (q *Queue) note(id delivery.EntryID, kind byte, at place) {
@@ -235,38 +232,6 @@ func (q *Queue) note(id delivery.EntryID, kind byte, at place) {
 	}
 }
 
-func idOf(body []byte) (id delivery.EntryID) {
-	copy(id.Session[:], body[1:])
-	id.Number = binary.LittleEndian.Uint64(body[17:])
-	return id
-}
-
-// markOf returns up to where the file was synced when a record was written.
-func markOf(body []byte) int64 { return int64(binary.LittleEndian.Uint64(body[markAt:])) } //nolint:gosec // Negative is refused.
-
-// appendRecord appends a record.
-func appendRecord(dst []byte, kind byte, id delivery.EntryID, mark int64, to string, message []byte) []byte {
-	at := len(dst)
-	dst = append(dst, make([]byte, frameBytes)...)
-	dst = append(dst, kind)
-	dst = append(dst, id.Session[:]...)
-	dst = binary.LittleEndian.AppendUint64(dst, id.Number)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(mark)) //nolint:gosec // Not negative.
-	if kind == kindEntry {
-		dst = binary.AppendUvarint(dst, uint64(len(to)))
-		dst = append(append(dst, to...), message...)
-	}
-	seal(dst[at:])
-	return dst
-}
-
-// seal writes the frame of a record.
-func seal(record []byte) {
-	body := record[frameBytes:]
-	binary.LittleEndian.PutUint32(record, uint32(len(body))) //nolint:gosec // At most bodyMost, see Append.
-	binary.LittleEndian.PutUint32(record[4:], crc32.Checksum(body, table()))
-}
-
 // Load implements [delivery.Queue].
 func (q *Queue) Load(ctx context.Context) ([]delivery.Entry, error) {
 	q.mu.Lock()
@@ -276,10 +241,7 @@ func (q *Queue) Load(ctx context.Context) ([]delivery.Entry, error) {
 	}
 	all := make([]delivery.Entry, 0, len(q.live))
 	for _, at := range q.places() {
-		body, err := q.record(at.at, q.size)
-		if errors.Is(err, errCut) {
-			err = q.damaged(at.at)
-		}
+		body, err := q.entry(at)
 		if err != nil {
 			return nil, err
 		}
@@ -293,6 +255,15 @@ func (q *Queue) Load(ctx context.Context) ([]delivery.Entry, error) {
 		all = append(all, e)
 	}
 	return all, nil
+}
+
+// entry reads the body of an entry that was read or written before.
+func (q *Queue) entry(at place) ([]byte, error) {
+	body, err := q.record(at.at, q.size)
+	if errors.Is(err, errCut) {
+		err = q.damaged(at.at)
+	}
+	return body, err
 }
 
 // places returns where the entries are, in the order in which they were appended.
@@ -310,7 +281,8 @@ func (q *Queue) Append(ctx context.Context, e delivery.Entry) error {
 	if err := q.usable(ctx); err != nil {
 		return err
 	}
-	record := appendRecord(nil, kindEntry, e.EntryID, q.synced, e.To, e.Message)
+	entry := Record{ID: e.EntryID, Mark: q.synced, To: e.To, Message: e.Message}
+	record := entry.Append(nil, q.salt, q.size)
 	if err := q.write(record, true); err != nil {
 		return err
 	}
@@ -330,7 +302,8 @@ func (q *Queue) Remove(ctx context.Context, ids []delivery.EntryID) error {
 	var records []byte
 	for _, id := range ids {
 		if _, there := q.live[id]; there {
-			records = appendRecord(records, kindRemoval, id, q.synced, "", nil)
+			removal := Record{ID: id, Removal: true, Mark: q.synced}
+			records = removal.Append(records, q.salt, q.size+int64(len(records)))
 		}
 	}
 	if err := q.write(records, false); err != nil {
@@ -385,14 +358,15 @@ func (q *Queue) compact() error {
 	if err != nil {
 		return fmt.Errorf("filequeue: %w", err)
 	}
-	next := &Queue{files: q.files, file: fresh, live: map[delivery.EntryID]place{}}
+	next := &Queue{files: q.files, salts: q.salts, file: fresh, live: map[delivery.EntryID]place{}}
 	if err := q.copyTo(next); err != nil {
 		return errors.Join(err, fresh.Close())
 	}
 	// From here on the new file has the name, whether that is known to be on the disk or not: both have the same
 	// entries, until one is appended.
 	old := q.file
-	q.file, q.size, q.synced, q.live, q.used, q.unnamed = next.file, next.size, next.size, next.live, next.used, true
+	q.file, q.salt, q.size, q.synced = next.file, next.salt, next.size, next.size
+	q.live, q.used, q.unnamed = next.live, next.used, true
 	return errors.Join(q.name(), old.Close())
 }
 
@@ -407,18 +381,18 @@ func (q *Queue) name() error {
 
 // copyTo writes what is not removed into another file, and gives that the name.
 func (q *Queue) copyTo(next *Queue) error {
-	if _, err := next.file.WriteAt([]byte(head), 0); err != nil {
-		return fmt.Errorf("filequeue: %w", err)
+	if err := next.begin(); err != nil {
+		return err
 	}
-	next.size = int64(len(head))
 	for _, at := range q.places() {
-		record := make([]byte, at.size)
-		if _, err := q.file.ReadAt(record, at.at); err != nil {
-			return fmt.Errorf("filequeue: %w", err)
+		body, err := q.entry(at)
+		if err != nil {
+			return err
 		}
+		record := append(make([]byte, frameBytes), body...)
 		// It gets its name when it is synced, so that all before a record was synced when the record counts.
-		binary.LittleEndian.PutUint64(record[frameBytes+markAt:], uint64(next.size)) //nolint:gosec // Not negative.
-		seal(record)
+		setMark(record, next.size)
+		seal(record, next.salt, next.size)
 		if _, err := next.file.WriteAt(record, next.size); err != nil {
 			return fmt.Errorf("filequeue: %w", err)
 		}

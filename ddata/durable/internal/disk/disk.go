@@ -14,15 +14,8 @@ import (
 	"github.com/quorate/quorate/machine/directory"
 )
 
-// File is an open file of the store. Its methods are those of [os.File].
-type File interface {
-	io.ReaderAt
-	io.WriterAt
-	io.Closer
-	Sync() error
-	Truncate(size int64) error
-	Size() (int64, error)
-}
+// File is an open file of the store.
+type File = directory.File
 
 // Files is a directory and the files directly in it. It is one interface, for a fault
 // (the disk is full, is read-only, has died) concerns all of it.
@@ -50,42 +43,27 @@ type Files interface {
 }
 
 // Dir is a directory of the file system.
-type Dir string
+type Dir struct{ directory.Dir }
 
-var _ Files = Dir("")
+var _ Files = Dir{}
+
+// At returns the directory with a path, whether it is there or not.
+func At(path string) Dir { return Dir{directory.Dir(path)} }
 
 // Make makes the directory, for its owner only, if it is not there.
 func (d Dir) Make() error {
-	if _, err := os.Stat(string(d)); err == nil {
+	if _, err := os.Stat(d.Path("")); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(string(d), 0o700); err != nil {
+	if err := os.MkdirAll(d.Path(""), 0o700); err != nil {
 		return err
 	}
-	return directory.Sync(filepath.Dir(filepath.Clean(string(d))))
+	return directory.Sync(filepath.Dir(d.Path("")))
 }
 
 // Lock takes the directory until the closer is closed or the process ends. The error wraps
 // [directory.ErrInUse] while another process holds the lock.
 func (d Dir) Lock() (io.Closer, error) { return directory.Lock(d.Path("lock")) }
-
-// Create implements [Files].
-func (d Dir) Create(name string) (File, error) {
-	f, err := os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return file{f}, nil
-}
-
-// Open implements [Files].
-func (d Dir) Open(name string) (File, error) {
-	f, err := os.Open(d.Path(name))
-	if err != nil {
-		return nil, err
-	}
-	return file{f}, nil
-}
 
 // Flush implements [Files].
 func (d Dir) Flush(name string) error {
@@ -95,9 +73,6 @@ func (d Dir) Flush(name string) error {
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
-
-// Rename implements [Files].
-func (d Dir) Rename(from, to string) error { return os.Rename(d.Path(from), d.Path(to)) }
 
 // Link implements [Files].
 func (d Dir) Link(from, to string) error {
@@ -117,12 +92,9 @@ func (d Dir) Link(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Remove implements [Files].
-func (d Dir) Remove(name string) error { return os.Remove(d.Path(name)) }
-
 // List implements [Files].
 func (d Dir) List() ([]string, error) {
-	entries, err := os.ReadDir(string(d))
+	entries, err := os.ReadDir(d.Path(""))
 	if err != nil {
 		return nil, err
 	}
@@ -131,22 +103,4 @@ func (d Dir) List() ([]string, error) {
 		names[i] = e.Name()
 	}
 	return names, nil
-}
-
-// Sync implements [Files].
-func (d Dir) Sync() error { return directory.Sync(string(d)) }
-
-// Path implements [Files].
-func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
-
-// file adds the size to a file of the system.
-type file struct{ *os.File }
-
-// Size returns how many bytes the file has.
-func (f file) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }
