@@ -27,6 +27,9 @@ type weight struct {
 	overSince machine.Instant // Since when each look has found an excess with somebody who could go; 0: the last one has not.
 	looked    machine.Instant // The last look.
 	stood     machine.Instant // When a look found last that the node had stood still.
+	// evicting has the entities that were told to stop to make room: a stop that waits for standing is told again, and what
+	// comes meanwhile waits for the next instance.
+	evicting map[*cell.Entity]bool
 }
 
 const (
@@ -38,15 +41,16 @@ const (
 
 // limit bounds the instances of the node.
 func (c *Cells) limit(cfg passivation.Config, permanent int) {
-	c.weight = weight{limit: cfg.Limit, permanent: permanent}
+	c.weight = weight{limit: cfg.Limit, permanent: permanent, evicting: map[*cell.Entity]bool{}}
 	c.region.Limit(cfg)
 }
 
 // spares checks the first law.
 func (c *Cells) spares(e *cell.Entity) {
-	if e.Cause() != cell.CauseLimit {
+	if e.Cause() != cell.CauseLimit || c.weight.evicting[e] {
 		return
 	}
+	c.weight.evicting[e] = true
 	c.ledger.counts.Evicted++
 	if e.Waiting() > 0 || e.Mail() != (cell.Mail{}) {
 		c.ledger.violate("%s stops %s to make room, which has something to do", c.self, e.ID())

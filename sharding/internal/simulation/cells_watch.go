@@ -79,6 +79,7 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 			c.leave(a.Entity)
 		}
 	case cell.OpStart:
+		delete(c.weight.evicting, a.Entity)
 		c.ledger.archive.starts(c.self, a.Entity)
 	case cell.OpRun:
 		c.ledger.bounded(c.self, a.Entity)
