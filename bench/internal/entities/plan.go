@@ -43,6 +43,8 @@ func Remembered() plan.Group {
 	spec := process.Spec{Role: roleRemembered, Entities: 1_000_000}
 	bounded := spec
 	bounded.Rate = 100_000
+	moved := spec
+	moved.Before = 700
 	figures := func(suffix string) []plan.Figure {
 		return []plan.Figure{
 			{Name: "recovery" + suffix, Value: "seconds", Unit: "s", Better: plan.Lower},
@@ -52,7 +54,7 @@ func Remembered() plan.Group {
 	}
 	return plan.Group{
 		Name: "remembered", About: "1,000,000 remembered entities run again after a restart of all",
-		Experiments: []plan.Experiment{{Spec: spec, Figures: figures("")}, {Spec: bounded, Figures: figures("-bounded")}},
+		Experiments: []plan.Experiment{{Spec: spec, Figures: figures("")}, {Spec: bounded, Figures: figures("-bounded")}, {Spec: moved, Figures: figures("-resharded")}},
 	}
 }
 

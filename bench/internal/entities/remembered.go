@@ -4,9 +4,11 @@
 package entities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/metrics"
+	"strconv"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -32,7 +34,7 @@ func measureRemembered(ctx context.Context, s process.Spec, _ *process.Link) (pr
 		return process.Outcome{}, err
 	}
 	defer rig.Drop(node)
-	ids, err := remembering(ctx, cluster.Default().Sharding.NumberOfShards, s.Entities)
+	ids, err := remembering(ctx, cmp.Or(s.Before, cluster.Default().Sharding.NumberOfShards), s.Entities)
 	if err != nil {
 		return process.Outcome{}, err
 	}
@@ -82,7 +84,7 @@ func inUse() uint64 {
 	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }
 
-// remembering returns a store that has so many ids, each with its shard.
+// remembering returns a store that has so many ids, each with its shard of a number of shards.
 func remembering(ctx context.Context, shards, n int) (*shardlog.Store, error) {
 	store, err := shardlog.New(memory.New(), shardlog.Default())
 	if err != nil {
@@ -95,13 +97,18 @@ func remembering(ctx context.Context, shards, n int) (*shardlog.Store, error) {
 		of[at] = append(of[at], id)
 	}
 	for i, ids := range of {
-		set, _, err := store.Open(ctx, remember.Shard{Kind: message.Kind, Number: i, Of: shards}, epoch.Epoch{Born: 1})
-		if err == nil {
-			err = set.Change(ctx, ids, nil)
-		}
-		if err != nil {
+		if err := put(ctx, store, remember.Shard{Kind: message.Kind, Number: i, Of: shards}, ids); err != nil {
 			return nil, err
 		}
 	}
-	return store, nil
+	return store, put(ctx, store, remember.Shard{Kind: message.Kind}, []string{strconv.Itoa(shards)})
+}
+
+// put puts ids into a set.
+func put(ctx context.Context, store *shardlog.Store, of remember.Shard, ids []string) error {
+	set, _, err := store.Open(ctx, of, epoch.Epoch{Born: 1})
+	if err != nil {
+		return err
+	}
+	return set.Change(ctx, ids, nil)
 }

@@ -16,6 +16,7 @@ type Spec struct {
 	Entities  int           `json:"entities"`  // Number of entities to use or to make.
 	InMemory  int           `json:"in_memory"` // How many entities a node may have in memory; any number when zero.
 	Rate      int           `json:"rate"`      // How many remembered entities begin in a second; any number when zero.
+	Before    int           `json:"before"`    // Under which number of shards entities are remembered; the present one when zero.
 	Blocked   int           `json:"blocked"`   // Further entities, which sleep at their messages.
 	Batch     int           `json:"batch"`     // Messages in one message of gRPC.
 	Nodes     int           `json:"nodes"`     // Members of a cluster.

@@ -152,7 +152,7 @@ func (f *former) read(_ machine.Instant, ids []string, _ *Outbox) {
 }
 
 // wrote implements holder.
-func (f *former) wrote(_ machine.Instant, done, _ []wish, _ *Outbox) {
+func (f *former) wrote(now machine.Instant, done, _ []wish, out *Outbox) {
 	for _, w := range done {
 		if _, there := f.ids[w.id]; there {
 			delete(f.ids, w.id)
@@ -162,7 +162,8 @@ func (f *former) wrote(_ machine.Instant, done, _ []wish, _ *Outbox) {
 	if len(f.ids) == 0 {
 		f.giver.finish(f)
 	}
+	f.giver.called(now, f, out)
 }
 
 // failed implements holder.
-func (f *former) failed(machine.Instant, *Outbox) {}
+func (f *former) failed(now machine.Instant, out *Outbox) { f.giver.called(now, f, out) }

@@ -35,9 +35,9 @@ type giver struct {
 	loaded  int             // The ids that these have.
 	loading int             // Those of these that were not read yet.
 
-	queues  map[protocol.ShardID][]lent     // The ids to be given, by their present shards; some may be gone.
-	lent    []lent                          // Those that were given, in that order.
-	waiting map[gossip.NodeID]protocol.Take // Questions that came before the index was read.
+	queues  map[protocol.ShardID][]lent // The ids to be given, by their present shards; some may be gone.
+	lent    []lent                      // Those that were given, in that order.
+	waiting map[gossip.NodeID]*question // Questions without an answer, the last one of each node.
 }
 
 // number is a former number of shards, and how far its sets have come.
@@ -65,10 +65,16 @@ type lent struct {
 	at  machine.Instant
 }
 
+// question is a question of a taker, and the sets that are being written for it.
+type question struct {
+	take    protocol.Take
+	writing map[*former]struct{}
+}
+
 // begin begins with the index, under the epoch of the first shard.
 func (g *giver) begin(epoch protocol.Epoch) {
 	g.end()
-	g.sets, g.queues, g.waiting = map[Set]*former{}, map[protocol.ShardID][]lent{}, map[gossip.NodeID]protocol.Take{}
+	g.sets, g.queues, g.waiting = map[Set]*former{}, map[protocol.ShardID][]lent{}, map[gossip.NodeID]*question{}
 	g.index = &index{giver: g, set: set{epoch: epoch}}
 	g.index.holder = g.index
 	g.desk.add(&g.index.set)
@@ -178,32 +184,48 @@ func (g *giver) asked(now machine.Instant, in protocol.Asked, out *Outbox) {
 	if g.index == nil || in.Take.Layout != g.desk.present().Number {
 		return
 	}
-	g.waiting[in.From] = in.Take
+	q := &question{take: in.Take, writing: map[*former]struct{}{}}
+	g.waiting[in.From] = q
+	for _, id := range in.Take.Gone {
+		g.takeOut(id, q)
+	}
 	g.answer(now, out)
 }
 
-// answer answers the questions, once the index tells of all layouts.
+// called notes that a call of a set has ended: no question waits for the set any more.
+func (g *giver) called(now machine.Instant, f *former, out *Outbox) {
+	for _, q := range g.waiting { //quorate:unordered each entry by itself
+		delete(q.writing, f)
+	}
+	g.answer(now, out)
+}
+
+// answer answers the questions for which nothing is being written, once the index tells of all layouts.
 func (g *giver) answer(now machine.Instant, out *Outbox) {
 	if !g.index.lists() || len(g.waiting) == 0 {
 		return
 	}
 	g.recover(now)
 	for _, node := range sortedBy(g.waiting, gossip.NodeID.Compare) {
-		in := g.waiting[node]
+		q := g.waiting[node]
+		if len(q.writing) > 0 {
+			continue
+		}
 		delete(g.waiting, node)
-		give := protocol.Given{Layout: in.Layout, Number: in.Number, Over: len(g.numbers) == 0}
-		for _, id := range in.Gone {
-			if g.takeOut(id) {
+		give := protocol.Given{Layout: q.take.Layout, Number: q.take.Number, Over: len(g.numbers) == 0}
+		for _, id := range q.take.Gone {
+			if g.takeOut(id, q) {
 				give.Gone = append(give.Gone, id)
 			}
 		}
-		give.IDs = g.lend(now, in.Shards)
+		give.IDs = g.lend(now, q.take.Shards)
 		out.Give = append(out.Give, Give{To: node, Given: give})
 	}
 }
 
-// takeOut has an id taken out of all former sets, and reports whether none has it any more.
-func (g *giver) takeOut(id string) (gone bool) {
+// takeOut has an id taken out of all former sets, and reports whether none has it any more. It notes with the question
+// which sets are written for that.
+func (g *giver) takeOut(id string, q *question) (gone bool) {
 	gone = true
 	for _, n := range g.numbers {
 		name := Set{uint32(protocol.HashOf(id) % uint64(n.of)), n.of} //nolint:gosec // Below the number of shards.
@@ -213,8 +235,12 @@ func (g *giver) takeOut(id string) (gone bool) {
 		case stepReady:
 			g.open(name)
 		}
-		if f := g.sets[name]; f == nil || !f.takeOut(id) {
+		f := g.sets[name]
+		if f == nil || !f.takeOut(id) {
 			gone = false
+		}
+		if f != nil && f.asked(id) != opNone {
+			q.writing[f] = struct{}{}
 		}
 	}
 	return gone

@@ -25,7 +25,7 @@ import (
 
 // The times and bounds of questions.
 const (
-	takeSoon  = 50 * time.Millisecond  // After an answer that has brought something.
+	takeSoon  = 5 * time.Millisecond   // After an answer that has brought something.
 	takeEvery = 500 * time.Millisecond // After one that has not.
 	takeLimit = 2 * time.Second        // How long an answer is waited for.
 
