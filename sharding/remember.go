@@ -182,7 +182,13 @@ func unsettled(r *router, sl *runtime.Slot) (words []string) {
 	case !st.Listed:
 		words = append(words, "nothing is written to the store of remembered entities, until the home of the first shard has written the number of shards there")
 	case st.Taking:
-		words = append(words, "entities that were remembered with another number of shards are being taken over")
+		words = append(words, "entities that were remembered with another number of shards are being taken over, see the first shard of the kind")
+	}
+	if st.Former > 0 {
+		words = append(words, fmt.Sprintf("the store has %d sets of other numbers of shards, whose entities are taken over", st.Former))
+	}
+	if st.FormerWhy != "" {
+		words = append(words, "the store of remembered entities fails for what is taken over: "+st.FormerWhy)
 	}
 	if st.Starting > 0 {
 		words = append(words, fmt.Sprintf("%d remembered entities wait to begin, see sharding.remember.recovery-rate", st.Starting))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/sharding/state/memory"
 )
 
@@ -252,6 +254,55 @@ func TestRememberedEntitiesFollowTheNumberOfShards(t *testing.T) {
 			w.rememberedOf(shelf, 30)
 		})
 	}
+}
+
+// A set of a former shard that cannot be read keeps back what it has, and nothing else: the others are taken over, the explanation of
+// the first shard names the set, and no further change begins before it is mended.
+// covers F48 for changes of the number of shards.
+func TestAFormerSetThatCannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		shelf := w.shelve(memory.New())
+		w.start(2)
+		for _, id := range ids(30) {
+			w.nodes[0].must(id, "x")
+		}
+		pass(time.Second)
+		x, err := w.nodes[0].system.Explain(t.Context(), "test", "r-1")
+		require.NoError(t, err)
+		unreadable := remember.Shard{Kind: "test", Number: x.Shard, Of: 12}
+		shelf.breaks(func(_ context.Context, _ string, of remember.Shard) error {
+			if of == unreadable {
+				return remember.ErrUnreadable
+			}
+			return nil
+		})
+		w.change(20)
+		w.resharded(20)
+		pass(10 * time.Second)
+		require.False(t, w.runs("r-1"))
+		running := 0
+		for _, id := range ids(30) {
+			if w.runs(id) {
+				running++
+			}
+		}
+		require.Greater(t, running, 20)
+		w.nodes[1].must("r-1", "x")
+		require.True(t, w.runs("r-1"), "a message has it begin all the same")
+		var said []string
+		for _, n := range w.nodes {
+			x, err := n.system.ExplainShard(t.Context(), "test", 0)
+			require.NoError(t, err)
+			said = append(said, x.Pending...)
+		}
+		require.Contains(t, strings.Join(said, "\n"), fmt.Sprintf("shard %d of 12: ", unreadable.Number))
+		var refused *sharding.ReshardError
+		require.ErrorAs(t, w.nodes[1].system.Reshard(t.Context(), "test", 5), &refused)
+		require.Contains(t, refused.Reason, "taken over")
+		shelf.breaks(nil)
+		w.change(5)
+		w.resharded(5)
+	})
 }
 
 // change has the kind get another number of shards, as soon as that may begin.

@@ -111,7 +111,7 @@ func (d *Desk) shut(now machine.Instant, s *set, why error, fenced bool, out *Ou
 	s.failures++
 	d.retry = min(d.retry, s.again)
 	s.giveBack()
-	s.failed(now, out)
+	s.failed(now, s.why, out)
 }
 
 // failure counts a call that has failed, if it has.

@@ -252,10 +252,14 @@ func (d *Desk) Status(id protocol.ShardID) Status {
 	if s == nil {
 		return Status{}
 	}
-	return Status{
+	st := Status{
 		Served: true, Read: s.known, Starting: len(s.pending), Writing: s.writing(), Failures: s.failures, Why: s.why, Again: s.again,
 		Listed: s.writable(), Taking: d.taker.holds(s), Held: len(s.held),
 	}
+	if id == d.present().Shard(0) {
+		st.Former, st.FormerWhy = d.giver.left(), d.giver.fault()
+	}
+	return st
 }
 
 // Stats returns the counters, and the present numbers.
@@ -274,9 +278,7 @@ func (d *Desk) Stats() Stats {
 			all.Faulty++
 		}
 	}
-	for _, n := range d.giver.numbers {
-		all.Former += n.left
-	}
+	all.Former = d.giver.left()
 	return all
 }
 

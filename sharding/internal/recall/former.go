@@ -74,7 +74,7 @@ func (x *index) wrote(now machine.Instant, done, full []wish, out *Outbox) {
 }
 
 // failed implements holder.
-func (x *index) failed(machine.Instant, *Outbox) {}
+func (x *index) failed(machine.Instant, string, *Outbox) {}
 
 // lists reports whether the index tells of all layouts in force.
 func (x *index) lists() bool {
@@ -166,4 +166,4 @@ func (f *former) wrote(now machine.Instant, done, _ []wish, out *Outbox) {
 }
 
 // failed implements holder.
-func (f *former) failed(now machine.Instant, out *Outbox) { f.giver.called(now, f, out) }
+func (f *former) failed(now machine.Instant, _ string, out *Outbox) { f.giver.called(now, f, out) }

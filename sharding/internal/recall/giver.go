@@ -4,6 +4,7 @@
 package recall
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -144,6 +145,30 @@ func (g *giver) number(of uint32) *number {
 // forgo forgets a number of shards, which the index does not have any more.
 func (g *giver) forgo(of uint32) {
 	g.numbers = slices.DeleteFunc(g.numbers, func(n *number) bool { return n.of == of && n.left == 0 })
+}
+
+// fault says what is wrong with one of the sets that are open, or with the index; empty: nothing is.
+func (g *giver) fault() string {
+	if g.index == nil {
+		return ""
+	}
+	if g.index.failures > 0 {
+		return "the numbers of shards that it has: " + g.index.why
+	}
+	for _, name := range sortedBy(g.sets, Set.compare) {
+		if f := g.sets[name]; f.failures > 0 {
+			return fmt.Sprintf("shard %d of %d: %s", name.Number, name.Of, f.why)
+		}
+	}
+	return ""
+}
+
+// left returns how many sets of former numbers of shards are not known to be empty.
+func (g *giver) left() (sets int) {
+	for _, n := range g.numbers {
+		sets += n.left
+	}
+	return sets
 }
 
 // load opens further sets, as many as may be.

@@ -165,14 +165,16 @@ type Stats struct {
 
 // Status is what is known of one shard.
 type Status struct {
-	Served   bool
-	Read     bool            // Its set was read.
-	Starting int             // Entities that wait to begin.
-	Writing  int             // Ids that are to be written, or are being written.
-	Failures int             // Calls that have failed since one succeeded last.
-	Why      string          // The fault of the last of these; empty if there was none.
-	Again    machine.Instant // When the store is called again after that.
-	Listed   bool            // The store tells of the number of shards: ids may be written.
-	Taking   bool            // Sets of former layouts may have ids of the shard.
-	Held     int             // Of Writing, ids that are to be forgotten when these sets do not have them any more.
+	Served    bool
+	Read      bool            // Its set was read.
+	Starting  int             // Entities that wait to begin.
+	Writing   int             // Ids that are to be written, or are being written.
+	Failures  int             // Calls that have failed since one succeeded last.
+	Why       string          // The fault of the last of these; empty if there was none.
+	Again     machine.Instant // When the store is called again after that.
+	Listed    bool            // The store tells of the number of shards: ids may be written.
+	Taking    bool            // Sets of former layouts may have ids of the shard.
+	Former    int             // Of the first shard: sets of former numbers of shards that are not known to be empty.
+	FormerWhy string          // Of the first shard: what is wrong with one of these, or with the index.
+	Held      int             // Of Writing, ids that are to be forgotten when these sets do not have them any more.
 }

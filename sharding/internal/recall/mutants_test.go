@@ -43,6 +43,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{name: "taken over and not begun", file: taker, old: "	s.await([]string{id})\n", new: "	if !mutant(NAME) {\n		s.await([]string{id})\n	}\n", tests: []string{"TestWhatIsTakenOverBegins"}},
 		{name: "an answer to an earlier question counts", file: taker, old: "|| in.Number != t.asked ||", new: "|| in.Number != t.asked && !mutant(NAME) ||", tests: []string{"TestOnlyTheLastQuestionIsAnswered"}},
 		{name: "taken over by a shard that stops", file: taker, old: "|| !s.known || s.stops ||", new: "|| !s.known || s.stops && !mutant(NAME) ||", tests: []string{"TestAShardThatStopsTakesNothingOver"}},
+		{name: "who waits for the index waits for ever", file: taker, old: "	if t.asked > 0 {\n", new: "	if t.asked > 0 && !mutant(NAME) {\n", tests: []string{"TestWhoWaitsForTheIndexIsRefused"}},
 		{name: "given once", file: giver, old: "		if late.set.has(late.id) {\n", new: "		if late.set.has(late.id) && !mutant(NAME) {\n", tests: []string{"TestWhatWasGivenIsGivenAgain"}},
 		{name: "over before it is", file: giver, old: "Over: len(g.numbers) == 0}", new: "Over: len(g.numbers) == 0 || mutant(NAME)}"},
 		{name: "a shard that is not retired is taken over", file: giver, old: "		if !n.inForce || d.retired[", new: "		if mutant(NAME) || !n.inForce || d.retired[", tests: []string{"TestOnlyRetiredShardsAreTakenOver"}},

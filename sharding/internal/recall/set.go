@@ -59,8 +59,8 @@ type holder interface {
 	read(now machine.Instant, ids []string, out *Outbox)
 	// wrote takes what was written, without the ids for which there was no room.
 	wrote(now machine.Instant, done []wish, full []wish, out *Outbox)
-	// failed takes that a call has failed.
-	failed(now machine.Instant, out *Outbox)
+	// failed takes that a call has failed, or that none can be made, and why.
+	failed(now machine.Instant, why string, out *Outbox)
 	// writable reports whether the set may be changed yet.
 	writable() bool
 }

@@ -193,7 +193,7 @@ func (s *shard) wrote(_ machine.Instant, done, full []wish, out *Outbox) {
 // failed implements holder. It tells once of the entities that have waited for too long. Whoever gives them up has them
 // forgotten, since the store may have taken them all the same; one that runs meanwhile, since it was read, goes on and
 // stays to be written.
-func (s *shard) failed(now machine.Instant, out *Outbox) {
+func (s *shard) failed(now machine.Instant, why string, out *Outbox) {
 	var late []string
 	for _, id := range s.line {
 		if w, there := s.wishes[id]; there && w.op == opRemember && w.waits && now.Sub(w.since) >= s.desk.cfg.Limit {
@@ -204,6 +204,6 @@ func (s *shard) failed(now machine.Instant, out *Outbox) {
 		}
 	}
 	if len(late) > 0 {
-		out.Unkept = append(out.Unkept, Named{Shard: s.id, IDs: late, Why: s.why})
+		out.Unkept = append(out.Unkept, Named{Shard: s.id, IDs: late, Why: why})
 	}
 }

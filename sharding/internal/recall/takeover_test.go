@@ -4,6 +4,7 @@
 package recall_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -203,4 +204,35 @@ func TestQuestionsWaitForTheIndex(t *testing.T) {
 	require.Empty(t, out.Give, "it does not tell of the number of shards")
 	d.Step(3, recall.Changed{Session: 2}, out)
 	require.Equal(t, []recall.Give{{To: asker, Given: protocol.Given{Number: 7, Over: true}}}, out.Give)
+}
+
+// An entity that waits for the store is refused after the limit also where nothing can be written, since nobody says that the
+// index tells of the number of shards.
+func TestWhoWaitsForTheIndexIsRefused(t *testing.T) {
+	cfg := config()
+	cfg.First = true
+	d, out := recall.New(cfg, protocol.Layout{Shards: 1}), &recall.Outbox{}
+	d.Step(1, recall.Serve{}, out)
+	d.Step(1, recall.Opened{Set: own, Session: 1}, out)
+	now := machine.Instant(1)
+	d.Step(now, recall.Remember{ID: "a"}, out)
+	for len(out.Unkept) == 0 {
+		require.Less(t, now.Sub(1), cfg.Limit+3*time.Second)
+		asks(t, d, &now, out)
+	}
+	require.Equal(t, []string{"a"}, out.Unkept[0].IDs)
+	require.Contains(t, out.Unkept[0].Why, "the first shard")
+	require.False(t, d.Status(0).Listed)
+}
+
+// What is wrong with a former set, or with the index, is said of the first shard.
+func TestWhatIsWrongWithWhatIsTakenOver(t *testing.T) {
+	d, out := recall.New(config(), protocol.Layout{Shards: 1}), &recall.Outbox{}
+	d.Step(1, recall.Serve{}, out)
+	d.Step(1, recall.Opened{Session: 2, Err: errors.New("down")}, out)
+	require.Equal(t, "the numbers of shards that it has: down", d.Status(0).FormerWhy)
+	d, out = taking(t, config())
+	require.Equal(t, 2, d.Status(0).Former)
+	d.Step(1, recall.Opened{Set: out.Open[0].Set, Session: out.Open[0].Session, Err: errors.New("garbage")}, out)
+	require.Equal(t, "shard 0 of 2: garbage", d.Status(0).FormerWhy)
 }

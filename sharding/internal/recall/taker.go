@@ -94,6 +94,9 @@ func (t *taker) ask(now machine.Instant, out *Outbox) {
 		return
 	}
 	d := t.desk
+	if t.asked > 0 {
+		t.unheard(now, out)
+	}
 	d.sessions++
 	t.asked, t.next = d.sessions, now.Add(takeLimit)
 	q := protocol.Take{Layout: d.present().Number, Number: t.asked}
@@ -105,6 +108,18 @@ func (t *taker) ask(now machine.Instant, out *Outbox) {
 	q.Gone = t.told()
 	out.Ask = append(out.Ask, q)
 }
+
+// unheard has those not wait for ever that wait for the store, which cannot be written.
+func (t *taker) unheard(now machine.Instant, out *Outbox) {
+	for _, s := range t.desk.order {
+		if !s.writable() {
+			s.failed(now, unlisted, out)
+		}
+	}
+}
+
+// unlisted is why nothing is written.
+const unlisted = "the node with the first shard did not say that the store tells of the number of shards"
 
 // told returns the oldest reports, which stay until the giver has confirmed them.
 func (t *taker) told() (ids []string) {
