@@ -48,7 +48,8 @@
 //
 // T tells for each stream how far it was delivered. X keeps what arrives in the
 // meantime and passes it on along the new map. When Stopped does not come within
-// the handoff timeout, Resume takes the stop back.
+// the handoff timeout, Resume takes the stop back. X says Stopped again until it knows of another home: an order to
+// stop may have come after it was taken back, and then nobody asks.
 //
 // The target is chosen before the move begins, and the shard goes there in the step in
 // which Stopped comes, if the target can still take it. Moves even out the load, a few
