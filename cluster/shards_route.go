@@ -100,7 +100,8 @@ type KindReshard struct {
 	Kind   string `json:"kind"`
 	Shards int    `json:"shards"` // When the change is over, if one is under way.
 
-	Resharding *sharding.Resharding `json:"resharding,omitempty"` // Nil: no change is under way.
+	Resharding *sharding.Resharding `json:"resharding,omitempty"`  // Nil: no change is under way.
+	TakingOver bool                 `json:"taking_over,omitempty"` // As [sharding.KindInfo.TakingOver].
 }
 
 // hostRoutes answers the routes about what a node hosts.
@@ -200,7 +201,7 @@ func (h hostRoutes) reshard(ctx context.Context, r management.Request) (any, err
 func (h hostRoutes) resharding(kind string) (KindReshard, error) {
 	for _, k := range h.n.sharding.Kinds() {
 		if k.Name == kind {
-			return KindReshard{Self: h.n.Self().String(), Kind: kind, Shards: k.Shards, Resharding: k.Resharding}, nil
+			return KindReshard{Self: h.n.Self().String(), Kind: kind, Shards: k.Shards, Resharding: k.Resharding, TakingOver: k.TakingOver}, nil
 		}
 	}
 	return KindReshard{}, &management.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("kind %q does not run on this node", field.Clip(kind))}

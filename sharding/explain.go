@@ -94,6 +94,9 @@ type KindInfo struct {
 	// Resharding is the change of the number of shards that is under way, as this node knows; nil for none. Then Shards
 	// is the number when it is over.
 	Resharding *Resharding
+	// TakingOver says that entities of the kind that were remembered under another number of shards are being taken over, or that
+	// this node has shards and has not heard yet that none are. Meanwhile the number cannot be changed again.
+	TakingOver bool
 }
 
 // CoordinatorInfo says who coordinates a kind.
@@ -130,6 +133,8 @@ func (s *System) Kinds() []KindInfo {
 	var kinds []KindInfo
 	for _, r := range *s.routers.Load() {
 		k := KindInfo{Name: r.name, Shards: r.region.Shards(), Proxy: r.proxy, Resharding: r.resharding()}
+		remembered, _ := r.region.Remembering()
+		k.TakingOver = remembered.Taking
 		r.region.EachSlot(func(sl *runtime.Slot) {
 			if !r.proxy && sl.Info().Hosting {
 				k.Hosted++

@@ -299,9 +299,13 @@ func TestAFormerSetThatCannotBeRead(t *testing.T) {
 		var refused *sharding.ReshardError
 		require.ErrorAs(t, w.nodes[1].system.Reshard(t.Context(), "test", 5), &refused)
 		require.Contains(t, refused.Reason, "taken over")
+		require.True(t, w.nodes[1].system.Kinds()[0].TakingOver)
 		shelf.breaks(nil)
 		w.change(5)
 		w.resharded(5)
+		eventually(t, "nothing is left", func() bool {
+			return !w.nodes[0].system.Kinds()[0].TakingOver && !w.nodes[1].system.Kinds()[0].TakingOver
+		})
 	})
 }
 

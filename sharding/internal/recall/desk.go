@@ -278,7 +278,7 @@ func (d *Desk) Stats() Stats {
 			all.Faulty++
 		}
 	}
-	all.Former = d.giver.left()
+	all.Taking, all.Former = d.taker.asks(), d.giver.left()
 	return all
 }
 

@@ -155,12 +155,13 @@ type Stats struct {
 	Foreign    uint64 // Ids in the store that mean nothing where they are, each time they were read: these do not begin.
 	Taken      uint64 // Ids that were taken over from sets of former layouts.
 
-	Shards   int // Shards that are served.
-	Unread   int // Of these, those whose set was not read yet.
-	Faulty   int // Sets whose last call has failed: of these shards, and of former layouts.
-	Former   int // Sets of former layouts that this node gives away and that are not known to be empty.
-	Starting int // Entities that wait to begin.
-	Writing  int // Ids that are to be written, or are being written.
+	Shards   int  // Shards that are served.
+	Unread   int  // Of these, those whose set was not read yet.
+	Faulty   int  // Sets whose last call has failed: of these shards, and of former layouts.
+	Taking   bool // Sets of former layouts may have ids of these shards.
+	Former   int  // Sets of former layouts that this node gives away and that are not known to be empty.
+	Starting int  // Entities that wait to begin.
+	Writing  int  // Ids that are to be written, or are being written.
 }
 
 // Status is what is known of one shard.

@@ -138,8 +138,9 @@ asked. The command ends when the change has begun; without a number it prints ho
 the change is, as the node asked knows. A few shards at a time, as many as may move,
 are retired, and their entities live in the new shards from then on. The change comes
 to its end whatever becomes of nodes meanwhile. It cannot be taken back, but another
-one may follow. Change sharding.number-of-shards in the files of the nodes, or the
-number in the program, at the next restart of each.
+one may follow, when the entities that were remembered are taken over. Change
+sharding.number-of-shards in the files of the nodes, or the number in the program, at
+the next restart of each.
 Only an operator may ask for it: over the Unix socket of the node, with a token, or
 with a certificate; see management.operators. The exit status is 1 when no change
 begins, as when another one is under way.
@@ -326,6 +327,9 @@ func (c *Reshard) Run(s *Session) error {
 		change = fmt.Sprintf("from %d to %d, and %d of the former are retired", r.From, r.To, r.Retired)
 	}
 	field(s.Stdout, "change", change)
+	if got.TakingOver {
+		field(s.Stdout, "remembered", "entities of another number of shards are being taken over")
+	}
 	return nil
 }
 

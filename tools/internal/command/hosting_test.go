@@ -200,10 +200,11 @@ func TestReshardsForPeopleAndPrograms(t *testing.T) {
 	var got cluster.KindReshard
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	require.Equal(t, under, got)
-	under.Resharding = nil
+	under.Resharding, under.TakingOver = nil, true
 	status, stdout, stderr = hosting("reshard", "a/b", "-node", node(t, answers("/v1/kinds/{kind}/resharding", under)))
 	require.Equal(t, command.StatusOK, status, stderr)
 	require.Contains(t, stdout, "none is under way")
+	require.Contains(t, stdout, "remembered   entities of another number of shards are being taken over\n")
 }
 
 func TestHelpAboutHosting(t *testing.T) {
