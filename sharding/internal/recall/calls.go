@@ -4,6 +4,7 @@
 package recall
 
 import (
+	"errors"
 	"time"
 
 	"github.com/quorate/quorate/machine"
@@ -86,6 +87,9 @@ func (d *Desk) opened(now machine.Instant, in Opened, out *Outbox) {
 func (d *Desk) changed(now machine.Instant, in Changed, out *Outbox) {
 	d.calls--
 	s := d.sets[in.Set]
+	if in.Set.IsIndex() && in.Err == nil && len(in.Full) > 0 {
+		in.Err = errNoRoom
+	}
 	switch {
 	case s == nil || s.session != in.Session || s.state != changing:
 		d.failure(in.Err, in.Fenced)
@@ -98,6 +102,9 @@ func (d *Desk) changed(now machine.Instant, in Changed, out *Outbox) {
 		d.want(s)
 	}
 }
+
+// errNoRoom is the fault of an index that does not take the number of shards, without which nothing is written.
+var errNoRoom = errors.New("it has no room")
 
 // shut closes a set after a call has failed, until a pause is over. Nobody knows what the store has
 // of a change that has failed, so all of it is to be written again.

@@ -60,15 +60,12 @@ func (x *index) read(now machine.Instant, ids []string, out *Outbox) {
 	g.answer(now, out)
 }
 
-// wrote implements holder. An index that has no room is asked again when the next number is to be written.
-func (x *index) wrote(now machine.Instant, done, full []wish, out *Outbox) {
+// wrote implements holder.
+func (x *index) wrote(now machine.Instant, done, _ []wish, out *Outbox) {
 	for _, w := range done {
 		if n, ok := numberOf(w.id); ok && w.op == opForget {
 			x.giver.forgo(n)
 		}
-	}
-	for _, w := range full {
-		x.put(w)
 	}
 	x.giver.answer(now, out)
 }
