@@ -20,8 +20,8 @@ import (
 // the faults that a description can have.
 
 // Kind describes one kind of entity that handles messages of type C. All nodes
-// of a cluster must describe a kind alike. A node whose Shards, Codec or Role differ is refused by
-// the coordinator with [SettingsError]; the other fields nobody compares.
+// of a cluster must describe a kind alike. A node whose Shards, Codec or Role differ, or that hosts by another
+// rule (OnOldest, InUse, [WithLeases]), is refused by the coordinator with [SettingsError]; the other fields nobody compares.
 type Kind[C any] struct {
 	// Name names the kind in the cluster: 1 to 128 bytes.
 	Name string

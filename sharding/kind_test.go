@@ -111,8 +111,9 @@ func TestAProxySendsOnly(t *testing.T) {
 // The codec and the role of a kind are compared too: they must be the same on all nodes.
 func TestEverySettingIsCompared(t *testing.T) {
 	tests := map[string]func(k *sharding.Kind[text]){
-		"codec": func(k *sharding.Kind[text]) { k.Codec = moody{} },
-		"role":  func(k *sharding.Kind[text]) { k.Role = "other" },
+		"codec":   func(k *sharding.Kind[text]) { k.Codec = moody{} },
+		"role":    func(k *sharding.Kind[text]) { k.Role = "other" },
+		"hosting": func(k *sharding.Kind[text]) { k.OnOldest = true },
 	}
 	for setting, change := range tests {
 		t.Run(setting, func(t *testing.T) {
@@ -128,6 +129,39 @@ func TestEverySettingIsCompared(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nodes that host a kind host it by one rule: one without leases would host what another one has a lease for. A node
+// that only sends goes with any, also as the coordinator.
+func TestNodesHostByOneRule(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.kind = func(n *node, k *sharding.Kind[text]) {
+			switch n.i {
+			case 0:
+				k.ProxyOnly = true
+			case 2:
+				k.InUse = 3
+			default:
+			}
+		}
+		w.form(3)
+		for _, n := range w.nodes[:2] {
+			n.startKind()
+		}
+		w.nodes[0].must("a", "x")
+		w.nodes[2].startKind()
+		_, err := w.nodes[2].ask("a", "x", limit)
+		require.ErrorContains(t, err, `hosting is "a part of the shards in use" here, but "any node, all shards" at the coordinator`)
+		w.nodes[0].must("a", "x")
+	})
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		w.leased()
+		other := w.build()
+		other.startKind()
+		_, err := other.ask("a", "x", limit)
+		require.ErrorContains(t, err, `hosting is "a lease for each shard" here, but "any node, all shards" at the coordinator`)
+	})
 }
 
 // Start refuses a kind with every fault in one error.

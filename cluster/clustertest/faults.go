@@ -30,8 +30,8 @@ func (c *Cluster) Advance(d time.Duration) {
 }
 
 // Kill ends nodes as a failure of their machines does: from one moment on nobody hears from
-// them, and nobody is told. Entities on them are waited for, which takes no time unless one does
-// not return. A node that has ended already ends the test.
+// them, and nobody is told. Those that were connected have noticed when it returns. Entities on them are waited for, which takes
+// no time unless one does not return. A node that has ended already ends the test.
 func (c *Cluster) Kill(nodes ...*Node) {
 	c.t.Helper()
 	for _, n := range nodes {
@@ -42,6 +42,7 @@ func (c *Cluster) Kill(nodes ...*Node) {
 				c.network.Break(n.Self().Address, other.Self().Address)
 			}
 		}
+		synctest.Wait() // Else a message might go into a connection that is broken, and its outcome be unknown.
 		n.ended = fmt.Sprintf("killed after %v", time.Since(c.began))
 		_ = n.stop() // An entity that does not return is told of at the end of the test.
 	}

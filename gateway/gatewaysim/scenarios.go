@@ -17,7 +17,7 @@ func Scenarios() []world.Scenario {
 			return w.World, err
 		},
 	}, {
-		Name: "clients-leaves", About: "clients that are no members, while nodes leave in order and come back", Nodes: simulation.Nodes,
+		Name: "clients-leaves", About: "clients that are no members, while nodes leave in order", Nodes: simulation.Nodes,
 		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			w, err := simulation.RunOrderly(seed, nodes, set...)
 			return w.World, err

@@ -4,9 +4,11 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -28,6 +30,23 @@ type Settings struct {
 	// Role is the role that a node needs to host the kind or to coordinate it;
 	// empty for none.
 	Role string
+	// Hosting says in words under which rule the kind is hosted; empty at a node that hosts nothing, or does not say, which goes
+	// with any.
+	Hosting string
+}
+
+// HostingOf returns the text of [Settings.Hosting]: of two nodes with different rules one would not keep that of the other.
+func HostingOf(leases, onOldest, inPart bool) string {
+	var rules []string
+	for _, r := range [...]struct {
+		is   bool
+		rule string
+	}{{leases, "a lease for each shard"}, {onOldest, "on the oldest node"}, {inPart, "a part of the shards in use"}} {
+		if r.is {
+			rules = append(rules, r.rule)
+		}
+	}
+	return cmp.Or(strings.Join(rules, ", "), "any node, all shards")
 }
 
 // Difference returns the refusal of a region with the settings o by a coordinator with
@@ -38,6 +57,7 @@ func (s Settings) Difference(kind string, o Settings) (SettingsRefused, bool) {
 		{"hash", s.Hash, o.Hash},
 		{"codec", s.Codec, o.Codec},
 		{"role", s.Role, o.Role},
+		{"hosting", cmp.Or(s.Hosting, o.Hosting), cmp.Or(o.Hosting, s.Hosting)},
 	} {
 		if p[1] != p[2] {
 			return SettingsRefused{Kind: kind, Setting: p[0], Coordinator: p[1], Region: p[2]}, true
@@ -51,9 +71,9 @@ func (s Settings) validate() error {
 	switch {
 	case s.Shards == 0 || s.Shards > protocol.MaxShards:
 		return fmt.Errorf("number of shards %d, want 1 to %d", s.Shards, protocol.MaxShards)
-	case len(s.Hash) > protocol.MaxKindBytes || len(s.Codec) > protocol.MaxKindBytes || len(s.Role) > protocol.MaxKindBytes:
+	case max(len(s.Hash), len(s.Codec), len(s.Role), len(s.Hosting)) > protocol.MaxKindBytes:
 		return fmt.Errorf("a setting is longer than %d bytes", protocol.MaxKindBytes)
-	case !utf8.ValidString(s.Hash) || !utf8.ValidString(s.Codec) || !utf8.ValidString(s.Role):
+	case !utf8.ValidString(s.Hash + s.Codec + s.Role + s.Hosting):
 		return errors.New("a setting is not UTF-8")
 	default:
 		return nil

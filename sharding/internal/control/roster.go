@@ -4,6 +4,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -32,6 +33,7 @@ type roster struct {
 	held      map[gossip.NodeID]uint64       // Which version of the map of this coordinator each region holds; 0: none.
 	opened    bool                           // All peers have answered or are fenced: the coordinator may allocate.
 	regions   map[gossip.NodeID]Registration // The last registration of each region.
+	hosting   string                         // Under which rule the regions host, as the first of them has said.
 	warmth    warmth
 	loads     loads
 	settleAt  machine.Instant // When the first allocation waits for further regions no longer.
@@ -101,10 +103,13 @@ func (r *roster) isOpen() bool { return r.opened }
 
 // admit registers a region, or refuses it by the settings that count for it.
 func (r *roster) admit(from gossip.NodeID, reg Registration, settings Settings) bool {
-	if refusal, differ := r.kind.settings.Difference(r.kind.name, settings); differ {
+	mine := r.kind.settings
+	mine.Hosting = cmp.Or(r.hosting, mine.Hosting)
+	if refusal, differ := mine.Difference(r.kind.name, settings); differ {
 		r.kind.send(from, refusal)
 		return false
 	}
+	r.hosting = cmp.Or(mine.Hosting, settings.Hosting)
 	if !reg.Proxy {
 		r.warmth.noted(from, reg.Age)
 	}

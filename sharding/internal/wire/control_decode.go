@@ -115,6 +115,8 @@ func setSettings(dst *control.Settings, f *wire.Field) error {
 			return wire.SetText(&dst.Codec, f, protocol.MaxKindBytes)
 		case 4:
 			return wire.SetText(&dst.Role, f, protocol.MaxKindBytes)
+		case 5:
+			return wire.SetText(&dst.Hosting, f, protocol.MaxKindBytes)
 		}
 		return nil
 	})

@@ -143,9 +143,12 @@ func controls() map[string]any {
 		"take-over": control.TakeOver{Kind: "account", Take: protocol.Take{
 			Layout: 1, Number: 9, Shards: []protocol.ShardID{1<<16 | 2, 1<<16 | 7}, Gone: []string{"acct-42"},
 		}},
-		"given-over":        control.GivenOver{Kind: "account", Given: protocol.Given{Layout: 1, Number: 9, Gone: []string{"acct-42"}, IDs: []string{"acct-43", "acct-44"}}},
-		"given-over-ends":   control.GivenOver{Kind: "account", Given: protocol.Given{Number: 10, Over: true}},
-		"register-taking":   control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Number: 4, Takeover: 3}},
+		"given-over":      control.GivenOver{Kind: "account", Given: protocol.Given{Layout: 1, Number: 9, Gone: []string{"acct-42"}, IDs: []string{"acct-43", "acct-44"}}},
+		"given-over-ends": control.GivenOver{Kind: "account", Given: protocol.Given{Number: 10, Over: true}},
+		"register-taking": control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Number: 4, Takeover: 3}},
+		"register-hosting": control.Register{Kind: "account", Registration: control.Registration{
+			Settings: control.Settings{Shards: 1000, Hash: protocol.HashName, Hosting: control.HostingOf(true, false, false)}, Number: 1,
+		}},
 		"hand-over-request": control.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
 		"hand-over-done":    control.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
 	}
@@ -243,7 +246,7 @@ var (
 	drawSettings = rapid.Custom(func(t *rapid.T) control.Settings {
 		return control.Settings{
 			Shards: rapid.Uint32Range(0, protocol.MaxShards).Draw(t, "shards"),
-			Hash:   drawText.Draw(t, "hash"), Codec: drawText.Draw(t, "codec"), Role: drawText.Draw(t, "role"),
+			Hash:   drawText.Draw(t, "hash"), Codec: drawText.Draw(t, "codec"), Role: drawText.Draw(t, "role"), Hosting: drawText.Draw(t, "hosting"),
 		}
 	})
 	drawIDs          = list(rapid.StringN(1, 20, 512))

@@ -19,7 +19,7 @@ import (
 // Rescale is the command that changes how many shards of a kind are in use.
 type Rescale struct {
 	Kind  string        `arg:"" help:"The kind, such as the name of a daemon."`
-	Count int           `arg:"" optional:"" help:"The new number; without it the present one is printed."`
+	Count *int          `arg:"" optional:"" help:"The new number; without it the present one is printed."`
 	Wait  time.Duration `default:"30s" help:"How long to wait for the change, 1s to 1m (${default})."`
 
 	Remote
@@ -55,10 +55,10 @@ func (c *Rescale) Run(s *Session) error {
 	var got cluster.KindScale
 	path := "/v1/kinds/" + url.PathEscape(c.Kind)
 	ask := func() ([]byte, error) {
-		if c.Count == 0 {
+		if c.Count == nil {
 			return c.get(path+"/scale", nil, &got)
 		}
-		query := url.Values{"count": {strconv.Itoa(c.Count)}, "wait": {seconds(c.Wait)}}
+		query := url.Values{"count": {strconv.Itoa(*c.Count)}, "wait": {seconds(c.Wait)}}
 		return c.operate(path+"/rescale?"+query.Encode(), cluster.RescaleOperation, &got)
 	}
 	raw, err := ask()
@@ -74,8 +74,8 @@ func (c *Rescale) Run(s *Session) error {
 			field(s.Stdout, "changes", fmt.Sprintf("to %d, when all have stopped", got.Next))
 		}
 	}
-	if err == nil && c.Count != 0 && (!got.Complete || got.Count != c.Count) {
-		return fmt.Errorf("the change to %d has not come to its end yet: repeat the command to go on waiting", c.Count)
+	if err == nil && c.Count != nil && (!got.Complete || got.Count != *c.Count) {
+		return fmt.Errorf("the change to %d has not come to its end yet: repeat the command to go on waiting", *c.Count)
 	}
 	return err
 }

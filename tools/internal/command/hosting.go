@@ -58,7 +58,7 @@ type MoveShard struct {
 // Reshard is the command that has a kind have another number of shards, or says how far that is.
 type Reshard struct {
 	Kind   string `arg:"" help:"The kind."`
-	Shards int    `arg:"" optional:"" help:"How many shards the kind is to have, 1 to 65536. Without it, how far a change is."`
+	Shards *int   `arg:"" optional:"" help:"How many shards the kind is to have, 1 to 65536. Without it, how far a change is."`
 
 	Remote
 }
@@ -309,10 +309,10 @@ func (c *Reshard) Run(s *Session) error {
 	var got cluster.KindReshard
 	path := "/v1/kinds/" + url.PathEscape(c.Kind) + "/"
 	raw, err := json.RawMessage(nil), error(nil)
-	if c.Shards == 0 {
+	if c.Shards == nil {
 		raw, err = c.get(path+"resharding", nil, &got)
 	} else {
-		raw, err = c.operate(path+"reshard?shards="+strconv.Itoa(c.Shards), cluster.ReshardOperation, &got)
+		raw, err = c.operate(path+"reshard?shards="+strconv.Itoa(*c.Shards), cluster.ReshardOperation, &got)
 	}
 	if err != nil {
 		return err

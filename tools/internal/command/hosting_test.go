@@ -207,6 +207,26 @@ func TestReshardsForPeopleAndPrograms(t *testing.T) {
 	require.Contains(t, stdout, "remembered   entities of another number of shards are being taken over\n")
 }
 
+// 0 shards are refused, and not taken for a question.
+func TestZeroShardsAreNoQuestion(t *testing.T) {
+	refuse := func(context.Context, management.Request) (any, error) {
+		return nil, &management.Error{Status: 409, Text: "a kind has 1 to 65536 shards"}
+	}
+	scale := cluster.KindScale{Self: asked, Kind: "crew", ScaleState: sharding.ScaleState{Scale: sharding.Scale{Revision: 2, Count: 4}}}
+	url := node(t,
+		management.Route{Path: "/v1/kinds/{kind}/reshard", Query: []string{"shards"}, Operation: cluster.ReshardOperation, Answer: refuse},
+		management.Route{Path: "/v1/kinds/{kind}/rescale", Query: []string{"count", "wait"}, Operation: cluster.RescaleOperation, Answer: refuse},
+		answers("/v1/kinds/{kind}/resharding", cluster.KindReshard{Self: asked, Kind: "crew", Shards: 7}),
+		answers("/v1/kinds/{kind}/scale", scale),
+	)
+	status, _, stderr := hosting("reshard", "crew", "0", "-node", url)
+	require.Contains(t, stderr, "a kind has 1 to 65536 shards")
+	status2, _, stderr := rescaling("crew", "0", "-node", url)
+	require.Contains(t, stderr, "a kind has 1 to 65536 shards")
+	require.NotEqual(t, command.StatusOK, status)
+	require.NotEqual(t, command.StatusOK, status2)
+}
+
 func TestHelpAboutHosting(t *testing.T) {
 	for _, name := range []string{"drain", "entities", "move", "reshard", "shards", "undrain"} {
 		status, stdout, _ := hosting(name, "-h")
