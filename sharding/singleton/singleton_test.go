@@ -208,6 +208,34 @@ func TestAHandOverWaitsForTheRun(t *testing.T) {
 	})
 }
 
+// A run that never returns holds the leave of its node up for a limited time: then the node goes, and the next one takes over. What
+// still runs has an ended context and a lower epoch.
+func TestARunThatNeverReturnsHoldsALeaveUpForALimitedTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		release := make(chan struct{})
+		w.work = func(r run) error {
+			if r.node == 0 {
+				<-release
+			}
+			<-r.ctx.Done()
+			return nil
+		}
+		w.started(2)
+		began := time.Now()
+		left := make(chan error, 1)
+		go func() { left <- w.nodes[0].Leave(t.Context()) }()
+		w.pass(20 * time.Second)
+		require.Equal(t, []int{0}, w.at())
+		<-left // With an error or without: it has ended.
+		w.pass(15 * time.Second)
+		require.Less(t, time.Since(began), time.Minute)
+		require.Contains(t, w.at(), 1)
+		require.Error(t, w.runs[0].ctx.Err())
+		require.Negative(t, w.runs[0].epoch.Compare(w.runs[1].epoch))
+		close(release)
+	})
+}
+
 // A run that fails is followed by another, at once and then after a rest that doubles; a panic and
 // an end of the goroutine are failures. A run that lasts begins the count anew.
 func TestAFailedRunIsRepeated(t *testing.T) {
