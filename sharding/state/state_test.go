@@ -518,6 +518,7 @@ func TestRecordsThatCannotBeUsed(t *testing.T) {
 			require.Equal(w, uint64(1), r.Version)
 			require.Equal(w, c.write.Snapshot, r.Snapshot)
 		}
+		n.sum("healthy", 1, 1)
 	})
 }
 
