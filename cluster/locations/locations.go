@@ -39,6 +39,7 @@ const (
 	shardsMost    = 65_536 // Shards of a kind, at most.
 	kindBytesMost = 128    // Bytes of the name of a kind, at most.
 	partsAtOnce   = 8      // Keys that a call reads or writes at one time.
+	allShare      = 4      // All replicas have this part of what is left of the time of a call to say what they hold.
 )
 
 // Host is a node with sharding and replicated data.
@@ -205,15 +206,18 @@ func (m *Map) write(ctx context.Context, kind string, locations map[allocation.S
 	return e
 }
 
-// writePart changes one part. What a majority has already is not written again, so that a controller
-// may say everything again and again at no cost. The majority is asked for that: what this node
-// holds may be behind, and to leave out a change by it would leave the change of somebody else standing.
+// writePart changes one part. What all replicas have already is not written again, so that a controller
+// may say everything again and again, and nothing is sent. A majority is asked in any case: what this node
+// holds may be behind, and what it writes has to win over what was confirmed, whatever the clocks say.
 func (m *Map) writePart(ctx context.Context, key ddata.Key[part.Part], locations map[allocation.Shard]string) error {
 	present, err := ddata.Get(ctx, m.host, key, ddata.Majority())
 	if err != nil && !errors.Is(err, ddata.ErrNotFound) {
 		return err
 	}
 	others := part.Others(present, locations)
+	if part.Doubtful(others, locations) {
+		others = m.unsettled(ctx, key, locations)
+	}
 	if len(others) == 0 {
 		return nil
 	}
@@ -222,6 +226,18 @@ func (m *Map) writePart(ctx context.Context, key ddata.Key[part.Part], locations
 		return part.Put(at, now, p, others, locations), nil
 	})
 	return err
+}
+
+// unsettled returns the shards whose locations some replica may not have. While a replica does not answer, those are all.
+func (m *Map) unsettled(ctx context.Context, key ddata.Key[part.Part], locations map[allocation.Shard]string) []allocation.Shard {
+	deadline, _ := ctx.Deadline() // Every call has one.
+	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/allShare)
+	defer cancel()
+	everywhere, err := ddata.Get(ctx, m.host, key, ddata.All())
+	if err != nil && !errors.Is(err, ddata.ErrNotFound) {
+		return part.All(locations)
+	}
+	return part.Others(everywhere, locations)
 }
 
 // read returns the locations in some parts of a kind.

@@ -9,6 +9,7 @@
 package part
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -68,6 +69,17 @@ func Others(present Part, change map[allocation.Shard]string) []allocation.Shard
 	}
 	slices.Sort(others)
 	return others
+}
+
+// Doubtful reports whether a change would leave out shards, given those that a majority has elsewhere. The majority is not
+// enough for that: another replica may hold an unconfirmed change, which would win over what is not written.
+func Doubtful(others []allocation.Shard, change map[allocation.Shard]string) bool {
+	return len(others) < len(change)
+}
+
+// All returns the shards of a change, sorted.
+func All(change map[allocation.Shard]string) []allocation.Shard {
+	return slices.Sorted(maps.Keys(change))
 }
 
 // Put returns a part in which shards have the locations of a change. Now is the wall clock, in nanoseconds.
