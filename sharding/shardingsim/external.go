@@ -6,6 +6,7 @@ package shardingsim
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/allocation"
@@ -83,11 +84,11 @@ func (e *External) Homes() map[allocation.Shard]string {
 
 // Describe returns what the nodes know of homes, for people.
 func (e *External) Describe() string {
-	text := ""
+	var text strings.Builder
 	for _, n := range e.c.World.Nodes() {
-		text += fmt.Sprintf("\n%s: %s", n.ID(), simulation.Control(n))
+		fmt.Fprintf(&text, "\n%s: %s", n.ID(), simulation.Control(n))
 	}
-	return text
+	return text.String()
 }
 
 // Address returns the address of the i-th node.
