@@ -152,7 +152,8 @@ installing: languages databases pages
 # wire formats, values. The race detector can find nothing there, and makes each run cost five to
 # ten times as much: these packages are tested without it. `make tree` looks for goroutines in them.
 SEQUENTIAL = \
-  client/clientsim client/internal/broker ddata/crdt ddata/ddatasim ddata/internal/protocol \
+  client/clientsim client/internal/broker cluster/locations/internal/part cluster/locations/internal/simulation \
+  cluster/locations/locationssim ddata/crdt ddata/ddatasim ddata/internal/protocol \
   ddata/internal/simulation ddata/internal/wire downing gateway/gatewaysim gateway/internal/exchange \
   gateway/internal/simulation machine/wire membership/internal/protocol membership/internal/wire \
   membership/membershipsim membership/membershipsim/scenario sharding/epoch sharding/internal/cell \

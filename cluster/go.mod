@@ -23,6 +23,7 @@ require (
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
+	github.com/quorate/quorate/simulation v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0

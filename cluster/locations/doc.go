@@ -22,7 +22,8 @@
 //
 // What [Map.Set] and [Map.Clear] have returned without an error a majority of the replicas holds:
 // each later [Map.Get] on any node returns it, until another call changes it. Of two calls about one
-// shard that have not seen each other the later one wins, by the clocks of their nodes. A shard is not at its
+// shard that have not seen each other the later one wins, by the clocks of their nodes. What was not confirmed may come through
+// later, but by those clocks wins over no later call. A shard is not at its
 // location at once: the coordinator looks when it next asks the strategy, within
 // sharding.rebalance.idle-check, and moves a bounded number of shards at one time.
 //

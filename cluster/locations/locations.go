@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/cluster/locations/internal/part"
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/gossip"
@@ -28,17 +28,18 @@ import (
 
 // Prefix is how the keys of the replicated data begin that hold locations: ddata.durable and
 // ddata.groups name it to make them durable, or to give them replicas of their own.
-const Prefix = "sharding/locations/"
+const Prefix = part.Prefix
 
 const (
 	// Limit bounds a call whose context has no deadline.
 	Limit = 5 * time.Second
 	// PartShards is how many shards a key holds at most.
-	PartShards = 1024
+	PartShards = part.Shards
 
 	shardsMost    = 65_536 // Shards of a kind, at most.
 	kindBytesMost = 128    // Bytes of the name of a kind, at most.
 	partsAtOnce   = 8      // Keys that a call reads or writes at one time.
+	allShare      = 4      // All replicas have this part of what is left of the time of a call to say what they hold.
 )
 
 // Host is a node with sharding and replicated data.
@@ -55,14 +56,9 @@ type Map struct {
 // New returns the map by way of a node.
 func New(h Host) *Map { return &Map{host: h} }
 
-// part is the type of a key: addresses by the decimal number of their shard. It is one of the types that every
-// node knows, those of earlier versions too.
-type part = crdt.LWWMap[string, string]
-
-// keyOf returns the key that holds a part of the shards of a kind. The number comes first, since a
-// kind may have any name.
-func keyOf(kind string, number int) ddata.Key[part] {
-	return ddata.NewKey[part](Prefix + strconv.Itoa(number) + "/" + kind)
+// keyOf returns the key that holds a part of the shards of a kind.
+func keyOf(kind string, number int) ddata.Key[part.Part] {
+	return ddata.NewKey[part.Part](part.Key(kind, number))
 }
 
 // Set has shards of a kind live at addresses, as "host:port" of nodes as they name themselves; an
@@ -196,14 +192,7 @@ func (m *Map) check(kind string, at map[allocation.Shard]string) (map[allocation
 func (m *Map) write(ctx context.Context, kind string, locations map[allocation.Shard]string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	parts := map[int]map[allocation.Shard]string{}
-	for shard, address := range locations {
-		n := int(shard) / PartShards
-		if parts[n] == nil {
-			parts[n] = map[allocation.Shard]string{}
-		}
-		parts[n][shard] = address
-	}
+	parts := part.Split(locations)
 	failed := each(slices.Sorted(maps.Keys(parts)), func(n int) error { return m.writePart(ctx, keyOf(kind, n), parts[n]) })
 	if len(failed) == 0 {
 		return nil
@@ -217,42 +206,43 @@ func (m *Map) write(ctx context.Context, kind string, locations map[allocation.S
 	return e
 }
 
-// writePart changes one part. What a majority has already is not written again, so that a controller
-// may say everything again and again at no cost. The majority is asked for that: what this node
-// holds may be behind, and to leave out a change by it would leave the change of somebody else standing.
-func (m *Map) writePart(ctx context.Context, key ddata.Key[part], locations map[allocation.Shard]string) error {
+// writePart changes one part. What all replicas have already is not written again, so that a controller
+// may say everything again and again, and nothing is sent. A majority is asked in any case: what this node
+// holds may be behind, and what it writes has to win over what was confirmed, whatever the clocks say.
+func (m *Map) writePart(ctx context.Context, key ddata.Key[part.Part], locations map[allocation.Shard]string) error {
 	present, err := ddata.Get(ctx, m.host, key, ddata.Majority())
 	if err != nil && !errors.Is(err, ddata.ErrNotFound) {
 		return err
 	}
-	var others []allocation.Shard
-	for shard, address := range locations {
-		if was, _ := present.Get(nameOf(shard)); was != address {
-			others = append(others, shard)
-		}
+	others := part.Others(present, locations)
+	if part.Doubtful(others, locations) {
+		others = m.unsettled(ctx, key, locations)
 	}
 	if len(others) == 0 {
 		return nil
 	}
-	slices.Sort(others)
 	now := time.Now().UnixNano()
-	_, err = ddata.Update(ctx, m.host, key, ddata.Majority(), func(at crdt.Origin, p part) (part, error) {
-		for _, shard := range others {
-			// A location that is withdrawn is written as an empty one, not removed: a removal would take back
-			// only what this node has seen.
-			p = p.Put(at, now, nameOf(shard), locations[shard])
-		}
-		return p, nil
+	_, err = ddata.Update(ctx, m.host, key, ddata.Majority(), func(at crdt.Origin, p part.Part) (part.Part, error) {
+		return part.Put(at, now, p, others, locations), nil
 	})
 	return err
 }
 
-// nameOf is what a shard is called in its part.
-func nameOf(s allocation.Shard) string { return strconv.FormatUint(uint64(s), 10) }
+// unsettled returns the shards whose locations some replica may not have. While a replica does not answer, those are all.
+func (m *Map) unsettled(ctx context.Context, key ddata.Key[part.Part], locations map[allocation.Shard]string) []allocation.Shard {
+	deadline, _ := ctx.Deadline() // Every call has one.
+	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/allShare)
+	defer cancel()
+	everywhere, err := ddata.Get(ctx, m.host, key, ddata.All())
+	if err != nil && !errors.Is(err, ddata.ErrNotFound) {
+		return part.All(locations)
+	}
+	return part.Others(everywhere, locations)
+}
 
 // read returns the locations in some parts of a kind.
-func (m *Map) read(ctx context.Context, kind string, numbers []int, c ddata.Consistency) (map[allocation.Shard]string, error) {
-	all := map[allocation.Shard]string{}
+func (m *Map) read(ctx context.Context, kind string, numbers []int, c ddata.Consistency) (part.Known, error) {
+	all := part.Known{}
 	var mu sync.Mutex // Guards all.
 	failed := each(numbers, func(n int) error {
 		p, err := ddata.Get(ctx, m.host, keyOf(kind, n), c)
@@ -264,25 +254,13 @@ func (m *Map) read(ctx context.Context, kind string, numbers []int, c ddata.Cons
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for name, address := range p.All() {
-			if shard, ok := shardOf(name, n); ok && address != "" {
-				all[shard] = address
-			}
-		}
+		all.Add(p, n)
 		return nil
 	})
 	for _, n := range slices.Sorted(maps.Keys(failed)) {
 		return nil, &UnreadError{Kind: kind, Err: failed[n]}
 	}
 	return all, nil
-}
-
-// shardOf returns the shard of a name in a part. Names that this package does not write, as somebody
-// may who changes the key himself, are no shards.
-func shardOf(name string, number int) (allocation.Shard, bool) {
-	n, err := strconv.ParseUint(name, 10, 32)
-	shard := allocation.Shard(n)
-	return shard, err == nil && nameOf(shard) == name && int(n)/PartShards == number
 }
 
 // each calls f for each part, some at a time, waits for all, and returns the errors by their part.

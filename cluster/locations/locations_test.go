@@ -204,6 +204,34 @@ func TestNothingIsConfirmedWithoutAMajority(t *testing.T) {
 	})
 }
 
+// A call whose node is cut off between its read and its write is not confirmed. What is said afterwards on another node stands,
+// also where a majority has that already: the earlier write, which comes through when the network is whole, does not win over it.
+func TestARepeatedLocationWinsOverAnEarlierUnconfirmedOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := begin(t, 3, 20)
+		few, others := c.Node(2), c.Node(0)
+		at := map[allocation.Shard]string{7: others.Address()}
+		require.NoError(t, others.Locations().Set(t.Context(), kind, at))
+		c.Isolate(few)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := ddata.Update(ctx, few, ddata.NewKey[crdt.LWWMap[string, string]](locations.Prefix+"0/"+kind), ddata.Majority(),
+			func(by crdt.Origin, m crdt.LWWMap[string, string]) (crdt.LWWMap[string, string], error) {
+				return m.Put(by, time.Now().UnixNano(), "7", few.Address()), nil
+			})
+		require.Error(t, err)
+		require.NoError(t, others.Locations().Set(t.Context(), kind, at))
+		c.Heal()
+		c.AwaitConverged()
+		c.Advance(10 * time.Second)
+		for _, n := range c.Nodes() {
+			got, err := n.Locations().Get(t.Context(), kind)
+			require.NoError(t, err)
+			require.Equal(t, at, got, n.Address())
+		}
+	})
+}
+
 // A location that cannot be is refused before anything changes.
 func TestLocationsThatCannotBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

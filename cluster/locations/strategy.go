@@ -6,11 +6,11 @@ package locations
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/cluster/locations/internal/part"
 	"github.com/quorate/quorate/ddata"
 )
 
@@ -75,28 +75,11 @@ func (s *Strategy) external(ctx context.Context, kind string, shards []allocatio
 		_ = s.of.host.Data().AwaitReady(patient)
 		s.begun.Store(true)
 	}
-	var numbers []int
-	for _, shard := range shards {
-		numbers = append(numbers, numberOf(shard)/PartShards)
-	}
-	slices.Sort(numbers)
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	at, err := s.of.read(ctx, kind, slices.Compact(numbers), ddata.Local())
+	at, err := s.of.read(ctx, kind, part.Of(shards), ddata.Local())
 	if err != nil {
 		return nil, err
 	}
-	return allocation.NewExternal(s.limits, known(at))
+	return allocation.NewExternal(s.limits, at)
 }
-
-// known are locations that were read.
-type known map[allocation.Shard]string
-
-// Location implements [allocation.Locations].
-func (k known) Location(_ string, shard allocation.Shard) string {
-	return k[allocation.Shard(numberOf(shard))] //nolint:gosec // Below 65,536.
-}
-
-// numberOf returns the number of a shard, below 65,536: once the number of shards of a kind has changed, the bits above
-// count the changes. A location is for the shard of its number, whichever layout counts.
-func numberOf(shard allocation.Shard) int { return int(shard & 0xffff) }

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/cluster/locations/locationssim"
 	"github.com/quorate/quorate/ddata/ddatasim"
 	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
@@ -53,7 +54,8 @@ type Outcome struct {
 	Virtual time.Duration
 }
 
-// Worlds returns all worlds: the scenarios of membership, of sharding, of distributed data and of clients.
+// Worlds returns all worlds: the scenarios of membership, of sharding, of distributed data, of clients
+// and of locations.
 func Worlds() []World {
 	var worlds []World
 	for _, s := range scenario.All() {
@@ -62,7 +64,7 @@ func Worlds() []World {
 			return Outcome{r.Virtual}, err
 		}})
 	}
-	for _, s := range slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios()) {
+	for _, s := range slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios()) {
 		worlds = append(worlds, timed(s))
 	}
 	return worlds

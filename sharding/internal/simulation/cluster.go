@@ -82,6 +82,8 @@ type Options struct {
 	RestartAfter time.Duration
 	// ReviveAfter is when a node that crashed starts again; zero: never.
 	ReviveAfter time.Duration
+	// Beside is called with the new world, and returns what builds further components of each node. Nil: there are none.
+	Beside func(*world.World) func(world.Env) []machine.Component
 }
 
 func (o Options) withDefaults() Options {
@@ -135,6 +137,7 @@ type Cluster struct {
 	files    func(gossip.Address) uint32 // The number of shards in the file of a node that starts; nil: that of the options.
 	orders   uint64                      // The number of the last order of an operator.
 	idle     bool
+	beside   func(world.Env) []machine.Component
 }
 
 // New returns a cluster whose nodes have just started, and whose clients send. The functions in
@@ -174,6 +177,9 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	w.Observe(c.Ledger.observe)
 	operator := &membershipsim.Operator{Seeds: addresses(opt.Nodes), RestartAfter: opt.RestartAfter, ReviveAfter: opt.ReviveAfter}
 	operator.Operate(w)
+	if c.beside = func(world.Env) []machine.Component { return nil }; opt.Beside != nil {
+		c.beside = opt.Beside(w)
+	}
 	for i := range opt.Nodes {
 		c.Start(i)
 	}
@@ -240,11 +246,11 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	cells.limit(c.opt.Limit, c.opt.Permanent)
 	c.Ledger.nodes[env.Self] = cells
 	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self}), forgetful: c.opt.Behaviour.Recall.forgets(env.Self)}
-	return []machine.Component{
+	return append([]machine.Component{
 		membershipsim.Component(remembering(c.opt.Membership))(env),
 		{Name: control.ComponentName, Service: protocol.Service, Machine: homes, Codec: wire.Codec{}},
 		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
-	}
+	}, c.beside(env)...)
 }
 
 // Choose changes which strategy the node at an address asks, "" for the built-in one, as a reload

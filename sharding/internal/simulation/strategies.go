@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -40,22 +41,45 @@ func (c *Cluster) AskEach(named func(string) allocation.Strategy) {
 		if s == nil {
 			return nil, errors.New("another strategy has taken its place")
 		}
+		c.wellFormed(request)
 		switch q := request.(type) {
 		case allocation.AllocateRequest:
-			if err := q.Validate(); err != nil {
-				c.Ledger.violate("I34: a request that is not well formed: %v", err)
-			}
 			return s.Allocate(ctx, q)
 		case allocation.RebalanceRequest:
-			if err := q.Validate(); err != nil {
-				c.Ledger.violate("I34: a request that is not well formed: %v", err)
-			}
 			return s.Rebalance(ctx, q)
 		}
 		return nil, fmt.Errorf("the request is a %T", request)
 	})
 	c.World.Strategies().Garble(control.AllocationCall, Garble)
 	c.World.Strategies().Recorded(allocation.AllocateResult{}, allocation.RebalanceResult{})
+	c.watchCalls()
+}
+
+// Hand is [Cluster.Ask] for a strategy that takes its time: take answers a question of a node when it can.
+func (c *Cluster) Hand(take func(n *world.Node, request any, reply func(result any, err error))) {
+	c.World.Strategies().Hand(control.AllocationCall, func(n *world.Node, call machine.Call, reply func(any, error)) {
+		c.wellFormed(call.Request)
+		take(n, call.Request, reply)
+	})
+	c.watchCalls()
+}
+
+// wellFormed checks a question to a strategy.
+func (c *Cluster) wellFormed(request any) {
+	var err error
+	switch q := request.(type) {
+	case allocation.AllocateRequest:
+		err = q.Validate()
+	case allocation.RebalanceRequest:
+		err = q.Validate()
+	}
+	if err != nil {
+		c.Ledger.violate("I34: a request that is not well formed: %v", err)
+	}
+}
+
+// watchCalls checks that each coordinator has one call in flight, and does nothing because of a late answer.
+func (c *Cluster) watchCalls() {
 	terms := make(map[*world.Node]protocol.Term)
 	calling := &world.Calling{GivenUp: func(n *world.Node, kind string) bool {
 		if kind != control.AllocationCall {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/cluster/locations/locationssim"
 	"github.com/quorate/quorate/ddata/ddatasim"
 	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
@@ -39,8 +40,11 @@ func TestCommandsThatRepeatAWorldAreTrue(t *testing.T) {
 	for _, s := range gatewaysim.Scenarios() {
 		known[s.Name], of[s.Name] = true, "gateway"
 	}
+	for _, s := range locationssim.Scenarios() {
+		known[s.Name], of[s.Name] = true, "cluster"
+	}
 	found := map[string]bool{}
-	for _, module := range []string{"sharding", "ddata", "gateway"} {
+	for _, module := range []string{"sharding", "ddata", "gateway", "cluster"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join("..", "..", "..", module), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") {
 				return err

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/quorate/quorate/cluster/locations/locationssim"
 	"github.com/quorate/quorate/ddata/ddatasim"
 	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
@@ -19,7 +20,7 @@ import (
 
 // components returns the scenarios of what runs on membership.
 func components() []simulation.Scenario {
-	return slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios())
+	return slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios())
 }
 
 // run runs the scenario of its name, or the recorded one.
@@ -31,7 +32,7 @@ func (c *Simulate) run(o scenario.Options) (scenario.Result, error) {
 	return scenario.Run(o)
 }
 
-// runComponent runs a scenario of sharding, of distributed data or of clients.
+// runComponent runs a scenario of sharding, of distributed data, of clients or of locations.
 func (c *Simulate) runComponent(s simulation.Scenario, o scenario.Options) (result scenario.Result, err error) {
 	switch {
 	case o.Nodes < soak.NodesLeast || o.Nodes > soakNodesMost:
