@@ -24,7 +24,7 @@ import (
 //	R3  when the node does not host, no entity exists but those of an earlier hosting
 //	    that have not returned yet, and these begin no message any more;
 //	R4  an entity that was left behind is in released until it returns, and nowhere else;
-//	R5  while the node serves the shard, each entity that is permanent has a record, and one
+//	R5  while the node serves the shard, each entity that is permanent, and not withheld, has a record, and one
 //	    that has neither an instance nor a message waits for standing, or rests and the alarm
 //	    is set to the end of its rest; so has each that is remembered, once it has begun here;
 //	R6  with a limiter each instance that is live ([Entity.Live]), and whose entity is not permanent,
@@ -178,6 +178,9 @@ func (r *residents) keepUp(now machine.Instant, out *Actions) {
 	}
 	for _, id := range r.cfg.Permanent {
 		e := r.entity(id)
+		if e == nil && slices.Contains(r.cfg.Withheld, id) {
+			continue
+		}
 		if e == nil {
 			e = r.create(id)
 		}

@@ -95,15 +95,14 @@ func (o *origin) adopt(now machine.Instant, all []*Message) {
 	o.sent -= uint64(len(all)) // They were counted when they were accepted.
 }
 
-// Admit has an entity run from now on whenever this node hosts the shard, as those of [Config.Permanent]: its shard of the
-// layout before is retired.
+// Admit has an entity of [Config.Withheld] run from now on whenever this node hosts the shard: its shard of the layout before is
+// retired.
 func (h Handoff) Admit(now machine.Instant, id string, out *Actions) {
 	r := &h.c.residents
-	if slices.Contains(r.cfg.Permanent, id) {
-		return
+	if i := slices.Index(r.cfg.Withheld, id); i >= 0 {
+		r.cfg.Withheld = slices.Concat(r.cfg.Withheld[:i], r.cfg.Withheld[i+1:])
+		r.keepUp(now, out)
 	}
-	r.cfg.Permanent = append(slices.Clip(r.cfg.Permanent), id)
-	r.keepUp(now, out)
 }
 
 // Retired reports whether the shard is retired.

@@ -77,18 +77,18 @@ func (s *shape) slot(shard protocol.ShardID) *Slot {
 func (r *Region) makeLayout(l protocol.Layout, former *layout) *layout {
 	next := &layout{l, make([]Slot, l.Shards), map[protocol.ShardID][]string{}}
 	cfg := r.cells
-	run := map[protocol.ShardID][]string{}
+	withheld := map[protocol.ShardID][]string{}
 	for _, id := range r.cells.Permanent {
 		hash := protocol.HashOf(id)
 		shard := l.ShardOf(hash)
 		next.permanent[shard] = append(next.permanent[shard], id)
-		if former == nil || former.at(hash).retired.Load() {
-			run[shard] = append(run[shard], id)
+		if former != nil && !former.at(hash).retired.Load() {
+			withheld[shard] = append(withheld[shard], id)
 		}
 	}
 	for i := range next.slots {
 		cfg.Shard = l.Shard(uint32(i)) //nolint:gosec // Below the number of shards.
-		cfg.Permanent = run[cfg.Shard]
+		cfg.Permanent, cfg.Withheld = next.permanent[cfg.Shard], withheld[cfg.Shard]
 		sl := &next.slots[i]
 		sl.region, sl.shard, sl.layout, sl.cell = r, cfg.Shard, next, cell.New(cfg)
 		if bound := r.limiter.Load(); bound != nil {

@@ -70,8 +70,8 @@ var reshardMutants = []mutant{
 	},
 	{
 		test: "TestPermanentEntitiesRun", name: "permanent entities that do not wait for the former shard", file: "runtime/layouts.go",
-		old: "		if former == nil || former.at(hash).retired.Load() {\n",
-		new: "		if former == nil || former.at(hash).retired.Load() || mutant(NAME) {\n",
+		old: "		if former != nil && !former.at(hash).retired.Load() {\n",
+		new: "		if former != nil && !former.at(hash).retired.Load() && !mutant(NAME) {\n",
 	},
 	{
 		test: "TestPermanentEntitiesRun", name: "permanent entities that wait for ever", file: "runtime/layouts.go",

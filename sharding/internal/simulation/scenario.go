@@ -138,7 +138,7 @@ func Permanent(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 }
 
 // Limited is Chaos in which each node may have few entities in memory, of which some are permanent,
-// by a policy that depends on the seed.
+// by a policy that depends on the seed, and operators change the number of shards.
 func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := Troubled(seed)
 	o.World.Scenario, o.Nodes = "sharding-limited", nodes
@@ -148,7 +148,8 @@ func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 		Limit: 3, Policy: passivation.Policies()[seed%uint64(len(passivation.Policies()))],
 		Main: passivation.LeastFrequentlyUsed, Protected: 0.5, Window: 0.3, Aging: true,
 	}
-	return Suffer(New(o, set...), Faults())
+	c := New(o, set...)
+	return Suffer(c, append(Faults(), world.Fault{Name: "reshard", Weight: 10, Inject: c.reshard}))
 }
 
 // Remember is Drains with entities that are remembered, by a store that fails, hangs, is late and loses answers,
