@@ -11,7 +11,7 @@ import (
 // Scenarios returns all scenarios, in a slice of the caller's.
 func Scenarios() []world.Scenario {
 	return []world.Scenario{{
-		Name: "sharding-locations", About: "shards follow a replicated map, while nodes, links and disks fail", Nodes: simulation.Nodes,
+		Name: "sharding-locations", About: "shards follow a map in replicated data, under faults", Nodes: simulation.Nodes,
 		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			w, err := simulation.Run(seed, nodes, set...)
 			return w.World, err
