@@ -74,7 +74,7 @@ var reshardMutants = []mutant{
 		new: "		if former != nil && !former.at(hash).retired.Load() && !mutant(NAME) {\n",
 	},
 	{
-		test: "TestPermanentEntitiesRun", name: "permanent entities that wait for ever", file: "runtime/layouts.go",
+		test: "TestPermanentEntitiesFollowTheNumberOfShards", in: "../..", name: "permanent entities that wait for ever", file: "runtime/layouts.go",
 		old: "		r.admit(s.of(protocol.HashOf(id), first), id)\n",
 		new: "		if !mutant(NAME) {\n			r.admit(s.of(protocol.HashOf(id), first), id)\n		}\n",
 	},
