@@ -183,8 +183,8 @@ func (g *giver) load() {
 // open has a set opened that may be, and is not yet.
 func (g *giver) open(name Set) {
 	n := g.number(name.Of)
-	if n.sets[name.Number] != stepReady {
-		return
+	if n == nil || n.sets[name.Number] != stepReady {
+		return // It was opened out of turn, since something was to be taken out.
 	}
 	n.sets[name.Number] = stepBegun
 	f := &former{giver: g, set: set{name: name, epoch: g.index.epoch}, ids: map[string]struct{}{}}

@@ -244,3 +244,30 @@ func TestWhatIsWrongWithWhatIsTakenOver(t *testing.T) {
 	d.Step(1, recall.Opened{Set: out.Open[0].Set, Session: out.Open[0].Session, Err: errors.New("garbage")}, out)
 	require.Equal(t, "shard 0 of 2: garbage", d.Status(0).FormerWhy)
 }
+
+// A set that was opened out of turn, since something was to be taken out of it, is not opened again when its turn comes, also when
+// the index does not have its number of shards any more by then.
+func TestASetThatIsOpenedOutOfTurn(t *testing.T) {
+	cfg := config()
+	cfg.Calls = 3 // Of which one opens sets.
+	d, out := recall.New(cfg, protocol.Layout{Shards: 1}), &recall.Outbox{}
+	d.Step(1, recall.Serve{}, out)
+	d.Step(1, recall.Opened{Set: own, Session: 1}, out)
+	out.Reset()
+	d.Step(1, recall.Opened{Session: 2, IDs: []string{"1", "2", "3"}}, out)
+	slow := out.Open[0]
+	require.Equal(t, recall.Set{Of: 2}, slow.Set)
+	var gone []string
+	for i := range 20 {
+		gone = append(gone, formerly(1, i))
+	}
+	out.Reset()
+	d.Step(1, protocol.Asked{Take: protocol.Take{Number: 1, Gone: gone}}, out)
+	answer(d, 1, out, nil)
+	require.Equal(t, 1, d.Status(0).Former, "the slow one")
+	require.Equal(t, []recall.Change{{Session: 2, Forget: []string{"3"}}}, out.Change)
+	d.Step(2, recall.Changed{Session: 2}, out)
+	d.Step(3, recall.Opened{Set: slow.Set, Session: slow.Session}, out)
+	require.Zero(t, d.Status(0).Former)
+	require.Empty(t, out.Open)
+}
