@@ -317,7 +317,8 @@ func (a *archive) starts(node gossip.NodeID, e *cell.Entity) {
 		return
 	}
 	a.ledger.counts.Archived.Recalled++
-	if known, there := a.surely[e.ID()]; there && !known {
+	// A node that stood still may start what its successor has forgotten, and has no standing to go on.
+	if known, there := a.surely[e.ID()]; there && !known && a.ledger.mayHost(node) {
 		a.ledger.violate("I28: %s starts %s without a message, which is forgotten", node, e.ID())
 	}
 }
