@@ -60,3 +60,18 @@ func TestOnlyWhoAsksIsForgotten(t *testing.T) {
 		})
 	}
 }
+
+// An entity that runs, since its set was read meanwhile, is not given up although the store did not take it in time; one that
+// waits is, and the store is to forget it.
+// covers I28.
+func TestWhoRunsIsNotGivenUp(t *testing.T) {
+	n := &notes{}
+	c := newCell(t, nodeA, cell.Config{Rememberer: n, RememberFirst: true})
+	c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)})
+	c.tell("x")
+	c.tell("y")
+	cell.RecallOf(c.Cell).Start(c.now, []string{"x"}, &c.out)
+	require.Equal(t, "start:x", c.did())
+	cell.RecallOf(c.Cell).Unkept(c.now, []string{"x", "y"}, "the store is down", &c.out)
+	require.Equal(t, []string{"y"}, n.forgotten)
+}
