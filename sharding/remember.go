@@ -100,6 +100,15 @@ func (s *shelf) Change(c recall.Change) {
 	})
 }
 
+// Close forgets a set that this node does not change any more: it has the ids in memory.
+func (s *shelf) Close(c recall.Close) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sets[c.Set].session == c.Session {
+		delete(s.sets, c.Set)
+	}
+}
+
 // Ask implements [runtime.Shelf], as do the next two: the control machine sends what is for the desks of other nodes. What finds
 // its inbox full is asked for again.
 func (s *shelf) Ask(t protocol.Take) { _ = s.system.control.Post(control.Take{Kind: s.kind, Take: t}) }

@@ -74,6 +74,7 @@ func (d *Desk) opened(now machine.Instant, in Opened, out *Outbox) {
 	switch {
 	case s == nil || s.session != in.Session || s.state != opening:
 		d.failure(in.Err, in.Fenced)
+		d.closing = append(d.closing, Close{in.Set, in.Session})
 	case in.Err != nil:
 		d.shut(now, s, in.Err, in.Fenced, out)
 	default:
@@ -114,6 +115,7 @@ func (d *Desk) shut(now machine.Instant, s *set, why error, fenced bool, out *Ou
 	if fenced { // By an owner that should not be: nothing is to be hurried.
 		pause = d.cfg.RetryMax
 	}
+	d.closing = append(d.closing, Close{s.name, s.session})
 	s.state, s.session, s.why, s.again = closed, 0, why.Error(), now.Add(pause)
 	s.failures++
 	d.retry = min(d.retry, s.again)

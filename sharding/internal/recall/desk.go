@@ -30,6 +30,7 @@ type Desk struct {
 	sessions uint64          // The number of the last session, or question.
 	retry    machine.Instant // When the first of the closed sets goes on; [machine.Never]: there is none.
 
+	closing  []Close         // For the next outbox.
 	settling int             // Shards that are to be told when everything is written.
 	starting []*shard        // Have entities to start; the first one goes on.
 	next     machine.Instant // When the next entity may begin.
@@ -83,6 +84,7 @@ func (d *Desk) Step(now machine.Instant, in any, out *Outbox) {
 	d.start(now, out)
 	d.settled(out)
 	d.taker.ask(now, out)
+	out.Close, d.closing = append(out.Close, d.closing...), nil
 }
 
 // serve begins to serve a shard. One that is served already is read again: its entities were stopped for a
@@ -123,6 +125,9 @@ func (d *Desk) remove(s *set) {
 		delete(d.sets, s.name)
 	}
 	d.ready = slices.DeleteFunc(d.ready, func(o *set) bool { return o == s })
+	if s.session > 0 {
+		d.closing = append(d.closing, Close{s.name, s.session})
+	}
 }
 
 // relayout takes over which layouts are in force.

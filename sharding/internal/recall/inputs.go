@@ -106,6 +106,12 @@ type Change struct {
 	Remember, Forget []string // No id is in both.
 }
 
+// Close says that a set is not changed any more by the session that has opened it: what the store keeps for that may go.
+type Close struct {
+	Set     Set
+	Session uint64
+}
+
 // Give has an answer sent to the desk of another node, which may be this one.
 type Give struct {
 	To    gossip.NodeID
@@ -121,6 +127,7 @@ type Named struct {
 
 // Outbox has what is to be done, each list in its order. The caller empties it.
 type Outbox struct {
+	Close   []Close // Before Open.
 	Open    []Open
 	Change  []Change
 	Start   []Named            // These entities are to run, if they do not, and if Desk.Begin has nothing against it.
@@ -137,7 +144,7 @@ func (o *Outbox) Reset() { *o = Outbox{} }
 
 // Empty reports whether there is nothing to do.
 func (o *Outbox) Empty() bool {
-	return len(o.Open)+len(o.Change)+len(o.Start)+len(o.Kept)+len(o.Unkept)+len(o.Settled)+len(o.Ask)+len(o.Give)+len(o.Over) == 0
+	return len(o.Close)+len(o.Open)+len(o.Change)+len(o.Start)+len(o.Kept)+len(o.Unkept)+len(o.Settled)+len(o.Ask)+len(o.Give)+len(o.Over) == 0
 }
 
 // Stats are the counters of a desk since it was made, and its present numbers.

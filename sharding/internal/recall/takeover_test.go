@@ -271,3 +271,14 @@ func TestASetThatIsOpenedOutOfTurn(t *testing.T) {
 	require.Zero(t, d.Status(0).Former)
 	require.Empty(t, out.Open)
 }
+
+// A set that is not called any more is closed, and so is one whose answer comes when nobody waits for it.
+func TestSetsAreClosed(t *testing.T) {
+	d, out := opened(t, config())
+	out.Reset()
+	d.Step(2, recall.End{}, out)
+	require.ElementsMatch(t, []recall.Close{{Set: own, Session: 1}, {Session: 2}}, out.Close)
+	out.Reset()
+	d.Step(3, recall.Opened{Set: own, Session: 1}, out)
+	require.Equal(t, []recall.Close{{Set: own, Session: 1}}, out.Close)
+}

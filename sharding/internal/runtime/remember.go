@@ -25,6 +25,8 @@ type Shelf interface {
 	// Open and Change call the store: for each call [Region.Remembered] is called once, with its outcome.
 	Open(o recall.Open)
 	Change(c recall.Change)
+	// Close says that a session of a set is over.
+	Close(c recall.Close)
 	// Ask and Give are for the desk of another node, which [Region.Remembered] hands them to: that of the node with the first
 	// shard of the present layout, as this node knows, and that of the node which has asked. Either may be lost.
 	Ask(t protocol.Take)
@@ -134,6 +136,9 @@ const recallMost = 128
 
 // carry does what the desk wants, without a lock.
 func (m *remembers) carry(out *recall.Outbox) {
+	for _, c := range out.Close {
+		m.shelf.Close(c)
+	}
 	for _, o := range out.Open {
 		m.shelf.Open(o)
 	}

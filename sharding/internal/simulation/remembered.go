@@ -239,6 +239,9 @@ func (a *archive) emptied(node gossip.NodeID, number string) {
 	}
 }
 
+// Close implements [runtime.Shelf].
+func (s *shelf) Close(recall.Close) {}
+
 // Ask implements [runtime.Shelf], as do the next two.
 func (s *shelf) Ask(t protocol.Take) { s.cells.out.Add(control.Take{Kind: s.cells.kind, Take: t}) }
 
