@@ -6,6 +6,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,37 @@ func TestTheFilesOnThePageAboutDowningAreRight(t *testing.T) {
 	require.Positive(t, linked)
 }
 
+// Every block of YAML on any other page, and in the READMEs, is valid in the configuration of a node.
+func TestTheFilesOnAllPagesAreRight(t *testing.T) {
+	count := 0
+	for _, page := range pages(t) {
+		for _, block := range filesOn(t, page) {
+			if !strings.Contains(block, "sha256:") { // Then the page goes on with quorate plugin pin.
+				block = strings.ReplaceAll(block, "    path:", "    unpinned: true\n    path:")
+			}
+			t.Run(page, func(t *testing.T) { _ = checkBlock(t, block) })
+			count++
+		}
+	}
+	require.GreaterOrEqual(t, count, 30)
+}
+
+// pages returns the paths of all pages, from the directory docs.
+func pages(t *testing.T) (all []string) {
+	t.Helper()
+	docs := filepath.Join("..", "..", "..", "docs")
+	for _, pattern := range []string{"*.md", "../*.md", "../*/README.md"} {
+		found, err := filepath.Glob(filepath.Join(docs, pattern))
+		require.NoError(t, err)
+		for _, path := range found {
+			page, err := filepath.Rel(docs, path)
+			require.NoError(t, err)
+			all = append(all, page)
+		}
+	}
+	return all
+}
+
 // checkBlock checks a block of YAML over the least that every node is told, and returns what a
 // program must link for the block.
 func checkBlock(t *testing.T, block string) config.Errors {
@@ -75,6 +107,9 @@ func checkBlock(t *testing.T, block string) config.Errors {
 	rest, path := filepath.Join(dir, "rest.yaml"), filepath.Join(dir, "block.yaml")
 	require.NoError(t, os.WriteFile(rest, []byte("cluster: {name: bank}\nnode: {address: 10.0.0.7:7946}\ntransport: {allow-insecure: true}\n"), 0o600))
 	require.NoError(t, os.WriteFile(path, []byte(block), 0o600))
+	for _, files := range certificates.FindAllStringSubmatch(block, -1) {
+		certify(t, dir, files[1], files[2], files[3])
+	}
 	needs, _, err := check(command.Own{}, rest, path)
 	require.NoError(t, err, "%s", block)
 	for _, n := range needs {
@@ -83,8 +118,27 @@ func checkBlock(t *testing.T, block string) config.Errors {
 	return needs
 }
 
-// filesOn returns the blocks of YAML on a page that configure a node. Blocks that begin with
-// apiVersion or env are objects of Kubernetes, or parts of them.
+// certificates finds the files of a certificate in a block.
+var certificates = regexp.MustCompile(`tls: *\{ *certificate: ([\w.-]+), key: ([\w.-]+), authorities: ([\w.-]+) *\}`)
+
+// certify makes a certificate, its key and its authority in a directory.
+func certify(t *testing.T, dir, certificate, key, authority string) {
+	t.Helper()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, args := range [][]string{
+		{"cert", "authority", "-certificate", in(authority), "-key", in("of-the-authority.pem")},
+		{"cert", "node", "127.0.0.1", "-certificate", in(certificate), "-key", in(key), "-authority", in(authority), "-authority-key", in("of-the-authority.pem")},
+	} {
+		var said strings.Builder
+		program := command.Program{Name: "quorate", Commands: []command.Command{{Name: "cert", Help: "Certificates", Args: &command.Cert{}}}}
+		require.Equal(t, command.StatusOK, program.Run(args, &said, &said), said.String())
+	}
+}
+
+// notOfNodes finds objects of Kubernetes, or parts of them, files of Prometheus, and lines for editors.
+var notOfNodes = regexp.MustCompile(`^(apiVersion:|env:|# prometheus\.yml|# yaml-language-server:)`)
+
+// filesOn returns the blocks of YAML on a page that configure a node.
 func filesOn(t *testing.T, page string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))
@@ -95,7 +149,5 @@ func filesOn(t *testing.T, page string) []string {
 		blocks[i], _, ends = strings.Cut(blocks[i], "\n```")
 		require.True(t, ends, "a block of %s has no end", page)
 	}
-	return slices.DeleteFunc(blocks, func(b string) bool {
-		return strings.HasPrefix(b, "apiVersion:") || strings.HasPrefix(b, "env:")
-	})
+	return slices.DeleteFunc(blocks, notOfNodes.MatchString)
 }
