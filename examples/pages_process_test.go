@@ -56,7 +56,8 @@ var blocksOfPages = []block{
 	{page: "docs/singletons.md", nth: 1, before: onCluster + projects, after: `for range 8 { <-projected }; fmt.Println("projected")`, prints: "projected"},
 	{page: "docs/singletons.md", nth: 2, before: onCluster + projectsOfMany, after: awaitSixteen, prints: "of 16"},
 	{page: "docs/singletons.md", nth: 3, before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "3"},
-	{page: "docs/singletons.md", nth: 4, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
+	{page: "docs/singletons.md", nth: 4, before: onCluster + cleans, after: awaitCleaning, prints: "cleaned"},
+	{page: "docs/singletons.md", nth: 5, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
 	{page: "docs/sharding.md", before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "5"},
 	{page: "docs/reminders.md", before: onCluster, after: `fmt.Println(<-reminded)`, prints: "2026-17: demand payment"},
 	{page: "docs/state.md", before: onCluster, after: `fmt.Println(balance.GetValue())`, prints: "100"},
@@ -206,7 +207,7 @@ func TestTheCodeOfPagesRuns(t *testing.T) {
 		program += "\tfunc() {\n" + b.before + "{\n" + checked(t, strings.ReplaceAll(code, "...\n", b.dots+"\n")) + b.after + "\n}\n}()\n"
 		want += b.prints + "\n"
 	}
-	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/delivery.md": 3, "docs/reminders.md": 1, "docs/sharding.md": 1, "docs/singletons.md": 5, "docs/state.md": 3} {
+	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/delivery.md": 3, "docs/reminders.md": 1, "docs/sharding.md": 1, "docs/singletons.md": 6, "docs/state.md": 3} {
 		require.Len(t, blocks[page], n, "a block of %s is not in the program", page)
 	}
 	require.Equal(t, want, runProgram(t, program+"}\n"))

@@ -65,13 +65,14 @@ type Config struct {
 	// regions and coordinator is repeated, above 0.
 	RetryInterval time.Duration `koanf:"retry-interval" range:">0s.."`
 
-	// HandoffTimeout is how long a shard may take to stop before its move is
-	// called off, above 0.
+	// HandoffTimeout is how long a shard may take to stop before OnStuck says how its
+	// move goes on, above 0.
 	HandoffTimeout time.Duration `koanf:"handoff-timeout" range:">0s.."`
 
 	// OnStuck says what becomes of a move whose shard does not stop in time,
 	// because an entity does not return: "abort" takes the stop back, and "abandon"
-	// gives the entity up, which may then still run beside its successor.
+	// gives the entity up, which may then still run beside its successor. A kind can
+	// say otherwise.
 	OnStuck string `koanf:"on-stuck" oneof:"abort|abandon"`
 
 	// Rebalance bounds the moves that even out the load.
@@ -184,7 +185,7 @@ func (c PassivationConfig) validate() error {
 	return faults.Err()
 }
 
-// stuckPolicy returns the meaning of a value of [Config.OnStuck].
+// stuckPolicy returns the meaning of a value of [Config.OnStuck], or of [Kind.OnStuck].
 func stuckPolicy(name string) (control.OnStuck, bool) {
 	for _, p := range [...]control.OnStuck{control.OnStuckAbort, control.OnStuckAbandon} {
 		if p.String() == name {

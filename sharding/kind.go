@@ -92,10 +92,26 @@ type Kind[C any] struct {
 	// What is sent to an entity of another shard waits. Package daemon uses it. Zero: all are, for ever.
 	InUse int
 
-	// HandoffTimeout is how long a shard of the kind may take to stop before its move is called
-	// off. Zero: the configured time.
+	// HandoffTimeout is how long a shard of the kind may take to stop before OnStuck says how its move
+	// goes on. Zero: the configured time.
 	HandoffTimeout time.Duration
+
+	// OnStuck says what becomes of a move when entities of the shard do not stop within HandoffTimeout. What the
+	// node of the coordinator has counts. Empty: as sharding.on-stuck says.
+	OnStuck OnStuck
 }
+
+// OnStuck says what becomes of a move whose shard does not stop in time, because an entity of it does not return.
+type OnStuck string
+
+const (
+	// OnStuckAbort takes the stop back: the shard stays where it is, and the move is tried again later.
+	OnStuckAbort OnStuck = "abort"
+	// OnStuckAbandon gives the entities up: their contexts have ended, what they still answer is discarded, they never
+	// begin another message, and the shard moves. Until such an entity returns, its code runs beside that of its
+	// successor, and nothing but the epoch tells the two apart.
+	OnStuckAbandon OnStuck = "abandon"
+)
 
 // OnFailure says what becomes of an entity whose Receive, or a timer of it,
 // returned an error or panicked. The instance is stopped in any case.
@@ -158,6 +174,9 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 	}
 	if k.HandoffTimeout < 0 {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: HandoffTimeout %v is negative", k.Name, k.HandoffTimeout))
+	}
+	if _, known := stuckPolicy(string(k.OnStuck)); k.OnStuck != "" && !known {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: OnStuck: %q is neither abort nor abandon", k.Name, clip(string(k.OnStuck))))
 	}
 	if k.OnFailure > StopOnFailure {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: OnFailure is %d, which means nothing", k.Name, k.OnFailure))

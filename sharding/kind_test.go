@@ -283,6 +283,7 @@ func TestPermanentEntitiesThatAreRefused(t *testing.T) {
 			`Permanent[1]: the id is empty`:           {Permanent: []string{"a", ""}},
 			`Permanent[1]: "a" is listed twice`:       {Permanent: []string{"a", "a"}},
 			`HandoffTimeout -1s is negative`:          {HandoffTimeout: -time.Second},
+			`OnStuck: "kill" is neither`:              {OnStuck: "kill"},
 			`Permanent[0]: the id is not valid UTF-8`: {Permanent: []string{"\xff"}},
 		} {
 			k.Name, k.ProxyOnly = "test", true

@@ -232,7 +232,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	s := h.Sharding()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stuck, _ := stuckPolicy(s.latest.OnStuck)
+	stuck, _ := stuckPolicy(cmp.Or(string(k.OnStuck), s.latest.OnStuck)) // A fault is found by validate.
 	cfg := control.KindConfig{
 		Name: k.Name, Settings: k.settings(s.latest), Proxy: k.ProxyOnly || !s.mayHost(k.Role),
 		MinRegions: 1, Strategy: s.strategy.Load().named(), OnStuck: stuck,

@@ -47,9 +47,16 @@ type Config struct {
 	// Work is Run for work that depends on how many instances there are. One of the two is set.
 	Work func(ctx context.Context, i Instance) error
 
-	// HandOverTimeout is how long Run may take to return when the instance is to move, before the
-	// move is called off and tried again. Zero: sharding.handoff-timeout.
+	// HandOverTimeout is how long Run may take to return when the instance is to move, before OnStuck
+	// says how the move goes on. Zero: sharding.handoff-timeout.
 	HandOverTimeout time.Duration
+
+	// OnStuck says what becomes of a move when Run does not return within HandOverTimeout: with
+	// [sharding.OnStuckAbort] it is called off and tried again, and no other instance starts before Run has
+	// returned or the node is gone; with [sharding.OnStuckAbandon] the other node starts its instance then,
+	// whatever Run does, which only the epoch tells from its successor. [Rescale] then goes on too, and is not
+	// called off. Empty: as sharding.on-stuck says.
+	OnStuck sharding.OnStuck
 
 	// Log takes the failures of Run. Nil: [slog.Default].
 	Log *slog.Logger
@@ -103,7 +110,7 @@ func Start(h sharding.Host, c Config) error {
 			}
 			return work(ctx, Instance{Number: numbers[id], Count: scale.Count, Revision: scale.Revision, Epoch: epoch})
 		},
-		HandOverTimeout: c.HandOverTimeout, Log: c.Log,
+		HandOverTimeout: c.HandOverTimeout, OnStuck: c.OnStuck, Log: c.Log,
 	})
 }
 
@@ -114,7 +121,7 @@ func Start(h sharding.Host, c Config) error {
 // meanwhile is no failure: its successor is asked again.
 //
 // The error is a [*sharding.ScaleError]. It wraps [sharding.ErrScaleBusy] if another change is under way or came first,
-// [sharding.ErrScaleStuck] if an instance did not stop in time, after which all run as before, [sharding.ErrInvalid] for
+// [sharding.ErrScaleStuck] if an instance did not stop in time, after which all run as before (see [Config.OnStuck]), [sharding.ErrInvalid] for
 // a number that cannot be, and [sharding.ErrScaleUnknown] if ctx ended meanwhile.
 func Rescale(ctx context.Context, h sharding.Host, name string, instances int) (sharding.Scale, error) {
 	return sharding.Rescale(ctx, h, name, instances)

@@ -28,6 +28,8 @@ type crew struct {
 	mu    sync.Mutex
 	at    map[int]daemon.Instance // The runs under way, by number.
 	holds func(i daemon.Instance) // What a run does when its context has ended; nil: nothing.
+
+	onStuck sharding.OnStuck // Of the instances.
 }
 
 // work is the work of each instance.
@@ -44,13 +46,22 @@ func (c *crew) work(ctx context.Context, i daemon.Instance) error {
 	c.at[i.Number] = i
 	c.mu.Unlock()
 	<-ctx.Done()
+	if c.onStuck == sharding.OnStuckAbandon { // What goes on now is given up.
+		c.over(i)
+	} else {
+		defer c.over(i)
+	}
 	if c.holds != nil {
 		c.holds(i)
 	}
+	return context.Cause(ctx)
+}
+
+// over notes the end of a run.
+func (c *crew) over(i daemon.Instance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.at, i.Number)
-	return context.Cause(ctx)
 }
 
 // requireRuns requires that as many instances run, each once, under a revision.
@@ -69,14 +80,19 @@ func (c *crew) requireRuns(revision uint64, count int) {
 func (c *crew) join(w *world, instances int) {
 	system := w.node()
 	require.NoError(c.t, daemon.Start(system, daemon.Config{
-		Name: "crew", Instances: instances, Max: 20, Work: c.work, HandOverTimeout: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+		Name: "crew", Instances: instances, Max: 20, Work: c.work, HandOverTimeout: 5 * time.Second, OnStuck: c.onStuck, Log: slog.New(slog.DiscardHandler),
 	}))
 }
 
 func inCrew(t *testing.T, f func(t *testing.T, w *world, c *crew)) {
 	t.Helper()
+	inCrewThat(t, "", f)
+}
+
+func inCrewThat(t *testing.T, onStuck sharding.OnStuck, f func(t *testing.T, w *world, c *crew)) {
+	t.Helper()
 	inBubble(t, func(t *testing.T, w *world) {
-		c := &crew{t: t, at: map[int]daemon.Instance{}}
+		c := &crew{t: t, at: map[int]daemon.Instance{}, onStuck: onStuck}
 		for range 3 {
 			c.join(w, 4)
 		}
@@ -141,6 +157,32 @@ func TestAChangeThatIsHeldUp(t *testing.T) {
 		close(release)
 		w.pass(15 * time.Second)
 		c.requireRuns(1, 4)
+	})
+}
+
+// A change goes on without an instance that does not stop, if such instances are given up. The context of that one
+// has ended before an instance of the new revision begins.
+func TestAChangeThatGivesUpWhatIsStuck(t *testing.T) {
+	inCrewThat(t, sharding.OnStuckAbandon, func(t *testing.T, w *world, c *crew) {
+		release := make(chan struct{})
+		c.holds = func(i daemon.Instance) {
+			if i.Number == 2 && i.Revision == 1 {
+				<-release
+			}
+		}
+		changed := make(chan error, 1)
+		go func() {
+			_, err := daemon.Rescale(t.Context(), w.systems[1], "crew", 6)
+			changed <- err
+		}()
+		w.pass(4 * time.Second)
+		require.Empty(t, changed, "the limit has not passed")
+		w.pass(10 * time.Second)
+		require.NoError(t, <-changed)
+		c.requireRuns(2, 6)
+		close(release)
+		w.pass(15 * time.Second)
+		c.requireRuns(2, 6)
 	})
 }
 

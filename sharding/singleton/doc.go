@@ -47,11 +47,14 @@
 // # Non-guarantees
 //
 // A function that goes on after its context has ended runs beside its successor, and nothing but
-// the epoch tells the two apart. While a node leaves, a Run that does not return holds the
-// instance for as long as the node takes to leave: at most the sum of membership.leave-timeout and
-// membership.exit-timeout, after which the node is gone and the fence passes. The instance is not
-// moved to a node that becomes the oldest of those with the role later, such as by a role that a
-// restart has given.
+// the epoch tells the two apart. [Config.OnStuck] says whether a planned move waits for such a
+// function. If it does, the function holds the instance of a node that is drained until that
+// node ends, and the instance of a node that leaves for as long as leaving takes: at most the sum
+// of membership.leave-timeout and membership.exit-timeout, after which the node is gone and the
+// fence passes.
+//
+// The instance is not moved to a node that becomes the oldest of those with the role later, such as
+// by a role that a restart has given.
 //
 // # Concurrency
 //

@@ -38,9 +38,15 @@ type Config struct {
 	// The epoch is a fencing token: higher for each start in the cluster.
 	Run func(ctx context.Context, epoch sharding.Epoch) error
 
-	// HandOverTimeout is how long Run may take to return when the instance is to move, before the
-	// move is called off and tried again. Zero: sharding.handoff-timeout.
+	// HandOverTimeout is how long Run may take to return when the instance is to move, before OnStuck
+	// says how the move goes on. Zero: sharding.handoff-timeout.
 	HandOverTimeout time.Duration
+
+	// OnStuck says what becomes of a move when Run does not return within HandOverTimeout: with
+	// [sharding.OnStuckAbort] it is called off and tried again, and no other instance starts before Run has
+	// returned or the node is gone; with [sharding.OnStuckAbandon] the other node starts its instance then,
+	// whatever Run does, which only the epoch tells from its successor. Empty: as sharding.on-stuck says.
+	OnStuck sharding.OnStuck
 
 	// Lease is held while Run runs, for work that must not meet its successor even where it outlives
 	// its context: in a store that another instance of the work asks as well. Run begins when
@@ -71,7 +77,7 @@ func Start(h sharding.Host, c Config) error {
 		Run: func(ctx context.Context, _ string, _ sharding.Scale, epoch sharding.Epoch) error {
 			return c.Run(ctx, epoch)
 		},
-		HandOverTimeout: c.HandOverTimeout, Lease: c.Lease, Log: c.Log,
+		HandOverTimeout: c.HandOverTimeout, OnStuck: c.OnStuck, Lease: c.Lease, Log: c.Log,
 	})
 }
 

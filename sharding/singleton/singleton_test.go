@@ -50,6 +50,8 @@ type world struct {
 	now  map[int]run // The runs under way, by node.
 	runs []run
 	work func(r run) error // What a run does; nil: it waits for its end.
+
+	onStuck sharding.OnStuck // Of the singleton, with a limit of 5 s when it is set.
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
@@ -87,10 +89,14 @@ func (w *world) start() *sharding.System {
 func (w *world) started(n int) {
 	for range n {
 		system, i := w.start(), len(w.nodes)-1
-		require.NoError(w.t, singleton.Start(system, singleton.Config{
-			Name: "job", Log: slog.New(slog.DiscardHandler),
+		c := singleton.Config{
+			Name: "job", Log: slog.New(slog.DiscardHandler), OnStuck: w.onStuck,
 			Run: func(ctx context.Context, epoch sharding.Epoch) error { return w.ran(run{i, epoch, ctx}) },
-		}))
+		}
+		if w.onStuck != "" {
+			c.HandOverTimeout = 5 * time.Second
+		}
+		require.NoError(w.t, singleton.Start(system, c))
 		w.pass(5 * time.Second)
 	}
 }
@@ -234,6 +240,43 @@ func TestARunThatNeverReturnsHoldsALeaveUpForALimitedTime(t *testing.T) {
 		require.Negative(t, w.runs[0].epoch.Compare(w.runs[1].epoch))
 		close(release)
 	})
+}
+
+// A node that is drained waits for a run that does not return, or goes on without it after the hand-over limit: the
+// singleton says which. Its context has ended in any case before another run begins, and its epoch is lower.
+func TestADrainGoesOnWithoutARunThatNeverReturnsIfItIsGivenUp(t *testing.T) {
+	for _, onStuck := range []sharding.OnStuck{sharding.OnStuckAbort, sharding.OnStuckAbandon} {
+		t.Run(string(onStuck), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				release := make(chan struct{})
+				w.onStuck, w.work = onStuck, func(r run) error {
+					if r.node == 0 {
+						<-release
+					}
+					<-r.ctx.Done()
+					return nil
+				}
+				w.started(2)
+				drained := make(chan error, 1)
+				go func() { drained <- w.systems[0].Drain(t.Context()) }()
+				w.pass(4 * time.Second)
+				require.Equal(t, []int{0}, w.at(), "the limit has not passed")
+				w.pass(4 * time.Second)
+				if onStuck == sharding.OnStuckAbandon {
+					require.ElementsMatch(t, []int{0, 1}, w.at())
+				} else {
+					w.pass(time.Minute)
+					require.Equal(t, []int{0}, w.at())
+				}
+				close(release)
+				w.pass(15 * time.Second)
+				require.NoError(t, <-drained)
+				require.Equal(t, []int{1}, w.at())
+				require.Error(t, w.runs[0].ctx.Err())
+				require.Negative(t, w.runs[0].epoch.Compare(w.runs[len(w.runs)-1].epoch))
+			})
+		})
+	}
 }
 
 // A run that fails is followed by another, at once and then after a rest that doubles; a panic and
@@ -397,6 +440,7 @@ func TestWhatAStartRefuses(t *testing.T) {
 		work := func(context.Context, sharding.Epoch) error { return nil }
 		require.ErrorContains(t, singleton.Start(system, singleton.Config{Run: work}), "name")
 		require.ErrorContains(t, singleton.Start(system, singleton.Config{Name: "job", Run: work, HandOverTimeout: -1}), "HandoffTimeout")
+		require.ErrorContains(t, singleton.Start(system, singleton.Config{Name: "job", Run: work, OnStuck: "kill"}), `OnStuck: "kill" is neither abort nor abandon`)
 		require.NoError(t, singleton.Start(system, singleton.Config{Name: "job", Run: work}))
 		require.ErrorContains(t, singleton.Start(system, singleton.Config{Name: "job", Run: work}), "runs on this node already")
 	})

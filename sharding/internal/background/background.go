@@ -26,9 +26,10 @@ type Config struct {
 	// Run is the work of one instance.
 	Run func(ctx context.Context, id string, scale sharding.Scale, epoch sharding.Epoch) error
 
-	HandOverTimeout time.Duration // How long Run may take to return when the instance is to move; zero: the configured time.
-	Lease           *lease.Keeper // Is held while Run runs; nil: none.
-	Log             *slog.Logger  // Nil: [slog.Default].
+	HandOverTimeout time.Duration    // Of the kind: how long Run may take to return when the instance is to move.
+	OnStuck         sharding.OnStuck // Of the kind: how the move goes on when it takes longer.
+	Lease           *lease.Keeper    // Is held while Run runs; nil: none.
+	Log             *slog.Logger     // Nil: [slog.Default].
 }
 
 // ErrLeaseLost is the cause with which the context of Run ends when the lease is lost.
@@ -42,7 +43,7 @@ func Start(h sharding.Host, c Config) error {
 	}
 	j := &job{Config: c, started: make(chan struct{})}
 	region, err := sharding.Start(h, sharding.Kind[*news]{
-		Name: c.Name, Role: c.Role, Codec: nothing{}, HandoffTimeout: c.HandOverTimeout,
+		Name: c.Name, Role: c.Role, Codec: nothing{}, HandoffTimeout: c.HandOverTimeout, OnStuck: c.OnStuck,
 		Shards: c.Shards, InUse: c.InUse, Permanent: c.Instances, OnOldest: c.OnOldest,
 		New: func(*sharding.Context) sharding.Entity[*news] { return &instance{job: j} },
 	})
