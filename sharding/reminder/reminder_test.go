@@ -371,7 +371,7 @@ func TestRemindersOutliveNodes(t *testing.T) {
 	})
 }
 
-// A store that is down delays reminders, and loses none; answers that are lost do no harm.
+// A store that is down delays reminders, and loses none; answers that are lost do no harm. Entities go on.
 func TestAStoreThatIsDown(t *testing.T) {
 	inBubble(t, 2, func(w *world) {
 		w.nodes[0].set("a", "once", 2*time.Minute, 0)
@@ -388,6 +388,13 @@ func TestAStoreThatIsDown(t *testing.T) {
 		w.pass(3 * time.Minute)
 		w.nodes = w.nodes[:1]
 		require.NotZero(w, w.nodes[0].reminders.Stats().Closed)
+		message := sharding.Bytes("unharmed")
+		began := time.Now()
+		for _, id := range []string{"a", "b", "c"} {
+			_, err := sharding.Ask[*sharding.Bytes](w.Context(), w.nodes[0].region, id, &message)
+			require.NoError(w, err)
+		}
+		require.Less(w, time.Since(began), time.Second)
 		w.store.set(nil, nil)
 		w.pass(time.Minute)
 		require.Zero(w, w.nodes[0].reminders.Stats().Closed)
