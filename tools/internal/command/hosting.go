@@ -5,6 +5,7 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 // Shards is the command that lists kinds, or the shards of one.
 type Shards struct {
 	Kind string        `arg:"" optional:"" help:"The kind of which to list the shards."`
+	Why  bool          `help:"Ask the coordinator for the reasons of the first 10 shards that wait for something."`
 	All  bool          `help:"Have the node ask all nodes what they host of the kind."`
 	Wait time.Duration `default:"3s" help:"With -all: how long to wait for the nodes, 1s to 1m (${default})."`
 
@@ -41,6 +43,7 @@ type Entities struct {
 
 // Drain is the command that has a node host nothing.
 type Drain struct {
+	At   string        `arg:"" optional:"" name:"node" help:"The node, as with -node."`
 	Wait time.Duration `default:"1m" help:"How long to wait until the node hosts nothing, from 1s (${default})."`
 
 	Remote
@@ -65,6 +68,8 @@ type Reshard struct {
 
 // Undrain is the command that has a drained node host again.
 type Undrain struct {
+	At string `arg:"" optional:"" name:"node" help:"The node, as with -node."`
+
 	Remote
 }
 
@@ -74,13 +79,15 @@ func (*Shards) Help() string {
 and who coordinates; or the shards of one kind, as that node knows them: where each
 lives, what the node does with it, how many entities live there, and how many
 messages wait; and its location, if it lives elsewhere and the node follows locations.
-quorate why asks the coordinator about one of them. With -all the node
-asks all others what they host; the exit status is 1 when some do not answer, and the
-output says which and why.
+With -why the coordinator is asked for the reasons of those that wait: without a home,
+on their way, with an entity that does not return, or with messages that nobody has
+taken; quorate why asks for one of them. With -all the node asks all others what they
+host; the exit status is 1 when some do not answer, and the output says which and why.
 
 Examples:
   quorate shards
   quorate shards account -node http://10.0.0.7:8080
+  quorate shards account -why
   quorate shards account -all
   quorate --json shards account | jq '.shards[] | select(.sent > 0)'`
 }
@@ -109,10 +116,12 @@ it is started again.
 Only an operator may ask for it: over the Unix socket of the node, with a token, or
 with a certificate; see management.operators. The exit status is 1 when the node
 refuses or does not answer, or still hosts shards when the time to wait is over: it
-goes on to hand them over then, and the command may be repeated.
+goes on to hand them over then, and the command may be repeated. The output then has
+the reasons of what is left.
 
 Examples:
-  quorate drain -node unix:///run/bank/operators
+  quorate drain unix:///run/bank/operators
+  quorate drain http://10.0.0.7:8080 -token-file ~/.quorate-token
   quorate drain -wait 10m -token-file ~/.quorate-token
   quorate --json drain -token-file ~/.quorate-token | jq .hosts`
 }
@@ -158,7 +167,7 @@ Only an operator may ask for it: over the Unix socket of the node, with a token,
 with a certificate; see management.operators.
 
 Examples:
-  quorate undrain -node unix:///run/bank/operators
+  quorate undrain unix:///run/bank/operators
   quorate undrain -token-file ~/.quorate-token
   quorate --json undrain -token-file ~/.quorate-token | jq .drained`
 }
@@ -176,9 +185,37 @@ func (c *Shards) Run(s *Session) error {
 	if err != nil {
 		return err
 	}
+	var whys map[int]management.Explanation
+	more := 0
+	if c.Why {
+		if whys, more, err = c.reasons(got, waiting); err != nil {
+			return err
+		}
+	}
 	if s.JSON {
+		return c.printJSON(s, raw, got, whys)
+	}
+	c.print(s, got, whys)
+	if more > 0 {
+		fmt.Fprintf(s.Stdout, "%d more wait: quorate why asks for one of them.\n", more)
+	}
+	return nil
+}
+
+// printJSON writes the answer of the node, with the reasons if they were asked for.
+func (c *Shards) printJSON(s *Session, raw json.RawMessage, got cluster.ShardList, whys map[int]management.Explanation) error {
+	if !c.Why {
 		return s.PrintJSON(raw)
 	}
+	return s.PrintJSON(struct {
+		cluster.ShardList
+
+		Why map[int]management.Explanation `json:"why"`
+	}{got, whys})
+}
+
+// print writes the shards for people.
+func (c *Shards) print(s *Session, got cluster.ShardList, whys map[int]management.Explanation) {
 	field(s.Stdout, "asked", got.Self)
 	fmt.Fprintln(s.Stdout)
 	lead := fmt.Sprintf("%6s  %-16s  %8s  %7s  ", "shard", "state", "entities", "waiting")
@@ -193,11 +230,13 @@ func (c *Shards) Run(s *Session) error {
 			home += ", its location is " + at
 		}
 		paragraph(s.Stdout, len(lead), home)
+		if why, asked := whys[x.Shard]; asked {
+			printReasons(s, len("shard")+3, x.Stuck, why)
+		}
 	}
 	if got.LocationsUnread != "" {
 		fmt.Fprintln(s.Stderr, "Locations are not shown: "+printable(got.LocationsUnread))
 	}
-	return nil
 }
 
 // kinds asks for the kinds of the node.
@@ -265,6 +304,9 @@ const drainRound = 5 * time.Second
 
 // Run asks the node until it hosts nothing, or the time is over, and prints what is left.
 func (c *Drain) Run(s *Session) error {
+	if err := c.use(c.At); err != nil {
+		return err
+	}
 	c.Timeout = max(c.Timeout, 2*drainRound)
 	for end := time.Now().Add(c.Wait); ; {
 		seconds := max(1, int(min(drainRound, time.Until(end)).Round(time.Second)/time.Second))
@@ -281,10 +323,32 @@ func (c *Drain) Run(s *Session) error {
 		if err := printDraining(s, got, raw); err != nil {
 			return err
 		}
-		if left {
-			return fmt.Errorf("%s still hosts %s, and hands them over: quorate why says what a shard waits for; repeat the command to go on waiting", got.Self, hosts(got))
+		if !left {
+			return nil
 		}
-		return nil
+		if !s.JSON {
+			c.printLeft(s, got)
+		}
+		return fmt.Errorf("%s still hosts %s, and hands them over: repeat the command to go on waiting", got.Self, hosts(got))
+	}
+}
+
+// printLeft writes why the node still hosts shards.
+func (c *Drain) printLeft(s *Session, got cluster.Draining) {
+	for _, of := range got.Hosts {
+		var list cluster.ShardList
+		_, err := c.get("/v1/kinds/"+url.PathEscape(of.Kind)+"/shards", nil, &list)
+		whys, _, failed := c.reasons(list, hosted)
+		if err := errors.Join(err, failed); err != nil {
+			fmt.Fprintf(s.Stderr, "Reasons of %s are not shown: %s\n", printable(of.Kind), printable(err.Error()))
+			continue
+		}
+		for _, x := range list.Shards {
+			if why, asked := whys[x.Shard]; asked && hosted(x) {
+				fmt.Fprintf(s.Stdout, "\nshard %d of %s\n", x.Shard, printable(of.Kind))
+				printReasons(s, len("  "), x.Stuck, why)
+			}
+		}
 	}
 }
 
@@ -335,6 +399,9 @@ func (c *Reshard) Run(s *Session) error {
 
 // Run asks the node, and prints the answer.
 func (c *Undrain) Run(s *Session) error {
+	if err := c.use(c.At); err != nil {
+		return err
+	}
 	var got cluster.Draining
 	raw, err := c.operate("/v1/drain/end", cluster.UndrainOperation, &got)
 	if err != nil {

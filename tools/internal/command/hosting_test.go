@@ -111,7 +111,7 @@ There are more: -limit says how many to print.
 
 // drains returns a node that says with each request that it hosts one shard less, and the path of
 // a file with a token.
-func drains(t *testing.T, left int) (url, tokens string) {
+func drains(t *testing.T, left int, others ...management.Route) (url, tokens string) {
 	t.Helper()
 	tokens = filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(tokens, []byte("secret"), 0o600))
@@ -123,11 +123,11 @@ func drains(t *testing.T, left int) (url, tokens string) {
 		left--
 		return d, nil
 	}
-	return node(t,
+	return node(t, append(others,
 		management.Route{Path: "/v1/drain/begin", Query: []string{"wait"}, Operation: cluster.DrainOperation, Answer: answer},
 		management.Route{Path: "/v1/drain/end", Operation: cluster.UndrainOperation, Answer: func(context.Context, management.Request) (any, error) {
 			return cluster.Draining{Self: asked}, nil
-		}},
+		}})...,
 	), tokens
 }
 
@@ -153,6 +153,78 @@ func TestDrainThatTakesLonger(t *testing.T) {
 	var got cluster.Draining
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	require.True(t, got.Drained)
+}
+
+// What is left has its reasons; a node that cannot give them says why.
+func TestDrainSaysWhatIsLeft(t *testing.T) {
+	url, tokens := drains(t, 1<<30,
+		answers("/v1/kinds/{kind}/shards", cluster.ShardList{Self: asked, Kind: "account", Shards: []sharding.ShardInfo{
+			{Shard: 3, State: "stopping", Home: asked, Stuck: 1}, {Shard: 4, State: "hosted elsewhere"},
+		}}),
+		answers("/v1/kinds/{kind}/shards/{shard}", management.Explanation{
+			Kind: "account", Shard: 3, Reason: "its home was drained", Pending: []string{"the shard to stop at its home, until 8:00"},
+		}))
+	status, stdout, stderr := hosting("drain", url, "-wait", "1ns", "-token-file", tokens)
+	require.Equal(t, command.StatusFailed, status)
+	fits(t, stdout)
+	require.Contains(t, stdout, `
+shard 3 of account
+  because its home was drained
+  waits for entities that do not return: 1
+  waits for the shard to stop at its home, until 8:00
+`)
+	require.NotContains(t, stdout, "shard 4")
+	require.NotContains(t, stderr, "not shown")
+
+	url, tokens = drains(t, 1<<30)
+	_, _, stderr = hosting("drain", url, "-wait", "1ns", "-token-file", tokens)
+	require.Contains(t, stderr, "Reasons of account are not shown: ")
+}
+
+// The node may be named without the flag, by its management address and once.
+func TestTheNodeThatIsDrained(t *testing.T) {
+	url, tokens := drains(t, 0)
+	for _, name := range []string{"drain", "undrain"} {
+		status, _, stderr := hosting(name, url, "-node", url, "-token-file", tokens)
+		require.Equal(t, command.StatusOK, status, stderr)
+		_, _, stderr = hosting(name, "10.0.0.7:7946", "-token-file", tokens)
+		require.Contains(t, stderr, `"10.0.0.7:7946" is no management address`)
+		_, _, stderr = hosting(name, url, "-node", "http://127.0.0.1:1", "-token-file", tokens)
+		require.Contains(t, stderr, "name one node")
+	}
+}
+
+// The reasons of shards that wait are shown with them, of ten at most.
+func TestShardsWithReasons(t *testing.T) {
+	list := cluster.ShardList{Self: asked, Kind: "account", Shards: []sharding.ShardInfo{{Shard: 0, State: "serving", Home: asked}}}
+	for shard := range 12 {
+		list.Shards = append(list.Shards, sharding.ShardInfo{Shard: shard + 1, State: "unknown"})
+	}
+	url := node(t, answers("/v1/kinds/{kind}/shards", list), answers("/v1/kinds/{kind}/shards/{shard}", management.Explanation{
+		Pending: []string{"a node that can host it: all that can are drained, or leave, which is said in a line that is too long"},
+	}))
+	status, stdout, stderr := hosting("shards", "account", "-why", "-node", url)
+	require.Equal(t, command.StatusOK, status, stderr)
+	fits(t, stdout)
+	require.Contains(t, stdout, `     0  serving                  0        0  10.0.0.1:7946#1b0f2e3d4c5b6a79
+     1  unknown                  0        0  none
+        waits for a node that can host it: all that can are drained, or leave,
+        which is said in a line that is too long
+     2  unknown                  0        0  none
+`)
+	require.Equal(t, 10, strings.Count(stdout, "waits for"))
+	require.Contains(t, stdout, "2 more wait: quorate why asks for one of them.\n")
+
+	status, stdout, stderr = hosting("--json", "shards", "account", "-why", "-node", url)
+	require.Equal(t, command.StatusOK, status, stderr)
+	var got struct {
+		cluster.ShardList
+
+		Why map[int]management.Explanation
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	require.Equal(t, list, got.ShardList)
+	require.Len(t, got.Why, 10)
 }
 
 func TestMovesForPeopleAndPrograms(t *testing.T) {

@@ -51,6 +51,23 @@ const (
 	tokenBytesMax = 4 << 10
 )
 
+// defaultNode is the default of [Remote.Node].
+const defaultNode = "http://127.0.0.1:8080"
+
+// use has the node asked that was named without the flag; "" for none.
+func (r *Remote) use(named string) error {
+	switch {
+	case named == "":
+		return nil
+	case !strings.Contains(named, "://"):
+		return RejectedError{Text: fmt.Sprintf("%q is no management address: the node is asked itself, as in http://10.0.0.7:8080 or unix:///run/bank/operators", named)}
+	case r.Node != defaultNode && r.Node != named:
+		return RejectedError{Text: fmt.Sprintf("both %q and -node %q were given: name one node", named, r.Node)}
+	}
+	r.Node = named
+	return nil
+}
+
 // get sends a GET for a path, decodes the answer into a value, and returns the raw answer
 // too.
 func (r *Remote) get(path string, query url.Values, into any) (json.RawMessage, error) {
