@@ -330,7 +330,7 @@ build: needs ## the command line tools into bin/
 	@$(GO) build -trimpath -o bin/ ./tools/cmd/... ./bench/cmd/...
 
 .PHONY: demo
-demo: needs ## the bank on five processes: kills, freezes, restarts, plugins (SEED=1)
+demo: needs ## the bank on five processes: kills, freezes, restarts, drains, reshards, plugins (SEED=1)
 	@mkdir -p bin
 	@$(GO) build -trimpath -o bin/ ./examples/bank/... ./examples/plugins/...
 	@bin/bank-demo -seed $(SEED)

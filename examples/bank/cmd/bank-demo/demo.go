@@ -159,6 +159,12 @@ func (d *demo) carryOut(ctx context.Context, what action) error {
 		return d.freeze(ctx)
 	case restartAll:
 		return d.restart(ctx)
+	case drainOne:
+		return d.drain(ctx)
+	case reshardAll:
+		return d.reshard(ctx)
+	case reshardOne:
+		return d.reshardAndKill(ctx)
 	case harm:
 		return d.harm(ctx)
 	default:
@@ -190,7 +196,12 @@ func (d *demo) kill(ctx context.Context, oldest bool) error {
 	if oldest {
 		name = "the oldest node, the coordinator"
 	}
-	d.screen.event("kill -9 %s (%s)", victim.name, name)
+	return d.killThis(ctx, victim, name)
+}
+
+// killThis ends a node without warning, and measures as [demo.kill] does.
+func (d *demo) killThis(ctx context.Context, victim *process, what string) error {
+	d.screen.event("kill -9 %s (%s)", victim.name, what)
 	at := time.Now()
 	if err := d.fleet.kill(victim); err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 // fleet owns the node processes.
 type fleet struct {
 	program, dir, journal string
+	sockets               string // Directory of the sockets for operators: their paths must be short.
 	ports                 *attached.Ports
 	used                  int // Number of ports in use.
 	screen                *screen
@@ -54,10 +55,14 @@ func newFleet(program, dir, journal string, plugins bool, s *screen) (*fleet, er
 		program: program, dir: dir, journal: journal, ports: ports, screen: s,
 		client: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
 	}
+	if f.sockets, err = os.MkdirTemp("", "bank-operators-"); err != nil {
+		ports.Close()
+		return nil, err
+	}
 	if plugins {
 		witness := fmt.Sprintf("127.0.0.1:%d", ports.Numbers[maxNodes])
 		if f.strategies, err = newStrategies(filepath.Dir(program), dir, witness); err != nil {
-			ports.Close()
+			f.release()
 			return nil, err
 		}
 	}
@@ -66,11 +71,17 @@ func newFleet(program, dir, journal string, plugins bool, s *screen) (*fleet, er
 		err = os.WriteFile(f.config(), []byte(f.clusterFile()+chosen), 0o644)
 	}
 	if err != nil {
-		f.strategies.close()
-		ports.Close()
+		f.release()
 		return nil, err
 	}
 	return f, nil
+}
+
+// release gives back what the fleet has besides its processes.
+func (f *fleet) release() {
+	f.strategies.close()
+	f.ports.Close()
+	_ = os.RemoveAll(f.sockets) // It is a directory of the system for what need not stay.
 }
 
 // clusterFile returns the one file of all nodes. All of the first nodes are seed nodes:
@@ -108,7 +119,7 @@ func (f *fleet) launch(ctx context.Context, name, address string) (*process, err
 	log := filepath.Join(f.dir, fmt.Sprintf("%s-%d.log", name, len(f.all)+1))
 	f.mu.Unlock()
 	p := newProcess(name, address)
-	if err := p.start(f.program, f.config(), f.journal, log); err != nil {
+	if err := p.start(f.program, f.config(), f.journal, log, f.socketOf(p)); err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
@@ -230,8 +241,7 @@ func (f *fleet) pick(ctx context.Context, oldest bool, rnd *rand.Rand) (*process
 
 // close ends every process: in order where it may, by force after a time.
 func (f *fleet) close() {
-	defer f.ports.Close()
-	defer f.strategies.close()
+	defer f.release()
 	f.mu.Lock()
 	all := slices.Clone(f.all)
 	f.mu.Unlock()

@@ -9,8 +9,9 @@
 // It starts five nodes from one file with default timings, spreads a thousand
 // accounts over them, and sends transfers at a steady pace. Meanwhile it kills
 // a node, kills the oldest node, starts two new ones, lets one leave, freezes
-// one until the others have removed it, and restarts all nodes one by one, in
-// an order and at moments that the seed decides. -phases chooses some of that:
+// one until the others have removed it, restarts all nodes one by one, drains one,
+// and changes the number of shards of the accounts twice, once while a node is killed,
+// in an order and at moments that the seed decides. -phases chooses some of that:
 //
 //	bank-demo -phases rolling_restart,freeze
 //
@@ -44,7 +45,7 @@ import (
 )
 
 // errTooLong ends a demo that hangs.
-var errTooLong = errors.New("the demo did not end within 160 s")
+var errTooLong = errors.New("the demo did not end within 240 s")
 
 func main() {
 	self, _ := os.Executable() // An empty path is caught below: no bank lies beside it.
@@ -66,7 +67,7 @@ func main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // A second signal ends the demo at once.
 	// The demo promises an end within 180 s; the rest is for the nodes' own.
-	ctx, cancel := context.WithTimeoutCause(ctx, 160*time.Second, errTooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, 240*time.Second, errTooLong)
 	defer cancel()
 	ok, err := run(ctx, opts)
 	if err != nil {

@@ -202,8 +202,11 @@ func missed(named map[string]*phase, plugins bool) []string {
 	}
 	limit(string(killPlain), afterKill)
 	limit(string(killOldest), afterKill)
-	limit(string(restartAll), gapInRestart)
-	none(string(restartAll))
+	limit(string(reshardOne), afterKill)
+	for _, quiet := range []action{restartAll, drainOne, reshardAll} {
+		limit(string(quiet), gapInRestart)
+		none(string(quiet))
+	}
 	none(steady)
 	return out
 }

@@ -24,6 +24,9 @@ const (
 	leaveOne   action = "leave"            // A node leaves in order.
 	freezeOne  action = "freeze"           // A node stands still until it is removed, is replaced, and thaws.
 	restartAll action = "rolling_restart"  // Every node leaves and comes back at its address, one by one.
+	drainOne   action = "drain"            // A node hosts nothing for a while.
+	reshardAll action = "reshard"          // The accounts get another number of shards.
+	reshardOne action = "reshard_kill"     // The same, while a node is killed, which comes back at its address.
 	harm       action = "plugins"          // A node joins while a plugin is killed; another plugin stands still.
 )
 
@@ -35,6 +38,9 @@ func actions() []action {
 	all := []action{killPlain, killOldest, startTwo, leaveOne, restartAll}
 	if canFreeze {
 		all = append(all, freezeOne)
+	}
+	if canOperate {
+		all = append(all, drainOne, reshardAll, reshardOne)
 	}
 	return all
 }

@@ -33,17 +33,18 @@ func TestPlanKeepsAMajority(t *testing.T) {
 				continue
 			case freezeOne:
 				addresses++
+			case killPlain, killOldest, leaveOne:
+				// With three members a step leaves a majority of them. The demo waits for each
+				// step before it begins the next.
+				require.GreaterOrEqual(t, members, 3, "seed %d: %v", seed, seen)
+				members--
+				continue
 			default:
 			}
-			// With three members a step leaves a majority of them. The demo waits for each
-			// step before it begins the next.
 			require.GreaterOrEqual(t, members, 3, "seed %d: %v", seed, seen)
-			if s.what != freezeOne {
-				members--
-			}
 		}
 		require.LessOrEqual(t, addresses, maxNodes)
-		require.Less(t, quiet, 30*time.Second)
+		require.Less(t, quiet, 40*time.Second)
 		require.ElementsMatch(t, actions(), seen)
 		orders[steps[0].what] = true
 	}

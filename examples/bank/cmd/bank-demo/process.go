@@ -34,7 +34,7 @@ func newProcess(name, address string) *process {
 }
 
 // start starts the process. It has said where it serves when its greeting is nil.
-func (p *process) start(program, config, journal, logFile string) error {
+func (p *process) start(program, config, journal, logFile, socket string) error {
 	log, err := os.Create(logFile)
 	if err != nil {
 		return err
@@ -44,6 +44,9 @@ func (p *process) start(program, config, journal, logFile string) error {
 
 	cmd := exec.Command(program, "-config", config, "-journal", journal, "-attached") //nolint:noctx // It is ended by close, not by a context: how a node ends is what the demo shows.
 	cmd.Env = append(os.Environ(), "QUORATE_NODE__ADDRESS="+p.address)
+	if canOperate {
+		cmd.Env = append(cmd.Env, "QUORATE_MANAGEMENT__OPERATORS__SOCKET="+socket)
+	}
 	cmd.Stderr = log
 	dieWithParent(cmd)
 	p.Process, err = attached.Start(cmd, (*exec.Cmd).Start)

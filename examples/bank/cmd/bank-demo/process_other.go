@@ -13,6 +13,9 @@ import (
 // canFreeze tells whether this system can stop a process and let it go on.
 const canFreeze = false
 
+// canOperate tells whether nodes listen for operators on a Unix socket.
+const canOperate = false
+
 // stopSignal exists for the compiler; it is never sent on this system.
 const stopSignal = syscall.SIGTERM
 

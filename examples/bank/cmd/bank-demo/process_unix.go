@@ -10,6 +10,9 @@ import "syscall"
 // canFreeze tells whether this system can stop a process and let it go on.
 const canFreeze = true
 
+// canOperate tells whether nodes listen for operators on a Unix socket.
+const canOperate = true
+
 // stopSignal stops a process.
 const stopSignal = syscall.SIGSTOP
 
