@@ -44,6 +44,11 @@ func Get[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency
 // its successor: counter.Add(at, 1). It may run more than once, and must not call the
 // replicator. It runs on the goroutine of the caller.
 //
+// The value that change is given is what one replica holds, whatever the level: that of this node, or another where
+// this node holds no copy of the key. It may lack what [Get] has returned before, such as on a node that has just become
+// a replica. Where a change must not overlook what was read, as when it removes an element or writes over a content,
+// it begins with v.Merge(read).
+//
 // Errors: *[FunctionError], [ErrDeleted], *[TypeError] and *[NotStoredError], after which
 // nothing has changed; *[UnconfirmedError], *[NoQuorumError] and *[RefusedError], after which
 // the change is stored on some nodes and goes on to the others.

@@ -216,28 +216,29 @@ func (m *Map) writePart(ctx context.Context, key ddata.Key[part.Part], locations
 	}
 	others := part.Others(present, locations)
 	if part.Doubtful(others, locations) {
-		others = m.unsettled(ctx, key, locations)
+		others, present = m.unsettled(ctx, key, locations, present)
 	}
 	if len(others) == 0 {
 		return nil
 	}
 	now := time.Now().UnixNano()
 	_, err = ddata.Update(ctx, m.host, key, ddata.Majority(), func(at crdt.Origin, p part.Part) (part.Part, error) {
-		return part.Put(at, now, p, others, locations), nil
+		return part.Put(at, now, p, present, others, locations), nil
 	})
 	return err
 }
 
-// unsettled returns the shards whose locations some replica may not have. While a replica does not answer, those are all.
-func (m *Map) unsettled(ctx context.Context, key ddata.Key[part.Part], locations map[allocation.Shard]string) []allocation.Shard {
+// unsettled returns the shards whose locations some replica may not have, and what is known of the part then. While a replica
+// does not answer, those are all shards, and nothing else is known than before.
+func (m *Map) unsettled(ctx context.Context, key ddata.Key[part.Part], locations map[allocation.Shard]string, present part.Part) ([]allocation.Shard, part.Part) {
 	deadline, _ := ctx.Deadline() // Every call has one.
 	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/allShare)
 	defer cancel()
 	everywhere, err := ddata.Get(ctx, m.host, key, ddata.All())
 	if err != nil && !errors.Is(err, ddata.ErrNotFound) {
-		return part.All(locations)
+		return part.All(locations), present
 	}
-	return part.Others(everywhere, locations)
+	return part.Others(everywhere, locations), everywhere
 }
 
 // read returns the locations in some parts of a kind.

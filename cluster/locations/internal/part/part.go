@@ -82,8 +82,11 @@ func All(change map[allocation.Shard]string) []allocation.Shard {
 	return slices.Sorted(maps.Keys(change))
 }
 
-// Put returns a part in which shards have the locations of a change. Now is the wall clock, in nanoseconds.
-func Put(at crdt.Origin, now int64, p Part, shards []allocation.Shard, change map[allocation.Shard]string) Part {
+// Put returns a part in which shards have the locations of a change, which win over those that were read, whatever
+// the clocks of other writers say. What was read need not be in the part: a node that has just become a replica does not
+// hold yet what it has read from others. Now is the wall clock, in nanoseconds.
+func Put(at crdt.Origin, now int64, p, read Part, shards []allocation.Shard, change map[allocation.Shard]string) Part {
+	p = p.Merge(read)
 	for _, shard := range shards {
 		// A location that is withdrawn is written as an empty one, not removed: a removal would take back
 		// only what this node has seen.

@@ -30,5 +30,9 @@ func TestMutantsAreCaught(t *testing.T) {
 			Env: []string{"QUORATE_SEEDS=40", "QUORATE_SEED=", "QUORATE_FIRST_SEED="},
 		})
 	}
+	all = append(all, simulationtest.Mutant{
+		Name: "a change does not know what was read", Package: "../part", Tests: []string{"TestAChangeWinsOverWhatWasRead"},
+		Edits: []simulationtest.Edit{{File: part, Old: "	p = p.Merge(read)\n", New: "	if !mutant(NAME) {\n		p = p.Merge(read)\n	}\n"}},
+	})
 	simulationtest.RequireFound(t, "../../../..", all)
 }

@@ -132,7 +132,7 @@ func (c *call) write(v any) {
 	present, _ := v.(part.Part)
 	others := part.Others(present, c.change)
 	if !part.Doubtful(others, c.change) {
-		c.put(others)
+		c.put(others, present)
 		return
 	}
 	left := max(c.ends-c.w.Now(), 0)
@@ -142,15 +142,15 @@ func (c *call) write(v any) {
 		case !c.node.Alive():
 			c.end(false)
 		case err != nil:
-			c.put(part.All(c.change))
+			c.put(part.All(c.change), present)
 		default:
-			c.put(part.Others(everywhere, c.change))
+			c.put(part.Others(everywhere, c.change), everywhere)
 		}
 	})
 }
 
-// put writes the locations of some shards.
-func (c *call) put(others []allocation.Shard) {
+// put writes the locations of some shards, given what was read.
+func (c *call) put(others []allocation.Shard, read part.Part) {
 	if len(others) == 0 {
 		c.w.Counts.Left++
 		c.end(true)
@@ -158,7 +158,7 @@ func (c *call) put(others []allocation.Shard) {
 	}
 	now := c.w.clock(c.node)
 	c.w.data.Update(c.node, key(), typ(), max(c.ends-c.w.Now(), 0), func(at crdt.Origin, v any) (any, error) {
-		return part.Put(at, now, v.(part.Part), others, c.change), nil
+		return part.Put(at, now, v.(part.Part), read, others, c.change), nil
 	}, func(err error) { c.end(err == nil) })
 	if c.written != nil {
 		c.written()
