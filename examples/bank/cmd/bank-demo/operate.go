@@ -5,18 +5,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/cluster"
-	"github.com/quorate/quorate/management"
+	"github.com/quorate/quorate/examples/attached"
 )
 
 // What operators do under load, over the Unix socket of a node ([fleet.operate]), as quorate drain and quorate reshard
@@ -38,32 +34,7 @@ func (f *fleet) socketOf(p *process) string { return f.sockets + "/" + p.name }
 
 // operate asks a node as an operator, who changes something if the operation is not empty.
 func (f *fleet) operate(ctx context.Context, p *process, path, operation string, into any) error {
-	method, header := http.MethodGet, http.Header{}
-	if operation != "" {
-		method = http.MethodPost
-		header.Set(management.OperatorHeader, operation)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	request.Header = header
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", f.socketOf(p))
-	}}
-	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }() // It was read.
-	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // The status says enough without it.
-		return fmt.Errorf("%s at %s: %s: %s", path, p.name, response.Status, text)
-	}
-	return json.NewDecoder(response.Body).Decode(into)
+	return attached.Operate(ctx, f.socketOf(p), path, operation, into)
 }
 
 // drain has a node host nothing, and then host again.
