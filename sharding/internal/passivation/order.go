@@ -105,7 +105,10 @@ func (o *Order) Excess() int { return max(o.len-o.cfg.Limit, 0) }
 
 // Resize changes the limit. What is known of uses stays.
 func (o *Order) Resize(limit int) {
-	o.cfg.Limit = max(limit, 1)
+	if limit = max(limit, 1); limit == o.cfg.Limit {
+		return
+	}
+	o.cfg.Limit = limit
 	o.policy.resize(o.cfg.Limit)
 }
 

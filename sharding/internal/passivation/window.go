@@ -84,6 +84,9 @@ func (p *windowed) left(from listID) { p.main.left(from) }
 
 func (p *windowed) resize(limit int) {
 	p.sketch.grow(limit)
+	if p.climb != nil {
+		p.climb.begin()
+	}
 	p.divide(p.share())
 }
 
