@@ -75,6 +75,25 @@ func TestWhoWasBusyComesBack(t *testing.T) {
 	}
 }
 
+// What enters starts from the frequency of the last one that went, and not of one that was named and stays,
+// since it is busy: else whatever comes after a moment in which all are busy outlives what is used most.
+func TestOnlyWhoGoesIsOutlived(t *testing.T) {
+	r := played(Config{Limit: 10, Policy: LeastFrequentlyUsed, Aging: true}, "aaaabbbccd")
+	require.Equal(t, "cdba", r.named(4))
+	r.order.Return()
+	r.play("ee")
+	require.Equal(t, "d", r.named(1))
+	r.leave(r.seats['d'])
+	r.play("f")
+	require.Equal(t, "cefba", r.going(), "f counts two uses, as c and e have, and came after them")
+
+	r = played(Config{Limit: 4, Policy: Composite, Main: LeastFrequentlyUsed, Window: 0.25, Aging: true}, "aaabbbcccda")
+	r.play("efgh") // Each passes through the window, and nobody goes from the main part.
+	r.order.Resize(10)
+	r.play("ijkl")
+	require.Equal(t, "bchiajkl", r.going(), "h and i count one use there, and a two")
+}
+
 // After the limit has changed the parts of an order are those of the new limit, and what is known of
 // uses has stayed.
 func TestAChangedLimitChangesTheParts(t *testing.T) {

@@ -10,11 +10,11 @@ type recency struct {
 	newest bool
 }
 
-func (p *recency) enter(s Seat) { p.o.push(p.list, s) }
-func (p *recency) back(s Seat)  { p.o.push(p.list, s) }
-func (p *recency) use(s Seat)   { p.o.lead(p.list, s) }
-func (p *recency) left(listID)  {}
-func (p *recency) resize(int)   {}
+func (p *recency) enter(s Seat)      { p.o.push(p.list, s) }
+func (p *recency) back(s Seat)       { p.o.push(p.list, s) }
+func (p *recency) use(s Seat)        { p.o.lead(p.list, s) }
+func (p *recency) left(Seat, listID) {}
+func (p *recency) resize(int)        {}
 
 // victim leaves out the newest of all when that is asked for and there is another one: it has just
 // come, and is what the others make room for.

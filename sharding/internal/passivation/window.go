@@ -80,7 +80,7 @@ func (p *windowed) victim() Seat {
 	}
 }
 
-func (p *windowed) left(from listID) { p.main.left(from) }
+func (p *windowed) left(s Seat, from listID) { p.main.left(s, from) }
 
 func (p *windowed) resize(limit int) {
 	p.sketch.grow(limit)
