@@ -6,8 +6,8 @@ package passivation
 import "math"
 
 // frequency has a list for each number of uses, in the order of the numbers, and evicts from the
-// lowest, there what was not used for the longest time. What has just entered is evicted only when
-// there is nothing else.
+// lowest, there what was not used for the longest time. What has just entered is named when
+// there is nothing else, and when the one that was named before it stays, since it is busy.
 type frequency struct {
 	o      *Order
 	lowest listID
