@@ -291,6 +291,7 @@ func TestLoadAwareKeepsItsBound(t *testing.T) {
 		res := l.DecideRebalance(r)
 		most, needed := m.needs()
 		require.LessOrEqual(t, len(res.Moves), most, "%+v", m)
+		requireOneWay(t, res.Moves)
 		after := newModelAfter(m, r.Regions, res.Moves)
 		for i := range after {
 			if m.within(i, m.load, -1e-4) {
@@ -308,6 +309,17 @@ func TestLoadAwareKeepsItsBound(t *testing.T) {
 	})
 	t.Logf("%d cases: %d moves, the solver needs %d", ways, sum, least)
 	require.LessOrEqual(t, float64(sum), 1.1*float64(least))
+}
+
+// requireOneWay requires that no region both gives and takes: that would exchange shards.
+func requireOneWay(t require.TestingT, moves []allocation.Move) {
+	gives := map[allocation.Region]bool{}
+	for _, m := range moves {
+		gives[m.From] = true
+	}
+	for _, m := range moves {
+		require.False(t, gives[m.To], "%s gives and takes: %v", m.To, moves)
+	}
 }
 
 // newModelAfter returns the loads after moves.
