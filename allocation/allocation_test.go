@@ -4,6 +4,7 @@
 package allocation_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -62,6 +63,8 @@ func TestConfigReportsEveryFault(t *testing.T) {
 	require.Error(t, err)
 	_, err = allocation.NewLeastShard(c.LeastShard)
 	require.Error(t, err)
+	c.LeastShard.RebalanceRelativeLimit = math.NaN()
+	require.ErrorContains(t, c.Validate(), "rebalance-relative-limit: NaN is not above 0")
 }
 
 func TestNewRefusesUnknownNames(t *testing.T) {
@@ -122,6 +125,7 @@ func TestCheckRebalanceFindsEveryFault(t *testing.T) {
 		Regions: []allocation.RegionState{
 			{ID: "a", Shards: []allocation.Shard{1, 2, 3, 4}},
 			{ID: "b", Shards: []allocation.Shard{5}},
+			{ID: "c"},
 			{ID: "l", Leaving: true, Shards: []allocation.Shard{6}},
 			{ID: "s", Suspended: true, Shards: []allocation.Shard{7}},
 			{ID: "u", Unreachable: true, Shards: []allocation.Shard{8}},
@@ -142,6 +146,8 @@ func TestCheckRebalanceFindsEveryFault(t *testing.T) {
 		{"away from a leaving one", []allocation.Move{move(6, "l", "a")}, ""},
 		{"too many", make([]allocation.Move, 4), "4 moves, 3 more may begin"},
 		{"too many with one region", []allocation.Move{move(2, "a", "b"), move(3, "a", "b")}, "a region may take part in"},
+		{"too many from one region", []allocation.Move{move(2, "a", "c"), move(3, "a", "c")}, "a region may take part in"},
+		{"too many to one region", []allocation.Move{move(6, "l", "b"), move(2, "a", "b")}, "a region may take part in"},
 		{"in flight", []allocation.Move{move(1, "a", "b")}, "already on the move"},
 		{"twice", []allocation.Move{move(6, "l", "a"), move(6, "l", "b")}, "already on the move"},
 		{"not hosted there", []allocation.Move{move(5, "a", "b")}, "does not host it"},

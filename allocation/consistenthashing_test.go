@@ -4,6 +4,7 @@
 package allocation_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -87,6 +88,28 @@ func TestRebalancingEndsWhereAllocationBegins(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The shards with the lowest numbers move first, whichever regions they are on, so that all rounds together go
+// through the shards once.
+func TestTheLowestStraysMoveFirst(t *testing.T) {
+	table, rs := new(allocation.LocationTable), atNodes(0, 0, 0)
+	for shard := range allocation.Shard(60) {
+		table.Put("k", shard, "c:1")
+		at := &rs[shard%2]
+		at.Shards = slices.Insert(at.Shards, 0, shard)
+	}
+	for _, s := range []allocation.Strategy{consistent(t, 100, 1), external(t, table)} {
+		r := allocation.RebalanceRequest{Kind: "k", Regions: rs, Fitness: fit, Budget: allocation.Budget{Simultaneous: 1000}}
+		all, err := s.Rebalance(t.Context(), r)
+		require.NoError(t, err)
+		require.Greater(t, len(all.Moves), 20)
+		require.True(t, slices.IsSortedFunc(all.Moves, func(a, b allocation.Move) int { return cmp.Compare(a.Shard, b.Shard) }), "%v", all.Moves)
+		r.Budget.Simultaneous = 7
+		few, err := s.Rebalance(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, all.Moves[:7], few.Moves)
+	}
 }
 
 // Each region gets its part of the shards, within five standard deviations; the seeds of the

@@ -58,6 +58,7 @@ func TestExternalPutsShardsAtTheirLocations(t *testing.T) {
 	require.Equal(t, allocation.Placement{Shard: 100, Region: "b:1#f", Reason: "external: its location is b:1"}, res.Placements[0])
 	require.Equal(t, allocation.Placement{Shard: 101, Region: "c:1#f", Reason: "external: the region asked for it, and no region at its location d:1 can host"}, res.Placements[1])
 	require.Contains(t, res.Placements[2].Reason, "external: nothing says where it should live; least-shard: its share is")
+	require.Contains(t, res.Placements[3].Reason, "nothing says where it should live", "what is said of another kind means nothing")
 	require.Equal(t, []int{2, 2, 10, 0}, counts(place(rs, res.Placements)), "the others are filled")
 	for i := range rs {
 		rs[i].Suspended = true
@@ -66,6 +67,30 @@ func TestExternalPutsShardsAtTheirLocations(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, res.Placements)
 	require.Contains(t, res.Reason, "none of 4 regions is eligible")
+}
+
+// What goes to its location in a batch counts when the others are shared.
+func TestExternalFillsBesideLocations(t *testing.T) {
+	table, rs := new(allocation.LocationTable), atNodes(0, 0, 0)
+	table.Put("k", 0, "b:1")
+	table.Put("k", 1, "b:1")
+	res, err := external(t, table).Allocate(t.Context(), allocation.AllocateRequest{Kind: "k", Regions: rs, Shards: pending(0, 6)})
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 2, 2}, counts(place(rs, res.Placements)))
+}
+
+// While a node that has started again stands beside what was there before, its address is that of the later
+// one in the order of ids.
+func TestExternalFollowsTheLaterIncarnation(t *testing.T) {
+	table, rs := new(allocation.LocationTable), []allocation.RegionState{{ID: "a:1#1"}, {ID: "a:1#2"}, {ID: "b:1#1", Shards: []allocation.Shard{1}}}
+	table.Put("k", 0, "a:1")
+	table.Put("k", 1, "a:1")
+	res, err := external(t, table).Allocate(t.Context(), allocation.AllocateRequest{Kind: "k", Regions: rs, Shards: pending(0, 1)})
+	require.NoError(t, err)
+	require.Equal(t, allocation.Region("a:1#2"), res.Placements[0].Region)
+	moved, err := external(t, table).Rebalance(t.Context(), allocation.RebalanceRequest{Kind: "k", Regions: rs, Budget: allocation.Budget{Simultaneous: 1}})
+	require.NoError(t, err)
+	require.Equal(t, allocation.Region("a:1#2"), moved.Moves[0].To)
 }
 
 // After rebalancing each shard is at its location, if that can host, and what has no location has

@@ -112,6 +112,21 @@ func TestAllocateRespectsCapacity(t *testing.T) {
 	res := leastShard(t, 100, 0.1).DecideAllocate(r)
 	require.Equal(t, []int{40, 20, 10}, counts(place(rs, res.Placements)))
 	require.Equal(t, "least-shard: its share is 40 of 70 shards on 3 regions", res.Placements[0].Reason)
+
+	rs[0].Capacity, rs[1].Capacity, rs[2].Capacity = 1, 3, 3
+	r = allocation.AllocateRequest{Regions: rs, Shards: pending(0, 4)}
+	require.Equal(t, []int{0, 2, 2}, counts(place(rs, leastShard(t, 100, 0.1).DecideAllocate(r).Placements)), "the greatest fractions")
+}
+
+// Each new shard goes to the most suitable region of those that are below their share, so that the first ones
+// of a batch are spread too.
+func TestEachNewShardGoesToTheMostSuitable(t *testing.T) {
+	res := leastShard(t, 100, 0.1).DecideAllocate(allocation.AllocateRequest{Regions: regions(0, 1, 0), Shards: pending(10, 5)})
+	var got []allocation.Region
+	for _, p := range res.Placements {
+		got = append(got, p.Region)
+	}
+	require.Equal(t, []allocation.Region{"a", "c", "a", "b", "c"}, got)
 }
 
 func TestAllocateSkipsRegionsThatCannotHost(t *testing.T) {
@@ -151,6 +166,52 @@ func TestRebalanceMovesTheOldestShardsOfTheFullest(t *testing.T) {
 	}, res.Moves[0])
 	require.Equal(t, []allocation.Shard{0, 5, 6}, []allocation.Shard{res.Moves[0].Shard, res.Moves[1].Shard, res.Moves[2].Shard})
 	require.Equal(t, "least-shard: 3 of 10 shards move, 0 remain out of balance", res.Reason)
+}
+
+// A round that may not move all begins where it helps most: with the fullest region, and with the emptiest.
+func TestRebalanceBeginsWithTheFullest(t *testing.T) {
+	for _, test := range []struct {
+		have     []int
+		from, to allocation.Region
+	}{
+		{[]int{6, 9, 0}, "b", "c"},
+		{[]int{12, 2, 0}, "a", "c"},
+	} {
+		r := allocation.RebalanceRequest{Regions: regions(test.have...), Fitness: fit, Budget: allocation.Budget{Simultaneous: 1}}
+		moves := leastShard(t, 100, 1).DecideRebalance(r).Moves
+		require.Len(t, moves, 1)
+		require.Equal(t, test.from, moves[0].From, "%v", test.have)
+		require.Equal(t, test.to, moves[0].To, "%v", test.have)
+	}
+}
+
+// What is in flight counts for the limits of each strategy too, whatever the budget of the caller
+// permits, and stays in flight.
+func TestLimitsCountWhatIsInFlight(t *testing.T) {
+	limits, table := allocation.RebalanceLimits{RebalanceAbsoluteLimit: 3, RebalanceRelativeLimit: 1}, new(allocation.LocationTable)
+	rs := atNodes(20, 0, 0)
+	for _, shard := range rs[0].Shards {
+		table.Put("k", shard, "b:1")
+	}
+	follow, err := allocation.NewExternal(limits, table)
+	require.NoError(t, err)
+	byLoad, err := allocation.NewLoadAware(allocation.LoadAwareConfig{Tolerance: 0.1, RebalanceLimits: limits})
+	require.NoError(t, err)
+	for name, s := range map[string]allocation.Strategy{
+		allocation.LeastShardName: leastShard(t, 3, 1), allocation.ConsistentHashingName: consistent(t, 3, 1),
+		allocation.LoadAwareName: byLoad, allocation.ExternalName: follow, allocation.LeastShardThresholdName: threshold(t, 5, 3),
+	} {
+		r := allocation.RebalanceRequest{Kind: "k", Regions: rs, Fitness: fit, Budget: allocation.Budget{Simultaneous: 1000}}
+		for moving := range 4 {
+			res, err := s.Rebalance(t.Context(), r)
+			require.NoError(t, err)
+			require.NoError(t, allocation.CheckRebalance(&r, &res), name)
+			require.Len(t, res.Moves, 3-moving, name)
+			if moving < 3 {
+				r.Budget.InFlight = append(r.Budget.InFlight, res.Moves[0])
+			}
+		}
+	}
 }
 
 func TestRebalanceLimits(t *testing.T) {
@@ -235,6 +296,7 @@ func TestRebalanceGoesOnBesideMovesInFlight(t *testing.T) {
 	require.Empty(t, res.Moves)
 	require.Equal(t, "least-shard: out of balance, and 4 moves are still in flight", res.Reason)
 	require.Empty(t, ask(3, 0, 6, 0).Moves, "balanced when they have arrived")
+	require.Empty(t, ask(2, 0, 5, 0).Moves, "as even as five can be when they have arrived")
 	require.Empty(t, ask(2, 0, 2, 0, 0, 0).Moves, "what has not arrived cannot go on")
 
 	stray := allocation.RebalanceRequest{Regions: regions(3, 0, 0), Fitness: fit, Budget: allocation.Budget{Simultaneous: 9, InFlight: flight(3)}}
@@ -284,6 +346,45 @@ func TestAllocatePropertyQuota(t *testing.T) {
 		r := allocation.AllocateRequest{Regions: rs, Shards: pending(0, rapid.IntRange(1, 500).Draw(t, "n"))}
 		requireQuota(t, place(rs, l.DecideAllocate(r).Placements))
 	})
+}
+
+// A batch fills regions of unequal capacities like water: whoever has more than its part keeps what it has, and the
+// others get their exact parts of the rest, rounded.
+func TestAllocatePropertyWater(t *testing.T) {
+	l := leastShard(t, 100, 0.1)
+	fills := func(t require.TestingT, rs []allocation.RegionState, n int) {
+		after := counts(place(rs, l.DecideAllocate(allocation.AllocateRequest{Regions: rs, Shards: pending(1000, n)}).Placements))
+		for i, want := range water(rs, n) {
+			require.InDelta(t, want, float64(after[i]), 1-1e-6, "before %v, after %v", counts(rs), after)
+		}
+	}
+	one := regions(100, 0, 0, 0, 0)
+	one[4].Capacity = 9
+	fills(t, one, 4)
+	rapid.Check(t, func(t *rapid.T) { fills(t, drawRegions(t, true), rapid.IntRange(1, 100).Draw(t, "n")) })
+}
+
+// water returns what regions have once n shards more are poured over them, were shards divisible.
+func water(rs []allocation.RegionState, n int) []float64 {
+	filled := func(level float64) (have []float64, added float64) {
+		for i := range rs {
+			own := float64(len(rs[i].Shards))
+			have = append(have, max(own, level*float64(max(rs[i].Capacity, 1))))
+			added += have[i] - own
+		}
+		return have, added
+	}
+	low, high := 0.0, 1e6
+	for range 100 {
+		level := (low + high) / 2
+		if _, added := filled(level); added < float64(n) {
+			low = level
+		} else {
+			high = level
+		}
+	}
+	have, _ := filled(low)
+	return have
 }
 
 // requireQuota requires that no region is a whole shard away from its exact part.

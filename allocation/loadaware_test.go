@@ -63,6 +63,7 @@ func TestLoadAwareMovesWhatTheLoadSays(t *testing.T) {
 		{"idle", []int{30, 0, 0}, []float64{0, 0, 0}, nil, []int{11, 10, 9}, "19 of 30 shards move; the mean use is 0.50, and 0 regions are then not within 0.10 of it"},
 		{"a newcomer", []int{20, 20, 0}, []float64{0.6, 0.6, 0}, nil, []int{14, 14, 12}, "12 of 40 shards move"},
 		{"a great one", []int{10, 10}, []float64{0.9, 0.4}, []uint32{1, 3}, []int{6, 14}, "4 of 20 shards move"},
+		{"numbers count beside great loads", []int{2, 38}, []float64{0.85, 0.95}, nil, []int{5, 35}, "3 of 40 shards move; the mean use is 1.00"},
 		{"one shard that is heavy", []int{1, 4}, []float64{1, 0}, nil, []int{1, 4}, "no move that the budget permits beside 0 in flight brings them nearer"},
 	}
 	for _, test := range tests {
@@ -116,12 +117,17 @@ func (m model) tolerated(margin float64) bool { return m.inside(m.load, m.tolera
 
 // inside reports whether loads are in the band, by a margin for what integers round.
 func (m model) inside(load []float64, margin float64) bool {
-	for i, l := range load {
-		if math.Abs(l/m.capacity[i]-m.mean) > m.tolerance+margin {
+	for i := range load {
+		if !m.within(i, load, margin) {
 			return false
 		}
 	}
 	return true
+}
+
+// within reports whether one region is in the band.
+func (m model) within(i int, load []float64, margin float64) bool {
+	return math.Abs(load[i]/m.capacity[i]-m.mean) <= m.tolerance+margin
 }
 
 // fewest returns the least number of moves after which all regions are in the band, -1 if there is
@@ -275,7 +281,7 @@ func TestLoadAwareMovesTheFewestOfEqualShards(t *testing.T) {
 
 // Whatever the weights and capacities, the moves are at most those that the regions above and
 // below the band need together, and no way has fewer than the greater of the two; where no shard is
-// heavier than the tolerance, they end in the band.
+// heavier than the tolerance, they end in the band. No move brings a region out of it.
 func TestLoadAwareKeepsItsBound(t *testing.T) {
 	ways, sum, least := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -285,7 +291,13 @@ func TestLoadAwareKeepsItsBound(t *testing.T) {
 		res := l.DecideRebalance(r)
 		most, needed := m.needs()
 		require.LessOrEqual(t, len(res.Moves), most, "%+v", m)
+		requireOneWay(t, res.Moves)
 		after := newModelAfter(m, r.Regions, res.Moves)
+		for i := range after {
+			if m.within(i, m.load, -1e-4) {
+				require.True(t, m.within(i, after, 1e-4), "region %d has left the band: %+v, %v, %s", i, m, after, res.Reason)
+			}
+		}
 		if m.heaviest() <= tolerance/2 && !m.tolerated(1e-4) {
 			require.True(t, m.inside(after, 1e-4), "%v, %s", after, res.Reason)
 		}
@@ -297,6 +309,17 @@ func TestLoadAwareKeepsItsBound(t *testing.T) {
 	})
 	t.Logf("%d cases: %d moves, the solver needs %d", ways, sum, least)
 	require.LessOrEqual(t, float64(sum), 1.1*float64(least))
+}
+
+// requireOneWay requires that no region both gives and takes: that would exchange shards.
+func requireOneWay(t require.TestingT, moves []allocation.Move) {
+	gives := map[allocation.Region]bool{}
+	for _, m := range moves {
+		gives[m.From] = true
+	}
+	for _, m := range moves {
+		require.False(t, gives[m.To], "%s gives and takes: %v", m.To, moves)
+	}
 }
 
 // newModelAfter returns the loads after moves.
@@ -352,6 +375,14 @@ func TestLoadAwareKnowsNoOrder(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		r, a := allocationtest.RandomRebalanceRequest(rnd), allocationtest.RandomAllocateRequest(rnd)
 		r.Fitness = fit
+		if rapid.Bool().Draw(t, "idle") { // Many regions are equal then.
+			for i := range r.Regions {
+				r.Regions[i].Load, r.Regions[i].Capacity = 0, 1
+			}
+			for i := range a.Regions {
+				a.Regions[i].Load, a.Regions[i].Capacity = 0, 1
+			}
+		}
 		moves, homes := l.DecideRebalance(r), l.DecideAllocate(a)
 		rnd.Shuffle(len(r.Regions), func(i, j int) { r.Regions[i], r.Regions[j] = r.Regions[j], r.Regions[i] })
 		rnd.Shuffle(len(a.Regions), func(i, j int) { a.Regions[i], a.Regions[j] = a.Regions[j], a.Regions[i] })
@@ -391,6 +422,62 @@ func TestLoadAwareMovesStayInTheirZone(t *testing.T) {
 	for _, m := range moves {
 		require.Contains(t, []allocation.Region{"b", "d"}, m.To)
 	}
+
+	rs = hundreds("xyx", 0.77, 0.40, 0.48)
+	require.Equal(t, allocation.Region("b"), l.DecideRebalance(request(rs)).Moves[0].To, "who is below the band needs it more than who is in the zone")
+}
+
+// hundreds returns regions with a hundred shards each, a letter for the zone of each, and their loads.
+func hundreds(zones string, loads ...float64) []allocation.RegionState {
+	sizes := make([]int, len(loads))
+	for i := range sizes {
+		sizes[i] = 100
+	}
+	rs := loaded(sizes, loads)
+	for i := range rs {
+		rs[i].Zone = zones[i : i+1]
+	}
+	return rs
+}
+
+// A region below the band is filled from its zone, by regions above the mean, and by the fullest if there are none.
+func TestLoadAwareSuppliesFromTheZone(t *testing.T) {
+	l := loadAware(t, 0.2)
+	moves := l.DecideRebalance(request(hundreds("xxyy", 0.34, 0.61, 0.64, 0.61))).Moves
+	require.NotEmpty(t, moves)
+	require.Equal(t, []allocation.Region{"b", "a"}, []allocation.Region{moves[0].From, moves[0].To})
+	moves = l.DecideRebalance(request(hundreds("xxyyy", 0.34, 0.54, 0.65, 0.63, 0.59))).Moves
+	require.NotEmpty(t, moves)
+	require.Equal(t, []allocation.Region{"c", "a"}, []allocation.Region{moves[0].From, moves[0].To}, "b is below the mean itself")
+}
+
+// Who gives stays in the band: of a region with two heavy shards none goes to one below the band while it would
+// fall below it itself, though it is the fullest.
+func TestWhoGivesStaysInTheBand(t *testing.T) {
+	rs := loaded([]int{2, 100, 20, 100}, []float64{0.7, 0.52, 0.1, 0.52})
+	moves := loadAware(t, 0.38).DecideRebalance(request(rs)).Moves
+	require.NotEmpty(t, moves)
+	for _, m := range moves {
+		require.Contains(t, []allocation.Region{"b", "d"}, m.From)
+		require.Equal(t, allocation.Region("c"), m.To)
+	}
+}
+
+// A round that may not move all begins where it helps most.
+func TestLoadAwareBeginsWithTheFullest(t *testing.T) {
+	r := request(hundreds("xxx", 0.67, 0.7, 0.28))
+	r.Budget.Simultaneous = 1
+	moves := loadAware(t, 0.2).DecideRebalance(r).Moves
+	require.Len(t, moves, 1)
+	require.Equal(t, []allocation.Region{"b", "c"}, []allocation.Region{moves[0].From, moves[0].To})
+}
+
+// The zone of whoever asks counts, also if it hosts nothing more itself.
+func TestNewShardsGoToTheZoneOfAnyRegion(t *testing.T) {
+	rs := loaded([]int{10, 10, 0}, []float64{0.2, 0.25, 0})
+	rs[0].Zone, rs[1].Zone, rs[2].Zone, rs[2].Leaving = "x", "y", "y", true
+	res := loadAware(t, 0.1).DecideAllocate(allocation.AllocateRequest{Regions: rs, Shards: []allocation.Pending{{Shard: 99, Requester: "c"}}})
+	require.Equal(t, allocation.Region("b"), res.Placements[0].Region)
 }
 
 // A new shard goes where the use is the lowest, or to the zone of the region that asked for it
@@ -447,6 +534,27 @@ func TestLoadAwareTakesAnything(t *testing.T) {
 	}
 }
 
+// A load that is no number or negative is none, and one that is too great is that of a full region.
+func TestLoadsThatAreNoNumbersAreNone(t *testing.T) {
+	l := loadAware(t, 0.1)
+	decide := func(load float64) (allocation.RebalanceResult, allocation.AllocateResult) {
+		rs := loaded([]int{20, 20}, []float64{load, 0.5})
+		return l.DecideRebalance(request(rs)), l.DecideAllocate(allocation.AllocateRequest{Regions: rs, Shards: pending(100, 10)})
+	}
+	for is, same := range map[float64][]float64{
+		0: {math.NaN(), -1, math.Inf(-1), math.Copysign(0, -1)},
+		1: {2, 1e300, math.MaxFloat64, math.Inf(1)},
+	} {
+		moves, homes := decide(is)
+		require.NotEmpty(t, moves.Moves)
+		for _, load := range same {
+			got, at := decide(load)
+			require.Equal(t, moves, got, "%v", load)
+			require.Equal(t, homes, at, "%v", load)
+		}
+	}
+}
+
 func TestLoadAwareWaits(t *testing.T) {
 	l, r := loadAware(t, 0.1), request(loaded([]int{10, 0}, []float64{1, 0}))
 	r.Fitness.NoneUnreachable = false
@@ -457,10 +565,18 @@ func TestLoadAwareWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "load-aware: rebalancing is switched off", off.DecideRebalance(r).Reason)
 	all := l.DecideRebalance(r).Moves
-	r.Budget.InFlight = all
-	require.Empty(t, l.DecideRebalance(r).Moves, "what is in flight counts as if it had ended")
-	r.Budget.InFlight = all[:2]
-	require.Len(t, l.DecideRebalance(r).Moves, len(all)-2)
+	for n := range len(all) + 1 {
+		r.Budget.InFlight = all[:n]
+		require.Len(t, l.DecideRebalance(r).Moves, len(all)-n, "what is in flight counts as if it had ended")
+	}
+	r = request(hundreds("xx", 0.85, 0.35))
+	all = loadAware(t, 0.2).DecideRebalance(r).Moves
+	r.Regions = allocationtest.Apply(r.Regions, all[:len(all)-1])
+	r.Regions[0].Load, r.Regions[1].Load = 0.85*float64(len(r.Regions[0].Shards))/100, 0.35+0.85*float64(len(all)-1)/100
+	require.Empty(t, loadAware(t, 0.2).DecideRebalance(r).Moves, "within the tolerance")
+	r = request(hundreds("xx", 0.85, 0.35))
+	r.Budget.InFlight = all[:len(all)-1]
+	require.Len(t, loadAware(t, 0.2).DecideRebalance(r).Moves, 1, "a round that has begun brings all regions into the band")
 	for _, tolerance := range []float64{0, 0.01, 1.1, math.NaN()} {
 		_, err := allocation.NewLoadAware(allocation.LoadAwareConfig{Tolerance: tolerance, RebalanceLimits: allocation.Default().LeastShard})
 		require.ErrorContains(t, err, "tolerance: ")

@@ -23,8 +23,11 @@ func byVersion(tb testing.TB, above float64) map[string]func(allocation.Allocate
 	require.NoError(tb, err)
 	old, err := allocation.NewLeastShardThreshold(cfg.LeastShardThreshold, allocation.PreferNewestAbove(above))
 	require.NoError(tb, err)
+	byLoad, err := allocation.NewLoadAware(cfg.LoadAware, allocation.PreferNewestAbove(above))
+	require.NoError(tb, err)
 	return map[string]func(allocation.AllocateRequest) allocation.AllocateResult{
 		allocation.LeastShardName: least.DecideAllocate, allocation.LeastShardThresholdName: old.DecideAllocate,
+		allocation.LoadAwareName: byLoad.DecideAllocate,
 	}
 }
 
@@ -90,6 +93,15 @@ func TestTheNewestRegionsGetAllAboveAPart(t *testing.T) {
 			}
 			require.Equal(t, test.all, got == 1000, "%s: %+v got %d", name, test, got)
 		}
+	}
+	for name, allocate := range byVersion(t, 0.5) {
+		rs := regions(0, 0, 0)
+		rs[0].Version, rs[0].Capacity = "2", 3
+		res := allocate(allocation.AllocateRequest{Regions: rs, Shards: pending(0, 100)})
+		require.Len(t, shardsOf("a", res), 100, "%s: one node of three has three parts of five", name)
+		rs[0].Capacity, rs[1].Version, rs[2].Capacity = 1, "2", 2
+		res = allocate(allocation.AllocateRequest{Regions: rs, Shards: pending(0, 100)})
+		require.NotEmpty(t, shardsOf("c", res), "%s: two nodes of three have half", name)
 	}
 }
 

@@ -168,6 +168,30 @@ func TestALimitHoldsForTheNode(t *testing.T) {
 	}
 }
 
+// Who was used makes room after those who were not, though it is there for longer; a use is known to the
+// limit whichever shard the entities are in.
+func TestUsesCountForTheLimit(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) {
+			s.Passivation.ActiveEntityLimit, s.Passivation.Policy = 3, "least-recently-used"
+		}
+		w.start(1)
+		n, ids := w.nodes[0], many(10)
+		for _, id := range ids[:3] {
+			n.must(id, "x")
+		}
+		for _, id := range ids[3:] {
+			for range 16 { // As many as a shard tells at a time.
+				n.must(ids[0], "x")
+			}
+			n.must(id, "x")
+			pass(20 * time.Millisecond)
+			require.Contains(t, w.live(ids), ids[0])
+		}
+		require.Equal(t, []string{ids[0], ids[8], ids[9]}, w.live(ids))
+	})
+}
+
 // A limit that is changed holds soon, one that is taken away stops nobody, and another policy
 // knows those that run.
 func TestALimitIsReloaded(t *testing.T) {

@@ -5,6 +5,7 @@ package cell_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -36,6 +37,8 @@ import (
 //   - an entity that is stuck is counted until it returns;
 //   - senders that wait for room are called in their order, all of them in the end, and
 //     find the room that was kept for them;
+//   - with a limiter each instance that lives has one seat, and nobody else has one, nor anybody who is
+//     permanent; no seat is used that nobody has; and who is stopped to make room had nothing to do;
 //   - while the shard is served an entity that is permanent has a record, and runs or is about
 //     to: without an instance and a message it waits for standing, or the cell is to be called
 //     when its rest ends.
@@ -47,6 +50,7 @@ type cellModel struct {
 	due  machine.Instant // When the cell is to be called; 0: it is not.
 
 	permanent []string
+	limiter   *seats // Nil: nothing bounds the instances.
 
 	n         uint64 // The N of the last epoch that was given out.
 	base      protocol.Epoch
@@ -89,7 +93,7 @@ type waiter struct {
 
 func newCellModel(t *rapid.T) *cellModel {
 	permanent := rapid.SampledFrom([][]string{nil, {"x"}, {"y", "z"}}).Draw(t, "permanent")
-	return &cellModel{
+	m := &cellModel{
 		t: t, now: 1, permanent: permanent,
 		cell: cell.New(cell.Config{
 			Permanent: permanent,
@@ -101,6 +105,19 @@ func newCellModel(t *rapid.T) *cellModel {
 		packed: map[uint64]*cell.Message{}, settled: map[*cell.Message]string{}, begun: map[*cell.Message]bool{}, heard: map[string]int{},
 		at: map[*cell.Entity]cell.Op{}, runs: map[*cell.Entity]run{}, stuck: map[*cell.Entity]bool{},
 	}
+	if rapid.Bool().Draw(t, "limited") {
+		m.bound(newSeats())
+	}
+	return m
+}
+
+// bound has a limiter bound the instances, nil for none.
+func (m *cellModel) bound(by *seats) {
+	if m.limiter = by; by == nil {
+		m.cell.Upkeep().Limit(nil)
+		return
+	}
+	m.cell.Upkeep().Limit(by)
 }
 
 func (m *cellModel) entity() string {
@@ -163,6 +180,7 @@ func (m *cellModel) carry() {
 	}
 	m.out.Reset()
 	m.keptUp()
+	m.seated()
 	require.Equal(m.t, len(m.stuck), m.cell.Info().StuckCount)
 }
 
@@ -183,6 +201,48 @@ func (m *cellModel) keptUp() {
 			require.NotZero(m.t, m.due, "nothing but its last reply is waited for")
 		}
 	}
+}
+
+// seated checks what holds of seats.
+func (m *cellModel) seated() {
+	if m.limiter == nil {
+		return
+	}
+	require.Zero(m.t, m.limiter.wrong, "nobody uses or leaves the seat of nobody")
+	var live, seated []string
+	for e := range m.cell.Entities() {
+		if e.Live() && !slices.Contains(m.permanent, e.ID()) {
+			live = append(live, e.ID())
+		}
+	}
+	for _, e := range m.limiter.taken {
+		require.False(m.t, e.Info().Released, "who was left behind has no seat")
+		seated = append(seated, e.ID())
+	}
+	require.ElementsMatch(m.t, live, seated)
+}
+
+// evict has the cell stop one of those that have a seat.
+func (m *cellModel) evict(t *rapid.T) {
+	if m.limiter == nil || len(m.limiter.taken) == 0 {
+		t.Skip("nobody has a seat") // This draw does not apply; the test goes on.
+	}
+	at := rapid.SampledFrom(slices.Sorted(maps.Keys(m.limiter.taken))).Draw(t, "seat")
+	e := m.limiter.taken[at]
+	free := m.at[e] == 0 && e.Waiting() == 0 && !e.Withholds() && !m.suspended
+	told := len(m.limiter.uses)
+	switch m.cell.Upkeep().Evict(m.now, m.limiter, e, at, &m.out) {
+	case cell.Evicted:
+		require.True(m.t, free, "it had nothing to do")
+		require.Equal(m.t, cell.CauseLimit, e.Cause())
+	case cell.Used:
+		require.Contains(m.t, m.limiter.uses[told:], e.ID())
+	case cell.Busy:
+		require.False(m.t, free)
+	default:
+		require.Fail(m.t, "it has that seat")
+	}
+	m.carry()
 }
 
 // settle notes the outcome of a message, of a value alone by the message that the cell made.
@@ -415,6 +475,11 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 		},
 		"withdraw": func(t *rapid.T) {
 			m.cell.Withdraw(m.waiter(t).m, &m.out)
+			m.carry()
+		},
+		"evict": m.evict,
+		"bound": func(t *rapid.T) {
+			m.bound(rapid.SampledFrom([]*seats{nil, newSeats(), newSeats()}).Draw(t, "by"))
 			m.carry()
 		},
 		"flow":    m.flow,

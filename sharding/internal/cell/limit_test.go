@@ -5,6 +5,7 @@ package cell_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +20,7 @@ type seats struct {
 	taken  map[passivation.Seat]*cell.Entity
 	uses   []string
 	urgent bool // The last uses had to be taken.
+	wrong  int  // How many seats were used, or freed, that nobody has.
 }
 
 func newSeats() *seats { return &seats{taken: map[passivation.Seat]*cell.Entity{}} }
@@ -32,11 +34,20 @@ func (s *seats) Enter(_ protocol.ShardID, e *cell.Entity) passivation.Seat {
 func (s *seats) Use(used []passivation.Seat, must bool) {
 	s.urgent = must
 	for _, at := range used {
+		if s.taken[at] == nil {
+			s.wrong++
+			continue
+		}
 		s.uses = append(s.uses, s.taken[at].ID())
 	}
 }
 
-func (s *seats) Leave(at passivation.Seat) { delete(s.taken, at) }
+func (s *seats) Leave(at passivation.Seat) {
+	if s.taken[at] == nil {
+		s.wrong++
+	}
+	delete(s.taken, at)
+}
 
 // x returns the seat of the entity x.
 func (s *seats) x(t *testing.T) (passivation.Seat, *cell.Entity) {
@@ -85,6 +96,9 @@ func TestInstancesHaveSeats(t *testing.T) {
 	c = newCell(t, nodeA, cell.Config{Limiter: s, Permanent: []string{"always"}})
 	require.Equal(t, "start:always", c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)}))
 	require.Empty(t, s.taken, "who is permanent needs none")
+	s = newSeats()
+	c.Upkeep().Limit(s)
+	require.Empty(t, s.taken, "nor from another limiter")
 }
 
 // Uses are told a few at a time, and before a seat is given or freed; the message that an instance
@@ -102,6 +116,31 @@ func TestUsesAreGathered(t *testing.T) {
 	c.tell("y")
 	require.Len(t, s.uses, 17)
 	require.True(t, s.urgent)
+	c.use()
+	c.passivate("x")
+	require.Len(t, s.uses, 18)
+	require.Zero(t, s.wrong, "told while the seat is that of x")
+}
+
+// Whoever the cell gives up frees its seat at once, though it has not returned: it is at work when the shard is
+// released, or when the home is another one.
+func TestWhoIsGivenUpHasNoSeat(t *testing.T) {
+	for _, given := range []protocol.CellInput{
+		protocol.ReleaseHosting{Epoch: epoch(1)}, protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)}, protocol.Abandon{},
+	} {
+		c, s := limited(t)
+		c.tell("x")
+		c.tell("starts")
+		if _, released := given.(protocol.ReleaseHosting); released {
+			c.apply(protocol.StopHosting{Epoch: epoch(1)})
+		}
+		require.Len(t, s.taken, 2, "%T", given)
+		c.apply(given)
+		require.Empty(t, s.taken, "%T", given)
+		c.done("x", ok)
+		c.started("starts", true)
+		require.Zero(t, s.wrong, "%T", given)
+	}
 }
 
 // A message that comes while its entity is at work is no use of its own.
@@ -128,6 +167,11 @@ func TestWhoMakesRoom(t *testing.T) {
 	c.Hold(c.entities["x"], true)
 	require.Equal(t, cell.Busy, c.evict(s))
 	c.Hold(c.entities["x"], false)
+	c.deliver(from(nodeB, "x", 1, epoch(1)))
+	require.Equal(t, cell.Used, c.evict(s))
+	c.done("x", cell.Result{Reply: &protocol.Reply{}, Withhold: true})
+	require.Equal(t, cell.Busy, c.evict(s), "its reply waits")
+	c.tick(time.Second)
 	c.apply(protocol.Suspend{})
 	require.Equal(t, cell.Busy, c.evict(s))
 	c.apply(protocol.Unsuspend{})
@@ -148,9 +192,24 @@ func TestAnotherLimiter(t *testing.T) {
 	c, s := limited(t)
 	next := newSeats()
 	c.tell("y")
+	c.use()
 	c.Upkeep().Limit(next)
 	require.Empty(t, s.taken)
+	require.Zero(t, s.wrong)
 	require.Len(t, next.taken, 2)
+	require.Equal(t, []string{"x", "y"}, []string{next.taken[1].ID(), next.taken[2].ID()}, "in the order of their start")
+	c.use()
+	require.Equal(t, "stop:x", c.passivate("x"))
+	c.Upkeep().Limit(s)
+	require.Len(t, s.taken, 1, "who stops does not count")
+	require.Zero(t, next.wrong)
+	require.Empty(t, c.stopped("x"))
+	c.tell("x")
+	c.started("x", true)
+	c.done("x", cell.Result{})
+	next = newSeats()
+	c.Upkeep().Limit(next)
+	require.Zero(t, s.wrong)
 	c.Upkeep().Limit(nil)
 	require.Empty(t, next.taken)
 	c.use()

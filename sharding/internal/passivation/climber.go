@@ -34,6 +34,10 @@ func newClimber(share float64) *climber {
 	return &climber{share: share, least: share, step: climbStep, rate: -1}
 }
 
+// begin begins a sample that is compared with none before: with another limit the hit rate is another, whatever
+// the share.
+func (c *climber) begin() { c.hits, c.uses, c.rate = 0, 0, -1 }
+
 // observe counts a use, and reports whether the share has changed.
 func (c *climber) observe(hit bool, limit int) bool {
 	c.uses++

@@ -6,12 +6,12 @@ package passivation
 import "math"
 
 // frequency has a list for each number of uses, in the order of the numbers, and evicts from the
-// lowest, there what was not used for the longest time. What has just entered is evicted only when
-// there is nothing else.
+// lowest, there what was not used for the longest time. What has just entered is named when
+// there is nothing else, and when the one that was named before it stays, since it is busy.
 type frequency struct {
 	o      *Order
 	lowest listID
-	age    uint32 // With aging, the highest count of a victim so far; else 0.
+	age    uint32 // With aging, the highest count of a victim that has gone; else 0.
 	newest Seat   // What has entered last.
 }
 
@@ -33,7 +33,7 @@ func (p *frequency) use(s Seat) {
 		return
 	}
 	p.place(s, from)
-	p.left(from)
+	p.clean(from)
 }
 
 // victim is from the list with the lowest count, or of the next one if that has only what entered
@@ -50,9 +50,6 @@ func (p *frequency) victim() Seat {
 		} else if l.next != 0 {
 			s = p.o.lists[l.next].last
 		}
-	}
-	if p.o.cfg.Aging {
-		p.age = max(p.age, min(p.o.seats[s].count, math.MaxUint32-1))
 	}
 	return s
 }
@@ -89,8 +86,16 @@ func (p *frequency) insert(count uint32, before, behind listID) listID {
 	return id
 }
 
-// left gives the list back that has become empty.
-func (p *frequency) left(from listID) {
+// left has what enters from now on start from the frequency of a victim that goes.
+func (p *frequency) left(s Seat, from listID) {
+	if from == p.o.aside && p.o.cfg.Aging { // A victim goes, which was aside.
+		p.age = max(p.age, min(p.o.seats[s].count, math.MaxUint32-1))
+	}
+	p.clean(from)
+}
+
+// clean gives the list back that has become empty.
+func (p *frequency) clean(from listID) {
 	l := p.o.lists[from]
 	if l.n > 0 || l.count == 0 { // Others are there, or it is not a list of a frequency.
 		return

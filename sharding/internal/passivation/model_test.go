@@ -134,14 +134,17 @@ func (m *frequencyModel) next() uint32 {
 			best, found = key, true
 		}
 	}
-	if m.aging {
-		m.age = max(m.age, m.count[best])
-	}
 	return best
 }
-func (m *frequencyModel) remove(key uint32) { delete(m.count, key) }
-func (m *frequencyModel) size() int         { return len(m.count) }
-func (m *frequencyModel) bound(int)         {}
+
+func (m *frequencyModel) remove(key uint32) {
+	if m.aging {
+		m.age = max(m.age, m.count[key])
+	}
+	delete(m.count, key)
+}
+func (m *frequencyModel) size() int { return len(m.count) }
+func (m *frequencyModel) bound(int) {}
 
 // plainModel is a part that makes room for itself.
 type plainModel struct {

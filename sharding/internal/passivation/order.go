@@ -44,8 +44,9 @@ type policy interface {
 	victim() Seat
 	// back puts a seat in again that is aside.
 	back(s Seat)
-	// left hears of a seat that leaves, after it was taken out of the list.
-	left(from listID)
+	// left hears of a seat that leaves, or is a victim now, after it was taken out of the list. From aside a
+	// victim leaves.
+	left(s Seat, from listID)
 	// resize says how many may be seated.
 	resize(limit int)
 }
@@ -105,7 +106,10 @@ func (o *Order) Excess() int { return max(o.len-o.cfg.Limit, 0) }
 
 // Resize changes the limit. What is known of uses stays.
 func (o *Order) Resize(limit int) {
-	o.cfg.Limit = max(limit, 1)
+	if limit = max(limit, 1); limit == o.cfg.Limit {
+		return
+	}
+	o.cfg.Limit = limit
 	o.policy.resize(o.cfg.Limit)
 }
 
@@ -135,7 +139,7 @@ func (o *Order) Leave(s Seat) {
 	from := o.seats[s].list
 	machine.Assert(from != 0, "who leaves has a seat")
 	o.take(s)
-	o.policy.left(from)
+	o.policy.left(s, from)
 	o.seats[s] = seat{next: o.free}
 	o.free = s
 	o.len--
@@ -147,7 +151,7 @@ func (o *Order) Victim() Seat {
 	if s != 0 {
 		from := o.seats[s].list
 		o.take(s)
-		o.policy.left(from)
+		o.policy.left(s, from)
 		o.push(o.aside, s)
 	}
 	return s

@@ -63,9 +63,7 @@ func (r *run) access(key uint32) bool {
 	}
 	s := r.order.Enter(uint64(key))
 	r.seats[key], r.keys[s] = s, key
-	for r.order.Excess() > 0 {
-		r.leave(r.order.Victim())
-	}
+	r.evict()
 	return false
 }
 

@@ -29,7 +29,7 @@ func (p *segmented) victim() Seat {
 	return p.o.lists[p.protected].last
 }
 
-func (p *segmented) left(listID) {}
+func (p *segmented) left(Seat, listID) {}
 
 func (p *segmented) resize(limit int) {
 	p.most = min(share(limit, p.o.cfg.Protected), limit-1)

@@ -80,10 +80,13 @@ func (p *windowed) victim() Seat {
 	}
 }
 
-func (p *windowed) left(from listID) { p.main.left(from) }
+func (p *windowed) left(s Seat, from listID) { p.main.left(s, from) }
 
 func (p *windowed) resize(limit int) {
 	p.sketch.grow(limit)
+	if p.climb != nil {
+		p.climb.begin()
+	}
 	p.divide(p.share())
 }
 

@@ -481,6 +481,31 @@ var mutants = []mutant{
 		new: "	if !mutant(NAME) {\n		l.order.Return()\n	}\n",
 	},
 	{
+		test: "TestLimitedEntities", name: "a pass that leaves an excess is the last one", file: "runtime/limit.go",
+		old: "	case evicted > 0:\n		l.call(0)\n",
+		new: "	case evicted > 0:\n		if !mutant(NAME) {\n			l.call(0)\n		}\n",
+	},
+	{
+		test: "TestLimitedEntities", name: "a limit for each shard", file: "runtime/layouts.go",
+		old: "			sl.cell.Upkeep().Limit(bound)\n",
+		new: "			if mutant(NAME) {\n				bound = newLimiter(r, bound.cfg)\n			}\n			sl.cell.Upkeep().Limit(bound)\n",
+	},
+	{
+		test: "TestUsesCountForTheLimit", in: "../..", name: "a use of which the policy does not hear", file: "runtime/limit.go",
+		old: "	for _, s := range seats {\n",
+		new: "	for _, s := range seats {\n		if mutant(NAME) {\n			break\n		}\n",
+	},
+	{
+		test: "TestALimitIsReloaded", in: "../..", name: "a smaller limit that waits for the next start", file: "runtime/limit.go",
+		old: "	l.order.Resize(to.Limit)\n	l.look()\n",
+		new: "	l.order.Resize(to.Limit)\n	if !mutant(NAME) {\n		l.look()\n	}\n",
+	},
+	{
+		test: "TestALimitIsReloaded", in: "../..", name: "a new limit that shards which are there do not hear of", file: "runtime/limit.go",
+		old: "	r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(next) }) })\n",
+		new: "	if !mutant(NAME) {\n		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(next) }) })\n	}\n",
+	},
+	{
 		test: "TestLimitedEntities", name: "an instance that stops keeps its seat", file: "cell/stop.go",
 		old: "	r.seats.leave(e)\n",
 		new: "	if !mutant(NAME) {\n		r.seats.leave(e)\n	}\n",
