@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -55,7 +56,8 @@ func TestAPostOfficeKeepsItsPromises(t *testing.T) {
 	defer end()
 	w.work()
 	phases := map[string]func(){
-		"drain": w.drained, "rescale": w.rescaled, "reshard": w.resharded, "freeze": w.frozen, "restart": w.restarted, "end": w.allKilled,
+		"drain": w.drained, "rescale": w.rescaled, "reshard": w.resharded, "freeze": w.frozen, "restart": w.restarted, "outage": w.storeIsDown,
+		"end": w.allKilled,
 	}
 	order := slices.Sorted(maps.Keys(phases))
 	w.rnd.Shuffle(len(order), func(i, k int) { order[i], order[k] = order[k], order[i] })
@@ -171,6 +173,16 @@ func (w *trouble) frozen() {
 	require.NoError(w.t, n.Cmd.Process.Signal(syscall.SIGCONT))
 	w.ended(n, cluster.ExitDown)
 	w.start(at)
+}
+
+// storeIsDown has the store of states fail for a while. What nobody was promised meanwhile need not be kept.
+func (w *trouble) storeIsDown() {
+	const states = "states"
+	there, away := filepath.Join(w.path("journal"), states), filepath.Join(w.path("journal"), "away")
+	require.NoError(w.t, os.Rename(there, away))
+	<-time.After(4 * time.Second)
+	require.NoError(w.t, os.Rename(away, there))
+	w.work() // Jobs need no store.
 }
 
 // restarted restarts all nodes, one after the other.
