@@ -51,6 +51,8 @@ type shardLeases struct {
 	store  lease.Store // Nil: there are no leases.
 	cfg    lease.Config
 
+	waiting, losing lines // What befalls one shard befalls many: a store that is down, a node that has died.
+
 	mu      sync.Mutex // Guards all fields below.
 	open    map[leaseID]*shardLease
 	keeping sync.WaitGroup // The goroutines of the leases.
@@ -66,6 +68,7 @@ type shardLease struct {
 	held   bool
 	token  uint64
 	why    string // Why it is not held yet.
+	reason string // The same as the log groups it; empty before the first answer.
 	since  time.Time
 }
 
@@ -103,6 +106,12 @@ func (l *shardLeases) ask(e control.AskLease) {
 	// was lost and that was said.
 	l.keeping.Go(func() { l.keep(ctx, keeper, id, of) })
 }
+
+// The reasons for which a lease is not held, as the log groups them.
+const (
+	leaseTaken   = "another has the lease"
+	leaseUnknown = "the store does not say"
+)
 
 // Pauses between attempts.
 const (
@@ -153,23 +162,23 @@ func (l *shardLeases) hold(ctx context.Context, keeper *lease.Keeper, id leaseID
 		of.held, of.why = false, "its lease was lost"
 		l.lost++
 		l.mu.Unlock()
-		l.system.log.Error("the lease of a shard is lost: its entities are given up", "kind", id.Kind, "shard", uint32(id.Shard))
+		l.losing.note(id.Kind, "", "", fmt.Sprintf("shard %d", id.Shard))
 		_ = l.system.control.PostWait(ctx, control.LeaseLost(id))
 	}
 }
 
 // wait notes why a lease is not held. What is new is logged.
 func (l *shardLeases) wait(id leaseID, of *shardLease, err error) {
-	why := "its lease is not to be had: " + shorten(err.Error())
+	reason, why := leaseUnknown, "its lease is not to be had: "+shorten(err.Error())
 	if refused, ok := errors.AsType[*lease.RefusedError](err); ok {
-		why = "its lease is with " + clip(refused.Holder)
+		reason, why = leaseTaken, "its lease is with "+clip(refused.Holder)
 	}
 	l.mu.Lock()
-	changed := of.why != why
-	of.why = why
+	changed := of.reason != reason
+	of.reason, of.why = reason, why
 	l.mu.Unlock()
 	if changed {
-		l.system.log.Warn("a shard waits for its lease", "kind", id.Kind, "shard", uint32(id.Shard), "error", err)
+		l.waiting.note(id.Kind, reason, "", fmt.Sprintf("shard %d: %s", id.Shard, why))
 	}
 }
 

@@ -4,9 +4,11 @@
 package sharding_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -92,6 +94,27 @@ func TestShardsWaitForTheirLeases(t *testing.T) {
 		require.Contains(t, c.Nodes[0].Shards[0].Waits, "waits for its lease since")
 		s.down.Store(false)
 		require.NoError(t, within(t, asked))
+	})
+}
+
+// What befalls many shards is a line in the log for each kind and reason, and not one for each shard and attempt.
+func TestTheLogTellsOfLeasesOnceAWhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		s := w.leased()
+		var log bytes.Buffer
+		w.options = append(w.options, sharding.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		s.down.Store(true)
+		w.form(1)
+		w.nodes[0].startKind()
+		pass(50 * time.Second)
+		require.Equal(t, 1, strings.Count(log.String(), "level="), log.String())
+		require.Contains(t, log.String(), `level=WARN msg="shards wait for their leases" kind=test reason="the store does not say" count=12`)
+		s.down.Store(false)
+		pass(10 * time.Second)
+		s.down.Store(true)
+		pass(25 * time.Second)
+		require.Contains(t, log.String(), `level=ERROR msg="the leases of shards are lost: their entities are given up" kind=test reason="" count=12`)
+		require.LessOrEqual(t, strings.Count(log.String(), "level="), 3, log.String())
 	})
 }
 

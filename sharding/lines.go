@@ -21,8 +21,9 @@ const (
 // first, and then once in a while with the number since. A holder of a slot's lock may call note:
 // lines are written on another goroutine.
 type lines struct {
-	log  *slog.Logger
-	text string // What has happened.
+	log    *slog.Logger
+	text   string // What has happened.
+	severe bool   // It is an error, and no warning.
 
 	mu    sync.Mutex        // Guards all fields below; held for bookkeeping only.
 	runs  map[lineKey]*line // At most one for each kind and reason.
@@ -75,8 +76,14 @@ func (l *lines) tell(key lineKey) {
 		run.timer.Reset(lineEvery)
 	}
 	l.mu.Unlock()
-	if now.count > 0 {
-		l.log.Warn(l.text, "kind", key.kind, "reason", key.reason, "count", now.count, "entity", now.entity, "detail", now.detail)
+	if now.count == 0 {
+		return
+	}
+	values := []any{"kind", key.kind, "reason", key.reason, "count", now.count, "entity", now.entity, "detail", now.detail}
+	if l.severe {
+		l.log.Error(l.text, values...)
+	} else {
+		l.log.Warn(l.text, values...)
 	}
 }
 

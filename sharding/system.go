@@ -154,6 +154,8 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.drains.turn = make(chan struct{}, 1)
 	s.losses.log, s.losses.text = s.log, "messages failed after they were accepted"
 	s.memories.log, s.memories.text = s.log, "entities start without the memory that they had before a move"
+	s.leases.waiting.log, s.leases.waiting.text = s.log, "shards wait for their leases"
+	s.leases.losing.log, s.leases.losing.text, s.leases.losing.severe = s.log, "the leases of shards are lost: their entities are given up", true
 	s.forgeries.log, s.forgeries.source = s.log, node.Source
 	s.routers.Store(&map[string]*router{})
 	s.renewHosting()
@@ -201,6 +203,8 @@ func (s *System) run() {
 	s.runtime.Abandon()
 	s.losses.end()
 	s.memories.end()
+	s.leases.waiting.end()
+	s.leases.losing.end()
 	s.forgeries.end()
 	s.cancel()
 	s.hostContext.Load().cancel()

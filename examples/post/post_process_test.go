@@ -42,29 +42,53 @@ type trouble struct {
 }
 
 func TestAPostOfficeKeepsItsPromises(t *testing.T) {
+	t.Parallel() // Tests of clusters mostly wait.
+	w := newTrouble(t, "")
+	w.goThrough(map[string]func(){
+		"drain": w.drained, "rescale": w.rescaled, "reshard": w.resharded, "freeze": w.frozen, "restart": w.restarted, "outage": w.storeIsDown,
+		"end": w.allKilled,
+	})
+}
+
+// The same with a lease for each shard, which a killed or stopped node holds until its time is over. The number of shards of such kinds is
+// not changed.
+func TestAPostOfficeWithLeasesKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	w := newTrouble(t, `sharding: {leases: {store: file, ttl: 10s, renew-interval: 1s}}
+lease-file: {directory: leases}
+`)
+	w.goThrough(map[string]func(){"drain": w.drained, "freeze": w.frozen, "restart": w.restarted, "end": w.allKilled})
+}
+
+// newTrouble starts a town with the seed of the environment, 1 if there is none.
+func newTrouble(t *testing.T, settings string) *trouble {
+	t.Helper()
 	seed := uint64(1)
 	if text := os.Getenv(seedVariable); text != "" {
 		var err error
 		seed, err = strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
 	}
-	w := &trouble{town: newTown(t, seed), counters: atFirst, shards: shards, stoodStill: map[string]bool{}}
-	ctx, stop := context.WithCancel(t.Context())
+	return &trouble{town: newTown(t, seed, settings), counters: atFirst, shards: shards, stoodStill: map[string]bool{}}
+}
+
+// goThrough has everything happen, in an order that the seed draws, while people come, and looks then whether all
+// promises are kept.
+func (w *trouble) goThrough(phases map[string]func()) {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(w.t.Context())
 	var people sync.WaitGroup
-	people.Go(func() { w.people(ctx, seed) })
+	people.Go(func() { w.people(ctx) })
 	end := sync.OnceFunc(func() { stop(); people.Wait() })
 	defer end()
 	w.work()
-	phases := map[string]func(){
-		"drain": w.drained, "rescale": w.rescaled, "reshard": w.resharded, "freeze": w.frozen, "restart": w.restarted, "outage": w.storeIsDown,
-		"end": w.allKilled,
-	}
 	order := slices.Sorted(maps.Keys(phases))
 	w.rnd.Shuffle(len(order), func(i, k int) { order[i], order[k] = order[k], order[i] })
 	for _, phase := range order {
 		w.note("phase %s", phase)
 		phases[phase]()
 		w.settle()
+		w.all()
 	}
 	end()
 	w.kept()
@@ -212,16 +236,9 @@ func (w *trouble) kept() {
 	defer w.promised.mu.Unlock()
 	p := &w.promised
 	w.note("%d letters, %d in doubt, %d reminders; refused: %v", len(p.letters), len(p.doubtful), len(p.reminders), p.failed)
-	has := map[string]box{}
+	var has map[string]box
 	w.eventually("every letter and reminder", func() string {
-		for id := range boxes {
-			id := fmt.Sprintf("box-%d", id)
-			b, err := w.boxOf(0, id)
-			if err != nil {
-				return err.Error()
-			}
-			has[id] = b
-		}
+		has = w.all()
 		for letter, id := range p.letters {
 			if has[id].Letters[letter] == 0 {
 				return letter + " is not in " + id
@@ -243,6 +260,24 @@ func (w *trouble) kept() {
 	w.allRun()
 	w.audited(w.read, w.stoodStill)
 	w.work()
+}
+
+// all waits until every box answers, and returns what they have.
+func (w *trouble) all() map[string]box {
+	w.t.Helper()
+	has := map[string]box{}
+	w.eventually("an answer of every box", func() string {
+		for id := range boxes {
+			id := fmt.Sprintf("box-%d", id)
+			b, err := w.boxOf(0, id)
+			if err != nil {
+				return err.Error()
+			}
+			has[id] = b
+		}
+		return ""
+	})
+	return has
 }
 
 // allRun requires that all boxes run, after a restart of which nobody has sent them anything.

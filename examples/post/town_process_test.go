@@ -47,6 +47,7 @@ const (
 // town is a cluster with all around it.
 type town struct {
 	t     *testing.T
+	seed  uint64
 	rnd   *rand.Rand // Of the test alone.
 	dir   string
 	ports []int
@@ -66,16 +67,16 @@ type promises struct {
 	failed    map[string]int    // How often people were refused, by what they were told.
 }
 
-// newTown builds the program and starts all nodes.
-func newTown(t *testing.T, seed uint64) *town {
+// newTown builds the program and starts all nodes, with settings besides those that they need.
+func newTown(t *testing.T, seed uint64, settings string) *town {
 	t.Helper()
 	w := &town{
-		t: t, rnd: rand.New(rand.NewPCG(seed, 7)), dir: t.TempDir(), ports: attachedtest.Ports(t, nodes),
+		t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), dir: t.TempDir(), ports: attachedtest.Ports(t, nodes),
 		promised: promises{letters: map[string]string{}, doubtful: map[string]string{}, reminders: map[string]string{}, failed: map[string]int{}},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", w.path("post"), ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	file := fmt.Sprintf("cluster: {name: post}\nmembership: {seed-nodes: [%q, %q, %q]}\nstates: {store: journal}\n", w.address(0), w.address(1), w.address(2))
+	file := fmt.Sprintf("cluster: {name: post}\nmembership: {seed-nodes: [%q, %q, %q]}\nstates: {store: journal}\n", w.address(0), w.address(1), w.address(2)) + settings
 	require.NoError(t, os.WriteFile(w.path("cluster.yaml"), []byte(file), 0o600))
 	w.startAll()
 	return w
@@ -211,10 +212,10 @@ func (w *town) gone(i int) {
 }
 
 // people come until ctx ends.
-func (w *town) people(ctx context.Context, seed uint64) {
+func (w *town) people(ctx context.Context) {
 	var on sync.WaitGroup
 	defer on.Wait()
-	rnd := rand.New(rand.NewPCG(seed, 8))
+	rnd := rand.New(rand.NewPCG(w.seed, 8))
 	letters, reminders := time.NewTicker(letterInterval), time.NewTicker(reminderInterval)
 	defer letters.Stop()
 	defer reminders.Stop()
