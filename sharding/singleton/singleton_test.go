@@ -308,6 +308,34 @@ func TestALeaseIsHeldWhileTheWorkRuns(t *testing.T) {
 	})
 }
 
+// keeper returns a keeper of the lease of the job, which ends after the nodes.
+func keeper(t *testing.T, store lease.Store, cfg lease.Config) *lease.Keeper {
+	t.Helper()
+	k, err := lease.NewKeeper(store, cfg, "job", "owner")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, k.Close()) })
+	return k
+}
+
+// Work whose context has ended since the lease was lost is not done, although it returns nil.
+func TestALostLeaseIsNoSuccess(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		store := memory.New()
+		require.NoError(t, singleton.Start(w.start(), singleton.Config{
+			Name: "job", Lease: keeper(t, store, lease.Default()), Log: slog.New(slog.DiscardHandler),
+			Run: func(ctx context.Context, epoch sharding.Epoch) error {
+				_ = w.ran(run{0, epoch, ctx})
+				return nil
+			},
+		}))
+		w.pass(2 * time.Minute)
+		store.Steal("job", "thief", 5*time.Second)
+		w.pass(10 * time.Second)
+		require.Equal(t, []int{0}, w.at())
+		require.Equal(t, 2, w.count())
+	})
+}
+
 // Work that is done is not repeated.
 func TestWorkThatIsDoneRests(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -143,7 +143,11 @@ func (j *job) leased(r *run, epoch sharding.Epoch) error {
 			j.Log.Warn("a lease was not given back, and ends by itself", j.Noun, j.Name, "error", err)
 		}
 	}()
-	return j.Run(within, r.id, r.scale, epoch)
+	err = j.Run(within, r.id, r.scale, epoch)
+	if err == nil && errors.Is(context.Cause(within), ErrLeaseLost) {
+		return ErrLeaseLost // The program has ended since its context did: its work is not done.
+	}
+	return err
 }
 
 // releaseLimit bounds the time to give a lease back: the node may be leaving.
