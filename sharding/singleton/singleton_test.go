@@ -336,6 +336,42 @@ func TestALostLeaseIsNoSuccess(t *testing.T) {
 	})
 }
 
+// sluggish is a store that takes its time to give a lease, and none to renew it.
+type sluggish struct {
+	*memory.Store
+
+	owner string // Who had an answer last.
+}
+
+func (s *sluggish) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
+	if c.Owner != s.owner {
+		<-time.After(70 * time.Second)
+		s.owner = c.Owner
+	}
+	return s.Store.Take(ctx, c)
+}
+
+// The time in which a lease is waited for is no part of the run: work that fails at once rests, and longer
+// each time.
+func TestWaitingForALeaseIsNoRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := lease.Default()
+		cfg.TTL, cfg.RequestTimeout = 5*time.Minute, 75*time.Second
+		var ends []time.Time
+		require.NoError(t, singleton.Start(w.start(), singleton.Config{
+			Name: "job", Lease: keeper(t, &sluggish{Store: memory.New()}, cfg), Log: slog.New(slog.DiscardHandler),
+			Run: func(context.Context, sharding.Epoch) error {
+				ends = append(ends, time.Now())
+				return errors.New("broken")
+			},
+		}))
+		w.pass(10 * time.Minute)
+		for i, rest := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second} {
+			require.InDelta(t, (70*time.Second + rest).Seconds(), ends[i+1].Sub(ends[i]).Seconds(), 0.1, "after run %d", i)
+		}
+	})
+}
+
 // Work that is done is not repeated.
 func TestWorkThatIsDoneRests(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
