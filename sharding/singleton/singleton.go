@@ -95,6 +95,8 @@ func Every(interval time.Duration, f func(ctx context.Context, epoch sharding.Ep
 			select {
 			case <-ticks.C:
 			case <-ctx.Done():
+			}
+			if ctx.Err() != nil { // Also where the interval is over as well.
 				return context.Cause(ctx)
 			}
 		}

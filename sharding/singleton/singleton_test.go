@@ -407,6 +407,24 @@ func TestEvery(t *testing.T) {
 	})
 }
 
+// No call begins when the context has ended, also if the interval is over as well.
+func TestEveryBeginsNothingAfterItsEnd(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			ended, calls := errors.New("ended"), 0
+			err := singleton.Every(time.Minute, func(context.Context, sharding.Epoch) error {
+				calls++
+				<-time.After(90 * time.Second)
+				cancel(ended)
+				return nil
+			})(ctx, sharding.Epoch{})
+			require.ErrorIs(t, err, ended)
+			require.Equal(t, 1, calls)
+		})
+	}
+}
+
 // counter counts what it is told.
 type counter struct {
 	sum   int64
