@@ -6,6 +6,7 @@ package remembered_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/cluster/clustertest"
 	"github.com/quorate/quorate/cluster/remembered"
+	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/remember"
@@ -122,9 +125,78 @@ func TestWithoutAMajority(t *testing.T) {
 	})
 }
 
+// under returns the n-th epoch.
+func under(n uint64) epoch.Epoch { return epoch.Epoch{Born: 1, N: n} }
+
+// A claim that was not finished locks earlier owners out, and has nobody lose an id.
+func TestAClaimThatWasNotFinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3)
+		shard := remember.Shard{Kind: "k", Number: 1, Of: 12}
+		first := in(t, c.Node(0).Node)
+		set, _, err := first.Open(t.Context(), shard, under(1))
+		require.NoError(t, err)
+		ids := []string{"a", "b", "c", "d", "e", "f", "g"}
+		require.NoError(t, set.Change(t.Context(), ids, nil))
+
+		c.Isolate(c.Node(1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err = in(t, c.Node(1).Node).Open(ctx, shard, under(2))
+		require.Error(t, err)
+		c.Heal()
+		c.Advance(10 * time.Second)
+		require.ErrorIs(t, set.Change(t.Context(), ids, nil), remember.ErrFenced)
+		_, _, err = first.Open(t.Context(), shard, under(1))
+		require.ErrorIs(t, err, remember.ErrFenced)
+		_, there, err := in(t, c.Node(2).Node).Open(t.Context(), shard, under(3))
+		require.NoError(t, err)
+		require.ElementsMatch(t, ids, there)
+	})
+}
+
+// What a majority has is read by a node that has not heard of it.
+func TestAnotherNodeReadsWhatAMajorityHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3)
+		shard := remember.Shard{Kind: "k", Number: 1, Of: 12}
+		set, _, err := in(t, c.Node(0).Node).Open(t.Context(), shard, under(1))
+		require.NoError(t, err)
+		c.Isolate(c.Node(1))
+		require.NoError(t, set.Change(t.Context(), []string{"a"}, nil))
+		c.Heal()
+		_, ids, err := in(t, c.Node(1).Node).Open(t.Context(), shard, under(2))
+		require.NoError(t, err)
+		require.Equal(t, []string{"a"}, ids)
+	})
+}
+
+// The keys have nothing but the set of the last owner, however many there were.
+func TestNothingIsLeftOfFormerOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3)
+		for n := range uint64(5) {
+			set, _, err := in(t, c.Node(int(n%3)).Node).Open(t.Context(), remember.Shard{Kind: "k", Number: 1, Of: 12}, under(n+1))
+			require.NoError(t, err)
+			require.NoError(t, set.Change(t.Context(), []string{fmt.Sprint("id-", n)}, nil))
+		}
+		of := 0
+		for i := range remembered.Default().Parts {
+			key := ddata.NewKey[crdt.ORMap[string, crdt.ORSet[string]]](fmt.Sprint("remembered/k/12/1/", i))
+			all, err := ddata.Get(t.Context(), c.Node(0), key, ddata.Majority())
+			require.NoError(t, err)
+			require.Equal(t, 1, all.Len())
+			for _, ids := range all.All() {
+				of += ids.Len()
+			}
+		}
+		require.Equal(t, 5, of)
+	})
+}
+
 func TestConfigurationIsChecked(t *testing.T) {
 	require.NoError(t, remembered.Default().Validate())
-	for _, cfg := range []remembered.Config{{Parts: 5}, {Prefix: "x"}, {Prefix: "x", Parts: 65}} {
+	for _, cfg := range []remembered.Config{{Parts: 5}, {Prefix: "x"}, {Prefix: "x", Parts: 65}, {Prefix: strings.Repeat("x", 257), Parts: 5}} {
 		_, err := remembered.In(nil, cfg)
 		require.Error(t, err)
 	}
