@@ -17,6 +17,9 @@
 //	ddata:
 //	  durable: ["remembered/*"]
 //
+// A set is full, and takes no more ids, when one of its keys has but a sixteenth left of ddata.max-value-bytes: it has room to
+// change hands then.
+//
 // # How owners are told apart
 //
 // The ids of a shard are spread over several keys, each a map from owner to set: who hosts the shard writes the set

@@ -165,13 +165,13 @@ func last(all owned) (owner string, ids crdt.ORSet[string]) {
 
 // update has a function change a part, of which something is known besides what the copy here has, and returns when a
 // majority has the change. It fails if a later owner is known.
-func (s *set) update(ctx context.Context, key ddata.Key[owned], known owned, change func(at crdt.Origin, all owned) owned) error {
+func (s *set) update(ctx context.Context, key ddata.Key[owned], known owned, change func(at crdt.Origin, all owned) (owned, error)) error {
 	_, err := ddata.Update(ctx, s.store.host, key, ddata.Majority(), func(at crdt.Origin, here owned) (owned, error) {
 		all := here.Merge(known) // Also on a node that has no copy, or an older one.
 		if owner, _ := last(all); owner > s.owner {
 			return here, fmt.Errorf("%w: %s", remember.ErrFenced, owner)
 		}
-		return change(at, all), nil
+		return change(at, all)
 	})
 	return err
 }
@@ -180,8 +180,8 @@ func (s *set) update(ctx context.Context, key ddata.Key[owned], known owned, cha
 // left is read then: whatever was confirmed to it is there by then, since it has looked, after its change was at a majority,
 // whether a majority knows of a claim.
 func (s *set) claim(ctx context.Context, key ddata.Key[owned]) ([]string, error) {
-	err := s.update(ctx, key, owned{}, func(at crdt.Origin, all owned) owned {
-		return all.Update(at, claimed+s.owner, func(none crdt.ORSet[string]) crdt.ORSet[string] { return none })
+	err := s.update(ctx, key, owned{}, func(at crdt.Origin, all owned) (owned, error) {
+		return all.Update(at, claimed+s.owner, func(none crdt.ORSet[string]) crdt.ORSet[string] { return none }), nil
 	})
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (s *set) claim(ctx context.Context, key ddata.Key[owned]) ([]string, error)
 }
 
 // takeOver gives this owner the set that counts, and removes all others.
-func (s *set) takeOver(at crdt.Origin, all owned) owned {
+func (s *set) takeOver(at crdt.Origin, all owned) (owned, error) {
 	_, ids := last(all)
 	next := all.Update(at, s.owner, func(own crdt.ORSet[string]) crdt.ORSet[string] {
 		for id := range ids.All() {
@@ -218,7 +218,7 @@ func (s *set) takeOver(at crdt.Origin, all owned) owned {
 			next = next.Remove(o)
 		}
 	}
-	return next
+	return next, nil
 }
 
 // confirm returns the set of a part, unless a majority knows of a later owner.
@@ -237,11 +237,20 @@ func (s *set) confirm(ctx context.Context, key ddata.Key[owned]) (own crdt.ORSet
 // errBehind says that a change was made on a copy that had not heard of what was to be changed.
 var errBehind = errors.New("the copy that was changed was behind")
 
+// roomKept is which part of the largest value is left free, so that a set that is full has room for a claim, and for
+// the copy that its next owner makes.
+const roomKept = 16
+
+// errNoRoom says that a part is full.
+var errNoRoom = errors.New("the part is full")
+
 // change changes a part, and returns the ids for which there is no room. That the owner is still the last one is
 // looked at when a majority has the change: whose claim a majority gets to know after that sees it.
 func (s *set) change(ctx context.Context, key ddata.Key[owned], add, remove []string) (full []string, err error) {
-	err = s.update(ctx, key, owned{}, func(at crdt.Origin, all owned) owned {
-		return all.Update(at, s.owner, func(own crdt.ORSet[string]) crdt.ORSet[string] {
+	most := s.store.host.Data().MaxValueBytes()
+	most -= most / roomKept
+	err = s.update(ctx, key, owned{}, func(at crdt.Origin, all owned) (owned, error) {
+		next := all.Update(at, s.owner, func(own crdt.ORSet[string]) crdt.ORSet[string] {
 			for _, id := range add {
 				own = own.Add(at, id)
 			}
@@ -250,9 +259,13 @@ func (s *set) change(ctx context.Context, key ddata.Key[owned], add, remove []st
 			}
 			return own
 		})
+		if len(add) > 0 && next.Settled().Size() > most {
+			return all, errNoRoom
+		}
+		return next, nil
 	})
 	switch {
-	case errors.Is(err, ddata.ErrTooLarge) || errors.Is(err, ddata.ErrFull):
+	case errors.Is(err, errNoRoom) || errors.Is(err, ddata.ErrTooLarge) || errors.Is(err, ddata.ErrFull):
 		if len(remove) > 0 {
 			if _, err := s.change(ctx, key, nil, remove); err != nil {
 				return nil, err

@@ -5,7 +5,10 @@ package remembered_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -191,6 +194,54 @@ func TestNothingIsLeftOfFormerOwners(t *testing.T) {
 			}
 		}
 		require.Equal(t, 5, of)
+	})
+}
+
+// A set that has no room for more says which ids it does not remember, does all else, and changes hands all the
+// same.
+func TestASetThatIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3, clustertest.WithConfig("ddata: {max-value-bytes: 4096}"))
+		shard := remember.Shard{Kind: "k", Number: 1, Of: 12}
+		store := func(n int) *remembered.Store {
+			s, err := remembered.In(c.Node(n), remembered.Config{Prefix: "r/", Parts: 1})
+			require.NoError(t, err)
+			return s
+		}
+		set, _, err := store(0).Open(t.Context(), shard, under(1))
+		require.NoError(t, err)
+		there := map[string]bool{}
+		for _, length := range []int{200, 50, 10, 3, 2, 1} {
+			for i := range 1000 {
+				id := fmt.Sprintf("%0*d", length, i)
+				err := set.Change(t.Context(), []string{id}, nil)
+				if full, ok := errors.AsType[*remember.FullError](err); ok {
+					require.Equal(t, []string{id}, full.IDs)
+					break
+				}
+				require.NoError(t, err)
+				there[id] = true
+			}
+		}
+		requireThere := func(ids []string) {
+			t.Helper()
+			require.ElementsMatch(t, slices.Collect(maps.Keys(there)), ids)
+		}
+		for n := range 6 {
+			var ids []string
+			set, ids, err = store(n%3).Open(t.Context(), shard, under(uint64(n+2))) //nolint:gosec // Few.
+			require.NoError(t, err)
+			requireThere(ids)
+		}
+		first := slices.Min(slices.Collect(maps.Keys(there)))
+		huge := strings.Repeat("x", 512)
+		full, ok := errors.AsType[*remember.FullError](set.Change(t.Context(), []string{huge}, []string{first}))
+		require.True(t, ok)
+		require.Equal(t, []string{huge}, full.IDs)
+		delete(there, first)
+		_, ids, err := store(0).Open(t.Context(), shard, under(9))
+		require.NoError(t, err)
+		requireThere(ids)
 	})
 }
 
