@@ -200,7 +200,7 @@ func met(s *suite) {
 }
 
 // meetings is how often an owner changes a set while the next one opens it.
-const meetings = 100
+const meetings = 200
 
 func ordered(s *suite) {
 	set := s.has(s.server.Store, shard(1), 5)
