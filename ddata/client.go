@@ -203,6 +203,11 @@ func (r *Replicator) update(ctx context.Context, key string, typ crdt.Type, c Co
 			r.spreadSoon(g)
 			return nil
 		}
+		if made.From == made.To {
+			if _, there := g.table.Get(key); !there {
+				return nil // Nothing was made of nothing: there is nothing that replicas could hold.
+			}
+		}
 		again, err := r.confirm(ctx, g, &made, c)
 		if !again {
 			return err

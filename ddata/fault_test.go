@@ -56,6 +56,21 @@ func TestAnUpdateFunctionThatFails(t *testing.T) {
 	})
 }
 
+// An update that makes nothing of a key that is not there is done at once, at any level, and there is still no key.
+func TestAnUpdateThatMakesNothingOfNothing(t *testing.T) {
+	alone(t, func(t *testing.T, _ *world, n *node, ctx context.Context) {
+		key := ddata.NewKey[crdt.ORSet[string]]("set")
+		for _, level := range []ddata.Consistency{ddata.Local(), ddata.Majority(), ddata.All()} {
+			began := time.Now()
+			_, err := ddata.Update(ctx, n, key, level, func(_ crdt.Origin, v crdt.ORSet[string]) (crdt.ORSet[string], error) { return v.Remove("x"), nil })
+			require.NoError(t, err)
+			require.Less(t, time.Since(began), time.Second)
+			_, err = ddata.Get(ctx, n, key, level)
+			require.ErrorIs(t, err, ddata.ErrNotFound)
+		}
+	})
+}
+
 // A key belongs to the type that was there first.
 // covers B31.
 func TestAnotherTypeUnderAKnownKey(t *testing.T) {

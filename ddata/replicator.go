@@ -175,6 +175,10 @@ func (r *Replicator) Data() *Replicator { return r }
 // Node returns the node.
 func (r *Replicator) Node() *membership.Node { return r.node }
 
+// MaxValueBytes returns the bound of one value, for those who leave room below it. The size of a value is that of
+// its method Size, when it is [crdt.ORMap.Settled] or the like.
+func (r *Replicator) MaxValueBytes() int { return r.cfg.MaxValueBytes }
+
 // build makes the groups and their machine, with what the store holds.
 func (r *Replicator) build() error {
 	for i, of := range r.keys.all {

@@ -17,8 +17,8 @@ import (
 // older than the client, or of another service. The entity did nothing.
 var ErrUnknownMethod = errors.New("the entity does not know the method")
 
-// ErrInvalid is wrapped by the error of a call that was not sent, since its message is nil or
-// cannot be encoded, and of a reply that cannot be decoded.
+// ErrInvalid is wrapped by the error of a call that was not sent, since its message is nil, and of a reply that
+// cannot be decoded; also by that of [Call.Append], for which callers have errors of their own.
 var ErrInvalid = errors.New("invalid")
 
 // CodeUnknownMethod is the [Fault.Code] that wraps [ErrUnknownMethod].

@@ -6,10 +6,13 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"pgregory.net/rapid"
@@ -27,6 +30,8 @@ func (e *entity) echo(_ string, m text) (text, error) {
 	switch m.GetValue() {
 	case "refuse":
 		return nil, rpc.Refuse("bad", "no %d", 7)
+	case "refuse with more":
+		return nil, fmt.Errorf("more: %w", rpc.Refuse("bad", "no %d", 7))
 	case "fail":
 		return nil, errors.New("broken")
 	case "nothing":
@@ -37,6 +42,9 @@ func (e *entity) echo(_ string, m text) (text, error) {
 
 func (e *entity) note(_ string, m text) error {
 	e.told = append(e.told, m.GetValue())
+	if m.GetValue() == "refuse" {
+		return rpc.Refuse("bad", "no %d", 7)
+	}
 	return nil
 }
 
@@ -102,9 +110,14 @@ func TestServiceFindsItsMethods(t *testing.T) {
 	require.NotNil(t, reply, "whoever asks a one-way method gets an answer")
 	require.Equal(t, []string{"b", "c"}, e.told)
 
-	reply, err = s.Handle(e, "", &rpc.Call{Method: "Echo", Message: wrapperspb.String("refuse")})
-	require.NoError(t, err, "a refusal is no failure")
-	require.Equal(t, &rpc.Fault{Code: "bad", Text: "no 7"}, reply.Fault)
+	for _, refuses := range []string{"refuse", "refuse with more"} {
+		reply, err = s.Handle(e, "", &rpc.Call{Method: "Echo", Message: wrapperspb.String(refuses)})
+		require.NoError(t, err, "a refusal is no failure")
+		require.Equal(t, &rpc.Fault{Code: "bad", Text: "no 7"}, reply.Fault)
+	}
+	_, err = s.Handle(e, "", &rpc.Call{Method: "Note", OneWay: true, Message: wrapperspb.String("refuse")})
+	_, refused := errors.AsType[*rpc.Fault](err)
+	require.True(t, refused, "nobody would hear of it otherwise")
 
 	reply, err = s.Handle(e, "", &rpc.Call{Method: "Gone"})
 	require.NoError(t, err)
@@ -144,6 +157,41 @@ func TestServiceDecodesWhatItKnows(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Decode(broken)
 	require.ErrorContains(t, err, "rpc: Echo")
+}
+
+// What later versions put beside the fields of this one is passed over, whatever its type, and what is read is
+// no part of the bytes that were given.
+func TestFieldsOfLaterVersionsArePassedOver(t *testing.T) {
+	var later []byte
+	later = protowire.AppendVarint(protowire.AppendTag(later, 100, protowire.VarintType), 1)
+	later = protowire.AppendString(protowire.AppendTag(later, 101, protowire.BytesType), "text")
+	later = protowire.AppendFixed32(protowire.AppendTag(later, 102, protowire.Fixed32Type), 1)
+	later = protowire.AppendFixed64(protowire.AppendTag(later, 103, protowire.Fixed64Type), 1)
+	with := func(b []byte, err error) []byte {
+		require.NoError(t, err)
+		return append(append(slices.Clone(later), b...), later...)
+	}
+	requireDecoded := func(b []byte, want rpc.Reply) {
+		t.Helper()
+		var r rpc.Reply
+		require.NoError(t, r.Decode(b))
+		clear(b)
+		require.Equal(t, want, r)
+	}
+
+	b := with((&rpc.Call{Method: "Echo", Message: wrapperspb.String("a")}).Append(nil))
+	call, err := service().Decode(b)
+	require.NoError(t, err)
+	clear(b)
+	require.Equal(t, "Echo", call.Method)
+	require.Equal(t, "a", call.Message.(text).GetValue())
+	requireDecoded(with((&rpc.Reply{Encoded: []byte("a")}).Append(nil)), rpc.Reply{Encoded: []byte("a")})
+	fault := with(proto.Marshal(&rpcv1.Fault{Code: "c", Text: "t"}))
+	refusal := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), fault) // Field fault.
+	requireDecoded(with(refusal, nil), rpc.Reply{Fault: &rpc.Fault{Code: "c", Text: "t"}})
+
+	require.ErrorContains(t, new(rpc.Reply).Decode(later), "without a message")
+	require.ErrorContains(t, new(rpc.Reply).Decode(nil), "without a message")
 }
 
 // direct is a caller without a wire between, or with one.
@@ -203,6 +251,14 @@ func TestAskTurnsRepliesIntoMessages(t *testing.T) {
 	require.True(t, d.calls[0].OneWay)
 }
 
+// A fault of an unknown method says so, and no other one.
+func TestFaultsSayWhatTheyAre(t *testing.T) {
+	require.ErrorIs(t, rpc.Unimplemented("test.Echo", "New"), rpc.ErrUnknownMethod)
+	require.NotErrorIs(t, rpc.Refuse("bad", "no"), rpc.ErrUnknownMethod)
+	require.NotErrorIs(t, rpc.Refuse(rpc.CodeUnknownMethod, "no"), rpc.ErrInvalid)
+	require.EqualError(t, rpc.Refuse("bad", "no %d", 7), "refused: bad: no 7")
+}
+
 // A fault travels whatever is in it, within its bounds.
 func TestFaultsAreBounded(t *testing.T) {
 	long := &rpc.Reply{Fault: &rpc.Fault{Code: strings.Repeat("c", 200), Text: "\xff" + strings.Repeat("ä", 900)}}
@@ -213,6 +269,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	require.NoError(t, back.Decode(b))
 	require.Len(t, back.Fault.Code, 128)
 	require.LessOrEqual(t, len(back.Fault.Text), 1000)
+	require.NoError(t, proto.Unmarshal(b, new(rpcv1.Reply)), "no letter is cut in two")
 	require.True(t, strings.HasPrefix(back.Fault.Text, "?ä"))
 }
 

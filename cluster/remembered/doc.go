@@ -17,14 +17,19 @@
 //	ddata:
 //	  durable: ["remembered/*"]
 //
+// A set is full, and takes no more ids, when one of its keys has but a sixteenth left of ddata.max-value-bytes: it has room to
+// change hands then.
+//
 // # How owners are told apart
 //
 // The ids of a shard are spread over several keys, each a map from owner to set: who hosts the shard writes the set
-// of its own epoch, and the set of the highest epoch is what counts. To open it is to copy what the owner before has left
-// and to remove that. What an earlier owner writes afterwards is in a set that nobody reads, and its own
-// majority read tells it so.
+// of its own epoch, and the set of the highest epoch is what counts. To open it is to claim it first, then to copy what the
+// owner before has left, and to remove that. An owner looks at a majority after each change: with a claim there, or a later
+// owner, the change is not confirmed, and without, it is read by whoever claims the set. What an earlier owner writes
+// afterwards is in a set that nobody reads.
 //
-//	remembered/meter/1000/17/3 = { owner of epoch 4: {a, b} }  ──Open, epoch 5──>  { owner of epoch 5: {a, b} }
+//	remembered/meter/1000/17/3 = { owner of epoch 4: {a, b} }
+//	  ──Open, epoch 5──>         { owner of epoch 4: {a, b}, claim of epoch 5 }  ──>  { owner of epoch 5: {a, b} }
 //
 // # Lifecycle and concurrency
 //

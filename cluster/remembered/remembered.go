@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/quorate/quorate/config/field"
@@ -65,8 +66,13 @@ func In(h ddata.Host, cfg Config) (*Store, error) {
 	return &Store{host: h, cfg: cfg}, nil
 }
 
-// owned is what a key holds: the sets of owners, of which that of the highest one counts.
+// owned is what a key holds: the sets of owners, of which that of the highest one counts, and the claims of those
+// who are about to have one.
 type owned = crdt.ORMap[string, crdt.ORSet[string]]
+
+// claimed begins the name of an owner whose claim is under way: its set is empty, and does not count. Names of owners
+// begin with a letter.
+const claimed = "!"
 
 // Open implements [remember.Store].
 func (s *Store) Open(ctx context.Context, shard remember.Shard, under epoch.Epoch) (remember.Set, []string, error) {
@@ -144,41 +150,47 @@ func (s *set) read(ctx context.Context, key ddata.Key[owned]) (owned, error) {
 	return all, err
 }
 
-// last returns the highest owner, and its set.
+// last returns the highest owner, also one whose claim is under way, and the set that counts.
 func last(all owned) (owner string, ids crdt.ORSet[string]) {
+	counts := ""
 	for o := range all.Keys() { // In ascending order.
-		owner = o
+		name, claims := strings.CutPrefix(o, claimed)
+		if owner = max(owner, name); !claims {
+			counts = o
+		}
 	}
-	ids, _ = all.Get(owner)
+	ids, _ = all.Get(counts)
 	return owner, ids
 }
 
-// claim makes this owner that of a part, and returns the ids.
+// update has a function change a part, of which something is known besides what the copy here has, and returns when a
+// majority has the change. It fails if a later owner is known.
+func (s *set) update(ctx context.Context, key ddata.Key[owned], known owned, change func(at crdt.Origin, all owned) (owned, error)) error {
+	_, err := ddata.Update(ctx, s.store.host, key, ddata.Majority(), func(at crdt.Origin, here owned) (owned, error) {
+		all := here.Merge(known) // Also on a node that has no copy, or an older one.
+		if owner, _ := last(all); owner > s.owner {
+			return here, fmt.Errorf("%w: %s", remember.ErrFenced, owner)
+		}
+		return change(at, all)
+	})
+	return err
+}
+
+// claim makes this owner that of a part, and returns the ids. The owner before is locked out first, and what it has
+// left is read then: whatever was confirmed to it is there by then, since it has looked, after its change was at a majority,
+// whether a majority knows of a claim.
 func (s *set) claim(ctx context.Context, key ddata.Key[owned]) ([]string, error) {
+	err := s.update(ctx, key, owned{}, func(at crdt.Origin, all owned) (owned, error) {
+		return all.Update(at, claimed+s.owner, func(none crdt.ORSet[string]) crdt.ORSet[string] { return none }), nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	known, err := s.read(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	_, err = ddata.Update(ctx, s.store.host, key, ddata.Majority(), func(at crdt.Origin, here owned) (owned, error) {
-		here = here.Merge(known) // Also on a node that has no copy, or an older one.
-		before, ids := last(here)
-		if before > s.owner {
-			return here, remember.ErrFenced
-		}
-		next := here.Update(at, s.owner, func(own crdt.ORSet[string]) crdt.ORSet[string] {
-			for id := range ids.All() {
-				own = own.Add(at, id)
-			}
-			return own
-		})
-		for o := range here.Keys() {
-			if o != s.owner {
-				next = next.Remove(o)
-			}
-		}
-		return next, nil
-	})
-	if err != nil {
+	if err := s.update(ctx, key, known, s.takeOver); err != nil {
 		return nil, err
 	}
 	own, err := s.confirm(ctx, key)
@@ -190,6 +202,23 @@ func (s *set) claim(ctx context.Context, key ddata.Key[owned]) ([]string, error)
 		ids = append(ids, id)
 	}
 	return ids, nil
+}
+
+// takeOver gives this owner the set that counts, and removes all others.
+func (s *set) takeOver(at crdt.Origin, all owned) (owned, error) {
+	_, ids := last(all)
+	next := all.Update(at, s.owner, func(own crdt.ORSet[string]) crdt.ORSet[string] {
+		for id := range ids.All() {
+			own = own.Add(at, id)
+		}
+		return own
+	})
+	for o := range all.Keys() {
+		if o != s.owner {
+			next = next.Remove(o)
+		}
+	}
+	return next, nil
 }
 
 // confirm returns the set of a part, unless a majority knows of a later owner.
@@ -208,14 +237,20 @@ func (s *set) confirm(ctx context.Context, key ddata.Key[owned]) (own crdt.ORSet
 // errBehind says that a change was made on a copy that had not heard of what was to be changed.
 var errBehind = errors.New("the copy that was changed was behind")
 
+// roomKept is which part of the largest value is left free, so that a set that is full has room for a claim, and for
+// the copy that its next owner makes.
+const roomKept = 16
+
+// errNoRoom says that a part is full.
+var errNoRoom = errors.New("the part is full")
+
 // change changes a part, and returns the ids for which there is no room. That the owner is still the last one is
-// looked at when a majority has the change: who claims the part from then on sees it.
+// looked at when a majority has the change: whose claim a majority gets to know after that sees it.
 func (s *set) change(ctx context.Context, key ddata.Key[owned], add, remove []string) (full []string, err error) {
-	_, err = ddata.Update(ctx, s.store.host, key, ddata.Majority(), func(at crdt.Origin, all owned) (owned, error) {
-		if owner, _ := last(all); owner > s.owner {
-			return all, fmt.Errorf("%w: %s", remember.ErrFenced, owner)
-		}
-		return all.Update(at, s.owner, func(own crdt.ORSet[string]) crdt.ORSet[string] {
+	most := s.store.host.Data().MaxValueBytes()
+	most -= most / roomKept
+	err = s.update(ctx, key, owned{}, func(at crdt.Origin, all owned) (owned, error) {
+		next := all.Update(at, s.owner, func(own crdt.ORSet[string]) crdt.ORSet[string] {
 			for _, id := range add {
 				own = own.Add(at, id)
 			}
@@ -223,10 +258,14 @@ func (s *set) change(ctx context.Context, key ddata.Key[owned], add, remove []st
 				own = own.Remove(id)
 			}
 			return own
-		}), nil
+		})
+		if len(add) > 0 && next.Settled().Size() > most {
+			return all, errNoRoom
+		}
+		return next, nil
 	})
 	switch {
-	case errors.Is(err, ddata.ErrTooLarge) || errors.Is(err, ddata.ErrFull):
+	case errors.Is(err, errNoRoom) || errors.Is(err, ddata.ErrTooLarge) || errors.Is(err, ddata.ErrFull):
 		if len(remove) > 0 {
 			if _, err := s.change(ctx, key, nil, remove); err != nil {
 				return nil, err

@@ -5,7 +5,11 @@ package remembered_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +20,8 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/cluster/clustertest"
 	"github.com/quorate/quorate/cluster/remembered"
+	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/remember"
@@ -111,9 +117,12 @@ func TestWithoutAMajority(t *testing.T) {
 		c.Isolate(c.Node(0))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.Error(t, set.Change(ctx, []string{"a"}, nil))
+		err = set.Change(ctx, []string{"a"}, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
 		_, _, err = s.Open(ctx, shard, epoch.Epoch{Born: 1, N: 1})
-		require.Error(t, err)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, remember.ErrFenced)
 		c.Heal()
 		_, ids, err := in(t, c.Node(1).Node).Open(t.Context(), shard, epoch.Epoch{Born: 1, N: 2})
@@ -122,9 +131,146 @@ func TestWithoutAMajority(t *testing.T) {
 	})
 }
 
+// under returns the n-th epoch.
+func under(n uint64) epoch.Epoch { return epoch.Epoch{Born: 1, N: n} }
+
+// A claim that was not finished locks earlier owners out, and has nobody lose an id.
+func TestAClaimThatWasNotFinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3)
+		shard := remember.Shard{Kind: "k", Number: 1, Of: 12}
+		first := in(t, c.Node(0).Node)
+		set, _, err := first.Open(t.Context(), shard, under(1))
+		require.NoError(t, err)
+		ids := []string{"a", "b", "c", "d", "e", "f", "g"}
+		require.NoError(t, set.Change(t.Context(), ids, nil))
+
+		c.Isolate(c.Node(1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err = in(t, c.Node(1).Node).Open(ctx, shard, under(2))
+		require.Error(t, err)
+		c.Heal()
+		c.Advance(10 * time.Second)
+		require.ErrorIs(t, set.Change(t.Context(), ids, nil), remember.ErrFenced)
+		_, _, err = first.Open(t.Context(), shard, under(1))
+		require.ErrorIs(t, err, remember.ErrFenced)
+		_, there, err := in(t, c.Node(2).Node).Open(t.Context(), shard, under(3))
+		require.NoError(t, err)
+		require.ElementsMatch(t, ids, there)
+	})
+}
+
+// A node reads what a majority has, though it has not heard of it from the node that wrote that, and an owner that has
+// not heard of the next one is told of it by what a majority has.
+func TestOwnersThatDoNotHearOfEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3)
+		shard := remember.Shard{Kind: "k", Number: 1, Of: 12}
+		early, _, err := in(t, c.Node(0).Node).Open(t.Context(), shard, under(1))
+		require.NoError(t, err)
+		c.Cut([]*clustertest.Node{c.Node(0)}, []*clustertest.Node{c.Node(1)})
+		require.NoError(t, early.Change(t.Context(), []string{"a"}, nil))
+		late, ids, err := in(t, c.Node(1).Node).Open(t.Context(), shard, under(2))
+		require.NoError(t, err)
+		require.Equal(t, []string{"a"}, ids)
+		require.ErrorIs(t, early.Change(t.Context(), []string{"b"}, []string{"a"}), remember.ErrFenced)
+		require.NoError(t, late.Change(t.Context(), []string{"c"}, nil))
+		_, ids, err = in(t, c.Node(2).Node).Open(t.Context(), shard, under(3))
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"a", "c"}, ids)
+	})
+}
+
+// What was confirmed outlives the node that wrote it.
+func TestWhatWasConfirmedOutlivesItsOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3)
+		shard := remember.Shard{Kind: "k", Number: 1, Of: 12}
+		set, _, err := in(t, c.Node(0).Node).Open(t.Context(), shard, under(1))
+		require.NoError(t, err)
+		require.NoError(t, set.Change(t.Context(), []string{"a"}, nil))
+		c.Kill(c.Node(0))
+		_, ids, err := in(t, c.Node(1).Node).Open(t.Context(), shard, under(2))
+		require.NoError(t, err)
+		require.Equal(t, []string{"a"}, ids)
+	})
+}
+
+// The keys have nothing but the set of the last owner, however many there were.
+func TestNothingIsLeftOfFormerOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3)
+		for n := range uint64(5) {
+			set, _, err := in(t, c.Node(int(n%3)).Node).Open(t.Context(), remember.Shard{Kind: "k", Number: 1, Of: 12}, under(n+1))
+			require.NoError(t, err)
+			require.NoError(t, set.Change(t.Context(), []string{fmt.Sprint("id-", n)}, nil))
+		}
+		of := 0
+		for i := range remembered.Default().Parts {
+			key := ddata.NewKey[crdt.ORMap[string, crdt.ORSet[string]]](fmt.Sprint("remembered/k/12/1/", i))
+			all, err := ddata.Get(t.Context(), c.Node(0), key, ddata.Majority())
+			require.NoError(t, err)
+			require.Equal(t, 1, all.Len())
+			for _, ids := range all.All() {
+				of += ids.Len()
+			}
+		}
+		require.Equal(t, 5, of)
+	})
+}
+
+// A set that has no room for more says which ids it does not remember, does all else, and changes hands all the
+// same.
+func TestASetThatIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 3, clustertest.WithConfig("ddata: {max-value-bytes: 4096}"))
+		shard := remember.Shard{Kind: "k", Number: 1, Of: 12}
+		store := func(n int) *remembered.Store {
+			s, err := remembered.In(c.Node(n), remembered.Config{Prefix: "r/", Parts: 1})
+			require.NoError(t, err)
+			return s
+		}
+		set, _, err := store(0).Open(t.Context(), shard, under(1))
+		require.NoError(t, err)
+		there := map[string]bool{}
+		for _, length := range []int{200, 50, 10, 3, 2, 1} {
+			for i := range 1000 {
+				id := fmt.Sprintf("%0*d", length, i)
+				err := set.Change(t.Context(), []string{id}, nil)
+				if full, ok := errors.AsType[*remember.FullError](err); ok {
+					require.Equal(t, []string{id}, full.IDs)
+					break
+				}
+				require.NoError(t, err)
+				there[id] = true
+			}
+		}
+		requireThere := func(ids []string) {
+			t.Helper()
+			require.ElementsMatch(t, slices.Collect(maps.Keys(there)), ids)
+		}
+		for n := range 6 {
+			var ids []string
+			set, ids, err = store(n%3).Open(t.Context(), shard, under(uint64(n+2))) //nolint:gosec // Few.
+			require.NoError(t, err)
+			requireThere(ids)
+		}
+		first := slices.Min(slices.Collect(maps.Keys(there)))
+		huge := strings.Repeat("x", 512)
+		full, ok := errors.AsType[*remember.FullError](set.Change(t.Context(), []string{huge}, []string{first}))
+		require.True(t, ok)
+		require.Equal(t, []string{huge}, full.IDs)
+		delete(there, first)
+		_, ids, err := store(0).Open(t.Context(), shard, under(9))
+		require.NoError(t, err)
+		requireThere(ids)
+	})
+}
+
 func TestConfigurationIsChecked(t *testing.T) {
 	require.NoError(t, remembered.Default().Validate())
-	for _, cfg := range []remembered.Config{{Parts: 5}, {Prefix: "x"}, {Prefix: "x", Parts: 65}} {
+	for _, cfg := range []remembered.Config{{Parts: 5}, {Prefix: "x"}, {Prefix: "x", Parts: 65}, {Prefix: strings.Repeat("x", 257), Parts: 5}} {
 		_, err := remembered.In(nil, cfg)
 		require.Error(t, err)
 	}

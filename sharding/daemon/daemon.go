@@ -39,9 +39,10 @@ type Config struct {
 	// panic, has it run again, at once the first time and after a rest from the second on:
 	// sharding.entity-restart-backoff, doubling up to thirty times that; a run of a minute begins
 	// the count anew. With nil before that the work is done: it runs again only when another node
-	// takes the instance over, when this node has regained a standing that it had lost, or with the next revision.
+	// takes the instance over, or with the next revision. A run whose context has ended with the standing of the node is
+	// followed by another when that is regained.
 	//
-	// The epoch is a fencing token: higher for each start of this instance in the cluster.
+	// The epoch is a fencing token: higher than that of every node that had the instance before.
 	Run func(ctx context.Context, number int, epoch sharding.Epoch) error
 
 	// Work is Run for work that depends on how many instances there are. One of the two is set.

@@ -36,29 +36,35 @@ type world struct {
 	network *network.Network
 	nodes   []*membership.Node
 	systems []*sharding.System
+	role    string // That of the nodes but the first, to which the instances are limited; empty: all run them.
 
-	mu     sync.Mutex
-	at     map[int]run            // The runs under way, by number.
-	epochs map[int]sharding.Epoch // That of the last run of each.
-	fails  func(number int) error // What a run does at once; nil: it waits for its end.
+	mu    sync.Mutex
+	at    map[int]run            // The runs under way, by number.
+	last  map[int]run            // The last run of each.
+	wrong []string               // What was found that must not be.
+	fails func(number int) error // What a run does at once; nil: it waits for its end.
 }
 
 // run is one run of an instance.
 type run struct {
-	node int
-	ctx  context.Context //nolint:containedctx // For the next run to look at.
+	node  int
+	ctx   context.Context //nolint:containedctx // For the next run to look at.
+	epoch sharding.Epoch
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, network: network.NewNetwork(), at: map[int]run{}, epochs: map[int]sharding.Epoch{}}
+		w := &world{t: t, network: network.NewNetwork(), at: map[int]run{}, last: map[int]run{}}
 		defer func() {
 			for i := range w.nodes {
 				w.close(i)
 			}
 		}()
 		f(t, w)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		require.Empty(t, w.wrong)
 	})
 }
 
@@ -68,6 +74,9 @@ func (w *world) node() *sharding.System {
 	cfg, quiet := membership.Default(), slog.New(slog.DiscardHandler)
 	cfg.Cluster.Name, cfg.Node.Address = "test", fmt.Sprintf("10.0.0.%d:7946", i+1)
 	cfg.Membership.SeedNodes = []string{"10.0.0.1:7946"}
+	if w.role != "" && i > 0 {
+		cfg.Node.Roles = []string{w.role}
+	}
 	node, err := membership.Start(w.t.Context(), cfg, membership.WithLogger(quiet), membership.WithTransport(w.network.Transport))
 	require.NoError(w.t, err)
 	system, err := sharding.New(node, sharding.Default(), sharding.WithLogger(quiet))
@@ -81,21 +90,23 @@ func (w *world) start(number int) {
 	i, quiet := len(w.nodes), slog.New(slog.DiscardHandler)
 	system := w.node()
 	require.NoError(w.t, daemon.Start(system, daemon.Config{
-		Name: "workers", Instances: number, Log: quiet,
-		Run: func(ctx context.Context, n int, epoch sharding.Epoch) error { return w.run(run{i, ctx}, n, epoch) },
+		Name: "workers", Role: w.role, Instances: number, Log: quiet,
+		Run: func(ctx context.Context, n int, epoch sharding.Epoch) error { return w.run(run{i, ctx, epoch}, n) },
 	}))
 }
 
 // run is the work: it notes that it runs, where no other run of the instance may.
-func (w *world) run(r run, n int, epoch sharding.Epoch) error {
+func (w *world) run(r run, n int) error {
 	w.mu.Lock()
 	if other, runs := w.at[n]; runs && other.ctx.Err() == nil {
-		w.t.Errorf("instance %d runs at %d and at %d", n, other.node, r.node)
+		w.wrong = append(w.wrong, fmt.Sprintf("instance %d runs at %d and at %d", n, other.node, r.node))
 	}
-	if last, ran := w.epochs[n]; ran && epoch.Compare(last) < 0 {
-		w.t.Errorf("the epoch of instance %d falls from %v to %v", n, last, epoch)
+	if last, ran := w.last[n]; ran {
+		if c := r.epoch.Compare(last.epoch); c < 0 || c == 0 && r.node != last.node {
+			w.wrong = append(w.wrong, fmt.Sprintf("the epoch of instance %d is %v at %d, after %v at %d", n, r.epoch, r.node, last.epoch, last.node))
+		}
 	}
-	w.at[n], w.epochs[n] = r, epoch
+	w.at[n], w.last[n] = r, r
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
@@ -158,6 +169,18 @@ func TestInstancesAreSpread(t *testing.T) {
 	})
 }
 
+// With a role all instances run on nodes that have it.
+func TestInstancesRunOnNodesWithTheRole(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.role = "worker"
+		for range 3 {
+			w.start(instances)
+		}
+		w.pass(time.Minute)
+		require.Equal(t, map[int]int{1: 6, 2: 6}, w.spread())
+	})
+}
+
 // An instance that fails is run again, and the others go on.
 func TestAnInstanceThatFailsIsRunAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -194,17 +217,24 @@ func TestANodeWithAnotherNumberIsRefused(t *testing.T) {
 }
 
 func TestWhatAStartRefuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) { requireRefused(t, w.node()) })
+}
+
+// requireRefused requires that a host refuses what is wrong.
+func requireRefused(t *testing.T, host sharding.Host) {
+	t.Helper()
 	work := func(context.Context, int, sharding.Epoch) error { return nil }
 	for want, c := range map[string]daemon.Config{
 		`"w" has no Run`:                      {Name: "w", Instances: 1},
 		`"w" has 0 instances, want 1 to 1000`: {Name: "w", Run: work},
 		`"w" has 1001 instances`:              {Name: "w", Instances: 1001, Run: work},
+		`up to 1001 instances`:                {Name: "w", Instances: 4, Max: 1001, Run: work},
 		`up to 3 instances, want 4 to 1000`:   {Name: "w", Instances: 4, Max: 3, Run: work},
 		`"w" has Run and Work`: {
 			Name: "w", Instances: 4, Run: work, Work: func(context.Context, daemon.Instance) error { return nil },
 		},
 	} {
-		err := daemon.Start(nil, c)
+		err := daemon.Start(host, c)
 		require.ErrorIs(t, err, daemon.ErrConfig)
 		require.ErrorContains(t, err, want)
 	}

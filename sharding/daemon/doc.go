@@ -29,7 +29,7 @@
 //
 //   - The context of an instance ends before another node starts it, whatever happens to the
 //     node: it leaves, dies, is cut off, or is frozen and thaws.
-//   - Each start of an instance has an epoch above those of all its earlier ones in the cluster. A
+//   - A node that takes an instance over has an epoch above those of all that had the instance before. A
 //     storage that refuses lower epochs than it has seen cannot be written by an instance that was replaced.
 //   - Instances of two revisions never run at one time, wherever their nodes are, and one revision is one number.
 //   - Every instance runs while a node can run it: at once after a move, after the fence when its node

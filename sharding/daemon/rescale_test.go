@@ -5,6 +5,7 @@ package daemon_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -27,6 +28,7 @@ type crew struct {
 
 	mu    sync.Mutex
 	at    map[int]daemon.Instance // The runs under way, by number.
+	wrong []string                // What was found that must not be.
 	holds func(i daemon.Instance) // What a run does when its context has ended; nil: nothing.
 
 	onStuck sharding.OnStuck // Of the instances.
@@ -37,11 +39,11 @@ func (c *crew) work(ctx context.Context, i daemon.Instance) error {
 	c.mu.Lock()
 	for _, other := range c.at {
 		if other.Revision != i.Revision || other.Count != i.Count {
-			c.t.Errorf("%+v runs beside %+v", i, other)
+			c.wrong = append(c.wrong, fmt.Sprintf("%+v runs beside %+v", i, other))
 		}
 	}
 	if i.Number >= i.Count {
-		c.t.Errorf("%+v runs", i)
+		c.wrong = append(c.wrong, fmt.Sprintf("%+v runs", i))
 	}
 	c.at[i.Number] = i
 	c.mu.Unlock()
@@ -99,6 +101,9 @@ func inCrewThat(t *testing.T, onStuck sharding.OnStuck, f func(t *testing.T, w *
 		w.pass(20 * time.Second)
 		c.requireRuns(1, 4)
 		f(t, w, c)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		require.Empty(t, c.wrong)
 	})
 }
 
@@ -151,6 +156,7 @@ func TestAChangeThatIsHeldUp(t *testing.T) {
 		_, err = daemon.Rescale(t.Context(), w.systems[2], "crew", 7)
 		require.ErrorIs(t, err, sharding.ErrScaleBusy)
 		w.pass(10 * time.Second)
+		require.NotEmpty(t, changed, "the time to stop is five seconds")
 		err = <-changed
 		require.ErrorIs(t, err, sharding.ErrScaleStuck)
 		require.ErrorContains(t, err, `kind "crew": 6 shards cannot be put into use`)
@@ -191,8 +197,10 @@ func TestAChangeOutlivesItsCoordinator(t *testing.T) {
 	inCrew(t, func(t *testing.T, w *world, c *crew) {
 		c.holds = func(daemon.Instance) { <-time.After(time.Second) }
 		changed := make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
 		go func() {
-			_, err := daemon.Rescale(t.Context(), w.systems[2], "crew", 6)
+			_, err := daemon.Rescale(ctx, w.systems[2], "crew", 6)
 			changed <- err
 		}()
 		w.pass(500 * time.Millisecond)

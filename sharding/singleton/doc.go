@@ -39,7 +39,7 @@
 //
 //   - The context of Run ends before another node starts the instance, whatever happens to the
 //     node: it leaves, dies, is cut off, or is frozen and thaws.
-//   - Each start has an epoch above those of all earlier ones in the cluster. A storage that
+//   - A node that takes the instance over has an epoch above those of all before it. A storage that
 //     refuses lower epochs than it has seen cannot be written by an instance that was replaced.
 //   - What is sent by a [Proxy] is subject to the guarantees of package sharding: it waits while
 //     nobody runs the instance, within bounds that slow senders down.

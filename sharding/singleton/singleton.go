@@ -32,10 +32,11 @@ type Config struct {
 	// ends, and should then return soon. An error before that, or a panic, has it run again, at
 	// once the first time and after a rest from the second on: sharding.entity-restart-backoff,
 	// doubling up to thirty times that; a run of a minute begins the count anew. With nil before
-	// that the work is done: it runs again only when another node takes the instance over, or
-	// when this node has regained a standing that it had lost.
+	// that the work is done: it runs again only when another node takes the instance over. A run
+	// whose context has ended with the standing of the node is followed by another when that is
+	// regained.
 	//
-	// The epoch is a fencing token: higher for each start in the cluster.
+	// The epoch is a fencing token: higher than that of every node that had the instance before.
 	Run func(ctx context.Context, epoch sharding.Epoch) error
 
 	// HandOverTimeout is how long Run may take to return when the instance is to move, before OnStuck
@@ -101,6 +102,8 @@ func Every(interval time.Duration, f func(ctx context.Context, epoch sharding.Ep
 			select {
 			case <-ticks.C:
 			case <-ctx.Done():
+			}
+			if ctx.Err() != nil { // Also where the interval is over as well.
 				return context.Cause(ctx)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/downing/lease/memory"
 	"github.com/quorate/quorate/membership"
@@ -45,6 +48,8 @@ type world struct {
 	network *network.Network
 	nodes   []*membership.Node
 	systems []*sharding.System
+
+	config func(i int, cfg *membership.Config) // Changes the configuration of a node; nil: nothing.
 
 	mu   sync.Mutex
 	now  map[int]run // The runs under way, by node.
@@ -77,20 +82,47 @@ func (w *world) start() *sharding.System {
 		seed = 2 // By then the first node may have left.
 	}
 	cfg.Membership.SeedNodes = []string{fmt.Sprintf("10.0.0.%d:7946", seed)}
+	if w.config != nil {
+		w.config(i, &cfg)
+	}
 	node, err := membership.Start(w.t.Context(), cfg, membership.WithLogger(quiet), membership.WithTransport(w.network.Transport))
 	require.NoError(w.t, err)
-	system, err := sharding.New(node, sharding.Default(), sharding.WithLogger(quiet))
+	system, err := sharding.New(node, sharding.Default(), sharding.WithLogger(quiet), sharding.WithAllocation(youngest{}))
 	require.NoError(w.t, err)
 	w.nodes, w.systems = append(w.nodes, node), append(w.systems, system)
 	return system
 }
 
+// youngest is a strategy that gives every shard to the node that has joined last, and moves none. Singletons do not
+// follow it.
+type youngest struct{}
+
+func (youngest) Allocate(_ context.Context, r allocation.AllocateRequest) (res allocation.AllocateResult, err error) {
+	for _, to := range slices.Backward(r.Regions) { // By address, which is the order in which they have joined.
+		if !to.Eligible() {
+			continue
+		}
+		for _, p := range r.Shards {
+			res.Placements = append(res.Placements, allocation.Placement{Shard: p.Shard, Region: to.ID})
+		}
+		break
+	}
+	return res, nil
+}
+
+func (youngest) Rebalance(context.Context, allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
+	return allocation.RebalanceResult{}, nil
+}
+
 // started starts n nodes that run the singleton.
-func (w *world) started(n int) {
+func (w *world) started(n int) { w.startedWith(n, "") }
+
+// startedWith starts n nodes that run the singleton, which is limited to nodes with a role.
+func (w *world) startedWith(n int, role string) {
 	for range n {
 		system, i := w.start(), len(w.nodes)-1
 		c := singleton.Config{
-			Name: "job", Log: slog.New(slog.DiscardHandler), OnStuck: w.onStuck,
+			Name: "job", Role: role, Log: slog.New(slog.DiscardHandler), OnStuck: w.onStuck,
 			Run: func(ctx context.Context, epoch sharding.Epoch) error { return w.ran(run{i, epoch, ctx}) },
 		}
 		if w.onStuck != "" {
@@ -163,9 +195,11 @@ func TestOneInstanceRunsOnTheOldest(t *testing.T) {
 		require.Equal(t, []int{0}, w.at())
 		require.Equal(t, 1, w.count())
 
+		began := time.Now()
 		require.NoError(t, w.nodes[0].Leave(t.Context()))
 		w.pass(time.Second)
 		require.Equal(t, []int{1}, w.at())
+		require.Less(t, time.Since(began), 5*time.Second)
 
 		w.started(2)
 		require.Equal(t, []int{1}, w.at())
@@ -189,6 +223,59 @@ func TestARunEndsWithTheStandingOfItsNode(t *testing.T) {
 		w.pass(20 * time.Second)
 		require.Equal(t, []int{1}, w.at())
 		require.Error(t, w.runs[0].ctx.Err())
+	})
+}
+
+// cutOff cuts the first node off for a time that is too short for the others to decide anything.
+func (w *world) cutOff(d time.Duration) {
+	for _, other := range w.nodes[1:] {
+		w.network.Cut(w.nodes[0].Self().Address, other.Self().Address)
+	}
+	w.pass(d)
+	w.network.HealAll()
+	w.pass(10 * time.Second)
+}
+
+// patient has the nodes decide nothing about others for a minute.
+func patient(_ int, cfg *membership.Config) {
+	cfg.Downing.StableAfter = downing.AutoDuration(time.Minute)
+}
+
+// A node that loses its standing for a moment runs the instance again when it has the standing again, whatever the
+// run returned that had ended meanwhile.
+func TestARunBeginsAgainWithTheStandingOfItsNode(t *testing.T) {
+	for name, returns := range map[string]error{"an error": errors.New("broken"), "nil": nil} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				w.config = patient
+				w.work = func(r run) error {
+					<-r.ctx.Done()
+					return returns
+				}
+				w.started(3)
+				w.cutOff(20 * time.Second)
+				require.Equal(t, 2, w.count())
+				require.Equal(t, []int{0}, w.at())
+				require.Error(t, w.runs[0].ctx.Err())
+				require.NoError(t, w.runs[1].ctx.Err())
+			})
+		})
+	}
+}
+
+// With a role the instance runs on the oldest node that has it.
+func TestOneInstanceRunsOnTheOldestWithTheRole(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, cfg *membership.Config) {
+			if i > 0 {
+				cfg.Node.Roles = []string{"worker"}
+			}
+		}
+		w.startedWith(3, "worker")
+		require.Equal(t, []int{1}, w.at())
+		require.NoError(t, w.nodes[1].Leave(t.Context()))
+		w.pass(time.Second)
+		require.Equal(t, []int{2}, w.at())
 	})
 }
 
@@ -279,15 +366,20 @@ func TestADrainGoesOnWithoutARunThatNeverReturnsIfItIsGivenUp(t *testing.T) {
 	}
 }
 
-// A run that fails is followed by another, at once and then after a rest that doubles; a panic and
-// an end of the goroutine are failures. A run that lasts begins the count anew.
+// A run that fails is followed by another, at once and then after a rest that doubles, up to half a minute; a
+// panic and an end of the goroutine are failures. A run of a minute begins the count anew, a shorter one does not.
 func TestAFailedRunIsRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var ends []time.Time
-		w.work = func(run) error {
+		w.work = func(r run) error {
 			n := len(ends)
-			if n == 4 {
+			switch n {
+			case 4:
 				<-time.After(2 * time.Minute)
+			case 7:
+				<-time.After(55 * time.Second)
+			case 20:
+				<-r.ctx.Done() // Enough, also where nothing rests.
 			}
 			ends = append(ends, time.Now())
 			switch n {
@@ -301,8 +393,13 @@ func TestAFailedRunIsRepeated(t *testing.T) {
 			return errors.New("again")
 		}
 		w.started(1)
-		w.pass(5 * time.Minute)
-		for i, rest := range []time.Duration{0, time.Second, 2 * time.Second, 4*time.Second + 2*time.Minute, 0, time.Second} {
+		w.pass(6 * time.Minute)
+		rests := []time.Duration{
+			0, time.Second, 2 * time.Second, 4*time.Second + 2*time.Minute,
+			0, time.Second, 2*time.Second + 55*time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second,
+		}
+		require.Greater(t, len(ends), len(rests))
+		for i, rest := range rests {
 			require.InDelta(t, rest.Seconds(), ends[i+1].Sub(ends[i]).Seconds(), 0.1, "after run %d", i)
 		}
 	})
@@ -340,7 +437,7 @@ func TestALeaseIsHeldWhileTheWorkRuns(t *testing.T) {
 		w.pass(time.Minute)
 		require.Equal(t, 1, w.count())
 
-		require.NoError(t, mine.Release(t.Context())) // As when the store has given it to another.
+		store.Steal("job", "thief", 5*time.Second)
 		w.pass(10 * time.Second)
 		require.Equal(t, []error{singleton.ErrLeaseLost}, causes)
 		require.Equal(t, 2, w.count(), "it is asked for again")
@@ -348,6 +445,116 @@ func TestALeaseIsHeldWhileTheWorkRuns(t *testing.T) {
 		w.pass(10 * time.Second)
 		_, err = other.Acquire(t.Context())
 		require.NoError(t, err, "it was given back")
+	})
+}
+
+// keeper returns a keeper of the lease of the job, which ends after the nodes.
+func keeper(t *testing.T, store lease.Store, cfg lease.Config) *lease.Keeper {
+	t.Helper()
+	k, err := lease.NewKeeper(store, cfg, "job", "owner")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, k.Close()) })
+	return k
+}
+
+// counting is a store whose lease another has, and which counts who asks for it.
+type counting struct {
+	*memory.Store
+
+	asked int
+}
+
+func (s *counting) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
+	if s.asked++; s.asked > 100 {
+		<-ctx.Done() // Enough, also where nothing rests.
+	}
+	return s.Store.Take(ctx, c)
+}
+
+// Work that does not get its lease rests before it asks for the lease again, and longer each time.
+func TestWithoutTheLeaseWorkRests(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		store := &counting{Store: memory.New()}
+		store.Steal("job", "another", time.Hour)
+		require.NoError(t, singleton.Start(w.start(), singleton.Config{
+			Name: "job", Lease: keeper(t, store, lease.Default()), Log: slog.New(slog.DiscardHandler),
+			Run: func(context.Context, sharding.Epoch) error { return nil },
+		}))
+		w.pass(45 * time.Second)
+		require.Equal(t, 7, store.asked) // After 0, 1, 3, 7, 15 and 31 seconds, and once before.
+	})
+}
+
+// Work whose context has ended since the lease was lost is not done, although it returns nil.
+func TestALostLeaseIsNoSuccess(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		store := memory.New()
+		require.NoError(t, singleton.Start(w.start(), singleton.Config{
+			Name: "job", Lease: keeper(t, store, lease.Default()), Log: slog.New(slog.DiscardHandler),
+			Run: func(ctx context.Context, epoch sharding.Epoch) error {
+				_ = w.ran(run{0, epoch, ctx})
+				return nil
+			},
+		}))
+		w.pass(2 * time.Minute)
+		store.Steal("job", "thief", 5*time.Second)
+		w.pass(10 * time.Second)
+		require.Equal(t, []int{0}, w.at())
+		require.Equal(t, 2, w.count())
+	})
+}
+
+// Work that panics gives the lease back, so that another may have it while the work rests.
+func TestALeaseIsGivenBackAfterAPanic(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		store := memory.New()
+		mine, other := keeper(t, store, lease.Default()), keeper(t, store, lease.Default())
+		require.NoError(t, singleton.Start(w.start(), singleton.Config{
+			Name: "job", Lease: mine, Log: slog.New(slog.DiscardHandler),
+			Run: func(context.Context, sharding.Epoch) error { panic("broken") },
+		}))
+		w.pass(12 * time.Second) // The fifth run rests for eight seconds.
+		_, held := mine.Check()
+		require.False(t, held)
+		_, err := other.Acquire(t.Context())
+		require.NoError(t, err)
+	})
+}
+
+// sluggish is a store that takes its time to give a lease, and none to renew it.
+type sluggish struct {
+	*memory.Store
+
+	owner string // Who had an answer last.
+}
+
+func (s *sluggish) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
+	if c.Owner != s.owner {
+		<-time.After(70 * time.Second)
+		s.owner = c.Owner
+	}
+	return s.Store.Take(ctx, c)
+}
+
+// The time in which a lease is waited for is no part of the run: work that fails at once rests, and longer
+// each time.
+func TestWaitingForALeaseIsNoRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cfg := lease.Default()
+		cfg.TTL, cfg.RequestTimeout = 5*time.Minute, 75*time.Second
+		var ends []time.Time
+		require.NoError(t, singleton.Start(w.start(), singleton.Config{
+			Name: "job", Lease: keeper(t, &sluggish{Store: memory.New()}, cfg), Log: slog.New(slog.DiscardHandler),
+			Run: func(context.Context, sharding.Epoch) error {
+				ends = append(ends, time.Now())
+				return errors.New("broken")
+			},
+		}))
+		w.pass(10 * time.Minute)
+		require.Greater(t, len(ends), 4)
+		for i, rest := range []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second} {
+			require.InDelta(t, (70*time.Second + rest).Seconds(), ends[i+1].Sub(ends[i]).Seconds(), 0.1, "after run %d", i)
+		}
 	})
 }
 
@@ -382,8 +589,55 @@ func TestEvery(t *testing.T) {
 		require.ErrorIs(t, <-over, context.Canceled)
 		require.Equal(t, []time.Duration{0, time.Minute, 2 * time.Minute}, calls)
 		broken := errors.New("broken")
-		require.ErrorIs(t, singleton.Every(time.Minute, func(context.Context, sharding.Epoch) error { return broken })(t.Context(), sharding.Epoch{}), broken)
+		ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.ErrorIs(t, singleton.Every(time.Minute, func(context.Context, sharding.Epoch) error { return broken })(ctx, sharding.Epoch{}), broken)
 	})
+}
+
+// A call that takes longer than the interval is followed by the next one at once, and by no other call meanwhile.
+func TestEveryHasNoOverlaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 170*time.Second)
+		defer cancel()
+		var calls []time.Duration
+		began, running := time.Now(), false
+		over := make(chan error, 1)
+		go func() {
+			over <- singleton.Every(time.Minute, func(context.Context, sharding.Epoch) error {
+				if running {
+					t.Error("two calls at one time")
+				}
+				running = true
+				calls = append(calls, time.Since(began))
+				if len(calls) == 1 {
+					<-time.After(90 * time.Second)
+				}
+				running = false
+				return nil
+			})(ctx, sharding.Epoch{})
+		}()
+		require.ErrorIs(t, <-over, context.DeadlineExceeded)
+		require.Equal(t, []time.Duration{0, 90 * time.Second, 120 * time.Second}, calls)
+	})
+}
+
+// No call begins when the context has ended, also if the interval is over as well.
+func TestEveryBeginsNothingAfterItsEnd(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			ended, calls := errors.New("ended"), 0
+			err := singleton.Every(time.Minute, func(context.Context, sharding.Epoch) error {
+				calls++
+				<-time.After(90 * time.Second)
+				cancel(ended)
+				return nil
+			})(ctx, sharding.Epoch{})
+			require.ErrorIs(t, err, ended)
+			require.Equal(t, 1, calls)
+		})
+	}
 }
 
 // counter counts what it is told.
@@ -430,6 +684,28 @@ func TestAnEntityAsASingleton(t *testing.T) {
 		require.EqualValues(t, 4, sum.GetValue())
 		w.pass(time.Hour)
 		require.Equal(t, 1, started, "it is not stopped for being idle")
+	})
+}
+
+// A singleton that takes messages runs on the oldest node, as one that takes none.
+func TestAnEntityRunsOnTheOldest(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var at []int
+		for i := range 5 {
+			_, err := singleton.StartEntity(w.start(), sharding.Kind[*wrapperspb.Int64Value]{
+				Name: "counter",
+				New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] {
+					return &counter{start: func() { at = append(at, i) }}
+				},
+			})
+			require.NoError(t, err)
+			w.pass(5 * time.Second)
+		}
+		for i := range 4 {
+			require.NoError(t, w.nodes[i].Leave(t.Context()))
+			w.pass(5 * time.Second)
+		}
+		require.Equal(t, []int{0, 1, 2, 3, 4}, at)
 	})
 }
 

@@ -323,9 +323,7 @@ func TestAStoreThatIsDown(t *testing.T) {
 		require.InDelta(w, w.cfg.Limit.Seconds(), time.Since(began).Seconds(), 3)
 		n.fails("a", 0, "connection refused") // It cannot be loaded.
 		n.fails("b", 0, "connection refused")
-		began = time.Now()
 		n.sum("unharmed", 0, 5)
-		require.Less(w, time.Since(began), time.Second)
 		require.NotZero(w, n.keeper.Stats().Unanswered)
 		w.store.set(func(d *disturbed) { d.before, d.loads = nil, nil })
 		<-time.After(time.Minute)

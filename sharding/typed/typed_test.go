@@ -185,6 +185,7 @@ func TestTypedClientsReachTypedEntities(t *testing.T) {
 			_, err = accounts.Deposit(ctx, "", &bankv1.DepositRequest{Amount: 1})
 			require.ErrorIs(t, err, sharding.ErrInvalid)
 		}
+		require.Contains(t, log.all(), "start "+id)
 		require.NotContains(t, log.all(), "stop "+id, "neither refusals nor unknown methods end an entity")
 
 		for _, amount := range []int64{0, 1_000_000} {
@@ -196,6 +197,54 @@ func TestTypedClientsReachTypedEntities(t *testing.T) {
 		balance, err := remote.Balance(ctx, id, &emptypb.Empty{})
 		require.NoError(t, err)
 		require.Zero(t, balance.GetValue(), "an entity that failed begins anew")
+	})
+}
+
+// proxy returns the kind of the service on a node that hosts none of its entities.
+func proxy() sharding.Kind[*rpc.Call] {
+	return typed.Kind[bankv1quorate.AccountsEntity[*sharding.Context]]("accounts", bankv1quorate.AccountsService[*sharding.Context](), nil)
+}
+
+// A message that cannot be encoded is not sent, and the error says why.
+func TestWhatCannotBeEncodedIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := systems(t, 2)
+		log := new(journal)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		_, err := sharding.Start(nodes[0], typed.Kind("accounts", bankv1quorate.AccountsService[*sharding.Context](),
+			func(*sharding.Context) bankv1quorate.AccountsEntity[*sharding.Context] { return &account{log: log} }))
+		require.NoError(t, err)
+		region, err := sharding.Start(nodes[1], proxy())
+		require.NoError(t, err)
+		accounts := bankv1quorate.NewAccounts(typed.Caller(region))
+		id := elsewhere(ctx, t, accounts, nodes[1])
+		err = accounts.Note(ctx, id, &bankv1.NoteRequest{Text: "\xff"})
+		require.ErrorIs(t, err, sharding.ErrInvalid)
+		require.ErrorContains(t, err, "UTF-8")
+		balance, err := accounts.Balance(ctx, id, &emptypb.Empty{})
+		require.NoError(t, err)
+		require.Zero(t, balance.GetValue())
+	})
+}
+
+// shy is an entity that cannot start.
+type shy struct {
+	bankv1quorate.UnimplementedAccountsEntity[*sharding.Context]
+}
+
+func (shy) Start(*sharding.Context) error { return errors.New("not today") }
+
+// A typed entity whose start fails handles no call.
+func TestATypedEntityMayFailToStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := systems(t, 1)[0]
+		region, err := sharding.Start(node, typed.Kind("accounts", bankv1quorate.AccountsService[*sharding.Context](),
+			func(*sharding.Context) bankv1quorate.AccountsEntity[*sharding.Context] { return shy{} }))
+		require.NoError(t, err)
+		_, err = bankv1quorate.NewAccounts(typed.Caller(region)).Balance(t.Context(), "a", &emptypb.Empty{})
+		require.ErrorIs(t, err, sharding.ErrEntityFailed)
+		require.ErrorContains(t, err, "not today")
 	})
 }
 
@@ -237,8 +286,7 @@ func TestLaterMethodsAreRefusedAndHarmNobody(t *testing.T) {
 			func(*sharding.Context) bankv1quorate.AccountsEntity[*sharding.Context] { return &account{log: log} })
 		_, err := sharding.Start(nodes[0], k)
 		require.NoError(t, err)
-		k.New, k.ProxyOnly = nil, true
-		region, err := sharding.Start(nodes[1], k)
+		region, err := sharding.Start(nodes[1], proxy())
 		require.NoError(t, err)
 		old, later := bankv1quorate.NewAccounts(typed.Caller(region)), bankv1quorate.NewAccountsV2(typed.Caller(region))
 		id := elsewhere(ctx, t, old, nodes[1])
@@ -247,6 +295,8 @@ func TestLaterMethodsAreRefusedAndHarmNobody(t *testing.T) {
 		_, err = later.Close(ctx, id, &emptypb.Empty{})
 		require.ErrorIs(t, err, rpc.ErrUnknownMethod)
 		require.NoError(t, later.Remind(ctx, id, &bankv1.NoteRequest{}))
+		<-time.After(time.Second)
+		require.EqualValues(t, 1, nodes[1].Stats().Failures.EntityFailed)
 		balance, err := old.Balance(ctx, id, &emptypb.Empty{})
 		require.NoError(t, err)
 		require.EqualValues(t, 3000, balance.GetValue())

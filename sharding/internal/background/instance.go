@@ -47,7 +47,7 @@ type news struct {
 	over bool
 }
 
-// lasting is how long a run lasts that counts as a success.
+// lasting is how long the program runs in a run that counts as a success.
 const lasting = time.Minute
 
 // errStopped ends the context of a run whose instance is stopped.
@@ -93,11 +93,7 @@ func (i *instance) Receive(c *sharding.Context, n *news) error {
 func (j *job) work(r *run, epoch sharding.Epoch) {
 	defer close(r.over)
 	<-j.started
-	lasts := time.AfterFunc(lasting, func() { j.tell(r, false) })
-	defer func() { // Also when the program ends the goroutine.
-		lasts.Stop()
-		j.tell(r, true)
-	}()
+	defer j.tell(r, true) // Also when the program ends the goroutine.
 	j.call(r, epoch)
 }
 
@@ -119,7 +115,7 @@ func (j *job) call(r *run, epoch sharding.Epoch) {
 func (j *job) leased(r *run, epoch sharding.Epoch) error {
 	ctx := r.ctx
 	if j.Lease == nil {
-		return j.Run(ctx, r.id, r.scale, epoch)
+		return j.timed(ctx, r, epoch)
 	}
 	held, err := j.Lease.Acquire(ctx)
 	if err != nil {
@@ -143,7 +139,18 @@ func (j *job) leased(r *run, epoch sharding.Epoch) error {
 			j.Log.Warn("a lease was not given back, and ends by itself", j.Noun, j.Name, "error", err)
 		}
 	}()
-	return j.Run(within, r.id, r.scale, epoch)
+	err = j.timed(within, r, epoch)
+	if err == nil && errors.Is(context.Cause(within), ErrLeaseLost) {
+		return ErrLeaseLost // The program has ended since its context did: its work is not done.
+	}
+	return err
+}
+
+// timed calls the program, and tells the instance when that has lasted.
+func (j *job) timed(ctx context.Context, r *run, epoch sharding.Epoch) error {
+	lasts := time.AfterFunc(lasting, func() { j.tell(r, false) })
+	defer lasts.Stop()
+	return j.Run(ctx, r.id, r.scale, epoch)
 }
 
 // releaseLimit bounds the time to give a lease back: the node may be leaving.

@@ -28,6 +28,7 @@ func node(n uint16) gossip.NodeID {
 type laneStub struct {
 	frames   [][]byte
 	err      error
+	room     int               // After how many frames more it is full; 0: it is not.
 	busy     bool              // Messages are to be collected.
 	deferred []func()          // What Defer was given.
 	track    func()            // Called once, by the next Track.
@@ -40,10 +41,16 @@ type laneStub struct {
 func (l *laneStub) Written() (below uint64, over bool) { return l.written, false }
 
 func (l *laneStub) Append(_ transport.Service, encode func(dst []byte) []byte) error {
-	if l.err == nil {
-		l.frames = append(l.frames, encode(nil))
+	if l.err != nil {
+		return l.err
 	}
-	return l.err
+	l.frames = append(l.frames, encode(nil))
+	if l.room > 0 {
+		if l.room--; l.room == 0 {
+			l.err = transport.ErrFull
+		}
+	}
+	return nil
 }
 
 func (l *laneStub) Track(s transport.Service, encode func(dst []byte) []byte) (transport.Passage, uint64, error) {
@@ -256,9 +263,35 @@ func TestARoundWaitsForTheLane(t *testing.T) {
 	h.receive(node(2))
 	h.lanes[node(2)].err = transport.ErrFull
 	h.node.Acknowledge()
+	require.Equal(t, 2, h.waited, "for each of two kinds")
 	h.lanes[node(2)].err = nil
 	h.node.Flush(node(2))
 	require.Equal(t, []any{acksFor("a", 100), acksFor("b", 100)}, h.taken(t, node(2)))
+}
+
+// A round of more acknowledgements than an envelope may have is several envelopes.
+func TestALongRoundHasSeveralEnvelopes(t *testing.T) {
+	const shards = 8000
+	h := newHost()
+	h.node.Connected(node(2), protocol.VersionFrames)
+	h.node.NewRegion("many", shards, cell.Config{}, KindPorts{Work: func(Task) {}, Ended: func(*Slot) {}})
+	h.node.ApplyAll("many", protocol.SetRoute{Home: node(1), Epoch: base, Base: base})
+	h.node.ApplyAll("many", protocol.StartHosting{Epoch: base, Base: base})
+	for shard := range protocol.ShardID(shards) {
+		m := &cell.Message{Kind: "many", Shard: shard, Entity: "e", Origin: node(2), Base: base, Route: base, Seq: 1}
+		h.node.Received(node(2), wire.AppendMessage(nil, m, h.now))
+	}
+	h.node.Acknowledge()
+	for _, f := range h.lanes[node(2)].frames {
+		require.Less(t, len(f), ackListMost+1<<10)
+	}
+	acked := make(map[protocol.ShardID]bool)
+	for _, list := range h.taken(t, node(2)) {
+		for _, a := range list.([]protocol.Ack) {
+			acked[a.Shard] = true
+		}
+	}
+	require.Len(t, acked, shards)
 }
 
 // The lane to a node is looked up once, and again when its session has ended or it has refused

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/transport"
 )
 
 // The backlog keeps frames up to a bound for each node, and hands them out once.
@@ -24,4 +26,29 @@ func TestTheBacklogIsBounded(t *testing.T) {
 	require.Empty(t, b.take(one))
 	require.Len(t, b.take(gossip.NodeID{UID: 2}), 1)
 	require.Empty(t, b.nodes)
+}
+
+// What a lane has no room for goes when it has, as far as it takes it, and the rest the next time. Each time room is
+// asked for. What has no place meanwhile is counted.
+func TestWhatWaitsForALane(t *testing.T) {
+	a := newAnswerer(t, protocol.VersionReplies)
+	a.lane.err = transport.ErrFull
+	a.reply(1, 2, 3)
+	require.Equal(t, 3, a.waited)
+	a.lane.err, a.lane.room = nil, 1
+	a.node.Flush(node(2))
+	require.Equal(t, [][]uint64{{1}}, a.frames())
+	require.Equal(t, 4, a.waited)
+	a.lane.err = nil
+	a.node.Flush(node(2))
+	require.Equal(t, [][]uint64{{2}, {3}}, a.frames())
+	a.node.Flush(node(2))
+	require.Empty(t, a.frames())
+	require.Equal(t, 4, a.waited)
+
+	a.lane.err = transport.ErrFull
+	for range 2 {
+		require.NoError(t, a.peer.reply(&protocol.Reply{Kind: "a", Correlation: 4, Payload: make([]byte, backlogBytesMax/2+1)}))
+	}
+	require.Equal(t, 1, a.lost)
 }

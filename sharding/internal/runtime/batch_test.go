@@ -106,6 +106,29 @@ func TestNothingOvertakesABatch(t *testing.T) {
 	require.Equal(t, []any{[]string{"a/0:2=2", "a/0:3=3", "b/1:2=2", "a/1:2=2"}, []string{"a/0:4=4", "a/0:5=5"}}, s.taken(t, node(2)))
 }
 
+// The lane is asked to call as often as the cells that wait need it, and a part of them transmits in each call.
+func TestManyCellsWaitForALane(t *testing.T) {
+	const shards = 100
+	s := newSender(t, protocol.VersionFrames)
+	r := s.node.NewRegion("many", shards, cell.Config{}, KindPorts{Work: func(Task) {}, Ended: func(*Slot) {}})
+	s.home(2)
+	l := s.lanes[node(2)]
+	for _, busy := range []bool{false, true} { // The first message to a home goes at once.
+		l.busy, l.frames = busy, nil
+		r.EachSlot(func(sl *Slot) { s.tell("many", sl.shard) })
+	}
+	require.Empty(t, l.frames)
+	require.Len(t, l.deferred, (shards+drainMost-1)/drainMost)
+	left := shards
+	for _, call := range l.deferred {
+		call()
+		sent := s.taken(t, node(2))
+		require.Len(t, sent, 1)
+		require.Len(t, sent[0], min(left, drainMost))
+		left -= drainMost
+	}
+}
+
 // A message that does not fit into a batch goes by itself, in its place.
 func TestALargeMessageGoesBehindTheBatch(t *testing.T) {
 	s := newSender(t, protocol.VersionFrames)

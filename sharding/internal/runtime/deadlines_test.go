@@ -225,6 +225,44 @@ func TestAsksThatEndOneAfterTheOtherEndTogether(t *testing.T) {
 	require.LessOrEqual(t, rings, 5, "401 asks end within 20 ms")
 }
 
+// roomless is a sender that waits for room.
+type roomless struct{ told int }
+
+func (r *roomless) Room() { r.told++ }
+
+// An ask whose message finds no room is not in the table, and a sender that gives up waiting for room hears of none.
+func TestWhoFindsNoRoomLeavesNothingBehind(t *testing.T) {
+	l := newLobby(t)
+	waiter := new(roomless)
+	l.node.Ports.Waiter = func(*cell.Message) Waiter { return waiter }
+	sl := l.region.Slot(0)
+	offer := func(correlation uint64) (*cell.Message, *Ask, cell.Admission) {
+		a := new(asked)
+		a.lobby, a.slot = l, sl
+		a.Renew(correlation)
+		a.Asker = a
+		m, _ := sl.Blank("e", "x", 1<<20-100, nil)
+		m.Correlation, m.Payload = correlation, make([]byte, 1<<20-100)
+		admission, _, _ := sl.Offer(m, &a.Ask)
+		return m, &a.Ask, admission
+	}
+	_, first, admission := offer(1)
+	require.Equal(t, cell.Accepted, admission)
+	m, second, admission := offer(2)
+	require.Equal(t, cell.WindowFull, admission)
+	require.Equal(t, 1, sl.Asking())
+	require.Equal(t, 1, sl.Waiting())
+	_, told := second.Retract()
+	require.True(t, told)
+
+	sl.Withdraw(m)
+	require.Zero(t, sl.Waiting())
+	back, told := first.Retract()
+	require.True(t, back)
+	require.False(t, told)
+	require.Zero(t, waiter.told)
+}
+
 // A node that has ended ends its asks, and no timer rings any more.
 func TestNoDeadlineOutlivesTheNode(t *testing.T) {
 	l := newLobby(t)

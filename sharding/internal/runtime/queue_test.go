@@ -48,6 +48,25 @@ func TestWorkersEndThatNoJobNeeds(t *testing.T) {
 	require.Zero(t, q.Busy(ClassQuick))
 }
 
+// No more workers than that wait for a job: the others end.
+func TestWorkersThatWaitAreBounded(t *testing.T) {
+	const most = queueIdleMost + 10
+	var q Queue[int, int]
+	q.Init(most)
+	var workers []*Worker[int]
+	for i := range most {
+		s, _ := q.Put(i, ClassQuick)
+		workers = append(workers, s.Worker)
+	}
+	turns := make(map[Turn]int)
+	for _, w := range workers {
+		_, turn := q.Next(w)
+		turns[turn]++
+	}
+	require.Equal(t, map[Turn]int{TurnWait: queueIdleMost, TurnEnd: 10}, turns)
+	require.Equal(t, queueIdleMost, q.Workers())
+}
+
 // A job that is put back lets all others go first that stand in the queue.
 func TestAJobThatIsPutBackGoesLast(t *testing.T) {
 	var q Queue[int, int]

@@ -174,6 +174,25 @@ func (s *sender) ask(correlation uint64, shard protocol.ShardID) *answerTo {
 	return a
 }
 
+// A reply of a node to which the message has not gone, as far as is known here, does not count before that node is
+// known as the home. A few of them are kept, one of each node.
+func TestEarlyRepliesAreBounded(t *testing.T) {
+	s := newSender(t, protocol.VersionReplies)
+	a := s.ask(1, 0)
+	for from := range uint16(10) {
+		for again := range byte(3) {
+			reply := &protocol.Reply{Kind: "a", Correlation: 1, Payload: []byte{byte(from), again}} //nolint:gosec // At most 9.
+			s.node.Received(node(3+from), wire.AppendReply(nil, reply))
+		}
+	}
+	require.Nil(t, a.reply)
+	require.Len(t, a.early, earlyMax)
+	s.home(4)
+	require.NotNil(t, a.reply)
+	require.Equal(t, []byte{1, 2}, a.reply.Payload)
+	require.Zero(t, s.node.Region("a").Slot(0).Asking())
+}
+
 // The asks of one envelope are answered, each by its own reply. What is wrong ends the envelope,
 // and is counted; what came before counts.
 func TestRepliesThatCameTogetherAnswerTheirAsks(t *testing.T) {

@@ -70,6 +70,7 @@ func Test(t *testing.T, p Place) {
 		{"a change may be repeated", repeated},
 		{"a later owner locks earlier ones out", lockedOut},
 		{"owners are ordered by epoch", ordered},
+		{"a change meets the next owner", met},
 		{"sets are apart", apart},
 		{"ids of all kinds", strange},
 		{"many ids", many},
@@ -174,6 +175,32 @@ func lockedOut(s *suite) {
 	s.change(latest, []string{"c"}, nil)
 	s.has(s.server.Store, shard(1), 3, "a", "b", "c")
 }
+
+// met has an owner change the set while the next one opens it. What was confirmed is what the next one finds, also
+// where the two overlap, and what that does not find is not there later.
+func met(s *suite) {
+	of, there := shard(1), false
+	for n := range meetings {
+		early, ids := s.open(s.server.Store, of, 2*n+1)
+		require.Equal(s, there, slices.Contains(ids, "x"))
+		add, remove := []string{"x"}, []string(nil)
+		if there {
+			add, remove = nil, add
+		}
+		changed := make(chan error, 1)
+		// The goroutine ends with its call, for which this function waits.
+		go func() { changed <- early.Change(s.ctx(), add, remove) }()
+		_, ids = s.open(s.server.Other, of, 2*n+2)
+		now := slices.Contains(ids, "x")
+		if err := <-changed; err == nil {
+			require.NotEqual(s, there, now, "round %d: the change was confirmed", n)
+		}
+		there = now
+	}
+}
+
+// meetings is how often an owner changes a set while the next one opens it.
+const meetings = 200
 
 func ordered(s *suite) {
 	set := s.has(s.server.Store, shard(1), 5)
