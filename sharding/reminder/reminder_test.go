@@ -475,13 +475,15 @@ func TestWhatIsRefused(t *testing.T) {
 		for want, change := range map[string]func(r *reminder.Reminder){
 			"the kind is empty":                 func(r *reminder.Reminder) { r.Kind = "" },
 			"the id is empty":                   func(r *reminder.Reminder) { r.ID = "" },
-			"the id has 1025 bytes":             func(r *reminder.Reminder) { r.ID = strings.Repeat("x", 1025) },
+			"the id has 513 bytes":              func(r *reminder.Reminder) { r.ID = strings.Repeat("x", 513) },
 			"the id is not valid UTF-8":         func(r *reminder.Reminder) { r.ID = "\xff" },
 			"the name has 129 bytes":            func(r *reminder.Reminder) { r.Name = strings.Repeat("x", 129) },
 			"the payload has 4097 bytes":        func(r *reminder.Reminder) { r.Payload = make([]byte, 4097) },
 			"due is not set":                    func(r *reminder.Reminder) { r.Due = time.Time{} },
 			"not in the years 1 to 9999":        func(r *reminder.Reminder) { r.Due = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-			"at least 1s are possible, or zero": func(r *reminder.Reminder) { r.Every = time.Nanosecond },
+			"at least 1s are possible, or zero": func(r *reminder.Reminder) { r.Every = time.Second - time.Millisecond },
+			"every is 1ns":                      func(r *reminder.Reminder) { r.Every = time.Nanosecond },
+			"every is -1s":                      func(r *reminder.Reminder) { r.Every = -time.Second },
 		} {
 			r := good
 			change(&r)
