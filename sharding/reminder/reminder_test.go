@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -307,6 +308,44 @@ func TestAReminderThatIsNotAcknowledged(t *testing.T) {
 		require.WithinDuration(w, r.Due.Add(70*time.Second), came[7].Due, time.Millisecond)
 		require.Zero(w, came[7].Missed)
 	})
+}
+
+// nobody is an error that cannot be asked for its text.
+type nobody struct{ name string }
+
+func (n *nobody) Error() string { return n.name }
+
+// Whatever a target does instead of acknowledging, the delivery is repeated, and List says something.
+func TestATargetThatGoesWrong(t *testing.T) {
+	for what, wrong := range map[string]func() error{
+		"an error without a text": func() error { return errors.New("") },
+		"panic: ":                 func() error { return (*nobody)(nil) },
+		"xééé":                    func() error { return errors.New("x" + strings.Repeat("é", 50)) },
+		"a ?":                     func() error { return errors.New("a \xff") },
+		"it ended its goroutine":  func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, 1, func(w *world) {
+				var healed atomic.Bool
+				w.refuse(func(*node, delivery) error {
+					if healed.Load() {
+						return nil
+					}
+					return wrong()
+				})
+				w.nodes[0].set("a", "once", time.Second, 0)
+				w.pass(2500 * time.Millisecond)
+				require.Len(w, w.deliveries("a"), 2)
+				listed := w.nodes[0].list("a")
+				require.Len(w, listed, 1)
+				require.Equal(w, 2, listed[0].Attempts)
+				require.Contains(w, listed[0].Failure, what)
+				healed.Store(true)
+				w.pass(time.Minute)
+				require.Empty(w, w.nodes[0].list("a"))
+			})
+		})
+	}
 }
 
 // An entity that fails does not acknowledge, one that never answers neither; others do not wait for them.
