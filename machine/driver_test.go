@@ -230,6 +230,27 @@ func TestEffectsReachTheirPorts(t *testing.T) {
 	})
 }
 
+// silent is an error that panics when it is asked for its text, as one does that is a nil pointer.
+type silent struct{ text string }
+
+func (s *silent) Error() string { return s.text }
+
+// An error of a call that has no text to give is one of the port, and not one of the machine that reads it.
+func TestCallsWhoseErrorsPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, h, r := start(t, machine.Ports{
+			Call: func(context.Context, string, machine.Call) (any, error) { return nil, (*silent)(nil) },
+		}, 0)
+		require.NoError(t, h.Post(do{machine.Call{ID: 1, Port: "a", Limit: time.Second}}))
+		synctest.Wait()
+		called, ok := r.seen()[1].(machine.Called)
+		require.True(t, ok)
+		var panicked *machine.PanicError
+		require.ErrorAs(t, called.Err, &panicked)
+		require.NotEmpty(t, called.Err.Error())
+	})
+}
+
 // covers F40, I34.
 func TestCallsCannotHoldUpTheMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

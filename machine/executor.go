@@ -162,6 +162,7 @@ func (x *executor) guard(ctx context.Context, j job) (called Called) {
 	}()
 	result, err := x.perform(ctx, j.component, j.call)
 	if err != nil {
+		_ = err.Error() // It may be code of a program too, and panic: here, and not where the machine reads it.
 		return Called{ID: j.call.ID, Err: err}
 	}
 	return Called{ID: j.call.ID, Result: result}

@@ -35,7 +35,7 @@ import (
 // ErrAskedItself: the error of a message that is one of the first five is ErrNotDelivered as well.
 //
 // ErrInvalid has one exception: a reply of another type than was asked for is
-// ErrInvalid as well, and its message has been handled.
+// ErrInvalid as well, as far as that is noticed (see [Ask]), and its message has been handled.
 var (
 	// ErrFixed: [System.Reload] was given another value for a setting that cannot
 	// change while the node runs.

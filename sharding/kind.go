@@ -151,6 +151,10 @@ func (k Kind[C]) codec() Codec {
 // validate reports every fault of the kind's description.
 func (k Kind[C]) validate(cfg control.KindConfig) error {
 	var faults []error
+	if k.Shards < 0 || k.Shards > protocol.MaxShards {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: number of shards %d, want 1 to %d", k.Name, k.Shards, protocol.MaxShards))
+		cfg.Settings.Shards = protocol.MaxShards // The settings cannot hold the number that was asked for, and it has been named.
+	}
 	if err := cfg.Validate(); err != nil {
 		faults = append(faults, fmt.Errorf("sharding: %w", err))
 	}

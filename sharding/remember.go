@@ -70,7 +70,7 @@ func (s *shelf) open(ctx context.Context, o recall.Open) (set remember.Set, ids 
 	if err == nil && set == nil {
 		err = errors.New("the store has returned no set")
 	}
-	return set, ids, err
+	return set, ids, spoken(err)
 }
 
 // shard returns the name of a set.
@@ -128,7 +128,16 @@ func (s *shelf) Over(layout uint16) {
 // change calls the set, and makes an error of a panic.
 func change(ctx context.Context, set remember.Set, c recall.Change) (err error) {
 	defer recovered(&err)
-	return set.Change(ctx, c.Remember, c.Forget)
+	return spoken(set.Change(ctx, c.Remember, c.Forget))
+}
+
+// spoken returns an error of a store that can be asked for its text. That is code of the store too, and panics here if
+// it does.
+func spoken(err error) error {
+	if err != nil {
+		_ = err.Error()
+	}
+	return err
 }
 
 // recovered makes an error of a panic of a store.

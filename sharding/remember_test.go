@@ -263,12 +263,18 @@ func TestAStoreOfIDsThatIsDown(t *testing.T) {
 	})
 }
 
+// silent is an error that panics when it is asked for its text, as one does that is a nil pointer.
+type silent struct{ text string }
+
+func (s *silent) Error() string { return s.text }
+
 // A store that changes the ids and gives no answer, ends the goroutine, panics, or gives an answer that is none.
 func TestAStoreOfIDsThatLosesAnswers(t *testing.T) {
 	for name, fault := range map[string]func(ctx context.Context) error{
 		"no answer":        func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 		"a lost answer":    func(context.Context) error { return errors.New("the connection is lost") },
 		"a panic":          func(context.Context) error { panic("oops") },
+		"a nil pointer":    func(context.Context) error { return (*silent)(nil) },
 		"a goroutine ends": func(context.Context) error { runtime.Goexit(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -92,7 +92,7 @@ func Rescale(ctx context.Context, h Host, kind string, count int) (Scale, error)
 	if count < 1 || count > protocol.MaxShards {
 		return Scale{}, &ScaleError{kind, count, "", ErrInvalid}
 	}
-	before, err := awaitScale(ctx, s, kind)
+	before, err := awaitScale(ctx, s, kind, count)
 	if err != nil {
 		return Scale{}, err
 	}
@@ -171,8 +171,8 @@ func refusedScale(kind string, count int, a control.ScaleAnswered) error {
 	return e
 }
 
-// awaitScale asks until a coordinator says how things are.
-func awaitScale(ctx context.Context, s *System, kind string) (control.ScaleAnswered, error) {
+// awaitScale asks until a coordinator says how things are, before the number is changed to count.
+func awaitScale(ctx context.Context, s *System, kind string, count int) (control.ScaleAnswered, error) {
 	for {
 		a, err := askScale(ctx, s, kind, 0, 0)
 		switch {
@@ -180,7 +180,7 @@ func awaitScale(ctx context.Context, s *System, kind string) (control.ScaleAnswe
 			return a, err
 		case a.Refusal == control.ScaleUnavailable:
 		case a.Refusal != control.ScaleAccepted:
-			return a, refusedScale(kind, 0, a)
+			return a, refusedScale(kind, count, a)
 		default:
 			return a, nil
 		}

@@ -4,10 +4,12 @@
 package reminder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -273,33 +275,41 @@ func (l *loop) closed(page int) {
 
 // fire delivers a reminder.
 func (l *loop) fire(f remind.Fire) {
-	s := l.bucket.service
-	s.counts.fired.Add(1)
-	failure := ""
-	if err := s.deliver(l.ctx, f); err != nil {
-		failure = short(err.Error())
-		if l.ctx.Err() == nil {
-			s.counts.unacknowledged.Add(1)
-			s.log.Debug("a reminder was not acknowledged", "kind", f.Reminder.Kind, "entity", f.Reminder.ID, "name", f.Reminder.Name, "attempt", f.Attempt, "error", err)
-		}
-	} else {
-		s.counts.acknowledged.Add(1)
-	}
-	l.told <- remind.Delivered{Fire: f.ID, Failure: failure}
+	l.bucket.service.counts.fired.Add(1)
+	failure := "it ended its goroutine"
+	defer func() { l.fired(f, failure) }()
+	failure = l.bucket.service.deliver(l.ctx, f)
 }
 
-// deliver calls the target, and makes an error of a panic.
-func (s *Service) deliver(ctx context.Context, f remind.Fire) (err error) {
+// fired tells the bucket how a delivery has ended.
+func (l *loop) fired(f remind.Fire, failure string) {
+	s := l.bucket.service
+	switch {
+	case failure == "":
+		s.counts.acknowledged.Add(1)
+	case l.ctx.Err() == nil:
+		s.counts.unacknowledged.Add(1)
+		s.log.Debug("a reminder was not acknowledged", "kind", f.Reminder.Kind, "entity", f.Reminder.ID, "name", f.Reminder.Name, "attempt", f.Attempt, "error", failure)
+	}
+	l.told <- remind.Delivered{Fire: f.ID, Failure: strings.ToValidUTF8(failure, "?")}
+}
+
+// deliver calls the target, and says why the entity has not acknowledged: empty if it has. The text of an error is
+// that of the program, and so is what happens when it is asked for.
+func (s *Service) deliver(ctx context.Context, f remind.Fire) (failure string) {
 	deliver := (*s.targets.Load())[f.Reminder.Kind]
 	if deliver == nil {
-		return fmt.Errorf("this node has no target for kind %q", f.Reminder.Kind)
+		return short(fmt.Sprintf("this node has no target for kind %q", f.Reminder.Kind))
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
+			failure = short(fmt.Sprintf("panic: %v", p))
 		}
 	}()
 	limited, cancel := context.WithTimeout(ctx, s.cfg.AckTimeout)
 	defer cancel()
-	return deliver(limited, Fired{Reminder: public(f.Reminder), Missed: f.Missed, Attempt: f.Attempt})
+	if err := deliver(limited, Fired{Reminder: public(f.Reminder), Missed: f.Missed, Attempt: f.Attempt}); err != nil {
+		failure = cmp.Or(short(err.Error()), "an error without a text")
+	}
+	return failure
 }

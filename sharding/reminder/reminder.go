@@ -27,7 +27,7 @@ import (
 // Reminder is an appointment of an entity.
 type Reminder struct {
 	Kind string // Of the entity: 1 to 128 bytes of UTF-8.
-	ID   string // Of the entity: 1 to 1,024 bytes of UTF-8.
+	ID   string // Of the entity: 1 to 512 bytes of UTF-8.
 	Name string // Tells the reminders of an entity apart: 1 to 128 bytes of UTF-8.
 
 	// Due is when it is delivered, in the years 1 to 9999, rounded up to a millisecond; at once if that
@@ -167,15 +167,15 @@ func (s *Service) Target(kind string, deliver Deliver) error {
 // Set has an entity reminded, in place of a reminder with the same name. It returns when the store has
 // it; after an error it can be repeated. The error is an [*Error].
 func (s *Service) Set(ctx context.Context, r Reminder) error {
-	due, every := milliseconds(r.Due), r.Every.Milliseconds()
 	switch {
 	case r.Due.IsZero():
 		return &Error{"set", r.Kind, r.ID, r.Name, "due is not set: time.Now() stands for at once", ErrInvalid}
-	case r.Every < 0, r.Every > 0 && every == 0:
-		every = -1 // Refused by the check, as is any time that is too short.
+	case r.Every != 0 && r.Every < remind.EveryLeast:
+		fault := fmt.Sprintf("every is %v, at least %v are possible, or zero for once", r.Every, remind.EveryLeast)
+		return &Error{"set", r.Kind, r.ID, r.Name, fault, ErrInvalid}
 	}
 	_, err := s.ask(ctx, "set", remind.Ask{Op: remind.Set, Reminder: remind.Reminder{
-		Key: remind.Key{Kind: r.Kind, ID: r.ID, Name: r.Name}, Due: due, Every: every, Payload: r.Payload,
+		Key: remind.Key{Kind: r.Kind, ID: r.ID, Name: r.Name}, Due: milliseconds(r.Due), Every: r.Every.Milliseconds(), Payload: r.Payload,
 	}})
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -309,6 +310,44 @@ func TestAReminderThatIsNotAcknowledged(t *testing.T) {
 	})
 }
 
+// nobody is an error that cannot be asked for its text.
+type nobody struct{ name string }
+
+func (n *nobody) Error() string { return n.name }
+
+// Whatever a target does instead of acknowledging, the delivery is repeated, and List says something.
+func TestATargetThatGoesWrong(t *testing.T) {
+	for what, wrong := range map[string]func() error{
+		"an error without a text": func() error { return errors.New("") },
+		"panic: ":                 func() error { return (*nobody)(nil) },
+		"xééé":                    func() error { return errors.New("x" + strings.Repeat("é", 50)) },
+		"a ?":                     func() error { return errors.New("a \xff") },
+		"it ended its goroutine":  func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, 1, func(w *world) {
+				var healed atomic.Bool
+				w.refuse(func(*node, delivery) error {
+					if healed.Load() {
+						return nil
+					}
+					return wrong()
+				})
+				w.nodes[0].set("a", "once", time.Second, 0)
+				w.pass(2500 * time.Millisecond)
+				require.Len(w, w.deliveries("a"), 2)
+				listed := w.nodes[0].list("a")
+				require.Len(w, listed, 1)
+				require.Equal(w, 2, listed[0].Attempts)
+				require.Contains(w, listed[0].Failure, what)
+				healed.Store(true)
+				w.pass(time.Minute)
+				require.Empty(w, w.nodes[0].list("a"))
+			})
+		})
+	}
+}
+
 // An entity that fails does not acknowledge, one that never answers neither; others do not wait for them.
 func TestEntitiesThatDoNotAnswerDelayNobody(t *testing.T) {
 	inBubble(t, 1, func(w *world) {
@@ -475,13 +514,15 @@ func TestWhatIsRefused(t *testing.T) {
 		for want, change := range map[string]func(r *reminder.Reminder){
 			"the kind is empty":                 func(r *reminder.Reminder) { r.Kind = "" },
 			"the id is empty":                   func(r *reminder.Reminder) { r.ID = "" },
-			"the id has 1025 bytes":             func(r *reminder.Reminder) { r.ID = strings.Repeat("x", 1025) },
+			"the id has 513 bytes":              func(r *reminder.Reminder) { r.ID = strings.Repeat("x", 513) },
 			"the id is not valid UTF-8":         func(r *reminder.Reminder) { r.ID = "\xff" },
 			"the name has 129 bytes":            func(r *reminder.Reminder) { r.Name = strings.Repeat("x", 129) },
 			"the payload has 4097 bytes":        func(r *reminder.Reminder) { r.Payload = make([]byte, 4097) },
 			"due is not set":                    func(r *reminder.Reminder) { r.Due = time.Time{} },
 			"not in the years 1 to 9999":        func(r *reminder.Reminder) { r.Due = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-			"at least 1s are possible, or zero": func(r *reminder.Reminder) { r.Every = time.Nanosecond },
+			"at least 1s are possible, or zero": func(r *reminder.Reminder) { r.Every = time.Second - time.Millisecond },
+			"every is 1ns":                      func(r *reminder.Reminder) { r.Every = time.Nanosecond },
+			"every is -1s":                      func(r *reminder.Reminder) { r.Every = -time.Second },
 		} {
 			r := good
 			change(&r)

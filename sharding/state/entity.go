@@ -139,6 +139,9 @@ type instance[T any] struct {
 
 // Start claims the record of the entity and loads the state.
 func (i *instance[T]) Start(c *sharding.Context) error {
+	if i.keeper == nil {
+		return errNoKeeper
+	}
 	key := store.Key{Kind: c.Kind(), ID: c.ID()}
 	handle, record, err := i.keeper.Open(c.Context(), key, c.Epoch())
 	if err != nil {

@@ -42,6 +42,12 @@ var (
 	ErrUnreadable = errors.New("cannot be decoded")
 )
 
+// What a program has forgotten.
+var (
+	errNoStore  = errors.New("state: the store is nil")
+	errNoKeeper = errors.New("state: the keeper is nil, as that of a node is whose states.store names no store")
+)
+
 // Error says which record could not be loaded or saved. It wraps one of the sentinels of this file,
 // and what the store or the codec has said.
 type Error struct {

@@ -80,6 +80,9 @@ func NewKeeper(s store.Store, cfg Config, options ...Option) (*Keeper, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
+	if s == nil {
+		return nil, errNoStore
+	}
 	k := &Keeper{cfg: cfg, log: slog.Default()}
 	for _, o := range options {
 		o(k)

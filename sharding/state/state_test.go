@@ -405,8 +405,7 @@ func TestALateSaveOfANodeThatWasCutOff(t *testing.T) {
 	})
 }
 
-// Each instance owns its record anew, also on one node: what an earlier one has under way comes to
-// nothing.
+// Each instance owns its record anew, also on one node: what an earlier one has under way comes to nothing.
 func TestInstancesOfOneHomeAreToldApart(t *testing.T) {
 	inBubble(t, func(w *world) {
 		n := w.start()

@@ -4,6 +4,7 @@
 package remind
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/quorate/quorate/machine/wire"
@@ -99,6 +100,9 @@ func (s *Status) setField(f *wire.Field) error {
 func (a Ask) Check() string {
 	switch a.Op {
 	case Set:
+		if n := len(a.Reminder.ID); n > EntityBytes {
+			return fmt.Sprintf("the id has %d bytes, at most %d are possible", n, EntityBytes)
+		}
 		return a.Reminder.Check()
 	case List:
 		k := a.Reminder.Key

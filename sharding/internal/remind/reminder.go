@@ -11,14 +11,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/machine/wire"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // What a reminder is, which are valid, and how one is encoded: first the type and its bounds, then the
 // times, then the encoding, which is that of the store and of messages between nodes.
 
-// Bounds of a reminder.
+// Bounds of a reminder. No entity has an id of more than EntityBytes, so that a reminder for one would be delivered in
+// vain for ever; pages may hold some that were taken before that was looked at, up to IDBytes.
 const (
 	KindBytes    = 128
+	EntityBytes  = protocol.MaxEntityBytes
 	IDBytes      = 1024
 	NameBytes    = 128
 	PayloadBytes = 4 << 10

@@ -83,6 +83,76 @@ func TestTheFilesOnAllPagesAreRight(t *testing.T) {
 	require.GreaterOrEqual(t, count, 30)
 }
 
+// Every command line on the pages, and in the READMEs, is one of a command that there is, with flags that it has.
+func TestTheCommandLinesOnAllPagesAreRight(t *testing.T) {
+	count, known := 0, map[string][]string{}
+	offered := func(words ...string) []string {
+		key := strings.Join(words, " ")
+		if known[key] == nil {
+			known[key] = offered(words)
+		}
+		return known[key]
+	}
+	for _, page := range pages(t) {
+		for _, line := range commandLinesOn(t, page) {
+			words := strings.Fields(afterCommand.ReplaceAllString(line, ""))
+			var at []string
+			for len(words) > 0 && slices.Contains(offered(append(at, "")...), words[0]) {
+				at, words = append(at, words[0]), words[1:]
+			}
+			require.NotEmpty(t, at, "%s: quorate %s", page, line)
+			flags := offered(append(at, "-")...)
+			for _, word := range words {
+				if flag := longFlag.FindStringSubmatch(word); flag != nil {
+					require.Contains(t, flags, "--"+flag[1], "%s: quorate %s", page, line)
+				}
+			}
+			count++
+		}
+	}
+	require.GreaterOrEqual(t, count, 150)
+}
+
+var (
+	fenced       = regexp.MustCompile("(?s)```.*?\n```")
+	fencedLine   = regexp.MustCompile(`(?m)^ *(?:\$ )?quorate (\S.*)$`)
+	indentedLine = regexp.MustCompile(`(?m)^    (?:\$ )?quorate (\S.*)$`)
+	inText       = regexp.MustCompile("`quorate (\\S[^`]*)`")
+	brokenLine   = regexp.MustCompile(`\\?\n *`)
+	afterCommand = regexp.MustCompile(`\s(?:[#|>]|&&).*$`)
+	longFlag     = regexp.MustCompile(`^--?([a-z][a-z-]+)`)
+)
+
+// commandLinesOn returns what follows the name of this program in the blocks and in the text of a page, wherever its
+// lines are broken.
+func commandLinesOn(t *testing.T, page string) (all []string) {
+	t.Helper()
+	bytes, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))
+	require.NoError(t, err)
+	text := strings.ReplaceAll(string(bytes), "\r\n", "\n")
+	for _, block := range fenced.FindAllString(text, -1) {
+		all = append(all, found(fencedLine, strings.ReplaceAll(block, "\\\n", " "))...)
+	}
+	text = fenced.ReplaceAllString(text, "")
+	all = append(all, found(indentedLine, text)...)
+	return append(all, found(inText, brokenLine.ReplaceAllString(text, " "))...)
+}
+
+// found returns what the group of a pattern matches in a text.
+func found(pattern *regexp.Regexp, text string) (all []string) {
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+// offered returns the words that may stand in place of the last one, as the shell is told.
+func offered(words []string) []string {
+	var said strings.Builder
+	_ = program().Run(append([]string{"__complete"}, words...), &said, &said)
+	return strings.Fields(said.String())
+}
+
 // pages returns the paths of all pages, from the directory docs.
 func pages(t *testing.T) (all []string) {
 	t.Helper()

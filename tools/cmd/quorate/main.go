@@ -35,8 +35,11 @@ import (
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
-func main() {
-	program := command.Program{
+func main() { os.Exit(program().Run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// program has all commands.
+func program() command.Program {
+	return command.Program{
 		Name: "quorate",
 		Help: "The command line of the Quorate clustering toolkit.",
 		Commands: []command.Command{
@@ -73,5 +76,4 @@ func main() {
 			{Name: "why", Help: "Ask a node where an entity lives, and why there", Args: &command.Why{}},
 		},
 	}
-	os.Exit(program.Run(os.Args[1:], os.Stdout, os.Stderr))
 }
