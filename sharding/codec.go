@@ -10,7 +10,8 @@ import (
 )
 
 // Codec encodes the messages and the replies of a kind for other nodes. It is
-// called from many goroutines at once, and must not keep its arguments.
+// called from many goroutines at once, and must not keep its arguments. Where Size or Append panics, so does
+// the call that sends the message.
 type Codec interface {
 	// Name names the encoding. All nodes must use the same encoding for a kind.
 	Name() string
@@ -20,7 +21,7 @@ type Codec interface {
 	Check(message any) error
 
 	// Size returns the number of bytes that the encoding takes, or a close
-	// estimate.
+	// estimate. Below zero stands for zero.
 	Size(message any) int
 
 	// Append appends the encoding of message to dst.

@@ -190,7 +190,7 @@ func (r *router) check(ctx context.Context, id string, message any) (size int, e
 	if message == r.none {
 		return refuse("the message is nil")
 	}
-	if size = r.program.codec.Size(message); size > r.system.cfg.MaxMessageBytes {
+	if size = max(r.program.codec.Size(message), 0); size > r.system.cfg.MaxMessageBytes {
 		return refuse(r.tooLarge(size))
 	}
 	if refused := r.refusal(); refused != nil {

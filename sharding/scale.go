@@ -45,18 +45,24 @@ var (
 	ErrScaleUnknown = errors.New("the outcome of the change is not known")
 )
 
-// ScaleError says why the number of shards in use was not changed. It wraps [ErrScaleBusy], [ErrScaleStuck],
+// ScaleError says why the number of shards in use was not changed, or is not known. It wraps [ErrScaleBusy], [ErrScaleStuck],
 // [ErrScaleUnknown], or [ErrInvalid] for what is of no use to try again.
 type ScaleError struct {
 	Kind   string
 	Count  int
 	Detail string // In words; may be empty.
 	Err    error
+
+	asked bool // Nothing was to be changed.
 }
 
 // Error says what was to be changed, and why it was not.
 func (e *ScaleError) Error() string {
-	text := fmt.Sprintf("sharding: kind %q: %d shards cannot be put into use: %v", clip(e.Kind), e.Count, e.Err)
+	what := fmt.Sprintf("%d shards cannot be put into use", e.Count)
+	if e.asked {
+		what = "how many shards are in use is not to be had"
+	}
+	text := fmt.Sprintf("sharding: kind %q: %s: %v", clip(e.Kind), what, e.Err)
 	if e.Detail != "" {
 		text += ": " + e.Detail
 	}
@@ -75,7 +81,9 @@ const scalePoll = 200 * time.Millisecond
 func ScaleOf(ctx context.Context, h Host, kind string) (ScaleState, error) {
 	a, err := askScale(ctx, h.Sharding(), kind, 0, 0)
 	if err == nil && a.Refusal != control.ScaleAccepted {
-		err = refusedScale(kind, 0, a)
+		refused := refusedScale(kind, 0, a)
+		refused.asked = true
+		err = refused
 	}
 	return ScaleState{
 		Scale: scaleOf(a.Current), Next: int(a.Next.Count), Complete: a.Refusal == control.ScaleAccepted && a.Next.Count == 0 && a.Told,
@@ -90,7 +98,7 @@ func ScaleOf(ctx context.Context, h Host, kind string) (ScaleState, error) {
 func Rescale(ctx context.Context, h Host, kind string, count int) (Scale, error) {
 	s := h.Sharding()
 	if count < 1 || count > protocol.MaxShards {
-		return Scale{}, &ScaleError{kind, count, "", ErrInvalid}
+		return Scale{}, &ScaleError{Kind: kind, Count: count, Err: ErrInvalid}
 	}
 	before, err := awaitScale(ctx, s, kind, count)
 	if err != nil {
@@ -103,7 +111,7 @@ func Rescale(ctx context.Context, h Host, kind string, count int) (Scale, error)
 			return now, err
 		}
 		if err := pause(ctx, scalePoll); err != nil {
-			return now, &ScaleError{kind, count, err.Error(), ErrScaleUnknown}
+			return now, &ScaleError{Kind: kind, Count: count, Detail: err.Error(), Err: ErrScaleUnknown}
 		}
 	}
 }
@@ -127,7 +135,7 @@ func (c *rescaling) step(ctx context.Context) (now Scale, done bool, err error) 
 	now = scaleOf(a.Current)
 	switch {
 	case err != nil && c.begun && ctx.Err() != nil:
-		return now, false, &ScaleError{c.kind, c.count, err.Error(), ErrScaleUnknown}
+		return now, false, &ScaleError{Kind: c.kind, Count: c.count, Detail: err.Error(), Err: ErrScaleUnknown}
 	case err != nil:
 		return now, false, err
 	case a.Refusal == control.ScaleUnavailable: // Another coordinator comes.
@@ -149,16 +157,16 @@ func (c *rescaling) isDone(a control.ScaleAnswered) bool {
 func (c *rescaling) outcome(a control.ScaleAnswered) error {
 	switch {
 	case a.Current.Revision > c.base+1, a.Current.Revision == c.base+1 && int(a.Current.Count) != c.count:
-		return &ScaleError{c.kind, c.count, fmt.Sprintf("the revision is %d, with %d in use", a.Current.Revision, a.Current.Count), ErrScaleBusy}
+		return &ScaleError{Kind: c.kind, Count: c.count, Detail: fmt.Sprintf("the revision is %d, with %d in use", a.Current.Revision, a.Current.Count), Err: ErrScaleBusy}
 	case c.begun && a.CalledOff == c.base+1 && a.Next.Count == 0:
-		return &ScaleError{c.kind, c.count, a.Detail, ErrScaleStuck}
+		return &ScaleError{Kind: c.kind, Count: c.count, Detail: a.Detail, Err: ErrScaleStuck}
 	}
 	c.begun = a.Current.Revision > c.base || a.Next.Count > 0
 	return nil
 }
 
 // refusedScale makes an error of a refusal.
-func refusedScale(kind string, count int, a control.ScaleAnswered) error {
+func refusedScale(kind string, count int, a control.ScaleAnswered) *ScaleError {
 	e := &ScaleError{Kind: kind, Count: count, Detail: a.Detail}
 	switch a.Refusal {
 	case control.ScaleBusy, control.ScaleStale:

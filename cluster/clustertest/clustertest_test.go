@@ -282,6 +282,7 @@ func TestAWaitInVainSaysWhy(t *testing.T) {
 		require.Equal(t, time.Second, waited.After)
 		c.Kill(c.Node(0), c.Node(1))
 		require.Contains(t, e.verdict(func() { kind.Any() }), "no node of the cluster runs any more")
+		require.Contains(t, e.verdict(func() { c.AwaitConverged() }), "no node of the cluster runs any more")
 	})
 }
 

@@ -100,6 +100,9 @@ func (c *Cluster) AwaitConverged(nodes ...*Node) {
 	if len(nodes) == 0 {
 		nodes = c.Nodes()
 	}
+	if len(nodes) == 0 {
+		c.t.Fatal("clustertest: await: no node of the cluster runs any more")
+	}
 	for _, n := range nodes {
 		c.mustRun("await", n)
 	}

@@ -219,6 +219,11 @@ func TestWhatAChangeRefuses(t *testing.T) {
 		}
 		_, err := daemon.Rescale(t.Context(), w.systems[0], "nobody", 3)
 		require.ErrorIs(t, err, sharding.ErrInvalid)
+		_, err = sharding.Start(w.systems[0], sharding.Kind[*sharding.Bytes]{Name: "plain", ProxyOnly: true, Codec: sharding.Raw{}})
+		require.NoError(t, err)
+		w.pass(10 * time.Second)
+		_, err = daemon.State(t.Context(), w.systems[0], "plain")
+		require.ErrorContains(t, err, `kind "plain": how many shards are in use is not to be had: `)
 		_, err = daemon.State(t.Context(), w.systems[0], "nobody")
 		require.ErrorIs(t, err, sharding.ErrInvalid)
 		_, err = sharding.Start(w.systems[0], sharding.Kind[*sharding.Bytes]{Name: "no crew", Codec: sharding.Raw{}, New: func(*sharding.Context) sharding.Entity[*sharding.Bytes] { return nil }})

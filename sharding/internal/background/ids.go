@@ -5,6 +5,7 @@ package background
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -21,4 +22,10 @@ func IDs(n int) []string {
 		}
 	}
 	return all
+}
+
+// numberOf returns the number in the id of an instance.
+func numberOf(id string) string {
+	number, _, _ := strings.Cut(id, "/")
+	return number
 }

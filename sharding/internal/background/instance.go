@@ -81,10 +81,10 @@ func (i *instance) Receive(c *sharding.Context, n *news) error {
 	case i.run.ctx.Err() != nil: // The node had lost its standing, and has it again.
 		i.begin(c)
 	case err != nil:
-		i.job.Log.Error("work has failed, and is run again", i.job.Noun, i.job.Name, "instance", c.ID(), "epoch", c.Epoch().String(), "error", err)
+		i.job.Log.Error("work has failed, and is run again", i.job.Noun, i.job.Name, "instance", numberOf(c.ID()), "epoch", c.Epoch().String(), "error", err)
 		return err
 	default:
-		i.job.Log.Info("work is done", i.job.Noun, i.job.Name, "instance", c.ID(), "epoch", c.Epoch().String())
+		i.job.Log.Info("work is done", i.job.Noun, i.job.Name, "instance", numberOf(c.ID()), "epoch", c.Epoch().String())
 	}
 	return nil
 }

@@ -223,6 +223,14 @@ func TestWhoWaitsForTheIndexIsRefused(t *testing.T) {
 	require.Equal(t, []string{"a"}, out.Unkept[0].IDs)
 	require.Contains(t, out.Unkept[0].Why, "the first shard")
 	require.False(t, d.Status(0).Listed)
+
+	d.Step(now, recall.Remember{ID: "b"}, out)
+	d.Step(now, recall.Opened{Session: 2, Err: errors.New("down")}, out) // The first shard is here, and its store does not answer.
+	for out.Unkept = nil; len(out.Unkept) == 0; {
+		require.Less(t, now.Sub(1), 3*cfg.Limit)
+		asks(t, d, &now, out)
+	}
+	require.Equal(t, "the store is asked in vain for the numbers of shards that it has: down", out.Unkept[0].Why)
 }
 
 // What is wrong with a former set, or with the index, is said of the first shard.

@@ -111,15 +111,19 @@ func (t *taker) ask(now machine.Instant, out *Outbox) {
 
 // unheard has those not wait for ever that wait for the store, which cannot be written.
 func (t *taker) unheard(now machine.Instant, out *Outbox) {
+	why := unlisted
+	if fault := t.desk.giver.fault(); fault != "" {
+		why = "the store is asked in vain for " + fault
+	}
 	for _, s := range t.desk.order {
 		if !s.writable() {
-			s.failed(now, unlisted, out)
+			s.failed(now, why, out)
 		}
 	}
 }
 
 // unlisted is why nothing is written.
-const unlisted = "the node with the first shard did not say that the store tells of the number of shards"
+const unlisted = "the node with the first shard did not say that the store tells of the number of shards: the log of that node says why"
 
 // told returns the oldest reports, which stay until the giver has confirmed them.
 func (t *taker) told() (ids []string) {
