@@ -4,6 +4,7 @@
 package command
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 )
@@ -15,6 +16,9 @@ type kept struct {
 	client *http.Client
 	ended  bool
 }
+
+// errEnded says that nothing is asked any more.
+var errEnded = errors.New("the command has ended")
 
 // keep has the connection to the node kept until end is called.
 func (r *Remote) keep() (end func()) {
@@ -35,6 +39,9 @@ func (r *Remote) borrow() (client *http.Client, done func(failed bool), err erro
 func (k *kept) borrow(open func() (*http.Client, error)) (client *http.Client, done func(failed bool), err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.ended {
+		return nil, nil, errEnded // Else what still asks would connect again.
+	}
 	if client = k.client; client == nil {
 		if client, err = open(); err != nil {
 			return nil, nil, err
