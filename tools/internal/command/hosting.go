@@ -174,6 +174,9 @@ Examples:
 
 // Run asks the node, and prints the answer.
 func (c *Shards) Run(s *Session) error {
+	if c.Why && (c.Kind == "" || c.All) {
+		return RejectedError{Text: "-why is for the shards of one kind as one node knows them: name the kind, and leave -all out"}
+	}
 	if c.Kind == "" {
 		return c.kinds(s)
 	}
@@ -218,7 +221,7 @@ func (c *Shards) printJSON(s *Session, raw json.RawMessage, got cluster.ShardLis
 func (c *Shards) print(s *Session, got cluster.ShardList, whys map[int]management.Explanation) {
 	field(s.Stdout, "asked", got.Self)
 	fmt.Fprintln(s.Stdout)
-	lead := fmt.Sprintf("%6s  %-16s  %8s  %7s  ", "shard", "state", "entities", "waiting")
+	lead, latest := fmt.Sprintf("%6s  %-16s  %8s  %7s  ", "shard", "state", "entities", "waiting"), latestLayout(got)
 	fmt.Fprintln(s.Stdout, lead+"home")
 	for _, x := range got.Shards {
 		home := x.Home
@@ -230,7 +233,7 @@ func (c *Shards) print(s *Session, got cluster.ShardList, whys map[int]managemen
 			home += ", its location is " + at
 		}
 		paragraph(s.Stdout, len(lead), home)
-		if why, asked := whys[x.Shard]; asked {
+		if why, asked := whys[x.Shard]; asked && x.Layout == latest {
 			printReasons(s, len("shard")+3, x.Stuck, why)
 		}
 	}
@@ -344,7 +347,7 @@ func (c *Drain) printLeft(s *Session, got cluster.Draining) {
 			continue
 		}
 		for _, x := range list.Shards {
-			if why, asked := whys[x.Shard]; asked && hosted(x) {
+			if why, asked := whys[x.Shard]; asked && hosted(x) && x.Layout == latestLayout(list) {
 				fmt.Fprintf(s.Stdout, "\nshard %d of %s\n", x.Shard, printable(of.Kind))
 				printReasons(s, len("  "), x.Stuck, why)
 			}

@@ -159,7 +159,8 @@ func TestDrainThatTakesLonger(t *testing.T) {
 func TestDrainSaysWhatIsLeft(t *testing.T) {
 	url, tokens := drains(t, 1<<30,
 		answers("/v1/kinds/{kind}/shards", cluster.ShardList{Self: asked, Kind: "account", Shards: []sharding.ShardInfo{
-			{Shard: 3, State: "stopping", Home: asked, Stuck: 1}, {Shard: 4, State: "hosted elsewhere"},
+			{Shard: 3, State: "serving", Home: asked}, // Of the former number of shards.
+			{Shard: 3, Layout: 1, State: "stopping", Home: asked, Stuck: 1}, {Shard: 4, Layout: 1, State: "hosted elsewhere"},
 		}}),
 		answers("/v1/kinds/{kind}/shards/{shard}", management.Explanation{
 			Kind: "account", Shard: 3, Reason: "its home was drained", Pending: []string{"the shard to stop at its home, until 8:00"},
@@ -173,6 +174,7 @@ shard 3 of account
   waits for entities that do not return: 1
   waits for the shard to stop at its home, until 8:00
 `)
+	require.Equal(t, 1, strings.Count(stdout, "shard 3 of account"))
 	require.NotContains(t, stdout, "shard 4")
 	require.NotContains(t, stderr, "not shown")
 
@@ -215,6 +217,10 @@ func TestShardsWithReasons(t *testing.T) {
 	require.Equal(t, 10, strings.Count(stdout, "waits for"))
 	require.Contains(t, stdout, "2 more wait: quorate why asks for one of them.\n")
 
+	for _, args := range [][]string{{"shards", "-why"}, {"shards", "account", "-why", "-all"}} {
+		_, _, stderr = hosting(append(args, "-node", url)...)
+		require.Contains(t, stderr, "-why is for the shards of one kind")
+	}
 	status, stdout, stderr = hosting("--json", "shards", "account", "-why", "-node", url)
 	require.Equal(t, command.StatusOK, status, stderr)
 	var got struct {

@@ -30,10 +30,7 @@ func hosted(s sharding.ShardInfo) bool { return s.State == "serving" || s.State 
 // reasons asks why the shards are where they are of which ask says so, the first reasonsMost of them, and returns
 // how many there are besides. Shards of a former number of shards have no reasons: they end.
 func (r *Remote) reasons(list cluster.ShardList, ask func(sharding.ShardInfo) bool) (whys map[int]management.Explanation, more int, err error) {
-	latest := 0
-	for _, s := range list.Shards {
-		latest = max(latest, s.Layout)
-	}
+	latest := latestLayout(list)
 	whys = map[int]management.Explanation{}
 	for _, s := range list.Shards {
 		if s.Layout != latest || !ask(s) {
@@ -50,6 +47,14 @@ func (r *Remote) reasons(list cluster.ShardList, ask func(sharding.ShardInfo) bo
 		whys[s.Shard] = why
 	}
 	return whys, more, nil
+}
+
+// latestLayout returns the layout of the shards that stay, see [sharding.ShardInfo].
+func latestLayout(list cluster.ShardList) (latest int) {
+	for _, s := range list.Shards {
+		latest = max(latest, s.Layout)
+	}
+	return latest
 }
 
 // printReasons writes why a shard is where it is, and what is waited for.
