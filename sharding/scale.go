@@ -53,7 +53,7 @@ type ScaleError struct {
 	Detail string // In words; may be empty.
 	Err    error
 
-	asked bool // Nothing was to be changed.
+	asked bool // It is the error of [ScaleOf], which changes nothing.
 }
 
 // Error says what was to be changed, and why it was not.

@@ -15,7 +15,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -25,6 +24,7 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/dns"
+	"github.com/quorate/quorate/examples/attached"
 )
 
 // leaveTimeout bounds an orderly leave.
@@ -32,15 +32,10 @@ const leaveTimeout = 40 * time.Second
 
 func main() {
 	file := flag.String("config", "cluster.yaml", "the `file` of the node")
-	attached := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
+	child := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
 	flag.Parse()
-	if *attached {
-		// Ends with the process.
-		go func() {
-			_, err := io.Copy(io.Discard, os.Stdin)
-			slog.Error("the parent has ended", "error", err)
-			os.Exit(1)
-		}()
+	if *child {
+		attached.EndWithParent()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

@@ -27,7 +27,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -39,6 +38,7 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/examples/bank/journal"
 	"github.com/quorate/quorate/membership/shutdown"
 	"github.com/quorate/quorate/sharding/state/store"
@@ -56,15 +56,10 @@ func main() {
 	flag.StringVar(&o.journal, "journal", "journal", "`directory` of states and the ledger, shared by all nodes")
 	flag.StringVar(&o.own, "own", "own", "`directory` of this node alone, for its queue")
 	flag.StringVar(&o.http, "http", "127.0.0.1:0", "`address` for clients, loopback unless you mean otherwise")
-	attached := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
+	child := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
 	flag.Parse()
-	if *attached {
-		// Ends with the process.
-		go func() {
-			_, err := io.Copy(io.Discard, os.Stdin)
-			slog.Error("the parent has ended", "error", err)
-			os.Exit(cluster.ExitFailed)
-		}()
+	if *child {
+		attached.EndWithParent()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,6 +53,8 @@ type town struct {
 	dir   string
 	ports []int
 
+	sockets string // Directory of the sockets for operators, whose paths must be short.
+
 	mu    sync.Mutex
 	nodes [nodes]*attachedtest.Node // Nil: the node does not run, or people were told not to go there.
 
@@ -74,6 +77,10 @@ func newTown(t *testing.T, seed uint64, settings string) *town {
 		t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), dir: t.TempDir(), ports: attachedtest.Ports(t, nodes),
 		promised: promises{letters: map[string]string{}, doubtful: map[string]string{}, reminders: map[string]string{}, failed: map[string]int{}},
 	}
+	var err error
+	w.sockets, err = os.MkdirTemp("", "post") //nolint:usetesting // The path of a socket has room for some hundred bytes, which that of the test may take.
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(w.sockets)) })
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", w.path("post"), ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	file := fmt.Sprintf("cluster: {name: post}\nmembership: {seed-nodes: [%q, %q, %q]}\nstates: {store: journal}\n", w.address(0), w.address(1), w.address(2)) + settings
@@ -84,7 +91,7 @@ func newTown(t *testing.T, seed uint64, settings string) *town {
 
 func (w *town) path(name string) string       { return filepath.Join(w.dir, name) }
 func (w *town) own(i int) string              { return w.path(fmt.Sprintf("own-%d", i)) }
-func (w *town) socket(i int) string           { return w.path(fmt.Sprintf("s%d", i)) }
+func (w *town) socket(i int) string           { return filepath.Join(w.sockets, strconv.Itoa(i)) }
 func (w *town) address(i int) string          { return fmt.Sprintf("127.0.0.1:%d", w.ports[i]) }
 func (w *town) node(i int) *attachedtest.Node { w.mu.Lock(); defer w.mu.Unlock(); return w.nodes[i] }
 

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,6 +28,7 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/durable"
+	"github.com/quorate/quorate/examples/attached"
 )
 
 // leaveTimeout bounds an orderly leave.
@@ -37,15 +37,10 @@ const leaveTimeout = 40 * time.Second
 func main() {
 	file := flag.String("config", "cluster.yaml", "the `file` of the node")
 	listen := flag.String("http", "127.0.0.1:0", "`address` of the page, loopback unless you mean otherwise")
-	attached := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
+	child := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
 	flag.Parse()
-	if *attached {
-		// Ends with the process.
-		go func() {
-			_, err := io.Copy(io.Discard, os.Stdin)
-			slog.Error("the parent has ended", "error", err)
-			os.Exit(1)
-		}()
+	if *child {
+		attached.EndWithParent()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

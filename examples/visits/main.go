@@ -33,7 +33,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -47,25 +46,21 @@ import (
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/kubernetes"
+	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/membership/shutdown"
 )
 
 func main() {
 	file := flag.String("config", "cluster.yaml", "the `file` of the node")
 	listen := flag.String("http", "127.0.0.1:0", "`address` for visits, loopback unless you mean otherwise")
-	attached := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
+	child := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
 	asJSON := flag.Bool("log-json", false, "log lines of JSON")
 	flag.Parse()
 	if *asJSON {
 		slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 	}
-	if *attached {
-		// Ends with the process.
-		go func() {
-			_, err := io.Copy(io.Discard, os.Stdin)
-			slog.Error("the parent has ended", "error", err)
-			os.Exit(cluster.ExitFailed)
-		}()
+	if *child {
+		attached.EndWithParent()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()

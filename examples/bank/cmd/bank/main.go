@@ -27,7 +27,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"log/slog"
 	"net"
@@ -40,6 +39,7 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/cluster/prometheus"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/plugins/host"
@@ -49,13 +49,12 @@ func main() {
 	file := flag.String("config", "cluster.yaml", "the cluster's `file`")
 	dir := flag.String("journal", "journal", "`directory` of the journals, shared by all nodes")
 	listen := flag.String("http", "127.0.0.1:0", "HTTP `address`, loopback unless you mean otherwise")
-	attached := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
+	child := flag.Bool("attached", false, "end at once when the standard input ends, as it does when the parent dies")
 	flag.Usage = usage
 	flag.Parse()
 	log.SetFlags(log.LstdFlags | log.Lmicroseconds) // Moves of accounts take milliseconds.
-	if *attached {
-		// Ends with the process.
-		go endWith(os.Stdin)
+	if *child {
+		attached.EndWithParent()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
@@ -76,13 +75,6 @@ func usage() {
   3  the others declared it down and went on without it: start it again
   4  its cluster yielded to another one of its name: start it again to join that
   5  its disk failed: mend it, or delete its data directory, then start it again`)
-}
-
-// endWith ends the process when its standard input ends.
-func endWith(stdin io.Reader) {
-	_, err := io.Copy(io.Discard, stdin)
-	slog.Error("the parent has ended", "error", err)
-	os.Exit(cluster.ExitFailed)
 }
 
 // explain prints why the node ended, and returns the exit status.
