@@ -2,7 +2,19 @@ module github.com/quorate/quorate/bench
 
 go 1.26.0
 
-require github.com/quorate/quorate/ddata/durable v0.0.0
+require (
+	github.com/cespare/xxhash/v2 v2.3.0
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/quorate/quorate/client v0.0.0
+	github.com/quorate/quorate/ddata/durable v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
+	github.com/stretchr/testify v1.12.1
+	go.opentelemetry.io/otel/sdk v1.47.0
+	go.opentelemetry.io/otel/sdk/metric v1.47.0
+	golang.org/x/sys v0.48.0
+	google.golang.org/grpc v1.85.0
+	pgregory.net/rapid v1.3.0
+)
 
 require github.com/quorate/quorate/ddata/crdt v0.0.0
 
@@ -35,18 +47,6 @@ require github.com/quorate/quorate/cluster v0.0.0
 require github.com/quorate/quorate/allocation v0.0.0
 
 require github.com/quorate/quorate/sharding/state/postgres v0.0.0
-
-require (
-	github.com/cespare/xxhash/v2 v2.3.0
-	github.com/jackc/pgx/v5 v5.12.0
-	github.com/quorate/quorate/client v0.0.0
-	github.com/stretchr/testify v1.12.1
-	go.opentelemetry.io/otel/sdk v1.47.0
-	go.opentelemetry.io/otel/sdk/metric v1.47.0
-	golang.org/x/sys v0.48.0
-	google.golang.org/grpc v1.85.0
-	pgregory.net/rapid v1.3.0
-)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -112,6 +112,7 @@ replace (
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gateway => ../gateway
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership

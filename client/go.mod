@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/quorate/quorate/config/field v0.0.0-00010101000000-000000000000
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/rpc v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
@@ -22,5 +23,6 @@ require (
 
 replace (
 	github.com/quorate/quorate/config/field => ../config/field
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/rpc => ../rpc
 )

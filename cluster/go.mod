@@ -2,23 +2,17 @@ module github.com/quorate/quorate/cluster
 
 go 1.26.0
 
-require github.com/quorate/quorate/ddata v0.0.0
-
-require github.com/quorate/quorate/config/field v0.0.0
-
-require github.com/quorate/quorate/transport v0.0.0
-
-require github.com/quorate/quorate/machine v0.0.0
-
 require (
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/config v0.0.0
+	github.com/quorate/quorate/ddata v0.0.0
 	github.com/quorate/quorate/ddata/crdt v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/fd v0.0.0
 	github.com/quorate/quorate/gateway v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
@@ -31,6 +25,12 @@ require (
 	go.uber.org/goleak v1.3.0
 	google.golang.org/protobuf v1.36.12
 )
+
+require github.com/quorate/quorate/config/field v0.0.0
+
+require github.com/quorate/quorate/transport v0.0.0
+
+require github.com/quorate/quorate/machine v0.0.0
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -70,6 +70,7 @@ replace (
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gateway => ../gateway
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership

@@ -6,6 +6,7 @@ require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/ddata/crdt v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/machine v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/simulation v0.0.0
@@ -49,6 +50,7 @@ replace (
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/simulation => ../simulation

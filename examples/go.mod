@@ -2,16 +2,6 @@ module github.com/quorate/quorate/examples
 
 go 1.26.0
 
-require github.com/quorate/quorate/ddata/durable v0.0.0
-
-require github.com/quorate/quorate/discovery/dns v0.0.0
-
-require github.com/quorate/quorate/discovery/kubernetes v0.0.0
-
-require github.com/quorate/quorate/cluster/prometheus v0.0.0
-
-require github.com/quorate/quorate/transport v0.0.0
-
 require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/quorate/quorate/client v0.0.0
@@ -19,8 +9,10 @@ require (
 	github.com/quorate/quorate/config v0.0.0
 	github.com/quorate/quorate/ddata v0.0.0
 	github.com/quorate/quorate/ddata/crdt v0.0.0
+	github.com/quorate/quorate/ddata/durable v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/management v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
@@ -35,6 +27,14 @@ require (
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/quorate/quorate/discovery/dns v0.0.0
+
+require github.com/quorate/quorate/discovery/kubernetes v0.0.0
+
+require github.com/quorate/quorate/cluster/prometheus v0.0.0
+
+require github.com/quorate/quorate/transport v0.0.0
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -105,6 +105,7 @@ replace (
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gateway => ../gateway
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership

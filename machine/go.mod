@@ -2,9 +2,9 @@ module github.com/quorate/quorate/machine
 
 go 1.26.0
 
-require github.com/quorate/quorate/gossip v0.0.0
-
 require (
+	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0
@@ -26,4 +26,7 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 )
 
-replace github.com/quorate/quorate/gossip => ../gossip
+replace (
+	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
+)

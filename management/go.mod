@@ -2,17 +2,17 @@ module github.com/quorate/quorate/management
 
 go 1.26.0
 
-require github.com/quorate/quorate/config/field v0.0.0
-
-require github.com/quorate/quorate/transport v0.0.0
-
 require (
+	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/machine v0.0.0
 	github.com/quorate/quorate/membership v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 )
+
+require github.com/quorate/quorate/transport v0.0.0
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -41,6 +41,7 @@ replace (
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/simulation => ../simulation

@@ -2,20 +2,12 @@ module github.com/quorate/quorate/membership
 
 go 1.26.0
 
-require github.com/quorate/quorate/discovery v0.0.0
-
-require github.com/quorate/quorate/simulation v0.0.0
-
-require github.com/quorate/quorate/config/field v0.0.0
-
-require github.com/quorate/quorate/transport v0.0.0
-
-require github.com/quorate/quorate/machine v0.0.0
-
 require (
+	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/fd v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0
@@ -24,6 +16,14 @@ require (
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/quorate/quorate/simulation v0.0.0
+
+require github.com/quorate/quorate/config/field v0.0.0
+
+require github.com/quorate/quorate/transport v0.0.0
+
+require github.com/quorate/quorate/machine v0.0.0
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -48,6 +48,7 @@ replace (
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport

@@ -2,7 +2,20 @@ module github.com/quorate/quorate/sharding
 
 go 1.26.0
 
-require github.com/quorate/quorate/simulation v0.0.0
+require (
+	github.com/cespare/xxhash/v2 v2.3.0
+	github.com/quorate/quorate/allocation v0.0.0
+	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
+	github.com/quorate/quorate/membership v0.0.0
+	github.com/quorate/quorate/simulation v0.0.0
+	github.com/stretchr/testify v1.12.1
+	go.opentelemetry.io/otel v1.47.0
+	go.opentelemetry.io/otel/metric v1.47.0
+	go.opentelemetry.io/otel/trace v1.47.0
+	go.uber.org/goleak v1.3.0
+	pgregory.net/rapid v1.3.0
+)
 
 require github.com/quorate/quorate/config/field v0.0.0
 
@@ -11,19 +24,6 @@ require github.com/quorate/quorate/transport v0.0.0
 require github.com/quorate/quorate/machine v0.0.0
 
 require github.com/quorate/quorate/rpc v0.0.0
-
-require (
-	github.com/cespare/xxhash/v2 v2.3.0
-	github.com/quorate/quorate/allocation v0.0.0
-	github.com/quorate/quorate/gossip v0.0.0
-	github.com/quorate/quorate/membership v0.0.0
-	github.com/stretchr/testify v1.12.1
-	go.opentelemetry.io/otel v1.47.0
-	go.opentelemetry.io/otel/metric v1.47.0
-	go.opentelemetry.io/otel/trace v1.47.0
-	go.uber.org/goleak v1.3.0
-	pgregory.net/rapid v1.3.0
-)
 
 require (
 	github.com/go-logr/logr v1.4.4 // indirect
@@ -55,6 +55,7 @@ replace (
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/membership => ../membership
 	github.com/quorate/quorate/rpc => ../rpc

@@ -13,5 +13,6 @@ require go.yaml.in/yaml/v3 v3.0.5 // indirect
 
 replace (
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 )

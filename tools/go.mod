@@ -2,16 +2,16 @@ module github.com/quorate/quorate/tools
 
 go 1.26.0
 
-require github.com/quorate/quorate/downing/lease/kubernetes v0.0.0
+require (
+	github.com/quorate/quorate/ddata v0.0.0
+	github.com/quorate/quorate/ddata/durable v0.0.0
+	github.com/quorate/quorate/downing/lease/kubernetes v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
+)
 
 require github.com/quorate/quorate/downing/lease/etcd v0.0.0
 
 require github.com/quorate/quorate/discovery/kubernetes v0.0.0
-
-require (
-	github.com/quorate/quorate/ddata v0.0.0
-	github.com/quorate/quorate/ddata/durable v0.0.0
-)
 
 require github.com/quorate/quorate/discovery/etcd v0.0.0
 
@@ -159,6 +159,7 @@ replace (
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gateway => ../gateway
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 	github.com/quorate/quorate/management => ../management
 	github.com/quorate/quorate/membership => ../membership

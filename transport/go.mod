@@ -2,13 +2,9 @@ module github.com/quorate/quorate/transport
 
 go 1.26.0
 
-require github.com/quorate/quorate/config/field v0.0.0
-
-require github.com/quorate/quorate/machine v0.0.0
-
-require github.com/quorate/quorate/gossip v0.0.0
-
 require (
+	github.com/quorate/quorate/config/field v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0
@@ -17,6 +13,10 @@ require (
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/quorate/quorate/machine v0.0.0
+
+require github.com/quorate/quorate/gossip v0.0.0
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -38,5 +38,6 @@ require (
 replace (
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/gossip => ../gossip
+	github.com/quorate/quorate/internal/patience => ../internal/patience
 	github.com/quorate/quorate/machine => ../machine
 )

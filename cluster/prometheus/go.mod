@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/quorate/quorate/cluster v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/machine v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/stretchr/testify v1.12.1
@@ -75,6 +76,7 @@ replace (
 	github.com/quorate/quorate/fd => ../../fd
 	github.com/quorate/quorate/gateway => ../../gateway
 	github.com/quorate/quorate/gossip => ../../gossip
+	github.com/quorate/quorate/internal/patience => ../../internal/patience
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/management => ../../management
 	github.com/quorate/quorate/membership => ../../membership

@@ -2,7 +2,10 @@ module github.com/quorate/quorate/config/toml
 
 go 1.26.0
 
-require github.com/quorate/quorate/config v0.0.0
+require (
+	github.com/quorate/quorate/config v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
+)
 
 require github.com/pelletier/go-toml/v2 v2.2.2
 
@@ -24,4 +27,5 @@ require (
 replace (
 	github.com/quorate/quorate/config => ..
 	github.com/quorate/quorate/config/field => ../field
+	github.com/quorate/quorate/internal/patience => ../../internal/patience
 )

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/ddata v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/machine v0.0.0
 	github.com/quorate/quorate/simulation v0.0.0
 	github.com/stretchr/testify v1.12.1
@@ -20,6 +21,7 @@ replace (
 	github.com/quorate/quorate/downing => ../../downing
 	github.com/quorate/quorate/fd => ../../fd
 	github.com/quorate/quorate/gossip => ../../gossip
+	github.com/quorate/quorate/internal/patience => ../../internal/patience
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/membership => ../../membership
 	github.com/quorate/quorate/simulation => ../../simulation

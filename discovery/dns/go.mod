@@ -2,6 +2,8 @@ module github.com/quorate/quorate/discovery/dns
 
 go 1.26.0
 
+require github.com/quorate/quorate/internal/patience v0.0.0
+
 require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -19,4 +21,5 @@ require (
 replace (
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/discovery => ..
+	github.com/quorate/quorate/internal/patience => ../../internal/patience
 )

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/api/v3 v3.7.2
 	go.etcd.io/etcd/client/v3 v3.7.2
@@ -32,4 +33,5 @@ require (
 replace (
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/discovery => ..
+	github.com/quorate/quorate/internal/patience => ../../internal/patience
 )

@@ -8,6 +8,7 @@ require (
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/fd v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
 	github.com/stretchr/testify v1.12.1
 )
@@ -39,6 +40,7 @@ replace (
 	github.com/quorate/quorate/downing => ../../downing
 	github.com/quorate/quorate/fd => ../../fd
 	github.com/quorate/quorate/gossip => ../../gossip
+	github.com/quorate/quorate/internal/patience => ../../internal/patience
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/plugins => ../../plugins
 	github.com/quorate/quorate/simulation => ../../simulation

@@ -7,6 +7,7 @@ require (
 	github.com/quorate/quorate/discovery/etcd v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/downing/lease/etcd v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/quorate/quorate/sharding/state/etcd v0.0.0
 	github.com/stretchr/testify v1.12.1
@@ -92,6 +93,7 @@ replace (
 	github.com/quorate/quorate/downing/lease/etcd => ../../downing/lease/etcd
 	github.com/quorate/quorate/fd => ../../fd
 	github.com/quorate/quorate/gossip => ../../gossip
+	github.com/quorate/quorate/internal/patience => ../patience
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/membership => ../../membership
 	github.com/quorate/quorate/rpc => ../../rpc

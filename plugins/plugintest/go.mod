@@ -2,21 +2,21 @@ module github.com/quorate/quorate/plugins/plugintest
 
 go 1.26.0
 
-require github.com/quorate/quorate/fd v0.0.0
-
-require github.com/quorate/quorate/discovery v0.0.0
-
 require (
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hashicorp/go-plugin v1.8.0
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
+	github.com/quorate/quorate/fd v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/plugins v0.0.0
 	github.com/stretchr/testify v1.12.1
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 )
+
+require github.com/quorate/quorate/discovery v0.0.0
 
 require (
 	github.com/fatih/color v1.13.0 // indirect
@@ -41,6 +41,7 @@ replace (
 	github.com/quorate/quorate/downing => ../../downing
 	github.com/quorate/quorate/fd => ../../fd
 	github.com/quorate/quorate/gossip => ../../gossip
+	github.com/quorate/quorate/internal/patience => ../../internal/patience
 	github.com/quorate/quorate/machine => ../../machine
 	github.com/quorate/quorate/plugins => ..
 	github.com/quorate/quorate/simulation => ../../simulation

@@ -75,7 +75,7 @@ func moduleTable(r *Repository) ([]Fault, error) {
 	used := map[string][]string{}
 	r.imports(func(f *File, imported string, pos token.Pos) {
 		other := r.moduleOfImport(imported)
-		if other == nil || f.Module == nil || other == f.Module {
+		if other == nil || f.Module == nil || other == f.Module || isForTests(other) {
 			return
 		}
 		if used[f.Module.Dir] = append(used[f.Module.Dir], other.Dir); slices.Contains(table[f.Module.Dir], other.Dir) {
@@ -101,11 +101,15 @@ func listOr(items []string, none string) string {
 	return strings.Join(items, ", ")
 }
 
+// isForTests says whether a module is for the tests of all others: it is below the directory internal of
+// the root. The table does not list who imports it, and no program may.
+func isForTests(m *Module) bool { return strings.HasPrefix(m.Dir, "internal/") }
+
 func internalImports(r *Repository) []Fault {
 	var faults []Fault
 	r.imports(func(f *File, imported string, pos token.Pos) {
 		other := r.moduleOfImport(imported)
-		if other == nil || other == f.Module {
+		if other == nil || other == f.Module || isForTests(other) && f.ForTests() {
 			return
 		}
 		if slices.Contains(strings.Split(imported, "/"), "internal") {

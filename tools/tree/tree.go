@@ -57,6 +57,10 @@ type File struct {
 // Dir returns the directory of the file relative to the root.
 func (f *File) Dir() string { return path.Dir(f.Name) }
 
+// ForTests says whether the file is a test, or belongs to a package that only tests import: one whose
+// name ends with "test".
+func (f *File) ForTests() bool { return f.Test || strings.HasSuffix(path.Base(f.Dir()), "test") }
+
 // Repository is the tree, as it was when it was loaded.
 type Repository struct {
 	Root    string
@@ -73,7 +77,7 @@ type Repository struct {
 
 // Load reads the tree at root. Directories that begin with a dot or an
 // underscore, testdata, and modules below a directory named internal at the root
-// (the pinned tools, which are not shipped) are left out.
+// that go.work does not name (the pinned tools, which are not shipped) are left out.
 func Load(root string) (*Repository, error) {
 	r := &Repository{Root: root, Fset: token.NewFileSet(), Large: large()}
 	data, err := os.ReadFile(filepath.Join(root, "go.work"))
@@ -91,7 +95,7 @@ func Load(root string) (*Repository, error) {
 		rel := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(name, root), string(filepath.Separator)))
 		switch base := entry.Name(); {
 		case entry.IsDir() && rel != "" && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "node_modules"),
-			entry.IsDir() && (rel == "internal" || rel == "bin"):
+			entry.IsDir() && (rel == "bin" || path.Dir(rel) == "internal" && !r.uses(rel)):
 			return filepath.SkipDir
 		case base == "go.mod":
 			return r.addModule(rel)
@@ -111,6 +115,11 @@ func Load(root string) (*Repository, error) {
 		}
 	}
 	return r, nil
+}
+
+// uses says whether go.work names a directory.
+func (r *Repository) uses(dir string) bool {
+	return slices.ContainsFunc(r.Work.Use, func(use *modfile.Use) bool { return path.Clean(use.Path) == dir })
 }
 
 func (r *Repository) addModule(name string) error {

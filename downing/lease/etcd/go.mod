@@ -2,11 +2,11 @@ module github.com/quorate/quorate/downing/lease/etcd
 
 go 1.26.0
 
-require github.com/quorate/quorate/discovery/etcd v0.0.0
-
 require (
 	github.com/quorate/quorate/config/field v0.0.0
+	github.com/quorate/quorate/discovery/etcd v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/client/v3 v3.7.2
 	go.uber.org/goleak v1.3.0
@@ -38,4 +38,5 @@ replace (
 	github.com/quorate/quorate/discovery/etcd => ../../../discovery/etcd
 	github.com/quorate/quorate/downing => ../..
 	github.com/quorate/quorate/gossip => ../../../gossip
+	github.com/quorate/quorate/internal/patience => ../../../internal/patience
 )

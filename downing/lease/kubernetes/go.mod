@@ -2,12 +2,12 @@ module github.com/quorate/quorate/downing/lease/kubernetes
 
 go 1.26.0
 
-require github.com/quorate/quorate/discovery/kubernetes v0.0.0
-
 require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
+	github.com/quorate/quorate/discovery/kubernetes v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 )
@@ -20,4 +20,5 @@ replace (
 	github.com/quorate/quorate/discovery/kubernetes => ../../../discovery/kubernetes
 	github.com/quorate/quorate/downing => ../..
 	github.com/quorate/quorate/gossip => ../../../gossip
+	github.com/quorate/quorate/internal/patience => ../../../internal/patience
 )

@@ -51,6 +51,7 @@ replace (
 	github.com/quorate/quorate/downing => ../../../downing
 	github.com/quorate/quorate/fd => ../../../fd
 	github.com/quorate/quorate/gossip => ../../../gossip
+	github.com/quorate/quorate/internal/patience => ../../../internal/patience
 	github.com/quorate/quorate/machine => ../../../machine
 	github.com/quorate/quorate/membership => ../../../membership
 	github.com/quorate/quorate/rpc => ../../../rpc

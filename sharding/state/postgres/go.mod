@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
@@ -48,6 +49,7 @@ replace (
 	github.com/quorate/quorate/downing => ../../../downing
 	github.com/quorate/quorate/fd => ../../../fd
 	github.com/quorate/quorate/gossip => ../../../gossip
+	github.com/quorate/quorate/internal/patience => ../../../internal/patience
 	github.com/quorate/quorate/machine => ../../../machine
 	github.com/quorate/quorate/membership => ../../../membership
 	github.com/quorate/quorate/rpc => ../../../rpc
