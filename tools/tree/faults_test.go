@@ -27,7 +27,6 @@ const licence = "// Copyright The Quorate Authors\n// SPDX-License-Identifier: A
 func clean() map[string]string {
 	return map[string]string{
 		"go.work":  "go 1.26.0\n\nuse (\n\t./fd\n\t./node\n)\n",
-		"Makefile": "GO = go\nSEQUENTIAL = \\\n  fd \\\n  fd/internal/x\nOTHERS = node\n",
 		"docs/architecture.md": "# A\n\n## Modules\n\nText.\n\n| module | what it is | may import |\n| --- | --- | --- |\n" +
 			"| `fd` | detectors | nothing |\n| node | the node | fd |\n\n## Glossary\n\n| word | meaning | Go |\n| --- | --- | --- |\n" +
 			"| limit | how many | `fd.Limit` |\n| large | too large | `node/internal/protocol` |\n| first | a method | `big.m1` |\n" +
@@ -102,6 +101,7 @@ func run(t *testing.T, files map[string]string) map[string][]string {
 	t.Setenv("GOFLAGS", "")
 	repo, err := tree.Load(dir)
 	require.NoError(t, err)
+	repo.Sequential = []string{"fd", "fd/internal/x"}
 	repo.Large = map[string]string{"node.big": "it is large in the tree without a fault too"}
 	found := map[string][]string{}
 	for _, check := range tree.Checks() {
@@ -213,8 +213,7 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"bubble without detector":    {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport _ \"testing/synctest\"\n"}}, "sequential", "fd/fd_test.go:6: a bubble of goroutines in a package"},
 		"parallel without detector":  {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) { t.Parallel() }\n"}}, "sequential", "fd/fd_test.go:8: a parallel test in a package"},
 		"timer without detector":     {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"time\"\n\nvar _ = time.AfterFunc\n"}}, "sequential", "fd/fd_test.go:8: a timer that starts a goroutine in a package"},
-		"no package to leave out":    {[]edit{{"Makefile", "fd/internal/x", "fd/internal/y"}}, "sequential", "SEQUENTIAL names fd/internal/y, which is no package"},
-		"nothing to leave out":       {[]edit{{"Makefile", "SEQUENTIAL", "SEQUENCES"}}, "sequential", "Makefile: no list SEQUENTIAL"},
+		"no package to leave out":    {[]edit{{"fd/internal/x/x.go", "package x", "\x00remove"}}, "sequential", "lanes.Sequential names fd/internal/x, which is no package"},
 		"core that does not compile": {[]edit{{core, body, "	var unused int\n" + body}}, "core-order", "declared and not used"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,31 +6,17 @@ package tree
 import (
 	"fmt"
 	"go/ast"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-// makefile is the file that says which packages are tested without the race detector.
-const makefile = "Makefile"
-
-// sequential looks for goroutines in the packages that the Makefile has tested without the
+// sequential looks for goroutines in the packages that are tested without the
 // race detector, their tests included.
-func sequential(r *Repository) ([]Fault, error) {
-	text, err := os.ReadFile(filepath.Join(r.Root, makefile))
-	if err != nil {
-		return nil, err
-	}
-	list := regexp.MustCompile(`(?m)^SEQUENTIAL = ((?:.*\\\n)*.*)$`).FindSubmatch(text)
-	if list == nil {
-		return nil, fmt.Errorf("%s: no list SEQUENTIAL", makefile)
-	}
+func sequential(r *Repository) []Fault {
 	var faults []Fault
-	for dir := range strings.FieldsSeq(strings.ReplaceAll(string(list[1]), "\\\n", " ")) {
+	for _, dir := range r.Sequential {
 		if !slices.ContainsFunc(r.Files, func(f *File) bool { return f.Dir() == dir }) {
-			faults = append(faults, Fault{File: makefile, Text: fmt.Sprintf("SEQUENTIAL names %s, which is no package", dir)})
+			faults = append(faults, Fault{File: "go.work", Text: fmt.Sprintf("lanes.Sequential names %s, which is no package", dir)})
 		}
 		for _, f := range r.Files {
 			if f.Dir() == dir {
@@ -38,14 +24,14 @@ func sequential(r *Repository) ([]Fault, error) {
 			}
 		}
 	}
-	return faults, nil
+	return faults
 }
 
 // goroutines finds the places of a file that start a goroutine, or have the testing package
 // start one.
 func (r *Repository) goroutines(f *File) []Fault {
 	var faults []Fault
-	const text = "%s in a package that SEQUENTIAL of the Makefile has tested without the race detector"
+	const text = "%s in a package that lanes.Sequential has tested without the race detector"
 	for _, spec := range f.Syntax.Imports {
 		if imported := strings.Trim(spec.Path.Value, "`\""); imported == "testing/synctest" {
 			faults = append(faults, r.at(spec.Pos(), text, "a bubble of goroutines"))

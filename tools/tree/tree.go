@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/quorate/quorate/tools/internal/lanes"
 )
 
 // The tree is loaded once ([Load]): modules from go.work and their go.mod, then every Go
@@ -73,13 +75,17 @@ type Repository struct {
 	// directory and name, with what is to be done about each. [Load] takes the table of
 	// this repository.
 	Large map[string]string
+
+	// Sequential are the packages that are tested without the race detector. [Load] takes
+	// those of this repository.
+	Sequential []string
 }
 
 // Load reads the tree at root. Directories that begin with a dot or an
 // underscore, testdata, and modules below a directory named internal at the root
 // that go.work does not name (the pinned tools, which are not shipped) are left out.
 func Load(root string) (*Repository, error) {
-	r := &Repository{Root: root, Fset: token.NewFileSet(), Large: large()}
+	r := &Repository{Root: root, Fset: token.NewFileSet(), Large: large(), Sequential: lanes.Sequential()}
 	data, err := os.ReadFile(filepath.Join(root, "go.work"))
 	if err != nil {
 		return nil, err

@@ -1,0 +1,272 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lanes
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The lanes are one table ([Lanes]); below it stand the steps of each, and what they leave out where a program
+// is not there.
+
+// Into how many parts the long lanes are cut.
+const (
+	raceParts    = 4
+	processParts = 3
+	mutantParts  = 4
+	fuzzParts    = 6
+)
+
+// A Lane is a set of tests that `make test` does not run, for the reason in Needs or since they take long.
+type Lane struct {
+	Name   string
+	Proves string
+	Needs  string
+	// Parts is into how many parts the lane is cut, so that each takes minutes.
+	Parts int
+	// Time is what one part takes on two quiet processors, to plan with; see CONTRIBUTING.md.
+	Time time.Duration
+	// Touched says whether a change of a file may turn the lane red, as far as its name tells. Go files
+	// touch the lanes that run all packages.
+	Touched func(file string) bool
+	steps   func(w *Workspace, part int) []Step
+}
+
+// Lanes returns all lanes, in the order in which continuous integration takes turns.
+func Lanes() []Lane {
+	return []Lane{
+		{"race", "no two goroutines touch the same memory unsynchronized", "a C compiler", raceParts, 180 * time.Second, goFile, race},
+		{"process", "clusters of real processes: killed, frozen, cut off, on real disks", "", processParts, 180 * time.Second, below("examples", "plugins", "bench", "machine", "tools", "cluster", "transport"), process},
+		{"mutants", "each planted defect is found by the tests", "", mutantParts, 150 * time.Second, goFile, mutants},
+		{"seeds", "more seeds of each simulated world than `make test` has, and fresh ones", "", 1, 180 * time.Second, goFile, seeds},
+		{"fuzz", "no input breaks a decoder", "", fuzzParts, 180 * time.Second, goFile, fuzz},
+		{"consumer", "a release of the tree, as its users get it", "", 1, 150 * time.Second, nameOf("go.mod", "go.sum", "CHANGELOG.md"), consumer},
+		{"servers", "etcd; the manifests, images and alerts of deploy", "user namespaces, for the image", 1, 120 * time.Second, below("deploy", "internal", "discovery", "downing", "sharding/state/etcd"), servers},
+		{"languages", "plugins in Python and TypeScript", "python3 3.10 with venv; node 20 with npm", 1, 120 * time.Second, below("plugins", "examples/plugins"), languages},
+		{"databases", "states and products over PostgreSQL", "a PostgreSQL server", 1, 120 * time.Second, below("sharding/state", "examples/devices"), databases},
+		{"pages", "the pages: built anew, and used in a browser", "node 20.19 with npm; Chromium", 1, 180 * time.Second, below("management/page", "examples/bank", "tools/internal/picture"), pages},
+	}
+}
+
+// Find returns the lane of a name, or an error that names all.
+func Find(name string) (Lane, error) {
+	var names []string
+	for _, l := range Lanes() {
+		if l.Name == name {
+			return l, nil
+		}
+		names = append(names, l.Name)
+	}
+	return Lane{}, fmt.Errorf("there is no lane %q; the lanes are: %s", name, strings.Join(names, ", "))
+}
+
+// Steps returns what one part of the lane runs, counted from 1; 0 means all parts.
+func (l Lane) Steps(w *Workspace, part int) []Step {
+	if part != 0 || l.Parts == 1 {
+		return l.steps(w, max(part, 1))
+	}
+	var all []Step
+	for part := range l.Parts {
+		all = append(all, l.steps(w, part+1)...)
+	}
+	return all
+}
+
+func goFile(file string) bool { return strings.HasSuffix(file, ".go") }
+
+func below(dirs ...string) func(string) bool {
+	return func(file string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(file, dir+"/") })
+	}
+}
+
+func nameOf(names ...string) func(string) bool {
+	return func(file string) bool { return slices.Contains(names, filepath.Base(file)) }
+}
+
+// gates are the packages whose tests are gates of `make check`, or a lane of their own.
+func gates() []string {
+	return []string{"tools/consumer", "tools/internal/api", "tools/internal/figures", "tools/internal/platforms", "tools/tree"}
+}
+
+// Sequential are the packages that run in one goroutine, tests included: machines, the worlds that they are
+// simulated in, wire formats, values. The race detector can find nothing there, and makes each run
+// cost five to ten times as much. The checks of the tree look for goroutines in them.
+func Sequential() []string {
+	return strings.Fields(`
+		client/clientsim client/internal/broker cluster/locations/internal/part cluster/locations/internal/simulation
+		cluster/locations/locationssim ddata/crdt ddata/ddatasim ddata/internal/protocol
+		ddata/internal/simulation ddata/internal/wire downing gateway/gatewaysim gateway/internal/exchange
+		gateway/internal/simulation machine/wire membership/internal/protocol membership/internal/wire
+		membership/membershipsim membership/membershipsim/scenario sharding/epoch sharding/internal/cell
+		sharding/internal/control sharding/internal/courier sharding/internal/deliverysim
+		sharding/internal/hold sharding/internal/passivation sharding/internal/protocol
+		sharding/internal/pull sharding/internal/queuefile sharding/internal/recall
+		sharding/internal/remind sharding/internal/remindsim sharding/internal/simulation
+		sharding/internal/statesim sharding/internal/wire sharding/shardingsim simulation
+		tools/internal/picture`)
+}
+
+// timeout ends a test that hangs. A machine that is ten times too slow does not reach it.
+const timeout = "-timeout=60m"
+
+// waiting is how many packages are tested at once: most of what is in real time waits, and leaves the
+// processors to what computes.
+func waiting() string { return "-p=" + strconv.Itoa(2*runtime.NumCPU()) }
+
+// Tests returns the steps of `make test`: everything that needs no tag. The packages that take longest come first, so
+// that none of them is left alone at the end.
+func Tests(w *Workspace) []Step {
+	long := []string{
+		"sharding/internal/simulation", "cluster", "membership/membershipsim", "membership/internal/protocol", "membership",
+		"ddata/internal/simulation", "ddata/internal/protocol", "downing",
+	}
+	plain := without(w.Plain(), gates())
+	return []Step{{Packages: append(only(long, plain), without(plain, long)...), Args: []string{timeout, waiting()}}}
+}
+
+func race(w *Workspace, part int) []Step {
+	all := share(without(w.Plain(), slices.Concat(gates(), Sequential())), part, raceParts)
+	// In virtual time the race detector of Go 1.26 keeps one context for the timers of a bubble, and
+	// two processors that fire two of them at the same moment corrupt it: a segmentation fault, once in thousands of
+	// runs. One processor avoids it and finds the same races, since the detector compares what happened
+	// before what, not what ran beside it.
+	return []Step{
+		{Packages: without(all, w.Bubbles()), Args: []string{"-race", timeout, waiting()}, LeftOut: noCompiler()},
+		{Packages: only(all, w.Bubbles()), Args: []string{"-race", "-cpu=1", timeout, waiting()}, LeftOut: noCompiler()},
+	}
+}
+
+func noCompiler() string {
+	out, err := exec.Command("go", "env", "CC").Output()
+	cc, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if err == nil {
+		_, err = exec.LookPath(cc)
+	}
+	if err != nil {
+		return fmt.Sprintf("the race detector needs a C compiler (%s): install one, such as gcc", cc)
+	}
+	return ""
+}
+
+func seeds(w *Workspace, _ int) []Step {
+	return []Step{
+		{Packages: w.Tagged("seeds"), Args: []string{"-tags=seeds", timeout}},
+		{Command: []string{"make", "soak", "MINUTES=1", "SOAK_SEED=" + time.Now().UTC().Format("200601021504")}},
+	}
+}
+
+// A mutant is the production code with one defect, built anew, and searched for by the seeds of the
+// simulation: the proof that they would find it.
+func mutants(w *Workspace, part int) []Step {
+	return []Step{{
+		Packages: w.Tagged("mutants"), Args: []string{"-tags=mutants", "-run=Mutants", timeout},
+		Env: []string{fmt.Sprintf("QUORATE_MUTANTS=%d/%d", part, mutantParts)},
+	}}
+}
+
+// Real processes run without the race detector, one package at a time: their timings are real. The clusters of
+// the examples wait for seconds most of the time, so that two of these packages run at once.
+func process(w *Workspace, part int) []Step {
+	all, names := share(w.Tagged("process"), part, processParts), w.Names("process")
+	return []Step{
+		{Packages: without(all, []string{"examples/..."}), Args: []string{"-tags=process", names, "-p=1", "-count=1", timeout}},
+		{Packages: only(all, []string{"examples/..."}), Args: []string{"-tags=process", names, "-p=2", "-count=1", timeout}},
+	}
+}
+
+func fuzz(w *Workspace, part int) []Step {
+	var steps []Step
+	for _, target := range share(w.Targets(), part, fuzzParts) {
+		dir, name, _ := strings.Cut(target, " ")
+		steps = append(steps, Step{Packages: []string{dir}, Args: []string{"-run=^$", "-fuzz=^" + name + "$", "-fuzztime=" + fuzzTime(), timeout}})
+	}
+	return steps
+}
+
+// fuzzTime is how long each target is fuzzed: FUZZTIME, or some seconds.
+func fuzzTime() string {
+	if t := os.Getenv("FUZZTIME"); t != "" {
+		return t
+	}
+	return "3s"
+}
+
+func consumer(*Workspace, int) []Step {
+	return []Step{{Packages: []string{"tools/consumer"}, Args: []string{"-count=1", timeout}}}
+}
+
+func servers(w *Workspace, _ int) []Step {
+	image := Step{Module: "internal/deploytest", Packages: []string{"image"}, Args: []string{"-tags=namespaces", "-count=1", timeout}}
+	if exec.Command("unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt").Run() != nil {
+		image.LeftOut = "the image of deploy, since the kernel gives a user no namespaces of its own"
+	}
+	return []Step{
+		{Module: "internal/etcdtest", Packages: []string{"..."}, Args: []string{"-count=1", timeout}},
+		{Module: "internal/deploytest", Packages: []string{"..."}, Args: []string{"-count=1", timeout}},
+		image,
+	}
+}
+
+func languages(w *Workspace, _ int) []Step {
+	var tags []string
+	var steps []Step
+	if runs("python3", "-c", "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))") {
+		tags = append(tags, "python")
+	} else {
+		steps = append(steps, Step{LeftOut: "plugins in Python, since there is no python3 of 3.10 or newer with venv and pip"})
+	}
+	if runs("npm", "--version") && runs("node", "-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)") {
+		tags = append(tags, "typescript")
+	} else {
+		steps = append(steps, Step{LeftOut: "plugins in TypeScript, since there is no node of 20 or newer with npm"})
+	}
+	if len(tags) > 0 {
+		steps = append(steps, Step{
+			Packages: w.Tagged("python", "typescript"),
+			Args:     []string{"-tags=" + strings.Join(tags, ","), "-run=Python|TypeScript", "-p=1", "-count=1", timeout},
+		})
+	}
+	return steps
+}
+
+func databases(w *Workspace, _ int) []Step {
+	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if _, err := exec.LookPath("postgres"); err != nil && len(installed) == 0 {
+		return []Step{{LeftOut: "PostgreSQL, since there is no server (the package postgresql of Debian)"}}
+	}
+	return []Step{{Packages: w.Tagged("postgres"), Args: []string{"-tags=postgres,process", "-run=Postgres", "-p=1", "-count=1", timeout}}}
+}
+
+func pages(*Workspace, int) []Step {
+	if !runs("npm", "--version") || !runs("node", "-e", "const [a, b] = process.versions.node.split('.'); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)") {
+		return []Step{{LeftOut: "the pages, since there is no node of 20.19 or newer with npm"}}
+	}
+	browser := Step{Packages: []string{"examples/bank", "tools/internal/picture"}, Args: []string{"-tags=process,chromium", "-run=Chromium", "-p=1", "-count=1", timeout}}
+	if chromium := chromium(); chromium != "" {
+		browser.Env = []string{"CHROMIUM=" + chromium}
+	} else {
+		browser.LeftOut = "the pages in a browser, since there is no chromium (CHROMIUM names one)"
+	}
+	return []Step{{Command: []string{"make", "page"}}, browser}
+}
+
+func chromium() string {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); name != "" && err == nil {
+			return found
+		}
+	}
+	return ""
+}
+
+func runs(name string, args ...string) bool { return exec.Command(name, args...).Run() == nil }
