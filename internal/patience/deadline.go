@@ -27,8 +27,9 @@ type deadline struct {
 	ended bool
 }
 
-func startDeadline(tb testing.TB, limit time.Duration, expire func()) *deadline {
-	return newDeadline(Start(tb), limit, stretched(limit), expire)
+// startDeadline starts one of a test, with the limit that all waits have.
+func startDeadline(tb testing.TB, expire func()) *deadline {
+	return newDeadline(Start(tb), Limit, longest(), expire)
 }
 
 // newDeadline starts a deadline that lasts no longer than longest, whatever the stopwatch says was lost.
@@ -40,12 +41,12 @@ func newDeadline(watch Stopwatch, limit, longest time.Duration, expire func()) *
 	return d
 }
 
-// stretched returns the longest time that a limit may last.
-func stretched(limit time.Duration) time.Duration {
+// longest returns how long a wait of [Limit] may last.
+func longest() time.Duration {
 	if virtual() {
-		return limit
+		return Limit
 	}
-	return stretchMax * limit
+	return stretchMax * Limit
 }
 
 // fire expires the deadline, or grants again what was lost since it was set.

@@ -22,9 +22,9 @@ const pollInterval = 5 * time.Millisecond
 // [Limit] has passed without losses. Its deadline is the latest moment at which that can be.
 func Context(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeoutCause(tb.Context(), stretched(Limit), errLimit)
+	ctx, cancel := context.WithTimeoutCause(tb.Context(), longest(), errLimit)
 	tb.Cleanup(cancel)
-	end := startDeadline(tb, Limit, cancel)
+	end := startDeadline(tb, cancel)
 	tb.Cleanup(end.stop)
 	return ctx
 }
@@ -44,7 +44,7 @@ func Expiring(tb testing.TB, d time.Duration) context.Context {
 func Ended(tb testing.TB) <-chan struct{} {
 	tb.Helper()
 	ended := make(chan struct{})
-	end := startDeadline(tb, Limit, func() { close(ended) })
+	end := startDeadline(tb, func() { close(ended) })
 	tb.Cleanup(end.stop)
 	return ended
 }
@@ -53,7 +53,7 @@ func Ended(tb testing.TB) <-chan struct{} {
 // writes to it. It stands where a connection would be given a deadline.
 func Bound(tb testing.TB, c io.Closer) {
 	tb.Helper()
-	end := startDeadline(tb, Limit, func() { _ = c.Close() }) // The call that it ends has the error.
+	end := startDeadline(tb, func() { _ = c.Close() }) // The call that it ends has the error.
 	tb.Cleanup(end.stop)
 }
 
@@ -62,7 +62,7 @@ func Bound(tb testing.TB, c io.Closer) {
 func Receive[T any](tb testing.TB, values <-chan T, awaited string, args ...any) T {
 	tb.Helper()
 	ended := make(chan struct{})
-	end := startDeadline(tb, Limit, func() { close(ended) })
+	end := startDeadline(tb, func() { close(ended) })
 	defer end.stop()
 	select {
 	case v := <-values:
@@ -78,7 +78,7 @@ func Receive[T any](tb testing.TB, values <-chan T, awaited string, args ...any)
 func Eventually(tb testing.TB, ok func() bool, awaited string, args ...any) {
 	tb.Helper()
 	ended := make(chan struct{})
-	end := startDeadline(tb, Limit, func() { close(ended) })
+	end := startDeadline(tb, func() { close(ended) })
 	defer end.stop()
 	for !ok() {
 		select {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,8 +43,8 @@ func (r *recorder) run(test func()) {
 	go func() { // It ends with the test; run waits for it.
 		defer close(done)
 		defer func() {
-			for i := len(r.cleanups) - 1; i >= 0; i-- {
-				r.cleanups[i]()
+			for _, cleanup := range slices.Backward(r.cleanups) {
+				cleanup()
 			}
 		}()
 		test()

@@ -26,7 +26,7 @@ const licence = "// Copyright The Quorate Authors\n// SPDX-License-Identifier: A
 // that imports the leaf.
 func clean() map[string]string {
 	return map[string]string{
-		"go.work":  "go 1.26.0\n\nuse (\n\t./fd\n\t./node\n)\n",
+		"go.work": "go 1.26.0\n\nuse (\n\t./fd\n\t./node\n)\n",
 		"docs/architecture.md": "# A\n\n## Modules\n\nText.\n\n| module | what it is | may import |\n| --- | --- | --- |\n" +
 			"| `fd` | detectors | nothing |\n| node | the node | fd |\n\n## Glossary\n\n| word | meaning | Go |\n| --- | --- | --- |\n" +
 			"| limit | how many | `fd.Limit` |\n| large | too large | `node/internal/protocol` |\n| first | a method | `big.m1` |\n" +

@@ -4,6 +4,7 @@
 package lanes
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -38,7 +39,7 @@ type Lane struct {
 	// Touched says whether a change of a file may turn the lane red, as far as its name tells. Go files
 	// touch the lanes that run all packages.
 	Touched func(file string) bool
-	steps   func(w *Workspace, part int) []Step
+	steps   func(ctx context.Context, w *Workspace, part int) []Step
 }
 
 // Lanes returns all lanes, in the order in which continuous integration takes turns.
@@ -70,13 +71,13 @@ func Find(name string) (Lane, error) {
 }
 
 // Steps returns what one part of the lane runs, counted from 1; 0 means all parts.
-func (l Lane) Steps(w *Workspace, part int) []Step {
+func (l Lane) Steps(ctx context.Context, w *Workspace, part int) []Step {
 	if part != 0 || l.Parts == 1 {
-		return l.steps(w, max(part, 1))
+		return l.steps(ctx, w, max(part, 1))
 	}
 	var all []Step
 	for part := range l.Parts {
-		all = append(all, l.steps(w, part+1)...)
+		all = append(all, l.steps(ctx, w, part+1)...)
 	}
 	return all
 }
@@ -134,20 +135,20 @@ func Tests(w *Workspace) []Step {
 	return []Step{{Packages: append(only(long, plain), without(plain, long)...), Args: []string{timeout, waiting()}}}
 }
 
-func race(w *Workspace, part int) []Step {
+func race(ctx context.Context, w *Workspace, part int) []Step {
 	all := share(without(w.Plain(), slices.Concat(gates(), Sequential())), part, raceParts)
 	// In virtual time the race detector of Go 1.26 keeps one context for the timers of a bubble, and
 	// two processors that fire two of them at the same moment corrupt it: a segmentation fault, once in thousands of
 	// runs. One processor avoids it and finds the same races, since the detector compares what happened
 	// before what, not what ran beside it.
 	return []Step{
-		{Packages: without(all, w.Bubbles()), Args: []string{"-race", timeout, waiting()}, LeftOut: noCompiler()},
-		{Packages: only(all, w.Bubbles()), Args: []string{"-race", "-cpu=1", timeout, waiting()}, LeftOut: noCompiler()},
+		{Packages: without(all, w.Bubbles()), Args: []string{"-race", timeout, waiting()}, LeftOut: noCompiler(ctx)},
+		{Packages: only(all, w.Bubbles()), Args: []string{"-race", "-cpu=1", timeout, waiting()}, LeftOut: noCompiler(ctx)},
 	}
 }
 
-func noCompiler() string {
-	out, err := exec.Command("go", "env", "CC").Output()
+func noCompiler(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "go", "env", "CC").Output()
 	cc, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
 	if err == nil {
 		_, err = exec.LookPath(cc)
@@ -158,7 +159,7 @@ func noCompiler() string {
 	return ""
 }
 
-func seeds(w *Workspace, _ int) []Step {
+func seeds(_ context.Context, w *Workspace, _ int) []Step {
 	return []Step{
 		{Packages: w.Tagged("seeds"), Args: []string{"-tags=seeds", timeout}},
 		{Command: []string{"make", "soak", "MINUTES=1", "SOAK_SEED=" + time.Now().UTC().Format("200601021504")}},
@@ -167,7 +168,7 @@ func seeds(w *Workspace, _ int) []Step {
 
 // A mutant is the production code with one defect, built anew, and searched for by the seeds of the
 // simulation: the proof that they would find it.
-func mutants(w *Workspace, part int) []Step {
+func mutants(_ context.Context, w *Workspace, part int) []Step {
 	return []Step{{
 		Packages: w.Tagged("mutants"), Args: []string{"-tags=mutants", "-run=Mutants", timeout},
 		Env: []string{fmt.Sprintf("QUORATE_MUTANTS=%d/%d", part, mutantParts)},
@@ -176,7 +177,7 @@ func mutants(w *Workspace, part int) []Step {
 
 // Real processes run without the race detector, one package at a time: their timings are real. The clusters of
 // the examples wait for seconds most of the time, so that two of these packages run at once.
-func process(w *Workspace, part int) []Step {
+func process(_ context.Context, w *Workspace, part int) []Step {
 	all, names := share(w.Tagged("process"), part, processParts), w.Names("process")
 	return []Step{
 		{Packages: without(all, []string{"examples/..."}), Args: []string{"-tags=process", names, "-p=1", "-count=1", timeout}},
@@ -184,7 +185,7 @@ func process(w *Workspace, part int) []Step {
 	}
 }
 
-func fuzz(w *Workspace, part int) []Step {
+func fuzz(_ context.Context, w *Workspace, part int) []Step {
 	var steps []Step
 	for _, target := range share(w.Targets(), part, fuzzParts) {
 		dir, name, _ := strings.Cut(target, " ")
@@ -201,13 +202,13 @@ func fuzzTime() string {
 	return "3s"
 }
 
-func consumer(*Workspace, int) []Step {
+func consumer(context.Context, *Workspace, int) []Step {
 	return []Step{{Packages: []string{"tools/consumer"}, Args: []string{"-count=1", timeout}}}
 }
 
-func servers(w *Workspace, _ int) []Step {
+func servers(ctx context.Context, _ *Workspace, _ int) []Step {
 	image := Step{Module: "internal/deploytest", Packages: []string{"image"}, Args: []string{"-tags=namespaces", "-count=1", timeout}}
-	if exec.Command("unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt").Run() != nil {
+	if !runs(ctx, "unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt") {
 		image.LeftOut = "the image of deploy, since the kernel gives a user no namespaces of its own"
 	}
 	return []Step{
@@ -217,15 +218,15 @@ func servers(w *Workspace, _ int) []Step {
 	}
 }
 
-func languages(w *Workspace, _ int) []Step {
+func languages(ctx context.Context, w *Workspace, _ int) []Step {
 	var tags []string
 	var steps []Step
-	if runs("python3", "-c", "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))") {
+	if runs(ctx, "python3", "-c", "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))") {
 		tags = append(tags, "python")
 	} else {
 		steps = append(steps, Step{LeftOut: "plugins in Python, since there is no python3 of 3.10 or newer with venv and pip"})
 	}
-	if runs("npm", "--version") && runs("node", "-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)") {
+	if runs(ctx, "npm", "--version") && runs(ctx, "node", "-e", "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)") {
 		tags = append(tags, "typescript")
 	} else {
 		steps = append(steps, Step{LeftOut: "plugins in TypeScript, since there is no node of 20 or newer with npm"})
@@ -239,7 +240,7 @@ func languages(w *Workspace, _ int) []Step {
 	return steps
 }
 
-func databases(w *Workspace, _ int) []Step {
+func databases(_ context.Context, w *Workspace, _ int) []Step {
 	installed, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if _, err := exec.LookPath("postgres"); err != nil && len(installed) == 0 {
 		return []Step{{LeftOut: "PostgreSQL, since there is no server (the package postgresql of Debian)"}}
@@ -247,8 +248,8 @@ func databases(w *Workspace, _ int) []Step {
 	return []Step{{Packages: w.Tagged("postgres"), Args: []string{"-tags=postgres,process", "-run=Postgres", "-p=1", "-count=1", timeout}}}
 }
 
-func pages(*Workspace, int) []Step {
-	if !runs("npm", "--version") || !runs("node", "-e", "const [a, b] = process.versions.node.split('.'); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)") {
+func pages(ctx context.Context, _ *Workspace, _ int) []Step {
+	if !runs(ctx, "npm", "--version") || !runs(ctx, "node", "-e", "const [a, b] = process.versions.node.split('.'); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)") {
 		return []Step{{LeftOut: "the pages, since there is no node of 20.19 or newer with npm"}}
 	}
 	browser := Step{Packages: []string{"examples/bank", "tools/internal/picture"}, Args: []string{"-tags=process,chromium", "-run=Chromium", "-p=1", "-count=1", timeout}}
@@ -269,4 +270,6 @@ func chromium() string {
 	return ""
 }
 
-func runs(name string, args ...string) bool { return exec.Command(name, args...).Run() == nil }
+func runs(ctx context.Context, name string, args ...string) bool {
+	return exec.CommandContext(ctx, name, args...).Run() == nil
+}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -108,7 +107,7 @@ func TestARunIsTold(t *testing.T) {
 	}
 
 	// The last line of a failed run repeats what failed; one that passes says so.
-	require.Regexp(t, regexp.MustCompile(`\n {3}GOFLAGS= go test \S+ .*\n$`), text)
+	require.Regexp(t, `\n {3}GOFLAGS= go test \S+ .*\n$`, text)
 	out.Reset()
 	require.NoError(t, r.Run(t.Context(), "test", []Step{{Packages: []string{"m/good"}, Env: []string{"GOFLAGS="}}}))
 	require.Contains(t, out.String(), "== test: ok, 1 package in")
@@ -171,7 +170,7 @@ func TestNoPackageIsForgotten(t *testing.T) {
 		run = append(run, s.Packages...)
 	}
 	for _, l := range Lanes() {
-		for _, s := range l.Steps(w, 0) {
+		for _, s := range l.Steps(t.Context(), w, 0) {
 			run = append(run, s.Packages...)
 		}
 	}
@@ -185,7 +184,7 @@ func TestNoPackageIsForgotten(t *testing.T) {
 }
 
 func TestBusyLoopsEnd(t *testing.T) {
-	l, err := StartLoad(2)
+	l, err := StartLoad(t.Context(), 2)
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 }

@@ -4,6 +4,7 @@
 package lanes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,15 +19,15 @@ type Load struct {
 }
 
 // StartLoad starts n processes of this program with the argument "spin", each with the end of a pipe as
-// its standard input.
-func StartLoad(n int) (*Load, error) {
+// its standard input. They end with ctx at the latest.
+func StartLoad(ctx context.Context, n int) (*Load, error) {
 	l := &Load{}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	for range n {
-		cmd := exec.Command(self, "spin")
+		cmd := exec.CommandContext(ctx, self, "spin")
 		pipe, err := cmd.StdinPipe()
 		if err == nil {
 			err = cmd.Start()

@@ -4,6 +4,7 @@
 package lanes
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,9 +16,9 @@ import (
 // the number of the run, and the units take turns by it.
 
 const (
-	// pauseMin is the shortest time between two commits that begins a new session. People commit more often
+	// shortestPause is the least time between two commits that begins a new session. People commit more often
 	// while they work.
-	pauseMin = 40 * time.Minute
+	shortestPause = 40 * time.Minute
 	// runsMax is after how many runs each unit has had its turn.
 	runsMax = 6
 )
@@ -55,15 +56,15 @@ func units() []Unit {
 
 // Turn returns all units in the order in which the run begins them: first what is due, then
 // what the session has touched, then the rest, and within each what has waited longest.
-func (w *Workspace) Turn() ([]Unit, error) {
-	commits, err := w.Git("log", "--format=%ct %H")
+func (w *Workspace) Turn(ctx context.Context) ([]Unit, error) {
+	commits, err := w.Git(ctx, "log", "--format=%ct %H")
 	if err != nil {
 		return nil, err
 	}
 	run, base := session(commits)
 	var changed []string
 	if base != "" {
-		if changed, err = w.Git("diff", "--name-only", base, "HEAD"); err != nil {
+		if changed, err = w.Git(ctx, "diff", "--name-only", base, "HEAD"); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +81,7 @@ func session(commits []string) (run int, base string) {
 		if err != nil {
 			continue
 		}
-		if i > 0 && at-last > int64(pauseMin/time.Second) {
+		if i > 0 && at-last > int64(shortestPause/time.Second) {
 			run++
 			base = commits[i-1][min(11, len(commits[i-1])):]
 		}

@@ -6,6 +6,7 @@ package lanes
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -209,8 +210,8 @@ func share(items []string, part, parts int) []string {
 }
 
 // Git runs git in the tree, and returns the lines of its output.
-func (w *Workspace) Git(args ...string) ([]string, error) {
-	cmd := exec.Command("git", args...)
+func (w *Workspace) Git(ctx context.Context, args ...string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = w.Root
 	out, err := cmd.Output()
 	if err != nil {

@@ -80,13 +80,13 @@ func run(ctx context.Context) error {
 	}
 	command, name := flag.Arg(0), flag.Arg(1)
 	if command == "lanes" {
-		return list(w)
+		return list(ctx, w)
 	}
 	if err := w.CheckNeeds(ctx); err != nil {
 		return err
 	}
 	if c.load > 0 {
-		load, err := lanes.StartLoad(c.load)
+		load, err := lanes.StartLoad(ctx, c.load)
 		if err != nil {
 			return err
 		}
@@ -114,14 +114,14 @@ func (c call) do(ctx context.Context, w *lanes.Workspace, command, name string) 
 		if err != nil || number < 0 || number > lane.Parts {
 			return fmt.Errorf("lane %s has the parts 1 to %d, and no %q", name, lane.Parts, part)
 		}
-		return c.steps(ctx, w, cmp.Or(flag.Arg(1), name), lane.Steps(w, number))
+		return c.steps(ctx, w, cmp.Or(flag.Arg(1), name), lane.Steps(ctx, w, number))
 	case "all":
 		failed := c.steps(ctx, w, "test", lanes.Tests(w))
 		for _, lane := range lanes.Lanes() {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			failed = errors.Join(failed, c.steps(ctx, w, lane.Name, lane.Steps(w, 0)))
+			failed = errors.Join(failed, c.steps(ctx, w, lane.Name, lane.Steps(ctx, w, 0)))
 		}
 		return failed
 	case "turn":
@@ -146,7 +146,7 @@ func (c call) steps(ctx context.Context, w *lanes.Workspace, name string, steps 
 
 // turn runs the lanes whose turn it is, while there is time, and says which it did not.
 func (c call) turn(ctx context.Context, w *lanes.Workspace) error {
-	units, err := w.Turn()
+	units, err := w.Turn(ctx)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (c call) turn(ctx context.Context, w *lanes.Workspace) error {
 			left = append(left, fmt.Sprintf("%s (%d of 6)", u.Name(), u.Waited))
 			continue
 		}
-		if err := c.steps(ctx, w, u.Name(), u.Lane.Steps(w, u.Part)); err != nil {
+		if err := c.steps(ctx, w, u.Name(), u.Lane.Steps(ctx, w, u.Part)); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -189,8 +189,8 @@ func wrapped(head string, words []string) {
 }
 
 // list prints the lanes, and when each part is due.
-func list(w *lanes.Workspace) error {
-	units, err := w.Turn()
+func list(ctx context.Context, w *lanes.Workspace) error {
+	units, err := w.Turn(ctx)
 	if err != nil {
 		return err
 	}
