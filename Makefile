@@ -71,11 +71,11 @@ endif
 .PHONY: module-check
 module-check: needs $(BIN)/golangci-lint $(BIN)/lanes
 	@$(BIN)/lanes -module $(MODULE) test
-	$(call step,$(MODULE): format$(COMMA) lint$(COMMA) tree$(COMMA) vet$(COMMA) tidy)
+	$(call step,$(MODULE): format$(COMMA) lint$(COMMA) tree$(COMMA) tidy)
 	$(BIN)/golangci-lint fmt --diff ./$(MODULE)
 	$(BIN)/golangci-lint run ./$(MODULE)/...
 	$(GO) test ./tools/tree
-	GOWORK=off $(GO) -C $(MODULE) vet ./...
+	GOWORK=off $(GO) -C $(MODULE) build ./...
 	GOWORK=off $(GO) -C $(MODULE) mod tidy -diff
 	echo '== check of $(MODULE): ok'
 
@@ -91,7 +91,7 @@ lint: $(BIN)/golangci-lint ## golangci-lint over all modules, and over the fault
 	@for m in $(APART); do (cd $$m && GOWORK=off $(BIN)/golangci-lint run ./...); done
 	QUORATE_LINTER=$(BIN)/golangci-lint $(GO) test -count=1 -tags lint -run Linters ./tools/tree
 
-# `make check` runs the same analyzers: `lint` with all build tags, `modules` without.
+# `make check` runs the same analyzers, by `lint` with all build tags.
 .PHONY: vet
 vet: needs ## go vet over the workspace, with and without the process tests
 	$(call step,vet)
@@ -114,15 +114,12 @@ figures-check: needs ## the figures of docs/downing.md, as far as they take seco
 	@$(GO) test -count=1 ./tools/internal/figures
 
 .PHONY: modules
-modules: needs ## each module by itself: build, vet, tidy
+modules: needs ## each module by itself: build, tidy; what its tests need is found by the second
 	$(call step,modules)
 	@for m in $(MODULES); do
-	  echo "   $$m"
 	  GOWORK=off $(GO) -C $$m build ./...
-	  GOWORK=off $(GO) -C $$m vet ./...
 	  GOWORK=off $(GO) -C $$m mod tidy -diff
 	done
-	for m in $(APART); do GOWORK=off $(GO) -C $$m vet ./...; done
 	for m in $(APART) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy -diff; done
 
 # A toolkit that only compiles where its authors sit is found out by its users.

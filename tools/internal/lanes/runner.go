@@ -66,7 +66,9 @@ func (r *Runner) Run(ctx context.Context, name string, steps []Step) error {
 	}
 	defer r.log.Close() //nolint:errcheck // It is for people who look for more.
 	for _, s := range steps {
-		r.total += len(s.Packages)
+		if s.LeftOut == "" {
+			r.total += len(s.Packages)
+		}
 	}
 	r.print("== %s: %s", name, count(r.total, "package"))
 	for _, s := range steps {

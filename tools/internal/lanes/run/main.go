@@ -8,6 +8,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -26,8 +27,12 @@ const usage = `usage: run [flags] test | lane NAME[/PART] | all | lanes | turn
   test       what needs no other program than Go, make and git
   lane NAME  one lane, or a part of it: lane race, lane race/2
   all        test, then every lane
-  lanes      which lanes there are
+  lanes      which lanes there are; with -json for programs
   turn       the lanes whose turn it is, as far as there is time
+
+examples:
+  run -module fd test
+  run -load 8 lane process/1
 
 flags:
 `
@@ -55,6 +60,7 @@ type call struct {
 	began  int64
 	budget time.Duration
 	latest time.Duration
+	json   bool
 }
 
 func run(ctx context.Context) error {
@@ -64,6 +70,7 @@ func run(ctx context.Context) error {
 	flag.Int64Var(&c.began, "began", time.Now().Unix(), "turn: when the whole run began, in `seconds` since 1970")
 	flag.DurationVar(&c.budget, "budget", 25*time.Minute, "turn: how long a run may take, on a quiet machine")
 	flag.DurationVar(&c.latest, "latest", 35*time.Minute, "turn: when no lane is begun any more")
+	flag.BoolVar(&c.json, "json", false, "lanes: print JSON")
 	flag.Usage = func() {
 		fmt.Fprint(os.Stderr, usage)
 		flag.PrintDefaults()
@@ -80,7 +87,7 @@ func run(ctx context.Context) error {
 	}
 	command, name := flag.Arg(0), flag.Arg(1)
 	if command == "lanes" {
-		return list(ctx, w)
+		return c.list(ctx, w)
 	}
 	if err := w.CheckNeeds(ctx); err != nil {
 		return err
@@ -188,25 +195,43 @@ func wrapped(head string, words []string) {
 	fmt.Println(line)
 }
 
-// list prints the lanes, and when each part is due.
-func list(ctx context.Context, w *lanes.Workspace) error {
+// A row is what list tells of a lane.
+type row struct {
+	Name    string `json:"name"`
+	Proves  string `json:"proves"`
+	Needs   string `json:"needs,omitempty"`
+	Parts   int    `json:"parts"`
+	Seconds int    `json:"seconds"` // What a part takes on two quiet processors.
+	Last    string `json:"last"`
+	Waited  []int  `json:"waited"` // For how many runs each part was not due.
+}
+
+// list prints the lanes, and for how many runs each of their parts has not been due.
+func (c call) list(ctx context.Context, w *lanes.Workspace) error {
 	units, err := w.Turn(ctx)
 	if err != nil {
 		return err
 	}
+	var rows []row
 	for _, l := range lanes.Lanes() {
-		fmt.Printf("%-10s %s\n", l.Name, l.Proves)
-		if l.Needs != "" {
-			fmt.Printf("%-10s needs %s\n", "", l.Needs)
-		}
-		fmt.Printf("%-10s %d x %v on two quiet processors, last here: %s\n", "", l.Parts, l.Time, lanes.Last(w.Root, l))
-		var waits []string
+		r := row{Name: l.Name, Proves: l.Proves, Needs: l.Needs, Parts: l.Parts, Seconds: int(l.Time.Seconds()), Last: lanes.Last(w.Root, l), Waited: make([]int, l.Parts)}
 		for _, u := range units {
 			if u.Lane.Name == l.Name {
-				waits = append(waits, strconv.Itoa(u.Waited))
+				r.Waited[u.Part-1] = u.Waited
 			}
 		}
-		fmt.Printf("%-10s not due for %s of 6 runs\n", "", strings.Join(waits, ", "))
+		rows = append(rows, r)
+	}
+	if c.json {
+		return json.NewEncoder(os.Stdout).Encode(rows)
+	}
+	for _, r := range rows {
+		fmt.Printf("%-10s %s\n", r.Name, r.Proves)
+		if r.Needs != "" {
+			fmt.Printf("%-10s needs %s\n", "", r.Needs)
+		}
+		fmt.Printf("%-10s %d x %d s on two quiet processors; last here: %s\n", "", r.Parts, r.Seconds, r.Last)
+		fmt.Printf("%-10s not due for so many of 6 runs: %s\n", "", strings.Trim(fmt.Sprint(r.Waited), "[]"))
 	}
 	return nil
 }
