@@ -37,6 +37,10 @@ type verdict struct {
 	Plugins map[string]away   `json:"plugins,omitempty"` // Plugins that were killed or stopped, by name.
 	Missed  []string          `json:"missed,omitempty"`  // Promises of the phases that were not kept.
 
+	StoodStill int64    `json:"stood_still_ms"`       // How long the machine did not run the demo when it was to run.
+	Waited     int      `json:"waited_percent"`       // How much of the time some program waited for a processor.
+	NotJudged  []string `json:"not_judged,omitempty"` // Promises that were not kept on a machine that was busy with other work.
+
 	Error string `json:"error,omitempty"` // Why the run did not finish.
 	OK    bool   `json:"ok"`
 }
@@ -172,7 +176,13 @@ func (d *demo) report(v verdict) bool {
 		v.RecoveredMax = max(v.RecoveredMax, r.Milliseconds())
 	}
 	v.Phases = d.load.phases(d.windows)
-	v.Plugins, v.Missed = d.away, missed(v.Phases, d.opts.plugins)
+	v.Missed = missed(v.Phases, d.opts.plugins)
+	if d.opts.plugins {
+		v.Plugins = d.away
+	}
+	if v.StoodStill, v.Waited = d.machine.close(); isBusy(v.StoodStill, v.Waited) {
+		v.Missed, v.NotJudged = nil, v.Missed
+	}
 	d.screen.summary(v)
 	d.screen.phases(d.windows, v)
 	line, err := json.Marshal(v)

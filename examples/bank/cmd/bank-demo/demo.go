@@ -41,6 +41,7 @@ type demo struct {
 	recoveries []time.Duration // Each from a death to the last account's answer.
 	windows    []window        // The phases so far; the last one is not over.
 	away       map[string]away // The plugins that were killed or stopped.
+	machine    *machine
 }
 
 // run runs the whole demo and reports whether nothing was lost.
@@ -54,6 +55,7 @@ func run(ctx context.Context, opts options) (bool, error) {
 		return false, err
 	}
 	defer d.fleet.close()
+	d.machine = watchMachine()
 	d.load = newLoad(opts.seed, opts.accounts, opts.rate, d.fleet)
 	defer d.load.close()
 	v, err := d.play(ctx)

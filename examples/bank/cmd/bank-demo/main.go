@@ -27,9 +27,10 @@
 // For each phase the last line has the longest gap of any account: the time between two
 // successive answers of an account, as far as a request waited for it. A failed ask is a
 // request that a node answered with an error; clients repeat such requests, and others
-// that broke off, until they are answered, which counts as retried. Promises that were
-// not kept are listed as missed; they depend on the machine and do not change the exit
-// status.
+// that broke off, until they are answered, which counts as retried. Each figure stands beside
+// what is allowed. Promises that were not kept are listed as missed, or as not judged when the
+// machine stood still for half a second, or programs waited for a processor half of the time; they
+// depend on the machine and do not change the exit status.
 package main
 
 import (

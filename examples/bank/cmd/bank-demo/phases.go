@@ -16,7 +16,7 @@ import (
 
 // The waits of requests become gaps of accounts ([gaps]); each gap and each failed ask is
 // counted in the phase that it belongs to ([phases]); phases that broke a promise are
-// listed ([missed]).
+// listed ([promises], [missed]).
 
 // The promises of the toolkit with default settings.
 const (
@@ -181,32 +181,45 @@ func (d *demo) writeGaps(path string) error {
 	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
+// promise is what a phase allows.
+type promise struct {
+	gap    time.Duration // The longest gap of an account; 0 for no limit.
+	failed bool          // Whether asks may fail.
+}
+
+// promises returns what each phase allows.
+func promises(plugins bool) map[string]promise {
+	afterKill := promise{gapAfterKill, true}
+	if plugins {
+		afterKill.gap = gapByWitness
+	}
+	quiet := promise{gapInRestart, false}
+	return map[string]promise{
+		steady:             {0, false},
+		string(killPlain):  afterKill,
+		string(killOldest): afterKill,
+		string(reshardOne): afterKill,
+		string(freezeOne):  {afterKill.gap + noticedAfter, true}, // Clients ask the frozen node for so long.
+		string(restartAll): quiet,
+		string(drainOne):   quiet,
+		string(reshardAll): quiet,
+	}
+}
+
 // missed returns the promises that were not kept in the phases of a run. They do not
 // change the verdict on the books: a machine that is busy with other work misses them
 // too.
 func missed(named map[string]*phase, plugins bool) []string {
 	var out []string
-	afterKill := gapAfterKill
-	if plugins {
-		afterKill = gapByWitness
-	}
-	limit := func(name string, longest time.Duration) {
-		if p := named[name]; p != nil && p.LongestGap >= longest.Milliseconds() {
-			out = append(out, fmt.Sprintf("%s: longest gap %d ms, not below %d", name, p.LongestGap, longest.Milliseconds()))
+	limits := promises(plugins)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		p, limit := named[name], limits[name]
+		if limit.gap > 0 && p.LongestGap >= limit.gap.Milliseconds() {
+			out = append(out, fmt.Sprintf("%s: longest gap %d ms, not below %d", name, p.LongestGap, limit.gap.Milliseconds()))
 		}
-	}
-	none := func(name string) {
-		if p := named[name]; p != nil && p.FailedAsks > 0 {
+		if _, known := limits[name]; known && !limit.failed && p.FailedAsks > 0 {
 			out = append(out, fmt.Sprintf("%s: %d failed asks", name, p.FailedAsks))
 		}
 	}
-	limit(string(killPlain), afterKill)
-	limit(string(killOldest), afterKill)
-	limit(string(reshardOne), afterKill)
-	for _, quiet := range []action{restartAll, drainOne, reshardAll} {
-		limit(string(quiet), gapInRestart)
-		none(string(quiet))
-	}
-	none(steady)
 	return out
 }

@@ -91,7 +91,7 @@ func plan(seed uint64, chosen []action) []step {
 	}
 	steps := make([]step, len(order))
 	for i, a := range order {
-		steps[i] = step{after: 2*time.Second + time.Duration(rnd.Int64N(int64(2*time.Second))), what: a}
+		steps[i] = step{after: time.Second + time.Duration(rnd.Int64N(int64(time.Second))), what: a}
 	}
 	return steps
 }

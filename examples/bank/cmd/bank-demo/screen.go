@@ -152,35 +152,55 @@ func (s *screen) summary(v verdict) {
 	row := func(what string, value any, more string) {
 		_, _ = fmt.Fprintf(s.out, "  %-20s %8v%s\n", what, value, more) // As in print.
 	}
+	none := func(what string, value any, more string) { row(what, value, more+", allowed 0") }
 	_, _ = fmt.Fprintln(s.out)
 	row("nodes started", v.Nodes, "")
 	row("accounts", v.Accounts, fmt.Sprintf(", %d owners in all", v.Moved))
 	row("transfers answered", v.Acknowledged, fmt.Sprintf(", %d of them after a retry", v.Retried))
-	row("not answered", v.Unanswered, "")
-	row("lost", v.Lost, "")
-	row("booked twice", v.Duplicated, "")
-	row("never asked for", v.Unasked, "")
-	row("overlapping owners", v.OverlappingEpoch, "")
-	row("late answers", v.Late, " of owners that had been replaced")
-	row("cents out of nothing", v.CentsAppeared, "")
-	row("longest wait", v.UnavailableMax, " ms for one transfer")
-	row("longest recovery", v.RecoveredMax, " ms from a kill to the last account's answer")
+	none("not answered", v.Unanswered, "")
+	none("lost", v.Lost, "")
+	none("booked twice", v.Duplicated, "")
+	none("never asked for", v.Unasked, "")
+	none("overlapping owners", v.OverlappingEpoch, "")
+	none("late answers", v.Late, " of owners that had been replaced")
+	none("cents out of nothing", v.CentsAppeared, "")
+	row("longest recovery", seconds(v.RecoveredMax), fmt.Sprintf(" s from a kill to the last answer, allowed %.0f", promises(v.Plugins != nil)[string(killPlain)].gap.Seconds()))
+	row("longest wait", seconds(v.UnavailableMax), " s for one transfer, retried or not")
 	if v.Paused > 0 {
 		row("the load paused", v.Paused, fmt.Sprintf(" times: %d transfers waited", inFlightMax))
 	}
+	row("machine stood still", seconds(v.StoodStill), " s in all")
+	if v.Waited > 0 {
+		row("programs waited", fmt.Sprintf("%d %%", v.Waited), " of the time for a processor")
+	}
 }
 
-// phases prints what the clients saw in each phase, in the order of the run.
+// seconds prints milliseconds as seconds.
+func seconds(ms int64) string { return fmt.Sprintf("%.1f", float64(ms)/1000) }
+
+// phases prints what the clients saw in each phase, in the order of the run, and what is allowed.
 func (s *screen) phases(windows []window, v verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = fmt.Fprintf(s.out, "\n  %-16s %8s %9s %15s %12s %8s\n", "phase", "seconds", "answered", "longest gap ms", "failed asks", "retried")
+	_, _ = fmt.Fprintf(s.out, "\n  %-15s %6s %7s %11s %8s %7s %8s %7s\n", "phase", "s", "replies", "longest gap", "allowed", "failed", "allowed", "retried")
+	limits := promises(v.Plugins != nil)
 	for _, w := range windows {
-		p := v.Phases[w.name]
-		_, _ = fmt.Fprintf(s.out, "  %-16s %8.1f %9d %15d %12d %8d\n", w.name, p.Seconds, p.Answered, p.LongestGap, p.FailedAsks, p.Retried)
+		p, gap, failed := v.Phases[w.name], "", ""
+		if limit, known := limits[w.name]; known {
+			if limit.gap > 0 {
+				gap = fmt.Sprintf("%.1f s", limit.gap.Seconds())
+			}
+			if !limit.failed {
+				failed = "0"
+			}
+		}
+		_, _ = fmt.Fprintf(s.out, "  %-15s %6.1f %7d %9.2f s %8s %7d %8s %7d\n", w.name, p.Seconds, p.Answered, float64(p.LongestGap)/1000, gap, p.FailedAsks, failed, p.Retried)
 	}
 	for _, m := range v.Missed {
 		_, _ = fmt.Fprintln(s.out, "  missed:", m)
+	}
+	for _, m := range v.NotJudged {
+		_, _ = fmt.Fprintln(s.out, "  not judged (busy machine):", m)
 	}
 }
 
