@@ -36,8 +36,15 @@ func NewSet(of ...Replica) Set {
 
 // Has reports whether a replica is in the set.
 func (s Set) Has(id ReplicaID) bool {
-	_, ok := slices.BinarySearchFunc(s, id, func(r Replica, id ReplicaID) int { return cmp.Compare(r.ID, id) })
-	return ok
+	low, high := 0, len(s)
+	for low < high {
+		if middle := (low + high) / 2; s[middle].ID < id {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low < len(s) && s[low].ID == id
 }
 
 // Same reports whether two sets have the same ids.
