@@ -76,7 +76,7 @@ func (e *exits) hosting() (hosting int) {
 //
 // covers F14, F28, I1, I2, I13.
 func TestASideGoesOnByTheVoteOfAMemberThatExits(t *testing.T) {
-	runs, survived, step := 0, 0, 24*time.Millisecond
+	runs, survived, step := 0, 0, 40*time.Millisecond
 	if simulationtest.Times > 1 {
 		step = 8 * time.Millisecond
 	}
