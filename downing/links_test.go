@@ -81,9 +81,9 @@ func (l linked) apply(d downing.Decision) linked {
 		}
 	}
 	// The pairs of fewer nodes have other numbers.
-	next := linked{members: members, side: kept}
+	next, before := linked{members: members, side: kept}, l.side.pairs()
 	for i, pair := range kept.pairs() {
-		at := slices.Index(l.side.pairs(), pair)
+		at := slices.Index(before, pair)
 		if l.broken&(1<<at) != 0 {
 			next.broken |= 1 << i
 		}
@@ -94,12 +94,13 @@ func (l linked) apply(d downing.Decision) linked {
 // someoneWins reports whether a node of the side wins with the nodes of the side that
 // it reaches.
 func (l linked) someoneWins(voters set) bool {
+	pairs, ids := l.side.pairs(), voters.ids()
 	for n := range 16 {
 		if l.side&(1<<n) == 0 {
 			continue
 		}
 		reached := l.side
-		for i, pair := range l.side.pairs() {
+		for i, pair := range pairs {
 			if l.broken&(1<<i) != 0 && pair[0] == downingtest.Node(n) {
 				reached &^= 1 << (pair[1].UID - 0x1000)
 			}
@@ -107,7 +108,7 @@ func (l linked) someoneWins(voters set) bool {
 				reached &^= 1 << (pair[0].UID - 0x1000)
 			}
 		}
-		if gossip.Wins(voters.ids(), reached.has) {
+		if gossip.Wins(ids, reached.has) {
 			return true
 		}
 	}

@@ -33,28 +33,48 @@ func (net *Network) recode(c *machine.Component, message any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode decoded %s: %w", c.Name, name, err)
 	}
-	if !bytes.Equal(first, second) || !same(reflect.ValueOf(message), reflect.ValueOf(decoded)) {
+	if !bytes.Equal(first, second) || !net.same.values(reflect.ValueOf(message), reflect.ValueOf(decoded)) {
 		return nil, fmt.Errorf("%s: %s is not what was encoded\nsent:    %+v\ndecoded: %+v", c.Name, name, message, decoded)
 	}
 	return decoded, nil
 }
 
-// same compares two messages: by their Equal method where a value has one. A nil list
+// comparer compares messages. It keeps the number of the method Equal of each type that it has met, -1 where there is
+// none: to look for a method by its name takes longer than all the rest.
+type comparer map[reflect.Type]int
+
+// equal returns the method by which values of a type are compared; false without one.
+func (c comparer) equal(v reflect.Value) (reflect.Value, bool) {
+	t := v.Type()
+	number, known := c[t]
+	if !known {
+		number = -1
+		if m, ok := t.MethodByName("Equal"); ok && m.Type.NumIn() == 2 && m.Type.In(1) == t {
+			number = m.Index
+		}
+		c[t] = number
+	}
+	if number < 0 {
+		return reflect.Value{}, false
+	}
+	return v.Method(number), true
+}
+
+// values compares two messages: by their Equal method where a value has one. A nil list
 // equals an empty one.
-func same(a, b reflect.Value) bool {
+func (c comparer) values(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() || a.Type() != b.Type() {
 		return a.IsValid() == b.IsValid()
 	}
 	if a.CanInterface() && !isNil(a) && !isNil(b) {
-		equal := a.MethodByName("Equal")
-		if equal.IsValid() && equal.Type().NumIn() == 1 && equal.Type().In(0) == a.Type() {
+		if equal, ok := c.equal(a); ok {
 			return equal.Call([]reflect.Value{b})[0].Bool()
 		}
 	}
 	switch a.Kind() {
 	case reflect.Struct:
 		for i := range a.NumField() {
-			if !same(a.Field(i), b.Field(i)) {
+			if !c.values(a.Field(i), b.Field(i)) {
 				return false
 			}
 		}
@@ -63,8 +83,11 @@ func same(a, b reflect.Value) bool {
 		if a.Len() != b.Len() {
 			return false
 		}
+		if a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Uint8 {
+			return bytes.Equal(a.Bytes(), b.Bytes())
+		}
 		for i := range a.Len() {
-			if !same(a.Index(i), b.Index(i)) {
+			if !c.values(a.Index(i), b.Index(i)) {
 				return false
 			}
 		}
@@ -74,7 +97,7 @@ func same(a, b reflect.Value) bool {
 			return false
 		}
 		for _, key := range a.MapKeys() {
-			if !same(a.MapIndex(key), b.MapIndex(key)) {
+			if !c.values(a.MapIndex(key), b.MapIndex(key)) {
 				return false
 			}
 		}
@@ -83,7 +106,7 @@ func same(a, b reflect.Value) bool {
 		if a.IsNil() || b.IsNil() {
 			return a.IsNil() == b.IsNil()
 		}
-		return same(a.Elem(), b.Elem())
+		return c.values(a.Elem(), b.Elem())
 	default:
 		return a.Equal(b)
 	}

@@ -70,6 +70,7 @@ type Network struct {
 	packets pool[packet]
 	every   uint64 // Every so many messages, one goes through its codec; zero: none does.
 	scratch []byte // Buffer for encoding messages.
+	same    comparer
 
 	healed int64 // World time of the last change after which more messages may pass.
 	latest int64 // The longest latency that any delivery or link has allowed.
@@ -98,7 +99,7 @@ func (net *Network) Observe(f func(Passage)) { net.observers = append(net.observ
 func newNetwork(w *World, opt *Options) *Network {
 	return &Network{
 		world: w, source: source(opt.Seed, 1), delivery: opt.Network, normal: opt.Network,
-		latest: int64(max(opt.Network.LateMax, opt.Network.Max)), every: uint64(max(opt.CodecEvery, 0)),
+		latest: int64(max(opt.Network.LateMax, opt.Network.Max)), every: uint64(max(opt.CodecEvery, 0)), same: make(comparer),
 	}
 }
 

@@ -4,9 +4,9 @@
 package downingtest
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
@@ -25,7 +25,7 @@ func newRand(seed uint64) *rand.Rand {
 // id.
 func Node(n int) gossip.NodeID {
 	return gossip.NodeID{
-		Address: gossip.Address{Host: fmt.Sprintf("10.0.%d.%d", n/200, 10+n%200), Port: 7946},
+		Address: gossip.Address{Host: "10.0." + strconv.Itoa(n/200) + "." + strconv.Itoa(10+n%200), Port: 7946},
 		UID:     gossip.UID(0x1000 + n),
 	}
 }
@@ -58,6 +58,17 @@ func IDs(members []*gossip.Member) []gossip.NodeID {
 // them have seen the state. Self is the lowest member that is not down.
 func SplitView(members []*gossip.Member, onSide func(gossip.NodeID) bool, base gossip.Base) downing.View {
 	v := downing.View{Members: members, Base: base}
+	here, there := 0, 0
+	for _, m := range members {
+		if onSide(m.Node) {
+			here++
+		} else {
+			there++
+		}
+	}
+	if here > 0 {
+		v.Seen, v.Unreachable = make([]gossip.NodeID, 0, here), slices.Grow(v.Unreachable, here*there)
+	}
 	for _, m := range members {
 		if !onSide(m.Node) || m.Status == gossip.Down {
 			continue

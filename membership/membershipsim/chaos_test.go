@@ -15,6 +15,9 @@ import (
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
+// seedsUsual is how many seeds a run of the tests tries of each world.
+const seedsUsual = 5 * simulationtest.Times
+
 // covers F9, F11, F13, F16, F24, F25, F28, F32, F33, F53, I6, I7, I8, I9, I10, I25, I29.
 func TestChaosBreaksNoInvariant(t *testing.T) {
 	fences, hosted := 0, 0

@@ -506,8 +506,8 @@ func boundFinders() []string {
 	}
 }
 
-// finders are the tests that a mutant is run against, as they are run for every
-// change: with their usual seeds, in this order, until one finds it.
+// finders are the tests that a mutant is run against, with the seeds that they have with the build
+// tag seeds, in this order, until one finds it.
 func finders() []string {
 	return []string{
 		"TestWhatADeadLeaderGaveIsOutbid", "TestMajoritySurvivesWhateverItsStrategyDoes", "TestOneSideSurvivesOnceTheWitnessAnswers",

@@ -17,6 +17,14 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
+)
+
+// splitsStride says that a run of the tests tries one of this many splits, callSplitsStride the same for
+// the splits with strategies that are asked. With the build tag seeds the first is 1, the second 8.
+const (
+	splitsStride     = 8 / simulationtest.Times
+	callSplitsStride = 6 + 16/simulationtest.Times
 )
 
 // partitions returns every way to deal n nodes out to the given number of

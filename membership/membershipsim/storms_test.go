@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // storm is a world with its number of nodes and its seed.
@@ -26,12 +27,9 @@ func tried() []storm {
 		{"pauses", 2, 1},
 		{"pauses", 3, 4},
 		{"lanes", 3, 1},
-		{"lanes", 7, 2},
 		{"links", 3, 2},
-		{"links", 11, 5},
 		{"founding", 3, 6},
 		{"shutdowns", 3, 1},
-		{"shutdowns", 7, 2},
 		{"disks", 3, 1},
 	}
 }
@@ -52,21 +50,32 @@ func found() []storm {
 		{"settings", 5, 7300023},   // A joiner was up beside its own predecessor.
 		{"settings", 6, 7400000},   // Two nodes waited for the vote of one that had left, and none could go on.
 
-		{"strategies", 12, 1795327030299},  // One old unreachable record began the fence of a node that was downed by command.
-		{"strategies", 13, 1795324171438},  // Votes were split for minutes.
-		{"strategies", 15, 20261122000192}, // Voters of a candidate that failed stood at one moment, again and again.
-		{"strategies", 11, 7024},           // The same.
-		{"join-storm", 13, 1795324851883},  // Voters of one set were refused by a cluster founded upon two.
-		{"chaos", 11, 1795325152569},       // A change of voters waited for a voter that had ended.
-		{"links", 15, 1795325153041},       // One unreachable record over a broken link began the fence of a node that others still answered.
-		{"chaos", 5, 20261126000192},       // A leader let another node go in an edit that was lost, and that node let itself go: one generation twice.
-		{"chaos", 5, 20261122000200},       // A leader that had confirmed its leave was cut off with an edit, the next one made the same: one generation twice.
-		{"chaos", 5, 505190},               // The same; the schedules of shared exchanges hide it in the run above.
-		{"settings", 13, 20261122000469},   // Nodes hosted beside their successors, by the answers of voters that accused them late.
-		{"lanes", 3, 20261122000919},       // A change of voters while a cluster was founded was refused as malformed.
-		{"judges", 15, 20261123201347},     // The stability margin was too short for a newcomer's answer.
-		{"judges", 13, 20261123607647},     // Two moments of a judge that accuses everybody overlapped.
-		{"settings", 11, 20261123606887},   // A pair that was not monitored meanwhile was silent since before.
+		{"strategies", 12, 1795327030299}, // One old unreachable record began the fence of a node that was downed by command.
+		{"strategies", 13, 1795324171438}, // Votes were split for minutes.
+		{"strategies", 11, 7024},          // Voters of a candidate that failed stood at one moment, again and again.
+		{"join-storm", 13, 1795324851883}, // Voters of one set were refused by a cluster founded upon two.
+		{"chaos", 11, 1795325152569},      // A change of voters waited for a voter that had ended.
+		{"links", 15, 1795325153041},      // One unreachable record over a broken link began the fence of a node that others still answered.
+		{"chaos", 5, 20261126000192},      // A leader let another node go in an edit that was lost, and that node let itself go: one generation twice.
+		{"chaos", 5, 20261122000200},      // A leader that had confirmed its leave was cut off with an edit, the next one made the same: one generation twice.
+		{"chaos", 5, 505190},              // The same; the schedules of shared exchanges hide it in the run above.
+		{"settings", 13, 20261122000469},  // Nodes hosted beside their successors, by the answers of voters that accused them late.
+		{"lanes", 3, 20261122000919},      // A change of voters while a cluster was founded was refused as malformed.
+	}
+}
+
+// long are runs that take long, and that are done with the build tag seeds only.
+func long() []storm {
+	return []storm{
+		{"lanes", 7, 2},
+		{"links", 11, 5},
+		{"shutdowns", 7, 2},
+		{"strategies", 15, 20261122000192}, // Failed once as strategies/11/7024 has.
+		{"judges", 15, 20261123201347},     // The stability margin was too short for a newcomer's answer: TestMarginsThatAreTooShortForAnAnswer.
+
+		// Faults of the world, which was said to break what it did not.
+		{"judges", 13, 20261123607647},   // Two moments of a judge that accuses everybody overlapped.
+		{"settings", 11, 20261123606887}, // A pair that was not monitored meanwhile was silent since before.
 	}
 }
 
@@ -85,7 +94,11 @@ func TestWildJudgesBreakNothing(t *testing.T) {
 
 // covers F11, F12, F13, F15, F16, F24, F27, F33, F50, F53, I5, I6, I7, I8, I9, I10, I13, I25, I27, I29.
 func TestStormsBreakNothing(t *testing.T) {
-	for _, r := range append(tried(), found()...) {
+	runs := append(tried(), found()...)
+	if simulationtest.Times > 1 {
+		runs = append(runs, long()...)
+	}
+	for _, r := range runs {
 		t.Run(fmt.Sprintf("%s/%d/%d", r.scenario, r.nodes, r.seed), func(t *testing.T) {
 			_, err := scenario.Run(scenario.Options{Scenario: r.scenario, Nodes: r.nodes, Seed: r.seed})
 			require.NoError(t, err)

@@ -17,6 +17,9 @@
 //	QUORATE_SEEDS=300 QUORATE_FIRST_SEED=1000 go test -run TestChaos .
 //	QUORATE_SEED=17 go test -run TestChaos .
 //
+// How many seeds are usual may follow from what their worlds do, see [Within], and is [Times] as much with the
+// build tag seeds.
+//
 // # Defects
 //
 // A check that nothing turns red proves nothing. [RequireFound] builds the tests of a package

@@ -73,7 +73,7 @@ func mutant(name string) bool { return name == mutantSwitchedOn }
 )
 
 // RequireFound fails the test unless each of the mutants makes a check fail in one of its
-// tests. dir is the directory from which edits name their files. The mutants are parallel
+// tests, which are built with the build tag seeds, so that all that they do beyond the usual is done. dir is the directory from which edits name their files. The mutants are parallel
 // subtests, all of which have ended when RequireFound returns.
 //
 // With QUORATE_MUTANTS=1/3 in the environment each third of them is looked for, from the first on, with 2/3 and 3/3 the
@@ -239,7 +239,7 @@ func (b *builder) sharedBinary(ctx context.Context, pkg string) (string, error) 
 // build builds the tests of a package over a copy of the code, without what a debugger needs.
 func build(ctx context.Context, overlay, pkg, name string) (string, error) {
 	binary := filepath.Join(filepath.Dir(overlay), name+".test")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".") //nolint:gosec // Our own command.
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "seeds", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".") //nolint:gosec // Our own command.
 	cmd.Dir = pkg
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the tests of %q do not build with the defect: %w\n%s", pkg, err, out)

@@ -95,7 +95,7 @@ func heldTwice(p placement, from, to, last Set) []Register {
 	return movesOn(append(so, again), p, last, to, 1)
 }
 
-// heldSearches are the searches that are too slow with the race detector.
+// heldSearches are the searches through all chains with a bucket that is held back.
 func heldSearches() []search {
 	return []search{
 		{name: "held at once", nodes: 3, chains: heldChains(3, 2, heldAtOnce), copies: 2, buckets: 2, expected: 84},

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // One write and one later read in every order of events while a short chain of sets is gone
@@ -99,6 +101,7 @@ type link struct {
 	enough               [nodesMost][1 << nodesMost][1 << nodesMost]bool // By taken and whole.
 	least                [nodesMost][]copies8                            // The fewest that are enough.
 	stays                group8
+	awaited              group8 // Those that have to catch up before the change ends.
 }
 
 // chain is a sequence of generations and the rules to go by.
@@ -137,6 +140,7 @@ func (c *chain) link(r Register, copies, bucket int) link {
 		l.in |= bit(r.In(id), i)
 		l.current |= bit(v.current.Has(id), i)
 		l.stays |= bit(c.rules.stays(&r, id), i)
+		l.awaited |= bit(r.Phase == PhaseJoint && r.counted(id), i)
 	}
 	for of := range group8(1 << c.nodes) {
 		l.reads[of] = c.rules.reads(v, in(of))
@@ -237,8 +241,8 @@ func (c *chain) explore() (moments int, lost string) {
 }
 
 func (x *explorer) push(m moment) {
-	if _, known := x.seen[m]; !known {
-		x.seen[m] = struct{}{}
+	known := len(x.seen)
+	if x.seen[m] = struct{}{}; len(x.seen) > known {
 		x.todo = append(x.todo, m)
 	}
 }
@@ -411,13 +415,7 @@ func (x *explorer) read(m moment) {
 func (x *explorer) number(gen int8) uint64 { return x.links[gen].reg.Gen }
 
 // behind returns the replicas that have to catch up.
-func (x *explorer) behind(m moment) (all group8) {
-	r := &x.links[m.gen].reg
-	for i := range x.nodes {
-		all |= bit(r.Phase == PhaseJoint && r.counted(idOf(i)) && !has(m.caught, i), i)
-	}
-	return all
-}
+func (x *explorer) behind(m moment) group8 { return x.links[m.gen].awaited &^ m.caught }
 
 // ask has a replica that catches up ask another: it answers at the present generation, or
 // at its own, if that counts.
@@ -618,6 +616,22 @@ func (s search) run(rules rules) (moments, losing int, first string) {
 	return moments, losing, first
 }
 
+// searches are the searches of a run of the tests; those through millions of moments more are done with the build
+// tag seeds.
+func searches() []search {
+	all := append(slices.Concat(smallSearches(), smallHeldSearches(), heldSearches()),
+		search{name: "three sets of three", nodes: 3, chains: chains(3, 3), expected: 252},
+	)
+	if simulationtest.Times > 1 {
+		all = append(all,
+			search{name: "two sets of four", nodes: 4, chains: chains(4, 2), expected: 210},
+			search{name: "a change taken back", nodes: 3, chains: detours(3), expected: 252},
+			search{name: "two sets of four, two copies", nodes: 4, chains: chains(4, 2), copies: 2, buckets: bucketsInChains, expected: 210},
+		)
+	}
+	return all
+}
+
 // No order of events loses a write that was acknowledged, or returned by a read.
 // covers I16, I17.
 func TestNoOrderOfEventsLosesAWrite(t *testing.T) {
@@ -631,7 +645,7 @@ func TestNoOrderOfEventsLosesAWrite(t *testing.T) {
 	}
 }
 
-// smallSearches are those that are fast enough for every run of the tests.
+// smallSearches are those that are fast enough to look for defects with.
 func smallSearches() []search {
 	return []search{
 		{name: "two sets of three", nodes: 3, chains: chains(3, 2), expected: 42},

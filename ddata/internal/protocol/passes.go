@@ -164,8 +164,13 @@ func (s *passes) root(with ReplicaID) uint64 {
 
 func (s *passes) sum(from, to int, with ReplicaID) uint64 {
 	var sum uint64
+	v := s.group.views
+	shared := make([]bool, len(v.all)) // By view: there are far fewer than buckets.
+	for i := range v.all {
+		shared[i] = v.all[i].has(s.group.self) && v.all[i].has(with)
+	}
 	for bucket := from; bucket < to; bucket++ {
-		if s.shared(bucket, with) {
+		if shared[v.of[bucket]] {
 			sum += s.group.table.Hash(bucket)
 		}
 	}

@@ -36,8 +36,15 @@ func NewSet(of ...Replica) Set {
 
 // Has reports whether a replica is in the set.
 func (s Set) Has(id ReplicaID) bool {
-	_, ok := slices.BinarySearchFunc(s, id, func(r Replica, id ReplicaID) int { return cmp.Compare(r.ID, id) })
-	return ok
+	low, high := 0, len(s)
+	for low < high {
+		if middle := (low + high) / 2; s[middle].ID < id {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low < len(s) && s[low].ID == id
 }
 
 // Same reports whether two sets have the same ids.
@@ -202,25 +209,32 @@ func (p placement) homes(bucket int, of Set) Set {
 	if p.copies == 0 || len(of) <= p.copies {
 		return of
 	}
-	byWeight := slices.Clone(of)
-	slices.SortFunc(byWeight, func(a, b Replica) int {
-		return cmp.Or(cmp.Compare(weight(bucket, b.ID), weight(bucket, a.ID)), cmp.Compare(a.ID, b.ID))
-	})
-	homes, zones := make(Set, 0, p.copies), map[string]bool{}
-	for _, fresh := range []bool{true, false} {
-		for _, r := range byWeight {
-			if len(homes) == p.copies || homes.includes(r.ID) || fresh && zones[r.Zone] {
-				continue
+	homes := make(Set, 0, p.copies)
+	for fresh := true; len(homes) < p.copies; {
+		best, most := -1, uint64(0)
+		for i, r := range of {
+			if w := weight(bucket, r.ID); (best < 0 || w > most) && !homes.excludes(r, fresh) {
+				best, most = i, w
 			}
-			homes, zones[r.Zone] = append(homes, r), true
 		}
+		if best < 0 {
+			fresh = false // Each zone has one.
+			continue
+		}
+		homes = append(homes, of[best])
 	}
-	return NewSet(homes...)
+	slices.SortFunc(homes, func(a, b Replica) int { return cmp.Compare(a.ID, b.ID) })
+	return homes
 }
 
-// includes is Has for a set that is not sorted yet.
-func (s Set) includes(id ReplicaID) bool {
-	return slices.ContainsFunc(s, func(r Replica) bool { return r.ID == id })
+// excludes reports whether a replica is in a set that is not sorted yet, or one of its zone if it must be of a fresh zone.
+func (s Set) excludes(of Replica, fresh bool) bool {
+	for i := range s {
+		if s[i].ID == of.ID || fresh && s[i].Zone == of.Zone {
+			return true
+		}
+	}
+	return false
 }
 
 // weight is the weight of a replica for a bucket: a mix of both (the finaliser of

@@ -12,17 +12,23 @@ import (
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
+// within returns the budget of a test that needs so many seeds at least: what two worlds handle.
+func within(t *testing.T, least int) *simulationtest.Budget {
+	return simulationtest.Within(t, least, 30_000)
+}
+
 // While members join, leave, crash and are removed, messages are lost, late and doubled and
 // stores fail, every majority read returns what was acknowledged or read before, nothing
 // deleted comes back, and each generation of a register has one value. In the end all
 // replicas are equal, and nothing is left of tombstones and of nodes that are gone.
 // covers F41, F43, F50, I16, I17, I18, I19, I22.
 func TestChaos(t *testing.T) {
-	first, n := simulationtest.Seeds(t, seedsUsual)
+	b := within(t, 3)
 	var sum simulation.History
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		c, err := simulation.Chaos(seed, 3+int(seed%7))
 		simulationtest.RequireRun(t, seed, err)
+		b.Count(c.World)
 		h := c.History
 		sum.Acked += h.Acked
 		sum.Reads += h.Reads
@@ -33,17 +39,18 @@ func TestChaos(t *testing.T) {
 	require.NotZero(t, sum.Reads)
 	require.NotZero(t, sum.Deletes)
 	require.NotZero(t, sum.Taken)
-	t.Logf("%d seeds: %d writes, %d elements taken out and %d deletes acknowledged, %d reads", n, sum.Acked, sum.Taken, sum.Deletes, sum.Reads)
+	t.Logf("%d seeds: %d writes, %d elements taken out and %d deletes acknowledged, %d reads", b.Ran(), sum.Acked, sum.Taken, sum.Deletes, sum.Reads)
 }
 
 // Keys that nobody changes expire on all replicas under the same faults, and nothing is left
 // of them; no value is returned that nobody has written.
 // covers F42, I18, I23.
 func TestExpiry(t *testing.T) {
-	first, n := simulationtest.Seeds(t, (seedsUsual+2)/3)
-	for seed := first; seed < first+n; seed++ {
-		_, err := simulation.Expiry(seed, 3+int(seed%4))
+	b := within(t, 1)
+	for seed := range b.Seeds {
+		c, err := simulation.Expiry(seed, 3+int(seed%4))
 		simulationtest.RequireRun(t, seed, err)
+		b.Count(c.World)
 	}
 }
 
@@ -53,18 +60,19 @@ func TestExpiry(t *testing.T) {
 // that come back after that change nothing.
 // covers F41, I16, I17.
 func TestHomes(t *testing.T) {
-	first, n := simulationtest.Seeds(t, seedsUsual)
+	b := within(t, 3)
 	lost, rescued, late := 0, 0, 0
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		c, err := simulation.Homes(seed, 5+int(seed%5))
 		simulationtest.RequireRun(t, seed, err)
+		b.Count(c.World)
 		lost, rescued, late = lost+min(c.Held, 1), rescued+c.Rescued, late+c.Late
 	}
 	require.NotZero(t, lost)
-	if n >= 12 {
+	if b.Ran() >= 12 {
 		require.NotZero(t, late)
 	}
-	t.Logf("%d seeds: buckets were held back in %d, and an operator accepted a loss %d times, disks came back after that %d times", n, lost, rescued, late)
+	t.Logf("%d seeds: buckets were held back in %d, and an operator accepted a loss %d times, disks came back after that %d times", b.Ran(), lost, rescued, late)
 }
 
 // Runs that were red once, each with the fault of its own in docs/TRACK_RECORD.md.
@@ -103,18 +111,19 @@ func TestSeedsThatWereRed(t *testing.T) {
 // recognised as older.
 // covers F50, I16, I19.
 func TestCopied(t *testing.T) {
-	first, n := simulationtest.Seeds(t, (seedsUsual+4)/5)
+	b := within(t, 1)
 	var copied, refused, aged, recognised int
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		c, err := simulation.Copied(seed, 3+int(seed%4))
 		simulationtest.RequireRun(t, seed, err)
+		b.Count(c.World)
 		copied, refused, aged, recognised = copied+c.Copied, refused+c.Refused, aged+c.Aged, recognised+c.Recognised
 	}
-	if n >= 5 {
+	if b.Ran() >= 5 {
 		require.NotZero(t, refused)
 		require.NotZero(t, recognised)
 	}
-	t.Logf("%d seeds: %d disks were copied, which nodes noticed %d times; %d copies outlived the first disk, %d of them were recognised", n, copied, refused, aged, recognised)
+	t.Logf("%d seeds: %d disks were copied, which nodes noticed %d times; %d copies outlived the first disk, %d of them were recognised", b.Ran(), copied, refused, aged, recognised)
 }
 
 // The same seed gives the same run, to the byte.
@@ -132,18 +141,19 @@ func TestRunIsAFunctionOfItsSeed(t *testing.T) {
 // is lost by it; when all disks are put back together the cluster goes on from there.
 // covers F50, I16, I19.
 func TestOlder(t *testing.T) {
-	first, n := simulationtest.Seeds(t, (seedsUsual+2)/3)
+	b := within(t, 1)
 	var aged, recognised, restored int
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		c, err := simulation.Older(seed, 3+int(seed%4))
 		simulationtest.RequireRun(t, seed, err)
+		b.Count(c.World)
 		aged, recognised, restored = aged+c.Aged, recognised+c.Recognised, restored+c.Restored
 	}
-	if n >= 10 {
+	if b.Ran() >= 10 {
 		require.NotZero(t, recognised)
 		require.NotZero(t, restored)
 	}
-	t.Logf("%d seeds: %d disks came back older, %d were recognised; %d times all came back", n, aged, recognised, restored)
+	t.Logf("%d seeds: %d disks came back older, %d were recognised; %d times all came back", b.Ran(), aged, recognised, restored)
 }
 
 // A replica that has acknowledged what its store lost with a crash is unsure, and no acknowledged
@@ -151,17 +161,18 @@ func TestOlder(t *testing.T) {
 // on by itself.
 // covers F41, F43, I16, I17.
 func TestBehind(t *testing.T) {
-	first, n := simulationtest.Seeds(t, seedsUsual)
+	b := within(t, 3)
 	var tails, power, acked int
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		c, err := simulation.Behind(seed, 3+int(seed%5))
 		simulationtest.RequireRun(t, seed, err)
+		b.Count(c.World)
 		tails, power, acked = tails+c.Tails, power+c.Power, acked+c.History.Acked
 	}
-	if n >= 10 {
+	if b.Ran() >= 10 {
 		require.NotZero(t, tails)
 		require.NotZero(t, power)
 	}
 	require.NotZero(t, acked)
-	t.Logf("%d seeds: %d writes acknowledged; %d crashes cut the end of a store, %d times all crashed", n, acked, tails, power)
+	t.Logf("%d seeds: %d writes acknowledged; %d crashes cut the end of a store, %d times all crashed", b.Ran(), acked, tails, power)
 }

@@ -50,7 +50,7 @@ func TestKeysThatComeAndGoLeaveNothing(t *testing.T) {
 // A table of which all keys but a few in each bucket are swept takes hardly more memory than one
 // that never had others.
 func TestATableThatHasShrunkGivesItsRoomBack(t *testing.T) {
-	const all, left = 300_000, 10_000
+	const all, left = 100_000, 10_000
 	fill := func(n int) *table.Table {
 		tab := newTable(1)
 		for i := range n {

@@ -15,15 +15,15 @@ import (
 
 // Clients that are no members ask and tell through all faults.
 func TestClientsUnderFaults(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 20)
+	b := simulationtest.Within(t, 6, 0)
 	var sum simulation.Counts
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		w, err := simulation.Run(seed, simulation.Nodes)
 		simulationtest.RequireRun(t, seed, err)
 		sum.Add(w.Counts)
 	}
-	t.Logf("%d seeds: %+v", n, sum)
-	if n < 20 {
+	t.Logf("%d seeds: %+v", b.Ran(), sum)
+	if b.Ran() < 20 {
 		return // Fewer seeds need not show all of it.
 	}
 	for name, count := range map[string]int{
@@ -41,15 +41,15 @@ func TestClientsUnderFaults(t *testing.T) {
 
 // While nodes leave in order and come back, no request of a client fails.
 func TestNodesLeaveWithoutAFailedRequest(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 20)
+	b := simulationtest.Within(t, 6, 0)
 	var sum simulation.Counts
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		w, err := simulation.RunOrderly(seed, 2+int(seed%2)) //nolint:gosec // Two or three.
 		simulationtest.RequireRun(t, seed, err)
 		sum.Add(w.Counts)
 	}
-	t.Logf("%d seeds: %+v", n, sum)
-	if n >= 20 { // Fewer seeds need not show all of it.
+	t.Logf("%d seeds: %+v", b.Ran(), sum)
+	if b.Ran() >= 20 { // Fewer seeds need not show all of it.
 		require.NotZero(t, sum.Leaves)
 		require.NotZero(t, sum.Again, "given to a second node")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/internal/protocol"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // exits is a cluster of five of which a member leaves while the four others are cut into
@@ -75,7 +76,10 @@ func (e *exits) hosting() (hosting int) {
 //
 // covers F14, F28, I1, I2, I13.
 func TestASideGoesOnByTheVoteOfAMemberThatExits(t *testing.T) {
-	runs, survived := 0, 0
+	runs, survived, step := 0, 0, 40*time.Millisecond
+	if simulationtest.Times > 1 {
+		step = 8 * time.Millisecond
+	}
 	for name, lost := range map[string]func(any) bool{
 		"all":    func(any) bool { return true },
 		"gossip": isGossip,
@@ -83,7 +87,7 @@ func TestASideGoesOnByTheVoteOfAMemberThatExits(t *testing.T) {
 	} {
 		for of := range 5 {
 			for with := 1; with < 4; with++ {
-				for lead := 40 * time.Millisecond; lead <= 144*time.Millisecond; lead += 8 * time.Millisecond {
+				for lead := 40 * time.Millisecond; lead <= 144*time.Millisecond; lead += step {
 					runs++
 					e := leaveAtACut(t, of, with, lead, lost)
 					for range 500 {

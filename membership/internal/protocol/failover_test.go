@@ -28,7 +28,7 @@ func (l *loop) untilFenced(limit time.Duration, dead gossip.NodeID, gone ...goss
 				continue
 			}
 			fenced := false
-			for _, f := range published[component.Fenced](n) {
+			for _, f := range n.fences {
 				fenced = fenced || f.Node == dead
 			}
 			if !fenced {
@@ -107,7 +107,7 @@ func checkTakeOver(l *loop, nodes []*node) {
 	var check func()
 	check = func() {
 		for _, n := range nodes {
-			for _, f := range published[component.Fenced](n) {
+			for _, f := range n.fences {
 				if other := l.nodes[f.Node.Address]; other.id == f.Node {
 					require.False(l.t, other.hosts(), "%v hosts although it is fenced at %v", f.Node, n.id)
 				}

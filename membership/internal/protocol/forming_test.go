@@ -114,7 +114,7 @@ func (w *town) requireOneCluster() {
 			hosted[c] = append(hosted[c], n.id)
 		}
 	}
-	require.LessOrEqual(w.t, len(hosted), 1, "%v\n%s", hosted, w.describe())
+	require.LessOrEqual(w.t, len(hosted), 1, "%v\n%s", hosted, w.loop)
 }
 
 // apart cuts the nodes named from all others.

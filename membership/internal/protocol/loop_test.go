@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"sort"
 	"strings"
 	"testing"
@@ -56,6 +57,7 @@ type node struct {
 	machine   *protocol.Machine
 	timers    map[machine.Timer]int // The order of the event that is valid.
 	events    []any                 // What it published.
+	fences    []component.Fenced    // Those of them that say who is fenced.
 	times     []time.Duration
 	decisions []machine.Decide
 	blocks    []protocol.Block
@@ -196,6 +198,9 @@ func (l *loop) until(limit time.Duration, condition func() bool) time.Duration {
 	return l.now - start
 }
 
+// String describes the nodes: for messages of checks that are made often, and of which most are never read.
+func (l *loop) String() string { return l.describe() }
+
 func (l *loop) describe() string {
 	var b strings.Builder
 	for i := range 50 {
@@ -264,6 +269,7 @@ func (n *node) note(published any) {
 		n.stopping, n.dead = &e, true
 		n.loop.tracef(n, "stops: %v", e.Reason)
 	case component.Fenced:
+		n.fences = append(n.fences, e)
 		n.loop.tracef(n, "fenced %v graceful=%v", e.Node, e.Graceful)
 	case protocol.Refused:
 		n.loop.tracef(n, "refused %s of %v: %v", e.What, e.Peer, e.Refusal)
@@ -292,7 +298,7 @@ func (l *loop) tracef(n *node, format string, values ...any) {
 }
 
 func (l *loop) send(from, to gossip.NodeID, message any) {
-	l.sent[strings.TrimPrefix(fmt.Sprintf("%T", message), "protocol.")]++
+	l.sent[strings.TrimPrefix(reflect.TypeOf(message).String(), "protocol.")]++
 	if l.drop != nil && l.drop(from, to, message) || l.cut != nil && l.cut(from.Address, to.Address) {
 		return
 	}

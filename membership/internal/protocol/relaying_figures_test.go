@@ -62,7 +62,7 @@ func (l *lending) untilFenced(crash []int) time.Duration {
 // other 0.4 are for new homes. One message of a hundred is lost, and clocks differ by up
 // to two percent. covers I9.
 func TestCrashesOfSeedsAreFencedInTime(t *testing.T) {
-	from, to := seeds(12)
+	from, to := seeds(6, 12)
 	var took [2][]time.Duration // Of one node, and of several.
 	for seed := from; seed < to; seed++ {
 		size := []int{11, 14, 30}[seed%3]

@@ -321,7 +321,7 @@ func TestNoPlotOutlastsTheFence(t *testing.T) {
 	} {
 		t.Run(plot.name, func(t *testing.T) {
 			removed := 0
-			from, to := seeds(plot.seeds)
+			from, to := seeds((plot.seeds+1)/3, plot.seeds)
 			for seed := from; seed < to; seed++ {
 				l := newLending(t, seed, plot.nodes+int(seed%plot.more))
 				l.config.Config.FailureDetector.MonitoredByNrOfMembers = plot.monitored

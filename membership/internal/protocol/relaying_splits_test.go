@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // All splits of 11 to 14 nodes are enumerated by classes ([classes]): in one class are the
@@ -279,14 +280,18 @@ func stride(t *testing.T, usual int) int {
 
 // Every class of splits of 11 to 14 nodes into two and three sides, with the relays on any
 // of them, and of those with two members without a vote into two sides: each goes through
-// every happening. A run of the test does one of a thousand, from QUORATE_FIRST_SEED on;
+// every happening. A run of the test does one of two thousand, with the build tag seeds one of a thousand, from QUORATE_FIRST_SEED on;
 // with QUORATE_SPLITS=all it takes a quarter of an hour of a processor.
 //
 // covers F9, F10, F14, I1, I2, I13.
 func TestSplitsAmongManyLeaveOneSideHosting(t *testing.T) {
-	every, first := stride(t, 997), 0
+	usual := 1999
+	if simulationtest.Times > 1 {
+		usual = 997
+	}
+	every, first := stride(t, usual), 0
 	if every > 1 {
-		from, _ := seeds(0)
+		from, _ := seeds(0, 0)
 		first = int(from) % every
 	}
 	number, splits, runs, removed := 0, 0, 0, 0

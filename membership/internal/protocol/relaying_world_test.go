@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // The worlds of this file are clusters in which proofs are lent. A world is set up
@@ -298,9 +299,14 @@ func (l *lending) links() error {
 	return l.Failure()
 }
 
-// seeds returns the seeds of a test: a few, or as many as QUORATE_SEEDS says from
-// QUORATE_FIRST_SEED on.
-func seeds(usual uint64) (from, to uint64) { return seedsFrom(1, usual) }
+// seeds returns the seeds of a test: a few, all of them with the build tag seeds, or as many as QUORATE_SEEDS
+// says from QUORATE_FIRST_SEED on.
+func seeds(few, all uint64) (from, to uint64) {
+	if simulationtest.Times > 1 {
+		few = all
+	}
+	return seedsFrom(1, few)
+}
 
 func seedsFrom(first, usual uint64) (from, to uint64) {
 	read := func(name string, otherwise uint64) uint64 {
@@ -316,7 +322,7 @@ func seedsFrom(first, usual uint64) (from, to uint64) {
 // covers I1, I2, I14: whatever becomes of the links between few and many, of the relays,
 // and of what nodes believe about them.
 func TestNobodyHostsByAProofOnceItIsFenced(t *testing.T) {
-	from, to := seeds(20)
+	from, to := seeds(7, 20)
 	removed := 0
 	for seed := from; seed < to; seed++ {
 		l := newLending(t, seed, 7+int(seed%7))
@@ -365,7 +371,10 @@ func (l *lending) few() error {
 // Seed 992 is the first that found a fence by the voters after an edit of which the removed node
 // had not heard.
 func TestNobodyHostsOnceItIsFencedAmongFew(t *testing.T) {
-	from, to := seedsFrom(940, 60)
+	from, to := seedsFrom(980, 20)
+	if simulationtest.Times > 1 {
+		from, to = seedsFrom(940, 60)
+	}
 	removed := 0
 	for seed := from; seed < to; seed++ {
 		l := newLending(t, seed, 4+int(seed%4))
@@ -378,7 +387,7 @@ func TestNobodyHostsOnceItIsFencedAmongFew(t *testing.T) {
 
 // The same storms of broken links among more nodes, with rings of three.
 func TestNobodyHostsByAProofOnceItIsFencedAmongMore(t *testing.T) {
-	from, to := seeds(2)
+	from, to := seeds(1, 2)
 	size, err := strconv.Atoi(os.Getenv("QUORATE_NODES"))
 	if err != nil {
 		size = 30

@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
@@ -136,28 +137,39 @@ func (f *footing) livingOf(base gossip.Base) gossip.Base {
 // earlier than t win in the base. It returns false if there is no such moment, and
 // [machine.Never] if self wins alone.
 func lastWin(self gossip.NodeID, base gossip.Base, contact func(gossip.NodeID) (machine.Instant, bool)) (machine.Instant, bool) {
-	moments := []machine.Instant{machine.Never}
+	last, won := machine.Never, false
+	moments := make([]machine.Instant, 0, 16)
 	for _, voters := range base {
-		heard := 1
+		if len(voters) == 0 {
+			continue
+		}
+		moments = moments[:0]
+		lowest, first := voters[0], neverHeard // The voter that decides where just half of them are in, and its moment.
 		for _, v := range voters {
-			if at, ok := contact(v); ok && v != self {
-				moments = append(moments, at)
-				heard++
+			at, ok := contact(v)
+			switch {
+			case v == self:
+				at = machine.Never
+			case !ok:
+				at = neverHeard
+			}
+			if moments = append(moments, at); v.Compare(lowest) <= 0 {
+				lowest, first = v, at
 			}
 		}
-		if 2*heard < len(voters) {
+		slices.SortFunc(moments, func(a, b machine.Instant) int { return cmp.Compare(b, a) })
+		half := len(moments) / 2
+		at := moments[half] // More than half have been heard since then.
+		if len(moments)%2 == 0 {
+			at = max(at, min(moments[half-1], first))
+		}
+		if at == neverHeard {
 			return 0, false
 		}
+		last, won = min(last, at), true
 	}
-	slices.SortFunc(moments, func(a, b machine.Instant) int { return cmp.Compare(b, a) })
-	for _, t := range slices.Compact(moments) {
-		wins := base.Wins(func(n gossip.NodeID) bool {
-			at, ok := contact(n)
-			return n == self || ok && at >= t
-		})
-		if wins {
-			return t, true
-		}
-	}
-	return 0, false
+	return last, won
 }
+
+// neverHeard is before the moment of any contact.
+const neverHeard = machine.Instant(math.MinInt64)

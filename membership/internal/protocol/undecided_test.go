@@ -142,7 +142,7 @@ func TestASideWithoutTheWordOfItsStrategyTakesNobodyIn(t *testing.T) {
 			}
 			for range 6000 {
 				l.run(10 * time.Millisecond)
-				require.False(t, newcomer.hosts() && len(hosting(nodes)) > 0, "two sides host at %v\n%s", l.now, l.describe())
+				require.False(t, newcomer.hosts() && len(hosting(nodes)) > 0, "two sides host at %v\n%s", l.now, l)
 			}
 			require.True(t, newcomer.hosts(), "it has the word of the strategy")
 			for i, n := range nodes {

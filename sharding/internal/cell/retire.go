@@ -108,6 +108,9 @@ func (h Handoff) Admit(now machine.Instant, id string, out *Actions) {
 // Retired reports whether the shard is retired.
 func (h Handoff) Retired() bool { return h.c.place.isRetired() }
 
+// Stopping reports whether the shard is being stopped here.
+func (h Handoff) Stopping() bool { return h.c.place.stops() }
+
 // retire notes that no node hosts the shard any more.
 func (p *place) retire(now machine.Instant, epoch protocol.Epoch) {
 	p.rehome(gossip.NodeID{})

@@ -503,26 +503,32 @@ type Inspection struct {
 
 // Inspect returns what this node knows of a kind; the zero value for an unknown kind.
 func (c *Control) Inspect(name string) Inspection {
-	var i Inspection
-	k := c.kind(name)
+	i, k := c.InspectCoordinator(name), c.kind(name)
 	if k == nil {
 		return i
 	}
 	i.Promise = k.promise
-	if k.coord != nil {
-		k.coord.inspect(&i)
-	}
 	if h := k.host; h != nil {
 		i.Luggage += h.left.len()
 		i.Scale = h.scale
 		i.MapTerm, i.MapVersion, i.Hosting = h.term, h.version, h.hosting()
 		i.Knows, i.Gone = h.homes.layouts(), len(h.layers.retired)
 		i.Past = h.layers.past
+		i.Homes = slices.Grow(i.Homes, h.homes.len())
 		for _, home := range h.homes.all() {
 			if !home.Node.IsZero() && (h.scale.Count == 0 || home.Shard.Index() < h.scale.Count) {
 				i.Homes = append(i.Homes, *home)
 			}
 		}
+	}
+	return i
+}
+
+// InspectCoordinator returns what the coordinator of a kind knows of it, without what the region does; the zero
+// value where the coordinator does not run.
+func (c *Control) InspectCoordinator(name string) (i Inspection) {
+	if k := c.kind(name); k != nil && k.coord != nil {
+		k.coord.inspect(&i)
 	}
 	return i
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // The way of a load from the shards to the strategy, and back as moves: shards have costs here, of
@@ -66,7 +67,7 @@ func spreadOf(cost []float64, nodes ...*peer) float64 {
 // covers F34, I21.
 func TestLoadsAreEvenedOutAndStayAtRest(t *testing.T) {
 	const shards = 90
-	for seed := range uint64(20) {
+	for seed := range uint64(6 * simulationtest.Times) {
 		f := newFleet(t)
 		f.byLoad()
 		r := rand.New(rand.NewPCG(seed, 3))

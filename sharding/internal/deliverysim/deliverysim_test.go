@@ -14,9 +14,9 @@ import (
 
 // Messages are delivered through all faults.
 func TestDeliveryUnderFaults(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 60)
+	b := simulationtest.Within(t, 8, 0)
 	var sum deliverysim.Counts
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		w, err := deliverysim.Run(seed, deliverysim.Entities)
 		simulationtest.RequireRun(t, seed, err)
 		c := w.Counts
@@ -37,8 +37,8 @@ func TestDeliveryUnderFaults(t *testing.T) {
 		sum.Closures += c.Closures
 		sum.Unanswered += c.Unanswered
 	}
-	t.Logf("%d seeds: %+v", n, sum)
-	if n >= 60 { // Fewer seeds need not show all of it.
+	t.Logf("%d seeds: %+v", b.Ran(), sum)
+	if b.Ran() >= 60 { // Fewer seeds need not show all of it.
 		for name, count := range map[string]int{
 			"refused": sum.Refused, "handled again": sum.Again, "late": sum.Late, "nonsense": sum.Nonsense, "probes": sum.Probes,
 		} {
@@ -49,9 +49,9 @@ func TestDeliveryUnderFaults(t *testing.T) {
 
 // What was accepted is delivered through all faults of the disks that queues are on.
 func TestQueuesInFiles(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 40)
+	b := simulationtest.Within(t, 6, 0)
 	var sum deliverysim.Counts
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		w, err := deliverysim.RunFiles(seed, deliverysim.Entities)
 		simulationtest.RequireRun(t, seed, err)
 		sum.Accepted += w.Counts.Accepted
@@ -62,8 +62,8 @@ func TestQueuesInFiles(t *testing.T) {
 		sum.Lures += w.Counts.Lures
 		sum.Crashes += w.Counts.Crashes
 	}
-	t.Logf("%d seeds: %+v", n, sum)
-	if n >= 40 { // Fewer seeds need not show all of it.
+	t.Logf("%d seeds: %+v", b.Ran(), sum)
+	if b.Ran() >= 40 { // Fewer seeds need not show all of it.
 		require.NotZero(t, sum.Failures)
 		require.NotZero(t, sum.Power)
 		require.NotZero(t, sum.Lures)

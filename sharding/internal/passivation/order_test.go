@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // configs are all policies, with and without what can be chosen.
@@ -108,7 +110,7 @@ func traces(n, limit int) map[string][]uint32 {
 // Each policy does at each use what its slow model does, and never better than one that knows what comes.
 func TestPoliciesAreTheirModels(t *testing.T) {
 	for _, limit := range []int{1, 2, 7, 100} {
-		for name, trace := range traces(6_000, limit) {
+		for name, trace := range traces(1_500*simulationtest.Times, limit) {
 			best := optimum(trace, limit)
 			for _, cfg := range configs(limit) {
 				fast, slow, hits := newRun(cfg), newModel(cfg), 0

@@ -139,9 +139,9 @@ func (m *model) fault() {
 }
 
 func TestWhatWasConfirmedIsThereAfterACrash(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 80)
+	b := simulationtest.Within(t, 20, 0)
 	crashes := 0
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		m := &model{t: t, seed: seed, rng: rng, d: disk{files.New(rng)}, may: map[delivery.EntryID]bool{}}
 		m.restart(true)
@@ -164,7 +164,7 @@ func TestWhatWasConfirmedIsThereAfterACrash(t *testing.T) {
 		m.restart(true)
 		crashes += m.crashes
 	}
-	t.Logf("%d seeds, %d crashes", n, crashes)
+	t.Logf("%d seeds, %d crashes", b.Ran(), crashes)
 }
 
 // Whichever operation of writing the file anew fails, what is confirmed later is there after a crash.

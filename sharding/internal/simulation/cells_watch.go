@@ -117,5 +117,5 @@ func (c *Cells) Acted(shard protocol.ShardID, in *cell.Cell) {
 		}
 	}
 	c.failing = c.failing[:0]
-	c.ledger.follow(c.self, shard, in.Info().Stopping)
+	c.ledger.follow(c.self, shard, in.Handoff().Stopping())
 }

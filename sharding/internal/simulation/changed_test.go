@@ -14,7 +14,6 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // pile is a strategy that moves every shard to the first region that takes any, so that whoever
@@ -47,10 +46,11 @@ func (p pile) Rebalance(_ context.Context, q allocation.RebalanceRequest) (alloc
 // otherwise, no bound of moves is exceeded, and when all have the same strategy the load is even.
 // covers F34, F35, F37, F40, F56, F60, I1, I20, I21, I22, I31, I34.
 func TestStrategiesAreChanged(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
 	during := 0
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 2)
+	for seed := range b.Seeds {
 		c := simulation.Asking(seed, 5, "strategies-changed", mixture(), leastShard(t))
+		b.Count(c.World)
 		named := map[string]allocation.Strategy{"strange": leastShard(t), "pile": pile{leastShard(t)}}
 		c.AskEach(func(name string) allocation.Strategy { return named[name] })
 		c.Change()
@@ -80,6 +80,6 @@ func TestStrategiesAreChanged(t *testing.T) {
 		require.NoError(t, c.Finish(120*time.Second), "seed %d", seed)
 		require.NoError(t, c.Await(120*time.Second, c.Settled, c.Even), "seed %d", seed)
 	}
-	t.Logf("%d seeds: %d changes while shards moved", n, during)
+	t.Logf("%d seeds: %d changes while shards moved", b.Ran(), during)
 	require.NotZero(t, during)
 }

@@ -363,7 +363,7 @@ func (c *Cluster) LeaveAt(a gossip.Address) {
 // come back after three seconds.
 func (c *Cluster) EndCoordinator(crash bool) {
 	for _, n := range c.World.Nodes() {
-		if a := n.ID().Address; Control(n).Inspect(KindName).Coordinating {
+		if a := n.ID().Address; Control(n).InspectCoordinator(KindName).Coordinating {
 			if !crash {
 				c.LeaveAt(a)
 				return
@@ -474,7 +474,7 @@ func (c *Cluster) Even() error {
 func (c *Cluster) Moving() int {
 	moving := 0
 	for _, n := range c.World.Nodes() {
-		moving += Control(n).Inspect(KindName).Moving
+		moving += Control(n).InspectCoordinator(KindName).Moving
 	}
 	return moving
 }

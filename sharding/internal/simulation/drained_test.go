@@ -15,6 +15,6 @@ import (
 // happens meanwhile no message is lost by that.
 // covers I1, I20 for nodes that are drained.
 func TestDrainedNodes(t *testing.T) {
-	sum, _ := summed(t, few, func(seed uint64) (*simulation.Cluster, error) { return simulation.Drains(seed, 5) })
+	sum, _ := summed(t, 3, func(seed uint64) (*simulation.Cluster, error) { return simulation.Drains(seed, 5) })
 	require.NotZero(t, sum.Homes)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // A program says again and again where shards should live, also at nodes that are not there, while
@@ -25,13 +24,14 @@ import (
 // covers F34, F35, F37, I1, I20, I21.
 func TestShardsFollowTheirLocations(t *testing.T) {
 	const shards, nodes = 48, 5
-	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		table := new(allocation.LocationTable)
 		external, err := allocation.NewExternal(allocation.Default().LeastShard, table)
 		require.NoError(t, err)
 		strategy := &heard{Strategy: external}
 		c := simulation.Asking(seed, nodes, "strategies-external", world.Calls{Max: 50 * time.Millisecond}, strategy)
+		b.Count(c.World)
 		r := rand.New(rand.NewPCG(seed, 13))
 		for range 150 {
 			c.World.At(time.Duration(r.IntN(70_000))*time.Millisecond, func() {
@@ -70,8 +70,8 @@ type replica struct {
 // covers F34, F35, F37, I1, I20, I21.
 func TestShardsFollowLocationsThatNodesHearLate(t *testing.T) {
 	const shards, nodes = 48, 5
-	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		truth, replicas, asked := new(allocation.LocationTable), map[string]*replica{}, map[string]*heard{}
 		for i := range nodes {
 			r := &replica{said: map[allocation.Shard]int{}}
@@ -81,6 +81,7 @@ func TestShardsFollowLocationsThatNodesHearLate(t *testing.T) {
 			replicas[at], asked[at] = r, &heard{Strategy: external}
 		}
 		c := simulation.Asking(seed, nodes, "", world.Calls{Max: 50 * time.Millisecond}, asked[simulation.Address(0).String()])
+		b.Count(c.World)
 		last, moves := asked[simulation.Address(0).String()], 0
 		c.World.Strategies().Answer(control.AllocationCall, func(n *world.Node, request any) (any, error) {
 			last = asked[n.ID().Address.String()]

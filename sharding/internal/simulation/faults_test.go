@@ -103,6 +103,6 @@ func aim(c *simulation.Cluster, r *rand.Rand, first bool) {
 // message is processed twice or out of order, and in the end the load is even.
 // covers F24, F35, F37, F38, F39, I1, I3, I20, I21, I22.
 func TestFaultsDuringMoves(t *testing.T) {
-	sum, _ := summed(t, few, struck)
+	sum, _ := summed(t, 1, struck)
 	require.NotZero(t, sum.Moves[control.OutcomeMoved])
 }

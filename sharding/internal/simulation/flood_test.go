@@ -11,7 +11,6 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // flooded returns the options of a cluster in which three entities are sent more messages
@@ -30,9 +29,10 @@ func flooded(seed uint64) simulation.Options {
 // entities do not wait for long, although they share shards, windows and lanes with the flood.
 // covers F42, I20, I36.
 func TestFloodsWait(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(flooded(seed))
+		b.Count(c.World)
 		require.NoError(t, c.World.Run(12*time.Second))
 		c.Ledger.Longest()
 		require.NoError(t, c.World.Run(15*time.Second))
@@ -64,6 +64,6 @@ func floodedUnderFaults(seed uint64) (*simulation.Cluster, error) {
 // flow are lost like all others. In the end no sender waits for room that there is.
 // covers F39, F42, I20, I21, I36.
 func TestFloodsUnderFaults(t *testing.T) {
-	sum, _ := summed(t, few, floodedUnderFaults)
+	sum, _ := summed(t, 1, floodedUnderFaults)
 	require.NotZero(t, sum.Waited)
 }

@@ -16,7 +16,7 @@ import (
 // anybody's hands.
 // covers I1, I21.
 func TestHandoffsUnderFaults(t *testing.T) {
-	sum, _ := summed(t, few, func(seed uint64) (*simulation.Cluster, error) { return simulation.Handoffs(seed, 5) })
+	sum, _ := summed(t, 2, func(seed uint64) (*simulation.Cluster, error) { return simulation.Handoffs(seed, 5) })
 	require.NotZero(t, sum.Memories.Given)
 	require.NotZero(t, sum.Memories.Restored)
 	require.NotZero(t, sum.Memories.Lost)
@@ -26,6 +26,6 @@ func TestHandoffsUnderFaults(t *testing.T) {
 // one that evens out the load, one by an operator, and those of nodes that leave or are drained.
 // covers I21.
 func TestOrderlyMovesKeepTheMemory(t *testing.T) {
-	sum, seeds := summed(t, few, func(seed uint64) (*simulation.Cluster, error) { return simulation.Orderly(seed, 5) })
-	require.Greater(t, sum.Memories.Restored, 10*int(seeds))
+	sum, seeds := summed(t, 1, func(seed uint64) (*simulation.Cluster, error) { return simulation.Orderly(seed, 5) })
+	require.Greater(t, sum.Memories.Restored, 10*seeds)
 }

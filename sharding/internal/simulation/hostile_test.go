@@ -32,7 +32,7 @@ func liedAboutMemory(seed uint64) (*simulation.Cluster, error) {
 // entities, has no effect.
 // covers I1, I35.
 func TestLiesAboutMemoryHaveNoEffect(t *testing.T) {
-	sum, _ := summed(t, few, liedAboutMemory)
+	sum, _ := summed(t, 1, liedAboutMemory)
 	require.NotZero(t, sum.Memories.Restored)
 }
 
@@ -41,7 +41,7 @@ func TestLiesAboutMemoryHaveNoEffect(t *testing.T) {
 // hold under random faults hold with such a peer too.
 // covers I20, I35.
 func TestLiesHaveNoEffect(t *testing.T) {
-	sum, _ := summed(t, few, lied)
+	sum, _ := summed(t, 1, lied)
 	require.Greater(t, sum.Strangers, sum.Lies/4)
 	require.Greater(t, sum.Forged, sum.Lies/8)
 }

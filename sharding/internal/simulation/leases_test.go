@@ -15,7 +15,7 @@ import (
 // again all shards are hosted.
 // covers I1 for kinds with leases.
 func TestLeasesUnderFaults(t *testing.T) {
-	sum, _ := summed(t, few, func(seed uint64) (*simulation.Cluster, error) { return simulation.Leases(seed, 5-3*int(seed%2)) })
+	sum, _ := summed(t, 2, func(seed uint64) (*simulation.Cluster, error) { return simulation.Leases(seed, 5-3*int(seed%2)) })
 	require.NotZero(t, sum.Leased)
 	require.NotZero(t, sum.LeasesLost)
 }
@@ -24,7 +24,7 @@ func TestLeasesUnderFaults(t *testing.T) {
 // yet that they are over.
 // covers I1, I14 for kinds with leases.
 func TestALeaseEndsWhileItsNodeStandsStill(t *testing.T) {
-	sum, _ := summed(t, few, simulation.StandsStill)
+	sum, _ := summed(t, 1, simulation.StandsStill)
 	require.NotZero(t, sum.Leased)
 	require.NotZero(t, sum.LeasesLost)
 }

@@ -530,9 +530,7 @@ func (l *Ledger) Counts() Counts {
 func (l *Ledger) Pending() []uint64 {
 	var ids []uint64
 	for id, r := range l.messages {
-		n := l.world.Node(r.path.origin.Address)
-		lives := n != nil && n.ID() == r.path.origin
-		if lives && !r.processed && !r.failed && !r.timedOut && !r.refused && !r.delivered {
+		if !r.processed && !r.failed && !r.timedOut && !r.refused && !r.delivered && l.lives(r.path.origin) {
 			ids = append(ids, id)
 		}
 	}

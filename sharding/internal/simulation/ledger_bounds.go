@@ -35,7 +35,7 @@ func (l *Ledger) Second(w *world.World) error {
 		return nil
 	}
 	for _, n := range w.Nodes() {
-		if i := Control(n).Inspect(KindName); !i.Coordinating || !i.Opened || i.Open == 0 || !l.mayHost(n.ID()) || !l.takes(n) {
+		if i := Control(n).InspectCoordinator(KindName); !i.Coordinating || !i.Opened || i.Open == 0 || !l.mayHost(n.ID()) || !l.takes(n) {
 			delete(l.homeless, n.ID())
 			continue
 		} else if h, known := l.homeless[n.ID()]; !known || h.term != i.Term {

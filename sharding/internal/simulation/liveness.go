@@ -57,7 +57,7 @@ func (l *liveness) look(w *world.World, quiet time.Duration) error {
 	hosted, inUse := map[protocol.ShardID]int{}, used(l.cluster, protocol.Layout{Shards: protocol.MaxShards})
 	var coordinators []gossip.NodeID
 	for _, n := range w.Nodes() {
-		if Control(n).Inspect(KindName).Coordinating {
+		if Control(n).InspectCoordinator(KindName).Coordinating {
 			coordinators = append(coordinators, n.ID())
 		}
 		region := l.cluster.Ledger.nodes[n.ID()].region

@@ -12,7 +12,6 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // The time that simulated entities take for their messages comes to the strategy as a load that is
@@ -20,8 +19,8 @@ import (
 // to moment, shards come to rest, with a few that are much busier than the others among them.
 // covers I20, I21.
 func TestLoadsAreMeasured(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		cfg := allocation.Default()
 		cfg.Strategy = allocation.LoadAwareName
 		aware, err := allocation.New(cfg)
@@ -36,6 +35,7 @@ func TestLoadsAreMeasured(t *testing.T) {
 			Nodes: 4, Shards: 48, Every: 4 * time.Millisecond, Strategy: "strange",
 			Behaviour: simulation.Behaviour{Hot: 2, HotRun: 8 * time.Millisecond},
 		})
+		b.Count(c.World)
 		c.Ask(strategy)
 		require.NoError(t, c.World.Run(2*time.Minute), "seed %d", seed)
 		// Half of all messages go to two entities, which take 4.4 ms on average for each; the

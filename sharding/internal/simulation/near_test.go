@@ -11,7 +11,6 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // near runs a cluster under random faults, in which few entities are always at work, and get
@@ -29,7 +28,7 @@ func near(seed uint64) (*simulation.Cluster, error) {
 // this order, deadlines, outcomes and the look at the standing are as ever.
 // covers F24, F42, I1, I14, I20.
 func TestBusyEntitiesNearTheirSenders(t *testing.T) {
-	sum, _ := summed(t, few, near)
+	sum, _ := summed(t, 1, near)
 	require.NotZero(t, sum.Joined)
 	require.NotZero(t, sum.Followed)
 	require.NotZero(t, sum.Replaced)
@@ -40,13 +39,14 @@ func TestBusyEntitiesNearTheirSenders(t *testing.T) {
 // keep messages to others waiting: other workers take the place of those that are kept.
 // covers I36.
 func TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000},
 			Nodes: 3, Shards: 12, Entities: 60, Every: 4 * time.Millisecond, Patience: 3 * time.Second, Mailbox: 8,
 			Behaviour: simulation.Behaviour{Hot: 12, HotRun: time.Second},
 		})
+		b.Count(c.World)
 		require.NoError(t, c.World.Run(12*time.Second))
 		c.Ledger.Longest()
 		require.NoError(t, c.World.Run(8*time.Second))
@@ -63,7 +63,7 @@ func TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting(t *testing.T) {
 // workers that entities keep: no others are added beside them, and everything is as ever.
 // covers I20, I36.
 func TestStarvedWorkersNeedNoOthers(t *testing.T) {
-	sum, _ := summed(t, few, func(seed uint64) (*simulation.Cluster, error) {
+	sum, _ := summed(t, 1, func(seed uint64) (*simulation.Cluster, error) {
 		opt := simulation.Troubled(seed)
 		opt.Near, opt.Every = 0.7, 3*time.Millisecond
 		opt.Behaviour.Run, opt.Behaviour.SlowStop = 100*time.Microsecond, 0

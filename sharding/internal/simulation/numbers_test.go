@@ -16,6 +16,6 @@ import (
 // session. What names a number that its host does not know comes again.
 // covers I1, I20, I21.
 func TestStreamsByNumber(t *testing.T) {
-	sum, _ := summed(t, few, func(seed uint64) (*simulation.Cluster, error) { return simulation.Named(seed, 4) })
+	sum, _ := summed(t, 1, func(seed uint64) (*simulation.Cluster, error) { return simulation.Named(seed, 4) })
 	require.NotZero(t, sum.Unnamed)
 }

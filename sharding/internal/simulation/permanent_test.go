@@ -15,6 +15,6 @@ import (
 // a message and after failures, and at one node at a time before.
 // covers I1, I10 for entities without messages.
 func TestPermanentEntitiesRun(t *testing.T) {
-	sum, _ := summed(t, few, func(seed uint64) (*simulation.Cluster, error) { return simulation.Permanent(seed, 5) })
+	sum, _ := summed(t, 2, func(seed uint64) (*simulation.Cluster, error) { return simulation.Permanent(seed, 5) })
 	require.NotZero(t, sum.Homes)
 }

@@ -14,7 +14,7 @@ import (
 // forgotten does not come back.
 // covers F48, I1, I26, I28 for entities that are remembered.
 func TestRememberedEntities(t *testing.T) {
-	sum, _ := summed(t, 2*few, remembered)
+	sum, _ := summed(t, 3, remembered)
 	require.NotZero(t, sum.Archived.Recalled)
 	require.NotZero(t, sum.Archived.Failed)
 	require.NotZero(t, sum.Archived.Changes)

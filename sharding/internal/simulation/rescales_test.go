@@ -15,6 +15,6 @@ import (
 // time, and once the faults are over one number counts everywhere, of which each shard runs.
 // covers I1, I3 for kinds that are rescaled.
 func TestRescalesUnderFaults(t *testing.T) {
-	sum, seeds := summed(t, few, func(seed uint64) (*simulation.Cluster, error) { return simulation.Rescales(seed, 5) })
-	require.Greater(t, sum.Revisions, int(2*seeds))
+	sum, seeds := summed(t, 3, func(seed uint64) (*simulation.Cluster, error) { return simulation.Rescales(seed, 5) })
+	require.Greater(t, sum.Revisions, 2*seeds)
 }

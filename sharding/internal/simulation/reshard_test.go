@@ -16,7 +16,7 @@ import (
 // comes to its end when the faults are over.
 // covers I1, I20, I21, I22 for changes of the number of shards.
 func TestReshards(t *testing.T) {
-	sum, _ := summed(t, seedsUsual, reshards)
+	sum, _ := summed(t, 1, reshards)
 	require.NotZero(t, sum.Relaid)
 	require.NotZero(t, sum.Handed)
 	require.NotZero(t, sum.Moves[control.OutcomeRetired])
@@ -26,7 +26,7 @@ func TestReshards(t *testing.T) {
 // no sender is left without the outcome of its message, unless its own node ends.
 // covers I1, I20, I21, I22 for changes of the number of shards.
 func TestRelayouts(t *testing.T) {
-	sum, _ := summed(t, few, relayouts)
+	sum, _ := summed(t, 1, relayouts)
 	require.NotZero(t, sum.Handed)
 	require.NotZero(t, sum.Moves[control.OutcomeRetired])
 }

@@ -22,6 +22,9 @@ import (
 // for them: first rolling restarts, calm and hurried; then a newcomer, which may host at once
 // and gets its share; last a leave with entities that never stop.
 
+// many is a number of shards that is large; with the build tag seeds it is 1000.
+const many uint32 = 125 * simulationtest.Times
+
 // rolling returns a cluster of five nodes with the timings of production, over a
 // local network. A node that left starts again a second later.
 func rolling(seed uint64, shards uint32) *simulation.Cluster {
@@ -52,13 +55,10 @@ func TestRollingRestart(t *testing.T) {
 		together int
 	}{{64, 1}, {64, 2}, {many, 1}} {
 		t.Run(fmt.Sprintf("%d shards, %d at a time", test.shards, test.together), func(t *testing.T) {
-			usual := few
-			if test.shards == many {
-				usual = 1
-			}
-			first, n := simulationtest.Seeds(t, usual)
-			for seed := first; seed < first+n; seed++ {
+			b := within(t, 1)
+			for seed := range b.Seeds {
 				c := rolling(seed, test.shards)
+				b.Count(c.World)
 				require.NoError(t, rest(c, 5, 30*time.Second))
 				c.Ledger.Longest()
 				for i := 0; i < 5; i += test.together {
@@ -84,13 +84,14 @@ func TestRollingRestart(t *testing.T) {
 // leaves go to nodes that have just come, which may host from the beginning.
 // covers F45, I20, I21.
 func TestHurriedRollingRestart(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 2*few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 5, RatePPM: 10_000},
 			Nodes: 5, Shards: 100, Entities: 300, Every: 2 * time.Millisecond,
 			Handoff: time.Minute, RestartAfter: 150 * time.Millisecond,
 		})
+		b.Count(c.World)
 		require.NoError(t, rest(c, 5, 30*time.Second))
 		c.Ledger.Longest()
 		for i := range 5 {
@@ -111,11 +112,12 @@ func TestHurriedRollingRestart(t *testing.T) {
 // A newcomer has standing, and so may host, within 200 ms of being up. It does not wait for
 // the next round of heartbeats to reach members that did not know it in the first round.
 func TestNewcomerMayHostAtOnce(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 2*few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, RatePPM: 10_000}, Nodes: 4, Shards: 20,
 		})
+		b.Count(c.World)
 		require.NoError(t, rest(c, 4, 30*time.Second))
 		c.Start(4)
 		_, err := c.World.RunUntil(10*time.Second, func() bool { return c.Up(simulation.Address(4), gossip.NodeID{}) })
@@ -132,12 +134,13 @@ func TestNewcomerMayHostAtOnce(t *testing.T) {
 // needed. No message waits for long, and none fails.
 // covers F37, I20, I21.
 func TestJoinUnderLoad(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 5, RatePPM: 10_000},
 			Nodes: 2, Shards: 200, Entities: 300, Every: 2 * time.Millisecond, Handoff: time.Minute,
 		})
+		b.Count(c.World)
 		require.NoError(t, rest(c, 2, 30*time.Second))
 		c.Ledger.Longest()
 		c.Start(2)
@@ -157,12 +160,14 @@ func TestJoinUnderLoad(t *testing.T) {
 // covers F39, I20, I21.
 func TestStuckEntitiesAreLeftBehind(t *testing.T) {
 	behind := 0
-	for seed := range uint64(few + 3) {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 4,
 			Handoff: 2 * time.Second, OnStuck: control.OnStuckAbandon, StopLimit: 3 * time.Second,
 			Behaviour: simulation.Behaviour{SlowStop: 0.1, SlowStopFor: 10 * time.Minute},
 		})
+		b.Count(c.World)
 		c.World.At(15*time.Second, func() { c.Leave(2) })
 		require.NoError(t, c.World.Run(30*time.Second))
 		require.Len(t, c.World.Nodes(), 3)

@@ -38,18 +38,24 @@ func usual(seed uint64, name string) (*simulation.Cluster, error) {
 	panic("no scenario has the name " + name)
 }
 
-// summed runs a world with each seed, usual of them if none is asked for, requires that nothing
+// within returns the budget of a test that needs so many seeds at least: what one world with faults handles.
+func within(t *testing.T, least int) *simulationtest.Budget {
+	return simulationtest.Within(t, least, 40_000)
+}
+
+// summed runs a world with each seed, so many of them at least, requires that nothing
 // is violated, and returns the sum of what the ledgers counted and the number of seeds.
-func summed(t *testing.T, usual int, run func(seed uint64) (*simulation.Cluster, error)) (sum simulation.Counts, seeds uint64) {
+func summed(t *testing.T, least int, run func(seed uint64) (*simulation.Cluster, error)) (sum simulation.Counts, seeds int) {
 	t.Helper()
-	first, n := simulationtest.Seeds(t, usual)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, least)
+	for seed := range b.Seeds {
 		c, err := run(seed)
 		simulationtest.RequireRun(t, seed, err)
+		b.Count(c.World)
 		sum.Add(c.Ledger.Counts())
 	}
-	t.Logf("%d seeds: %+v", n, sum)
-	return sum, n
+	t.Logf("%d seeds: %+v", b.Ran(), sum)
+	return sum, b.Ran()
 }
 
 // Under random faults a shard never has two homes, a kind never has two coordinators, and no
@@ -57,7 +63,7 @@ func summed(t *testing.T, usual int, run func(seed uint64) (*simulation.Cluster,
 // be. When the faults have ended, every shard gets a home and every message an outcome.
 // covers F24, F27, F34-F39, I1, I3, I20, I21, I22.
 func TestRandomFaults(t *testing.T) {
-	sum, _ := summed(t, 2*seedsUsual, chaos)
+	sum, _ := summed(t, 4, chaos)
 	require.NotZero(t, sum.Batches)
 	require.NotZero(t, sum.Gathered)
 }
@@ -66,16 +72,16 @@ func TestRandomFaults(t *testing.T) {
 // late commands are not obeyed.
 // covers F34, F35, F37, F38, I1, I3, I20, I21, I22.
 func TestMoves(t *testing.T) {
-	summed(t, seedsUsual, moves)
+	summed(t, 2, moves)
 }
 
 // While the whole cluster is being stopped nothing moves; started again, it goes on as under any other faults.
-func TestTheWholeClusterIsStopped(t *testing.T) { summed(t, few, shutdowns) }
+func TestTheWholeClusterIsStopped(t *testing.T) { summed(t, 1, shutdowns) }
 
 // Commands of a coordinator that reach the homes after it has stopped do no harm.
 // covers F35, I1, I3, I20, I22.
 func TestLateCommands(t *testing.T) {
-	summed(t, few, lateCommands)
+	summed(t, 1, lateCommands)
 }
 
 // The same seed gives the same run, to the byte.

@@ -12,7 +12,6 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // Clusters with one sort of trouble each: first none, then nodes that leave, one, several at
@@ -50,11 +49,13 @@ func TestCalmClusterProcessesEverything(t *testing.T) {
 // no outcome is unknown.
 // covers F34, F35, I1, I3, I20, I21.
 func TestLeavingLosesNothing(t *testing.T) {
-	for seed := range uint64(few) {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 6,
 			Behaviour: simulation.Behaviour{LaneFull: 0.02, Passivate: 0.05},
 		})
+		b.Count(c.World)
 		c.World.At(20*time.Second, func() { c.Leave(0) })
 		c.World.At(21*time.Second, func() { c.Leave(3) })
 		c.World.At(40*time.Second, func() { c.Leave(1) })
@@ -71,8 +72,8 @@ func TestLeavingLosesNothing(t *testing.T) {
 // over its shards, and a node that is given shards while it leaves hands them on.
 // covers F35, F37, I20.
 func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 2*few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{
 				Seed: seed, CodecEvery: 3, RatePPM: 10_000,
@@ -80,6 +81,7 @@ func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
 			},
 			Nodes: 7, Behaviour: simulation.Behaviour{LaneFull: 0.02, Passivate: 0.05},
 		})
+		b.Count(c.World)
 		c.World.At(20*time.Second, func() { c.Leave(1) })
 		c.World.At(20*time.Second+time.Duration(seed%8)*60*time.Millisecond, func() {
 			c.Leave(2)
@@ -97,12 +99,13 @@ func TestSeveralLeaveOverASlowNetwork(t *testing.T) {
 // unknown, even if another node leaves at the same time.
 // covers F35, F37, I20.
 func TestCoordinatorLeavesInTheMiddleOfMoves(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 2*few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000},
 			Nodes: 6, Shards: 200, Handoff: time.Minute, Every: 3 * time.Millisecond,
 		})
+		b.Count(c.World)
 		require.NoError(t, rest(c, 6, 30*time.Second))
 		c.Leave(5)
 		c.World.After(time.Duration(1+seed%7)*8*time.Millisecond, func() { c.EndCoordinator(false) })
@@ -117,12 +120,14 @@ func TestCoordinatorLeavesInTheMiddleOfMoves(t *testing.T) {
 // moves later. No message is lost.
 // covers F39, I20, I21.
 func TestStopsEndInTime(t *testing.T) {
-	for seed := range uint64(3) {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 5,
 			Handoff: 2 * time.Second, StopLimit: 3 * time.Second,
 			Behaviour: simulation.Behaviour{SlowStop: 0.1, SlowStopFor: 6 * time.Second},
 		})
+		b.Count(c.World)
 		c.World.At(15*time.Second, func() { c.Leave(2) })
 		require.NoError(t, c.World.Run(40*time.Second))
 		require.Len(t, c.World.Nodes(), 4)
@@ -135,8 +140,10 @@ func TestStopsEndInTime(t *testing.T) {
 // seconds.
 // covers F34, F38, I1, I3, I20.
 func TestCrashOfTheCoordinator(t *testing.T) {
-	for seed := range uint64(few) {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 5})
+		b.Count(c.World)
 		c.World.At(20*time.Second, func() { c.World.Crash(simulation.Address(0)) })
 		require.NoError(t, c.World.Run(20*time.Second))
 		passed, err := c.World.RunUntil(20*time.Second, func() bool { return c.Settled() == nil })
@@ -153,10 +160,12 @@ func TestCrashOfTheCoordinator(t *testing.T) {
 // origin that they know by its incarnation.
 // covers F24, F25, I1, I7, I14, I20, I21.
 func TestANodeThatThawsRightAfterItsRemoval(t *testing.T) {
-	for seed := range uint64(2 * few) {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{Seed: seed, CodecEvery: 3, RatePPM: 10_000}, Nodes: 5, Shards: 60, Every: 5 * time.Millisecond,
 		})
+		b.Count(c.World)
 		require.NoError(t, rest(c, 5, 30*time.Second))
 		frozen := c.World.Node(simulation.Address(2)).ID()
 		c.World.Freeze(frozen.Address, time.Hour)
@@ -168,7 +177,7 @@ func TestANodeThatThawsRightAfterItsRemoval(t *testing.T) {
 		_, err := c.World.RunUntil(20*time.Second, removed)
 		require.NoError(t, err)
 		require.True(t, removed())
-		require.NoError(t, c.World.Run(time.Duration(seed)*450*time.Millisecond))
+		require.NoError(t, c.World.Run(time.Duration(seed*3%8)*450*time.Millisecond))
 		c.World.Thaw(frozen.Address)
 		took, err := c.World.RunUntil(5*time.Second, func() bool { return c.World.Node(frozen.Address) == nil })
 		require.NoError(t, err)

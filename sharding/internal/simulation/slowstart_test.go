@@ -12,7 +12,6 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
-	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // A node that joins gets its part slowly, over a network that is not the best, whether the others
@@ -21,8 +20,8 @@ import (
 // covers F34, F35, F37, I20, I21.
 func TestNewcomersStartSlowly(t *testing.T) {
 	const shards, slow = 120, 40 * time.Second
-	first, n := simulationtest.Seeds(t, 3*few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 3)
+	for seed := range b.Seeds {
 		c := simulation.New(simulation.Options{
 			World: world.Options{
 				Seed: seed, CodecEvery: 3, RatePPM: 10_000,
@@ -30,6 +29,7 @@ func TestNewcomersStartSlowly(t *testing.T) {
 			},
 			Nodes: 4, Shards: shards, SlowStart: slow, Every: 25 * time.Millisecond,
 		})
+		b.Count(c.World)
 		require.NoError(t, rest(c, 4, 30*time.Second))
 		require.NoError(t, c.World.Run(slow))
 		c.Start(4)

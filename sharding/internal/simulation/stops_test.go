@@ -45,7 +45,7 @@ func thawed(seed uint64) (*simulation.Cluster, error) {
 // instance before it has heard of that.
 // covers F24, I1.
 func TestStopsKnowOfSuccessors(t *testing.T) {
-	sum, n := summed(t, few, thawed)
+	sum, n := summed(t, 4, thawed)
 	if n == 1 {
 		return // A single seed need not show every reason.
 	}

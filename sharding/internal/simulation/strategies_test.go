@@ -48,10 +48,11 @@ func mixture() world.Calls {
 // twice.
 // covers F34, F35, F37, F40, F56, F60, I1, I20, I21, I22, I34.
 func TestStrangeStrategies(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
 	fates := map[string]int{}
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.Asking(seed, 5, "strategies", mixture(), leastShard(t))
+		b.Count(c.World)
 		c.Change()
 		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
 		c.World.Strategies().Set(world.Calls{})
@@ -60,7 +61,7 @@ func TestStrangeStrategies(t *testing.T) {
 			fates[f.Name] += f.Times
 		}
 	}
-	t.Logf("%d seeds: %v", n, fates)
+	t.Logf("%d seeds: %v", b.Ran(), fates)
 	require.NotZero(t, fates["garbage"])
 }
 
@@ -69,9 +70,10 @@ func TestStrangeStrategies(t *testing.T) {
 // Every shard gets a home all the same.
 // covers F34, F35, F37, F40, F56, I21, I22, I34.
 func TestSlowStrategies(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		c := simulation.Asking(seed, 5, "strategies-slow", world.Calls{Min: 100 * time.Millisecond, Max: 4900 * time.Millisecond}, leastShard(t))
+		b.Count(c.World)
 		r := rand.New(rand.NewPCG(seed, 12))
 		for round := range 6 {
 			c.World.At(time.Duration(15+8*round)*time.Second, func() {
@@ -90,8 +92,8 @@ func TestSlowStrategies(t *testing.T) {
 // split survives, so that this may be a side without a majority.
 // covers F9, F11, F24, F34-F37, F40, F56, F60, I1, I3, I20, I21, I22, I34.
 func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
-	for seed := first; seed < first+n; seed++ {
+	b := within(t, 1)
+	for seed := range b.Seeds {
 		o := simulation.Troubled(seed)
 		o.World.Calls = mixture()
 		o.Strategy, o.HomeLimit = "strange", simulation.HomeLimit
@@ -101,6 +103,7 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 			o.Membership.Downing = witness.Downing()
 		}
 		c := simulation.New(o)
+		b.Count(c.World)
 		c.Ask(leastShard(t))
 		if seed%2 == 1 {
 			witness.Serve(c.World)
@@ -122,7 +125,6 @@ func settled(c *simulation.Cluster, limit time.Duration) error {
 // built-in strategy decides.
 // covers F40, F56, F60, I20, I21, I22, I34.
 func TestStrategyThatNeverAnswers(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
 	for _, m := range []struct {
 		name  string
 		calls world.Calls
@@ -134,8 +136,10 @@ func TestStrategyThatNeverAnswers(t *testing.T) {
 		{"slow", world.Calls{Min: 10 * time.Second, Max: 10 * time.Second}},
 	} {
 		t.Run(m.name, func(t *testing.T) {
-			for seed := first; seed < first+max(n/4, 1); seed++ {
+			b := within(t, 1)
+			for seed := range b.Seeds {
 				c := simulation.Asking(seed, 5, "strategies-"+m.name, m.calls, leastShard(t))
+				b.Count(c.World)
 				c.Change()
 				require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
 				require.NoError(t, settled(c, 60*time.Second), "seed %d", seed)
@@ -173,16 +177,17 @@ func (h *heard) rests() error {
 // and of the coordinator before.
 // covers F34, F35, F37, I1, I20, I21, I22.
 func TestBuiltInStrategiesSettleAfterChanges(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
 	for _, name := range allocation.BuiltIns() {
 		t.Run(name, func(t *testing.T) {
-			for seed := first; seed < first+n; seed++ {
+			b := within(t, 1)
+			for seed := range b.Seeds {
 				cfg := allocation.Default()
 				cfg.Strategy = name
 				builtIn, err := allocation.New(cfg)
 				require.NoError(t, err)
 				strategy := &heard{Strategy: builtIn}
 				c := simulation.Asking(seed, 5, "strategies-"+name, world.Calls{Max: 50 * time.Millisecond}, strategy)
+				b.Count(c.World)
 				c.Change()
 				require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
 				c.Quiet()
@@ -221,14 +226,15 @@ func (angry) Rebalance(context.Context, allocation.RebalanceRequest) (allocation
 // which breaks no contract.
 // covers F40, I20, I21, I22, I34.
 func TestStrategyThatGivesNoHomes(t *testing.T) {
-	first, n := simulationtest.Seeds(t, few)
 	for name, s := range map[string]allocation.Strategy{
 		"none":   lazy{leastShard(t), 0},
 		"panics": angry{},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := first; seed < first+max(n/2, 1); seed++ {
+			b := within(t, 1)
+			for seed := range b.Seeds {
 				c := simulation.Asking(seed, 5, "strategies-"+name, world.Calls{}, s)
+				b.Count(c.World)
 				c.Change()
 				require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
 				require.NoError(t, settled(c, 60*time.Second), "seed %d", seed)

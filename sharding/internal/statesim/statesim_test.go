@@ -16,9 +16,9 @@ import (
 // kept, once and in order.
 // covers I37.
 func TestOwnersUnderFaults(t *testing.T) {
-	first, n := simulationtest.Seeds(t, 40)
+	b := simulationtest.Within(t, 10, 0)
 	var sum statesim.Counts
-	for seed := first; seed < first+n; seed++ {
+	for seed := range b.Seeds {
 		w, err := statesim.Run(seed, statesim.Nodes)
 		simulationtest.RequireRun(t, seed, err)
 		c := w.Counts
@@ -30,8 +30,8 @@ func TestOwnersUnderFaults(t *testing.T) {
 		sum.Batched += c.Batched
 		sum.Refused += c.Refused
 	}
-	t.Logf("%d seeds: %+v", n, sum)
-	if n >= 40 { // Fewer seeds need not show all of it.
+	t.Logf("%d seeds: %+v", b.Ran(), sum)
+	if b.Ran() >= 40 { // Fewer seeds need not show all of it.
 		for name, count := range map[string]int{
 			"fenced": sum.Fenced, "unanswered": sum.Unanswered, "repeated": sum.Repeated, "late": sum.Late, "batched": sum.Batched,
 		} {
