@@ -24,6 +24,7 @@ const (
 	raceParts    = 4
 	processParts = 3
 	mutantParts  = 4
+	seedParts    = 2
 	fuzzParts    = 6
 )
 
@@ -48,7 +49,7 @@ func Lanes() []Lane {
 		{"race", "no two goroutines touch the same memory unsynchronized", "a C compiler", raceParts, 180 * time.Second, goFile, race},
 		{"process", "clusters of real processes: killed, frozen, cut off, on real disks", "", processParts, 180 * time.Second, below("examples", "plugins", "bench", "machine", "tools", "cluster", "transport"), process},
 		{"mutants", "each planted defect is found by the tests", "", mutantParts, 150 * time.Second, goFile, mutants},
-		{"seeds", "more seeds of each simulated world than `make test` has, and fresh ones", "", 1, 180 * time.Second, goFile, seeds},
+		{"seeds", "more seeds of each simulated world than `make test` has, and fresh ones", "", seedParts, 150 * time.Second, goFile, seeds},
 		{"fuzz", "no input breaks a decoder", "", fuzzParts, 180 * time.Second, goFile, fuzz},
 		{"consumer", "a release of the tree, as its users get it", "", 1, 150 * time.Second, nameOf("go.mod", "go.sum", "CHANGELOG.md"), consumer},
 		{"servers", "etcd; the manifests, images and alerts of deploy", "user namespaces, for the image", 1, 120 * time.Second, below("deploy", "internal", "discovery", "downing", "sharding/state/etcd"), servers},
@@ -159,11 +160,13 @@ func noCompiler(ctx context.Context) string {
 	return ""
 }
 
-func seeds(_ context.Context, w *Workspace, _ int) []Step {
-	return []Step{
-		{Packages: w.Tagged("seeds"), Args: []string{"-tags=seeds", timeout}},
-		{Command: []string{"make", "soak", "MINUTES=1", "SOAK_SEED=" + time.Now().UTC().Format("200601021504")}},
+// The first part goes on with fresh seeds over all worlds, for a minute.
+func seeds(_ context.Context, w *Workspace, part int) []Step {
+	steps := []Step{{Packages: share(w.Seeds(), part, seedParts), Args: []string{"-tags=seeds", timeout}}}
+	if part == 1 {
+		steps = append(steps, Step{Command: []string{"make", "soak", "MINUTES=1", "SOAK_SEED=" + time.Now().UTC().Format("200601021504")}})
 	}
+	return steps
 }
 
 // A mutant is the production code with one defect, built anew, and searched for by the seeds of the

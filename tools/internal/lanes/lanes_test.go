@@ -50,15 +50,17 @@ func TestPackagesAreFoundByTheirTags(t *testing.T) {
 		"a/testdata/z/z_test.go":   "package z\n",
 		"a/.tmp/z_test.go":         "package z\n",
 		"a/node_modules/z_test.go": "package z\n",
+		"a/s/s_test.go":            "package s\n\nvar _ = simulationtest.Times\n",
 		"other/z_test.go":          "package z\n",
 	})
-	require.Equal(t, []string{"a", "a/b", "a/x", "a/y"}, w.All())
-	require.Equal(t, []string{"a", "a/b", "a/y"}, w.Plain())
+	require.Equal(t, []string{"a", "a/b", "a/s", "a/x", "a/y"}, w.All())
+	require.Equal(t, []string{"a", "a/b", "a/s", "a/y"}, w.Plain())
+	require.Equal(t, []string{"a/s"}, w.Seeds())
 	require.Equal(t, []string{"a/x", "a/y"}, w.Tagged("process"))
 	require.Equal(t, []string{"a"}, w.Bubbles())
 	require.Equal(t, []string{"a FuzzA"}, w.Targets())
 	require.Equal(t, "-run=^(TestX|TestY)$", w.Names("process", "chromium"))
-	require.Equal(t, []string{"a", "a/x", "a/y"}, w.In("a", w.All()))
+	require.Equal(t, []string{"a", "a/s", "a/x", "a/y"}, w.In("a", w.All()))
 	require.Equal(t, []Step{{Packages: []string{"a/b"}}}, w.Restrict([]Step{{Packages: []string{"a", "a/b"}}, {Command: []string{"make"}}, {Packages: []string{"a"}}}, "a/b"))
 
 	name, err := w.Module("./a/b/")

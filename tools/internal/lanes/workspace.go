@@ -33,6 +33,7 @@ type testFile struct {
 	dir        string // relative to the root, with slashes
 	constraint string // the expression of its go:build line, or ""
 	bubble     bool   // has tests in virtual time
+	seeds      bool   // has tests with more seeds in the lane of them
 	tests      []string
 	fuzz       []string
 }
@@ -90,6 +91,7 @@ func (w *Workspace) readFile(name string) error {
 		if rest, ok := strings.CutPrefix(line, "//go:build "); ok {
 			t.constraint = rest
 		}
+		t.seeds = t.seeds || strings.Contains(line, "simulationtest.Times") || strings.Contains(line, "simulationtest.Within(")
 		t.bubble = t.bubble || line == "\t\"testing/synctest\""
 		if rest, ok := strings.CutPrefix(line, "func "); ok {
 			name, _, _ := strings.Cut(rest, "(")
@@ -147,6 +149,9 @@ func (w *Workspace) Plain() []string {
 
 // Bubbles returns those that have tests in virtual time.
 func (w *Workspace) Bubbles() []string { return w.dirs(func(f testFile) bool { return f.bubble }) }
+
+// Seeds returns those whose tests have more seeds with the build tag seeds.
+func (w *Workspace) Seeds() []string { return w.dirs(func(f testFile) bool { return f.seeds }) }
 
 // Targets returns the fuzz targets as "directory name", sorted.
 func (w *Workspace) Targets() []string {
