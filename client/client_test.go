@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/client"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // What a client does with nodes is tested in module gateway, which has them.
@@ -73,16 +74,12 @@ func TestClientsWithoutNodes(t *testing.T) {
 		_, err := c.Ask(context.Background(), "k", "a", nil)
 		waits <- err
 	}()
-	short := func() context.Context {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		t.Cleanup(cancel)
-		return ctx
-	}
-	require.Eventually(t, func() bool {
+	short := func() context.Context { return patience.Expiring(t, 20*time.Millisecond) }
+	patience.Eventually(t, func() bool {
 		_, err := c.Ask(short(), "k", "b", nil)
 		require.ErrorIs(t, err, client.ErrNotDelivered)
 		return strings.Contains(err.Error(), client.ErrOverloaded.Error())
-	}, time.Minute, time.Millisecond)
+	}, "the queue is full")
 	require.Error(t, c.AwaitReady(short()))
 	require.NoError(t, c.Close())
 	require.NoError(t, c.Close())

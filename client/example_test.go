@@ -22,6 +22,7 @@ func Example() {
 		return
 	}
 	defer func() { _ = c.Close() }() // It returns nil.
+	//quorate:realtime It is meant to end.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	err = c.Tell(ctx, "accounts", "acct-42", []byte("message"))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // Where no changes are reported, the files are polled.
@@ -21,11 +23,7 @@ func TestFilesAreLookedAtWithoutReports(t *testing.T) {
 	reports := make(chan *File, 10)
 	w := watch(file, func(f *File, _ error) { reports <- f }, nil, 10*time.Millisecond)
 	require.NoError(t, os.WriteFile(path, []byte("b: {}\n"), 0o600))
-	select {
-	case f := <-reports:
-		require.True(t, f == nil || f.Has("b"), "empty, if it was seen between truncation and writing")
-	case <-time.After(30 * time.Second):
-		require.FailNow(t, "nothing was reported")
-	}
+	f := patience.Receive(t, reports, "a report")
+	require.True(t, f == nil || f.Has("b"), "empty, if it was seen between truncation and writing")
 	require.NoError(t, w.Close())
 }

@@ -8,21 +8,18 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // Watching real files. After what the tests share come the ways in which a file changes,
 // many writes at once, exchanged directories and links; last what a watch begins with.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience bounds how long a test waits for an event.
-const patience = 30 * time.Second
 
 // report is one call of notify.
 type report struct {
@@ -52,23 +49,11 @@ func watched(t *testing.T, path string) <-chan report {
 	return reports
 }
 
-// next returns the next report.
-func next(t *testing.T, reports <-chan report) report {
-	t.Helper()
-	select {
-	case r := <-reports:
-		return r
-	case <-time.After(patience):
-		require.FailNow(t, "nothing was reported")
-		panic("unreachable")
-	}
-}
-
 // named waits until a name is reported, and returns the number of reports until then.
 func named(t *testing.T, reports <-chan report, name string) int {
 	t.Helper()
 	for n := 1; ; n++ {
-		if r := next(t, reports); r.err == nil && r.name == name {
+		if r := patience.Receive(t, reports, "a report of %q", name); r.err == nil && r.name == name {
 			return n
 		}
 	}
@@ -96,12 +81,12 @@ func TestWatchReportsEachWayOfChangingAFile(t *testing.T) {
 	require.Equal(t, 1, named(t, reports, "c"), "replaced by renaming")
 
 	put(t, path, "node: {name: [half")
-	require.ErrorContains(t, next(t, reports).err, "c.yaml:1: not valid YAML")
+	require.ErrorContains(t, patience.Receive(t, reports, "the fault").err, "c.yaml:1: not valid YAML")
 	put(t, path, text("c"))
 	require.Equal(t, 1, named(t, reports, "c"), "good again, and reported although it is as before")
 
 	require.NoError(t, os.Remove(path))
-	require.ErrorContains(t, next(t, reports).err, "no such file")
+	require.ErrorContains(t, patience.Receive(t, reports, "the end of the file").err, "no such file")
 	put(t, path, text("d"))
 	require.Equal(t, 1, named(t, reports, "d"))
 
@@ -109,7 +94,7 @@ func TestWatchReportsEachWayOfChangingAFile(t *testing.T) {
 	put(t, path, "include: [base.yaml]\n"+text("e"))
 	require.Equal(t, 1, named(t, reports, "e"))
 	put(t, filepath.Join(dir, "base.yaml"), "node: {weight: 300}\n")
-	require.Equal(t, report{}, report{err: next(t, reports).err}, "an included file is followed; what it means is not the Watcher's affair")
+	require.NoError(t, patience.Receive(t, reports, "the change of the included file").err, "an included file is followed; what it means is not the Watcher's affair")
 }
 
 // A thousand writes cause few reports, the last of which has the last write; writes to

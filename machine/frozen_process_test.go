@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // A process with the clock and the counter of this machine is stopped while its goroutines
@@ -97,6 +99,7 @@ func lookUntil(clock *SystemClock, end Instant) (own looks) {
 //
 // covers F24, I14.
 func TestAFrozenProcessKnowsOfItsPause(t *testing.T) {
+	patience.Watch(t)
 	spared, usable := 0, true
 	for round := range 5 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFrozenChild$") //nolint:gosec // This test.
@@ -107,9 +110,9 @@ func TestAFrozenProcessKnowsOfItsPause(t *testing.T) {
 		lines := bufio.NewReader(out)
 		_, err = lines.ReadString('\n')
 		require.NoError(t, err)
-		<-time.After(time.Duration(50+30*round) * time.Millisecond) // It looks meanwhile.
+		<-time.After(time.Duration(50+30*round) * time.Millisecond) //quorate:realtime It looks meanwhile.
 		require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
-		<-time.After(frozenStanding + time.Second)
+		<-time.After(frozenStanding + time.Second) //quorate:realtime It stands still until its standing has ended.
 		require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 		var sum looks
 		require.NoError(t, json.NewDecoder(lines).Decode(&sum))

@@ -13,10 +13,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 )
 
@@ -75,50 +77,52 @@ func TestTheDocumentNamesEachStatus(t *testing.T) {
 		"for operators": {Path: "/x/{thing}", Query: query, Operation: "strike", Method: http.MethodPut, Authorized: true, Body: 4, Answer: fails},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := management.Default()
-			cfg.RequestTimeout, cfg.MaxRequests = 10*time.Millisecond, 1
-			cfg.Operators.TokenFile = tokensIn(t, line("alice", "never", token))
-			handler, err := management.Handler(cfg, []management.Route{route}, quiet())
-			require.NoError(t, err)
-			method := map[bool]string{true: http.MethodPost, false: http.MethodGet}[route.Operation != ""]
-			if route.Method != "" {
-				method = route.Method
-			}
-			ask := func(change func(*http.Request)) string {
-				r := httptest.NewRequestWithContext(t.Context(), method, strings.ReplaceAll(route.Path, "{thing}", "a"), http.NoBody)
-				r.Host = "localhost"
-				r.Header.Set(management.OperatorHeader, route.Operation)
-				bearer(token)(r)
-				change(r)
-				w := httptest.NewRecorder()
-				handler.ServeHTTP(w, r)
-				return fmt.Sprint(w.Code)
-			}
-			how := func(query string) func(*http.Request) {
-				return func(r *http.Request) { r.URL.RawQuery = "how=" + query }
-			}
-			body := func(length int64) func(*http.Request) {
-				return func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("12345")), length }
-			}
-			got := []string{
-				ask(func(*http.Request) {}), ask(how("panic")), ask(how("late")),
-				ask(func(r *http.Request) { r.URL.RawQuery = "what=1" }), ask(func(r *http.Request) { r.Host = "evil.example" }),
-			}
-			if route.Path != "/x" {
-				got = append(got, ask(how("missing")))
-			}
-			if route.Operation != "" {
-				got = append(got, ask(how("conflict")), ask(func(r *http.Request) { r.Header.Del(management.OperatorHeader) }))
-			}
-			if route.Authorized {
-				got = append(got, ask(func(r *http.Request) { r.Header.Set("Authorization", "Bearer guess") }))
-			}
-			if route.Body > 0 {
-				got = append(got, ask(body(-1)), ask(body(5)))
-			}
-			got = append(got, busy(t, cfg, route, method))
-			slices.Sort(got)
-			require.Equal(t, statuses(t, route), slices.Compact(got))
+			synctest.Test(t, func(t *testing.T) {
+				cfg := management.Default()
+				cfg.RequestTimeout, cfg.MaxRequests = 10*time.Millisecond, 1
+				cfg.Operators.TokenFile = tokensIn(t, line("alice", "never", token))
+				handler, err := management.Handler(cfg, []management.Route{route}, quiet())
+				require.NoError(t, err)
+				method := map[bool]string{true: http.MethodPost, false: http.MethodGet}[route.Operation != ""]
+				if route.Method != "" {
+					method = route.Method
+				}
+				ask := func(change func(*http.Request)) string {
+					r := httptest.NewRequestWithContext(t.Context(), method, strings.ReplaceAll(route.Path, "{thing}", "a"), http.NoBody)
+					r.Host = "localhost"
+					r.Header.Set(management.OperatorHeader, route.Operation)
+					bearer(token)(r)
+					change(r)
+					w := httptest.NewRecorder()
+					handler.ServeHTTP(w, r)
+					return fmt.Sprint(w.Code)
+				}
+				how := func(query string) func(*http.Request) {
+					return func(r *http.Request) { r.URL.RawQuery = "how=" + query }
+				}
+				body := func(length int64) func(*http.Request) {
+					return func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("12345")), length }
+				}
+				got := []string{
+					ask(func(*http.Request) {}), ask(how("panic")), ask(how("late")),
+					ask(func(r *http.Request) { r.URL.RawQuery = "what=1" }), ask(func(r *http.Request) { r.Host = "evil.example" }),
+				}
+				if route.Path != "/x" {
+					got = append(got, ask(how("missing")))
+				}
+				if route.Operation != "" {
+					got = append(got, ask(how("conflict")), ask(func(r *http.Request) { r.Header.Del(management.OperatorHeader) }))
+				}
+				if route.Authorized {
+					got = append(got, ask(func(r *http.Request) { r.Header.Set("Authorization", "Bearer guess") }))
+				}
+				if route.Body > 0 {
+					got = append(got, ask(body(-1)), ask(body(5)))
+				}
+				got = append(got, busy(t, cfg, route, method))
+				slices.Sort(got)
+				require.Equal(t, statuses(t, route), slices.Compact(got))
+			})
 		})
 	}
 }
@@ -216,7 +220,7 @@ func TestAServerShowsTheDocument(t *testing.T) {
 // fetchText returns what a server answers.
 func fetchText(t *testing.T, url string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	r, err := http.NewRequestWithContext(patience.Context(t), http.MethodGet, url, http.NoBody)
 	require.NoError(t, err)
 	response, err := client().Do(r)
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 )
 
@@ -29,7 +30,7 @@ func paged(t *testing.T, page bool) string {
 
 func fetch(t *testing.T, method, url string) (*http.Response, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	request, err := http.NewRequestWithContext(patience.Context(t), method, url, http.NoBody)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 )
 
@@ -92,13 +93,13 @@ func (a answer) failure(t *testing.T) management.Failure {
 
 // client returns a client that keeps no connection, so that it leaves no goroutine behind.
 func client() *http.Client {
-	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
 // ask sends a request to a server.
 func ask(t *testing.T, s *management.Server, method, target string) answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Address()+target, http.NoBody)
+	request, err := http.NewRequestWithContext(patience.Context(t), method, "http://"+s.Address()+target, http.NoBody)
 	require.NoError(t, err)
 	return send(t, client(), request)
 }
@@ -184,7 +185,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			request, err := http.NewRequestWithContext(t.Context(), test.method, "http://"+s.Address()+test.target, test.body)
+			request, err := http.NewRequestWithContext(patience.Context(t), test.method, "http://"+s.Address()+test.target, test.body)
 			require.NoError(t, err)
 			if test.host != "" {
 				request.Host = test.host
@@ -201,7 +202,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	got := ask(t, s, http.MethodGet, "/echo/a?x=1&y=2").failure(t)
 	require.Len(t, got.Reasons, 2, "all faults of a query together")
 	for _, host := range []string{"localhost", "LOCALHOST:80", "127.0.0.2", "[::1]:80", "[::1]"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Address()+"/echo/a", http.NoBody)
+		request, err := http.NewRequestWithContext(patience.Context(t), http.MethodGet, "http://"+s.Address()+"/echo/a", http.NoBody)
 		require.NoError(t, err)
 		request.Host = host
 		require.Equal(t, http.StatusOK, send(t, client(), request).status, host)
@@ -227,7 +228,7 @@ func TestAnAnswerNamesFewFaultsOfAQuery(t *testing.T) {
 // Whatever an answer does, its request ends with JSON, and the server goes on.
 func TestAnswersThatFail(t *testing.T) {
 	cfg := listening()
-	cfg.RequestTimeout = 20 * time.Millisecond
+	cfg.RequestTimeout = 300 * time.Millisecond
 	log, logged := logger()
 	s := serve(t, cfg, []management.Route{
 		echo(),
@@ -250,7 +251,7 @@ func TestAnswersThatFail(t *testing.T) {
 		{"/panic", 500, `{"error":"the answer panicked; the log of the node has more"}`},
 		{"/error", 500, `{"error":"the disk is full"}`},
 		{"/known", 404, `{"error":"none","reasons":["one","two"]}`},
-		{"/slow", 504, `{"error":"no answer within 20ms: asking the coordinator: context deadline exceeded"}`},
+		{"/slow", 504, `{"error":"no answer within 300ms: asking the coordinator: context deadline exceeded"}`},
 		{"/value", 500, `{"error":"the answer cannot be encoded; the log of the node has more"}`},
 		{"/echo/a", 200, `{"what":"a","a":"","n":5}`},
 	} {
@@ -267,7 +268,7 @@ func TestAnswersThatFail(t *testing.T) {
 // bounds. If the handler panics after it has begun to answer, the connection ends.
 func TestHandlersAnswerByThemselves(t *testing.T) {
 	cfg := listening()
-	cfg.RequestTimeout = 20 * time.Millisecond
+	cfg.RequestTimeout = 300 * time.Millisecond
 	log, logged := logger()
 	of := func(path string, f http.HandlerFunc) management.Route {
 		return management.Route{Path: path, Handler: f}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
@@ -29,11 +30,11 @@ import (
 // secure asks with certificates, and returns the serial number of the server's certificate.
 func secure(t *testing.T, address string, trusted *mutualtest.Authority, certificates ...tls.Certificate) (int64, error) {
 	t.Helper()
-	c := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	c := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		TLSClientConfig:   &tls.Config{RootCAs: trusted.Pool(), Certificates: certificates, MinVersion: tls.VersionTLS13},
 	}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/echo/a", http.NoBody)
+	request, err := http.NewRequestWithContext(patience.Context(t), http.MethodGet, "https://"+address+"/echo/a", http.NoBody)
 	require.NoError(t, err)
 	response, err := c.Do(request)
 	if err != nil {
@@ -65,7 +66,7 @@ func TestMutualTLS(t *testing.T) {
 	require.Error(t, err)
 	_, err = secure(t, s.Address(), theirs, ours.Issue(t, mutualtest.Leaf{Serial: 4}))
 	require.ErrorContains(t, err, "certificate", "nor does whoever asks trust just anybody")
-	plain, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Address()+"/echo/a", http.NoBody)
+	plain, err := http.NewRequestWithContext(patience.Context(t), http.MethodGet, "http://"+s.Address()+"/echo/a", http.NoBody)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusBadRequest, send(t, client(), plain).status)
 
@@ -103,9 +104,9 @@ func TestRevokedCertificateGetsNoMoreAnswers(t *testing.T) {
 	s := serve(t, cfg, []management.Route{echo()})
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{ca.Issue(t, mutualtest.Leaf{Serial: 5})}, MinVersion: tls.VersionTLS13}}
 	t.Cleanup(transport.CloseIdleConnections)
-	c := &http.Client{Timeout: 10 * time.Second, Transport: transport}
+	c := &http.Client{Transport: transport}
 	ask := func() (int, error) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+s.Address()+"/echo/a", http.NoBody)
+		request, err := http.NewRequestWithContext(patience.Context(t), http.MethodGet, "https://"+s.Address()+"/echo/a", http.NoBody)
 		require.NoError(t, err)
 		response, err := c.Do(request)
 		if err != nil {
@@ -136,6 +137,8 @@ func TestAStreamEndsWhenTheCertificateIsRevoked(t *testing.T) {
 	cfg.TLS.Revocations = filepath.Join(dir, "revoked.crl")
 	require.NoError(t, os.WriteFile(cfg.TLS.Revocations, ca.Revoke(t, 1), 0o600))
 	ended := make(chan error, 1)
+	pulse := time.NewTicker(10 * time.Millisecond)
+	defer pulse.Stop()
 	s := serve(t, cfg, []management.Route{{Path: "/stream", Stream: func(ctx context.Context, _ management.Request, out *management.Stream) error {
 		for {
 			if err := out.Beat("1"); err != nil {
@@ -146,15 +149,13 @@ func TestAStreamEndsWhenTheCertificateIsRevoked(t *testing.T) {
 			case <-ctx.Done():
 				ended <- ctx.Err()
 				return ctx.Err()
-			case <-time.After(10 * time.Millisecond):
+			case <-pulse.C:
 			}
 		}
 	}}})
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{ca.Issue(t, mutualtest.Leaf{Serial: 5})}, MinVersion: tls.VersionTLS13}}
 	t.Cleanup(transport.CloseIdleConnections)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.Address()+"/stream", http.NoBody)
+	request, err := http.NewRequestWithContext(patience.Context(t), http.MethodGet, "https://"+s.Address()+"/stream", http.NoBody)
 	require.NoError(t, err)
 	response, err := transport.RoundTrip(request)
 	require.NoError(t, err)
@@ -180,11 +181,11 @@ func TestAnOperationWithTLS(t *testing.T) {
 	}}, log)
 	mine := ca.Issue(t, mutualtest.Leaf{Serial: 5})
 	post := func(operation string, certificates ...tls.Certificate) (int, error) {
-		c := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		c := &http.Client{Transport: &http.Transport{
 			DisableKeepAlives: true,
 			TLSClientConfig:   &tls.Config{RootCAs: ca.Pool(), Certificates: certificates, MinVersion: tls.VersionTLS13},
 		}}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+s.Address()+"/v1/form", http.NoBody)
+		request, err := http.NewRequestWithContext(patience.Context(t), http.MethodPost, "https://"+s.Address()+"/v1/form", http.NoBody)
 		require.NoError(t, err)
 		request.Header.Set(management.OperatorHeader, operation)
 		response, err := c.Do(request)

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // The suite: parts lists what a format must do, with a sentence for each. What the parts
@@ -26,7 +27,7 @@ import (
 const rounds = 200
 
 // Limit is how long the suite lets a format read one text. It is far above what the largest
-// takes.
+// takes. Time in which the process of the test did not run does not count.
 const Limit = time.Minute
 
 // TestFormat runs the conformance suite. The function write returns a tree in the notation
@@ -188,13 +189,13 @@ func checkNumber(t testing.TB, s subject) {
 // refuses fails the test unless a tree is refused within the limit.
 func (s subject) refuses(t testing.TB, tree map[string]any, what string) {
 	t.Helper()
-	began := time.Now()
+	watch := patience.Start(t)
 	_, err := s.read(s.write(tree))
 	if err == nil {
 		t.Fatalf("too many %s are read", what)
 	}
 	CheckFaults(t, err)
-	if took := time.Since(began); took > Limit {
+	if took := watch.Elapsed(); took > Limit {
 		t.Fatalf("too many %s took %v", what, took)
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/quorate/quorate/discovery/consul"
 	"github.com/quorate/quorate/discovery/discoverytest"
 	"github.com/quorate/quorate/discovery/follow"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,6 +42,7 @@ func query() discovery.Query {
 
 func open(t testing.TB, a *agent, edits ...func(*consul.Config)) *consul.Discovery {
 	t.Helper()
+	patience.Watch(t)
 	config := consul.Default()
 	config.Address = a.http.URL
 	for _, edit := range edits {
@@ -138,7 +140,7 @@ func TestABlockingQueryWithoutNewsIsAskedAgain(t *testing.T) {
 	a.register(registration{service: "bank", node: "10.0.0.1", port: 1})
 	d := open(t, a, func(c *consul.Config) { c.Wait = time.Second })
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:1")
-	require.Eventually(t, func() bool { return len(a.queries()) >= 3 }, 10*time.Second, time.Millisecond)
+	patience.Eventually(t, func() bool { return len(a.queries()) >= 3 }, "three queries")
 	require.Equal(t, "[10.0.0.1:1]", fmt.Sprint(lookup(t, d).List))
 	require.Equal(t, a.queries()[1], a.queries()[2])
 }
@@ -152,7 +154,7 @@ func TestAnIndexThatGoesBackIsForgotten(t *testing.T) {
 	d := open(t, a)
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:1")
 	a.set(func() { a.index = 5 })
-	require.Eventually(t, func() bool { return len(a.queries()) >= 4 }, 10*time.Second, time.Millisecond)
+	patience.Eventually(t, func() bool { return len(a.queries()) >= 4 }, "four queries")
 	require.Contains(t, a.queries()[1], "index=1001")
 	require.NotContains(t, a.queries()[2], "index")
 	require.Contains(t, a.queries()[3], "index=5&")
@@ -175,7 +177,7 @@ func TestAnAgentThatNeverBlocksIsNotAskedWithoutAPause(t *testing.T) {
 	defer func() { require.NoError(t, d.Close()) }()
 	began := time.Now()
 	_ = lookup(t, d)
-	require.Eventually(t, func() bool { return len(a.queries()) >= 4 }, 10*time.Second, time.Millisecond)
+	patience.Eventually(t, func() bool { return len(a.queries()) >= 4 }, "four queries")
 	require.GreaterOrEqual(t, time.Since(began), 3*50*time.Millisecond)
 }
 
@@ -205,9 +207,7 @@ func TestALookupEndsWithItsContextWhileTheAgentIsSilent(t *testing.T) {
 	a := newAgent(t)
 	a.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	d := open(t, a, func(c *consul.Config) { c.RequestTimeout = 100 * time.Millisecond })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err := d.Lookup(ctx, query())
+	_, err := d.Lookup(patience.Expiring(t, 20*time.Millisecond), query())
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	err = discoverytest.AwaitError(t, d, query(), "no whole answer within 100ms")
 	require.NotErrorIs(t, err, context.DeadlineExceeded, "that of the caller has not passed")

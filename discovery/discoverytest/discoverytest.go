@@ -11,9 +11,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // The checks that need a method with some contact points and nothing else: parts lists them,
@@ -26,10 +26,6 @@ import (
 func Query() discovery.Query {
 	return discovery.Query{Service: "quorate", Port: "management", Protocol: "tcp"}
 }
-
-// lookupLimit is how long a lookup of the suite may take. The time is the real one,
-// and generous, so that only a lookup that hangs takes longer.
-const lookupLimit = 20 * time.Second
 
 // TestDiscovery runs the part of the suite that needs one state of the source only;
 // [TestSource] has all of it. Each call of newDiscovery returns an
@@ -96,7 +92,7 @@ func checkConcurrency(t testing.TB, d discovery.Discovery) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			found, err := ask(t.Context(), d, Query())
+			found, err := ask(t.Context(), t, d, Query())
 			if err != nil {
 				t.Errorf("lookup: %v", err)
 			} else if got := sorted(found); !slices.Equal(got, want) {
@@ -111,7 +107,7 @@ func checkContext(t testing.TB, d discovery.Discovery) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := ask(ctx, d, Query()); !errors.Is(err, context.Canceled) {
+	if _, err := ask(ctx, t, d, Query()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want one that wraps %v", err, context.Canceled)
 	}
 }
@@ -126,7 +122,7 @@ func checkStrangeQueries(t testing.TB, d discovery.Discovery) {
 		{Service: string(make([]byte, 100_000))},
 	} {
 		// Whether it is an error or an empty answer is up to the method.
-		found, err := ask(t.Context(), d, q)
+		found, err := ask(t.Context(), t, d, q)
 		if errors.Is(err, errNoAnswer) {
 			t.Errorf("a strange query: %v", err)
 		}
@@ -156,7 +152,7 @@ func checkClose(t testing.TB, d discovery.Discovery) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if _, err := ask(t.Context(), d, Query()); err != nil && !errors.Is(err, discovery.ErrClosed) {
+			if _, err := ask(t.Context(), t, d, Query()); err != nil && !errors.Is(err, discovery.ErrClosed) {
 				t.Errorf("a lookup while the method is closed: %v, want an answer or %v", err, discovery.ErrClosed)
 			}
 		})
@@ -167,14 +163,14 @@ func checkClose(t testing.TB, d discovery.Discovery) {
 		}
 	}
 	all.Wait()
-	if _, err := ask(t.Context(), d, Query()); !errors.Is(err, discovery.ErrClosed) {
+	if _, err := ask(t.Context(), t, d, Query()); !errors.Is(err, discovery.ErrClosed) {
 		t.Errorf("a lookup after close: %v, want an error that wraps %v", err, discovery.ErrClosed)
 	}
 }
 
 func lookup(t testing.TB, d discovery.Discovery) discovery.Targets {
 	t.Helper()
-	found, err := ask(t.Context(), d, Query())
+	found, err := ask(t.Context(), t, d, Query())
 	if err != nil {
 		t.Fatalf("lookup: %v", err)
 	}
@@ -186,11 +182,13 @@ func lookup(t testing.TB, d discovery.Discovery) discovery.Targets {
 var errNoAnswer = errors.New("no answer")
 
 // ask looks up, and survives a lookup that panics or hangs.
-func ask(ctx context.Context, d discovery.Discovery, q discovery.Query) (discovery.Targets, error) {
-	return askWithin(ctx, lookupLimit, d, q)
+func ask(ctx context.Context, t testing.TB, d discovery.Discovery, q discovery.Query) (discovery.Targets, error) {
+	t.Helper()
+	return askUntil(ctx, patience.Ended(t), d, q)
 }
 
-func askWithin(ctx context.Context, limit time.Duration, d discovery.Discovery, q discovery.Query) (discovery.Targets, error) {
+// askUntil does so until the time is over.
+func askUntil(ctx context.Context, late <-chan struct{}, d discovery.Discovery, q discovery.Query) (discovery.Targets, error) {
 	type answer struct {
 		found discovery.Targets
 		err   error
@@ -208,13 +206,11 @@ func askWithin(ctx context.Context, limit time.Duration, d discovery.Discovery, 
 		}()
 		a.found, a.err = d.Lookup(ctx, q)
 	}()
-	late := time.NewTimer(limit)
-	defer late.Stop()
 	select {
 	case a := <-answers:
 		return a.found, a.err
-	case <-late.C:
-		return discovery.Targets{}, fmt.Errorf("%w: the lookup did not return within %v", errNoAnswer, limit)
+	case <-late:
+		return discovery.Targets{}, fmt.Errorf("%w: the lookup did not return within %v", errNoAnswer, patience.Limit)
 	}
 }
 

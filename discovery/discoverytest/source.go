@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // Source makes methods whose source, a server, a file or other nodes, is in a state
@@ -89,7 +90,7 @@ func checkTooMany(t testing.TB, source Source) {
 	if source.Most > 0 && source.Most <= discovery.TargetsMax {
 		return // Other bounds of the source come first.
 	}
-	found, err := ask(t.Context(), source.Holding(t, discovery.TargetsMax+1), Query())
+	found, err := ask(t.Context(), t, source.Holding(t, discovery.TargetsMax+1), Query())
 	if err == nil || errors.Is(err, errNoAnswer) {
 		t.Errorf("found %d contact points and the error %v, want an error", len(found.List), err)
 	}
@@ -100,7 +101,7 @@ func checkFailing(t testing.TB, source Source) {
 	if source.Failing == nil {
 		return
 	}
-	found, err := ask(t.Context(), source.Failing(t), Query())
+	found, err := ask(t.Context(), t, source.Failing(t), Query())
 	if err == nil || errors.Is(err, errNoAnswer) {
 		t.Errorf("error is %v, want one: an answer without contact points says that there are none", err)
 	}
@@ -115,17 +116,15 @@ func checkSilent(t testing.TB, source Source) {
 	if source.Silent == nil {
 		return
 	}
-	const patience = 50 * time.Millisecond
-	deadline, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if _, err := ask(deadline, source.Silent(t), Query()); !errors.Is(err, context.DeadlineExceeded) {
+	const moment = 50 * time.Millisecond
+	if _, err := ask(patience.Expiring(t, moment), t, source.Silent(t), Query()); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error after the deadline is %v, want one that wraps %v", err, context.DeadlineExceeded)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	later := time.AfterFunc(patience, cancel)
+	later := time.AfterFunc(moment, cancel)
 	defer later.Stop()
-	if _, err := ask(cancelled, source.Silent(t), Query()); !errors.Is(err, context.Canceled) {
+	if _, err := ask(cancelled, t, source.Silent(t), Query()); !errors.Is(err, context.Canceled) {
 		t.Errorf("error after cancelling is %v, want one that wraps %v", err, context.Canceled)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/discovery/discoverytest"
 	"github.com/quorate/quorate/discovery/dns"
 	"github.com/quorate/quorate/discovery/dns/dnstest"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // Lookups against the server of dnstest: first the conformance suite, then addresses and
@@ -27,15 +28,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The server of the tests answers at once, so that only the tests with a silent server wait
-// for so long.
-const patience = 5 * time.Second
-
-// settings ask these servers alone, without a file.
+// settings ask these servers alone, without a file. The servers of the tests answer at once, so that a
+// query may take as long as the settings allow; tests with a silent server set a limit of their own.
 func settings(servers ...*dnstest.Server) dns.Config {
 	config := dns.Default()
 	config.ResolvConf = ""
-	config.QueryTimeout = patience
+	config.QueryTimeout = time.Minute
 	for _, server := range servers {
 		config.Servers = append(config.Servers, server.Addr())
 	}
@@ -44,6 +42,7 @@ func settings(servers ...*dnstest.Server) dns.Config {
 
 func newDNS(t testing.TB, config dns.Config, options ...dns.Option) *dns.Discovery {
 	t.Helper()
+	patience.Watch(t)
 	d, err := dns.New(config, options...)
 	require.NoError(t, err)
 	return d

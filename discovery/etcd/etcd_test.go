@@ -21,12 +21,14 @@ import (
 
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/etcd"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t testing.TB, endpoint string, edits ...func(*etcd.Config)) *etcd.Discovery {
 	t.Helper()
+	patience.Watch(t)
 	config := etcd.Default()
 	config.Endpoints, config.RequestTimeout = []string{endpoint}, 200*time.Millisecond
 	for _, edit := range edits {
@@ -64,9 +66,7 @@ func TestAnEtcdThatIsNoneIsAnError(t *testing.T) {
 			require.Less(t, len(err.Error()), 500)
 			r, err := d.Register(entry())
 			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			require.ErrorIs(t, r.Wait(ctx), context.DeadlineExceeded)
+			require.ErrorIs(t, r.Wait(patience.Expiring(t, 300*time.Millisecond)), context.DeadlineExceeded)
 			require.Error(t, r.Err())
 			require.NoError(t, r.Close())
 		})
@@ -75,9 +75,7 @@ func TestAnEtcdThatIsNoneIsAnError(t *testing.T) {
 
 func TestALookupEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
 	d := open(t, silent(t), func(c *etcd.Config) { c.RequestTimeout = time.Minute })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err := d.Lookup(ctx, discovery.Query{Service: "bank"})
+	_, err := d.Lookup(patience.Expiring(t, 20*time.Millisecond), discovery.Query{Service: "bank"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 

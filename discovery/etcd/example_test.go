@@ -28,6 +28,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
+	//quorate:realtime It is meant to end.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := registered.Wait(ctx); err != nil {

@@ -30,6 +30,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/discovery/httpapi"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // proxy is the proxy that the environment names, at an address where nothing listens. TestMain
@@ -65,6 +66,7 @@ func serve(t testing.TB, h http.HandlerFunc) *httptest.Server {
 // open returns a client of the server at a URL, with edits of what it knows of that server.
 func open(t testing.TB, url string, edits ...func(*httpapi.Server)) *httpapi.Client {
 	t.Helper()
+	patience.Watch(t)
 	s := httpapi.Server{URL: url, Key: "address", Malformed: errMalformed, Config: httpapi.Default()}
 	for _, edit := range edits {
 		edit(&s)
@@ -253,9 +255,7 @@ func TestARequestIsOverdueWhileItsCallerWaitsOn(t *testing.T) {
 	require.ErrorContains(t, err, "no whole answer within 100ms: "+s.URL)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 
-	over, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	require.Equal(t, late, c.Overdue(over, late), "the time of the caller is over too")
+	require.Equal(t, late, c.Overdue(patience.Expiring(t, 0), late), "the time of the caller is over too")
 	require.Equal(t, errMalformed, c.Overdue(t.Context(), errMalformed))
 	require.NoError(t, c.Overdue(t.Context(), nil))
 }

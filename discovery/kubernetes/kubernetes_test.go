@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/discovery/discoverytest"
 	"github.com/quorate/quorate/discovery/follow"
 	"github.com/quorate/quorate/discovery/kubernetes"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,6 +45,7 @@ func open(t testing.TB, s *apiServer, edits ...func(*kubernetes.Config)) *kubern
 
 func openIn(t testing.TB, s *apiServer, account string, edits ...func(*kubernetes.Config)) *kubernetes.Discovery {
 	t.Helper()
+	patience.Watch(t)
 	config := kubernetes.Default()
 	config.Server, config.Namespace = s.tls.URL, "prod"
 	config.TokenFile, config.CAFile = filepath.Join(account, "token"), filepath.Join(account, "ca.crt")
@@ -139,17 +141,16 @@ func TestAWatchThatEndsGoesOnFromTheLastVersion(t *testing.T) {
 	s.put("a", labels("bank"), pod("10.0.0.1"))
 	d := open(t, s)
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:8558")
-	s.watched(t)
-	<-time.After(2 * quick().PauseMin) // Longer than a watch that counts as refused.
+	s.watchedLong(t)
 	s.put("other", labels("shop"), pod("10.0.0.9"))
 	s.put("b", labels("bank"), pod("10.0.0.2"))
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:8558", "10.0.0.2:8558")
 	s.put("other", labels("shop"), pod("10.0.0.8"))
 	s.put("other", labels("shop"), pod("10.0.0.7"))
-	<-time.After(2 * quick().PauseMin)
+	s.watchedLong(t)
 	s.compact() // Only the bookmark makes the next watch possible.
 	s.endWatches()
-	require.Eventually(t, func() bool { _, watches := s.counts(); return watches == 2 }, 10*time.Second, time.Millisecond)
+	patience.Eventually(t, func() bool { _, watches := s.counts(); return watches == 2 }, "the next watch")
 	s.put("c", labels("bank"), pod("10.0.0.3"))
 	discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:8558", "10.0.0.2:8558", "10.0.0.3:8558")
 	lists, watches := s.counts()
@@ -166,8 +167,7 @@ func TestAVersionThatIsGoneIsListedAnew(t *testing.T) {
 			s.put("b", labels("bank"), pod("10.0.0.2"))
 			d := open(t, s)
 			discoverytest.AwaitTargets(t, d, query(), "10.0.0.1:8558", "10.0.0.2:8558")
-			s.watched(t)
-			<-time.After(2 * quick().PauseMin)
+			s.watchedLong(t)
 			s.set(func() { // All at once, so that the watch cannot hear of it.
 				delete(s.objects, "b")
 				s.version += 10
@@ -224,9 +224,7 @@ func TestALookupEndsWithItsContextWhileTheServerIsSilent(t *testing.T) {
 	s := newServer(t, "pods")
 	s.answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	d := open(t, s, func(c *kubernetes.Config) { c.RequestTimeout = 100 * time.Millisecond })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err := d.Lookup(ctx, query())
+	_, err := d.Lookup(patience.Expiring(t, 20*time.Millisecond), query())
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	err = discoverytest.AwaitError(t, d, query(), "no whole answer within 100ms")
 	require.NotErrorIs(t, err, context.DeadlineExceeded, "that of the caller has not passed")

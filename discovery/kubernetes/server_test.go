@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/patience"
 )
 
 type anyMap = map[string]any
@@ -180,11 +182,18 @@ func (s *apiServer) endWatches() { s.set(func() { s.epoch++ }) }
 // watched waits until a watch is open, which hears of all changes that follow.
 func (s *apiServer) watched(t testing.TB) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	patience.Eventually(t, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.open > 0
-	}, 10*time.Second, time.Millisecond)
+	}, "a watch")
+}
+
+// watchedLong waits until a watch has been open for longer than one that counts as refused.
+func (s *apiServer) watchedLong(t testing.TB) {
+	t.Helper()
+	s.watched(t)
+	<-time.After(2 * quick().PauseMin) //quorate:realtime The watch has to last so long, or longer.
 }
 
 func (s *apiServer) counts() (lists, watches int) {

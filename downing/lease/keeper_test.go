@@ -149,7 +149,7 @@ func TestAnswersThatEndAHolding(t *testing.T) {
 			return a, nil
 		}, 20 * time.Second, "no answer within 3s"},
 		"late by minutes": {func(_ context.Context, _ lease.Claim, a lease.Answer) (lease.Answer, error) {
-			<-time.After(5 * time.Minute)
+			<-time.After(5 * time.Minute) //quorate:realtime The store answers late, in the bubble of the test below.
 			return a, nil
 		}, 20 * time.Second, "no answer within 3s"},
 	} {

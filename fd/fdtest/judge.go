@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // The suite of judges. Batches are drawn by seed as a node would send them: answers come once a
@@ -24,7 +25,6 @@ import (
 const (
 	judgeBatches = 60
 	judgeNodes   = 8
-	judgeLimit   = 20 * time.Second
 )
 
 // TestJudge runs the conformance suite against judges that newJudge makes, which must be
@@ -132,10 +132,7 @@ func (h *history) take(v fd.Verdicts) {
 // answer does not keep the contract.
 func judge(t testing.TB, j fd.Judge, b fd.Batch) fd.Verdicts {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), judgeLimit)
-	defer cancel()
-	given := clone(b)
-	v, err := j.Judge(ctx, given)
+	v, err := j.Judge(patience.Context(t), clone(b))
 	if err != nil {
 		t.Fatalf("batch %d: %v", b.Number, err)
 	}
@@ -275,9 +272,5 @@ func checkEnded(t testing.TB, newJudge func(testing.TB) fd.Judge, seed uint64) {
 			t.Errorf("an answer that breaks the contract: %+v", v)
 		}
 	}()
-	select {
-	case <-ended:
-	case <-time.After(judgeLimit):
-		t.Errorf("no answer within %v after the context had ended", judgeLimit)
-	}
+	patience.Receive(t, ended, "an answer after the context had ended")
 }

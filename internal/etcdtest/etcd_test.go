@@ -25,6 +25,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/discoverytest"
 	"github.com/quorate/quorate/discovery/etcd"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 func open(t testing.TB, endpoint string, edits ...func(*etcd.Config)) *etcd.Discovery {
@@ -119,7 +120,9 @@ func TestANodeThatIsCutOffVanishesAndComesBack(t *testing.T) {
 	node, watcher := open(t, wire.url(), short), open(t, "http://"+address)
 	r := register(t, node)
 	becomes(t, watcher, "10.0.0.1:8558")
-	for began := time.Now(); time.Since(began) < 5*time.Second; <-time.After(20 * time.Millisecond) {
+	next := time.NewTicker(20 * time.Millisecond)
+	defer next.Stop()
+	for watch := patience.Start(t); watch.Elapsed() < 5*time.Second; <-next.C {
 		found, err := watcher.Lookup(t.Context(), discovery.Query{Service: "bank", Port: "management"})
 		require.NoError(t, err)
 		require.Equal(t, "[10.0.0.1:8558]", fmt.Sprint(found.List))
@@ -129,7 +132,7 @@ func TestANodeThatIsCutOffVanishesAndComesBack(t *testing.T) {
 	cut := time.Now()
 	becomes(t, watcher, "")
 	require.Greater(t, time.Since(cut), time.Second)
-	require.Eventually(t, func() bool { return r.Err() != nil }, 10*time.Second, time.Millisecond)
+	patience.Eventually(t, func() bool { return r.Err() != nil }, "the node knows that it is not registered")
 	_ = fails(t, node, "no answer from http://127.0.0.1:")
 	wire.set(false)
 	becomes(t, watcher, "10.0.0.1:8558")
@@ -158,10 +161,12 @@ func TestALeaseThatIsLostIsReplaced(t *testing.T) {
 		return read.Kvs[0].Lease
 	}
 	var second int64
-	require.Eventually(t, func() bool {
+	watch := patience.Start(t)
+	patience.Eventually(t, func() bool {
 		second = lease()
 		return second != 0
-	}, 12*time.Second, time.Millisecond, "sooner than the lease would have ended")
+	}, "the node has registered again")
+	require.Less(t, watch.Elapsed(), 12*time.Second, "sooner than the lease would have ended")
 	require.NotEqual(t, int64(leases.Leases[0].ID), second)
 	require.NoError(t, r.Wait(t.Context()))
 	becomes(t, d, "10.0.0.1:8558")
@@ -169,7 +174,7 @@ func TestALeaseThatIsLostIsReplaced(t *testing.T) {
 	// A key that was deleted without its lease is put again, under the same lease.
 	_, err = operator.Delete(t.Context(), key)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return lease() == second }, 20*time.Second, time.Millisecond)
+	patience.Eventually(t, func() bool { return lease() == second }, "the key is there again")
 	becomes(t, d, "10.0.0.1:8558")
 }
 
@@ -283,9 +288,9 @@ func TestTLSAndUsers(t *testing.T) {
 	require.ErrorContains(t, err, "etcdctl role grant-permission ROLE readwrite --prefix=true /quorate/bank/")
 	r, err := open(t, secure, as("reader")).Register(etcd.Entry{Service: "bank", Host: "10.0.0.2", Port: 1})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
+	patience.Eventually(t, func() bool {
 		return strings.Contains(r.Err().Error(), `the user "reader" may not write keys below "/quorate/bank/"`)
-	}, 10*time.Second, time.Millisecond)
+	}, "the refusal")
 	err = fails(t, open(t, secure, as("bank"), func(c *etcd.Config) { c.Username = "reader" }), "or the password in")
 	require.ErrorIs(t, err, etcd.ErrForbidden)
 	_ = fails(t, open(t, secure, as("bank"), func(c *etcd.Config) { c.Username, c.PasswordFile = "", "" }), "user")

@@ -29,6 +29,8 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // settings returns the settings of an etcd with one member, on loopback.
@@ -61,11 +63,7 @@ func start(t testing.TB, config *embed.Config) (*server, string) {
 	require.NoError(t, err)
 	e := &server{Etcd: started}
 	t.Cleanup(e.Close)
-	select {
-	case <-e.Server.ReadyNotify():
-	case <-time.After(30 * time.Second):
-		t.Fatal("etcd does not start")
-	}
+	patience.Receive(t, e.Server.ReadyNotify(), "etcd has started")
 	return e, e.Clients[0].Addr().String()
 }
 

@@ -105,6 +105,7 @@ func Listen() (*Server, error) {
 // Close ends the server. Interceptors that are still running after a second are left to
 // themselves. The error says why the server had ended before.
 func (s *Server) Close() error {
+	//quorate:realtime So long the server waits for its interceptors, as is documented.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var faults []error

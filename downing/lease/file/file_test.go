@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/downing/lease/file"
 	"github.com/quorate/quorate/downing/lease/leasetest"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 func open(t testing.TB, dir string) *file.Store {
@@ -78,20 +79,19 @@ func TestALeaseCanOutliveItsProcess(t *testing.T) {
 	require.NoError(t, second.Close(), "who waits ends")
 
 	third, other := last(), last()
-	for {
-		var a lease.Answer
-		a, err = third.Take(t.Context(), short("c"))
+	patience.Eventually(t, func() bool {
+		a, err := third.Take(t.Context(), short("c"))
 		if err == nil {
 			require.True(t, a.Granted)
 			require.EqualValues(t, 2, a.Token)
-			break
+			return true
 		}
 		require.ErrorIs(t, err, file.ErrUndecided)
 		a, err = other.Take(t.Context(), short("d"))
 		require.NoError(t, err)
 		require.Equal(t, lease.Answer{Owner: "a"}, a, "it is still that of the process that has ended")
-		<-time.After(5 * time.Millisecond)
-	}
+		return false
+	}, "the lease ends")
 	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond)
 	require.NoError(t, third.Give(t.Context(), short("c")))
 	a, err := other.Take(t.Context(), short("d"))

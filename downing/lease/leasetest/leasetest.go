@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/downing/lease"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // Server is what keeps the leases, as the test of a store has set it up.
@@ -96,6 +97,9 @@ func (p Place) claim(owner string) lease.Claim {
 	return lease.Claim{Name: "suite", Owner: owner, TTL: p.TTL}
 }
 
+// pause is the time between two questions of a part that waits.
+const pause = 20 * time.Millisecond
+
 // decide asks until the store says something, for at most three lives of a lease: a store that
 // has to watch a lease for a while before it can tell answers with errors until then.
 func decide(t testing.TB, s lease.Store, c lease.Claim) lease.Answer {
@@ -107,7 +111,9 @@ func decide(t testing.TB, s lease.Store, c lease.Claim) lease.Answer {
 func until(t testing.TB, s lease.Store, c lease.Claim, good func(lease.Answer) bool) lease.Answer {
 	t.Helper()
 	var last error
-	for began := time.Now(); time.Since(began) < 3*c.TTL+answerMax; <-time.After(20 * time.Millisecond) {
+	next := time.NewTicker(pause)
+	defer next.Stop()
+	for watch := patience.Start(t); watch.Elapsed() < 3*c.TTL+answerMax; <-next.C {
 		var a lease.Answer
 		a, last = s.Take(t.Context(), c)
 		if last == nil && good(a) {
@@ -217,11 +223,11 @@ func endedContext(t *testing.T, p Place) {
 	store := p.New(t).Open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	began := time.Now()
+	watch := patience.Start(t)
 	_, err := store.Take(ctx, p.claim("a"))
 	require.Error(t, err)
 	require.Error(t, store.Give(ctx, p.claim("a")))
-	require.Less(t, time.Since(began), answerMax)
+	require.Less(t, watch.Elapsed(), answerMax)
 }
 
 func endOfALease(t *testing.T, p Place) {
@@ -248,13 +254,12 @@ func serverAway(t *testing.T, p Place) {
 	store := server.Open(t)
 	first := until(t, store, p.claim("a"), granted)
 	server.Cut(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	began := time.Now()
+	ctx := patience.Expiring(t, 300*time.Millisecond)
+	watch := patience.Start(t)
 	_, err := store.Take(ctx, p.claim("a"))
 	require.Error(t, err, "what is unknown is no answer")
 	require.Error(t, store.Give(ctx, p.claim("a")))
-	require.Less(t, time.Since(began), answerMax)
+	require.Less(t, watch.Elapsed(), answerMax)
 	server.Cut(false)
 	again := until(t, store, p.claim("a"), granted)
 	require.GreaterOrEqual(t, again.Token, first.Token)
@@ -277,7 +282,9 @@ func (p Place) keeper(t testing.TB, s lease.Store, owner string) *lease.Keeper {
 func (p Place) acquire(t testing.TB, k *lease.Keeper) lease.Holding {
 	t.Helper()
 	var last error
-	for began := time.Now(); time.Since(began) < 3*p.TTL+answerMax; <-time.After(20 * time.Millisecond) {
+	next := time.NewTicker(pause)
+	defer next.Stop()
+	for watch := patience.Start(t); watch.Elapsed() < 3*p.TTL+answerMax; <-next.C {
 		var h lease.Holding
 		if h, last = k.Acquire(t.Context()); last == nil {
 			return h
