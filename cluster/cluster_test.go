@@ -5,6 +5,7 @@ package cluster_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -23,6 +23,7 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
@@ -32,11 +33,19 @@ import (
 // its HTTP interface answers; then come faults of files, what overrides a file, formats and
 // paths; last a port that is in use, faults of settings in code, and nodes that leave.
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain has many tests run at once: most of their time they wait for timers of a node.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // file writes a configuration and returns its path.
 func file(t *testing.T, lines ...string) string {
 	t.Helper()
+	patience.Watch(t) // The limits of the node are real.
 	path := filepath.Join(t.TempDir(), "cluster.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	return path
@@ -78,6 +87,7 @@ func (c *counter) Receive(ctx *sharding.Context, add *wrapperspb.Int64Value) err
 // A node from a file comes up, runs entities, and leaves in order by Close,
 // which may be called again and from several goroutines.
 func TestANodeFromAFile(t *testing.T) {
+	t.Parallel()
 	path, address := lone(t)
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)
@@ -332,6 +342,7 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 
 // The data directory of a node holds its record; its path is relative to the file too.
 func TestADataDirIsUsed(t *testing.T) {
+	t.Parallel()
 	address := free(t)
 	path := file(t, "cluster: {name: test}", "node: {address: "+address+", data-dir: data/n1}", "membership: {seed-nodes: ["+address+"]}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
@@ -369,6 +380,7 @@ func TestFaultsOfAChange(t *testing.T) {
 // Of three nodes the one that is closed leaves in order: the others see it exit, and no node
 // finds it unreachable.
 func TestCloseLeavesInOrder(t *testing.T) {
+	t.Parallel()
 	seed := free(t)
 	var nodes []*cluster.Node
 	for i := range 3 {
@@ -383,8 +395,7 @@ func TestCloseLeavesInOrder(t *testing.T) {
 		defer func() { _ = node.Close() }()
 		nodes = append(nodes, node)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	for _, n := range nodes {
 		require.NoError(t, n.AwaitUp(ctx))
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 )
 
@@ -63,6 +64,7 @@ func acceptLoss(t *testing.T, node *cluster.Node, group, operation string) (stat
 // A node holds data without any settings, and shows over HTTP which groups of keys there
 // are, which keys, what they hold, and why.
 func TestANodeHoldsDataAndShowsIt(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`)
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)
@@ -123,6 +125,7 @@ func TestANodeHoldsDataAndShowsIt(t *testing.T) {
 // A loss is accepted by a person who means it, where that is allowed, and only if there is
 // something to decide.
 func TestALossIsNotAcceptedForNothing(t *testing.T) {
+	t.Parallel()
 	for allowed, want := range map[string]string{"true": "enough replicas of the keys \\\"all\\\" are here to go on", "false": "management.allow-form is false"} {
 		path, _ := lone(t, `management: {address: "127.0.0.1:0", allow-form: `+allowed+`}`)
 		node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
@@ -147,6 +150,7 @@ func TestALossIsNotAcceptedForNothing(t *testing.T) {
 // there, and are written.
 // covers F50, I16.
 func TestALossIsAcceptedOverTheRoute(t *testing.T) {
+	t.Parallel()
 	const durable = "ddata: {durable: [visits/*], dir: data}"
 	disk := store.NewMemory(rand.NewPCG(1, 2))
 	image := imageOfThree(t, disk, durable)
@@ -161,16 +165,15 @@ func TestALossIsAcceptedOverTheRoute(t *testing.T) {
 		groups := shown[cluster.DataGroups](t, node, "/v1/data").Groups
 		return groups[slices.IndexFunc(groups, func(g ddata.Group) bool { return g.Name == "durable" })]
 	}
-	require.Eventually(t, func() bool { return len(durables().Replicas) == 3 && !durables().Quorum }, 10*time.Second, 10*time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // The disks of durable keys may come back.
-	defer cancel()
+	patience.Eventually(t, func() bool { return len(durables().Replicas) == 3 && !durables().Quorum }, "the three are known, and two lost")
+	ctx := patience.Expiring(t, time.Second) // The disks of durable keys may come back.
 	_, err = ddata.Get(ctx, node, visits("visits/home"), ddata.Majority())
 	_, lost := errors.AsType[*ddata.NoQuorumError](err)
 	require.True(t, lost, "%v", err)
 
 	status, body := acceptLoss(t, node, "durable", cluster.AcceptLossOperation)
 	require.Equal(t, http.StatusOK, status, body)
-	require.Eventually(t, func() bool { return durables().Quorum && len(durables().Replicas) == 1 }, 10*time.Second, 10*time.Millisecond)
+	patience.Eventually(t, func() bool { return durables().Quorum && len(durables().Replicas) == 1 }, "it goes on alone")
 	v, err := ddata.Update(t.Context(), node, visits("visits/home"), ddata.Majority(), visit)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, v.Value())
@@ -201,7 +204,7 @@ func imageOfThree(t *testing.T, disk *store.Memory, durable string) store.Image 
 		at := slices.IndexFunc(groups, func(g ddata.Group) bool { return g.Name == "durable" })
 		return err == nil && len(groups[at].Replicas) == 3 && groups[at].Phase == "stable"
 	}
-	require.Eventually(t, three, 20*time.Second, 10*time.Millisecond)
+	patience.Eventually(t, three, "three hold the durable keys")
 	_, err := ddata.Update(t.Context(), nodes[0], visits("visits/home"), ddata.All(), visit)
 	require.NoError(t, err)
 	return disk.Image()
@@ -209,6 +212,7 @@ func imageOfThree(t *testing.T, disk *store.Memory, durable string) store.Image 
 
 // Durable keys outlive the node, in the directory that the file names.
 func TestDurableKeysOutliveTheNode(t *testing.T) {
+	t.Parallel()
 	disk := store.NewMemory(rand.NewPCG(1, 2))
 	path, _ := lone(t, "ddata: {durable: [visits/*], dir: data}")
 	for want := range uint64(2) {

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 )
 
@@ -70,6 +70,7 @@ func reads(closed *atomic.Int32) cluster.Option {
 }
 
 func TestANodeLooksContactPointsUp(t *testing.T) {
+	t.Parallel()
 	var closed atomic.Int32
 	address := free(t)
 	path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "management: {address: 127.0.0.1:0}",
@@ -77,8 +78,7 @@ func TestANodeLooksContactPointsUp(t *testing.T) {
 	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{reads(&closed)}}, path))
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), reads(&closed))...)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	require.NoError(t, node.AwaitUp(ctx))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+node.ManagementAddress()+"/bootstrap", http.NoBody)
 	require.NoError(t, err)

@@ -4,14 +4,12 @@
 package cluster_test
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -21,6 +19,7 @@ import (
 	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/downing/lease/memory"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -35,6 +34,7 @@ const fast = "failure-detector: {heartbeat-interval: 250ms, acceptable-heartbeat
 // The node that is left has half of the votes, and goes on by the lease. It says so with the
 // token, to everybody who asks.
 func TestANodeGoesOnByALease(t *testing.T) {
+	t.Parallel()
 	leases := filepath.Join(t.TempDir(), "leases")
 	first, second := free(t), free(t)
 	start := func(address string) *cluster.Node {
@@ -47,8 +47,7 @@ func TestANodeGoesOnByALease(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, node.Close()) })
 		return node
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	one := start(first)
 	require.NoError(t, one.AwaitUp(ctx))
 	two := start(second)
@@ -154,6 +153,7 @@ func TestStoresOfLeasesAreChecked(t *testing.T) {
 // A store that cannot be opened refuses the start, one that is down does not: it is not asked
 // before something has to be decided. It is closed with the node.
 func TestAStoreThatIsDownLetsANodeStart(t *testing.T) {
+	t.Parallel()
 	leases, closed := memory.New(), new(atomic.Int32)
 	leases.Fail(errors.New("no route to host"))
 	const downs = "downing: {strategy: lease-majority, lease-majority: {store: vault, lease-name: bank}}"
@@ -163,8 +163,7 @@ func TestAStoreThatIsDownLetsANodeStart(t *testing.T) {
 	path, _ = lone(t, downs, "lease-vault: {door: left}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), safes(leases, closed))...)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	require.NoError(t, node.AwaitUp(ctx))
 	require.NoError(t, node.Close())
 	require.EqualValues(t, 1, closed.Load())
@@ -172,6 +171,7 @@ func TestAStoreThatIsDownLetsANodeStart(t *testing.T) {
 
 // The store that sharding.leases names gives the shards of the node their leases, and is closed with it.
 func TestShardsHaveLeasesByTheFile(t *testing.T) {
+	t.Parallel()
 	leases, closed := memory.New(), new(atomic.Int32)
 	path, _ := lone(t, "sharding: {leases: {store: vault, ttl: 30s}}", "lease-vault: {door: jammed}")
 	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), safes(leases, closed))...)
@@ -179,8 +179,7 @@ func TestShardsHaveLeasesByTheFile(t *testing.T) {
 	path, _ = lone(t, "sharding: {leases: {store: vault, ttl: 30s}}", "lease-vault: {door: left}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), safes(leases, closed))...)
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	tokens, err := sharding.Start(node, sharding.Kind[*wrapperspb.Int64Value]{
 		Name: "token", New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return holder{} },
 	})
@@ -206,10 +205,10 @@ func (holder) Receive(c *sharding.Context, _ *wrapperspb.Int64Value) error {
 // Each strategy is taken over by a reload of the file, with its parameters, its mode and, if it
 // needs one, its store.
 func TestTheDowningStrategyIsReloaded(t *testing.T) {
+	t.Parallel()
 	leases, closed := memory.New(), new(atomic.Int32)
 	node, _, change := changeable(t, false, safes(leases, closed))
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	require.NoError(t, node.AwaitUp(ctx))
 	sub := node.Membership().Subscribe()
 	defer sub.Close()

@@ -52,6 +52,7 @@ func external(t *testing.T) *operated {
 }
 
 func TestAControllerSteersOverHTTP(t *testing.T) {
+	t.Parallel()
 	o := external(t)
 	self, address := o.node.Self().String(), o.node.Self().Address.String()
 	const path = "/v1/kinds/counter/locations"
@@ -106,6 +107,7 @@ func TestAControllerSteersOverHTTP(t *testing.T) {
 
 // What a controller says wrong changes nothing, and the answer says what is wrong.
 func TestAControllerThatIsWrong(t *testing.T) {
+	t.Parallel()
 	o := external(t)
 	const path = "/v1/kinds/counter/locations/set"
 	for body, says := range map[string]string{

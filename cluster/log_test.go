@@ -42,6 +42,7 @@ func (h taken) count(level slog.Level) int {
 
 // The level of the log changes while the node runs, and its format does not.
 func TestTheLevelOfTheLogIsReloaded(t *testing.T) {
+	t.Parallel()
 	h := taken{mu: new(sync.Mutex), by: map[slog.Level]int{}}
 	path, _ := lone(t)
 	_, err := cluster.Start(t.Context(), cluster.WithFile(path), cluster.WithLogger(slog.New(h)),

@@ -19,6 +19,7 @@ import (
 
 // Whatever an operator asks for is a decision, with who asked, for what, and why it was refused.
 func TestOperationsOfANodeAreDecisions(t *testing.T) {
+	t.Parallel()
 	o := operate(t)
 	for path, operation := range map[string]string{
 		"/v1/reload": cluster.ReloadOperation, "/v1/join/127.0.0.1:1": management.JoinOperation,
@@ -48,6 +49,7 @@ func TestOperationsOfANodeAreDecisions(t *testing.T) {
 // A node reads its files again, and says what it has taken over; what it cannot take over it names,
 // and has changed nothing.
 func TestAnOperatorReloadsANode(t *testing.T) {
+	t.Parallel()
 	o := operate(t)
 	reload := func(status int) string {
 		got, body := o.post("/v1/reload", cluster.ReloadOperation, "secret")

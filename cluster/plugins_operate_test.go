@@ -13,11 +13,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/sharding"
 )
@@ -93,6 +93,7 @@ func (o *operated) last() string {
 // An operator swaps one plugin as the file has it, and nothing else of the file; each command is a
 // decision with who asked, and what cannot be done changes nothing.
 func TestAnOperatorSwapsAPlugin(t *testing.T) {
+	t.Parallel()
 	o := operate(t)
 	o.write("path: /bin/one, sha256", "path: /bin/two, sha256", "guide: {policy: discovery, path: /at/one", "guide: {policy: discovery, path: /at/two")
 	status, body := o.ask("mover", "swap", "guess")
@@ -143,6 +144,7 @@ func TestAnOperatorSwapsAPlugin(t *testing.T) {
 // A plugin for downing is swapped through the register of the cluster, also if its section is
 // what it was, when it is not pinned; then it is not restarted, since its file may decide otherwise.
 func TestAnOperatorSwapsAPluginForDowning(t *testing.T) {
+	t.Parallel()
 	o := operate(t)
 	status, body := o.ask("judge", "restart", "secret")
 	require.Equal(t, http.StatusConflict, status)
@@ -153,12 +155,13 @@ func TestAnOperatorSwapsAPluginForDowning(t *testing.T) {
 		require.Equal(t, http.StatusOK, status, body)
 		require.Contains(t, body, `"changed":true`)
 		require.Equal(t, opened, o.opens.Load())
-		require.Eventually(t, func() bool { return len(o.node.Plugins()) == 2 }, 30*time.Second, time.Millisecond, "the plugin before is not closed")
+		patience.Eventually(t, func() bool { return len(o.node.Plugins()) == 2 }, "the plugin before is closed")
 	}
 	require.Zero(t, o.swaps.Load())
 }
 
 func TestAnOperatorRestartsAPlugin(t *testing.T) {
+	t.Parallel()
 	o := operate(t)
 	o.write("path: /bin/one, sha256", "path: /bin/two, sha256")
 	status, body := o.ask("mover", "restart", "secret")
@@ -171,6 +174,7 @@ func TestAnOperatorRestartsAPlugin(t *testing.T) {
 
 // A node that was configured in code has no file to take anything from, and can restart.
 func TestANodeWithoutFilesRestartsAPlugin(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, cast("/bin/two")...)
 	cfg, err := cluster.Load(cluster.WithFile(path), cluster.WithPlugins(new(stage)))
 	require.NoError(t, err)

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/sharding"
 )
@@ -177,6 +177,7 @@ func cast(path string) []string {
 // The host of the program opens the plugins that the file chooses, and no others; they are
 // shown, changed by a reload, and closed with the node.
 func TestTheHostOfTheProgramRunsThePluginsOfTheFile(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, cast("/bin/one")...)
 	s := new(stage)
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s))...)
@@ -228,6 +229,7 @@ func TestPluginsThatTheProgramDidNotLinkAreRefused(t *testing.T) {
 // A plugin decides for a node that looks contact points up. A reload swaps its executable,
 // and swaps it back when the next plugin cannot be swapped.
 func TestAPluginDecidesHowANodeJoins(t *testing.T) {
+	t.Parallel()
 	var closed atomic.Int32
 	address := free(t)
 	path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "management: {address: \"127.0.0.1:0\"}",
@@ -239,8 +241,7 @@ func TestAPluginDecidesHowANodeJoins(t *testing.T) {
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s), reads(&closed))...)
 	require.NoError(t, err)
 	defer func() { _ = node.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	require.NoError(t, node.AwaitUp(ctx))
 	require.Equal(t, "join-decider", node.Plugins()[1].Policy)
 
@@ -262,6 +263,7 @@ func TestAPluginDecidesHowANodeJoins(t *testing.T) {
 // While the plugin that decides how a node joins has no process, the node has no cluster;
 // when the process is back, it forms one.
 func TestANodeWaitsForThePluginThatDecidesHowItJoins(t *testing.T) {
+	t.Parallel()
 	var closed atomic.Int32
 	address := free(t)
 	path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "management: {address: \"127.0.0.1:0\"}",
@@ -287,13 +289,8 @@ func TestANodeWaitsForThePluginThatDecidesHowItJoins(t *testing.T) {
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s), reads(&closed))...)
 	require.NoError(t, err)
 	defer func() { _ = node.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	select {
-	case <-waits:
-	case <-ctx.Done():
-		require.Fail(t, "the plugin was not asked")
-	}
+	ctx := patience.Context(t)
+	patience.Receive(t, waits, "a question to the plugin")
 	require.Empty(t, node.Membership().State().Members())
 	close(back)
 	require.NoError(t, node.AwaitUp(ctx))
@@ -302,6 +299,7 @@ func TestANodeWaitsForThePluginThatDecidesHowItJoins(t *testing.T) {
 
 // A reload that is under way when its node ends is given up, and leaves no plugin behind.
 func TestAReloadEndsWithItsNode(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, "sharding: {allocation: {strategy: least-shard}}", "plugins:", "  mover: {policy: allocation, path: /bin/one, unpinned: true}")
 	s := new(stage)
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s))...)
@@ -334,6 +332,7 @@ func TestAReloadEndsWithItsNode(t *testing.T) {
 // the built-in one. A plugin that cannot be opened, and a name that is none, change nothing. The
 // plugin before is ended.
 func TestAnotherAllocationStrategyWithoutARestart(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, "sharding: {allocation: {strategy: least-shard}}", "plugins:",
 		"  mover: {policy: allocation, path: /bin/one, unpinned: true}", "  shaker: {policy: allocation, path: /bin/two, unpinned: true}",
 		"  broken: {policy: allocation, path: /bin/three, unpinned: true}")
@@ -366,7 +365,7 @@ func TestAnotherAllocationStrategyWithoutARestart(t *testing.T) {
 			require.NotEmpty(t, s.plays(to))
 		}
 		if before == "shaker" { // The other one is opened again before it is closed.
-			require.Eventually(t, func() bool { return s.plays(before) == "" }, 30*time.Second, time.Millisecond, "%s is not closed", before)
+			patience.Eventually(t, func() bool { return s.plays(before) == "" }, "%s is closed", before)
 		}
 	}
 	require.ErrorContains(t, change("broken"), "broken has no costume")
@@ -380,6 +379,7 @@ func TestAnotherAllocationStrategyWithoutARestart(t *testing.T) {
 // A plugin finds the contact points of a node, beside a method that the program links; a reload
 // swaps it.
 func TestAPluginFindsContactPoints(t *testing.T) {
+	t.Parallel()
 	var closed atomic.Int32
 	address := free(t)
 	path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "discovery-book: {page: nowhere}",
@@ -391,8 +391,7 @@ func TestAPluginFindsContactPoints(t *testing.T) {
 	node, err := cluster.Start(t.Context(), quiet(append(options, cluster.WithFile(path))...)...)
 	require.NoError(t, err)
 	defer func() { _ = node.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	require.NoError(t, node.AwaitUp(ctx))
 	require.Equal(t, "discovery", node.Plugins()[0].Policy)
 	text, err := os.ReadFile(path)
@@ -406,8 +405,8 @@ func TestAPluginFindsContactPoints(t *testing.T) {
 
 // A plugin judges heartbeats.
 func TestAPluginJudgesHeartbeats(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	t.Parallel()
+	ctx := patience.Context(t)
 	seed := free(t)
 	path := file(t, "cluster: {name: test}", "node: {address: "+seed+"}", "membership: {seed-nodes: ["+seed+"], failure-detector: {strategy: listener}}",
 		"plugins:", "  listener: {policy: failure-detector, path: /bin/one, unpinned: true}")
@@ -424,5 +423,5 @@ func TestAPluginJudgesHeartbeats(t *testing.T) {
 		require.NoError(t, node.AwaitUp(ctx))
 		require.Equal(t, "failure-detector", node.Plugins()[0].Policy)
 	}
-	require.Eventually(t, func() bool { return s.batches.Load() > 2 }, time.Minute, time.Millisecond)
+	patience.Eventually(t, func() bool { return s.batches.Load() > 2 }, "it judges")
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/sharding"
 )
@@ -36,6 +37,7 @@ func ready(t *testing.T, node *cluster.Node) (status int, why []string) {
 // two values, so that a rolling update with a wrong setting stops at the first node. A node
 // whose kind only waits for a coordinator is ready: the update may have to go on for that.
 func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
+	t.Parallel()
 	start := func(shards int, path string) (*cluster.Node, *sharding.Region[*wrapperspb.Int64Value]) {
 		node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 		require.NoError(t, err)
@@ -54,7 +56,7 @@ func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
 	_, err := sharding.Ask[*wrapperspb.Int64Value](t.Context(), region, "a", wrapperspb.Int64(1))
 	var refused *sharding.SettingsError
 	require.ErrorAs(t, err, &refused)
-	require.Eventually(t, second.Membership().Standing().Held, 10*time.Second, 10*time.Millisecond, "a node is up some heartbeats before it has standing")
+	patience.Eventually(t, second.Membership().Standing().Held, "a node that is up has standing some heartbeats later")
 	status, why := ready(t, second)
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Equal(t, []string{`the coordinator refuses kind "counter": number-of-shards is "50" here, but "100" at the coordinator: all nodes need the same value`}, why)
@@ -62,9 +64,7 @@ func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
 		Name: "waiting", Role: "nobody", New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, waiting.AwaitReady(ctx), context.DeadlineExceeded)
+	require.ErrorIs(t, waiting.AwaitReady(patience.Expiring(t, 100*time.Millisecond)), context.DeadlineExceeded)
 	status, why = ready(t, first)
 	require.Equal(t, http.StatusOK, status, why)
 }
@@ -73,6 +73,7 @@ func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
 // configured, metrics, and by nothing else. The program's own check counts there, in code, and on a
 // server of its own.
 func TestHealthListenerOfANode(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, "management: {health: {address: \"127.0.0.1:0\"}}")
 	var warm atomic.Bool
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithCheck(func() []string {
@@ -85,7 +86,7 @@ func TestHealthListenerOfANode(t *testing.T) {
 	t.Cleanup(func() { _ = node.Close() })
 	require.Empty(t, node.ManagementAddress())
 	require.NoError(t, node.AwaitUp(t.Context()))
-	require.Eventually(t, node.Membership().Standing().Held, 10*time.Second, 10*time.Millisecond)
+	patience.Eventually(t, node.Membership().Standing().Held, "the node has standing")
 
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	status := func(path string) int {
@@ -114,6 +115,7 @@ func TestHealthListenerOfANode(t *testing.T) {
 }
 
 func TestMetricsAtTheHealthListener(t *testing.T) {
+	t.Parallel()
 	for lines, want := range map[string]string{
 		"management: {health: {address: \"127.0.0.1:0\", metrics: true}}": "management.health.metrics: is true, and there are no metrics: set telemetry.metrics",
 		"telemetry: {metrics: prometheus}":                                "set management.address, or management.health.address with management.health.metrics: true",

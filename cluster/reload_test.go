@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -73,6 +74,7 @@ func (p *part) last() cluster.Config {
 // changeable starts a node, and returns a function that changes its file.
 func changeable(t *testing.T, watch bool, opts ...cluster.Option) (node *cluster.Node, path string, change func(lines ...string)) {
 	t.Helper()
+	patience.Watch(t)
 	address := free(t)
 	path = filepath.Join(t.TempDir(), "cluster.yaml")
 	change = func(lines ...string) {
@@ -92,6 +94,7 @@ func changeable(t *testing.T, watch bool, opts ...cluster.Option) (node *cluster
 
 // covers I31, F55.
 func TestReloadIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	var saw []string
 	first, second := newPart("first", &saw), newPart("second", &saw)
 	node, path, change := changeable(t, false, cluster.WithReload(first.prepare), cluster.WithReload(second.prepare))
@@ -136,6 +139,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 
 // The changes of the program are applied again after each reading.
 func TestReloadKeepsTheChangesOfTheProgram(t *testing.T) {
+	t.Parallel()
 	saw := newPart("", nil)
 	node, _, change := changeable(t, false, cluster.WithReload(saw.prepare), cluster.WithChange(func(c *cluster.Config) { c.Sharding.MailboxSize = 5 }))
 	change("sharding: {stuck-after: 2m}")
@@ -159,6 +163,7 @@ func TestOnlyFilesCanBeReloaded(t *testing.T) {
 // Reloads go one at a time; a caller waits for its turn no longer than its context, and
 // Close ends the wait of the watcher.
 func TestReloadsTakeTurns(t *testing.T) {
+	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	block := func(ctx context.Context, _, _ cluster.Config) (cluster.Prepared, error) {
 		entered <- struct{}{}
@@ -172,9 +177,7 @@ func TestReloadsTakeTurns(t *testing.T) {
 	node, _, change := changeable(t, true, cluster.WithReload(block))
 	change("sharding: {stuck-after: 2m}")
 	<-entered
-	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, node.Reload(short), context.DeadlineExceeded)
+	require.ErrorIs(t, node.Reload(patience.Expiring(t, time.Millisecond)), context.DeadlineExceeded)
 	leave <- struct{}{}
 	change("sharding: {stuck-after: 3m}")
 	<-entered
@@ -185,6 +188,7 @@ func TestReloadsTakeTurns(t *testing.T) {
 // half-written ones. Each configuration that it takes over is one that was written, as a
 // whole, and in the end it has the last good one. covers F55, I31.
 func TestWatchedFilesAreTakenOverWhole(t *testing.T) {
+	t.Parallel()
 	saw := newPart("", nil)
 	_, path, change := changeable(t, true, cluster.WithReload(saw.prepare))
 	write := func(n int) {
@@ -197,7 +201,7 @@ func TestWatchedFilesAreTakenOverWhole(t *testing.T) {
 				if saw.last().Sharding.Rebalance.MaxSimultaneous == n {
 					return
 				}
-			case <-time.After(time.Minute):
+			case <-patience.Ended(t):
 				require.FailNow(t, "the change was not taken over", n)
 			}
 		}

@@ -106,6 +106,7 @@ func TestASectionThatCannotBeIsRefused(t *testing.T) {
 
 // A section of the program is reloaded with all others, whole or not at all.
 func TestASectionOfTheProgramIsReloaded(t *testing.T) {
+	t.Parallel()
 	type change struct{ from, to twins }
 	var committed []change
 	discarded, refuse := 0, error(nil)
@@ -152,6 +153,7 @@ func TestASectionOfTheProgramIsReloaded(t *testing.T) {
 
 // Of several functions of one section all prepare, or none commits.
 func TestFunctionsOfASectionGoTogether(t *testing.T) {
+	t.Parallel()
 	var saw []string
 	note := func(what string, fails *error) func(context.Context, twins, twins) (cluster.Prepared, error) {
 		return func(context.Context, twins, twins) (cluster.Prepared, error) {
@@ -174,6 +176,7 @@ func TestFunctionsOfASectionGoTogether(t *testing.T) {
 // Without a function nothing in a section may change, since no code would take the change
 // over.
 func TestASectionThatNobodyTakesOverNeedsARestart(t *testing.T) {
+	t.Parallel()
 	mine := defaultTwins()
 	node, _, write := changeable(t, false, cluster.WithSection("twins", &mine))
 	write("twins: {repeat: 1m}")
@@ -207,6 +210,7 @@ func TestMembersCompareSettingsOfASection(t *testing.T) {
 // When a part cannot start, those that have started are stopped: the next start of the
 // same node finds its port free.
 func TestANodeThatCannotStartLeavesNothing(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { _ = taken.Close() }()

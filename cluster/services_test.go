@@ -5,17 +5,16 @@ package cluster_test
 
 import (
 	"bytes"
-	"context"
 	"runtime/pprof"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/ddata/pubsub"
 	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 )
 
@@ -23,8 +22,7 @@ import (
 // file.
 func two(t *testing.T, more ...string) (a, b *cluster.Node) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	path, seed := lone(t, append(more, `management: {address: "127.0.0.1:0"}`)...)
 	var nodes []*cluster.Node
 	for i := range 2 {
@@ -43,15 +41,10 @@ func two(t *testing.T, more ...string) (a, b *cluster.Node) {
 	return nodes[0], nodes[1]
 }
 
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	require.Eventually(t, so, time.Minute, 10*time.Millisecond, what)
-}
-
 // What is registered on one node is found on the other, and vanishes when its node leaves.
 // Both are shown over HTTP, also by a node that has asked for no registry.
 func TestServicesVanishWithTheirNode(t *testing.T) {
+	t.Parallel()
 	a, b := two(t)
 	ctx := t.Context()
 	of, err := b.Registry()
@@ -61,7 +54,7 @@ func TestServicesVanishWithTheirNode(t *testing.T) {
 	explain := func() registry.Explanation {
 		return shown[registry.Explanation](t, a, "/v1/registry/explain?name=mail")
 	}
-	eventually(t, "the entry is shown", func() bool { return len(explain().Entries) == 1 })
+	patience.Eventually(t, func() bool { return len(explain().Entries) == 1 }, "the entry is shown")
 	e := explain()
 	require.Equal(t, registry.ExplainedEntry{Address: "10.0.0.2:25", Metadata: map[string]string{"tls": "yes"}, Node: b.Self().String(), ID: 1, Version: 1}, e.Entries[0])
 	require.True(t, e.Data.Here)
@@ -115,6 +108,7 @@ func running(t *testing.T) int {
 // A message that one node publishes reaches the subscriber on the other, and HTTP shows whom
 // it reaches. The largest one is what the file says.
 func TestTopicsReachTheOtherNode(t *testing.T) {
+	t.Parallel()
 	a, b := two(t, "pubsub: {max-message-bytes: 8}")
 	ctx := t.Context()
 	topic := func(n *cluster.Node) *pubsub.Topic[[]byte] {
@@ -130,7 +124,7 @@ func TestTopicsReachTheOtherNode(t *testing.T) {
 	explain := func(n *cluster.Node) pubsub.Explanation {
 		return shown[pubsub.Explanation](t, n, "/v1/topics/explain?topic=news")
 	}
-	eventually(t, "the subscriber is known", func() bool { return len(explain(a).Nodes) == 1 })
+	patience.Eventually(t, func() bool { return len(explain(a).Nodes) == 1 }, "the subscriber is known")
 	require.Equal(t, []string{b.Self().String()}, explain(a).Nodes)
 	require.Empty(t, explain(a).Subscribers)
 	require.Equal(t, []pubsub.ExplainedSubscriber{{Policy: "block", Room: explain(b).Subscribers[0].Room}}, explain(b).Subscribers)
@@ -146,6 +140,7 @@ func TestTopicsReachTheOtherNode(t *testing.T) {
 // A node that uses neither services nor topics runs nothing for them, and the sections are
 // checked.
 func TestServicesAndTopicsStartWhenAskedFor(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, "registry: {consistency: majority}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)
@@ -153,7 +148,7 @@ func TestServicesAndTopicsStartWhenAskedFor(t *testing.T) {
 	require.Zero(t, running(t))
 	_, err = node.Registry()
 	require.NoError(t, err)
-	eventually(t, "the registry runs", func() bool { return running(t) == 1 })
+	patience.Eventually(t, func() bool { return running(t) == 1 }, "the registry runs")
 	_, err = registry.New(node)
 	require.ErrorIs(t, err, machine.ErrTaken)
 	_, err = pubsub.New(node)

@@ -37,6 +37,7 @@ func (o *operated) get(path string, into any) (status int) {
 // The only node of a cluster keeps its shards when it is drained, and says so; who asked is
 // among the decisions.
 func TestAnOperatorDrainsANode(t *testing.T) {
+	t.Parallel()
 	o := operate(t)
 	region, err := sharding.Start(o.node, sharding.Kind[*wrapperspb.Int64Value]{
 		Name: "counter", New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },
@@ -108,6 +109,7 @@ func TestAnOperatorDrainsANode(t *testing.T) {
 
 // A node asks all others what they host, and changes how many shards of a kind are in use when an operator wants it.
 func TestWhatAllNodesHost(t *testing.T) {
+	t.Parallel()
 	o := operate(t)
 	region, err := sharding.Start(o.node, sharding.Kind[*wrapperspb.Int64Value]{
 		Name: "counter", Shards: 8, InUse: 8, New: func(*sharding.Context) sharding.Entity[*wrapperspb.Int64Value] { return new(counter) },

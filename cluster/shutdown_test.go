@@ -23,6 +23,7 @@ import (
 // The tasks of a program run in their phases: servers end while the node is still a member and says that it is not ready, and
 // what entities have used is closed when the node is gone.
 func TestANodeEndsInPhases(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, "shutdown: {unready-for: 10ms}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)
@@ -83,6 +84,7 @@ func (s sleeper) Receive(*sharding.Context, *wrapperspb.Int64Value) error {
 
 // A node that cannot leave in time ends all the same, and says so.
 func TestANodeThatIsLateEnds(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, "shutdown: {deadline: 1s}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)

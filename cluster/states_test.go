@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/reminder"
@@ -62,6 +63,7 @@ func ledgers(closed *atomic.Int32, under store.Store) cluster.Option {
 const chooses = "states: {store: ledger, call-timeout: 2s}"
 
 func TestAFileChoosesTheStoreOfStates(t *testing.T) {
+	t.Parallel()
 	var closed atomic.Int32
 	reader, under := metertest.New(), memory.New()
 	path, _ := lone(t, chooses, "state-ledger: {shelf: a}", "reminders: {in-flight: 7}")
@@ -76,15 +78,14 @@ func TestAFileChoosesTheStoreOfStates(t *testing.T) {
 		}),
 	})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
+	reminders, err := node.Reminders()
+	require.NoError(t, err)
+	ctx := patience.Context(t)
 	_, err = sharding.Ask[*wrapperspb.Int64Value](ctx, purses, "ada", wrapperspb.Int64(7))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, node.States().Stats().Saves)
 	require.InDelta(t, 2, reader.Value(t, "quorate.sharding.state.records"), 0, "a load and a save")
 
-	reminders, err := node.Reminders()
-	require.NoError(t, err)
 	again, err := node.Reminders()
 	require.NoError(t, err)
 	require.Same(t, reminders, again)
@@ -97,12 +98,7 @@ func TestAFileChoosesTheStoreOfStates(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, reminders.Set(ctx, reminder.Reminder{Kind: "purse", ID: "ada", Name: "pay", Due: time.Now()}))
-	select {
-	case f := <-came:
-		require.Equal(t, "pay", f.Name)
-	case <-ctx.Done():
-		t.Fatal("the reminder has not come")
-	}
+	require.Equal(t, "pay", patience.Receive(t, came, "the reminder").Name)
 	require.NoError(t, node.Close())
 	require.NoError(t, node.Close())
 	require.EqualValues(t, 1, closed.Load())
@@ -110,6 +106,7 @@ func TestAFileChoosesTheStoreOfStates(t *testing.T) {
 
 // Without a store the node runs, has no keeper, and says what is missing for reminders.
 func TestANodeWithoutStates(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, "reload: {watch: false}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.NoError(t, err)

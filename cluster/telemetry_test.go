@@ -62,6 +62,7 @@ func (s *shelf) Close() error {
 // The endpoint that the program gives is opened when the file asks for metrics, is what
 // the node measures with, answers at /metrics, and is closed with the node.
 func TestAnEndpointShowsTheMetricsThatTheFileAsksFor(t *testing.T) {
+	t.Parallel()
 	path, address := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
 	endpoint := new(shelf)
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMetrics(endpoint))...)
@@ -79,6 +80,7 @@ func TestAnEndpointShowsTheMetricsThatTheFileAsksFor(t *testing.T) {
 
 // Metrics that cannot be set up are logged, and the node runs without them.
 func TestANodeRunsWithoutMetricsThatCannotBeSetUp(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
 	var log bytes.Buffer
 	node, err := cluster.Start(t.Context(), cluster.WithFile(path), cluster.WithMetrics(&shelf{fails: errors.New("the shelf is full")}),
@@ -93,6 +95,7 @@ func TestANodeRunsWithoutMetricsThatCannotBeSetUp(t *testing.T) {
 
 // By default no metrics are shown, also when the program has an endpoint for them.
 func TestMetricsAreOffByDefault(t *testing.T) {
+	t.Parallel()
 	path, _ := lone(t, `management: {address: "127.0.0.1:0"}`)
 	endpoint := new(shelf)
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMetrics(endpoint))...)

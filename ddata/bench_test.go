@@ -10,12 +10,12 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -40,15 +40,12 @@ func arena(t testing.TB, n int) (all []*ddata.Replicator) {
 		r, err := ddata.New(node, ddata.Default(), ddata.WithLogger(quiet))
 		t.Cleanup(func() {
 			_ = node.Close() // It never fails.
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			require.NoError(t, r.AwaitEnd(ctx))
+			require.NoError(t, r.AwaitEnd(context.Background()))
 		})
 		require.NoError(t, err)
 		all = append(all, r)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	for _, r := range all {
 		require.NoError(t, r.AwaitReady(ctx))
 	}
@@ -58,8 +55,7 @@ func arena(t testing.TB, n int) (all []*ddata.Replicator) {
 // The same as in virtual time holds over TCP.
 func TestOverTCP(t *testing.T) {
 	all := arena(t, 3)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	for i := range 30 {
 		v, err := ddata.Update(ctx, all[i%3], counter("visits"), ddata.Majority(), increment)
 		require.NoError(t, err)

@@ -4,7 +4,6 @@
 package ddata_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -18,12 +17,10 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/transport/memory"
 )
-
-// limit is how long anything may take, in virtual time.
-const limit = 2 * time.Minute
 
 // grace is a time in which nothing is found out about a node.
 const grace = time.Second
@@ -70,16 +67,13 @@ func (w *world) end() {
 // close ends a node, and waits for its replicator.
 func (w *world) close(n *node) {
 	_ = n.Close() // It never fails.
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	require.NoError(w.t, n.AwaitEnd(ctx))
+	require.NoError(w.t, n.AwaitEnd(patience.Context(w.t)))
 }
 
 // explain returns why a key is as it is.
 func (n *node) explain(key string) ddata.Explanation {
 	n.w.t.Helper()
-	ctx, cancel := n.w.ctx(limit)
-	defer cancel()
+	ctx := patience.Context(n.w.t)
 	e, err := n.Explain(ctx, key)
 	require.NoError(n.w.t, err)
 	return e
@@ -87,16 +81,17 @@ func (n *node) explain(key string) ddata.Explanation {
 
 // pass lets virtual time pass, and everything that happens in it happen.
 func pass(d time.Duration) {
-	<-time.After(d)
+	<-time.After(d) //quorate:realtime It is virtual.
 	synctest.Wait()
 }
 
-// eventually waits until ok holds.
+// eventually waits until ok holds when nothing is left to be done until a later time.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(limit); !ok(); pass(10 * time.Millisecond) {
-		require.True(t, time.Now().Before(end), "never: %s", what)
-	}
+	patience.Eventually(t, func() bool {
+		synctest.Wait()
+		return ok()
+	}, "%s", what)
 }
 
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:7946", i+1) }
@@ -155,17 +150,11 @@ func (w *world) start(n int) {
 // ready waits until nodes count as replicas.
 func (w *world) ready(nodes ...*node) {
 	w.t.Helper()
-	ctx, cancel := w.ctx(limit)
-	defer cancel()
+	ctx := patience.Context(w.t)
 	for _, n := range nodes {
 		require.NoError(w.t, n.AwaitUp(ctx))
 		require.NoError(w.t, n.AwaitReady(ctx))
 	}
-}
-
-// ctx returns a context with a limit.
-func (w *world) ctx(d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(w.t.Context(), d)
 }
 
 // crash ends a node without a word to the others.
@@ -182,8 +171,7 @@ func counter(name string) ddata.Key[crdt.GCounter] { return ddata.NewKey[crdt.GC
 
 // add adds to a counter.
 func (n *node) add(name string, by uint64, c ddata.Consistency) error {
-	ctx, cancel := n.w.ctx(limit)
-	defer cancel()
+	ctx := patience.Context(n.w.t)
 	_, err := ddata.Update(ctx, n, counter(name), c, func(at crdt.Origin, v crdt.GCounter) (crdt.GCounter, error) {
 		return v.Add(at, by), nil
 	})
@@ -192,8 +180,7 @@ func (n *node) add(name string, by uint64, c ddata.Consistency) error {
 
 // read reads a counter.
 func (n *node) read(name string, c ddata.Consistency) (uint64, error) {
-	ctx, cancel := n.w.ctx(limit)
-	defer cancel()
+	ctx := patience.Context(n.w.t)
 	v, err := ddata.Get(ctx, n, counter(name), c)
 	return v.Value(), err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -86,8 +87,7 @@ func TestANodeWithOtherGroupsIsRefused(t *testing.T) {
 			}
 		}
 		w.start(1)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		other, err := w.try()
 		if err == nil { // It is refused at once, or while it starts.
 			err = other.AwaitUp(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -116,8 +117,7 @@ func TestADurableWriteWaitsForTheDisk(t *testing.T) {
 		n := w.nodes[0]
 		require.NoError(t, n.add("votes", 1, ddata.Local()))
 		disks[0].SetFaults(store.Faults{Full: true})
-		ctx, cancel := w.ctx(5 * time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, 5*time.Second)
 		_, err := ddata.Update(ctx, n, counter("votes"), ddata.Local(), increment)
 		var unconfirmed *ddata.UnconfirmedError
 		require.ErrorAs(t, err, &unconfirmed)

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/ddata/pubsub"
 	"github.com/quorate/quorate/ddata/registry"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -89,8 +90,7 @@ func TestExplainNamesWhoLags(t *testing.T) {
 		require.Equal(t, lagging.Versions[0].Origin, lagging.Homes[at].Lacks[0].Origin)
 
 		began := time.Now()
-		short, stop := w.ctx(5 * time.Second)
-		defer stop()
+		short := patience.Expiring(t, 5*time.Second)
 		failed := make(chan error, 1)
 		// Owned by the test, which takes the error.
 		go func() {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -29,8 +30,7 @@ func alone(t *testing.T, f func(t *testing.T, w *world, n *node, ctx context.Con
 			w.config = func(_ int, _ *membership.Config, c *ddata.Config) { c.MaxValueBytes, c.MaxBytes = 4096, 1<<20 }
 		}
 		w.start(1)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		f(t, w, w.nodes[0], ctx)
 	})
 }
@@ -155,8 +155,7 @@ func TestTypesOfTheProgram(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.options = func(int) []ddata.Option { return []ddata.Option{ddata.WithTypes(crdt.TypeOf[tally]())} }
 		w.start(2)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		key := ddata.NewKey[tally]("votes")
 		_, err := ddata.Update(ctx, w.nodes[0], key, ddata.All(), func(at crdt.Origin, v tally) (tally, error) { return tally{v.Add(at, 4)}, nil })
 		require.NoError(t, err)
@@ -220,8 +219,7 @@ func TestAValueThatCannotBeEncoded(t *testing.T) {
 		w.start(3)
 		for i, n := range []*node{w.nodes[0], w.nodes[2]} {
 			set := func(m moody, level ddata.Consistency) error {
-				ctx, cancel := w.ctx(limit)
-				defer cancel()
+				ctx := patience.Context(t)
 				_, err := ddata.Update(ctx, n, moodOf("mood"), level, setMood(m))
 				return err
 			}
@@ -249,8 +247,7 @@ func TestAReplicaRefusesWhatItCannotDecode(t *testing.T) {
 		}
 		w.start(2)
 		for _, m := range []moody{101, 102} {
-			ctx, cancel := w.ctx(grace)
-			defer cancel()
+			ctx := patience.Expiring(t, grace)
 			var refused *ddata.RefusedError
 			began := time.Now()
 			_, err := ddata.Update(ctx, w.nodes[0], moodOf(fmt.Sprint(m)), ddata.All(), setMood(m))
@@ -260,8 +257,7 @@ func TestAReplicaRefusesWhatItCannotDecode(t *testing.T) {
 			require.Equal(t, []string{w.nodes[0].Self().String()}, refused.Answered)
 			require.ErrorContains(t, err, refused.Reason+"; stored on ")
 			require.Contains(t, refused.Reason, "mood")
-			ctx, cancel = w.ctx(grace)
-			defer cancel()
+			ctx = patience.Expiring(t, grace)
 			_, err = ddata.Get(ctx, w.nodes[1], moodOf(fmt.Sprint(m)), ddata.All())
 			require.ErrorAs(t, err, &refused)
 			require.Empty(t, refused.Node)
@@ -285,8 +281,7 @@ func TestAValueFromElsewhereThatCannotBeDecoded(t *testing.T) {
 			return []ddata.Option{ddata.WithTypes(types[:2-i]...)}
 		}
 		w.start(2)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		home, guest := w.nodes[0], w.nodes[1]
 		votes := ddata.NewKey[tally]("votes")
 		_, err := ddata.Update(ctx, home, votes, ddata.All(), func(at crdt.Origin, v tally) (tally, error) { return tally{v.Add(at, 4)}, nil })
@@ -322,8 +317,7 @@ func TestWithoutAMajority(t *testing.T) {
 		for _, o := range w.nodes[1:] {
 			w.network.Cut(w.nodes[0].Self().Address, o.Self().Address)
 		}
-		ctx, cancel := w.ctx(time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, time.Second)
 		_, err := ddata.Get(ctx, w.nodes[0], counter("visits"), ddata.Majority())
 		var unanswered *ddata.UnansweredError
 		require.ErrorAs(t, err, &unanswered)
@@ -355,8 +349,7 @@ func TestBeforeTheClusterIsThere(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ int, m *membership.Config, _ *ddata.Config) { m.Membership.SeedNodes = nil }
 		n := w.build()
-		ctx, cancel := w.ctx(time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, time.Second)
 		var not *ddata.NotStoredError
 		_, err := ddata.Update(ctx, n, counter("visits"), ddata.Local(), increment)
 		require.ErrorAs(t, err, &not)
@@ -406,8 +399,7 @@ func TestTwoReplicasDisagreeAboutAType(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
 		w.network.Cut(w.nodes[0].Self().Address, w.nodes[1].Self().Address)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, w.nodes[0].add("visits", 1, ddata.Local()))
 		flag := ddata.NewKey[crdt.Flag]("visits")
 		_, err := ddata.Update(ctx, w.nodes[1], flag, ddata.Local(), func(_ crdt.Origin, v crdt.Flag) (crdt.Flag, error) { return v.Enable(), nil })
@@ -416,8 +408,7 @@ func TestTwoReplicasDisagreeAboutAType(t *testing.T) {
 		_, err = w.nodes[0].read("visits", ddata.All())
 		var clash *ddata.TypeError
 		require.ErrorAs(t, err, &clash)
-		short, stop := w.ctx(grace)
-		defer stop()
+		short := patience.Expiring(t, grace)
 		_, err = ddata.Update(short, w.nodes[0], counter("visits"), ddata.All(), increment)
 		var refused *ddata.RefusedError
 		require.ErrorAs(t, err, &refused)
@@ -472,8 +463,7 @@ func TestLeavingHandsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(5)
 		require.NoError(t, w.nodes[0].add("visits", 1, ddata.Majority()))
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		var left sync.WaitGroup
 		for _, n := range w.nodes[1:] {
 			left.Go(func() { assert.NoError(t, n.Leave(ctx)) })

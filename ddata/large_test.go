@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership"
@@ -24,8 +25,7 @@ func TestAValueLargerThanAFrame(t *testing.T) {
 			m.Transport.MaxFrameBytes, m.Transport.WindowBytes = 128<<10, 64<<10
 		}
 		w.start(2)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		key := ddata.NewKey[crdt.GSet[string]]("large")
 		text := strings.Repeat("0123456789", 500_000)
 		for _, n := range w.nodes {

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine/meter/metertest"
 )
 
@@ -27,8 +28,7 @@ func TestMetrics(t *testing.T) {
 		}
 		require.NoError(t, w.nodes[0].add("visits", 1, ddata.All()))
 		require.NoError(t, w.nodes[0].add("hits", 1, ddata.All()))
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, ddata.Delete(ctx, w.nodes[1], counter("hits"), ddata.All()))
 		_, err := w.nodes[1].read("visits", ddata.Majority())
 		require.NoError(t, err)
@@ -54,8 +54,7 @@ func TestMetrics(t *testing.T) {
 		require.InDelta(t, 1, value(1, "operation.duration", of("get", "majority")...), 0)
 
 		w.network.Cut(w.nodes[0].Self().Address, w.nodes[1].Self().Address)
-		short, stop := w.ctx(grace)
-		defer stop()
+		short := patience.Expiring(t, grace)
 		_, err = ddata.Get(short, w.nodes[0], counter("visits"), ddata.All())
 		require.Error(t, err)
 		require.InDelta(t, 1, value(0, "operation.duration", attribute.String("error.type", "unanswered")), 0)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // What becomes of a cluster whose nodes start with older disks: one of them, all as they were
@@ -118,9 +119,7 @@ func TestDisksOfDifferentMoments(t *testing.T) {
 		pass(heard)
 		for _, n := range w.nodes {
 			require.Empty(t, n.durable().Asides)
-			ctx, cancel := w.ctx(time.Second)
-			_, err := ddata.Get(ctx, n, counter(saved), ddata.Majority())
-			cancel()
+			_, err := ddata.Get(patience.Expiring(t, time.Second), n, counter(saved), ddata.Majority())
 			require.Error(t, err)
 		}
 		got, err := w.nodes[0].read(saved, ddata.Local())
@@ -148,8 +147,7 @@ func TestDisksThatComeBackAfterTheirLossWasAccepted(t *testing.T) {
 		w.nodes = nil
 		first := w.build()
 		eventually(t, "it knows its register", func() bool { return len(first.durable().Replicas) == 3 })
-		ctx, cancel := w.ctx(grace)
-		defer cancel()
+		ctx := patience.Expiring(t, grace)
 		_, err := ddata.Get(ctx, first, counter(saved), ddata.Majority())
 		require.Error(t, err)
 		require.NoError(t, first.AcceptLoss(t.Context(), "durable"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -59,8 +60,7 @@ func TestTheOthersGoOnWithoutOne(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, i+2, got)
 		}
-		ctx, cancel := w.ctx(time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, time.Second)
 		_, err := ddata.Update(ctx, w.nodes[0], counter("visits"), ddata.All(), increment)
 		var unconfirmed *ddata.UnconfirmedError
 		require.ErrorAs(t, err, &unconfirmed)
@@ -105,8 +105,7 @@ func TestANodeWithoutTheRoleWorksThroughOthers(t *testing.T) {
 		require.False(t, e.Here)
 		require.Len(t, e.Replicas, 3)
 
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		_, err = ddata.Subscribe(guest, counter("visits")).Next(ctx)
 		require.ErrorIs(t, err, ddata.ErrNotHere)
 		_, err = ddata.SubscribePrefix[crdt.GCounter](guest, "").Next(ctx)
@@ -216,8 +215,7 @@ func TestAMajorityOfTheReplicasIsGone(t *testing.T) {
 func TestADeletedKeyIsUsableAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(3)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, w.nodes[0].add("visits", 7, ddata.All()))
 		require.NoError(t, ddata.Delete(ctx, w.nodes[1], counter("visits"), ddata.Majority()))
 		_, err := w.nodes[2].read("visits", ddata.Majority())
@@ -241,8 +239,7 @@ func TestIdleKeysExpire(t *testing.T) {
 		require.NoError(t, w.nodes[0].add("other", 1, ddata.Majority()))
 		s := ddata.Subscribe(w.nodes[1], counter("session/1"))
 		defer s.Close()
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		for _, want := range []ddata.EventKind{ddata.Changed, ddata.Expired} {
 			event, err := s.Next(ctx)
 			require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -22,9 +23,7 @@ func next[T crdt.Value[T]](t *testing.T, s interface {
 },
 ) ddata.Event[T] {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	event, err := s.Next(ctx)
+	event, err := s.Next(patience.Context(t))
 	require.NoError(t, err)
 	return event
 }
@@ -35,9 +34,7 @@ func nothing[T crdt.Value[T]](t *testing.T, s interface {
 },
 ) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err := s.Next(ctx)
+	_, err := s.Next(patience.Expiring(t, time.Second))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -74,8 +71,7 @@ func TestASubscriberIsTold(t *testing.T) {
 		require.EqualValues(t, 1101, next(t, s).Value.Value(), "a subscriber that comes late is told the present value")
 		nothing(t, s)
 
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, ddata.Delete(ctx, w.nodes[1], key, ddata.All()))
 		require.Equal(t, ddata.Deleted, next(t, s).Kind)
 		eventually(t, "the key is usable again", func() bool { return w.nodes[1].add("visits", 5, ddata.All()) == nil })
@@ -103,8 +99,7 @@ func TestASubscriberToAPrefixIsTold(t *testing.T) {
 		}
 		require.NoError(t, w.nodes[0].add("hall", 1, ddata.All()))
 		w.nodes[1].holds("room/4999", 1)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		_, err := ddata.Update(ctx, w.nodes[0], ddata.NewKey[crdt.GSet[string]]("room/names"), ddata.All(),
 			func(_ crdt.Origin, v crdt.GSet[string]) (crdt.GSet[string], error) { return v.Add("a"), nil })
 		require.NoError(t, err)
@@ -152,8 +147,7 @@ func TestASubscriberThatComesBackAfterTheTombstone(t *testing.T) {
 		require.Equal(t, ddata.Changed, next(t, all).Kind)
 		nothing(t, one)
 		nothing(t, all)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, ddata.Delete(ctx, n, counter("room/1"), ddata.All()))
 		eventually(t, "the tombstone is collected", func() bool { return n.Data().Stats().Tombstones == 0 })
 		pass(time.Second)

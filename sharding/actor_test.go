@@ -168,11 +168,11 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 			return c.Reply(say("waited"))
 		},
 		"nap": func(_ *actor, c *sharding.Context, _ text) error {
-			<-time.After(time.Millisecond)
+			nap(time.Millisecond)
 			return c.Reply(say("slept"))
 		},
 		"nap-long": func(*actor, *sharding.Context, text) error {
-			<-time.After(40 * time.Second)
+			nap(40 * time.Second)
 			return nil
 		},
 		"context": func(a *actor, c *sharding.Context, _ text) error {
@@ -201,7 +201,7 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 		},
 		"flood": func(a *actor, c *sharding.Context, m text) error {
 			_, to, _ := strings.Cut(m.GetValue(), " ")
-			<-time.After(time.Millisecond) // Whoever floods this entity is in the middle of a message then, too.
+			nap(time.Millisecond) // Whoever floods this entity is in the middle of a message then, too.
 			for range 100 {
 				if err := a.n.region.Tell(c.Context(), to, say("x")); err != nil {
 					a.note(c, "overloaded")

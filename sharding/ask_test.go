@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -287,10 +288,8 @@ func TestAnAcceptedTellDoesNotExpire(t *testing.T) {
 		for _, host := range w.nodes {
 			id := w.nodes[0].on(host)
 			w.nodes[0].tell(id, "wait")
-			ctx, cancel := w.ctx(time.Second)
-			require.NoError(t, w.nodes[0].region.Tell(ctx, id, say("n 1")))
+			require.NoError(t, w.nodes[0].region.Tell(patience.Expiring(t, time.Second), id, say("n 1")))
 			pass(2 * time.Second)
-			cancel()
 		}
 		w.release()
 		for _, host := range w.nodes {

@@ -4,17 +4,16 @@
 package sharding_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -72,8 +71,7 @@ func newArena(b *testing.B, n int, set ...func(*sharding.Config)) *arena {
 		require.NoError(b, node.AwaitUp(b.Context()))
 		a.nodes, a.regions = append(a.nodes, node), append(a.regions, region)
 	}
-	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(b)
 	_, err := sharding.Ask[blob](ctx, a.regions[0], "first", payload(1))
 	require.NoError(b, err)
 	return a

@@ -4,7 +4,6 @@
 package sharding_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -103,28 +103,29 @@ func (w *world) release() {
 // pass lets virtual time pass, and returns when nothing is left to be done until a later
 // time.
 func pass(d time.Duration) {
-	<-time.After(d)
+	nap(d)
 	synctest.Wait()
 }
 
-// within returns the next value of c, and fails the test when none comes within limit.
-func within[T any](t *testing.T, c <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(limit):
-		require.FailNow(t, "nothing came")
-		panic("unreachable")
-	}
+// nap lets virtual time pass for the goroutine that calls it.
+func nap(d time.Duration) {
+	//quorate:realtime All that calls it runs in a bubble.
+	<-time.After(d)
 }
 
-// eventually waits until ok holds, and fails the test when that takes longer than limit.
+// within returns the next value of c.
+func within[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	return patience.Receive(t, c, "what the test waits for")
+}
+
+// eventually waits until ok holds when nothing is left to be done until a later time.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(limit); !ok(); pass(10 * time.Millisecond) {
-		require.True(t, time.Now().Before(end), "never: %s", what)
-	}
+	patience.Eventually(t, func() bool {
+		synctest.Wait()
+		return ok()
+	}, "%s", what)
 }
 
 func address(i int) string { return fmt.Sprintf("10.0.0.%d:7946", i+1) }
@@ -159,9 +160,7 @@ func (w *world) form(n int) {
 		w.build()
 	}
 	for _, n := range w.nodes {
-		ctx, cancel := w.ctx(limit)
-		require.NoError(w.t, n.AwaitUp(ctx))
-		cancel()
+		require.NoError(w.t, n.AwaitUp(patience.Context(w.t)))
 	}
 	eventually(w.t, "all have standing, and vote", func() bool {
 		return !slices.ContainsFunc(w.nodes, func(o *node) bool {
@@ -195,16 +194,7 @@ func (n *node) startKind() {
 	n.region = region
 }
 
-// ctx returns a context that ends after d.
-func (w *world) ctx(d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(w.t.Context(), d)
-}
-
-func (n *node) awaitEnd(d time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	return n.system.AwaitEnd(ctx)
-}
+func (n *node) awaitEnd(d time.Duration) error { return n.system.AwaitEnd(patience.Expiring(n.w.t, d)) }
 
 // cut cuts a node off from all others.
 func (w *world) cut(n *node) {
@@ -232,9 +222,7 @@ func (w *world) breakAll() {
 
 // ask sends a command to an entity and waits for its reply, for at most d.
 func (n *node) ask(id, command string, d time.Duration) (string, error) {
-	ctx, cancel := n.w.ctx(d)
-	defer cancel()
-	reply, err := sharding.Ask[text](ctx, n.region, id, say(command))
+	reply, err := sharding.Ask[text](patience.Expiring(n.w.t, d), n.region, id, say(command))
 	return reply.GetValue(), err
 }
 
@@ -274,9 +262,7 @@ func (n *node) insist(id, command string) string {
 // tell sends a command to an entity, and expects that it is accepted.
 func (n *node) tell(id, command string) {
 	n.w.t.Helper()
-	ctx, cancel := n.w.ctx(limit)
-	defer cancel()
-	require.NoError(n.w.t, n.region.Tell(ctx, id, say(command)))
+	require.NoError(n.w.t, n.region.Tell(patience.Context(n.w.t), id, say(command)))
 }
 
 // hosted returns the ids of count entities that live on host, each of another shard. It

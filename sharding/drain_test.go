@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -52,8 +53,7 @@ func TestADrainThatDoesNotEnd(t *testing.T) {
 			_ = n.system.Drain(ctx)
 			cancel()
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, time.Second)
 		n := w.nodes[1]
 		require.ErrorIs(t, n.system.Drain(ctx), context.DeadlineExceeded)
 		require.True(t, n.system.Drained(), "the end of a context takes nothing back")

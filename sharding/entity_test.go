@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -148,8 +149,7 @@ func TestAStopThatFailsEndsTheEntity(t *testing.T) {
 				require.Len(t, w.journal.of(id, "start"), 2)
 				host := w.nodes[w.journal.of(id, "start")[0].node]
 				require.EqualValues(t, 1, host.system.Stats().Panics)
-				ctx, cancel := w.ctx(limit)
-				defer cancel()
+				ctx := patience.Context(t)
 				require.NoError(t, host.Leave(ctx))
 				require.Len(t, w.journal.of(id, "stop"), 2)
 			})
@@ -167,8 +167,7 @@ func TestAnEntityThatNeverReturnsHoldsALeaveUpForALimitedTime(t *testing.T) {
 		stuck, fine := ids[0], ids[1]
 		w.nodes[0].must(fine, "x")
 		result := w.nodes[0].asked(stuck, "wait")
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		before := time.Now()
 		left := make(chan error, 1)
 		go func() { left <- leaver.Leave(ctx) }()
@@ -205,8 +204,7 @@ func TestAnEntityThatIgnoresItsStop(t *testing.T) {
 		before := time.Now()
 		left := make(chan error, 1)
 		go func() {
-			ctx, cancel := w.ctx(limit)
-			defer cancel()
+			ctx := patience.Context(t)
 			left <- leaver.Leave(ctx)
 		}()
 		eventually(t, "it has moved", func() bool { return other.must(fine, "where") != leaver.Self().String() })

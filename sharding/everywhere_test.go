@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -57,9 +58,7 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 		w.populate(40)
 		w.cut(w.nodes[2])
 		began := time.Now()
-		ctx, cancel := w.ctx(time.Second)
-		defer cancel()
-		c, err := sharding.ShardsEverywhere(ctx, w.nodes[0].system, "test")
+		c, err := sharding.ShardsEverywhere(patience.Expiring(t, time.Second), w.nodes[0].system, "test")
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), time.Second)
 		require.Len(t, c.Nodes, 2)
@@ -73,7 +72,7 @@ func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
 			Node: w.nodes[2].Self().String(), Reason: "did not answer within 3s: members do not hear from it",
 		}}, c.Missing)
 
-		ctx, cancel = context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err = sharding.ShardsEverywhere(ctx, w.nodes[0].system, "test")
 		require.ErrorIs(t, err, context.Canceled)
@@ -164,8 +163,7 @@ func TestNotAllAreTold(t *testing.T) {
 		require.NoError(t, within(t, busy))
 
 		w.cut(w.nodes[2])
-		ctx, cancel := w.ctx(time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, time.Second)
 		told, err = sharding.TellAll(ctx, w.nodes[0].region, say("news"), 0)
 		require.NoError(t, err)
 		require.Equal(t, []int{8, 4, 0}, []int{told.Shards, told.Lost, told.Open})

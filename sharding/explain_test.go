@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -177,8 +178,7 @@ func TestQuestionsThatHaveNoAnswer(t *testing.T) {
 			require.ErrorContains(t, err, "the shards 0 to 11")
 		}
 		w.cut(w.nodes[0])
-		ctx, cancel := w.ctx(100 * time.Millisecond)
-		defer cancel()
+		ctx := patience.Expiring(t, 100*time.Millisecond)
 		_, err = s.Explain(ctx, "test", "a")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		_, err = s.Explain(ctx, "test", "a")
@@ -207,8 +207,7 @@ func TestAMoveThatIsHeldUpIsExplained(t *testing.T) {
 		stuck := w.nodes[0].asked(id, "wait")
 		left := make(chan error, 1)
 		go func() {
-			ctx, cancel := w.ctx(limit)
-			defer cancel()
+			ctx := patience.Context(t)
 			left <- leaver.Leave(ctx)
 		}()
 		pass(6 * time.Second)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -280,8 +281,7 @@ func TestANodeThatStartsAgainHosts(t *testing.T) {
 		w.start(2)
 		id := w.nodes[0].on(w.nodes[1])
 		require.Equal(t, w.nodes[1].Self().String(), w.nodes[0].must(id, "where"))
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, w.nodes[1].Leave(ctx))
 		require.Equal(t, w.nodes[0].Self().String(), w.nodes[0].must(id, "where"))
 		w.build().startKind()
@@ -300,8 +300,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		here, there := w.nodes[0].on(w.nodes[0]), w.nodes[0].on(w.nodes[1])
 		running, waiting := w.nodes[0].asked(here, "wait"), w.nodes[0].asked(here, "x")
 		remote := w.nodes[0].asked(there, "wait")
-		ctx, cancel := w.ctx(time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, time.Second)
 		require.ErrorIs(t, w.nodes[0].system.AwaitEnd(ctx), ctx.Err(), "the node has not ended")
 		require.NoError(t, w.nodes[0].Close())
 		require.ErrorIs(t, within(t, running), sharding.ErrUnknownOutcome)
@@ -347,8 +346,7 @@ func TestWaitingInVainForRoomTellsWhy(t *testing.T) {
 		w.start(3)
 		there := w.nodes[0].on(w.nodes[2])
 		fill := func(d time.Duration) (err error) {
-			ctx, cancel := w.ctx(d)
-			defer cancel()
+			ctx := patience.Expiring(t, d)
 			for err == nil {
 				err = w.nodes[0].region.Tell(ctx, there, say(strings.Repeat("x", 1000)))
 			}

@@ -88,9 +88,9 @@ func (w *fairWorld) runs(d time.Duration, sleepers bool) (others, asleep []time.
 				w.asleep++
 			}
 		}
-		<-time.After(fairTick)
+		<-time.After(fairTick) //quorate:realtime It is virtual.
 	}
-	<-time.After(time.Second)
+	<-time.After(time.Second) //quorate:realtime It is virtual.
 	synctest.Wait()
 	return drain(w.waited), drain(w.sleeps)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -117,8 +118,7 @@ func TestAFloodedShardMoves(t *testing.T) {
 			}
 		}
 		pass(100 * time.Millisecond)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		before := time.Now()
 		require.NoError(t, w.nodes[2].Leave(ctx))
 		require.Less(t, time.Since(before), 5*time.Second)
@@ -187,8 +187,7 @@ func TestWaitersThatGiveUpLeaveNothingBehind(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 200 {
 			all.Go(func() {
-				ctx, cancel := w.ctx(time.Duration(1+i%40) * 100 * time.Microsecond)
-				defer cancel()
+				ctx := patience.Expiring(t, time.Duration(1+i%40)*100*time.Microsecond)
 				if err := n.region.Tell(ctx, "a", say("nap")); err != nil {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 				}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -98,14 +99,13 @@ func TestARollingRestartKeepsNobodyWaiting(t *testing.T) {
 		asker := w.nodes[0]
 		s := asker.sit(entitiesOf(40))
 		for _, old := range slices.Clone(w.nodes[1:]) {
-			ctx, cancel := w.ctx(limit)
+			ctx := patience.Context(t)
 			require.NoError(t, old.Leave(ctx))
 			require.NoError(t, old.Close())
 			fresh := w.build()
 			fresh.startKind()
 			require.NoError(t, fresh.AwaitUp(ctx))
 			require.NoError(t, fresh.region.AwaitReady(ctx))
-			cancel()
 		}
 		pass(3 * time.Second) // The last one gets its part of the shards.
 		s.done()

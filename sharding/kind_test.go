@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -71,8 +72,7 @@ func TestARefusalEndsWithTheCoordinatorThatMadeIt(t *testing.T) {
 			require.ErrorAs(t, err, &refused)
 			require.ErrorAs(t, n.region.Tell(t.Context(), "a", say("x")), &refused)
 		}
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, w.nodes[0].Leave(ctx))
 		for _, n := range w.nodes[1:] {
 			eventually(t, "it is accepted", func() bool {
@@ -412,8 +412,7 @@ func TestABuiltInStrategyIsChosenByItsName(t *testing.T) {
 		}
 		w.start(2)
 		w.nodes[0].must("a", "where")
-		ctx, cancel := w.ctx(5 * time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, 5*time.Second)
 		x, err := w.nodes[0].region.Explain(ctx, "a")
 		require.NoError(t, err)
 		require.Contains(t, x.String(), "consistent-hashing: it has the highest lot of ")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
@@ -39,10 +40,8 @@ func TestAFullMailboxLetsSendersWait(t *testing.T) {
 			n.ask("beside", "x", limit) //nolint:errcheck // After this ask the node knows the home, and that the home holds it back.
 			accepted := 3
 			for ; ; accepted++ { // From another node one more message is on its way before the home says that the mailbox is full.
-				ctx, cancel := w.ctx(time.Second)
 				before := time.Now()
-				err := n.region.Tell(ctx, id, say("wait"))
-				cancel()
+				err := n.region.Tell(patience.Expiring(t, time.Second), id, say("wait"))
 				if err == nil {
 					pass(10 * time.Millisecond)
 					continue
@@ -57,12 +56,10 @@ func TestAFullMailboxLetsSendersWait(t *testing.T) {
 			require.LessOrEqual(t, accepted, 4)
 			_, err := n.ask(id, "x", time.Second)
 			require.ErrorIs(t, err, sharding.ErrOverloaded)
-			ended, end := w.ctx(0)
 			before := time.Now()
-			require.ErrorIs(t, n.region.Tell(ended, id, say("x")), sharding.ErrNotDelivered)
+			require.ErrorIs(t, n.region.Tell(patience.Expiring(t, 0), id, say("x")), sharding.ErrNotDelivered)
 			n.must(fmt.Sprintf("idle-%d", n.i), "x")
 			require.Less(t, time.Since(before), 100*time.Millisecond)
-			end()
 		}
 		var late []<-chan error
 		for _, n := range w.nodes {
@@ -89,8 +86,7 @@ func TestAFullWindowLetsSendersWait(t *testing.T) {
 		n := w.build()
 		n.startKind() // No shard has a home yet.
 		big := say(strings.Repeat("x", 1000))
-		ctx, cancel := w.ctx(100 * time.Millisecond)
-		defer cancel()
+		ctx := patience.Expiring(t, 100*time.Millisecond)
 		var err error
 		accepted := 0
 		before := time.Now()

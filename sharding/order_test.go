@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // Which messages reach an entity, and in which order: first in good health, from several
@@ -176,8 +178,7 @@ func TestTheLastNodeStopsItsEntitiesWhenItLeaves(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)
 		w.nodes[0].must("a", "x")
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, w.nodes[0].Leave(ctx))
 		require.Len(t, w.journal.of("a", "stop"), 1)
 		require.NoError(t, w.nodes[0].awaitEnd(limit))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 
@@ -62,8 +63,7 @@ func TestReloadKeepsWhatAKindSays(t *testing.T) {
 			Name: "later", New: func(*sharding.Context) sharding.Entity[text] { return &actor{n: n} },
 		})
 		require.NoError(t, err)
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		_, err = sharding.Ask[text](ctx, later, "late", say("x"))
 		require.NoError(t, err)
 		n.must("own", "x")
@@ -119,8 +119,7 @@ func TestReloadChangesTheAllocationStrategy(t *testing.T) {
 		begin := func(kind string) {
 			later, err := sharding.Start(n.system, sharding.Kind[text]{Name: kind, New: func(*sharding.Context) sharding.Entity[text] { return &actor{n: n} }})
 			require.NoError(t, err)
-			ctx, cancel := w.ctx(limit)
-			defer cancel()
+			ctx := patience.Context(t)
 			_, err = sharding.Ask[text](ctx, later, "one", say("x"))
 			require.NoError(t, err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/epoch"
@@ -157,8 +158,7 @@ func TestRememberedEntitiesComeBack(t *testing.T) {
 		w.nodes = w.nodes[:2]
 		eventually(t, "they run after a crash", all)
 		before := len(w.journal.of("r-1", "start"))
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, w.nodes[1].Leave(ctx))
 		w.nodes = w.nodes[:1]
 		eventually(t, "they run after a leave", all)

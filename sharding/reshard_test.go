@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/sharding/state/memory"
@@ -166,8 +167,7 @@ func TestAllAreToldWhileTheNumberOfShardsChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)
 		w.populate(400)
-		ctx, cancel := w.ctx(15 * time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, 15*time.Second)
 		type said struct {
 			told sharding.Told
 			err  error

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -95,8 +96,7 @@ func (n *node) named(host *node, prefix string) string {
 // moved has the shard of an entity move from one node to another, and waits until it is there.
 func (w *world) moved(id string, to *node) {
 	w.t.Helper()
-	ctx, cancel := w.ctx(limit)
-	defer cancel()
+	ctx := patience.Context(w.t)
 	eventually(w.t, "the shard may move", func() bool {
 		return to.system.Move(ctx, "test", int(shardOf(id)), to.Self().String()) == nil
 	})
@@ -137,8 +137,7 @@ func TestNodesThatGoHandOnTheMemory(t *testing.T) {
 		for _, id := range ids {
 			w.nodes[0].must(id, "add x")
 		}
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, w.nodes[1].system.Drain(ctx))
 		for _, id := range ids {
 			require.Equal(t, "xy", w.nodes[0].must(id, "add y"))
@@ -245,8 +244,7 @@ func TestMuchMemoryComesAlong(t *testing.T) {
 		for _, id := range ids {
 			b.must(id, "add "+strings.Repeat("m", 64_000))
 		}
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, b.system.Drain(ctx))
 		for _, id := range ids {
 			require.Len(t, a.must(id, "add x"), 64_001, "%s", id)

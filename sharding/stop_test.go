@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -24,8 +25,7 @@ func TestStopHearsWhy(t *testing.T) {
 		_, err := w.nodes[0].ask(ids[1], "fail", limit)
 		require.ErrorIs(t, err, sharding.ErrEntityFailed)
 		w.nodes[0].must(ids[2], "x")
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, w.nodes[1].Leave(ctx))
 		for i, why := range []string{"passivated", "failed", "leaving"} {
 			require.Equal(t, []string{why}, w.journal.words(ids[i], "stop "))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -196,8 +197,7 @@ func TestAMoveThatGoesOnWithoutStuckEntities(t *testing.T) {
 		left := make(chan error, 1)
 		before := time.Now()
 		go func() {
-			ctx, cancel := w.ctx(limit)
-			defer cancel()
+			ctx := patience.Context(t)
 			left <- leaver.Leave(ctx)
 		}()
 		err := within(t, running)

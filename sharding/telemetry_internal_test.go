@@ -9,7 +9,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -148,7 +147,7 @@ func FuzzTraceparent(f *testing.F) {
 
 // Looking for a trace allocates nothing when the message belongs to none.
 func TestWithoutATraceNothingIsAllocated(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		if c := trace.SpanContextFromContext(ctx); c.IsSampled() || traceparent(c) != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
@@ -120,8 +121,7 @@ func TestTimersEndWithTheInstance(t *testing.T) {
 		n := w.nodes[0]
 		id := n.on(w.nodes[1])
 		n.must(id, "after later 30s")
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, w.nodes[1].Leave(ctx))
 		n.must(id, "x")
 		n.must("a", "after later 30s")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -25,8 +26,7 @@ func TestAwaitReady(t *testing.T) {
 		require.NoError(t, within(t, begin))
 		second := w.build()
 		second.startKind()
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, second.region.AwaitReady(ctx))
 		second.must("a", "x")
 		require.NoError(t, first.Leave(ctx))
@@ -44,8 +44,7 @@ func TestAwaitReadyWithoutACoordinator(t *testing.T) {
 		w.form(1)
 		n := w.nodes[0]
 		n.startKind()
-		ctx, cancel := w.ctx(time.Minute)
-		defer cancel()
+		ctx := patience.Expiring(t, time.Minute)
 		err := n.region.AwaitReady(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, `no coordinator has accepted kind "test" yet`)
@@ -66,8 +65,7 @@ func TestAwaitReadyOfARefusedRegion(t *testing.T) {
 		w.start(1)
 		other := w.build()
 		other.startKind()
-		ctx, cancel := w.ctx(limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		var refused *sharding.SettingsError
 		require.ErrorAs(t, other.region.AwaitReady(ctx), &refused)
 		require.Equal(t, "number-of-shards", refused.Setting)

@@ -137,6 +137,12 @@ func addressOf(i int) string { return fmt.Sprintf("10.0.%d.%d:7946", i/250, i%25
 // two minutes.
 func (c *Cluster) SetLimit(d time.Duration) { c.limit = d }
 
+// limited returns a context for what a test waits for.
+func (c *Cluster) limited() (context.Context, context.CancelFunc) {
+	//quorate:realtime It is virtual: a Cluster is in a bubble.
+	return context.WithTimeout(context.Background(), c.limit)
+}
+
 // Nodes returns the nodes that run, in the order of their start.
 func (c *Cluster) Nodes() []*Node {
 	return slices.DeleteFunc(slices.Clone(c.nodes), func(n *Node) bool { return !n.Running() })

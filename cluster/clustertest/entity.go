@@ -4,7 +4,6 @@
 package clustertest
 
 import (
-	"context"
 	"sync/atomic"
 	"testing/synctest"
 
@@ -45,7 +44,7 @@ func NewEntity[C any](c *Cluster, k sharding.Kind[C], id string) *Entity[C] {
 // something. A message that is not accepted ends the test.
 func (e *Entity[C]) Tell(message C) {
 	e.c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), e.c.limit)
+	ctx, cancel := e.c.limited()
 	defer cancel()
 	if err := e.Any().Tell(ctx, e.id, message); err != nil {
 		e.c.t.Fatalf("clustertest: %v", err)
@@ -58,7 +57,7 @@ func (e *Entity[C]) Tell(message C) {
 // When the entity has failed, by an error or a panic, that is sharding.ErrEntityFailed,
 // with the text of the failure.
 func Ask[R, C any](e *Entity[C], message C) (R, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), e.c.limit)
+	ctx, cancel := e.c.limited()
 	defer cancel()
 	return sharding.Ask[R](ctx, e.Any(), e.id, message)
 }

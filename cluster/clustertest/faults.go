@@ -25,7 +25,7 @@ func (l cut) String() string { return l.from + " -> " + l.to }
 // Advance lets virtual time pass, and returns when nothing is left to be done before a later
 // time.
 func (c *Cluster) Advance(d time.Duration) {
-	<-time.After(d)
+	<-time.After(d) //quorate:realtime It is virtual: a Cluster is in a bubble.
 	synctest.Wait()
 }
 
@@ -54,7 +54,7 @@ func (c *Cluster) Leave(nodes ...*Node) {
 	c.t.Helper()
 	for _, n := range nodes {
 		c.mustRun("leave", n)
-		ctx, cancel := context.WithTimeout(context.Background(), c.limit)
+		ctx, cancel := c.limited()
 		began := time.Now()
 		err := n.Leave(ctx)
 		cancel()

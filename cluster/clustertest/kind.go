@@ -4,7 +4,6 @@
 package clustertest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,7 +56,7 @@ func (r *Regions[C]) Any() *sharding.Region[C] {
 func (r *Regions[C]) Home(id string) (home *Node) {
 	r.c.t.Helper()
 	r.c.Await(fmt.Sprintf("entity %q of kind %q has a home", id, r.k.Name), func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), r.c.limit)
+		ctx, cancel := r.c.limited()
 		defer cancel()
 		x, err := r.Any().Explain(ctx, id)
 		if err != nil {

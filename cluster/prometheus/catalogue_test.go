@@ -5,7 +5,6 @@ package prometheus_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	client "github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -28,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/state"
@@ -283,14 +282,14 @@ func TestTheCatalogueIsWhatANodeRegisters(t *testing.T) {
 
 // What two nodes under load measure has the attributes of the page, and no others.
 func TestTheAttributesAreThoseOfTheCatalogue(t *testing.T) {
+	t.Parallel()
 	documented := map[string][]string{}
 	for _, i := range catalogue(t) {
 		documented[i.Name] = i.Attributes
 	}
 	reader := metertest.New()
 	path, seed := lone(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	for n := range 2 {
 		node, err := cluster.Start(ctx, quiet(cluster.WithFile(path), cluster.WithMeterProvider(reader.Provider()), cluster.WithChange(func(c *cluster.Config) {
 			if n > 0 {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/cluster/prometheus"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -45,6 +46,7 @@ func quiet(opts ...cluster.Option) []cluster.Option {
 // address.
 func lone(t *testing.T, more ...string) (path, address string) {
 	t.Helper()
+	patience.Watch(t) // The limits of the node are real.
 	address, path = free(t), filepath.Join(t.TempDir(), "cluster.yaml")
 	lines := append([]string{"cluster: {name: test}", "node: {address: " + address + "}", "membership: {seed-nodes: [" + address + "]}"}, more...)
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
@@ -85,6 +87,7 @@ func counters(t *testing.T, node *cluster.Node) *sharding.Region[*wrapperspb.Int
 // With one line in its file a node shows its metrics to Prometheus, beside those of the
 // program. A metric of the program that cannot be measured is missing, and no other.
 func TestMetricsForPrometheus(t *testing.T) {
+	t.Parallel()
 	path, address := lone(t, `management: {address: "127.0.0.1:0"}`, "telemetry: {metrics: prometheus}")
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithMetrics(prometheus.Endpoint()))...)
 	require.NoError(t, err)

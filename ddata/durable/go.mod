@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/ddata v0.0.0
-	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/machine v0.0.0
 	github.com/quorate/quorate/simulation v0.0.0
 	github.com/stretchr/testify v1.12.1

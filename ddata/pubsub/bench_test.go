@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -68,13 +69,10 @@ func newArena(tb testing.TB, n int) *arena {
 func (a *arena) subscribe(i int, opts ...pubsub.SubscribeOption) *pubsub.Subscription[[]byte] {
 	s, err := a.topics[i].Subscribe(a.tb.Context(), opts...)
 	require.NoError(a.tb, err)
-	limit, cancel := context.WithTimeout(a.tb.Context(), time.Minute)
-	defer cancel()
+	limit := patience.Context(a.tb)
 	for {
 		require.NoError(a.tb, a.topics[0].Publish(limit, nil))
-		ctx, cancel := context.WithTimeout(limit, 10*time.Millisecond)
-		_, err := s.Next(ctx)
-		cancel()
+		_, err := s.Next(patience.Expiring(a.tb, 10*time.Millisecond))
 		if err == nil {
 			return s
 		}
@@ -95,8 +93,7 @@ func TestOrderOverAConnection(t *testing.T) {
 			}
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	for i := 0; i < n; {
 		m, err := s.Next(ctx)
 		require.NoError(t, err)

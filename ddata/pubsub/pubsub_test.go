@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/internal/clustertest"
 	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/membership"
@@ -58,9 +59,7 @@ type reader struct {
 
 func (r reader) next() int {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), clustertest.Limit)
-	defer cancel()
-	m, err := r.Next(ctx)
+	m, err := r.Next(patience.Context(r.t))
 	require.NoError(r.t, err)
 	return m.Value
 }
@@ -77,9 +76,7 @@ func (r reader) reads(from, to int) {
 func (r reader) rest() (all []int) {
 	r.t.Helper()
 	for {
-		ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
-		m, err := r.Next(ctx)
-		cancel()
+		m, err := r.Next(patience.Expiring(r.t, 5*time.Second))
 		if errors.Is(err, context.DeadlineExceeded) {
 			return all
 		}
@@ -209,6 +206,7 @@ func TestASubscriberThatBlocks(t *testing.T) {
 			go func() {
 				sent := 0
 				for ; sent < n && of.Publish(t.Context(), sent) == nil; sent++ {
+					//quorate:realtime It is virtual.
 					<-time.After(time.Millisecond) // For the word of the other node to come.
 				}
 				done <- sent
@@ -219,13 +217,12 @@ func TestASubscriberThatBlocks(t *testing.T) {
 			require.Equal(t, n, <-done)
 			require.Zero(t, r.Dropped())
 
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			ctx := patience.Expiring(t, 10*time.Millisecond)
 			var err error
 			for err == nil {
 				err = topic(t, all[0]).Publish(ctx, 0)
 				synctest.Wait()
 			}
-			cancel()
 			var failed *pubsub.PublishError
 			require.ErrorAs(t, err, &failed)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -322,8 +319,7 @@ func TestAConnectionThatIsFull(t *testing.T) {
 		require.Empty(t, done)
 		w.Heal(w.Nodes[1])
 		require.NoError(t, <-done)
-		ctx, cancel := w.Context()
-		defer cancel()
+		ctx := patience.Context(t)
 		for range sent + 1 {
 			m, err := s.Next(ctx)
 			require.NoError(t, err)

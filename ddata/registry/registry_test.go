@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/clustertest"
 	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 )
@@ -39,8 +40,7 @@ func onAll(w *clustertest.World, nodes ...*clustertest.Node) (all []*host) {
 }
 
 func (h *host) register(address string) *registry.Registration {
-	ctx, cancel := h.w.Context()
-	defer cancel()
+	ctx := patience.Context(h.w.T)
 	g, err := h.Register(ctx, registry.Entry{Name: "mail", Address: address})
 	require.NoError(h.w.T, err)
 	return g
@@ -48,8 +48,7 @@ func (h *host) register(address string) *registry.Registration {
 
 // find returns the addresses of a name.
 func (h *host) find(name string) (addresses []string) {
-	ctx, cancel := h.w.Context()
-	defer cancel()
+	ctx := patience.Context(h.w.T)
 	all, err := h.Find(ctx, name)
 	require.NoError(h.w.T, err)
 	for _, e := range all {
@@ -78,9 +77,7 @@ func (h *host) finds(addresses ...string) {
 // next returns the next event.
 func next(t *testing.T, s *registry.Subscription) registry.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), clustertest.Limit)
-	defer cancel()
-	e, err := s.Next(ctx)
+	e, err := s.Next(patience.Context(t))
 	require.NoError(t, err)
 	return e
 }
@@ -88,9 +85,7 @@ func next(t *testing.T, s *registry.Subscription) registry.Event {
 // silent checks that nothing is told for a while.
 func silent(t *testing.T, s *registry.Subscription) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	_, err := s.Next(ctx)
+	_, err := s.Next(patience.Expiring(t, 5*time.Second))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
@@ -99,8 +94,7 @@ func TestARegistrationIsFoundEverywhere(t *testing.T) {
 	clustertest.InBubble(t, func(t *testing.T, w *clustertest.World) {
 		w.Start(3)
 		all := onAll(w, w.Nodes...)
-		ctx, cancel := w.Context()
-		defer cancel()
+		ctx := patience.Context(t)
 		g, err := all[0].Register(ctx, registry.Entry{Name: "mail", Address: "a:1", Metadata: map[string]string{"zone": "x"}})
 		require.NoError(t, err)
 		require.Equal(t, []string{"a:1"}, all[0].find("mail"), "at once on its own node")
@@ -140,8 +134,7 @@ func TestEntriesVanishWithTheirNode(t *testing.T) {
 		for _, h := range all {
 			h.finds("a:1", "b:1", "c:1", "d:1")
 		}
-		ctx, cancel := w.Context()
-		defer cancel()
+		ctx := patience.Context(t)
 		s := all[0].Subscribe("mail")
 		defer s.Close()
 		for range all {
@@ -178,8 +171,7 @@ func TestEntriesArePutRight(t *testing.T) {
 		all[0].register("a:1")
 		all[1].finds("a:1")
 		key := ddata.NewKey[crdt.LWWMap[string, []byte]]("registry/mail")
-		ctx, cancel := w.Context()
-		defer cancel()
+		ctx := patience.Context(t)
 		left := all[0].node.Member.Self().String() + "/99"
 		_, err := ddata.Update(ctx, w.Nodes[1], key, ddata.Local(), func(at crdt.Origin, m crdt.LWWMap[string, []byte]) (crdt.LWWMap[string, []byte], error) {
 			for place := range m.All() {
@@ -206,8 +198,7 @@ func TestASubscriberThatDoesNotRead(t *testing.T) {
 	clustertest.InBubble(t, func(t *testing.T, w *clustertest.World) {
 		w.Start(2)
 		all := onAll(w, w.Nodes...)
-		ctx, cancel := w.Context()
-		defer cancel()
+		ctx := patience.Context(t)
 		s := all[1].Subscribe("mail")
 		defer s.Close()
 		silent(t, s)
@@ -256,8 +247,7 @@ func TestANodeWithoutData(t *testing.T) {
 		all[0].register("a:1")
 		require.Equal(t, "a:1", next(t, s).Entry.Address)
 		all[1].finds("a:1", "c:1")
-		ctx, cancel := w.Context()
-		defer cancel()
+		ctx := patience.Context(t)
 		require.NoError(t, g.Close(ctx))
 		require.Equal(t, registry.Vanished, next(t, s).Kind)
 		all[1].finds("a:1")
@@ -271,8 +261,7 @@ func TestErrors(t *testing.T) {
 		h := onAll(w, w.Nodes...)[0]
 		_, err := registry.New(w.Nodes[0])
 		require.ErrorIs(t, err, machine.ErrTaken)
-		ctx, cancel := w.Context()
-		defer cancel()
+		ctx := patience.Context(t)
 		_, err = h.Register(ctx, registry.Entry{Name: "", Address: "a:1"})
 		require.ErrorIs(t, err, registry.ErrEntry)
 		var fault *field.Error

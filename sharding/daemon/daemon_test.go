@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/daemon"
@@ -23,9 +24,6 @@ import (
 
 // Instances on a cluster of a few nodes in one process, in virtual time: first the cluster and what it
 // notes of each run, then where the instances run and what follows a failure, then what a start refuses.
-
-// limit bounds every wait.
-const limit = 2 * time.Minute
 
 // instances is how many there are.
 const instances = 12
@@ -127,13 +125,11 @@ func (w *world) run(r run, n int) error {
 // close ends a node without a word.
 func (w *world) close(i int) {
 	require.NoError(w.t, w.nodes[i].Close())
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	require.NoError(w.t, w.systems[i].AwaitEnd(ctx))
+	require.NoError(w.t, w.systems[i].AwaitEnd(patience.Context(w.t)))
 }
 
 func (w *world) pass(d time.Duration) {
-	<-time.After(d)
+	<-time.After(d) //quorate:realtime It is virtual.
 	synctest.Wait()
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/daemon"
 )
@@ -195,10 +196,10 @@ func TestAChangeThatGivesUpWhatIsStuck(t *testing.T) {
 // A coordinator that dies in the middle of a change does not take it along: its successor is asked again.
 func TestAChangeOutlivesItsCoordinator(t *testing.T) {
 	inCrew(t, func(t *testing.T, w *world, c *crew) {
+		//quorate:realtime It is virtual.
 		c.holds = func(daemon.Instance) { <-time.After(time.Second) }
 		changed := make(chan error, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
+		ctx := patience.Context(t)
 		go func() {
 			_, err := daemon.Rescale(ctx, w.systems[2], "crew", 6)
 			changed <- err

@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/downing/lease/memory"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/singleton"
@@ -31,9 +32,6 @@ import (
 // Singletons on clusters of a few nodes in one process, in virtual time: first the cluster and
 // what it notes of each run, then where the instance runs, what follows a failure, entities, and
 // what a start refuses.
-
-// limit bounds every wait.
-const limit = 2 * time.Minute
 
 // run is one run of a singleton.
 type run struct {
@@ -160,9 +158,7 @@ func (w *world) ran(r run) error {
 // close ends a node without a word, and waits until its instance has ended.
 func (w *world) close(i int) {
 	require.NoError(w.t, w.nodes[i].Close())
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	require.NoError(w.t, w.systems[i].AwaitEnd(ctx))
+	require.NoError(w.t, w.systems[i].AwaitEnd(patience.Context(w.t)))
 }
 
 func (w *world) pass(d time.Duration) {
@@ -598,8 +594,7 @@ func TestEvery(t *testing.T) {
 // A call that takes longer than the interval is followed by the next one at once, and by no other call meanwhile.
 func TestEveryHasNoOverlaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 170*time.Second)
-		defer cancel()
+		ctx := patience.Expiring(t, 170*time.Second)
 		var calls []time.Duration
 		began, running := time.Now(), false
 		over := make(chan error, 1)

@@ -24,12 +24,10 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/transport/memory"
 )
-
-// Limit is how long anything may take, in virtual time.
-const Limit = 2 * time.Minute
 
 // World is a cluster in virtual time.
 type World struct {
@@ -67,8 +65,7 @@ func InBubble(t *testing.T, f func(t *testing.T, w *World)) {
 // Close ends a node, and waits for all that ends with it.
 func (w *World) Close(n *Node) {
 	_ = n.Member.Close() // It never fails.
-	ctx, cancel := context.WithTimeout(context.Background(), Limit)
-	defer cancel()
+	ctx := patience.Context(w.T)
 	for _, end := range append(n.Ends, n.AwaitEnd) {
 		require.NoError(w.T, end(ctx))
 	}
@@ -100,8 +97,7 @@ func (w *World) Start(n int) {
 	for range n {
 		w.Build()
 	}
-	ctx, cancel := w.Context()
-	defer cancel()
+	ctx := patience.Context(w.T)
 	for _, n := range w.Nodes {
 		require.NoError(w.T, n.Member.AwaitUp(ctx))
 		require.NoError(w.T, n.AwaitReady(ctx))
@@ -137,21 +133,17 @@ func Quiet(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// Context returns a context that ends after [Limit].
-func (w *World) Context() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(w.T.Context(), Limit)
-}
-
 // Pass lets virtual time pass, and everything that happens in it happen.
 func Pass(d time.Duration) {
-	<-time.After(d)
+	<-time.After(d) //quorate:realtime It is virtual: a World is in a bubble.
 	synctest.Wait()
 }
 
-// Eventually waits until ok holds.
+// Eventually waits until ok holds when nothing is left to be done until a later time.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(Limit); !ok(); Pass(10 * time.Millisecond) {
-		require.True(t, time.Now().Before(end), "never: %s", what)
-	}
+	patience.Eventually(t, func() bool {
+		synctest.Wait()
+		return ok()
+	}, "%s", what)
 }

@@ -172,7 +172,7 @@ func newNodeAt(self gossip.NodeID) *hostStub {
 	h.node = NewNode(Ports{
 		Self: self, Clock: h, Standing: h, Members: h, Lane: h.lane,
 		AwaitRoom: func(gossip.NodeID) { h.waited++ }, AcksDue: func() {},
-		AfterFunc: func(time.Duration, func()) Timer { return time.NewTimer(time.Hour) },
+		AfterFunc: func(time.Duration, func()) Timer { return time.AfterFunc(time.Hour, func() {}) },
 		Crowded:   func(Class) bool { return false },
 		Report:    func(string, protocol.ShardID, protocol.CellEvent) {},
 		Notes: Notes{

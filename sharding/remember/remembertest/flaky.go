@@ -43,10 +43,9 @@ func (f *flaky) fate(ctx context.Context, call func(ctx context.Context)) (heard
 	case 2:
 		after := time.Duration(f.rand.Int64N(int64(lateMost)))
 		// The goroutine is owned by f: wait waits for it.
-		f.late.Go(func() {
-			timer := time.NewTimer(after)
-			defer timer.Stop()
-			<-timer.C
+		f.late.Add(1)
+		time.AfterFunc(after, func() {
+			defer f.late.Done()
 			call(context.WithoutCancel(ctx))
 		})
 	default:

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/remember"
@@ -47,9 +47,6 @@ type Place struct {
 	// Owners is how many owners follow each other in the long run; zero: 60.
 	Owners int
 }
-
-// answerMax bounds every call of the suite.
-const answerMax = 30 * time.Second
 
 // Test checks a store against the contract of [remember.Store].
 func Test(t *testing.T, p Place) {
@@ -106,11 +103,7 @@ func under(n int) epoch.Epoch {
 }
 
 // ctx returns a context that bounds a call.
-func (s *suite) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(s.Context(), answerMax)
-	s.Cleanup(cancel)
-	return ctx
-}
+func (s *suite) ctx() context.Context { return patience.Context(s.T) }
 
 // open opens a set, and returns the ids in order.
 func (s *suite) open(st remember.Store, of remember.Shard, n int) (remember.Set, []string) {
@@ -276,10 +269,10 @@ func endedContext(s *suite) {
 	set := s.has(s.server.Store, shard(1), 1)
 	ended, cancel := context.WithCancel(s.Context())
 	cancel()
-	began := time.Now()
+	watch := patience.Start(s.T)
 	_ = set.Change(ended, []string{"a"}, nil) // It may have taken effect.
 	_, _, _ = s.server.Store.Open(ended, shard(1), under(1))
-	require.Less(s, time.Since(began), answerMax)
+	require.Less(s, watch.Elapsed(), patience.Limit)
 	set, _ = s.open(s.server.Store, shard(1), 1)
 	s.change(set, []string{"a", "b"}, nil)
 	s.has(s.server.Other, shard(1), 2, "a", "b")

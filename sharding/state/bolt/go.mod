@@ -19,6 +19,7 @@ require (
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
+	github.com/quorate/quorate/internal/patience v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	github.com/quorate/quorate/membership v0.0.0 // indirect
 	github.com/quorate/quorate/simulation v0.0.0 // indirect

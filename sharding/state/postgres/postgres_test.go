@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/postgres"
@@ -90,7 +91,7 @@ func TestPostgresARecordThatIsLockedHoldsUpNoOther(t *testing.T) {
 	for range 20 {
 		require.NoError(t, handles["b"].SaveSnapshot(t.Context(), store.Value{Form: 1, Bytes: []byte("one")}, 1))
 	}
-	require.Eventually(t, func() bool { return keeper.Stats().FailedCalls > 0 }, limit, 5*time.Millisecond)
+	patience.Eventually(t, func() bool { return keeper.Stats().FailedCalls > 0 }, "the call has failed")
 	require.NoError(t, tx.Rollback(t.Context()))
 	require.NoError(t, <-hung)
 	require.Equal(t, uint64(1), handles["a"].Version())
@@ -121,7 +122,7 @@ func TestPostgresCrashesUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return done.Load() > entities*saves/10 }, limit, time.Millisecond)
+	patience.Eventually(t, func() bool { return done.Load() > entities*saves/10 }, "a tenth is saved")
 	s.restart()
 	all.Wait()
 	for i := range entities {

@@ -8,11 +8,11 @@ package postgres_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding/state/postgres/postgrestest"
 )
 
@@ -22,15 +22,10 @@ type server struct {
 	*postgrestest.Server
 }
 
-// limit bounds the wait for a server.
-const limit = 30 * time.Second
-
 // start starts a server that ends with the test.
 func start(t testing.TB) *server {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	s, err := postgrestest.Start(ctx, "max_connections=40", "shared_buffers=16MB")
+	s, err := postgrestest.Start(patience.Context(t), "max_connections=40", "shared_buffers=16MB")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return &server{t, s}
@@ -39,10 +34,8 @@ func start(t testing.TB) *server {
 // restart ends the server as a crash does, and starts it again over the same data.
 func (s *server) restart() {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), limit)
-	defer cancel()
 	require.NoError(s, s.Crash())
-	require.NoError(s, s.Run(ctx))
+	require.NoError(s, s.Run(patience.Context(s.TB)))
 }
 
 // pool returns connections to the server, which end with a test.

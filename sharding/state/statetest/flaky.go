@@ -100,13 +100,10 @@ func disturbed[Q, A any](ctx context.Context, f *Flaky, requests []Q, call func(
 		}
 	case comesLate:
 		// The goroutine is owned by f: Calm waits for it.
-		go func() {
+		time.AfterFunc(late, func() {
 			defer f.late.Done()
-			timer := time.NewTimer(late)
-			defer timer.Stop()
-			<-timer.C
 			_, _ = call(context.WithoutCancel(ctx), requests)
-		}()
+		})
 	case lostCall:
 	}
 	return nil, ErrLost

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/internal/statesim"
@@ -51,9 +52,6 @@ type Place struct {
 	// Changes is how many changes the owners that compete ask for; zero: 2,000.
 	Changes int
 }
-
-// answerMax bounds every call of the suite.
-const answerMax = 30 * time.Second
 
 // Test checks a store against the contract of [store.Store].
 func Test(t *testing.T, p Place) {
@@ -100,11 +98,7 @@ type suite struct {
 }
 
 // ctx returns a context that bounds a call.
-func (s *suite) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(s.Context(), answerMax)
-	s.Cleanup(cancel)
-	return ctx
-}
+func (s *suite) ctx() context.Context { return patience.Context(s.T) }
 
 func (s *suite) load(claims ...store.Claim) []store.Record {
 	s.Helper()
@@ -448,11 +442,10 @@ func (g *game) play(n, changes int) {
 		if epochs[i] == 0 || r.IntN(10) == 0 {
 			epochs[i], handles[i] = g.next(), nil
 		}
-		ctx, cancel := context.WithTimeout(g.Context(), answerMax)
+		ctx := patience.Context(g.T)
 		if handles[i] == nil {
 			h, record, err := keeper.Open(ctx, contest(i), owner(epochs[i], 1).Epoch)
 			if err != nil {
-				cancel()
 				if errors.Is(err, state.ErrFenced) && r.IntN(2) == 0 {
 					epochs[i] = 0 // It hears of that.
 				}
@@ -472,7 +465,6 @@ func (g *game) play(n, changes int) {
 		} else {
 			g.histories[i].Acknowledge(text)
 		}
-		cancel()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

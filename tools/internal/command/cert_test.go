@@ -4,7 +4,6 @@
 package command_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/tools/internal/command"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/mutual"
@@ -62,8 +62,7 @@ func shake(t *testing.T, dialler, listener *mutual.Files, host string) error {
 	t.Helper()
 	near, far := net.Pipe()
 	defer func() { _, _ = near.Close(), far.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	cfg, err := dialler.TLS().Client(host, "h2")
 	require.NoError(t, err)
 	served := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/tools/internal/command"
 )
@@ -70,6 +71,8 @@ func TestEventsForPeopleAndPrograms(t *testing.T) {
 
 // With -watch a command goes on where it was when the connection is lost, and gives up in the end.
 func TestEventsAreWatched(t *testing.T) {
+	t.Parallel()
+	patience.Watch(t) // The limits of the command are real.
 	var lasts []string
 	film := management.Route{Path: "/v1/events/stream", Query: []string{"type"}, Stream: func(_ context.Context, r management.Request, out *management.Stream) error {
 		lasts = append(lasts, r.LastEventID()+r.Query("type"))

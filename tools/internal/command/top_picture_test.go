@@ -30,6 +30,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/tools/internal/command"
@@ -250,8 +251,10 @@ func drawRun(b *strings.Builder, x, y, cells int, l look, text string) {
 // A cluster loses a member while somebody looks, on 80 columns and on 30; the picture of it has what the terminal
 // shows.
 func TestTopInPictures(t *testing.T) {
+	t.Parallel()
 	for _, size := range [][2]int{{80, 32}, {30, 20}} {
 		t.Run(fmt.Sprint(size[0]), func(t *testing.T) {
+			t.Parallel()
 			l := newLosing()
 			s := newScreen(t, size[0], size[1])
 			ended := s.run("-node", l.serve(t), "-every", "100ms")
@@ -288,6 +291,8 @@ func TestTopInPictures(t *testing.T) {
 
 // All that quorate top asks goes over one connection, which it closes in the end, in a terminal and without one.
 func TestTopKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	patience.Watch(t)
 	l := newLosing()
 	url := l.serve(t)
 	s := newScreen(t, 80, 24)

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/tools/internal/command"
 )
@@ -77,7 +77,7 @@ func (s *screen) text() string {
 // shows waits until the screen shows all texts.
 func (s *screen) shows(t *testing.T, texts ...string) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := patience.Ended(t)
 	for {
 		text, missing := s.text(), ""
 		for _, want := range texts {
@@ -125,14 +125,7 @@ func TestTopInATerminalLosesItsNodeAndFindsItAgain(t *testing.T) {
 	server = serve(address)
 	defer func() { require.NoError(t, server.Close()) }()
 	s.shows(t, "standing not held")
-	gone := time.After(20 * time.Second)
-	for strings.Contains(s.text(), "No answer") {
-		select {
-		case <-s.drawn:
-		case <-gone:
-			t.Fatal(s.text())
-		}
-	}
+	patience.Eventually(t, func() bool { return !strings.Contains(s.text(), "No answer") }, "an answer on the screen")
 	_, err := s.keyboard.WriteString("?")
 	require.NoError(t, err)
 	s.shows(t, "members, kinds, rates, moves, decisions")

@@ -6,15 +6,14 @@
 package picture_test
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 )
 
@@ -23,8 +22,7 @@ func TestChromiumPlaysARun(t *testing.T) {
 	r, _ := paint(t, scenario.Options{Scenario: "split", Nodes: 7, Seed: 3})
 	path := filepath.Join(t.TempDir(), "run.html")
 	require.NoError(t, r.Write(path))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	arguments := []string{filepath.Join("..", "..", "..", "management", "page", "test", "picture.mjs"), "file://" + path}
 	if dir := os.Getenv("QUORATE_PICTURES"); dir != "" {
 		arguments = append(arguments, dir)

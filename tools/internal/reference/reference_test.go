@@ -115,8 +115,9 @@ func TestMapsAndListsOfGroupsAreDescribed(t *testing.T) {
 	}, settings)
 	require.Len(t, manual.Under(settings, "list"), 4)
 	require.Empty(t, manual.Under(settings, "lis"))
-	schema, err := reference.Schema(settings, entries{})
+	generated, err := reference.Schema(settings, entries{})
 	require.NoError(t, err)
+	schema := compiled(t, generated)
 	require.NoError(t, valid(t, schema, "the-map: {x: {inner-path: a, any: {b: [1]}}}\nlist: [{inner-path: b}]\nshares: {a: 1s}\n"))
 	require.Error(t, valid(t, schema, "the-map: {x: {outer: a}}\n"))
 	require.Error(t, valid(t, schema, "list: [{inner-path: 1}]\n"))
@@ -205,7 +206,7 @@ func beyond(t *testing.T, s config.Setting) []string {
 func TestRangesAreThoseThatAreChecked(t *testing.T) {
 	settings, err := config.Settings(cluster.Default())
 	require.NoError(t, err)
-	schema := committedSchema(t)
+	schema := compiled(t, committedSchema(t))
 	checked := 0
 	for _, s := range settings {
 		for _, value := range beyond(t, s) {
@@ -237,7 +238,7 @@ func TestRangesAreThoseThatAreChecked(t *testing.T) {
 func TestDefaultsAndNamedValuesAreTaken(t *testing.T) {
 	settings, err := config.Settings(cluster.Default())
 	require.NoError(t, err)
-	schema := committedSchema(t)
+	schema := compiled(t, committedSchema(t))
 	for _, s := range settings {
 		if s.Type == config.TypeGroup || s.Type == config.TypeMap || s.Required || strings.ContainsAny(s.Key(), "*[") {
 			continue

@@ -25,18 +25,23 @@ func committedSchema(t *testing.T) map[string]any {
 	return schema
 }
 
-// valid validates a YAML document against a schema. The compiler validates the schema
-// itself, against that of its draft.
-func valid(t *testing.T, schema map[string]any, text string) error {
+// compiled compiles a schema. The compiler validates the schema itself, against that of its draft.
+func compiled(t *testing.T, schema map[string]any) *jsonschema.Schema {
 	t.Helper()
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	require.NoError(t, compiler.AddResource("schema.json", plainJSON(t, schema)))
-	compiled, err := compiler.Compile("schema.json")
+	c, err := compiler.Compile("schema.json")
 	require.NoError(t, err)
+	return c
+}
+
+// valid validates a YAML document against a schema.
+func valid(t *testing.T, schema *jsonschema.Schema, text string) error {
+	t.Helper()
 	var tree any
 	require.NoError(t, yaml.Unmarshal([]byte(text), &tree), text)
-	return compiled.Validate(plainJSON(t, tree))
+	return schema.Validate(plainJSON(t, tree))
 }
 
 // plainJSON returns a value in the types that the validator takes.
@@ -50,8 +55,9 @@ func plainJSON(t *testing.T, value any) any {
 }
 
 func TestSchemaKnowsGoodFilesFromBadOnes(t *testing.T) {
-	schema := committedSchema(t)
-	require.Equal(t, "https://json-schema.org/draft/2020-12/schema", schema["$schema"])
+	committed := committedSchema(t)
+	require.Equal(t, "https://json-schema.org/draft/2020-12/schema", committed["$schema"])
+	schema := compiled(t, committed)
 	for _, good := range []string{
 		"cluster: {name: bank}\nnode: {address: '127.0.0.1:7946', roles: [backend]}\nmembership:\n  seed-nodes: ['127.0.0.1:7946']\n",
 		"include: [base.yaml]\nsharding:\n", // A part of a configuration, with an empty section.
@@ -87,7 +93,7 @@ func TestSchemaKnowsGoodFilesFromBadOnes(t *testing.T) {
 // Every YAML file of the repository that configures a node, and so names a cluster, is
 // valid.
 func TestSchemaTakesTheFilesOfTheRepository(t *testing.T) {
-	schema := committedSchema(t)
+	schema := compiled(t, committedSchema(t))
 	seen := 0
 	for _, pattern := range []string{"*/*.yaml", "*/*/*.yaml", "*/*/*/*.yaml"} {
 		paths, err := filepath.Glob(filepath.Join(root, pattern))

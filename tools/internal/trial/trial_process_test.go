@@ -32,6 +32,7 @@ import (
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/plugintest"
 	"github.com/quorate/quorate/plugins/sdk"
@@ -367,8 +368,7 @@ func TestAKitThatPrintsTooMuchIsNotWaitedFor(t *testing.T) {
 	t.Setenv("TRIAL_AS", "wordy")
 	p := tried("keep-majority")
 	p.Only = []string{"kit"}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	r, err := p.Run(ctx)
 	require.NoError(t, err)
 	require.Len(t, r.Checks, 1)

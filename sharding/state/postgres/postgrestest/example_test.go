@@ -6,7 +6,6 @@ package postgrestest_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,8 +14,7 @@ import (
 
 // What was confirmed before a crash is there after it.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := context.Background()
 	server, err := postgrestest.Start(ctx, "max_connections=10")
 	if err != nil {
 		fmt.Println(err)

@@ -9,18 +9,17 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding/state/postgres/postgrestest"
 )
 
 // What was confirmed is there after a crash; afterwards nothing is left, and Close may be called again.
 func TestAPostgresServerKeepsWhatItHasConfirmed(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	require.NoError(t, postgrestest.Missing())
 	s, err := postgrestest.Start(ctx, "max_connections=7")
 	require.NoError(t, err)
