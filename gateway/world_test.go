@@ -5,6 +5,7 @@ package gateway_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -17,16 +18,19 @@ import (
 
 	"github.com/quorate/quorate/client"
 	"github.com/quorate/quorate/gateway"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/transport/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// limit bounds every wait of a test.
-const limit = time.Minute
+// Each test waits for the fence of its cluster, and computes little: many run at a time, whatever the
+// number of processors is.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "16") // The flag is there. What the command line says counts more.
+	goleak.VerifyTestMain(m)
+}
 
 // quiet logs nothing.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -94,9 +98,7 @@ func (w *world) end(n *node) {
 		require.NoError(w.t, n.Close())
 	}
 	require.NoError(w.t, n.member.Close())
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	require.NoError(w.t, n.system.AwaitEnd(ctx))
+	require.NoError(w.t, n.system.AwaitEnd(context.Background())) // The context of the test has ended.
 }
 
 // echo is an entity that answers with its id and the message, and does as the message says.
@@ -142,20 +144,6 @@ func (w *world) client(change func(*client.Config)) *client.Client {
 func (w *world) ready(change func(*client.Config)) *client.Client {
 	w.t.Helper()
 	c := w.client(change)
-	require.NoError(w.t, c.AwaitReady(within(w.t, limit)))
+	require.NoError(w.t, c.AwaitReady(patience.Context(w.t)))
 	return c
-}
-
-// within returns a context that ends after d.
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// eventually waits until ok holds.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	require.Eventually(t, ok, limit, 5*time.Millisecond, "never: %s", what)
 }

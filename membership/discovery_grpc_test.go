@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/discovery"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -114,18 +115,17 @@ func TestContactPointsThatAreNoNodes(t *testing.T) {
 			cfg, d := impatient(t), &directory{}
 			d.set(target(t, cfg.Node.Address), target(t, bad(t)))
 			n := startQuiet(t, cfg, d)
-			require.Eventually(t, func() bool {
+			patience.Eventually(t, func() bool {
 				b := n.Bootstrap()
 				return b != nil && strings.Contains(b.Line, "does not answer: ")
-			}, time.Minute, 10*time.Millisecond)
+			}, "the line says so")
 			t.Log(n.Bootstrap().Line)
 			require.Less(t, len(n.Bootstrap().Line), 1500)
 			require.Empty(t, n.State().Members())
 			other := impatient(t)
 			d.set(target(t, cfg.Node.Address), target(t, other.Node.Address))
 			second := startQuiet(t, other, d)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
+			ctx := patience.Context(t)
 			require.NoError(t, n.AwaitUp(ctx))
 			require.NoError(t, second.AwaitUp(ctx))
 			require.Equal(t, n.State().Cluster(), second.State().Cluster())

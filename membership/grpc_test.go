@@ -4,7 +4,6 @@
 package membership_test
 
 import (
-	"context"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -12,10 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/grpc"
@@ -154,7 +153,7 @@ func TestEachSortOfRefusalIsSaid(t *testing.T) {
 		_, err = conn.Read(make([]byte, 1))
 		require.Error(t, err)
 		require.NoError(t, naked.Close())
-		require.Eventually(t, func() bool { return refusals(n, transport.ReasonCertificate) == uint64(i+1) }, 5*time.Second, 5*time.Millisecond)
+		patience.Eventually(t, func() bool { return refusals(n, transport.ReasonCertificate) == uint64(i+1) }, "the refusal is counted")
 	}
 	require.NoError(t, n.Close())
 	require.Equal(t, 1, strings.Count(log.String(), "was revoked"))
@@ -191,7 +190,7 @@ func TestARoleNeedsACertificateForIt(t *testing.T) {
 		}))
 	require.NoError(t, err)
 	defer func() { _ = rogue.Close() }()
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "quorate://test/teller") }, 10*time.Second, 5*time.Millisecond)
+	patience.Eventually(t, func() bool { return strings.Contains(log.String(), "quorate://test/teller") }, "the refusal is logged")
 	require.Len(t, n.State().Members(), 1)
 	require.NotZero(t, n.Stats().Transport.RefusedOutbound[transport.ReasonCertificate])
 }
@@ -214,8 +213,7 @@ func TestOnlyACertificateOpensTheDoor(t *testing.T) {
 	m, err := membership.Start(t.Context(), second, membership.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer func() { _ = m.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	require.NoError(t, m.AwaitUp(ctx))
 
 	naked, err := net.Dial("tcp", first.Node.Address)
@@ -225,14 +223,14 @@ func TestOnlyACertificateOpensTheDoor(t *testing.T) {
 	_, err = conn.Read(make([]byte, 1))
 	require.ErrorContains(t, err, "certificate required")
 	require.NoError(t, naked.Close())
-	require.Eventually(t, func() bool { return refusals(n, transport.ReasonCertificate) == 1 }, 5*time.Second, 5*time.Millisecond)
+	patience.Eventually(t, func() bool { return refusals(n, transport.ReasonCertificate) == 1 }, "the refusal is counted")
 
 	plain := overGRPC(t)
 	plain.Membership.SeedNodes = first.Membership.SeedNodes
 	stranger, err := membership.Start(t.Context(), plain, membership.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	defer func() { _ = stranger.Close() }()
-	require.Eventually(t, func() bool { return refusals(n, transport.ReasonInsecure) > 0 }, 5*time.Second, 5*time.Millisecond)
+	patience.Eventually(t, func() bool { return refusals(n, transport.ReasonInsecure) > 0 }, "the stranger is refused")
 	require.NoError(t, stranger.Close())
 	require.Len(t, n.State().Members(), 2)
 	require.NoError(t, m.Leave(ctx))

@@ -145,6 +145,7 @@ func (p *place) awaitUp(nodes ...*membership.Node) {
 // the bubble's time.
 func (p *place) await(n *membership.Node, what string, ok func(membership.View) bool) {
 	p.t.Helper()
+	//quorate:realtime Two minutes of a bubble.
 	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
 	defer cancel()
 	sub := n.Subscribe()

@@ -6,11 +6,11 @@ package membership_test
 import (
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/transport"
@@ -44,7 +44,7 @@ func TestAStrangerMaySayLittle(t *testing.T) {
 	stream := s.open(n.Self())
 	s.say(stream, 1, padded(t, protocol.InitJoin{Attempt: 1}, 64<<10))
 	s.say(stream, 2, padded(t, protocol.InitJoin{Attempt: 2}, 63<<10))
-	require.Eventually(t, func() bool { return n.Stats().Transport.Received == 2 }, 10*time.Second, time.Millisecond)
+	patience.Eventually(t, func() bool { return n.Stats().Transport.Received == 2 }, "both are received")
 	require.Equal(t, uint64(1), n.Stats().Oversize)
 	require.Equal(t, uint64(1), n.Stats().Undecodable)
 	require.Contains(t, log.String(), "no member here")

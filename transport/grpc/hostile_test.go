@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/grpc"
@@ -51,16 +52,19 @@ func untilEnd(t *testing.T, s strangertest.Stream) *pb.Refusal {
 
 // covers B1, B2, B3, B4, B5, B6, B7, B8, B10, B28, B29.
 func TestBytesThatMeanNothingEndTheConnectionAndAreCounted(t *testing.T) {
+	t.Parallel()
 	strange(t, sayNothingThatHasAMeaning)
 }
 
-// strange runs a test with a function that opens a stranger's stream, once for each wire.
+// strange runs a test with a function that opens a stranger's stream, once for each wire, both at the same time.
 func strange(t *testing.T, f func(t *testing.T, open func(gossip.Address) strangertest.Stream)) {
 	t.Helper()
 	t.Run("gRPC", func(t *testing.T) {
+		t.Parallel()
 		f(t, func(to gossip.Address) strangertest.Stream { return strangertest.Open(t, to) })
 	})
 	t.Run("TCP", func(t *testing.T) {
+		t.Parallel()
 		f(t, func(to gossip.Address) strangertest.Stream { return strangertest.OpenLane(t, to) })
 	})
 }
@@ -129,6 +133,7 @@ func TestCompressionIsNotAccepted(t *testing.T) {
 
 // The connection of a caller that sends nothing is closed.
 func TestASilentCallerIsClosed(t *testing.T) {
+	t.Parallel()
 	cfg := transporttest.Config()
 	cfg.HandshakeTimeout = 200 * time.Millisecond
 	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: cfg}, nil)
@@ -139,7 +144,7 @@ func TestASilentCallerIsClosed(t *testing.T) {
 	conn, err := net.Dial("tcp", b.Self().Address.String())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	patience.Bound(t, conn)
 	_, err = io.Copy(io.Discard, conn)
 	require.NoError(t, err, "closed in time")
 }
@@ -148,7 +153,10 @@ func TestASilentCallerIsClosed(t *testing.T) {
 // above the bound are refused, counted and noticed; a connection that ends makes room.
 //
 // covers I36.
-func TestOneHostHasABoundedNumberOfConnections(t *testing.T) { strange(t, fillUp) }
+func TestOneHostHasABoundedNumberOfConnections(t *testing.T) {
+	t.Parallel()
+	strange(t, fillUp)
+}
 
 func fillUp(t *testing.T, opener func(gossip.Address) strangertest.Stream) {
 	t.Helper()
@@ -174,7 +182,7 @@ func fillUp(t *testing.T, opener func(gossip.Address) strangertest.Stream) {
 	b.Until(t, "all are complete", func() bool { return b.Counters().Accepts == uint64(cfg.HostConnections) })
 	conn, err := net.Dial("tcp", b.Self().Address.String())
 	require.NoError(t, err)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	patience.Bound(t, conn)
 	_, err = conn.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF, "closed before a byte is read from it")
 	require.NoError(t, conn.Close())
@@ -184,17 +192,17 @@ func fillUp(t *testing.T, opener func(gossip.Address) strangertest.Stream) {
 	require.Equal(t, uint64(1), b.Counters().RefusedInbound[transport.ReasonConnections])
 	require.NoError(t, streams[0].SendMsg([]byte{0xff})) // These bytes end the connection of the stream.
 	untilEnd(t, streams[0])
-	require.Eventually(t, func() bool {
+	patience.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", b.Self().Address.String())
 		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()
-		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		patience.Bound(t, conn)
 		_, err = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 		if err == nil {
 			_, err = conn.Read(make([]byte, 1))
 		}
 		return err == nil
-	}, 10*time.Second, 50*time.Millisecond)
+	}, "the place of the connection that ended is free")
 }
 
 // exhausted is a listener of a process that has no file descriptor left, for a while.
@@ -230,12 +238,7 @@ func TestDescriptorsThatRunOutAreNoticed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, tr.Start(t.Context()))
 	for range 2 {
-		select {
-		case n := <-heard:
-			require.ErrorIs(t, n.Err, syscall.EMFILE)
-		case <-time.After(10 * time.Second):
-			require.Fail(t, "nothing was said of it")
-		}
+		require.ErrorIs(t, patience.Receive(t, heard, "a notice of it").Err, syscall.EMFILE)
 	}
 	s := strangertest.Open(t, address)
 	require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(tr.Self()))))

@@ -92,7 +92,10 @@ func hold(t *testing.T, n *network, uid uint64, a *mutualtest.Authority) *holder
 // ways: no message is lost, doubled or out of order, and no connection ends before the
 // old authority is removed. Then a node's certificate is revoked, and its messages are
 // no longer handled.
-func TestCertificatesAreReplacedUnderTraffic(t *testing.T) { overBoth(t, replaceUnderTraffic) }
+func TestCertificatesAreReplacedUnderTraffic(t *testing.T) {
+	t.Parallel()
+	overBoth(t, replaceUnderTraffic)
+}
 
 func replaceUnderTraffic(t *testing.T, network func(bool) *network) {
 	t.Helper()

@@ -41,6 +41,7 @@ func source(cert *tls.Certificate, trusted *mutualtest.Authority) *grpc.TLS {
 }
 
 func TestConformanceWithTLS(t *testing.T) {
+	t.Parallel()
 	ca := mutualtest.NewAuthority(t, "ca")
 	overBoth(t, func(t *testing.T, network func(bool) *network) {
 		t.Helper()
@@ -206,6 +207,7 @@ func each(t *testing.T, name string, f func(*testing.T, *network, transport.Lane
 // covers I35, and the rule that TLS is mutual or absent: no message of a node without
 // a valid certificate is ever handled.
 func TestCertificatesThatDoNotFitAreRefused(t *testing.T) {
+	t.Parallel()
 	ca, other := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca")
 	const host = "127.0.0.1"
 	good, expired := source(issue(t, ca, host), ca), ca.Issue(t, mutualtest.Leaf{Host: host, From: -2 * time.Hour, Until: -time.Hour})

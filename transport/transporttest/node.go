@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/transport"
 )
@@ -54,9 +55,6 @@ type World interface {
 
 // Service is the service for which every [Node] has a handler.
 const Service transport.Service = 7
-
-// patience is how long a test waits for an event before it fails.
-const patience = 20 * time.Second
 
 // Config returns the default configuration with shorter timeouts.
 func Config() transport.Config {
@@ -102,6 +100,7 @@ func (s Spec) withDefaults() Spec {
 // not nil, the node's handler waits until hold is closed.
 func Start(t testing.TB, w World, s Spec, hold chan struct{}) *Node {
 	t.Helper()
+	patience.Watch(t)
 	n := &Node{hold: hold, changed: make(chan struct{}), got: make(map[gossip.NodeID][]uint64)}
 	s = s.withDefaults()
 	s.Notices = n.notice
@@ -145,8 +144,7 @@ func (n *Node) Notices() []transport.Notice {
 // Until waits until ok holds, which is called with the node's records locked.
 func (n *Node) Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
+	var late <-chan struct{}
 	for {
 		n.mu.Lock()
 		done, changed := ok(), n.changed
@@ -154,9 +152,12 @@ func (n *Node) Until(t testing.TB, what string, ok func() bool) {
 		if done {
 			return
 		}
+		if late == nil {
+			late = patience.Ended(t)
+		}
 		select {
 		case <-changed:
-		case <-timeout.C:
+		case <-late:
 			require.FailNow(t, "did not happen: "+what, "%s: got %d messages, notices %v", n.Self(), n.total, n.describe())
 		}
 	}
@@ -214,15 +215,13 @@ func Number(i int) func([]byte) []byte {
 // Send appends one number, waiting for room as long as the lane is full.
 func Send(t testing.TB, l transport.Lane, i int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	for {
 		err := l.Append(Service, Number(i))
 		if err == nil {
 			return
 		}
 		require.ErrorIs(t, err, transport.ErrFull)
-		require.NoError(t, l.Room(ctx))
+		require.NoError(t, l.Room(patience.Context(t)))
 	}
 }
 

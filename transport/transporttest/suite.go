@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/transport"
 )
@@ -121,9 +122,7 @@ func testFull(t *testing.T, w World) {
 		}
 		require.Less(t, count, cfg.WindowBytes, "the window is not bounded")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, lane.Room(ctx), context.DeadlineExceeded)
+	require.ErrorIs(t, lane.Room(patience.Expiring(t, 100*time.Millisecond)), context.DeadlineExceeded)
 	require.NotZero(t, a.Counters().Full)
 
 	Send(t, a.Lane(c.Self(), machine.LaneMessage), 0)

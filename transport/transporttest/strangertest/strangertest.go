@@ -17,7 +17,6 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	rpc "google.golang.org/grpc"
@@ -26,6 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	lanes "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 	"github.com/quorate/quorate/transport/internal/tcp"
@@ -34,9 +34,6 @@ import (
 const (
 	service = "quorate.transport.v1.Lanes"
 	method  = "Open"
-
-	// patience is how long a stream may last.
-	patience = 10 * time.Second
 )
 
 // bare is a codec that carries bytes as they are.
@@ -97,9 +94,7 @@ func (s Stranger) Greet(ctx context.Context, to gossip.NodeID) (stream rpc.Clien
 // test.
 func Open(t testing.TB, to gossip.Address, opts ...rpc.CallOption) rpc.ClientStream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	stream, end, err := open(ctx, to, opts...)
+	stream, end, err := open(patience.Context(t), to, opts...)
 	t.Cleanup(end)
 	require.NoError(t, err)
 	return stream
@@ -115,10 +110,10 @@ type Stream interface {
 // stream ends with the test.
 func OpenLane(t testing.TB, to gossip.Address) Stream {
 	t.Helper()
-	conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", to.String())
+	conn, err := new(net.Dialer).DialContext(patience.Context(t), "tcp", to.String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	patience.Bound(t, conn)
 	return Knock(t, conn)
 }
 
