@@ -21,12 +21,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/bench/internal/loopback"
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -44,10 +44,8 @@ const (
 	seedsVariable   = "QUORATE_BEHIND_SEEDS"   // The seed nodes, a JSON array.
 	dirVariable     = "QUORATE_BEHIND_DIR"     // The directory of the durable keys.
 
-	patience = time.Minute           // Bounds each wait, far above what a cluster takes.
-	asking   = 20 * time.Millisecond // How often a node is asked how it stands.
-	keysEach = 500                   // How many keys a node writes that is not killed.
-	workers  = 4                     // How many orders of a process are under way at a time.
+	keysEach = 500 // How many keys a node writes that is not killed.
+	workers  = 4   // How many orders of a process are under way at a time.
 )
 
 // TestMain lets the test program be a node.
@@ -252,10 +250,10 @@ func (f *family) awaitSure(all ...*sibling) {
 	f.t.Helper()
 	for _, s := range all {
 		var last standing
-		require.EventuallyWithT(f.t, func(c *assert.CollectT) {
-			require.NoError(c, s.order(order{}, func(a answer) { last = a.Standing }))
-			require.Equal(c, standing{Keys: last.Keys, Present: 3}, last)
-		}, patience, asking)
+		patience.Eventually(f.t, func() bool {
+			require.NoError(f.t, s.order(order{}, func(a answer) { last = a.Standing }))
+			return last == standing{Keys: last.Keys, Present: 3}
+		}, "three replicas count; the last: %+v", &last)
 	}
 }
 
@@ -297,8 +295,7 @@ type served struct {
 
 // serve runs a node until the order to stop.
 func serve(address string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	ctx := context.Background() // The test kills what does not end.
 	m, c := membership.Default(), ddata.Default()
 	m.Cluster.Name, m.Node.Address = "behind", address
 	if err := json.Unmarshal([]byte(os.Getenv(seedsVariable)), &m.Membership.SeedNodes); err != nil {

@@ -6,12 +6,12 @@ package data
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/quorate/quorate/ddata"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -53,18 +53,17 @@ func TestMarks(t *testing.T) {
 // The metrics that a watch reads are those of a node: round trips of its heartbeats and
 // losses of its standing.
 func TestTheWatchReadsTheMetricsOfANode(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	first, err := start(ctx, nil, "")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, first.Close()) }()
 	second, err := start(ctx, []string{first.Self().Address.String()}, "")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, second.Close()) }()
-	require.Eventually(t, func() bool {
+	patience.Eventually(t, func() bool {
 		seen, err := second.watch.sighting(ctx)
 		return err == nil && seen.Beats.percentile(0.5) > 0
-	}, time.Minute, 10*time.Millisecond)
+	}, "it has seen heartbeats")
 	var all metricdata.ResourceMetrics
 	require.NoError(t, second.watch.reader.Collect(ctx, &all))
 	names := map[string]bool{}
