@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -64,7 +65,7 @@ func BenchmarkOutage(b *testing.B) {
 	for b.Loop() {
 		before := p.Status()
 		kill(b, before.PID)
-		eventually(b, 60*time.Second, "not replaced", func() bool { return p.Status().Restarts > before.Restarts })
+		patience.Eventually(b, func() bool { return p.Status().Restarts > before.Restarts }, "it is replaced")
 		e, _ := w.Last(plugins.Restarted)
 		away = append(away, e.Away)
 		if len(away)%4 == 0 {

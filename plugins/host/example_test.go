@@ -15,6 +15,7 @@ import (
 
 // A plugin is opened once, and used like any strategy until it is closed.
 func Example() {
+	//quorate:realtime An example has no test to take a limit from.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	p, err := host.Open(ctx, "witness", plugins.Config{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -42,9 +43,9 @@ func (c *caller) run(t *testing.T, p *host.Plugin, stop <-chan struct{}) {
 			return
 		case <-pause.C:
 		}
-		began := time.Now()
+		watch := patience.Start(t)
 		res, err := s.Allocate(t.Context(), request())
-		c.longest = max(c.longest, time.Since(began))
+		c.longest = max(c.longest, watch.Elapsed())
 		switch {
 		case err == nil && res.Placements[0].Reason != res.Placements[1].Reason:
 			c.strange = errors.New("two processes answered one decision")
@@ -64,7 +65,7 @@ func (c *caller) run(t *testing.T, p *host.Plugin, stop <-chan struct{}) {
 func TestRandomFaults(t *testing.T) {
 	const (
 		callTimeout = 300 * time.Millisecond
-		slack       = 5 * time.Second // How late a busy machine may run a goroutine.
+		slack       = 10 * time.Second // How late a goroutine may run.
 		rounds      = 25
 	)
 	good := func(version string) plugins.Config {
@@ -92,13 +93,13 @@ func TestRandomFaults(t *testing.T) {
 		case action == 3:
 			require.Error(t, p.Swap(t.Context(), config(t, plugins.Allocation, "diesconfigure")))
 		default:
-			<-time.After(time.Duration(r.IntN(200)) * time.Millisecond)
+			<-time.After(time.Duration(r.IntN(200)) * time.Millisecond) //quorate:realtime The faults come at random times.
 		}
 	}
-	eventually(t, 30*time.Second, "it does not come back", func() bool {
+	patience.Eventually(t, func() bool {
 		_, err := strategy(t, p).Allocate(t.Context(), request())
 		return err == nil && p.Status().State == plugins.StateRunning
-	})
+	}, "it comes back")
 	close(stop)
 	wg.Wait()
 	s := p.Status()

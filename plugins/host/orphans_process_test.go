@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -57,9 +58,7 @@ func TestKilledHostLeavesNoOrphan(t *testing.T) {
 	require.NoError(t, err)
 	cmd, pid := startVictim(t, base, path)
 	require.NoError(t, cmd.Process.Kill())
-	began := time.Now()
-	eventually(t, time.Second, "an orphan lives", func() bool { return !alive(pid) })
-	t.Logf("gone %v after its host", time.Since(began))
+	patience.Eventually(t, func() bool { return !alive(pid) }, "the orphan has ended")
 	require.Error(t, cmd.Wait())
 	left, err := filepath.Glob(base + "/quorate-*")
 	require.NoError(t, err)
@@ -109,7 +108,7 @@ func TestNothingThatAPluginForkedStays(t *testing.T) {
 	require.NoError(t, err)
 	gone := func(t *testing.T, what string, pid int) {
 		t.Helper()
-		eventually(t, 5*time.Second, what+" lives", func() bool { return !alive(pid) })
+		patience.Eventually(t, func() bool { return !alive(pid) }, "%s has ended", what)
 	}
 	for name, end := range map[string]func(p *host.Plugin) error{
 		"plugin closed": func(p *host.Plugin) error { return p.Close(t.Context()) },
@@ -130,7 +129,7 @@ func TestNothingThatAPluginForkedStays(t *testing.T) {
 		base, file := clean(t), filepath.Join(t.TempDir(), "pids")
 		cmd, pid := startVictim(t, base, path, leaveBehind+"="+file)
 		inside, outside := leftBehind(t, file)
-		eventually(t, 5*time.Second, "no guard", func() bool { return guarded(pid) })
+		patience.Eventually(t, func() bool { return guarded(pid) }, "there is a guard")
 		require.NoError(t, cmd.Process.Kill())
 		gone(t, "the plugin", pid)
 		gone(t, "what is in the group", inside)

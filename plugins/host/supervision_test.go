@@ -76,7 +76,7 @@ func (f *fakeProcess) Kill(grace time.Duration) error {
 	f.mu.Lock()
 	f.kills = append(f.kills, grace)
 	f.mu.Unlock()
-	<-time.After(f.lasts)
+	<-time.After(f.lasts) //quorate:realtime So long the fake takes, in the bubbles of the tests.
 	if f.stuck {
 		return process.ErrStuck
 	}

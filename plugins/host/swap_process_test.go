@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/fd"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -86,7 +87,7 @@ func TestSwapOfEachPolicyMissesNoDecision(t *testing.T) {
 				cfg.Environment = map[string]string{"SWAP": fmt.Sprint(i)}
 				before := answered.Load()
 				require.NoError(t, p.Swap(t.Context(), cfg))
-				eventually(t, 30*time.Second, "nothing is answered after the swap", func() bool { return answered.Load() > before || len(failed) > 0 })
+				patience.Eventually(t, func() bool { return answered.Load() > before || len(failed) > 0 }, "something is answered after the swap")
 			}
 			close(stop)
 			wg.Wait()

@@ -21,12 +21,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -184,12 +184,7 @@ func TestTheHandshakeOfTheDocumentationIsTrue(t *testing.T) {
 	_ = conn.Invoke(t.Context(), rows[2][0], []byte{}, &answer)
 	ended := make(chan error, 1)
 	go func() { ended <- b.cmd.Wait() }() // Ends with the process, which the last call has told to end.
-	select {
-	case err := <-ended:
-		require.NoError(t, err)
-	case <-time.After(Limit):
-		t.Fatal("told to shut down, it does not end")
-	}
+	require.NoError(t, patience.Receive(t, ended, "the end of the plugin, which is told to shut down"))
 }
 
 func TestTheWalkInGoOfTheDocumentationArrives(t *testing.T) { walk(t, commandLine(t), "### In Go") }

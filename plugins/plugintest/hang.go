@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 )
 
@@ -30,15 +31,15 @@ func survivesCallsGivenUp(tb testing.TB, c plugins.Config) {
 	pid := p.Status().PID
 	for n := range givenUp {
 		after := time.Duration(n) * 100 * time.Microsecond
-		ctx, cancel := context.WithTimeout(tb.Context(), after)
+		ctx := patience.Expiring(tb, after)
 		if n%2 == 0 {
+			var cancel context.CancelFunc
 			ctx, cancel = context.WithCancel(tb.Context())
 			time.AfterFunc(after, cancel)
 		}
-		began := time.Now()
+		watch := patience.Start(tb)
 		_, err := ask(ctx, tb, p)
-		cancel()
-		if took := time.Since(began); took > Limit {
+		if took := watch.Elapsed(); took > Limit {
 			tb.Fatalf("a call that was given up after %v came back after %v, %v", after, took, err)
 		}
 		// Hosts take a plugin for hung that leaves several calls in a row without an answer, a
@@ -64,9 +65,9 @@ func isReplacedWhenItHangs(tb testing.TB, c plugins.Config) {
 		pid := send(tb, p, signal)
 		// The system stops the threads of a process one after the other: one may still answer.
 		within(tb, Limit, "a process that is stopped has no answer", func() bool {
-			began := time.Now()
+			watch := patience.Start(tb)
 			_, err := ask(tb.Context(), tb, p)
-			if took := time.Since(began); took > hangCall+Limit {
+			if took := watch.Elapsed(); took > hangCall+Limit {
 				tb.Fatalf("asked while process %d is stopped: %v after %v, want an error after %v", pid, err, took, hangCall)
 			}
 			return err != nil

@@ -30,6 +30,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
@@ -259,10 +260,8 @@ func connected(tb testing.TB, c plugins.Config) *direct {
 // call sends a request, and waits for its answer within [Limit].
 func (d *direct) call(tb testing.TB, method string, request []byte) error {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), Limit)
-	defer cancel()
 	var answer []byte
-	return d.conn.Invoke(ctx, method, request, &answer, grpc.ForceCodec(rawBytes{}))
+	return d.conn.Invoke(patience.Expiring(tb, Limit), method, request, &answer, grpc.ForceCodec(rawBytes{}))
 }
 
 // configure hands the plugin its settings.

@@ -74,7 +74,7 @@ func TestMain(m *testing.M) {
 		serveNaively()
 	case "sluggish":
 		serveNaively()
-		<-time.After(Limit)
+		<-time.After(Limit) //quorate:realtime So late this plugin ends.
 	case "untidy":
 		sdk.Serve(sdk.Downing(untidy))
 	case "nervous":
@@ -187,7 +187,7 @@ func (naive) Decide(_ context.Context, r *pluginv1.DowningDecideRequest) (*plugi
 type touchy struct{ downing.KeepMajority }
 
 func (t touchy) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
-	moment := time.NewTimer(10 * time.Millisecond)
+	moment := time.NewTimer(10 * time.Millisecond) //quorate:realtime So long it takes.
 	defer moment.Stop()
 	select {
 	case <-ctx.Done():

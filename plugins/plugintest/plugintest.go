@@ -16,10 +16,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -27,7 +30,8 @@ import (
 // [Test] runs the parts of the kit one after the other, each on processes of its own. The
 // helpers that open, ask and signal a plugin come before the parts that use them.
 
-// Limit is how long a plugin may take to start again, and to end.
+// Limit is how long a plugin may take to start again, and to end. Time in which the process of the test did not
+// run, since its machine had other work, does not count.
 const Limit = 5 * time.Second
 
 // part is one part of the kit.
@@ -108,9 +112,11 @@ func pinned(tb testing.TB, c plugins.Config) plugins.Config {
 }
 
 // open runs the plugin until the end of the test.
-func open(tb testing.TB, c plugins.Config) *host.Plugin {
+func open(tb testing.TB, c plugins.Config, options ...host.Option) *host.Plugin {
 	tb.Helper()
-	p, err := host.Open(tb.Context(), "tested", c, host.WithLogger(slog.New(slog.NewTextHandler(tb.Output(), nil))))
+	patience.Watch(tb)
+	options = append(options, host.WithLogger(slog.New(slog.NewTextHandler(tb.Output(), nil))))
+	p, err := host.Open(tb.Context(), "tested", c, options...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -122,6 +128,7 @@ func open(tb testing.TB, c plugins.Config) *host.Plugin {
 func closed(tb testing.TB, p *host.Plugin) {
 	tb.Helper()
 	// The context of the test has ended when the cleanup runs.
+	//quorate:realtime Its end leaves the plugin to be killed, which the kit tells.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 2*Limit)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
@@ -184,13 +191,10 @@ func await(tb testing.TB, what string, holds func() bool) {
 // within waits until a condition holds, for as long as a limit.
 func within(tb testing.TB, most time.Duration, what string, holds func() bool) {
 	tb.Helper()
-	limit, tick := time.NewTimer(most), time.NewTicker(10*time.Millisecond)
-	defer limit.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
+	for watch := patience.Start(tb); !holds(); <-tick.C {
+		if watch.Elapsed() > most {
 			tb.Fatalf("%s: not within %v", what, most)
 		}
 	}
@@ -259,18 +263,25 @@ func endsWhenTerminated(tb testing.TB, c plugins.Config) {
 
 func endsWhenStopped(tb testing.TB, c plugins.Config) {
 	tb.Helper()
-	p := open(tb, c)
-	began := time.Now()
+	var forced atomic.Bool
+	p := open(tb, c, host.WithObserver(func(e plugins.Event) {
+		if e.Type == plugins.Exited && e.Err != nil && strings.Contains(e.Err.Error(), "signal: killed") {
+			forced.Store(true)
+		}
+	}))
+	watch := patience.Start(tb)
 	closed(tb, p)
-	if took := time.Since(began); took > Limit/2 {
+	if forced.Load() {
+		tb.Fatalf("told to end it did not, and was killed")
+	}
+	if took := watch.Elapsed(); took > Limit/2 {
 		tb.Fatalf("it ended %v after it was told to, probably by force", took)
 	}
 }
 
 func refusesToRunByHand(tb testing.TB, c plugins.Config) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), Limit)
-	defer cancel()
+	ctx := patience.Expiring(tb, Limit)
 	run := exec.CommandContext(ctx, c.Path, c.Args...)
 	run.Env = []string{}
 	for name, value := range c.Environment {

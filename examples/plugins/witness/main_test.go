@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/sdk"
 	"github.com/quorate/quorate/plugins/sdk/sdktest"
@@ -191,9 +192,7 @@ func TestAWitnessThatHangsIsGivenUp(t *testing.T) {
 	defer hanging.Close()
 	defer close(release)
 	p := &witness{settings{URL: hanging.URL, Cluster: "bank"}}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := p.Decide(ctx, half(false))
+	_, err := p.Decide(patience.Expiring(t, 50*time.Millisecond), half(false))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.False(t, gone.Load())
 }

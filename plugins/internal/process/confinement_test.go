@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins/internal/process"
 )
 
@@ -27,7 +28,7 @@ import (
 // confined launches the program in a mode, within a confinement.
 func (f *fixture) confined(c process.Confinement, mode string, env ...string) (*process.Process, error) {
 	f.confinement = c
-	return f.launch(10*time.Second, mode, env...)
+	return f.launch(patience.Context(f.t), mode, env...)
 }
 
 // ended launches a process that reaches a limit, and returns the error that it ended with. On
@@ -38,7 +39,7 @@ func (f *fixture) ended(t *testing.T, c process.Confinement, mode string, env ..
 	if err != nil {
 		return err
 	}
-	exited(t, p, 30*time.Second)
+	patience.Receive(t, p.Exited(), "the end of the process")
 	return p.Err()
 }
 
@@ -62,7 +63,7 @@ func TestMemoryIsLimited(t *testing.T) {
 	held := filepath.Join(t.TempDir(), "held")
 	require.Error(t, f.ended(t, process.Confinement{MemoryBytes: 512 << 20}, "hogs", "HELD="+held))
 	require.NoFileExists(t, held)
-	eventually(t, time.Second, "not logged", func() bool { return strings.Contains(f.logs.String(), "out of memory") })
+	patience.Eventually(t, func() bool { return strings.Contains(f.logs.String(), "out of memory") }, "the line is logged")
 }
 
 // A process that forks without end is killed with all that it has forked.
@@ -92,13 +93,13 @@ func TestTasksWithinTheLimitGoOn(t *testing.T) {
 	f := newFixture(t)
 	p, err := f.confined(process.Confinement{Tasks: 100}, "forks")
 	require.NoError(t, err)
-	eventually(t, 5*time.Second, "not counted", func() bool {
+	patience.Eventually(t, func() bool {
 		n, err := process.TasksOf(p.PID())
 		require.NoError(t, err)
 		threads, err := strconv.Atoi(status(t, p.PID(), "Threads"))
 		require.NoError(t, err)
 		return n > threads // And those of the other process.
-	})
+	}, "it is counted")
 	require.NoError(t, p.Health(t.Context()))
 	require.NoError(t, p.Kill(time.Second))
 }
@@ -186,7 +187,7 @@ func TestDescriptorsOfTheHostStayThere(t *testing.T) {
 	defer func() { require.NoError(t, syscall.Close(251)) }()
 	defer func() { require.NoError(t, syscall.Close(inherited)) }()
 	f := newFixture(t)
-	p, err := f.launch(10*time.Second, "good")
+	p, err := f.launch(patience.Context(f.t), "good")
 	require.NoError(t, err)
 	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PID()))
 	require.NoError(t, err)
@@ -206,12 +207,12 @@ func TestEndlessLineIsCounted(t *testing.T) {
 	written := filepath.Join(t.TempDir(), "written")
 	var left atomic.Int64
 	f.leftOut = func(n int) { left.Add(int64(n)) }
-	p, err := f.launch(10*time.Second, "gigabyte", "WRITTEN="+written)
+	p, err := f.launch(patience.Context(f.t), "gigabyte", "WRITTEN="+written)
 	require.NoError(t, err)
-	eventually(t, 60*time.Second, "the plugin waits for its host", func() bool {
+	patience.Eventually(t, func() bool {
 		_, err := os.Stat(written)
 		return err == nil
-	})
+	}, "the plugin waits for its host")
 	require.NoError(t, p.Health(t.Context()))
 	require.NoError(t, p.Kill(time.Second))
 	require.Greater(t, left.Load(), int64(1<<30-1<<20))

@@ -11,9 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // A process that another has forked ends with the group of both, also on systems where
@@ -25,13 +26,12 @@ func TestAGroupEndsTogether(t *testing.T) {
 	cmd.Stdout, cmd.SysProcAttr = write, attributes(nil)
 	require.NoError(t, cmd.Start())
 	require.NoError(t, write.Close())
-	require.NoError(t, read.SetReadDeadline(time.Now().Add(10*time.Second)))
+	patience.Bound(t, read)
 	out := bufio.NewReader(read)
 	line, err := out.ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "forked\n", line)
 	killGroup(cmd.Process)
-	require.NoError(t, read.SetReadDeadline(time.Now().Add(10*time.Second)))
 	_, err = out.ReadByte()
 	require.ErrorIs(t, err, io.EOF, "what was forked lives")
 	require.NoError(t, read.Close())
