@@ -8,10 +8,11 @@
 //
 // It starts five nodes from one file with default timings, spreads a thousand
 // accounts over them, and sends transfers at a steady pace. Meanwhile it kills
-// a node, kills the oldest node, starts two new ones, lets one leave, freezes
-// one until the others have removed it, restarts all nodes one by one, drains one,
-// and changes the number of shards of the accounts twice, once while a node is killed,
-// in an order and at moments that the seed decides. -phases chooses some of that:
+// the oldest node, freezes one until the others have removed it, restarts all nodes one by
+// one, drains one, and kills one while the number of shards of the accounts changes, in an
+// order and at moments that the seed decides. -phases chooses some of that, or all: then
+// another node is killed too, two start, one leaves in order, and the number of shards
+// changes while nothing else happens.
 //
 //	bank-demo -phases rolling_restart,freeze
 //
@@ -57,7 +58,7 @@ func main() {
 	flag.StringVar(&opts.program, "program", filepath.Join(filepath.Dir(self), "bank"), "`path` of the node program")
 	flag.StringVar(&opts.dir, "dir", "", "`directory` for journals and logs (default: a temporary one, removed when all is well)")
 	flag.BoolVar(&opts.plugins, "plugins", false, "let plugins decide: zoneaware and witness, from the directory of the program")
-	phases := flag.String("phases", "", fmt.Sprintf("`list` of phases, separated by commas, from %v (default: all)", possible(true)))
+	phases := flag.String("phases", "", fmt.Sprintf("`list` of phases, separated by commas, from %v, or %s (default: what shows most in a minute)", possible(true), allPhases))
 	flag.Parse()
 	var err error
 	if opts.phases, err = parsePhases(*phases, opts.plugins); err != nil {

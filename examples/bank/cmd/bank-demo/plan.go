@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// The actions come first, then the choice of those of a run ([showing], [parsePhases]), and at last the plan, which is
+// their order and the quiet times between them ([plan]); an order must leave enough members for each ([feasible]).
+
 // action is one thing that the demo does to the cluster. Its name is that of
 // the phase that begins with it, on the command line and in the last line.
 type action string
@@ -54,18 +57,35 @@ func possible(plugins bool) []action {
 	return all
 }
 
-// parsePhases reads a list of phases, separated by commas. The empty list means
-// all of them.
+// showing returns the actions of a run with default settings, which is to end within a minute. Those left out show
+// little else: in a rolling restart nodes leave and join, a new node takes the place of the frozen one, and the number
+// of shards changes in the phase in which a node is killed meanwhile.
+func showing(plugins bool) []action {
+	twice := []action{leaveOne, startTwo}
+	if canOperate {
+		twice = append(twice, killPlain, reshardAll)
+	}
+	return slices.DeleteFunc(possible(plugins), func(a action) bool { return slices.Contains(twice, a) })
+}
+
+// allPhases is the list of phases that stands for every one.
+const allPhases = "all"
+
+// parsePhases reads a list of phases, separated by commas. The empty list means those of
+// [showing].
 func parsePhases(list string, plugins bool) ([]action, error) {
 	known := possible(plugins)
-	if list == "" {
+	switch list {
+	case "":
+		return showing(plugins), nil
+	case allPhases:
 		return known, nil
 	}
 	var chosen []action
 	for name := range strings.SplitSeq(list, ",") {
 		a := action(strings.TrimSpace(name))
 		if !slices.Contains(known, a) {
-			return nil, fmt.Errorf("phase %q is not known here, choose from %v", name, known)
+			return nil, fmt.Errorf("phase %q is not known here, choose from %v, or %s", name, known, allPhases)
 		}
 		if slices.Contains(chosen, a) {
 			return nil, fmt.Errorf("phase %q is named twice", name)
@@ -89,9 +109,10 @@ func plan(seed uint64, chosen []action) []step {
 	for shuffled := false; !shuffled || !feasible(order); shuffled = true {
 		rnd.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
+	const least, span = time.Second, time.Second
 	steps := make([]step, len(order))
 	for i, a := range order {
-		steps[i] = step{after: time.Second + time.Duration(rnd.Int64N(int64(time.Second))), what: a}
+		steps[i] = step{after: least + time.Duration(rnd.Int64N(int64(span))), what: a}
 	}
 	return steps
 }

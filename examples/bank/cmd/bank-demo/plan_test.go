@@ -44,7 +44,7 @@ func TestPlanKeepsAMajority(t *testing.T) {
 			require.GreaterOrEqual(t, members, 3, "seed %d: %v", seed, seen)
 		}
 		require.LessOrEqual(t, addresses, maxNodes)
-		require.Less(t, quiet, 40*time.Second)
+		require.Less(t, quiet, 20*time.Second)
 		require.ElementsMatch(t, actions(), seen)
 		orders[steps[0].what] = true
 	}
@@ -76,14 +76,39 @@ func TestEveryChoiceOfPhasesHasAPlan(t *testing.T) {
 	}
 }
 
+// TestARunWithDefaultSettingsIsShort shows that it leaves out what another phase shows too, and still kills, freezes,
+// restarts, drains and changes the number of shards where the system allows that.
+func TestARunWithDefaultSettingsIsShort(t *testing.T) {
+	want := []action{killOldest, restartAll}
+	if canFreeze {
+		want = append(want, freezeOne)
+	}
+	if canOperate {
+		want = append(want, drainOne, reshardOne)
+	} else {
+		want = append(want, killPlain)
+	}
+	require.ElementsMatch(t, want, showing(false))
+	for seed := range uint64(100) {
+		var quiet time.Duration
+		for _, s := range plan(seed, showing(false)) {
+			quiet += s.after
+		}
+		require.LessOrEqual(t, quiet, 10*time.Second)
+	}
+}
+
 // TestPhasesAreChosenByName reads the phases from a command line.
 func TestPhasesAreChosenByName(t *testing.T) {
 	chosen, err := parsePhases("rolling_restart, kill", false)
 	require.NoError(t, err)
 	require.Equal(t, []action{restartAll, killPlain}, chosen)
-	chosen, err = parsePhases("", false)
+	chosen, err = parsePhases("all", false)
 	require.NoError(t, err)
 	require.Equal(t, actions(), chosen)
+	chosen, err = parsePhases("", false)
+	require.NoError(t, err)
+	require.Equal(t, showing(false), chosen)
 	_, err = parsePhases("kill,earthquake", false)
 	require.ErrorContains(t, err, `"earthquake" is not known here`)
 	chosen, err = parsePhases("", true)
