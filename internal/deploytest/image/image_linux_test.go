@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // The test lays the image out and starts its programs in it ([TestTheImageRunsAsTheManifestsRunIt]). The process in
@@ -196,9 +198,7 @@ func (l *layout) command(ctx context.Context, env []string, volumes []string, pr
 
 // run runs a program of the image to its end.
 func (l *layout) run(volumes []string, program ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
-	defer cancel()
-	out, err := l.command(ctx, nil, volumes, program...).CombinedOutput()
+	out, err := l.command(patience.Context(l.t), nil, volumes, program...).CombinedOutput()
 	return string(out), err
 }
 
@@ -214,7 +214,7 @@ func free(t *testing.T) string {
 // await asks for a path until the answer has status 200.
 func await(t *testing.T, url string, ended <-chan error, said *os.File) {
 	t.Helper()
-	limit, every := time.After(time.Minute), time.NewTicker(100*time.Millisecond)
+	limit, every := patience.Ended(t), time.NewTicker(100*time.Millisecond)
 	defer every.Stop()
 	for {
 		status := 0
@@ -303,7 +303,7 @@ func TestTheImageRunsAsTheManifestsRunIt(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.NoError(t, err, lines(t, said))
-	case <-time.After(time.Minute):
+	case <-patience.Ended(t):
 		require.FailNow(t, "it has not left", lines(t, said))
 	}
 }
