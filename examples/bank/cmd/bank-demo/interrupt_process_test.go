@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // playing is a demo that runs.
@@ -93,13 +95,13 @@ func TestAKilledDemoLeavesNothingBehind(t *testing.T) {
 func (p *playing) awaitNobody(t *testing.T) {
 	t.Helper()
 	for _, address := range p.addresses {
-		require.Eventually(t, func() bool {
+		patience.Eventually(t, func() bool {
 			conn, err := net.Dial("tcp", address)
 			if err == nil {
 				_ = conn.Close() // The node still listens.
 			}
 			return errors.Is(err, syscall.ECONNREFUSED)
-		}, 10*time.Second, 20*time.Millisecond, "a node lives on at %s", address)
+		}, "no node is left at %s", address)
 	}
 }
 

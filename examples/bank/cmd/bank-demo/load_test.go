@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // The load of the demo against HTTP servers in place of nodes, of which one is dead and one
@@ -70,11 +71,11 @@ func newFakes(t *testing.T) (*load, *fakeNode) {
 func TestEveryTransferIsRepeatedUntilItIsAnswered(t *testing.T) {
 	l, fake := newFakes(t)
 	l.start(t.Context(), l.fleet.screen)
-	require.Eventually(t, func() bool {
+	patience.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.told) >= 100
-	}, 10*time.Second, 10*time.Millisecond)
+	}, "a hundred answers")
 	require.NoError(t, l.finish(t.Context()))
 	require.Zero(t, l.unanswered)
 	require.NotEmpty(t, l.retried)
@@ -109,7 +110,7 @@ func TestAnAbandonedLoadCountsWhatWasNotAnswered(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l.start(ctx, l.fleet.screen)
-	require.Eventually(t, func() bool { return len(l.slots) > 10 }, 10*time.Second, 10*time.Millisecond)
+	patience.Eventually(t, func() bool { return len(l.slots) > 10 }, "ten transfers are under way")
 	require.True(t, l.abandon())
 	require.Empty(t, l.told)
 	require.Equal(t, len(l.asked), l.unanswered)
