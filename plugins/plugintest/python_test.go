@@ -55,7 +55,7 @@ func TestPythonProjectsPass(t *testing.T) {
 			run(t, "make", append(slices.Clone(shared), "-C", dir)...)
 			path := filepath.Join(dir, "bin", "tried")
 			require.Contains(t, run(t, command, "plugin", "check", path), "\nok\n")
-			Test(t, plugins.Config{Policy: policy, Path: path, StartTimeout: startTimeout})
+			Test(t, plugins.Config{Policy: policy, Path: path, StartTimeout: startMost})
 		})
 	}
 	t.Run("walk of the documentation", func(t *testing.T) {
