@@ -21,5 +21,10 @@
 //
 //	//quorate:unordered The sum is the same in any order.
 //
+// A test waits in real time by internal/patience. A limit that is none of the test has, on its line or the
+// one above, the reason:
+//
+//	//quorate:realtime So long the server waits, as is documented.
+//
 // Nothing here is changed after Load, and nothing is written.
 package tree
