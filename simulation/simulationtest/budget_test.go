@@ -31,7 +31,7 @@ func TestSeedsLastUntilTheirWorldsHaveHandledTheEvents(t *testing.T) {
 		t.Setenv(variable, "")
 	}
 	const times = simulationtest.Times
-	require.Len(t, seedsWithin(t, 0, 0), 0)
+	require.Empty(t, seedsWithin(t, 0, 0))
 	require.Len(t, seedsWithin(t, 2, 0), 2*times)
 	require.Len(t, seedsWithin(t, 1, 60), times)
 	require.Len(t, seedsWithin(t, 1, 180), 3*times)
