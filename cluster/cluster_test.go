@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -51,13 +52,25 @@ func file(t *testing.T, lines ...string) string {
 	return path
 }
 
-// free returns an address at which nothing listens.
+// free returns an address at which nothing listens. Its port lies below those that systems take for
+// connections, and no other test that asks here is given it until this one ends: the UDP port of the
+// same number, which no node uses, is held meanwhile.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		held, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = held.Close() }) // Nothing was sent.
+		if l, err := net.Listen("tcp", address); err == nil {
+			require.NoError(t, l.Close())
+			return address
+		}
+	}
+	require.FailNow(t, "there is no free port from 20000 to 29999")
+	return ""
 }
 
 // quiet adds to options the one by which a node logs nothing.
