@@ -6,7 +6,6 @@
 package examples_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,15 +21,13 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/examples/attached/attachedtest"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins/host"
 )
 
 // Nodes whose plugins do what plugins must not do, each of which is a process of its own: the
 // nodes become members, and stay members, as if there were none. First failure detectors, then
 // methods of discovery.
-
-// patience bounds each wait for nodes. It is far above what they promise.
-const patience = 60 * time.Second
 
 // ports is how many nodes a club can have.
 const ports = 16
@@ -101,7 +98,7 @@ func (c *club) judged(i int, mode string, interval time.Duration) {
 // await waits until something holds.
 func (c *club) await(what string, holds func() bool) {
 	c.t.Helper()
-	require.Eventually(c.t, holds, patience, 5*time.Millisecond, what)
+	patience.Eventually(c.t, holds, "%s", what)
 }
 
 // together reports whether each node sees n members that are up and reachable.
@@ -233,18 +230,12 @@ func discoveryOfTenThousandTargets(c *club) {
 	})
 	require.Empty(t, lost.Membership().State().Members())
 	require.True(t, c.together(2))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	ended := make(chan struct{})
 	go func() { // Ends with the node.
 		defer close(ended)
 		_ = lost.Close() // It never was a member that could leave.
 	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		require.Fail(t, "the node does not end")
-	}
+	patience.Receive(t, ended, "the end of the node")
 	require.True(t, c.together(2))
 	require.Zero(t, c.marks())
 }

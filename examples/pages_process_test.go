@@ -6,7 +6,6 @@
 package examples_test
 
 import (
-	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,9 +15,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // The code on the pages about replicated data, sharding, singletons, deliveries and states is taken from the pages and run, in one program
@@ -275,8 +275,7 @@ func runProgram(t *testing.T, source string) string {
 	dir := t.TempDir()
 	path, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "pages")
 	require.NoError(t, os.WriteFile(path, []byte(source), 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, path).CombinedOutput()
 	require.NoError(t, err, "%s\n%s", out, source)
 	var stderr strings.Builder

@@ -7,18 +7,17 @@ package examples_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/attached/attachedtest"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // TestTheProgramOfTheReadmeRuns builds the program from the README itself and
@@ -36,8 +35,7 @@ func TestTheProgramOfTheReadmeRuns(t *testing.T) {
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "readme")
 	require.NoError(t, os.WriteFile(source, []byte(block), 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 

@@ -4,14 +4,12 @@
 package bank_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/examples/bank/bankpb"
 	"github.com/quorate/quorate/examples/bank/journal"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/epoch"
@@ -51,18 +50,10 @@ func branch(t *testing.T, dir string) (*cluster.Node, *bank.Accounts) {
 	}
 }
 
-// within returns a context that bounds the questions of a test.
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // cents returns the balance of an account.
 func cents(t *testing.T, accounts *bank.Accounts, id string) int64 {
 	t.Helper()
-	outcome, err := accounts.Read(within(t), id)
+	outcome, err := accounts.Read(patience.Context(t), id)
 	require.NoError(t, err)
 	return outcome.GetCents()
 }
@@ -85,7 +76,7 @@ func checkTransfers(t *testing.T, accounts *bank.Accounts) {
 	t.Helper()
 	move := bank.Transfer{ID: "t1", From: "a", To: "b", Cents: 300}
 	for range 3 {
-		receipt, err := accounts.Transfer(within(t), move)
+		receipt, err := accounts.Transfer(patience.Context(t), move)
 		require.NoError(t, err)
 		require.False(t, receipt.Refused)
 		require.NotEmpty(t, receipt.Paid)
@@ -96,22 +87,22 @@ func checkTransfers(t *testing.T, accounts *bank.Accounts) {
 
 	tooMuch := bank.Transfer{ID: "t2", From: "a", To: "b", Cents: bank.OpeningCents}
 	for range 2 {
-		receipt, err := accounts.Transfer(within(t), tooMuch)
+		receipt, err := accounts.Transfer(patience.Context(t), tooMuch)
 		require.NoError(t, err)
 		require.True(t, receipt.Refused)
 		require.Empty(t, receipt.Got)
 	}
 	// With more money the transfer would be covered. It stays refused, since a client may
 	// have been told so.
-	_, err := accounts.Transfer(within(t), bank.Transfer{ID: "t3", From: "b", To: "a", Cents: 5000})
+	_, err := accounts.Transfer(patience.Context(t), bank.Transfer{ID: "t3", From: "b", To: "a", Cents: 5000})
 	require.NoError(t, err)
-	receipt, err := accounts.Transfer(within(t), tooMuch)
+	receipt, err := accounts.Transfer(patience.Context(t), tooMuch)
 	require.NoError(t, err)
 	require.True(t, receipt.Refused)
 	require.EqualValues(t, bank.OpeningCents+4700, cents(t, accounts, "a"))
 
 	// The whole balance is covered.
-	receipt, err = accounts.Transfer(within(t), bank.Transfer{ID: "t4", From: "a", To: "b", Cents: bank.OpeningCents + 4700})
+	receipt, err = accounts.Transfer(patience.Context(t), bank.Transfer{ID: "t4", From: "a", To: "b", Cents: bank.OpeningCents + 4700})
 	require.NoError(t, err)
 	require.False(t, receipt.Refused)
 	require.Zero(t, cents(t, accounts, "a"))
@@ -126,7 +117,7 @@ func checkNonsense(t *testing.T, accounts *bank.Accounts) {
 		{ID: "t", From: "d", To: "e", Cents: -1},
 		{ID: "", From: "d", To: "e", Cents: 1},
 	} {
-		_, err := accounts.Transfer(within(t), transfer)
+		_, err := accounts.Transfer(patience.Context(t), transfer)
 		require.Error(t, err, "%+v", transfer)
 	}
 	require.EqualValues(t, bank.OpeningCents, cents(t, accounts, "d"))
@@ -139,12 +130,12 @@ func TestAnAccountIsRebuiltFromItsJournal(t *testing.T) {
 	t.Parallel() // Tests of clusters mostly wait.
 	dir := t.TempDir()
 	node, accounts := branch(t, dir)
-	first, err := accounts.Transfer(within(t), bank.Transfer{ID: "t1", From: "a", To: "b", Cents: 300})
+	first, err := accounts.Transfer(patience.Context(t), bank.Transfer{ID: "t1", From: "a", To: "b", Cents: 300})
 	require.NoError(t, err)
 	require.NoError(t, node.Close())
 
 	again, accounts := branch(t, dir)
-	repeated, err := accounts.Transfer(within(t), bank.Transfer{ID: "t1", From: "a", To: "b", Cents: 300})
+	repeated, err := accounts.Transfer(patience.Context(t), bank.Transfer{ID: "t1", From: "a", To: "b", Cents: 300})
 	require.NoError(t, err)
 	require.EqualValues(t, bank.OpeningCents-300, cents(t, accounts, "a"))
 	require.EqualValues(t, bank.OpeningCents+300, cents(t, accounts, "b"))
@@ -158,17 +149,17 @@ func TestAnAccountIsRebuiltFromItsJournal(t *testing.T) {
 // covers I14.
 func checkReplaced(t *testing.T, accounts *bank.Accounts, dir string) {
 	t.Helper()
-	_, err := accounts.Transfer(within(t), bank.Transfer{ID: "t1", From: "f", To: "g", Cents: 300})
+	_, err := accounts.Transfer(patience.Context(t), bank.Transfer{ID: "t1", From: "f", To: "g", Cents: 300})
 	require.NoError(t, err)
 	somebody, err := journal.Open(dir, "somebody with a higher epoch")
 	require.NoError(t, err)
 	later := store.Owner{Epoch: epoch.Epoch{Born: math.MaxInt64}, Instance: 1}
-	records, err := somebody.Load(within(t), []store.Claim{{Key: store.Key{Kind: "account", ID: "f"}, Owner: later}})
+	records, err := somebody.Load(patience.Context(t), []store.Claim{{Key: store.Key{Kind: "account", ID: "f"}, Owner: later}})
 	require.NoError(t, err)
 	require.Equal(t, store.Head{Owner: later, Version: 1}, records[0].Head)
 
 	for range 2 { // First the running account finds the later owner; then it cannot start again.
-		_, err = accounts.Transfer(within(t), bank.Transfer{ID: "t2", From: "f", To: "g", Cents: 1})
+		_, err = accounts.Transfer(patience.Context(t), bank.Transfer{ID: "t2", From: "f", To: "g", Cents: 1})
 		require.ErrorIs(t, err, sharding.ErrEntityFailed)
 		require.ErrorContains(t, err, state.ErrFenced.Error())
 	}
@@ -187,7 +178,7 @@ func checkUnusable(t *testing.T, accounts *bank.Accounts, dir string) {
 	t.Helper()
 	// A directory in the place of the file.
 	require.NoError(t, os.Mkdir(journal.Path(dir, store.Key{Kind: "account", ID: "h"}), 0o700))
-	_, err := accounts.Read(within(t), "h")
+	_, err := accounts.Read(patience.Context(t), "h")
 	require.ErrorIs(t, err, sharding.ErrEntityFailed)
 	require.ErrorContains(t, err, state.ErrUnanswered.Error())
 }
@@ -195,5 +186,5 @@ func checkUnusable(t *testing.T, accounts *bank.Accounts, dir string) {
 // checkUnknown shows that an account does not answer what it does not understand.
 func checkUnknown(t *testing.T, accounts *bank.Accounts) {
 	t.Helper()
-	require.ErrorIs(t, accounts.Ask(within(t), "i", &bankpb.Command{}), sharding.ErrEntityFailed)
+	require.ErrorIs(t, accounts.Ask(patience.Context(t), "i", &bankpb.Command{}), sharding.ErrEntityFailed)
 }

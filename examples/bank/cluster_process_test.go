@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // recovery is the time within which, with default settings, all entities of a node that died
@@ -35,10 +36,10 @@ func TestFiveProcessesThroughDeathGrowthAndLeave(t *testing.T) {
 	victim, nodes := nodes[0], nodes[1:]
 	orphans := c.ownedBy(victim, ids)
 	require.NotEmpty(t, orphans, "the victim hosts nothing")
-	at := time.Now()
+	watch := patience.Start(t)
 	victim.signal(syscall.SIGKILL)
 	c.checkBooks(want, ids, nodes)
-	took := time.Since(at)
+	took := watch.Elapsed()
 	t.Logf("all accounts answered %v after the kill", took.Round(time.Millisecond))
 	require.Less(t, took, recovery)
 	c.awaitMembers(nodes...)
@@ -54,12 +55,12 @@ func TestFiveProcessesThroughDeathGrowthAndLeave(t *testing.T) {
 	own := c.ownedBy(leaver, ids)
 	require.NotEmpty(t, own, "the leaver hosts nothing")
 	nodes = nodes[1:]
-	at = time.Now()
+	watch = patience.Start(t)
 	leaver.signal(syscall.SIGTERM)
 	require.Zero(t, leaver.status(), "%s", leaver.log)
 	c.checkBooks(want, ids, nodes)
 	// It takes longer than that to find a dead node: the accounts were handed over.
-	require.Less(t, time.Since(at), 5*time.Second)
+	require.Less(t, watch.Elapsed(), 5*time.Second)
 	c.awaitMembers(nodes...)
 	for _, id := range own {
 		require.NotEqual(t, leaver.Node, c.owner(id))

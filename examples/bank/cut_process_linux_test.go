@@ -61,7 +61,7 @@ func cutOff(t *testing.T, net network, n int, side ...int) {
 	const cut = 20 * time.Second
 	c, load := newTown(t, net, n)
 	net.cut(side...)
-	<-time.After(cut)
+	<-time.After(cut) //quorate:realtime So long the network is cut.
 	for i, p := range c.posts {
 		inside := slices.Contains(side, i)
 		require.Equal(t, inside, p.restarts(3) > 0, "%s was started again", net.address(i))
@@ -85,7 +85,7 @@ func killAmongFrozen(t *testing.T) {
 		n.freeze()
 	}
 	nodes[0].signal(syscall.SIGKILL)
-	<-time.After(pause)
+	<-time.After(pause) //quorate:realtime So long they stand still.
 	require.Equal(t, 1, c.posts[0].restarts(-1))
 	c.posts[0].requireAlone()
 	for _, n := range nodes[1:] {

@@ -81,7 +81,7 @@ func TestOutcomesAfterAKillByKind(t *testing.T) {
 	victim.freeze()
 	written := c.tally("written", asker, own, 3*time.Second)
 	const frozen = time.Second // Long enough to write the requests, too short to remove the node.
-	<-time.After(frozen)
+	<-time.After(frozen)       //quorate:realtime So long it stands still.
 	victim.signal(syscall.SIGKILL)
 	require.Equal(t, -1, victim.status())
 	c.await(func(ctx context.Context) error { // Until the asker has heard that its connection was reset.

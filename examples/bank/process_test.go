@@ -27,15 +27,12 @@ import (
 	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/examples/attached/attachedtest"
 	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // What all tests with processes share: building the node program, a cluster of such
 // processes (city), one process (node) from its start to its end, requests to its HTTP
 // interface, and waiting for members, balances and owners.
-
-// patience bounds each wait for the cluster. It is far above what the cluster promises:
-// tests of a promise measure the time themselves.
-const patience = 30 * time.Second
 
 // program is the path of the node program, built once for all tests.
 var program string
@@ -71,7 +68,7 @@ type city struct {
 // newCity writes the file of a cluster; extra lines are added to it.
 func newCity(t *testing.T, extra ...string) *city {
 	t.Helper()
-	c := &city{t: t, dir: t.TempDir(), ports: attachedtest.Ports(t, 8), client: &http.Client{Timeout: patience}}
+	c := &city{t: t, dir: t.TempDir(), ports: attachedtest.Ports(t, 8), client: &http.Client{Timeout: patience.Limit}}
 	c.journal = filepath.Join(c.dir, "journal")
 	c.configure("cluster.yaml", extra...)
 	return c
@@ -158,7 +155,7 @@ func (c *city) awaitHello(n *node) {
 	select {
 	case err := <-n.Hello():
 		require.NoError(c.t, err, "%s did not start:\n%s", n.address, n.log)
-	case <-time.After(patience):
+	case <-patience.Ended(c.t):
 		require.Fail(c.t, "no greeting", "%s:\n%s", n.address, n.log)
 	}
 }
@@ -188,8 +185,8 @@ func (n *node) status() int {
 	n.city.t.Helper()
 	select {
 	case <-n.Ended():
-	case <-time.After(patience):
-		require.Fail(n.city.t, "the process does not end", "%s:\n%s", n.address, n.log)
+	case <-patience.Ended(n.city.t):
+		require.FailNow(n.city.t, "the process does not end", "%s:\n%s", n.address, n.log)
 	}
 	return n.Cmd.ProcessState.ExitCode()
 }
@@ -319,8 +316,7 @@ func (c *city) await(ok func(context.Context) error) {
 
 // poll is await for goroutines other than the test's own.
 func (c *city) poll(ok func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
-	defer cancel()
+	ctx := patience.Context(c.t)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

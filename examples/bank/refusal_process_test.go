@@ -14,11 +14,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/grpc"
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
@@ -198,7 +198,7 @@ func TestMutualTLS(t *testing.T) {
 
 	bare, err := tls.Dial("tcp", nodes[0].address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13})
 	if err == nil { // In TLS 1.3 a client ends its handshake before the server can refuse it.
-		require.NoError(t, bare.SetReadDeadline(time.Now().Add(patience)))
+		patience.Bound(t, bare)
 		_, err = bare.Read(make([]byte, 1))
 		require.NoError(t, bare.Close())
 	}

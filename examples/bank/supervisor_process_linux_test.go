@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // Nodes whose supervisors start them again: a city on a network that can be cut (town),
@@ -45,7 +46,7 @@ func newTown(t *testing.T, net network, n int) (*town, *clerks) {
 	const seeds = 3
 	c := &town{city: &city{t: t, dir: t.TempDir()}, net: net}
 	c.journal = filepath.Join(c.dir, "journal")
-	c.client = &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: net.dial}}
+	c.client = &http.Client{Timeout: patience.Limit, Transport: &http.Transport{DialContext: net.dial}}
 	t.Cleanup(c.client.CloseIdleConnections)
 	var listed []string
 	for i := range min(seeds, n) {
@@ -96,7 +97,7 @@ func (c *town) supervise(i int) *post {
 }
 
 func (p *post) run(ctx context.Context) {
-	again := time.NewTimer(0)
+	again := time.NewTimer(0) //quorate:realtime It has the process started again.
 	defer again.Stop()
 	for {
 		select {

@@ -80,7 +80,7 @@ func (b *balancer) watch(ctx context.Context) {
 
 // isReady asks one node.
 func (b *balancer) isReady(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(ctx, pollLimit)
+	ctx, cancel := context.WithTimeout(ctx, pollLimit) //quorate:realtime It is a setting of the balancer.
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/health/ready", http.NoBody)
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/attached/attachedtest"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // The product as its operators have it: five processes, a database, a load balancer, and devices that send
@@ -33,8 +33,6 @@ import (
 
 const (
 	nodes = 5
-	// patience bounds each wait, far above what the product takes.
-	patience = 60 * time.Second
 	// lookInterval is how often conditions are looked at.
 	lookInterval = 50 * time.Millisecond
 )
@@ -87,10 +85,10 @@ func (w *world) awaitReady(which ...int) {
 	w.t.Helper()
 	for _, i := range which {
 		for _, path := range []string{"/health/ready", "/health/startup", "/health/live"} {
-			require.Eventually(w.t, func() bool {
+			patience.Eventually(w.t, func() bool {
 				status, _ := w.get(w.health(i) + path)
 				return status == http.StatusOK
-			}, patience, lookInterval, path)
+			}, "%s succeeds at node %d", path, i)
 		}
 	}
 }
@@ -104,8 +102,8 @@ func (w *world) leave(which ...int) {
 	for _, i := range which {
 		select {
 		case <-w.nodes[i].Ended():
-		case <-time.After(patience):
-			require.Fail(w.t, "a node does not end", "%s", w.nodes[i].Log)
+		case <-patience.Ended(w.t):
+			require.FailNow(w.t, "a node does not end", "%s", w.nodes[i].Log)
 		}
 		require.Equal(w.t, 0, w.nodes[i].Cmd.ProcessState.ExitCode(), "%s", w.nodes[i].Log)
 	}
@@ -179,9 +177,15 @@ func TestDevicesWithPostgresNoticeNoDeployAndLoseNoReading(t *testing.T) {
 	}
 	everyDevice := func(since time.Time) {
 		t.Helper()
-		if !assert.Eventually(t, func() bool { return l.allSentSince(since) }, patience, lookInterval) {
-			failures, first := l.failed(since)
-			require.Fail(t, "a device waits", "%d requests have failed meanwhile; the first: %s", len(failures), first)
+		looks := time.NewTicker(lookInterval)
+		defer looks.Stop()
+		for ended := patience.Ended(t); !l.allSentSince(since); {
+			select {
+			case <-looks.C:
+			case <-ended:
+				failures, first := l.failed(since)
+				require.FailNow(t, "a device waits", "%d requests have failed meanwhile; the first: %s", len(failures), first)
+			}
 		}
 	}
 	everyDevice(began)
@@ -226,11 +230,11 @@ func TestDevicesWithPostgresNoticeNoDeployAndLoseNoReading(t *testing.T) {
 	for i := range l.books {
 		acknowledged += l.books[i].acknowledged
 	}
-	require.Eventually(t, func() bool {
+	patience.Eventually(t, func() bool {
 		var readings uint64
 		err := pool.QueryRow(t.Context(), "SELECT readings FROM device_totals").Scan(&readings)
 		return err == nil && readings == acknowledged
-	}, patience, lookInterval, "the periodic job goes on, and has the total")
+	}, "the periodic job goes on, and has the total")
 	audit(t, pool, l.books)
 }
 
@@ -254,7 +258,7 @@ func (w *world) seesRequests(url string) {
 		require.NoError(w.t, response.Body.Close())
 		require.Equal(w.t, http.StatusOK, response.StatusCode)
 	}
-	require.Eventually(w.t, func() bool {
+	patience.Eventually(w.t, func() bool {
 		seen := 0
 		for i := range nodes {
 			if _, spans := w.get(w.http(i) + "/traces"); strings.Contains(spans, trace) {
@@ -262,5 +266,5 @@ func (w *world) seesRequests(url string) {
 			}
 		}
 		return seen > 1
-	}, patience, lookInterval, "no trace reaches two nodes")
+	}, "a trace reaches two nodes")
 }

@@ -130,7 +130,7 @@ func (l *load) count(took time.Duration) {
 
 // post sends a reading. Nil says that it was acknowledged, and counted once.
 func (l *load) post(ctx context.Context, id string, sequence uint64, value float64) *failure {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	ctx, cancel := context.WithTimeout(ctx, requestLimit) //quorate:realtime So long a device waits.
 	defer cancel()
 	body := fmt.Appendf(nil, `{"sequence": %d, "value": %v}`, sequence, value)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/devices/"+id+"/readings", bytes.NewReader(body))

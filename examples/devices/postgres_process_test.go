@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding/state/postgres/postgrestest"
 )
 
@@ -19,10 +20,8 @@ import (
 // connections of the test.
 func startPostgres(t *testing.T) (database string, pool *pgxpool.Pool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	// The server is never killed, and so need not wait for its disk: that leaves the time to the cluster.
-	server, err := postgrestest.Start(ctx, "fsync=off")
+	server, err := postgrestest.Start(patience.Context(t), "fsync=off")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	database = server.Connection() + " pool_max_conns=10"

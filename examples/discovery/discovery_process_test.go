@@ -15,11 +15,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/attached/attachedtest"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 )
 
@@ -28,10 +28,6 @@ import (
 // for each other. What it waits for it asks the nodes, over HTTP.
 
 const (
-	// patience bounds each wait. It is far above what a cluster takes.
-	patience = 60 * time.Second
-	// pollInterval is how often nodes are asked.
-	pollInterval = 50 * time.Millisecond
 	// formed is in the line of the log with which a node says that it has formed a cluster.
 	formed = "this node has formed cluster"
 )
@@ -59,7 +55,7 @@ func TestProcessesFormOneClusterWhileNamesChange(t *testing.T) {
 	s.awaitPoints([]int{0, 1}, first, second, third)
 	s.tell("+ " + s.address(3))
 	s.awaitCluster(first, second, third)
-	require.Eventually(t, func() bool { return s.clustersFormed() == 1 }, patience, pollInterval, "whoever forms says so")
+	patience.Eventually(t, func() bool { return s.clustersFormed() == 1 }, "whoever forms says so")
 
 	fourth := s.start(4)
 	s.tell("+ " + s.address(4))
@@ -138,11 +134,11 @@ func (s *service) await(what string, nodes []*attachedtest.Node, holds func(*att
 	s.t.Helper()
 	for _, n := range nodes {
 		var said string
-		require.Eventually(s.t, func() bool {
+		patience.Eventually(s.t, func() bool {
 			var ok bool
 			said, ok = holds(n)
 			return ok
-		}, patience, pollInterval, "%s does not say %s", n.Node, what)
+		}, "%s says %s", n.Node, what)
 		s.t.Logf("%s: %s", n.Node, said)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // What a cluster does by itself, on real processes that are killed, stopped, drained and restarted while operators
@@ -117,9 +118,10 @@ func (w *trouble) rescaled() {
 	w.counters = 3 + w.rnd.IntN(countersMost-3)
 	w.note("node %d is asked for %d counters", asked, w.counters)
 	changed := make(chan string, 1)
-	go func() { // Ends within twice the patience of a request.
+	go func() { // Ends within twice the limit of a request.
 		changed <- w.rescale(asked)
 	}()
+	//quorate:realtime The moment of the fault is drawn.
 	<-time.After(time.Duration(w.rnd.IntN(100)) * time.Millisecond)
 	w.kill(victim)
 	w.note("the change has ended: %q", <-changed)
@@ -138,8 +140,7 @@ func (w *trouble) work() {
 
 // rescale asks a node for the counters, and returns why they are not there.
 func (w *trouble) rescale(asked int) string {
-	ctx, cancel := context.WithTimeout(w.t.Context(), 2*patience)
-	defer cancel()
+	ctx := patience.Expiring(w.t, 2*requestLimit)
 	if status, said := post(ctx, w.node(asked).HTTP, fmt.Sprintf("/counters/%d", w.counters)); status != http.StatusOK {
 		return said
 	}
@@ -165,6 +166,7 @@ func (w *trouble) resharded() {
 		}
 		return ""
 	})
+	//quorate:realtime The moment of the fault is drawn.
 	<-time.After(time.Duration(w.rnd.IntN(2000)) * time.Millisecond)
 	w.kill(victim)
 	w.gone(victim)
@@ -191,6 +193,7 @@ func (w *trouble) frozen() {
 	n := w.close(at)
 	require.NoError(w.t, n.Cmd.Process.Signal(syscall.SIGSTOP))
 	w.gone(at)
+	//quorate:realtime So long it stands still.
 	<-time.After(2 * time.Second) // Others are at work in its place.
 	w.stoodStill[n.Node] = true
 	w.note("node %d goes on", at)
@@ -204,7 +207,7 @@ func (w *trouble) storeIsDown() {
 	const states = "states"
 	there, away := filepath.Join(w.path("journal"), states), filepath.Join(w.path("journal"), "away")
 	require.NoError(w.t, os.Rename(there, away))
-	<-time.After(4 * time.Second)
+	<-time.After(4 * time.Second) //quorate:realtime So long it is away.
 	require.NoError(w.t, os.Rename(away, there))
 	w.work() // Jobs need no store.
 }

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// patience bounds one request.
-	patience = 12 * time.Second
+	// requestLimit bounds one request.
+	requestLimit = 12 * time.Second
 	// remindedIn is when a reminder comes.
 	remindedIn = 2 * time.Second
 )
@@ -35,7 +35,7 @@ func (f *office) routes() http.Handler {
 	mux := http.NewServeMux()
 	answer := func(pattern string, do func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			ctx, cancel := context.WithTimeout(r.Context(), patience)
+			ctx, cancel := context.WithTimeout(r.Context(), requestLimit)
 			defer cancel()
 			value, err := do(ctx, r)
 			if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/examples/attached/attachedtest"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 )
 
@@ -36,8 +37,6 @@ import (
 const (
 	nodes = 5
 	boxes = 60
-	// waitLimit bounds each wait, far above what the cluster takes.
-	waitLimit = 90 * time.Second
 	// lookInterval is how often conditions are looked at.
 	lookInterval = 100 * time.Millisecond
 	// letterInterval and reminderInterval are how often somebody comes.
@@ -150,8 +149,8 @@ func (w *town) ended(n *attachedtest.Node, status int) {
 	w.t.Helper()
 	select {
 	case <-n.Ended():
-	case <-time.After(waitLimit):
-		require.Fail(w.t, "a node does not end", "%s", n.Log)
+	case <-patience.Ended(w.t):
+		require.FailNow(w.t, "a node does not end", "%s", n.Log)
 	}
 	require.Equal(w.t, status, n.Cmd.ProcessState.ExitCode(), "%s", n.Log)
 }
@@ -164,13 +163,19 @@ func (w *town) operate(i int, path, operation string, into any) error {
 // eventually waits until a condition holds, which says what is missing.
 func (w *town) eventually(what string, missing func() string) {
 	w.t.Helper()
-	var last string
-	for end := time.Now().Add(waitLimit); time.Now().Before(end); <-time.After(lookInterval) {
-		if last = missing(); last == "" {
+	looks := time.NewTicker(lookInterval)
+	defer looks.Stop()
+	for ended := patience.Ended(w.t); ; {
+		last := missing()
+		if last == "" {
 			return
 		}
+		select {
+		case <-looks.C:
+		case <-ended:
+			require.FailNow(w.t, what+" did not come about", "%s", last)
+		}
 	}
-	require.Fail(w.t, what+" did not come about", "%s", last)
 }
 
 // settle waits until all nodes run, are members, and know of each other's boxes.
@@ -245,7 +250,7 @@ func (w *town) comes(at int, box, what, name string) {
 	if n == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*requestLimit) //quorate:realtime So long people wait.
 	defer cancel()
 	status, said := post(ctx, n.HTTP, "/boxes/"+box+"/"+what+"/"+name)
 	w.promised.mu.Lock()

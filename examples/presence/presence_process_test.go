@@ -21,18 +21,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/attached/attachedtest"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // The test builds the program and starts three processes with cluster.yaml, each with an
 // address and a data directory of its own. It reads the streams of their pages, as browsers
 // do, and asks the nodes what their pages show.
-
-const (
-	// patience bounds each wait. It is far above what a cluster takes.
-	patience = 60 * time.Second
-	// pollInterval is how often nodes are asked.
-	pollInterval = 50 * time.Millisecond
-)
 
 // TestThreePagesThroughDeathAndRestart kills a process and starts it with its disk, kills
 // another one and starts it without, and at last kills all of them. The pages show who is
@@ -156,9 +150,9 @@ func (s *site) awaitPages(what string, nodes []*node, shows func(board) bool) {
 			last = b
 			return err == nil && shows(b)
 		}
-		require.Eventually(s.t, ok, patience, pollInterval, "%s does not show: %s; last: %+v", n.Node.Node, what, &last)
+		patience.Eventually(s.t, ok, "%s shows: %s; last: %+v", n.Node.Node, what, &last)
 	}
-	s.t.Logf("after %v: %s", time.Since(began).Round(pollInterval), what)
+	s.t.Logf("after %v: %s", time.Since(began).Round(10*time.Millisecond), what)
 }
 
 // node is one process.

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/attached/attachedtest"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // The program runs with the file that deploy/compose.yaml gives it, and with certificates that the
@@ -29,10 +30,6 @@ import (
 // after the other while visits are counted.
 
 const (
-	// patience bounds each wait, far above what a cluster takes.
-	patience = 60 * time.Second
-	// pollInterval is how often nodes are asked.
-	pollInterval = 50 * time.Millisecond
 	// deadline is within which a node leaves, as in the manifests.
 	deadline = 25 * time.Second
 )
@@ -102,10 +99,10 @@ func ask(t *testing.T, method, address, path string) (int, string) {
 func (w *world) awaitReady(i int) {
 	w.t.Helper()
 	for _, path := range []string{"/health/ready", "/health/startup", "/health/live"} {
-		require.Eventually(w.t, func() bool {
+		patience.Eventually(w.t, func() bool {
 			status, _ := ask(w.t, http.MethodGet, w.address(3+i), path)
 			return status == http.StatusOK
-		}, patience, pollInterval, path)
+		}, "%s succeeds at node %d", path, i)
 	}
 }
 
@@ -135,10 +132,10 @@ func TestARollingUpdateLosesNoVisit(t *testing.T) {
 			break
 		}
 		old := w.nodes[round]
-		began := time.Now()
+		watch := patience.Start(t)
 		require.NoError(t, old.Cmd.Process.Signal(syscall.SIGTERM))
 		<-old.Ended()
-		require.Less(t, time.Since(began), deadline)
+		require.Less(t, watch.Elapsed(), deadline)
 		require.Equal(t, 0, old.Cmd.ProcessState.ExitCode(), "%s", old.Log)
 		w.nodes[round] = w.start(round)
 		w.awaitReady(round)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/attached"
+	"github.com/quorate/quorate/internal/patience"
 )
 
 // Node is one process with a node.
@@ -43,6 +44,7 @@ func Ports(t testing.TB, n int) []int {
 // the test has failed.
 func Start(t testing.TB, address string, cmd *exec.Cmd) *Node {
 	t.Helper()
+	patience.Watch(t) // The limits of the program are real.
 	n := &Node{Log: new(attached.Log)}
 	cmd.Stderr = n.Log
 	var err error
