@@ -52,8 +52,9 @@ func file(t *testing.T, lines ...string) string {
 	return path
 }
 
-// free returns an address at which nothing listens. Its port lies below those that systems take for connections, and no other
-// test that asks here is given it until this one ends: the UDP port of the same number, which no node uses, is held meanwhile.
+// free returns an address at which nothing listens. Its port lies below those that systems take for
+// connections, and no other test that asks here is given it until this one ends: the UDP port of the
+// same number, which no node uses, is held meanwhile.
 func free(t *testing.T) string {
 	t.Helper()
 	for range 1000 {

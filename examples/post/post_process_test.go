@@ -140,7 +140,8 @@ func (w *trouble) work() {
 
 // rescale asks a node for the counters, and returns why they are not there.
 func (w *trouble) rescale(asked int) string {
-	if status, said := post(patience.Expiring(w.t, 2*requestLimit), w.node(asked).HTTP, fmt.Sprintf("/counters/%d", w.counters)); status != http.StatusOK {
+	ctx := patience.Expiring(w.t, 2*requestLimit)
+	if status, said := post(ctx, w.node(asked).HTTP, fmt.Sprintf("/counters/%d", w.counters)); status != http.StatusOK {
 		return said
 	}
 	return ""
