@@ -55,6 +55,7 @@ type node struct {
 // start starts n nodes that host the kinds "echo" and "hidden", of which clients may reach the first.
 func start(t *testing.T, n int, change func(*gateway.Config)) *world {
 	t.Helper()
+	patience.Watch(t)
 	w := &world{t: t, hold: make(chan struct{})}
 	w.release = sync.OnceFunc(func() { close(w.hold) })
 	network := memory.NewNetwork()

@@ -69,6 +69,7 @@ func listening() management.Config {
 // serve starts a server that ends with the test.
 func serve(t *testing.T, cfg management.Config, routes []management.Route, opts ...management.Option) *management.Server {
 	t.Helper()
+	patience.Watch(t)
 	s, err := management.Serve(t.Context(), cfg, routes, append([]management.Option{quiet()}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

@@ -33,6 +33,7 @@ func listen(t *testing.T) net.Listener {
 // overGRPC is the configuration of a lone node over TCP, at a free port.
 func overGRPC(t *testing.T) membership.Config {
 	t.Helper()
+	patience.Watch(t)
 	l := listen(t)
 	cfg := membership.Default()
 	cfg.Cluster.Name, cfg.Node.Address = "test", l.Addr().String()
