@@ -11,7 +11,7 @@ import (
 )
 
 // stretchMax bounds a wait to this many times its limit, however much is lost: every wait ends.
-const stretchMax = 20
+const stretchMax = 10
 
 var errLimit = errors.New("patience: the limit of the test has passed")
 

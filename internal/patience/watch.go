@@ -76,7 +76,8 @@ func (w *watch) enter(tb testing.TB) bool {
 func (w *watch) leave(tb testing.TB, began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lost, took := w.total()-w.tests[tb], time.Since(began)
+	took := time.Since(began)
+	lost := min(w.total()-w.tests[tb], took) // What was lost before the first tick is counted with it.
 	delete(w.tests, tb)
 	if len(w.tests) == 0 {
 		close(w.stop)
