@@ -146,6 +146,7 @@ func (d *described) ask(method, path, target string, change func(*http.Request))
 
 // Every route answers as the document says, asked for what there is and for what there is not, rightly and wrongly.
 func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
+	t.Parallel()
 	d := describe(t)
 	require.Equal(t, "3.1.0", d.document["openapi"])
 	for name := range d.document["components"].(map[string]any)["schemas"].(map[string]any) {

@@ -100,6 +100,7 @@ func (o *obedient) routes() []management.Route {
 }
 
 func TestOperatorsChangeWhoIsAMember(t *testing.T) {
+	t.Parallel()
 	o := &obedient{then: "up"}
 	url, token, _ := operable(t, o.routes()...)
 	status, _, stderr := operator("leave", "-node", url)
@@ -148,6 +149,7 @@ func TestOperatorsChangeWhoIsAMember(t *testing.T) {
 
 // What is refused is said in the words of the node, and what takes too long is said too.
 func TestWhatOperatorsCannotChange(t *testing.T) {
+	t.Parallel()
 	o := &obedient{forever: true}
 	url, token, _ := operable(t, o.routes()...)
 	for _, args := range [][]string{{"leave"}, {"leave", secondNode}, {"join", "10.0.0.2:7946"}} {
@@ -251,6 +253,7 @@ func TestANameThatMeansNobodyIsNoCommand(t *testing.T) {
 
 // All members prepare; when they are ready, the node that is asked leaves, unless none is to.
 func TestAnOperatorStopsAll(t *testing.T) {
+	t.Parallel()
 	o := &obedient{then: "ready"}
 	url, token, _ := operable(t, o.routes()...)
 	for _, test := range []struct {
