@@ -70,8 +70,8 @@ func (l Launcher) Start(s Spec) (*Process, error) {
 			}
 			p.answers <- line
 		}
+		_ = p.cmd.Wait() // The standard error of the process tells more; all of it is there now.
 		close(p.answers)
-		_ = p.cmd.Wait() // The standard error of the process tells more.
 	}()
 	return p, nil
 }
