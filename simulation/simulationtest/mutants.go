@@ -174,9 +174,9 @@ func (m Mutant) find(ctx context.Context, binary string) (string, error) {
 }
 
 // finding returns the lines of a failed test that say what was found: a violation of a
-// simulated world, a check of testify, the seed, or a panic if that is what is looked for.
+// simulated world, a check of testify, a wait that ended, the seed, or a panic if that is what is looked for.
 func (m Mutant) finding(out string) string {
-	marks := []string{"violation at ", "Error:", "Messages:", "replay: "}
+	marks := []string{"violation at ", "Error:", "Messages:", "it was not so: ", "there was not: ", "replay: "}
 	if m.Panics {
 		marks = []string{"panic: "}
 	}

@@ -60,6 +60,7 @@ func TestDefectsThatNoCheckFindsAreErrors(t *testing.T) {
 func TestTheWordsOfAFindingAreThoseOfTheCheck(t *testing.T) {
 	require.Equal(t, "Error:  Should be zero\nMessages: two homes\nreplay: QUORATE_SEED=3",
 		Mutant{}.finding("--- FAIL: TestX\n    Error Trace: x.go:3\n    Error:  Should be zero\n    Messages: two homes\n  replay: QUORATE_SEED=3\n"))
+	require.Equal(t, "x.go:3: within 1m0s it was not so: it is closed", Mutant{}.finding("--- FAIL: TestX\n    x.go:3: within 1m0s it was not so: it is closed\n"))
 	require.Empty(t, Mutant{}.finding("panic: end\n"))
 	require.Equal(t, "panic: end", Mutant{Panics: true}.finding("panic: end\n\n    Error: none\n"))
 }

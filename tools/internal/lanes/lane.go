@@ -47,8 +47,8 @@ type Lane struct {
 func Lanes() []Lane {
 	return []Lane{
 		{"race", "no two goroutines touch the same memory unsynchronized", "a C compiler", raceParts, 180 * time.Second, goFile, race},
-		{"process", "clusters of real processes: killed, frozen, cut off, on real disks", "", processParts, 180 * time.Second, below("examples", "plugins", "bench", "machine", "tools", "cluster", "transport"), process},
-		{"mutants", "each planted defect is found by the tests", "", mutantParts, 150 * time.Second, goFile, mutants},
+		{"process", "clusters of real processes: killed, frozen, cut off, on real disks", "", processParts, 210 * time.Second, below("examples", "plugins", "bench", "machine", "tools", "cluster", "transport"), process},
+		{"mutants", "each planted defect is found by the tests", "", mutantParts, 270 * time.Second, goFile, mutants},
 		{"seeds", "more seeds of each simulated world than `make test` has, and fresh ones", "", seedParts, 150 * time.Second, goFile, seeds},
 		{"fuzz", "no input breaks a decoder", "", fuzzParts, 180 * time.Second, goFile, fuzz},
 		{"consumer", "a release of the tree, as its users get it", "", 1, 150 * time.Second, nameOf("go.mod", "go.sum", "CHANGELOG.md"), consumer},
