@@ -175,6 +175,8 @@ func (m Mutant) find(ctx context.Context, binary string) (string, error) {
 
 // finding returns the lines of a failed test that say what was found: a violation of a
 // simulated world, a check of testify, a wait that ended, the seed, or a panic if that is what is looked for.
+// A wait of internal/patience ends when the code had a minute of running time, so that a busy machine alone makes no
+// finding, unless it is ten times too slow.
 func (m Mutant) finding(out string) string {
 	marks := []string{"violation at ", "Error:", "Messages:", "it was not so: ", "there was not: ", "replay: "}
 	if m.Panics {

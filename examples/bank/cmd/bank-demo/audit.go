@@ -39,7 +39,7 @@ type verdict struct {
 
 	StoodStill int64    `json:"stood_still_ms"`       // How long the machine did not run the demo when it was to run.
 	Waited     int      `json:"waited_percent"`       // How much of the time some program waited for a processor.
-	NotJudged  []string `json:"not_judged,omitempty"` // Promises that were not kept on a machine that was busy with other work.
+	NotJudged  []string `json:"not_judged,omitempty"` // As Missed, on a busy machine.
 
 	Error string `json:"error,omitempty"` // Why the run did not finish.
 	OK    bool   `json:"ok"`
