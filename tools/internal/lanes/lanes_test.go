@@ -116,6 +116,23 @@ func TestARunIsTold(t *testing.T) {
 	require.ErrorIs(t, r.Run(t.Context(), "test", []Step{{Command: []string{"false"}}}), ErrFailed)
 }
 
+// The fuzzer of Go 1.26 may say that its time ended in the words of a failure. What it has found is one.
+func TestAFuzzTargetThatOnlyEndedIsNotRed(t *testing.T) {
+	ran := func(outputs ...string) *packageRun {
+		c := newCollector()
+		for _, output := range outputs {
+			require.Nil(t, c.add(event{Package: "p", Test: "FuzzA", Action: "output", Output: output}))
+		}
+		require.Nil(t, c.add(event{Package: "p", Test: "FuzzA", Action: "fail"}))
+		return c.add(event{Package: "p", Action: "fail"})
+	}
+	ended := ran("--- FAIL: FuzzA (3.04s)\n", "    context deadline exceeded\n")
+	require.False(t, ended.failed)
+	require.True(t, ended.explains())
+	require.True(t, ran("    context deadline exceeded\n", "    Failing input written to testdata/fuzz/FuzzA/1\n").failed)
+	require.True(t, ran("    panic: it is bad\n").failed)
+}
+
 // Whatever the number of a run, each unit is due once in six runs in a row.
 func TestEachUnitHasItsTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -147,19 +148,10 @@ func (r *Runner) goTest(ctx context.Context, s Step, args []string, ended func(*
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil && !anyFailed(runs) { // It failed before any test did: it printed why.
+	if err != nil && !slices.ContainsFunc(runs, (*packageRun).explains) { // It failed before any test did: it printed why.
 		r.fail("go test", s.repeat(strings.Join(s.Packages, " ./"), nil))
 	}
 	return runs, nil
-}
-
-func anyFailed(runs []*packageRun) bool {
-	for _, p := range runs {
-		if p.failed {
-			return true
-		}
-	}
-	return false
 }
 
 // again repeats the failed tests of a package as long as they cannot be judged, alone.
@@ -177,7 +169,7 @@ func (r *Runner) again(ctx context.Context, s Step, p *packageRun) error {
 		if err != nil {
 			return err
 		}
-		if !anyFailed(runs) {
+		if !slices.ContainsFunc(runs, func(p *packageRun) bool { return p.failed }) {
 			r.secondTry = append(r.secondTry, p.dir+" "+first)
 			return nil
 		}
