@@ -179,6 +179,20 @@ func TestACutThatHealsCostsNobody(t *testing.T) {
 	})
 }
 
+// Messages take their time, there and back.
+func TestLatency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Start(t, 2)
+		kind := clustertest.StartKind(c, counters())
+		other := c.Except(kind.Home("a"))[0]
+		c.SetLatency(20*time.Millisecond, 30*time.Millisecond)
+		before := time.Now()
+		require.EqualValues(t, 1, add(t, kind.On(other), "a", 1))
+		require.GreaterOrEqual(t, time.Since(before), 40*time.Millisecond)
+		require.Less(t, time.Since(before), time.Second)
+	})
+}
+
 // Messages arrive in the direction that is not cut, and none in the other one. Those who do not
 // hear a node go on without it.
 func TestACutOfOneDirection(t *testing.T) {

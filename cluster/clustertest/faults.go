@@ -6,6 +6,7 @@ package clustertest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing/synctest"
 	"time"
@@ -123,6 +124,14 @@ func (c *Cluster) CutOneWay(from, to []*Node) {
 		c.t.Fatal("clustertest: cut: a group has no node")
 	}
 	c.cut(links...)
+}
+
+// SetLatency has each message be under way, from now on, for a time that is drawn between these. Before the first call it
+// is at the other node at once.
+func (c *Cluster) SetLatency(least, most time.Duration) {
+	c.network.SetLatency(func(gossip.Address, gossip.Address) time.Duration {
+		return least + rand.N(most-least+1) //nolint:gosec // A test, not secrets.
+	})
 }
 
 // Isolate cuts nodes off from all others that run, but not from one another.

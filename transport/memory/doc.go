@@ -15,7 +15,7 @@
 // [Network.Break] behaves as a reset: both ends notice at once, and what was
 // under way is gone.
 //
-// There is no latency and no loss: a message is at the other end at once.
+// There is no loss, and no latency unless [Network.SetLatency] gives one: a message is at the other end at once.
 //
 // # Concurrency
 //

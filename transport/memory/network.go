@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/transport/session"
@@ -21,7 +22,8 @@ type Network struct {
 	nodes   map[gossip.Address]*Transport
 	cuts    map[link]bool
 	pipes   map[*duplex]struct{}
-	changed chan struct{} // Closed and replaced when a link or a node changes.
+	latency func(from, to gossip.Address) time.Duration // Nil for none.
+	changed chan struct{}                               // Closed and replaced when a link or a node changes.
 }
 
 // NewNetwork returns a network without nodes, all of whose links are whole.
@@ -31,6 +33,19 @@ func NewNetwork() *Network {
 		cuts:    make(map[link]bool),
 		pipes:   make(map[*duplex]struct{}),
 		changed: make(chan struct{}),
+	}
+}
+
+// SetLatency sets how long each message is under way from now on: d is called for each, from many goroutines at once,
+// and is not negative. Messages of a connection arrive in their order. Without it, or with nil, a message is at the other
+// end at once.
+func (n *Network) SetLatency(d func(from, to gossip.Address) time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.latency = d
+	for x := range n.pipes {
+		x.up.setLatency(n.between(x.from, x.to))
+		x.down.setLatency(n.between(x.to, x.from))
 	}
 }
 
@@ -138,7 +153,7 @@ func (n *Network) connect(from, to gossip.Address) (session.Pipe, <-chan struct{
 	if t == nil {
 		return nil, nil, fmt.Errorf("memory: dial %s: nobody listens", to)
 	}
-	d := &duplex{network: n, from: from, to: to, up: newStream(), down: newStream()}
+	d := &duplex{network: n, from: from, to: to, up: newStream(n.between(from, to)), down: newStream(n.between(to, from))}
 	opener := &pipe{d: d, out: d.up, in: d.down}
 	acceptor := &pipe{d: d, out: d.down, in: d.up}
 	// Owner: the accepting endpoint. Ends with the pipe. Waited for by Close.
@@ -147,4 +162,13 @@ func (n *Network) connect(from, to gossip.Address) (session.Pipe, <-chan struct{
 	}
 	n.pipes[d] = struct{}{}
 	return opener, nil, nil
+}
+
+// between returns the latency of one direction, nil for none.
+func (n *Network) between(from, to gossip.Address) func() time.Duration {
+	if n.latency == nil {
+		return nil
+	}
+	latency := n.latency
+	return func() time.Duration { return latency(from, to) }
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/transport/session"
@@ -23,15 +24,22 @@ const streamMessages = 16
 type stream struct {
 	mu             sync.Mutex
 	changed        *sync.Cond // Signals that a field below has changed.
-	messages       []*session.Buffer
+	messages       []arriving
+	latency        func() time.Duration // Nil for none.
 	cut            bool
 	broken         bool // Reset: both ends fail at once.
 	senderClosed   bool // The sender has closed.
 	receiverClosed bool // The receiver has closed.
 }
 
-func newStream() *stream {
-	s := &stream{}
+// arriving is a message under way.
+type arriving struct {
+	b  *session.Buffer
+	at time.Time // When it is there; the zero time is at once.
+}
+
+func newStream(latency func() time.Duration) *stream {
+	s := &stream{latency: latency}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
@@ -41,6 +49,12 @@ func (s *stream) setCut(cut bool) {
 	defer s.mu.Unlock()
 	s.cut = cut
 	s.changed.Broadcast()
+}
+
+func (s *stream) setLatency(d func() time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latency = d
 }
 
 func (s *stream) reset() {
@@ -75,12 +89,38 @@ func (s *stream) send(b *session.Buffer) error {
 			return errReset
 		}
 		if len(s.messages) < streamMessages {
-			s.messages = append(s.messages, b)
+			s.messages = append(s.messages, arriving{b, s.arrival()})
 			s.changed.Broadcast()
 			return nil
 		}
 		s.changed.Wait()
 	}
+}
+
+// arrival returns when a message is there that is sent now: not before those that were sent before it.
+func (s *stream) arrival() (at time.Time) {
+	if s.latency == nil {
+		return at
+	}
+	at = time.Now().Add(s.latency())
+	if n := len(s.messages); n > 0 && at.Before(s.messages[n-1].at) {
+		return s.messages[n-1].at
+	}
+	return at
+}
+
+// wait waits until a message may have arrived.
+func (s *stream) wait() {
+	if !s.cut && len(s.messages) > 0 {
+		// Owner: wait, which ends it.
+		timer := time.AfterFunc(time.Until(s.messages[0].at), func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.changed.Broadcast()
+		})
+		defer timer.Stop()
+	}
+	s.changed.Wait()
 }
 
 func (s *stream) recv(in *session.Incoming) error {
@@ -90,16 +130,16 @@ func (s *stream) recv(in *session.Incoming) error {
 		switch {
 		case s.broken || s.receiverClosed:
 			return errReset
-		case !s.cut && len(s.messages) > 0:
-			b := s.messages[0]
+		case !s.cut && len(s.messages) > 0 && !time.Now().Before(s.messages[0].at):
+			b := s.messages[0].b
 			s.messages = append(s.messages[:0], s.messages[1:]...)
 			in.Bytes, in.Owner = b.B, b
 			s.changed.Broadcast()
 			return nil
-		case !s.cut && s.senderClosed:
+		case !s.cut && s.senderClosed && len(s.messages) == 0:
 			return io.EOF
 		}
-		s.changed.Wait()
+		s.wait()
 	}
 }
 
