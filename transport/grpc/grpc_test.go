@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -73,16 +74,17 @@ func (n *network) listen(t testing.TB, a *gossip.Address) net.Listener {
 		n.listeners[a.String()] = l
 		return l
 	}
-	where := "127.0.0.1:0"
-	if !a.IsZero() {
-		where = a.String()
-	}
 	var l net.Listener
 	var err error
-	patience.Eventually(t, func() bool { // A connection of another test may have the port of a node that was closed.
+	patience.Eventually(t, func() bool {
+		where := a.String()
+		if a.IsZero() {
+			// Below the ports that a system gives away: nobody else has that of a node which was closed.
+			where = fmt.Sprintf("127.0.0.1:%d", 30_000+rand.IntN(2_000))
+		}
 		l, err = net.Listen("tcp", where)
 		return err == nil
-	}, "%s can be listened at", where)
+	}, "a port of %v can be listened at", a)
 	*a, err = gossip.ParseAddress(l.Addr().String())
 	require.NoError(t, err)
 	return l
