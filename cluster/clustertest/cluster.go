@@ -100,16 +100,16 @@ func WithOptions(opts ...cluster.Option) Option {
 	return func(s *settings) { s.options = append(s.options, opts...) }
 }
 
-// Start starts a cluster of n nodes, at least one, and waits until all of them are up and know
-// it. It must be called inside of synctest.Test. The options are for each of the nodes, and
-// for those that are added later.
+// Start starts a cluster of n nodes, and waits until all of them are up and know it. It must be called inside of
+// synctest.Test. The options are for each of the nodes, and for those that are added later. With 0 there is
+// a network alone, and [Cluster.Add] has to say which seed nodes a node has.
 func Start(t testing.TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	if !inBubble() {
 		t.Fatal("clustertest: a cluster is started outside of a bubble: call Start inside of synctest.Test")
 	}
-	if n < 1 {
-		t.Fatalf("clustertest: a cluster of %d nodes: start 1 at least", n)
+	if n < 0 {
+		t.Fatalf("clustertest: a cluster of %d nodes: start 0 at least", n)
 	}
 	c := &Cluster{t: t, network: memory.NewNetwork(), began: time.Now(), limit: defaultLimit, given: opts, cuts: map[cut]bool{}}
 	for i := range min(n, seedsMax) {
@@ -119,7 +119,9 @@ func Start(t testing.TB, n int, opts ...Option) *Cluster {
 	for range n {
 		c.start()
 	}
-	c.AwaitConverged()
+	if n > 0 {
+		c.AwaitConverged()
+	}
 	return c
 }
 
@@ -215,7 +217,7 @@ func (c *Cluster) options(s settings) []cluster.Option {
 	base, err := json.Marshal(map[string]any{
 		"cluster":    map[string]any{"name": "test"},
 		"node":       map[string]any{"address": s.address, "roles": append([]string{}, s.roles...)},
-		"membership": map[string]any{"seed-nodes": c.seeds},
+		"membership": map[string]any{"seed-nodes": append([]string{}, c.seeds...)},
 	})
 	if err != nil {
 		c.t.Fatalf("clustertest: node %s: %v", s.address, err)

@@ -338,7 +338,7 @@ func TestFaultsOfATestAreToldInALine(t *testing.T) {
 			"there is no node 3: the cluster has the nodes 0 to 2":                func() { c.Node(3) },
 			`kind "counter" does not run on that node: it is none of the cluster`: func() { kind.On(other.Node(0)) },
 			`kind "counter": a recorder takes the place of New: set none`:         func() { clustertest.Record(c, counters(), nil) },
-			"a cluster of 0 nodes: start 1 at least":                              func() { clustertest.Start(e, 0) },
+			"a cluster of -1 nodes: start 0 at least":                             func() { clustertest.Start(e, -1) },
 		} {
 			why := e.verdict(fault)
 			require.Contains(t, why, "clustertest: ")
