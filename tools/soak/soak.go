@@ -5,7 +5,9 @@
 // long as it is given, and goes on after a violation. It is what quorate soak does.
 //
 // A run is a function of its world, its seed and its number of nodes, so that the
-// command with these three repeats it exactly, whatever ran before or beside it.
+// command with these three repeats it exactly, whatever ran before or beside it; but for the world
+// [WholeNodes], whose goroutines the Go scheduler orders, and whose runs are processes of their own: a program that runs it
+// calls [Main] first.
 // The package has no state; a [Plan] uses a goroutine for each of its jobs, which
 // has ended when [Plan.Run] returns.
 package soak
@@ -28,6 +30,7 @@ import (
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/tools/internal/acceptance"
 )
 
 // A plan draws a world and a size for each seed ([Plan.one]), runs them on its jobs
@@ -54,8 +57,15 @@ type Outcome struct {
 	Virtual time.Duration
 }
 
+// WholeNodes is the name of the world whose nodes are those of programs, with all their goroutines.
+const WholeNodes = "whole-nodes"
+
+// Main does the work of a process that a run of [WholeNodes] has started, and does not return then. In every other process it
+// does nothing.
+func Main() { acceptance.Main() }
+
 // Worlds returns all worlds: the scenarios of membership, of sharding, of distributed data, of clients
-// and of locations.
+// and of locations, and whole nodes.
 func Worlds() []World {
 	var worlds []World
 	for _, s := range scenario.All() {
@@ -67,7 +77,13 @@ func Worlds() []World {
 	for _, s := range slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios()) {
 		worlds = append(worlds, timed(s))
 	}
-	return worlds
+	return append(worlds, World{
+		Name: WholeNodes, About: "nodes as programs start them, judged by what users and operators were told", most: acceptance.NodesMost,
+		run: func(seed uint64, nodes int) (Outcome, error) {
+			virtual, err := acceptance.Process(seed, max(nodes, acceptance.NodesLeast))
+			return Outcome{virtual}, err
+		},
+	})
 }
 
 // timed returns a world of which a run says only how long it took in virtual time.

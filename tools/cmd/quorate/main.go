@@ -33,9 +33,13 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/tools/internal/command"
+	"github.com/quorate/quorate/tools/soak"
 )
 
-func main() { os.Exit(program().Run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	soak.Main()
+	os.Exit(program().Run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // program has all commands.
 func program() command.Program {

@@ -1,0 +1,37 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/simulation/simulationtest"
+)
+
+// The test program stands in for a program that soaks.
+func TestMain(m *testing.M) {
+	Main()
+	os.Exit(m.Run())
+}
+
+// Each seed is a run; see the variables of package simulationtest for others.
+func TestWholeNodes(t *testing.T) {
+	first, n := simulationtest.Seeds(t, 3*simulationtest.Times)
+	for seed := first; seed < first+n; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { Run(t, seed, Nodes(seed)) })
+		})
+	}
+}
+
+func TestARunOutsideOfTests(t *testing.T) {
+	virtual, err := Process(1, NodesLeast)
+	require.NoError(t, err)
+	require.Greater(t, virtual, settled)
+}

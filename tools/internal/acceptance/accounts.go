@@ -1,0 +1,153 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/quorate/quorate/cluster/clustertest"
+	"github.com/quorate/quorate/rpc"
+	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/state"
+)
+
+// The program [accounts]: entities whose state is saved. Users pay in, and are told that it is done, that it is not, or that
+// nobody knows; some commands are refused, or fail, after they have changed the state. At the end each account has what
+// was acknowledged, and of what nobody knew each payment once or not at all.
+
+const (
+	accountKind = "account"
+	accountsMax = 8
+)
+
+type text = *wrapperspb.StringValue
+
+// account is the state of an account: the payments that it has had.
+type account struct{ Payments []string }
+
+// handle handles a command: "pay", "refuse" and "fail" with the name of a payment, or "show".
+func handle(c *state.Context[account], message text) error {
+	verb, payment, _ := strings.Cut(message.GetValue(), " ")
+	if verb != "show" {
+		c.State().Payments = append(c.State().Payments, payment)
+	}
+	switch verb {
+	case "refuse":
+		return rpc.Refuse("closed", "the account takes no %s", payment)
+	case "fail":
+		return errors.New("it fails")
+	}
+	return c.Reply(wrapperspb.String(strings.Join(c.State().Payments, ",")))
+}
+
+// paid is what the users of an account were told of each payment.
+type paid struct{ acknowledged, unknown map[string]bool }
+
+type accounts struct {
+	*world
+
+	guard   sync.Mutex
+	regions map[*clustertest.Node]*sharding.Region[text]
+	of      map[string]*paid
+}
+
+func newAccounts(w *world) *accounts {
+	p := &accounts{world: w, regions: map[*clustertest.Node]*sharding.Region[text]{}, of: map[string]*paid{}}
+	for i := range accountsMax {
+		p.of[fmt.Sprint("a", i)] = &paid{map[string]bool{}, map[string]bool{}}
+	}
+	return p
+}
+
+func (p *accounts) join(n *clustertest.Node) error {
+	region, err := sharding.Start(n, sharding.Kind[text]{Name: accountKind, Shards: 12, New: state.Snapshots(n.States(), state.JSON[account](), handle)})
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	p.regions[n] = region
+	return err
+}
+
+func (p *accounts) work(ctx context.Context) {
+	var working sync.WaitGroup
+	for i := range users {
+		r := p.source(fmt.Sprint("accounts", i))
+		working.Go(func() { // Owner: work, which waits. Ends with ctx.
+			for k := 0; sleep(ctx, r, 300*time.Millisecond); k++ {
+				p.step(r, fmt.Sprintf("%d.%d", i, k))
+			}
+		})
+	}
+	working.Wait()
+}
+
+// step makes a payment, or one that is refused.
+func (p *accounts) step(r *rand.Rand, payment string) {
+	id := fmt.Sprint("a", r.IntN(accountsMax))
+	verb := []string{"pay", "pay", "pay", "pay", "refuse", "fail"}[r.IntN(6)]
+	ctx, cancel := context.WithTimeout(context.Background(), []time.Duration{20 * time.Millisecond, time.Second, 20 * time.Second}[r.IntN(3)])
+	defer cancel()
+	_, err := p.ask(ctx, p.any(r), id, verb+" "+payment)
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	switch {
+	case verb != "pay": // A refusal, or a failure, changes nothing, whoever hears of it.
+		if err == nil {
+			p.violation("account %s: payment %s was to be refused, and was acknowledged", id, payment)
+		}
+	case err == nil:
+		p.of[id].acknowledged[payment] = true
+	case !errors.Is(err, sharding.ErrNotDelivered):
+		p.of[id].unknown[payment] = true
+	}
+}
+
+func (p *accounts) ask(ctx context.Context, n *clustertest.Node, id, command string) ([]string, error) {
+	p.guard.Lock()
+	region := p.regions[n]
+	p.guard.Unlock()
+	if region == nil {
+		return nil, sharding.ErrNotDelivered
+	}
+	reply, err := sharding.Ask[text](ctx, region, id, wrapperspb.String(command))
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(reply.GetValue(), func(r rune) bool { return r == ',' }), nil
+}
+
+func (p *accounts) judge(ctx context.Context) {
+	for id, told := range p.of {
+		payments, err := p.ask(ctx, p.any(p.rand), id, "show")
+		if err != nil {
+			p.violation("account %s does not answer though nothing is wrong any more: %v", id, err)
+			continue
+		}
+		times := map[string]int{}
+		for _, payment := range payments {
+			times[payment]++
+		}
+		for payment := range told.acknowledged {
+			if times[payment] != 1 {
+				p.violation("account %s: payment %s was acknowledged, and is there %d times", id, payment, times[payment])
+			}
+		}
+		for payment, n := range times {
+			switch {
+			case told.acknowledged[payment]:
+			case !told.unknown[payment]:
+				p.violation("account %s: payment %s is there, of which it was said that it is not", id, payment)
+			case n > 1:
+				p.violation("account %s: payment %s is there %d times", id, payment, n)
+			}
+		}
+	}
+}

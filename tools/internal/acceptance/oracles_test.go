@@ -1,0 +1,65 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/sharding"
+)
+
+// Each oracle can fail: what a program was told is changed behind its back, and it must say so.
+
+// noting is a test that notes its errors in the place of failing.
+type noting struct {
+	testing.TB
+
+	said []string
+}
+
+func (n *noting) Errorf(format string, args ...any) {
+	n.said = append(n.said, fmt.Sprintf(format, args...))
+}
+
+func TestEachOracleCanFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &noting{TB: t}
+		w := newWorld(n, 1, NodesLeast)
+		counters, sets, accounts, deliveries := newCounters(w), newSets(w), newAccounts(w), newDeliveries(w)
+		reminders, remembered, writer := newReminders(w), newRemembered(w), newWriter(w)
+		w.use(counters, sets, accounts, deliveries, reminders, remembered, writer)
+		w.play(func() { w.c.Advance(20 * time.Second) })
+		require.Empty(t, n.said)
+
+		for want, plant := range map[string]func(){
+			"were acknowledged before it": func() { counters.of["kept-count-1"].acknowledged += 100 },
+			"were ever added":             func() { counters.of["all-count-1"].begun = 0 },
+			"which was acknowledged":      func() { sets.of["near-set"].acknowledged["it"] = true },
+			"stored nowhere":              func() { sets.of["all-set"].nowhere = sets.of["all-set"].acknowledged },
+			"and is there 0 times":        func() { accounts.of["a0"].acknowledged["it"] = true },
+			"it was said that it is not":  func() { *accounts.of["a1"] = paid{} },
+			"whose node runs, came":       func() { deliveries.senders[len(deliveries.senders)-1].sent[0] += 2 },
+			"has not come":                func() { reminders.due["it"] = time.Now() },
+			"runs 0 times":                func() { remembered.told["it"] = true },
+			"has written":                 func() { writer.highest = sharding.Epoch{Born: math.MaxInt64} },
+		} {
+			n.said, w.found = nil, map[string]int{}
+			plant()
+			w.judge()
+			require.Contains(t, strings.Join(n.said, "\n"), want)
+		}
+
+		n.said = nil
+		w.c.Kill(w.machines[0].node)
+		w.whole("nothing")
+		require.Contains(t, strings.Join(n.said, "\n"), "the node on 10.0.0.1:7946 has ended by itself")
+	})
+}
