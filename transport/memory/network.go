@@ -13,6 +13,9 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
+// A network knows its nodes, which links are cut, and all connections. First what a test does to it, then how
+// nodes listen and dial.
+
 // link is one direction between two nodes.
 type link struct{ from, to gossip.Address }
 

@@ -41,7 +41,8 @@ func (*Soak) Help() string {
 	}
 	return `Runs the worlds of the simulations by turns, each run with the next seed and with
 2 to 15 nodes, goes on after a violation, and prints for each the command that
-repeats it exactly. It ends with a summary: runs, seeds, virtual hours and violations.
+repeats it: exactly, but for whole-nodes, which is done again, in an order that the
+Go scheduler draws. It ends with a summary: runs, seeds, virtual hours and violations.
 The exit status is 0 when all held and 1 when something broke. Ctrl-C ends it with
 the summary of what has been run. Progress is shown on the standard error output:
 a line that changes on a terminal, a line a minute elsewhere.
