@@ -78,7 +78,7 @@ func Worlds() []World {
 		worlds = append(worlds, timed(s))
 	}
 	return append(worlds, World{
-		Name: WholeNodes, About: "nodes as programs start them, judged by what users and operators were told", most: acceptance.NodesMost,
+		Name: WholeNodes, About: "real nodes, judged by what users were told", most: acceptance.NodesMost,
 		run: func(seed uint64, nodes int) (Outcome, error) {
 			virtual, err := acceptance.Process(seed, max(nodes, acceptance.NodesLeast))
 			return Outcome{virtual}, err
