@@ -13,10 +13,10 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
-var errReset = errors.New("memory: connection reset")
-
 // A connection is two streams, each a bounded queue of messages under way; a pipe is one end of both. First the stream, then
 // the pipe.
+
+var errReset = errors.New("memory: connection reset")
 
 // streamMessages is how many messages may be under way in one direction before Send
 // blocks: enough not to switch goroutines for each message, few enough that the window
