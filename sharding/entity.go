@@ -155,9 +155,11 @@ func (c *Context) Node() gossip.NodeID { return c.program.system.self }
 // owner that was replaced.
 func (c *Context) Epoch() Epoch { return c.job.Entity().Epoch() }
 
-// Context returns a context that ends when the node loses its standing or
+// Context returns a context that ends when the node loses its standing, or the lease of the shard, or
 // stops, or when the shard goes on without the entity, so that the entity waits for
-// nothing in vain. An orderly move does not end the context: the move waits for the
+// nothing in vain. Its Err and its Done look at the clock: once the standing or the lease has passed, the next look
+// finds the context ended, also in a process that was frozen and whose other goroutines have not run yet. A context that
+// package context derives from it does not look. An orderly move does not end the context: the move waits for the
 // entity. The context of a message that belongs to a trace carries the span: what the
 // entity sends or asks with that context belongs to the same trace. An ask to the entity
 // itself with the context fails at once, with [ErrAskedItself].

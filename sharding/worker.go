@@ -46,16 +46,15 @@ type life struct {
 // contextOf returns the context of an entity of a slot. The entities of a shard share one context,
 // made when the first of them asks for it: most never do.
 func (p *program) contextOf(sl *runtime.Slot, e *cell.Entity) context.Context {
-	host := p.system.hostContext.Load()
+	host := p.system.hosting()
 	var l *life
 	sl.Do(func(*cell.Cell) {
 		if e.Ended() {
 			return
 		}
-		if l, _ = (*p.region.Life(sl)).(*life); l == nil || l.of != host {
+		if l, _ = (*p.region.Life(sl)).(*life); l == nil || l.of != host || l.ctx.Err() != nil && sl.Permitted() {
 			p.endLife(sl)
-			ctx, cancel := context.WithCancel(context.WithValue(host.ctx, ofEntity{}, true))
-			l = &life{hostContext{ctx, cancel}, host}
+			l = &life{newHostContext(context.WithValue(host.ctx, ofEntity{}, true), sl.Permitted), host}
 			*p.region.Life(sl) = l
 		}
 	})
@@ -68,7 +67,7 @@ func (p *program) contextOf(sl *runtime.Slot, e *cell.Entity) context.Context {
 // endLife ends the context that the entities of a shard share; the caller holds the slot.
 func (p *program) endLife(sl *runtime.Slot) {
 	if l, there := (*p.region.Life(sl)).(*life); there {
-		l.cancel()
+		l.end(nil)
 		*p.region.Life(sl) = nil
 	}
 }
