@@ -84,6 +84,7 @@
 //     the whole cluster: use it as a fencing token towards your storage.
 //   - Every error says whether a retry is safe, see errors.go. A tell that fails after
 //     it was accepted is counted by reason in [Stats], and logged once a while.
+//   - A [RefusalError] changes nothing, but for what the entity does to memory of its own.
 //   - A panic stays in its entity. An entity that fails, floods or does not return
 //     holds up no other.
 //

@@ -30,7 +30,7 @@ type Entity[C any] interface {
 	// means that the entity is not usable any more: the sender is told
 	// [ErrEntityFailed] in place of the reply, the entity is stopped, and
 	// [Kind.OnFailure] says what then becomes of it. A fault of the message alone, which
-	// leaves the entity usable, is a reply and not an error.
+	// leaves the entity usable, is a reply, or a [RefusalError] if nothing is to come of the call.
 	Receive(c *Context, message C) error
 }
 
@@ -104,6 +104,7 @@ type Context struct {
 	program *program
 	job     runtime.Job // The job of the entity, of which the call is a part.
 	reply   any
+	effects []effect // What the call has ordered so far.
 	stop    StopReason
 
 	span trace.Span // The span of the message that is being handled, if its trace is sampled; else nil.
@@ -177,9 +178,11 @@ func (c *Context) StopReason() StopReason { return c.stop }
 // no memory; the next message starts it again. No message is lost or overtaken:
 // messages that come meanwhile are handled before the stop or after the next start.
 func (c *Context) Passivate() {
-	c.job.Slot().Step(func(in *cell.Cell, out *cell.Actions) {
-		in.Passivate(c.program.system.clock.Instant(), c.job.Entity(), out)
-	})
+	c.effects = append(c.effects, effect{do: func() {
+		c.job.Slot().Step(func(in *cell.Cell, out *cell.Actions) {
+			in.Passivate(c.program.system.clock.Instant(), c.job.Entity(), out)
+		})
+	}})
 }
 
 // Reply answers the message that is being handled. The answer leaves when Receive has

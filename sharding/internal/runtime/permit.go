@@ -22,9 +22,9 @@ func (r *Region) Under(shard protocol.ShardID, held func() bool) {
 	}
 }
 
-// Permitted reports whether the shard has what it needs besides the standing of the node. It may be called on any goroutine, and
+// Permits reports whether a shard has what it needs besides the standing of the node. It may be called on any goroutine, and
 // does not block.
-func (sl *Slot) Permitted() bool { return sl.lease.holds() }
+func (*Region) Permits(sl *Slot) bool { return sl.lease.holds() }
 
 // holds reports whether entities may begin messages.
 func (p *permit) holds() bool {
