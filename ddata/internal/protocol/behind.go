@@ -118,4 +118,5 @@ func (b *behind) done() {
 			g.send(p, Hello{})
 		}
 	}
+	g.ops.caughtUp()
 }

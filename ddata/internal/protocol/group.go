@@ -363,6 +363,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	case !g.holds() || other:
 		g.drop(other)
 	case r.Swept > known && g.sweep.marked(r):
+		g.ops.sweeping(r)
 		g.table.Sweep(r.Swept-1, r.Retired)
 	case r.Swept > known && before != nil:
 		// What this replica holds was read before a sweep of which it does not know what
@@ -378,7 +379,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.change.reset()
 	g.lead.adopted()
 	g.sweep.adopted()
-	g.ops.adopted(r.Gen == known+1)
+	g.ops.adopted(r.Gen == known+1 && !other)
 	g.unsure.adopted() // After the operations, which it looks at.
 	g.route()
 	g.greet()

@@ -59,7 +59,7 @@ func (f *fleet) write(key string, element uint64) protocol.Verdict {
 	r := f.at(f.homesOf(key)[0])
 	change, err := r.table.Update(key, elements, func(_ crdt.Origin, v any) (any, error) { return v.(crdt.GSet[uint64]).Add(element), nil })
 	require.NoError(f.t, err)
-	return r.ended(protocol.Write{Op: r.nextOp(), Key: key, Origin: change.Origin, To: change.To, Level: majority, Limit: 3 * time.Second}).Verdict
+	return r.ended(protocol.Write{Op: r.nextOp(), Change: change, Level: majority, Limit: 3 * time.Second}).Verdict
 }
 
 func (r *replica) nextOp() protocol.OpID { return protocol.OpID(len(r.done) + 1) }
