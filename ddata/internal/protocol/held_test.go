@@ -265,6 +265,7 @@ func TestAnOlderReplicaIsNoHomeThatIsBack(t *testing.T) {
 	require.Len(t, f.at(1).done, 1, "it does not wait for its time")
 	require.Equal(t, protocol.HomesLost, f.at(1).done[0].Verdict)
 	require.Equal(t, []protocol.ReplicaID{2, 3}, f.at(1).done[0].Missing)
+	require.Equal(t, protocol.PhaseEnded, decide("the change ends without those that come no further").Phase)
 	f.at(1).command(protocol.AcceptLoss{})
 	f.at(1).written()
 	begun := decide("the bucket begins anew")

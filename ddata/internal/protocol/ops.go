@@ -491,7 +491,7 @@ func (s *ops) look(o *op) {
 	}
 	v := g.views.bucket(o.bucket)
 	if o.stage == asking {
-		if !o.level.reads(v, o.has) {
+		if !o.level.reads(v, s.standing(o, o.has)) {
 			return
 		}
 		s.join(o)
@@ -500,11 +500,21 @@ func (s *ops) look(o *op) {
 		}
 	}
 	switch {
-	case s.complete(o, v, o.agrees):
+	case s.complete(o, v, s.standing(o, o.agrees)):
 		s.finish(o, Confirmed)
 	case len(o.refusers) > 0 && !s.complete(o, v, func(id ReplicaID) bool { return !o.refusers[id] }):
 		s.finish(o, Refused)
 	}
+}
+
+// standing returns which of some replicas count for an operation: for majorities those whose nodes may host, and none
+// while this node may not.
+func (s *ops) standing(o *op, in func(ReplicaID) bool) func(ReplicaID) bool {
+	if o.level.Strength < Majority {
+		return in
+	}
+	may := s.group.m.mayHost()
+	return func(id ReplicaID) bool { return may && in(id) && s.group.stands(id) }
 }
 
 // complete reports whether an operation that stores is complete if some replicas hold what it

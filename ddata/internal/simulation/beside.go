@@ -61,7 +61,7 @@ func (r *Replicas) Component(env world.Env) machine.Component {
 	timing := protocol.DefaultTiming()
 	timing.Store = 2 * time.Second
 	n.machine = protocol.New(protocol.Config{
-		Self: env.Self, Groups: []protocol.Group{group}, Timing: timing, Bounds: protocol.DefaultBounds(), Rand: env.Rand,
+		Self: env.Self, Groups: []protocol.Group{group}, Timing: timing, Bounds: protocol.DefaultBounds(), Rand: env.Rand, Standing: true,
 	})
 	r.nodes[env.Self] = n
 	// Without a codec: trees of values that are equal have other shapes when they were decoded, which a world takes for a defect.

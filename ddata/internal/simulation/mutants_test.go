@@ -33,6 +33,33 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{
+		name: "who may not host has a vote", in: "protocol", test: "TestWhoMayNotHostDecidesNothing", edits: []edit{{
+			"change.go", "(c.group.reg == nil || c.group.m.mayHost())", "(c.group.reg == nil || c.group.m.mayHost() || mutant(NAME))",
+		}},
+	},
+	{
+		name: "who may not host leads", test: "TestChaos", edits: []edit{{
+			"lead.go", "	if !g.m.mayHost() || g.change.busy()", "	if !g.m.mayHost() && !mutant(NAME) || g.change.busy()",
+		}, {
+			"change.go", " || c.attempt == nil || !c.votes() {", " || c.attempt == nil || !c.votes() && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "who may not host completes majorities", in: "protocol", test: "TestMajoritiesAreOfThoseThatMayHost", edits: []edit{{
+			"ops.go", " may && in(id) && s.group.stands(id) ", " may && in(id) && (s.group.stands(id) || mutant(NAME)) ",
+		}},
+	},
+	{
+		name: "a new replica that is gone is waited for", in: "protocol", test: "TestADeathInAJointPhaseReplacesTheNewSet", edits: []edit{{
+			"lead.go", "r.ID != g.self && g.peers[r.ID] == nil })", "r.ID != g.self && g.peers[r.ID] == nil && !mutant(NAME) })",
+		}},
+	},
+	{
+		name: "who comes further is not waited for", in: "protocol", test: "TestANewcomerThatIsSilentHoldsNothingUp", edits: []edit{{
+			"lead.go", "|| !l.catching()):", "|| !l.catching() || mutant(NAME)):",
+		}},
+	},
+	{
 		name: "a read returns before it has written back", in: "protocol", test: "TestAReadWritesBackBeforeItReturns", edits: []edit{{
 			"ops.go", "	return agreed || o.level.writes(", "	return agreed || mutant(NAME) && o.read || o.level.writes(",
 		}},
