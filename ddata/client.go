@@ -41,8 +41,8 @@ func Get[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency
 // change returned. It waits until as many replicas hold the change as the level asks for.
 //
 // The function change is given the origin in whose name it changes the value, and returns
-// its successor: counter.Add(at, 1). It may run more than once, and must not call the
-// replicator. It runs on the goroutine of the caller.
+// its successor: counter.Add(at, 1). It may run more than once, as long as nothing is stored
+// anywhere, and must not call the replicator. It runs on the goroutine of the caller.
 //
 // The value that change is given is what one replica holds, whatever the level: that of this node, or another where
 // this node holds no copy of the key. It may lack what [Get] has returned before, such as on a node that has just become
@@ -179,8 +179,8 @@ func unreadable(key string, e table.Entry, typ crdt.Type) error {
 	return &RefusedError{Key: key, Reason: u.Reason().Error(), Err: u.Reason()}
 }
 
-// update changes a key. It runs change again whenever what the change was made of is gone
-// before it was confirmed.
+// update changes a key. A change that was made is never made again: the machine goes on with it until it is confirmed or
+// the context ends, also when this node has dropped it. Only when nothing was made does change run again.
 func (r *Replicator) update(ctx context.Context, key string, typ crdt.Type, c Consistency, change func(crdt.Origin, any) (any, error)) error {
 	g, typ, err := r.group(key, typ, c)
 	if err != nil {
@@ -208,7 +208,7 @@ func (r *Replicator) update(ctx context.Context, key string, typ crdt.Type, c Co
 				return nil // Nothing was made of nothing: there is nothing that replicas could hold.
 			}
 		}
-		again, err := r.confirm(ctx, g, &made, c)
+		again, err := r.confirm(ctx, g, route, &made, c)
 		if !again {
 			return err
 		}
@@ -218,20 +218,20 @@ func (r *Replicator) update(ctx context.Context, key string, typ crdt.Type, c Co
 	}
 }
 
-// confirm waits until a change is confirmed that is in the table of this node. Again says
-// that this node has dropped the change, and that nobody has it.
-func (r *Replicator) confirm(ctx context.Context, g *group, made *table.Change, c Consistency) (again bool, err error) {
+// confirm waits until a change is confirmed that was made in the table of this node by a route. Again says that change
+// has changed nothing, and that this node does not hold the key any more of which that was so.
+func (r *Replicator) confirm(ctx context.Context, g *group, route *routed, made *table.Change, c Consistency) (again bool, err error) {
 	began, key := time.Now(), made.Key
 	call := r.calls.begin(g, key)
 	defer call.end()
 	o, _ := call.finish(ctx, protocol.Write{
-		Op: call.op, Group: g.index, Key: key, Origin: made.Origin, To: made.To, Level: c.level(), Limit: limitOf(ctx),
+		Op: call.op, Group: g.index, Change: *made, Stamp: route.Gen, Turn: route.Turn, Level: c.level(), Limit: limitOf(ctx),
 	})
 	if o.Verdict == protocol.Lost {
 		return true, nil
 	}
-	if len(o.answered) == 0 {
-		o.answered = []string{r.self.String()} // The table of this node has the change.
+	if e, ok := g.table.Get(key); len(o.answered) == 0 && ok && e.Versions.Of(made.Origin) >= made.To {
+		o.answered = []string{r.self.String()}
 	}
 	err = o.writeError(key)
 	r.metrics.operated(opUpdate, c, began, err)
@@ -272,8 +272,8 @@ func (r *Replicator) updateFrom(ctx context.Context, g *group, key string, typ c
 }
 
 // updateAway changes a key through a replica: it borrows the value, changes it here in the
-// name of the replica, and asks the replica to store the delta. Again says that nothing was
-// stored since the value has changed meanwhile, or the replica does not hold it any more.
+// name of the replica, and asks the replica to store the delta. Again says that nothing is
+// stored anywhere, since the value has changed meanwhile or the replica did not hold it any more.
 func (r *Replicator) updateAway(ctx context.Context, g *group, key string, typ crdt.Type, c Consistency, change func(crdt.Origin, any) (any, error)) (again bool, err error) {
 	call := r.calls.begin(g, key)
 	defer call.end()

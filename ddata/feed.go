@@ -26,6 +26,7 @@ type feed struct {
 	mu       sync.Mutex         // Guards what follows.
 	fenced   []component.Fenced // The removed members that can host nothing any more, each once.
 	changed  *component.Changed
+	standing *component.Standing
 	stopping *component.Stopping
 }
 
@@ -51,6 +52,8 @@ func (f *feed) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 		f.keep(func() { f.fence(in) })
 	case component.Changed:
 		f.keep(func() { f.changed = &in })
+	case component.Standing:
+		f.keep(func() { f.standing = &in })
 	case component.Stopping:
 		f.keep(func() { f.stopping = &in })
 	}
@@ -84,10 +87,13 @@ func (f *feed) take() (all []machine.Input) {
 	if f.changed != nil {
 		all = append(all, *f.changed)
 	}
+	if f.standing != nil {
+		all = append(all, *f.standing)
+	}
 	if f.stopping != nil {
 		all = append(all, *f.stopping)
 	}
-	f.fenced, f.changed, f.stopping = nil, nil, nil
+	f.fenced, f.changed, f.standing, f.stopping = nil, nil, nil, nil
 	return all
 }
 

@@ -200,7 +200,7 @@ func (r *Replicator) build() error {
 	timing := protocol.DefaultTiming()
 	timing.Gossip, timing.Spread, timing.Sweep = r.cfg.GossipInterval, r.cfg.SpreadInterval, r.cfg.SweepInterval
 	cfg := protocol.Config{
-		Self: r.self, Timing: timing, Bounds: protocol.DefaultBounds(),
+		Self: r.self, Timing: timing, Bounds: protocol.DefaultBounds(), Standing: true,
 		Rand: rand.New(rand.NewPCG(binary.LittleEndian.Uint64(seed[:]), binary.LittleEndian.Uint64(seed[8:]))),
 	}
 	for _, g := range r.groups {

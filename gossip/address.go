@@ -37,7 +37,8 @@ type Address struct {
 }
 
 // ParseAddress parses "host:port", or "[host]:port" when the host contains a
-// colon. The result satisfies [Address.Validate].
+// colon. An IP address is put into its canonical form and a name into lower case, so that
+// one host has one spelling. The result satisfies [Address.Validate].
 func ParseAddress(s string) (Address, error) {
 	colon := strings.LastIndexByte(s, ':')
 	if colon < 0 {
@@ -54,11 +55,22 @@ func ParseAddress(s string) (Address, error) {
 	case strings.Contains(host, ":"):
 		return Address{}, fmt.Errorf("gossip: address %q: a host with colons needs brackets", s)
 	}
-	a := Address{Host: host, Port: uint16(port)}
+	a := Address{Host: canonical(host), Port: uint16(port)}
 	if err := a.Validate(); err != nil {
 		return Address{}, err
 	}
 	return a, nil
+}
+
+// canonical returns the one spelling of a host.
+func canonical(host string) string {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().String()
+	}
+	if !utf8.ValidString(host) {
+		return host // It is refused, and must not be mended before.
+	}
+	return strings.ToLower(host)
 }
 
 // Validate reports why a cannot be dialled: an empty, too long or malformed host, an

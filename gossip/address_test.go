@@ -25,6 +25,13 @@ func TestParseAddress(t *testing.T) {
 		require.Equal(t, want, a)
 		require.Equal(t, text, a.String())
 	}
+	for text, one := range map[string]string{
+		"[0:0:0:0:0:0:0:1]:1": "[::1]:1", "[2001:DB8::0001]:1": "[2001:db8::1]:1", "[::ffff:10.0.0.1]:1": "10.0.0.1:1", "Node-1.Example:1": "node-1.example:1",
+	} {
+		a, err := gossip.ParseAddress(text)
+		require.NoError(t, err)
+		require.Equal(t, one, a.String(), "one host has one spelling")
+	}
 	for _, text := range []string{
 		"", ":", ":1", "a", "a:", "a:0", "a:65536", "a:-1", "::1:80", "[::]:80", "0.0.0.0:1", "a b:1", "a/b:1", "a\x00b:1",
 		"\xff:1", strings.Repeat("a", 256) + ":1", "[a:1", "a]:1", "0.0:1",

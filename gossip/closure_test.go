@@ -373,7 +373,7 @@ func TestEditsStopAtTheEndOfTheCounts(t *testing.T) {
 		require.False(t, e.SetPrunedBefore(time.UnixMilli(math.MaxInt64)))
 		require.False(t, e.SetCluster(gossip.ClusterID{Born: math.MaxInt64, Nonce: 1}))
 		require.False(t, e.SetCluster(gossip.ClusterID{Born: -1, Nonce: 1}))
-		require.False(t, e.Yield(gossip.ClusterID{Born: math.MaxInt64, Nonce: 1}))
+		require.False(t, e.Yield(gossip.Yield{To: gossip.ClusterID{Born: math.MaxInt64, Nonce: 1}}))
 		require.True(t, e.Remove(node(1), time.UnixMilli(math.MaxInt64)))
 	})
 	requireEqual(t, last, rewire(t, last), "it is valid")

@@ -15,8 +15,8 @@ type Registers struct {
 	LastUpNumber UpNumber
 	PrunedBefore int64 // Unix milliseconds, 0: nothing pruned.
 	Downing      DowningRegister
-	EpochBorn    int64     // Unix milliseconds; 0: the birth of the cluster.
-	Yielded      ClusterID // Zero: the cluster goes on.
+	EpochBorn    int64 // Unix milliseconds; 0: the birth of the cluster.
+	Yielded      Yield // Zero: the cluster goes on.
 }
 
 // Delta is the difference that takes a receiver from one clock to another: the edits

@@ -16,7 +16,7 @@ func (s *core) describe(b *strings.Builder, known bitset) {
 		fmt.Fprintf(b, "epochs born=%d\n", s.epochs.value)
 	}
 	if !s.yielded.value.IsZero() {
-		fmt.Fprintf(b, "yielded to born=%d nonce=%x\n", s.yielded.value.Born, s.yielded.value.Nonce)
+		fmt.Fprintf(b, "yielded to born=%d nonce=%x\n", s.yielded.value.To.Born, s.yielded.value.To.Nonce)
 	}
 	for i, m := range s.members {
 		m.describe(b)

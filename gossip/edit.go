@@ -350,8 +350,8 @@ func (e *Edit) RaiseEpochs(born int64) bool {
 }
 
 // Yield records that this cluster has yielded to another one of the same name.
-func (e *Edit) Yield(to ClusterID) bool {
-	if !isBirth(to.Born) || !e.after.yielded.raise(to) {
+func (e *Edit) Yield(to Yield) bool {
+	if to.Validate() != nil || !e.after.yielded.raise(to) {
 		return false
 	}
 	e.touch(KeyRegisters, NodeID{})

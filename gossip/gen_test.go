@@ -43,7 +43,7 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 		LastUpNumber: gossip.UpNumber(20 + small("last", 2)),
 		PrunedBefore: int64(small("pruned", 10)),
 		EpochBorn:    int64(small("epochs", 2)),
-		Yielded:      gossip.ClusterID{Born: int64(small("yielded", 1)), Nonce: uint64(small("to", 1))},
+		Yielded:      gossip.Yield{To: gossip.ClusterID{Born: int64(small("yielded", 1)), Nonce: uint64(small("to", 1))}},
 	}
 	var live []gossip.NodeID
 	for i, id := range u.nodes {

@@ -29,8 +29,8 @@ type Raw struct {
 	LastUpNumber UpNumber
 	PrunedBefore int64 // Unix milliseconds, 0: nothing pruned.
 	Downing      DowningRegister
-	EpochBorn    int64     // Unix milliseconds; 0: the birth of the cluster.
-	Yielded      ClusterID // Zero: the cluster goes on.
+	EpochBorn    int64 // Unix milliseconds; 0: the birth of the cluster.
+	Yielded      Yield // Zero: the cluster goes on.
 }
 
 // FromParts returns the state with the given parts, which may come from an untrusted
@@ -194,10 +194,13 @@ func (v validation) check() error {
 	if n := max(len(p.Members), len(p.Tombstones), len(p.Observers)); n > MaxMembers {
 		return invalid(FaultLimit, NodeID{}, "%d members, tombstones or observers, at most %d", n, MaxMembers)
 	}
-	for _, born := range []int64{p.Cluster.Born, p.EpochBorn, p.Yielded.Born} {
+	for _, born := range []int64{p.Cluster.Born, p.EpochBorn} {
 		if !isBirth(born) {
 			return invalid(FaultTime, NodeID{}, "epochs or a cluster born at %d", born)
 		}
+	}
+	if err := p.Yielded.Validate(); err != nil {
+		return err
 	}
 	if p.LastUpNumber > maxCount {
 		return invalid(FaultUpNumber, NodeID{}, "last up-number %d", p.LastUpNumber)

@@ -15,9 +15,9 @@ import "cmp"
 type registers struct {
 	cluster highest[ClusterID]
 	lastUp  highest[UpNumber]
-	pruned  highest[millis]    // PrunedBefore.
-	epochs  highest[millis]    // EpochBorn; 0: the birth of the cluster.
-	yielded highest[ClusterID] // The cluster to which this one has yielded.
+	pruned  highest[millis] // PrunedBefore.
+	epochs  highest[millis] // EpochBorn; 0: the birth of the cluster.
+	yielded highest[Yield]  // The cluster to which this one has yielded.
 	config  written[Voters, *Voters]
 	downing written[DowningRegister, *DowningRegister]
 }

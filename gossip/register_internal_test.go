@@ -24,6 +24,11 @@ func clusters() []highest[ClusterID] {
 	return []highest[ClusterID]{{}, {ClusterID{Born: 1}}, {ClusterID{Born: 1, Nonce: 1}}, {ClusterID{Born: 2}}}
 }
 
+func yields() []highest[Yield] {
+	at := [YieldAddresses]Address{{Host: "a", Port: 1}}
+	return []highest[Yield]{{}, {Yield{To: ClusterID{Born: 1}}}, {Yield{To: ClusterID{Born: 1}, At: at}}, {Yield{To: ClusterID{Born: 2}}}}
+}
+
 func voters() (all []written[Voters, *Voters]) {
 	list, data := []NodeID{{UID: 1}, {UID: 2}}, []DataID{7, 9}
 	for _, v := range []Voters{
@@ -95,7 +100,7 @@ func TestRegistersJoinAsAWhole(t *testing.T) {
 		return registers{
 			cluster: rapid.SampledFrom(clusters()).Draw(t, label+".cluster"), lastUp: rapid.SampledFrom(upNumbers()).Draw(t, label+".last"),
 			pruned: rapid.SampledFrom(times()).Draw(t, label+".pruned"), epochs: rapid.SampledFrom(times()).Draw(t, label+".epochs"),
-			yielded: rapid.SampledFrom(clusters()).Draw(t, label+".yielded"),
+			yielded: rapid.SampledFrom(yields()).Draw(t, label+".yielded"),
 			config:  rapid.SampledFrom(voters()).Draw(t, label+".voters"), downing: rapid.SampledFrom(strategies()).Draw(t, label+".downing"),
 		}
 	}
@@ -120,7 +125,7 @@ func TestEachRegisterCounts(t *testing.T) {
 		{lastUp: upNumbers()[1]},
 		{pruned: times()[1]},
 		{epochs: times()[1]},
-		{yielded: clusters()[1]},
+		{yielded: yields()[1]},
 		{config: voters()[1]},
 		{downing: strategies()[1]},
 	}

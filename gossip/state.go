@@ -174,9 +174,9 @@ func (s *core) PrunedBefore() time.Time {
 // in a cluster with later epochs.
 func (s *core) EpochBorn() int64 { return max(s.cluster.value.Born, int64(s.epochs.value)) }
 
-// Yielded returns the cluster to which this one has yielded, the zero ClusterID if
-// it goes on. Nothing is hosted in a cluster that has yielded.
-func (s *core) Yielded() ClusterID { return s.yielded.value }
+// Yielded returns to which cluster this one has yielded, the zero Yield if it goes on.
+// Nothing is hosted in a cluster that has yielded.
+func (s *core) Yielded() Yield { return s.yielded.value }
 
 // Downing returns the downing strategy of the cluster.
 func (s *core) Downing() DowningRegister { return s.downing.get() }

@@ -9,12 +9,23 @@ import (
 	"slices"
 )
 
+// What identifies a cluster and its lineage comes first, then the memory of a voter, then the
+// voters of a cluster, and which sets of them win.
+
 // ClusterID identifies a cluster, and distinguishes it from its own successor after a
 // full restart. The zero ClusterID is none.
 type ClusterID struct {
 	Born  int64  // Unix milliseconds; grows with each full restart.
 	Nonce uint64 // Random.
+
+	// Origin is the nonce of the first cluster of this one's lineage; zero: this is the first.
+	// It follows from the nonce, and tells no clusters apart.
+	Origin uint64
 }
+
+// Lineage is equal in a cluster that was founded upon a list of seed nodes and in all that
+// were founded upon what its voters remember, one after the other. It is zero for none.
+func (c ClusterID) Lineage() uint64 { return cmp.Or(c.Origin, c.Nonce) }
 
 // IsZero reports whether c is none.
 func (c ClusterID) IsZero() bool { return c == ClusterID{} }

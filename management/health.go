@@ -112,10 +112,14 @@ func end(node *membership.Node) (ended bool, why string) {
 
 // warnings returns faults that an operator should mend.
 func warnings(node *membership.Node) []string {
+	var all []string
 	if node.RecordLost() {
-		return []string{"the record in node.data-dir could not be written and was removed: after a restart this node has no vote in who starts the cluster again"}
+		all = append(all, "the record in node.data-dir could not be written and was removed: after a restart this node has no vote in who starts the cluster again")
 	}
-	return nil
+	for _, s := range membership.StrangersOf(node) {
+		all = append(all, s.Reason)
+	}
+	return all
 }
 
 // outside returns the reasons why a node is in no cluster that goes on; none if it is in
@@ -123,7 +127,7 @@ func warnings(node *membership.Node) []string {
 func outside(node *membership.Node) []string {
 	view := node.View()
 	if to := view.State.Yielded(); !to.IsZero() {
-		return []string{fmt.Sprintf("the node's cluster has yielded to cluster %v of the same name, which goes on: the node hosts nothing, ends shortly, and joins that when it is started again", to)}
+		return []string{fmt.Sprintf("the node's cluster has yielded to cluster %v of the same name, which goes on: the node hosts nothing, ends shortly, and joins that when it is started again", to.To)}
 	}
 	if w := node.Waiting(); w != nil && view.Member() == nil {
 		return []string{"the node waits for a cluster: " + w.Reason}

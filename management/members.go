@@ -125,7 +125,7 @@ func membersOf(view membership.View, standing bool) ClusterMembers {
 		answer.Cluster = c.String()
 	}
 	if c := state.Yielded(); !c.IsZero() {
-		answer.Yielded = c.String()
+		answer.Yielded = c.To.String()
 	}
 	if !view.Leader.IsZero() {
 		answer.Leader = view.Leader.String()

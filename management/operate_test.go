@@ -184,8 +184,8 @@ func TestAnOperatorHasANodeJoin(t *testing.T) {
 		lonely.refuses("join", "/v1/join/10.0.0.1:7946?cluster=shop", 409, "this node belongs to the cluster named test, not to")
 		nodes[1].refuses("join", "/v1/join/10.0.0.4:7946", 409, "this node is a member of cluster "+nodes[1].n.State().Cluster().String()+" already")
 
-		got := does[management.Joining](lonely, "join", "/v1/join/10.0.0.9:7946,10.0.0.2:7946")
-		require.Equal(t, management.Joining{Self: "10.0.0.4:7946#4", Seeds: []string{"10.0.0.9:7946", "10.0.0.2:7946"}}, got)
+		got := does[management.Joining](lonely, "join", "/v1/join/10.0.0.9:7946,10.0.0.2:7946,10.0.0.1:7946")
+		require.Equal(t, management.Joining{Self: "10.0.0.4:7946#4", Seeds: []string{"10.0.0.9:7946", "10.0.0.2:7946", "10.0.0.1:7946"}}, got)
 		require.NoError(t, lonely.n.AwaitUp(t.Context()))
 		require.Equal(t, nodes[1].n.State().Cluster(), lonely.n.State().Cluster())
 	})

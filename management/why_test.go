@@ -81,7 +81,7 @@ func TestWhyANodeWaits(t *testing.T) {
 		cfg := configuration(3, "10.0.0.3:7946")
 		cfg.Membership.MinNrOfMembers, cfg.Membership.MinNrOfMembersOfRole = 2, map[string]int{"web": 1}
 		alone := start(t, network, cfg)
-		<-time.After(5 * time.Second)
+		<-time.After(10 * time.Second)
 		said = because(t, alone, "10.0.0.3:7946#3", management.Needed{Members: 2, OfRole: map[string]int{"web": 1, "backend": 1}})
 		require.Contains(t, said, "there are 1 members, and membership.min-nr-of-members is 2\nthere are 0 members with the role web, and membership.min-nr-of-members-of-role wants 1\n")
 		require.NotContains(t, said, "backend")

@@ -88,7 +88,9 @@ type collected struct {
 	view    View
 	held    bool   // The node has standing.
 	lost    uint64 // Times that the node lost its standing.
-	refused [protocol.RefusalLast + 1]uint64
+	// strangers is how many nodes of the name have nothing to do with this one.
+	strangers int
+	refused   [protocol.RefusalLast + 1]uint64
 	// monitored is what the failure detectors hold; none if the machine was too busy to
 	// answer.
 	monitored []fd.Status[gossip.NodeID]
@@ -100,7 +102,8 @@ func (m *metrics) collect(ctx context.Context) *collected {
 	e, _ := m.inquiry.Ask(ctx, m.node.stopping, func(id uint64) error { return m.node.machine.Post(protocol.Examine{ID: id}) })
 	return &collected{
 		Stats: m.node.Stats(), metrics: m, view: m.node.View(), held: m.node.standing.HeldAt(now), lost: m.lapses.count(now),
-		refused: m.node.counters.machine.load().Refused, monitored: e.Monitored,
+		strangers: len(StrangersOf(m.node)),
+		refused:   m.node.counters.machine.load().Refused, monitored: e.Monitored,
 	}
 }
 

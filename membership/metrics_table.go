@@ -119,6 +119,8 @@ func messageTable() []meter.Row[*collected] {
 			func(c *collected) uint64 { return c.Strangers }),
 		meter.Total("quorate.node.messages.oversize", "{message}", "Messages received that were larger than who sent them may send.",
 			func(c *collected) uint64 { return c.Oversize }),
+		meter.Gauge("quorate.membership.strangers", "{node}", "Nodes of this cluster's name that answer and have nothing to do with it, by lists and lineage.",
+			func(c *collected, show meter.Show) { show(int64(c.strangers)) }),
 		meter.Counter("quorate.node.decisions", "{decision}", "Decisions that this node took.",
 			func(c *collected, show meter.Show) {
 				for _, t := range c.metrics.node.decisions.totals() {

@@ -271,6 +271,12 @@ func (n *Node) membershipEvent(event any) {
 	case protocol.RecordLost:
 		n.lookout.recordLost.Store(true)
 		n.log.Warn("the record could not be written and was removed: after a restart this node has no vote in who starts the cluster again", "error", e.Reason)
+	case protocol.Strangers:
+		for _, s := range n.lookout.meet(e) {
+			n.log.Warn("a node of another cluster answers: "+s.Reason, "peer", s.Node.String(), "cluster", s.Cluster.String())
+		}
+	case protocol.FoundedWithout:
+		n.log.Warn("this node has founded a cluster, and some listed nodes were silent: if a cluster runs there, there are two now", "silent", fmt.Sprint(e.Silent))
 	case protocol.Yielded:
 		n.log.Error("this node hosts nothing any more: " + e.Reason)
 	case protocol.Examined:
@@ -334,8 +340,11 @@ func (n *Node) noticed(notice transport.Notice) {
 		}
 		n.log.Log(n.ctx, n.repeats.variant(connectionLevel(e.Err.Reason == transport.ReasonIncarnation), e.Err.Detail, "connection", host, e.Err.Reason.String(), strconv.FormatBool(e.Inbound)),
 			"connection refused", "peer", e.Address, "certificate", e.Certificate, "inbound", e.Inbound, "error", e.Err)
-		if !e.Inbound {
+		switch {
+		case !e.Inbound:
 			n.refusedByPeer(e)
+		case e.Err.Reason == transport.ReasonIncarnation && e.Node.Address != n.Self().Address && e.Node.Address.Validate() == nil:
+			_ = n.machine.Post(protocol.Misdialled{By: e.Node}) // The peer dials again.
 		}
 	}
 	for _, f := range n.listeners() {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -59,6 +60,7 @@ const (
 type lookout struct {
 	waiting    atomic.Pointer[Waiting]
 	recordLost atomic.Bool
+	strangers  atomic.Pointer[[]Stranger]
 	forms      asked[protocol.FormAnswered]
 }
 
@@ -80,6 +82,29 @@ func (l *lookout) wait(w protocol.Waiting, looks bool, now time.Time) *Waiting {
 	}
 	l.waiting.Store(waiting)
 	return waiting
+}
+
+// Stranger is a node of the same cluster name that answers, and that has nothing to do with
+// this node's cluster by the lists of both and by what they remember.
+type Stranger struct {
+	Node gossip.NodeID
+	// Cluster is the cluster that it is in, or none.
+	Cluster gossip.ClusterID
+	// Reason says in one sentence why, with both lists, and what to do.
+	Reason string
+}
+
+// meet stores the strangers that answer now, and returns those that said something else before.
+func (l *lookout) meet(e protocol.Strangers) (news []Stranger) {
+	var before []Stranger
+	all := make([]Stranger, len(e.All))
+	for i, s := range e.All {
+		all[i] = Stranger(s)
+	}
+	if old := l.strangers.Swap(&all); old != nil {
+		before = *old
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s Stranger) bool { return slices.Contains(before, s) })
 }
 
 // votersTold bounds how many voters one line of the log names. Ten voters are enough for
@@ -109,6 +134,15 @@ func (n *Node) Bootstrap() *Bootstrap { return n.seeking.told.Load() }
 // RecordLost reports whether the node's record could not be written and was removed:
 // after a restart the node has no vote on starting the cluster again.
 func (n *Node) RecordLost() bool { return n.lookout.recordLost.Load() }
+
+// StrangersOf returns the nodes of the same cluster name that answer n and have nothing to do
+// with its cluster, sorted by address; none if there is no such node.
+func StrangersOf(n *Node) []Stranger {
+	if all := n.lookout.strangers.Load(); all != nil {
+		return slices.Clone(*all)
+	}
+	return nil
+}
 
 // Form founds a new cluster with this node as its only voter, whatever other voters
 // remember: the last resort when a majority of them is gone for good. It is for a node

@@ -40,7 +40,8 @@ type Fault struct { //nolint:errname // It is a reply too, and stands in one.
 	Text string
 }
 
-// Refuse returns a [Fault] as an error.
+// Refuse returns a [Fault] as an error. To return it from a method says that the call has changed nothing, see
+// the package comment.
 func Refuse(code, format string, args ...any) error {
 	return &Fault{Code: code, Text: fmt.Sprintf(format, args...)}
 }

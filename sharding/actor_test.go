@@ -180,6 +180,13 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 			a.note(c, "ended")
 			return c.Reply(say("ended"))
 		},
+		"look": func(a *actor, c *sharding.Context, _ text) error {
+			for ctx := c.Context(); ctx.Err() == nil; {
+				nap(time.Millisecond)
+			}
+			a.note(c, "ended")
+			return c.Reply(say("ended"))
+		},
 		"pass": func(a *actor, c *sharding.Context, m text) error {
 			_, to, _ := strings.Cut(m.GetValue(), " ")
 			return a.n.region.Tell(c.Context(), to, say("passed by "+c.ID()))

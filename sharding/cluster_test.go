@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -203,6 +205,29 @@ func (w *world) cut(n *node) {
 			w.network.Cut(n.Self().Address, o.Self().Address)
 		}
 	}
+}
+
+// freezer is a component that has the driver of its node stand still.
+type freezer struct{}
+
+// Step implements [machine.Machine].
+func (freezer) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
+	if _, ok := in.(freezer); ok {
+		out.Add(in)
+	}
+}
+
+// freeze has the driver of a node stand still, which hears of nothing any more, not even that time passes. The
+// other goroutines of the node run on: as after a freeze of the process, when they have their turn first.
+func (n *node) freeze() (thaw func()) {
+	frozen := make(chan struct{})
+	h, err := n.Attach(membership.Attachment{
+		Component: machine.Component{Name: "freezer", Machine: freezer{}},
+		Other:     func(machine.Effect) { <-frozen },
+	})
+	require.NoError(n.w.t, err)
+	require.NoError(n.w.t, h.Post(freezer{}))
+	return sync.OnceFunc(func() { close(frozen) })
 }
 
 // crash ends a node that cannot tell the others.

@@ -78,10 +78,13 @@
 //     for instance because the connection was down, go to the new host. An entity is
 //     given a new host only when the old one, even if it is merely cut off or frozen, has
 //     stopped by its own clock.
+//   - [Context.Context] has ended then, at the next look at its Err or Done. Between a look and an act the process may
+//     freeze: only the epoch closes that gap.
 //   - [Context.Epoch] grows with each new home of the shard, over restarts of
 //     the whole cluster: use it as a fencing token towards your storage.
 //   - Every error says whether a retry is safe, see errors.go. A tell that fails after
 //     it was accepted is counted by reason in [Stats], and logged once a while.
+//   - A [RefusalError] changes nothing, but for what the entity does to memory of its own.
 //   - A panic stays in its entity. An entity that fails, floods or does not return
 //     holds up no other.
 //

@@ -30,7 +30,7 @@ type Entity[C any] interface {
 	// means that the entity is not usable any more: the sender is told
 	// [ErrEntityFailed] in place of the reply, the entity is stopped, and
 	// [Kind.OnFailure] says what then becomes of it. A fault of the message alone, which
-	// leaves the entity usable, is a reply and not an error.
+	// leaves the entity usable, is a reply, or a [RefusalError] if nothing is to come of the call.
 	Receive(c *Context, message C) error
 }
 
@@ -104,6 +104,7 @@ type Context struct {
 	program *program
 	job     runtime.Job // The job of the entity, of which the call is a part.
 	reply   any
+	effects []effect // What the call has ordered so far.
 	stop    StopReason
 
 	span trace.Span // The span of the message that is being handled, if its trace is sampled; else nil.
@@ -155,9 +156,11 @@ func (c *Context) Node() gossip.NodeID { return c.program.system.self }
 // owner that was replaced.
 func (c *Context) Epoch() Epoch { return c.job.Entity().Epoch() }
 
-// Context returns a context that ends when the node loses its standing or
+// Context returns a context that ends when the node loses its standing, or the lease of the shard, or
 // stops, or when the shard goes on without the entity, so that the entity waits for
-// nothing in vain. An orderly move does not end the context: the move waits for the
+// nothing in vain. Its Err and its Done look at the clock: once the standing or the lease has passed, the next look
+// finds the context ended, also in a process that was frozen and whose other goroutines have not run yet. A context that
+// package context derives from it does not look. An orderly move does not end the context: the move waits for the
 // entity. The context of a message that belongs to a trace carries the span: what the
 // entity sends or asks with that context belongs to the same trace. An ask to the entity
 // itself with the context fails at once, with [ErrAskedItself].
@@ -175,9 +178,11 @@ func (c *Context) StopReason() StopReason { return c.stop }
 // no memory; the next message starts it again. No message is lost or overtaken:
 // messages that come meanwhile are handled before the stop or after the next start.
 func (c *Context) Passivate() {
-	c.job.Slot().Step(func(in *cell.Cell, out *cell.Actions) {
-		in.Passivate(c.program.system.clock.Instant(), c.job.Entity(), out)
-	})
+	c.effects = append(c.effects, effect{do: func() {
+		c.job.Slot().Step(func(in *cell.Cell, out *cell.Actions) {
+			in.Passivate(c.program.system.clock.Instant(), c.job.Entity(), out)
+		})
+	}})
 }
 
 // Reply answers the message that is being handled. The answer leaves when Receive has

@@ -160,9 +160,23 @@ func TestTheContextOfEntities(t *testing.T) {
 		s.suspension(protocol.Unsuspend{})
 		second := r.r.program.contextOf(sl, new(cell.Entity))
 		require.NoError(t, second.Err())
+		s.hostContext.Load().end(nil) // As a look does, in a moment without standing that nobody else notices.
+		require.Error(t, second.Err())
+		third := r.r.program.contextOf(sl, new(cell.Entity))
+		require.NoError(t, third.Err(), "the node has standing")
+		var lost atomic.Bool
+		r.r.region.Under(sl.Shard(), func() bool { return !lost.Load() })
+		lost.Store(true)
+		require.Error(t, third.Err(), "the lease is lost")
+		lost.Store(false)
+		fourth := r.r.program.contextOf(sl, new(cell.Entity))
+		require.NoError(t, fourth.Err(), "the lease is held")
 		sl.Apply(protocol.StopHosting{Epoch: sl.Info().Epoch})
 		synctest.Wait()
-		require.Error(t, second.Err())
+		require.Error(t, fourth.Err())
+		s.suspension(protocol.Abandon{})
+		s.suspension(protocol.Unsuspend{})
+		require.Error(t, s.hosting().ctx.Err(), "a node that has ended gives no other")
 	})
 }
 

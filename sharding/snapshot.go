@@ -77,8 +77,7 @@ func (p *program) revive(ctx *Context, entity any, memory []byte) any {
 		return entity
 	}
 	p.system.log.Warn("entity starts without its memory", "kind", p.kind, "entity", ctx.ID(), "error", err)
-	p.endTimers(ctx)
-	ctx.job.Slot().Do(func(in *cell.Cell) { in.Hold(ctx.job.Entity(), false) })
+	ctx.settle(false) // What the one that is given up has ordered.
 	ctx.job.Entity().Value = nil
 	return p.created(ctx)
 }

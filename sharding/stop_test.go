@@ -5,6 +5,7 @@ package sharding_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,26 @@ func TestStopHearsOfASuccessor(t *testing.T) {
 		within(t, lost.Done())
 		require.NoError(t, lost.awaitEnd(limit))
 		require.Equal(t, "lost", w.journal.words(id, "stop ")[0])
+	})
+}
+
+// An entity that looks at its context sees the end of its node's standing by the clock, and so before a successor begins,
+// though nobody on its node has had a turn to tell it.
+// covers I14.
+func TestTheContextOfAnEntityLooksAtTheClock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(3)
+		lost := w.nodes[2]
+		id := lost.on(lost)
+		lost.tell(id, "look")
+		synctest.Wait()
+		thaw := lost.freeze()
+		defer thaw()
+		require.NotEqual(t, lost.Self().String(), w.nodes[0].insist(id, "where"))
+		ended, starts := w.journal.of(id, "ended"), w.journal.of(id, "start")
+		require.Len(t, ended, 1)
+		require.Len(t, starts, 2)
+		require.True(t, ended[0].at.Before(starts[1].at), "ended at %v, replaced at %v", ended[0].at, starts[1].at)
 	})
 }
 

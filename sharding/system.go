@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding/internal/bound"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/handoff"
@@ -90,8 +91,14 @@ type providers struct {
 // hostContext is the parent of the contexts that entities see. It is replaced when the
 // node regains its standing.
 type hostContext struct {
-	ctx    context.Context //nolint:containedctx // Handed out to entities.
-	cancel context.CancelFunc
+	ctx context.Context //nolint:containedctx // Handed out to entities.
+	end context.CancelCauseFunc
+}
+
+// newHostContext returns a context that ends with its parent, and as soon as holds says no.
+func newHostContext(parent context.Context, holds func() bool) hostContext {
+	ctx, end := bound.New(parent, holds, context.Canceled)
+	return hostContext{ctx, end}
 }
 
 // Option is a collaborator that only code can give.
@@ -158,7 +165,8 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.leases.losing.log, s.leases.losing.text, s.leases.losing.severe = s.log, "the leases of shards are lost: their entities are given up", true
 	s.forgeries.log, s.forgeries.source = s.log, node.Source
 	s.routers.Store(&map[string]*router{})
-	s.renewHosting()
+	fresh := newHostContext(s.ctx, s.standing.Held)
+	s.hostContext.Store(&fresh)
 	s.runtime = runtime.NewNode(s.ports())
 	s.dispatcher.init(s.runtime.Acknowledge)
 	s.queue.init(s.startWorker)
@@ -207,7 +215,7 @@ func (s *System) run() {
 	s.leases.losing.end()
 	s.forgeries.end()
 	s.cancel()
-	s.hostContext.Load().cancel()
+	s.hostContext.Load().end(nil)
 	close(s.ended)
 	s.mu.Lock() // From here on no kind starts, and so no goroutine of a kind.
 	s.closing = true
@@ -440,18 +448,36 @@ func (s *System) other(e machine.Effect) {
 // and renews that context when the node regains the standing.
 func (s *System) suspension(in protocol.CellInput) {
 	switch in.(type) {
-	case protocol.Suspend, protocol.Abandon:
-		s.hostContext.Load().cancel()
+	case protocol.Suspend:
+		s.hostContext.Load().end(nil)
+	case protocol.Abandon:
+		s.hostContext.Swap(&hostContext{s.canceled, func(error) {}}).end(nil)
 	case protocol.Unsuspend:
-		s.renewHosting()
+		s.renewHosting(s.hostContext.Load())
 	}
 }
 
-// renewHosting gives entities a fresh context.
-func (s *System) renewHosting() {
-	ctx, cancel := context.WithCancel(s.ctx)
-	if old := s.hostContext.Swap(&hostContext{ctx, cancel}); old != nil {
-		old.cancel()
+// hosting returns the present parent of the contexts of entities. One that a look has ended, in a moment without standing of
+// which the control machine has not heard, is replaced: nobody else would.
+func (s *System) hosting() *hostContext {
+	host := s.hostContext.Load()
+	if host.ctx.Err() != nil && s.standing.Held() {
+		s.renewHosting(host)
+	}
+	return s.hostContext.Load()
+}
+
+// renewHosting gives entities a fresh context in place of the old one, unless the node has ended or another caller has done
+// so.
+func (s *System) renewHosting(old *hostContext) {
+	if old.ctx == s.canceled {
+		return
+	}
+	fresh := newHostContext(s.ctx, s.standing.Held)
+	if s.hostContext.CompareAndSwap(old, &fresh) {
+		old.end(nil)
+	} else {
+		fresh.end(nil)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// Timers of entities. A timer is set by the entity, under the slot's lock; when it fires,
+// Timers of entities. A timer is ordered by the entity during a call, and set when that has returned without an error or a
+// refusal, under the slot's lock; when it fires,
 // rang puts a message of the entity's own into the mailbox; when that message has its turn,
 // timeUp calls the entity. The timers end with the instance.
 
@@ -57,14 +58,16 @@ func instanceOf(e *cell.Entity) any {
 // An entity with a receive timeout, or with a timer, is not stopped for being idle
 // by sharding.passivate-after: the entity says itself when it stops.
 func (c *Context) SetReceiveTimeout(d time.Duration) {
-	c.program.timers(&c.job, func(t *timed) {
-		t.idle.cancel()
-		t.idle = nil
-		if d > 0 {
-			t.idle = &timer{of: t, after: d}
-			c.program.arm(&c.job, t.idle)
-		}
-	})
+	c.effects = append(c.effects, effect{do: func() {
+		c.program.timers(&c.job, func(t *timed) {
+			t.idle.cancel()
+			t.idle = nil
+			if d > 0 {
+				t.idle = &timer{of: t, after: d}
+				c.program.arm(&c.job, t.idle)
+			}
+		})
+	}})
 }
 
 // After runs f once after a time, as a message of its own: between other messages,
@@ -73,25 +76,32 @@ func (c *Context) SetReceiveTimeout(d time.Duration) {
 // when it stops, also when its shard moves. An appointment that must not be forgotten
 // belongs into the entity's storage, from which Start sets the timer anew.
 func (c *Context) After(name string, d time.Duration, f func(c *Context) error) {
-	c.program.timers(&c.job, func(t *timed) {
-		t.named[name].cancel()
-		if t.named == nil {
-			t.named = make(map[string]*timer)
-		}
-		t.named[name] = &timer{of: t, name: name, call: f, after: d}
-		c.program.arm(&c.job, t.named[name])
-	})
+	due := time.Now().Add(d)
+	c.effects = append(c.effects, effect{timer: name, named: true, sets: true, do: func() {
+		c.program.timers(&c.job, func(t *timed) {
+			t.named[name].cancel()
+			if t.named == nil {
+				t.named = make(map[string]*timer)
+			}
+			t.named[name] = &timer{of: t, name: name, call: f, after: time.Until(due)}
+			c.program.arm(&c.job, t.named[name])
+		})
+	}})
 }
 
 // CancelTimer cancels a timer that [Context.After] set: its function does not run after
 // the call. It reports whether there was such a timer.
 func (c *Context) CancelTimer(name string) (canceled bool) {
-	c.program.timers(&c.job, func(t *timed) {
-		canceled = t.named[name] != nil
-		t.named[name].cancel()
-		delete(t.named, name)
-	})
-	return canceled
+	if !c.hasTimer(name) {
+		return false
+	}
+	c.effects = append(c.effects, effect{timer: name, named: true, do: func() {
+		c.program.timers(&c.job, func(t *timed) {
+			t.named[name].cancel()
+			delete(t.named, name)
+		})
+	}})
+	return true
 }
 
 // timers changes the timers of an entity by a function, on the goroutine that runs the

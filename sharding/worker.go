@@ -46,16 +46,16 @@ type life struct {
 // contextOf returns the context of an entity of a slot. The entities of a shard share one context,
 // made when the first of them asks for it: most never do.
 func (p *program) contextOf(sl *runtime.Slot, e *cell.Entity) context.Context {
-	host := p.system.hostContext.Load()
+	host := p.system.hosting()
+	permitted := func() bool { return p.region.Permits(sl) }
 	var l *life
 	sl.Do(func(*cell.Cell) {
 		if e.Ended() {
 			return
 		}
-		if l, _ = (*p.region.Life(sl)).(*life); l == nil || l.of != host {
+		if l, _ = (*p.region.Life(sl)).(*life); l == nil || l.of != host || l.ctx.Err() != nil && permitted() {
 			p.endLife(sl)
-			ctx, cancel := context.WithCancel(context.WithValue(host.ctx, ofEntity{}, true))
-			l = &life{hostContext{ctx, cancel}, host}
+			l = &life{newHostContext(context.WithValue(host.ctx, ofEntity{}, true), permitted), host}
 			*p.region.Life(sl) = l
 		}
 	})
@@ -68,7 +68,7 @@ func (p *program) contextOf(sl *runtime.Slot, e *cell.Entity) context.Context {
 // endLife ends the context that the entities of a shard share; the caller holds the slot.
 func (p *program) endLife(sl *runtime.Slot) {
 	if l, there := (*p.region.Life(sl)).(*life); there {
-		l.cancel()
+		l.end(nil)
 		*p.region.Life(sl) = nil
 	}
 }
@@ -114,12 +114,13 @@ func (s *System) runJobs(w *worker, j job) {
 
 // call has a worker run the code of the program that comes next, and says how that went.
 func (p *program) call(w *worker, ctx *Context, call runtime.Call) {
-	ctx.reply = nil
+	ctx.reply, ctx.effects = nil, nil
 	switch call {
 	case runtime.CallStart:
 		w.Enter()
 		err := p.start(ctx)
 		w.Return()
+		ctx.settle(err == nil)
 		p.started(ctx, err)
 	case runtime.CallStop:
 		w.Enter()
@@ -138,6 +139,7 @@ func (p *program) call(w *worker, ctx *Context, call runtime.Call) {
 		w.Enter()
 		result := p.handle(ctx, ctx.job.Mail())
 		w.Return()
+		ctx.settle(!result.Failed)
 		ctx.job.Handled(result)
 	}
 }
@@ -167,7 +169,6 @@ func (p *program) started(ctx *Context, err error) {
 		ctx.job.Started(true, "")
 		return
 	}
-	p.endTimers(ctx)
 	ctx.job.Started(false, detailOf(err))
 }
 
@@ -292,13 +293,21 @@ var errTooLarge = errors.New("its sender's transport has smaller frames than it 
 // hand hands a message to its entity.
 func (p *program) hand(ctx *Context, e *cell.Entity, value any) (err error) {
 	defer p.recovered(e.ID(), &err)
-	return frozen(p.entity.receive(ctx, instanceOf(e), value))
+	err = p.entity.receive(ctx, instanceOf(e), value)
+	if r, refused := errors.AsType[*RefusalError](err); refused {
+		ctx.refused(r, err)
+		return nil
+	}
+	return frozen(err)
 }
 
 // answer makes the reply to a message, encoded when the asker is elsewhere.
 func (p *program) answer(value any, e *cell.Entity, asker gossip.NodeID) *protocol.Reply {
 	if value == nil {
 		return failure("the entity gave no reply")
+	}
+	if failed, ok := value.(*protocol.Reply); ok {
+		return failed // A refusal without a reply.
 	}
 	if asker == p.system.self {
 		return &protocol.Reply{Value: value}
@@ -344,12 +353,8 @@ func (p *program) start(ctx *Context) (err error) {
 
 // created returns a new entity, nil if New does, and makes it the instance.
 func (p *program) created(ctx *Context) any {
-	e, entity := ctx.job.Entity(), p.entity.create(ctx)
-	if t, ok := e.Value.(*timed); ok { // The program's New has set timers.
-		t.entity = entity
-	} else {
-		e.Value = entity
-	}
+	entity := p.entity.create(ctx)
+	ctx.job.Entity().Value = entity
 	return entity
 }
 

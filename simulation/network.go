@@ -76,6 +76,7 @@ type Network struct {
 	latest int64 // The longest latency that any delivery or link has allowed.
 
 	refusals  []func(peer *Node, by gossip.NodeID)
+	misdials  []func(at *Node, by gossip.NodeID)
 	observers []func(Passage)
 }
 
@@ -201,8 +202,12 @@ func (net *Network) arrive(e event) {
 	if n == nil || p.to.UID != 0 && p.to.UID != n.id.UID || n.blocked[p.from.id] {
 		net.world.stats.Refused++
 		refused := net.packets.take(e.ref)
-		if n != nil && n.blocked[refused.from.id] {
+		switch {
+		case n == nil:
+		case n.blocked[refused.from.id]:
 			net.refuse(n, refused.from)
+		case !n.frozen:
+			net.misdialled(n, refused.from.id)
 		}
 		return
 	}
@@ -238,6 +243,18 @@ func (net *Network) Block(n *Node, peer gossip.NodeID) {
 // reached the peer that it blocks.
 func (net *Network) OnRefused(f func(peer *Node, by gossip.NodeID)) {
 	net.refusals = append(net.refusals, f)
+}
+
+// OnMisdialled adds a function that is called when a message for another incarnation has
+// reached a node.
+func (net *Network) OnMisdialled(f func(at *Node, by gossip.NodeID)) {
+	net.misdials = append(net.misdials, f)
+}
+
+func (net *Network) misdialled(at *Node, by gossip.NodeID) {
+	for _, f := range net.misdials {
+		f(at, by)
+	}
 }
 
 // refuse tells a peer that it is refused, if the link back works.

@@ -37,6 +37,11 @@ type Config struct {
 	// port of the node's own address.
 	DefaultPort int `koanf:"default-port" unit:"port" range:"0..65535"`
 
+	// FilterOnDefaultPort says that of a host which was found with several ports, DefaultPort among them, that one
+	// alone is a contact point: for sources that name ports of other services too, and cannot be asked by PortName. Not for
+	// hosts with several nodes.
+	FilterOnDefaultPort bool `koanf:"filter-on-default-port"`
+
 	// Interval is the time between two lookups, to which up to a fifth is added at random.
 	// Each lookup in a row that fails or finds nothing doubles the time, up to IntervalMax.
 	Interval time.Duration `koanf:"interval" range:"10ms..1h"`
@@ -48,7 +53,8 @@ type Config struct {
 	ResolveTimeout time.Duration `koanf:"resolve-timeout" range:"10ms..1h"`
 
 	// StableMargin is for how long the set of contact points must have been unchanged
-	// before a cluster may be formed. If it is shorter than the time in which all nodes of a
+	// before a cluster may be formed. The set is what was found within this time: a source may name another part of all
+	// each time. If it is shorter than the time in which all nodes of a
 	// first start are found, the first nodes form the cluster without waiting for the rest.
 	StableMargin time.Duration `koanf:"stable-margin" range:"0s..1h"`
 

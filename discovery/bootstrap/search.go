@@ -23,9 +23,16 @@ type Search struct {
 	cfg  Config
 	self discovery.Target
 
-	// found is the set of the last lookup that answered, sorted by Compare, without
-	// duplicates; asked is the last such set that was not empty.
-	found, asked []discovery.Target
+	// answer is what the last lookup that answered has named, sorted by Compare, without duplicates. found is what any lookup
+	// has named within the margin, or nothing if answer is nothing: some sources name another part of
+	// all with each answer. asked is the last such set that was not empty.
+	answer, found, asked []discovery.Target
+
+	// named is when each point of found was named last, in the order of found.
+	named []time.Time
+
+	// changes is when the last answers came that differed from the one before, of the last minute, changesMax at most.
+	changes []time.Time
 
 	// began is when the margin began: when found became what it is, or when a lookup answered
 	// again after a failure. at is when a lookup answered last. Both are zero while no lookup
@@ -67,12 +74,14 @@ func (s *Search) Query() discovery.Query {
 // LookedUp takes the answer of a lookup. It reports whether the set of contact points has
 // changed.
 func (s *Search) LookedUp(now time.Time, list []discovery.Target) bool {
-	found, more := s.distinct(list)
+	answer := s.distinct(list)
+	s.count(now, answer)
+	found, named, more := s.union(now, answer)
 	changed := !slices.Equal(found, s.found)
 	if changed || s.at.IsZero() || s.fault != "" {
 		s.began = now
 	}
-	s.found, s.more, s.at, s.fault = found, more, now, ""
+	s.answer, s.found, s.named, s.more, s.at, s.fault = answer, found, named, more, now, ""
 	if len(found) == 0 {
 		s.idle++
 		return changed
@@ -86,9 +95,45 @@ func (s *Search) LookedUp(now time.Time, list []discovery.Target) bool {
 // are asked on.
 func (s *Search) LookupFailed(why string) { s.fault, s.idle = why, s.idle+1 }
 
+// changesMax bounds how many changes of a minute are counted.
+const changesMax = 100
+
+// count notes that an answer differs from the one before.
+func (s *Search) count(now time.Time, answer []discovery.Target) {
+	s.changes = slices.DeleteFunc(s.changes, func(at time.Time) bool { return now.Sub(at) > time.Minute })
+	if !s.at.IsZero() && !slices.Equal(answer, s.answer) && len(s.changes) < changesMax {
+		s.changes = append(s.changes, now)
+	}
+}
+
+// union returns what an answer names, and what answers within the margin have named.
+func (s *Search) union(now time.Time, answer []discovery.Target) (found []discovery.Target, named []time.Time, more bool) {
+	found = slices.Clone(answer)
+	if len(found) > 0 {
+		for i, t := range s.found {
+			if now.Sub(s.named[i]) < s.cfg.StableMargin {
+				found = append(found, t)
+			}
+		}
+		slices.SortFunc(found, Compare)
+		found = slices.Compact(found)
+	}
+	if more = len(found) > PointsMax; more {
+		found = found[:PointsMax]
+	}
+	for _, t := range found {
+		at := now
+		if _, again := slices.BinarySearchFunc(answer, t, Compare); !again {
+			at = s.named[slices.Index(s.found, t)]
+		}
+		named = append(named, at)
+	}
+	return found, named, more
+}
+
 // distinct sorts contact points, gives those without a port the default one, and takes
 // each once: by its address where that is known, since several hosts may share a name.
-func (s *Search) distinct(list []discovery.Target) (found []discovery.Target, more bool) {
+func (s *Search) distinct(list []discovery.Target) (found []discovery.Target) {
 	for _, t := range list {
 		if t.Port == 0 {
 			t.Port = uint16(s.cfg.DefaultPort)
@@ -100,10 +145,14 @@ func (s *Search) distinct(list []discovery.Target) (found []discovery.Target, mo
 	}
 	slices.SortFunc(found, Compare)
 	found = slices.Compact(found)
-	if len(found) > PointsMax {
-		return found[:PointsMax], true
+	if !s.cfg.FilterOnDefaultPort {
+		return found
 	}
-	return found, false
+	return slices.DeleteFunc(slices.Clone(found), func(t discovery.Target) bool {
+		byDefault := discovery.Target{Host: t.Host, Port: uint16(s.cfg.DefaultPort)}
+		_, there := slices.BinarySearchFunc(found, byDefault, Compare)
+		return there && t != byDefault
+	})
 }
 
 // Pause returns the time to the next lookup.
@@ -279,11 +328,17 @@ func (s *Search) Explain(o Observations) string {
 		stable = s
 	}
 	line := fmt.Sprintf("%d of %d contact points, unchanged for %s of %s", len(o.answering()), s.needed(o), seconds(stable), seconds(o.StableMargin))
+	if n := len(s.changes); n >= changesTold {
+		line += fmt.Sprintf("; the answers change, %d times in the last minute", n)
+	}
 	if missing := s.Missing(o); missing != "" && missing != marginRuns {
 		return line + "; " + missing
 	}
 	return line
 }
+
+// changesTold is how many changes within a minute are worth a word: a first start of a few nodes has fewer.
+const changesTold = 10
 
 // seconds writes a time for people: whole seconds, or less than one to the millisecond.
 func seconds(d time.Duration) string {

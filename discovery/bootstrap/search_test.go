@@ -76,7 +76,6 @@ func TestAClusterMayBeFormedAfterTheMargin(t *testing.T) {
 func TestTheMarginBeginsAnew(t *testing.T) {
 	for name, event := range map[string]func(*bootstrap.Search){
 		"when another is found": func(s *bootstrap.Search) { s.LookedUp(at(4*time.Second), points(9, 10, 11, 12)) },
-		"when one is missing":   func(s *bootstrap.Search) { s.LookedUp(at(4*time.Second), points(9, 10, 11)) },
 		"when a lookup fails": func(s *bootstrap.Search) {
 			s.LookupFailed("timeout")
 			require.Equal(t, "the lookup failed: timeout", s.Missing(s.Observe(at(4*time.Second), answers(10, 11, 13))))
@@ -98,6 +97,51 @@ func TestTheMarginBeginsAnew(t *testing.T) {
 			require.Empty(t, s.Missing(s.Observe(at(9*time.Second), all)))
 		})
 	}
+}
+
+// Who was not named for the margin is a contact point no more, and the margin begins anew.
+func TestAContactPointIsForgotten(t *testing.T) {
+	s := looking()
+	s.LookedUp(at(0), points(9, 10, 11, 13))
+	require.False(t, s.LookedUp(at(4*time.Second), points(9, 10, 11)), "13 was named 4 s ago")
+	require.Equal(t, "10.0.0.13:7946 does not answer", s.Missing(s.Observe(at(4*time.Second), answers(10, 11))))
+	require.True(t, s.LookedUp(at(5*time.Second), points(9, 10, 11)))
+	require.Equal(t, "the margin has not passed", s.Missing(s.Observe(at(9*time.Second), answers(10, 11))))
+	require.Empty(t, s.Missing(s.Observe(at(10*time.Second), answers(10, 11))))
+}
+
+// Some sources name another part of all nodes with each answer: together they are the contact points.
+func TestAnswersThatNameParts(t *testing.T) {
+	s := looking(func(c *bootstrap.Config) { c.RequiredContactPoints = 5 })
+	r := rand.New(rand.NewPCG(1, 2))
+	all, said := points(9, 10, 11, 12, 13), answers(10, 11, 12, 13)
+	formed := time.Duration(0)
+	for now := time.Duration(0); formed == 0 && now < time.Minute; now += time.Second {
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		s.LookedUp(at(now), all[:3])
+		if s.Missing(s.Observe(at(now), said)) == "" {
+			formed = now
+		}
+	}
+	require.NotZero(t, formed)
+	require.Less(t, formed, 30*time.Second)
+
+	for i := range 20 {
+		s.LookedUp(at(time.Minute+time.Duration(i)*time.Second), points(9, 10+i))
+	}
+	require.Contains(t, s.Explain(s.Observe(at(80*time.Second), said)), "; the answers change, 20 times in the last minute; ")
+	s.LookedUp(at(3*time.Minute), points(9, 29))
+	require.NotContains(t, s.Explain(s.Observe(at(3*time.Minute), said)), "answers change")
+}
+
+func TestOtherPortsOfAHost(t *testing.T) {
+	found := append(points(9, 10), discovery.Target{Host: "10.0.0.10", Port: 80}, discovery.Target{Host: "10.0.0.11", Port: 80})
+	s := looking()
+	s.LookedUp(at(0), found)
+	require.Len(t, s.Points(), 4)
+	s = looking(func(c *bootstrap.Config) { c.FilterOnDefaultPort = true })
+	s.LookedUp(at(0), found)
+	require.Equal(t, append(points(9, 10), discovery.Target{Host: "10.0.0.11", Port: 80}), s.Points(), "who has no other port is kept")
 }
 
 func TestWhoMayNotForm(t *testing.T) {

@@ -91,7 +91,7 @@ func (p *parted) change(t *testing.T, to protocol.Downing, lag time.Duration, wh
 func TestSplitDuringAChangeOfStrategyLeavesOneSide(t *testing.T) {
 	runs, survived, mixed, minorities := 0, 0, 0, 0
 	lags := changeLags()
-	eachSplit(callSplitsStride, func(seed uint64, sides []int) {
+	eachSplit(callSplitsStride/3, func(seed uint64, sides []int) { // A minority is kept in one of thirty.
 		v := &membershipsim.Witness{}
 		from, to := membershipsim.AskedKeepMajority(), v.Downing()
 		if runs%2 == 1 {

@@ -162,6 +162,9 @@ func Serve(w *simulation.World) {
 	w.Network().OnRefused(func(peer *simulation.Node, by gossip.NodeID) {
 		peer.Input(protocol.Service, protocol.PeerRefused{Peer: by, Removed: true, Reason: "removed"})
 	})
+	w.Network().OnMisdialled(func(at *simulation.Node, by gossip.NodeID) {
+		at.Input(protocol.Service, protocol.Misdialled{By: by})
+	})
 	w.EndsOn(func(event any) string {
 		if s, ok := event.(component.Stopping); ok {
 			return "stopped: " + s.Reason.String()

@@ -393,6 +393,67 @@ func TestAnEntityThatFails(t *testing.T) {
 	})
 }
 
+// A delivery that is refused comes again, to the instance that has refused it, and its inbox has not seen it: neither one in the
+// memory of the entity, nor one in a state, from which what was handled of the same frame is taken back as well.
+func TestARefusedDeliveryComesAgain(t *testing.T) {
+	type account struct {
+		Sum   int
+		Inbox delivery.Inbox
+	}
+	for name, saved := range map[string]bool{"in memory": false, "in a state": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				keeper, err := state.NewKeeper(memory.New(), state.Default())
+				require.NoError(t, err)
+				left, starts := 5, 0
+				refuses := func(_ *sharding.Context, m text) error {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					if m.GetValue() == "m1" && left > 0 {
+						left--
+						return sharding.Refuse(say("not yet"))
+					}
+					return nil
+				}
+				w.set(refuses)
+				create := w.create
+				if saved {
+					create = state.Snapshots(keeper, state.JSON[account](), func(c *state.Context[account], f *delivery.Frame[text]) error {
+						return f.Handle(c, &c.State().Inbox, func(m text) error {
+							if m.GetValue() == "read" {
+								return c.Reply(say(fmt.Sprint(c.State().Sum)))
+							}
+							c.State().Sum++
+							return refuses(c.Context, m)
+						})
+					})
+				}
+				w.create = func(c *sharding.Context) sharding.Entity[*delivery.Frame[text]] {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					starts++
+					return create(c)
+				}
+				w.start(2)
+				p := w.producer(0)
+				for _, m := range numbers(3) {
+					require.NoError(t, p.Send(w.within(), "e", say(m)))
+				}
+				require.NoError(t, p.Flush(w.within()))
+				require.GreaterOrEqual(t, p.Stats().Failed, uint64(5))
+				require.Equal(t, 1, starts)
+				if !saved {
+					require.Equal(t, numbers(3), w.of("e"))
+					return
+				}
+				sum, err := sharding.Ask[text](w.within(), w.regions[1], "e", delivery.Plain(say("read")))
+				require.NoError(t, err)
+				require.Equal(t, "3", sum.GetValue())
+			})
+		})
+	}
+}
+
 // An entity that answers a delivery in place of acknowledging it confirms nothing. It holds up itself alone.
 func TestAnEntityThatAnswersSomethingElse(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

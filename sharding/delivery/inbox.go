@@ -4,8 +4,11 @@
 package delivery
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/quorate/quorate/sharding"
 )
 
 // The consumer's side: an Inbox is what an entity remembers, Frame.Handle is the rule by which it handles
@@ -81,7 +84,8 @@ type Replier interface{ Reply(message any) error }
 // Handle handles the messages of a frame that the inbox has not seen, in their order and within its
 // window, and acknowledges those up to there. An error of handle ends it, and is returned: the
 // entity returns it from Receive, nothing of the frame is acknowledged, and all of it is delivered
-// again. While a delivery is handled, handle does not reply, since its producer waits for
+// again. So it is after a [sharding.RefusalError] of a delivery, which nobody hears as an answer; the entity stays then, with what it has
+// handled before in its memory, and without any of the frame in a state that is saved. While a delivery is handled, handle does not reply, since its producer waits for
 // nothing but the acknowledgement; the message of a [Plain] frame may be answered.
 func (f *Frame[M]) Handle(c Replier, in *Inbox, handle func(message M) error) error {
 	if f.plain() {
@@ -100,6 +104,9 @@ func (f *Frame[M]) Handle(c Replier, in *Inbox, handle func(message M) error) er
 			}
 			room--
 			if err := handle(i.message); err != nil {
+				if _, refused := errors.AsType[*sharding.RefusalError](err); refused {
+					err = fmt.Errorf("delivery: message %d of session %x is not acknowledged, and comes again: %w", i.number, f.session, sharding.Refuse(nil))
+				}
 				return err
 			}
 			in.note(f.session, i.number)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/internal/bound"
 	"github.com/quorate/quorate/sharding/internal/remind"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/store"
@@ -39,7 +40,7 @@ type loop struct {
 	epoch   sharding.Epoch
 	handles [remind.Pages]*state.Handle // Each is used by one goroutine at a time: that which has its page's call.
 
-	ctx    context.Context //nolint:containedctx // That of the loop and of all that it starts.
+	ctx    *bound.Context // That of the loop and of all that it starts.
 	cancel context.CancelCauseFunc
 	stop   chan struct{}            // Closed to end the loop in order.
 	asks   chan question            // Unbuffered: Receive waits for the loop.
@@ -84,7 +85,7 @@ func (b *bucket) begin(c *sharding.Context) {
 			ReopenMin: reopenFirst, ReopenMax: reopenMost,
 		}),
 	}
-	l.ctx, l.cancel = context.WithCancelCause(c.Context())
+	l.ctx, l.cancel = bound.WithCancel(c.Context())
 	b.loop = l
 	// The goroutine is owned by the bucket, whose Stop waits for it.
 	go l.run()
@@ -306,7 +307,7 @@ func (s *Service) deliver(ctx context.Context, f remind.Fire) (failure string) {
 			failure = short(fmt.Sprintf("panic: %v", p))
 		}
 	}()
-	limited, cancel := context.WithTimeout(ctx, s.cfg.AckTimeout)
+	limited, cancel := bound.WithTimeout(ctx, s.cfg.AckTimeout)
 	defer cancel()
 	if err := deliver(limited, Fired{Reminder: public(f.Reminder), Missed: f.Missed, Attempt: f.Attempt}); err != nil {
 		failure = cmp.Or(short(err.Error()), "an error without a text")

@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/downing/lease/memory"
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/singleton"
@@ -230,6 +231,74 @@ func (w *world) cutOff(d time.Duration) {
 	w.pass(d)
 	w.network.HealAll()
 	w.pass(10 * time.Second)
+}
+
+// freezer is a component that has the driver of its node stand still.
+type freezer struct{}
+
+// Step implements [machine.Machine].
+func (freezer) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
+	if _, ok := in.(freezer); ok {
+		out.Add(in)
+	}
+}
+
+// freeze has the driver of a node stand still, which hears of nothing any more, not even that time passes. The
+// other goroutines of the node run on: as after a freeze of the process, when they have their turn first.
+func (w *world) freeze(i int) (thaw func()) {
+	frozen := make(chan struct{})
+	h, err := w.nodes[i].Attach(membership.Attachment{
+		Component: machine.Component{Name: "freezer", Machine: freezer{}},
+		Other:     func(machine.Effect) { <-frozen },
+	})
+	require.NoError(w.t, err)
+	require.NoError(w.t, h.Post(freezer{}))
+	return sync.OnceFunc(func() { close(frozen) })
+}
+
+// A look at the context of a run tells that the standing has passed though nobody has had a turn to end the context: it is
+// looked at when the successor begins (ran).
+// covers I3, I14.
+func TestTheContextOfARunLooksAtTheClock(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.work = func(r run) error {
+			for r.ctx.Err() == nil {
+				<-time.After(100 * time.Microsecond)
+			}
+			return context.Cause(r.ctx)
+		}
+		w.started(3)
+		thaw := w.freeze(0)
+		defer thaw()
+		w.pass(20 * time.Second)
+		require.Equal(t, 2, w.count())
+		require.Equal(t, []int{1}, w.at(), "the run of the frozen node has ended by its own look")
+		thaw()
+		w.pass(10 * time.Second)
+		require.Equal(t, 2, w.count())
+	})
+}
+
+// A run that has ended by its look, in a moment without standing that nobody else has noticed, begins again.
+func TestARunThatEndsByItsLookBeginsAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = patient
+		w.work = func(r run) error {
+			for r.ctx.Err() == nil {
+				<-time.After(100 * time.Microsecond)
+			}
+			return nil
+		}
+		w.started(3)
+		thaw := w.freeze(0)
+		defer thaw()
+		w.pass(20 * time.Second)
+		require.Empty(t, w.at())
+		thaw()
+		w.pass(10 * time.Second)
+		require.Equal(t, []int{0}, w.at())
+		require.Equal(t, 2, w.count())
+	})
 }
 
 // patient has the nodes decide nothing about others for a minute.

@@ -48,6 +48,18 @@ func TestMutantsAreCaught(t *testing.T) {
 			}},
 		},
 		{
+			Name: "what a refused turn has changed stays", Tests: []string{"TestARefusalChangesNothing"},
+			Edits: []simulationtest.Edit{{File: "entity.go", Old: "	if !changed {\n		return nil", New: "	if !changed || mutant(NAME) {\n		return nil"}},
+		},
+		{
+			Name: "a state that is to be undone is the start of the next", Tests: []string{"TestARefusalChangesNothing"},
+			Edits: []simulationtest.Edit{{File: "entity.go", Old: "	i.state, i.since = none, 0\n", New: "	if !mutant(NAME) {\n		i.state, i.since = none, 0\n	}\n"}},
+		},
+		{
+			Name: "a refusal after the save counts", Tests: []string{"TestARefusalAfterTheSaveIsAFailure"},
+			Edits: []simulationtest.Edit{{File: "entity.go", Old: "		if err := f(); err != nil {\n", New: "		if err := f(); err != nil && mutant(NAME) {\n			return err\n		} else if err != nil {\n"}},
+		},
+		{
 			Name: "an upgrade is left out", Tests: []string{"TestStatesOfEarlierForms"},
 			Edits: []simulationtest.Edit{{
 				File: "codec.go", Old: "	for n := form; n < u.Form(); n++ {\n", New: "	for n := form; n < u.Form(); n++ {\n		if mutant(NAME) && n == 2 {\n			continue\n		}\n",

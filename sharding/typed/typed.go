@@ -30,10 +30,14 @@ type replier interface{ Reply(message any) error }
 func Receive[E any, C replier](service rpc.Service[E, C], entity E) func(c C, call *rpc.Call) error {
 	return func(c C, call *rpc.Call) error {
 		reply, err := service.Handle(entity, c, call)
-		if err != nil || reply == nil {
+		switch {
+		case err != nil || reply == nil:
 			return err
+		case reply.Fault != nil:
+			return sharding.Refuse(reply)
+		default:
+			return c.Reply(reply)
 		}
-		return c.Reply(reply)
 	}
 }
 

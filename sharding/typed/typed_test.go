@@ -322,6 +322,9 @@ type saved struct {
 
 func (saved) Deposit(c *state.Context[int64], m *bankv1.DepositRequest) (*bankv1.DepositResponse, error) {
 	*c.State() += m.GetAmount()
+	if *c.State() > 100 {
+		return nil, rpc.Refuse("too-much", "%d is above 100", *c.State())
+	}
 	return &bankv1.DepositResponse{Balance: *c.State()}, nil
 }
 
@@ -342,6 +345,11 @@ func TestTypedEntitiesMayHaveSavedState(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, 2*(i+1), got.GetBalance())
 		}
+		_, err = accounts.Deposit(t.Context(), "a", &bankv1.DepositRequest{Amount: 100})
+		require.ErrorContains(t, err, "106 is above 100")
+		got, err := accounts.Deposit(t.Context(), "a", &bankv1.DepositRequest{Amount: 1})
+		require.NoError(t, err)
+		require.EqualValues(t, 7, got.GetBalance(), "what was refused is not there")
 		_, err = accounts.Balance(t.Context(), "a", &emptypb.Empty{})
 		require.ErrorIs(t, err, rpc.ErrUnknownMethod)
 	})

@@ -123,7 +123,7 @@ func (e *Endpoint) admit(h *wire.Hello, c *Caller) (uint16, *transport.RefusedEr
 		return 0, refuse(transport.ReasonClusterName,
 			"%s is of cluster %q, %s of cluster %q: give both the same name, or take the address out of the seed nodes",
 			h.From, h.Cluster, self, e.id.Cluster)
-	case own != none && h.ClusterID != none && own != h.ClusterID && h.Lane != machine.LaneControl:
+	case own != none && h.ClusterID != none && own.Compare(h.ClusterID) != 0 && h.Lane != machine.LaneControl:
 		// On the control lane members of two clusters find out which of them goes on.
 		return 0, refuse(transport.ReasonClusterID,
 			"%s is a member of another cluster %q (born %d) than %s (born %d), and of the two one ends",

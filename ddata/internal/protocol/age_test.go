@@ -144,7 +144,7 @@ func TestOperationsOfOneWhoIsApart(t *testing.T) {
 	f.at(2).shows(reg, protocol.Answer{Op: 1, Same: true}, agrees)
 	require.Empty(t, n.done, "of the three only one has answered")
 	change := n.add(7)
-	n.command(protocol.Write{Op: 2, Key: "k", Origin: change.Origin, To: change.To, Level: protocol.Level{Strength: protocol.Local}, Limit: time.Minute})
+	n.command(protocol.Write{Op: 2, Change: change, Level: protocol.Level{Strength: protocol.Local}, Limit: time.Minute})
 	n.settled()
 	require.Len(t, n.done, 1, "it holds what it was given")
 	f.at(3).shows(reg, protocol.Hello{}, agrees)

@@ -3,7 +3,11 @@
 
 package protocol
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/quorate/quorate/machine"
+)
 
 // A replica that may lack something catches up: it takes in what a winning part of the old
 // homes of each of its buckets holds, or what one replica holds that has done so.
@@ -13,6 +17,8 @@ type behind struct {
 	group *group
 	got   map[ReplicaID]bool // The replicas whose copies were taken in, in this generation.
 	whole map[ReplicaID]bool // The replicas in got that had caught up when they were asked.
+	taken uint64             // How many answers have come of passes,
+	moved machine.Instant    // and when the last of them came.
 }
 
 // sourcesAtOnce is from how many replicas a replica takes in at a time.
@@ -118,4 +124,5 @@ func (b *behind) done() {
 			g.send(p, Hello{})
 		}
 	}
+	g.ops.caughtUp()
 }

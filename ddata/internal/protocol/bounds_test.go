@@ -55,7 +55,7 @@ func TestForgottenBatchesAreMadeGood(t *testing.T) {
 	for op := range protocol.OpID(5) {
 		change := f.at(2).add(uint64(op))
 		f.at(2).command(protocol.Write{
-			Op: op + 1, Key: "k", Origin: change.Origin, To: change.To, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
+			Op: op + 1, Change: change, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
 		})
 		f.run(200 * time.Millisecond)
 	}

@@ -67,9 +67,15 @@ func (c *change) slot() uint64 { return c.group.gen() + 1 }
 
 // prepared answers a Prepare.
 func (c *change) prepared(p *peer, b Prepare) {
-	if b.Slot == c.slot() && c.group.member() {
+	if b.Slot == c.slot() && c.votes() {
 		c.group.send(p, c.promise1(p.node, b))
 	}
+}
+
+// votes reports whether this replica has a say in the next generation. The first one is created while nodes form or join a
+// cluster, and by all of them.
+func (c *change) votes() bool {
+	return c.group.member() && (c.group.reg == nil || c.group.m.mayHost())
 }
 
 // promise1 promises a node to accept nothing below a ballot, unless a higher one was promised.
@@ -88,7 +94,7 @@ func (c *change) promise1(node gossip.NodeID, b Prepare) Promise {
 
 // accept answers an Accept.
 func (c *change) accept(p *peer, b Accept) {
-	if b.Slot == c.slot() && b.Value != nil && b.Value.Gen == b.Slot && c.group.member() {
+	if b.Slot == c.slot() && b.Value != nil && b.Value.Gen == b.Slot && c.votes() {
 		c.group.send(p, c.accept1(p.node, b))
 	}
 }
@@ -213,7 +219,7 @@ func (c *change) acceptanceOf(id ReplicaID, b Accepted) {
 // attempt, and names the ballot to beat: the attempt's own, if the acceptor does not know any
 // more to whom it has promised that.
 func (c *change) mine(slot uint64, b Ballot, refused bool) bool {
-	if slot != c.slot() || c.attempt == nil {
+	if slot != c.slot() || c.attempt == nil || !c.votes() {
 		return false
 	}
 	if !refused {

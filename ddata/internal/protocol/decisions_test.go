@@ -522,7 +522,7 @@ func TestAnAcknowledgementEndsWithTheCopy(t *testing.T) {
 			f := alone(t, 3, 2, begun)
 			change := f.at(2).add(1)
 			f.at(2).command(protocol.Write{
-				Op: 1, Key: "k", Origin: change.Origin, To: change.To, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
+				Op: 1, Change: change, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
 			})
 			f.at(1).say(2, begun, protocol.PutTaken{Op: 1})
 			if !skips {
@@ -558,7 +558,7 @@ func TestAWriteEndsWhenTooManyHaveRefused(t *testing.T) {
 			reg := stable(1, 1, 2, 3)
 			f := alone(t, 3, 1, reg)
 			change := f.at(1).add(1)
-			f.at(1).command(protocol.Write{Op: 1, Key: "k", Origin: change.Origin, To: change.To, Level: test.level, Limit: time.Hour})
+			f.at(1).command(protocol.Write{Op: 1, Change: change, Level: test.level, Limit: time.Hour})
 			f.run(time.Second)
 			for _, i := range test.refuse {
 				f.at(i).say(1, reg, protocol.PutTaken{Op: 1, Refusals: []protocol.Refusal{{Key: "k", Reason: "full"}}})

@@ -57,6 +57,7 @@ type replica struct {
 	wiped    []protocol.Wiped
 	calls    []machine.Call // What the store has to write.
 	durable  bool
+	standing bool // The machine is told of its standing.
 	copies   int
 	meta     protocol.Meta // What is in the store at the start.
 	bounds   protocol.Bounds
@@ -95,7 +96,7 @@ func newFleet(t *testing.T, n int, as ...func(*replica)) *fleet {
 		}
 		r.table = table.New(table.Config{Self: protocol.OriginOf(gossip.UID(i)), MaxValueBytes: 1 << 20, MaxBytes: 1 << 30})
 		r.Machine = protocol.New(protocol.Config{
-			Self: node(i), Timing: protocol.DefaultTiming(), Bounds: r.bounds,
+			Self: node(i), Timing: protocol.DefaultTiming(), Bounds: r.bounds, Standing: r.standing,
 			Rand:   rand.New(rand.NewPCG(uint64(i), 1)), //nolint:gosec // A test, not secrets.
 			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies, Meta: r.meta, Fresh: r.meta.Written == 0, Behind: r.behind}},
 		})

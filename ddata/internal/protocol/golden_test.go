@@ -26,7 +26,7 @@ func TestGoldenTraces(t *testing.T) {
 		"write": func(f *fleet) {
 			f.together()
 			change := f.at(1).add(7)
-			f.at(1).command(protocol.Write{Op: 1, Key: "k", Origin: change.Origin, To: change.To, Level: majority, Limit: time.Second})
+			f.at(1).command(protocol.Write{Op: 1, Change: change, Level: majority, Limit: time.Second})
 			f.at(2).command(protocol.Read{Op: 1, Key: "k", Level: majority, Limit: time.Second})
 		},
 		"repair": func(f *fleet) {

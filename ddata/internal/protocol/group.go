@@ -77,6 +77,9 @@ type peer struct {
 	agrees bool            // It remembers no batch of this replica's store that is missing.
 	apart  bool            // It has said that it does not count for now.
 	older  bool            // It has said that its store is older: it will come back as another replica.
+	stands bool            // Its node may host, as it has said.
+	taken  uint64          // How far it has said that it catches up, see [Hello],
+	moved  machine.Instant // and when it said so first.
 	wrote  uint64          // The greatest number of a batch that it has shown under its id.
 	missed uint64          // The batch that its store has forgotten, 0 for none.
 	judged bool            // Its store was compared with what is remembered of it.
@@ -130,6 +133,15 @@ func (g *group) isApart(id ReplicaID) bool {
 	}
 	p := g.peers[id]
 	return p != nil && p.apart
+}
+
+// stands reports whether a replica completes majorities: its node may host, as far as is known.
+func (g *group) stands(id ReplicaID) bool {
+	if id == g.self {
+		return g.m.mayHost()
+	}
+	p := g.peers[id]
+	return p != nil && p.stands
 }
 
 // isOlder reports whether the store of a replica is older than what others remember of it, as
@@ -257,7 +269,7 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 		g.peers[p.id] = p
 	}
 	p.gen, p.turn, p.none, p.heard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
-	p.agrees, p.apart, p.older = p.agrees || e.Agrees, e.Apart, e.Older
+	p.agrees, p.apart, p.older, p.stands = p.agrees || e.Agrees, e.Apart, e.Older, !e.Suspended
 	if !e.Unsure {
 		p.unsure = 0
 	} else if p.unsure == 0 {
@@ -297,6 +309,9 @@ func (g *group) body(p *peer, e Envelope) {
 	}
 	switch b := e.Body.(type) {
 	case Hello:
+		if b.Taken > p.taken {
+			p.taken, p.moved = b.Taken, g.m.now.Mono
+		}
 		if b.Ask {
 			g.send(p, Hello{})
 		}
@@ -363,6 +378,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	case !g.holds() || other:
 		g.drop(other)
 	case r.Swept > known && g.sweep.marked(r):
+		g.ops.sweeping(r)
 		g.table.Sweep(r.Swept-1, r.Retired)
 	case r.Swept > known && before != nil:
 		// What this replica holds was read before a sweep of which it does not know what
@@ -378,7 +394,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.change.reset()
 	g.lead.adopted()
 	g.sweep.adopted()
-	g.ops.adopted(r.Gen == known+1)
+	g.ops.adopted(r.Gen == known+1 && !other)
 	g.unsure.adopted() // After the operations, which it looks at.
 	g.route()
 	g.greet()
@@ -538,7 +554,7 @@ func (g *group) hello() {
 		case p.id == 0:
 			g.send(p, Hello{Ask: true})
 		case of.Node == g.lead.node() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || g.member() && !g.reg.In(g.self)):
-			g.send(p, Hello{})
+			g.send(p, Hello{Taken: g.behind.taken})
 		case g.reg != nil && g.misses(p) && (g.reg.In(p.id) || g.lead.mine()):
 			g.send(p, Hello{Ask: true})
 		}
@@ -572,6 +588,7 @@ func (g *group) send(p *peer, body any) {
 		}
 		p.shown = e.Written
 	}
+	e.Suspended = !g.m.mayHost()
 	e.Agrees, e.Restarts = g.cfg.Durable && p.judged && p.missed == 0, g.restarts
 	if g.reg != nil {
 		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.age.apart()

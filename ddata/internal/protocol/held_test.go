@@ -59,7 +59,7 @@ func (f *fleet) write(key string, element uint64) protocol.Verdict {
 	r := f.at(f.homesOf(key)[0])
 	change, err := r.table.Update(key, elements, func(_ crdt.Origin, v any) (any, error) { return v.(crdt.GSet[uint64]).Add(element), nil })
 	require.NoError(f.t, err)
-	return r.ended(protocol.Write{Op: r.nextOp(), Key: key, Origin: change.Origin, To: change.To, Level: majority, Limit: 3 * time.Second}).Verdict
+	return r.ended(protocol.Write{Op: r.nextOp(), Change: change, Level: majority, Limit: 3 * time.Second}).Verdict
 }
 
 func (r *replica) nextOp() protocol.OpID { return protocol.OpID(len(r.done) + 1) }
@@ -265,6 +265,7 @@ func TestAnOlderReplicaIsNoHomeThatIsBack(t *testing.T) {
 	require.Len(t, f.at(1).done, 1, "it does not wait for its time")
 	require.Equal(t, protocol.HomesLost, f.at(1).done[0].Verdict)
 	require.Equal(t, []protocol.ReplicaID{2, 3}, f.at(1).done[0].Missing)
+	require.Equal(t, protocol.PhaseEnded, decide("the change ends without those that come no further").Phase)
 	f.at(1).command(protocol.AcceptLoss{})
 	f.at(1).written()
 	begun := decide("the bucket begins anew")

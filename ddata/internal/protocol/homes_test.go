@@ -103,7 +103,7 @@ func TestNothingIsSaidOrDoneBetweenTwoGenerations(t *testing.T) {
 	require.True(t, f.at(2).Caught(0))
 	f.at(2).command(protocol.Read{Op: 1, Key: "k", Level: majority, Limit: time.Minute})
 	change := f.at(2).add(1)
-	f.at(2).command(protocol.Write{Op: 2, Key: "k", Origin: change.Origin, To: change.To, Level: majority, Limit: time.Minute})
+	f.at(2).command(protocol.Write{Op: 2, Change: change, Level: majority, Limit: time.Minute})
 	f.at(3).say(2, before, protocol.Answer{Op: 1})
 	f.at(3).say(2, before, protocol.PutTaken{Op: 2})
 	require.Empty(t, f.at(2).done)
@@ -128,7 +128,7 @@ func TestAReplicaIsOfOneNode(t *testing.T) {
 		f.at(by).speak(2, protocol.Envelope{From: id, Lineage: reg.Lineage, Gen: reg.Gen, Body: body})
 	}
 	change := f.at(2).add(1)
-	f.at(2).command(protocol.Write{Op: 1, Key: "k", Origin: change.Origin, To: change.To, Level: majority, Limit: 20 * time.Second})
+	f.at(2).command(protocol.Write{Op: 1, Change: change, Level: majority, Limit: 20 * time.Second})
 	f.at(2).written()
 	for i, id := range []protocol.ReplicaID{2, 3} {
 		claims(4, id, protocol.PutTaken{Op: 1})

@@ -167,7 +167,7 @@ func writing(t *testing.T) (*fleet, *protocol.Register) {
 	f := alone(t, 4, 2, reg)
 	change := f.at(2).add(1)
 	f.at(2).command(protocol.Write{
-		Op: 1, Key: "k", Origin: change.Origin, To: change.To, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
+		Op: 1, Change: change, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
 	})
 	f.run(time.Second)
 	require.Empty(t, f.at(2).done)

@@ -6,7 +6,6 @@ package protocol
 import (
 	"time"
 
-	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/gossip"
 )
@@ -47,16 +46,16 @@ func (l Level) enough(size int) int {
 // plain reports whether a level is a majority without anything added.
 func (l Level) plain() bool { return l.Strength == Majority && l.Extra == 0 && l.MinCap == 0 }
 
-// Write is the command to have a local change confirmed, as the table has returned it:
-// the updates up to the number To by an origin.
+// Write is the command to have a local change confirmed, as the table has returned it.
 type Write struct {
 	Op     OpID
 	Group  uint8
-	Key    string
-	Origin crdt.Origin
-	To     uint64
-	Level  Level
-	Limit  time.Duration // How long the operation may take.
+	Change table.Change
+	// Stamp and Turn are those of the [Route] by which the change was made: the replica may have dropped it since.
+	Stamp uint64
+	Turn  uint32
+	Level Level
+	Limit time.Duration // How long the operation may take.
 }
 
 // Read is the command to read a key.
@@ -99,8 +98,8 @@ const (
 	Unconfirmed
 	// NoQuorum: no winning part of the replicas is left.
 	NoQuorum
-	// Lost: this replica has dropped the change before it was confirmed; the update has to
-	// be made again.
+	// Lost: nothing was made, since the replica does not hold the key any more, and nothing is stored anywhere; the
+	// operation has to begin again.
 	Lost
 	// Refused: a replica that the level needs has refused.
 	Refused

@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (l *lead) tick() {
 		}
 		return
 	}
-	if g.change.busy() || l.accept() || !l.mine() {
+	if !g.m.mayHost() || g.change.busy() || l.accept() || !l.mine() {
 		return
 	}
 	if g.m.state.EndsTogether() {
@@ -135,15 +136,7 @@ func (l *lead) next() (v Register, why string) {
 		return Register{}, ""
 	}
 	if want := l.wanted(); len(want) > 0 && (!want.Same(r.Current) || g.returned()) {
-		if !want.Same(l.want) {
-			l.want, l.since = want, g.m.now.Mono
-		}
-		if g.m.now.Mono.Sub(l.since) < settled {
-			return Register{}, ""
-		}
-		v := r.joint(want)
-		v.Held = g.holding(true, l.loses())
-		return v, "the members are others, or lost homes are back"
+		return l.begin(want, "the members are others, or lost homes are back")
 	}
 	if r.Phase == PhaseEnded {
 		return r.stable(), "the end is sealed"
@@ -157,16 +150,32 @@ func (l *lead) next() (v Register, why string) {
 	return Register{}, ""
 }
 
+// begin returns the register in which other replicas catch up, once the members have been the same for a while.
+func (l *lead) begin(want Set, why string) (Register, string) {
+	g := l.group
+	if !want.Same(l.want) {
+		l.want, l.since = want, g.m.now.Mono
+	}
+	if len(want) == 0 || g.m.now.Mono.Sub(l.since) < settled {
+		return Register{}, ""
+	}
+	v := g.reg.joint(want)
+	v.Held = g.holding(true, l.loses())
+	return v, why
+}
+
 // endJoint ends a joint phase: forward when a majority of the new homes of each bucket has
-// caught up, back when the new homes have lost their majority.
+// caught up; otherwise with other new replicas when one of them is gone, or back when the new homes have lost their majority.
 func (l *lead) endJoint() (Register, string) {
 	g := l.group
 	waited := g.m.now.Mono.Sub(l.began)
 	switch {
 	case l.loses():
 		return g.reg.again(g.holding(false, true)), "buckets have lost their homes"
-	case g.views.ready(g.hasCaught) && (waited >= g.m.cfg.Timing.Gather || l.allCaught()):
+	case g.views.ready(g.hasCaught) && (waited >= g.m.cfg.Timing.Gather || !l.catching()):
 		return g.reg.ended(), "a majority of the new replicas has caught up"
+	case slices.ContainsFunc(g.reg.Next, func(r Replica) bool { return r.ID != g.self && g.peers[r.ID] == nil }) && !g.unnamed():
+		return l.begin(l.wanted(), "a new replica is gone")
 	case waited >= g.m.cfg.Timing.Patient && !g.views.each(func(v *view) bool { return v.held || v.next.Majority(g.present) }):
 		return g.reg.stable(), "the new replicas have lost their majority"
 	default:
@@ -174,15 +183,19 @@ func (l *lead) endJoint() (Register, string) {
 	}
 }
 
-// allCaught reports whether everybody of Next that can be reached has caught up.
-func (l *lead) allCaught() bool {
+// stalled is after which time without an answer by which it catches up a replica is not waited for.
+const stalled = 500 * time.Millisecond
+
+// catching reports whether a replica of Next that can be reached has not caught up and still comes further.
+func (l *lead) catching() bool {
 	g := l.group
-	for _, r := range g.reg.Next {
-		if g.present(r.ID) && !g.hasCaught(r.ID) {
-			return false
+	return slices.ContainsFunc(g.reg.Next, func(r Replica) bool {
+		moved := g.behind.moved
+		if p := g.peers[r.ID]; p != nil {
+			moved = p.moved
 		}
-	}
-	return true
+		return g.present(r.ID) && !g.hasCaught(r.ID) && g.m.now.Mono.Sub(max(moved, l.began)) < stalled
+	})
 }
 
 // wanted returns the replicas of the members that are up. A member of which no replica is

@@ -28,6 +28,7 @@ type Machine struct {
 	pass   PassID
 	counts Counts
 	began  machine.Instant
+	stands machine.Instant        // Up to when this node may host.
 	left   map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
 	ended  bool
 	pace   pace
@@ -44,6 +45,9 @@ type spreadTimer struct{ Group uint8 }
 // New returns the machine of a node.
 func New(cfg Config) *Machine {
 	m := &Machine{cfg: cfg, left: map[gossip.NodeID]bool{}}
+	if !cfg.Standing {
+		m.stands = machine.Never
+	}
 	for i, of := range cfg.Groups {
 		m.groups = append(m.groups, newGroup(m, uint8(i), of))
 	}
@@ -85,6 +89,10 @@ func (m *Machine) handle(in machine.Input) {
 		m.renewed(in)
 	case component.Changed:
 		m.changed(in)
+	case component.Standing:
+		if m.cfg.Standing {
+			m.stands = in.Until
+		}
 	case component.Fenced:
 		if in.Graceful {
 			m.left[in.Node] = true
@@ -95,6 +103,10 @@ func (m *Machine) handle(in machine.Input) {
 		m.command(in)
 	}
 }
+
+// mayHost reports whether this node may host, by its clock. Who may not, such as the side that is about to be downed, decides
+// no generation and completes no majority; local operations go on, and those that wait for a number of replicas.
+func (m *Machine) mayHost() bool { return m.now.Mono <= m.stands }
 
 // command handles what the program wants.
 func (m *Machine) command(in machine.Input) {

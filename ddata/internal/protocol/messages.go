@@ -45,14 +45,21 @@ type Envelope struct {
 	Unsure   bool
 	Restarts uint64
 
+	// Suspended says that the sender's node may not host: what it answers completes no majority.
+	Suspended bool
+
 	// Register is the whole register, for a receiver that may not know it.
 	Register *Register
 	Body     any
 }
 
-// Hello has no content: the envelope says everything. An answer is expected to one that
-// asks.
-type Hello struct{ Ask bool }
+// Hello has hardly any content: the envelope says everything. An answer is expected to one that
+// asks. Taken numbers the answers by which the sender catches up, 0 for not said: it grows as long as the sender comes
+// further.
+type Hello struct {
+	Ask   bool
+	Taken uint64
+}
 
 // Ballot numbers the attempts to decide one generation of a register.
 type Ballot struct {

@@ -14,8 +14,13 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Operations: how they begin (write, remove, read), how answers count (held, answer), when
-// they are complete (look), and how they end. Then the side that answers them.
+// Operations: how they begin (write, remove, read), how answers count (held, answer), how they go on when the register is
+// another one or this replica has dropped what they store (adopted, goOn), when they are complete (look), and how they end.
+// Then the side that answers them.
+//
+// A change that was made has an origin and a number, so that a replica which is sent it twice takes it once. So a
+// write whose change this replica has dropped keeps it aside, in the operation, and goes on with the homes of then
+// ([spread.resend], [ops.restore]): made again it would count twice where somebody has it.
 
 // ops are the operations of this node that wait for replicas.
 type ops struct {
@@ -45,8 +50,10 @@ type op struct {
 	asked  machine.Instant // When the replicas were asked last.
 	flight uint64          // The batch that carries the change, 0 when whole entries are sent.
 	gen    uint64          // The generation by which answers to a read count.
-	wrote  mark            // For a write: the update that is to be confirmed.
-	turn   uint32          // The turn of the lineage in which the operation began.
+	made   table.Change    // For a write: the change that is to be confirmed.
+	stamp  uint64          // The generation in which the change or the tombstone was made,
+	turn   uint32          // and the turn of its lineage.
+	ends   Verdict         // What a sweep has made of the operation, 0 for nothing.
 
 	entry    table.Entry // What is to be stored, or was read so far.
 	exists   bool        // entry is set: for a read, some replica holds the key.
@@ -79,26 +86,26 @@ func (s *ops) begin(id OpID, key string, level Level, limit time.Duration) *op {
 		id: id, key: key, bucket: table.BucketOf(key), level: level, began: g.m.now.Mono, asked: g.m.now.Mono, until: g.m.now.Mono.Add(limit),
 		gen: g.gen(), answers: map[ReplicaID]answered{}, stored: map[ReplicaID]bool{}, refusers: map[ReplicaID]bool{},
 	}
-	if g.reg != nil {
+	if o.stamp = o.gen; g.reg != nil {
 		o.turn = g.reg.Lineage.Turn
 	}
 	s.open[id] = o
 	return o
 }
 
-// write has a change confirmed that is in the table.
+// write has a change confirmed that was made in the table of this replica, which may have dropped it since.
 func (s *ops) write(in Write) {
-	o := s.begin(in.Op, in.Key, in.Level, in.Limit)
+	o := s.begin(in.Op, in.Change.Key, in.Level, in.Limit)
 	if o == nil {
 		return
 	}
-	o.stage, o.wrote = storing, mark{in.Origin, in.To}
-	var ok bool
-	if o.entry, ok = s.group.table.Get(in.Key); !ok || !s.group.holds() {
-		s.finish(o, Lost)
+	o.stage, o.made = storing, in.Change
+	o.entry, o.exists = s.group.table.Get(o.key)
+	if !s.holds(o) {
+		o.stamp, o.turn = in.Stamp, in.Turn
+		s.goOn(o, func(ReplicaID) bool { return false })
 		return
 	}
-	o.exists = true
 	s.line = append(s.line, o)
 	s.here(o)
 	if s.open[o.id] == o {
@@ -179,9 +186,24 @@ func (s *ops) asks(o *op, p *peer) bool {
 func (s *ops) ask1(o *op) {
 	g := s.group
 	o.asked = g.m.now.Mono
-	if o.stage == storing && g.deleted(o.key) && o.entry.State != table.Deleted {
+	if o.stage == storing && g.deleted(o.key) && !o.deletes() {
 		s.dead(o)
 		return
+	}
+	stamp := g.gen()
+	switch {
+	case o.stage == asking || o.read:
+	case s.holds(o) || s.restore(o):
+		if !g.age.apart() {
+			o.stored[g.self] = true
+		}
+	case !s.aside(o):
+		return
+	case o.makes():
+		g.spread.resend(o)
+		return
+	default:
+		stamp = o.stamp
 	}
 	for _, p := range s.targets(o) {
 		_, has := o.answers[p.id]
@@ -189,18 +211,58 @@ func (s *ops) ask1(o *op) {
 		case o.stage == asking && !has:
 			g.send(p, Ask{Op: o.id, Key: o.key, Hash: o.base})
 		case o.stage == storing && !o.stored[p.id]:
-			g.send(p, Put{Op: o.id, Stamp: g.gen(), Entries: []table.Entry{s.payload(o)}})
+			g.send(p, Put{Op: o.id, Stamp: stamp, Entries: []table.Entry{s.payload(o)}})
 		}
 	}
 }
 
-// payload returns what is sent to be stored: what this replica holds, if that is more than
-// the operation needs. A read still returns no more than what it knows to be stored.
+// payload returns what is sent to be stored: what this replica holds, if that is what the operation needs, or more. A read
+// still returns no more than what it knows to be stored.
 func (s *ops) payload(o *op) table.Entry {
-	if own, ok := s.group.table.Get(o.key); ok && o.covered(own) {
+	if s.holds(o) {
+		own, _ := s.group.table.Get(o.key)
 		return own
 	}
 	return o.entry
+}
+
+// deletes reports whether an operation stores a tombstone.
+func (o *op) deletes() bool { return o.stage == storing && o.entry.State == table.Deleted }
+
+// makes reports whether an operation stores a change that a program has made.
+func (o *op) makes() bool { return o.made.From < o.made.To }
+
+// holds reports whether this replica holds what an operation has to store. Of a change that is its number: what was there
+// beside it is folded by sweeps.
+func (s *ops) holds(o *op) bool {
+	own, ok := s.group.table.Get(o.key)
+	if !ok || !o.makes() {
+		return ok && o.covered(own)
+	}
+	return max(own.Versions.Of(o.made.Origin), own.Floor.Of(o.made.Origin)) >= o.made.To
+}
+
+// aside reports whether what an operation has kept aside may still be taken in: no sweep, and no loss that was
+// accepted, came between.
+func (s *ops) aside(o *op) bool {
+	reg := s.group.reg
+	return reg != nil && o.turn == reg.Lineage.Turn && o.stamp >= reg.fence()
+}
+
+// restore merges what an operation has kept aside into the table of this replica, once that has caught up.
+func (s *ops) restore(o *op) bool {
+	g := s.group
+	if !s.aside(o) || !g.caught || g.age.apart() || !g.home(g.self, o.key) {
+		return false
+	}
+	var outcome table.Outcome
+	var err error
+	if o.makes() {
+		outcome, err = g.table.Apply(o.made)
+	} else {
+		outcome, err = g.table.Join(o.entry)
+	}
+	return err == nil && (outcome == table.Applied || outcome == table.Known)
 }
 
 // covered reports whether an entry says everything that the operation has to store.
@@ -261,7 +323,7 @@ func (s *ops) rejoined() {
 	for _, o := range s.sorted() {
 		if o.stage == asking {
 			s.restart(o)
-		} else if s.kept(o) {
+		} else if s.stands(o) && s.holds(o) {
 			s.held(o, s.group.self)
 		}
 	}
@@ -314,46 +376,81 @@ func (s *ops) answer(p *peer, gen uint64, b Answer) {
 // adopted goes on with every operation by another register. With next, it is the one after the
 // register that was known.
 func (s *ops) adopted(next bool) {
-	confirmed := func(o *op, id ReplicaID) bool {
-		return confirms(s.group.views.bucket(o.bucket).has(id), next)
-	}
+	reg := s.group.reg
 	for _, o := range s.sorted() {
-		switch {
-		case o.turn != s.group.reg.Lineage.Turn && o.turn != 0:
-			s.finish(o, Lost)
-		case !o.read && s.group.reg.resetSince(o.bucket, o.gen):
-			s.finish(o, Lost)
-		case o.stage == asking || s.group.reg.resetSince(o.bucket, o.gen):
+		reset := reg.resetSince(o.bucket, o.gen)
+		if o.stage == asking || o.read && (reset || o.turn != reg.Lineage.Turn) {
+			o.turn = reg.Lineage.Turn
 			s.restart(o)
-		default:
-			if !s.kept(o) {
-				continue
-			}
-			o.flight = 0
-			maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.group.self && !confirmed(o, id) })
-			s.ask1(o)
-			s.look(o)
+			continue
+		}
+		o.gen = reg.Gen
+		s.goOn(o, func(id ReplicaID) bool {
+			return !reset && confirms(s.group.views.bucket(o.bucket).has(id), next)
+		})
+	}
+}
+
+// goOn goes on with an operation that stores something, by what was confirmed by some of the other replicas.
+func (s *ops) goOn(o *op, confirmed func(ReplicaID) bool) {
+	if !s.stands(o) {
+		return
+	}
+	o.flight = 0
+	maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.group.self && !confirmed(id) })
+	s.ask1(o)
+	s.look(o)
+}
+
+// stands looks whether this replica still holds what an operation has to store, and reports whether the operation goes
+// on. What a write or a delete has to store is kept aside if the replica has dropped it; a write that has changed
+// nothing has nothing to keep, and can be made again without harm; a read begins anew.
+func (s *ops) stands(o *op) bool {
+	own, ok := s.group.table.Get(o.key)
+	switch {
+	case o.ends != 0:
+		s.finish(o, o.ends)
+		return false
+	case ok && own.State == table.Deleted && !o.deletes():
+		s.dead(o)
+		return false
+	case s.holds(o):
+		return true
+	case o.read:
+		s.restart(o)
+		return false
+	case !o.makes() && !o.deletes():
+		s.finish(o, Lost)
+		return false
+	}
+	delete(o.stored, s.group.self)
+	return true
+}
+
+// sweeping notes what becomes of operations with a sweep that is about to drop marked tombstones: all replicas that
+// count hold those.
+func (s *ops) sweeping(r *Register) {
+	for _, o := range s.sorted() {
+		if o.read || o.stage != storing || !s.group.table.Marked(o.key, r.Swept-1) {
+			continue
+		}
+		switch own, _ := s.group.table.Get(o.key); {
+		case own.State == table.Deleted && !o.deletes():
+			o.ends = WasDeleted
+		case s.holds(o):
+			o.ends = Confirmed
 		}
 	}
 }
 
-// kept reports whether this replica still holds what an operation has to store. A write
-// that it has dropped ends, a read begins anew.
-func (s *ops) kept(o *op) bool {
-	own, ok := s.group.table.Get(o.key)
-	if ok && own.State == table.Deleted && o.entry.State != table.Deleted {
-		s.dead(o)
-		return false
+// caughtUp merges what was kept aside into the table of this replica, which has caught up.
+func (s *ops) caughtUp() {
+	for _, o := range s.sorted() {
+		if o.stage == storing && !o.read && !o.stored[s.group.self] {
+			s.ask1(o)
+			s.look(o)
+		}
 	}
-	if ok && o.covered(own) {
-		return true
-	}
-	if o.read {
-		s.restart(o)
-	} else {
-		s.finish(o, Lost)
-	}
-	return false
 }
 
 // raised forgets the acknowledgements of other replicas for all that is not confirmed yet, and
@@ -364,13 +461,7 @@ func (s *ops) raised() {
 			s.restart(o)
 			continue
 		}
-		if !s.kept(o) {
-			continue
-		}
-		o.flight = 0
-		maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.group.self })
-		s.ask1(o)
-		s.look(o)
+		s.goOn(o, func(ReplicaID) bool { return false })
 	}
 }
 
@@ -400,7 +491,7 @@ func (s *ops) look(o *op) {
 	}
 	v := g.views.bucket(o.bucket)
 	if o.stage == asking {
-		if !o.level.reads(v, o.has) {
+		if !o.level.reads(v, s.standing(o, o.has)) {
 			return
 		}
 		s.join(o)
@@ -409,11 +500,21 @@ func (s *ops) look(o *op) {
 		}
 	}
 	switch {
-	case s.complete(o, v, o.agrees):
+	case s.complete(o, v, s.standing(o, o.agrees)):
 		s.finish(o, Confirmed)
 	case len(o.refusers) > 0 && !s.complete(o, v, func(id ReplicaID) bool { return !o.refusers[id] }):
 		s.finish(o, Refused)
 	}
+}
+
+// standing returns which of some replicas count for an operation: for majorities those whose nodes may host, and none
+// while this node may not.
+func (s *ops) standing(o *op, in func(ReplicaID) bool) func(ReplicaID) bool {
+	if o.level.Strength < Majority {
+		return in
+	}
+	may := s.group.m.mayHost()
+	return func(id ReplicaID) bool { return may && in(id) && s.group.stands(id) }
 }
 
 // complete reports whether an operation that stores is complete if some replicas hold what it

@@ -232,6 +232,7 @@ func (s *passes) at(id PassID, p *peer) *pass {
 		return nil
 	}
 	x.moved = s.group.m.now.Mono
+	s.group.behind.taken, s.group.behind.moved = s.group.behind.taken+1, x.moved
 	return x
 }
 

@@ -122,6 +122,7 @@ type errand struct {
 	began   machine.Instant
 	until   machine.Instant
 	asked   machine.Instant
+	asks    int           // How often a home was asked.
 	home    gossip.NodeID // The home that was asked last.
 	body    any           // The question or command for the home.
 	stamp   uint64        // The generation in which the entry was lent.
@@ -235,6 +236,7 @@ func (r *remote) ask(e *errand) {
 		body = c
 	}
 	e.home, e.asked = p.node, g.m.now.Mono
+	e.asks++
 	g.send(p, body)
 }
 
@@ -365,7 +367,7 @@ func (r *remote) keep(p *peer, b Commit) {
 	case err != nil:
 		r.refuse(p, b, Committed{Verdict: Refused, Reason: reason(err)})
 	default:
-		g.ops.write(Write{Op: r.serve(p, b.Op, b.Limit), Group: g.index, Key: b.Key, Origin: change.Origin, To: change.To, Level: b.Level, Limit: b.Limit})
+		g.ops.write(Write{Op: r.serve(p, b.Op, b.Limit), Group: g.index, Change: change, Stamp: g.gen(), Turn: g.reg.Lineage.Turn, Level: b.Level, Limit: b.Limit})
 	}
 }
 
@@ -436,6 +438,9 @@ func (r *remote) committed(p *peer, b Committed) {
 	e := r.errands[b.Op]
 	if e == nil || e.home != p.node {
 		return
+	}
+	if b.Verdict == Lost && !e.commits && e.asks > 1 {
+		b.Verdict = Unconfirmed // A home that was asked before, and has not answered, may have done it.
 	}
 	d := Done{Op: b.Op, Verdict: b.Verdict, Answered: b.Answered, Missing: b.Missing, Refusals: b.Refusals}
 	if b.Reason != "" {

@@ -20,6 +20,7 @@ import (
 // It is immutable.
 type Route struct {
 	Gen   uint64
+	Turn  uint32 // The turn of the register's lineage.
 	Self  ReplicaID
 	views *views // Nil while no register is known.
 	Holds bool   // This node's replica holds data.
@@ -67,6 +68,9 @@ func (r *Route) Gone(id ReplicaID) (gossip.NodeID, bool) {
 // routeNow returns the present route.
 func (g *group) routeNow() *Route {
 	r := &Route{Gen: g.gen(), Self: g.self, views: g.views, Holds: g.holds(), Counts: g.holds() && g.reg.Current.Has(g.self) && !g.age.apart(), nodes: map[ReplicaID]gossip.NodeID{}, gone: maps.Clone(g.gone)}
+	if g.reg != nil {
+		r.Turn = g.reg.Lineage.Turn
+	}
 	if g.member() {
 		r.nodes[g.self] = g.m.cfg.Self
 	}

@@ -47,7 +47,7 @@ type mark struct {
 // has reports whether the batch carries what an operation has written.
 func (f *flight) has(o *op) bool {
 	m, ok := f.keys[o.key]
-	return ok && m.origin == o.wrote.origin && m.to >= o.wrote.to
+	return ok && o.makes() && m.origin == o.made.Origin && m.to >= o.made.To
 }
 
 // flightsAtOnce is how many batches that operations wait for may be on their way before
@@ -166,8 +166,7 @@ func (s *spread) rest() {
 // send sends one batch.
 func (s *spread) send(changes []table.Change) {
 	g := s.group
-	s.seq++
-	f := &flight{seq: s.seq, sent: g.m.now.Mono, keys: map[string]mark{}, to: map[ReplicaID]bool{}, taken: map[ReplicaID]bool{}, not: map[ReplicaID][]string{}, stale: map[ReplicaID]bool{}}
+	f := s.flight()
 	f.more = g.table.Unspread() > 0
 	for _, c := range changes {
 		f.keys[c.Key] = mark{c.Origin, c.To}
@@ -187,9 +186,37 @@ func (s *spread) send(changes []table.Change) {
 		}
 	}
 	g.m.counts.Batches++
-	if s.flights = append(s.flights, f); len(s.flights) > g.m.cfg.Bounds.Flights {
-		g.lags.unanswered(s.flights[0])
+	s.keep(f)
+}
+
+// flight returns a batch of which nothing is known yet.
+func (s *spread) flight() *flight {
+	s.seq++
+	return &flight{seq: s.seq, sent: s.group.m.now.Mono, keys: map[string]mark{}, to: map[ReplicaID]bool{}, taken: map[ReplicaID]bool{}, not: map[ReplicaID][]string{}, stale: map[ReplicaID]bool{}}
+}
+
+// keep keeps a batch until it is answered.
+func (s *spread) keep(f *flight) {
+	if s.flights = append(s.flights, f); len(s.flights) > s.group.m.cfg.Bounds.Flights {
+		s.group.lags.unanswered(s.flights[0])
 		s.flights = slices.Delete(s.flights, 0, 1)
+	}
+}
+
+// resend sends the change of an operation, which this replica has dropped, to the homes that are not known to have it.
+func (s *spread) resend(o *op) {
+	g := s.group
+	f := s.flight()
+	f.keys[o.key] = mark{o.made.Origin, o.made.To}
+	for _, p := range g.ops.targets(o) {
+		if !o.stored[p.id] {
+			f.to[p.id] = true
+			g.send(p, Deltas{Seq: f.seq, Stamp: o.stamp, Changes: []table.Change{o.made}})
+		}
+	}
+	if len(f.to) > 0 {
+		s.keep(f)
+		s.board(f, o)
 	}
 }
 

@@ -250,7 +250,7 @@ func TestAcknowledgementsOfFormerNodesDoNotCount(t *testing.T) {
 		f.at(i).shows(reg, protocol.Hello{}, sureOf(0))
 	}
 	change := n.add(7)
-	n.command(protocol.Write{Op: 1, Key: "k", Origin: change.Origin, To: change.To, Level: protocol.Level{Strength: protocol.Majority}, Limit: time.Minute})
+	n.command(protocol.Write{Op: 1, Change: change, Level: protocol.Level{Strength: protocol.Majority}, Limit: time.Minute})
 	f.at(2).shows(reg, protocol.DeltasTaken{Seq: 1}, sureOf(0))
 	f.at(3).heard = nil
 	f.at(3).speak(1, protocol.Envelope{From: 3, Lineage: reg.Lineage, Gen: reg.Gen, Agrees: true, Restarts: 1, Body: protocol.Ask{Op: 9, Key: "k"}})

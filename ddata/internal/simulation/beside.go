@@ -61,7 +61,7 @@ func (r *Replicas) Component(env world.Env) machine.Component {
 	timing := protocol.DefaultTiming()
 	timing.Store = 2 * time.Second
 	n.machine = protocol.New(protocol.Config{
-		Self: env.Self, Groups: []protocol.Group{group}, Timing: timing, Bounds: protocol.DefaultBounds(), Rand: env.Rand,
+		Self: env.Self, Groups: []protocol.Group{group}, Timing: timing, Bounds: protocol.DefaultBounds(), Rand: env.Rand, Standing: true,
 	})
 	r.nodes[env.Self] = n
 	// Without a codec: trees of values that are equal have other shapes when they were decoded, which a world takes for a defect.
@@ -145,40 +145,28 @@ func (r *Replicas) Read(n *world.Node, key string, of int, limit time.Duration, 
 	n.Input(protocol.Service, protocol.Read{Op: op, Key: key, Level: level, Limit: limit})
 }
 
-// Update changes a key at a node that holds it, until a majority has the change. What the node has lost before that
-// is made again.
+// Update changes a key at a node that holds it, until a majority has the change.
 func (r *Replicas) Update(n *world.Node, key string, typ crdt.Type, limit time.Duration, change func(crdt.Origin, any) (any, error), done func(error)) {
 	if _, err := r.Local(n, key); err != nil {
 		done(err)
 		return
 	}
-	made, err := r.nodes[n.ID()].table.Update(key, typ, change)
+	of := r.nodes[n.ID()]
+	made, err := of.table.Update(key, typ, change)
 	if err != nil {
 		done(err)
 		return
 	}
-	ends := n.Now().Mono.Add(limit)
 	op := r.begin(n, func(d protocol.Done) {
-		switch {
-		case d.Verdict == protocol.Lost && n.Now().Mono < ends:
-			r.world.After(retry, func() {
-				if !n.Alive() {
-					done(unconfirmed(d))
-					return
-				}
-				r.Update(n, key, typ, ends.Sub(n.Now().Mono), change, done)
-			})
-		case d.Verdict != protocol.Confirmed:
+		if d.Verdict != protocol.Confirmed {
 			done(unconfirmed(d))
-		default:
-			done(nil)
+			return
 		}
+		done(nil)
 	})
-	n.Input(protocol.Service, protocol.Write{Op: op, Key: key, Origin: made.Origin, To: made.To, Level: majority(), Limit: limit})
+	route := of.machine.Route(0)
+	n.Input(protocol.Service, protocol.Write{Op: op, Change: made, Stamp: route.Gen, Turn: route.Turn, Level: majority(), Limit: limit})
 }
-
-// retry is when a change is made again.
-const retry = 10 * time.Millisecond
 
 // unconfirmed says how an operation has ended that was not confirmed.
 func unconfirmed(d protocol.Done) error {

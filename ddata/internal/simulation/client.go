@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/protocol"
@@ -26,8 +27,8 @@ type operation struct {
 	takes   bool            // The write takes element out of the set.
 	had     bool            // The element was there when the update function ran.
 	began   moment
-	tries   int
-	node    *world.Node // Where the call was made.
+	until   time.Duration // When the program gives the call up.
+	node    *world.Node   // Where the call was made.
 	level   protocol.Level
 }
 
@@ -88,13 +89,13 @@ func (c *Cluster) put(n *world.Node, key string) {
 	if c.rand.IntN(10) == 0 {
 		level.Strength = protocol.Local
 	}
-	c.write(n, &operation{key: key, element: c.element, began: c.History.now(key), level: level})
+	c.write(n, &operation{key: key, element: c.element, began: c.History.now(key), until: c.World.Now() + c.opt.Limit, level: level})
 }
 
 // take takes an element out of a set that is known to be in it.
 func (c *Cluster) take(n *world.Node, key string) {
 	if e, ok := c.History.taking(key, c.rand); ok {
-		c.write(n, &operation{key: key, element: e, takes: true, began: c.History.now(key), level: majority()})
+		c.write(n, &operation{key: key, element: e, takes: true, began: c.History.now(key), until: c.World.Now() + c.opt.Limit, level: majority()})
 	}
 }
 
@@ -142,18 +143,19 @@ func (c *Cluster) write(n *world.Node, o *operation) {
 	}
 	change, err := at.table.Update(o.key, c.typeOf(o.key), o.add)
 	if err != nil {
-		c.failed(err)
+		c.failed(o, err)
 		return
 	}
 	if change.From == change.To {
 		return // The element to be taken out was not there.
 	}
-	n.Input(protocol.Service, protocol.Write{Op: c.begin(n, o), Key: o.key, Origin: change.Origin, To: change.To, Level: o.level, Limit: c.opt.Limit})
+	route := at.machine.Route(0)
+	n.Input(protocol.Service, protocol.Write{Op: c.begin(n, o), Change: change, Stamp: route.Gen, Turn: route.Turn, Level: o.level, Limit: c.opt.Limit})
 }
 
 // failed notes a write that was not made. A deleted key is the only reason.
-func (c *Cluster) failed(err error) {
-	c.History.Failed++
+func (c *Cluster) failed(o *operation, err error) {
+	c.History.unstored(o)
 	if !errors.Is(err, table.ErrDeleted) {
 		c.World.Fail(fmt.Errorf("a write failed: %w", err))
 	}
@@ -167,7 +169,7 @@ func (c *Cluster) borrowed(n *world.Node, b protocol.Borrowed) {
 	}
 	if b.Verdict != protocol.Confirmed || b.Entry != nil && b.Entry.State == table.Deleted {
 		delete(c.ops, b.Op)
-		c.History.Failed++
+		c.History.unstored(o)
 		n.Enqueue(protocol.Service, protocol.Cancel{Op: b.Op})
 		return
 	}
@@ -218,19 +220,7 @@ func (c *Cluster) done(n *world.Node, d protocol.Done) {
 		c.History.Failed++
 	case d.Verdict == protocol.Lost || d.Verdict == protocol.Conflict:
 		c.History.Lost++
-		if o.read == nil && o.doomed == nil && !o.takes && o.tries < 3 {
-			o.tries++
-			again := *o
-			c.element++ // What was lost may have been seen, and deleted since: the new attempt is another write.
-			again.element = c.element
-			c.History.write(o.key, again.element)
-			again.began = c.History.now(o.key)
-			c.World.After(1, func() {
-				if n.Alive() {
-					c.write(n, &again)
-				}
-			})
-		}
+		o.again(c, n)
 	case d.Verdict != protocol.Confirmed:
 		c.History.Unconfirmed++
 	case o.read != nil:
@@ -240,6 +230,24 @@ func (c *Cluster) done(n *world.Node, d protocol.Done) {
 	case o.level.Strength == protocol.Majority:
 		c.wrote(o)
 	}
+}
+
+// again makes a write again of which the machine says that nothing is stored anywhere, as [ddata.Update] does without a
+// word to the program: to the program, and so to the history, it is the same write.
+func (o *operation) again(c *Cluster, n *world.Node) {
+	if o.read != nil || o.doomed != nil {
+		return
+	}
+	c.World.After(time.Millisecond, func() {
+		switch {
+		case !n.Alive():
+			c.History.Unconfirmed++
+		case c.World.Now() >= o.until:
+			c.History.unstored(o)
+		default:
+			c.write(n, o)
+		}
+	})
 }
 
 // wrote notes an acknowledged write. What was written to a key that was deleted meanwhile

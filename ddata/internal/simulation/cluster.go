@@ -90,6 +90,7 @@ type Cluster struct {
 	unsettled           []string // The keys with a delete under way when the disks in whole were copied.
 	copying             bool     // Disks are copied, see Copied.
 	twins               *twins
+	standings           standings
 	restored            gossip.Address // Where a node has, or is to have, an older disk that nobody has recognised yet.
 	narrowed            bool           // Writes are held by hardly a majority, see Behind.
 	failing             time.Duration  // Until when writes may be lost, since too many have crashed together.
@@ -126,6 +127,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, drained: map[gossip.NodeID]bool{}, graceful: map[gossip.NodeID]bool{},
 	}
 	c.twins = &twins{Cluster: c, hears: map[gossip.NodeID]bool{}}
+	c.standings = newStandings()
 	w.Carry(c.carry)
 	w.EndsOn(func(event any) string {
 		if s, ok := event.(component.Stopping); ok {
@@ -139,6 +141,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	for i := range opt.Nodes {
 		c.Join(i)
 	}
+	c.standings.renew(c)
 	w.After(2*time.Second, c.work)
 	return c
 }
@@ -255,9 +258,14 @@ func (c *Cluster) Crash(a gossip.Address) {
 	}
 }
 
-// Remove removes a member for good. If it still runs it learns of that later.
+// Remove removes a member for good, as soon as it may host nothing any more. If it still runs it learns of that later.
 func (c *Cluster) Remove(n gossip.NodeID) {
 	if c.members[n] == nil {
+		return
+	}
+	if !c.standings.doomed[n] && !c.graceful[n] {
+		c.standings.doomed[n] = true
+		c.World.After(standingOver, func() { c.Remove(n) })
 		return
 	}
 	if len(c.members) == 1 {
@@ -331,7 +339,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	}
 	group.Replica = n.replica
 	n.machine = protocol.New(protocol.Config{
-		Self: env.Self, Groups: []protocol.Group{group}, Timing: c.timing(), Bounds: protocol.DefaultBounds(), Rand: env.Rand,
+		Self: env.Self, Groups: []protocol.Group{group}, Timing: c.timing(), Bounds: protocol.DefaultBounds(), Rand: env.Rand, Standing: true,
 	})
 	c.nodes[env.Self] = n
 	if c.truth.state != nil {
@@ -397,7 +405,7 @@ func (k checker) Stepped(_ *world.World, n *world.Node) error {
 	if k.c.opt.Durable {
 		return errors.Join(k.young(n), k.c.twins.oneHeard(n))
 	}
-	return k.c.one(k.c.nodes[n.ID()].machine.Register(0))
+	return errors.Join(k.c.standings.decides(k.c, n), k.c.one(k.c.nodes[n.ID()].machine.Register(0)))
 }
 
 // one checks that a generation has no other value than this one.

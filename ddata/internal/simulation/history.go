@@ -20,10 +20,14 @@ import (
 //	T  after taking an element out of a set was acknowledged, no read that begins later
 //	   returns it
 //	C  a counter is at least the sum of what was acknowledged, and what was read, before
-//	   the read began, and at most the sum of all attempts
+//	   the read began, and at most the sum of the writes that have begun, but for those of
+//	   which the program was told that nothing is stored anywhere
+//	N  no read returns what the program was told to be stored nowhere
 //	D  neither holds once a delete of the key has begun; and after a delete was
 //	   acknowledged, no read that begins later returns an element that was written, or
 //	   seen, before that delete began
+//
+// A write is one call of a program, however often it is made inside: what the program is told must be so.
 
 // History is the record of all operations of all clients.
 type History struct {
@@ -37,7 +41,7 @@ type History struct {
 // keyHistory is what happened to one key.
 type keyHistory struct {
 	must    map[uint64]bool // Elements that every later read returns, while the key is not deleted.
-	tried   map[uint64]bool // Elements that were ever written.
+	tried   map[uint64]bool // Elements that were ever written, and not said to be stored nowhere.
 	gone    map[uint64]bool // Elements that no later read returns.
 	taken   map[uint64]bool // Elements that somebody has begun to take out.
 	least   uint64          // Of a counter: what every later read returns at least.
@@ -62,6 +66,13 @@ func (h *History) key(key string) *keyHistory {
 
 // write notes that a write begins.
 func (h *History) write(key string, element uint64) { h.key(key).tried[element] = true }
+
+// unstored notes that a program was told that nothing of its write is stored anywhere.
+func (h *History) unstored(o *operation) {
+	if h.Failed++; !o.takes {
+		delete(h.key(o.key).tried, o.element)
+	}
+}
 
 // calm returns how many deletes of a key have begun, if all of them were acknowledged, and
 // otherwise -1: one that was not may take effect at any time.
@@ -159,7 +170,7 @@ func (h *History) counted(key string, r reading, value uint64) error {
 		return fmt.Errorf("D2: a read of %s returned %d, although %d was acknowledged or read before it began", key, value, r.least)
 	}
 	if most := uint64(len(k.tried)); value > most {
-		return fmt.Errorf("D4: a read of %s returned %d, although only %d were ever added", key, value, most)
+		return fmt.Errorf("D4: a read of %s returned %d, although no more than %d were added", key, value, most)
 	}
 	if k.losses == r.losses {
 		k.least = max(k.least, value)

@@ -33,6 +33,33 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{
+		name: "who may not host has a vote", in: "protocol", test: "TestWhoMayNotHostDecidesNothing", edits: []edit{{
+			"change.go", "(c.group.reg == nil || c.group.m.mayHost())", "(c.group.reg == nil || c.group.m.mayHost() || mutant(NAME))",
+		}},
+	},
+	{
+		name: "who may not host leads", test: "TestChaos", edits: []edit{{
+			"lead.go", "	if !g.m.mayHost() || g.change.busy()", "	if !g.m.mayHost() && !mutant(NAME) || g.change.busy()",
+		}, {
+			"change.go", " || c.attempt == nil || !c.votes() {", " || c.attempt == nil || !c.votes() && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "who may not host completes majorities", in: "protocol", test: "TestMajoritiesAreOfThoseThatMayHost", edits: []edit{{
+			"ops.go", " may && in(id) && s.group.stands(id) ", " may && in(id) && (s.group.stands(id) || mutant(NAME)) ",
+		}},
+	},
+	{
+		name: "a new replica that is gone is waited for", in: "protocol", test: "TestADeathInAJointPhaseReplacesTheNewSet", edits: []edit{{
+			"lead.go", "r.ID != g.self && g.peers[r.ID] == nil })", "r.ID != g.self && g.peers[r.ID] == nil && !mutant(NAME) })",
+		}},
+	},
+	{
+		name: "who comes further is not waited for", in: "protocol", test: "TestANewcomerThatIsSilentHoldsNothingUp", edits: []edit{{
+			"lead.go", "|| !l.catching()):", "|| !l.catching() || mutant(NAME)):",
+		}},
+	},
+	{
 		name: "a read returns before it has written back", in: "protocol", test: "TestAReadWritesBackBeforeItReturns", edits: []edit{{
 			"ops.go", "	return agreed || o.level.writes(", "	return agreed || mutant(NAME) && o.read || o.level.writes(",
 		}},
@@ -74,7 +101,32 @@ var mutants = []mutant{
 	},
 	{
 		name: "what a read has found is stamped when it is sent", test: "TestChaos", edits: []edit{{
-			"ops.go", "	if ok && o.covered(own) {\n		return true\n", "	if ok && o.covered(own) || mutant(NAME) {\n		return true\n",
+			"ops.go", "	case s.holds(o):\n		return true\n", "	case s.holds(o) || mutant(NAME) && o.read:\n		return true\n",
+		}},
+	},
+	{
+		name: "a change that was dropped is made again", test: "TestSeedsThatWereRed", edits: []edit{{
+			"ops.go", "	case !o.makes() && !o.deletes():\n", "	case !o.makes() && !o.deletes() || mutant(NAME):\n",
+		}},
+	},
+	{
+		name: "a change is judged by what stood beside it", in: "protocol", test: "TestASweepThatRetiresAnOriginEndsNoWrite", edits: []edit{{
+			"ops.go", "	if !ok || !o.makes() {\n", "	if !ok || !o.makes() || mutant(NAME) {\n",
+		}},
+	},
+	{
+		name: "what was kept aside comes back over a sweep", in: "protocol", test: "TestWhatIsKeptAsideComesBackOverNoSweep", edits: []edit{{
+			"ops.go", " && o.stamp >= reg.fence()", " && (o.stamp >= reg.fence() || mutant(NAME))",
+		}},
+	},
+	{
+		name: "what was kept aside is never merged", in: "protocol", test: "TestWhatIsKeptAsideIsMergedAfterCatchingUp", edits: []edit{{
+			"behind.go", "	g.ops.caughtUp()\n", "	if !mutant(NAME) {\n		g.ops.caughtUp()\n	}\n",
+		}},
+	},
+	{
+		name: "a delete that was asked for twice is made again", in: "protocol", test: "TestADeleteThatTwoHomesWereAskedForMayBeDone", edits: []edit{{
+			"remote.go", " && !e.commits && e.asks > 1 {", " && !e.commits && e.asks > 1 && !mutant(NAME) {",
 		}},
 	},
 	{
@@ -341,7 +393,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a read is not begun anew in another generation", test: "TestChaos", edits: []edit{{
-			"ops.go", "		case o.stage == asking || s.group.reg.resetSince(o.bucket, o.gen):\n			s.restart(o)\n", "		case o.stage == asking && !mutant(NAME) || s.group.reg.resetSince(o.bucket, o.gen):\n			s.restart(o)\n		case o.stage == asking:\n			o.gen = s.group.gen()\n			s.look(o)\n",
+			"ops.go", "		if o.stage == asking || o.read && (", "		if o.stage == asking && !reset && mutant(NAME) {\n			o.gen = reg.Gen\n			s.look(o)\n			continue\n		}\n		if o.stage == asking || o.read && (",
 		}},
 	},
 	{

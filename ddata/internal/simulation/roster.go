@@ -33,6 +33,9 @@ func (r *roster) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 	if _, ok := in.(stop); ok {
 		out.Publish(component.Stopping{Reason: component.StopLeft})
 	}
+	if s, ok := in.(component.Standing); ok {
+		out.Publish(s)
+	}
 	t, ok := in.(truth)
 	if !ok || t.version <= r.version {
 		return

@@ -96,6 +96,9 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-older", 3, 20261123501473},
 		{"data-older", 3, 20261123701077},
 		{"data-expiry", 3, 20261123701951},
+		{"data-chaos", 4, 7800017},
+		{"data-chaos", 4, 7800012},
+		{"data-homes", 6, 7800004},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {

@@ -41,6 +41,7 @@ const (
 	flagApart
 	flagOlder
 	flagUnsure
+	flagSuspended
 )
 
 // ErrMalformed is what the errors of every decoder here unwrap to, unless they unwrap to
@@ -128,7 +129,7 @@ func flagsOf(m *protocol.Envelope) (flags uint64) {
 	for _, f := range []struct {
 		set  bool
 		flag uint64
-	}{{m.Sealed, flagSealed}, {m.Caught, flagCaught}, {m.Agrees, flagAgrees}, {m.Apart, flagApart}, {m.Older, flagOlder}, {m.Unsure, flagUnsure}} {
+	}{{m.Sealed, flagSealed}, {m.Caught, flagCaught}, {m.Agrees, flagAgrees}, {m.Apart, flagApart}, {m.Older, flagOlder}, {m.Unsure, flagUnsure}, {m.Suspended, flagSuspended}} {
 		if f.set {
 			flags |= f.flag
 		}
@@ -153,7 +154,7 @@ func setHeader(m *protocol.Envelope, f *wire.Field) error {
 		flags, err := f.Uint(math.MaxUint64)
 		m.Sealed, m.Caught = flags&flagSealed != 0, flags&flagCaught != 0
 		m.Agrees, m.Apart, m.Older = flags&flagAgrees != 0, flags&flagApart != 0, flags&flagOlder != 0
-		m.Unsure = flags&flagUnsure != 0
+		m.Unsure, m.Suspended = flags&flagUnsure != 0, flags&flagSuspended != 0
 		return err
 	case envelopeRegister:
 		if m.Register != nil {

@@ -64,7 +64,7 @@ const (
 // samples is one body of each type.
 func samples() map[string]any {
 	return map[string]any{
-		"hello":    protocol.Hello{Ask: true},
+		"hello":    protocol.Hello{Ask: true, Taken: 9},
 		"prepare":  protocol.Prepare{Slot: 10, Ballot: ballot},
 		"promise":  protocol.Promise{Slot: 10, Ballot: ballot, Refused: true, Accepted: protocol.Ballot{Round: 1, By: 0xa2}, Value: &register},
 		"accept":   protocol.Accept{Slot: 10, Ballot: ballot, Value: &register},
@@ -110,7 +110,7 @@ func samples() map[string]any {
 func enveloped(body any) protocol.Envelope {
 	return protocol.Envelope{
 		Group: 1, From: 0xa1, Lineage: register.Lineage, Gen: 9, Sealed: true, Caught: true, Register: &register, Body: body,
-		Loaded: 6, Written: 300, Agrees: true, Apart: true, Older: true, Unsure: true, Restarts: 2,
+		Loaded: 6, Written: 300, Agrees: true, Apart: true, Older: true, Unsure: true, Restarts: 2, Suspended: true,
 	}
 }
 

@@ -231,13 +231,22 @@ func setBallot(dst *protocol.Ballot, f *wire.Field) error {
 }
 
 // The fields of a hello.
-const helloAsk = 1
+const (
+	helloAsk   = 1
+	helloTaken = 2
+)
 
-func appendHello(e *encoder, m protocol.Hello) { e.flag(helloAsk, m.Ask) }
+func appendHello(e *encoder, m protocol.Hello) {
+	e.flag(helloAsk, m.Ask)
+	e.uint(helloTaken, m.Taken)
+}
 
 func setHello(_ *decoder, m *protocol.Hello, f *wire.Field) error {
-	if f.Number == helloAsk {
+	switch f.Number {
+	case helloAsk:
 		return wire.SetBool(&m.Ask, f)
+	case helloTaken:
+		return wire.Set(&m.Taken, f, math.MaxUint64)
 	}
 	return nil
 }

@@ -175,7 +175,9 @@ func node(i int) gossip.NodeID {
 
 // draws has a draw for each body.
 var draws = []func(t *rapid.T) any{
-	func(t *rapid.T) any { return protocol.Hello{Ask: rapid.Bool().Draw(t, "ask")} },
+	func(t *rapid.T) any {
+		return protocol.Hello{Ask: rapid.Bool().Draw(t, "ask"), Taken: rapid.Uint64().Draw(t, "taken")}
+	},
 	func(t *rapid.T) any {
 		return protocol.Prepare{Slot: rapid.Uint64().Draw(t, "slot"), Ballot: drawBallot.Draw(t, "ballot")}
 	},
@@ -284,7 +286,7 @@ func drawEnvelope(t *rapid.T) protocol.Envelope {
 		Gen: rapid.Uint64().Draw(t, "gen"), Sealed: rapid.Bool().Draw(t, "sealed"), Caught: rapid.Bool().Draw(t, "caught"),
 		Loaded: rapid.Uint64().Draw(t, "loaded"), Written: rapid.Uint64().Draw(t, "written"),
 		Agrees: rapid.Bool().Draw(t, "agrees"), Apart: rapid.Bool().Draw(t, "apart"), Older: rapid.Bool().Draw(t, "older"),
-		Unsure: rapid.Bool().Draw(t, "unsure"), Restarts: rapid.Uint64().Draw(t, "restarts"),
+		Unsure: rapid.Bool().Draw(t, "unsure"), Suspended: rapid.Bool().Draw(t, "suspended"), Restarts: rapid.Uint64().Draw(t, "restarts"),
 		Register: drawMaybe.Draw(t, "register"), Body: rapid.SampledFrom(draws).Draw(t, "body")(t),
 	}
 }

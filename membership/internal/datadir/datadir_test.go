@@ -24,9 +24,10 @@ func record(promise int64) protocol.Record {
 	}
 	return protocol.Record{
 		Data: 0xfedcba9876543210, Promise: promise, EpochBorn: promise - 1,
-		Cluster: gossip.ClusterID{Born: 5, Nonce: 0xfedcba9876543211}, Stamp: protocol.Stamp{Born: 5, Gen: 4, By: 3},
+		Cluster: gossip.ClusterID{Born: 5, Nonce: 0xfedcba9876543211, Origin: 7}, Stamp: protocol.Stamp{Born: 5, Gen: 4, By: 3},
 		Voters:   []protocol.Voter{{Node: node(1), Data: 0xfedcba9876543210}, {Node: node(2)}},
 		Previous: []protocol.Voter{{Node: node(2)}},
+		Yielded:  gossip.Yield{To: gossip.ClusterID{Born: 6, Nonce: 9, Origin: 7}, At: [gossip.YieldAddresses]gossip.Address{node(3).Address, node(4).Address}},
 	}
 }
 

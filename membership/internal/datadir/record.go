@@ -42,7 +42,7 @@ func (f file) text() []byte {
 	r := f.record
 	b := fmt.Appendf(nil, "%s %s %s\n", recordMagic, recordVersion, strconv.QuoteToASCII(f.cluster))
 	b = fmt.Appendf(b, "data %016x\npromise %d\nepochs %d\n", uint64(r.Data), r.Promise, r.EpochBorn)
-	b = fmt.Appendf(b, "cluster %d %016x\n", r.Cluster.Born, r.Cluster.Nonce)
+	b = fmt.Appendf(b, "cluster %s\n", clusterText(r.Cluster))
 	b = fmt.Appendf(b, "stamp %d %d %016x\n", r.Stamp.Born, r.Stamp.Gen, uint64(r.Stamp.By))
 	for _, v := range r.Voters {
 		b = fmt.Appendf(b, "voter %s %016x\n", v.Node, uint64(v.Data))
@@ -50,7 +50,22 @@ func (f file) text() []byte {
 	for _, v := range r.Previous {
 		b = fmt.Appendf(b, "previous %s %016x\n", v.Node, uint64(v.Data))
 	}
+	if !r.Yielded.IsZero() {
+		b = fmt.Appendf(b, "yielded %s\n", clusterText(r.Yielded.To))
+	}
+	for _, a := range r.Yielded.Addresses() {
+		b = fmt.Appendf(b, "yielded-at %s\n", a)
+	}
 	return fmt.Appendf(b, "check %08x\n", crc32.ChecksumIEEE(b))
+}
+
+func clusterText(c gossip.ClusterID) string {
+	return fmt.Sprintf("%d %016x %016x", c.Born, c.Nonce, c.Origin)
+}
+
+func parseCluster(text string, c *gossip.ClusterID) error {
+	_, err := fmt.Sscanf(text, "%d %x %x", &c.Born, &c.Nonce, &c.Origin)
+	return err
 }
 
 // parse is the inverse of [file.text]. The error wraps [ErrDamaged] or [ErrForeign].
@@ -95,7 +110,15 @@ func (f *file) line(line string) (err error) {
 	case "epochs":
 		_, err = fmt.Sscanf(rest, "%d", &r.EpochBorn)
 	case "cluster":
-		_, err = fmt.Sscanf(rest, "%d %x", &r.Cluster.Born, &r.Cluster.Nonce)
+		err = parseCluster(rest, &r.Cluster)
+	case "yielded":
+		err = parseCluster(rest, &r.Yielded.To)
+	case "yielded-at":
+		i := len(r.Yielded.Addresses())
+		if i == len(r.Yielded.At) {
+			return errors.New("too many addresses")
+		}
+		r.Yielded.At[i], err = gossip.ParseAddress(rest)
 	case "stamp":
 		_, err = fmt.Sscanf(rest, "%d %d %x", &r.Stamp.Born, &r.Stamp.Gen, &r.Stamp.By)
 	case "voter", "previous":

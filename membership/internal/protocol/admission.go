@@ -34,7 +34,7 @@ type admission struct {
 	*core
 
 	inquiry    *inquiry
-	form       *forming
+	boot       *bootstrapping
 	footing    *footing
 	strategies *strategies
 	monitoring *heartbeats
@@ -50,9 +50,9 @@ type admission struct {
 	backOffs backOffs
 }
 
-func newAdmission(c *core, d *inquiry, f *forming, standing *footing, s *strategies, monitoring *heartbeats) *admission {
+func newAdmission(c *core, d *inquiry, boot *bootstrapping, standing *footing, s *strategies, monitoring *heartbeats) *admission {
 	return &admission{
-		core: c, inquiry: d, form: f, footing: standing, strategies: s, monitoring: monitoring,
+		core: c, inquiry: d, boot: boot, footing: standing, strategies: s, monitoring: monitoring,
 		pending: map[gossip.Address]pendingJoin{}, backOffs: backOffs{},
 	}
 }
@@ -60,16 +60,17 @@ func newAdmission(c *core, d *inquiry, f *forming, standing *footing, s *strateg
 type hopeful struct {
 	node    gossip.NodeID
 	attempt uint64
+	claim   Claim
 }
 
 // hope notes that a node waits for this node to become a member.
-func (a *admission) hope(node gossip.NodeID, attempt uint64) {
+func (a *admission) hope(node gossip.NodeID, attempt uint64, claim Claim) {
 	i := slices.IndexFunc(a.hopefuls, func(h hopeful) bool { return h.node == node })
 	switch {
 	case i >= 0:
-		a.hopefuls[i].attempt = attempt
+		a.hopefuls[i].attempt, a.hopefuls[i].claim = attempt, claim
 	case len(a.hopefuls) < hopefulsMax:
-		a.hopefuls = append(a.hopefuls, hopeful{node, attempt})
+		a.hopefuls = append(a.hopefuls, hopeful{node, attempt, claim})
 	}
 }
 
@@ -79,19 +80,19 @@ type pendingJoin struct {
 }
 
 func (a *admission) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
+	claim := a.inquiry.answerTo(from.Address, msg.Claim)
 	switch status := a.ownStatus(); {
 	case a.phase != phaseMember:
-		a.hope(from, msg.Attempt)
-		if a.phase == phaseJoining && a.inquiry.asks(from.Address) {
-			// A question carries a claim, as an answer does.
-			a.inquiry.note(from, msg.Claim)
-			a.form.considerFounding()
-		}
-		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster", Claim: a.inquiry.claim(msg.Claim.Record)})
+		a.hope(from, msg.Attempt, msg.Claim)
+		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster", Claim: claim})
 	case !admits(status):
-		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String(), Claim: a.inquiry.claim(msg.Claim.Record)})
+		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String(), Claim: claim})
 	default:
-		a.out.Send(from, InitJoinAck{Attempt: msg.Attempt, Cluster: a.state.Cluster(), Claim: a.inquiry.claim(msg.Claim.Record)})
+		a.out.Send(from, InitJoinAck{Attempt: msg.Attempt, Cluster: a.state.Cluster(), Claim: claim})
+	}
+	if !msg.Back {
+		a.inquiry.askBack(from.Address, msg.Claim)
+		a.boot.lookUpFor(from.Address)
 	}
 }
 
@@ -100,7 +101,7 @@ func (a *admission) answerHopefuls() {
 	hopefuls := a.hopefuls
 	a.hopefuls = nil
 	for _, h := range hopefuls {
-		a.receiveInitJoin(h.node, InitJoin{Attempt: h.attempt})
+		a.receiveInitJoin(h.node, InitJoin{Attempt: h.attempt, Claim: h.claim, Back: true})
 	}
 	if !a.footing.mayLetIn() {
 		a.hopefuls = hopefuls // Nodes that did not vote hear again when they may join.
@@ -123,7 +124,7 @@ func (a *admission) receiveJoinRequest(from gossip.NodeID, msg JoinRequest) {
 	if refusal := a.judgeJoin(from, msg); refusal != nil {
 		a.refuseJoin(from, *refusal)
 		if a.phase == phaseMember && !a.footing.mayLetIn() {
-			a.hope(from, msg.Attempt)
+			a.hope(from, msg.Attempt, msg.Claim)
 		}
 		return
 	}
@@ -169,8 +170,10 @@ func (a *admission) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused 
 		return refuse(RefusedMalformed, false, "%v is the address of the member asked", from.Address)
 	case !msg.Cluster.IsZero() && msg.Cluster != a.state.Cluster():
 		return refuse(RefusedCluster, true, "this is another cluster than %v", msg.Cluster)
-	case raiseEpochs(a.state, msg.Record) > gossip.LatestBirth:
-		return refuse(RefusedMalformed, false, "epochs that began at %d leave no room for those of this cluster", msg.Record.EpochBorn)
+	case known == nil && !a.isNeeded(from) && !msg.Claim.isRelatedTo(a.inquiry.claim(), a.inquiry.sight().evidence(from.Address, msg.Claim)):
+		return refuse(RefusedUnrelated, true, "%s", unrelated(from.Address, msg.Claim, a.inquiry.claim()))
+	case raiseEpochs(a.state, msg.Claim.Record) > gossip.LatestBirth:
+		return refuse(RefusedMalformed, false, "epochs that began at %d leave no room for those of this cluster", msg.Claim.Record.EpochBorn)
 	case removed || known != nil && known.Status == gossip.Down:
 		return refuse(RefusedIncarnation, false, "incarnation %v was downed or removed: restart the node", from)
 	}
@@ -288,7 +291,7 @@ func (a *admission) admit(from gossip.NodeID, msg JoinRequest) {
 		}
 		a.edit(func(e *gossip.Edit) {
 			if e.Join(joiner(msg.Member)) {
-				e.RaiseEpochs(raiseEpochs(a.state, msg.Record))
+				e.RaiseEpochs(raiseEpochs(a.state, msg.Claim.Record))
 			}
 		})
 		if a.state.Member(from) == nil {

@@ -80,7 +80,7 @@ func TestWhoWasDownedForItsLinksIsRefusedForATime(t *testing.T) {
 			ask := func(at time.Duration) (refused JoinRefused, dialled int) {
 				b.at(at)
 				b.answeredBy(at, 2, 3)
-				a.receiveJoinRequest(again.Node, JoinRequest{Attempt: 1, Member: again, Settings: a.inquiry.compared()})
+				a.receiveJoinRequest(again.Node, JoinRequest{Attempt: 1, Member: again, Settings: a.inquiry.compared(), Claim: a.inquiry.claim()})
 				return sentTo[JoinRefused](b)[4], len(effects[Probe](b))
 			}
 			refused, dialled := ask(time.Minute + linkBackOffFirst - 1)

@@ -50,6 +50,7 @@ func TestAVoteIsGivenOnceAndForTheNewestVoters(t *testing.T) {
 		{protocol.AskVote{Birth: born + 1, Basis: record.Stamp, Settled: true}, "it has just voted for another one"},
 	} {
 		votes = nil
+		c.ask.Claim.List = w.seeds
 		voter.step(machine.Received{From: candidate, Message: c.ask})
 		w.run(time.Second)
 		require.Len(t, votes, 1, "%+v", c.ask)
@@ -58,7 +59,7 @@ func TestAVoteIsGivenOnceAndForTheNewestVoters(t *testing.T) {
 	}
 	w.run(10 * time.Second)
 	votes = nil
-	voter.step(machine.Received{From: candidate, Message: protocol.AskVote{Birth: born + 2, Basis: newer}})
+	voter.step(machine.Received{From: candidate, Message: protocol.AskVote{Birth: born + 2, Basis: newer, Claim: protocol.Claim{List: w.seeds}}})
 	w.run(time.Second)
 	require.Len(t, votes, 1)
 	require.True(t, votes[0].Granted, votes[0].Reason)
@@ -102,7 +103,7 @@ func TestNoVoteLeavesBeforeItsPromiseIsOnTheDisk(t *testing.T) {
 
 	w.fails[address(2)] = errHangs
 	voter.step(machine.Received{From: candidate.id, Message: protocol.AskVote{
-		Birth: w.disks[address(2)].Promise + 1_000, Basis: w.disks[address(2)].Stamp, Settled: true,
+		Birth: w.disks[address(2)].Promise + 1_000, Basis: w.disks[address(2)].Stamp, Settled: true, Claim: protocol.Claim{List: w.seeds},
 	}})
 	w.until(10*time.Second, func() bool { return voter.dead })
 	require.Equal(t, component.StopDisk, voter.stopping.Reason, "it has begun to vote")

@@ -39,6 +39,10 @@ const (
 	// points only to find other clusters of its name.
 	lookupAsMember = time.Minute
 
+	// lookupForAsker is the least time between two lookups of a member because of nodes that
+	// ask it.
+	lookupForAsker = 5 * time.Second
+
 	// dialsMost bounds how many silent contact points are dialled at a time.
 	dialsMost = 16
 )
@@ -83,6 +87,9 @@ type bootstrapping struct {
 	dialling map[gossip.Address]machine.Instant
 	next     int
 
+	// soonest is when a member may look up again because of a node that asked it.
+	soonest machine.Instant
+
 	// told is the sentence of the last decision about what is missing to form a cluster.
 	told string
 }
@@ -119,7 +126,7 @@ func (b *bootstrapping) begin() bool {
 		b.refuse(b.self, "Discover", RefusedMalformed, "nothing was given that finds contact points")
 		return false
 	}
-	b.runs = true
+	b.runs, b.inquiry.found = true, true
 	b.lookUp()
 	return true
 }
@@ -141,6 +148,16 @@ func (b *bootstrapping) lookUp() {
 	b.lookup = b.nextCall()
 	b.out.Add(machine.Call{ID: b.lookup, Port: CallLookup, Request: b.search.Query(), Limit: b.limit})
 	b.out.Arm(timerLooked, b.now.Mono.Add(b.limit))
+}
+
+// lookUpFor looks contact points up at once when a member was asked by an address that it has
+// not found: what the node there is told rests on what this node has found.
+func (b *bootstrapping) lookUpFor(asker gossip.Address) {
+	if b.phase != phaseMember || slices.Contains(b.inquiry.seeds, asker) || b.now.Mono < b.soonest {
+		return
+	}
+	b.soonest = b.now.Mono.Add(lookupForAsker)
+	b.lookUp()
 }
 
 // returned takes the answer of a call, if it is the lookup or the question to the decider that
@@ -208,7 +225,7 @@ func (b *bootstrapping) observe() bootstrap.Observations {
 	var answers []bootstrap.Answer
 	for _, a := range b.inquiry.fresh() {
 		answers = append(answers, bootstrap.Answer{
-			From: targetAt(a.from.Address), Age: b.now.Mono.Sub(a.at), Member: a.claim.Standing && !a.claim.Leaving,
+			From: targetAt(a.from.Address), Age: b.now.Mono.Sub(a.at), Member: a.claim.Standing && !a.claim.Leaving && b.inquiry.mayJoin(a),
 		})
 	}
 	return b.search.Observe(b.now.Mono.Time(), answers)

@@ -134,7 +134,7 @@ func TestNobodyFormsBesideAMember(t *testing.T) {
 	for i := range 30 {
 		l.after(time.Duration(i)*time.Second, func() {
 			one.step(machine.Received{From: gossip.NodeID{Address: address(3), UID: 3}, Message: protocol.InitJoinNack{
-				Member: true, Claim: protocol.Claim{Record: protocol.Record{Data: 3}, Cluster: other},
+				Member: true, Claim: protocol.Claim{Record: protocol.Record{Data: 3}, Cluster: other, Evidence: protocol.ListMembers},
 			}})
 		})
 	}

@@ -32,7 +32,7 @@ func (m *Machine) becomeMember(state *gossip.State) {
 	m.out.Arm(timerRound, m.now.Mono.Add(m.cfg.GossipInterval))
 	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
 	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))
-	m.out.Arm(timerMeet, m.now.Mono.Add(meetInterval))
+	m.meeting.enter(!m.join.target.IsZero())
 	if m.founding() {
 		m.out.Arm(timerFounding, m.now.Mono.Add(m.foundingLimit()))
 	}

@@ -34,6 +34,10 @@ type SettingsDiffer struct {
 	Differences []Difference
 }
 
+// FoundedWithout is published when this node has founded a cluster upon a list of which some
+// nodes were silent.
+type FoundedWithout struct{ Silent []gossip.Address }
+
 // RecordLost is published when the node's record could not be written and was removed:
 // the node goes on, but speaks for no voter after a restart.
 type RecordLost struct{ Reason string }
@@ -131,6 +135,11 @@ type PeerRefused struct {
 	Final  bool
 	Reason string
 }
+
+// Misdialled is the input by which the driver tells that a node has dialled another
+// incarnation at this node's address, or this address under another one's name. It knows the
+// address, and so has a reason to be asked which cluster it is in.
+type Misdialled struct{ By gossip.NodeID }
 
 // Probe is an effect: the driver dials Address anew and reports by [Probed] which node
 // answered. The driver gives up after Limit; the machine has a timer of its own.

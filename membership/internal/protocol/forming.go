@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -152,16 +153,18 @@ func (f *forming) winsIn(basis Record, ballots []ballot) bool {
 	}
 }
 
-// ballotBox returns this node and the nodes that answer that they are in no cluster, as
-// far as they speak for voters of a basis. It returns false if some node answers that it
-// is in a cluster: then there may be a cluster to join, or one that ends.
+// ballotBox returns this node and the related nodes that answer that they are in no cluster,
+// as far as they speak for voters of a basis. It returns false if some node answers that it
+// is in a related cluster: then there may be a cluster to join, or one that ends.
 func (f *forming) ballotBox(basis Record) ([]ballot, bool) {
 	all := []ballot{{f.self, f.memory.wanted}}
 	for _, a := range f.inquiry.fresh() {
-		if !a.claim.Cluster.IsZero() {
+		switch {
+		case f.inquiry.mayJoin(a):
 			return nil, false
+		case !a.isMember() && f.inquiry.isRelated(a):
+			all = append(all, ballot{a.from, a.claim.Record})
 		}
-		all = append(all, ballot{a.from, a.claim.Record})
 	}
 	voters := speakersFor(basis.everybody())
 	return slices.DeleteFunc(all, func(b ballot) bool { return len(voters.of(b.node.Address, b.record)) == 0 }), true
@@ -204,10 +207,14 @@ func (f *forming) considerFounding() {
 	switch alone := len(basis.Voters) == 1 && basis.Settled(); {
 	case !alone:
 		at = max(at, f.grownUp())
+	case f.inquiry.isAlone():
+		at = max(at, f.listensUntil())
 	case len(f.inquiry.whomToAsk()) > 0:
-		// No cluster can have gone on without this node, but another cluster of the name
-		// may have been founded, to which this node's cluster has yielded.
+		// No cluster can have gone on without this node, but an operator may have founded one.
 		at = max(at, f.inquiry.began.Add(2*f.cfg.JoinInterval))
+	}
+	if !f.memory.wanted.Yielded.IsZero() {
+		at = max(at, f.inquiry.began.Add(yieldedWait))
 	}
 	if rank := f.rank(ballots); rank > 0 {
 		if !f.winning {
@@ -223,11 +230,39 @@ func (f *forming) considerFounding() {
 	f.stand(basis)
 }
 
+const (
+	// aloneWait is how long a node that lists itself alone listens, before it founds, whether
+	// members know its address: those ask there every second, or every five.
+	aloneWait = 6 * time.Second
+
+	// knownWait is how long such a node goes on listening after it has heard of one.
+	knownWait = 11 * time.Second
+
+	// yieldedWait is how long a node whose cluster has yielded asks for the one that goes on.
+	yieldedWait = 4 * time.Second
+)
+
+// listensUntil is when a node that lists itself alone may found. On a loopback address it is
+// no member of any other cluster.
+func (f *forming) listensUntil() machine.Instant {
+	if ip, err := netip.ParseAddr(f.self.Address.Host); err == nil && ip.IsLoopback() || f.self.Address.Host == "localhost" {
+		return f.now.Mono
+	}
+	until := f.inquiry.began.Add(aloneWait)
+	if f.inquiry.known != 0 {
+		until = max(until, f.inquiry.known.Add(knownWait))
+	}
+	return until
+}
+
 // mayFound reports whether what discovery has found is enough to found a cluster upon,
 // where nobody remembers one. If time alone is missing, it arms the timer.
 func (f *forming) mayFound(basis Record) bool {
-	if basis.Remembers() {
+	switch {
+	case basis.Remembers():
 		return true
+	case f.inquiry.strange():
+		return false
 	}
 	ok, at := f.boot.allows()
 	if !ok && at > f.now.Mono {
@@ -293,9 +328,9 @@ func (f *forming) askVotes() {
 	c.asked = true
 	voters := speakersFor(c.basis.everybody())
 	for _, a := range f.inquiry.fresh() {
-		if len(voters.of(a.from.Address, a.claim.Record)) > 0 {
+		if len(voters.of(a.from.Address, a.claim.Record)) > 0 && !a.isMember() && f.inquiry.isRelated(a) {
 			c.open++
-			f.out.Send(a.from, AskVote{Birth: c.birth, Basis: c.basis.Stamp, Settled: c.basis.Settled()})
+			f.out.Send(a.from, AskVote{Birth: c.birth, Basis: c.basis.Stamp, Settled: c.basis.Settled(), Claim: f.inquiry.claim()})
 		}
 	}
 	f.count(ballot{f.self, f.kept})
@@ -374,6 +409,8 @@ func (f *forming) receiveAskVote(from gossip.NodeID, msg AskVote) {
 	switch {
 	case f.phase != phaseJoining || !f.inquiry.asks(from.Address):
 		f.refuse(from, "AskVote", RefusedUnsolicited, "this node looks for no cluster, or not at this address")
+	case !areRelated(f.inquiry.claim(), f.self.Address, msg.Claim, from.Address):
+		refuse("%s", unrelated(from.Address, msg.Claim, f.inquiry.claim()))
 	case f.join.isTaken():
 		refuse("it is about to join a cluster")
 	case msg.Birth <= own.Promise || msg.Birth > gossip.LatestBirth:
@@ -443,15 +480,33 @@ func (f *forming) receiveVote(from gossip.NodeID, msg Vote) {
 func (f *forming) found(c *candidacy, why string) gossip.ClusterID {
 	config := c.config()
 	config.By = f.self.UID
-	cluster := gossip.ClusterID{Born: c.birth, Nonce: f.deps.Rand.Uint64() | 1}
+	cluster := gossip.ClusterID{Born: c.birth, Nonce: f.deps.Rand.Uint64() | 1, Origin: c.basis.Cluster.Lineage()}
 	f.out.Decide("join", f.self.String(), fmt.Sprintf("formed cluster %v", cluster),
 		fmt.Sprintf("%d of %d voters: %s", len(c.ballots), len(c.basis.Voters), why))
+	if !c.basis.Remembers() {
+		f.warnOfSilent(c)
+	}
 	f.join.enter(f.state.Edit(f.self, func(e *gossip.Edit) {
 		e.SetCluster(cluster)
 		e.Join(f.me)
 		e.Found(config)
 	}))
 	return cluster
+}
+
+// warnOfSilent tells which listed nodes were silent when a cluster was founded upon the list:
+// one that still runs there, and is cut off, is not seen.
+func (f *forming) warnOfSilent(c *candidacy) {
+	var silent []gossip.Address
+	for _, v := range c.basis.Voters {
+		if _, heard := f.inquiry.of(v.Node.Address); !heard && v.Node.Address != f.self.Address && !v.isAbsent() {
+			silent = append(silent, v.Node.Address)
+		}
+	}
+	if len(silent) > 0 {
+		f.out.Decide("join", f.self.String(), "listed nodes silent", cutText(fmt.Sprintf("%v: if a cluster runs there, there are two now", silent)))
+		f.out.Publish(FoundedWithout{Silent: silent})
+	}
 }
 
 // config returns the voters with which the cluster begins.
@@ -490,7 +545,7 @@ func (f *forming) commandForm(in Form) {
 		return
 	}
 	for _, a := range f.inquiry.fresh() {
-		if a.claim.Standing {
+		if a.claim.Standing && f.inquiry.mayJoin(a) {
 			f.refuseForm(in, a.from, fmt.Sprintf("%v is a member of a cluster that goes on, which this node will join", a.from))
 			return
 		}
@@ -500,9 +555,10 @@ func (f *forming) commandForm(in Form) {
 		f.refuseForm(in, f.self, noBirthLeft)
 		return
 	}
+	basis := f.inquiry.basis()
 	c := &candidacy{
 		birth: birth, ballots: []ballot{{f.self, f.memory.wanted}},
-		basis: Record{Stamp: f.inquiry.basis().Stamp, Voters: []Voter{{Node: f.self, Data: f.memory.wanted.Data}}},
+		basis: Record{Stamp: basis.Stamp, Cluster: basis.Cluster, Voters: []Voter{{Node: f.self, Data: f.memory.wanted.Data}}},
 	}
 	cluster := f.found(c, "an operator asked for it; whatever other voters know is given up")
 	f.out.Publish(FormAnswered{ID: in.ID, Cluster: cluster})

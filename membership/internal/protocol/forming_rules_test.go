@@ -43,8 +43,23 @@ func newBooth(t *testing.T, i int, record protocol.Record) *booth {
 	return b
 }
 
-// says sends a message of the i-th seed node to the node.
+// says sends a message of the i-th seed node to the node. Its list is that of the node.
 func (b *booth) says(i int, message any) {
+	related := func(c protocol.Claim) protocol.Claim {
+		c.List, c.Evidence = b.seeds, protocol.ListListed|protocol.ListKnown
+		return c
+	}
+	switch m := message.(type) {
+	case protocol.InitJoinNack:
+		m.Claim = related(m.Claim)
+		message = m
+	case protocol.InitJoinAck:
+		m.Claim = related(m.Claim)
+		message = m
+	case protocol.AskVote:
+		m.Claim = related(m.Claim)
+		message = m
+	}
 	b.node.step(machine.Received{From: gossip.NodeID{Address: address(i), UID: gossip.UID(i)}, Message: message})
 }
 
@@ -169,7 +184,7 @@ func TestWhenAVoteIsRefused(t *testing.T) {
 			return protocol.AskVote{Birth: b.birth(), Settled: true}
 		}, before: func(b *booth) {
 			id := gossip.ClusterID{Born: 50, Nonce: 1}
-			b.says(2, protocol.InitJoinAck{Attempt: 1, Cluster: id, Claim: protocol.Claim{Record: remembered(2, 2), Cluster: id, Standing: true, Voters: 3}})
+			b.says(2, protocol.InitJoinAck{Attempt: 1, Cluster: id, Claim: protocol.Claim{Record: remembered(2, 2), Cluster: id, Standing: true}})
 			require.NotEmpty(b.t, said[protocol.JoinRequest](b))
 		}},
 	} {
@@ -368,7 +383,7 @@ func TestAVoterEntersWhatItVotedForLast(t *testing.T) {
 	require.Len(t, said[protocol.Vote](b), 2)
 	enters := func(i int, born int64) bool {
 		id := gossip.ClusterID{Born: born, Nonce: 1}
-		b.says(i, protocol.InitJoinAck{Attempt: 1, Cluster: id, Claim: protocol.Claim{Record: protocol.Record{Data: gossip.DataID(i)}, Cluster: id, Voters: 3}})
+		b.says(i, protocol.InitJoinAck{Attempt: 1, Cluster: id, Claim: protocol.Claim{Record: protocol.Record{Data: gossip.DataID(i)}, Cluster: id}})
 		return len(said[protocol.JoinRequest](b)) > 0
 	}
 	require.False(t, enters(1, first), "it has promised more since")

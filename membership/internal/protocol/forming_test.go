@@ -504,7 +504,7 @@ func TestWhoWasNotAskedIsNotBelieved(t *testing.T) {
 	lies := []any{
 		protocol.InitJoin{Attempt: 1, Claim: protocol.Claim{Record: record}},
 		protocol.InitJoinNack{Attempt: 1, Claim: protocol.Claim{Record: record}},
-		protocol.InitJoinAck{Attempt: 1, Cluster: record.Cluster, Claim: protocol.Claim{Record: record, Cluster: record.Cluster, Standing: true, Voters: 99}},
+		protocol.InitJoinAck{Attempt: 1, Cluster: record.Cluster, Claim: protocol.Claim{Record: record, Cluster: record.Cluster, Standing: true, Voters: []gossip.NodeID{stranger}}},
 		protocol.AskVote{Birth: 1 << 42, Basis: record.Stamp, Settled: true},
 		protocol.Vote{Birth: 1 << 42, Granted: true},
 	}

@@ -379,7 +379,7 @@ func decodes(message any) error {
 	case protocol.InitJoinNack:
 		return msg.Claim.Record.Validate()
 	case protocol.JoinRequest:
-		return msg.Record.Validate()
+		return msg.Claim.Record.Validate()
 	}
 	return nil
 }

@@ -13,8 +13,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// The order here: whom this node asks, what it does with an answer, what follows from all
-// answers (the newest record and the highest birth), and what this node says of itself.
+// The order here: whom this node asks, what it does with an answer, and what follows from all
+// answers: which clusters it may join, the newest record and the highest birth. What nodes
+// say of themselves is in claim.go, and which of them have to do with each other in
+// relation.go.
 
 // inquiry holds whom this node asks about clusters, and what they have answered. A node
 // without a cluster asks until it has one; a member goes on asking the nodes that should
@@ -26,9 +28,10 @@ type inquiry struct {
 	strategies *strategies
 	footing    *footing
 
-	// seeds are the addresses with which the node was told to join, or at which discovery
-	// has found contact points.
+	// seeds are the addresses with which the node was told to join, or, if found says so, at
+	// which discovery has found contact points.
 	seeds []gossip.Address
+	found bool
 
 	// required is how many of them at least must vote where nobody remembers a cluster;
 	// zero: more than half of them.
@@ -42,6 +45,73 @@ type inquiry struct {
 
 	// began is when the node was told to join for the first time.
 	began machine.Instant
+
+	// asked are the questions that may still be answered, by the address that was asked.
+	asked map[gossip.Address]looked
+
+	// strangers are the nodes that answered and have nothing to do with this one, sorted by
+	// address.
+	strangers []stranger
+
+	// known is when this node last heard, by asking back, of a node that knows its address
+	// and is in a cluster, or remembers one; zero: never.
+	known machine.Instant
+}
+
+// looked is a question to an address.
+type looked struct {
+	at machine.Instant // When it was asked last.
+	// back says that it was only asked because somebody there had asked this node, which
+	// has no reason of its own to ask there.
+	back   bool
+	backAt machine.Instant // When it was asked back last.
+}
+
+const (
+	// askBackEvery is the least time between two questions by which an address is asked back.
+	askBackEvery = 2 * time.Second
+
+	// askedBackMax bounds the addresses that are asked back at a time.
+	askedBackMax = 256
+)
+
+// ask asks an address which cluster the node there is in.
+func (q *inquiry) ask(a gossip.Address) {
+	if a == q.self.Address {
+		return
+	}
+	q.put(a, looked{at: q.now.Mono, backAt: q.asked[a].backAt}, false)
+}
+
+// askBack asks whoever has asked this node: what it claims is believed only of the node
+// that answers there. A member does so only when the node claims another cluster.
+func (q *inquiry) askBack(a gossip.Address, theirs Claim) {
+	before, known := q.asked[a]
+	switch {
+	case q.phase != phaseJoining && q.phase != phaseMember || a == q.self.Address:
+		return
+	case q.phase == phaseMember && (theirs.Cluster.IsZero() || theirs.Cluster == q.state.Cluster()):
+		return
+	case known && before.backAt != 0 && q.now.Mono.Sub(before.backAt) < askBackEvery:
+		return
+	case !known && len(q.asked) >= askedBackMax:
+		return
+	}
+	own := known && !before.back && q.now.Mono.Sub(before.at) <= q.answersLast() || q.phase == phaseJoining && q.asks(a)
+	q.put(a, looked{at: q.now.Mono, back: !own, backAt: q.now.Mono}, true)
+}
+
+func (q *inquiry) put(a gossip.Address, question looked, back bool) {
+	if q.asked == nil {
+		q.asked = map[gossip.Address]looked{}
+	}
+	for old, past := range q.asked { //quorate:unordered each is looked at by itself
+		if q.now.Mono.Sub(past.at) > q.answersLast() {
+			delete(q.asked, old)
+		}
+	}
+	q.asked[a] = question
+	q.out.Send(gossip.NodeID{Address: a}, InitJoin{Attempt: q.attempt, Claim: q.claim(), Back: back})
 }
 
 // restart begins a new search, among these seed nodes.
@@ -68,7 +138,7 @@ func (q *inquiry) others() []gossip.Address {
 // whomToAsk returns, sorted, the addresses of the seed nodes and of all voters that this
 // node, or a node that answered, remembers.
 func (q *inquiry) whomToAsk() []gossip.Address {
-	all := slices.Concat(q.seeds, q.memory.wanted.addresses())
+	all := slices.Concat(q.seeds, q.memory.wanted.addresses(), q.memory.wanted.Yielded.Addresses())
 	if basis := q.basis(); basis.Remembers() {
 		all = append(all, basis.addresses()...)
 	}
@@ -76,17 +146,10 @@ func (q *inquiry) whomToAsk() []gossip.Address {
 	return slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool { return a == q.self.Address })
 }
 
-// asks reports whether this node asks one of the addresses, and so believes an answer
-// from there.
-func (q *inquiry) asks(addresses ...gossip.Address) bool {
-	if len(addresses) == 0 {
-		return false
-	}
-	asked := q.whomToAsk()
-	return slices.ContainsFunc(addresses, func(a gossip.Address) bool {
-		_, found := slices.BinarySearchFunc(asked, a, gossip.Address.Compare)
-		return found
-	})
+// asks reports whether this node asks an address of its own accord.
+func (q *inquiry) asks(a gossip.Address) bool {
+	_, asks := slices.BinarySearchFunc(q.whomToAsk(), a, gossip.Address.Compare)
+	return asks
 }
 
 // answer is the last claim that was heard of a node.
@@ -95,7 +158,11 @@ type answer struct {
 	claim Claim
 	at    machine.Instant // When the claim was heard last.
 	since machine.Instant // When the node began to claim the same.
+	back  bool            // It was only asked back, see [looked].
 }
+
+// isMember tells whether the node is in a cluster.
+func (a answer) isMember() bool { return !a.claim.Cluster.IsZero() }
 
 // continues reports whether an answer says the same as an earlier one of the same node,
 // which still counted when the new one came.
@@ -107,15 +174,19 @@ func (a answer) continues(before answer, limit time.Duration) bool {
 // note takes the answer of a node.
 func (q *inquiry) note(from gossip.NodeID, claim Claim) {
 	i, found := q.find(from.Address)
-	a := answer{from: from, claim: claim, at: q.now.Mono, since: q.now.Mono}
+	a := answer{from: from, claim: claim, at: q.now.Mono, since: q.now.Mono, back: q.asked[from.Address].back}
 	if found {
 		if a.continues(q.heard[i], q.answersLast()) {
 			a.since = q.heard[i].since
 		}
 		q.heard[i] = a
-		return
+	} else {
+		q.heard = slices.Insert(q.heard, i, a)
 	}
-	q.heard = slices.Insert(q.heard, i, a)
+	q.meetStranger(from, claim, q.isRelated(a))
+	if a.back && claim.Evidence.has(AddressKnown) && (a.isMember() || claim.Record.Remembers()) {
+		q.known = q.now.Mono
+	}
 }
 
 // fresh returns the answers that are recent enough to count.
@@ -142,12 +213,58 @@ func (q *inquiry) of(address gossip.Address) (answer, bool) {
 // answersLast is how long an answer counts.
 func (q *inquiry) answersLast() time.Duration { return 2 * q.cfg.JoinIntervalMax }
 
-// basis returns the newest record of this node and of the nodes that answer, or the list
-// of seed nodes if no node remembers a cluster.
+// isRelated reports whether this node has to do with the cluster of a node that answered, or,
+// where both are in none, with the node itself.
+func (q *inquiry) isRelated(a answer) bool {
+	if a.isMember() {
+		return q.claim().isRelatedTo(a.claim, a.claim.Evidence)
+	}
+	return areRelated(q.claim(), q.self.Address, a.claim, a.from.Address)
+}
+
+// remembers reports whether this node remembers a cluster.
+func (q *inquiry) remembers() bool { return q.memory.wanted.Remembers() }
+
+// isAlone reports whether this node remembers nothing, and its configured list is itself
+// alone. Any node with a slip in its list looks like that, and a cluster of one.
+func (q *inquiry) isAlone() bool {
+	return !q.remembers() && !q.found && len(q.seeds) == 1 && q.seeds[0] == q.self.Address
+}
+
+// hasReason reports whether this node may follow an answer: it asked there of its own accord,
+// it remembers a cluster, or its list has others, so that it is no accident that it is asked.
+// Where the list was found, discovery will name the node that asks.
+func (q *inquiry) hasReason(a answer) bool {
+	return !a.back || q.remembers() || !q.found && !q.isAlone()
+}
+
+// mayJoin reports whether this node may join the cluster of a member that answered, once that
+// cluster has standing. Until then it founds none.
+func (q *inquiry) mayJoin(a answer) bool {
+	listed := q.isAlone() && a.claim.Evidence.has(AddressListed)
+	return a.isMember() && q.isRelated(a) && (q.hasReason(a) || listed)
+}
+
+// tells reports whether the record of a node that answered counts.
+func (q *inquiry) tells(a answer) bool {
+	sameLineage := q.remembers() && q.claim().lineage() == a.claim.lineage()
+	return q.isRelated(a) && (!a.back || sameLineage || !q.found && !q.isAlone())
+}
+
+// strange reports whether a contact point is a member of an unrelated cluster with standing:
+// it may be this node's own cluster, whose members have not found this node yet.
+func (q *inquiry) strange() bool {
+	return q.found && !q.remembers() && slices.ContainsFunc(q.fresh(), func(a answer) bool {
+		return a.claim.Standing && !a.back && !q.isRelated(a) && slices.Contains(q.seeds, a.from.Address)
+	})
+}
+
+// basis returns the newest record of this node and of the related nodes that answer, or the
+// list of seed nodes if none of these remembers a cluster.
 func (q *inquiry) basis() Record {
 	best := q.memory.wanted
 	for _, a := range q.fresh() {
-		if a.claim.Record.supersedes(best) {
+		if a.claim.Record.supersedes(best) && q.tells(a) {
 			best = a.claim.Record
 		}
 	}
@@ -171,24 +288,23 @@ func (q *inquiry) nextBirth() int64 {
 	return birth
 }
 
-// claim returns what this node says of itself to a node with a record.
-func (q *inquiry) claim(to Record) Claim {
-	c := Claim{Record: q.kept, Known: q.asks(to.addresses()...)}
-	if q.phase == phaseMember {
-		c.Leaving = !admits(q.ownStatus())
-		c.Cluster, c.Standing = q.state.Cluster(), q.footing.goesOn()
-		c.Voters = len(q.state.Config().Voters)
-	}
-	return c
-}
-
 // hear takes the claim of a node. It returns false if that node was not asked.
 func (q *inquiry) hear(from gossip.NodeID, what string, attempt uint64, claim Claim) bool {
-	if attempt > q.attempt || !q.asks(from.Address) {
-		q.refuse(from, what, RefusedUnsolicited, "no such question was asked")
+	if !q.wasAsked(from, what, attempt) {
 		return false
 	}
 	q.note(from, claim)
+	return true
+}
+
+// wasAsked reports whether a node answers a question of this node, and refuses its answer
+// otherwise.
+func (q *inquiry) wasAsked(from gossip.NodeID, what string, attempt uint64) bool {
+	question, known := q.asked[from.Address]
+	if attempt > q.attempt || !known || q.now.Mono.Sub(question.at) > q.answersLast() {
+		q.refuse(from, what, RefusedUnsolicited, "no such question was asked")
+		return false
+	}
 	return true
 }
 

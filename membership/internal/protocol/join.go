@@ -112,12 +112,11 @@ func (j *joining) askSeeds() {
 	}
 	if !j.target.IsZero() {
 		j.out.Send(j.target, JoinRequest{
-			Attempt: j.inquiry.attempt, Member: j.me, Cluster: j.cluster, Settings: j.inquiry.compared(), Record: j.kept,
+			Attempt: j.inquiry.attempt, Member: j.me, Cluster: j.cluster, Settings: j.inquiry.compared(), Claim: j.inquiry.claim(),
 		})
 	} else {
-		question := InitJoin{Attempt: j.inquiry.attempt, Claim: j.inquiry.claim(Record{})}
 		for _, address := range j.inquiry.whomToAsk() {
-			j.out.Send(gossip.NodeID{Address: address}, question)
+			j.inquiry.ask(address)
 		}
 		j.form.considerFounding()
 		j.boot.round()
@@ -146,27 +145,48 @@ func (j *joining) backOff(n int) time.Duration {
 	return d + time.Duration(j.deps.Rand.Int64N(int64(d)/5+1))
 }
 
-// mayEnter reports whether this node joins the cluster that a member claims: a cluster
-// that goes on, or the one that this node has just voted for.
-func (j *joining) mayEnter(from gossip.Address, claim Claim) bool {
-	born := claim.Cluster.Born
-	return claim.Standing && j.boot.mayJoin(from) || j.form.hasVotedFor(born) && j.kept.Promise == born
+// mayEnter reports whether this node joins the cluster of a member that answered: a related
+// cluster that goes on, or the one that this node has just voted for.
+func (j *joining) mayEnter(a answer) bool {
+	born := a.claim.Cluster.Born
+	return a.isMember() && j.form.hasVotedFor(born) && j.kept.Promise == born ||
+		a.claim.Standing && j.boot.mayJoin(a.from.Address) && j.inquiry.mayJoin(a)
+}
+
+// choose returns the member whose cluster this node joins: of several clusters the one that
+// would go on if they met.
+func (j *joining) choose() (best answer, found bool) {
+	for _, a := range j.inquiry.fresh() {
+		if j.mayEnter(a) && (!found || a.claim.rank().before(best.claim.rank())) {
+			best, found = a, true
+		}
+	}
+	return best, found
 }
 
 func (j *joining) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
 	switch {
 	case j.phase == phaseMember:
-		j.meeting.meetCluster(from, msg.Claim)
+		j.meeting.meetCluster(from, "InitJoinAck", msg.Attempt, msg.Claim)
 		return
 	case j.phase != phaseJoining:
 		j.refuse(from, "InitJoinAck", RefusedUnsolicited, "no such question was asked")
 		return
 	case !j.inquiry.hear(from, "InitJoinAck", msg.Attempt, msg.Claim):
 		return
-	case !j.target.IsZero() || j.entering != nil || !j.mayEnter(from.Address, msg.Claim):
+	case !j.target.IsZero() || j.entering != nil:
 		return
 	}
-	j.target, j.cluster, j.asked = from, msg.Cluster, 0
+	member, found := j.choose()
+	if !found {
+		return
+	}
+	j.target, j.cluster, j.asked = member.from, member.claim.Cluster, 0
+	if j.inquiry.isAlone() {
+		j.out.Decide("join", j.self.String(), "asked to join", cutText(fmt.Sprintf(
+			"%v, a member of cluster %v, lists this node's address; this node's own list names nobody else: if that is not its cluster, give it another name",
+			member.from, member.claim.Cluster)))
+	}
 	j.form.withdraw()
 	j.out.Disarm(timerFormation)
 	j.out.Arm(timerRejoin, j.now.Mono.Add(j.cfg.RetryUnsuccessfulJoinAfter))
@@ -176,7 +196,7 @@ func (j *joining) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
 func (j *joining) receiveInitJoinNack(from gossip.NodeID, msg InitJoinNack) {
 	switch {
 	case j.phase == phaseMember:
-		j.meeting.meetCluster(from, msg.Claim)
+		j.meeting.meetCluster(from, "InitJoinNack", msg.Attempt, msg.Claim)
 	case j.phase != phaseJoining:
 		j.refuse(from, "InitJoinNack", RefusedUnsolicited, "no such question was asked")
 	case j.inquiry.hear(from, "InitJoinNack", msg.Attempt, msg.Claim):

@@ -15,11 +15,13 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
-// A lone first seed node forms a cluster in the step in which it is told to
-// join, hosts for good, and sends nothing.
-func TestOnlySeedNodeFormsAClusterAtOnce(t *testing.T) {
+// A node that lists itself alone listens for some seconds whether members of another cluster
+// ask it. Then it forms a cluster, hosts for good, and sends nothing.
+func TestANodeThatListsItselfListensAndFormsACluster(t *testing.T) {
 	l := newLoop(t)
 	n := l.join(1)
+	took := l.until(10*time.Second, func() bool { return len(n.machine.State().Members()) > 0 })
+	require.Equal(t, 6*time.Second, took)
 	require.True(t, n.sees(1, gossip.Up))
 	require.Equal(t, machine.Never, n.until)
 	require.Equal(t, gossip.UpNumber(1), n.machine.State().Member(n.id).UpNumber)
@@ -150,9 +152,9 @@ func TestJoinerIsDialledBackBeforeItIsRecorded(t *testing.T) {
 	nodes := l.cluster(2)
 	first := nodes[0]
 	forged := gossip.NodeID{Address: address(2), UID: 666}
-	settings, loaded := capturedRequest(t).Settings, capturedRequest(t).Member.Loaded
+	settings, loaded, claim := capturedRequest(t).Settings, capturedRequest(t).Member.Loaded, capturedRequest(t).Claim
 	first.step(machine.Received{From: forged, Message: protocol.JoinRequest{
-		Attempt: 1, Member: gossip.Member{Node: forged, Status: gossip.Joining, Loaded: loaded}, Settings: settings,
+		Attempt: 1, Member: gossip.Member{Node: forged, Status: gossip.Joining, Loaded: loaded}, Settings: settings, Claim: claim,
 	}})
 	l.run(5 * time.Second)
 	require.Equal(t, gossip.Up, first.machine.State().Member(nodes[1].id).Status, "the owner of the address is untouched")
@@ -160,7 +162,7 @@ func TestJoinerIsDialledBackBeforeItIsRecorded(t *testing.T) {
 
 	nowhere := gossip.NodeID{Address: address(9), UID: 9}
 	first.step(machine.Received{From: nowhere, Message: protocol.JoinRequest{
-		Attempt: 1, Member: gossip.Member{Node: nowhere, Status: gossip.Joining, Loaded: loaded}, Settings: settings,
+		Attempt: 1, Member: gossip.Member{Node: nowhere, Status: gossip.Joining, Loaded: loaded}, Settings: settings, Claim: claim,
 	}})
 	l.run(5 * time.Second)
 	require.Equal(t, uint64(2), first.machine.Refusals(protocol.RefusedDialBack))
@@ -175,10 +177,10 @@ func TestRolesAreThoseForWhichAJoinerIsDialledBack(t *testing.T) {
 	l := newLoop(t)
 	first := l.cluster(1)[0]
 	joiner := gossip.NodeID{Address: address(9), UID: 9}
-	settings, loaded := capturedRequest(t).Settings, capturedRequest(t).Member.Loaded
+	settings, loaded, claim := capturedRequest(t).Settings, capturedRequest(t).Member.Loaded, capturedRequest(t).Claim
 	ask := func(role string) {
 		first.step(machine.Received{From: joiner, Message: protocol.JoinRequest{
-			Attempt: 1, Settings: settings,
+			Attempt: 1, Settings: settings, Claim: claim,
 			Member: gossip.Member{Node: joiner, Status: gossip.Joining, Loaded: loaded, Roles: []string{role}, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}},
 		}})
 	}
@@ -194,9 +196,9 @@ func TestForgedMessagesAreRefusedAndCounted(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(2)
 	first, stranger := nodes[0], gossip.NodeID{Address: address(7), UID: 7}
-	settings := capturedRequest(t).Settings
+	settings, claim := capturedRequest(t).Settings, capturedRequest(t).Claim
 	request := func(member gossip.Member, cluster gossip.ClusterID) protocol.JoinRequest {
-		return protocol.JoinRequest{Attempt: 1, Member: member, Cluster: cluster, Settings: settings}
+		return protocol.JoinRequest{Attempt: 1, Member: member, Cluster: cluster, Settings: settings, Claim: claim}
 	}
 	joining := gossip.Member{Node: stranger, Status: gossip.Joining}
 	own := gossip.NodeID{Address: address(1), UID: 7}
@@ -212,7 +214,8 @@ func TestForgedMessagesAreRefusedAndCounted(t *testing.T) {
 		"status of its own choice":   {stranger, request(gossip.Member{Node: stranger, Status: gossip.Up}, gossip.ClusterID{}), protocol.RefusedMalformed},
 		"the member's own address":   {own, request(gossip.Member{Node: own, Status: gossip.Joining}, gossip.ClusterID{}), protocol.RefusedMalformed},
 		"another cluster":            {stranger, request(joining, gossip.ClusterID{Born: 1, Nonce: 1}), protocol.RefusedCluster},
-		"no settings":                {stranger, protocol.JoinRequest{Member: joining}, protocol.RefusedSettings},
+		"no settings":                {stranger, protocol.JoinRequest{Member: joining, Claim: claim}, protocol.RefusedSettings},
+		"list of another cluster":    {stranger, protocol.JoinRequest{Member: joining, Settings: settings}, protocol.RefusedUnrelated},
 		"gossip of a stranger":       {stranger, protocol.GossipState{State: nodes[1].machine.State()}, protocol.RefusedNotMember},
 		"gossip of another cluster":  {nodes[1].id, protocol.GossipState{State: other}, protocol.RefusedCluster},
 		"confirmation of a stranger": {stranger, protocol.ExitingConfirmed{}, protocol.RefusedNotMember},
@@ -296,7 +299,7 @@ func TestMinNrOfMembersHoldsBackTheFirst(t *testing.T) {
 	l := newLoop(t)
 	l.cfg.MinNrOfMembers = 2
 	first := l.join(1)
-	l.run(5 * time.Second)
+	l.run(8 * time.Second)
 	require.True(t, first.sees(1, gossip.Joining))
 	require.False(t, first.hosts())
 	l.join(2)
@@ -342,6 +345,7 @@ func TestJoinerThatNeverComesToLifeIsNoVoter(t *testing.T) {
 	l := newLoop(t)
 	second := l.start(2, 2)
 	second.step(protocol.Join{Seeds: []gossip.Address{address(2)}})
+	l.until(10*time.Second, second.hosts)
 	n := l.start(1, 1)
 	l.drop = func(_, _ gossip.NodeID, message any) bool {
 		_, welcome := message.(protocol.Welcome)

@@ -105,7 +105,7 @@ func TestLeaveBeforeUp(t *testing.T) {
 	l := newLoop(t)
 	l.cfg.MinNrOfMembers = 3
 	nodes := []*node{l.join(1), l.join(2)}
-	l.run(3 * time.Second)
+	l.run(9 * time.Second)
 	require.True(t, nodes[0].sees(2, gossip.Joining))
 	nodes[1].step(protocol.Leave{Address: address(2)})
 	l.until(10*time.Second, func() bool { return nodes[1].stopping != nil })

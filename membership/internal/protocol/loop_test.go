@@ -307,8 +307,12 @@ func (l *loop) send(from, to gossip.NodeID, message any) {
 	}
 	l.after(l.latency, func() {
 		target := l.nodes[to.Address]
-		if target != nil && (to.UID == 0 || target.id == to) {
+		switch {
+		case target == nil:
+		case to.UID == 0 || target.id == to:
 			target.step(machine.Received{From: from, Message: message})
+		default:
+			target.step(protocol.Misdialled{By: from})
 		}
 	})
 }

@@ -199,7 +199,7 @@ func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID], judge string) {
 		core: c, inquiry: m.inquiry, boot: m.boot, form: m.form, memory: m.memory, meeting: m.meeting, becomeMember: m.becomeMember,
 	}
 	m.form.join = m.join
-	m.admission = newAdmission(c, m.inquiry, m.form, m.footing, m.strategies, m.monitoring)
+	m.admission = newAdmission(c, m.inquiry, m.boot, m.footing, m.strategies, m.monitoring)
 	m.gate = newGate(c, m.monitoring)
 	m.lead = newLeading(c, m.gate, m.answers, m.strategies, m.footing)
 	m.exit = &leaving{core: c, lead: m.lead, spread: m.spread, footing: m.footing, ending: m.ending}
@@ -274,6 +274,8 @@ func (m *Machine) dispatch(in machine.Input) {
 		m.exit.drained(in.Component)
 	case PeerRefused:
 		m.peerRefused(in)
+	case Misdialled:
+		m.inquiry.askBack(in.By.Address, Claim{})
 	case Examine:
 		m.examine(in)
 	}
@@ -359,6 +361,7 @@ const (
 	timerWeaklyUp                   // Joining members may become weakly up.
 	timerRemember                   // The disk did not answer.
 	timerFounding                   // A founded cluster may have no majority.
+	timerRivals                     // The voters of a cluster that may go on in place of this node's are asked.
 	timerMeet                       // Nodes that should be members are asked which cluster they are in.
 	timerYield                      // A node whose cluster has yielded ends.
 	timerWave                       // Joining members were held back for long enough.
@@ -424,6 +427,8 @@ func (m *Machine) firedOnce(t timer) {
 		m.form.watchFounding()
 	case timerMeet:
 		m.meeting.seekClusters()
+	case timerRivals:
+		m.meeting.askRivals()
 	case timerYield:
 		m.meeting.endYielded()
 	case timerWave:

@@ -10,16 +10,49 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 )
 
-// meetInterval is the time between two questions of a member to seed nodes and remembered
-// voters that are not members: after a partition has healed, the members of two clusters
-// have no other reason to dial each other.
-const meetInterval = 5 * time.Second
+// A member asks the nodes that should be in its cluster and are not ([meeting.seekClusters]).
+// What a member of another cluster answers ([meeting.meetCluster]) counts when the two
+// clusters are related, and when that cluster would go on if one of the two had to end. A
+// claim alone ends nobody: it is believed when it was repeated for some seconds, and when a
+// majority of the voters that it names say the same ([rival.isProven]). Then this node's
+// cluster yields ([meeting.yield], [meeting.observe]).
+//
+// Not both yield: each takes for itself the largest number of voters that its cluster had of
+// late, and hears at most some seconds late how many the other has.
 
-// meetMax bounds the nodes that one round asks.
-const meetMax = 16
+const (
+	// meetInterval is the time between two questions of a member to seed nodes and remembered
+	// voters that are not members: after a partition has healed, the members of two clusters
+	// have no other reason to dial each other.
+	meetInterval = 5 * time.Second
+
+	// meetMax bounds the nodes that one round asks.
+	meetMax = 16
+
+	// relationLasts is how long two clusters count as related after one exchange showed it.
+	relationLasts = 15 * time.Second
+
+	// sizeLasts is how long a number of voters counts for this node's cluster, and how long
+	// who was welcomed into it does not judge: it has not seen the numbers before.
+	sizeLasts = 15 * time.Second
+
+	// betterFor is for how long another cluster must have claimed to go on.
+	betterFor = 5 * time.Second
+
+	// provenWithin is how long the word of a voter of the other cluster counts.
+	provenWithin = 10 * time.Second
+
+	// rivalInterval is the time between two rounds of questions to those voters. Each asks a
+	// quarter of them, and more where they are few, so that all are asked in time.
+	rivalInterval = 2 * time.Second
+
+	// rivalsMax bounds the clusters that are compared at a time.
+	rivalsMax = 8
+)
 
 // meeting is what a member knows of other clusters of its name.
 type meeting struct {
@@ -28,15 +61,46 @@ type meeting struct {
 	inquiry *inquiry
 	memory  *memory
 
-	// asked are the addresses that were asked, and whose answers are believed, sorted.
-	asked []gossip.Address
-
-	// next is the index in asked at which the next round goes on, when one round cannot
+	// next is the index of the address at which the next round goes on, when one round cannot
 	// ask all.
 	next int
 
+	// judgesFrom is when this node may judge which cluster goes on.
+	judgesFrom machine.Instant
+
+	// voters is how many voters are present now; before are larger numbers of late.
+	voters int
+	before []formerSize
+
+	// rivals are the other clusters that answered of late.
+	rivals []*rival
+
 	// ends says that this node's cluster has yielded, so that the node is about to end.
 	ends bool
+}
+
+// formerSize is a number of voters that were present until some time.
+type formerSize struct {
+	voters int
+	until  machine.Instant
+}
+
+// rival is another cluster of the name.
+type rival struct {
+	cluster gossip.ClusterID
+	heard   machine.Instant // When a member of it answered last.
+	related machine.Instant // Until when the two count as related.
+
+	// since is when it began to claim in each answer that it goes on, last when it has done so
+	// last; answers counts these, and spoke holds when each of its members has said so last.
+	// voters are those that the last answer named, and next is the index at which the next
+	// round of questions begins.
+	since   machine.Instant
+	last    machine.Instant
+	answers int
+	spoke   map[gossip.Address]machine.Instant
+	voters  []gossip.Address
+	next    int
 }
 
 // Yielded is published when this node's cluster has met another one of its name, and
@@ -47,63 +111,157 @@ type Yielded struct {
 	Reason string
 }
 
+// enter begins to look for other clusters; welcomed says that a member has let this node in.
+func (w *meeting) enter(welcomed bool) {
+	if welcomed {
+		w.judgesFrom = w.now.Mono.Add(sizeLasts)
+	}
+	w.out.Arm(timerMeet, w.now.Mono.Add(meetInterval))
+}
+
 // seekClusters asks nodes that should be members, and are not, which cluster they are in.
 func (w *meeting) seekClusters() {
 	if w.phase != phaseMember {
 		return
 	}
 	w.out.Arm(timerMeet, w.now.Mono.Add(meetInterval))
+	w.inquiry.forgetStrangers()
 	all := slices.Concat(w.inquiry.seeds, w.memory.wanted.addresses())
 	slices.SortFunc(all, gossip.Address.Compare)
 	all = slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool {
 		return a == w.self.Address || w.state.ByAddress(a) != nil
 	})
-	w.asked = all
-	question := InitJoin{Attempt: w.inquiry.attempt, Claim: w.inquiry.claim(Record{})}
 	for range min(len(all), meetMax) {
-		a := all[w.next%len(all)]
+		w.inquiry.ask(all[w.next%len(all)])
 		w.next = (w.next + 1) % len(all)
-		w.out.Send(gossip.NodeID{Address: a}, question)
 	}
 }
 
-// meetCluster compares this node's cluster with that of a node that was asked. One of the
-// two goes on: the one with standing, then the one with more voters, the older one, the
-// one with the lower nonce. A cluster that the other one does not list yields too, since
-// the other would not believe it.
-func (w *meeting) meetCluster(from gossip.NodeID, theirs Claim) {
-	if theirs.Cluster.IsZero() || theirs.Cluster == w.state.Cluster() || !w.state.Yielded().IsZero() {
+// meetCluster compares this node's cluster with that of a node that answered.
+func (w *meeting) meetCluster(from gossip.NodeID, what string, attempt uint64, theirs Claim) {
+	own := w.state.Cluster()
+	if theirs.Cluster.IsZero() || theirs.Cluster == own || !w.inquiry.wasAsked(from, what, attempt) {
 		return
 	}
-	if _, asked := slices.BinarySearchFunc(w.asked, from.Address, gossip.Address.Compare); !asked {
-		w.refuse(from, "InitJoinAck", RefusedUnsolicited, "no such question was asked")
-		return
+	r, mine := w.rival(theirs.Cluster), w.inquiry.claim()
+	if areRelatedClusters(mine, w.inquiry.sight().evidence(from.Address, theirs), theirs, theirs.Evidence) {
+		r.related = w.now.Mono.Add(relationLasts)
 	}
-	mine := w.inquiry.claim(theirs.Record)
-	young := w.now.Mono.Sub(w.joinedAt) < w.foundingLimit()
+	related := w.now.Mono <= r.related
+	w.inquiry.meetStranger(from, theirs, related)
 	switch {
-	case !theirs.Standing || !mine.Standing && young:
-		return // The other cluster ends by itself, or this one is still being founded.
-	case mine.Standing && theirs.Known && !theirs.before(mine):
-		return
+	case !related || theirs.Yielded || mine.Yielded:
+	case !theirs.Standing || !theirs.rank().before(rank{w.largest(), own}):
+		r.withdraw()
+	case !mine.Standing || w.now.Mono < w.judgesFrom:
+		// Only who has standing speaks for its cluster.
+	default:
+		r.claims(from.Address, theirs, w.now.Mono)
+		if r.isProven(w.now.Mono) {
+			w.yield(r, from, theirs)
+		} else if r.answers == 1 {
+			w.askRivals()
+		}
 	}
-	w.out.Decide("cluster", mine.Cluster.String(), fmt.Sprintf("yields to cluster %v", theirs.Cluster), fmt.Sprintf(
-		"%v is in another cluster of this name, which goes on: standing %v against %v, voters %d against %d, born %d against %d",
-		from, theirs.Standing, mine.Standing, theirs.Voters, mine.Voters, theirs.Cluster.Born, mine.Cluster.Born))
-	w.edit(func(e *gossip.Edit) { e.Yield(theirs.Cluster) })
 }
 
-// before reports whether, of two clusters with standing, the one that c claims goes on.
-func (c Claim) before(o Claim) bool {
-	return cmp.Or(
-		cmp.Compare(o.Voters, c.Voters), cmp.Compare(c.Cluster.Born, o.Cluster.Born), cmp.Compare(c.Cluster.Nonce, o.Cluster.Nonce),
-	) < 0
+// rival returns what is known of another cluster.
+func (w *meeting) rival(c gossip.ClusterID) *rival {
+	i := slices.IndexFunc(w.rivals, func(r *rival) bool { return r.cluster == c })
+	if i < 0 {
+		if len(w.rivals) == rivalsMax {
+			oldest := slices.MinFunc(w.rivals, func(a, b *rival) int { return cmp.Compare(a.heard, b.heard) })
+			w.rivals = slices.DeleteFunc(w.rivals, func(r *rival) bool { return r == oldest })
+		}
+		w.rivals = append(w.rivals, &rival{cluster: c, spoke: map[gossip.Address]machine.Instant{}})
+		i = len(w.rivals) - 1
+	}
+	w.rivals[i].heard = w.now.Mono
+	return w.rivals[i]
+}
+
+// withdraw forgets that a rival claimed to go on.
+func (r *rival) withdraw() {
+	r.answers = 0
+	clear(r.spoke)
+}
+
+// claims notes that a member of a rival claims that it goes on.
+func (r *rival) claims(from gossip.Address, theirs Claim, now machine.Instant) {
+	if now.Sub(r.last) > relationLasts {
+		r.withdraw()
+	}
+	if r.answers == 0 {
+		r.since = now
+	}
+	r.answers++
+	r.last, r.spoke[from], r.voters = now, now, addressesOf(theirs.Voters)
+}
+
+// isProven reports whether a rival has claimed for long enough that it goes on, and most of
+// its voters say so.
+func (r *rival) isProven(now machine.Instant) bool {
+	proven := 0
+	for _, v := range r.voters {
+		if at, spoke := r.spoke[v]; spoke && now.Sub(at) <= provenWithin {
+			proven++
+		}
+	}
+	return r.answers > 1 && now.Sub(r.since) >= betterFor && 2*proven > len(r.voters)
+}
+
+// askRivals asks the voters of each cluster that claims to go on.
+func (w *meeting) askRivals() {
+	if w.phase != phaseMember || !w.state.Yielded().IsZero() {
+		return
+	}
+	for _, r := range w.rivals {
+		if r.answers == 0 || w.now.Mono.Sub(r.last) > provenWithin {
+			continue
+		}
+		w.out.Arm(timerRivals, w.now.Mono.Add(rivalInterval))
+		for range min(len(r.voters), max(meetMax, (len(r.voters)+3)/4)) {
+			w.inquiry.ask(r.voters[r.next%len(r.voters)])
+			r.next = (r.next + 1) % len(r.voters)
+		}
+	}
+}
+
+// measure notes how many voters are present.
+func (w *meeting) measure() {
+	n := len(presentVoters(w.state))
+	if n < w.voters {
+		w.before = append(w.before, formerSize{w.voters, w.now.Mono})
+	}
+	w.voters = n
+	w.before = slices.DeleteFunc(w.before, func(s formerSize) bool { return w.now.Mono.Sub(s.until) > sizeLasts })
+}
+
+// largest is the largest number of voters that were present of late.
+func (w *meeting) largest() int {
+	w.measure()
+	n := w.voters
+	for _, s := range w.before {
+		n = max(n, s.voters)
+	}
+	return n
+}
+
+// yield has this node's cluster yield to another one.
+func (w *meeting) yield(r *rival, from gossip.NodeID, theirs Claim) {
+	w.out.Decide("cluster", w.state.Cluster().String(), fmt.Sprintf("yields to cluster %v", r.cluster), cutText(fmt.Sprintf(
+		"%v is in another cluster of this name, which goes on: %d voters against %d, born %d against %d; its voters are at %v, it has the %s",
+		from, len(theirs.Voters), w.largest(), r.cluster.Born, w.state.Cluster().Born, r.voters, theirs.listText())))
+	to := gossip.Yield{To: r.cluster}
+	copy(to.At[:], r.voters)
+	w.edit(func(e *gossip.Edit) { e.Yield(to) })
 }
 
 // observe ends hosting on this node when its cluster has yielded, and ends the node when
 // the news has had time to spread and to be read.
 func (w *meeting) observe() {
-	to := w.state.Yielded()
+	w.measure()
+	to := w.state.Yielded().To
 	if to.IsZero() || w.ends {
 		return
 	}
@@ -121,7 +279,7 @@ func yieldReason(to gossip.ClusterID) string {
 // endYielded ends the node.
 func (w *meeting) endYielded() {
 	if w.phase == phaseMember {
-		w.stop(component.StopYielded, yieldReason(w.state.Yielded()))
+		w.stop(component.StopYielded, yieldReason(w.state.Yielded().To))
 	}
 }
 

@@ -43,24 +43,9 @@ type InitJoin struct {
 	// that an answer to an earlier attempt is told from one to this.
 	Attempt uint64
 	Claim   Claim
-}
-
-// Claim is what a node says of itself while clusters are looked for. It is believed only
-// of nodes that were asked, at addresses that are listed or remembered.
-type Claim struct {
-	// Record is the record that the node has on its disk.
-	Record Record
-	// Cluster is the cluster of which the node is a member, or none.
-	Cluster gossip.ClusterID
-	// Standing says that the node can prove a majority of its cluster.
-	Standing bool
-	// Leaving says that the node is on its way out of its cluster.
-	Leaving bool
-	// Voters is the number of voters of its cluster.
-	Voters int
-	// Known, in an answer, says that the sender lists or remembers a voter of the
-	// receiver's record, and so would ask the receiver's cluster and believe its answers.
-	Known bool
+	// Back says that the sender was asked by the receiver, and asks back. It is not asked
+	// back for that.
+	Back bool
 }
 
 // AskVote asks for a vote: the sender wants to found a cluster.
@@ -72,6 +57,8 @@ type AskVote struct {
 	// change to these voters is known to have converged.
 	Basis   Stamp
 	Settled bool
+	// Claim is what the sender says of itself.
+	Claim Claim
 }
 
 // Vote answers [AskVote].
@@ -114,8 +101,8 @@ type JoinRequest struct {
 	// Settings are the sender's settings that are compared, at most [MaxSettings], sorted
 	// by key.
 	Settings []Setting
-	// Record is what the sender remembers from before.
-	Record Record
+	// Claim is what the sender says of itself.
+	Claim Claim
 }
 
 // Welcome answers [JoinRequest]: the sender has recorded the receiver as
@@ -362,8 +349,12 @@ const (
 	// broken, and is kept out for a time.
 	RefusedLinks
 
+	// RefusedUnrelated: the joiner has to do with another cluster of this name, by its list
+	// and by what it remembers.
+	RefusedUnrelated
+
 	// RefusalLast is the refusal with the highest value.
-	RefusalLast = RefusedLinks
+	RefusalLast = RefusedUnrelated
 )
 
 // String returns the name of the refusal.
@@ -371,7 +362,7 @@ func (r Refusal) String() string {
 	names := [...]string{
 		"none", "not-ready", "malformed", "other-cluster", "settings-differ", "incarnation-gone",
 		"predecessor-present", "dial-back-failed", "busy", "not-a-member", "unsolicited", "unknown", "refused-by-peer",
-		"links-broken",
+		"links-broken", "unrelated",
 	}
 	if int(r) < len(names) {
 		return names[r]

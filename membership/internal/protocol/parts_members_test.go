@@ -103,6 +103,16 @@ func newTestDiscovery(b *bench) *inquiry {
 	return d
 }
 
+// asks has the inquiry ask nodes, so that their answers count.
+func (b *bench) asks(d *inquiry, nodes ...int) {
+	for _, i := range nodes {
+		d.ask(nodeAt(i).Address)
+	}
+}
+
+// claimOf is the claim of a node with the list of the test, and a record.
+func claimOf(d *inquiry, r Record) Claim { return Claim{List: d.seeds, Record: r} }
+
 // remembers is a record of voters that were in a cluster.
 func remembers(data gossip.DataID, gen uint64, voters ...int) Record {
 	r := Record{Data: data, Cluster: gossip.ClusterID{Born: bornAt, Nonce: 1}, Stamp: Stamp{Born: bornAt, Gen: gen, By: 1}}
@@ -117,8 +127,9 @@ func TestTheBasisIsTheNewestRecordOfThoseWhoAnswer(t *testing.T) {
 	d := newTestDiscovery(b)
 	require.False(t, d.basis().Remembers(), "nobody remembers a cluster: the seed nodes count")
 	require.Len(t, d.basis().Voters, 3)
-	require.True(t, d.hear(nodeAt(2), "InitJoinNack", 1, Claim{Record: remembers(2, 4, 1, 2, 3)}))
-	require.True(t, d.hear(nodeAt(3), "InitJoinNack", 1, Claim{Record: remembers(3, 5, 3, 7)}))
+	b.asks(d, 2, 3)
+	require.True(t, d.hear(nodeAt(2), "InitJoinNack", 1, claimOf(d, remembers(2, 4, 1, 2, 3))))
+	require.True(t, d.hear(nodeAt(3), "InitJoinNack", 1, claimOf(d, remembers(3, 5, 3, 7))))
 	require.Equal(t, remembers(3, 5, 3, 7).Stamp, d.basis().Stamp)
 	require.Contains(t, d.whomToAsk(), nodeAt(7).Address, "a voter that somebody else remembers")
 	b.at(time.Minute + d.answersLast() + time.Second)
@@ -129,6 +140,7 @@ func TestAnAnswerThatWasNotAskedForIsRefused(t *testing.T) {
 	b := newBench(t, 0)
 	d := newTestDiscovery(b)
 	require.False(t, d.hear(nodeAt(9), "InitJoinNack", 1, Claim{Record: remembers(9, 99, 9)}))
+	b.asks(d, 2)
 	require.False(t, d.hear(nodeAt(2), "InitJoinNack", 2, Claim{}), "the attempt is not this one")
 	require.Empty(t, d.heard)
 	require.EqualValues(t, 2, b.counts.Refused[RefusedUnsolicited])
@@ -148,7 +160,7 @@ func TestVotesAreAskedForWhenThePromiseIsOnDisk(t *testing.T) {
 	in := &door{}
 	f := &forming{core: b.core, inquiry: d, boot: newBootstrapping(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing, join: in}
 	b.at(2 * time.Minute)
-	d.note(nodeAt(2), Claim{Record: Record{Data: 2}})
+	d.note(nodeAt(2), claimOf(d, Record{Data: 2}))
 	f.considerFounding()
 	require.NotNil(t, f.candidate)
 	require.Empty(t, sentTo[AskVote](b), "started again, this node could vote for a lower birth")
@@ -163,24 +175,96 @@ func TestVotesAreAskedForWhenThePromiseIsOnDisk(t *testing.T) {
 	require.Contains(t, in.entered.Config().Voters, nodeAt(2))
 }
 
-func TestAClusterWithFewerVotersYieldsToOneThatGoesOn(t *testing.T) {
+// Another cluster with more voters is yielded to when it was asked, is related, has claimed to
+// go on for some seconds, and a majority of its voters has said so.
+func TestAClusterYieldsToAProvenLargerOne(t *testing.T) {
 	b := newBench(t, 1)
 	d := newTestDiscovery(b)
 	w := &meeting{core: b.core, inquiry: d, memory: d.memory}
-	other := Claim{Cluster: gossip.ClusterID{Born: 2 * bornAt, Nonce: 7}, Standing: true, Voters: 3, Known: true}
-	w.meetCluster(nodeAt(2), other)
-	require.True(t, b.state.Yielded().IsZero(), "node 2 was not asked")
-	w.seekClusters()
+	b.answeredBy(time.Minute)
+	since := time.Minute
+	says := func(from int, change func(*Claim)) bool {
+		claim := Claim{
+			List: d.seeds, Cluster: gossip.ClusterID{Born: 2 * bornAt, Nonce: 7}, Standing: true, Evidence: ListListed,
+			Voters: []gossip.NodeID{nodeAt(2), nodeAt(3), nodeAt(4)},
+		}
+		change(&claim)
+		w.meetCluster(nodeAt(from), "InitJoinAck", d.attempt, claim)
+		return !b.state.Yielded().IsZero()
+	}
+	plain := func(*Claim) {}
+	pass := func(by time.Duration) {
+		since += by
+		b.at(since)
+		b.answeredBy(since)
+		w.seekClusters()
+	}
+	require.False(t, says(2, plain), "node 2 was not asked")
+	require.NotZero(t, b.counts.Refused[RefusedUnsolicited])
+	pass(0)
 	require.Contains(t, sentTo[InitJoin](b), 2)
-	smaller := other
-	smaller.Voters = 0
-	w.meetCluster(nodeAt(2), smaller)
-	require.True(t, b.state.Yielded().IsZero(), "the other one has fewer voters")
-	w.meetCluster(nodeAt(2), other)
+	require.False(t, says(2, plain))
+	require.Contains(t, sentTo[InitJoin](b), 4, "the voters that it names are asked at once")
+	pass(6 * time.Second)
+	require.False(t, says(2, plain), "one of three voters says so")
+	require.False(t, says(3, func(c *Claim) { c.Standing = false }), "a voter does not have standing: it begins anew")
+	require.False(t, says(2, plain))
+	require.False(t, says(3, plain), "not for five seconds")
+	pass(6 * time.Second)
+	require.False(t, says(3, func(c *Claim) { c.Voters = nil }), "fewer voters")
+	require.False(t, says(3, plain))
+	pass(6 * time.Second)
+	require.False(t, says(4, func(c *Claim) { c.Yielded = true }), "it is ending itself")
+	require.True(t, says(2, plain))
 	w.observe()
-	require.Equal(t, other.Cluster, b.state.Yielded())
+	require.Equal(t, gossip.ClusterID{Born: 2 * bornAt, Nonce: 7}, b.state.Yielded().To)
+	require.Equal(t, []gossip.Address{nodeAt(2).Address, nodeAt(3).Address, nodeAt(4).Address}, b.state.Yielded().Addresses())
 	require.True(t, b.hosting.dropped)
-	require.Equal(t, other.Cluster, effects[Yielded](b)[0].To)
+	require.Len(t, effects[Yielded](b), 1)
+}
+
+// What was heard of an unrelated cluster, without standing, or by a member that is new, ends
+// nobody.
+func TestNobodyYieldsForOtherReasons(t *testing.T) {
+	for name, c := range map[string]struct {
+		setUp  func(*bench, *meeting)
+		change func(*Claim)
+	}{
+		"unrelated":         {change: func(c *Claim) { c.List, c.Evidence = addressesOf([]gossip.NodeID{nodeAt(7)}), ListKnown|AddressKnown }},
+		"no standing there": {change: func(c *Claim) { c.Standing = false }},
+		"no standing here": {setUp: func(b *bench, _ *meeting) {
+			b.edit(func(e *gossip.Edit) { e.Join(memberAt(5)); e.SetConfig([]gossip.NodeID{nodeAt(1), nodeAt(5)}) })
+		}},
+		"this node is new":    {setUp: func(_ *bench, w *meeting) { w.enter(true) }},
+		"it was large before": {setUp: func(b *bench, w *meeting) { w.before = []formerSize{{9, b.now.Mono.Add(time.Minute)}} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 1)
+			d := newTestDiscovery(b)
+			w := &meeting{core: b.core, inquiry: d, memory: d.memory}
+			if c.setUp != nil {
+				c.setUp(b, w)
+				b.survey()
+			}
+			for i := range 3 {
+				since := time.Minute + time.Duration(i)*6*time.Second
+				b.at(since)
+				b.answeredBy(since)
+				w.seekClusters()
+				claim := Claim{
+					List: d.seeds, Cluster: gossip.ClusterID{Born: 2 * bornAt, Nonce: 7}, Standing: true, Evidence: ListListed,
+					Voters: []gossip.NodeID{nodeAt(2), nodeAt(3)},
+				}
+				if c.change != nil {
+					c.change(&claim)
+				}
+				for _, from := range []int{2, 3} {
+					w.meetCluster(nodeAt(from), "InitJoinAck", d.attempt, claim)
+				}
+				require.True(t, b.state.Yielded().IsZero())
+			}
+		})
+	}
 }
 
 func TestAJoiningNodeAsksAllAndThenTheOneThatGoesOn(t *testing.T) {
@@ -193,9 +277,9 @@ func TestAJoiningNodeAsksAllAndThenTheOneThatGoesOn(t *testing.T) {
 	require.Len(t, sentTo[InitJoin](b), 2)
 	there := newBench(t, 3)
 	cluster := there.state.Cluster()
-	j.receiveInitJoinAck(nodeAt(2), InitJoinAck{Attempt: d.attempt, Cluster: cluster, Claim: Claim{Cluster: cluster}})
+	j.receiveInitJoinAck(nodeAt(2), InitJoinAck{Attempt: d.attempt, Cluster: cluster, Claim: Claim{Cluster: cluster, Evidence: ListKnown}})
 	require.Empty(t, sentTo[JoinRequest](b), "its cluster may not go on")
-	j.receiveInitJoinAck(nodeAt(2), InitJoinAck{Attempt: d.attempt, Cluster: cluster, Claim: Claim{Cluster: cluster, Standing: true}})
+	j.receiveInitJoinAck(nodeAt(2), InitJoinAck{Attempt: d.attempt, Cluster: cluster, Claim: Claim{Cluster: cluster, Standing: true, Evidence: ListKnown}})
 	require.Equal(t, cluster, sentTo[JoinRequest](b)[2].Cluster)
 	j.receiveWelcome(nodeAt(3), Welcome{Attempt: d.attempt, State: there.state})
 	require.Nil(t, entered, "node 3 was not asked")
@@ -205,8 +289,7 @@ func TestAJoiningNodeAsksAllAndThenTheOneThatGoesOn(t *testing.T) {
 
 func newTestAdmission(b *bench) *admission {
 	d := newTestDiscovery(b)
-	f := &forming{core: b.core, inquiry: d, boot: newBootstrapping(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing}
-	return newAdmission(b.core, d, f, b.footing, b.strategies, b.monitoring)
+	return newAdmission(b.core, d, newBootstrapping(b.core, d), b.footing, b.strategies, b.monitoring)
 }
 
 func TestANodeIsTakenInWhenItAnswersAtItsAddress(t *testing.T) {
@@ -222,7 +305,7 @@ func TestANodeIsTakenInWhenItAnswersAtItsAddress(t *testing.T) {
 			b := newBench(t, 3)
 			b.answeredBy(time.Minute, 2, 3)
 			a := newTestAdmission(b)
-			a.receiveJoinRequest(nodeAt(4), JoinRequest{Attempt: 1, Member: memberAt(4), Settings: a.inquiry.compared()})
+			a.receiveJoinRequest(nodeAt(4), JoinRequest{Attempt: 1, Member: memberAt(4), Settings: a.inquiry.compared(), Claim: a.inquiry.claim()})
 			require.Len(t, effects[Probe](b), 1)
 			require.Nil(t, b.state.Member(nodeAt(4)))
 			c.answer.Address = nodeAt(4).Address
@@ -243,7 +326,7 @@ func TestANodeIsTakenInWhenItAnswersAtItsAddress(t *testing.T) {
 func TestASideThatCannotProveAMajorityTakesNobodyIn(t *testing.T) {
 	b := newBench(t, 3)
 	a := newTestAdmission(b)
-	a.receiveJoinRequest(nodeAt(4), JoinRequest{Attempt: 1, Member: memberAt(4), Settings: a.inquiry.compared()})
+	a.receiveJoinRequest(nodeAt(4), JoinRequest{Attempt: 1, Member: memberAt(4), Settings: a.inquiry.compared(), Claim: a.inquiry.claim()})
 	require.Equal(t, RefusedNotReady, sentTo[JoinRefused](b)[4].Refusal)
 	require.Empty(t, effects[Probe](b))
 }
@@ -336,4 +419,28 @@ func TestANodeThatWasDownedSaysWhoseNewsItWas(t *testing.T) {
 	said := e.downed(b.state, b.self)
 	require.Contains(t, said, "says "+nodeAt(2).String())
 	require.Contains(t, said, "unreachable for "+nodeAt(3).String())
+}
+
+// A node that lists itself alone waits longer after it has heard of members that know its
+// address; on a loopback address it is no member of anything else.
+func TestHowLongANodeThatListsItselfListens(t *testing.T) {
+	b := newBench(t, 0)
+	b.phase = phaseJoining
+	d := newTestDiscovery(b)
+	d.restart([]gossip.Address{b.self.Address})
+	d.began = b.now.Mono
+	f := &forming{core: b.core, inquiry: d}
+	require.Equal(t, b.now.Mono.Add(aloneWait), f.listensUntil())
+	b.at(time.Minute + 4*time.Second)
+	d.askBack(nodeAt(7).Address, Claim{})
+	claim := Claim{List: []gossip.Address{nodeAt(7).Address}, Cluster: gossip.ClusterID{Born: bornAt, Nonce: 1}}
+	require.True(t, d.hear(nodeAt(7), "InitJoinAck", d.attempt, claim))
+	require.Zero(t, d.known, "it does not know this node's address")
+	claim.Evidence = AddressKnown
+	require.True(t, d.hear(nodeAt(7), "InitJoinAck", d.attempt, claim))
+	require.Equal(t, b.now.Mono.Add(knownWait), f.listensUntil())
+	for _, host := range []string{"127.0.0.1", "::1", "localhost"} {
+		b.self.Address.Host = host
+		require.Equal(t, b.now.Mono, f.listensUntil(), host)
+	}
 }

@@ -43,6 +43,9 @@ type Record struct {
 	// sorted by node.
 	Voters, Previous []Voter
 
+	// Yielded is to which cluster Cluster has yielded; zero: it has not.
+	Yielded gossip.Yield
+
 	// EpochBorn is the highest birth with which epochs began in a cluster that the node
 	// belonged to, in unix milliseconds.
 	EpochBorn int64
@@ -100,7 +103,7 @@ func (r Record) supersedes(o Record) bool {
 // equal reports whether all fields are equal.
 func (r Record) equal(o Record) bool {
 	return r.Data == o.Data && r.Promise == o.Promise && r.Cluster == o.Cluster && r.Stamp == o.Stamp &&
-		r.EpochBorn == o.EpochBorn && slices.Equal(r.Voters, o.Voters) && slices.Equal(r.Previous, o.Previous)
+		r.Yielded == o.Yielded && r.EpochBorn == o.EpochBorn && slices.Equal(r.Voters, o.Voters) && slices.Equal(r.Previous, o.Previous)
 }
 
 // floor is the birth above which a cluster must be born to come after every cluster that
@@ -148,6 +151,9 @@ func (r Record) Validate() error {
 		}
 	}
 	refuse(r.Data == 0, "no data id")
+	if err := r.Yielded.Validate(); err != nil {
+		return err
+	}
 	for _, born := range []int64{r.Promise, r.EpochBorn, r.Stamp.Born, r.Cluster.Born} {
 		refuse(born < 0 || born > gossip.LatestBirth, "birth %d", born)
 	}
@@ -174,7 +180,7 @@ func (r Record) recordOf(s *gossip.State, converged bool) Record {
 	if !converged {
 		r.Previous = votersOf(config.Previous, config)
 	}
-	r.EpochBorn = s.EpochBorn()
+	r.EpochBorn, r.Yielded = s.EpochBorn(), s.Yielded()
 	r.Promise = max(r.Promise, s.Cluster().Born, s.EpochBorn())
 	return r
 }

@@ -100,7 +100,7 @@ func (j *joining) complain() {
 func (q *inquiry) waiting(enough bool) Waiting {
 	basis := q.basis()
 	w := Waiting{Basis: basis.Stamp, Enough: enough}
-	answers := append(q.fresh(), answer{from: q.self, claim: q.claim(Record{}), at: q.now.Mono, since: q.began})
+	answers := append(q.fresh(), answer{from: q.self, claim: q.claim(), at: q.now.Mono, since: q.began})
 	free, voters := map[gossip.NodeID]machine.Instant{}, speakersFor(basis.Voters)
 	for _, a := range answers {
 		if a.claim.Cluster.IsZero() {

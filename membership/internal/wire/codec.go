@@ -155,7 +155,7 @@ func toProto(message any) (*pb.Message, error) {
 func joinToProto(message any) (*pb.Message, error) {
 	switch m := message.(type) {
 	case protocol.InitJoin:
-		return &pb.Message{What: &pb.Message_InitJoin{InitJoin: &pb.InitJoin{Attempt: m.Attempt, Claim: toClaim(m.Claim)}}}, nil
+		return &pb.Message{What: &pb.Message_InitJoin{InitJoin: &pb.InitJoin{Attempt: m.Attempt, Claim: toClaim(m.Claim), Back: m.Back}}}, nil
 	case protocol.InitJoinAck:
 		return &pb.Message{What: &pb.Message_InitJoinAck{InitJoinAck: &pb.InitJoinAck{
 			Attempt: m.Attempt, Cluster: toCluster(m.Cluster), Claim: toClaim(m.Claim),
@@ -169,7 +169,7 @@ func joinToProto(message any) (*pb.Message, error) {
 		member := t.members([]*gossip.Member{&m.Member})
 		return &pb.Message{What: &pb.Message_JoinRequest{JoinRequest: &pb.JoinRequest{
 			Attempt: m.Attempt, Nodes: t.proto(), Member: member,
-			Cluster: toCluster(m.Cluster), Settings: toSettings(m.Settings), Record: toRecord(m.Record),
+			Cluster: toCluster(m.Cluster), Settings: toSettings(m.Settings), Claim: toClaim(m.Claim),
 		}}}, nil
 	case protocol.JoinRefused:
 		return &pb.Message{What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{
@@ -228,7 +228,7 @@ func joinFromProto(m *pb.Message) (any, error) {
 	switch what := m.GetWhat().(type) {
 	case *pb.Message_InitJoin:
 		claim, err := fromClaim(what.InitJoin.GetClaim())
-		return message(protocol.InitJoin{Attempt: what.InitJoin.GetAttempt(), Claim: claim}, err)
+		return message(protocol.InitJoin{Attempt: what.InitJoin.GetAttempt(), Claim: claim, Back: what.InitJoin.GetBack()}, err)
 	case *pb.Message_InitJoinAck:
 		a := what.InitJoinAck
 		claim, err := fromClaim(a.GetClaim())
@@ -376,14 +376,14 @@ func fromJoinRequest(p *pb.JoinRequest) (any, error) {
 	if err := members[0].Validate(); err != nil {
 		return nil, err
 	}
-	record, err := fromRecord(p.GetRecord())
+	claim, err := fromClaim(p.GetClaim())
 	if err != nil {
 		return nil, err
 	}
 	settings, err := fromSettings(p.GetSettings())
 	return message(protocol.JoinRequest{
 		Attempt: p.GetAttempt(), Member: *members[0], Cluster: fromCluster(p.GetCluster()), Settings: settings,
-		Record: record,
+		Claim: claim,
 	}, err)
 }
 

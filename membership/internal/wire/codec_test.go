@@ -95,8 +95,10 @@ func messages() map[string]any {
 			Stamp:    protocol.Stamp{Born: s.Cluster().Born, Gen: 7, By: 9},
 			Voters:   []protocol.Voter{{Node: node(1), Data: 5}, {Node: node(2)}},
 			Previous: []protocol.Voter{{Node: node(2)}},
+			Yielded:  gossip.Yield{To: gossip.ClusterID{Born: 1893553448062, Nonce: 8, Origin: 6}, At: [gossip.YieldAddresses]gossip.Address{node(5).Address}},
 		},
-		Cluster: s.Cluster(), Standing: true, Leaving: true, Voters: 3, Known: true,
+		Cluster: s.Cluster(), Standing: true, Leaving: true, Yielded: true, Voters: []gossip.NodeID{node(1)},
+		List: []gossip.Address{node(1).Address, node(4).Address}, Found: true, Evidence: protocol.ListListed | protocol.AddressKnown,
 	}
 	switched := s.Edit(node(0), func(e *gossip.Edit) {
 		e.SetLoaded([]gossip.StrategyID{5, 0xfedcba9876543210})
@@ -110,14 +112,14 @@ func messages() map[string]any {
 		e.Remove(node(3), time.UnixMilli(1767225800000))
 	})
 	return map[string]any{
-		"init-join":      protocol.InitJoin{Attempt: 3, Claim: claim},
+		"init-join":      protocol.InitJoin{Attempt: 3, Claim: claim, Back: true},
 		"init-join-ack":  protocol.InitJoinAck{Attempt: 3, Cluster: s.Cluster(), Claim: claim},
 		"init-join-nack": protocol.InitJoinNack{Attempt: 3, Member: true, Reason: "leaving", Claim: claim},
-		"ask-vote":       protocol.AskVote{Birth: 1893553448061, Basis: claim.Record.Stamp, Settled: true},
+		"ask-vote":       protocol.AskVote{Birth: 1893553448061, Basis: claim.Record.Stamp, Settled: true, Claim: claim},
 		"vote":           protocol.Vote{Birth: 1893553448061, Granted: true, Reason: "it has just voted"},
 		"join-request": protocol.JoinRequest{
 			Attempt: 4, Member: joiner, Cluster: s.Cluster(),
-			Record:   claim.Record,
+			Claim:    claim,
 			Settings: []protocol.Setting{{Key: "a", Value: "1", Class: protocol.MustEqual}, {Key: "b", Value: "2", Class: protocol.ShouldEqual}},
 		},
 		"welcome": protocol.Welcome{Attempt: 4, State: s, Warnings: differences},

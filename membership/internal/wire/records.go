@@ -36,7 +36,7 @@ func (t *table) records(r records) *pb.Records {
 	if g := r.registers; g != nil {
 		p.Registers = &pb.Registers{
 			LastUpNumber: uint64(g.LastUpNumber), PrunedBefore: g.PrunedBefore,
-			Downing: toDowning(g.Downing), EpochBorn: g.EpochBorn, Yielded: toCluster(g.Yielded),
+			Downing: toDowning(g.Downing), EpochBorn: g.EpochBorn, Yielded: t.yield(g.Yielded),
 		}
 	}
 	p.Causes = t.causes(r)
@@ -64,9 +64,13 @@ func (t nodes) fromRecords(p *pb.Records) (r records, err error) {
 		r.config.Data, r.config.PreviousData = fromData(c.GetData()), fromData(c.GetPreviousData())
 	}
 	if g := p.GetRegisters(); g != nil {
+		yielded, err := t.fromYield(g.GetYielded())
+		if err != nil {
+			return r, err
+		}
 		r.registers = &gossip.Registers{
 			LastUpNumber: gossip.UpNumber(g.GetLastUpNumber()), PrunedBefore: g.GetPrunedBefore(),
-			Downing: fromDowning(g.GetDowning()), EpochBorn: g.GetEpochBorn(), Yielded: fromCluster(g.GetYielded()),
+			Downing: fromDowning(g.GetDowning()), EpochBorn: g.GetEpochBorn(), Yielded: yielded,
 		}
 	}
 	return r, t.fromCauses(p.GetCauses(), r)

@@ -170,9 +170,9 @@ func toCluster(c gossip.ClusterID) *pb.ClusterId {
 	if c.IsZero() {
 		return nil
 	}
-	return &pb.ClusterId{Born: c.Born, Nonce: c.Nonce}
+	return &pb.ClusterId{Born: c.Born, Nonce: c.Nonce, Origin: c.Origin}
 }
 
 func fromCluster(p *pb.ClusterId) gossip.ClusterID {
-	return gossip.ClusterID{Born: p.GetBorn(), Nonce: p.GetNonce()}
+	return gossip.ClusterID{Born: p.GetBorn(), Nonce: p.GetNonce(), Origin: p.GetOrigin()}
 }

@@ -5,6 +5,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -44,9 +45,9 @@ type booting struct {
 	grouped bool          // As [membershipsim.Discovered] has it.
 	peace   time.Duration // When faults begin to strike.
 
-	// told holds, for each running node, the last answer to its lookups; formed says that a
-	// cluster has been formed.
-	told   map[gossip.NodeID]known
+	// told holds, for each running node, the answers to its lookups since one failed or was empty; formed says
+	// that a cluster has been formed.
+	told   map[gossip.NodeID][]known
 	formed bool
 }
 
@@ -71,7 +72,7 @@ func (b *booting) draw(seed uint64, n int) {
 	c.ContactAll = source.IntN(2) == 0
 	b.bootstrapper = protocol.Bootstrapper{Config: c, Limit: c.ResolveTimeout, Asked: source.IntN(3) == 0}
 	b.disks = source.IntN(3) > 0
-	b.forgotten, b.told = make(map[gossip.Address]bool), make(map[gossip.NodeID]known)
+	b.forgotten, b.told = make(map[gossip.Address]bool), make(map[gossip.NodeID][]known)
 	b.grouped = source.IntN(3) == 0
 	b.amiss = []float64{0.05, 0.3, 0.6, 1}[source.IntN(4)]
 	b.peace = between(source, 0, 40*time.Second)
@@ -124,10 +125,10 @@ func (r *run) numbered(numbers []int) []gossip.Address {
 	return all
 }
 
-// known is the last answer to the lookups of a node.
+// known is an answer to a lookup of a node.
 type known struct {
-	list  []discovery.Target // The contact points, sorted, without duplicates.
-	since time.Duration      // World time of the first of the lookups in a row with this answer; zero: the last one failed.
+	list []discovery.Target
+	at   time.Duration // World time.
 }
 
 // observe follows the answers to lookups, and looks at the first cluster that is formed.
@@ -156,8 +157,8 @@ func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
 	if e.Late {
 		return // The node has given this lookup up, and made another.
 	}
-	if e.Called.Err != nil || !ok {
-		b.told[o.Node.ID()] = known{}
+	if e.Called.Err != nil || !ok || len(found.List) == 0 {
+		b.told[o.Node.ID()] = nil
 		return
 	}
 	list := slices.Clone(found.List)
@@ -166,27 +167,36 @@ func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
 			list[i].Port = o.Node.ID().Address.Port
 		}
 	}
-	slices.SortFunc(list, discovery.Target.Compare)
-	list = slices.Compact(list)
-	if before := b.told[o.Node.ID()]; before.since == 0 || !slices.Equal(before.list, list) {
-		b.told[o.Node.ID()] = known{list: list, since: o.At}
-	}
+	b.told[o.Node.ID()] = append(b.told[o.Node.ID()], known{list, o.At})
 }
 
-// mayForm checks that the first cluster, when no node can remember one, is formed by a node
-// that was found, with as many contact points as are required, after the margin.
+// mayForm checks that the first cluster, when no node can remember one, is formed by a node that was found, with as
+// many contact points as are required, and that what was found within the margin had been found before it.
 func (b *booting) mayForm(o simulation.Observation) error {
-	of, c := b.told[o.Node.ID()], b.bootstrapper.Config
-	self := o.Node.ID().Address
-	isSelf := func(t discovery.Target) bool { return t.Host == self.Host && t.Port == self.Port }
+	c, self := b.bootstrapper.Config, o.Node.ID().Address
 	margin := c.StableMargin - c.StableMargin/50 // Clocks run at different rates.
+	before, found := map[discovery.Target]bool{}, map[discovery.Target]bool{}
+	for _, k := range b.told[o.Node.ID()] {
+		for _, t := range k.list {
+			switch age := o.At - k.at; {
+			case age < margin:
+				found[t] = true
+			case age < 2*c.StableMargin+c.StableMargin/25:
+				before[t] = true
+			}
+		}
+	}
+	for t := range found { //quorate:unordered any of them is an error
+		if !before[t] {
+			return fmt.Errorf("bootstrap: %v formed a cluster at %v, with the contact point %v that it was told within the margin of %v", o.Node.ID(), o.At, t, c.StableMargin)
+		}
+	}
+	maps.Copy(found, before)
 	switch {
-	case of.since == 0 || o.At-of.since < margin:
-		return fmt.Errorf("bootstrap: %v formed a cluster at %v, with contact points that it was told at %v: the margin is %v", o.Node.ID(), o.At, of.since, c.StableMargin)
-	case len(of.list) < c.RequiredContactPoints:
-		return fmt.Errorf("bootstrap: %v formed a cluster with %d contact points, %d are required", o.Node.ID(), len(of.list), c.RequiredContactPoints)
-	case !slices.ContainsFunc(of.list, isSelf):
-		return fmt.Errorf("bootstrap: %v formed a cluster, and is none of the contact points %v", o.Node.ID(), of.list)
+	case len(found) < c.RequiredContactPoints:
+		return fmt.Errorf("bootstrap: %v formed a cluster with %d contact points, %d are required", o.Node.ID(), len(found), c.RequiredContactPoints)
+	case !found[discovery.Target{Host: self.Host, Port: self.Port}]:
+		return fmt.Errorf("bootstrap: %v formed a cluster, and is none of the contact points %v", o.Node.ID(), found)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@
 //
 // # Guarantees
 //
-//   - The context of Run ends before another node starts the instance.
+//   - The context of Run has ended before another node starts the instance, by the clock of its node at the next look.
 //   - Each start of an instance has an epoch above those of all its earlier ones in the cluster.
 //
 // # Limits

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/sharding/internal/bound"
 )
 
 // One function as an entity: the instance runs it on a goroutine, and hears of its end by a message
@@ -33,9 +34,9 @@ type instance struct {
 
 // run is one call of [Config.Run].
 type run struct {
-	id     string          // That of the instance.
-	scale  sharding.Scale  // Under which it was started.
-	ctx    context.Context //nolint:containedctx // That of the call.
+	id     string         // That of the instance.
+	scale  sharding.Scale // Under which it was started.
+	ctx    *bound.Context // That of the call.
 	cancel context.CancelCauseFunc
 	over   chan struct{} // Closed when the call has returned and the instance was told.
 	err    error         // Set before the instance is told.
@@ -60,7 +61,7 @@ func (i *instance) Start(c *sharding.Context) error {
 }
 
 func (i *instance) begin(c *sharding.Context) {
-	ctx, cancel := context.WithCancelCause(c.Context())
+	ctx, cancel := bound.WithCancel(c.Context())
 	i.run = &run{id: c.ID(), scale: c.Scale(), ctx: ctx, cancel: cancel, over: make(chan struct{})}
 	// The goroutine is owned by the instance, whose Stop waits for it.
 	go i.job.work(i.run, c.Epoch())
@@ -113,15 +114,17 @@ func (j *job) call(r *run, epoch sharding.Epoch) {
 
 // leased calls the program while the lease is held, if there is one.
 func (j *job) leased(r *run, epoch sharding.Epoch) error {
-	ctx := r.ctx
 	if j.Lease == nil {
-		return j.timed(ctx, r, epoch)
+		return j.timed(r.ctx, r, epoch)
 	}
-	held, err := j.Lease.Acquire(ctx)
+	held, err := j.Lease.Acquire(r.ctx)
 	if err != nil {
 		return fmt.Errorf("without the lease: %w", err)
 	}
-	within, cancel := context.WithCancelCause(ctx)
+	within, cancel := bound.New(r.ctx, func() bool {
+		now, ok := j.Lease.Check()
+		return ok && now.Token == held.Token
+	}, ErrLeaseLost)
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		select {
@@ -133,7 +136,7 @@ func (j *job) leased(r *run, epoch sharding.Epoch) error {
 	defer func() { // Also after a panic.
 		cancel(nil)
 		watching.Wait()
-		limit, done := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+		limit, done := context.WithTimeout(context.WithoutCancel(r.ctx), releaseLimit)
 		defer done()
 		if err := j.Lease.Release(limit); err != nil {
 			j.Log.Warn("a lease was not given back, and ends by itself", j.Noun, j.Name, "error", err)

@@ -423,9 +423,11 @@ func (*Message_GiveStanding) isMessage_What() {}
 func (*Message_LendStanding) isMessage_What() {}
 
 type InitJoin struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Claim         *Claim                 `protobuf:"bytes,2,opt,name=claim,proto3" json:"claim,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Attempt uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Claim   *Claim                 `protobuf:"bytes,2,opt,name=claim,proto3" json:"claim,omitempty"`
+	// The sender was asked by the receiver, and asks back.
+	Back          bool `protobuf:"varint,3,opt,name=back,proto3" json:"back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -472,6 +474,13 @@ func (x *InitJoin) GetClaim() *Claim {
 		return x.Claim
 	}
 	return nil
+}
+
+func (x *InitJoin) GetBack() bool {
+	if x != nil {
+		return x.Back
+	}
+	return false
 }
 
 type InitJoinAck struct {
@@ -603,17 +612,25 @@ func (x *InitJoinNack) GetClaim() *Claim {
 }
 
 // Claim is what a node says of itself while clusters are looked for: what it
-// remembers, and the cluster that it is in.
+// remembers, where it looks, and the cluster that it is in.
 type Claim struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Record *Record                `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// All nodes of the claim; those of the list have no uid.
+	Nodes  *Nodes  `protobuf:"bytes,1,opt,name=nodes,proto3" json:"nodes,omitempty"`
+	Record *Record `protobuf:"bytes,2,opt,name=record,proto3" json:"record,omitempty"`
 	// Absent if the sender is in no cluster.
-	Cluster  *ClusterId `protobuf:"bytes,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	Standing bool       `protobuf:"varint,3,opt,name=standing,proto3" json:"standing,omitempty"`
-	Voters   uint32     `protobuf:"varint,4,opt,name=voters,proto3" json:"voters,omitempty"`
-	// Whether the sender lists or remembers a voter of the receiver's record.
-	Known         bool `protobuf:"varint,5,opt,name=known,proto3" json:"known,omitempty"`
-	Leaving       bool `protobuf:"varint,6,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Cluster  *ClusterId `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Standing bool       `protobuf:"varint,4,opt,name=standing,proto3" json:"standing,omitempty"`
+	Leaving  bool       `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	// Whether the cluster has yielded to another one.
+	Yielded bool `protobuf:"varint,6,opt,name=yielded,proto3" json:"yielded,omitempty"`
+	// The voters of the cluster that are members of it. A list of its own length.
+	Voters []uint32 `protobuf:"varint,7,rep,packed,name=voters,proto3" json:"voters,omitempty"`
+	// The seed nodes, or what the last lookup found. A list of its own length.
+	List  []uint32 `protobuf:"varint,8,rep,packed,name=list,proto3" json:"list,omitempty"`
+	Found bool     `protobuf:"varint,9,opt,name=found,proto3" json:"found,omitempty"`
+	// In an answer: what the sender knows of the claim in the question, as bits.
+	Evidence      uint32 `protobuf:"varint,10,opt,name=evidence,proto3" json:"evidence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -648,6 +665,13 @@ func (*Claim) Descriptor() ([]byte, []int) {
 	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{4}
 }
 
+func (x *Claim) GetNodes() *Nodes {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
 func (x *Claim) GetRecord() *Record {
 	if x != nil {
 		return x.Record
@@ -669,20 +693,6 @@ func (x *Claim) GetStanding() bool {
 	return false
 }
 
-func (x *Claim) GetVoters() uint32 {
-	if x != nil {
-		return x.Voters
-	}
-	return 0
-}
-
-func (x *Claim) GetKnown() bool {
-	if x != nil {
-		return x.Known
-	}
-	return false
-}
-
 func (x *Claim) GetLeaving() bool {
 	if x != nil {
 		return x.Leaving
@@ -690,20 +700,56 @@ func (x *Claim) GetLeaving() bool {
 	return false
 }
 
-// Record is what a node has on its disk.
+func (x *Claim) GetYielded() bool {
+	if x != nil {
+		return x.Yielded
+	}
+	return false
+}
+
+func (x *Claim) GetVoters() []uint32 {
+	if x != nil {
+		return x.Voters
+	}
+	return nil
+}
+
+func (x *Claim) GetList() []uint32 {
+	if x != nil {
+		return x.List
+	}
+	return nil
+}
+
+func (x *Claim) GetFound() bool {
+	if x != nil {
+		return x.Found
+	}
+	return false
+}
+
+func (x *Claim) GetEvidence() uint32 {
+	if x != nil {
+		return x.Evidence
+	}
+	return 0
+}
+
+// Record is what a node has on its disk. Its nodes are in the table of the claim.
 type Record struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Data    uint64                 `protobuf:"fixed64,1,opt,name=data,proto3" json:"data,omitempty"`
 	Promise int64                  `protobuf:"varint,2,opt,name=promise,proto3" json:"promise,omitempty"`
 	Cluster *ClusterId             `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	Stamp   *Stamp                 `protobuf:"bytes,4,opt,name=stamp,proto3" json:"stamp,omitempty"`
-	Nodes   *Nodes                 `protobuf:"bytes,5,opt,name=nodes,proto3" json:"nodes,omitempty"`
 	// Lists of their own lengths; a data id for each.
-	Voters        []uint32 `protobuf:"varint,6,rep,packed,name=voters,proto3" json:"voters,omitempty"`
-	VotersData    []uint64 `protobuf:"fixed64,7,rep,packed,name=voters_data,json=votersData,proto3" json:"voters_data,omitempty"`
-	Previous      []uint32 `protobuf:"varint,8,rep,packed,name=previous,proto3" json:"previous,omitempty"`
-	PreviousData  []uint64 `protobuf:"fixed64,9,rep,packed,name=previous_data,json=previousData,proto3" json:"previous_data,omitempty"`
-	EpochBorn     int64    `protobuf:"varint,10,opt,name=epoch_born,json=epochBorn,proto3" json:"epoch_born,omitempty"`
+	Voters       []uint32 `protobuf:"varint,5,rep,packed,name=voters,proto3" json:"voters,omitempty"`
+	VotersData   []uint64 `protobuf:"fixed64,6,rep,packed,name=voters_data,json=votersData,proto3" json:"voters_data,omitempty"`
+	Previous     []uint32 `protobuf:"varint,7,rep,packed,name=previous,proto3" json:"previous,omitempty"`
+	PreviousData []uint64 `protobuf:"fixed64,8,rep,packed,name=previous_data,json=previousData,proto3" json:"previous_data,omitempty"`
+	EpochBorn    int64    `protobuf:"varint,9,opt,name=epoch_born,json=epochBorn,proto3" json:"epoch_born,omitempty"`
+	// Absent if the cluster has not yielded.
+	Yielded       *Yield `protobuf:"bytes,10,opt,name=yielded,proto3" json:"yielded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -766,13 +812,6 @@ func (x *Record) GetStamp() *Stamp {
 	return nil
 }
 
-func (x *Record) GetNodes() *Nodes {
-	if x != nil {
-		return x.Nodes
-	}
-	return nil
-}
-
 func (x *Record) GetVoters() []uint32 {
 	if x != nil {
 		return x.Voters
@@ -808,6 +847,67 @@ func (x *Record) GetEpochBorn() int64 {
 	return 0
 }
 
+func (x *Record) GetYielded() *Yield {
+	if x != nil {
+		return x.Yielded
+	}
+	return nil
+}
+
+// Yield is to which cluster another one has yielded.
+type Yield struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	To    *ClusterId             `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
+	// Where members of it are: nodes without a uid. A list of its own length.
+	At            []uint32 `protobuf:"varint,2,rep,packed,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Yield) Reset() {
+	*x = Yield{}
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Yield) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Yield) ProtoMessage() {}
+
+func (x *Yield) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Yield.ProtoReflect.Descriptor instead.
+func (*Yield) Descriptor() ([]byte, []int) {
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Yield) GetTo() *ClusterId {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *Yield) GetAt() []uint32 {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
 // Stamp orders the records.
 type Stamp struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -820,7 +920,7 @@ type Stamp struct {
 
 func (x *Stamp) Reset() {
 	*x = Stamp{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[6]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +932,7 @@ func (x *Stamp) String() string {
 func (*Stamp) ProtoMessage() {}
 
 func (x *Stamp) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[6]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +945,7 @@ func (x *Stamp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stamp.ProtoReflect.Descriptor instead.
 func (*Stamp) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{6}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Stamp) GetBorn() int64 {
@@ -875,13 +975,14 @@ type AskVote struct {
 	Birth         int64                  `protobuf:"varint,1,opt,name=birth,proto3" json:"birth,omitempty"`
 	Basis         *Stamp                 `protobuf:"bytes,2,opt,name=basis,proto3" json:"basis,omitempty"`
 	Settled       bool                   `protobuf:"varint,3,opt,name=settled,proto3" json:"settled,omitempty"`
+	Claim         *Claim                 `protobuf:"bytes,4,opt,name=claim,proto3" json:"claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AskVote) Reset() {
 	*x = AskVote{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[7]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +994,7 @@ func (x *AskVote) String() string {
 func (*AskVote) ProtoMessage() {}
 
 func (x *AskVote) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[7]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +1007,7 @@ func (x *AskVote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskVote.ProtoReflect.Descriptor instead.
 func (*AskVote) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{7}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AskVote) GetBirth() int64 {
@@ -930,6 +1031,13 @@ func (x *AskVote) GetSettled() bool {
 	return false
 }
 
+func (x *AskVote) GetClaim() *Claim {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
 // Vote answers AskVote.
 type Vote struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -942,7 +1050,7 @@ type Vote struct {
 
 func (x *Vote) Reset() {
 	*x = Vote{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[8]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1062,7 @@ func (x *Vote) String() string {
 func (*Vote) ProtoMessage() {}
 
 func (x *Vote) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[8]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1075,7 @@ func (x *Vote) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vote.ProtoReflect.Descriptor instead.
 func (*Vote) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{8}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Vote) GetBirth() int64 {
@@ -999,14 +1107,14 @@ type JoinRequest struct {
 	Member        *Members   `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"`
 	Cluster       *ClusterId `protobuf:"bytes,4,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	Settings      *Settings  `protobuf:"bytes,5,opt,name=settings,proto3" json:"settings,omitempty"`
-	Record        *Record    `protobuf:"bytes,6,opt,name=record,proto3" json:"record,omitempty"`
+	Claim         *Claim     `protobuf:"bytes,6,opt,name=claim,proto3" json:"claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[9]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1126,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[9]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1139,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{9}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *JoinRequest) GetAttempt() uint64 {
@@ -1069,9 +1177,9 @@ func (x *JoinRequest) GetSettings() *Settings {
 	return nil
 }
 
-func (x *JoinRequest) GetRecord() *Record {
+func (x *JoinRequest) GetClaim() *Claim {
 	if x != nil {
-		return x.Record
+		return x.Claim
 	}
 	return nil
 }
@@ -1087,7 +1195,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[10]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1207,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[10]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1112,7 +1220,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{10}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Welcome) GetAttempt() uint64 {
@@ -1149,7 +1257,7 @@ type JoinRefused struct {
 
 func (x *JoinRefused) Reset() {
 	*x = JoinRefused{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[11]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1161,7 +1269,7 @@ func (x *JoinRefused) String() string {
 func (*JoinRefused) ProtoMessage() {}
 
 func (x *JoinRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[11]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1174,7 +1282,7 @@ func (x *JoinRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRefused.ProtoReflect.Descriptor instead.
 func (*JoinRefused) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{11}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JoinRefused) GetAttempt() uint64 {
@@ -1225,7 +1333,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[12]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1345,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[12]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1358,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{12}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Heartbeat) GetSequence() uint64 {
@@ -1289,7 +1397,7 @@ type HeartbeatReply struct {
 
 func (x *HeartbeatReply) Reset() {
 	*x = HeartbeatReply{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1409,7 @@ func (x *HeartbeatReply) String() string {
 func (*HeartbeatReply) ProtoMessage() {}
 
 func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[13]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1422,7 @@ func (x *HeartbeatReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatReply.ProtoReflect.Descriptor instead.
 func (*HeartbeatReply) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{13}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HeartbeatReply) GetSequence() uint64 {
@@ -1362,7 +1470,7 @@ type AskStanding struct {
 
 func (x *AskStanding) Reset() {
 	*x = AskStanding{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1482,7 @@ func (x *AskStanding) String() string {
 func (*AskStanding) ProtoMessage() {}
 
 func (x *AskStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[14]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1495,7 @@ func (x *AskStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskStanding.ProtoReflect.Descriptor instead.
 func (*AskStanding) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{14}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AskStanding) GetSequence() uint64 {
@@ -1410,7 +1518,7 @@ type GiveStanding struct {
 
 func (x *GiveStanding) Reset() {
 	*x = GiveStanding{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1530,7 @@ func (x *GiveStanding) String() string {
 func (*GiveStanding) ProtoMessage() {}
 
 func (x *GiveStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[15]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1543,7 @@ func (x *GiveStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveStanding.ProtoReflect.Descriptor instead.
 func (*GiveStanding) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{15}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GiveStanding) GetSequence() uint64 {
@@ -1480,7 +1588,7 @@ type LendStanding struct {
 
 func (x *LendStanding) Reset() {
 	*x = LendStanding{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1600,7 @@ func (x *LendStanding) String() string {
 func (*LendStanding) ProtoMessage() {}
 
 func (x *LendStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[16]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1613,7 @@ func (x *LendStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendStanding.ProtoReflect.Descriptor instead.
 func (*LendStanding) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{16}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LendStanding) GetQuestion() uint64 {
@@ -1545,7 +1653,7 @@ type GossipStatus struct {
 
 func (x *GossipStatus) Reset() {
 	*x = GossipStatus{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1665,7 @@ func (x *GossipStatus) String() string {
 func (*GossipStatus) ProtoMessage() {}
 
 func (x *GossipStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[17]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1678,7 @@ func (x *GossipStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipStatus.ProtoReflect.Descriptor instead.
 func (*GossipStatus) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{17}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GossipStatus) GetDigest() *Digest {
@@ -1590,7 +1698,7 @@ type GossipDelta struct {
 
 func (x *GossipDelta) Reset() {
 	*x = GossipDelta{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1602,7 +1710,7 @@ func (x *GossipDelta) String() string {
 func (*GossipDelta) ProtoMessage() {}
 
 func (x *GossipDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[18]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1615,7 +1723,7 @@ func (x *GossipDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipDelta.ProtoReflect.Descriptor instead.
 func (*GossipDelta) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{18}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GossipDelta) GetDelta() *Delta {
@@ -1641,7 +1749,7 @@ type GossipState struct {
 
 func (x *GossipState) Reset() {
 	*x = GossipState{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1761,7 @@ func (x *GossipState) String() string {
 func (*GossipState) ProtoMessage() {}
 
 func (x *GossipState) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[19]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1774,7 @@ func (x *GossipState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipState.ProtoReflect.Descriptor instead.
 func (*GossipState) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{19}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GossipState) GetState() *State {
@@ -1684,7 +1792,7 @@ type ExitingConfirmed struct {
 
 func (x *ExitingConfirmed) Reset() {
 	*x = ExitingConfirmed{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1804,7 @@ func (x *ExitingConfirmed) String() string {
 func (*ExitingConfirmed) ProtoMessage() {}
 
 func (x *ExitingConfirmed) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[20]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1817,7 @@ func (x *ExitingConfirmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExitingConfirmed.ProtoReflect.Descriptor instead.
 func (*ExitingConfirmed) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{20}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
 }
 
 // Reached tells the leader which newcomers have answered the sender.
@@ -1723,7 +1831,7 @@ type Reached struct {
 
 func (x *Reached) Reset() {
 	*x = Reached{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +1843,7 @@ func (x *Reached) String() string {
 func (*Reached) ProtoMessage() {}
 
 func (x *Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[21]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +1856,7 @@ func (x *Reached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reached.ProtoReflect.Descriptor instead.
 func (*Reached) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{21}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Reached) GetNode() []uint64 {
@@ -1771,7 +1879,7 @@ type NotMember struct {
 
 func (x *NotMember) Reset() {
 	*x = NotMember{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1783,7 +1891,7 @@ func (x *NotMember) String() string {
 func (*NotMember) ProtoMessage() {}
 
 func (x *NotMember) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[22]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1796,7 +1904,7 @@ func (x *NotMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotMember.ProtoReflect.Descriptor instead.
 func (*NotMember) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{22}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NotMember) GetNode() *Node {
@@ -1842,7 +1950,7 @@ type AskDowning struct {
 
 func (x *AskDowning) Reset() {
 	*x = AskDowning{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +1962,7 @@ func (x *AskDowning) String() string {
 func (*AskDowning) ProtoMessage() {}
 
 func (x *AskDowning) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[23]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +1975,7 @@ func (x *AskDowning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskDowning.ProtoReflect.Descriptor instead.
 func (*AskDowning) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{23}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AskDowning) GetQuestion() uint64 {
@@ -1907,7 +2015,7 @@ type DowningAnswer struct {
 
 func (x *DowningAnswer) Reset() {
 	*x = DowningAnswer{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2027,7 @@ func (x *DowningAnswer) String() string {
 func (*DowningAnswer) ProtoMessage() {}
 
 func (x *DowningAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[24]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2040,7 @@ func (x *DowningAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowningAnswer.ProtoReflect.Descriptor instead.
 func (*DowningAnswer) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{24}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DowningAnswer) GetQuestion() uint64 {
@@ -1981,7 +2089,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +2101,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[25]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2006,7 +2114,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{25}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Settings) GetKey() []string {
@@ -2041,7 +2149,7 @@ type Differences struct {
 
 func (x *Differences) Reset() {
 	*x = Differences{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2053,7 +2161,7 @@ func (x *Differences) String() string {
 func (*Differences) ProtoMessage() {}
 
 func (x *Differences) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[26]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2066,7 +2174,7 @@ func (x *Differences) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Differences.ProtoReflect.Descriptor instead.
 func (*Differences) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{26}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Differences) GetKey() []string {
@@ -2091,16 +2199,18 @@ func (x *Differences) GetJoiner() []string {
 }
 
 type ClusterId struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Born          int64                  `protobuf:"varint,1,opt,name=born,proto3" json:"born,omitempty"`
-	Nonce         uint64                 `protobuf:"fixed64,2,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Born  int64                  `protobuf:"varint,1,opt,name=born,proto3" json:"born,omitempty"`
+	Nonce uint64                 `protobuf:"fixed64,2,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	// The nonce of the first cluster of the lineage; 0: this is the first.
+	Origin        uint64 `protobuf:"fixed64,3,opt,name=origin,proto3" json:"origin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ClusterId) Reset() {
 	*x = ClusterId{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2222,7 @@ func (x *ClusterId) String() string {
 func (*ClusterId) ProtoMessage() {}
 
 func (x *ClusterId) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[27]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2235,7 @@ func (x *ClusterId) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterId.ProtoReflect.Descriptor instead.
 func (*ClusterId) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{27}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ClusterId) GetBorn() int64 {
@@ -2142,6 +2252,13 @@ func (x *ClusterId) GetNonce() uint64 {
 	return 0
 }
 
+func (x *ClusterId) GetOrigin() uint64 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
 // Node is one incarnation of a node.
 type Node struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2154,7 +2271,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2166,7 +2283,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[28]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2179,7 +2296,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{28}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Node) GetHost() string {
@@ -2218,7 +2335,7 @@ type Nodes struct {
 
 func (x *Nodes) Reset() {
 	*x = Nodes{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2230,7 +2347,7 @@ func (x *Nodes) String() string {
 func (*Nodes) ProtoMessage() {}
 
 func (x *Nodes) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[29]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2243,7 +2360,7 @@ func (x *Nodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nodes.ProtoReflect.Descriptor instead.
 func (*Nodes) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{29}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Nodes) GetHosts() []string {
@@ -2288,7 +2405,7 @@ type State struct {
 
 func (x *State) Reset() {
 	*x = State{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2417,7 @@ func (x *State) String() string {
 func (*State) ProtoMessage() {}
 
 func (x *State) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[30]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2430,7 @@ func (x *State) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use State.ProtoReflect.Descriptor instead.
 func (*State) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{30}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *State) GetCluster() *ClusterId {
@@ -2365,7 +2482,7 @@ type Digest struct {
 
 func (x *Digest) Reset() {
 	*x = Digest{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2377,7 +2494,7 @@ func (x *Digest) String() string {
 func (*Digest) ProtoMessage() {}
 
 func (x *Digest) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[31]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2390,7 +2507,7 @@ func (x *Digest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Digest.ProtoReflect.Descriptor instead.
 func (*Digest) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{31}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Digest) GetCluster() *ClusterId {
@@ -2447,7 +2564,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2459,7 +2576,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[32]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2472,7 +2589,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{32}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Delta) GetCluster() *ClusterId {
@@ -2548,7 +2665,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2560,7 +2677,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[33]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +2690,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{33}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Clock) GetNode() []uint32 {
@@ -2602,7 +2719,7 @@ type ClockRef struct {
 
 func (x *ClockRef) Reset() {
 	*x = ClockRef{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +2731,7 @@ func (x *ClockRef) String() string {
 func (*ClockRef) ProtoMessage() {}
 
 func (x *ClockRef) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[34]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +2744,7 @@ func (x *ClockRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRef.ProtoReflect.Descriptor instead.
 func (*ClockRef) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{34}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ClockRef) GetBase() uint64 {
@@ -2659,7 +2776,7 @@ type Edits struct {
 
 func (x *Edits) Reset() {
 	*x = Edits{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2671,7 +2788,7 @@ func (x *Edits) String() string {
 func (*Edits) ProtoMessage() {}
 
 func (x *Edits) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[35]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2684,7 +2801,7 @@ func (x *Edits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Edits.ProtoReflect.Descriptor instead.
 func (*Edits) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{35}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Edits) GetNode() []uint32 {
@@ -2730,7 +2847,7 @@ type Records struct {
 
 func (x *Records) Reset() {
 	*x = Records{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2742,7 +2859,7 @@ func (x *Records) String() string {
 func (*Records) ProtoMessage() {}
 
 func (x *Records) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[36]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2755,7 +2872,7 @@ func (x *Records) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Records.ProtoReflect.Descriptor instead.
 func (*Records) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{36}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Records) GetMembers() *Members {
@@ -2816,7 +2933,7 @@ type Causes struct {
 
 func (x *Causes) Reset() {
 	*x = Causes{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +2945,7 @@ func (x *Causes) String() string {
 func (*Causes) ProtoMessage() {}
 
 func (x *Causes) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[37]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +2958,7 @@ func (x *Causes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Causes.ProtoReflect.Descriptor instead.
 func (*Causes) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{37}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Causes) GetBy() []uint32 {
@@ -2888,7 +3005,7 @@ type Members struct {
 
 func (x *Members) Reset() {
 	*x = Members{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3017,7 @@ func (x *Members) String() string {
 func (*Members) ProtoMessage() {}
 
 func (x *Members) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[38]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3030,7 @@ func (x *Members) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Members.ProtoReflect.Descriptor instead.
 func (*Members) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{38}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Members) GetNode() []uint32 {
@@ -2983,7 +3100,7 @@ type Profiles struct {
 
 func (x *Profiles) Reset() {
 	*x = Profiles{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2995,7 +3112,7 @@ func (x *Profiles) String() string {
 func (*Profiles) ProtoMessage() {}
 
 func (x *Profiles) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[39]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3008,7 +3125,7 @@ func (x *Profiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Profiles.ProtoReflect.Descriptor instead.
 func (*Profiles) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{39}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Profiles) GetZone() []string {
@@ -3106,7 +3223,7 @@ type Tombstones struct {
 
 func (x *Tombstones) Reset() {
 	*x = Tombstones{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3235,7 @@ func (x *Tombstones) String() string {
 func (*Tombstones) ProtoMessage() {}
 
 func (x *Tombstones) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[40]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +3248,7 @@ func (x *Tombstones) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tombstones.ProtoReflect.Descriptor instead.
 func (*Tombstones) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{40}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Tombstones) GetNode() []uint32 {
@@ -3171,7 +3288,7 @@ type Observers struct {
 
 func (x *Observers) Reset() {
 	*x = Observers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3183,7 +3300,7 @@ func (x *Observers) String() string {
 func (*Observers) ProtoMessage() {}
 
 func (x *Observers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[41]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3196,7 +3313,7 @@ func (x *Observers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observers.ProtoReflect.Descriptor instead.
 func (*Observers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{41}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Observers) GetObserver() []uint32 {
@@ -3258,7 +3375,7 @@ type Config struct {
 
 func (x *Config) Reset() {
 	*x = Config{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3270,7 +3387,7 @@ func (x *Config) String() string {
 func (*Config) ProtoMessage() {}
 
 func (x *Config) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[42]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3283,7 +3400,7 @@ func (x *Config) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Config.ProtoReflect.Descriptor instead.
 func (*Config) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{42}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Config) GetGen() uint64 {
@@ -3335,14 +3452,14 @@ type Registers struct {
 	Downing      *Downing               `protobuf:"bytes,3,opt,name=downing,proto3" json:"downing,omitempty"`
 	EpochBorn    int64                  `protobuf:"varint,4,opt,name=epoch_born,json=epochBorn,proto3" json:"epoch_born,omitempty"`
 	// Absent if the cluster goes on.
-	Yielded       *ClusterId `protobuf:"bytes,5,opt,name=yielded,proto3" json:"yielded,omitempty"`
+	Yielded       *Yield `protobuf:"bytes,5,opt,name=yielded,proto3" json:"yielded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Registers) Reset() {
 	*x = Registers{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[43]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3354,7 +3471,7 @@ func (x *Registers) String() string {
 func (*Registers) ProtoMessage() {}
 
 func (x *Registers) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[43]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3367,7 +3484,7 @@ func (x *Registers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registers.ProtoReflect.Descriptor instead.
 func (*Registers) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{43}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Registers) GetLastUpNumber() uint64 {
@@ -3398,7 +3515,7 @@ func (x *Registers) GetEpochBorn() int64 {
 	return 0
 }
 
-func (x *Registers) GetYielded() *ClusterId {
+func (x *Registers) GetYielded() *Yield {
 	if x != nil {
 		return x.Yielded
 	}
@@ -3421,7 +3538,7 @@ type Downing struct {
 
 func (x *Downing) Reset() {
 	*x = Downing{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[44]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3433,7 +3550,7 @@ func (x *Downing) String() string {
 func (*Downing) ProtoMessage() {}
 
 func (x *Downing) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[44]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3446,7 +3563,7 @@ func (x *Downing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Downing.ProtoReflect.Descriptor instead.
 func (*Downing) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{44}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Downing) GetGen() uint64 {
@@ -3511,7 +3628,7 @@ type DowningStrategy struct {
 
 func (x *DowningStrategy) Reset() {
 	*x = DowningStrategy{}
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[45]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3523,7 +3640,7 @@ func (x *DowningStrategy) String() string {
 func (*DowningStrategy) ProtoMessage() {}
 
 func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_membership_v1_membership_proto_msgTypes[45]
+	mi := &file_quorate_membership_v1_membership_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3536,7 +3653,7 @@ func (x *DowningStrategy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowningStrategy.ProtoReflect.Descriptor instead.
 func (*DowningStrategy) Descriptor() ([]byte, []int) {
-	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{45}
+	return file_quorate_membership_v1_membership_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DowningStrategy) GetName() string {
@@ -3604,10 +3721,11 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\fask_standing\x18\x15 \x01(\v2\".quorate.membership.v1.AskStandingH\x00R\vaskStanding\x12J\n" +
 	"\rgive_standing\x18\x16 \x01(\v2#.quorate.membership.v1.GiveStandingH\x00R\fgiveStanding\x12J\n" +
 	"\rlend_standing\x18\x17 \x01(\v2#.quorate.membership.v1.LendStandingH\x00R\flendStandingB\x06\n" +
-	"\x04what\"X\n" +
+	"\x04what\"l\n" +
 	"\bInitJoin\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x122\n" +
-	"\x05claim\x18\x02 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"\x97\x01\n" +
+	"\x05claim\x18\x02 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\x12\x12\n" +
+	"\x04back\x18\x03 \x01(\bR\x04back\"\x97\x01\n" +
 	"\vInitJoinAck\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12:\n" +
 	"\acluster\x18\x02 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\x122\n" +
@@ -3616,47 +3734,56 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\bR\x06member\x122\n" +
-	"\x05claim\x18\x04 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"\xde\x01\n" +
-	"\x05Claim\x125\n" +
-	"\x06record\x18\x01 \x01(\v2\x1d.quorate.membership.v1.RecordR\x06record\x12:\n" +
-	"\acluster\x18\x02 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\x12\x1a\n" +
-	"\bstanding\x18\x03 \x01(\bR\bstanding\x12\x16\n" +
-	"\x06voters\x18\x04 \x01(\rR\x06voters\x12\x14\n" +
-	"\x05known\x18\x05 \x01(\bR\x05known\x12\x18\n" +
-	"\aleaving\x18\x06 \x01(\bR\aleaving\"\xf3\x02\n" +
+	"\x05claim\x18\x04 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"\xdc\x02\n" +
+	"\x05Claim\x122\n" +
+	"\x05nodes\x18\x01 \x01(\v2\x1c.quorate.membership.v1.NodesR\x05nodes\x125\n" +
+	"\x06record\x18\x02 \x01(\v2\x1d.quorate.membership.v1.RecordR\x06record\x12:\n" +
+	"\acluster\x18\x03 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\x12\x1a\n" +
+	"\bstanding\x18\x04 \x01(\bR\bstanding\x12\x18\n" +
+	"\aleaving\x18\x05 \x01(\bR\aleaving\x12\x18\n" +
+	"\ayielded\x18\x06 \x01(\bR\ayielded\x12\x16\n" +
+	"\x06voters\x18\a \x03(\rR\x06voters\x12\x12\n" +
+	"\x04list\x18\b \x03(\rR\x04list\x12\x14\n" +
+	"\x05found\x18\t \x01(\bR\x05found\x12\x1a\n" +
+	"\bevidence\x18\n" +
+	" \x01(\rR\bevidence\"\xf7\x02\n" +
 	"\x06Record\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\x06R\x04data\x12\x18\n" +
 	"\apromise\x18\x02 \x01(\x03R\apromise\x12:\n" +
 	"\acluster\x18\x03 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\x122\n" +
-	"\x05stamp\x18\x04 \x01(\v2\x1c.quorate.membership.v1.StampR\x05stamp\x122\n" +
-	"\x05nodes\x18\x05 \x01(\v2\x1c.quorate.membership.v1.NodesR\x05nodes\x12\x16\n" +
-	"\x06voters\x18\x06 \x03(\rR\x06voters\x12\x1f\n" +
-	"\vvoters_data\x18\a \x03(\x06R\n" +
+	"\x05stamp\x18\x04 \x01(\v2\x1c.quorate.membership.v1.StampR\x05stamp\x12\x16\n" +
+	"\x06voters\x18\x05 \x03(\rR\x06voters\x12\x1f\n" +
+	"\vvoters_data\x18\x06 \x03(\x06R\n" +
 	"votersData\x12\x1a\n" +
-	"\bprevious\x18\b \x03(\rR\bprevious\x12#\n" +
-	"\rprevious_data\x18\t \x03(\x06R\fpreviousData\x12\x1d\n" +
+	"\bprevious\x18\a \x03(\rR\bprevious\x12#\n" +
+	"\rprevious_data\x18\b \x03(\x06R\fpreviousData\x12\x1d\n" +
 	"\n" +
-	"epoch_born\x18\n" +
-	" \x01(\x03R\tepochBorn\"=\n" +
+	"epoch_born\x18\t \x01(\x03R\tepochBorn\x126\n" +
+	"\ayielded\x18\n" +
+	" \x01(\v2\x1c.quorate.membership.v1.YieldR\ayielded\"I\n" +
+	"\x05Yield\x120\n" +
+	"\x02to\x18\x01 \x01(\v2 .quorate.membership.v1.ClusterIdR\x02to\x12\x0e\n" +
+	"\x02at\x18\x02 \x03(\rR\x02at\"=\n" +
 	"\x05Stamp\x12\x12\n" +
 	"\x04born\x18\x01 \x01(\x03R\x04born\x12\x10\n" +
 	"\x03gen\x18\x02 \x01(\x04R\x03gen\x12\x0e\n" +
-	"\x02by\x18\x03 \x01(\x06R\x02by\"m\n" +
+	"\x02by\x18\x03 \x01(\x06R\x02by\"\xa1\x01\n" +
 	"\aAskVote\x12\x14\n" +
 	"\x05birth\x18\x01 \x01(\x03R\x05birth\x122\n" +
 	"\x05basis\x18\x02 \x01(\v2\x1c.quorate.membership.v1.StampR\x05basis\x12\x18\n" +
-	"\asettled\x18\x03 \x01(\bR\asettled\"N\n" +
+	"\asettled\x18\x03 \x01(\bR\asettled\x122\n" +
+	"\x05claim\x18\x04 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"N\n" +
 	"\x04Vote\x12\x14\n" +
 	"\x05birth\x18\x01 \x01(\x03R\x05birth\x12\x18\n" +
 	"\agranted\x18\x02 \x01(\bR\agranted\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xc3\x02\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xc0\x02\n" +
 	"\vJoinRequest\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x122\n" +
 	"\x05nodes\x18\x02 \x01(\v2\x1c.quorate.membership.v1.NodesR\x05nodes\x126\n" +
 	"\x06member\x18\x03 \x01(\v2\x1e.quorate.membership.v1.MembersR\x06member\x12:\n" +
 	"\acluster\x18\x04 \x01(\v2 .quorate.membership.v1.ClusterIdR\acluster\x12;\n" +
-	"\bsettings\x18\x05 \x01(\v2\x1f.quorate.membership.v1.SettingsR\bsettings\x125\n" +
-	"\x06record\x18\x06 \x01(\v2\x1d.quorate.membership.v1.RecordR\x06record\"\x97\x01\n" +
+	"\bsettings\x18\x05 \x01(\v2\x1f.quorate.membership.v1.SettingsR\bsettings\x122\n" +
+	"\x05claim\x18\x06 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"\x97\x01\n" +
 	"\aWelcome\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x122\n" +
 	"\x05state\x18\x02 \x01(\v2\x1c.quorate.membership.v1.StateR\x05state\x12>\n" +
@@ -3723,10 +3850,11 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\vDifferences\x12\x10\n" +
 	"\x03key\x18\x01 \x03(\tR\x03key\x12\x16\n" +
 	"\x06member\x18\x02 \x03(\tR\x06member\x12\x16\n" +
-	"\x06joiner\x18\x03 \x03(\tR\x06joiner\"5\n" +
+	"\x06joiner\x18\x03 \x03(\tR\x06joiner\"M\n" +
 	"\tClusterId\x12\x12\n" +
 	"\x04born\x18\x01 \x01(\x03R\x04born\x12\x14\n" +
-	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\"@\n" +
+	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x16\n" +
+	"\x06origin\x18\x03 \x01(\x06R\x06origin\"@\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x10\n" +
@@ -3828,14 +3956,14 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x06voters\x18\x02 \x03(\rR\x06voters\x12\x1a\n" +
 	"\bprevious\x18\x03 \x03(\rR\bprevious\x12\x12\n" +
 	"\x04data\x18\x06 \x03(\x06R\x04data\x12#\n" +
-	"\rprevious_data\x18\a \x03(\x06R\fpreviousData\"\xeb\x01\n" +
+	"\rprevious_data\x18\a \x03(\x06R\fpreviousData\"\xe7\x01\n" +
 	"\tRegisters\x12$\n" +
 	"\x0elast_up_number\x18\x01 \x01(\x04R\flastUpNumber\x12#\n" +
 	"\rpruned_before\x18\x02 \x01(\x03R\fprunedBefore\x128\n" +
 	"\adowning\x18\x03 \x01(\v2\x1e.quorate.membership.v1.DowningR\adowning\x12\x1d\n" +
 	"\n" +
-	"epoch_born\x18\x04 \x01(\x03R\tepochBorn\x12:\n" +
-	"\ayielded\x18\x05 \x01(\v2 .quorate.membership.v1.ClusterIdR\ayielded\"\xe6\x01\n" +
+	"epoch_born\x18\x04 \x01(\x03R\tepochBorn\x126\n" +
+	"\ayielded\x18\x05 \x01(\v2\x1c.quorate.membership.v1.YieldR\ayielded\"\xe6\x01\n" +
 	"\aDowning\x12\x10\n" +
 	"\x03gen\x18\x01 \x01(\x04R\x03gen\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -3867,7 +3995,7 @@ func file_quorate_membership_v1_membership_proto_rawDescGZIP() []byte {
 	return file_quorate_membership_v1_membership_proto_rawDescData
 }
 
-var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_quorate_membership_v1_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*Message)(nil),          // 0: quorate.membership.v1.Message
 	(*InitJoin)(nil),         // 1: quorate.membership.v1.InitJoin
@@ -3875,123 +4003,127 @@ var file_quorate_membership_v1_membership_proto_goTypes = []any{
 	(*InitJoinNack)(nil),     // 3: quorate.membership.v1.InitJoinNack
 	(*Claim)(nil),            // 4: quorate.membership.v1.Claim
 	(*Record)(nil),           // 5: quorate.membership.v1.Record
-	(*Stamp)(nil),            // 6: quorate.membership.v1.Stamp
-	(*AskVote)(nil),          // 7: quorate.membership.v1.AskVote
-	(*Vote)(nil),             // 8: quorate.membership.v1.Vote
-	(*JoinRequest)(nil),      // 9: quorate.membership.v1.JoinRequest
-	(*Welcome)(nil),          // 10: quorate.membership.v1.Welcome
-	(*JoinRefused)(nil),      // 11: quorate.membership.v1.JoinRefused
-	(*Heartbeat)(nil),        // 12: quorate.membership.v1.Heartbeat
-	(*HeartbeatReply)(nil),   // 13: quorate.membership.v1.HeartbeatReply
-	(*AskStanding)(nil),      // 14: quorate.membership.v1.AskStanding
-	(*GiveStanding)(nil),     // 15: quorate.membership.v1.GiveStanding
-	(*LendStanding)(nil),     // 16: quorate.membership.v1.LendStanding
-	(*GossipStatus)(nil),     // 17: quorate.membership.v1.GossipStatus
-	(*GossipDelta)(nil),      // 18: quorate.membership.v1.GossipDelta
-	(*GossipState)(nil),      // 19: quorate.membership.v1.GossipState
-	(*ExitingConfirmed)(nil), // 20: quorate.membership.v1.ExitingConfirmed
-	(*Reached)(nil),          // 21: quorate.membership.v1.Reached
-	(*NotMember)(nil),        // 22: quorate.membership.v1.NotMember
-	(*AskDowning)(nil),       // 23: quorate.membership.v1.AskDowning
-	(*DowningAnswer)(nil),    // 24: quorate.membership.v1.DowningAnswer
-	(*Settings)(nil),         // 25: quorate.membership.v1.Settings
-	(*Differences)(nil),      // 26: quorate.membership.v1.Differences
-	(*ClusterId)(nil),        // 27: quorate.membership.v1.ClusterId
-	(*Node)(nil),             // 28: quorate.membership.v1.Node
-	(*Nodes)(nil),            // 29: quorate.membership.v1.Nodes
-	(*State)(nil),            // 30: quorate.membership.v1.State
-	(*Digest)(nil),           // 31: quorate.membership.v1.Digest
-	(*Delta)(nil),            // 32: quorate.membership.v1.Delta
-	(*Clock)(nil),            // 33: quorate.membership.v1.Clock
-	(*ClockRef)(nil),         // 34: quorate.membership.v1.ClockRef
-	(*Edits)(nil),            // 35: quorate.membership.v1.Edits
-	(*Records)(nil),          // 36: quorate.membership.v1.Records
-	(*Causes)(nil),           // 37: quorate.membership.v1.Causes
-	(*Members)(nil),          // 38: quorate.membership.v1.Members
-	(*Profiles)(nil),         // 39: quorate.membership.v1.Profiles
-	(*Tombstones)(nil),       // 40: quorate.membership.v1.Tombstones
-	(*Observers)(nil),        // 41: quorate.membership.v1.Observers
-	(*Config)(nil),           // 42: quorate.membership.v1.Config
-	(*Registers)(nil),        // 43: quorate.membership.v1.Registers
-	(*Downing)(nil),          // 44: quorate.membership.v1.Downing
-	(*DowningStrategy)(nil),  // 45: quorate.membership.v1.DowningStrategy
+	(*Yield)(nil),            // 6: quorate.membership.v1.Yield
+	(*Stamp)(nil),            // 7: quorate.membership.v1.Stamp
+	(*AskVote)(nil),          // 8: quorate.membership.v1.AskVote
+	(*Vote)(nil),             // 9: quorate.membership.v1.Vote
+	(*JoinRequest)(nil),      // 10: quorate.membership.v1.JoinRequest
+	(*Welcome)(nil),          // 11: quorate.membership.v1.Welcome
+	(*JoinRefused)(nil),      // 12: quorate.membership.v1.JoinRefused
+	(*Heartbeat)(nil),        // 13: quorate.membership.v1.Heartbeat
+	(*HeartbeatReply)(nil),   // 14: quorate.membership.v1.HeartbeatReply
+	(*AskStanding)(nil),      // 15: quorate.membership.v1.AskStanding
+	(*GiveStanding)(nil),     // 16: quorate.membership.v1.GiveStanding
+	(*LendStanding)(nil),     // 17: quorate.membership.v1.LendStanding
+	(*GossipStatus)(nil),     // 18: quorate.membership.v1.GossipStatus
+	(*GossipDelta)(nil),      // 19: quorate.membership.v1.GossipDelta
+	(*GossipState)(nil),      // 20: quorate.membership.v1.GossipState
+	(*ExitingConfirmed)(nil), // 21: quorate.membership.v1.ExitingConfirmed
+	(*Reached)(nil),          // 22: quorate.membership.v1.Reached
+	(*NotMember)(nil),        // 23: quorate.membership.v1.NotMember
+	(*AskDowning)(nil),       // 24: quorate.membership.v1.AskDowning
+	(*DowningAnswer)(nil),    // 25: quorate.membership.v1.DowningAnswer
+	(*Settings)(nil),         // 26: quorate.membership.v1.Settings
+	(*Differences)(nil),      // 27: quorate.membership.v1.Differences
+	(*ClusterId)(nil),        // 28: quorate.membership.v1.ClusterId
+	(*Node)(nil),             // 29: quorate.membership.v1.Node
+	(*Nodes)(nil),            // 30: quorate.membership.v1.Nodes
+	(*State)(nil),            // 31: quorate.membership.v1.State
+	(*Digest)(nil),           // 32: quorate.membership.v1.Digest
+	(*Delta)(nil),            // 33: quorate.membership.v1.Delta
+	(*Clock)(nil),            // 34: quorate.membership.v1.Clock
+	(*ClockRef)(nil),         // 35: quorate.membership.v1.ClockRef
+	(*Edits)(nil),            // 36: quorate.membership.v1.Edits
+	(*Records)(nil),          // 37: quorate.membership.v1.Records
+	(*Causes)(nil),           // 38: quorate.membership.v1.Causes
+	(*Members)(nil),          // 39: quorate.membership.v1.Members
+	(*Profiles)(nil),         // 40: quorate.membership.v1.Profiles
+	(*Tombstones)(nil),       // 41: quorate.membership.v1.Tombstones
+	(*Observers)(nil),        // 42: quorate.membership.v1.Observers
+	(*Config)(nil),           // 43: quorate.membership.v1.Config
+	(*Registers)(nil),        // 44: quorate.membership.v1.Registers
+	(*Downing)(nil),          // 45: quorate.membership.v1.Downing
+	(*DowningStrategy)(nil),  // 46: quorate.membership.v1.DowningStrategy
 }
 var file_quorate_membership_v1_membership_proto_depIdxs = []int32{
 	1,  // 0: quorate.membership.v1.Message.init_join:type_name -> quorate.membership.v1.InitJoin
 	2,  // 1: quorate.membership.v1.Message.init_join_ack:type_name -> quorate.membership.v1.InitJoinAck
 	3,  // 2: quorate.membership.v1.Message.init_join_nack:type_name -> quorate.membership.v1.InitJoinNack
-	9,  // 3: quorate.membership.v1.Message.join_request:type_name -> quorate.membership.v1.JoinRequest
-	10, // 4: quorate.membership.v1.Message.welcome:type_name -> quorate.membership.v1.Welcome
-	11, // 5: quorate.membership.v1.Message.join_refused:type_name -> quorate.membership.v1.JoinRefused
-	12, // 6: quorate.membership.v1.Message.heartbeat:type_name -> quorate.membership.v1.Heartbeat
-	13, // 7: quorate.membership.v1.Message.heartbeat_reply:type_name -> quorate.membership.v1.HeartbeatReply
-	17, // 8: quorate.membership.v1.Message.gossip_status:type_name -> quorate.membership.v1.GossipStatus
-	18, // 9: quorate.membership.v1.Message.gossip_delta:type_name -> quorate.membership.v1.GossipDelta
-	19, // 10: quorate.membership.v1.Message.gossip_state:type_name -> quorate.membership.v1.GossipState
-	20, // 11: quorate.membership.v1.Message.exiting_confirmed:type_name -> quorate.membership.v1.ExitingConfirmed
-	22, // 12: quorate.membership.v1.Message.not_member:type_name -> quorate.membership.v1.NotMember
-	23, // 13: quorate.membership.v1.Message.ask_downing:type_name -> quorate.membership.v1.AskDowning
-	24, // 14: quorate.membership.v1.Message.downing_answer:type_name -> quorate.membership.v1.DowningAnswer
-	7,  // 15: quorate.membership.v1.Message.ask_vote:type_name -> quorate.membership.v1.AskVote
-	8,  // 16: quorate.membership.v1.Message.vote:type_name -> quorate.membership.v1.Vote
-	21, // 17: quorate.membership.v1.Message.reached:type_name -> quorate.membership.v1.Reached
-	14, // 18: quorate.membership.v1.Message.ask_standing:type_name -> quorate.membership.v1.AskStanding
-	15, // 19: quorate.membership.v1.Message.give_standing:type_name -> quorate.membership.v1.GiveStanding
-	16, // 20: quorate.membership.v1.Message.lend_standing:type_name -> quorate.membership.v1.LendStanding
+	10, // 3: quorate.membership.v1.Message.join_request:type_name -> quorate.membership.v1.JoinRequest
+	11, // 4: quorate.membership.v1.Message.welcome:type_name -> quorate.membership.v1.Welcome
+	12, // 5: quorate.membership.v1.Message.join_refused:type_name -> quorate.membership.v1.JoinRefused
+	13, // 6: quorate.membership.v1.Message.heartbeat:type_name -> quorate.membership.v1.Heartbeat
+	14, // 7: quorate.membership.v1.Message.heartbeat_reply:type_name -> quorate.membership.v1.HeartbeatReply
+	18, // 8: quorate.membership.v1.Message.gossip_status:type_name -> quorate.membership.v1.GossipStatus
+	19, // 9: quorate.membership.v1.Message.gossip_delta:type_name -> quorate.membership.v1.GossipDelta
+	20, // 10: quorate.membership.v1.Message.gossip_state:type_name -> quorate.membership.v1.GossipState
+	21, // 11: quorate.membership.v1.Message.exiting_confirmed:type_name -> quorate.membership.v1.ExitingConfirmed
+	23, // 12: quorate.membership.v1.Message.not_member:type_name -> quorate.membership.v1.NotMember
+	24, // 13: quorate.membership.v1.Message.ask_downing:type_name -> quorate.membership.v1.AskDowning
+	25, // 14: quorate.membership.v1.Message.downing_answer:type_name -> quorate.membership.v1.DowningAnswer
+	8,  // 15: quorate.membership.v1.Message.ask_vote:type_name -> quorate.membership.v1.AskVote
+	9,  // 16: quorate.membership.v1.Message.vote:type_name -> quorate.membership.v1.Vote
+	22, // 17: quorate.membership.v1.Message.reached:type_name -> quorate.membership.v1.Reached
+	15, // 18: quorate.membership.v1.Message.ask_standing:type_name -> quorate.membership.v1.AskStanding
+	16, // 19: quorate.membership.v1.Message.give_standing:type_name -> quorate.membership.v1.GiveStanding
+	17, // 20: quorate.membership.v1.Message.lend_standing:type_name -> quorate.membership.v1.LendStanding
 	4,  // 21: quorate.membership.v1.InitJoin.claim:type_name -> quorate.membership.v1.Claim
-	27, // 22: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
+	28, // 22: quorate.membership.v1.InitJoinAck.cluster:type_name -> quorate.membership.v1.ClusterId
 	4,  // 23: quorate.membership.v1.InitJoinAck.claim:type_name -> quorate.membership.v1.Claim
 	4,  // 24: quorate.membership.v1.InitJoinNack.claim:type_name -> quorate.membership.v1.Claim
-	5,  // 25: quorate.membership.v1.Claim.record:type_name -> quorate.membership.v1.Record
-	27, // 26: quorate.membership.v1.Claim.cluster:type_name -> quorate.membership.v1.ClusterId
-	27, // 27: quorate.membership.v1.Record.cluster:type_name -> quorate.membership.v1.ClusterId
-	6,  // 28: quorate.membership.v1.Record.stamp:type_name -> quorate.membership.v1.Stamp
-	29, // 29: quorate.membership.v1.Record.nodes:type_name -> quorate.membership.v1.Nodes
-	6,  // 30: quorate.membership.v1.AskVote.basis:type_name -> quorate.membership.v1.Stamp
-	29, // 31: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
-	38, // 32: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
-	27, // 33: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
-	25, // 34: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
-	5,  // 35: quorate.membership.v1.JoinRequest.record:type_name -> quorate.membership.v1.Record
-	30, // 36: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
-	26, // 37: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
-	26, // 38: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
-	31, // 39: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
-	32, // 40: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
-	31, // 41: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
-	30, // 42: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
-	28, // 43: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
-	28, // 44: quorate.membership.v1.NotMember.downed_by:type_name -> quorate.membership.v1.Node
-	29, // 45: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
-	27, // 46: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
-	29, // 47: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
-	36, // 48: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
-	33, // 49: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
-	27, // 50: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
-	29, // 51: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
-	34, // 52: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
-	27, // 53: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
-	29, // 54: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
-	34, // 55: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
-	34, // 56: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
-	35, // 57: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
-	36, // 58: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
-	33, // 59: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
-	38, // 60: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
-	40, // 61: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
-	41, // 62: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
-	42, // 63: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
-	43, // 64: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
-	37, // 65: quorate.membership.v1.Records.causes:type_name -> quorate.membership.v1.Causes
-	39, // 66: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
-	44, // 67: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
-	27, // 68: quorate.membership.v1.Registers.yielded:type_name -> quorate.membership.v1.ClusterId
-	45, // 69: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
-	70, // [70:70] is the sub-list for method output_type
-	70, // [70:70] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	30, // 25: quorate.membership.v1.Claim.nodes:type_name -> quorate.membership.v1.Nodes
+	5,  // 26: quorate.membership.v1.Claim.record:type_name -> quorate.membership.v1.Record
+	28, // 27: quorate.membership.v1.Claim.cluster:type_name -> quorate.membership.v1.ClusterId
+	28, // 28: quorate.membership.v1.Record.cluster:type_name -> quorate.membership.v1.ClusterId
+	7,  // 29: quorate.membership.v1.Record.stamp:type_name -> quorate.membership.v1.Stamp
+	6,  // 30: quorate.membership.v1.Record.yielded:type_name -> quorate.membership.v1.Yield
+	28, // 31: quorate.membership.v1.Yield.to:type_name -> quorate.membership.v1.ClusterId
+	7,  // 32: quorate.membership.v1.AskVote.basis:type_name -> quorate.membership.v1.Stamp
+	4,  // 33: quorate.membership.v1.AskVote.claim:type_name -> quorate.membership.v1.Claim
+	30, // 34: quorate.membership.v1.JoinRequest.nodes:type_name -> quorate.membership.v1.Nodes
+	39, // 35: quorate.membership.v1.JoinRequest.member:type_name -> quorate.membership.v1.Members
+	28, // 36: quorate.membership.v1.JoinRequest.cluster:type_name -> quorate.membership.v1.ClusterId
+	26, // 37: quorate.membership.v1.JoinRequest.settings:type_name -> quorate.membership.v1.Settings
+	4,  // 38: quorate.membership.v1.JoinRequest.claim:type_name -> quorate.membership.v1.Claim
+	31, // 39: quorate.membership.v1.Welcome.state:type_name -> quorate.membership.v1.State
+	27, // 40: quorate.membership.v1.Welcome.warnings:type_name -> quorate.membership.v1.Differences
+	27, // 41: quorate.membership.v1.JoinRefused.differences:type_name -> quorate.membership.v1.Differences
+	32, // 42: quorate.membership.v1.GossipStatus.digest:type_name -> quorate.membership.v1.Digest
+	33, // 43: quorate.membership.v1.GossipDelta.delta:type_name -> quorate.membership.v1.Delta
+	32, // 44: quorate.membership.v1.GossipDelta.digest:type_name -> quorate.membership.v1.Digest
+	31, // 45: quorate.membership.v1.GossipState.state:type_name -> quorate.membership.v1.State
+	29, // 46: quorate.membership.v1.NotMember.node:type_name -> quorate.membership.v1.Node
+	29, // 47: quorate.membership.v1.NotMember.downed_by:type_name -> quorate.membership.v1.Node
+	30, // 48: quorate.membership.v1.DowningAnswer.down:type_name -> quorate.membership.v1.Nodes
+	28, // 49: quorate.membership.v1.State.cluster:type_name -> quorate.membership.v1.ClusterId
+	30, // 50: quorate.membership.v1.State.nodes:type_name -> quorate.membership.v1.Nodes
+	37, // 51: quorate.membership.v1.State.records:type_name -> quorate.membership.v1.Records
+	34, // 52: quorate.membership.v1.State.clock:type_name -> quorate.membership.v1.Clock
+	28, // 53: quorate.membership.v1.Digest.cluster:type_name -> quorate.membership.v1.ClusterId
+	30, // 54: quorate.membership.v1.Digest.nodes:type_name -> quorate.membership.v1.Nodes
+	35, // 55: quorate.membership.v1.Digest.clock:type_name -> quorate.membership.v1.ClockRef
+	28, // 56: quorate.membership.v1.Delta.cluster:type_name -> quorate.membership.v1.ClusterId
+	30, // 57: quorate.membership.v1.Delta.nodes:type_name -> quorate.membership.v1.Nodes
+	35, // 58: quorate.membership.v1.Delta.from:type_name -> quorate.membership.v1.ClockRef
+	35, // 59: quorate.membership.v1.Delta.clock:type_name -> quorate.membership.v1.ClockRef
+	36, // 60: quorate.membership.v1.Delta.edits:type_name -> quorate.membership.v1.Edits
+	37, // 61: quorate.membership.v1.Delta.records:type_name -> quorate.membership.v1.Records
+	34, // 62: quorate.membership.v1.ClockRef.clock:type_name -> quorate.membership.v1.Clock
+	39, // 63: quorate.membership.v1.Records.members:type_name -> quorate.membership.v1.Members
+	41, // 64: quorate.membership.v1.Records.tombstones:type_name -> quorate.membership.v1.Tombstones
+	42, // 65: quorate.membership.v1.Records.observers:type_name -> quorate.membership.v1.Observers
+	43, // 66: quorate.membership.v1.Records.config:type_name -> quorate.membership.v1.Config
+	44, // 67: quorate.membership.v1.Records.registers:type_name -> quorate.membership.v1.Registers
+	38, // 68: quorate.membership.v1.Records.causes:type_name -> quorate.membership.v1.Causes
+	40, // 69: quorate.membership.v1.Members.profiles:type_name -> quorate.membership.v1.Profiles
+	45, // 70: quorate.membership.v1.Registers.downing:type_name -> quorate.membership.v1.Downing
+	6,  // 71: quorate.membership.v1.Registers.yielded:type_name -> quorate.membership.v1.Yield
+	46, // 72: quorate.membership.v1.Downing.previous:type_name -> quorate.membership.v1.DowningStrategy
+	73, // [73:73] is the sub-list for method output_type
+	73, // [73:73] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_quorate_membership_v1_membership_proto_init() }
@@ -4028,7 +4160,7 @@ func file_quorate_membership_v1_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_membership_v1_membership_proto_rawDesc), len(file_quorate_membership_v1_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   46,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
