@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/cluster/clustertest"
-	"github.com/quorate/quorate/rpc"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/state"
 )
@@ -28,6 +28,9 @@ const (
 	accountKind = "account"
 	accountsMax = 8
 )
+
+// refused is the answer to a command that is refused.
+const refused = "refused"
 
 type text = *wrapperspb.StringValue
 
@@ -42,7 +45,7 @@ func handle(c *state.Context[account], message text) error {
 	}
 	switch verb {
 	case "refuse":
-		return rpc.Refuse("closed", "the account takes no %s", payment)
+		return sharding.Refuse(wrapperspb.String(refused))
 	case "fail":
 		return errors.New("it fails")
 	}
@@ -95,13 +98,13 @@ func (p *accounts) step(r *rand.Rand, payment string) {
 	verb := []string{"pay", "pay", "pay", "pay", "refuse", "fail"}[r.IntN(6)]
 	ctx, cancel := context.WithTimeout(context.Background(), []time.Duration{20 * time.Millisecond, time.Second, 20 * time.Second}[r.IntN(3)])
 	defer cancel()
-	_, err := p.ask(ctx, p.any(r), id, verb+" "+payment)
+	answer, err := p.ask(ctx, p.any(r), id, verb+" "+payment)
 	p.guard.Lock()
 	defer p.guard.Unlock()
 	switch {
 	case verb != "pay": // A refusal, or a failure, changes nothing, whoever hears of it.
-		if err == nil {
-			p.violation("account %s: payment %s was to be refused, and was acknowledged", id, payment)
+		if err == nil && (verb == "fail" || !slices.Equal(answer, []string{refused})) {
+			p.violation("account %s: %s of payment %s was answered by %v", id, verb, payment, answer)
 		}
 	case err == nil:
 		p.of[id].acknowledged[payment] = true
