@@ -135,7 +135,7 @@ func ruleMutants() []mutant {
 			{"membership/internal/protocol/gossip.go", "return !s.unconverged && !s.asking &&", "return !s.unconverged && (mutant(NAME) || !s.asking) &&"},
 		}},
 		{"the birth of epochs is not raised", []edit{
-			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(a.state, msg.Record))", "if !mutant(NAME) {\n\t\t\t\t\te.RaiseEpochs(raiseEpochs(a.state, msg.Record))\n\t\t\t\t}"},
+			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(a.state, msg.Claim.Record))", "if !mutant(NAME) {\n\t\t\t\t\te.RaiseEpochs(raiseEpochs(a.state, msg.Claim.Record))\n\t\t\t\t}"},
 		}},
 	}
 }
@@ -276,8 +276,8 @@ func formingMutants() []mutant {
 			{forming, "case f.now.Mono < f.grownUp():", "case f.now.Mono < f.grownUp() && !mutant(NAME):"},
 		}},
 		{"a cluster is founded beside one that has members", []edit{
-			{forming, "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif beside := mutant(\"a cluster is formed although a seed node answers\"); mutant(NAME) && a.claim.Standing ||\n" +
-				"\t\t\tbeside && a.claim.Record.Data == 0 || !mutant(NAME) && !beside && !a.claim.Cluster.IsZero() {\n"},
+			{forming, "\t\tcase f.inquiry.mayJoin(a):\n", "\t\tcase f.inquiry.mayJoin(a) && (!mutant(NAME) || a.claim.Standing) &&\n" +
+				"\t\t\t(!mutant(\"a cluster is formed although a seed node answers\") || a.claim.Record.Data == 0):\n"},
 		}},
 		{"a cluster is founded upon who has voted alone", []edit{
 			{forming, "\tslices.SortFunc(now, func(a, b Voter)", "\tif mutant(NAME) {\n\t\tnow = slices.DeleteFunc(now, func(v Voter) bool {\n" +
@@ -289,6 +289,52 @@ func formingMutants() []mutant {
 		{"who has voted again enters the first cluster", []edit{
 			{"membership/internal/protocol/join.go", "j.form.hasVotedFor(born) && j.kept.Promise == born", "(j.form.hasVotedFor(born) && j.kept.Promise == born || mutant(NAME) && (j.form.hasVotedFor(born) || j.form.hasVotedFor(j.kept.Promise)))"},
 		}},
+	}
+}
+
+// meetingMutants break one rule each by which clusters of a name have to do with each other,
+// and by which one of two yields.
+func meetingMutants() []mutant {
+	const meeting, inquiry, forming = "membership/internal/protocol/meeting.go", "membership/internal/protocol/inquiry.go", "membership/internal/protocol/forming.go"
+	return []mutant{
+		{"a lesser cluster is yielded to", []edit{
+			{meeting, "!theirs.rank().before(rank{w.largest(), own}):", "!mutant(NAME) && !theirs.rank().before(rank{w.largest(), own}):"},
+		}},
+		{"a cluster without standing is yielded to", []edit{
+			{meeting, "case !theirs.Standing ||", "case !theirs.Standing && !mutant(NAME) ||"},
+		}},
+		{"who has no standing has its cluster yield", []edit{
+			{meeting, "case !mine.Standing || w.now.Mono < w.judgesFrom:", "case !mine.Standing && !mutant(NAME) || w.now.Mono < w.judgesFrom:"},
+		}},
+		{"who was just welcomed has its cluster yield", []edit{
+			{meeting, "\tif welcomed {\n", "\tif welcomed && !mutant(NAME) {\n"},
+		}},
+		{"a claim is believed at once", []edit{
+			{meeting, "return r.answers > 1 && now.Sub(r.since) >= betterFor", "return (mutant(NAME) || r.answers > 1 && now.Sub(r.since) >= betterFor)"},
+		}},
+		{"a claim is believed of one voter", []edit{
+			{meeting, "2*proven > len(r.voters)", "(mutant(NAME) || 2*proven > len(r.voters))"},
+		}},
+		{"the largest number of voters is forgotten", []edit{
+			{meeting, "\t\tn = max(n, s.voters)\n", "\t\tif !mutant(NAME) {\n\t\t\tn = max(n, s.voters)\n\t\t}\n"},
+		}},
+		{"all clusters of a name are related", []edit{
+			{meeting, "related := w.now.Mono <= r.related", "related := w.now.Mono <= r.related || mutant(NAME)"},
+		}},
+		{"any cluster of the name is joined", []edit{
+			{inquiry, "return a.isMember() && q.isRelated(a) &&", "return a.isMember() && (mutant(NAME) || q.isRelated(a)) &&"},
+		}},
+		{"who lists itself alone founds at once", []edit{
+			{forming, "until := f.inquiry.began.Add(aloneWait)", "until := f.inquiry.began.Add(aloneWait)\n\tif mutant(NAME) {\n\t\treturn f.now.Mono\n\t}"},
+		}},
+	}
+}
+
+// meetingFinders are the tests that a mutant of meeting is run against.
+func meetingFinders() []string {
+	return []string{
+		"TestAClusterYieldsToAProvenLargerOne", "TestNobodyYieldsForOtherReasons", "TestHowLongANodeThatListsItselfListens",
+		"TestAForeignMemberAtAListedAddressKeepsNobodyFromFounding",
 	}
 }
 
@@ -557,6 +603,7 @@ func hunts() []hunt {
 		// Rules that the tests of the protocol find to be broken, and exchanges of heartbeats that two nodes share.
 		{ruleMutants(), protocol, ruleFinders()},
 		{formingMutants(), protocol, formingFinders()},
+		{meetingMutants(), protocol, meetingFinders()},
 		{relayMutants(), protocol, relayFinders()},
 		{lentMutants(), protocol, lentFinders()},
 		{sharedMutants(), protocol, sharedFinders()},

@@ -186,6 +186,7 @@ func (m *Machine) peerRefused(in PeerRefused) {
 		return
 	}
 	m.refuse(in.Peer, "connection", RefusedByPeer, in.Reason)
+	m.inquiry.noteRefused(in)
 	switch {
 	case m.phase == phaseMember && in.Removed:
 		msg := NotMember{Node: m.self, Status: gossip.Removed}
