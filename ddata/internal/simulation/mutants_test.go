@@ -33,6 +33,11 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{
+		name: "a replica is settled before the change is sealed", in: "protocol", test: "TestAReplicaIsSettledWhenTheChangeIsSealed", edits: []edit{{
+			"route.go", "r.Settled = r.Counts && g.sealed;", "r.Settled = r.Counts && (g.sealed || mutant(NAME));",
+		}},
+	},
+	{
 		name: "who may not host has a vote", in: "protocol", test: "TestWhoMayNotHostDecidesNothing", edits: []edit{{
 			"change.go", "(c.group.reg == nil || c.group.m.mayHost())", "(c.group.reg == nil || c.group.m.mayHost() || mutant(NAME))",
 		}},
