@@ -548,7 +548,7 @@ type hunt struct {
 // hunts are all of them.
 func hunts() []hunt {
 	const here, protocol, downing = ".", "../internal/protocol", "../../downing"
-	return []hunt{
+	return append([]hunt{
 		{mutants(), here, finders()},
 		// One run of thousands shows it, which is kept.
 		{[]mutant{{"a confirmed leader behind a cut is not waited for", []edit{
@@ -581,7 +581,28 @@ func hunts() []hunt {
 		{judgeMutants(), protocol, judgeFinders()},
 		// What bounds strangers.
 		{boundMutants(), "../../transport/grpc", boundFinders()},
+	}, singleRules(protocol)...)
+}
+
+// singleRules are defects of single rules, each with the one test that must find it.
+func singleRules(pkg string) (hunts []hunt) {
+	const dir = "membership/internal/protocol/"
+	for _, rule := range []struct{ name, finder, file, old, new string }{
+		{
+			"a view is stable while a node sleeps", "TestAViewIsStableOnlyAfterTimeAwake", "downing.go",
+			"\tr.troubledSince = r.troubledSince.Add(r.now.Mono.Sub(r.last.Mono))\n\tr.restartStability()\n",
+			"\tif !mutant(\"a view is unstable while a node sleeps\") {\n\t\tr.troubledSince = r.troubledSince.Add(r.now.Mono.Sub(r.last.Mono))\n\t}\n" +
+				"\tif !mutant(NAME) {\n\t\tr.restartStability()\n\t}\n",
+		},
+		{"a view is unstable while a node sleeps", "TestAViewIsStableOnlyAfterTimeAwake", "", "", ""}, // By the edit before.
+	} {
+		m := mutant{name: rule.name}
+		if rule.file != "" {
+			m.edits = []edit{{dir + rule.file, rule.old, rule.new}}
+		}
+		hunts = append(hunts, hunt{[]mutant{m}, pkg, []string{rule.finder}})
 	}
+	return hunts
 }
 
 // That the code without a mutant is green on the same seeds is what the tests themselves say. All mutants are in one copy
