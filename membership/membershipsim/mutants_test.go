@@ -594,7 +594,7 @@ type hunt struct {
 // hunts are all of them.
 func hunts() []hunt {
 	const here, protocol, downing = ".", "../internal/protocol", "../../downing"
-	return []hunt{
+	return append([]hunt{
 		{mutants(), here, finders()},
 		// One run of thousands shows it, which is kept.
 		{[]mutant{{"a confirmed leader behind a cut is not waited for", []edit{
@@ -628,7 +628,49 @@ func hunts() []hunt {
 		{judgeMutants(), protocol, judgeFinders()},
 		// What bounds strangers.
 		{boundMutants(), "../../transport/grpc", boundFinders()},
+	}, singleRules(protocol)...)
+}
+
+// singleRules are defects of single rules, each with the one test that must find it.
+func singleRules(pkg string) (hunts []hunt) {
+	const dir = "membership/internal/protocol/"
+	for _, rule := range []struct{ name, finder, file, old, new string }{
+		{
+			"the moment of a cut outlives its record", "TestNoPlotOutlastsTheFence", "fencing.go",
+			"f.cuts[j].record == r {", "(f.cuts[j].record == r || mutant(NAME) && compareRecords(f.cuts[j].record, r) == 0) {",
+		},
+		{
+			"who exits has left in order, though it may have been downed unseen", "TestWhoIsDownedWhileItExitsHasNotLeftInOrder", "fencing.go",
+			"was.Status == gossip.Exiting && f.tookPart() {", "was.Status == gossip.Exiting && (f.tookPart() || mutant(NAME)) {",
+		},
+		{
+			"a weakly-up member gets a vote without a sign of life", "TestAWeaklyUpMemberGetsAVoteOnlyAfterASignOfLife", "leader.go",
+			"case !l.present(member.Node) || !l.gate.passes(member.Node):",
+			"case (!mutant(NAME) || member.Status == gossip.Joining) && (!l.present(member.Node) || !l.gate.passes(member.Node)):",
+		},
+		{
+			"a view is stable while a node sleeps", "TestAViewIsStableOnlyAfterTimeAwake", "downing.go",
+			"\tr.troubledSince = r.troubledSince.Add(r.now.Mono.Sub(r.last.Mono))\n\tr.restartStability()\n",
+			"\tif !mutant(\"a view is unstable while a node sleeps\") {\n\t\tr.troubledSince = r.troubledSince.Add(r.now.Mono.Sub(r.last.Mono))\n\t}\n" +
+				"\tif !mutant(NAME) {\n\t\tr.restartStability()\n\t}\n",
+		},
+		{"a view is unstable while a node sleeps", "TestAViewIsStableOnlyAfterTimeAwake", "", "", ""}, // By the edit before.
+		{
+			"what a downed member says is taken", "TestWhatADownedMemberSaysIsNotTaken", "core.go",
+			"member != nil && member.Status == gossip.Down {\n\t\tstatus", "member != nil && member.Status == gossip.Down && !mutant(NAME) {\n\t\tstatus",
+		},
+		{
+			"a late answer takes standing back", "TestALateAnswerTakesNoStandingBack", "answers.go",
+			"!ok || sentAt > last {", "!ok || sentAt > last || mutant(NAME) {",
+		},
+	} {
+		m := mutant{name: rule.name}
+		if rule.file != "" {
+			m.edits = []edit{{dir + rule.file, rule.old, rule.new}}
+		}
+		hunts = append(hunts, hunt{[]mutant{m}, pkg, []string{rule.finder}})
 	}
+	return hunts
 }
 
 // That the code without a mutant is green on the same seeds is what the tests themselves say. All mutants are in one copy

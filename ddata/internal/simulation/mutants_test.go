@@ -70,6 +70,11 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "a late answer counts for a read that has begun anew", in: "protocol", test: "TestALateAnswerCountsForTheReadThatAsked", edits: []edit{{
+			"ops.go", "	case b.Same && b.Hash != o.base:\n", "	case b.Same && b.Hash != o.base && !mutant(NAME):\n",
+		}},
+	},
+	{
 		name: "operations are looked at while a register is taken over", in: "protocol", test: "TestNothingIsSaidOrDoneBetweenTwoGenerations", edits: []edit{{
 			"group.go", "	g.sealed = g.ends()\n", "	g.sealed = g.ends()\n	if mutant(NAME) {\n		g.ops.recount()\n	}\n",
 		}},

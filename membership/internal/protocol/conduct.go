@@ -150,7 +150,7 @@ func (m *Machine) report(again bool) {
 // noticeFreeze restarts the waits that a node may not count on after it slept.
 func (m *Machine) noticeFreeze() {
 	if m.monitoring.hasSlept() {
-		m.resolver.restartStability()
+		m.resolver.wake()
 		m.heartbeatRound()
 	}
 }
