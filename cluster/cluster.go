@@ -251,7 +251,8 @@ func (n *Node) ManagementAddress() string { return n.management.Address() }
 func (n *Node) HealthAddress() string { return n.health.Address() }
 
 // Ready returns the reasons why the node cannot serve, each a sentence; none if it can: it is
-// up, has standing, no kind of it is refused, and no check of [WithCheck] has a reason.
+// up, has standing, no kind of it is refused, its replicas of the data count or did not within a minute
+// ([ddata.Replicator.Unready]), and no check of [WithCheck] has a reason.
 func (n *Node) Ready() []string {
 	return management.Ready(n.member, n.reasons)
 }

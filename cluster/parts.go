@@ -109,7 +109,8 @@ func parts() []part {
 		},
 		{
 			name: "ddata", defaults: func(c *Config) { c.Data = ddata.Default() }, resolve: resolveData, check: Config.validateData,
-			linked: (*options).linkedData, settings: dataSettings, start: startData, stop: stopData, routes: func(n *Node) []management.Route { return n.shown.all() },
+			linked: (*options).linkedData, settings: dataSettings, start: startData, stop: stopData, unready: func(n *Node) []string { return n.data.Unready() },
+			routes: func(n *Node) []management.Route { return n.shown.all() },
 		},
 		{
 			name: "registry", defaults: func(c *Config) { c.Registry = registry.Default() }, start: startRegistry, stop: stopRegistry,

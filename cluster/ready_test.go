@@ -57,6 +57,7 @@ func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
 	var refused *sharding.SettingsError
 	require.ErrorAs(t, err, &refused)
 	patience.Eventually(t, second.Membership().Standing().Held, "a node that is up has standing some heartbeats later")
+	require.NoError(t, second.Data().AwaitReady(patience.Context(t)))
 	status, why := ready(t, second)
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Equal(t, []string{`the coordinator refuses kind "counter": number-of-shards is "50" here, but "100" at the coordinator: all nodes need the same value`}, why)
@@ -65,6 +66,7 @@ func TestANodeWithARefusedKindIsNotReady(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.ErrorIs(t, waiting.AwaitReady(patience.Expiring(t, 100*time.Millisecond)), context.DeadlineExceeded)
+	require.NoError(t, first.Data().AwaitReady(patience.Context(t)))
 	status, why = ready(t, first)
 	require.Equal(t, http.StatusOK, status, why)
 }
@@ -87,6 +89,7 @@ func TestHealthListenerOfANode(t *testing.T) {
 	require.Empty(t, node.ManagementAddress())
 	require.NoError(t, node.AwaitUp(t.Context()))
 	patience.Eventually(t, node.Membership().Standing().Held, "the node has standing")
+	require.NoError(t, node.Data().AwaitReady(patience.Context(t)))
 
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	status := func(path string) int {

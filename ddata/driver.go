@@ -139,7 +139,9 @@ func (r *Replicator) other(_ *machine.Component, e machine.Effect) {
 		r.hub.wiped(e.N, func(prefix string) bool { return r.keys.within(e.Group, prefix) }, func(key string) bool { return r.keys.of(key) == e.Group })
 	case protocol.Routed:
 		before := r.groups[e.Group].route.Swap(&routed{e.Route, make(chan struct{})})
-		close(before.over)
+		if close(before.over); e.Route.Settled {
+			r.groups[e.Group].settled.Store(true)
+		}
 	default:
 		machine.Assert(false, "the machine's effects are known", "effect", fmt.Sprintf("%T", e))
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/machine"
@@ -21,6 +22,7 @@ import (
 // feed is what the node has said and the machine was not told yet.
 type feed struct {
 	wake chan struct{}                  // Holds one token when there may be something to tell.
+	up   atomic.Pointer[time.Time]      // When the node was first known to be up.
 	node atomic.Pointer[machine.Handle] // Feeds Step; nil before the node knows of the feed.
 
 	mu       sync.Mutex         // Guards what follows.
@@ -51,6 +53,10 @@ func (f *feed) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 	case component.Fenced:
 		f.keep(func() { f.fence(in) })
 	case component.Changed:
+		if me := in.State.Member(in.Self); me != nil && me.Status.IsUp() && f.up.Load() == nil {
+			now := time.Now()
+			f.up.Store(&now)
+		}
 		f.keep(func() { f.changed = &in })
 	case component.Standing:
 		f.keep(func() { f.standing = &in })

@@ -147,6 +147,9 @@ func TestDisksThatComeBackAfterTheirLossWasAccepted(t *testing.T) {
 		w.nodes = nil
 		first := w.build()
 		eventually(t, "it knows its register", func() bool { return len(first.durable().Replicas) == 3 })
+		require.NoError(t, first.AcceptLoss(t.Context(), "durable"), "in no cluster yet it accepts none, and goes on")
+		require.NoError(t, first.AwaitUp(patience.Context(t)))
+		require.Len(t, first.durable().Replicas, 3)
 		ctx := patience.Expiring(t, grace)
 		_, err := ddata.Get(ctx, first, counter(saved), ddata.Majority())
 		require.Error(t, err)

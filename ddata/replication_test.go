@@ -211,6 +211,34 @@ func TestAMajorityOfTheReplicasIsGone(t *testing.T) {
 	})
 }
 
+// A node that comes up is not ready as long as its replica does not count, for a minute at most: what it waits for here
+// nobody but an operator can give it. Once it has counted, it stays ready.
+func TestANodeIsReadyWhenItsReplicaCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			c.Role = "data"
+			if i < 3 || i > 5 {
+				m.Node.Roles = []string{"data"}
+			}
+		}
+		w.start(6)
+		for _, n := range w.nodes {
+			require.Empty(t, n.Unready())
+		}
+		for _, n := range w.nodes[1:3] {
+			w.crash(n)
+		}
+		late := w.build()
+		require.NoError(t, late.AwaitUp(patience.Context(t)))
+		pass(time.Second)
+		require.Len(t, late.Unready(), 1)
+		require.Contains(t, late.Unready()[0], `the replica of the keys "all" does not count yet: the set of replicas has yet to change; that is waited for up to 2000-`)
+		require.Empty(t, w.nodes[0].Unready(), "it has counted")
+		pass(time.Minute)
+		require.Empty(t, late.Unready())
+	})
+}
+
 // A deleted key is refused until the tombstone was collected, and then begins anew.
 func TestADeletedKeyIsUsableAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -82,6 +82,7 @@ type group struct {
 	// spreading says that the machine was told of local changes, and has not fired a timer
 	// since: it sends them without being told again.
 	spreading atomic.Bool
+	settled   atomic.Bool // The replica of this node has counted, whatever comes next: see Unready.
 	owed      atomic.Bool // The machine could not be told of local changes, and is told at its next timer.
 }
 
@@ -255,6 +256,39 @@ func (r *Replicator) AwaitEnd(ctx context.Context) error {
 	}
 }
 
+// readyWithin is for how long a node that has come up is not ready since its replica does not count: what keeps it from
+// that may be other nodes, which may wait for this one.
+const readyWithin = time.Minute
+
+// Unready returns the reasons why whoever restarts one node after the other has to wait for this one, each a sentence; none
+// if it need not. A node that has come up replaces another one for the data as soon as its replica counts in each group of
+// keys that it is to hold: until then the loss of one more may take the majority. After a minute, and once it has
+// counted, that is no reason any more.
+func (r *Replicator) Unready() []string {
+	up := r.feed.up.Load()
+	if up == nil || time.Since(*up) >= readyWithin {
+		return nil
+	}
+	var why []string
+	for _, g := range r.groups {
+		route := g.route.Load()
+		if g.replica == 0 || g.settled.Load() {
+			continue
+		}
+		state := "the set of replicas has yet to change"
+		switch {
+		case route.Gen == 0:
+			state = "no set of replicas is known yet"
+		case route.Counts:
+			state = "the others have yet to hear that it does"
+		case route.Holds:
+			state = "it takes over what the others hold"
+		}
+		why = append(why, fmt.Sprintf("the replica of the keys %q does not count yet: %s; that is waited for up to %v", g.name, state, up.Add(readyWithin).Format(time.RFC3339)))
+	}
+	return why
+}
+
 // AwaitReady waits until this node counts as a replica of every group of keys that it is to
 // hold, having taken over what the others hold, and knows the replicas of the other groups;
 // or until ctx ends.
@@ -265,7 +299,7 @@ func (r *Replicator) AwaitReady(ctx context.Context) error {
 	for _, g := range r.groups {
 		for {
 			route := g.route.Load()
-			if route.Gen > 0 && (g.replica == 0 || route.Counts) {
+			if route.Gen > 0 && (g.replica == 0 || route.Settled) {
 				break
 			}
 			if err := r.rerouted(ctx, route); err != nil {

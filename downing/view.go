@@ -37,7 +37,8 @@ type View struct {
 	// pure provider lets it decide which side survives.
 	Stable time.Duration
 	// Unstable is the time since the first complaint that has not led to a decision
-	// yet; like Stable, it differs from node to node.
+	// yet, without that for which the node stood still; like Stable, it differs from node
+	// to node.
 	Unstable time.Duration
 }
 

@@ -79,7 +79,8 @@ type Waiting struct {
 type WaitedVoter struct {
 	Node string `json:"node"` // The node as it was remembered; a listed seed node has no uid.
 	// Answer is "silent", "in no cluster" (its vote counts), "lost its memory" (another
-	// disk answers in its place), "has left", or "in a cluster without a majority".
+	// disk answers in its place), "has left", "in a cluster without a majority",
+	// "not related to this node", or how and why it refuses this node.
 	Answer string    `json:"answer"`
 	Since  time.Time `json:"since"` // When the voter's answer last changed, by the clock of the node that answers.
 }

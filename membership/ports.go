@@ -362,6 +362,9 @@ func (n *Node) refusedByPeer(e transport.Refused) {
 	if in.Peer.IsZero() {
 		in.Peer.Address, _ = gossip.ParseAddress(e.Address) // A zero address is shown as it is.
 	}
+	if e.Err.Reason == transport.ReasonIncarnation && e.Err.Peer.Address != in.Peer.Address {
+		in.As = e.Err.Peer.Address
+	}
 	if err := n.machine.Post(in); errors.Is(err, machine.ErrFull) {
 		n.counters.unheard.Add(1) // The peer refuses again at the next attempt.
 	}

@@ -39,9 +39,10 @@ type Waiting struct {
 type WaitedFor struct {
 	// Node is the voter as it was remembered; a listed seed node has no uid.
 	Node gossip.NodeID
-	// Answer is what the voter says: "in no cluster" (its vote counts), "silent", "lost
-	// its memory" (another disk answers in its place, which speaks for no voter), "has
-	// left", or "in a cluster without a majority".
+	// Answer is what the voter says: "in no cluster" (its vote counts), "silent" (nothing came
+	// back), "lost its memory" (another disk answers in its place, which speaks for no voter),
+	// "has left", "in a cluster without a majority", "not related to this node", or how and why
+	// it refuses this node, as in "answers as 127.0.0.1:7946: write that into the list".
 	Answer string
 	// Since is when the voter's answer last changed, by this node's clock.
 	Since time.Time
@@ -52,6 +53,7 @@ type WaitedFor struct {
 const (
 	waitingCure = "start the missing nodes with the data they had; only if they are gone for good: quorate form, on one node"
 	votingCure  = "nothing: the nodes that are here vote, which takes some seconds"
+	refusedCure = "mend what the answers of the missing nodes say"
 	lookingCure = "start the nodes that do not answer, or have discovery find those that there are; if nodes that remember the cluster are gone for good: quorate form, on one node"
 )
 
@@ -73,12 +75,14 @@ func (l *lookout) wait(w protocol.Waiting, looks bool, now time.Time) *Waiting {
 		waiting.Found, waiting.Cure = true, lookingCure
 	case w.Enough:
 		waiting.Cure = votingCure
+	case allAnswer(w.Voters):
+		waiting.Cure = refusedCure
 	}
 	for _, v := range w.Voters {
 		if !waiting.Remembered {
 			v.Voter.Node.UID = 0 // A place in the list; which incarnation will come is not known.
 		}
-		waiting.Voters = append(waiting.Voters, WaitedFor{Node: v.Voter.Node, Answer: v.Said.String(), Since: now.Add(-v.For).UTC()})
+		waiting.Voters = append(waiting.Voters, WaitedFor{Node: v.Voter.Node, Answer: v.String(), Since: now.Add(-v.For).UTC()})
 	}
 	l.waiting.Store(waiting)
 	return waiting
@@ -105,6 +109,14 @@ func (l *lookout) meet(e protocol.Strangers) (news []Stranger) {
 		before = *old
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(s Stranger) bool { return slices.Contains(before, s) })
+}
+
+// allAnswer reports whether each missing voter has answered in a way that shows what is wrong:
+// neither data that is gone nor a node that must be started.
+func allAnswer(voters []protocol.VoterAnswer) bool {
+	return !slices.ContainsFunc(voters, func(v protocol.VoterAnswer) bool {
+		return v.Said == protocol.SaidNothing || v.Said == protocol.SaidLost || v.Said == protocol.SaidLeft || v.Said == protocol.SaidMember
+	})
 }
 
 // votersTold bounds how many voters one line of the log names. Ten voters are enough for

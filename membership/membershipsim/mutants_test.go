@@ -135,7 +135,7 @@ func ruleMutants() []mutant {
 			{"membership/internal/protocol/gossip.go", "return !s.unconverged && !s.asking &&", "return !s.unconverged && (mutant(NAME) || !s.asking) &&"},
 		}},
 		{"the birth of epochs is not raised", []edit{
-			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(a.state, msg.Record))", "if !mutant(NAME) {\n\t\t\t\t\te.RaiseEpochs(raiseEpochs(a.state, msg.Record))\n\t\t\t\t}"},
+			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(a.state, msg.Claim.Record))", "if !mutant(NAME) {\n\t\t\t\t\te.RaiseEpochs(raiseEpochs(a.state, msg.Claim.Record))\n\t\t\t\t}"},
 		}},
 	}
 }
@@ -276,8 +276,8 @@ func formingMutants() []mutant {
 			{forming, "case f.now.Mono < f.grownUp():", "case f.now.Mono < f.grownUp() && !mutant(NAME):"},
 		}},
 		{"a cluster is founded beside one that has members", []edit{
-			{forming, "\t\tif !a.claim.Cluster.IsZero() {\n", "\t\tif beside := mutant(\"a cluster is formed although a seed node answers\"); mutant(NAME) && a.claim.Standing ||\n" +
-				"\t\t\tbeside && a.claim.Record.Data == 0 || !mutant(NAME) && !beside && !a.claim.Cluster.IsZero() {\n"},
+			{forming, "\t\tcase f.inquiry.mayJoin(a):\n", "\t\tcase f.inquiry.mayJoin(a) && (!mutant(NAME) || a.claim.Standing) &&\n" +
+				"\t\t\t(!mutant(\"a cluster is formed although a seed node answers\") || a.claim.Record.Data == 0):\n"},
 		}},
 		{"a cluster is founded upon who has voted alone", []edit{
 			{forming, "\tslices.SortFunc(now, func(a, b Voter)", "\tif mutant(NAME) {\n\t\tnow = slices.DeleteFunc(now, func(v Voter) bool {\n" +
@@ -289,6 +289,52 @@ func formingMutants() []mutant {
 		{"who has voted again enters the first cluster", []edit{
 			{"membership/internal/protocol/join.go", "j.form.hasVotedFor(born) && j.kept.Promise == born", "(j.form.hasVotedFor(born) && j.kept.Promise == born || mutant(NAME) && (j.form.hasVotedFor(born) || j.form.hasVotedFor(j.kept.Promise)))"},
 		}},
+	}
+}
+
+// meetingMutants break one rule each by which clusters of a name have to do with each other,
+// and by which one of two yields.
+func meetingMutants() []mutant {
+	const meeting, inquiry, forming = "membership/internal/protocol/meeting.go", "membership/internal/protocol/inquiry.go", "membership/internal/protocol/forming.go"
+	return []mutant{
+		{"a lesser cluster is yielded to", []edit{
+			{meeting, "!theirs.rank().before(rank{w.largest(), own}):", "!mutant(NAME) && !theirs.rank().before(rank{w.largest(), own}):"},
+		}},
+		{"a cluster without standing is yielded to", []edit{
+			{meeting, "case !theirs.Standing ||", "case !theirs.Standing && !mutant(NAME) ||"},
+		}},
+		{"who has no standing has its cluster yield", []edit{
+			{meeting, "case !mine.Standing || w.now.Mono < w.judgesFrom:", "case !mine.Standing && !mutant(NAME) || w.now.Mono < w.judgesFrom:"},
+		}},
+		{"who was just welcomed has its cluster yield", []edit{
+			{meeting, "\tif welcomed {\n", "\tif welcomed && !mutant(NAME) {\n"},
+		}},
+		{"a claim is believed at once", []edit{
+			{meeting, "return r.answers > 1 && now.Sub(r.since) >= betterFor", "return (mutant(NAME) || r.answers > 1 && now.Sub(r.since) >= betterFor)"},
+		}},
+		{"a claim is believed of one voter", []edit{
+			{meeting, "2*proven > len(r.voters)", "(mutant(NAME) || 2*proven > len(r.voters))"},
+		}},
+		{"the largest number of voters is forgotten", []edit{
+			{meeting, "\t\tn = max(n, s.voters)\n", "\t\tif !mutant(NAME) {\n\t\t\tn = max(n, s.voters)\n\t\t}\n"},
+		}},
+		{"all clusters of a name are related", []edit{
+			{meeting, "related := w.now.Mono <= r.related", "related := w.now.Mono <= r.related || mutant(NAME)"},
+		}},
+		{"any cluster of the name is joined", []edit{
+			{inquiry, "return a.isMember() && q.isRelated(a) &&", "return a.isMember() && (mutant(NAME) || q.isRelated(a)) &&"},
+		}},
+		{"who lists itself alone founds at once", []edit{
+			{forming, "until := f.inquiry.began.Add(aloneWait)", "until := f.inquiry.began.Add(aloneWait)\n\tif mutant(NAME) {\n\t\treturn f.now.Mono\n\t}"},
+		}},
+	}
+}
+
+// meetingFinders are the tests that a mutant of meeting is run against.
+func meetingFinders() []string {
+	return []string{
+		"TestAClusterYieldsToAProvenLargerOne", "TestNobodyYieldsForOtherReasons", "TestHowLongANodeThatListsItselfListens",
+		"TestAForeignMemberAtAListedAddressKeepsNobodyFromFounding",
 	}
 }
 
@@ -548,7 +594,7 @@ type hunt struct {
 // hunts are all of them.
 func hunts() []hunt {
 	const here, protocol, downing = ".", "../internal/protocol", "../../downing"
-	return []hunt{
+	return append([]hunt{
 		{mutants(), here, finders()},
 		// One run of thousands shows it, which is kept.
 		{[]mutant{{"a confirmed leader behind a cut is not waited for", []edit{
@@ -557,6 +603,7 @@ func hunts() []hunt {
 		// Rules that the tests of the protocol find to be broken, and exchanges of heartbeats that two nodes share.
 		{ruleMutants(), protocol, ruleFinders()},
 		{formingMutants(), protocol, formingFinders()},
+		{meetingMutants(), protocol, meetingFinders()},
 		{relayMutants(), protocol, relayFinders()},
 		{lentMutants(), protocol, lentFinders()},
 		{sharedMutants(), protocol, sharedFinders()},
@@ -581,7 +628,49 @@ func hunts() []hunt {
 		{judgeMutants(), protocol, judgeFinders()},
 		// What bounds strangers.
 		{boundMutants(), "../../transport/grpc", boundFinders()},
+	}, singleRules(protocol)...)
+}
+
+// singleRules are defects of single rules, each with the one test that must find it.
+func singleRules(pkg string) (hunts []hunt) {
+	const dir = "membership/internal/protocol/"
+	for _, rule := range []struct{ name, finder, file, old, new string }{
+		{
+			"the moment of a cut outlives its record", "TestNoPlotOutlastsTheFence", "fencing.go",
+			"f.cuts[j].record == r {", "(f.cuts[j].record == r || mutant(NAME) && compareRecords(f.cuts[j].record, r) == 0) {",
+		},
+		{
+			"who exits has left in order, though it may have been downed unseen", "TestWhoIsDownedWhileItExitsHasNotLeftInOrder", "fencing.go",
+			"was.Status == gossip.Exiting && f.tookPart() {", "was.Status == gossip.Exiting && (f.tookPart() || mutant(NAME)) {",
+		},
+		{
+			"a weakly-up member gets a vote without a sign of life", "TestAWeaklyUpMemberGetsAVoteOnlyAfterASignOfLife", "leader.go",
+			"case !l.present(member.Node) || !l.gate.passes(member.Node):",
+			"case (!mutant(NAME) || member.Status == gossip.Joining) && (!l.present(member.Node) || !l.gate.passes(member.Node)):",
+		},
+		{
+			"a view is stable while a node sleeps", "TestAViewIsStableOnlyAfterTimeAwake", "downing.go",
+			"\tr.troubledSince = r.troubledSince.Add(r.now.Mono.Sub(r.last.Mono))\n\tr.restartStability()\n",
+			"\tif !mutant(\"a view is unstable while a node sleeps\") {\n\t\tr.troubledSince = r.troubledSince.Add(r.now.Mono.Sub(r.last.Mono))\n\t}\n" +
+				"\tif !mutant(NAME) {\n\t\tr.restartStability()\n\t}\n",
+		},
+		{"a view is unstable while a node sleeps", "TestAViewIsStableOnlyAfterTimeAwake", "", "", ""}, // By the edit before.
+		{
+			"what a downed member says is taken", "TestWhatADownedMemberSaysIsNotTaken", "core.go",
+			"member != nil && member.Status == gossip.Down {\n\t\tstatus", "member != nil && member.Status == gossip.Down && !mutant(NAME) {\n\t\tstatus",
+		},
+		{
+			"a late answer takes standing back", "TestALateAnswerTakesNoStandingBack", "answers.go",
+			"!ok || sentAt > last {", "!ok || sentAt > last || mutant(NAME) {",
+		},
+	} {
+		m := mutant{name: rule.name}
+		if rule.file != "" {
+			m.edits = []edit{{dir + rule.file, rule.old, rule.new}}
+		}
+		hunts = append(hunts, hunt{[]mutant{m}, pkg, []string{rule.finder}})
 	}
+	return hunts
 }
 
 // That the code without a mutant is green on the same seeds is what the tests themselves say. All mutants are in one copy

@@ -443,7 +443,7 @@ func (g *group) dropForeign() {
 // seal notes that the end of the change is sealed.
 func (g *group) seal() {
 	if !g.sealed {
-		g.sealed = true
+		g.sealed, g.rerouted = true, true
 		g.ops.recount()
 	}
 }

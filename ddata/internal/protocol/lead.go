@@ -266,7 +266,11 @@ func describe(v *Register) string {
 // Where the replicas that are left cannot decide that, it begins a new lineage with what this
 // one holds.
 func (g *group) acceptLoss() {
-	if !g.member() || g.m.renewal.aside {
+	switch {
+	case !g.member() || g.m.renewal.aside:
+		return
+	case g.m.state == nil:
+		g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this node is in no cluster yet: accept the loss when it is a member")
 		return
 	}
 	if g.cfg.Copies > 0 && g.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {

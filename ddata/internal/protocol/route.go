@@ -27,8 +27,10 @@ type Route struct {
 	// Counts says that this node's replica is one of those that count, and so has caught up,
 	// and is not apart.
 	Counts bool
-	nodes  map[ReplicaID]gossip.NodeID
-	gone   map[ReplicaID]gossip.NodeID // The nodes on which replicas ran last that are those of no member.
+	// Settled says that it counts whatever comes next: the change by which it came to count is sealed.
+	Settled bool
+	nodes   map[ReplicaID]gossip.NodeID
+	gone    map[ReplicaID]gossip.NodeID // The nodes on which replicas ran last that are those of no member.
 }
 
 // Here reports whether this node's replica is a home of a bucket.
@@ -68,7 +70,7 @@ func (r *Route) Gone(id ReplicaID) (gossip.NodeID, bool) {
 // routeNow returns the present route.
 func (g *group) routeNow() *Route {
 	r := &Route{Gen: g.gen(), Self: g.self, views: g.views, Holds: g.holds(), Counts: g.holds() && g.reg.Current.Has(g.self) && !g.age.apart(), nodes: map[ReplicaID]gossip.NodeID{}, gone: maps.Clone(g.gone)}
-	if g.reg != nil {
+	if r.Settled = r.Counts && g.sealed; g.reg != nil {
 		r.Turn = g.reg.Lineage.Turn
 	}
 	if g.member() {

@@ -134,3 +134,14 @@ func TestADeathInAJointPhaseReplacesTheNewSet(t *testing.T) {
 	require.True(t, set(1, 2, 3).Same(accept.Value.Current))
 	require.True(t, set(1, 2, 5).Same(accept.Value.Next))
 }
+
+// A replica that has come to count does so whatever comes next when the end of the change is sealed: before that a majority
+// of the former set is needed too.
+func TestAReplicaIsSettledWhenTheChangeIsSealed(t *testing.T) {
+	reg := ended(joint(stable(1, 8, 9), 1, 2, 3))
+	f := alone(t, 3, 3, reg)
+	require.True(t, f.at(3).Route(0).Counts)
+	require.False(t, f.at(3).Route(0).Settled)
+	f.at(1).speak(3, protocol.Envelope{From: 1, Lineage: reg.Lineage, Gen: reg.Gen, Sealed: true, Body: protocol.Hello{}})
+	require.True(t, f.at(3).Route(0).Settled)
+}

@@ -33,6 +33,11 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{
+		name: "a replica is settled before the change is sealed", in: "protocol", test: "TestAReplicaIsSettledWhenTheChangeIsSealed", edits: []edit{{
+			"route.go", "r.Settled = r.Counts && g.sealed;", "r.Settled = r.Counts && (g.sealed || mutant(NAME));",
+		}},
+	},
+	{
 		name: "who may not host has a vote", in: "protocol", test: "TestWhoMayNotHostDecidesNothing", edits: []edit{{
 			"change.go", "(c.group.reg == nil || c.group.m.mayHost())", "(c.group.reg == nil || c.group.m.mayHost() || mutant(NAME))",
 		}},
@@ -62,6 +67,11 @@ var mutants = []mutant{
 	{
 		name: "a read returns before it has written back", in: "protocol", test: "TestAReadWritesBackBeforeItReturns", edits: []edit{{
 			"ops.go", "	return agreed || o.level.writes(", "	return agreed || mutant(NAME) && o.read || o.level.writes(",
+		}},
+	},
+	{
+		name: "a late answer counts for a read that has begun anew", in: "protocol", test: "TestALateAnswerCountsForTheReadThatAsked", edits: []edit{{
+			"ops.go", "	case b.Same && b.Hash != o.base:\n", "	case b.Same && b.Hash != o.base && !mutant(NAME):\n",
 		}},
 	},
 	{

@@ -150,7 +150,7 @@ func (m *Machine) report(again bool) {
 // noticeFreeze restarts the waits that a node may not count on after it slept.
 func (m *Machine) noticeFreeze() {
 	if m.monitoring.hasSlept() {
-		m.resolver.restartStability()
+		m.resolver.wake()
 		m.heartbeatRound()
 	}
 }
@@ -186,6 +186,7 @@ func (m *Machine) peerRefused(in PeerRefused) {
 		return
 	}
 	m.refuse(in.Peer, "connection", RefusedByPeer, in.Reason)
+	m.inquiry.noteRefused(in)
 	switch {
 	case m.phase == phaseMember && in.Removed:
 		msg := NotMember{Node: m.self, Status: gossip.Removed}

@@ -95,8 +95,9 @@ type Config struct {
 	ExitTimeout time.Duration `koanf:"exit-timeout" range:"1ms..8760h"`
 
 	// DownWhenUnstableAfter is the time after which a provider that lets only majorities
-	// survive is asked although the view has not been stable. Zero means never; otherwise
-	// it must be above the stable-after of downing.
+	// survive is asked although the view has not been stable. Time for which the node stood
+	// still does not count. Zero means never; otherwise it must be above the stable-after of
+	// downing.
 	DownWhenUnstableAfter time.Duration `koanf:"down-when-unstable-after" range:"0s..8760h"`
 
 	// PruneTombstonesAfter is the time for which a removed member is remembered, at least

@@ -43,7 +43,7 @@ type resolver struct {
 	view uint64
 
 	// stableSince is since when the view has not changed, troubledSince since when there
-	// is something to decide.
+	// is something to decide, moved on by the time that this node slept through.
 	stableSince   machine.Instant
 	troubledSince machine.Instant
 
@@ -118,6 +118,13 @@ func (r *resolver) restartStability() {
 	}
 	r.stableSince = r.now.Mono
 	r.armStable()
+}
+
+// wake begins the wait for a stable view again after this node slept. The time that it slept through does not
+// count for [Config.DownWhenUnstableAfter] either: it was a time without news, not one of changes.
+func (r *resolver) wake() {
+	r.troubledSince = r.troubledSince.Add(r.now.Mono.Sub(r.last.Mono))
+	r.restartStability()
 }
 
 func (r *resolver) armStable() {

@@ -128,6 +128,9 @@ type PeerRefused struct {
 	// Peer is the node that was dialled, never the node that the answering side says it
 	// is. It has a uid only if the connection was meant for that incarnation.
 	Peer gossip.NodeID
+	// As is the address by which the node that answered calls itself, where that is not the
+	// one that was dialled; zero otherwise.
+	As gossip.Address
 	// Removed says that the peer knows this incarnation as removed or down.
 	Removed bool
 	// Final says that no repetition helps: the peer is of another cluster, or speaks no

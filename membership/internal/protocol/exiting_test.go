@@ -104,3 +104,35 @@ func TestASideGoesOnByTheVoteOfAMemberThatExits(t *testing.T) {
 	t.Log("somebody goes on in", survived, "of", runs)
 	require.Greater(t, survived, runs/2)
 }
+
+// A member is declared down while it exits, and a joiner hears only that it was removed. Nobody says
+// that it left in order: what its disk holds may be the last copy.
+//
+// covers F28.
+func TestWhoIsDownedWhileItExitsHasNotLeftInOrder(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	leader, other, leaver, joiner := nodes[0], nodes[1], nodes[2], l.join(4)
+	exits := func(n *node) bool {
+		m := n.machine.State().Member(leaver.id)
+		return m != nil && m.Status == gossip.Exiting
+	}
+	isReport := func(message any) bool { _, ok := message.(protocol.Reached); return ok }
+	l.drop = func(_, to gossip.NodeID, message any) bool { // The joiner is not promoted, and the exit does not converge.
+		return isReport(message) || isGossip(message) && to == other.id && exits(leader)
+	}
+	l.until(2*time.Second, func() bool { return joiner.machine.State().Member(leaver.id) != nil })
+	leader.step(protocol.Leave{Address: leaver.id.Address})
+	l.until(5*time.Second, func() bool { return exits(joiner) })
+	l.drop = func(_, to gossip.NodeID, message any) bool {
+		return isReport(message) || isGossip(message) && to == joiner.id
+	}
+	leader.step(protocol.Down{Address: leaver.id.Address})
+	l.until(5*time.Second, func() bool { return leader.machine.State().Member(leaver.id) == nil })
+	require.True(t, exits(joiner))
+	l.drop = nil
+	l.untilFenced(10*time.Second, leaver.id)
+	for _, n := range []*node{leader, other, joiner} {
+		require.False(t, n.fences[0].Graceful, "%v", n.id)
+	}
+}

@@ -311,3 +311,33 @@ func TestWhoWasDownedForAnotherReasonIsLetInAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// While the others do not converge a joiner becomes weakly up, though it has died as it was let in. When
+// they converge it gets no vote; one that lives does.
+//
+// covers F31, I13.
+func TestAWeaklyUpMemberGetsAVoteOnlyAfterASignOfLife(t *testing.T) {
+	for _, lives := range []bool{false, true} {
+		l := newLoop(t)
+		l.cfg.AllowWeaklyUpMembers = time.Second
+		nodes := l.cluster(3)
+		leader, deaf := nodes[0], nodes[2]
+		l.drop = func(from, to gossip.NodeID, message any) bool {
+			return isGossip(message) && (from == deaf.id || to == deaf.id)
+		}
+		joiner := l.join(4)
+		l.until(5*time.Second, func() bool { return leader.machine.State().Member(joiner.id) != nil })
+		joiner.dead = !lives
+		l.until(4*time.Second, func() bool { return statusAt(leader, joiner) == gossip.WeaklyUp })
+		l.drop = nil
+		votes := func() bool { return slices.Contains(leader.machine.State().Config().Voters, joiner.id) }
+		if lives {
+			l.until(5*time.Second, votes)
+			continue
+		}
+		l.until(20*time.Second, func() bool {
+			require.False(t, votes())
+			return leader.machine.State().Member(joiner.id) == nil
+		})
+	}
+}

@@ -49,6 +49,9 @@ type inquiry struct {
 	// asked are the questions that may still be answered, by the address that was asked.
 	asked map[gossip.Address]looked
 
+	// refusals are the addresses whose nodes refused this one since they answered last.
+	refusals map[gossip.Address]refusal
+
 	// strangers are the nodes that answered and have nothing to do with this one, sorted by
 	// address.
 	strangers []stranger
@@ -183,10 +186,39 @@ func (q *inquiry) note(from gossip.NodeID, claim Claim) {
 	} else {
 		q.heard = slices.Insert(q.heard, i, a)
 	}
+	delete(q.refusals, from.Address)
 	q.meetStranger(from, claim, q.isRelated(a))
 	if a.back && claim.Evidence.has(AddressKnown) && (a.isMember() || claim.Record.Remembers()) {
 		q.known = q.now.Mono
 	}
+}
+
+// refusal is why the node at an address refused a connection of this node.
+type refusal struct {
+	at  machine.Instant
+	why string
+}
+
+// noteRefused notes that the node at an address that is asked refuses this one.
+func (q *inquiry) noteRefused(in PeerRefused) {
+	if q.phase != phaseJoining || !q.asks(in.Peer.Address) {
+		return
+	}
+	why := "refuses this node: " + oneLine(in.Reason)
+	switch {
+	case in.As == q.self.Address:
+		why = fmt.Sprintf("is this node, which is called %v: write that into the list", in.As)
+	case !in.As.IsZero():
+		why = fmt.Sprintf("answers as %v: write that into the list", in.As)
+	}
+	if q.refusals == nil {
+		q.refusals = map[gossip.Address]refusal{}
+	}
+	since := q.now.Mono
+	if before, known := q.refusals[in.Peer.Address]; known && before.why == why {
+		since = before.at
+	}
+	q.refusals[in.Peer.Address] = refusal{since, why}
 }
 
 // fresh returns the answers that are recent enough to count.

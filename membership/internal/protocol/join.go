@@ -115,6 +115,7 @@ func (j *joining) askSeeds() {
 			Attempt: j.inquiry.attempt, Member: j.me, Cluster: j.cluster, Settings: j.inquiry.compared(), Claim: j.inquiry.claim(),
 		})
 	} else {
+		j.inquiry.forgetStrangers()
 		for _, address := range j.inquiry.whomToAsk() {
 			j.inquiry.ask(address)
 		}

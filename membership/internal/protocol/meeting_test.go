@@ -85,7 +85,7 @@ func (w *land) number(n *node) int {
 	return 0
 }
 
-// settle gives the i-th address to a node.
+// lives starts a node of a kind at each address.
 func (w *land) lives(r resident, at ...int) {
 	for _, i := range at {
 		own := r
@@ -166,7 +166,7 @@ func (w *land) judge() {
 			}
 		}
 	}
-	for _, clusters := range hosts { //quorate:unordered counted
+	for _, clusters := range hosts {
 		if len(clusters) > 1 {
 			w.twice += 100 * time.Millisecond
 		}
@@ -236,7 +236,12 @@ func (w *land) formed(at ...int) gossip.ClusterID {
 	return w.requireOne(at...)
 }
 
-// asks tells whether a node has been ended by its cluster's yield.
+// clusterAt returns the cluster of the node at an address.
+func (w *land) clusterAt(i int) gossip.ClusterID {
+	return w.nodes[address(i)].machine.State().Cluster()
+}
+
+// hasYielded tells whether a cluster has yielded.
 func (w *land) hasYielded() bool { return len(w.yields) > 0 }
 
 func upTo(n int) []int {

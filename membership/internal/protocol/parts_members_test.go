@@ -233,8 +233,12 @@ func TestNobodyYieldsForOtherReasons(t *testing.T) {
 		"unrelated":         {change: func(c *Claim) { c.List, c.Evidence = addressesOf([]gossip.NodeID{nodeAt(7)}), ListKnown|AddressKnown }},
 		"no standing there": {change: func(c *Claim) { c.Standing = false }},
 		"no standing here": {setUp: func(b *bench, _ *meeting) {
-			b.edit(func(e *gossip.Edit) { e.Join(memberAt(5)); e.SetConfig([]gossip.NodeID{nodeAt(1), nodeAt(5)}) })
-		}},
+			b.edit(func(e *gossip.Edit) {
+				e.Join(memberAt(5))
+				e.Join(memberAt(6))
+				e.SetConfig([]gossip.NodeID{nodeAt(1), nodeAt(5), nodeAt(6)})
+			})
+		}, change: func(c *Claim) { c.Voters = append(c.Voters, nodeAt(4), nodeAt(7)) }},
 		"this node is new":    {setUp: func(_ *bench, w *meeting) { w.enter(true) }},
 		"it was large before": {setUp: func(b *bench, w *meeting) { w.before = []formerSize{{9, b.now.Mono.Add(time.Minute)}} }},
 	} {
@@ -258,8 +262,8 @@ func TestNobodyYieldsForOtherReasons(t *testing.T) {
 				if c.change != nil {
 					c.change(&claim)
 				}
-				for _, from := range []int{2, 3} {
-					w.meetCluster(nodeAt(from), "InitJoinAck", d.attempt, claim)
+				for _, from := range claim.Voters {
+					w.meetCluster(from, "InitJoinAck", d.attempt, claim)
 				}
 				require.True(t, b.state.Yielded().IsZero())
 			}

@@ -298,6 +298,32 @@ func (l *lending) tieTurns() {
 	l.both(allLost, deaf, leaver)
 }
 
+// accuseAnew: a node is mute to one of few, which hears of the accusations of the others, and then of
+// nothing until these have taken them back and made them again: meanwhile the node has had their answers.
+func (l *lending) accuseAnew() {
+	l.form(l.n)
+	drawn := l.draw(2)
+	x, late, others := drawn[:1], drawn[1:], l.others(drawn...)
+	accuse := func(all bool, at int) func() bool { // All others do, or nobody of them, as one node knows.
+		return func() bool {
+			s := membershipsim.MachineOf(l.nodes[at]).State()
+			return !slices.ContainsFunc(others, func(i int) bool { return s.ReachableFrom(l.nodes[i].ID(), l.nodes[x[0]].ID()) == all })
+		}
+	}
+	l.mute(x...)
+	l.link(0, x, late)
+	l.within(10*time.Second, accuse(true, late[0]))
+	l.both(newsLost, late, l.others())
+	l.link(signsLost, x, late)
+	l.link(0, x, others)
+	l.within(3*time.Second, accuse(false, 0))
+	l.run(l.between(4*time.Second, 7*time.Second))
+	l.link(signsLost, x, others)
+	l.within(10*time.Second, accuse(true, 0))
+	l.both(0, late, others)
+	l.Input(place(0), protocol.Service, protocol.Down{Address: place(x[0])})
+}
+
 // covers I1, I2, I14: nobody hosts by a proof once it is fenced, though of the moments that
 // the fence counts from each one in turn comes last.
 func TestNoPlotOutlastsTheFence(t *testing.T) {
@@ -318,6 +344,7 @@ func TestNoPlotOutlastsTheFence(t *testing.T) {
 		{"down at once", 3, 4, 9, 8, (*lending).downAtOnce},
 		{"accuse some", 11, 4, 3, 5, (*lending).accuseSome},
 		{"tie turns", 5, 1, 9, 5, (*lending).tieTurns},
+		{"accuse anew", 3, 4, 9, 8, (*lending).accuseAnew},
 	} {
 		t.Run(plot.name, func(t *testing.T) {
 			removed := 0

@@ -119,3 +119,27 @@ func TestJoinerGoesOnWhenTheLastVoterLeaves(t *testing.T) {
 	require.Equal(t, component.StopLeft, last.stopping.Reason)
 	l.until(5*time.Second, joiner.hosts)
 }
+
+// Answers to heartbeats come late and again, in whatever order: none takes back the standing that later
+// ones have given.
+//
+// covers F16.
+func TestALateAnswerTakesNoStandingBack(t *testing.T) {
+	l := newLoop(t)
+	of := l.cluster(3)[0]
+	var answers []machine.Received
+	l.drop = func(from, to gossip.NodeID, message any) bool {
+		if _, answer := message.(protocol.HeartbeatReply); answer && to == of.id {
+			answers = append(answers, machine.Received{From: from, Message: message})
+		}
+		return false
+	}
+	l.run(5 * time.Second)
+	l.drop = nil
+	require.Greater(t, len(answers), 6)
+	for _, late := range answers {
+		before := of.until
+		of.step(late)
+		require.GreaterOrEqual(t, of.until, before, "%+v", late)
+	}
+}

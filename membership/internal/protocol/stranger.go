@@ -86,16 +86,20 @@ func (q *inquiry) forgetStrangers() {
 
 // tellStrangers publishes the strangers if they have changed.
 func (q *inquiry) tellStrangers(changed bool) {
-	if !changed {
-		return
+	if changed {
+		q.out.Publish(Strangers{q.told()})
 	}
+}
+
+// told returns the strangers that are told of.
+func (q *inquiry) told() []Stranger {
 	var all []Stranger
 	for _, s := range q.strangers {
 		if s.told {
 			all = append(all, s.Stranger)
 		}
 	}
-	q.out.Publish(Strangers{all})
+	return all
 }
 
 // unrelated says why a node at an address has nothing to do with this one, and what an

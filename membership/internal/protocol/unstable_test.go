@@ -43,3 +43,42 @@ func TestAViewThatNeverCalmsIsDecidedAbout(t *testing.T) {
 		require.Less(t, took, unstable+6*time.Second)
 	}
 }
+
+// One of three nodes has died, and the others stand still before they have decided about it. However
+// long they do, the view has to be stable for as long as without that once they run again.
+//
+// covers F24, I12.
+func TestAViewIsStableOnlyAfterTimeAwake(t *testing.T) {
+	var awake time.Duration
+	for _, pause := range []time.Duration{0, 2 * time.Second, 10 * time.Second, time.Minute} {
+		l := newLoop(t)
+		nodes := l.cluster(3)
+		nodes[2].dead = true
+		l.until(10*time.Second, func() bool { return len(nodes[0].machine.State().Observers(nodes[2].id)) == 2 })
+		l.run(100 * time.Millisecond)
+		l.now += pause
+		took := l.until(time.Minute, func() bool { return holdsDown(nodes[0], nodes[2].id) })
+		if pause == 0 {
+			awake = took
+		}
+		require.GreaterOrEqual(t, took, awake, "after a pause of %v", pause)
+	}
+}
+
+// A leader that stands still again and again, for less than what the others accuse it for, never sees a
+// stable view. It decides when it has seen trouble for down-when-unstable-after while it ran.
+//
+// covers F24, I13.
+func TestALeaderThatSleepsAgainAndAgainDecides(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(3)
+	nodes[2].dead = true
+	l.until(10*time.Second, func() bool { return len(nodes[0].machine.State().Observers(nodes[2].id)) == 2 })
+	awake := time.Duration(0)
+	for ; !holdsDown(nodes[0], nodes[2].id); awake += 2 * time.Second {
+		require.Less(t, awake, 30*time.Second)
+		l.now += 2 * time.Second
+		l.run(2 * time.Second)
+	}
+	require.Greater(t, awake, l.cfg.DownWhenUnstableAfter-2*time.Second)
+}

@@ -40,6 +40,8 @@ type VoterAnswer struct {
 	Voter Voter
 	// Said is what the node at the voter's address, or with its memory, answered.
 	Said VoterSaid
+	// Why is more about that, with what to do, "" if there is nothing to add.
+	Why string
 	// For is how long the voter's answer has been the same.
 	For time.Duration
 }
@@ -49,7 +51,7 @@ type VoterSaid uint8
 
 // What voters answer.
 const (
-	// SaidNothing: the voter has not answered, which says nothing about it.
+	// SaidNothing: nothing came back from the voter, which says nothing about it.
 	SaidNothing VoterSaid = iota
 	// SaidFree: the voter is in no cluster, and its vote counts.
 	SaidFree
@@ -60,6 +62,10 @@ const (
 	SaidLeft
 	// SaidMember: the voter is in a cluster that has no majority at present.
 	SaidMember
+	// SaidRefused: the node at the voter's address refuses the connection.
+	SaidRefused
+	// SaidUnrelated: the node at the voter's address has to do with another cluster.
+	SaidUnrelated
 )
 
 // String returns the answer in a few words.
@@ -73,9 +79,21 @@ func (s VoterSaid) String() string {
 		return "has left"
 	case SaidMember:
 		return "in a cluster without a majority"
+	case SaidRefused:
+		return "refuses this node"
+	case SaidUnrelated:
+		return "not related to this node"
 	case SaidNothing:
 	}
 	return "silent"
+}
+
+// String returns what the voter answered, or why it did not.
+func (v VoterAnswer) String() string {
+	if v.Why != "" {
+		return v.Why
+	}
+	return v.Said.String()
 }
 
 // complain reports why this node is not a member yet.
@@ -117,6 +135,12 @@ func (q *inquiry) waiting(enough bool) Waiting {
 		}
 	}
 	w.Reason = w.reason()
+	if q.isAlone() {
+		w.Reason = q.listens()
+	}
+	if len(q.told()) > 0 {
+		w.Reason = cutText(w.Reason + "; " + q.told()[0].Reason)
+	}
 	if q.nextBirth() > gossip.LatestBirth {
 		w.Reason = noBirthLeft
 	}
@@ -127,16 +151,21 @@ func (q *inquiry) waiting(enough bool) Waiting {
 // the voters for which a node in no cluster speaks, each with the moment since which it
 // does.
 func (q *inquiry) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, answers []answer) VoterAnswer {
-	said, since := SaidNothing, q.began
+	said, since, why := SaidNothing, q.began, ""
 	freeSince, isFree := free[v.Node]
 	at := slices.IndexFunc(answers, func(a answer) bool { return a.from.Address == v.Node.Address })
 	switch {
 	case isFree:
 		said, since = SaidFree, freeSince
+	case at < 0 && q.refusals[v.Node.Address].why != "":
+		refused := q.refusals[v.Node.Address]
+		said, since, why = SaidRefused, refused.at, refused.why
 	case at < 0:
 		if last, ok := q.of(v.Node.Address); ok {
 			since = max(since, last.at)
 		}
+	case answers[at].from != q.self && !q.isRelated(answers[at]):
+		said, since = SaidUnrelated, answers[at].since
 	case answers[at].claim.Leaving:
 		said, since = SaidLeft, answers[at].since
 	case !answers[at].claim.Cluster.IsZero():
@@ -144,7 +173,15 @@ func (q *inquiry) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, a
 	default:
 		said, since = SaidLost, answers[at].since
 	}
-	return VoterAnswer{Voter: v, Said: said, For: q.now.Mono.Sub(since)}
+	return VoterAnswer{Voter: v, Said: said, Why: why, For: q.now.Mono.Sub(since)}
+}
+
+// listens says what a node that lists itself alone waits for.
+func (q *inquiry) listens() string {
+	if q.known == 0 {
+		return "the list of this node is itself alone: it listens for some seconds whether a cluster has its address"
+	}
+	return "the list of this node is itself alone, and a cluster has its address: it joins that if it is listed there, and founds none until its address is forgotten: if it belongs there, write the list of the others"
 }
 
 // reason says in one sentence which voters are missing.
@@ -156,7 +193,7 @@ func (w Waiting) reason() string {
 			free++
 			continue
 		}
-		missing = append(missing, fmt.Sprintf("%v (%v)", v.Voter.Node.Address, v.Said))
+		missing = append(missing, fmt.Sprintf("%v (%v)", v.Voter.Node.Address, v))
 	}
 	who := "the listed seed nodes"
 	if !w.Basis.IsZero() {

@@ -161,3 +161,53 @@ func TestWhoWaitsTellsWhoIsStillInTheLastCluster(t *testing.T) {
 	last.step(protocol.Leave{Address: last.id.Address})
 	says(protocol.SaidLeft, "has left")
 }
+
+// A voter that refuses the connection is not silent: the line says why, and how to mend the
+// list. When it answers, that counts.
+func TestAVoterThatRefusesIsNotSilent(t *testing.T) {
+	w := newTown(t, 3)
+	w.seeds = append(w.seeds, gossip.Address{Host: "localhost", Port: 7946})
+	n := w.boot(1)
+	said := func(a gossip.Address) string {
+		w.run(6 * time.Second)
+		for _, v := range lastWaiting(n).Voters {
+			if v.Voter.Node.Address == a {
+				return v.String()
+			}
+		}
+		return ""
+	}
+	refuse := func(at, as gossip.Address) {
+		n.step(protocol.PeerRefused{Peer: gossip.NodeID{Address: at}, As: as, Reason: "wrong\nincarnation"})
+	}
+	w.run(6 * time.Second)
+	refuse(address(2), address(7))
+	refuse(address(3), gossip.Address{})
+	refuse(w.seeds[3], address(1))
+	refuse(address(8), address(9))
+	require.Equal(t, "answers as 10.0.0.7:7946: write that into the list", said(address(2)))
+	require.Equal(t, "refuses this node: wrong; incarnation", said(address(3)))
+	require.Equal(t, "is this node, which is called 10.0.0.1:7946: write that into the list", said(w.seeds[3]))
+	require.Contains(t, lastWaiting(n).Reason, "10.0.0.2:7946 (answers as 10.0.0.7:7946: write that into the list)")
+	w.boot(2)
+	require.Equal(t, "in no cluster", said(address(2)))
+}
+
+// A node that waits names the cluster that answers and is not related, with both lists and
+// what to do.
+func TestWhoWaitsNamesTheUnrelatedClusterThatAnswers(t *testing.T) {
+	w := newLand(t)
+	w.lives(resident{list: []int{1, 2, 3}}, 1, 2, 3)
+	w.formed(1, 2, 3)
+	w.lives(resident{deployment: 1, list: []int{3, 21, 22}}, 21)
+	w.live(20 * time.Second)
+	waiting := lastWaiting(w.nodes[address(21)])
+	require.Equal(t, protocol.SaidUnrelated, waiting.Voters[2].Said, "%v", waiting.Voters)
+	require.Contains(t, waiting.Reason, "is in cluster "+w.clusterAt(1).String())
+	require.Contains(t, waiting.Reason, "seed nodes [10.0.0.1:7946, 10.0.0.2:7946, 10.0.0.3:7946] there, seed nodes [10.0.0.3:7946, 10.0.0.21:7946, 10.0.0.22:7946] here")
+	require.Len(t, published[protocol.Strangers](w.nodes[address(21)]), 1, "once")
+	w.kill(1, 2, 3)
+	w.live(time.Minute)
+	strangers := published[protocol.Strangers](w.nodes[address(21)])
+	require.Empty(t, strangers[len(strangers)-1].All, "it is forgotten")
+}

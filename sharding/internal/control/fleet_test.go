@@ -154,6 +154,14 @@ func (f *fleet) add(i int) *peer {
 func (f *fleet) start(i int, kinds ...control.KindConfig) *peer {
 	f.t.Helper()
 	n := f.add(i)
+	f.begin(n, kinds...)
+	return n
+}
+
+// begin lets a member, which may have been a puppet, run the kinds.
+func (f *fleet) begin(n *peer, kinds ...control.KindConfig) {
+	f.t.Helper()
+	n.puppet = false
 	n.Control = control.New(control.Config{Self: n.id})
 	n.step(machine.Started{})
 	for _, k := range kinds {
@@ -161,7 +169,6 @@ func (f *fleet) start(i int, kinds ...control.KindConfig) *peer {
 	}
 	n.step(component.Standing{Until: machine.Never})
 	f.publish()
-	return n
 }
 
 // puppet lets the i-th node join as a puppet, for which the test speaks.

@@ -54,6 +54,25 @@ var mutants = []mutant{
 		new: "if !r.opened && (len(r.silent()) == 0 || mutant(NAME) && len(r.silent()) < len(r.peers)) {",
 	},
 	{
+		test: "TestANewCoordinatorWaitsForTheFencesOfBefore", in: "../control", name: "who was removed before a coordinator began is not waited for", file: "control/roster.go",
+		old: "	for _, node := range sortedNodes(r.control().serving) {\n",
+		new: "	for _, node := range sortedNodes(r.control().serving) {\n		if mutant(NAME) && !r.control().serving[node] {\n			continue\n		}\n",
+	},
+	{
+		test: "TestANewCoordinatorWaitsForTheFencesOfBefore", in: "../control", name: "who is seen first when it is down is not waited for", file: "control/control.go",
+		old: "		if m.HasService(uint16(protocol.Service)) && !c.fences.Has(m.Node) {\n			c.serving[m.Node] = true\n",
+		new: "		if _, known := c.serving[m.Node]; mutant(NAME) && !known && m.Status == gossip.Down {\n			continue\n		}\n" +
+			"		if m.HasService(uint16(protocol.Service)) && !c.fences.Has(m.Node) {\n			c.serving[m.Node] = true\n",
+	},
+	{
+		test: "TestACoordinatorWithoutStandingAllocatesNothing", in: "../control", name: "a coordinator without standing allocates", file: "control/coordinator.go",
+		old: "return c.roster.isOpen() && !c.control().suspended }", new: "return c.roster.isOpen() && (!c.control().suspended || mutant(NAME)) }",
+	},
+	{
+		test: "TestAnOldOrderHostsNothingAgain", in: "../control", name: "a shard is hosted again by an old order", file: "control/host.go",
+		old: "	if h.began[hs.Shard] == hs.Epoch {\n", new: "	if h.began[hs.Shard] == hs.Epoch && !mutant(NAME) {\n",
+	},
+	{
 		test: "TestMoves", name: "positions that do not travel", file: "cell/inbound.go",
 		old: "		i.stream(p.Origin).last = p.Seq\n",
 		new: "		if !mutant(NAME) {\n			i.stream(p.Origin).last = p.Seq\n		}\n",

@@ -4,6 +4,7 @@
 package lanes
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -53,6 +54,7 @@ type packageRun struct {
 // A testRun is what became of one test.
 type testRun struct {
 	failed bool
+	ended  bool // Not one in which the process ended, as by a panic.
 	output []string
 }
 
@@ -110,9 +112,9 @@ func (p *packageRun) test(e event) {
 	case "output":
 		t.output = append(t.output, e.Output)
 	case "fail":
-		t.failed = true
+		t.failed, t.ended = true, true
 	case "pass", "skip":
-		t.output = nil // A package may have thousands.
+		t.ended, t.output = true, nil // A package may have thousands.
 	}
 }
 
@@ -166,11 +168,14 @@ func (p *packageRun) tops() []string {
 	return slices.Compact(tops)
 }
 
-// said returns what a failed package and its failed tests printed, the middle of what is long left out.
+// said returns what a failed package and its failed tests printed, the middle of what is long left out; of a
+// package that a panic has ended also what the tests that ran had printed.
 func (p *packageRun) said() []string {
 	var lines []string
-	for _, name := range p.failures() {
-		lines = append(lines, shorten(p.tests[name].output)...)
+	for _, name := range slices.Sorted(maps.Keys(p.tests)) {
+		if t := p.tests[name]; !t.ended || t.failed && slices.Contains(p.failures(), name) {
+			lines = append(lines, shorten(t.output)...)
+		}
 	}
 	return append(lines, shorten(p.output)...)
 }

@@ -81,6 +81,7 @@ func TestARunIsTold(t *testing.T) {
 		"m/never/p_test.go":  head + "func TestNever(t *testing.T) { t.Error(\"late\"); t.Log(\"not judged: the process did not run\") }\n",
 		"m/later/p_test.go":  head + "func TestLater(t *testing.T) {\n\tif os.Mkdir(\"seen\", 0o755) == nil {\n\t\tt.Error(\"late\")\n\t\tt.Log(\"not judged: the process did not run\")\n\t}\n}\n",
 		"m/mixed/p_test.go":  head + "func TestLate(t *testing.T) { t.Error(\"late\"); t.Log(\"not judged: it\") }\nfunc TestWrong(t *testing.T) { t.Error(\"wrong\") }\n",
+		"m/panics/p_test.go": head + "func TestGood(t *testing.T) {}\nfunc TestPanics(t *testing.T) { panic(\"it cannot go on\") }\n",
 		"m/broken/p_test.go": "package p\n\nvar x int = \"\"\n",
 	})
 	var out bytes.Buffer
@@ -92,7 +93,7 @@ func TestARunIsTold(t *testing.T) {
 	require.ErrorIs(t, err, ErrFailed)
 	text := out.String()
 	for _, want := range []string{
-		"== test: 6 packages\n", "m/good\n", "FAIL m/bad\n", "it is bad", "cannot use \"\"",
+		"== test: 7 packages\n", "m/good\n", "FAIL m/bad\n", "it is bad", "panic: it cannot go on", "cannot use \"\"",
 		"   judged when it was run again alone: m/later TestLater\n",
 		"   not judged in 3 tries, since the machine stood still: m/never TestNever\n",
 		"   left out: what is not there\n",
