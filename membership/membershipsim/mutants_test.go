@@ -322,7 +322,7 @@ func meetingMutants() []mutant {
 			{meeting, "related := w.now.Mono <= r.related", "related := w.now.Mono <= r.related || mutant(NAME)"},
 		}},
 		{"any cluster of the name is joined", []edit{
-			{inquiry, "return a.isMember() && q.isRelated(a) &&", "return a.isMember() && (mutant(NAME) || q.isRelated(a)) &&"},
+			{inquiry, "return a.isMember() && a.related &&", "return a.isMember() && (mutant(NAME) || a.related) &&"},
 		}},
 		{"a decision does not rest", []edit{
 			{"membership/internal/protocol/downing.go", "if missing && !r.rested {", "if missing && !r.rested && !mutant(NAME) {"},
