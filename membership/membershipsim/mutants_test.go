@@ -659,6 +659,10 @@ func singleRules(pkg string) (hunts []hunt) {
 		},
 		{"a view is unstable while a node sleeps", "TestAViewIsStableOnlyAfterTimeAwake", "", "", ""}, // By the edit before.
 		{
+			"a timer that is due at the end of a sleep says that a view is stable", "TestAViewIsStableOnlyAfterTimeAwake", "downing.go",
+			"if r.now.Mono < r.stableAt() {", "if r.now.Mono < r.stableAt() && !mutant(NAME) {",
+		},
+		{
 			"what a downed member says is taken", "TestWhatADownedMemberSaysIsNotTaken", "core.go",
 			"member != nil && member.Status == gossip.Down {\n\t\tstatus", "member != nil && member.Status == gossip.Down && !mutant(NAME) {\n\t\tstatus",
 		},

@@ -162,12 +162,16 @@ func (r *resolver) wake() {
 	r.restartStability()
 }
 
-func (r *resolver) armStable() {
+func (r *resolver) armStable() { r.out.Arm(timerStable, max(r.now.Mono, r.stableAt())) }
+
+// stableAt is when the view is stable if it does not change, or unstable for so long that this makes no
+// difference any more.
+func (r *resolver) stableAt() machine.Instant {
 	at := r.stableSince.Add(r.stableAfter())
 	if r.cfg.DownWhenUnstableAfter > 0 && r.strategies.majorityOnly() {
-		at = min(at, max(r.now.Mono, r.troubledSince.Add(max(r.cfg.DownWhenUnstableAfter, r.stableAfter()))))
+		at = min(at, r.troubledSince.Add(max(r.cfg.DownWhenUnstableAfter, r.stableAfter())))
 	}
-	r.out.Arm(timerStable, at)
+	return at
 }
 
 // digest is a hash of words, FNV-1a except for its width. Nodes compare digests, so the
@@ -229,6 +233,10 @@ func (r *resolver) viewDigest() uint64 {
 // before it has decided.
 func (r *resolver) viewStable() {
 	if r.phase != phaseMember || !r.troubled {
+		return
+	}
+	if r.now.Mono < r.stableAt() {
+		r.armStable() // This node slept, and notices that in the step in which the timer fires.
 		return
 	}
 	r.out.Arm(timerStable, r.now.Mono.Add(r.stableAfter()))
