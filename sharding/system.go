@@ -275,6 +275,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 		Fixed: k.InUse != 0 || s.leases.store != nil, Remembers: k.Remember != nil,
 		OnOldest: k.OnOldest, Lease: s.leases.store != nil, Scale: uint32(min(max(k.InUse, 0), protocol.MaxShards+1)), Capacity: uint32(s.cfg.Capacity),
 	}
+	cfg.Settings.OnStuck, cfg.Settings.Handoff = cfg.OnStuck.String(), cfg.Timings.Handoff.String()
 	if !cfg.Proxy {
 		cfg.Settings.Hosting = control.HostingOf(cfg.Lease, cfg.OnOldest, cfg.Scale > 0)
 	}
