@@ -126,7 +126,8 @@ type Done struct {
 	Answered []gossip.NodeID
 	Missing  []ReplicaID
 	Refusals []NodeRefusal
-	Since    time.Duration // For NoQuorum: for how long.
+	Since    time.Duration // For NoQuorum: for how long,
+	Fate     Fate          // and what will or must happen.
 	Err      error
 }
 

@@ -620,7 +620,7 @@ func (s *ops) tick() {
 			s.finish(o, s.overdue(o))
 		case s.lost(o):
 			s.finish(o, HomesLost)
-		case !g.cfg.Durable && s.hopeless(o):
+		case !g.cfg.Durable && !g.majorities.goesOn() && s.hopeless(o):
 			s.finish(o, NoQuorum)
 		case now.Sub(o.asked) >= g.m.cfg.Timing.Retry:
 			s.ask1(o)
@@ -693,6 +693,9 @@ func (s *ops) end1(o *op, d Done) {
 		}
 	}
 	d.Since = g.m.now.Mono.Sub(o.began)
+	if d.Verdict == NoQuorum {
+		d.Fate, _ = g.majorities.fate()
+	}
 	switch {
 	case g.remote.serves(d):
 	case g.disk.ahead(d):

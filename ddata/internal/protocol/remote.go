@@ -443,6 +443,9 @@ func (r *remote) committed(p *peer, b Committed) {
 		b.Verdict = Unconfirmed // A home that was asked before, and has not answered, may have done it.
 	}
 	d := Done{Op: b.Op, Verdict: b.Verdict, Answered: b.Answered, Missing: b.Missing, Refusals: b.Refusals}
+	if b.Verdict == NoQuorum {
+		d.Fate, _ = r.group.majorities.fate()
+	}
 	if b.Reason != "" {
 		d.Err = errors.Join(ErrHome, errors.New(b.Reason))
 	}
