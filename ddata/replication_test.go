@@ -178,6 +178,25 @@ func TestKeysWithANumberOfReplicas(t *testing.T) {
 	})
 }
 
+// A local read of a node without a copy has the node's own writes: it asks the home that took the last one.
+func TestALocalReadFromElsewhereHasTheNodesOwnWrites(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			c.Role = "data"
+			if i < 3 {
+				m.Node.Roles = []string{"data"}
+			}
+		}
+		w.start(4)
+		for i := range 30 {
+			require.NoError(t, w.nodes[3].add("visits", 1, ddata.Local()))
+			got, err := w.nodes[3].read("visits", ddata.Local())
+			require.NoError(t, err)
+			require.EqualValues(t, i+1, got)
+		}
+	})
+}
+
 // A majority of the replicas is removed at once, while the cluster goes on without them, and the keys are to wait for an
 // operator: reads and writes at level majority say so, which replicas are gone, and since when it is waited.
 func TestAMajorityOfTheReplicasIsGone(t *testing.T) {

@@ -45,6 +45,7 @@ type op struct {
 	level  Level
 	stage  stage
 	read   bool
+	needs  ReplicaID // For a read: the home whose answer is needed, 0 for none.
 	began  machine.Instant
 	until  machine.Instant
 	asked  machine.Instant // When the replicas were asked last.
@@ -144,6 +145,9 @@ func (s *ops) read(in Read) {
 		return
 	}
 	o.read, o.stage = true, asking
+	if in.Own {
+		o.needs = s.group.remote.took(in.Key)
+	}
 	s.restart(o)
 }
 
@@ -491,7 +495,8 @@ func (s *ops) look(o *op) {
 	}
 	v := g.views.bucket(o.bucket)
 	if o.stage == asking {
-		if !o.level.reads(v, s.standing(o, o.has)) {
+		awaits := v.has(o.needs) && g.present(o.needs) && !g.isApart(o.needs) && !o.has(o.needs)
+		if awaits || !o.level.reads(v, s.standing(o, o.has)) {
 			return
 		}
 		s.join(o)

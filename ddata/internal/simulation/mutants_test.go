@@ -33,6 +33,11 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{
+		name: "a read of own writes takes the first answer", in: "protocol", test: "TestAReadOfOwnWritesAsksTheHomeThatTookTheLastOne", edits: []edit{{
+			"ops.go", "		if awaits || !o.level.reads", "		if awaits && !mutant(NAME) || !o.level.reads",
+		}},
+	},
+	{
 		name: "a group goes on before the removed are fenced", in: "protocol", test: "TestAGroupInMemoryGoesOnWithoutItsMajority", edits: []edit{{
 			"majorities.go", " && g.m.fenced[gossip.UID(id)]", " && (g.m.fenced[gossip.UID(id)] || mutant(NAME))",
 		}},
