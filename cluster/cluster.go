@@ -260,7 +260,7 @@ func (n *Node) Ready() []string {
 // Health returns a handler of the health checks for a server of the program's own: /health/live,
 // /health/ready and /health/startup, see [management.Health]. It answers whoever asks.
 func (n *Node) Health() http.Handler {
-	return management.HealthHandler(n.member, n.reasons)
+	return management.HealthHandler(n.member, n.data.Warnings, n.reasons)
 }
 
 // MeterProvider returns where the metrics of the node go. Metrics of the program's own

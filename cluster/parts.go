@@ -308,7 +308,7 @@ func (n *Node) memberRoutes() []management.Route {
 
 // healthRoutes returns the routes of health checks.
 func (n *Node) healthRoutes() []management.Route {
-	return management.Health(n.member, n.reasons)
+	return management.Health(n.member, n.data.Warnings, n.reasons)
 }
 
 // reasons returns why parts, or the program, keep the node from being ready.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -65,6 +66,9 @@ type section[T any] struct {
 func (s *section[T]) target() (config.Section, error) {
 	if s.into == nil || reflect.TypeFor[T]().Kind() != reflect.Struct {
 		return config.Section{}, fmt.Errorf("cluster: the section %q needs a pointer to a struct with its defaults, not %T", s.name, s.into)
+	}
+	if err := optional.Check(s.into, nil, reflect.TypeFor[Comparer]()); err != nil {
+		return config.Section{}, fmt.Errorf("cluster: the section %q: %w", s.name, err)
 	}
 	if s.defaults == nil {
 		d := *s.into

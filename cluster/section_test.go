@@ -57,6 +57,19 @@ func TestASectionOfTheProgramIsFilled(t *testing.T) {
 	require.NoError(t, node.Close())
 }
 
+// oddTwins is a section whose method Compared is not the one that is asked for.
+type oddTwins struct{ Most int }
+
+// Compared has no settings.
+func (*oddTwins) Compared() []string { return nil }
+
+// A section with a method Compared that would never be called is refused.
+func TestASectionWithAnotherSignatureIsRefused(t *testing.T) {
+	path, _ := lone(t, "")
+	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithSection("twins", new(oddTwins)))...)
+	require.ErrorContains(t, err, "method Compared of *cluster_test.oddTwins is a func() []string")
+}
+
 // The faults of the section come with those of all others, and nothing is filled.
 func TestASectionOfTheProgramIsStrict(t *testing.T) {
 	for name, test := range map[string]struct{ line, want string }{

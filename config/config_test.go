@@ -318,6 +318,9 @@ func TestListsInVariablesMayBeQuoted(t *testing.T) {
 		"a":          {"a"},
 		" a , b ":    {"a", "b"},
 		`["a,b", c]`: {"a,b", "c"},
+
+		"[::1]:1,[::1]:2": {"[::1]:1", "[::1]:2"}, // Addresses of version 6 begin with a bracket.
+		"[::1],[::2]":     {"[::1]", "[::2]"},
 	} {
 		file, err := config.Loader{Environ: []string{"QUORATE_NODE__ROLES=" + text}}.Load(path)
 		require.NoError(t, err)

@@ -200,20 +200,23 @@ func (d *decoder) compoundText(target reflect.Value, text string, path []string)
 }
 
 // splitList parses a list in a variable: items between commas, or a YAML list in
-// brackets when the items themselves have commas.
+// brackets when the items themselves have commas. An address of version 6 begins with a bracket too, so what is no
+// list in brackets is one of items, if each has as many brackets that open as close.
 func splitList(text string) (items []string, reason string) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return nil, ""
 	}
-	if strings.HasPrefix(text, "[") {
-		if err := yaml.Unmarshal([]byte(text), &items); err != nil {
-			return nil, fmt.Sprintf("%q is not a list: write a,b or [\"a\", \"b\"]", short(text))
-		}
+	bracket := strings.HasPrefix(text, "[")
+	if bracket && strings.HasSuffix(text, "]") && yaml.Unmarshal([]byte(text), &items) == nil {
 		return items, ""
 	}
+	items = nil // A text that cannot be parsed may have left some.
 	for item := range strings.SplitSeq(text, ",") {
-		if item = strings.TrimSpace(item); item == "" {
+		switch item = strings.TrimSpace(item); {
+		case bracket && strings.Count(item, "[") != strings.Count(item, "]"):
+			return nil, fmt.Sprintf("%q is not a list: write a,b or [\"a\", \"b\"]", short(text))
+		case item == "":
 			return nil, fmt.Sprintf("%q is not a list: there is nothing between two commas", short(text))
 		}
 		items = append(items, item)

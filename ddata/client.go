@@ -134,7 +134,7 @@ func (r *Replicator) read(ctx context.Context, g *group, key string, c Consisten
 	if err != nil {
 		return nil, false, &UnansweredError{Key: key, Err: err}
 	}
-	level := c.level()
+	level, own := c.level(), false
 	if c.local() {
 		if route.Here(table.BucketOf(key)) {
 			if e, ok := g.table.Get(key); ok {
@@ -142,11 +142,11 @@ func (r *Replicator) read(ctx context.Context, g *group, key string, c Consisten
 			}
 			return found, false, nil
 		}
-		level = protocol.Level{Strength: protocol.Count, N: 1}
+		level, own = protocol.Level{Strength: protocol.Count, N: 1}, true
 	}
 	call := r.calls.begin(g, key)
 	defer call.end()
-	o, _ := call.finish(ctx, protocol.Read{Op: call.op, Group: g.index, Key: key, Level: level, Limit: limitOf(ctx)})
+	o, _ := call.finish(ctx, protocol.Read{Op: call.op, Group: g.index, Key: key, Level: level, Limit: limitOf(ctx), Own: own})
 	if err := o.readError(key); err != nil {
 		return nil, true, err
 	}

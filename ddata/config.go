@@ -67,6 +67,11 @@ type Config struct {
 	// names and prefixes in Durable, Expire and Groups that fits it.
 	Groups []GroupConfig `koanf:"groups"`
 
+	// LostMajority says what happens to keys in memory when so many of their nodes were removed that no majority is left, or
+	// can come back: go-on, with what the nodes hold that are left, or wait, for an operator who accepts the loss. What is
+	// durable, or has a number of replicas, waits in any case.
+	LostMajority string `koanf:"lost-majority" oneof:"go-on|wait"`
+
 	// Dir is the directory of the durable keys. Empty: the directory ddata below
 	// node.data-dir.
 	Dir string `koanf:"dir"`
@@ -109,8 +114,15 @@ func Default() Config {
 		MaxBytes:       1 << 30,
 
 		WriteBehindBytes: 16 << 20,
+		LostMajority:     lostGoOn,
 	}
 }
+
+// The values of Config.LostMajority.
+const (
+	lostGoOn = "go-on"
+	lostWait = "wait"
+)
 
 const (
 	copiesMax  = 64
@@ -134,6 +146,7 @@ func (c Config) Validate() error {
 	faults.Refuse(c.MaxBytes < maxBytesLo, "max-bytes", "%d is below %d", c.MaxBytes, maxBytesLo)
 	faults.Refuse(c.WriteBehind < 0 || c.WriteBehind > behindMax, "write-behind", "%v is not in the range from 0s to %v", c.WriteBehind, behindMax)
 	faults.Refuse(c.WriteBehindBytes < behindLo || c.WriteBehindBytes > behindHi, "write-behind-bytes", "%d is not in the range from %d to %d", c.WriteBehindBytes, behindLo, behindHi)
+	faults.Refuse(c.LostMajority != lostGoOn && c.LostMajority != lostWait, "lost-majority", "%q is neither %s nor %s", c.LostMajority, lostGoOn, lostWait)
 	rules := len(c.Expire) + len(c.Groups)
 	faults.Refuse(rules > groupsMax, "groups", "%d in expire and groups together are more than %d", rules, groupsMax)
 	c.validateNames(&faults)

@@ -38,7 +38,7 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 		keys = append(keys, key)
 	}
 	require.Equal(t, []string{
-		"gossip-interval", "spread-interval", "sweep-interval", "notify-interval", "max-value-bytes", "max-bytes", "write-behind-bytes",
+		"gossip-interval", "spread-interval", "sweep-interval", "notify-interval", "max-value-bytes", "max-bytes", "write-behind-bytes", "lost-majority",
 		"durable.[0]", "durable.[1]", "durable.[3]", "expire.[0].after", "expire.[1].prefix", "expire.[1].prefix", "expire.[1].after",
 		"groups.[0].prefix", "groups.[0].replicas", "groups.[0].write-behind", "groups.[1].replicas", "groups.[1].expire-after", "groups.[2].prefix", "groups.[2].prefix",
 	}, keys)

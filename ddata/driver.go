@@ -142,6 +142,10 @@ func (r *Replicator) other(_ *machine.Component, e machine.Effect) {
 		if close(before.over); e.Route.Settled {
 			r.groups[e.Group].settled.Store(true)
 		}
+	case protocol.Alarm:
+		r.alarmed(r.groups[e.Group], e)
+	case protocol.WentOn:
+		r.wentOn(r.groups[e.Group], e)
 	default:
 		machine.Assert(false, "the machine's effects are known", "effect", fmt.Sprintf("%T", e))
 	}

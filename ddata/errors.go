@@ -128,12 +128,14 @@ type NoQuorumError struct {
 	Answered []string
 	Missing  []string      // As those of an [UnconfirmedError].
 	Since    time.Duration // For how long the operation has waited for the missing replicas.
+	// Then says what will or must happen, for people. It names an operator only where nothing else helps.
+	Then string
 }
 
-// Error names those that are missing.
+// Error names those that are missing, and what will or must happen.
 func (e *NoQuorumError) Error() string {
-	return fmt.Sprintf("ddata: key %q: too few replicas are left, for %v: %s have answered, missing are %s: bring them back, or let an operator accept the loss",
-		e.Key, e.Since, list(e.Answered), list(e.Missing))
+	return fmt.Sprintf("ddata: key %q: too few replicas are left, for %v: %s have answered, missing are %s: %s",
+		e.Key, e.Since, list(e.Answered), list(e.Missing), e.Then)
 }
 
 // HomesLostError says that the key belongs to a bucket that has lost so many of its replicas for
@@ -265,7 +267,7 @@ type outcome struct {
 
 // noQuorum is the error when too few replicas are left.
 func (o *outcome) noQuorum(key string) error {
-	err := NoQuorumError{Key: key, Answered: o.answered, Missing: o.missing, Since: o.Since}
+	err := NoQuorumError{Key: key, Answered: o.answered, Missing: o.missing, Since: o.Since, Then: textOfFate(o.Fate)}
 	if o.Verdict == protocol.HomesLost {
 		return &HomesLostError{err}
 	}

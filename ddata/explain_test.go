@@ -326,7 +326,7 @@ func (b bare) AppendBinary(dst []byte) ([]byte, error) { return b.counter.Append
 func TestAcceptLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(i int, m *membership.Config, c *ddata.Config) {
-			c.Role = "data"
+			c.Role, c.LostMajority = "data", "wait"
 			if i < 3 || i > 5 {
 				m.Node.Roles = []string{"data"}
 			}

@@ -14,8 +14,9 @@ import (
 	"github.com/quorate/quorate/ddata/internal/protocol"
 )
 
-// How the groups of keys stand, for people ([Replicator.Groups]), and the one thing that only
-// a person may decide ([Replicator.AcceptLoss]).
+// How the groups of keys stand, for people ([Replicator.Groups]); the one thing that only
+// a person may decide ([Replicator.AcceptLoss]); and what people are told of keys that have no majority of their replicas, or
+// have gone on without one ([Replicator.Warnings]).
 
 // Group is a group of keys with one set of replicas, as this node knows it.
 type Group struct {
@@ -47,6 +48,7 @@ type Group struct {
 	CaughtUp  bool      `json:"caughtUp"`            // This node lacks nothing that it is to hold.
 	CatchesUp []string  `json:"catchesUp,omitempty"` // From which replicas this node takes in what it lacks.
 	Refused   string    `json:"refused,omitempty"`   // Why this node cannot take part, and what to do.
+	Lost      string    `json:"lost,omitempty"`      // Why the keys have no majorities, and what will or must happen.
 	Disputed  string    `json:"disputed,omitempty"`  // Which nodes claim to be one replica, and what to do.
 	Apart     string    `json:"apart,omitempty"`     // Why the replica of this node does not count for now, and what to do.
 	Unsure    time.Time `json:"unsure,omitzero"`     // Since when that replica may lack what it has acknowledged: its node has crashed.
@@ -126,6 +128,9 @@ func (r *Replicator) groupOf(g *group, s protocol.GroupStatus, now time.Time) Gr
 		of.Leader = s.Leader.String()
 	}
 	of.Disputed = s.Disputed
+	if text := g.alarm.Load(); text != nil {
+		of.Lost = *text
+	}
 	for _, h := range s.Held {
 		of.Held = append(of.Held, heldOf(route, h))
 	}
@@ -209,4 +214,67 @@ func setsOf(of protocol.ReplicaStatus) []string {
 		}
 	}
 	return sets
+}
+
+// wentOn says that keys have gone on without replicas.
+type wentOn struct {
+	at   time.Time
+	text string
+}
+
+// warnFor is for how long people are told that keys have gone on without replicas.
+const warnFor = 10 * time.Minute
+
+// textOfFate says in words what will or must happen to keys without majorities.
+func textOfFate(f protocol.Fate) string {
+	switch f {
+	case protocol.FateReturn:
+		return "they are members: it goes on when they can be reached again, or are removed"
+	case protocol.FateGoOn:
+		return "the keys go on by themselves with what the others hold, as soon as all of those who are left can be reached"
+	case protocol.FateDisks:
+		return "start them again with their disks; only if those are lost, let an operator accept the loss (quorate data accept-loss)"
+	case protocol.FateOperator:
+		return "they were removed and do not come back: let an operator accept the loss of what only they held (quorate data accept-loss)"
+	default:
+		return "bring them back"
+	}
+}
+
+// alarmed tells people that a group of keys has no majorities, or has them again.
+func (r *Replicator) alarmed(g *group, a protocol.Alarm) {
+	if a.Fate == protocol.FateNone {
+		if g.alarm.Swap(nil) != nil {
+			r.log.Info("ddata: the keys have majorities again", "keys", g.name)
+		}
+		return
+	}
+	missing := namesOf(g.route.Load().Route, a.Missing)
+	since := time.Now().Add(-r.node.Clock().Now().Mono.Sub(a.Since)).Round(time.Second)
+	text := fmt.Sprintf("no majority since %v, missing are %s: %s", since.Format(time.RFC3339), list(missing), textOfFate(a.Fate))
+	g.alarm.Store(&text)
+	r.log.Warn("ddata: the keys have no majority: no operation at level majority or all, and no change of the set of replicas",
+		"keys", g.name, "since", since, "missing", missing, "then", textOfFate(a.Fate))
+}
+
+// wentOn tells people that a group of keys has gone on without replicas.
+func (r *Replicator) wentOn(g *group, e protocol.WentOn) {
+	lost := namesOf(g.route.Load().Route, e.Lost)
+	g.wentOn.Store(&wentOn{time.Now(), "the majority was lost with " + list(lost) + ": the keys go on with what the others held"})
+	r.log.Warn("ddata: the keys go on without a majority that was lost: what only those held is lost", "keys", g.name, "lost", lost)
+}
+
+// Warnings returns what an operator should know of the data of this node, each a sentence: keys that have no majorities, with what
+// will or must happen, and, for ten minutes, keys in memory that have gone on without those that were lost.
+func (r *Replicator) Warnings() []string {
+	var all []string
+	for _, g := range r.groups {
+		if text := g.alarm.Load(); text != nil {
+			all = append(all, fmt.Sprintf("keys %q: %s", g.name, *text))
+		}
+		if w := g.wentOn.Load(); w != nil && time.Since(w.at) < warnFor {
+			all = append(all, fmt.Sprintf("keys %q: at %v %s", g.name, w.at.Format(time.RFC3339), w.text))
+		}
+	}
+	return all
 }

@@ -24,6 +24,7 @@ func TestEveryCountShowsInOneMetric(t *testing.T) {
 		"Unsent": "messages.unsent", "Passes": "comparisons", "Pulled": "entries.pulled", "Changes": "changes.taken",
 		"Batches": "batches.sent", "Sweeps": "sweeps", "Repairs": "repairs", "StoreFailures": "store.failures",
 		"Wiped": "wipes", "Aged": "store.older", "Unclean": "unclean.starts", "Restored": "unclean.restored",
+		"QuorumsLost": "quorums.lost", "WentOn": "quorums.forgone",
 	}
 	counts := reflect.TypeFor[protocol.Counts]()
 	require.Len(t, metrics, counts.NumField())

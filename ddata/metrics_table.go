@@ -81,6 +81,10 @@ func faultTable() []meter.Row[*collected] {
 			counted(func(c *protocol.Counts) uint64 { return c.Unclean })),
 		meter.Total("quorate.ddata.unclean.restored", "{replica}", "Those of them that count again. Where this is less than the starts, quorate data groups says since when, and who is missing.",
 			counted(func(c *protocol.Counts) uint64 { return c.Restored })),
+		meter.Total("quorate.ddata.quorums.lost", "{group}", "Times that a group of keys had no majority any more, as far as this node knows. The log and quorate data groups say what will or must happen.",
+			counted(func(c *protocol.Counts) uint64 { return c.QuorumsLost })),
+		meter.Total("quorate.ddata.quorums.forgone", "{group}", "Times that a group of keys in memory went on by itself without replicas that were a majority. What only those held is lost.",
+			counted(func(c *protocol.Counts) uint64 { return c.WentOn })),
 		meter.Total("quorate.ddata.store.failures", "{batch}", "Batches that the store of durable keys did not take. They are written again.",
 			counted(func(c *protocol.Counts) uint64 { return c.StoreFailures })),
 	}

@@ -5,6 +5,7 @@ package ddata_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,12 +178,31 @@ func TestKeysWithANumberOfReplicas(t *testing.T) {
 	})
 }
 
-// A majority of the replicas is removed at once, while the cluster goes on without them: reads
-// and writes at level majority say so, which replicas are gone, and since when it is waited.
-func TestAMajorityOfTheReplicasIsGone(t *testing.T) {
+// A local read of a node without a copy has the node's own writes: it asks the home that took the last one.
+func TestALocalReadFromElsewhereHasTheNodesOwnWrites(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(i int, m *membership.Config, c *ddata.Config) {
 			c.Role = "data"
+			if i < 3 {
+				m.Node.Roles = []string{"data"}
+			}
+		}
+		w.start(4)
+		for i := range 30 {
+			require.NoError(t, w.nodes[3].add("visits", 1, ddata.Local()))
+			got, err := w.nodes[3].read("visits", ddata.Local())
+			require.NoError(t, err)
+			require.EqualValues(t, i+1, got)
+		}
+	})
+}
+
+// A majority of the replicas is removed at once, while the cluster goes on without them, and the keys are to wait for an
+// operator: reads and writes at level majority say so, which replicas are gone, and since when it is waited.
+func TestAMajorityOfTheReplicasIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			c.Role, c.LostMajority = "data", "wait"
 			if i < 3 {
 				m.Node.Roles = []string{"data"}
 			}
@@ -203,6 +223,7 @@ func TestAMajorityOfTheReplicasIsGone(t *testing.T) {
 				require.Equal(t, []string{w.nodes[0].Self().String()}, gone.Answered)
 				require.Len(t, gone.Missing, 2)
 				require.Positive(t, gone.Since, "%s", n.Self())
+				require.ErrorContains(t, err, "they were removed and do not come back: let an operator accept the loss")
 			}
 		}
 		got, err := w.nodes[0].read("visits", ddata.Local())
@@ -211,12 +232,55 @@ func TestAMajorityOfTheReplicasIsGone(t *testing.T) {
 	})
 }
 
+// A majority of the replicas of keys in memory is removed at once, while the cluster goes on without them: the keys go on
+// by themselves, with what each of those holds that are left, and people are told.
+func TestKeysInMemoryGoOnWithoutAMajority(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(i int, m *membership.Config, c *ddata.Config) {
+			c.Role = "data"
+			if i < 5 {
+				m.Node.Roles = []string{"data"}
+			}
+		}
+		w.start(9)
+		require.NoError(t, w.nodes[0].add("visits", 1, ddata.All()))
+		for _, n := range w.nodes[2:5] {
+			for _, left := range w.nodes[:2] {
+				w.network.Cut(left.Self().Address, n.Self().Address)
+			}
+		}
+		w.network.Cut(w.nodes[0].Self().Address, w.nodes[1].Self().Address)
+		for _, n := range w.nodes[:2] {
+			require.NoError(t, n.add("visits", 1, ddata.Local()))
+		}
+		for _, n := range w.nodes[2:5] {
+			w.crash(n)
+		}
+		w.network.Heal(w.nodes[0].Self().Address, w.nodes[1].Self().Address)
+		eventually(t, "people are told", func() bool { return len(w.nodes[0].Warnings()) == 1 })
+		require.Contains(t, w.nodes[0].Warnings()[0], `keys "all": no majority since 2000-`)
+		require.Contains(t, w.nodes[0].Warnings()[0], "they are members: it goes on when they can be reached again, or are removed")
+		for _, n := range []*node{w.nodes[1], w.nodes[8]} {
+			got, err := n.read("visits", ddata.Majority())
+			require.NoError(t, err)
+			require.EqualValues(t, 3, got, "what each of those held that are left")
+			require.NoError(t, n.add("other", 1, ddata.Majority()))
+		}
+		eventually(t, "it is over", func() bool { return strings.Contains(w.nodes[0].Warnings()[0], "the majority was lost with 10.0.0.") })
+		groups, err := w.nodes[0].Groups(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, groups[0].Lost)
+		pass(10 * time.Minute)
+		require.Empty(t, w.nodes[0].Warnings())
+	})
+}
+
 // A node that comes up is not ready as long as its replica does not count, for a minute at most: what it waits for here
 // nobody but an operator can give it. Once it has counted, it stays ready.
 func TestANodeIsReadyWhenItsReplicaCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(i int, m *membership.Config, c *ddata.Config) {
-			c.Role = "data"
+			c.Role, c.LostMajority = "data", "wait"
 			if i < 3 || i > 5 {
 				m.Node.Roles = []string{"data"}
 			}

@@ -82,8 +82,10 @@ type group struct {
 	// spreading says that the machine was told of local changes, and has not fired a timer
 	// since: it sends them without being told again.
 	spreading atomic.Bool
-	settled   atomic.Bool // The replica of this node has counted, whatever comes next: see Unready.
-	owed      atomic.Bool // The machine could not be told of local changes, and is told at its next timer.
+	alarm     atomic.Pointer[string] // Why there are no majorities, and what will or must happen; nil while there are.
+	wentOn    atomic.Pointer[wentOn] // When the keys went on without replicas last, nil for never.
+	settled   atomic.Bool            // The replica of this node has counted, whatever comes next: see Unready.
+	owed      atomic.Bool            // The machine could not be told of local changes, and is told at its next timer.
 }
 
 // routed is a route, with what is closed when another one takes its place.
@@ -206,7 +208,7 @@ func (r *Replicator) build() error {
 	}
 	for _, g := range r.groups {
 		cfg.Groups = append(cfg.Groups, protocol.Group{
-			Name: g.name, Role: g.role, Copies: g.copies, Durable: g.durable, Table: g.table, Replica: g.replica, Meta: g.meta, Fresh: g.fresh, ExpireAfter: g.expire,
+			Name: g.name, Role: g.role, Copies: g.copies, Durable: g.durable, Table: g.table, Replica: g.replica, Meta: g.meta, Fresh: g.fresh, ExpireAfter: g.expire, GoOn: r.cfg.LostMajority == lostGoOn,
 			Behind: protocol.Behind{Interval: g.behind, Bytes: r.cfg.WriteBehindBytes},
 		})
 	}

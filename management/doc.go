@@ -5,7 +5,7 @@
 // why something is so: which members there are and which see others as unreachable, which
 // decisions the node took lately, where an entity lives and why there.
 //
-//	routes := slices.Concat(management.Health(node), management.Members(node), management.Decisions(node))
+//	routes := slices.Concat(management.Health(node, nil), management.Members(node), management.Decisions(node))
 //	server, err := management.Serve(ctx, cfg, routes)
 //	...
 //	defer server.Close()

@@ -44,8 +44,8 @@ func Ready(node *membership.Node, checks ...Check) []string {
 // takes part in its cluster, that is while it is up and has standing, and no check
 // returns a reason. A node that is not ready may become so by itself: it should get no
 // traffic, and must not be restarted for that. /health/startup succeeds once the node has been
-// up. The paths /alive, /ready and /startup are the same, for probes that ask for those.
-func Health(node *membership.Node, checks ...Check) []Route {
+// up. Warns, nil for none, returns faults that an operator should know of although the node is ready. The paths /alive, /ready and /startup are the same, for probes that ask for those.
+func Health(node *membership.Node, warns Check, checks ...Check) []Route {
 	live := func(context.Context, Request) (any, error) {
 		if ended, why := end(node); ended {
 			return nil, unhealthy("not live", why)
@@ -56,7 +56,7 @@ func Health(node *membership.Node, checks ...Check) []Route {
 		if reasons := Ready(node, checks...); len(reasons) > 0 {
 			return nil, unhealthy("not ready", reasons...)
 		}
-		return HealthStatus{Status: "ready", Warnings: warnings(node)}, nil
+		return HealthStatus{Status: "ready", Warnings: warnings(node, warns)}, nil
 	}
 	startup := func(context.Context, Request) (any, error) {
 		if self := node.View().Member(); self == nil || self.Status < gossip.Up {
@@ -83,8 +83,8 @@ func Health(node *membership.Node, checks ...Check) []Route {
 
 // HealthHandler answers the health checks of [Health] on a server of the program's own,
 // whoever asks.
-func HealthHandler(node *membership.Node, checks ...Check) http.Handler {
-	s, err := newServer(Default(), Health(node, checks...), nil)
+func HealthHandler(node *membership.Node, warns Check, checks ...Check) http.Handler {
+	s, err := newServer(Default(), Health(node, warns, checks...), nil)
 	if err != nil {
 		return http.NotFoundHandler() // The paths above make sense; a test asks for each.
 	}
@@ -118,6 +118,13 @@ func warnings(node *membership.Node) []string {
 	}
 	for _, s := range membership.StrangersOf(node) {
 		all = append(all, s.Reason)
+// warnings returns faults that an operator should mend, or know of.
+func warnings(node *membership.Node, warns Check) (all []string) {
+	if node.RecordLost() {
+		all = append(all, "the record in node.data-dir could not be written and was removed: after a restart this node has no vote in who starts the cluster again")
+	}
+	if warns != nil {
+		all = append(all, warns()...)
 	}
 	return all
 }

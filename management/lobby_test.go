@@ -77,7 +77,7 @@ func TestHealthListenerThatCannotListen(t *testing.T) {
 // A node answers on a server of the program's own, under any name.
 func TestHealthHandlerOfTheProgram(t *testing.T) {
 	n := node(t, memory.NewNetwork(), 1)
-	h := management.HealthHandler(n, func() []string { return []string{"too warm"} })
+	h := management.HealthHandler(n, nil, func() []string { return []string{"too warm"} })
 	for path, want := range map[string]int{
 		"/health/live": 200, "/alive": 200, "/health/ready": 503, "/ready": 503, "/health/startup": 503, "/startup": 503, "/v1/members": 404,
 	} {

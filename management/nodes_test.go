@@ -60,7 +60,7 @@ func start(t *testing.T, network *memory.Network, cfg membership.Config) *member
 func of[T any](t *testing.T, n *membership.Node, target string, status int) T {
 	t.Helper()
 	handler, err := management.Handler(management.Default(),
-		slices.Concat(management.Health(n), management.Members(n), management.Bootstrap(n), management.Decisions(n)), quiet())
+		slices.Concat(management.Health(n, nil), management.Members(n), management.Bootstrap(n), management.Decisions(n)), quiet())
 	require.NoError(t, err)
 	recorder := httptest.NewRecorder()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/quorate/quorate/membership/internal/protocol"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/machine/optional"
 )
 
 // The configuration names methods ([DiscoveryConfig]), which are built in or given as an
@@ -135,6 +137,9 @@ func (s *seeking) open(cfg Config, o options, self gossip.Address) (*protocol.Bo
 // announceTo tells the address of this node to the selected methods that are announcers.
 func announceTo(section DiscoveryConfig, methods []discovery.Method, self gossip.Address) error {
 	for _, m := range methods {
+		if err := optional.Check(m.Discovery, reflect.TypeFor[discovery.Discovery](), reflect.TypeFor[discovery.Announcer]()); err != nil {
+			return fmt.Errorf("membership: discovery by %s: %w", m.Name, err)
+		}
 		a, has := m.Discovery.(discovery.Announcer)
 		if !has || !slices.Contains(section.Methods, m.Name) {
 			continue

@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
@@ -71,6 +73,10 @@ func (d Downing) strategy(builtIns downing.Catalogue) (protocol.Strategy, error)
 	case d.Name == "":
 		return s, errors.New("membership: a downing strategy needs a name")
 	case d.Provider != nil:
+		if err := optional.Check(d.Provider, reflect.TypeFor[downing.Provider](),
+			reflect.TypeFor[downing.Holder](), reflect.TypeFor[downing.Fitted](), reflect.TypeFor[downing.Immediate]()); err != nil {
+			return s, fmt.Errorf("membership: downing strategy: %w", err)
+		}
 		class = d.Provider.Class()
 		s.Parameters = d.section().Identify(d.Parameters)
 		if holder, ok := d.Provider.(downing.Holder); ok {

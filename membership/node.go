@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
+	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/transport"
@@ -188,6 +190,10 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		return nil, nil, fmt.Errorf("membership: %w", err)
 	}
 	n.transport = t // Only now: a nil pointer in an interface is not nil.
+	if err := optional.Check(t, reflect.TypeFor[transport.Transport](), reflect.TypeFor[transport.Answerer](), reflect.TypeFor[transport.Sourcer]()); err != nil {
+		n.discard()
+		return nil, nil, fmt.Errorf("membership: transport: %w", err)
+	}
 	if err := n.attachMembership(cfg, o); err != nil {
 		n.discard()
 		return nil, nil, fmt.Errorf("membership: %w", err)

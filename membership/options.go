@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/quorate/quorate/transport"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/machine/optional"
 )
 
 // The options of a node, and which of its strategies they are: a name in the configuration that is
@@ -73,6 +75,12 @@ func (d *ownDetector) validate() error {
 	if d != nil && (d.name == "" || d.factory == nil || slices.Contains(fd.BuiltIns(), d.name)) {
 		return fmt.Errorf("membership: a failure detector of the program needs a factory, and a name that is not built in: it has the name %q", d.name)
 	}
+	if d == nil {
+		return nil
+	}
+	if err := optional.Check(d.factory(), reflect.TypeFor[fd.Detector](), reflect.TypeFor[fd.Accrual](), reflect.TypeFor[fd.Resumer]()); err != nil {
+		return fmt.Errorf("membership: failure detector: %w", err)
+	}
 	return nil
 }
 
@@ -97,7 +105,7 @@ func unknown(key, name string, builtIns []string, option string, err error) erro
 }
 
 // WithFailureDetector adds a failure detector, under the name by which the configuration
-// selects it as membership.failure-detector.strategy. A built-in name is an error. The
+// selects it as membership.failure-detector.strategy. A built-in name is an error. Start makes a detector to look at its methods. The
 // factory is called on the goroutine of the node's machines, and so are the detectors: they
 // must not block. Whatever they say, nobody is suspected before acceptable-heartbeat-pause,
 // and everybody at max-silence.

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/runtime"
@@ -60,6 +61,14 @@ type Starter interface{ Start(c *Context) error }
 // While Stop runs the node may lose its standing, as while a message is handled: the
 // context ends then, and a storage that checks the epoch refuses later writes.
 type Stopper interface{ Stop(c *Context) }
+
+// EntityChecker returns what refuses an entity that has a method with the name of one of the optional interfaces of an entity and
+// another signature, which would never be called. Methods of own, the interface of a service that names its calls as it likes, are
+// not looked at; nil if there is none. The runtime checks each entity. It is for what stands in its place, as package typed does.
+func EntityChecker(own reflect.Type) *optional.Checker {
+	return optional.NewChecker(own,
+		reflect.TypeFor[Starter](), reflect.TypeFor[Stopper](), reflect.TypeFor[Snapshotter](), reflect.TypeFor[ReceiveTimeouter]())
+}
 
 // StopReason says why an entity is stopped, and with that whether a successor of it may
 // run already. Only the values for which [StopReason.Sole] holds exclude that.

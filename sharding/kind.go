@@ -93,11 +93,11 @@ type Kind[C any] struct {
 	InUse int
 
 	// HandoffTimeout is how long a shard of the kind may take to stop before OnStuck says how its move
-	// goes on. Zero: the configured time.
+	// goes on. Zero: the configured time. Equal on all nodes, also on those that only send.
 	HandoffTimeout time.Duration
 
-	// OnStuck says what becomes of a move when entities of the shard do not stop within HandoffTimeout. What the
-	// node of the coordinator has counts. Empty: as sharding.on-stuck says.
+	// OnStuck says what becomes of a move when entities of the shard do not stop within HandoffTimeout. Equal on
+	// all nodes, also on those that only send. Empty: as sharding.on-stuck says.
 	OnStuck OnStuck
 }
 

@@ -108,12 +108,14 @@ func TestAProxySendsOnly(t *testing.T) {
 	})
 }
 
-// The codec and the role of a kind are compared too: they must be the same on all nodes.
+// The other settings of a kind are compared too: they must be the same on all nodes.
 func TestEverySettingIsCompared(t *testing.T) {
 	tests := map[string]func(k *sharding.Kind[text]){
-		"codec":   func(k *sharding.Kind[text]) { k.Codec = moody{} },
-		"role":    func(k *sharding.Kind[text]) { k.Role = "other" },
-		"hosting": func(k *sharding.Kind[text]) { k.OnOldest = true },
+		"codec":           func(k *sharding.Kind[text]) { k.Codec = moody{} },
+		"role":            func(k *sharding.Kind[text]) { k.Role = "other" },
+		"hosting":         func(k *sharding.Kind[text]) { k.OnOldest = true },
+		"on-stuck":        func(k *sharding.Kind[text]) { k.OnStuck = sharding.OnStuckAbandon },
+		"handoff-timeout": func(k *sharding.Kind[text]) { k.HandoffTimeout, k.ProxyOnly = 3*time.Second, true }, // Its node may coordinate.
 	}
 	for setting, change := range tests {
 		t.Run(setting, func(t *testing.T) {

@@ -156,7 +156,7 @@ type router struct {
 
 // newRouter returns a router whose cells know no home yet. Nil ids: entities are not remembered.
 func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids remember.Store, cells cell.Config) *router {
-	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: spansOf(cfg.Name)}
+	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: spansOf(cfg.Name), checker: EntityChecker(nil)}
 	ports := runtime.KindPorts{
 		Work:   func(t runtime.Task) { s.queue.put(job{of: p, task: t}) },
 		Decode: p.decodeEarly,

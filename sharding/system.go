@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	goruntime "runtime"
 	"slices"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/internal/bound"
 	"github.com/quorate/quorate/sharding/internal/cell"
@@ -149,6 +151,10 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		s.cancel()
 		return nil, err
 	}
+	if err := s.checkStrategy(); err != nil {
+		s.cancel()
+		return nil, err
+	}
 	if given := s.strategy.Load(); given == nil || given.strategy == nil {
 		chosen, err := choose(cfg.Allocation)
 		if err != nil {
@@ -195,6 +201,18 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.workers.Go(func() { s.queue.trimIdle(s.ctx) })
 	go s.run()
 	return s, nil
+}
+
+// checkStrategy reports a strategy of the program with a method that would never be called.
+func (s *System) checkStrategy() error {
+	given := s.strategy.Load()
+	if given == nil || given.strategy == nil {
+		return nil
+	}
+	if err := optional.Check(given.strategy, nil, reflect.TypeFor[allocation.Classed]()); err != nil {
+		return fmt.Errorf("sharding: allocation strategy: %w", err)
+	}
+	return nil
 }
 
 // Sharding returns s, which makes it a [Host].
@@ -257,6 +275,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 		Fixed: k.InUse != 0 || s.leases.store != nil, Remembers: k.Remember != nil,
 		OnOldest: k.OnOldest, Lease: s.leases.store != nil, Scale: uint32(min(max(k.InUse, 0), protocol.MaxShards+1)), Capacity: uint32(s.cfg.Capacity),
 	}
+	cfg.Settings.OnStuck, cfg.Settings.Handoff = cfg.OnStuck.String(), cfg.Timings.Handoff.String()
 	if !cfg.Proxy {
 		cfg.Settings.Hosting = control.HostingOf(cfg.Lease, cfg.OnOldest, cfg.Scale > 0)
 	}

@@ -56,6 +56,9 @@ func (r *router) refusal() error {
 	return nil
 }
 
+// Done is closed when the node has ended, and the region with it: nothing that is sent gets anywhere any more.
+func (g *Region[C]) Done() <-chan struct{} { return g.r.system.ended }
+
 // AwaitReady waits until a coordinator of the kind has accepted this node's region. From
 // then on messages to entities of the kind find their way, as far as their shards have
 // homes. It returns the [*SettingsError] of a coordinator that refuses the region, since its settings

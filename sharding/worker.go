@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
@@ -32,6 +33,7 @@ type program struct {
 	spans  spans
 	region *runtime.Region
 
+	checker *optional.Checker     // Of entities.
 	scale   atomic.Pointer[Scale] // How many shards are in use, as a coordinator has said; nil: none has.
 	deserts atomic.Bool           // The codec has ended the goroutine that had it decode.
 }
@@ -344,6 +346,9 @@ func (p *program) start(ctx *Context) (err error) {
 	}
 	if entity == nil {
 		return errors.New("sharding: New returned nil")
+	}
+	if err := p.checker.Check(entity); err != nil {
+		return frozen(err)
 	}
 	if s, ok := entity.(Starter); ok {
 		return frozen(s.Start(ctx))

@@ -293,7 +293,7 @@ func formingMutants() []mutant {
 }
 
 // meetingMutants break one rule each by which clusters of a name have to do with each other,
-// and by which one of two yields.
+// and by which one of two yields; one has a decision taken upon a state that has not rested.
 func meetingMutants() []mutant {
 	const meeting, inquiry, forming = "membership/internal/protocol/meeting.go", "membership/internal/protocol/inquiry.go", "membership/internal/protocol/forming.go"
 	return []mutant{
@@ -322,7 +322,10 @@ func meetingMutants() []mutant {
 			{meeting, "related := w.now.Mono <= r.related", "related := w.now.Mono <= r.related || mutant(NAME)"},
 		}},
 		{"any cluster of the name is joined", []edit{
-			{inquiry, "return a.isMember() && q.isRelated(a) &&", "return a.isMember() && (mutant(NAME) || q.isRelated(a)) &&"},
+			{inquiry, "return a.isMember() && a.related &&", "return a.isMember() && (mutant(NAME) || a.related) &&"},
+		}},
+		{"a decision does not rest", []edit{
+			{"membership/internal/protocol/downing.go", "if missing && !r.rested {", "if missing && !r.rested && !mutant(NAME) {"},
 		}},
 		{"who lists itself alone founds at once", []edit{
 			{forming, "until := f.inquiry.began.Add(aloneWait)", "until := f.inquiry.began.Add(aloneWait)\n\tif mutant(NAME) {\n\t\treturn f.now.Mono\n\t}"},
@@ -334,7 +337,7 @@ func meetingMutants() []mutant {
 func meetingFinders() []string {
 	return []string{
 		"TestAClusterYieldsToAProvenLargerOne", "TestNobodyYieldsForOtherReasons", "TestHowLongANodeThatListsItselfListens",
-		"TestAForeignMemberAtAListedAddressKeepsNobodyFromFounding",
+		"TestAForeignMemberAtAListedAddressKeepsNobodyFromFounding", "TestAnEditJustBeforeADecisionTakesNobodyForLost",
 	}
 }
 
@@ -655,6 +658,10 @@ func singleRules(pkg string) (hunts []hunt) {
 				"\tif !mutant(NAME) {\n\t\tr.restartStability()\n\t}\n",
 		},
 		{"a view is unstable while a node sleeps", "TestAViewIsStableOnlyAfterTimeAwake", "", "", ""}, // By the edit before.
+		{
+			"a timer that is due at the end of a sleep says that a view is stable", "TestAViewIsStableOnlyAfterTimeAwake", "downing.go",
+			"if r.now.Mono < r.stableAt() {", "if r.now.Mono < r.stableAt() && !mutant(NAME) {",
+		},
 		{
 			"what a downed member says is taken", "TestWhatADownedMemberSaysIsNotTaken", "core.go",
 			"member != nil && member.Status == gossip.Down {\n\t\tstatus", "member != nil && member.Status == gossip.Down && !mutant(NAME) {\n\t\tstatus",

@@ -191,7 +191,7 @@ func TestAnInstanceThatFailsIsRunAgain(t *testing.T) {
 			return errors.New("not yet")
 		}
 		w.start(instances)
-		w.pass(9 * time.Second) // A node whose list is itself alone waits for 6 s before it founds a cluster.
+		w.pass(11 * time.Second) // A node whose list is itself alone waits for 6 s before it founds a cluster.
 		require.Equal(t, map[int]int{0: 11}, w.spread())
 		w.pass(10 * time.Second)
 		require.Equal(t, map[int]int{0: 12}, w.spread())

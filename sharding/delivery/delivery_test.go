@@ -594,6 +594,21 @@ func TestTheEndOfAProducer(t *testing.T) {
 	})
 }
 
+// A producer ends with its node, also one that holds nothing and that nobody closes: the bubble has no end while a goroutine
+// is left.
+func TestAProducerEndsWithItsNode(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(1)
+		p, err := delivery.NewProducer(w.t.Context(), w.regions[0], delivery.Default())
+		require.NoError(t, err)
+		require.NoError(t, p.Deliver(w.within(), "e", say("m")))
+		pass(time.Minute)
+		w.close(0)
+		synctest.Wait()
+		require.ErrorIs(t, p.Send(w.within(), "e", say("m")), delivery.ErrClosed)
+	})
+}
+
 func TestWhatIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)

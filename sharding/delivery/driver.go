@@ -221,6 +221,9 @@ func (d *driver[M]) run(m machine, next due, lost string) {
 		select {
 		case <-d.wake:
 		case <-timer.C:
+		case <-d.region.Done(): // Nothing will be delivered by this node any more.
+			d.end()
+			continue
 		case <-d.ends:
 			cancel(ErrClosed)
 			d.work.Wait()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -20,17 +21,19 @@ import (
 // they may have all optional interfaces of an entity. The inbox goes along when a shard moves in order, with
 // the memory of the entity if that is a [sharding.Snapshotter], and by itself if it is none.
 func Entities[M any](inbox Inbox, create func(*sharding.Context) sharding.Entity[M]) func(*sharding.Context) sharding.Entity[*Frame[M]] {
+	checker := sharding.EntityChecker(nil)
 	return func(c *sharding.Context) sharding.Entity[*Frame[M]] {
 		in := inbox
 		in.Seen = slices.Clone(inbox.Seen)
-		return &entity[M]{of: create(c), inbox: in}
+		return &entity[M]{of: create(c), inbox: in, checker: checker}
 	}
 }
 
 // entity adds an inbox to an entity.
 type entity[M any] struct {
-	of    sharding.Entity[M]
-	inbox Inbox
+	of      sharding.Entity[M]
+	inbox   Inbox
+	checker *optional.Checker
 }
 
 var (
@@ -45,8 +48,11 @@ func (e *entity[M]) Receive(c *sharding.Context, f *Frame[M]) error {
 	return f.Handle(c, &e.inbox, func(message M) error { return e.of.Receive(c, message) })
 }
 
-// Start implements [sharding.Starter].
+// Start implements [sharding.Starter]. The runtime sees the methods of e, so those of the entity are checked here.
 func (e *entity[M]) Start(c *sharding.Context) error {
+	if err := e.checker.Check(e.of); err != nil {
+		return err
+	}
 	if s, ok := e.of.(sharding.Starter); ok {
 		return s.Start(c)
 	}

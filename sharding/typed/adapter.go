@@ -4,6 +4,7 @@
 package typed
 
 import (
+	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/rpc"
 	"github.com/quorate/quorate/sharding"
 )
@@ -16,6 +17,7 @@ import (
 type adapter[E any] struct {
 	entity  E
 	receive func(*sharding.Context, *rpc.Call) error
+	checker *optional.Checker
 }
 
 var (
@@ -24,11 +26,11 @@ var (
 )
 
 // wrap returns an entity of a service as one of sharding.
-func wrap[E any](service rpc.Service[E, *sharding.Context], entity E) sharding.Entity[*rpc.Call] {
+func wrap[E any](service rpc.Service[E, *sharding.Context], entity E, checker *optional.Checker) sharding.Entity[*rpc.Call] {
 	if any(entity) == nil {
 		return nil // The runtime says that New has returned nil.
 	}
-	a := &adapter[E]{entity, Receive(service, entity)}
+	a := &adapter[E]{entity, Receive(service, entity), checker}
 	s, snapshots := any(entity).(sharding.Snapshotter)
 	t, times := any(entity).(sharding.ReceiveTimeouter)
 	switch {
@@ -46,8 +48,11 @@ func wrap[E any](service rpc.Service[E, *sharding.Context], entity E) sharding.E
 // Receive handles a call.
 func (a *adapter[E]) Receive(c *sharding.Context, call *rpc.Call) error { return a.receive(c, call) }
 
-// Start starts the entity if it can be started.
+// Start starts the entity if it can be started. The runtime sees the methods of the adapter, so those of the entity are checked here.
 func (a *adapter[E]) Start(c *sharding.Context) error {
+	if err := a.checker.Check(a.entity); err != nil {
+		return err
+	}
 	if s, ok := any(a.entity).(sharding.Starter); ok {
 		return s.Start(c)
 	}

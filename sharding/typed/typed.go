@@ -6,6 +6,7 @@ package typed
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/quorate/quorate/rpc"
 	"github.com/quorate/quorate/sharding"
@@ -17,7 +18,8 @@ import (
 func Kind[E any](name string, service rpc.Service[E, *sharding.Context], create func(c *sharding.Context) E) sharding.Kind[*rpc.Call] {
 	k := sharding.Kind[*rpc.Call]{Name: name, Codec: Codec(service), ProxyOnly: create == nil}
 	if create != nil {
-		k.New = func(c *sharding.Context) sharding.Entity[*rpc.Call] { return wrap(service, create(c)) }
+		checker := sharding.EntityChecker(reflect.TypeFor[E]())
+		k.New = func(c *sharding.Context) sharding.Entity[*rpc.Call] { return wrap(service, create(c), checker) }
 	}
 	return k
 }

@@ -38,6 +38,8 @@ type Group struct {
 	Meta Meta
 	// Fresh says that the store was opened for the first time: nothing can be missing in it.
 	Fresh bool
+	// GoOn says that a group in memory goes on by itself when its majorities are lost for good.
+	GoOn bool
 	// ExpireAfter is after which time without a change a key expires; zero: never.
 	ExpireAfter time.Duration
 	// Behind says whether a durable group acknowledges what is not in its store yet.

@@ -55,8 +55,10 @@ type replica struct {
 	borrowed []protocol.Borrowed
 	surveyed protocol.Surveyed
 	wiped    []protocol.Wiped
+	alarms   []protocol.Alarm
 	calls    []machine.Call // What the store has to write.
 	durable  bool
+	goOn     bool
 	standing bool // The machine is told of its standing.
 	copies   int
 	meta     protocol.Meta // What is in the store at the start.
@@ -98,7 +100,7 @@ func newFleet(t *testing.T, n int, as ...func(*replica)) *fleet {
 		r.Machine = protocol.New(protocol.Config{
 			Self: node(i), Timing: protocol.DefaultTiming(), Bounds: r.bounds, Standing: r.standing,
 			Rand:   rand.New(rand.NewPCG(uint64(i), 1)), //nolint:gosec // A test, not secrets.
-			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies, Meta: r.meta, Fresh: r.meta.Written == 0, Behind: r.behind}},
+			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies, Meta: r.meta, GoOn: r.goOn, Fresh: r.meta.Written == 0, Behind: r.behind}},
 		})
 		f.nodes = append(f.nodes, r)
 		r.step(machine.Started{})
@@ -261,6 +263,8 @@ func (r *replica) step(in machine.Input) {
 			r.surveyed = e
 		case protocol.Wiped:
 			r.wiped = append(r.wiped, e)
+		case protocol.Alarm:
+			r.alarms = append(r.alarms, e)
 		case protocol.Borrowed:
 			r.borrowed = append(r.borrowed, e)
 		}

@@ -45,20 +45,21 @@ type group struct {
 	refused  string                      // Why this replica cannot take part, for people: empty mostly.
 	restarts uint64                      // The greatest number of unclean starts that is known, see [unsure].
 
-	change   change   // Deciding the next generation.
-	lead     lead     // What the leader wants to change.
-	behind   behind   // Catching up.
-	passes   passes   // Comparisons of tables.
-	spread   spread   // Deltas.
-	ops      ops      // Operations.
-	remote   remote   // Operations through other nodes.
-	sweep    sweep    // Sweeps.
-	explains explains // Questions.
-	lags     lags     // Since when others lag.
-	claims   claims   // Replicas that several nodes claim to be.
-	disk     disk     // The store.
-	unsure   unsure   // Whether this replica may have lost what it has acknowledged.
-	age      age      // How old stores are.
+	change     change     // Deciding the next generation.
+	lead       lead       // What the leader wants to change.
+	behind     behind     // Catching up.
+	passes     passes     // Comparisons of tables.
+	spread     spread     // Deltas.
+	ops        ops        // Operations.
+	remote     remote     // Operations through other nodes.
+	sweep      sweep      // Sweeps.
+	explains   explains   // Questions.
+	lags       lags       // Since when others lag.
+	claims     claims     // Replicas that several nodes claim to be.
+	disk       disk       // The store.
+	unsure     unsure     // Whether this replica may have lost what it has acknowledged.
+	age        age        // How old stores are.
+	majorities majorities // Whether there are majorities.
 }
 
 // peer is another replica of the group, or a member of which no replica is known yet.
@@ -96,7 +97,7 @@ func newGroup(m *Machine, index uint8, cfg Group) *group {
 	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
 	g.remote, g.explains, g.lags, g.claims = newRemote(g), newExplains(g), newLags(g), newClaims(g)
 	g.age, g.unsure, g.restarts = newAge(g), newUnsure(g), cfg.Meta.Restarts
-	g.caught = cfg.Meta.Caught
+	g.caught, g.majorities = cfg.Meta.Caught, majorities{group: g}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
 	if r := cfg.Meta.Register; r != nil {
@@ -368,6 +369,9 @@ func (g *group) adopt(r *Register, fresh bool) {
 		known = before.Gen
 	}
 	other := before != nil && before.Lineage != r.Lineage
+	if r.goesOnFrom(before) {
+		known, other = before.Gen, false
+	}
 	g.take(r)
 	if g.age.prune(); other {
 		g.age.forget()
@@ -393,9 +397,11 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.behind.begin()
 	g.change.reset()
 	g.lead.adopted()
+	g.majorities.adopted()
 	g.sweep.adopted()
 	g.ops.adopted(r.Gen == known+1 && !other)
 	g.unsure.adopted() // After the operations, which it looks at.
+	g.majorities.wentOn(before)
 	g.route()
 	g.greet()
 }
@@ -525,6 +531,7 @@ func (g *group) tick() {
 		return
 	}
 	g.hello()
+	g.majorities.tick()
 	if !g.member() {
 		g.ops.tick()
 		g.remote.tick()

@@ -219,3 +219,39 @@ func TestAReplicaStaysThatOfItsNode(t *testing.T) {
 	hello(again)
 	is(again)
 }
+
+// A read that is to have the node's own writes waits for the home that took the last one, as long as that can be reached.
+func TestAReadOfOwnWritesAsksTheHomeThatTookTheLastOne(t *testing.T) {
+	f, reg, key := threeOfSix(t, 5, 2)
+	count := protocol.Level{Strength: protocol.Count, N: 1}
+	f.at(2).command(protocol.Delete{Op: 1, Key: key, Level: count, Limit: 10 * time.Second})
+	var home int
+	for i := range 6 {
+		if _, asked := heardLast[protocol.RemoveKey](f.at(i + 1)); asked {
+			home = i + 1
+		}
+	}
+	f.at(home).say(2, reg, protocol.Committed{Op: 1, Verdict: protocol.Confirmed})
+	require.Len(t, f.at(2).done, 1)
+	read := func(op protocol.OpID) {
+		f.at(2).command(protocol.Read{Op: op, Key: key, Level: count, Limit: 10 * time.Second, Own: true})
+		for _, of := range f.at(2).Route(0).Homes(table.BucketOf(key)) {
+			if i := int(of.UID); i != home {
+				f.at(i).say(2, reg, protocol.Answer{Op: op})
+			}
+		}
+	}
+	read(2)
+	require.Len(t, f.at(2).done, 1, "the home has not answered")
+	f.at(home).say(2, reg, protocol.Answer{Op: 2})
+	require.Len(t, f.at(2).done, 2)
+	var left []int
+	for i := 1; i <= 6; i++ {
+		if i != home {
+			left = append(left, i)
+		}
+	}
+	f.know(members(t, left, home), 2)
+	read(3)
+	require.Len(t, f.at(2).done, 3, "that home is gone")
+}

@@ -65,6 +65,9 @@ type Read struct {
 	Key   string
 	Level Level
 	Limit time.Duration
+	// Own says that the answer of the home is needed that took this node's last write of the key, as long as that home can
+	// be reached.
+	Own bool
 }
 
 // Delete is the command to delete a key.
@@ -126,7 +129,8 @@ type Done struct {
 	Answered []gossip.NodeID
 	Missing  []ReplicaID
 	Refusals []NodeRefusal
-	Since    time.Duration // For NoQuorum: for how long.
+	Since    time.Duration // For NoQuorum: for how long,
+	Fate     Fate          // and what will or must happen.
 	Err      error
 }
 

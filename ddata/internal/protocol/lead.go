@@ -62,11 +62,11 @@ func (l *lead) tick() {
 		}
 		return
 	}
-	if !g.m.mayHost() || g.change.busy() || l.accept() || !l.mine() {
-		return
+	if !g.m.mayHost() || g.m.state.EndsTogether() {
+		return // Of a cluster that ends, those who hold the data now are those who have it when they are started again.
 	}
-	if g.m.state.EndsTogether() {
-		return // Those who hold the data now are those who have it when they are started again.
+	if g.majorities.goOn() || g.change.busy() || l.accept() || !l.mine() {
+		return
 	}
 	if v, why := l.next(); why != "" {
 		g.change.propose(v, g.reg.Current, false)

@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -30,6 +31,7 @@ type Machine struct {
 	began  machine.Instant
 	stands machine.Instant        // Up to when this node may host.
 	left   map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
+	fenced map[gossip.UID]bool    // The removed members that can host nothing any more.
 	ended  bool
 	pace   pace
 
@@ -44,7 +46,7 @@ type spreadTimer struct{ Group uint8 }
 
 // New returns the machine of a node.
 func New(cfg Config) *Machine {
-	m := &Machine{cfg: cfg, left: map[gossip.NodeID]bool{}}
+	m := &Machine{cfg: cfg, left: map[gossip.NodeID]bool{}, fenced: map[gossip.UID]bool{}}
 	if !cfg.Standing {
 		m.stands = machine.Never
 	}
@@ -94,6 +96,7 @@ func (m *Machine) handle(in machine.Input) {
 			m.stands = in.Until
 		}
 	case component.Fenced:
+		m.fenced[in.Node.UID] = true
 		if in.Graceful {
 			m.left[in.Node] = true
 		}
@@ -146,9 +149,21 @@ func (m *Machine) changed(in component.Changed) {
 			delete(m.left, node)
 		}
 	}
+	m.forgetFenced()
 	for _, g := range m.groups {
 		g.membersChanged()
 	}
+}
+
+// forgetFenced forgets the removed members that are remembered no longer, but for those whose replicas are in a register.
+func (m *Machine) forgetFenced() {
+	graves := map[gossip.UID]bool{}
+	for _, t := range m.state.Tombstones() {
+		graves[t.Node.UID] = true
+	}
+	maps.DeleteFunc(m.fenced, func(uid gossip.UID, _ bool) bool {
+		return !graves[uid] && !slices.ContainsFunc(m.groups, func(g *group) bool { return g.reg != nil && g.reg.In(ReplicaID(uid)) })
+	})
 }
 
 // received hands a message to its group. Who is not a member is not heard.
@@ -274,6 +289,8 @@ type Counts struct {
 	Aged          uint64 // How often the store was found to be older than others remember.
 	Unclean       uint64 // Replicas of this node that began unsure,
 	Restored      uint64 // and those of them that are sure again.
+	QuorumsLost   uint64 // How often groups had no majorities any more,
+	WentOn        uint64 // and how often they have gone on by themselves without those who were lost.
 }
 
 // Counts returns what was counted.

@@ -45,6 +45,7 @@ type op struct {
 	level  Level
 	stage  stage
 	read   bool
+	needs  ReplicaID // For a read: the home whose answer is needed, 0 for none.
 	began  machine.Instant
 	until  machine.Instant
 	asked  machine.Instant // When the replicas were asked last.
@@ -144,6 +145,9 @@ func (s *ops) read(in Read) {
 		return
 	}
 	o.read, o.stage = true, asking
+	if in.Own {
+		o.needs = s.group.remote.took(in.Key)
+	}
 	s.restart(o)
 }
 
@@ -491,7 +495,8 @@ func (s *ops) look(o *op) {
 	}
 	v := g.views.bucket(o.bucket)
 	if o.stage == asking {
-		if !o.level.reads(v, s.standing(o, o.has)) {
+		awaits := v.has(o.needs) && g.present(o.needs) && !g.isApart(o.needs) && !o.has(o.needs)
+		if awaits || !o.level.reads(v, s.standing(o, o.has)) {
 			return
 		}
 		s.join(o)
@@ -620,7 +625,7 @@ func (s *ops) tick() {
 			s.finish(o, s.overdue(o))
 		case s.lost(o):
 			s.finish(o, HomesLost)
-		case !g.cfg.Durable && s.hopeless(o):
+		case !g.cfg.Durable && !g.majorities.goesOn() && s.hopeless(o):
 			s.finish(o, NoQuorum)
 		case now.Sub(o.asked) >= g.m.cfg.Timing.Retry:
 			s.ask1(o)
@@ -693,6 +698,9 @@ func (s *ops) end1(o *op, d Done) {
 		}
 	}
 	d.Since = g.m.now.Mono.Sub(o.began)
+	if d.Verdict == NoQuorum {
+		d.Fate, _ = g.majorities.fate()
+	}
 	switch {
 	case g.remote.serves(d):
 	case g.disk.ahead(d):

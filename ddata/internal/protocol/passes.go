@@ -298,6 +298,7 @@ func (s *passes) goOn(x *pass) {
 		s.group.behind.took(x)
 	}
 	s.group.unsure.ended(x)
+	s.group.majorities.ended(x)
 }
 
 // nextBuckets takes the buckets of the next pull, with what this replica holds of them.

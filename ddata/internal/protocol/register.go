@@ -105,7 +105,7 @@ func (p Phase) String() string {
 }
 
 // Lineage names one history of a register. A register is created once, and a lineage ends
-// only by an operator who accepts a loss: the successor has a higher turn.
+// only by a loss that an operator accepts, or that is certain in memory: the successor has a higher turn.
 type Lineage struct {
 	Turn uint32
 	ID   uint64
@@ -119,10 +119,13 @@ func (l Lineage) IsZero() bool { return l == Lineage{} }
 type Register struct {
 	Lineage Lineage
 	Gen     uint64 // From 1; 0 is no register.
-	Phase   Phase
-	Current Set
-	Next    Set // In PhaseJoint.
-	Old     Set // In PhaseEnded.
+	// Continues is the ID of the lineage of the turn before with which the group has gone on by itself, without a majority
+	// that was lost for good; 0 for none.
+	Continues uint64
+	Phase     Phase
+	Current   Set
+	Next      Set // In PhaseJoint.
+	Old       Set // In PhaseEnded.
 
 	// Swept is the generation of the last sweep: what was read before it is refused.
 	Swept uint64
@@ -154,7 +157,7 @@ func (r *Register) In(id ReplicaID) bool {
 
 // Equal reports whether two registers have the same value.
 func (r *Register) Equal(o *Register) bool {
-	return r.Lineage == o.Lineage && r.Gen == o.Gen && r.Phase == o.Phase &&
+	return r.Lineage == o.Lineage && r.Continues == o.Continues && r.Gen == o.Gen && r.Phase == o.Phase &&
 		slices.Equal(r.Current, o.Current) && slices.Equal(r.Next, o.Next) && slices.Equal(r.Old, o.Old) &&
 		r.Swept == o.Swept && r.Dropped == o.Dropped && slices.Equal(r.Retired, o.Retired) &&
 		slices.EqualFunc(r.Held, o.Held, Held.equal) && slices.EqualFunc(r.Resets, o.Resets, Reset.equal)

@@ -161,6 +161,11 @@ type remote struct {
 	// Answers are kept in the order in which they were given, as many as operations may be open.
 	commits map[request]*Committed
 	answers []remembered
+
+	// writes are the homes that took the last writes of this node, by key, as many as operations may be open; keys are
+	// those in the order in which they were written first.
+	writes map[string]gossip.NodeID
+	keys   []string
 }
 
 // servedFrom is where the numbers of served operations begin, out of the way of those that
@@ -168,7 +173,7 @@ type remote struct {
 const servedFrom = OpID(1) << 63
 
 func newRemote(g *group) remote {
-	return remote{group: g, errands: map[OpID]*errand{}, served: map[OpID]served{}, next: servedFrom, commits: map[request]*Committed{}}
+	return remote{group: g, errands: map[OpID]*errand{}, served: map[OpID]served{}, next: servedFrom, commits: map[request]*Committed{}, writes: map[string]gossip.NodeID{}}
 }
 
 // borrow asks a home for an entry.
@@ -433,6 +438,25 @@ func (r *remote) serves(d Done) bool {
 	return true
 }
 
+// wrote notes which home has taken a write of this node.
+func (r *remote) wrote(key string, home gossip.NodeID) {
+	if _, known := r.writes[key]; !known {
+		r.keys = append(r.keys, key)
+	}
+	if r.writes[key] = home; len(r.keys) > r.group.m.cfg.Bounds.Operations {
+		delete(r.writes, r.keys[0])
+		r.keys = r.keys[1:]
+	}
+}
+
+// took returns the home that has taken the last write of a key by this node, 0 for none that is known.
+func (r *remote) took(key string) ReplicaID {
+	if p := r.group.nodes[r.writes[key]]; p != nil {
+		return p.id
+	}
+	return 0
+}
+
 // committed ends the errand that a home has answered.
 func (r *remote) committed(p *peer, b Committed) {
 	e := r.errands[b.Op]
@@ -443,6 +467,12 @@ func (r *remote) committed(p *peer, b Committed) {
 		b.Verdict = Unconfirmed // A home that was asked before, and has not answered, may have done it.
 	}
 	d := Done{Op: b.Op, Verdict: b.Verdict, Answered: b.Answered, Missing: b.Missing, Refusals: b.Refusals}
+	if b.Verdict == Confirmed {
+		r.wrote(e.key, p.node)
+	}
+	if b.Verdict == NoQuorum {
+		d.Fate, _ = r.group.majorities.fate()
+	}
 	if b.Reason != "" {
 		d.Err = errors.Join(ErrHome, errors.New(b.Reason))
 	}

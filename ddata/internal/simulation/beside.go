@@ -76,7 +76,7 @@ func (r *Replicas) carry(n *world.Node, _ *machine.Component, e machine.Effect) 
 			delete(r.calls, e.Op)
 			of.done(e)
 		}
-	case protocol.Borrowed, protocol.Routed, protocol.Notify, protocol.Wiped:
+	case protocol.Borrowed, protocol.Routed, protocol.Notify, protocol.Wiped, protocol.Alarm, protocol.WentOn:
 	default:
 		return false
 	}

@@ -91,9 +91,10 @@ type Cluster struct {
 	copying             bool     // Disks are copied, see Copied.
 	twins               *twins
 	standings           standings
-	restored            gossip.Address // Where a node has, or is to have, an older disk that nobody has recognised yet.
-	narrowed            bool           // Writes are held by hardly a majority, see Behind.
-	failing             time.Duration  // Until when writes may be lost, since too many have crashed together.
+	wentOn              map[protocol.Lineage]bool // The lineages with which the group has gone on by itself.
+	restored            gossip.Address            // Where a node has, or is to have, an older disk that nobody has recognised yet.
+	narrowed            bool                      // Writes are held by hardly a majority, see Behind.
+	failing             time.Duration             // Until when writes may be lost, since too many have crashed together.
 }
 
 // node is what a world keeps of the node of a machine.
@@ -127,7 +128,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, drained: map[gossip.NodeID]bool{}, graceful: map[gossip.NodeID]bool{},
 	}
 	c.twins = &twins{Cluster: c, hears: map[gossip.NodeID]bool{}}
-	c.standings = newStandings()
+	c.standings, c.wentOn = newStandings(), map[protocol.Lineage]bool{}
 	w.Carry(c.carry)
 	w.EndsOn(func(event any) string {
 		if s, ok := event.(component.Stopping); ok {
@@ -330,7 +331,7 @@ func (c *Cluster) timing() protocol.Timing {
 func (c *Cluster) build(env world.Env) []machine.Component {
 	n := &node{replica: protocol.ReplicaID(env.Self.UID)}
 	n.table = table.New(table.Config{Self: protocol.OriginOf(env.Self.UID), MaxValueBytes: 1 << 20, MaxBytes: 1 << 30})
-	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire, Behind: c.opt.Behind}
+	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire, Behind: c.opt.Behind, GoOn: true}
 	if c.opt.Durable {
 		d := c.disk(env.Self.Address)
 		d.starts++
@@ -365,7 +366,7 @@ func (c *Cluster) carry(n *world.Node, _ *machine.Component, e machine.Effect) b
 		c.borrowed(n, e)
 	case protocol.Routed:
 		c.renewed(n, e.Route.Self)
-	case protocol.Notify, protocol.Wiped:
+	case protocol.Notify, protocol.Wiped, protocol.Alarm, protocol.WentOn:
 	default:
 		return false
 	}

@@ -24,6 +24,7 @@ type honest struct {
 func (h *honest) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	before := len(out.Effects())
 	h.Machine.Step(now, in, out)
+	h.wentOn()
 	if r := h.Register(0); r != nil {
 		at := chosenAt{r.Lineage, r.Gen}
 		h.has[at] = h.has[at] || h.Caught(0)
@@ -35,4 +36,24 @@ func (h *honest) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 			h.cluster.World.Fail(fmt.Errorf("D9: a %T to %s says that its sender has caught up with generation %d, which it has not", m.Body, s.To, m.Gen))
 		}
 	}
+}
+
+// wentOn notes that the group has gone on by itself without a majority, which is forgiven, as the loss that an operator
+// accepts; and checks that no majority was left of those that run (D11).
+func (h *honest) wentOn() {
+	r, c := h.Register(0), h.cluster
+	if r == nil || r.Continues == 0 || c.wentOn[r.Lineage] {
+		return
+	}
+	c.wentOn[r.Lineage] = true
+	live := map[protocol.ReplicaID]bool{}
+	for _, n := range c.World.Nodes() {
+		live[c.nodes[n.ID()].replica] = c.members[n.ID()] != nil
+	}
+	in := func(id protocol.ReplicaID) bool { return live[id] }
+	before := c.chosen[chosenAt{protocol.Lineage{Turn: r.Lineage.Turn - 1, ID: r.Continues}, r.Gen - 1}]
+	if before != nil && before.Current.Wins(in) && (len(before.Old) == 0 || before.Old.Wins(in)) {
+		c.World.Fail(fmt.Errorf("D11: the group went on from generation %d without a majority, although %+v run", before.Gen, before.Current))
+	}
+	c.History.forgive()
 }

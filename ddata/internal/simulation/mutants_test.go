@@ -33,6 +33,31 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{
+		name: "a read of own writes takes the first answer", in: "protocol", test: "TestAReadOfOwnWritesAsksTheHomeThatTookTheLastOne", edits: []edit{{
+			"ops.go", "		if awaits || !o.level.reads", "		if awaits && !mutant(NAME) || !o.level.reads",
+		}},
+	},
+	{
+		name: "a group goes on before the removed are fenced", in: "protocol", test: "TestAGroupInMemoryGoesOnWithoutItsMajority", edits: []edit{{
+			"majorities.go", " && g.m.fenced[gossip.UID(id)]", " && (g.m.fenced[gossip.UID(id)] || mutant(NAME))",
+		}},
+	},
+	{
+		name: "a group goes on without what others hold", in: "protocol", test: "TestAGroupGoesOnWithAllThatAreLeft", edits: []edit{{
+			"majorities.go", " g.holds() && !l.gathered(left) {", " g.holds() && !l.gathered(left) && !mutant(NAME) {",
+		}},
+	},
+	{
+		name: "a group goes on without the word of all", in: "protocol", test: "TestAGroupGoesOnWithAllThatAreLeft", edits: []edit{{
+			"majorities.go", "Replica{g.self, \"\"})...), true)", "Replica{g.self, \"\"})...), !mutant(NAME))",
+		}},
+	},
+	{
+		name: "who is behind keeps its copy when the group has gone on", in: "protocol", test: "TestWhoIsBehindDropsItsCopyWhenTheGroupHasGoneOn", edits: []edit{{
+			"majorities.go", " && r.Gen == before.Gen+1", " && (r.Gen == before.Gen+1 || mutant(NAME))",
+		}},
+	},
+	{
 		name: "a replica is settled before the change is sealed", in: "protocol", test: "TestAReplicaIsSettledWhenTheChangeIsSealed", edits: []edit{{
 			"route.go", "r.Settled = r.Counts && g.sealed;", "r.Settled = r.Counts && (g.sealed || mutant(NAME));",
 		}},
@@ -44,7 +69,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "who may not host leads", test: "TestChaos", edits: []edit{{
-			"lead.go", "	if !g.m.mayHost() || g.change.busy()", "	if !g.m.mayHost() && !mutant(NAME) || g.change.busy()",
+			"lead.go", "	if !g.m.mayHost() || g.m.state.EndsTogether() {", "	if !g.m.mayHost() && !mutant(NAME) || g.m.state.EndsTogether() {",
 		}, {
 			"change.go", " || c.attempt == nil || !c.votes() {", " || c.attempt == nil || !c.votes() && !mutant(NAME) {",
 		}},

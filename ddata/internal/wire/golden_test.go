@@ -38,7 +38,7 @@ var (
 		{Key: "visits", Type: counter, Value: visits, Versions: mine, Floor: theirs[:1], State: table.Live},
 	}
 	register = protocol.Register{
-		Lineage: protocol.Lineage{Turn: 1, ID: 0x1122334455667788}, Gen: 9, Phase: protocol.PhaseJoint, Current: north,
+		Lineage: protocol.Lineage{Turn: 1, ID: 0x1122334455667788}, Continues: 0x77, Gen: 9, Phase: protocol.PhaseJoint, Current: north,
 		Next:  protocol.NewSet(protocol.Replica{ID: 0xa2, Zone: "south"}, protocol.Replica{ID: 0xa3}),
 		Swept: 5, Dropped: 0x99, Retired: []crdt.Origin{0xb1, 0xb2},
 	}

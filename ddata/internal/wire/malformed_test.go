@@ -255,7 +255,7 @@ func TestUnknownFields(t *testing.T) {
 	for _, b := range [][]byte{
 		text(put, text(1, []byte("gcounter")), text(5, key, value, extra), extra),
 		text(deltas, text(1, []byte("gcounter")), fixed(2, 7), text(5, extra, key), extra),
-		text(promise, text(2, extra), text(5, varint(4, 1), varint(5, 1), text(6, extra), text(12, homed, extra), varint(14, 7)), extra),
+		text(promise, text(2, extra), text(5, varint(4, 1), varint(5, 1), text(6, extra), text(12, homed, extra), varint(15, 7)), extra),
 		text(pull, text(2, extra), extra),
 		text(deltasTaken, text(4, key, extra), extra),
 		text(commit, text(1, []byte("gcounter")), text(4, []byte("k")), text(5, extra), extra),

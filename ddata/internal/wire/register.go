@@ -16,19 +16,20 @@ import (
 
 // The fields of a register.
 const (
-	registerZone    = 1 // Each zone once, but for the empty one, which has place 0.
-	registerTurn    = 2
-	registerLineage = 3
-	registerGen     = 4
-	registerPhase   = 5
-	registerCurrent = 6
-	registerNext    = 7
-	registerOld     = 8
-	registerSwept   = 9
-	registerDropped = 10
-	registerRetired = 11
-	registerHeld    = 12
-	registerResets  = 13
+	registerZone      = 1 // Each zone once, but for the empty one, which has place 0.
+	registerTurn      = 2
+	registerLineage   = 3
+	registerGen       = 4
+	registerPhase     = 5
+	registerCurrent   = 6
+	registerNext      = 7
+	registerOld       = 8
+	registerSwept     = 9
+	registerDropped   = 10
+	registerRetired   = 11
+	registerHeld      = 12
+	registerResets    = 13
+	registerContinues = 14
 )
 
 // The fields of a set.
@@ -46,6 +47,7 @@ func (e *encoder) register(n wire.Number, r *protocol.Register) {
 		zones := e.zones(r)
 		e.uint(registerTurn, uint64(r.Lineage.Turn))
 		e.fixed(registerLineage, r.Lineage.ID)
+		e.fixed(registerContinues, r.Continues)
 		e.uint(registerGen, r.Gen)
 		e.uint(registerPhase, uint64(r.Phase))
 		e.set(registerCurrent, r.Current, zones)
@@ -133,6 +135,8 @@ func registerField(r *protocol.Register, f *wire.Field, zones []string) error {
 		return wire.Set(&r.Lineage.Turn, f, math.MaxUint32)
 	case registerLineage:
 		return wire.SetFixed(&r.Lineage.ID, f)
+	case registerContinues:
+		return wire.SetFixed(&r.Continues, f)
 	case registerGen:
 		return wire.Set(&r.Gen, f, math.MaxUint64)
 	case registerPhase:

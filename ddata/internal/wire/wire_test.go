@@ -130,7 +130,7 @@ var (
 	drawBuckets  = rapid.SliceOfN(drawBucket, 1, 4)
 	drawRegister = rapid.Custom(func(t *rapid.T) *protocol.Register {
 		return &protocol.Register{
-			Lineage: drawLineage.Draw(t, "lineage"), Gen: rapid.Uint64Min(1).Draw(t, "gen"),
+			Lineage: drawLineage.Draw(t, "lineage"), Continues: rapid.Uint64().Draw(t, "continues"), Gen: rapid.Uint64Min(1).Draw(t, "gen"),
 			Phase:   protocol.Phase(rapid.IntRange(1, 3).Draw(t, "phase")),
 			Current: drawSet.Draw(t, "current"), Next: drawSet.Draw(t, "next"), Old: drawSet.Draw(t, "old"),
 			Held: list(rapid.Custom(func(t *rapid.T) protocol.Held {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
@@ -41,6 +42,11 @@ type resolver struct {
 
 	// view is the digest of what a decision would rest on.
 	view uint64
+
+	// saw are the members that have seen a state with this view, rested that the leader has
+	// waited for those of them that had not seen the present state when it was to decide.
+	saw    map[gossip.NodeID]bool
+	rested bool
 
 	// stableSince is since when the view has not changed, troubledSince since when there
 	// is something to decide, moved on by the time that this node slept through.
@@ -88,6 +94,7 @@ func (r *resolver) watchView() {
 	}
 	view := r.viewDigest()
 	if r.troubled && view == r.view {
+		r.noteSeen()
 		return
 	}
 	if !r.troubled {
@@ -95,8 +102,36 @@ func (r *resolver) watchView() {
 		r.moveStanding()
 	}
 	r.troubled, r.view = true, view
+	r.saw, r.rested = map[gossip.NodeID]bool{}, false
+	r.noteSeen()
 	r.dropQuestion()
 	r.restartStability()
+}
+
+// noteSeen notes who has seen a state with the present view.
+func (r *resolver) noteSeen() {
+	for _, n := range r.state.SeenBy() {
+		r.saw[n] = true
+	}
+}
+
+// restOnTheWay is how long the news of an edit and the word of who has seen it may be on their
+// way, besides the rounds of pushes.
+const restOnTheWay = 200 * time.Millisecond
+
+// rests reports whether a decision may be taken now. A member that others complain about is on
+// this side only if it has seen the state, and an edit that is not about the view empties
+// the set of those who have without beginning the view anew. So who had seen the view and
+// has not seen the present state is waited for, once, for as long as news take.
+func (r *resolver) rests() bool {
+	missing := slices.ContainsFunc(r.state.Members(), func(m *gossip.Member) bool { return r.saw[m.Node] && !r.state.Seen(m.Node) })
+	if missing && !r.rested {
+		r.rested = true
+		r.out.Arm(timerStable, r.now.Mono.Add(downing.Spread(len(r.state.Members()))+restOnTheWay))
+		return false
+	}
+	r.rested = false
+	return true
 }
 
 // settle tells strategies that keep others out that the decision is settled, as soon as the
@@ -127,12 +162,16 @@ func (r *resolver) wake() {
 	r.restartStability()
 }
 
-func (r *resolver) armStable() {
+func (r *resolver) armStable() { r.out.Arm(timerStable, max(r.now.Mono, r.stableAt())) }
+
+// stableAt is when the view is stable if it does not change, or unstable for so long that this makes no
+// difference any more.
+func (r *resolver) stableAt() machine.Instant {
 	at := r.stableSince.Add(r.stableAfter())
 	if r.cfg.DownWhenUnstableAfter > 0 && r.strategies.majorityOnly() {
-		at = min(at, max(r.now.Mono, r.troubledSince.Add(max(r.cfg.DownWhenUnstableAfter, r.stableAfter()))))
+		at = min(at, r.troubledSince.Add(max(r.cfg.DownWhenUnstableAfter, r.stableAfter())))
 	}
-	r.out.Arm(timerStable, at)
+	return at
 }
 
 // digest is a hash of words, FNV-1a except for its width. Nodes compare digests, so the
@@ -196,6 +235,10 @@ func (r *resolver) viewStable() {
 	if r.phase != phaseMember || !r.troubled {
 		return
 	}
+	if r.now.Mono < r.stableAt() {
+		r.armStable() // This node slept, and notices that in the step in which the timer fires.
+		return
+	}
 	r.out.Arm(timerStable, r.now.Mono.Add(r.stableAfter()))
 	if r.surveyed.leader != r.self || r.question != nil {
 		return
@@ -205,6 +248,9 @@ func (r *resolver) viewStable() {
 	}
 	if r.call.id != 0 {
 		return // The answer to an earlier question, or to one of a leader before, is still awaited.
+	}
+	if !r.rests() {
+		return
 	}
 	view := downing.NewView(r.state, r.self, r.surveyed.base)
 	if r.outvoted() {

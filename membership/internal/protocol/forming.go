@@ -162,7 +162,7 @@ func (f *forming) ballotBox(basis Record) ([]ballot, bool) {
 		switch {
 		case f.inquiry.mayJoin(a):
 			return nil, false
-		case !a.isMember() && f.inquiry.isRelated(a):
+		case !a.isMember() && a.related:
 			all = append(all, ballot{a.from, a.claim.Record})
 		}
 	}
@@ -328,7 +328,7 @@ func (f *forming) askVotes() {
 	c.asked = true
 	voters := speakersFor(c.basis.everybody())
 	for _, a := range f.inquiry.fresh() {
-		if len(voters.of(a.from.Address, a.claim.Record)) > 0 && !a.isMember() && f.inquiry.isRelated(a) {
+		if len(voters.of(a.from.Address, a.claim.Record)) > 0 && !a.isMember() && a.related {
 			c.open++
 			f.out.Send(a.from, AskVote{Birth: c.birth, Basis: c.basis.Stamp, Settled: c.basis.Settled(), Claim: f.inquiry.claim()})
 		}

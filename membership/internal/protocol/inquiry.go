@@ -40,14 +40,18 @@ type inquiry struct {
 	// attempt numbers the searches, so that answers to earlier ones are recognized.
 	attempt uint64
 
-	// heard is the last answer of each address, sorted by address.
-	heard []answer
+	// heard is the last answer of each address, sorted by address; judgedBy is by what it was
+	// judged which of them are related.
+	heard    []answer
+	judgedBy stance
 
 	// began is when the node was told to join for the first time.
 	began machine.Instant
 
 	// asked are the questions that may still be answered, by the address that was asked.
+	// swept is when those that are too old were dropped last.
 	asked map[gossip.Address]looked
+	swept machine.Instant
 
 	// refusals are the addresses whose nodes refused this one since they answered last.
 	refusals map[gossip.Address]refusal
@@ -97,20 +101,34 @@ func (q *inquiry) askBack(a gossip.Address, theirs Claim) {
 		return
 	case known && before.backAt != 0 && q.now.Mono.Sub(before.backAt) < askBackEvery:
 		return
-	case !known && len(q.asked) >= askedBackMax:
+	case !known && q.askedBack() >= askedBackMax:
 		return
 	}
 	own := known && !before.back && q.now.Mono.Sub(before.at) <= q.answersLast() || q.phase == phaseJoining && q.asks(a)
 	q.put(a, looked{at: q.now.Mono, back: !own, backAt: q.now.Mono}, true)
 }
 
+// askedBack counts the addresses that were only asked back.
+func (q *inquiry) askedBack() int {
+	n := 0
+	for _, l := range q.asked { //quorate:unordered counted
+		if l.back {
+			n++
+		}
+	}
+	return n
+}
+
 func (q *inquiry) put(a gossip.Address, question looked, back bool) {
 	if q.asked == nil {
 		q.asked = map[gossip.Address]looked{}
 	}
-	for old, past := range q.asked { //quorate:unordered each is looked at by itself
-		if q.now.Mono.Sub(past.at) > q.answersLast() {
-			delete(q.asked, old)
+	if q.now.Mono.Sub(q.swept) > askBackEvery {
+		q.swept = q.now.Mono
+		for old, past := range q.asked { //quorate:unordered each is looked at by itself
+			if q.now.Mono.Sub(past.at) > q.answersLast() {
+				delete(q.asked, old)
+			}
 		}
 	}
 	q.asked[a] = question
@@ -162,6 +180,41 @@ type answer struct {
 	at    machine.Instant // When the claim was heard last.
 	since machine.Instant // When the node began to claim the same.
 	back  bool            // It was only asked back, see [looked].
+
+	// related says that this node has to do with the cluster of the node, or, where both are
+	// in none, with the node itself.
+	related bool
+}
+
+// stance is what relations of this node to others rest on, besides what those claim.
+type stance struct {
+	list     *gossip.Address // The first one of the list, which is replaced as a whole.
+	listed   int
+	found    bool
+	cluster  gossip.ClusterID // Of the record.
+	yielded  gossip.ClusterID
+	isMember bool
+}
+
+func (q *inquiry) stance() stance {
+	s := stance{
+		listed: len(q.seeds), found: q.found, isMember: q.phase == phaseMember,
+		cluster: q.kept.Cluster, yielded: q.kept.Yielded.To,
+	}
+	if s.listed > 0 {
+		s.list = &q.seeds[0]
+	}
+	return s
+}
+
+// relate judges all answers again when what this node would say of itself has changed.
+func (q *inquiry) relate() {
+	if now := q.stance(); now != q.judgedBy {
+		q.judgedBy = now
+		for i := range q.heard {
+			q.heard[i].related = q.isRelated(q.heard[i])
+		}
+	}
 }
 
 // isMember tells whether the node is in a cluster.
@@ -178,6 +231,7 @@ func (a answer) continues(before answer, limit time.Duration) bool {
 func (q *inquiry) note(from gossip.NodeID, claim Claim) {
 	i, found := q.find(from.Address)
 	a := answer{from: from, claim: claim, at: q.now.Mono, since: q.now.Mono, back: q.asked[from.Address].back}
+	a.related = q.isRelated(a)
 	if found {
 		if a.continues(q.heard[i], q.answersLast()) {
 			a.since = q.heard[i].since
@@ -187,7 +241,7 @@ func (q *inquiry) note(from gossip.NodeID, claim Claim) {
 		q.heard = slices.Insert(q.heard, i, a)
 	}
 	delete(q.refusals, from.Address)
-	q.meetStranger(from, claim, q.isRelated(a))
+	q.meetStranger(from, claim, a.related)
 	if a.back && claim.Evidence.has(AddressKnown) && (a.isMember() || claim.Record.Remembers()) {
 		q.known = q.now.Mono
 	}
@@ -223,6 +277,7 @@ func (q *inquiry) noteRefused(in PeerRefused) {
 
 // fresh returns the answers that are recent enough to count.
 func (q *inquiry) fresh() []answer {
+	q.relate()
 	return slices.DeleteFunc(slices.Clone(q.heard), func(a answer) bool { return q.now.Mono.Sub(a.at) > q.answersLast() })
 }
 
@@ -245,8 +300,7 @@ func (q *inquiry) of(address gossip.Address) (answer, bool) {
 // answersLast is how long an answer counts.
 func (q *inquiry) answersLast() time.Duration { return 2 * q.cfg.JoinIntervalMax }
 
-// isRelated reports whether this node has to do with the cluster of a node that answered, or,
-// where both are in none, with the node itself.
+// isRelated judges whether an answer is related; [inquiry.fresh] keeps it.
 func (q *inquiry) isRelated(a answer) bool {
 	if a.isMember() {
 		return q.claim().isRelatedTo(a.claim, a.claim.Evidence)
@@ -274,20 +328,20 @@ func (q *inquiry) hasReason(a answer) bool {
 // cluster has standing. Until then it founds none.
 func (q *inquiry) mayJoin(a answer) bool {
 	listed := q.isAlone() && a.claim.Evidence.has(AddressListed)
-	return a.isMember() && q.isRelated(a) && (q.hasReason(a) || listed)
+	return a.isMember() && a.related && (q.hasReason(a) || listed)
 }
 
 // tells reports whether the record of a node that answered counts.
 func (q *inquiry) tells(a answer) bool {
 	sameLineage := q.remembers() && q.claim().lineage() == a.claim.lineage()
-	return q.isRelated(a) && (!a.back || sameLineage || !q.found && !q.isAlone())
+	return a.related && (!a.back || sameLineage || !q.found && !q.isAlone())
 }
 
 // strange reports whether a contact point is a member of an unrelated cluster with standing:
 // it may be this node's own cluster, whose members have not found this node yet.
 func (q *inquiry) strange() bool {
 	return q.found && !q.remembers() && slices.ContainsFunc(q.fresh(), func(a answer) bool {
-		return a.claim.Standing && !a.back && !q.isRelated(a) && slices.Contains(q.seeds, a.from.Address)
+		return a.claim.Standing && !a.back && !a.related && slices.Contains(q.seeds, a.from.Address)
 	})
 }
 

@@ -5,6 +5,7 @@ package protocol_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -190,7 +191,7 @@ func (w *land) judgeYields(n *node) {
 		require.False(w.t, both, "O3: both yield")
 		mine, theirs := w.voters(own), w.voters(yielded.To)
 		require.NotEmpty(w.t, theirs, "O2: it yields to a cluster of which nobody is left")
-		require.GreaterOrEqual(w.t, len(theirs), len(mine), "O2: it yields to a cluster with fewer present voters: %v, %v", mine, theirs)
+		require.GreaterOrEqual(w.t, w.size(theirs), w.size(mine), "O2: it yields to a cluster with fewer present voters: %v, %v", mine, theirs)
 		require.Equal(w.t, w.residents[w.number(n)].deployment, w.residents[theirs[0]].deployment, "O4: ended by another deployment")
 		hosts := slices.ContainsFunc(theirs, func(i int) bool { return w.nodes[address(i)].hosts() })
 		require.True(w.t, hosts, "O2: it yields to a cluster without standing")
@@ -198,7 +199,7 @@ func (w *land) judgeYields(n *node) {
 	w.read[n] = len(n.events)
 }
 
-// voters returns the voters of a cluster that run and are in it.
+// voters returns the nodes of a cluster that run.
 func (w *land) voters(c gossip.ClusterID) []int {
 	var all []int
 	for i := range 40 {
@@ -207,6 +208,21 @@ func (w *land) voters(c gossip.ClusterID) []int {
 		}
 	}
 	return all
+}
+
+// size is the largest number of voters that are members, as one of these nodes knows it.
+func (w *land) size(of []int) int {
+	most := 0
+	for _, i := range of {
+		s, n := w.nodes[address(i)].machine.State(), 0
+		for _, v := range s.Config().Voters {
+			if s.Member(v) != nil {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // requireOne fails when the nodes at these addresses are not all up in one cluster, which
@@ -452,4 +468,88 @@ func TestAClusterThatYieldedJoinsTheOneThatGoesOn(t *testing.T) {
 	require.Equal(t, before, w.requireOne(upTo(5)...))
 	require.Len(t, w.yields, 1)
 	require.Nil(t, w.nodes[address(1)].stopping, "it has not ended again")
+}
+
+// weather is what happens to a land at random: nodes die, come back, with their memory or without, and
+// with a list of themselves; a listed address goes to the other deployment; links are cut.
+type weather struct {
+	*land
+	r       *rand.Rand
+	all     []int
+	listed  []int
+	foreign int  // The address that the other deployment has taken, zero: none.
+	slipped bool // One node has come back with a list of itself: two such lists have nothing in common.
+	forgets bool
+}
+
+// strike lets one thing happen.
+func (w *weather) strike() {
+	i := w.all[w.r.IntN(len(w.all))]
+	running := !w.off[i]
+	switch what := w.r.IntN(10); {
+	case what < 3:
+		side := map[gossip.Address]bool{}
+		for _, k := range w.all {
+			side[address(k)] = w.r.IntN(3) == 0
+		}
+		w.cut = func(from, to gossip.Address) bool { return side[from] != side[to] }
+	case what < 5:
+		w.cut = nil
+	case what == 5 && running && w.foreign == 0 && slices.Contains(w.listed, i):
+		w.kill(i)
+		w.foreign = i
+		w.after(20*time.Second, func() { w.lives(resident{deployment: 1, list: []int{21, 22}, forgets: true}, i) })
+	case !running || i == w.foreign:
+	case what == 6 && w.forgets && !w.slipped && slices.Contains(w.listed, i):
+		// Where nodes remember, a majority of memory that is lost to such a node waits for an operator.
+		w.slipped = true
+		w.kill(i)
+		w.after(time.Duration(w.r.IntN(20))*time.Second, func() { w.lives(resident{list: []int{i}, forgets: true}, i) })
+	default:
+		disk := w.disks[address(i)]
+		w.kill(i)
+		w.disks[address(i)] = disk
+		w.after(time.Duration(w.r.IntN(15))*time.Second, func() { w.lives(resident{list: w.listed, forgets: w.forgets}, i) })
+	}
+}
+
+// Whatever becomes of nodes, lists, addresses and links, no cluster ends for a lesser one, no
+// deployment ends or takes in a node of the other, and in the end each deployment is one
+// cluster, unless it waits for a majority of voters of which one has lost its memory.
+func TestNoWeatherEndsAClusterForALesserOne(t *testing.T) {
+	for seed := range uint64(24) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			w := &weather{land: newLand(t), r: r, all: upTo(3 + r.IntN(5)), listed: []int{1, 2, 3}, forgets: seed%2 == 0}
+			w.lives(resident{list: w.listed, forgets: w.forgets}, w.all...)
+			w.formed(w.all...)
+			w.lives(resident{deployment: 1, list: []int{21, 22}, forgets: true}, 21, 22)
+			w.live(10 * time.Second)
+			for range 20 {
+				w.strike()
+				w.live(time.Duration(r.IntN(15)) * time.Second)
+			}
+			w.cut = nil
+			w.live(time.Minute)
+			for _, i := range w.all { // The slips in the lists are mended.
+				if i != w.foreign {
+					w.residents[i].list = w.listed
+				}
+			}
+			w.live(4 * time.Minute)
+			ours := slices.DeleteFunc(slices.Clone(w.all), func(i int) bool { return i == w.foreign })
+			if w.forgets || w.hostsAny(ours) {
+				w.requireOne(ours...)
+				return
+			}
+			require.NotZero(t, w.foreign, "only what the other deployment has taken is lost")
+			for _, i := range ours {
+				require.Contains(t, lastWaiting(w.nodes[address(i)]).Reason, address(w.foreign).String())
+			}
+		})
+	}
+}
+
+func (w *land) hostsAny(of []int) bool {
+	return slices.ContainsFunc(of, func(i int) bool { return w.nodes[address(i)].hosts() })
 }

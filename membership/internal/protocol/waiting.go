@@ -164,7 +164,7 @@ func (q *inquiry) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, a
 		if last, ok := q.of(v.Node.Address); ok {
 			since = max(since, last.at)
 		}
-	case answers[at].from != q.self && !q.isRelated(answers[at]):
+	case answers[at].from != q.self && !answers[at].related:
 		said, since = SaidUnrelated, answers[at].since
 	case answers[at].claim.Leaving:
 		said, since = SaidLeft, answers[at].since

@@ -33,6 +33,9 @@ type Settings struct {
 	// Hosting says in words under which rule the kind is hosted; empty at a node that hosts nothing, or does not say, which goes
 	// with any.
 	Hosting string
+	// OnStuck and Handoff are [KindConfig.OnStuck] and [Timings.Handoff] in words: those of the coordinator decide how many
+	// instances of a stuck entity may run, also at hosts that say otherwise. Empty goes with any.
+	OnStuck, Handoff string
 }
 
 // HostingOf returns the text of [Settings.Hosting]: of two nodes with different rules one would not keep that of the other.
@@ -58,6 +61,8 @@ func (s Settings) Difference(kind string, o Settings) (SettingsRefused, bool) {
 		{"codec", s.Codec, o.Codec},
 		{"role", s.Role, o.Role},
 		{"hosting", cmp.Or(s.Hosting, o.Hosting), cmp.Or(o.Hosting, s.Hosting)},
+		{"on-stuck", cmp.Or(s.OnStuck, o.OnStuck), cmp.Or(o.OnStuck, s.OnStuck)},
+		{"handoff-timeout", cmp.Or(s.Handoff, o.Handoff), cmp.Or(o.Handoff, s.Handoff)},
 	} {
 		if p[1] != p[2] {
 			return SettingsRefused{Kind: kind, Setting: p[0], Coordinator: p[1], Region: p[2]}, true
@@ -71,9 +76,9 @@ func (s Settings) validate() error {
 	switch {
 	case s.Shards == 0 || s.Shards > protocol.MaxShards:
 		return fmt.Errorf("number of shards %d, want 1 to %d", s.Shards, protocol.MaxShards)
-	case max(len(s.Hash), len(s.Codec), len(s.Role), len(s.Hosting)) > protocol.MaxKindBytes:
+	case max(len(s.Hash), len(s.Codec), len(s.Role), len(s.Hosting), len(s.OnStuck), len(s.Handoff)) > protocol.MaxKindBytes:
 		return fmt.Errorf("a setting is longer than %d bytes", protocol.MaxKindBytes)
-	case !utf8.ValidString(s.Hash + s.Codec + s.Role + s.Hosting):
+	case !utf8.ValidString(s.Hash + s.Codec + s.Role + s.Hosting + s.OnStuck + s.Handoff):
 		return errors.New("a setting is not UTF-8")
 	default:
 		return nil

@@ -107,7 +107,8 @@ func TestAChangedLimitChangesTheParts(t *testing.T) {
 		{Config{Limit: 4, Policy: LeastRecentlyUsed}, "abcda", 2, "", "da"},
 		{Config{Limit: 4, Policy: LeastFrequentlyUsed}, "abcdada", 3, "", "cda"},
 		{Config{Limit: 4, Policy: Segmented, Protected: 0.5}, "abcd", 8, "abcde", "eabcd"},  // Four are protected, not two.
-		{Config{Limit: 8, Policy: Segmented, Protected: 0.5}, "abcdabcd", 4, "ade", "cead"}, // Each use put one of those that are too many on probation.
+		{Config{Limit: 8, Policy: Segmented, Protected: 0.5}, "abcdabcd", 4, "ade", "cead"}, // Two are protected, not four.
+		{Config{Limit: 8, Policy: Segmented, Protected: 0.5}, "abcdabcd", 4, "e", "becd"},   // Also before one of them is used.
 		{Config{Limit: 4, Policy: Composite, Window: 0.5}, "abcd", 8, "efghe", "abcdfghe"},  // Four are in the window, e among them.
 		{Config{Limit: 8, Policy: Composite, Window: 0.5}, "abcdefgh", 4, "", "cdgh"},       // Two remain in the window.
 	} {

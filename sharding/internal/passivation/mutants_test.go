@@ -23,6 +23,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"a changed limit of which the policy does not hear", changed, order, "	o.cfg.Limit = limit\n	o.policy.resize(o.cfg.Limit)\n", "	if o.cfg.Limit = limit; mutant(NAME) {\n		return\n	}\n	o.policy.resize(o.cfg.Limit)\n"},
 		{"what has just come goes first of the most recent", models, recency, "	if l.n > 1 &&", "	if !mutant(NAME) && l.n > 1 &&"},
 		{"what is used twice goes before what is used once", models, segmented, "	if s := p.o.lists[p.probation].last; s != 0 {\n", "	if s := p.o.lists[p.protected].last; s != 0 && mutant(NAME) {\n		return s\n	}\n	if s := p.o.lists[p.probation].last; s != 0 {\n"},
+		{"who is protected stays so under a lower limit", changed, order, "	if o.segmented != nil {\n", "	if o.segmented != nil && !mutant(NAME) {\n"},
 		{"any number are protected", models, segmented, "	if p.o.lists[p.protected].n > p.most {\n", "	if p.o.lists[p.protected].n > p.most && !mutant(NAME) {\n"},
 		{"what was used last is protected no more", models, segmented, "	p.o.lead(p.probation, p.o.lists[p.protected].last)\n", "	if mutant(NAME) {\n			p.o.lead(p.probation, p.o.lists[p.protected].first)\n			return\n		}\n		p.o.lead(p.probation, p.o.lists[p.protected].last)\n"},
 		{"nobody is left on probation", models, segmented, "	p.most = min(share(limit, p.o.cfg.Protected), limit-1)\n", "	if p.most = min(share(limit, p.o.cfg.Protected), limit-1); mutant(NAME) {\n		p.most = share(limit, p.o.cfg.Protected)\n	}\n"},

@@ -65,6 +65,8 @@ type Order struct {
 	len    int
 	policy policy
 	window *windowed // The policy, if it has a window.
+
+	segmented *segmented // The policy, or its main part, if that is segmented.
 }
 
 // New returns an order without anybody.
@@ -87,7 +89,8 @@ func (o *Order) plain(p Policy) policy {
 	case MostRecentlyUsed:
 		return &recency{o: o, list: o.newList(), newest: true}
 	case Segmented:
-		return &segmented{o: o, probation: o.newList(), protected: o.newList()}
+		o.segmented = &segmented{o: o, probation: o.newList(), protected: o.newList()}
+		return o.segmented
 	case LeastFrequentlyUsed:
 		return &frequency{o: o}
 	default:
@@ -111,6 +114,9 @@ func (o *Order) Resize(limit int) {
 	}
 	o.cfg.Limit = limit
 	o.policy.resize(o.cfg.Limit)
+	if o.segmented != nil {
+		o.segmented.demoteAll()
+	}
 }
 
 // Enter gives a seat to an entity that starts, which is its first use. The key is a hash of its id.

@@ -35,10 +35,17 @@ func (p *segmented) resize(limit int) {
 	p.most = min(share(limit, p.o.cfg.Protected), limit-1)
 }
 
-// demote puts one on probation again if too many are protected. A use adds one, so that one is
-// enough; after the limit has become smaller the victims come from what was demoted.
+// demote puts one on probation again if too many are protected. A use adds one, so that one is enough then, and
+// while a window grows.
 func (p *segmented) demote() {
 	if p.o.lists[p.protected].n > p.most {
 		p.o.lead(p.probation, p.o.lists[p.protected].last)
+	}
+}
+
+// demoteAll does so until no more are protected than may be, after the limit of the order has become smaller.
+func (p *segmented) demoteAll() {
+	for n := p.o.lists[p.protected].n - p.most; n > 0; n-- {
+		p.demote()
 	}
 }

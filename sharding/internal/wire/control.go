@@ -152,7 +152,8 @@ func appendSettings(dst []byte, n wire.Number, s control.Settings) []byte {
 	dst, at := wire.Begin(dst, n)
 	dst = wire.AppendUint(dst, 1, uint64(s.Shards))
 	dst = wire.AppendString(wire.AppendString(wire.AppendString(dst, 2, s.Hash), 3, s.Codec), 4, s.Role)
-	return wire.End(wire.AppendString(dst, 5, s.Hosting), at)
+	dst = wire.AppendString(wire.AppendString(dst, 5, s.Hosting), 6, s.OnStuck)
+	return wire.End(wire.AppendString(dst, 7, s.Handoff), at)
 }
 
 func appendRegistration(dst []byte, r control.Registration) []byte {

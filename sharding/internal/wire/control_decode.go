@@ -117,6 +117,10 @@ func setSettings(dst *control.Settings, f *wire.Field) error {
 			return wire.SetText(&dst.Role, f, protocol.MaxKindBytes)
 		case 5:
 			return wire.SetText(&dst.Hosting, f, protocol.MaxKindBytes)
+		case 6:
+			return wire.SetText(&dst.OnStuck, f, protocol.MaxKindBytes)
+		case 7:
+			return wire.SetText(&dst.Handoff, f, protocol.MaxKindBytes)
 		}
 		return nil
 	})

@@ -147,7 +147,7 @@ func controls() map[string]any {
 		"given-over-ends": control.GivenOver{Kind: "account", Given: protocol.Given{Number: 10, Over: true}},
 		"register-taking": control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Number: 4, Takeover: 3}},
 		"register-hosting": control.Register{Kind: "account", Registration: control.Registration{
-			Settings: control.Settings{Shards: 1000, Hash: protocol.HashName, Hosting: control.HostingOf(true, false, false)}, Number: 1,
+			Settings: control.Settings{Shards: 1000, Hash: protocol.HashName, Hosting: control.HostingOf(true, false, false), OnStuck: "abort", Handoff: "1m0s"}, Number: 1,
 		}},
 		"hand-over-request": control.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
 		"hand-over-done":    control.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
@@ -247,6 +247,7 @@ var (
 		return control.Settings{
 			Shards: rapid.Uint32Range(0, protocol.MaxShards).Draw(t, "shards"),
 			Hash:   drawText.Draw(t, "hash"), Codec: drawText.Draw(t, "codec"), Role: drawText.Draw(t, "role"), Hosting: drawText.Draw(t, "hosting"),
+			OnStuck: drawText.Draw(t, "on-stuck"), Handoff: drawText.Draw(t, "handoff"),
 		}
 	})
 	drawIDs          = list(rapid.StringN(1, 20, 512))

@@ -191,6 +191,7 @@ func printGroup(s *Session, g ddata.Group) {
 	}
 	field(w, "store", g.Store)
 	field(w, "disputed", g.Disputed)
+	field(w, "no majority", g.Lost)
 	for _, h := range g.Held {
 		field(w, "held back", heldText(h))
 	}

@@ -220,7 +220,9 @@ type Settings struct {
 	Hash          string                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
 	Codec         string                 `protobuf:"bytes,3,opt,name=codec,proto3" json:"codec,omitempty"`
 	Role          string                 `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
-	Hosting       string                 `protobuf:"bytes,5,opt,name=hosting,proto3" json:"hosting,omitempty"` // Under which rule the kind is hosted, in words; empty: the node hosts nothing, or does not say.
+	Hosting       string                 `protobuf:"bytes,5,opt,name=hosting,proto3" json:"hosting,omitempty"`                // Under which rule the kind is hosted, in words; empty: the node hosts nothing, or does not say.
+	OnStuck       string                 `protobuf:"bytes,6,opt,name=on_stuck,json=onStuck,proto3" json:"on_stuck,omitempty"` // What becomes of a move whose shard does not stop in time; empty: the node does not say.
+	Handoff       string                 `protobuf:"bytes,7,opt,name=handoff,proto3" json:"handoff,omitempty"`                // How long a shard may take to stop, such as "1m0s"; empty: the node does not say.
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -286,6 +288,20 @@ func (x *Settings) GetRole() string {
 func (x *Settings) GetHosting() string {
 	if x != nil {
 		return x.Hosting
+	}
+	return ""
+}
+
+func (x *Settings) GetOnStuck() string {
+	if x != nil {
+		return x.OnStuck
+	}
+	return ""
+}
+
+func (x *Settings) GetHandoff() string {
+	if x != nil {
+		return x.Handoff
 	}
 	return ""
 }
@@ -1269,13 +1285,15 @@ const file_quorate_sharding_v1_control_proto_rawDesc = "" +
 	"\x04Term\x12\x1b\n" +
 	"\tup_number\x18\x01 \x01(\x04R\bupNumber\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x04R\x05start\x12\x10\n" +
-	"\x03uid\x18\x03 \x01(\x06R\x03uid\"z\n" +
+	"\x03uid\x18\x03 \x01(\x06R\x03uid\"\xaf\x01\n" +
 	"\bSettings\x12\x16\n" +
 	"\x06shards\x18\x01 \x01(\rR\x06shards\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x14\n" +
 	"\x05codec\x18\x03 \x01(\tR\x05codec\x12\x12\n" +
 	"\x04role\x18\x04 \x01(\tR\x04role\x12\x18\n" +
-	"\ahosting\x18\x05 \x01(\tR\ahosting\"\xfa\x02\n" +
+	"\ahosting\x18\x05 \x01(\tR\ahosting\x12\x19\n" +
+	"\bon_stuck\x18\x06 \x01(\tR\aonStuck\x12\x18\n" +
+	"\ahandoff\x18\a \x01(\tR\ahandoff\"\xfa\x02\n" +
 	"\fRegistration\x129\n" +
 	"\bsettings\x18\x01 \x01(\v2\x1d.quorate.sharding.v1.SettingsR\bsettings\x12\x14\n" +
 	"\x05proxy\x18\x02 \x01(\bR\x05proxy\x12\x1c\n" +

@@ -1,0 +1,247 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// A group whose majorities are gone. First what people are told, at once: since when, who is missing, and what will or must
+// happen ([majorities.tick]). Then how a group in memory goes on by itself when no winning part of its replicas can come back: the
+// replica of a removed member that can host nothing any more is gone for good, with its memory. One of those that are left
+// takes in what the others hold, and proposes a new lineage to all of them ([majorities.goOn]). It needs every one of them, so
+// that two who propose cannot both have their way.
+
+// majorities is the part of a group that sees whether it has majorities, and to their loss.
+type majorities struct {
+	group *group
+	since machine.Instant // Since when majorities are lost, 0 while they are not.
+	told  Alarm           // What people were told last.
+	from  machine.Instant // Since when they are known to be lost for good, 0 while they are not.
+	took  map[ReplicaID]bool
+}
+
+// Fate says what will or must happen to a group without majorities.
+type Fate uint8
+
+// The fates.
+const (
+	// FateNone: there are majorities.
+	FateNone Fate = iota
+	// FateReturn: the missing are members that cannot be reached: they come back, or are removed.
+	FateReturn
+	// FateGoOn: the group goes on by itself with what is left, as soon as all of those who are left can be reached.
+	FateGoOn
+	// FateDisks: the missing have to be started again with their disks; or an operator accepts the loss.
+	FateDisks
+	// FateOperator: an operator has to accept the loss of what the missing held.
+	FateOperator
+)
+
+// Alarm is the effect that tells people that a group has no majorities, or has them again.
+type Alarm struct {
+	Group   uint8
+	Fate    Fate
+	Missing []ReplicaID // Sorted; nil for FateNone.
+	Since   machine.Instant
+}
+
+// WentOn is the effect that tells that a group in memory has gone on without replicas, which were a majority.
+type WentOn struct {
+	Group uint8
+	Lost  []ReplicaID // Sorted.
+}
+
+// alarmAfter is how long majorities are missing before people are told: what is over sooner nobody has to know.
+const alarmAfter = time.Second
+
+// tick tells people how the group stands, if that has changed.
+func (l *majorities) tick() {
+	g := l.group
+	fate, missing := l.fate()
+	switch {
+	case fate == FateNone:
+		l.since = 0
+	case l.since == 0:
+		l.since = g.m.now.Mono
+	}
+	if fate == l.told.Fate && slices.Equal(missing, l.told.Missing) || fate != FateNone && g.m.now.Mono.Sub(l.since) < alarmAfter {
+		return
+	}
+	if l.told.Fate == FateNone {
+		g.m.counts.QuorumsLost++
+	}
+	l.told = Alarm{Group: g.index, Fate: fate, Missing: missing, Since: l.since}
+	g.m.out.Add(l.told)
+}
+
+// fate says what will or must happen, and which replicas majorities lack. As long as the replica of a member is not known,
+// that one may be any of them.
+func (l *majorities) fate() (Fate, []ReplicaID) {
+	g := l.group
+	if g.reg == nil || g.unnamed() {
+		return FateNone, nil
+	}
+	here := func(id ReplicaID) bool { return g.present(id) && !g.isApart(id) }
+	var missing Set
+	comes := true
+	for i := range g.views.all {
+		if v := &g.views.all[i]; !v.current.Wins(here) {
+			missing = append(missing, slices.DeleteFunc(slices.Clone(v.current), func(r Replica) bool { return here(r.ID) })...)
+			comes = comes && v.current.Wins(g.there)
+		}
+	}
+	var ids []ReplicaID
+	for _, r := range NewSet(missing...) {
+		ids = append(ids, r.ID)
+	}
+	switch {
+	case len(ids) == 0:
+		return FateNone, nil
+	case comes:
+		return FateReturn, ids
+	case g.cfg.Durable:
+		return FateDisks, ids
+	case l.goesOn():
+		return FateGoOn, ids
+	default:
+		return FateOperator, ids
+	}
+}
+
+// goesOn reports whether the group goes on by itself when its majorities are lost for good.
+func (l *majorities) goesOn() bool {
+	of := l.group.cfg
+	return of.GoOn && !of.Durable && of.Copies == 0
+}
+
+// goneForGood reports whether a replica in memory is that of a removed member that can host nothing any more.
+func (l *majorities) goneForGood(id ReplicaID) bool {
+	g := l.group
+	return id != g.self && g.peers[id] == nil && g.m.fenced[gossip.UID(id)]
+}
+
+// forGood reports whether no winning part of the replicas that count can come back.
+func (l *majorities) forGood() bool {
+	g := l.group
+	if !l.goesOn() || g.unnamed() {
+		return false
+	}
+	comes := func(id ReplicaID) bool { return !l.goneForGood(id) }
+	hears := func(id ReplicaID) bool { return comes(id) || g.knows[id] }
+	return !g.reg.Current.Wins(comes) || !g.sealed && !g.reg.Old.Wins(hears)
+}
+
+// left returns the replicas of the register that are not gone for good.
+func (l *majorities) left() Set {
+	r := l.group.reg
+	return slices.DeleteFunc(NewSet(slices.Concat(r.Current, r.Next, r.Old)...), func(r Replica) bool { return l.goneForGood(r.ID) })
+}
+
+// heir reports whether this replica is the one that proposes a new lineage: the first of those that are left, of those that
+// counted if there is one, or the leader if nobody is left. It saves attempts, and nothing rests on it.
+func (l *majorities) heir(left Set) bool {
+	g := l.group
+	if len(left) == 0 {
+		return g.lead.mine()
+	}
+	for _, counted := range []bool{true, false} {
+		for _, r := range left {
+			node := g.m.cfg.Self
+			if p := g.peers[r.ID]; p != nil {
+				node = p.node
+			}
+			if of := g.m.state.Member(node); g.reg.Current.Has(r.ID) == counted && g.present(r.ID) && of != nil && of.Status.IsUp() {
+				return r.ID == g.self
+			}
+		}
+	}
+	return false
+}
+
+// goOn goes on without majorities that are lost for good, and reports whether they are: nothing else can be decided then.
+func (l *majorities) goOn() bool {
+	g := l.group
+	if !l.forGood() {
+		l.from, l.took = 0, nil
+		return false
+	}
+	if l.from == 0 {
+		l.from, l.took = g.m.now.Mono, map[ReplicaID]bool{}
+	}
+	left := l.left()
+	if !l.heir(left) || g.change.busy() && g.change.attempt.unanimous || g.holds() && !l.gathered(left) {
+		return true
+	}
+	g.change.propose(l.successor(), NewSet(append(slices.Clone(left), Replica{g.self, ""})...), true)
+	return true
+}
+
+// gathered reports whether this replica has taken in what the others hold that are left, and goes on with that.
+func (l *majorities) gathered(left Set) bool {
+	g := l.group
+	all := true
+	for _, r := range left {
+		if r.ID == g.self || l.took[r.ID] {
+			continue
+		}
+		all = false
+		if p := g.peers[r.ID]; p != nil && g.present(r.ID) && !g.passes.with(p) && len(g.passes.open) < 2*sourcesAtOnce {
+			g.passes.begin(p, false)
+		}
+	}
+	return all
+}
+
+// ended notes that a comparison with another replica has ended.
+func (l *majorities) ended(x *pass) {
+	if l.from != 0 && x.began >= l.from {
+		l.took[x.peer.id] = true
+	}
+}
+
+// adopted begins anew in another generation.
+func (l *majorities) adopted() { l.from, l.took = 0, nil }
+
+// successor returns the register with which the group goes on: this replica counts, and the members catch up.
+func (l *majorities) successor() Register {
+	g := l.group
+	v := g.reg.stable()
+	v.Lineage, v.Continues = Lineage{Turn: g.reg.Lineage.Turn + 1, ID: g.m.cfg.Rand.Uint64() | 1}, g.reg.Lineage.ID
+	zone := ""
+	if me := g.m.state.Member(g.m.cfg.Self); me != nil {
+		zone = me.Zone
+	}
+	v.Current, v.Held = NewSet(Replica{g.self, zone}), nil
+	if want := g.lead.wanted(); len(want) > 0 && !want.Same(v.Current) {
+		v.Phase, v.Next = PhaseJoint, want
+	}
+	return v
+}
+
+// goesOnFrom reports whether a register is the first of a lineage with which the group goes on by itself, after another
+// register: all who were left have agreed in that generation, so that their copies go on to count.
+func (r *Register) goesOnFrom(before *Register) bool {
+	return before != nil && r.Lineage.Turn == before.Lineage.Turn+1 && r.Continues == before.Lineage.ID && r.Gen == before.Gen+1
+}
+
+// wentOn tells people that the group has gone on after a register without some of its replicas.
+func (l *majorities) wentOn(before *Register) {
+	g := l.group
+	if before == nil || g.reg.Lineage == before.Lineage || g.reg.Continues != before.Lineage.ID {
+		return
+	}
+	g.m.counts.WentOn++
+	e := WentOn{Group: g.index}
+	for _, r := range NewSet(slices.Concat(before.Current, before.Next, before.Old)...) {
+		if !g.reg.In(r.ID) {
+			e.Lost = append(e.Lost, r.ID)
+		}
+	}
+	g.m.out.Add(e)
+}
