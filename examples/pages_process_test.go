@@ -60,6 +60,7 @@ var blocksOfPages = []block{
 	{page: "docs/singletons.md", nth: 5, before: onCluster + cleans + "store := leases.New()\n", after: awaitCleaning, prints: "cleaned"},
 	{page: "docs/sharding.md", before: onCluster, after: `fmt.Println(sum.GetValue())`, prints: "5"},
 	{page: "docs/reminders.md", before: onCluster, after: `fmt.Println(<-reminded)`, prints: "2026-17: demand payment"},
+	{page: "docs/reminders.md", nth: 1, before: onCluster + reminds, after: `fmt.Println(day.Sub(f.Due))`, prints: "23h0m0s"},
 	{page: "docs/state.md", before: onCluster, after: `fmt.Println(balance.GetValue())`, prints: "100"},
 	{page: "docs/state.md", nth: 1, before: onCluster, after: `fmt.Println(bookings.GetValue())`, prints: "1"},
 	{page: "docs/delivery.md", before: onCluster, after: `producer.Close()`, prints: "ada: welcome\nada: your account is ready"},
@@ -207,7 +208,7 @@ func TestTheCodeOfPagesRuns(t *testing.T) {
 		program += "\tfunc() {\n" + b.before + "{\n" + checked(t, strings.ReplaceAll(code, "...\n", b.dots+"\n")) + b.after + "\n}\n}()\n"
 		want += b.prints + "\n"
 	}
-	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/delivery.md": 3, "docs/reminders.md": 1, "docs/sharding.md": 1, "docs/singletons.md": 6, "docs/state.md": 3} {
+	for page, n := range map[string]int{"docs/ddata.md": 3, "docs/delivery.md": 3, "docs/reminders.md": 2, "docs/sharding.md": 1, "docs/singletons.md": 6, "docs/state.md": 3} {
 		require.Len(t, blocks[page], n, "a block of %s is not in the program", page)
 	}
 	require.Equal(t, want, runProgram(t, program+"}\n"))
@@ -285,3 +286,11 @@ func runProgram(t *testing.T, source string) string {
 	require.NoError(t, err, "%s", &stderr)
 	return string(out)
 }
+
+// reminds declares a service of reminders and what came on the last day before the clocks of Berlin change.
+const reminds = `
+reminders, err := reminder.Start(node, memory.New(), reminder.Default())
+if err != nil { panic(err) }
+due := time.Date(2027, time.March, 27, 23, 30, 0, 0, time.UTC)
+f := reminder.Fired{Reminder: reminder.Reminder{ID: "2026-17", Name: "demand payment", Due: due}}
+`
