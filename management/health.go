@@ -110,18 +110,13 @@ func end(node *membership.Node) (ended bool, why string) {
 	return true, "the node has left the cluster"
 }
 
-// warnings returns faults that an operator should mend.
-func warnings(node *membership.Node) []string {
-	var all []string
+// warnings returns faults that an operator should mend, or know of.
+func warnings(node *membership.Node, warns Check) (all []string) {
 	if node.RecordLost() {
 		all = append(all, "the record in node.data-dir could not be written and was removed: after a restart this node has no vote in who starts the cluster again")
 	}
 	for _, s := range membership.StrangersOf(node) {
 		all = append(all, s.Reason)
-// warnings returns faults that an operator should mend, or know of.
-func warnings(node *membership.Node, warns Check) (all []string) {
-	if node.RecordLost() {
-		all = append(all, "the record in node.data-dir could not be written and was removed: after a restart this node has no vote in who starts the cluster again")
 	}
 	if warns != nil {
 		all = append(all, warns()...)
