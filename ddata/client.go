@@ -49,15 +49,29 @@ func Get[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency
 // a replica. Where a change must not overlook what was read, as when it removes an element or writes over a content,
 // it begins with v.Merge(read).
 //
+// A value that is [crdt.Replacing], as an [crdt.LWWRegister], is given to change as a majority of the replicas holds it if the level is
+// that of a majority or above: one round trip more. So what was confirmed is read later, whatever
+// the clocks of the writers say (rule of the register of Attiya, Bar-Noy and Dolev 1995, with several writers).
+//
 // Errors: *[FunctionError], [ErrDeleted], *[TypeError] and *[NotStoredError], after which
 // nothing has changed; *[UnconfirmedError], *[NoQuorumError] and *[RefusedError], after which
 // the change is stored on some nodes and goes on to the others.
 func Update[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency, change func(at crdt.Origin, v T) (T, error)) (T, error) {
-	var after T
+	var after, read T
+	_, replacing := any(after).(crdt.Replacing)
+	if replacing = replacing && c.strength >= protocol.Majority; replacing {
+		var err error
+		if read, err = Get(ctx, h, key, Majority()); err != nil && !errors.Is(err, ErrNotFound) {
+			return after, unread(key.name, err)
+		}
+	}
 	err := h.Data().update(ctx, key.name, key.typ, c, func(at crdt.Origin, v any) (any, error) {
 		before, ok := v.(T)
 		if !ok {
 			return nil, &TypeError{Key: key.name, Have: fmt.Sprintf("%T", v), Want: fmt.Sprintf("%T", after)}
+		}
+		if replacing {
+			before = before.Merge(read)
 		}
 		next, err := change(at, before)
 		if err != nil {
@@ -67,6 +81,17 @@ func Update[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consiste
 		return next, nil
 	})
 	return after, err
+}
+
+// unread is the error of a change that was not made, since what it replaces could not be read.
+func unread(key string, err error) error {
+	_, unanswered := errors.AsType[*UnansweredError](err)
+	_, quorum := errors.AsType[*NoQuorumError](err)
+	_, homes := errors.AsType[*HomesLostError](err)
+	if unanswered || quorum || homes {
+		return &NotStoredError{Key: key, Err: err}
+	}
+	return err
 }
 
 // Delete deletes a key, whatever is there. Updates of the key fail with [ErrDeleted] until

@@ -107,3 +107,33 @@ func TestAConfirmedUpdateCountsOnce(t *testing.T) {
 		})
 	}
 }
+
+// A register that a majority has confirmed is read, although a node that has not seen it has written with a later time: each
+// write at a majority is later than what a majority held.
+func TestAConfirmedWriteOfASlowClockIsRead(t *testing.T) {
+	for _, level := range []ddata.Consistency{ddata.Majority(), ddata.All()} {
+		inBubble(t, func(t *testing.T, w *world) {
+			w.start(3)
+			title := ddata.NewKey[crdt.LWWRegister[string]]("title")
+			set := func(n *node, now int64, text string, level ddata.Consistency) error {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				_, err := ddata.Update(ctx, n, title, level, func(at crdt.Origin, v crdt.LWWRegister[string]) (crdt.LWWRegister[string], error) {
+					return v.Set(at, now, text), nil
+				})
+				return err
+			}
+			w.network.Cut(w.nodes[0].Self().Address, w.nodes[2].Self().Address)
+			require.NoError(t, set(w.nodes[0], 100, "first", ddata.Majority()))
+			if level == ddata.All() {
+				w.network.HealAll()
+			}
+			require.NoError(t, set(w.nodes[2], 50, "second", level))
+			v, err := ddata.Get(patience.Context(t), w.nodes[1], title, ddata.Majority())
+			require.NoError(t, err)
+			text, _ := v.Value()
+			require.Equal(t, "second", text)
+			require.NoError(t, set(w.nodes[0], 10, "local", ddata.Local()))
+		})
+	}
+}

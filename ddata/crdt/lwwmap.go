@@ -71,6 +71,9 @@ func (m LWWMap[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
+// Replaces implements [Replacing].
+func (LWWMap[K, V]) Replaces() {}
+
 // TypeName is "lwwmap[...,...]".
 func (m LWWMap[K, V]) TypeName() string {
 	return "lwwmap[" + keyName[K]() + "," + contentName[V]() + "]"

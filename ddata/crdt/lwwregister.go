@@ -78,6 +78,9 @@ func (l LWWRegister[V]) Written() (at Origin, time int64) {
 // TypeName is "lwwregister[...]".
 func (l LWWRegister[V]) TypeName() string { return "lwwregister[" + contentName[V]() + "]" }
 
+// Replaces implements [Replacing].
+func (LWWRegister[V]) Replaces() {}
+
 // Merge returns the register that was written later.
 func (l LWWRegister[V]) Merge(other LWWRegister[V]) LWWRegister[V] {
 	if l.s == nil || other.s != nil && other.s.wins(l.s.stamped) {

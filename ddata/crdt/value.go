@@ -62,6 +62,14 @@ type Retirer[T any] interface {
 	Retire(gone func(Origin) bool) T
 }
 
+// Replacing is a value of which a change replaces what it has seen, and is told from others by a time: registers and
+// maps of the last write. One that asks a majority of replicas to hold such a change has it made upon what a
+// majority holds, so that a slow clock does not lose it.
+type Replacing interface {
+	// Replaces does nothing.
+	Replaces()
+}
+
 // Sizer is a value that knows what it costs.
 type Sizer interface {
 	// Size returns about how many bytes of memory the value holds.
