@@ -12,6 +12,8 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
+// First what a check answers, then the routes, then what they ask a node for.
+
 // HealthStatus is the answer to a health check that succeeds. A check that fails is
 // answered by a [Failure] with the reasons, and status 503.
 type HealthStatus struct {
