@@ -83,15 +83,18 @@ func Update[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consiste
 	return after, err
 }
 
-// unread is the error of a change that was not made, since what it replaces could not be read.
+// unread is the error of a change that was not made, since what it replaces could not be read: that of a call that no
+// replica can do, or that nothing is stored.
 func unread(key string, err error) error {
-	_, unanswered := errors.AsType[*UnansweredError](err)
-	_, quorum := errors.AsType[*NoQuorumError](err)
-	_, homes := errors.AsType[*HomesLostError](err)
-	if unanswered || quorum || homes {
-		return &NotStoredError{Key: key, Err: err}
+	if _, typed := errors.AsType[*TypeError](err); typed {
+		return err
 	}
-	return err
+	for _, wrong := range []error{ErrDeleted, ErrKey, ErrConsistency, ErrUnknownType} {
+		if errors.Is(err, wrong) {
+			return err
+		}
+	}
+	return &NotStoredError{Key: key, Err: err}
 }
 
 // Delete deletes a key, whatever is there. Updates of the key fail with [ErrDeleted] until
