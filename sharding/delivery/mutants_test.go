@@ -61,8 +61,8 @@ func TestMutantsAreCaught(t *testing.T) {
 			File: inbox, Old: "				break\n", New: "				if mutant(NAME) {\n					confirmed = i.number\n				}\n				break\n",
 		}},
 		{"a message counts as handled though it failed", "TestAMessageThatFails", simulationtest.Edit{
-			File: inbox, Old: "			if err := handle(i.message); err != nil {\n				return err\n			}\n			in.note",
-			New: "			if err := handle(i.message); err != nil {\n				if mutant(NAME) {\n					in.note(f.session, i.number)\n				}\n				return err\n			}\n			in.note",
+			File: inbox, Old: "				if _, refused := errors.AsType[*sharding.RefusalError](err); refused {\n",
+			New: "				if mutant(NAME) {\n					in.note(f.session, i.number)\n				}\n				if _, refused := errors.AsType[*sharding.RefusalError](err); refused {\n",
 		}},
 		{"a message is confirmed before the queue has removed it", "TestAQueueOutlivesItsProducer", simulationtest.Edit{
 			File: driver, Old: "	if err := d.cfg.Queue.Remove(ctx, ids); err != nil {\n", New: "	if err := d.cfg.Queue.Remove(ctx, ids); err != nil && !mutant(NAME) {\n",

@@ -41,7 +41,7 @@ var mutants = []mutant{
 		test: "TestRandomFaults", name: "streams that do not begin anew", // The text of the mutant above contains this one.
 	},
 	{
-		test: "TestTheWholeClusterIsStopped", name: "shards move while the whole cluster is being stopped", file: "control/coordinator_moves.go",
+		test: "TestTheWholeClusterIsStopped", name: "shards move while the whole cluster is being stopped", first: "90", file: "control/coordinator_moves.go",
 		old: "	case c.control().stays():\n", new: "	case c.control().stays() && !mutant(NAME):\n",
 	},
 	{
