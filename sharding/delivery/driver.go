@@ -7,7 +7,6 @@ import (
 	"context"
 	crand "crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -199,15 +198,11 @@ func (d *driver[M]) rouse() {
 	}
 }
 
-// ask sends a frame to an entity. If the node has ended nothing will be delivered any more, and the driver ends.
+// ask sends a frame to an entity.
 func (d *driver[M]) ask(ctx context.Context, to string, frame *Frame[M]) (*Ack, error) {
 	asking, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
-	ack, err := sharding.Ask[*Ack](asking, d.region, to, frame)
-	if errors.Is(err, sharding.ErrClosed) {
-		d.end()
-	}
-	return ack, err
+	return sharding.Ask[*Ack](asking, d.region, to, frame)
 }
 
 // run makes the calls that the machine wants made. It is the goroutine of the driver, and waits for the calls at

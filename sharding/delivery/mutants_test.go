@@ -73,8 +73,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"nobody who waits for room is told", "TestAFullProducer", simulationtest.Edit{
 			File: producer, Old: "	p.freed()\n	p.rouse()\n", New: "	if !mutant(NAME) {\n		p.freed()\n	}\n	p.rouse()\n",
 		}},
-		{"the end of the node is not noticed", "TestTheEndOfAProducer", simulationtest.Edit{
-			File: driver, Old: "	if errors.Is(err, sharding.ErrClosed) {\n", New: "	if errors.Is(err, sharding.ErrClosed) && !mutant(NAME) {\n",
+		{"the end of the node is not noticed", "TestAProducerEndsWithItsNode", simulationtest.Edit{
+			File: driver, Old: "		case <-d.region.Done(): //", New: "		case <-func() <-chan struct{} {\n			if mutant(NAME) {\n				return nil\n			}\n			return d.region.Done()\n		}(): //",
 		}},
 	} {
 		of := ""

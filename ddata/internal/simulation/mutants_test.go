@@ -502,7 +502,7 @@ var mutants = []mutant{
 		}},
 	},
 	{
-		name: "an unsure replica counts itself", test: "TestBehind", first: "120", edits: []edit{{
+		name: "an unsure replica counts itself", test: "TestBehind", first: "36", edits: []edit{{
 			"ops.go", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.age.apart() {", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && (!g.age.apart() || mutant(NAME) && g.unsure.on) {",
 		}},
 	},
