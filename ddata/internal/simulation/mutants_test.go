@@ -33,6 +33,11 @@ type edit struct{ file, old, new string }
 
 var mutants = []mutant{
 	{
+		name: "a read keeps what others hold from its node", in: "..", test: "TestAConfirmedWriteOfASlowClockIsRead", edits: []edit{{
+			"ops.go", "	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {\n		if outcome", "	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) && !mutant(NAME) {\n		if outcome",
+		}},
+	},
+	{
 		name: "a read of own writes takes the first answer", in: "protocol", test: "TestAReadOfOwnWritesAsksTheHomeThatTookTheLastOne", edits: []edit{{
 			"ops.go", "		if awaits || !o.level.reads", "		if awaits && !mutant(NAME) || !o.level.reads",
 		}},
