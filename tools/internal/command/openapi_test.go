@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/sharding"
 )
@@ -63,6 +64,7 @@ func describe(t *testing.T) *described {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = n.Close() })
 	require.NoError(t, n.AwaitUp(t.Context()))
+	patience.Eventually(t, func() bool { return len(n.Ready()) == 0 }, "the node is ready: its replicas count")
 	_, err = sharding.Start(n, sharding.Kind[*string]{Name: "dog", Shards: 8, InUse: 8, Codec: sharding.JSON{}, New: func(*sharding.Context) sharding.Entity[*string] { return dog{} }})
 	require.NoError(t, err)
 	d := &described{t: t, url: "http://" + n.ManagementAddress(), compiler: jsonschema.NewCompiler(), seen: map[string]bool{}}
