@@ -27,8 +27,8 @@ func isReady(n *clustertest.Node) error {
 	return nil
 }
 
-// Who restarts nodes one by one, and waits until each is ready, never loses the majority of the data to one crash: three
-// nodes with default settings, one of them restarted in order, and another one killed as soon as that is ready.
+// Who restarts nodes one by one, and waits until each is ready, never loses the majority of the data to one crash:
+// three nodes with default settings, one of them restarted in order, and another one killed as soon as that is ready.
 func TestOneCrashAfterOneRestartLeavesTheDataItsMajority(t *testing.T) {
 	visits := ddata.NewKey[crdt.GCounter]("visits")
 	add := func(ctx context.Context, n *clustertest.Node, key ddata.Key[crdt.GCounter], level ddata.Consistency) {

@@ -49,8 +49,8 @@ func Get[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency
 // a replica. Where a change must not overlook what was read, as when it removes an element or writes over a content,
 // it begins with v.Merge(read).
 //
-// A value that is [crdt.Replacing], as an [crdt.LWWRegister], is given to change as a majority of the replicas holds it if the level is
-// that of a majority or above: one round trip more. So what was confirmed is read later, whatever
+// A value that is [crdt.Replacing], as an [crdt.LWWRegister], is given to change as a majority of the replicas holds
+// it if the level is that of a majority or above: one round trip more. So what was confirmed is read later, whatever
 // the clocks of the writers say (rule of the register of Attiya, Bar-Noy and Dolev 1995, with several writers).
 //
 // Errors: *[FunctionError], [ErrDeleted], *[TypeError] and *[NotStoredError], after which
@@ -207,8 +207,8 @@ func unreadable(key string, e table.Entry, typ crdt.Type) error {
 	return &RefusedError{Key: key, Reason: u.Reason().Error(), Err: u.Reason()}
 }
 
-// update changes a key. A change that was made is never made again: the machine goes on with it until it is confirmed or
-// the context ends, also when this node has dropped it. Only when nothing was made does change run again.
+// update changes a key. A change that was made is never made again: the machine goes on with it until it is confirmed
+// or the context ends, also when this node has dropped it. Only when nothing was made does change run again.
 func (r *Replicator) update(ctx context.Context, key string, typ crdt.Type, c Consistency, change func(crdt.Origin, any) (any, error)) error {
 	g, typ, err := r.group(key, typ, c)
 	if err != nil {

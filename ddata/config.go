@@ -67,9 +67,9 @@ type Config struct {
 	// names and prefixes in Durable, Expire and Groups that fits it.
 	Groups []GroupConfig `koanf:"groups"`
 
-	// LostMajority says what happens to keys in memory when so many of their nodes were removed that no majority is left, or
-	// can come back: go-on, with what the nodes hold that are left, or wait, for an operator who accepts the loss. What is
-	// durable, or has a number of replicas, waits in any case.
+	// LostMajority says what happens to keys in memory when so many of their nodes were removed that no majority is
+	// left, or can come back: go-on, with what the nodes hold that are left, or wait, for an operator who accepts the
+	// loss. What is durable, or has a number of replicas, waits in any case.
 	LostMajority string `koanf:"lost-majority" oneof:"go-on|wait"`
 
 	// Dir is the directory of the durable keys. Empty: the directory ddata below

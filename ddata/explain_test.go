@@ -321,8 +321,8 @@ func (b *bare) UnmarshalBinary(x []byte) error { return b.counter.UnmarshalBinar
 
 func (b bare) AppendBinary(dst []byte) ([]byte, error) { return b.counter.AppendBinary(dst) }
 
-// An operator accepts the loss of a majority of the replicas, which the cluster goes on without: the node that is left goes
-// on alone, and who comes to hold the data takes it over.
+// An operator accepts the loss of a majority of the replicas, which the cluster goes on without: the node that is
+// left goes on alone, and who comes to hold the data takes it over.
 func TestAcceptLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(i int, m *membership.Config, c *ddata.Config) {

@@ -15,8 +15,8 @@ import (
 )
 
 // How the groups of keys stand, for people ([Replicator.Groups]); the one thing that only
-// a person may decide ([Replicator.AcceptLoss]); and what people are told of keys that have no majority of their replicas, or
-// have gone on without one ([Replicator.Warnings]).
+// a person may decide ([Replicator.AcceptLoss]); and what people are told of keys that have no majority of their
+// replicas, or have gone on without one ([Replicator.Warnings]).
 
 // Group is a group of keys with one set of replicas, as this node knows it.
 type Group struct {
@@ -264,8 +264,9 @@ func (r *Replicator) wentOn(g *group, e protocol.WentOn) {
 	r.log.Warn("ddata: the keys go on without a majority that was lost: what only those held is lost", "keys", g.name, "lost", lost)
 }
 
-// Warnings returns what an operator should know of the data of this node, each a sentence: keys that have no majorities, with what
-// will or must happen, and, for ten minutes, keys in memory that have gone on without those that were lost.
+// Warnings returns what an operator should know of the data of this node, each a sentence: keys that have no
+// majorities, with what will or must happen, and, for ten minutes, keys in memory that have gone on without those
+// that were lost.
 func (r *Replicator) Warnings() []string {
 	var all []string
 	for _, g := range r.groups {

@@ -108,8 +108,8 @@ func TestAConfirmedUpdateCountsOnce(t *testing.T) {
 	}
 }
 
-// A register that a majority has confirmed is read, although a node that has not seen it has written with a later time: each
-// write at a majority is later than what a majority held.
+// A register that a majority has confirmed is read, although a node that has not seen it has written with a later
+// time: each write at a majority is later than what a majority held.
 func TestAConfirmedWriteOfASlowClockIsRead(t *testing.T) {
 	for _, level := range []ddata.Consistency{ddata.Majority(), ddata.All()} {
 		inBubble(t, func(t *testing.T, w *world) {

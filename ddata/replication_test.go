@@ -197,8 +197,8 @@ func TestALocalReadFromElsewhereHasTheNodesOwnWrites(t *testing.T) {
 	})
 }
 
-// A majority of the replicas is removed at once, while the cluster goes on without them, and the keys are to wait for an
-// operator: reads and writes at level majority say so, which replicas are gone, and since when it is waited.
+// A majority of the replicas is removed at once, while the cluster goes on without them, and the keys are to wait for
+// an operator: reads and writes at level majority say so, which replicas are gone, and since when it is waited.
 func TestAMajorityOfTheReplicasIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(i int, m *membership.Config, c *ddata.Config) {
@@ -232,8 +232,8 @@ func TestAMajorityOfTheReplicasIsGone(t *testing.T) {
 	})
 }
 
-// A majority of the replicas of keys in memory is removed at once, while the cluster goes on without them: the keys go on
-// by themselves, with what each of those holds that are left, and people are told.
+// A majority of the replicas of keys in memory is removed at once, while the cluster goes on without them: the keys
+// go on by themselves, with what each of those holds that are left, and people are told.
 func TestKeysInMemoryGoOnWithoutAMajority(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(i int, m *membership.Config, c *ddata.Config) {

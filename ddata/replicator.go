@@ -262,10 +262,10 @@ func (r *Replicator) AwaitEnd(ctx context.Context) error {
 // that may be other nodes, which may wait for this one.
 const readyWithin = time.Minute
 
-// Unready returns the reasons why whoever restarts one node after the other has to wait for this one, each a sentence; none
-// if it need not. A node that has come up replaces another one for the data as soon as its replica counts in each group of
-// keys that it is to hold: until then the loss of one more may take the majority. After a minute, and once it has
-// counted, that is no reason any more.
+// Unready returns the reasons why whoever restarts one node after the other has to wait for this one, each a
+// sentence; none if it need not. A node that has come up replaces another one for the data as soon as its replica
+// counts in each group of keys that it is to hold: until then the loss of one more may take the majority. After a
+// minute, and once it has counted, that is no reason any more.
 func (r *Replicator) Unready() []string {
 	up := r.feed.up.Load()
 	if up == nil || time.Since(*up) >= readyWithin {

@@ -46,7 +46,8 @@ func Ready(node *membership.Node, checks ...Check) []string {
 // takes part in its cluster, that is while it is up and has standing, and no check
 // returns a reason. A node that is not ready may become so by itself: it should get no
 // traffic, and must not be restarted for that. /health/startup succeeds once the node has been
-// up. Warns, nil for none, returns faults that an operator should know of although the node is ready. The paths /alive, /ready and /startup are the same, for probes that ask for those.
+// up. Warns, nil for none, returns faults that an operator should know of although the node is ready. The paths
+// /alive, /ready and /startup are the same, for probes that ask for those.
 func Health(node *membership.Node, warns Check, checks ...Check) []Route {
 	live := func(context.Context, Request) (any, error) {
 		if ended, why := end(node); ended {

@@ -32,8 +32,8 @@ func (oddDetector) Phi() float64       { return 0 }
 func (oddDiscovery) Announce() error   { return nil }
 func (oddTransport) Answer(string) int { return 0 }
 
-// A node does not start with a policy that has a method with the name of an optional one and another signature: the method would
-// never be called.
+// A node does not start with a policy that has a method with the name of an optional one and another signature: the
+// method would never be called.
 func TestAPolicyWithAnotherSignatureIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		found := config(1)

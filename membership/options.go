@@ -105,8 +105,8 @@ func unknown(key, name string, builtIns []string, option string, err error) erro
 }
 
 // WithFailureDetector adds a failure detector, under the name by which the configuration
-// selects it as membership.failure-detector.strategy. A built-in name is an error. Start makes a detector to look at its methods. The
-// factory is called on the goroutine of the node's machines, and so are the detectors: they
+// selects it as membership.failure-detector.strategy. A built-in name is an error. Start makes a detector to look at
+// its methods. The factory is called on the goroutine of the node's machines, and so are the detectors: they
 // must not block. Whatever they say, nobody is suspected before acceptable-heartbeat-pause,
 // and everybody at max-silence.
 func WithFailureDetector(name string, f fd.Factory) Option {

@@ -38,9 +38,9 @@
 // # Refusals and failures
 //
 // A method that returns a [Fault] has refused the call, and its entity is well. Whoever asked gets
-// the fault as the error. A refusal says that nothing was changed: whoever runs the entity drops what the call has ordered
-// before the fault leaves (package typed of sharding). What the method did to memory of the entity's own only the method can undo.
-// Any other error of a method means that the entity is not usable
+// the fault as the error. A refusal says that nothing was changed: whoever runs the entity drops what the call has
+// ordered before the fault leaves (package typed of sharding). What the method did to memory of the entity's own only
+// the method can undo. Any other error of a method means that the entity is not usable
 // any more, as for plain entities.
 //
 // # Concurrency

@@ -62,9 +62,10 @@ type Starter interface{ Start(c *Context) error }
 // context ends then, and a storage that checks the epoch refuses later writes.
 type Stopper interface{ Stop(c *Context) }
 
-// EntityChecker returns what refuses an entity that has a method with the name of one of the optional interfaces of an entity and
-// another signature, which would never be called. Methods of own, the interface of a service that names its calls as it likes, are
-// not looked at; nil if there is none. The runtime checks each entity. It is for what stands in its place, as package typed does.
+// EntityChecker returns what refuses an entity that has a method with the name of one of the optional interfaces of
+// an entity and another signature, which would never be called. Methods of own, the interface of a service that names
+// its calls as it likes, are not looked at; nil if there is none. The runtime checks each entity. It is for what
+// stands in its place, as package typed does.
 func EntityChecker(own reflect.Type) *optional.Checker {
 	return optional.NewChecker(own,
 		reflect.TypeFor[Starter](), reflect.TypeFor[Stopper](), reflect.TypeFor[Snapshotter](), reflect.TypeFor[ReceiveTimeouter]())
@@ -168,8 +169,8 @@ func (c *Context) Epoch() Epoch { return c.job.Entity().Epoch() }
 // Context returns a context that ends when the node loses its standing, or the lease of the shard, or
 // stops, or when the shard goes on without the entity, so that the entity waits for
 // nothing in vain. Its Err and its Done look at the clock: once the standing or the lease has passed, the next look
-// finds the context ended, also in a process that was frozen and whose other goroutines have not run yet. A context that
-// package context derives from it does not look. An orderly move does not end the context: the move waits for the
+// finds the context ended, also in a process that was frozen and whose other goroutines have not run yet. A context
+// that package context derives from it does not look. An orderly move does not end the context: the move waits for the
 // entity. The context of a message that belongs to a trace carries the span: what the
 // entity sends or asks with that context belongs to the same trace. An ask to the entity
 // itself with the context fails at once, with [ErrAskedItself].

@@ -107,7 +107,8 @@ func errorOf(c protocol.Code) error {
 type SettingsError struct {
 	// Kind is the name of the kind.
 	Kind string
-	// Setting names the setting: "number-of-shards", "hash", "codec", "role", "hosting", "on-stuck" or "handoff-timeout".
+	// Setting names the setting: "number-of-shards", "hash", "codec", "role", "hosting", "on-stuck" or
+	// "handoff-timeout".
 	Setting string
 	// Coordinator is the value of the other nodes, Region that of this node.
 	Coordinator, Region string

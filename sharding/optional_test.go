@@ -31,8 +31,8 @@ func (halfSnapshot) Snapshot(*sharding.Context) ([]byte, error)            { ret
 func (oddTimeout) ReceiveTimeout(context.Context, *sharding.Context) error { return nil }
 func (oddAllocation) Class() string                                        { return "pure" }
 
-// An entity with a method that has the name of an optional one, and another signature, does not start, and its askers hear why: the
-// method would never be called.
+// An entity with a method that has the name of an optional one, and another signature, does not start, and its askers
+// hear why: the method would never be called.
 func TestAnEntityWithAnotherSignatureIsRefused(t *testing.T) {
 	for fault, entity := range map[string]sharding.Entity[text]{
 		"": plainEntity{},

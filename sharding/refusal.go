@@ -9,11 +9,11 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
-// RefusalError is an error of [Entity.Receive] that says that nothing was changed: the entity stays, and who asked gets Reply. What the
-// call has ordered before does not happen: its reply, its timers, its [Context.Passivate], and of an entity of package state
-// all changes of the state, events and what was to run after the save. The fields of an entity that keeps its memory by
-// itself are not the runtime's: only the entity can undo what it has done to them, so it looks before it changes
-// anything. What was sent to others has left.
+// RefusalError is an error of [Entity.Receive] that says that nothing was changed: the entity stays, and who asked
+// gets Reply. What the call has ordered before does not happen: its reply, its timers, its [Context.Passivate], and
+// of an entity of package state all changes of the state, events and what was to run after the save. The fields of an
+// entity that keeps its memory by itself are not the runtime's: only the entity can undo what it has done to them, so
+// it looks before it changes anything. What was sent to others has left.
 //
 // A refusal of a message that was told is heard by nobody, and one of a timer is a failure like any other error.
 type RefusalError struct {

@@ -55,8 +55,8 @@ func TestStopHearsOfASuccessor(t *testing.T) {
 	})
 }
 
-// An entity that looks at its context sees the end of its node's standing by the clock, and so before a successor begins,
-// though nobody on its node has had a turn to tell it.
+// An entity that looks at its context sees the end of its node's standing by the clock, and so before a successor
+// begins, though nobody on its node has had a turn to tell it.
 // covers I14.
 func TestTheContextOfAnEntityLooksAtTheClock(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -476,8 +476,8 @@ func (s *System) suspension(in protocol.CellInput) {
 	}
 }
 
-// hosting returns the present parent of the contexts of entities. One that a look has ended, in a moment without standing of
-// which the control machine has not heard, is replaced: nobody else would.
+// hosting returns the present parent of the contexts of entities. One that a look has ended, in a moment without
+// standing of which the control machine has not heard, is replaced: nobody else would.
 func (s *System) hosting() *hostContext {
 	host := s.hostContext.Load()
 	if host.ctx.Err() != nil && s.standing.Held() {
@@ -486,8 +486,8 @@ func (s *System) hosting() *hostContext {
 	return s.hostContext.Load()
 }
 
-// renewHosting gives entities a fresh context in place of the old one, unless the node has ended or another caller has done
-// so.
+// renewHosting gives entities a fresh context in place of the old one, unless the node has ended or another caller
+// has done so.
 func (s *System) renewHosting(old *hostContext) {
 	if old.ctx == s.canceled {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// Timers of entities. A timer is ordered by the entity during a call, and set when that has returned without an error or a
-// refusal, under the slot's lock; when it fires,
+// Timers of entities. A timer is ordered by the entity during a call, and set when that has returned without an error
+// or a refusal, under the slot's lock; when it fires,
 // rang puts a message of the entity's own into the mailbox; when that message has its turn,
 // timeUp calls the entity. The timers end with the instance.
 

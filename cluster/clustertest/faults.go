@@ -126,8 +126,8 @@ func (c *Cluster) CutOneWay(from, to []*Node) {
 	c.cut(links...)
 }
 
-// SetLatency has each message be under way, from now on, for a time that is drawn between these. Before the first call it
-// is at the other node at once.
+// SetLatency has each message be under way, from now on, for a time that is drawn between these. Before the first
+// call it is at the other node at once.
 func (c *Cluster) SetLatency(least, most time.Duration) {
 	c.network.SetLatency(func(gossip.Address, gossip.Address) time.Duration {
 		return least + rand.N(most-least+1) //nolint:gosec // A test, not secrets.

@@ -38,8 +38,8 @@ type Config struct {
 	DefaultPort int `koanf:"default-port" unit:"port" range:"0..65535"`
 
 	// FilterOnDefaultPort says that of a host which was found with several ports, DefaultPort among them, that one
-	// alone is a contact point: for sources that name ports of other services too, and cannot be asked by PortName. Not for
-	// hosts with several nodes.
+	// alone is a contact point: for sources that name ports of other services too, and cannot be asked by PortName.
+	// Not for hosts with several nodes.
 	FilterOnDefaultPort bool `koanf:"filter-on-default-port"`
 
 	// Interval is the time between two lookups, to which up to a fifth is added at random.

@@ -23,8 +23,8 @@ type Search struct {
 	cfg  Config
 	self discovery.Target
 
-	// answer is what the last lookup that answered has named, sorted by Compare, without duplicates. found is what any lookup
-	// has named within the margin, or nothing if answer is nothing: some sources name another part of
+	// answer is what the last lookup that answered has named, sorted by Compare, without duplicates. found is what
+	// any lookup has named within the margin, or nothing if answer is nothing: some sources name another part of
 	// all with each answer. asked is the last such set that was not empty.
 	answer, found, asked []discovery.Target
 

@@ -28,9 +28,9 @@ import (
 	"github.com/quorate/quorate/sharding/singleton"
 )
 
-// Three processes of this test program run a singleton that does nothing but look at its context. The one that has it is
-// stopped until another one has begun, and goes on: by then none of its looks may find the context open. What the runs
-// have to say they append to one file: when they began, and what those of a run have seen that has ended.
+// Three processes of this test program run a singleton that does nothing but look at its context. The one that has it
+// is stopped until another one has begun, and goes on: by then none of its looks may find the context open. What the
+// runs have to say they append to one file: when they began, and what those of a run have seen that has ended.
 
 // lookFile names the file to the processes, which are nodes if it is set; lookConfig the file of the cluster.
 const lookFile, lookConfig = "QUORATE_LOOK_FILE", "QUORATE_LOOK_CONFIG"

@@ -3,9 +3,10 @@
 
 // Package optional checks the optional interfaces of a value that a program gives, such as an entity or a strategy.
 //
-// What calls an optional interface asks whether the value has it. A method with its name and another signature compiles, and is never
-// called: `Stop(c *sharding.Context) error`, where Stop has no result. [Check] refuses such a value, by an error that names the method,
-// what it is, and what it should be. So whoever takes a value with optional interfaces checks it first.
+// What calls an optional interface asks whether the value has it. A method with its name and another signature
+// compiles, and is never called: `Stop(c *sharding.Context) error`, where Stop has no result. [Check] refuses such a
+// value, by an error that names the method, what it is, and what it should be. So whoever takes a value with optional
+// interfaces checks it first.
 //
 // All functions are pure, and may be called from any goroutine.
 package optional
@@ -21,8 +22,8 @@ type SignatureError struct {
 	// Type is the type of the value, Interface that of the optional interface, and Method the name of the method.
 	Type, Interface reflect.Type
 	Method          string
-	// Has is the signature of the method of the value, as a type of a function: empty if the value has not the method, but
-	// others of the interface. Want is what it should be.
+	// Has is the signature of the method of the value, as a type of a function: empty if the value has not the
+	// method, but others of the interface. Want is what it should be.
 	Has, Want string
 }
 
@@ -34,9 +35,9 @@ func (e *SignatureError) Error() string {
 	return fmt.Sprintf("method %s of %s is a %s, and has to be a %s as in %s: it would never be called", e.Method, e.Type, e.Has, e.Want, e.Interface)
 }
 
-// Check returns a [*SignatureError] for the first of the optional interfaces of which the value has a method and which it does not
-// have. Methods of base, an interface that the value has anyway, count for nothing; nil if there is none. A value that is nil has no
-// methods.
+// Check returns a [*SignatureError] for the first of the optional interfaces of which the value has a method and
+// which it does not have. Methods of base, an interface that the value has anyway, count for nothing; nil if there is
+// none. A value that is nil has no methods.
 func Check(value any, base reflect.Type, interfaces ...reflect.Type) error {
 	if value == nil {
 		return nil
@@ -53,8 +54,8 @@ func Check(value any, base reflect.Type, interfaces ...reflect.Type) error {
 	return nil
 }
 
-// Checker checks values of few types, of which the last good one is remembered: it is for values of which there are many, such as
-// entities. It may be used from any goroutine.
+// Checker checks values of few types, of which the last good one is remembered: it is for values of which there are
+// many, such as entities. It may be used from any goroutine.
 type Checker struct {
 	base       reflect.Type
 	interfaces []reflect.Type

@@ -393,8 +393,9 @@ func TestAnEntityThatFails(t *testing.T) {
 	})
 }
 
-// A delivery that is refused comes again, to the instance that has refused it, and its inbox has not seen it: neither one in the
-// memory of the entity, nor one in a state, from which what was handled of the same frame is taken back as well.
+// A delivery that is refused comes again, to the instance that has refused it, and its inbox has not seen it: neither
+// one in the memory of the entity, nor one in a state, from which what was handled of the same frame is taken back as
+// well.
 func TestARefusedDeliveryComesAgain(t *testing.T) {
 	type account struct {
 		Sum   int
@@ -594,8 +595,8 @@ func TestTheEndOfAProducer(t *testing.T) {
 	})
 }
 
-// A producer ends with its node, also one that holds nothing and that nobody closes: the bubble has no end while a goroutine
-// is left.
+// A producer ends with its node, also one that holds nothing and that nobody closes: the bubble has no end while a
+// goroutine is left.
 func TestAProducerEndsWithItsNode(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(1)

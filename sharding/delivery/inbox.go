@@ -84,9 +84,10 @@ type Replier interface{ Reply(message any) error }
 // Handle handles the messages of a frame that the inbox has not seen, in their order and within its
 // window, and acknowledges those up to there. An error of handle ends it, and is returned: the
 // entity returns it from Receive, nothing of the frame is acknowledged, and all of it is delivered
-// again. So it is after a [sharding.RefusalError] of a delivery, which nobody hears as an answer; the entity stays then, with what it has
-// handled before in its memory, and without any of the frame in a state that is saved. While a delivery is handled, handle does not reply, since its producer waits for
-// nothing but the acknowledgement; the message of a [Plain] frame may be answered.
+// again. So it is after a [sharding.RefusalError] of a delivery, which nobody hears as an answer; the entity stays
+// then, with what it has handled before in its memory, and without any of the frame in a state that is saved. While a
+// delivery is handled, handle does not reply, since its producer waits for nothing but the acknowledgement; the
+// message of a [Plain] frame may be answered.
 func (f *Frame[M]) Handle(c Replier, in *Inbox, handle func(message M) error) error {
 	if f.plain() {
 		for _, i := range f.items {

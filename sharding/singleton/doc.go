@@ -37,8 +37,8 @@
 //
 // # Guarantees
 //
-//   - The context of Run has ended before another node starts the instance, by the clock of its node at the next look: a call
-//     of Err, or of Done, that begins after that finds it ended, whatever happens to the node, also when it was frozen and
+//   - The context of Run has ended before another node starts the instance, by the clock of its node at the next
+//     look: a call of Err, or of Done, that begins after that finds it ended, whatever happens to the node, also when it was frozen and
 //     goes on. Who waits on Done hears of it as soon as the process runs.
 //   - A node that takes the instance over has an epoch above those of all before it. A storage that
 //     refuses lower epochs than it has seen cannot be written by an instance that was replaced.
@@ -47,8 +47,8 @@
 //
 // # Non-guarantees
 //
-// A look right before an act leaves the time between the two, in which the process may freeze. And a context that is derived
-// from that of Run by package context, such as by context.WithTimeout, does not look: look at the one of Run.
+// A look right before an act leaves the time between the two, in which the process may freeze. And a context that is
+// derived from that of Run by package context, such as by context.WithTimeout, does not look: look at the one of Run.
 //
 // A function that goes on after its context has ended runs beside its successor. Nothing but
 // the epoch tells the two apart. [Config.OnStuck] says whether a planned move waits for such a

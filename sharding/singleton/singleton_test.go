@@ -256,8 +256,8 @@ func (w *world) freeze(i int) (thaw func()) {
 	return sync.OnceFunc(func() { close(frozen) })
 }
 
-// A look at the context of a run tells that the standing has passed though nobody has had a turn to end the context: it is
-// looked at when the successor begins (ran).
+// A look at the context of a run tells that the standing has passed though nobody has had a turn to end the context:
+// it is looked at when the successor begins (ran).
 // covers I3, I14.
 func TestTheContextOfARunLooksAtTheClock(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -17,8 +17,8 @@ import (
 // An entity with a state: Start claims and loads its record; each message, and each timer, is a turn:
 // the function of the program changes the state in memory, then what has changed is saved, and only
 // then the turn returns, so that the runtime lets the reply go. A turn that fails in any of these ends
-// the instance, and with it the state in memory. One that the function refuses leaves the instance, whose state is read from
-// the store again if the function had changed it.
+// the instance, and with it the state in memory. One that the function refuses leaves the instance, whose state is
+// read from the store again if the function had changed it.
 
 // Epoch numbers the homes of a shard, see [sharding.Epoch].
 type Epoch = sharding.Epoch
@@ -49,7 +49,8 @@ func (c *Context[T]) Erase() {
 
 // AfterSave runs f when the changes of this turn are saved, before the reply leaves: what the function
 // sends by itself would leave before the save. If the node ends between the two, f does not run. An
-// error ends the instance, though the changes are saved: it is too late for a refusal. f must change nothing of the state.
+// error ends the instance, though the changes are saved: it is too late for a refusal. f must change nothing of the
+// state.
 func (c *Context[T]) AfterSave(f func() error) { c.of.after = append(c.of.after, f) }
 
 // After runs f once after a time, as a turn of its own: what it changes is saved. See
@@ -65,9 +66,10 @@ func (c *Context[T]) After(name string, d time.Duration, f func(c *Context[T]) e
 // message has changed it.
 //
 // receive handles a message as [sharding.Entity] does: it may change the state and reply. The reply
-// leaves when the change is saved. An error ends the instance, and takes the change back. A [sharding.RefusalError] takes it back
-// too, with all else of the turn (Erase, AfterSave, timers, the reply), and leaves the instance: a state that was changed, as its
-// codec writes it, is read from the store again. What the codec does not write is not taken back.
+// leaves when the change is saved. An error ends the instance, and takes the change back. A [sharding.RefusalError]
+// takes it back too, with all else of the turn (Erase, AfterSave, timers, the reply), and leaves the instance: a
+// state that was changed, as its codec writes it, is read from the store again. What the codec does not write is not
+// taken back.
 func Snapshots[C, T any](k *Keeper, codec Codec[T], receive func(c *Context[T], message C) error) func(*sharding.Context) sharding.Entity[C] {
 	return func(*sharding.Context) sharding.Entity[C] {
 		return &entity[C, T]{instance: &instance[T]{keeper: k, codec: codec}, receive: receive}
@@ -79,8 +81,8 @@ func Snapshots[C, T any](k *Keeper, codec Codec[T], receive func(c *Context[T], 
 // [Config.SnapshotEvery] of them the state in place of all before.
 //
 // receive handles a message as with [Snapshots], but changes the state by emit alone, which applies an
-// event at once; timers of the entity may use it too. A refusal takes the events of its turn back. apply must do the same for the same event at
-// any time: it reads no clock and sends nothing.
+// event at once; timers of the entity may use it too. A refusal takes the events of its turn back. apply must do the
+// same for the same event at any time: it reads no clock and sends nothing.
 func Events[C, T, E any](
 	k *Keeper, codec Codec[T], events Codec[E], apply func(state *T, event *E),
 	receive func(c *Context[T], emit func(*E), message C) error,
@@ -214,8 +216,8 @@ func (i *instance[T]) turn(c *sharding.Context, f func(*Context[T]) error) error
 	return nil
 }
 
-// undo takes back what a refused turn has changed. That of a state saved as a whole is what its codec writes. An error ends the
-// instance, and takes all back as well.
+// undo takes back what a refused turn has changed. That of a state saved as a whole is what its codec writes. An
+// error ends the instance, and takes all back as well.
 func (i *instance[T]) undo(c *sharding.Context) error {
 	changed := i.erased || len(i.events) > 0
 	if !i.sourced && !changed {

@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// A refusal changes nothing: each kind of entity orders each thing that a call can order, and refuses. What is left must be
-// what was there before. The entities of the table are told apart by what their contexts can do (turns).
+// A refusal changes nothing: each kind of entity orders each thing that a call can order, and refuses. What is left
+// must be what was there before. The entities of the table are told apart by what their contexts can do (turns).
 
 // turns is what a call can do, whatever the kind of its entity. What a kind has not is nil.
 type turns struct {
@@ -156,7 +156,8 @@ func refusers(w *traces) map[string]func(k *state.Keeper) func(*sharding.Context
 	}
 }
 
-// A refusal leaves the state, the record in the store, the timers and the instance as they were, and its reply is the answer.
+// A refusal leaves the state, the record in the store, the timers and the instance as they were, and its reply is the
+// answer.
 func TestARefusalChangesNothing(t *testing.T) {
 	for kind := range refusers(nil) {
 		for i, o := range orders() {

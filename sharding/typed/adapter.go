@@ -48,7 +48,8 @@ func wrap[E any](service rpc.Service[E, *sharding.Context], entity E, checker *o
 // Receive handles a call.
 func (a *adapter[E]) Receive(c *sharding.Context, call *rpc.Call) error { return a.receive(c, call) }
 
-// Start starts the entity if it can be started. The runtime sees the methods of the adapter, so those of the entity are checked here.
+// Start starts the entity if it can be started. The runtime sees the methods of the adapter, so those of the entity
+// are checked here.
 func (a *adapter[E]) Start(c *sharding.Context) error {
 	if err := a.checker.Check(a.entity); err != nil {
 		return err

@@ -33,9 +33,9 @@
 //
 // # Errors
 //
-// A method that returns a fault has changed nothing: it is a [sharding.RefusalError], which drops what the call has ordered, and all
-// changes of a state of package state. What a method has done to the fields of an entity that keeps its memory by itself
-// only that method can undo: it looks before it changes anything, as in the example above.
+// A method that returns a fault has changed nothing: it is a [sharding.RefusalError], which drops what the call has
+// ordered, and all changes of a state of package state. What a method has done to the fields of an entity that keeps
+// its memory by itself only that method can undo: it looks before it changes anything, as in the example above.
 //
 // An error of a client is a [rpc.Fault] if the entity has refused the call, and is that of
 // [sharding.Ask] or of Region.Tell otherwise.

@@ -6,8 +6,8 @@
 //
 // A run is a function of its world, its seed and its number of nodes, so that the
 // command with these three repeats it exactly, whatever ran before or beside it; but for the world
-// [WholeNodes], whose goroutines the Go scheduler orders, and whose runs are processes of their own: a program that runs it
-// calls [Main] first.
+// [WholeNodes], whose goroutines the Go scheduler orders, and whose runs are processes of their own: a program that
+// runs it calls [Main] first.
 // The package has no state; a [Plan] uses a goroutine for each of its jobs, which
 // has ended when [Plan.Run] returns.
 package soak
@@ -60,8 +60,8 @@ type Outcome struct {
 // WholeNodes is the name of the world whose nodes are those of programs, with all their goroutines.
 const WholeNodes = "whole-nodes"
 
-// Main does the work of a process that a run of [WholeNodes] has started, and does not return then. In every other process it
-// does nothing.
+// Main does the work of a process that a run of [WholeNodes] has started, and does not return then. In every other
+// process it does nothing.
 func Main() { acceptance.Main() }
 
 // Worlds returns all worlds: the scenarios of membership, of sharding, of distributed data, of clients

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// Optional interfaces are those that the code asks a value for, by an assertion. [optionalInterfaces] demands that each one of the
-// public packages is checked by package optional of machine somewhere, or stands in [uncheckedInterfaces].
+// Optional interfaces are those that the code asks a value for, by an assertion. [optionalInterfaces] demands that
+// each one of the public packages is checked by package optional of machine somewhere, or stands in
+// [uncheckedInterfaces].
 
 // uncheckedInterfaces returns the optional interfaces that package optional does not check, each with the reason.
 func uncheckedInterfaces() map[string]string {

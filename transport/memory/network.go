@@ -40,8 +40,8 @@ func NewNetwork() *Network {
 }
 
 // SetLatency sets how long each message is under way from now on: d is called for each, from many goroutines at once,
-// and is not negative. Messages of a connection arrive in their order. Without it, or with nil, a message is at the other
-// end at once.
+// and is not negative. Messages of a connection arrive in their order. Without it, or with nil, a message is at the
+// other end at once.
 func (n *Network) SetLatency(d func(from, to gossip.Address) time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

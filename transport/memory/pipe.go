@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/transport/session"
 )
 
-// A connection is two streams, each a bounded queue of messages under way; a pipe is one end of both. First the stream, then
-// the pipe.
+// A connection is two streams, each a bounded queue of messages under way; a pipe is one end of both. First the
+// stream, then the pipe.
 
 var errReset = errors.New("memory: connection reset")
 

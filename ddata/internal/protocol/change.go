@@ -72,8 +72,8 @@ func (c *change) prepared(p *peer, b Prepare) {
 	}
 }
 
-// votes reports whether this replica has a say in the next generation. The first one is created while nodes form or join a
-// cluster, and by all of them.
+// votes reports whether this replica has a say in the next generation. The first one is created while nodes form or
+// join a cluster, and by all of them.
 func (c *change) votes() bool {
 	return c.group.member() && (c.group.reg == nil || c.group.m.mayHost())
 }

@@ -18,8 +18,8 @@ type Config struct {
 	Timing Timing
 	Bounds Bounds
 	Rand   *rand.Rand
-	// Standing says that the driver tells the machine up to when its node may host, by [component.Standing]; until then it
-	// may not. Without it the node always may.
+	// Standing says that the driver tells the machine up to when its node may host, by [component.Standing]; until
+	// then it may not. Without it the node always may.
 	Standing bool
 }
 

@@ -220,7 +220,8 @@ func TestAReplicaStaysThatOfItsNode(t *testing.T) {
 	is(again)
 }
 
-// A read that is to have the node's own writes waits for the home that took the last one, as long as that can be reached.
+// A read that is to have the node's own writes waits for the home that took the last one, as long as that can be
+// reached.
 func TestAReadOfOwnWritesAsksTheHomeThatTookTheLastOne(t *testing.T) {
 	f, reg, key := threeOfSix(t, 5, 2)
 	count := protocol.Level{Strength: protocol.Count, N: 1}

@@ -65,8 +65,8 @@ type Read struct {
 	Key   string
 	Level Level
 	Limit time.Duration
-	// Own says that the answer of the home is needed that took this node's last write of the key, as long as that home can
-	// be reached.
+	// Own says that the answer of the home is needed that took this node's last write of the key, as long as that
+	// home can be reached.
 	Own bool
 }
 

@@ -165,7 +165,8 @@ func (l *lead) begin(want Set, why string) (Register, string) {
 }
 
 // endJoint ends a joint phase: forward when a majority of the new homes of each bucket has
-// caught up; otherwise with other new replicas when one of them is gone, or back when the new homes have lost their majority.
+// caught up; otherwise with other new replicas when one of them is gone, or back when the new homes have lost their
+// majority.
 func (l *lead) endJoint() (Register, string) {
 	g := l.group
 	waited := g.m.now.Mono.Sub(l.began)

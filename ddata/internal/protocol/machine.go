@@ -107,8 +107,9 @@ func (m *Machine) handle(in machine.Input) {
 	}
 }
 
-// mayHost reports whether this node may host, by its clock. Who may not, such as the side that is about to be downed, decides
-// no generation and completes no majority; local operations go on, and those that wait for a number of replicas.
+// mayHost reports whether this node may host, by its clock. Who may not, such as the side that is about to be downed,
+// decides no generation and completes no majority; local operations go on, and those that wait for a number of
+// replicas.
 func (m *Machine) mayHost() bool { return m.now.Mono <= m.stands }
 
 // command handles what the program wants.
@@ -155,7 +156,8 @@ func (m *Machine) changed(in component.Changed) {
 	}
 }
 
-// forgetFenced forgets the removed members that are remembered no longer, but for those whose replicas are in a register.
+// forgetFenced forgets the removed members that are remembered no longer, but for those whose replicas are in a
+// register.
 func (m *Machine) forgetFenced() {
 	graves := map[gossip.UID]bool{}
 	for _, t := range m.state.Tombstones() {

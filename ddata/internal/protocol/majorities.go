@@ -11,11 +11,11 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A group whose majorities are gone. First what people are told, at once: since when, who is missing, and what will or must
-// happen ([majorities.tick]). Then how a group in memory goes on by itself when no winning part of its replicas can come back: the
-// replica of a removed member that can host nothing any more is gone for good, with its memory. One of those that are left
-// takes in what the others hold, and proposes a new lineage to all of them ([majorities.goOn]). It needs every one of them, so
-// that two who propose cannot both have their way.
+// A group whose majorities are gone. First what people are told, at once: since when, who is missing, and what will
+// or must happen ([majorities.tick]). Then how a group in memory goes on by itself when no winning part of its
+// replicas can come back: the replica of a removed member that can host nothing any more is gone for good, with its
+// memory. One of those that are left takes in what the others hold, and proposes a new lineage to all of them
+// ([majorities.goOn]). It needs every one of them, so that two who propose cannot both have their way.
 
 // majorities is the part of a group that sees whether it has majorities, and to their loss.
 type majorities struct {
@@ -80,8 +80,8 @@ func (l *majorities) tick() {
 	g.m.out.Add(l.told)
 }
 
-// fate says what will or must happen, and which replicas majorities lack. As long as the replica of a member is not known,
-// that one may be any of them.
+// fate says what will or must happen, and which replicas majorities lack. As long as the replica of a member is not
+// known, that one may be any of them.
 func (l *majorities) fate() (Fate, []ReplicaID) {
 	g := l.group
 	if g.reg == nil || g.unnamed() {
@@ -143,8 +143,8 @@ func (l *majorities) left() Set {
 	return slices.DeleteFunc(NewSet(slices.Concat(r.Current, r.Next, r.Old)...), func(r Replica) bool { return l.goneForGood(r.ID) })
 }
 
-// heir reports whether this replica is the one that proposes a new lineage: the first of those that are left, of those that
-// counted if there is one, or the leader if nobody is left. It saves attempts, and nothing rests on it.
+// heir reports whether this replica is the one that proposes a new lineage: the first of those that are left, of
+// those that counted if there is one, or the leader if nobody is left. It saves attempts, and nothing rests on it.
 func (l *majorities) heir(left Set) bool {
 	g := l.group
 	if len(left) == 0 {
@@ -164,7 +164,8 @@ func (l *majorities) heir(left Set) bool {
 	return false
 }
 
-// goOn goes on without majorities that are lost for good, and reports whether they are: nothing else can be decided then.
+// goOn goes on without majorities that are lost for good, and reports whether they are: nothing else can be decided
+// then.
 func (l *majorities) goOn() bool {
 	g := l.group
 	if !l.forGood() {

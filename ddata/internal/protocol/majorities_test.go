@@ -25,8 +25,8 @@ func (r *replica) fence(nodes ...int) {
 	}
 }
 
-// One of those that are left takes in what the others hold, and goes on when all of them have agreed: what they hold stays,
-// the lineage is another one, and the generations go on.
+// One of those that are left takes in what the others hold, and goes on when all of them have agreed: what they hold
+// stays, the lineage is another one, and the generations go on.
 func TestAGroupInMemoryGoesOnWithoutItsMajority(t *testing.T) {
 	f := newFleet(t, 5, goingOn)
 	f.together()
@@ -84,7 +84,8 @@ func TestAGroupGoesOnWithAllThatAreLeft(t *testing.T) {
 	require.Equal(t, accept.Value.Lineage, f.at(1).Register(0).Lineage)
 }
 
-// A replica that is behind when the group goes on drops its copy: what it holds may have been swept by those who went on.
+// A replica that is behind when the group goes on drops its copy: what it holds may have been swept by those who went
+// on.
 func TestWhoIsBehindDropsItsCopyWhenTheGroupHasGoneOn(t *testing.T) {
 	for gen, keeps := range map[uint64]bool{2: true, 3: false} {
 		reg := stable(1, 1, 2, 3)

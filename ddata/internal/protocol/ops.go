@@ -14,9 +14,9 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Operations: how they begin (write, remove, read), how answers count (held, answer), how they go on when the register is
-// another one or this replica has dropped what they store (adopted, goOn), when they are complete (look), and how they end.
-// Then the side that answers them.
+// Operations: how they begin (write, remove, read), how answers count (held, answer), how they go on when the
+// register is another one or this replica has dropped what they store (adopted, goOn), when they are complete (look),
+// and how they end. Then the side that answers them.
 //
 // A change that was made has an origin and a number, so that a replica which is sent it twice takes it once. So a
 // write whose change this replica has dropped keeps it aside, in the operation, and goes on with the homes of then
@@ -220,8 +220,8 @@ func (s *ops) ask1(o *op) {
 	}
 }
 
-// payload returns what is sent to be stored: what this replica holds, if that is what the operation needs, or more. A read
-// still returns no more than what it knows to be stored.
+// payload returns what is sent to be stored: what this replica holds, if that is what the operation needs, or more. A
+// read still returns no more than what it knows to be stored.
 func (s *ops) payload(o *op) table.Entry {
 	if s.holds(o) {
 		own, _ := s.group.table.Get(o.key)
@@ -236,8 +236,8 @@ func (o *op) deletes() bool { return o.stage == storing && o.entry.State == tabl
 // makes reports whether an operation stores a change that a program has made.
 func (o *op) makes() bool { return o.made.From < o.made.To }
 
-// holds reports whether this replica holds what an operation has to store. Of a change that is its number: what was there
-// beside it is folded by sweeps.
+// holds reports whether this replica holds what an operation has to store. Of a change that is its number: what was
+// there beside it is folded by sweeps.
 func (s *ops) holds(o *op) bool {
 	own, ok := s.group.table.Get(o.key)
 	if !ok || !o.makes() {

@@ -28,8 +28,8 @@ func changing(t *testing.T) (*fleet, table.Change) {
 	return f, change
 }
 
-// A replica that is none any more goes on with its write at those that are: they are sent the change that the others may
-// have, under its number.
+// A replica that is none any more goes on with its write at those that are: they are sent the change that the others
+// may have, under its number.
 func TestAWriteGoesOnWithTheHomesOfThen(t *testing.T) {
 	f, change := changing(t)
 	now := stable(3, 1, 3)

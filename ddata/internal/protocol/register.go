@@ -119,8 +119,8 @@ func (l Lineage) IsZero() bool { return l == Lineage{} }
 type Register struct {
 	Lineage Lineage
 	Gen     uint64 // From 1; 0 is no register.
-	// Continues is the ID of the lineage of the turn before with which the group has gone on by itself, without a majority
-	// that was lost for good; 0 for none.
+	// Continues is the ID of the lineage of the turn before with which the group has gone on by itself, without a
+	// majority that was lost for good; 0 for none.
 	Continues uint64
 	Phase     Phase
 	Current   Set

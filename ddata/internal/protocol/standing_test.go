@@ -85,8 +85,8 @@ func TestMajoritiesAreOfThoseThatMayHost(t *testing.T) {
 	require.Len(t, f.at(1).done, 3)
 }
 
-// A joint phase ends when a majority of the new replicas has caught up and no other one comes further: a newcomer that has
-// died, and is a member still, is not waited for.
+// A joint phase ends when a majority of the new replicas has caught up and no other one comes further: a newcomer
+// that has died, and is a member still, is not waited for.
 func TestANewcomerThatIsSilentHoldsNothingUp(t *testing.T) {
 	before := stable(1, 1, 2, 3)
 	reg := joint(before, 1, 2, 3, 4)
@@ -135,8 +135,8 @@ func TestADeathInAJointPhaseReplacesTheNewSet(t *testing.T) {
 	require.True(t, set(1, 2, 5).Same(accept.Value.Next))
 }
 
-// A replica that has come to count does so whatever comes next when the end of the change is sealed: before that a majority
-// of the former set is needed too.
+// A replica that has come to count does so whatever comes next when the end of the change is sealed: before that a
+// majority of the former set is needed too.
 func TestAReplicaIsSettledWhenTheChangeIsSealed(t *testing.T) {
 	reg := ended(joint(stable(1, 8, 9), 1, 2, 3))
 	f := alone(t, 3, 3, reg)

@@ -13,8 +13,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// standings are what members have of the membership beside the list of members: up to when their nodes may host. A member
-// that is to be removed is not told any more, and removed when its standing has ended by any clock.
+// standings are what members have of the membership beside the list of members: up to when their nodes may host. A
+// member that is to be removed is not told any more, and removed when its standing has ended by any clock.
 type standings struct {
 	until  map[gossip.NodeID]machine.Instant // By the clock of the node.
 	doomed map[gossip.NodeID]bool

@@ -33,8 +33,8 @@ type Settings struct {
 	// Hosting says in words under which rule the kind is hosted; empty at a node that hosts nothing, or does not say, which goes
 	// with any.
 	Hosting string
-	// OnStuck and Handoff are [KindConfig.OnStuck] and [Timings.Handoff] in words: those of the coordinator decide how many
-	// instances of a stuck entity may run, also at hosts that say otherwise. Empty goes with any.
+	// OnStuck and Handoff are [KindConfig.OnStuck] and [Timings.Handoff] in words: those of the coordinator decide
+	// how many instances of a stuck entity may run, also at hosts that say otherwise. Empty goes with any.
 	OnStuck, Handoff string
 }
 

@@ -22,8 +22,8 @@ func (r *Region) Under(shard protocol.ShardID, held func() bool) {
 	}
 }
 
-// Permits reports whether a shard has what it needs besides the standing of the node. It may be called on any goroutine, and
-// does not block.
+// Permits reports whether a shard has what it needs besides the standing of the node. It may be called on any
+// goroutine, and does not block.
 func (*Region) Permits(sl *Slot) bool { return sl.lease.holds() }
 
 // holds reports whether entities may begin messages.

@@ -19,8 +19,8 @@ import (
 	"github.com/quorate/quorate/sharding/state"
 )
 
-// The program [deliveries]: a producer on each node sends numbers to entities whose inbox is a part of their state. Each
-// entity has the numbers of a producer once and in their order, and all of those of a producer whose node has not
+// The program [deliveries]: a producer on each node sends numbers to entities whose inbox is a part of their state.
+// Each entity has the numbers of a producer once and in their order, and all of those of a producer whose node has not
 // ended. A producer without a queue loses what was not confirmed when its node ends (package sharding/delivery).
 
 const (

@@ -16,14 +16,14 @@
 //
 // [Run] starts some machines, a node on each, and programs on all of them ([program]): counters and sets in replicated
 // data, accounts whose states are saved by a store that is slow and fails, deliveries, reminders, remembered
-// entities, a singleton that writes to a register outside. While these work, an [operator] does what operators do and what happens to
-// them. Each of its events ends when the cluster is whole again. At the end everything is healed, and each program
-// judges.
+// entities, a singleton that writes to a register outside. While these work, an [operator] does what operators do and
+// what happens to them. Each of its events ends when the cluster is whole again. At the end everything is healed, and
+// each program judges.
 //
 // # Oracles
 //
-// A program knows what it has asked for and what it was told, and nothing else: an acknowledged change is there once, what
-// was refused is nowhere, what has an unknown outcome is there once or not at all. No oracle is
+// A program knows what it has asked for and what it was told, and nothing else: an acknowledged change is there once,
+// what was refused is nowhere, what has an unknown outcome is there once or not at all. No oracle is
 // widened without a sentence of the public documentation, which the comment beside it names.
 //
 // # Limits

@@ -206,8 +206,8 @@ func (o operator) slow() {
 	o.c.SetLatency(0, 2*time.Millisecond)
 }
 
-// mistype starts a listed machine anew with a list of itself alone, and without its disk. Nobody else may end for that, and
-// it joins, since those who run list it (docs/bootstrap.md).
+// mistype starts a listed machine anew with a list of itself alone, and without its disk. Nobody else may end for
+// that, and it joins, since those who run list it (docs/bootstrap.md).
 func (o operator) mistype() {
 	m := o.machines[o.rand.IntN(seedsListed)]
 	o.kill(m)

@@ -48,8 +48,8 @@ func Main() {
 	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "WholeNodes", F: run}}, nil, nil)
 }
 
-// Process runs one run in a process of its own, of a program that calls [Main] first, and returns how much time passed in it.
-// The error begins with the first violation, and has all that the run said.
+// Process runs one run in a process of its own, of a program that calls [Main] first, and returns how much time
+// passed in it. The error begins with the first violation, and has all that the run said.
 func Process(seed uint64, nodes int) (virtual time.Duration, err error) {
 	program, err := os.Executable()
 	if err != nil {

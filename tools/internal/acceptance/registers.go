@@ -20,8 +20,9 @@ import (
 )
 
 // The program [registers]: users whose clocks differ write to registers and read them, all at the level of a majority.
-// Each register is linearizable: what was acknowledged is in each later read, and what one read has returned later ones have
-// too (docs/ddata.md, level Majority). A write whose outcome is unknown may take place at any time after it began.
+// Each register is linearizable: what was acknowledged is in each later read, and what one read has returned later
+// ones have too (docs/ddata.md, level Majority). A write whose outcome is unknown may take place at any time after it
+// began.
 
 const (
 	registerUsers = 3

@@ -18,8 +18,8 @@ import (
 // errShaky is what a call of a [shaky] store fails with.
 var errShaky = errors.New("the store is not there at present")
 
-// shaky is a store of states that keeps what it promises, and no more (package sharding/state/store): it is slow, fails before
-// or after it has done what it was asked for, and answers late.
+// shaky is a store of states that keeps what it promises, and no more (package sharding/state/store): it is slow,
+// fails before or after it has done what it was asked for, and answers late.
 type shaky struct {
 	kept *memory.Store
 

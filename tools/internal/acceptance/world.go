@@ -32,7 +32,8 @@ const (
 	events = 8
 	// seedsListed is how many machines are in the list of seed nodes.
 	seedsListed = 3
-	// settled is how long the cluster is left alone before programs judge: retries and reminders have had their time then.
+	// settled is how long the cluster is left alone before programs judge: retries and reminders have had their time
+	// then.
 	settled = time.Minute
 	// notes is how many of the last notes are told of a run that found something.
 	notes = 120

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/sharding/singleton"
 )
 
-// The program [writer]: a singleton that writes to a register outside of the cluster, with its epoch. Who looks at its context
-// and finds it open is the only one, and has the highest epoch that was ever written with.
+// The program [writer]: a singleton that writes to a register outside of the cluster, with its epoch. Who looks at
+// its context and finds it open is the only one, and has the highest epoch that was ever written with.
 
 type writer struct {
 	*world
