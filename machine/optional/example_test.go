@@ -19,6 +19,5 @@ func (file) Close() {}
 func Example() {
 	fmt.Println(optional.Check(file{}, nil, reflect.TypeFor[io.Closer]()))
 	// Output:
-	// method Close of optional_test.file is a func(), and has to be a func() error as in io.Closer: it would never be
-	// called
+	// method Close of optional_test.file is a func(), and has to be a func() error as in io.Closer: it would never be called
 }
