@@ -81,6 +81,16 @@ func (s *State) DeltaTo(d Digest) Delta {
 	return s.delta(theirs, d.Clock, version)
 }
 
+// DeltaWithoutBase is [State.DeltaTo] with clocks in full. It is larger, by an entry for each member, and fits
+// whichever bases the receiver keeps: it is for the last message of a node, after which nobody can ask.
+func (s *State) DeltaWithoutBase(d Digest) Delta {
+	theirs, ok := s.resolve(d.Clock)
+	if !ok {
+		return s.full()
+	}
+	return s.Delta(theirs)
+}
+
 func (s *State) delta(theirs VectorClock, from ClockRef, version Hash) Delta {
 	edits, ok := s.history.keys(s.missingFrom(theirs))
 	if !ok || !s.orphans.isZero() {

@@ -39,6 +39,25 @@ func TestCompareDigest(t *testing.T) {
 	require.True(t, newer.DeltaTo(stranger).Full)
 }
 
+// What a node sends last is understood by who does not keep its bases.
+func TestADeltaWithoutBaseFitsWhicheverBasesAreKept(t *testing.T) {
+	t.Parallel()
+	old := mark(cluster(t, 4), 2, 3)
+	latest := old
+	for _, n := range []int{0, 1, 2, 3} {
+		latest = latest.See(node(n)) // All have seen it: it is a base for who knows that.
+	}
+	last := mark(latest, 1, 2)
+	_, err := old.Apply(last.DeltaTo(latest.Digest()))
+	require.ErrorIs(t, err, gossip.ErrNotCovered)
+	got, err := old.Apply(last.DeltaWithoutBase(latest.Digest()))
+	require.NoError(t, err)
+	requireEqual(t, last.Merge(old), got, "applied")
+	stranger := latest.Digest()
+	stranger.Clock.Base = 12345
+	require.True(t, last.DeltaWithoutBase(stranger).Full)
+}
+
 // Two states have the same fingerprint exactly if the digest of either says that they are
 // the same.
 func TestFingerprintsAreEqualWhereDigestsSaySame(t *testing.T) {

@@ -219,12 +219,16 @@ func (s *spreading) oweNews(to gossip.NodeID, digest gossip.Digest) {
 // sendNews sends a member the difference to what it is believed to know.
 func (s *spreading) sendNews(to gossip.NodeID) {
 	digest := s.state.Digest()
-	theirs, known := s.known[to]
-	if !known {
-		theirs = s.base
-	}
-	s.out.Send(to, GossipDelta{Delta: s.state.DeltaTo(theirs), Digest: digest})
+	s.out.Send(to, GossipDelta{Delta: s.state.DeltaTo(s.believed(to)), Digest: digest})
 	s.known[to] = digest
+}
+
+// believed returns what a member is believed to know.
+func (s *spreading) believed(n gossip.NodeID) gossip.Digest {
+	if digest, known := s.known[n]; known {
+		return digest
+	}
+	return s.base
 }
 
 // schedulePush arms the timer for the next push if there is news.
@@ -338,9 +342,10 @@ func (s *spreading) hurryRounds() {
 }
 
 // spreadWord is what a node sends last: it passes on the state in which it is down, so
-// that the members that decided it need not spread it alone.
+// that the members that decided it need not spread it alone, or in which all exit. Who cannot read it has nobody to
+// ask, so it does not build upon a base, which a node keeps that knows that all had seen a state: others may not know.
 func (s *spreading) spreadWord() {
 	for _, peer := range s.contacts.peers(lastWordFanout) {
-		s.sendNews(peer)
+		s.out.Send(peer, GossipDelta{Delta: s.state.DeltaWithoutBase(s.believed(peer)), Digest: s.state.Digest()})
 	}
 }

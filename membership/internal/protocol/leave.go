@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 )
 
@@ -43,9 +44,10 @@ type leaving struct {
 	holds   []string
 	stopped []string
 
-	// begun says that this node is leaving; confirmed that it hosts nothing any more, and
+	// begun says that this node is leaving, since when begunAt; confirmed that it hosts nothing any more, and
 	// has said so.
 	begun     bool
+	begunAt   machine.Instant
 	confirmed bool
 }
 
@@ -129,7 +131,7 @@ func (l *leaving) allExit() bool {
 }
 
 func (l *leaving) beginLeaving() {
-	l.begun = true
+	l.begun, l.begunAt = true, l.now.Mono
 	l.out.Arm(timerLeave, l.now.Mono.Add(l.cfg.LeaveTimeout))
 	l.confirmWhenFree()
 }
@@ -193,8 +195,15 @@ func (l *leaving) receiveExitingConfirmed(from gossip.NodeID) {
 	l.lead.lookAgain()
 }
 
+// exitTimeout ends this node, though nobody has removed it. While all leave together it waits for those that have
+// longer to hand over, for as long as its own leave might have taken: without its vote they would give up.
 func (l *leaving) exitTimeout() {
-	if l.phase == phaseMember {
+	latest := l.begunAt.Add(l.cfg.LeaveTimeout + l.cfg.ExitTimeout)
+	switch {
+	case l.phase != phaseMember:
+	case l.lead.allLeave() && len(l.state.Members()) > 1 && l.now.Mono < latest:
+		l.out.Arm(timerExit, latest)
+	default:
 		l.stop(component.StopLeft, fmt.Sprintf("it was not removed within %v after it hosted nothing any more", l.cfg.ExitTimeout))
 	}
 }

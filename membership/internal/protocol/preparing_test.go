@@ -53,6 +53,47 @@ func TestAllAreStoppedTogether(t *testing.T) {
 	require.Equal(t, voters.Voters, nodes[0].machine.State().Config().Voters, "those who vote can start the cluster again")
 }
 
+// Who has longer to hand over keeps the votes of the others until it has, and leaves in order.
+func TestAllWaitForWhoHandsOverLast(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t)
+	nodes := l.cluster(4)
+	nodes[2].step(component.Busy{Component: "sharding"})
+	nodes[0].step(protocol.Prepare{})
+	l.run(2 * time.Second)
+	nodes[2].step(protocol.Leave{Address: nodes[2].id.Address})
+	l.run(l.cfg.LeaveTimeout - time.Second)
+	for _, n := range nodes {
+		require.Nil(t, n.stopping, "%v", n.id)
+	}
+	nodes[2].step(component.Drained{Component: "sharding"})
+	l.until(2*time.Second, func() bool { return allEnded(t, nodes) })
+}
+
+// What a node says last can be read whatever its receiver knows: nobody is left to ask. (It built upon a base, a state
+// that all had seen, which at times the one alone knew who ended: the others took it for dead seconds later, or gave
+// up their own side.)
+func TestTheLastWordBuildsUponNoBase(t *testing.T) {
+	t.Parallel()
+	l := newLoop(t)
+	last := map[gossip.NodeID]gossip.Delta{}
+	l.drop = func(from, _ gossip.NodeID, message any) bool {
+		if m, is := message.(protocol.GossipDelta); is {
+			last[from] = m.Delta
+		}
+		return false
+	}
+	nodes := l.cluster(4)
+	nodes[0].step(protocol.Prepare{})
+	l.run(10 * time.Second)
+	require.NotZero(t, last[nodes[0].id].From.Base, "what comes before builds upon one: it is smaller")
+	nodes[0].step(protocol.Leave{Address: nodes[0].id.Address})
+	l.until(5*time.Second, func() bool { return allEnded(t, nodes) })
+	for _, n := range nodes {
+		require.Zero(t, last[n.id].From.Base, "%v", n.id)
+	}
+}
+
 // Nobody comes in while a cluster is shut down, and who was coming leaves.
 func TestNobodyComesIntoAClusterThatIsShutDown(t *testing.T) {
 	l := newLoop(t)

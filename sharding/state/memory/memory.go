@@ -22,6 +22,17 @@ var _ store.Store = (*Store)(nil)
 // New returns an empty store.
 func New() *Store { return &Store{records: map[store.Key]store.Record{}} }
 
+// Clone returns a store of its own with what s has now, as a backup that can be put back.
+func (s *Store) Clone() *Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	records := make(map[store.Key]store.Record, len(s.records))
+	for key, r := range s.records {
+		records[key] = copied(r)
+	}
+	return &Store{records: records}
+}
+
 // Load implements [store.Store].
 func (s *Store) Load(ctx context.Context, claims []store.Claim) ([]store.Record, error) {
 	if err := ctx.Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -80,16 +81,7 @@ func (p *accounts) join(n *clustertest.Node) error {
 }
 
 func (p *accounts) work(ctx context.Context) {
-	var working sync.WaitGroup
-	for i := range users {
-		r := p.source(fmt.Sprint("accounts", i))
-		working.Go(func() { // Owner: work, which waits. Ends with ctx.
-			for k := 0; sleep(ctx, r, 300*time.Millisecond); k++ {
-				p.step(r, fmt.Sprintf("%d.%d", i, k))
-			}
-		})
-	}
-	working.Wait()
+	p.users(ctx, "accounts", users, 300*time.Millisecond, func(r *rand.Rand, user, k int) { p.step(r, fmt.Sprintf("%d.%d", user, k)) })
 }
 
 // step makes a payment, or one that is refused.
@@ -125,6 +117,29 @@ func (p *accounts) ask(ctx context.Context, n *clustertest.Node, id, command str
 		return nil, err
 	}
 	return strings.FieldsFunc(reply.GetValue(), func(r rune) bool { return r == ',' }), nil
+}
+
+// The states are in a store: nothing ends with the nodes.
+func (p *accounts) ended() {}
+
+func (p *accounts) copied() func() {
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	then := map[string]map[string]bool{}
+	for id, told := range p.of {
+		then[id] = maps.Clone(told.acknowledged)
+	}
+	return func() {
+		p.guard.Lock()
+		defer p.guard.Unlock()
+		for id, told := range p.of {
+			for payment := range told.acknowledged {
+				if !then[id][payment] {
+					delete(told.acknowledged, payment)
+				}
+			}
+		}
+	}
 }
 
 func (p *accounts) judge(ctx context.Context) {

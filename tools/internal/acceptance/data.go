@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,16 +53,7 @@ func newCounters(w *world) *counters { return &counters{world: w, of: map[string
 func (p *counters) join(*clustertest.Node) error { return nil }
 
 func (p *counters) work(ctx context.Context) {
-	var working sync.WaitGroup
-	for i := range users {
-		r := p.source(fmt.Sprint("counters", i))
-		working.Go(func() { // Owner: work, which waits. Ends with ctx.
-			for sleep(ctx, r, 200*time.Millisecond) {
-				p.step(r)
-			}
-		})
-	}
-	working.Wait()
+	p.users(ctx, "counters", users, 200*time.Millisecond, func(r *rand.Rand, _, _ int) { p.step(r) })
 }
 
 // step adds 1 to a counter, or reads one.
@@ -120,6 +113,35 @@ func (p *counters) read(ctx context.Context, n *clustertest.Node, name string) b
 	return true
 }
 
+// inMemory reports whether a key lies in memory alone.
+func inMemory(name string) bool { return !strings.HasPrefix(name, "kept-") }
+
+func (p *counters) ended() {
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	for name, t := range p.of {
+		if inMemory(name) {
+			t.acknowledged = 0
+		}
+	}
+}
+
+func (p *counters) copied() func() {
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	then := map[string]int64{}
+	for name, t := range p.of {
+		then[name] = t.acknowledged
+	}
+	return func() {
+		p.guard.Lock()
+		defer p.guard.Unlock()
+		for name, t := range p.of {
+			t.acknowledged = min(t.acknowledged, then[name])
+		}
+	}
+}
+
 func (p *counters) judge(ctx context.Context) {
 	for name, t := range p.of {
 		n := p.any(p.rand)
@@ -148,16 +170,7 @@ func newSets(w *world) *sets { return &sets{world: w, of: map[string]*elements{}
 func (p *sets) join(*clustertest.Node) error { return nil }
 
 func (p *sets) work(ctx context.Context) {
-	var working sync.WaitGroup
-	for i := range users {
-		r := p.source(fmt.Sprint("sets", i))
-		working.Go(func() { // Owner: work, which waits. Ends with ctx.
-			for k := 0; sleep(ctx, r, 400*time.Millisecond); k++ {
-				p.step(r, fmt.Sprintf("%d.%d", i, k))
-			}
-		})
-	}
-	working.Wait()
+	p.users(ctx, "sets", users, 400*time.Millisecond, func(r *rand.Rand, user, k int) { p.step(r, fmt.Sprintf("%d.%d", user, k)) })
 }
 
 // step adds an element, and reads.
@@ -220,6 +233,32 @@ func (p *sets) judge(ctx context.Context) {
 	for name := range p.of {
 		if !p.read(ctx, p.any(p.rand), name) {
 			p.violation("set %s: a majority read fails though nothing is wrong any more", name)
+		}
+	}
+}
+
+func (p *sets) ended() {
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	for name, of := range p.of {
+		if inMemory(name) {
+			clear(of.acknowledged)
+		}
+	}
+}
+
+func (p *sets) copied() func() {
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	then := map[string]map[string]bool{}
+	for name, of := range p.of {
+		then[name] = maps.Clone(of.acknowledged)
+	}
+	return func() {
+		p.guard.Lock()
+		defer p.guard.Unlock()
+		for name, of := range p.of {
+			maps.DeleteFunc(of.acknowledged, func(e string, _ bool) bool { return !then[name][e] })
 		}
 	}
 }

@@ -6,6 +6,8 @@ package acceptance
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/cluster/clustertest"
@@ -13,10 +15,14 @@ import (
 
 // What an operator does, and what happens to a cluster: one [event] after the other. Each is bound to what
 // the operator sees, as that a node is ready, so that the next step falls into the seam behind it. An event never takes
-// more than what the documentation says is survived: one node of a whole cluster at a time.
+// more than what the documentation says is survived, one node of a whole cluster at a time; those that take all are in
+// outages.go.
 
 // An operator acts upon a world.
 type operator struct{ *world }
+
+// anyKind draws one of the kinds of entities of all programs.
+func anyKind(r *rand.Rand) string { return []string{accountKind, purseKind, meterKind}[r.IntN(3)] }
 
 // An event is one thing that is done.
 type event struct {
@@ -40,6 +46,11 @@ func table() []event {
 		{"a slow network", operator.slow},
 		{"a list with an error in it", operator.mistype},
 		{"more machines, with a longer list", operator.scaleOut},
+		{"two operators at once", operator.beside},
+		{"a cluster of others at a listed address", operator.foreign},
+		{"a stop of all", operator.outage},
+		{"a backup that is put back", operator.restore},
+		{"a disk that comes back older", operator.olderDisk},
 	}
 }
 
@@ -185,14 +196,68 @@ func (o operator) oneWay() {
 func (o operator) settle() { o.c.Advance(15 * time.Second) }
 
 func (o operator) reshard() {
-	kind := []string{accountKind, purseKind, meterKind}[o.rand.IntN(3)]
-	shards := 1 + o.rand.IntN(24)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	err := o.one().node.Sharding().Reshard(ctx, kind, shards)
-	o.note("%s has %d shards: %v", kind, shards, err)
+	o.resharded(o.one().node, o.rand)
 	if o.rand.IntN(2) == 0 {
 		o.crash()
+	}
+}
+
+// resharded asks a node for another number of shards of a kind.
+func (w *world) resharded(n *clustertest.Node, r *rand.Rand) {
+	kind, shards := anyKind(r), 1+r.IntN(24)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	err := n.Sharding().Reshard(ctx, kind, shards)
+	w.note("%s has %d shards: %v", kind, shards, err)
+}
+
+// One operator restarts a node in order while another one changes the number of shards, drains a node, moves shards,
+// and gives commands for which there is no reason.
+func (o operator) beside() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var second sync.WaitGroup
+	r := o.source(fmt.Sprint("second operator", time.Since(o.began)))
+	second.Go(func() { // Owner: beside, which waits. Ends with ctx.
+		for sleep(ctx, r, 4*time.Second) {
+			if n := o.any(r); n != nil {
+				o.meddle(ctx, n, r)
+			}
+		}
+	})
+	m := o.one()
+	o.leave(m)
+	o.start(m)
+	o.ready(m)
+	o.pause(0, 20*time.Second)
+	stop()
+	second.Wait()
+}
+
+// meddle gives one command at a node.
+func (w *world) meddle(ctx context.Context, n *clustertest.Node, r *rand.Rand) {
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	switch r.IntN(5) {
+	case 0:
+		w.resharded(n, r)
+	case 1:
+		w.note("%s is drained: %v", n.Address(), n.Sharding().Drain(limited))
+		_ = n.Sharding().Undrain(context.Background()) // It has ended otherwise, and is drained no more.
+	case 2:
+		kind, to := anyKind(r), w.any(r)
+		if to != nil {
+			w.note("a shard of %s moves to %s: %v", kind, to.Address(), n.Sharding().Move(limited, kind, r.IntN(8), to.Address()))
+		}
+	case 3:
+		if _, err := n.Membership().Form(limited); err == nil && n.Membership().View().Member() != nil {
+			w.violation("%s, which is a member, was told to form a cluster, and did", n.Address())
+		}
+	default:
+		group := []string{"", "near-", "kept-*"}[r.IntN(3)]
+		if err := n.Data().AcceptLoss(limited, group); err == nil {
+			w.violation("%s has accepted the loss of the keys %q, and nothing was lost", n.Address(), group)
+		}
 	}
 }
 
@@ -230,11 +295,9 @@ func (o operator) scaleOut() {
 	if len(o.machines) > NodesMost {
 		return
 	}
-	added := []*machine{o.machine()}
-	o.machines = append(o.machines, added[0])
+	added := []*machine{o.next()}
 	if o.rand.IntN(2) == 0 {
-		added = append(added, o.machine())
-		o.machines = append(o.machines, added[1])
+		added = append(added, o.next())
 	}
 	for _, m := range added {
 		m.seeds = o.listed(len(o.machines))

@@ -36,7 +36,12 @@ func TestEachOracleCanFail(t *testing.T) {
 		counters, sets, accounts, deliveries := newCounters(w), newSets(w), newAccounts(w), newDeliveries(w)
 		reminders, remembered, writer := newReminders(w), newRemembered(w), newWriter(w)
 		w.use(counters, sets, accounts, deliveries, reminders, remembered, writer)
-		w.play(func() { w.c.Advance(20 * time.Second) })
+		var restored func()
+		w.play(func() {
+			w.c.Advance(10 * time.Second)
+			restored = accounts.copied()
+			w.c.Advance(10 * time.Second)
+		})
 		require.Empty(t, n.said)
 
 		for want, plant := range map[string]func(){
@@ -46,6 +51,7 @@ func TestEachOracleCanFail(t *testing.T) {
 			"stored nowhere":              func() { sets.of["all-set"].nowhere = sets.of["all-set"].acknowledged },
 			"and is there 0 times":        func() { accounts.of["a0"].acknowledged["it"] = true },
 			"it was said that it is not":  func() { *accounts.of["a1"] = paid{} },
+			"of which it was said":        restored, // What came after the copy is there.
 			"whose node runs, came":       func() { deliveries.senders[len(deliveries.senders)-1].sent[0] += 2 },
 			"has not come":                func() { reminders.due["it"] = time.Now() },
 			"runs 0 times":                func() { remembered.told["it"] = true },

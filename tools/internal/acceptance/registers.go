@@ -27,8 +27,8 @@ import (
 const (
 	registerUsers = 3
 	registerOps   = 60 // Of a user, at most: what a history costs to judge grows fast.
-	// skewMax is how far the clocks of two users are apart.
-	skewMax = time.Minute
+	// skew is how far the clock of a user is ahead of that of the one before.
+	skew = 20 * time.Second
 )
 
 // An access is what a user has done with a register.
@@ -37,36 +37,45 @@ type access struct {
 	value string
 }
 
+// A life is the history of a register from one stop of all nodes to the next one that it does not outlive.
+type life struct {
+	register string
+	number   int
+}
+
+// A restored register begins its life with a value that a copy had: any one that was ever written.
+type restoredValue struct{}
+
 type registers struct {
 	*world
 
 	guard   sync.Mutex
 	moments int64
-	of      map[string][]porcupine.Operation
+	lives   map[string]int // The number of the present life of a register.
+	begins  map[life]any   // What a life begins with, if it is not empty.
+	written map[string]map[string]bool
+	of      map[life][]porcupine.Operation
 }
 
 func newRegisters(w *world) *registers {
-	return &registers{world: w, of: map[string][]porcupine.Operation{}}
+	return &registers{
+		world: w, lives: map[string]int{}, begins: map[life]any{}, written: map[string]map[string]bool{},
+		of: map[life][]porcupine.Operation{},
+	}
 }
 
 func (p *registers) join(*clustertest.Node) error { return nil }
 
 func (p *registers) work(ctx context.Context) {
-	var working sync.WaitGroup
-	for i := range registerUsers {
-		r := p.source(fmt.Sprint("registers", i))
-		skew := time.Duration(r.Int64N(int64(skewMax)))
-		working.Go(func() { // Owner: work, which waits. Ends with ctx.
-			for k := 0; k < registerOps && sleep(ctx, r, 4*time.Second); k++ {
-				p.step(r, i, fmt.Sprintf("%d.%d", i, k), skew)
-			}
-		})
-	}
-	working.Wait()
+	p.users(ctx, "registers", registerUsers, 4*time.Second, func(r *rand.Rand, user, k int) {
+		if k < registerOps {
+			p.step(r, user, fmt.Sprintf("%d.%d", user, k))
+		}
+	})
 }
 
 // step writes a register, or reads one.
-func (p *registers) step(r *rand.Rand, user int, value string, skew time.Duration) {
+func (p *registers) step(r *rand.Rand, user int, value string) {
 	n := p.any(r)
 	if n == nil {
 		return
@@ -81,7 +90,7 @@ func (p *registers) step(r *rand.Rand, user int, value string, skew time.Duratio
 	began := p.moment()
 	_, err := ddata.Update(ctx, n, ddata.NewKey[crdt.LWWRegister[string]](name), ddata.Majority(),
 		func(at crdt.Origin, v crdt.LWWRegister[string]) (crdt.LWWRegister[string], error) {
-			return v.Set(at, time.Now().Add(skew).UnixNano(), value), nil
+			return v.Set(at, time.Now().Add(time.Duration(user)*skew).UnixNano(), value), nil
 		})
 	switch {
 	case err == nil:
@@ -113,26 +122,71 @@ func (p *registers) moment() int64 {
 func (p *registers) happened(user int, name string, a access, output any, began, ended int64) {
 	p.guard.Lock()
 	defer p.guard.Unlock()
-	p.of[name] = append(p.of[name], porcupine.Operation{ClientId: user, Input: a, Call: began, Output: output, Return: ended})
+	at := life{name, p.lives[name]}
+	p.of[at] = append(p.of[at], porcupine.Operation{ClientId: user, Input: a, Call: began, Output: output, Return: ended})
+	if p.written[name] == nil {
+		p.written[name] = map[string]bool{"": true}
+	}
+	if a.write {
+		p.written[name][a.value] = true
+	}
+}
+
+func (p *registers) ended() {
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	for name := range p.written {
+		if inMemory(name) {
+			p.lives[name]++
+		}
+	}
+}
+
+func (p *registers) copied() func() {
+	return func() {
+		p.guard.Lock()
+		defer p.guard.Unlock()
+		for name := range p.written {
+			if !inMemory(name) {
+				p.lives[name]++
+				p.begins[life{name, p.lives[name]}] = restoredValue{}
+			}
+		}
+	}
 }
 
 func (p *registers) judge(ctx context.Context) {
-	model := porcupine.Model{
-		Init: func() any { return "" },
-		Step: func(state, input, output any) (bool, any) {
-			if a := input.(access); a.write {
-				return true, a.value
-			}
-			return state == output, state
-		},
-	}
-	for name := range p.of {
+	for name := range p.written {
 		if !p.read(ctx, p.any(p.rand), registerUsers, name) {
 			p.violation("register %s: a majority read fails though nothing is wrong any more", name)
 		}
-		if !porcupine.CheckOperations(model, p.of[name]) {
-			p.violation("register %s is not linearizable: %s", name, history(p.of[name]))
+	}
+	for at, operations := range p.of {
+		if !porcupine.CheckOperations(p.model(at), operations) {
+			p.violation("register %s is not linearizable: %s", at.register, history(operations))
 		}
+	}
+}
+
+// model is a register from the beginning of a life on.
+func (p *registers) model(at life) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any {
+			if value, is := p.begins[at]; is {
+				return value
+			}
+			return ""
+		},
+		Step: func(state, input, output any) (bool, any) {
+			a := input.(access)
+			switch _, whatever := state.(restoredValue); {
+			case a.write:
+				return true, a.value
+			case whatever:
+				return p.written[at.register][output.(string)], output
+			}
+			return state == output, state
+		},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -93,8 +94,25 @@ func (p *remembered) work(ctx context.Context) {
 		_, err := sharding.Ask[text](limited, region, id, wrapperspb.String("begin"))
 		cancel()
 		if err == nil {
+			p.guard.Lock()
 			p.told[id] = true
+			p.guard.Unlock()
 		}
+	}
+}
+
+// The ids are in a store: nothing ends with the nodes.
+func (p *remembered) ended() {}
+
+func (p *remembered) copied() func() {
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	ids, then := p.ids.copied(), maps.Clone(p.told)
+	return func() {
+		p.guard.Lock()
+		defer p.guard.Unlock()
+		ids()
+		maps.DeleteFunc(p.told, func(id string, _ bool) bool { return !then[id] })
 	}
 }
 
@@ -167,6 +185,20 @@ func (p *reminders) work(ctx context.Context) {
 			p.due[name] = due
 			p.guard.Unlock()
 		}
+	}
+}
+
+// The reminders are in the store of states: nothing ends with the nodes.
+func (p *reminders) ended() {}
+
+func (p *reminders) copied() func() {
+	p.guard.Lock()
+	defer p.guard.Unlock()
+	then := maps.Clone(p.due)
+	return func() {
+		p.guard.Lock()
+		defer p.guard.Unlock()
+		maps.DeleteFunc(p.due, func(name string, _ time.Time) bool { return then[name].IsZero() })
 	}
 }
 

@@ -21,22 +21,38 @@ var errShaky = errors.New("the store is not there at present")
 // shaky is a store of states that keeps what it promises, and no more (package sharding/state/store): it is slow,
 // fails before or after it has done what it was asked for, and answers late.
 type shaky struct {
-	kept *memory.Store
-
 	mu   sync.Mutex
+	kept *memory.Store
 	rand *rand.Rand
 }
 
 func newShaky(r *rand.Rand) *shaky { return &shaky{kept: memory.New(), rand: r} }
 
+// now returns what the store has.
+func (s *shaky) now() *memory.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept
+}
+
+// copied makes a copy of what the store has, as a backup, and returns what puts it back.
+func (s *shaky) copied() (restore func()) {
+	then := s.now().Clone()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.kept = then.Clone()
+	}
+}
+
 // Load implements the store.
 func (s *shaky) Load(ctx context.Context, claims []states.Claim) ([]states.Record, error) {
-	return shaken(ctx, s, func() ([]states.Record, error) { return s.kept.Load(ctx, claims) })
+	return shaken(ctx, s, func() ([]states.Record, error) { return s.now().Load(ctx, claims) })
 }
 
 // Save implements the store.
 func (s *shaky) Save(ctx context.Context, writes []states.Write) ([]states.Head, error) {
-	return shaken(ctx, s, func() ([]states.Head, error) { return s.kept.Save(ctx, writes) })
+	return shaken(ctx, s, func() ([]states.Head, error) { return s.now().Save(ctx, writes) })
 }
 
 // shaken does a call, and draws what goes wrong with it.

@@ -49,6 +49,15 @@ type program interface {
 	judge(ctx context.Context)
 }
 
+// A keeper is a program whose users were told what a stop of all nodes ends, and what a backup brings back.
+type keeper interface {
+	// ended says that all nodes have ended at once: what was in memory alone is gone.
+	ended()
+	// copied says that all disks and stores are copied, while no node runs. What it returns is called when
+	// these copies have been put back: what came after them is gone.
+	copied() (restored func())
+}
+
 // A machine has an address, a disk and a file, which outlive the node that runs on it.
 type machine struct {
 	address string
@@ -104,7 +113,7 @@ func newWorld(t testing.TB, seed uint64, nodes int) *world {
 	t.Cleanup(w.tell)
 	w.c.SetLatency(0, 2*time.Millisecond)
 	for range nodes {
-		w.machines = append(w.machines, w.machine())
+		w.next()
 	}
 	for _, m := range w.machines {
 		m.seeds = w.listed(seedsListed)
@@ -114,17 +123,22 @@ func newWorld(t testing.TB, seed uint64, nodes int) *world {
 	return w
 }
 
-// use runs programs on all nodes, those that start later too.
+// use runs programs on the nodes of all machines, those that start later too.
 func (w *world) use(programs ...program) {
 	w.programs = programs
-	w.c.OnEach(func(n *clustertest.Node) error {
-		for _, p := range programs {
-			if err := p.join(n); err != nil {
-				return err
-			}
+	for _, m := range w.machines {
+		w.join(m)
+	}
+}
+
+// join starts what the programs have on the node of a machine.
+func (w *world) join(m *machine) {
+	w.Helper()
+	for _, p := range w.programs {
+		if err := p.join(m.node); err != nil {
+			w.Fatalf("%s: %v", m.address, err)
 		}
-		return nil
-	})
+	}
 }
 
 // play has users work while something is done, and then has the programs judge.
@@ -161,10 +175,17 @@ ddata:
   groups: [{prefix: near-, replicas: 3}]
 `
 
-// machine makes one more machine.
-func (w *world) machine() *machine {
-	m := &machine{address: fmt.Sprintf("10.0.0.%d:7946", len(w.machines)+1)}
+// machine makes a machine.
+func (w *world) machine(address string) *machine {
+	m := &machine{address: address}
 	w.wipe(m)
+	return m
+}
+
+// next makes the next machine of the cluster.
+func (w *world) next() *machine {
+	m := w.machine(fmt.Sprintf("10.0.0.%d:7946", len(w.machines)+1))
+	w.machines = append(w.machines, m)
 	return m
 }
 
@@ -182,15 +203,21 @@ func (w *world) listed(n int) (addresses []string) {
 	return addresses
 }
 
-// start starts a node on a machine, with its list and its disk.
+// start starts a node on a machine, with its list, its disk and what the programs have on it.
 func (w *world) start(m *machine) {
+	w.boot(m)
+	w.join(m)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.live = append(w.live, m.node)
+}
+
+// boot starts a node alone.
+func (w *world) boot(m *machine) {
 	text := fmt.Sprintf("node: {data-dir: %q}\nmembership: {seed-nodes: [%s]}\n", m.dir, strings.Join(m.seeds, ", "))
 	m.node = w.c.Add(clustertest.WithAddress(m.address), clustertest.WithConfig(text),
 		clustertest.WithOptions(cluster.WithStore(func(_ context.Context, _, name string) (store.Store, error) { return m.disk.Open(name) })))
 	w.note("%s starts, with the list %v", m.address, m.seeds)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.live = append(w.live, m.node)
 }
 
 // kill ends the node of a machine as a failure of the machine does.
@@ -213,6 +240,20 @@ func (w *world) gone(n *clustertest.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.live = slices.DeleteFunc(w.live, func(o *clustertest.Node) bool { return o == n })
+}
+
+// users has a number of users of a program work, each at its own pace, until ctx ends.
+func (w *world) users(ctx context.Context, name string, n int, pace time.Duration, step func(r *rand.Rand, user, k int)) {
+	var working sync.WaitGroup
+	for user := range n {
+		r := w.source(fmt.Sprint(name, user))
+		working.Go(func() { // Owner: users, which waits. Ends with ctx.
+			for k := 0; sleep(ctx, r, pace); k++ {
+				step(r, user, k)
+			}
+		})
+	}
+	working.Wait()
 }
 
 // any returns a node that a user may talk to, and nil while there is none.
