@@ -69,7 +69,8 @@ type Config struct {
 
 	// LostMajority says what happens to keys in memory when so many of their nodes were removed that no majority is
 	// left, or can come back: go-on, with what the nodes hold that are left, or wait, for an operator who accepts the
-	// loss. What is durable, or has a number of replicas, waits in any case.
+	// loss. With a number of replicas the same holds for the keys whose replicas are lost. What is durable waits in any
+	// case.
 	LostMajority string `koanf:"lost-majority" oneof:"go-on|wait"`
 
 	// Dir is the directory of the durable keys. Empty: the directory ddata below

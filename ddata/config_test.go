@@ -57,6 +57,7 @@ func TestSettingsThatMembersCompare(t *testing.T) {
 	require.Equal(t, []membership.Setting{
 		{Key: "ddata.groups", Value: `all(role="" replicas=0 durable=false expire=0s)`, MustEqual: true},
 		{Key: "ddata.max-value-bytes", Value: "16777216"},
+		{Key: "ddata.lost-majority", Value: "go-on"},
 	}, c.Settings())
 	c.Durable = []string{"b", "a*"}
 	c.Expire = []ddata.ExpireConfig{{Prefix: "s/", After: time.Hour}}

@@ -146,5 +146,6 @@ func (c Config) Settings() []membership.Setting {
 	return []membership.Setting{
 		{Key: "ddata.groups", Value: groups, MustEqual: true},
 		{Key: "ddata.max-value-bytes", Value: fmt.Sprint(c.MaxValueBytes)},
+		{Key: "ddata.lost-majority", Value: c.LostMajority},
 	}
 }

@@ -56,7 +56,8 @@ type replica struct {
 	surveyed protocol.Surveyed
 	wiped    []protocol.Wiped
 	alarms   []protocol.Alarm
-	calls    []machine.Call // What the store has to write.
+	lost     [][]protocol.ReplicaID // Without whom the group has gone on.
+	calls    []machine.Call         // What the store has to write.
 	durable  bool
 	goOn     bool
 	standing bool // The machine is told of its standing.
@@ -265,6 +266,8 @@ func (r *replica) step(in machine.Input) {
 			r.wiped = append(r.wiped, e)
 		case protocol.Alarm:
 			r.alarms = append(r.alarms, e)
+		case protocol.WentOn:
+			r.lost = append(r.lost, e.Lost)
 		case protocol.Borrowed:
 			r.borrowed = append(r.borrowed, e)
 		}

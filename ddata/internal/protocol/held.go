@@ -73,6 +73,15 @@ func (r *Register) fence() uint64 {
 	return fence
 }
 
+// Homes returns the replicas that count for a bucket, in a group that has so many copies of each key; 0: all.
+func (r *Register) Homes(bucket, copies int) Set {
+	if h := r.heldBuckets()[bucket]; h != nil {
+		v := h.view(r, placement{copies}, bucket)
+		return v.current
+	}
+	return placement{copies}.homes(bucket, r.Current)
+}
+
 // heldBuckets returns the record of each bucket that is held back or moves on, by bucket.
 func (r *Register) heldBuckets() map[int]*Held {
 	all := map[int]*Held{}
@@ -279,7 +288,7 @@ func (l *lead) accepted() (v Register, some bool) {
 	for bucket := range table.Buckets {
 		w, h := g.views.bucket(bucket), of[bucket]
 		switch on := g.goOn(w, true); {
-		case w.held && !on.Moves || g.loses(w):
+		case g.homeless(w):
 			left := w.left(g.there)
 			if fresh = putReset(fresh, bucket, Reset{Gen: v.Gen, Spared: left}); len(left) > 0 {
 				v.Held = putHeld(v.Held, bucket, Held{Homes: left})
@@ -295,15 +304,19 @@ func (l *lead) accepted() (v Register, some bool) {
 	return v, len(fresh) > 0
 }
 
+// homeless reports whether a bucket is one that begins anew when the loss of buckets is accepted.
+func (g *group) homeless(v *view) bool { return v.held && !g.goOn(v, true).Moves || g.loses(v) }
+
 // accept proposes to begin buckets anew whose loss an operator has accepted, until there are
-// none, and reports whether it has.
+// none, or that have lost their homes for good, and reports whether it has.
 func (l *lead) accept() bool {
-	if !l.accepts || l.group.reg == nil {
+	g := l.group
+	if !l.accepts && !(l.mine() && g.majorities.bucketsForGood()) {
 		return false
 	}
 	v, some := l.accepted()
-	if l.accepts = some; some {
-		l.group.change.propose(v, l.group.reg.Current, false)
+	if l.accepts = l.accepts && some; some {
+		g.change.propose(v, g.reg.Current, false)
 	}
 	return some
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 )
@@ -15,7 +16,9 @@ import (
 // or must happen ([majorities.tick]). Then how a group in memory goes on by itself when no winning part of its
 // replicas can come back: the replica of a removed member that can host nothing any more is gone for good, with its
 // memory. One of those that are left takes in what the others hold, and proposes a new lineage to all of them
-// ([majorities.goOn]). It needs every one of them, so that two who propose cannot both have their way.
+// ([majorities.goOn]). It needs every one of them, so that two who propose cannot both have their way. Where each
+// bucket has homes of its own, those that are left keep what they hold, and only the buckets begin anew that have lost
+// a winning part of their homes; while the group has majorities its leader has them begin anew ([majorities.bucketsForGood]).
 
 // majorities is the part of a group that sees whether it has majorities, and to their loss.
 type majorities struct {
@@ -114,11 +117,8 @@ func (l *majorities) fate() (Fate, []ReplicaID) {
 	}
 }
 
-// goesOn reports whether the group goes on by itself when its majorities are lost for good.
-func (l *majorities) goesOn() bool {
-	of := l.group.cfg
-	return of.GoOn && !of.Durable && of.Copies == 0
-}
+// goesOn reports whether the group goes on by itself when majorities are lost for good.
+func (l *majorities) goesOn() bool { return l.group.cfg.GoOn && !l.group.cfg.Durable }
 
 // goneForGood reports whether a replica in memory is that of a removed member that can host nothing any more.
 func (l *majorities) goneForGood(id ReplicaID) bool {
@@ -129,12 +129,33 @@ func (l *majorities) goneForGood(id ReplicaID) bool {
 // forGood reports whether no winning part of the replicas that count can come back.
 func (l *majorities) forGood() bool {
 	g := l.group
-	if !l.goesOn() || g.unnamed() {
-		return false
-	}
+	return l.goesOn() && !g.unnamed() && l.dead(g.reg.Current, g.reg.Old)
+}
+
+// dead reports whether no winning part of replicas can come back, or of the former ones while these have to hear of
+// the end.
+func (l *majorities) dead(current, old Set) bool {
+	g := l.group
 	comes := func(id ReplicaID) bool { return !l.goneForGood(id) }
 	hears := func(id ReplicaID) bool { return comes(id) || g.knows[id] }
-	return !g.reg.Current.Wins(comes) || !g.sealed && !g.reg.Old.Wins(hears)
+	return !current.Wins(comes) || len(old) > 0 && !g.sealed && !old.Wins(hears)
+}
+
+// bucketsForGood reports whether buckets begin anew by themselves: some have lost a winning part of their homes, and
+// all those that would begin anew have lost it for good.
+func (l *majorities) bucketsForGood() (some bool) {
+	g := l.group
+	if !l.goesOn() || g.cfg.Copies == 0 || g.unnamed() {
+		return false
+	}
+	all := g.views.each(func(v *view) bool {
+		if !g.homeless(v) {
+			return true
+		}
+		some = true
+		return l.dead(v.current, v.old)
+	})
+	return some && all
 }
 
 // left returns the replicas of the register that are not gone for good.
@@ -176,7 +197,7 @@ func (l *majorities) goOn() bool {
 		l.from, l.took = g.m.now.Mono, map[ReplicaID]bool{}
 	}
 	left := l.left()
-	if !l.heir(left) || g.change.busy() && g.change.attempt.unanimous || g.holds() && !l.gathered(left) {
+	if !l.heir(left) || g.change.busy() && g.change.attempt.unanimous || g.cfg.Copies == 0 && g.holds() && !l.gathered(left) {
 		return true
 	}
 	g.change.propose(l.successor(), NewSet(append(slices.Clone(left), Replica{g.self, ""})...), true)
@@ -209,7 +230,8 @@ func (l *majorities) ended(x *pass) {
 // adopted begins anew in another generation.
 func (l *majorities) adopted() { l.from, l.took = 0, nil }
 
-// successor returns the register with which the group goes on: this replica counts, and the members catch up.
+// successor returns the register with which the group goes on: this replica counts, and the members catch up. Where
+// each bucket has homes of its own, all those count that are left.
 func (l *majorities) successor() Register {
 	g := l.group
 	v := g.reg.stable()
@@ -218,11 +240,39 @@ func (l *majorities) successor() Register {
 	if me := g.m.state.Member(g.m.cfg.Self); me != nil {
 		zone = me.Zone
 	}
-	v.Current, v.Held = NewSet(Replica{g.self, zone}), nil
+	alone := NewSet(Replica{g.self, zone})
+	if g.cfg.Copies > 0 {
+		v.Current = slices.DeleteFunc(slices.Clone(g.reg.Current), func(r Replica) bool { return l.goneForGood(r.ID) })
+		if len(v.Current) == 0 {
+			v.Current = alone
+		}
+		v.Held, v.Resets = l.homesLeft(v.Gen)
+		return v
+	}
+	v.Current, v.Held = alone, nil
 	if want := g.lead.wanted(); len(want) > 0 && !want.Same(v.Current) {
 		v.Phase, v.Next = PhaseJoint, want
 	}
 	return v
+}
+
+// homesLeft returns what becomes of each bucket in a generation in which only those count that are left: it keeps its
+// homes, whichever these would be by the placing among fewer, until the next change; or it begins anew with those that are left.
+func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
+	g := l.group
+	for bucket := range table.Buckets {
+		v := g.views.bucket(bucket)
+		if !l.dead(v.current, v.old) {
+			held = putHeld(held, bucket, g.goOn(v, false))
+			continue
+		}
+		left := v.left(func(id ReplicaID) bool { return !l.goneForGood(id) })
+		resets = putReset(resets, bucket, Reset{Gen: gen, Spared: left})
+		if len(left) > 0 {
+			held = putHeld(held, bucket, Held{Homes: left})
+		}
+	}
+	return held, slices.Concat(without(g.reg.Resets, resets), resets)
 }
 
 // goesOnFrom reports whether a register is the first of a lineage with which the group goes on by itself, after another
@@ -231,18 +281,42 @@ func (r *Register) goesOnFrom(before *Register) bool {
 	return before != nil && r.Lineage.Turn == before.Lineage.Turn+1 && r.Continues == before.Lineage.ID && r.Gen == before.Gen+1
 }
 
-// wentOn tells people that the group has gone on after a register without some of its replicas.
+// wentOn tells people that the group has gone on after a register without some of its replicas, or that buckets have.
 func (l *majorities) wentOn(before *Register) {
 	g := l.group
-	if before == nil || g.reg.Lineage == before.Lineage || g.reg.Continues != before.Lineage.ID {
+	if before == nil {
+		return
+	}
+	var lost Set
+	switch {
+	case g.reg.Lineage != before.Lineage && g.reg.Continues == before.Lineage.ID:
+		lost = slices.DeleteFunc(NewSet(slices.Concat(before.Current, before.Next, before.Old)...), func(r Replica) bool {
+			return g.reg.Current.Has(r.ID) || g.reg.Next.Has(r.ID)
+		})
+	case g.reg.Lineage == before.Lineage && l.goesOn():
+		lost = l.lostHomes(before)
+	}
+	if len(lost) == 0 {
 		return
 	}
 	g.m.counts.WentOn++
 	e := WentOn{Group: g.index}
-	for _, r := range NewSet(slices.Concat(before.Current, before.Next, before.Old)...) {
-		if !g.reg.In(r.ID) {
-			e.Lost = append(e.Lost, r.ID)
-		}
+	for _, r := range lost {
+		e.Lost = append(e.Lost, r.ID)
 	}
 	g.m.out.Add(e)
+}
+
+// lostHomes returns the homes in a former register of the buckets that have begun anew since, without those that go on.
+func (l *majorities) lostHomes(before *Register) (lost Set) {
+	g := l.group
+	views := newViews(before, placement{g.cfg.Copies}, table.Buckets)
+	for _, x := range g.reg.Resets {
+		for _, bucket := range x.Buckets {
+			if v := views.bucket(int(bucket)); x.Gen > before.Gen {
+				lost = append(lost, slices.DeleteFunc(slices.Clone(v.current), func(r Replica) bool { return x.Spared.Has(r.ID) })...)
+			}
+		}
+	}
+	return NewSet(lost...)
 }

@@ -97,6 +97,86 @@ func TestWhoIsBehindDropsItsCopyWhenTheGroupHasGoneOn(t *testing.T) {
 	}
 }
 
+// Buckets in memory that have lost a winning part of their homes begin anew with what the others hold, as soon as the lost
+// can host nothing any more, and nothing else is touched.
+func TestBucketsInMemoryBeginAnewByThemselves(t *testing.T) {
+	f := newFleet(t, 7, func(r *replica) { r.copies, r.goOn = 3, true })
+	f.together()
+	lost, kept, gone := f.keyAt(2, 6, 7), f.keyAt(1, 6, 7), f.keyAt(0, 6, 7)
+	for _, key := range []string{lost, kept, gone} {
+		require.Equal(t, protocol.Confirmed, f.write(key, 1))
+	}
+	f.end(6, 7)
+	require.NotNil(t, heldIn(f.at(1).Register(0), lost), "they may host still")
+	require.Equal(t, protocol.HomesLost, f.at(1).read(lost).Verdict)
+	for i := 1; i <= 5; i++ {
+		f.at(i).fence(6, 7)
+	}
+	f.run(10 * time.Second)
+	r := f.at(1).Register(0)
+	require.Equal(t, uint32(1), r.Lineage.Turn, "the lineage goes on")
+	require.Empty(t, r.Held)
+	for _, key := range []string{lost, kept, gone} {
+		done := f.at(2).read(key)
+		require.Equal(t, protocol.Confirmed, done.Verdict)
+		require.NotNil(t, done.Entry, "one home of each was left")
+		require.Equal(t, protocol.Confirmed, f.write(key, 5))
+	}
+	for i := 1; i <= 5; i++ {
+		require.EqualValues(t, 1, f.at(i).Counts().WentOn)
+		require.Equal(t, [][]protocol.ReplicaID{{6, 7}}, f.at(i).lost)
+	}
+}
+
+// Buckets of which a home may come back, or may host still, do not begin anew.
+func TestBucketsWaitForWhoMayComeBack(t *testing.T) {
+	f := newFleet(t, 7, func(r *replica) { r.copies, r.goOn = 3, true })
+	f.together()
+	lost := f.keyAt(2, 6, 7)
+	require.Equal(t, protocol.Confirmed, f.write(lost, 1))
+	f.end(6, 7)
+	for i := 1; i <= 5; i++ {
+		f.at(i).fence(7)
+	}
+	f.run(10 * time.Second)
+	require.NotNil(t, heldIn(f.at(1).Register(0), lost))
+	require.Zero(t, f.at(1).Counts().WentOn)
+}
+
+// A group with numbers of replicas goes on without its majority: buckets whose homes are a winning part keep all they
+// have, the others what is left.
+func TestAGroupOfHomesGoesOnWithoutItsMajority(t *testing.T) {
+	f := newFleet(t, 7, func(r *replica) { r.copies, r.goOn = 3, true })
+	f.together()
+	before := f.at(1).Register(0)
+	lost, kept, nothing := f.keyAt(2, 4, 5, 6, 7), f.keyAt(1, 4, 5, 6, 7), f.keyAt(3, 4, 5, 6, 7)
+	for _, key := range []string{lost, kept, nothing} {
+		require.Equal(t, protocol.Confirmed, f.write(key, 1))
+	}
+	f.end(4, 5, 6, 7)
+	require.Equal(t, before.Lineage, f.at(1).Register(0).Lineage, "they may host still")
+	for i := 1; i <= 3; i++ {
+		f.at(i).fence(4, 5, 6, 7)
+	}
+	f.run(20 * time.Second)
+	for i := 1; i <= 3; i++ {
+		r := f.at(i).Register(0)
+		require.Equal(t, before.Lineage.Turn+1, r.Lineage.Turn)
+		require.Equal(t, before.Lineage.ID, r.Continues)
+		require.True(t, set(1, 2, 3).Same(r.Current))
+		require.Equal(t, protocol.PhaseStable, r.Phase)
+		require.Empty(t, r.Held)
+		require.Equal(t, [][]protocol.ReplicaID{{4, 5, 6, 7}}, f.at(i).lost)
+		require.Empty(t, f.at(i).wiped)
+	}
+	for key, there := range map[string]bool{lost: true, kept: true, nothing: false} {
+		done := f.at(2).read(key)
+		require.Equal(t, protocol.Confirmed, done.Verdict)
+		require.Equal(t, there, done.Entry != nil, key)
+		require.Equal(t, protocol.Confirmed, f.write(key, 5))
+	}
+}
+
 // A group without majorities says so at once, with what will or must happen.
 func TestNoGroupIsWithoutMajoritiesInSilence(t *testing.T) {
 	durable := func(r *replica) { r.durable, r.meta.Written = true, 0 }
@@ -109,7 +189,7 @@ func TestNoGroupIsWithoutMajoritiesInSilence(t *testing.T) {
 		"a minority is gone":             {[]int{1, 2}, []int{3}, goingOn, protocol.FateNone},
 		"gone, in memory":                {[]int{1}, []int{2, 3}, goingOn, protocol.FateGoOn},
 		"gone, in memory, to wait":       {[]int{1}, []int{2, 3}, func(*replica) {}, protocol.FateOperator},
-		"gone, with numbers of replicas": {[]int{1}, []int{2, 3}, func(r *replica) { r.goOn, r.copies = true, 3 }, protocol.FateOperator},
+		"gone, with numbers of replicas": {[]int{1}, []int{2, 3}, func(r *replica) { r.goOn, r.copies = true, 3 }, protocol.FateGoOn},
 		"gone, on disk":                  {[]int{1}, []int{2, 3}, durable, protocol.FateDisks},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,6 +59,8 @@ type Cluster struct {
 	Rescued int // How often an operator had to accept a loss.
 	Held    int // How many buckets were held back when the others went on, see Homes.
 	Late    int // How often disks came back when the loss of what they held was accepted.
+	WentOn  int // How often the group went on by itself without a majority,
+	Anew    int // and how many buckets have begun anew by themselves.
 
 	Aged       int // How often a disk was put back to an older state,
 	Recognised int // and how often that was recognised.
@@ -91,10 +93,10 @@ type Cluster struct {
 	copying             bool     // Disks are copied, see Copied.
 	twins               *twins
 	standings           standings
-	wentOn              map[protocol.Lineage]bool // The lineages with which the group has gone on by itself.
-	restored            gossip.Address            // Where a node has, or is to have, an older disk that nobody has recognised yet.
-	narrowed            bool                      // Writes are held by hardly a majority, see Behind.
-	failing             time.Duration             // Until when writes may be lost, since too many have crashed together.
+	wentOn              map[chosenAt]bool // The generations that were looked at for what has gone on by itself.
+	restored            gossip.Address    // Where a node has, or is to have, an older disk that nobody has recognised yet.
+	narrowed            bool              // Writes are held by hardly a majority, see Behind.
+	failing             time.Duration     // Until when writes may be lost, since too many have crashed together.
 }
 
 // node is what a world keeps of the node of a machine.
@@ -128,7 +130,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, drained: map[gossip.NodeID]bool{}, graceful: map[gossip.NodeID]bool{},
 	}
 	c.twins = &twins{Cluster: c, hears: map[gossip.NodeID]bool{}}
-	c.standings, c.wentOn = newStandings(), map[protocol.Lineage]bool{}
+	c.standings, c.wentOn = newStandings(), map[chosenAt]bool{}
 	w.Carry(c.carry)
 	w.EndsOn(func(event any) string {
 		if s, ok := event.(component.Stopping); ok {
@@ -436,7 +438,9 @@ func (c *Cluster) Quiet() { c.idle = true }
 // caught up and hold the same, no tombstone is left, and no trace of a removed node.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
-	c.World.After(10*time.Second, c.rescue)
+	if c.opt.Durable { // What is in memory needs nobody.
+		c.World.After(10*time.Second, c.rescue)
+	}
 	var why error
 	_, err := c.World.RunUntil(limit, func() bool {
 		why = c.settled()

@@ -18,9 +18,9 @@ import (
 
 // Buckets that lose their homes: Homes runs replicas of which two homes of a key end at once.
 // The others have to go on within a bound: the set changes, and keys of other buckets are
-// written. Then the homes come back with their disks, and the buckets recover by themselves;
-// or they have no disks, and an operator accepts the loss of those buckets; or the operator does
-// so, and the disks come back later: what is on them of those buckets counts no more.
+// written. Then the homes come back with their disks, and the buckets recover by themselves; or an operator accepts the
+// loss of those buckets, and the disks come back later: what is on them of those buckets counts no more. What is in
+// memory recovers by itself in any case, also where a majority of all nodes ends.
 
 // homesNodes is the usual number of nodes of Homes.
 const homesNodes = 6
@@ -45,6 +45,9 @@ func Homes(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error
 		most = 3
 	}
 	lost := struck{c, c.strike(c.rand, most), most == 3}
+	if !o.Durable && seed%3 == 0 {
+		lost.nodes = append(lost.nodes, c.strikeMajority(c.rand)...)
+	}
 	for _, step := range []func() error{
 		func() error { return c.within("the sets change although homes are lost", lost.goesOn) }, lost.othersWrite, lost.recover,
 	} {
@@ -103,6 +106,17 @@ func (c *Cluster) strike(r *rand.Rand, most int) []gossip.Address {
 		return nil
 	}
 	for _, a := range struck {
+		c.Crash(a)
+	}
+	return struck
+}
+
+// strikeMajority ends nodes at once until the register has lost its winning part, and returns their addresses. One node is
+// left at least.
+func (c *Cluster) strikeMajority(r *rand.Rand) (struck []gossip.Address) {
+	for nodes := c.World.Nodes(); len(nodes) > 1 && c.decides(struck); nodes = c.World.Nodes() {
+		a := nodes[r.IntN(len(nodes))].ID().Address
+		struck = append(struck, a)
 		c.Crash(a)
 	}
 	return struck
@@ -174,7 +188,7 @@ func (c struck) othersWrite() error {
 	})
 }
 
-// recover has the homes come back, or an operator accept the loss.
+// recover has the homes come back, or an operator accept the loss. What is in memory recovers by itself.
 func (c struck) recover() error {
 	if c.opt.Durable && !c.late {
 		c.comeBack()
@@ -182,7 +196,7 @@ func (c struck) recover() error {
 	accepted := time.Duration(0)
 	err := c.within("buckets recover", func() error {
 		// A node that has not heard of the removal yet sees no loss: its operator tries again.
-		if now := c.World.Now(); (c.late || !c.opt.Durable) && (accepted == 0 || now-accepted > 5*time.Second) {
+		if now := c.World.Now(); c.late && (accepted == 0 || now-accepted > 5*time.Second) {
 			accepted = now
 			c.acceptHeld()
 		}

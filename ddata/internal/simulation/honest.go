@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate/ddata/internal/protocol"
+	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/machine"
 )
 
@@ -38,22 +39,39 @@ func (h *honest) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	}
 }
 
-// wentOn notes that the group has gone on by itself without a majority, which is forgiven, as the loss that an operator
-// accepts; and checks that no majority was left of those that run (D11).
+// wentOn notes that a group in memory has gone on by itself without a majority, or buckets of it have begun anew, which
+// is forgiven for those; and checks that no majority was left of those that run, or of the homes of such a bucket (D11).
+// The documentation allows no more (docs/ddata.md, "When replicas are gone for good").
 func (h *honest) wentOn() {
 	r, c := h.Register(0), h.cluster
-	if r == nil || r.Continues == 0 || c.wentOn[r.Lineage] {
+	if r == nil || c.opt.Durable || c.wentOn[chosenAt{r.Lineage, r.Gen}] {
 		return
 	}
-	c.wentOn[r.Lineage] = true
+	c.wentOn[chosenAt{r.Lineage, r.Gen}] = true
 	live := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
 		live[c.nodes[n.ID()].replica] = c.members[n.ID()] != nil
 	}
 	in := func(id protocol.ReplicaID) bool { return live[id] }
-	before := c.chosen[chosenAt{protocol.Lineage{Turn: r.Lineage.Turn - 1, ID: r.Continues}, r.Gen - 1}]
-	if before != nil && before.Current.Wins(in) && (len(before.Old) == 0 || before.Old.Wins(in)) {
-		c.World.Fail(fmt.Errorf("D11: the group went on from generation %d without a majority, although %+v run", before.Gen, before.Current))
+	before := c.chosen[chosenAt{r.Lineage, r.Gen - 1}]
+	if on := c.chosen[chosenAt{protocol.Lineage{Turn: r.Lineage.Turn - 1, ID: r.Continues}, r.Gen - 1}]; before == nil && on != nil {
+		if before = on; before.Current.Wins(in) && (len(before.Old) == 0 || before.Old.Wins(in)) {
+			c.World.Fail(fmt.Errorf("D11: the group went on from generation %d without a majority, although %+v run", before.Gen, before.Current))
+		}
+		if c.WentOn++; c.opt.Copies == 0 {
+			c.History.forgive()
+		}
 	}
-	c.History.forgive()
+	for _, x := range r.Resets {
+		if x.Gen != r.Gen || before == nil {
+			continue
+		}
+		for _, bucket := range x.Buckets {
+			if homes := before.Homes(int(bucket), c.opt.Copies); homes.Wins(in) && before.Phase == protocol.PhaseStable {
+				c.World.Fail(fmt.Errorf("D11: bucket %d began anew in generation %d, although %+v run", bucket, x.Gen, homes))
+			}
+			c.Anew++
+			c.History.forgiveSome(func(key string) bool { return table.BucketOf(key) == int(bucket) })
+		}
+	}
 }

@@ -58,6 +58,11 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "a bucket begins anew whose homes may come back", in: "protocol", test: "TestBucketsWaitForWhoMayComeBack", edits: []edit{{
+			"majorities.go", "	return some && all\n", "	return some && (all || mutant(NAME))\n",
+		}},
+	},
+	{
 		name: "who is behind keeps its copy when the group has gone on", in: "protocol", test: "TestWhoIsBehindDropsItsCopyWhenTheGroupHasGoneOn", edits: []edit{{
 			"majorities.go", " && r.Gen == before.Gen+1", " && (r.Gen == before.Gen+1 || mutant(NAME))",
 		}},

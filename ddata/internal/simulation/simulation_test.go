@@ -57,22 +57,25 @@ func TestExpiry(t *testing.T) {
 // When two of three homes of a bucket end at once, the set goes on to change and keys of other
 // buckets are written within a bound; the bucket recovers when the homes are back with their
 // disks, or when an operator has accepted the loss, which costs no other bucket anything; disks
-// that come back after that change nothing.
+// that come back after that change nothing. In memory nobody has to help, also when a majority of all ends.
 // covers F41, I16, I17.
 func TestHomes(t *testing.T) {
 	b := within(t, 3)
-	lost, rescued, late := 0, 0, 0
+	var lost, rescued, late, wentOn, anew int
 	for seed := range b.Seeds {
 		c, err := simulation.Homes(seed, 5+int(seed%5))
 		simulationtest.RequireRun(t, seed, err)
 		b.Count(c.World)
-		lost, rescued, late = lost+min(c.Held, 1), rescued+c.Rescued, late+c.Late
+		lost, rescued, late, wentOn, anew = lost+min(c.Held, 1), rescued+c.Rescued, late+c.Late, wentOn+c.WentOn, anew+c.Anew
 	}
 	require.NotZero(t, lost)
 	if b.Ran() >= 12 {
 		require.NotZero(t, late)
+		require.NotZero(t, wentOn)
+		require.NotZero(t, anew)
 	}
-	t.Logf("%d seeds: buckets were held back in %d, and an operator accepted a loss %d times, disks came back after that %d times", b.Ran(), lost, rescued, late)
+	t.Logf("%d seeds: buckets were held back in %d, and an operator accepted a loss %d times, disks came back after that %d times; in memory %d groups went on without a majority, %d buckets began anew",
+		b.Ran(), lost, rescued, late, wentOn, anew)
 }
 
 // Runs that were red once, each with the fault of its own in docs/TRACK_RECORD.md.
