@@ -71,6 +71,8 @@ type Strategies struct {
 	garblers map[string]Garble
 	fates    map[string]int          // How often each fate was drawn.
 	types    map[string]reflect.Type // The types of answers that can be recorded, by name.
+	second   int64                   // The present second of the world,
+	paces    map[paced]int           // and how often each port was called in it.
 }
 
 // newStrategies returns strategies without answering functions. Fates are drawn from a
@@ -79,7 +81,7 @@ func newStrategies(w *World, opt *Options) *Strategies {
 	return &Strategies{
 		world: w, source: source(opt.Seed, 3), usual: opt.Calls,
 		at: make(map[gossip.Address]Calls), answers: make(map[string]Answer), takers: make(map[string]Take), garblers: make(map[string]Garble),
-		fates: make(map[string]int), types: plainTypes(),
+		fates: make(map[string]int), types: plainTypes(), paces: make(map[paced]int),
 	}
 }
 
@@ -156,6 +158,7 @@ func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 		thaws: n.thaws, digest: digest(c.Request),
 	}
 	s.world.stats.Calls++
+	s.pace(n, a.key)
 	if take := s.takers[c.Port]; take != nil {
 		s.hand(n, a, c, take)
 		return
@@ -180,6 +183,28 @@ func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 		at: f.at, typ: eventInput, place: n.place.index, incarnation: n.incarnation,
 		ref: s.world.inputs.put(input{to: from, in: f.called(c.ID), answer: &a}),
 	})
+}
+
+// callsMost is how often a component may call one port, with one key, in a second of the world: ten times what the
+// busiest second of the worlds here needs. More means that the answers of a strategy set the pace of the machine.
+const callsMost = 200
+
+// pace fails the run when a component calls a port too often.
+func (s *Strategies) pace(n *Node, k callKey) {
+	if second := s.world.now / int64(time.Second); second != s.second {
+		s.second = second
+		clear(s.paces)
+	}
+	of := paced{n.ID(), k}
+	if s.paces[of]++; s.paces[of] > callsMost {
+		s.world.Fail(fmt.Errorf("%s is called more than %d times in a second by %s", k.name(), callsMost, n.ID()))
+	}
+}
+
+// paced is a port of a component of a node.
+type paced struct {
+	node gossip.NodeID
+	key  callKey
 }
 
 // hand gives a call to the function that takes it.

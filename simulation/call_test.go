@@ -69,6 +69,19 @@ func TestCrashedStrategyIsAwayUntilItWasStartedAgain(t *testing.T) {
 	require.Contains(t, a.world.Strategies().Fates(), simulation.Injected{Name: "crash", Times: 1})
 }
 
+// A machine whose calls follow one another without a pause is a violation: an answer sets no pace.
+func TestAStormOfCallsIsAViolation(t *testing.T) {
+	a := newAsker(simulation.Calls{})
+	var again func()
+	again = func() {
+		a.ask()
+		a.world.After(time.Millisecond, again)
+	}
+	again()
+	require.ErrorContains(t, a.world.Run(time.Minute), "double is called more than 200 times in a second")
+	require.Less(t, a.world.Now(), time.Second)
+}
+
 func TestRestartsTakeLongerFromCrashToCrash(t *testing.T) {
 	away := func(seed uint64) (sum [3]time.Duration) {
 		w := pingers(simulation.Options{

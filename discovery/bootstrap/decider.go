@@ -20,8 +20,8 @@ import (
 
 // JoinDecider decides what a node that belongs to no cluster does next.
 //
-// A node that has found no cluster yet calls Decide after each round of questions to the
-// contact points, one call at a time, from a goroutine of its own. A call that is not
+// A node that has found no cluster yet calls Decide after a round of questions to the
+// contact points, one call at a time and once in membership.join-interval at most, from a goroutine of its own. A call that is not
 // answered within its context counts as an error. On an error the node goes on asking the
 // contact points, joins no cluster and forms none. Each node asks a decider of its own at the
 // same time, and at most one of these deciders should say [Form]; equal observations get

@@ -5,6 +5,7 @@ package membershipsim
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -64,8 +65,7 @@ const sourceDiscovered = 7
 // errNotFound is the answer of a lookup that fails.
 var errNotFound = errors.New("simulation: the registry is not available")
 
-// Serve makes d answer the lookups of a world, and the built-in rule answer the questions to
-// deciders.
+// Serve makes d answer the lookups of a world, and the questions to deciders.
 func (d *Discovered) Serve(w *simulation.World) {
 	d.world, d.rand, d.views = w, w.Source(sourceDiscovered), make(map[gossip.Address]*view)
 	strategies := w.Strategies()
@@ -75,8 +75,14 @@ func (d *Discovered) Serve(w *simulation.World) {
 	strategies.Garble(protocol.CallLookup, func(r *rand.Rand, _ any) any {
 		return []any{nil, "contact points", discovery.Targets{List: []discovery.Target{{Host: "A B", Port: 1}}}}[r.IntN(3)]
 	})
-	strategies.Answer(protocol.CallJoinDecider, func(_ *simulation.Node, request any) (any, error) {
-		return bootstrap.LowestAddress{}.DecideNow(request.(bootstrap.Observations)), nil
+	asked := map[gossip.NodeID]time.Duration{}
+	strategies.Answer(protocol.CallJoinDecider, func(n *simulation.Node, request any) (any, error) {
+		// A decider is asked once in a join-interval at most (docs/plugins.md, "the pace of questions"); clocks differ.
+		if last, again := asked[n.ID()]; again && w.Now()-last < protocol.Default().JoinInterval*9/10 {
+			w.Fail(fmt.Errorf("%s asks its decider %v after it has asked before", n.ID(), w.Now()-last))
+		}
+		asked[n.ID()] = w.Now()
+		return d.decide(request.(bootstrap.Observations)), nil
 	})
 	strategies.Garble(protocol.CallJoinDecider, func(r *rand.Rand, _ any) any {
 		return []any{
@@ -87,6 +93,16 @@ func (d *Discovered) Serve(w *simulation.World) {
 		}[r.IntN(4)]
 	})
 	strategies.Recorded(discovery.Targets{}, bootstrap.Decision{})
+}
+
+// decide answers the question of a decider: by the built-in rule, or, while discovery is wrong, at random, what is
+// allowed and makes no sense.
+func (d *Discovered) decide(o bootstrap.Observations) bootstrap.Decision {
+	form := bootstrap.Decision{Action: bootstrap.Form, Reason: "drawn"}
+	if d.world.Now() < d.RightFrom && form.Check(o) == nil && d.rand.IntN(2) == 0 {
+		return form
+	}
+	return bootstrap.LowestAddress{}.DecideNow(o)
 }
 
 // answer answers a lookup of the node at an address.

@@ -76,8 +76,9 @@ type bootstrapping struct {
 	lookup, question machine.CallID
 
 	// decides says that there is a decider, asked are the observations of the last question
-	// to it, and verdict is its last decision.
+	// to it, which was asked at askedAt, and verdict is its last decision.
 	asked   bootstrap.Observations
+	askedAt machine.Instant
 	verdict bootstrap.Decision
 	decides bool
 
@@ -168,8 +169,7 @@ func (b *bootstrapping) returned(in machine.Called) (others bool) {
 	case b.lookup:
 		return b.lookedUp(in)
 	case b.question:
-		b.decided(in)
-		return b.verdict.Action != bootstrap.Probe
+		return b.decided(in)
 	}
 	return false
 }
@@ -339,18 +339,20 @@ func (b *bootstrapping) explain(vote string) (line, cause string) {
 	return line, cause
 }
 
-// ask asks the decider, if there is one and no question to it is under way.
+// ask asks the decider, if there is one and no question to it is under way, once in a join-interval at most: its
+// answer has the node ask others, which has it ask the decider again.
 func (b *bootstrapping) ask(o bootstrap.Observations) {
-	if !b.decides || b.question != 0 {
+	if !b.decides || b.question != 0 || b.askedAt != 0 && b.now.Mono < b.askedAt.Add(b.cfg.JoinInterval) {
 		return
 	}
-	b.question, b.asked = b.nextCall(), o
+	b.question, b.asked, b.askedAt = b.nextCall(), o, b.now.Mono
 	b.out.Add(machine.Call{ID: b.question, Port: CallJoinDecider, Request: o, Limit: deciderLimit})
 	b.out.Arm(timerDecider, b.now.Mono.Add(deciderLimit))
 }
 
-// decided takes the answer of the decider, which is checked against what it was asked.
-func (b *bootstrapping) decided(in machine.Called) {
+// decided takes the answer of the decider, which is checked against what it was asked, and reports whether it is another
+// one than before by which the node is to act.
+func (b *bootstrapping) decided(in machine.Called) (acts bool) {
 	decision, known := in.Result.(bootstrap.Decision)
 	err := in.Err
 	if err == nil && !known {
@@ -361,13 +363,15 @@ func (b *bootstrapping) decided(in machine.Called) {
 	}
 	if err != nil {
 		b.deciderFailed(err)
-		return
+		return false
 	}
 	b.endQuestion()
-	if decision.Action != b.verdict.Action || decision.Reason != b.verdict.Reason {
+	before := b.verdict
+	if decision.Action != before.Action || decision.Reason != before.Reason {
 		b.out.Decide("bootstrap", b.self.String(), decision.Action.String(), cutText(decision.Reason))
 	}
 	b.verdict = decision
+	return decision.Action != bootstrap.Probe && (decision.Action != before.Action || !slices.Equal(decision.SeedNodes, before.SeedNodes))
 }
 
 // deciderFailed goes on without an answer: no cluster is joined, and none is formed.

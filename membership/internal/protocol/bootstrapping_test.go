@@ -301,6 +301,41 @@ func TestAnotherDecides(t *testing.T) {
 	l.until(10*time.Second, func() bool { return l.allUp(3) })
 }
 
+// A decider sets no pace: whatever it answers, it is asked once in a join-interval at most, and contact points are asked
+// as often as without it.
+func TestADeciderIsAskedOnceInAJoinInterval(t *testing.T) {
+	t.Parallel()
+	form := func(o bootstrap.Observations) bootstrap.Decision {
+		d := bootstrap.Decision{Action: bootstrap.Form, Reason: "always"}
+		if d.Check(o) != nil {
+			return bootstrap.Decision{Reason: "not yet"}
+		}
+		return d
+	}
+	for name, decides := range map[string]func(n int, o bootstrap.Observations) bootstrap.Decision{
+		"always form": func(_ int, o bootstrap.Observations) bootstrap.Decision { return form(o) },
+		"form, or not": func(n int, o bootstrap.Observations) bootstrap.Decision {
+			if n%2 == 0 {
+				return bootstrap.Decision{Reason: "or not"}
+			}
+			return form(o)
+		},
+	} {
+		l, r := registered(t, 1, 2)
+		l.drop = func(_, _ gossip.NodeID, message any) bool { // Nobody gets a vote.
+			_, vote := message.(protocol.AskVote)
+			return vote
+		}
+		r.decides = func(o bootstrap.Observations) (bootstrap.Decision, error) { return decides(r.questions, o), nil }
+		l.looks(1, asked)
+		l.looks(2, asked)
+		l.run(time.Minute)
+		require.NotZero(t, l.sent["AskVote"], name)
+		require.LessOrEqual(t, r.questions, 2*61, name)
+		require.LessOrEqual(t, l.sent["InitJoin"], 6*61, name)
+	}
+}
+
 func TestDiscoverNeedsDiscovery(t *testing.T) {
 	l := newLoop(t)
 	n := l.start(1, 1)
