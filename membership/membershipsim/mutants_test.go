@@ -670,6 +670,19 @@ func singleRules(pkg string) (hunts []hunt) {
 			"a late answer takes standing back", "TestALateAnswerTakesNoStandingBack", "answers.go",
 			"!ok || sentAt > last {", "!ok || sentAt > last || mutant(NAME) {",
 		},
+		{
+			"a decider sets the pace", "TestADeciderIsAskedOnceInAJoinInterval", "bootstrapping.go",
+			"b.askedAt != 0 && b.now.Mono <", "!mutant(NAME) && b.askedAt != 0 && b.now.Mono <",
+		},
+		{
+			"a last word builds upon a base", "TestTheLastWordBuildsUponNoBase", "gossip.go",
+			"\t\ts.out.Send(peer, GossipDelta{Delta: s.state.DeltaWithoutBase(s.believed(peer)), Digest: s.state.Digest()})\n",
+			"\t\tif mutant(NAME) {\n\t\t\ts.sendNews(peer)\n\t\t\tcontinue\n\t\t}\n\t\ts.out.Send(peer, GossipDelta{Delta: s.state.DeltaWithoutBase(s.believed(peer)), Digest: s.state.Digest()})\n",
+		},
+		{
+			"who hands over last is left alone", "TestAllWaitForWhoHandsOverLast", "leave.go",
+			"case l.lead.allLeave() && len(", "case !mutant(NAME) && l.lead.allLeave() && len(",
+		},
 	} {
 		m := mutant{name: rule.name}
 		if rule.file != "" {
