@@ -438,7 +438,7 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 // begin checks that a message may be processed here and now.
 func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, id uint64, origin gossip.NodeID) {
 	r := l.messages[id]
-	if !l.nodes[node].standing(l.nodes[node].now) {
+	if c := l.nodes[node]; !c.standing(c.looked()) {
 		l.violate("I14: %s begins message %d without standing", node, id)
 	}
 	switch {
