@@ -30,7 +30,7 @@ type Config struct {
 	// want one. It is read at each connection. Empty: no token.
 	TokenFile string `koanf:"token-file"`
 
-	// Queued bounds the requests that wait for a node, 1 to 1,000,000.
+	// Queued bounds the requests that wait for a node, 1 to 1,000,000. What nodes send back waits besides.
 	Queued int `koanf:"queued" unit:"requests" range:"1..1000000"`
 
 	// QueuedBytes bounds the messages of those, 1 KiB to 1 GiB. A single one may be larger.

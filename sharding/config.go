@@ -36,7 +36,7 @@ type Config struct {
 
 	// MailboxSize bounds the messages that wait for one entity, at least 1: senders of
 	// further messages wait until half of the mailbox is handled. Messages that other
-	// nodes have on their way when the mailbox becomes full, at most a window of each,
+	// nodes have on their way when the mailbox becomes full, at most two windows of each,
 	// come on top.
 	MailboxSize int `koanf:"mailbox-size" unit:"messages" range:"1..16777216"`
 

@@ -62,7 +62,7 @@
 // way to the shard (sharding.window-bytes). Senders stand in line and are called in
 // their order. A mailbox that is full holds back those who send to this entity, and
 // nobody else: others of its shard have the window for themselves. What was on its way
-// is taken, so that a mailbox holds at most what it may and one window of each node.
+// is taken, so that a mailbox holds at most what it may and two windows of each node.
 //
 // An entity that sends in the middle of a message should do so with
 // [Context.Context]: then it waits for five seconds at most, and gets [ErrOverloaded].

@@ -26,18 +26,18 @@ func caused(self gossip.NodeID, was, is *gossip.State) error {
 }
 
 // canDecide checks that every node that is up can decide by the downing strategy of the
-// cluster: when a node learns of a strategy, every live voter that it knows has it. A
-// leaving voter may have stopped hosting, and need not hear of a change any more.
+// cluster: when a node learns of a strategy, every live voter that it knows has it (docs/downing.md, "the cluster changes when
+// all members have loaded the new strategy, while nobody is missing"). One that exits has handed over what it hosted.
 func (c *Invariants) canDecide(n *simulation.Node, was, is *gossip.State) error {
 	r := is.Downing()
 	if was != nil && was.Downing() == r && shared(was.Members(), is.Members()) || r.Gen == 0 {
 		return nil
 	}
-	if self := is.Member(n.ID()); self == nil || self.Status >= gossip.Leaving {
+	if self := is.Member(n.ID()); self == nil {
 		return nil
 	}
 	for _, m := range is.Members() {
-		if m.Status < gossip.Up || m.Status >= gossip.Leaving {
+		if m.Status < gossip.Up || m.Status >= gossip.Exiting {
 			continue
 		}
 		voter := c.world.Node(m.Node.Address)

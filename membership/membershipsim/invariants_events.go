@@ -17,7 +17,7 @@ import (
 //	    and disappears only when it was removed
 //	I7  of two incarnations at one address at most one is not down, once either has
 //	    been up: the second comes up when the first is out. Two members may have let
-//	    in one each at the same time.
+//	    in one each at the same time (docs/bootstrap.md, "two processes run under one name").
 //
 // [Events.Watch] adds the check to a world.
 type Events struct {

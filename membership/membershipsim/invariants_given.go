@@ -97,7 +97,7 @@ func (c *Invariants) gaveNumbers(self gossip.NodeID, was, is *gossip.State, conv
 		if !converged {
 			continue
 		}
-		if known, ok := c.given.settled[m.Node]; ok && known != m.UpNumber && !c.MinoritySurvives {
+		if known, ok := c.given.settled[m.Node]; ok && known != m.UpNumber {
 			return fmt.Errorf("I29: at %v, %v has up-number %d, all knew it by %d", self, m.Node, m.UpNumber, known)
 		}
 		c.given.settled[m.Node] = m.UpNumber

@@ -35,10 +35,13 @@ import (
 //	          [Bounds.Waver]
 //	standing  each member may host, except for moments in which an answer was lost
 //	survives  of a settled cluster that is cut once, the side with a majority whose
-//	          links all work hosts again within [Bounds.Accuse] and [Bounds.Remove]
+//	          links all work hosts again within [Bounds.Accuse] and [Bounds.Remove]: all
+//	          of it if nobody else reaches it, else some (docs/downing.md, "With every strategy, of each broken
+//	          link within a side one end goes")
 //	endless   while nothing changes from outside, no node is started and ends by
 //	          itself again and again, unless the stability margin is too short for
-//	          news and its answer ([Bounds.Answered])
+//	          news and its answer ([Bounds.Answered]) (docs/configuration.md, "if it is shorter than twice the time in
+//	          which news reaches all nodes, one that joins over a broken link is downed instead of waiting")
 //
 // It needs no operator, and waits for none. [Liveness.Watch] adds it to a world.
 type Liveness struct {
@@ -52,9 +55,10 @@ type Liveness struct {
 	// and no other.
 	MajorityOnly bool
 
-	// MayWait says that a cluster may have to wait for an operator to found it, since too
-	// many of its nodes have lost their records: then it need not settle.
-	MayWait bool
+	// MayWait reports whether a cluster may have to wait for an operator to found it, since too
+	// many of its nodes have lost their records: then it need not settle (docs/operations.md, "More than half of the voters
+	// have burned down with their disks, or lost their memory."). Nil means never.
+	MayWait func() bool
 
 	// Silences, Marks, Settled and Splits count how often each of these was really checked.
 	Silences, Marks, Settled, Splits int
@@ -78,6 +82,7 @@ type pair struct{ of, member gossip.NodeID }
 // expectation says that a node of some side hosts by a given time, if nothing changes.
 type expectation struct {
 	side    []gossip.NodeID
+	alone   bool // No other node is linked to the side.
 	changed time.Duration
 	by      time.Duration
 }
@@ -152,7 +157,7 @@ func (l *Liveness) ended(n *simulation.Node, e simulation.Ended) {
 	l.died[n.ID()] = w.Now()
 	l.forget(n)
 	if e.Why == simulation.Crashed || strings.Contains(e.Why, component.StopJoinFailed.String()) || l.diskFailed(n, e) {
-		return // Ended from outside, or by a setting.
+		return // From outside; by a setting (docs/operations.md, "no cluster was found in time, or it has no majority").
 	}
 	if l.steady != changedAt(w) {
 		l.steady = changedAt(w)
@@ -168,7 +173,8 @@ func (l *Liveness) ended(n *simulation.Node, e simulation.Ended) {
 func changedAt(w *simulation.World) time.Duration { return w.Now() - w.Steady() }
 
 // diskFailed reports whether a node has ended because of a disk that may fail. Such ends
-// come as often as the disk fails.
+// come as often as the disk fails (docs/operations.md, "If the record can be neither written nor removed, or the disk does not
+// answer within").
 func (l *Liveness) diskFailed(n *simulation.Node, e simulation.Ended) bool {
 	d := l.world.Disks().At(n.ID().Address)
 	return e.Why == "stopped: "+component.StopDisk.String() && (d.Fail > 0 || d.Hang > 0)
@@ -266,7 +272,7 @@ func (l *Liveness) settles() error {
 			l.settled = MachineOf(nodes[0]).State()
 		}
 	}
-	if l.MayWait || quiet <= l.Bounds.Settle+w.Network().Slowest() || len(w.Nodes()) == 0 {
+	if l.MayWait != nil && l.MayWait() || quiet <= l.Bounds.Settle+w.Network().Slowest() || len(w.Nodes()) == 0 {
 		return nil
 	}
 	l.Settled++
@@ -322,21 +328,21 @@ func (l *Liveness) survives() error {
 	if l.settled == nil {
 		return nil
 	}
-	if side := l.winners(); side != nil {
+	if side, alone := l.winners(); side != nil {
 		by := w.Now() + l.Bounds.Accuse + l.Bounds.Remove + w.Network().Slowest()
-		l.expected = &expectation{side: side, changed: changedAt(w), by: by}
+		l.expected = &expectation{side: side, alone: alone, changed: changedAt(w), by: by}
 	}
 	return nil
 }
 
-// winners returns the nodes connected to a majority whose links to each other all work;
-// nil without such a majority, or when an edit of the members is under way, since then no
-// side need survive.
-func (l *Liveness) winners() []gossip.NodeID {
+// winners returns the nodes connected to a majority whose links to each other all work, and whether these are that
+// majority alone; nil without such a majority, or when an edit of the members is under way, since then no
+// side need survive (docs/operations.md, "While a node joins or leaves some splits leave nobody, for parts of a second").
+func (l *Liveness) winners() (side []gossip.NodeID, alone bool) {
 	var running []*simulation.Node
 	for _, n := range l.world.Nodes() {
 		if !sameMembers(MachineOf(n).State(), l.settled) {
-			return nil
+			return nil, false
 		}
 		if !n.Frozen() {
 			running = append(running, n)
@@ -350,10 +356,11 @@ func (l *Liveness) winners() []gossip.NodeID {
 			}
 		}
 		if MachineOf(n).Snapshot().Base.Wins(func(id gossip.NodeID) bool { return slices.Contains(whole, id) }) {
-			return l.reached(running, whole)
+			side = l.reached(running, slices.Clone(whole))
+			return side, len(side) == len(whole)
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // linked reports whether the links between a node and others work.
@@ -384,13 +391,19 @@ func sameMembers(a, b *gossip.State) bool {
 	})
 }
 
+// goesOn checks that somebody of the side hosts; all of it, if nobody else reaches it, so that no link within it is broken.
 func (l *Liveness) goesOn(e *expectation) error {
-	for _, id := range e.side {
-		if n := l.world.Node(id.Address); n != nil && n.ID() == id && l.hosts(n) {
-			return nil
-		}
+	hosts := func(id gossip.NodeID) bool {
+		n := l.world.Node(id.Address)
+		return n != nil && n.ID() == id && l.hosts(n)
 	}
-	return fmt.Errorf("survives: of %v, a majority that was settled and whose links all work, nobody hosts", e.side)
+	if !e.alone && slices.ContainsFunc(e.side, hosts) {
+		return nil
+	}
+	if i := slices.IndexFunc(e.side, func(id gossip.NodeID) bool { return !hosts(id) }); i >= 0 {
+		return fmt.Errorf("survives: of %v, a majority that was settled and whose links all work, %v does not host", e.side, e.side[i])
+	}
+	return nil
 }
 
 var _ simulation.Checker = (*Liveness)(nil)

@@ -20,12 +20,13 @@ import (
 //
 // [OneCluster.Watch] adds the check to a world.
 type OneCluster struct {
-	// BirthsMayFall says that births are not checked: a majority of the disks may have
-	// been lost, or no node has one.
+	// BirthsMayFall says that births are not checked, as no node has a disk (docs/operations.md, "births, and with them
+	// epochs, rest on the wall clocks.").
 	BirthsMayFall bool
 
 	// Excused reports whether so many records were lost that nothing is promised any
-	// more: then hosts of different clusters are not compared. Nil means never.
+	// more: then hosts of different clusters are not compared (docs/operations.md, "That is safe while a majority of the
+	// voters still has its directories."). Nil means never.
 	Excused func() bool
 
 	// Looks counts how often hosts were compared.

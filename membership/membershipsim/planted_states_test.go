@@ -87,8 +87,8 @@ func TestPlantedDecisionAboutNobodyIsFound(t *testing.T) {
 	require.NoError(t, c.decidedOnWhatIs(n, decision))
 }
 
-// What one node makes and another refuses as malformed is found; what a node refuses of
-// itself, or for another reason, is none of it.
+// What one node makes and another refuses as malformed is found, and so is what it refuses of itself; what a node refuses
+// for another reason is none of it.
 func TestPlantedRefusalOfWhatANodeMadeIsFound(t *testing.T) {
 	w := simulation.New(simulation.Options{})
 	c := &Invariants{}
@@ -97,7 +97,7 @@ func TestPlantedRefusalOfWhatANodeMadeIsFound(t *testing.T) {
 	refusal := protocol.Refused{Refusal: protocol.RefusedMalformed, Peer: plantedNode("b", 2), What: "gossip", Reason: "a count"}
 	require.ErrorContains(t, c.observed(simulation.Observation{Node: n, Event: refusal}), "closure: "+n.ID().String()+" refuses gossip of b:1#2 as malformed")
 	refusal.Peer = n.ID()
-	require.NoError(t, c.observed(simulation.Observation{Node: n, Event: refusal}))
+	require.ErrorContains(t, c.observed(simulation.Observation{Node: n, Event: refusal}), "closure: "+n.ID().String())
 	refusal.Peer, refusal.Refusal = plantedNode("b", 2), protocol.RefusedMalformed+1
 	require.NoError(t, c.observed(simulation.Observation{Node: n, Event: refusal}))
 }

@@ -153,6 +153,20 @@ func TestPlantedMajorityThatDoesNotSurvive(t *testing.T) {
 	require.ErrorContains(t, p.Run(2*time.Minute), "survives: of [n002:7946")
 }
 
+// covers I13: one of the majority of a cluster that is cut goes down with the minority.
+func TestPlantedMajorityOfWhichOneDoesNotSurvive(t *testing.T) {
+	p := plant(5, sameSeeds, func(env simulation.Env, l *lame) {
+		l.says = func(machine.Now) any {
+			if from(env, time.Minute) && env.Self.Address == address(4) {
+				return component.Stopping{Reason: component.StopDowned}
+			}
+			return nil
+		}
+	})
+	p.At(50*time.Second+time.Millisecond, func() { p.Network().Split(addresses(0, 2), addresses(2, 5)) })
+	require.ErrorContains(t, p.Run(2*time.Minute), "survives: of [n002:7946")
+}
+
 // A node that ends by itself again and again is found, whoever starts it again.
 func TestPlantedNodeThatAlternatesForEver(t *testing.T) {
 	p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {
@@ -195,7 +209,7 @@ func TestPlantedNodeThatBlamesItsDiskForEver(t *testing.T) {
 				return nil
 			}
 		})
-		p.liveness.MayWait = true
+		p.liveness.MayWait = func() bool { return true }
 		p.Disks().SetAt(address(2), disk)
 		supervisor := &membershipsim.Supervisor{Seeds: addresses(0, 1), Min: time.Second}
 		supervisor.Supervise(p.World)

@@ -33,6 +33,7 @@ func Checks() []Check {
 		{"core", "a core is a pure function of its inputs, so that a run can be repeated from its seed", pure(corePurity)},
 		{"core-order", "the order of a map differs from run to run", coreOrder},
 		{"optional", "a method of an optional interface with another signature compiles, and is never called", pure(optionalInterfaces)},
+		{"quotes", "an oracle excuses only what users were told, and pages change", quotes},
 		{"realtime", "a limit in real time ends on a busy machine before the code had its time", pure(realtime)},
 		{"sequential", "the race detector is left out only where it can find nothing", pure(sequential)},
 	}

@@ -130,7 +130,7 @@ func (n *node) begin(c *call, r *clientv1.Request) {
 	case r.GetKind() != kind || n.w.chance(0.005):
 		o.code = clientv1.Code_CODE_UNKNOWN_KIND
 	default:
-		if most := n.w.limits(); n.requests > most.Requests || n.bytes > most.Bytes && n.requests > 1 {
+		if most := n.w.limits(); n.requests > most.Requests || n.bytes > most.Bytes {
 			n.w.Fail(fmt.Errorf("C5: %s has %d requests of %d bytes", n.name, n.requests, n.bytes))
 		}
 		o.placed = true

@@ -34,8 +34,9 @@ type weather struct {
 	supervised bool
 
 	// forgetful has nodes lose their records, so that a cluster may have to wait for an
-	// operator to found it: settling is not required. That there is only one cluster is,
-	// until an older disk came back or half of the seed nodes have lost their records.
+	// operator to found it, and there may be two: from when on an older disk came back (docs/operations.md, "Never restore it
+	// from a backup, never copy it, never clone the disk of a node.") or half of the seed nodes have lost their
+	// records (docs/operations.md, "That is safe while a majority of the voters still has its directories.").
 	forgetful bool
 
 	// drawn draws all settings from the seed.
@@ -156,7 +157,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	if o.Settle == 0 {
 		o.Settle = max(SettleDefault, r.bounds.Settle)
 	}
-	r.liveness = &membershipsim.Liveness{Bounds: r.bounds, Config: r.config, MajorityOnly: r.downing.Class.MajorityOnly, MayWait: s.weather.forgetful}
+	r.liveness = &membershipsim.Liveness{Bounds: r.bounds, Config: r.config, MajorityOnly: r.downing.Class.MajorityOnly}
 	r.liveness.Watch(r.world)
 	if s.weather.judged {
 		r.judged = true
@@ -169,6 +170,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 		one := &membershipsim.OneCluster{}
 		if s.weather.forgetful {
 			one.Excused = func() bool { return r.world.Disks().Forgetful(r.seeds()) }
+			r.liveness.MayWait = one.Excused
 		}
 		one.Watch(r.world)
 	}

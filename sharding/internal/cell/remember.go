@@ -27,6 +27,8 @@ type Rememberer interface {
 	Remember(shard protocol.ShardID, id string)
 	// Forget says that an entity has stopped for good.
 	Forget(shard protocol.ShardID, id string)
+	// GiveUp says that an entity does not wait any more, as nobody does for it: it is forgotten, unless it has run before.
+	GiveUp(shard protocol.ShardID, id string)
 	// Settle says that the shard stops, and reports whether everything is written; [Recall.Settled]
 	// follows if not. It may be said again.
 	Settle(shard protocol.ShardID) (written bool)
@@ -187,7 +189,7 @@ func (x Recall) Start(now machine.Instant, ids []string, out *Actions) {
 	}
 }
 
-// Kept says that the store has entities. One that does not wait any more is to be forgotten again.
+// Kept says that the store has entities. One that does not wait any more is given up.
 func (x Recall) Kept(now machine.Instant, ids []string, out *Actions) {
 	r := &x.c.residents
 	if !r.place.hosts() || r.place.isOver() {
@@ -196,7 +198,7 @@ func (x Recall) Kept(now machine.Instant, ids []string, out *Actions) {
 	for _, id := range ids {
 		switch e := r.entity(id); {
 		case e == nil:
-			r.cfg.Rememberer.Forget(r.cfg.Shard, id)
+			r.cfg.Rememberer.GiveUp(r.cfg.Shard, id)
 		case e.epoch == nil:
 			e.epoch = r.place.token()
 			r.advance(now, e, out)
@@ -205,8 +207,8 @@ func (x Recall) Kept(now machine.Instant, ids []string, out *Actions) {
 	x.c.checkHalted(now, out)
 }
 
-// Unkept says that the store did not take entities in time, and why. The messages of those that wait are refused, and the
-// store is to forget them, since it may have taken them all the same.
+// Unkept says that the store did not take entities in time, and why. The messages of those that wait are refused, and they
+// are given up.
 func (x Recall) Unkept(now machine.Instant, ids []string, why string, out *Actions) {
 	r := &x.c.residents
 	if !r.place.hosts() || r.place.isOver() {
@@ -217,7 +219,7 @@ func (x Recall) Unkept(now machine.Instant, ids []string, why string, out *Actio
 		if e != nil && e.epoch != nil {
 			continue // It was read meanwhile, and runs.
 		}
-		r.cfg.Rememberer.Forget(r.cfg.Shard, id)
+		r.cfg.Rememberer.GiveUp(r.cfg.Shard, id)
 		if e != nil {
 			e.failures = min(e.failures+1, 16)
 			r.rest(now, e, r.backoff(e.failures), unkept+why, out)

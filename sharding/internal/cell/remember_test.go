@@ -12,12 +12,13 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// notes are a Rememberer that notes whom it is told to forget.
-type notes struct{ forgotten []string }
+// notes are a Rememberer that notes whom it is told to forget, and who is given up.
+type notes struct{ forgotten, givenUp []string }
 
 func (*notes) Serve(protocol.ShardID, protocol.Epoch) {}
 func (*notes) Remember(protocol.ShardID, string)      {}
 func (n *notes) Forget(_ protocol.ShardID, id string) { n.forgotten = append(n.forgotten, id) }
+func (n *notes) GiveUp(_ protocol.ShardID, id string) { n.givenUp = append(n.givenUp, id) }
 func (*notes) Settle(protocol.ShardID) bool           { return true }
 func (*notes) End(protocol.ShardID)                   {}
 
@@ -62,7 +63,7 @@ func TestOnlyWhoAsksIsForgotten(t *testing.T) {
 }
 
 // An entity that runs, since its set was read meanwhile, is not given up although the store did not take it in time; one that
-// waits is, and the store is to forget it.
+// waits is, and so is one for which nobody waits any more. That alone has nobody forgotten.
 // covers I28.
 func TestWhoRunsIsNotGivenUp(t *testing.T) {
 	n := &notes{}
@@ -73,5 +74,7 @@ func TestWhoRunsIsNotGivenUp(t *testing.T) {
 	cell.RecallOf(c.Cell).Start(c.now, []string{"x"}, &c.out)
 	require.Equal(t, "start:x", c.did())
 	cell.RecallOf(c.Cell).Unkept(c.now, []string{"x", "y"}, "the store is down", &c.out)
-	require.Equal(t, []string{"y"}, n.forgotten)
+	cell.RecallOf(c.Cell).Kept(c.now, []string{"z"}, &c.out)
+	require.Equal(t, []string{"y", "z"}, n.givenUp)
+	require.Empty(t, n.forgotten)
 }

@@ -23,13 +23,15 @@ import (
 
 // box is a disk and the queue on it.
 type box struct {
-	p       *producer
-	dir     *files.Directory
-	file    *queuefile.Queue
-	maybe   map[delivery.EntryID]bool // To append or to remove it has failed, or a crash may have taken the removal back.
-	removed []delivery.EntryID        // Since the machine has last crashed.
-	power   bool                      // The next end of the process is one of the machine.
-	torn    bool                      // The machine ends when a sync fails, before what was written is on the disk.
+	p    *producer
+	dir  *files.Directory
+	file *queuefile.Queue
+	// maybe has what may be there or not: to append or to remove it has failed (docs/delivery.md, "not delivered by this
+	// producer, perhaps by the next"), or a crash may have taken the removal back.
+	maybe   map[delivery.EntryID]bool
+	removed []delivery.EntryID // Since the machine has last crashed.
+	power   bool               // The next end of the process is one of the machine.
+	torn    bool               // The machine ends when a sync fails, before what was written is on the disk.
 	salts   *rand.Rand
 }
 

@@ -5,6 +5,7 @@ package deliverysim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ type producer struct {
 	queue  []delivery.Entry // What the queue has kept, and not removed.
 	disk   *box             // Nil: the queue is in memory.
 	sent   map[string]int   // The last number of a message that was offered, by entity.
+	lost   map[string]int   // The same when the producer last began, if it has no queue: all up to then is gone with it.
 
 	courier  *courier.Courier[string]
 	session  courier.Session
@@ -39,6 +41,9 @@ func (p *producer) begin() {
 	p.courier = nil
 	if p.disk != nil && !p.reopen() {
 		return // It is started again.
+	}
+	if !p.queued {
+		p.lost = maps.Clone(p.sent)
 	}
 	p.session = courier.Session{p.name[1], byte(p.life), 1}
 	p.courier = courier.New[string](config(), p.session, p.w.Source(100+uint64(p.name[1])*1000+uint64(p.life)))

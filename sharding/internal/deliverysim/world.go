@@ -174,7 +174,7 @@ func (w *World) Finish() error {
 			w.Fail(fmt.Errorf("D6: %s holds %d messages %v after the faults", p.name, held, recovery))
 		}
 		for to, n := range p.sent {
-			for i := 1; i <= n && p.queued; i++ {
+			for i := p.lost[to] + 1; i <= n; i++ {
 				if text := fmt.Sprintf("%s/%s/%d", p.name, to, i); w.accepted[text] && w.handled[text] == 0 {
 					w.Fail(fmt.Errorf("D6: %s was accepted, and never handled", text))
 				}

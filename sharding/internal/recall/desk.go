@@ -55,9 +55,11 @@ func (d *Desk) Step(now machine.Instant, in any, out *Outbox) {
 	case Serve:
 		d.serve(in)
 	case Remember:
-		d.note(now, in.Shard, in.ID, opRemember)
+		d.note(now, in.Shard, in.ID, opRemember, out)
 	case Forget:
-		d.note(now, in.Shard, in.ID, opForget)
+		d.note(now, in.Shard, in.ID, opForget, out)
+	case GiveUp:
+		d.giveUp(now, in.Shard, in.ID, out)
 	case Settle:
 		d.settle(in.Shard)
 	case End:
@@ -106,7 +108,7 @@ func (d *Desk) serve(in Serve) {
 	s.epoch = in.Epoch
 	s.giveBack()
 	d.hurry(s, false)
-	s.state, s.session, s.again, s.known, s.stops = closed, 0, 0, false, false
+	s.state, s.session, s.again, s.known, s.stops, s.waited = closed, 0, 0, false, false, nil
 	s.halt()
 	d.want(&s.set)
 	if in.Shard == d.present().Shard(0) {
@@ -160,18 +162,22 @@ func (d *Desk) isInForce(shards uint32) bool {
 }
 
 // note takes that an id is to be remembered, or to be forgotten.
-func (d *Desk) note(now machine.Instant, id protocol.ShardID, entity string, op op) {
+func (d *Desk) note(now machine.Instant, id protocol.ShardID, entity string, op op, out *Outbox) {
 	s := d.shards[id]
 	if s == nil {
 		return
 	}
 	if op == opForget {
 		delete(s.handed, entity)
+		delete(s.waited, entity)
 	}
 	if s.asked(entity) == op {
 		return
 	}
 	switch {
+	case op == opRemember && d.cfg.First && s.begins(entity):
+		s.kept([]string{entity}, out) // The store has it: it begins now, and waits for no turn.
+		return
 	case op == opRemember:
 		s.remember(now, entity, d.cfg.First)
 	case s.forgets+len(s.held) >= ForgetMost:
@@ -182,6 +188,21 @@ func (d *Desk) note(now machine.Instant, id protocol.ShardID, entity string, op 
 		s.forget(now, entity)
 	}
 	d.want(&s.set)
+}
+
+// giveUp takes that an id does not wait any more. It is to be forgotten if it is new: the store may have taken it all the
+// same. What the store has had before runs until it stops for good, whoever waits for it.
+func (d *Desk) giveUp(now machine.Instant, id protocol.ShardID, entity string, out *Outbox) {
+	s := d.shards[id]
+	switch {
+	case s == nil || s.begins(entity):
+	case !s.known:
+		s.drop(entity) // Whether it is new is known when the set is read.
+	case d.taker.holds(s) && s.forgets+len(s.held) < ForgetMost:
+		s.hold(now, entity) // And here when no set of a former layout has given it.
+	default:
+		d.note(now, id, entity, opForget, out)
+	}
 }
 
 // settle has a shard start nothing any more, and tell when everything is written.

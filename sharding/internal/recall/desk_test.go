@@ -80,6 +80,7 @@ type bench struct {
 	sets   map[recall.Set]map[string]bool
 	asked  map[protocol.ShardID]map[string]bool // What was asked for last in this hosting.
 	left   map[string]bool                      // Those that were to be forgotten once.
+	old    map[string]bool                      // Those that the store had before anything was asked for, and that nobody had forgotten.
 	starts []machine.Instant
 	tried  map[string]bool // Those that were started since their shard was last served.
 }
@@ -139,8 +140,7 @@ func (b *bench) told(out *recall.Outbox) {
 		for _, id := range n.IDs {
 			require.NotEmpty(b.t, n.Why)
 			if !b.tried[id] {
-				b.asked[n.Shard][id], b.left[id] = false, true
-				b.step(recall.Forget{Shard: n.Shard, ID: id})
+				b.giveUp(n.Shard, id)
 			}
 		}
 	}
@@ -148,6 +148,16 @@ func (b *bench) told(out *recall.Outbox) {
 		require.True(b.t, b.desk.Quiet(shard))
 		b.written(shard)
 	}
+}
+
+// giveUp gives an entity up that waits. If the store has had it since before it was asked for, it keeps it; otherwise nobody
+// may rely on anything.
+func (b *bench) giveUp(shard protocol.ShardID, id string) {
+	if !b.old[id] || !b.sets[nameOf(shard)][id] {
+		delete(b.asked[shard], id)
+	}
+	b.left[id] = b.left[id] || !b.old[id]
+	b.step(recall.GiveUp{Shard: shard, ID: id})
 }
 
 // written expects that the store has what was asked for, and that no former set has what is to be forgotten.
@@ -242,7 +252,7 @@ func (b *bench) settle() {
 func drawn(t *rapid.T) *bench {
 	b := &bench{
 		t: t, cfg: config(), now: 1, served: map[protocol.ShardID]bool{}, sets: map[recall.Set]map[string]bool{{}: {}},
-		asked: map[protocol.ShardID]map[string]bool{}, tried: map[string]bool{}, left: map[string]bool{},
+		asked: map[protocol.ShardID]map[string]bool{}, tried: map[string]bool{}, left: map[string]bool{}, old: map[string]bool{},
 	}
 	b.cfg.First = rapid.Bool().Draw(t, "first")
 	had := rapid.Bool().Draw(t, "another number before")
@@ -257,7 +267,7 @@ func drawn(t *rapid.T) *bench {
 			if had && rapid.Bool().Draw(t, "there") {
 				name = recall.Set{Number: uint32(protocol.HashOf(id) % before), Of: before}
 			}
-			b.sets[name][id] = true
+			b.sets[name][id], b.old[id] = true, true
 		}
 	}
 	b.desk = recall.New(b.cfg, layout)
@@ -280,7 +290,7 @@ func (b *bench) live(t *rapid.T) {
 		b.step(recall.Remember{Shard: shard, ID: id})
 	case 4:
 		if b.served[shard] {
-			b.asked[shard][id], b.left[id] = false, true
+			b.asked[shard][id], b.left[id], b.old[id] = false, true, false
 		}
 		b.step(recall.Forget{Shard: shard, ID: id})
 	case 5:
@@ -446,7 +456,8 @@ func TestPausesDouble(t *testing.T) {
 	}
 }
 
-// An entity that waits for a store which is down is refused after the limit, and the store is to forget it.
+// An entity that waits for a store which is down is refused after the limit. What the store has had before begins all the
+// same when it can be read; what was new, and is given up when it was, is forgotten.
 func TestWhoWaitsForTooLongIsRefused(t *testing.T) {
 	cfg := config()
 	cfg.First = true
@@ -457,12 +468,39 @@ func TestWhoWaitsForTooLongIsRefused(t *testing.T) {
 	d.Step(late, recall.Opened{Set: own, Session: 1, Err: errors.New("down")}, out)
 	require.Equal(t, []recall.Named{{IDs: []string{"a"}, Why: "down"}}, out.Unkept)
 	out.Reset()
-	d.Step(late, recall.Forget{ID: "a"}, out)
+	d.Step(late, recall.GiveUp{ID: "a"}, out)
 	late = late.Add(time.Second)
 	d.Step(late, recall.Tick{}, out)
 	d.Step(late, recall.Opened{Set: own, Session: 4, IDs: []string{"a", "b", "c"}}, out)
 	require.Equal(t, []recall.Named{{IDs: []string{"b"}}}, out.Kept)
-	require.Equal(t, []recall.Change{{Set: own, Session: 4, Forget: []string{"a"}}}, out.Change)
+	d.Step(late, recall.GiveUp{ID: "b"}, out) // Its asker is gone; it begins as the others do.
+	require.Empty(t, out.Change, "the store had them before")
+	require.Equal(t, []recall.Named{{IDs: []string{"a", "b", "c"}}}, out.Start)
+	d.Step(late, recall.Remember{ID: "c"}, out) // A message comes before its turn.
+	require.Empty(t, out.Change, "it is there")
+	require.Equal(t, []recall.Named{{IDs: []string{"b"}}, {IDs: []string{"c"}}}, out.Kept)
+	out.Kept = nil
+	d.Step(late, recall.Remember{ID: "d"}, out)
+	d.Step(late, recall.Changed{Set: own, Session: 4}, out)
+	require.Equal(t, []recall.Named{{IDs: []string{"d"}}}, out.Kept)
+	out.Reset()
+	d.Step(late, recall.GiveUp{ID: "d"}, out)
+	require.Equal(t, []recall.Change{{Set: own, Session: 4, Forget: []string{"d"}}}, out.Change, "it was new")
+}
+
+// An entity that waits for the store when its shard begins to stop is not forgotten as new when the set is read then, has it,
+// and nobody waits any more.
+func TestWhoWaitedWhileItsShardStoppedIsNotForgotten(t *testing.T) {
+	cfg := config()
+	cfg.First = true
+	d, out := alone(t, cfg)
+	d.Step(1, recall.Remember{ID: "a"}, out)
+	d.Step(1, recall.Settle{}, out)
+	d.Step(2, recall.Opened{Set: own, Session: 1, IDs: []string{"a"}}, out)
+	require.Equal(t, []recall.Named{{IDs: []string{"a"}}}, out.Kept)
+	d.Step(3, recall.GiveUp{ID: "a"}, out)
+	require.Empty(t, out.Change)
+	require.True(t, d.Quiet(0))
 }
 
 // Ids for which the store has no room are not tried again; the others go on.

@@ -9,7 +9,7 @@
 // when their shard has come, and what follows from the answers of the store. The runtime of sharding
 // carries that out.
 //
-//	cell ─ Serve, Remember, Forget, Settle, End ──> ┌──────┐ ── Open, Change ──> store ──> Opened, Changed
+//	cell ─ Serve, Remember, Forget, GiveUp, ... ──> ┌──────┐ ── Open, Change ──> store ──> Opened, Changed
 //	Tick, when Wake says so ──────────────────────> │ Desk │ ── Start ─────────> cell: these entities run
 //	                                                └──────┘ ── Kept, Unkept, Settled ──> cell
 //
@@ -54,6 +54,7 @@
 //   - K9: nothing is written to the sets of a number of shards that the index does not have, and a number is taken out of
 //     the index when all of its sets are open to the giver, and empty.
 //   - K10: no id of a former set is given before its former shard is retired.
+//   - K11: who gives up waiting for an id has it forgotten only if no set had it before.
 //
 // # Memory
 //

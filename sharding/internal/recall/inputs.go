@@ -58,6 +58,11 @@ type (
 		Shard protocol.ShardID
 		ID    string
 	}
+	// GiveUp says that an entity does not wait to begin any more. It is forgotten if nobody has had it remembered before.
+	GiveUp struct {
+		Shard protocol.ShardID
+		ID    string
+	}
 	// Settle says that the shard stops: nothing more begins, and Settled follows when everything
 	// is written. Further ones do no harm.
 	Settle struct{ Shard protocol.ShardID }
@@ -132,7 +137,7 @@ type Outbox struct {
 	Change  []Change
 	Start   []Named            // These entities are to run, if they do not, and if Desk.Begin has nothing against it.
 	Kept    []Named            // The store has these; with [Config.First] only.
-	Unkept  []Named            // The store did not take these in time; who gives them up says Forget. With First only.
+	Unkept  []Named            // The store did not take these in time; who gives them up says GiveUp. With First only.
 	Settled []protocol.ShardID // Everything of these is written.
 	Ask     []protocol.Take    // For the desk with the first shard of the present layout. No answer is no fault: it is asked again.
 	Give    []Give

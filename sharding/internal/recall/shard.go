@@ -24,6 +24,7 @@ type shard struct {
 	pending []string            // Are to begin, the first one first.
 	gone    map[string]struct{} // Of pending, those that were forgotten since they were read, and others. Nil when none are pending.
 
+	waited   map[string]struct{}        // Waited to begin when the set was read, and were there. Nil when there are none.
 	handed   map[string]struct{}        // Are in an outbox to begin, and were not forgotten since. Nil when there are none.
 	held     map[string]machine.Instant // Are to be forgotten, when no set of a former layout has them. Nil when there are none.
 	stops    bool                       // The shard stops: nothing begins any more.
@@ -68,12 +69,34 @@ func (s *shard) forget(now machine.Instant, id string) {
 		s.put(wish{id: id, op: opForget, since: now})
 		return
 	}
+	s.hold(now, id)
+	s.desk.taker.report(s, id)
+}
+
+// hold keeps an id until no set of a former layout has it, and then has it forgotten. If it is not reported to the taker,
+// and one of these sets gives it, it is not new, and stays.
+func (s *shard) hold(now machine.Instant, id string) {
 	s.drop(id)
 	if s.held == nil {
 		s.held = map[string]machine.Instant{}
 	}
 	s.held[id] = now
-	s.desk.taker.report(s, id)
+}
+
+// begins reports whether an entity was read, or taken over, and is to begin without a message, or has begun with one.
+func (s *shard) begins(id string) bool {
+	if s.asked(id) == opForget {
+		return false
+	}
+	_, waited := s.waited[id]
+	if _, there := s.handed[id]; there || waited {
+		return true
+	}
+	if _, gone := s.gone[id]; !gone && slices.Contains(s.pending, id) {
+		return true
+	}
+	w, there := s.wishes[id]
+	return there && w.op == opRemember && !w.waits
 }
 
 // release takes back that an entity is to be forgotten, and reports whether it was.
@@ -138,6 +161,7 @@ func (s *shard) read(_ machine.Instant, ids []string, out *Outbox) {
 		case o == opRemember:
 			if w, wished := s.wishes[id]; wished && w.waits {
 				there = append(there, id)
+				s.note(id)
 			}
 			s.drop(id)
 		}
@@ -154,6 +178,17 @@ func (s *shard) read(_ machine.Instant, ids []string, out *Outbox) {
 		}
 	}
 	s.await(starts)
+}
+
+// note notes that an id that waits was in the set when that was read for the first time.
+func (s *shard) note(id string) {
+	if s.known {
+		return // It may be there because it waits.
+	}
+	if s.waited == nil {
+		s.waited = map[string]struct{}{}
+	}
+	s.waited[id] = struct{}{}
 }
 
 // kept tells of entities that wait for the store to have them.
@@ -173,7 +208,9 @@ func (s *shard) wrote(_ machine.Instant, done, full []wish, out *Outbox) {
 			continue
 		}
 		d.stats.Remembered++
-		d.taker.written(s, w.id)
+		if s.asked(w.id) != opForget && !w.waits { // Who waits may give up: then it counts whether a former set has the id.
+			d.taker.written(s, w.id)
+		}
 		if w.waits && s.asked(w.id) != opForget {
 			there = append(there, w.id)
 		}

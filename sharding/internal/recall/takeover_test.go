@@ -193,6 +193,40 @@ func TestWhatIsHeldIsWrittenInTheEnd(t *testing.T) {
 	require.Zero(t, d.Status(0).Held)
 }
 
+// An entity that is given up while a set of a former layout may have it stays if one has, and is forgotten if none has.
+func TestWhoIsGivenUpIsLookedForInFormerSets(t *testing.T) {
+	cfg := config()
+	cfg.First = true
+	d, out := taking(t, cfg)
+	now, old, fresh := machine.Instant(1), formerly(0, 3), formerly(0, 4)
+	q := asks(t, d, &now, out)
+	d.Step(now, protocol.Given{Number: q.Number}, out)
+	d.Step(now, recall.Remember{ID: old}, out)
+	require.Equal(t, []string{old}, out.Change[0].Remember)
+	d.Step(now, recall.Remember{ID: fresh}, out)
+	d.Step(now, recall.GiveUp{ID: fresh}, out)
+	d.Step(now, recall.Changed{Set: own, Session: 1}, out)
+	require.Equal(t, []recall.Named{{IDs: []string{old}}}, out.Kept)
+	d.Step(now, recall.GiveUp{ID: old}, out)
+	require.Equal(t, 2, d.Status(0).Held)
+	q = asks(t, d, &now, out)
+	require.Empty(t, q.Gone, "the former sets keep what they have, though the present one has it")
+	out.Reset()
+	d.Step(now, protocol.Given{Number: q.Number, IDs: []string{old}}, out)
+	require.Equal(t, []recall.Named{{IDs: []string{old}}}, out.Start)
+	require.Equal(t, 1, d.Status(0).Held)
+	q = asks(t, d, &now, out)
+	out.Reset()
+	d.Step(now, protocol.Given{Number: q.Number, Over: true}, out)
+	require.Zero(t, d.Status(0).Held)
+	for len(out.Change) == 0 {
+		now = now.Add(time.Millisecond)
+		d.Step(now, recall.Changed{Set: own, Session: 1}, out)
+	}
+	require.Equal(t, []string{fresh}, out.Change[0].Forget)
+	require.NotContains(t, out.Change[0].Forget, old)
+}
+
 // The answer goes to who has asked, and not before the index is read.
 func TestQuestionsWaitForTheIndex(t *testing.T) {
 	d, out := recall.New(config(), protocol.Layout{Shards: 1}), &recall.Outbox{}

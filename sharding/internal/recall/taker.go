@@ -179,7 +179,11 @@ func (t *taker) given(now machine.Instant, in protocol.Given, out *Outbox) {
 func (t *taker) adopt(now machine.Instant, id string) {
 	d := t.desk
 	s := d.shards[d.present().ShardOf(protocol.HashOf(id))]
-	if s == nil || !s.known || s.stops || s.asked(id) != opNone || d.cfg.Fault(id) != "" {
+	if s == nil || !s.known || s.stops || d.cfg.Fault(id) != "" {
+		return
+	}
+	_, told := t.reports[id]
+	if givenUp := !told && s.release(id); !givenUp && s.asked(id) != opNone {
 		return
 	}
 	d.stats.Taken++

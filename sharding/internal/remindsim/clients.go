@@ -202,7 +202,7 @@ func (c *client) begun(b *bucket, f remind.Fire) {
 		fail("M1", "it fires before its time")
 	case s.every == 0 && after != 0, s.every > 0 && (after < 0 || after%s.every != 0):
 		fail("M1", "it was never to fire at that time")
-	case !b.rightful():
+	case !b.rightful(): // (docs/reminders.md, "An owner that was replaced, and whose clock is wrong by more than 1 %, may deliver")
 		w.Counts.Stale++
 	case b.closing:
 		fail("M2", "the bucket closes, and fires all the same")

@@ -73,6 +73,11 @@ func (m *remembers) Forget(shard protocol.ShardID, id string) {
 	m.step(recall.Forget{Shard: shard, ID: id})
 }
 
+// GiveUp notes that an entity does not wait to begin any more.
+func (m *remembers) GiveUp(shard protocol.ShardID, id string) {
+	m.step(recall.GiveUp{Shard: shard, ID: id})
+}
+
 // Settle notes that a shard stops.
 func (m *remembers) Settle(shard protocol.ShardID) (written bool) {
 	m.mu.Lock()

@@ -24,9 +24,8 @@ import (
 type weight struct {
 	limit     int             // 0: there is none.
 	permanent int             // How many of the first entities do not count.
-	overSince machine.Instant // Since when each look has found an excess with somebody who could go; 0: the last one has not.
+	overSince machine.Instant // Since when each look has found an excess, and the node has not stood still; 0: the last one has not.
 	looked    machine.Instant // The last look.
-	stood     machine.Instant // When a look found last that the node had stood still.
 	// evicting has the entities that were told to stop to make room: a stop that waits for standing is told again, and what
 	// comes meanwhile waits for the next instance.
 	evicting map[*cell.Entity]bool
@@ -34,9 +33,9 @@ type weight struct {
 
 const (
 	weighEvery = 20 * time.Millisecond
-	overMost   = 100 * time.Millisecond
-	// backlogMost is how long a node is busy with what came while it stood still: stops wait for their turns among that.
-	backlogMost = time.Second
+	// spareMost is the time between two looks at those who were busy (docs/sharding.md, "more; they are looked at
+	// again every 10 ms"), and a moment for the look.
+	spareMost = 15 * time.Millisecond
 )
 
 // limit bounds the instances of the node.
@@ -68,30 +67,29 @@ func (c *Cells) weigh() {
 		return
 	}
 	w := &c.weight
-	live, free := c.living()
+	live, free, idle := c.living()
 	if counted := c.region.Limits().Live; counted != live {
 		c.ledger.violate("%s has %d entities, and counts %d for the limit", c.self, live, counted)
 	}
 	if live > w.limit {
 		c.ledger.counts.Over++
 	}
-	if c.now.Sub(w.looked) > 2*weighEvery {
-		w.stood = c.now
-	}
 	switch {
-	case live <= w.limit || free == 0 || c.now.Sub(w.stood) < backlogMost:
+	case live <= w.limit:
 		w.overSince = 0
-	case w.overSince == 0:
+	case w.overSince == 0 || c.now.Sub(w.looked) > 2*weighEvery:
 		w.overSince = c.now
-	case c.now.Sub(w.overSince) > overMost:
-		c.ledger.violate("%s has %d entities since %v, of which %d have nothing to do; the limit is %d", c.self, live, w.overSince, free, w.limit)
+	}
+	if over := c.now.Sub(max(w.overSince, idle)); w.overSince > 0 && free > 0 && over > spareMost {
+		c.ledger.violate("%s has %d entities, of which %d have nothing to do, one for %v; the limit is %d", c.self, live, free, over, w.limit)
 	}
 	w.looked = c.now
 	c.after(weighEvery, c.weigh)
 }
 
-// living counts the instances that were not told to stop, and those of them that could be.
-func (c *Cells) living() (live, free int) {
+// living counts the instances that were not told to stop, and those of them that could be; idle is since when one of
+// these could.
+func (c *Cells) living() (live, free int, idle machine.Instant) {
 	permanent := map[string]bool{}
 	for i := range c.weight.permanent {
 		permanent[entity(i)] = true
@@ -104,11 +102,15 @@ func (c *Cells) living() (live, free int) {
 					continue
 				}
 				live++
-				if _, idle := e.Idle(); idle && !suspended && !e.Withholds() {
-					free++
+				since, rests := e.Idle()
+				if !rests || suspended || e.Withholds() {
+					continue
+				}
+				if free++; free == 1 || since < idle {
+					idle = since
 				}
 			}
 		})
 	})
-	return live, free
+	return live, free, idle
 }

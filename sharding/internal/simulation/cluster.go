@@ -161,7 +161,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		c.Ledger.leases = &leaseStore{world: w, rows: make(map[protocol.ShardID]leaseRow)}
 	}
 	c.Ledger.drift = driftOver * time.Duration(2*opt.World.RatePPM) / 1_000_000
-	c.Ledger.mailbox = opt.Mailbox + 2*opt.Nodes*(opt.Window/messageLeast+1)
+	c.Ledger.mailbox = opt.Mailbox + 2*opt.Nodes*(opt.Window/messageLeast)
 	c.Ledger.memories.recall = opt.Behaviour.Recall
 	c.Ledger.archive = newArchive(c.Ledger, opt.World.Seed, opt.Remembered)
 	c.Ledger.hot = make(map[string]bool)
@@ -506,16 +506,6 @@ func (c *Cluster) past() (past []uint32) {
 		}
 	}
 	return past
-}
-
-// changing reports whether some node knows of two layouts.
-func (c *Cluster) changing() bool {
-	for _, n := range c.World.Nodes() {
-		if len(c.Ledger.nodes[n.ID()].region.Layouts()) > 1 {
-			return true
-		}
-	}
-	return false
 }
 
 // present returns the last layout in force, as some node knows.

@@ -51,11 +51,15 @@ func (c *Cells) HeldThrough(r machine.Reading) bool {
 	} else if held {
 		c.ledger.counts.Spared++
 	}
-	if stands := c.standing(c.now); held && !stands || r.Full() && held != stands {
+	if held && !c.standing(c.looked()) || r.Full() && !held && c.standing(c.now) {
 		c.ledger.violate("I14: %v at %v takes itself to have standing, which ended at %v: %v", c.self, c.now, c.until, held)
 	}
 	return held
 }
+
+// looked is when a worker that begins something now has looked at the clock at the earliest: it may have waited for a processor
+// since (sharding/doc.go, "Between a look and an act the process may freeze: only the epoch closes that gap.").
+func (c *Cells) looked() machine.Instant { return c.now.Add(-c.behaviour.Starved) }
 
 // check compares the counter with the clock, as the driver of a node does whenever it sends
 // a heartbeat.

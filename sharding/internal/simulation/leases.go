@@ -23,7 +23,7 @@ import (
 // The times of leases.
 const (
 	leaseTTL     = 6 * time.Second
-	leaseSure    = leaseTTL * 95 / 100 // For how long a keeper relies on an answer.
+	leaseSure    = leaseTTL * 95 / 100 // (docs/sharding.md, "When a lease is lost, 5 % before the store can give it to another")
 	leaseLook    = 250 * time.Millisecond
 	leaseDownMax = 12 * time.Second
 )

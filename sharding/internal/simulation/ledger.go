@@ -233,8 +233,8 @@ func (l *Ledger) violate(format string, values ...any) {
 	l.world.Fail(fmt.Errorf(format, values...))
 }
 
-// hosts reports whether a node can be hosting now: it lives, runs, and its own
-// clock shows standing.
+// mayHost reports whether a node can be hosting now: it lives, runs, and its own clock shows standing. Of others nothing is
+// promised but that they begin nothing (docs/sharding.md, "An entity runs on at most one node that may host.").
 func (l *Ledger) mayHost(id gossip.NodeID) bool {
 	n := l.world.Node(id.Address)
 	c := l.nodes[id]
@@ -276,7 +276,7 @@ func (l *Ledger) started(node gossip.NodeID, e *cell.Entity) {
 			l.violate("I1: entity %s starts at %s while an instance lives at %s", e.ID(), node, other)
 		}
 	}
-	if last := l.epochs[e.ID()]; e.Epoch().Less(last) && last.Born == e.Epoch().Born && l.mayHost(node) {
+	if last := l.epochs[e.ID()]; e.Epoch().Less(last) && l.mayHost(node) {
 		l.violate("I1: entity %s starts at %s under epoch %s, after epoch %s", e.ID(), node, e.Epoch(), last)
 	} else if last.Less(e.Epoch()) {
 		l.epochs[e.ID()] = e.Epoch()
@@ -393,10 +393,11 @@ func (l *Ledger) drop(why cell.Drop, id uint64) {
 	}
 }
 
-// safe reports whether a code promises that the message was not processed.
+// safe reports whether a code promises that the message was not processed (docs/sharding.md, "the same, on a node that may
+// not host").
 func safe(c protocol.Code) bool {
 	switch c {
-	case protocol.CodeUnreachable, protocol.CodeOverloaded, protocol.CodeNotDelivered, protocol.CodeExpired:
+	case protocol.CodeUnreachable, protocol.CodeOverloaded, protocol.CodeNotDelivered, protocol.CodeNoStanding, protocol.CodeExpired:
 		return true
 	default:
 		return false
@@ -423,8 +424,10 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 	if l.nodes[r.path.origin].ended {
 		l.counts.Abandoned++
 	}
-	// What the job of an entity has had when the entity was left behind may have begun, as far as the cell knows.
-	if code == protocol.CodeUnknownOutcome && !r.left && !r.astray && !r.given && !r.processed && !l.nodes[r.path.origin].ended {
+	// What the job of an entity has had when the entity was left behind may have begun, as far as the cell knows, and what a
+	// lane has had when the node ends may still leave (docs/sharding.md, "the message had gone into a connection, or its
+	// entity had begun, and no answer came in time").
+	if code == protocol.CodeUnknownOutcome && !r.left && !r.astray && !r.given && !r.processed && !(r.handed && l.nodes[r.path.origin].ended) {
 		l.violate("I20: message %d has never left its node, and its sender is told that its outcome is unknown", id)
 	}
 	if r.processed && safe(code) {
@@ -435,7 +438,7 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 // begin checks that a message may be processed here and now.
 func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, id uint64, origin gossip.NodeID) {
 	r := l.messages[id]
-	if !l.nodes[node].standing(l.nodes[node].now) {
+	if c := l.nodes[node]; !c.standing(c.looked()) {
 		l.violate("I14: %s begins message %d without standing", node, id)
 	}
 	switch {
@@ -451,6 +454,8 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, i
 	case e.Epoch().Less(l.begins[e.ID()]):
 		l.violate("I1: %s processes a message of %s in shard %d under epoch %s, after epoch %s", node, e.ID(), s, e.Epoch(), l.begins[e.ID()])
 	}
+	// (docs/sharding.md, "How long a message was on its way is known from the first answer between two processes on, less
+	// what their clocks drift apart since the last.")
 	if late := l.world.Now() - r.deadline - l.drift; r.deadline > 0 && late > 0 && !r.blind {
 		l.violate("I20: %s begins message %d %v after its deadline", node, id, late)
 	}
@@ -493,8 +498,8 @@ func (l *Ledger) observe(o world.Observation) {
 	}
 }
 
-// bounded checks that no more messages wait for an entity than may: its mailbox, and
-// what each node may have had on its way when that became full.
+// bounded checks that no more messages wait for an entity than may (docs/sharding.md, "A mailbox may hold more than
+// `mailbox-size`").
 func (l *Ledger) bounded(node gossip.NodeID, e *cell.Entity) {
 	if waiting := e.Waiting(); waiting > l.mailbox {
 		l.violate("I36: %d messages wait for entity %s at %s, at most %d may", waiting, e.ID(), node, l.mailbox)
@@ -539,7 +544,8 @@ func (l *Ledger) Pending() []uint64 {
 }
 
 // Vanished returns the messages that were acknowledged and not processed, although
-// nobody refused them and no home of their shard has ended since, sorted.
+// nobody refused them and no home of their shard has ended since, sorted (docs/sharding.md, "When its host dies: once or not
+// at all").
 func (l *Ledger) Vanished() []uint64 {
 	var ids []uint64
 	for id, r := range l.messages {

@@ -52,7 +52,7 @@ func (l *Ledger) Second(w *world.World) error {
 func (l *Ledger) takes(coordinator *world.Node) bool {
 	state := membershipsim.MachineOf(coordinator).State()
 	for _, m := range state.Members() {
-		if m.Status == gossip.Up && l.mayHost(m.Node) && len(state.Unreachable()) == 0 &&
+		if m.Status == gossip.Up && l.mayHost(m.Node) && state.Reachable(m.Node) &&
 			l.world.Network().Connected(coordinator.ID().Address, m.Node.Address) && l.world.Network().Connected(m.Node.Address, coordinator.ID().Address) {
 			return true
 		}

@@ -74,7 +74,7 @@ func (l *liveness) look(w *world.World, quiet time.Duration) error {
 		return fmt.Errorf("I27: nothing has been wrong for %v, and the coordinators are %v", quiet, coordinators)
 	}
 	for s, homes := range hosted {
-		if homes != 1 && !l.cluster.changing() {
+		if homes != 1 {
 			return fmt.Errorf("I27: nothing has been wrong for %v, and shard %d is hosted by %d nodes", quiet, s, homes)
 		}
 	}

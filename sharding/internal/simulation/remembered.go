@@ -47,6 +47,7 @@ type archive struct {
 	surely map[string]bool          // What was acknowledged of an entity, while nothing else was asked for since.
 	begun  map[string]int           // How often an entity was started for a message.
 	asked  map[string]time.Duration // Until when an entity may be forgotten: for ever since it has asked to be stopped, until the moment at which it is started again.
+	ran    map[string]bool          // What was started since it last asked to be stopped.
 	last   uint64                   // The last owner of any set.
 	downs  time.Duration            // Until when the archive is down at times.
 }
@@ -67,7 +68,8 @@ type Archived struct {
 func newArchive(l *Ledger, seed uint64, cfg Remembered) *archive {
 	return &archive{
 		ledger: l, rand: rand.New(rand.NewPCG(seed, 91)), cfg: cfg, sets: make(map[recall.Set]*shelfOf), //nolint:gosec // Simulation, not secrets.
-		surely: make(map[string]bool), begun: make(map[string]int), asked: make(map[string]time.Duration), downs: 100 * time.Second,
+		surely: make(map[string]bool), begun: make(map[string]int), asked: make(map[string]time.Duration), ran: make(map[string]bool),
+		downs: 100 * time.Second,
 	}
 }
 
@@ -77,7 +79,9 @@ const (
 	archiveWait = time.Second           // How long a node waits for an answer.
 	archiveTerm = 20 * time.Second      // In one of four of these the archive is down.
 
-	// takeoverMost bounds how long a set of a former number of shards may be on its way to forget an entity that runs again.
+	// takeoverMost bounds how long a set of a former number of shards may be on its way to forget an entity that runs again,
+	// and is not remembered anew yet (docs/sharding.md, "the entity is remembered some milliseconds later, and one whose node
+	// is lost before that begins with its next message").
 	takeoverMost = 20 * time.Second
 )
 
@@ -223,11 +227,12 @@ func (a *archive) write(node gossip.NodeID, c recall.Change, set *shelfOf) {
 	}
 }
 
-// mayForget reports whether an entity has asked to be stopped, a short time ago or and was not started since. With First those
-// are forgotten too that are given up.
+// mayForget reports whether an entity has asked to be stopped, and was not started since or a short time ago. With First those
+// are forgotten too that are given up before they have run (docs/sharding.md, "An entity whose first message was refused is
+// remembered only if it was before").
 func (a *archive) mayForget(id string) bool {
 	until, asked := a.asked[id]
-	return a.cfg.First || asked && (until == math.MaxInt64 || a.ledger.world.Now() <= until+takeoverMost)
+	return a.cfg.First && !a.ran[id] || asked && (until == math.MaxInt64 || a.ledger.world.Now() <= until+takeoverMost)
 }
 
 // emptied checks that nothing is left of a number of shards that is taken out of the index.
@@ -309,6 +314,7 @@ func (a *archive) starts(node gossip.NodeID, e *cell.Entity) {
 	if !a.cfg.On {
 		return
 	}
+	a.ran[e.ID()] = true
 	if _, asked := a.asked[e.ID()]; asked {
 		a.asked[e.ID()] = a.ledger.world.Now() // What is to be forgotten may be on its way at this moment.
 	}
@@ -327,7 +333,10 @@ func (a *archive) starts(node gossip.NodeID, e *cell.Entity) {
 }
 
 // asks notes that an entity has asked to be stopped for good.
-func (a *archive) asks(id string) { a.asked[id] = math.MaxInt64 }
+func (a *archive) asks(id string) {
+	a.asked[id] = math.MaxInt64
+	delete(a.ran, id)
+}
 
 // begins checks that the archive has an entity whose message begins.
 func (a *archive) begins(node gossip.NodeID, e *cell.Entity) {

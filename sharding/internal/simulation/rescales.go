@@ -95,6 +95,7 @@ func (l *Ledger) revised(node gossip.NodeID, e *cell.Entity, shards uint32) {
 			}
 		}
 	}
+	// (docs/singletons.md, "the number of the program counts again: each node keeps it, in memory")
 	if born := e.Epoch().Born; born != l.revisions.born {
 		l.revisions.born, l.revisions.counts = born, make(map[uint64]uint32)
 	}

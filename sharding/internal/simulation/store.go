@@ -23,7 +23,8 @@ import (
 //   - what is accepted is in order: for each origin and entity the messages in the order in
 //     which they were accepted by their origin, each once;
 //   - no live owner is refused for good: a node that may host, and by the map is the home,
-//     does not stay behind an epoch of its own cluster that somebody had before.
+//     does not stay behind an epoch that somebody had before, in whichever cluster (docs/sharding.md, "The epoch of an
+//     entity's home only grows.").
 type Store struct {
 	ledger *Ledger
 	rand   *rand.Rand
@@ -122,7 +123,7 @@ func (s *Store) admit(node gossip.NodeID, entity string, epoch protocol.Epoch) b
 	}
 	since, before := r.refused[node]
 	switch {
-	case !s.ledger.mayHost(node) || epoch.Born != r.epoch.Born:
+	case !s.ledger.mayHost(node):
 		delete(r.refused, node)
 	case !before:
 		r.refused[node] = s.ledger.world.Now()
@@ -141,7 +142,7 @@ func (s *Store) behind(homes []control.Home, in protocol.Layout) (entity string,
 			continue // The shard is not in use.
 		}
 		h := homes[shard]
-		if h.Epoch.Born == r.epoch.Born && h.Epoch.Less(r.epoch) && (entity == "" || id < entity) {
+		if h.Epoch.Less(r.epoch) && (entity == "" || id < entity) {
 			entity, home, seen = id, h, r.epoch
 		}
 	}

@@ -99,7 +99,7 @@ func (s *storage) carry(requests int, carryOut func(n int), answer func(ok bool)
 // own compares what the owner of a record has in memory with what the store has.
 func (s *storage) own(k store.Key, owner store.Owner, state []string) {
 	if s.claimed[k] != owner {
-		return // It was replaced, and does not know it: what it reads may be old.
+		return // It was replaced, and does not know it (docs/state.md, "may answer with an old state; it cannot change it.").
 	}
 	has, err := Content(s.read(k))
 	if err != nil || !slices.Equal(has, state) {

@@ -25,7 +25,8 @@ const never = time.Duration(1 << 62)
 type history struct {
 	writes map[allocation.Shard][]*write
 	// ordered says that the clocks of the nodes agree: what was written later wins, whether its writer
-	// has seen the earlier write or not.
+	// has seen the earlier write or not (cluster/locations/doc.go, "What was not confirmed may come through later, but by
+	// those clocks wins over no later call.").
 	ordered bool
 }
 

@@ -35,6 +35,7 @@ type call struct {
 	writes []*write
 	ends   time.Duration
 	done   func(confirmed bool)
+	over   bool
 	// written is called when the node has the change, and no other has. Nil: nobody wants to know.
 	written func()
 }
@@ -114,6 +115,7 @@ func (w *World) set(n *simulation.Node, change map[allocation.Shard]string, done
 			c.writes = append(c.writes, w.history.begin(shard, address, w.Now()))
 		}
 	}
+	w.calls[n.ID()] = append(w.calls[n.ID()], c)
 	w.Log("%v is to set %v", n.ID(), change)
 	began := w.Now()
 	w.data.Read(n, key(), ddatasim.Majority, limit, func(v any, err error) {
@@ -165,8 +167,12 @@ func (c *call) put(others []allocation.Shard, read part.Part) {
 	}
 }
 
-// end notes how a call has ended.
+// end notes how a call has ended: with its node at the latest, and once.
 func (c *call) end(confirmed bool) {
+	if c.over {
+		return
+	}
+	c.over = true
 	if confirmed {
 		c.w.Counts.Confirmed++
 	} else {

@@ -66,12 +66,13 @@ type World struct {
 	calm    bool // Nothing goes wrong any more.
 	ahead   map[gossip.Address]time.Duration
 	begun   map[gossip.NodeID]bool // Whose strategy has been asked.
+	calls   map[gossip.NodeID][]*call
 	Counts  Counts
 }
 
 // New returns a world whose nodes have just started.
 func New(seed uint64, nodes int, set ...func(*simulation.Options)) *World {
-	w := &World{nodes: nodes, begun: map[gossip.NodeID]bool{}, history: newHistory(seed%2 == 0)}
+	w := &World{nodes: nodes, begun: map[gossip.NodeID]bool{}, calls: map[gossip.NodeID][]*call{}, history: newHistory(seed%2 == 0)}
 	w.cluster = shardingsim.NewExternal(shardingsim.ExternalOptions{
 		Seed: seed, Scenario: "sharding-locations", Nodes: nodes, Shards: shards, Ask: w.ask,
 		Calls: simulation.Calls{Min: time.Millisecond, Max: 30 * time.Millisecond, Fail: 0.02, Late: 0.01},
@@ -82,6 +83,14 @@ func New(seed uint64, nodes int, set ...func(*simulation.Options)) *World {
 	}, set...)
 	w.World = w.cluster.World()
 	w.rand = w.Source(63)
+	w.Observe(func(o simulation.Observation) { // Nobody writes by way of a node that has ended, whoever has asked it to.
+		if _, ended := o.Event.(simulation.Ended); ended {
+			for _, c := range w.calls[o.Node.ID()] {
+				c.end(false)
+			}
+			delete(w.calls, o.Node.ID())
+		}
+	})
 	if seed%2 == 1 {
 		w.setClocks()
 	}
