@@ -304,7 +304,6 @@ func TestAnotherDecides(t *testing.T) {
 // A decider sets no pace: whatever it answers, it is asked once in a join-interval at most, and contact points are asked
 // as often as without it.
 func TestADeciderIsAskedOnceInAJoinInterval(t *testing.T) {
-	t.Parallel()
 	form := func(o bootstrap.Observations) bootstrap.Decision {
 		d := bootstrap.Decision{Action: bootstrap.Form, Reason: "always"}
 		if d.Check(o) != nil {

@@ -55,7 +55,6 @@ func TestAllAreStoppedTogether(t *testing.T) {
 
 // Who has longer to hand over keeps the votes of the others until it has, and leaves in order.
 func TestAllWaitForWhoHandsOverLast(t *testing.T) {
-	t.Parallel()
 	l := newLoop(t)
 	nodes := l.cluster(4)
 	nodes[2].step(component.Busy{Component: "sharding"})
@@ -74,7 +73,6 @@ func TestAllWaitForWhoHandsOverLast(t *testing.T) {
 // that all had seen, which at times the one alone knew who ended: the others took it for dead seconds later, or gave
 // up their own side.)
 func TestTheLastWordBuildsUponNoBase(t *testing.T) {
-	t.Parallel()
 	l := newLoop(t)
 	last := map[gossip.NodeID]gossip.Delta{}
 	l.drop = func(from, _ gossip.NodeID, message any) bool {
