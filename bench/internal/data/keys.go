@@ -112,6 +112,7 @@ func (t *trio) joined(ctx context.Context, out *process.Outcome) error {
 	took := cpuOf(after) - cpuOf(before)
 	out.CPU = measure.Microseconds(took) / float64(t.spec.Entities)
 	out.Values["joined"], out.Values["cpu"] = joiner.Took.Seconds(), took.Seconds()
+	out.Values["counts"] = joiner.Since.Seconds()
 	out.Values["wire"] = float64(bytesOf(after)-bytesOf(before)) / float64(t.spec.Entities)
 	out.Values["lapses"], out.Values["marks"] = float64(is.Lapses-was.Lapses), float64(is.Marks-was.Marks)
 	out.Values["beat-before"], out.Values["beat"] = 1000*was.Beats.percentile(0.99), 1000*is.Beats.minus(was.Beats).percentile(0.99)

@@ -31,7 +31,8 @@ type replica struct {
 
 	data  *ddata.Replicator
 	watch *watch
-	took  time.Duration // From its start to the moment at which the node counted as a replica.
+	took  time.Duration // From its start to the moment at which the node counted as a replica,
+	since time.Duration // and from the one at which it was up.
 }
 
 // Data makes a replica a [ddata.Host].
@@ -67,10 +68,12 @@ func start(ctx context.Context, seeds []string, dir string) (*replica, error) {
 	if r.data, err = ddata.New(n, c, opts...); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	if err := errors.Join(n.AwaitUp(ctx), r.data.AwaitReady(ctx)); err != nil {
+	err = n.AwaitUp(ctx)
+	up := time.Now()
+	if err = errors.Join(err, r.data.AwaitReady(ctx)); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	r.took = time.Since(began)
+	r.took, r.since = time.Since(began), time.Since(up)
 	return r, nil
 }
 
@@ -133,7 +136,8 @@ type look struct {
 	CPU   time.Duration `json:"cpu"`
 	Bytes uint64        `json:"bytes"` // Bytes sent on the lanes of messages and of large values.
 	Keys  int           `json:"keys"`
-	Took  time.Duration `json:"took"` // From its start to the moment at which the node counted as a replica.
+	Took  time.Duration `json:"took"` // From its start to the moment at which the node counted as a replica,
+	Since time.Duration `json:"since"` // and from the one at which it was up.
 	Heard sighting      `json:"heard"`
 }
 
@@ -143,7 +147,7 @@ func (r *replica) look(ctx context.Context) (look, error) {
 	lanes := r.Stats().Transport.Lanes
 	return look{
 		CPU: measure.CPUTime(), Bytes: lanes[machine.LaneMessage].BytesSent + lanes[machine.LaneBulk].BytesSent,
-		Keys: r.data.Stats().Keys, Took: r.took, Heard: heard,
+		Keys: r.data.Stats().Keys, Took: r.took, Since: r.since, Heard: heard,
 	}, err
 }
 
