@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/cluster/clustertest"
 	"github.com/quorate/quorate/ddata/store"
+	"github.com/quorate/quorate/sharding"
 	states "github.com/quorate/quorate/sharding/state/store"
 )
 
@@ -81,6 +82,7 @@ type world struct {
 	machines []*machine
 	programs []program
 	states   *shaky
+	strategy *capricious // Nil: the built-in one decides.
 	dirs     string
 
 	mu    sync.Mutex
@@ -107,9 +109,15 @@ func newWorld(t testing.TB, seed uint64, nodes int) *world {
 	t.Helper()
 	w := &world{TB: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), dirs: t.TempDir(), found: map[string]int{}} //nolint:gosec // A test.
 	w.states = newShaky(w.source("states"))
-	w.c = clustertest.Start(t, 0, clustertest.WithConfig(settings), clustertest.WithOptions(
+	options := []cluster.Option{
 		cluster.WithLogger(slog.New(slog.DiscardHandler)),
-		cluster.WithStates("shaky", struct{}{}, func(struct{}) (states.Store, error) { return w.states, nil })))
+		cluster.WithStates("shaky", struct{}{}, func(struct{}) (states.Store, error) { return w.states, nil }),
+	}
+	if seed%2 == 0 {
+		w.strategy = &capricious{rand: w.source("allocation")}
+		options = append(options, cluster.WithSharding(sharding.WithAllocation(w.strategy)))
+	}
+	w.c = clustertest.Start(t, 0, clustertest.WithConfig(settings), clustertest.WithOptions(options...))
 	t.Cleanup(w.tell)
 	w.c.SetLatency(0, 2*time.Millisecond)
 	for range nodes {
@@ -158,6 +166,9 @@ func (w *world) play(do func()) {
 
 // judge has each program judge, with a limit for what it waits for.
 func (w *world) judge() {
+	if w.strategy != nil && !w.strategy.asked {
+		w.violation("the strategy was never asked")
+	}
 	for _, p := range w.programs {
 		ctx, cancel := context.WithTimeout(context.Background(), settled)
 		p.judge(ctx)
