@@ -670,6 +670,18 @@ func singleRules(pkg string) (hunts []hunt) {
 			"a late answer takes standing back", "TestALateAnswerTakesNoStandingBack", "answers.go",
 			"!ok || sentAt > last {", "!ok || sentAt > last || mutant(NAME) {",
 		},
+		{
+			"an answer is a sign of life however late it is", "TestALateAnswerIsNoSignOfLife", "heartbeat.go",
+			"-(h.slept-r.slept) > h.cfg.Fence", "-(h.slept-r.slept) > h.cfg.Fence && !mutant(NAME)",
+		},
+		{
+			"who flaps is taken back at once", "TestAMemberThatFlapsIsRemoved", "flapping.go",
+			"return of != nil && of.flaps() &&", "return of != nil && !mutant(NAME) && of.flaps() &&",
+		},
+		{
+			"a node that sleeps holds it against others that they flap", "TestANodeThatSleepsKeepsNoRecords", "flapping.go",
+			"wake() { clear(f.of) }", "wake() {\n\tif !mutant(NAME) {\n\t\tclear(f.of)\n\t}\n}",
+		},
 	} {
 		m := mutant{name: rule.name}
 		if rule.file != "" {
