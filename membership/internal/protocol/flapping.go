@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +25,8 @@ import (
 type flapping struct {
 	*core
 
+	// of has the members that this node has accused lately, or accuses. On a ring they may get no
+	// heartbeats for a while, and be no better afterwards.
 	of map[gossip.NodeID]*flaps
 }
 
@@ -44,12 +47,16 @@ func newFlapping(c *core) *flapping { return &flapping{core: c, of: map[gossip.N
 // accuse notes that this node accuses a member, and returns what that means for the record, empty if
 // it is taken back at the next answer.
 func (f *flapping) accuse(n gossip.NodeID) string {
+	old := func(at machine.Instant) bool { return f.now.Mono.Sub(at) >= flapWindow }
+	maps.DeleteFunc(f.of, func(n gossip.NodeID, of *flaps) bool {
+		return old(of.accused[len(of.accused)-1]) && f.ownRecord(n) != gossip.Unreachable
+	})
 	of := f.of[n]
 	if of == nil {
 		of = &flaps{}
 		f.of[n] = of
 	}
-	of.accused = append(slices.DeleteFunc(of.accused, func(at machine.Instant) bool { return f.now.Mono.Sub(at) >= flapWindow }), f.now.Mono)
+	of.accused = append(slices.DeleteFunc(of.accused, old), f.now.Mono)
 	of.steady = 0
 	if !of.flaps() {
 		return ""
@@ -75,9 +82,6 @@ func (f *flapping) hears(n gossip.NodeID, at machine.Instant) {
 // wake forgets what was counted before this node slept. Where processes do not run, all members seem to flap,
 // and whom this node misses by its own pauses it would keep accused.
 func (f *flapping) wake() { clear(f.of) }
-
-// forget drops what is known of a member that gets no heartbeats any more.
-func (f *flapping) forget(n gossip.NodeID) { delete(f.of, n) }
 
 // holds tells whether the record about a member that answers is kept.
 func (f *flapping) holds(n gossip.NodeID) bool {

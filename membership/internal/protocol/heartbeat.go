@@ -175,7 +175,6 @@ func (h *heartbeats) hasAnswered(n gossip.NodeID) bool { return h.answered[n] > 
 func (h *heartbeats) forget(n gossip.NodeID) {
 	h.registry.Remove(n)
 	h.judging.forget(n)
-	h.flapping.forget(n)
 	delete(h.met, n)
 	delete(h.answered, n)
 	delete(h.shared, n)
