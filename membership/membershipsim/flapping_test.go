@@ -34,11 +34,12 @@ func setLinks(w *simulation.World, of, n int, l simulation.Link) {
 //
 // covers F13, I13.
 func TestAMemberThatAnswersTooLateToHostIsRemoved(t *testing.T) {
-	const n, slow = 5, 4
+	const n = 5
 	for _, milliseconds := range []int{700, 800, 1600, 2000, 2500, 3000, 6000} {
 		way := time.Duration(milliseconds) * time.Millisecond
 		for seed := range uint64(5) {
-			what := fmt.Sprintf("%v each way, seed %d", way, seed)
+			slow := int(seed)
+			what := fmt.Sprintf("%v each way of node %d", way, slow)
 			p := formed(t, seed, n, membershipsim.Config{})
 			w := p.world
 			id := w.Node(address(slow)).ID()
@@ -55,12 +56,42 @@ func TestAMemberThatAnswersTooLateToHostIsRemoved(t *testing.T) {
 				continue
 			}
 			_, err := w.RunUntil(15*time.Second, func() bool {
-				return membershipsim.MachineOf(w.Node(address(0))).State().Member(id) == nil
+				return membershipsim.MachineOf(w.Node(address((slow+1)%n))).State().Member(id) == nil
 			})
 			require.NoError(t, err, what)
 			require.NoError(t, w.Run(5*time.Second), what)
-			for i := range slow {
-				require.True(t, p.invariants.Hosts(w.Node(address(i))), what)
+			for i := range n {
+				require.True(t, i == slow || p.invariants.Hosts(w.Node(address(i))), what)
+			}
+		}
+	}
+}
+
+// Round trips between all nodes that are longer than the fence, or those of so many nodes that nobody has standing, end
+// nobody: all go on when that is over.
+//
+// covers F13.
+func TestSlowLinksOfMostNodesEndNobody(t *testing.T) {
+	const n = 5
+	for _, slow := range []int{3, 5} {
+		for _, milliseconds := range []int{1600, 2000, 2400} {
+			way := time.Duration(milliseconds) * time.Millisecond
+			for seed := range uint64(3) {
+				what := fmt.Sprintf("%d nodes, %v each way, seed %d", slow, way, seed)
+				p := formed(t, seed, n, membershipsim.Config{})
+				w := p.world
+				downed := downs(w)
+				for i := range slow {
+					setLinks(w, i, n, simulation.Link{Min: way, Max: way + 50*time.Millisecond})
+				}
+				require.NoError(t, w.Run(time.Minute), what)
+				w.Network().Heal()
+				require.NoError(t, w.Run(15*time.Second), what)
+				require.Zero(t, *downed, what)
+				require.Len(t, w.Nodes(), n, what)
+				for _, node := range w.Nodes() {
+					require.True(t, p.invariants.Hosts(node), what)
+				}
 			}
 		}
 	}

@@ -675,6 +675,10 @@ func singleRules(pkg string) (hunts []hunt) {
 			"-(h.slept-r.slept) > h.cfg.Fence", "-(h.slept-r.slept) > h.cfg.Fence && !mutant(NAME)",
 		},
 		{
+			"who has no standing accuses those who answer late", "TestALateAnswerIsNoSignOfLife", "heartbeat.go",
+			"return at <= h.hosting.until &&", "return (mutant(NAME) || at <= h.hosting.until) &&",
+		},
+		{
 			"who flaps is taken back at once", "TestAMemberThatFlapsIsRemoved", "flapping.go",
 			"return of != nil && of.flaps() &&", "return of != nil && !mutant(NAME) && of.flaps() &&",
 		},

@@ -159,13 +159,14 @@ func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Insta
 	return true
 }
 
-// isLate tells whether the answer to a round took longer than the fence. Such an answer proves no
-// standing to either end: a member with such links alone hosts nothing, and if its answers counted
-// as signs of life nobody would take over from it. The time for which this node itself did not run
-// was not the answer's.
+// isLate tells whether the answer to a round took longer than the fence, while others answer this
+// node in time. Such an answer proves no standing to either end: a member with such links alone
+// hosts nothing, and if its answers counted as signs of life nobody would take over from it. A node
+// that has no standing itself cannot tell whose links are slow: it waits, as long as it hears
+// anything. The time for which it did not run was not the answer's.
 func (h *heartbeats) isLate(sequence uint64, at machine.Instant) bool {
 	r := h.slot(sequence)
-	return at.Sub(r.at)-(h.slept-r.slept) > h.cfg.Fence
+	return at <= h.hosting.until && at.Sub(r.at)-(h.slept-r.slept) > h.cfg.Fence
 }
 
 // hasAnswered tells whether a target has answered a heartbeat since it became one.
