@@ -30,33 +30,68 @@ import (
 
 // [Check] decodes the files into a configuration that reports, when it is validated, what
 // otherwise only a start finds ([startable.Validate]), and then warns of what the system does
-// not keep ([startable.warn]).
+// not keep ([startable.warn]). What several files say of one cluster is compared in compare.go.
 
 // Check reads and merges files as [Load] does, and reports besides the faults that
 // otherwise only the start of a node would find: an address beyond this machine without
 // TLS, certificate files that cannot be used, and names of strategies that do not exist.
 // Files that this user may not read are skipped.
 func Check(own Own, paths ...string) error {
+	s, err := check(own, paths...)
+	if err == nil && own.Warn != nil {
+		s.warn(own.Warn)
+	}
+	return err
+}
+
+// CheckEach checks files of which each is that of another node of one cluster, as [Check] does, and
+// compares them: names of clusters that differ and addresses that do not are faults. [Own.Warn] is told of lists of
+// seed nodes that differ, and of nodes without a data directory among others.
+func CheckEach(own Own, paths ...string) error {
+	var faults config.Errors
+	all := make([]*startable, 0, len(paths))
+	for _, path := range paths {
+		s, err := check(own, path)
+		var some config.Errors
+		switch {
+		case errors.As(err, &some):
+			faults = append(faults, some...)
+		case err != nil:
+			return err
+		}
+		all = append(all, s)
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	faults = compare(all, paths, own.Warn)
+	if len(faults) > 0 {
+		return faults
+	}
+	for _, s := range all {
+		if own.Warn != nil {
+			s.warn(own.Warn)
+		}
+	}
+	return nil
+}
+
+// check decodes files, and reports every fault.
+func check(own Own, paths ...string) (*startable, error) {
 	o := optionsOf(own.Options)
 	o.own = own
 	file, err := o.loader().Load(paths...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	choices, err := o.choiceSections(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s := &startable{
 		linkable: linkable{Config: Default(), options: o}, own: own.Strategies, kinds: own.Kinds, resolve: file.Resolve,
 	}
-	if err := file.DecodeAll(s, slices.Concat(own.Sections, choices, o.strangeStates(file))...); err != nil {
-		return err
-	}
-	if own.Warn != nil {
-		s.warn(own.Warn)
-	}
-	return nil
+	return s, file.DecodeAll(s, slices.Concat(own.Sections, choices, o.strangeStates(file))...)
 }
 
 // warn tells of settings that are right and that this system does not keep.
@@ -66,6 +101,9 @@ func (s *startable) warn(tell func(key, reason string)) {
 	}
 	if why := lonely(s.Config); why != "" {
 		tell("membership.seed-nodes", why)
+	}
+	for _, entry := range s.ownEntries() {
+		tell(field.Of(entry))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Plugins)) {
 		if key, why := s.unstartable(s.Plugins[name]); why != "" {
@@ -101,7 +139,8 @@ type Own struct {
 
 	// Warn is told of settings that are no faults and that the system of this process does
 	// not keep, once there is no fault: limits of a plugin that it does not know, a user or
-	// an executable that it does not have; of locations of shards that are not durable; and of a node that finds nobody by itself. Nil if nobody wants to know.
+	// an executable that it does not have; of locations of shards that are not durable; of a node that finds nobody by itself,
+	// or itself under another name. Nil if nobody wants to know.
 	Warn func(key, reason string)
 
 	// Whole says that Options link everything that the project has, as the quorate command

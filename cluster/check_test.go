@@ -183,3 +183,55 @@ func TestPluginsThatCannotBeStartedAreWarnings(t *testing.T) {
 		})
 	}
 }
+
+// A seed node that is the node itself in another form is said in the words of a start, for names of one host as far as this
+// machine knows them. Whatever has another port is another node.
+func TestACheckSaysWhichSeedNodeIsTheNodeItself(t *testing.T) {
+	for seeds, want := range map[string]string{
+		"localhost:7946":                 "localhost:7946 is this node, which is called 127.0.0.1:7946: write that into the list",
+		"LocalHost:7946, 127.0.0.2:7946": "localhost:7946 is this node, which is called 127.0.0.1:7946: write that into the list",
+		"127.0.0.1:7946, localhost:7947": "",
+		"'[::ffff:127.0.0.1]:7946'":      "",
+		"127.0.0.2:7946":                 "",
+	} {
+		var told []string
+		own := cluster.Own{Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
+		path := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "membership: {seed-nodes: ["+seeds+"]}")
+		require.NoError(t, cluster.Check(own, path))
+		if want == "" {
+			require.Empty(t, told, seeds)
+		} else {
+			require.Equal(t, []string{"membership.seed-nodes: " + want}, told, seeds)
+		}
+	}
+}
+
+// Files of the nodes of one cluster are compared.
+func TestFilesOfSeveralNodesAreCompared(t *testing.T) {
+	node := func(name string, i int, rest string) string {
+		return file(t, "cluster: {name: "+name+"}", "node: {address: 127.0.0.1:"+strconv.Itoa(i)+rest+"}", "membership: {seed-nodes: ['127.0.0.1:1']}")
+	}
+	var told []string
+	own := cluster.Own{Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
+	kept := ", data-dir: x"
+	require.NoError(t, cluster.CheckEach(own, node("a", 1, kept), node("a", 2, kept)))
+	require.NoError(t, cluster.CheckEach(own, node("a", 1, ""), node("a", 2, "")))
+	require.Empty(t, told)
+
+	first, second, third := node("a", 1, kept), node("a", 2, ""), node("a", 3, kept)
+	require.NoError(t, cluster.CheckEach(own, first, second, third))
+	require.Equal(t, []string{"node.data-dir: is not in " + second + ", but in " + first + ", " + third +
+		": after a restart of all nodes only those with one count, and if they are no majority none starts by itself"}, told)
+
+	told = nil
+	other := file(t, "cluster: {name: a}", "node: {address: 127.0.0.1:2}", "membership: {seed-nodes: ['127.0.0.1:2']}")
+	require.NoError(t, cluster.CheckEach(own, node("a", 1, ""), other))
+	require.Len(t, told, 1)
+	require.Contains(t, told[0], "membership.seed-nodes: differs, 2 lists in 2 files")
+
+	err := cluster.CheckEach(own, first, node("b", 1, kept))
+	require.ErrorIs(t, err, config.ErrInvalid)
+	require.ErrorContains(t, err, `cluster.name: "b" is "a" in `+first)
+	require.ErrorContains(t, err, "node.address: 127.0.0.1:1 is that of "+first+" too")
+	require.ErrorContains(t, cluster.CheckEach(own, first, file(t, "cluster: {name: a}")), "node.address")
+}

@@ -17,15 +17,14 @@ type explainer struct{ node *Node }
 var _ management.Explainer = explainer{}
 
 // Kinds returns the kinds that run on this node.
-func (e explainer) Kinds(ctx context.Context) ([]management.Kind, error) {
-	infos := e.node.sharding.Kinds()
-	// A node that is too busy to name the coordinator still says the rest.
-	coordinators, _ := e.node.sharding.Coordinators(ctx)
+func (e explainer) Kinds(context.Context) ([]management.Kind, error) {
+	infos, coordinators := e.node.sharding.Kinds(), e.node.sharding.Coordinators()
 	kinds := make([]management.Kind, 0, len(infos))
 	for _, k := range infos {
+		by := coordinators[k.Name]
 		kinds = append(kinds, management.Kind{
 			Name: k.Name, Shards: k.Shards, Hosted: k.Hosted, Proxy: k.Proxy,
-			Coordinator: coordinators[k.Name].Node, Term: coordinators[k.Name].Term,
+			Coordinator: by.Node, NoCoordinator: by.Missing, Term: by.Term,
 		})
 	}
 	return kinds, nil

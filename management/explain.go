@@ -35,12 +35,15 @@ type KindList struct {
 
 // Kind is a kind of entity, as one node knows it.
 type Kind struct {
-	Name        string `json:"name"`
-	Shards      int    `json:"shards"`                // Number of shards in the cluster.
-	Hosted      int    `json:"hosted"`                // Number of shards that this node hosts.
-	Proxy       bool   `json:"proxy"`                 // This node never hosts shards of this kind.
-	Coordinator string `json:"coordinator,omitempty"` // The node that decides where shards live, as far as this one knows.
-	Term        string `json:"term,omitempty"`        // Term of the coordinator; none while this node has not heard from it.
+	Name   string `json:"name"`
+	Shards int    `json:"shards"` // Number of shards in the cluster.
+	Hosted int    `json:"hosted"` // Number of shards that this node hosts.
+	Proxy  bool   `json:"proxy"`  // This node never hosts shards of this kind.
+	// Coordinator is the node that decides where shards live, as far as this one knows. NoCoordinator says why there is
+	// none. If neither is set, it is not known.
+	Coordinator   string `json:"coordinator,omitempty"`
+	NoCoordinator string `json:"noCoordinator,omitempty"`
+	Term          string `json:"term,omitempty"` // Term of the coordinator; none while this node has not heard from it.
 }
 
 // Explanation says where a shard lives, and the entities in it, and why.

@@ -174,6 +174,26 @@ func (c ProtocolConfig) Validate() error {
 // seeds parses the seed nodes.
 func (c ProtocolConfig) seeds() ([]gossip.Address, error) { return parseAddresses(c.SeedNodes) }
 
+// OwnEntries says which entries of membership.seed-nodes name the node itself in another form than node.address
+// does, in the words in which the node says so while it waits. It is no fault of a section: whether two names are of
+// one host is known where they are resolved, by sameHost, which is asked for hosts that differ. Nil if there are none,
+// if an address is malformed, and where membership.discovery looks contact points up, since that knows the node
+// by any form.
+func (c Config) OwnEntries(sameHost func(entry, own string) bool) []error {
+	own, err := gossip.ParseAddress(c.Node.Address)
+	seeds, errs := c.Membership.seeds()
+	if err != nil || errs != nil || c.Membership.Discovery.Looks() {
+		return nil
+	}
+	var found []error
+	for _, entry := range seeds {
+		if entry != own && entry.Port == own.Port && sameHost(entry.Host, own.Host) {
+			found = append(found, field.Errorf("membership.seed-nodes", "%v %s", entry, protocol.OwnEntry(own)))
+		}
+	}
+	return found
+}
+
 // parseAddresses parses all texts and reports every wrong one.
 func parseAddresses(texts []string) ([]gossip.Address, error) {
 	addresses := make([]gossip.Address, 0, len(texts))

@@ -4,8 +4,10 @@
 package membership_test
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -155,4 +157,33 @@ func TestADiskThatTakesNothingIsNotTheEnd(t *testing.T) {
 		require.True(t, n.RecordLost())
 		require.Contains(t, p.log.String(), "could not be written and was removed")
 	})
+}
+
+// Of three nodes one keeps nothing over its process: whoever enters a cluster with it says so, and names it. Where
+// all keep a record, or none does, nothing is said.
+func TestNodesWithoutADataDirAmongOthersAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		kept []int
+		want string
+	}{{[]int{1, 2}, "10.0.0.3:7946"}, {[]int{3}, "10.0.0.1:7946"}, {[]int{1, 2, 3}, ""}, {nil, ""}} {
+		root := t.TempDir()
+		bubble(t, func(t *testing.T, p *place) {
+			var log lines
+			var nodes []*membership.Node
+			for i := 1; i <= 3; i++ {
+				cfg := inDir(root, i)
+				if !slices.Contains(c.kept, i) {
+					cfg.Node.DataDir = ""
+				}
+				nodes = append(nodes, p.start(cfg, membership.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
+			}
+			p.awaitUp(nodes...)
+			said := linesWith(&log, "node.data-dir")
+			require.Equal(t, c.want != "", strings.Contains(strings.Join(said, ""), "without=["+c.want), "%v: %v", c.kept, said)
+			require.Equal(t, c.want != "", len(said) > 0, "%v", said)
+			for _, line := range said {
+				require.Contains(t, line, "level=WARN")
+			}
+		})
+	}
 }

@@ -243,7 +243,7 @@ func (j *journal) ended(err error) {
 // yields.
 func toldWithMore(d machine.Decide) bool {
 	switch d.Topic + "/" + d.Verdict {
-	case "join/waiting", "join/listed nodes silent", "cluster/yielded", "cluster/unrelated":
+	case "join/waiting", "join/listed nodes silent", "join/records are not kept", "cluster/yielded", "cluster/unrelated":
 		return true
 	default:
 		return d.Topic == "stop"

@@ -277,6 +277,9 @@ func (n *Node) membershipEvent(event any) {
 		}
 	case protocol.FoundedWithout:
 		n.log.Warn("this node has founded a cluster, and some listed nodes were silent: if a cluster runs there, there are two now", "silent", fmt.Sprint(e.Silent))
+	case protocol.Forgetful:
+		n.log.Warn("nodes without a node.data-dir and nodes with one are in one cluster: after a restart of all only those with one count, "+
+			"and if they are no majority of the voters none starts by itself", "without", fmt.Sprint(e.Without))
 	case protocol.Yielded:
 		n.log.Error("this node hosts nothing any more: " + e.Reason)
 	case protocol.Examined:

@@ -209,9 +209,16 @@ func (r *router) retract(a *ask, cause error) {
 // this node knows.
 func (r *router) stay(sl *runtime.Slot) (detail string, why error) {
 	info := sl.Info()
-	switch home := info.Home; {
+	home := info.Home
+	gone := !home.IsZero() && r.system.node.State().Member(home) == nil
+	if none := r.unhosted(); none != nil && (home.IsZero() || gone) {
+		return "waited for a home", none
+	}
+	switch {
 	case home.IsZero():
 		return "waited for a home: the home of the shard is not known", nil
+	case gone:
+		return "waited for a new home: " + home.String() + " is no member any more", nil
 	case home == r.system.self && !r.system.standing.Held():
 		return "waited for its turn: this node may not host at present", ErrNoStanding
 	case home == r.system.self:
@@ -219,6 +226,14 @@ func (r *router) stay(sl *runtime.Slot) (detail string, why error) {
 	default:
 		return "waited for a connection to " + home.String(), r.unreachable(info)
 	}
+}
+
+// unhosted returns that no node can host shards of the kind, nil if one can, or comes.
+func (r *router) unhosted() error {
+	if r.bound == "" || protocol.AnyHasRole(r.system.node.State(), r.bound) {
+		return nil
+	}
+	return &NoHostError{Kind: r.name, Role: r.bound}
 }
 
 // unreachable returns why no message reaches the home of a shard; nil unless members have

@@ -140,6 +140,19 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns [ErrUnreachable].
 func (e *UnreachableError) Unwrap() error { return ErrUnreachable }
 
+// NoHostError says that a message waited for a home that its shard could not get: no member has the role to
+// which the kind is bound, nor one that joins. The message waits for a node that comes until its context ends; a
+// [MessageError] wraps this error then beside [ErrNotDelivered].
+type NoHostError struct {
+	// Kind is the name of the kind, Role the role of its hosts.
+	Kind, Role string
+}
+
+// Error names the role.
+func (e *NoHostError) Error() string {
+	return protocol.NoRole(e.Role) + ", and the kind is bound to it: start one"
+}
+
 // MessageError is the error of one message. It wraps one or several of the sentinels of
 // this file.
 type MessageError struct {

@@ -101,31 +101,33 @@ type KindInfo struct {
 
 // CoordinatorInfo says who coordinates a kind.
 type CoordinatorInfo struct {
-	Node string // The text form of the coordinator's node id.
-	Term string // The coordinator's term; empty when this node has not heard from the coordinator yet.
+	// Node is the text form of the coordinator's node id; empty when no node can coordinate the kind at
+	// present, and Missing says why.
+	Node    string
+	Missing string
+	Term    string // The coordinator's term; empty when this node has not heard from the coordinator yet.
 }
 
 // Coordinators returns the coordinators of the kinds that run on this node, by the name of
-// the kind, as far as this node knows: a kind that no node can coordinate at present is
-// missing. No other node is asked. The error is that of ctx, or says that the node is
-// too busy to answer, or has ended.
-func (s *System) Coordinators(ctx context.Context) (map[string]CoordinatorInfo, error) {
-	known, ok := s.metrics.inquiry.Ask(ctx, s.ended, func(id uint64) error { return s.control.Post(control.Examine{ID: id}) })
-	if !ok {
-		return nil, cmp.Or(context.Cause(ctx), ErrOverloaded)
-	}
+// the kind, as far as this node knows. A kind of which nothing is known yet is missing. Nobody is asked, and a
+// node that is busy answers as well.
+func (s *System) Coordinators() map[string]CoordinatorInfo {
 	all := map[string]CoordinatorInfo{}
-	for _, k := range known.Known {
-		if k.Node.IsZero() {
-			continue
+	known := s.coordinators.Load()
+	if known == nil {
+		return all
+	}
+	for _, k := range known.Kinds {
+		info := CoordinatorInfo{Missing: k.Missing}
+		if !k.Node.IsZero() {
+			info.Node = k.Node.String()
 		}
-		info := CoordinatorInfo{Node: k.Node.String()}
 		if !k.Term.IsZero() {
 			info.Term = k.Term.String()
 		}
 		all[k.Kind] = info
 	}
-	return all, nil
+	return all
 }
 
 // Kinds returns the kinds that run on this node, sorted by name.

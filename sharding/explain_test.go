@@ -71,18 +71,67 @@ func TestEveryNodeKnowsTheCoordinator(t *testing.T) {
 		terms := map[string]bool{}
 		for _, n := range w.nodes {
 			n.must("a", "x")
-			known, err := n.system.Coordinators(t.Context())
-			require.NoError(t, err)
+			known := n.system.Coordinators()
 			require.Len(t, known, 1)
 			require.Equal(t, w.nodes[0].Self().String(), known["test"].Node)
 			require.NotEmpty(t, known["test"].Term)
 			terms[known["test"].Term] = true
 		}
 		require.Len(t, terms, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := w.nodes[0].system.Coordinators(ctx)
-		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+// Who coordinates is known on a node whose machines stand still, also to the coordinator itself.
+func TestABusyNodeKnowsTheCoordinator(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start(2)
+		n := w.nodes[0]
+		want := n.system.Coordinators()
+		require.Equal(t, n.Self().String(), want["test"].Node)
+		thaw := n.freeze()
+		pass(time.Second)
+		require.Equal(t, want, n.system.Coordinators())
+		thaw()
+	})
+}
+
+// When all nodes with the role of a kind have left, an ask waits for one that comes, and its error says that no node has
+// the role; so do explanations, and the coordinators of the kinds. A node that comes takes what waits.
+func TestNoNodeHasTheRoleOfTheKind(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(m *membership.Config, _ *sharding.Config) {
+			if len(w.nodes) > 0 {
+				m.Node.Roles = []string{"worker"}
+			}
+		}
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Role = "worker" }
+		w.start(3)
+		n := w.nodes[0]
+		n.must("a", "x")
+		for _, worker := range w.nodes[1:] {
+			require.NoError(t, worker.Leave(t.Context()))
+			require.NoError(t, worker.awaitEnd(limit))
+		}
+		pass(5 * time.Second)
+		for _, id := range []string{"a", "other"} {
+			_, err := n.ask(id, "x", 2*time.Second)
+			var none *sharding.NoHostError
+			require.ErrorAs(t, err, &none)
+			require.Equal(t, sharding.NoHostError{Kind: "test", Role: "worker"}, *none)
+			require.ErrorContains(t, err, `no node has the role "worker"`)
+			require.ErrorIs(t, err, sharding.ErrNotDelivered)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		require.Equal(t, sharding.CoordinatorInfo{Missing: `no node has the role "worker"`}, n.system.Coordinators()["test"])
+		x, err := n.system.Explain(t.Context(), "test", "a")
+		require.NoError(t, err)
+		require.Contains(t, strings.Join(x.Pending, "\n"), `no node has the role "worker"`)
+
+		answer := n.asked("a", "x")
+		fresh := w.build()
+		require.NoError(t, fresh.Join(t.Context(), n.Self().Address.String()))
+		fresh.startKind()
+		require.NoError(t, within(t, answer))
 	})
 }
 

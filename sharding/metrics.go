@@ -72,9 +72,10 @@ type collected struct {
 	leasesLost uint64
 	failed     [protocol.Codes]uint64 // Tells that failed after they had been accepted.
 	forged     [cell.Faults]uint64    // Frames of members in a name that is not their own.
-	// coordinated describes the kinds whose coordinator runs here, for metrics alone; empty
-	// when the control machine was too busy to answer.
-	coordinated []control.Coordinated
+	// coordinated describes the kinds whose coordinator runs here, for metrics alone; as it was before
+	// when the control machine is too busy to answer.
+	coordinated  []control.Coordinated
+	coordinators map[string]CoordinatorInfo // Those of all kinds of this node.
 }
 
 // kindTally is the sum of the counters and of the present numbers of the cells of a kind.
@@ -95,7 +96,7 @@ type kindTally struct {
 func (m *metrics) collect(ctx context.Context) *collected {
 	c := m.system.counted()
 	e, _ := m.inquiry.Ask(ctx, m.system.ended, func(id uint64) error { return m.system.control.Post(control.Examine{ID: id}) })
-	c.coordinated = e.Kinds
+	c.coordinated, c.coordinators = e.Kinds, m.system.Coordinators()
 	return c
 }
 

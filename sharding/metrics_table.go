@@ -37,6 +37,18 @@ func shardTable() []meter.Row[*collected] {
 					show(int64(k.Moving), kind, attrPhase.String("moving"))
 				}
 			}),
+		meter.Gauge("quorate.sharding.coordinators.missing", "{kind}", "Kinds of this node that no member can coordinate, as 1, so that their shards get no home; nothing while that is not known.",
+			func(c *collected, show meter.Show) {
+				for _, k := range c.kinds {
+					switch by, known := c.coordinators[k.kind]; {
+					case !known:
+					case by.Node == "":
+						show(1, attrKind.String(k.kind))
+					default:
+						show(0, attrKind.String(k.kind))
+					}
+				}
+			}),
 		meter.Gauge("quorate.sharding.leases.waiting", "{shard}", "Shards that wait on this node for their leases, of kinds that have some.",
 			func(c *collected, show meter.Show) {
 				for _, k := range c.kinds {

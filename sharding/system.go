@@ -56,6 +56,8 @@ type System struct {
 	runtime    *runtime.Node
 	dispatcher dispatcher
 
+	coordinators atomic.Pointer[control.CoordinatorsKnown] // What the control machine has said of them last.
+
 	routers atomic.Pointer[map[string]*router] // The routers by kind: a map that is replaced under mu, never changed.
 	mu      sync.Mutex                         // Guards starting of kinds, reloading, and closing.
 	latest  Config                             // The configuration of the last reload; differs from cfg in reloadable settings only.
@@ -539,6 +541,8 @@ func (s *System) published(event any) {
 		s.questions.answer(e.ID, e)
 	case control.Vacated:
 		s.drains.vacated(e.ID)
+	case control.CoordinatorsKnown:
+		s.coordinators.Store(&e)
 	case control.Examined:
 		s.metrics.inquiry.Answer(e.ID, e)
 	case control.MoveEnded:

@@ -74,6 +74,7 @@ func attributes() map[string][]string {
 		"quorate.sharding.ask.duration":         {fault, kind},
 		"quorate.sharding.move.duration":        {kind, "quorate.move.outcome"},
 		"quorate.sharding.shards":               {kind, "quorate.shard.phase"},
+		"quorate.sharding.coordinators.missing": {kind},
 		"quorate.sharding.entities.failures":    {"quorate.entity.failure", kind},
 		"quorate.sharding.entities.passivated":  {kind, "quorate.passivation.cause"},
 		"quorate.sharding.snapshots.lost":       {fault, kind},

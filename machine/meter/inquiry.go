@@ -10,7 +10,7 @@ import (
 )
 
 // inquiryLimit is how long a collection waits for a machine. A driver that is busy for
-// longer has trouble that other metrics show.
+// longer has trouble that other metrics show; the collection gets what the machine said last.
 const inquiryLimit = 200 * time.Millisecond
 
 // Inquiry asks a machine, during a collection of metrics, for values that only the
@@ -24,13 +24,17 @@ const inquiryLimit = 200 * time.Millisecond
 type Inquiry[T any] struct {
 	turn sync.Mutex // Held by the collection that waits for an answer, for a limited time.
 
-	mu     sync.Mutex // Guards id and answer; held for a moment.
+	mu     sync.Mutex // Guards the fields below; held for a moment.
 	id     uint64
 	answer chan T // Nil when no collection waits. Capacity one, for the one answer.
+	last   T      // The answer to the question of the id lastID, which may have come late; 0: none has come.
+	lastID uint64
 }
 
 // Ask posts a question with a new id and waits for its answer, for at most 200 ms and
-// until ctx ends or over is closed. The function post must not wait.
+// until ctx ends or over is closed. Of a machine that is late Ask returns the last answer,
+// so that values of a busy machine are old, and not gone; ok is false if it has never
+// answered, if ctx or the machine has ended, and if post fails. The function post must not wait.
 func (q *Inquiry[T]) Ask(ctx context.Context, over <-chan struct{}, post func(id uint64) error) (answer T, ok bool) {
 	q.turn.Lock()
 	defer q.turn.Unlock()
@@ -47,15 +51,21 @@ func (q *Inquiry[T]) Ask(ctx context.Context, over <-chan struct{}, post func(id
 	case <-ctx.Done():
 	case <-over:
 	case <-limit.C:
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.last, q.lastID > 0
 	}
 	return answer, false
 }
 
 // Answer answers the question with the given id. An answer for which no collection
-// waits is dropped.
+// waits any more is kept for one that gets none.
 func (q *Inquiry[T]) Answer(id uint64, answer T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if id > q.lastID && id <= q.id {
+		q.last, q.lastID = answer, id
+	}
 	if q.answer != nil && id == q.id {
 		q.answer <- answer
 		q.answer = nil

@@ -58,7 +58,13 @@ func TestAnInquiryWithoutAnAnswer(t *testing.T) {
 		_, ok := q.Ask(t.Context(), nil, silent)
 		require.False(t, ok)
 		require.Equal(t, 200*time.Millisecond, time.Since(begun))
-		q.Answer(last, 1) // Too late.
+		q.Answer(last, 1) // Too late for this one.
+		q.Answer(last+1, 9)
+		for range 2 {
+			got, ok := q.Ask(t.Context(), nil, silent)
+			require.True(t, ok, "of a machine that is late the last answer counts")
+			require.Equal(t, 1, got)
+		}
 
 		over, ended := make(chan struct{}), time.Now()
 		close(over)

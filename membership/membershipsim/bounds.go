@@ -18,6 +18,10 @@ type Bounds struct {
 	// another node any more to its unreachable record about that node.
 	Accuse time.Duration
 
+	// Decide is the least time from an unreachable record to a decision about it, where
+	// the strategy takes all the time that it has.
+	Decide time.Duration
+
 	// Remove is the time from an unreachable record to the removal by a side that wins.
 	Remove time.Duration
 
@@ -83,6 +87,7 @@ func BoundsOf(of Config, nodes int, restart time.Duration) Bounds {
 	waver := 2*silence.HeartbeatInterval + 3*spread
 	margin := d.Config.Stable(nodes, silence.AcceptableHeartbeatPause, silence.MaxSilence, c.Fence)
 	return Bounds{
+		Decide:   d.Config.Stable(1, silence.AcceptableHeartbeatPause, silence.MaxSilence, c.Fence) + limit,
 		Answered: 2*pushed(c, nodes) <= margin,
 		Accuse:   rateSlack(accuse), Remove: rateSlack(remove), Join: rateSlack(join), Settle: rateSlack(settle), Waver: rateSlack(waver),
 	}

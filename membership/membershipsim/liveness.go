@@ -28,6 +28,8 @@ import (
 //	          that has not been up spares the member while it hears others, or while
 //	          others have marked the member, or the member has marked the node
 //	patient   a member is marked no earlier than min-silence after its last answer
+//	flapping  who is marked three times within a minute stays marked for as long as a
+//	          decision takes ([Bounds.Decide])
 //	settled   a world without faults for longer than [Bounds.Settle] has a cluster in
 //	          which every live node is a member that is up, and about which all agree:
 //	          a joiner is up or has ended, no member stays in a passing state, there
@@ -60,14 +62,15 @@ type Liveness struct {
 	// have burned down with their disks, or lost their memory."). Nil means never.
 	MayWait func() bool
 
-	// Silences, Marks, Settled and Splits count how often each of these was really checked.
-	Silences, Marks, Settled, Splits int
+	// Silences, Marks, Flaps, Settled and Splits count how often each of these was really checked.
+	Silences, Marks, Flaps, Settled, Splits int
 
 	world    *simulation.World
 	standing map[gossip.NodeID]machine.Instant
 	hosted   map[gossip.NodeID]time.Duration // World time at which a node could last host, while that is checked.
 	died     map[gossip.NodeID]time.Duration
-	since    map[pair]time.Duration // World time since which the first node holds the second as a member that it cannot hear.
+	since    map[pair]time.Duration   // World time since which the first node holds the second as a member that it cannot hear.
+	marked   map[said][]time.Duration // World times of the marks that nodes made of others.
 	ends     map[gossip.Address]int
 	steady   time.Duration // World time of the change after which ends are counted.
 
@@ -102,7 +105,7 @@ func (l *Liveness) Watch(w *simulation.World) {
 	l.standing = make(map[gossip.NodeID]machine.Instant)
 	l.hosted = make(map[gossip.NodeID]time.Duration)
 	l.died, l.since = make(map[gossip.NodeID]time.Duration), make(map[pair]time.Duration)
-	l.ends = make(map[gossip.Address]int)
+	l.ends, l.marked = make(map[gossip.Address]int), make(map[said][]time.Duration)
 	w.Check(l)
 	w.Observe(func(o simulation.Observation) {
 		switch e := o.Event.(type) {
@@ -112,6 +115,7 @@ func (l *Liveness) Watch(w *simulation.World) {
 			l.standing[o.Node.ID()] = e.Until
 		case machine.Decide:
 			w.Fail(l.patient(o.Node, e))
+			w.Fail(l.flapping(o.Node, e))
 		}
 	})
 }

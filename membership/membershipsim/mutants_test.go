@@ -683,6 +683,22 @@ func singleRules(pkg string) (hunts []hunt) {
 			"who hands over last is left alone", "TestAllWaitForWhoHandsOverLast", "leave.go",
 			"case l.lead.allLeave() && len(", "case !mutant(NAME) && l.lead.allLeave() && len(",
 		},
+		{
+			"an answer is a sign of life however late it is", "TestALateAnswerIsNoSignOfLife", "heartbeat.go",
+			"-(h.slept-r.slept) > h.cfg.Fence", "-(h.slept-r.slept) > h.cfg.Fence && !mutant(NAME)",
+		},
+		{
+			"who has no standing accuses those who answer late", "TestALateAnswerIsNoSignOfLife", "heartbeat.go",
+			"return at <= h.hosting.until &&", "return (mutant(NAME) || at <= h.hosting.until) &&",
+		},
+		{
+			"who flaps is taken back at once", "TestAMemberThatFlapsIsRemoved", "flapping.go",
+			"return of != nil && of.flaps() &&", "return of != nil && !mutant(NAME) && of.flaps() &&",
+		},
+		{
+			"a node that sleeps holds it against others that they flap", "TestANodeThatSleepsKeepsNoRecords", "flapping.go",
+			"wake() { clear(f.of) }", "wake() {\n\tif !mutant(NAME) {\n\t\tclear(f.of)\n\t}\n}",
+		},
 	} {
 		m := mutant{name: rule.name}
 		if rule.file != "" {

@@ -105,6 +105,35 @@ func TestPlantedDeadNodeThatNobodyAccuses(t *testing.T) {
 	require.LessOrEqual(t, p.Now(), 22*time.Second+p.liveness.Bounds.Accuse)
 }
 
+// covers I13: a node that takes back at once whom it has accused for the third time.
+func TestPlantedNodeThatTakesBackWhoFlaps(t *testing.T) {
+	var forgive string
+	p := plant(5, sameSeeds, func(env simulation.Env, l *lame) {
+		l.says = func(machine.Now) any {
+			if forgive == "" || env.Self.Address != address(0) {
+				return nil
+			}
+			d := machine.Decide{Topic: "reachability", Subject: forgive, Verdict: "reachable"}
+			forgive = ""
+			return d
+		}
+	})
+	times := 0
+	p.Observe(func(o simulation.Observation) {
+		d, is := o.Event.(machine.Decide)
+		if is && o.Node.ID().Address == address(0) && d.Verdict == "unreachable" {
+			if times++; times == 3 {
+				forgive = d.Subject
+			}
+		}
+	})
+	p.Network().Lose("by turns", func(from, to gossip.Address, _ any) bool {
+		return p.Now() > 20*time.Second && (from == address(4) || to == address(4)) && p.Now()%(7500*time.Millisecond) < 5600*time.Millisecond
+	})
+	require.ErrorContains(t, p.Run(time.Minute), "flapping: n000:7946")
+	require.Equal(t, 3, times)
+}
+
 // covers I10: a joiner that never hears of the members stays joining.
 func TestPlantedJoinerThatStaysJoining(t *testing.T) {
 	p := plant(3, sameSeeds, func(env simulation.Env, l *lame) {

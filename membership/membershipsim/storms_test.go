@@ -61,6 +61,9 @@ func found() []storm {
 		{"chaos", 5, 505190},              // The same; the schedules of shared exchanges hide it in the run above.
 		{"settings", 13, 20261122000469},  // Nodes hosted beside their successors, by the answers of voters that accused them late.
 		{"lanes", 3, 20261122000919},      // A change of voters while a cluster was founded was refused as malformed.
+
+		{"links", 14, 777156},  // Who flaps was taken back at once, since it had got no heartbeats for a while.
+		{"judges", 15, 777265}, // The same.
 	}
 }
 

@@ -13,7 +13,7 @@ export interface Members {
   self: string; standing: boolean; leader?: string; converged: boolean; blockers?: string; cluster?: string;
   yielded?: string; waiting?: Waiting; recordLost?: boolean; voters: string[]; members: Member[];
 }
-export interface Kind { name: string; shards: number; hosted: number; proxy: boolean; coordinator?: string }
+export interface Kind { name: string; shards: number; hosted: number; proxy: boolean; coordinator?: string; noCoordinator?: string }
 export interface Shard { shard: number; home?: string; state: string; entities: number; stuck: number; sent: number; passed: number }
 export interface Decision { at: string; component: string; topic: string; subject: string; verdict: string; reason: string }
 export interface Plugin { name: string; policy: string; state: string; since: string; says: string; restarts: number; calls: number; failures: number; last_error?: string }

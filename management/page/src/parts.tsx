@@ -53,7 +53,7 @@ export function Kinds({ s }: { s: State }) {
       {s.kinds.map(k => (
         <li key={k.name}>
           <b>{k.name}</b> <span>{k.proxy ? `only sends, ${k.shards} shards` : `${k.hosted} of ${k.shards} shards here`}</span>
-          <small>{[`${k.entities} entities here`, k.waiting > 0 && `${k.waiting} messages wait`, k.stopping > 0 && `${k.stopping} stopping`, k.homeless > 0 && `${k.homeless} without a home`, k.coordinator ? `coordinator ${short(k.coordinator)}` : 'no coordinator'].filter(Boolean).join(', ')}</small>
+          <small>{[`${k.entities} entities here`, k.waiting > 0 && `${k.waiting} messages wait`, k.stopping > 0 && `${k.stopping} stopping`, k.homeless > 0 && `${k.homeless} without a home`, k.coordinator ? `coordinator ${short(k.coordinator)}` : k.noCoordinator ? `no coordinator: ${brief(k.noCoordinator)}` : 'coordinator not known'].filter(Boolean).join(', ')}</small>
         </li>
       ))}
     </ul>

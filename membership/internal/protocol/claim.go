@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
@@ -14,8 +15,10 @@ import (
 // each answer. It is believed only in the answer to a question, from the address that was
 // asked.
 type Claim struct {
-	// Record is the record that the node has on its disk.
+	// Record is the record that the node has on its disk, or, unless Kept, in its process alone.
 	Record Record
+	// Kept says that the record outlives the process.
+	Kept bool
 	// List is where the node looks for its cluster: its seed nodes, or, where Found says so,
 	// what its last lookup has found. At most [MaxListed].
 	List  []gossip.Address
@@ -41,7 +44,7 @@ const MaxListed = 1000
 
 // claim returns what this node says of itself.
 func (q *inquiry) claim() Claim {
-	c := Claim{Record: q.kept, List: q.seeds[:min(len(q.seeds), MaxListed)], Found: q.found}
+	c := Claim{Record: q.kept, Kept: q.memory.durable, List: q.seeds[:min(len(q.seeds), MaxListed)], Found: q.found}
 	if q.phase == phaseMember {
 		c.Leaving, c.Yielded = !admits(q.ownStatus()), !q.state.Yielded().IsZero()
 		c.Cluster, c.Standing = q.state.Cluster(), q.footing.goesOn() && !c.Yielded
@@ -55,6 +58,29 @@ func (q *inquiry) answerTo(at gossip.Address, theirs Claim) Claim {
 	c := q.claim()
 	c.Evidence = q.sight().evidence(at, theirs)
 	return c
+}
+
+// warnOfForgetful tells which nodes keep no record over their processes, if others do. Those speak for no
+// voter after a restart of all, so that those who remember may be too few to start the cluster again.
+func (q *inquiry) warnOfForgetful() {
+	var without []gossip.Address
+	kept := q.memory.durable
+	if !kept {
+		without = append(without, q.self.Address)
+	}
+	for _, a := range q.fresh() {
+		switch {
+		case a.claim.Kept:
+			kept = true
+		case a.related:
+			without = append(without, a.from.Address)
+		}
+	}
+	if kept && len(without) > 0 {
+		slices.SortFunc(without, gossip.Address.Compare)
+		q.out.Decide("join", q.self.String(), "records are not kept", cutText(fmt.Sprintf("%v have no data directory, others have", without)))
+		q.out.Publish(Forgetful{Without: without})
+	}
 }
 
 // presentVoters returns the voters that are members of a state.

@@ -112,8 +112,8 @@ func (m *Machine) hearHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
 		return
 	}
 	first := !m.monitoring.hasAnswered(from)
-	m.monitoring.hears(from, msg.Sequence, m.now.Mono)
-	if first {
+	lives := m.monitoring.hears(from, msg.Sequence, m.now.Mono)
+	if lives && first {
 		m.report(false)
 	}
 	if msg.Standing {
@@ -123,7 +123,9 @@ func (m *Machine) hearHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
 		m.answers.isKnownTo(from, sentAt)
 		m.lead.retry()
 	}
-	m.monitoring.takeBack(from)
+	if lives {
+		m.monitoring.takeBack(from)
+	}
 }
 
 // receiveGiven passes the word of a member, for which this node asked as a relay.

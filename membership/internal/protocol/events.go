@@ -38,6 +38,10 @@ type SettingsDiffer struct {
 // nodes were silent.
 type FoundedWithout struct{ Silent []gossip.Address }
 
+// Forgetful is published when this node enters a cluster, and of the nodes that it has heard, itself included,
+// some keep no record over their processes, though others do.
+type Forgetful struct{ Without []gossip.Address }
+
 // RecordLost is published when the node's record could not be written and was removed:
 // the node goes on, but speaks for no voter after a restart.
 type RecordLost struct{ Reason string }

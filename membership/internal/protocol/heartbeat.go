@@ -17,7 +17,8 @@ import (
 // ([heartbeats.hears]) and takes an unreachable record back ([heartbeats.takeBack]). The
 // targets change with the members ([heartbeats.retarget]). A target that is silent for
 // too long is marked unreachable ([heartbeats.judgeSilence]), unless this node itself
-// slept, or is a newcomer that spares the target.
+// slept, or is a newcomer that spares the target. A record about a target that flaps is
+// kept for a time, see flapping.go.
 
 // Where two nodes monitor each other one exchange serves both, see shared.go.
 
@@ -37,6 +38,9 @@ type heartbeats struct {
 
 	answers *answers
 	judging *judging
+
+	// flapping says which unreachable records are kept although their subject answers again.
+	flapping *flapping
 
 	// registry holds the failure detector of each target.
 	registry *fd.Registry[gossip.NodeID]
@@ -77,6 +81,9 @@ type heartbeats struct {
 	// it was frozen itself: silence that it slept through proves nothing.
 	notBefore machine.Instant
 
+	// slept is for how long this node itself did not run, in all.
+	slept time.Duration
+
 	// proofAt is when the voters last said something of this node, a newcomer, see
 	// [heartbeats.noteProof].
 	proofAt machine.Instant
@@ -88,12 +95,13 @@ type heartbeats struct {
 type sentRound struct {
 	sequence uint64
 	at       machine.Instant
-	extra    bool // Sent out of turn: the failure detector learns intervals from the other rounds.
+	slept    time.Duration // For how long this node had not run before, in all.
+	extra    bool          // Sent out of turn: the failure detector learns intervals from the other rounds.
 }
 
 func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID], judge string) *heartbeats {
 	h := &heartbeats{
-		core: c, answers: a, judging: newJudging(c, r, judge), registry: r,
+		core: c, answers: a, judging: newJudging(c, r, judge), flapping: newFlapping(c), registry: r,
 		sent: make([]sentRound, roundsKept),
 		met:  map[gossip.NodeID]bool{}, answered: map[gossip.NodeID]uint64{}, shared: map[gossip.NodeID]questions{},
 	}
@@ -104,7 +112,7 @@ func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID], judge str
 // begin numbers a round that is sent now, and notes its time.
 func (h *heartbeats) begin(at machine.Instant) Heartbeat {
 	h.sequence++
-	*h.slot(h.sequence) = sentRound{sequence: h.sequence, at: at}
+	*h.slot(h.sequence) = sentRound{sequence: h.sequence, at: at, slept: h.slept}
 	return Heartbeat{Sequence: h.sequence}
 }
 
@@ -132,18 +140,33 @@ func (h *heartbeats) sentAt(sequence uint64) (machine.Instant, bool) {
 	return r.at, sequence != 0 && r.sequence == sequence
 }
 
-// hears notes that a target answered a round. The failure detector learns only from
-// answers to rounds in turn, and once from each: a round may be answered twice, see
-// [withheld].
-func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Instant) {
+// hears notes that a target answered a round, and reports whether the answer is a sign of life.
+// The failure detector learns only from answers to rounds in turn, and once from each: a round
+// may be answered twice, see [withheld].
+func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Instant) bool {
+	if h.isLate(sequence, at) {
+		return false
+	}
 	if sequence <= h.answered[from] {
-		return
+		return true
 	}
 	h.answered[from] = sequence
 	if !h.slot(sequence).extra {
 		h.registry.Heartbeat(from, at.Time())
 		h.judging.hears(from, at)
+		h.flapping.hears(from, at)
 	}
+	return true
+}
+
+// isLate tells whether the answer to a round took longer than the fence, while others answer this
+// node in time. Such an answer proves no standing to either end: a member with such links alone
+// hosts nothing, and if its answers counted as signs of life nobody would take over from it. A node
+// that has no standing itself cannot tell whose links are slow: it waits, as long as it hears
+// anything. The time for which it did not run was not the answer's.
+func (h *heartbeats) isLate(sequence uint64, at machine.Instant) bool {
+	r := h.slot(sequence)
+	return at <= h.hosting.until && at.Sub(r.at)-(h.slept-r.slept) > h.cfg.Fence
 }
 
 // hasAnswered tells whether a target has answered a heartbeat since it became one.
@@ -199,9 +222,10 @@ func (h *heartbeats) sendHeartbeats(to []gossip.NodeID) {
 	}
 }
 
-// takeBack takes back the unreachable record about a node that has answered again.
+// takeBack takes back the unreachable record about a node that has answered again, unless the
+// node flaps.
 func (h *heartbeats) takeBack(from gossip.NodeID) {
-	if h.ownRecord(from) == gossip.Unreachable && h.registry.Available(from, h.now.Mono.Time()) {
+	if h.ownRecord(from) == gossip.Unreachable && h.registry.Available(from, h.now.Mono.Time()) && !h.flapping.holds(from) {
 		h.out.Decide("reachability", from.String(), "reachable", "it answered a heartbeat again")
 		h.counts.Clears++
 		h.edit(func(e *gossip.Edit) { e.Clear(from) })
@@ -361,7 +385,7 @@ func (h *heartbeats) judgeSilence() {
 	for _, node := range h.registry.Unavailable(h.now.Mono.Time()) {
 		if !h.isJudged(node) {
 			accused = append(accused, node)
-			h.out.Decide("reachability", node.String(), "unreachable", h.silenceOf(node))
+			h.out.Decide("reachability", node.String(), "unreachable", h.silenceOf(node)+h.flapping.accuse(node))
 		}
 	}
 	if len(accused) > 0 {
@@ -393,6 +417,8 @@ func (h *heartbeats) hasSlept() bool {
 	if h.phase != phaseMember || h.now.Mono.Sub(h.last.Mono) <= interval+interval/2 {
 		return false
 	}
+	h.slept += h.now.Mono.Sub(h.last.Mono)
+	h.flapping.wake()
 	h.out.Decide("reachability", h.self.String(), "paused",
 		fmt.Sprintf("this node itself did not run for %v: nobody is accused for as long as silence is allowed", h.now.Mono.Sub(h.last.Mono)))
 	h.notBefore = h.now.Mono.Add(h.cfg.FailureDetector.AcceptableHeartbeatPause)

@@ -253,6 +253,11 @@ type refusal struct {
 	why string
 }
 
+// OwnEntry says of an address in a list that the node there is the one that asks, which is called otherwise.
+func OwnEntry(called gossip.Address) string {
+	return fmt.Sprintf("is this node, which is called %v: write that into the list", called)
+}
+
 // noteRefused notes that the node at an address that is asked refuses this one.
 func (q *inquiry) noteRefused(in PeerRefused) {
 	if q.phase != phaseJoining || !q.asks(in.Peer.Address) {
@@ -261,7 +266,7 @@ func (q *inquiry) noteRefused(in PeerRefused) {
 	why := "refuses this node: " + oneLine(in.Reason)
 	switch {
 	case in.As == q.self.Address:
-		why = fmt.Sprintf("is this node, which is called %v: write that into the list", in.As)
+		why = OwnEntry(in.As)
 	case !in.As.IsZero():
 		why = fmt.Sprintf("answers as %v: write that into the list", in.As)
 	}

@@ -277,6 +277,7 @@ func (j *joining) receiveWelcome(from gossip.NodeID, msg Welcome) {
 // enter makes this node a member by a state, once the state's voters and its birth are on
 // disk: both may be needed at once.
 func (j *joining) enter(state *gossip.State) {
+	j.inquiry.warnOfForgetful()
 	j.endSearch()
 	j.entering = state
 	j.form.end()

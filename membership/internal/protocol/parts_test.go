@@ -319,15 +319,34 @@ func TestASilentNodeIsAccusedAndTakenBackWhenItAnswers(t *testing.T) {
 	require.Len(t, sentTo[Heartbeat](b), 2)
 	silent := time.Minute + b.cfg.FailureDetector.Bounds().MaxSilence + time.Second
 	b.at(silent)
-	h.hears(nodeAt(2), 1, b.now.Mono)
+	h.round()
+	h.hears(nodeAt(2), 2, b.now.Mono)
 	h.judgeSilence()
 	require.Equal(t, gossip.Unreachable, b.ownRecord(nodeAt(3)))
 	require.Zero(t, b.ownRecord(nodeAt(2)))
 	h.round()
 	b.at(silent + 10*time.Millisecond)
-	h.hears(nodeAt(3), 2, b.now.Mono)
+	h.hears(nodeAt(3), 3, b.now.Mono)
 	h.takeBack(nodeAt(3))
 	require.Zero(t, b.ownRecord(nodeAt(3)))
+}
+
+// An answer that took longer than the fence gives no standing, and is no sign of life to a node that has it. The time
+// for which the asker did not run was not the answer's.
+func TestALateAnswerIsNoSignOfLife(t *testing.T) {
+	b := newBench(t, 3)
+	h := b.monitoring
+	b.hosting.until = machine.Never
+	h.round()
+	b.at(time.Minute + b.cfg.Fence)
+	require.True(t, h.hears(nodeAt(2), 1, b.now.Mono))
+	b.at(time.Hour)
+	require.True(t, h.hasSlept())
+	b.at(time.Hour + 1)
+	require.False(t, h.hears(nodeAt(3), 1, b.now.Mono))
+	require.False(t, h.hasAnswered(nodeAt(3)))
+	b.hosting.until = b.now.Mono - 1
+	require.True(t, h.hears(nodeAt(3), 1, b.now.Mono), "whose links are slow is not known")
 }
 
 func TestANodeThatSleptAccusesNobody(t *testing.T) {

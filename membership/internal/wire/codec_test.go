@@ -98,7 +98,7 @@ func messages() map[string]any {
 			Yielded:  gossip.Yield{To: gossip.ClusterID{Born: 1893553448062, Nonce: 8, Origin: 6}, At: [gossip.YieldAddresses]gossip.Address{node(5).Address}},
 		},
 		Cluster: s.Cluster(), Standing: true, Leaving: true, Yielded: true, Voters: []gossip.NodeID{node(1)},
-		List: []gossip.Address{node(1).Address, node(4).Address}, Found: true, Evidence: protocol.ListListed | protocol.AddressKnown,
+		List: []gossip.Address{node(1).Address, node(4).Address}, Found: true, Evidence: protocol.ListListed | protocol.AddressKnown, Kept: true,
 	}
 	switched := s.Edit(node(0), func(e *gossip.Edit) {
 		e.SetLoaded([]gossip.StrategyID{5, 0xfedcba9876543210})

@@ -43,7 +43,7 @@ func toClaim(c protocol.Claim) *pb.Claim {
 	var t table
 	p := &pb.Claim{
 		Record: t.record(c.Record), Cluster: toCluster(c.Cluster), Standing: c.Standing, Leaving: c.Leaving, Yielded: c.Yielded,
-		Voters: t.places(c.Voters), List: t.addresses(c.List), Found: c.Found, Evidence: uint32(c.Evidence),
+		Voters: t.places(c.Voters), List: t.addresses(c.List), Found: c.Found, Evidence: uint32(c.Evidence), Kept: c.Kept,
 	}
 	p.Nodes = t.proto()
 	return p
@@ -56,7 +56,7 @@ func fromClaim(p *pb.Claim) (protocol.Claim, error) {
 	}
 	c := protocol.Claim{
 		Cluster: fromCluster(p.GetCluster()), Standing: p.GetStanding(), Leaving: p.GetLeaving(), Yielded: p.GetYielded(),
-		Found: p.GetFound(), Evidence: protocol.Evidence(p.GetEvidence()),
+		Found: p.GetFound(), Evidence: protocol.Evidence(p.GetEvidence()), Kept: p.GetKept(),
 	}
 	if c.Record, err = t.fromRecord(p.GetRecord()); err != nil {
 		return c, err

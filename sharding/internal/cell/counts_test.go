@@ -103,5 +103,5 @@ func TestControlIsExamined(t *testing.T) {
 	c := control.New(control.Config{Self: nodeA})
 	var out machine.Outbox
 	c.Step(machine.Now{Mono: 1}, control.Examine{ID: 7}, &out)
-	require.Equal(t, []machine.Effect{machine.Publish{Event: control.Examined{ID: 7}}}, out.Effects())
+	require.Equal(t, []machine.Effect{machine.Publish{Event: control.Examined{ID: 7}}}, out.Effects(), "of no kind is a coordinator known")
 }

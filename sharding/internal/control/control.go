@@ -86,6 +86,7 @@ type Control struct {
 	released  bool                   // Membership was told that this node hosts nothing any more.
 	ended     bool                   // The node must stop: inputs are ignored.
 	calls     machine.CallID         // The id of the last call.
+	told      []Coordinator          // The coordinators that were published last.
 
 	unsolicited uint64     // Answers of strategies for which no coordinator waited any more.
 	questions   []question // Questions to coordinators on other nodes without an answer.
@@ -160,6 +161,7 @@ func (c *Control) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	c.local = c.local[:0]
 	c.release()
 	c.drain.look(c)
+	c.tellCoordinators()
 	c.out = nil
 }
 

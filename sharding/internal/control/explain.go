@@ -173,7 +173,7 @@ func (c *Control) inquire(q question, m Message) {
 	case k.coord != nil || q.to == c.cfg.Self:
 		c.out.Publish(k.answer(m))
 	case q.to.IsZero():
-		c.unexplained(q, "no coordinator is known: no member that is up can coordinate the kind")
+		c.unexplained(q, "no coordinator is known: "+k.missing())
 	case len(c.questions) >= maxExplains:
 		c.unexplained(q, "too many explanations are under way")
 	default:

@@ -38,14 +38,18 @@ func check(brought command.Own, paths ...string) (needs, warnings config.Errors,
 	}
 	read := []cluster.Option{cluster.WithFormat(toml.Format())}
 	own.Options = slices.Concat(read, []cluster.Option{cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()), cluster.WithStore(durable.OpenIn)}, methods(), stores())
-	if err := cluster.Check(own, paths...); err != nil {
+	look := cluster.Check
+	if brought.Each {
+		look = cluster.CheckEach
+	}
+	if err := look(own, paths...); err != nil {
 		return nil, nil, err
 	}
 	own.Whole, own.Warn = false, nil
 	// A program without the format of a file sees nothing of its content, so the files
 	// are checked with the formats too.
 	for _, own.Options = range [][]cluster.Option{nil, read} {
-		if faults, ok := errors.AsType[config.Errors](cluster.Check(own, paths...)); ok {
+		if faults, ok := errors.AsType[config.Errors](look(own, paths...)); ok {
 			needs = append(needs, faults...)
 		}
 	}

@@ -21,6 +21,7 @@ type Config struct {
 type Own struct {
 	Strategies, Sections []string
 	Kinds                []string // Its kinds of entities; none if they are not known.
+	Each                 bool     // Each file is that of another node.
 }
 
 // Checker reads, merges and checks files for a program with what it has of its own. Its error lists the faults as [config.Errors]. Without a
@@ -40,6 +41,7 @@ type Check struct {
 	Own   []string `placeholder:"NAME" help:"Strategies that the program itself brings."`
 	Allow []string `placeholder:"SECTION" help:"Sections of the program itself: whatever they hold is passed over."`
 	Kinds []string `placeholder:"KIND" help:"Kinds of entities that the program has, to which gateway.kinds is held."`
+	Each  bool     `help:"Each file is that of another node of one cluster: check each alone, and compare them."`
 	check Checker
 }
 
@@ -52,7 +54,10 @@ methods of discovery that are selected. Files may ask for
 parts that not every program links: the answer names each, with the import and the
 option that give it to the program. What this system cannot keep, such as limits of
 plugins that only Linux has, or executables of plugins that are not here, is a
-warning. The exit status is 0 when all is well and
+warning; so is a seed node that is the node itself under another name, which no
+node finds. With --each the files are those of several nodes: names of the cluster
+and addresses must fit, and some nodes without node.data-dir among others, or
+different lists of seed nodes, are warned of. The exit status is 0 when all is well and
 2 when there are faults.
 
 The end of its name tells the format of a file: .toml, .json, and YAML for
@@ -61,6 +66,7 @@ everything else.
 Examples:
   quorate config check cluster.yaml
   quorate config check base.yaml site.toml
+  quorate config check --each n1.yaml n2.yaml n3.yaml
   quorate config check --allow twins cluster.yaml
   quorate config check --kinds account,customer cluster.yaml
   QUORATE_NODE__ADDRESS=10.0.0.7:7946 quorate config check cluster.yaml
@@ -86,7 +92,7 @@ type fault struct {
 
 // Run checks the files.
 func (c *Check) Run(s *Session) error {
-	needs, warnings, err := c.check(Own{Strategies: c.Own, Sections: c.Allow, Kinds: c.Kinds}, c.Files...)
+	needs, warnings, err := c.check(Own{Strategies: c.Own, Sections: c.Allow, Kinds: c.Kinds, Each: c.Each}, c.Files...)
 	var faults config.Errors
 	if err != nil && !errors.As(err, &faults) {
 		return err

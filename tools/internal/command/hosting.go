@@ -261,7 +261,14 @@ func (c *Shards) kinds(s *Session) error {
 			here = "nothing, it only sends: " + plural(k.Shards, "shard")
 		}
 		field(s.Stdout, "hosts", here)
-		field(s.Stdout, "coordinator", k.Coordinator)
+		switch {
+		case k.Coordinator != "":
+			field(s.Stdout, "coordinator", k.Coordinator)
+		case k.NoCoordinator != "":
+			field(s.Stdout, "coordinator", "none: "+k.NoCoordinator)
+		default:
+			field(s.Stdout, "coordinator", "not known")
+		}
 	}
 	return nil
 }

@@ -48,7 +48,9 @@ func TestShardsForPeopleAndPrograms(t *testing.T) {
 		{Shard: 2, State: "unknown"},
 	}}
 	url := node(t, answers("/v1/kinds/{kind}/shards", list), answers("/v1/kinds", management.KindList{Self: asked, Kinds: []management.Kind{
-		{Name: "account", Shards: 3, Hosted: 1, Coordinator: asked}, {Name: "audit", Shards: 1, Proxy: true},
+		{Name: "account", Shards: 3, Hosted: 1, Coordinator: asked},
+		{Name: "audit", Shards: 1, Proxy: true},
+		{Name: "jobs", Shards: 1, Proxy: true, NoCoordinator: `no node has the role "worker"`},
 	}}))
 	status, stdout, stderr := hosting("shards", "account", "-node", url)
 	require.Equal(t, command.StatusOK, status, stderr)
@@ -77,6 +79,11 @@ coordinator  10.0.0.1:7946#1b0f2e3d4c5b6a79
 
 kind         audit
 hosts        nothing, it only sends: 1 shard
+coordinator  not known
+
+kind         jobs
+hosts        nothing, it only sends: 1 shard
+coordinator  none: no node has the role "worker"
 `, stdout)
 }
 

@@ -146,6 +146,18 @@ func TestOverviewShowsAllPartsIn80Columns(t *testing.T) {
 	require.NotContains(t, text, "\x1b")
 }
 
+// That a coordinator is not known does not mean that there is none.
+func TestUnknownCoordinatorIsNotNone(t *testing.T) {
+	for want, k := range map[string]management.Kind{
+		"coordinator not known":                         {},
+		`no coordinator: no node has the role "worker"`: {NoCoordinator: `no node has the role "worker"`},
+	} {
+		k.Name = "account"
+		s := &Snapshot{Kinds: []Kind{{Kind: k}}}
+		require.Contains(t, ansi.Strip(strings.Join(kindSection(s, 120).lines, "\n")), want)
+	}
+}
+
 func TestNodeThatGoesAwayIsShownAndFoundAgain(t *testing.T) {
 	w := newWorld()
 	w.node.down = errors.New("connection refused")

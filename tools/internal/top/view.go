@@ -236,7 +236,7 @@ func kindSection(s *Snapshot, width int) section {
 		add(k.Entities, "entities here", plain)
 		add(k.Waiting, "messages wait", yellow)
 		if k.Coordinator == "" {
-			facts = append(facts, paint(red, "no coordinator"))
+			facts = append(facts, paint(red, coordinatorOf(k)))
 		}
 		here := fmt.Sprintf("%d of %d", k.Hosted, k.Shards)
 		if k.Proxy {
@@ -254,6 +254,14 @@ func kindSection(s *Snapshot, width int) section {
 		sec.lines = append(sec.lines, line)
 	}
 	return sec
+}
+
+// coordinatorOf says why the coordinator of a kind is not named: there is none, or it is not known.
+func coordinatorOf(k Kind) string {
+	if k.NoCoordinator == "" {
+		return "coordinator not known"
+	}
+	return "no coordinator: " + printable(k.NoCoordinator)
 }
 
 // bars are the heights of a sparkline.

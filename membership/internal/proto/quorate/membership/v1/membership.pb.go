@@ -630,7 +630,9 @@ type Claim struct {
 	List  []uint32 `protobuf:"varint,8,rep,packed,name=list,proto3" json:"list,omitempty"`
 	Found bool     `protobuf:"varint,9,opt,name=found,proto3" json:"found,omitempty"`
 	// In an answer: what the sender knows of the claim in the question, as bits.
-	Evidence      uint32 `protobuf:"varint,10,opt,name=evidence,proto3" json:"evidence,omitempty"`
+	Evidence uint32 `protobuf:"varint,10,opt,name=evidence,proto3" json:"evidence,omitempty"`
+	// Whether the record outlives the process of the sender.
+	Kept          bool `protobuf:"varint,11,opt,name=kept,proto3" json:"kept,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -733,6 +735,13 @@ func (x *Claim) GetEvidence() uint32 {
 		return x.Evidence
 	}
 	return 0
+}
+
+func (x *Claim) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
 }
 
 // Record is what a node has on its disk. Its nodes are in the table of the claim.
@@ -3734,7 +3743,7 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06member\x18\x03 \x01(\bR\x06member\x122\n" +
-	"\x05claim\x18\x04 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"\xdc\x02\n" +
+	"\x05claim\x18\x04 \x01(\v2\x1c.quorate.membership.v1.ClaimR\x05claim\"\xf0\x02\n" +
 	"\x05Claim\x122\n" +
 	"\x05nodes\x18\x01 \x01(\v2\x1c.quorate.membership.v1.NodesR\x05nodes\x125\n" +
 	"\x06record\x18\x02 \x01(\v2\x1d.quorate.membership.v1.RecordR\x06record\x12:\n" +
@@ -3746,7 +3755,8 @@ const file_quorate_membership_v1_membership_proto_rawDesc = "" +
 	"\x04list\x18\b \x03(\rR\x04list\x12\x14\n" +
 	"\x05found\x18\t \x01(\bR\x05found\x12\x1a\n" +
 	"\bevidence\x18\n" +
-	" \x01(\rR\bevidence\"\xf7\x02\n" +
+	" \x01(\rR\bevidence\x12\x12\n" +
+	"\x04kept\x18\v \x01(\bR\x04kept\"\xf7\x02\n" +
 	"\x06Record\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\x06R\x04data\x12\x18\n" +
 	"\apromise\x18\x02 \x01(\x03R\apromise\x12:\n" +
