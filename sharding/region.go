@@ -141,6 +141,7 @@ type router struct {
 	name        string
 	none        any // The message that is nil.
 	proxy       bool
+	shards      int           // How many shards the kind had when it began here.
 	asks        atomic.Uint64 // The last correlation that was given to an ask.
 	verdict     atomic.Pointer[verdict]
 	interval    time.Duration // How often the cells are swept.
@@ -172,7 +173,7 @@ func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids 
 		calls.region = p.region // No cell knows a home yet.
 	}
 	r := &router{
-		system: s, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy,
+		system: s, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy, shards: int(cfg.Settings.Shards),
 		interval: runtime.SweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
 		success: with(attrKind.String(cfg.Name)),
 	}

@@ -179,7 +179,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: control.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
-			Machine: control.New(control.Config{Self: s.self, Allocation: cfg.Allocation}),
+			Machine: control.New(control.Config{Self: s.self, Allocation: cfg.Allocation, MaxShards: cfg.MaxShards}),
 		},
 		Call: s.call, Other: s.other, Published: s.published,
 	})
@@ -399,6 +399,13 @@ func (s *System) start(cfg control.KindConfig, codec Codec, b behaviour, ids rem
 	old := *s.routers.Load()
 	if old[cfg.Name] != nil {
 		return nil, fmt.Errorf("sharding: kind %q runs on this node already", cfg.Name)
+	}
+	shards := int(cfg.Settings.Shards)
+	for _, r := range old {
+		shards += r.shards
+	}
+	if most := s.latest.MaxShards; shards > most {
+		return nil, fmt.Errorf("sharding: kind %q: %w: it would be shard %d of this node, and max-shards is %d", cfg.Name, ErrNoRoom, shards, most)
 	}
 	r := newRouter(s, cfg, codec, b, ids, cells)
 	next := make(map[string]*router, len(old)+1)

@@ -29,8 +29,10 @@ func (c *coordinator) allocate() {
 		return
 	}
 	if c.gather == gatherIdle && c.table.isHomeless(protocol.ShardID(pending[0].Shard)) {
-		c.gather = gatherWaiting
-		c.control().out.Arm(gatherTimer{c.kind.name}, c.now().Add(allocationGather))
+		c.collect()
+		return
+	}
+	if pending = c.slice(pending); len(pending) == 0 {
 		return
 	}
 	c.flush() // So that the request describes one version of the map.
@@ -79,11 +81,17 @@ func (c *coordinator) together() (node gossip.NodeID, reason string) {
 	return node, fmt.Sprintf("%s is the oldest of %d that can host it", node, len(eligible))
 }
 
-// gathered allocates the shards that were gathered.
+// collect has shards without a home wait for others for a moment, and gathered allocates them.
+func (c *coordinator) collect() {
+	c.gather = gatherWaiting
+	c.control().out.Arm(gatherTimer{c.kind.name}, c.now().Add(allocationGather))
+}
+
 func (c *coordinator) gathered() {
 	c.gather = gatherPassed
-	c.evaluate()
-	c.gather = gatherIdle
+	if c.evaluate(); c.gather == gatherPassed {
+		c.gather = gatherIdle
+	}
 }
 
 // pending returns the shards that should be given homes now: all shards without a home,
