@@ -6,7 +6,6 @@ package survey
 import (
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/quorate/quorate/machine"
@@ -198,7 +197,7 @@ func (c *fields) set(f *wire.Field) error {
 		return wire.Set(&c.rate, f, math.MaxUint32)
 	case fieldPayload:
 		p, err := f.Data(PayloadMax)
-		c.payload = slices.Clone(p)
+		c.payload = append([]byte(nil), p...) // Nil for an empty one, which is not written either.
 		return err
 	case fieldPlace:
 		return add(&c.places, f, 2*protocol.MaxShards)
