@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -114,8 +113,8 @@ func (k *perKind) admits(from gossip.NodeID, s Settings) bool {
 
 // fits reports whether there is room for the layouts of a report; otherwise its region is refused, and the
 // coordinator waits for it.
-func (c *coordinator) fits(from gossip.NodeID, layouts []protocol.Layout) bool {
-	more := 0
+func (r resharding) fits(from gossip.NodeID, layouts []protocol.Layout) bool {
+	c, more := r.c, 0
 	for _, l := range layouts {
 		if !slices.Contains(c.table.shards.layouts(), l) {
 			more += int(l.Shards)
@@ -159,7 +158,7 @@ func (k *perKind) unused() bool {
 	case k.host != nil:
 		return false
 	case k.coord != nil:
-		return k.coord.unused()
+		return k.coord.roster.isEmpty() && !k.coord.ending && len(k.coord.passedOver) == 0
 	case k.core != nil && (k.core.Phase() == singleton.Becoming || k.core.Phase() == singleton.HandingOver || k.core.Asked()):
 		return false
 	}
@@ -173,17 +172,9 @@ func (k *perKind) isOutranked() bool {
 	})
 }
 
-// unused reports whether no node runs the kind: all have answered, and no region is registered or was refused.
-func (c *coordinator) unused() bool {
-	return c.roster.isOpen() && !c.ending && len(c.roster.regions) == 0 && len(c.passedOver) == 0
-}
-
-// slice returns as many of the shards as may be given homes in this step. For the others there is another one.
-func (c *coordinator) slice(pending []allocation.Pending) []allocation.Pending {
-	n := min(len(pending), stepShards-c.control().placed)
-	c.control().placed += n
-	if n < len(pending) {
-		c.collect()
-	}
-	return pending[:n]
+// place returns how many of some shards may be given homes in this step.
+func (c *Control) place(pending int) int {
+	n := min(pending, stepShards-c.placed)
+	c.placed += n
+	return n
 }

@@ -68,8 +68,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestHomesAreGivenInSlices", in: "../control", name: "one step gives any number of shards a home", file: "control/keeping.go",
-		old: "	n := min(len(pending), stepShards-c.control().placed)\n",
-		new: "	n := min(len(pending), stepShards-c.control().placed)\n	if mutant(NAME) {\n		n = len(pending)\n	}\n",
+		old: "	n := min(pending, stepShards-c.placed)\n",
+		new: "	n := min(pending, stepShards-c.placed)\n	if mutant(NAME) {\n		n = pending\n	}\n",
 	},
 	{
 		test: "TestAKindThatNobodyRunsIsForgotten", in: "../control", name: "a kind that nobody runs is kept", file: "control/keeping.go",
