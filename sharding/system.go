@@ -146,7 +146,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.leases.system = s
+	s.log, s.leases.system = machine.LimitLog(s.log), s
 	if err := s.leases.validate(cfg.Leases.Store); err != nil {
 		s.cancel()
 		return nil, err
@@ -551,7 +551,7 @@ func (s *System) published(event any) {
 	case control.MoveEnded:
 		s.metrics.moved(e)
 	case control.CoordinatorStopped: // The start of a coordinator is a decision, and logged as such.
-		s.log.Info("coordinator of "+e.Kind+": stopped", "kind", e.Kind, "term", e.Term.String())
+		s.log.Info(gossip.Escape("coordinator of "+e.Kind+": stopped"), "kind", e.Kind, "term", e.Term.String())
 	case control.Violation:
 		s.counters.violations.Add(1)
 		s.log.Error("a state that must not be", "kind", e.Kind, "shard", e.Shard, "detail", e.Detail)

@@ -6,6 +6,7 @@ package pubsub
 import (
 	"slices"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -41,7 +42,7 @@ func frame(messages []message) (b []byte) {
 func TestAFrameIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want heard
-		name := rapid.StringN(1, 5, nameMax)
+		name := rapid.StringOfN(rapid.RuneFrom([]rune{' '}, unicode.PrintRanges...), 1, 5, nameMax)
 		want.messages = rapid.SliceOf(rapid.Custom(func(t *rapid.T) message {
 			m := message{topic: rapid.SampledFrom([]string{"a", "b", name.Draw(t, "topic")}).Draw(t, "which"), narrow: rapid.Bool().Draw(t, "narrow")}
 			if data := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "data"); len(data) > 0 {

@@ -223,6 +223,8 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"limit of testify":                      {[]edit{{"node/node_test.go", "{ Run() }", "{ require.Eventually(t) }"}}, "realtime", "node/node_test.go:9: require.Eventually is a limit"},
 		"limit of a suite":                      {[]edit{{"fd/fdtest/suite.go", "", licence + "// Package fdtest is a suite.\npackage fdtest\n\nimport \"time\"\n\n// Wait waits.\nfunc Wait() { <-time.After(1) }\n"}, {"fd/fdtest/suite_test.go", "", licence + "package fdtest_test\n\nfunc Example() {}\n"}}, "realtime", "fd/fdtest/suite.go:10: time.After is a limit"},
 		"optional interface that nobody checks": {[]edit{{"fd/opt.go", "", licence + "package fd\n\n// Opt is optional.\ntype Opt interface{ Opt() }\n\nfunc ask(v any) bool { _, ok := v.(Opt); return ok }\n"}}, "optional", "fd/opt.go:9: fd.Opt is optional"},
+		"message of a log that others make up":  {[]edit{{"node/node.go", "func() {}()", "func() { log.Warn(\"dropped \" + said()) }()"}}, "log-texts", "node/node.go:13: the message of a log is no constant"},
+		"log that others can fill":              {[]edit{{"node/node.go", "// Run runs.", "// WithLogger sets the log.\nfunc WithLogger() {}\n\n// Run runs."}}, "log-limits", "node/node.go:13: the log is not limited"},
 		"no package to leave out":               {[]edit{{"fd/internal/x/x.go", "package x", "\x00remove"}}, "sequential", "lanes.Sequential names fd/internal/x, which is no package"},
 		"core that does not compile":            {[]edit{{core, body, "	var unused int\n" + body}}, "core-order", "declared and not used"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -235,7 +236,7 @@ func (c *fields) question() (any, error) {
 		ID: c.id, Sort: Sort(c.sort), Kind: c.kind, Limit: time.Duration(c.limit) * time.Millisecond,
 		After: Cursor{protocol.ShardID(c.shard), c.entity}, Most: uint32(min(c.most, MostEntities)), Rate: c.rate, Payload: c.payload,
 	}
-	if q.Sort == 0 || q.Sort > sorts || q.Kind == "" || len(q.Kind) > protocol.MaxKindBytes || q.Limit == 0 {
+	if q.Sort == 0 || q.Sort > sorts || q.Kind == "" || len(q.Kind) > protocol.MaxKindBytes || !gossip.IsName(q.Kind) || q.Limit == 0 {
 		return nil, wire.Malformed("a question of sort %d about %q within %v", q.Sort, wire.Clip(q.Kind, 64), q.Limit)
 	}
 	for _, p := range c.places {

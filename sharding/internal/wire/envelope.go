@@ -89,7 +89,7 @@ func (s *stream) parse(b []byte) (err error) {
 		}
 		switch f.Number {
 		case 1:
-			err = wire.SetText(&s.kind, &f, protocol.MaxKindBytes)
+			err = wire.SetName(&s.kind, &f, protocol.MaxKindBytes)
 		case 2:
 			err = wire.Set(&s.shard, &f, math.MaxUint32)
 		case 3:
@@ -303,7 +303,7 @@ func (d *Decoder) set(f *wire.Field) error {
 	case 1:
 		return wire.Set(&e.typ, f, math.MaxUint8)
 	case 2:
-		return wire.SetText(&e.of.kind, f, protocol.MaxKindBytes)
+		return wire.SetName(&e.of.kind, f, protocol.MaxKindBytes)
 	case 3:
 		return wire.Set(&e.of.shard, f, math.MaxUint32)
 	case 4:
