@@ -209,6 +209,10 @@ func (p ward) Beat() {
 		if !t.used.Swap(false) && t.local.Load().empty() {
 			p.topics.Delete(t.name)
 			t.over.Store(true)
+			p.peers.Range(func(_, e any) bool {
+				e.(*peer).hear(t.name, open)
+				return true
+			})
 		}
 	})
 }
