@@ -22,7 +22,7 @@ import (
 
 // stepBound is the most that one step may do, in entries of shards that are looked at, written or sent: some passes
 // over the largest kind, or over all shards that are kept.
-const stepBound = 16 * protocol.DefaultMaxShards
+const stepBound = 8 * protocol.DefaultMaxShards
 
 // registers has a puppet register some kinds of some shards at a node, and answer what their coordinators ask: it
 // hosts nothing yet.
@@ -147,6 +147,60 @@ func TestHomesAreGivenInSlices(t *testing.T) {
 	nodes := f.cluster(2, kind)
 	require.LessOrEqual(t, max(nodes[0].placed, nodes[1].placed), 4096)
 	require.LessOrEqual(t, max(nodes[0].worst, nodes[1].worst), 16*20_000)
+}
+
+// The largest messages that a node takes are bounded steps on the loop that answers heartbeats: a number of passes over the
+// shards of the kind, whoever sends them, and whatever they say.
+func TestTheLargestMessagesAreBoundedSteps(t *testing.T) {
+	const shards = 16_384 // The bound is a factor: with a quarter of the largest number the test takes a quarter of the time.
+	f := newFleet(t)
+	kind := six()
+	kind.Settings.Shards = shards
+	n, p := f.start(1, kind), f.puppet(2)
+	f.run(5 * time.Second)
+	p.replies(n)
+	f.run(5 * time.Second)
+	require.Equal(t, shards, n.Inspect("k").Serving)
+	var ids []protocol.ShardID
+	var homes []control.Home
+	var epochs, epochsLater []control.ShardEpoch
+	var hosted []control.HostShard
+	var stopped []control.StoppedShard
+	var reported []control.Hosted
+	later := protocol.Term{UpNumber: 1000, UID: 2, Start: 1}
+	for _, h := range n.Inspect("k").Homes {
+		ids = append(ids, h.Shard)
+		epochs = append(epochs, control.ShardEpoch{Shard: h.Shard, Epoch: h.Epoch})
+		stopped = append(stopped, control.StoppedShard{Shard: h.Shard, Epoch: h.Epoch, Base: h.Base})
+		reported = append(reported, control.Hosted{Shard: h.Shard, Epoch: h.Epoch, Base: h.Base, State: control.Serving})
+		h.Node, h.Epoch.Term = p.id, later
+		epochsLater = append(epochsLater, control.ShardEpoch{Shard: h.Shard, Epoch: h.Epoch})
+		hosted = append(hosted, control.HostShard{Shard: h.Shard, Epoch: h.Epoch, Base: h.Base})
+		h.Epoch.N++
+		homes = append(homes, h)
+	}
+	now := n.Inspect("k").MapTerm
+	registration := control.Registration{Settings: kind.Settings, Number: 1}
+	for _, m := range []control.Message{
+		control.Register{Kind: "k", Registration: registration, Wanted: ids},
+		control.Report{Kind: "k", Term: now, Registration: registration, Hosted: reported},
+		control.Hosting{Kind: "k", Term: now, Shards: epochs},
+		control.ShardsStopped{Kind: "k", Term: now, Shards: stopped},
+		control.Resumed{Kind: "k", Term: now, Shards: epochs},
+		control.NeedMap{Kind: "k", Term: now},
+		control.ReshardKind{Kind: "k", ID: 1, Shards: protocol.MaxShards / 4},
+		control.Host{Kind: "k", Term: later, Shards: hosted},
+		control.Stop{Kind: "k", Term: later, Shards: epochsLater},
+		control.Resume{Kind: "k", Term: later, Shards: epochsLater},
+		control.Release{Kind: "k", Term: later, Shards: epochsLater},
+		control.Map{Kind: "k", Term: later, To: 1, Homes: homes},
+	} {
+		n.worst = 0
+		f.send(p.id, n.id, m)
+		f.run(time.Second)
+		p.replies(n)
+		require.LessOrEqual(t, n.worst, 12*shards, "%T", m)
+	}
 }
 
 // A kind that nobody runs any more is forgotten by all; one that comes back has epochs above those that it had.
