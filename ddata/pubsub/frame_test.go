@@ -86,6 +86,8 @@ func TestWhatIsMalformedIsRefused(t *testing.T) {
 		"an empty topic":            "\x0a\x02\x0a\x00",
 		"a topic that is too long":  "\x0a\x83\x02\x0a\x80\x02" + long,
 		"a topic that is no text":   "\x0a\x03\x0a\x01\xff",
+		"a topic of two lines":      "\x0a\x05\x0a\x03a\x0ab",
+		"a topic that turns around": "\x0a\x05\x0a\x03\u202e",
 		"an empty group":            "\x0a\x05\x0a\x01a\x1a\x00",
 		"a signal without a topic":  "\x12\x02\x10\x01",
 		"an unknown signal":         "\x12\x05\x0a\x01a\x10\x03",
