@@ -112,11 +112,15 @@ func (k *perKind) admits(from gossip.NodeID, s Settings) bool {
 }
 
 // fits reports whether there is room for the layouts of a report; otherwise its region is refused, and the
-// coordinator waits for it.
+// coordinator waits for it. Layouts of which the region of this node has heard from a coordinator before have room.
 func (r resharding) fits(from gossip.NodeID, layouts []protocol.Layout) bool {
 	c, more := r.c, 0
+	known := c.table.shards.layouts()
+	if h := c.kind.host; h != nil {
+		known = append(known, h.homes.layouts()...)
+	}
 	for _, l := range layouts {
-		if !slices.Contains(c.table.shards.layouts(), l) {
+		if !slices.Contains(known, l) {
 			more += int(l.Shards)
 		}
 	}

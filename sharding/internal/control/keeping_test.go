@@ -300,3 +300,28 @@ func TestAShardTakesBoundedMemory(t *testing.T) {
 	require.LessOrEqual(t, each, uint64(bytesAShard))
 	runtime.KeepAlive(f)
 }
+
+// A coordinator that takes over a change of the number of shards in the middle goes on with it, though it would have no room to begin
+// one: its region has heard of the layouts.
+func TestAChangeThatHasBegunHasRoom(t *testing.T) {
+	f := newFleet(t)
+	f.configure = func(c *control.Config) { c.MaxShards = 20 }
+	f.stops = func(protocol.ShardID) time.Duration { return 2 * time.Second }
+	first := f.cluster(1, six())[0]
+	f.configure = func(c *control.Config) { c.MaxShards = 8 }
+	second := f.start(2, six())
+	f.run(5 * time.Second)
+	p := f.puppet(3)
+	f.run(time.Second)
+	p.replies(first)
+	p.say(first, control.ReshardKind{Kind: "k", ID: 1, Shards: 9})
+	require.Empty(t, last[control.ReshardAnswered](t, p).Refusal)
+	f.run(time.Second)
+	f.set(gossip.Down, p)
+	f.remove(p)
+	f.fence(p)
+	f.set(gossip.Leaving, first)
+	f.run(30 * time.Second)
+	require.True(t, second.Inspect("k").Coordinating)
+	require.Len(t, second.hosts(), 9)
+}
