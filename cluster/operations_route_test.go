@@ -53,8 +53,8 @@ func TestOperationsOfANodeAreDecisions(t *testing.T) {
 	require.NoError(t, o.node.Err(), "it left in order")
 }
 
-// No route has a node write a line of somebody else's choice, or what moves the cursor of a terminal or turns its text around: not
-// by what is asked for, not by the query, and not by who asks.
+// No route has a node write a line of somebody else's choice, or what moves the cursor of a terminal or turns its text
+// around: not by what is asked for, not by the query, and not by who asks.
 func TestNoRouteMakesUpLines(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

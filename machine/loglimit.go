@@ -21,8 +21,9 @@ const (
 
 // LimitLog returns a logger for lines that others can cause: members, clients, operators, and entities that handle
 // their messages. It writes to log, but of each text and level 8 lines in a minute at most. The next line after that
-// says by the attribute "omitted" how many were left out. Lines for debugging are all written. Texts are to be constants, and what differs from line to
-// line attributes: a text that holds what others have said would be counted by itself.
+// says by the attribute "omitted" how many were left out. Lines for debugging are all written. Texts are to be
+// constants, and what differs from line to line attributes: a text that holds what others have said would be counted by
+// itself.
 func LimitLog(log *slog.Logger) *slog.Logger {
 	if _, is := log.Handler().(*limitedHandler); is {
 		return log

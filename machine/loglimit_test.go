@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Of what others cause there are a few lines in a minute, and then how many were left out; each text counts by itself, also
-// through loggers that were made of the limited one.
+// Of what others cause there are a few lines in a minute, and then how many were left out; each text counts by itself,
+// also through loggers that were made of the limited one.
 func TestALimitedLogHasFewLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer

@@ -228,8 +228,8 @@ func (s *said) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// The log of a node has no line that somebody else has made up, whatever a decision is about: the name of a kind that a member
-// has registered, or the path that an operator has asked for.
+// The log of a node has no line that somebody else has made up, whatever a decision is about: the name of a kind that a
+// member has registered, or the path that an operator has asked for.
 func TestTheLinesOfANodeAreItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, p *place) {
 		const madeUp = "x\n2026/11/28 13:40:00 WARN made up\x1b[31m\u202e"

@@ -27,8 +27,8 @@ type Config struct {
 	NumberOfShards int `koanf:"number-of-shards" unit:"shards" range:"1..65536"`
 
 	// MaxShards bounds the shards of all kinds together that a node keeps: of the kinds that it runs, and of those that
-	// other members have registered and that it coordinates. 1 to 67,108,864; each takes up to 512 bytes there. A kind beyond it is
-	// refused ([ErrNoRoom]), and so is a change to a number of shards for which there is no room.
+	// other members have registered and that it coordinates. 1 to 67,108,864; each takes up to 512 bytes there. A kind
+	// beyond it is refused ([ErrNoRoom]), and so is a change to a number of shards for which there is no room.
 	MaxShards int `koanf:"max-shards" unit:"shards" range:"1..67108864"`
 
 	// Capacity is the part of the shards that this node can bear, beside those of the others: a

@@ -74,7 +74,8 @@ var (
 	// the error says why.
 	ErrInvalid = errors.New("invalid")
 	// ErrNoRoom: a kind does not run, since with it there would be more shards than max-shards in all kinds of this
-	// node, or more shards or kinds than the coordinator keeps. The error of [Start] wraps it, and so does a [SettingsError].
+	// node, or more shards or kinds than the coordinator keeps. The error of [Start] wraps it, and so does a
+	// [SettingsError].
 	ErrNoRoom = errors.New("there is no room for a further kind of this number of shards")
 	// ErrClosed: the node has ended. The error of a message wraps ErrNotDelivered as well.
 	ErrClosed = errors.New("sharding: closed")

@@ -78,8 +78,8 @@ func TestAwaitReadyOfARefusedRegion(t *testing.T) {
 	})
 }
 
-// A kind for which the coordinator has no room is refused, and its node is told why. So is a kind with which a node itself
-// would have more shards than max-shards.
+// A kind for which the coordinator has no room is refused, and its node is told why. So is a kind with which a node
+// itself would have more shards than max-shards.
 func TestAKindWithoutRoomIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		most := 20

@@ -187,7 +187,8 @@ func TestWhatIsOnItsWayIsBounded(t *testing.T) {
 	}
 }
 
-// What a member says of the room in its topics is kept for topics of this node alone, and for as long as they are known.
+// What a member says of the room in its topics is kept for topics of this node alone, and for as long as they are
+// known.
 func TestAMemberPausesOnlyTopicsOfThisNode(t *testing.T) {
 	p, from := new(PubSub), nodeOf(1)
 	e := &peer{p: p, node: from}

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// What others say gets into the log of a node as attributes, which every handler quotes, and never by the hundred. logTexts
-// finds messages of a log that are not constants: handlers write these as they are. logLimits finds packages that take messages
-// or requests and whose log is not limited.
+// What others say gets into the log of a node as attributes, which every handler quotes, and never by the hundred.
+// logTexts finds messages of a log that are not constants: handlers write these as they are. logLimits finds packages
+// that take messages or requests and whose log is not limited.
 
 // logNames are the names of what has a log.
 var logNames = []string{"log", "Log", "logger", "Logger", "limited", "slog"} //nolint:gochecknoglobals // A table.

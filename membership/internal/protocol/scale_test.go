@@ -195,15 +195,16 @@ func BenchmarkGossipStep(b *testing.B) {
 	}
 }
 
-// The largest state that a node takes from a member is a step in proportion to its members, in what the step allocates and in
-// what it causes: what is allocated is about what is touched.
+// The largest state that a node takes from a member is a step in proportion to its members, in what the step allocates
+// and in what it causes: what is allocated is about what is touched.
 func TestTheLargestStateIsABoundedStep(t *testing.T) {
 	l := newLoop(t)
 	nodes := l.cluster(2)
+	loaded := nodes[1].machine.State().Member(nodes[1].id).Loaded
 	full := nodes[1].machine.State().Edit(nodes[1].id, func(e *gossip.Edit) {
 		for i := range gossip.MaxMembers - 2 {
 			id := gossip.NodeID{Address: gossip.Address{Host: fmt.Sprint("crowd-", i), Port: 1}, UID: gossip.UID(1000 + i)}
-			require.True(t, e.Join(gossip.Member{Node: id, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, Loaded: nodes[1].machine.State().Member(nodes[1].id).Loaded}))
+			require.True(t, e.Join(gossip.Member{Node: id, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, Loaded: loaded}))
 		}
 	})
 	n := nodes[0]

@@ -87,7 +87,8 @@ func (c *Control) exceeds(more int) string {
 	return ""
 }
 
-// MaxShardsSetting and MaxKindsSetting name the bounds in a [SettingsRefused] of a kind for which the coordinator has no room.
+// MaxShardsSetting and MaxKindsSetting name the bounds in a [SettingsRefused] of a kind for which the coordinator has
+// no room.
 const (
 	MaxShardsSetting = "max-shards"
 	MaxKindsSetting  = "kinds"

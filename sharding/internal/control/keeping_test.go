@@ -149,8 +149,8 @@ func TestHomesAreGivenInSlices(t *testing.T) {
 	require.LessOrEqual(t, max(nodes[0].worst, nodes[1].worst), 16*20_000)
 }
 
-// The largest messages that a node takes are bounded steps on the loop that answers heartbeats: a number of passes over the
-// shards of the kind, whoever sends them, and whatever they say.
+// The largest messages that a node takes are bounded steps on the loop that answers heartbeats: a number of passes over
+// the shards of the kind, whoever sends them, and whatever they say.
 func TestTheLargestMessagesAreBoundedSteps(t *testing.T) {
 	const shards = 16_384 // The bound is a factor: with a quarter of the largest number the test takes a quarter of the time.
 	f := newFleet(t)
@@ -301,8 +301,8 @@ func TestAShardTakesBoundedMemory(t *testing.T) {
 	runtime.KeepAlive(f)
 }
 
-// A coordinator that takes over a change of the number of shards in the middle goes on with it, though it would have no room to begin
-// one: its region has heard of the layouts.
+// A coordinator that takes over a change of the number of shards in the middle goes on with it, though it would have no
+// room to begin one: its region has heard of the layouts.
 func TestAChangeThatHasBegunHasRoom(t *testing.T) {
 	f := newFleet(t)
 	f.configure = func(c *control.Config) { c.MaxShards = 20 }

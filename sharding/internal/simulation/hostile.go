@@ -102,7 +102,8 @@ func (h *hostile) lie() {
 	to.Input(protocol.MessageService, machine.Received{From: from, Message: h.frame(from, to, home)})
 }
 
-// tenant returns a message by which a coordinator comes for a kind that nobody runs, or one that changes its number of shards.
+// tenant returns a message by which a coordinator comes for a kind that nobody runs, or one that changes its number of
+// shards.
 func (h *hostile) tenant() control.Message {
 	kind, shards := fmt.Sprintf("tenant-%d", h.rand.IntN(50)), 1+h.rand.Uint32N(2*roomForLies)
 	settings := control.Settings{Shards: shards, Hash: protocol.HashName, Codec: "none"}

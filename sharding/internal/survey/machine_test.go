@@ -176,8 +176,8 @@ func TestWhatIsServed(t *testing.T) {
 	require.Len(t, sent(b.step(machine.Received{From: member(2), Message: q})), 1)
 }
 
-// The largest question and the largest answers are steps with an effect or none: who answers is looked for elsewhere, and not
-// on the loop that answers heartbeats.
+// The largest question and the largest answers are steps with an effect or none: who answers is looked for elsewhere,
+// and not on the loop that answers heartbeats.
 func TestTheLargestQuestionIsOneEffect(t *testing.T) {
 	self, other := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}, gossip.NodeID{Address: gossip.Address{Host: "b", Port: 1}, UID: 2}
 	state := gossip.New(gossip.ClusterID{Born: 1, Nonce: 1}).Edit(self, func(e *gossip.Edit) {

@@ -32,8 +32,8 @@ const (
 	typeReplies = 9
 )
 
-// numberLast is the highest number of a field of an envelope, of whatever type. A later version gives fields that an earlier
-// one is to pass on numbers above it.
+// numberLast is the highest number of a field of an envelope, of whatever type. A later version gives fields that an
+// earlier one is to pass on numbers above it.
 const numberLast = numberReplies
 
 // Limits of the parts of an envelope; the payload is bounded by the transport.

@@ -301,9 +301,9 @@ func runWith(t testing.TB, fields ...[]byte) []byte {
 	}
 }
 
-// An item of a run has fields of its own, those that go with every message, and those of a later version, which have numbers
-// above all that an envelope has. Any other would be a field of the envelope in which the message is passed on: another type,
-// stream or number than the one in which it came.
+// An item of a run has fields of its own, those that go with every message, and those of a later version, which have
+// numbers above all that an envelope has. Any other would be a field of the envelope in which the message is passed on:
+// another type, stream or number than the one in which it came.
 func TestAnItemHasNoFieldsOfAnEnvelope(t *testing.T) {
 	fields, last := new(pb.Envelope).ProtoReflect().Descriptor().Fields(), 0
 	for i := range fields.Len() {
@@ -335,8 +335,8 @@ func TestWhatIsPassedOnStaysWhatItWas(t *testing.T) {
 	}
 }
 
-// requireLasting checks the law of a codec that keeps what it does not know: what it decodes and encodes again is of the same
-// type, stream and number, and says the same.
+// requireLasting checks the law of a codec that keeps what it does not know: what it decodes and encodes again is of
+// the same type, stream and number, and says the same.
 func requireLasting(t testing.TB, name string, b []byte) {
 	t.Helper()
 	item, err := wire.DecodeItem(b, now)

@@ -16,8 +16,8 @@ import (
 // madeUp is a text that would be three lines of a log, move the cursor of a terminal and turn the direction of a text.
 const madeUp = "x\n2026/11/28 13:40:00 WARN made up\x1b[31m\u202e\n"
 
-// free are the texts of messages that may be anything: the ids of entities, and sentences for people. Who writes them into
-// a log or a terminal quotes them. All others are names, which logs and metrics have as they are.
+// free are the texts of messages that may be anything: the ids of entities, and sentences for people. Who writes them
+// into a log or a terminal quotes them. All others are names, which logs and metrics have as they are.
 var free = map[string]bool{
 	"Entity": true, "Gone": true, "IDs": true, "Detail": true, "Refusal": true, "Decision": true, "Reason": true,
 	"Setting": true, "Coordinator": true, "Region": true, // Of a refusal.

@@ -202,7 +202,8 @@ func fuzz(ctx context.Context, w *Workspace, part int) []Step {
 	targets := share(w.Targets(), part, fuzzParts)
 	for i, target := range targets {
 		dir, name, _ := strings.Cut(target, " ")
-		steps = append(steps, Step{Packages: []string{dir}, Args: []string{"-run=^$", "-fuzz=^" + name + "$", "-fuzztime=" + fuzzTime(i == run/runsMax%len(targets)), timeout}})
+		time := fuzzTime(i == run/runsMax%len(targets))
+		steps = append(steps, Step{Packages: []string{dir}, Args: []string{"-run=^$", "-fuzz=^" + name + "$", "-fuzztime=" + time, timeout}})
 	}
 	return steps
 }
