@@ -4,13 +4,20 @@
 package cluster_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
+	"net/url"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/management"
 )
 
@@ -44,6 +51,59 @@ func TestOperationsOfANodeAreDecisions(t *testing.T) {
 	require.Equal(t, "management|/v1/members/self/leave|leave|asked for by token of alice", o.last())
 	<-o.node.Done()
 	require.NoError(t, o.node.Err(), "it left in order")
+}
+
+// No route has a node write a line of somebody else's choice, or what moves the cursor of a terminal or turns its text
+// around: not by what is asked for, not by the query, and not by who asks.
+func TestNoRouteMakesUpLines(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var messages []string
+	text := new(bytes.Buffer)
+	o := operate(t, cluster.WithLogger(slog.New(recorder{slog.NewTextHandler(text, nil), func(message string) {
+		mu.Lock()
+		defer mu.Unlock()
+		messages = append(messages, message)
+	}})))
+	madeUp := url.PathEscape("x\n2026/11/28 13:40:00 WARN made up\x1b[31m\u202e")
+	for path, operation := range map[string]string{
+		"/v1/join/" + madeUp: management.JoinOperation, "/v1/members/" + madeUp + "/leave": management.LeaveOperation,
+		"/v1/members/" + madeUp + "/down?force=" + madeUp: management.DownOperation, "/v1/plugins/" + madeUp + "/swap": cluster.SwapPluginOperation,
+		"/v1/kinds/" + madeUp + "/shards/1/move?to=" + madeUp: cluster.MoveShardOperation,
+		"/v1/kinds/" + madeUp + "/reshard?shards=" + madeUp:   cluster.ReshardOperation,
+		"/v1/kinds/" + madeUp + "/rescale?count=" + madeUp:    cluster.RescaleOperation, "/v1/data/accept-loss?group=" + madeUp: cluster.AcceptLossOperation,
+		"/v1/reload?" + madeUp: cluster.ReloadOperation, "/" + madeUp: madeUp,
+	} {
+		o.post(path, operation, "secret")
+		o.post(path, operation, madeUp)
+	}
+	require.Contains(t, o.last(), "WARN made up")
+	require.NoError(t, o.node.Close())
+	mu.Lock()
+	defer mu.Unlock()
+	require.NotEmpty(t, messages)
+	for _, m := range messages {
+		require.True(t, gossip.IsName(m), "%q", m)
+	}
+	for line := range strings.Lines(text.String()) {
+		require.True(t, gossip.IsName(strings.TrimSuffix(line, "\n")) && strings.HasPrefix(line, "time="), "%q", line)
+	}
+}
+
+// recorder tells of the message of each line.
+type recorder struct {
+	slog.Handler
+
+	tell func(message string)
+}
+
+func (r recorder) Handle(ctx context.Context, line slog.Record) error {
+	r.tell(line.Message)
+	return r.Handler.Handle(ctx, line)
+}
+
+func (r recorder) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return recorder{r.Handler.WithAttrs(attrs), r.tell}
 }
 
 // A node reads its files again, and says what it has taken over; what it cannot take over it names,

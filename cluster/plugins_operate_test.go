@@ -32,7 +32,7 @@ type operated struct {
 
 // operate starts a node with a pinned plugin (mover), one that is not (guide), and one for
 // downing that is not (judge).
-func operate(t *testing.T) *operated {
+func operate(t *testing.T, opts ...cluster.Option) *operated {
 	t.Helper()
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(tokens, fmt.Appendf(nil, "alice never %x\n", sha256.Sum256([]byte("secret"))), 0o600))
@@ -44,7 +44,7 @@ func operate(t *testing.T) *operated {
 		"  spare: {policy: downing, path: /bin/one, unpinned: true}",
 		"management: {address: \"127.0.0.1:0\", operators: {token-file: "+tokens+"}}")
 	s := &stage{unsuitable: "/bin/bad"}
-	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s))...)
+	node, err := cluster.Start(t.Context(), append(quiet(cluster.WithFile(path), cluster.WithPlugins(s)), opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = node.Close() })
 	require.NoError(t, node.AwaitUp(t.Context()))

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/ddata/internal/wire"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 )
 
@@ -153,7 +154,7 @@ func (r *Replicator) other(_ *machine.Component, e machine.Effect) {
 
 // decided logs a decision.
 func (r *Replicator) decided(_ string, _ machine.Now, d machine.Decide) {
-	r.log.Info(d.Topic+": "+d.Subject+": "+d.Verdict, "reason", d.Reason)
+	r.log.Info(gossip.Escape(d.Topic+": "+d.Subject+": "+d.Verdict), "reason", d.Reason)
 }
 
 // spreadSoon has the local changes of a group sent soon. Most calls find that it was said.

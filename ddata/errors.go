@@ -35,7 +35,8 @@ var (
 	ErrNotFound = errors.New("there is no value")
 	// ErrDeleted is returned, wrapped, for a key that was deleted lately.
 	ErrDeleted = errors.New("the key is deleted, it can be used again when all replicas have collected the tombstone")
-	// ErrKey is wrapped by the error about a key that is empty, too long or not UTF-8.
+	// ErrKey is wrapped by the error about a key that is empty, too long, not UTF-8, or has
+	// characters that do not print.
 	ErrKey = errors.New("invalid key")
 	// ErrConsistency is wrapped by the error about a level that asks for no replica.
 	ErrConsistency = errors.New("invalid consistency")

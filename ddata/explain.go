@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/ddata/internal/table"
@@ -295,8 +294,8 @@ func (r *Replicator) Look(ctx context.Context, key string, c Consistency) (Value
 
 // checkName returns why a key is none.
 func checkName(key string) error {
-	if key == "" || len(key) > table.MaxKey || !utf8.ValidString(key) {
-		return fmt.Errorf("ddata: %w: the name of a key has 1 to %d bytes of UTF-8", ErrKey, table.MaxKey)
+	if key == "" || len(key) > table.MaxKey || !gossip.IsName(key) {
+		return fmt.Errorf("ddata: %w: the name of a key has 1 to %d bytes of UTF-8, of characters that print", ErrKey, table.MaxKey)
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func TestCallsThatMeanNothing(t *testing.T) {
 	alone(t, func(t *testing.T, _ *world, n *node, ctx context.Context) {
 		_, err := ddata.Get(ctx, n, ddata.Key[crdt.GCounter]{}, ddata.Local())
 		require.ErrorIs(t, err, ddata.ErrKey)
-		for _, name := range []string{"", strings.Repeat("x", 1025), "\xff"} {
+		for _, name := range []string{"", strings.Repeat("x", 1025), "\xff", "a\nb", "\u202e"} {
 			require.ErrorIs(t, n.add(name, 1, ddata.Local()), ddata.ErrKey, "%q", name)
 			require.ErrorIs(t, ddata.Delete(ctx, n, counter(name), ddata.Local()), ddata.ErrKey, "%q", name)
 		}

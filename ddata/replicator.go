@@ -148,7 +148,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*Replicator, error)
 	for _, opt := range opts {
 		opt(r)
 	}
-	r.metrics = newMetrics(r, r.meters)
+	r.log, r.metrics = machine.LimitLog(r.log), newMetrics(r, r.meters)
 	if err := r.build(); err != nil {
 		r.cancel()
 		r.disk.close()

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/transport/mutual"
 )
@@ -119,6 +120,7 @@ func Serve(ctx context.Context, cfg Config, host sharding.Host, opts ...Option) 
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.log = machine.LimitLog(s.log)
 	if cfg.Address == "" {
 		return s, nil
 	}

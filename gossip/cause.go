@@ -6,7 +6,6 @@ package gossip
 import (
 	"cmp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -65,12 +64,12 @@ func maxCause(a, b Cause) Cause {
 	return a
 }
 
-// fitCause makes a text acceptable to every node: control characters become spaces,
+// fitCause makes a text acceptable to every node: characters that do not print become spaces,
 // bytes that are not UTF-8 become replacement characters, and a text that is too long
 // is cut.
 func fitCause(why string) string {
 	why = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if isUnprinted(r) && r != utf8.RuneError {
 			return ' '
 		}
 		return r // For bytes that are no character, r is the replacement character.

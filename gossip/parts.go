@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -277,7 +276,7 @@ func validateText(node NodeID, what, text string, limit int) error {
 	switch {
 	case len(text) > limit:
 		return invalid(FaultLimit, node, "%s of %d bytes, at most %d", what, len(text), limit)
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+	case !IsName(text):
 		return invalid(FaultText, node, "%s %q is not printable UTF-8", what, text)
 	}
 	return nil

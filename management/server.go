@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/transport/bearer"
 	"github.com/quorate/quorate/transport/mutual"
 )
@@ -198,6 +199,7 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.log = machine.LimitLog(s.log)
 	var err error
 	if s.mux, s.routes, err = newMux(routes, s.answering); err != nil {
 		return nil, err

@@ -50,9 +50,9 @@ func (j *journal) decision(component string, d machine.Decide) {
 	j.line(component, d)
 }
 
-// line logs a decision.
+// line logs a decision. Subject and verdict may be names that others have given, or what an operator has asked for.
 func (j *journal) line(component string, d machine.Decide) {
-	j.log.Info(sentence(component, d), "component", component, "topic", d.Topic, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
+	j.log.Info(gossip.Escape(sentence(component, d)), "component", component, "topic", d.Topic, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
 }
 
 // advanced logs what led from one view to the next, and the decisions of the step that
@@ -106,7 +106,7 @@ func (j *journal) entered(self gossip.NodeID, events []Event) {
 	}
 	if len(found) > 0 {
 		attrs := j.because(self.String(), "joined", []any{"members", found})
-		j.log.Info("this node has joined a cluster of "+plural(len(found), "member", "members"), attrs...)
+		j.log.Info(gossip.Escape("this node has joined a cluster of "+plural(len(found), "member", "members")), attrs...)
 	}
 	for _, e := range own {
 		if e.Member.Status != gossip.Joining {
@@ -144,7 +144,7 @@ func (j *journal) event(e Event) {
 		if e.Leader.IsZero() {
 			j.log.Info("nobody leads the cluster now")
 		} else {
-			j.log.Info(fmt.Sprintf("%s leads the cluster now", e.Leader.Address), "member", e.Leader.String())
+			j.log.Info(gossip.Escape(fmt.Sprintf("%s leads the cluster now", e.Leader.Address)), "member", e.Leader.String())
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (j *journal) downed(m *gossip.Member) {
 	if len(all) == len(attrs) && m.Downed.Why != "" {
 		all = append(all, "reason", m.Downed.Why)
 	}
-	j.log.Info(fmt.Sprintf("member %s is declared down", m.Node.Address), all...)
+	j.log.Info(gossip.Escape(fmt.Sprintf("member %s is declared down", m.Node.Address)), all...)
 }
 
 // tell logs a change of a member, with the reason if this node decided it.
@@ -208,7 +208,7 @@ func (j *journal) tell(m *gossip.Member, does, verdict string, more ...any) {
 		level = slog.LevelDebug
 	}
 	attrs := j.because(m.Node.String(), verdict, append([]any{"member", m.Node.String()}, more...))
-	j.log.Log(context.Background(), level, fmt.Sprintf("member %s %s", m.Node.Address, does), attrs...)
+	j.log.Log(context.Background(), level, gossip.Escape(fmt.Sprintf("member %s %s", m.Node.Address, does)), attrs...)
 }
 
 // because appends the reason of the decision behind the present line.
@@ -234,7 +234,7 @@ func (j *journal) ended(err error) {
 		j.log.Info("this node was closed")
 	default:
 		text := oneLine(err.Error())
-		j.log.Error("this node ends: "+strings.TrimPrefix(strings.TrimPrefix(text, "membership: "), "this node "), "error", text)
+		j.log.Error(gossip.Escape("this node ends: "+strings.TrimPrefix(strings.TrimPrefix(text, "membership: "), "this node ")), "error", text)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -210,3 +212,55 @@ func TestARestartedNeighbourIsNoWarning(t *testing.T) {
 		require.NotContains(t, p.log.String(), "level=WARN")
 	})
 }
+
+// said collects the messages of a log.
+type said struct {
+	slog.Handler
+
+	mu   sync.Mutex
+	text []string
+}
+
+func (s *said) Handle(_ context.Context, r slog.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = append(s.text, r.Message)
+	return nil
+}
+
+// The log of a node has no line that somebody else has made up, whatever a decision is about: the name of a kind that a
+// member has registered, or the path that an operator has asked for.
+func TestTheLinesOfANodeAreItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T, p *place) {
+		const madeUp = "x\n2026/11/28 13:40:00 WARN made up\x1b[31m\u202e"
+		log := &said{Handler: slog.DiscardHandler}
+		n := p.start(config(1), membership.WithLogger(slog.New(level{log})))
+		p.awaitUp(n)
+		for _, component := range []string{membership.ComponentName, "sharding", "management"} {
+			for _, topic := range []string{"coordinator", "operation", "join", "downing", "cluster", "leave", "reachability"} {
+				for _, verdict := range []string{"retry", "leaving", "confirmed", "down", "unreachable", madeUp} {
+					membership.RecordDecision(n, component, machine.Decide{Topic: topic, Subject: madeUp, Verdict: verdict, Reason: madeUp})
+				}
+			}
+			membership.RecordDecision(n, component, machine.Decide{Topic: madeUp, Subject: madeUp, Verdict: "x", Reason: "y"})
+		}
+		require.NoError(t, n.Close())
+		found := 0
+		for _, text := range log.text {
+			require.True(t, gossip.IsName(text), "%q", text)
+			if strings.Contains(text, `x\n2026/11/28 13:40:00 WARN made up\x1b[31m\u202e`) {
+				found++
+			}
+		}
+		require.Greater(t, found, 20)
+	})
+}
+
+// level has every line handled.
+type level struct{ *said }
+
+func (level) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l level) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+func (l level) WithGroup(string) slog.Handler { return l }

@@ -47,6 +47,7 @@ type Node struct {
 	dataDir   string
 	roles     []string
 	log       *slog.Logger
+	limited   *slog.Logger // The log for what strangers and other clusters can cause.
 	journal   journal
 	repeats   repeats // Lines that were logged lately, and are not repeated.
 	clock     *machine.SystemClock
@@ -167,6 +168,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
 		intake: newIntake(), builtIns: o.builtIns,
 	}
+	n.limited = machine.LimitLog(n.log)
 	n.standing.clock, n.journal.log, n.disk.log = n.clock, n.log, n.log
 	n.standing.margin = cfg.Membership.FailureDetector.HeartbeatInterval + machine.FilterMargin
 	useCounter(n.clock, cfg.Node, n.log)

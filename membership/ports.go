@@ -249,16 +249,16 @@ func (n *Node) membershipEvent(event any) {
 	case protocol.Refused:
 		n.counters.refused.Add(1)
 		source := n.Source(e.Peer)
-		n.log.Log(n.ctx, n.repeats.refusal(e), fmt.Sprintf("%s of %s is refused", e.What, e.Peer), "peer", e.Peer.String(), "address", source.Address,
+		n.log.Log(n.ctx, n.repeats.refusal(e), gossip.Escape(fmt.Sprintf("%s of %s is refused", e.What, e.Peer)), "peer", e.Peer.String(), "address", source.Address,
 			"certificate", source.Certificate, "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
 		n.hub.publish(Refused{Peer: e.Peer, What: e.What, Reason: e.Reason})
 	case protocol.SettingsDiffer:
 		for _, d := range e.Differences {
-			n.log.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
+			n.limited.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
 	case protocol.Waiting:
 		w := n.lookout.wait(e, n.seeking.found != nil, n.clock.Now().Wall)
-		n.log.Info("this node waits to join: "+w.Reason, "voters", w.voters(), "cure", w.Cure)
+		n.log.Info(gossip.Escape("this node waits to join: "+w.Reason), "voters", w.voters(), "cure", w.Cure)
 	case protocol.Sought:
 		n.seeking.sought(e, n.clock.Now().Wall)
 		if n.View().Member() != nil {
@@ -273,7 +273,7 @@ func (n *Node) membershipEvent(event any) {
 		n.log.Warn("the record could not be written and was removed: after a restart this node has no vote in who starts the cluster again", "error", e.Reason)
 	case protocol.Strangers:
 		for _, s := range n.lookout.meet(e) {
-			n.log.Warn("a node of another cluster answers: "+s.Reason, "peer", s.Node.String(), "cluster", s.Cluster.String())
+			n.limited.Warn(gossip.Escape("a node of another cluster answers: "+s.Reason), "peer", s.Node.String(), "cluster", s.Cluster.String())
 		}
 	case protocol.FoundedWithout:
 		n.log.Warn("this node has founded a cluster, and some listed nodes were silent: if a cluster runs there, there are two now", "silent", fmt.Sprint(e.Silent))
@@ -281,7 +281,7 @@ func (n *Node) membershipEvent(event any) {
 		n.log.Warn("nodes without a node.data-dir and nodes with one are in one cluster: after a restart of all only those with one count, "+
 			"and if they are no majority of the voters none starts by itself", "without", fmt.Sprint(e.Without))
 	case protocol.Yielded:
-		n.log.Error("this node hosts nothing any more: " + e.Reason)
+		n.log.Error(gossip.Escape("this node hosts nothing any more: " + e.Reason))
 	case protocol.Examined:
 		n.metrics.inquiry.Answer(e.ID, e)
 	case component.Stopping: // The decision is recorded, and the last line of the node reports it.

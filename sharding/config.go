@@ -26,6 +26,11 @@ type Config struct {
 	// changes it only while the whole cluster is stopped.
 	NumberOfShards int `koanf:"number-of-shards" unit:"shards" range:"1..65536"`
 
+	// MaxShards bounds the shards of all kinds together that a node keeps: of the kinds that it runs, and of those that
+	// other members have registered and that it coordinates. 1 to 67,108,864; each takes up to 512 bytes there. A kind
+	// beyond it is refused ([ErrNoRoom]), and so is a change to a number of shards for which there is no room.
+	MaxShards int `koanf:"max-shards" unit:"shards" range:"1..67108864"`
+
 	// Capacity is the part of the shards that this node can bear, beside those of the others: a
 	// node with 4 gets twice the shards of a node with 2. 1 to 1,048,576; for the strategy
 	// load-aware in proportion to the processors, if these differ between nodes.
@@ -199,6 +204,7 @@ func stuckPolicy(name string) (control.OnStuck, bool) {
 func Default() Config {
 	return Config{
 		NumberOfShards:  1000,
+		MaxShards:       protocol.DefaultMaxShards,
 		Capacity:        1,
 		Allocation:      allocation.Default(),
 		MailboxSize:     1000,
@@ -234,6 +240,7 @@ func (c Config) Validate() error {
 	}
 	positive := func(key string, d time.Duration) { faults.Refuse(d <= 0, key, "%v is not above 0", d) }
 	within("number-of-shards", c.NumberOfShards, 1, protocol.MaxShards)
+	within("max-shards", c.MaxShards, 1, protocol.MaxKinds*protocol.MaxShards)
 	within("capacity", c.Capacity, 1, allocation.CapacityMax)
 	within("mailbox-size", c.MailboxSize, 1, 1<<24)
 	within("window-bytes", c.WindowBytes, 4<<10, 1<<30)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -72,6 +73,10 @@ var (
 	// ErrInvalid: the id, the message or the type of the reply is not acceptable;
 	// the error says why.
 	ErrInvalid = errors.New("invalid")
+	// ErrNoRoom: a kind does not run, since with it there would be more shards than max-shards in all kinds of this
+	// node, or more shards or kinds than the coordinator keeps. The error of [Start] wraps it, and so does a
+	// [SettingsError].
+	ErrNoRoom = errors.New("there is no room for a further kind of this number of shards")
 	// ErrClosed: the node has ended. The error of a message wraps ErrNotDelivered as well.
 	ErrClosed = errors.New("sharding: closed")
 )
@@ -102,20 +107,32 @@ func errorOf(c protocol.Code) error {
 }
 
 // SettingsError says that the coordinator refused a kind of this node because
-// one of its settings differs from that of the other nodes. All nodes must run a kind
-// with equal settings: otherwise an entity could live in two shards.
+// one of its settings differs from that of the other nodes, or because it has no room for the kind ([ErrNoRoom]).
+// All nodes must run a kind with equal settings: otherwise an entity could live in two shards.
 type SettingsError struct {
 	// Kind is the name of the kind.
 	Kind string
 	// Setting names the setting: "number-of-shards", "hash", "codec", "role", "hosting", "on-stuck" or
-	// "handoff-timeout".
+	// "handoff-timeout"; or the bound: "max-shards" or "kinds".
 	Setting string
-	// Coordinator is the value of the other nodes, Region that of this node.
+	// Coordinator is the value of the other nodes, Region that of this node; of a bound, what the coordinator keeps
+	// at most, and what this node wants it to keep.
 	Coordinator, Region string
 }
 
+// isBound reports whether the kind was refused for want of room.
+func (e *SettingsError) isBound() bool {
+	return e.Setting == control.MaxShardsSetting || e.Setting == control.MaxKindsSetting
+}
+
+// Is reports that a kind that was refused for want of room is [ErrNoRoom].
+func (e *SettingsError) Is(target error) bool { return target == ErrNoRoom && e.isBound() }
+
 // Error names the setting and both values.
 func (e *SettingsError) Error() string {
+	if e.isBound() {
+		return fmt.Sprintf("kind %q: %v: %s: the coordinator keeps %q, and this node wants %q", e.Kind, ErrNoRoom, e.Setting, e.Coordinator, e.Region)
+	}
 	return fmt.Sprintf("kind %q: %s is %q here, but %q at the coordinator: all nodes need the same value",
 		e.Kind, e.Setting, e.Region, e.Coordinator)
 }

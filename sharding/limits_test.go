@@ -4,8 +4,10 @@
 package sharding_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -237,6 +239,35 @@ func TestFramesThatMeanNothingAreCounted(t *testing.T) {
 		}
 		eventually(t, "they are counted", func() bool { return w.nodes[1].system.Stats().Malformed == 4 })
 		w.nodes[0].must("a", "x")
+	})
+}
+
+// Neither a member whose frames mean nothing nor a client whose messages cannot be decoded fills the log.
+func TestOthersDoNotFillTheLog(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var log bytes.Buffer
+		w.options = append(w.options, sharding.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		w.start(2)
+		lane := w.nodes[0].Transport().Lane(w.nodes[1].Self(), machine.LaneMessage)
+		for range 500 {
+			require.NoError(t, lane.Append(protocol.MessageService, func(dst []byte) []byte { return append(dst, "garbage"...) }))
+		}
+		eventually(t, "they are counted", func() bool { return w.nodes[1].system.Stats().Malformed == 500 })
+		for i := range 500 {
+			answers := make(chan sharding.Answer, 1)
+			wait := sharding.EncodedOf(w.nodes[1].system, "test").Ask(t.Context(), fmt.Sprint("e", i), []byte{0xff}, time.Now().Add(limit), "",
+				func(a sharding.Answer) { answers <- a })
+			if wait != nil {
+				wait()
+			}
+			_, err := within(t, answers).Append(nil)
+			require.ErrorIs(t, err, sharding.ErrEntityFailed)
+		}
+		require.NoError(t, w.nodes[0].Close())
+		require.NoError(t, w.nodes[1].Close())
+		require.LessOrEqual(t, strings.Count(log.String(), `msg="message dropped"`), 8)
+		require.NotContains(t, log.String(), "garbage")
+		require.LessOrEqual(t, strings.Count(log.String(), `msg="message cannot be decoded"`), 2*8)
 	})
 }
 

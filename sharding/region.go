@@ -142,6 +142,7 @@ type router struct {
 	none        any // The message that is nil.
 	proxy       bool
 	bound       string        // The role that hosts have; empty: any node may host.
+	shards      int           // How many shards the kind had when it began here.
 	asks        atomic.Uint64 // The last correlation that was given to an ask.
 	verdict     atomic.Pointer[verdict]
 	interval    time.Duration // How often the cells are swept.
@@ -174,6 +175,7 @@ func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids 
 	}
 	r := &router{
 		system: s, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy, bound: cfg.Settings.Role,
+		shards:   int(cfg.Settings.Shards),
 		interval: runtime.SweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
 		success: with(attrKind.String(cfg.Name)),
 	}

@@ -148,7 +148,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.leases.system = s
+	s.log, s.leases.system = machine.LimitLog(s.log), s
 	if err := s.leases.validate(cfg.Leases.Store); err != nil {
 		s.cancel()
 		return nil, err
@@ -181,7 +181,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: control.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
-			Machine: control.New(control.Config{Self: s.self, Allocation: cfg.Allocation}),
+			Machine: control.New(control.Config{Self: s.self, Allocation: cfg.Allocation, MaxShards: cfg.MaxShards}),
 		},
 		Call: s.call, Other: s.other, Published: s.published,
 	})
@@ -402,6 +402,13 @@ func (s *System) start(cfg control.KindConfig, codec Codec, b behaviour, ids rem
 	if old[cfg.Name] != nil {
 		return nil, fmt.Errorf("sharding: kind %q runs on this node already", cfg.Name)
 	}
+	shards := int(cfg.Settings.Shards)
+	for _, r := range old {
+		shards += r.shards
+	}
+	if most := s.latest.MaxShards; shards > most {
+		return nil, fmt.Errorf("sharding: kind %q: %w: it would be shard %d of this node, and max-shards is %d", cfg.Name, ErrNoRoom, shards, most)
+	}
 	r := newRouter(s, cfg, codec, b, ids, cells)
 	next := make(map[string]*router, len(old)+1)
 	maps.Copy(next, old)
@@ -548,7 +555,7 @@ func (s *System) published(event any) {
 	case control.MoveEnded:
 		s.metrics.moved(e)
 	case control.CoordinatorStopped: // The start of a coordinator is a decision, and logged as such.
-		s.log.Info("coordinator of "+e.Kind+": stopped", "kind", e.Kind, "term", e.Term.String())
+		s.log.Info(gossip.Escape("coordinator of "+e.Kind+": stopped"), "kind", e.Kind, "term", e.Term.String())
 	case control.Violation:
 		s.counters.violations.Add(1)
 		s.log.Error("a state that must not be", "kind", e.Kind, "shard", e.Shard, "detail", e.Detail)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -73,6 +74,35 @@ func TestAwaitReadyOfARefusedRegion(t *testing.T) {
 		require.NoError(t, w.nodes[0].Leave(ctx))
 		eventually(t, "it is accepted", func() bool { return other.region.AwaitReady(ctx) == nil })
 		require.Empty(t, other.system.Refused())
+		other.must("a", "x")
+	})
+}
+
+// A kind for which the coordinator has no room is refused, and its node is told why. So is a kind with which a node
+// itself would have more shards than max-shards.
+func TestAKindWithoutRoomIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		most := 20
+		w.config = func(_ *membership.Config, c *sharding.Config) { c.MaxShards = most }
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Shards = 12 }
+		w.start(1)
+		most = 120
+		other := w.build()
+		other.startKind()
+		tenant := sharding.Kind[text]{Name: "tenant", Shards: 100, New: func(*sharding.Context) sharding.Entity[text] { return &actor{n: other} }}
+		region, err := sharding.Start(other.system, tenant)
+		require.NoError(t, err)
+		var refused *sharding.SettingsError
+		err = region.AwaitReady(patience.Context(t))
+		require.ErrorAs(t, err, &refused)
+		require.ErrorIs(t, err, sharding.ErrNoRoom)
+		require.Equal(t, "max-shards", refused.Setting)
+		require.ErrorContains(t, err, `keeps "at most 20 in all kinds, of which 12 are in use", and this node wants "100"`)
+		require.ErrorIs(t, region.Tell(t.Context(), "a", say("x")), sharding.ErrNoRoom)
+
+		tenant.Name, tenant.Shards = "another", 9
+		_, err = sharding.Start(other.system, tenant)
+		require.ErrorIs(t, err, sharding.ErrNoRoom)
 		other.must("a", "x")
 	})
 }

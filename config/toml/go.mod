@@ -7,7 +7,7 @@ require (
 	github.com/quorate/quorate/internal/patience v0.0.0
 )
 
-require github.com/pelletier/go-toml/v2 v2.2.2
+require github.com/pelletier/go-toml/v2 v2.4.3
 
 require (
 	github.com/fsnotify/fsnotify v1.10.1 // indirect

@@ -186,3 +186,22 @@ func TestWhatIsOnItsWayIsBounded(t *testing.T) {
 		require.Equal(t, taken, v)
 	}
 }
+
+// What a member says of the room in its topics is kept for topics of this node alone, and for as long as they are
+// known.
+func TestAMemberPausesOnlyTopicsOfThisNode(t *testing.T) {
+	p, from := new(PubSub), nodeOf(1)
+	e := &peer{p: p, node: from}
+	p.peers.Store(from, e)
+	p.known("mine")
+	in := inflow{p: p, from: from}
+	for i := range 10_000 {
+		in.signal(strconv.Itoa(i), stateMax)
+	}
+	in.signal("mine", stateMax)
+	require.LessOrEqual(t, len(e.paused), 1)
+	for range 2 * idleBeats {
+		ward{p}.Beat()
+	}
+	require.Empty(t, e.paused)
+}

@@ -190,7 +190,7 @@ func readName(dst *string, f *wire.Field) error {
 	if f.Type == wire.BytesType && string(f.Bytes) == *dst && *dst != "" {
 		return nil
 	}
-	if err := wire.SetText(dst, f, nameMax); err != nil {
+	if err := wire.SetName(dst, f, nameMax); err != nil {
 		return err
 	}
 	if *dst == "" {

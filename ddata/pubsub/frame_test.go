@@ -6,6 +6,7 @@ package pubsub
 import (
 	"slices"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -41,7 +42,7 @@ func frame(messages []message) (b []byte) {
 func TestAFrameIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want heard
-		name := rapid.StringN(1, 5, nameMax)
+		name := rapid.StringOfN(rapid.RuneFrom([]rune{' '}, unicode.PrintRanges...), 1, 5, nameMax)
 		want.messages = rapid.SliceOf(rapid.Custom(func(t *rapid.T) message {
 			m := message{topic: rapid.SampledFrom([]string{"a", "b", name.Draw(t, "topic")}).Draw(t, "which"), narrow: rapid.Bool().Draw(t, "narrow")}
 			if data := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "data"); len(data) > 0 {
@@ -85,6 +86,8 @@ func TestWhatIsMalformedIsRefused(t *testing.T) {
 		"an empty topic":            "\x0a\x02\x0a\x00",
 		"a topic that is too long":  "\x0a\x83\x02\x0a\x80\x02" + long,
 		"a topic that is no text":   "\x0a\x03\x0a\x01\xff",
+		"a topic of two lines":      "\x0a\x05\x0a\x03a\x0ab",
+		"a topic that turns around": "\x0a\x05\x0a\x03\u202e",
 		"an empty group":            "\x0a\x05\x0a\x01a\x1a\x00",
 		"a signal without a topic":  "\x12\x02\x10\x01",
 		"an unknown signal":         "\x12\x05\x0a\x01a\x10\x03",

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/transport"
@@ -56,8 +55,8 @@ func NewTopic[T any](p *PubSub, name string, codec Codec[T], opts ...TopicOption
 
 // checkName returns an error for a name that nothing can have.
 func checkName(what, name string) error {
-	if name == "" || len(name) > nameMax || !utf8.ValidString(name) {
-		return fmt.Errorf("%w: %s %.300q is not a text of 1 to %d bytes of UTF-8", ErrName, what, name, nameMax)
+	if name == "" || len(name) > nameMax || !gossip.IsName(name) {
+		return fmt.Errorf("%w: %s %.300q is not a text of 1 to %d bytes of UTF-8, of characters that print", ErrName, what, name, nameMax)
 	}
 	return nil
 }

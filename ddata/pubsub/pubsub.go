@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/keeper"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/transport"
@@ -91,6 +92,7 @@ func New(h ddata.Host, opts ...Option) (*PubSub, error) {
 		return nil, fmt.Errorf("%w: messages of at most %d bytes", ErrOption, p.largest)
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.log = machine.LimitLog(p.log)
 	p.losses.log = p.log
 	var err error
 	if p.keeper, err = keeper.New(data, componentName, Prefix, ward{p}); err != nil {
@@ -207,6 +209,10 @@ func (p ward) Beat() {
 		if !t.used.Swap(false) && t.local.Load().empty() {
 			p.topics.Delete(t.name)
 			t.over.Store(true)
+			p.peers.Range(func(_, e any) bool {
+				e.(*peer).hear(t.name, open)
+				return true
+			})
 		}
 	})
 }

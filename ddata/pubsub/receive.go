@@ -57,8 +57,12 @@ func (in *inflow) message(m *message) {
 	}
 }
 
-// signal takes the word of a node about its room.
-func (in *inflow) signal(topic string, s state) { in.p.peer(in.from).hear(topic, s) }
+// signal takes the word of a node about its room. Of a topic to which nobody here publishes nothing is kept.
+func (in *inflow) signal(topic string, s state) {
+	if _, ok := in.p.topics.Load(topic); ok {
+		in.p.peer(in.from).hear(topic, s)
+	}
+}
 
 // resume tells the nodes that were told otherwise that there is room in a topic, if there is.
 func (p *PubSub) resume(t *topicState) {

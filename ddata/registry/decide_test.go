@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -21,13 +22,15 @@ func nodeOf(uid uint64) gossip.NodeID {
 	return gossip.NodeID{Address: gossip.Address{Host: "::1", Port: 7946}, UID: gossip.UID(uid)}
 }
 
+var drawName = rapid.StringOfN(rapid.RuneFrom([]rune{' '}, unicode.PrintRanges...), 1, 20, 80)
+
 func drawEntry(t *rapid.T) Entry {
 	e := Entry{
-		Name: "mail", Address: rapid.StringN(1, 20, 80).Draw(t, "address"),
+		Name: "mail", Address: drawName.Draw(t, "address"),
 		Node: nodeOf(rapid.Uint64Range(1, 4).Draw(t, "node")), ID: rapid.Uint64Range(1, 3).Draw(t, "id"),
 		Version: rapid.Uint64Range(1, 5).Draw(t, "version"),
 	}
-	if items := rapid.MapOfN(rapid.StringN(1, 5, 20), rapid.StringN(0, 5, 20), 0, 4).Draw(t, "metadata"); len(items) > 0 {
+	if items := rapid.MapOfN(drawName, rapid.StringN(0, 5, 20), 0, 4).Draw(t, "metadata"); len(items) > 0 {
 		e.Metadata = items
 	}
 	return e

@@ -43,7 +43,7 @@ const (
 func (e Entry) Validate() error {
 	var faults field.Faults
 	short := func(key, text string) {
-		faults.Refuse(text == "" || len(text) > nameMax || !utf8.ValidString(text), key, "%.300q is not a text of 1 to %d bytes of UTF-8", text, nameMax)
+		faults.Refuse(text == "" || len(text) > nameMax || !gossip.IsName(text), key, "%.300q is not a text of 1 to %d bytes of UTF-8, of characters that print", text, nameMax)
 	}
 	short("name", e.Name)
 	short("address", e.Address)

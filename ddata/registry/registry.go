@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/keeper"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 )
 
@@ -88,6 +89,7 @@ func New(h ddata.Host, opts ...Option) (*Registry, error) {
 	for _, opt := range opts {
 		opt(r)
 	}
+	r.log = machine.LimitLog(r.log)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	var err error
 	if r.keeper, err = keeper.New(data, componentName, Prefix, ward{r}); err != nil {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"github.com/quorate/quorate/gossip"
 )
 
 // Reading: Varint, Tag and Bytes read parts of a field off a slice, Next a whole
@@ -239,4 +241,15 @@ func SetBool(dst *bool, f *Field) error {
 func SetText(dst *string, f *Field, limit int) (err error) {
 	*dst, err = f.Text(limit)
 	return err
+}
+
+// SetName stores a name of at most limit bytes, see [gossip.IsName].
+func SetName(dst *string, f *Field, limit int) error {
+	if err := SetText(dst, f, limit); err != nil {
+		return err
+	}
+	if !gossip.IsName(*dst) {
+		return Malformed("a name of field %d has characters that do not print: %.100q", f.Number, *dst)
+	}
+	return nil
 }

@@ -77,7 +77,7 @@ func (d *Discovered) Serve(w *simulation.World) {
 	})
 	asked := map[gossip.NodeID]time.Duration{}
 	strategies.Answer(protocol.CallJoinDecider, func(n *simulation.Node, request any) (any, error) {
-		// A decider is asked once in a join-interval at most (docs/plugins.md, "the pace of questions"); clocks differ.
+		// A decider is asked once in a join-interval at most (docs/plugins.md, "The pace of questions"); clocks differ.
 		if last, again := asked[n.ID()]; again && w.Now()-last < protocol.Default().JoinInterval*9/10 {
 			w.Fail(fmt.Errorf("%s asks its decider %v after it has asked before", n.ID(), w.Now()-last))
 		}

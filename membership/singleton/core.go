@@ -62,6 +62,9 @@ type Config struct {
 	Retry time.Duration
 	// Limit is the time after which a hand-over is reported as stuck. Default 10 s.
 	Limit time.Duration
+	// Starts is how often an earlier core of the same instance may have started it on this node: the terms of this
+	// core are above those. 0: there was none.
+	Starts uint64
 }
 
 // Send is a message to the core of another member.
@@ -120,6 +123,7 @@ func New(cfg Config, fences *component.Fences) *Core {
 	return &Core{
 		cfg:     cfg,
 		fences:  fences,
+		starts:  cfg.Starts,
 		known:   make(map[gossip.NodeID]gossip.Age),
 		stopped: make(map[gossip.NodeID]bool),
 		asked:   make(map[gossip.NodeID]request),

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/gossip"
+	machines "github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -56,6 +58,7 @@ func newDriver[M any](region *sharding.Region[*Frame[M]], cfg Config) (*driver[M
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	cfg.Log = machines.LimitLog(cfg.Log)
 	d := &driver[M]{
 		region: region, codec: codec[M]{innerOf(cfg.Codec)}, began: time.Now(),
 		wake: make(chan struct{}, 1), ends: make(chan struct{}), done: make(chan struct{}),
@@ -251,7 +254,7 @@ func (d *driver[M]) farewell(m machine, lost string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if held := m.Held(); held > 0 && d.cfg.Queue == nil {
-		d.cfg.Log.Warn("delivery ends with "+lost+" that are not confirmed: they may be lost", "held", held)
+		d.cfg.Log.Warn(gossip.Escape("delivery ends with "+lost+" that are not confirmed: they may be lost"), "held", held)
 	}
 }
 

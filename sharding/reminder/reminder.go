@@ -118,6 +118,7 @@ func Start(h sharding.Host, st store.Store, cfg Config, options ...Option) (*Ser
 	for _, o := range options {
 		o(s)
 	}
+	s.log = machine.LimitLog(s.log)
 	var err error
 	if s.keeper, err = state.NewKeeper(st, cfg.State, state.WithLogger(s.log)); err != nil {
 		return nil, fmt.Errorf("reminder: %w", err)

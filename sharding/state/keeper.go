@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/hold"
 	"github.com/quorate/quorate/sharding/state/store"
 )
@@ -87,6 +88,7 @@ func NewKeeper(s store.Store, cfg Config, options ...Option) (*Keeper, error) {
 	for _, o := range options {
 		o(k)
 	}
+	k.log = machine.LimitLog(k.log)
 	k.loads = newLane(cfg, s.Load, k.calledBy("load", &k.counts.load))
 	k.saves = newLane(cfg, s.Save, k.calledBy("save", &k.counts.save))
 	return k, nil

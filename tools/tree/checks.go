@@ -35,6 +35,8 @@ func Checks() []Check {
 		{"optional", "a method of an optional interface with another signature compiles, and is never called", pure(optionalInterfaces)},
 		{"quotes", "an oracle excuses only what users were told, and pages change", quotes},
 		{"realtime", "a limit in real time ends on a busy machine before the code had its time", pure(realtime)},
+		{"log-texts", "what others say is quoted in attributes, and not in the message of a log", pure(logTexts)},
+		{"log-limits", "a log that others can fill hides what matters", pure(logLimits)},
 		{"sequential", "the race detector is left out only where it can find nothing", pure(sequential)},
 	}
 }

@@ -227,6 +227,8 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"optional interface that nobody checks": {[]edit{{"fd/opt.go", "", licence + "package fd\n\n// Opt is optional.\ntype Opt interface{ Opt() }\n\nfunc ask(v any) bool { _, ok := v.(Opt); return ok }\n"}}, "optional", "fd/opt.go:9: fd.Opt is optional"},
 		"quotation of a page that changed":      {[]edit{{"docs/page.md", "What", "That"}}, "quotes", "node/said_test.go:6: docs/page.md does not say \"What holds is said here.\""},
 		"quotation of no page":                  {[]edit{{"node/said_test.go", "docs/page.md", "docs/none.md"}}, "quotes", "docs/none.md does not say"},
+		"message of a log that others make up":  {[]edit{{"node/node.go", "func() {}()", "func() { log.Warn(\"dropped \" + said()) }()"}}, "log-texts", "node/node.go:13: the message of a log is no constant"},
+		"log that others can fill":              {[]edit{{"node/node.go", "// Run runs.", "// WithLogger sets the log.\nfunc WithLogger() {}\n\n// Run runs."}}, "log-limits", "node/node.go:13: the log is not limited"},
 		"no package to leave out":               {[]edit{{"fd/internal/x/x.go", "package x", "\x00remove"}}, "sequential", "lanes.Sequential names fd/internal/x, which is no package"},
 		"core that does not compile":            {[]edit{{core, body, "	var unused int\n" + body}}, "core-order", "declared and not used"},
 	} {

@@ -46,7 +46,7 @@ func Homes(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error
 	}
 	lost := struck{c, c.strike(c.rand, most), most == 3}
 	if !o.Durable && seed%3 == 0 {
-		lost.nodes = append(lost.nodes, c.strikeMajority(c.rand)...)
+		lost.majority()
 	}
 	for _, step := range []func() error{
 		func() error { return c.within("the sets change although homes are lost", lost.goesOn) }, lost.othersWrite, lost.recover,
@@ -111,15 +111,13 @@ func (c *Cluster) strike(r *rand.Rand, most int) []gossip.Address {
 	return struck
 }
 
-// strikeMajority ends nodes at once until the register has lost its winning part, and returns their addresses. One node is
-// left at least.
-func (c *Cluster) strikeMajority(r *rand.Rand) (struck []gossip.Address) {
-	for nodes := c.World.Nodes(); len(nodes) > 1 && c.decides(struck); nodes = c.World.Nodes() {
-		a := nodes[r.IntN(len(nodes))].ID().Address
-		struck = append(struck, a)
+// majority ends further nodes at once until the register has lost its winning part. One node is left at least.
+func (c *struck) majority() {
+	for nodes := c.World.Nodes(); len(nodes) > 1 && c.decides(c.nodes); nodes = c.World.Nodes() {
+		a := nodes[c.rand.IntN(len(nodes))].ID().Address
+		c.nodes = append(c.nodes, a)
 		c.Crash(a)
 	}
-	return struck
 }
 
 // decides reports whether the replicas that are left without some nodes are a winning part of

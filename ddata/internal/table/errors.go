@@ -14,8 +14,8 @@ import (
 var (
 	// ErrConflict is returned by Commit when the entry has changed.
 	ErrConflict = errors.New("the entry has changed meanwhile")
-	// ErrKey is returned, wrapped, for a key that is empty, longer than [MaxKey] bytes or
-	// not UTF-8.
+	// ErrKey is returned, wrapped, for a key that is empty, longer than [MaxKey] bytes,
+	// not UTF-8, or has characters that do not print.
 	ErrKey = errors.New("invalid key")
 	// ErrDeleted is returned for an update of a key that is deleted and not swept yet.
 	ErrDeleted = errors.New("the key is deleted")

@@ -9,9 +9,9 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/gossip"
 )
 
 // The table and what is asked of it without changing anything. The other methods are in
@@ -136,8 +136,8 @@ func checkKey(key string) error {
 		return fmt.Errorf("%w: it is empty", ErrKey)
 	case len(key) > MaxKey:
 		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrKey, len(key), MaxKey)
-	case !utf8.ValidString(key):
-		return fmt.Errorf("%w: %q is not UTF-8", ErrKey, key)
+	case !gossip.IsName(key):
+		return fmt.Errorf("%w: %q is not UTF-8, or has characters that do not print", ErrKey, key)
 	}
 	return nil
 }

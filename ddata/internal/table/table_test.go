@@ -71,7 +71,7 @@ func TestOwnerIsOriginWithoutLife(t *testing.T) {
 // covers B34.
 func TestInvalidKeysAreRefused(t *testing.T) {
 	a := newTable(1)
-	for _, key := range []string{"", strings.Repeat("x", 1025), "\xff"} {
+	for _, key := range []string{"", strings.Repeat("x", 1025), "\xff", "a\nb", "\x1b[31m", "\u202e"} {
 		_, err := a.Update(key, counterType, increment)
 		require.ErrorIs(t, err, table.ErrKey)
 		_, err = a.Delete(key, 1)

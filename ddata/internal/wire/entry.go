@@ -4,10 +4,9 @@
 package wire
 
 import (
-	"unicode/utf8"
-
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
 )
 
@@ -110,10 +109,14 @@ func (d *decoder) entry(b []byte, key string) (x table.Entry, err error) {
 
 // keyOf returns a key.
 func keyOf(b []byte) (string, error) {
-	if len(b) == 0 || len(b) > table.MaxKey || !utf8.Valid(b) {
-		return "", wire.Malformed("a key of %d bytes, at most %d, or not UTF-8", len(b), table.MaxKey)
+	if len(b) == 0 || len(b) > table.MaxKey {
+		return "", wire.Malformed("a key of %d bytes, at most %d", len(b), table.MaxKey)
 	}
-	return string(b), nil
+	key := string(b)
+	if !gossip.IsName(key) {
+		return "", wire.Malformed("the key %.100q is not UTF-8, or has characters that do not print", key)
+	}
+	return key, nil
 }
 
 // entries appends a field for each entry.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -54,7 +55,7 @@ func list[V any](of *rapid.Generator[V]) *rapid.Generator[[]V] {
 
 // Draws of parts of messages.
 var (
-	drawKey    = rapid.StringN(1, 20, 128)
+	drawKey    = rapid.StringOfN(rapid.RuneFrom([]rune{' '}, unicode.PrintRanges...), 1, 20, 128)
 	drawText   = rapid.StringN(0, 40, 128)
 	drawID     = rapid.Custom(func(t *rapid.T) protocol.ReplicaID { return protocol.ReplicaID(rapid.Uint64().Draw(t, "replica")) })
 	drawOrigin = rapid.Custom(func(t *rapid.T) crdt.Origin { return crdt.Origin(rapid.Uint64Range(1, 40).Draw(t, "origin")) })

@@ -4,6 +4,8 @@
 package protocol_test
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -191,4 +193,33 @@ func BenchmarkGossipStep(b *testing.B) {
 			b.Fatal("the news was not taken")
 		}
 	}
+}
+
+// The largest state that a node takes from a member is a step in proportion to its members, in what the step allocates
+// and in what it causes: what is allocated is about what is touched.
+func TestTheLargestStateIsABoundedStep(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(2)
+	loaded := nodes[1].machine.State().Member(nodes[1].id).Loaded
+	full := nodes[1].machine.State().Edit(nodes[1].id, func(e *gossip.Edit) {
+		for i := range gossip.MaxMembers - 2 {
+			id := gossip.NodeID{Address: gossip.Address{Host: fmt.Sprint("crowd-", i), Port: 1}, UID: gossip.UID(1000 + i)}
+			require.True(t, e.Join(gossip.Member{Node: id, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, Loaded: loaded}))
+		}
+	})
+	n := nodes[0]
+	step := func(in machine.Input) (allocated, effects int) {
+		var before, after runtime.MemStats
+		var out machine.Outbox
+		runtime.ReadMemStats(&before)
+		n.machine.Step(machine.Now{Mono: machine.Instant(l.now) + 1, Wall: l.wall.Add(l.now)}, in, &out)
+		runtime.ReadMemStats(&after)
+		return int(after.Mallocs - before.Mallocs), len(out.Effects())
+	}
+	for range 3 { // The state is news once; then it is compared.
+		allocated, effects := step(machine.Received{From: nodes[1].id, Message: protocol.GossipState{State: full}})
+		require.LessOrEqual(t, allocated, 4*gossip.MaxMembers)
+		require.LessOrEqual(t, effects, 2*gossip.MaxMembers)
+	}
+	require.Len(t, n.machine.State().Members(), gossip.MaxMembers)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/downing/lease"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -41,6 +42,7 @@ func Start(h sharding.Host, c Config) error {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	c.Log = machine.LimitLog(c.Log)
 	j := &job{Config: c, started: make(chan struct{})}
 	region, err := sharding.Start(h, sharding.Kind[*news]{
 		Name: c.Name, Role: c.Role, Codec: nothing{}, HandoffTimeout: c.HandOverTimeout, OnStuck: c.OnStuck,

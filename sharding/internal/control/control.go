@@ -4,6 +4,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,6 +59,9 @@ type Config struct {
 	// Tick is the interval at which requests are repeated and deadlines are
 	// checked. Default 500 ms.
 	Tick time.Duration
+	// MaxShards bounds the shards of all kinds together that members can have the node keep as
+	// a coordinator. 0 means [protocol.DefaultMaxShards].
+	MaxShards int
 }
 
 // Control is the control part of sharding on a node: the regions of all its kinds,
@@ -87,6 +91,8 @@ type Control struct {
 	ended     bool                   // The node must stop: inputs are ignored.
 	calls     machine.CallID         // The id of the last call.
 	told      []Coordinator          // The coordinators that were published last.
+	placed    int                    // How many shards the present step has given homes, or asked a strategy about.
+	starts    uint64                 // How often a coordinator of a kind that was forgotten has started here, at most.
 
 	unsolicited uint64     // Answers of strategies for which no coordinator waited any more.
 	questions   []question // Questions to coordinators on other nodes without an answer.
@@ -103,6 +109,7 @@ func New(cfg Config) *Control {
 	}
 	least, err := cfg.Allocation.NewLeastShard()
 	machine.Assert(err == nil, "the configuration of the allocation is valid", "error", err)
+	cfg.MaxShards = cmp.Or(cfg.MaxShards, protocol.DefaultMaxShards)
 	if cfg.Tick <= 0 {
 		cfg.Tick = 500 * time.Millisecond
 	}
@@ -130,6 +137,8 @@ type perKind struct {
 	host  *host
 	core  *singleton.Core
 	coord *coordinator
+
+	unusedSince machine.Instant // Since when nobody needs what the node keeps of the kind; 0: somebody does.
 }
 
 // Step feeds one input.
@@ -137,7 +146,7 @@ func (c *Control) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	if c.ended {
 		return
 	}
-	c.now, c.out = now, out
+	c.now, c.out, c.placed = now, out, 0
 	if !c.suspended && now.Mono > c.until {
 		c.standing(c.until) // A node that was frozen may get other inputs before the timer.
 	}
@@ -265,6 +274,7 @@ func (c *Control) fired(t machine.Timer) {
 func (c *Control) tick() {
 	c.out.Arm(tickTimer{}, c.now.Mono.Add(c.cfg.Tick))
 	c.expire()
+	c.forget()
 	for _, k := range c.kinds {
 		k.singleton(func(a *singleton.Actions) { k.core.Tick(c.now.Mono, a) })
 		if k.coord != nil {
@@ -295,14 +305,11 @@ func (c *Control) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(c.kinds, name, func(k *perKind, n string) int { return strings.Compare(k.name, n) })
 }
 
-// ensure returns the kind with a name, which it creates if there is room.
+// ensure returns the kind with a name, which it creates if the node does not keep it.
 func (c *Control) ensure(name string) *perKind {
 	i, ok := c.find(name)
 	if ok {
 		return c.kinds[i]
-	}
-	if len(c.kinds) >= protocol.MaxKinds || name == "" || len(name) > protocol.MaxKindBytes {
-		return nil
 	}
 	k := &perKind{control: c, name: name}
 	c.kinds = slices.Insert(c.kinds, i, k)
@@ -318,6 +325,7 @@ func (k *perKind) settle(s Settings, t Timings) {
 	k.settings, k.timings = s, t.withDefaults()
 	k.core = singleton.New(singleton.Config{
 		Role: s.Role, Service: protocol.Service, Retry: k.timings.Retry, Limit: k.timings.HandOver,
+		Starts: k.control.starts,
 	}, &k.control.fences)
 	k.core.SetFloor(k.promise.Age())
 	if st := k.control.state; st != nil {
@@ -326,8 +334,11 @@ func (k *perKind) settle(s Settings, t Timings) {
 }
 
 func (c *Control) addKind(cfg KindConfig) {
+	if cfg.Validate() != nil {
+		return
+	}
 	k := c.ensure(cfg.Name)
-	if k == nil || k.host != nil || cfg.Validate() != nil {
+	if k.host != nil {
 		return
 	}
 	k.cfg = cfg

@@ -196,7 +196,7 @@ func (c *coordinator) onNoRegion(from gossip.NodeID, m NoRegion) {
 
 // onReport takes the answer of a node that runs the kind.
 func (c *coordinator) onReport(from gossip.NodeID, m Report) {
-	if !c.roster.awaits(from) || m.Term != c.term {
+	if !c.roster.awaits(from) || m.Term != c.term || !(resharding{c}).fits(from, m.Layouts) {
 		return
 	}
 	c.roster.answered(from)

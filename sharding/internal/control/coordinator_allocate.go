@@ -29,9 +29,14 @@ func (c *coordinator) allocate() {
 		return
 	}
 	if c.gather == gatherIdle && c.table.isHomeless(protocol.ShardID(pending[0].Shard)) {
-		c.gather = gatherWaiting
-		c.control().out.Arm(gatherTimer{c.kind.name}, c.now().Add(allocationGather))
+		c.gather.wait(c.shared)
 		return
+	}
+	if n := c.control().place(len(pending)); n < len(pending) {
+		c.gather.wait(c.shared)
+		if pending = pending[:n]; n == 0 {
+			return
+		}
 	}
 	c.flush() // So that the request describes one version of the map.
 	req := c.request(pending)
@@ -79,11 +84,18 @@ func (c *coordinator) together() (node gossip.NodeID, reason string) {
 	return node, fmt.Sprintf("%s is the oldest of %d that can host it", node, len(eligible))
 }
 
+// wait has shards without a home wait for others for a moment.
+func (g *gather) wait(s shared) {
+	*g = gatherWaiting
+	s.control().out.Arm(gatherTimer{s.kind.name}, s.now().Add(allocationGather))
+}
+
 // gathered allocates the shards that were gathered.
 func (c *coordinator) gathered() {
 	c.gather = gatherPassed
-	c.evaluate()
-	c.gather = gatherIdle
+	if c.evaluate(); c.gather == gatherPassed {
+		c.gather = gatherIdle
+	}
 }
 
 // pending returns the shards that should be given homes now: all shards without a home,

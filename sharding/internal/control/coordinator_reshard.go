@@ -48,6 +48,9 @@ func (r resharding) begin(shards uint32) (refusal string) {
 	case int(present.Number) >= protocol.MaxLayouts-1:
 		return "the number was changed too often since the cluster formed"
 	}
+	if full := c.control().exceeds(int(shards)); full != "" {
+		return fmt.Sprintf("the shards of both numbers have no room (%s): %s", MaxShardsSetting, full)
+	}
 	if nodes := c.roster.cannotFollow(); len(nodes) > 0 {
 		return "these nodes cannot follow: they are of an earlier release, or have a lease for each shard, or a part of the shards in use: " + joinSome(nodeNames(nodes), ", ")
 	}

@@ -66,8 +66,10 @@
 //
 // # Limits
 //
-// A Control keeps promises for [protocol.MaxKinds] kinds, and the last 256 moves of a kind
-// that it coordinates. A strategy that does not answer in time is passed over for once.
+// A Control keeps promises for [protocol.MaxKinds] kinds that its node does not run, as many shards in all kinds
+// as [Config] says, and the last 256 moves of a kind that it coordinates. One step gives homes to some thousands of
+// shards at most. A kind that no node has run for a minute is forgotten. A strategy that does not answer in time is
+// passed over for once.
 //
 // # Concurrency
 //

@@ -5,3 +5,17 @@ package control
 
 // Fences returns how many nodes the control machine remembers as fenced.
 func (c *Control) Fences() int { return c.fences.Len() }
+
+// Work returns how many entries of shards this node has gone over: in the tables of coordinators and the maps of
+// regions.
+func (c *Control) Work() (n uint64) {
+	for _, k := range c.kinds {
+		if k.coord != nil {
+			n += k.coord.table.shards.visits
+		}
+		if k.host != nil {
+			n += k.host.homes.visits
+		}
+	}
+	return n
+}

@@ -35,6 +35,7 @@ type fleet struct {
 	t         *testing.T
 	now       time.Duration
 	state     *gossip.State
+	configure func(*control.Config) // Changes the configuration of nodes that start; nil: nothing.
 	nodes     map[gossip.NodeID]*peer
 	events    []happening
 	order     int
@@ -84,6 +85,8 @@ type peer struct {
 	layouts    []protocol.Layout                    // Those in force, once there was a change.
 	retired    map[protocol.ShardID]protocol.Retire // What the node was told of shards that are retired.
 	mute       bool                                 // The calls in rounds get no answer.
+	worst      int                                  // The most that one step has done, see weigh.
+	placed     int                                  // The most shards that one step has told one node to host.
 }
 
 const latency = time.Millisecond
@@ -162,7 +165,11 @@ func (f *fleet) start(i int, kinds ...control.KindConfig) *peer {
 func (f *fleet) begin(n *peer, kinds ...control.KindConfig) {
 	f.t.Helper()
 	n.puppet = false
-	n.Control = control.New(control.Config{Self: n.id})
+	cfg := control.Config{Self: n.id}
+	if f.configure != nil {
+		f.configure(&cfg)
+	}
+	n.Control = control.New(cfg)
 	n.step(machine.Started{})
 	for _, k := range kinds {
 		n.step(control.AddKind{Kind: k})
@@ -252,10 +259,32 @@ func (n *peer) step(in machine.Input) {
 		return
 	}
 	var out machine.Outbox
+	work := n.Work()
 	n.Step(machine.Now{Mono: machine.Instant(n.f.now), Wall: time.Unix(0, int64(n.f.now))}, in, &out)
+	n.weigh(int(n.Work()-work), out.Effects())
 	for _, e := range out.Effects() {
 		n.carry(e)
 	}
+}
+
+// weigh notes how much one step did: entries of shards that it went over, effects, and entries in messages.
+func (n *peer) weigh(work int, effects []machine.Effect) {
+	placed := 0
+	for _, e := range effects {
+		work++
+		if s, ok := e.(machine.Send); ok {
+			switch m := s.Message.(type) {
+			case control.Map:
+				work += len(m.Homes) + len(m.Retired)
+			case control.Host:
+				work += len(m.Shards)
+				placed = max(placed, len(m.Shards))
+			case control.Report:
+				work += len(m.Hosted) + len(m.Retired)
+			}
+		}
+	}
+	n.worst, n.placed = max(n.worst, work), max(n.placed, placed)
 }
 
 func (n *peer) carry(e machine.Effect) {
@@ -377,7 +406,8 @@ func (n *peer) cell(s protocol.ShardID, in protocol.CellInput) {
 		n.f.log("%s hosts %d, epoch %s base %s", n.id, s, short(in.Epoch), short(in.Base))
 		for _, id := range n.f.ids() {
 			if other := n.f.nodes[id]; other != n && !other.dead {
-				require.NotContains(n.f.t, other.hosting, s, "%s hosts shard %d, so does %s", n.id, s, id)
+				_, hosts := other.hosting[s]
+				require.False(n.f.t, hosts, "%s hosts shard %d, so does %s", n.id, s, id)
 			}
 		}
 		n.f.scaled(n, s)
@@ -478,8 +508,10 @@ func (f *fleet) send(from, to gossip.NodeID, m control.Message) {
 	if f.drop != nil && f.drop(from, to, m) {
 		return
 	}
-	if text := spell(m); text != "" {
-		f.log("%s -> %s  %s", from, to, text)
+	if f.trace != nil { // A text takes long for a message about thousands of shards.
+		if text := spell(m); text != "" {
+			f.log("%s -> %s  %s", from, to, text)
+		}
 	}
 	f.after(latency, func() {
 		n := f.nodes[to]

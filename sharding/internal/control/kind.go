@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -78,8 +78,8 @@ func (s Settings) validate() error {
 		return fmt.Errorf("number of shards %d, want 1 to %d", s.Shards, protocol.MaxShards)
 	case max(len(s.Hash), len(s.Codec), len(s.Role), len(s.Hosting), len(s.OnStuck), len(s.Handoff)) > protocol.MaxKindBytes:
 		return fmt.Errorf("a setting is longer than %d bytes", protocol.MaxKindBytes)
-	case !utf8.ValidString(s.Hash + s.Codec + s.Role + s.Hosting + s.OnStuck + s.Handoff):
-		return errors.New("a setting is not UTF-8")
+	case !gossip.IsName(s.Hash + s.Codec + s.Role + s.Hosting + s.OnStuck + s.Handoff):
+		return errors.New("a setting is not UTF-8, or has characters that do not print")
 	default:
 		return nil
 	}
@@ -199,8 +199,8 @@ func (t Timings) withDefaults() Timings {
 // Validate returns all faults of the configuration, joined.
 func (c KindConfig) Validate() error {
 	var errs []error
-	if c.Name == "" || len(c.Name) > protocol.MaxKindBytes || !utf8.ValidString(c.Name) {
-		errs = append(errs, fmt.Errorf("kind %q: the name must have 1 to %d bytes of UTF-8", c.Name, protocol.MaxKindBytes))
+	if c.Name == "" || len(c.Name) > protocol.MaxKindBytes || !gossip.IsName(c.Name) {
+		errs = append(errs, fmt.Errorf("kind %q: the name must have 1 to %d bytes of UTF-8, of characters that print", c.Name, protocol.MaxKindBytes))
 	}
 	if err := c.Settings.validate(); err != nil {
 		errs = append(errs, fmt.Errorf("kind %q: %w", c.Name, err))

@@ -13,6 +13,7 @@ import (
 // layers has a value for each shard of some layouts.
 type layers[T any] struct {
 	layers []layer[T] // By the number of the layout.
+	visits uint64     // How many values all has gone over: the work of a step is measured by it.
 }
 
 type layer[T any] struct {
@@ -57,6 +58,7 @@ func (l *layers[T]) all() iter.Seq2[protocol.ShardID, *T] {
 	return func(yield func(protocol.ShardID, *T) bool) {
 		for i := range l.layers {
 			values := l.layers[i].values
+			l.visits += uint64(len(values))
 			for at := range values {
 				if !yield(l.layers[i].Shard(uint32(at)), &values[at]) { //nolint:gosec // Below the number of shards.
 					return

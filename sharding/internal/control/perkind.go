@@ -44,10 +44,7 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 	if c.state == nil || c.state.Member(from) == nil {
 		return
 	}
-	k := c.ensure(m.KindName())
-	if k == nil {
-		return
-	}
+	k := c.of(m)
 	switch m := m.(type) {
 	case Query:
 		k.onQuery(from, m)
@@ -98,7 +95,9 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 	case GivenOver:
 		c.out.Add(ToDesk{Kind: m.Kind, Input: m.Given})
 	case HandOver:
-		k.settle(m.Settings, Timings{})
+		if k.core == nil && c.exceeds(int(m.Settings.Shards)) == "" && k.keeps() {
+			k.settle(m.Settings, Timings{})
+		}
 		k.singleton(func(a *singleton.Actions) { k.core.Receive(c.now.Mono, from, m.Message, a) })
 	default:
 		k.toCoordinator(from, m)
@@ -108,10 +107,7 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 // toCoordinator takes the messages that are meant for the coordinator to it, if it runs
 // here.
 func (k *perKind) toCoordinator(from gossip.NodeID, m Message) {
-	if reg, ok := m.(Register); ok {
-		k.settle(reg.Registration.Settings, Timings{})
-	}
-	if k.coord == nil {
+	if reg, ok := m.(Register); ok && !k.admits(from, reg.Registration.Settings) || k.coord == nil {
 		return
 	}
 	switch m := m.(type) {

@@ -148,6 +148,9 @@ func (r *roster) hasRegion(node gossip.NodeID) bool {
 
 func (r *roster) nodes() []gossip.NodeID { return sortedNodes(r.regions) }
 
+// isEmpty reports whether no region is registered, and all nodes have answered.
+func (r *roster) isEmpty() bool { return r.opened && len(r.regions) == 0 }
+
 // suffices reports whether there are regions to allocate to. Only the first allocation waits
 // for further regions, so that the first region does not get all shards.
 func (r *roster) suffices(first bool) bool {

@@ -141,7 +141,7 @@ func (r *Reminder) set(f *wire.Field) (err error) {
 	var v uint64
 	switch f.Number {
 	case fieldKind:
-		return wire.SetText(&r.Kind, f, KindBytes)
+		return wire.SetName(&r.Kind, f, KindBytes)
 	case fieldID:
 		return wire.SetText(&r.ID, f, IDBytes)
 	case fieldName:

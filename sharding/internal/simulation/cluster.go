@@ -245,7 +245,11 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	cells := newCells(env, kind, behaviour, c.Ledger, cfg, c.opt.Membership.Config.FailureDetector.HeartbeatInterval)
 	cells.limit(c.opt.Limit, c.opt.Permanent)
 	c.Ledger.nodes[env.Self] = cells
-	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self}), forgetful: c.opt.Behaviour.Recall.forgets(env.Self)}
+	most := 0
+	if c.opt.Hostile > 0 {
+		most = int(c.opt.Shards) + roomForLies
+	}
+	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self, MaxShards: most}), forgetful: c.opt.Behaviour.Recall.forgets(env.Self)}
 	return append([]machine.Component{
 		membershipsim.Component(remembering(c.opt.Membership))(env),
 		{Name: control.ComponentName, Service: protocol.Service, Machine: homes, Codec: wire.Codec{}},

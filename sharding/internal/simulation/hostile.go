@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -36,6 +37,9 @@ const forgedID = 1 << 62
 var stranger = gossip.NodeID{ //nolint:gochecknoglobals // A constant of struct type.
 	Address: gossip.Address{Host: "stranger", Port: 7946}, UID: 666,
 }
+
+// roomForLies is how many shards the nodes have room for beside those of the kind, when a peer is hostile.
+const roomForLies = 300
 
 // hostile lies to the nodes of a cluster.
 type hostile struct {
@@ -73,6 +77,9 @@ func (h *hostile) lie() {
 	if liar := h.cluster.World.Node(h.liar); liar != nil && liar != to && h.rand.IntN(2) == 0 {
 		from = liar.ID()
 	}
+	if _, shards := Control(to).Kept(); shards > roomForLies+2*int(h.cluster.opt.Shards) {
+		h.cluster.Ledger.violate("I35: %s keeps %d shards, since a member has registered kinds that nobody runs", to.ID(), shards)
+	}
 	homes := Control(to).Inspect(KindName).Homes
 	if len(homes) == 0 {
 		return
@@ -80,6 +87,10 @@ func (h *hostile) lie() {
 	home := homes[h.rand.IntN(len(homes))]
 	h.lies++
 	h.cluster.Ledger.counts.Lies++
+	if from != stranger && h.rand.IntN(10) == 0 {
+		to.Input(protocol.Service, machine.Received{From: from, Message: h.tenant()})
+		return
+	}
 	if from == stranger && h.rand.IntN(5) == 0 {
 		to.Input(protocol.Service, machine.Received{From: from, Message: h.command(home)})
 		return
@@ -89,6 +100,21 @@ func (h *hostile) lie() {
 		return
 	}
 	to.Input(protocol.MessageService, machine.Received{From: from, Message: h.frame(from, to, home)})
+}
+
+// tenant returns a message by which a coordinator comes for a kind that nobody runs, or one that changes its number of
+// shards.
+func (h *hostile) tenant() control.Message {
+	kind, shards := fmt.Sprintf("tenant-%d", h.rand.IntN(50)), 1+h.rand.Uint32N(2*roomForLies)
+	settings := control.Settings{Shards: shards, Hash: protocol.HashName, Codec: "none"}
+	switch h.rand.IntN(4) {
+	case 0:
+		return control.HandOver{Kind: kind, Settings: settings, Message: singleton.Request{}}
+	case 1:
+		return control.ReshardKind{Kind: kind, ID: h.lies, Shards: shards}
+	default:
+		return control.Register{Kind: kind, Registration: control.Registration{Settings: settings, Follows: true}}
+	}
 }
 
 // stopped returns what the home of a shard says when that has stopped, with a memory that nobody had.

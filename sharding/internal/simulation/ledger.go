@@ -40,14 +40,14 @@ type Ledger struct {
 	deaths    map[protocol.ShardID]time.Duration  // When a host of the shard ended, or was given up, last.
 	behind    map[string]time.Duration            // When an instance of an entity was left behind last, with the messages of its run.
 	leaders   map[gossip.NodeID]protocol.Term
-	terms     map[protocol.Term]gossip.NodeID // The node of each term; a term is of one node for ever.
-	stops     map[stop]time.Duration          // Since when a shard is being stopped.
-	given     map[reign]uint64                // The last version in which a coordinator gave a shard a home.
-	layouts   map[uint16]protocol.Layout      // Those that nodes were told of.
-	hot       map[string]bool                 // Entities that are flooded.
-	drift     time.Duration                   // How far clocks may be apart in what they make of a deadline.
-	mailbox   int                             // How many messages may wait for an entity.
-	stopLimit time.Duration                   // How long a stop may last; zero: not checked.
+	terms     map[control.CoordinatorStarted]gossip.NodeID // The node of each term; a term is of one node for ever.
+	stops     map[stop]time.Duration                       // Since when a shard is being stopped.
+	given     map[reign]uint64                             // The last version in which a coordinator gave a shard a home.
+	layouts   map[uint16]protocol.Layout                   // Those that nodes were told of.
+	hot       map[string]bool                              // Entities that are flooded.
+	drift     time.Duration                                // How far clocks may be apart in what they make of a deadline.
+	mailbox   int                                          // How many messages may wait for an entity.
+	stopLimit time.Duration                                // How long a stop may last; zero: not checked.
 	bounds    bounds
 	homeless  map[gossip.NodeID]homeless // By coordinator.
 	drops     map[cell.Drop]int
@@ -212,7 +212,7 @@ func newLedger(w *world.World) *Ledger {
 		deaths:    make(map[protocol.ShardID]time.Duration),
 		behind:    make(map[string]time.Duration),
 		leaders:   make(map[gossip.NodeID]protocol.Term),
-		terms:     make(map[protocol.Term]gossip.NodeID),
+		terms:     make(map[control.CoordinatorStarted]gossip.NodeID),
 		stops:     make(map[stop]time.Duration),
 		given:     make(map[reign]uint64),
 		layouts:   make(map[uint16]protocol.Layout),
@@ -475,11 +475,13 @@ func (l *Ledger) observe(o world.Observation) {
 	case world.Ended:
 		l.gone(o.Node.ID())
 	case control.CoordinatorStarted:
-		l.counts.Terms++
-		if other, ok := l.terms[e.Term]; ok {
-			l.violate("I29: the coordinator at %s starts under term %s, which one at %s had", o.Node.ID(), e.Term, other)
+		if other, ok := l.terms[e]; ok {
+			l.violate("I29: the coordinator of %s at %s starts under term %s, which one at %s had", e.Kind, o.Node.ID(), e.Term, other)
 		}
-		l.terms[e.Term] = o.Node.ID()
+		if l.terms[e] = o.Node.ID(); e.Kind != KindName { // A hostile peer has registered it.
+			return
+		}
+		l.counts.Terms++
 		for other, term := range l.leaders {
 			if l.mayHost(other) && l.mayHost(o.Node.ID()) {
 				l.violate("I3: the coordinator of term %s starts at %s while that of term %s runs at %s", e.Term, o.Node.ID(), term, other)
@@ -487,11 +489,17 @@ func (l *Ledger) observe(o world.Observation) {
 		}
 		l.leaders[o.Node.ID()] = e.Term
 	case control.CoordinatorStopped:
-		delete(l.leaders, o.Node.ID())
+		if e.Kind == KindName {
+			delete(l.leaders, o.Node.ID())
+		}
 	case control.HomesChanged:
-		l.homes(o.Node.ID(), e)
+		if e.Kind == KindName {
+			l.homes(o.Node.ID(), e)
+		}
 	case control.MoveEnded:
-		l.moved(o.Node.ID(), e.Moved)
+		if e.Kind == KindName {
+			l.moved(o.Node.ID(), e.Moved)
+		}
 	case control.Violation:
 		l.counts.Suspects++
 		l.violate("the machine of %s reports: shard %d: %s", o.Node.ID(), e.Shard, e.Detail)

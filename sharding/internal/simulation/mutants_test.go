@@ -54,6 +54,32 @@ var mutants = []mutant{
 		new: "if !r.opened && (len(r.silent()) == 0 || mutant(NAME) && len(r.silent()) < len(r.peers)) {",
 	},
 	{
+		test: "TestLiesHaveNoEffect", name: "members have a node keep as many shards as they like", file: "control/keeping.go",
+		old: "	if have := c.shards(); have+more > c.cfg.MaxShards {\n",
+		new: "	if have := c.shards(); have+more > c.cfg.MaxShards && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestAReportOfLayoutsHasToHaveRoom", in: "../control", name: "layouts that a report names have room", file: "control/keeping.go",
+		old: "	if more == 0 || full == \"\" {\n", new: "	if more == 0 || full == \"\" || mutant(NAME) {\n",
+	},
+	{
+		test: "TestWhatIsPassedOnStaysWhatItWas", in: "../wire", name: "an item brings fields of an envelope along", file: "wire/envelope.go",
+		old: "	if f.Number <= numberLast {\n", new: "	if f.Number <= numberLast && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestHomesAreGivenInSlices", in: "../control", name: "one step gives any number of shards a home", file: "control/keeping.go",
+		old: "	n := min(pending, stepShards-c.placed)\n",
+		new: "	n := min(pending, stepShards-c.placed)\n	if mutant(NAME) {\n		n = pending\n	}\n",
+	},
+	{
+		test: "TestAKindThatNobodyRunsIsForgotten", in: "../control", name: "a kind that nobody runs is kept", file: "control/keeping.go",
+		old: "		case !k.unused():\n", new: "		case !k.unused() || mutant(NAME):\n",
+	},
+	{
+		test: "TestAKindThatNobodyRunsIsForgotten", in: "../control", name: "a kind that comes back has the terms of before", file: "control/keeping.go",
+		old: "			if k.core != nil {\n				c.starts", new: "			if k.core != nil && !mutant(NAME) {\n				c.starts",
+	},
+	{
 		test: "TestANewCoordinatorWaitsForTheFencesOfBefore", in: "../control", name: "who was removed before a coordinator began is not waited for", file: "control/roster.go",
 		old: "	for _, node := range sortedNodes(r.control().serving) {\n",
 		new: "	for _, node := range sortedNodes(r.control().serving) {\n		if mutant(NAME) && !r.control().serving[node] {\n			continue\n		}\n",

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -154,6 +155,7 @@ func TestNobodyIsToldTwice(t *testing.T) {
 
 var (
 	drawText   = rapid.StringN(0, 20, 100)
+	drawName   = rapid.StringOfN(rapid.RuneFrom([]rune{' '}, unicode.PrintRanges...), 1, 20, 128)
 	drawCursor = rapid.Custom(func(t *rapid.T) survey.Cursor {
 		return survey.Cursor{Shard: protocol.ShardID(rapid.Uint32Range(0, protocol.MaxShards-1).Draw(t, "shard")), ID: rapid.StringN(1, 20, 512).Draw(t, "id")}
 	})
@@ -168,7 +170,7 @@ func drawMessage(t *rapid.T) any {
 	n := rapid.IntRange(0, 5).Draw(t, "n")
 	if rapid.Bool().Draw(t, "question") {
 		q := survey.Question{
-			ID: rapid.Uint64().Draw(t, "id"), Sort: survey.Sort(rapid.IntRange(1, 4).Draw(t, "sort")), Kind: rapid.StringN(1, 20, 128).Draw(t, "kind"),
+			ID: rapid.Uint64().Draw(t, "id"), Sort: survey.Sort(rapid.IntRange(1, 4).Draw(t, "sort")), Kind: drawName.Draw(t, "kind"),
 			Limit: time.Duration(rapid.IntRange(1, 60_000).Draw(t, "limit")) * time.Millisecond, After: drawCursor.Draw(t, "after"),
 			Most: rapid.Uint32Range(0, survey.MostEntities).Draw(t, "most"), Rate: rapid.Uint32().Draw(t, "rate"),
 		}

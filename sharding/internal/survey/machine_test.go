@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/survey"
 )
 
@@ -173,4 +174,32 @@ func TestWhatIsServed(t *testing.T) {
 	}}, b.step(survey.Gathered{To: member(2), Answer: survey.Answer{ID: 3}}))
 	q.ID = 17
 	require.Len(t, sent(b.step(machine.Received{From: member(2), Message: q})), 1)
+}
+
+// The largest question and the largest answers are steps with an effect or none: who answers is looked for elsewhere,
+// and not on the loop that answers heartbeats.
+func TestTheLargestQuestionIsOneEffect(t *testing.T) {
+	self, other := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}, gossip.NodeID{Address: gossip.Address{Host: "b", Port: 1}, UID: 2}
+	state := gossip.New(gossip.ClusterID{Born: 1, Nonce: 1}).Edit(self, func(e *gossip.Edit) {
+		for _, node := range []gossip.NodeID{self, other} {
+			require.True(t, e.Join(gossip.Member{Node: node, Services: []uint16{uint16(survey.Service), uint16(protocol.Service)}}))
+		}
+	})
+	m := survey.New(self)
+	step := func(in machine.Input) int {
+		var out machine.Outbox
+		m.Step(machine.Now{Mono: 1}, in, &out)
+		return len(out.Effects())
+	}
+	step(machine.Started{})
+	step(component.Changed{State: state, Self: self})
+	places := make([]survey.Place, 2*protocol.MaxShards)
+	for i := range places {
+		places[i] = survey.Place{Shard: protocol.ShardID(i), Epoch: protocol.Epoch{Born: 1, N: 1}}
+	}
+	for id := range uint64(100) {
+		question := survey.Question{ID: id + 1, Sort: survey.SortTell, Kind: "k", Limit: time.Second, Payload: make([]byte, 1<<20), Shards: places}
+		require.LessOrEqual(t, step(machine.Received{From: other, Message: question}), 2)
+		require.LessOrEqual(t, step(machine.Received{From: other, Message: survey.Answer{ID: id + 1, Shards: make([]survey.Shard, 2*protocol.MaxShards)}}), 2)
+	}
 }

@@ -6,9 +6,9 @@ package survey
 import (
 	"errors"
 	"math"
-	"slices"
 	"time"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -198,7 +198,7 @@ func (c *fields) set(f *wire.Field) error {
 		return wire.Set(&c.rate, f, math.MaxUint32)
 	case fieldPayload:
 		p, err := f.Data(PayloadMax)
-		c.payload = slices.Clone(p)
+		c.payload = append([]byte(nil), p...) // Nil for an empty one, which is not written either.
 		return err
 	case fieldPlace:
 		return add(&c.places, f, 2*protocol.MaxShards)
@@ -236,7 +236,7 @@ func (c *fields) question() (any, error) {
 		ID: c.id, Sort: Sort(c.sort), Kind: c.kind, Limit: time.Duration(c.limit) * time.Millisecond,
 		After: Cursor{protocol.ShardID(c.shard), c.entity}, Most: uint32(min(c.most, MostEntities)), Rate: c.rate, Payload: c.payload,
 	}
-	if q.Sort == 0 || q.Sort > sorts || q.Kind == "" || len(q.Kind) > protocol.MaxKindBytes || q.Limit == 0 {
+	if q.Sort == 0 || q.Sort > sorts || q.Kind == "" || len(q.Kind) > protocol.MaxKindBytes || !gossip.IsName(q.Kind) || q.Limit == 0 {
 		return nil, wire.Malformed("a question of sort %d about %q within %v", q.Sort, wire.Clip(q.Kind, 64), q.Limit)
 	}
 	for _, p := range c.places {

@@ -60,7 +60,7 @@ func (c *fields) set(f *wire.Field) error {
 	case 1:
 		return wire.Set(&c.typ, f, math.MaxUint8)
 	case 2:
-		return wire.SetText(&c.kind, f, protocol.MaxKindBytes)
+		return wire.SetName(&c.kind, f, protocol.MaxKindBytes)
 	case 3:
 		return setTerm(&c.term, f)
 	case 4:
@@ -110,17 +110,17 @@ func setSettings(dst *control.Settings, f *wire.Field) error {
 		case 1:
 			return wire.Set(&dst.Shards, f, protocol.MaxShards)
 		case 2:
-			return wire.SetText(&dst.Hash, f, protocol.MaxKindBytes)
+			return wire.SetName(&dst.Hash, f, protocol.MaxKindBytes)
 		case 3:
-			return wire.SetText(&dst.Codec, f, protocol.MaxKindBytes)
+			return wire.SetName(&dst.Codec, f, protocol.MaxKindBytes)
 		case 4:
-			return wire.SetText(&dst.Role, f, protocol.MaxKindBytes)
+			return wire.SetName(&dst.Role, f, protocol.MaxKindBytes)
 		case 5:
-			return wire.SetText(&dst.Hosting, f, protocol.MaxKindBytes)
+			return wire.SetName(&dst.Hosting, f, protocol.MaxKindBytes)
 		case 6:
-			return wire.SetText(&dst.OnStuck, f, protocol.MaxKindBytes)
+			return wire.SetName(&dst.OnStuck, f, protocol.MaxKindBytes)
 		case 7:
-			return wire.SetText(&dst.Handoff, f, protocol.MaxKindBytes)
+			return wire.SetName(&dst.Handoff, f, protocol.MaxKindBytes)
 		}
 		return nil
 	})

@@ -32,6 +32,10 @@ const (
 	typeReplies = 9
 )
 
+// numberLast is the highest number of a field of an envelope, of whatever type. A later version gives fields that an
+// earlier one is to pass on numbers above it.
+const numberLast = numberReplies
+
 // Limits of the parts of an envelope; the payload is bounded by the transport.
 const (
 	maxDetail = 1024
@@ -85,7 +89,7 @@ func (s *stream) parse(b []byte) (err error) {
 		}
 		switch f.Number {
 		case 1:
-			err = wire.SetText(&s.kind, &f, protocol.MaxKindBytes)
+			err = wire.SetName(&s.kind, &f, protocol.MaxKindBytes)
 		case 2:
 			err = wire.Set(&s.shard, &f, math.MaxUint32)
 		case 3:
@@ -299,7 +303,7 @@ func (d *Decoder) set(f *wire.Field) error {
 	case 1:
 		return wire.Set(&e.typ, f, math.MaxUint8)
 	case 2:
-		return wire.SetText(&e.of.kind, f, protocol.MaxKindBytes)
+		return wire.SetName(&e.of.kind, f, protocol.MaxKindBytes)
 	case 3:
 		return wire.Set(&e.of.shard, f, math.MaxUint32)
 	case 4:
@@ -392,10 +396,13 @@ func (c *content) set(f *wire.Field) (err error) {
 		return err
 	case 19:
 		return wire.SetBool(&c.expired, f)
-	default:
-		c.extra = append(c.extra, f.Raw...)
-		return nil
 	}
+	// What is kept is written behind the other fields when the message is passed on, where the last one counts.
+	if f.Number <= numberLast {
+		return wire.Malformed("field %d has no place in a message", f.Number)
+	}
+	c.extra = append(c.extra, f.Raw...)
+	return nil
 }
 
 // item checks what the envelope holds and returns it.

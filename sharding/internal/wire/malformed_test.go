@@ -282,6 +282,83 @@ func TestUnknownFields(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// runWith returns a run of three messages with some more fields in the first item.
+func runWith(t testing.TB, fields ...[]byte) []byte {
+	t.Helper()
+	all := follow(runOfThree()...)
+	b, _ := new(wire.Encoder).Run(nil, &all.Outgoing, first, 3, now)
+	var head []byte
+	for at := 0; ; {
+		number, kind, n := protowire.ConsumeTag(b[at:])
+		require.Positive(t, n)
+		if number == 18 {
+			inner, m := protowire.ConsumeBytes(b[at+n:])
+			require.Positive(t, m)
+			return join(head, text(18, inner, join(fields...)), b[at+n+m:])
+		}
+		n += protowire.ConsumeFieldValue(number, kind, b[at+n:])
+		head, at = append(head, b[at:at+n]...), at+n
+	}
+}
+
+// An item of a run has fields of its own, those that go with every message, and those of a later version, which have
+// numbers above all that an envelope has. Any other would be a field of the envelope in which the message is passed on:
+// another type, stream or number than the one in which it came.
+func TestAnItemHasNoFieldsOfAnEnvelope(t *testing.T) {
+	fields, last := new(pb.Envelope).ProtoReflect().Descriptor().Fields(), 0
+	for i := range fields.Len() {
+		last = max(last, int(fields.Get(i).Number()))
+	}
+	for number := 1; number <= last; number++ {
+		item, err := wire.DecodeItem(runWith(t, varint(protowire.Number(number), 3)), now)
+		require.NoError(t, err)
+		_, err = item.(*wire.Run).Items(now)
+		if number >= 10 && number != 16 && number != 17 && number != 18 && number < 20 {
+			continue // The content of a message; some of it is not a number.
+		}
+		require.ErrorIs(t, err, wire.ErrMalformed, "field %d", number)
+	}
+}
+
+// A message that is passed on has the type, the stream and the number that it came with, whatever else came with it.
+func TestWhatIsPassedOnStaysWhatItWas(t *testing.T) {
+	smuggled := join(varint(1, 3), varint(3, 9), varint(7, 1<<40))
+	for name, b := range map[string][]byte{
+		"an item":                        runWith(t, smuggled),
+		"an item of a later version":     runWith(t, text(90, smuggled), varint(91, 7)),
+		"a message":                      join(appendItem(nil, items()["message"]), text(18, smuggled)),
+		"a message with replies":         join(appendItem(nil, items()["message"]), text(22, smuggled)),
+		"a message of a later version":   join(appendItem(nil, items()["message"]), text(90, smuggled)),
+		"a message with parts of others": join(appendItem(nil, items()["message"]), text(21, smuggled)),
+	} {
+		requireLasting(t, name, b)
+	}
+}
+
+// requireLasting checks the law of a codec that keeps what it does not know: what it decodes and encodes again is of
+// the same type, stream and number, and says the same.
+func requireLasting(t testing.TB, name string, b []byte) {
+	t.Helper()
+	item, err := wire.DecodeItem(b, now)
+	if err != nil {
+		require.ErrorIs(t, err, wire.ErrMalformed, name)
+		return
+	}
+	lasts := func(m *cell.Message) {
+		got, err := wire.DecodeItem(appendItem(nil, m), now)
+		require.NoError(t, err, name)
+		require.Equal(t, m, got, name)
+	}
+	switch item := item.(type) {
+	case *cell.Message:
+		lasts(item)
+	case *wire.Run:
+		if err := item.Messages(now, cell.NewMessage, lasts); err != nil {
+			require.ErrorIs(t, err, wire.ErrMalformed, name)
+		}
+	}
+}
+
 // An empty payload is not decoded as nil; a deadline that has passed for the sender has
 // passed for the receiver; and the detail of a reply, which may be any text of an entity, is
 // made valid UTF-8 and cut to the bytes that fit.
@@ -344,6 +421,8 @@ func FuzzDecodeItem(f *testing.F) {
 	f.Add(appendAcks(threeAcks()...))
 	batch, _ := batchOf(followShard(7, runOfThree()...), followShard(8, runOfThree()...))
 	f.Add(batch)
+	f.Add(runWith(f, fixed(6, 3)))
+	f.Add(runWith(f, text(90, varint(1, 3)), varint(91, 7)))
 	badBatches := malformedBatches()
 	for _, name := range slices.Sorted(maps.Keys(badBatches)) {
 		f.Add(badBatches[name])

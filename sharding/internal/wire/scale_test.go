@@ -23,7 +23,7 @@ var drawScale = rapid.Custom(func(t *rapid.T) control.Scale {
 // counts as one of a coordinator that does not decide.
 func TestScalesComeAsTheyWereSaid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		kind, at := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawTerm.Draw(t, "term")
+		kind, at := drawName.Draw(t, "kind"), drawTerm.Draw(t, "term")
 		refusal := control.ScaleRefusal(rapid.Uint8().Draw(t, "refusal"))
 		for _, m := range []any{
 			control.Rescale{Kind: kind, Term: at, Scale: drawScale.Draw(t, "scale")},

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -243,11 +244,12 @@ var (
 		return protocol.ShardID(rapid.Uint32().Draw(t, "shard"))
 	})
 	drawText     = rapid.StringN(0, 20, 128)
+	drawName     = rapid.StringOfN(rapid.RuneFrom([]rune{' '}, unicode.PrintRanges...), 1, 20, 128)
 	drawSettings = rapid.Custom(func(t *rapid.T) control.Settings {
 		return control.Settings{
 			Shards: rapid.Uint32Range(0, protocol.MaxShards).Draw(t, "shards"),
-			Hash:   drawText.Draw(t, "hash"), Codec: drawText.Draw(t, "codec"), Role: drawText.Draw(t, "role"), Hosting: drawText.Draw(t, "hosting"),
-			OnStuck: drawText.Draw(t, "on-stuck"), Handoff: drawText.Draw(t, "handoff"),
+			Hash:   drawName.Draw(t, "hash"), Codec: drawName.Draw(t, "codec"), Role: drawName.Draw(t, "role"), Hosting: drawName.Draw(t, "hosting"),
+			OnStuck: drawName.Draw(t, "on-stuck"), Handoff: drawName.Draw(t, "handoff"),
 		}
 	})
 	drawIDs          = list(rapid.StringN(1, 20, 512))
@@ -302,7 +304,7 @@ func list[V any](of *rapid.Generator[V]) *rapid.Generator[[]V] {
 }
 
 func drawControl(t *rapid.T) any {
-	kind, at := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawTerm.Draw(t, "term")
+	kind, at := drawName.Draw(t, "kind"), drawTerm.Draw(t, "term")
 	switch rapid.IntRange(1, 22).Draw(t, "type") {
 	case 20:
 		return control.TakeOver{Kind: kind, Take: protocol.Take{
@@ -437,7 +439,7 @@ func TestControlMessagesSurviveTheWire(t *testing.T) {
 }
 
 func drawItem(t *rapid.T) any {
-	kind, shard := rapid.StringN(1, 20, 128).Draw(t, "kind"), drawShard.Draw(t, "shard")
+	kind, shard := drawName.Draw(t, "kind"), drawShard.Draw(t, "shard")
 	payload := rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "payload")
 	switch rapid.IntRange(1, 5).Draw(t, "type") {
 	case 1:

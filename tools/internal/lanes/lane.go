@@ -192,19 +192,29 @@ func process(_ context.Context, w *Workspace, part int) []Step {
 	}
 }
 
-func fuzz(_ context.Context, w *Workspace, part int) []Step {
+// fuzz fuzzes all targets for a moment, and one of each part for longer, in turns: some faults take that.
+func fuzz(ctx context.Context, w *Workspace, part int) []Step {
+	run := 0
+	if commits, err := w.Git(ctx, "log", "--format=%ct %H"); err == nil {
+		run, _ = session(commits)
+	}
 	var steps []Step
-	for _, target := range share(w.Targets(), part, fuzzParts) {
+	targets := share(w.Targets(), part, fuzzParts)
+	for i, target := range targets {
 		dir, name, _ := strings.Cut(target, " ")
-		steps = append(steps, Step{Packages: []string{dir}, Args: []string{"-run=^$", "-fuzz=^" + name + "$", "-fuzztime=" + fuzzTime(), timeout}})
+		time := fuzzTime(i == run/runsMax%len(targets))
+		steps = append(steps, Step{Packages: []string{dir}, Args: []string{"-run=^$", "-fuzz=^" + name + "$", "-fuzztime=" + time, timeout}})
 	}
 	return steps
 }
 
-// fuzzTime is how long each target is fuzzed: FUZZTIME, or some seconds.
-func fuzzTime() string {
+// fuzzTime is how long a target is fuzzed: FUZZTIME, or some seconds, and longer if it is its turn.
+func fuzzTime(longer bool) string {
 	if t := os.Getenv("FUZZTIME"); t != "" {
 		return t
+	}
+	if longer {
+		return "40s"
 	}
 	return "3s"
 }

@@ -117,6 +117,35 @@ func TestARunIsTold(t *testing.T) {
 	require.ErrorIs(t, r.Run(t.Context(), "test", []Step{{Command: []string{"false"}}}), ErrFailed)
 }
 
+// Every fuzz target of the tree is in one part of the lane, and one of each part is fuzzed for longer.
+func TestEachFuzzTargetHasItsTurn(t *testing.T) {
+	t.Setenv("FUZZTIME", "")
+	root, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	w, err := Open(root)
+	require.NoError(t, err)
+	found := map[string]int{}
+	for part := 1; part <= fuzzParts; part++ {
+		longer := 0
+		for _, s := range fuzz(t.Context(), w, part) {
+			found[s.Packages[0]+" "+strings.Trim(strings.TrimPrefix(s.Args[1], "-fuzz="), "^$")]++
+			if s.Args[2] == "-fuzztime=40s" {
+				longer++
+			}
+		}
+		require.Equal(t, 1, longer)
+	}
+	files, err := w.Git(t.Context(), "grep", "-E", "^func Fuzz[A-Z]", "--", "*_test.go")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 80)
+	for _, line := range files {
+		file, function, _ := strings.Cut(line, ":func ")
+		name, _, _ := strings.Cut(function, "(")
+		require.Equal(t, 1, found[filepath.Dir(file)+" "+name], line)
+	}
+	require.Len(t, found, len(files))
+}
+
 // The fuzzer of Go 1.26 may say that its time ended in the words of a failure. What it has found is one.
 func TestAFuzzTargetThatOnlyEndedIsNotRed(t *testing.T) {
 	ran := func(outputs ...string) *packageRun {

@@ -611,7 +611,7 @@ func (x *Part) GetItems() []*Item {
 }
 
 // Item is one message of a run or a part. Its fields are those of the envelope with the same
-// number. Fields that a node does not know survive its passing the message on.
+// number. Fields that a node does not know, with numbers above all of an envelope, survive its passing the message on.
 type Item struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entity        string                 `protobuf:"bytes,4,opt,name=entity,proto3" json:"entity,omitempty"` // Empty: that of the item before.
