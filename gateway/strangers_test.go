@@ -43,7 +43,9 @@ type peer struct {
 	mu       sync.Mutex
 	statuses map[uint32]string // The status of gRPC of each call that has ended.
 	windows  map[uint32]int64  // How much a call may send, beyond what its first window allows.
-	ended    chan struct{}     // Closed when the connection is.
+	pongs    int
+	news     chan struct{} // Has a token when the node has said something. Capacity one.
+	ended    chan struct{} // Closed when the connection is.
 }
 
 // dialPeer connects and says that it speaks HTTP/2.
@@ -51,7 +53,7 @@ func dialPeer(t *testing.T, address string) *peer {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 	require.NoError(t, err)
-	p := &peer{conn: conn, fr: http2.NewFramer(conn, conn), statuses: map[uint32]string{}, windows: map[uint32]int64{}, ended: make(chan struct{})}
+	p := &peer{conn: conn, fr: http2.NewFramer(conn, conn), statuses: map[uint32]string{}, windows: map[uint32]int64{}, ended: make(chan struct{}), news: make(chan struct{}, 1)}
 	p.enc = hpack.NewEncoder(&p.heads)
 	p.fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	_, err = io.WriteString(conn, http2.ClientPreface)
@@ -83,12 +85,18 @@ func (p *peer) read() {
 			}
 		case *http2.WindowUpdateFrame:
 			p.windows[f.StreamID] += int64(f.Increment)
+		case *http2.PingFrame:
+			p.pongs++
 		case *http2.SettingsFrame:
 			if !f.IsAck() {
 				_ = p.fr.WriteSettingsAck()
 			}
 		}
 		p.mu.Unlock()
+		select {
+		case p.news <- struct{}{}:
+		default: // A token is there already.
+		}
 	}
 }
 
@@ -124,6 +132,21 @@ func (p *peer) send(id uint32, data []byte) error {
 // announce is how a message of n bytes begins.
 func announce(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint32(n)) }
 
+// answered waits until the node has taken all that was said, and has said what it says to that at once.
+func (p *peer) answered(t *testing.T) {
+	t.Helper()
+	p.mu.Lock()
+	want := p.pongs + 1
+	err := p.fr.WritePing(false, [8]byte{})
+	p.mu.Unlock()
+	require.NoError(t, err)
+	patience.Eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.pongs == want
+	}, "the answer to a ping")
+}
+
 func (p *peer) status(id uint32) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +169,7 @@ func heap() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// who is asked before a byte of a message is taken.
+// It is decided who asks before a byte of a message is taken.
 func TestWhoAsksIsDecidedBeforeItsMessage(t *testing.T) {
 	tokens, _ := tokenFiles(t, token)
 	w := start(t, 1, func(c *gateway.Config) { c.TokenFile = tokens })
@@ -154,7 +177,8 @@ func TestWhoAsksIsDecidedBeforeItsMessage(t *testing.T) {
 	for i, method := range []string{"Ask", "Tell", "Exchange"} {
 		id := uint32(2*i + 1)
 		require.NoError(t, p.begin(id, method))
-		patience.Eventually(t, func() bool { return p.status(id) == "16" }, "%s is refused as unauthenticated", method)
+		p.answered(t)
+		require.Equal(t, "16", p.status(id), "%s is refused as unauthenticated", method)
 	}
 	require.NoError(t, p.begin(9, "Nothing"))
 	patience.Eventually(t, func() bool { return p.status(9) == "12" }, "there is no such call")
@@ -234,9 +258,14 @@ func TestMessagesMustArrive(t *testing.T) {
 	require.NoError(t, p.begin(5, "Exchange"))
 	require.NoError(t, p.begin(7, "Exchange"))
 	require.NoError(t, p.send(7, append(announce(1000), 1, 2, 3)))
-	for _, id := range []uint32{1, 3, 7} {
-		patience.Eventually(t, func() bool { return p.status(id) != "" }, "the time of call %d is over", id)
+	over := func() bool { return p.status(1) != "" && p.status(3) != "" && p.status(7) != "" }
+	for ended := patience.Expiring(t, 20*time.Second); !over() && ended.Err() == nil; {
+		select {
+		case <-p.news:
+		case <-ended.Done():
+		}
 	}
+	require.True(t, over(), "the times of the calls are over: %v", p.statuses)
 	require.Empty(t, p.status(5), "a client may have nothing to ask")
 	patience.Eventually(t, func() bool { return w.nodes[0].Stats().Late == 3 }, "they are counted")
 	require.NoError(t, p.send(5, append(announce(2), 0x0a, 0)))

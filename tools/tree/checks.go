@@ -34,6 +34,7 @@ func Checks() []Check {
 		{"core-order", "the order of a map differs from run to run", coreOrder},
 		{"optional", "a method of an optional interface with another signature compiles, and is never called", pure(optionalInterfaces)},
 		{"realtime", "a limit in real time ends on a busy machine before the code had its time", pure(realtime)},
+		{"decoders", "a small message that makes a node take much memory ends it", pure(decoders)},
 		{"sequential", "the race detector is left out only where it can find nothing", pure(sequential)},
 	}
 }
