@@ -247,6 +247,33 @@ func TestWhatArrivesIsBounded(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// hostileClientsBytes is what docs/security.md says that sixteen hostile clients of one address cost by messages that they do not end, with
+// the default settings.
+const hostileClientsBytes = 96 << 20
+
+func TestHostileClientsCostWhatThePageSays(t *testing.T) {
+	w := start(t, 1, nil)
+	before := heap()
+	var waits sync.WaitGroup
+	hold(t, w.nodes[0].Address(), 16, &waits)
+	most := int64(0)
+	ended := make(chan struct{})
+	go func() { // Ends with the clients.
+		defer close(ended)
+		waits.Wait()
+	}()
+	for measuring := true; measuring; {
+		select {
+		case <-ended:
+			measuring = false
+		default:
+		}
+		most = max(most, heap()-before)
+	}
+	t.Logf("16 clients with 100 calls each of %d bytes held at most %d MiB, and %d MiB arriving", hostileBytes, most>>20, w.nodes[0].Stats().Arriving>>20)
+	require.Less(t, most, int64(hostileClientsBytes))
+}
+
 // A message has a time in which it must arrive, and a call one in which its message must.
 func TestMessagesMustArrive(t *testing.T) {
 	t.Parallel()
