@@ -12,11 +12,11 @@ import (
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// Each of these defects of the machine of a client makes its law fail, and each of a node a test of the gateway.
+// Each of these defects of the machine of a client makes its law fail, each of a node a test of the gateway, and each of the gate one of that.
 func TestMutantsAreCaught(t *testing.T) {
 	const broker, laws, node = "client/internal/broker/broker.go", "TestLawsOfTheBroker", "gateway/internal/exchange/exchange.go"
 	const leave, answer, closed = "gateway/leave.go", "TestNodesAnswerBeforeTheyLeave", "TestAClosedGatewayHoldsNobody"
-	const tapped, arriving = "gateway/service.go", "gateway/arrival.go"
+	const tapped, arriving, gated = "gateway/service.go", "gateway/arrival.go", "transport/gate/gate.go"
 	var all []simulationtest.Mutant
 	for _, m := range []struct{ name, file, test, old, to string }{
 		{"what a lost node had is asked again", broker, laws, "			d.end(r, Result{Code: UnknownOutcome, Detail: why}, out)\n", "			if mutant(NAME) {\n				d.requeue(r)\n				continue\n			}\n			d.end(r, Result{Code: UnknownOutcome, Detail: why}, out)\n"},
@@ -34,10 +34,15 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"messages are taken before it is known who asks", tapped, "TestWhoAsksIsDecidedBeforeItsMessage", "	if _, err := s.admit(ctx); err != nil {\n		return nil, err\n	}\n	if s.ending() {", "	if _, err := s.admit(ctx); err != nil && !mutant(NAME) {\n		return nil, err\n	}\n	if s.ending() {"},
 		{"what arrives has no bound", arriving, "TestWhatArrivesIsBounded", "	for c.conn.bytes > a.conn || a.hosts[host] > a.host || a.bytes > a.all {", "	for !mutant(NAME) && (c.conn.bytes > a.conn || a.hosts[host] > a.host || a.bytes > a.all) {"},
 		{"messages need not arrive", arriving, "TestMessagesMustArrive", "			if c.swept++; c.swept > sweeps {", "			if c.swept++; c.swept > sweeps && !mutant(NAME) {"},
+		{"who has few connections gives way", gated, "TestTheOldestOfTheHostWithMostGivesWay", "		case most == nil || h.pending.Len() > most.pending.Len(),\n", "		case most == nil || h.pending.Len() > most.pending.Len() && !mutant(NAME) || h.pending.Len() < most.pending.Len() && mutant(NAME),\n"},
+		{"strangers may say much", gated, "TestStrangersSayLittle", "if c.known.Load() || c.came", "if c.known.Load() || mutant(NAME) || c.came"},
 	} {
 		of := "../client/internal/broker"
-		if strings.HasPrefix(m.file, "gateway/") {
+		switch {
+		case strings.HasPrefix(m.file, "gateway/"):
 			of = "."
+		case m.file == gated:
+			of = "../transport/gate"
 		}
 		all = append(all, simulationtest.Mutant{Name: m.name, Package: of, Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: m.file, Old: m.old, New: m.to}}})
 	}
