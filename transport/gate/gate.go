@@ -29,7 +29,7 @@ type Config struct {
 	Bytes int64
 
 	// Closed hears of each connection that the gate closes by itself, and why. It is called on the goroutine that
-	// closes, without locks.
+	// closes, without locks. It must be set, as must Failed.
 	Closed func(remote net.Addr, why Reason)
 
 	// Failed hears of each error of accepting, most likely that descriptors have run out. The gate then closes the pending
@@ -322,7 +322,7 @@ func (c *Conn) Rest() {
 // Read reads from the connection. While it is pending the error may be [ErrTooManyBytes].
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if c.known.Load() || c.came.Add(int64(n)) <= c.gate.cfg.Bytes {
+	if n == 0 || c.known.Load() || c.came.Add(int64(n)) <= c.gate.cfg.Bytes {
 		return n, err
 	}
 	c.gate.cfg.Closed(c.Conn.RemoteAddr(), TooManyBytes)

@@ -28,6 +28,11 @@ type pipes struct {
 
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
+	case err := <-p.errs: // Errors that are there come first.
+		return nil, err
+	default:
+	}
+	select {
 	case c := <-p.offered:
 		return c, nil
 	case err := <-p.errs:
@@ -178,6 +183,9 @@ func TestStrangersSayLittle(t *testing.T) {
 		_, err := io.ReadFull(server, make([]byte, 5))
 		require.ErrorIs(t, err, gate.ErrTooManyBytes)
 		requireOpen(t, "x", client)
+		_, err = server.Read(make([]byte, 1))
+		require.Error(t, err)
+		require.Equal(t, []gate.Reason{gate.TooManyBytes}, d.closed, "it is told once")
 
 		client, server = d.accept("10.0.0.1")
 		require.True(t, server.Admit())
