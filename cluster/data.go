@@ -70,7 +70,7 @@ func startData(_ context.Context, b *builder) (err error) {
 		return err
 	}
 	close(b.dataStarted)
-	b.shown = dataRoutes{data: b.data, self: b.Self().String(), allowForm: b.cfg.Management.AllowForm}
+	b.shown = dataRoutes{data: b.data, self: b.Self().String()}
 	return nil
 }
 

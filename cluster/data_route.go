@@ -48,9 +48,8 @@ const (
 
 // dataRoutes answers the routes about replicated data.
 type dataRoutes struct {
-	data      *ddata.Replicator
-	self      string
-	allowForm bool // An operator may decide what only a person may.
+	data *ddata.Replicator
+	self string
 }
 
 // all returns the routes.
@@ -63,7 +62,7 @@ func (d *dataRoutes) all() []management.Route {
 			e, err := d.data.Explain(ctx, r.Query("key"))
 			return e, dataError(err)
 		}},
-		{Path: "/v1/data/accept-loss", Summary: "Have a group of keys go on although replicas are gone for good", Result: DataGroups{}, Query: []string{"group"}, Operation: AcceptLossOperation, Answer: d.acceptLoss},
+		{Path: "/v1/data/accept-loss", Summary: "Have a group of keys go on although replicas are gone for good", Result: DataGroups{}, Query: []string{"group"}, Operation: AcceptLossOperation, Authorized: true, Answer: d.acceptLoss},
 	}
 }
 
@@ -103,9 +102,6 @@ func (d *dataRoutes) value(ctx context.Context, r management.Request) (any, erro
 
 // acceptLoss has a group go on with what this node holds.
 func (d *dataRoutes) acceptLoss(ctx context.Context, r management.Request) (any, error) {
-	if !d.allowForm {
-		return nil, &management.Error{Status: http.StatusForbidden, Text: "management.allow-form is false on this node"}
-	}
 	if err := d.data.AcceptLoss(ctx, r.Query("group")); err != nil {
 		return nil, dataError(err)
 	}

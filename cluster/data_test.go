@@ -5,12 +5,16 @@ package cluster_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -46,12 +50,21 @@ func shown[T any](t *testing.T, node *cluster.Node, path string) (v T) {
 	return v
 }
 
-// acceptLoss asks a node to go on with what it holds of a group.
+// tokenFile writes a file by which "secret" is the token of an operator.
+func tokenFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, "alice never %x\n", sha256.Sum256([]byte("secret"))), 0o600))
+	return path
+}
+
+// acceptLoss asks a node, as an operator, to go on with what it holds of a group.
 func acceptLoss(t *testing.T, node *cluster.Node, group, operation string) (status int, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+node.ManagementAddress()+"/v1/data/accept-loss?group="+url.QueryEscape(group), http.NoBody)
 	require.NoError(t, err)
 	r.Header.Set(management.OperatorHeader, operation)
+	r.Header.Set("Authorization", "Bearer secret")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(r)
 	require.NoError(t, err)
@@ -122,20 +135,19 @@ func TestANodeHoldsDataAndShowsIt(t *testing.T) {
 	}
 }
 
-// A loss is accepted by a person who means it, where that is allowed, and only if there is
-// something to decide.
+// A loss is accepted by an operator who means it, and only if there is something to decide.
 func TestALossIsNotAcceptedForNothing(t *testing.T) {
 	t.Parallel()
-	for allowed, want := range map[string]string{"true": "enough replicas of the keys \\\"all\\\" are here to go on", "false": "management.allow-form is false"} {
-		path, _ := lone(t, `management: {address: "127.0.0.1:0", allow-form: `+allowed+`}`)
+	for operators, want := range map[string]string{"operators: {token-file: " + tokenFile(t) + "}": "enough replicas of the keys \\\"all\\\" are here to go on", "": "this node has no tokens"} {
+		path, _ := lone(t, `management: {address: "127.0.0.1:0", `+operators+`}`)
 		node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 		require.NoError(t, err)
 		require.NoError(t, node.Data().AwaitReady(t.Context()))
 		status, body := acceptLoss(t, node, "all", cluster.AcceptLossOperation)
-		require.Equal(t, map[string]int{"true": http.StatusConflict, "false": http.StatusForbidden}[allowed], status)
+		require.Equal(t, map[bool]int{true: http.StatusConflict, false: http.StatusUnauthorized}[operators != ""], status)
 		require.Contains(t, body, want)
 		status, body = acceptLoss(t, node, "al", cluster.AcceptLossOperation)
-		if allowed == "true" {
+		if operators != "" {
 			require.Equal(t, http.StatusConflict, status)
 			require.Contains(t, body, `there is no group of keys \"al\", there are \"all\"`)
 		}
@@ -157,7 +169,7 @@ func TestALossIsAcceptedOverTheRoute(t *testing.T) {
 
 	disk = store.NewMemory(rand.NewPCG(3, 4))
 	disk.Restore(image)
-	path, _ := lone(t, durable, `management: {address: "127.0.0.1:0"}`)
+	path, _ := lone(t, durable, `management: {address: "127.0.0.1:0", operators: {token-file: `+tokenFile(t)+`}}`)
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), on(disk))...)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, node.Close()) }()

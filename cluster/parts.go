@@ -425,7 +425,8 @@ func (n *Node) operated(c management.Change) {
 func startManagement(ctx context.Context, b *builder) (err error) {
 	protocol := b.cfg.Membership
 	why := management.Why(b.member, management.Needed{Members: protocol.MinNrOfMembers, OfRole: protocol.MinNrOfMembersOfRole})
-	routes := slices.Concat(b.routes(), management.Form(b.member, b.cfg.Management.AllowForm), why, b.options.routes)
+	form := management.Form(b.member, b.cfg.Management.AllowForm, b.cfg.Management.Operators)
+	routes := slices.Concat(b.routes(), form, why, b.options.routes)
 	if b.cfg.Management.Serves() {
 		b.feed = management.OpenFeed(b.member)
 		routes = append(routes, b.feed.Routes()...)

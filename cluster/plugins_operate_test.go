@@ -4,13 +4,10 @@
 package cluster_test
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,8 +31,7 @@ type operated struct {
 // downing that is not (judge).
 func operate(t *testing.T, opts ...cluster.Option) *operated {
 	t.Helper()
-	tokens := filepath.Join(t.TempDir(), "tokens")
-	require.NoError(t, os.WriteFile(tokens, fmt.Appendf(nil, "alice never %x\n", sha256.Sum256([]byte("secret"))), 0o600))
+	tokens := tokenFile(t)
 	path, _ := lone(t, "downing: {strategy: judge}", "sharding: {allocation: {strategy: mover}}",
 		"plugins:",
 		"  judge: {policy: downing, path: /bin/one, unpinned: true}",

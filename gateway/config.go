@@ -15,6 +15,8 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
+// What a file may set for the gateway: Config, its defaults, and Validate, which says all faults together.
+
 // Config is what an operator may set. Start from [Default].
 type Config struct {
 	// Address is the "host:port" to listen on. Empty, the default, means not to listen.
@@ -50,8 +52,8 @@ type Config struct {
 	// Empty, the default, means no tokens.
 	TokenFile string `koanf:"token-file"`
 
-	// MaxConnections bounds the open connections, 1 to 65,536. When all places are taken, a new
-	// connection replaces one on which nothing has come; if there is none it is closed.
+	// MaxConnections bounds the open connections of clients, 1 to 65,536. Who has a place keeps it: when all are taken, new connections
+	// are closed. Connections on which no client was let in yet are counted apart.
 	MaxConnections int `koanf:"max-connections" unit:"connections" range:"1..65536"`
 
 	// Window bounds the requests of one client that have no outcome yet, 1 to 65,536.
@@ -61,13 +63,17 @@ type Config struct {
 	// Further ones are sent back as overloaded.
 	MaxRequests int `koanf:"max-requests" unit:"requests" range:"1..1048576"`
 
-	// MaxBytes bounds the messages of those requests, 1 MiB to 64 GiB. Further ones are sent
-	// back as overloaded.
+	// MaxBytes bounds the messages of those requests, 1 MiB to 64 GiB; further ones are sent
+	// back as overloaded. It bounds as well what has come of messages that are on their way: half of it for one IP address and a quarter for
+	// one connection, but always two messages of the largest size. Beyond that the call ends of which most has come.
 	MaxBytes int `koanf:"max-bytes" unit:"bytes" range:"1048576..68719476736"`
 
 	// UnreadBytes bounds the replies that wait for one client to read them, 64 KiB to 1 GiB. A
 	// client with more is closed.
 	UnreadBytes int `koanf:"unread-bytes" unit:"bytes" range:"65536..1073741824"`
+
+	// ReadTimeout is how long a message of a client may take to arrive, 10 ms to 5 minutes. Its call is ended then.
+	ReadTimeout time.Duration `koanf:"read-timeout" range:"10ms..5m"`
 
 	// WriteTimeout is how long a client may leave outcomes unread before it is closed, 10 ms to
 	// 5 minutes.
@@ -80,7 +86,8 @@ const All = "*"
 // Default returns the default configuration, by which nothing listens.
 func Default() Config {
 	return Config{
-		MaxConnections: 256, Window: 1024, MaxRequests: 16 << 10, MaxBytes: 64 << 20, UnreadBytes: 16 << 20, WriteTimeout: 10 * time.Second,
+		MaxConnections: 256, Window: 1024, MaxRequests: 16 << 10, MaxBytes: 64 << 20, UnreadBytes: 16 << 20,
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 	}
 }
 
@@ -95,6 +102,8 @@ func (c Config) Validate() error {
 	within("max-requests", c.MaxRequests, 1, 1<<20)
 	within("max-bytes", c.MaxBytes, 1<<20, 64<<30)
 	within("unread-bytes", c.UnreadBytes, 64<<10, 1<<30)
+	faults.Refuse(c.ReadTimeout < 10*time.Millisecond || c.ReadTimeout > 5*time.Minute,
+		"read-timeout", "%v is not in the range from 10ms to 5m", c.ReadTimeout)
 	faults.Refuse(c.WriteTimeout < 10*time.Millisecond || c.WriteTimeout > 5*time.Minute,
 		"write-timeout", "%v is not in the range from 10ms to 5m", c.WriteTimeout)
 	faults.Refuse(!c.TLS.IsZero() && !c.TLS.Complete(), "tls", "certificate, key and authorities must be set together, or none of them")

@@ -21,7 +21,7 @@ import (
 )
 
 // A call of Exchange has three goroutines: that of the call waits for the end and looks whether the client
-// may still ask (Exchange, await), one reads requests and hands them on ([call.read]), and one writes
+// may still ask (exchange, await), one reads requests and hands them on ([call.read]), and one writes
 // outcomes ([call.write]). An outcome comes to the outbox ([call.put]) from whatever goroutine has it.
 // What is decided of them is decided by the machine of internal/exchange, stepped with a lock.
 
@@ -35,7 +35,7 @@ const (
 // call is one call of Exchange: it carries out what its machine decides (internal/exchange).
 type call struct {
 	s      *Server
-	stream grpc.BidiStreamingServer[clientv1.Requests, clientv1.Outcomes]
+	stream grpc.ServerStream
 	ctx    context.Context //nolint:containedctx // The life of the call.
 	waits  sync.WaitGroup  // Requests that wait for room.
 	wake   chan struct{}   // Has a token when the writer has something to do. Capacity one.
@@ -47,17 +47,11 @@ type call struct {
 	over    bool // Whether ended is closed.
 }
 
-// Exchange carries many requests of one client.
-func (s *Server) Exchange(stream grpc.BidiStreamingServer[clientv1.Requests, clientv1.Outcomes]) error {
-	if _, err := s.admit(stream.Context()); err != nil {
-		return err
-	}
-	if s.ending() {
-		return errEnding
-	}
+// exchange carries many requests of one client.
+func (s *Server) exchange(stream grpc.ServerStream) error {
 	s.counters.calls.Add(1)
 	defer s.counters.calls.Add(-1)
-	err := stream.Send(&clientv1.Outcomes{Welcome: &clientv1.Welcome{
+	err := stream.SendMsg(&clientv1.Outcomes{Welcome: &clientv1.Welcome{
 		Node:         s.host.Sharding().Node().Self().Address.String(),
 		Window:       uint32(s.cfg.Window),                     //nolint:gosec // In its range.
 		PayloadBytes: uint32(sharding.EncodedBytesMax(s.host)), //nolint:gosec // In its range.
@@ -166,21 +160,10 @@ func (x *call) read() {
 		x.waits.Wait()
 	}()
 	for {
-		var in *clientv1.Requests
-		if in, err = x.stream.Recv(); err != nil {
-			break
-		}
 		err = errDeserted
-		for _, r := range in.GetRequests() {
-			if err = x.enter(); err != nil {
-				return
-			}
-			err = errDeserted
-			if wait := x.s.begin(x.ctx, r, x.put); wait != nil {
-				// Owned by the call: ends with its context, and read waits for it. There are as many as
-				// the window at most.
-				x.waits.Go(wait)
-			}
+		err = receiveOf(x.ctx, x.stream.RecvMsg, func(b []byte) error { return malformed(eachRequest(b, x.begin)) })
+		if err != nil {
+			break
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -193,6 +176,19 @@ func (x *call) read() {
 
 // errDeserted ends a call whose goroutine was ended by the program.
 var errDeserted = status.Error(codes.Internal, "a codec has ended its goroutine")
+
+// begin hands a request on, or returns why the call ends instead.
+func (x *call) begin(r *clientv1.Request) error {
+	if err := x.enter(); err != nil {
+		return err
+	}
+	if wait := x.s.begin(x.ctx, r, x.put); wait != nil {
+		// Owned by the call: ends with its context, and read waits for it. There are as many as
+		// the window at most.
+		x.waits.Go(wait)
+	}
+	return nil
+}
 
 // enter takes a request, or returns why the call ends instead.
 func (x *call) enter() error {
@@ -283,7 +279,7 @@ func (x *call) send(taken []outcome, going bool) error {
 		x.mu.Lock()
 		x.machine.Sending(x.now())
 		x.unlock()
-		err := x.stream.Send(out)
+		err := x.stream.SendMsg(out)
 		x.mu.Lock()
 		x.machine.Sent(n)
 		x.unlock()

@@ -6,15 +6,17 @@
 package gateway_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// Each of these defects of the machine of a client makes its law fail, and each of a node a test of the gateway.
+// Each of these defects of the machine of a client makes its law fail, each of a node a test of the gateway, and each of the gate one of that.
 func TestMutantsAreCaught(t *testing.T) {
 	const broker, laws, node = "client/internal/broker/broker.go", "TestLawsOfTheBroker", "gateway/internal/exchange/exchange.go"
 	const leave, answer, closed = "gateway/leave.go", "TestNodesAnswerBeforeTheyLeave", "TestAClosedGatewayHoldsNobody"
+	const tapped, arriving, gated = "gateway/service.go", "gateway/arrival.go", "transport/gate/gate.go"
 	var all []simulationtest.Mutant
 	for _, m := range []struct{ name, file, test, old, to string }{
 		{"what a lost node had is asked again", broker, laws, "			d.end(r, Result{Code: UnknownOutcome, Detail: why}, out)\n", "			if mutant(NAME) {\n				d.requeue(r)\n				continue\n			}\n			d.end(r, Result{Code: UnknownOutcome, Detail: why}, out)\n"},
@@ -29,10 +31,18 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"nodes leave before their clients are answered", leave, answer, "		out.Publish(component.Busy{Component: d.name})\n", "		if !mutant(NAME) {\n			out.Publish(component.Busy{Component: d.name})\n		}\n"},
 		{"a node waits for clients and does not tell them", leave, answer, "			out.Add(dismiss{})\n", "			if !mutant(NAME) {\n				out.Add(dismiss{})\n			}\n"},
 		{"a gateway that was closed holds its node", leave, closed, "	case <-s.going:\n	}\n", "	case <-s.going:\n		if mutant(NAME) {\n			return\n		}\n	}\n"},
+		{"messages are taken before it is known who asks", tapped, "TestWhoAsksIsDecidedBeforeItsMessage", "	if _, err := s.admit(ctx); err != nil {\n		return nil, err\n	}\n	if s.ending() {", "	if _, err := s.admit(ctx); err != nil && !mutant(NAME) {\n		return nil, err\n	}\n	if s.ending() {"},
+		{"what arrives has no bound", arriving, "TestWhatArrivesIsBounded", "	for c.conn.bytes > a.conn || a.hosts[host] > a.host || a.bytes > a.all {", "	for !mutant(NAME) && (c.conn.bytes > a.conn || a.hosts[host] > a.host || a.bytes > a.all) {"},
+		{"messages need not arrive", arriving, "TestMessagesMustArrive", "			if c.swept++; c.swept > sweeps {", "			if c.swept++; c.swept > sweeps && !mutant(NAME) {"},
+		{"who has few connections gives way", gated, "TestTheOldestOfTheHostWithMostGivesWay", "		case most == nil || h.pending.Len() > most.pending.Len(),\n", "		case most == nil || h.pending.Len() > most.pending.Len() && !mutant(NAME) || h.pending.Len() < most.pending.Len() && mutant(NAME),\n"},
+		{"strangers may say much", gated, "TestStrangersSayLittle", "if n == 0 || c.known.Load() || c.came", "if n == 0 || c.known.Load() || mutant(NAME) || c.came"},
 	} {
 		of := "../client/internal/broker"
-		if m.file == node || m.file == leave {
+		switch {
+		case strings.HasPrefix(m.file, "gateway/"):
 			of = "."
+		case m.file == gated:
+			of = "../transport/gate"
 		}
 		all = append(all, simulationtest.Mutant{Name: m.name, Package: of, Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: m.file, Old: m.old, New: m.to}}})
 	}

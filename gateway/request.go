@@ -140,24 +140,8 @@ func detailOf(err error) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
-// Ask takes one ask.
-func (s *Server) Ask(ctx context.Context, r *clientv1.Request) (*clientv1.Outcome, error) {
-	return s.one(ctx, r, false)
-}
-
-// Tell takes one tell.
-func (s *Server) Tell(ctx context.Context, r *clientv1.Request) (*clientv1.Outcome, error) {
-	return s.one(ctx, r, true)
-}
-
 // one takes one request, and waits for its outcome.
 func (s *Server) one(ctx context.Context, r *clientv1.Request, tell bool) (*clientv1.Outcome, error) {
-	if _, err := s.admit(ctx); err != nil {
-		return nil, err
-	}
-	if s.ending() {
-		return nil, errEnding
-	}
 	s.counters.calls.Add(1)
 	defer s.counters.calls.Add(-1)
 	r.Tell = tell

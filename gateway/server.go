@@ -14,15 +14,19 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/keepalive"
 
-	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/transport/gate"
 	"github.com/quorate/quorate/transport/mutual"
 )
 
-// Serve listens and starts the goroutines; a request then takes the way of exchange.go; Close, or the leave of the node
+// Serve listens and starts the goroutines; a connection passes the gate, its calls the tap (service.go), and a request takes the way of
+// exchange.go; Close, or the leave of the node
 // (leave.go), ends exchanges, connections and goroutines in that order, with a bound for each.
 
 const (
@@ -37,27 +41,28 @@ const (
 	pingsApart = 5 * time.Second
 	// closeTimeout is how long Close waits for the outcomes of requests.
 	closeTimeout = 2 * time.Second
-	// receiveBytes bounds a message of a client: a request of the largest size, or many.
-	receiveBytes = 4 << 20
+	// batchBytes is what a message may have beside the payload of its largest request: many small requests, names and numbers.
+	batchBytes = 64<<10 + 4<<10
 	// headBytesMax bounds the metadata of a call.
 	headBytesMax = 16 << 10
 	// callsMax bounds the calls of one connection that are under way at a time.
 	callsMax = 128
 	// streamWindow is how much of a call waits in memory for the node to take it.
 	streamWindow = 256 << 10
+	// pendingMax bounds the connections whose clients are not known yet.
+	pendingMax = 512
 	// sayEvery is how often at most the log says that something of one sort was refused.
 	sayEvery = time.Minute
 )
 
 // Server takes requests until it is closed.
 type Server struct {
-	clientv1.UnimplementedEntitiesServer
-
 	cfg      Config
 	host     sharding.Host
 	log      *slog.Logger
 	grpc     *grpc.Server
-	listener net.Listener  // Nil if nothing listens.
+	gate     *gate.Gate // Nil if nothing listens.
+	arrivals *arrivals
 	files    *mutual.Files // Nil without TLS.
 	running  sync.WaitGroup
 	ctx      context.Context    //nolint:containedctx // The life of the server.
@@ -73,30 +78,40 @@ type Server struct {
 
 // counters are the numbers of [Stats], and what bounds the requests under way.
 type counters struct {
-	connections, calls, requests, bytes        atomic.Int64
-	answered, overloaded, refused, closed, cut atomic.Uint64
+	calls, requests, bytes                                    atomic.Int64
+	answered, overloaded, refused, closed, cut, crowded, late atomic.Uint64
 }
 
 // Stats is what a gateway has done since it was started.
 type Stats struct {
-	Connections int // Open connections.
+	Connections int // Open connections of clients.
+	Pending     int // Open connections on which no client has been let in yet.
 	Calls       int // Calls of clients that are under way.
 	Requests    int // Requests without an outcome.
+	Arriving    int // Bytes of messages that have come in part, with what calls cost by themselves.
 
 	Answered          uint64 // Requests that have an outcome, of whatever kind.
 	Overloaded        uint64 // Requests sent back since MaxRequests or MaxBytes were reached.
 	Refused           uint64 // Calls of clients that may not ask.
 	Unread            uint64 // Clients closed since they did not read.
-	RefusedConnection uint64 // Connections closed since there were too many.
+	Crowded           uint64 // Calls ended since too many bytes of messages were on their way.
+	Late              uint64 // Calls ended since their message did not come in time.
+	RefusedConnection uint64 // Connections closed since there were too many, or since too much came before a client was let in.
 }
 
 // Stats returns what the gateway has done.
 func (s *Server) Stats() Stats {
 	c := &s.counters
-	return Stats{
-		Connections: int(c.connections.Load()), Calls: int(c.calls.Load()), Requests: int(c.requests.Load()),
-		Answered: c.answered.Load(), Overloaded: c.overloaded.Load(), Refused: c.refused.Load(), Unread: c.cut.Load(), RefusedConnection: c.closed.Load(),
+	now := Stats{
+		Calls: int(c.calls.Load()), Requests: int(c.requests.Load()),
+		Answered: c.answered.Load(), Overloaded: c.overloaded.Load(), Refused: c.refused.Load(), Unread: c.cut.Load(),
+		Crowded: c.crowded.Load(), Late: c.late.Load(), RefusedConnection: c.closed.Load(),
 	}
+	if s.gate != nil {
+		now.Pending, now.Connections = s.gate.Open()
+		now.Arriving = s.arrivals.held()
+	}
+	return now
 }
 
 // Option is a collaborator that only code can give.
@@ -170,26 +185,26 @@ func (s *Server) start(listener net.Listener) error {
 		_ = listener.Close() // No connection was accepted.
 		return fmt.Errorf("gateway: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
 	}
-	opts := []grpc.ServerOption{
-		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxRecvMsgSize(receiveBytes), grpc.MaxHeaderListSize(headBytesMax),
-		grpc.MaxConcurrentStreams(callsMax), grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(4 * streamWindow),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: pingEvery, Timeout: pingTimeout}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
-		grpc.WaitForHandlers(true),
-	}
+	s.gate = gate.New(listener, gate.Config{
+		Pending: pendingMax, HostPending: pendingMax, Admitted: s.cfg.MaxConnections, Bytes: gate.PendingBytes, Closed: s.turnedAway, Failed: s.notAccepted,
+	})
+	largest := sharding.EncodedBytesMax(s.host) + batchBytes
+	s.arrivals = newArrivals(s.cfg.MaxBytes, largest, s.gaveWay)
+	security := insecure.NewCredentials()
 	if s.files != nil {
-		opts = append(opts, grpc.Creds(guarded(s.files.TLS())))
+		security = guarded(s.files.TLS())
 		// Owned by the server: ends with its context, and Close waits for it.
 		s.running.Go(func() { s.files.Watch(s.ctx) })
 	}
+	// Owned by the server: ends with its context, and Close waits for it.
+	s.running.Go(s.sweep)
 	s.measured = s.measure()
-	s.grpc = grpc.NewServer(opts...)
-	clientv1.RegisterEntitiesServer(s.grpc, s)
-	s.listener = bound(listener, s.cfg.MaxConnections, s)
+	s.grpc = grpc.NewServer(s.options(security, largest)...)
+	s.grpc.RegisterService(s.service(), s)
 	// Owned by the server: ends when Close stops gRPC, and Close waits for it. The goroutines of
 	// connections belong to gRPC, which waits for them.
 	s.running.Go(func() {
-		if err := s.grpc.Serve(s.listener); err != nil {
+		if err := s.grpc.Serve(s.gate); err != nil {
 			s.log.Error("the gateway does not accept connections any more", "error", err)
 		}
 	})
@@ -200,12 +215,64 @@ func (s *Server) start(listener net.Listener) error {
 	return nil
 }
 
+// options are those of gRPC.
+func (s *Server) options(security credentials.TransportCredentials, largest int) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.Creds(followed{security, s.arrivals}), grpc.ReadBufferSize(0), // See inflow.
+		grpc.InTapHandle(s.tap), grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}),
+		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxRecvMsgSize(largest), grpc.MaxHeaderListSize(headBytesMax),
+		grpc.MaxConcurrentStreams(callsMax), grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(4 * streamWindow),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: pingEvery, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	}
+}
+
+// sweep looks for messages that do not come.
+func (s *Server) sweep() {
+	tick := time.NewTicker(s.cfg.ReadTimeout / sweeps)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.arrivals.sweep()
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// gaveWay counts a call that was ended for what it had not sent.
+func (s *Server) gaveWay(why error) {
+	if errors.Is(why, errLate) {
+		s.counters.late.Add(1)
+		return
+	}
+	s.counters.crowded.Add(1)
+	s.say("the gateway ends calls whose messages are on their way, since these are too many bytes: raise gateway.max-bytes")
+}
+
+// turnedAway counts a connection that the gate has closed.
+func (s *Server) turnedAway(remote net.Addr, why gate.Reason) {
+	s.counters.closed.Add(1)
+	switch why {
+	case gate.Full, gate.FullHost:
+		s.say("the gateway closes connections because clients have all places: raise gateway.max-connections", "places", s.cfg.MaxConnections, "peer", remote.String())
+	case gate.GaveWay:
+		s.say("the gateway closes connections on which no client was let in, because there are too many", "places", pendingMax, "peer", remote.String())
+	case gate.TooManyBytes:
+		s.say("the gateway closes a connection on which too much came before a client was let in", "peer", remote.String())
+	}
+}
+
+func (s *Server) notAccepted(err error) { s.say("the gateway cannot accept connections", "error", err) }
+
 // Address returns the address on which the gateway listens, with the port that it got; empty if it does not.
 func (s *Server) Address() string {
-	if s.listener == nil {
+	if s.gate == nil {
 		return ""
 	}
-	return s.listener.Addr().String()
+	return s.gate.Addr().String()
 }
 
 // Close tells all clients that the gateway ends, waits up to two seconds for the outcomes of what they have asked, and

@@ -114,15 +114,24 @@ func (s *Server) answering(route Route) http.Handler {
 		places = s.streams
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-			defer occupy(r.Context())()
-		default:
-			w.Header().Set("Retry-After", "1")
-			s.write(w, http.StatusServiceUnavailable, Failure{Error: fmt.Sprintf("%d requests are being answered already: ask again later", cap(places))})
+		if route.Stream != nil {
+			ctx, end := context.WithCancelCause(r.Context())
+			defer end(nil)
+			_, stranger := s.who(r)
+			me := readerOf(r, stranger == nil, end)
+			if !s.audience.join(me, cap(places)) {
+				s.full(w, places)
+				return
+			}
+			defer s.audience.leave(me)
+			r = r.WithContext(ctx)
+		}
+		if !s.takes(route, places) {
+			s.full(w, places)
 			return
 		}
+		defer func() { <-places }()
+		defer occupy(r.Context())()
 		by, refused := s.asks(route, r)
 		if refused != nil {
 			if refused.Status == http.StatusUnauthorized && s.cfg.Operators.TokenFile != "" {
@@ -146,6 +155,30 @@ func (s *Server) answering(route Route) http.Handler {
 		}
 		s.write(w, status, body)
 	})
+}
+
+// takes takes a place. A stream waits for that of the one that it has displaced.
+func (s *Server) takes(route Route, places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+	}
+	if route.Stream == nil {
+		return false
+	}
+	select {
+	case places <- struct{}{}:
+		return true
+	case <-time.After(writeTimeout): // So long a stream may write that has been displaced.
+		return false
+	}
+}
+
+// full answers a request for which there is no place.
+func (s *Server) full(w http.ResponseWriter, places chan struct{}) {
+	w.Header().Set("Retry-After", "1")
+	s.write(w, http.StatusServiceUnavailable, Failure{Error: fmt.Sprintf("%d requests are being answered already: ask again later", cap(places))})
 }
 
 // extend gives a connection the time that the answer of a route takes, once the request has been read. The server waits for

@@ -6,12 +6,9 @@ package management_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -24,8 +21,7 @@ import (
 )
 
 // The server in virtual time, on connections in memory (pipes). First come connections that
-// are idle or send too much, and Close; then the listener with a bounded number of
-// connections, of which one gives way to the next.
+// are idle or send too much, and Close.
 
 func bufioReader(text string) *bufio.Reader { return bufio.NewReader(strings.NewReader(text)) }
 
@@ -158,127 +154,4 @@ func TestCloseHasAnEnd(t *testing.T) {
 			})
 		})
 	}
-}
-
-// named is a connection that comes from a host.
-type named struct {
-	net.Conn
-
-	host string
-}
-
-func (n named) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(n.host), Port: 1} }
-
-// crowd is a bounded listener, with the pipes by which connections come to it and its log.
-type crowd struct {
-	pipes *pipes
-	l     net.Listener
-	log   *lines
-}
-
-func newCrowd(t *testing.T, connections int) crowd {
-	t.Helper()
-	p, text := newPipes(), new(lines)
-	l := management.Bound(p, connections, slog.New(slog.NewTextHandler(text, nil)))
-	t.Cleanup(func() { _ = l.Close() }) // The test may have closed the listener.
-	return crowd{p, l, text}
-}
-
-// accept connects a client from a host, a second after the client before.
-func (c crowd) accept(t *testing.T, host string) (client, server net.Conn) {
-	t.Helper()
-	<-time.After(time.Second)
-	client, far := net.Pipe()
-	go func() { c.pipes.offered <- named{far, host} }()
-	server, err := c.l.Accept()
-	require.NoError(t, err)
-	return client, server
-}
-
-// isOpen reports whether the other end has not closed a connection. The millisecond for
-// which it waits is enough in virtual time alone.
-func isOpen(c net.Conn) bool {
-	ended := make(chan error, 1)
-	go func() {
-		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond)) // A pipe takes any deadline.
-		_, err := c.Read(make([]byte, 1))
-		ended <- err
-	}()
-	return errors.Is(<-ended, os.ErrDeadlineExceeded)
-}
-
-// A new connection always gets a place: of the host with the most connections, the
-// connection that has waited longest for a request gives way. A busy connection stays.
-func TestTheLongestIdleConnectionGivesWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, 4)
-		busy, server := c.accept(t, "10.0.0.1")
-		ended := management.Begin(server)
-		first, _ := c.accept(t, "10.0.0.1")
-		other, _ := c.accept(t, "10.0.0.2")
-		second, _ := c.accept(t, "10.0.0.1")
-		_, _ = c.accept(t, "10.0.0.3")
-		require.False(t, isOpen(first))
-		_, _ = c.accept(t, "10.0.0.4")
-		require.False(t, isOpen(second))
-		require.True(t, isOpen(busy), "its request is being answered")
-		require.True(t, isOpen(other), "its host has no more than others")
-
-		ended() // The busy connection waits now, and has waited for a shorter time than the others.
-		_, _ = c.accept(t, "10.0.0.5")
-		require.False(t, isOpen(other))
-		require.True(t, isOpen(busy))
-		require.Equal(t, 1, strings.Count(c.log.String(), "all places are taken"), c.log)
-		<-time.After(time.Minute)
-		_, _ = c.accept(t, "10.0.0.6")
-		require.Contains(t, c.log.String(), "closed=3", "since the line before")
-	})
-}
-
-// A new connection has a moment to send its request, before it gives way to the next one.
-func TestANewcomerIsNotClosedForTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, 1)
-		first, _ := c.accept(t, "10.0.0.1")
-		began := time.Now()
-		go c.pipes.dial()
-		_, err := c.l.Accept()
-		require.NoError(t, err)
-		require.Equal(t, 100*time.Millisecond, time.Since(began))
-		require.False(t, isOpen(first))
-	})
-}
-
-// While all requests are being answered the next connection waits, until one of them
-// has been or the listener is closed.
-func TestConnectionsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, 1)
-		_, server := c.accept(t, "10.0.0.1")
-		ended := management.Begin(server)
-		go c.pipes.dial()
-		accepted := make(chan error)
-		go func() {
-			second, err := c.l.Accept()
-			if err == nil {
-				management.Begin(second)
-			}
-			accepted <- err
-			_, err = c.l.Accept()
-			accepted <- err
-		}()
-		synctest.Wait()
-		select {
-		case err := <-accepted:
-			require.Fail(t, "one too many", "%v", err)
-		default:
-		}
-		ended()
-		require.NoError(t, <-accepted)
-		require.NoError(t, server.Close(), "its place is not given back again")
-		go c.pipes.dial()
-		synctest.Wait() // The third connection waits for the second.
-		require.NoError(t, c.l.Close())
-		require.ErrorIs(t, <-accepted, net.ErrClosed)
-	})
 }

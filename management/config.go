@@ -33,10 +33,9 @@ type Config struct {
 	TLS transport.TLSFiles `koanf:"tls"`
 
 	// AllowForm permits "quorate form", by which an operator lets a waiting node found a
-	// new cluster, and "quorate data accept-loss", by which one gives up what lost replicas
-	// held: over the loopback interface to every process of the machine, with TLS
-	// to every client. True by default, since an operator who needs it has an outage;
-	// false where clients exist that must not decide this.
+	// new cluster: where operators are configured to them alone; else over the loopback interface to every process of the
+	// machine, and with TLS to every client. True by default, since who needs it has an outage, and a node that waits loses
+	// nothing by it; false where there are no operators, and clients that must not decide this.
 	AllowForm bool `koanf:"allow-form"`
 
 	// Page serves a page for browsers at /ui, where people see the cluster as this node does: members, shards,
@@ -48,9 +47,9 @@ type Config struct {
 	// Further requests are refused with status 503. Health checks have room of their own.
 	MaxRequests int `koanf:"max-requests" unit:"requests" range:"1..1024"`
 
-	// MaxConnections bounds the open connections, 1 to 65,536, besides 8 for health
-	// checks and 8 for streams of events. When all places are taken, a new connection replaces one that waits for a
-	// request: the one that has waited longest.
+	// MaxConnections bounds the connections that wait for a request, 1 to 65,536, besides 8 for health
+	// checks and 8 for streams of events; a quarter of the descriptors of the process bounds them too. When all places are taken, the
+	// oldest gives way to a new one, of the IP address that has most. One whose request is being answered does not.
 	MaxConnections int `koanf:"max-connections" unit:"connections" range:"1..65536"`
 
 	// RequestTimeout bounds one answer, 10 ms to 10 minutes.
@@ -108,7 +107,7 @@ func validAddress(key, address string) error {
 
 // Default returns the default configuration, by which nothing listens.
 func Default() Config {
-	return Config{AllowForm: true, MaxRequests: 16, MaxConnections: 64, RequestTimeout: 5 * time.Second}
+	return Config{AllowForm: true, MaxRequests: 16, MaxConnections: 1024, RequestTimeout: 5 * time.Second}
 }
 
 // Serves reports whether the configuration has routes answered, at an address or over a socket.

@@ -5,7 +5,6 @@ package management
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"net/http"
 
@@ -15,10 +14,6 @@ import (
 
 // What tests use of the bounded listener, and of how answers are made.
 var (
-	Bound = func(l net.Listener, connections int, log *slog.Logger) net.Listener {
-		return bound(l, connections, log)
-	}
-	Lobby     = func(l net.Listener, most int, log *slog.Logger) net.Listener { return newLobby(l, most, log) }
 	Begin     = func(c net.Conn) (ended func()) { return occupy(withPlace(context.Background(), c)) }
 	MembersOf = membersOf
 	Select    = selectDecisions

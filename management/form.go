@@ -26,9 +26,10 @@ type Formed struct {
 
 // Form returns the route by which an operator lets a waiting node found a cluster,
 // /v1/form. It is refused with status 409 and the reason while a member of a cluster that
-// goes on answers, or when the node does not wait; with 403 unless it is allowed.
-func Form(node *membership.Node, allowed bool) []Route {
-	return []Route{{Path: "/v1/form", Summary: "Have a waiting node found a cluster", Result: Formed{}, Operation: FormOperation, Answer: func(ctx context.Context, _ Request) (any, error) {
+// goes on answers, or when the node does not wait; with 403 unless it is allowed. Where there are
+// operators, only they may ask for it.
+func Form(node *membership.Node, allowed bool, operators OperatorsConfig) []Route {
+	return []Route{{Path: "/v1/form", Summary: "Have a waiting node found a cluster", Result: Formed{}, Operation: FormOperation, Authorized: operators.any(), Answer: func(ctx context.Context, _ Request) (any, error) {
 		if !allowed {
 			return nil, refuse(http.StatusForbidden, "management.allow-form is false on this node")
 		}

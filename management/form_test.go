@@ -40,7 +40,7 @@ func operate(t *testing.T, routes []management.Route, change func(*http.Request)
 // form asks a node to found a cluster.
 func form(t *testing.T, n *membership.Node, allowed bool) (status int, got management.Formed, refused management.Failure) {
 	t.Helper()
-	status, _, body := operate(t, management.Form(n, allowed), func(*http.Request) {})
+	status, _, body := operate(t, management.Form(n, allowed, management.OperatorsConfig{}), func(*http.Request) {})
 	require.NoError(t, json.Unmarshal(body, &got))
 	require.NoError(t, json.Unmarshal(body, &refused))
 	return status, got, refused

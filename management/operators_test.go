@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -312,4 +313,45 @@ func TestAnOperationHasTimeOfItsOwn(t *testing.T) {
 	got = strike(t, client(), "http://"+s.Address(), bearer(token))
 	require.Equal(t, 504, got.status)
 	require.Contains(t, got.body, "no answer within 100ms")
+}
+
+// Readers that hold all streams go for operators, who keep theirs.
+func TestOperatorsDisplaceReaders(t *testing.T) {
+	cfg, begun := listening(), make(chan struct{})
+	cfg.Operators.TokenFile = tokensIn(t, line("alice", "never", token))
+	s := serve(t, cfg, []management.Route{{Path: "/v1/events/stream", Stream: func(ctx context.Context, _ management.Request, out *management.Stream) error {
+		if err := out.Beat("1"); err != nil {
+			return err
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil
+	}}})
+	ended := make(chan string, 16)
+	open := func(who string, change func(*http.Request)) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Address()+"/v1/events/stream", http.NoBody)
+		require.NoError(t, err)
+		change(r)
+		response, err := client().Do(r)
+		require.NoError(t, err)
+		if response.StatusCode == http.StatusOK {
+			patience.Receive(t, begun, "the stream of %s", who)
+		}
+		go func() { // Ends with the stream, which ends with the server.
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+			ended <- who
+		}()
+		return response.StatusCode
+	}
+	reader := func(*http.Request) {}
+	for range 8 {
+		require.Equal(t, http.StatusOK, open("reader", reader))
+	}
+	require.Equal(t, http.StatusServiceUnavailable, open("late", reader))
+	require.Equal(t, "late", patience.Receive(t, ended, "the end of the answer"))
+	require.Equal(t, http.StatusOK, open("operator", bearer(token)))
+	require.Equal(t, "reader", patience.Receive(t, ended, "the end of a reader"))
+	require.Equal(t, http.StatusServiceUnavailable, open("late", reader))
+	require.Equal(t, 8, s.Streams().Open)
 }

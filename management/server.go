@@ -65,6 +65,8 @@ type Server struct {
 	// answer is left.
 	slots, probes, streams chan struct{}
 
+	audience audience
+
 	watched   context.Context    //nolint:containedctx // The life of all streams, which ends first.
 	unwatched context.CancelFunc // Ends it.
 	slow      atomic.Uint64      // Streams that were ended for being slow.
@@ -121,15 +123,10 @@ func (s *Server) listenForOperators(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.socket = s.bounded(l)
+	s.socket = bounded(l, s.cfg.MaxConnections, s.log)
 	s.accepting.Go(func() { s.accept(s.socket) }) // Like that of the address, see start.
 	s.log.Info("management listens for operators", "socket", s.cfg.Operators.Socket)
 	return nil
-}
-
-// bounded bounds the connections of a listener.
-func (s *Server) bounded(l net.Listener) net.Listener {
-	return bound(newLobby(l, min(lobbyMost, descriptors()/lobbyShare), s.log), s.cfg.MaxConnections+probesMax+streamsMax, s.log)
 }
 
 // ServeHealth is [Serve] for a listener that answers whoever reaches it: give it the routes of
@@ -171,7 +168,7 @@ func (s *Server) start(listener net.Listener) error {
 		_ = listener.Close() // No connection was accepted.
 		return fmt.Errorf("management: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
 	}
-	s.listener = s.bounded(listener)
+	s.listener = bounded(listener, s.cfg.MaxConnections, s.log)
 	accepting := s.listener
 	if s.files != nil {
 		accepting = tls.NewListener(accepting, s.tls.Server("http/1.1"))

@@ -72,14 +72,10 @@ func (s *socket) Close() error {
 
 // socketOf returns the Unix socket over which a request came, nil if it came otherwise.
 func socketOf(ctx context.Context) *net.UnixConn {
-	p, ok := ctx.Value(placeKey{}).(*place)
-	if !ok {
+	c := placeOf(ctx)
+	if c == nil {
 		return nil
 	}
-	conn := p.Conn
-	if sent, ok := conn.(*spoken); ok {
-		conn = sent.Conn
-	}
-	unix, _ := conn.(*net.UnixConn)
+	unix, _ := c.Conn.(*net.UnixConn)
 	return unix
 }

@@ -133,14 +133,13 @@ func (f *Fault) append(dst []byte) []byte {
 func (r *Reply) Decode(b []byte) error {
 	*r = Reply{}
 	var fault []byte
-	found := false
+	found, failed := false, false
 	err := fields(b, func(number protowire.Number, value []byte, _ uint64) {
 		switch number {
 		case replyMessage:
 			r.Encoded, found = append([]byte{}, value...), true
 		case replyFault:
-			fault, found = value, true
-			r.Fault = new(Fault)
+			fault, found, failed = value, true, true
 		default: // Of a later version.
 		}
 	})
@@ -149,10 +148,10 @@ func (r *Reply) Decode(b []byte) error {
 		return err
 	case !found:
 		return fmt.Errorf("%w: a reply without a message", errMalformed)
-	case r.Fault == nil:
+	case !failed:
 		return nil
 	}
-	r.Encoded = nil
+	r.Encoded, r.Fault = nil, new(Fault)
 	return fields(fault, func(number protowire.Number, value []byte, _ uint64) {
 		switch number {
 		case faultCode:

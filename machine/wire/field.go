@@ -143,29 +143,39 @@ func group(b []byte, n Number, groups int) int {
 }
 
 // Each calls visit for every field of b in order, until an error. The field is valid
-// until visit returns. It is allocated, so that codecs of frequent messages loop
+// until visit returns. One is allocated for all, so that codecs of frequent messages loop
 // around [Next] instead.
 func Each(b []byte, visit func(*Field) error) error {
+	if len(b) == 0 {
+		return nil
+	}
+	return new(Field).each(b, visit)
+}
+
+// each reads the fields of b into f, one after the other.
+func (f *Field) each(b []byte, visit func(*Field) error) (err error) {
 	for len(b) > 0 {
-		f, rest, err := Next(b)
-		if err != nil {
+		if *f, b, err = Next(b); err != nil {
 			return err
 		}
-		if err := visit(&f); err != nil {
+		if err := visit(f); err != nil {
 			return err
 		}
-		b = rest
 	}
 	return nil
 }
 
-// Each calls visit for every field of the message in f, as the function [Each] does.
+// Each calls visit for every field of the message in f, as the function [Each] does. It allocates nothing, so that a message of
+// many small ones costs no more than they: visit gets f itself, which is as it was afterwards.
 func (f *Field) Each(visit func(*Field) error) error {
 	b, err := f.Data(math.MaxInt)
 	if err != nil {
 		return err
 	}
-	return Each(b, visit)
+	whole := *f
+	err = f.each(b, visit)
+	*f = whole
+	return err
 }
 
 // Uint returns the value of a varint, which must be at most limit.

@@ -220,6 +220,7 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"bubble without detector":               {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport _ \"testing/synctest\"\n"}}, "sequential", "fd/fd_test.go:6: a bubble of goroutines in a package"},
 		"parallel without detector":             {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) { t.Parallel() }\n"}}, "sequential", "fd/fd_test.go:8: a parallel test in a package"},
 		"timer without detector":                {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"time\"\n\nvar _ = time.AfterFunc\n"}}, "sequential", "fd/fd_test.go:8: a timer that starts a goroutine in a package"},
+		"decoder that nobody measures":          {[]edit{{"node/node.go", "// Run runs.", "func decode(b []byte) int { return len(b) }\n\n// Run runs."}}, "decoders", "node/node.go:12: decode decodes, and no test measures"},
 		"limit in real time":                    {[]edit{{"node/wait_test.go", "\tmarked()\n", "\tmarked()\n\tvirtual()\n"}}, "realtime", "node/wait_test.go:20: time.After is a limit in real time"},
 		"limit without a reason":                {[]edit{{"node/wait_test.go", "//quorate:realtime It is what is tested.", "//quorate:realtime"}}, "realtime", "node/wait_test.go:23: time.After is a limit"},
 		"limit of testify":                      {[]edit{{"node/node_test.go", "{ Run() }", "{ require.Eventually(t) }"}}, "realtime", "node/node_test.go:9: require.Eventually is a limit"},

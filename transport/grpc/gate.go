@@ -15,112 +15,69 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/transport"
+	"github.com/quorate/quorate/transport/gate"
 	"github.com/quorate/quorate/transport/session"
 )
 
-// The gate stands before the gRPC server: it accepts a connection, or closes it when
-// its IP address has too many. An accepted connection (gated) then counts as pending
-// until its handshake completes ([gated.admitted]), as open until it closes
-// ([gated.gone]), and in between its reads are bounded as long as its peer may send no
-// large messages.
+// The gate (package gate) stands before the gRPC server. A connection is admitted when its handshake completes
+// ([gated.Admit]), and its reads are bounded as long as its peer may send no large messages.
 
-// gate is a listener that bounds how many connections of one IP address may be
-// pending, their handshakes not complete, and how many may be open. Connections above
-// the bounds are closed before a byte is read from them.
-type gate struct {
-	net.Listener
+// door is the gate of a transport, and the connections that gRPC has given away.
+type door struct {
+	*gate.Gate
 
-	limit    int // Pending connections of one IP address.
-	most     int // Open connections of one IP address.
-	endpoint *session.Endpoint
-
-	mu      sync.Mutex
-	pending map[string]int
-	open    map[string]int
-	lanes   map[*gated]struct{} // Connections that gRPC has given away, until they are closed.
+	mu    sync.Mutex
+	lanes map[*gated]struct{} // Until they are closed.
 }
 
-func newGate(l net.Listener, cfg transport.Config, e *session.Endpoint) *gate {
-	return &gate{
-		Listener: l, limit: cfg.PendingConnections, most: cfg.HostConnections, endpoint: e,
-		pending: make(map[string]int), open: make(map[string]int), lanes: make(map[*gated]struct{}),
+// hosts is how many addresses may have as many pending connections as one may, at a time.
+const hosts = 4
+
+func newDoor(l net.Listener, cfg transport.Config, e *session.Endpoint) *door {
+	full := map[gate.Reason]string{
+		gate.GaveWay:      fmt.Sprintf("too many connections whose handshakes are not complete, %%s has most: raise transport.pending-connections, which is %d, if many nodes share the address", cfg.PendingConnections),
+		gate.FullHost:     fmt.Sprintf("%%s has %d open connections: raise transport.host-connections if many nodes share the address", cfg.HostConnections),
+		gate.TooManyBytes: fmt.Sprintf("more than %d bytes by %%s before the handshake", gate.PendingBytes),
 	}
+	return &door{lanes: make(map[*gated]struct{}), Gate: gate.New(l, gate.Config{
+		Pending: hosts * cfg.PendingConnections, HostPending: cfg.PendingConnections, HostAdmitted: cfg.HostConnections, Bytes: gate.PendingBytes,
+		Closed: func(remote net.Addr, why gate.Reason) {
+			reason := transport.ReasonConnections
+			if why == gate.TooManyBytes {
+				reason = transport.ReasonMalformed
+			}
+			e.Refuse(remote.String(), gossip.NodeID{}, &transport.RefusedError{Reason: reason, Detail: fmt.Sprintf(full[why], gate.HostOf(remote))}, true)
+		},
+		Failed: e.NotAccepted,
+	})}
+}
+
+// Accept returns the next connection that has a place.
+func (d *door) Accept() (net.Conn, error) {
+	c, err := d.Gate.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &gated{Conn: gate.Of(c.RemoteAddr()), door: d}, nil
 }
 
 // closeLanes closes the connections that gRPC has given away and knows nothing of.
-func (g *gate) closeLanes() {
-	g.mu.Lock()
-	lanes := slices.Collect(maps.Keys(g.lanes))
-	g.mu.Unlock()
+func (d *door) closeLanes() {
+	d.mu.Lock()
+	lanes := slices.Collect(maps.Keys(d.lanes))
+	d.mu.Unlock()
 	for _, c := range lanes {
 		_ = c.Close()
 	}
 }
 
-func (g *gate) Accept() (net.Conn, error) {
-	for {
-		c, err := g.Listener.Accept()
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				g.endpoint.NotAccepted(err) // The server tries again soon.
-			}
-			return nil, err
-		}
-		host := hostOf(c.RemoteAddr())
-		full := g.enter(host)
-		if full == "" {
-			return &gated{Conn: c, gate: g, host: host}, nil
-		}
-		_ = c.Close()
-		g.endpoint.Refuse(c.RemoteAddr().String(), gossip.NodeID{}, &transport.RefusedError{
-			Reason: transport.ReasonConnections, Detail: full,
-		}, true)
-	}
-}
-
-// enter counts a new connection as pending, or says why there is no room for it.
-func (g *gate) enter(host string) (full string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.pending[host] >= g.limit:
-		return fmt.Sprintf("%s has %d unfinished connections: raise transport.pending-connections if many nodes share the address", host, g.limit)
-	case g.open[host] >= g.most:
-		return fmt.Sprintf("%s has %d open connections: raise transport.host-connections if many nodes share the address", host, g.most)
-	}
-	g.pending[host]++
-	return ""
-}
-
-// count adds to the numbers of pending and of open connections of a host.
-func (g *gate) count(host string, pending, open int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.pending[host] += pending; g.pending[host] == 0 {
-		delete(g.pending, host)
-	}
-	if g.open[host] += open; g.open[host] == 0 {
-		delete(g.open, host)
-	}
-}
-
-func hostOf(a net.Addr) string {
-	host, _, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return a.String()
-	}
-	return host
-}
-
 // gated is an accepted connection.
 type gated struct {
-	net.Conn
+	*gate.Conn
 
-	gate *gate
-	host string
+	door *door
 
-	mu     sync.Mutex // Guards isOpen and closed, by which the gate has counted the connection.
-	isOpen bool       // The handshake is complete: the connection counts as open.
+	mu     sync.Mutex // Guards closed.
 	closed bool
 
 	// unasked is how many bytes came since the receiver last asked for a message. Flow
@@ -165,33 +122,6 @@ func (c *gated) Read(b []byte) (int, error) {
 	return 0, errors.Join(errAllowance, c.Close())
 }
 
-// admitted counts the connection as open: its handshake is complete.
-func (c *gated) admitted() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.isOpen && !c.closed {
-		c.isOpen = true
-		c.gate.count(c.host, -1, 1)
-	}
-}
-
-// gone takes the connection out of the gate's counts.
-func (c *gated) gone() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.closed:
-	case c.isOpen:
-		c.gate.count(c.host, 0, -1)
-	default:
-		c.gate.count(c.host, -1, 0)
-	}
-	c.closed = true
-	c.gate.mu.Lock()
-	defer c.gate.mu.Unlock()
-	delete(c.gate.lanes, c)
-}
-
 // giveAway takes the connection from gRPC for a lane. What such a peer may send is bounded
 // by the lengths of its messages.
 func (c *gated) giveAway() {
@@ -200,9 +130,9 @@ func (c *gated) giveAway() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
-		c.gate.mu.Lock()
-		defer c.gate.mu.Unlock()
-		c.gate.lanes[c] = struct{}{}
+		c.door.mu.Lock()
+		defer c.door.mu.Unlock()
+		c.door.lanes[c] = struct{}{}
 	}
 }
 
@@ -213,9 +143,7 @@ func (c *gated) closeLane(gone bool) {
 		_ = c.Close()
 		return
 	}
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
+	_ = c.CloseWrite()
 	c.closeSoon()
 }
 
@@ -227,8 +155,14 @@ func (c *gated) closeSoon() {
 	c.grace.Store(time.AfterFunc(closeGrace, func() { _ = c.Close() })) // Ends at once; nobody needs to wait.
 }
 
+// Close closes the connection and frees its place.
 func (c *gated) Close() error {
-	c.gone()
+	c.mu.Lock()
+	c.closed = true
+	c.door.mu.Lock()
+	delete(c.door.lanes, c)
+	c.door.mu.Unlock()
+	c.mu.Unlock()
 	c.large.Store(nil)
 	if timer := c.grace.Load(); timer != nil {
 		timer.Stop()

@@ -33,6 +33,15 @@ func (c *halved) Close() error {
 	return nil
 }
 
+// lone is a listener with one connection.
+type lone struct {
+	net.Listener
+
+	conn net.Conn
+}
+
+func (l lone) Accept() (net.Conn, error) { return l.conn, nil }
+
 // A connection that this node ends stays open one way for a moment: a reset, which unread
 // bytes would cause, could overtake a refusal. When the other end is gone there is nobody
 // to wait for. In either case its place is free when it is closed, and not before.
@@ -40,18 +49,23 @@ func TestAConnectionEndsOneWayFirst(t *testing.T) {
 	for gone, want := range map[bool][]string{false: {"one way"}, true: {"both ways"}} {
 		synctest.Test(t, func(t *testing.T) {
 			conn := new(halved)
-			g := newGate(nil, transport.Config{PendingConnections: 1, HostConnections: 1}, nil)
-			require.Empty(t, g.enter("10.0.0.9"))
-			c := &gated{Conn: conn, gate: g, host: "10.0.0.9"}
+			d := newDoor(lone{conn: conn}, transport.Config{PendingConnections: 1, HostConnections: 1}, nil)
+			accepted, err := d.Accept()
+			require.NoError(t, err)
+			c, ok := accepted.(*gated)
+			require.True(t, ok)
+			require.True(t, c.Admit())
 			c.giveAway()
 			c.closeLane(gone)
 			require.Equal(t, want, conn.ends)
-			require.Equal(t, gone, g.enter("10.0.0.9") == "")
+			_, admitted := d.Open()
+			require.Equal(t, gone, admitted == 0)
 			<-time.After(closeGrace)
 			synctest.Wait()
 			require.Equal(t, "both ways", conn.ends[len(conn.ends)-1])
-			require.Equal(t, !gone, g.enter("10.0.0.9") == "")
-			require.Empty(t, g.lanes)
+			_, admitted = d.Open()
+			require.Zero(t, admitted)
+			require.Empty(t, d.lanes)
 		})
 	}
 }

@@ -82,7 +82,7 @@ type Transport struct {
 
 	mu       sync.Mutex // Guards server, gate and watching.
 	server   *rpc.Server
-	gate     *gate
+	gate     *door
 	watching context.CancelFunc // Ends the goroutine that watches the files.
 }
 
@@ -183,7 +183,7 @@ func (t *Transport) Start(ctx context.Context) error {
 	if !t.endpoint.Begin() {
 		return errors.Join(transport.ErrClosed, listener.Close())
 	}
-	g := newGate(listener, t.cfg, t.endpoint)
+	g := newDoor(listener, t.cfg, t.endpoint)
 	server := rpc.NewServer(t.serverOptions()...)
 	server.RegisterService(&rpc.ServiceDesc{
 		ServiceName: serviceName,

@@ -205,6 +205,28 @@ func fillUp(t *testing.T, opener func(gossip.Address) strangertest.Stream) {
 	}, "the place of the connection that ended is free")
 }
 
+// Strangers that say a little of a handshake, more than there are places for those, keep no node out: the oldest of them give
+// way, and are counted.
+func TestConnectionsThatSayLittleGiveWay(t *testing.T) {
+	t.Parallel()
+	cfg := transporttest.Config()
+	cfg.PendingConnections, cfg.HandshakeTimeout = 8, time.Minute
+	n := newNetwork(false)
+	b := transporttest.Start(t, n, transporttest.Spec{UID: 2, Config: cfg}, nil)
+	for range 20 {
+		conn, err := net.Dial("tcp", b.Self().Address.String())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = io.WriteString(conn, "q")
+		require.NoError(t, err)
+	}
+	b.Until(t, "twelve have given way", func() bool { return b.Counters().RefusedInbound[transport.ReasonConnections] == 12 })
+	a := transporttest.Start(t, n, transporttest.Spec{}, nil)
+	transporttest.Send(t, a.Lane(b.Self(), machine.LaneControl), 0)
+	b.UntilReceived(t, 1)
+	require.Zero(t, a.Counters().RefusedOutbound[transport.ReasonConnections])
+}
+
 // exhausted is a listener of a process that has no file descriptor left, for a while.
 type exhausted struct {
 	net.Listener

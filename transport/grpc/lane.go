@@ -203,10 +203,10 @@ func (t *Transport) serveLane(raw, conn net.Conn, auth credentials.AuthInfo) err
 		return err
 	}
 	g.giveAway()
-	keepAlive(g.Conn, keepaliveTime, t.cfg.MaxSilence)
+	keepAlive(g.Conn.Conn, keepaliveTime, t.cfg.MaxSilence)
 	// Not on the opener's side, which looks for signs of life by itself: its bytes may wait
 	// long where a handler takes its time.
-	if err := limitUnacknowledged(g.Conn, t.cfg.MaxSilence); err != nil {
+	if err := limitUnacknowledged(g.Conn.Conn, t.cfg.MaxSilence); err != nil {
 		return err
 	}
 	pipe := tcp.New(tcp.Config{

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/quorate/quorate/transport/gate"
 	"github.com/quorate/quorate/transport/mutual"
 	"github.com/quorate/quorate/transport/session"
 )
@@ -90,7 +91,7 @@ var _ session.Acknowledger = (*pipe)(nil)
 // Acknowledge implements [session.Acknowledger] for the accepting end.
 func (p *pipe) Acknowledge() {
 	if p.conn != nil {
-		acknowledge(p.conn.Conn)
+		acknowledge(p.conn.Conn.Conn)
 	}
 }
 
@@ -127,7 +128,7 @@ func caller(ctx context.Context, identity mutual.Identity) (session.Caller, *gat
 // callerAt describes the other end of an accepted connection by its address and what its
 // handshake of TLS has shown.
 func callerAt(address net.Addr, auth credentials.AuthInfo, identity mutual.Identity) (session.Caller, *gated) {
-	c := session.Caller{Address: address.String(), Certificate: certificateOf(auth), Owner: hostOf(address), Verify: verifier(auth, identity)}
+	c := session.Caller{Address: address.String(), Certificate: certificateOf(auth), Owner: gate.HostOf(address), Verify: verifier(auth, identity)}
 	if certificate := shown(auth); certificate != nil {
 		c.Owner = mutual.Name(certificate)
 	}
@@ -135,6 +136,6 @@ func callerAt(address net.Addr, auth credentials.AuthInfo, identity mutual.Ident
 	if !ok {
 		return c, nil
 	}
-	c.Admitted = at.conn.admitted
+	c.Admitted = func() { at.conn.Admit() }
 	return c, at.conn
 }

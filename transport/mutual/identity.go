@@ -49,8 +49,14 @@ func (i Identity) uri(role string) string {
 // Check returns why a certificate is not for the cluster, or nil.
 func (i Identity) Check(c *x509.Certificate) error { return i.Covers(c, nil) }
 
-// Covers returns why a node with the certificate may not have the roles, or nil.
+// Covers returns why a node with the certificate may not have the roles, or nil. A certificate of a node is for both ends of a
+// connection: one that says nothing of its usages is refused too, since authorities sign such for anything.
 func (i Identity) Covers(c *x509.Certificate, roles []string) error {
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		if !slices.Contains(c.ExtKeyUsage, usage) && !slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny) {
+			return fmt.Errorf("%w: the certificate is not for both server and client authentication: issue one with both extended key usages", ErrIdentity)
+		}
+	}
 	named, member := false, false
 	var allowed []string
 	for _, uri := range c.URIs {

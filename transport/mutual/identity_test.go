@@ -62,6 +62,29 @@ func TestCertificatesAreHeldToTheirIdentities(t *testing.T) {
 	}
 }
 
+// The certificate of a node is for both ends of a connection, and says so.
+func TestCertificatesOfNodesAreForBothEnds(t *testing.T) {
+	ca := mutualtest.NewAuthority(t, "ca")
+	const server, client = x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth
+	for name, c := range map[string]struct {
+		usages []x509.ExtKeyUsage
+		ok     bool
+	}{
+		"none": {[]x509.ExtKeyUsage{}, false}, "server": {[]x509.ExtKeyUsage{server}, false}, "client": {[]x509.ExtKeyUsage{client}, false},
+		"both": {[]x509.ExtKeyUsage{client, server}, true}, "any": {[]x509.ExtKeyUsage{x509.ExtKeyUsageAny}, true},
+	} {
+		own, err := x509.ParseCertificate(ca.Issue(t, mutualtest.Leaf{Usages: c.usages}).Certificate[0])
+		require.NoError(t, err)
+		err = mutual.Identity{Cluster: "bank"}.Check(own)
+		if c.ok {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorIs(t, err, mutual.ErrIdentity, name)
+		require.ErrorContains(t, err, "both extended key usages", name)
+	}
+}
+
 func TestAClusterThatNoCertificateCanNameIsRefused(t *testing.T) {
 	for _, name := range []string{"a b", "a/b", "a@b", "a:b", "a?b", "ünter", "a%b"} {
 		require.ErrorIs(t, mutual.Identity{Cluster: name, Required: true}.Validate(), mutual.ErrIdentity, name)

@@ -89,20 +89,14 @@ func (c Codec) Append(dst []byte, message any) ([]byte, error) {
 func (c Codec) Decode(b []byte) (any, error) {
 	var m protocol.Envelope
 	d := decoder{types: c.Types}
-	for len(b) > 0 {
-		f, rest, err := wire.Next(b)
-		if err != nil {
-			return nil, err
-		}
+	err := wire.Each(b, func(f *wire.Field) error {
 		if f.Number >= envelopeBody {
-			err = d.body(&m, &f)
-		} else {
-			err = setHeader(&m, &f)
+			return d.body(&m, f)
 		}
-		if err != nil {
-			return nil, err
-		}
-		b = rest
+		return setHeader(&m, f)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if m.Body == nil {
 		return nil, wire.Malformed("an envelope without a body")

@@ -228,7 +228,10 @@ func bothSides() []x509.ExtKeyUsage {
 // usages looks what the certificate is good for: a node shows it to those who dial it, and to
 // those whom it dials.
 func (i *inspection) usages() {
-	if len(i.leaf.ExtKeyUsage)+len(i.leaf.UnknownExtKeyUsage) > 0 && !slices.Contains(i.leaf.ExtKeyUsage, x509.ExtKeyUsageAny) {
+	switch {
+	case len(i.leaf.ExtKeyUsage)+len(i.leaf.UnknownExtKeyUsage) == 0:
+		i.fault(i.Certificate, "it names no extended key usage: issue one with both, server and client")
+	case !slices.Contains(i.leaf.ExtKeyUsage, x509.ExtKeyUsageAny):
 		for n, usage := range bothSides() {
 			if !slices.Contains(i.leaf.ExtKeyUsage, usage) {
 				i.fault(i.Certificate, "it is not for %s authentication: issue one with both extended key usages, server and client", [...]string{"server", "client"}[n])

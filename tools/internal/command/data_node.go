@@ -124,14 +124,14 @@ disks, start them instead: one that comes back later drops its copy, and keeps i
 aside if it is on disk. Of replicas whose disks were put back to older states, those
 hold less that are apart because others remember more of them.
 
-The node refuses while enough replicas are left, and where management.allow-form is
-false. The exit status is 1 when it refuses or does not answer, and 2 without a
+The node refuses while enough replicas are left. Only an operator may ask for it: over
+the Unix socket of the node, with a token, or with a certificate. The exit status is 1 when it refuses or does not answer, and 2 without a
 confirmation.
 
 Examples:
   quorate data groups
   quorate data accept-loss durable
-  quorate data accept-loss durable -yes -node http://10.0.0.7:8080`
+  quorate data accept-loss durable -yes -token-file ~/.quorate-token`
 }
 
 // Run asks the node, and prints the answer.

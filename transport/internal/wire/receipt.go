@@ -5,6 +5,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/transport"
@@ -22,6 +23,9 @@ const (
 	fieldAnswers      = 5
 
 	fieldMessages = 2
+
+	// serviceBytes is how many bytes name a service at least.
+	serviceBytes = 2
 
 	// maxUnhandled bounds the services of one receipt.
 	maxUnhandled = 256
@@ -49,10 +53,13 @@ func ParseSaid(b []byte) ([]Answer, error) {
 			return nil, wire.Malformed("field %d of wire type %d beside messages outside of the frames", f.Number, f.Type)
 		}
 		service, payload, err := parseEnvelope(f.Bytes)
+		if err == nil && service == 0 {
+			err = wire.Malformed("a message of no service")
+		}
 		if err != nil {
 			return nil, err
 		}
-		said = append(said, Answer{service, payload})
+		said = append(roomFor(said, b, fieldSaid), Answer{service, payload})
 	}
 	return said, nil
 }
@@ -157,13 +164,33 @@ func plainReceipt(b []byte) (d Downstream, ok bool) {
 		}
 		envelope, n := wire.Bytes(rest[tag:])
 		service, payload, err := parseEnvelope(envelope)
-		if n == 0 || err != nil {
+		if n == 0 || err != nil || service == 0 {
 			return Downstream{}, false
 		}
-		d.Answers = append(d.Answers, Answer{service, payload})
 		rest = rest[tag+n:]
+		d.Answers = append(roomFor(d.Answers, rest, fieldAnswers), Answer{service, payload})
 	}
 	return d, true
+}
+
+// roomFor makes room for one more answer: once for all that the rest of the message has beside it, so that a list which
+// grows does not cost many times what it has in the end.
+func roomFor(list []Answer, rest []byte, number wire.Number) []Answer {
+	if len(list) < cap(list) {
+		return list
+	}
+	more := 1
+	for len(rest) > 0 {
+		f, after, err := wire.Next(rest)
+		if err != nil {
+			break // Whoever reads on finds that too.
+		}
+		if f.Number == number && len(f.Bytes) >= serviceBytes {
+			more++
+		}
+		rest = after
+	}
+	return slices.Grow(list, more)
 }
 
 func parseReceipt(m *pb.Downstream) (Downstream, error) {

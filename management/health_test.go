@@ -4,12 +4,7 @@
 package management_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -94,90 +89,10 @@ func TestHealthHandlerOfTheProgram(t *testing.T) {
 // as they are sent away.
 func TestSilentConnectionsToTheHealthListenerKeepNobodyOut(t *testing.T) {
 	s := open(t, probed())
-	silence(t, s.Address(), 500)
+	silence(t, s.Address(), 500, "")
 	c, watch := client(), patience.Start(t)
 	for range 10 {
 		require.Equal(t, http.StatusOK, status(t, c, s.Address(), "x", http.MethodGet, "/health/live"))
 	}
 	require.Less(t, watch.Elapsed(), 10*time.Second, "a second for each")
-}
-
-// dial connects to a listener.
-func dial(t *testing.T, l net.Listener) net.Conn {
-	t.Helper()
-	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-// ended waits until the other end has closed a connection.
-func ended(t *testing.T, c net.Conn) {
-	t.Helper()
-	patience.Bound(t, c)
-	_, err := io.ReadAll(c)
-	require.NotErrorIs(t, err, net.ErrClosed, "the other end has closed it")
-}
-
-// The connection that has waited longest without a word goes when there are too many, and one
-// that speaks is handed out with all that it says.
-func TestLobbySendsTheOldestAway(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var logged lines
-	l := management.Lobby(listener, 2, slog.New(slog.NewTextHandler(&logged, nil)))
-	first, second := dial(t, l), dial(t, l)
-	third := dial(t, l)
-	ended(t, first)
-	_, err = second.Write([]byte("GET / HTTP/1.1\r\n"))
-	require.NoError(t, err)
-	conn, err := l.Accept()
-	require.NoError(t, err)
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "GET / HTTP/1.1\r\n", line)
-	require.NoError(t, conn.Close())
-	require.Contains(t, logged.String(), "connections=1")
-
-	require.NoError(t, l.Close())
-	ended(t, third)
-	_, err = l.Accept()
-	require.ErrorIs(t, err, net.ErrClosed)
-	require.ErrorIs(t, l.Close(), net.ErrClosed)
-}
-
-// failing is a listener that has run out of descriptors for a while.
-type failing struct {
-	net.Listener
-
-	errs chan error
-}
-
-func (f failing) Accept() (net.Conn, error) {
-	select {
-	case err := <-f.errs:
-		return nil, err
-	default:
-		return f.Listener.Accept()
-	}
-}
-
-// Accepting goes on after errors, which do not fill the log.
-func TestLobbyOutlivesErrorsOfAccept(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	f := failing{listener, make(chan error, 20)}
-	for range cap(f.errs) {
-		f.errs <- errors.New("too many open files")
-	}
-	var logged lines
-	l := management.Lobby(f, 2, slog.New(slog.NewTextHandler(&logged, nil)))
-	defer func() { _ = l.Close() }()
-	c := dial(t, l)
-	_, err = c.Write([]byte("x"))
-	require.NoError(t, err)
-	conn, err := l.Accept()
-	require.NoError(t, err)
-	require.NoError(t, conn.Close())
-	require.Equal(t, 1, strings.Count(logged.String(), "cannot accept"), &logged)
 }

@@ -1,0 +1,141 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package frugal is a check for tests: a decoder of what others send allocates at most [PerByte] bytes for each byte that it was given,
+// so that the bound of a message bounds what it costs.
+package frugal
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"testing"
+)
+
+// Require makes inputs of what is cheap to send and dear to keep (repeated), from nothing and from messages of the protocol
+// (within), and measures what the decoder allocates for each.
+
+const (
+	// PerByte is how many bytes a decoder may allocate for each byte of its input.
+	PerByte = 8
+	// Slack is what it may allocate besides, whatever the input is.
+	Slack = 16 << 10
+	// inputBytes is the size of the inputs: large enough for Slack not to matter, and below the bounds of the smallest messages.
+	inputBytes = 60 << 10
+	// numbers is how many field numbers are tried at each level of a message.
+	numbers = 12
+)
+
+// Require fails the test if decode allocates more than it may for an input: fields that repeat without content, at the first and
+// second level of a message, by themselves and within each of the seeds, which are messages as they are sent. The inputs
+// are encoded as protobuf is; other decoders get Inputs of their own. Tests that call it are not parallel.
+func Require(tb testing.TB, decode func([]byte), seeds ...[]byte) {
+	tb.Helper()
+	var worst float64
+	for _, in := range repeated(seeds) {
+		worst = max(worst, measure(tb, decode, in))
+	}
+	tb.Logf("at most %.1f bytes allocated for a byte", worst)
+}
+
+// RequireInputs is Require with the given inputs alone.
+func RequireInputs(tb testing.TB, decode func([]byte), inputs map[string][]byte) {
+	tb.Helper()
+	for name, in := range inputs {
+		measure(tb, decode, input{name, in})
+	}
+}
+
+type input struct {
+	name  string
+	bytes []byte
+}
+
+// measure returns how many bytes decode allocates for a byte.
+func measure(tb testing.TB, decode func([]byte), in input) float64 {
+	tb.Helper()
+	least := uint64(1 << 62)
+	for range 2 { // Others may allocate meanwhile, and the first call may prepare what stays.
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		decode(in.bytes)
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	if most := uint64(PerByte*len(in.bytes) + Slack); least > most {
+		tb.Errorf("%d bytes of %s have %d bytes allocated, at most %d may be", len(in.bytes), in.name, least, most)
+	}
+	return float64(least) / float64(len(in.bytes))
+}
+
+// units are the cheapest fields of a number: without content, with an empty field in it, and a small number.
+func units(number int) [][]byte {
+	tag := func(typ uint64) []byte { return binary.AppendUvarint(nil, uint64(number)<<3|typ) }
+	return [][]byte{append(tag(2), 0), append(tag(2), 2, 1<<3, 1), append(tag(2), 2, 1<<3|2, 0), append(tag(2), 1, 'x'), append(tag(0), 1)}
+}
+
+// repeated are the inputs.
+func repeated(seeds [][]byte) (all []input) {
+	fill := func(name string, head, unit []byte, wrap func([]byte) []byte) {
+		body := make([]byte, 0, inputBytes)
+		for len(body)+len(unit) <= inputBytes {
+			body = append(body, unit...)
+		}
+		all = append(all, input{name, append(append([]byte(nil), head...), wrap(body)...)})
+	}
+	plain := func(b []byte) []byte { return b }
+	heads := append([][]byte{nil}, seeds...)
+	for s, head := range heads {
+		for n := 1; n <= numbers; n++ {
+			for u, unit := range units(n) {
+				fill(fmt.Sprintf("field %d, form %d, behind seed %d", n, u, s), head, unit, plain)
+			}
+		}
+		for outer := 1; outer <= numbers; outer++ {
+			within := func(b []byte) []byte {
+				out := binary.AppendUvarint(nil, uint64(outer)<<3|2)
+				return append(binary.AppendUvarint(out, uint64(len(b))), b...)
+			}
+			for n := 1; n <= numbers; n++ {
+				fill(fmt.Sprintf("field %d.%d behind seed %d", outer, n, s), head, units(n)[0], within)
+			}
+		}
+	}
+	for s, seed := range seeds { // The fields of the seed again and again, as they are.
+		for i, unit := range fields(seed) {
+			fill(fmt.Sprintf("field at place %d of seed %d", i, s), seed, unit, plain)
+		}
+	}
+	return all
+}
+
+// fields are the fields of a message, whole; none of what is no message.
+func fields(b []byte) (all [][]byte) {
+	for len(b) > 0 {
+		tag, n := binary.Uvarint(b)
+		if n <= 0 {
+			return all
+		}
+		size := 0
+		switch rest := b[n:]; tag & 7 {
+		case 0:
+			_, size = binary.Uvarint(rest)
+		case 1:
+			size = 8
+		case 2:
+			l, m := binary.Uvarint(rest)
+			if m <= 0 || l > uint64(len(rest)-m) {
+				return all
+			}
+			size = m + int(l)
+		case 5:
+			size = 4
+		}
+		if size <= 0 || n+size > len(b) {
+			return all
+		}
+		all = append(all, b[:n+size])
+		b = b[n+size:]
+	}
+	return all
+}
