@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -42,6 +43,7 @@ type Client struct {
 	cfg     Config
 	log     *slog.Logger
 	trace   func(context.Context) string
+	dial    func(ctx context.Context, address string) (net.Conn, error) // Nil for sockets.
 	began   time.Time
 	links   []*link
 	cancel  context.CancelFunc
@@ -66,6 +68,11 @@ func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
 // WithTrace sets a function that returns the traceparent of W3C of a context, empty for none, so that the spans of
 // entities belong to the traces of this program. It is called for each request.
 func WithTrace(f func(context.Context) string) Option { return func(c *Client) { c.trace = f } }
+
+// WithDial sets what connects to the address of a gateway, in place of a socket: for a proxy, or for a test in virtual time.
+func WithDial(f func(ctx context.Context, address string) (net.Conn, error)) Option {
+	return func(c *Client) { c.dial = f }
+}
 
 // Open checks the configuration and begins to connect; it does not wait for that, see
 // [Client.AwaitReady].

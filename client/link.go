@@ -58,14 +58,18 @@ func newLink(c *Client, at int, address string) (*link, error) {
 			return nil, fmt.Errorf("client: token-file: %w", err)
 		}
 	}
-	conn, err := grpc.NewClient("passthrough:///"+address,
+	var dial []grpc.DialOption
+	if c.dial != nil {
+		dial = append(dial, grpc.WithContextDialer(c.dial))
+	}
+	conn, err := grpc.NewClient("passthrough:///"+address, append(dial,
 		grpc.WithTransportCredentials(secure), grpc.WithNoProxy(), grpc.WithUserAgent("quorate-client"),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingTimeout}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(receiveBytes)),
 		grpc.WithInitialWindowSize(streamWindow), grpc.WithInitialConnWindowSize(streamWindow),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: retryFirst, Multiplier: 2, Jitter: 0.2, MaxDelay: c.cfg.RetryInterval}, MinConnectTimeout: c.cfg.DialTimeout,
-		}))
+		}))...)
 	if err != nil {
 		return nil, fmt.Errorf("client: %s: %w", address, err)
 	}

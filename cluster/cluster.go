@@ -94,6 +94,7 @@ type options struct {
 	ownLog     bool // The program has given log.
 	membership []membership.Option
 	sharding   []sharding.Option
+	gateway    []gateway.Option
 	data       []ddata.Option
 	registry   []registry.Option
 	topics     []pubsub.Option
@@ -147,6 +148,11 @@ func WithMembership(opts ...membership.Option) Option {
 // WithSharding passes options to the sharding of the node.
 func WithSharding(opts ...sharding.Option) Option {
 	return func(o *options) { o.sharding = append(o.sharding, opts...) }
+}
+
+// WithGateway passes options to the gateway of the node, which listens for clients if the configuration says so.
+func WithGateway(opts ...gateway.Option) Option {
+	return func(o *options) { o.gateway = append(o.gateway, opts...) }
 }
 
 // WithRoutes adds routes of the program to the node's HTTP interface.

@@ -30,7 +30,10 @@ require github.com/quorate/quorate/config/field v0.0.0
 
 require github.com/quorate/quorate/transport v0.0.0
 
-require github.com/quorate/quorate/machine v0.0.0
+require (
+	github.com/quorate/quorate/machine v0.0.0
+	google.golang.org/grpc v1.85.0
+)
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -55,7 +58,6 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
-	google.golang.org/grpc v1.85.0 // indirect
 )
 
 replace (

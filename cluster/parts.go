@@ -397,7 +397,8 @@ func resolveGateway(c *Config, path func(string) string) {
 
 // startGateway lets clients in, if that is configured.
 func startGateway(ctx context.Context, b *builder) (err error) {
-	b.gateway, err = gateway.Serve(ctx, b.cfg.Gateway, b.sharding, gateway.WithLogger(b.log), gateway.WithMeterProvider(b.meters, b.Self()))
+	opts := append([]gateway.Option{gateway.WithLogger(b.log), gateway.WithMeterProvider(b.meters, b.Self())}, b.options.gateway...)
+	b.gateway, err = gateway.Serve(ctx, b.cfg.Gateway, b.sharding, opts...)
 	return err
 }
 

@@ -68,6 +68,7 @@ type Server struct {
 	ctx      context.Context    //nolint:containedctx // The life of the server.
 	cancel   context.CancelFunc // Ends it.
 	going    chan struct{}      // Closed when the server begins to end.
+	listen   func(ctx context.Context, address string) (net.Listener, error)
 	closing  sync.Once
 	measure  func() (stop func()) // Begins to observe the counters, until stop is called.
 	measured func()
@@ -120,6 +121,17 @@ type Option func(*Server)
 // WithLogger sets where the gateway logs: what listens, and who is refused or closed. The default is [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(s *Server) { s.log = l } }
 
+// WithListen sets what listens on the configured address, in place of a socket: for a program that hands sockets over, or for
+// a test in virtual time. The addresses of the listener and of its connections have to be host and port.
+func WithListen(f func(ctx context.Context, address string) (net.Listener, error)) Option {
+	return func(s *Server) { s.listen = f }
+}
+
+// listenTCP listens on a socket.
+func listenTCP(ctx context.Context, address string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", address)
+}
+
 // Serve listens on the configured address, and passes the requests of clients on to the kinds that run on the
 // host, also those that are started later. Without an address it returns a server that does nothing. The context bounds Serve alone.
 // The error says what is wrong with the configuration, the files, or the address.
@@ -128,7 +140,7 @@ func Serve(ctx context.Context, cfg Config, host sharding.Host, opts ...Option) 
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, host: host, log: slog.Default(), going: make(chan struct{}),
+		cfg: cfg, host: host, log: slog.Default(), going: make(chan struct{}), listen: listenTCP,
 		measure: func() func() { return func() {} }, measured: func() {},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -143,7 +155,7 @@ func Serve(ctx context.Context, cfg Config, host sharding.Host, opts ...Option) 
 		s.cancel()
 		return nil, err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
+	listener, err := s.listen(ctx, cfg.Address)
 	if err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("gateway: address %s: %w", cfg.Address, err)

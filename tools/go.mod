@@ -38,6 +38,7 @@ require (
 	github.com/charmbracelet/x/vt v0.1.0
 	github.com/creack/pty v1.1.24
 	github.com/quorate/quorate/allocation v0.0.0
+	github.com/quorate/quorate/client v0.0.0
 	github.com/quorate/quorate/cluster v0.0.0
 	github.com/quorate/quorate/ddata/crdt v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
@@ -94,7 +95,6 @@ require (
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
-	github.com/quorate/quorate/client v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/gateway"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/transport/memory"
@@ -45,6 +46,7 @@ type Cluster struct {
 	seeds   []string
 	nodes   []*Node // All that have started, those that have ended too.
 	cuts    map[cut]bool
+	doors   *doors
 	setups  []func(*Node) error // What [Cluster.OnEach] was given.
 }
 
@@ -111,7 +113,7 @@ func Start(t testing.TB, n int, opts ...Option) *Cluster {
 	if n < 0 {
 		t.Fatalf("clustertest: a cluster of %d nodes: start 0 at least", n)
 	}
-	c := &Cluster{t: t, network: memory.NewNetwork(), began: time.Now(), limit: defaultLimit, given: opts, cuts: map[cut]bool{}}
+	c := &Cluster{t: t, network: memory.NewNetwork(), began: time.Now(), limit: defaultLimit, given: opts, cuts: map[cut]bool{}, doors: newDoors()}
 	for i := range min(n, seedsMax) {
 		c.seeds = append(c.seeds, addressOf(i))
 	}
@@ -227,6 +229,7 @@ func (c *Cluster) options(s settings) []cluster.Option {
 		cluster.WithLogger(slog.New(slog.DiscardHandler)),
 		cluster.WithMembership(membership.WithTransport(c.network.Transport), membership.WithUID(uid),
 			membership.WithRand(rand.New(rand.NewPCG(1, uint64(uid))))),
+		cluster.WithGateway(gateway.WithListen(c.doors.listen)),
 	}, s.options...)
 	dir := c.t.TempDir()
 	files := append([]string{string(base)}, s.texts...)

@@ -7,21 +7,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/quorate/quorate/client"
 	"github.com/quorate/quorate/cluster/clustertest"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/state"
 )
 
-// The program [accounts]: entities whose state is saved. Users pay in, and are told that it is done, that it is not,
+// The program [accounts]: entities whose state is saved. Users, of whom a third are clients outside of the cluster, pay in,
+// and are told that it is done, that it is not,
 // or that nobody knows; some commands are refused, or fail, after they have changed the state. At the end each
 // account has what was acknowledged, and of what nobody knew each payment once or not at all.
 
@@ -59,6 +64,9 @@ type paid struct{ acknowledged, unknown map[string]bool }
 type accounts struct {
 	*world
 
+	outside  *client.Client // Of users who are no members.
+	answered atomic.Int64   // How often they got an answer.
+
 	guard   sync.Mutex
 	regions map[*clustertest.Node]*sharding.Region[text]
 	of      map[string]*paid
@@ -69,6 +77,15 @@ func newAccounts(w *world) *accounts {
 	for i := range accountsMax {
 		p.of[fmt.Sprint("a", i)] = &paid{map[string]bool{}, map[string]bool{}}
 	}
+	cfg := client.Default()
+	for i := range seedsListed {
+		cfg.Addresses = append(cfg.Addresses, gatewayOf(i))
+	}
+	var err error
+	if p.outside, err = client.Open(cfg, client.WithDial(w.c.DialClient), client.WithLogger(slog.New(slog.DiscardHandler))); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = p.outside.Close() }) // It never fails.
 	return p
 }
 
@@ -90,7 +107,11 @@ func (p *accounts) step(r *rand.Rand, payment string) {
 	verb := []string{"pay", "pay", "pay", "pay", "refuse", "fail"}[r.IntN(6)]
 	ctx, cancel := context.WithTimeout(context.Background(), []time.Duration{20 * time.Millisecond, time.Second, 20 * time.Second}[r.IntN(3)])
 	defer cancel()
-	answer, err := p.ask(ctx, p.any(r), id, verb+" "+payment)
+	ask := p.askOutside
+	if n := p.any(r); r.IntN(3) > 0 {
+		ask = func(ctx context.Context, id, command string) ([]string, error) { return p.ask(ctx, n, id, command) }
+	}
+	answer, err := ask(ctx, id, verb+" "+payment)
 	p.guard.Lock()
 	defer p.guard.Unlock()
 	switch {
@@ -100,7 +121,7 @@ func (p *accounts) step(r *rand.Rand, payment string) {
 		}
 	case err == nil:
 		p.of[id].acknowledged[payment] = true
-	case !errors.Is(err, sharding.ErrNotDelivered):
+	case !errors.Is(err, sharding.ErrNotDelivered) && !errors.Is(err, client.ErrNotDelivered):
 		p.of[id].unknown[payment] = true
 	}
 }
@@ -116,7 +137,28 @@ func (p *accounts) ask(ctx context.Context, n *clustertest.Node, id, command str
 	if err != nil {
 		return nil, err
 	}
-	return strings.FieldsFunc(reply.GetValue(), func(r rune) bool { return r == ',' }), nil
+	return listed(reply), nil
+}
+
+// askOutside asks as a program that is no member.
+func (p *accounts) askOutside(ctx context.Context, id, command string) ([]string, error) {
+	message, err := proto.Marshal(wrapperspb.String(command))
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.outside.Ask(ctx, accountKind, id, message)
+	if err != nil {
+		return nil, err
+	}
+	p.answered.Add(1)
+	reply := &wrapperspb.StringValue{}
+	err = proto.Unmarshal(answer, reply)
+	return listed(reply), err
+}
+
+// listed returns what a text lists.
+func listed(t text) []string {
+	return strings.FieldsFunc(t.GetValue(), func(r rune) bool { return r == ',' })
 }
 
 // The states are in a store: nothing ends with the nodes.
@@ -143,6 +185,9 @@ func (p *accounts) copied() func() {
 }
 
 func (p *accounts) judge(ctx context.Context) {
+	if p.answered.Load() == 0 {
+		p.violation("no client outside of the cluster was ever answered")
+	}
 	for id, told := range p.of {
 		payments, err := p.ask(ctx, p.any(p.rand), id, "show")
 		if err != nil {

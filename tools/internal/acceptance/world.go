@@ -62,6 +62,7 @@ type keeper interface {
 // A machine has an address, a disk and a file, which outlive the node that runs on it.
 type machine struct {
 	address string
+	gateway string // For clients; empty: none.
 	seeds   []string
 	disk    *store.Memory
 	dir     string
@@ -193,9 +194,19 @@ func (w *world) machine(address string) *machine {
 	return m
 }
 
+// gatewayOf returns the address at which the i-th machine lets clients in, empty if it does not: those in the list of seed
+// nodes do.
+func gatewayOf(i int) string {
+	if i >= seedsListed {
+		return ""
+	}
+	return fmt.Sprintf("127.0.0.1:%d", 7947+i)
+}
+
 // next makes the next machine of the cluster.
 func (w *world) next() *machine {
 	m := w.machine(fmt.Sprintf("10.0.0.%d:7946", len(w.machines)+1))
+	m.gateway = gatewayOf(len(w.machines))
 	w.machines = append(w.machines, m)
 	return m
 }
@@ -225,7 +236,8 @@ func (w *world) start(m *machine) {
 
 // boot starts a node alone.
 func (w *world) boot(m *machine) {
-	text := fmt.Sprintf("node: {data-dir: %q}\nmembership: {seed-nodes: [%s]}\n", m.dir, strings.Join(m.seeds, ", "))
+	text := fmt.Sprintf("node: {data-dir: %q}\nmembership: {seed-nodes: [%s]}\ngateway: {address: %q, kinds: [%s]}\n",
+		m.dir, strings.Join(m.seeds, ", "), m.gateway, accountKind)
 	m.node = w.c.Add(clustertest.WithAddress(m.address), clustertest.WithConfig(text),
 		clustertest.WithOptions(cluster.WithStore(func(_ context.Context, _, name string) (store.Store, error) { return m.disk.Open(name) })))
 	w.note("%s starts, with the list %v", m.address, m.seeds)
