@@ -39,23 +39,24 @@ import (
 // Node is a node with all its parts. It is a [sharding.Host] and a
 // [ddata.Host].
 type Node struct {
-	member      *membership.Node
-	sharding    *sharding.System
-	data        *ddata.Replicator
-	registry    lazy[registry.Registry]
-	topics      lazy[pubsub.PubSub]
-	states      states
-	shardLeases *given // The store of the leases of shards; nil if the configuration names none.
-	gateway     *gateway.Server
-	management  *management.Server
-	health      *management.Server // For health checks alone.
-	feed        *management.Feed   // Nil if nothing listens.
-	watched     func()             // Ends the metrics of management.
-	checks      []management.Check
-	reloader    *reloader
-	metrics     telemetry.Metrics // Nil if the node serves no metrics.
-	meters      metric.MeterProvider
-	plugins     *strategies
+	member       *membership.Node
+	sharding     *sharding.System
+	data         *ddata.Replicator
+	registry     lazy[registry.Registry]
+	topics       lazy[pubsub.PubSub]
+	states       states
+	shardLeases  *given // The store of the leases of shards; nil if the configuration names none.
+	gateway      *gateway.Server
+	management   *management.Server
+	health       *management.Server // For health checks alone.
+	feed         *management.Feed   // Nil if nothing listens.
+	watched      func()             // Ends the metrics of management.
+	checks       []management.Check
+	reloader     *reloader
+	metrics      telemetry.Metrics // Nil if the node serves no metrics.
+	meters       metric.MeterProvider
+	plugins      *strategies
+	certificates *certificates
 
 	discovery   []discovery.Method // Methods that the node asks.
 	asked       []*given           // The same, to be closed.
@@ -260,7 +261,7 @@ func (n *Node) Ready() []string {
 // Health returns a handler of the health checks for a server of the program's own: /health/live,
 // /health/ready and /health/startup, see [management.Health]. It answers whoever asks.
 func (n *Node) Health() http.Handler {
-	return management.HealthHandler(n.member, n.data.Warnings, n.reasons)
+	return management.HealthHandler(n.member, n.warnings, n.reasons)
 }
 
 // MeterProvider returns where the metrics of the node go. Metrics of the program's own

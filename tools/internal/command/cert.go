@@ -42,6 +42,7 @@ type Cert struct {
 	Authority CertAuthority `cmd:"" help:"Make an authority, which signs certificates."`
 	Node      CertNode      `cmd:"" help:"Make a certificate for a node, a client or an operator."`
 	Check     CertCheck     `cmd:"" help:"Check a certificate, its key, and who has signed it."`
+	Ends      CertEnds      `cmd:"" help:"Ask a running node when its certificates end."`
 }
 
 // target are the files that a command makes.
