@@ -103,12 +103,14 @@ type options struct {
 	checks     []management.Check
 	prepares   []Prepare
 	plugins    openPlugin
-	unenforced unenforced // Nil if the host of plugins cannot say.
+	unenforced askable // Nil if the host of plugins cannot say.
+	startable  askable // Likewise.
 	metrics    telemetry.Endpoint
 	meters     metric.MeterProvider
 	traces     trace.TracerProvider
 
-	own Own // What [Check] was told besides; empty for a start.
+	own    Own  // What [Check] was told besides; empty for a start.
+	starts bool // A node is about to start: what that would find is looked for.
 }
 
 func optionsOf(opts []Option) *options {
@@ -178,10 +180,12 @@ func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options)
 // with the address; or, if the cluster has refused the node already, why.
 func Start(ctx context.Context, opts ...Option) (*Node, error) {
 	o := optionsOf(opts)
+	o.starts = true
 	cfg, file, err := o.load()
 	if err != nil {
 		return nil, err
 	}
+	o.starts = false // A reload binds and opens nothing of that.
 	node := &Node{parts: parts(), checks: o.checks, dataStarted: make(chan struct{}), leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
 	for i, section := range o.sections {
 		section.fill(cfg.own[i])

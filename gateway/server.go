@@ -18,6 +18,7 @@ import (
 
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/transport/bearer"
 	"github.com/quorate/quorate/transport/mutual"
 )
 
@@ -141,7 +142,7 @@ func Serve(ctx context.Context, cfg Config, host sharding.Host, opts ...Option) 
 // open reads the files once, so that a mistake is an error of the start.
 func (s *Server) open() error {
 	if s.cfg.TokenFile != "" {
-		if _, err := s.tokens(); err != nil {
+		if err := bearer.Check(s.cfg.TokenFile); err != nil {
 			return fmt.Errorf("gateway: token-file: %w", err)
 		}
 	}

@@ -184,7 +184,7 @@ func (c *CertNode) signer() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s with %s: %w", c.Authority, c.AuthorityKey, err)
 	}
-	if why := unfitAuthority(authority.Leaf, time.Now()); why != "" {
+	if why := mutual.UnfitAuthority(authority.Leaf, time.Now()); why != "" {
 		return nil, fmt.Errorf("%s: %s", c.Authority, why)
 	}
 	return &authority, nil
@@ -293,7 +293,7 @@ func exist(paths ...string) bool {
 // does.
 func unlike(c, template *x509.Certificate, authority *tls.Certificate) string {
 	if authority == nil {
-		return unfitAuthority(c, time.Now())
+		return mutual.UnfitAuthority(c, time.Now())
 	}
 	if err := c.CheckSignatureFrom(authority.Leaf); err != nil {
 		return "another authority has signed it"

@@ -304,7 +304,7 @@ func TestEachFaultOfACertificateIsFound(t *testing.T) {
 		want  string // "" for no fault.
 	}{
 		"no fault":        {spoil: plant(func(*x509.Certificate) {})},
-		"no usage is any": {spoil: plant(func(c *x509.Certificate) { c.ExtKeyUsage = nil })},
+		"no usage":        {spoil: plant(func(c *x509.Certificate) { c.ExtKeyUsage = nil }), want: "it names no extended key usage"},
 		"expired":         {spoil: plant(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), want: "node.pem: it has expired on "},
 		"not valid yet":   {spoil: plant(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }), want: "node.pem: it is not valid before "},
 		"ends soon":       {spoil: plant(func(*x509.Certificate) {}), args: []string{"-left", "336h"}, want: ", less than 336h0m0s: issue a new one"},

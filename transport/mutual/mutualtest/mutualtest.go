@@ -85,6 +85,8 @@ type Leaf struct {
 	Identities []string
 	// Serial is the serial number, by which the certificate can be revoked.
 	Serial int64
+	// Usages are the extended key usages: those of both ends of a connection when nil, none when empty.
+	Usages []x509.ExtKeyUsage
 	// From and Until are when validity begins and ends, relative to now: an hour ago
 	// when From is zero, in an hour when Until is zero.
 	From, Until time.Duration
@@ -100,11 +102,15 @@ func (a *Authority) Issue(tb testing.TB, l Leaf) tls.Certificate {
 		require.NoError(tb, err)
 		uris = append(uris, uri)
 	}
+	usages := l.Usages
+	if usages == nil {
+		usages = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		URIs: uris, SerialNumber: big.NewInt(cmp.Or(l.Serial, 2)), Subject: pkix.Name{CommonName: "node"},
 		NotBefore: time.Now().Add(cmp.Or(l.From, -time.Hour)), NotAfter: time.Now().Add(cmp.Or(l.Until, time.Hour)),
 		IPAddresses: []net.IP{net.ParseIP(cmp.Or(l.Host, "127.0.0.1"))}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: usages,
 	}, a.Certificate, &key.PublicKey, a.key)
 	require.NoError(tb, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
