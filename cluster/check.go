@@ -4,38 +4,28 @@
 package cluster
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
-	"os"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gateway"
-	"github.com/quorate/quorate/plugins"
-	"github.com/quorate/quorate/transport"
-	"github.com/quorate/quorate/transport/mutual"
 
 	"github.com/quorate/quorate/config/field"
 )
 
-// [Check] decodes the files into a configuration that reports, when it is validated, what
-// otherwise only a start finds ([startable.Validate]), and then warns of what the system does
-// not keep ([startable.warn]). What several files say of one cluster is compared in compare.go.
+// [Check] and [Start] decode the files into a configuration that reports, when it is validated, what else would be found one
+// after the other while parts start ([startable.Validate]), so that both say the same. Check knows besides which strategies a program
+// has, and warns of what the system does not keep ([startable.warn]). What several files say of one cluster is compared in compare.go.
 
 // Check reads and merges files as [Load] does, and reports besides the faults that
 // otherwise only the start of a node would find: an address beyond this machine without
-// TLS, certificate files that cannot be used, and names of strategies that do not exist.
-// Files that this user may not read are skipped.
+// TLS, two listeners with one port, certificates that can never work, files that are not there, executables of plugins that
+// cannot be started, and names of strategies that do not exist. [Start] reports the same. Files that this user may not read are skipped.
 func Check(own Own, paths ...string) error {
 	s, err := check(own, paths...)
 	if err == nil && own.Warn != nil {
@@ -89,7 +79,7 @@ func check(own Own, paths ...string) (*startable, error) {
 		return nil, err
 	}
 	s := &startable{
-		linkable: linkable{Config: Default(), options: o}, own: own.Strategies, kinds: own.Kinds, resolve: file.Resolve,
+		linkable: linkable{Config: Default(), options: o}, own: &own, resolve: file.Resolve,
 	}
 	return s, file.DecodeAll(s, slices.Concat(own.Sections, choices, o.strangeStates(file))...)
 }
@@ -106,15 +96,15 @@ func (s *startable) warn(tell func(key, reason string)) {
 		tell(field.Of(entry))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Plugins)) {
-		if key, why := s.unstartable(s.Plugins[name]); why != "" {
-			tell("plugins."+name+"."+key, why)
+		var lacks []error
+		if !s.chooses(name) {
+			lacks = append(lacks, s.unstartable(name))
 		}
-		if s.options.unenforced == nil {
-			continue
+		if s.options.unenforced != nil {
+			lacks = append(lacks, field.Within("plugins."+name, s.options.unenforced(s.Plugins[name])))
 		}
-		for _, lack := range field.Parts(s.options.unenforced(s.Plugins[name])) {
-			key, reason := field.Of(lack)
-			tell("plugins."+name+"."+key, reason)
+		for _, lack := range field.Parts(errors.Join(lacks...)) {
+			tell(field.Of(lack))
 		}
 	}
 }
@@ -138,9 +128,9 @@ type Own struct {
 	Options []Option
 
 	// Warn is told of settings that are no faults and that the system of this process does
-	// not keep, once there is no fault: limits of a plugin that it does not know, a user or
-	// an executable that it does not have; of locations of shards that are not durable; of a node that finds nobody by itself,
-	// or itself under another name. Nil if nobody wants to know.
+	// not keep, once there is no fault: limits of a plugin that it does not know, a user that it does not have, the
+	// executable of a plugin that nothing chooses; of locations of shards that are not durable; and of a node that finds nobody by
+	// itself, or itself under another name. Nil if nobody wants to know.
 	Warn func(key, reason string)
 
 	// Whole says that Options link everything that the project has, as the quorate command
@@ -153,18 +143,22 @@ type Own struct {
 type startable struct {
 	linkable `koanf:",squash"`
 
-	own     []string                 // The strategies of the program itself.
-	kinds   []string                 // The kinds of the program; empty if they are not known.
+	own     *Own                     // What the program has of its own; nil for a start, whose parts know.
 	resolve func(path string) string // Makes the path of a file absolute that is relative to the configuration's.
 }
 
 // Validate reports every fault that no section sees by itself.
 func (s *startable) Validate() error {
+	return errors.Join(s.linkable.Validate(), s.listeners(), s.certificates(), s.files(), s.plugins(), s.unknown())
+}
+
+// unknown reports names that nothing in the program has, and a node that other machines reach.
+func (s *startable) unknown() error {
+	if s.own == nil {
+		return nil
+	}
 	return errors.Join(
-		s.linkable.Validate(), s.exposed(),
-		s.certificates("transport.tls", s.Transport.TLS), s.certificates("management.tls", s.Management.TLS),
-		s.certificates("gateway.tls", s.Gateway.TLS),
-		s.joinDecider(), s.unserved(),
+		s.exposed(), s.joinDecider(), s.unserved(),
 		s.known("membership.failure-detector.strategy", s.Membership.FailureDetector.Strategy, fd.BuiltIns()...),
 		s.known("downing.strategy", s.Downing.Strategy, downingNames()...),
 		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocationNames()...),
@@ -197,25 +191,10 @@ func beyond(address string) bool {
 	return err != nil || !ip.Unmap().IsLoopback()
 }
 
-// certificates opens the files of a section as a start does.
-func (s *startable) certificates(key string, names transport.TLSFiles) error {
-	if !names.Complete() { // No files are named, or the section reports which one is missing.
-		return nil
-	}
-	for _, path := range names.Paths() {
-		*path = s.resolve(*path)
-	}
-	_, err := mutual.Open(names, nil)
-	if err == nil || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	return &field.Error{Key: key, Reason: strings.ReplaceAll(err.Error(), "\n", "; "), Err: err}
-}
-
 // known reports the name of a strategy that does not exist.
 func (s *startable) known(key, name string, builtIn ...string) error {
 	_, plugin := s.Plugins[name]
-	if plugin || name == "" || slices.Contains(builtIn, name) || slices.Contains(s.own, name) { // The section reports an empty name.
+	if plugin || name == "" || slices.Contains(builtIn, name) || slices.Contains(s.own.Strategies, name) { // The section reports an empty name.
 		return nil
 	}
 	return field.Errorf(key, "%q is neither built in (%s) nor the name of a plugin; a strategy of the program itself is given to config check by --own", name, strings.Join(builtIn, ", "))
@@ -225,47 +204,9 @@ func (s *startable) known(key, name string, builtIn ...string) error {
 func (s *startable) unserved() error {
 	var faults []error
 	for _, kind := range s.Gateway.Kinds {
-		if len(s.kinds) > 0 && kind != gateway.All && !slices.Contains(s.kinds, kind) {
-			faults = append(faults, field.Errorf("gateway.kinds", "%q is no kind of the program, which has %s, so that clients are refused: correct the name, or name it to config check by --kinds", field.Clip(kind), strings.Join(s.kinds, ", ")))
+		if len(s.own.Kinds) > 0 && kind != gateway.All && !slices.Contains(s.own.Kinds, kind) {
+			faults = append(faults, field.Errorf("gateway.kinds", "%q is no kind of the program, which has %s, so that clients are refused: correct the name, or name it to config check by --kinds", field.Clip(kind), strings.Join(s.own.Kinds, ", ")))
 		}
 	}
 	return errors.Join(faults...)
-}
-
-// unstartable says at which key why a plugin cannot be started on this machine, an empty text if nothing is in the way. A
-// node starts without it, and the machine of the node may be another one.
-func (s *startable) unstartable(p plugins.Config) (key, why string) {
-	if found := variable.FindString(p.Path); found != "" {
-		return "path", fmt.Sprintf("%q has the variable %s, and nothing replaces it in a file: write the path", field.Clip(p.Path), found)
-	}
-	path := s.resolve(p.Path)
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "path", path + " is not on this machine: correct it, unless the nodes have the file"
-	case err != nil: // This user may not look, and the node may.
-		return "", ""
-	case info.IsDir():
-		return "path", path + " is a directory: name the executable in it"
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
-		return "path", path + " is not executable: say chmod +x"
-	}
-	if sum := checksum(path); p.SHA256 != "" && sum != "" && !strings.EqualFold(sum, p.SHA256) {
-		return "sha256", fmt.Sprintf("is not that of %s on this machine, %s, so that the plugin is not started: quorate plugin pin writes it", path, sum)
-	}
-	return "", ""
-}
-
-// checksum returns the checksum of a file, empty if it cannot be read.
-func checksum(path string) string {
-	file, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = file.Close() }() // It was only read.
-	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
-		return ""
-	}
-	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/plugins/host"
 )
 
 // A configuration that a start would refuse is refused by a check too, at its key and
@@ -36,10 +37,10 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 		"address without TLS":        {[]string{name, "node: {address: 10.0.0.1:7946}"}, nil, ":2: node.address: 10.0.0.1:7946 is not on the loopback"},
 		"bind without TLS":           {[]string{name, here, "transport: {bind: 0.0.0.0:7946}"}, nil, ":3: transport.bind: 0.0.0.0:7946 is not on the loopback"},
 		"insecure on purpose":        {[]string{name, here, "transport: {bind: 0.0.0.0:7946, allow-insecure: true}"}, nil, ""},
-		"certificate is a directory": {[]string{name, here, "transport: {" + tls(dir) + "}"}, nil, ":3: transport.tls: "},
+		"certificate is a directory": {[]string{name, here, "transport: {" + tls(dir) + "}"}, nil, ":3: transport.tls.certificate: "},
 		"certificate is missing":     {[]string{name, here, "transport: {" + tls("none.pem") + "}"}, nil, "none.pem"},
-		"certificate is none":        {[]string{name, here, "transport: {" + tls(text) + "}"}, nil, ":3: transport.tls: "},
-		"certificate of management":  {[]string{name, here, "management: {" + tls(dir) + "}"}, nil, ":3: management.tls: "},
+		"certificate is none":        {[]string{name, here, "transport: {" + tls(text) + "}"}, nil, ":3: transport.tls.certificate: "},
+		"certificate of management":  {[]string{name, here, "management: {" + tls(dir) + "}"}, nil, ":3: management.tls.certificate: "},
 		"unknown downing":            {[]string{name, here, "downing: {strategy: coin}"}, nil, `:3: downing.strategy: "coin" is neither built in (keep-majority, static-quorum, keep-oldest, manual, down-all`},
 		"own downing":                {[]string{name, here, "downing: {strategy: coin}"}, []string{"coin"}, ""},
 		"unknown allocation":         {[]string{name, here, "sharding: {allocation: {strategy: dice}}"}, nil, `:3: sharding.allocation.strategy: "dice" is neither`},
@@ -152,9 +153,9 @@ func TestKindsThatNothingServesAreRefused(t *testing.T) {
 	require.NoError(t, cluster.Check(cluster.Own{Kinds: []string{"account"}}, all))
 }
 
-// A plugin that this machine cannot start is a warning with its key: the node would start, and decide by its built-in
-// strategy.
-func TestPluginsThatCannotBeStartedAreWarnings(t *testing.T) {
+// A plugin that this machine cannot start, as far as its file tells, is a fault with its key of a check and of a start, if the
+// node would start it; of one that nothing chooses a check warns.
+func TestPluginsThatCannotBeStartedAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	plain, fit := filepath.Join(dir, "plain"), filepath.Join(dir, "fit")
 	require.NoError(t, os.WriteFile(plain, []byte("text"), 0o600))
@@ -170,16 +171,25 @@ func TestPluginsThatCannotBeStartedAreWarnings(t *testing.T) {
 		"variable":       {"path: '${DIR}/x', unpinned: true", `plugins.x.path: "${DIR}/x" has the variable ${DIR}`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			plugins := cluster.WithPlugins(host.New())
+			lines := []string{
+				"cluster: {name: test}", "node: {address: " + free(t) + "}",
+				"membership: {seed-nodes: ['127.0.0.1:7946']}", "plugins: {x: {policy: downing, " + test.plugin + "}}",
+			}
 			var warned []string
-			own := cluster.Own{Options: []cluster.Option{cluster.WithPlugins(new(stage))}, Warn: func(key, reason string) { warned = append(warned, key+": "+reason) }}
-			require.NoError(t, cluster.Check(own, file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}",
-				"membership: {seed-nodes: ['127.0.0.1:7946']}", "plugins: {x: {policy: downing, "+test.plugin+"}}")))
+			own := cluster.Own{Options: []cluster.Option{plugins}, Warn: func(key, reason string) { warned = append(warned, key+": "+reason) }}
+			require.NoError(t, cluster.Check(own, file(t, lines...)))
+			require.Equal(t, test.want == "", len(warned) == 0, warned)
+			chosen := file(t, append(lines, "downing: {strategy: x}")...)
 			if test.want == "" {
-				require.Empty(t, warned)
+				require.NoError(t, cluster.Check(own, chosen))
 				return
 			}
-			require.Len(t, warned, 1)
 			require.Contains(t, warned[0], test.want)
+			for what, err := range map[string]error{"check": cluster.Check(own, chosen), "start": started(t, cluster.WithFile(chosen), plugins)} {
+				require.ErrorContains(t, err, chosen+":4: "+test.want, what)
+				require.ErrorIs(t, err, config.ErrInvalid, what)
+			}
 		})
 	}
 }

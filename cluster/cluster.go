@@ -39,23 +39,24 @@ import (
 // Node is a node with all its parts. It is a [sharding.Host] and a
 // [ddata.Host].
 type Node struct {
-	member      *membership.Node
-	sharding    *sharding.System
-	data        *ddata.Replicator
-	registry    lazy[registry.Registry]
-	topics      lazy[pubsub.PubSub]
-	states      states
-	shardLeases *given // The store of the leases of shards; nil if the configuration names none.
-	gateway     *gateway.Server
-	management  *management.Server
-	health      *management.Server // For health checks alone.
-	feed        *management.Feed   // Nil if nothing listens.
-	watched     func()             // Ends the metrics of management.
-	checks      []management.Check
-	reloader    *reloader
-	metrics     telemetry.Metrics // Nil if the node serves no metrics.
-	meters      metric.MeterProvider
-	plugins     *strategies
+	member       *membership.Node
+	sharding     *sharding.System
+	data         *ddata.Replicator
+	registry     lazy[registry.Registry]
+	topics       lazy[pubsub.PubSub]
+	states       states
+	shardLeases  *given // The store of the leases of shards; nil if the configuration names none.
+	gateway      *gateway.Server
+	management   *management.Server
+	health       *management.Server // For health checks alone.
+	feed         *management.Feed   // Nil if nothing listens.
+	watched      func()             // Ends the metrics of management.
+	checks       []management.Check
+	reloader     *reloader
+	metrics      telemetry.Metrics // Nil if the node serves no metrics.
+	meters       metric.MeterProvider
+	plugins      *strategies
+	certificates *certificates
 
 	discovery   []discovery.Method // Methods that the node asks.
 	asked       []*given           // The same, to be closed.
@@ -103,12 +104,14 @@ type options struct {
 	checks     []management.Check
 	prepares   []Prepare
 	plugins    openPlugin
-	unenforced unenforced // Nil if the host of plugins cannot say.
+	unenforced askable // Nil if the host of plugins cannot say.
+	startable  askable // Likewise.
 	metrics    telemetry.Endpoint
 	meters     metric.MeterProvider
 	traces     trace.TracerProvider
 
-	own Own // What [Check] was told besides; empty for a start.
+	own    Own  // What [Check] was told besides; empty for a start.
+	starts bool // A node is about to start: what that would find is looked for.
 }
 
 func optionsOf(opts []Option) *options {
@@ -183,10 +186,12 @@ func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options)
 // with the address; or, if the cluster has refused the node already, why.
 func Start(ctx context.Context, opts ...Option) (*Node, error) {
 	o := optionsOf(opts)
+	o.starts = true
 	cfg, file, err := o.load()
 	if err != nil {
 		return nil, err
 	}
+	o.starts = false // A reload binds and opens nothing of that.
 	node := &Node{parts: parts(), checks: o.checks, dataStarted: make(chan struct{}), leave: cfg.Membership.LeaveTimeout + cfg.Membership.ExitTimeout}
 	for i, section := range o.sections {
 		section.fill(cfg.own[i])
@@ -266,7 +271,7 @@ func (n *Node) Ready() []string {
 // Health returns a handler of the health checks for a server of the program's own: /health/live,
 // /health/ready and /health/startup, see [management.Health]. It answers whoever asks.
 func (n *Node) Health() http.Handler {
-	return management.HealthHandler(n.member, n.data.Warnings, n.reasons)
+	return management.HealthHandler(n.member, n.warnings, n.reasons)
 }
 
 // MeterProvider returns where the metrics of the node go. Metrics of the program's own

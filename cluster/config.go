@@ -186,12 +186,29 @@ func (o *options) loader() config.Loader {
 // finish makes a configuration of the files, with the changes of the program, which are
 // checked like the files.
 func (o *options) finish(file *config.File) (configuration, error) {
-	cfg, err := o.decode(file)
-	if err != nil || len(o.changes) == 0 {
+	if len(o.changes) == 0 {
+		return o.decode(file)
+	}
+	first := *o
+	first.starts = false // What the program changes may be what a start would find.
+	cfg, err := first.decode(file)
+	if err != nil {
 		return cfg, err
 	}
 	o.change(&cfg)
-	return cfg, new(config.File).Decode("", &linkable{Config: cfg.Config, options: o})
+	none := new(config.File)
+	whole, _ := o.whole(cfg.Config, none.Resolve)
+	return cfg, none.Decode("", whole)
+}
+
+// whole returns what a configuration is decoded into, which checks it, and a pointer to the configuration in that.
+func (o *options) whole(c Config, resolve func(string) string) (any, *Config) {
+	linked := linkable{Config: c, options: o}
+	if !o.starts {
+		return &linked, &linked.Config
+	}
+	s := &startable{linkable: linked, resolve: resolve}
+	return s, &s.Config
 }
 
 // change lets the program change the configuration.
@@ -230,8 +247,8 @@ func (o *options) fill(file *config.File, cfg *configuration) error {
 		}
 		cfg.own[i] = beside[i].Into
 	}
-	whole := linkable{Config: cfg.Config, options: o}
-	err := file.DecodeAll(&whole, beside...)
-	cfg.Config = whole.Config
+	whole, into := o.whole(cfg.Config, file.Resolve)
+	err := file.DecodeAll(whole, beside...)
+	cfg.Config = *into
 	return err
 }

@@ -146,7 +146,7 @@ func (n *Node) looksUp() []membership.Option {
 // built-in rule has no name.
 func (s *startable) joinDecider() error {
 	name := s.Membership.Discovery.JoinDecider
-	if _, plugin := s.Plugins[name]; plugin || name == "" || slices.Contains(s.own, name) {
+	if _, plugin := s.Plugins[name]; plugin || name == "" || slices.Contains(s.own.Strategies, name) {
 		return nil
 	}
 	return field.Errorf("membership.discovery.join-decider",

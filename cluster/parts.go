@@ -100,6 +100,7 @@ func parts() []part {
 			check: func(c Config) error { return c.membership().ValidateAcross() },
 			start: startMembership, stop: func(_ context.Context, n *Node) error { return n.member.Close() }, routes: (*Node).memberRoutes,
 		},
+		{name: "certificates", start: startCertificates, stop: stopCertificates, routes: certificateRoutes},
 		{
 			name: "sharding", defaults: func(c *Config) { c.Sharding = sharding.Default() }, linked: (*options).linkedShardLeases, start: startSharding, stop: stopSharding,
 			routes: (*Node).shardRoutes, unready: (*Node).refused, prepare: prepareSharding,
@@ -308,8 +309,11 @@ func (n *Node) memberRoutes() []management.Route {
 
 // healthRoutes returns the routes of health checks.
 func (n *Node) healthRoutes() []management.Route {
-	return management.Health(n.member, n.data.Warnings, n.reasons)
+	return management.Health(n.member, n.warnings, n.reasons)
 }
+
+// warnings returns what an operator should know of although the node is ready.
+func (n *Node) warnings() []string { return append(n.data.Warnings(), n.certificates.warnings()...) }
 
 // reasons returns why parts, or the program, keep the node from being ready.
 func (n *Node) reasons() []string {

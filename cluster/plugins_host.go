@@ -62,20 +62,24 @@ type Plugin interface {
 // openPlugin is the method Open of a [PluginHost].
 type openPlugin func(ctx context.Context, name string, section plugins.Config, log *slog.Logger, observe func(plugins.Event)) (Plugin, error)
 
-// unenforced is the method Unenforced of a [PluginHost] that has it: what this system does not
-// keep of a plugin's settings.
-type unenforced func(section plugins.Config) error
+// askable is what a [PluginHost] may say of a plugin before it is started: see [WithPlugins].
+type askable func(section plugins.Config) error
 
 // WithPlugins sets what runs the plugins of the section plugins: host.New() of the package
 // plugins/host. Without it a configuration with plugins is refused. A host that has the method
 // Unenforced(plugins.Config) error is asked by [Check] what this system does not keep of a
-// plugin's settings.
+// plugin's settings; one that has Startable(plugins.Config) error is asked by Check and [Start] why the executable cannot be started.
 func WithPlugins[P Plugin](h PluginHost[P]) Option {
 	return func(o *options) {
 		if u, ok := any(h).(interface {
 			Unenforced(section plugins.Config) error
 		}); ok {
 			o.unenforced = u.Unenforced
+		}
+		if u, ok := any(h).(interface {
+			Startable(section plugins.Config) error
+		}); ok {
+			o.startable = u.Startable
 		}
 		o.plugins = func(ctx context.Context, name string, section plugins.Config, log *slog.Logger, observe func(plugins.Event)) (Plugin, error) {
 			p, err := h.Open(ctx, name, section, log, observe)

@@ -399,6 +399,7 @@ func TestOddValuesAreRefused(t *testing.T) {
 		"membership: {failure-detector: {threshold: x}}":       "membership.failure-detector.threshold: must be a number, not the text \"x\"",
 		"membership: {failure-detector: {threshold: .inf}}":    "membership.failure-detector.threshold: +Inf is not a finite number of this size",
 		"membership: {seed-nodes: [1]}":                        "membership.seed-nodes[0]: must be text (netip.AddrPort), not the number 1",
+		"membership: {fence: 99999999h}":                       "membership.fence: \"99999999h\" is too large: durations end at 2562047h0m0s",
 		"membership: {fence: " + strings.Repeat("x", 99) + "}": "membership.fence: \"" + strings.Repeat("x", 60) + "…\" is not a duration",
 		"plugins: [a]":                                         "plugins: must be a map, not a list",
 		"plugins: {1: {path: a, oops: 2}}":                     "plugins.1.oops: unknown key",
@@ -496,4 +497,30 @@ func TestProcessEnvironmentIsRead(t *testing.T) {
 	got := defaults()
 	require.NoError(t, file.Decode("", &got))
 	require.Equal(t, "from-environment", got.Node.Name)
+}
+
+// Numbers of YAML are read as they are by the other formats, or refused with the number that YAML would have read.
+func TestNumbersOfYAMLAreDecimal(t *testing.T) {
+	for text, want := range map[string]string{
+		"0100": "node.limit: 0100 is not a decimal number as written, and YAML would read 64: write that number in decimal digits, or put a text in quotes",
+		"0x10": "YAML would read 16", "0o17": "YAML would read 15", "0b11": "YAML would read 3", "1_000": "YAML would read 1000", "-0100": "YAML would read -64",
+		"09": "YAML would read 9", "1_0.5": "YAML would read 10.5", "1e3": "node.limit: is not a whole number as written: write 1000, without a point and an exponent",
+		"1000.0": "node.limit: is not a whole number as written: write 1000", "'0100'": "must be a whole number, not the text", "100": "", "+7": "", "0": "", "-1": "",
+	} {
+		file, err := config.Parse("c.yaml", []byte("node:\n  limit: "+text+"\n"))
+		if err == nil {
+			err = file.Decode("node", &struct {
+				Limit int `koanf:"limit"`
+			}{})
+		}
+		if want == "" {
+			require.NoError(t, err, text)
+			continue
+		}
+		require.ErrorContains(t, err, "c.yaml:2: ", text)
+		require.ErrorContains(t, err, want, text)
+	}
+	_, err := config.Parse("c.yaml", []byte("node:\n  weights: {0100: 1}\n  list: [1, 0x2]\n"))
+	require.ErrorContains(t, err, "c.yaml:2: node.weights: 0100 is not a decimal number")
+	require.ErrorContains(t, err, "c.yaml:3: node.list[1]: 0x2 is not a decimal number")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func signed(v int64) (negative bool, n uint64, ok bool) {
 func setInt(target reflect.Value, value any, fromEnv bool) string {
 	negative, n, ok := whole(value, fromEnv)
 	if !ok {
-		return wrongType("a whole number", value)
+		return notWhole(value)
 	}
 	bits := target.Type().Bits()
 	limit := uint64(1) << (bits - 1)
@@ -107,7 +108,7 @@ func setInt(target reflect.Value, value any, fromEnv bool) string {
 func setUint(target reflect.Value, value any, fromEnv bool) string {
 	negative, n, ok := whole(value, fromEnv)
 	if !ok {
-		return wrongType("a whole number", value)
+		return notWhole(value)
 	}
 	limit := uint64(math.MaxUint64) >> (64 - target.Type().Bits())
 	if negative || n > limit {
@@ -115,6 +116,14 @@ func setUint(target reflect.Value, value any, fromEnv bool) string {
 	}
 	target.SetUint(n)
 	return ""
+}
+
+// notWhole says why a value is no whole number.
+func notWhole(value any) string {
+	if x, ok := value.(float64); ok && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+		return fmt.Sprintf("is not a whole number as written: write %.0f, without a point and an exponent", x)
+	}
+	return wrongType("a whole number", value)
 }
 
 func setFloat(target reflect.Value, value any, fromEnv bool) string {
@@ -145,6 +154,9 @@ func setFloat(target reflect.Value, value any, fromEnv bool) string {
 	return ""
 }
 
+// durationSyntax is what is a duration but for its size.
+var durationSyntax = regexp.MustCompile(`^[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`)
+
 const durationForm = `write a number and a unit of ns, us, ms, s, m or h, such as "500ms" or "1h30m"`
 
 // duration reads a Go duration. A bare number other than 0 is refused, since its
@@ -160,6 +172,9 @@ func duration(value any) (time.Duration, string) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err == nil {
 		return d, ""
+	}
+	if durationSyntax.MatchString(strings.TrimSpace(text)) {
+		return 0, fmt.Sprintf("%q is too large: durations end at %v", short(text), time.Duration(math.MaxInt64).Truncate(time.Hour))
 	}
 	reason := fmt.Sprintf("%q is not a duration: %s", short(text), durationForm)
 	if strings.ContainsAny(text, "dDwy") {

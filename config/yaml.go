@@ -5,6 +5,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -95,10 +96,29 @@ func (s *scanner) walk(n *yaml.Node, path []string) {
 			s.walk(child, at)
 		}
 	case yaml.ScalarNode, yaml.DocumentNode, yaml.AliasNode:
+		if reason := notDecimal(n); reason != "" {
+			s.Fault(n.Line, path, reason)
+		}
 		if n.Tag == "!!binary" || n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
 			s.Fault(n.Line, path, fmt.Sprintf("the tag %s is not supported", oneLine(n.Tag)))
 		}
 	}
+}
+
+// decimal are the numbers that the other formats read too, and in the same way.
+var decimal = regexp.MustCompile(`^[-+]?((0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$`)
+
+// notDecimal returns why a number is refused that YAML would read in its own way, "" for one that is decimal and for everything
+// else: 0100 would be 64.
+func notDecimal(n *yaml.Node) string {
+	if tag := n.ShortTag(); tag != "!!int" && tag != "!!float" || decimal.MatchString(n.Value) {
+		return ""
+	}
+	var read any
+	if err := n.Decode(&read); err != nil {
+		return "" // The library refuses it.
+	}
+	return fmt.Sprintf("%s is not a decimal number as written, and YAML would read %v: write that number in decimal digits, or put a text in quotes", short(n.Value), read)
 }
 
 func (s *scanner) mapping(n *yaml.Node, path []string) {
@@ -113,7 +133,7 @@ func (s *scanner) mapping(n *yaml.Node, path []string) {
 			s.Fault(key.Line, path, "anchors and aliases are not supported, repeat the value")
 			continue
 		}
-		if reason := badKey(key.Value); reason != "" {
+		if reason := cmp.Or(badKey(key.Value), notDecimal(key)); reason != "" {
 			s.Fault(key.Line, path, reason)
 			continue
 		}

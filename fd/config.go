@@ -128,10 +128,10 @@ func (c Config) Validate() error {
 		faults.Refuse(d.value < durationShortest || d.value > durationLongest,
 			d.key, "%v is not in the range from %v to %v", d.value, durationShortest, durationLongest)
 	}
-	faults.Refuse(c.MaxSilence < c.AcceptableHeartbeatPause,
-		"max-silence", "%v is below acceptable-heartbeat-pause %v", c.MaxSilence, c.AcceptableHeartbeatPause)
-	faults.Refuse(c.MaxSilence <= c.HeartbeatInterval,
-		"max-silence", "%v is not above heartbeat-interval %v, so every node would be suspected between two heartbeats",
+	faults.Relate(c.MaxSilence < c.AcceptableHeartbeatPause,
+		"max-silence", "acceptable-heartbeat-pause", "%v is below acceptable-heartbeat-pause %v", c.MaxSilence, c.AcceptableHeartbeatPause)
+	faults.Relate(c.MaxSilence <= c.HeartbeatInterval,
+		"max-silence", "heartbeat-interval", "%v is not above heartbeat-interval %v, so every node would be suspected between two heartbeats",
 		c.MaxSilence, c.HeartbeatInterval)
 	faults.Refuse(c.MonitoredByNrOfMembers < 1,
 		"monitored-by-nr-of-members", "%d is below 1", c.MonitoredByNrOfMembers)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding"
+	"github.com/quorate/quorate/transport/bearer"
 	"github.com/quorate/quorate/transport/gate"
 	"github.com/quorate/quorate/transport/mutual"
 )
@@ -170,7 +171,7 @@ func Serve(ctx context.Context, cfg Config, host sharding.Host, opts ...Option) 
 // open reads the files once, so that a mistake is an error of the start.
 func (s *Server) open() error {
 	if s.cfg.TokenFile != "" {
-		if _, err := s.tokens(); err != nil {
+		if err := bearer.Check(s.cfg.TokenFile); err != nil {
 			return fmt.Errorf("gateway: token-file: %w", err)
 		}
 	}

@@ -112,7 +112,7 @@ func Serve(ctx context.Context, cfg Config, routes []Route, opts ...Option) (*Se
 // error of the start.
 func (s *Server) listenForOperators(ctx context.Context) error {
 	if path := s.cfg.Operators.TokenFile; path != "" {
-		if _, err := bearer.Read(path); err != nil {
+		if err := bearer.Check(path); err != nil {
 			return fmt.Errorf("management: operators.token-file: %w", err)
 		}
 	}

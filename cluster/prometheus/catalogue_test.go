@@ -56,6 +56,9 @@ func attributes() map[string][]string {
 		"quorate.node.messages": {direction, "quorate.component", "quorate.message.type"},
 		"quorate.node.io":       {direction, "quorate.component", "quorate.message.type"},
 
+		"quorate.certificate.left": {"quorate.certificate.role", "quorate.section"},
+		"quorate.certificate.life": {"quorate.certificate.role", "quorate.section"},
+
 		"quorate.bootstrap.lookups":             {"quorate.lookup.result"},
 		"quorate.strategy.call.duration":        {fault, "quorate.policy"},
 		"quorate.transport.connections":         {"quorate.lane", "quorate.side"},

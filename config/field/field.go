@@ -93,6 +93,17 @@ func (f *Faults) Refuse(bad bool, key, format string, values ...any) {
 	}
 }
 
+// Relate adds an [Error] if bad is true, which says that the value of a field does not fit that of another one, unless either has a
+// fault: of a value that is wrong by itself nothing more is to be said. It is called after what looks at each value alone.
+func (f *Faults) Relate(bad bool, key, other, format string, values ...any) {
+	for _, fault := range f.found {
+		if found, _ := Of(fault); found == key || found == other {
+			return
+		}
+	}
+	f.Refuse(bad, key, format, values...)
+}
+
 // Add adds faults, and the parts of a joined fault one by one; it ignores nil.
 func (f *Faults) Add(faults ...error) {
 	for _, fault := range faults {

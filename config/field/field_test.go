@@ -87,3 +87,21 @@ func TestAPointedFaultIsOnePart(t *testing.T) {
 	require.Empty(t, key)
 	require.Equal(t, "EOF", reason)
 }
+
+// Two values that do not fit one another are a fault if neither is wrong by itself.
+func TestValuesAreRelatedThatAreRightByThemselves(t *testing.T) {
+	for _, wrong := range []string{"", "least", "most", "other"} {
+		var faults field.Faults
+		faults.Refuse(wrong != "", wrong, "is below 0")
+		faults.Relate(true, "least", "most", "is above most")
+		faults.Relate(false, "least", "other", "is above other")
+		switch wrong {
+		case "":
+			require.EqualError(t, faults.Err(), "least: is above most")
+		case "other":
+			require.EqualError(t, faults.Err(), "other: is below 0\nleast: is above most")
+		default:
+			require.EqualError(t, faults.Err(), wrong+": is below 0")
+		}
+	}
+}

@@ -95,7 +95,7 @@ func (c Config) Validate() error {
 	} {
 		faults.Refuse(t.value < t.lowest || t.value > timeLongest, t.key, "%v is not from %v to %v", t.value, t.lowest, timeLongest)
 	}
-	faults.Refuse(c.IntervalMax < c.Interval, "exponential-backoff-max", "%v is below interval %v", c.IntervalMax, c.Interval)
+	faults.Relate(c.IntervalMax < c.Interval, "exponential-backoff-max", "interval", "%v is below interval %v", c.IntervalMax, c.Interval)
 	faults.Refuse(c.RequiredContactPoints < 1 || c.RequiredContactPoints > PointsMax, "required-contact-point-nr",
 		"%d is not from 1 to %d", c.RequiredContactPoints, PointsMax)
 	faults.Refuse(c.DefaultPort < 0 || c.DefaultPort > 65535, "default-port", "%d is not from 0 to 65535", c.DefaultPort)

@@ -212,19 +212,24 @@ func TestMutualTLS(t *testing.T) {
 	c.awaitMembers(nodes...)
 }
 
-// TestACertificateOfAnotherAuthorityIsRefused starts a node whose certificate
-// the cluster's authority did not sign.
+// TestACertificateOfAnotherAuthorityIsRefused starts a node whose certificate the cluster's authority did not sign: it does not
+// start where its own authorities say so, and is refused by the others where it trusts both authorities.
 //
 // covers I35.
 func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	c := newCity(t)
-	foreign := issue(c, mutualtest.NewAuthority(t, "ca"), "foreign")
+	ours, theirs := mutualtest.NewAuthority(t, "ca"), mutualtest.NewAuthority(t, "ca")
+	foreign := issue(c, theirs, "foreign")
 	require.Contains(t, foreign, "foreign-ca.pem")
 	c.write("cluster.yaml", "cluster: {name: bank}", "node: {address: "+c.address(0)+"}",
-		"membership: {seed-nodes: ["+c.address(0)+"]}", issue(c, mutualtest.NewAuthority(t, "ca"), "node"))
+		"membership: {seed-nodes: ["+c.address(0)+"]}", issue(c, ours, "node"))
+	c.write("both-ca.pem", string(ours.PEM())+string(theirs.PEM()))
 	seed := c.settleAlone()
-	alien := c.start("QUORATE_TRANSPORT__TLS__CERTIFICATE="+filepath.Join(c.dir, "foreign.pem"),
-		"QUORATE_TRANSPORT__TLS__KEY="+filepath.Join(c.dir, "foreign-key.pem"))
+	shown := []string{
+		"QUORATE_TRANSPORT__TLS__CERTIFICATE=" + filepath.Join(c.dir, "foreign.pem"), "QUORATE_TRANSPORT__TLS__KEY=" + filepath.Join(c.dir, "foreign-key.pem"),
+	}
+	require.Contains(t, c.launch(shown...).refusedToStart(2), "transport.tls.certificate: "+filepath.Join(c.dir, "foreign.pem")+": none of ")
+	alien := c.start(append(shown, "QUORATE_TRANSPORT__TLS__AUTHORITIES="+filepath.Join(c.dir, "both-ca.pem"))...)
 	alien.awaitLog("connection refused", "not in certificate")
 	seed.awaitLog("connection refused", "not in certificate", "unknown authority")
 	c.awaitMembers(seed)

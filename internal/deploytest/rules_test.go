@@ -4,10 +4,12 @@
 package deploytest
 
 import (
+	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +108,12 @@ var trials = map[string]trial{
 		fires: []string{`quorate_transport_connections_refused_total{` + node + `,error_type="certificate"} 0+1x80`},
 		quiet: []string{`quorate_transport_connections_refused_total{` + node + `,error_type="certificate"} 0x70 3x10`}, says: "certificate",
 	},
+	"QuorateCertificateExpiresSoon": {
+		fires: expiring(20, 90), quiet: slices.Concat(expiring(40, 365), expiring(0.5, 1)), says: "of transport.tls of a expires in 20d",
+	},
+	"QuorateCertificateExpires": {
+		fires: expiring(0.5, 90), quiet: slices.Concat(expiring(2, 90), expiring(0.5, 1)), says: "of transport.tls of a expires in 12h",
+	},
 	"QuorateConnectionsBreak": {
 		fires: []string{`quorate_transport_connections_broken_total{` + node + `} 0+3x80`}, quiet: []string{`quorate_transport_connections_broken_total{` + node + `} 0+1x80`},
 	},
@@ -122,6 +130,12 @@ var trials = map[string]trial{
 	"QuorateStoreFails": {
 		fires: []string{`quorate_ddata_store_failures_total{` + node + `} 0+1x80`}, quiet: []string{`quorate_ddata_store_failures_total{` + node + `} 0x70 1x10`},
 	},
+}
+
+// expiring is a certificate that was made for some days, and has some left.
+func expiring(left, life float64) []string {
+	of := fmt.Sprintf(`{%s,quorate_section="transport.tls",quorate_certificate_role="own",days="%v"} =`, node, life)
+	return []string{fmt.Sprintf("quorate_certificate_left_seconds%s%.0f", of, left*86400), fmt.Sprintf("quorate_certificate_life_seconds%s%.0f", of, life*86400)}
 }
 
 // slow is the trial of an alert on a quantile: two in a hundred take more than half a second, or one in

@@ -83,6 +83,16 @@ func Read(path string) (Tokens, error) {
 	return parse(path, text)
 }
 
+// Check returns why a file of tokens is of no use to who starts: that of [Read], or that nobody would be let in since it has none.
+// Under a running program a file may be emptied, to let nobody in any more.
+func Check(path string) error {
+	t, err := Read(path)
+	if err == nil && len(t.all) == 0 {
+		err = fmt.Errorf("%s has no token, so that nobody is let in: write a name, when it ends (or never), and the SHA-256 of a token", path)
+	}
+	return err
+}
+
 // parse parses lines of a name, an end and a checksum. Empty lines and those that begin
 // with # are passed over.
 func parse(path string, text []byte) (Tokens, error) {

@@ -241,20 +241,26 @@ func (p *part[T]) read() ([][]byte, [sha256.Size]byte, error) {
 	contents := make([][]byte, len(p.files))
 	sum := sha256.New()
 	for i, name := range p.files {
-		info, err := os.Stat(name)
-		if err == nil && (!info.Mode().IsRegular() || info.Size() > fileBytesMax) {
-			err = fmt.Errorf("%s is not a regular file of at most %d bytes", name, fileBytesMax)
-		}
-		if err == nil {
-			contents[i], err = os.ReadFile(name)
-		}
-		if err != nil {
+		var err error
+		if contents[i], err = readFile(name); err != nil {
 			return nil, [sha256.Size]byte{}, err
 		}
 		fmt.Fprintf(sum, "%d\n", len(contents[i]))
 		sum.Write(contents[i])
 	}
 	return contents, [sha256.Size]byte(sum.Sum(nil)), nil
+}
+
+// readFile reads a file of certificates, keys or lists.
+func readFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > fileBytesMax {
+		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", name, fileBytesMax)
+	}
+	return os.ReadFile(name)
 }
 
 // sameFiles reports whether files show no sign of a write between two calls of stat.

@@ -151,15 +151,15 @@ func (c Config) Validate() error {
 		faults.Refuse(d.value > durationLongest, d.key, "%v is above %v", d.value, durationLongest)
 	}
 	least := c.questionGapMax()
-	faults.Refuse(c.Fence < least, "fence",
+	faults.Relate(c.Fence < least, "fence", "failure-detector.heartbeat-interval",
 		"%v is below %v, 2.25 times failure-detector.heartbeat-interval: a node would lose its standing by one lost message; use at least %v, or a shorter heartbeat interval",
 		c.Fence, least, least)
-	faults.Refuse(c.GossipIntervalUnconverged > c.GossipInterval, "gossip-interval-unconverged",
+	faults.Relate(c.GossipIntervalUnconverged > c.GossipInterval, "gossip-interval-unconverged", "gossip-interval",
 		"%v is above gossip-interval %v", c.GossipIntervalUnconverged, c.GossipInterval)
-	faults.Refuse(c.PushDelay > c.PushInterval, "push-delay", "%v is above push-interval %v", c.PushDelay, c.PushInterval)
-	faults.Refuse(c.PushInterval > c.GossipInterval, "push-interval", "%v is above gossip-interval %v", c.PushInterval, c.GossipInterval)
+	faults.Relate(c.PushDelay > c.PushInterval, "push-delay", "push-interval", "%v is above push-interval %v", c.PushDelay, c.PushInterval)
+	faults.Relate(c.PushInterval > c.GossipInterval, "push-interval", "gossip-interval", "%v is above gossip-interval %v", c.PushInterval, c.GossipInterval)
 	faults.Refuse(c.PushFanout < 1 || c.PushFanout > pushFanoutMax, "push-fanout", "%d is not in the range from 1 to %d", c.PushFanout, pushFanoutMax)
-	faults.Refuse(c.JoinIntervalMax < c.JoinInterval, "join-interval-max", "%v is below join-interval %v", c.JoinIntervalMax, c.JoinInterval)
+	faults.Relate(c.JoinIntervalMax < c.JoinInterval, "join-interval-max", "join-interval", "%v is below join-interval %v", c.JoinIntervalMax, c.JoinInterval)
 	faults.Refuse(c.MinNrOfMembers < 1, "min-nr-of-members", "%d is below 1", c.MinNrOfMembers)
 	err := c.Voters.Validate()
 	faults.Refuse(err != nil, "voters.role", "%w", err)

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -176,9 +178,14 @@ func checkBlock(t *testing.T, block string) config.Errors {
 	dir := t.TempDir()
 	rest, path := filepath.Join(dir, "rest.yaml"), filepath.Join(dir, "block.yaml")
 	require.NoError(t, os.WriteFile(rest, []byte("cluster: {name: bank}\nnode: {address: 10.0.0.7:7946}\ntransport: {allow-insecure: true}\n"), 0o600))
+	block = provided(t, dir, block)
 	require.NoError(t, os.WriteFile(path, []byte(block), 0o600))
 	for _, files := range certificates.FindAllStringSubmatch(block, -1) {
-		certify(t, dir, files[1], files[2], files[3])
+		host := "10.0.0.7"
+		if address := addresses.FindStringSubmatch(block); address != nil {
+			host = address[1]
+		}
+		certify(t, dir, host, files[1], files[2], files[3])
 	}
 	needs, _, err := check(command.Own{}, rest, path)
 	require.NoError(t, err, "%s", block)
@@ -188,16 +195,47 @@ func checkBlock(t *testing.T, block string) config.Errors {
 	return needs
 }
 
+var (
+	// addresses finds the host of the address of a node in a block.
+	addresses = regexp.MustCompile(`node: *\{ *address: "?([\w.-]+):`)
+	// tokens, executables and pins find the files that a block names besides certificates.
+	tokens      = regexp.MustCompile(`token-file: ([\w./-]+)`)
+	executables = regexp.MustCompile(`path: ([\w./-]+)`)
+	pins        = regexp.MustCompile(`sha256: \w+`)
+)
+
+// provided puts the tokens and the executables that a block names into a directory, and returns the block with their names and
+// checksums.
+func provided(t *testing.T, dir, block string) string {
+	t.Helper()
+	const text = "a program"
+	block = strings.ReplaceAll(block, "/etc/bank/", "")
+	write := func(name, content string) {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o700)) //nolint:gosec // It stands for an executable.
+	}
+	for _, name := range found(tokens, block) {
+		write(name, "alice never "+strings.Repeat("ab", sha256.Size)+"\n")
+	}
+	for _, name := range found(executables, block) {
+		if !filepath.IsAbs(name) {
+			write(name, text)
+		}
+	}
+	return pins.ReplaceAllString(block, fmt.Sprintf("sha256: %x", sha256.Sum256([]byte(text))))
+}
+
 // certificates finds the files of a certificate in a block.
 var certificates = regexp.MustCompile(`tls: *\{ *certificate: ([\w.-]+), key: ([\w.-]+), authorities: ([\w.-]+) *\}`)
 
 // certify makes a certificate, its key and its authority in a directory.
-func certify(t *testing.T, dir, certificate, key, authority string) {
+func certify(t *testing.T, dir, host, certificate, key, authority string) {
 	t.Helper()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, args := range [][]string{
 		{"cert", "authority", "-certificate", in(authority), "-key", in("of-the-authority.pem")},
-		{"cert", "node", "127.0.0.1", "-certificate", in(certificate), "-key", in(key), "-authority", in(authority), "-authority-key", in("of-the-authority.pem")},
+		{"cert", "node", host, "-certificate", in(certificate), "-key", in(key), "-authority", in(authority), "-authority-key", in("of-the-authority.pem")},
 	} {
 		var said strings.Builder
 		program := command.Program{Name: "quorate", Commands: []command.Command{{Name: "cert", Help: "Certificates", Args: &command.Cert{}}}}

@@ -42,6 +42,7 @@ type Cert struct {
 	Authority CertAuthority `cmd:"" help:"Make an authority, which signs certificates."`
 	Node      CertNode      `cmd:"" help:"Make a certificate for a node, a client or an operator."`
 	Check     CertCheck     `cmd:"" help:"Check a certificate, its key, and who has signed it."`
+	Ends      CertEnds      `cmd:"" help:"Ask a running node when its certificates end."`
 }
 
 // target are the files that a command makes.
@@ -183,7 +184,7 @@ func (c *CertNode) signer() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s with %s: %w", c.Authority, c.AuthorityKey, err)
 	}
-	if why := unfitAuthority(authority.Leaf, time.Now()); why != "" {
+	if why := mutual.UnfitAuthority(authority.Leaf, time.Now()); why != "" {
 		return nil, fmt.Errorf("%s: %s", c.Authority, why)
 	}
 	return &authority, nil
@@ -292,7 +293,7 @@ func exist(paths ...string) bool {
 // does.
 func unlike(c, template *x509.Certificate, authority *tls.Certificate) string {
 	if authority == nil {
-		return unfitAuthority(c, time.Now())
+		return mutual.UnfitAuthority(c, time.Now())
 	}
 	if err := c.CheckSignatureFrom(authority.Leaf); err != nil {
 		return "another authority has signed it"

@@ -49,16 +49,17 @@ type Check struct {
 func (*Check) Help() string {
 	return `The files are merged in order, then the QUORATE_ variables of the environment,
 as a node does when it starts, and what its start would refuse is looked at too:
-addresses that need TLS, certificate files, names of strategies, the sections of
+addresses that need TLS, two listeners with one port, certificates, files of tokens,
+executables of plugins that are chosen, names of strategies, the sections of
 methods of discovery that are selected. Files may ask for
 parts that not every program links: the answer names each, with the import and the
 option that give it to the program. What this system cannot keep, such as limits of
-plugins that only Linux has, or executables of plugins that are not here, is a
-warning; so is a seed node that is the node itself under another name, which no
-node finds. With --each the files are those of several nodes: names of the cluster
-and addresses must fit, and some nodes without node.data-dir among others, or
-different lists of seed nodes, are warned of. The exit status is 0 when all is well and
-2 when there are faults.
+plugins that only Linux has, is a warning; so is a seed node that is the
+node itself under another name, which no node finds. With --each the files
+are those of several nodes: names of the cluster and addresses must fit, and
+some nodes without node.data-dir among others, or different lists of seed
+nodes, are warned of. The exit status is 0 when all is well and 2 when there
+are faults.
 
 The end of its name tells the format of a file: .toml, .json, and YAML for
 everything else.
