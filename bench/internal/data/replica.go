@@ -136,7 +136,7 @@ type look struct {
 	CPU   time.Duration `json:"cpu"`
 	Bytes uint64        `json:"bytes"` // Bytes sent on the lanes of messages and of large values.
 	Keys  int           `json:"keys"`
-	Took  time.Duration `json:"took"` // From its start to the moment at which the node counted as a replica,
+	Took  time.Duration `json:"took"`  // From its start to the moment at which the node counted as a replica,
 	Since time.Duration `json:"since"` // and from the one at which it was up.
 	Heard sighting      `json:"heard"`
 }
