@@ -35,6 +35,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"what arrives has no bound", arriving, "TestWhatArrivesIsBounded", "	for c.conn.bytes > a.conn || a.hosts[host] > a.host || a.bytes > a.all {", "	for !mutant(NAME) && (c.conn.bytes > a.conn || a.hosts[host] > a.host || a.bytes > a.all) {"},
 		{"messages need not arrive", arriving, "TestMessagesMustArrive", "			if c.swept++; c.swept > sweeps {", "			if c.swept++; c.swept > sweeps && !mutant(NAME) {"},
 		{"who has few connections gives way", gated, "TestTheOldestOfTheHostWithMostGivesWay", "		case most == nil || h.pending.Len() > most.pending.Len(),\n", "		case most == nil || h.pending.Len() > most.pending.Len() && !mutant(NAME) || h.pending.Len() < most.pending.Len() && mutant(NAME),\n"},
+		{"a host may have any number of connections", gated, "TestHostsHavePlaces", "h.pending.Len() > g.cfg.HostPending:\n", "h.pending.Len() > g.cfg.HostPending && !mutant(NAME):\n"},
 		{"strangers may say much", gated, "TestStrangersSayLittle", "if n == 0 || c.known.Load() || c.came", "if n == 0 || c.known.Load() || mutant(NAME) || c.came"},
 	} {
 		of := "../client/internal/broker"

@@ -536,9 +536,6 @@ func judgeFinders() []string {
 // boundMutants take bounds and checks of the transport away.
 func boundMutants() []mutant {
 	return []mutant{
-		{"a host may have any number of connections", []edit{
-			{"transport/grpc/gate.go", "case g.open[host] >= g.most:", "case g.open[host] >= g.most && !mutant(NAME):"},
-		}},
 		{"localhost is believed by who listens", []edit{
 			{"transport/grpc/grpc.go", "!loopbackAddr(l.Addr()) {", "!mutant(NAME) && !loopbackAddr(l.Addr()) {"},
 		}},

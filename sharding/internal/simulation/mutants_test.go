@@ -27,7 +27,7 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
-		test: "TestLateCommands", name: "no promise", first: "630", file: "control/perkind.go",
+		test: "TestLateCommands", name: "no promise", first: "405", file: "control/perkind.go",
 		old: "		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 		new: "		if mutant(NAME) {\n			return true\n		}\n		k.send(from, Refused{Kind: k.name, Promise: k.promise})\n		return false\n",
 	},
