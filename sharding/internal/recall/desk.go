@@ -224,10 +224,16 @@ func (d *Desk) hurry(s *shard, settling bool) {
 	}
 }
 
-// Quiet reports whether nothing of a shard is to be written, nor being written.
+// Quiet reports whether nothing of a shard is to be written, nor being written, and nobody waits for what ends with it.
 func (d *Desk) Quiet(id protocol.ShardID) bool {
 	s := d.shards[id]
-	return s == nil || s.writing() == 0
+	return s == nil || d.quiet(s)
+}
+
+// quiet is Quiet of a shard that is served. The index ends with the first shard: that stays until others that have something to
+// write may.
+func (d *Desk) quiet(s *shard) bool {
+	return s.writing() == 0 && (s.id != d.present().Shard(0) || !d.giver.owes())
 }
 
 // settled tells of the shards that stop and have nothing to write any more.
@@ -236,7 +242,7 @@ func (d *Desk) settled(out *Outbox) {
 		return
 	}
 	for _, s := range d.order {
-		if s.settling && s.writing() == 0 {
+		if s.settling && d.quiet(s) {
 			d.hurry(s, false)
 			out.Settled = append(out.Settled, s.id)
 		}

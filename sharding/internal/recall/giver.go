@@ -147,6 +147,12 @@ func (g *giver) forgo(of uint32) {
 	g.numbers = slices.DeleteFunc(g.numbers, func(n *number) bool { return n.of == of && n.left == 0 })
 }
 
+// owes reports whether others wait until the index tells of all layouts in force.
+func (g *giver) owes() bool {
+	unlisted := func(s *shard) bool { return s.writing() > 0 && !s.writable() }
+	return g.index != nil && (len(g.waiting) > 0 && !g.index.lists() || slices.ContainsFunc(g.desk.order, unlisted))
+}
+
 // fault says what is wrong with one of the sets that are open, or with the index; empty: nothing is.
 func (g *giver) fault() string {
 	if g.index == nil {

@@ -6,6 +6,7 @@ package recall_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -323,4 +324,49 @@ func TestSetsAreClosed(t *testing.T) {
 	out.Reset()
 	d.Step(3, recall.Opened{Set: own, Session: 1}, out)
 	require.Equal(t, []recall.Close{{Set: own, Session: 1}}, out.Close)
+}
+
+// The first shard, with which the index ends, stays until the other shards of its node that have something to write may. (A node
+// that left soon after its first remembered entity waited for its leave-timeout.)
+func TestTheFirstShardStaysWhileOthersHaveToWrite(t *testing.T) {
+	d, out := recall.New(config(), protocol.Layout{Shards: 2}), &recall.Outbox{}
+	id := ""
+	for i := 0; id == "" || protocol.HashOf(id)%2 == 0; i++ {
+		id = fmt.Sprint("e", i)
+	}
+	d.Step(1, recall.Serve{}, out)
+	d.Step(1, recall.Serve{Shard: 1}, out)
+	d.Step(1, recall.Remember{Shard: 1, ID: id}, out)
+	for _, o := range out.Open {
+		if !o.Set.IsIndex() {
+			d.Step(1, recall.Opened{Set: o.Set, Session: o.Session}, out)
+		}
+	}
+	d.Step(1, recall.Settle{}, out)
+	d.Step(1, recall.Settle{Shard: 1}, out)
+	require.False(t, d.Quiet(0))
+	require.False(t, d.Quiet(1))
+	require.Empty(t, out.Settled)
+	changed, settled := 0, []protocol.ShardID(nil)
+	for now := machine.Instant(2); now < machine.Instant(10*time.Second) && len(settled) < 2; now = now.Add(10 * time.Millisecond) {
+		asks, gives, opens, changes := slices.Clone(out.Ask), slices.Clone(out.Give), slices.Clone(out.Open), slices.Clone(out.Change)
+		settled = append(settled, out.Settled...)
+		out.Reset()
+		for _, o := range opens {
+			d.Step(now, recall.Opened{Set: o.Set, Session: o.Session}, out)
+		}
+		for _, c := range changes {
+			changed++
+			d.Step(now, recall.Changed{Set: c.Set, Session: c.Session}, out)
+		}
+		for _, a := range asks {
+			d.Step(now, protocol.Asked{Take: a}, out)
+		}
+		for _, g := range gives {
+			d.Step(now, g.Given, out)
+		}
+		d.Step(now, recall.Tick{}, out)
+	}
+	require.ElementsMatch(t, []protocol.ShardID{0, 1}, settled)
+	require.Equal(t, 2, changed, "the index, and the set")
 }
