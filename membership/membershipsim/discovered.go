@@ -96,10 +96,10 @@ func (d *Discovered) Serve(w *simulation.World) {
 }
 
 // decide answers the question of a decider: by the built-in rule, or, while discovery is wrong, at random, what is
-// allowed and makes no sense.
+// allowed and makes no sense. Where other discovery is tried, that alone is wrong.
 func (d *Discovered) decide(o bootstrap.Observations) bootstrap.Decision {
 	form := bootstrap.Decision{Action: bootstrap.Form, Reason: "drawn"}
-	if d.world.Now() < d.RightFrom && form.Check(o) == nil && d.rand.IntN(2) == 0 {
+	if d.Find == nil && d.world.Now() < d.RightFrom && form.Check(o) == nil && d.rand.IntN(2) == 0 {
 		return form
 	}
 	return bootstrap.LowestAddress{}.DecideNow(o)

@@ -33,7 +33,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"what a node that ends sends back has failed", broker, leaves, "", ""}, // By an edit before.
 	} {
 		looked := simulationtest.Mutant{
-			Name: m.name, Tests: []string{m.test}, Env: []string{"QUORATE_SEEDS=20", "QUORATE_SEED=", "QUORATE_FIRST_SEED="},
+			Name: m.name, Tests: []string{m.test}, Env: []string{"QUORATE_SEEDS=20", "QUORATE_SEED=", "QUORATE_FIRST_SEED=1000"},
 		}
 		if m.old != "" {
 			looked.Edits = []simulationtest.Edit{{File: m.file, Old: m.old, New: m.to}}

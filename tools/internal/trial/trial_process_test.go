@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -147,14 +148,14 @@ func (hasty) Decide(context.Context, bootstrap.Observations) (bootstrap.Decision
 	return bootstrap.Decision{Action: bootstrap.Form, Reason: "why wait"}, nil
 }
 
-// fickle finds other contact points each time.
+// fickle finds contact points each time that it has never found before.
 type fickle struct{ asked atomic.Int32 }
 
 func (f *fickle) Lookup(context.Context, discovery.Query) (discovery.Targets, error) {
 	n := int(f.asked.Add(1))
 	var found discovery.Targets
-	for i := range 3 + n%3 {
-		found.List = append(found.List, discovery.Target{Host: "10.0.0." + strconv.Itoa(1+(n+i)%9), Port: 7946})
+	for i := range 3 {
+		found.List = append(found.List, discovery.Target{Host: fmt.Sprintf("10.%d.%d.%d", n>>8&255, n&255, 1+i), Port: 7946})
 	}
 	return found, nil
 }
