@@ -129,23 +129,30 @@ func (l *majorities) goneForGood(id ReplicaID) bool {
 // forGood reports whether no winning part of the replicas that count can come back.
 func (l *majorities) forGood() bool {
 	g := l.group
-	return l.goesOn() && !g.unnamed() && l.dead(g.reg.Current, g.reg.Old)
+	return l.goesOn() && !g.unnamed() && l.dead(g.reg.Current, g.reg.Old, g.sealed)
 }
 
 // dead reports whether no winning part of replicas can come back, or of the former ones while these have to hear of
 // the end.
-func (l *majorities) dead(current, old Set) bool {
-	g := l.group
+func (l *majorities) dead(current, old Set, sealed bool) bool {
 	comes := func(id ReplicaID) bool { return !l.goneForGood(id) }
-	hears := func(id ReplicaID) bool { return comes(id) || g.knows[id] }
-	return !current.Wins(comes) || len(old) > 0 && !g.sealed && !old.Wins(hears)
+	hears := func(id ReplicaID) bool { return comes(id) || l.group.knows[id] }
+	return !current.Wins(comes) || len(old) > 0 && !sealed && !old.Wins(hears)
 }
 
-// bucketsForGood reports whether buckets begin anew by themselves: some have lost a winning part of their homes, and
-// all those that would begin anew have lost it for good.
+// deadBucket is dead of the homes of a bucket. Of one that is held back the former homes have yet to hear of the end of
+// an earlier change.
+func (l *majorities) deadBucket(v *view) bool {
+	return l.dead(v.current, v.old, l.group.sealed && !v.held)
+}
+
+// bucketsForGood reports whether buckets begin anew by themselves: some are held back, and all those that would begin
+// anew have lost a winning part of their homes for good. The set is without the lost first: among them a bucket of which
+// nothing is left could get homes that are lost too.
 func (l *majorities) bucketsForGood() (some bool) {
 	g := l.group
-	if !l.goesOn() || g.cfg.Copies == 0 || g.unnamed() {
+	if !l.goesOn() || g.cfg.Copies == 0 || g.unnamed() || g.reg.Phase == PhaseJoint || !g.sealed ||
+		slices.ContainsFunc(g.reg.Current, func(r Replica) bool { return l.goneForGood(r.ID) }) {
 		return false
 	}
 	all := g.views.each(func(v *view) bool {
@@ -153,7 +160,7 @@ func (l *majorities) bucketsForGood() (some bool) {
 			return true
 		}
 		some = true
-		return l.dead(v.current, v.old)
+		return l.deadBucket(v)
 	})
 	return some && all
 }
@@ -262,7 +269,7 @@ func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
 	g := l.group
 	for bucket := range table.Buckets {
 		v := g.views.bucket(bucket)
-		if !l.dead(v.current, v.old) {
+		if !l.deadBucket(v) {
 			held = putHeld(held, bucket, g.goOn(v, false))
 			continue
 		}
