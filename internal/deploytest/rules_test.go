@@ -85,6 +85,10 @@ var trials = map[string]trial{
 		fires: []string{`quorate_sharding_shards{` + node + `,quorate_kind="page",quorate_shard_phase="open"} =4`},
 		quiet: []string{`quorate_sharding_shards{` + node + `,quorate_kind="page",quorate_shard_phase="moving"} =4`}, says: "4 shards of page",
 	},
+	"QuorateKindWithoutCoordinator": {
+		fires: []string{`quorate_sharding_coordinators_missing{` + node + `,quorate_kind="page"} =1`},
+		quiet: []string{`quorate_sharding_coordinators_missing{` + node + `,quorate_kind="page"} 1 1 1 0x77`}, says: "coordinate page",
+	},
 	"QuorateProtocolViolation": {
 		fires: []string{`quorate_sharding_violations_total{` + node + `} 0x40 1x40`}, quiet: []string{`quorate_sharding_violations_total{` + node + `} =1`},
 	},
@@ -126,6 +130,12 @@ var trials = map[string]trial{
 	},
 	"QuorateDiskWasPutBack": {
 		fires: []string{`quorate_ddata_store_older_total{` + node + `} 0x40 1x40`}, quiet: []string{`quorate_ddata_store_older_total{` + node + `} =1`},
+	},
+	"QuorateDataWithoutMajority": {
+		fires: []string{`quorate_ddata_quorums_lost_total{` + node + `} 0x50 1x30`}, quiet: []string{`quorate_ddata_quorums_lost_total{` + node + `} 1x80`},
+	},
+	"QuorateDataGoneOnWithout": {
+		fires: []string{`quorate_ddata_quorums_forgone_total{` + node + `} 0x40 1x40`}, quiet: []string{`quorate_ddata_quorums_forgone_total{` + node + `} =1`},
 	},
 	"QuorateStoreFails": {
 		fires: []string{`quorate_ddata_store_failures_total{` + node + `} 0+1x80`}, quiet: []string{`quorate_ddata_store_failures_total{` + node + `} 0x70 1x10`},

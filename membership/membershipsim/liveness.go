@@ -35,7 +35,8 @@ import (
 //	          a joiner is up or has ended, no member stays in a passing state, there
 //	          is one leader, and so one oldest member; except for moments of at most
 //	          [Bounds.Waver]
-//	standing  each member may host, except for moments in which an answer was lost
+//	standing  each member may host, except for moments in which an answer was lost (docs/downing.md,
+//	          "For lost answers a member may be unable to host for at most 6 s")
 //	survives  of a settled cluster that is cut once, the side with a majority whose
 //	          links all work hosts again within [Bounds.Accuse] and [Bounds.Remove]: all
 //	          of it if nobody else reaches it, else some (docs/downing.md, "With every strategy, of each broken

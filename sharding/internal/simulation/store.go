@@ -56,8 +56,8 @@ const (
 	// landsSoon and landsLate bound how long a write takes; one of ten takes long.
 	landsSoon = 5 * time.Millisecond
 	landsLate = 3 * time.Second
-	// refusedFor is how long an owner may be refused that may host: for as long as the
-	// others take to agree on who is.
+	// refusedFor is how long an owner may be refused that may host (docs/state.md, "A node that may host again is
+	// refused for at most 30 s"): for as long as the others take to agree on who is.
 	refusedFor = 30 * time.Second
 )
 
