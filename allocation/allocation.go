@@ -242,6 +242,9 @@ type RebalanceResult struct {
 // and the caller owns the result. An error, or an answer that fails [CheckAllocate] or
 // [CheckRebalance], is an error of the strategy: the caller then lets [LeastShard]
 // allocate, and moves no shard.
+//
+// The answers set no pace: a coordinator asks 20 times a second at most for each kind, and moves no shard a third time
+// within sharding.rebalance.idle-check, by whatever answer.
 type Strategy interface {
 	// Allocate chooses homes for shards that have none.
 	Allocate(ctx context.Context, r AllocateRequest) (AllocateResult, error)

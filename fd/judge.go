@@ -36,7 +36,7 @@ var (
 // Arguments and results belong to their receiver. The caller applies the bounds of
 // silence to any answer, keeps a built-in detector that is fed the same arrivals, and
 // continues with that detector when a call fails or when its answer does not pass
-// [Verdicts.Check].
+// [Verdicts.Check]. It calls once in a heartbeat interval, and once more after [ErrOutOfStep].
 type Judge interface {
 	Judge(ctx context.Context, b Batch) (Verdicts, error)
 }

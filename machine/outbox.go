@@ -59,6 +59,10 @@ type Decide struct {
 	Subject string // The object of the decision: a node, a shard.
 	Verdict string // The outcome.
 	Reason  string // The reason, in one sentence.
+
+	// Often says that the decision follows from the answers of a strategy, and may be taken again and again: the log of
+	// the node repeats it once a minute at most for the same reason.
+	Often bool
 }
 
 // Outbox collects the effects of one step, in order. The zero value is ready
@@ -85,6 +89,11 @@ func (o *Outbox) Publish(event any) { o.Add(Publish{Event: event}) }
 // Decide appends a [Decide].
 func (o *Outbox) Decide(topic, subject, verdict, reason string) {
 	o.Add(Decide{Topic: topic, Subject: subject, Verdict: verdict, Reason: reason})
+}
+
+// DecideOften appends a [Decide] that may be taken again and again, see [Decide.Often].
+func (o *Outbox) DecideOften(topic, subject, verdict, reason string) {
+	o.Add(Decide{Topic: topic, Subject: subject, Verdict: verdict, Reason: reason, Often: true})
 }
 
 // Effects returns the effects that were appended since the last [Outbox.Reset]. The

@@ -30,7 +30,8 @@ import (
 // So the leader does not log twice what it has decided, and the other members log it as
 // well. A decision of this node that no event tells of is a line of its own.
 type journal struct {
-	log *slog.Logger
+	log     *slog.Logger
+	repeats repeats
 
 	mu   sync.Mutex // Guards kept: decisions of all components and views come from one goroutine, the last line from another.
 	kept []machine.Decide
@@ -41,7 +42,7 @@ func (j *journal) decision(component string, d machine.Decide) {
 	if component == ComponentName && toldWithMore(d) {
 		return
 	}
-	if component == ComponentName && told(d) {
+	if component == ComponentName && told(d) && !d.Often {
 		j.mu.Lock()
 		j.kept = append(j.kept, d)
 		j.mu.Unlock()
@@ -50,9 +51,14 @@ func (j *journal) decision(component string, d machine.Decide) {
 	j.line(component, d)
 }
 
-// line logs a decision. Subject and verdict may be names that others have given, or what an operator has asked for.
+// line logs a decision; one that may be taken often with each reason once a minute, and a few reasons a minute, since a
+// strategy may have chosen them. Subject and verdict may be names that others have given, or what an operator has asked for.
 func (j *journal) line(component string, d machine.Decide) {
-	j.log.Info(gossip.Escape(sentence(component, d)), "component", component, "topic", d.Topic, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
+	level := slog.LevelInfo
+	if d.Often {
+		level = j.repeats.variant(level, d.Reason, component, d.Topic, d.Subject, d.Verdict)
+	}
+	j.log.Log(context.Background(), level, gossip.Escape(sentence(component, d)), "component", component, "topic", d.Topic, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
 }
 
 // advanced logs what led from one view to the next, and the decisions of the step that

@@ -6,7 +6,11 @@ package membership
 import (
 	"bytes"
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,5 +55,31 @@ func TestEachChangeIsOneLine(t *testing.T) {
 		j.event(c.event)
 		require.Equal(t, "level=INFO msg="+c.want+"\n", log.String())
 		require.Empty(t, j.kept, "it is not said a second time")
+	}
+}
+
+// Decisions that follow from the answers of a strategy come at its pace, and the log does not: it has each reason once a
+// minute, a few of many, and none of them waits for an event.
+func TestDecisionsThatAreTakenOftenAreLoggedOnceAMinute(t *testing.T) {
+	for name, c := range map[string]struct {
+		reasons func(i int) string
+		most    int
+	}{
+		"one reason":   {func(int) string { return "the answer is a string" }, 1},
+		"two in turn":  {func(i int) string { return [...]string{"this", "that"}[i%2] }, 2},
+		"always other": {func(i int) string { return strconv.Itoa(i) }, variantsMax},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				j := journal{log: slog.New(slog.NewTextHandler(&log, nil))}
+				for i := range 600 {
+					j.decision(ComponentName, machine.Decide{Topic: "reachability", Subject: "judge", Verdict: "away", Reason: c.reasons(i), Often: true})
+					require.Empty(t, j.kept)
+					pass(time.Second)
+				}
+				require.Equal(t, 10*c.most, strings.Count(log.String(), "level=INFO"))
+			})
+		})
 	}
 }

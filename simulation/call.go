@@ -71,8 +71,9 @@ type Strategies struct {
 	garblers map[string]Garble
 	fates    map[string]int          // How often each fate was drawn.
 	types    map[string]reflect.Type // The types of answers that can be recorded, by name.
-	second   int64                   // The present second of the world,
-	paces    map[paced]int           // and how often each port was called in it.
+	bounds   map[string]Pace         // How often ports may be called, by name, where that is bound.
+
+	calls map[paced][]machine.Instant // The last calls of each port, as many as its bound counts.
 }
 
 // newStrategies returns strategies without answering functions. Fates are drawn from a
@@ -81,7 +82,8 @@ func newStrategies(w *World, opt *Options) *Strategies {
 	return &Strategies{
 		world: w, source: source(opt.Seed, 3), usual: opt.Calls,
 		at: make(map[gossip.Address]Calls), answers: make(map[string]Answer), takers: make(map[string]Take), garblers: make(map[string]Garble),
-		fates: make(map[string]int), types: plainTypes(), paces: make(map[paced]int),
+		fates: make(map[string]int), types: plainTypes(),
+		bounds: make(map[string]Pace), calls: make(map[paced][]machine.Instant),
 	}
 }
 
@@ -185,20 +187,34 @@ func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 	})
 }
 
-// callsMost is how often a component may call one port, with one key, in a second of the world: ten times what the
-// busiest second of the worlds here needs. More means that the answers of a strategy set the pace of the machine.
+// Pace bounds calls: Most in any time of the length Per, by the clock of the node that calls.
+type Pace struct {
+	Most int
+	Per  time.Duration
+}
+
+// callsMost is how often a port that is not bound may be called in a second: ten times what the busiest second of the
+// worlds here needs. More means that the answers of a strategy set the pace of the machine.
 const callsMost = 200
+
+// Bound bounds how often a component of a node may call a port, with each key.
+func (s *Strategies) Bound(port string, p Pace) { s.bounds[port] = p }
 
 // pace fails the run when a component calls a port too often.
 func (s *Strategies) pace(n *Node, k callKey) {
-	if second := s.world.now / int64(time.Second); second != s.second {
-		s.second = second
-		clear(s.paces)
+	bound, known := s.bounds[k.port]
+	if !known {
+		bound = Pace{Most: callsMost, Per: time.Second}
 	}
-	of := paced{n.ID(), k}
-	if s.paces[of]++; s.paces[of] > callsMost {
-		s.world.Fail(fmt.Errorf("%s is called more than %d times in a second by %s", k.name(), callsMost, n.ID()))
+	of, now := paced{n.ID(), k}, n.Now().Mono
+	last := append(s.calls[of], now)
+	if more := len(last) - bound.Most; more > 0 {
+		if last[more-1].Add(bound.Per) > now {
+			s.world.Fail(fmt.Errorf("%s is called more than %d times in %v by %s", k.name(), bound.Most, bound.Per, n.ID()))
+		}
+		last = last[more:]
 	}
+	s.calls[of] = last
 }
 
 // paced is a port of a component of a node.

@@ -78,8 +78,28 @@ func TestAStormOfCallsIsAViolation(t *testing.T) {
 		a.world.After(time.Millisecond, again)
 	}
 	again()
-	require.ErrorContains(t, a.world.Run(time.Minute), "double is called more than 200 times in a second")
+	require.ErrorContains(t, a.world.Run(time.Minute), "double is called more than 200 times in 1s")
 	require.Less(t, a.world.Now(), time.Second)
+}
+
+// A port may be bound more closely: the fourth call within a second is a violation where three are allowed.
+func TestAPortIsCalledAsOftenAsItIsBound(t *testing.T) {
+	for _, every := range []time.Duration{334 * time.Millisecond, 333 * time.Millisecond} {
+		a := newAsker(simulation.Calls{})
+		a.world.Strategies().Bound("double", simulation.Pace{Most: 3, Per: time.Second})
+		var again func()
+		again = func() {
+			a.ask()
+			a.world.After(every, again)
+		}
+		again()
+		err := a.world.Run(time.Minute)
+		if 3*every >= time.Second {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "double is called more than 3 times in 1s")
+		}
+	}
 }
 
 func TestRestartsTakeLongerFromCrashToCrash(t *testing.T) {

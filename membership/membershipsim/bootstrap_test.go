@@ -95,3 +95,55 @@ func TestTheLowestAddressFormsAfterTheMargin(t *testing.T) {
 		t.Log("one cluster after", passed, "and one that was started again up after", back)
 	}
 }
+
+// Discovery, the decider and the failure detectors answer what is allowed and makes no sense, garbage, late, or by turns
+// one thing and another, and the downing strategy fails likewise. No node asks them, or sends messages, at their pace;
+// once discovery and the deciders are right there is a cluster, and of it no member goes whatever the failure detectors
+// say, since all answer.
+//
+// covers F1, F2, F56, F60, I30, I34.
+func TestSenselessStrategiesSetNoPace(t *testing.T) {
+	const nodes, right = 5, time.Minute
+	config := bootstrap.Default()
+	for seed := range uint64(6) {
+		w := simulation.New(simulation.Options{Seed: seed, Scenario: "senseless", CodecEvery: 3, RatePPM: 10_000, Calls: mishaps()[0].calls})
+		membershipsim.Serve(w)
+		discovered := &membershipsim.Discovered{RightFrom: right, Amiss: 1}
+		for i := range nodes {
+			discovered.Nodes = append(discovered.Nodes, address(i))
+		}
+		discovered.Serve(w)
+		new(membershipsim.Judges).Serve(w)
+		(&membershipsim.Supervisor{Discover: true, Max: time.Second}).Supervise(w)
+		component := membershipsim.Component(membershipsim.Config{
+			Disk: true, Judged: true, Downing: membershipsim.AskedKeepMajority(),
+			Bootstrap: &protocol.Bootstrapper{Config: config, Limit: config.ResolveTimeout, Asked: true},
+		})
+		for _, a := range discovered.Nodes {
+			w.Start(a, func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} })
+		}
+		for range right / time.Second {
+			requireQuiet(t, w, nodes)
+		}
+		w.Strategies().Set(simulation.Calls{})
+		requireSettled(t, w, time.Minute)
+		w.Strategies().Set(mishaps()[0].calls)
+		before := w.Nodes()
+		for range time.Minute / time.Second {
+			requireQuiet(t, w, nodes)
+		}
+		require.Equal(t, before, w.Nodes(), "seed %d: nobody went", seed)
+		require.NoError(t, membershipsim.Settled(w), "seed %d", seed)
+	}
+}
+
+// messagesMost is how many messages a node of such a cluster sends in a second at most, on average.
+const messagesMost = 60
+
+// requireQuiet runs a world for a second, and demands that its nodes send no more than that.
+func requireQuiet(t *testing.T, w *simulation.World, nodes uint64) {
+	t.Helper()
+	before := w.Stats().Sent
+	require.NoError(t, w.Run(time.Second))
+	require.LessOrEqual(t, w.Stats().Sent-before, messagesMost*nodes, "seed %d at %v", w.Seed(), w.Now())
+}

@@ -75,13 +75,10 @@ func (d *Discovered) Serve(w *simulation.World) {
 	strategies.Garble(protocol.CallLookup, func(r *rand.Rand, _ any) any {
 		return []any{nil, "contact points", discovery.Targets{List: []discovery.Target{{Host: "A B", Port: 1}}}}[r.IntN(3)]
 	})
-	asked := map[gossip.NodeID]time.Duration{}
-	strategies.Answer(protocol.CallJoinDecider, func(n *simulation.Node, request any) (any, error) {
-		// A decider is asked once in a join-interval at most (docs/plugins.md, "The pace of questions"); clocks differ.
-		if last, again := asked[n.ID()]; again && w.Now()-last < protocol.Default().JoinInterval*9/10 {
-			w.Fail(fmt.Errorf("%s asks its decider %v after it has asked before", n.ID(), w.Now()-last))
-		}
-		asked[n.ID()] = w.Now()
+	// The figures are those of docs/plugins.md, "The pace of questions". A member may look up for a node that asks it.
+	strategies.Bound(protocol.CallLookup, simulation.Pace{Most: 2, Per: bootstrap.Default().Interval})
+	strategies.Bound(protocol.CallJoinDecider, simulation.Pace{Most: 1, Per: protocol.Default().JoinInterval})
+	strategies.Answer(protocol.CallJoinDecider, func(_ *simulation.Node, request any) (any, error) {
 		return d.decide(request.(bootstrap.Observations)), nil
 	})
 	strategies.Garble(protocol.CallJoinDecider, func(r *rand.Rand, _ any) any {
@@ -96,13 +93,32 @@ func (d *Discovered) Serve(w *simulation.World) {
 }
 
 // decide answers the question of a decider: by the built-in rule, or, while discovery is wrong, at random, what is
-// allowed and makes no sense. Where other discovery is tried, that alone is wrong.
+// allowed and makes no sense: to form a cluster, to join another one each time, to wait. Where other discovery is
+// tried, that alone is wrong.
 func (d *Discovered) decide(o bootstrap.Observations) bootstrap.Decision {
-	form := bootstrap.Decision{Action: bootstrap.Form, Reason: "drawn"}
-	if d.Find == nil && d.world.Now() < d.RightFrom && form.Check(o) == nil && d.rand.IntN(2) == 0 {
-		return form
+	rule := bootstrap.LowestAddress{}.DecideNow(o)
+	if d.Find != nil || d.world.Now() >= d.RightFrom {
+		return rule
 	}
-	return bootstrap.LowestAddress{}.DecideNow(o)
+	drawn := bootstrap.Decision{Reason: fmt.Sprintf("drawn after %v", o.Stable)}
+	switch d.rand.IntN(6) {
+	case 0, 1:
+		drawn.Action = bootstrap.Form
+	case 2:
+		drawn.Action = bootstrap.Join
+		for _, p := range o.Points {
+			if len(p.SeedNodes) > 0 && (len(drawn.SeedNodes) == 0 || d.rand.IntN(2) == 0) {
+				drawn.SeedNodes = p.SeedNodes
+			}
+		}
+	case 3: // Wait.
+	default:
+		return rule
+	}
+	if drawn.Check(o) != nil {
+		return rule
+	}
+	return drawn
 }
 
 // answer answers a lookup of the node at an address.
@@ -144,7 +160,7 @@ func (d *Discovered) right(gossip.Address) ([]discovery.Target, error) {
 }
 
 // kinds is the number of kinds of wrong answers without the groups.
-const kinds = 9
+const kinds = 10
 
 // draw draws how the lookups of a node are answered for a while.
 func (d *Discovered) draw(v *view, self gossip.Address) func(gossip.Address) ([]discovery.Target, error) {
@@ -155,7 +171,7 @@ func (d *Discovered) draw(v *view, self gossip.Address) func(gossip.Address) ([]
 		return d.right
 	}
 	some, before := d.some(), v.last
-	kind := d.rand.IntN(12)
+	kind := d.rand.IntN(13)
 	if d.Grouped {
 		kind = kinds
 	}
@@ -184,6 +200,12 @@ func (d *Discovered) draw(v *view, self gossip.Address) func(gossip.Address) ([]
 		return fixed(list)
 	case 8: // The node that asks, and some others.
 		return fixed(append(targets([]gossip.Address{self}), some...))
+	case 9: // Some contact points and others by turns.
+		turns, others := 0, d.some()
+		return func(gossip.Address) ([]discovery.Target, error) {
+			turns++
+			return [][]discovery.Target{some, others}[turns%2], nil
+		}
 	default: // A group, which other nodes of it may get as well.
 		of := slices.DeleteFunc(slices.Clone(d.Groups), func(g []gossip.Address) bool { return !slices.Contains(g, self) })
 		if len(of) == 0 {

@@ -4,6 +4,7 @@
 package membershipsim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -26,6 +27,9 @@ const sourceJudges = 8
 // now and then it begins anew, having forgotten what it was told. The zero value is ready for
 // use in one world.
 type Judges struct {
+	// Interval is the heartbeat interval of all nodes; the default if 0.
+	Interval time.Duration
+
 	rand *rand.Rand
 	of   map[*simulation.Node]*judge
 }
@@ -35,6 +39,7 @@ type judge struct {
 	inner *fd.DetectorJudge
 	mood  mood
 	until time.Duration // When the mood changes.
+	turns int           // How often it was asked.
 }
 
 // mood is how a judge judges.
@@ -45,6 +50,7 @@ const (
 	blind                // It accuses nobody.
 	paranoid             // It accuses everybody.
 	fickle               // It says anything.
+	turning              // It accuses everybody and nobody by turns.
 	moods
 )
 
@@ -57,6 +63,9 @@ func (v *Judges) Serve(w *simulation.World) {
 		}
 	})
 	strategies := w.Strategies()
+	// Ten intervals have eleven rounds at most, each with a second question to a judge that has begun anew.
+	interval := cmp.Or(v.Interval, fd.Default().HeartbeatInterval)
+	strategies.Bound(protocol.CallFailureDetector, simulation.Pace{Most: 2*11 - 1, Per: 10 * interval})
 	strategies.Answer(protocol.CallFailureDetector, func(n *simulation.Node, request any) (any, error) {
 		return v.judge(n, w.Now(), request.(fd.Batch))
 	})
@@ -88,10 +97,12 @@ func (v *Judges) judge(n *simulation.Node, now time.Duration, b fd.Batch) (any, 
 		return protocol.OutOfStep{}, nil
 	}
 	machine.Assert(err == nil, "nodes send valid batches", "error", err)
+	j.turns++
 	if j.mood != right {
 		verdicts.Changes = nil
 		for _, s := range b.Subjects {
-			if j.mood == paranoid && s.Available || j.mood == fickle && v.rand.IntN(2) == 0 {
+			accuses := j.mood == paranoid || j.mood == turning && j.turns%2 == 0
+			if accuses && s.Available || j.mood == turning && !accuses && !s.Available || j.mood == fickle && v.rand.IntN(2) == 0 {
 				verdicts.Changes = append(verdicts.Changes, fd.Verdict{ID: s.ID, Available: !s.Available, Reason: "it is in that mood"})
 			}
 		}

@@ -174,6 +174,7 @@ func Serve(w *simulation.World) {
 	w.Strategies().Answer(protocol.CallDowning, func(_ *simulation.Node, request any) (any, error) {
 		return downing.KeepMajority{}.DecideNow(request.(protocol.DowningRequest).View)
 	})
+	w.Strategies().Bound(protocol.CallDowning, simulation.Pace{Most: 3, Per: time.Second})
 	w.Disks().Keep(protocol.CallRemember, protocol.ErrRecordLost)
 	w.Strategies().Garble(protocol.CallDowning, GarbleDowning(downing.KeepMajority{}.Class()))
 	w.Strategies().Recorded(downing.Decision{})

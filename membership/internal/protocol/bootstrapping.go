@@ -182,11 +182,13 @@ func (b *bootstrapping) lookedUp(in machine.Called) (others bool) {
 		b.lookupFailed(oneLine(err.Error()))
 		return false
 	case !known:
+		b.refuseSilently(RefusedAnswer)
 		b.lookupFailed(fmt.Sprintf("the answer is no list of contact points: %T", in.Result))
 		return false
 	}
 	for _, t := range found.List {
 		if err := t.Validate(); err != nil {
+			b.refuseSilently(RefusedAnswer)
 			b.lookupFailed(oneLine(err.Error()))
 			return false
 		}
@@ -237,7 +239,7 @@ func (b *bootstrapping) tell(lookedUp bool) {
 	missing := b.search.Missing(o)
 	if missing != b.told && b.phase == phaseJoining {
 		b.told = missing
-		b.out.Decide("bootstrap", b.self.String(), bootstrap.Probe.String(), b.search.Explain(o))
+		b.out.DecideOften("bootstrap", b.self.String(), bootstrap.Probe.String(), b.search.Explain(o))
 	}
 	b.out.Publish(Sought{Line: b.search.Explain(o), Seen: o, Fault: b.search.Fault(), LookedUp: lookedUp})
 }
@@ -362,13 +364,16 @@ func (b *bootstrapping) decided(in machine.Called) (acts bool) {
 		err = decision.Check(b.asked)
 	}
 	if err != nil {
+		if in.Err == nil {
+			b.refuseSilently(RefusedAnswer)
+		}
 		b.deciderFailed(err)
 		return false
 	}
 	b.endQuestion()
 	before := b.verdict
 	if decision.Action != before.Action || decision.Reason != before.Reason {
-		b.out.Decide("bootstrap", b.self.String(), decision.Action.String(), cutText(decision.Reason))
+		b.out.DecideOften("bootstrap", b.self.String(), decision.Action.String(), cutText(decision.Reason))
 	}
 	b.verdict = decision
 	return decision.Action != bootstrap.Probe && (decision.Action != before.Action || !slices.Equal(decision.SeedNodes, before.SeedNodes))
@@ -378,7 +383,7 @@ func (b *bootstrapping) decided(in machine.Called) (acts bool) {
 func (b *bootstrapping) deciderFailed(err error) {
 	b.endQuestion()
 	b.verdict = bootstrap.Decision{}
-	b.out.Decide("bootstrap", b.self.String(), bootstrap.Probe.String(), cutText(fmt.Sprintf("the decider did not answer: %v", err)))
+	b.out.DecideOften("bootstrap", b.self.String(), bootstrap.Probe.String(), cutText(fmt.Sprintf("the decider did not answer: %v", err)))
 }
 
 func (b *bootstrapping) endQuestion() {

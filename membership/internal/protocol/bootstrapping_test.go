@@ -319,6 +319,9 @@ func TestADeciderIsAskedOnceInAJoinInterval(t *testing.T) {
 			}
 			return form(o)
 		},
+		"nobody, or one and another": func(n int, o bootstrap.Observations) bootstrap.Decision {
+			return [...]bootstrap.Decision{form(o), {Action: bootstrap.Join}, {Reason: "or not"}, {Action: 7}}[n%4]
+		},
 	} {
 		l, r := registered(t, 1, 2)
 		l.drop = func(_, _ gossip.NodeID, message any) bool { // Nobody gets a vote.

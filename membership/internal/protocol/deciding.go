@@ -156,6 +156,7 @@ func (r *resolver) downingCalled(in machine.Called) {
 	decision, ok := in.Result.(downing.Decision)
 	err := in.Err
 	if err == nil && !ok {
+		r.refuseSilently(RefusedAnswer)
 		err = fmt.Errorf("the strategy answered with a %T", in.Result)
 	}
 	r.called(r.endCall(), decision, err)
@@ -181,7 +182,7 @@ func (r *resolver) called(c call, decision downing.Decision, err error) {
 		r.answered(r.self, decision, err)
 	default:
 		r.dropQuestion()
-		r.out.Decide("downing", "answer", "dropped", "the view has changed since the strategy was asked")
+		r.out.DecideOften("downing", "answer", "dropped", "the view has changed since the strategy was asked")
 	}
 }
 
@@ -195,21 +196,23 @@ func (r *resolver) current() bool {
 func (r *resolver) answered(by gossip.NodeID, decision downing.Decision, err error) {
 	q := r.question
 	if err == nil {
-		err = check(q.view, q.left[0], decision)
+		if err = check(q.view, q.left[0], decision); err != nil {
+			r.refuseSilently(RefusedAnswer)
+		}
 	}
 	if strategy := r.strategies.find(q.left[0].ID()); err == nil && strategy != nil {
 		err = r.late(strategy, decision)
 	}
 	switch {
 	case err != nil:
-		r.out.Decide("downing", by.String(), "unanswered", cutText(err.Error()))
+		r.out.DecideOften("downing", by.String(), "unanswered", cutText(err.Error()))
 		if by == r.self {
 			r.findOthers()
 		}
 		r.askNext()
 	default:
 		if by != r.self {
-			r.out.Decide("downing", by.String(), "answered", "in place of the strategy of the leader: "+decision.Reason)
+			r.out.DecideOften("downing", by.String(), "answered", "in place of the strategy of the leader: "+decision.Reason)
 		}
 		r.take(decision)
 	}
@@ -229,7 +232,10 @@ func (r *resolver) take(decision downing.Decision) {
 	r.dropQuestion()
 	r.failingSince = 0
 	result := r.combine(q.view, q.taken)
-	if !r.strategies.handsOff() || result.Verdict == downing.None {
+	switch {
+	case result.Verdict == downing.None: // It is asked again.
+		r.out.DecideOften("downing", r.self.String(), result.Verdict.String(), result.Reason)
+	case !r.strategies.handsOff():
 		r.out.Decide("downing", r.self.String(), result.Verdict.String(), result.Reason)
 	}
 	r.carryOut(result.Verdict, result.Down, result.Reason)
@@ -332,7 +338,7 @@ func (r *resolver) receiveDowningAnswer(from gossip.NodeID, msg DowningAnswer) {
 		r.refuse(from, "DowningAnswer", RefusedUnsolicited, "no such question is open")
 	case !r.current():
 		r.dropQuestion()
-		r.out.Decide("downing", "answer", "dropped", "the view has changed since the member was asked")
+		r.out.DecideOften("downing", "answer", "dropped", "the view has changed since the member was asked")
 	case msg.Error != "":
 		r.answered(from, downing.Decision{}, fmt.Errorf("the member says: %s", msg.Error))
 	default:
@@ -411,7 +417,9 @@ func (r *resolver) answerPeer(c call, decision downing.Decision, err error) {
 		err = errOtherView
 	}
 	if err == nil {
-		err = check(c.view, c.strategy.DowningStrategy, decision)
+		if err = check(c.view, c.strategy.DowningStrategy, decision); err != nil {
+			r.refuseSilently(RefusedAnswer)
+		}
 	}
 	if err == nil {
 		err = r.late(&c.strategy, decision)

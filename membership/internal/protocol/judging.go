@@ -168,6 +168,9 @@ func (j *judging) returned(in machine.Called, targets []gossip.NodeID) bool {
 		err = verdicts.Check(j.batch)
 	}
 	if err != nil {
+		if in.Err == nil {
+			j.refuseSilently(RefusedAnswer)
+		}
 		j.fail(err)
 	} else {
 		j.take(verdicts)
@@ -191,7 +194,7 @@ func (j *judging) take(v fd.Verdicts) {
 	if !j.inForce {
 		j.inForce = true
 		j.registry.Judged(true, j.now.Mono.Time())
-		j.out.Decide("reachability", j.name, "judges", fmt.Sprintf("it answers, and decides within %v to %v of silence",
+		j.out.DecideOften("reachability", j.name, "judges", fmt.Sprintf("it answers, and decides within %v to %v of silence",
 			j.cfg.FailureDetector.Bounds().MinSilence, j.cfg.FailureDetector.Bounds().MaxSilence))
 	}
 	changes := make(map[string]fd.Verdict, len(v.Changes))
@@ -219,7 +222,7 @@ func (j *judging) fail(err error) {
 	}
 	j.inForce = false
 	j.registry.Judged(false, j.now.Mono.Time())
-	j.out.Decide("reachability", j.name, "away", cutText(fmt.Sprintf("the built-in detector judges until it answers again: %v", err)))
+	j.out.DecideOften("reachability", j.name, "away", cutText(fmt.Sprintf("the built-in detector judges until it answers again: %v", err)))
 	j.armSilence()
 }
 

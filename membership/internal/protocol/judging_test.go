@@ -176,6 +176,13 @@ func TestTheDetectorsDecideWhileTheJudgeIsAway(t *testing.T) {
 			nodes[2].dead = true
 			require.Equal(t, alone, l.marked(nodes[0], nodes[2].id))
 			require.Equal(t, "judges away", verdicts(nodes[0]))
+			refused := nodes[0].machine.Refusals(protocol.RefusedAnswer)
+			switch name {
+			case "hangs", "too late", "fails":
+				require.Zero(t, refused, "no answer was refused")
+			default:
+				require.Greater(t, refused, uint64(2), "each wrong answer is counted")
+			}
 			r.hangs, r.latency, r.judges = false, time.Millisecond, nobody
 			l.run(2 * time.Second)
 			require.Equal(t, "judges away judges", verdicts(nodes[0]), "it is heard again")

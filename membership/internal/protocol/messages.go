@@ -353,8 +353,11 @@ const (
 	// and by what it remembers.
 	RefusedUnrelated
 
+	// RefusedAnswer: the answer of a strategy breaks its contract.
+	RefusedAnswer
+
 	// RefusalLast is the refusal with the highest value.
-	RefusalLast = RefusedUnrelated
+	RefusalLast = RefusedAnswer
 )
 
 // String returns the name of the refusal.
@@ -362,7 +365,7 @@ func (r Refusal) String() string {
 	names := [...]string{
 		"none", "not-ready", "malformed", "other-cluster", "settings-differ", "incarnation-gone",
 		"predecessor-present", "dial-back-failed", "busy", "not-a-member", "unsolicited", "unknown", "refused-by-peer",
-		"links-broken", "unrelated",
+		"links-broken", "unrelated", "answer",
 	}
 	if int(r) < len(names) {
 		return names[r]

@@ -162,7 +162,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	if s.weather.judged {
 		r.judged = true
 		r.liveness.Bounds.Waver *= waversAtOnce
-		new(membershipsim.Judges).Serve(r.world)
+		(&membershipsim.Judges{Interval: r.config.FailureDetector.HeartbeatInterval}).Serve(r.world)
 	}
 	events := &membershipsim.Events{}
 	events.Watch(r.world)

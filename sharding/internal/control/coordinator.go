@@ -43,7 +43,8 @@ type coordinator struct {
 
 	gather    gather
 	call      call
-	fruitless int // Answers of the strategy in a row that gave no shard a home.
+	mayAsk    machine.Instant // When the strategy may be asked next.
+	fruitless int             // Answers of the strategy in a row that gave no shard a home.
 
 	ending bool            // The node leaves: no move begins any more, and those under way end.
 	endBy  machine.Instant // When the coordinator stops at the latest.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -29,11 +30,16 @@ func (c *coordinator) allocate() {
 		return
 	}
 	if c.gather == gatherIdle && c.table.isHomeless(protocol.ShardID(pending[0].Shard)) {
-		c.gather.wait(c.shared)
+		c.gather.wait(c.shared, c.now().Add(allocationGather))
+		return
+	}
+	builtIn := c.kind.cfg.OnOldest || c.kind.cfg.Strategy == "" || c.call.stale >= maxStale || c.ending
+	if !builtIn && c.now() < c.mayAsk {
+		c.gather.wait(c.shared, c.mayAsk)
 		return
 	}
 	if n := c.control().place(len(pending)); n < len(pending) {
-		c.gather.wait(c.shared)
+		c.gather.wait(c.shared, c.now().Add(allocationGather))
 		if pending = pending[:n]; n == 0 {
 			return
 		}
@@ -44,7 +50,7 @@ func (c *coordinator) allocate() {
 		c.place(req, c.onOldest(req), oldestName)
 		return
 	}
-	if c.kind.cfg.Strategy == "" || c.call.stale >= maxStale || c.ending {
+	if builtIn {
 		c.call.stale = 0
 		c.place(req, c.control().least.DecideAllocate(req), allocation.LeastShardName)
 		return
@@ -84,10 +90,10 @@ func (c *coordinator) together() (node gossip.NodeID, reason string) {
 	return node, fmt.Sprintf("%s is the oldest of %d that can host it", node, len(eligible))
 }
 
-// wait has shards without a home wait for others for a moment.
-func (g *gather) wait(s shared) {
+// wait has shards without a home wait until a time: for others, or for the strategy.
+func (g *gather) wait(s shared, until machine.Instant) {
 	*g = gatherWaiting
-	s.control().out.Arm(gatherTimer{s.kind.name}, s.now().Add(allocationGather))
+	s.control().out.Arm(gatherTimer{s.kind.name}, until)
 }
 
 // gathered allocates the shards that were gathered.
@@ -164,7 +170,7 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 			strategy+": "+reasonsText(res.Placements, strategy))
 	}
 	if len(res.Placements) < len(req.Shards) && res.Reason != "" {
-		c.control().out.Decide("allocation", c.kind.name, "incomplete", res.Reason)
+		c.control().out.DecideOften("allocation", c.kind.name, "incomplete", res.Reason)
 	}
 	return homes
 }

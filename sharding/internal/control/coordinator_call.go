@@ -5,6 +5,7 @@ package control
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/machine"
@@ -18,6 +19,9 @@ const maxStale = 3
 // maxFruitless is how many answers of the strategy in a row may give no shard a home,
 // before the built-in strategy decides. Leaving shards out breaks no contract.
 const maxFruitless = 3
+
+// askPause is the least time between two questions of a kind to its strategy: no answer has it asked again at once.
+const askPause = 50 * time.Millisecond
 
 // call is a question to a strategy that may block: either allocate or rebalance is set.
 // At most one call of a coordinator is in flight.
@@ -42,7 +46,7 @@ func (q *call) request() any {
 func (c *coordinator) ask(q call) {
 	c.control().calls++
 	q.id, q.view, q.strategy = c.control().calls, c.view(), c.kind.cfg.Strategy
-	c.call = q
+	c.call, c.mayAsk = q, c.now().Add(askPause)
 	limit := c.kind.timings.Call
 	c.control().out.Add(machine.Call{ID: q.id, Port: AllocationCall, Key: c.kind.name, Limit: limit, Request: q.request()})
 	c.control().out.Arm(callTimer{c.kind.name}, c.now().Add(limit))
@@ -128,7 +132,7 @@ func (c *coordinator) callTimeout() {
 
 // fallBack lets the built-in strategy decide.
 func (c *coordinator) fallBack(asked call, why string) {
-	c.control().out.Decide("allocation", c.kind.name, allocation.LeastShardName,
+	c.control().out.DecideOften("allocation", c.kind.name, allocation.LeastShardName,
 		fmt.Sprintf("strategy %s: %s", asked.strategy, why))
 	c.call.stale, c.fruitless = maxStale, 0
 	c.evaluate()

@@ -42,6 +42,10 @@ func (c *coordinator) rebalanceOnce() {
 	if c.ending || c.call.id != 0 || c.unsettled() || c.control().stays() {
 		return
 	}
+	if wait := c.mayAsk.Sub(c.now()); wait > 0 && c.kind.cfg.Strategy != "" && !c.kind.cfg.OnOldest {
+		c.rounds.arm(wait)
+		return
+	}
 	c.rounds.setDue(false)
 	if len(c.roster.eligible()) < 2 {
 		return
@@ -121,7 +125,8 @@ func (c *coordinator) rebalanceRequest() allocation.RebalanceRequest {
 }
 
 // move begins the moves of an answer that was checked, without moves of shards that were
-// called off a short time ago, and without moves that would undo a recent one.
+// called off a short time ago, without moves that would undo a recent one, and without a third move of a shard in a
+// short time.
 func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 	nodes := c.roster.nodesByRegion()
 	o := newCommands()
@@ -130,7 +135,7 @@ func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 		id, to := protocol.ShardID(m.Shard), nodes[m.To]
 		switch {
 		case !c.table.movable(id) || c.agenda.isMoving(id):
-		case c.table.undoes(id, to):
+		case c.table.undoes(id, to) || c.table.isRestless(id):
 			undone++
 		default:
 			c.depart(id, move{from: c.table.home(id), to: to, reason: because(strategy, m.Reason)})
@@ -170,7 +175,7 @@ func (c *coordinator) rebalanced(asked call, in machine.Called) {
 
 // notMoved records that a strategy gave no usable answer to what should move.
 func (c *coordinator) notMoved(asked call, why string) {
-	c.control().out.Decide("rebalance", c.kind.name, "nothing moves", clip(fmt.Sprintf("strategy %s: %s", asked.strategy, why)))
+	c.control().out.DecideOften("rebalance", c.kind.name, "nothing moves", clip(fmt.Sprintf("strategy %s: %s", asked.strategy, why)))
 }
 
 // perRegion and simultaneous return the bounds of moves. A node that coordinates the kind

@@ -99,14 +99,14 @@ func (r *rounds) answered(strategy, reason string, before, underWay, undone int)
 	}
 	r.asked = underWay
 	if undone > 0 {
-		r.control().out.Decide("rebalance", r.kind.name, "left out",
-			fmt.Sprintf("%s: %d moves would undo what was moved within the last %v", strategy, undone, r.kind.timings.RebalanceIdle))
+		r.control().out.DecideOften("rebalance", r.kind.name, "left out",
+			fmt.Sprintf("%s: %d moves would undo what was moved within the last %v, or be the third of a shard", strategy, undone, r.kind.timings.RebalanceIdle))
 	}
 	switch {
 	case underWay > before && fresh:
-		r.control().out.Decide("rebalance", r.kind.name, "begins", because(strategy, reason))
+		r.control().out.DecideOften("rebalance", r.kind.name, "begins", because(strategy, reason))
 	case underWay == 0 && !r.isResting(underWay):
-		r.control().out.Decide("rebalance", r.kind.name, "rests",
+		r.control().out.DecideOften("rebalance", r.kind.name, "rests",
 			fmt.Sprintf("%d shards moved, %d called off, %d lost, in %v; %s",
 				r.moved, r.calledOff, r.lost, r.now().Sub(r.since), because(strategy, reason)))
 		r.moved, r.calledOff, r.lost = 0, 0, 0

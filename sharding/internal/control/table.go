@@ -64,8 +64,9 @@ type shard struct {
 
 // arrival is the last move of a shard that evened out the load.
 type arrival struct {
-	from gossip.NodeID
-	at   machine.Instant
+	from   gossip.NodeID
+	at     machine.Instant
+	before machine.Instant // When the move before the last one ended; zero: there was none.
 }
 
 // enter brings a shard into a phase.
@@ -211,7 +212,7 @@ func (t *table) vacate(from gossip.NodeID, ss StoppedShard) bool {
 	}
 	*s = shard{
 		epoch: s.epoch, base: s.base, since: t.control().now.Wall,
-		positions: ss.Positions, travelling: ss.Base == s.base,
+		positions: ss.Positions, travelling: ss.Base == s.base, came: s.came,
 	}
 	t.luggage.drop(ss.Shard)
 	if s.travelling {
@@ -235,7 +236,8 @@ func (t *table) strike(node gossip.NodeID) []protocol.ShardID {
 
 // arrived notes that a move which evened out the load has brought a shard to its home.
 func (t *table) arrived(id protocol.ShardID, from gossip.NodeID) {
-	t.shards.at(id).came = arrival{from: from, at: t.now()}
+	s := t.shards.at(id)
+	s.came = arrival{from: from, at: t.now(), before: s.came.at}
 }
 
 // next makes what changed since the last version the next version of the map. It returns
@@ -332,6 +334,12 @@ func (t *table) movableFrom(homes map[gossip.NodeID]string) []protocol.ShardID {
 func (t *table) undoes(id protocol.ShardID, to gossip.NodeID) bool {
 	came := t.shards.at(id).came
 	return came.from == to && t.now() < came.at.Add(t.kind.timings.RebalanceIdle)
+}
+
+// isRestless reports whether a shard has been moved twice lately, so that it is to stay where it is.
+func (t *table) isRestless(id protocol.ShardID) bool {
+	came := t.shards.at(id).came
+	return came.before != 0 && t.now() < came.before.Add(t.kind.timings.RebalanceIdle)
 }
 
 // isHomeless reports whether a shard has no home and is to have one, homeless returns all such shards,

@@ -51,7 +51,7 @@ type Ledger struct {
 	bounds    bounds
 	homeless  map[gossip.NodeID]homeless // By coordinator.
 	drops     map[cell.Drop]int
-	moves     map[protocol.ShardID]arrival // The last move of each shard.
+	moves     map[protocol.ShardID][2]arrival // The last two moves of each shard.
 	longest   Wait
 	memories  memories
 	archive   *archive
@@ -218,7 +218,7 @@ func newLedger(w *world.World) *Ledger {
 		layouts:   make(map[uint16]protocol.Layout),
 		homeless:  make(map[gossip.NodeID]homeless),
 		drops:     make(map[cell.Drop]int),
-		moves:     make(map[protocol.ShardID]arrival),
+		moves:     make(map[protocol.ShardID][2]arrival),
 		counts:    Counts{Moves: make(map[control.Outcome]int), Stops: make(map[cell.StopReason]int)},
 	}
 	l.Store = newStore(l, w.Seed())

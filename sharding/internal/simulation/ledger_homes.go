@@ -42,31 +42,34 @@ func (l *Ledger) follow(node gossip.NodeID, s protocol.ShardID, stopping bool) {
 // undoing is how long after a move another one back is one too many.
 const undoing = 9 * time.Second
 
-// arrival is the last move of a shard that one coordinator has seen the end of.
+// arrival is a move of a shard that one coordinator has seen the end of.
 type arrival struct {
 	moved control.Moved
 	term  protocol.Term
 	at    time.Duration
+	evens bool // Whether it evens out the load.
 }
 
-// moved follows the moves. One that evens out the load is not undone by the next
-// that the same coordinator begins.
+// moved follows the moves. One that evens out the load is not undone by the next that the same coordinator begins, and
+// no shard is moved a third time by it in a short time.
 func (l *Ledger) moved(coordinator gossip.NodeID, m control.Moved) {
 	l.counts.Moves[m.Outcome]++
 	if m.Outcome != control.OutcomeMoved {
 		return
 	}
-	now := arrival{moved: m, term: l.leaders[coordinator], at: l.world.Now()}
+	has := func(part string) bool { return strings.Contains(m.Reason, part) }
+	parts := has("is leaving") || has("is drained") || has("an operator") || has("are to be in use")
+	now := arrival{moved: m, term: l.leaders[coordinator], at: l.world.Now(), evens: !parts && !has("can take it no more")} // It was to go elsewhere.
 	last := l.moves[m.Shard]
-	l.moves[m.Shard] = now
-	parts := func(m control.Moved) bool {
-		return strings.Contains(m.Reason, "is leaving") || strings.Contains(m.Reason, "is drained") || strings.Contains(m.Reason, "an operator") ||
-			strings.Contains(m.Reason, "are to be in use")
-	}
-	stranded := strings.Contains(m.Reason, "can take it no more") // It was to go elsewhere.
-	if last.term == now.term && last.moved.From == m.To && last.moved.To == m.From && now.at-last.at < undoing && !parts(m) && !parts(last.moved) && !stranded {
+	l.moves[m.Shard] = [2]arrival{last[1], now}
+	soon := func(of arrival) bool { return of.evens && now.evens && of.term == now.term && now.at-of.at < undoing }
+	if back := last[1].moved; soon(last[1]) && back.From == m.To && back.To == m.From {
 		l.violate("I21: shard %d moved from %s to %s, and back %v later: %s; %s",
-			m.Shard, m.To, m.From, now.at-last.at, last.moved.Reason, m.Reason)
+			m.Shard, m.To, m.From, now.at-last[1].at, back.Reason, m.Reason)
+	}
+	if soon(last[0]) && soon(last[1]) {
+		l.violate("I21: shard %d moved three times in %v: %s; %s; %s",
+			m.Shard, now.at-last[0].at, last[0].moved.Reason, last[1].moved.Reason, m.Reason)
 	}
 }
 

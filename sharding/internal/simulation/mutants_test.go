@@ -49,6 +49,14 @@ var mutants = []mutant{
 		old: "c.unsettled() || c.control().stays() {", new: "c.unsettled() || c.control().stays() && !mutant(NAME) {",
 	},
 	{
+		test: "TestSenselessStrategies", name: "a shard goes round and round", file: "control/table.go",
+		old: "	return came.before != 0 &&", new: "	return !mutant(NAME) && came.before != 0 &&",
+	},
+	{
+		test: "TestSenselessStrategies", name: "the answers of a strategy set its pace", file: "control/coordinator_rebalance.go",
+		old: "	if wait := c.mayAsk.Sub(c.now()); wait > 0 &&", new: "	if wait := c.mayAsk.Sub(c.now()); wait > 0 && !mutant(NAME) &&",
+	},
+	{
 		test: "TestMoves", name: "opened before everybody has answered", file: "control/roster.go",
 		old: "if !r.opened && len(r.silent()) == 0 {",
 		new: "if !r.opened && (len(r.silent()) == 0 || mutant(NAME) && len(r.silent()) < len(r.peers)) {",

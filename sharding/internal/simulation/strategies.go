@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/machine"
@@ -50,6 +51,7 @@ func (c *Cluster) AskEach(named func(string) allocation.Strategy) {
 		}
 		return nil, fmt.Errorf("the request is a %T", request)
 	})
+	c.World.Strategies().Bound(control.AllocationCall, world.Pace{Most: 20, Per: time.Second})
 	c.World.Strategies().Garble(control.AllocationCall, Garble)
 	c.World.Strategies().Recorded(allocation.AllocateResult{}, allocation.RebalanceResult{})
 	c.watchCalls()

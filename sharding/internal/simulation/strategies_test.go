@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/membership/membershipsim"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	world "github.com/quorate/quorate/simulation"
 	"github.com/quorate/quorate/simulation/simulationtest"
@@ -242,6 +244,68 @@ func TestStrategyThatGivesNoHomes(t *testing.T) {
 		})
 	}
 }
+
+// circling is a strategy that moves as many shards as may move, each to the region after its own: what is allowed and
+// makes no sense. With still it says so to every other question only.
+type circling struct {
+	allocation.Strategy
+	still bool
+	asked *int
+}
+
+// Rebalance keeps all shards going round.
+func (s circling) Rebalance(_ context.Context, r allocation.RebalanceRequest) (res allocation.RebalanceResult, _ error) {
+	if *s.asked++; s.still && *s.asked%2 == 0 {
+		return allocation.RebalanceResult{Reason: "not now"}, nil
+	}
+	for i := range r.Regions {
+		for _, shard := range r.Regions[i].Shards {
+			move := allocation.Move{Shard: shard, From: r.Regions[i].ID, To: r.Regions[(i+1)%len(r.Regions)].ID, Reason: "round"}
+			next := allocation.RebalanceResult{Moves: append(slices.Clip(res.Moves), move)}
+			if allocation.CheckRebalance(&r, &next) == nil {
+				res = next
+			}
+		}
+	}
+	return res, nil
+}
+
+// A strategy whose answers are allowed and make no sense, and between them errors, garbage and late ones, sets no pace:
+// shards go on to be hosted and moved, each twice in an idle-check at most, every message has an outcome, and a node
+// sends no more than it does for twenty questions a second.
+// covers F34, F35, F40, F56, I20, I21, I22, I34.
+func TestSenselessStrategies(t *testing.T) {
+	for _, m := range []struct {
+		name  string
+		calls world.Calls
+		still bool
+	}{
+		{"round", world.Calls{}, false},
+		{"by turns", world.Calls{}, true},
+		{"mixture", mixture(), false},
+	} {
+		t.Run(m.name, func(t *testing.T) {
+			b, moved := within(t, 3), 0
+			for seed := range b.Seeds {
+				c := simulation.Asking(seed, 5, "strategies-senseless-"+m.name, m.calls, circling{leastShard(t), m.still, new(int)})
+				b.Count(c.World)
+				require.NoError(t, c.World.Run(15*time.Second), "seed %d", seed)
+				for range 60 {
+					before := c.World.Stats().Sent
+					require.NoError(t, c.World.Run(time.Second), "seed %d", seed)
+					require.Less(t, c.World.Stats().Sent-before, uint64(5*messagesMost), "seed %d", seed)
+				}
+				moved += c.Ledger.Counts().Moves[control.OutcomeMoved]
+				require.NoError(t, settled(c, 60*time.Second), "seed %d", seed)
+			}
+			require.NotZero(t, moved)
+		})
+	}
+}
+
+// messagesMost is how many messages a node of the clusters here sends in a second at most, on average: those of its
+// heartbeats, gossip and entities, and of the moves of twenty questions.
+const messagesMost = 150
 
 // A run in which a strategy is called can be recorded, and replayed without the strategy.
 // covers I30, I34.
