@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/tools/internal/trial"
 )
 
@@ -79,7 +80,7 @@ func (c *CheckPlugin) Run(s *Session) error {
 		return err
 	}
 	began := time.Now()
-	p, err := trial.Open(ctx, cfg)
+	p, err := trial.Open(ctx, cfg, new(host.Output))
 	if err != nil {
 		return err
 	}
