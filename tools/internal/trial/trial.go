@@ -35,6 +35,8 @@ type Plugin struct {
 	Seed uint64
 	// Traces are files with recorded answers to heartbeats.
 	Traces []string
+	// Printed keeps what the plugin prints; nil keeps it for the report alone.
+	Printed *host.Output
 	// Done is called with each check when it is done.
 	Done func(Check)
 	// Progress, when not nil, is called now and then with a word about the check under way.
@@ -85,16 +87,18 @@ func Open(ctx context.Context, c plugins.Config, printed *host.Output) (p *host.
 type trial struct {
 	Plugin
 
-	report  Report
-	plugin  *host.Plugin
-	printed host.Output // What the plugin prints.
+	report Report
+	plugin *host.Plugin
 }
 
 // Run runs the checks. The error says why there was no trial, or that the context has ended.
 func (p Plugin) Run(ctx context.Context) (Report, error) {
+	if p.Printed == nil {
+		p.Printed = new(host.Output)
+	}
 	t := &trial{Plugin: p}
 	began := time.Now()
-	opened, err := Open(ctx, p.Config, &t.printed)
+	opened, err := Open(ctx, p.Config, p.Printed)
 	if err != nil {
 		return t.report, fmt.Errorf("%w: %w", ErrNotRun, err)
 	}
@@ -149,12 +153,12 @@ func (t *trial) check(name string, run func() (string, error)) {
 		return
 	}
 	began := time.Now()
-	_, before := t.printed.Lines()
+	_, before := t.Printed.Lines()
 	text, err := run()
 	c := Check{Name: name, OK: err == nil, Seconds: time.Since(began).Seconds(), Text: text}
 	if err != nil {
 		c.Text, c.Repeat = oneLine(err), "--only "+name
-		lines, all := t.printed.Lines()
+		lines, all := t.Printed.Lines()
 		c.Log = lines[max(0, len(lines)-(all-before)):] // Those of this check.
 		if seeded := (*seedError)(nil); errors.As(err, &seeded) {
 			c.Repeat += fmt.Sprintf(" --seed %d %s", seeded.seed, seeded.flags)
