@@ -24,10 +24,10 @@ import (
 
 // Plugin is a strategy in another process. See the package comment.
 type Plugin struct {
-	name     string
-	options  options
-	log      *slog.Logger
-	launcher launcher
+	name    string
+	options options
+	log     *slog.Logger
+	starter starter
 
 	driver  *machine.Driver
 	handle  *machine.Handle // Handle of the supervisor.
@@ -40,7 +40,6 @@ type Plugin struct {
 	view            atomic.Pointer[supervisor.View]
 	calls, failures atomic.Uint64
 	resent          atomic.Uint64 // Requests that were sent again as a whole.
-	leftOut         atomic.Uint64 // Bytes of output that were not logged.
 
 	asked   sync.Once
 	answers any // The plugin as a strategy of its policy, made when it is first asked for.
@@ -68,16 +67,15 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 	}
 	o := optionsOf(opts)
 	log := o.log.With("plugin", name)
-	l, err := o.launcher(o.dir, o.log)
-	if err != nil {
-		return nil, &plugins.Error{Plugin: name, Err: plugins.ErrUnavailable, Cause: err, Cure: "look at the directory for copies and sockets"}
-	}
 	p := &Plugin{
-		name: name, options: o, log: log, launcher: l, policy: cfg.Policy,
+		name: name, options: o, log: log, starter: starter{name: name, log: log, output: o.output}, policy: cfg.Policy,
 		ended: make(chan struct{}), opened: make(chan struct{}), swap: make(chan struct{}, 1),
 		live: make(map[supervisor.Generation]*generation), specs: map[supervisor.Spec]*spec{1: {cfg: cfg}}, lastSpec: 1,
 	}
-	p.warn(cfg)
+	if err := p.starter.open(o); err != nil {
+		return nil, err
+	}
+	p.starter.warn(cfg)
 	p.drive(cfg)
 	select {
 	case <-p.opened:
@@ -88,13 +86,6 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 		defer cancel()
 		return nil, errors.Join(context.Cause(ctx), p.Close(closing))
-	}
-}
-
-// warn logs what this system does not keep of a configuration.
-func (p *Plugin) warn(cfg plugins.Config) {
-	for _, l := range confinementOf(cfg).Lacks() {
-		p.log.Warn("a setting of the plugin is not kept by this system", "setting", l.Key, "reason", l.Reason)
 	}
 }
 

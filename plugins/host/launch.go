@@ -19,9 +19,10 @@ import (
 	"github.com/quorate/quorate/plugins/internal/process"
 )
 
-// A launch copies and checks the executable ([Plugin.stage]), starts a process,
+// A launch copies and checks the executable ([starter.stage]), starts a process ([starter.start]),
 // configures it and checks what it declares ([Plugin.prepare], [Plugin.acceptable]). A
-// failed one ends in an error that says everything ([Plugin.refusal]).
+// failed one ends in an error that says everything ([starter.refusal]). At the end is a process
+// that was only started ([Launch]).
 
 // launcher is what a plugin needs of package process.
 type launcher interface {
@@ -77,25 +78,58 @@ func (s *spec) remove() {
 	}
 }
 
+// starter starts processes of one plugin.
+type starter struct {
+	name     string
+	log      *slog.Logger
+	output   *Output // Nil if the log has what processes print.
+	launcher launcher
+	leftOut  atomic.Uint64 // Bytes of output that were not logged.
+}
+
+// open makes the launcher.
+func (s *starter) open(o options) error {
+	var err error
+	if s.launcher, err = o.launcher(o.dir, o.log); err != nil {
+		return &plugins.Error{Plugin: s.name, Err: plugins.ErrUnavailable, Cause: err, Cure: "look at the directory for copies and sockets"}
+	}
+	return nil
+}
+
+// warn logs what this system does not keep of a configuration.
+func (s *starter) warn(cfg plugins.Config) {
+	for _, l := range confinementOf(cfg).Lacks() {
+		s.log.Warn("a setting of the plugin is not kept by this system", "setting", l.Key, "reason", l.Reason)
+	}
+}
+
+// start launches a process of the spec: its file was checked, it has shaken hands and answers.
+func (s *starter) start(ctx context.Context, of *spec) (running, error) {
+	if of.cfg.Unpinned {
+		s.log.Warn("the plugin is not pinned: whoever can write its file decides for the cluster", "path", of.cfg.Path)
+	}
+	if err := s.stage(ctx, of); err != nil {
+		return nil, err
+	}
+	c := process.Command{
+		Name: s.name, Args: of.cfg.Args, Environment: of.cfg.Environment, Versions: []int{plugins.Version1},
+		Confinement: confinementOf(of.cfg), LeftOut: func(n int) { s.leftOut.Add(uint64(n)) },
+	}
+	if s.output != nil {
+		c.Printed = s.output.add
+	}
+	return s.launcher.Launch(ctx, of.binary.Load(), c)
+}
+
 // prepare launches a process of the spec and makes it ready: checked, started,
 // configured, and of the right policy. It returns within start-timeout, with an error of
 // type [*plugins.Error] unless the context has ended.
 func (p *Plugin) prepare(ctx context.Context, s *spec) (running, plugins.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.StartTimeout)
 	defer cancel()
-	if s.cfg.Unpinned {
-		p.log.Warn("the plugin is not pinned: whoever can write its file decides for the cluster", "path", s.cfg.Path)
-	}
-	if err := p.stage(ctx, s); err != nil {
-		return nil, plugins.Manifest{}, p.refusal(ctx, s, err)
-	}
-	c := process.Command{
-		Name: p.name, Args: s.cfg.Args, Environment: s.cfg.Environment, Versions: []int{plugins.Version1},
-		Confinement: confinementOf(s.cfg), LeftOut: func(n int) { p.leftOut.Add(uint64(n)) },
-	}
-	proc, err := p.launcher.Launch(ctx, s.binary.Load(), c)
+	proc, err := p.starter.start(ctx, s)
 	if err != nil {
-		return nil, plugins.Manifest{}, p.refusal(ctx, s, err)
+		return nil, plugins.Manifest{}, p.starter.refusal(ctx, s, err)
 	}
 	m, err := client.Configure(ctx, proc.Conn(), p.name, p.options.version, s.cfg.Settings)
 	if err == nil {
@@ -103,28 +137,28 @@ func (p *Plugin) prepare(ctx context.Context, s *spec) (running, plugins.Manifes
 		err = p.acceptable(s, m)
 	}
 	if err != nil {
-		return nil, m, p.refusal(ctx, s, p.discard(proc, err))
+		return nil, m, p.starter.refusal(ctx, s, p.discard(proc, err))
 	}
 	return proc, m, nil
 }
 
 // stage copies the executable, unless that was done before.
-func (p *Plugin) stage(ctx context.Context, s *spec) error {
-	if b := s.binary.Load(); b != nil && !b.Missing() {
+func (s *starter) stage(ctx context.Context, of *spec) error {
+	if b := of.binary.Load(); b != nil && !b.Missing() {
 		return nil
 	}
 	var sum []byte
-	if !s.cfg.Unpinned {
+	if !of.cfg.Unpinned {
 		var err error
-		if sum, err = hex.DecodeString(s.cfg.SHA256); err != nil {
+		if sum, err = hex.DecodeString(of.cfg.SHA256); err != nil {
 			return err
 		}
 	}
-	b, err := p.launcher.Stage(ctx, s.cfg.Path, sum)
+	b, err := s.launcher.Stage(ctx, of.cfg.Path, sum)
 	if err != nil {
 		return err
 	}
-	s.binary.Store(b)
+	of.binary.Store(b)
 	return nil
 }
 
@@ -176,15 +210,15 @@ func (p *Plugin) discard(proc running, err error) error {
 const endSeen = 500 * time.Millisecond
 
 // refusal puts everything about a failed launch into one error.
-func (p *Plugin) refusal(ctx context.Context, s *spec, err error) error {
+func (s *starter) refusal(ctx context.Context, of *spec, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Cause(ctx)
 	}
-	e := &plugins.Error{Plugin: p.name, Path: s.cfg.Path}
+	e := &plugins.Error{Plugin: s.name, Path: of.cfg.Path}
 	start, isStart := errors.AsType[*process.StartError](err)
 	settings, isSettings := errors.AsType[plugins.SettingErrors](err)
 	call, isCall := errors.AsType[*plugins.CallError](err)
-	late := fmt.Sprintf("not ready after %v", s.cfg.StartTimeout)
+	late := fmt.Sprintf("not ready after %v", of.cfg.StartTimeout)
 	switch {
 	case isStart && errors.Is(start, plugins.ErrStartTimeout):
 		e.Err, e.Cause, e.Cure = start.Err, fmt.Errorf("%s; %w", late, start.Cause), start.Cure

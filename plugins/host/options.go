@@ -18,6 +18,7 @@ type options struct {
 	observe  func(plugins.Event)
 	dir      string
 	version  string
+	output   *Output
 	launcher func(dir string, log *slog.Logger) (launcher, error)
 }
 
@@ -43,6 +44,10 @@ func WithObserver(observe func(plugins.Event)) Option {
 // is made: its file system must permit execution, and its name has at most 60 bytes. By
 // default it is the temporary directory of the system.
 func WithDirectory(path string) Option { return func(o *options) { o.dir = path } }
+
+// WithOutput sets what keeps the lines that the plugin prints, in place of the log, in which they would be beside what the
+// host says.
+func WithOutput(o *Output) Option { return func(all *options) { all.output = o } }
 
 // WithHostVersion sets the version of the host's software that plugins are told, for
 // their logs. By default there is none.

@@ -6,10 +6,13 @@
 package host_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
@@ -112,4 +115,32 @@ func TestServedPluginStopsWhenTold(t *testing.T) {
 	e, ok := w.Last(plugins.Exited)
 	require.True(t, ok)
 	require.ErrorContains(t, e.Err, "exit status 0")
+}
+
+// A process that is only launched is started as every other, is not configured, and gets the bytes that it is sent.
+// What it prints is taken by whoever asks for it.
+func TestALaunchedProcessIsNotConfigured(t *testing.T) {
+	base := clean(t)
+	printed := new(host.Output)
+	c := sdkConfig(t, map[string]any{"greeting": "unheard"})
+	p, err := host.Launch(t.Context(), "subject", c, host.WithDirectory(base), host.WithOutput(printed))
+	require.NoError(t, err)
+	_, err = p.Call(patience.Context(t), "/quorate.plugin.v1.Downing/Decide", []byte{})
+	require.Equal(t, codes.FailedPrecondition, status.Code(err), "%v", err)
+	_, err = p.Call(patience.Context(t), "/quorate.plugin.v1.Downing/Decide", make([]byte, plugins.RequestBytesMax+1))
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), "the plugin refuses it, not who sends it: %v", err)
+	answer, err := p.Call(patience.Context(t), "/quorate.plugin.v1.Plugin/Configure", nil)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), "served")
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close())
+	<-p.Exited()
+	require.ErrorContains(t, p.Err(), "exit status 0")
+
+	c.SHA256 = strings.Repeat("0", 64)
+	_, err = host.Launch(t.Context(), "subject", c, host.WithDirectory(base))
+	require.ErrorIs(t, err, plugins.ErrChecksum)
+	c.Path = "relative"
+	_, err = host.Launch(t.Context(), "subject", c, host.WithDirectory(base))
+	require.ErrorContains(t, err, "is not absolute")
 }

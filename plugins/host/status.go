@@ -18,7 +18,7 @@ func (p *Plugin) Status() plugins.Status {
 		Name: p.name, State: plugins.State(v.State.String()), Since: v.Since,
 		Restarts: v.Restarts, LastError: v.LastErr, LastErrorAt: v.LastErrAt, NextTry: v.NextTry, AwayTotal: v.AwayTotal, AwayLast: v.AwayLast, Gaps: v.Gaps,
 		Calls: p.calls.Load(), Failures: p.failures.Load(), Late: p.routes.late.Load(),
-		Resent: p.resent.Load(), OutputLeftOut: p.leftOut.Load(),
+		Resent: p.resent.Load(), OutputLeftOut: p.starter.leftOut.Load(),
 	}
 	if v.Away && v.State != supervisor.Stopped {
 		s.Away = max(0, at.Sub(v.AwaySince))

@@ -132,7 +132,7 @@ func (p *Plugin) end() {
 		p.log.Error("the driver of the plugin is left", "error", err)
 	}
 	p.workers.Wait()
-	if err := p.launcher.Close(); err != nil {
+	if err := p.starter.launcher.Close(); err != nil {
 		p.log.Error("files of the plugin are left", "error", err)
 	}
 	p.observe(plugins.Event{Type: plugins.Closed})

@@ -3,7 +3,7 @@ module github.com/quorate/quorate/plugins/plugintest
 go 1.26.0
 
 require (
-	github.com/hashicorp/go-hclog v1.6.3
+	github.com/hashicorp/go-hclog v1.6.3 // indirect
 	github.com/hashicorp/go-plugin v1.8.0
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/downing v0.0.0

@@ -8,11 +8,18 @@ package plugintest
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/pem"
+	"fmt"
 	"maps"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +28,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -96,12 +104,50 @@ func TestTheEnvironmentIsThatOfTheDocumentation(t *testing.T) {
 	require.Equal(t, "-----BEGIN CERTIFICATE-----", got["PLUGIN_CLIENT_CERT"])
 }
 
-// selfSigned returns a key with a certificate, and the certificate as PEM.
+// A plugin that starts only where every variable of the page is there passes the kit: whatever the kit starts, it starts
+// as a node does.
+func TestAPluginThatDemandsTheWholeEnvironmentPasses(t *testing.T) {
+	c := config(t, plugins.Downing, "strict")
+	c.Environment[demanded] = strings.Join(slices.Sorted(maps.Keys(variables(t))), " ")
+	Test(t, c)
+}
+
+// selfSigned returns a key with a certificate, and the certificate as PEM. Its curve is P-256 as with hosts.
 func selfSigned(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
-	own, certificate, err := identity()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	return own, certificate
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(24 * time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(text)
+}
+
+// rawBytes passes messages on as the bytes that they are.
+type rawBytes struct{}
+
+func (rawBytes) Name() string { return "proto" }
+
+func (rawBytes) Marshal(v any) ([]byte, error) {
+	b, ok := v.([]byte)
+	if !ok {
+		return nil, fmt.Errorf("no bytes but %T", v)
+	}
+	return b, nil
+}
+
+func (rawBytes) Unmarshal(data []byte, v any) error {
+	b, ok := v.(*[]byte)
+	if !ok {
+		return fmt.Errorf("no bytes but %T", v)
+	}
+	*b = slices.Clone(data)
+	return nil
 }
 
 // byHand is a plugin that was started by hand as the page says.

@@ -4,34 +4,18 @@
 package plugintest
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
-	"fmt"
 	"maps"
-	"math/big"
-	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
-	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
@@ -166,108 +150,45 @@ func lengthened(encoded []byte, n int) []byte {
 	return append(longer, make([]byte, n)...)
 }
 
-// rawBytes passes messages on as the bytes that they are.
-type rawBytes struct{}
+// direct is a plugin that runs without a host's supervision, until the end of the test.
+type direct struct{ process *host.Process }
 
-func (rawBytes) Name() string { return "proto" }
-
-func (rawBytes) Marshal(v any) ([]byte, error) {
-	b, ok := v.([]byte)
-	if !ok {
-		return nil, fmt.Errorf("no bytes but %T", v)
-	}
-	return b, nil
-}
-
-func (rawBytes) Unmarshal(data []byte, v any) error {
-	b, ok := v.(*[]byte)
-	if !ok {
-		return fmt.Errorf("no bytes but %T", v)
-	}
-	*b = slices.Clone(data)
-	return nil
-}
-
-// identity returns a key with a certificate, and the certificate as PEM. Its curve is P-256 as with
-// hosts: go-plugin's own is P-521, of which gRPC for Python and others accept no signature.
-func identity() (tls.Certificate, string, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, "", err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(24 * time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, "", err
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(text), nil
-}
-
-// direct is a plugin that runs without a host, until the end of the test.
-type direct struct {
-	client *plugin.Client
-	conn   *grpc.ClientConn
-}
-
-// connected starts the plugin as a host would, connects to it and configures it.
+// connected starts the plugin as a host does, and does not configure it.
 func connected(tb testing.TB, c plugins.Config) *direct {
 	tb.Helper()
-	run := exec.CommandContext(context.WithoutCancel(tb.Context()), c.Path, c.Args...) //nolint:gosec // The plugin that is tested. The client ends it.
-	own, certificate, err := identity()
+	p, err := host.Launch(tb.Context(), tested, c, heard(tb)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	run.Env = []string{plugins.HostPID + "=" + strconv.Itoa(os.Getpid()), "PLUGIN_CLIENT_CERT=" + certificate}
-	for name, value := range c.Environment {
-		run.Env = append(run.Env, name+"="+value)
-	}
-	sockets, err := os.MkdirTemp("", "q") //nolint:usetesting // The paths of sockets are short.
-	if err != nil {
-		tb.Fatal(err)
-	}
-	c = c.WithDefaults()
-	d := &direct{client: plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: plugins.CookieKey, MagicCookieValue: plugins.CookieValue},
-		VersionedPlugins: map[int]plugin.PluginSet{plugins.Version1: {plugins.SetName: plugin.NetRPCUnsupportedPlugin{}}},
-		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: sockets},
-		TLSConfig:        &tls.Config{Certificates: []tls.Certificate{own}, ServerName: "localhost", MinVersion: tls.VersionTLS12},
-		Cmd:              run, SkipHostEnv: true, StartTimeout: c.StartTimeout, Logger: hclog.NewNullLogger(),
-	})}
 	tb.Cleanup(func() {
-		d.client.Kill()
-		if err := os.RemoveAll(sockets); err != nil {
-			tb.Error(err)
+		if err := p.Close(); err != nil {
+			tb.Errorf("the plugin was not closed: %v", err)
 		}
 	})
-	protocol, err := d.client.Client()
-	if err != nil {
-		tb.Fatalf("the plugin does not start: %v", err)
-	}
-	spoken, ok := protocol.(*plugin.GRPCClient)
-	if !ok {
-		tb.Fatalf("the plugin does not speak gRPC but %T", protocol)
-	}
-	d.conn = spoken.Conn
-	return d
+	return &direct{p}
 }
 
 // call sends a request, and waits for its answer within [Limit].
 func (d *direct) call(tb testing.TB, method string, request []byte) error {
 	tb.Helper()
-	var answer []byte
-	return d.conn.Invoke(patience.Expiring(tb, Limit), method, request, &answer, grpc.ForceCodec(rawBytes{}))
+	_, err := d.process.Call(patience.Expiring(tb, Limit), method, request)
+	return err
+}
+
+// ended reports whether the process has ended.
+func (d *direct) ended() bool {
+	select {
+	case <-d.process.Exited():
+		return true
+	default:
+		return false
+	}
 }
 
 // configure hands the plugin its settings.
 func (d *direct) configure(tb testing.TB, c plugins.Config) {
 	tb.Helper()
-	request := &pluginv1.ConfigureRequest{Name: "tested"}
+	request := &pluginv1.ConfigureRequest{Name: tested}
 	if len(c.Settings) > 0 {
 		text, err := json.Marshal(c.Settings)
 		if err != nil {
@@ -296,8 +217,8 @@ func survivesBadRequests(tb testing.TB, c plugins.Config) {
 		switch code := status.Code(err); {
 		case code == codes.DeadlineExceeded:
 			tb.Fatalf("%s: no answer within %v", bad.name, Limit)
-		case d.client.Exited():
-			tb.Fatalf("%s: the process has ended", bad.name)
+		case d.ended():
+			tb.Fatalf("%s: the process has ended: %v", bad.name, d.process.Err())
 		case bad.unserved && err == nil:
 			tb.Fatalf("%s: it is answered, not refused", bad.name)
 		}

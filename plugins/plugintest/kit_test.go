@@ -9,12 +9,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,6 +40,9 @@ import (
 
 // role is the variable that makes a process of the test binary a plugin, and says which one.
 const role = "PLUGINTEST_ROLE"
+
+// demanded is the variable that names the variables without which a strict plugin does not start.
+const demanded = "PLUGINTEST_DEMANDED"
 
 type none struct{}
 
@@ -94,6 +101,14 @@ func TestMain(m *testing.M) {
 	case "mute":
 		if os.Getenv(plugins.CookieKey) == "" {
 			os.Exit(1)
+		}
+		sdk.Serve(sdk.Downing(keep))
+	case "strict":
+		for _, name := range strings.FieldsSeq(os.Getenv(demanded)) {
+			if os.Getenv(name) == "" {
+				fmt.Fprintf(os.Stderr, "%s is not in the environment\n", name)
+				os.Exit(1)
+			}
 		}
 		sdk.Serve(sdk.Downing(keep))
 	case "content":
@@ -248,9 +263,48 @@ func TestTheKitKnowsWhatHostsRun(t *testing.T) {
 type recorder struct {
 	testing.TB
 	failed atomic.Bool
+
+	mu       sync.Mutex // Guards what follows.
+	said     strings.Builder
+	cleanups []func()
+}
+
+// fails reports whether a part finds a fault, and what it says.
+func fails(tb testing.TB, p part, c plugins.Config) (bool, string) {
+	tb.Helper()
+	r := &recorder{TB: tb}
+	done := make(chan struct{})
+	// The goroutine ends with the part, or with its Goexit; the test waits.
+	go func() {
+		defer close(done)
+		defer func() {
+			for _, f := range slices.Backward(r.cleanups) {
+				f()
+			}
+		}()
+		p.run(r, c)
+	}()
+	<-done
+	return r.Failed(), r.said.String()
 }
 
 func (r *recorder) Helper() {}
+
+// Cleanup keeps a function for the end of the part.
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+func (r *recorder) Log(args ...any) { r.note(fmt.Sprint(args...)) }
+
+func (r *recorder) Logf(format string, args ...any) { r.note(fmt.Sprintf(format, args...)) }
+
+func (r *recorder) note(text string) {
+	r.TB.Log(text)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.said.WriteString(text + "\n")
+}
+
+func (r *recorder) Failed() bool { return r.failed.Load() }
 
 func (r *recorder) Error(args ...any) {
 	r.failed.Store(true)
@@ -272,6 +326,20 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// A part that fails shows what the plugin has printed on its standard error.
+func TestFailingPartsShowWhatThePluginPrints(t *testing.T) {
+	for _, p := range parts() {
+		if p.name == "ByHand" {
+			continue // It asks that the plugin ends and says why, which this one does.
+		}
+		c := pinned(t, config(t, plugins.Downing, "strict"))
+		c.Environment[demanded] = "NOBODY_SETS_THIS"
+		failed, said := fails(t, p, c)
+		require.True(t, failed, p.name)
+		require.Contains(t, said, "printed by the plugin, the last 1 lines of 1:\n  NOBODY_SETS_THIS is not in the environment", p.name)
+	}
+}
+
 // A kit that passes everything proves nothing: each part must find its fault.
 func TestTheKitFindsFaults(t *testing.T) {
 	found := map[string]bool{}
@@ -287,16 +355,10 @@ func TestTheKitFindsFaults(t *testing.T) {
 				continue
 			}
 			t.Run(as, func(t *testing.T) {
-				r, c := &recorder{TB: t}, pinned(t, config(t, plugins.Downing, as))
+				c := pinned(t, config(t, plugins.Downing, as))
 				c.Environment[mess] = filepath.Join(t.TempDir(), "mess")
-				done := make(chan struct{})
-				// The goroutine ends with the part, or with its Goexit; the test waits.
-				go func() {
-					defer close(done)
-					p.run(r, c)
-				}()
-				<-done
-				require.True(t, r.failed.Load(), "the fault was not found")
+				failed, _ := fails(t, p, c)
+				require.True(t, failed, "the fault was not found")
 			})
 		}
 	}

@@ -111,12 +111,33 @@ func pinned(tb testing.TB, c plugins.Config) plugins.Config {
 	return c
 }
 
+// tested is the name under which plugins are started.
+const tested = "tested"
+
+// heard returns options with which a part that fails shows what happened to the plugin, and the last lines that it
+// printed.
+func heard(tb testing.TB) []host.Option {
+	tb.Helper()
+	printed := new(host.Output)
+	tb.Cleanup(func() {
+		if !tb.Failed() {
+			return
+		}
+		lines, all := printed.Lines()
+		if all == 0 {
+			tb.Log("the plugin has printed nothing")
+			return
+		}
+		tb.Logf("printed by the plugin, the last %d lines of %d:\n  %s", len(lines), all, strings.Join(lines, "\n  "))
+	})
+	return []host.Option{host.WithOutput(printed), host.WithLogger(slog.New(slog.NewTextHandler(tb.Output(), nil)))}
+}
+
 // open runs the plugin until the end of the test.
 func open(tb testing.TB, c plugins.Config, options ...host.Option) *host.Plugin {
 	tb.Helper()
 	patience.Watch(tb)
-	options = append(options, host.WithLogger(slog.New(slog.NewTextHandler(tb.Output(), nil))))
-	p, err := host.Open(tb.Context(), "tested", c, options...)
+	p, err := host.Open(tb.Context(), tested, c, append(options, heard(tb)...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -159,7 +180,7 @@ func refusesUnknownSettings(tb testing.TB, c plugins.Config) {
 	}
 	settings[unknownKey] = true
 	c.Settings = settings
-	p, err := host.Open(tb.Context(), "tested", c)
+	p, err := host.Open(tb.Context(), tested, c, heard(tb)...)
 	if err == nil {
 		closed(tb, p)
 		tb.Fatalf("a setting that does not exist is accepted: %s", unknownKey)
@@ -290,9 +311,9 @@ func refusesToRunByHand(tb testing.TB, c plugins.Config) {
 	text, err := run.CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
-		tb.Fatalf("started by hand, it does not end within %v", Limit)
+		tb.Fatalf("started by hand, it does not end within %v, and says %.400q", Limit, text)
 	case err == nil:
-		tb.Fatalf("started by hand, it ends as if all were well")
+		tb.Fatalf("started by hand, it ends as if all were well, and says %.400q", text)
 	case len(text) == 0:
 		tb.Fatalf("started by hand, it says nothing")
 	}

@@ -87,7 +87,7 @@ func (l *Launcher) newChild(b *Binary, c Command, as *identity, environment []st
 	r, w := io.Pipe()
 	ch := &child{
 		launcher: l, confinement: c.Confinement, as: as, socketDir: socketDir, versions: c.Versions, log: log,
-		stdout: newOutput(log, "stdout", c.LeftOut), stderr: newOutput(log, "stderr", c.LeftOut),
+		stdout: newOutput(log, "stdout", c.LeftOut, c.Printed), stderr: newOutput(log, "stderr", c.LeftOut, c.Printed),
 		toLibrary: r, line: w, over: make(chan struct{}), exited: make(chan struct{}),
 	}
 	ch.cmd = &exec.Cmd{Path: b.path, Args: append([]string{b.source}, c.Args...), Env: environment, SysProcAttr: attributes(as)}

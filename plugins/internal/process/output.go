@@ -48,7 +48,8 @@ const (
 type output struct {
 	log     *slog.Logger
 	stream  string
-	leftOut func(bytes int) // Told of every byte that is not logged; may be nil.
+	leftOut func(bytes int)   // Told of every byte that is not logged; may be nil.
+	printed func(line string) // Takes each line in place of the log; nil if the log does.
 
 	mu      sync.Mutex // Guards what follows: one pipe is read by one goroutine, but errors quote the tail.
 	line    []byte
@@ -79,12 +80,15 @@ func (b *budget) refill(now time.Time) {
 	b.at = now
 }
 
-func newOutput(log *slog.Logger, stream string, leftOut func(bytes int)) *output {
+func newOutput(log *slog.Logger, stream string, leftOut func(bytes int), printed func(line string)) *output {
 	return &output{
-		log: log, stream: stream, leftOut: leftOut,
+		log: log, stream: stream, leftOut: leftOut, printed: printed,
 		lines: budget{perSecond: linesPerSecond, burst: linesBurst}, bytes: budget{perSecond: bytesPerSecond, burst: bytesBurst},
 	}
 }
+
+// another returns the output for the same stream that reaches the host on another way.
+func (o *output) another() *output { return newOutput(o.log, o.stream, o.leftOut, o.printed) }
 
 // Write takes a piece of the stream. It never fails.
 func (o *output) Write(p []byte) (int, error) {
@@ -147,6 +151,10 @@ func (o *output) flush() {
 	}
 	if now.Sub(o.confessed) >= confessEvery {
 		o.confess(now)
+	}
+	if o.printed != nil {
+		o.printed(printable(string(line)))
+		return
 	}
 	level, message, attrs := o.parse(line)
 	if cut > 0 {

@@ -25,7 +25,7 @@ func record() (*output, *bytes.Buffer) {
 		}
 		return a
 	}})
-	return newOutput(slog.New(h), "stderr", nil), &b
+	return newOutput(slog.New(h), "stderr", nil, nil), &b
 }
 
 func TestLinesAreTranslated(t *testing.T) {
@@ -49,6 +49,19 @@ func TestLinesAreTranslated(t *testing.T) {
 		require.NoError(t, o.Close())
 		require.Equal(t, c.want, b.String(), "%q", c.in)
 	}
+}
+
+// Lines that somebody else takes are not logged, and their rate is that of the log.
+func TestLinesAreTakenInPlaceOfTheLog(t *testing.T) {
+	o, b := record()
+	var taken []string
+	o.printed = func(line string) { taken = append(taken, line) }
+	_, err := io.WriteString(o, "one\n\n{\"@level\":\"warn\",\"@message\":\"t\\u0007wo\"}\nth\x1bree"+strings.Repeat("\nmore", linesBurst))
+	require.NoError(t, err)
+	require.NoError(t, o.Close())
+	require.Equal(t, []string{"one", `{"@level":"warn","@message":"t\u0007wo"}`, "th ree", "more"}, taken[:4])
+	require.Len(t, taken, linesBurst)
+	require.Equal(t, "level=WARN msg=\"the plugin printed more than is logged\" stream=stderr lines_left_out=3 bytes_left_out=12\n", b.String())
 }
 
 // The lines that are logged do not depend on the pieces in which a stream arrives.

@@ -65,6 +65,9 @@ type Command struct {
 	// LeftOut is told how many bytes of output were not logged, from several goroutines;
 	// nil if nobody wants to know.
 	LeftOut func(bytes int)
+	// Printed takes each line that the process prints in place of the log, within the rate of the log, from several
+	// goroutines; nil if the log takes them.
+	Printed func(line string)
 }
 
 // Process is a plugin's process that has shaken hands and is connected.
@@ -285,7 +288,7 @@ func (p *Process) attend() {
 // server redirects into a stream. A plugin that prints would block if nothing read the
 // stream. Plugins in other languages may not have it.
 func (p *Process) readOutput() {
-	out, errs := newOutput(p.child.log, "stdout", p.child.stdout.leftOut), newOutput(p.child.log, "stderr", p.child.stderr.leftOut)
+	out, errs := p.child.stdout.another(), p.child.stderr.another()
 	defer out.Close()  //nolint:errcheck // It cannot fail.
 	defer errs.Close() //nolint:errcheck // It cannot fail.
 	stream, err := p.conn.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, outputMethod, grpc.WaitForReady(true))

@@ -7,13 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/tools/internal/trial"
 )
 
@@ -31,21 +28,22 @@ type Plugin struct {
 }
 
 // CheckPlugin is the command that tries a plugin out.
-type CheckPlugin struct {
-	Binary   string `arg:"" help:"Executable of the plugin."`
-	Settings string `help:"File with the plugin's settings, YAML or JSON." placeholder:"FILE"`
-}
+type CheckPlugin struct{ Tried }
 
 // Help is the text after the one-line help.
 func (*CheckPlugin) Help() string {
 	return `Starts the executable in a clean environment, with the handshake, the limits and
 the checks of a node, hands it its settings, and has it decide a small example.
 Prints what it says about itself, what it decided, and how long that took. The
-exit status is 1 when anything is wrong.
+exit status is 1 when anything is wrong: then what it has printed is shown.
+
+` + triedHelp + `
 
 Examples:
   quorate plugin check plugins/zoneaware
   quorate plugin check plugins/witness --settings witness.yaml
+  quorate plugin check bin/labels --start-timeout 30s --env LANG=C
+  quorate plugin check cluster.yaml witness
   quorate --json plugin check plugins/zoneaware`
 }
 
@@ -63,34 +61,20 @@ type tried struct {
 	Took     float64 `json:"decision_seconds"`
 }
 
-// checkLimit bounds the whole check.
+// checkLimit bounds the check beside its starts.
 const checkLimit = 30 * time.Second
 
 // Run tries the plugin.
 func (c *CheckPlugin) Run(s *Session) error {
-	ctx, cancel := context.WithTimeout(context.Background(), checkLimit)
-	defer cancel()
-	cfg := plugins.Default()
-	var err error
-	if cfg.Path, err = filepath.Abs(c.Binary); err != nil {
-		return err
-	}
-	if cfg.Settings, err = readSettings(c.Settings); err != nil {
-		return err
-	}
-	began := time.Now()
-	p, err := trial.Open(ctx, cfg)
+	cfg, err := c.config()
 	if err != nil {
 		return err
 	}
-	t := tried{Path: cfg.Path, Start: time.Since(began).Seconds()}
-	began = time.Now()
-	t.Decision, err = p.Try(ctx)
-	t.Took = time.Since(began).Seconds()
-	m := p.Manifest()
-	t.SHA256, t.Name, t.Version, t.Policy, t.Contract, t.Class = p.Status().SHA256, m.Name, m.Version, string(m.Policy), m.Contract, m.Class.String()
-	if err := errors.Join(err, p.Close(ctx)); err != nil {
-		return fmt.Errorf("it starts, and does not decide: %w", err)
+	printed := new(host.Output)
+	t, err := try(cfg, printed)
+	if err != nil {
+		printOutput(s.Stderr, printed)
+		return err
 	}
 	if s.JSON {
 		return s.PrintJSON(t)
@@ -107,18 +91,24 @@ func (c *CheckPlugin) Run(s *Session) error {
 	return nil
 }
 
-// readSettings reads a file of settings; without a file there are none.
-func readSettings(path string) (map[string]any, error) {
-	if path == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(path) //nolint:gosec // The operator names it.
+// try starts a plugin, whose policy need not be known, and has it decide.
+func try(cfg plugins.Config, printed *host.Output) (tried, error) {
+	// One start is enough for a policy that is known, and for another one as many as there are policies.
+	ctx, cancel := context.WithTimeout(context.Background(), checkLimit+time.Duration(len(host.Policies()))*cfg.WithDefaults().StartTimeout)
+	defer cancel()
+	began := time.Now()
+	p, err := trial.Open(ctx, cfg, printed)
 	if err != nil {
-		return nil, err
+		return tried{}, err
 	}
-	var settings map[string]any
-	if err := yaml.Unmarshal(text, &settings); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	t := tried{Path: cfg.Path, Start: time.Since(began).Seconds()}
+	began = time.Now()
+	t.Decision, err = p.Try(ctx)
+	t.Took = time.Since(began).Seconds()
+	m := p.Manifest()
+	t.SHA256, t.Name, t.Version, t.Policy, t.Contract, t.Class = p.Status().SHA256, m.Name, m.Version, string(m.Policy), m.Contract, m.Class.String()
+	if err := errors.Join(err, p.Close(ctx)); err != nil {
+		return t, fmt.Errorf("it starts, and does not decide: %w", err)
 	}
-	return settings, nil
+	return t, nil
 }

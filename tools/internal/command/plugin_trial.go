@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/quorate/quorate/membership/membershipsim/outcomes"
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/tools/internal/page"
 	"github.com/quorate/quorate/tools/internal/trial"
 	"github.com/quorate/quorate/tools/internal/trial/kittest"
@@ -30,17 +30,16 @@ import (
 
 // TestPlugin is the command that tries a plugin out before a cluster asks it.
 type TestPlugin struct {
-	Binary       string        `arg:"" help:"Executable of the plugin."`
-	Settings     string        `type:"path" help:"File with the plugin's settings, YAML or JSON." placeholder:"FILE"`
-	Only         []string      `placeholder:"NAME" help:"Only the checks whose names begin so."`
-	For          time.Duration `default:"30s" help:"How long simulated clusters run, besides every fault."`
-	Seed         uint64        `default:"1" help:"First seed of the simulated clusters."`
-	Nodes        int           `default:"5" help:"Nodes of the cluster that suffers every fault, 2 to 6."`
-	Partitions   int           `default:"10000" help:"Random partitions about which the sides decide, for downing."`
-	Calls        int           `default:"100000" help:"Questions after which the memory is compared."`
-	Trace        []string      `type:"path" placeholder:"FILE" help:"Recorded answers to heartbeats: a moment in seconds on each line, the last that of the death."`
-	StartTimeout time.Duration `default:"5s" help:"How long each start may take, 100ms to 1m."`
-	HTML         string        `name:"html" type:"path" placeholder:"FILE" help:"Write the report as a page too."`
+	Tried
+
+	Only       []string      `placeholder:"NAME" help:"Only the checks whose names begin so."`
+	For        time.Duration `default:"30s" help:"How long simulated clusters run, besides every fault."`
+	Seed       uint64        `default:"1" help:"First seed of the simulated clusters."`
+	Nodes      int           `default:"5" help:"Nodes of the cluster that suffers every fault, 2 to 6."`
+	Partitions int           `default:"10000" help:"Random partitions about which the sides decide, for downing."`
+	Calls      int           `default:"100000" help:"Questions after which the memory is compared."`
+	Trace      []string      `type:"path" placeholder:"FILE" help:"Recorded answers to heartbeats: a moment in seconds on each line, the last that of the death."`
+	HTML       string        `name:"html" type:"path" placeholder:"FILE" help:"Write the report as a page too."`
 }
 
 // Help is the text after the one-line help.
@@ -48,28 +47,30 @@ func (*TestPlugin) Help() string {
 	return `Starts the executable as a node would, and checks:
 
   start   handshake, settings, one decision
-  kit     the contract of its policy, restarts, signals, callers at once, memory
-  sim     its decisions in simulated clusters: for downing every split, crash and
-          edit of a small cluster, random partitions and random faults; for
-          allocation, a join decider and discovery nodes that come and go, and
-          find each other
-  trace   for a failure detector its detection time and false marks, beside those
-          of phi-accrual
+  kit     the contract of its policy, restarts, signals, many callers, memory
+  sim     its decisions in simulated clusters: for downing every split, crash
+          and edit of a small cluster, random partitions and random faults;
+          for allocation, a join decider and discovery nodes that come and go,
+          and find each other
+  trace   for a failure detector its detection time and false marks, beside
+          those of phi-accrual
 
 Each failure has a command that repeats it alone. The exit status is 1 if a check
 fails, and 2 if there was no trial. A plugin that asks a service of its own needs
 that service. By default a trial takes one to three minutes.
 
+` + triedHelp + `
+
 Examples:
   quorate plugin test plugins/zoneaware
-  quorate plugin test plugins/witness --settings witness.yaml --html report.html
+  quorate plugin test plugins/witness --settings witness.yaml --html try.html
+  quorate plugin test cluster.yaml witness --only kit
   quorate plugin test plugins/quantile --trace rack7.txt --only trace
   quorate --json plugin test plugins/zoneaware --for 5m --seed 1000`
 }
 
-// Bounds of what may be asked for, and the usual limit of a start.
+// Bounds of what may be asked for.
 const (
-	startUsual     = 5 * time.Second
 	trialTimeMost  = 24 * time.Hour
 	partitionsMost = 100_000_000
 	trialCallsMost = 100_000_000
@@ -94,16 +95,17 @@ func (c *TestPlugin) Run(s *Session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	cfg, err := pluginConfig(c.Binary, c.Settings, c.StartTimeout)
+	cfg, err := c.config()
 	if err != nil {
-		return RejectedError{Text: err.Error()}
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	printed := new(host.Output)
 	p := trial.Plugin{
-		Config: cfg, Only: c.Only, Nodes: c.Nodes, Partitions: c.Partitions, For: c.For, Seed: c.Seed, Traces: c.Trace,
+		Config: cfg, Printed: printed, Only: c.Only, Nodes: c.Nodes, Partitions: c.Partitions, For: c.For, Seed: c.Seed, Traces: c.Trace,
 		Kit: func(policy plugins.Policy, pattern string) []string {
-			return []string{"plugin", "kit", cfg.Path, string(policy), pattern, "--settings=" + c.Settings, "--calls=" + strconv.Itoa(c.Calls), "--start-timeout=" + c.StartTimeout.String()}
+			return append(append([]string{"plugin", "kit"}, c.words()...), "--policy="+string(policy), "--parts="+pattern, "--calls="+strconv.Itoa(c.Calls))
 		},
 		Done: func(done trial.Check) { c.done(s, done) },
 	}
@@ -115,23 +117,13 @@ func (c *TestPlugin) Run(s *Session) error {
 		fmt.Fprint(s.Stderr, clearLine)
 	}
 	if errors.Is(err, trial.ErrNotRun) {
+		printOutput(s.Stderr, printed)
 		return RejectedError{Text: err.Error()}
 	}
 	if err != nil {
 		return err
 	}
 	return c.report(s, report)
-}
-
-// pluginConfig returns the configuration of an executable that is tried out.
-func pluginConfig(binary, settings string, start time.Duration) (cfg plugins.Config, err error) {
-	cfg = plugins.Default()
-	cfg.StartTimeout = start
-	if cfg.Path, err = filepath.Abs(binary); err != nil {
-		return cfg, err
-	}
-	cfg.Settings, err = readSettings(settings)
-	return cfg, err
 }
 
 // done prints a check.
@@ -166,13 +158,7 @@ func said(w io.Writer, text string) {
 
 // repeat returns the command that repeats a check, with the flags that it was run with.
 func (c *TestPlugin) repeat(done trial.Check) string {
-	text := "quorate plugin test " + c.Binary
-	if c.Settings != "" {
-		text += " --settings " + c.Settings
-	}
-	if c.StartTimeout != startUsual {
-		text += " --start-timeout " + c.StartTimeout.String()
-	}
+	text := "quorate plugin test " + quoted(c.words())
 	group, rest, _ := strings.Cut(done.Name, "/")
 	switch {
 	case group == "kit":
@@ -234,18 +220,16 @@ func writeTrial(path string, r trial.Report) error {
 // KitPlugin runs the conformance kit in this process, and prints what package testing prints
 // for tools. The command [TestPlugin] starts it.
 type KitPlugin struct {
-	Path     string `arg:""`
-	Policy   string `arg:""`
-	Parts    string `arg:""`
-	Settings string
-	Calls    int
+	Tried
 
-	StartTimeout time.Duration
+	Policy string
+	Parts  string
+	Calls  int
 }
 
 // Run runs the kit, and ends the process.
 func (c *KitPlugin) Run(*Session) error {
-	cfg, err := pluginConfig(c.Path, c.Settings, c.StartTimeout)
+	cfg, err := c.config()
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // A check is repeated by the flags on which it depends, whatever their defaults are: a trace from a
 // file is no check without the file.
 func TestACheckIsRepeatedAsItWasRun(t *testing.T) {
-	c := &TestPlugin{Binary: "bin/x", Settings: "x.yaml", Nodes: 3, Calls: 500, Seed: 7, StartTimeout: startUsual, Trace: []string{"logs/rack7.txt"}}
+	c := &TestPlugin{Tried: Tried{File: "bin/x", Settings: "x.yaml"}, Nodes: 3, Calls: 500, Seed: 7, Trace: []string{"logs/rack7.txt"}}
 	for name, want := range map[string]string{
 		"start":                "",
 		"kit/Memory":           "--calls 500 ",
@@ -25,8 +25,8 @@ func TestACheckIsRepeatedAsItWasRun(t *testing.T) {
 		"trace/logs/rack7.txt": "--trace logs/rack7.txt ",
 	} {
 		got := c.repeat(trial.Check{Name: name, Repeat: "--only " + name})
-		require.Equal(t, "quorate plugin test bin/x --settings x.yaml "+want+"--only "+name, got)
+		require.Equal(t, "quorate plugin test bin/x --settings=x.yaml "+want+"--only "+name, got)
 	}
 	c.StartTimeout = time.Minute
-	require.Equal(t, "quorate plugin test bin/x --settings x.yaml --start-timeout 1m0s --only start", c.repeat(trial.Check{Name: "start", Repeat: "--only start"}))
+	require.Equal(t, "quorate plugin test bin/x --settings=x.yaml --start-timeout=1m0s --only start", c.repeat(trial.Check{Name: "start", Repeat: "--only start"}))
 }

@@ -86,10 +86,10 @@ type kitReader struct {
 // marker begins the lines that package testing prints about parts, for tools that read them.
 const marker = "\x16"
 
-// logMost is how many lines of a part are kept, and lineMost how long each may be. A line of more
-// than readMost bytes ends the reading.
+// logMost is how many lines of a part are kept, the last ones: what the plugin has printed is at the
+// end. lineMost is how long each may be. A line of more than readMost bytes ends the reading.
 const (
-	logMost  = 20
+	logMost  = 60
 	lineMost = 400
 	readMost = 1 << 20
 )
@@ -126,8 +126,10 @@ func (k *kitReader) read(out io.Reader) error {
 
 // note keeps a line of the part under way.
 func (k *kitReader) note(line string) {
-	if line = strings.TrimSpace(line); line != "" && len(k.log[k.at]) < logMost {
-		k.log[k.at] = append(k.log[k.at], strings.ToValidUTF8(line[:min(len(line), lineMost)], ""))
+	if line = strings.TrimSpace(line); line != "" {
+		kept := k.log[k.at]
+		kept = append(kept[max(0, len(kept)+1-logMost):], strings.ToValidUTF8(line[:min(len(line), lineMost)], ""))
+		k.log[k.at] = kept
 	}
 }
 

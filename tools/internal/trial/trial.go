@@ -35,6 +35,8 @@ type Plugin struct {
 	Seed uint64
 	// Traces are files with recorded answers to heartbeats.
 	Traces []string
+	// Printed keeps what the plugin prints; nil keeps it for the report alone.
+	Printed *host.Output
 	// Done is called with each check when it is done.
 	Done func(Check)
 	// Progress, when not nil, is called now and then with a word about the check under way.
@@ -66,11 +68,15 @@ type Report struct {
 // ErrNotRun is wrapped by errors that say why there was no trial.
 var ErrNotRun = errors.New("there was no trial")
 
-// Open opens a plugin whose policy is not known, without its checksum.
-func Open(ctx context.Context, c plugins.Config) (p *host.Plugin, err error) {
-	c.Unpinned = true
-	for _, c.Policy = range host.Policies() {
-		if p, err = host.Open(ctx, filepath.Base(c.Path), c); !errors.Is(err, plugins.ErrPolicy) {
+// Open opens a plugin, whose policy need not be given. It keeps what the plugin prints.
+func Open(ctx context.Context, c plugins.Config, printed *host.Output) (p *host.Plugin, err error) {
+	c.Unpinned = c.SHA256 == ""
+	policies := host.Policies()
+	if c.Policy != "" {
+		policies = []plugins.Policy{c.Policy}
+	}
+	for _, c.Policy = range policies {
+		if p, err = host.Open(ctx, filepath.Base(c.Path), c, host.WithOutput(printed)); !errors.Is(err, plugins.ErrPolicy) {
 			break
 		}
 	}
@@ -87,9 +93,12 @@ type trial struct {
 
 // Run runs the checks. The error says why there was no trial, or that the context has ended.
 func (p Plugin) Run(ctx context.Context) (Report, error) {
+	if p.Printed == nil {
+		p.Printed = new(host.Output)
+	}
 	t := &trial{Plugin: p}
 	began := time.Now()
-	opened, err := Open(ctx, p.Config)
+	opened, err := Open(ctx, p.Config, p.Printed)
 	if err != nil {
 		return t.report, fmt.Errorf("%w: %w", ErrNotRun, err)
 	}
@@ -144,10 +153,13 @@ func (t *trial) check(name string, run func() (string, error)) {
 		return
 	}
 	began := time.Now()
+	_, before := t.Printed.Lines()
 	text, err := run()
 	c := Check{Name: name, OK: err == nil, Seconds: time.Since(began).Seconds(), Text: text}
 	if err != nil {
 		c.Text, c.Repeat = oneLine(err), "--only "+name
+		lines, all := t.Printed.Lines()
+		c.Log = lines[max(0, len(lines)-(all-before)):] // Those of this check.
 		if seeded := (*seedError)(nil); errors.As(err, &seeded) {
 			c.Repeat += fmt.Sprintf(" --seed %d %s", seeded.seed, seeded.flags)
 		}
