@@ -72,6 +72,27 @@ type Targets struct {
 	TTL time.Duration
 }
 
+// Check returns nil if the answer is one that a caller may use, otherwise the first fault:
+//
+//	C1  TTL is not negative;
+//	C2  there are at most [TargetsMax] contact points;
+//	C3  each is valid ([Target.Validate]), and is there once.
+//
+// An error about a contact point that is not valid wraps [ErrBadTarget].
+func (t Targets) Check() error {
+	if t.TTL < 0 {
+		return fmt.Errorf("discovery: the answer holds for %v", t.TTL)
+	}
+	distinct, err := Distinct(t.List)
+	if err != nil {
+		return err
+	}
+	if twice := len(t.List) - len(distinct); twice > 0 {
+		return fmt.Errorf("discovery: %d of %d contact points are there twice", twice, len(t.List))
+	}
+	return nil
+}
+
 // Distinct checks the contact points of an answer, for the implementation or the caller
 // of a [Discovery]: it returns them in their order without duplicates, in a new slice.
 // One bad contact point makes the whole list an error, which wraps [ErrBadTarget]: a source

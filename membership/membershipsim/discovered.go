@@ -95,11 +95,11 @@ func (d *Discovered) Serve(w *simulation.World) {
 	strategies.Recorded(discovery.Targets{}, bootstrap.Decision{})
 }
 
-// decide answers the question of a decider: by the built-in rule, or, while discovery is wrong, at random, what is
-// allowed and makes no sense. Where other discovery is tried, that alone is wrong.
+// decide answers the question of a decider: by the built-in rule, or, while discovery is wrong, at random, to form a
+// cluster, whether that is allowed or not. Where other discovery is tried, that alone is wrong.
 func (d *Discovered) decide(o bootstrap.Observations) bootstrap.Decision {
 	form := bootstrap.Decision{Action: bootstrap.Form, Reason: "drawn"}
-	if d.Find == nil && d.world.Now() < d.RightFrom && form.Check(o) == nil && d.rand.IntN(2) == 0 {
+	if d.Find == nil && d.world.Now() < d.RightFrom && d.rand.IntN(2) == 0 {
 		return form
 	}
 	return bootstrap.LowestAddress{}.DecideNow(o)
