@@ -36,6 +36,28 @@ type Discovery interface {
 	Lookup(ctx context.Context, q Query) (Targets, error)
 }
 
+// Class is what a method promises beyond the interface. The zero value promises nothing.
+type Class struct {
+	// Pure: equal queries get equal contact points, at any time and on any node with the same
+	// settings. A method that asks others, or reads what may change, is not pure. The
+	// conformance suite in discoverytest demands it of methods that declare it.
+	Pure bool
+}
+
+// Classed is implemented by methods that promise something about themselves.
+type Classed interface {
+	// Class is constant, does not block, and may be called at any time.
+	Class() Class
+}
+
+// ClassOf returns the class of d if it implements [Classed], otherwise the zero class.
+func ClassOf(d Discovery) Class {
+	if c, ok := d.(Classed); ok {
+		return c.Class()
+	}
+	return Class{}
+}
+
 // Announcer is a method by which only those nodes are found that have announced themselves,
 // as in a registry where nothing else registers them.
 type Announcer interface {

@@ -24,10 +24,32 @@ import (
 // contact points, one call at a time and once in membership.join-interval at most, from a goroutine of its own. A call that is not
 // answered within its context counts as an error. On an error the node goes on asking the
 // contact points, joins no cluster and forms none. Each node asks a decider of its own at the
-// same time, and at most one of these deciders should say [Form]; equal observations get
-// equal decisions.
+// same time, and at most one of these deciders should say [Form]. A decider that promises that
+// equal observations get equal decisions says so ([Classed]).
 type JoinDecider interface {
 	Decide(ctx context.Context, o Observations) (Decision, error)
+}
+
+// Class is what a decider promises beyond the interface. The zero value promises nothing.
+type Class struct {
+	// Pure: equal observations get equal decisions, at any time and on any node. A decider
+	// that asks others, or reads what may change, is not pure. The conformance suite in
+	// bootstraptest demands it of deciders that declare it.
+	Pure bool
+}
+
+// Classed is implemented by deciders that promise something about themselves.
+type Classed interface {
+	// Class is constant, does not block, and may be called at any time.
+	Class() Class
+}
+
+// ClassOf returns the class of d if it implements [Classed], otherwise the zero class.
+func ClassOf(d JoinDecider) Class {
+	if c, ok := d.(Classed); ok {
+		return c.Class()
+	}
+	return Class{}
 }
 
 // Observations are what a node knows of the contact points.
@@ -150,7 +172,13 @@ func (o Observations) seedNodes() []discovery.Target {
 // that answer forms a cluster, all other nodes join.
 type LowestAddress struct{}
 
-var _ JoinDecider = LowestAddress{}
+var (
+	_ JoinDecider = LowestAddress{}
+	_ Classed     = LowestAddress{}
+)
+
+// Class says that the rule is pure.
+func (LowestAddress) Class() Class { return Class{Pure: true} }
 
 // Decide implements [JoinDecider].
 func (l LowestAddress) Decide(_ context.Context, o Observations) (Decision, error) {
