@@ -5,7 +5,6 @@ package host
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,7 +24,7 @@ import (
 
 // launcher is what a plugin needs of package process.
 type launcher interface {
-	Stage(ctx context.Context, path string, sum []byte) (*process.Binary, error)
+	Stage(ctx context.Context, path string, sum plugins.Checksums) (*process.Binary, error)
 	Launch(ctx context.Context, b *process.Binary, c process.Command) (running, error)
 	Close() error
 }
@@ -113,14 +112,11 @@ func (p *Plugin) stage(ctx context.Context, s *spec) error {
 	if b := s.binary.Load(); b != nil && !b.Missing() {
 		return nil
 	}
-	var sum []byte
-	if !s.cfg.Unpinned {
-		var err error
-		if sum, err = hex.DecodeString(s.cfg.SHA256); err != nil {
-			return err
-		}
+	want := append(plugins.Checksums{}, s.cfg.SHA256...) // An empty list matches no file, none means any.
+	if s.cfg.Unpinned {
+		want = nil
 	}
-	b, err := p.launcher.Stage(ctx, s.cfg.Path, sum)
+	b, err := p.launcher.Stage(ctx, s.cfg.Path, want)
 	if err != nil {
 		return err
 	}
