@@ -162,9 +162,14 @@ func TestPluginsThatCannotBeStartedAreRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(fit, []byte("text"), 0o700)) //nolint:gosec // It stands for an executable.
 	const sum = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
 	for name, test := range map[string]struct{ plugin, want string }{
-		"fine":           {"path: " + fit + ", unpinned: true", ""},
-		"pinned":         {"path: " + fit + ", sha256: " + sum, ""},
-		"another":        {"path: " + fit + ", sha256: " + strings.Repeat("ab", 32), "plugins.x.sha256: is not that of " + fit + " on this machine, " + sum},
+		"fine":      {"path: " + fit + ", unpinned: true", ""},
+		"pinned":    {"path: " + fit + ", sha256: " + sum, ""},
+		"another":   {"path: " + fit + ", sha256: " + strings.Repeat("ab", 32), "plugins.x.sha256: is not that of " + fit + " on this machine, " + sum},
+		"platforms": {"path: " + fit + ", sha256: [" + strings.Repeat("ab", 32) + ", " + sum + "]", ""},
+		"none of them": {
+			"path: " + fit + ", sha256: [" + strings.Repeat("ab", 32) + ", " + strings.Repeat("cd", 32) + "]",
+			"plugins.x.sha256: has 2 checksums, none of which is that of " + fit + " on this machine, " + sum,
+		},
 		"missing":        {"path: " + dir + "/none, unpinned: true", "plugins.x.path: " + dir + "/none is not on this machine"},
 		"directory":      {"path: " + dir + ", unpinned: true", "plugins.x.path: " + dir + " is a directory"},
 		"not executable": {"path: " + plain + ", unpinned: true", "plugins.x.path: " + plain + " is not executable"},

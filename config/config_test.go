@@ -412,6 +412,48 @@ func TestOddValuesAreRefused(t *testing.T) {
 	}
 }
 
+// pinned refuses an item of its list.
+type pinned struct {
+	Sums texts `koanf:"sums"`
+}
+
+func (p *pinned) Validate() error {
+	for i, sum := range p.Sums {
+		if sum == "bad" {
+			return field.Errorf(fmt.Sprintf("sums[%d]", i), "is bad")
+		}
+	}
+	return nil
+}
+
+// A list of texts that has a form as text may be written as one text. Its items have lines of their own.
+func TestATextMayStandForAListOfIt(t *testing.T) {
+	for text, want := range map[string]texts{
+		"a: {}": nil, "a: {sums: x}": {"x"}, "a: {sums: [x, y]}": {"x", "y"}, "a: {sums: []}": {}, "a:\n  sums:\n  - x\n": {"x"},
+	} {
+		file, err := config.Parse("c", []byte(text))
+		require.NoError(t, err)
+		var got struct {
+			A pinned `koanf:"a"`
+		}
+		require.NoError(t, file.Decode("", &got), text)
+		require.Equal(t, want, got.A.Sums, text)
+	}
+	for text, want := range map[string]string{
+		"a: {sums: 1}":                  "c:1: a.sums: must be text, or a list of text, not the number 1",
+		"a: {sums: {x: y}}":             "c:1: a.sums: must be text, or a list of text, not a map",
+		"a: {sums: [x, 1]}":             "c:1: a.sums[1]: must be text, not the number 1",
+		"a:\n  sums:\n  - x\n  - bad\n": "c:4: a.sums[1]: is bad",
+	} {
+		file, err := config.Parse("c", []byte(text))
+		require.NoError(t, err)
+		var got struct {
+			A pinned `koanf:"a"`
+		}
+		require.True(t, strings.HasPrefix(faults(t, file.Decode("", &got))[0], want), "%q", faults(t, file.Decode("", &got)))
+	}
+}
+
 // A duration that cannot be parsed leaves the default, so that a rule which compares
 // it with another setting has nothing to complain of.
 func TestABadDurationIsOneFault(t *testing.T) {
@@ -485,6 +527,11 @@ func TestAFaultThatIsFoundLaterIsLocated(t *testing.T) {
 	require.ErrorIs(t, located, cause)
 	require.ErrorIs(t, located, started)
 	require.EqualError(t, f.Locate(field.Errorf("downing.mode", "a default")), "a.yaml:2: downing.mode: a default", "where the section is")
+	f, err = config.Parse("a.yaml", []byte("names:\n- a\n- b\n"))
+	require.NoError(t, err)
+	for _, key := range []string{"names[1]", "names.[1]"} {
+		require.EqualError(t, f.Locate(field.Errorf(key, "is bad")), "a.yaml:3: names[1]: is bad")
+	}
 	require.EqualError(t, new(config.File).Locate(started), "downing.strategy: write another")
 	require.Equal(t, cause, f.Locate(cause))
 	require.NoError(t, f.Locate(nil))

@@ -117,6 +117,10 @@ func (d *decoder) value(target reflect.Value, value any, path []string) {
 	}
 	if target.Kind() != reflect.Pointer && target.CanAddr() {
 		if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](target.Addr()); ok {
+			if _, several := value.([]any); several && isTexts(target.Type()) {
+				d.list(target, value, path)
+				return
+			}
 			d.text(u, target.Type(), value, path)
 			return
 		}
@@ -199,6 +203,12 @@ func (d *decoder) compoundText(target reflect.Value, text string, path []string)
 	target.Set(fresh)
 }
 
+// isTexts reports whether a type that is read from text is a list of texts: one of them may be
+// written without the list.
+func isTexts(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String
+}
+
 // splitList parses a list in a variable: items between commas, or a YAML list in
 // brackets when the items themselves have commas. An address of version 6 begins with a bracket too, so what is no
 // list in brackets is one of items, if each has as many brackets that open as close.
@@ -244,7 +254,11 @@ func free(value any, fromEnv bool) any {
 func (d *decoder) text(u encoding.TextUnmarshaler, t reflect.Type, value any, path []string) {
 	text, ok := value.(string)
 	if !ok {
-		d.fault(path, ErrBadValue, wrongType("text ("+t.String()+")", value))
+		need := "text (" + t.String() + ")"
+		if isTexts(t) {
+			need = "text, or a list of text"
+		}
+		d.fault(path, ErrBadValue, wrongType(need, value))
 		return
 	}
 	if err := u.UnmarshalText([]byte(text)); err != nil {

@@ -40,11 +40,14 @@ const (
 	TypeMap
 	// TypeGroup is a group of settings.
 	TypeGroup
+	// TypeTexts is text, or a list of text: the type of a list of strings that has a method
+	// UnmarshalText.
+	TypeTexts
 )
 
 // String returns the name of the type in plain words.
 func (k Type) String() string {
-	names := [...]string{"any value", "text", "true or false", "whole number", "number", "duration", "list", "map", "group"}
+	names := [...]string{"any value", "text", "true or false", "whole number", "number", "duration", "list", "map", "group", "text or list of text"}
 	if int(k) >= len(names) {
 		return "Type(" + strconv.Itoa(int(k)) + ")"
 	}
@@ -179,6 +182,9 @@ func typeOf(t reflect.Type) Type {
 		return typeOf(t.Elem())
 	}
 	if reflect.PointerTo(t).Implements(textType) {
+		if isTexts(t) {
+			return TypeTexts
+		}
 		return TypeText
 	}
 	if t == durationType {
@@ -222,6 +228,11 @@ func written(v reflect.Value) string {
 			return s
 		}
 		return `""`
+	case TypeTexts:
+		if v.Len() == 0 {
+			return `""`
+		}
+		fallthrough
 	case TypeList:
 		items := make([]string, v.Len())
 		for i := range items {

@@ -25,6 +25,14 @@ type worker struct {
 
 func (w *worker) SetDefaults() { w.Pause = 5 * time.Second }
 
+// texts may be written as one text or as a list.
+type texts []string
+
+func (s *texts) UnmarshalText(text []byte) error {
+	*s = texts{string(text)}
+	return nil
+}
+
 // daemon is a struct with every type of setting.
 type daemon struct {
 	common `koanf:",squash"`
@@ -41,6 +49,7 @@ type daemon struct {
 	Most    *int              `koanf:"most" unit:"items" range:"0.."`
 	Wait    time.Duration     `koanf:"wait" range:"0s.."`
 	Strict  bool              `koanf:"strict"`
+	Sums    texts             `koanf:"sums"`
 	Hook    func()
 }
 
@@ -82,6 +91,7 @@ func TestSettingsListEveryKeyWithWhatIsKnownOfIt(t *testing.T) {
 		{"most", "whole number", "none", false},
 		{"wait", "duration", "1h30m", false},
 		{"strict", "true or false", "false", false},
+		{"sums", "text or list of text", `""`, false},
 	}, got)
 	size := settings[2]
 	require.Equal(t, "bytes", size.Unit)

@@ -97,7 +97,7 @@ func (d *decoder) refuse(err error, path []string) {
 		key, reason := field.Of(fault) // The key is shown before the reason.
 		at := path
 		if key != "" {
-			at = append(slices.Clip(path), strings.Split(key, ".")...)
+			at = append(slices.Clip(path), partsOf(key)...)
 		}
 		d.fault(at, errors.Join(ErrInvalid, fault), oneLine(reason))
 	}
@@ -118,6 +118,12 @@ func (f *File) Locate(err error) error {
 	}
 	key, reason := field.Of(named)
 	d := decoder{file: f}
-	d.fault(strings.Split(key, "."), errors.Join(ErrInvalid, err), oneLine(reason))
+	d.fault(partsOf(key), errors.Join(ErrInvalid, err), oneLine(reason))
 	return d.faults
+}
+
+// partsOf returns the parts of a key: names[1] and names.[1] have two.
+func partsOf(key string) []string {
+	parts := strings.Split(strings.ReplaceAll(key, "[", ".["), ".")
+	return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 }

@@ -37,6 +37,28 @@ type Discovery interface {
 	Lookup(ctx context.Context, q Query) (Targets, error)
 }
 
+// Class is what a method promises beyond the interface. The zero value promises nothing.
+type Class struct {
+	// Pure: equal queries get equal contact points, at any time and on any node with the same
+	// settings. A method that asks others, or reads what may change, is not pure. The
+	// conformance suite in discoverytest demands it of methods that declare it.
+	Pure bool
+}
+
+// Classed is implemented by methods that promise something about themselves.
+type Classed interface {
+	// Class is constant, does not block, and may be called at any time.
+	Class() Class
+}
+
+// ClassOf returns the class of d if it implements [Classed], otherwise the zero class.
+func ClassOf(d Discovery) Class {
+	if c, ok := d.(Classed); ok {
+		return c.Class()
+	}
+	return Class{}
+}
+
 // Announcer is a method by which only those nodes are found that have announced themselves,
 // as in a registry where nothing else registers them.
 type Announcer interface {
@@ -71,6 +93,27 @@ type Targets struct {
 	// answer again without asking its source: a lookup before that finds nothing newer.
 	// TTL is never negative. 0: the method does not say.
 	TTL time.Duration
+}
+
+// Check returns nil if the answer is one that a caller may use, otherwise the first fault:
+//
+//	C1  TTL is not negative;
+//	C2  there are at most [TargetsMax] contact points;
+//	C3  each is valid ([Target.Validate]), and is there once.
+//
+// An error about a contact point that is not valid wraps [ErrBadTarget].
+func (t Targets) Check() error {
+	if t.TTL < 0 {
+		return fmt.Errorf("discovery: the answer holds for %v", t.TTL)
+	}
+	distinct, err := Distinct(t.List)
+	if err != nil {
+		return err
+	}
+	if twice := len(t.List) - len(distinct); twice > 0 {
+		return fmt.Errorf("discovery: %d of %d contact points are there twice", twice, len(t.List))
+	}
+	return nil
 }
 
 // Distinct checks the contact points of an answer, for the implementation or the caller

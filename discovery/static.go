@@ -20,7 +20,10 @@ type Static struct {
 	targets []Target
 }
 
-var _ Discovery = (*Static)(nil)
+var (
+	_ Discovery = (*Static)(nil)
+	_ Classed   = (*Static)(nil)
+)
 
 // NewStatic reads a list of "host:port", see [ParseTarget]. The order is kept,
 // and entries that repeat an earlier one are left out. The error reports each entry that is
@@ -44,6 +47,9 @@ func NewStatic(endpoints []string) (*Static, error) {
 	}
 	return s, nil
 }
+
+// Class says that the list is the same at any time.
+func (s *Static) Class() Class { return Class{Pure: true} }
 
 // Lookup returns the list. The error is that of a context that has ended.
 func (s *Static) Lookup(ctx context.Context, _ Query) (Targets, error) {

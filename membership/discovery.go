@@ -106,6 +106,11 @@ func (s *seeking) open(cfg Config, o options, self gossip.Address) (*protocol.Bo
 		}
 		return nil, nil //nolint:nilnil // Without a search nothing is wrong.
 	}
+	if o.decider != nil {
+		if err := optional.Check(o.decider, reflect.TypeFor[bootstrap.JoinDecider](), reflect.TypeFor[bootstrap.Classed]()); err != nil {
+			return nil, fmt.Errorf("membership: the JoinDecider: %w", err)
+		}
+	}
 	if section.JoinDecider != "" && o.decider == nil {
 		return nil, field.Errorf("membership.discovery.join-decider", "%q is not the name of a plugin, and the program gives no decider by WithJoinDecider: add it to the section plugins, or take the name out", section.JoinDecider)
 	}
@@ -137,7 +142,7 @@ func (s *seeking) open(cfg Config, o options, self gossip.Address) (*protocol.Bo
 // announceTo tells the address of this node to the selected methods that are announcers.
 func announceTo(section DiscoveryConfig, methods []discovery.Method, self gossip.Address) error {
 	for _, m := range methods {
-		if err := optional.Check(m.Discovery, reflect.TypeFor[discovery.Discovery](), reflect.TypeFor[discovery.Announcer]()); err != nil {
+		if err := optional.Check(m.Discovery, reflect.TypeFor[discovery.Discovery](), reflect.TypeFor[discovery.Announcer](), reflect.TypeFor[discovery.Classed]()); err != nil {
 			return fmt.Errorf("membership: discovery by %s: %w", m.Name, err)
 		}
 		a, has := m.Discovery.(discovery.Announcer)

@@ -5,7 +5,6 @@ package plugins
 
 import (
 	"cmp"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -25,9 +24,10 @@ type Config struct {
 	// Path is the executable. In a file it is relative to that file; the reader of the
 	// file makes it absolute.
 	Path string `koanf:"path" required:"yes"`
-	// SHA256 is the checksum of the executable, 64 hexadecimal digits. It is checked at
-	// each start, so that a changed file cannot change how the cluster decides.
-	SHA256 string `koanf:"sha256"`
+	// SHA256 is the checksum of the executable, 64 hexadecimal digits, or a list of up to 64 of
+	// them, one for each platform. The executable must have one of them. That is checked at each
+	// start, so that a changed file cannot change how the cluster decides.
+	SHA256 Checksums `koanf:"sha256"`
 	// Unpinned permits that SHA256 is absent: for development. Each start warns.
 	Unpinned bool `koanf:"unpinned"`
 	// Settings are handed to the plugin as JSON; the plugin checks them. At most
@@ -132,16 +132,14 @@ func (c Config) Validate() error {
 }
 
 func (c Config) validatePin() error {
-	switch sum, err := hex.DecodeString(c.SHA256); {
-	case c.SHA256 == "" && !c.Unpinned:
+	switch {
+	case c.SHA256 == nil && !c.Unpinned:
 		return field.Errorf("sha256", "is missing: without it, whoever can write the file decides for the cluster; "+
 			"give the checksum of the file, or unpinned: true while developing")
-	case c.SHA256 != "" && c.Unpinned:
+	case c.SHA256 != nil && c.Unpinned:
 		return field.Errorf("unpinned", "contradicts sha256; leave one of them out")
-	case c.SHA256 != "" && (err != nil || len(sum) != 32):
-		return field.Errorf("sha256", "%q is not 64 hexadecimal digits", c.SHA256)
 	}
-	return nil
+	return c.SHA256.validate()
 }
 
 func (c Config) validateProcess() error {

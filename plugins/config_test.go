@@ -18,7 +18,7 @@ import (
 
 func valid() plugins.Config {
 	c := plugins.Default()
-	c.Policy, c.Path, c.SHA256 = plugins.Downing, "/usr/lib/witness", strings.Repeat("0f", 32)
+	c.Policy, c.Path, c.SHA256 = plugins.Downing, "/usr/lib/witness", plugins.Checksums{strings.Repeat("0f", 32)}
 	return c
 }
 
@@ -36,7 +36,7 @@ func TestEveryFaultIsNamedWithItsKey(t *testing.T) {
 	for key, spoil := range map[string]func(*plugins.Config){
 		"policy":              func(c *plugins.Config) { c.Policy = "downin" },
 		"path":                func(c *plugins.Config) { c.Path = "" },
-		"sha256":              func(c *plugins.Config) { c.SHA256 = "" },
+		"sha256":              func(c *plugins.Config) { c.SHA256 = nil },
 		"unpinned":            func(c *plugins.Config) { c.Unpinned = true },
 		"args":                func(c *plugins.Config) { c.Args = make([]string, 65) },
 		"environment":         func(c *plugins.Config) { c.Environment = map[string]string{"A=B": "c"} },
@@ -66,9 +66,42 @@ func TestEveryFaultIsNamedWithItsKey(t *testing.T) {
 	}
 }
 
+// One checksum a platform: any of them is that of the file, and each must be one.
+func TestChecksumsAreHeldAgainstTheirForm(t *testing.T) {
+	one, two := strings.Repeat("0f", 32), strings.Repeat("ab", 32)
+	for want, sums := range map[string]plugins.Checksums{
+		"": {one, two},
+		"sha256: is an empty list: give the checksum of the file":  {},
+		`sha256: "xyz" is not 64 hexadecimal digits`:               {"xyz"},
+		`sha256[1]: "" is not 64 hexadecimal digits`:               {one, ""},
+		`sha256[1]: "` + strings.ToUpper(one) + `" is there twice`: {one, strings.ToUpper(one)},
+		"sha256: has 65 checksums, the limit is 64":                many(65),
+		`sha256[0]: "` + one + `0" is not 64 hexadecimal digits`:   {one + "0", two},
+	} {
+		c := valid()
+		c.SHA256 = sums
+		if err := c.Validate(); want != "" {
+			require.EqualError(t, err, want)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+	require.True(t, plugins.Checksums{one, two}.Match(strings.ToUpper(two)))
+	require.False(t, plugins.Checksums{one}.Match(two))
+	require.False(t, plugins.Checksums(nil).Match(""))
+}
+
+// many returns as many checksums, each once.
+func many(n int) (sums plugins.Checksums) {
+	for i := range n {
+		sums = append(sums, fmt.Sprintf("%064x", i))
+	}
+	return sums
+}
+
 func TestFaultsAreReportedTogether(t *testing.T) {
 	c := valid()
-	c.SHA256, c.Policy, c.Args = "xyz", "", []string{"a\x00b"}
+	c.SHA256, c.Policy, c.Args = plugins.Checksums{"xyz"}, "", []string{"a\x00b"}
 	c.Environment = map[string]string{"PLUGIN_MIN_PORT": "1", plugins.CookieKey: "x"}
 	c.Settings = map[string]any{"x": strings.Repeat("y", plugins.SettingsBytesMax)}
 	var joined interface{ Unwrap() []error }

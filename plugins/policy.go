@@ -25,8 +25,8 @@ func Policies() []Policy {
 }
 
 // Class is what a strategy promises beyond the form of its answers. The zero value
-// promises nothing. The two fields mean what they mean in packages downing and
-// allocation; MajorityOnly is always false with policies other than [Downing].
+// promises nothing. The two fields mean what they mean in the packages of the
+// policies; MajorityOnly is always false with policies other than [Downing].
 type Class struct {
 	// Pure: equal requests get equal answers, at any time and on any node.
 	Pure bool

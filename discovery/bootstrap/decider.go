@@ -24,10 +24,32 @@ import (
 // contact points, one call at a time and once in membership.join-interval at most, from a goroutine of its own. A call that is not
 // answered within its context counts as an error. On an error the node goes on asking the
 // contact points, joins no cluster and forms none. Each node asks a decider of its own at the
-// same time, and at most one of these deciders should say [Form]; equal observations get
-// equal decisions.
+// same time, and at most one of these deciders should say [Form]. A decider that promises that
+// equal observations get equal decisions says so ([Classed]).
 type JoinDecider interface {
 	Decide(ctx context.Context, o Observations) (Decision, error)
+}
+
+// Class is what a decider promises beyond the interface. The zero value promises nothing.
+type Class struct {
+	// Pure: equal observations get equal decisions, at any time and on any node. A decider
+	// that asks others, or reads what may change, is not pure. The conformance suite in
+	// bootstraptest demands it of deciders that declare it.
+	Pure bool
+}
+
+// Classed is implemented by deciders that promise something about themselves.
+type Classed interface {
+	// Class is constant, does not block, and may be called at any time.
+	Class() Class
+}
+
+// ClassOf returns the class of d if it implements [Classed], otherwise the zero class.
+func ClassOf(d JoinDecider) Class {
+	if c, ok := d.(Classed); ok {
+		return c.Class()
+	}
+	return Class{}
 }
 
 // Observations are what a node knows of the contact points.
@@ -92,8 +114,16 @@ type Decision struct {
 	Reason string
 }
 
-// Check reports a decision that no observations allow: an unknown action, a Join without
-// seed nodes or another action with some, or a seed node that no contact point has named.
+// Check returns nil if the observations allow the decision, otherwise the first fault:
+//
+//	C1  the action exists; Join has seed nodes, and no other action has any;
+//	C2  every seed node was named by a contact point, and there are no more of them than
+//	    were named;
+//	C3  Form: as many contact points as are required were found, none of them names a
+//	    member of a cluster, and the margin has passed.
+//
+// A node uses no decision that does not pass, wherever the decider lives, and asks the
+// contact points on.
 func (d Decision) Check(o Observations) error {
 	switch {
 	case d.Action > Form:
@@ -101,20 +131,54 @@ func (d Decision) Check(o Observations) error {
 	case (d.Action == Join) != (len(d.SeedNodes) > 0):
 		return fmt.Errorf("bootstrap: action %v with %d seed nodes", d.Action, len(d.SeedNodes))
 	}
+	seeds := o.seedNodes()
+	if len(d.SeedNodes) > len(seeds) {
+		return fmt.Errorf("bootstrap: %d seed nodes are to be joined, %d are named", len(d.SeedNodes), len(seeds))
+	}
 	for _, n := range d.SeedNodes {
-		named := func(p Observed) bool { return slices.Contains(p.SeedNodes, n) }
-		if !slices.ContainsFunc(o.Points, named) {
+		if !slices.Contains(seeds, n) {
 			return fmt.Errorf("bootstrap: %v is to be joined, which no contact point has named", n)
 		}
 	}
+	if d.Action == Form {
+		return o.allowForm(seeds)
+	}
 	return nil
+}
+
+// allowForm reports why a cluster may not be formed, where contact points name these seed nodes.
+func (o Observations) allowForm(seeds []discovery.Target) error {
+	switch {
+	case len(o.Points) < o.Required:
+		return fmt.Errorf("bootstrap: form with %d contact points, %d are required", len(o.Points), o.Required)
+	case len(seeds) > 0:
+		return fmt.Errorf("bootstrap: form while %v is in a cluster", seeds[0])
+	case o.Stable < o.StableMargin:
+		return fmt.Errorf("bootstrap: form after %v, the margin is %v", o.Stable, o.StableMargin)
+	}
+	return nil
+}
+
+// seedNodes returns the seed nodes that the contact points name, in the order of the points.
+func (o Observations) seedNodes() []discovery.Target {
+	var all []discovery.Target
+	for _, p := range o.Points {
+		all = append(all, p.SeedNodes...)
+	}
+	return all
 }
 
 // LowestAddress is the built-in rule: the node with the lowest address of the contact points
 // that answer forms a cluster, all other nodes join.
 type LowestAddress struct{}
 
-var _ JoinDecider = LowestAddress{}
+var (
+	_ JoinDecider = LowestAddress{}
+	_ Classed     = LowestAddress{}
+)
+
+// Class says that the rule is pure.
+func (LowestAddress) Class() Class { return Class{Pure: true} }
 
 // Decide implements [JoinDecider].
 func (l LowestAddress) Decide(_ context.Context, o Observations) (Decision, error) {
@@ -123,11 +187,7 @@ func (l LowestAddress) Decide(_ context.Context, o Observations) (Decision, erro
 
 // DecideNow decides from the observations alone, at once.
 func (LowestAddress) DecideNow(o Observations) Decision {
-	var seeds []discovery.Target
-	for _, p := range o.Points {
-		seeds = append(seeds, p.SeedNodes...)
-	}
-	if len(seeds) > 0 {
+	if seeds := o.seedNodes(); len(seeds) > 0 {
 		return Decision{Action: Join, SeedNodes: seeds, Reason: fmt.Sprintf("%v is in a cluster that goes on", seeds[0])}
 	}
 	answering := o.answering()

@@ -52,10 +52,26 @@ func TestDecisionsAreChecked(t *testing.T) {
 		"nobody to join":    {Action: bootstrap.Join},
 		"a form that joins": {Action: bootstrap.Form, SeedNodes: points(10)},
 		"nobody named it":   {Action: bootstrap.Join, SeedNodes: points(11)},
+		"more than named":   {Action: bootstrap.Join, SeedNodes: append(points(10), points(10)...)},
 	} {
 		require.Error(t, d.Check(o), name)
 	}
 	require.Equal(t, "probe join form", bootstrap.Probe.String()+" "+bootstrap.Join.String()+" "+bootstrap.Form.String())
+}
+
+// A decider that ends with Check hears of what a node refuses.
+func TestAClusterIsFormedOnlyWhereTheObservationsAllow(t *testing.T) {
+	form := bootstrap.Decision{Action: bootstrap.Form}
+	require.NoError(t, form.Check(seen(bootstrap.Observed{Point: point(10)})))
+	young := seen(bootstrap.Observed{Point: point(10)})
+	young.Stable = 160 * time.Millisecond
+	for want, o := range map[string]bootstrap.Observations{
+		"bootstrap: form with 1 contact points, 2 are required": seen(),
+		"bootstrap: form while 10.0.0.10:7946 is in a cluster":  seen(bootstrap.Observed{Point: point(10), SeedNodes: points(10)}),
+		"bootstrap: form after 160ms, the margin is 1s":         young,
+	} {
+		require.EqualError(t, form.Check(o), want)
+	}
 }
 
 // Two nodes that sorted addresses differently would both form a cluster, or neither would.

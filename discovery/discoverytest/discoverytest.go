@@ -47,6 +47,7 @@ func parts() []part {
 	return []part{
 		{"finds valid targets without duplicates and says why", checkTargets},
 		{"the answer belongs to the caller", checkOwnership},
+		{"equal queries get equal answers if the method is pure", checkPure},
 		{"lookups may run at the same time", checkConcurrency},
 		{"an ended context is reported", checkContext},
 		{"a strange query does no harm", checkStrangeQueries},
@@ -63,16 +64,8 @@ func checkTargets(t testing.TB, d discovery.Discovery) {
 	if found.Reason == "" {
 		t.Errorf("the answer has no reason")
 	}
-	if found.TTL < 0 {
-		t.Errorf("the answer holds for %v", found.TTL)
-	}
-	for i, target := range found.List {
-		if err := target.Validate(); err != nil {
-			t.Errorf("target %d: %v", i, err)
-		}
-		if slices.Contains(found.List[:i], target) {
-			t.Errorf("target %d: %v is there twice", i, target)
-		}
+	if err := found.Check(); err != nil {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -83,6 +76,26 @@ func checkOwnership(t testing.TB, d discovery.Discovery) {
 	clear(first.List)
 	if got := sorted(lookup(t, d)); !slices.Equal(got, kept) {
 		t.Errorf("found %v after the first answer was overwritten, want %v", got, kept)
+	}
+}
+
+// checkPure asks a method that says that it is pure several times about each query.
+func checkPure(t testing.TB, d discovery.Discovery) {
+	t.Helper()
+	if !discovery.ClassOf(d).Pure {
+		return
+	}
+	for _, q := range []discovery.Query{Query(), {}, {Service: "no such service"}, {Service: Query().Service}} {
+		first, err := ask(t.Context(), t, d, q)
+		if err != nil {
+			continue
+		}
+		for range 8 {
+			again, err := ask(t.Context(), t, d, q)
+			if err == nil && !slices.Equal(again.List, first.List) {
+				t.Errorf("%+v: found %v, and then %v", q, first.List, again.List)
+			}
+		}
 	}
 }
 
@@ -129,10 +142,8 @@ func checkStrangeQueries(t testing.TB, d discovery.Discovery) {
 		if err != nil {
 			continue
 		}
-		for _, target := range found.List {
-			if err := target.Validate(); err != nil {
-				t.Errorf("target for a strange query: %v", err)
-			}
+		if err := found.Check(); err != nil {
+			t.Errorf("a strange query: %v", err)
 		}
 	}
 	if got := sorted(lookup(t, d)); !slices.Equal(got, want) {

@@ -101,6 +101,10 @@ func (s *spoilt) Lookup(ctx context.Context, q discovery.Query) (discovery.Targe
 		if call > 1 {
 			right.List = right.List[:1]
 		}
+	case "pure, and is not":
+		if q != Query() && call%3 == 0 {
+			right.List = right.List[:1]
+		}
 	case "upset by a strange query":
 		if q != Query() {
 			s.upset.Store(true)
@@ -120,6 +124,8 @@ func (s *spoilt) Lookup(ctx context.Context, q discovery.Query) (discovery.Targe
 	return right, nil
 }
 
+func (s *spoilt) Class() discovery.Class { return discovery.Class{Pure: s.fault == "pure, and is not"} }
+
 func (s *spoilt) Close() error {
 	if s.closed.Swap(true) && s.fault == "closes once" {
 		return errSpoilt
@@ -138,6 +144,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 		"twice":                       "finds valid targets without duplicates and says why",
 		"always an error":             "finds valid targets without duplicates and says why",
 		"answer shared":               "the answer belongs to the caller",
+		"pure, and is not":            "equal queries get equal answers if the method is pure",
 		"one at a time":               "lookups may run at the same time",
 		"other answer later":          "lookups may run at the same time",
 		"negative time to live":       "finds valid targets without duplicates and says why",

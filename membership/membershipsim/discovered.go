@@ -92,9 +92,9 @@ func (d *Discovered) Serve(w *simulation.World) {
 	strategies.Recorded(discovery.Targets{}, bootstrap.Decision{})
 }
 
-// decide answers the question of a decider: by the built-in rule, or, while discovery is wrong, at random, what is
-// allowed and makes no sense: to form a cluster, to join another one each time, to wait. Where other discovery is
-// tried, that alone is wrong.
+// decide answers the question of a decider: by the built-in rule, or, while discovery is wrong, at random, what
+// makes no sense, whether it is allowed or not: to form a cluster, to join another one each time, to wait. Where other
+// discovery is tried, that alone is wrong.
 func (d *Discovered) decide(o bootstrap.Observations) bootstrap.Decision {
 	rule := bootstrap.LowestAddress{}.DecideNow(o)
 	if d.Find != nil || d.world.Now() >= d.RightFrom {
@@ -113,9 +113,6 @@ func (d *Discovered) decide(o bootstrap.Observations) bootstrap.Decision {
 		}
 	case 3: // Wait.
 	default:
-		return rule
-	}
-	if drawn.Check(o) != nil {
 		return rule
 	}
 	return drawn

@@ -341,6 +341,22 @@ func meetingFinders() []string {
 	}
 }
 
+// formMutants break the rules by which a decider may have its node form a cluster.
+func formMutants() []mutant {
+	const decider = "discovery/bootstrap/decider.go"
+	return []mutant{
+		{"a decider forms with too few contact points", []edit{
+			{decider, "\tcase len(o.Points) < o.Required:\n", "\tcase len(o.Points) < o.Required && !mutant(NAME):\n"},
+		}},
+		{"a decider forms beside a cluster", []edit{
+			{decider, "\tcase len(seeds) > 0:\n", "\tcase len(seeds) > 0 && !mutant(NAME):\n"},
+		}},
+		{"a decider forms before the margin has passed", []edit{
+			{decider, "o.Stable < o.StableMargin:\n\t\treturn fmt", "o.Stable < o.StableMargin && !mutant(NAME):\n\t\treturn fmt"},
+		}},
+	}
+}
+
 // bootstrapMutants break the rules by which nodes that look each other up form a cluster.
 func bootstrapMutants() []mutant {
 	const search, decider = "discovery/bootstrap/search.go", "discovery/bootstrap/decider.go"
@@ -616,6 +632,7 @@ func hunts() []hunt {
 		{[]mutant{{"a cluster is formed although a seed node answers", []edit{
 			{"discovery/bootstrap/search.go", "\tcase member >= 0:\n", "\tcase member >= 0 && !mutant(NAME):\n"},
 		}}}, protocol, []string{"TestNobodyFormsBesideAMember"}},
+		{formMutants(), "../../discovery/bootstrap", []string{"TestAClusterIsFormedOnlyWhereTheObservationsAllow"}},
 		// Strategies that may keep a minority, and what is left to an operator.
 		{downingMutants(), downing, downingFinders()},
 		{exitingMutants(), downing, exitingFinders()},

@@ -40,7 +40,7 @@ func TestEveryPolicyRefusesWhatIsNoPlugin(t *testing.T) {
 		"hangs in the handshake":  {"silent", func(c *plugins.Config) { c.StartTimeout = time.Second }, plugins.ErrStartTimeout},
 		"hangs when configured":   {"hangconfigure", func(c *plugins.Config) { c.StartTimeout = 2 * time.Second }, plugins.ErrStartTimeout},
 		"forks and exits":         {"forkexit", nil, plugins.ErrNotPlugin},
-		"has another checksum":    {"good", func(c *plugins.Config) { c.SHA256 = strings.Repeat("ab", 32) }, plugins.ErrChecksum},
+		"has another checksum":    {"good", func(c *plugins.Config) { c.SHA256 = plugins.Checksums{strings.Repeat("ab", 32)} }, plugins.ErrChecksum},
 		"decides something else":  {"good", func(c *plugins.Config) { c.Environment["POLICY"] = string(another(c.Policy)) }, plugins.ErrPolicy},
 	} {
 		for _, policy := range plugins.Policies() {

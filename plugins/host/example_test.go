@@ -21,7 +21,7 @@ func Example() {
 	p, err := host.Open(ctx, "witness", plugins.Config{
 		Policy:   plugins.Downing,
 		Path:     "/opt/quorate/plugins/witness",
-		SHA256:   "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		SHA256:   plugins.Checksums{"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 		Settings: map[string]any{"url": "https://witness.internal/vote", "timeout": "2s"},
 	}, host.WithLogger(slog.New(slog.DiscardHandler)), host.WithObserver(func(e plugins.Event) {
 		if e.Type == plugins.Restarted {

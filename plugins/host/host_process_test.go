@@ -92,7 +92,7 @@ func config(t testing.TB, policy plugins.Policy, mode string, env ...string) plu
 	path, err := program()
 	require.NoError(t, err)
 	c := plugins.Config{
-		Policy: policy, Path: path, SHA256: checksum(t, path), Args: []string{mode},
+		Policy: policy, Path: path, SHA256: plugins.Checksums{checksum(t, path)}, Args: []string{mode},
 		Environment:    map[string]string{"POLICY": string(policy), "VERSION": "one"},
 		StartTimeout:   10 * time.Second,
 		HealthInterval: 50 * time.Millisecond, HealthTimeout: 200 * time.Millisecond,
@@ -259,7 +259,7 @@ func TestPluginDecides(t *testing.T) {
 	require.Equal(t, "misbehaving", s.Manifest.Name)
 	require.Equal(t, plugins.Version1, s.Manifest.Contract)
 	require.True(t, alive(s.PID))
-	require.Equal(t, config(t, plugins.Downing, "good").SHA256, s.SHA256)
+	require.True(t, config(t, plugins.Downing, "good").SHA256.Match(s.SHA256))
 	require.Equal(t, uint64(1), s.Calls)
 	require.Zero(t, s.Failures)
 	require.Equal(t, []plugins.EventType{plugins.Started}, w.Types())
@@ -305,7 +305,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		"has children":            {"forkexit", nil, long, plugins.ErrNotPlugin, "16384 bytes"},
 		"ignores signals":         {"stubborn", nil, time.Second, plugins.ErrStartTimeout, "printed nothing"},
 		"is for another policy":   {"good", func(_ *testing.T, c *plugins.Config) { c.Environment["POLICY"] = "allocation" }, long, plugins.ErrPolicy, "is for allocation, the configuration says downing"},
-		"has another checksum":    {"good", func(_ *testing.T, c *plugins.Config) { c.SHA256 = strings.Repeat("ab", 32) }, long, plugins.ErrChecksum, "write its checksum into sha256"},
+		"has another checksum":    {"good", func(_ *testing.T, c *plugins.Config) { c.SHA256 = plugins.Checksums{strings.Repeat("ab", 32)} }, long, plugins.ErrChecksum, "write its checksum into sha256"},
 		"is not there":            {"good", func(_ *testing.T, c *plugins.Config) { c.Path += "-not" }, long, plugins.ErrNotPlugin, "no such file"},
 		"is a directory":          {"good", func(t *testing.T, c *plugins.Config) { c.Path = t.TempDir() }, long, plugins.ErrNotPlugin, "directory"},
 		"is not executable":       {"good", func(t *testing.T, c *plugins.Config) { replace(t, c, "text", 0o600) }, long, plugins.ErrNotPlugin, "chmod +x"},
@@ -339,7 +339,7 @@ func replace(t *testing.T, c *plugins.Config, text string, mode os.FileMode) {
 	t.Helper()
 	c.Path = filepath.Join(t.TempDir(), "plugin")
 	require.NoError(t, os.WriteFile(c.Path, []byte(text), mode))
-	c.SHA256, c.Unpinned = "", true
+	c.SHA256, c.Unpinned = nil, true
 }
 
 func TestOpenRefusesConfigurations(t *testing.T) {
@@ -347,7 +347,7 @@ func TestOpenRefusesConfigurations(t *testing.T) {
 	cfg.Path = "relative"
 	_, err := host.Open(t.Context(), "subject", cfg)
 	require.ErrorContains(t, err, "not absolute")
-	cfg.SHA256 = ""
+	cfg.SHA256 = nil
 	_, err = host.Open(t.Context(), "subject", cfg)
 	require.ErrorContains(t, err, "sha256")
 	_, err = host.Open(t.Context(), "subject", config(t, plugins.Discovery, "good", "POLICY=downing"))
@@ -621,7 +621,7 @@ func TestSwapThatFailsKeepsTheOldOne(t *testing.T) {
 	}
 	require.ErrorIs(t, p.Swap(t.Context(), config(t, plugins.Allocation, "good")), plugins.ErrPolicy)
 	bad := config(t, plugins.Downing, "good")
-	bad.SHA256 = ""
+	bad.SHA256 = nil
 	require.ErrorContains(t, p.Swap(t.Context(), bad), "sha256")
 	s := p.Status()
 	require.Equal(t, pid, s.PID)

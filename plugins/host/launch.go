@@ -5,7 +5,6 @@ package host
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,7 +25,7 @@ import (
 
 // launcher is what a plugin needs of package process.
 type launcher interface {
-	Stage(ctx context.Context, path string, sum []byte) (*process.Binary, error)
+	Stage(ctx context.Context, path string, sum plugins.Checksums) (*process.Binary, error)
 	Launch(ctx context.Context, b *process.Binary, c process.Command) (running, error)
 	Close() error
 }
@@ -147,14 +146,11 @@ func (s *starter) stage(ctx context.Context, of *spec) error {
 	if b := of.binary.Load(); b != nil && !b.Missing() {
 		return nil
 	}
-	var sum []byte
-	if !of.cfg.Unpinned {
-		var err error
-		if sum, err = hex.DecodeString(of.cfg.SHA256); err != nil {
-			return err
-		}
+	want := append(plugins.Checksums{}, of.cfg.SHA256...) // An empty list matches no file, none means any.
+	if of.cfg.Unpinned {
+		want = nil
 	}
-	b, err := s.launcher.Stage(ctx, of.cfg.Path, sum)
+	b, err := s.launcher.Stage(ctx, of.cfg.Path, want)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func sdkConfig(t testing.TB, settings map[string]any) plugins.Config {
 	t.Helper()
 	path, err := served()
 	require.NoError(t, err)
-	return plugins.Config{Policy: plugins.Downing, Path: path, SHA256: checksum(t, path), Settings: settings, StartTimeout: 10 * time.Second}
+	return plugins.Config{Policy: plugins.Downing, Path: path, SHA256: plugins.Checksums{checksum(t, path)}, Settings: settings, StartTimeout: 10 * time.Second}
 }
 
 // The conformance suite of providers passes through host and SDK, and its calls do not end

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"strings"
 
 	"github.com/quorate/quorate/plugins"
 
@@ -32,10 +31,15 @@ func (h *Host) Startable(cfg plugins.Config) error {
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
 		return field.Errorf("path", "%s is not executable: say chmod +x", cfg.Path)
 	}
-	if sum := checksum(cfg.Path); cfg.SHA256 != "" && sum != "" && !strings.EqualFold(sum, cfg.SHA256) {
+	sum := checksum(cfg.Path)
+	switch {
+	case len(cfg.SHA256) == 0 || sum == "" || cfg.SHA256.Match(sum):
+		return nil
+	case len(cfg.SHA256) == 1:
 		return field.Errorf("sha256", "is not that of %s on this machine, %s, so that the plugin is not started: quorate plugin pin writes it", cfg.Path, sum)
 	}
-	return nil
+	return field.Errorf("sha256", "has %d checksums, none of which is that of %s on this machine, %s, so that the plugin is not started: "+
+		"quorate plugin pin adds it", len(cfg.SHA256), cfg.Path, sum)
 }
 
 // checksum returns the checksum of a file, empty if it cannot be read.

@@ -134,7 +134,7 @@ type fakeLauncher struct {
 	wasClosed bool
 }
 
-func (l *fakeLauncher) Stage(context.Context, string, []byte) (*process.Binary, error) {
+func (l *fakeLauncher) Stage(context.Context, string, plugins.Checksums) (*process.Binary, error) {
 	return &process.Binary{}, l.stageErr
 }
 

@@ -59,7 +59,7 @@ func TestSwapOfEachPolicyMissesNoDecision(t *testing.T) {
 	for _, policy := range host.Policies() {
 		t.Run(string(policy), func(t *testing.T) {
 			cfg := config(t, policy, string(policy))
-			cfg.Path, cfg.SHA256 = path, checksum(t, path)
+			cfg.Path, cfg.SHA256 = path, plugins.Checksums{checksum(t, path)}
 			cfg.HealthTimeout = 10 * time.Second // A busy machine is no reason to restart.
 			p, w := open(t, cfg)
 			ask, askers := asker(t, p)

@@ -95,7 +95,7 @@ func pinned(tb testing.TB, c plugins.Config) plugins.Config {
 		tb.Fatal(err)
 	}
 	c.Path = path
-	if c.SHA256 != "" || c.Unpinned {
+	if len(c.SHA256) > 0 || c.Unpinned {
 		return c
 	}
 	file, err := os.Open(path)
@@ -107,7 +107,7 @@ func pinned(tb testing.TB, c plugins.Config) plugins.Config {
 	if _, err := io.Copy(hash, file); err != nil {
 		tb.Fatal(err)
 	}
-	c.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	c.SHA256 = plugins.Checksums{hex.EncodeToString(hash.Sum(nil))}
 	return c
 }
 

@@ -41,12 +41,12 @@ func Downing[S any](create func(S) (downing.Provider, error)) Strategy { return 
 func Allocation[S any](create func(S) (allocation.Strategy, error)) Strategy { return New(create) }
 
 // JoinDecider returns a strategy to be served that decides what a node without a cluster does
-// next; see [Downing].
+// next; see [Downing]. If it has a method Class, the cluster is told (see [bootstrap.Classed]).
 func JoinDecider[S any](create func(S) (bootstrap.JoinDecider, error)) Strategy { return New(create) }
 
 // Discovery returns a method of discovery to be served; see [Downing]. A source that cannot be
 // reached is an error of the lookup, not of create. Announcing ([discovery.Announcer]) is no
-// part of the contract.
+// part of the contract. If it has a method Class, the cluster is told (see [discovery.Classed]).
 func Discovery[S any](create func(S) (discovery.Discovery, error)) Strategy { return New(create) }
 
 // FailureDetector returns a failure detector to be served; see [Downing]. The function makes what

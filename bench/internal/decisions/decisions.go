@@ -82,7 +82,7 @@ func pluginOf(l process.Launcher, role string) (plugins.Config, error) {
 	}
 	sum := sha256.Sum256(text)
 	return plugins.Config{
-		Policy: plugins.Policy(strings.TrimSuffix(role, "-plugin")), Path: l.Program, SHA256: hex.EncodeToString(sum[:]),
+		Policy: plugins.Policy(strings.TrimSuffix(role, "-plugin")), Path: l.Program, SHA256: plugins.Checksums{hex.EncodeToString(sum[:])},
 		Args: slices.Concat(l.Args, []string{process.RoleFlag, string(says)}),
 	}, nil
 }

@@ -5,7 +5,6 @@ package bootstraptest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -33,12 +32,13 @@ const Limit = 5 * time.Second
 // is ready for use; it is called for each part, and twice for the part with two deciders.
 //
 //   - Every decision without an error passes [bootstrap.Decision.Check]: only nodes that a
-//     contact point has named are joined.
-//   - A cluster is formed only where as many contact points as are required were found, none
-//     of them names a member of a cluster, and the set was unchanged for the margin.
+//     contact point has named are joined, and a cluster is formed only where as many contact
+//     points as are required were found, none of them names a member of a cluster, and the set
+//     was unchanged for the margin.
 //   - Of the nodes that observe the same, at most one forms a cluster.
-//   - Equal observations get equal decisions, from the same decider asked again and from
-//     another one, and observations are not modified.
+//   - Observations are not modified, and the class of a decider does not change. From a pure
+//     one ([bootstrap.Class]) equal observations get equal decisions, from the same decider
+//     asked again and from another one.
 //   - No observations lead to a panic, not even those of a node that has found no contact
 //     point.
 //   - A thousand contact points are decided about within [Limit].
@@ -94,23 +94,6 @@ func ask(ctx context.Context, tb testing.TB, d bootstrap.JoinDecider, o bootstra
 	return a.decision, a.err
 }
 
-// check reports a decision that the observations do not allow.
-func check(o bootstrap.Observations, d bootstrap.Decision) error {
-	if err := d.Check(o); err != nil || d.Action != bootstrap.Form {
-		return err
-	}
-	member := func(p bootstrap.Observed) bool { return len(p.SeedNodes) > 0 }
-	switch {
-	case len(o.Points) < o.Required:
-		return fmt.Errorf("a cluster is formed with %d contact points, %d are required", len(o.Points), o.Required)
-	case slices.ContainsFunc(o.Points, member):
-		return errors.New("a cluster is formed beside another one")
-	case o.Stable < o.StableMargin:
-		return fmt.Errorf("a cluster is formed after %v, the margin is %v", o.Stable, o.StableMargin)
-	}
-	return nil
-}
-
 func decisionsKeepTheContract(tb testing.TB, d bootstrap.JoinDecider) {
 	tb.Helper()
 	for seed := range uint64(rounds) {
@@ -123,7 +106,7 @@ func decisionsKeepTheContract(tb testing.TB, d bootstrap.JoinDecider) {
 		if err != nil {
 			continue
 		}
-		if err := check(o, decision); err != nil {
+		if err := decision.Check(o); err != nil {
 			tb.Fatalf("seed %d: %v\nobservations %s", seed, err, before)
 		}
 	}
@@ -168,7 +151,7 @@ func greatObservations(tb testing.TB, d bootstrap.JoinDecider) {
 	slices.SortFunc(o.Points, byAddress)
 	decision, err := ask(tb.Context(), tb, d, o)
 	if err == nil {
-		err = check(o, decision)
+		err = decision.Check(o)
 	}
 	if err != nil {
 		tb.Fatalf("%d contact points: %v", len(o.Points), err)
@@ -182,7 +165,7 @@ func endedContext(tb testing.TB, d bootstrap.JoinDecider) {
 	for _, ctx := range []context.Context{ended, patience.Expiring(tb, time.Microsecond)} {
 		o := drawn(1)
 		if decision, err := ask(ctx, tb, d, o); err == nil {
-			if err := check(o, decision); err != nil {
+			if err := decision.Check(o); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -191,6 +174,13 @@ func endedContext(tb testing.TB, d bootstrap.JoinDecider) {
 
 func decidersDecideAlike(tb testing.TB, one, other bootstrap.JoinDecider) {
 	tb.Helper()
+	class := bootstrap.ClassOf(one)
+	if is := bootstrap.ClassOf(other); is != class {
+		tb.Fatalf("one decider has the class %+v, another one %+v", class, is)
+	}
+	if !class.Pure {
+		return
+	}
 	for seed := range uint64(rounds) {
 		o := drawn(seed)
 		first, err := ask(tb.Context(), tb, one, o)

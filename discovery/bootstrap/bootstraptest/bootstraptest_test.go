@@ -54,6 +54,9 @@ func (w wrong) Decide(_ context.Context, o bootstrap.Observations) (bootstrap.De
 	return w(o), nil
 }
 
+// Class says that it is pure, which not all are.
+func (wrong) Class() bootstrap.Class { return bootstrap.Class{Pure: true} }
+
 // A suite that passes everything proves nothing: each part must find its fault.
 func TestTheSuiteFindsFaults(t *testing.T) {
 	rule := bootstrap.LowestAddress{}.DecideNow
@@ -101,6 +104,22 @@ func TestTheSuiteFindsFaults(t *testing.T) {
 			require.True(t, finds(t, func(tb testing.TB) { test.part(tb, test.decider) }), "the fault was not found")
 		})
 	}
+}
+
+// moody promises nothing, and decides by its mood.
+type moody struct{ wrong }
+
+func (moody) Class() bootstrap.Class { return bootstrap.Class{} }
+
+// A decider that asks others need not decide alike; one that says so only now and then is found.
+func TestOnlyPureDecidersHaveToDecideAlike(t *testing.T) {
+	calls := 0
+	mood := wrong(func(bootstrap.Observations) bootstrap.Decision {
+		calls++
+		return bootstrap.Decision{Reason: string(rune('a' + calls%26))}
+	})
+	require.False(t, finds(t, func(tb testing.TB) { decidersDecideAlike(tb, moody{mood}, moody{mood}) }))
+	require.True(t, finds(t, func(tb testing.TB) { decidersDecideAlike(tb, mood, moody{mood}) }), "one says that it is pure")
 }
 
 // forget returns the contact points without the members that they name.

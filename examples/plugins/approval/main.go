@@ -74,6 +74,9 @@ func newApproval(s settings) (bootstrap.JoinDecider, error) {
 	return &approval{s, &http.Client{CheckRedirect: stay, Timeout: s.Timeout}}, nil
 }
 
+// Class promises nothing: the operator's mind may change.
+func (a *approval) Class() bootstrap.Class { return bootstrap.Class{} }
+
 // Decide asks the endpoint if the built-in rule lets this node form a cluster.
 func (a *approval) Decide(ctx context.Context, o bootstrap.Observations) (bootstrap.Decision, error) {
 	d := bootstrap.LowestAddress{}.DecideNow(o)

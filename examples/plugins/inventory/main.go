@@ -44,6 +44,9 @@ func newInventory(s settings) (discovery.Discovery, error) {
 	return &inventory{s}, nil
 }
 
+// Class promises nothing: what the program prints may change.
+func (i *inventory) Class() discovery.Class { return discovery.Class{} }
+
 // Lookup runs the program, and reads what it prints.
 func (i *inventory) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	ctx, cancel := context.WithTimeout(ctx, i.Timeout)

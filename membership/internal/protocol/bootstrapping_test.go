@@ -304,20 +304,14 @@ func TestAnotherDecides(t *testing.T) {
 // A decider sets no pace: whatever it answers, it is asked once in a join-interval at most, and contact points are asked
 // as often as without it.
 func TestADeciderIsAskedOnceInAJoinInterval(t *testing.T) {
-	form := func(o bootstrap.Observations) bootstrap.Decision {
-		d := bootstrap.Decision{Action: bootstrap.Form, Reason: "always"}
-		if d.Check(o) != nil {
-			return bootstrap.Decision{Reason: "not yet"}
-		}
-		return d
-	}
-	for name, decides := range map[string]func(n int, o bootstrap.Observations) bootstrap.Decision{
-		"always form": func(_ int, o bootstrap.Observations) bootstrap.Decision { return form(o) },
-		"form, or not": func(n int, o bootstrap.Observations) bootstrap.Decision {
+	form := bootstrap.Decision{Action: bootstrap.Form, Reason: "always"}
+	for name, decides := range map[string]func(n int) bootstrap.Decision{
+		"always form": func(int) bootstrap.Decision { return form },
+		"form, or not": func(n int) bootstrap.Decision {
 			if n%2 == 0 {
 				return bootstrap.Decision{Reason: "or not"}
 			}
-			return form(o)
+			return form
 		},
 		"nobody, or one and another": func(n int, o bootstrap.Observations) bootstrap.Decision {
 			return [...]bootstrap.Decision{form(o), {Action: bootstrap.Join}, {Reason: "or not"}, {Action: 7}}[n%4]
@@ -328,7 +322,7 @@ func TestADeciderIsAskedOnceInAJoinInterval(t *testing.T) {
 			_, vote := message.(protocol.AskVote)
 			return vote
 		}
-		r.decides = func(o bootstrap.Observations) (bootstrap.Decision, error) { return decides(r.questions, o), nil }
+		r.decides = func(bootstrap.Observations) (bootstrap.Decision, error) { return decides(r.questions), nil }
 		l.looks(1, asked)
 		l.looks(2, asked)
 		l.run(time.Minute)

@@ -98,3 +98,19 @@ func TestKindsAreFoundByNameAndByStrategy(t *testing.T) {
 	_, ok = policies.Named("none such")
 	require.False(t, ok)
 }
+
+// outside promises nothing: its answers depend on what is outside.
+type outside struct {
+	bootstrap.JoinDecider
+	discovery.Discovery
+}
+
+// A strategy is told to hosts by the class that it says itself, and the strategy behind a connection has that class.
+func TestClassesAreThoseThatStrategiesSay(t *testing.T) {
+	list, err := discovery.NewStatic(nil)
+	require.NoError(t, err)
+	require.True(t, bootstrap.ClassOf(served[bootstrap.JoinDecider](t, bootstrap.LowestAddress{})).Pure)
+	require.True(t, discovery.ClassOf(served[discovery.Discovery](t, list)).Pure)
+	require.False(t, bootstrap.ClassOf(served[bootstrap.JoinDecider](t, outside{})).Pure)
+	require.False(t, discovery.ClassOf(served[discovery.Discovery](t, outside{})).Pure)
+}

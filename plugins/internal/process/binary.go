@@ -4,7 +4,6 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,10 +62,10 @@ func (f *StartError) Unwrap() []error { return []error{f.Err, f.Cause} }
 // binaries numbers the copies of a launcher.
 type binaries struct{ last atomic.Uint64 }
 
-// Stage copies the file at path, which must be absolute, and verifies its checksum unless
-// want is nil. The error is a [*StartError], or that of the context. The copy is removed
+// Stage copies the file at path, which must be absolute, and verifies that its checksum is one
+// of those that are wanted, unless want is nil. The error is a [*StartError], or that of the context. The copy is removed
 // with [Binary.Remove], or with the launcher.
-func (l *Launcher) Stage(ctx context.Context, path string, want []byte) (*Binary, error) {
+func (l *Launcher) Stage(ctx context.Context, path string, want plugins.Checksums) (*Binary, error) {
 	b := &Binary{source: path}
 	dir := l.dir.binaryDir(l.copies.last.Add(1))
 	b.path = filepath.Join(dir, filepath.Base(path))
@@ -74,11 +73,8 @@ func (l *Launcher) Stage(ctx context.Context, path string, want []byte) (*Binary
 	if err == nil {
 		err = b.copyFrom(ctx, path)
 	}
-	if err == nil && want != nil && !bytes.Equal(want, b.sum[:]) {
-		err = &StartError{
-			Err: plugins.ErrChecksum, Cause: fmt.Errorf("the file has %x, the configuration says %x", b.sum, want),
-			Cure: "if the new file is the one to run, write its checksum into sha256",
-		}
+	if err == nil && want != nil && !want.Match(b.Sum()) {
+		err = anotherSum(b.Sum(), want)
 	}
 	if err != nil {
 		b.Remove()
@@ -86,6 +82,16 @@ func (l *Launcher) Stage(ctx context.Context, path string, want []byte) (*Binary
 	}
 	b.fresh.Store(true)
 	return b, nil
+}
+
+// anotherSum is the error for a file that has none of the checksums that are wanted.
+func anotherSum(sum string, want plugins.Checksums) error {
+	says := fmt.Sprintf("none of the %d that the configuration names", len(want))
+	cure := "if the new file is the one to run, write its checksum into sha256 beside those of other platforms"
+	if len(want) == 1 {
+		says, cure = "the configuration says "+want[0], "if the new file is the one to run, write its checksum into sha256"
+	}
+	return &StartError{Err: plugins.ErrChecksum, Cause: fmt.Errorf("the file has %s, %s", sum, says), Cure: cure}
 }
 
 // Remove removes the copy. Where the system does not permit that while a process runs it,

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -359,14 +360,39 @@ func TestReplacedFileIsNotRun(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, text, 0o700))
 	sum := sha256.Sum256(text)
-	f.binary, err = f.launcher.Stage(t.Context(), path, sum[:])
+	f.binary, err = f.launcher.Stage(t.Context(), path, plugins.Checksums{strings.Repeat("ab", 32), hex.EncodeToString(sum[:])})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\nexit 0\n"), 0o700))
 	p, err := f.launch(patience.Context(f.t), "good")
 	require.NoError(t, err)
 	require.NoError(t, p.Kill(time.Second))
-	_, err = f.launcher.Stage(t.Context(), path, sum[:])
+	_, err = f.launcher.Stage(t.Context(), path, plugins.Checksums{strings.Repeat("ab", 32), hex.EncodeToString(sum[:])})
 	require.ErrorIs(t, err, plugins.ErrChecksum)
+}
+
+// A file needs one of the checksums of the configuration; where it has none of them, the error has its own.
+func TestAFileHasOneOfTheChecksums(t *testing.T) {
+	f := newFixture(t)
+	path := filepath.Join(t.TempDir(), "plugin")
+	require.NoError(t, os.WriteFile(path, []byte("text"), 0o700)) //nolint:gosec // It stands for an executable.
+	const sum = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
+	one, two := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	for _, sums := range []plugins.Checksums{nil, {sum}, {strings.ToUpper(sum)}, {one, sum}, {sum, two}} {
+		b, err := f.launcher.Stage(t.Context(), path, sums)
+		require.NoError(t, err, "%v", sums)
+		require.Equal(t, sum, b.Sum())
+		b.Remove()
+	}
+	for want, sums := range map[string]plugins.Checksums{
+		"the file has " + sum + ", the configuration says " + one:              {one},
+		"the file has " + sum + ", none of the 2 that the configuration names": {one, two},
+		"the file has " + sum + ", none of the 0 that the configuration names": {},
+		"the file has " + sum + ", the configuration says " + sum[:63]:         {sum[:63]},
+	} {
+		_, err := f.launcher.Stage(t.Context(), path, sums)
+		require.ErrorIs(t, err, plugins.ErrChecksum)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 func TestFilesThatCannotBeRunAreNamed(t *testing.T) {

@@ -59,10 +59,11 @@ func Within(field string, places []uint32, n int) error {
 // UTF-8 without control characters.
 func Line(text string, limit int) string {
 	if len(text) > limit {
-		for limit > 0 && !utf8.RuneStart(text[limit]) {
-			limit--
+		cut := limit
+		for cut > 0 && cut > limit-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+			cut--
 		}
-		text = text[:limit]
+		text = text[:cut]
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -70,4 +71,21 @@ func Line(text string, limit int) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "?"))
+}
+
+// Text returns a text as a message can carry it, as long as it was: a question mark stands for
+// each byte that is not UTF-8.
+func Text(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	valid := []byte(text)
+	for i := 0; i < len(valid); {
+		r, width := utf8.DecodeRune(valid[i:])
+		if r == utf8.RuneError && width == 1 {
+			valid[i] = '?'
+		}
+		i += width
+	}
+	return string(valid)
 }

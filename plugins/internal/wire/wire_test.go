@@ -31,6 +31,16 @@ func TestLineIsSafeToLog(t *testing.T) {
 	}
 }
 
+// A text that is no UTF-8 is sent all the same, and is no shorter: who has checked its length has checked it.
+func TestTextsThatAreNoUTF8(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "é \ufffd": "é \ufffd", "a\xffb": "a?b", "\x80\x80é": "??é", "\xc3": "?",
+	} {
+		require.Equal(t, want, wire.Text(text), "%q", text)
+	}
+	require.Equal(t, "?", wire.Line("\x80\x80\x80\x80\x80\x80\x80", 6), "a reason does not vanish")
+}
+
 // FuzzManifest reads bytes as the manifest by which a plugin answers its configuration.
 //
 // covers F60.

@@ -31,8 +31,8 @@ type Pin struct {
 // Help is the text after the one-line help.
 func (*Pin) Help() string {
 	return `For each plugin under plugins, computes the SHA-256 checksum of the executable at
-path, relative to the file, and writes it as sha256. Everything else in the file
-stays as it is. A node starts nothing whose checksum differs.
+path, relative to the file, and writes it as sha256; where that is a list, of which
+each platform has one, it is added. Everything else in the file stays as it is. A node starts nothing whose checksum differs.
 
 Look at what you pin: whoever could change the executable before decides for the
 cluster from now on.
@@ -147,6 +147,9 @@ func pinOf(dir, text string, name, plugin *yaml.Node) (pinned, error) {
 		return one, err
 	}
 	old := valueOf(plugin, "sha256")
+	if old != nil && old.Kind == yaml.SequenceNode {
+		return pinBeside(one, text, old)
+	}
 	if old != nil {
 		one.Before, one.Same = old.Value, strings.EqualFold(old.Value, one.SHA256)
 		width := width(old)
@@ -162,6 +165,28 @@ func pinOf(dir, text string, name, plugin *yaml.Node) (pinned, error) {
 	line := strings.Split(text, "\n")[path.Line-1]
 	end = len(strings.TrimSuffix(line, "\r")) + 1 // Behind a comment.
 	one.edit = edit{path.Line, end, end, "\n" + strings.Repeat(" ", key.Column-1) + "sha256: " + one.SHA256}
+	return one, nil
+}
+
+// pinBeside adds a checksum to those of other platforms, behind the last of them.
+func pinBeside(one pinned, text string, list *yaml.Node) (pinned, error) {
+	if len(list.Content) == 0 {
+		return one, errors.New("sha256 is an empty list: take it out")
+	}
+	var before []string
+	for _, sum := range list.Content {
+		before = append(before, sum.Value)
+		one.Same = one.Same || strings.EqualFold(sum.Value, one.SHA256)
+	}
+	one.Before = strings.Join(before, ", ")
+	last := list.Content[len(list.Content)-1]
+	end := last.Column + width(last)
+	one.edit = edit{last.Line, end, end, ", " + one.SHA256}
+	if list.Style&yaml.FlowStyle == 0 {
+		line := strings.Split(text, "\n")[last.Line-1]
+		end = len(strings.TrimSuffix(line, "\r")) + 1 // Behind a comment.
+		one.edit = edit{last.Line, end, end, "\n" + line[:last.Column-1] + one.SHA256}
+	}
 	return one, nil
 }
 

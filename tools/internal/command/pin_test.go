@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/tools/internal/command"
 )
@@ -76,7 +77,7 @@ func TestPin(t *testing.T) {
 	require.Equal(t, os.FileMode(0o640), info.Mode().Perm())
 	c, err := cluster.Load(cluster.WithFile(path), cluster.WithPlugins(host.New()))
 	require.NoError(t, err)
-	require.Equal(t, sumTwo, c.Plugins["second"].SHA256)
+	require.Equal(t, plugins.Checksums{sumTwo}, c.Plugins["second"].SHA256)
 	require.Equal(t, filepath.Join(dir, "bin/one"), c.Plugins["first"].Path)
 
 	status, stdout, _ = plugin("pin", "-check", path)
@@ -84,11 +85,40 @@ func TestPin(t *testing.T) {
 	require.Contains(t, stdout, "first is pinned already")
 }
 
+// Where a plugin has a checksum for each platform, that of this machine is added to them.
+func TestPinsOfSeveralPlatforms(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "one"), []byte("one"), 0o700))
+	other := strings.Repeat("ab", 32)
+	for text, want := range map[string]string{
+		"sha256: [" + other + "]":                                             "sha256: [" + other + ", " + sumOne + "]",
+		"sha256: ['" + other + "', " + sumOne + "]":                           "",
+		"sha256:\n      - " + other + " # amd64":                              "sha256:\n      - " + other + " # amd64\n      - " + sumOne,
+		"sha256:\n    - \"" + other + "\"\n    - " + sumTwo + "\n    user: x": "sha256:\n    - \"" + other + "\"\n    - " + sumTwo + "\n    - " + sumOne + "\n    user: x",
+	} {
+		path := filepath.Join(dir, "cluster.yaml")
+		const head = "plugins:\n  x:\n    path: one\n    policy: allocation\n    "
+		require.NoError(t, os.WriteFile(path, []byte(head+text+"\n"), 0o600))
+		status, stdout, stderr := plugin("pin", path)
+		require.Equal(t, command.StatusOK, status, stderr)
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		if want == "" {
+			require.Contains(t, stdout, "x is pinned already")
+			want = text
+		}
+		require.Equal(t, head+want+"\n", string(got))
+		status, _, _ = plugin("pin", "-check", path)
+		require.Equal(t, command.StatusOK, status)
+	}
+}
+
 func TestWhatCannotBePinned(t *testing.T) {
 	dir := t.TempDir()
 	for name, test := range map[string]struct{ file, text, want string }{
 		"no file":         {"none.yaml", "", "no such file"},
 		"no executable":   {"a.yaml", "plugins: {x: {path: nowhere}}", "plugins.x: open"},
+		"empty list":      {"a.yaml", "plugins: {x: {path: a.yaml, sha256: []}}", "plugins.x: sha256 is an empty list"},
 		"no path":         {"a.yaml", "plugins: {x: {policy: downing}}", "plugins.x: has no path"},
 		"another format":  {"a.json", "{}", "by hand"},
 		"not well formed": {"a.yaml", "plugins: [", "yaml"},

@@ -111,6 +111,9 @@ func scalar(s config.Setting, kind config.Type) object {
 	switch kind {
 	case config.TypeText:
 		return text(s)
+	case config.TypeTexts:
+		several := object{"type": "array", "items": text(s), "minItems": 1, "uniqueItems": true}
+		return object{"anyOf": []object{text(s), several}}
 	case config.TypeBool:
 		return object{"type": "boolean"}
 	case config.TypeWhole:

@@ -70,7 +70,7 @@ var ErrNotRun = errors.New("there was no trial")
 
 // Open opens a plugin, whose policy need not be given. It keeps what the plugin prints.
 func Open(ctx context.Context, c plugins.Config, printed *host.Output) (p *host.Plugin, err error) {
-	c.Unpinned = c.SHA256 == ""
+	c.Unpinned = len(c.SHA256) == 0
 	policies := host.Policies()
 	if c.Policy != "" {
 		policies = []plugins.Policy{c.Policy}

@@ -10,5 +10,6 @@ import { serve } from "./quorate-plugin";
 
 void serve({
   name: "operator", version: "1.0.0", policy: "POLICY_JOIN_DECIDER", service: "quorate.plugin.v1.JoinDecider",
-  files: [plugin, joindecider], class: {}, configure: operator,
+  files: [plugin, joindecider], configure: operator,
+  class: {}, // The operator's mind may change, so nothing is promised.
 });

@@ -22,6 +22,7 @@ type reasons struct {
 
 // add notes the reason of element i of n.
 func (t *reasons) add(reason string, i, n int) {
+	reason = wire.Text(reason)
 	if reason == "" && t.column == nil {
 		return
 	}

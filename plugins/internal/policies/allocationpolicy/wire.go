@@ -62,11 +62,14 @@ func AllocateFromProto(p *pluginv1.AllocateRequest) (allocation.AllocateRequest,
 	return r, nil
 }
 
-// AllocateResultToProto returns the message for the answer to a request. The error names
-// a region that was not in the request: the contract cannot express it.
+// AllocateResultToProto returns the message for the answer to a request, or the error of
+// [allocation.CheckAllocate].
 func AllocateResultToProto(r *allocation.AllocateRequest, res *allocation.AllocateResult) (*pluginv1.AllocateResponse, error) {
+	if err := allocation.CheckAllocate(r, res); err != nil {
+		return nil, err
+	}
 	n := len(res.Placements)
-	p := &pluginv1.AllocateResponse{Shard: make([]uint32, n), Region: make([]uint32, n), LeftOut: res.Reason}
+	p := &pluginv1.AllocateResponse{Shard: make([]uint32, n), Region: make([]uint32, n), LeftOut: wire.Text(res.Reason)}
 	at := places{regions: r.Regions}
 	var why reasons
 	for i := range res.Placements {
@@ -168,11 +171,14 @@ func RebalanceFromProto(p *pluginv1.RebalanceRequest) (allocation.RebalanceReque
 // limit returns n as an int, which has 32 bits on some machines.
 func limit(n uint32) int { return int(min(int64(n), math.MaxInt)) }
 
-// RebalanceResultToProto returns the message for the answer to a request. The error
-// names a region that was not in the request.
+// RebalanceResultToProto returns the message for the answer to a request, or the error of
+// [allocation.CheckRebalance].
 func RebalanceResultToProto(r *allocation.RebalanceRequest, res *allocation.RebalanceResult) (*pluginv1.RebalanceResponse, error) {
+	if err := allocation.CheckRebalance(r, res); err != nil {
+		return nil, err
+	}
 	n := len(res.Moves)
-	p := &pluginv1.RebalanceResponse{Shard: make([]uint32, n), From: make([]uint32, n), To: make([]uint32, n), Summary: res.Reason}
+	p := &pluginv1.RebalanceResponse{Shard: make([]uint32, n), From: make([]uint32, n), To: make([]uint32, n), Summary: wire.Text(res.Reason)}
 	at := places{regions: r.Regions}
 	var why reasons
 	for i := range res.Moves {

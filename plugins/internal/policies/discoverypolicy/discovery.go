@@ -29,8 +29,7 @@ func Contract() contract.Of[discovery.Discovery] {
 		Register: func(r grpc.ServiceRegistrar, s *server.Server) {
 			pluginv1.RegisterDiscoveryServer(r, &service{server: s})
 		},
-		// What a lookup finds changes with the world outside, so nothing can be promised.
-		Class: func(discovery.Discovery) plugins.Class { return plugins.Class{} },
+		Class: func(d discovery.Discovery) plugins.Class { return plugins.Class{Pure: discovery.ClassOf(d).Pure} },
 		Try:   try,
 	}
 }
@@ -41,12 +40,18 @@ type Method struct {
 	calls  pluginv1.DiscoveryClient
 }
 
-var _ discovery.Discovery = (*Method)(nil)
+var (
+	_ discovery.Discovery = (*Method)(nil)
+	_ discovery.Classed   = (*Method)(nil)
+)
 
 // New returns the method behind a connection to a plugin.
 func New(t client.Target) *Method {
 	return &Method{target: t, calls: pluginv1.NewDiscoveryClient(t.Conn)}
 }
+
+// Class returns what the plugin declared.
+func (m *Method) Class() discovery.Class { return discovery.Class{Pure: m.target.Class.Pure} }
 
 // Lookup asks the plugin, and checks the contact points that it has found.
 func (m *Method) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {

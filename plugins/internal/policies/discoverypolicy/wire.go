@@ -69,15 +69,8 @@ func TargetsToProto(t *discovery.Targets) (*pluginv1.LookupResponse, error) {
 
 // check reports contact points that the contract does not allow.
 func check(t *discovery.Targets) error {
-	if t.TTL < 0 {
-		return wire.Malformed("ttl_nanos", "%d is negative", t.TTL)
-	}
-	distinct, err := discovery.Distinct(t.List)
-	if err != nil {
+	if err := t.Check(); err != nil {
 		return wire.Malformed("host", "%v", err)
-	}
-	if len(distinct) < len(t.List) {
-		return wire.Malformed("host", "%d of %d contact points are there twice", len(t.List)-len(distinct), len(t.List))
 	}
 	return nil
 }

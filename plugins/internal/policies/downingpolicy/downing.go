@@ -121,7 +121,8 @@ type service struct {
 	keeper keeper
 }
 
-// Decide asks the provider.
+// Decide asks the provider. The host checks the decision, against its own view: this one may be
+// no view any more, since a provider can sort the lists that it was given.
 func (s *service) Decide(ctx context.Context, r *pluginv1.DowningDecideRequest) (*pluginv1.DowningDecideResponse, error) {
 	var number uint64
 	return server.Answer(ctx, s.server, "decide",

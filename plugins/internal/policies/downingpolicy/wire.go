@@ -314,7 +314,7 @@ func consecutive(places []uint32) bool {
 // node that is no member: the contract cannot express it.
 func DecisionToProto(v *downing.View, d *downing.Decision) (*pluginv1.DowningDecideResponse, error) {
 	p := &pluginv1.DowningDecideResponse{
-		Verdict: pluginv1.Verdict(d.Verdict), Down: make([]uint32, len(d.Down)), Reason: d.Reason,
+		Verdict: pluginv1.Verdict(d.Verdict), Down: make([]uint32, len(d.Down)), Reason: wire.Text(d.Reason),
 	}
 	for i, id := range d.Down {
 		place, ok := slices.BinarySearchFunc(v.Members, id, compareMember)

@@ -35,8 +35,7 @@ func Contract() contract.Of[bootstrap.JoinDecider] {
 		Register: func(r grpc.ServiceRegistrar, s *server.Server) {
 			pluginv1.RegisterJoinDeciderServer(r, &service{server: s})
 		},
-		// Every JoinDecider gives equal observations equal decisions.
-		Class: func(bootstrap.JoinDecider) plugins.Class { return plugins.Class{Pure: true} },
+		Class: func(d bootstrap.JoinDecider) plugins.Class { return plugins.Class{Pure: bootstrap.ClassOf(d).Pure} },
 		Try:   try,
 	}
 }
@@ -47,12 +46,18 @@ type Decider struct {
 	calls  pluginv1.JoinDeciderClient
 }
 
-var _ bootstrap.JoinDecider = (*Decider)(nil)
+var (
+	_ bootstrap.JoinDecider = (*Decider)(nil)
+	_ bootstrap.Classed     = (*Decider)(nil)
+)
 
 // New returns the decider behind a connection to a plugin.
 func New(t client.Target) *Decider {
 	return &Decider{target: t, calls: pluginv1.NewJoinDeciderClient(t.Conn)}
 }
+
+// Class returns what the plugin declared.
+func (d *Decider) Class() bootstrap.Class { return bootstrap.Class{Pure: d.target.Class.Pure} }
 
 // Decide asks the plugin, and checks the decision.
 func (d *Decider) Decide(ctx context.Context, o bootstrap.Observations) (bootstrap.Decision, error) {

@@ -165,20 +165,9 @@ func targetsFromProto(field string, texts []string) ([]discovery.Target, error) 
 }
 
 // check reports a decision that the observations do not allow.
-func check(o *bootstrap.Observations, d bootstrap.Decision) error {
+func check(o *bootstrap.Observations, d *bootstrap.Decision) error {
 	if err := d.Check(*o); err != nil {
 		return wire.Malformed("action", "%v", err)
-	}
-	if d.Action != bootstrap.Form {
-		return nil
-	}
-	switch seeds := seedNodes(o); {
-	case len(o.Points) < o.Required:
-		return wire.Malformed("action", "form with %d contact points, %d are required", len(o.Points), o.Required)
-	case len(seeds) > 0:
-		return wire.Malformed("action", "form while %v is in a cluster", seeds[0])
-	case o.Stable < o.StableMargin:
-		return wire.Malformed("action", "form after %v, the margin is %v", o.Stable, o.StableMargin)
 	}
 	return nil
 }
@@ -186,14 +175,11 @@ func check(o *bootstrap.Observations, d bootstrap.Decision) error {
 // DecisionToProto returns the answer for a decision about the observations, checked. The
 // reason is made one line, and cut where it is too long.
 func DecisionToProto(o *bootstrap.Observations, d *bootstrap.Decision) (*pluginv1.JoinDeciderDecideResponse, error) {
-	if err := check(o, *d); err != nil {
+	if err := check(o, d); err != nil {
 		return nil, err
 	}
 	p := &pluginv1.JoinDeciderDecideResponse{Action: pluginv1.JoinAction(d.Action), Reason: wire.Line(d.Reason, wire.TextBytesMax)}
 	seeds := seedNodes(o)
-	if len(d.SeedNodes) > len(seeds) {
-		return nil, wire.Malformed("seed_node", "%d are to be joined of %d", len(d.SeedNodes), len(seeds))
-	}
 	for _, t := range d.SeedNodes {
 		p.SeedNode = append(p.SeedNode, uint32(slices.Index(seeds, t))) // The check has found t among seeds.
 	}
@@ -218,7 +204,7 @@ func DecisionFromProto(o *bootstrap.Observations, p *pluginv1.JoinDeciderDecideR
 	for _, place := range p.GetSeedNode() {
 		d.SeedNodes = append(d.SeedNodes, seeds[place])
 	}
-	if err := check(o, d); err != nil {
+	if err := check(o, &d); err != nil {
 		return bootstrap.Decision{}, err
 	}
 	return d, nil

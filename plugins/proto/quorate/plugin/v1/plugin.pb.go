@@ -307,7 +307,8 @@ func (x *ConfigureResponse) GetErrors() []*SettingError {
 // promise as an error.
 type Class struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Equal requests get equal answers, at any time and on any node.
+	// Equal requests get equal answers, at any time and on any node. A strategy that
+	// asks others, or reads what may change, must leave it false.
 	Pure bool `protobuf:"varint,1,opt,name=pure,proto3" json:"pure,omitempty"`
 	// For downing only: no side survives without a majority of the voters. It lets
 	// the other nodes take over sooner. Who lets a smaller side survive must leave
