@@ -139,10 +139,19 @@ func (s dots) common(o dots) uint64 {
 
 // origins returns the origins of the set in ascending order.
 func (s dots) origins() []Origin {
-	var all []Origin
-	for _, x := range s {
-		if len(all) == 0 || all[len(all)-1] != x.at {
-			all = append(all, x.at)
+	n := 0
+	for i := range s {
+		if i == 0 || s[i-1].at != s[i].at {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	all := make([]Origin, 0, n)
+	for i := range s {
+		if i == 0 || s[i-1].at != s[i].at {
+			all = append(all, s[i].at)
 		}
 	}
 	return all
@@ -210,9 +219,26 @@ func (s dots) append(dst []byte) []byte {
 	return dst
 }
 
+// spans returns how many spans the set has that comes next, as far as it can be read: it is of use for the length of a list.
+func (r *reader) spans() (all int) {
+	ahead := reader{b: r.b}
+	for range ahead.count(4) {
+		ahead.uint(^uint64(0))
+		n := ahead.count(2)
+		for range 2 * n {
+			ahead.uint(maxCount)
+		}
+		if ahead.err != nil {
+			return all
+		}
+		all += n
+	}
+	return all
+}
+
 // dots reads what append has written.
 func (r *reader) dots() dots {
-	var s dots
+	s := make(dots, 0, r.spans())
 	origins := r.count(4)
 	for i, last := 0, Origin(0); i < origins && r.err == nil; i++ {
 		at := last + Origin(r.uint(uint64(^Origin(0)-last)))

@@ -404,6 +404,7 @@ func readFacts[K sortKey[K], P part[P]](r *reader, t *table) *facts[K, P] {
 		if n == 0 {
 			r.fail("a key without facts")
 		}
+		b.coming = n + f.keys - i - 1
 		var last dot
 		for j := 0; j < n && r.err == nil; j++ {
 			x := fact[K, P]{key: key, dot: t.read(r)}

@@ -7,4 +7,9 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require go.yaml.in/yaml/v3 v3.0.5 // indirect
+require (
+	github.com/quorate/quorate/internal/patience v0.0.0
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)
+
+replace github.com/quorate/quorate/internal/patience => ../../internal/patience

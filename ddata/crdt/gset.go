@@ -155,7 +155,8 @@ func (g GSet[E]) AppendBinary(dst []byte) ([]byte, error) {
 func (g *GSet[E]) UnmarshalBinary(data []byte) error {
 	r, b := newReader(data), builder[one[E]]{}
 	var last one[E]
-	for i := range r.count(1) {
+	b.coming = r.count(1)
+	for i := range b.coming {
 		x := last.readFrom(r)
 		if r.err == nil && i > 0 && last.compareKey(x) >= 0 {
 			r.fail("elements out of order")

@@ -372,7 +372,8 @@ func readMapping[K Key, V Value[V]](r *reader, t *table) *mapping[K, V] {
 	var b builder[slot[K, V]]
 	var last K
 	bottom := s.bottom()
-	for i := range r.count(2) {
+	b.coming = r.count(2)
+	for i := range b.coming {
 		k := readKey[K](r)
 		if i > 0 && k <= last {
 			r.fail("keys out of order")

@@ -255,6 +255,7 @@ func merged[T ordered[T]](a, b *node[T]) *node[T] {
 type builder[T ordered[T]] struct {
 	leaves []*node[T]
 	items  []T
+	coming int // How many items are still to come, if that is known; leaves have no more room than that.
 }
 
 // fill is how full built leaves are, so that the next items do not divide each of them.
@@ -266,16 +267,24 @@ func (b *builder[T]) add(x *T) {
 		b.items = nil
 	}
 	if b.items == nil {
-		b.items = make([]T, 0, fill)
+		room := fill
+		if b.coming > 0 {
+			room = min(fill, b.coming)
+		}
+		b.items = make([]T, 0, room)
 	}
 	b.items = append(b.items, *x)
+	b.coming--
 }
 
 // tree returns the tree of all items. The builder must not be used any more.
 func (b *builder[T]) tree() tree[T] {
 	level := b.leaves
 	if len(b.items) > 0 {
-		level = append(level, leaf(exact(b.items)))
+		if len(b.items) < cap(b.items) {
+			b.items = exact(b.items)
+		}
+		level = append(level, leaf(b.items))
 	}
 	for len(level) > 1 {
 		var above []*node[T]

@@ -4,6 +4,7 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"io"
 	"math"
@@ -274,4 +275,28 @@ func FuzzEach(f *testing.F) {
 		require.NoError(t, wire.Each(m.append(nil), again.set))
 		require.Equal(t, m.append(nil), again.append(nil))
 	})
+}
+
+// Lists have the length that they are made with, up to what the bytes of the message allow together.
+func TestListsAreBoundedByTheMessage(t *testing.T) {
+	b := bytes.Repeat([]byte{1<<3 | 2, 0, 2 << 3, 1}, 1000)
+	require.Equal(t, 1000, wire.Count(b, 1))
+	require.Equal(t, 1000, wire.Count(append(b, 1<<3|2), 1), "up to what is malformed")
+	require.Zero(t, wire.Count(b, 3))
+
+	room := wire.RoomOf(b)
+	most := (4<<10 + 7*len(b)) / 8
+	none, err := wire.List[uint64](&room, 0)
+	require.NoError(t, err)
+	require.Nil(t, none)
+	first, err := wire.List[uint64](&room, most-1)
+	require.NoError(t, err)
+	require.Empty(t, first)
+	require.Equal(t, most-1, cap(first))
+	_, err = wire.List[uint64](&room, 2)
+	require.ErrorIs(t, err, wire.ErrMalformed, "there is room for one more")
+	_, err = wire.List[uint64](&room, 1)
+	require.NoError(t, err)
+	_, err = wire.List[[100]byte](&room, math.MaxInt)
+	require.ErrorIs(t, err, wire.ErrMalformed)
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // Require makes inputs of what is cheap to send and dear to keep (repeated), from nothing and from messages of the protocol
-// (within), and measures what the decoder allocates for each.
+// (within), and measures what the decoder allocates for each: first for a short input, and if that is not far below what it may be, for
+// a long one, in which no slack hides. What grows faster than its input shows in the short one too.
 
 const (
 	// PerByte is how many bytes a decoder may allocate for each byte of its input.
@@ -23,6 +24,8 @@ const (
 	Slack = 16 << 10
 	// inputBytes is the size of the inputs: large enough for Slack not to matter, and below the bounds of the smallest messages.
 	inputBytes = 60 << 10
+	// shortBytes is the size of those that are tried first.
+	shortBytes = 1 << 10
 	// numbers is how many field numbers are tried at each level of a message.
 	numbers = 12
 )
@@ -34,7 +37,11 @@ func Require(tb testing.TB, decode func([]byte), seeds ...[]byte) {
 	tb.Helper()
 	var worst float64
 	for _, in := range repeated(seeds) {
-		worst = max(worst, measure(tb, decode, in))
+		short := in.of(shortBytes)
+		if len(in.head) > 0 && allocated(decode, short, len(short)*PerByte/2) <= uint64(len(short)*PerByte/2) {
+			continue
+		}
+		worst = max(worst, measure(tb, decode, in.name, in.of(inputBytes), PerByte))
 	}
 	tb.Logf("at most %.1f bytes allocated for a byte", worst)
 }
@@ -42,31 +49,59 @@ func Require(tb testing.TB, decode func([]byte), seeds ...[]byte) {
 // RequireInputs is Require with the given inputs alone.
 func RequireInputs(tb testing.TB, decode func([]byte), inputs map[string][]byte) {
 	tb.Helper()
-	for name, in := range inputs {
-		measure(tb, decode, input{name, in})
-	}
+	RequireFactor(tb, PerByte, decode, inputs)
 }
 
+// RequireFactor is RequireInputs for a decoder of values that take more than [PerByte] by their nature: perByte bytes for each byte. The
+// size of what it decodes has to be bounded by somebody else.
+func RequireFactor(tb testing.TB, perByte int, decode func([]byte), inputs map[string][]byte) {
+	tb.Helper()
+	var worst float64
+	for name, in := range inputs {
+		worst = max(worst, measure(tb, decode, name, in, perByte))
+	}
+	tb.Logf("at most %.1f bytes allocated for a byte", worst)
+}
+
+// input is what is put together for a decoder: behind a head a body of one field again and again.
 type input struct {
-	name  string
-	bytes []byte
+	name       string
+	head, unit []byte
+	wrap       func([]byte) []byte
+}
+
+// of returns the input with a body of a size.
+func (in input) of(size int) []byte {
+	body := make([]byte, 0, size)
+	for len(body)+len(in.unit) <= size {
+		body = append(body, in.unit...)
+	}
+	return append(append([]byte(nil), in.head...), in.wrap(body)...)
 }
 
 // measure returns how many bytes decode allocates for a byte.
-func measure(tb testing.TB, decode func([]byte), in input) float64 {
+func measure(tb testing.TB, decode func([]byte), name string, in []byte, perByte int) float64 {
 	tb.Helper()
-	least, most := uint64(math.MaxUint64), uint64(PerByte*len(in.bytes)+Slack)
-	for try := 0; try < 2 && least > most; try++ { // Others may allocate meanwhile, and the first call may prepare what stays.
+	most := perByte*len(in) + Slack
+	n := allocated(decode, in, most)
+	if n > uint64(most) {
+		tb.Errorf("%d bytes of %s have %d bytes allocated, at most %d may be", len(in), name, n, most)
+	}
+	return float64(n) / float64(len(in))
+}
+
+// allocated returns how many bytes decode allocates for an input. Others may allocate meanwhile, and the first call may prepare what
+// stays: so it is called again if it has allocated more than most.
+func allocated(decode func([]byte), in []byte, most int) uint64 {
+	least := uint64(math.MaxUint64)
+	for try := 0; try < 2 && least > uint64(most); try++ {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		decode(in.bytes)
+		decode(in)
 		runtime.ReadMemStats(&after)
 		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}
-	if least > most {
-		tb.Errorf("%d bytes of %s have %d bytes allocated, at most %d may be", len(in.bytes), in.name, least, most)
-	}
-	return float64(least) / float64(len(in.bytes))
+	return least
 }
 
 // units are the cheapest fields of a number: without content, with an empty field in it, and a small number.
@@ -77,19 +112,15 @@ func units(number int) [][]byte {
 
 // repeated are the inputs.
 func repeated(seeds [][]byte) (all []input) {
-	fill := func(name string, head, unit []byte, wrap func([]byte) []byte) {
-		body := make([]byte, 0, inputBytes)
-		for len(body)+len(unit) <= inputBytes {
-			body = append(body, unit...)
-		}
-		all = append(all, input{name, append(append([]byte(nil), head...), wrap(body)...)})
+	add := func(name string, head, unit []byte, wrap func([]byte) []byte) {
+		all = append(all, input{name, head, unit, wrap})
 	}
 	plain := func(b []byte) []byte { return b }
 	heads := append([][]byte{nil}, seeds...)
 	for s, head := range heads {
 		for n := 1; n <= numbers; n++ {
 			for u, unit := range units(n) {
-				fill(fmt.Sprintf("field %d, form %d, behind seed %d", n, u, s), head, unit, plain)
+				add(fmt.Sprintf("field %d, form %d, behind seed %d", n, u, s), head, unit, plain)
 			}
 		}
 		for outer := 1; outer <= numbers; outer++ {
@@ -98,13 +129,13 @@ func repeated(seeds [][]byte) (all []input) {
 				return append(binary.AppendUvarint(out, uint64(len(b))), b...)
 			}
 			for n := 1; n <= numbers; n++ {
-				fill(fmt.Sprintf("field %d.%d behind seed %d", outer, n, s), head, units(n)[0], within)
+				add(fmt.Sprintf("field %d.%d behind seed %d", outer, n, s), head, units(n)[0], within)
 			}
 		}
 	}
 	for s, seed := range seeds { // The fields of the seed again and again, as they are.
 		for i, unit := range fields(seed) {
-			fill(fmt.Sprintf("field at place %d of seed %d", i, s), seed, unit, plain)
+			add(fmt.Sprintf("field at place %d of seed %d", i, s), seed, unit, plain)
 		}
 	}
 	return all

@@ -58,6 +58,10 @@ func AppendAnswer(b []byte, a Answer) []byte {
 
 // DecodeAnswer decodes an answer.
 func DecodeAnswer(b []byte) (a Answer, err error) {
+	room := wire.RoomOf(b)
+	if a.List, err = wire.List[Status](&room, wire.Count(b, 4)); err != nil {
+		return a, err
+	}
 	err = wire.Each(b, func(f *wire.Field) error {
 		switch f.Number {
 		case 1:

