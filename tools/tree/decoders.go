@@ -20,14 +20,13 @@ const frugalDir = "internal/patience/frugal"
 // unmeasured are the packages whose decoders are not measured, by the beginning of their directories, and single functions of others.
 func unmeasured() map[string]string {
 	const (
-		local   = "it reads files of this machine, which its operator or the node has written"
-		asked   = "it reads the answers of a server that the operator names, whose bytes are bounded"
-		codec   = "it is a codec for messages of programs, who choose the types; what is decoded has the size of a message at most"
-		inside  = "it reads what the package before it has measured"
-		small   = "it reads a text of some bytes"
-		values  = "it hands values to their types, whose decoders are measured; what a type of a program allocates is for the program"
-		through = "it is measured through the method Decode of each built-in type"
-		tests   = "it is for tests"
+		local  = "it reads files of this machine, which its operator or the node has written"
+		asked  = "it reads the answers of a server that the operator names, whose bytes are bounded"
+		codec  = "it is a codec for messages of programs, who choose the types; what is decoded has the size of a message at most"
+		inside = "it reads what the package before it has measured"
+		small  = "it reads a text of some bytes"
+		values = "it hands values to their types, whose decoders are measured; what a type of a program allocates is for the program"
+		tests  = "it is for tests"
 	)
 	return map[string]string{
 		"bench": tests, "examples": tests, "tools": tests, "simulation": tests, "membership/membershipsim": tests, "fd/fdtest": tests, "plugins/plugintest": tests,
@@ -38,7 +37,7 @@ func unmeasured() map[string]string {
 		"discovery/multicast": small, "downing": small, "gossip": small, "management": small, "sharding/epoch": small, "allocation": small, "discovery": small,
 		"ddata/pubsub": codec, "sharding": codec, "sharding/delivery": codec, "sharding/state": codec, "sharding/typed": codec, "sharding/internal/background": codec,
 		"membership": inside, "machine": inside, "transport/grpc": inside, "transport/internal/tcp": inside,
-		"ddata/internal/wire DecodeRecord": local, "ddata/internal/wire decodeValue": values, "ddata/crdt decodeFacts": through,
+		"ddata/internal/wire DecodeRecord": local, "ddata/internal/wire decodeValue": values,
 		"plugins": "a plugin is a program of the operator; its answers are bounded in size",
 	}
 }
@@ -95,7 +94,7 @@ func reasonOf(reasons map[string]string, dir string) bool {
 }
 
 func (c *packageCode) add(f *File) {
-	measures := f.Test && calling(f.Syntax, "frugal.Require") || f.Test && calling(f.Syntax, "frugal.RequireInputs")
+	measures := f.Test && slices.ContainsFunc([]string{"frugal.Require", "frugal.RequireInputs", "frugal.RequireFactor"}, func(name string) bool { return calling(f.Syntax, name) })
 	if measures {
 		c.measured = append(c.measured, named(f.Syntax)...)
 	}
