@@ -313,8 +313,8 @@ func TestADeciderIsAskedOnceInAJoinInterval(t *testing.T) {
 			}
 			return form
 		},
-		"nobody, or one and another": func(n int, o bootstrap.Observations) bootstrap.Decision {
-			return [...]bootstrap.Decision{form(o), {Action: bootstrap.Join}, {Reason: "or not"}, {Action: 7}}[n%4]
+		"nobody, or one and another": func(n int) bootstrap.Decision {
+			return [...]bootstrap.Decision{form, {Action: bootstrap.Join}, {Reason: "or not"}, {Action: 7}}[n%4]
 		},
 	} {
 		l, r := registered(t, 1, 2)
