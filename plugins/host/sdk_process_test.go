@@ -137,7 +137,7 @@ func TestALaunchedProcessIsNotConfigured(t *testing.T) {
 	<-p.Exited()
 	require.ErrorContains(t, p.Err(), "exit status 0")
 
-	c.SHA256 = strings.Repeat("0", 64)
+	c.SHA256 = plugins.Checksums{strings.Repeat("0", 64)}
 	_, err = host.Launch(t.Context(), "subject", c, host.WithDirectory(base))
 	require.ErrorIs(t, err, plugins.ErrChecksum)
 	c.Path = "relative"

@@ -104,7 +104,7 @@ func TestMain(m *testing.M) {
 		}
 		sdk.Serve(sdk.Downing(keep))
 	case "strict":
-		for _, name := range strings.FieldsSeq(os.Getenv(demanded)) {
+		for name := range strings.FieldsSeq(os.Getenv(demanded)) {
 			if os.Getenv(name) == "" {
 				fmt.Fprintf(os.Stderr, "%s is not in the environment\n", name)
 				os.Exit(1)
