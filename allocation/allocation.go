@@ -244,7 +244,7 @@ type RebalanceResult struct {
 // allocate, and moves no shard.
 //
 // The answers set no pace: a coordinator asks 20 times a second at most for each kind, and moves no shard a third time
-// within sharding.rebalance.idle-check, by whatever answer.
+// within a sharding.rebalance.idle-check in which no region comes, by whatever answer.
 type Strategy interface {
 	// Allocate chooses homes for shards that have none.
 	Allocate(ctx context.Context, r AllocateRequest) (AllocateResult, error)

@@ -126,7 +126,7 @@ func (c *coordinator) rebalanceRequest() allocation.RebalanceRequest {
 
 // move begins the moves of an answer that was checked, without moves of shards that were
 // called off a short time ago, without moves that would undo a recent one, and without a third move of a shard in a
-// short time.
+// short time in which no region came.
 func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 	nodes := c.roster.nodesByRegion()
 	o := newCommands()
@@ -135,7 +135,7 @@ func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 		id, to := protocol.ShardID(m.Shard), nodes[m.To]
 		switch {
 		case !c.table.movable(id) || c.agenda.isMoving(id):
-		case c.table.undoes(id, to) || c.table.isRestless(id):
+		case c.table.undoes(id, to) || c.table.isRestless(id, c.roster.cameAt):
 			undone++
 		default:
 			c.depart(id, move{from: c.table.home(id), to: to, reason: because(strategy, m.Reason)})

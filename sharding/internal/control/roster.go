@@ -36,6 +36,7 @@ type roster struct {
 	hosting   string                         // Under which rule the regions host, as the first of them has said.
 	warmth    warmth
 	loads     loads
+	cameAt    machine.Instant // When the last region that can host came.
 	settleAt  machine.Instant // When the first allocation waits for further regions no longer.
 }
 
@@ -121,6 +122,7 @@ func (r *roster) admit(from gossip.NodeID, reg Registration, settings Settings) 
 	}
 	r.regions[from] = reg
 	if !reg.Proxy {
+		r.cameAt = r.now()
 		r.settleAt = r.now().Add(r.kind.timings.Settle)
 		r.control().out.Arm(settleTimer{r.kind.name}, r.settleAt)
 		if slowly := r.warmth.starting(from); slowly != "" {

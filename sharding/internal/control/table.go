@@ -336,10 +336,11 @@ func (t *table) undoes(id protocol.ShardID, to gossip.NodeID) bool {
 	return came.from == to && t.now() < came.at.Add(t.kind.timings.RebalanceIdle)
 }
 
-// isRestless reports whether a shard has been moved twice lately, so that it is to stay where it is.
-func (t *table) isRestless(id protocol.ShardID) bool {
+// isRestless reports whether a shard has been moved twice lately, and since the last region came, so that it is to stay
+// where it is.
+func (t *table) isRestless(id protocol.ShardID, since machine.Instant) bool {
 	came := t.shards.at(id).came
-	return came.before != 0 && t.now() < came.before.Add(t.kind.timings.RebalanceIdle)
+	return came.before != 0 && came.before > since && t.now() < came.before.Add(t.kind.timings.RebalanceIdle)
 }
 
 // isHomeless reports whether a shard has no home and is to have one, homeless returns all such shards,

@@ -244,7 +244,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	behaviour.sweeps = cfg.PassivateAfter
 	cells := newCells(env, kind, behaviour, c.Ledger, cfg, c.opt.Membership.Config.FailureDetector.HeartbeatInterval)
 	cells.limit(c.opt.Limit, c.opt.Permanent)
-	c.Ledger.nodes[env.Self] = cells
+	c.Ledger.nodes[env.Self], c.Ledger.cameAt = cells, c.World.Now()
 	most := 0
 	if c.opt.Hostile > 0 {
 		most = int(c.opt.Shards) + roomForLies

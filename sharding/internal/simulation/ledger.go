@@ -26,9 +26,10 @@ import (
 // Ledger knows every message and every instance of a world, and finds states and steps
 // that the protocol excludes. It stands apart from the machines that it checks.
 type Ledger struct {
-	world *world.World
-	Store *Store
-	nodes map[gossip.NodeID]*Cells
+	world  *world.World
+	Store  *Store
+	nodes  map[gossip.NodeID]*Cells
+	cameAt time.Duration // When the last node started.
 
 	messages  map[uint64]*record
 	accepted  map[path]uint64 // The last place given on a path.

@@ -161,8 +161,11 @@ func printOutput(w io.Writer, printed *host.Output) {
 	}
 }
 
-// readSettings reads a file of settings.
+// readSettings reads a file of settings. Without a path there are none.
 func readSettings(path string) (map[string]any, error) {
+	if path == "" {
+		return nil, nil
+	}
 	text, err := os.ReadFile(path) //nolint:gosec // The operator names it.
 	if err != nil {
 		return nil, err
