@@ -55,6 +55,8 @@ type op struct {
 	stamp  uint64          // The generation in which the change or the tombstone was made,
 	turn   uint32          // and the turn of its lineage.
 	ends   Verdict         // What a sweep has made of the operation, 0 for nothing.
+	marked bool            // For a delete: the tombstone was marked before the delete began,
+	fell   bool            // and has fallen with a sweep.
 
 	entry    table.Entry // What is to be stored, or was read so far.
 	exists   bool        // entry is set: for a read, some replica holds the key.
@@ -127,15 +129,33 @@ func (s *ops) remove(in Delete) {
 	if o == nil {
 		return
 	}
-	entry, err := g.table.Delete(in.Key, g.gen())
+	o.marked = g.table.Marked(in.Key, g.gen())
+	if !s.bury(o) {
+		return
+	}
+	s.here(o)
+	s.ask1(o)
+}
+
+// bury puts the tombstone of a delete into the table of this replica, and reports whether that could be done.
+func (s *ops) bury(o *op) bool {
+	g := s.group
+	entry, err := g.table.Delete(o.key, g.gen())
 	if err != nil {
 		s.end1(o, Done{Op: o.id, Verdict: Refused, Err: err})
-		return
+		return false
 	}
 	g.lags.tookEntry(entry)
 	o.stage, o.entry, o.exists = storing, entry, true
-	s.here(o)
-	s.ask1(o)
+	return true
+}
+
+// anew makes a delete anew whose tombstone has fallen with a sweep that may be earlier than the delete: the others may
+// have taken values in since, and what they confirmed is no word about these.
+func (s *ops) anew(o *op) bool {
+	o.marked, o.fell, o.stamp = false, false, s.group.gen()
+	clear(o.stored)
+	return s.bury(o)
 }
 
 // read reads a key.
@@ -412,6 +432,8 @@ func (s *ops) goOn(o *op, confirmed func(ReplicaID) bool) {
 func (s *ops) stands(o *op) bool {
 	own, ok := s.group.table.Get(o.key)
 	switch {
+	case o.fell:
+		return s.anew(o)
 	case o.ends != 0:
 		s.finish(o, o.ends)
 		return false
@@ -432,7 +454,7 @@ func (s *ops) stands(o *op) bool {
 }
 
 // sweeping notes what becomes of operations with a sweep that is about to drop marked tombstones: all replicas that
-// count hold those.
+// count held those at one moment, which is after the begin of a delete that began before this replica marked.
 func (s *ops) sweeping(r *Register) {
 	for _, o := range s.sorted() {
 		if o.read || o.stage != storing || !s.group.table.Marked(o.key, r.Swept-1) {
@@ -441,6 +463,8 @@ func (s *ops) sweeping(r *Register) {
 		switch own, _ := s.group.table.Get(o.key); {
 		case own.State == table.Deleted && !o.deletes():
 			o.ends = WasDeleted
+		case o.marked:
+			o.fell = true
 		case s.holds(o):
 			o.ends = Confirmed
 		}

@@ -145,6 +145,45 @@ func TestADeleteGoesOnWithTheHomesOfThen(t *testing.T) {
 	require.Equal(t, protocol.Confirmed, f.at(2).done[0].Verdict)
 }
 
+// The other replicas may have dropped a tombstone that was marked before a delete began, and taken in values since: by
+// the sweep that drops it the delete is not confirmed, but made anew.
+func TestADeleteIsNotConfirmedByAnEarlierTombstone(t *testing.T) {
+	for name, marked := range map[string]bool{"marked before": true, "marked after": false} {
+		t.Run(name, func(t *testing.T) {
+			reg := stable(2, 1, 2, 3)
+			f := alone(t, 3, 2, reg)
+			f.at(1).sayCaught(2, reg, protocol.Hello{})
+			f.run(time.Second)
+			f.at(1).sayCaught(2, reg, protocol.Groups{Pass: mustHear[protocol.Compare](f.at(1)).Pass, Same: true})
+			tombstone := table.Entry{Key: "k", State: table.Deleted, Stamp: 1}
+			f.at(1).sayCaught(2, reg, protocol.Put{Op: 1, Stamp: 2, Entries: []table.Entry{tombstone}})
+			begin := func() {
+				f.at(2).command(protocol.Delete{Op: 1, Key: "k", Level: majority, Limit: 10 * time.Second})
+			}
+			if !marked {
+				begin()
+			}
+			f.at(1).sayCaught(2, reg, protocol.Sweep{Gen: 2, UpTo: 1})
+			tombs := mustHear[protocol.Swept](f.at(1)).Tombs
+			if marked {
+				begin()
+			}
+			swept := stable(3, 1, 2, 3)
+			swept.Swept, swept.Dropped = 3, tombs
+			f.at(1).sayCaught(2, swept, protocol.Hello{})
+			if marked {
+				require.Empty(t, f.at(2).done)
+				again := mustHear[protocol.Put](f.at(1))
+				require.EqualValues(t, 3, again.Stamp)
+				require.Equal(t, table.Deleted, again.Entries[0].State)
+				f.at(1).sayCaught(2, swept, protocol.PutTaken{Op: 1})
+			}
+			require.Len(t, f.at(2).done, 1)
+			require.Equal(t, protocol.Confirmed, f.at(2).done[0].Verdict)
+		})
+	}
+}
+
 // A delete that was asked for twice, and that the second home has not made, may have been made by the first one.
 func TestADeleteThatTwoHomesWereAskedForMayBeDone(t *testing.T) {
 	for name, test := range map[string]struct {

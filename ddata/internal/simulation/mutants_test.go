@@ -313,6 +313,11 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "a delete confirmed by an earlier tombstone", in: "protocol", test: "TestADeleteIsNotConfirmedByAnEarlierTombstone", edits: []edit{{
+			"ops.go", "		case o.marked:\n", "		case o.marked && !mutant(NAME):\n",
+		}},
+	},
+	{
 		name: "a vote leaves before it is written", in: "protocol", test: "TestNothingIsSaidBeforeItIsWritten", edits: []edit{{
 			"change.go", "		c.group.disk.metaChanged()\n	case ", "		if !mutant(NAME) {\n			c.group.disk.metaChanged()\n		}\n	case ",
 		}, {

@@ -103,6 +103,7 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-chaos", 4, 7800012},
 		{"data-homes", 6, 7800004},
 		{"data-chaos", 6, 202611290619},
+		{"data-older", 5, 1795933769876},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {

@@ -355,6 +355,18 @@ func entity(i int) string { return fmt.Sprintf("e%d", i) }
 // Quiet stops the clients.
 func (c *Cluster) Quiet() { c.idle = true }
 
+// form runs the world until the cluster has formed and every shard has a home, before the clients send anything: what
+// they offered earlier would wait for as long as the nodes take to agree on a founder.
+func (c *Cluster) form() error {
+	c.Quiet()
+	if err := c.Await(c.liveness.within, c.Settled); err != nil {
+		return fmt.Errorf("seed %d at %v: the cluster has not formed: %w", c.World.Seed(), c.World.Now(), err)
+	}
+	c.idle = false
+	c.World.After(time.Second, c.send)
+	return nil
+}
+
 // Leave lets the i-th node leave.
 func (c *Cluster) Leave(i int) { c.LeaveAt(Address(i)) }
 

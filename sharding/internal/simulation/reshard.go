@@ -34,8 +34,8 @@ func Reshards(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 		world.Fault{Name: "move", Weight: 10, Inject: c.order}))
 }
 
-// Relayouts changes the number of shards in a world where nothing else is wrong: nodes leave and come
-// back, the coordinator's too, and their files have one or another of the numbers that the kind has had.
+// Relayouts changes the number of shards in a world where nothing else is wrong: once the cluster has formed,
+// nodes leave and come back, the coordinator's too, and their files have one or another of the numbers that the kind has had.
 // No sender is left without the outcome of its message, unless its own node ends.
 func Relayouts(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	c := New(Options{
@@ -50,8 +50,11 @@ func Relayouts(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 		}
 		return past[r.IntN(len(past))]
 	}
+	if err := c.form(); err != nil {
+		return c, err
+	}
 	for round := range 30 {
-		c.World.At(15*time.Second+time.Duration(round)*1500*time.Millisecond, func() {
+		c.World.After(3*time.Second+time.Duration(round)*1500*time.Millisecond, func() {
 			switch r.IntN(6) {
 			case 0:
 				if len(c.World.Nodes()) == nodes {
@@ -68,7 +71,7 @@ func Relayouts(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 			}
 		})
 	}
-	if err := c.World.Run(65 * time.Second); err != nil {
+	if err := c.World.Run(53 * time.Second); err != nil {
 		return c, err
 	}
 	if _, err := recovered(c); err != nil {

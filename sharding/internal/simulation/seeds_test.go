@@ -127,3 +127,12 @@ func TestReshardsThatFoundSomething(t *testing.T) {
 	_, err := simulation.Reshards(1056, 5)
 	require.NoError(t, err)
 }
+
+// A seed of the world in which nodes come and go while the number of shards changes that once found a fault:
+//
+//	1795933768327  two nodes asked for votes to found the cluster at once, neither got enough, and clients
+//	               had sent for longer than they wait before there was a cluster
+func TestRelayoutsThatFoundSomething(t *testing.T) {
+	_, err := simulation.Relayouts(1795933768327, 6)
+	require.NoError(t, err)
+}
