@@ -1,0 +1,27 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+// Deletes put tombstones into the table, which fall with a sweep when all replicas that count hold them.
+
+// bury puts the tombstone of a delete into the table of this replica, and reports whether that could be done.
+func (s *ops) bury(o *op) bool {
+	g := s.group
+	entry, err := g.table.Delete(o.key, g.gen())
+	if err != nil {
+		s.end1(o, Done{Op: o.id, Verdict: Refused, Err: err})
+		return false
+	}
+	g.lags.tookEntry(entry)
+	o.stage, o.entry, o.exists = storing, entry, true
+	return true
+}
+
+// anew makes a delete anew whose tombstone has fallen with a sweep that may be earlier than the delete: the others may
+// have taken values in since, and what they confirmed is no word about these.
+func (s *ops) anew(o *op) bool {
+	o.marked, o.fell, o.stamp = false, false, s.group.gen()
+	clear(o.stored)
+	return s.bury(o)
+}
