@@ -61,7 +61,7 @@ func mutants() []mutant {
 			{"membership/internal/protocol/downing.go", "\tr.dropQuestion()\n\tr.restartStability()\n", "\tif !mutant(NAME) {\n\t\tr.dropQuestion()\n\t}\n\tr.restartStability()\n"},
 		}},
 		{"downing decision is not checked", []edit{
-			{"membership/internal/protocol/deciding.go", "\t\terr = check(q.view, q.left[0], decision)\n", "\t\tif !mutant(NAME) {\n\t\t\terr = check(q.view, q.left[0], decision)\n\t\t}\n"},
+			{"membership/internal/protocol/deciding.go", "\t\tif err = check(q.view, q.left[0], decision); err != nil {\n", "\t\tif !mutant(NAME) {\n\t\t\terr = check(q.view, q.left[0], decision)\n\t\t}\n\t\tif err != nil {\n"},
 		}},
 		{"two downing calls in flight", []edit{
 			{"membership/internal/protocol/downing.go", "\tif r.surveyed.leader != r.self || r.question != nil {\n", "\tif r.surveyed.leader != r.self || r.question != nil && !mutant(NAME) {\n"},

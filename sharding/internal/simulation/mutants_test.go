@@ -113,8 +113,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRollingRestart", name: "sequence not moved with the shard", file: "control/table.go",
-		old: "		positions: ss.Positions, travelling: ss.Base == s.base,\n	}\n",
-		new: "		positions: ss.Positions, travelling: ss.Base == s.base,\n	}\n	if mutant(NAME) {\n		s.positions = nil\n	}\n",
+		old: "		positions: ss.Positions, travelling: ss.Base == s.base, came: s.came,\n	}\n",
+		new: "		positions: ss.Positions, travelling: ss.Base == s.base, came: s.came,\n	}\n	if mutant(NAME) {\n		s.positions = nil\n	}\n",
 	},
 	{
 		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "cell/origin.go",
