@@ -9,13 +9,11 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Provider decides, from the view of one side, which members must be downed. The
-// leader of a side calls it, one call at a time, when the view has been stable, on a
-// goroutine on which it may block until ctx ends. Other users may call it from several
-// goroutines. It must not modify or keep the view; the caller owns the decision. An
-// error, or a decision that fails [Check], downs no member: the caller then asks
-// another node or, in time, downs its own side. Whatever the answers, a leader calls once in stable-after at most for each
-// strategy in force.
+// Provider decides, from the view of one side, which members must be downed. The leader of a side calls it, one call at
+// a time, when the view has been stable, on a goroutine on which it may block until ctx ends. Other users may call it
+// from several goroutines. It must not modify or keep the view; the caller owns the decision. An error, or a decision
+// that fails [Check], downs no member: the caller then asks another node or, in time, downs its own side. Whatever the
+// answers, a leader calls once in stable-after at most for each strategy in force.
 //
 // The member that asks may have joined through its side alone, so that no other side has
 // ever heard of it, and a side may know of members, and of what they do, that no other side

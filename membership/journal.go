@@ -52,7 +52,8 @@ func (j *journal) decision(component string, d machine.Decide) {
 }
 
 // line logs a decision; one that may be taken often with each reason once a minute, and a few reasons a minute, since a
-// strategy may have chosen them. Subject and verdict may be names that others have given, or what an operator has asked for.
+// strategy may have chosen them. Subject and verdict may be names that others have given, or what an operator has asked
+// for.
 func (j *journal) line(component string, d machine.Decide) {
 	level := slog.LevelInfo
 	if d.Often {

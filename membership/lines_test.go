@@ -58,8 +58,8 @@ func TestEachChangeIsOneLine(t *testing.T) {
 	}
 }
 
-// Decisions that follow from the answers of a strategy come at its pace, and the log does not: it has each reason once a
-// minute, a few of many, and none of them waits for an event.
+// Decisions that follow from the answers of a strategy come at its pace, and the log does not: it has each reason once
+// a minute, a few of many, and none of them waits for an event.
 func TestDecisionsThatAreTakenOftenAreLoggedOnceAMinute(t *testing.T) {
 	for name, c := range map[string]struct {
 		reasons func(i int) string

@@ -19,8 +19,8 @@ const checksumsMax = 64
 const checksumBytes = 32
 
 // Checksums are the SHA-256 checksums of the executables of a plugin, 64 hexadecimal digits each: one for each platform
-// on which the nodes that share the configuration run. What runs has one of them. In a file they are a text or a list of
-// texts.
+// on which the nodes that share the configuration run. What runs has one of them. In a file they are a text or a list
+// of texts.
 type Checksums []string
 
 // UnmarshalText reads one checksum; an empty text means none.

@@ -219,7 +219,8 @@ func (s dots) append(dst []byte) []byte {
 	return dst
 }
 
-// spans returns how many spans the set has that comes next, as far as it can be read: it is of use for the length of a list.
+// spans returns how many spans the set has that comes next, as far as it can be read: it is of use for the length of a
+// list.
 func (r *reader) spans() (all int) {
 	ahead := reader{b: r.b}
 	for range ahead.count(4) {

@@ -17,9 +17,9 @@ import (
 	"github.com/quorate/quorate/internal/patience/frugal"
 )
 
-// perByte is how many bytes a value may take for each byte of its encoding. That has no tags and few lengths: two bytes say which event has
-// written a fact, which is an origin and a number of eight bytes each in memory, beside its key; and a value in a map is a tree of its own. Where
-// keys have the length of those of programs it is about five.
+// perByte is how many bytes a value may take for each byte of its encoding. That has no tags and few lengths: two bytes
+// say which event has written a fact, which is an origin and a number of eight bytes each in memory, beside its key;
+// and a value in a map is a tree of its own. Where keys have the length of those of programs it is about five.
 const perByte = 28
 
 // dense is about how many bytes the encodings have, which have little in each byte.
@@ -52,7 +52,8 @@ func key(name string, i int) []byte {
 	return []byte{2, byte(i >> 7 & 127), byte(i & 127)}
 }
 
-// shapes are encodings of a type that has facts: their payload, how many keys a fact has, and what a kid has in it, if there are kids.
+// shapes are encodings of a type that has facts: their payload, how many keys a fact has, and what a kid has in it, if
+// there are kids.
 type shapes struct {
 	keys    int
 	payload []byte

@@ -6,8 +6,8 @@ package wire
 import "reflect"
 
 // Room bounds the lists of one message by its bytes. Items without content have two bytes each, and may take a hundred
-// times as much in memory: a decoder counts the items with [Count], gets each of its lists from [List], once and in its full length, and is
-// told when a message would cost more than it may.
+// times as much in memory: a decoder counts the items with [Count], gets each of its lists from [List], once and in its
+// full length, and is told when a message would cost more than it may.
 type Room struct{ bytes int }
 
 const (
@@ -20,8 +20,8 @@ const (
 // RoomOf returns the room for all lists of a message.
 func RoomOf(b []byte) Room { return Room{roomLeast + roomPerByte*len(b)} }
 
-// List returns an empty list with a capacity of n, and nil for none. It is malformed if the lists of the message take more
-// than seven bytes for each of its bytes, and four KiB.
+// List returns an empty list with a capacity of n, and nil for none. It is malformed if the lists of the message take
+// more than seven bytes for each of its bytes, and four KiB.
 func List[T any](r *Room, n int) ([]T, error) {
 	if n == 0 {
 		return nil, nil

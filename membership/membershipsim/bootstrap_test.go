@@ -96,10 +96,10 @@ func TestTheLowestAddressFormsAfterTheMargin(t *testing.T) {
 	}
 }
 
-// Discovery, the decider and the failure detectors answer what is allowed and makes no sense, garbage, late, or by turns
-// one thing and another, and the downing strategy fails likewise. No node asks them, or sends messages, at their pace;
-// once discovery and the deciders are right there is a cluster, and of it no member goes whatever the failure detectors
-// say, since all answer.
+// Discovery, the decider and the failure detectors answer what is allowed and makes no sense, garbage, late, or by
+// turns one thing and another, and the downing strategy fails likewise. No node asks them, or sends messages, at their
+// pace; once discovery and the deciders are right there is a cluster, and of it no member goes whatever the failure
+// detectors say, since all answer.
 //
 // covers F1, F2, F56, F60, I30, I34.
 func TestSenselessStrategiesSetNoPace(t *testing.T) {

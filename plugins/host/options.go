@@ -45,8 +45,8 @@ func WithObserver(observe func(plugins.Event)) Option {
 // default it is the temporary directory of the system.
 func WithDirectory(path string) Option { return func(o *options) { o.dir = path } }
 
-// WithOutput sets what keeps the lines that the plugin prints, in place of the log, in which they would be beside what the
-// host says.
+// WithOutput sets what keeps the lines that the plugin prints, in place of the log, in which they would be beside what
+// the host says.
 func WithOutput(o *Output) Option { return func(all *options) { all.output = o } }
 
 // WithHostVersion sets the version of the host's software that plugins are told, for

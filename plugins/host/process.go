@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/plugins"
 )
 
-// Process is a process of a plugin that is started as [Open] starts one, and neither configured, asked nor supervised by
-// anybody: for tests of plugins, which send what no host sends.
+// Process is a process of a plugin that is started as [Open] starts one, and neither configured, asked nor supervised
+// by anybody: for tests of plugins, which send what no host sends.
 type Process struct {
 	starter starter
 	running running

@@ -104,8 +104,8 @@ func TestTheEnvironmentIsThatOfTheDocumentation(t *testing.T) {
 	require.Equal(t, "-----BEGIN CERTIFICATE-----", got["PLUGIN_CLIENT_CERT"])
 }
 
-// A plugin that starts only where every variable of the page is there passes the kit: whatever the kit starts, it starts
-// as a node does.
+// A plugin that starts only where every variable of the page is there passes the kit: whatever the kit starts, it
+// starts as a node does.
 func TestAPluginThatDemandsTheWholeEnvironmentPasses(t *testing.T) {
 	c := config(t, plugins.Downing, "strict")
 	c.Environment[demanded] = strings.Join(slices.Sorted(maps.Keys(variables(t))), " ")

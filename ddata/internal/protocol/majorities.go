@@ -147,8 +147,8 @@ func (l *majorities) deadBucket(v *view) bool {
 }
 
 // bucketsForGood reports whether buckets begin anew by themselves: some are held back, and all those that would begin
-// anew have lost a winning part of their homes for good. The set is without the lost first: among them a bucket of which
-// nothing is left could get homes that are lost too.
+// anew have lost a winning part of their homes for good. The set is without the lost first: among them a bucket of
+// which nothing is left could get homes that are lost too.
 func (l *majorities) bucketsForGood() (some bool) {
 	g := l.group
 	if !l.goesOn() || g.cfg.Copies == 0 || g.unnamed() || g.reg.Phase == PhaseJoint || !g.sealed ||

@@ -13,9 +13,10 @@ import (
 	"testing"
 )
 
-// Require makes inputs of what is cheap to send and dear to keep (repeated), from nothing and from messages of the protocol
-// (within), and measures what the decoder allocates for each: first for a short input, and if that is not far below what it may be, for
-// a long one, in which no slack hides. What grows faster than its input shows in the short one too.
+// Require makes inputs of what is cheap to send and dear to keep (repeated), from nothing and from messages of the
+// protocol (within), and measures what the decoder allocates for each: first for a short input, and if that is not far
+// below what it may be, for a long one, in which no slack hides. What grows faster than its input shows in the short
+// one too.
 
 const (
 	// PerByte is how many bytes a decoder may allocate for each byte of its input.
@@ -52,8 +53,8 @@ func RequireInputs(tb testing.TB, decode func([]byte), inputs map[string][]byte)
 	RequireFactor(tb, PerByte, decode, inputs)
 }
 
-// RequireFactor is RequireInputs for a decoder of values that take more than [PerByte] by their nature: perByte bytes for each byte. The
-// size of what it decodes has to be bounded by somebody else.
+// RequireFactor is RequireInputs for a decoder of values that take more than [PerByte] by their nature: perByte bytes
+// for each byte. The size of what it decodes has to be bounded by somebody else.
 func RequireFactor(tb testing.TB, perByte int, decode func([]byte), inputs map[string][]byte) {
 	tb.Helper()
 	var worst float64
@@ -90,8 +91,8 @@ func measure(tb testing.TB, decode func([]byte), name string, in []byte, perByte
 	return float64(n) / float64(len(in))
 }
 
-// allocated returns how many bytes decode allocates for an input. Others may allocate meanwhile, and the first call may prepare what
-// stays: so it is called again if it has allocated more than most.
+// allocated returns how many bytes decode allocates for an input. Others may allocate meanwhile, and the first call may
+// prepare what stays: so it is called again if it has allocated more than most.
 func allocated(decode func([]byte), in []byte, most int) uint64 {
 	least := uint64(math.MaxUint64)
 	for try := 0; try < 2 && least > uint64(most); try++ {

@@ -62,9 +62,9 @@ func (f *StartError) Unwrap() []error { return []error{f.Err, f.Cause} }
 // binaries numbers the copies of a launcher.
 type binaries struct{ last atomic.Uint64 }
 
-// Stage copies the file at path, which must be absolute, and verifies that its checksum is one
-// of those that are wanted, unless want is nil. The error is a [*StartError], or that of the context. The copy is removed
-// with [Binary.Remove], or with the launcher.
+// Stage copies the file at path, which must be absolute, and verifies that its checksum is one of those that are
+// wanted, unless want is nil. The error is a [*StartError], or that of the context. The copy is removed with
+// [Binary.Remove], or with the launcher.
 func (l *Launcher) Stage(ctx context.Context, path string, want plugins.Checksums) (*Binary, error) {
 	b := &Binary{source: path}
 	dir := l.dir.binaryDir(l.copies.last.Add(1))

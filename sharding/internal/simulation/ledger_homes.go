@@ -42,8 +42,8 @@ func (l *Ledger) follow(node gossip.NodeID, s protocol.ShardID, stopping bool) {
 // undoing is how long after a move another one back is one too many.
 const undoing = 9 * time.Second
 
-// registersWithin is how long the region of a node may take to come to its coordinator: shards may be moved a third time
-// for it (docs/plugins.md, "within `rebalance.idle-check` in which no node comes").
+// registersWithin is how long the region of a node may take to come to its coordinator: shards may be moved a third
+// time for it (docs/plugins.md, "within `rebalance.idle-check` in which no node comes").
 const registersWithin = time.Minute
 
 // arrival is a move of a shard that one coordinator has seen the end of.

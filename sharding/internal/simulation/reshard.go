@@ -34,8 +34,8 @@ func Reshards(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 		world.Fault{Name: "move", Weight: 10, Inject: c.order}))
 }
 
-// Relayouts changes the number of shards in a world where nothing else is wrong: once the cluster has formed,
-// nodes leave and come back, the coordinator's too, and their files have one or another of the numbers that the kind has had.
+// Relayouts changes the number of shards in a world where nothing else is wrong: once the cluster has formed, nodes
+// leave and come back, the coordinator's too, and their files have one or another of the numbers that the kind has had.
 // No sender is left without the outcome of its message, unless its own node ends.
 func Relayouts(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	c := New(Options{

@@ -30,7 +30,8 @@ func TestDecodersAreFrugal(t *testing.T) {
 	frugal.Require(t, func(b []byte) { _, _ = survey.Codec{}.Decode(b) }, seeds...)
 }
 
-// The largest answers that nodes give have room: shards that host nothing, and a page of entities that were asked nothing.
+// The largest answers that nodes give have room: shards that host nothing, and a page of entities that were asked
+// nothing.
 func TestTheLargestAnswersHaveRoom(t *testing.T) {
 	shards, page := survey.Answer{ID: 1}, survey.Answer{ID: 1}
 	for i := range protocol.ShardID(2 * protocol.MaxShards) {

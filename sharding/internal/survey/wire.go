@@ -148,8 +148,8 @@ func (i *item) set(f *wire.Field) error {
 	}
 }
 
-// fields holds the fields of a message. Items are counted first, and read when the lists for them are made: all lists share the room that
-// the bytes of the message give.
+// fields holds the fields of a message. Items are counted first, and read when the lists for them are made: all lists
+// share the room that the bytes of the message give.
 type fields struct {
 	in                 []byte
 	room               wire.Room

@@ -16,8 +16,8 @@ import (
 )
 
 // Reading a control message: Decode collects the fields, whatever their order, in one value, and counts the shards;
-// then message makes the message of the type that one of the fields names, with lists of the length that was counted, into
-// which the shards are read one by one. All lists of a message share the room that its bytes give.
+// then message makes the message of the type that one of the fields names, with lists of the length that was counted,
+// into which the shards are read one by one. All lists of a message share the room that its bytes give.
 
 // fields holds the fields of any control message.
 type fields struct {
@@ -260,7 +260,8 @@ func (c *fields) eachShard(present, retired func(*shard) error) error {
 	})
 }
 
-// listed returns a list with a value for each shard that is not retired, nil for none. Those that are retired have no place in the message.
+// listed returns a list with a value for each shard that is not retired, nil for none. Those that are retired have no
+// place in the message.
 func listed[T any](c *fields, of func(*shard) (T, error)) ([]T, error) {
 	all, err := wire.List[T](&c.room, c.shards)
 	if err != nil {
@@ -373,7 +374,8 @@ func (s *shard) addPosition(f *wire.Field) (err error) {
 	return err
 }
 
-// addSnapshot reads the memory of an entity; the first one makes the list of all. A loss that this version does not know is one on the way.
+// addSnapshot reads the memory of an entity; the first one makes the list of all. A loss that this version does not
+// know is one on the way.
 func (s *shard) addSnapshot(f *wire.Field) (err error) {
 	if s.snapshots == nil {
 		if s.snapshots, err = wire.List[protocol.Snapshot](s.room, wire.Count(s.in, f.Number)); err != nil {

@@ -23,8 +23,8 @@ import (
 )
 
 // What the commands that try a plugin out have in common: the arguments and flags that say which plugin and how its
-// process is started ([Tried]), the configuration that comes of them ([Tried.config]), and the same arguments again, for
-// another process ([Tried.words]).
+// process is started ([Tried]), the configuration that comes of them ([Tried.config]), and the same arguments again,
+// for another process ([Tried.words]).
 
 // Tried says which plugin is tried out, and how its process is started.
 type Tried struct {

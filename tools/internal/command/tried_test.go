@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
-// teller writes a program that is no plugin: it prints its arguments and its variable SAYS, and ends. A file of a cluster
-// names it, with arguments, a variable and a limit.
+// teller writes a program that is no plugin: it prints its arguments and its variable SAYS, and ends. A file of a
+// cluster names it, with arguments, a variable and a limit.
 func teller(t *testing.T) (program, file string) {
 	t.Helper()
 	dir := t.TempDir()
