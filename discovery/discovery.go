@@ -21,8 +21,8 @@ var ErrClosed = errors.New("the discovery method is closed")
 //
 // A node that looks for a cluster calls Lookup, from any goroutine and from several at a time. A lookup may block until
 // its context ends, and then returns soon with an error that wraps the error of the context. The result belongs to the
-// caller. Whatever the answers, a node looks up once in membership.discovery.interval at most, and as a member once in
-// five seconds.
+// caller. Whatever the answers, a node looks up twice in a membership.discovery.interval at most, and as a member
+// twice in five seconds.
 //
 // A method that holds connections, sockets or goroutines is an [io.Closer] too.
 // The program that made the method closes it: Close ends these and the lookups under

@@ -13,7 +13,7 @@ import (
 // a time, when the view has been stable, on a goroutine on which it may block until ctx ends. Other users may call it
 // from several goroutines. It must not modify or keep the view; the caller owns the decision. An error, or a decision
 // that fails [Check], downs no member: the caller then asks another node or, in time, downs its own side. Whatever the
-// answers, a leader calls once in stable-after at most for each strategy in force.
+// answers, a node calls three times a second at most.
 //
 // The member that asks may have joined through its side alone, so that no other side has
 // ever heard of it, and a side may know of members, and of what they do, that no other side

@@ -340,7 +340,7 @@ func (t *table) undoes(id protocol.ShardID, to gossip.NodeID) bool {
 // where it is.
 func (t *table) isRestless(id protocol.ShardID, since machine.Instant) bool {
 	came := t.shards.at(id).came
-	return came.before != 0 && came.before > since && t.now() < came.before.Add(t.kind.timings.RebalanceIdle)
+	return came.before > since && t.now() < came.before.Add(t.kind.timings.RebalanceIdle)
 }
 
 // isHomeless reports whether a shard has no home and is to have one, homeless returns all such shards,

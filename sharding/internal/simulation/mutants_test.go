@@ -50,7 +50,7 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestSenselessStrategies", name: "a shard goes round and round", file: "control/table.go",
-		old: "	return came.before != 0 &&", new: "	return !mutant(NAME) && came.before != 0 &&",
+		old: "	return came.before > since &&", new: "	return !mutant(NAME) && came.before > since &&",
 	},
 	{
 		test: "TestSenselessStrategies", name: "the answers of a strategy set its pace", file: "control/coordinator_rebalance.go",
