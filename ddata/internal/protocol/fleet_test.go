@@ -121,10 +121,20 @@ func (f *fleet) at(i int) *replica { return f.nodes[i-1] }
 // members returns the state in which some nodes are members, and others were removed.
 func members(t *testing.T, up []int, removed ...int) *gossip.State {
 	t.Helper()
-	raw := gossip.Raw{Cluster: gossip.ClusterID{Born: 1, Nonce: 1}, LastUpNumber: gossip.UpNumber(len(up))}
-	for at, i := range up {
+	return membersOf(t, up, nil, removed)
+}
+
+// membersOf is members with some that leave.
+func membersOf(t *testing.T, up, leaving, removed []int) *gossip.State {
+	t.Helper()
+	raw := gossip.Raw{Cluster: gossip.ClusterID{Born: 1, Nonce: 1}, LastUpNumber: gossip.UpNumber(len(up) + len(leaving))}
+	status := gossip.Up
+	for at, i := range slices.Concat(up, leaving) {
+		if at == len(up) {
+			status = gossip.Leaving
+		}
 		raw.Members = append(raw.Members, &gossip.Member{
-			Node: node(i), Status: gossip.Up, UpNumber: gossip.UpNumber(at + 1), Services: []uint16{uint16(protocol.Service)},
+			Node: node(i), Status: status, UpNumber: gossip.UpNumber(at + 1), Services: []uint16{uint16(protocol.Service)},
 			Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
 		})
 	}

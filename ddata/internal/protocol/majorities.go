@@ -171,25 +171,37 @@ func (l *majorities) left() Set {
 	return slices.DeleteFunc(NewSet(slices.Concat(r.Current, r.Next, r.Old)...), func(r Replica) bool { return l.goneForGood(r.ID) })
 }
 
-// heir reports whether this replica is the one that proposes a new lineage: the first of those that are left, of
-// those that counted if there is one, or the leader if nobody is left. It saves attempts, and nothing rests on it.
+// heir reports whether this replica is the one that proposes a new lineage: the first of those that are left, or the
+// leader if nobody is left. Those of members that do not leave come first, and of these the ones that counted. It saves
+// attempts, and nothing rests on it.
 func (l *majorities) heir(left Set) bool {
 	g := l.group
 	if len(left) == 0 {
 		return g.lead.mine()
 	}
-	for _, counted := range []bool{true, false} {
-		for _, r := range left {
-			node := g.m.cfg.Self
-			if p := g.peers[r.ID]; p != nil {
-				node = p.node
-			}
-			if of := g.m.state.Member(node); g.reg.Current.Has(r.ID) == counted && g.present(r.ID) && of != nil && of.Status.IsUp() {
-				return r.ID == g.self
-			}
+	var first ReplicaID
+	best := -1
+	for _, r := range left {
+		node := g.m.cfg.Self
+		if p := g.peers[r.ID]; p != nil {
+			node = p.node
+		}
+		of := g.m.state.Member(node)
+		if of == nil || !g.present(r.ID) {
+			continue
+		}
+		claim := 0
+		if of.Status.IsUp() {
+			claim += 2
+		}
+		if g.reg.Current.Has(r.ID) {
+			claim++
+		}
+		if claim > best {
+			first, best = r.ID, claim
 		}
 	}
-	return false
+	return best >= 0 && first == g.self
 }
 
 // goOn goes on without majorities that are lost for good, and reports whether they are: nothing else can be decided

@@ -59,6 +59,30 @@ func TestAGroupInMemoryGoesOnWithoutItsMajority(t *testing.T) {
 	require.Equal(t, protocol.Confirmed, f.at(1).done[0].Verdict)
 }
 
+// The last one of a majority goes on while it leaves, and hands over what it holds: nobody else has it.
+func TestAGroupGoesOnWhenTheLastOneLeaves(t *testing.T) {
+	f := newFleet(t, 5, goingOn)
+	f.know(members(t, []int{1, 2, 3}), 1, 2, 3)
+	f.run(3 * time.Second)
+	before := f.at(1).Register(0)
+	require.Len(t, before.Current, 3)
+	f.at(1).add(1)
+	f.run(time.Second)
+	f.drop = func(from, to int, _ any) bool { return from == 2 || from == 3 || to == 2 || to == 3 }
+	f.know(membersOf(t, []int{4, 5}, []int{1}, []int{2, 3}), 1, 4, 5)
+	for _, i := range []int{1, 4, 5} {
+		f.at(i).fence(2, 3)
+	}
+	f.run(5 * time.Second)
+	for _, i := range []int{4, 5} {
+		now := f.at(i).Register(0)
+		require.Equal(t, before.Lineage.ID, now.Continues)
+		require.True(t, set(4, 5).Same(now.Current))
+		e, _ := f.at(i).table.Get("k")
+		require.Len(t, e.Versions, 1, "what the last one held")
+	}
+}
+
 // Nobody goes on while one of those that are left does not agree: it may be there for another one that goes on.
 func TestAGroupGoesOnWithAllThatAreLeft(t *testing.T) {
 	reg := stable(1, 1, 2, 3, 4, 5)

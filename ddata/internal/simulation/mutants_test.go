@@ -48,6 +48,11 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "who leaves has no claim to go on", in: "protocol", test: "TestAGroupGoesOnWhenTheLastOneLeaves", edits: []edit{{
+			"majorities.go", "if of == nil || !g.present(r.ID) {", "if of == nil || !g.present(r.ID) || mutant(NAME) && !of.Status.IsUp() {",
+		}},
+	},
+	{
 		name: "a group goes on without what others hold", in: "protocol", test: "TestAGroupGoesOnWithAllThatAreLeft", edits: []edit{{
 			"majorities.go", " g.holds() && !l.gathered(left) {", " g.holds() && !l.gathered(left) && !mutant(NAME) {",
 		}},

@@ -104,6 +104,7 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-homes", 6, 7800004},
 		{"data-chaos", 6, 202611290619},
 		{"data-older", 5, 1795933769876},
+		{"data-expiry", 3, 1795944481439},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {
