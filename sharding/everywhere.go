@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/survey"
@@ -175,7 +174,7 @@ func parseCursor(text string) (survey.Cursor, error) {
 	}
 	number, id, cut := strings.Cut(text, "/")
 	shard, err := strconv.ParseUint(number, 10, 32)
-	if err != nil || !cut || len(id) > protocol.MaxEntityBytes || !utf8.ValidString(id) {
+	if err != nil || !cut || id != "" && faultOf(id) != "" {
 		return survey.Cursor{}, fmt.Errorf("sharding: %q is no place in the order of entities, give what a page has as next: %w", clip(text), ErrInvalid)
 	}
 	return survey.Cursor{Shard: protocol.ShardID(shard), ID: id}, nil

@@ -205,6 +205,14 @@ func (r *router) check(ctx context.Context, id string, message any) (size int, e
 	return size, nil
 }
 
+// CheckEntityID returns an error that wraps [ErrInvalid] if no entity can have an id: it has 1 to 512 bytes of UTF-8.
+func CheckEntityID(id string) error {
+	if fault := faultOf(id); fault != "" {
+		return fmt.Errorf("sharding: %s: %w", fault, ErrInvalid)
+	}
+	return nil
+}
+
 // faultOf says what is wrong with an id; empty when the id is valid.
 func faultOf(id string) string {
 	switch {

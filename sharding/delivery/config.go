@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/courier"
 )
 
 // Config says how a producer works. [Default] returns a usable one.

@@ -558,7 +558,7 @@ func TestAQueueOfGarbage(t *testing.T) {
 			"message 7 of session 01000000000000000000000000000000: it cannot be decoded": {{EntryID: id, To: "e", Message: []byte{0xff}}},
 			"it has no session":    {{EntryID: delivery.EntryID{Number: 7}, To: "e"}},
 			"it follows message 7": {{EntryID: id, To: "e"}, {EntryID: id, To: "e"}},
-			"an id has 1 to 512":   {{EntryID: id}},
+			"the id is empty":      {{EntryID: id}},
 		} {
 			cfg, q := delivery.Default(), delivery.NewMemoryQueue()
 			for _, e := range entries {

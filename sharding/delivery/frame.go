@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/courier"
 )
 
 // What goes between a producer and an entity, and its encoding: a Frame with messages, and the Ack that

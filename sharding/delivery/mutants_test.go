@@ -13,8 +13,8 @@ import (
 
 // Each of these defects of the two machines makes a seed fail, and each of the driver a test.
 func TestMutantsAreCaught(t *testing.T) {
-	const courier, destination, inbox, producer = "internal/courier/courier.go", "internal/courier/destination.go", "delivery/inbox.go", "delivery/producer.go"
-	const driver = "delivery/driver.go"
+	const courier, destination, inbox, producer = "internal/courier/courier.go", "internal/courier/destination.go", "inbox.go", "producer.go"
+	const driver = "driver.go"
 	const seeds = "TestDeliveryUnderFaults"
 	var all []simulationtest.Mutant
 	for _, m := range []struct {
@@ -79,7 +79,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	} {
 		of := ""
 		if m.test == seeds {
-			of = "../internal/deliverysim"
+			of = "internal/simulation"
 		}
 		all = append(all, simulationtest.Mutant{
 			Name: m.name, Package: of, Tests: []string{m.test}, Edits: []simulationtest.Edit{m.edit},
@@ -88,13 +88,13 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	all = append(all, pullMutants()...)
 	all = append(all, simulationtest.Mutant{
-		Name: "pauses grow without end", Package: "../internal/courier", Tests: []string{"TestPauses"},
+		Name: "pauses grow without end", Package: "internal/courier", Tests: []string{"TestPauses"},
 		Edits: []simulationtest.Edit{{
 			File: courier, Old: "		pause = min(pause, c.cfg.RetryMin<<d.pauses)\n",
 			New: "		if pause = min(pause, c.cfg.RetryMin<<d.pauses); mutant(NAME) {\n			pause = c.cfg.RetryMin << d.pauses\n		}\n",
 		}},
 	})
-	simulationtest.RequireFound(t, "..", all)
+	simulationtest.RequireFound(t, ".", all)
 }
 
 // pullMutants are defects of the machine of a pool, which its own world finds.
@@ -113,7 +113,7 @@ func pullMutants() (all []simulationtest.Mutant) {
 		{"a worker that failed is asked again at once", "TestTheJobsOfALostWorkerGoToAnother", "	w.pauses++\n", "	w.pauses++\n	if mutant(NAME) {\n		return\n	}\n"},
 	} {
 		all = append(all, simulationtest.Mutant{
-			Name: m.name, Package: "../internal/pull", Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: file, Old: m.old, New: m.to}},
+			Name: m.name, Package: "internal/pull", Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: file, Old: m.old, New: m.to}},
 		})
 	}
 	return all

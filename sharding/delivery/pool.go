@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/pull"
+	"github.com/quorate/quorate/sharding/delivery/internal/pull"
 )
 
 // A pool is the driver of a machine: Submit puts jobs into the machine, next makes a call of each frame that it

@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"math/bits"
 	"time"
-	"unicode/utf8"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/courier"
-	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/delivery/internal/courier"
 )
 
 // A producer is the driver of a courier: Send puts messages into the courier, next makes a call of each frame that
@@ -166,8 +164,8 @@ func (p *Producer[M]) send(ctx context.Context, id string, message M, told chan 
 
 // checkID refuses an id that no entity has.
 func checkID(id string) error {
-	if id == "" || len(id) > protocol.MaxEntityBytes || !utf8.ValidString(id) {
-		return fmt.Errorf("%w: an id has 1 to %d bytes of UTF-8", ErrInvalid, protocol.MaxEntityBytes)
+	if err := sharding.CheckEntityID(id); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return nil
 }

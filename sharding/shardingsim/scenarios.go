@@ -5,7 +5,6 @@ package shardingsim
 
 import (
 	"github.com/quorate/quorate/allocation"
-	"github.com/quorate/quorate/sharding/internal/deliverysim"
 	"github.com/quorate/quorate/sharding/internal/remindsim"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	"github.com/quorate/quorate/sharding/internal/statesim"
@@ -33,18 +32,6 @@ func Scenarios() []world.Scenario {
 		Name: "sharding-state", About: "owners that are replaced, over a store that goes wrong", Nodes: statesim.Nodes,
 		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			w, err := statesim.Run(seed, nodes, set...)
-			return w.World, err
-		},
-	}, world.Scenario{
-		Name: "sharding-delivery", About: "producers and entities begin anew, the network goes wrong", Nodes: deliverysim.Entities,
-		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
-			w, err := deliverysim.Run(seed, nodes, set...)
-			return w.World, err
-		},
-	}, world.Scenario{
-		Name: "sharding-outbox", About: "producers with queues in files, on disks that fail", Nodes: deliverysim.Entities,
-		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
-			w, err := deliverysim.RunFiles(seed, nodes, set...)
 			return w.World, err
 		},
 	})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/quorate/quorate/machine/directory"
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/internal/queuefile"
+	"github.com/quorate/quorate/sharding/delivery/internal/queuefile"
 )
 
 var (

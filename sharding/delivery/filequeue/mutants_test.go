@@ -49,7 +49,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		case crash, anew, rotten:
 			looked.Package, looked.Env = production, usual
 		case world:
-			looked.Package, looked.Env = "../../internal/deliverysim", usual
+			looked.Package, looked.Env = "../internal/simulation", usual
 		}
 		if m.old != "" {
 			looked.Edits = []simulationtest.Edit{{File: fileOf(t, m.old), Old: m.old, New: m.to}}
@@ -59,7 +59,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	simulationtest.RequireFound(t, production, all)
 }
 
-const production = "../../internal/queuefile"
+const production = "../internal/queuefile"
 
 // fileOf returns which file has a text.
 func fileOf(t *testing.T, text string) string {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/quorate/quorate/ddata/ddatasim"
 	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
+	"github.com/quorate/quorate/sharding/delivery/deliverysim"
 	"github.com/quorate/quorate/sharding/shardingsim"
 )
 
@@ -31,7 +33,7 @@ func TestCommandsThatRepeatAWorldAreTrue(t *testing.T) {
 		known[s.Name] = false
 	}
 	of := map[string]string{}
-	for _, s := range shardingsim.Scenarios() {
+	for _, s := range slices.Concat(shardingsim.Scenarios(), deliverysim.Scenarios()) {
 		known[s.Name], of[s.Name] = true, "sharding"
 	}
 	for _, s := range ddatasim.Scenarios() {

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/ddata/ddatasim"
 	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
+	"github.com/quorate/quorate/sharding/delivery/deliverysim"
 	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
 	"github.com/quorate/quorate/tools/soak"
@@ -20,7 +21,7 @@ import (
 
 // components returns the scenarios of what runs on membership.
 func components() []simulation.Scenario {
-	return slices.Concat(shardingsim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios())
+	return slices.Concat(shardingsim.Scenarios(), deliverysim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios())
 }
 
 // run runs the scenario of its name, or the recorded one.

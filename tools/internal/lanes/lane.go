@@ -110,11 +110,11 @@ func Sequential() []string {
 		ddata/internal/simulation ddata/internal/wire downing gateway/gatewaysim gateway/internal/exchange
 		gateway/internal/simulation machine/wire membership/internal/protocol membership/internal/wire
 		membership/membershipsim membership/membershipsim/scenario sharding/epoch sharding/internal/cell
-		sharding/internal/control sharding/internal/courier sharding/internal/deliverysim
+		sharding/internal/control sharding/delivery/internal/courier sharding/delivery/internal/simulation
 		sharding/internal/hold sharding/internal/passivation sharding/internal/protocol
-		sharding/internal/pull sharding/internal/queuefile sharding/internal/recall
+		sharding/delivery/internal/pull sharding/delivery/internal/queuefile sharding/internal/recall
 		sharding/internal/remind sharding/internal/remindsim sharding/internal/simulation
-		sharding/internal/statesim sharding/internal/wire sharding/shardingsim simulation
+		sharding/internal/statesim sharding/internal/wire sharding/delivery/deliverysim sharding/shardingsim simulation
 		tools/internal/picture`)
 }
 

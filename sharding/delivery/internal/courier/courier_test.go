@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/courier"
 )
 
 // A courier by itself; package delivery has it simulated under faults.

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package deliverysim
+package simulation
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/internal/courier"
-	"github.com/quorate/quorate/sharding/internal/queuefile"
+	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/queuefile"
 	"github.com/quorate/quorate/simulation/files"
 )
 

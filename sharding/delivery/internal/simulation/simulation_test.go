@@ -1,23 +1,23 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package deliverysim_test
+package simulation_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/deliverysim"
+	"github.com/quorate/quorate/sharding/delivery/internal/simulation"
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // Messages are delivered through all faults.
 func TestDeliveryUnderFaults(t *testing.T) {
 	b := simulationtest.Within(t, 8, 0)
-	var sum deliverysim.Counts
+	var sum simulation.Counts
 	for seed := range b.Seeds {
-		w, err := deliverysim.Run(seed, deliverysim.Entities)
+		w, err := simulation.Run(seed, simulation.Entities)
 		simulationtest.RequireRun(t, seed, err)
 		c := w.Counts
 		sum.Accepted += c.Accepted
@@ -50,9 +50,9 @@ func TestDeliveryUnderFaults(t *testing.T) {
 // What was accepted is delivered through all faults of the disks that queues are on.
 func TestQueuesInFiles(t *testing.T) {
 	b := simulationtest.Within(t, 6, 0)
-	var sum deliverysim.Counts
+	var sum simulation.Counts
 	for seed := range b.Seeds {
-		w, err := deliverysim.RunFiles(seed, deliverysim.Entities)
+		w, err := simulation.RunFiles(seed, simulation.Entities)
 		simulationtest.RequireRun(t, seed, err)
 		sum.Accepted += w.Counts.Accepted
 		sum.Handled += w.Counts.Handled
@@ -72,9 +72,9 @@ func TestQueuesInFiles(t *testing.T) {
 
 // A run with disks is a function of its seed.
 func TestARunWithDisksRepeats(t *testing.T) {
-	one, err := deliverysim.RunFiles(3, deliverysim.Entities)
+	one, err := simulation.RunFiles(3, simulation.Entities)
 	require.NoError(t, err)
-	two, err := deliverysim.RunFiles(3, deliverysim.Entities)
+	two, err := simulation.RunFiles(3, simulation.Entities)
 	require.NoError(t, err)
 	require.Equal(t, one.Counts, two.Counts)
 	require.Equal(t, one.Trace().Hash(), two.Trace().Hash())
@@ -82,9 +82,9 @@ func TestARunWithDisksRepeats(t *testing.T) {
 
 // A run is a function of its seed.
 func TestARunRepeats(t *testing.T) {
-	one, err := deliverysim.Run(3, deliverysim.Entities)
+	one, err := simulation.Run(3, simulation.Entities)
 	require.NoError(t, err)
-	two, err := deliverysim.Run(3, deliverysim.Entities)
+	two, err := simulation.Run(3, simulation.Entities)
 	require.NoError(t, err)
 	require.Equal(t, one.Counts, two.Counts)
 	require.Equal(t, one.Trace().Hash(), two.Trace().Hash())

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package deliverysim
+package simulation
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/courier"
 )
 
 // An entity: its inbox, and what it has handled since the memory began.

@@ -1,15 +1,15 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package deliverysim
+package simulation
 
 import (
 	"fmt"
 	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/courier"
-	"github.com/quorate/quorate/simulation"
+	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // The world: its size, the network, what happens to whom, and the end. Producers are in producer.go,
@@ -34,7 +34,7 @@ type Counts struct {
 
 // World is producers and entities.
 type World struct {
-	*simulation.World
+	*world.World
 
 	rand      *rand.Rand
 	files     bool // Queues are files.
@@ -58,20 +58,20 @@ const (
 )
 
 // New returns a world with some entities that has not begun.
-func New(seed uint64, entities int, set ...func(*simulation.Options)) *World {
-	return build(simulation.Options{Seed: seed, Scenario: "sharding-delivery"}, false, entities, set)
+func New(seed uint64, entities int, set ...func(*world.Options)) *World {
+	return build(world.Options{Seed: seed, Scenario: "sharding-delivery"}, false, entities, set)
 }
 
 // NewFiles returns a world whose producers have their queues in files, on disks of their own.
-func NewFiles(seed uint64, entities int, set ...func(*simulation.Options)) *World {
-	return build(simulation.Options{Seed: seed, Scenario: "sharding-outbox"}, true, entities, set)
+func NewFiles(seed uint64, entities int, set ...func(*world.Options)) *World {
+	return build(world.Options{Seed: seed, Scenario: "sharding-outbox"}, true, entities, set)
 }
 
-func build(base simulation.Options, files bool, entities int, set []func(*simulation.Options)) *World {
+func build(base world.Options, files bool, entities int, set []func(*world.Options)) *World {
 	for _, f := range set {
 		f(&base)
 	}
-	w := &World{World: simulation.New(base), files: files, handled: map[string]int{}, numbers: map[string]uint64{}, accepted: map[string]bool{}}
+	w := &World{World: world.New(base), files: files, handled: map[string]int{}, numbers: map[string]uint64{}, accepted: map[string]bool{}}
 	w.rand = w.Source(61)
 	for i := range entities {
 		e := &entity{w: w, id: fmt.Sprintf("e%d", i), saved: i%2 == 0}
@@ -185,13 +185,13 @@ func (w *World) Finish() error {
 }
 
 // RunFiles runs a world with queues in files.
-func RunFiles(seed uint64, entities int, set ...func(*simulation.Options)) (*World, error) {
+func RunFiles(seed uint64, entities int, set ...func(*world.Options)) (*World, error) {
 	w := NewFiles(seed, entities, set...)
 	return w, w.Finish()
 }
 
 // Run runs a world with a seed.
-func Run(seed uint64, entities int, set ...func(*simulation.Options)) (*World, error) {
+func Run(seed uint64, entities int, set ...func(*world.Options)) (*World, error) {
 	w := New(seed, entities, set...)
 	return w, w.Finish()
 }

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deliverysim is a world in virtual time for deliveries: producers, which are the courier of
+// Package simulation is a world in virtual time for deliveries: producers, which are the courier of
 // production, and entities, which are the inbox and Frame.Handle of production, over a network that loses,
 // doubles, delays and reorders frames and acknowledgements. Entities restart with their memory (it is saved with each message) or
 // without, stand still, close their window, and answer nonsense; producers restart with their queue or
@@ -20,4 +20,4 @@
 //     only what it has failed to keep or what a crash has brought back; a disk that fails is a typed error.
 //   - D6: when the faults are over, what is held is confirmed soon, and nothing accepted by a producer with
 //     a queue is missing.
-package deliverysim
+package simulation

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package deliverysim
+package simulation
 
 import (
 	"google.golang.org/protobuf/proto"
@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/courier"
 )
 
 // Frames as production reads them, and what it answers. They are written here as they are on the wire, by

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/internal/queuefile"
+	"github.com/quorate/quorate/sharding/delivery/internal/queuefile"
 	"github.com/quorate/quorate/simulation/files"
 	"github.com/quorate/quorate/simulation/simulationtest"
 )

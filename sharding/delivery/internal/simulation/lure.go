@@ -1,14 +1,14 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package deliverysim
+package simulation
 
 import (
 	"bytes"
 	"fmt"
 
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/internal/queuefile"
+	"github.com/quorate/quorate/sharding/delivery/internal/queuefile"
 )
 
 // What an attacker puts into messages: records as the file of the queue has them, in the hope that a crash leaves nothing of

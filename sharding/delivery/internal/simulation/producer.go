@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package deliverysim
+package simulation
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/courier"
 )
 
 // A producer: it does what the driver of production does with its courier, in the same order.
