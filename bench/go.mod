@@ -46,7 +46,10 @@ require github.com/quorate/quorate/cluster v0.0.0
 
 require github.com/quorate/quorate/allocation v0.0.0
 
-require github.com/quorate/quorate/sharding/state/postgres v0.0.0
+require (
+	github.com/quorate/quorate/ddata/services v0.0.0
+	github.com/quorate/quorate/sharding/state/postgres v0.0.0
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -107,6 +110,7 @@ replace (
 	github.com/quorate/quorate/ddata => ../ddata
 	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
 	github.com/quorate/quorate/ddata/durable => ../ddata/durable
+	github.com/quorate/quorate/ddata/services => ../ddata/services
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd

@@ -3,9 +3,9 @@ module github.com/quorate/quorate/client
 go 1.26.0
 
 require (
-	github.com/quorate/quorate/config/field v0.0.0-00010101000000-000000000000
+	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/internal/patience v0.0.0
-	github.com/quorate/quorate/rpc v0.0.0-00010101000000-000000000000
+	github.com/quorate/quorate/rpc v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	google.golang.org/grpc v1.85.0

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/cluster"
-	"github.com/quorate/quorate/ddata/pubsub"
-	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/ddata/services/pubsub"
+	"github.com/quorate/quorate/ddata/services/registry"
 	"github.com/quorate/quorate/sharding"
 )
 

@@ -31,6 +31,7 @@ require github.com/quorate/quorate/config/field v0.0.0
 require github.com/quorate/quorate/transport v0.0.0
 
 require (
+	github.com/quorate/quorate/ddata/services v0.0.0
 	github.com/quorate/quorate/machine v0.0.0
 	google.golang.org/grpc v1.85.0
 )
@@ -75,6 +76,7 @@ replace (
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/ddata => ../ddata
 	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
+	github.com/quorate/quorate/ddata/services => ../ddata/services
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/config/field"
-	"github.com/quorate/quorate/ddata/pubsub"
-	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/ddata/services/pubsub"
+	"github.com/quorate/quorate/ddata/services/registry"
 )
 
 // The parts that a node has only if the program uses them: the registry of services and

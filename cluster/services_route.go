@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/quorate/quorate/ddata/pubsub"
-	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/ddata/services/pubsub"
+	"github.com/quorate/quorate/ddata/services/registry"
 	"github.com/quorate/quorate/management"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
-	"github.com/quorate/quorate/ddata/pubsub"
-	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/ddata/services/pubsub"
+	"github.com/quorate/quorate/ddata/services/registry"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 )

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,9 +17,6 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
-	"github.com/quorate/quorate/ddata/pubsub"
-	"github.com/quorate/quorate/ddata/registry"
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )
@@ -243,35 +239,6 @@ func TestExplainOnANodeWithoutData(t *testing.T) {
 		require.Equal(t, "1", v.Text)
 		require.ErrorContains(t, w.nodes[2].AcceptLoss(t.Context(), "all"), `this node does not hold the keys "all": ask one with the role "keeper"`)
 	})
-}
-
-// Every field of what explains something has a name of its own in JSON, in the form of the
-// others, and no field is an identity in parts.
-func TestExplanationsHaveNamesInJSON(t *testing.T) {
-	seen := map[reflect.Type]bool{}
-	var check func(of reflect.Type)
-	check = func(of reflect.Type) {
-		switch of.Kind() {
-		case reflect.Slice, reflect.Map, reflect.Pointer:
-			check(of.Elem())
-		case reflect.Struct:
-			if seen[of] || of == reflect.TypeFor[time.Time]() {
-				return
-			}
-			seen[of] = true
-			for f := range of.Fields() {
-				require.Regexp(t, `^[a-z][a-zA-Z]*(,omit(empty|zero))?$`, f.Tag.Get("json"), "%v.%s", of, f.Name)
-				require.NotEqual(t, reflect.TypeFor[gossip.NodeID](), f.Type, "%v.%s is not text", of, f.Name)
-				check(f.Type)
-			}
-		default:
-		}
-	}
-	check(reflect.TypeFor[ddata.Explanation]())
-	check(reflect.TypeFor[ddata.Value]())
-	check(reflect.TypeFor[registry.Explanation]())
-	check(reflect.TypeFor[pubsub.Explanation]())
-	require.Greater(t, len(seen), 8)
 }
 
 // Values are shown as text if they have one, and cut.

@@ -71,6 +71,7 @@ require (
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/quorate/quorate/allocation v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
+	github.com/quorate/quorate/ddata/services v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gateway v0.0.0 // indirect
@@ -99,6 +100,7 @@ replace (
 	github.com/quorate/quorate/ddata => ../ddata
 	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
 	github.com/quorate/quorate/ddata/durable => ../ddata/durable
+	github.com/quorate/quorate/ddata/services => ../ddata/services
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/discovery/dns => ../discovery/dns
 	github.com/quorate/quorate/discovery/kubernetes => ../discovery/kubernetes

@@ -42,6 +42,7 @@ require (
 	github.com/quorate/quorate/client v0.0.0
 	github.com/quorate/quorate/cluster v0.0.0
 	github.com/quorate/quorate/ddata/crdt v0.0.0
+	github.com/quorate/quorate/ddata/services v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/fd v0.0.0
@@ -149,6 +150,7 @@ replace (
 	github.com/quorate/quorate/ddata => ../ddata
 	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
 	github.com/quorate/quorate/ddata/durable => ../ddata/durable
+	github.com/quorate/quorate/ddata/services => ../ddata/services
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/discovery/consul => ../discovery/consul
 	github.com/quorate/quorate/discovery/dns => ../discovery/dns

@@ -43,6 +43,7 @@ require (
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/ddata v0.0.0 // indirect
 	github.com/quorate/quorate/ddata/crdt v0.0.0 // indirect
+	github.com/quorate/quorate/ddata/services v0.0.0 // indirect
 	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
@@ -71,6 +72,7 @@ replace (
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/ddata => ../../ddata
 	github.com/quorate/quorate/ddata/crdt => ../../ddata/crdt
+	github.com/quorate/quorate/ddata/services => ../../ddata/services
 	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/downing => ../../downing
 	github.com/quorate/quorate/fd => ../../fd

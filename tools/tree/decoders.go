@@ -35,7 +35,7 @@ func unmeasured() map[string]string {
 		"membership/internal/datadir": local, "transport/bearer": local, "transport/mutual": local, "sharding/state/bolt": local, "sharding/remember": local,
 		"discovery/consul": asked, "discovery/etcd": asked, "discovery/kubernetes": asked, "downing/lease/kubernetes": asked,
 		"discovery/multicast": small, "downing": small, "gossip": small, "management": small, "sharding/epoch": small, "allocation": small, "discovery": small,
-		"ddata/pubsub": codec, "sharding": codec, "sharding/delivery": codec, "sharding/state": codec, "sharding/typed": codec, "sharding/internal/background": codec,
+		"ddata/services/pubsub": codec, "sharding": codec, "sharding/delivery": codec, "sharding/state": codec, "sharding/typed": codec, "sharding/internal/background": codec,
 		"membership": inside, "machine": inside, "transport/grpc": inside, "transport/internal/tcp": inside,
 		"ddata/internal/wire DecodeRecord": local, "ddata/internal/wire decodeValue": values,
 		"plugins": "a plugin is a program of the operator; its answers are bounded in size",

@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/bench/internal/rig"
 	"github.com/quorate/quorate/bench/internal/sequence"
 	"github.com/quorate/quorate/cluster"
-	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/ddata/services/pubsub"
 )
 
 // Topics between two processes: this one publishes to several topics, and the other one has

@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/cluster"
-	"github.com/quorate/quorate/ddata/pubsub"
-	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/ddata/services/pubsub"
+	"github.com/quorate/quorate/ddata/services/registry"
 )
 
 // The commands ask a running node about services and topics, and print the answer: the names,

@@ -14,8 +14,8 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/ddata"
-	"github.com/quorate/quorate/ddata/pubsub"
-	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/ddata/services/pubsub"
+	"github.com/quorate/quorate/ddata/services/registry"
 	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/tools/internal/command"
 )

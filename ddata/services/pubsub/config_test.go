@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/ddata/internal/clustertest"
-	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/ddata/services/internal/clustertest"
+	"github.com/quorate/quorate/ddata/services/pubsub"
 	"github.com/quorate/quorate/transport"
 )
 

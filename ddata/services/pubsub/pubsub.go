@@ -15,7 +15,7 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
-	"github.com/quorate/quorate/ddata/internal/keeper"
+	"github.com/quorate/quorate/ddata/services/internal/keeper"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"

@@ -17,7 +17,7 @@ type metrics struct{ stop func() }
 
 // newMetrics has the instruments observed until stop.
 func newMetrics(p *PubSub, provider metric.MeterProvider) *metrics {
-	m := meter.New(provider, "github.com/quorate/quorate/ddata/pubsub", p.self)
+	m := meter.New(provider, "github.com/quorate/quorate/ddata/services/pubsub", p.self)
 	return &metrics{meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return p.Stats() }, p.log)}
 }
 

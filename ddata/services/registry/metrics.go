@@ -16,7 +16,7 @@ type metrics struct{ stop func() }
 
 // newMetrics has the instruments observed until stop.
 func newMetrics(r *Registry, p metric.MeterProvider) *metrics {
-	m := meter.New(p, "github.com/quorate/quorate/ddata/registry", r.node.Self())
+	m := meter.New(p, "github.com/quorate/quorate/ddata/services/registry", r.node.Self())
 	return &metrics{meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return r.Stats() }, r.log)}
 }
 

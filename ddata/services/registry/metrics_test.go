@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/ddata/internal/clustertest"
-	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/ddata/services/internal/clustertest"
+	"github.com/quorate/quorate/ddata/services/registry"
 	"github.com/quorate/quorate/machine/meter/metertest"
 )
 

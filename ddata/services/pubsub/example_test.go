@@ -9,7 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/quorate/quorate/ddata"
-	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/ddata/services/pubsub"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/transport/memory"
 )

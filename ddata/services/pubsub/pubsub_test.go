@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/ddata"
-	"github.com/quorate/quorate/ddata/internal/clustertest"
-	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/ddata/services/internal/clustertest"
+	"github.com/quorate/quorate/ddata/services/pubsub"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter/metertest"

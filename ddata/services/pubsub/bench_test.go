@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/ddata"
-	"github.com/quorate/quorate/ddata/pubsub"
+	"github.com/quorate/quorate/ddata/services/pubsub"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 )

@@ -9,7 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/quorate/quorate/ddata"
-	"github.com/quorate/quorate/ddata/registry"
+	"github.com/quorate/quorate/ddata/services/registry"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/transport/memory"
 )
