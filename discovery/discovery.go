@@ -106,11 +106,15 @@ func (t Targets) Check() error {
 	if t.TTL < 0 {
 		return fmt.Errorf("discovery: the answer holds for %v", t.TTL)
 	}
-	distinct, err := Distinct(t.List)
-	if err != nil {
-		return err
+	if len(t.List) > TargetsMax {
+		return fmt.Errorf("discovery: %d contact points are more than %d", len(t.List), TargetsMax)
 	}
-	if twice := len(t.List) - len(distinct); twice > 0 {
+	for _, target := range t.List {
+		if err := target.Validate(); err != nil {
+			return err
+		}
+	}
+	if twice := repeated(t.List); twice > 0 {
 		return fmt.Errorf("discovery: %d of %d contact points are there twice", twice, len(t.List))
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -189,6 +190,39 @@ func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 // port may be 0 and that a name may have an IP. It is for targets that come from an unknown
 // [Discovery]. The error wraps [ErrBadTarget].
 func (t Target) Validate() error {
+	if !t.IP.IsValid() && isPlainName(t.Host) {
+		return nil
+	}
+	return t.validate()
+}
+
+// plainBytesMax bounds the names that isPlainName knows. With any port they are shorter than addressBytesMax.
+const plainBytesMax = 200
+
+// isPlainName reports whether a host is a name in its canonical form: of most it takes no memory to say so.
+func isPlainName(host string) bool {
+	if len(host) > plainBytesMax {
+		return false
+	}
+	start, digits := 0, true // Of the last label.
+	for i := range len(host) {
+		c := host[i]
+		switch {
+		case c == '.' && (i == start || host[i-1] == '-'), c == '-' && i == start, i-start >= labelBytesMax:
+			return false
+		case c == '.':
+			start, digits = i+1, true
+		case !isLetter(c) && !isDigit(c) && c != '-' && c != '_':
+			return false
+		default:
+			digits = digits && isDigit(c)
+		}
+	}
+	return start < len(host) && !digits && host[len(host)-1] != '-'
+}
+
+// validate is Validate for any target.
+func (t Target) validate() error {
 	port := t.Port
 	if port == 0 {
 		port = 1 // A text without a port could not be parsed, but 0 is a valid Port.
@@ -213,6 +247,22 @@ func (t Target) Validate() error {
 // total, and targets with an IP do not change the order of targets without.
 func (t Target) Compare(u Target) int {
 	return cmp.Or(cmp.Compare(t.Host, u.Host), cmp.Compare(t.Port, u.Port), t.IP.Compare(u.IP))
+}
+
+// repeated counts the contact points that are there already. It takes two bytes for each: the answer may be of another
+// process.
+func repeated(list []Target) (twice int) {
+	order := make([]uint16, len(list)) // At most TargetsMax.
+	for i := range order {
+		order[i] = uint16(i)
+	}
+	slices.SortFunc(order, func(a, b uint16) int { return list[a].Compare(list[b]) })
+	for i := 1; i < len(order); i++ {
+		if list[order[i]] == list[order[i-1]] {
+			twice++
+		}
+	}
+	return twice
 }
 
 // String is "host:port", with an IPv6 address in brackets, and the host alone if

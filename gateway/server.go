@@ -199,7 +199,7 @@ func (s *Server) start(listener net.Listener) error {
 		return fmt.Errorf("gateway: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
 	}
 	s.gate = gate.New(listener, gate.Config{
-		Pending: pendingMax, HostPending: pendingMax, Admitted: s.cfg.MaxConnections, Bytes: gate.PendingBytes, Closed: s.turnedAway, Failed: s.notAccepted,
+		Pending: pendingMax, HostPending: pendingMax, Admitted: s.cfg.MaxConnections, Bytes: gate.PendingBytes, AllBytes: gate.AllPendingBytes, Closed: s.turnedAway, Failed: s.notAccepted,
 	})
 	largest := sharding.EncodedBytesMax(s.host) + batchBytes
 	s.arrivals = newArrivals(s.cfg.MaxBytes, largest, s.gaveWay)

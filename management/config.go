@@ -107,7 +107,7 @@ func validAddress(key, address string) error {
 
 // Default returns the default configuration, by which nothing listens.
 func Default() Config {
-	return Config{AllowForm: true, MaxRequests: 16, MaxConnections: 1024, RequestTimeout: 5 * time.Second}
+	return Config{AllowForm: true, MaxRequests: 16, MaxConnections: 700, RequestTimeout: 5 * time.Second}
 }
 
 // Serves reports whether the configuration has routes answered, at an address or over a socket.

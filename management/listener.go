@@ -29,7 +29,7 @@ func bounded(l net.Listener, connections int, log *slog.Logger) net.Listener {
 	most := max(1, min(connections+probesMax+streamsMax, descriptors()/descriptorShare))
 	var crowded, failed seldom
 	return gate.New(l, gate.Config{
-		Pending: most, HostPending: most, Bytes: gate.PendingBytes,
+		Pending: most, HostPending: most, Bytes: gate.PendingBytes, AllBytes: gate.AllPendingBytes,
 		Closed: func(remote net.Addr, why gate.Reason) {
 			if n := crowded.again(crowdedEvery); n > 0 {
 				log.Warn("management closes connections that wait for a request, because there are too many, or which say too much",

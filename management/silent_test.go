@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +19,10 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
-// silence keeps n connections that say little open, or nothing, each opened again when it is
+// crowd dials from an address of its own: of the address with most connections some give way.
+var crowd = net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}
+
+// silence keeps n connections of the crowd that say little open, or nothing, each opened again when it is
 // closed, until the test ends.
 func silence(t *testing.T, address string, n int, little string) {
 	t.Helper()
@@ -34,7 +38,7 @@ func silence(t *testing.T, address string, n int, little string) {
 			met := sync.OnceFunc(first.Done)
 			defer met()
 			for ctx.Err() == nil {
-				c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+				c, err := crowd.DialContext(ctx, "tcp", address)
 				met()
 				if err != nil {
 					continue
@@ -78,4 +82,39 @@ func TestConnectionsThatSayLittleDoNotBlindTheHealthChecks(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, served, 99)
+}
+
+// So are they, at either listener, while 300 clients of one address say little and 10,000 come and go.
+func TestConnectionsThatComeAndGoDoNotBlindTheHealthChecks(t *testing.T) {
+	probe := echo()
+	probe.Path, probe.Probe = "/health/{what}", true
+	for name, address := range map[string]string{
+		"operators": serve(t, listening(), []management.Route{probe}).Address(), "health": open(t, probed()).Address(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			silence(t, address, 300, "G")
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			defer all.Wait()
+			defer cancel()
+			var came atomic.Int32
+			for range 8 {
+				all.Go(func() {
+					for came.Add(1) <= 10_000 && ctx.Err() == nil {
+						if c, err := crowd.DialContext(ctx, "tcp", address); err == nil {
+							_, _ = io.WriteString(c, "GET")
+							_ = c.Close()
+						}
+					}
+				})
+			}
+			c, served := client(), 0
+			for range 100 {
+				if status(t, c, address, "127.0.0.1", http.MethodGet, "/health/live") == http.StatusOK {
+					served++
+				}
+			}
+			require.GreaterOrEqual(t, served, 99)
+		})
+	}
 }

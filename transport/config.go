@@ -82,7 +82,7 @@ type Config struct {
 	HostConnections int `koanf:"host-connections" unit:"connections" range:"1.."`
 
 	// PendingConnections is how many connections of one remote IP address may be
-	// waiting for TLS and handshake to complete; four times as many may be of all addresses. Beyond that the oldest
+	// waiting for TLS and handshake to complete; twice as many may be of all addresses. Beyond that the oldest
 	// is closed, of the address that has most. At least 1.
 	PendingConnections int `koanf:"pending-connections" unit:"connections" range:"1.."`
 }

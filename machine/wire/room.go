@@ -26,12 +26,19 @@ func List[T any](r *Room, n int) ([]T, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	size := int(reflect.TypeFor[T]().Size())
+	if err := r.Take(n, int(reflect.TypeFor[T]().Size())); err != nil {
+		return nil, err
+	}
+	return make([]T, 0, n), nil
+}
+
+// Take takes room for n items of a size, for who makes the list by itself. It is malformed if there is not as much.
+func (r *Room) Take(n, size int) error {
 	if n > r.bytes/max(size, 1) {
-		return nil, Malformed("a list of %d items has less than a seventh of their %d bytes each", n, size)
+		return Malformed("a list of %d items has less than a seventh of their %d bytes each", n, size)
 	}
 	r.bytes -= n * size
-	return make([]T, 0, n), nil
+	return nil
 }
 
 // Count returns how many fields of a number b has, up to the first that is malformed.

@@ -5,45 +5,22 @@ package tree
 
 import (
 	"go/ast"
+	"go/types"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// What others send is decoded by functions that are named so and take bytes or a reader. Each is held to what it may allocate by a test
-// of its package that calls package frugal with it, or with what calls it; or its package is named here with its reason.
+// What others send is decoded by functions that take bytes and make something of them. They are found by their names, by
+// their parameters and results, and by what they call (isDecoder). Each is held to what it may allocate by a test of its
+// package that calls package frugal with it, or with what calls it; or it is named in Repository.Unmeasured with a reason.
 
 // frugalDir is the package by which decoders are measured.
 const frugalDir = "internal/patience/frugal"
 
-// unmeasured are the packages whose decoders are not measured, by the beginning of their directories, and single functions of others.
-func unmeasured() map[string]string {
-	const (
-		local  = "it reads files of this machine, which its operator or the node has written"
-		asked  = "it reads the answers of a server that the operator names, whose bytes are bounded"
-		codec  = "it is a codec for messages of programs, who choose the types; what is decoded has the size of a message at most"
-		inside = "it reads what the package before it has measured"
-		small  = "it reads a text of some bytes"
-		values = "it hands values to their types, whose decoders are measured; what a type of a program allocates is for the program"
-		tests  = "it is for tests"
-	)
-	return map[string]string{
-		"bench": tests, "examples": tests, "tools": tests, "simulation": tests, "membership/membershipsim": tests, "fd/fdtest": tests, "plugins/plugintest": tests,
-		"sharding/internal/simulation": tests, "sharding/internal/statesim": tests, "transport/transporttest": tests, "plugins/internal/wiretest": tests,
-		"cluster": local, "config": local, "ddata/durable": local, "downing/lease/file": local, "discovery/file": local, "discovery/dns": asked,
-		"membership/internal/datadir": local, "transport/bearer": local, "transport/mutual": local, "sharding/state/bolt": local, "sharding/remember": local,
-		"discovery/consul": asked, "discovery/etcd": asked, "discovery/kubernetes": asked, "downing/lease/kubernetes": asked,
-		"discovery/multicast": small, "downing": small, "gossip": small, "management": small, "sharding/epoch": small, "allocation": small, "discovery": small,
-		"ddata/services/pubsub": codec, "sharding": codec, "sharding/delivery": codec, "sharding/state": codec, "sharding/typed": codec, "sharding/internal/background": codec,
-		"membership": inside, "machine": inside, "transport/grpc": inside, "transport/internal/tcp": inside,
-		"ddata/internal/wire DecodeRecord": local, "ddata/internal/wire decodeValue": values,
-		"plugins": "a plugin is a program of the operator; its answers are bounded in size",
-	}
-}
-
 // decoderName matches the names of functions that decode.
-var decoderName = regexp.MustCompile(`^(D|d)ecode|^(P|p)arse|^(U|u)nmarshal`)
+var decoderName = regexp.MustCompile(`^(D|d)ecode|^(P|p)arse|^(U|u)nmarshal|^(R|r)ead[B-Z]|^(S|s)can([A-Z]|$)|^(R|r)estore([A-Z]|$)|FromProto$`)
 
 // packageCode are the functions of a package, by name.
 type packageCode struct {
@@ -63,38 +40,51 @@ func decoders(r *Repository) []Fault {
 		code.add(f)
 	}
 	var faults []Fault
-	reasons := unmeasured()
+	needed := map[string]bool{}
 	for _, dir := range slices.Sorted(maps.Keys(packages)) {
-		if dir == frugalDir || reasonOf(reasons, dir) {
-			continue
-		}
 		code := packages[dir]
 		covered := code.reached()
 		for _, name := range slices.Sorted(maps.Keys(code.decoders)) {
-			if !covered[name] && reasons[dir+" "+name] == "" {
-				faults = append(faults, r.at(code.decoders[name].Pos(), "%s decodes, and no test measures what it allocates: call %s, or name the package in decoders.go", name, frugalDir))
+			if covered[name] {
+				continue
 			}
+			if by := reasonOf(r.Unmeasured, dir, name); by != "" {
+				needed[by] = true
+				continue
+			}
+			faults = append(faults, r.at(code.decoders[name].Pos(), "%s decodes, and no test measures what it allocates: call %s, or name it in unmeasured.go", name, frugalDir))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Unmeasured)) {
+		if !needed[name] {
+			faults = append(faults, Fault{File: "tools/tree/unmeasured.go", Text: name + " has no decoder that is not measured: take it off the list"})
 		}
 	}
 	return faults
 }
 
-// reasonOf reports whether there is a reason for the directory or one above it.
-func reasonOf(reasons map[string]string, dir string) bool {
-	if reasons[dir] != "" {
-		return true
-	}
-	for above := range reasons {
-		// The packages within a module that decode what comes over the wire have to be named themselves.
-		if strings.HasPrefix(dir, above+"/") && !strings.HasSuffix(dir, "/wire") {
-			return true
+// reasonOf returns the entry of the list for a function: its own, that of its package, or that of all packages within a
+// directory, which ends with "/...".
+func reasonOf(reasons map[string]string, dir, name string) string {
+	for _, entry := range []string{dir + " " + name, dir} {
+		if reasons[entry] != "" {
+			return entry
 		}
 	}
-	return false
+	for above := dir; ; {
+		if reasons[above+"/..."] != "" {
+			return above + "/..."
+		}
+		i := strings.LastIndexByte(above, '/')
+		if i < 0 {
+			return ""
+		}
+		above = above[:i]
+	}
 }
 
 func (c *packageCode) add(f *File) {
-	measures := f.Test && slices.ContainsFunc([]string{"frugal.Require", "frugal.RequireInputs", "frugal.RequireFactor"}, func(name string) bool { return calling(f.Syntax, name) })
+	measures := f.Test && slices.ContainsFunc([]string{"frugal.Require", "frugal.RequireInputs", "frugal.RequireWithin", "frugal.RequireFactor", "wiretest.Frugal"}, func(name string) bool { return calling(f.Syntax, name) })
 	if measures {
 		c.measured = append(c.measured, named(f.Syntax)...)
 	}
@@ -102,16 +92,81 @@ func (c *packageCode) add(f *File) {
 		return
 	}
 	for _, decl := range f.Syntax.Decls {
+		if values, ok := decl.(*ast.GenDecl); ok {
+			c.addValues(values) // A table may name functions.
+		}
 		fn, ok := decl.(*ast.FuncDecl)
 		if !ok || fn.Body == nil {
 			continue
 		}
 		name := fn.Name.Name
 		c.calls[name] = append(c.calls[name], named(fn.Body)...)
-		if decoderName.MatchString(name) && takesBytes(fn) {
+		if isDecoder(fn) {
 			c.decoders[name] = fn
 		}
 	}
+}
+
+func (c *packageCode) addValues(values *ast.GenDecl) {
+	for _, spec := range values.Specs {
+		if value, ok := spec.(*ast.ValueSpec); ok {
+			for _, name := range value.Names {
+				c.calls[name.Name] = append(c.calls[name.Name], named(value)...)
+			}
+		}
+	}
+}
+
+// isDecoder reports whether a function makes something of bytes: it is named so, it returns what is larger than a number
+// and no bytes, or it has another one decode.
+func isDecoder(fn *ast.FuncDecl) bool {
+	takes := takesBytes(fn)
+	return takes && (decoderName.MatchString(fn.Name.Name) || makes(fn)) || strings.HasSuffix(fn.Name.Name, "FromProto") || unmarshals(fn.Body)
+}
+
+// unmarshals reports whether code calls what decodes for others: a function Unmarshal, or a new decoder of a stream.
+func unmarshals(n ast.Node) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if fn, ok := call.Fun.(*ast.SelectorExpr); ok {
+				found = found || strings.HasPrefix(fn.Sel.Name, "Unmarshal") || fn.Sel.Name == "NewDecoder"
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+// makes reports whether a result of a function is more than numbers, texts, bytes and errors.
+func makes(fn *ast.FuncDecl) bool {
+	if fn.Type.Results == nil {
+		return false
+	}
+	return slices.ContainsFunc(fn.Type.Results.List, func(p *ast.Field) bool {
+		switch t := p.Type.(type) {
+		case *ast.ArrayType:
+			return !isByte(t.Elt)
+		case *ast.Ident:
+			return t.Name == "any" || t.Obj != nil && t.Obj.Kind == ast.Typ && isStruct(t.Obj.Decl) || t.Obj == nil && !predeclared(t.Name)
+		case *ast.SelectorExpr:
+			return t.Sel.Name != "Duration"
+		case *ast.StarExpr, *ast.MapType, *ast.IndexExpr, *ast.InterfaceType, *ast.StructType:
+			return true
+		}
+		return false
+	})
+}
+
+func predeclared(name string) bool { return types.Universe.Lookup(name) != nil }
+
+// isStruct reports whether a declaration of a type is more than a name for a number or a text.
+func isStruct(decl any) bool {
+	spec, ok := decl.(*ast.TypeSpec)
+	if !ok {
+		return true
+	}
+	underlying, ok := spec.Type.(*ast.Ident)
+	return !ok || !predeclared(underlying.Name)
 }
 
 // reached are the functions that tests measure, by themselves or through others.
@@ -145,11 +200,19 @@ func takesBytes(fn *ast.FuncDecl) bool {
 	return slices.ContainsFunc(fn.Type.Params.List, func(p *ast.Field) bool {
 		switch t := p.Type.(type) {
 		case *ast.ArrayType:
-			element, ok := t.Elt.(*ast.Ident)
-			return ok && element.Name == "byte"
+			return t.Len == nil && isByte(t.Elt)
 		case *ast.SelectorExpr:
-			return t.Sel.Name == "Reader" || t.Sel.Name == "BufferSlice"
+			return slices.Contains([]string{"Reader", "BufferSlice", "RawMessage"}, t.Sel.Name)
 		}
 		return false
 	})
+}
+
+// isByte reports whether a type is byte, or bytes again.
+func isByte(t ast.Expr) bool {
+	if list, ok := t.(*ast.ArrayType); ok {
+		t = list.Elt
+	}
+	name, ok := t.(*ast.Ident)
+	return ok && name.Name == "byte"
 }

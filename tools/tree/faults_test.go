@@ -36,6 +36,7 @@ func clean() map[string]string {
 		"fd/fd.go":           licence + "// Package fd detects.\npackage fd\n\n// Limit is a limit.\nconst Limit = 3\n",
 		"fd/fd_test.go":      licence + "package fd_test\n\nfunc Example() {}\n",
 		"fd/internal/x/x.go": licence + "// Package x is inside.\npackage x\n",
+		"fd/read.go":         licence + "package fd\n\nfunc decode(b []byte) int { return len(b) }\n",
 		"fd/testdata/bad.go": "this is no Go",
 		"internal/t/go.mod":  "module example.test/t\n",
 		"node/go.mod":        "module example.test/node\n\ngo 1.26.0\n\nrequire example.test/fd v0.0.0\n\nreplace example.test/fd => ../fd\n",
@@ -109,6 +110,7 @@ func run(t *testing.T, files map[string]string) map[string][]string {
 	repo, err := tree.Load(dir)
 	require.NoError(t, err)
 	repo.Sequential = []string{"fd", "fd/internal/x"}
+	repo.Unmeasured = map[string]string{"fd decode": "it reads what it has written"}
 	repo.Large = map[string]string{"node.big": "it is large in the tree without a fault too"}
 	found := map[string][]string{}
 	for _, check := range tree.Checks() {
@@ -221,6 +223,9 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"parallel without detector":             {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) { t.Parallel() }\n"}}, "sequential", "fd/fd_test.go:8: a parallel test in a package"},
 		"timer without detector":                {[]edit{{"fd/fd_test.go", "package fd_test\n", "package fd_test\n\nimport \"time\"\n\nvar _ = time.AfterFunc\n"}}, "sequential", "fd/fd_test.go:8: a timer that starts a goroutine in a package"},
 		"decoder that nobody measures":          {[]edit{{"node/node.go", "// Run runs.", "func decode(b []byte) int { return len(b) }\n\n// Run runs."}}, "decoders", "node/node.go:12: decode decodes, and no test measures"},
+		"decoder by its result":                 {[]edit{{"node/node.go", "// Run runs.", "func of(b []byte) []int { return make([]int, len(b)) }\n\n// Run runs."}}, "decoders", "node/node.go:12: of decodes, and no test measures"},
+		"decoder by what it calls":              {[]edit{{"node/node.go", "// Run runs.", "func of(text string) (v any) { x.Unmarshal(text, &v); return v }\n\n// Run runs."}}, "decoders", "node/node.go:12: of decodes, and no test measures"},
+		"reason for no decoder":                 {[]edit{{"fd/read.go", "func decode(b []byte) int { return len(b) }", "func size(n int) int { return n }"}}, "decoders", "fd decode has no decoder that is not measured"},
 		"limit in real time":                    {[]edit{{"node/wait_test.go", "\tmarked()\n", "\tmarked()\n\tvirtual()\n"}}, "realtime", "node/wait_test.go:20: time.After is a limit in real time"},
 		"limit without a reason":                {[]edit{{"node/wait_test.go", "//quorate:realtime It is what is tested.", "//quorate:realtime"}}, "realtime", "node/wait_test.go:23: time.After is a limit"},
 		"limit of testify":                      {[]edit{{"node/node_test.go", "{ Run() }", "{ require.Eventually(t) }"}}, "realtime", "node/node_test.go:9: require.Eventually is a limit"},

@@ -76,6 +76,11 @@ type Repository struct {
 	// this repository.
 	Large map[string]string
 
+	// Unmeasured are the decoders that no test measures, with their reasons: packages, packages with all within them
+	// ("dir/..."), and single functions ("dir name"). [Load] takes the list of this repository. An entry without need is
+	// a fault.
+	Unmeasured map[string]string
+
 	// Sequential are the packages that are tested without the race detector. [Load] takes
 	// those of this repository.
 	Sequential []string
@@ -85,7 +90,7 @@ type Repository struct {
 // underscore, testdata, and modules below a directory named internal at the root
 // that go.work does not name (the pinned tools, which are not shipped) are left out.
 func Load(root string) (*Repository, error) {
-	r := &Repository{Root: root, Fset: token.NewFileSet(), Large: large(), Sequential: lanes.Sequential()}
+	r := &Repository{Root: root, Fset: token.NewFileSet(), Large: large(), Unmeasured: unmeasured(), Sequential: lanes.Sequential()}
 	data, err := os.ReadFile(filepath.Join(root, "go.work"))
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"container/list"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,10 @@ type Config struct {
 	// closed. At least 1.
 	Bytes int64
 
+	// AllBytes is how many bytes are read from all pending connections together. Beyond it those on which most has come
+	// give way. At least Bytes.
+	AllBytes int64
+
 	// Closed hears of each connection that the gate closes by itself, and why. It is called on the goroutine that
 	// closes, without locks. It must be set, as must Failed.
 	Closed func(remote net.Addr, why Reason)
@@ -40,6 +45,9 @@ type Config struct {
 // PendingBytes is the value of [Config.Bytes] at the ports of a node: room for certificates, and for the head of a
 // request.
 const PendingBytes = 64 << 10
+
+// AllPendingBytes is the value of [Config.AllBytes] there: eight KiB, which is more than an honest end says in a handshake, for each of 512 connections.
+const AllPendingBytes = 4 << 20
 
 // Reason is why a gate closes a connection.
 type Reason int
@@ -69,6 +77,7 @@ type Gate struct {
 	mu                sync.Mutex // Guards what follows, and the place of each connection.
 	hosts             map[string]*host
 	pending, admitted int
+	came              int64  // Bytes that came on the connections that are pending.
 	seq               uint64 // Of the connection that became pending last.
 }
 
@@ -218,6 +227,8 @@ func (g *Gate) move(c *Conn, to state) {
 	case waits:
 		h.pending.Remove(c.at)
 		g.pending--
+		g.came -= c.came
+		c.came = 0
 	case speaks:
 		h.admitted--
 		g.admitted--
@@ -255,12 +266,12 @@ type Conn struct {
 	gate *Gate
 	host string
 
-	state state         // Guarded by the lock of the gate, as are at and seq.
+	state state         // Guarded by the lock of the gate, as are at, seq and came.
 	at    *list.Element // While it is pending.
 	seq   uint64
+	came  int64 // Bytes that came while it was pending.
 
-	known atomic.Bool  // It is admitted: what comes is not counted.
-	came  atomic.Int64 // Bytes that came while it was pending.
+	known atomic.Bool // It is admitted: what comes is not counted.
 }
 
 // Of returns the connection of a gate whose address a is: [Conn.RemoteAddr] carries it through TLS, HTTP and gRPC. Nil if it is none.
@@ -314,7 +325,6 @@ func (c *Conn) Admit() bool {
 // Rest makes an admitted connection a pending one again, the newest of its host: nothing is asked on it, and it may give way.
 func (c *Conn) Rest() {
 	if c.known.CompareAndSwap(true, false) {
-		c.came.Store(0)
 		c.gate.enter(c, waits)
 	}
 }
@@ -322,11 +332,48 @@ func (c *Conn) Rest() {
 // Read reads from the connection. While it is pending the error may be [ErrTooManyBytes].
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n == 0 || c.known.Load() || c.came.Add(int64(n)) <= c.gate.cfg.Bytes {
+	if n == 0 || c.known.Load() || c.gate.take(c, int64(n)) {
 		return n, err
 	}
-	c.gate.cfg.Closed(c.Conn.RemoteAddr(), TooManyBytes)
 	return 0, errors.Join(ErrTooManyBytes, c.Close())
+}
+
+// take counts bytes that came on a connection, and closes those that give way. It reports false if the connection is one of them.
+func (g *Gate) take(c *Conn, n int64) bool {
+	g.mu.Lock()
+	if c.state != waits {
+		g.mu.Unlock()
+		return true
+	}
+	c.came, g.came = c.came+n, g.came+n
+	if c.came > g.cfg.Bytes {
+		g.move(c, closed)
+		g.mu.Unlock()
+		g.cfg.Closed(c.Conn.RemoteAddr(), TooManyBytes)
+		return false
+	}
+	var gone []*Conn
+	for g.came > g.cfg.AllBytes {
+		gone = append(gone, g.heaviest())
+		g.move(gone[len(gone)-1], closed)
+	}
+	g.mu.Unlock()
+	for _, heavy := range gone {
+		g.evict(heavy)
+	}
+	return !slices.Contains(gone, c)
+}
+
+// heaviest returns the pending connection on which most has come; one is pending.
+func (g *Gate) heaviest() (most *Conn) {
+	for _, h := range g.hosts {
+		for at := h.pending.Front(); at != nil; at = at.Next() {
+			if c := at.Value.(*Conn); most == nil || c.came > most.came || c.came == most.came && c.seq < most.seq {
+				most = c
+			}
+		}
+	}
+	return most
 }
 
 // CloseWrite ends the sending on a connection of TCP; on others it does nothing.

@@ -76,6 +76,9 @@ func open(t *testing.T, cfg gate.Config) *door {
 	if cfg.Bytes == 0 {
 		cfg.Bytes = gate.PendingBytes
 	}
+	if cfg.AllBytes == 0 {
+		cfg.AllBytes = gate.AllPendingBytes
+	}
 	d.Gate = gate.New(d.pipes, cfg)
 	return d
 }
@@ -230,4 +233,36 @@ func TestDescriptorsAreFreed(t *testing.T) {
 func TestAddressesOfOthers(t *testing.T) {
 	require.Nil(t, gate.Of(&net.TCPAddr{}))
 	require.Equal(t, "@", gate.HostOf(&net.UnixAddr{Name: "@"}))
+}
+
+// What comes on all pending connections is bounded: the one on which most has come gives way, and who is admitted, or gone,
+// counts no more.
+func TestTheHeaviestGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, gate.Config{Pending: 8, HostPending: 8, Bytes: 8, AllBytes: 10})
+		say := func(client net.Conn, server *gate.Conn, n int) error {
+			go func() { _, _ = client.Write(make([]byte, n)) }()
+			_, err := io.ReadFull(server, make([]byte, n))
+			return err
+		}
+		known, admitted := d.accept("10.0.0.1")
+		require.NoError(t, say(known, admitted, 8))
+		require.True(t, admitted.Admit())
+		light, honest := d.accept("10.0.0.2")
+		require.NoError(t, say(light, honest, 3))
+		heavy, much := d.accept("10.0.0.1")
+		require.NoError(t, say(heavy, much, 7))
+		late, some := d.accept("10.0.0.1")
+		require.NoError(t, say(late, some, 1))
+		requireOpen(t, "ooxo", known, light, heavy, late)
+		require.NoError(t, say(late, some, 6))
+		last, none := d.accept("10.0.0.3")
+		require.NoError(t, say(last, none, 0))
+		require.ErrorIs(t, say(last, none, 8), gate.ErrTooManyBytes)
+		requireOpen(t, "ooox", known, light, late, last)
+		require.Equal(t, []gate.Reason{gate.GaveWay, gate.GaveWay}, d.closed)
+		_ = late.Close()
+		require.NoError(t, some.Close())
+		require.NoError(t, say(light, honest, 5))
+	})
 }

@@ -31,7 +31,7 @@ type door struct {
 }
 
 // hosts is how many addresses may have as many pending connections as one may, at a time.
-const hosts = 4
+const hosts = 2
 
 func newDoor(l net.Listener, cfg transport.Config, e *session.Endpoint) *door {
 	full := map[gate.Reason]string{
@@ -41,6 +41,7 @@ func newDoor(l net.Listener, cfg transport.Config, e *session.Endpoint) *door {
 	}
 	return &door{lanes: make(map[*gated]struct{}), Gate: gate.New(l, gate.Config{
 		Pending: hosts * cfg.PendingConnections, HostPending: cfg.PendingConnections, HostAdmitted: cfg.HostConnections, Bytes: gate.PendingBytes,
+		AllBytes: gate.AllPendingBytes,
 		Closed: func(remote net.Addr, why gate.Reason) {
 			reason := transport.ReasonConnections
 			if why == gate.TooManyBytes {

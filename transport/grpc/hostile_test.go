@@ -4,9 +4,11 @@
 package grpc_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -225,6 +227,56 @@ func TestConnectionsThatSayLittleGiveWay(t *testing.T) {
 	transporttest.Send(t, a.Lane(b.Self(), machine.LaneControl), 0)
 	b.UntilReceived(t, 1)
 	require.Zero(t, a.Counters().RefusedOutbound[transport.ReasonConnections])
+}
+
+// Nor do 300 strangers of one address that say a byte and open again what is closed, and 10,000 that come and go: 99 of 100 honest
+// ends shake hands.
+func TestStrangersKeepNobodyOut(t *testing.T) {
+	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: transport.Default()}, nil)
+	to := b.Self().Address
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	crowd := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 3)}}
+	knock := func(stay bool) {
+		conn, err := crowd.DialContext(ctx, "tcp", to.String())
+		if err != nil {
+			return
+		}
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		_, _ = io.WriteString(conn, "P")
+		if stay {
+			_, _ = conn.Read(make([]byte, 1))
+		}
+		_ = conn.Close()
+	}
+	for range 300 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				knock(true)
+			}
+		})
+	}
+	var came atomic.Int32
+	for range 8 {
+		all.Go(func() {
+			for came.Add(1) <= 10_000 && ctx.Err() == nil {
+				knock(false)
+			}
+		})
+	}
+	served := 0
+	for i := range 100 {
+		s := strangertest.Open(t, to)
+		hello := hostile.Hello(b.Self())
+		hello.Hello.From.Uid += uint64(i)
+		var answer []byte
+		if s.SendMsg(strangertest.Bytes(t, hello)) == nil && s.RecvMsg(&answer) == nil {
+			served++
+		}
+	}
+	require.GreaterOrEqual(t, served, 99)
 }
 
 // exhausted is a listener of a process that has no file descriptor left, for a while.

@@ -149,6 +149,12 @@ func (d *decoder) nameTyped(f *wire.Field) error {
 	if !ok {
 		typ = nil
 	}
+	if d.known == nil {
+		room := wire.RoomOf(d.in)
+		if d.known, err = wire.List[known](&room, count(d.in, nameType)); err != nil {
+			return err
+		}
+	}
 	d.known = append(d.known, known{name, typ})
 	return nil
 }
@@ -156,7 +162,7 @@ func (d *decoder) nameTyped(f *wire.Field) error {
 // nameOrigined stores an origin.
 func (d *decoder) nameOrigined(f *wire.Field) error {
 	o, err := f.Fixed64()
-	d.origins = append(d.origins, crdt.Origin(o))
+	d.origins = append(grown(d, d.origins, f), crdt.Origin(o))
 	return err
 }
 

@@ -35,7 +35,7 @@ func DecodeRecord(types Types, key string, b []byte) (x table.Entry, err error) 
 	if b, err = formatted(b); err != nil {
 		return x, err
 	}
-	d := decoder{types: types}
+	d := decoder{types: types, in: b}
 	err = fields(b, func(f *wire.Field) error {
 		if f.Number != recordEntry {
 			return d.name(f)
@@ -132,6 +132,9 @@ func DecodeMeta(b []byte) (m protocol.Meta, err error) {
 			return wire.Set(&m.Confirmed.UpTo, f, math.MaxUint64)
 		case metaLate:
 			key, err := key(f)
+			if m.Confirmed.Late == nil {
+				m.Confirmed.Late = make([]string, 0, count(b, metaLate))
+			}
 			m.Confirmed.Late = append(m.Confirmed.Late, key)
 			return err
 		case metaWritten:

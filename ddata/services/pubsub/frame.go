@@ -39,6 +39,19 @@ type message struct {
 	narrow bool     // The subscribers on the node that are in no group do not get it.
 }
 
+// reading is a frame that is being read. It is made once: fields and messages of two bytes each are cheap to send.
+type reading struct {
+	message     message
+	field, part wire.Field
+	signal      signal
+}
+
+// signal is a signal about a topic.
+type signal struct {
+	topic string
+	state state
+}
+
 // state says whether the subscribers of a topic on a node have room.
 type state uint8
 
@@ -100,40 +113,46 @@ type receiver interface {
 
 // readFrame reads a frame. It ends at the first thing that means nothing; what came before
 // was taken. Fields of a later version are passed over.
-func readFrame(b []byte, to receiver) error {
-	var m message
+func readFrame(b []byte, to receiver) (err error) {
+	var r reading
 	for len(b) > 0 {
-		f, rest, err := wire.Next(b)
-		if err == nil {
-			switch f.Number {
-			case fieldMessage:
-				err = m.read(&f)
-				if err == nil {
-					to.message(&m)
-				}
-			case fieldSignal:
-				err = readSignal(&f, to)
+		if r.field, b, err = wire.Next(b); err != nil {
+			return err
+		}
+		switch r.field.Number {
+		case fieldMessage:
+			if err = r.readMessage(); err == nil {
+				to.message(&r.message)
+			}
+		case fieldSignal:
+			if err = r.readSignal(); err == nil {
+				to.signal(r.signal.topic, r.signal.state)
 			}
 		}
 		if err != nil {
 			return err
 		}
-		b = rest
 	}
 	return nil
 }
 
-// read reads a message, with the topic of the one before if it has none.
-func (m *message) read(f *wire.Field) error {
-	b, err := f.Data(len(f.Bytes))
-	m.data, m.narrow = nil, false
-	m.groups = m.groups[:0]
+// each calls set for each field of the message in a field.
+func (r *reading) each(set func(*wire.Field) error) error {
+	b, err := r.field.Data(len(r.field.Bytes))
 	for err == nil && len(b) > 0 {
-		var part wire.Field
-		if part, b, err = wire.Next(b); err == nil {
-			err = m.set(&part)
+		if r.part, b, err = wire.Next(b); err == nil {
+			err = set(&r.part)
 		}
 	}
+	return err
+}
+
+// readMessage reads a message, with the topic of the one before if it has none.
+func (r *reading) readMessage() error {
+	m := &r.message
+	m.data, m.narrow = nil, false
+	m.groups = m.groups[:0]
+	err := r.each(m.set)
 	if err == nil && m.topic == "" {
 		err = wire.Malformed("a message has no topic")
 	}
@@ -162,26 +181,25 @@ func (m *message) set(f *wire.Field) (err error) {
 }
 
 // readSignal reads a signal.
-func readSignal(f *wire.Field, to receiver) error {
-	var topic string
-	var s state
-	err := f.Each(func(f *wire.Field) error {
-		switch f.Number {
-		case signalTopic:
-			return readName(&topic, f)
-		case signalState:
-			return wire.Set(&s, f, uint64(stateMax))
-		default:
-			return nil
-		}
-	})
-	if err == nil && topic == "" {
+func (r *reading) readSignal() error {
+	r.signal = signal{}
+	err := r.each(r.signal.set)
+	if err == nil && r.signal.topic == "" {
 		err = wire.Malformed("a signal has no topic")
 	}
-	if err == nil {
-		to.signal(topic, s)
-	}
 	return err
+}
+
+// set reads a field of a signal.
+func (s *signal) set(f *wire.Field) error {
+	switch f.Number {
+	case signalTopic:
+		return readName(&s.topic, f)
+	case signalState:
+		return wire.Set(&s.state, f, uint64(stateMax))
+	default:
+		return nil
+	}
 }
 
 // readName reads the name of a topic or a group.

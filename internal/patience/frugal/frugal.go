@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -32,17 +33,25 @@ const (
 )
 
 // Require fails the test if decode allocates more than it may for an input: fields that repeat without content, at the first and
-// second level of a message, by themselves and within each of the seeds, which are messages as they are sent. The inputs
-// are encoded as protobuf is; other decoders get Inputs of their own. Tests that call it are not parallel.
+// second level of a message, by themselves and behind each of the seeds, which are messages as they are sent; and each field of a
+// seed again and again, at each level. The inputs are encoded as protobuf is; other decoders get Inputs of their own. Tests that
+// call it are not parallel.
 func Require(tb testing.TB, decode func([]byte), seeds ...[]byte) {
+	tb.Helper()
+	RequireWithin(tb, PerByte, decode, seeds...)
+}
+
+// RequireWithin is Require for a decoder of messages that take more than [PerByte] by their nature: perByte bytes for
+// each byte, as the page about security says of them.
+func RequireWithin(tb testing.TB, perByte int, decode func([]byte), seeds ...[]byte) {
 	tb.Helper()
 	var worst float64
 	for _, in := range repeated(seeds) {
 		short := in.of(shortBytes)
-		if len(in.head) > 0 && allocated(decode, short, len(short)*PerByte/2) <= uint64(len(short)*PerByte/2) {
+		if in.seeded && allocated(decode, short, len(short)*PerByte/2) <= uint64(len(short)*PerByte/2) {
 			continue
 		}
-		worst = max(worst, measure(tb, decode, in.name, in.of(inputBytes), PerByte))
+		worst = max(worst, measure(tb, decode, in.name, in.of(inputBytes), perByte))
 	}
 	tb.Logf("at most %.1f bytes allocated for a byte", worst)
 }
@@ -69,6 +78,7 @@ type input struct {
 	name       string
 	head, unit []byte
 	wrap       func([]byte) []byte
+	seeded     bool // A short one is tried first.
 }
 
 // of returns the input with a body of a size.
@@ -114,7 +124,7 @@ func units(number int) [][]byte {
 // repeated are the inputs.
 func repeated(seeds [][]byte) (all []input) {
 	add := func(name string, head, unit []byte, wrap func([]byte) []byte) {
-		all = append(all, input{name, head, unit, wrap})
+		all = append(all, input{name, head, unit, wrap, len(head) > 0})
 	}
 	plain := func(b []byte) []byte { return b }
 	heads := append([][]byte{nil}, seeds...)
@@ -135,11 +145,43 @@ func repeated(seeds [][]byte) (all []input) {
 		}
 	}
 	for s, seed := range seeds { // The fields of the seed again and again, as they are.
-		for i, unit := range fields(seed) {
-			add(fmt.Sprintf("field at place %d of seed %d", i, s), seed, unit, plain)
+		all = append(all, nested(fmt.Sprintf("seed %d", s), seed, plain, levels)...)
+	}
+	return all
+}
+
+// levels is how deep messages are nested whose fields are repeated.
+const levels = 4
+
+// nested are the fields of a message again and again behind what it has, and those of the messages in it.
+func nested(name string, message []byte, wrap func([]byte) []byte, deep int) (all []input) {
+	if deep == 0 {
+		return nil
+	}
+	at := 0
+	for i, unit := range fields(message) {
+		field := fmt.Sprintf("field at place %d of %s", i, name)
+		all = append(all, input{field, nil, unit, func(b []byte) []byte { return wrap(slices.Concat(message, b)) }, true})
+		before, after := message[:at], message[at+len(unit):]
+		at += len(unit)
+		tag, n := binary.Uvarint(unit)
+		if _, m := binary.Uvarint(unit[n:]); tag&7 == 2 && isMessage(unit[n+m:]) {
+			all = append(all, nested(field, unit[n+m:], func(b []byte) []byte {
+				size := binary.AppendUvarint(slices.Clone(unit[:n]), uint64(len(b)))
+				return wrap(slices.Concat(before, size, b, after))
+			}, deep-1)...)
 		}
 	}
 	return all
+}
+
+// isMessage reports whether bytes are fields, whole.
+func isMessage(b []byte) bool {
+	size := 0
+	for _, field := range fields(b) {
+		size += len(field)
+	}
+	return size == len(b) && size > 0
 }
 
 // fields are the fields of a message, whole; none of what is no message.

@@ -4,7 +4,9 @@
 package frugal_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,4 +41,24 @@ func TestWasteIsFound(t *testing.T) {
 	var copied []byte
 	frugal.Require(t, func(b []byte) { copied = append([]byte(nil), b...) }, []byte{1<<3 | 2, 1, 'x', 2 << 3, 1})
 	require.NotEmpty(t, copied)
+}
+
+// A list that is copied for each field that adds to it costs as much as its square; it is found within messages too.
+func TestWasteWithinMessagesIsFound(t *testing.T) {
+	var kept []byte
+	inner := func(b []byte) {
+		for len(b) >= 3 && b[0] == 4<<3|2 {
+			kept = append(slices.Clip(kept), b[2])
+			b = b[3:]
+		}
+	}
+	outer := func(b []byte) {
+		if kept = nil; len(b) > 0 && b[0] == 2<<3|2 {
+			_, n := binary.Uvarint(b[1:])
+			inner(b[1+n:])
+		}
+	}
+	r := &recorder{TB: t}
+	frugal.Require(r, outer, []byte{2<<3 | 2, 3, 4<<3 | 2, 1, 'x'})
+	require.Positive(t, r.failures)
 }

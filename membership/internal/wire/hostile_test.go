@@ -51,6 +51,8 @@ func hostile() map[string][]byte {
 	return map[string][]byte{
 		"rows":                   columns([]protowire.Number{4, 5, 6}, 11, 1, 3, 3),
 		"rows without packing":   loose(6, 11, 1, 3, 3),
+		"rows packed one by one": nested(slices.Repeat(field(nil, 6, []byte{0}), size/3), 11, 1, 3, 3),
+		"rows packed as nothing": nested(slices.Repeat(field(nil, 6, nil), size/2), 11, 1, 3, 3),
 		"observers":              columns([]protowire.Number{1, 2, 3}, 11, 1, 3, 3),
 		"hosts":                  empty(1, 11, 1, 2),
 		"nodes":                  columns([]protowire.Number{2, 3}, 11, 1, 2),
@@ -106,6 +108,17 @@ func TestHostileMessagesAreRefusedBeforeTheyCost(t *testing.T) {
 //
 // covers I36.
 func TestTheLargestStateCostsLittle(t *testing.T) {
+	b := largest(t)
+	var err error
+	cost := allocated(func() { _, err = wire.Codec{}.Decode(b) })
+	require.NoError(t, err)
+	t.Logf("%d KiB for %d KiB", cost>>10, len(b)>>10)
+	require.Less(t, cost, uint64(24<<20))
+}
+
+// largest returns the message with as many members, all of them voters, as a state can have.
+func largest(t *testing.T) []byte {
+	t.Helper()
 	s := gossip.New(gossip.ClusterID{Born: 1, Nonce: 2}).Edit(node(0), func(e *gossip.Edit) {
 		for i := range gossip.MaxMembers {
 			e.Join(member(i))
@@ -119,12 +132,7 @@ func TestTheLargestStateCostsLittle(t *testing.T) {
 		}
 		e.SetConfig(voters)
 	})
-	b := encode(t, protocol.GossipState{State: s})
-	var err error
-	cost := allocated(func() { _, err = wire.Codec{}.Decode(b) })
-	require.NoError(t, err)
-	t.Logf("%d KiB for %d KiB", cost>>10, len(b)>>10)
-	require.Less(t, cost, uint64(24<<20))
+	return encode(t, protocol.GossipState{State: s})
 }
 
 // crowded returns a message that has as many of everything as the limits allow, each

@@ -15,16 +15,17 @@ import (
 // A list of two million empty strings is four megabytes on the wire and two hundred in
 // memory. So the fields of a message are counted before the message is decoded: [scan]
 // walks over the bytes by the description of the message, allocates nothing, and refuses
-// - a list that is longer than in any cluster,
 //
 //   - a list that is longer than any cluster makes it,
-//   - a part that comes twice, which would be decoded twice and thrown away once.
+//   - a part that comes twice, which would be decoded twice and thrown away once,
+//   - numbers packed in more than one field: each field has the list copied anew, so that
+//     60 KiB of such fields would cost a gigabyte.
 //
 // What passes costs its receiver a small multiple of its bytes.
 
 // scanAbove is the size from which a message is scanned. Smaller messages cannot cost
-// much.
-const scanAbove = 4 << 10
+// much, not even by lists that are copied for each of their numbers.
+const scanAbove = 512
 
 // listMax bounds every list that limits does not name.
 const listMax = nodesMax
@@ -93,8 +94,11 @@ func scanField(f *wire.Field, field protoreflect.FieldDescriptor, counted *[fiel
 	}
 	if field.IsList() {
 		limit = limitOf(field)
-		if f.Type == wire.BytesType && field.Kind() != protoreflect.MessageKind {
+		if f.Type == wire.BytesType && field.IsPacked() {
 			values = valuesOf(f.Bytes, field.Kind())
+			if values == 0 || counted[place] > 0 {
+				return wire.Malformed("%s is packed in more than one field, or empty", field.FullName())
+			}
 		}
 	}
 	counted[place] += values
@@ -115,12 +119,9 @@ func limitOf(field protoreflect.FieldDescriptor) int {
 	return listMax
 }
 
-// valuesOf counts the values in the bytes of a list: numbers lie packed together, a text
-// lies alone.
+// valuesOf counts the numbers that lie packed together in the bytes of a list.
 func valuesOf(packed []byte, typ protoreflect.Kind) int {
 	switch typ {
-	case protoreflect.StringKind, protoreflect.BytesKind:
-		return 1
 	case protoreflect.Fixed32Kind, protoreflect.Sfixed32Kind, protoreflect.FloatKind:
 		return len(packed) / 4
 	case protoreflect.Fixed64Kind, protoreflect.Sfixed64Kind, protoreflect.DoubleKind:

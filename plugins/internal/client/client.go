@@ -21,7 +21,7 @@ import (
 // options keep the limits of the contract, whatever the connection permits.
 func options() []grpc.CallOption {
 	return []grpc.CallOption{
-		grpc.MaxCallSendMsgSize(plugins.RequestBytesMax), grpc.MaxCallRecvMsgSize(plugins.AnswerBytesMax),
+		grpc.MaxCallSendMsgSize(plugins.RequestBytesMax), grpc.MaxCallRecvMsgSize(plugins.AnswerBytesMax), grpc.ForceCodecV2(codec()),
 	}
 }
 

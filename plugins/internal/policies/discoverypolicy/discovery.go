@@ -37,7 +37,6 @@ func Contract() contract.Of[discovery.Discovery] {
 // Method is a [discovery.Discovery] that a plugin serves in another process.
 type Method struct {
 	target client.Target
-	calls  pluginv1.DiscoveryClient
 }
 
 var (
@@ -47,7 +46,7 @@ var (
 
 // New returns the method behind a connection to a plugin.
 func New(t client.Target) *Method {
-	return &Method{target: t, calls: pluginv1.NewDiscoveryClient(t.Conn)}
+	return &Method{target: t}
 }
 
 // Class returns what the plugin declared.
@@ -57,8 +56,11 @@ func (m *Method) Class() discovery.Class { return discovery.Class{Pure: m.target
 func (m *Method) Lookup(ctx context.Context, q discovery.Query) (discovery.Targets, error) {
 	return client.Ask(ctx, &m.target, "lookup",
 		func() (*pluginv1.LookupRequest, error) { return QueryToProto(&q) },
-		m.calls.Lookup,
-		TargetsFromProto)
+		func(ctx context.Context, r *pluginv1.LookupRequest, opts ...grpc.CallOption) (*answer, error) {
+			a := new(answer)
+			return a, m.target.Conn.Invoke(ctx, pluginv1.Discovery_Lookup_FullMethodName, r, a, opts...)
+		},
+		func(a *answer) (discovery.Targets, error) { return a.found, a.err })
 }
 
 // service serves the calls of a method.

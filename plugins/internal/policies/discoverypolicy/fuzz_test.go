@@ -24,7 +24,7 @@ func FuzzReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		found, again, ok := wiretest.Again(t, b, new(pluginv1.LookupResponse),
-			discoverypolicy.TargetsFromProto, discoverypolicy.TargetsToProto)
+			targetsFromProto, discoverypolicy.TargetsToProto)
 		if !ok {
 			return
 		}

@@ -4,11 +4,14 @@
 package discoverypolicy
 
 import (
+	"math"
+	"net"
 	"net/netip"
 	"time"
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/discovery"
+	mwire "github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/plugins/internal/wire"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
@@ -75,44 +78,125 @@ func check(t *discovery.Targets) error {
 	return nil
 }
 
-// TargetsFromProto returns the contact points of a received answer, checked.
-func TargetsFromProto(p *pluginv1.LookupResponse) (discovery.Targets, error) {
-	n := len(p.GetHost())
+// The fields of an answer with contact points.
+const (
+	fieldHost, fieldPort, fieldIP, fieldReason, fieldTTL mwire.Number = 1, 2, 3, 4, 5
+)
+
+// answer is the answer of a plugin.
+type answer struct {
+	found discovery.Targets
+	err   error // What is wrong with it.
+}
+
+// Decode reads the answer.
+func (a *answer) Decode(b []byte) error {
+	a.found, a.err = DecodeTargets(b)
+	return nil
+}
+
+// DecodeTargets returns the contact points of a received answer, checked. A contact point has a dozen bytes, and fifty in
+// memory, so it is made at once, without a message between.
+func DecodeTargets(b []byte) (discovery.Targets, error) {
+	c := columns{room: mwire.RoomOf(b)}
+	n := mwire.Count(b, fieldHost)
 	if n > discovery.TargetsMax {
 		return discovery.Targets{}, wire.Malformed("host", "%d contact points, the limit is %d", n, discovery.TargetsMax)
 	}
-	if err := wire.SameLength("host", n, len(p.GetPort()), len(p.GetIp())); err != nil {
+	var err error
+	if c.found.List, err = mwire.List[discovery.Target](&c.room, n); err != nil {
 		return discovery.Targets{}, err
 	}
-	if len(p.GetReason()) > wire.TextBytesMax {
-		return discovery.Targets{}, wire.Malformed("reason", "%d bytes, the limit is %d", len(p.GetReason()), wire.TextBytesMax)
-	}
-	t := discovery.Targets{Reason: wire.Line(p.GetReason(), wire.TextBytesMax), TTL: time.Duration(p.GetTtlNanos())}
-	for i, host := range p.GetHost() {
-		target, err := targetFromProto(host, p.GetPort()[i], p.GetIp()[i])
-		if err != nil {
-			return discovery.Targets{}, err
-		}
-		t.List = append(t.List, target)
-	}
-	if err := check(&t); err != nil {
+	c.found.List = c.found.List[:n]
+	if err := mwire.Each(b, c.set); err != nil {
 		return discovery.Targets{}, err
 	}
-	return t, nil
+	if err := wire.SameLength("host", n, c.ports, c.ips); err != nil {
+		return discovery.Targets{}, err
+	}
+	if err := check(&c.found); err != nil {
+		return discovery.Targets{}, err
+	}
+	if n == 0 {
+		c.found.List = nil
+	}
+	return c.found, nil
 }
 
-// targetFromProto returns one contact point. Only what does not fit into a
-// [discovery.Target] is refused here.
-func targetFromProto(host string, port uint32, ip []byte) (discovery.Target, error) {
-	t := discovery.Target{Host: host, Port: uint16(port)}
-	if uint32(t.Port) != port {
-		return t, wire.Malformed("port", "%d is more than 65535", port)
+// columns are the columns of an answer that is being read.
+type columns struct {
+	room              mwire.Room
+	found             discovery.Targets
+	hosts, ports, ips int // How many there were.
+}
+
+// set reads a field.
+func (c *columns) set(f *mwire.Field) (err error) {
+	switch f.Number {
+	case fieldHost:
+		c.found.List[c.hosts].Host, err = f.Text(hostBytesMax)
+		c.hosts++
+	case fieldPort:
+		return c.setPorts(f)
+	case fieldIP:
+		return c.setIP(f)
+	case fieldReason:
+		var reason string
+		if reason, err = f.Text(wire.TextBytesMax); err == nil {
+			c.found.Reason = wire.Line(reason, wire.TextBytesMax)
+		}
+	case fieldTTL:
+		var ttl uint64
+		ttl, err = f.Uint(math.MaxUint64)
+		c.found.TTL = time.Duration(ttl) //nolint:gosec // A negative number is encoded so.
 	}
-	if len(ip) > 0 {
+	return err
+}
+
+// hostBytesMax is more than any host has.
+const hostBytesMax = 1 << 10
+
+// setPorts reads one port, or some that are packed.
+func (c *columns) setPorts(f *mwire.Field) error {
+	if f.Type == mwire.VarintType {
+		return c.setPort(f.Value)
+	}
+	b, err := f.Data(len(f.Bytes))
+	for err == nil && len(b) > 0 {
+		port, n := mwire.Varint(b)
+		if n == 0 {
+			return wire.Malformed("port", "is cut off")
+		}
+		err, b = c.setPort(port), b[n:]
+	}
+	return err
+}
+
+func (c *columns) setPort(port uint64) error {
+	switch {
+	case c.ports == len(c.found.List):
+		return wire.Malformed("port", "there are more than the %d hosts", c.ports)
+	case port > math.MaxUint16:
+		return wire.Malformed("port", "%d is more than 65535", port)
+	}
+	c.found.List[c.ports].Port = uint16(port)
+	c.ports++
+	return nil
+}
+
+func (c *columns) setIP(f *mwire.Field) error {
+	ip, err := f.Data(net.IPv6len)
+	switch {
+	case err != nil:
+		return err
+	case c.ips == len(c.found.List):
+		return wire.Malformed("ip", "there are more than the %d hosts", c.ips)
+	case len(ip) > 0:
 		var ok bool
-		if t.IP, ok = netip.AddrFromSlice(ip); !ok {
-			return t, wire.Malformed("ip", "%d bytes are no IP address", len(ip))
+		if c.found.List[c.ips].IP, ok = netip.AddrFromSlice(ip); !ok {
+			return wire.Malformed("ip", "%d bytes are no IP address", len(ip))
 		}
 	}
-	return t, nil
+	c.ips++
+	return nil
 }

@@ -195,12 +195,14 @@ func VerdictsFromProto(b *fd.Batch, p *pluginv1.JudgeResponse) (fd.Verdicts, err
 			return fd.Verdicts{}, wire.Malformed("reasons", "%d bytes, the limit is %d", len(reason), wire.TextBytesMax)
 		}
 	}
+	reasons := p.GetReasons()
+	for i := range reasons { // Once for each: a line is a copy.
+		reasons[i] = wire.Line(reasons[i], wire.TextBytesMax)
+	}
 	v := fd.Verdicts{Number: p.GetNumber()}
 	for i, place := range p.GetNode() {
 		s := b.Subjects[place]
-		v.Changes = append(v.Changes, fd.Verdict{
-			ID: s.ID, Available: !s.Available, Reason: wire.Line(p.GetReasons()[p.GetReason()[i]], wire.TextBytesMax),
-		})
+		v.Changes = append(v.Changes, fd.Verdict{ID: s.ID, Available: !s.Available, Reason: reasons[p.GetReason()[i]]})
 	}
 	if err := v.Check(*b); err != nil {
 		return fd.Verdicts{}, wire.Malformed("node", "%v", err)
