@@ -29,6 +29,9 @@ type PluginStatus struct {
 	// that replaced one for another configuration.
 	Restarts uint64 `json:"restarts"`
 	Swaps    uint64 `json:"swaps"`
+	// FailedInARow counts the failures of processes since the plugin last worked: since one ran for 10 s and there was no
+	// failure for a minute.
+	FailedInARow int `json:"failed_in_a_row,omitempty"`
 	// LastError is why a process last failed, empty if none has.
 	LastError string `json:"last_error,omitempty"`
 	// AwayTotal is how long in all there was no process, in seconds, and AwayLast how
@@ -50,7 +53,7 @@ type PluginStatus struct {
 func pluginStatus(s plugins.Status) PluginStatus {
 	p := PluginStatus{
 		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
-		Restarts: s.Restarts, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),
+		Restarts: s.Restarts, FailedInARow: s.FailedInARow, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),
 		Calls: s.Calls, Failures: s.Failures, Late: s.Late, Resent: s.Resent, OutputLeftOut: s.OutputLeftOut,
 	}
 	if s.LastError != nil {

@@ -35,6 +35,9 @@ type Status struct {
 	Started time.Time
 	// Restarts counts processes that replaced one that had ended, Swaps the swaps.
 	Restarts, Swaps uint64
+	// FailedInARow counts the processes that have ended by themselves, did not answer or could not be launched since the
+	// plugin last worked: since one ran for 10 s and there was no failure for a minute. 0 while it works.
+	FailedInARow int
 	// LastError is why a process last failed, and LastErrorAt when; nil if none has.
 	LastError   error
 	LastErrorAt time.Time

@@ -113,7 +113,7 @@ type (
 		Gen Generation
 		Err error
 	}
-	// Opened says that the circuit breaker has opened.
+	// Opened says that the circuit breaker has opened, after so many failures since the plugin last worked.
 	Opened struct {
 		Failures int
 		Until    time.Time

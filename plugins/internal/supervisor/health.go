@@ -46,6 +46,9 @@ func (m *Machine) healthChecked(now machine.Now, p *process, err error, out *mac
 	p.due = max(now.Mono, p.checked.Add(m.cfg.HealthInterval))
 	if err == nil {
 		p.failed = 0
+		if p.gen == m.active {
+			m.worked(now, p)
+		}
 		return
 	}
 	p.failed++

@@ -185,6 +185,13 @@ func (w *books) exists(gen supervisor.Generation) bool {
 	return launching || alive
 }
 
+// counted checks I8 after a failure: the view counts at least those after which the back-off has grown.
+func (w *books) counted() {
+	if v := w.m.View(); v.Loop < w.streak && !w.stopped {
+		w.t.Fatalf("I8: %d failures in a row, of which the view has %d", w.streak, v.Loop)
+	}
+}
+
 // pass lets time pass until an instant.
 func (w *books) pass(until machine.Instant) {
 	d := max(until.Sub(w.now.Mono), 0)
@@ -239,6 +246,7 @@ func (w *books) outcome(gen supervisor.Generation, ok bool) {
 	}
 	delete(w.condemned, gen)
 	w.step(supervisor.LaunchFailed{Gen: gen, Err: errBoom})
+	w.counted()
 }
 
 func (w *books) exit(gen supervisor.Generation) {
@@ -253,6 +261,7 @@ func (w *books) exit(gen supervisor.Generation) {
 	delete(w.condemned, gen)
 	w.checking = slices.DeleteFunc(w.checking, func(h health) bool { return h.gen == gen })
 	w.step(supervisor.Exited{Gen: gen, Err: errBoom})
+	w.counted()
 }
 
 // one draws a generation of a set.

@@ -301,17 +301,27 @@ func (m *Machine) failure(now machine.Now, p *process, err error, out *machine.O
 	if p.phase != launching && now.Mono.Sub(p.since) >= m.cfg.ProvedAfter {
 		m.streak, m.trial = 0, false
 	}
+	m.worked(now, p)
+	m.facts.loop++
 	m.streak++
 	m.remember(now.Mono)
 	if m.trial || len(m.recent) >= m.cfg.BreakerFailures {
 		m.trial = false
 		m.restart = after(now, m.cfg.BreakerOpen)
 		m.enter(now, Broken)
-		out.Publish(Opened{Failures: len(m.recent), Until: m.restart.Wall, Err: err})
+		out.Publish(Opened{Failures: m.facts.loop, Until: m.restart.Wall, Err: err})
 		return
 	}
 	m.restart = after(now, m.backoff())
 	m.enter(now, Waiting)
+}
+
+// worked ends the count of failures if p has run for long enough, and nothing has failed within the window.
+func (m *Machine) worked(now machine.Now, p *process) {
+	quiet := len(m.recent) == 0 || now.Mono.Sub(m.recent[len(m.recent)-1]) >= m.cfg.BreakerWindow
+	if quiet && p.phase != launching && now.Mono.Sub(p.since) >= m.cfg.ProvedAfter {
+		m.facts.loop = 0
+	}
 }
 
 // after returns the moment d later than now.

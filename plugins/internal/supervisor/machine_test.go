@@ -150,7 +150,8 @@ func TestLoopOfCrashesOpensTheBreaker(t *testing.T) {
 		b.step(supervisor.Launched{Gen: gen})
 		b.step(supervisor.Exited{Gen: gen, Err: errBoom})
 	}
-	for range 3 {
+	require.Equal(t, 5, b.m.View().Loop)
+	for failed := range 3 {
 		require.Equal(t, supervisor.Broken, b.m.View().State)
 		d, effects := b.wake()
 		gen++
@@ -158,13 +159,23 @@ func TestLoopOfCrashesOpensTheBreaker(t *testing.T) {
 		require.Len(t, effects, 1)
 		opened := b.step(supervisor.LaunchFailed{Gen: gen, Err: errBoom})
 		require.IsType(t, supervisor.Opened{}, opened[0])
+		require.Equal(t, 6+failed, opened[0].(supervisor.Opened).Failures, "all since it last worked count")
+		require.Equal(t, 6+failed, b.m.View().Loop)
 	}
 	b.wake()
 	gen++
 	b.step(supervisor.Launched{Gen: gen})
+	require.Equal(t, 8, b.m.View().Loop, "it has not worked yet")
+	b.wake() // To the first health check.
+	b.checked(gen, nil)
+	require.Equal(t, 8, b.m.View().Loop, "a second is no proof")
+	b.wake()
 	b.pass(2 * time.Minute)
+	b.checked(gen, nil)
+	require.Zero(t, b.m.View().Loop, "it works")
 	b.step(supervisor.Exited{Gen: gen, Err: errBoom})
 	require.Equal(t, supervisor.Waiting, b.m.View().State, "a trial that lasted closes the breaker")
+	require.Equal(t, 1, b.m.View().Loop)
 	d, _ := b.wake()
 	require.Equal(t, 100*time.Millisecond, d)
 }

@@ -137,6 +137,9 @@ func printPlugin(s *Session, p cluster.PluginStatus) {
 	if p.OutputLeftOut > 0 {
 		field(w, "output", plural(int(min(p.OutputLeftOut, 1<<62)), "byte")+" not logged")
 	}
+	if p.FailedInARow > 0 {
+		field(w, "failed", plural(p.FailedInARow, "time")+" in a row")
+	}
 	field(w, "last error", p.LastError)
 }
 
