@@ -25,6 +25,8 @@ type PluginStatus struct {
 	SHA256 string `json:"sha256"`
 	// PID is the number of the process, 0 if there is none.
 	PID int `json:"pid"`
+	// Debug says that the process may be held by a debugger: it is not killed when it does not answer.
+	Debug bool `json:"debug,omitempty"`
 	// Restarts counts the processes that replaced one that had ended, and Swaps those
 	// that replaced one for another configuration.
 	Restarts uint64 `json:"restarts"`
@@ -52,7 +54,7 @@ type PluginStatus struct {
 
 func pluginStatus(s plugins.Status) PluginStatus {
 	p := PluginStatus{
-		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
+		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID, Debug: s.Debug,
 		Restarts: s.Restarts, FailedInARow: s.FailedInARow, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),
 		Calls: s.Calls, Failures: s.Failures, Late: s.Late, Resent: s.Resent, OutputLeftOut: s.OutputLeftOut,
 	}

@@ -28,7 +28,7 @@ func (p *Plugin) Status() plugins.Status {
 	defer p.mu.Unlock()
 	s.Policy, s.Manifest, s.SHA256, s.Swaps = p.policy, p.manifest, p.sum, p.swaps
 	if g := p.serving; g != nil {
-		s.PID, s.Started = g.process.PID(), g.process.Started()
+		s.PID, s.Started, s.Debug = g.process.PID(), g.process.Started(), g.spec.cfg.Debug
 	}
 	return s
 }

@@ -113,6 +113,8 @@ func (s *supervision) heard(event any) {
 		pid := p.generation(e.Gen).process.PID()
 		p.observe(plugins.Event{Type: plugins.Unhealthy, PID: pid, Err: e.Err})
 		p.log.Error("the plugin does not answer, and is killed", "pid", pid, "error", e.Err)
+	case supervisor.Held:
+		s.held(p.generation(e.Gen).process.PID(), e.Err)
 	case supervisor.Opened:
 		p.observe(plugins.Event{Type: plugins.Broken, Err: e.Err, FailedInARow: e.Failures})
 		p.log.Error("the plugin fails again and again, and is left alone for a while",
@@ -135,6 +137,15 @@ func (s *supervision) exited(g *generation, reason error) {
 	default:
 		p.log.Warn("the process of the plugin has ended", s.loop("pid", e.PID, "reason", reason)...)
 	}
+}
+
+// held tells of a process that a debugger may hold: that it does not answer, or answers again.
+func (s *supervision) held(pid int, err error) {
+	if err == nil {
+		s.plugin.log.Info("the plugin answers again", "pid", pid)
+		return
+	}
+	s.plugin.log.Warn("the plugin does not answer, and is not killed since it may be debugged", "pid", pid, "error", err)
 }
 
 // loop adds to the attributes of a line how many failures there were in a row and when the next process is launched, if

@@ -55,6 +55,8 @@ type Config struct {
 	ProvedAfter time.Duration
 	// DrainLimit bounds how long calls of an old generation may go on.
 	DrainLimit time.Duration
+	// Debug has no process killed for its health checks and calls: a debugger may hold it.
+	Debug bool
 }
 
 // phase is the stage of one process.
@@ -80,6 +82,7 @@ type process struct {
 	due        machine.Instant // When the next health check begins.
 	failed     int             // Health checks that failed in a row.
 	unanswered int             // Unanswered calls since the last answer.
+	held       bool            // It does not answer, and is not killed for that.
 
 	drainBy machine.Instant // While draining: when its calls are cut off.
 }

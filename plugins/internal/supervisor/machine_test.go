@@ -224,6 +224,44 @@ func TestCallWithoutAnAnswerIsFollowedByAHealthCheck(t *testing.T) {
 	require.Contains(t, effects, supervisor.Kill{Gen: 1}, "three in a row: the strategy hangs")
 }
 
+// A process that may be debugged is never killed for what it does not answer: that is said once, and once more when it
+// answers health checks and calls again. The next configuration may have it killed.
+func TestAProcessThatMayBeDebuggedIsNotKilled(t *testing.T) {
+	b := newBench(t)
+	debugged := config()
+	debugged.Debug = true
+	b.m = supervisor.New(1, debugged)
+	b.step(machine.Started{})
+	b.step(supervisor.Launched{Gen: 1})
+	var told []any
+	for range 20 {
+		b.wake()
+		told = append(told, b.checked(1, errBoom)...)
+	}
+	require.Len(t, told, 1)
+	held := told[0].(supervisor.Held)
+	require.Equal(t, supervisor.Generation(1), held.Gen)
+	require.ErrorIs(t, held.Err, supervisor.ErrUnhealthy)
+	require.Equal(t, supervisor.Running, b.m.View().State)
+	for range 20 {
+		require.NotContains(t, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}), supervisor.Kill{Gen: 1})
+	}
+	b.wake()
+	require.Empty(t, b.checked(1, nil), "calls are not answered yet")
+	require.Equal(t, []any{supervisor.Held{Gen: 1}}, b.step(supervisor.CallEnded{Gen: 1}))
+	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1}))
+	require.Zero(t, b.m.View().Failures)
+
+	b.step(supervisor.Swap{Spec: 2, Config: config()})
+	b.step(supervisor.Launched{Gen: 2})
+	b.step(supervisor.Exited{Gen: 1})
+	for range 3 {
+		b.wake()
+		told = b.checked(2, errBoom)
+	}
+	require.Contains(t, told, supervisor.Kill{Gen: 2})
+}
+
 // A health check without an answer has failed at its limit, even if the driver forgot it;
 // a later answer is ignored.
 func TestHealthCheckWithoutAnAnswerHasFailedAtItsLimit(t *testing.T) {

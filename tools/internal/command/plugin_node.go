@@ -126,7 +126,11 @@ func printPlugin(s *Session, p cluster.PluginStatus) {
 	field(w, "state", p.State+" since "+p.Since.UTC().Format(time.RFC3339))
 	field(w, "says", p.Says)
 	if p.PID > 0 {
-		field(w, "process", strconv.Itoa(p.PID))
+		debug := ""
+		if p.Debug {
+			debug = ", which may be debugged: it is not killed when it does not answer"
+		}
+		field(w, "process", strconv.Itoa(p.PID)+debug)
 	}
 	field(w, "sha256", p.SHA256)
 	field(w, "calls", fmt.Sprintf("%d, of them %d without an answer, %d too late", p.Calls, p.Failures, p.Late))
