@@ -242,7 +242,7 @@ tidy: needs ## go mod tidy in every module, and go.work.sum
 
 # A directory with protobuf sources has a buf.gen.yaml that names its plugins.
 BUF_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.gen.yaml' | xargs -r -n1 dirname)
-GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' docs/configuration.md docs/cluster.schema.json tools/internal/reference/reference.json | xargs -0 -r cksum
+GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' docs/configuration.md docs/cluster.schema.json docs/plugin-fields.md tools/internal/reference/reference.json | xargs -0 -r cksum
 
 # What a module promises to programs that are built by others is kept as an image
 # of its last release, <module>/proto/released.binpb.

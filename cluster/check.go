@@ -84,7 +84,7 @@ func check(own Own, paths ...string) (*startable, error) {
 	return s, file.DecodeAll(s, slices.Concat(own.Sections, choices, o.strangeStates(file))...)
 }
 
-// warn tells of settings that are right and that this system does not keep.
+// warn tells of settings that are right and that this system does not keep, or that are for development.
 func (s *startable) warn(tell func(key, reason string)) {
 	if why := s.forgetful(); why != "" {
 		tell("sharding.allocation.strategy", why)
@@ -99,6 +99,9 @@ func (s *startable) warn(tell func(key, reason string)) {
 		var lacks []error
 		if !s.chooses(name) {
 			lacks = append(lacks, s.unstartable(name))
+		}
+		if s.Plugins[name].Debug {
+			lacks = append(lacks, field.Errorf("plugins."+name+".debug", "no limit of time ends its start, and it is not killed when it does not answer: for development alone"))
 		}
 		if s.options.unenforced != nil {
 			lacks = append(lacks, field.Within("plugins."+name, s.options.unenforced(s.Plugins[name])))
@@ -129,7 +132,7 @@ type Own struct {
 
 	// Warn is told of settings that are no faults and that the system of this process does
 	// not keep, once there is no fault: limits of a plugin that it does not know, a user that it does not have, the
-	// executable of a plugin that nothing chooses; of locations of shards that are not durable; and of a node that finds nobody by
+	// executable of a plugin that nothing chooses; of plugins that may be debugged; of locations of shards that are not durable; and of a node that finds nobody by
 	// itself, or itself under another name. Nil if nobody wants to know.
 	Warn func(key, reason string)
 

@@ -199,6 +199,22 @@ func TestPluginsThatCannotBeStartedAreRefused(t *testing.T) {
 	}
 }
 
+// A plugin that may be debugged is a warning, chosen or not.
+func TestACheckWarnsOfPluginsThatMayBeDebugged(t *testing.T) {
+	path, err := os.Executable()
+	require.NoError(t, err)
+	for _, downing := range []string{"keep-majority", "x"} {
+		var told []string
+		own := cluster.Own{Options: []cluster.Option{cluster.WithPlugins(host.New())}, Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
+		require.NoError(t, cluster.Check(own, file(t,
+			"cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "membership: {seed-nodes: ['127.0.0.1:7946']}",
+			"plugins: {x: {policy: downing, path: "+path+", unpinned: true, debug: true}}", "downing: {strategy: "+downing+"}")))
+		require.Equal(t, []string{
+			"plugins.x.debug: no limit of time ends its start, and it is not killed when it does not answer: for development alone",
+		}, told)
+	}
+}
+
 // A seed node that is the node itself in another form is said in the words of a start, for names of one host as far as this
 // machine knows them. Whatever has another port is another node.
 func TestACheckSaysWhichSeedNodeIsTheNodeItself(t *testing.T) {

@@ -25,10 +25,15 @@ type PluginStatus struct {
 	SHA256 string `json:"sha256"`
 	// PID is the number of the process, 0 if there is none.
 	PID int `json:"pid"`
+	// Debug says that the process may be held by a debugger: it is not killed when it does not answer.
+	Debug bool `json:"debug,omitempty"`
 	// Restarts counts the processes that replaced one that had ended, and Swaps those
 	// that replaced one for another configuration.
 	Restarts uint64 `json:"restarts"`
 	Swaps    uint64 `json:"swaps"`
+	// FailedInARow counts the failures of processes since the plugin last worked: since one ran for 10 s and there was no
+	// failure for a minute.
+	FailedInARow int `json:"failed_in_a_row,omitempty"`
 	// LastError is why a process last failed, empty if none has.
 	LastError string `json:"last_error,omitempty"`
 	// AwayTotal is how long in all there was no process, in seconds, and AwayLast how
@@ -49,8 +54,8 @@ type PluginStatus struct {
 
 func pluginStatus(s plugins.Status) PluginStatus {
 	p := PluginStatus{
-		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID,
-		Restarts: s.Restarts, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),
+		Name: s.Name, Policy: string(s.Policy), State: string(s.State), Since: s.Since, Says: s.Manifest.String(), SHA256: s.SHA256, PID: s.PID, Debug: s.Debug,
+		Restarts: s.Restarts, FailedInARow: s.FailedInARow, Swaps: s.Swaps, AwayTotal: s.AwayTotal.Seconds(), AwayLast: s.AwayLast.Seconds(),
 		Calls: s.Calls, Failures: s.Failures, Late: s.Late, Resent: s.Resent, OutputLeftOut: s.OutputLeftOut,
 	}
 	if s.LastError != nil {

@@ -154,8 +154,8 @@ type UID uint64
 // at the same address one after the other have different NodeIDs. It is
 // comparable. The zero NodeID is no node.
 type NodeID struct {
-	Address Address
-	UID     UID
+	Address Address // Where the node is reached.
+	UID     UID     // Tells the processes at one address apart.
 }
 
 // UIDUnknown stands for the incarnation of a seed node that was listed when a

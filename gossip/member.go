@@ -45,14 +45,16 @@ func (a Age) Compare(b Age) int {
 
 // ProtocolRange is the range of protocol versions that a member speaks, both
 // ends included.
-type ProtocolRange struct{ Min, Max uint16 }
+type ProtocolRange struct {
+	Min, Max uint16 // The lowest and the highest version; both 0 if they are not known.
+}
 
 // Member is the record of one node in a cluster. It is immutable by contract: any
 // goroutine may read it, and none may modify it or its slices.
 type Member struct {
-	Node     NodeID
-	Status   Status
-	UpNumber UpNumber // Given when the member becomes Up, and kept for life.
+	Node     NodeID   // The incarnation of the node; never zero.
+	Status   Status   // Where the member is in its life.
+	UpNumber UpNumber // Given when the member becomes Up, and kept for life: the lower, the older. 0: not Up yet.
 
 	Zone       string        // A label, for strategies; "" is a zone too.
 	Roles      []string      // Sorted, without doubles, fixed for life.

@@ -32,9 +32,9 @@ type ObserverRows struct {
 
 // Record is one row together with its observer.
 type Record struct {
-	Observer, Subject NodeID
-	Status            ReachStatus
-	Version           uint64
+	Observer, Subject NodeID      // Who makes the statement, and about whom.
+	Status            ReachStatus // What the observer says.
+	Version           uint64      // The version of the observer's rows in which this row was written.
 }
 
 func (r *ObserverRows) find(subject NodeID) (int, bool) {

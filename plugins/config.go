@@ -33,6 +33,10 @@ type Config struct {
 	// Settings are handed to the plugin as JSON; the plugin checks them. At most
 	// [SettingsBytesMax].
 	Settings map[string]any `koanf:"settings"`
+	// Debug lets a debugger hold the process, for as long as it wants: StartTimeout does not apply, and a process that
+	// answers no health checks and no calls is not killed. A call still ends after CallTimeout, and the rule of the policy
+	// for missing answers applies. For development: a plugin that hangs is not replaced. Each start warns.
+	Debug bool `koanf:"debug"`
 	// Args are the arguments of the process; up to 64.
 	Args []string `koanf:"args"`
 	// Environment is the environment of the process: only the variables named here, with

@@ -45,6 +45,8 @@ type Event struct {
 	Manifest Manifest
 	// Err is the reason of the event, or the error of a call; nil if there is none.
 	Err error
+	// FailedInARow is [Status.FailedInARow] as of this event, with Exited, Refused and Broken.
+	FailedInARow int
 	// Away is how long no process was active, with Restarted, and with Swapped if none
 	// was.
 	Away time.Duration

@@ -33,8 +33,13 @@ type Status struct {
 	// PID is the active process, which was launched at Started; 0 if there is none.
 	PID     int
 	Started time.Time
+	// Debug says that the active process may be held by a debugger: it is not killed when it does not answer.
+	Debug bool
 	// Restarts counts processes that replaced one that had ended, Swaps the swaps.
 	Restarts, Swaps uint64
+	// FailedInARow counts the processes that have ended by themselves, did not answer or could not be launched since the
+	// plugin last worked: since one ran for 10 s and there was no failure for a minute. 0 while it works.
+	FailedInARow int
 	// LastError is why a process last failed, and LastErrorAt when; nil if none has.
 	LastError   error
 	LastErrorAt time.Time

@@ -70,6 +70,7 @@ type Observations struct {
 
 // Observed is one contact point.
 type Observed struct {
+	// Point is where the contact point is.
 	Point discovery.Target
 	// Answered is how long ago the contact point answered last; negative if it never has, or
 	// too long ago to count. The contact point of this node itself has answered just now.
@@ -107,6 +108,7 @@ func (a Action) String() string {
 
 // Decision is the answer of a [JoinDecider].
 type Decision struct {
+	// Action is what the node does next; zero is [Probe].
 	Action Action
 	// SeedNodes are the nodes to join, with [Join]: some of those that the observations name.
 	SeedNodes []discovery.Target

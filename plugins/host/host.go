@@ -59,7 +59,7 @@ type Plugin struct {
 // Open starts the plugin with a name in the cluster's file. The path must be absolute.
 // Open returns when the plugin is ready for calls, or with what is wrong: the faults of
 // the configuration, each with its key, or an error of type [*plugins.Error]. It takes
-// start-timeout at most. The context is for Open alone.
+// start-timeout at most, unless the plugin may be debugged. The context is for Open alone.
 func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) (*Plugin, error) {
 	cfg = cfg.WithDefaults()
 	if err := validate(name, cfg); err != nil {
@@ -205,6 +205,6 @@ func timesOf(cfg plugins.Config) supervisor.Config {
 		HealthInterval: cfg.HealthInterval, HealthTimeout: cfg.HealthTimeout, UnhealthyAfter: unhealthyAfter, HungAfter: hungAfter,
 		BackoffMin: cfg.RestartBackoffMin, BackoffMax: cfg.RestartBackoffMax,
 		BreakerFailures: breakerFailures, BreakerWindow: breakerWindow, BreakerOpen: cfg.RestartBackoffMax,
-		ProvedAfter: provedAfter, DrainLimit: drainLimit,
+		ProvedAfter: provedAfter, DrainLimit: drainLimit, Debug: cfg.Debug,
 	}
 }

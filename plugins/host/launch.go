@@ -117,14 +117,27 @@ func (s *starter) start(ctx context.Context, of *spec) (running, error) {
 	if s.output != nil {
 		c.Printed = s.output.add
 	}
+	if of.cfg.Debug {
+		c.Begun = func(pid int) {
+			s.log.Warn("the plugin may be debugged: it has no limit of time for its start, and is not killed when it does not answer", "pid", pid)
+		}
+	}
 	return s.launcher.Launch(ctx, of.binary.Load(), c)
 }
 
+// limited returns the context of one start: a debugger may hold a process for longer than start-timeout.
+func (s *spec) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.cfg.Debug {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, s.cfg.StartTimeout)
+}
+
 // prepare launches a process of the spec and makes it ready: checked, started,
-// configured, and of the right policy. It returns within start-timeout, with an error of
-// type [*plugins.Error] unless the context has ended.
+// configured, and of the right policy. It returns within start-timeout, or with its context if
+// the process may be debugged, with an error of type [*plugins.Error] unless the context has ended.
 func (p *Plugin) prepare(ctx context.Context, s *spec) (running, plugins.Manifest, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.StartTimeout)
+	ctx, cancel := s.limited(ctx)
 	defer cancel()
 	proc, err := p.starter.start(ctx, s)
 	if err != nil {

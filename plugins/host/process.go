@@ -39,7 +39,7 @@ func Launch(ctx context.Context, name string, cfg plugins.Config, opts ...Option
 	}
 	p.starter.warn(cfg)
 	of := &spec{cfg: cfg}
-	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeout)
+	ctx, cancel := of.limited(ctx)
 	defer cancel()
 	var err error
 	if p.running, err = p.starter.start(ctx, of); err != nil {

@@ -16,7 +16,7 @@ func (p *Plugin) Status() plugins.Status {
 	at := time.Now()
 	s := plugins.Status{
 		Name: p.name, State: plugins.State(v.State.String()), Since: v.Since,
-		Restarts: v.Restarts, LastError: v.LastErr, LastErrorAt: v.LastErrAt, NextTry: v.NextTry, AwayTotal: v.AwayTotal, AwayLast: v.AwayLast, Gaps: v.Gaps,
+		Restarts: v.Restarts, FailedInARow: v.Loop, LastError: v.LastErr, LastErrorAt: v.LastErrAt, NextTry: v.NextTry, AwayTotal: v.AwayTotal, AwayLast: v.AwayLast, Gaps: v.Gaps,
 		Calls: p.calls.Load(), Failures: p.failures.Load(), Late: p.routes.late.Load(),
 		Resent: p.resent.Load(), OutputLeftOut: p.starter.leftOut.Load(),
 	}
@@ -28,7 +28,7 @@ func (p *Plugin) Status() plugins.Status {
 	defer p.mu.Unlock()
 	s.Policy, s.Manifest, s.SHA256, s.Swaps = p.policy, p.manifest, p.sum, p.swaps
 	if g := p.serving; g != nil {
-		s.PID, s.Started = g.process.PID(), g.process.Started()
+		s.PID, s.Started, s.Debug = g.process.PID(), g.process.Started(), g.spec.cfg.Debug
 	}
 	return s
 }

@@ -102,20 +102,21 @@ func (s *supervision) heard(event any) {
 	case supervisor.Exited:
 		g := p.forget(e.Gen)
 		p.routes.cut(g)
-		p.observe(plugins.Event{Type: plugins.Exited, PID: g.process.PID(), Manifest: g.manifest, Err: e.Err})
-		p.log.Info("the process of the plugin has ended", "pid", g.process.PID(), "reason", e.Err)
+		s.exited(g, e.Err)
 	case supervisor.LaunchFailed:
 		p.forget(e.Gen)
 		if !errors.Is(e.Err, errKilled) {
-			p.observe(plugins.Event{Type: plugins.Refused, Err: e.Err})
-			p.log.Error("the plugin cannot be started", "error", e.Err)
+			p.observe(plugins.Event{Type: plugins.Refused, Err: e.Err, FailedInARow: s.view.Loop})
+			p.log.Error("the plugin cannot be started", s.loop("error", e.Err)...)
 		}
 	case supervisor.Unhealthy:
 		pid := p.generation(e.Gen).process.PID()
 		p.observe(plugins.Event{Type: plugins.Unhealthy, PID: pid, Err: e.Err})
 		p.log.Error("the plugin does not answer, and is killed", "pid", pid, "error", e.Err)
+	case supervisor.Held:
+		s.held(p.generation(e.Gen).process.PID(), e.Err)
 	case supervisor.Opened:
-		p.observe(plugins.Event{Type: plugins.Broken, Err: e.Err})
+		p.observe(plugins.Event{Type: plugins.Broken, Err: e.Err, FailedInARow: e.Failures})
 		p.log.Error("the plugin fails again and again, and is left alone for a while",
 			"failures", e.Failures, "next_try", e.Until, "error", e.Err)
 	case supervisor.Swapped:
@@ -123,6 +124,37 @@ func (s *supervision) heard(event any) {
 	case supervisor.Ended:
 		go p.end() // Ends when nothing of the plugin is left; ended says so.
 	}
+}
+
+// exited tells of the end of a process. One that nobody has ordered is a warning: the plugin has crashed.
+func (s *supervision) exited(g *generation, reason error) {
+	p := s.plugin
+	e := plugins.Event{Type: plugins.Exited, PID: g.process.PID(), Manifest: g.manifest, Err: reason, FailedInARow: s.view.Loop}
+	p.observe(e)
+	select {
+	case <-g.kill:
+		p.log.Info("the process of the plugin has ended", "pid", e.PID, "reason", reason)
+	default:
+		p.log.Warn("the process of the plugin has ended", s.loop("pid", e.PID, "reason", reason)...)
+	}
+}
+
+// held tells of a process that a debugger may hold: that it does not answer, or answers again.
+func (s *supervision) held(pid int, err error) {
+	if err == nil {
+		s.plugin.log.Info("the plugin answers again", "pid", pid)
+		return
+	}
+	s.plugin.log.Warn("the plugin does not answer, and is not killed since it may be debugged", "pid", pid, "error", err)
+}
+
+// loop adds to the attributes of a line how many failures there were in a row and when the next process is launched, if
+// one is to be. The view is that of the step in which the supervisor heard of the failure: it is published first.
+func (s *supervision) loop(attributes ...any) []any {
+	if s.view.NextTry.IsZero() {
+		return attributes
+	}
+	return append(attributes, "failures", s.view.Loop, "next_try", s.view.NextTry)
 }
 
 // end waits until nothing is left of the plugin.

@@ -4,7 +4,9 @@
 package host
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"path/filepath"
@@ -28,7 +30,7 @@ import (
 
 // Supervision in virtual time: a launcher that the tests direct starts fake processes in
 // place of real ones. After these fakes come tests of what a host tells of its plugins, of
-// gaps and health checks, of answers around a swap, of what a call says about its process,
+// gaps, loops of crashes and health checks, of answers around a swap, of what a call says about its process,
 // and of swaps, launches and closing that wait for something.
 
 var errBoom = errors.New("boom")
@@ -264,6 +266,66 @@ func TestGapIsMeasured(t *testing.T) {
 		require.NoError(t, p.Close(t.Context()))
 		require.True(t, l.wasClosed)
 		require.Equal(t, []plugins.EventType{plugins.Started, plugins.Exited, plugins.Refused, plugins.Restarted, plugins.Exited, plugins.Closed}, e.Types())
+	})
+}
+
+// A plugin that crashes is seen in a log of warnings from the first crash on, with the number of failures in a row: not
+// those of the life of the node, nor those since the last try. An end that was ordered is no warning.
+func TestALoopOfCrashesIsWarnedOfFromTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer // Read only while everything rests.
+		var e Events
+		l := &fakeLauncher{}
+		log := slog.New(slog.NewJSONHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		p, err := Open(t.Context(), "subject", fakeConfig(t), WithObserver(e.Observe), WithLogger(log), func(o *options) {
+			o.launcher = func(string, *slog.Logger) (launcher, error) { return l, nil }
+		})
+		require.NoError(t, err)
+		wait(time.Hour)
+		lines.Reset() // That it is not pinned.
+		type line struct {
+			Level, Msg string
+			Failures   int
+			NextTry    time.Time `json:"next_try"`
+		}
+		crash := func() (told []line) {
+			l.latest().end(errBoom)
+			synctest.Wait()
+			for dec := json.NewDecoder(&lines); dec.More(); {
+				var one line
+				require.NoError(t, dec.Decode(&one))
+				require.WithinDuration(t, p.Status().NextTry, one.NextTry, 0)
+				one.NextTry = time.Time{}
+				told = append(told, one)
+			}
+			lines.Reset() // The decoder has read it all.
+			require.NotEmpty(t, told)
+			require.Equal(t, told[len(told)-1].Failures, p.Status().FailedInARow)
+			wait(time.Until(p.Status().NextTry) + time.Second)
+			lines.Reset() // That it is not pinned.
+			return told
+		}
+		ended := func(failures int) line {
+			return line{Level: "WARN", Msg: "the process of the plugin has ended", Failures: failures}
+		}
+		broken := func(failures int) line {
+			return line{Level: "ERROR", Msg: "the plugin fails again and again, and is left alone for a while", Failures: failures}
+		}
+		for i := range 4 {
+			require.Equal(t, []line{ended(i + 1)}, crash())
+		}
+		require.Equal(t, []line{ended(5), broken(5)}, crash())
+		require.Equal(t, []line{ended(6), broken(6)}, crash(), "the trial of the breaker")
+		last, _ := e.Last(plugins.Broken)
+		require.Equal(t, 6, last.FailedInARow)
+		last, _ = e.Last(plugins.Exited)
+		require.Equal(t, 6, last.FailedInARow)
+		wait(2 * time.Minute)
+		require.Zero(t, p.Status().FailedInARow, "it works")
+		require.Equal(t, []line{ended(1)}, crash(), "another loop")
+		require.NoError(t, p.Close(t.Context()))
+		synctest.Wait()
+		require.NotContains(t, lines.String(), "the process of the plugin has ended")
 	})
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build (python || typescript) && !windows
+//go:build (python || typescript || java) && !windows
 
 package plugintest
 

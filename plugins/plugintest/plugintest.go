@@ -87,14 +87,15 @@ func Build(tb testing.TB, pkg string) string {
 	return path
 }
 
-// pinned completes the configuration by an absolute path and a checksum.
+// pinned completes the configuration by an absolute path and a checksum. A plugin that hangs is replaced while it is
+// tested, whether it may be debugged or not.
 func pinned(tb testing.TB, c plugins.Config) plugins.Config {
 	tb.Helper()
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c.Path = path
+	c.Path, c.Debug = path, false
 	if len(c.SHA256) > 0 || c.Unpinned {
 		return c
 	}

@@ -34,5 +34,5 @@ func TestTypeScriptExamplePasses(t *testing.T) {
 		assert.NoError(t, json.NewEncoder(w).Encode(map[string]string{"form": named, "reason": "it is the first"}))
 	}))
 	defer endpoint.Close()
-	tried(t, path, "url: "+endpoint.URL+"\n")
+	tried(t, path, "timeout-ms: 5000\nurl: "+endpoint.URL+"\n")
 }

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build (process || python || typescript) && !windows
+//go:build (process || python || typescript || java) && !windows
 
 package plugintest
 

@@ -62,6 +62,7 @@ type child struct {
 	as          *identity
 	socketDir   string
 	versions    []int
+	begins      func(pid int) // Nil if nobody wants to know.
 	log         *slog.Logger
 
 	stdout, stderr *output
@@ -86,7 +87,7 @@ func (l *Launcher) newChild(b *Binary, c Command, as *identity, environment []st
 	log := l.log.With("plugin", c.Name)
 	r, w := io.Pipe()
 	ch := &child{
-		launcher: l, confinement: c.Confinement, as: as, socketDir: socketDir, versions: c.Versions, log: log,
+		launcher: l, confinement: c.Confinement, as: as, socketDir: socketDir, versions: c.Versions, begins: c.Begun, log: log,
 		stdout: newOutput(log, "stdout", c.LeftOut, c.Printed), stderr: newOutput(log, "stderr", c.LeftOut, c.Printed),
 		toLibrary: r, line: w, over: make(chan struct{}), exited: make(chan struct{}),
 	}
@@ -202,8 +203,12 @@ func (c *child) begun() error {
 		c.mu.Lock()
 		c.process = nil
 		c.mu.Unlock()
+		return err
 	}
-	return err
+	if c.begins != nil {
+		c.begins(c.cmd.Process.Pid)
+	}
+	return nil
 }
 
 // unwanted reports whether the process must not live.

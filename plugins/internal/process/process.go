@@ -37,8 +37,8 @@ const (
 	// of a status.
 	headerBytesMax = 64 << 10
 	// libraryTimeout is go-plugin's own limit of a launch. It never takes effect: the
-	// context ends before.
-	libraryTimeout = 10 * time.Minute
+	// context ends before, or a debugger holds the process.
+	libraryTimeout = 365 * 24 * time.Hour
 	// reconnectMost is the longest pause before a broken connection to a live process is
 	// dialled again. gRPC's default is two minutes.
 	reconnectMost = time.Second
@@ -65,6 +65,8 @@ type Command struct {
 	// LeftOut is told how many bytes of output were not logged, from several goroutines;
 	// nil if nobody wants to know.
 	LeftOut func(bytes int)
+	// Begun is told the number of the process when there is one, before it has shaken hands; nil if nobody wants to know.
+	Begun func(pid int)
 	// Printed takes each line that the process prints in place of the log, within the rate of the log, from several
 	// goroutines; nil if the log takes them.
 	Printed func(line string)

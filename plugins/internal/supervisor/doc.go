@@ -62,4 +62,6 @@
 //     is left.
 //   - I6: each Swap is answered by one [Swapped].
 //   - I7: a [View] that has changed is published before anything else of its step.
+//   - I8: Loop of the view counts each failure after which the back-off has grown.
+//   - I9: with Debug no process is killed for what it does not answer.
 package supervisor

@@ -80,8 +80,8 @@ type CheckHealth struct{ Gen Generation }
 // because its process goes on when the launch has succeeded, and may have to be ended
 // before that.
 type (
-	// Launch starts a process. Exactly one of [Launched] and [LaunchFailed] answers,
-	// within a bounded time, even if Kill is ordered meanwhile.
+	// Launch starts a process. Exactly one of [Launched] and [LaunchFailed] answers, even if
+	// Kill is ordered meanwhile: within a bounded time, or after Kill if a debugger may hold it.
 	Launch struct {
 		Gen  Generation
 		Spec Spec
@@ -113,7 +113,13 @@ type (
 		Gen Generation
 		Err error
 	}
-	// Opened says that the circuit breaker has opened.
+	// Held says that a process is not killed though its health checks or its calls failed, since a debugger may hold it:
+	// Err says what failed, and is nil when it answers again.
+	Held struct {
+		Gen Generation
+		Err error
+	}
+	// Opened says that the circuit breaker has opened, after so many failures since the plugin last worked.
 	Opened struct {
 		Failures int
 		Until    time.Time

@@ -14,6 +14,7 @@ type facts struct {
 	since     time.Time // When the state began.
 	restarts  uint64
 	failures  uint64 // Number of errors so far.
+	loop      int    // Failures since the plugin last worked.
 	lastErr   error
 	lastErrAt time.Time
 
@@ -67,6 +68,9 @@ type View struct {
 	LastErr   error
 	LastErrAt time.Time
 	Failures  uint64
+	// Loop counts the failures since the plugin last worked: since a process had run for ProvedAfter while nothing had
+	// failed within BreakerWindow.
+	Loop int
 	// NextTry is when the next process is launched, while Waiting or Broken; else zero.
 	NextTry time.Time
 	// Away says that no process is active though one was before, and AwaySince since
@@ -91,7 +95,7 @@ func (v View) same(other View) bool {
 func (m *Machine) View() View {
 	v := View{
 		State: m.state, Since: m.facts.since, Active: m.active, Spec: m.spec, Restarts: m.facts.restarts,
-		LastErr: m.facts.lastErr, LastErrAt: m.facts.lastErrAt, Failures: m.facts.failures,
+		LastErr: m.facts.lastErr, LastErrAt: m.facts.lastErrAt, Failures: m.facts.failures, Loop: m.facts.loop,
 		Away: m.facts.gone, AwaySince: m.facts.goneSince.Wall,
 		Gaps: m.facts.gaps, AwayTotal: m.facts.total, AwayLast: m.facts.last,
 	}

@@ -46,11 +46,15 @@ func (m *Machine) healthChecked(now machine.Now, p *process, err error, out *mac
 	p.due = max(now.Mono, p.checked.Add(m.cfg.HealthInterval))
 	if err == nil {
 		p.failed = 0
+		m.resumed(p, out)
+		if p.gen == m.active {
+			m.worked(now, p)
+		}
 		return
 	}
 	p.failed++
 	if p.failed >= m.cfg.UnhealthyAfter {
-		m.unhealthy(now, p, fmt.Errorf("%w: %d health checks failed, the last: %w", ErrUnhealthy, p.failed, err), out)
+		m.silent(now, p, fmt.Errorf("%w: %d health checks failed, the last: %w", ErrUnhealthy, p.failed, err), out)
 	}
 }
 
@@ -63,14 +67,34 @@ func (m *Machine) callEnded(now machine.Now, in CallEnded, out *machine.Outbox) 
 	}
 	if !in.Unanswered {
 		p.unanswered = 0
+		m.resumed(p, out)
 		return
 	}
 	p.unanswered++
 	if p.unanswered >= m.cfg.HungAfter {
-		m.unhealthy(now, p, fmt.Errorf("%w: %d calls in a row had no answer", ErrUnhealthy, p.unanswered), out)
+		m.silent(now, p, fmt.Errorf("%w: %d calls in a row had no answer", ErrUnhealthy, p.unanswered), out)
 		return
 	}
 	m.check(now, p, out)
+}
+
+// silent takes that p does not answer: it is killed, unless a debugger may hold it.
+func (m *Machine) silent(now machine.Now, p *process, err error, out *machine.Outbox) {
+	switch {
+	case !m.cfg.Debug:
+		m.unhealthy(now, p, err, out)
+	case !p.held:
+		p.held = true
+		out.Publish(Held{Gen: p.gen, Err: err})
+	}
+}
+
+// resumed says that a process that was held answers again, both health checks and calls.
+func (m *Machine) resumed(p *process, out *machine.Outbox) {
+	if p.held && p.failed < m.cfg.UnhealthyAfter && p.unanswered < m.cfg.HungAfter {
+		p.held = false
+		out.Publish(Held{Gen: p.gen})
+	}
 }
 
 // unhealthy kills p without grace: it does not answer, so it would not answer the request

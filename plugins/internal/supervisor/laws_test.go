@@ -54,6 +54,7 @@ type health struct {
 
 func newBooks(t *rapid.T) *books {
 	cfg := config()
+	cfg.Debug = rapid.Bool().Draw(t, "debug")
 	w := &books{
 		t: t, m: supervisor.New(1, cfg), cfg: cfg, spec: 1, at: machine.Never,
 		launching: map[supervisor.Generation]supervisor.Spec{}, alive: map[supervisor.Generation]supervisor.Spec{},
@@ -125,6 +126,9 @@ func (w *books) asked(check health) {
 
 // heard takes an event that the machine publishes.
 func (w *books) heard(event any) {
+	if _, killed := event.(supervisor.Unhealthy); killed && w.cfg.Debug {
+		w.t.Fatalf("I9: %+v though it may be debugged", event)
+	}
 	switch event.(type) {
 	case supervisor.Swapped:
 		w.swaps--
@@ -133,7 +137,7 @@ func (w *books) heard(event any) {
 			w.t.Fatalf("I5: ended twice or with processes left")
 		}
 		w.ended = true
-	case supervisor.Unhealthy, supervisor.Opened:
+	case supervisor.Unhealthy, supervisor.Held, supervisor.Opened:
 		if w.ended {
 			w.t.Fatalf("%#v after the end", event)
 		}
@@ -183,6 +187,13 @@ func (w *books) exists(gen supervisor.Generation) bool {
 	_, launching := w.launching[gen]
 	_, alive := w.alive[gen]
 	return launching || alive
+}
+
+// counted checks I8 after a failure: the view counts at least those after which the back-off has grown.
+func (w *books) counted() {
+	if v := w.m.View(); v.Loop < w.streak && !w.stopped {
+		w.t.Fatalf("I8: %d failures in a row, of which the view has %d", w.streak, v.Loop)
+	}
 }
 
 // pass lets time pass until an instant.
@@ -239,6 +250,7 @@ func (w *books) outcome(gen supervisor.Generation, ok bool) {
 	}
 	delete(w.condemned, gen)
 	w.step(supervisor.LaunchFailed{Gen: gen, Err: errBoom})
+	w.counted()
 }
 
 func (w *books) exit(gen supervisor.Generation) {
@@ -253,6 +265,7 @@ func (w *books) exit(gen supervisor.Generation) {
 	delete(w.condemned, gen)
 	w.checking = slices.DeleteFunc(w.checking, func(h health) bool { return h.gen == gen })
 	w.step(supervisor.Exited{Gen: gen, Err: errBoom})
+	w.counted()
 }
 
 // one draws a generation of a set.
@@ -296,7 +309,7 @@ func (w *books) actions() map[string]func(*rapid.T) {
 			w.spec++
 			w.swaps++
 			w.ordered[w.spec] = true
-			w.step(supervisor.Swap{Spec: w.spec, Config: config()})
+			w.step(supervisor.Swap{Spec: w.spec, Config: w.cfg})
 		},
 		"time": func(t *rapid.T) {
 			until := w.now.Mono.Add(time.Duration(rapid.Int64Range(0, int64(20*time.Second)).Draw(t, "time")))

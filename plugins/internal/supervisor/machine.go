@@ -55,6 +55,8 @@ type Config struct {
 	ProvedAfter time.Duration
 	// DrainLimit bounds how long calls of an old generation may go on.
 	DrainLimit time.Duration
+	// Debug has no process killed for its health checks and calls: a debugger may hold it.
+	Debug bool
 }
 
 // phase is the stage of one process.
@@ -80,6 +82,7 @@ type process struct {
 	due        machine.Instant // When the next health check begins.
 	failed     int             // Health checks that failed in a row.
 	unanswered int             // Unanswered calls since the last answer.
+	held       bool            // It does not answer, and is not killed for that.
 
 	drainBy machine.Instant // While draining: when its calls are cut off.
 }
@@ -301,17 +304,27 @@ func (m *Machine) failure(now machine.Now, p *process, err error, out *machine.O
 	if p.phase != launching && now.Mono.Sub(p.since) >= m.cfg.ProvedAfter {
 		m.streak, m.trial = 0, false
 	}
+	m.worked(now, p)
+	m.facts.loop++
 	m.streak++
 	m.remember(now.Mono)
 	if m.trial || len(m.recent) >= m.cfg.BreakerFailures {
 		m.trial = false
 		m.restart = after(now, m.cfg.BreakerOpen)
 		m.enter(now, Broken)
-		out.Publish(Opened{Failures: len(m.recent), Until: m.restart.Wall, Err: err})
+		out.Publish(Opened{Failures: m.facts.loop, Until: m.restart.Wall, Err: err})
 		return
 	}
 	m.restart = after(now, m.backoff())
 	m.enter(now, Waiting)
+}
+
+// worked ends the count of failures if p has run for long enough, and nothing has failed within the window.
+func (m *Machine) worked(now machine.Now, p *process) {
+	quiet := len(m.recent) == 0 || now.Mono.Sub(m.recent[len(m.recent)-1]) >= m.cfg.BreakerWindow
+	if quiet && p.phase != launching && now.Mono.Sub(p.since) >= m.cfg.ProvedAfter {
+		m.facts.loop = 0
+	}
 }
 
 // after returns the moment d later than now.

@@ -150,7 +150,8 @@ func TestLoopOfCrashesOpensTheBreaker(t *testing.T) {
 		b.step(supervisor.Launched{Gen: gen})
 		b.step(supervisor.Exited{Gen: gen, Err: errBoom})
 	}
-	for range 3 {
+	require.Equal(t, 5, b.m.View().Loop)
+	for failed := range 3 {
 		require.Equal(t, supervisor.Broken, b.m.View().State)
 		d, effects := b.wake()
 		gen++
@@ -158,13 +159,23 @@ func TestLoopOfCrashesOpensTheBreaker(t *testing.T) {
 		require.Len(t, effects, 1)
 		opened := b.step(supervisor.LaunchFailed{Gen: gen, Err: errBoom})
 		require.IsType(t, supervisor.Opened{}, opened[0])
+		require.Equal(t, 6+failed, opened[0].(supervisor.Opened).Failures, "all since it last worked count")
+		require.Equal(t, 6+failed, b.m.View().Loop)
 	}
 	b.wake()
 	gen++
 	b.step(supervisor.Launched{Gen: gen})
+	require.Equal(t, 8, b.m.View().Loop, "it has not worked yet")
+	b.wake() // To the first health check.
+	b.checked(gen, nil)
+	require.Equal(t, 8, b.m.View().Loop, "a second is no proof")
+	b.wake()
 	b.pass(2 * time.Minute)
+	b.checked(gen, nil)
+	require.Zero(t, b.m.View().Loop, "it works")
 	b.step(supervisor.Exited{Gen: gen, Err: errBoom})
 	require.Equal(t, supervisor.Waiting, b.m.View().State, "a trial that lasted closes the breaker")
+	require.Equal(t, 1, b.m.View().Loop)
 	d, _ := b.wake()
 	require.Equal(t, 100*time.Millisecond, d)
 }
@@ -211,6 +222,44 @@ func TestCallWithoutAnAnswerIsFollowedByAHealthCheck(t *testing.T) {
 	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}))
 	effects := b.step(supervisor.CallEnded{Gen: 1, Unanswered: true})
 	require.Contains(t, effects, supervisor.Kill{Gen: 1}, "three in a row: the strategy hangs")
+}
+
+// A process that may be debugged is never killed for what it does not answer: that is said once, and once more when it
+// answers health checks and calls again. The next configuration may have it killed.
+func TestAProcessThatMayBeDebuggedIsNotKilled(t *testing.T) {
+	b := newBench(t)
+	debugged := config()
+	debugged.Debug = true
+	b.m = supervisor.New(1, debugged)
+	b.step(machine.Started{})
+	b.step(supervisor.Launched{Gen: 1})
+	var told []any
+	for range 20 {
+		b.wake()
+		told = append(told, b.checked(1, errBoom)...)
+	}
+	require.Len(t, told, 1)
+	held := told[0].(supervisor.Held)
+	require.Equal(t, supervisor.Generation(1), held.Gen)
+	require.ErrorIs(t, held.Err, supervisor.ErrUnhealthy)
+	require.Equal(t, supervisor.Running, b.m.View().State)
+	for range 20 {
+		require.NotContains(t, b.step(supervisor.CallEnded{Gen: 1, Unanswered: true}), supervisor.Kill{Gen: 1})
+	}
+	b.wake()
+	require.Empty(t, b.checked(1, nil), "calls are not answered yet")
+	require.Equal(t, []any{supervisor.Held{Gen: 1}}, b.step(supervisor.CallEnded{Gen: 1}))
+	require.Empty(t, b.step(supervisor.CallEnded{Gen: 1}))
+	require.Zero(t, b.m.View().Failures)
+
+	b.step(supervisor.Swap{Spec: 2, Config: config()})
+	b.step(supervisor.Launched{Gen: 2})
+	b.step(supervisor.Exited{Gen: 1})
+	for range 3 {
+		b.wake()
+		told = b.checked(2, errBoom)
+	}
+	require.Contains(t, told, supervisor.Kill{Gen: 2})
 }
 
 // A health check without an answer has failed at its limit, even if the driver forgot it;

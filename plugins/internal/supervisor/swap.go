@@ -24,7 +24,7 @@ func (m *Machine) switchTo(now machine.Now, p *process, out *machine.Outbox) {
 	old := m.find(m.active)
 	m.candidate, m.spec, m.cfg = 0, p.spec, m.next
 	p.due = now.Mono.Add(m.cfg.HealthInterval)
-	m.dying, m.trial, m.streak, m.recent = 0, false, 0, nil
+	m.dying, m.trial, m.streak, m.recent, m.facts.loop = 0, false, 0, nil, 0
 	m.activate(now, p, out)
 	for _, other := range m.processes {
 		if other.phase == launching {

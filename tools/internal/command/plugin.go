@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/quorate/quorate/plugins"
@@ -70,6 +71,9 @@ func (c *CheckPlugin) Run(s *Session) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Debug {
+		fmt.Fprintln(s.Stderr, "warning: the plugin may be debugged: it is waited for without a limit of time for its start")
+	}
 	printed := new(host.Output)
 	t, err := try(cfg, printed)
 	if err != nil {
@@ -94,7 +98,11 @@ func (c *CheckPlugin) Run(s *Session) error {
 // try starts a plugin, whose policy need not be known, and has it decide.
 func try(cfg plugins.Config, printed *host.Output) (tried, error) {
 	// One start is enough for a policy that is known, and for another one as many as there are policies.
-	ctx, cancel := context.WithTimeout(context.Background(), checkLimit+time.Duration(len(host.Policies()))*cfg.WithDefaults().StartTimeout)
+	limit := checkLimit + time.Duration(len(host.Policies()))*cfg.WithDefaults().StartTimeout
+	if cfg.Debug {
+		limit = math.MaxInt64
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	began := time.Now()
 	p, err := trial.Open(ctx, cfg, printed)

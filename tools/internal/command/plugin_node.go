@@ -126,7 +126,11 @@ func printPlugin(s *Session, p cluster.PluginStatus) {
 	field(w, "state", p.State+" since "+p.Since.UTC().Format(time.RFC3339))
 	field(w, "says", p.Says)
 	if p.PID > 0 {
-		field(w, "process", strconv.Itoa(p.PID))
+		debug := ""
+		if p.Debug {
+			debug = ", which may be debugged: it is not killed when it does not answer"
+		}
+		field(w, "process", strconv.Itoa(p.PID)+debug)
 	}
 	field(w, "sha256", p.SHA256)
 	field(w, "calls", fmt.Sprintf("%d, of them %d without an answer, %d too late", p.Calls, p.Failures, p.Late))
@@ -136,6 +140,9 @@ func printPlugin(s *Session, p cluster.PluginStatus) {
 	}
 	if p.OutputLeftOut > 0 {
 		field(w, "output", plural(int(min(p.OutputLeftOut, 1<<62)), "byte")+" not logged")
+	}
+	if p.FailedInARow > 0 {
+		field(w, "failed", plural(p.FailedInARow, "time")+" in a row")
 	}
 	field(w, "last error", p.LastError)
 }

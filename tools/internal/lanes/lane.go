@@ -53,7 +53,7 @@ func Lanes() []Lane {
 		{"fuzz", "no input breaks a decoder", "", fuzzParts, 180 * time.Second, goFile, fuzz},
 		{"consumer", "a release of the tree, as its users get it", "", 1, 150 * time.Second, nameOf("go.mod", "go.sum", "CHANGELOG.md"), consumer},
 		{"servers", "etcd; the manifests, images and alerts of deploy", "user namespaces, for the image", 1, 120 * time.Second, below("deploy", "internal", "discovery", "downing", "sharding/state/etcd"), servers},
-		{"languages", "plugins in Python and TypeScript", "python3 3.10 with venv; node 20 with npm", 1, 120 * time.Second, below("plugins", "examples/plugins"), languages},
+		{"languages", "plugins in Python, TypeScript and Java", "python3 3.10 with venv; node 20 with npm; java 17 with mvn", 1, 120 * time.Second, below("plugins", "examples/plugins"), languages},
 		{"databases", "states and products over PostgreSQL", "a PostgreSQL server", 1, 120 * time.Second, below("sharding/state", "examples/devices"), databases},
 		{"pages", "the pages: built anew, and used in a browser", "node 20.19 with npm; Chromium", 1, 180 * time.Second, below("management/page", "examples/bank", "tools/internal/picture"), pages},
 	}
@@ -248,10 +248,15 @@ func languages(ctx context.Context, w *Workspace, _ int) []Step {
 	} else {
 		steps = append(steps, Step{LeftOut: "plugins in TypeScript, since there is no node of 20 or newer with npm"})
 	}
+	if runs(ctx, "mvn", "--version") && runs(ctx, "sh", "-c", `javac --version | { read -r _ release; test "${release%%.*}" -ge 17; }`) {
+		tags = append(tags, "java")
+	} else {
+		steps = append(steps, Step{LeftOut: "plugins in Java, since there is no JDK of 17 or newer with mvn"})
+	}
 	if len(tags) > 0 {
 		steps = append(steps, Step{
-			Packages: w.Tagged("python", "typescript"),
-			Args:     []string{"-tags=" + strings.Join(tags, ","), "-run=Python|TypeScript", "-p=1", "-count=1", timeout},
+			Packages: w.Tagged("python", "typescript", "java"),
+			Args:     []string{"-tags=" + strings.Join(tags, ","), "-run=Python|TypeScript|Java", "-p=1", "-count=1", timeout},
 		})
 	}
 	return steps

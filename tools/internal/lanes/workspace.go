@@ -143,7 +143,7 @@ func (w *Workspace) Names(tags ...string) string {
 
 // Plain returns those that have tests without any tag of a lane.
 func (w *Workspace) Plain() []string {
-	lane := regexp.MustCompile(`(^|[^!])\b(process|python|typescript|postgres|chromium|mutants|seeds|namespaces|lint|traces|race)\b`)
+	lane := regexp.MustCompile(`(^|[^!])\b(process|python|typescript|java|postgres|chromium|mutants|seeds|namespaces|lint|traces|race)\b`)
 	return w.dirs(func(f testFile) bool { return !lane.MatchString(f.constraint) })
 }
 

@@ -22,6 +22,7 @@ const (
 	dataPath   = "tools/internal/reference/reference.json"
 	pagePath   = "docs/configuration.md"
 	schemaPath = "docs/cluster.schema.json"
+	fieldsPath = "docs/plugin-fields.md"
 )
 
 // The lines of the page that enclose the generated part.
@@ -58,8 +59,12 @@ func Generate(root string, defaults any) (map[string][]byte, error) {
 	if !ok || !closed {
 		return nil, fmt.Errorf("reference: %s lacks the line %q or %q", pagePath, strings.TrimSpace(pageBegin), strings.TrimSpace(pageEnd))
 	}
+	fields, err := Contract(root)
+	if err != nil {
+		return nil, err
+	}
 	return map[string][]byte{
-		dataPath: data, schemaPath: encoded,
+		dataPath: data, schemaPath: encoded, fieldsPath: []byte(fields),
 		pagePath: []byte(before + pageBegin + manual.Markdown(settings) + "\n" + pageEnd + after),
 	}, nil
 }

@@ -19,8 +19,8 @@ interface Observed {
 // required answer and nothing has changed for the margin, it asks the endpoint by POST which node
 // forms one: {"form": "10.0.0.1:7946", "reason": "..."}. Without "form" nobody does yet. All nodes
 // ask the same endpoint, and it names one: so at most one forms a cluster. Without an answer no
-// cluster is formed.
-export function operator(settings: Settings): Record<string, Call> {
+// cluster is formed. The signal of limit aborts after so many milliseconds.
+export function operator(settings: Settings, limit = (milliseconds: number) => AbortSignal.timeout(milliseconds)): Record<string, Call> {
   const url = settings.take("url", "");
   const timeout = settings.take("timeout-ms", 2000);
   if (!/^https?:\/\/[^/]/.test(url)) settings.wrong("url", `${JSON.stringify(url)} is not the URL of an endpoint, http or https`);
@@ -38,7 +38,8 @@ export function operator(settings: Settings): Record<string, Call> {
     const answering = points.filter((p: { answered: boolean }) => p.answered).length;
     if (answering < r.required_contact_points) return probe(`${answering} contact points answer, ${r.required_contact_points} are required`);
     if (r.stable_nanos < r.stable_margin_nanos) return probe("the contact points have not been unchanged for long enough");
-    const named = await ask(url, { service: r.service, self: r.self, required: r.required_contact_points, contactPoints: points }, signal, timeout);
+    const named = await ask(url, { service: r.service, self: r.self, required: r.required_contact_points, contactPoints: points },
+      AbortSignal.any([signal, limit(timeout)]));
     const why = named.reason ? `: ${named.reason}` : "";
     if (named.form === "") return probe(`${url} names no node yet${why}`);
     if (named.form !== r.self) return probe(`${url} names ${named.form}${why}`);
@@ -51,13 +52,12 @@ function probe(reason: string): object {
   return { action: "JOIN_ACTION_NONE", reason: line(`operator: ${reason}`) };
 }
 
-// ask asks the endpoint, for at most so many milliseconds.
-async function ask(url: string, observed: Observed, signal: AbortSignal, timeout: number): Promise<{ form: string; reason: string }> {
+// ask asks the endpoint, until the signal aborts.
+async function ask(url: string, observed: Observed, signal: AbortSignal): Promise<{ form: string; reason: string }> {
   let text: string;
   try {
     const response = await fetch(url, {
-      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(observed), redirect: "error",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeout)]),
+      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(observed), redirect: "error", signal,
     });
     if (!response.ok) throw new Error(`status ${response.status}`);
     text = await read(response);

@@ -12,8 +12,11 @@ import { line, Malformed, Settings, Undecided } from "../src/quorate-plugin";
 
 type Answer = (response: ServerResponse, asked: any) => void;
 
+// unlimited lets the endpoint take as long as a busy machine needs.
+const unlimited = () => new AbortController().signal;
+
 // decide asks about two contact points that answer, with an endpoint that answers so.
-async function decide(answer: Answer, changes: object = {}, settings: object = {}): Promise<any> {
+async function decide(answer: Answer, changes: object = {}, settings: object = {}, limit?: (ms: number) => AbortSignal): Promise<any> {
   const server = createServer((request, response) => {
     const pieces: Buffer[] = [];
     request.on("data", (piece) => pieces.push(piece)).on("end", () => answer(response, JSON.parse(Buffer.concat(pieces).toString())));
@@ -22,7 +25,7 @@ async function decide(answer: Answer, changes: object = {}, settings: object = {
   try {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/form`;
     const given = new Settings(JSON.stringify({ url, ...settings }));
-    const { Decide } = operator(given);
+    const { Decide } = operator(given, limit ?? unlimited);
     assert.deepEqual(given.faults, []);
     return await Decide!({
       service: "bank", self: "10.0.0.1:7946", required_contact_points: 2, stable_margin_nanos: 5, stable_nanos: 5,
@@ -82,7 +85,7 @@ test("without an answer nothing is decided", async () => {
   ]) {
     await assert.rejects(decide(answer), Undecided);
   }
-  await assert.rejects(decide(() => {}, {}, { "timeout-ms": 20 }), Undecided);
+  await assert.rejects(decide(() => {}, {}, { "timeout-ms": 20 }, (ms) => AbortSignal.timeout(ms)), Undecided);
 });
 
 test("a request with short columns is refused", async () => {

@@ -123,6 +123,11 @@ func main() {
 	if run, ok := beside()[mode]; ok {
 		go run()
 	}
+	if mode == "stopped" { // As by a debugger, until somebody lets it go on.
+		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+			panic(err)
+		}
+	}
 	if mode == "floods" {
 		go func() {
 			for {

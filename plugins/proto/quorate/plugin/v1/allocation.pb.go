@@ -47,11 +47,12 @@ type Regions struct {
 	// The present use of the resources of each node, from 0 (idle, or not known)
 	// to 1 (full). Finite.
 	Load []float64 `protobuf:"fixed64,7,rep,packed,name=load,proto3" json:"load,omitempty"`
-	// How many shards each has.
+	// How many shards each has, from 0.
 	ShardCount []uint32 `protobuf:"varint,8,rep,packed,name=shard_count,json=shardCount,proto3" json:"shard_count,omitempty"`
 	// The shards: first those of the first region, then of the second, and so on,
 	// for each in the order in which it got them, including those that are being
-	// moved away. As many as the sum of shard_count; none occurs twice.
+	// moved away. As many as the sum of shard_count; none occurs twice. Shards are
+	// numbered from 0 to one less than the number-of-shards of the kind.
 	Shard []uint32 `protobuf:"varint,9,rep,packed,name=shard,proto3" json:"shard,omitempty"`
 	// Zones and versions. "" is a zone and a version like any other.
 	Text []string `protobuf:"bytes,10,rep,name=text,proto3" json:"text,omitempty"`
@@ -250,7 +251,8 @@ type AllocateRequest struct {
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// All regions of the kind.
 	Regions *Regions `protobuf:"bytes,2,opt,name=regions,proto3" json:"regions,omitempty"`
-	// The shards without a home, none in a region's list, none twice.
+	// The shards without a home, none in a region's list, none twice; 0 is a shard
+	// like any other.
 	Shard []uint32 `protobuf:"varint,3,rep,packed,name=shard,proto3" json:"shard,omitempty"`
 	// Who asked for each first: places in regions, counted from 1; 0: nobody, the
 	// shard is allocated ahead of its first message. Empty: nobody for any shard.
@@ -330,7 +332,7 @@ func (x *AllocateRequest) GetFitness() *Fitness {
 // missing stays without a home and is asked about again.
 type AllocateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Shards of the request, each at most once.
+	// Shards of the request, each at most once; 0 is a shard like any other.
 	Shard []uint32 `protobuf:"varint,1,rep,packed,name=shard,proto3" json:"shard,omitempty"`
 	// The home of each: places in the request's regions, with condition 0.
 	Region []uint32 `protobuf:"varint,2,rep,packed,name=region,proto3" json:"region,omitempty"`
@@ -492,12 +494,12 @@ type Budget struct {
 	// How many of them with one region as source or target. 0: no limit of its
 	// own.
 	PerRegion uint32 `protobuf:"varint,2,opt,name=per_region,json=perRegion,proto3" json:"per_region,omitempty"`
-	// The moves in flight, as columns: shards, which are still in the lists of
-	// where they come from,
+	// The moves in flight, as columns: the shards, which are still in the lists of
+	// where they come from; 0 is a shard like any other.
 	Shard []uint32 `protobuf:"varint,3,rep,packed,name=shard,proto3" json:"shard,omitempty"`
-	// where each comes from: places in regions,
+	// Where each comes from: places in regions.
 	From []uint32 `protobuf:"varint,4,rep,packed,name=from,proto3" json:"from,omitempty"`
-	// and where it goes: places in regions.
+	// Where each goes: places in regions.
 	To            []uint32 `protobuf:"varint,5,rep,packed,name=to,proto3" json:"to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -573,7 +575,7 @@ func (x *Budget) GetTo() []uint32 {
 type RebalanceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The shards that move: each is in the list of its region, not in flight, and
-	// occurs once.
+	// occurs once; 0 is a shard like any other.
 	Shard []uint32 `protobuf:"varint,1,rep,packed,name=shard,proto3" json:"shard,omitempty"`
 	// Where each is: places in the request's regions, neither suspended nor
 	// unreachable.

@@ -351,7 +351,7 @@ type Nodes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names or IP addresses without brackets, 1 to 255 bytes.
 	Host []string `protobuf:"bytes,1,rep,name=host,proto3" json:"host,omitempty"`
-	// 1 to 65535.
+	// 1 to 65535, never 0.
 	Port []uint32 `protobuf:"varint,2,rep,packed,name=port,proto3" json:"port,omitempty"`
 	// The incarnation of the process there. Not 0.
 	Uid           []uint64 `protobuf:"fixed64,3,rep,packed,name=uid,proto3" json:"uid,omitempty"`

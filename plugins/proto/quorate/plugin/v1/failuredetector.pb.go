@@ -28,7 +28,8 @@ const (
 // moment of the batch, since two processes have no clock in common.
 type JudgeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 for the first batch of a session, which makes the plugin forget all nodes.
+	// 1 for the first batch of a session, which makes the plugin forget all nodes;
+	// then one more with each batch. Never 0.
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// The time since the moment of the batch before, in nanoseconds, from 0. 0 in
 	// the first.
@@ -39,7 +40,7 @@ type JudgeRequest struct {
 	Node []string `protobuf:"bytes,3,rep,name=node,proto3" json:"node,omitempty"`
 	// The verdict in force about each.
 	Available []bool `protobuf:"varint,4,rep,packed,name=available,proto3" json:"available,omitempty"`
-	// How many answers of each have arrived since the last batch.
+	// How many answers of each have arrived since the last batch, from 0.
 	AnswerCount []uint32 `protobuf:"varint,5,rep,packed,name=answer_count,json=answerCount,proto3" json:"answer_count,omitempty"`
 	// How long before the moment of the batch each answer arrived, in nanoseconds,
 	// from 0: first those of the first node, the oldest first, then of the second.
@@ -141,7 +142,7 @@ func (x *JudgeRequest) GetNodesNumber() uint64 {
 // that, and not before the silence that the host allows in any case.
 type JudgeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number of the request.
+	// The number of the request, so never 0.
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// The nodes whose verdict turns from what it is in the request: places in node,
 	// each at most once.

@@ -86,7 +86,8 @@ type JoinDeciderDecideRequest struct {
 	Service string `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
 	// Where this node's own contact point is, "host:port".
 	Self string `protobuf:"bytes,2,opt,name=self,proto3" json:"self,omitempty"`
-	// How many contact points must be known before a cluster may be formed. From 1.
+	// How many contact points must be known before a cluster may be formed. From 1,
+	// never 0.
 	RequiredContactPoints uint32 `protobuf:"varint,3,opt,name=required_contact_points,json=requiredContactPoints,proto3" json:"required_contact_points,omitempty"`
 	// For how long the set of contact points must have been unchanged before a
 	// cluster may be formed, in nanoseconds, from 0.
@@ -94,11 +95,11 @@ type JoinDeciderDecideRequest struct {
 	// For how long it has been unchanged, in nanoseconds, from 0.
 	StableNanos int64 `protobuf:"varint,5,opt,name=stable_nanos,json=stableNanos,proto3" json:"stable_nanos,omitempty"`
 	// The contact points that were found, as columns, sorted by address, without
-	// doubles: "host:port",
+	// doubles: "host:port".
 	ContactPoint []string `protobuf:"bytes,6,rep,name=contact_point,json=contactPoint,proto3" json:"contact_point,omitempty"`
-	// how long ago each last answered, in nanoseconds; -1: never,
+	// How long ago each last answered, in nanoseconds, from 0; -1: never.
 	AnsweredNanos []int64 `protobuf:"varint,7,rep,packed,name=answered_nanos,json=answeredNanos,proto3" json:"answered_nanos,omitempty"`
-	// and how many seed nodes each named in that answer.
+	// How many seed nodes each named in that answer, from 0.
 	SeedNodeCount []uint32 `protobuf:"varint,8,rep,packed,name=seed_node_count,json=seedNodeCount,proto3" json:"seed_node_count,omitempty"`
 	// The seed nodes, "host:port": members of a cluster that a node can join. First
 	// those that the first contact point named, then the second, and so on.

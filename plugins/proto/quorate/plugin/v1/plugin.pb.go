@@ -84,7 +84,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Kind is what a plugin decides.
+// Policy is what a plugin decides.
 type Policy int32
 
 const (
