@@ -31,7 +31,7 @@ type choice[T, M any] struct {
 
 	name   string
 	keys   []string // By one of which it is chosen.
-	index  int // Of the section among those of the options.
+	index  int      // Of the section among those of the options.
 	open   func(T) (M, error)
 	chosen bool
 }

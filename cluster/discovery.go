@@ -30,7 +30,9 @@ import (
 //
 //	cluster.WithDiscovery("dns", dns.Default(), func(c dns.Config) (discovery.Discovery, error) { return dns.New(c) })
 func WithDiscovery[T any](name string, defaults T, open func(T) (discovery.Discovery, error)) Option {
-	return func(o *options) { o.methods = append(o.methods, newChoice(o, discoverySection, name, defaults, open, keyMethods)) }
+	return func(o *options) {
+		o.methods = append(o.methods, newChoice(o, discoverySection, name, defaults, open, keyMethods))
+	}
 }
 
 const (

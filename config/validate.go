@@ -13,6 +13,9 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
+// After decoding, sections are asked one by one and then the whole document ([decoder.validate]); after each step, faults that follow from
+// earlier ones are dropped ([decoder.settle]). Last, errors of validators become faults with places ([decoder.refuse], [File.Locate]).
+
 // validator is implemented by sections and values that check themselves.
 type validator interface{ Validate() error }
 

@@ -10,6 +10,9 @@ import (
 	"strings"
 )
 
+// A single fault ([Error]) and what it is about ([Of], [Related]); then lists of faults: taken apart ([Parts]), put below a section
+// ([Within]) and collected ([Faults]).
+
 // Error is the fault of one field of a configuration.
 type Error struct {
 	// Key is the key of the field as in a file, with dots between levels, relative to
