@@ -14,6 +14,8 @@ import (
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/gateway"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding"
 
 	"github.com/quorate/quorate/config/field"
 )
@@ -79,7 +81,7 @@ func check(own Own, paths ...string) (*startable, error) {
 		return nil, err
 	}
 	s := &startable{
-		linkable: linkable{Config: Default(), options: o}, own: &own, resolve: file.Resolve,
+		linkable: linkable{Config: Default(), options: o}, resolve: file.Resolve,
 	}
 	return s, file.DecodeAll(s, slices.Concat(own.Sections, choices, o.strangeStates(file))...)
 }
@@ -106,8 +108,12 @@ func (s *startable) warn(tell func(key, reason string)) {
 		if s.options.unenforced != nil {
 			lacks = append(lacks, field.Within("plugins."+name, s.options.unenforced(s.Plugins[name])))
 		}
+		told := map[string]bool{} // A user that cannot be had is in both lists.
 		for _, lack := range field.Parts(errors.Join(lacks...)) {
-			tell(field.Of(lack))
+			if !told[lack.Error()] {
+				told[lack.Error()] = true
+				tell(field.Of(lack))
+			}
 		}
 	}
 }
@@ -146,26 +152,34 @@ type Own struct {
 type startable struct {
 	linkable `koanf:",squash"`
 
-	own     *Own                     // What the program has of its own; nil for a start, whose parts know.
 	resolve func(path string) string // Makes the path of a file absolute that is relative to the configuration's.
 }
 
 // Validate reports every fault that no section sees by itself.
 func (s *startable) Validate() error {
-	return errors.Join(s.linkable.Validate(), s.listeners(), s.certificates(), s.files(), s.plugins(), s.unknown())
+	return errors.Join(s.linkable.Validate(), s.listeners(), s.certificates(), s.files(), s.plugins(), s.unknown(), s.unserved())
 }
 
-// unknown reports names that nothing in the program has, and a node that other machines reach.
+// unknown reports names of strategies that nothing in the program has, and a node that other machines reach.
 func (s *startable) unknown() error {
-	if s.own == nil {
-		return nil
+	given := membership.GivenBy(s.options.membership...)
+	var faults field.Faults
+	if !given.Transport {
+		faults.Add(s.exposed())
 	}
-	return errors.Join(
-		s.exposed(), s.joinDecider(), s.unserved(),
-		s.known("membership.failure-detector.strategy", s.Membership.FailureDetector.Strategy, fd.BuiltIns()...),
-		s.known("downing.strategy", s.Downing.Strategy, downingNames()...),
-		s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, allocationNames()...),
-	)
+	if name := s.Membership.FailureDetector.Strategy; !slices.Contains(given.Detectors, name) {
+		faults.Add(s.known("membership.failure-detector.strategy", name, "WithFailureDetector or WithJudge", fd.BuiltIns()))
+	}
+	if !given.Downing {
+		faults.Add(s.known("downing.strategy", s.Downing.Strategy, "WithDowning", downingNames()))
+	}
+	if !sharding.GivesAllocation(s.options.sharding...) {
+		faults.Add(s.known("sharding.allocation.strategy", s.Sharding.Allocation.Strategy, "WithAllocation", allocationNames()))
+	}
+	if !given.JoinDecider {
+		faults.Add(s.joinDecider())
+	}
+	return faults.Err()
 }
 
 // exposed reports a node that other machines can reach without TLS.
@@ -180,7 +194,7 @@ func (s *startable) exposed() error {
 	if !beyond(address) {
 		return nil
 	}
-	return field.Errorf(key, "%s is not on the loopback interface, where alone a node listens without TLS: configure transport.tls, or set transport.allow-insecure", address)
+	return field.Beside("transport.tls", field.Errorf(key, "%s is not on the loopback interface, where alone a node listens without TLS: configure transport.tls, or set transport.allow-insecure", address))
 }
 
 // beyond reports whether other machines can reach an address. Its section, and not this
@@ -194,21 +208,37 @@ func beyond(address string) bool {
 	return err != nil || !ip.Unmap().IsLoopback()
 }
 
-// known reports the name of a strategy that does not exist.
-func (s *startable) known(key, name string, builtIn ...string) error {
-	_, plugin := s.Plugins[name]
-	if plugin || name == "" || slices.Contains(builtIn, name) || slices.Contains(s.own.Strategies, name) { // The section reports an empty name.
+// known reports the name of a strategy that does not exist. Its section reports that it is empty.
+func (s *startable) known(key, name, option string, builtIn []string) error {
+	if name == "" || slices.Contains(builtIn, name) || s.named(name) {
 		return nil
 	}
-	return field.Errorf(key, "%q is neither built in (%s) nor the name of a plugin; a strategy of the program itself is given to config check by --own", name, strings.Join(builtIn, ", "))
+	return field.Errorf(key, "%q is neither built in (%s) nor the name of a plugin, and the program gives none of that name by %s: write the name of one that there is, "+
+		"or add a plugin to the section plugins; config check is told by --own of one that a program gives", field.Clip(name), strings.Join(builtIn, ", "), option)
+}
+
+// joinDecider reports the name of a decider that does not exist. The built-in rule has no name.
+func (s *startable) joinDecider() error {
+	name := s.Membership.Discovery.JoinDecider
+	if name == "" || s.named(name) {
+		return nil
+	}
+	return field.Errorf("membership.discovery.join-decider", "%q is not the name of a plugin, and the program gives no decider by WithJoinDecider: "+
+		"add it to the section plugins, or take the name out; config check is told by --own of one that a program gives", field.Clip(name))
+}
+
+// named reports whether a plugin has a name, or what [Check] was told that the program brings.
+func (s *startable) named(name string) bool {
+	_, plugin := s.Plugins[name]
+	return plugin || slices.Contains(s.options.own.Strategies, name)
 }
 
 // unserved reports kinds that clients are to reach and that the program does not have.
 func (s *startable) unserved() error {
 	var faults []error
 	for _, kind := range s.Gateway.Kinds {
-		if len(s.own.Kinds) > 0 && kind != gateway.All && !slices.Contains(s.own.Kinds, kind) {
-			faults = append(faults, field.Errorf("gateway.kinds", "%q is no kind of the program, which has %s, so that clients are refused: correct the name, or name it to config check by --kinds", field.Clip(kind), strings.Join(s.own.Kinds, ", ")))
+		if own := s.options.own.Kinds; len(own) > 0 && kind != gateway.All && !slices.Contains(own, kind) {
+			faults = append(faults, field.Errorf("gateway.kinds", "%q is no kind of the program, which has %s, so that clients are refused: correct the name, or name it to config check by --kinds", field.Clip(kind), strings.Join(own, ", ")))
 		}
 	}
 	return errors.Join(faults...)

@@ -7,14 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
-	"github.com/quorate/quorate/plugins/host"
 )
 
 // A configuration that a start would refuse is refused by a check too, at its key and
@@ -151,68 +149,6 @@ func TestKindsThatNothingServesAreRefused(t *testing.T) {
 	require.EqualError(t, err, path+`:3: gateway.kinds: "acount" is no kind of the program, which has account, customer, so that clients are refused: correct the name, or name it to config check by --kinds`)
 	all := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "gateway: {address: 127.0.0.1:7947, kinds: ['*']}")
 	require.NoError(t, cluster.Check(cluster.Own{Kinds: []string{"account"}}, all))
-}
-
-// A plugin that this machine cannot start, as far as its file tells, is a fault with its key of a check and of a start, if the
-// node would start it; of one that nothing chooses a check warns.
-func TestPluginsThatCannotBeStartedAreRefused(t *testing.T) {
-	dir := t.TempDir()
-	plain, fit := filepath.Join(dir, "plain"), filepath.Join(dir, "fit")
-	require.NoError(t, os.WriteFile(plain, []byte("text"), 0o600))
-	require.NoError(t, os.WriteFile(fit, []byte("text"), 0o700)) //nolint:gosec // It stands for an executable.
-	const sum = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
-	for name, test := range map[string]struct{ plugin, want string }{
-		"fine":      {"path: " + fit + ", unpinned: true", ""},
-		"pinned":    {"path: " + fit + ", sha256: " + sum, ""},
-		"another":   {"path: " + fit + ", sha256: " + strings.Repeat("ab", 32), "plugins.x.sha256: is not that of " + fit + " on this machine, " + sum},
-		"platforms": {"path: " + fit + ", sha256: [" + strings.Repeat("ab", 32) + ", " + sum + "]", ""},
-		"none of them": {
-			"path: " + fit + ", sha256: [" + strings.Repeat("ab", 32) + ", " + strings.Repeat("cd", 32) + "]",
-			"plugins.x.sha256: has 2 checksums, none of which is that of " + fit + " on this machine, " + sum,
-		},
-		"missing":        {"path: " + dir + "/none, unpinned: true", "plugins.x.path: " + dir + "/none is not on this machine"},
-		"directory":      {"path: " + dir + ", unpinned: true", "plugins.x.path: " + dir + " is a directory"},
-		"not executable": {"path: " + plain + ", unpinned: true", "plugins.x.path: " + plain + " is not executable"},
-		"variable":       {"path: '${DIR}/x', unpinned: true", `plugins.x.path: "${DIR}/x" has the variable ${DIR}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			plugins := cluster.WithPlugins(host.New())
-			lines := []string{
-				"cluster: {name: test}", "node: {address: " + free(t) + "}",
-				"membership: {seed-nodes: ['127.0.0.1:7946']}", "plugins: {x: {policy: downing, " + test.plugin + "}}",
-			}
-			var warned []string
-			own := cluster.Own{Options: []cluster.Option{plugins}, Warn: func(key, reason string) { warned = append(warned, key+": "+reason) }}
-			require.NoError(t, cluster.Check(own, file(t, lines...)))
-			require.Equal(t, test.want == "", len(warned) == 0, warned)
-			chosen := file(t, append(lines, "downing: {strategy: x}")...)
-			if test.want == "" {
-				require.NoError(t, cluster.Check(own, chosen))
-				return
-			}
-			require.Contains(t, warned[0], test.want)
-			for what, err := range map[string]error{"check": cluster.Check(own, chosen), "start": started(t, cluster.WithFile(chosen), plugins)} {
-				require.ErrorContains(t, err, chosen+":4: "+test.want, what)
-				require.ErrorIs(t, err, config.ErrInvalid, what)
-			}
-		})
-	}
-}
-
-// A plugin that may be debugged is a warning, chosen or not.
-func TestACheckWarnsOfPluginsThatMayBeDebugged(t *testing.T) {
-	path, err := os.Executable()
-	require.NoError(t, err)
-	for _, downing := range []string{"keep-majority", "x"} {
-		var told []string
-		own := cluster.Own{Options: []cluster.Option{cluster.WithPlugins(host.New())}, Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
-		require.NoError(t, cluster.Check(own, file(t,
-			"cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "membership: {seed-nodes: ['127.0.0.1:7946']}",
-			"plugins: {x: {policy: downing, path: "+path+", unpinned: true, debug: true}}", "downing: {strategy: "+downing+"}")))
-		require.Equal(t, []string{
-			"plugins.x.debug: no limit of time ends its start, and it is not killed when it does not answer: for development alone",
-		}, told)
-	}
 }
 
 // A seed node that is the node itself in another form is said in the words of a start, for names of one host as far as this

@@ -30,14 +30,15 @@ type choice[T, M any] struct {
 	section[T]
 
 	name   string
-	index  int // Of the section among those of the options.
+	keys   []string // By one of which it is chosen.
+	index  int      // Of the section among those of the options.
 	open   func(T) (M, error)
 	chosen bool
 }
 
 // newChoice adds the section of a choice to the options. Start calls open if it is chosen.
-func newChoice[T, M any](o *options, prefix, name string, defaults T, open func(T) (M, error)) *choice[T, M] {
-	c := &choice[T, M]{name: name, index: len(o.sections), section: section[T]{name: prefix + name, into: &defaults}, open: open}
+func newChoice[T, M any](o *options, prefix, name string, defaults T, open func(T) (M, error), keys ...string) *choice[T, M] {
+	c := &choice[T, M]{name: name, keys: keys, index: len(o.sections), section: section[T]{name: prefix + name, into: &defaults}, open: open}
 	o.sections = append(o.sections, c)
 	return c
 }
@@ -60,7 +61,9 @@ func (c *choice[T, M]) target() (config.Section, error) {
 	if !c.chosen {
 		return config.Section{Name: c.section.name, Into: new(any)}, nil
 	}
-	return c.section.target()
+	s, err := c.section.target()
+	s.Chosen = c.keys
+	return s, err
 }
 
 // fill does nothing: the settings are used as they are when they are needed.

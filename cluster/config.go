@@ -127,10 +127,11 @@ func (c Config) Validate() error {
 // validateTelemetry refuses metrics that could never be fetched.
 func (c Config) validateTelemetry() error {
 	if c.Telemetry.Metrics == telemetry.Prometheus && c.Management.Address == "" && !c.Management.Health.Metrics {
-		return field.Errorf("telemetry.metrics", "prometheus fetches from the HTTP interface of the node: set management.address, or management.health.address with management.health.metrics: true")
+		fault := field.Errorf("telemetry.metrics", "prometheus fetches from the HTTP interface of the node: set management.address, or management.health.address with management.health.metrics: true")
+		return field.Beside("management.address", field.Beside("management.health.address", field.Beside("management.health.metrics", fault)))
 	}
 	if c.Telemetry.Metrics == telemetry.None && c.Management.Health.Metrics {
-		return field.Errorf("management.health.metrics", "is true, and there are no metrics: set telemetry.metrics")
+		return field.Beside("telemetry.metrics", field.Errorf("management.health.metrics", "is true, and there are no metrics: set telemetry.metrics"))
 	}
 	return nil
 }

@@ -11,10 +11,8 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/config"
-	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/plugins"
 )
 
 // A program links the methods that its files may name ([WithDiscovery]). Those that
@@ -32,7 +30,9 @@ import (
 //
 //	cluster.WithDiscovery("dns", dns.Default(), func(c dns.Config) (discovery.Discovery, error) { return dns.New(c) })
 func WithDiscovery[T any](name string, defaults T, open func(T) (discovery.Discovery, error)) Option {
-	return func(o *options) { o.methods = append(o.methods, newChoice(o, discoverySection, name, defaults, open)) }
+	return func(o *options) {
+		o.methods = append(o.methods, newChoice(o, discoverySection, name, defaults, open, keyMethods))
+	}
 }
 
 const (
@@ -140,16 +140,4 @@ func stopDiscovery(ctx context.Context, n *Node) error {
 // looksUp are the options with which the membership looks contact points up.
 func (n *Node) looksUp() []membership.Option {
 	return []membership.Option{membership.WithDiscovery(n.discovery...)}
-}
-
-// joinDecider reports the name of a decider that is no plugin and not given by --own. The
-// built-in rule has no name.
-func (s *startable) joinDecider() error {
-	name := s.Membership.Discovery.JoinDecider
-	if _, plugin := s.Plugins[name]; plugin || name == "" || slices.Contains(s.own.Strategies, name) {
-		return nil
-	}
-	return field.Errorf("membership.discovery.join-decider",
-		"%q is not the name of a plugin: add it to the section plugins, with the policy %s; a decider of the program itself is given to config check by --own",
-		name, plugins.JoinDecider)
 }

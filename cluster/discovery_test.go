@@ -121,7 +121,7 @@ func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 		"method of the program": {cluster.Own{Strategies: []string{"book"}}, []string{"membership: {discovery: {methods: [book]}}"}, ""},
 		"own detector":          {cluster.Own{Strategies: []string{"mine"}}, []string{"membership: {failure-detector: {strategy: mine}}"}, ""},
 		"own decider":           {cluster.Own{Strategies: []string{"sage"}, Options: own.Options}, []string{decides("sage"), page}, ""},
-		"no decider":            {own, []string{decides("sage"), page}, `:3: membership.discovery.join-decider: "sage" is not the name of a plugin: add it to the section plugins, with the policy join-decider`},
+		"no decider":            {own, []string{decides("sage"), page}, `:3: membership.discovery.join-decider: "sage" is not the name of a plugin, and the program gives no decider by WithJoinDecider: add it to the section plugins`},
 		"another policy": {
 			linked, []string{decides("x"), page, "plugins: {x: {policy: downing, path: /bin/x, unpinned: true}}"}, ":3: membership.discovery.join-decider: x is a plugin for downing, one for join-decider is needed",
 		},
@@ -152,7 +152,7 @@ func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorIs(t, err, config.ErrInvalid)
+			require.ErrorAs(t, err, new(config.Errors))
 			require.ErrorContains(t, err, test.want)
 		})
 	}

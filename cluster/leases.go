@@ -30,7 +30,9 @@ import (
 //
 //	cluster.WithLeases(etcd.Kind, etcd.Default(), func(c etcd.Config) (lease.Store, error) { return etcd.New(c) })
 func WithLeases[T any](name string, defaults T, open func(T) (lease.Store, error)) Option {
-	return func(o *options) { o.stores = append(o.stores, newChoice(o, leaseSection, name, defaults, open)) }
+	return func(o *options) {
+		o.stores = append(o.stores, newChoice(o, leaseSection, name, defaults, open, "downing.lease-majority.store", "sharding.leases.store"))
+	}
 }
 
 // leaseSection begins the name of the section of a store.

@@ -141,7 +141,7 @@ func TestStoresOfLeasesAreChecked(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorIs(t, err, config.ErrInvalid)
+			require.ErrorAs(t, err, new(config.Errors))
 			require.ErrorContains(t, err, test.want)
 		})
 	}

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/management"
 	"github.com/quorate/quorate/transport/bearer"
 	"github.com/quorate/quorate/transport/mutual"
 )
@@ -113,7 +115,8 @@ func needed(c Config, section string) mutual.Need {
 	}
 }
 
-// files reports files of tokens that let nobody in, and directories that are none.
+// files reports files of tokens that let nobody in, directories that are none, or in which this user cannot write, and a path at which
+// no socket can be made.
 func (s *startable) files() error {
 	var faults field.Faults
 	for _, f := range []struct{ key, path string }{
@@ -130,26 +133,46 @@ func (s *startable) files() error {
 		if d.path == "" {
 			continue
 		}
-		if other := obstacle(s.resolve(d.path)); other != "" {
-			faults.Add(field.Errorf(d.key, "%s is no directory: name one, which is made if it is not there", other))
+		if err := obstacle(s.resolve(d.path)); err != nil {
+			faults.Add(field.Errorf(d.key, "%w", err))
+		}
+	}
+	if socket := s.Management.Operators.Socket; socket != "" {
+		path := s.resolve(socket)
+		err := management.CheckSocket(path)
+		if err == nil {
+			err = writable(filepath.Dir(path))
+		}
+		if err != nil {
+			faults.Add(field.Errorf("management.operators.socket", "%w", err))
 		}
 	}
 	return faults.Err()
 }
 
-// obstacle returns what stands in the way of a directory, or of making it; empty if nothing does.
-func obstacle(path string) string {
+// obstacle returns what stands in the way of a directory, or of making it; nil if nothing does.
+func obstacle(path string) error {
 	for {
 		info, err := os.Stat(path)
 		switch parent := filepath.Dir(path); {
 		case err == nil && !info.IsDir():
-			return path
-		case err == nil || parent == path:
-			return ""
+			return fmt.Errorf("%s is no directory: name one, which is made if it is not there", path)
+		case err == nil:
+			return writable(path)
+		case parent == path:
+			return nil
 		default:
 			path = parent
 		}
 	}
+}
+
+// writable reports a directory in which this user cannot make files.
+func writable(dir string) error {
+	if err := access(dir); err != nil {
+		return fmt.Errorf("this user cannot write in %s: %w: give it to the user of the node, or name another directory", dir, err)
+	}
+	return nil
 }
 
 // plugins reports plugins that are chosen and cannot be started.

@@ -39,7 +39,9 @@ type StatesConfig struct {
 //
 //	cluster.WithStates("bolt", Files{Path: "states"}, func(f Files) (store.Store, error) { return bolt.Open(f.Path, bolt.Options{}) })
 func WithStates[T any](name string, defaults T, open func(T) (store.Store, error)) Option {
-	return func(o *options) { o.states = append(o.states, newChoice(o, stateSection, name, defaults, open)) }
+	return func(o *options) {
+		o.states = append(o.states, newChoice(o, stateSection, name, defaults, open, "states.store"))
+	}
 }
 
 // stateSection begins the name of the section of a store.

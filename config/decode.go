@@ -93,6 +93,8 @@ type decoder struct {
 	beside []target // Sections beside the struct for the whole document.
 	known  [][]string
 	faults Errors
+
+	related map[*Error][]string // The other keys that faults of validators are about.
 }
 
 func (d *decoder) fault(path []string, class error, reason string) {

@@ -120,10 +120,21 @@ func setUint(target reflect.Value, value any, fromEnv bool) string {
 
 // notWhole says why a value is no whole number.
 func notWhole(value any) string {
-	if x, ok := value.(float64); ok && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+	if x, ok := value.(float64); ok && x == math.Trunc(x) && !math.IsInf(x, 0) {
+		if math.Abs(x) >= 1<<53 {
+			return fmt.Sprintf("%.0f is out of range", x)
+		}
 		return fmt.Sprintf("is not a whole number as written: write %.0f, without a point and an exponent", x)
 	}
-	return wrongType("a whole number", value)
+	return wrongType("a whole number", value) + unquoted(value)
+}
+
+// unquoted is the cure for a number that is written as a text, empty for everything else.
+func unquoted(value any) string {
+	if text, ok := value.(string); ok && decimal.MatchString(text) && text != "" {
+		return ", take the quotes away"
+	}
+	return ""
 }
 
 func setFloat(target reflect.Value, value any, fromEnv bool) string {
@@ -134,7 +145,7 @@ func setFloat(target reflect.Value, value any, fromEnv bool) string {
 	case string:
 		parsed, err := strconv.ParseFloat(v, 64)
 		if !fromEnv || err != nil {
-			return wrongType("a number", value)
+			return wrongType("a number", value) + unquoted(value)
 		}
 		x = parsed
 	default:

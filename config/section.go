@@ -22,6 +22,10 @@ type Section struct {
 	// pointer to an any takes the section unchecked, for a section that other code
 	// checks.
 	Into any
+
+	// Chosen are the keys by whose values the section is needed, such as that of the name of a store. A fault of a section that is
+	// not there stands where the first of them is that is set.
+	Chosen []string
 }
 
 // DecodeAll is [File.Decode] of the whole document, of which some sections have
@@ -38,6 +42,8 @@ type target struct {
 	name  string        // Empty for the whole document.
 	into  reflect.Value // The caller's pointer.
 	fresh reflect.Value // A copy of the pointed value: the defaults, overwritten by decoding.
+
+	chosen []string
 }
 
 // newTarget returns the target of a section, with its defaults.
@@ -55,7 +61,7 @@ func newTarget(s Section) (target, error) {
 	}
 	fresh := reflect.New(t).Elem()
 	fresh.Set(into.Elem())
-	return target{name: s.Name, into: into, fresh: fresh}, nil
+	return target{name: s.Name, into: into, fresh: fresh, chosen: s.Chosen}, nil
 }
 
 // path returns the path of the target in the document.

@@ -13,34 +13,80 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
+// After decoding, sections are asked one by one and then the whole document ([decoder.validate]); after each step, faults that follow from
+// earlier ones are dropped ([decoder.settle]). Last, errors of validators become faults with places ([decoder.refuse], [File.Locate]).
+
 // validator is implemented by sections and values that check themselves.
 type validator interface{ Validate() error }
 
 // validate calls Validate of the sections, then of a whole document that has the
-// method. Faults at or below keys that have a fault already are dropped: the value
-// that was refused there is the default, not what the user wrote.
+// method. What is said of a value that has a fault already is dropped, at each of the two steps.
 func (d *decoder) validate(v reflect.Value, path []string) {
-	before := len(d.faults)
-	if len(path) == 0 && v.Kind() == reflect.Struct {
-		for _, f := range fieldsOf(v.Type()) {
-			d.ask(v.FieldByIndex(f.index), []string{f.key})
-		}
-		for _, t := range d.beside {
-			d.ask(t.fresh, []string{t.name})
-		}
-		if self, ok := validatorOf(v); ok {
-			d.refuse(self.Validate(), nil)
-		}
-	} else {
+	decoded := len(d.faults)
+	if len(path) > 0 || v.Kind() != reflect.Struct {
 		d.ask(v, path)
+		d.settle(decoded)
+		return
 	}
-	refused := slices.Clone(d.faults[:before])
-	kept := slices.DeleteFunc(slices.Clone(d.faults[before:]), func(e *Error) bool {
-		return slices.ContainsFunc(refused, func(r *Error) bool {
-			return r.Key != "" && (e.Key == r.Key || strings.HasPrefix(e.Key, r.Key+"."))
-		})
+	for _, f := range fieldsOf(v.Type()) {
+		d.ask(v.FieldByIndex(f.index), []string{f.key})
+	}
+	for _, t := range d.beside {
+		before := len(d.faults)
+		d.ask(t.fresh, []string{t.name})
+		d.standFor(t, d.faults[before:])
+	}
+	d.settle(decoded)
+	if self, ok := validatorOf(v); ok {
+		checked := len(d.faults)
+		d.refuse(self.Validate(), nil)
+		d.settle(checked)
+	}
+}
+
+// settle keeps, of the faults from an index on, those that no mistake explains which is reported before it: one mistake is one fault.
+func (d *decoder) settle(from int) {
+	refused := d.faults[:from]
+	kept := slices.DeleteFunc(slices.Clone(d.faults[from:]), func(e *Error) bool {
+		return slices.ContainsFunc(refused, func(r *Error) bool { return d.explains(r, e) })
 	})
-	d.faults = append(d.faults[:before], kept...)
+	d.faults = append(refused, kept...)
+}
+
+// standFor has the faults of a section that is not there stand where it is chosen.
+func (d *decoder) standFor(t target, faults Errors) {
+	if d.isSet(t.path()) {
+		return
+	}
+	for _, key := range t.chosen {
+		if where, ok := d.file.sources[strings.Join(partsOf(key), separator)]; ok {
+			for _, e := range faults {
+				e.File, e.Line = where.file, where.line
+			}
+			return
+		}
+	}
+}
+
+// explains reports whether a fault follows from another one. The value at a key that was refused, and that of a list with an item that
+// was refused, is not what the user wrote. A key that is not set is missing because its name was misspelt.
+func (d *decoder) explains(refused, e *Error) bool {
+	if refused.Key == "" {
+		return false
+	}
+	if errors.Is(refused, ErrUnknownKey) {
+		meant := refused.Key[:strings.LastIndexByte(refused.Key, '.')+1] + refused.Nearest
+		return e.Key == meant && !d.isSet(partsOf(e.Key))
+	}
+	return slices.ContainsFunc(append(d.related[e], e.Key), func(key string) bool {
+		return key == refused.Key || strings.HasPrefix(key, refused.Key+".") || strings.HasPrefix(key, refused.Key+"[") || strings.HasPrefix(refused.Key, key+"[")
+	})
+}
+
+// isSet reports whether a file or a variable has a key.
+func (d *decoder) isSet(path []string) bool {
+	_, ok := d.file.sources[strings.Join(path, separator)]
+	return ok
 }
 
 // ask calls Validate on v or, if v has no such method, on the values inside it.
@@ -100,6 +146,22 @@ func (d *decoder) refuse(err error, path []string) {
 			at = append(slices.Clip(path), partsOf(key)...)
 		}
 		d.fault(at, errors.Join(ErrInvalid, fault), oneLine(reason))
+		d.relate(d.faults[len(d.faults)-1], at, fault, path)
+	}
+}
+
+// relate notes the other keys that a fault is about. A fault at a key that is not set stands where one of those is.
+func (d *decoder) relate(e *Error, at []string, fault error, section []string) {
+	for _, other := range field.Related(fault) {
+		path := append(slices.Clip(section), partsOf(other)...)
+		if d.related == nil {
+			d.related = map[*Error][]string{}
+		}
+		d.related[e] = append(d.related[e], display(path))
+		if !d.isSet(at) && d.isSet(path) {
+			where := d.file.at(path)
+			e.File, e.Line = where.file, where.line
+		}
 	}
 }
 

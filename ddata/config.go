@@ -176,7 +176,7 @@ func (c Config) validateNames(faults *field.Faults) {
 		name(at+"prefix", g.Prefix+"*", g.Prefix)
 		faults.Refuse(g.Replicas < 0 || g.Replicas > copiesMax, at+"replicas", "%d is not in the range from 0 to %d", g.Replicas, copiesMax)
 		faults.Refuse(g.WriteBehind < 0 || g.WriteBehind > behindMax, at+"write-behind", "%v is not in the range from 0s to %v", g.WriteBehind, behindMax)
-		faults.Refuse(g.WriteBehind > 0 && !g.Durable, at+"write-behind", "the keys are not durable")
+		faults.Relate(g.WriteBehind > 0 && !g.Durable, at+"write-behind", at+"durable", "%v, and durable is not true: the keys are not on disk", g.WriteBehind)
 		faults.Refuse(g.ExpireAfter != 0 && g.ExpireAfter < time.Second, at+"expire-after", "%v is neither 0 nor at least 1s", g.ExpireAfter)
 	}
 }

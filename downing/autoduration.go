@@ -5,7 +5,7 @@ package downing
 
 import (
 	"encoding"
-	"fmt"
+	"errors"
 	"time"
 )
 
@@ -41,7 +41,7 @@ func (d *AutoDuration) UnmarshalText(text []byte) error {
 	}
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil || parsed <= 0 {
-		return fmt.Errorf("downing: %q is neither auto nor a duration above 0, such as 5s", text)
+		return errors.New("neither auto nor a duration above 0, such as 5s") // Whoever reads a file puts the text before it.
 	}
 	*d = AutoDuration(parsed)
 	return nil

@@ -106,15 +106,16 @@ func (c Config) Validate() error {
 		"read-timeout", "%v is not in the range from 10ms to 5m", c.ReadTimeout)
 	faults.Refuse(c.WriteTimeout < 10*time.Millisecond || c.WriteTimeout > 5*time.Minute,
 		"write-timeout", "%v is not in the range from 10ms to 5m", c.WriteTimeout)
-	faults.Refuse(!c.TLS.IsZero() && !c.TLS.Complete(), "tls", "certificate, key and authorities must be set together, or none of them")
+	faults.Add(field.Within("tls", c.TLS.Validate()))
 	faults.Add(c.validateAddress())
 	faults.Add(c.validateKinds())
+	faults.Relate(c.Address != "" && len(c.Kinds) == 0, "kinds", "address", "names no kind, so that clients could reach nothing: name those that they may reach")
 	if c.CertificateURI != "" {
 		uri, err := url.Parse(c.CertificateURI)
 		faults.Refuse(err != nil || uri.Scheme == "" || uri.Host == "" && uri.Opaque == "", "certificate-uri", "%q is no URI as quorate://bank/client", c.CertificateURI)
-		faults.Refuse(!c.TLS.Complete(), "certificate-uri", "is set without tls (certificate, key and authorities), so that no client shows a certificate")
+		faults.Relate(!c.TLS.Complete(), "certificate-uri", "tls", "is set without tls (certificate, key and authorities), so that no client shows a certificate")
 	}
-	faults.Refuse(c.TokenFile != "" && c.Address == "", "token-file", "is set, and nothing listens: set gateway.address")
+	faults.Relate(c.TokenFile != "" && c.Address == "", "token-file", "address", "is set, and nothing listens: set gateway.address")
 	return faults.Err()
 }
 
@@ -143,7 +144,6 @@ func (c Config) validateAddress() error {
 // validateKinds reports kinds that make no sense.
 func (c Config) validateKinds() error {
 	var faults field.Faults
-	faults.Refuse(c.Address != "" && len(c.Kinds) == 0, "kinds", "names no kind, so that clients could reach nothing: name those that they may reach")
 	for i, k := range c.Kinds {
 		faults.Refuse(k == "", "kinds", "has an empty name")
 		faults.Refuse(k == All && len(c.Kinds) > 1, "kinds", "has * beside names: * alone stands for all kinds")

@@ -122,8 +122,7 @@ func (c Config) Validate() error {
 		"max-connections", "%d is not in the range from 1 to 65536", c.MaxConnections)
 	faults.Refuse(c.RequestTimeout < 10*time.Millisecond || c.RequestTimeout > 10*time.Minute,
 		"request-timeout", "%v is not in the range from 10ms to 10m", c.RequestTimeout)
-	faults.Refuse(!c.TLS.IsZero() && !c.TLS.Complete(),
-		"tls", "certificate, key and authorities must be set together, or none of them")
+	faults.Add(field.Within("tls", c.TLS.Validate()))
 	faults.Add(c.validateAddress())
 	faults.Add(c.Health.validate(c.Address), c.Operators.validate(c))
 	return faults.Err()

@@ -46,13 +46,13 @@ const socketPathMost = 96
 func (c OperatorsConfig) validate(whole Config) error {
 	var faults field.Faults
 	faults.Refuse(len(c.Socket) > socketPathMost, "operators.socket", "%q has %d bytes, sockets can have %d", c.Socket, len(c.Socket), socketPathMost)
-	faults.Refuse(c.TokenFile != "" && whole.Address == "", "operators.token-file", "is set, and nothing listens: set management.address")
+	faults.Relate(c.TokenFile != "" && whole.Address == "", "operators.token-file", "address", "is set, and nothing listens: set management.address")
 	if c.CertificateURI == "" {
 		return faults.Err()
 	}
 	uri, err := url.Parse(c.CertificateURI)
 	faults.Refuse(err != nil || uri.Scheme == "" || uri.Host == "" && uri.Opaque == "", "operators.certificate-uri", "%q is no URI as quorate://bank/operator", c.CertificateURI)
-	faults.Refuse(!whole.TLS.Complete(), "operators.certificate-uri", "is set without tls (certificate, key and authorities), so that no client shows a certificate")
+	faults.Relate(!whole.TLS.Complete(), "operators.certificate-uri", "tls", "is set without tls (certificate, key and authorities), so that no client shows a certificate")
 	return faults.Err()
 }
 

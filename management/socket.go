@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 )
 
@@ -26,21 +28,39 @@ type socket struct {
 	path string
 }
 
+// CheckSocket reports why no socket can be made at a path, as far as the file system tells. Whether a process listens there is not
+// looked at.
+func CheckSocket(path string) error {
+	if runtime.GOOS == "windows" {
+		return errors.New("this system does not keep others from opening it: use a token")
+	}
+	if len(path) > socketPathMost {
+		return fmt.Errorf("%q has %d bytes, sockets can have %d", path, len(path), socketPathMost)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
+		return fmt.Errorf("%s is there, and is no socket: name another path, or remove it", path)
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is not on this machine: make the directory, or name another path", dir)
+	} else if err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is no directory: name another path", dir)
+	}
+	return nil
+}
+
 // listenSocket makes the socket. A socket of a process that has ended is replaced, one that
 // answers is an error.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	fault := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("management: operators.socket %s: %w", path, err)
 	}
-	if runtime.GOOS == "windows" {
-		return fault(errors.New("this system does not keep others from opening it: use a token"))
+	if err := CheckSocket(path); err != nil {
+		return fault(err)
 	}
 	if conn, err := new(net.Dialer).DialContext(ctx, "unix", path); err == nil {
 		_ = conn.Close() // It was only tried.
 		return fault(errors.New("another process listens there"))
-	}
-	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
-		return fault(errors.New("there is a file, which is no socket"))
 	}
 	made := path + preparing
 	_ = os.Remove(made) // A process may have ended before it gave the socket its name.

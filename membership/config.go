@@ -5,6 +5,7 @@ package membership
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
@@ -121,10 +122,7 @@ func (c Config) Validate() error {
 // ValidateAcross reports only what does not fit together across the sections,
 // for callers that validate each section themselves.
 func (c Config) ValidateAcross() error {
-	if err := c.Downing.ValidateFence(c.Membership.Fence); err != nil {
-		return field.Within("downing", err)
-	}
-	return nil
+	return field.Beside("membership.fence", field.Within("downing", c.Downing.ValidateFence(c.Membership.Fence)))
 }
 
 // Validate reports a missing or overlong name.
@@ -145,23 +143,36 @@ func (c NodeConfig) Validate() error {
 	if c.Address == "" {
 		faults.Add(field.Errorf("address", `must be set: the "host:port" under which other nodes reach this one`))
 	} else if _, err := gossip.ParseAddress(c.Address); err != nil {
-		faults.Add(field.Errorf("address", "%w", err))
+		faults.Add(worded("address", err))
 	}
 	faults.Refuse(len(c.Roles) > gossip.MaxRoles, "roles", "%d are too many, at most %d are possible", len(c.Roles), gossip.MaxRoles)
 	label := func(key string, m gossip.Member) {
 		m.Node = gossip.NodeID{Address: gossip.Address{Host: "localhost", Port: 1}, UID: 1} // Any node will do: only the labels are checked.
 		m.Status, m.Protocol = gossip.Joining, protocolRange
-		err := m.Validate()
-		faults.Refuse(err != nil, key, "%w", err)
+		faults.Add(worded(key, m.Validate()))
 	}
 	label("zone", gossip.Member{Zone: c.Zone})
-	label("app-version", gossip.Member{AppVersion: c.AppVersion})
-	err := gossip.CheckVersion(c.AppVersion)
-	faults.Refuse(err != nil, "app-version", "%w", err)
+	if err := gossip.CheckVersion(c.AppVersion); err != nil {
+		faults.Add(field.Errorf("app-version", "%w", err))
+	} else {
+		label("app-version", gossip.Member{AppVersion: c.AppVersion})
+	}
 	for _, role := range c.Roles {
 		label("roles", gossip.Member{Roles: []string{role}})
 	}
 	return faults.Err()
+}
+
+// worded returns the fault of a value that package gossip refuses, in words about that value alone; nil for nil.
+func worded(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	reason := strings.TrimPrefix(err.Error(), "gossip: ")
+	if invalid, ok := errors.AsType[*gossip.InvalidError](err); ok {
+		reason = invalid.Detail
+	}
+	return &field.Error{Key: key, Reason: reason, Err: err}
 }
 
 // Validate reports every fault of the section.
@@ -169,9 +180,13 @@ func (c ProtocolConfig) Validate() error {
 	var faults field.Faults
 	faults.Add(c.Config.Validate())
 	_, err := c.seeds()
-	faults.Refuse(err != nil, "seed-nodes", "%w", err)
+	for _, fault := range field.Parts(err) {
+		faults.Add(worded("seed-nodes", fault))
+	}
 	faults.Add(field.Within("discovery", c.Discovery.Validate()))
-	faults.Add(c.validateSeeds())
+	if faults.Err() == nil {
+		faults.Add(c.validateSeeds())
+	}
 	return faults.Err()
 }
 

@@ -104,6 +104,31 @@ func unknown(key, name string, builtIns []string, option string, err error) erro
 		name, strings.Join(builtIns, ", "), option)}
 }
 
+// Given says what options give a node in place of what is built in.
+type Given struct {
+	// Downing, JoinDecider and Transport say that there is one, under whatever name the configuration gives it.
+	Downing, JoinDecider, Transport bool
+
+	// Detectors are the names of failure detectors and of judges.
+	Detectors []string
+}
+
+// GivenBy returns what options give a node.
+func GivenBy(opts ...Option) Given {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	g := Given{Downing: o.downing.Provider != nil, JoinDecider: o.decider != nil, Transport: o.transport != nil}
+	if o.detector != nil {
+		g.Detectors = append(g.Detectors, o.detector.name)
+	}
+	if o.judge != nil {
+		g.Detectors = append(g.Detectors, o.judge.name)
+	}
+	return g
+}
+
 // WithFailureDetector adds a failure detector, under the name by which the configuration
 // selects it as membership.failure-detector.strategy. A built-in name is an error. Start makes a detector to look at
 // its methods. The factory is called on the goroutine of the node's machines, and so are the detectors: they

@@ -131,17 +131,19 @@ func (c Config) Validate() error {
 	within("health-interval", d.HealthInterval, 10*time.Millisecond, time.Minute)
 	within("health-timeout", d.HealthTimeout, 10*time.Millisecond, time.Minute)
 	within("restart-backoff-max", d.RestartBackoffMax, time.Millisecond, time.Hour)
-	within("restart-backoff-min", d.RestartBackoffMin, time.Millisecond, max(time.Millisecond, d.RestartBackoffMax))
+	within("restart-backoff-min", d.RestartBackoffMin, time.Millisecond, time.Hour)
+	faults.Relate(d.RestartBackoffMin > d.RestartBackoffMax, "restart-backoff-min", "restart-backoff-max",
+		"%v is above restart-backoff-max, which is %v", d.RestartBackoffMin, d.RestartBackoffMax)
 	return faults.Err()
 }
 
 func (c Config) validatePin() error {
 	switch {
 	case c.SHA256 == nil && !c.Unpinned:
-		return field.Errorf("sha256", "is missing: without it, whoever can write the file decides for the cluster; "+
-			"give the checksum of the file, or unpinned: true while developing")
+		return field.Beside("unpinned", field.Errorf("sha256", "is missing: without it, whoever can write the file decides for the cluster; "+
+			"give the checksum of the file, or unpinned: true while developing"))
 	case c.SHA256 != nil && c.Unpinned:
-		return field.Errorf("unpinned", "contradicts sha256; leave one of them out")
+		return field.Beside("sha256", field.Errorf("unpinned", "contradicts sha256; leave one of them out"))
 	}
 	return c.SHA256.validate()
 }

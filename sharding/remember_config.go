@@ -58,7 +58,7 @@ func (c RememberConfig) validate() error {
 	within("batch", c.Batch, 1, 10_000)
 	positive("call-timeout", c.CallTimeout)
 	positive("retry-min", c.RetryMin)
-	faults.Refuse(c.RetryMax < c.RetryMin, "retry-max", "%v is below retry-min, which is %v", c.RetryMax, c.RetryMin)
+	faults.Relate(c.RetryMax < c.RetryMin, "retry-max", "retry-min", "%v is below retry-min, which is %v", c.RetryMax, c.RetryMin)
 	positive("first-limit", c.FirstLimit)
 	return faults.Err()
 }

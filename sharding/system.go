@@ -119,6 +119,16 @@ func WithAllocation(a allocation.Strategy) Option {
 	return func(s *System) { s.strategy.Store(&asking{name: s.cfg.Allocation.Strategy, strategy: a}) }
 }
 
+// GivesAllocation reports whether options give a system an allocation strategy.
+func GivesAllocation(opts ...Option) bool {
+	s := new(System)
+	for _, opt := range opts {
+		opt(s)
+	}
+	a := s.strategy.Load()
+	return a != nil && a.strategy != nil
+}
+
 // WithMeterProvider sets where the metrics of sharding go. The default is the global
 // provider of OpenTelemetry, which does nothing until the program sets it.
 func WithMeterProvider(p metric.MeterProvider) Option {

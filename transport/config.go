@@ -4,6 +4,9 @@
 package transport
 
 import (
+	"errors"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/config/field"
@@ -114,6 +117,15 @@ func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
 // and authorities.
 func (f TLSFiles) Complete() bool { return f.Certificate != "" && f.Key != "" && f.Authorities != "" }
 
+// Validate reports files of which one is missing.
+func (f TLSFiles) Validate() error {
+	if f.IsZero() || f.Complete() {
+		return nil
+	}
+	fault := errors.New("certificate, key and authorities must be set together, or none of them")
+	return field.Beside("certificate", field.Beside("key", field.Beside("authorities", fault)))
+}
+
 // Paths returns pointers to all four paths, to be changed in place; the path of a file
 // that is not named is empty.
 func (f *TLSFiles) Paths() []*string {
@@ -154,17 +166,24 @@ func (c Config) Validate() error {
 	check := func(ok bool, key string, value any, want string) {
 		faults.Refuse(!ok, key, "%v: must be %s", value, want)
 	}
-	check(c.Lane == LaneTCP || c.Lane == LaneGRPC, "lane", c.Lane, "tcp or grpc")
+	faults.Refuse(c.Lane != LaneTCP && c.Lane != LaneGRPC, "lane", "%q is neither %s nor %s", c.Lane, LaneTCP, LaneGRPC)
+	if c.Bind != "" {
+		_, port, err := net.SplitHostPort(c.Bind)
+		faults.Refuse(err != nil, "bind", `%q is not a "host:port": %v`, c.Bind, err)
+		_, noPort := strconv.ParseUint(port, 10, 16)
+		faults.Refuse(err == nil && noPort != nil, "bind", "%q is not a port from 0 to 65535", port)
+	}
 	check(c.MaxFrameBytes >= 128<<10 && c.MaxFrameBytes <= 64<<20, "max-frame-bytes", c.MaxFrameBytes, "131072 to 67108864")
 	check(c.WindowBytes >= 64<<10, "window-bytes", c.WindowBytes, "at least 65536")
 	check(c.MaxSilence >= 100*time.Millisecond, "max-silence", c.MaxSilence, "at least 100ms")
 	check(c.RedialAfter >= 10*time.Millisecond, "redial-after", c.RedialAfter, "at least 10ms")
 	check(c.HandshakeTimeout > 0, "handshake-timeout", c.HandshakeTimeout, "positive")
-	check(c.GiveUpAfter >= c.MaxSilence, "give-up-after", c.GiveUpAfter, "at least max-silence")
+	check(c.GiveUpAfter >= 100*time.Millisecond, "give-up-after", c.GiveUpAfter, "at least 100ms")
+	faults.Relate(c.GiveUpAfter < c.MaxSilence, "give-up-after", "max-silence", "%v: must be at least max-silence, which is %v", c.GiveUpAfter, c.MaxSilence)
 	check(c.IdleAfter > 0, "idle-after", c.IdleAfter, "positive")
 	check(c.Linger >= 0, "linger", c.Linger, "zero or positive")
 	check(c.HostConnections >= 1, "host-connections", c.HostConnections, "at least 1")
 	check(c.PendingConnections >= 1, "pending-connections", c.PendingConnections, "at least 1")
-	check(c.TLS.IsZero() || c.TLS.Complete(), "tls", c.TLS, "certificate, key and authorities together, or none of them")
+	faults.Add(field.Within("tls", c.TLS.Validate()))
 	return faults.Err()
 }

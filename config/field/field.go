@@ -6,8 +6,12 @@ package field
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
+
+// A single fault ([Error]) and what it is about ([Of], [Related]); then lists of faults: taken apart ([Parts]), put below a section
+// ([Within]) and collected ([Faults]).
 
 // Error is the fault of one field of a configuration.
 type Error struct {
@@ -19,6 +23,9 @@ type Error struct {
 	// Err is the error behind the reason, for [errors.Is] and [errors.As]. It may be
 	// nil.
 	Err error
+	// Others are the keys of other fields that the reason is about, relative to the same struct as Key: the values of the two do
+	// not fit one another. See [Beside].
+	Others []string
 }
 
 // Errorf returns an [Error]. An error that the format wraps with %w is in its chain.
@@ -27,14 +34,43 @@ func Errorf(key, format string, values ...any) error {
 	return &Error{Key: key, Reason: err.Error(), Err: err}
 }
 
-// Error returns "key: reason".
-func (e *Error) Error() string { return e.Key + ": " + e.Reason }
+// Error returns "key: reason", and the reason alone for a fault of the whole struct, which has no key.
+func (e *Error) Error() string {
+	if e.Key == "" {
+		return e.Reason
+	}
+	return e.Key + ": " + e.Reason
+}
 
 // Field returns the key of the field as in a file.
 func (e *Error) Field() string { return e.Key }
 
 // Unwrap returns the error behind the reason.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Related returns the keys of other fields that the reason is about.
+func (e *Error) Related() []string { return e.Others }
+
+// Related returns the keys of other fields that a single fault is about, those of the first error in its chain that has a method
+// Related() []string.
+func Related(err error) []string {
+	var among interface{ Related() []string }
+	if errors.As(err, &among) {
+		return among.Related()
+	}
+	return nil
+}
+
+// Beside returns faults that are about the value of another field too: one that is not reported while that value has a fault of its
+// own, and that is shown where that value stands if its own field is not set. It returns nil for nil.
+func Beside(other string, err error) error {
+	var faults Faults
+	for _, part := range Parts(err) {
+		key, reason := Of(part)
+		faults.Add(&Error{Key: key, Reason: reason, Err: part, Others: append(slices.Clone(Related(part)), other)})
+	}
+	return faults.Err()
+}
 
 // Of returns the key and the reason of a single fault: of the first error in its chain
 // that has a method Field() string. If no error has, the key is empty and the reason
@@ -77,7 +113,11 @@ func Within(section string, err error) error {
 		if key != "" {
 			key = "." + key
 		}
-		faults.Add(&Error{Key: section + key, Reason: reason, Err: part})
+		var others []string
+		for _, other := range Related(part) {
+			others = append(others, section+"."+other)
+		}
+		faults.Add(&Error{Key: section + key, Reason: reason, Err: part, Others: others})
 	}
 	return faults.Err()
 }
@@ -101,7 +141,9 @@ func (f *Faults) Relate(bad bool, key, other, format string, values ...any) {
 			return
 		}
 	}
-	f.Refuse(bad, key, format, values...)
+	if bad {
+		f.Add(Beside(other, Errorf(key, format, values...)))
+	}
 }
 
 // Add adds faults, and the parts of a joined fault one by one; it ignores nil.

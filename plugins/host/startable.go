@@ -17,9 +17,19 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// Startable returns why a plugin cannot be started on this machine, as far as its file tells, with the key; nil if nothing is in
+// Startable returns why a plugin cannot be started on this machine, as far as its file and its user tell, with the key; nil if nothing is in
 // the way. A path must be absolute. What this user may not look at is not in the way.
 func (h *Host) Startable(cfg plugins.Config) error {
+	faults := field.Faults{}
+	faults.Add(runnable(cfg))
+	for _, l := range confinementOf(cfg).Lacks() {
+		faults.Refuse(l.Key == "user" || l.Key == "group", l.Key, "%s", l.Reason)
+	}
+	return faults.Err()
+}
+
+// runnable returns why the file of a plugin cannot be run.
+func runnable(cfg plugins.Config) error {
 	info, err := os.Stat(cfg.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

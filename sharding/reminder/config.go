@@ -60,8 +60,8 @@ func (c Config) Validate() error {
 	faults.Refuse(c.InFlight < 2 || c.InFlight > 10_000, "in-flight", "%d is not in the range from 2 to 10000", c.InFlight)
 	positive("ack-timeout", c.AckTimeout)
 	positive("retry-min", c.RetryMin)
-	faults.Refuse(c.RetryMax < c.RetryMin, "retry-max", "%v is below retry-min, which is %v", c.RetryMax, c.RetryMin)
-	faults.Refuse(c.State.MaxBytes < pageBytes, "state.max-bytes", "%d is below %d, what a page may have", c.State.MaxBytes, pageBytes)
+	faults.Relate(c.RetryMax < c.RetryMin, "retry-max", "retry-min", "%v is below retry-min, which is %v", c.RetryMax, c.RetryMin)
 	faults.Add(field.Within("state", c.State.Validate()))
+	faults.Relate(c.State.MaxBytes < pageBytes, "state.max-bytes", "state.max-bytes", "%d is below %d, what a page may have", c.State.MaxBytes, pageBytes)
 	return faults.Err()
 }

@@ -57,9 +57,9 @@ func (c Config) Validate() error {
 		faults.Refuse(value < 1 || value > high, key, "%d is not in the range from 1 to %d", value, high)
 	}
 	positive("call-timeout", c.CallTimeout)
-	faults.Refuse(c.Limit < c.CallTimeout, "limit", "%v is below call-timeout, which is %v", c.Limit, c.CallTimeout)
+	faults.Relate(c.Limit < c.CallTimeout, "limit", "call-timeout", "%v is below call-timeout, which is %v", c.Limit, c.CallTimeout)
 	positive("pause", c.Pause)
-	faults.Refuse(c.PauseMost < c.Pause, "pause-most", "%v is below pause, which is %v", c.PauseMost, c.Pause)
+	faults.Relate(c.PauseMost < c.Pause, "pause-most", "pause", "%v is below pause, which is %v", c.PauseMost, c.Pause)
 	within("batch", c.Batch, 10_000)
 	within("calls", c.Calls, 1_000)
 	within("max-bytes", c.MaxBytes, 1<<30)

@@ -161,8 +161,7 @@ func (c Config) Validate() error {
 	faults.Refuse(c.PushFanout < 1 || c.PushFanout > pushFanoutMax, "push-fanout", "%d is not in the range from 1 to %d", c.PushFanout, pushFanoutMax)
 	faults.Relate(c.JoinIntervalMax < c.JoinInterval, "join-interval-max", "join-interval", "%v is below join-interval %v", c.JoinIntervalMax, c.JoinInterval)
 	faults.Refuse(c.MinNrOfMembers < 1, "min-nr-of-members", "%d is below 1", c.MinNrOfMembers)
-	err := c.Voters.Validate()
-	faults.Refuse(err != nil, "voters.role", "%w", err)
+	faults.Add(field.Within("voters.role", c.Voters.Validate()))
 	for _, role := range c.rolesWithMinimum() {
 		faults.Refuse(c.MinNrOfMembersOfRole[role] < 1, "min-nr-of-members-of-role."+role, "%d is below 1", c.MinNrOfMembersOfRole[role])
 	}

@@ -4,9 +4,11 @@
 package protocol
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/gossip"
 )
 
@@ -30,8 +32,8 @@ func (v Voters) Validate() error {
 	if v.Role != "" {
 		probe.Roles = []string{v.Role}
 	}
-	if err := probe.Validate(); err != nil {
-		return fmt.Errorf("no member can have it: %w", err)
+	if invalid, ok := errors.AsType[*gossip.InvalidError](probe.Validate()); ok {
+		return &field.Error{Reason: "no member can have it, " + invalid.Detail, Err: invalid}
 	}
 	return nil
 }
