@@ -105,6 +105,7 @@ func TestSeedsThatWereRed(t *testing.T) {
 		{"data-chaos", 6, 202611290619},
 		{"data-older", 5, 1795933769876},
 		{"data-expiry", 3, 1795944481439},
+		{"data-homes", 3, 1795949500005},
 	} {
 		for _, s := range simulation.Scenarios() {
 			if s.Name == run.world {
