@@ -67,6 +67,12 @@ func mutants() []mutant {
 			{"membership/internal/protocol/downing.go", "\tif r.surveyed.leader != r.self || r.question != nil {\n", "\tif r.surveyed.leader != r.self || r.question != nil && !mutant(NAME) {\n"},
 			{"membership/internal/protocol/downing.go", "\t\treturn // The answer to an earlier", "\t\tif !mutant(NAME) {\n\t\t\treturn\n\t\t}\n\t\tr.call = call{} // The answer to an earlier"},
 		}},
+		{"a downing strategy is called as often as the view changes", []edit{
+			{"membership/internal/protocol/downing.go", "r.calledAt > 0 && r.now.Mono < next {", "r.calledAt > 0 && r.now.Mono < next && !mutant(NAME) {"},
+		}},
+		{"the call for a question that is moot is forgotten", []edit{
+			{"membership/internal/protocol/downing.go", "\t\t\tr.dropQuestion()\n\t\t\tif c := r.call;", "\t\t\tr.dropQuestion()\n\t\t\tif mutant(NAME) {\n\t\t\t\tr.endCall()\n\t\t\t}\n\t\t\tif c := r.call;"},
+		}},
 		{"downing strategy is replaced on the side on which it fails", []edit{
 			{"membership/internal/protocol/deciding.go", "\tif q.left[0].MajorityOnly {\n\t\tif decision, err", "\tif q.left[0].MajorityOnly && !mutant(NAME) || mutant(NAME) && q.view.Self == r.self {\n\t\tif decision, err"},
 		}},

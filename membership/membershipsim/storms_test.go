@@ -50,6 +50,8 @@ func found() []storm {
 		{"settings", 5, 7300023},   // A joiner was up beside its own predecessor.
 		{"settings", 6, 7400000},   // Two nodes waited for the vote of one that had left, and none could go on.
 
+		{"strategies", 7, 1795944483469},  // A call of a downing strategy was forgotten, and another one begun beside it.
+		{"strategies", 14, 1795944483901}, // A view that never rested had a downing strategy called at each change.
 		{"strategies", 12, 1795327030299}, // One old unreachable record began the fence of a node that was downed by command.
 		{"strategies", 13, 1795324171438}, // Votes were split for minutes.
 		{"strategies", 11, 7024},          // Voters of a candidate that failed stood at one moment, again and again.

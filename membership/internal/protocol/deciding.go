@@ -26,6 +26,10 @@ import (
 // there and back.
 const askMargin = time.Second
 
+// callPause is the least time between a call of a strategy and the next question that begins with one: a cluster that
+// has been unstable for long has a new view to decide about with each change.
+const callPause = time.Second
+
 // question is the decision that the leader of a side is looking for. Each strategy
 // in force is asked, one after the other:
 //
@@ -127,7 +131,7 @@ func (r *resolver) askOwn() {
 // callStrategy asks a strategy that runs outside of the machine.
 func (r *resolver) callStrategy(c call) {
 	c.id = r.nextCall()
-	r.call = c
+	r.call, r.calledAt = c, r.now.Mono
 	if load := c.strategy.Load; c.strategy.Keeps > 0 && !slices.Contains(r.holding, load) {
 		r.holding = append(r.holding, load)
 	}
@@ -175,14 +179,15 @@ func (r *resolver) called(c call, decision downing.Decision, err error) {
 	switch {
 	case !c.peer.IsZero():
 		r.answerPeer(c, decision, err)
-		if r.troubled {
-			r.armStable() // This node may lead since, and may have waited for the answer.
-		}
 	case r.current():
 		r.answered(r.self, decision, err)
+		return
 	default:
 		r.dropQuestion()
 		r.out.DecideOften("downing", "answer", "dropped", "the view has changed since the strategy was asked")
+	}
+	if r.troubled {
+		r.armStable() // A question of this node may wait for the end of the call.
 	}
 }
 

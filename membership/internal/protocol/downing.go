@@ -53,8 +53,10 @@ type resolver struct {
 	stableSince   machine.Instant
 	troubledSince machine.Instant
 
-	// call is the call of a strategy that is in flight, for this node or another.
-	call call
+	// call is the call of a strategy that is in flight, for this node or another; calledAt is when the last one began, 0
+	// before the first.
+	call     call
+	calledAt machine.Instant
 
 	// question is the decision that this node looks for as the leader of the side, or nil.
 	question *question
@@ -83,8 +85,9 @@ func (r *resolver) watchView() {
 		if r.troubled {
 			r.out.Disarm(timerStable)
 			r.dropQuestion()
-			if c := r.endCall(); !c.peer.IsZero() {
+			if c := r.call; !c.peer.IsZero() {
 				r.answerPeer(c, downing.Decision{}, errOtherView)
+				r.call.peer = gossip.NodeID{}
 			}
 			r.troubled, r.view, r.reported, r.failingSince = false, 0, 0, 0
 			r.moveStanding()
@@ -248,6 +251,10 @@ func (r *resolver) viewStable() {
 	}
 	if r.call.id != 0 {
 		return // The answer to an earlier question, or to one of a leader before, is still awaited.
+	}
+	if next := r.calledAt.Add(callPause); r.calledAt > 0 && r.now.Mono < next {
+		r.out.Arm(timerStable, next)
+		return
 	}
 	if !r.rests() {
 		return

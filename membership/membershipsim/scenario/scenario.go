@@ -245,7 +245,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	membershipsim.Serve(w)
 	invariants := &membershipsim.Invariants{}
 	invariants.Watch(w)
-	calling := &simulation.Calling{GivenUp: membershipsim.Untroubled}
+	calling := &simulation.Calling{}
 	calling.Watch(w)
 	r := &run{world: w, duration: s.duration}
 	if o.Nodes > smallMax && s.duration == chaosTime {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	world "github.com/quorate/quorate/simulation"
@@ -85,7 +84,7 @@ func (c *Cluster) watchCalls() {
 	terms := make(map[*world.Node]protocol.Term)
 	calling := &world.Calling{GivenUp: func(n *world.Node, kind string) bool {
 		if kind != control.AllocationCall {
-			return membershipsim.Untroubled(n, kind)
+			return false
 		}
 		term, known := terms[n]
 		terms[n] = c.Ledger.leaders[n.ID()]
