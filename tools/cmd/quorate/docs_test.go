@@ -210,6 +210,7 @@ func provided(t *testing.T, dir, block string) string {
 	t.Helper()
 	const text = "a program"
 	block = strings.ReplaceAll(block, "/etc/bank/", "")
+	block = strings.ReplaceAll(block, "/run/bank/", filepath.ToSlash(os.TempDir())+"/") // The path of a socket is short.
 	write := func(name, content string) {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
