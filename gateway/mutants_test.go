@@ -36,7 +36,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"messages need not arrive", arriving, "TestMessagesMustArrive", "			if c.swept++; c.swept > sweeps {", "			if c.swept++; c.swept > sweeps && !mutant(NAME) {"},
 		{"who has few connections gives way", gated, "TestTheOldestOfTheHostWithMostGivesWay", "		case most == nil || h.pending.Len() > most.pending.Len(),\n", "		case most == nil || h.pending.Len() > most.pending.Len() && !mutant(NAME) || h.pending.Len() < most.pending.Len() && mutant(NAME),\n"},
 		{"a host may have any number of connections", gated, "TestHostsHavePlaces", "h.pending.Len() > g.cfg.HostPending:\n", "h.pending.Len() > g.cfg.HostPending && !mutant(NAME):\n"},
-		{"strangers may say much", gated, "TestStrangersSayLittle", "if n == 0 || c.known.Load() || c.came", "if n == 0 || c.known.Load() || mutant(NAME) || c.came"},
+		{"strangers may say much", gated, "TestStrangersSayLittle", "	if c.came > g.cfg.Bytes {", "	if c.came > g.cfg.Bytes && !mutant(NAME) {"},
+		{"all strangers together may say much", gated, "TestTheHeaviestGivesWay", "	for g.came > g.cfg.AllBytes {", "	for g.came > g.cfg.AllBytes && !mutant(NAME) {"},
 	} {
 		of := "../client/internal/broker"
 		switch {
