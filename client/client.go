@@ -69,7 +69,8 @@ func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
 // entities belong to the traces of this program. It is called for each request.
 func WithTrace(f func(context.Context) string) Option { return func(c *Client) { c.trace = f } }
 
-// WithDial sets what connects to the address of a gateway, in place of a socket: for a proxy, or for a test in virtual time.
+// WithDial sets what connects to the address of a gateway, in place of a socket: for a proxy, or for a test in virtual
+// time.
 func WithDial(f func(ctx context.Context, address string) (net.Conn, error)) Option {
 	return func(c *Client) { c.dial = f }
 }

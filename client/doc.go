@@ -22,11 +22,12 @@
 // handled is never sent again: it ends with [ErrUnknownOutcome]. The errors say whether it is safe to
 // send a request again, see [ErrNotDelivered].
 //
-// An ask ends with its context, without a deadline a quarter of a second after a minute at the latest; what is left of its deadline travels with it, and
-// the entity does not begin it later. Requests that are under way at the same time may
-// overtake each other. One that is sent when an ask to the same entity has been answered comes after that. A tell is
-// accepted by a node, and may be on its way to the entity yet: what is sent later by the same node comes after it, what goes
-// by another one, as when the client has learned where the entity lives, may overtake it. Ask where that matters.
+// An ask ends with its context, without a deadline a quarter of a second after a minute at the latest; what is left of
+// its deadline travels with it, and the entity does not begin it later. Requests that are under way at the same time
+// may overtake each other. One that is sent when an ask to the same entity has been answered comes after that. A tell
+// is accepted by a node, and may be on its way to the entity yet: what is sent later by the same node comes after it,
+// what goes by another one, as when the client has learned where the entity lives, may overtake it. Ask where that
+// matters.
 //
 // # Bounds
 //

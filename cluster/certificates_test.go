@@ -31,8 +31,8 @@ func asked(t *testing.T, node *cluster.Node, path string, into any) {
 	require.NoError(t, json.NewDecoder(response.Body).Decode(into))
 }
 
-// A node whose certificate ends soon is ready, and warns; metrics and the route have the end. New files are in use, and the
-// warning is gone, without a restart.
+// A node whose certificate ends soon is ready, and warns; metrics and the route have the end. New files are in use, and
+// the warning is gone, without a restart.
 func TestANodeTellsBeforeItsCertificateEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -20,14 +20,15 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// [Check] and [Start] decode the files into a configuration that reports, when it is validated, what else would be found one
-// after the other while parts start ([startable.Validate]), so that both say the same. Check knows besides which strategies a program
-// has, and warns of what the system does not keep ([startable.warn]). What several files say of one cluster is compared in compare.go.
+// [Check] and [Start] decode the files into a configuration that reports, when it is validated, what else would be
+// found one after the other while parts start ([startable.Validate]), so that both say the same. Check knows besides
+// which strategies a program has, and warns of what the system does not keep ([startable.warn]). What several files say
+// of one cluster is compared in compare.go.
 
-// Check reads and merges files as [Load] does, and reports besides the faults that
-// otherwise only the start of a node would find: an address beyond this machine without
-// TLS, two listeners with one port, certificates that can never work, files that are not there, executables of plugins that
-// cannot be started, and names of strategies that do not exist. [Start] reports the same. Files that this user may not read are skipped.
+// Check reads and merges files as [Load] does, and reports besides the faults that otherwise only the start of a node
+// would find: an address beyond this machine without TLS, two listeners with one port, certificates that can never
+// work, files that are not there, executables of plugins that cannot be started, and names of strategies that do not
+// exist. [Start] reports the same. Files that this user may not read are skipped.
 func Check(own Own, paths ...string) error {
 	s, err := check(own, paths...)
 	if err == nil && own.Warn != nil {
@@ -136,10 +137,10 @@ type Own struct {
 	// refused.
 	Options []Option
 
-	// Warn is told of settings that are no faults and that the system of this process does
-	// not keep, once there is no fault: limits of a plugin that it does not know, a user that it does not have, the
-	// executable of a plugin that nothing chooses; of plugins that may be debugged; of locations of shards that are not durable; and of a node that finds nobody by
-	// itself, or itself under another name. Nil if nobody wants to know.
+	// Warn is told of settings that are no faults and that the system of this process does not keep, once there is no
+	// fault: limits of a plugin that it does not know, a user that it does not have, the executable of a plugin that
+	// nothing chooses; of plugins that may be debugged; of locations of shards that are not durable; and of a node that
+	// finds nobody by itself, or itself under another name. Nil if nobody wants to know.
 	Warn func(key, reason string)
 
 	// Whole says that Options link everything that the project has, as the quorate command

@@ -151,8 +151,8 @@ func TestKindsThatNothingServesAreRefused(t *testing.T) {
 	require.NoError(t, cluster.Check(cluster.Own{Kinds: []string{"account"}}, all))
 }
 
-// A seed node that is the node itself in another form is said in the words of a start, for names of one host as far as this
-// machine knows them. Whatever has another port is another node.
+// A seed node that is the node itself in another form is said in the words of a start, for names of one host as far as
+// this machine knows them. Whatever has another port is another node.
 func TestACheckSaysWhichSeedNodeIsTheNodeItself(t *testing.T) {
 	for seeds, want := range map[string]string{
 		"localhost:7946":                 "localhost:7946 is this node, which is called 127.0.0.1:7946: write that into the list",

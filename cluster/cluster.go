@@ -139,7 +139,8 @@ func WithConfig(c Config) Option { return func(o *options) { o.config = &c } }
 // program.
 func WithChange(f func(*Config)) Option { return func(o *options) { o.changes = append(o.changes, f) } }
 
-// WithLogger sets where the node logs, within the level of the section log. The default is [slog.Default], or what that section says.
+// WithLogger sets where the node logs, within the level of the section log. The default is [slog.Default], or what that
+// section says.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log, o.ownLog = l, true } }
 
 // WithMembership passes options to the membership of the node. A method of discovery is given
@@ -320,9 +321,9 @@ func (n *Node) Close() error {
 	return n.stop(ctx)
 }
 
-// Run waits until ctx ends, as by a signal, or the node has ended by itself, as one that was declared down, and then ends
-// everything in its order: see [Node.Shutdown]. It returns nil if the node has left in order, and all tasks have done
-// what they had to.
+// Run waits until ctx ends, as by a signal, or the node has ended by itself, as one that was declared down, and then
+// ends everything in its order: see [Node.Shutdown]. It returns nil if the node has left in order, and all tasks have
+// done what they had to.
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 //	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
@@ -331,16 +332,16 @@ func (n *Node) Run(ctx context.Context) error {
 	return verdict(n.Shutdown(context.WithoutCancel(ctx), n.ends.await(ctx)))
 }
 
-// Shutdown ends the node in the phases of package shutdown, within the section shutdown: it says that it is not
-// ready, servers end, the node hands over what it hosts and leaves, and what entities have used is closed. A node that has ended
-// already goes through the same phases. Who calls it again gets the report of the first call.
+// Shutdown ends the node in the phases of package shutdown, within the section shutdown: it says that it is not ready,
+// servers end, the node hands over what it hosts and leaves, and what entities have used is closed. A node that has
+// ended already goes through the same phases. Who calls it again gets the report of the first call.
 func (n *Node) Shutdown(ctx context.Context, reason string) shutdown.Report {
 	return n.ends.Run(ctx, reason)
 }
 
-// OnShutdown gives a phase of the end of the node a task: [shutdown.Serve] for a server of the program, [shutdown.Close] for
-// what entities have used. It runs in [Node.Run] and [Node.Shutdown], not in [Node.Close]. The error is that of
-// [shutdown.Sequence.Add].
+// OnShutdown gives a phase of the end of the node a task: [shutdown.Serve] for a server of the program,
+// [shutdown.Close] for what entities have used. It runs in [Node.Run] and [Node.Shutdown], not in [Node.Close]. The
+// error is that of [shutdown.Sequence.Add].
 func (n *Node) OnShutdown(phase, name string, task func(context.Context) error) (remove func(), err error) {
 	return n.ends.Add(phase, name, task)
 }

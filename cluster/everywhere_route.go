@@ -22,8 +22,8 @@ import (
 //	GET  /v1/kinds/{kind}/scale                 [KindScale]
 //	     /v1/kinds/{kind}/rescale               [KindScale], operation "rescale"; count, wait
 
-// RescaleOperation is the operation that changes how many shards of a kind are in use, such as the instances of a daemon, for
-// [management.OperatorHeader].
+// RescaleOperation is the operation that changes how many shards of a kind are in use, such as the instances of a
+// daemon, for [management.OperatorHeader].
 const RescaleOperation = "rescale"
 
 // How many seconds nodes, and a change of the number in use, are waited for, and how long the answer may take.

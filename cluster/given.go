@@ -19,9 +19,9 @@ const (
 	givenMoment = 100 * time.Millisecond
 )
 
-// given is what the program has handed to the node to be closed with it: a store, or a method of discovery. Its Close is
-// code of the program, has no context, and may wait for ever, as a pool of connections does of which one is not given back.
-// Nil, and what is no [io.Closer], need not be closed.
+// given is what the program has handed to the node to be closed with it: a store, or a method of discovery. Its Close
+// is code of the program, has no context, and may wait for ever, as a pool of connections does of which one is not
+// given back. Nil, and what is no [io.Closer], need not be closed.
 type given struct {
 	name   string // What it is, for the error.
 	closer io.Closer

@@ -89,8 +89,8 @@ func (o *options) linkedShardLeases(c Config) error {
 	return o.linkedStore(c.Sharding.Leases.Store, "sharding.leases.store")
 }
 
-// linkedStore reports a store that a setting names and the program did not link. Empty is no fault here: the section of the
-// strategy reports it.
+// linkedStore reports a store that a setting names and the program did not link. Empty is no fault here: the section of
+// the strategy reports it.
 func (o *options) linkedStore(name, key string) error {
 	linked := namesOf(o.stores)
 	if name == "" || slices.Contains(linked, name) || slices.Contains(o.own.Strategies, name) {

@@ -21,8 +21,8 @@ const logByProgram = "program"
 
 // LogConfig says what the node logs, and in which form. It is about the node alone: the program logs as it does.
 type LogConfig struct {
-	// Level is the least level of the lines of the node. "program", the default: the logger of the program decides, or with a
-	// format of its own the node logs from "info" on. A logger of the program that leaves out a level does so
+	// Level is the least level of the lines of the node. "program", the default: the logger of the program decides, or
+	// with a format of its own the node logs from "info" on. A logger of the program that leaves out a level does so
 	// whatever is set here; with a format every level can be had.
 	Level string `koanf:"level" oneof:"program|debug|info|warn|error" reload:"yes"`
 

@@ -65,10 +65,10 @@ type openPlugin func(ctx context.Context, name string, section plugins.Config, l
 // askable is what a [PluginHost] may say of a plugin before it is started: see [WithPlugins].
 type askable func(section plugins.Config) error
 
-// WithPlugins sets what runs the plugins of the section plugins: host.New() of the package
-// plugins/host. Without it a configuration with plugins is refused. A host that has the method
-// Unenforced(plugins.Config) error is asked by [Check] what this system does not keep of a
-// plugin's settings; one that has Startable(plugins.Config) error is asked by Check and [Start] why the executable cannot be started.
+// WithPlugins sets what runs the plugins of the section plugins: host.New() of the package plugins/host. Without it a
+// configuration with plugins is refused. A host that has the method Unenforced(plugins.Config) error is asked by
+// [Check] what this system does not keep of a plugin's settings; one that has Startable(plugins.Config) error is asked
+// by Check and [Start] why the executable cannot be started.
 func WithPlugins[P Plugin](h PluginHost[P]) Option {
 	return func(o *options) {
 		if u, ok := any(h).(interface {

@@ -16,19 +16,19 @@ import (
 	"github.com/quorate/quorate/membership/shutdown"
 )
 
-// The end of a node with all that belongs to it: [Node.Run] waits for a reason, [Node.Shutdown] runs the phases of package
-// shutdown, among them the node's own tasks ([newEnding]), and [ExitStatus] says how that went.
+// The end of a node with all that belongs to it: [Node.Run] waits for a reason, [Node.Shutdown] runs the phases of
+// package shutdown, among them the node's own tasks ([newEnding]), and [ExitStatus] says how that went.
 
 // ShutdownConfig says how a node ends by [Node.Run] and [Node.Shutdown].
 type ShutdownConfig struct {
-	// Deadline is how long the end may take in all, from 1s to 1h. Three fifths of it at least are left for
-	// leaving the cluster, and a second, or a tenth, for what comes after that; a node that has not left by then ends all the same, and the others
-	// find it gone. With the time before the process hears of its end, it should fit into that after which it is
-	// killed: 30 s in Kubernetes.
+	// Deadline is how long the end may take in all, from 1s to 1h. Three fifths of it at least are left for leaving the
+	// cluster, and a second, or a tenth, for what comes after that; a node that has not left by then ends all the same,
+	// and the others find it gone. With the time before the process hears of its end, it should fit into that after which
+	// it is killed: 30 s in Kubernetes.
 	Deadline time.Duration `koanf:"deadline" range:"1s..1h"`
 
-	// UnreadyFor is how long the node says that it is not ready before servers of the program are to end: the time in which
-	// balancers notice, at most a quarter of deadline. It comes in addition to any that the orchestrator waits.
+	// UnreadyFor is how long the node says that it is not ready before servers of the program are to end: the time in
+	// which balancers notice, at most a quarter of deadline. It comes in addition to any that the orchestrator waits.
 	UnreadyFor time.Duration `koanf:"unready-for" range:"0s..15m"`
 }
 
@@ -58,8 +58,9 @@ const (
 	ExitLate    = 6 // The node had not left in time.
 )
 
-// ExitStatus returns with which status a process should end after an error of [Start] or [Node.Run]: who
-// restarts processes, and who reads how they ended, can tell them apart. Restarted at once make sense all but ExitConfig and ExitDisk.
+// ExitStatus returns with which status a process should end after an error of [Start] or [Node.Run]: who restarts
+// processes, and who reads how they ended, can tell them apart. Restarted at once make sense all but ExitConfig and
+// ExitDisk.
 func ExitStatus(err error) int {
 	switch _, invalid := errors.AsType[config.Errors](err); {
 	case err == nil:
@@ -88,8 +89,8 @@ type ending struct {
 // leaveTask is the name of the task that leaves the cluster.
 const leaveTask = "node"
 
-// verdict is the error of a report. That of a node which is still leaving when the time of that is over is [ErrLate], as of
-// one that has noticed it by itself.
+// verdict is the error of a report. That of a node which is still leaving when the time of that is over is [ErrLate],
+// as of one that has noticed it by itself.
 func verdict(r shutdown.Report) error {
 	err := r.Err()
 	for _, t := range r.Results {

@@ -20,8 +20,8 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// The tasks of a program run in their phases: servers end while the node is still a member and says that it is not ready, and
-// what entities have used is closed when the node is gone.
+// The tasks of a program run in their phases: servers end while the node is still a member and says that it is not
+// ready, and what entities have used is closed when the node is gone.
 func TestANodeEndsInPhases(t *testing.T) {
 	t.Parallel()
 	path, _ := lone(t, "shutdown: {unready-for: 10ms}")

@@ -20,9 +20,9 @@ import (
 	"github.com/quorate/quorate/transport/mutual"
 )
 
-// What can be known before a node binds an address: its listeners, compared with one another; then its files, each read in
-// the way in which it will be used. A file that this user may not read is no fault here: the user of the node may, and
-// otherwise the part that needs the file says so.
+// What can be known before a node binds an address: its listeners, compared with one another; then its files, each read
+// in the way in which it will be used. A file that this user may not read is no fault here: the user of the node may,
+// and otherwise the part that needs the file says so.
 
 // listener is an address on which a node listens.
 type listener struct{ key, address string }
@@ -48,7 +48,8 @@ func (s *startable) listeners() error {
 	return faults.Err()
 }
 
-// meets reports whether one of two addresses cannot be bound while the other is. Sections report texts that are no addresses.
+// meets reports whether one of two addresses cannot be bound while the other is. Sections report texts that are no
+// addresses.
 func (l listener) meets(other listener) bool {
 	host, port, err := net.SplitHostPort(l.address)
 	otherHost, otherPort, otherErr := net.SplitHostPort(other.address)
@@ -115,8 +116,8 @@ func needed(c Config, section string) mutual.Need {
 	}
 }
 
-// files reports files of tokens that let nobody in, directories that are none, or in which this user cannot write, and a path at which
-// no socket can be made.
+// files reports files of tokens that let nobody in, directories that are none, or in which this user cannot write, and
+// a path at which no socket can be made.
 func (s *startable) files() error {
 	var faults field.Faults
 	for _, f := range []struct{ key, path string }{

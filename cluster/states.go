@@ -31,11 +31,10 @@ type StatesConfig struct {
 	state.Config `koanf:",squash"`
 }
 
-// WithStates adds a store of states, such as one of the modules below sharding/state. States.store
-// selects the store by its name. The settings of the store are the section "state-NAME" of the files, as
-// [WithDiscovery] has it. Start calls open with them; a store that is down must not make open fail, or it
-// keeps the node from starting. A store that is an [io.Closer] is closed when the node has ended and all its entities have
-// stopped.
+// WithStates adds a store of states, such as one of the modules below sharding/state. States.store selects the store by
+// its name. The settings of the store are the section "state-NAME" of the files, as [WithDiscovery] has it. Start calls
+// open with them; a store that is down must not make open fail, or it keeps the node from starting. A store that is an
+// [io.Closer] is closed when the node has ended and all its entities have stopped.
 //
 //	cluster.WithStates("bolt", Files{Path: "states"}, func(f Files) (store.Store, error) { return bolt.Open(f.Path, bolt.Options{}) })
 func WithStates[T any](name string, defaults T, open func(T) (store.Store, error)) Option {

@@ -40,9 +40,9 @@ func beginning() string {
 	return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + string(frame(0, settings, 0)) + string(frame(size, data, 1)) + strings.Repeat("x", size-8)
 }
 
-// knock makes the connections of a door, from four addresses, and says on each what it says; then it makes them anew, until the
-// context ends. It tells how often each has said it, and lets go of the connections of a round when those of the next one are open. One
-// goroutine does all that, so that little of the memory is its own.
+// knock makes the connections of a door, from four addresses, and says on each what it says; then it makes them anew,
+// until the context ends. It tells how often each has said it, and lets go of the connections of a round when those of
+// the next one are open. One goroutine does all that, so that little of the memory is its own.
 func (d doorway) knock(ctx context.Context, rounds *atomic.Int64) {
 	open := make([]net.Conn, d.connections)
 	for ctx.Err() == nil {
@@ -75,8 +75,8 @@ func heapNow() int64 {
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// Strangers that fill all doors of a node at once, with as much as each takes, cost it no more than the page about security says. The
-// count has their own ends of the connections in it.
+// Strangers that fill all doors of a node at once, with as much as each takes, cost it no more than the page about
+// security says. The count has their own ends of the connections in it.
 func TestStrangersAtAllDoorsCostANodeLittle(t *testing.T) {
 	gateway, management, health := free(t), free(t), free(t)
 	path, self := lone(t, `gateway: {address: "`+gateway+`", kinds: ["*"]}`, `management: {address: "`+management+`", health: {address: "`+health+`"}}`)
@@ -96,7 +96,8 @@ func TestStrangersAtAllDoorsCostANodeLittle(t *testing.T) {
 	require.Less(t, all, int64(strangersBytes))
 }
 
-// knocked returns how much memory is in use at most while strangers are at some doors, until they have been there twice.
+// knocked returns how much memory is in use at most while strangers are at some doors, until they have been there
+// twice.
 func knocked(t *testing.T, doors ...doorway) (most int64) {
 	t.Helper()
 	before := heapNow()

@@ -23,8 +23,8 @@ type Section struct {
 	// checks.
 	Into any
 
-	// Chosen are the keys by whose values the section is needed, such as that of the name of a store. A fault of a section that is
-	// not there stands where the first of them is that is set.
+	// Chosen are the keys by whose values the section is needed, such as that of the name of a store. A fault of a section
+	// that is not there stands where the first of them is that is set.
 	Chosen []string
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// After decoding, sections are asked one by one and then the whole document ([decoder.validate]); after each step, faults that follow from
-// earlier ones are dropped ([decoder.settle]). Last, errors of validators become faults with places ([decoder.refuse], [File.Locate]).
+// After decoding, sections are asked one by one and then the whole document ([decoder.validate]); after each step,
+// faults that follow from earlier ones are dropped ([decoder.settle]). Last, errors of validators become faults with
+// places ([decoder.refuse], [File.Locate]).
 
 // validator is implemented by sections and values that check themselves.
 type validator interface{ Validate() error }
@@ -44,7 +45,8 @@ func (d *decoder) validate(v reflect.Value, path []string) {
 	}
 }
 
-// settle keeps, of the faults from an index on, those that no mistake explains which is reported before it: one mistake is one fault.
+// settle keeps, of the faults from an index on, those that no mistake explains which is reported before it: one mistake
+// is one fault.
 func (d *decoder) settle(from int) {
 	refused := d.faults[:from]
 	kept := slices.DeleteFunc(slices.Clone(d.faults[from:]), func(e *Error) bool {
@@ -68,8 +70,9 @@ func (d *decoder) standFor(t target, faults Errors) {
 	}
 }
 
-// explains reports whether a fault follows from another one. The value at a key that was refused, and that of a list with an item that
-// was refused, is not what the user wrote. A key that is not set is missing because its name was misspelt.
+// explains reports whether a fault follows from another one. The value at a key that was refused, and that of a list
+// with an item that was refused, is not what the user wrote. A key that is not set is missing because its name was
+// misspelt.
 func (d *decoder) explains(refused, e *Error) bool {
 	if refused.Key == "" {
 		return false

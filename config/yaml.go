@@ -108,8 +108,8 @@ func (s *scanner) walk(n *yaml.Node, path []string) {
 // decimal are the numbers that the other formats read too, and in the same way.
 var decimal = regexp.MustCompile(`^[-+]?((0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$`)
 
-// notDecimal returns why a number is refused that YAML would read in its own way, "" for one that is decimal and for everything
-// else: 0100 would be 64.
+// notDecimal returns why a number is refused that YAML would read in its own way, "" for one that is decimal and for
+// everything else: 0100 would be 64.
 func notDecimal(n *yaml.Node) string {
 	if tag := n.ShortTag(); tag != "!!int" && tag != "!!float" || decimal.MatchString(n.Value) {
 		return ""

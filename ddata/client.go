@@ -45,9 +45,9 @@ func Get[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency
 // anywhere, and must not call the replicator. It runs on the goroutine of the caller.
 //
 // The value that change is given is what one replica holds, whatever the level: that of this node, or another where
-// this node holds no copy of the key. It may lack what [Get] has returned before, such as on a node that has just become
-// a replica. Where a change must not overlook what was read, as when it removes an element or writes over a content,
-// it begins with v.Merge(read).
+// this node holds no copy of the key. It may lack what [Get] has returned before, such as on a node that has just
+// become a replica. Where a change must not overlook what was read, as when it removes an element or writes over a
+// content, it begins with v.Merge(read).
 //
 // A value that is [crdt.Replacing], as an [crdt.LWWRegister], is given to change as a majority of the replicas holds
 // it if the level is that of a majority or above: one round trip more. So what was confirmed is read later, whatever

@@ -21,9 +21,9 @@ import (
 	"github.com/quorate/quorate/internal/patience"
 )
 
-// The code on the pages about replicated data, sharding, singletons, deliveries and states is taken from the pages and run, in one program
-// with a function for each block. Pages leave out what every reader can add: the checks of
-// errors and the node itself: the test puts those in.
+// The code on the pages about replicated data, sharding, singletons, deliveries and states is taken from the pages and
+// run, in one program with a function for each block. Pages leave out what every reader can add: the checks of errors
+// and the node itself: the test puts those in.
 
 // block is the code of a page, as one function of the program.
 type block struct {
@@ -35,8 +35,8 @@ type block struct {
 	prints              string
 }
 
-// blocksOfPages are all blocks of Go on the pages about replicated data, sharding, singletons, deliveries and states that are no
-// whole programs. The variables ctx, node, dir and port are those of programOfPages.
+// blocksOfPages are all blocks of Go on the pages about replicated data, sharding, singletons, deliveries and states
+// that are no whole programs. The variables ctx, node, dir and port are those of programOfPages.
 var blocksOfPages = []block{
 	{page: "docs/ddata.md", before: onCluster, after: `fmt.Println("visits", v.Value())`, prints: "visits 1"},
 	{page: "docs/ddata.md", nth: 1, before: onCluster, after: `fmt.Println(found[0].Name, found[0].Address)`, prints: "mail 10.0.0.7:25"},

@@ -17,18 +17,19 @@ import (
 	"github.com/quorate/quorate/transport/gate"
 )
 
-// gRPC collects a message before anybody sees it, whatever it has room for. So what has come of messages is counted below it, at the
-// frames of HTTP/2 ([inflow.Read], above TLS), for each call that [Server.tap] has let in ([arrivals.begin]). Beyond a bound of a
-// connection, of a host or of all the call gives way that has most ([arrivals.crowd]). The handler takes a message out of the counts when
-// it has it ([arrival.take]); a message that does not come in its time ends its call ([arrivals.sweep]).
+// gRPC collects a message before anybody sees it, whatever it has room for. So what has come of messages is counted
+// below it, at the frames of HTTP/2 ([inflow.Read], above TLS), for each call that [Server.tap] has let in
+// ([arrivals.begin]). Beyond a bound of a connection, of a host or of all the call gives way that has most
+// ([arrivals.crowd]). The handler takes a message out of the counts when it has it ([arrival.take]); a message that
+// does not come in its time ends its call ([arrivals.sweep]).
 
 const (
 	// callBytes is what a call counts by itself, for its goroutines and buffers.
 	callBytes = 4 << 10
 	// readBuffer is how many bytes are read from a connection at a time while there are no more than that.
 	readBuffer = 16 << 10
-	// sweeps is how often within the time for a message it is looked whether it has come. They are counted, so that a node that
-	// stood still takes that out on nobody.
+	// sweeps is how often within the time for a message it is looked whether it has come. They are counted, so that a node
+	// that stood still takes that out on nobody.
 	sweeps = 4
 )
 
@@ -49,8 +50,8 @@ type arrivals struct {
 	open  map[*inflow]struct{} // On which a call has begun.
 }
 
-// newArrivals bounds what arrives: all of it, half for a host and a quarter for a connection, but two of the largest messages
-// always.
+// newArrivals bounds what arrives: all of it, half for a host and a quarter for a connection, but two of the largest
+// messages always.
 func newArrivals(all, message int, count func(error)) *arrivals {
 	least := 2 * (message + callBytes)
 	return &arrivals{

@@ -52,8 +52,8 @@ type Config struct {
 	// Empty, the default, means no tokens.
 	TokenFile string `koanf:"token-file"`
 
-	// MaxConnections bounds the open connections of clients, 1 to 65,536. Who has a place keeps it: when all are taken, new connections
-	// are closed. Connections on which no client was let in yet are counted apart.
+	// MaxConnections bounds the open connections of clients, 1 to 65,536. Who has a place keeps it: when all are taken,
+	// new connections are closed. Connections on which no client was let in yet are counted apart.
 	MaxConnections int `koanf:"max-connections" unit:"connections" range:"1..65536"`
 
 	// Window bounds the requests of one client that have no outcome yet, 1 to 65,536.
@@ -63,9 +63,9 @@ type Config struct {
 	// Further ones are sent back as overloaded.
 	MaxRequests int `koanf:"max-requests" unit:"requests" range:"1..1048576"`
 
-	// MaxBytes bounds the messages of those requests, 1 MiB to 64 GiB; further ones are sent
-	// back as overloaded. It bounds as well what has come of messages that are on their way: half of it for one IP address and a quarter for
-	// one connection, but always two messages of the largest size. Beyond that the call ends of which most has come.
+	// MaxBytes bounds the messages of those requests, 1 MiB to 64 GiB; further ones are sent back as overloaded. It bounds
+	// as well what has come of messages that are on their way: half of it for one IP address and a quarter for one
+	// connection, but always two messages of the largest size. Beyond that the call ends of which most has come.
 	MaxBytes int `koanf:"max-bytes" unit:"bytes" range:"1048576..68719476736"`
 
 	// UnreadBytes bounds the replies that wait for one client to read them, 64 KiB to 1 GiB. A

@@ -12,12 +12,11 @@
 //
 // # Access
 //
-// By default nothing listens, without an address, and no kind is shown: [Config.Kinds] names those
-// that clients may reach. On the loopback interface every process of the machine may ask, without encryption, unless
-// [Config.TokenFile] is set. Beyond it, only clients with mutual TLS may, and only when the configuration says so twice;
-// see [Config.AllowRemote]. Of those, [Config.CertificateURI] and [Config.TokenFile] choose.
-// Whoever may ask may send any message to any entity of the kinds that are shown: what a client may
-// do there is for the entities to decide.
+// By default nothing listens, without an address, and no kind is shown: [Config.Kinds] names those that clients may
+// reach. On the loopback interface every process of the machine may ask, without encryption, unless [Config.TokenFile]
+// is set. Beyond it, only clients with mutual TLS may, and only when the configuration says so twice; see
+// [Config.AllowRemote]. Of those, [Config.CertificateURI] and [Config.TokenFile] choose. Whoever may ask may send any
+// message to any entity of the kinds that are shown: what a client may do there is for the entities to decide.
 //
 // # Outcomes
 //
@@ -34,6 +33,6 @@
 //
 // # Life cycle and concurrency
 //
-// [Serve] listens and returns; [Server.Close] ends everything and waits for every goroutine. A gateway whose node leaves
-// ends by itself, and is closed all the same. The methods may be called from any goroutine.
+// [Serve] listens and returns; [Server.Close] ends everything and waits for every goroutine. A gateway whose node
+// leaves ends by itself, and is closed all the same. The methods may be called from any goroutine.
 package gateway

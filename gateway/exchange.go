@@ -197,8 +197,8 @@ func (x *call) enter() error {
 	return x.machine.Enter()
 }
 
-// put adds an outcome to the outbox. It is called on any goroutine, also with locks of package sharding held, and waits for
-// nothing.
+// put adds an outcome to the outbox. It is called on any goroutine, also with locks of package sharding held, and waits
+// for nothing.
 func (x *call) put(o outcome) {
 	x.mu.Lock()
 	kept := x.machine.Put(o, o.ask.Bytes())

@@ -14,11 +14,11 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// The part that a gateway has in the leave of its node: a component of the node, whose machine is [departure], holds the
-// node until no client has requests there any more; [Server.depart] carries out what the machine wants.
+// The part that a gateway has in the leave of its node: a component of the node, whose machine is [departure], holds
+// the node until no client has requests there any more; [Server.depart] carries out what the machine wants.
 
-// departure is the machine. It tells the gateway to end its exchanges when the node leaves, and lets the node go when that is
-// done.
+// departure is the machine. It tells the gateway to end its exchanges when the node leaves, and lets the node go when
+// that is done.
 type departure struct {
 	name          string
 	leaving, done bool
@@ -76,7 +76,8 @@ func (s *Server) attach() error {
 	}
 }
 
-// depart ends the exchanges when the node leaves, and tells the node when they are over, also when Close has ended them.
+// depart ends the exchanges when the node leaves, and tells the node when they are over, also when Close has ended
+// them.
 func (s *Server) depart(leaving <-chan struct{}, handle *machine.Handle) {
 	select {
 	case <-leaving:

@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/internal/patience"
 )
 
-// A node that is asked to leave, by whomever, answers its clients before it leaves, also where that takes longer than to hand over
-// what it hosts.
+// A node that is asked to leave, by whomever, answers its clients before it leaves, also where that takes longer than
+// to hand over what it hosts.
 func TestNodesAnswerBeforeTheyLeave(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(ctx context.Context, from, n *node) error{

@@ -13,8 +13,8 @@ import (
 )
 
 // WithMeterProvider sets where the metrics quorate.gateway.* go, under the address of the node whose entities clients
-// reach; nil means the global provider. A gateway without this option counts [Stats] alone, and one that does not listen has no
-// metrics.
+// reach; nil means the global provider. A gateway without this option counts [Stats] alone, and one that does not
+// listen has no metrics.
 func WithMeterProvider(p metric.MeterProvider, node gossip.NodeID) Option {
 	return func(s *Server) {
 		s.measure = func() (stop func()) {

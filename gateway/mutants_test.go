@@ -12,7 +12,8 @@ import (
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// Each of these defects of the machine of a client makes its law fail, each of a node a test of the gateway, and each of the gate one of that.
+// Each of these defects of the machine of a client makes its law fail, each of a node a test of the gateway, and each
+// of the gate one of that.
 func TestMutantsAreCaught(t *testing.T) {
 	const broker, laws, node = "client/internal/broker/broker.go", "TestLawsOfTheBroker", "gateway/internal/exchange/exchange.go"
 	const leave, answer, closed = "gateway/leave.go", "TestNodesAnswerBeforeTheyLeave", "TestAClosedGatewayHoldsNobody"

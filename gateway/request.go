@@ -35,8 +35,8 @@ type outcome struct {
 	text  string
 }
 
-// begin hands a request on, and calls put once with its outcome, on any goroutine. If there is no room for the request at
-// present, the caller calls the function that begin returns on a goroutine of its own.
+// begin hands a request on, and calls put once with its outcome, on any goroutine. If there is no room for the request
+// at present, the caller calls the function that begin returns on a goroutine of its own.
 func (s *Server) begin(ctx context.Context, r *clientv1.Request, put func(outcome)) (wait func()) {
 	o := outcome{id: r.GetId(), name: r.GetEntity(), bytes: int64(len(r.GetPayload()))}
 	requests, bytes := s.counters.requests.Add(1), s.counters.bytes.Add(o.bytes)

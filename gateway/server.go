@@ -26,9 +26,9 @@ import (
 	"github.com/quorate/quorate/transport/mutual"
 )
 
-// Serve listens and starts the goroutines; a connection passes the gate, its calls the tap (service.go), and a request takes the way of
-// exchange.go; Close, or the leave of the node
-// (leave.go), ends exchanges, connections and goroutines in that order, with a bound for each.
+// Serve listens and starts the goroutines; a connection passes the gate, its calls the tap (service.go), and a request
+// takes the way of exchange.go; Close, or the leave of the node (leave.go), ends exchanges, connections and goroutines
+// in that order, with a bound for each.
 
 const (
 	// handshakeTimeout bounds the time until a connection is ready for requests.
@@ -42,7 +42,8 @@ const (
 	pingsApart = 5 * time.Second
 	// closeTimeout is how long Close waits for the outcomes of requests.
 	closeTimeout = 2 * time.Second
-	// batchBytes is what a message may have beside the payload of its largest request: many small requests, names and numbers.
+	// batchBytes is what a message may have beside the payload of its largest request: many small requests, names and
+	// numbers.
 	batchBytes = 64<<10 + 4<<10
 	// headBytesMax bounds the metadata of a call.
 	headBytesMax = 16 << 10
@@ -122,8 +123,8 @@ type Option func(*Server)
 // WithLogger sets where the gateway logs: what listens, and who is refused or closed. The default is [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(s *Server) { s.log = l } }
 
-// WithListen sets what listens on the configured address, in place of a socket: for a program that hands sockets over, or for
-// a test in virtual time. The addresses of the listener and of its connections have to be host and port.
+// WithListen sets what listens on the configured address, in place of a socket: for a program that hands sockets over,
+// or for a test in virtual time. The addresses of the listener and of its connections have to be host and port.
 func WithListen(f func(ctx context.Context, address string) (net.Listener, error)) Option {
 	return func(s *Server) { s.listen = f }
 }
@@ -133,9 +134,9 @@ func listenTCP(ctx context.Context, address string) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", address)
 }
 
-// Serve listens on the configured address, and passes the requests of clients on to the kinds that run on the
-// host, also those that are started later. Without an address it returns a server that does nothing. The context bounds Serve alone.
-// The error says what is wrong with the configuration, the files, or the address.
+// Serve listens on the configured address, and passes the requests of clients on to the kinds that run on the host,
+// also those that are started later. Without an address it returns a server that does nothing. The context bounds Serve
+// alone. The error says what is wrong with the configuration, the files, or the address.
 func Serve(ctx context.Context, cfg Config, host sharding.Host, opts ...Option) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

@@ -20,8 +20,8 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// The calls of gRPC: who asks is decided when the head of a call has come ([Server.tap]); its messages come as bytes ([message]), which
-// the handlers decode, so that a message costs no more than what is made of it.
+// The calls of gRPC: who asks is decided when the head of a call has come ([Server.tap]); its messages come as bytes
+// ([message]), which the handlers decode, so that a message costs no more than what is made of it.
 
 // exchangeMethod is the name of the call with many requests.
 const exchangeMethod = "Exchange"
@@ -49,7 +49,8 @@ func (s *Server) service() *grpc.ServiceDesc {
 	}
 }
 
-// tap decides about a call by its head, before a byte of its message is taken. It runs on the goroutine that reads the connection.
+// tap decides about a call by its head, before a byte of its message is taken. It runs on the goroutine that reads the
+// connection.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	prefix := "/" + clientv1.Entities_ServiceDesc.ServiceName + "/"
 	if !slices.Contains([]string{prefix + "Ask", prefix + "Tell", prefix + exchangeMethod}, info.FullMethodName) {
@@ -71,7 +72,8 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 // message is a message that has come, as bytes.
 type message struct{ buffer mem.Buffer }
 
-// receiveOf receives a message of a call, takes it out of what is arriving, and hands it to read. The bytes are read's until it returns.
+// receiveOf receives a message of a call, takes it out of what is arriving, and hands it to read. The bytes are read's
+// until it returns.
 func receiveOf(ctx context.Context, receive func(any) error, read func([]byte) error) error {
 	var m message
 	if err := receive(&m); err != nil {
@@ -92,8 +94,8 @@ func malformed(err error) error {
 	return status.Error(codes.InvalidArgument, "no message of the protocol: "+err.Error())
 }
 
-// eachRequest decodes the requests of a message one by one, and calls begin with each until that fails. Beside what begin keeps,
-// it allocates nothing but the texts and payloads of the requests.
+// eachRequest decodes the requests of a message one by one, and calls begin with each until that fails. Beside what
+// begin keeps, it allocates nothing but the texts and payloads of the requests.
 func eachRequest(b []byte, begin func(*clientv1.Request) error) error {
 	const requests = 1 // The number of its field.
 	r := new(clientv1.Request)

@@ -30,8 +30,8 @@ import (
 )
 
 // Who may not ask costs a node next to nothing, and who may costs it no more than the bounds say: what is held is
-// counted in this process, by the test of one side and the gateway of the other. The tests that count memory come first and run
-// alone. Peers here speak HTTP/2 frame by frame ([peer]), so that a message can be announced and not sent.
+// counted in this process, by the test of one side and the gateway of the other. The tests that count memory come first
+// and run alone. Peers here speak HTTP/2 frame by frame ([peer]), so that a message can be announced and not sent.
 
 // peer is one end of a connection of HTTP/2.
 type peer struct {
@@ -201,7 +201,8 @@ func TestStrangersCostANodeLittle(t *testing.T) {
 	require.Less(t, held, int64(strangersBytes))
 }
 
-// hostileBytes is the size of the messages that hostile peers announce: the largest that a gateway takes has been 4 MiB.
+// hostileBytes is the size of the messages that hostile peers announce: the largest that a gateway takes has been 4
+// MiB.
 const hostileBytes = 1 << 20
 
 // hold has peers send 100 calls each, all but the last byte of each message, as far as they may.
@@ -247,8 +248,8 @@ func TestWhatArrivesIsBounded(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// hostileClientsBytes is what docs/security.md says that sixteen hostile clients of one address cost by messages that they do not end, with
-// the default settings.
+// hostileClientsBytes is what docs/security.md says that sixteen hostile clients of one address cost by messages that
+// they do not end, with the default settings.
 const hostileClientsBytes = 96 << 20
 
 func TestHostileClientsCostWhatThePageSays(t *testing.T) {
@@ -312,8 +313,8 @@ func TestLargerMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// A message of requests that are nothing but their tags ends the call at the first beyond the window, and costs no more than
-// the requests before that.
+// A message of requests that are nothing but their tags ends the call at the first beyond the window, and costs no more
+// than the requests before that.
 func TestRequestsAreReadOneByOne(t *testing.T) {
 	w := start(t, 1, nil)
 	stream, err := raw(t, w.nodes[0]).Exchange(t.Context())

@@ -205,8 +205,8 @@ func (w *world) crash(t *rapid.T) {
 	w.replica().dead = true
 }
 
-// down declares a crashed node dead, as voters do: a node that is joining decides nothing, else two that have joined by two nodes
-// that crashed would each be left alone. In a wild world anybody declares any node dead.
+// down declares a crashed node dead, as voters do: a node that is joining decides nothing, else two that have joined by
+// two nodes that crashed would each be left alone. In a wild world anybody declares any node dead.
 func (w *world) down(t *rapid.T) {
 	r := w.replica()
 	if !w.wild && r.state.Member(r.id).Status < gossip.Up {

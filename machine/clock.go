@@ -36,8 +36,8 @@ const suspendLead = 10 * time.Millisecond
 // The price is that a wall clock that is set forward looks like a suspend. A
 // wall clock that is set back changes nothing.
 //
-// A reading is one reading of the system's time and one atomic load, and
-// allocates nothing; only when the two clocks disagree they are read a second time. The zero value is not usable, see [NewSystemClock].
+// A reading is one reading of the system's time and one atomic load, and allocates nothing; only when the two clocks
+// disagree they are read a second time. The zero value is not usable, see [NewSystemClock].
 type SystemClock struct {
 	origin time.Time
 	anchor atomic.Pointer[anchor]

@@ -71,9 +71,9 @@ type akkaMessage struct {
 //
 // The stream of events, /cluster/domain-events, is among those of [Feed.Routes].
 //
-// A node is written as quorate://cluster@host:port; in requests the protocol and the name of the
-// cluster may be left out, and a name that is there must be that of the cluster. Writes are operations for operators, with the
-// header [OperatorHeader] and the operation join or leave; of PUT it is "member", and of that of the cluster
+// A node is written as quorate://cluster@host:port; in requests the protocol and the name of the cluster may be left
+// out, and a name that is there must be that of the cluster. Writes are operations for operators, with the header
+// [OperatorHeader] and the operation join or leave; of PUT it is "member", and of that of the cluster
 // "shutdown-cluster".
 func Akka(node *membership.Node) []Route {
 	a := akka{operations{node}}

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// The stream of events of Akka and Pekko Management ([Feed.domainEvents]): each event of the feed that they have too, in their
-// words ([Feed.inAkka]). It begins with the members as they are, as events ([Feed.present]).
+// The stream of events of Akka and Pekko Management ([Feed.domainEvents]): each event of the feed that they have too,
+// in their words ([Feed.inAkka]). It begins with the members as they are, as events ([Feed.present]).
 
 // akkaEvent is an event in the words of Akka. Of a gap, which those do not have, it says how many events are missing.
 type akkaEvent struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/transport/memory"
 )
 
-// The stream of events of Akka and Pekko Management, in virtual time: what is so when it begins, what happens then, what
-// is selected, and how it goes on after a connection is lost.
+// The stream of events of Akka and Pekko Management, in virtual time: what is so when it begins, what happens then,
+// what is selected, and how it goes on after a connection is lost.
 
 // told reads events, each its id, its name and its data, until one has a text.
 func told(t *testing.T, lines <-chan string, until string) (events [][3]string) {

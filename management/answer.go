@@ -181,8 +181,8 @@ func (s *Server) full(w http.ResponseWriter, places chan struct{}) {
 	s.write(w, http.StatusServiceUnavailable, Failure{Error: fmt.Sprintf("%d requests are being answered already: ask again later", cap(places))})
 }
 
-// extend gives a connection the time that the answer of a route takes, once the request has been read. The server waits for
-// the client to go away while it answers, and takes the end of the time for reading for that.
+// extend gives a connection the time that the answer of a route takes, once the request has been read. The server waits
+// for the client to go away while it answers, and takes the end of the time for reading for that.
 func extend(route Route, w http.ResponseWriter) {
 	if route.Limit > 0 {
 		until, connection := time.Now().Add(route.Limit+writeTimeout), http.NewResponseController(w)

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// What a file may set for management: Config, the listener for health checks with its own bounds, and Validate, which says
-// all faults together. Who is an operator is in operators.go.
+// What a file may set for management: Config, the listener for health checks with its own bounds, and Validate, which
+// says all faults together. Who is an operator is in operators.go.
 
 // Config is what an operator may set. Start from [Default].
 type Config struct {
@@ -32,10 +32,10 @@ type Config struct {
 	// certificate that the authorities have signed.
 	TLS transport.TLSFiles `koanf:"tls"`
 
-	// AllowForm permits "quorate form", by which an operator lets a waiting node found a
-	// new cluster: where operators are configured to them alone; else over the loopback interface to every process of the
-	// machine, and with TLS to every client. True by default, since who needs it has an outage, and a node that waits loses
-	// nothing by it; false where there are no operators, and clients that must not decide this.
+	// AllowForm permits "quorate form", by which an operator lets a waiting node found a new cluster: where operators are
+	// configured to them alone; else over the loopback interface to every process of the machine, and with TLS to every
+	// client. True by default, since who needs it has an outage, and a node that waits loses nothing by it; false where
+	// there are no operators, and clients that must not decide this.
 	AllowForm bool `koanf:"allow-form"`
 
 	// Page serves a page for browsers at /ui, where people see the cluster as this node does: members, shards,
@@ -47,8 +47,8 @@ type Config struct {
 	// Further requests are refused with status 503. Health checks have room of their own.
 	MaxRequests int `koanf:"max-requests" unit:"requests" range:"1..1024"`
 
-	// MaxConnections bounds the connections that wait for a request, 1 to 65,536, besides 8 for health
-	// checks and 8 for streams of events; a quarter of the descriptors of the process bounds them too. When all places are taken, the
+	// MaxConnections bounds the connections that wait for a request, 1 to 65,536, besides 8 for health checks and 8 for
+	// streams of events; a quarter of the descriptors of the process bounds them too. When all places are taken, the
 	// oldest gives way to a new one, of the IP address that has most. One whose request is being answered does not.
 	MaxConnections int `koanf:"max-connections" unit:"connections" range:"1..65536"`
 

@@ -242,9 +242,9 @@ func (f *Feed) after(at uint64, most int) (events []Event, to uint64, more <-cha
 //	GET /v1/events/stream   the same as Server-sent events, as they happen; type
 //	GET /cluster/domain-events   those of the cluster as of Akka and Pekko Management; type
 //
-// The type selects by the types of [Event], several separated by commas; gaps are always told. A stream begins with what
-// follows the event in the header Last-Event-ID, or without it with what happens next; that of Akka, without it and
-// after a gap, with events for what is so already.
+// The type selects by the types of [Event], several separated by commas; gaps are always told. A stream begins with
+// what follows the event in the header Last-Event-ID, or without it with what happens next; that of Akka, without it
+// and after a gap, with events for what is so already.
 func (f *Feed) Routes() []Route {
 	return []Route{
 		{Path: "/v1/events", Summary: "The last events of the node", Result: EventList{}, Query: []string{"after", "type", "limit"}, Answer: f.list},

@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/transport/gate"
 )
 
-// Behind the gate of the transport a connection waits for a request, or has one answered: while it waits, whatever has come on it, it
-// gives way to others ([bounded]); while a request is answered it does not ([occupy]).
+// Behind the gate of the transport a connection waits for a request, or has one answered: while it waits, whatever has
+// come on it, it gives way to others ([bounded]); while a request is answered it does not ([occupy]).
 
 const (
 	// crowdedEvery is how often at most the log says that connections were closed because

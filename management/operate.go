@@ -15,11 +15,11 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// The operations by which operators change who is a member ([Operations]): a member leaves
-// ([operations.leave]), members are declared failed ([operations.down]), a node joins
-// ([operations.join]), the whole cluster prepares to be stopped ([operations.shutdown]). Each first finds out whether the node that was asked is one that can do it
-// ([operations.takesPart]) and which member is meant ([operations.find]). A command goes on with the id of that
-// member, so that it does not meet who is started at its address meanwhile.
+// The operations by which operators change who is a member ([Operations]): a member leaves ([operations.leave]),
+// members are declared failed ([operations.down]), a node joins ([operations.join]), the whole cluster prepares to be
+// stopped ([operations.shutdown]). Each first finds out whether the node that was asked is one that can do it
+// ([operations.takesPart]) and which member is meant ([operations.find]). A command goes on with the id of that member,
+// so that it does not meet who is started at its address meanwhile.
 
 // The operations about members, for [OperatorHeader].
 const (

@@ -151,8 +151,8 @@ type Change struct {
 	Err       error  // Why it was not done; nil if it was.
 }
 
-// WithChanges sets a function that is told of every request to a route with an operation that
-// came as far as the route: of those that were refused before, the log tells. It is called on the goroutine of the request, several at a time,
+// WithChanges sets a function that is told of every request to a route with an operation that came as far as the route:
+// of those that were refused before, the log tells. It is called on the goroutine of the request, several at a time,
 // and must not block.
 func WithChanges(tell func(Change)) Option { return func(s *Server) { s.tell = tell } }
 

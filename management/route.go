@@ -101,8 +101,8 @@ type Request struct {
 	content string // The type of the body.
 }
 
-// Form returns the fields of a body that is a form, as it is sent by "curl -d" and "curl -F". The error is an [Error] of
-// status 400.
+// Form returns the fields of a body that is a form, as it is sent by "curl -d" and "curl -F". The error is an [Error]
+// of status 400.
 func (r Request) Form() (url.Values, error) {
 	kind, params, err := mime.ParseMediaType(r.content)
 	switch {

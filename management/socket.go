@@ -28,8 +28,8 @@ type socket struct {
 	path string
 }
 
-// CheckSocket reports why no socket can be made at a path, as far as the file system tells. Whether a process listens there is not
-// looked at.
+// CheckSocket reports why no socket can be made at a path, as far as the file system tells. Whether a process listens
+// there is not looked at.
 func CheckSocket(path string) error {
 	if runtime.GOOS == "windows" {
 		return errors.New("this system does not keep others from opening it: use a token")

@@ -32,8 +32,8 @@ func RecordDecision(n *Node, component string, d machine.Decide) {
 	n.ports().Decide(component, n.clock.Now(), d)
 }
 
-// WatchDecisions has a function told of each decision of the node that is taken from now on, in their order, until stop is
-// called. It is called on the goroutine that decides and must not block, nor ask the node for its decisions.
+// WatchDecisions has a function told of each decision of the node that is taken from now on, in their order, until stop
+// is called. It is called on the goroutine that decides and must not block, nor ask the node for its decisions.
 func WatchDecisions(n *Node, tell func(Decision)) (stop func()) { return n.decisions.watch(tell) }
 
 // decisionLog keeps the last decisions of each topic. The zero value is ready.

@@ -405,13 +405,12 @@ func (n *Node) PrepareShutdown(ctx context.Context) error {
 	return n.command(ctx, protocol.Prepare{})
 }
 
-// Down declares a member failed, named as in [ParseMember]: by its id, if another process may
-// have taken its address. The member must have stopped or be cut off for good: if it has not, it ends as soon as it hears of this, and what it hosts
-// starts elsewhere after its fence. Where the downing strategy may keep a side without a
-// majority, a member that does not hear of this is not down until the strategy, which is told,
-// has decided: it may live, and be kept. Down returns when this node has taken the request.
-// The error is that of ctx, an [*UnknownMemberError], with which nothing has changed,
-// [ErrNotUp] or [ErrClosed].
+// Down declares a member failed, named as in [ParseMember]: by its id, if another process may have taken its address.
+// The member must have stopped or be cut off for good: if it has not, it ends as soon as it hears of this, and what it
+// hosts starts elsewhere after its fence. Where the downing strategy may keep a side without a majority, a member that
+// does not hear of this is not down until the strategy, which is told, has decided: it may live, and be kept. Down
+// returns when this node has taken the request. The error is that of ctx, an [*UnknownMemberError], with which nothing
+// has changed, [ErrNotUp] or [ErrClosed].
 func (n *Node) Down(ctx context.Context, member string) error {
 	return n.order(ctx, member, func(named gossip.NodeID, id uint64) machine.Input {
 		return protocol.Down{Address: named.Address, UID: named.UID, ID: id}

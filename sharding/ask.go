@@ -93,12 +93,12 @@ func (r *router) over(a *ask) {
 	r.system.askPool.Put(a)
 }
 
-// Ask sends a message to an entity of g and waits for its reply, which must be
-// an R: a pointer type that the kind's codec can decode. A reply of another type is [ErrInvalid] if the entity lives on
-// this node. From another node come bytes, and the codec decides: [Protobuf] may take those of another message for an R
-// whose fields are not set. The ask ends with ctx, and after a minute when ctx has no deadline; the entity does not begin
-// the message after that. The error wraps one of the sentinels in errors.go, which say whether the message may have been
-// handled; a [MessageError] names the entity.
+// Ask sends a message to an entity of g and waits for its reply, which must be an R: a pointer type that the kind's
+// codec can decode. A reply of another type is [ErrInvalid] if the entity lives on this node. From another node come
+// bytes, and the codec decides: [Protobuf] may take those of another message for an R whose fields are not set. The ask
+// ends with ctx, and after a minute when ctx has no deadline; the entity does not begin the message after that. The
+// error wraps one of the sentinels in errors.go, which say whether the message may have been handled; a [MessageError]
+// names the entity.
 func Ask[R, C any](ctx context.Context, g *Region[C], id string, message C) (R, error) {
 	var none R
 	if t := reflect.TypeFor[R](); t.Kind() != reflect.Pointer {

@@ -95,11 +95,10 @@
 // writes. Without a store a [Snapshotter] takes its memory along in a planned move, and begins anew
 // after a failure.
 //
-// An entity whose Receive does not return cannot be ended, Go has no means for that. It is
-// reported after sharding.stuck-after, in the log and in [Stats], and holds up the moves of its shard. With sharding.on-stuck,
-// or [Kind.OnStuck], set to abandon the shard goes on without it: its context ends, its reply is discarded,
-// its asker hears [ErrUnknownOutcome], and it may still run beside its successor,
-// against which the epoch is the only fence.
+// An entity whose Receive does not return cannot be ended, Go has no means for that. It is reported after
+// sharding.stuck-after, in the log and in [Stats], and holds up the moves of its shard. With sharding.on-stuck, or
+// [Kind.OnStuck], set to abandon the shard goes on without it: its context ends, its reply is discarded, its asker
+// hears [ErrUnknownOutcome], and it may still run beside its successor, against which the epoch is the only fence.
 //
 // # Where is it, and why
 //

@@ -132,9 +132,9 @@ func (a *encodedAsk) fail(err error) {
 	a.done(Answer{r: a.r, id: a.id, began: a.began, err: err})
 }
 
-// Ask sends an encoded message, which belongs to this package from then on, and calls done once, on any goroutine, when there is a
-// reply, or at the deadline. Done must return at once and call nothing of this package. The
-// trace, which may be empty, is a traceparent of W3C, of up to 512 bytes.
+// Ask sends an encoded message, which belongs to this package from then on, and calls done once, on any goroutine, when
+// there is a reply, or at the deadline. Done must return at once and call nothing of this package. The trace, which may
+// be empty, is a traceparent of W3C, of up to 512 bytes.
 //
 // Ask waits for nothing. Where there is no room for the message at present it returns a function, which the
 // caller calls on a goroutine of its own: that waits for room until the deadline, or until ctx ends. On a node without

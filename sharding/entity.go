@@ -18,9 +18,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// What a program writes, and what an entity sees: first the interfaces of an entity, Entity
-// with the optional Starter and Stopper (Snapshotter is in snapshot.go), and the reasons of a stop; then Context, by which an
-// entity learns of its place, replies and passivates itself.
+// What a program writes, and what an entity sees: first the interfaces of an entity, Entity with the optional Starter
+// and Stopper (Snapshotter is in snapshot.go), and the reasons of a stop; then Context, by which an entity learns of
+// its place, replies and passivates itself.
 
 // Entity handles the messages of one id. Its methods are called by one
 // goroutine at a time, with everything that an earlier call wrote visible.

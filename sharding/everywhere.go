@@ -57,10 +57,10 @@ type HostedShard struct {
 	Waits    string `json:"waits,omitempty"` // For what it waits before its entities may start.
 }
 
-// ShardsEverywhere asks all nodes what they host of a kind, with how many entities. It waits until the deadline of ctx, 1
-// min at most, or for 3 s without one, for those that do not answer; the answers of the others are the result in any case. The error
-// says that the kind does not run on this node, which must run it to ask, is that of ctx if that is canceled, or [ErrClosed].
-// Safe for concurrent use; a node asks 16 questions at one time.
+// ShardsEverywhere asks all nodes what they host of a kind, with how many entities. It waits until the deadline of ctx,
+// 1 min at most, or for 3 s without one, for those that do not answer; the answers of the others are the result in any
+// case. The error says that the kind does not run on this node, which must run it to ask, is that of ctx if that is
+// canceled, or [ErrClosed]. Safe for concurrent use; a node asks 16 questions at one time.
 func ShardsEverywhere(ctx context.Context, h Host, kind string) (ShardCensus, error) {
 	s := h.Sharding()
 	r := s.router(kind)
@@ -133,10 +133,11 @@ type PlacedEntity struct {
 	Node string `json:"node"`
 }
 
-// EntitiesEverywhere asks all nodes which entities of a kind live there, and returns those that follow the page of which after is
-// the [EntityPage.Next], at most limit of them, 1 to 1,000; with an empty after from the beginning. Ids of 256 KiB at most come from one
-// node at a time. Whatever stays where it is while the pages are asked for is in one of them, once; what moves or comes meanwhile may be
-// missing. Otherwise it is like [ShardsEverywhere]; an after that is no place in that order is [ErrInvalid].
+// EntitiesEverywhere asks all nodes which entities of a kind live there, and returns those that follow the page of
+// which after is the [EntityPage.Next], at most limit of them, 1 to 1,000; with an empty after from the beginning. Ids
+// of 256 KiB at most come from one node at a time. Whatever stays where it is while the pages are asked for is in one
+// of them, once; what moves or comes meanwhile may be missing. Otherwise it is like [ShardsEverywhere]; an after that
+// is no place in that order is [ErrInvalid].
 func EntitiesEverywhere(ctx context.Context, h Host, kind, after string, limit int) (EntityPage, error) {
 	s := h.Sharding()
 	if s.router(kind) == nil {
@@ -184,8 +185,9 @@ func parseCursor(text string) (survey.Cursor, error) {
 type Told struct {
 	// Reached is how many entities got the message into their mailboxes, Full how many had no room there.
 	Reached, Full int
-	// Shards is how many shards were told as a whole, Cut how many went away in the middle of that, or when the time was over,
-	// Lost those whose home did not say what came of it, and Open those that were not told, since no home was found in time.
+	// Shards is how many shards were told as a whole, Cut how many went away in the middle of that, or when the time was
+	// over, Lost those whose home did not say what came of it, and Open those that were not told, since no home was found
+	// in time.
 	Shards, Cut, Lost, Open int
 	// Missing are the nodes that did not answer.
 	Missing []Unanswered
@@ -197,13 +199,15 @@ func (t Told) Complete() bool { return t.Cut == 0 && t.Lost == 0 && t.Open == 0 
 // tellAgain is how long a shard that has moved is waited for before its next home is asked.
 const tellAgain = 100 * time.Millisecond
 
-// TellAll tells a message to all entities of a kind that live, wherever they are, and wakes none. Each of them
-// gets it once at most: a shard is told at one home, and at its next one only if that home has told nobody. An
-// entity that starts or moves meanwhile may be left out, and so may one whose shard is retired since the number of shards changes. Each gets a message of its own, decoded from the encoding, also on this node. Rate bounds how many a
-// node tells in a second, so that not all of them work at once; 0: 20,000. Until the deadline of ctx, 1 min at most, or for 30 s without one, shards
-// that move are waited for, and answers of nodes. There is no order between this message and others. What a mailbox holds is handled,
-// or lost with its node, like every message; the sender does not hear which. The error is about the message, is that of ctx if it is canceled,
-// after which some may have been told, or [ErrClosed]. What was reached is in the result.
+// TellAll tells a message to all entities of a kind that live, wherever they are, and wakes none. Each of them gets it
+// once at most: a shard is told at one home, and at its next one only if that home has told nobody. An entity that
+// starts or moves meanwhile may be left out, and so may one whose shard is retired since the number of shards changes.
+// Each gets a message of its own, decoded from the encoding, also on this node. Rate bounds how many a node tells in a
+// second, so that not all of them work at once; 0: 20,000. Until the deadline of ctx, 1 min at most, or for 30 s
+// without one, shards that move are waited for, and answers of nodes. There is no order between this message and
+// others. What a mailbox holds is handled, or lost with its node, like every message; the sender does not hear which.
+// The error is about the message, is that of ctx if it is canceled, after which some may have been told, or
+// [ErrClosed]. What was reached is in the result.
 func TellAll[C any](ctx context.Context, g *Region[C], message C, rate int) (Told, error) {
 	payload, err := encoded(ctx, g.r, message)
 	if err != nil {

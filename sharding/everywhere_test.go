@@ -137,8 +137,8 @@ func TestAllThatLiveAreTold(t *testing.T) {
 	})
 }
 
-// A rate is kept, a mailbox that is full is counted, a home that does not answer is named, and what moves while the others are told
-// is told at its next home.
+// A rate is kept, a mailbox that is full is counted, a home that does not answer is named, and what moves while the
+// others are told is told at its next home.
 func TestNotAllAreTold(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, c *sharding.Config) { c.MailboxSize = 2 }

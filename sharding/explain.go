@@ -94,8 +94,8 @@ type KindInfo struct {
 	// Resharding is the change of the number of shards that is under way, as this node knows; nil for none. Then Shards
 	// is the number when it is over.
 	Resharding *Resharding
-	// TakingOver says that entities of the kind that were remembered under another number of shards are being taken over, or that
-	// this node has shards and has not heard yet that none are. Meanwhile the number cannot be changed again.
+	// TakingOver says that entities of the kind that were remembered under another number of shards are being taken over,
+	// or that this node has shards and has not heard yet that none are. Meanwhile the number cannot be changed again.
 	TakingOver bool
 }
 

@@ -95,8 +95,8 @@ func TestABusyNodeKnowsTheCoordinator(t *testing.T) {
 	})
 }
 
-// When all nodes with the role of a kind have left, an ask waits for one that comes, and its error says that no node has
-// the role; so do explanations, and the coordinators of the kinds. A node that comes takes what waits.
+// When all nodes with the role of a kind have left, an ask waits for one that comes, and its error says that no node
+// has the role; so do explanations, and the coordinators of the kinds. A node that comes takes what waits.
 func TestNoNodeHasTheRoleOfTheKind(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(m *membership.Config, _ *sharding.Config) {

@@ -19,9 +19,9 @@ import (
 // What a program says of a kind: Kind with all that can be set, OnFailure, the settings that all nodes must share, and
 // the faults that a description can have.
 
-// Kind describes one kind of entity that handles messages of type C. All nodes
-// of a cluster must describe a kind alike. A node whose Shards, Codec or Role differ, or that hosts by another
-// rule (OnOldest, InUse, [WithLeases]), is refused by the coordinator with [SettingsError]; the other fields nobody compares.
+// Kind describes one kind of entity that handles messages of type C. All nodes of a cluster must describe a kind alike.
+// A node whose Shards, Codec or Role differ, or that hosts by another rule (OnOldest, InUse, [WithLeases]), is refused
+// by the coordinator with [SettingsError]; the other fields nobody compares.
 type Kind[C any] struct {
 	// Name names the kind in the cluster: 1 to 128 bytes.
 	Name string
@@ -59,13 +59,13 @@ type Kind[C any] struct {
 	// policy that is configured. Zero: the configured limit. Negative: none.
 	EntityLimit int
 
-	// Remember has the entities of the kind remembered by a store: one to which a message came is started
-	// again, without a message, wherever its shard lives next, after a crash, a move or a restart of the
-	// whole cluster, and after a failure or a stop of its own, as with Permanent. It is forgotten when it
-	// has stopped because it asked for that ([Context.Passivate]) and no message came meanwhile, unless its shard
-	// was moving ([StopReason] says so): then it comes back, and may ask again. Such entities are not stopped for
-	// being idle, nor to make room, whatever is configured; PassivateAfter and EntityLimit must not be above 0. Nil: none is
-	// remembered. Nodes that host the kind need stores over the same ids. See package remember.
+	// Remember has the entities of the kind remembered by a store: one to which a message came is started again, without a
+	// message, wherever its shard lives next, after a crash, a move or a restart of the whole cluster, and after a failure
+	// or a stop of its own, as with Permanent. It is forgotten when it has stopped because it asked for that
+	// ([Context.Passivate]) and no message came meanwhile, unless its shard was moving ([StopReason] says so): then it
+	// comes back, and may ask again. Such entities are not stopped for being idle, nor to make room, whatever is
+	// configured; PassivateAfter and EntityLimit must not be above 0. Nil: none is remembered. Nodes that host the kind
+	// need stores over the same ids. See package remember.
 	Remember remember.Store
 
 	// RememberFirst has the first message to an entity wait until the store has the entity, at most for

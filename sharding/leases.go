@@ -19,15 +19,16 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// A lease for each shard that this node hosts: ask and give carry out what the control machine wants, by a keeper and a goroutine for
-// each lease, which says when it is held and when it is lost. waits says for what a shard waits.
+// A lease for each shard that this node hosts: ask and give carry out what the control machine wants, by a keeper and a
+// goroutine for each lease, which says when it is held and when it is lost. waits says for what a shard waits.
 
-// WithLeases has the entities of each shard run only while this node holds a lease of the shard, in a store outside of the
-// cluster, for those who trust the store more than the clocks of nodes. It is off without this option; all nodes that host should
-// have it, with the same store and times. A shard whose lease is not to be had waits, with its messages; one whose
-// lease is lost gives its entities up, with [StopReplaced], and is given a home anew. A lease is given back when its shard has stopped; after
-// the death of a node its shards wait until the time of the lease is over. The store is asked for each shard once in
-// [lease.Config.RenewInterval]: with 1,000 shards and the default some 330 times a second.
+// WithLeases has the entities of each shard run only while this node holds a lease of the shard, in a store outside of
+// the cluster, for those who trust the store more than the clocks of nodes. It is off without this option; all nodes
+// that host should have it, with the same store and times. A shard whose lease is not to be had waits, with its
+// messages; one whose lease is lost gives its entities up, with [StopReplaced], and is given a home anew. A lease is
+// given back when its shard has stopped; after the death of a node its shards wait until the time of the lease is over.
+// The store is asked for each shard once in [lease.Config.RenewInterval]: with 1,000 shards and the default some 330
+// times a second.
 //
 // The name of a lease has the cluster, the kind and the number of the shard; its owner is the node.
 func WithLeases(store lease.Store, cfg lease.Config) Option {
@@ -36,9 +37,9 @@ func WithLeases(store lease.Store, cfg lease.Config) Option {
 
 // LeasesConfig says which store gives the leases of shards, and how they are held.
 type LeasesConfig struct {
-	// Store is the kind of the store: "file" for the nodes of one machine, "etcd" or "kubernetes", or the name of
-	// another one that the program adds by the option cluster.WithLeases. The settings of the store are the section "lease-NAME" of the
-	// file. Empty: shards have no leases, but for those of [WithLeases].
+	// Store is the kind of the store: "file" for the nodes of one machine, "etcd" or "kubernetes", or the name of another
+	// one that the program adds by the option cluster.WithLeases. The settings of the store are the section "lease-NAME"
+	// of the file. Empty: shards have no leases, but for those of [WithLeases].
 	Store string `koanf:"store" known:"file|etcd|kubernetes"`
 
 	// Config says how long a lease lasts, and when it is renewed.
@@ -141,8 +142,8 @@ func (l *shardLeases) keep(ctx context.Context, keeper *lease.Keeper, id leaseID
 	}
 }
 
-// hold says that a lease is held, and when it is lost. Entities ask the keeper before each message: after the process stood
-// still they may be at work again before anybody has heard of the loss.
+// hold says that a lease is held, and when it is lost. Entities ask the keeper before each message: after the process
+// stood still they may be at work again before anybody has heard of the loss.
 func (l *shardLeases) hold(ctx context.Context, keeper *lease.Keeper, id leaseID, of *shardLease, held lease.Holding) {
 	if r := l.system.router(id.Kind); r != nil {
 		r.region.Under(id.Shard, func() bool {
@@ -271,8 +272,8 @@ func (l *shardLeases) end(entities *sync.WaitGroup) {
 	l.keeping.Wait()
 }
 
-// leaseName returns the name of the lease of a shard, which has the form that every store knows. What has no place in it
-// is left out; then a digest of the whole keeps the name apart from others.
+// leaseName returns the name of the lease of a shard, which has the form that every store knows. What has no place in
+// it is left out; then a digest of the whole keeps the name apart from others.
 func leaseName(cluster, kind string, shard protocol.ShardID) string {
 	part := func(text string, most int) string {
 		kept := strings.Map(func(r rune) rune {
@@ -297,9 +298,9 @@ func leaseName(cluster, kind string, shard protocol.ShardID) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "--", "-"), "--", "-")
 }
 
-// LeaseToken returns the token of the lease under which the shard of the entity is hosted, higher for each holder; false without
-// [WithLeases], and when the lease is just lost. A storage that refuses lower tokens than it has seen cannot be written by an
-// earlier holder.
+// LeaseToken returns the token of the lease under which the shard of the entity is hosted, higher for each holder;
+// false without [WithLeases], and when the lease is just lost. A storage that refuses lower tokens than it has seen
+// cannot be written by an earlier holder.
 func (c *Context) LeaseToken() (uint64, bool) {
 	return c.program.system.leases.token(c.program.kind, c.job.Slot().Shard(), c.Epoch())
 }

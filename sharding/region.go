@@ -91,7 +91,8 @@ func (r *router) offer(ctx context.Context, sl *runtime.Slot, m *cell.Message, b
 	return err
 }
 
-// place does the work of offer, and returns the slot at which it ended: that of a retired shard sends the message to another one.
+// place does the work of offer, and returns the slot at which it ended: that of a retired shard sends the message to
+// another one.
 func (r *router) place(ctx context.Context, sl *runtime.Slot, m *cell.Message, buffer []byte, a *ask) (*runtime.Slot, error) {
 	for {
 		admission, waiter, why := sl.Offer(m, a.waiting())

@@ -20,11 +20,11 @@ import (
 // is asked ([System.ReloadAllocation]): both hand them to the control machine and to the router of each
 // kind ([System.reload]), whose sweeper follows ([router.sweep]).
 
-// Reload goes on with other settings: the groups rebalance, allocation and passivation,
-// passivate-after, stuck-after and remember.recovery-rate. Their fields carry the tag reload:"yes", as does the strategy, which
-// [System.ReloadAllocation] changes. Kinds that run take the new values over at once, and moves
-// that are on their way go on. The error says that a value is not valid, that any other setting
-// differs from that of [New], or that the system has ended; no setting has changed then.
+// Reload goes on with other settings: the groups rebalance, allocation and passivation, passivate-after, stuck-after
+// and remember.recovery-rate. Their fields carry the tag reload:"yes", as does the strategy, which
+// [System.ReloadAllocation] changes. Kinds that run take the new values over at once, and moves that are on their way
+// go on. The error says that a value is not valid, that any other setting differs from that of [New], or that the
+// system has ended; no setting has changed then.
 func (s *System) Reload(cfg Config) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

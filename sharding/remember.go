@@ -109,8 +109,8 @@ func (s *shelf) Close(c recall.Close) {
 	}
 }
 
-// Ask implements [runtime.Shelf], as do the next two: the control machine sends what is for the desks of other nodes. What finds
-// its inbox full is asked for again.
+// Ask implements [runtime.Shelf], as do the next two: the control machine sends what is for the desks of other nodes.
+// What finds its inbox full is asked for again.
 func (s *shelf) Ask(t protocol.Take) { _ = s.system.control.Post(control.Take{Kind: s.kind, Take: t}) }
 
 // Give sends an answer.

@@ -235,9 +235,8 @@ func TestAnEntityThatStopsItselfIsForgotten(t *testing.T) {
 	})
 }
 
-// While the store is down entities begin all the same, the explanation says what is the matter, and everything is written
-// when the store is back.
-// covers I26, F48.
+// While the store is down entities begin all the same, the explanation says what is the matter, and everything is
+// written when the store is back. covers I26, F48.
 func TestAStoreOfIDsThatIsDown(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		ids := w.shelve(memory.New())

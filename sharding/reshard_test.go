@@ -207,10 +207,9 @@ func TestPermanentEntitiesFollowTheNumberOfShards(t *testing.T) {
 	})
 }
 
-// Entities that are remembered run in their new shards, without a message: the ids that the store had for the former shards are
-// taken over, and nothing is left of them. So it is after a restart of all nodes with another number in the files, and after a
-// change that a restart has cut short.
-// covers F48, I26, I28 for changes of the number of shards.
+// Entities that are remembered run in their new shards, without a message: the ids that the store had for the former
+// shards are taken over, and nothing is left of them. So it is after a restart of all nodes with another number in the
+// files, and after a change that a restart has cut short. covers F48, I26, I28 for changes of the number of shards.
 func TestRememberedEntitiesFollowTheNumberOfShards(t *testing.T) {
 	records := memory.New()
 	run := func(w *world) func() bool {
@@ -256,9 +255,9 @@ func TestRememberedEntitiesFollowTheNumberOfShards(t *testing.T) {
 	}
 }
 
-// A set of a former shard that cannot be read keeps back what it has, and nothing else: the others are taken over, the explanation of
-// the first shard names the set, and no further change begins before it is mended.
-// covers F48 for changes of the number of shards.
+// A set of a former shard that cannot be read keeps back what it has, and nothing else: the others are taken over, the
+// explanation of the first shard names the set, and no further change begins before it is mended. covers F48 for
+// changes of the number of shards.
 func TestAFormerSetThatCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		shelf := w.shelve(memory.New())

@@ -40,13 +40,13 @@ var (
 	// ErrScaleStuck is wrapped by a [*ScaleError] when something did not stop within the handoff timeout: the change was
 	// called off, and what had stopped runs again.
 	ErrScaleStuck = errors.New("not everything has stopped in time, and the change was called off")
-	// ErrScaleUnknown is wrapped by a [*ScaleError] when the context ended before the outcome of a change was known: it may
-	// be under way, may come to its end, and may be lost with the coordinator.
+	// ErrScaleUnknown is wrapped by a [*ScaleError] when the context ended before the outcome of a change was known: it
+	// may be under way, may come to its end, and may be lost with the coordinator.
 	ErrScaleUnknown = errors.New("the outcome of the change is not known")
 )
 
-// ScaleError says why the number of shards in use was not changed, or is not known. It wraps [ErrScaleBusy], [ErrScaleStuck],
-// [ErrScaleUnknown], or [ErrInvalid] for what is of no use to try again.
+// ScaleError says why the number of shards in use was not changed, or is not known. It wraps [ErrScaleBusy],
+// [ErrScaleStuck], [ErrScaleUnknown], or [ErrInvalid] for what is of no use to try again.
 type ScaleError struct {
 	Kind   string
 	Count  int
@@ -90,11 +90,12 @@ func ScaleOf(ctx context.Context, h Host, kind string) (ScaleState, error) {
 	}, err
 }
 
-// Rescale changes how many shards of a kind are in use, and returns when all nodes know of it and the shards are about to
-// start. Every shard of the kind stops first, within the handoff timeout, then the next revision is told to all nodes, then
-// the shards in use start: nothing of two revisions runs at one time. Any node may be asked that runs the kind. A
-// change survives the end of its coordinator as long as the caller waits: it is asked for again. When the number is that in use
-// nothing happens. The error is a [*ScaleError], that of ctx if nothing was asked for yet, or [ErrClosed].
+// Rescale changes how many shards of a kind are in use, and returns when all nodes know of it and the shards are about
+// to start. Every shard of the kind stops first, within the handoff timeout, then the next revision is told to all
+// nodes, then the shards in use start: nothing of two revisions runs at one time. Any node may be asked that runs the
+// kind. A change survives the end of its coordinator as long as the caller waits: it is asked for again. When the
+// number is that in use nothing happens. The error is a [*ScaleError], that of ctx if nothing was asked for yet, or
+// [ErrClosed].
 func Rescale(ctx context.Context, h Host, kind string, count int) (Scale, error) {
 	s := h.Sharding()
 	if count < 1 || count > protocol.MaxShards {

@@ -370,22 +370,23 @@ func (s *System) Move(ctx context.Context, kind string, shard int, to string) er
 
 // Reshard has a kind have another number of shards, 1 to 65,536, without stopping anything. Any node may be asked. It
 // returns when the change has begun: [System.Kinds] says how far it is, and it comes to its end whatever becomes of
-// nodes and coordinators meanwhile. A few shards at a time, as many as sharding.rebalance permits to move, are stopped as
-// for a move, and their entities live in the new shards from then on. No message is lost, doubled or
-// overtaken by that, and the epochs of an entity grow. The load is not evened out, and no shard of the former number moves,
-// until the change is over. The memory of [Snapshotter]s does not come along, and counts as lost.
+// nodes and coordinators meanwhile. A few shards at a time, as many as sharding.rebalance permits to move, are stopped
+// as for a move, and their entities live in the new shards from then on. No message is lost, doubled or overtaken by
+// that, and the epochs of an entity grow. The load is not evened out, and no shard of the former number moves, until
+// the change is over. The memory of [Snapshotter]s does not come along, and counts as lost.
 //
 // The number of shards in the files of the nodes should be changed afterwards, one restart at a time:
 // while a node of the cluster runs, others may have any number that the kind has had. When all nodes
 // have stopped, what counts is their files, which must agree as ever.
 //
-// Entities of [Kind.Permanent], and those of [Kind.Remember], run in their new shards without a message. The latter are taken
-// over by the nodes bit by bit, which goes on when the change is over; no other change begins before that has ended.
+// Entities of [Kind.Permanent], and those of [Kind.Remember], run in their new shards without a message. The latter are
+// taken over by the nodes bit by bit, which goes on when the change is over; no other change begins before that has
+// ended.
 //
-// A kind with [Kind.InUse] or [Kind.OnOldest] has its number for good, and so has each kind of a node with [WithLeases]: a part of the
-// cluster that had not heard of the change would get the free leases of former shards. The error is a
-// [*ReshardError] that says why no change begins, such as that another one is under way, that of ctx, after which the
-// change may have begun, or [ErrClosed].
+// A kind with [Kind.InUse] or [Kind.OnOldest] has its number for good, and so has each kind of a node with
+// [WithLeases]: a part of the cluster that had not heard of the change would get the free leases of former shards. The
+// error is a [*ReshardError] that says why no change begins, such as that another one is under way, that of ctx, after
+// which the change may have begun, or [ErrClosed].
 func (s *System) Reshard(ctx context.Context, kind string, shards int) error {
 	refused := func(why string) error { return &ReshardError{Kind: kind, Shards: shards, Reason: why} }
 	if shards < 1 || shards > protocol.MaxShards {

@@ -21,6 +21,6 @@
 //
 // # Limits
 //
-// Nothing travels here: connections are those of the caller ([Node]), with the messages of the contract. TLS, tokens and
-// the encoding are not simulated.
+// Nothing travels here: connections are those of the caller ([Node]), with the messages of the contract. TLS, tokens
+// and the encoding are not simulated.
 package clientsim

@@ -12,8 +12,8 @@ import (
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
 )
 
-// The connection to one node: dial begins a session, whose writer takes what is queued (write), until it is lost; after a
-// pause comes the next one.
+// The connection to one node: dial begins a session, whose writer takes what is queued (write), until it is lost; after
+// a pause comes the next one.
 
 const retryFirst = 50 * time.Millisecond
 
@@ -155,8 +155,8 @@ func (s *Session) Received(m *clientv1.Outcomes) {
 	}
 }
 
-// Lost says that the session has ended, and why. The client notices at once, and its machine when reader and writer have
-// both ended.
+// Lost says that the session has ended, and why. The client notices at once, and its machine when reader and writer
+// have both ended.
 func (s *Session) Lost(err error) {
 	if s.over {
 		return

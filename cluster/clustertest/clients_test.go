@@ -15,7 +15,8 @@ import (
 	"github.com/quorate/quorate/cluster/clustertest"
 )
 
-// A gateway listens in memory, and no more when its node has ended. What clients do with it is a part of the worlds of whole nodes.
+// A gateway listens in memory, and no more when its node has ended. What clients do with it is a part of the worlds of
+// whole nodes.
 func TestGatewaysListenInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const address = "127.0.0.1:7947"

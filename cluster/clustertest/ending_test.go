@@ -23,8 +23,8 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// stuck is what may keep a node from ending: an entity that does not return, a task, a store that does not close. All are
-// let go when the test is over.
+// stuck is what may keep a node from ending: an entity that does not return, a task, a store that does not close. All
+// are let go when the test is over.
 type stuck struct {
 	let                 chan struct{}
 	entity, task, store bool
@@ -61,8 +61,8 @@ type fate struct {
 	again  time.Duration // How long Close took after that.
 }
 
-// A node that is told to end does so within its deadline, goes through all phases, and says with its status how that went,
-// whatever happens to it and to the others before, meanwhile and after that.
+// A node that is told to end does so within its deadline, goes through all phases, and says with its status how that
+// went, whatever happens to it and to the others before, meanwhile and after that.
 func TestANodeEndsWhateverHappens(t *testing.T) {
 	const deadline = 25 * time.Second
 	statuses := map[int]int{}

@@ -30,9 +30,9 @@ func (c *Cluster) Advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// Kill ends nodes as a failure of their machines does: from one moment on nobody hears from
-// them, and nobody is told. Those that were connected have noticed when it returns. Entities on them are waited for, which takes
-// no time unless one does not return. A node that has ended already ends the test.
+// Kill ends nodes as a failure of their machines does: from one moment on nobody hears from them, and nobody is told.
+// Those that were connected have noticed when it returns. Entities on them are waited for, which takes no time unless
+// one does not return. A node that has ended already ends the test.
 func (c *Cluster) Kill(nodes ...*Node) {
 	c.t.Helper()
 	for _, n := range nodes {

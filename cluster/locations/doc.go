@@ -20,12 +20,11 @@
 //
 // # Guarantees
 //
-// What [Map.Set] and [Map.Clear] have returned without an error a majority of the replicas holds:
-// each later [Map.Get] on any node returns it, until another call changes it. Of two calls about one
-// shard that have not seen each other the later one wins, by the clocks of their nodes. What was not confirmed may come through
-// later, but by those clocks wins over no later call. A shard is not at its
-// location at once: the coordinator looks when it next asks the strategy, within
-// sharding.rebalance.idle-check, and moves a bounded number of shards at one time.
+// What [Map.Set] and [Map.Clear] have returned without an error a majority of the replicas holds: each later [Map.Get]
+// on any node returns it, until another call changes it. Of two calls about one shard that have not seen each other the
+// later one wins, by the clocks of their nodes. What was not confirmed may come through later, but by those clocks wins
+// over no later call. A shard is not at its location at once: the coordinator looks when it next asks the strategy,
+// within sharding.rebalance.idle-check, and moves a bounded number of shards at one time.
 //
 // Locations outlive a restart of the whole cluster if their keys, which begin with [Prefix], are
 // durable (see the lines above); otherwise they are gone with the last node. The start of a node and
@@ -38,10 +37,9 @@
 //
 // # Limits
 //
-// A kind has at most 65,536 locations, one for each shard, in keys of up to [PartShards] of them
-// each, so that a change sends what it changes and no value is above 400 KiB. 50,000 locations take
-// some 5 MB on each node that holds data; one that was withdrawn keeps its place. Several shards that are set by one call are not seen at
-// one moment.
+// A kind has at most 65,536 locations, one for each shard, in keys of up to [PartShards] of them each, so that a change
+// sends what it changes and no value is above 400 KiB. 50,000 locations take some 5 MB on each node that holds data;
+// one that was withdrawn keeps its place. Several shards that are set by one call are not seen at one moment.
 //
 // # Concurrency
 //

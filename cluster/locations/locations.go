@@ -228,8 +228,8 @@ func (m *Map) writePart(ctx context.Context, key ddata.Key[part.Part], locations
 	return err
 }
 
-// unsettled returns the shards whose locations some replica may not have, and what is known of the part then. While a replica
-// does not answer, those are all shards, and nothing else is known than before.
+// unsettled returns the shards whose locations some replica may not have, and what is known of the part then. While a
+// replica does not answer, those are all shards, and nothing else is known than before.
 func (m *Map) unsettled(ctx context.Context, key ddata.Key[part.Part], locations map[allocation.Shard]string, present part.Part) ([]allocation.Shard, part.Part) {
 	deadline, _ := ctx.Deadline() // Every call has one.
 	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/allShare)

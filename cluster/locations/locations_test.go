@@ -204,8 +204,9 @@ func TestNothingIsConfirmedWithoutAMajority(t *testing.T) {
 	})
 }
 
-// A call whose node is cut off between its read and its write is not confirmed. What is said afterwards on another node stands,
-// also where a majority has that already: the earlier write, which comes through when the network is whole, does not win over it.
+// A call whose node is cut off between its read and its write is not confirmed. What is said afterwards on another node
+// stands, also where a majority has that already: the earlier write, which comes through when the network is whole,
+// does not win over it.
 func TestARepeatedLocationWinsOverAnEarlierUnconfirmedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := begin(t, 3, 20)

@@ -177,8 +177,8 @@ func (s *set) update(ctx context.Context, key ddata.Key[owned], known owned, cha
 }
 
 // claim makes this owner that of a part, and returns the ids. The owner before is locked out first, and what it has
-// left is read then: whatever was confirmed to it is there by then, since it has looked, after its change was at a majority,
-// whether a majority knows of a claim.
+// left is read then: whatever was confirmed to it is there by then, since it has looked, after its change was at a
+// majority, whether a majority knows of a claim.
 func (s *set) claim(ctx context.Context, key ddata.Key[owned]) ([]string, error) {
 	err := s.update(ctx, key, owned{}, func(at crdt.Origin, all owned) (owned, error) {
 		return all.Update(at, claimed+s.owner, func(none crdt.ORSet[string]) crdt.ORSet[string] { return none }), nil

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A single fault ([Error]) and what it is about ([Of], [Related]); then lists of faults: taken apart ([Parts]), put below a section
-// ([Within]) and collected ([Faults]).
+// A single fault ([Error]) and what it is about ([Of], [Related]); then lists of faults: taken apart ([Parts]), put
+// below a section ([Within]) and collected ([Faults]).
 
 // Error is the fault of one field of a configuration.
 type Error struct {
@@ -23,8 +23,8 @@ type Error struct {
 	// Err is the error behind the reason, for [errors.Is] and [errors.As]. It may be
 	// nil.
 	Err error
-	// Others are the keys of other fields that the reason is about, relative to the same struct as Key: the values of the two do
-	// not fit one another. See [Beside].
+	// Others are the keys of other fields that the reason is about, relative to the same struct as Key: the values of the
+	// two do not fit one another. See [Beside].
 	Others []string
 }
 
@@ -51,8 +51,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // Related returns the keys of other fields that the reason is about.
 func (e *Error) Related() []string { return e.Others }
 
-// Related returns the keys of other fields that a single fault is about, those of the first error in its chain that has a method
-// Related() []string.
+// Related returns the keys of other fields that a single fault is about, those of the first error in its chain that has
+// a method Related() []string.
 func Related(err error) []string {
 	var among interface{ Related() []string }
 	if errors.As(err, &among) {
@@ -61,8 +61,8 @@ func Related(err error) []string {
 	return nil
 }
 
-// Beside returns faults that are about the value of another field too: one that is not reported while that value has a fault of its
-// own, and that is shown where that value stands if its own field is not set. It returns nil for nil.
+// Beside returns faults that are about the value of another field too: one that is not reported while that value has a
+// fault of its own, and that is shown where that value stands if its own field is not set. It returns nil for nil.
 func Beside(other string, err error) error {
 	var faults Faults
 	for _, part := range Parts(err) {
@@ -133,8 +133,9 @@ func (f *Faults) Refuse(bad bool, key, format string, values ...any) {
 	}
 }
 
-// Relate adds an [Error] if bad is true, which says that the value of a field does not fit that of another one, unless either has a
-// fault: of a value that is wrong by itself nothing more is to be said. It is called after what looks at each value alone.
+// Relate adds an [Error] if bad is true, which says that the value of a field does not fit that of another one, unless
+// either has a fault: of a value that is wrong by itself nothing more is to be said. It is called after what looks at
+// each value alone.
 func (f *Faults) Relate(bad bool, key, other, format string, values ...any) {
 	for _, fault := range f.found {
 		if found, _ := Of(fault); found == key || found == other {

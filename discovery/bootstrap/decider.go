@@ -20,12 +20,11 @@ import (
 
 // JoinDecider decides what a node that belongs to no cluster does next.
 //
-// A node that has found no cluster yet calls Decide after a round of questions to the
-// contact points, one call at a time and once in membership.join-interval at most, from a goroutine of its own. A call that is not
-// answered within its context counts as an error. On an error the node goes on asking the
-// contact points, joins no cluster and forms none. Each node asks a decider of its own at the
-// same time, and at most one of these deciders should say [Form]. A decider that promises that
-// equal observations get equal decisions says so ([Classed]).
+// A node that has found no cluster yet calls Decide after a round of questions to the contact points, one call at a
+// time and once in membership.join-interval at most, from a goroutine of its own. A call that is not answered within
+// its context counts as an error. On an error the node goes on asking the contact points, joins no cluster and forms
+// none. Each node asks a decider of its own at the same time, and at most one of these deciders should say [Form]. A
+// decider that promises that equal observations get equal decisions says so ([Classed]).
 type JoinDecider interface {
 	Decide(ctx context.Context, o Observations) (Decision, error)
 }

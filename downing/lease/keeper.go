@@ -87,10 +87,10 @@ func (k *Keeper) Owner() string {
 	return k.core.Owner()
 }
 
-// Acquire waits until the lease is held, and returns at once if it is already. The error is a
-// [RefusedError] if another has the lease. While the answer is unknown the store is asked
-// again until ctx ends, or, if ctx has no end, for twice the TTL of a lease, in which the
-// lease of a holder that has died ends; then the error wraps [ErrUnknown], and what the store may have granted meanwhile is given back.
+// Acquire waits until the lease is held, and returns at once if it is already. The error is a [RefusedError] if another
+// has the lease. While the answer is unknown the store is asked again until ctx ends, or, if ctx has no end, for twice
+// the TTL of a lease, in which the lease of a holder that has died ends; then the error wraps [ErrUnknown], and what
+// the store may have granted meanwhile is given back.
 func (k *Keeper) Acquire(ctx context.Context) (Holding, error) {
 	if _, limited := ctx.Deadline(); !limited {
 		limit, cancel := context.WithTimeout(ctx, 2*k.config.TTL)

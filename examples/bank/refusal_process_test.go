@@ -212,8 +212,8 @@ func TestMutualTLS(t *testing.T) {
 	c.awaitMembers(nodes...)
 }
 
-// TestACertificateOfAnotherAuthorityIsRefused starts a node whose certificate the cluster's authority did not sign: it does not
-// start where its own authorities say so, and is refused by the others where it trusts both authorities.
+// TestACertificateOfAnotherAuthorityIsRefused starts a node whose certificate the cluster's authority did not sign: it
+// does not start where its own authorities say so, and is refused by the others where it trusts both authorities.
 //
 // covers I35.
 func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The auditor of the ledger. Its lines stand in the order in which they were written, so a line under a lower epoch than
-// one above it is the work of somebody who had been replaced, and a counter of a former revision beside one of
-// a later revision has not stopped in time.
+// The auditor of the ledger. Its lines stand in the order in which they were written, so a line under a lower epoch
+// than one above it is the work of somebody who had been replaced, and a counter of a former revision beside one of a
+// later revision has not stopped in time.
 
 // worker is somebody of whom there may be one.
 type worker struct {

@@ -16,8 +16,8 @@
 //	GET  /boxes                      the boxes that run, and the nodes that did not say
 //	POST /counters/N                 opens N counters
 //
-// The answer 200 is a promise: the letter will be in the box once, the reminder will come. On SIGTERM the node
-// leaves in order; with -attached it ends at once, as if killed, when its standard input ends. The exit status is that of
+// The answer 200 is a promise: the letter will be in the box once, the reminder will come. On SIGTERM the node leaves
+// in order; with -attached it ends at once, as if killed, when its standard input ends. The exit status is that of
 // cluster.ExitStatus.
 package main
 

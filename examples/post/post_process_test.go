@@ -26,8 +26,9 @@ import (
 )
 
 // What a cluster does by itself, on real processes that are killed, stopped, drained and restarted while operators
-// change how many shards and counters there are: jobs, boxes that are remembered, states, reminders, and deliveries with a
-// queue on disk. The order of the phases comes from the seed. At the end everything that was promised must be there, once.
+// change how many shards and counters there are: jobs, boxes that are remembered, states, reminders, and deliveries
+// with a queue on disk. The order of the phases comes from the seed. At the end everything that was promised must be
+// there, once.
 
 // seedVariable is the environment variable with another seed.
 const seedVariable = "POST_SEED"
@@ -51,8 +52,8 @@ func TestAPostOfficeKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// The same with a lease for each shard, which a killed or stopped node holds until its time is over. The number of shards of such kinds is
-// not changed.
+// The same with a lease for each shard, which a killed or stopped node holds until its time is over. The number of
+// shards of such kinds is not changed.
 func TestAPostOfficeWithLeasesKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	w := newTrouble(t, `sharding: {leases: {store: file, ttl: 10s, renew-interval: 1s}}
@@ -132,7 +133,8 @@ func (w *trouble) rescaled() {
 	w.work()
 }
 
-// work waits until one postmaster and the counters are at work. A look at a moment in which one of them moves shows two.
+// work waits until one postmaster and the counters are at work. A look at a moment in which one of them moves shows
+// two.
 func (w *trouble) work() {
 	w.t.Helper()
 	w.eventually("the work", func() string { return w.atWork(w.counters) })

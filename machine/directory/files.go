@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// File is an open file. Its methods are those of [os.File], with Size in place of Stat. It is one interface, for whoever
-// keeps a file that outlives crashes needs all of them.
+// File is an open file. Its methods are those of [os.File], with Size in place of Stat. It is one interface, for
+// whoever keeps a file that outlives crashes needs all of them.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -26,11 +26,12 @@ type File interface {
 	Size() (int64, error)
 }
 
-// Dir is the path of a directory that is there. Its methods concern the files directly in it, by their names, and return
-// the errors of the system; code that takes them as an interface can be tested over a disk with faults.
+// Dir is the path of a directory that is there. Its methods concern the files directly in it, by their names, and
+// return the errors of the system; code that takes them as an interface can be tested over a disk with faults.
 type Dir string
 
-// Create makes a file that only its owner may read and write, and opens it for both. It fails if there is one of that name.
+// Create makes a file that only its owner may read and write, and opens it for both. It fails if there is one of that
+// name.
 func (d Dir) Create(name string) (File, error) { return d.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL) }
 
 // Open opens a file to be read.

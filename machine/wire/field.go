@@ -165,8 +165,8 @@ func (f *Field) each(b []byte, visit func(*Field) error) (err error) {
 	return nil
 }
 
-// Each calls visit for every field of the message in f, as the function [Each] does. It allocates nothing, so that a message of
-// many small ones costs no more than they: visit gets f itself, which is as it was afterwards.
+// Each calls visit for every field of the message in f, as the function [Each] does. It allocates nothing, so that a
+// message of many small ones costs no more than they: visit gets f itself, which is as it was afterwards.
 func (f *Field) Each(visit func(*Field) error) error {
 	b, err := f.Data(math.MaxInt)
 	if err != nil {

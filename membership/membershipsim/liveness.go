@@ -58,9 +58,9 @@ type Liveness struct {
 	// and no other.
 	MajorityOnly bool
 
-	// MayWait reports whether a cluster may have to wait for an operator to found it, since too
-	// many of its nodes have lost their records: then it need not settle (docs/operations.md, "More than half of the voters
-	// have burned down with their disks, or lost their memory."). Nil means never.
+	// MayWait reports whether a cluster may have to wait for an operator to found it, since too many of its nodes have
+	// lost their records: then it need not settle (docs/operations.md, "More than half of the voters have burned down with
+	// their disks, or lost their memory."). Nil means never.
 	MayWait func() bool
 
 	// Silences, Marks, Flaps, Settled and Splits count how often each of these was really checked.
@@ -177,9 +177,8 @@ func (l *Liveness) ended(n *simulation.Node, e simulation.Ended) {
 // changedAt returns the world time at which something last changed from outside.
 func changedAt(w *simulation.World) time.Duration { return w.Now() - w.Steady() }
 
-// diskFailed reports whether a node has ended because of a disk that may fail. Such ends
-// come as often as the disk fails (docs/operations.md, "If the record can be neither written nor removed, or the disk does not
-// answer within").
+// diskFailed reports whether a node has ended because of a disk that may fail. Such ends come as often as the disk
+// fails (docs/operations.md, "If the record can be neither written nor removed, or the disk does not answer within").
 func (l *Liveness) diskFailed(n *simulation.Node, e simulation.Ended) bool {
 	d := l.world.Disks().At(n.ID().Address)
 	return e.Why == "stopped: "+component.StopDisk.String() && (d.Fail > 0 || d.Hang > 0)
@@ -341,8 +340,8 @@ func (l *Liveness) survives() error {
 }
 
 // winners returns the nodes connected to a majority whose links to each other all work, and whether these are that
-// majority alone; nil without such a majority, or when an edit of the members is under way, since then no
-// side need survive (docs/operations.md, "While a node joins or leaves some splits leave nobody, for parts of a second").
+// majority alone; nil without such a majority, or when an edit of the members is under way, since then no side need
+// survive (docs/operations.md, "While a node joins or leaves some splits leave nobody, for parts of a second").
 func (l *Liveness) winners() (side []gossip.NodeID, alone bool) {
 	var running []*simulation.Node
 	for _, n := range l.world.Nodes() {
@@ -396,7 +395,8 @@ func sameMembers(a, b *gossip.State) bool {
 	})
 }
 
-// goesOn checks that somebody of the side hosts; all of it, if nobody else reaches it, so that no link within it is broken.
+// goesOn checks that somebody of the side hosts; all of it, if nobody else reaches it, so that no link within it is
+// broken.
 func (l *Liveness) goesOn(e *expectation) error {
 	hosts := func(id gossip.NodeID) bool {
 		n := l.world.Node(id.Address)

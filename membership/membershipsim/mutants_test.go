@@ -729,8 +729,8 @@ func singleRules(pkg string) (hunts []hunt) {
 	return hunts
 }
 
-// That the code without a mutant is green on the same seeds is what the tests themselves say. All mutants are in one copy
-// of the code, each switched on for its runs: to build a copy takes longer than to find most of them.
+// That the code without a mutant is green on the same seeds is what the tests themselves say. All mutants are in one
+// copy of the code, each switched on for its runs: to build a copy takes longer than to find most of them.
 func TestMutantsAreCaught(t *testing.T) {
 	var all []simulationtest.Mutant
 	for _, h := range hunts() {

@@ -87,8 +87,8 @@ func TestPlantedDecisionAboutNobodyIsFound(t *testing.T) {
 	require.NoError(t, c.decidedOnWhatIs(n, decision))
 }
 
-// What one node makes and another refuses as malformed is found, and so is what it refuses of itself; what a node refuses
-// for another reason is none of it.
+// What one node makes and another refuses as malformed is found, and so is what it refuses of itself; what a node
+// refuses for another reason is none of it.
 func TestPlantedRefusalOfWhatANodeMadeIsFound(t *testing.T) {
 	w := simulation.New(simulation.Options{})
 	c := &Invariants{}

@@ -18,10 +18,11 @@
 // # Guarantees
 //
 //   - Run returns within the deadline, whatever tasks do, and within a moment if they heed their contexts.
-//   - Each task is called at most once, and never after the deadline. A task that fails, panics or does not return keeps no later phase from running.
+//   - Each task is called at most once, and never after the deadline. A task that fails, panics or does not return
+//     keeps no later phase from running.
 //   - The context of a task ends before the time that later phases keep back.
-//   - The [Report] names each task that has failed, that has not returned, and that was not begun; the log does when it happens, and every five seconds
-//     what is waited for.
+//   - The [Report] names each task that has failed, that has not returned, and that was not begun; the log does when it
+//     happens, and every five seconds what is waited for.
 //
 // # Limits
 //

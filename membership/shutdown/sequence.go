@@ -15,8 +15,8 @@ import (
 )
 
 // Tasks are added to phases ([Sequence.Add]). Run begins each phase in a goroutine that waits for the phases before it
-// ([Sequence.phase]), calls its tasks ([Sequence.call]), and notes how each has ended; what has not returned when the time of
-// the phase is over is left behind.
+// ([Sequence.phase]), calls its tasks ([Sequence.call]), and notes how each has ended; what has not returned when the
+// time of the phase is over is left behind.
 
 // sayEvery is how often the log says what is waited for.
 const sayEvery = 5 * time.Second
@@ -129,8 +129,9 @@ func (s *Sequence) Begun() bool {
 	return s.begun
 }
 
-// Run runs all phases, and returns when they are over. Who calls it again gets the report of the first call, when that is
-// there. The end of ctx ends the contexts of all tasks, and phases that have not begun then are called with a context that has ended.
+// Run runs all phases, and returns when they are over. Who calls it again gets the report of the first call, when that
+// is there. The end of ctx ends the contexts of all tasks, and phases that have not begun then are called with a
+// context that has ended.
 func (s *Sequence) Run(ctx context.Context, reason string) Report {
 	s.mu.Lock()
 	first := !s.begun

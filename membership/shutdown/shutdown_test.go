@@ -73,8 +73,8 @@ func (w *world) told() []string {
 	return slices.Clone(w.notes)
 }
 
-// The phases of a node come one after the other, the tasks of a phase run beside each other, and who has nothing to do takes no
-// time.
+// The phases of a node come one after the other, the tasks of a phase run beside each other, and who has nothing to do
+// takes no time.
 func TestPhasesOfANodeFollowOneAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, 25*time.Second, shutdown.Phases(25*time.Second)...)
@@ -125,7 +125,8 @@ func TestATaskThatDoesNotReturnIsLeftBehind(t *testing.T) {
 	})
 }
 
-// At the deadline everything is over: what is deaf, and what was never begun. Who heeds the context has a moment to say so.
+// At the deadline everything is over: what is deaf, and what was never begun. Who heeds the context has a moment to say
+// so.
 func TestTheDeadlineIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, 10*time.Second, shutdown.Phase{Name: "a"}, shutdown.Phase{Name: "b", After: []string{"a"}}, shutdown.Phase{Name: "c", After: []string{"b"}, Most: time.Second})
@@ -169,7 +170,8 @@ func TestFailuresAndPanicsHoldNothingUp(t *testing.T) {
 	})
 }
 
-// Who gives the end up, such as by a second signal, ends every task, and later phases are called to close what they can.
+// Who gives the end up, such as by a second signal, ends every task, and later phases are called to close what they
+// can.
 func TestTheEndOfTheContextEndsTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, time.Minute, shutdown.Phases(time.Minute)...)

@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// Startable returns why a plugin cannot be started on this machine, as far as its file and its user tell, with the key; nil if nothing is in
-// the way. A path must be absolute. What this user may not look at is not in the way.
+// Startable returns why a plugin cannot be started on this machine, as far as its file and its user tell, with the key;
+// nil if nothing is in the way. A path must be absolute. What this user may not look at is not in the way.
 func (h *Host) Startable(cfg plugins.Config) error {
 	faults := field.Faults{}
 	faults.Add(runnable(cfg))

@@ -115,15 +115,15 @@ func Start(h sharding.Host, c Config) error {
 	})
 }
 
-// Rescale changes the number of instances while they run, from 1 to [Config.Max], and returns when all nodes
-// know it and the instances are about to start. Any node may be asked that has started them. First every instance is stopped, each
-// within the hand-over limit; then the next revision is told to all nodes; then the instances start, with their new
-// count. So no two instances of different revisions run at one time. A coordinator that dies or leaves
-// meanwhile is no failure: its successor is asked again.
+// Rescale changes the number of instances while they run, from 1 to [Config.Max], and returns when all nodes know it
+// and the instances are about to start. Any node may be asked that has started them. First every instance is stopped,
+// each within the hand-over limit; then the next revision is told to all nodes; then the instances start, with their
+// new count. So no two instances of different revisions run at one time. A coordinator that dies or leaves meanwhile is
+// no failure: its successor is asked again.
 //
 // The error is a [*sharding.ScaleError]. It wraps [sharding.ErrScaleBusy] if another change is under way or came first,
-// [sharding.ErrScaleStuck] if an instance did not stop in time, after which all run as before (see [Config.OnStuck]), [sharding.ErrInvalid] for
-// a number that cannot be, and [sharding.ErrScaleUnknown] if ctx ended meanwhile.
+// [sharding.ErrScaleStuck] if an instance did not stop in time, after which all run as before (see [Config.OnStuck]),
+// [sharding.ErrInvalid] for a number that cannot be, and [sharding.ErrScaleUnknown] if ctx ended meanwhile.
 func Rescale(ctx context.Context, h sharding.Host, name string, instances int) (sharding.Scale, error) {
 	return sharding.Rescale(ctx, h, name, instances)
 }

@@ -11,8 +11,8 @@
 //		},
 //	})
 //
-// Every node that may run instances calls it, with the same configuration. It is what Akka calls a
-// sharded daemon process. [Rescale] changes the number while they run. Package singleton runs one instance, on the oldest node.
+// Every node that may run instances calls it, with the same configuration. It is what Akka calls a sharded daemon
+// process. [Rescale] changes the number while they run. Package singleton runs one instance, on the oldest node.
 //
 // # Lifecycle
 //
@@ -37,10 +37,10 @@
 //
 // # Limits
 //
-// [Config.Max] is the same on all nodes: a node with another one is refused, and says so. The number that
-// [Rescale] has set is kept by the nodes in memory, by each of them: it outlives any of them, and when all have ended at one time
-// [Config.Instances] counts again. A function that goes on after its
-// context has ended runs beside its successor, and nothing but the epoch tells the two apart.
+// [Config.Max] is the same on all nodes: a node with another one is refused, and says so. The number that [Rescale] has
+// set is kept by the nodes in memory, by each of them: it outlives any of them, and when all have ended at one time
+// [Config.Instances] counts again. A function that goes on after its context has ended runs beside its successor, and
+// nothing but the epoch tells the two apart.
 //
 // # Concurrency
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// Each of these defects makes a test fail. Those of single runs, which singletons have too, are looked for by the tests of
-// package singleton.
+// Each of these defects makes a test fail. Those of single runs, which singletons have too, are looked for by the tests
+// of package singleton.
 func TestMutantsAreCaught(t *testing.T) {
 	const daemon, background, ids = "daemon/daemon.go", "internal/background/background.go", "internal/background/ids.go"
 	const client, scale = "scale.go", "internal/control/scale.go"

@@ -33,8 +33,8 @@
 //
 //   - A message that was accepted is delivered until the entity has handled it: Receive has
 //     returned nil. That takes a producer that lives: with a [Queue] the next one with the same queue goes on.
-//   - An instance of an entity handles the messages of a producer once, and in the order in which one goroutine has sent
-//     them. After the producer has restarted with its queue, what was in the queue comes first.
+//   - An instance of an entity handles the messages of a producer once, and in the order in which one goroutine has
+//     sent them. After the producer has restarted with its queue, what was in the queue comes first.
 //   - What an entity does not confirm holds up what the producer has for this entity, and nothing else, as
 //     long as PerEntity of a few such entities leaves room in Messages and Bytes, and Calls are free.
 //   - Memory is bounded: a producer that holds as much as it may lets Send wait, which ends with its
@@ -42,10 +42,11 @@
 //
 // # What an entity that begins anew does
 //
-// An entity that was started anew, because it failed, was passive, or lost its node, has an empty inbox; one whose shard moves
-// in order takes it along, see [sharding.Snapshotter]. With an empty inbox it handles again what was not acknowledged: the whole frame that was under way, or that it failed at, also the messages that it
-// had handled already. Then all that follows. A frame of before that comes late, which takes an entity that
-// began anew within [Config.Timeout] after it was sent, is handled again after later ones.
+// An entity that was started anew, because it failed, was passive, or lost its node, has an empty inbox; one whose
+// shard moves in order takes it along, see [sharding.Snapshotter]. With an empty inbox it handles again what was not
+// acknowledged: the whole frame that was under way, or that it failed at, also the messages that it had handled
+// already. Then all that follows. A frame of before that comes late, which takes an entity that began anew within
+// [Config.Timeout] after it was sent, is handled again after later ones.
 //
 // Effectively once is the inbox as a part of the state that package state saves:
 //
@@ -62,9 +63,9 @@
 //			})
 //		}),
 //
-// The state, with the numbers of what has changed it, is saved once for each frame, and the acknowledgement
-// leaves after that. So each message changes the state once, whatever becomes of entity and producer, with two
-// limits: a program that sends the same thing twice, as after an error of Deliver, has sent two messages; and a producer whose
+// The state, with the numbers of what has changed it, is saved once for each frame, and the acknowledgement leaves
+// after that. So each message changes the state once, whatever becomes of entity and producer, with two limits: a
+// program that sends the same thing twice, as after an error of Deliver, has sent two messages; and a producer whose
 // messages come after those of [Inbox.Sessions] others since is not remembered.
 //
 // # Non-guarantees

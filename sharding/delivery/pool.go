@@ -23,13 +23,13 @@ import (
 //
 //   - A job that was accepted is done by some worker: its Receive has returned nil. That takes a pool that lives; with
 //     a [Queue] the next one with the same queue goes on.
-//   - The jobs of a worker that fails, does not answer within Timeout, or is lost with its node go to another worker. So a
-//     job may be done twice, by two workers at the same moment too.
+//   - The jobs of a worker that fails, does not answer within Timeout, or is lost with its node go to another worker.
+//     So a job may be done twice, by two workers at the same moment too.
 //   - Jobs have no order.
 //   - A pool holds Messages jobs of Bytes together at most. Beyond that Submit waits.
 //
-// A frame of several jobs at which a worker fails is given out as a whole: with [Inbox.Window] of 1 a worker
-// does one job after the other, each for itself. A job at which every worker fails goes from one to the next for ever; the log
+// A frame of several jobs at which a worker fails is given out as a whole: with [Inbox.Window] of 1 a worker does one
+// job after the other, each for itself. A job at which every worker fails goes from one to the next for ever; the log
 // says so.
 type Pool[M any] struct {
 	*driver[M]

@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/sharding/delivery"
 )
 
-// A pool of workers on a cluster in virtual time: jobs are done while workers fail and nodes are lost, within bounds, and
-// by the next pool with the queue.
+// A pool of workers on a cluster in virtual time: jobs are done while workers fail and nodes are lost, within bounds,
+// and by the next pool with the queue.
 
 // pool starts a pool on the first node, which ends with the test.
 func (w *world) pool(workers int, change ...func(*delivery.Config)) *delivery.Pool[text] {
@@ -96,7 +96,8 @@ func TestJobsOfALostNodeAreDone(t *testing.T) {
 	})
 }
 
-// A worker that fails at everything, and one that does not answer, hold up nothing but their own first job, which another one does.
+// A worker that fails at everything, and one that does not answer, hold up nothing but their own first job, which
+// another one does.
 func TestWorkersThatFail(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start(2)

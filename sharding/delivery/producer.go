@@ -28,8 +28,8 @@ var (
 	// ErrClosed says that the producer, or its node, has ended. A message that [Producer.Send] has accepted
 	// before may have been handled.
 	ErrClosed = errors.New("delivery: the producer has ended")
-	// ErrQueue says that the queue has failed. The message is not delivered by this producer, but perhaps by the next one with
-	// the same queue.
+	// ErrQueue says that the queue has failed. The message is not delivered by this producer, but perhaps by the next one
+	// with the same queue.
 	ErrQueue = errors.New("delivery: the queue has failed")
 	// ErrUnconfirmed says that a message was accepted, and not confirmed until the context ended. It
 	// is delivered all the same.

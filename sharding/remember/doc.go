@@ -26,10 +26,10 @@
 //
 // # Another number of shards
 //
-// A set belongs to a shard under a number of shards. When that number changes, sharding takes the ids of the former sets over into the
-// present ones, each written there before it is taken out here; the former sets are opened by one node, under an epoch
-// that locks out whoever served their shards. Which numbers there may be sets of has the index, a set like the others, which the
-// node with the first shard owns.
+// A set belongs to a shard under a number of shards. When that number changes, sharding takes the ids of the former
+// sets over into the present ones, each written there before it is taken out here; the former sets are opened by one
+// node, under an epoch that locks out whoever served their shards. Which numbers there may be sets of has the index, a
+// set like the others, which the node with the first shard owns.
 //
 // Package remembertest checks a store. The package has no state.
 //

@@ -12,10 +12,10 @@ import (
 	"github.com/quorate/quorate/sharding/epoch"
 )
 
-// Shard names a set: that of one shard of a kind with so many shards. The kind is valid UTF-8 of 1 to 128 bytes. A kind whose
-// number of shards has changed has sets of several numbers until those of the former ones are taken over. The shard with
-// the numbers 0 of 0 is no shard: its set is the index of the kind, and has in decimal digits the numbers of shards of which there
-// may be sets that are not empty.
+// Shard names a set: that of one shard of a kind with so many shards. The kind is valid UTF-8 of 1 to 128 bytes. A kind
+// whose number of shards has changed has sets of several numbers until those of the former ones are taken over. The
+// shard with the numbers 0 of 0 is no shard: its set is the index of the kind, and has in decimal digits the numbers of
+// shards of which there may be sets that are not empty.
 type Shard struct {
 	Kind   string
 	Number int // 0 to Of-1; 0 of the index.

@@ -27,7 +27,8 @@ type ExternalOptions struct {
 	Shards   int
 	// Calls says what happens to calls of the components beside sharding. Ask has a fate of its own.
 	Calls world.Calls
-	// Beside is called with the new world, and returns what builds the components that each node has beside members and entities.
+	// Beside is called with the new world, and returns what builds the components that each node has beside members and
+	// entities.
 	Beside func(*world.World) func(world.Env) []machine.Component
 	// Ask answers a question of the coordinator of a node, an [allocation.AllocateRequest] or an
 	// [allocation.RebalanceRequest], at once or later.

@@ -37,9 +37,9 @@
 //
 // # Guarantees
 //
-//   - The context of Run has ended before another node starts the instance, by the clock of its node at the next
-//     look: a call of Err, or of Done, that begins after that finds it ended, whatever happens to the node, also when it was frozen and
-//     goes on. Who waits on Done hears of it as soon as the process runs.
+//   - The context of Run has ended before another node starts the instance, by the clock of its node at the next look:
+//     a call of Err, or of Done, that begins after that finds it ended, whatever happens to the node, also when it was
+//     frozen and goes on. Who waits on Done hears of it as soon as the process runs.
 //   - A node that takes the instance over has an epoch above those of all before it. A storage that
 //     refuses lower epochs than it has seen cannot be written by an instance that was replaced.
 //   - What is sent by a [Proxy] is subject to the guarantees of package sharding: it waits while

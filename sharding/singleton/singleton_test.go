@@ -366,8 +366,8 @@ func TestAHandOverWaitsForTheRun(t *testing.T) {
 	})
 }
 
-// A run that never returns holds the leave of its node up for a limited time: then the node goes, and the next one takes over. What
-// still runs has an ended context and a lower epoch.
+// A run that never returns holds the leave of its node up for a limited time: then the node goes, and the next one
+// takes over. What still runs has an ended context and a lower epoch.
 func TestARunThatNeverReturnsHoldsALeaveUpForALimitedTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		release := make(chan struct{})

@@ -183,9 +183,9 @@ func valid(name string, most int) bool {
 // Version returns how often the record has changed, each event counted.
 func (h *Handle) Version() uint64 { return h.record.Version() }
 
-// SaveSnapshot has a state take the place of all that the record has; the zero value leaves nothing.
-// The version rises by steps, which is at least 1. It returns when that is kept by the store, or with an [*Error], after which
-// the handle is of no more use: open the record anew. Nobody changes the bytes after the call.
+// SaveSnapshot has a state take the place of all that the record has; the zero value leaves nothing. The version rises
+// by steps, which is at least 1. It returns when that is kept by the store, or with an [*Error], after which the handle
+// is of no more use: open the record anew. Nobody changes the bytes after the call.
 func (h *Handle) SaveSnapshot(ctx context.Context, snapshot store.Value, steps uint64) error {
 	return h.save(ctx, max(1, steps), snapshot, nil)
 }

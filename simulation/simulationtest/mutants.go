@@ -72,9 +72,9 @@ func mutant(name string) bool { return name == mutantSwitchedOn }
 `
 )
 
-// RequireFound fails the test unless each of the mutants makes a check fail in one of its
-// tests, which are built with the build tag seeds, so that all that they do beyond the usual is done. dir is the directory from which edits name their files. The mutants are parallel
-// subtests, all of which have ended when RequireFound returns.
+// RequireFound fails the test unless each of the mutants makes a check fail in one of its tests, which are built with
+// the build tag seeds, so that all that they do beyond the usual is done. dir is the directory from which edits name
+// their files. The mutants are parallel subtests, all of which have ended when RequireFound returns.
 //
 // With QUORATE_MUTANTS=1/3 in the environment each third of them is looked for, from the first on, with 2/3 and 3/3 the
 // others. That the edits of all fit the code is checked in any case.

@@ -12,9 +12,10 @@ import (
 	"strings"
 )
 
-// What others send is decoded by functions that take bytes and make something of them. They are found by their names, by
-// their parameters and results, and by what they call (isDecoder). Each is held to what it may allocate by a test of its
-// package that calls package frugal with it, or with what calls it; or it is named in Repository.Unmeasured with a reason.
+// What others send is decoded by functions that take bytes and make something of them. They are found by their names,
+// by their parameters and results, and by what they call (isDecoder). Each is held to what it may allocate by a test of
+// its package that calls package frugal with it, or with what calls it; or it is named in Repository.Unmeasured with a
+// reason.
 
 // frugalDir is the package by which decoders are measured.
 const frugalDir = "internal/patience/frugal"
@@ -117,8 +118,8 @@ func (c *packageCode) addValues(values *ast.GenDecl) {
 	}
 }
 
-// isDecoder reports whether a function makes something of bytes: it is named so, it returns what is larger than a number
-// and no bytes, or it has another one decode.
+// isDecoder reports whether a function makes something of bytes: it is named so, it returns what is larger than a
+// number and no bytes, or it has another one decode.
 func isDecoder(fn *ast.FuncDecl) bool {
 	takes := takesBytes(fn)
 	return takes && (decoderName.MatchString(fn.Name.Name) || makes(fn)) || strings.HasSuffix(fn.Name.Name, "FromProto") || unmarshals(fn.Body)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// quotation is how a comment names the sentence of a page, or of the documentation of a package, that allows what an oracle
-// excuses: its words may be wrapped otherwise there.
+// quotation is how a comment names the sentence of a page, or of the documentation of a package, that allows what an
+// oracle excuses: its words may be wrapped otherwise there.
 var quotation = regexp.MustCompile(`\(([a-z][\w/.-]*\.(?:md|go)), "([^"]+)"\)`)
 
 // quotes finds quotations of words that the page does not have any more.

@@ -11,13 +11,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// The checks of single files follow, in the order of a file: what the package is
-// ([packageDocs]), the licence ([headers]), how a long file opens ([fileHeads]), what it is
-// called ([fileNames]), and notes of unfinished work ([todo]). [calls] serves other checks.
+// The checks of single files follow, in the order of a file: what the package is ([packageDocs]), the licence
+// ([headers]), how a long file opens ([fileHeads]), what it is called ([fileNames]), how wide its comments are
+// ([commentWidth]), and notes of unfinished work ([todo]). [calls] serves other checks.
 
 const (
+	commentMax   = 120 // columns of a line of prose in a comment, a tab being one
 	docInlineMax = 10  // a longer package comment has a doc.go
 	headlessMax  = 150 // a file with more lines opens with what happens in it
 	header       = "// Copyright The Quorate Authors\n// SPDX-License-Identifier: Apache-2.0\n"
@@ -25,7 +27,6 @@ const (
 
 // packageDocs looks only at comments that are there; that each package has one which
 // begins with the package's name is up to a linter.
-// name of its package, is up to a linter.
 func packageDocs(r *Repository) []Fault {
 	var faults []Fault
 	for _, f := range r.Files {
@@ -58,6 +59,31 @@ func fileHeads(r *Repository) []Fault {
 		}
 		faults = append(faults, Fault{File: f.Name, Line: 1, Text: fmt.Sprintf(
 			"has %d lines, and no comment before its first declaration on what happens in it and in which order", lines)})
+	}
+	return faults
+}
+
+// commentWidth looks at the prose of comments that have lines of their own: code in them, and the output of an example,
+// is as wide as it is.
+func commentWidth(r *Repository) []Fault {
+	prose := regexp.MustCompile(`^\t*// (  - |    )?\S`)
+	var faults []Fault
+	for _, f := range r.Files {
+		if f.Generated {
+			continue
+		}
+		lines := strings.Split(string(f.Source), "\n")
+		for _, group := range f.Syntax.Comments {
+			if strings.HasPrefix(group.Text(), "Output:") || strings.HasPrefix(group.Text(), "Unordered output:") {
+				continue
+			}
+			for _, c := range group.List {
+				line := lines[r.Fset.Position(c.Pos()).Line-1]
+				if width := utf8.RuneCountInString(line); width > commentMax && prose.MatchString(line) {
+					faults = append(faults, r.at(c.Pos(), "a line of a comment with %d columns, of %d that it may have: wrap it", width, commentMax))
+				}
+			}
+		}
 	}
 	return faults
 }

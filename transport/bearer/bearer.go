@@ -83,8 +83,8 @@ func Read(path string) (Tokens, error) {
 	return parse(path, text)
 }
 
-// Check returns why a file of tokens is of no use to who starts: that of [Read], or that nobody would be let in since it has none.
-// Under a running program a file may be emptied, to let nobody in any more.
+// Check returns why a file of tokens is of no use to who starts: that of [Read], or that nobody would be let in since
+// it has none. Under a running program a file may be emptied, to let nobody in any more.
 func Check(path string) error {
 	t, err := Read(path)
 	if err == nil && len(t.all) == 0 {

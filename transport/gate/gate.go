@@ -46,7 +46,8 @@ type Config struct {
 // request.
 const PendingBytes = 64 << 10
 
-// AllPendingBytes is the value of [Config.AllBytes] there: eight KiB, which is more than an honest end says in a handshake, for each of 512 connections.
+// AllPendingBytes is the value of [Config.AllBytes] there: eight KiB, which is more than an honest end says in a
+// handshake, for each of 512 connections.
 const AllPendingBytes = 4 << 20
 
 // Reason is why a gate closes a connection.
@@ -274,7 +275,8 @@ type Conn struct {
 	known atomic.Bool // It is admitted: what comes is not counted.
 }
 
-// Of returns the connection of a gate whose address a is: [Conn.RemoteAddr] carries it through TLS, HTTP and gRPC. Nil if it is none.
+// Of returns the connection of a gate whose address a is: [Conn.RemoteAddr] carries it through TLS, HTTP and gRPC. Nil
+// if it is none.
 func Of(a net.Addr) *Conn {
 	if at, ok := a.(address); ok {
 		return at.conn
@@ -322,7 +324,8 @@ func (c *Conn) Admit() bool {
 	return !full
 }
 
-// Rest makes an admitted connection a pending one again, the newest of its host: nothing is asked on it, and it may give way.
+// Rest makes an admitted connection a pending one again, the newest of its host: nothing is asked on it, and it may
+// give way.
 func (c *Conn) Rest() {
 	if c.known.CompareAndSwap(true, false) {
 		c.gate.enter(c, waits)
@@ -338,7 +341,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return 0, errors.Join(ErrTooManyBytes, c.Close())
 }
 
-// take counts bytes that came on a connection, and closes those that give way. It reports false if the connection is one of them.
+// take counts bytes that came on a connection, and closes those that give way. It reports false if the connection is
+// one of them.
 func (g *Gate) take(c *Conn, n int64) bool {
 	g.mu.Lock()
 	if c.state != waits {
@@ -394,8 +398,8 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// HostOf returns the IP address of an address, by which a gate counts: "10.0.0.1" of "10.0.0.1:7946". It is the whole text where there
-// is no port.
+// HostOf returns the IP address of an address, by which a gate counts: "10.0.0.1" of "10.0.0.1:7946". It is the whole
+// text where there is no port.
 func HostOf(a net.Addr) string {
 	text := a.String()
 	if name, _, err := net.SplitHostPort(text); err == nil {

@@ -111,8 +111,8 @@ func requireOpen(t *testing.T, want string, clients ...net.Conn) {
 	require.Equal(t, want, got)
 }
 
-// A new connection always gets a place: the oldest of the host with most gives way, whatever came on it. An admitted one
-// stays, until it rests.
+// A new connection always gets a place: the oldest of the host with most gives way, whatever came on it. An admitted
+// one stays, until it rests.
 func TestTheOldestOfTheHostWithMostGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, gate.Config{Pending: 3, HostPending: 3})
@@ -235,8 +235,8 @@ func TestAddressesOfOthers(t *testing.T) {
 	require.Equal(t, "@", gate.HostOf(&net.UnixAddr{Name: "@"}))
 }
 
-// What comes on all pending connections is bounded: the one on which most has come gives way, and who is admitted, or gone,
-// counts no more.
+// What comes on all pending connections is bounded: the one on which most has come gives way, and who is admitted, or
+// gone, counts no more.
 func TestTheHeaviestGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, gate.Config{Pending: 8, HostPending: 8, Bytes: 8, AllBytes: 10})

@@ -207,8 +207,8 @@ func fillUp(t *testing.T, opener func(gossip.Address) strangertest.Stream) {
 	}, "the place of the connection that ended is free")
 }
 
-// Strangers that say a little of a handshake, more than there are places for those, keep no node out: the oldest of them give
-// way, and are counted.
+// Strangers that say a little of a handshake, more than there are places for those, keep no node out: the oldest of
+// them give way, and are counted.
 func TestConnectionsThatSayLittleGiveWay(t *testing.T) {
 	t.Parallel()
 	cfg := transporttest.Config()
@@ -229,8 +229,8 @@ func TestConnectionsThatSayLittleGiveWay(t *testing.T) {
 	require.Zero(t, a.Counters().RefusedOutbound[transport.ReasonConnections])
 }
 
-// Nor do 300 strangers of one address that say a byte and open again what is closed, and 10,000 that come and go: 99 of 100 honest
-// ends shake hands.
+// Nor do 300 strangers of one address that say a byte and open again what is closed, and 10,000 that come and go: 99 of
+// 100 honest ends shake hands.
 func TestStrangersKeepNobodyOut(t *testing.T) {
 	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: transport.Default()}, nil)
 	to := b.Self().Address

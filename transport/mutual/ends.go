@@ -23,7 +23,8 @@ type End struct {
 	From, At time.Time
 }
 
-// Ends returns when the certificates in use end: that of this end and those behind it in the file, then the authorities.
+// Ends returns when the certificates in use end: that of this end and those behind it in the file, then the
+// authorities.
 func (f *Files) Ends() []End {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,8 +44,8 @@ func (f *Files) Ends() []End {
 	return all
 }
 
-// Level returns within how many days the certificate ends: 30, 7 or 1; 0 if it has ended; and -1 if there is no reason to
-// warn. One that is made for a short time is no reason before two thirds of its life are over.
+// Level returns within how many days the certificate ends: 30, 7 or 1; 0 if it has ended; and -1 if there is no reason
+// to warn. One that is made for a short time is no reason before two thirds of its life are over.
 func (e End) Level(now time.Time) int {
 	left := e.At.Sub(now)
 	if left <= 0 {

@@ -49,8 +49,8 @@ func (i Identity) uri(role string) string {
 // Check returns why a certificate is not for the cluster, or nil.
 func (i Identity) Check(c *x509.Certificate) error { return i.Covers(c, nil) }
 
-// Covers returns why a node with the certificate may not have the roles, or nil. A certificate of a node is for both ends of a
-// connection: one that says nothing of its usages is refused too, since authorities sign such for anything.
+// Covers returns why a node with the certificate may not have the roles, or nil. A certificate of a node is for both
+// ends of a connection: one that says nothing of its usages is refused too, since authorities sign such for anything.
 func (i Identity) Covers(c *x509.Certificate, roles []string) error {
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 		if !slices.Contains(c.ExtKeyUsage, usage) && !slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny) {

@@ -19,9 +19,9 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// What certificates are held to before they are used. [Inspect] reads the files and hands them to an inspection, which looks
-// at one thing after the other and notes every fault; at last the files are opened as by a node, so that nothing passes
-// which a node would refuse.
+// What certificates are held to before they are used. [Inspect] reads the files and hands them to an inspection, which
+// looks at one thing after the other and notes every fault; at last the files are opened as by a node, so that nothing
+// passes which a node would refuse.
 
 // Need is what certificate files must be good for.
 type Need struct {
@@ -30,8 +30,8 @@ type Need struct {
 	// Identity and Roles are what the URI names must say; without a cluster they are not looked at.
 	Identity Identity
 	Roles    []string
-	// Serves says that the certificate is shown to those who dial alone, as by the doors for operators and clients: whoever
-	// may have signed it, and it need not be for client authentication.
+	// Serves says that the certificate is shown to those who dial alone, as by the doors for operators and clients:
+	// whoever may have signed it, and it need not be for client authentication.
 	Serves bool
 }
 
@@ -46,8 +46,8 @@ type Fault struct {
 	Works bool
 }
 
-// Inspect returns the certificate in the files, nil if there is none, and every fault of them: that it has expired, does not
-// belong to the key, was not signed by one of the authorities, or is not what is needed.
+// Inspect returns the certificate in the files, nil if there is none, and every fault of them: that it has expired,
+// does not belong to the key, was not signed by one of the authorities, or is not what is needed.
 func Inspect(files transport.TLSFiles, need Need) (*x509.Certificate, []Fault) {
 	i := &inspection{files: files, need: need, now: time.Now()}
 	i.run()
@@ -148,8 +148,8 @@ func (i *inspection) validity() {
 	}
 }
 
-// usages looks what the certificate is good for: a node shows it to those who dial it, and to those whom it dials. It reports
-// whether it is for both.
+// usages looks what the certificate is good for: a node shows it to those who dial it, and to those whom it dials. It
+// reports whether it is for both.
 func (i *inspection) usages() (both bool) {
 	both = true
 	unnamed := len(i.leaf.ExtKeyUsage)+len(i.leaf.UnknownExtKeyUsage) == 0
@@ -242,8 +242,8 @@ func (i *inspection) key(text []byte) {
 	}
 }
 
-// authorities looks at who may sign. One that cannot keeps nobody out as long as there is another one: during a change of
-// authorities the former one may stand there after its end.
+// authorities looks at who may sign. One that cannot keeps nobody out as long as there is another one: during a change
+// of authorities the former one may stand there after its end.
 func (i *inspection) authorities() {
 	before, over := len(i.faults), 0
 	for _, a := range i.trust {
@@ -281,8 +281,8 @@ func UnfitAuthority(c *x509.Certificate, now time.Time) string {
 	return ""
 }
 
-// signed looks whether an authority has signed the certificate, at a time at which it is valid: dates and usages are looked at
-// elsewhere.
+// signed looks whether an authority has signed the certificate, at a time at which it is valid: dates and usages are
+// looked at elsewhere.
 func (i *inspection) signed() {
 	options := x509.VerifyOptions{
 		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: i.now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},

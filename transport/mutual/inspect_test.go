@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
 
-// An authority that has expired is a fault by which nothing works if it is the only one, of the files of doors too. Beside
-// another one it is told of, and keeps nobody from starting.
+// An authority that has expired is a fault by which nothing works if it is the only one, of the files of doors too.
+// Beside another one it is told of, and keeps nobody from starting.
 func TestAnAuthorityThatHasExpiredIsAFault(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

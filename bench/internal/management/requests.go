@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package management measures what those who ask a node cost it: a thousand requests a second beside a quiet cluster, and
-// health checks beside thousands of connections that say nothing.
+// Package management measures what those who ask a node cost it: a thousand requests a second beside a quiet cluster,
+// and health checks beside thousands of connections that say nothing.
 package management
 
 import (
@@ -41,8 +41,8 @@ type counted struct {
 	Open   int64  `json:"open"`   // Connections that are open.
 }
 
-// measureRequests runs a quiet cluster in this process, first for itself, then while another process asks one node, and says
-// what processor time that takes and which nodes were marked unreachable.
+// measureRequests runs a quiet cluster in this process, first for itself, then while another process asks one node, and
+// says what processor time that takes and which nodes were marked unreachable.
 func measureRequests(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
 	nodes, err := start(ctx, s.Nodes, func(c *cluster.Config) { c.Management.Address = "127.0.0.1:0" })
 	defer drop(nodes)
@@ -87,8 +87,8 @@ func measureRequests(ctx context.Context, s process.Spec, k *process.Link) (proc
 	}, nil
 }
 
-// start starts nodes that are all up. What is changed is the configuration of the first. Those that have started are returned even
-// with an error.
+// start starts nodes that are all up. What is changed is the configuration of the first. Those that have started are
+// returned even with an error.
 func start(ctx context.Context, count int, change func(*cluster.Config)) (nodes []*cluster.Node, err error) {
 	var seeds []string
 	for i := range count {

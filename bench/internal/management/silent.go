@@ -23,13 +23,13 @@ const (
 	probeEvery = 10 * time.Millisecond
 	// crowding is how long silent connections have to come before probes are measured.
 	crowding = 3 * time.Second
-	// again is how long who was closed, or could not connect, waits. Without a pause the queue of the system would be full of
-	// those who come again, and the figure would be how fast this machine opens connections.
+	// again is how long who was closed, or could not connect, waits. Without a pause the queue of the system would be full
+	// of those who come again, and the figure would be how fast this machine opens connections.
 	again = time.Second
 )
 
-// measureSilent asks for the health of a node, over a new connection each time, first alone and then while another process
-// holds connections to the same listener on which nothing comes.
+// measureSilent asks for the health of a node, over a new connection each time, first alone and then while another
+// process holds connections to the same listener on which nothing comes.
 func measureSilent(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
 	nodes, err := start(ctx, 1, func(c *cluster.Config) { c.Management.Health.Address = "127.0.0.1:0" })
 	defer drop(nodes)
@@ -82,8 +82,8 @@ func probe(ctx context.Context, url string, during time.Duration) (took []time.D
 	return took, failed, nil
 }
 
-// serveSilent opens connections on which it says nothing, and opens another one for each that is closed, a second later, until the
-// parent process is gone.
+// serveSilent opens connections on which it says nothing, and opens another one for each that is closed, a second
+// later, until the parent process is gone.
 func serveSilent(ctx context.Context, s process.Spec, k *process.Link) error {
 	var opened atomic.Uint64
 	var open atomic.Int64

@@ -5,10 +5,10 @@
 // program can run them and repeat a failure by name, seed and number of nodes. It is what `quorate soak` runs of
 // locations.
 //
-// A run starts nodes with the machines of production: members, replicas of the map, coordinators and entities. Operators
-// write locations at random nodes while nodes crash, leave, stand still and come back, links break and disks fail. All
-// the time it is checked that nothing is read in the place of a location that was acknowledged, and what the worlds of
-// sharding check; in the end all replicas have to say the same, and shards have to live there. A run is a
+// A run starts nodes with the machines of production: members, replicas of the map, coordinators and entities.
+// Operators write locations at random nodes while nodes crash, leave, stand still and come back, links break and disks
+// fail. All the time it is checked that nothing is read in the place of a location that was acknowledged, and what the
+// worlds of sharding check; in the end all replicas have to say the same, and shards have to live there. A run is a
 // function of its seed and its number of nodes: it takes virtual time, no real clock and one goroutine, that of the
 // caller.
 //

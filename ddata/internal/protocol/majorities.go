@@ -12,13 +12,13 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A group whose majorities are gone. First what people are told, at once: since when, who is missing, and what will
-// or must happen ([majorities.tick]). Then how a group in memory goes on by itself when no winning part of its
-// replicas can come back: the replica of a removed member that can host nothing any more is gone for good, with its
-// memory. One of those that are left takes in what the others hold, and proposes a new lineage to all of them
-// ([majorities.goOn]). It needs every one of them, so that two who propose cannot both have their way. Where each
-// bucket has homes of its own, those that are left keep what they hold, and only the buckets begin anew that have lost
-// a winning part of their homes; while the group has majorities its leader has them begin anew ([majorities.bucketsForGood]).
+// A group whose majorities are gone. First what people are told, at once: since when, who is missing, and what will or
+// must happen ([majorities.tick]). Then how a group in memory goes on by itself when no winning part of its replicas
+// can come back: the replica of a removed member that can host nothing any more is gone for good, with its memory. One
+// of those that are left takes in what the others hold, and proposes a new lineage to all of them ([majorities.goOn]).
+// It needs every one of them, so that two who propose cannot both have their way. Where each bucket has homes of its
+// own, those that are left keep what they hold, and only the buckets begin anew that have lost a winning part of their
+// homes; while the group has majorities its leader has them begin anew ([majorities.bucketsForGood]).
 
 // majorities is the part of a group that sees whether it has majorities, and to their loss.
 type majorities struct {
@@ -276,7 +276,8 @@ func (l *majorities) successor() Register {
 }
 
 // homesLeft returns what becomes of each bucket in a generation in which only those count that are left: it keeps its
-// homes, whichever these would be by the placing among fewer, until the next change; or it begins anew with those that are left.
+// homes, whichever these would be by the placing among fewer, until the next change; or it begins anew with those that
+// are left.
 func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
 	g := l.group
 	for bucket := range table.Buckets {

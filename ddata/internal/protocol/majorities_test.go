@@ -121,8 +121,8 @@ func TestWhoIsBehindDropsItsCopyWhenTheGroupHasGoneOn(t *testing.T) {
 	}
 }
 
-// Buckets in memory that have lost a winning part of their homes begin anew with what the others hold, as soon as the lost
-// can host nothing any more, and nothing else is touched.
+// Buckets in memory that have lost a winning part of their homes begin anew with what the others hold, as soon as the
+// lost can host nothing any more, and nothing else is touched.
 func TestBucketsInMemoryBeginAnewByThemselves(t *testing.T) {
 	f := newFleet(t, 7, func(r *replica) { r.copies, r.goOn = 3, true })
 	f.together()

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// While anything waits for an answer, everything is looked at each tick. When nothing does,
-// the machine sleeps for longer, since a node that uses no data should cost little. What is missing in busy would be done later, never not at all.
+// While anything waits for an answer, everything is looked at each tick. When nothing does, the machine sleeps for
+// longer, since a node that uses no data should cost little. What is missing in busy would be done later, never not at
+// all.
 
 // alertFor is for how long the machine looks at each tick after the members have changed: the
 // leader waits for some of that until it begins a change.

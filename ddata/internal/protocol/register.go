@@ -230,7 +230,8 @@ func (p placement) homes(bucket int, of Set) Set {
 	return homes
 }
 
-// excludes reports whether a replica is in a set that is not sorted yet, or one of its zone if it must be of a fresh zone.
+// excludes reports whether a replica is in a set that is not sorted yet, or one of its zone if it must be of a fresh
+// zone.
 func (s Set) excludes(of Replica, fresh bool) bool {
 	for i := range s {
 		if s[i].ID == of.ID || fresh && s[i].Zone == of.Zone {

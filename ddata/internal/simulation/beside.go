@@ -64,7 +64,8 @@ func (r *Replicas) Component(env world.Env) machine.Component {
 		Self: env.Self, Groups: []protocol.Group{group}, Timing: timing, Bounds: protocol.DefaultBounds(), Rand: env.Rand, Standing: true,
 	})
 	r.nodes[env.Self] = n
-	// Without a codec: trees of values that are equal have other shapes when they were decoded, which a world takes for a defect.
+	// Without a codec: trees of values that are equal have other shapes when they were decoded, which a world takes for a
+	// defect.
 	return machine.Component{Name: protocol.ComponentName, Service: protocol.Service, Machine: n.machine}
 }
 

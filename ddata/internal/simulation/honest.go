@@ -40,8 +40,8 @@ func (h *honest) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 }
 
 // wentOn notes that a group in memory has gone on by itself without a majority, or buckets of it have begun anew, which
-// is forgiven for those; and checks that no majority was left of those that run, or of the homes of such a bucket (D11).
-// The documentation allows no more (docs/ddata.md, "When replicas are gone for good").
+// is forgiven for those; and checks that no majority was left of those that run, or of the homes of such a bucket
+// (D11). The documentation allows no more (docs/ddata.md, "When replicas are gone for good").
 func (h *honest) wentOn() {
 	r, c := h.Register(0), h.cluster
 	if r == nil || c.opt.Durable || c.wentOn[chosenAt{r.Lineage, r.Gen}] {

@@ -14,13 +14,13 @@ import (
 	"github.com/quorate/quorate/internal/patience/frugal"
 )
 
-// perByte is how many bytes a message or a record may take for each of its bytes. It is that of the values in them, which
-// package crdt is held to: an entry has two bytes for each of its parts, and a hundred in memory, where keys and values have
-// one byte each.
+// perByte is how many bytes a message or a record may take for each of its bytes. It is that of the values in them,
+// which package crdt is held to: an entry has two bytes for each of its parts, and a hundred in memory, where keys and
+// values have one byte each.
 const perByte = 28
 
-// What others send costs no more than it has bytes, times a number that the page about security says; nor does what a replica
-// has stored.
+// What others send costs no more than it has bytes, times a number that the page about security says; nor does what a
+// replica has stored.
 func TestDecodersAreFrugal(t *testing.T) {
 	all := samples()
 	var seeds [][]byte

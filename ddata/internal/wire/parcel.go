@@ -32,9 +32,9 @@ const partOverhead = 1 + 5 + 11 + 6 + 6 + 6
 // LimitMin is the least limit that [Cut] keeps to.
 const LimitMin = 2 * partOverhead
 
-// Cut returns the frames in which a message travels: itself if it has at most limit bytes,
-// otherwise parts of at most limit bytes. The id tells the parcels of one sender to one
-// receiver apart, and must not come again as long as parts of the parcel can be on their way. The frames are the caller's, except for the message itself.
+// Cut returns the frames in which a message travels: itself if it has at most limit bytes, otherwise parts of at most
+// limit bytes. The id tells the parcels of one sender to one receiver apart, and must not come again as long as parts
+// of the parcel can be on their way. The frames are the caller's, except for the message itself.
 func Cut(id uint64, message []byte, limit int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if len(message) <= limit {

@@ -175,8 +175,8 @@ func (c *call) look() {
 	})
 }
 
-// stalls reports whether the call goes on though its client has not read for longer than it may, and until the node looks
-// (docs/clients.md, "replies that a client does not read").
+// stalls reports whether the call goes on though its client has not read for longer than it may, and until the node
+// looks (docs/clients.md, "replies that a client does not read").
 func (c *call) stalls() bool {
 	w := c.s.w
 	return !c.over && c.waits && c.n.up && c.n.life == c.life && c.n.frozen == 0 && w.Now()-c.since > writeTimeout*5/4

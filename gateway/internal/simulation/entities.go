@@ -12,9 +12,9 @@ import (
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
 )
 
-// The model of sharding behind gateways: a message waits in the stream of its node to its shard, travels to the home of that
-// in order, and waits there for its entity, which handles one at a time. What package sharding promises is kept, and nothing
-// more: what a dead host had is lost, and what its stream still has goes on to the next home.
+// The model of sharding behind gateways: a message waits in the stream of its node to its shard, travels to the home of
+// that in order, and waits there for its entity, which handles one at a time. What package sharding promises is kept,
+// and nothing more: what a dead host had is lost, and what its stream still has goes on to the next home.
 
 const (
 	kind    = "k"
@@ -271,7 +271,8 @@ func (w *World) hosted(n *node) {
 	})
 }
 
-// handOver moves the shards of a node in order: nothing more goes there, what is there is handled, and then another node goes on.
+// handOver moves the shards of a node in order: nothing more goes there, what is there is handled, and then another
+// node goes on.
 func (w *World) handOver(n *node) {
 	for shard, home := range w.homes {
 		if home != n {

@@ -12,8 +12,8 @@ import (
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
 )
 
-// The ledger follows each request from its begin to its end, beside everything that carries it, and says which promise was
-// broken.
+// The ledger follows each request from its begin to its end, beside everything that carries it, and says which promise
+// was broken.
 
 // entry is a request.
 type entry struct {
@@ -124,8 +124,9 @@ func (l *ledger) end(e *entry, r clientsim.Result) {
 	}
 }
 
-// slack returns how much later than it should a request may end: one without a deadline at the next look at such requests
-// (client/doc.go, "An ask ends with its context, without a deadline a quarter of a second after a minute at the latest").
+// slack returns how much later than it should a request may end: one without a deadline at the next look at such
+// requests (client/doc.go, "An ask ends with its context, without a deadline a quarter of a second after a minute at
+// the latest").
 func (l *ledger) slack(e *entry) time.Duration {
 	if e.r.Deadline != 0 {
 		return 0
@@ -133,8 +134,8 @@ func (l *ledger) slack(e *entry) time.Duration {
 	return clientsim.Sweep
 }
 
-// unhandled reports whether an outcome says that the request was not handled, and never will be (docs/clients.md, "What a node
-// may have handled is never sent twice.").
+// unhandled reports whether an outcome says that the request was not handled, and never will be (docs/clients.md, "What
+// a node may have handled is never sent twice.").
 func unhandled(c clientv1.Code) bool {
 	return c != clientv1.Code_CODE_OK && c != clientv1.Code_CODE_ENTITY_FAILED && c != clientv1.Code_CODE_UNKNOWN_OUTCOME
 }

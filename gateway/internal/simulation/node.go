@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/gateway/internal/exchange"
 )
 
-// A node: its gateway, which does with a request what package gateway does (begin, fill, settle), and what happens to it:
-// it crashes, ends in order, stands still, comes back.
+// A node: its gateway, which does with a request what package gateway does (begin, fill, settle), and what happens to
+// it: it crashes, ends in order, stands still, comes back.
 
 // node is a node at one address, in one life after the other.
 type node struct {
@@ -32,8 +32,8 @@ type node struct {
 	windows  map[int]*stream // Of messages to a shard, by its number.
 }
 
-// limits are those of every node. In an orderly world they let in what all clients may send, since a node that has more to do
-// while another one leaves may send some back.
+// limits are those of every node. In an orderly world they let in what all clients may send, since a node that has more
+// to do while another one leaves may send some back.
 func (w *World) limits() exchange.Limits {
 	if w.orderly {
 		return exchange.Limits{Requests: programs * window, Bytes: 1 << 20}
@@ -88,8 +88,8 @@ func (n *node) crash() {
 	n.w.hosted(n)
 }
 
-// leave ends the node in order: clients are told, what it has is answered, for two seconds. In an orderly world it also hands
-// over what it hosts first.
+// leave ends the node in order: clients are told, what it has is answered, for two seconds. In an orderly world it also
+// hands over what it hosts first.
 func (n *node) leave() {
 	if !n.up || n.going {
 		return

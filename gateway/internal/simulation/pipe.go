@@ -12,8 +12,8 @@ type parcel struct {
 	due     time.Duration
 }
 
-// pipe is one direction of a connection: it keeps the order, holds a bounded number of bytes, and delivers nothing while
-// it is blocked.
+// pipe is one direction of a connection: it keeps the order, holds a bounded number of bytes, and delivers nothing
+// while it is blocked.
 type pipe struct {
 	w       *World
 	most    int         // How many bytes it holds before the sender waits.

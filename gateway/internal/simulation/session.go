@@ -11,8 +11,8 @@ import (
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
 )
 
-// A session of a client with a node: two pipes, and the pings of gRPC, by which each end finds that the other one is gone.
-// The end of the client is [clientsim.Session], that of the node is a call (call.go).
+// A session of a client with a node: two pipes, and the pings of gRPC, by which each end finds that the other one is
+// gone. The end of the client is [clientsim.Session], that of the node is a call (call.go).
 
 const (
 	poll        = 20 * time.Millisecond

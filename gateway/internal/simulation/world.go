@@ -218,7 +218,8 @@ func (p *program) request() {
 		w.After(w.upTo(max(r.Ends()-w.Now(), 1)), func() { c.Cancel(r) })
 	}
 	waiting, bytes := c.Waiting()
-	// (docs/clients.md, "What nodes send back, or have not had when they are gone, waits besides: at most a window of each.")
+	// (docs/clients.md, "What nodes send back, or have not had when they are gone, waits besides: at most a window of
+	// each.")
 	back := window * len(w.nodes)
 	if most, mostBytes := queuedMost+back, queuedBytes+back*payloadMost; waiting > most || bytes < 0 || bytes > mostBytes {
 		w.Fail(fmt.Errorf("C5: %d requests of %d bytes wait in %s, at most %d of %d may", waiting, bytes, p.name, most, mostBytes))

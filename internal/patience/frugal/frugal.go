@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frugal is a check for tests: a decoder of what others send allocates at most [PerByte] bytes for each byte that it was given,
-// so that the bound of a message bounds what it costs.
+// Package frugal is a check for tests: a decoder of what others send allocates at most [PerByte] bytes for each byte
+// that it was given, so that the bound of a message bounds what it costs.
 package frugal
 
 import (
@@ -24,7 +24,8 @@ const (
 	PerByte = 8
 	// Slack is what it may allocate besides, whatever the input is.
 	Slack = 16 << 10
-	// inputBytes is the size of the inputs: large enough for Slack not to matter, and below the bounds of the smallest messages.
+	// inputBytes is the size of the inputs: large enough for Slack not to matter, and below the bounds of the smallest
+	// messages.
 	inputBytes = 60 << 10
 	// shortBytes is the size of those that are tried first.
 	shortBytes = 1 << 10
@@ -32,10 +33,10 @@ const (
 	numbers = 12
 )
 
-// Require fails the test if decode allocates more than it may for an input: fields that repeat without content, at the first and
-// second level of a message, by themselves and behind each of the seeds, which are messages as they are sent; and each field of a
-// seed again and again, at each level. The inputs are encoded as protobuf is; other decoders get Inputs of their own. Tests that
-// call it are not parallel.
+// Require fails the test if decode allocates more than it may for an input: fields that repeat without content, at the
+// first and second level of a message, by themselves and behind each of the seeds, which are messages as they are sent;
+// and each field of a seed again and again, at each level. The inputs are encoded as protobuf is; other decoders get
+// Inputs of their own. Tests that call it are not parallel.
 func Require(tb testing.TB, decode func([]byte), seeds ...[]byte) {
 	tb.Helper()
 	RequireWithin(tb, PerByte, decode, seeds...)

@@ -352,8 +352,8 @@ func (b *bootstrapping) ask(o bootstrap.Observations) {
 	b.out.Arm(timerDecider, b.now.Mono.Add(deciderLimit))
 }
 
-// decided takes the answer of the decider, which is checked against what it was asked, and reports whether it is another
-// one than before by which the node is to act.
+// decided takes the answer of the decider, which is checked against what it was asked, and reports whether it is
+// another one than before by which the node is to act.
 func (b *bootstrapping) decided(in machine.Called) (acts bool) {
 	decision, known := in.Result.(bootstrap.Decision)
 	err := in.Err

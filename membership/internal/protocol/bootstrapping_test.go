@@ -301,8 +301,8 @@ func TestAnotherDecides(t *testing.T) {
 	l.until(10*time.Second, func() bool { return l.allUp(3) })
 }
 
-// A decider sets no pace: whatever it answers, it is asked once in a join-interval at most, and contact points are asked
-// as often as without it.
+// A decider sets no pace: whatever it answers, it is asked once in a join-interval at most, and contact points are
+// asked as often as without it.
 func TestADeciderIsAskedOnceInAJoinInterval(t *testing.T) {
 	form := bootstrap.Decision{Action: bootstrap.Form, Reason: "always"}
 	for name, decides := range map[string]func(n int) bootstrap.Decision{

@@ -278,10 +278,10 @@ func stride(t *testing.T, usual int) int {
 	}
 }
 
-// Every class of splits of 11 to 14 nodes into two and three sides, with the relays on any
-// of them, and of those with two members without a vote into two sides: each goes through
-// every happening. A run of the test does one of two thousand, with the build tag seeds one of a thousand, from QUORATE_FIRST_SEED on;
-// with QUORATE_SPLITS=all it takes a quarter of an hour of a processor.
+// Every class of splits of 11 to 14 nodes into two and three sides, with the relays on any of them, and of those with
+// two members without a vote into two sides: each goes through every happening. A run of the test does one of two
+// thousand, with the build tag seeds one of a thousand, from QUORATE_FIRST_SEED on; with QUORATE_SPLITS=all it takes a
+// quarter of an hour of a processor.
 //
 // covers F9, F10, F14, I1, I2, I13.
 func TestSplitsAmongManyLeaveOneSideHosting(t *testing.T) {

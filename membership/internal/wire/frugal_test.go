@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/membership/internal/wire"
 )
 
-// perByte is how many bytes a message may take for each of its bytes. A member of a state has about 30 bytes, as places in
-// lists that name it once, and all that is known of it in memory: 17 for a byte of the largest state.
+// perByte is how many bytes a message may take for each of its bytes. A member of a state has about 30 bytes, as places
+// in lists that name it once, and all that is known of it in memory: 17 for a byte of the largest state.
 const perByte = 18
 
 // What others send costs no more than it has bytes, times a number that the page about security says.

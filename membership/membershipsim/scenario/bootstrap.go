@@ -171,9 +171,9 @@ func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
 }
 
 // mayForm checks that the first cluster, when no node can remember one, is formed by a node that was found, with as
-// many contact points as are required, and that what was found within the margin had been found before it. The last answer counts,
-// with those within the margin before it, while the next lookup is under way (docs/bootstrap.md, "Another set, a lookup that fails and one that finds nobody begin it
-// anew.").
+// many contact points as are required, and that what was found within the margin had been found before it. The last
+// answer counts, with those within the margin before it, while the next lookup is under way (docs/bootstrap.md,
+// "Another set, a lookup that fails and one that finds nobody begin it anew.").
 func (b *booting) mayForm(o simulation.Observation) error {
 	c, self := b.bootstrapper.Config, o.Node.ID().Address
 	margin := c.StableMargin - c.StableMargin/50 // Clocks run at different rates.

@@ -33,10 +33,10 @@ type weather struct {
 	// sees to the whole.
 	supervised bool
 
-	// forgetful has nodes lose their records, so that a cluster may have to wait for an
-	// operator to found it, and there may be two: from when on an older disk came back (docs/operations.md, "Never restore it
-	// from a backup, never copy it, never clone the disk of a node.") or half of the seed nodes have lost their
-	// records (docs/operations.md, "That is safe while a majority of the voters still has its directories.").
+	// forgetful has nodes lose their records, so that a cluster may have to wait for an operator to found it, and there
+	// may be two: from when on an older disk came back (docs/operations.md, "Never restore it from a backup, never copy
+	// it, never clone the disk of a node.") or half of the seed nodes have lost their records (docs/operations.md, "That
+	// is safe while a majority of the voters still has its directories.").
 	forgetful bool
 
 	// drawn draws all settings from the seed.

@@ -17,9 +17,9 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// A plugin is another process, and may answer anything. What it answers is decoded within what its bytes allow: the lists
-// of an answer are counted first, and made once. An answer that would take more than eight bytes for each of its own is
-// refused.
+// A plugin is another process, and may answer anything. What it answers is decoded within what its bytes allow: the
+// lists of an answer are counted first, and made once. An answer that would take more than eight bytes for each of its
+// own is refused.
 
 // Answer is an answer that decodes itself.
 type Answer interface {
@@ -72,8 +72,8 @@ func numberOf(field reflect.StructField) (wire.Number, bool) {
 	return wire.Number(number), err == nil
 }
 
-// makeList gives a list room for all that the message has for it. Numbers that are packed in a field have their room from
-// that; in several fields the list would be copied for each.
+// makeList gives a list room for all that the message has for it. Numbers that are packed in a field have their room
+// from that; in several fields the list would be copied for each.
 func makeList(room *wire.Room, b []byte, number wire.Number, list reflect.Value) error {
 	n, element := wire.Count(b, number), list.Type().Elem()
 	size := int(element.Size())

@@ -12,18 +12,18 @@
 //
 // # Life cycle
 //
-// [Open] reads the whole file once, and takes a lock on the directory, which ends with [Queue.Close] or the process. A queue belongs to
-// the machine with its disk: whoever continues it must run there.
+// [Open] reads the whole file once, and takes a lock on the directory, which ends with [Queue.Close] or the process. A
+// queue belongs to the machine with its disk: whoever continues it must run there.
 //
 // # Guarantees
 //
-// An entry is synced to the disk before Append returns. A removal is written and not synced, so that after a crash of the machine
-// some entries may be there again, which entities recognise as delivered twice. What a crash has
-// left of writes that were not synced, wherever it has left parts out, is no entry, and is taken away by the next Open. What was
-// synced before something behind it was written, and is not as it was, is [ErrDamaged], and nothing is changed then. A disk that
-// is full or fails is an error of the system: after one the entry was not accepted, and may be delivered all the same.
-// Nothing that a message holds is ever taken for an entry: each file has random bytes of its own, which whoever
-// sends messages does not know, and they are part of the checksum of every entry.
+// An entry is synced to the disk before Append returns. A removal is written and not synced, so that after a crash of
+// the machine some entries may be there again, which entities recognise as delivered twice. What a crash has left of
+// writes that were not synced, wherever it has left parts out, is no entry, and is taken away by the next Open. What
+// was synced before something behind it was written, and is not as it was, is [ErrDamaged], and nothing is changed
+// then. A disk that is full or fails is an error of the system: after one the entry was not accepted, and may be
+// delivered all the same. Nothing that a message holds is ever taken for an entry: each file has random bytes of its
+// own, which whoever sends messages does not know, and they are part of the checksum of every entry.
 //
 // # Limits
 //

@@ -120,8 +120,8 @@ func TestAWriteThatWasCutOff(t *testing.T) {
 	}
 }
 
-// The blocks of the last write may have come to the disk in any order: a record at the end that is not whole, though it has
-// its length, was never confirmed.
+// The blocks of the last write may have come to the disk in any order: a record at the end that is not whole, though it
+// has its length, was never confirmed.
 func TestALastWriteOfWhichABlockIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	q := open(t, dir)

@@ -64,8 +64,8 @@ type Config struct {
 	// message. They are not stopped for being idle, and those that could not start, or failed,
 	// start again when they have rested, whatever OnFailure says.
 	Permanent []string
-	// Withheld are those of Permanent that do not run before a message comes, or [Handoff.Admit]: their shards of the layout
-	// before are not retired.
+	// Withheld are those of Permanent that do not run before a message comes, or [Handoff.Admit]: their shards of the
+	// layout before are not retired.
 	Withheld []string
 	// Rememberer has entities that have begun run as those that are permanent, until they stop
 	// themselves for good; nil: nothing does. RememberFirst has the first message to an entity wait until

@@ -117,8 +117,8 @@ func (m *remembrance) asked(e *Entity) {
 	}
 }
 
-// ends notes for which reason the instance of e is about to be stopped. One that was to move, and stays since that was called
-// off, is stopped as one that passivates, and has not asked for it.
+// ends notes for which reason the instance of e is about to be stopped. One that was to move, and stays since that was
+// called off, is stopped as one that passivates, and has not asked for it.
 func (m *remembrance) ends(e *Entity, why StopReason) {
 	if m.on() && why != StopPassivated {
 		e.unset(isForGood)
@@ -207,8 +207,8 @@ func (x Recall) Kept(now machine.Instant, ids []string, out *Actions) {
 	x.c.checkHalted(now, out)
 }
 
-// Unkept says that the store did not take entities in time, and why. The messages of those that wait are refused, and they
-// are given up.
+// Unkept says that the store did not take entities in time, and why. The messages of those that wait are refused, and
+// they are given up.
 func (x Recall) Unkept(now machine.Instant, ids []string, why string, out *Actions) {
 	r := &x.c.residents
 	if !r.place.hosts() || r.place.isOver() {

@@ -22,9 +22,8 @@ func (n *notes) GiveUp(_ protocol.ShardID, id string) { n.givenUp = append(n.giv
 func (*notes) Settle(protocol.ShardID) bool           { return true }
 func (*notes) End(protocol.ShardID)                   {}
 
-// Who asks to be stopped is forgotten, if that is why it is stopped. An instance that was to move, and whose stop begins when
-// the move is called off already, has not asked for it, and runs again.
-// covers I28.
+// Who asks to be stopped is forgotten, if that is why it is stopped. An instance that was to move, and whose stop
+// begins when the move is called off already, has not asked for it, and runs again. covers I28.
 func TestOnlyWhoAsksIsForgotten(t *testing.T) {
 	stop, resume := protocol.StopHosting{Epoch: epoch(1)}, protocol.ResumeHosting{Epoch: epoch(1)}
 	for name, test := range map[string]struct {
@@ -62,9 +61,8 @@ func TestOnlyWhoAsksIsForgotten(t *testing.T) {
 	}
 }
 
-// An entity that runs, since its set was read meanwhile, is not given up although the store did not take it in time; one that
-// waits is, and so is one for which nobody waits any more. That alone has nobody forgotten.
-// covers I28.
+// An entity that runs, since its set was read meanwhile, is not given up although the store did not take it in time;
+// one that waits is, and so is one for which nobody waits any more. That alone has nobody forgotten. covers I28.
 func TestWhoRunsIsNotGivenUp(t *testing.T) {
 	n := &notes{}
 	c := newCell(t, nodeA, cell.Config{Rememberer: n, RememberFirst: true})

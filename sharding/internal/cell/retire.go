@@ -95,8 +95,8 @@ func (o *origin) adopt(now machine.Instant, all []*Message) {
 	o.sent -= uint64(len(all)) // They were counted when they were accepted.
 }
 
-// Admit has an entity of [Config.Withheld] run from now on whenever this node hosts the shard: its shard of the layout before is
-// retired.
+// Admit has an entity of [Config.Withheld] run from now on whenever this node hosts the shard: its shard of the layout
+// before is retired.
 func (h Handoff) Admit(now machine.Instant, id string, out *Actions) {
 	r := &h.c.residents
 	if i := slices.Index(r.cfg.Withheld, id); i >= 0 {

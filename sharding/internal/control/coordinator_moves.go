@@ -12,10 +12,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// A move of a shard: depart tells the home to stop it, land or settle gives it the next home,
-// end records the outcome; overdue handles homes that do not stop in time. Shards of regions
-// that leave or are drained are planned by place and begin in waves; that of an operator begins by order. A coordinator that ends itself lets its
-// moves end, by retire.
+// A move of a shard: depart tells the home to stop it, land or settle gives it the next home, end records the outcome;
+// overdue handles homes that do not stop in time. Shards of regions that leave or are drained are planned by place and
+// begin in waves; that of an operator begins by order. A coordinator that ends itself lets its moves end, by retire.
 
 // waveFactor times [KindConfig.MaxSimultaneousPerRegion] is the number of shards that
 // a region which leaves hands back at one time.

@@ -447,8 +447,8 @@ func (n *peer) cell(s protocol.ShardID, in protocol.CellInput) {
 	}
 }
 
-// tryLease asks the store of the fleet for a lease, until it is given or not asked for any more. While the store is down
-// it gives none.
+// tryLease asks the store of the fleet for a lease, until it is given or not asked for any more. While the store is
+// down it gives none.
 func (n *peer) tryLease(e control.AskLease) {
 	if !n.asking[e.Shard] || n.dead {
 		return

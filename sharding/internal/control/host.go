@@ -315,9 +315,9 @@ func (h *host) onHalted(s protocol.ShardID, e protocol.ShardHalted) {
 	h.checkClosed()
 }
 
-// repeat says again of shards that have stopped, and have no other home as this node knows. A coordinator that has asked
-// for that asks again, but a shard may have stopped though it did not: its lease was lost, or the order to stop came after it had
-// been taken back.
+// repeat says again of shards that have stopped, and have no other home as this node knows. A coordinator that has
+// asked for that asks again, but a shard may have stopped though it did not: its lease was lost, or the order to stop
+// came after it had been taken back.
 func (h *host) repeat() {
 	now, to := h.kind.control.now.Mono, h.kind.coordinatorNode()
 	if to.IsZero() {

@@ -30,15 +30,16 @@ type Settings struct {
 	// Role is the role that a node needs to host the kind or to coordinate it;
 	// empty for none.
 	Role string
-	// Hosting says in words under which rule the kind is hosted; empty at a node that hosts nothing, or does not say, which goes
-	// with any.
+	// Hosting says in words under which rule the kind is hosted; empty at a node that hosts nothing, or does not say,
+	// which goes with any.
 	Hosting string
 	// OnStuck and Handoff are [KindConfig.OnStuck] and [Timings.Handoff] in words: those of the coordinator decide
 	// how many instances of a stuck entity may run, also at hosts that say otherwise. Empty goes with any.
 	OnStuck, Handoff string
 }
 
-// HostingOf returns the text of [Settings.Hosting]: of two nodes with different rules one would not keep that of the other.
+// HostingOf returns the text of [Settings.Hosting]: of two nodes with different rules one would not keep that of the
+// other.
 func HostingOf(leases, onOldest, inPart bool) string {
 	var rules []string
 	for _, r := range [...]struct {

@@ -18,11 +18,11 @@ import (
 //	              ShardsStopped <── ShardHalted <── its entities are given up
 //	GiveLease when the shard has stopped, or was passed over
 //
-// A shard whose lease was lost is handed back to the coordinator, which gives it a home under a new epoch: this node again, or
-// another, which asks for the lease. So what runs under a lease began under it.
+// A shard whose lease was lost is handed back to the coordinator, which gives it a home under a new epoch: this node
+// again, or another, which asks for the lease. So what runs under a lease began under it.
 
-// AskLease is an effect: ask for the lease of a shard until it is held, and hold it until [GiveLease]. Each is answered by
-// [LeaseHeld], and that by [LeaseLost] if the lease is lost; a lease that was lost is not asked for again by itself.
+// AskLease is an effect: ask for the lease of a shard until it is held, and hold it until [GiveLease]. Each is answered
+// by [LeaseHeld], and that by [LeaseLost] if the lease is lost; a lease that was lost is not asked for again by itself.
 type AskLease struct {
 	Kind  string
 	Shard protocol.ShardID
@@ -70,8 +70,8 @@ type gate struct {
 //	G1  a cell of a kind with leases was told to host only while the gate of its shard is held;
 //	G2  a gate has the epoch of the hosted entry of its shard, and one that is waiting or held belongs to one that is not
 //	    halted;
-//	G3  every AskLease is followed by one GiveLease, unless the node ends: then whoever holds the leases gives them back when
-//	    the entities have returned.
+//	G3  every AskLease is followed by one GiveLease, unless the node ends: then whoever holds the leases gives them
+//	    back when the entities have returned.
 type gates struct {
 	host *host
 	all  map[protocol.ShardID]*gate

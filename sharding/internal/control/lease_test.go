@@ -50,8 +50,8 @@ func TestAShardWaitsForItsLease(t *testing.T) {
 	require.Len(t, f.leases, 6)
 }
 
-// A lease that is lost stops its shard, though nobody asked for that; the shard waits, at whatever home, until the lease is
-// free. The streams go on. The word that it has stopped may be lost.
+// A lease that is lost stops its shard, though nobody asked for that; the shard waits, at whatever home, until the
+// lease is free. The streams go on. The word that it has stopped may be lost.
 func TestALeaseIsLost(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		f := newFleet(t)

@@ -123,8 +123,8 @@ type Registration struct {
 	// Load is the part of the node that the kind used of late, up to [LoadFull], and
 	// LoadShards the number of shards that did so, in parts of [LoadShard].
 	Load, LoadShards uint32
-	// Takeover says whether sets of former layouts may have ids of remembered entities, see [TakenOver]: 0 for a region that
-	// remembers nothing, 1 if they may as far as the region knows, else 2 more than the number of the present layout.
+	// Takeover says whether sets of former layouts may have ids of remembered entities, see [TakenOver]: 0 for a region
+	// that remembers nothing, 1 if they may as far as the region knows, else 2 more than the number of the present layout.
 	Takeover uint32
 	// Scale is the latest that the region was told of how many shards are in use.
 	Scale Scale

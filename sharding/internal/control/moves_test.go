@@ -374,8 +374,8 @@ func TestExplainReportedShards(t *testing.T) {
 	require.Equal(t, "reported by its host to a new coordinator", ask(f, nodes[2], kept).Decision)
 }
 
-// An order to stop that comes after it was taken back, as one that a bad link has held up or doubled, stops the shard. Nobody
-// has asked for that any more, so the region says it until it is heard: else the shard lived nowhere until the
+// An order to stop that comes after it was taken back, as one that a bad link has held up or doubled, stops the shard.
+// Nobody has asked for that any more, so the region says it until it is heard: else the shard lived nowhere until the
 // coordinator ends.
 func TestALateStopWhoseAnswerIsLost(t *testing.T) {
 	f := newFleet(t)

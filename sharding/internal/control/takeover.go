@@ -8,9 +8,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Remembered entities after the number of shards has changed: each number of shards has sets of its own in the store, and the
-// desks of the regions (package recall) take over what those of former numbers have. Control carries their questions and answers, and no
-// further change begins before that is over: so the sets that it begins with are empty.
+// Remembered entities after the number of shards has changed: each number of shards has sets of its own in the store,
+// and the desks of the regions (package recall) take over what those of former numbers have. Control carries their
+// questions and answers, and no further change begins before that is over: so the sets that it begins with are empty.
 //
 //	desk ──Take──> Control ──TakeOver──> Control of the home of the first shard ──ToDesk──> desk
 //	desk <──ToDesk── Control <──GivenOver── Control <──Give── desk
@@ -92,8 +92,8 @@ func (h *host) told() uint32 {
 	}
 }
 
-// takesOver reports whether sets of former layouts may have ids of remembered entities: some region remembers its entities, and
-// none has heard that nothing is left of what was before the present layout.
+// takesOver reports whether sets of former layouts may have ids of remembered entities: some region remembers its
+// entities, and none has heard that nothing is left of what was before the present layout.
 func (r *roster) takesOver(present protocol.Layout) (takes bool) {
 	for _, reg := range r.regions { //quorate:unordered a question about all
 		if reg.Takeover == 2+uint32(present.Number) {

@@ -5,8 +5,8 @@ package protocol
 
 import "github.com/quorate/quorate/gossip"
 
-// Take asks the node with the first shard of the present layout for the ids of remembered entities that are still in the sets
-// of former layouts. The answer is [Given]; none is no fault: it is asked again.
+// Take asks the node with the first shard of the present layout for the ids of remembered entities that are still in
+// the sets of former layouts. The answer is [Given]; none is no fault: it is asked again.
 type Take struct {
 	Layout uint16    // The number of the present layout, as the asking node knows.
 	Number uint64    // Names the question at its node; a later one has a higher number.

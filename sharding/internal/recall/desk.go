@@ -190,8 +190,8 @@ func (d *Desk) note(now machine.Instant, id protocol.ShardID, entity string, op 
 	d.want(&s.set)
 }
 
-// giveUp takes that an id does not wait any more. It is to be forgotten if it is new: the store may have taken it all the
-// same. What the store has had before runs until it stops for good, whoever waits for it.
+// giveUp takes that an id does not wait any more. It is to be forgotten if it is new: the store may have taken it all
+// the same. What the store has had before runs until it stops for good, whoever waits for it.
 func (d *Desk) giveUp(now machine.Instant, id protocol.ShardID, entity string, out *Outbox) {
 	s := d.shards[id]
 	switch {
@@ -230,8 +230,8 @@ func (d *Desk) Quiet(id protocol.ShardID) bool {
 	return s == nil || d.quiet(s)
 }
 
-// quiet is Quiet of a shard that is served. The index ends with the first shard: that stays until others that have something to
-// write may.
+// quiet is Quiet of a shard that is served. The index ends with the first shard: that stays until others that have
+// something to write may.
 func (d *Desk) quiet(s *shard) bool {
 	return s.writing() == 0 && (s.id != d.present().Shard(0) || !d.giver.owes())
 }

@@ -150,8 +150,8 @@ func (b *bench) told(out *recall.Outbox) {
 	}
 }
 
-// giveUp gives an entity up that waits. If the store has had it since before it was asked for, it keeps it; otherwise nobody
-// may rely on anything.
+// giveUp gives an entity up that waits. If the store has had it since before it was asked for, it keeps it; otherwise
+// nobody may rely on anything.
 func (b *bench) giveUp(shard protocol.ShardID, id string) {
 	if !b.old[id] || !b.sets[nameOf(shard)][id] {
 		delete(b.asked[shard], id)
@@ -231,7 +231,8 @@ func (b *bench) deliver() {
 	b.step(in)
 }
 
-// settle answers all calls, and delivers what is on its way, until nothing is left to do but to ask for what nobody gives or takes.
+// settle answers all calls, and delivers what is on its way, until nothing is left to do but to ask for what nobody
+// gives or takes.
 func (b *bench) settle() {
 	for end := b.now.Add(time.Minute); b.now < end; {
 		switch {
@@ -395,8 +396,8 @@ func (b *bench) under(shard protocol.ShardID) (all []call) {
 // own is the set of the only shard of a kind.
 var own = recall.Set{Of: 1}
 
-// alone returns a desk that serves the only shard of a kind, and has opened its set but has no answer. There was no other
-// number of shards.
+// alone returns a desk that serves the only shard of a kind, and has opened its set but has no answer. There was no
+// other number of shards.
 func alone(t *testing.T, cfg recall.Config) (*recall.Desk, *recall.Outbox) {
 	t.Helper()
 	d, out := recall.New(cfg, protocol.Layout{Shards: 1}), &recall.Outbox{}
@@ -456,8 +457,8 @@ func TestPausesDouble(t *testing.T) {
 	}
 }
 
-// An entity that waits for a store which is down is refused after the limit. What the store has had before begins all the
-// same when it can be read; what was new, and is given up when it was, is forgotten.
+// An entity that waits for a store which is down is refused after the limit. What the store has had before begins all
+// the same when it can be read; what was new, and is given up when it was, is forgotten.
 func TestWhoWaitsForTooLongIsRefused(t *testing.T) {
 	cfg := config()
 	cfg.First = true
@@ -488,8 +489,8 @@ func TestWhoWaitsForTooLongIsRefused(t *testing.T) {
 	require.Equal(t, []recall.Change{{Set: own, Session: 4, Forget: []string{"d"}}}, out.Change, "it was new")
 }
 
-// An entity that waits for the store when its shard begins to stop is not forgotten as new when the set is read then, has it,
-// and nobody waits any more.
+// An entity that waits for the store when its shard begins to stop is not forgotten as new when the set is read then,
+// has it, and nobody waits any more.
 func TestWhoWaitedWhileItsShardStoppedIsNotForgotten(t *testing.T) {
 	cfg := config()
 	cfg.First = true
@@ -634,8 +635,8 @@ func TestWhatWasForgottenDoesNotBegin(t *testing.T) {
 	}
 }
 
-// An entity that has begun for a message and stopped for good, while it was on its way to begin without one, does not begin
-// again: nobody would remember it.
+// An entity that has begun for a message and stopped for good, while it was on its way to begin without one, does not
+// begin again: nobody would remember it.
 func TestWhatIsForgottenOnItsWayDoesNotBegin(t *testing.T) {
 	cfg := config()
 	cfg.Rate = 0

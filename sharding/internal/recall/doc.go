@@ -25,19 +25,20 @@
 //
 // # Another number of shards
 //
-// Each number of shards has sets of its own, so that an id is looked for where its number of shards puts it. When the number has
-// changed, while the kind runs or in the files while no node did, the ids of the former sets are taken over:
+// Each number of shards has sets of its own, so that an id is looked for where its number of shards puts it. When the
+// number has changed, while the kind runs or in the files while no node did, the ids of the former sets are taken over:
 //
 //	index      a set besides: the numbers of shards of which there may be sets that are not empty
 //	giver      the desk with the first shard of the present layout: has the index, opens the sets of former layouts,
 //	           whose shards are retired or not in force, and gives their ids away (giver.go, former.go)
-//	takers     all desks: ask the giver for the ids of the shards that they serve, write them to the present sets, have the
-//	           entities begin, and tell the giver to take the ids out (taker.go)
+//	takers     all desks: ask the giver for the ids of the shards that they serve, write them to the present sets, have
+//	           the entities begin, and tell the giver to take the ids out (taker.go)
 //
-// A taker asks one question at a time, and only the answer to the last one counts: what was forgotten before it was asked cannot
-// come with the answer. An id that is to be forgotten is held until no former set has it: else whoever serves the shard next would
-// take it over again. The giver may be lost at any moment: the next one opens the same sets under a higher epoch, and gives what
-// is left. No further change of the number begins before nothing is left, so there are never three layouts in play.
+// A taker asks one question at a time, and only the answer to the last one counts: what was forgotten before it was
+// asked cannot come with the answer. An id that is to be forgotten is held until no former set has it: else whoever
+// serves the shard next would take it over again. The giver may be lost at any moment: the next one opens the same sets
+// under a higher epoch, and gives what is left. No further change of the number begins before nothing is left, so there
+// are never three layouts in play.
 //
 // # Invariants
 //
@@ -51,8 +52,8 @@
 //     way, or Wake says when it goes on.
 //   - K7: an id is taken out of a former set when it is written to the present one, or to be forgotten.
 //   - K8: an id is forgotten in the present set when no former set has it.
-//   - K9: nothing is written to the sets of a number of shards that the index does not have, and a number is taken out of
-//     the index when all of its sets are open to the giver, and empty.
+//   - K9: nothing is written to the sets of a number of shards that the index does not have, and a number is taken out
+//     of the index when all of its sets are open to the giver, and empty.
 //   - K10: no id of a former set is given before its former shard is retired.
 //   - K11: who gives up waiting for an id has it forgotten only if no set had it before.
 //

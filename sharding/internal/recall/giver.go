@@ -13,9 +13,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The node that serves the first shard of the layout with the highest number gives what the sets of former layouts have to
-// those who ask for it ([taker]). It finds these sets by the index, opens them under its epoch, which locks out whoever served
-// their shards, and keeps their ids until they are taken out.
+// The node that serves the first shard of the layout with the highest number gives what the sets of former layouts have
+// to those who ask for it ([taker]). It finds these sets by the index, opens them under its epoch, which locks out
+// whoever served their shards, and keeps their ids until they are taken out.
 //
 //	index: 100, 200 ──> sets of 100: open, when the shard is retired ──> ids, by the shards of 200 ──> Given
 //	       └── taken out when all sets of 100 are empty                  └── taken out when a taker says so

@@ -38,9 +38,8 @@ type Config struct {
 // not take further ones: these entities come back once more, which Stats.Overflowed counts.
 const ForgetMost = 1 << 16
 
-// The inputs. Those with a shard that is not served do nothing, but that the answers of the
-// store end a call. Besides these there are [protocol.Asked], a question of a desk, and [protocol.Given], the answer to one of this
-// desk.
+// The inputs. Those with a shard that is not served do nothing, but that the answers of the store end a call. Besides
+// these there are [protocol.Asked], a question of a desk, and [protocol.Given], the answer to one of this desk.
 type (
 	// Serve says that the node hosts a shard from now on, or again: its set is read, and its
 	// entities begin.
@@ -111,7 +110,8 @@ type Change struct {
 	Remember, Forget []string // No id is in both.
 }
 
-// Close says that a set is not changed any more by the session that has opened it: what the store keeps for that may go.
+// Close says that a set is not changed any more by the session that has opened it: what the store keeps for that may
+// go.
 type Close struct {
 	Set     Set
 	Session uint64

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// A shard that this node serves: its set, the entities that are to begin, and those that are to be forgotten when no set
-// of a former layout has them any more.
+// A shard that this node serves: its set, the entities that are to begin, and those that are to be forgotten when no
+// set of a former layout has them any more.
 
 // shard is what a desk knows of one shard.
 type shard struct {
@@ -73,8 +73,8 @@ func (s *shard) forget(now machine.Instant, id string) {
 	s.desk.taker.report(s, id)
 }
 
-// hold keeps an id until no set of a former layout has it, and then has it forgotten. If it is not reported to the taker,
-// and one of these sets gives it, it is not new, and stays.
+// hold keeps an id until no set of a former layout has it, and then has it forgotten. If it is not reported to the
+// taker, and one of these sets gives it, it is not new, and stays.
 func (s *shard) hold(now machine.Instant, id string) {
 	s.drop(id)
 	if s.held == nil {

@@ -53,8 +53,8 @@ func (d *Desk) start(now machine.Instant, out *Outbox) {
 	}
 }
 
-// Begin returns which of the ids of an [Outbox.Start] are to begin all the same, now that they do: some may have begun and
-// stopped for good since. Nothing may happen to the shard between this call and their begin.
+// Begin returns which of the ids of an [Outbox.Start] are to begin all the same, now that they do: some may have begun
+// and stopped for good since. Nothing may happen to the shard between this call and their begin.
 func (d *Desk) Begin(shard protocol.ShardID, ids []string) []string {
 	s := d.shards[shard]
 	if s == nil {

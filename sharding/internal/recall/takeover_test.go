@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/recall"
 )
 
-// What is taken over from the sets of a former number of shards, rule by rule: a desk that serves the only shard of a kind, which
-// had two shards before.
+// What is taken over from the sets of a former number of shards, rule by rule: a desk that serves the only shard of a
+// kind, which had two shards before.
 
 // taking returns a desk that has read its set, which is empty, and the index, which tells of two shards before.
 func taking(t *testing.T, cfg recall.Config) (*recall.Desk, *recall.Outbox) {
@@ -62,8 +62,8 @@ func formerly(s uint32, i int) string {
 	}
 }
 
-// An entity of a former set begins, without a message, and is written to its present set before it is taken out of the former one.
-// Then the index tells of one number of shards, and nothing is asked any more.
+// An entity of a former set begins, without a message, and is written to its present set before it is taken out of the
+// former one. Then the index tells of one number of shards, and nothing is asked any more.
 func TestWhatIsTakenOverBegins(t *testing.T) {
 	cfg := config()
 	cfg.Calls = 4
@@ -152,7 +152,8 @@ func TestOnlyRetiredShardsAreTakenOver(t *testing.T) {
 	require.Equal(t, recall.Set{Number: 0, Of: 2}, out.Open[0].Set)
 }
 
-// What was given and is still there after a while is given again: the answer may have been lost, or the shard have moved.
+// What was given and is still there after a while is given again: the answer may have been lost, or the shard have
+// moved.
 func TestWhatWasGivenIsGivenAgain(t *testing.T) {
 	d, out := taking(t, config())
 	now, id := machine.Instant(1), formerly(1, 0)
@@ -172,8 +173,8 @@ func TestWhatWasGivenIsGivenAgain(t *testing.T) {
 	require.GreaterOrEqual(t, now.Sub(first), 5*time.Second)
 }
 
-// What a node has to forget while the taking over cannot go on is written when it is over, and a question is repeated until it
-// is answered.
+// What a node has to forget while the taking over cannot go on is written when it is over, and a question is repeated
+// until it is answered.
 func TestWhatIsHeldIsWrittenInTheEnd(t *testing.T) {
 	d, out := taking(t, config())
 	now, id := machine.Instant(1), formerly(0, 3)
@@ -241,8 +242,8 @@ func TestQuestionsWaitForTheIndex(t *testing.T) {
 	require.Equal(t, []recall.Give{{To: asker, Given: protocol.Given{Number: 7, Over: true}}}, out.Give)
 }
 
-// An entity that waits for the store is refused after the limit also where nothing can be written, since nobody says that the
-// index tells of the number of shards.
+// An entity that waits for the store is refused after the limit also where nothing can be written, since nobody says
+// that the index tells of the number of shards.
 func TestWhoWaitsForTheIndexIsRefused(t *testing.T) {
 	cfg := config()
 	cfg.First = true
@@ -288,8 +289,8 @@ func TestWhatIsWrongWithWhatIsTakenOver(t *testing.T) {
 	require.Equal(t, "shard 0 of 2: garbage", d.Status(0).FormerWhy)
 }
 
-// A set that was opened out of turn, since something was to be taken out of it, is not opened again when its turn comes, also when
-// the index does not have its number of shards any more by then.
+// A set that was opened out of turn, since something was to be taken out of it, is not opened again when its turn
+// comes, also when the index does not have its number of shards any more by then.
 func TestASetThatIsOpenedOutOfTurn(t *testing.T) {
 	cfg := config()
 	cfg.Calls = 3 // Of which one opens sets.
@@ -326,8 +327,8 @@ func TestSetsAreClosed(t *testing.T) {
 	require.Equal(t, []recall.Close{{Set: own, Session: 1}}, out.Close)
 }
 
-// The first shard, with which the index ends, stays until the other shards of its node that have something to write may. (A node
-// that left soon after its first remembered entity waited for its leave-timeout.)
+// The first shard, with which the index ends, stays until the other shards of its node that have something to write
+// may. (A node that left soon after its first remembered entity waited for its leave-timeout.)
 func TestTheFirstShardStaysWhileOthersHaveToWrite(t *testing.T) {
 	d, out := recall.New(config(), protocol.Layout{Shards: 2}), &recall.Outbox{}
 	id := ""

@@ -11,8 +11,8 @@ import (
 )
 
 // When the number of shards of a kind has changed, what the sets of a former number have is taken over: each node that
-// serves shards asks the node with the first one, whose desk is the giver ([giver]), for the ids that belong to its shards, until
-// nothing is left.
+// serves shards asks the node with the first one, whose desk is the giver ([giver]), for the ids that belong to its
+// shards, until nothing is left.
 //
 //	taker                                                    giver
 //	  │ ── Take: my shards; what I have written, or forget ──> │ ──> takes those out of the former sets
@@ -20,8 +20,8 @@ import (
 //	  └─> remembers those, and has them begin
 //
 // One question is under way at a time, and only its answer counts: so an id that was forgotten here before the question
-// cannot come with the answer. What is to be forgotten is written when the former sets do not have it any more: else the
-// next home would take it over again.
+// cannot come with the answer. What is to be forgotten is written when the former sets do not have it any more: else
+// the next home would take it over again.
 
 // The times and bounds of questions.
 const (

@@ -39,8 +39,8 @@ type Counts struct {
 	Jumps, Late                             int // Of wall clocks; calls of the store that come after nobody waits.
 }
 
-// Bound is how late a reminder may reach its entity after its time, or after the faults are over (docs/reminders.md, "the store
-// does not answer: for that time, and up to 30 s.").
+// Bound is how late a reminder may reach its entity after its time, or after the faults are over (docs/reminders.md,
+// "the store does not answer: for that time, and up to 30 s.").
 const Bound = 30 * time.Second
 
 // Nodes is the usual number of nodes.

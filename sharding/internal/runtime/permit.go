@@ -9,13 +9,13 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// permit is what a shard needs besides the standing of its node, such as a lease. The zero value is that of a shard that needs
-// nothing.
+// permit is what a shard needs besides the standing of its node, such as a lease. The zero value is that of a shard
+// that needs nothing.
 type permit struct{ held atomic.Pointer[func() bool] }
 
-// Under has entities of a shard begin messages and send replies only while held says so: a process that stood still hears late
-// that it has lost a lease. It is called before the cell hosts. Held is called right before each message, on any goroutine,
-// and must not block.
+// Under has entities of a shard begin messages and send replies only while held says so: a process that stood still
+// hears late that it has lost a lease. It is called before the cell hosts. Held is called right before each message, on
+// any goroutine, and must not block.
 func (r *Region) Under(shard protocol.ShardID, held func() bool) {
 	if sl := r.Slot(shard); sl != nil {
 		sl.lease.held.Store(&held)

@@ -49,9 +49,9 @@ type Ports struct {
 type KindPorts struct {
 	// Work has a worker do a task: it is for one entity, which has no other.
 	Work func(Task)
-	// Decode returns the value of a message to an entity, another value that says why it cannot be
-	// decoded, or nil if whoever handles the message is to decode it. It is called without the lock of a slot, must not keep the
-	// payload, and runs code of the program. With nil whoever handles a message decodes it.
+	// Decode returns the value of a message to an entity, another value that says why it cannot be decoded, or nil if
+	// whoever handles the message is to decode it. It is called without the lock of a slot, must not keep the payload, and
+	// runs code of the program. With nil whoever handles a message decodes it.
 	Decode func(entity string, payload []byte) any
 	// Ended says that the hosting of a shard has ended, and with it what its entities wait
 	// for.

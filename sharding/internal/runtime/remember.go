@@ -20,15 +20,16 @@ import (
 //
 //	slot ─ Remember ──> desk ─ ─ (timer) ─ ─> pass ──> Shelf ──> Remembered ──> desk ─ ─> pass ──> slot
 
-// Shelf has calls of a store made, and questions and answers sent to the desks of other nodes. Its methods return at once.
+// Shelf has calls of a store made, and questions and answers sent to the desks of other nodes. Its methods return at
+// once.
 type Shelf interface {
 	// Open and Change call the store: for each call [Region.Remembered] is called once, with its outcome.
 	Open(o recall.Open)
 	Change(c recall.Change)
 	// Close says that a session of a set is over.
 	Close(c recall.Close)
-	// Ask and Give are for the desk of another node, which [Region.Remembered] hands them to: that of the node with the first
-	// shard of the present layout, as this node knows, and that of the node which has asked. Either may be lost.
+	// Ask and Give are for the desk of another node, which [Region.Remembered] hands them to: that of the node with the
+	// first shard of the present layout, as this node knows, and that of the node which has asked. Either may be lost.
 	Ask(t protocol.Take)
 	Give(g recall.Give)
 	// Over says that nothing is left of what was before the layout with a number.
@@ -192,7 +193,8 @@ func (m *remembers) tell(shard protocol.ShardID, f func(cell.Recall, machine.Ins
 }
 
 // Remembered says what has become of a call of a [Shelf], a [recall.Opened] or a [recall.Changed], or hands over what
-// the desk of another node has sent, a [protocol.Asked] or a [protocol.Given]. Of a region that remembers nothing it does nothing.
+// the desk of another node has sent, a [protocol.Asked] or a [protocol.Given]. Of a region that remembers nothing it
+// does nothing.
 func (r *Region) Remembered(in any) { r.recall(in) }
 
 // RecallRate changes how many entities begin in a second without a message.

@@ -78,9 +78,9 @@ func (sl *Slot) Blank(entity string, message any, size int, trace []byte) (m *ce
 	return m, buffer
 }
 
-// Offer hands a message to the cell, once, which has it when the result is [cell.Accepted]; the ask that waits for its reply may be nil. With
-// [cell.WindowFull] and [cell.MailboxFull] the result has a waiter, which is called when
-// there is room and the message may be offered again; with [cell.EntityFailing] it says why.
+// Offer hands a message to the cell, once, which has it when the result is [cell.Accepted]; the ask that waits for its
+// reply may be nil. With [cell.WindowFull] and [cell.MailboxFull] the result has a waiter, which is called when there
+// is room and the message may be offered again; with [cell.EntityFailing] it says why.
 func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room Waiter, why string) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()

@@ -26,8 +26,8 @@ type weight struct {
 	permanent int             // How many of the first entities do not count.
 	overSince machine.Instant // Since when each look has found an excess, and the node has not stood still; 0: the last one has not.
 	looked    machine.Instant // The last look.
-	// evicting has the entities that were told to stop to make room: a stop that waits for standing is told again, and what
-	// comes meanwhile waits for the next instance.
+	// evicting has the entities that were told to stop to make room: a stop that waits for standing is told again, and
+	// what comes meanwhile waits for the next instance.
 	evicting map[*cell.Entity]bool
 }
 

@@ -267,8 +267,8 @@ func (c *Cells) gone(e *cell.Entity) {
 	delete(c.behind, e)
 }
 
-// leave notes that an entity is left behind: it must begin no message, and no answer of it
-// must be seen by anybody (docs/sharding.md, "With `on-stuck: abandon` such an entity may still run beside its successor.").
+// leave notes that an entity is left behind: it must begin no message, and no answer of it must be seen by anybody
+// (docs/sharding.md, "With `on-stuck: abandon` such an entity may still run beside its successor.").
 func (c *Cells) leave(e *cell.Entity) {
 	if e.Ended() && !c.behind[e] {
 		c.behind[e] = true

@@ -57,8 +57,9 @@ func (c *Cells) HeldThrough(r machine.Reading) bool {
 	return held
 }
 
-// looked is when a worker that begins something now has looked at the clock at the earliest: it may have waited for a processor
-// since (sharding/doc.go, "Between a look and an act the process may freeze: only the epoch closes that gap.").
+// looked is when a worker that begins something now has looked at the clock at the earliest: it may have waited for a
+// processor since (sharding/doc.go, "Between a look and an act the process may freeze: only the epoch closes that
+// gap.").
 func (c *Cells) looked() machine.Instant { return c.now.Add(-c.behaviour.Starved) }
 
 // check compares the counter with the clock, as the driver of a node does whenever it sends

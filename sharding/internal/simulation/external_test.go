@@ -64,10 +64,9 @@ type replica struct {
 	said  map[allocation.Shard]int // Which of what was said it holds.
 }
 
-// Each node has a map of its own, which hears of what programs say up to five seconds late and in any order, while coordinators
-// change and nodes go. No coordinator chooses a region that is not there; in the end each shard lives where
-// was said last, if that node is there, and nothing moves any more.
-// covers F34, F35, F37, I1, I20, I21.
+// Each node has a map of its own, which hears of what programs say up to five seconds late and in any order, while
+// coordinators change and nodes go. No coordinator chooses a region that is not there; in the end each shard lives
+// where was said last, if that node is there, and nothing moves any more. covers F34, F35, F37, I1, I20, I21.
 func TestShardsFollowLocationsThatNodesHearLate(t *testing.T) {
 	const shards, nodes = 48, 5
 	b := within(t, 1)

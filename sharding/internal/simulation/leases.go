@@ -17,8 +17,8 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// Leases for the shards: a store outside of the cluster that is down at times, and the keepers of each node, which ask it
-// and know by the clock of their node until when they hold what they were given.
+// Leases for the shards: a store outside of the cluster that is down at times, and the keepers of each node, which ask
+// it and know by the clock of their node until when they hold what they were given.
 
 // The times of leases.
 const (
@@ -69,8 +69,9 @@ func (s *leaseStore) fail(w *world.World, r *rand.Rand) {
 	w.Log("the store of leases is down until %v", s.down)
 }
 
-// leased checks that the node of an entity that begins a message holds the lease of the shard. Its instance may have been started
-// right after the node stood still, before that has heard of its loss, as without standing; it handles nothing.
+// leased checks that the node of an entity that begins a message holds the lease of the shard. Its instance may have
+// been started right after the node stood still, before that has heard of its loss, as without standing; it handles
+// nothing.
 func (l *Ledger) leased(node gossip.NodeID, e *cell.Entity, shards uint32) {
 	if l.leases == nil || !l.mayHost(node) {
 		return
@@ -135,8 +136,8 @@ func (k *keepers) look() {
 	k.cells.after(leaseLook, k.look)
 }
 
-// StandsStill is a node that is alone, and so loses no standing, which stands still for longer than its leases last while
-// the store of leases is down. It is sent messages at the moment at which it goes on.
+// StandsStill is a node that is alone, and so loses no standing, which stands still for longer than its leases last
+// while the store of leases is down. It is sent messages at the moment at which it goes on.
 func StandsStill(seed uint64) (*Cluster, error) {
 	o := Troubled(seed)
 	o.Nodes, o.Leases = 1, true

@@ -234,8 +234,9 @@ func (l *Ledger) violate(format string, values ...any) {
 	l.world.Fail(fmt.Errorf(format, values...))
 }
 
-// mayHost reports whether a node can be hosting now: it lives, runs, and its own clock shows standing. Of others nothing is
-// promised but that they begin nothing (docs/sharding.md, "An entity runs on at most one node that may host.").
+// mayHost reports whether a node can be hosting now: it lives, runs, and its own clock shows standing. Of others
+// nothing is promised but that they begin nothing (docs/sharding.md, "An entity runs on at most one node that may
+// host.").
 func (l *Ledger) mayHost(id gossip.NodeID) bool {
 	n := l.world.Node(id.Address)
 	c := l.nodes[id]
@@ -394,8 +395,8 @@ func (l *Ledger) drop(why cell.Drop, id uint64) {
 	}
 }
 
-// safe reports whether a code promises that the message was not processed (docs/sharding.md, "the same, on a node that may
-// not host").
+// safe reports whether a code promises that the message was not processed (docs/sharding.md, "the same, on a node that
+// may not host").
 func safe(c protocol.Code) bool {
 	switch c {
 	case protocol.CodeUnreachable, protocol.CodeOverloaded, protocol.CodeNotDelivered, protocol.CodeNoStanding, protocol.CodeExpired:
@@ -425,8 +426,8 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 	if l.nodes[r.path.origin].ended {
 		l.counts.Abandoned++
 	}
-	// What the job of an entity has had when the entity was left behind may have begun, as far as the cell knows, and what a
-	// lane has had when the node ends may still leave (docs/sharding.md, "the message had gone into a connection, or its
+	// What the job of an entity has had when the entity was left behind may have begun, as far as the cell knows, and what
+	// a lane has had when the node ends may still leave (docs/sharding.md, "the message had gone into a connection, or its
 	// entity had begun, and no answer came in time").
 	if code == protocol.CodeUnknownOutcome && !r.left && !r.astray && !r.given && !r.processed && !(r.handed && l.nodes[r.path.origin].ended) {
 		l.violate("I20: message %d has never left its node, and its sender is told that its outcome is unknown", id)
@@ -552,9 +553,8 @@ func (l *Ledger) Pending() []uint64 {
 	return ids
 }
 
-// Vanished returns the messages that were acknowledged and not processed, although
-// nobody refused them and no home of their shard has ended since, sorted (docs/sharding.md, "When its host dies: once or not
-// at all").
+// Vanished returns the messages that were acknowledged and not processed, although nobody refused them and no home of
+// their shard has ended since, sorted (docs/sharding.md, "When its host dies: once or not at all").
 func (l *Ledger) Vanished() []uint64 {
 	var ids []uint64
 	for id, r := range l.messages {
@@ -566,8 +566,8 @@ func (l *Ledger) Vanished() []uint64 {
 	return ids
 }
 
-// died returns when a host of one of the shards that a message may have gone to ended, or was given up, last, or its entity was
-// left behind.
+// died returns when a host of one of the shards that a message may have gone to ended, or was given up, last, or its
+// entity was left behind.
 func (l *Ledger) died(r *record) time.Duration {
 	last := l.behind[r.path.entity]
 	hash := protocol.HashOf(r.path.entity)

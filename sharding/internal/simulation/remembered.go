@@ -79,9 +79,9 @@ const (
 	archiveWait = time.Second           // How long a node waits for an answer.
 	archiveTerm = 20 * time.Second      // In one of four of these the archive is down.
 
-	// takeoverMost bounds how long a set of a former number of shards may be on its way to forget an entity that runs again,
-	// and is not remembered anew yet (docs/sharding.md, "the entity is remembered some milliseconds later, and one whose node
-	// is lost before that begins with its next message").
+	// takeoverMost bounds how long a set of a former number of shards may be on its way to forget an entity that runs
+	// again, and is not remembered anew yet (docs/sharding.md, "the entity is remembered some milliseconds later, and one
+	// whose node is lost before that begins with its next message").
 	takeoverMost = 20 * time.Second
 )
 
@@ -227,9 +227,9 @@ func (a *archive) write(node gossip.NodeID, c recall.Change, set *shelfOf) {
 	}
 }
 
-// mayForget reports whether an entity has asked to be stopped, and was not started since or a short time ago. With First those
-// are forgotten too that are given up before they have run (docs/sharding.md, "An entity whose first message was refused is
-// remembered only if it was before").
+// mayForget reports whether an entity has asked to be stopped, and was not started since or a short time ago. With
+// First those are forgotten too that are given up before they have run (docs/sharding.md, "An entity whose first
+// message was refused is remembered only if it was before").
 func (a *archive) mayForget(id string) bool {
 	until, asked := a.asked[id]
 	return a.cfg.First && !a.ran[id] || asked && (until == math.MaxInt64 || a.ledger.world.Now() <= until+takeoverMost)

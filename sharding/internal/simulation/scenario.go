@@ -19,10 +19,9 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name: Chaos, Storms, Permanent, Limited, Remember, Named, Drains, Handoffs, Leases, Shutdowns, Rescales and Reshards let
-// random faults strike a cluster; Moves
-// and LateCommands have nodes and coordinators leave while shards move. Each ends when the cluster
-// has recovered, or says what keeps it from that.
+// The runs that have a name: Chaos, Storms, Permanent, Limited, Remember, Named, Drains, Handoffs, Leases, Shutdowns,
+// Rescales and Reshards let random faults strike a cluster; Moves and LateCommands have nodes and coordinators leave
+// while shards move. Each ends when the cluster has recovered, or says what keeps it from that.
 
 // Scenario is a named run: a cluster to which something is done, and which then has
 // to recover. It is a pure function of its seed and the number of nodes; the functions
@@ -152,10 +151,10 @@ func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 	return Suffer(c, append(Faults(), world.Fault{Name: "reshard", Weight: 10, Inject: c.reshard}))
 }
 
-// Remember is Drains with entities that are remembered, by a store that fails, hangs, is late and loses answers,
-// of which many fail or ask to be stopped. With an odd seed the first message to each waits until it is
-// remembered. With most seeds operators change the number of shards. Some seeds restart the whole cluster in the middle, half of
-// these with another number of shards in the files.
+// Remember is Drains with entities that are remembered, by a store that fails, hangs, is late and loses answers, of
+// which many fail or ask to be stopped. With an odd seed the first message to each waits until it is remembered. With
+// most seeds operators change the number of shards. Some seeds restart the whole cluster in the middle, half of these
+// with another number of shards in the files.
 func Remember(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := Troubled(seed)
 	o.World.Scenario, o.Nodes = "sharding-remembered", nodes

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Telling all entities of a kind that live: Next says which homes are to tell which shards, Took takes what they say, and
-// what has moved meanwhile is asked for at its next home, in the next round.
+// Telling all entities of a kind that live: Next says which homes are to tell which shards, Took takes what they say,
+// and what has moved meanwhile is asked for at its next home, in the next round.
 
 // Broadcast tells all shards of a kind, each at one home. Invariants:
 //

@@ -246,8 +246,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// While the number of shards changes, the former ones wait until the next ones are told: an entity that goes over meanwhile
-// is told once.
+// While the number of shards changes, the former ones wait until the next ones are told: an entity that goes over
+// meanwhile is told once.
 func TestFormerShardsAreToldLast(t *testing.T) {
 	former, next := protocol.Layout{Shards: 2}, protocol.Layout{Number: 1, Shards: 3}
 	all := []protocol.ShardID{former.Shard(0), former.Shard(1), next.Shard(0), next.Shard(1), next.Shard(2)}

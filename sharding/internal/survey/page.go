@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Pages of the entities of a kind: a node keeps the first ones behind a cursor, and who has asked puts the pages of all nodes
-// together, as far as all of them reach.
+// Pages of the entities of a kind: a node keeps the first ones behind a cursor, and who has asked puts the pages of all
+// nodes together, as far as all of them reach.
 
 // Page keeps the first entities, in the order of cursors, of those that are offered. A page that is full, or has ids of
 // [PageBytes], says that there are more.
@@ -76,8 +76,8 @@ type Placed struct {
 }
 
 // Merge puts the pages of nodes together: the first entities of all, at most most of them, and whether there are more
-// behind the last one. What a node has not listed, and others have behind that, waits for the next page, so
-// that pages leave nothing out that stays where it is. An entity that two nodes list, since its shard moves, is listed once.
+// behind the last one. What a node has not listed, and others have behind that, waits for the next page, so that pages
+// leave nothing out that stays where it is. An entity that two nodes list, since its shard moves, is listed once.
 func Merge(said []Said, most int) (all []Placed, more bool) {
 	var end *Cursor
 	for _, s := range said {

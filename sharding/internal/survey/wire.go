@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Questions and answers as bytes: fields with numbers, as in all messages between nodes. A field that a later version adds is passed
-// over.
+// Questions and answers as bytes: fields with numbers, as in all messages between nodes. A field that a later version
+// adds is passed over.
 
 // ErrForeign is returned by [Codec.Append] for what is neither a [Question] nor an [Answer].
 var ErrForeign = errors.New("sharding/survey: neither a question nor an answer")
@@ -291,8 +291,8 @@ func (c *fields) question() (any, error) {
 	return q, nil
 }
 
-// answer makes an answer of the fields. Items without an epoch are what became of shards that were told. A fault of a later version is one that
-// only its detail describes.
+// answer makes an answer of the fields. Items without an epoch are what became of shards that were told. A fault of a
+// later version is one that only its detail describes.
 func (c *fields) answer() (any, error) {
 	a := Answer{
 		ID: c.id, Fault: Fault(c.sort), Detail: c.kind, More: c.more, Lines: c.lines,

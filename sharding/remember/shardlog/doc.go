@@ -26,9 +26,9 @@
 //
 // # Bad input
 //
-// A page with bytes that mean nothing, or of a newer program, is not read: its shard begins no entity without a
-// message until that is mended, the entities of all other shards do, and the explanation of the shard says why. What is asked for meanwhile
-// waits, and nothing is overwritten.
+// A page with bytes that mean nothing, or of a newer program, is not read: its shard begins no entity without a message
+// until that is mended, the entities of all other shards do, and the explanation of the shard says why. What is asked
+// for meanwhile waits, and nothing is overwritten.
 //
 // A [Store] is safe for concurrent use.
 package shardlog

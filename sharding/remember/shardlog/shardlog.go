@@ -29,8 +29,8 @@ type Store struct {
 
 var _ remember.Store = (*Store)(nil)
 
-// New returns a store over a store of states. The error is that of [Config.Validate]. The options are those of the keeper that
-// calls the store.
+// New returns a store over a store of states. The error is that of [Config.Validate]. The options are those of the
+// keeper that calls the store.
 func New(st store.Store, cfg Config, options ...state.Option) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("shardlog: %w", err)

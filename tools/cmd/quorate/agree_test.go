@@ -20,11 +20,11 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// What is known before a node binds an address is said by a check and by a start alike: of files in which some keys name what is not
-// there ([world.others]), and of the faults of certificates and of plugins one by one.
+// What is known before a node binds an address is said by a check and by a start alike: of files in which some keys
+// name what is not there ([world.others]), and of the faults of certificates and of plugins one by one.
 
-// others returns, for each key that names a file, a directory, an address or a strategy, values other than that of [world.whole]; empty:
-// the key is not there. Some are right too.
+// others returns, for each key that names a file, a directory, an address or a strategy, values other than that of
+// [world.whole]; empty: the key is not there. Some are right too.
 func (w *world) others() map[string][]string {
 	_, port, _ := strings.Cut(w.addresses[0], ":")
 	dirs := []string{w.path("plain"), w.path("plain", "below"), w.path("locked", "below"), w.path("new")}
@@ -66,7 +66,8 @@ func (w *world) others() map[string][]string {
 	return all
 }
 
-// labels are the keys of texts that name nothing outside of the file: whatever they hold, no start fails for want of it.
+// labels are the keys of texts that name nothing outside of the file: whatever they hold, no start fails for want of
+// it.
 func labels() []string {
 	return []string{
 		"cluster.name", "node.roles", "node.zone", "node.app-version", "membership.discovery.service", "membership.discovery.port-name",
@@ -159,8 +160,8 @@ func TestCertificatesThatNeverWorkAreRefused(t *testing.T) {
 	}
 }
 
-// A plugin that this machine cannot start, as far as its file tells, is a fault with its key of a check and of a start, if the
-// node would start it; of one that nothing chooses a check warns.
+// A plugin that this machine cannot start, as far as its file tells, is a fault with its key of a check and of a start,
+// if the node would start it; of one that nothing chooses a check warns.
 func TestPluginsThatCannotBeStartedAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	plain, fit := filepath.Join(dir, "plain"), filepath.Join(dir, "fit")
@@ -223,7 +224,8 @@ func TestACheckWarnsOfPluginsThatMayBeDebugged(t *testing.T) {
 	}
 }
 
-// A directory in which the user of the process cannot write is a fault, as long as the system keeps root out of nothing.
+// A directory in which the user of the process cannot write is a fault, as long as the system keeps root out of
+// nothing.
 func TestADirectoryThatCannotBeWrittenIsRefused(t *testing.T) {
 	w := newWorld(t)
 	file := w.whole()

@@ -204,8 +204,8 @@ var (
 	pins        = regexp.MustCompile(`sha256: \w+`)
 )
 
-// provided puts the tokens and the executables that a block names into a directory, and returns the block with their names and
-// checksums.
+// provided puts the tokens and the executables that a block names into a directory, and returns the block with their
+// names and checksums.
 func provided(t *testing.T, dir, block string) string {
 	t.Helper()
 	const text = "a program"

@@ -26,8 +26,8 @@ import (
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
-// The tests of this package that ask the check and the start of a node about one file: the file is a tree of keys with values, written
-// with a line for each key ([tree.write]), and both are asked in one call ([said]).
+// The tests of this package that ask the check and the start of a node about one file: the file is a tree of keys with
+// values, written with a line for each key ([tree.write]), and both are asked in one call ([said]).
 
 // tree is a part of a file: a key with a value as it is written, or with what stands below it.
 type tree struct {
@@ -103,7 +103,8 @@ func (t *tree) writeIn(tb testing.TB, dir string) string {
 	return path
 }
 
-// said returns the faults of a file, none if a node starts with it. The check of the command and a start must say the same.
+// said returns the faults of a file, none if a node starts with it. The check of the command and a start must say the
+// same.
 func said(tb testing.TB, path string) config.Errors {
 	tb.Helper()
 	faults := refused(tb, path)
@@ -115,8 +116,8 @@ func said(tb testing.TB, path string) config.Errors {
 	return faults
 }
 
-// refused returns the faults that a check finds in a file. If there are some, a start says the same, and the command, which words the
-// names of what is not linked in its own way, finds the same places.
+// refused returns the faults that a check finds in a file. If there are some, a start says the same, and the command,
+// which words the names of what is not linked in its own way, finds the same places.
 func refused(tb testing.TB, path string) config.Errors {
 	tb.Helper()
 	_, _, told := check(command.Own{}, path)
@@ -180,8 +181,8 @@ func start(tb testing.TB, path string) error {
 	return err
 }
 
-// free returns an address at which nothing listens. Its port lies below those that systems take for connections, and is given to no
-// other test while this one runs: the UDP port of the same number is held meanwhile.
+// free returns an address at which nothing listens. Its port lies below those that systems take for connections, and is
+// given to no other test while this one runs: the UDP port of the same number is held meanwhile.
 func free(tb testing.TB) string {
 	tb.Helper()
 	for range 1000 {

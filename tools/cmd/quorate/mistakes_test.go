@@ -19,8 +19,8 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
-// One mistake is one fault. Each key of the reference gets, in a file that is right otherwise, a mistake of each sort that its type
-// allows ([mistakes]); the fault must name the file, the line and the key, and say why.
+// One mistake is one fault. Each key of the reference gets, in a file that is right otherwise, a mistake of each sort
+// that its type allows ([mistakes]); the fault must name the file, the line and the key, and say why.
 
 // mistake is a wrong value.
 type mistake struct {
@@ -100,7 +100,8 @@ func misfits(t config.Type) []mistake {
 	}
 }
 
-// outside returns numbers outside of the range of a setting, and zero and numbers at the ends of the type, which may be allowed.
+// outside returns numbers outside of the range of a setting, and zero and numbers at the ends of the type, which may be
+// allowed.
 func outside(s config.Setting) []mistake {
 	r, err := config.ParseRange(s.Range)
 	if err != nil || s.Range == "" || s.Type == config.TypeMap || s.Type == config.TypeList {

@@ -25,10 +25,10 @@ import (
 	"github.com/quorate/quorate/sharding/state"
 )
 
-// The program [accounts]: entities whose state is saved. Users, of whom a third are clients outside of the cluster, pay in,
-// and are told that it is done, that it is not,
-// or that nobody knows; some commands are refused, or fail, after they have changed the state. At the end each
-// account has what was acknowledged, and of what nobody knew each payment once or not at all.
+// The program [accounts]: entities whose state is saved. Users, of whom a third are clients outside of the cluster, pay
+// in, and are told that it is done, that it is not, or that nobody knows; some commands are refused, or fail, after
+// they have changed the state. At the end each account has what was acknowledged, and of what nobody knew each payment
+// once or not at all.
 
 const (
 	accountKind = "account"

@@ -12,8 +12,9 @@ import (
 	"github.com/quorate/quorate/allocation"
 )
 
-// capricious is an allocation strategy that places and moves shards at random, which is allowed and makes no sense; that
-// leaves shards out, fails, answers what is not allowed, and does not answer. Nobody notices more than that shards move.
+// capricious is an allocation strategy that places and moves shards at random, which is allowed and makes no sense;
+// that leaves shards out, fails, answers what is not allowed, and does not answer. Nobody notices more than that shards
+// move.
 type capricious struct {
 	mu    sync.Mutex
 	rand  *rand.Rand

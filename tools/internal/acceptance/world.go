@@ -194,8 +194,8 @@ func (w *world) machine(address string) *machine {
 	return m
 }
 
-// gatewayOf returns the address at which the i-th machine lets clients in, empty if it does not: those in the list of seed
-// nodes do.
+// gatewayOf returns the address at which the i-th machine lets clients in, empty if it does not: those in the list of
+// seed nodes do.
 func gatewayOf(i int) string {
 	if i >= seedsListed {
 		return ""

@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/tools/internal/command"
 )
 
-// The end of each certificate of a node is said, and by the exit status whether one of them is near: as the node says, or as
-// was asked.
+// The end of each certificate of a node is said, and by the exit status whether one of them is near: as the node says,
+// or as was asked.
 func TestTheEndsOfTheCertificatesOfANode(t *testing.T) {
 	now := time.Now()
 	answer := cluster.Certificates{Self: "10.0.0.7:7946#1", Certificates: []cluster.Certificate{

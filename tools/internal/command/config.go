@@ -24,8 +24,8 @@ type Own struct {
 	Each                 bool     // Each file is that of another node.
 }
 
-// Checker reads, merges and checks files for a program with what it has of its own. Its error lists the faults as [config.Errors]. Without a
-// fault, needs are what the files demand of the program beyond what every program links, and
+// Checker reads, merges and checks files for a program with what it has of its own. Its error lists the faults as
+// [config.Errors]. Without a fault, needs are what the files demand of the program beyond what every program links, and
 // warnings what this system does not keep of what they say.
 type Checker func(own Own, paths ...string) (needs, warnings config.Errors, err error)
 

@@ -211,8 +211,8 @@ func wantedShards(text, to string) (all []cluster.Location, err error) {
 	return all, nil
 }
 
-// wantedLines reads lines of a shard and a node each; a line with a shard alone withdraws its location. Empty lines, and
-// those that begin with a #, are passed over.
+// wantedLines reads lines of a shard and a node each; a line with a shard alone withdraws its location. Empty lines,
+// and those that begin with a #, are passed over.
 func wantedLines(r io.Reader) (all []cluster.Location, err error) {
 	lines := bufio.NewScanner(r)
 	for number := 1; lines.Scan(); number++ {

@@ -28,10 +28,10 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// The description of the HTTP interface, against a real node: each answer that the node gives must have a status that the
-// document names, and the form that it gives for that. First comes the node and its document; then
-// requests that succeed, and those that are refused in every way that does not need a broken node (for which
-// see management/openapi_test.go).
+// The description of the HTTP interface, against a real node: each answer that the node gives must have a status that
+// the document names, and the form that it gives for that. First comes the node and its document; then requests that
+// succeed, and those that are refused in every way that does not need a broken node (for which see
+// management/openapi_test.go).
 
 // described is a node, and what it says of its routes.
 type described struct {

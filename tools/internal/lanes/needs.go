@@ -16,8 +16,8 @@ import (
 // all lanes together fill 12,000.
 const freeMin = 3_000
 
-// CheckNeeds looks for what would fail after minutes: the disk, and the modules of others, which it fetches. Its error says
-// in one line what is missing and what to do.
+// CheckNeeds looks for what would fail after minutes: the disk, and the modules of others, which it fetches. Its error
+// says in one line what is missing and what to do.
 func (w *Workspace) CheckNeeds(ctx context.Context) error {
 	if _, err := exec.LookPath("git"); err != nil {
 		return fmt.Errorf("missing: git: install it (tests make repositories, and the turns of lanes are read from the history)")

@@ -239,8 +239,8 @@ func (r *Runner) print(format string, args ...any) {
 	fmt.Fprintf(r.Out, format+"\n", args...)
 }
 
-// tellProgress says that the run goes on whenever nothing was printed for a while, until the function that it returns is
-// called, which waits for the end of its goroutine.
+// tellProgress says that the run goes on whenever nothing was printed for a while, until the function that it returns
+// is called, which waits for the end of its goroutine.
 func (r *Runner) tellProgress() func() {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() { // It ends when stop is closed.

@@ -20,8 +20,8 @@ import (
 	"strings"
 )
 
-// The go command lists all packages with those that they import, those first ([list]); each is parsed and checked in that
-// order ([checker.check]), and imports what was checked before.
+// The go command lists all packages with those that they import, those first ([list]); each is parsed and checked in
+// that order ([checker.check]), and imports what was checked before.
 
 // ours begins the paths of the project's packages.
 const ours = "github.com/quorate/quorate"

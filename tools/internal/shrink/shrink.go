@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command shrink copies pictures of screens from one directory into another, with at most 256 colours each, which is a third
-// of the bytes. It refuses one that is larger than a document should load.
+// Command shrink copies pictures of screens from one directory into another, with at most 256 colours each, which is a
+// third of the bytes. It refuses one that is larger than a document should load.
 //
 //	go run ./tools/internal/shrink FROM TO
 package main

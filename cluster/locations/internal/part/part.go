@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package part decides what package locations reads and writes: in which keys the locations of a kind are, what a change
-// leaves out, and what is said of a shard. It calls nobody and reads no clock, so that the world of locations
+// Package part decides what package locations reads and writes: in which keys the locations of a kind are, what a
+// change leaves out, and what is said of a shard. It calls nobody and reads no clock, so that the world of locations
 // runs it too.
 //
 // It has no state, and its functions may be called by several goroutines.
@@ -71,8 +71,8 @@ func Others(present Part, change map[allocation.Shard]string) []allocation.Shard
 	return others
 }
 
-// Doubtful reports whether a change would leave out shards, given those that a majority has elsewhere. The majority is not
-// enough for that: another replica may hold an unconfirmed change, which would win over what is not written.
+// Doubtful reports whether a change would leave out shards, given those that a majority has elsewhere. The majority is
+// not enough for that: another replica may hold an unconfirmed change, which would win over what is not written.
 func Doubtful(others []allocation.Shard, change map[allocation.Shard]string) bool {
 	return len(others) < len(change)
 }
@@ -82,8 +82,8 @@ func All(change map[allocation.Shard]string) []allocation.Shard {
 	return slices.Sorted(maps.Keys(change))
 }
 
-// Put returns a part in which shards have the locations of a change, which win over those that were read, whatever
-// the clocks of other writers say. What was read need not be in the part: a node that has just become a replica does not
+// Put returns a part in which shards have the locations of a change, which win over those that were read, whatever the
+// clocks of other writers say. What was read need not be in the part: a node that has just become a replica does not
 // hold yet what it has read from others. Now is the wall clock, in nanoseconds.
 func Put(at crdt.Origin, now int64, p, read Part, shards []allocation.Shard, change map[allocation.Shard]string) Part {
 	p = p.Merge(read)

@@ -11,7 +11,8 @@ import (
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// Each of these defects of locations, of the strategy that follows them or of the replicated data below makes a seed fail.
+// Each of these defects of locations, of the strategy that follows them or of the replicated data below makes a seed
+// fail.
 func TestMutantsAreCaught(t *testing.T) {
 	const part, external = "cluster/locations/internal/part/part.go", "allocation/external.go"
 	const inputs = "ddata/internal/protocol/inputs.go"

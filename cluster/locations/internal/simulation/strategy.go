@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// The strategy of each node, by the steps of locations.Strategy: the first question waits a while until the replica of the
-// node counts, each reads what the node itself holds, or asks one that holds it, and allocation.External decides.
+// The strategy of each node, by the steps of locations.Strategy: the first question waits a while until the replica of
+// the node counts, each reads what the node itself holds, or asks one that holds it, and allocation.External decides.
 
 const (
 	readyLimit = 2 * time.Second // As that of package locations.

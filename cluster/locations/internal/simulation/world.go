@@ -108,8 +108,8 @@ func New(seed uint64, nodes int, set ...func(*simulation.Options)) *World {
 	return w
 }
 
-// apart cuts a node off for a while when it has written locations that no other node has heard of. Their operator, whose
-// call is not confirmed, says by way of another node what was so before.
+// apart cuts a node off for a while when it has written locations that no other node has heard of. Their operator,
+// whose call is not confirmed, says by way of another node what was so before.
 func (w *World) apart(n *simulation.Node, lasts time.Duration) {
 	change, a := w.drawn(), n.ID().Address
 	each := func(do func(from, to gossip.Address)) {

@@ -95,8 +95,8 @@ func (a *answer) Decode(b []byte) error {
 	return nil
 }
 
-// DecodeTargets returns the contact points of a received answer, checked. A contact point has a dozen bytes, and fifty in
-// memory, so it is made at once, without a message between.
+// DecodeTargets returns the contact points of a received answer, checked. A contact point has a dozen bytes, and fifty
+// in memory, so it is made at once, without a message between.
 func DecodeTargets(b []byte) (discovery.Targets, error) {
 	c := columns{room: mwire.RoomOf(b)}
 	n := mwire.Count(b, fieldHost)

@@ -20,8 +20,8 @@ import (
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// A queue over a disk that loses what was not synced, tears writes, is full and fails: what Append has confirmed is there
-// after every crash, in order, until Remove was called for it.
+// A queue over a disk that loses what was not synced, tears writes, is full and fails: what Append has confirmed is
+// there after every crash, in order, until Remove was called for it.
 
 // disk is a simulated directory as the queue sees it.
 type disk struct{ *files.Directory }

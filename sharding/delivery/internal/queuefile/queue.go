@@ -19,9 +19,10 @@ import (
 
 // The form of the file is in record.go: a head and then records, which are entries and the names of those that were
 // removed. Open reads the file ([Queue.read]), Append and Remove add records ([Queue.write]), and when more than half
-// of it is of no use any more it is written anew ([Queue.compact]). What a crash has left of writes that were not synced
-// is told from damage by the records behind it, each of which says up to where all was synced when it was written
-// ([Queue.next]). Only records that carry the salt of the file count in that search: it also meets what messages hold.
+// of it is of no use any more it is written anew ([Queue.compact]). What a crash has left of writes that were not
+// synced is told from damage by the records behind it, each of which says up to where all was synced when it was
+// written ([Queue.next]). Only records that carry the salt of the file count in that search: it also meets what
+// messages hold.
 
 var (
 	// ErrDamaged says that the file has what this package has not written.
@@ -59,9 +60,9 @@ type Queue struct {
 
 var _ delivery.Queue = (*Queue)(nil)
 
-// Open opens the queue in a directory, which nobody else may use. Each file that it writes gets a salt of its own from the
-// function, which must draw them at random where others choose messages. The error wraps [ErrDamaged], [ErrFormat] or that of
-// the system.
+// Open opens the queue in a directory, which nobody else may use. Each file that it writes gets a salt of its own from
+// the function, which must draw them at random where others choose messages. The error wraps [ErrDamaged], [ErrFormat]
+// or that of the system.
 func Open(files Files, salts func() Salt) (*Queue, error) {
 	q := &Queue{files: files, salts: salts, live: map[delivery.EntryID]place{}}
 	if err := q.open(); err != nil {

@@ -22,11 +22,11 @@ import (
 //	body    kind (1), session (16), number (8), mark (8); of an entry also the length of its
 //	        entity's id as a varint, that id, and the message
 //
-// Numbers are little-endian. The tag is the first eight bytes of the SHA-256 of the salt, the record's place in the file (8),
-// and what is before the tag in the frame. Each file has a salt of its own: without it nobody can put a record into a message
-// that would be taken for one of the queue, but by guessing 64 bits, and a copy of a record is none at another place. The
-// tag covers the frame alone, so that the search for a record takes the same short time at each byte, whatever that
-// search meets.
+// Numbers are little-endian. The tag is the first eight bytes of the SHA-256 of the salt, the record's place in the
+// file (8), and what is before the tag in the frame. Each file has a salt of its own: without it nobody can put a
+// record into a message that would be taken for one of the queue, but by guessing 64 bits, and a copy of a record is
+// none at another place. The tag covers the frame alone, so that the search for a record takes the same short time at
+// each byte, whatever that search meets.
 
 const (
 	family  = "quorate deliveries "
@@ -130,8 +130,8 @@ func tagOf(frame []byte, salt Salt, at int64) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// lengthOf returns the length of the body behind a frame at a place, of which some bytes are left, or false if that is no
-// frame of the file.
+// lengthOf returns the length of the body behind a frame at a place, of which some bytes are left, or false if that is
+// no frame of the file.
 func lengthOf(frame []byte, salt Salt, at, left int64) (int64, bool) {
 	n := int64(binary.LittleEndian.Uint32(frame))
 	ok := n >= idBytes && n <= min(bodyMost, left) && binary.LittleEndian.Uint64(frame[tagAt:]) == tagOf(frame, salt, at)

@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/simulation/files"
 )
 
-// The disk of a producer, with the file of its queue: what goes wrong with it (strike), and what must be there when the producer
-// begins again (reopen, entries).
+// The disk of a producer, with the file of its queue: what goes wrong with it (strike), and what must be there when the
+// producer begins again (reopen, entries).
 
 // box is a disk and the queue on it.
 type box struct {

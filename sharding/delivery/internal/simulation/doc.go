@@ -1,12 +1,12 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation is a world in virtual time for deliveries: producers, which are the courier of
-// production, and entities, which are the inbox and Frame.Handle of production, over a network that loses,
-// doubles, delays and reorders frames and acknowledgements. Entities restart with their memory (it is saved with each message) or
-// without, stand still, close their window, and answer nonsense; producers restart with their queue or
-// without. Where queues are files, disks fail, machines lose what was not synced, and messages hold what an attacker who knows all but
-// the salt of the file takes for its records. Given a seed a run repeats to the byte.
+// Package simulation is a world in virtual time for deliveries: producers, which are the courier of production, and
+// entities, which are the inbox and Frame.Handle of production, over a network that loses, doubles, delays and reorders
+// frames and acknowledgements. Entities restart with their memory (it is saved with each message) or without, stand
+// still, close their window, and answer nonsense; producers restart with their queue or without. Where queues are
+// files, disks fail, machines lose what was not synced, and messages hold what an attacker who knows all but the salt
+// of the file takes for its records. Given a seed a run repeats to the byte.
 //
 // # What must hold
 //

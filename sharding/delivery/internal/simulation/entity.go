@@ -120,9 +120,9 @@ func (e *entity) handle(session courier.Session, text string) {
 	if _, err := fmt.Sscanf(text[strings.LastIndexByte(text, '/'):], "/%d", &n); err != nil {
 		w.Fail(err)
 	}
-	// (docs/delivery.md, "One that begins with an empty inbox begins with what was not acknowledged") p0 has no queue: what it had
-	// accepted before its life is gone (docs/delivery.md, "While the producer lives; with a `Queue` that is durable, also by
-	// the next producer with it.").
+	// (docs/delivery.md, "One that begins with an empty inbox begins with what was not acknowledged") p0 has no queue:
+	// what it had accepted before its life is gone (docs/delivery.md, "While the producer lives; with a `Queue` that is
+	// durable, also by the next producer with it.").
 	if e.saved && name != "p0" && (n <= e.order[name] || w.skipped(name, e.id, e.order[name], n)) {
 		w.Fail(fmt.Errorf("D3: %s was handled after %d of %s", text, e.order[name], name))
 	}

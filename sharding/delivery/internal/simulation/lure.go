@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/sharding/delivery/internal/queuefile"
 )
 
-// What an attacker puts into messages: records as the file of the queue has them, in the hope that a crash leaves nothing of
-// the entry but these. The attacker knows everything of the producer and of its file, but for the salt.
+// What an attacker puts into messages: records as the file of the queue has them, in the hope that a crash leaves
+// nothing of the entry but these. The attacker knows everything of the producer and of its file, but for the salt.
 
 // salt draws a salt.
 func (b *box) salt() (s queuefile.Salt) {
@@ -22,7 +22,8 @@ func (b *box) salt() (s queuefile.Salt) {
 	return s
 }
 
-// lure appends records to the message of an entry that will be the next one in the file. What the entities handle ends before them.
+// lure appends records to the message of an entry that will be the next one in the file. What the entities handle ends
+// before them.
 func (b *box) lure(e *delivery.Entry) {
 	if !b.p.w.chance(0.2) {
 		return

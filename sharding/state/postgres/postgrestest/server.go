@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A server is made by Start, of which begin makes the data; a process of it starts with Run and ends with Crash. Programs
-// of PostgreSQL are found by program; what they say goes to a tail.
+// A server is made by Start, of which begin makes the data; a process of it starts with Run and ends with Crash.
+// Programs of PostgreSQL are found by program; what they say goes to a tail.
 
 const (
 	// pollInterval is how often a server that starts is asked whether it takes connections.
