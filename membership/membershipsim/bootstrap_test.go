@@ -30,7 +30,9 @@ import (
 //
 // covers F2, F4, F5, F6, I30.
 func TestBootstrapFormsOneCluster(t *testing.T) {
-	runs := []storm{{"bootstrap", 5, 110}, {"bootstrap", 5, 171}, {"bootstrap", 5, 191}}
+	runs := []storm{
+		{"bootstrap", 5, 110}, {"bootstrap", 5, 171}, {"bootstrap", 5, 191}, {"bootstrap", 2, 1795954584841}, {"bootstrap", 5, 1795954580364},
+	}
 	if simulationtest.Times > 1 {
 		runs = append(runs, storm{"bootstrap", 40, 1})
 	}

@@ -252,10 +252,6 @@ func (r *resolver) viewStable() {
 	if r.call.id != 0 {
 		return // The answer to an earlier question, or to one of a leader before, is still awaited.
 	}
-	if next := r.calledAt.Add(callPause); r.calledAt > 0 && r.now.Mono < next {
-		r.out.Arm(timerStable, next)
-		return
-	}
 	if !r.rests() {
 		return
 	}
@@ -266,6 +262,11 @@ func (r *resolver) viewStable() {
 	}
 	if r.hasNoVoter(view.Side()) {
 		r.carryOut(downing.DownSide, r.ownSide(view), "nobody on this side votes, and the others may not know of it")
+		return
+	}
+	if next := r.calledAt.Add(callPause); r.calledAt > 0 && r.now.Mono < next {
+		r.rested = true
+		r.out.Arm(timerStable, next)
 		return
 	}
 	view.Stable, view.Unstable = r.now.Mono.Sub(r.stableSince), r.now.Mono.Sub(r.troubledSince)

@@ -45,9 +45,8 @@ type booting struct {
 	grouped bool          // As [membershipsim.Discovered] has it.
 	peace   time.Duration // When faults begin to strike.
 
-	// told holds, for each running node, the answers to its lookups since one failed or was empty; formed says
-	// that a cluster has been formed.
-	told   map[gossip.NodeID][]known
+	// told holds, for each running node, what came of its lookups; formed says that a cluster has been formed.
+	told   map[gossip.NodeID]*lookups
 	formed bool
 }
 
@@ -72,7 +71,7 @@ func (b *booting) draw(seed uint64, n int) {
 	c.ContactAll = source.IntN(2) == 0
 	b.bootstrapper = protocol.Bootstrapper{Config: c, Limit: c.ResolveTimeout, Asked: source.IntN(3) == 0}
 	b.disks = source.IntN(3) > 0
-	b.forgotten, b.told = make(map[gossip.Address]bool), make(map[gossip.NodeID][]known)
+	b.forgotten, b.told = make(map[gossip.Address]bool), make(map[gossip.NodeID]*lookups)
 	b.grouped = source.IntN(3) == 0
 	b.amiss = []float64{0.05, 0.3, 0.6, 1}[source.IntN(4)]
 	b.peace = between(source, 0, 40*time.Second)
@@ -125,10 +124,17 @@ func (r *run) numbered(numbers []int) []gossip.Address {
 	return all
 }
 
+// lookups are the answers to the lookups of a node since one was empty.
+type lookups struct {
+	answers []known
+	failed  bool // The last lookup has failed.
+}
+
 // known is an answer to a lookup of a node.
 type known struct {
 	list []discovery.Target
 	at   time.Duration // World time.
+	anew bool          // The lookup before it had failed.
 }
 
 // observe follows the answers to lookups, and looks at the first cluster that is formed.
@@ -157,8 +163,17 @@ func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
 	if e.Late {
 		return // The node has given this lookup up, and made another.
 	}
-	if e.Called.Err != nil || !ok || len(found.List) == 0 {
-		b.told[o.Node.ID()] = nil
+	told := b.told[o.Node.ID()]
+	if told == nil {
+		told = &lookups{}
+		b.told[o.Node.ID()] = told
+	}
+	if e.Called.Err != nil || !ok {
+		told.failed = true
+		return
+	}
+	if len(found.List) == 0 {
+		*told = lookups{}
 		return
 	}
 	list := slices.Clone(found.List)
@@ -167,24 +182,37 @@ func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
 			list[i].Port = o.Node.ID().Address.Port
 		}
 	}
-	b.told[o.Node.ID()] = append(b.told[o.Node.ID()], known{list, o.At})
+	told.answers, told.failed = append(told.answers, known{list, o.At, told.failed}), false
 }
 
 // mayForm checks that the first cluster, when no node can remember one, is formed by a node that was found, with as
-// many contact points as are required, and that what was found within the margin had been found before it. The last
-// answer counts, with those within the margin before it, while the next lookup is under way (docs/bootstrap.md,
-// "Another set, a lookup that fails and one that finds nobody begin it anew.").
+// many contact points as are required, that no lookup failed within the margin, and that what was found within it was
+// in the set with which the margin began. That is the set of the last answer before it, with what others had named
+// within the margin before that answer (docs/bootstrap.md, "It is counted at each answer, and stays until the next
+// one.").
 func (b *booting) mayForm(o simulation.Observation) error {
 	c, self := b.bootstrapper.Config, o.Node.ID().Address
-	margin := c.StableMargin - c.StableMargin/50 // Clocks run at different rates.
-	before, found := map[discovery.Target]bool{}, map[discovery.Target]bool{}
+	slack := c.StableMargin / 50 // Clocks run at different rates.
+	began := o.At - c.StableMargin + slack
 	told := b.told[o.Node.ID()]
-	for _, k := range told {
+	if told == nil {
+		return fmt.Errorf("bootstrap: %v formed a cluster at %v, and no lookup was answered", o.Node.ID(), o.At)
+	}
+	answers := told.answers
+	first := slices.IndexFunc(answers, func(k known) bool { return k.at > began })
+	if first < 0 {
+		first = len(answers)
+	}
+	if told.failed || slices.ContainsFunc(answers[first:], func(k known) bool { return k.anew }) {
+		return fmt.Errorf("bootstrap: %v formed a cluster at %v, though a lookup had failed within the margin of %v", o.Node.ID(), o.At, c.StableMargin)
+	}
+	before, found := map[discovery.Target]bool{}, map[discovery.Target]bool{}
+	for i, k := range answers {
 		for _, t := range k.list {
-			switch age := o.At - k.at; {
-			case age < margin:
+			switch {
+			case i >= first:
 				found[t] = true
-			case age < 2*c.StableMargin+c.StableMargin/25 || told[len(told)-1].at-k.at < margin:
+			case answers[first-1].at-k.at < c.StableMargin+slack:
 				before[t] = true
 			}
 		}
