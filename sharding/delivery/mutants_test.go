@@ -90,8 +90,8 @@ func TestMutantsAreCaught(t *testing.T) {
 	all = append(all, simulationtest.Mutant{
 		Name: "pauses grow without end", Package: "internal/courier", Tests: []string{"TestPauses"},
 		Edits: []simulationtest.Edit{{
-			File: courier, Old: "		pause = min(pause, c.cfg.RetryMin<<d.pauses)\n",
-			New: "		if pause = min(pause, c.cfg.RetryMin<<d.pauses); mutant(NAME) {\n			pause = c.cfg.RetryMin << d.pauses\n		}\n",
+			File: "internal/retry/retry.go", Old: "		pause = min(pause, least<<failures)\n",
+			New: "		if pause = min(pause, least<<failures); mutant(NAME) {\n			pause = least << failures\n		}\n",
 		}},
 	})
 	simulationtest.RequireFound(t, ".", all)
@@ -110,7 +110,7 @@ func pullMutants() (all []simulationtest.Mutant) {
 		{"who is no worker any more is given jobs", "TestJobsAreDoneUnderFaults", "		w.gone = !slices.Contains(ids, w.id)\n", "		w.gone = !slices.Contains(ids, w.id) && !mutant(NAME)\n"},
 		{"there is always room for a job", "TestJobsAreSpread", "	if p.held >= p.cfg.Jobs ||", "	if p.held >= p.cfg.Jobs && !mutant(NAME) ||"},
 		{"the first worker gets everything", "TestJobsAreSpread", "(len(p.queue)+free-1)/free)\n", "(len(p.queue)+free-1)/free)\n	if mutant(NAME) {\n		n = min(w.credit, p.cfg.Frame, len(p.queue))\n	}\n"},
-		{"a worker that failed is asked again at once", "TestTheJobsOfALostWorkerGoToAnother", "	w.pauses++\n", "	w.pauses++\n	if mutant(NAME) {\n		return\n	}\n"},
+		{"a worker that failed is asked again at once", "TestTheJobsOfALostWorkerGoToAnother", "	w.due = now + retry", "	if mutant(NAME) {\n		w.pauses++\n		return\n	}\n	w.due = now + retry"},
 	} {
 		all = append(all, simulationtest.Mutant{
 			Name: m.name, Package: "internal/pull", Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: file, Old: m.old, New: m.to}},

@@ -85,7 +85,7 @@ func reasonOf(reasons map[string]string, dir, name string) string {
 }
 
 func (c *packageCode) add(f *File) {
-	measures := f.Test && slices.ContainsFunc([]string{"frugal.Require", "frugal.RequireInputs", "frugal.RequireWithin", "frugal.RequireFactor", "wiretest.Frugal"}, func(name string) bool { return calling(f.Syntax, name) })
+	measures := f.Test && slices.ContainsFunc([]string{"frugal.Require", "frugal.RequireInputs", "frugal.RequireWithin", "frugal.RequireFactor", "wiretest.Frugal", "wiretest.FrugalTrial"}, func(name string) bool { return calling(f.Syntax, name) })
 	if measures {
 		c.measured = append(c.measured, named(f.Syntax)...)
 	}

@@ -357,12 +357,7 @@ func TestWhatWaitsForANodeThatGoesIsCounted(t *testing.T) {
 // A node that does not hold the data publishes and subscribes like the others.
 func TestANodeWithoutData(t *testing.T) {
 	clustertest.InBubble(t, func(t *testing.T, w *clustertest.World) {
-		w.Config = func(i int, m *membership.Config, d *ddata.Config) {
-			d.Role = "data"
-			if i < 2 {
-				m.Node.Roles = []string{"data"}
-			}
-		}
+		w.DataOn(2)
 		w.Start(3)
 		all := onAll(w, w.Nodes...)
 		here, away := subscribe(t, topic(t, all[0])), subscribe(t, topic(t, all[2]))

@@ -17,7 +17,6 @@ import (
 	"github.com/quorate/quorate/ddata/services/registry"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/membership"
 )
 
 // host is a node with a registry.
@@ -231,12 +230,7 @@ func TestASubscriberThatDoesNotRead(t *testing.T) {
 // A node that does not hold the data registers, finds and subscribes through those that do.
 func TestANodeWithoutData(t *testing.T) {
 	clustertest.InBubble(t, func(t *testing.T, w *clustertest.World) {
-		w.Config = func(i int, m *membership.Config, d *ddata.Config) {
-			d.Role = "data"
-			if i < 2 {
-				m.Node.Roles = []string{"data"}
-			}
-		}
+		w.DataOn(2)
 		w.Start(3)
 		all := onAll(w, w.Nodes...)
 		away := all[2]

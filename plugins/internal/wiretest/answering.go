@@ -11,9 +11,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/internal/patience/frugal"
 	"github.com/quorate/quorate/plugins/internal/client"
+	"github.com/quorate/quorate/plugins/internal/contract"
 )
 
 // Answering is a connection on which each call is answered by its bytes.
@@ -38,6 +40,15 @@ func (Answering) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Ca
 
 // timeout is longer than any call takes here.
 const timeout = time.Hour
+
+// FrugalTrial is Frugal of the question by which a policy is tried.
+func FrugalTrial(t *testing.T, policy contract.Policy, answer proto.Message) {
+	t.Helper()
+	Frugal(t, func(ctx context.Context, plugin client.Target) error {
+		_, err := policy.Try(ctx, policy.Client(plugin))
+		return err
+	}, Bytes(t, answer))
+}
 
 // Frugal fails the test if a call allocates more than eight bytes for each byte of an answer. The answers are made of
 // fields that repeat, alone and behind each of the seeds, which are answers too.

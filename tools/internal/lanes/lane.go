@@ -105,17 +105,17 @@ func gates() []string {
 // cost five to ten times as much. The checks of the tree look for goroutines in them.
 func Sequential() []string {
 	return strings.Fields(`
-		client/clientsim client/internal/broker cluster/locations/internal/part cluster/locations/internal/simulation
-		cluster/locations/locationssim ddata/crdt ddata/ddatasim ddata/internal/protocol
-		ddata/internal/simulation ddata/internal/wire downing gateway/gatewaysim gateway/internal/exchange
-		gateway/internal/simulation machine/wire membership/internal/protocol membership/internal/wire
-		membership/membershipsim membership/membershipsim/scenario sharding/epoch sharding/internal/cell
-		sharding/internal/control sharding/delivery/internal/courier sharding/delivery/internal/simulation
-		sharding/internal/hold sharding/internal/passivation sharding/internal/protocol
-		sharding/delivery/internal/pull sharding/delivery/internal/queuefile sharding/internal/recall
+		client/clientsim client/internal/broker cluster/locations/internal/part
+		cluster/locations/internal/simulation cluster/locations/locationssim ddata/crdt ddata/ddatasim
+		ddata/internal/protocol ddata/internal/simulation ddata/internal/wire downing gateway/gatewaysim
+		gateway/internal/exchange gateway/internal/simulation machine/wire membership/internal/protocol
+		membership/internal/wire membership/membershipsim membership/membershipsim/scenario
+		sharding/delivery/deliverysim sharding/delivery/internal/courier sharding/delivery/internal/pull
+		sharding/delivery/internal/queuefile sharding/delivery/internal/retry
+		sharding/delivery/internal/simulation sharding/epoch sharding/internal/cell sharding/internal/control
+		sharding/internal/hold sharding/internal/passivation sharding/internal/protocol sharding/internal/recall
 		sharding/internal/remind sharding/internal/remindsim sharding/internal/simulation
-		sharding/internal/statesim sharding/internal/wire sharding/delivery/deliverysim sharding/shardingsim simulation
-		tools/internal/picture`)
+		sharding/internal/statesim sharding/internal/wire sharding/shardingsim simulation tools/internal/picture`)
 }
 
 // timeout ends a test that hangs. A machine that is ten times too slow does not reach it.

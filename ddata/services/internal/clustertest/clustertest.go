@@ -39,6 +39,16 @@ type World struct {
 	Config func(i int, m *membership.Config, d *ddata.Config)
 }
 
+// DataOn has the first nodes, so many, hold the data, and no others. It is called before they start.
+func (w *World) DataOn(nodes int) {
+	w.Config = func(i int, m *membership.Config, d *ddata.Config) {
+		d.Role = "data"
+		if i < nodes {
+			m.Node.Roles = []string{d.Role}
+		}
+	}
+}
+
 // Node is one node of a World. Its methods Data and Node make it a [ddata.Host].
 type Node struct {
 	*ddata.Replicator

@@ -16,12 +16,8 @@ import (
 
 // What a plugin answers costs no more than it has bytes, times a small number.
 func TestAnswersAreDecodedFrugally(t *testing.T) {
-	policy := allocationpolicy.Contract().Policy()
 	placed := &pluginv1.AllocateResponse{Shard: []uint32{0, 1}, Region: []uint32{0, 1}, Reason: []uint32{0, 1}, Reasons: []string{"few", "fewer"}}
-	wiretest.Frugal(t, func(ctx context.Context, plugin client.Target) error {
-		_, err := policy.Try(ctx, policy.Client(plugin))
-		return err
-	}, wiretest.Bytes(t, placed))
+	wiretest.FrugalTrial(t, allocationpolicy.Contract().Policy(), placed)
 	r := allocation.RebalanceRequest{
 		Kind: "example", Regions: []allocation.RegionState{{ID: "a", Shards: []allocation.Shard{0, 1}}, {ID: "b"}},
 		Budget: allocation.Budget{Simultaneous: 5, PerRegion: 5},

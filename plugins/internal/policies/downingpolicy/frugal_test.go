@@ -4,10 +4,8 @@
 package downingpolicy_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/quorate/quorate/plugins/internal/client"
 	"github.com/quorate/quorate/plugins/internal/policies/downingpolicy"
 	"github.com/quorate/quorate/plugins/internal/wiretest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
@@ -15,9 +13,5 @@ import (
 
 // What a plugin answers costs no more than it has bytes, times a small number.
 func TestAnswersAreDecodedFrugally(t *testing.T) {
-	policy := downingpolicy.Contract().Policy()
-	wiretest.Frugal(t, func(ctx context.Context, plugin client.Target) error {
-		_, err := policy.Try(ctx, policy.Client(plugin))
-		return err
-	}, wiretest.Bytes(t, &pluginv1.DowningDecideResponse{Verdict: pluginv1.Verdict_VERDICT_KEEP_SIDE, Down: []uint32{2}, Reason: "kept"}))
+	wiretest.FrugalTrial(t, downingpolicy.Contract().Policy(), &pluginv1.DowningDecideResponse{Verdict: pluginv1.Verdict_VERDICT_KEEP_SIDE, Down: []uint32{2}, Reason: "kept"})
 }

@@ -4,10 +4,8 @@
 package joindeciderpolicy_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/quorate/quorate/plugins/internal/client"
 	"github.com/quorate/quorate/plugins/internal/policies/joindeciderpolicy"
 	"github.com/quorate/quorate/plugins/internal/wiretest"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
@@ -15,9 +13,5 @@ import (
 
 // What a plugin answers costs no more than it has bytes, times a small number.
 func TestAnswersAreDecodedFrugally(t *testing.T) {
-	policy := joindeciderpolicy.Contract().Policy()
-	wiretest.Frugal(t, func(ctx context.Context, plugin client.Target) error {
-		_, err := policy.Try(ctx, policy.Client(plugin))
-		return err
-	}, wiretest.Bytes(t, &pluginv1.JoinDeciderDecideResponse{Action: pluginv1.JoinAction_JOIN_ACTION_FORM, Reason: "all answer"}))
+	wiretest.FrugalTrial(t, joindeciderpolicy.Contract().Policy(), &pluginv1.JoinDeciderDecideResponse{Action: pluginv1.JoinAction_JOIN_ACTION_FORM, Reason: "all answer"})
 }

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/sharding/delivery/internal/retry"
 )
 
 // A courier holds what is not confirmed, by entity. The driver reserves room and puts letters; asks Next
@@ -209,12 +211,8 @@ func (c *Courier[V]) land(d *destination[V]) {
 
 // pause lets an entity alone for a time, which doubles with each attempt that had no success.
 func (c *Courier[V]) pause(now time.Duration, d *destination[V]) {
-	pause := c.cfg.RetryMax
-	if d.pauses < 30 {
-		pause = min(pause, c.cfg.RetryMin<<d.pauses)
-	}
+	d.due = now + retry.Pause(c.rand, c.cfg.RetryMin, c.cfg.RetryMax, d.pauses)
 	d.pauses++
-	d.due = now + pause/2 + time.Duration(c.rand.Int64N(int64(pause/2)+1))
 	d.stage = paused
 	heap.Push(&c.paused, d)
 }

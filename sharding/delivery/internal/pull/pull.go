@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/sharding/delivery/internal/retry"
 )
 
 // The driver puts jobs, and says who the workers are; asks Next for frames to send until there is none, and
@@ -249,12 +251,8 @@ func (p *Pool[V]) land(w *worker[V], n int) {
 
 // pause leaves a worker alone for a time, which doubles with each attempt that had no success.
 func (p *Pool[V]) pause(now time.Duration, w *worker[V]) {
-	pause := p.cfg.RetryMax
-	if w.pauses < 30 {
-		pause = min(pause, p.cfg.RetryMin<<w.pauses)
-	}
+	w.due = now + retry.Pause(p.rand, p.cfg.RetryMin, p.cfg.RetryMax, w.pauses)
 	w.pauses++
-	w.due = now + pause/2 + time.Duration(p.rand.Int64N(int64(pause/2)+1))
 }
 
 func (p *Pool[V]) find(id string) *worker[V] {
