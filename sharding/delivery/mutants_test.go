@@ -88,10 +88,10 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	all = append(all, pullMutants()...)
 	all = append(all, simulationtest.Mutant{
-		Name: "pauses grow without end", Package: "internal/courier", Tests: []string{"TestPauses"},
+		Name: "pauses grow without end", Package: "internal/retry", Tests: []string{"TestPauses"},
 		Edits: []simulationtest.Edit{{
-			File: "internal/retry/retry.go", Old: "		pause = min(pause, least<<failures)\n",
-			New: "		if pause = min(pause, least<<failures); mutant(NAME) {\n			pause = least << failures\n		}\n",
+			File: "internal/retry/retry.go", Old: "pause < most-pause; failures",
+			New: "(mutant(NAME) || pause < most/2); failures",
 		}},
 	})
 	simulationtest.RequireFound(t, ".", all)

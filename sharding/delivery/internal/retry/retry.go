@@ -13,9 +13,12 @@ import (
 // before each that follows, most at last, and at random down to a half of that, so that those who failed in one moment
 // do not come again in one.
 func Pause(r *rand.Rand, least, most time.Duration, failures int) time.Duration {
-	pause := most
-	if failures < 30 { // Beyond that the shift might overflow.
-		pause = min(pause, least<<failures)
+	pause := least
+	for ; failures > 0 && pause < most-pause; failures-- {
+		pause *= 2
+	}
+	if failures > 0 {
+		pause = most
 	}
 	return pause/2 + time.Duration(r.Int64N(int64(pause/2)+1))
 }
