@@ -195,7 +195,7 @@ func (s *startable) exposed() error {
 	if !beyond(address) {
 		return nil
 	}
-	return field.Beside("transport.tls", field.Errorf(key, "%s is not on the loopback interface, where alone a node listens without TLS: configure transport.tls, or set transport.allow-insecure", address))
+	return field.Relate(field.Errorf(key, "%s is not on the loopback interface, where alone a node listens without TLS: configure transport.tls, or set transport.allow-insecure", address), "transport.tls")
 }
 
 // beyond reports whether other machines can reach an address. Its section, and not this

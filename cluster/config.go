@@ -128,10 +128,10 @@ func (c Config) Validate() error {
 func (c Config) validateTelemetry() error {
 	if c.Telemetry.Metrics == telemetry.Prometheus && c.Management.Address == "" && !c.Management.Health.Metrics {
 		fault := field.Errorf("telemetry.metrics", "prometheus fetches from the HTTP interface of the node: set management.address, or management.health.address with management.health.metrics: true")
-		return field.Beside("management.address", field.Beside("management.health.address", field.Beside("management.health.metrics", fault)))
+		return field.Relate(fault, "management.address", "management.health.address", "management.health.metrics")
 	}
 	if c.Telemetry.Metrics == telemetry.None && c.Management.Health.Metrics {
-		return field.Beside("telemetry.metrics", field.Errorf("management.health.metrics", "is true, and there are no metrics: set telemetry.metrics"))
+		return field.Relate(field.Errorf("management.health.metrics", "is true, and there are no metrics: set telemetry.metrics"), "telemetry.metrics")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func resolveData(c *Config, path func(string) string) { c.Data.Dir = path(c.Data
 // validateData refuses durable keys that have no directory.
 func (c Config) validateData() error {
 	if key := c.durableKey(); key != "" && c.Data.Dir == "" && c.Node.DataDir == "" {
-		return field.Beside("node.data-dir", field.Beside("ddata.dir", field.Errorf(key, "durable keys need a directory: set node.data-dir, or ddata.dir")))
+		return field.Relate(field.Errorf(key, "durable keys need a directory: set node.data-dir, or ddata.dir"), "node.data-dir", "ddata.dir")
 	}
 	return nil
 }

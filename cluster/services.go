@@ -85,5 +85,5 @@ func stopTopics(ctx context.Context, n *Node) error {
 
 // validateTopics refuses messages that no frame has room for.
 func (c Config) validateTopics() error {
-	return field.Beside("transport.max-frame-bytes", field.Within("pubsub", c.PubSub.ValidateBeside(c.Transport)))
+	return field.Relate(field.Within("pubsub", c.PubSub.ValidateBeside(c.Transport)), "transport.max-frame-bytes")
 }

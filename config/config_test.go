@@ -387,7 +387,7 @@ func TestOddValuesAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"node: 3":                                              "node: must be a group of settings, not the number 3",
 		"node: [a]":                                            "node: must be a group of settings, not a list",
-		"node: {name: {a: 1}}":                                 "node.name: must be text, not a map, put it in quotes",
+		"node: {name: {a: 1}}":                                 "node.name: must be text, not a map",
 		"node: {name: 2001-01-01}":                             "node.name: must be text, not a date, put it in quotes",
 		"node: {name: true}":                                   "node.name: must be text, not the truth value true, put it in quotes",
 		"node: {weight: 1.5}":                                  "node.weight: must be a whole number, not the number 1.5",

@@ -34,7 +34,7 @@ func setScalar(target reflect.Value, value any, fromEnv bool) string {
 	switch target.Kind() {
 	case reflect.String:
 		if !isText {
-			return wrongType("text", value) + ", put it in quotes"
+			return wrongType("text", value) + quoted(value)
 		}
 		target.SetString(text)
 	case reflect.Bool:
@@ -127,6 +127,15 @@ func notWhole(value any) string {
 		return fmt.Sprintf("is not a whole number as written: write %.0f, without a point and an exponent", x)
 	}
 	return wrongType("a whole number", value) + unquoted(value)
+}
+
+// quoted is the cure for a text that is written as something else, empty for what no quotes make one.
+func quoted(value any) string {
+	switch value.(type) {
+	case map[string]any, []any:
+		return ""
+	}
+	return ", put it in quotes"
 }
 
 // unquoted is the cure for a number that is written as a text, empty for everything else.

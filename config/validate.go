@@ -153,15 +153,18 @@ func (d *decoder) refuse(err error, path []string) {
 	}
 }
 
-// relate notes the other keys that a fault is about. A fault at a key that is not set stands where one of those is.
+// relate notes the other keys that a fault is about. A fault at a key that is not set stands where the first of those
+// is that is set.
 func (d *decoder) relate(e *Error, at []string, fault error, section []string) {
+	placed := d.isSet(at)
 	for _, other := range field.Related(fault) {
 		path := append(slices.Clip(section), partsOf(other)...)
 		if d.related == nil {
 			d.related = map[*Error][]string{}
 		}
 		d.related[e] = append(d.related[e], display(path))
-		if !d.isSet(at) && d.isSet(path) {
+		if !placed && d.isSet(path) {
+			placed = true
 			where := d.file.at(path)
 			e.File, e.Line = where.file, where.line
 		}

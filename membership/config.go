@@ -122,7 +122,7 @@ func (c Config) Validate() error {
 // ValidateAcross reports only what does not fit together across the sections,
 // for callers that validate each section themselves.
 func (c Config) ValidateAcross() error {
-	return field.Beside("membership.fence", field.Within("downing", c.Downing.ValidateFence(c.Membership.Fence)))
+	return field.Relate(field.Within("downing", c.Downing.ValidateFence(c.Membership.Fence)), "membership.fence")
 }
 
 // Validate reports a missing or overlong name.

@@ -65,9 +65,9 @@ func (c ProtocolConfig) validateSeeds() error {
 	static := slices.Contains(c.Discovery.Methods, discovery.MethodStatic)
 	switch listed := len(c.SeedNodes) > 0; {
 	case c.Discovery.Looks() && listed && !static:
-		return field.Beside("discovery.methods", field.Errorf("seed-nodes", "nobody asks them while discovery.methods looks contact points up: take them out, or add the method %q", discovery.MethodStatic))
+		return field.Relate(field.Errorf("seed-nodes", "nobody asks them while discovery.methods looks contact points up: take them out, or add the method %q", discovery.MethodStatic), "discovery.methods")
 	case static && !listed:
-		return field.Beside("seed-nodes", field.Errorf("discovery.methods", "the method %q finds nobody: it is the list seed-nodes, which is empty", discovery.MethodStatic))
+		return field.Relate(field.Errorf("discovery.methods", "the method %q finds nobody: it is the list seed-nodes, which is empty", discovery.MethodStatic), "seed-nodes")
 	}
 	return nil
 }

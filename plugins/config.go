@@ -140,10 +140,10 @@ func (c Config) Validate() error {
 func (c Config) validatePin() error {
 	switch {
 	case c.SHA256 == nil && !c.Unpinned:
-		return field.Beside("unpinned", field.Errorf("sha256", "is missing: without it, whoever can write the file decides for the cluster; "+
-			"give the checksum of the file, or unpinned: true while developing"))
+		return field.Relate(field.Errorf("sha256", "is missing: without it, whoever can write the file decides for the cluster; "+
+			"give the checksum of the file, or unpinned: true while developing"), "unpinned")
 	case c.SHA256 != nil && c.Unpinned:
-		return field.Beside("sha256", field.Errorf("unpinned", "contradicts sha256; leave one of them out"))
+		return field.Relate(field.Errorf("unpinned", "contradicts sha256; leave one of them out"), "sha256")
 	}
 	return c.SHA256.validate()
 }

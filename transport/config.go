@@ -123,7 +123,7 @@ func (f TLSFiles) Validate() error {
 		return nil
 	}
 	fault := errors.New("certificate, key and authorities must be set together, or none of them")
-	return field.Beside("certificate", field.Beside("key", field.Beside("authorities", fault)))
+	return field.Relate(fault, "certificate", "key", "authorities")
 }
 
 // Paths returns pointers to all four paths, to be changed in place; the path of a file

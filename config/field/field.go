@@ -24,7 +24,7 @@ type Error struct {
 	// nil.
 	Err error
 	// Others are the keys of other fields that the reason is about, relative to the same struct as Key: the values of the
-	// two do not fit one another. See [Beside].
+	// two do not fit one another. See [Relate].
 	Others []string
 }
 
@@ -61,13 +61,14 @@ func Related(err error) []string {
 	return nil
 }
 
-// Beside returns faults that are about the value of another field too: one that is not reported while that value has a
-// fault of its own, and that is shown where that value stands if its own field is not set. It returns nil for nil.
-func Beside(other string, err error) error {
+// Relate returns faults that are about the values of other fields too: one that is not reported while one of these
+// values has a fault of its own, and that is shown where the first of them stands that is set, if its own field is not.
+// It returns nil for nil.
+func Relate(err error, others ...string) error {
 	var faults Faults
 	for _, part := range Parts(err) {
 		key, reason := Of(part)
-		faults.Add(&Error{Key: key, Reason: reason, Err: part, Others: append(slices.Clone(Related(part)), other)})
+		faults.Add(&Error{Key: key, Reason: reason, Err: part, Others: slices.Concat(Related(part), others)})
 	}
 	return faults.Err()
 }
@@ -143,7 +144,7 @@ func (f *Faults) Relate(bad bool, key, other, format string, values ...any) {
 		}
 	}
 	if bad {
-		f.Add(Beside(other, Errorf(key, format, values...)))
+		f.Add(Relate(Errorf(key, format, values...), other))
 	}
 }
 

@@ -105,3 +105,13 @@ func TestValuesAreRelatedThatAreRightByThemselves(t *testing.T) {
 		}
 	}
 }
+
+// A fault about two values names both, also below a section, and keeps its cause.
+func TestAFaultNamesTheOtherValuesThatItIsAbout(t *testing.T) {
+	require.NoError(t, field.Relate(nil, "most"))
+	err := field.Within("limits", field.Relate(field.Errorf("least", "does not fit: %w", io.EOF), "most", "other"))
+	require.EqualError(t, err, "limits.least: does not fit: EOF")
+	require.Equal(t, []string{"limits.most", "limits.other"}, field.Related(err))
+	require.ErrorIs(t, err, io.EOF)
+	require.Empty(t, field.Related(io.EOF))
+}
