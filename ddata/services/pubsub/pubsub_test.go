@@ -376,6 +376,23 @@ func TestANodeWithoutData(t *testing.T) {
 	})
 }
 
+// A context ends a wait for the subscribers, whoever else waits for them.
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	clustertest.InBubble(t, func(t *testing.T, w *clustertest.World) {
+		w.DataOn(1)
+		w.Start(2)
+		of := topic(t, onAll(w, w.Nodes[1])[0])
+		w.Cut(w.Nodes[1])
+		first := make(chan error, 1)
+		go func() { first <- of.Publish(patience.Expiring(t, 3*time.Second), 1) }() // Owner: this test, which waits.
+		clustertest.Pass(time.Second)
+		began := time.Now()
+		require.ErrorIs(t, of.Publish(patience.Expiring(t, time.Second), 2), context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+		require.ErrorIs(t, <-first, context.DeadlineExceeded)
+	})
+}
+
 // fickle is a codec that fails as it is told.
 type fickle struct{}
 

@@ -36,9 +36,9 @@ type topicState struct {
 
 	losses *losses
 
-	refreshing sync.Mutex // Held while the route is made, so that no older one follows a newer.
-
 	mu     sync.Mutex // Guards what follows; held for bookkeeping only.
+	begun  uint64     // How many times the value was read to make the route anew.
+	routed uint64     // Which of these reads made the present route.
 	turns  turns
 	inner  map[string]*rotation[uint64] // The rotations among the receivers of a group on this node.
 	paused map[gossip.NodeID]told       // The nodes that know of subscribers without room.
@@ -141,19 +141,25 @@ func (p *PubSub) known(name string) *topicState {
 	return t
 }
 
-// refresh makes the route of a topic anew.
+// refresh makes the route of a topic anew. It waits for nobody else who does, and a route of an earlier read does not
+// take the place of that of a later one.
 func (p *PubSub) refresh(ctx context.Context, t *topicState) error {
-	t.refreshing.Lock()
-	defer t.refreshing.Unlock()
+	t.mu.Lock()
+	t.begun++
+	read := t.begun
+	t.mu.Unlock()
 	c, err := p.content(ctx, t.name)
 	if err != nil {
 		return err
 	}
 	r := p.routeOf(c)
 	t.mu.Lock()
-	t.turns.keep(r.groups)
-	t.mu.Unlock()
-	t.route.Store(r)
+	defer t.mu.Unlock()
+	if read > t.routed {
+		t.routed = read
+		t.turns.keep(r.groups)
+		t.route.Store(r)
+	}
 	return nil
 }
 
