@@ -34,8 +34,8 @@ func TestEachOracleCanFail(t *testing.T) {
 		n := &noting{TB: t}
 		w := newWorld(n, 1, NodesLeast)
 		counters, sets, accounts, deliveries := newCounters(w), newSets(w), newAccounts(w), newDeliveries(w)
-		reminders, remembered, writer := newReminders(w), newRemembered(w), newWriter(w)
-		w.use(counters, sets, accounts, deliveries, reminders, remembered, writer)
+		reminders, remembered, writer, chat := newReminders(w), newRemembered(w), newWriter(w), newChat(w)
+		w.use(counters, sets, accounts, deliveries, reminders, remembered, writer, chat)
 		var restored func()
 		w.play(func() {
 			w.c.Advance(10 * time.Second)
@@ -55,6 +55,8 @@ func TestEachOracleCanFail(t *testing.T) {
 			"whose node runs, came":       func() { deliveries.senders[len(deliveries.senders)-1].sent[0] += 2 },
 			"has not come":                func() { reminders.due["it"] = time.Now() },
 			"runs 0 times":                func() { remembered.told["it"] = true },
+			"heard remark":                func() { chat.hearers[0].heard[voice(chat.hearers[1], last)] = math.MaxInt },
+			"finds the places":            func() { chat.hearers = chat.hearers[1:] },
 			"has written":                 func() { writer.highest = sharding.Epoch{Born: math.MaxInt64} },
 		} {
 			n.said, w.found = nil, map[string]int{}

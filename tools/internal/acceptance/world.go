@@ -97,7 +97,7 @@ type world struct {
 func Run(t testing.TB, seed uint64, nodes int) {
 	t.Helper()
 	w := newWorld(t, seed, nodes)
-	w.use(newCounters(w), newSets(w), newRegisters(w), newAccounts(w), newDeliveries(w), newReminders(w), newRemembered(w), newWriter(w))
+	w.use(newCounters(w), newSets(w), newRegisters(w), newAccounts(w), newDeliveries(w), newReminders(w), newRemembered(w), newWriter(w), newChat(w))
 	w.play(func() {
 		for range events {
 			operator{w}.event()
