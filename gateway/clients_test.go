@@ -246,7 +246,7 @@ func TestClientsWaitForNodes(t *testing.T) {
 	defer func() { require.NoError(t, again.Close()) }()
 	got, err := c.Ask(patience.Context(t), "hidden", "a", []byte("x"))
 	require.NoError(t, err)
-	require.Equal(t, "a x 10.0.0.1:7946", string(got))
+	require.Equal(t, "a x 127.0.0.1:7946", string(got))
 }
 
 // only has a client know one address.

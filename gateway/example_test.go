@@ -19,7 +19,7 @@ import (
 func ExampleServe() {
 	ctx, quiet := context.Background(), slog.New(slog.DiscardHandler)
 	cfg := membership.Default()
-	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "shop", "10.0.0.1:7946", []string{"10.0.0.1:7946"}
+	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "shop", "127.0.0.1:7946", []string{"127.0.0.1:7946"}
 	node, err := membership.Start(ctx, cfg, membership.WithLogger(quiet), membership.WithTransport(memory.NewNetwork().Transport))
 	if err != nil {
 		fmt.Println(err)

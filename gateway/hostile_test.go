@@ -48,7 +48,7 @@ func TestSingleCalls(t *testing.T) {
 	out, err := c.Ask(t.Context(), &clientv1.Request{Kind: "echo", Entity: "a", Payload: []byte("x")})
 	require.NoError(t, err)
 	require.Equal(t, clientv1.Code_CODE_OK, out.GetCode())
-	require.Equal(t, "a x 10.0.0.1:7946", string(out.GetPayload()))
+	require.Equal(t, "a x 127.0.0.1:7946", string(out.GetPayload()))
 	out, err = c.Tell(t.Context(), &clientv1.Request{Kind: "echo", Entity: "a"})
 	require.NoError(t, err)
 	require.Equal(t, clientv1.Code_CODE_OK, out.GetCode())
@@ -86,7 +86,7 @@ func TestClientsKeepToTheirWindow(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, first.GetWelcome().GetWindow())
 	require.EqualValues(t, 1<<20, first.GetWelcome().GetPayloadBytes())
-	require.Equal(t, "10.0.0.1:7946", first.GetWelcome().GetNode())
+	require.Equal(t, "127.0.0.1:7946", first.GetWelcome().GetNode())
 	var many clientv1.Requests
 	for i := range 3 {
 		many.Requests = append(many.Requests, &clientv1.Request{Id: uint64(i), Kind: "echo", Entity: "a", Payload: []byte("wait"), TimeoutMicros: 500_000})

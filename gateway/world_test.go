@@ -61,8 +61,8 @@ func start(t *testing.T, n int, change func(*gateway.Config)) *world {
 	network := memory.NewNetwork()
 	for i := range n {
 		cfg := membership.Default()
-		cfg.Cluster.Name, cfg.Node.Address = "test", fmt.Sprintf("10.0.0.%d:7946", i+1)
-		cfg.Membership.SeedNodes = []string{"10.0.0.1:7946"}
+		cfg.Cluster.Name, cfg.Node.Address = "test", fmt.Sprintf("127.0.0.%d:7946", i+1)
+		cfg.Membership.SeedNodes = []string{"127.0.0.1:7946"}
 		m, err := membership.Start(t.Context(), cfg, membership.WithLogger(quiet()), membership.WithTransport(network.Transport))
 		require.NoError(t, err)
 		s, err := sharding.New(m, sharding.Default(), sharding.WithLogger(quiet()))

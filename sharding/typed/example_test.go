@@ -37,7 +37,7 @@ func (v *vault) Deposit(_ *sharding.Context, m *bankv1.DepositRequest) (*bankv1.
 func Example() {
 	ctx, quiet := context.Background(), slog.New(slog.DiscardHandler)
 	cfg := membership.Default()
-	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "bank", "10.0.0.1:7946", []string{"10.0.0.1:7946"}
+	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "bank", "127.0.0.1:7946", []string{"127.0.0.1:7946"}
 	node, err := membership.Start(ctx, cfg, membership.WithLogger(quiet), membership.WithTransport(memory.NewNetwork().Transport))
 	if err != nil {
 		fmt.Println(err)

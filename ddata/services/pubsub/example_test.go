@@ -25,7 +25,7 @@ type price struct {
 func Example() {
 	ctx, quiet := context.Background(), slog.New(slog.DiscardHandler)
 	cfg := membership.Default()
-	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "bank", "10.0.0.1:7946", []string{"10.0.0.1:7946"}
+	cfg.Cluster.Name, cfg.Node.Address, cfg.Membership.SeedNodes = "bank", "127.0.0.1:7946", []string{"127.0.0.1:7946"}
 	network := memory.NewNetwork()
 	node, err := membership.Start(ctx, cfg, membership.WithLogger(quiet),
 		membership.WithTransport(network.Transport))
