@@ -66,7 +66,7 @@ func TestAConfirmedUpdateCountsOnce(t *testing.T) {
 	for _, level := range []ddata.Consistency{ddata.Majority(), ddata.All()} {
 		t.Run(level.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
-				const keys = 60
+				const keys = 24
 				w.config = func(_ int, _ *membership.Config, c *ddata.Config) {
 					c.Groups = []ddata.GroupConfig{{Prefix: "k/", Replicas: 3}}
 				}

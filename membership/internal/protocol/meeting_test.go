@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership/internal/protocol"
+	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
 // The first part is a world in which nodes have lists, disks and deployments of their own:
@@ -517,7 +518,7 @@ func (w *weather) strike() {
 // deployment ends or takes in a node of the other, and in the end each deployment is one
 // cluster, unless it waits for a majority of voters of which one has lost its memory.
 func TestNoWeatherEndsAClusterForALesserOne(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range uint64(8 * simulationtest.Times) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			w := &weather{land: newLand(t), r: r, all: upTo(3 + r.IntN(5)), listed: []int{1, 2, 3}, forgets: seed%2 == 0}
