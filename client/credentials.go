@@ -76,7 +76,7 @@ func (f TLSFiles) read() (*tls.Certificate, *x509.CertPool, error) {
 
 // readToken reads the token of this client.
 func readToken(path string) (string, error) {
-	file, err := os.Open(path) //nolint:gosec // The configuration names it.
+	file, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -199,7 +199,7 @@ func (holder) Receive(c *sharding.Context, _ *wrapperspb.Int64Value) error {
 	if !held {
 		return errors.New("no lease")
 	}
-	return c.Reply(wrapperspb.Int64(int64(token))) //nolint:gosec // A small number.
+	return c.Reply(wrapperspb.Int64(int64(token)))
 }
 
 // Each strategy is taken over by a reload of the file, with its parameters, its mode and, if it

@@ -113,7 +113,7 @@ func TestHealthListenerOfANode(t *testing.T) {
 
 	require.NoError(t, node.Close())
 	require.NotEmpty(t, node.Ready())
-	_, err = client.Get("http://" + node.HealthAddress() + "/health/live") //nolint:bodyclose // There is none.
+	_, err = client.Get("http://" + node.HealthAddress() + "/health/live") // There is none.
 	require.Error(t, err)
 }
 

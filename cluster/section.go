@@ -80,7 +80,7 @@ func (s *section[T]) target() (config.Section, error) {
 
 func (s *section[T]) fill(value any) { *s.into = *s.at(value) }
 
-func (*section[T]) at(value any) *T { return value.(*T) } //nolint:forcetypeassert // Values are made by target.
+func (*section[T]) at(value any) *T { return value.(*T) } // Values are made by target.
 
 func (s *section[T]) part(index int) part {
 	p := part{name: s.name, settings: func(c configuration) []membership.Setting { return s.compared(c.own[index]) }}

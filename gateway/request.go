@@ -98,7 +98,7 @@ func (o *outcome) fill(v *clientv1.Outcome) {
 		return
 	}
 	if p, elsewhere := o.way.Elsewhere(o.name); elsewhere {
-		v.Place = &clientv1.Place{Shard: uint32(p.Shard), Shards: uint32(p.Shards), Node: p.Home.Address.String()} //nolint:gosec // In their ranges.
+		v.Place = &clientv1.Place{Shard: uint32(p.Shard), Shards: uint32(p.Shards), Node: p.Home.Address.String()} // In their ranges.
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *Server) one(ctx context.Context, r *clientv1.Request, tell bool) (*clie
 	defer s.counters.calls.Add(-1)
 	r.Tell = tell
 	if deadline, ok := ctx.Deadline(); ok {
-		left := uint64(max(time.Until(deadline).Microseconds(), 1)) //nolint:gosec // Above zero.
+		left := uint64(max(time.Until(deadline).Microseconds(), 1)) // Above zero.
 		if r.GetTimeoutMicros() == 0 || left < r.GetTimeoutMicros() {
 			r.TimeoutMicros = left
 		}

@@ -91,7 +91,7 @@ const (
 // can have at a time.
 func maxCountAt(born int64, now time.Time) uint64 {
 	age := max(now.UnixMilli(), born) - born
-	return min(countFree+countRate*uint64(age), maxCount) //nolint:gosec // The age is not negative.
+	return min(countFree+countRate*uint64(age), maxCount) // The age is not negative.
 }
 
 // ValidateAt refuses values that cannot be true at a time: tombstones and a

@@ -138,7 +138,7 @@ func (p *pace) compare(before, after uint64, at Instant) *pace {
 		return here.kept()
 	}
 	passed := at.Sub(p.at)
-	ticks := float64(int64(before - p.ticks)) //nolint:gosec // Counters that go back are meant.
+	ticks := float64(int64(before - p.ticks)) // Counters that go back are meant.
 	if p.rate == 0 {
 		switch sharp := uint64(max(ticks, 0) / measured); {
 		case passed < calibration || here.spread > sharp && p.spread <= sharp:

@@ -102,7 +102,7 @@ func TestAFrozenProcessKnowsOfItsPause(t *testing.T) {
 	patience.Watch(t)
 	spared, usable := 0, true
 	for round := range 5 {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFrozenChild$") //nolint:gosec // This test.
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFrozenChild$")
 		cmd.Env, cmd.Stderr = append(os.Environ(), frozenChild+"=1"), os.Stderr
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)

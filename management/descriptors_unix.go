@@ -16,5 +16,5 @@ func descriptors() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return math.MaxInt
 	}
-	return int(min(uint64(limit.Cur), math.MaxInt)) //nolint:gosec,unconvert // Cur is signed on some systems.
+	return int(min(uint64(limit.Cur), math.MaxInt)) //nolint:unconvert // Cur is signed on some systems.
 }

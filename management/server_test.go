@@ -293,7 +293,7 @@ func TestHandlersAnswerByThemselves(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, ask(t, s, http.MethodGet, "/text?what=1").status)
 	require.Equal(t, http.StatusMethodNotAllowed, ask(t, s, http.MethodPost, "/text").status)
 	require.Equal(t, http.StatusGatewayTimeout, ask(t, s, http.MethodGet, "/slow").status)
-	_, err := http.Get("http://" + s.Address() + "/panic") //nolint:bodyclose // There is no response.
+	_, err := http.Get("http://" + s.Address() + "/panic") // There is no response.
 	require.Error(t, err)
 	require.Contains(t, logged.String(), "oh no")
 	require.Equal(t, http.StatusOK, ask(t, s, http.MethodGet, "/echo/a").status)
@@ -382,7 +382,7 @@ func TestErrorsOfServe(t *testing.T) {
 		change(&cfg)
 		return cfg
 	}
-	answer := func(context.Context, management.Request) (any, error) { return nil, nil } //nolint:nilnil // JSON has null.
+	answer := func(context.Context, management.Request) (any, error) { return nil, nil } // JSON has null.
 	for name, test := range map[string]struct {
 		cfg    management.Config
 		routes []management.Route

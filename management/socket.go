@@ -68,7 +68,7 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return fault(err)
 	}
-	unix := l.(*net.UnixListener) //nolint:forcetypeassert // That is what the network has.
+	unix := l.(*net.UnixListener) // That is what the network has.
 	unix.SetUnlinkOnClose(false)  // It would remove the name that the socket has lost.
 	if err = os.Chmod(made, socketMode); err == nil {
 		err = os.Rename(made, path)

@@ -104,7 +104,7 @@ func (s *seeking) open(cfg Config, o options, self gossip.Address) (*protocol.Bo
 		if o.decider != nil {
 			return nil, errors.New("a JoinDecider was given, and membership.discovery.methods names nothing that finds contact points")
 		}
-		return nil, nil //nolint:nilnil // Without a search nothing is wrong.
+		return nil, nil // Without a search nothing is wrong.
 	}
 	if o.decider != nil {
 		if err := optional.Check(o.decider, reflect.TypeFor[bootstrap.JoinDecider](), reflect.TypeFor[bootstrap.Classed]()); err != nil {

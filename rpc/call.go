@@ -64,7 +64,7 @@ func (c *Call) Append(dst []byte) ([]byte, error) {
 
 // appendMessage appends a message behind its length.
 func appendMessage(dst []byte, m proto.Message) ([]byte, error) {
-	dst = protowire.AppendVarint(dst, uint64(proto.Size(m))) //nolint:gosec // Not negative.
+	dst = protowire.AppendVarint(dst, uint64(proto.Size(m))) // Not negative.
 	dst, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(dst, m)
 	if err != nil {
 		return dst, fmt.Errorf("rpc: %w: %w", ErrInvalid, err)
@@ -110,7 +110,7 @@ func (r *Reply) Append(dst []byte) ([]byte, error) {
 	case r.Fault != nil:
 		f := r.Fault.bounded()
 		dst = protowire.AppendTag(dst, replyFault, protowire.BytesType)
-		dst = protowire.AppendVarint(dst, uint64(f.size())) //nolint:gosec // Not negative.
+		dst = protowire.AppendVarint(dst, uint64(f.size())) // Not negative.
 		return f.append(dst), nil                           //nolint:nilerr // The fault is what is appended.
 	case r.Message != nil:
 		return appendMessage(protowire.AppendTag(dst, replyMessage, protowire.BytesType), r.Message)

@@ -130,7 +130,7 @@ type rescaling struct {
 func (c *rescaling) step(ctx context.Context) (now Scale, done bool, err error) {
 	count := uint32(0)
 	if !c.begun {
-		count = uint32(c.count) //nolint:gosec // Rescale has looked.
+		count = uint32(c.count) // Rescale has looked.
 	}
 	a, err := askScale(ctx, c.system, c.kind, c.base, count)
 	now = scaleOf(a.Current)

@@ -88,7 +88,7 @@ func (d *digester) scalar(v reflect.Value) {
 	case v.Kind() == reflect.String:
 		d.text(v.String())
 	case v.CanInt():
-		d.mix(uint64(v.Int())) //nolint:gosec // A digest of the bits.
+		d.mix(uint64(v.Int()))
 	case v.CanUint():
 		d.mix(v.Uint())
 	case v.CanFloat():

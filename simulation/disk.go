@@ -69,7 +69,7 @@ type Disk struct {
 // with the error emptied.
 func (d *Disks) Keep(port string, emptied error) {
 	d.ports[port] = emptied
-	d.world.strategies.Answer(port, func(*Node, any) (any, error) { return nil, nil }) //nolint:nilnil // A write has no result.
+	d.world.strategies.Answer(port, func(*Node, any) (any, error) { return nil, nil }) // A write has no result.
 }
 
 // keeps reports whether calls to a port write disks.

@@ -210,7 +210,7 @@ func New(opt Options) *World {
 
 // source returns the stream-th source of randomness of a seed.
 func source(seed, stream uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, stream*0x9e3779b97f4a7c15)) //nolint:gosec // Simulation, not secrets.
+	return rand.New(rand.NewPCG(seed, stream*0x9e3779b97f4a7c15))
 }
 
 // Source returns a source of randomness made from the seed, the same for a number in

@@ -130,7 +130,7 @@ func (c *Cluster) CutOneWay(from, to []*Node) {
 // call it is at the other node at once.
 func (c *Cluster) SetLatency(least, most time.Duration) {
 	c.network.SetLatency(func(gossip.Address, gossip.Address) time.Duration {
-		return least + rand.N(most-least+1) //nolint:gosec // A test, not secrets.
+		return least + rand.N(most-least+1)
 	})
 }
 

@@ -252,7 +252,7 @@ func TestASetThatIsFull(t *testing.T) {
 		}
 		for n := range 6 {
 			var ids []string
-			set, ids, err = store(n%3).Open(t.Context(), shard, under(uint64(n+2))) //nolint:gosec // Few.
+			set, ids, err = store(n%3).Open(t.Context(), shard, under(uint64(n+2)))
 			require.NoError(t, err)
 			requireThere(ids)
 		}

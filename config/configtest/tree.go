@@ -84,13 +84,13 @@ func Flow(value any, colon string) string {
 	case string:
 		return quote(v)
 	case float64:
-		text, _ := json.Marshal(v) //nolint:errchkjson // A finite number.
+		text, _ := json.Marshal(v) // A finite number.
 		if !strings.ContainsAny(string(text), ".e") {
 			return string(text) + ".0"
 		}
 		return string(text)
 	default:
-		text, _ := json.Marshal(v) //nolint:errchkjson // A number or a truth value.
+		text, _ := json.Marshal(v) // A number or a truth value.
 		return string(text)
 	}
 }

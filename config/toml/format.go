@@ -58,7 +58,7 @@ func (format) Parse(text []byte, places *config.Places) map[string]any {
 	if len(w.starts) == 0 {
 		return nil
 	}
-	return native(tree).(map[string]any) //nolint:forcetypeassert // A map stays one.
+	return native(tree).(map[string]any) // A map stays one.
 }
 
 // unmarshal reads a text with the library.

@@ -129,7 +129,7 @@ func readManifest(files disk.Files) (*manifest, error) {
 	name := files.Path(manifestName)
 	f, err := files.Open(manifestName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // There is none.
+		return nil, nil // There is none.
 	}
 	if err != nil {
 		return nil, ioFault(name, err)

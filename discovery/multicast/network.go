@@ -91,7 +91,7 @@ func family(group netip.AddrPort) string {
 // interfaceByName returns nil for no name: the operating system chooses.
 func interfaceByName(name string) (*net.Interface, error) {
 	if name == "" {
-		return nil, nil //nolint:nilnil // For the standard library nil means that no interface was chosen.
+		return nil, nil // For the standard library nil means that no interface was chosen.
 	}
 	outlet, err := net.InterfaceByName(name)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 func start(t *testing.T, line string) (*attached.Process, *attached.Log) {
 	t.Helper()
 	log := new(attached.Log)
-	cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // The tests themselves.
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), lineVariable+"="+line), log
 	p, err := attached.Start(cmd, (*exec.Cmd).Start)
 	require.NoError(t, err)

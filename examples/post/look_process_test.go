@@ -111,7 +111,7 @@ func lookOnce(t *testing.T) {
 	nodes := map[string]*attachedtest.Node{}
 	var started []*attached.Process
 	for i := range ports {
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^TestLookingNode$") //nolint:gosec // This program.
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^TestLookingNode$")
 		cmd.Env = append(os.Environ(), lookFile+"="+sights, lookConfig+"="+file, "QUORATE_NODE__ADDRESS="+address(i))
 		n := &attachedtest.Node{Log: new(attached.Log)}
 		cmd.Stderr = n.Log

@@ -15,7 +15,7 @@ import (
 // Lock opens a file, makes it if it is not there, and locks it until the closer is closed
 // or the process ends. The error wraps [ErrInUse] while somebody else holds the lock.
 func Lock(name string) (io.Closer, error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // The caller chooses the directory.
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func Lock(name string) (io.Closer, error) {
 // Sync makes the names in a directory survive a crash of the machine: what was created,
 // renamed and removed there before.
 func Sync(path string) error {
-	dir, err := os.Open(path) //nolint:gosec // The caller chooses the directory.
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func As[T any](p *Plugin) (T, error) {
 			Cure: "name a plugin for that policy where the strategy is chosen",
 		}
 	}
-	//nolint:forcetypeassert // The table has it by this type.
+	// The table has it by this type.
 	return p.strategy(policy).(T), nil
 }
 

@@ -67,7 +67,7 @@ func newDriver[M any](region *sharding.Region[*Frame[M]], cfg Config) (*driver[M
 		return nil, fmt.Errorf("delivery: no session: %w", err)
 	}
 	if cfg.Rand == nil {
-		cfg.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(d.session[:]), 1)) //nolint:gosec // It spreads pauses.
+		cfg.Rand = rand.New(rand.NewPCG(binary.LittleEndian.Uint64(d.session[:]), 1)) // It spreads pauses.
 	}
 	d.cfg, d.end = cfg, sync.OnceFunc(func() { close(d.ends) })
 	return d, nil

@@ -140,7 +140,7 @@ func (c codec[M]) Append(dst []byte, message any) ([]byte, error) {
 	case *Ack:
 		dst = wire.AppendBytes(dst, ackSession, m.session[:])
 		dst = wire.AppendUint(dst, ackConfirmed, m.confirmed)
-		return wire.AppendUint(dst, ackDemand, uint64(max(m.demand, 0))), nil //nolint:gosec // Not below zero.
+		return wire.AppendUint(dst, ackDemand, uint64(max(m.demand, 0))), nil // Not below zero.
 	case *Frame[M]:
 		return c.appendFrame(dst, m)
 	default:
@@ -250,7 +250,7 @@ func decodeAck(b []byte, a *Ack) error {
 		case ackDemand:
 			var demand uint64
 			demand, err = f.Uint(FrameMax)
-			a.demand = int(demand) //nolint:gosec // At most FrameMax.
+			a.demand = int(demand) // At most FrameMax.
 		}
 		return err
 	})

@@ -46,7 +46,7 @@ type External struct {
 func NewExternal(o ExternalOptions, set ...func(*world.Options)) *External {
 	options := simulation.Troubled(o.Seed)
 	options.World.Scenario, options.World.Calls = o.Scenario, o.Calls
-	options.Nodes, options.Shards, options.Beside = o.Nodes, uint32(o.Shards), o.Beside //nolint:gosec // Few.
+	options.Nodes, options.Shards, options.Beside = o.Nodes, uint32(o.Shards), o.Beside
 	options.Strategy, options.HomeLimit = "external", simulation.HomeLimit
 	options.MaxSimultaneous, options.MaxSimultaneousPerRegion = 6, 2
 	options.Every, options.ReviveAfter = 100*time.Millisecond, 10*time.Second

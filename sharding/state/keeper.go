@@ -107,7 +107,7 @@ func (k *Keeper) Stats() Stats {
 func (k *Keeper) calledBy(op string, t *tally) func(int, time.Duration, error) {
 	return func(requests int, took time.Duration, err error) {
 		t.calls.Add(1)
-		t.requests.Add(uint64(requests)) //nolint:gosec // At least 1.
+		t.requests.Add(uint64(requests)) // At least 1.
 		fault := ""
 		if err != nil {
 			fault = "failed"

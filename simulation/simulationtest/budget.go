@@ -60,4 +60,4 @@ func (b *Budget) Seeds(yield func(seed uint64) bool) {
 func (b *Budget) Count(w *simulation.World) { b.world = w }
 
 // Ran returns how many seeds there have been, the present one included.
-func (b *Budget) Ran() int { return int(b.ran) } //nolint:gosec // A number of seeds.
+func (b *Budget) Ran() int { return int(b.ran) }

@@ -157,7 +157,7 @@ func (m Mutant) switched() bool {
 // it says. An error says that none has.
 func (m Mutant) find(ctx context.Context, binary string) (string, error) {
 	for _, test := range m.Tests {
-		cmd := exec.CommandContext(ctx, binary, "-test.run", "^"+test+"$", "-test.failfast", "-test.timeout", "5m") //nolint:gosec // Our own command.
+		cmd := exec.CommandContext(ctx, binary, "-test.run", "^"+test+"$", "-test.failfast", "-test.timeout", "5m")
 		cmd.Dir = m.Package
 		cmd.Env = slices.Concat(os.Environ(), m.Env, []string{mutantVariable + "=" + m.Name})
 		out, err := cmd.CombinedOutput()
@@ -241,7 +241,7 @@ func (b *builder) sharedBinary(ctx context.Context, pkg string) (string, error) 
 // build builds the tests of a package over a copy of the code, without what a debugger needs.
 func build(ctx context.Context, overlay, pkg, name string) (string, error) {
 	binary := filepath.Join(filepath.Dir(overlay), name+".test")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "seeds", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".") //nolint:gosec // Our own command.
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "seeds", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, ".")
 	cmd.Dir = pkg
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the tests of %q do not build with the defect: %w\n%s", pkg, err, out)
@@ -288,7 +288,7 @@ func (b *builder) change(sources map[string]string, name string, e Edit) error {
 	}
 	source, read := sources[path]
 	if !read {
-		text, err := os.ReadFile(path) //nolint:gosec // A file of the tree.
+		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}

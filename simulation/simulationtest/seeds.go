@@ -32,7 +32,7 @@ func Seeds(t testing.TB, usual int) (first, n uint64) {
 	if n, set := number(t, seedsVariable); set {
 		return first, n
 	}
-	return first, uint64(usual) //nolint:gosec // A number of seeds.
+	return first, uint64(usual)
 }
 
 // number returns the number in a variable of the environment, and whether there is one.

@@ -189,7 +189,7 @@ func (p Plan) one(i int64) (r Run) {
 	w := p.Worlds[int(i)%len(p.Worlds)]
 	r = Run{World: w.Name, Seed: p.First + uint64(i), Nodes: p.Nodes}
 	if r.Nodes == 0 {
-		source := rand.New(rand.NewPCG(r.Seed, 0x50a4)) //nolint:gosec // Simulation, not secrets.
+		source := rand.New(rand.NewPCG(r.Seed, 0x50a4))
 		r.Nodes = NodesLeast + source.IntN(w.most-NodesLeast+1)
 	}
 	defer func() { // A machine asserts its invariants, also while a world is built.

@@ -30,6 +30,7 @@ func Checks() []Check {
 		{"type-size", "a line of a type that does everything may touch everything", pure(typeSize)},
 		{"file-names", "a file is named by its concept", pure(fileNames)},
 		{"comment-width", "a comment is read, and lines that nobody wrapped are not", pure(commentWidth)},
+		{"directives", "an excuse for a linter that does not run excuses nothing", directives},
 		{"todo", "what is not done is in the issue tracker", pure(todo)},
 		{"core", "a core is a pure function of its inputs, so that a run can be repeated from its seed", pure(corePurity)},
 		{"core-order", "the order of a map differs from run to run", coreOrder},

@@ -191,6 +191,7 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"suite without an example":  {[]edit{{"fd/fdtest/fdtest.go", "", licence + "// Package fdtest checks.\npackage fdtest\n"}}, "examples", "fd/fdtest: the package"},
 		"no header":                 {[]edit{{"fd/fd.go", "// SPDX-License-Identifier: Apache-2.0\n", ""}}, "headers", "fd/fd.go:1:"},
 		"wide comment":              {[]edit{{"fd/fd.go", "// Limit is a limit.", "// Limit is a limit" + strings.Repeat(" of detectors", 10) + "."}}, "comment-width", "fd/fd.go:7:"},
+		"excuse for nobody":         {[]edit{{".golangci.yml", "", "linters:\n  enable:\n    - errcheck\n"}, {"fd/fd.go", "const Limit = 3\n", "const Limit = 3 //nolint:errcheck,gosec // Few.\n"}}, "directives", "fd/fd.go:8: excuses a finding of gosec"},
 		"type of many methods":      {[]edit{{"node/fits.go", "m60() {\n}\n", "m60() {\n}\n\nfunc (r fits[T]) more() {}\n"}}, "type-size", "node/fits.go:8: node.fits has 61 methods in 1 files"},
 		"type in many files": {
 			[]edit{

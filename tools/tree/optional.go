@@ -84,7 +84,7 @@ func asserted(f *File) (types []ast.Expr) {
 			}
 		case *ast.TypeSwitchStmt:
 			for _, c := range n.Body.List {
-				types = append(types, c.(*ast.CaseClause).List...) //nolint:forcetypeassert // Nothing else is in a switch.
+				types = append(types, c.(*ast.CaseClause).List...) // Nothing else is in a switch.
 			}
 		}
 		return true

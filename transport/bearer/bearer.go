@@ -61,7 +61,7 @@ func (e *Error) Unwrap() error { return ErrUnknown }
 // Read reads a file of tokens, which only its owner may be able to write. Its error names the
 // file and the line.
 func Read(path string) (Tokens, error) {
-	file, err := os.Open(path) //nolint:gosec // The configuration names it.
+	file, err := os.Open(path)
 	if err != nil {
 		return Tokens{}, err
 	}

@@ -129,7 +129,7 @@ func New(id transport.Identity, cfg transport.Config, opts ...Option) (*Transpor
 // openFiles opens the certificate files, if any are named, and has them used for TLS.
 func (o *options) openFiles(names transport.TLSFiles) (*mutual.Files, error) {
 	if names.IsZero() {
-		return nil, nil //nolint:nilnil // Without files there is nothing to open, and that is no error.
+		return nil, nil // Without files there is nothing to open, and that is no error.
 	}
 	notices := o.notices
 	files, err := mutual.Open(names, func(c mutual.Change) {

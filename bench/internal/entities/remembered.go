@@ -93,7 +93,7 @@ func remembering(ctx context.Context, shards, n int) (*shardlog.Store, error) {
 	of := make([][]string, shards)
 	for i := range n {
 		id := fmt.Sprintf("entity-%029d", i)
-		at := xxhash.Sum64String(id) % uint64(shards) //nolint:gosec // A number of shards.
+		at := xxhash.Sum64String(id) % uint64(shards)
 		of[at] = append(of[at], id)
 	}
 	for i, ids := range of {

@@ -137,7 +137,7 @@ func watch(n *membership.Node, marked *atomic.Uint64) (stop func()) {
 					marked.Add(1)
 				}
 			case membership.Missed:
-				marked.Add(uint64(e.N)) //nolint:gosec // It is positive: some of them may have been marks.
+				marked.Add(uint64(e.N))
 			}
 		}
 	}()

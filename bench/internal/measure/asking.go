@@ -97,7 +97,7 @@ func (a Asking) measure(ctx context.Context, window *atomic.Uint64) (elapsed tim
 			}
 		}
 		began := time.Now()
-		window.Store(uint64(i) + 1) //nolint:gosec // Not negative.
+		window.Store(uint64(i) + 1)
 		if err := Pause(ctx, each); err != nil {
 			return 0, err
 		}

@@ -73,7 +73,7 @@ var _ transport.Answerer = tallied{}
 // Answer counts the messages that go with receipts.
 func (c tallied) Answer(to gossip.NodeID, kind transport.LaneClass, s transport.Service, encode func([]byte) []byte) bool {
 	var message []byte
-	sent := c.Transport.(transport.Answerer).Answer(to, kind, s, func(dst []byte) []byte { //nolint:forcetypeassert // It is the transport over gRPC.
+	sent := c.Transport.(transport.Answerer).Answer(to, kind, s, func(dst []byte) []byte { // It is the transport over gRPC.
 		out := encode(dst)
 		message = append(message, out[len(dst):]...)
 		return out

@@ -245,14 +245,14 @@ func (d *Broker) hint(r *Request) int {
 	if k == nil {
 		return -1
 	}
-	return int(k.home[r.hash%uint64(k.shards)]) //nolint:gosec // Not negative.
+	return int(k.home[r.hash%uint64(k.shards)]) // Not negative.
 }
 
 // learn remembers where a shard lives.
 func (d *Broker) learn(r *Request, by int, o Outcome) {
 	if o.Node == "" {
 		if k := d.kinds[r.Kind]; k != nil && o.Code == OK { // It lives where it was asked.
-			k.home[r.hash%uint64(k.shards)] = int16(by) //nolint:gosec // There are few nodes.
+			k.home[r.hash%uint64(k.shards)] = int16(by) // There are few nodes.
 		}
 		return
 	}
@@ -268,7 +268,7 @@ func (d *Broker) learn(r *Request, by int, o Outcome) {
 		k = &kind{shards: o.Shards, home: slices.Repeat([]int16{-1}, o.Shards)}
 		d.kinds[r.Kind] = k
 	}
-	k.home[o.Shard] = int16(at) //nolint:gosec // There are few nodes.
+	k.home[o.Shard] = int16(at) // There are few nodes.
 }
 
 // Take hands the requests of a node to its writer, of so many bytes unless it is one. They count as

@@ -30,7 +30,7 @@ func Requests(taken []*broker.Request, now broker.Instant) []*clientv1.Request {
 		m := &values[i]
 		m.Id, m.Kind, m.Entity, m.Payload, m.Tell, m.Traceparent = r.ID, r.Kind, r.Entity, r.Payload, r.Tell, r.Trace
 		left := time.Duration(r.Deadline - now)
-		m.TimeoutMicros = uint64(max((left - min(wayBack, left/wayBackPart)).Microseconds(), 1)) //nolint:gosec // Above zero.
+		m.TimeoutMicros = uint64(max((left - min(wayBack, left/wayBackPart)).Microseconds(), 1)) // Above zero.
 		all[i] = m
 	}
 	return all
@@ -41,7 +41,7 @@ func Requests(taken []*broker.Request, now broker.Instant) []*clientv1.Request {
 func Outcome(o *clientv1.Outcome) broker.Outcome {
 	out := broker.Outcome{ID: o.GetId(), Result: broker.Result{Code: broker.UnknownOutcome, Payload: o.GetPayload(), Detail: o.GetDetail()}}
 	if c := o.GetCode(); c >= clientv1.Code_CODE_OK && c <= clientv1.Code_CODE_UNKNOWN_KIND {
-		out.Code = broker.Code(c) //nolint:gosec // It is in the range.
+		out.Code = broker.Code(c) // It is in the range.
 	}
 	if p := o.GetPlace(); p != nil {
 		out.Shard, out.Shards, out.Node = int(p.GetShard()), int(p.GetShards()), p.GetNode()

@@ -100,7 +100,7 @@ func newFleet(t *testing.T, n int, as ...func(*replica)) *fleet {
 		r.table = table.New(table.Config{Self: protocol.OriginOf(gossip.UID(i)), MaxValueBytes: 1 << 20, MaxBytes: 1 << 30})
 		r.Machine = protocol.New(protocol.Config{
 			Self: node(i), Timing: protocol.DefaultTiming(), Bounds: r.bounds, Standing: r.standing,
-			Rand:   rand.New(rand.NewPCG(uint64(i), 1)), //nolint:gosec // A test, not secrets.
+			Rand:   rand.New(rand.NewPCG(uint64(i), 1)),
 			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies, Meta: r.meta, GoOn: r.goOn, Fresh: r.meta.Written == 0, Behind: r.behind}},
 		})
 		f.nodes = append(f.nodes, r)

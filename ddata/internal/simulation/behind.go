@@ -21,7 +21,7 @@ import (
 // a winning part of every set lose nothing; now and then all crash at once, and may.
 func Behind(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := options(seed, nodes)
-	r := rand.New(rand.NewPCG(seed, 23)) //nolint:gosec // Simulation, not secrets.
+	r := rand.New(rand.NewPCG(seed, 23))
 	o.World.Scenario, o.Durable = "data-behind", true
 	o.World.Calls = world.Calls{Min: time.Millisecond, Max: 30 * time.Millisecond, Fail: 0.01, Hang: 0.002, Late: 0.01}
 	o.Lag = time.Second

@@ -43,7 +43,7 @@ type waiting struct {
 func NewReplicas(w *world.World) *Replicas {
 	r := &Replicas{
 		world: w, nodes: map[gossip.NodeID]*node{}, calls: map[protocol.OpID]*waiting{},
-		stores: &Cluster{disks: map[gossip.Address]*disk{}, rand: rand.New(rand.NewPCG(w.Seed(), 92))}, //nolint:gosec // Simulation, not secrets.
+		stores: &Cluster{disks: map[gossip.Address]*disk{}, rand: rand.New(rand.NewPCG(w.Seed(), 92))},
 	}
 	w.Carry(r.carry)
 	w.Strategies().Answer(protocol.StorePort, r.stores.store)
@@ -121,7 +121,7 @@ func (r *Replicas) Local(n *world.Node, key string) (any, error) {
 	}
 	e, ok := of.table.Get(key)
 	if !ok {
-		return nil, nil //nolint:nilnil // Nothing is there, and nothing is wrong.
+		return nil, nil // Nothing is there, and nothing is wrong.
 	}
 	return valueOf(&e), nil
 }

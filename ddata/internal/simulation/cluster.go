@@ -125,7 +125,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	w := world.New(opt.World)
 	c := &Cluster{
 		World: w, History: newHistory(opt.Expire > 0), opt: opt, set: crdt.TypeOf[crdt.GSet[uint64]](), orset: crdt.TypeOf[crdt.ORSet[uint64]](), counter: crdt.TypeOf[crdt.GCounter](),
-		rand:    rand.New(rand.NewPCG(opt.World.Seed, 91)), //nolint:gosec // Simulation, not secrets.
+		rand:    rand.New(rand.NewPCG(opt.World.Seed, 91)),
 		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{}, ops: map[protocol.OpID]*operation{},
 		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, drained: map[gossip.NodeID]bool{}, graceful: map[gossip.NodeID]bool{},
 	}

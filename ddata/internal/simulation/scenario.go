@@ -68,7 +68,7 @@ func Expiry(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 
 // options draws what a run is like.
 func options(seed uint64, nodes int) Options {
-	r := rand.New(rand.NewPCG(seed, 17)) //nolint:gosec // Simulation, not secrets.
+	r := rand.New(rand.NewPCG(seed, 17))
 	o := Options{
 		World: world.Options{
 			Seed: seed, Scenario: "data-chaos", RatePPM: 10_000,

@@ -147,7 +147,7 @@ func (s *Store) renew(ctx context.Context, client *clientv3.Client, key string, 
 
 func granted(c lease.Claim, revision, seconds int64) lease.Answer {
 	return lease.Answer{
-		Granted: true, Owner: c.Owner, Token: uint64(max(revision, 0)), //nolint:gosec // Revisions begin at 1.
+		Granted: true, Owner: c.Owner, Token: uint64(max(revision, 0)), // Revisions begin at 1.
 		TTL: min(time.Duration(seconds)*time.Second, c.TTL),
 	}
 }

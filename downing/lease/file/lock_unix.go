@@ -14,7 +14,7 @@ import (
 // lock opens a file, makes it if it is not there, and locks it until it is closed or the
 // process ends. The error wraps errInUse while somebody else has the lock.
 func lock(name string) (*os.File, error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // The operator chooses the directory.
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func lock(name string) (*os.File, error) {
 
 // syncDirectory makes what was renamed in a directory survive a crash of the machine.
 func syncDirectory(path string) error {
-	dir, err := os.Open(path) //nolint:gosec // The operator chooses the directory.
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 // holder starts a process that takes the lease, and returns what it said.
 func holder(t *testing.T, dir string) (*exec.Cmd, string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // It is this test.
+	command := exec.CommandContext(t.Context(), os.Args[0])
 	command.Env = append(os.Environ(), holderVariable+"="+dir)
 	_, err := command.StdinPipe()
 	require.NoError(t, err)

@@ -124,7 +124,7 @@ func (s *Store) try(ctx context.Context, c lease.Claim) (answer lease.Answer, ag
 		return answer, false, fmt.Errorf("%w: after a change the lease belongs to %q with %d transitions", ErrMalformed, field.Clip(written.holder), written.transitions)
 	}
 	s.forget(c.Name)
-	return lease.Answer{Granted: true, Owner: c.Owner, Token: uint64(token), TTL: c.TTL}, false, nil //nolint:gosec // It is above 0.
+	return lease.Answer{Granted: true, Owner: c.Owner, Token: uint64(token), TTL: c.TTL}, false, nil // It is above 0.
 }
 
 // write returns what the server has made of a change, or that the lease has changed before.

@@ -30,7 +30,7 @@ func (l Limits) Reached(requests, bytes int64) bool {
 // Left is how long a request may take.
 func Left(r *clientv1.Request) time.Duration {
 	if micros := r.GetTimeoutMicros(); micros > 0 && micros < uint64(lifetime/time.Microsecond) {
-		return time.Duration(micros) * time.Microsecond //nolint:gosec // Below a minute.
+		return time.Duration(micros) * time.Microsecond // Below a minute.
 	}
 	return lifetime
 }

@@ -29,7 +29,7 @@ func numberOf(entity string) (n int) {
 	return n
 }
 
-func shardOf(entity int) int { return int(hash(fmt.Sprintf("e%d", entity)) % shards) } //nolint:gosec // Small.
+func shardOf(entity int) int { return int(hash(fmt.Sprintf("e%d", entity)) % shards) }
 
 // stage is where a message is.
 type stage uint8

@@ -147,7 +147,7 @@ func (n *node) begin(c *call, r *clientv1.Request) {
 func (n *node) fill(o outcome) *clientv1.Outcome {
 	v := &clientv1.Outcome{Id: o.id, Code: o.code, Payload: o.payload}
 	if home := n.w.homes[shardOf(o.entity)]; o.placed && home != n {
-		v.Place = &clientv1.Place{Shard: uint32(shardOf(o.entity)), Shards: shards, Node: home.name} //nolint:gosec // There are few.
+		v.Place = &clientv1.Place{Shard: uint32(shardOf(o.entity)), Shards: shards, Node: home.name}
 	}
 	return v
 }

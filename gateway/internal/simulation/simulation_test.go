@@ -44,7 +44,7 @@ func TestNodesLeaveWithoutAFailedRequest(t *testing.T) {
 	b := simulationtest.Within(t, 6, 0)
 	var sum simulation.Counts
 	for seed := range b.Seeds {
-		w, err := simulation.RunOrderly(seed, 2+int(seed%2)) //nolint:gosec // Two or three.
+		w, err := simulation.RunOrderly(seed, 2+int(seed%2))
 		simulationtest.RequireRun(t, seed, err)
 		sum.Add(w.Counts)
 	}

@@ -158,7 +158,7 @@ func (p *program) open() {
 	}
 	cfg := client.Default()
 	cfg.Queued, cfg.QueuedBytes = queuedMost, queuedBytes
-	p.client = clientsim.Open(p.w, p.w.Source(1000+uint64(p.at)*100+uint64(p.life)), cfg, nodes) //nolint:gosec // Small.
+	p.client = clientsim.Open(p.w, p.w.Source(1000+uint64(p.at)*100+uint64(p.life)), cfg, nodes)
 }
 
 // ask begins some requests, now and then.

@@ -93,7 +93,7 @@ func contain(image, data string, volumes, program []string) error {
 			return fmt.Errorf("prctl %d: %w", call[0], errno)
 		}
 	}
-	return syscall.Exec(program[0], program, os.Environ()) //nolint:gosec // Our own program.
+	return syscall.Exec(program[0], program, os.Environ())
 }
 
 // layout is the image as a directory.
@@ -184,7 +184,7 @@ func written(t *testing.T) []string {
 func (l *layout) command(ctx context.Context, env []string, volumes []string, program ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(l.t, err)
-	cmd := exec.CommandContext(ctx, self, append([]string{containing, l.dir, l.data, strings.Join(volumes, ",")}, program...)...) //nolint:gosec // This program.
+	cmd := exec.CommandContext(ctx, self, append([]string{containing, l.dir, l.data, strings.Join(volumes, ",")}, program...)...)
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,

@@ -385,7 +385,7 @@ func (o *Options) one(c *Case) (out Outcome, err error) {
 		}
 	}()
 	out = Outcome{Case: c.Number, Family: c.Family, Text: c.Text, Sides: len(c.sides), Lead: c.lead, Hosts: []int{}}
-	k, err := form(o, c, uint64(c.Number)) //nolint:gosec // Numbers begin at 1.
+	k, err := form(o, c, uint64(c.Number))
 	if err != nil {
 		return out, err
 	}

@@ -61,7 +61,7 @@ func doubtful(o *simulation.Options) {
 
 // draw draws the settings by which n nodes bootstrap.
 func (b *booting) draw(seed uint64, n int) {
-	source := rand.New(rand.NewPCG(seed, 0xb007)) //nolint:gosec // Simulation, not secrets.
+	source := rand.New(rand.NewPCG(seed, 0xb007))
 	c := bootstrap.Default()
 	c.RequiredContactPoints = n/2 + 1
 	if source.IntN(3) == 0 {

@@ -146,7 +146,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 		}
 		return
 	}
-	source := rand.New(rand.NewPCG(o.Seed, 0x5e77)) //nolint:gosec // Simulation, not secrets.
+	source := rand.New(rand.NewPCG(o.Seed, 0x5e77))
 	if s.weather.drawn {
 		r.config = drawConfig(source, o.Nodes)
 		r.downing.Config = drawDowning(source, r.downing.Config, r.config)

@@ -42,7 +42,7 @@ type Policy struct {
 
 // Policy returns the description as an element of a table.
 func (o Of[T]) Policy() Policy {
-	//nolint:forcetypeassert // A strategy of another type is a defect of the table.
+	// A strategy of another type is a defect of the table.
 	return Policy{
 		Strategy: reflect.TypeFor[T](),
 		Service: server.Service{

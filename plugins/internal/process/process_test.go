@@ -374,7 +374,7 @@ func TestReplacedFileIsNotRun(t *testing.T) {
 func TestAFileHasOneOfTheChecksums(t *testing.T) {
 	f := newFixture(t)
 	path := filepath.Join(t.TempDir(), "plugin")
-	require.NoError(t, os.WriteFile(path, []byte("text"), 0o700)) //nolint:gosec // It stands for an executable.
+	require.NoError(t, os.WriteFile(path, []byte("text"), 0o700))
 	const sum = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
 	one, two := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
 	for _, sums := range []plugins.Checksums{nil, {sum}, {strings.ToUpper(sum)}, {one, sum}, {sum, two}} {

@@ -102,7 +102,7 @@ func Answer[T, Q, R, P any](
 		if err != nil {
 			return none, fmt.Errorf("%w: %w", errRequest, err)
 		}
-		//nolint:forcetypeassert // A strategy of another type is a defect, and a panic is an answer.
+		// A strategy of another type is a defect, and a panic is an answer.
 		r, err := ask(strategy.(T), ctx, q)
 		if err != nil {
 			return none, err

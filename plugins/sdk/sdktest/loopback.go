@@ -66,7 +66,7 @@ func As[T any](tb testing.TB, s sdk.Strategy, settings map[string]any) T {
 	}
 	conn := connect(tb, s)
 	m := configure(tb, conn, policy.Name(), settings)
-	//nolint:forcetypeassert // policies.Of found the policy by this type.
+	// policies.Of found the policy by this type.
 	return policy.Client(client.Target{Conn: conn, Name: m.Name, Class: m.Class, Timeout: callTimeout}).(T)
 }
 

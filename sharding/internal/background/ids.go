@@ -17,7 +17,7 @@ func IDs(n int) []string {
 	for i := range all {
 		number := strconv.Itoa(i)
 		all[i] = number
-		for more := 1; protocol.ShardOf(all[i], uint32(n)) != protocol.ShardID(i); more++ { //nolint:gosec // Callers bound n.
+		for more := 1; protocol.ShardOf(all[i], uint32(n)) != protocol.ShardID(i); more++ { // Callers bound n.
 			all[i] = number + "/" + strconv.Itoa(more)
 		}
 	}

@@ -156,7 +156,7 @@ func (b *mailbox) emptied() {
 }
 
 // at returns a place of the ring.
-func (b *mailbox) at(i uint32) *Mail { return &b.ring[(b.head+i)&uint32(len(b.ring)-1)] } //nolint:gosec // A ring is never that long.
+func (b *mailbox) at(i uint32) *Mail { return &b.ring[(b.head+i)&uint32(len(b.ring)-1)] } // A ring is never that long.
 
 // waiting is how many messages are not handed out.
 func (b *mailbox) waiting() int { return int(b.n - b.out) }
@@ -178,7 +178,7 @@ func (b *mailbox) grow() {
 		return
 	}
 	larger := make([]Mail, max(4, 2*len(b.ring)))
-	head := b.head & uint32(len(b.ring)-1) //nolint:gosec // A ring is never that long.
+	head := b.head & uint32(len(b.ring)-1) // A ring is never that long.
 	n := copy(larger, b.ring[head:])
 	copy(larger[n:], b.ring[:head])
 	b.ring, b.head, b.first = larger, 0, [1]Mail{}
@@ -268,7 +268,7 @@ func (a *Ahead) Next() (Mail, bool) {
 	if a.at == a.end {
 		return Mail{}, false
 	}
-	m := a.ring[a.at&uint32(len(a.ring)-1)] //nolint:gosec // A ring is never that long.
+	m := a.ring[a.at&uint32(len(a.ring)-1)] // A ring is never that long.
 	a.at++
 	return m, true
 }

@@ -60,7 +60,7 @@ func (l *layers[T]) all() iter.Seq2[protocol.ShardID, *T] {
 			values := l.layers[i].values
 			l.visits += uint64(len(values))
 			for at := range values {
-				if !yield(l.layers[i].Shard(uint32(at)), &values[at]) { //nolint:gosec // Below the number of shards.
+				if !yield(l.layers[i].Shard(uint32(at)), &values[at]) { // Below the number of shards.
 					return
 				}
 			}

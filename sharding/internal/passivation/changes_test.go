@@ -40,7 +40,7 @@ func (r *run) named(n int) string {
 		if s == 0 {
 			break
 		}
-		names = append(names, byte(r.keys[s])) //nolint:gosec // A letter.
+		names = append(names, byte(r.keys[s]))
 	}
 	return string(names)
 }
@@ -141,7 +141,7 @@ func repeats(n, within int) (trace []uint32) {
 	r := rand.New(rand.NewPCG(3, 4))
 	due := make([][]uint32, n+within)
 	for i := range n {
-		key := uint32(i) //nolint:gosec // Small.
+		key := uint32(i)
 		trace = append(append(trace, key), due[i]...)
 		at := i + 1 + r.IntN(within-1)
 		due[at] = append(due[at], key)

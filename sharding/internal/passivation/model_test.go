@@ -184,7 +184,7 @@ type windowModel struct {
 func (m *windowModel) cells(key uint32) (cells [][2]int) {
 	for row := range 4 {
 		h := spread(key, row)
-		cells = append(cells, [2]int{int(h % uint64(m.words)), int(h >> 60)}) //nolint:gosec // Small.
+		cells = append(cells, [2]int{int(h % uint64(m.words)), int(h >> 60)})
 	}
 	return cells
 }
@@ -366,7 +366,7 @@ func optimum(trace []uint32, limit int) (hits int) {
 		heap.Push(by, use{next[i], key})
 		for len(seated) > limit {
 			// An entry of a use that has passed meanwhile is not the next one of its key any more.
-			if last := heap.Pop(by).(use); seated[last.key] == last.at { //nolint:forcetypeassert // Nothing else is in it.
+			if last := heap.Pop(by).(use); seated[last.key] == last.at { // Nothing else is in it.
 				delete(seated, last.key)
 			}
 		}
@@ -386,7 +386,7 @@ type farthest []use
 func (f farthest) Len() int           { return len(f) }
 func (f farthest) Less(a, b int) bool { return f[a].at > f[b].at }
 func (f farthest) Swap(a, b int)      { f[a], f[b] = f[b], f[a] }
-func (f *farthest) Push(u any)        { *f = append(*f, u.(use)) } //nolint:forcetypeassert // See optimum.
+func (f *farthest) Push(u any)        { *f = append(*f, u.(use)) } // See optimum.
 func (f *farthest) Pop() any {
 	last := (*f)[len(*f)-1]
 	*f = (*f)[:len(*f)-1]

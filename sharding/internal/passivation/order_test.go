@@ -84,13 +84,13 @@ func traces(n, limit int) map[string][]uint32 {
 	r := rand.New(rand.NewPCG(1, 2))
 	zipf := func(from uint32) func() uint32 {
 		z := rand.NewZipf(r, 1.1, 1, uint64(20*limit))
-		return func() uint32 { return from + uint32(z.Uint64()) } //nolint:gosec // Small.
+		return func() uint32 { return from + uint32(z.Uint64()) }
 	}
 	all := map[string][]uint32{}
 	steady, fresh := zipf(0), uint32(1<<30)
 	for i := range n {
 		all["zipf"] = append(all["zipf"], steady())
-		all["loop"] = append(all["loop"], uint32(i%(limit+limit/4))) //nolint:gosec // Small.
+		all["loop"] = append(all["loop"], uint32(i%(limit+limit/4)))
 		key := steady()
 		if i/(2*limit)%2 == 1 {
 			fresh++
@@ -227,10 +227,10 @@ func (o *Order) check(t *rapid.T, aside map[Seat]bool) {
 		l, before, n := o.lists[id], Seat(0), 0
 		for s := l.first; s != 0; before, s = s, o.seats[s].next {
 			e := o.seats[s]
-			require.Equal(t, listID(id), e.list) //nolint:gosec // Small.
+			require.Equal(t, listID(id), e.list)
 			require.Equal(t, before, e.prev)
 			require.False(t, in[s])
-			require.Equal(t, aside[s], listID(id) == o.aside) //nolint:gosec // Small.
+			require.Equal(t, aside[s], listID(id) == o.aside)
 			in[s] = true
 			n++
 		}

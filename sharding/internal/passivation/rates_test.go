@@ -31,13 +31,13 @@ func bars(n int) []bar {
 	scan := bar{name: "zipf and scan", lru: 38.5, otter: 45.2}
 	loop := bar{name: "loop", lru: 0, otter: 74.6}
 	z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.01, 1, 100_000)
-	for i := range uint32(n) { //nolint:gosec // Small.
-		zipf.trace = append(zipf.trace, uint32(z.Uint64())) //nolint:gosec // Small.
+	for i := range uint32(n) {
+		zipf.trace = append(zipf.trace, uint32(z.Uint64()))
 		loop.trace = append(loop.trace, i%(barLimit+barLimit/5))
 		if i%9 >= 7 {
 			scan.trace = append(scan.trace, 1<<30+i)
 		} else {
-			scan.trace = append(scan.trace, uint32(z.Uint64())) //nolint:gosec // Small.
+			scan.trace = append(scan.trace, uint32(z.Uint64()))
 		}
 	}
 	return []bar{zipf, scan, loop}

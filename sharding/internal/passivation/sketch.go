@@ -46,13 +46,13 @@ func (k *sketch) grow(limit int) {
 // counter returns the word of a key in a row, and the place of the counter in the word.
 func (k *sketch) counter(key uint32, row int) (word int, shift uint) {
 	h := spread(key, row)
-	return int(h & uint64(len(k.words)-1)), uint(h>>60) << 2 //nolint:gosec // Below the number of words.
+	return int(h & uint64(len(k.words)-1)), uint(h>>60) << 2 // Below the number of words.
 }
 
 // spread is a hash of a key for a row: the finalizer of splitmix64.
 func spread(key uint32, row int) uint64 {
 	h := (uint64(key) + 1) * 0x9e3779b97f4a7c15
-	h += uint64(row) * 0xd1b54a32d192ed03 //nolint:gosec // Rows are 0 to 3.
+	h += uint64(row) * 0xd1b54a32d192ed03 // Rows are 0 to 3.
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
 	return h ^ h>>31

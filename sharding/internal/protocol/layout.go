@@ -28,7 +28,7 @@ func (l Layout) Shard(i uint32) ShardID { return ShardID(uint32(l.Number)<<layou
 
 // ShardOf returns the shard of an entity whose hash [HashOf] has returned.
 func (l Layout) ShardOf(hash uint64) ShardID {
-	return l.Shard(uint32(hash % uint64(l.Shards))) //nolint:gosec // Below the number of shards.
+	return l.Shard(uint32(hash % uint64(l.Shards))) // Below the number of shards.
 }
 
 // Has reports whether a shard is one of the layout.
@@ -40,7 +40,7 @@ func (l Layout) Compare(o Layout) int {
 }
 
 // Layout returns the number of the layout that the shard belongs to.
-func (s ShardID) Layout() uint16 { return uint16(s >> layoutBits) } //nolint:gosec // The upper bits.
+func (s ShardID) Layout() uint16 { return uint16(s >> layoutBits) } // The upper bits.
 
 // Index returns the place of the shard in its layout, from 0.
 func (s ShardID) Index() uint32 { return uint32(s) & (1<<layoutBits - 1) }

@@ -259,7 +259,7 @@ func (g *giver) answer(now machine.Instant, out *Outbox) {
 func (g *giver) takeOut(id string, q *question) (gone bool) {
 	gone = true
 	for _, n := range g.numbers {
-		name := Set{uint32(protocol.HashOf(id) % uint64(n.of)), n.of} //nolint:gosec // Below the number of shards.
+		name := Set{uint32(protocol.HashOf(id) % uint64(n.of)), n.of} // Below the number of shards.
 		switch n.sets[name.Number] {
 		case stepDone:
 			continue

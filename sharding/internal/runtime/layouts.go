@@ -87,7 +87,7 @@ func (r *Region) makeLayout(l protocol.Layout, former *layout) *layout {
 		}
 	}
 	for i := range next.slots {
-		cfg.Shard = l.Shard(uint32(i)) //nolint:gosec // Below the number of shards.
+		cfg.Shard = l.Shard(uint32(i)) // Below the number of shards.
 		cfg.Permanent, cfg.Withheld = next.permanent[cfg.Shard], withheld[cfg.Shard]
 		sl := &next.slots[i]
 		sl.region, sl.shard, sl.layout, sl.cell = r, cfg.Shard, next, cell.New(cfg)

@@ -181,7 +181,7 @@ func TestEarlyRepliesAreBounded(t *testing.T) {
 	a := s.ask(1, 0)
 	for from := range uint16(10) {
 		for again := range byte(3) {
-			reply := &protocol.Reply{Kind: "a", Correlation: 1, Payload: []byte{byte(from), again}} //nolint:gosec // At most 9.
+			reply := &protocol.Reply{Kind: "a", Correlation: 1, Payload: []byte{byte(from), again}}
 			s.node.Received(node(3+from), wire.AppendReply(nil, reply))
 		}
 	}
@@ -200,7 +200,7 @@ func TestRepliesThatCameTogetherAnswerTheirAsks(t *testing.T) {
 	asks := []*answerTo{s.ask(1, 0), s.ask(2, 1), s.ask(3, 0)}
 	var list wire.ReplyList
 	for i, a := range asks {
-		require.True(t, list.Add(&protocol.Reply{Kind: "a", Shard: protocol.ShardID(i % 2), Correlation: a.Correlation, Payload: []byte{byte(i)}})) //nolint:gosec // At most 2.
+		require.True(t, list.Add(&protocol.Reply{Kind: "a", Shard: protocol.ShardID(i % 2), Correlation: a.Correlation, Payload: []byte{byte(i)}}))
 	}
 	frame := list.Append(nil, 70)
 	s.node.Received(node(2), frame[:len(frame)-1])

@@ -154,7 +154,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	c := &Cluster{
 		World: w, Ledger: newLedger(w), opt: opt,
 		chosen: make(map[gossip.Address]string),
-		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), //nolint:gosec // Simulation, not secrets.
+		client: rand.New(rand.NewPCG(opt.World.Seed, 77)),
 	}
 	c.Ledger.stopLimit = opt.StopLimit
 	if opt.Leases {

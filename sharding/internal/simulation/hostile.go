@@ -54,7 +54,7 @@ type hostile struct {
 func (c *Cluster) annoy() {
 	h := &hostile{
 		cluster: c, every: c.opt.Hostile, liar: Address(c.opt.Nodes),
-		rand: rand.New(rand.NewPCG(c.opt.World.Seed, 99)), //nolint:gosec // Simulation, not secrets.
+		rand: rand.New(rand.NewPCG(c.opt.World.Seed, 99)),
 	}
 	c.Start(c.opt.Nodes)
 	c.World.After(time.Second, h.lie)

@@ -67,7 +67,7 @@ type Archived struct {
 
 func newArchive(l *Ledger, seed uint64, cfg Remembered) *archive {
 	return &archive{
-		ledger: l, rand: rand.New(rand.NewPCG(seed, 91)), cfg: cfg, sets: make(map[recall.Set]*shelfOf), //nolint:gosec // Simulation, not secrets.
+		ledger: l, rand: rand.New(rand.NewPCG(seed, 91)), cfg: cfg, sets: make(map[recall.Set]*shelfOf),
 		surely: make(map[string]bool), begun: make(map[string]int), asked: make(map[string]time.Duration), ran: make(map[string]bool),
 		downs: 100 * time.Second,
 	}

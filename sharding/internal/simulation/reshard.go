@@ -42,7 +42,7 @@ func Relayouts(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 		World: world.Options{Seed: seed, Scenario: "sharding-relayout", CodecEvery: 3},
 		Nodes: nodes, Shards: 16, Entities: 40, Every: 10 * time.Millisecond, Near: 0.3, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
 	}, set...)
-	r := rand.New(rand.NewPCG(seed, 21)) //nolint:gosec // Simulation, not secrets.
+	r := rand.New(rand.NewPCG(seed, 21))
 	c.files = func(gossip.Address) uint32 {
 		past := c.past()
 		if len(past) == 0 {

@@ -280,7 +280,7 @@ func Orderly(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 		Nodes: nodes, Shards: 16, Entities: 40, Every: 20 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
 		Behaviour: Behaviour{Recall: Recall{On: true, Whole: true}},
 	}, set...)
-	r := rand.New(rand.NewPCG(seed, 12)) //nolint:gosec // Simulation, not secrets.
+	r := rand.New(rand.NewPCG(seed, 12))
 	for round := range 40 {
 		c.World.At(15*time.Second+time.Duration(round)*time.Second, func() {
 			switch r.IntN(8) {
@@ -384,7 +384,7 @@ func Moves(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error
 		Nodes: nodes, Shards: 32, Every: 30 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 3 * time.Second,
 		Behaviour: Behaviour{SlowStop: 0.05, SlowStopFor: 4 * time.Second},
 	}, set...)
-	r := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // Simulation, not secrets.
+	r := rand.New(rand.NewPCG(seed, 5))
 	for round := range 5 {
 		c.World.At(time.Duration(20+20*round)*time.Second, func() {
 			c.Leave(r.IntN(nodes))
@@ -407,7 +407,7 @@ func LateCommands(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster
 		},
 		Nodes: nodes, Shards: 64, Every: 50 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
 	}, set...)
-	r := rand.New(rand.NewPCG(seed, 6)) //nolint:gosec // Simulation, not secrets.
+	r := rand.New(rand.NewPCG(seed, 6))
 	for round := range 5 {
 		c.World.At(time.Duration(20+15*round)*time.Second, func() {
 			c.Leave(r.IntN(nodes))

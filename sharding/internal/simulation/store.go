@@ -63,7 +63,7 @@ const (
 
 func newStore(l *Ledger, seed uint64) *Store {
 	return &Store{
-		ledger: l, rand: rand.New(rand.NewPCG(seed, 55)), //nolint:gosec // Simulation, not secrets.
+		ledger: l, rand: rand.New(rand.NewPCG(seed, 55)),
 		rows: make(map[string]*row), lands: make(map[writer]time.Duration),
 	}
 }

@@ -36,7 +36,7 @@ func Asking(seed uint64, n int, scenario string, calls world.Calls, s allocation
 // Change lets nodes leave, crash and come back for a minute, the coordinator's node among
 // them.
 func (c *Cluster) Change() {
-	r := rand.New(rand.NewPCG(c.World.Seed(), 11)) //nolint:gosec // Simulation, not secrets.
+	r := rand.New(rand.NewPCG(c.World.Seed(), 11))
 	for round := range 6 {
 		c.World.At(time.Duration(15+9*round)*time.Second, func() {
 			switch r.IntN(4) {

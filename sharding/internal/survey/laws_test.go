@@ -95,7 +95,7 @@ func TestNobodyIsToldTwice(t *testing.T) {
 		}
 		c.knows, c.known = slices.Clone(c.homes), slices.Clone(c.epochs)
 		var all []protocol.ShardID
-		for s := range protocol.ShardID(shards) { //nolint:gosec // A few.
+		for s := range protocol.ShardID(shards) {
 			all = append(all, s)
 		}
 		b := survey.NewBroadcast(survey.Question{Sort: survey.SortTell, Kind: "k"}, all)

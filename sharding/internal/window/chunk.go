@@ -79,16 +79,16 @@ func (c *Chunk) end() uint64 { return c.at + uint64(len(c.items)) }
 func (c *Chunk) push(m *Item) {
 	var head int
 	c.bytes, head = m.append(c.bytes)
-	c.items = append(c.items, entry{uint32(len(c.bytes)), uint16(head), m.Deadline != 0, m.Correlation != 0}) //nolint:gosec // An entity has an id of a few hundred bytes.
+	c.items = append(c.items, entry{uint32(len(c.bytes)), uint16(head), m.Deadline != 0, m.Correlation != 0}) // An entity has an id of a few hundred bytes.
 }
 
 // copy appends a message of another chunk.
 func (c *Chunk) copy(v *View) {
 	if v.Deadline != 0 {
-		c.bytes = binary.LittleEndian.AppendUint64(c.bytes, uint64(v.Deadline)) //nolint:gosec // All bits are kept.
+		c.bytes = binary.LittleEndian.AppendUint64(c.bytes, uint64(v.Deadline)) // All bits are kept.
 	}
 	c.bytes = append(append(c.bytes, v.Head...), v.Body...)
-	c.items = append(c.items, entry{uint32(len(c.bytes)), uint16(len(v.Head)), v.Deadline != 0, v.asked}) //nolint:gosec // As in push.
+	c.items = append(c.items, entry{uint32(len(c.bytes)), uint16(len(v.Head)), v.Deadline != 0, v.asked}) // As in push.
 }
 
 // start returns where the i-th message begins.
@@ -105,7 +105,7 @@ func (c *Chunk) view(i int, v *View) {
 	b := c.bytes[c.start(i):e.end]
 	v.Seq, v.Deadline, v.asked = c.at+uint64(i), 0, e.asked
 	if e.timed {
-		v.Deadline = machine.Instant(binary.LittleEndian.Uint64(b)) //nolint:gosec // All bits are kept.
+		v.Deadline = machine.Instant(binary.LittleEndian.Uint64(b)) // All bits are kept.
 		b = b[deadlineBytes:]
 	}
 	v.Head, v.Body = b[:e.head:e.head], b[e.head:]

@@ -41,7 +41,7 @@ func (w *Window) Bytes() int { return w.bytes }
 func (w *Window) First() uint64 { return w.first }
 
 // Next returns the number of the next message that is put into the window.
-func (w *Window) Next() uint64 { return w.first + uint64(w.n) } //nolint:gosec // A length.
+func (w *Window) Next() uint64 { return w.first + uint64(w.n) } // A length.
 
 // Push puts a message behind all others. It calls fresh for a chunk of [Small], [Large] or
 // more bytes, when it needs one.
@@ -96,10 +96,10 @@ func (w *Window) Cut(seq uint64) Items {
 	}
 	over := Items{chunk: w.head, first: w.first, end: min(seq+1, w.Next())}
 	for w.head != nil {
-		from, to := int(w.first-w.head.at), len(w.head.items) //nolint:gosec // A place in a chunk.
+		from, to := int(w.first-w.head.at), len(w.head.items) // A place in a chunk.
 		whole := w.head.end() <= over.end
 		if !whole {
-			to = int(over.end - w.head.at) //nolint:gosec // A place in a chunk.
+			to = int(over.end - w.head.at) // A place in a chunk.
 		}
 		w.leave(w.head, from, to)
 		if !whole {
@@ -118,7 +118,7 @@ func (w *Window) Cut(seq uint64) Items {
 
 // leave takes the messages of the first chunk from one place to another out of the sums.
 func (w *Window) leave(c *Chunk, from, to int) {
-	w.first += uint64(to - from) //nolint:gosec // A length.
+	w.first += uint64(to - from) // A length.
 	w.n -= to - from
 	if to > from {
 		w.bytes -= int(c.items[to-1].end - c.start(from))
@@ -173,7 +173,7 @@ func (w *Window) Find(correlation, from uint64) (seq uint64, ok bool) {
 func (w *Window) Remove(seq uint64) (spent *Chunk) {
 	machine.Assert(seq >= w.first && seq < w.Next(), "a message that is removed is in the window", "seq", seq)
 	c := w.find(seq)
-	i := int(seq - c.at) //nolint:gosec // A place in a chunk.
+	i := int(seq - c.at) // A place in a chunk.
 	w.n--
 	w.bytes -= int(c.items[i].end - c.start(i))
 	if c.items[i].asked {
@@ -215,7 +215,7 @@ func (w *Window) unlink(c *Chunk) {
 func (w *Window) Strip(seq uint64, flags uint32) (spent *Chunk) {
 	old := w.find(seq)
 	var v View
-	old.view(int(seq-old.at), &v) //nolint:gosec // A place in a chunk.
+	old.view(int(seq-old.at), &v) // A place in a chunk.
 	if v.Item().Flags == flags {
 		return nil
 	}
@@ -259,7 +259,7 @@ type Items struct {
 }
 
 // Len returns how many messages Next has not returned yet.
-func (i *Items) Len() int { return int(i.end - i.first) } //nolint:gosec // A length.
+func (i *Items) Len() int { return int(i.end - i.first) } // A length.
 
 // Seq returns the number of the next message.
 func (i *Items) Seq() uint64 { return i.first }
@@ -272,7 +272,7 @@ func (i *Items) Next(v *View) bool {
 	for i.first >= i.chunk.end() {
 		i.chunk = i.chunk.next
 	}
-	i.chunk.view(int(i.first-i.chunk.at), v) //nolint:gosec // A place in a chunk.
+	i.chunk.view(int(i.first-i.chunk.at), v) // A place in a chunk.
 	i.first++
 	return true
 }

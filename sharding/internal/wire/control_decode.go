@@ -321,7 +321,7 @@ func (c *fields) addLayout(f *wire.Field) error {
 		c.past = append(c.past, shards)
 		return nil
 	}
-	l := protocol.Layout{Number: uint16(number - 1), Shards: shards} //nolint:gosec // At most MaxLayouts-1.
+	l := protocol.Layout{Number: uint16(number - 1), Shards: shards} // At most MaxLayouts-1.
 	if n := len(c.layouts); n > 1 || n == 1 && c.layouts[0].Number >= l.Number {
 		return wire.Malformed("more than two layouts in force, or out of order")
 	}
@@ -517,7 +517,7 @@ func (c *fields) asked() (any, error) {
 	case typeMoveShard:
 		return control.MoveShard{Kind: c.kind, Shard: c.explanation.Shard, To: c.explanation.Target, ID: c.id}, nil
 	case typeReshardKind:
-		return control.ReshardKind{Kind: c.kind, ID: c.id, Shards: uint32(min(c.to, math.MaxUint32))}, nil //nolint:gosec // Bounded.
+		return control.ReshardKind{Kind: c.kind, ID: c.id, Shards: uint32(min(c.to, math.MaxUint32))}, nil // Bounded.
 	case typeReshardAnswered:
 		return control.ReshardAnswered{Kind: c.kind, ID: c.id, Refusal: c.explanation.Detail}, nil
 	case typeMoveAnswered:

@@ -70,7 +70,7 @@ type Replies struct {
 
 // openReplies returns an envelope whose replies begin at b.
 func (d *Decoder) openReplies(b []byte) *Replies {
-	d.replies = Replies{Clock: machine.Instant(d.e.clock), d: d, parts: b} //nolint:gosec // At most math.MaxInt64.
+	d.replies = Replies{Clock: machine.Instant(d.e.clock), d: d, parts: b} // At most math.MaxInt64.
 	return &d.replies
 }
 

@@ -82,7 +82,7 @@ func appendItems(dst []byte, all *window.Items, n, room int, now machine.Instant
 		}
 		room = min(room, runBytes)
 		before = v.Head
-		dst = wire.AppendVarint(wire.AppendTag(dst, numberItems, wire.BytesType), uint64(size)) //nolint:gosec // A length.
+		dst = wire.AppendVarint(wire.AppendTag(dst, numberItems, wire.BytesType), uint64(size)) // A length.
 		dst = append(dst, head...)
 		if v.Deadline == 0 {
 			dst = append(dst, v.Body...)
@@ -105,7 +105,7 @@ func remaining(deadline, now machine.Instant) (left uint64, expired bool) {
 	if now >= deadline {
 		return 0, true
 	}
-	return uint64(deadline.Sub(now)), false //nolint:gosec // Not negative.
+	return uint64(deadline.Sub(now)), false // Not negative.
 }
 
 // Run holds several messages of one stream: an envelope, or a part of a batch. It refers to the bytes that

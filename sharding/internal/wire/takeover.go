@@ -96,7 +96,7 @@ func (c *fields) takeoverMessage() (any, error) {
 	if c.from >= protocol.MaxLayouts {
 		return nil, wire.Malformed("a layout of the number %d", c.from)
 	}
-	layout := uint16(c.from) //nolint:gosec // Below MaxLayouts.
+	layout := uint16(c.from) // Below MaxLayouts.
 	switch c.typ {
 	case typeTakeOver:
 		return control.TakeOver{Kind: c.kind, Take: protocol.Take{Layout: layout, Number: c.id, Shards: c.wanted, Gone: c.taking.gone}}, nil

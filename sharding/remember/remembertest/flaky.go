@@ -28,7 +28,7 @@ var errLost = errors.New("remembertest: the connection is lost")
 const lateMost = 50 * time.Millisecond // How late a call may come.
 
 func newFlaky(a, b remember.Store, seed uint64) *flaky {
-	return &flaky{stores: []remember.Store{a, b}, rand: rand.New(rand.NewPCG(seed, 3))} //nolint:gosec // Tests, not secrets.
+	return &flaky{stores: []remember.Store{a, b}, rand: rand.New(rand.NewPCG(seed, 3))}
 }
 
 // wait waits for the calls that are still under way.

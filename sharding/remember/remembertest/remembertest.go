@@ -99,7 +99,7 @@ func shard(n int) remember.Shard { return remember.Shard{Kind: "remembertest", N
 
 // under returns the n-th epoch.
 func under(n int) epoch.Epoch {
-	return epoch.Epoch{Born: 1, Term: singleton.Term{UpNumber: 1}, N: uint64(n)} //nolint:gosec // A small number.
+	return epoch.Epoch{Born: 1, Term: singleton.Term{UpNumber: 1}, N: uint64(n)}
 }
 
 // ctx returns a context that bounds a call.
@@ -299,7 +299,7 @@ func followed(s *suite) {
 	if owners == 0 {
 		owners = 60
 	}
-	r := rand.New(rand.NewPCG(1, 7)) //nolint:gosec // Tests, not secrets.
+	r := rand.New(rand.NewPCG(1, 7))
 	flaky := newFlaky(s.server.Store, s.server.Other, 1)
 	surely := map[string]bool{} // What is known of an id; those of which nothing is known are not in it.
 	var former []remember.Set

@@ -39,7 +39,7 @@ type table struct{ records, events *bbolt.Bucket }
 // keyOf returns the key of a record.
 func keyOf(k store.Key) []byte {
 	b := append([]byte{byte(len(k.Kind))}, k.Kind...)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(k.ID))) //nolint:gosec // Bounded by checked.
+	b = binary.BigEndian.AppendUint16(b, uint16(len(k.ID))) // Bounded by checked.
 	return append(b, k.ID...)
 }
 
@@ -148,7 +148,7 @@ func (t table) whole(k store.Key, r row) (store.Record, error) {
 func (t table) change(r row, w store.Write) (row, error) {
 	key := keyOf(w.Key)
 	for i, e := range w.Events {
-		at := eventKey(key, r.Version+1+uint64(i)) //nolint:gosec // An index.
+		at := eventKey(key, r.Version+1+uint64(i)) // An index.
 		value := append(binary.BigEndian.AppendUint32(nil, e.Form), e.Bytes...)
 		if err := t.events.Put(at, summed(at, value)); err != nil {
 			return r, err

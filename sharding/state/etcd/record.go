@@ -112,7 +112,7 @@ func eventsBytes(events []store.Value) string {
 	var b []byte
 	for _, e := range events {
 		b = binary.BigEndian.AppendUint32(b, e.Form)
-		b = binary.BigEndian.AppendUint32(b, uint32(len(e.Bytes))) //nolint:gosec // Etcd takes megabytes.
+		b = binary.BigEndian.AppendUint32(b, uint32(len(e.Bytes))) // Etcd takes megabytes.
 		b = append(b, e.Bytes...)
 	}
 	return string(b)

@@ -155,7 +155,7 @@ func newColumns(n int) *columns {
 func (c *columns) add(k store.Key, o store.Owner) {
 	e, _ := o.Epoch.AppendBinary(make([]byte, 0, epoch.Size)) // It never fails.
 	c.kinds, c.ids = append(c.kinds, []byte(k.Kind)), append(c.ids, []byte(k.ID))
-	c.epochs, c.instances = append(c.epochs, e), append(c.instances, int64(o.Instance)) //nolint:gosec // Below 2^63 by contract.
+	c.epochs, c.instances = append(c.epochs, e), append(c.instances, int64(o.Instance)) // Below 2^63 by contract.
 }
 
 // changes are what the writes of a call change.
@@ -172,12 +172,12 @@ type changes struct {
 }
 
 func (c *changes) add(at int, w store.Write) {
-	c.expected, c.versions = append(c.expected, int64(w.Expected)), append(c.versions, int64(w.Version)) //nolint:gosec // Below 2^63 by contract.
+	c.expected, c.versions = append(c.expected, int64(w.Expected)), append(c.versions, int64(w.Version)) // Below 2^63 by contract.
 	c.whole = append(c.whole, len(w.Events) == 0)
 	c.forms, c.states = append(c.forms, int64(w.Snapshot.Form)), append(c.states, some(w.Snapshot.Bytes))
 	for i, e := range w.Events {
 		c.eventsOf = append(c.eventsOf, int64(at))
-		c.eventVersions = append(c.eventVersions, int64(w.Expected)+1+int64(i)) //nolint:gosec // Below 2^63 by contract.
+		c.eventVersions = append(c.eventVersions, int64(w.Expected)+1+int64(i)) // Below 2^63 by contract.
 		c.eventForms, c.events = append(c.eventForms, int64(e.Form)), append(c.events, some(e.Bytes))
 	}
 }

@@ -33,7 +33,7 @@ const lateMost = 300 * time.Millisecond // How late a call may come.
 
 // NewFlaky returns a store whose faults are drawn from a seed.
 func NewFlaky(s store.Store, seed uint64) *Flaky {
-	return &Flaky{store: s, rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // Tests, not secrets.
+	return &Flaky{store: s, rand: rand.New(rand.NewPCG(seed, 1))}
 }
 
 // Calm ends the faults, and waits for the calls that are still under way.

@@ -430,7 +430,7 @@ func (g *game) next() uint64 {
 // play is one competitor: a node, which mostly writes by what it knows, and now and then is the home
 // of a record anew.
 func (g *game) play(n, changes int) {
-	r := rand.New(rand.NewPCG(uint64(n), 2)) //nolint:gosec // Tests, not secrets.
+	r := rand.New(rand.NewPCG(uint64(n), 2))
 	keeper, err := state.NewKeeper(g.flaky, quick(), state.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		g.Error(err)

@@ -166,7 +166,7 @@ func TestPluginsThatCannotBeStartedAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	plain, fit := filepath.Join(dir, "plain"), filepath.Join(dir, "fit")
 	require.NoError(t, os.WriteFile(plain, []byte("text"), 0o600))
-	require.NoError(t, os.WriteFile(fit, []byte("text"), 0o700)) //nolint:gosec // It stands for an executable.
+	require.NoError(t, os.WriteFile(fit, []byte("text"), 0o700))
 	const sum = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
 	for name, test := range map[string]struct{ plugin, want string }{
 		"fine":      {"path: " + fit + ", unpinned: true", ""},

@@ -86,7 +86,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 func TestCheckWarnsOfWhatTheSystemDoesNotKeep(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "cluster.yaml")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "vote"), []byte("a plugin"), 0o700)) //nolint:gosec // It stands for an executable.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "vote"), []byte("a plugin"), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte("{cluster: {name: test}, node: {address: 127.0.0.1:7946}, membership: {seed-nodes: ['127.0.0.1:7946']},\n"+
 		" plugins: {vote: {policy: downing, path: vote, unpinned: true, user: nobody-of-that-name}}}\n"), 0o600))
 	_, warnings, err := check(command.Own{}, path)

@@ -214,7 +214,7 @@ func provided(t *testing.T, dir, block string) string {
 	write := func(name, content string) {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o700)) //nolint:gosec // It stands for an executable.
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o700))
 	}
 	for _, name := range found(tokens, block) {
 		write(name, "alice never "+strings.Repeat("ab", sha256.Size)+"\n")

@@ -109,7 +109,7 @@ func said(tb testing.TB, path string) config.Errors {
 	tb.Helper()
 	faults := refused(tb, path)
 	if len(faults) == 0 {
-		text, err := os.ReadFile(path) //nolint:gosec // The file that the test has written.
+		text, err := os.ReadFile(path)
 		require.NoError(tb, err)
 		require.NoError(tb, start(tb, path), "the check says ok of\n%s", text)
 	}
@@ -131,7 +131,7 @@ func refused(tb testing.TB, path string) config.Errors {
 	if err == nil {
 		return nil
 	}
-	text, read := os.ReadFile(path) //nolint:gosec // The file that the test has written.
+	text, read := os.ReadFile(path)
 	require.NoError(tb, read)
 	require.EqualError(tb, start(tb, path), err.Error(), "of\n%s", text)
 	faults, _ := errors.AsType[config.Errors](err)

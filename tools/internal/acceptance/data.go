@@ -102,7 +102,7 @@ func (p *counters) read(ctx context.Context, n *clustertest.Node, name string) b
 	if err != nil && !errors.Is(err, ddata.ErrNotFound) {
 		return false
 	}
-	sum := int64(v.Value()) //nolint:gosec // Some thousands.
+	sum := int64(v.Value())
 	// What ends as not stored while the read is under way was begun before it ended.
 	if sum < before.acknowledged {
 		p.violation("counter %s at %s: a majority read has %d, and %d were acknowledged before it", name, n.Address(), sum, before.acknowledged)

@@ -14,13 +14,13 @@
 //
 // # A run
 //
-// [Run] starts some machines, a node on each, and programs on all of them ([program]): counters and sets in replicated
-// data, accounts whose states are saved by a store that is slow and fails, with clients that are no members among their
-// users, deliveries, reminders, remembered entities, a singleton that writes to a register outside, a chat over topics
-// among registered places. While these work, an [operator] does what operators do and what happens to them: single nodes fail, restart and are cut off, all nodes
-// end, in order or at one moment, disks and stores come back as they were, a second operator acts at the same time,
-// others deploy beside. Each event ends when the cluster is whole again. At the end everything is healed, and each
-// program judges.
+// [Run] starts some machines, a node on each, and programs on all of them ([program]): counters and sets in
+// replicated data, accounts whose states are saved by a store that is slow and fails, with clients that are no
+// members among their users, deliveries, reminders, remembered entities, a singleton that writes to a register
+// outside, a chat over topics among registered places. While these work, an [operator] does what operators do and
+// what happens to them: single nodes fail, restart and are cut off, all nodes end, in order or at one moment, disks
+// and stores come back as they were, a second operator acts at the same time, others deploy beside. Each event ends
+// when the cluster is whole again. At the end everything is healed, and each program judges.
 //
 // # Oracles
 //

@@ -57,7 +57,7 @@ func Process(seed uint64, nodes int) (virtual time.Duration, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), processMax)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program) //nolint:gosec // This program.
+	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", variable, seed, nodes), "GOGC=400")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

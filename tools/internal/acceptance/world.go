@@ -108,7 +108,7 @@ func Run(t testing.TB, seed uint64, nodes int) {
 // newWorld starts a node on each of some machines.
 func newWorld(t testing.TB, seed uint64, nodes int) *world {
 	t.Helper()
-	w := &world{TB: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), dirs: t.TempDir(), found: map[string]int{}} //nolint:gosec // A test.
+	w := &world{TB: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), dirs: t.TempDir(), found: map[string]int{}}
 	w.states = newShaky(w.source("states"))
 	options := []cluster.Option{
 		cluster.WithLogger(slog.New(slog.DiscardHandler)),
@@ -313,7 +313,7 @@ func (w *world) source(name string) *rand.Rand {
 	for _, b := range []byte(name) {
 		h = (h ^ uint64(b)) * 1099511628211
 	}
-	return rand.New(rand.NewPCG(w.seed, h)) //nolint:gosec // A test.
+	return rand.New(rand.NewPCG(w.seed, h))
 }
 
 // note keeps a line for the case that something is found.
@@ -360,5 +360,5 @@ func sleep(ctx context.Context, r *rand.Rand, most time.Duration) bool {
 
 // Nodes draws how many nodes a run has.
 func Nodes(seed uint64) int {
-	return NodesLeast + rand.New(rand.NewPCG(seed, 3)).IntN(NodesMost-NodesLeast+1) //nolint:gosec // A test.
+	return NodesLeast + rand.New(rand.NewPCG(seed, 3)).IntN(NodesMost-NodesLeast+1)
 }

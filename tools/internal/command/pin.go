@@ -219,7 +219,7 @@ func valueOf(m *yaml.Node, key string) *yaml.Node {
 
 // checksum is the SHA-256 checksum of a file.
 func checksum(path string) (string, error) {
-	f, err := os.Open(path) //nolint:gosec // The operator names it.
+	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -171,7 +171,7 @@ type output struct {
 func create(path string, stdout io.Writer) (*output, error) {
 	switch {
 	case path == "":
-		return nil, nil //nolint:nilnil // It goes nowhere.
+		return nil, nil // It goes nowhere.
 	case path == "-" && stdout != nil:
 		return &output{buffer: bufio.NewWriterSize(stdout, traceBuffer)}, nil
 	}

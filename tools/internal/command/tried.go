@@ -166,7 +166,7 @@ func readSettings(path string) (map[string]any, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // The operator names it.
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

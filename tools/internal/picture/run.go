@@ -232,7 +232,7 @@ var script string
 // Write writes the page.
 func (r Run) Write(path string) error {
 	return page.Write(path, text, template.FuncMap{
-		"pictureStyle":  func() template.CSS { return template.CSS(style) }, //nolint:gosec // It is the file beside this one.
-		"pictureScript": func() template.JS { return template.JS(script) },  //nolint:gosec // It is the file beside this one.
+		"pictureStyle":  func() template.CSS { return template.CSS(style) },
+		"pictureScript": func() template.JS { return template.JS(script) },
 	}, r)
 }

@@ -41,7 +41,7 @@ func Schema(described []manual.Setting, defaults any) (map[string]any, error) {
 	root := group()
 	root["$schema"], root["$id"], root["title"] = "https://json-schema.org/draft/2020-12/schema", SchemaID, "Quorate configuration"
 	root["type"] = "object"
-	top := root["properties"].(object) //nolint:forcetypeassert // As made by group.
+	top := root["properties"].(object) // As made by group.
 	top["include"] = object{"type": "array", "items": object{"type": "string"}, "description": "Files of this directory that are laid under this file, the later over the earlier."}
 	top["$schema"] = object{"type": "string", "description": "This schema, for editors; it is ignored."}
 	root["patternProperties"] = object{
@@ -75,7 +75,7 @@ func place(nodes map[string]object, s config.Setting, node object) {
 	case "[]":
 		parent["items"] = node
 	default:
-		parent["properties"].(object)[last] = node //nolint:forcetypeassert // As made by group.
+		parent["properties"].(object)[last] = node // As made by group.
 	}
 }
 

@@ -99,7 +99,7 @@ func newValues(p Project, about policy) (values, error) {
 // modulesIn lists the modules of a checkout.
 func modulesIn(checkout string) ([]string, error) {
 	file := filepath.Join(checkout, "go.work")
-	text, err := os.ReadFile(file) //nolint:gosec // The caller names it.
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no checkout of Quorate: %w", checkout, err)
 	}

@@ -178,14 +178,14 @@ func Write(dir string, files []File) (err error) {
 	}()
 	for _, f := range files {
 		target := filepath.Join(fresh, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // Sources are no secret.
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(target, f.Content, 0o644); err != nil { //nolint:gosec // Sources are no secret.
+		if err := os.WriteFile(target, f.Content, 0o644); err != nil {
 			return err
 		}
 	}
-	if err := os.Chmod(fresh, 0o755); err != nil { //nolint:gosec // Sources are no secret.
+	if err := os.Chmod(fresh, 0o755); err != nil {
 		return err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

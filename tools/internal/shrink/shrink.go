@@ -56,7 +56,7 @@ func run(from, to string) error {
 		if len(text) > bytesMax {
 			return fmt.Errorf("%s has %d bytes, at most %d are for a document", e.Name(), len(text), bytesMax)
 		}
-		if err := os.WriteFile(filepath.Join(to, e.Name()), text, 0o644); err != nil { //nolint:gosec // A document is for all to read.
+		if err := os.WriteFile(filepath.Join(to, e.Name()), text, 0o644); err != nil {
 			return err
 		}
 		fmt.Printf("%s %d\n", e.Name(), len(text))
@@ -76,7 +76,7 @@ func shrink(text []byte) ([]byte, error) {
 	each(full, func(x, y int, c color.RGBA) {
 		i, known := nearest[c]
 		if !known {
-			i = uint8(colours.Index(c)) //nolint:gosec // There are at most 256.
+			i = uint8(colours.Index(c))
 			nearest[c] = i
 		}
 		small.SetColorIndex(x, y, i)
@@ -125,8 +125,8 @@ func each(of image.Image, f func(x, y int, c color.RGBA)) {
 	bounds := of.Bounds()
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
 		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			r, g, b, a := of.At(x, y).RGBA()                                                            // 16 bits each.
-			f(x, y, color.RGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: uint8(a >> 8)}) //nolint:gosec // 8 bits are left.
+			r, g, b, a := of.At(x, y).RGBA() // 16 bits each.
+			f(x, y, color.RGBA{R: uint8(r >> 8), G: uint8(g >> 8), B: uint8(b >> 8), A: uint8(a >> 8)})
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (t *trial) kit(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotRun, err)
 	}
-	run := exec.CommandContext(ctx, self, t.Kit(t.Config.Policy, pattern)...) //nolint:gosec // This program again.
+	run := exec.CommandContext(ctx, self, t.Kit(t.Config.Policy, pattern)...)
 	run.WaitDelay = closeLimit
 	var trouble strings.Builder
 	run.Stderr = &trouble

@@ -194,7 +194,7 @@ func (t *trial) partitions(ctx context.Context, p downing.Provider) (string, err
 
 // partition has the sides of one partition decide, and returns how many go on, of how many.
 func partition(ctx context.Context, p downing.Provider, seed uint64) (going, of int, err error) {
-	sides := downingtest.RandomSplit(rand.New(rand.NewPCG(seed, 0))) //nolint:gosec // A world, not secrets.
+	sides := downingtest.RandomSplit(rand.New(rand.NewPCG(seed, 0)))
 	for _, v := range sides {
 		v.Stable, v.Unstable = time.Hour, time.Hour
 		d, err := p.Decide(ctx, v)
@@ -333,7 +333,7 @@ func (t *trial) failureDetector(ctx context.Context) error {
 }
 
 func readTrace(path string) (trace fdtest.Trace, err error) {
-	file, err := os.Open(path) //nolint:gosec // The author of the plugin names it.
+	file, err := os.Open(path)
 	if err != nil {
 		return trace, err
 	}

@@ -109,7 +109,7 @@ func (k Known) Add(p Part, number int) {
 
 // Location implements [allocation.Locations].
 func (k Known) Location(_ string, shard allocation.Shard) string {
-	return k[allocation.Shard(Number(shard))] //nolint:gosec // Below 65,536.
+	return k[allocation.Shard(Number(shard))] // Below 65,536.
 }
 
 var _ allocation.Locations = Known(nil)

@@ -76,6 +76,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bank-demo:", err)
 	}
 	if err != nil || !ok {
-		os.Exit(1) //nolint:gocritic // The deferred cancels only release what the exit releases too.
+		os.Exit(1) // The deferred cancels only release what the exit releases too.
 	}
 }

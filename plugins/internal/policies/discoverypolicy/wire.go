@@ -148,7 +148,7 @@ func (c *columns) set(f *mwire.Field) (err error) {
 	case fieldTTL:
 		var ttl uint64
 		ttl, err = f.Uint(math.MaxUint64)
-		c.found.TTL = time.Duration(ttl) //nolint:gosec // A negative number is encoded so.
+		c.found.TTL = time.Duration(ttl) // A negative number is encoded so.
 	}
 	return err
 }

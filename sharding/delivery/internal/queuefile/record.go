@@ -103,7 +103,7 @@ func (r *Record) Append(dst []byte, salt Salt, at int64) []byte {
 	}
 	dst = append(append(dst, kind), r.ID.Session[:]...)
 	dst = binary.LittleEndian.AppendUint64(dst, r.ID.Number)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Mark)) //nolint:gosec // Not negative.
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Mark)) // Not negative.
 	if !r.Removal {
 		dst = binary.AppendUvarint(dst, uint64(len(r.To)))
 		dst = append(append(dst, r.To...), r.Message...)
@@ -115,7 +115,7 @@ func (r *Record) Append(dst []byte, salt Salt, at int64) []byte {
 // seal writes the frame of a record, whose body is there.
 func seal(record []byte, salt Salt, at int64) {
 	body := record[frameBytes:]
-	binary.LittleEndian.PutUint32(record, uint32(len(body))) //nolint:gosec // At most bodyMost, see Queue.Append.
+	binary.LittleEndian.PutUint32(record, uint32(len(body))) // At most bodyMost, see Queue.Append.
 	binary.LittleEndian.PutUint32(record[4:], checksum(body))
 	binary.LittleEndian.PutUint64(record[tagAt:], tagOf(record, salt, at))
 }
@@ -124,7 +124,7 @@ func seal(record []byte, salt Salt, at int64) {
 func tagOf(frame []byte, salt Salt, at int64) uint64 {
 	var covered [saltBytes + 8 + tagAt]byte
 	copy(covered[:], salt[:])
-	binary.LittleEndian.PutUint64(covered[saltBytes:], uint64(at)) //nolint:gosec // Not negative.
+	binary.LittleEndian.PutUint64(covered[saltBytes:], uint64(at)) // Not negative.
 	copy(covered[saltBytes+8:], frame[:tagAt])
 	sum := sha256.Sum256(covered[:])
 	return binary.LittleEndian.Uint64(sum[:])
@@ -148,9 +148,9 @@ func idOf(body []byte) (id delivery.EntryID) {
 }
 
 // markOf returns up to where the file was synced when a record was written.
-func markOf(body []byte) int64 { return int64(binary.LittleEndian.Uint64(body[markAt:])) } //nolint:gosec // As it was written, not negative.
+func markOf(body []byte) int64 { return int64(binary.LittleEndian.Uint64(body[markAt:])) } // As it was written, not negative.
 
 // setMark changes the mark of a record, which must be sealed again.
 func setMark(record []byte, mark int64) {
-	binary.LittleEndian.PutUint64(record[frameBytes+markAt:], uint64(mark)) //nolint:gosec // Not negative.
+	binary.LittleEndian.PutUint64(record[frameBytes+markAt:], uint64(mark)) // Not negative.
 }

@@ -53,7 +53,7 @@ func (r *replier) Reply(message any) error {
 			return wire.Set(&r.answer.Confirmed, f, ^uint64(0))
 		case 3:
 			demand, err := f.Uint(delivery.FrameMax)
-			r.answer.Demand = int(demand) //nolint:gosec // At most FrameMax.
+			r.answer.Demand = int(demand)
 			return err
 		}
 		return nil

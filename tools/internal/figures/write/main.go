@@ -38,5 +38,5 @@ func write(root string) error {
 	for _, line := range figures.Differences(page, rendered) {
 		fmt.Println(line)
 	}
-	return os.WriteFile(filepath.Join(root, filepath.FromSlash(figures.Page)), []byte(rendered), 0o644) //nolint:gosec // A page is for everybody.
+	return os.WriteFile(filepath.Join(root, filepath.FromSlash(figures.Page)), []byte(rendered), 0o644)
 }
