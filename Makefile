@@ -57,7 +57,7 @@ needs:
 # ---------------------------------------------------------------- the gates
 
 # None of the gates fills two processors by itself, and the tools are built while others run.
-GATES = fmt-check lint tree api-check figures-check modules cross generate-check
+GATES = fmt-check lint tree history-check api-check figures-check modules cross generate-check
 
 .PHONY: check
 check: needs ## every gate except the tests (the default): MODULE=fd, those of one module, and its tests
@@ -102,6 +102,11 @@ vet: needs ## go vet over the workspace, with and without the process tests
 tree: needs ## the checks on the tree: imports, docs, headers, lengths, replaces
 	$(call step,tree)
 	@$(GO) test -count=1 ./tools/tree/...
+
+.PHONY: history-check
+history-check: needs ## the commits: their subjects, and how large they are
+	$(call step,history-check)
+	@$(GO) test -count=1 ./tools/internal/history
 
 .PHONY: api-check
 api-check: needs ## what the public packages declare, against docs/api

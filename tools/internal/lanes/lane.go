@@ -97,7 +97,7 @@ func nameOf(names ...string) func(string) bool {
 
 // gates are the packages whose tests are gates of `make check`, or a lane of their own.
 func gates() []string {
-	return []string{"tools/consumer", "tools/internal/api", "tools/internal/figures", "tools/internal/platforms", "tools/tree"}
+	return []string{"tools/consumer", "tools/internal/api", "tools/internal/figures", "tools/internal/history", "tools/internal/platforms", "tools/tree"}
 }
 
 // Sequential are the packages that run in one goroutine, tests included: machines, the worlds that they are
