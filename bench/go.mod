@@ -6,7 +6,6 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/quorate/quorate/client v0.0.0
-	github.com/quorate/quorate/ddata/durable v0.0.0
 	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel/sdk v1.47.0
@@ -109,7 +108,6 @@ replace (
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/ddata => ../ddata
 	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
-	github.com/quorate/quorate/ddata/durable => ../ddata/durable
 	github.com/quorate/quorate/ddata/services => ../ddata/services
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/downing => ../downing

@@ -6,6 +6,7 @@ require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/stretchr/testify v1.12.1
+	go.uber.org/goleak v1.3.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -9,7 +9,6 @@ require (
 	github.com/quorate/quorate/config v0.0.0
 	github.com/quorate/quorate/ddata v0.0.0
 	github.com/quorate/quorate/ddata/crdt v0.0.0
-	github.com/quorate/quorate/ddata/durable v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/internal/patience v0.0.0
@@ -30,8 +29,6 @@ require (
 )
 
 require github.com/quorate/quorate/discovery/dns v0.0.0
-
-require github.com/quorate/quorate/discovery/kubernetes v0.0.0
 
 require github.com/quorate/quorate/cluster/prometheus v0.0.0
 
@@ -99,11 +96,9 @@ replace (
 	github.com/quorate/quorate/config/field => ../config/field
 	github.com/quorate/quorate/ddata => ../ddata
 	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
-	github.com/quorate/quorate/ddata/durable => ../ddata/durable
 	github.com/quorate/quorate/ddata/services => ../ddata/services
 	github.com/quorate/quorate/discovery => ../discovery
 	github.com/quorate/quorate/discovery/dns => ../discovery/dns
-	github.com/quorate/quorate/discovery/kubernetes => ../discovery/kubernetes
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/fd => ../fd
 	github.com/quorate/quorate/gateway => ../gateway

@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	github.com/quorate/quorate/ddata v0.0.0
-	github.com/quorate/quorate/ddata/durable v0.0.0
 	github.com/quorate/quorate/downing/lease/kubernetes v0.0.0
 	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/sharding/delivery v0.0.0
@@ -12,11 +11,7 @@ require (
 
 require github.com/quorate/quorate/downing/lease/etcd v0.0.0
 
-require github.com/quorate/quorate/discovery/kubernetes v0.0.0
-
 require github.com/quorate/quorate/discovery/etcd v0.0.0
-
-require github.com/quorate/quorate/discovery/consul v0.0.0
 
 require github.com/quorate/quorate/discovery/multicast v0.0.0
 
@@ -149,13 +144,10 @@ replace (
 	github.com/quorate/quorate/config/toml => ../config/toml
 	github.com/quorate/quorate/ddata => ../ddata
 	github.com/quorate/quorate/ddata/crdt => ../ddata/crdt
-	github.com/quorate/quorate/ddata/durable => ../ddata/durable
 	github.com/quorate/quorate/ddata/services => ../ddata/services
 	github.com/quorate/quorate/discovery => ../discovery
-	github.com/quorate/quorate/discovery/consul => ../discovery/consul
 	github.com/quorate/quorate/discovery/dns => ../discovery/dns
 	github.com/quorate/quorate/discovery/etcd => ../discovery/etcd
-	github.com/quorate/quorate/discovery/kubernetes => ../discovery/kubernetes
 	github.com/quorate/quorate/discovery/multicast => ../discovery/multicast
 	github.com/quorate/quorate/downing => ../downing
 	github.com/quorate/quorate/downing/lease/etcd => ../downing/lease/etcd

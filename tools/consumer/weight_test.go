@@ -30,7 +30,7 @@ var (
 	inTOML     = extra{"config/toml", "config/toml", "cluster.WithFormat(toml.Format())"}
 	prometheus = extra{"cluster/prometheus", "cluster/prometheus", "cluster.WithMetrics(prometheus.Endpoint())"}
 	host       = extra{"plugins", "plugins/host", "cluster.WithPlugins(host.New())"}
-	durable    = extra{"ddata/durable", "ddata/durable", "cluster.WithStore(durable.OpenIn)"}
+	durable    = extra{"ddata", "ddata/durable", "cluster.WithStore(durable.OpenIn)"}
 )
 
 // asked are the modules of others that come with an extra, by the beginnings of their paths.

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
-	github.com/quorate/quorate/discovery/kubernetes v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
 	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/stretchr/testify v1.12.1
@@ -17,7 +16,6 @@ require go.yaml.in/yaml/v3 v3.0.5 // indirect
 replace (
 	github.com/quorate/quorate/config/field => ../../../config/field
 	github.com/quorate/quorate/discovery => ../../../discovery
-	github.com/quorate/quorate/discovery/kubernetes => ../../../discovery/kubernetes
 	github.com/quorate/quorate/downing => ../..
 	github.com/quorate/quorate/gossip => ../../../gossip
 	github.com/quorate/quorate/internal/patience => ../../../internal/patience
