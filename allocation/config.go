@@ -65,10 +65,6 @@ type RebalanceLimits struct {
 	RebalanceRelativeLimit float64 `koanf:"rebalance-relative-limit" unit:"part of the shards" range:">0..1"`
 }
 
-// rebalanceLimitMax is above any sensible number of shards, and keeps arithmetic far
-// from overflow.
-const rebalanceLimitMax = 1_000_000
-
 // Default returns least-shard. It, consistent-hashing, load-aware and external have rounds of at most 100 shards and a
 // tenth of all shards: 1,000 shards on 4 nodes are spread over a fifth node in two
 // rounds, while nine of ten shards are at rest at any time. Least-shard-threshold has the
@@ -93,8 +89,7 @@ func (c Config) Validate() error {
 	faults.Add(field.Within("load-aware", c.LoadAware.Validate()))
 	faults.Add(field.Within("least-shard-threshold", c.LeastShardThreshold.Validate()))
 	faults.Add(field.Within("external", c.External.Validate()))
-	part := c.PreferNewestAbove
-	faults.Refuse(!(part >= 0 && part <= 1), "prefer-newest-above", "%v is not from 0 to 1", part)
+	faults.Add(field.Ranges(c))
 	faults.Refuse(c.Strategy == "", "strategy", "is empty; built in are %s", strings.Join(BuiltIns(), ", "))
 	return faults.Err()
 }
@@ -102,11 +97,7 @@ func (c Config) Validate() error {
 // Validate returns all faults of the configuration, joined, each a
 // [field.Error].
 func (c RebalanceLimits) Validate() error {
-	var faults field.Faults
-	n, part := c.RebalanceAbsoluteLimit, c.RebalanceRelativeLimit
-	faults.Refuse(n < 0 || n > rebalanceLimitMax, "rebalance-absolute-limit", "%d is not from 0 (off) to %d", n, rebalanceLimitMax)
-	faults.Refuse(!(part > 0 && part <= 1), "rebalance-relative-limit", "%v is not above 0 and up to 1", part)
-	return faults.Err()
+	return field.Ranges(c)
 }
 
 // limit is how many of the shards may be moving.

@@ -28,11 +28,7 @@ type ThresholdConfig struct {
 // Validate returns all faults of the configuration, joined, each a
 // [field.Error].
 func (c ThresholdConfig) Validate() error {
-	var faults field.Faults
-	n, most := c.RebalanceThreshold, c.MaxSimultaneousRebalance
-	faults.Refuse(n < 1 || n > rebalanceLimitMax, "rebalance-threshold", "%d is not from 1 to %d", n, rebalanceLimitMax)
-	faults.Refuse(most < 0 || most > rebalanceLimitMax, "max-simultaneous-rebalance", "%d is not from 0 (off) to %d", most, rebalanceLimitMax)
-	return faults.Err()
+	return field.Ranges(c)
 }
 
 // LeastShardThreshold is the least-shard strategy that Akka and Pekko have by default, for a

@@ -22,14 +22,11 @@ type LoadAwareConfig struct {
 	RebalanceLimits `koanf:",squash"`
 }
 
-// The least tolerance: below it the steps in which loads are told would move shards.
-const toleranceMin = 0.02
-
 // Validate returns all faults of the configuration, joined, each a
 // [field.Error].
 func (c LoadAwareConfig) Validate() error {
 	var faults field.Faults
-	faults.Refuse(!(c.Tolerance >= toleranceMin && c.Tolerance <= 1), "tolerance", "%v is not from %v to 1", c.Tolerance, toleranceMin)
+	faults.Add(field.Ranges(c))
 	faults.Add(c.RebalanceLimits.Validate())
 	return faults.Err()
 }

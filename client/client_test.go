@@ -27,16 +27,16 @@ func TestConfigsThatAreRefused(t *testing.T) {
 	good.Addresses = []string{"127.0.0.1:7947", "[::1]:7947"}
 	require.NoError(t, good.Validate())
 	for want, change := range map[string]func(*client.Config){
-		"addresses: has 0 addresses":       func(c *client.Config) { c.Addresses = nil },
-		"is not a \"host:port\"":           func(c *client.Config) { c.Addresses = []string{"127.0.0.1"} },
-		"127.0.0.1:0\" is not":             func(c *client.Config) { c.Addresses = []string{"127.0.0.1:0"} },
-		"is listed twice":                  func(c *client.Config) { c.Addresses = []string{"127.0.0.1:1", "127.0.0.1:1"} },
-		"is not on the loopback interface": func(c *client.Config) { c.Addresses = []string{"10.0.0.1:7947"} },
-		"tls: certificate, key and":        func(c *client.Config) { c.TLS.Key = "k" },
-		"queued: 0 is not in the range":    func(c *client.Config) { c.Queued = 0 },
-		"queued-bytes: 1 is not":           func(c *client.Config) { c.QueuedBytes = 1 },
-		"retry-interval: 1h0m0s is not in": func(c *client.Config) { c.RetryInterval = time.Hour },
-		"dial-timeout: 0s is not in the":   func(c *client.Config) { c.DialTimeout = 0 },
+		"addresses: has 0 addresses":         func(c *client.Config) { c.Addresses = nil },
+		"is not a \"host:port\"":             func(c *client.Config) { c.Addresses = []string{"127.0.0.1"} },
+		"127.0.0.1:0\" is not":               func(c *client.Config) { c.Addresses = []string{"127.0.0.1:0"} },
+		"is listed twice":                    func(c *client.Config) { c.Addresses = []string{"127.0.0.1:1", "127.0.0.1:1"} },
+		"is not on the loopback interface":   func(c *client.Config) { c.Addresses = []string{"10.0.0.1:7947"} },
+		"tls: certificate, key and":          func(c *client.Config) { c.TLS.Key = "k" },
+		"queued: 0 is not from":              func(c *client.Config) { c.Queued = 0 },
+		"queued-bytes: 1 is not":             func(c *client.Config) { c.QueuedBytes = 1 },
+		"retry-interval: 1h0m0s is not from": func(c *client.Config) { c.RetryInterval = time.Hour },
+		"dial-timeout: 0s is not from":       func(c *client.Config) { c.DialTimeout = 0 },
 	} {
 		cfg := good
 		change(&cfg)

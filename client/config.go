@@ -81,11 +81,7 @@ func (c Config) Validate() error {
 		seen[a] = true
 	}
 	faults.Refuse(c.TLS != TLSFiles{} && !c.TLS.complete(), "tls", "certificate, key and authorities must be set together, or none of them")
-	faults.Refuse(c.Queued < 1 || c.Queued > 1_000_000, "queued", "%d is not in the range from 1 to 1000000", c.Queued)
-	faults.Refuse(c.QueuedBytes < 1<<10 || c.QueuedBytes > 1<<30, "queued-bytes", "%d is not in the range from 1024 to 1073741824", c.QueuedBytes)
-	for key, d := range map[string]time.Duration{"retry-interval": c.RetryInterval, "dial-timeout": c.DialTimeout} {
-		faults.Refuse(d < 10*time.Millisecond || d > 5*time.Minute, key, "%v is not in the range from 10ms to 5m", d)
-	}
+	faults.Add(field.Ranges(c))
 	return faults.Err()
 }
 

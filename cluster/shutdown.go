@@ -38,8 +38,7 @@ func defaultShutdown() ShutdownConfig { return ShutdownConfig{Deadline: 25 * tim
 // Validate reports every fault.
 func (c ShutdownConfig) Validate() error {
 	var faults field.Faults
-	faults.Refuse(c.Deadline < time.Second || c.Deadline > time.Hour, "deadline", "%v is not from 1s to 1h", c.Deadline)
-	faults.Refuse(c.UnreadyFor < 0, "unready-for", "%v is below 0s", c.UnreadyFor)
+	faults.Add(field.Ranges(c))
 	faults.Relate(c.UnreadyFor > c.Deadline/4, "unready-for", "deadline", "%v is not from 0s to a quarter of shutdown.deadline, %v", c.UnreadyFor, c.Deadline/4)
 	return faults.Err()
 }

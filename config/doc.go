@@ -56,7 +56,7 @@
 // cannot:
 //
 //	unit:"bytes"             what a number counts
-//	range:"1..65536"         the values that a number or duration may have, see [ParseRange]
+//	range:"1..65536"         the values that a number or duration may have, see [field.ParseRange]
 //	oneof:"abort|abandon"    the only texts
 //	known:"least-shard"      texts with a meaning, among others
 //	required:"yes"           there is no default

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/config/field"
 )
 
 // The settings of a struct: Settings walks along its fields, reads their tags, and
@@ -71,7 +73,7 @@ type Setting struct {
 	// Unit is the tag unit: what a number counts, such as "bytes".
 	Unit string
 	// Range is the tag range: the values that a number may have, in the form of
-	// [ParseRange].
+	// [field.ParseRange].
 	Range string
 	// OneOf is the tag oneof: the only values that a text may have.
 	OneOf []string
@@ -134,7 +136,7 @@ func (l *lister) structure(v reflect.Value, above Setting) {
 			Required: f.tag.Get("required") == "yes", Reload: above.Reload || f.tag.Get("reload") == "yes",
 			Struct: f.parent, Field: f.name,
 		}
-		if _, err := ParseRange(s.Range); err != nil && l.err == nil {
+		if _, err := field.ParseRange(s.Range); err != nil && l.err == nil {
 			l.err = fmt.Errorf("%s: %w", s.Key(), err)
 		}
 		l.value(v.FieldByIndex(f.index), s)

@@ -158,36 +158,6 @@ func TestChangesNameEveryKeyThatDiffers(t *testing.T) {
 	}
 }
 
-func TestRangesAreReadAndSaidInWords(t *testing.T) {
-	for text, want := range map[string]string{
-		"":          "",
-		"1..65536":  "from 1 to 65536",
-		"10ms..":    "at least 10ms",
-		">0..":      "above 0",
-		"..5":       "at most 5",
-		"..<5":      "below 5",
-		">0..1":     "above 0, up to 1",
-		"1..<1000":  "from 1, below 1000",
-		">0..<1":    "above 0, below 1",
-		"0.5..1e3":  "from 0.5 to 1e3",
-		"1ms..1h":   "from 1ms to 1h",
-		">-1..-0.5": "above -1, up to -0.5",
-	} {
-		r, err := config.ParseRange(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, r.String(), text)
-	}
-	r, err := config.ParseRange(">1ms..2s")
-	require.NoError(t, err)
-	require.Equal(t, config.Range{
-		Min: config.Bound{Text: "1ms", Value: 1e6, Open: true}, Max: config.Bound{Text: "2s", Value: 2e9},
-	}, r)
-	for _, bad := range []string{"..", "1", "1-2", "a..b", "1..x", "2..1", "<1..2"} {
-		_, err := config.ParseRange(bad)
-		require.Error(t, err, bad)
-	}
-}
-
 // A configuration that was decoded from a tree differs from the defaults exactly in
 // the keys of the tree.
 func TestChangesAreWhatWasSet(t *testing.T) {

@@ -126,27 +126,13 @@ const (
 )
 
 const (
-	copiesMax  = 64
-	groupsMax  = 64 // Rules for keys; a message has room for 256 groups.
-	maxBytesLo = 1 << 20
-	maxValueHi = 1 << 30
-	behindMax  = time.Minute
-	behindLo   = 64 << 10
-	behindHi   = 1 << 30
+	groupsMax = 64 // Rules for keys; a message has room for 256 groups.
 )
 
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	positive := func(key string, d time.Duration) { faults.Refuse(d <= 0, key, "%v is not above 0", d) }
-	positive("gossip-interval", c.GossipInterval)
-	positive("spread-interval", c.SpreadInterval)
-	positive("sweep-interval", c.SweepInterval)
-	faults.Refuse(c.NotifyInterval < 0, "notify-interval", "%v is negative", c.NotifyInterval)
-	faults.Refuse(c.MaxValueBytes < 1 || c.MaxValueBytes > maxValueHi, "max-value-bytes", "%d is not in the range from 1 to %d", c.MaxValueBytes, maxValueHi)
-	faults.Refuse(c.MaxBytes < maxBytesLo, "max-bytes", "%d is below %d", c.MaxBytes, maxBytesLo)
-	faults.Refuse(c.WriteBehind < 0 || c.WriteBehind > behindMax, "write-behind", "%v is not in the range from 0s to %v", c.WriteBehind, behindMax)
-	faults.Refuse(c.WriteBehindBytes < behindLo || c.WriteBehindBytes > behindHi, "write-behind-bytes", "%d is not in the range from %d to %d", c.WriteBehindBytes, behindLo, behindHi)
+	faults.Add(field.Ranges(c))
 	faults.Refuse(c.LostMajority != lostGoOn && c.LostMajority != lostWait, "lost-majority", "%q is neither %s nor %s", c.LostMajority, lostGoOn, lostWait)
 	rules := len(c.Expire) + len(c.Groups)
 	faults.Refuse(rules > groupsMax, "groups", "%d in expire and groups together are more than %d", rules, groupsMax)
@@ -169,14 +155,13 @@ func (c Config) validateNames(faults *field.Faults) {
 	for i, e := range c.Expire {
 		at := fmt.Sprintf("expire.[%d].", i)
 		name(at+"prefix", e.Prefix+"*", e.Prefix)
-		faults.Refuse(e.After < time.Second, at+"after", "%v is below 1s", e.After)
+		faults.Add(field.Within(at[:len(at)-1], field.Ranges(e)))
 	}
 	for i, g := range c.Groups {
 		at := fmt.Sprintf("groups.[%d].", i)
 		name(at+"prefix", g.Prefix+"*", g.Prefix)
-		faults.Refuse(g.Replicas < 0 || g.Replicas > copiesMax, at+"replicas", "%d is not in the range from 0 to %d", g.Replicas, copiesMax)
-		faults.Refuse(g.WriteBehind < 0 || g.WriteBehind > behindMax, at+"write-behind", "%v is not in the range from 0s to %v", g.WriteBehind, behindMax)
+		faults.Add(field.Within(at[:len(at)-1], field.Ranges(g)))
 		faults.Relate(g.WriteBehind > 0 && !g.Durable, at+"write-behind", at+"durable", "%v, and durable is not true: the keys are not on disk", g.WriteBehind)
-		faults.Refuse(g.ExpireAfter != 0 && g.ExpireAfter < time.Second, at+"expire-after", "%v is neither 0 nor at least 1s", g.ExpireAfter)
+		faults.Refuse(g.ExpireAfter > 0 && g.ExpireAfter < time.Second, at+"expire-after", "%v is neither 0 nor at least 1s", g.ExpireAfter)
 	}
 }

@@ -16,10 +16,6 @@ import (
 // configuration names and that was not given to New.
 var ErrUnknownMethod = errors.New("unknown method")
 
-// lookupTimeoutMax is the longest time limit of a lookup. A node that waits
-// longer for one method would look hung.
-const lookupTimeoutMax = 5 * time.Minute
-
 // Config is the section "discovery" of a configuration file. The zero value is
 // not valid; start from [Default].
 type Config struct {
@@ -53,8 +49,7 @@ func (c Config) Validate() error {
 		faults.Refuse(name != "" && seen[name], "methods", "%q is given twice", name)
 		seen[name] = true
 	}
-	faults.Refuse(c.LookupTimeout <= 0 || c.LookupTimeout > lookupTimeoutMax,
-		"lookup-timeout", "%v is not above 0s and at most %v", c.LookupTimeout, lookupTimeoutMax)
+	faults.Add(field.Ranges(c))
 	if len(c.Endpoints) > TargetsMax {
 		faults.Add(field.Errorf("endpoints", "%d are more than %d", len(c.Endpoints), TargetsMax))
 	} else if _, err := NewStatic(c.Endpoints); err != nil {

@@ -75,10 +75,8 @@ type KeepOldestConfig struct {
 
 // Bounds of the configuration.
 const (
-	quorumSizeMost        = 10_000
-	stableAfterMost       = 10 * time.Minute
-	downOwnSideAfterLeast = time.Second
-	downOwnSideAfterMost  = time.Hour
+	quorumSizeMost  = 10_000
+	stableAfterMost = 10 * time.Minute
 )
 
 // Default returns keep-majority, which acts, stable-after auto, and 30 s until a side
@@ -102,8 +100,7 @@ func (c Config) Validate() error {
 	stable := time.Duration(c.StableAfter)
 	faults.Refuse(stable < 0 || stable > stableAfterMost,
 		"stable-after", "%v is neither auto nor above 0 and up to %v", stable, stableAfterMost)
-	faults.Refuse(c.DownOwnSideAfter < downOwnSideAfterLeast || c.DownOwnSideAfter > downOwnSideAfterMost,
-		"down-own-side-after", "%v is not from %v to %v", c.DownOwnSideAfter, downOwnSideAfterLeast, downOwnSideAfterMost)
+	faults.Add(field.Ranges(c))
 	return faults.Err()
 }
 

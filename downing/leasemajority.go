@@ -45,13 +45,6 @@ type LeaseMajorityConfig struct {
 	ReleaseAfter time.Duration `koanf:"release-after" range:"30s..5m"`
 }
 
-// Bounds of the section.
-const (
-	minorityDelayMost = 3 * time.Second
-	releaseAfterLeast = 30 * time.Second
-	releaseAfterMost  = 5 * time.Minute
-)
-
 // Validate returns all faults of the section of a node that uses the strategy, joined, each a
 // [field.Error]. Which stores there are is not known here.
 func (c LeaseMajorityConfig) Validate() error { return c.validate(LeaseMajorityName) }
@@ -63,10 +56,8 @@ func (c LeaseMajorityConfig) validate(strategy string) error {
 		faults.Refuse(c.Store == "", "store", "must be set for %s: file, etcd or kubernetes", LeaseMajorityName)
 		faults.Add(c.checkName())
 	}
-	faults.Refuse(c.MinorityDelay < 0 || c.MinorityDelay > minorityDelayMost,
-		"minority-delay", "%v is not from 0s to %v", c.MinorityDelay, minorityDelayMost)
-	faults.Refuse(c.ReleaseAfter < releaseAfterLeast || c.ReleaseAfter > releaseAfterMost || c.ReleaseAfter%time.Second != 0,
-		"release-after", "%v is not from %v to %v in whole seconds", c.ReleaseAfter, releaseAfterLeast, releaseAfterMost)
+	faults.Add(field.Ranges(c))
+	faults.Relate(c.ReleaseAfter%time.Second != 0, "release-after", "release-after", "%v is not in whole seconds", c.ReleaseAfter)
 	return faults.Err()
 }
 

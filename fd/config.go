@@ -27,16 +27,8 @@ const (
 // a strategy that is not built in. Who has a [Factory] of its own needs none from there.
 var ErrUnknownStrategy = errors.New("unknown strategy")
 
-const (
-	sampleSizeMin    = 2 // The two intervals with which a history begins.
-	sampleSizeMax    = 10_000
-	thresholdLowest  = 1 // Phi right after an answer is at most log10(2) = 0.3.
-	durationLongest  = sampleLongest
-	durationShortest = time.Duration(4) // A quarter of an interval must not be zero.
-)
-
-// Config is the section "failure-detector" of a configuration file. The zero
-// value is not valid; start from [Default].
+// Config is the section "failure-detector" of a configuration file. The zero value is not valid; start from [Default].
+// Durations are 4 ns and more, since a quarter of an interval must not be zero.
 type Config struct {
 	// Strategy is the name of the detector: "phi-accrual", "deadline", that of a detector of
 	// the program, or that of a plugin. Beside one that is not built in and may take its time,
@@ -110,31 +102,12 @@ func (c Config) Bounds() Bounds {
 func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Refuse(c.Strategy == "", "strategy", "none given")
-	// The comparison is written so that it refuses a value that is no number.
-	faults.Refuse(!(c.Threshold >= thresholdLowest && c.Threshold < MaxPhi),
-		"threshold", "%v is not in the range from %d to below %d", c.Threshold, thresholdLowest, MaxPhi)
-	faults.Refuse(c.MaxSampleSize < sampleSizeMin || c.MaxSampleSize > sampleSizeMax,
-		"max-sample-size", "%d is not in the range from %d to %d", c.MaxSampleSize, sampleSizeMin, sampleSizeMax)
-	for _, d := range []struct {
-		key   string
-		value time.Duration
-	}{
-		{"min-std-deviation", c.MinStdDeviation},
-		{"acceptable-heartbeat-pause", c.AcceptableHeartbeatPause},
-		{"max-silence", c.MaxSilence},
-		{"heartbeat-interval", c.HeartbeatInterval},
-		{"expected-response-after", c.ExpectedResponseAfter},
-	} {
-		faults.Refuse(d.value < durationShortest || d.value > durationLongest,
-			d.key, "%v is not in the range from %v to %v", d.value, durationShortest, durationLongest)
-	}
+	faults.Add(field.Ranges(c))
 	faults.Relate(c.MaxSilence < c.AcceptableHeartbeatPause,
 		"max-silence", "acceptable-heartbeat-pause", "%v is below acceptable-heartbeat-pause %v", c.MaxSilence, c.AcceptableHeartbeatPause)
 	faults.Relate(c.MaxSilence <= c.HeartbeatInterval,
 		"max-silence", "heartbeat-interval", "%v is not above heartbeat-interval %v, so every node would be suspected between two heartbeats",
 		c.MaxSilence, c.HeartbeatInterval)
-	faults.Refuse(c.MonitoredByNrOfMembers < 1,
-		"monitored-by-nr-of-members", "%d is below 1", c.MonitoredByNrOfMembers)
 	return faults.Err()
 }
 

@@ -94,18 +94,7 @@ func Default() Config {
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	within := func(key string, value, least, most int) {
-		faults.Refuse(value < least || value > most, key, "%d is not in the range from %d to %d", value, least, most)
-	}
-	within("max-connections", c.MaxConnections, 1, 65536)
-	within("window", c.Window, 1, 65536)
-	within("max-requests", c.MaxRequests, 1, 1<<20)
-	within("max-bytes", c.MaxBytes, 1<<20, 64<<30)
-	within("unread-bytes", c.UnreadBytes, 64<<10, 1<<30)
-	faults.Refuse(c.ReadTimeout < 10*time.Millisecond || c.ReadTimeout > 5*time.Minute,
-		"read-timeout", "%v is not in the range from 10ms to 5m", c.ReadTimeout)
-	faults.Refuse(c.WriteTimeout < 10*time.Millisecond || c.WriteTimeout > 5*time.Minute,
-		"write-timeout", "%v is not in the range from 10ms to 5m", c.WriteTimeout)
+	faults.Add(field.Ranges(c))
 	faults.Add(field.Within("tls", c.TLS.Validate()))
 	faults.Add(c.validateAddress())
 	faults.Add(c.validateKinds())

@@ -254,13 +254,13 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		"certificate-uri: \"x\" is no URI":    func(c *gateway.Config) { c.CertificateURI = "x" },
 		"token-file: is set, and nothing":     func(c *gateway.Config) { c.TokenFile = "t" },
 		"tls: certificate, key and":           func(c *gateway.Config) { c.TLS.Key = "k" },
-		"window: 0 is not in the range":       func(c *gateway.Config) { c.Window = 0 },
-		"max-requests: 0 is not in the range": func(c *gateway.Config) { c.MaxRequests = 0 },
-		"max-bytes: 1 is not in the range":    func(c *gateway.Config) { c.MaxBytes = 1 },
-		"unread-bytes: 1 is not in the range": func(c *gateway.Config) { c.UnreadBytes = 1 },
+		"window: 0 is not from":               func(c *gateway.Config) { c.Window = 0 },
+		"max-requests: 0 is not from":         func(c *gateway.Config) { c.MaxRequests = 0 },
+		"max-bytes: 1 is not from":            func(c *gateway.Config) { c.MaxBytes = 1 },
+		"unread-bytes: 1 is not from":         func(c *gateway.Config) { c.UnreadBytes = 1 },
 		"max-connections: 0 is not":           func(c *gateway.Config) { c.MaxConnections = 0 },
-		"write-timeout: 0s is not in":         func(c *gateway.Config) { c.WriteTimeout = 0 },
-		"read-timeout: 0s is not in":          func(c *gateway.Config) { c.ReadTimeout = 0 },
+		"write-timeout: 0s is not from":       func(c *gateway.Config) { c.WriteTimeout = 0 },
+		"read-timeout: 0s is not from":        func(c *gateway.Config) { c.ReadTimeout = 0 },
 	} {
 		cfg := gateway.Default()
 		cfg.Kinds = []string{"a"}

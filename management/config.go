@@ -116,12 +116,7 @@ func (c Config) Serves() bool { return c.Address != "" || c.Operators.Socket != 
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	faults.Refuse(c.MaxRequests < 1 || c.MaxRequests > 1024,
-		"max-requests", "%d is not in the range from 1 to 1024", c.MaxRequests)
-	faults.Refuse(c.MaxConnections < 1 || c.MaxConnections > 65536,
-		"max-connections", "%d is not in the range from 1 to 65536", c.MaxConnections)
-	faults.Refuse(c.RequestTimeout < 10*time.Millisecond || c.RequestTimeout > 10*time.Minute,
-		"request-timeout", "%v is not in the range from 10ms to 10m", c.RequestTimeout)
+	faults.Add(field.Ranges(c))
 	faults.Add(field.Within("tls", c.TLS.Validate()))
 	faults.Add(c.validateAddress())
 	faults.Add(c.Health.validate(c.Address), c.Operators.validate(c))

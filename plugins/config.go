@@ -123,15 +123,7 @@ func (c Config) Validate() error {
 	faults.Refuse(err != nil, "settings", "have no form in JSON: %w", err)
 	faults.Refuse(len(text) > SettingsBytesMax, "settings", "have %d bytes as JSON, the limit is %d", len(text), SettingsBytesMax)
 	d := c.WithDefaults()
-	within := func(key string, v, least, most time.Duration) {
-		faults.Refuse(v < least || v > most, key, "%v is not from %v to %v", v, least, most)
-	}
-	within("start-timeout", d.StartTimeout, 100*time.Millisecond, time.Minute)
-	within("call-timeout", d.CallTimeout, time.Millisecond, callTimeoutMost)
-	within("health-interval", d.HealthInterval, 10*time.Millisecond, time.Minute)
-	within("health-timeout", d.HealthTimeout, 10*time.Millisecond, time.Minute)
-	within("restart-backoff-max", d.RestartBackoffMax, time.Millisecond, time.Hour)
-	within("restart-backoff-min", d.RestartBackoffMin, time.Millisecond, time.Hour)
+	faults.Add(field.Ranges(d))
 	faults.Relate(d.RestartBackoffMin > d.RestartBackoffMax, "restart-backoff-min", "restart-backoff-max",
 		"%v is above restart-backoff-max, which is %v", d.RestartBackoffMin, d.RestartBackoffMax)
 	return faults.Err()

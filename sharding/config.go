@@ -178,15 +178,12 @@ func (c PassivationConfig) order(own int) passivation.Config {
 // validate reports every fault.
 func (c PassivationConfig) validate() error {
 	var faults field.Faults
-	faults.Refuse(c.ActiveEntityLimit < 0 || c.ActiveEntityLimit > entityLimitMax, "active-entity-limit",
-		"%d is not in the range from 0 to %d", c.ActiveEntityLimit, entityLimitMax)
+	faults.Add(field.Ranges(c))
 	_, err := passivation.Parse(c.Policy)
 	faults.Refuse(err != nil, "policy", "%v", err)
 	main, err := passivation.Parse(c.Main)
 	faults.Refuse(err != nil, "main", "%v", err)
 	faults.Refuse(err == nil && main.Windowed(), "main", "%q has a window itself", c.Main)
-	faults.Refuse(!(c.Protected > 0 && c.Protected < 1), "protected", "%v is not above 0 and below 1", c.Protected)
-	faults.Refuse(!(c.Window >= 0 && c.Window <= 1), "window", "%v is not in the range from 0 to 1", c.Window)
 	return faults.Err()
 }
 
@@ -229,36 +226,13 @@ func Default() Config {
 	}
 }
 
-// messageBytesMax leaves room for the envelope in a frame of the default size.
-const messageBytesMax = 3 << 20
-
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	within := func(key string, value, low, high int) {
-		faults.Refuse(value < low || value > high, key, "%d is not in the range from %d to %d", value, low, high)
-	}
-	positive := func(key string, d time.Duration) { faults.Refuse(d <= 0, key, "%v is not above 0", d) }
-	within("number-of-shards", c.NumberOfShards, 1, protocol.MaxShards)
-	within("max-shards", c.MaxShards, 1, protocol.MaxKinds*protocol.MaxShards)
-	within("capacity", c.Capacity, 1, allocation.CapacityMax)
-	within("mailbox-size", c.MailboxSize, 1, 1<<24)
-	within("window-bytes", c.WindowBytes, 4<<10, 1<<30)
-	within("transit-bytes", c.TransitBytes, 4<<10, 1<<30)
-	within("max-message-bytes", c.MaxMessageBytes, 1, messageBytesMax)
-	within("snapshot-bytes", c.SnapshotBytes, 0, protocol.MaxSnapshotBytes)
-	within("snapshot-shard-bytes", c.SnapshotShardBytes, 0, messageBytesMax)
-	positive("retry-interval", c.RetryInterval)
-	positive("handoff-timeout", c.HandoffTimeout)
-	within("rebalance.max-simultaneous", c.Rebalance.MaxSimultaneous, 1, protocol.MaxShards)
-	within("rebalance.max-simultaneous-per-region", c.Rebalance.MaxSimultaneousPerRegion, 1, protocol.MaxShards)
-	positive("rebalance.idle-check", c.Rebalance.IdleCheck)
-	faults.Refuse(c.Rebalance.SlowStart < 0 || c.Rebalance.SlowStart > control.MaxAge, "rebalance.slow-start", "%v is not from 0s to %v", c.Rebalance.SlowStart, control.MaxAge)
+	faults.Add(field.Ranges(c))
+	faults.Add(field.Within("rebalance", field.Ranges(c.Rebalance)))
 	_, known := stuckPolicy(c.OnStuck)
 	faults.Refuse(!known, "on-stuck", "%q is neither abort nor abandon", c.OnStuck)
-	positive("entity-restart-backoff", c.EntityRestartBackoff)
-	faults.Refuse(c.PassivateAfter < 0, "passivate-after", "%v is negative", c.PassivateAfter)
-	faults.Refuse(c.StuckAfter < 0, "stuck-after", "%v is negative", c.StuckAfter)
 	faults.Add(field.Within("passivation", c.Passivation.validate()))
 	faults.Add(field.Within("remember", c.Remember.validate()))
 	faults.Add(field.Within("leases", c.Leases.Validate()))

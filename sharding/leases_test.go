@@ -145,6 +145,6 @@ func TestLeasesAreChecked(t *testing.T) {
 		cfg := lease.Default()
 		cfg.TTL = time.Second
 		_, err := sharding.New(w.nodes[0].Node, sharding.Default(), sharding.WithLeases(memory.New(), cfg))
-		require.ErrorContains(t, err, "leases: ttl: 1s is not in the range")
+		require.ErrorContains(t, err, "leases: ttl: 1s is not from")
 	})
 }

@@ -49,17 +49,8 @@ func defaultRemember() RememberConfig {
 // validate reports every fault.
 func (c RememberConfig) validate() error {
 	var faults field.Faults
-	within := func(key string, value, low, high int) {
-		faults.Refuse(value < low || value > high, key, "%d is not in the range from %d to %d", value, low, high)
-	}
-	positive := func(key string, d time.Duration) { faults.Refuse(d <= 0, key, "%v is not above 0", d) }
-	within("recovery-rate", c.RecoveryRate, 0, 10_000_000)
-	within("calls", c.Calls, 1, 4096)
-	within("batch", c.Batch, 1, 10_000)
-	positive("call-timeout", c.CallTimeout)
-	positive("retry-min", c.RetryMin)
+	faults.Add(field.Ranges(c))
 	faults.Relate(c.RetryMax < c.RetryMin, "retry-max", "retry-min", "%v is below retry-min, which is %v", c.RetryMax, c.RetryMin)
-	positive("first-limit", c.FirstLimit)
 	return faults.Err()
 }
 

@@ -36,6 +36,7 @@ require (
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/client v0.0.0
 	github.com/quorate/quorate/cluster v0.0.0
+	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/ddata/crdt v0.0.0
 	github.com/quorate/quorate/ddata/services v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
@@ -92,7 +93,6 @@ require (
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/otlptranslator v1.0.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
-	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect

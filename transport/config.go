@@ -163,9 +163,6 @@ func (c Config) MaxMessageBytes() int { return c.MaxFrameBytes - batchBytes - 64
 // Validate reports every value that is out of range, each as a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	check := func(ok bool, key string, value any, want string) {
-		faults.Refuse(!ok, key, "%v: must be %s", value, want)
-	}
 	faults.Refuse(c.Lane != LaneTCP && c.Lane != LaneGRPC, "lane", "%q is neither %s nor %s", c.Lane, LaneTCP, LaneGRPC)
 	if c.Bind != "" {
 		_, port, err := net.SplitHostPort(c.Bind)
@@ -173,17 +170,8 @@ func (c Config) Validate() error {
 		_, noPort := strconv.ParseUint(port, 10, 16)
 		faults.Refuse(err == nil && noPort != nil, "bind", "%q is not a port from 0 to 65535", port)
 	}
-	check(c.MaxFrameBytes >= 128<<10 && c.MaxFrameBytes <= 64<<20, "max-frame-bytes", c.MaxFrameBytes, "131072 to 67108864")
-	check(c.WindowBytes >= 64<<10, "window-bytes", c.WindowBytes, "at least 65536")
-	check(c.MaxSilence >= 100*time.Millisecond, "max-silence", c.MaxSilence, "at least 100ms")
-	check(c.RedialAfter >= 10*time.Millisecond, "redial-after", c.RedialAfter, "at least 10ms")
-	check(c.HandshakeTimeout > 0, "handshake-timeout", c.HandshakeTimeout, "positive")
-	check(c.GiveUpAfter >= 100*time.Millisecond, "give-up-after", c.GiveUpAfter, "at least 100ms")
+	faults.Add(field.Ranges(c))
 	faults.Relate(c.GiveUpAfter < c.MaxSilence, "give-up-after", "max-silence", "%v: must be at least max-silence, which is %v", c.GiveUpAfter, c.MaxSilence)
-	check(c.IdleAfter > 0, "idle-after", c.IdleAfter, "positive")
-	check(c.Linger >= 0, "linger", c.Linger, "zero or positive")
-	check(c.HostConnections >= 1, "host-connections", c.HostConnections, "at least 1")
-	check(c.PendingConnections >= 1, "pending-connections", c.PendingConnections, "at least 1")
 	faults.Add(field.Within("tls", c.TLS.Validate()))
 	return faults.Err()
 }

@@ -38,14 +38,13 @@ func Default() Config { return Config{Prefix: "remembered/", Parts: 5} }
 
 const (
 	prefixMost = 256
-	partsMost  = 64
 )
 
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Refuse(c.Prefix == "" || len(c.Prefix) > prefixMost, "prefix", "%d bytes, want 1 to %d", len(c.Prefix), prefixMost)
-	faults.Refuse(c.Parts < 1 || c.Parts > partsMost, "parts", "%d is not in the range from 1 to %d", c.Parts, partsMost)
+	faults.Add(field.Ranges(c))
 	return faults.Err()
 }
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/field"
 )
 
 // Values returns in words which values a setting may have, "" for any value of its
@@ -21,7 +21,7 @@ func (s Setting) Values() string {
 	case s.Range == "":
 		return ""
 	}
-	r, err := config.ParseRange(s.Range)
+	r, err := field.ParseRange(s.Range)
 	if err != nil {
 		return s.Range
 	}

@@ -9,7 +9,6 @@ import (
 
 const (
 	logBytesMin     = 64 << 10
-	logBytesMax     = 1 << 30
 	logBytesDefault = 16 << 20
 )
 
@@ -40,6 +39,6 @@ func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Refuse(c.Dir == "", "dir", "none given")
 	faults.Refuse(c.Cluster == "" || len(c.Cluster) > clusterBytes, "cluster", "the name has %d bytes, 1 to %d are allowed", len(c.Cluster), clusterBytes)
-	faults.Refuse(c.LogBytes < logBytesMin || c.LogBytes > logBytesMax, "log-bytes", "%d is not from %d to %d", c.LogBytes, logBytesMin, logBytesMax)
+	faults.Add(field.Ranges(c))
 	return faults.Err()
 }

@@ -14,9 +14,6 @@ import (
 // more addresses is probably that of another service.
 const PointsMax = 1000
 
-// timeLongest bounds the times of a [Config]: a node that waits longer looks hung.
-const timeLongest = time.Hour
-
 // serviceBytesMax bounds the name of a service, as the contract with plugins does.
 const serviceBytesMax = 256
 
@@ -84,21 +81,8 @@ func Default() Config {
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	for _, t := range []struct {
-		key           string
-		value, lowest time.Duration
-	}{
-		{"interval", c.Interval, 10 * time.Millisecond},
-		{"exponential-backoff-max", c.IntervalMax, 10 * time.Millisecond},
-		{"resolve-timeout", c.ResolveTimeout, 10 * time.Millisecond},
-		{"stable-margin", c.StableMargin, 0},
-	} {
-		faults.Refuse(t.value < t.lowest || t.value > timeLongest, t.key, "%v is not from %v to %v", t.value, t.lowest, timeLongest)
-	}
+	faults.Add(field.Ranges(c))
 	faults.Relate(c.IntervalMax < c.Interval, "exponential-backoff-max", "interval", "%v is below interval %v", c.IntervalMax, c.Interval)
-	faults.Refuse(c.RequiredContactPoints < 1 || c.RequiredContactPoints > PointsMax, "required-contact-point-nr",
-		"%d is not from 1 to %d", c.RequiredContactPoints, PointsMax)
-	faults.Refuse(c.DefaultPort < 0 || c.DefaultPort > 65535, "default-port", "%d is not from 0 to 65535", c.DefaultPort)
 	faults.Refuse(len(c.Service) > serviceBytesMax, "service", "%d bytes are more than %d", len(c.Service), serviceBytesMax)
 	return faults.Err()
 }

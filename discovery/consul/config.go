@@ -18,8 +18,6 @@ const placeholder = "%s"
 const (
 	nameBytesMax = 128
 	tagsMax      = 16
-	leastWait    = time.Second
-	mostWait     = 10 * time.Minute // Consul waits no longer
 )
 
 // Config is what an operator sets. The zero value is not valid; start from [Default].
@@ -77,7 +75,7 @@ func (c Config) Validate() error {
 	}
 	faults.Refuse(c.Datacenter != "" && !isName(c.Datacenter), "datacenter", "%q is no name of a datacenter", field.Clip(c.Datacenter))
 	faults.Add(c.Config.Validate())
-	faults.Refuse(c.Wait < leastWait || c.Wait > mostWait, "wait", "%v is not in the range from %v to %v", c.Wait, leastWait, mostWait)
+	faults.Add(field.Ranges(c))
 	return faults.Err()
 }
 

@@ -33,10 +33,10 @@ func TestConfigRefusesEachFaultAtItsKey(t *testing.T) {
 		"many tags":         {func(c *consul.Config) { c.Tags = make([]string, 17) }, "tags", "17 are more than 16"},
 		"tag":               {func(c *consul.Config) { c.Tags = []string{"a\n"} }, "tags", "is no tag"},
 		"datacenter":        {func(c *consul.Config) { c.Datacenter = "a&b" }, "datacenter", "is no name of a datacenter"},
-		"short request":     {func(c *consul.Config) { c.RequestTimeout = time.Millisecond }, "request-timeout", "in the range from 100ms to 5m0s"},
-		"long request":      {func(c *consul.Config) { c.RequestTimeout = time.Hour }, "request-timeout", "in the range"},
-		"short wait":        {func(c *consul.Config) { c.Wait = 0 }, "wait", "in the range from 1s to 10m0s"},
-		"long wait":         {func(c *consul.Config) { c.Wait = time.Hour }, "wait", "in the range"},
+		"short request":     {func(c *consul.Config) { c.RequestTimeout = time.Millisecond }, "request-timeout", "is not from 100ms to 5m"},
+		"long request":      {func(c *consul.Config) { c.RequestTimeout = time.Hour }, "request-timeout", "is not from"},
+		"short wait":        {func(c *consul.Config) { c.Wait = 0 }, "wait", "is not from 1s to 10m"},
+		"long wait":         {func(c *consul.Config) { c.Wait = time.Hour }, "wait", "is not from"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := consul.Default()

@@ -19,13 +19,6 @@ const (
 	FamilyIPv6 = "ipv6"
 )
 
-const (
-	queryTimeoutMax = time.Minute
-	roundsMax       = 5
-	ttlMax          = 24 * time.Hour
-	portMax         = 65535
-)
-
 // Config is the section "discovery-dns" of a node. The zero value is not valid;
 // start from [Default].
 type Config struct {
@@ -93,17 +86,11 @@ func (c Config) Validate() error {
 			faults.Add(field.Errorf("servers", "entry %d: %w", i, err))
 		}
 	}
-	faults.Refuse(c.QueryTimeout <= 0 || c.QueryTimeout > queryTimeoutMax,
-		"query-timeout", "%v is not above 0s and at most %v", c.QueryTimeout, queryTimeoutMax)
-	faults.Refuse(c.Rounds < 1 || c.Rounds > roundsMax, "rounds", "%d is not from 1 to %d", c.Rounds, roundsMax)
-	faults.Refuse(c.MinTTL < 0 || c.MinTTL > ttlMax, "min-ttl", "%v is not from 0s to %v", c.MinTTL, ttlMax)
-	faults.Refuse(c.MaxTTL < c.MinTTL || c.MaxTTL > ttlMax,
-		"max-ttl", "%v is not from min-ttl, %v, to %v", c.MaxTTL, c.MinTTL, ttlMax)
-	faults.Refuse(c.MaxNegativeTTL < c.MinTTL || c.MaxNegativeTTL > ttlMax,
-		"max-negative-ttl", "%v is not from min-ttl, %v, to %v", c.MaxNegativeTTL, c.MinTTL, ttlMax)
+	faults.Add(field.Ranges(c))
+	faults.Relate(c.MaxTTL < c.MinTTL, "max-ttl", "min-ttl", "%v is below min-ttl, %v", c.MaxTTL, c.MinTTL)
+	faults.Relate(c.MaxNegativeTTL < c.MinTTL, "max-negative-ttl", "min-ttl", "%v is below min-ttl, %v", c.MaxNegativeTTL, c.MinTTL)
 	faults.Refuse(c.Family != FamilyBoth && c.Family != FamilyIPv4 && c.Family != FamilyIPv6,
 		"family", "%q is none of %s, %s, %s", c.Family, FamilyBoth, FamilyIPv4, FamilyIPv6)
-	faults.Refuse(c.Port < 0 || c.Port > portMax, "port", "%d is not from 0 to %d", c.Port, portMax)
 	return faults.Err()
 }
 

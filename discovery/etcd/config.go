@@ -12,11 +12,7 @@ import (
 )
 
 const (
-	nameBytesMax  = 128
-	leastTTL      = 3 * time.Second
-	mostTTL       = 5 * time.Minute
-	leastInterval = 50 * time.Millisecond
-	mostInterval  = time.Minute
+	nameBytesMax = 128
 	// answerBytesMax is the longest answer: 10,000 entries of 800 bytes.
 	answerBytesMax = 8 << 20
 )
@@ -54,10 +50,8 @@ func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Add(c.Config.Validate())
 	faults.Refuse(!isPrefix(c.Prefix), "prefix", "%q is not of the form /quorate/", field.Clip(c.Prefix))
-	faults.Refuse(c.TTL < leastTTL || c.TTL > mostTTL || c.TTL%time.Second != 0, "ttl",
-		"%v is not in the range from %v to %v in whole seconds", c.TTL, leastTTL, mostTTL)
-	faults.Refuse(c.Interval < leastInterval || c.Interval > mostInterval, "interval",
-		"%v is not in the range from %v to %v", c.Interval, leastInterval, mostInterval)
+	faults.Add(field.Ranges(c))
+	faults.Relate(c.TTL%time.Second != 0, "ttl", "ttl", "%v is not in whole seconds", c.TTL)
 	return faults.Err()
 }
 

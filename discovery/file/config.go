@@ -9,11 +9,6 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-const (
-	intervalMax = time.Hour
-	settleMax   = 10 * time.Second
-)
-
 // Config is the section "discovery-file" of a node. With a path and nothing else the file is
 // read at each lookup, and new content counts at once; start from [Default].
 type Config struct {
@@ -45,7 +40,6 @@ func (c *Config) Paths() []*string { return []*string{&c.Path} }
 func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Refuse(c.Path == "", "path", "none given")
-	faults.Refuse(c.Interval < 0 || c.Interval > intervalMax, "interval", "%v is not from 0s to %v", c.Interval, intervalMax)
-	faults.Refuse(c.Settle < 0 || c.Settle > settleMax, "settle", "%v is not from 0s to %v", c.Settle, settleMax)
+	faults.Add(field.Ranges(c))
 	return faults.Err()
 }

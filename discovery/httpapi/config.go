@@ -12,11 +12,6 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-const (
-	leastRequest = 100 * time.Millisecond
-	mostRequest  = 5 * time.Minute
-)
-
 // Config is what an operator sets about the requests to a registry, whichever it is. The
 // zero value is not valid; start from [Default]. The settings of a method contain it,
 // squashed into their own section.
@@ -46,10 +41,7 @@ func (c *Config) Paths() []*string { return []*string{&c.TokenFile, &c.CAFile} }
 
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
-	var faults field.Faults
-	faults.Refuse(c.RequestTimeout < leastRequest || c.RequestTimeout > mostRequest, "request-timeout",
-		"%v is not in the range from %v to %v", c.RequestTimeout, leastRequest, mostRequest)
-	return faults.Err()
+	return field.Ranges(c)
 }
 
 // ParseURL reads the URL of a server: a scheme, http or https, a host, and a path if there

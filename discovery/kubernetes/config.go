@@ -40,11 +40,6 @@ const placeholder = "%s"
 // selectorBytesMax is the longest selector. With a longer one the server would refuse the URL.
 const selectorBytesMax = 1024
 
-const (
-	leastWatch = time.Second
-	mostWatch  = time.Hour
-)
-
 // Config is what an operator sets. The zero value is not valid; start from [Default].
 type Config struct {
 	// Source is where contact points come from: "pods" or "endpoint-slices".
@@ -104,8 +99,7 @@ func (c Config) Validate() error {
 	faults.Refuse(c.IPFamily != FamilyAny && c.IPFamily != FamilyIPv4 && c.IPFamily != FamilyIPv6, "ip-family",
 		"%q is none of %q, %q and empty", field.Clip(c.IPFamily), FamilyIPv4, FamilyIPv6)
 	faults.Add(c.Config.Validate())
-	faults.Refuse(c.WatchTimeout < leastWatch || c.WatchTimeout > mostWatch, "watch-timeout",
-		"%v is not in the range from %v to %v", c.WatchTimeout, leastWatch, mostWatch)
+	faults.Add(field.Ranges(c))
 	return faults.Err()
 }
 

@@ -39,10 +39,10 @@ func TestConfigRefusesEachFaultAtItsKey(t *testing.T) {
 		"query":              {server("https://a?b"), "server", "is not of the form https://host:port"},
 		"open":               {server("http://10.0.0.1:8001"), "server", "not encrypted and not on this machine"},
 		"open with a token":  {func(c *kubernetes.Config) { server("http://127.0.0.1:8001")(c); c.TokenFile = "t" }, "server", "the token could be read"},
-		"request too short":  {func(c *kubernetes.Config) { c.RequestTimeout = time.Millisecond }, "request-timeout", "in the range from 100ms to 5m0s"},
-		"request too long":   {func(c *kubernetes.Config) { c.RequestTimeout = time.Hour }, "request-timeout", "in the range"},
-		"watch too short":    {func(c *kubernetes.Config) { c.WatchTimeout = 0 }, "watch-timeout", "in the range from 1s to 1h0m0s"},
-		"watch too long":     {func(c *kubernetes.Config) { c.WatchTimeout = 2 * time.Hour }, "watch-timeout", "in the range"},
+		"request too short":  {func(c *kubernetes.Config) { c.RequestTimeout = time.Millisecond }, "request-timeout", "is not from 100ms to 5m"},
+		"request too long":   {func(c *kubernetes.Config) { c.RequestTimeout = time.Hour }, "request-timeout", "is not from"},
+		"watch too short":    {func(c *kubernetes.Config) { c.WatchTimeout = 0 }, "watch-timeout", "is not from 1s to 1h"},
+		"watch too long":     {func(c *kubernetes.Config) { c.WatchTimeout = 2 * time.Hour }, "watch-timeout", "is not from"},
 		"name of no Service": {func(c *kubernetes.Config) { c.Source, c.Service = "endpoint-slices", "a,b" }, "service", "is no name of a Service"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,6 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-const windowMax = 10 * time.Second
-
 // Config is the section "discovery-multicast" of a node. The zero value is not
 // valid; start from [Default].
 type Config struct {
@@ -50,7 +48,7 @@ func (c Config) Validate() error {
 	if _, err := c.group(); err != nil {
 		faults.Add(field.Errorf("group", "%w", err))
 	}
-	faults.Refuse(c.Window <= 0 || c.Window > windowMax, "window", "%v is not above 0s and at most %v", c.Window, windowMax)
+	faults.Add(field.Ranges(c))
 	faults.Refuse(len(c.Service) > serviceBytesMax, "service", "it has %d bytes, more than %d", len(c.Service), serviceBytesMax)
 	faults.Refuse(c.Service == "" && len(c.Announce) > 0, "service", "none given, though something is announced")
 	faults.Refuse(len(c.Announce) > announceMax, "announce", "%d are more than %d", len(c.Announce), announceMax)

@@ -10,13 +10,6 @@ import (
 	"github.com/quorate/quorate/downing/lease/internal/protocol"
 )
 
-const (
-	leastTTL     = 3 * time.Second
-	mostTTL      = 5 * time.Minute
-	leastRequest = 100 * time.Millisecond
-	leastPause   = 50 * time.Millisecond
-)
-
 // Config is what an operator sets. The zero value is not valid; start from [Default].
 type Config struct {
 	// TTL is how long a lease lasts after its holder has died, from 3 seconds to 5
@@ -45,14 +38,8 @@ func Default() Config {
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	faults.Refuse(c.TTL < leastTTL || c.TTL > mostTTL || c.TTL%time.Second != 0, "ttl",
-		"%v is not in the range from %v to %v in whole seconds", c.TTL, leastTTL, mostTTL)
-	faults.Refuse(c.RequestTimeout < leastRequest || c.RequestTimeout > mostTTL, "request-timeout",
-		"%v is not in the range from %v to %v", c.RequestTimeout, leastRequest, mostTTL)
-	faults.Refuse(c.RetryInterval < leastPause || c.RetryInterval > mostTTL, "retry-interval",
-		"%v is not in the range from %v to %v", c.RetryInterval, leastPause, mostTTL)
-	faults.Refuse(c.RenewInterval < leastPause || c.RenewInterval > mostTTL, "renew-interval",
-		"%v is not in the range from %v to %v", c.RenewInterval, leastPause, mostTTL)
+	faults.Add(field.Ranges(c))
+	faults.Relate(c.TTL%time.Second != 0, "ttl", "ttl", "%v is not in whole seconds", c.TTL)
 	if err := faults.Err(); err != nil {
 		return err
 	}

@@ -52,17 +52,8 @@ func Default() Config {
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	positive := func(key string, d time.Duration) { faults.Refuse(d <= 0, key, "%v is not above 0", d) }
-	within := func(key string, value, high int) {
-		faults.Refuse(value < 1 || value > high, key, "%d is not in the range from 1 to %d", value, high)
-	}
-	positive("call-timeout", c.CallTimeout)
+	faults.Add(field.Ranges(c))
 	faults.Relate(c.Limit < c.CallTimeout, "limit", "call-timeout", "%v is below call-timeout, which is %v", c.Limit, c.CallTimeout)
-	positive("pause", c.Pause)
 	faults.Relate(c.PauseMost < c.Pause, "pause-most", "pause", "%v is below pause, which is %v", c.PauseMost, c.Pause)
-	within("batch", c.Batch, 10_000)
-	within("calls", c.Calls, 1_000)
-	within("max-bytes", c.MaxBytes, 1<<30)
-	faults.Refuse(c.SnapshotEvery < 1, "snapshot-every", "%d is below 1", c.SnapshotEvery)
 	return faults.Err()
 }

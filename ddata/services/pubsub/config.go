@@ -28,9 +28,7 @@ func fits(t transport.Config) int { return t.MaxMessageBytes() - headBytes }
 
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
-	var faults field.Faults
-	faults.Refuse(c.MaxMessageBytes < 0, "max-message-bytes", "%d is negative", c.MaxMessageBytes)
-	return faults.Err()
+	return field.Ranges(c)
 }
 
 // ValidateBeside reports, as a [field.Error], a bound that is above what fits into a frame.

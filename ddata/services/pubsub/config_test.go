@@ -18,7 +18,7 @@ func TestConfig(t *testing.T) {
 	frames := transport.Default()
 	require.NoError(t, pubsub.Default().Validate())
 	require.NoError(t, pubsub.Default().ValidateBeside(frames))
-	require.EqualError(t, pubsub.Config{MaxMessageBytes: -1}.Validate(), "max-message-bytes: -1 is negative")
+	require.EqualError(t, pubsub.Config{MaxMessageBytes: -1}.Validate(), "max-message-bytes: -1 is not at least 0")
 	largest := frames.MaxMessageBytes() - 4096
 	require.NoError(t, pubsub.Config{MaxMessageBytes: largest}.ValidateBeside(frames))
 	require.ErrorContains(t, pubsub.Config{MaxMessageBytes: largest + 1}.ValidateBeside(frames), "max-message-bytes: ")

@@ -28,8 +28,6 @@ var ErrForbidden = errors.New("etcd refuses")
 
 const (
 	endpointsMax = 16
-	leastRequest = 100 * time.Millisecond
-	mostRequest  = time.Minute
 	// silence is how long a connection is silent before the other side is asked whether it
 	// is still there.
 	silence = 10 * time.Second
@@ -84,8 +82,7 @@ func (c Config) Validate() error {
 	}
 	faults.Refuse((c.Username == "") != (c.PasswordFile == ""), "password-file", "a user and a password belong together")
 	faults.Refuse((c.CertFile == "") != (c.KeyFile == ""), "key-file", "a certificate and a key belong together")
-	faults.Refuse(c.RequestTimeout < leastRequest || c.RequestTimeout > mostRequest, "request-timeout",
-		"%v is not in the range from %v to %v", c.RequestTimeout, leastRequest, mostRequest)
+	faults.Add(field.Ranges(c))
 	return faults.Err()
 }
 

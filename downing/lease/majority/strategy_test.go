@@ -225,7 +225,7 @@ func TestSettingsThatAreWrongAreNamed(t *testing.T) {
 	err = s.Validate()
 	require.ErrorContains(t, err, `lease-name: "Bank" is no name of a lease`)
 	require.ErrorContains(t, err, "minority-delay: 1m0s is not from 0s to 3s")
-	require.ErrorContains(t, err, "release-after: 1s is not from 30s to 5m0s in whole seconds")
+	require.ErrorContains(t, err, "release-after: 1s is not from 30s to 5m")
 	s = settings(0)
 	s.RequestTimeout = 20 * time.Second
 	require.ErrorContains(t, s.Validate(), "release-after: 40s is too short for calls of 20s")

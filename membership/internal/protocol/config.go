@@ -15,7 +15,7 @@ import (
 // The settings of an operator come first, then their defaults, then their validation.
 
 // Config holds the settings of membership that an operator may change. The zero
-// value is not valid; start from [Default] or [Fast].
+// value is not valid; start from [Default] or [Fast]. Durations are so bounded that sums of instants never overflow.
 type Config struct {
 	// FailureDetector says how silence is judged. Its acceptable pause is the
 	// shortest and its max-silence the longest silence at which a node is marked
@@ -146,10 +146,7 @@ func Fast() Config {
 func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Add(field.Within("failure-detector", c.FailureDetector.Validate()))
-	for _, d := range c.durations() {
-		faults.Refuse(d.value < d.lowest, d.key, "%v is below %v", d.value, d.lowest)
-		faults.Refuse(d.value > durationLongest, d.key, "%v is above %v", d.value, durationLongest)
-	}
+	faults.Add(field.Ranges(c))
 	least := c.questionGapMax()
 	faults.Relate(c.Fence < least, "fence", "failure-detector.heartbeat-interval",
 		"%v is below %v, 2.25 times failure-detector.heartbeat-interval: a node would lose its standing by one lost message; use at least %v, or a shorter heartbeat interval",
@@ -158,13 +155,8 @@ func (c Config) Validate() error {
 		"%v is above gossip-interval %v", c.GossipIntervalUnconverged, c.GossipInterval)
 	faults.Relate(c.PushDelay > c.PushInterval, "push-delay", "push-interval", "%v is above push-interval %v", c.PushDelay, c.PushInterval)
 	faults.Relate(c.PushInterval > c.GossipInterval, "push-interval", "gossip-interval", "%v is above gossip-interval %v", c.PushInterval, c.GossipInterval)
-	faults.Refuse(c.PushFanout < 1 || c.PushFanout > pushFanoutMax, "push-fanout", "%d is not in the range from 1 to %d", c.PushFanout, pushFanoutMax)
 	faults.Relate(c.JoinIntervalMax < c.JoinInterval, "join-interval-max", "join-interval", "%v is below join-interval %v", c.JoinIntervalMax, c.JoinInterval)
-	faults.Refuse(c.MinNrOfMembers < 1, "min-nr-of-members", "%d is below 1", c.MinNrOfMembers)
 	faults.Add(field.Within("voters.role", c.Voters.Validate()))
-	for _, role := range c.rolesWithMinimum() {
-		faults.Refuse(c.MinNrOfMembersOfRole[role] < 1, "min-nr-of-members-of-role."+role, "%d is below 1", c.MinNrOfMembersOfRole[role])
-	}
 	return faults.Err()
 }
 
@@ -172,38 +164,6 @@ func (c Config) Validate() error {
 // lost: a round, one more, and by how much a shared exchange may be late, see [sharedSlack].
 func (c Config) questionGapMax() time.Duration {
 	return 2*c.FailureDetector.HeartbeatInterval + c.FailureDetector.HeartbeatInterval/sharedSlack
-}
-
-const (
-	pushFanoutMax   = 16
-	durationLongest = 365 * 24 * time.Hour // Small enough that sums of instants never overflow.
-)
-
-type durationField struct {
-	key    string
-	value  time.Duration
-	lowest time.Duration
-}
-
-func (c Config) durations() []durationField {
-	const positive = time.Millisecond
-	return []durationField{
-		{"fence", c.Fence, positive},
-		{"gossip-interval", c.GossipInterval, positive},
-		{"gossip-interval-unconverged", c.GossipIntervalUnconverged, positive},
-		{"push-delay", c.PushDelay, positive},
-		{"push-interval", c.PushInterval, positive},
-		{"join-interval", c.JoinInterval, positive},
-		{"join-interval-max", c.JoinIntervalMax, positive},
-		{"retry-unsuccessful-join-after", c.RetryUnsuccessfulJoinAfter, positive},
-		{"shutdown-after-unsuccessful-join-seed-nodes", c.ShutdownAfterUnsuccessfulJoin, 0},
-		{"probe-timeout", c.ProbeTimeout, positive},
-		{"allow-weakly-up-members", c.AllowWeaklyUpMembers, 0},
-		{"leave-timeout", c.LeaveTimeout, positive},
-		{"exit-timeout", c.ExitTimeout, positive},
-		{"down-when-unstable-after", c.DownWhenUnstableAfter, 0},
-		{"prune-gossip-tombstones-after", c.PruneTombstonesAfter, time.Hour},
-	}
 }
 
 func (c Config) rolesWithMinimum() []string {

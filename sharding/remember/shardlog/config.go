@@ -29,10 +29,8 @@ func Default() Config { return Config{Name: "remembered", Pages: 4, State: state
 func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Refuse(c.Name == "" || len(c.Name) > 128, "name", "%d bytes, want 1 to 128", len(c.Name))
-	faults.Refuse(c.Pages < 1 || c.Pages > pagesMost, "pages", "%d is not in the range from 1 to %d", c.Pages, pagesMost)
+	faults.Add(field.Ranges(c))
 	faults.Refuse(c.State.MaxBytes < 2*pages.EventBytes, "state.max-bytes", "%d is below %d", c.State.MaxBytes, 2*pages.EventBytes)
 	faults.Add(field.Within("state", c.State.Validate()))
 	return faults.Err()
 }
-
-const pagesMost = 64

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/field"
 )
 
 // One mistake is one fault. Each key of the reference gets, in a file that is right otherwise, a mistake of each sort
@@ -103,7 +104,7 @@ func misfits(t config.Type) []mistake {
 // outside returns numbers outside of the range of a setting, and zero and numbers at the ends of the type, which may be
 // allowed.
 func outside(s config.Setting) []mistake {
-	r, err := config.ParseRange(s.Range)
+	r, err := field.ParseRange(s.Range)
 	if err != nil || s.Range == "" || s.Type == config.TypeMap || s.Type == config.TypeList {
 		return nil
 	}
@@ -122,7 +123,7 @@ func outside(s config.Setting) []mistake {
 		return (r.Min.Text == "" || x > r.Min.Value || x == r.Min.Value && !r.Min.Open) && (r.Max.Text == "" || x < r.Max.Value || x == r.Max.Value && !r.Max.Open)
 	}
 	var all []mistake
-	add := func(sort, value string, x float64, b config.Bound) {
+	add := func(sort, value string, x float64, b field.Bound) {
 		why := []string{b.Text, "positive", "negative", "neither", "is below", "a quarter of shutdown.deadline"}
 		if d, err := time.ParseDuration(b.Text); err == nil {
 			why = append(why, strings.TrimSuffix(d.String(), "m0s"), "not above 0")

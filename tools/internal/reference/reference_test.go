@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/config/manual"
 	"github.com/quorate/quorate/tools/internal/reference"
 )
@@ -173,10 +174,10 @@ func load(t *testing.T, text string) error {
 // beyond returns values just outside a range.
 func beyond(t *testing.T, s config.Setting) []string {
 	t.Helper()
-	r, err := config.ParseRange(s.Range)
+	r, err := field.ParseRange(s.Range)
 	require.NoError(t, err)
 	var values []string
-	for i, b := range []config.Bound{r.Min, r.Max} {
+	for i, b := range []field.Bound{r.Min, r.Max} {
 		if b.Text == "" {
 			continue
 		}

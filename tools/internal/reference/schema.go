@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/config/manual"
 )
 
@@ -140,11 +141,11 @@ func text(s config.Setting) object {
 
 // bounded adds a range to the schema of a number.
 func bounded(node object, text string) object {
-	r, err := config.ParseRange(text)
+	r, err := field.ParseRange(text)
 	if err != nil {
 		return node
 	}
-	end := func(b config.Bound, closed, open string) {
+	end := func(b field.Bound, closed, open string) {
 		switch {
 		case b.Text == "":
 		case b.Open:

@@ -1,14 +1,19 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package field
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
+
+// The range of a setting is stated once, in the tag of its field: [Ranges] holds values to it, and pages and schemas
+// are made of it.
 
 // Bound is one end of a [Range].
 type Bound struct {
@@ -99,4 +104,52 @@ func (r Range) String() string {
 		return high
 	}
 	return low + ", " + high
+}
+
+// Ranges returns a fault for each field of a struct whose value is not in the range of its tag: fields of whole
+// numbers, other numbers and durations, and maps to them, each of whose values is to be in the range. Other fields,
+// with those of structs in it, are left out. The key of a field is that of its tag koanf. It panics on a tag that is
+// no range.
+func Ranges(settings any) error {
+	var faults Faults
+	v := reflect.ValueOf(settings)
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		text, is := tag.Lookup("range")
+		if !is {
+			continue
+		}
+		r, err := ParseRange(text)
+		if err != nil {
+			panic(err)
+		}
+		key, _, _ := strings.Cut(tag.Get("koanf"), ",")
+		f := v.Field(i)
+		if f.Kind() != reflect.Map {
+			faults.Refuse(!r.has(f), key, "%v is not %v", f.Interface(), r)
+			continue
+		}
+		of := f.MapKeys()
+		slices.SortFunc(of, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, name := range of {
+			faults.Refuse(!r.has(f.MapIndex(name)), key+"."+name.String(), "%v is not %v", f.MapIndex(name).Interface(), r)
+		}
+	}
+	return faults.Err()
+}
+
+// has reports whether a number is in the range; what is no number is not.
+func (r Range) has(v reflect.Value) bool {
+	var n float64
+	switch {
+	case v.CanInt():
+		n = float64(v.Int())
+	case v.CanUint():
+		n = float64(v.Uint())
+	default:
+		n = v.Float()
+	}
+	above := r.Min.Text == "" || n > r.Min.Value || n == r.Min.Value && !r.Min.Open
+	below := r.Max.Text == "" || n < r.Max.Value || n == r.Max.Value && !r.Max.Open
+	return above && below
 }
