@@ -23,7 +23,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/sharding/internal/bound"
+	"github.com/quorate/quorate/sharding/bound"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/handoff"

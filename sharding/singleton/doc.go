@@ -19,7 +19,7 @@
 // Every node that may run the instance starts it, and so does every node that sends to it; the
 // calls are the same everywhere.
 //
-// # Lifecycle
+// # Life cycle
 //
 //	this node is the oldest       the context ends, and Run is waited for
 //	(not here) ───────> running ───────> (not here)
@@ -45,10 +45,11 @@
 //   - What is sent by a [Proxy] is subject to the guarantees of package sharding: it waits while
 //     nobody runs the instance, within bounds that slow senders down.
 //
-// # Non-guarantees
+// # Limits
 //
 // A look right before an act leaves the time between the two, in which the process may freeze. And a context that is
-// derived from that of Run by package context, such as by context.WithTimeout, does not look: look at the one of Run.
+// derived from that of Run by package context, such as by context.WithTimeout, does not look: derive it by package
+// sharding/bound, or look at the one of Run.
 //
 // A function that goes on after its context has ended runs beside its successor. Nothing but
 // the epoch tells the two apart. [Config.OnStuck] says whether a planned move waits for such a

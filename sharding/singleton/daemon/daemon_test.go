@@ -18,7 +18,7 @@ import (
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/daemon"
+	"github.com/quorate/quorate/sharding/singleton/daemon"
 	network "github.com/quorate/quorate/transport/memory"
 )
 

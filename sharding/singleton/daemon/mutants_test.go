@@ -14,8 +14,8 @@ import (
 // Each of these defects makes a test fail. Those of single runs, which singletons have too, are looked for by the tests
 // of package singleton.
 func TestMutantsAreCaught(t *testing.T) {
-	const daemon, background, ids = "daemon/daemon.go", "internal/background/background.go", "internal/background/ids.go"
-	const client, scale = "scale.go", "internal/control/scale.go"
+	const daemon, background = "daemon/daemon.go", "internal/background/background.go"
+	const client, kind, scale = "../scale.go", "../kind.go", "../internal/control/scale.go"
 	const refused, spread, changed, heldUp = "TestWhatAStartRefuses", "TestInstancesAreSpread", "TestTheNumberOfInstancesIsChanged", "TestAChangeThatIsHeldUp"
 	var all []simulationtest.Mutant
 	for _, m := range []struct{ name, test, file, old, to string }{
@@ -43,8 +43,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		all = append(all, simulationtest.Mutant{Name: m.name, Package: ".", Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: m.file, Old: m.old, New: m.to}}})
 	}
 	all = append(all, simulationtest.Mutant{
-		Name: "two instances in one shard", Package: "../internal/background", Tests: []string{"TestIDs"},
-		Edits: []simulationtest.Edit{{File: ids, Old: "		for more := 1;", New: "		for more := 1; !mutant(NAME) &&"}},
+		Name: "two instances in one shard", Package: "../..", Tests: []string{"TestOnePerShard"},
+		Edits: []simulationtest.Edit{{File: kind, Old: "		for more := 1;", New: "		for more := 1; !mutant(NAME) &&"}},
 	})
 	simulationtest.RequireFound(t, "..", all)
 }

@@ -14,7 +14,7 @@
 // Every node that may run instances calls it, with the same configuration. It is what Akka calls a sharded daemon
 // process. [Rescale] changes the number while they run. Package singleton runs one instance, on the oldest node.
 //
-// # Lifecycle
+// # Life cycle
 //
 //	the instance lives here      the context ends, and Run is waited for
 //	(not here) ───────> running ───────> (not here)

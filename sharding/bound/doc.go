@@ -1,12 +1,18 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bound has the contexts of code that may run only while something holds, such as the standing of its
-// node or a lease, which ends by the clock.
+// Package bound has contexts for work that may go on only while something holds, such as the standing of its node or a
+// lease, which ends by the clock.
 //
 // A context of package context ends when a goroutine ends it. After a freeze of the process, any other goroutine may
 // run before that one, and sees a context that is open though the standing has passed and a successor runs. A
-// [Context] looks at what it is bound to whenever it is looked at, as the gate of messages does.
+// context of this package looks at what it is bound to whenever it is looked at. The contexts that entities, singletons
+// and daemons get are such; what is derived from them looks as well if it is derived by this package:
+//
+//	within, cancel := bound.WithTimeout(ctx, time.Second) // In place of context.WithTimeout.
+//	defer cancel()
+//
+// # Life cycle
 //
 //	Err, Done ──> ended? ──> parent ended? ──> does it hold, by the clock? ──no──> ends, for good
 //
@@ -22,4 +28,9 @@
 //
 // Between a look and what follows it the process may freeze. And a context that the standard library derives, by
 // context.WithTimeout for example, does not look: it ends when the process runs, or when somebody looks at its parent.
+// One with a value more, by context.WithValue, does.
+//
+// # Concurrency
+//
+// All contexts may be used by several goroutines at a time, as those of package context.
 package bound

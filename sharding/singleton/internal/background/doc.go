@@ -4,7 +4,7 @@
 // Package background runs functions as entities that need no message: what packages singleton and
 // daemon have in common.
 //
-// # Lifecycle
+// # Life cycle
 //
 //	the instance lives here      the context ends, and Run is waited for
 //	(not here) ───────> running ───────> (not here)

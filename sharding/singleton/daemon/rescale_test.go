@@ -17,7 +17,7 @@ import (
 
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/daemon"
+	"github.com/quorate/quorate/sharding/singleton/daemon"
 )
 
 // Instances whose number changes: every run notes its revision, and no two may run at one time

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/background"
+	"github.com/quorate/quorate/sharding/singleton/internal/background"
 )
 
 // InstancesMax is the largest number of instances.
@@ -98,7 +98,7 @@ func Start(h sharding.Host, c Config) error {
 	if work == nil {
 		work = func(ctx context.Context, i Instance) error { return c.Run(ctx, i.Number, i.Epoch) }
 	}
-	all := background.IDs(c.Max)
+	all := sharding.OnePerShard(c.Max)
 	numbers := make(map[string]int, len(all))
 	for i, id := range all {
 		numbers[id] = i

@@ -8,11 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/bound"
+	"github.com/quorate/quorate/sharding/bound"
 )
 
 // One function as an entity: the instance runs it on a goroutine, and hears of its end by a message
@@ -34,9 +35,9 @@ type instance struct {
 
 // run is one call of [Config.Run].
 type run struct {
-	id     string         // That of the instance.
-	scale  sharding.Scale // Under which it was started.
-	ctx    *bound.Context // That of the call.
+	id     string          // That of the instance.
+	scale  sharding.Scale  // Under which it was started.
+	ctx    context.Context //nolint:containedctx // That of the call.
 	cancel context.CancelCauseFunc
 	over   chan struct{} // Closed when the call has returned and the instance was told.
 	err    error         // Set before the instance is told.
@@ -88,6 +89,12 @@ func (i *instance) Receive(c *sharding.Context, n *news) error {
 		i.job.Log.Info("work is done", i.job.Noun, i.job.Name, "instance", numberOf(c.ID()), "epoch", c.Epoch().String())
 	}
 	return nil
+}
+
+// numberOf returns the number in the id of an instance, which [sharding.OnePerShard] has put first.
+func numberOf(id string) string {
+	number, _, _ := strings.Cut(id, "/")
+	return number
 }
 
 // work does a run.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/bound"
+	"github.com/quorate/quorate/sharding/bound"
 )
 
 type key struct{}
