@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/internal/pages"
+	"github.com/quorate/quorate/sharding/state/pages"
 )
 
 // Pages: reading one, forgetting one, and the questions, of which two become changes; then what

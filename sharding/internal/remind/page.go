@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
-	"github.com/quorate/quorate/sharding/internal/pages"
+	"github.com/quorate/quorate/sharding/state/pages"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 

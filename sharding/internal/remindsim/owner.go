@@ -11,8 +11,8 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/epoch"
-	"github.com/quorate/quorate/sharding/internal/hold"
 	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/state/hold"
 	"github.com/quorate/quorate/sharding/state/memory"
 	"github.com/quorate/quorate/sharding/state/store"
 )

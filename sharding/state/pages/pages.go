@@ -1,13 +1,6 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//quorate:core
-
-// Package pages has what is common to those who keep many small things in some records of a store of states: a
-// record is a page, which is read as a whole and changed by events, and whose events a snapshot replaces when
-// they have become many. Package remind keeps reminders so, and package shardlog the ids of entities.
-//
-// Nothing here is safe for concurrent use.
 package pages
 
 import (
