@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package remindsim is a world in virtual time for reminders: buckets that move, freeze, crash and are
+// Package simulation is a world in virtual time for reminders: buckets that move, freeze, crash and are
 // replaced without knowing it, over a store that loses calls and answers, is late by half a minute, or
 // is down; entities that do not acknowledge; wall clocks that jump. What decides there is what decides
 // in production, packages remind and hold; the store is package memory. Given a seed a run repeats to
@@ -21,4 +21,4 @@
 //   - M6: what is under way, or acknowledged and not saved, stays within its bound; in the end the
 //     owners hold the reminders that there are, and no others.
 //   - M7: when the faults are over, changes are answered.
-package remindsim
+package simulation

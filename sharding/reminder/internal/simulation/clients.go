@@ -1,14 +1,14 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remindsim
+package simulation
 
 import (
 	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 )
 
 // Clients, each with one reminder, that set and cancel it again and again: a change is asked for until

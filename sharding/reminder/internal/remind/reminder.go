@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/machine/wire"
-	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // What a reminder is, which are valid, and how one is encoded: first the type and its bounds, then the
@@ -21,7 +20,7 @@ import (
 // vain for ever; pages may hold some that were taken before that was looked at, up to IDBytes.
 const (
 	KindBytes    = 128
-	EntityBytes  = protocol.MaxEntityBytes
+	EntityBytes  = 512 // By sharding.CheckEntityID.
 	IDBytes      = 1024
 	NameBytes    = 128
 	PayloadBytes = 4 << 10

@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
 // A bucket by hand, with a store that is a record: what clocks that jump do, how pages are written, and
-// what is refused. The world of package remindsim has the rest.
+// what is refused. The world of package simulation has the rest.
 
 // rig is a bucket with one page.
 type rig struct {

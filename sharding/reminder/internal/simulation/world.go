@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remindsim
+package simulation
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/epoch"
-	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 	"github.com/quorate/quorate/sharding/state/memory"
-	"github.com/quorate/quorate/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // The world: which node has which bucket, and what happens to nodes, buckets and the store. Nodes and
@@ -65,7 +65,7 @@ func settings() remind.Config {
 
 // World is buckets over a store, and clients that set reminders.
 type World struct {
-	*simulation.World
+	*world.World
 
 	opt     Options
 	rand    *rand.Rand
@@ -87,12 +87,12 @@ type home struct {
 }
 
 // New returns a world that has not begun.
-func New(opt Options, set ...func(*simulation.Options)) *World {
-	base := simulation.Options{Seed: opt.Seed, Scenario: "sharding-reminders"}
+func New(opt Options, set ...func(*world.Options)) *World {
+	base := world.Options{Seed: opt.Seed, Scenario: "sharding-reminders"}
 	for _, f := range set {
 		f(&base)
 	}
-	w := &World{World: simulation.New(base), opt: opt, calls: map[uint64]func(remind.Answer){}}
+	w := &World{World: world.New(base), opt: opt, calls: map[uint64]func(remind.Answer){}}
 	w.rand = w.Source(61)
 	w.storage = &storage{w: w, records: memory.New()}
 	for i := range opt.Nodes {
@@ -239,7 +239,7 @@ func (w *World) Finish() error {
 }
 
 // Run runs a world of the usual size with a seed.
-func Run(seed uint64, nodes int, set ...func(*simulation.Options)) (*World, error) {
+func Run(seed uint64, nodes int, set ...func(*world.Options)) (*World, error) {
 	w := New(Options{Seed: seed, Nodes: nodes, Buckets: 3, Entities: 8, Duration: 2 * time.Minute}, set...)
 	return w, w.Finish()
 }

@@ -1,14 +1,14 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remindsim_test
+package simulation_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/remindsim"
+	"github.com/quorate/quorate/sharding/reminder/internal/simulation"
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
@@ -16,9 +16,9 @@ import (
 // acknowledged fires: not before its time, not after it was canceled, and none is forgotten.
 func TestRemindersUnderFaults(t *testing.T) {
 	first, n := simulationtest.Seeds(t, 40)
-	var sum remindsim.Counts
+	var sum simulation.Counts
 	for seed := first; seed < first+n; seed++ {
-		w, err := remindsim.Run(seed, remindsim.Nodes)
+		w, err := simulation.Run(seed, simulation.Nodes)
 		simulationtest.RequireRun(t, seed, err)
 		c := w.Counts
 		sum.Set += c.Set
@@ -48,9 +48,9 @@ func TestRemindersUnderFaults(t *testing.T) {
 
 // A run is a function of its seed.
 func TestARunRepeats(t *testing.T) {
-	one, err := remindsim.Run(3, remindsim.Nodes)
+	one, err := simulation.Run(3, simulation.Nodes)
 	require.NoError(t, err)
-	two, err := remindsim.Run(3, remindsim.Nodes)
+	two, err := simulation.Run(3, simulation.Nodes)
 	require.NoError(t, err)
 	require.Equal(t, one.Counts, two.Counts)
 	require.Equal(t, one.Trace().Hash(), two.Trace().Hash())

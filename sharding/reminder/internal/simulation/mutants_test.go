@@ -3,7 +3,7 @@
 
 //go:build mutants
 
-package remindsim_test
+package simulation_test
 
 import (
 	"testing"

@@ -6,7 +6,7 @@
 // Package remind has the decisions of package reminder, without any input or output. A [Bucket] holds
 // the reminders of one part of all entities: which are due, which are being delivered, what the store
 // must have before anybody is told, and which page of the store is read and written when. Package
-// reminder carries that out; the world of package remindsim does so in virtual time.
+// reminder carries that out; the world of package simulation does so in virtual time.
 //
 //	Ask (set, cancel, list)          ┌────────┐  Open, Save ──> store ──> Opened, Saved
 //	Tick, when Wake says so  ──────> │ Bucket │  Fire ────────> entity ─> Delivered

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remindsim
+package simulation
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/epoch"
-	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 	"github.com/quorate/quorate/sharding/state/hold"
 	"github.com/quorate/quorate/sharding/state/memory"
 	"github.com/quorate/quorate/sharding/state/store"
