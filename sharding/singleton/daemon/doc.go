@@ -27,8 +27,8 @@
 //
 // # Guarantees
 //
-//   - The context of an instance has ended before another node starts it, by the clock of its node at the next look, as
-//     package singleton says.
+//   - The context of an instance has ended before another node starts it: a call of its Err or Done that begins later
+//     finds it ended, as package singleton says.
 //   - A node that takes an instance over has an epoch above those of all that had the instance before. A
 //     storage that refuses lower epochs than it has seen cannot be written by an instance that was replaced.
 //   - Instances of two revisions never run at one time, wherever their nodes are, and one revision is one number.

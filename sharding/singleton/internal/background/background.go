@@ -14,29 +14,31 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// Config describes work that runs without messages.
+// Config describes a function and its instances, which are the entities of a kind.
 type Config struct {
-	Noun      string   // What the caller calls it: "singleton"; the key of its name in the log.
-	Name      string   // Of the kind.
-	Role      string   // Of the kind.
-	Instances []string // The ids of the instances.
-	Shards    int      // Of the kind.
-	InUse     int      // Of the kind.
-	OnOldest  bool     // Of the kind.
+	Noun string // What the caller's users call it, such as "singleton": the key of Name in the log.
 
-	// Run is the work of one instance.
+	// These are the fields of [sharding.Kind]; Instances are its permanent entities.
+	Name            string
+	Role            string
+	Instances       []string
+	Shards          int
+	InUse           int
+	OnOldest        bool
+	HandOverTimeout time.Duration // How long Run may take to return when its instance is to move.
+	OnStuck         sharding.OnStuck
+
+	// Run is the function, called for one instance by its id.
 	Run func(ctx context.Context, id string, scale sharding.Scale, epoch sharding.Epoch) error
 
-	HandOverTimeout time.Duration    // Of the kind: how long Run may take to return when the instance is to move.
-	OnStuck         sharding.OnStuck // Of the kind: how the move goes on when it takes longer.
-	Lease           *lease.Keeper    // Is held while Run runs; nil: none.
-	Log             *slog.Logger     // Nil: [slog.Default].
+	Lease *lease.Keeper // Is held while Run runs; nil: none.
+	Log   *slog.Logger  // Nil: [slog.Default].
 }
 
 // ErrLeaseLost is the cause with which the context of Run ends when the lease is lost.
 var ErrLeaseLost = errors.New("the lease is lost")
 
-// Start runs the instances that live on this node, as soon as they do. They end with the host. The error
+// Start runs the instances that live on this node, from when they do. They end with the host. The error
 // is that of [sharding.Start].
 func Start(h sharding.Host, c Config) error {
 	if c.Log == nil {

@@ -1,8 +1,9 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package background runs functions as entities that need no message: what packages singleton and
-// daemon have in common.
+// Package background runs a function as an entity that needs no message: what packages singleton and
+// daemon have in common. Each instance of the function is a permanent entity, whose start begins a goroutine that calls
+// the function, and whose stop ends its context and waits for it.
 //
 // # Life cycle
 //
@@ -13,7 +14,8 @@
 //
 // # Guarantees
 //
-//   - The context of Run has ended before another node starts the instance, by the clock of its node at the next look.
+//   - The context of Run has ended before another node starts the instance: a call of its Err or Done that begins later
+//     finds it ended.
 //   - Each start of an instance has an epoch above those of all its earlier ones in the cluster.
 //
 // # Limits
