@@ -4,25 +4,22 @@
 package sharding
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
-	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // What people ask about a running system. Coordinators, Kinds, Shards and Entities answer from this
 // node alone.
-// Explain asks the coordinator, by askCoordinator, and puts its answer, the cell's own
-// snapshot and the record of the entity together; String lays the result out in lines.
+// Explain asks the coordinator, and puts its answer, the cell's own snapshot and the record of the entity together;
+// String lays the result out in lines.
 
 // Explanation says where a shard lives, why, and what is pending there, as far as
 // one node and the coordinator know. Nodes are named by their text form.
@@ -247,10 +244,6 @@ func (r *router) resharding() *Resharding {
 	return change
 }
 
-func noKind(kind string) error {
-	return fmt.Errorf("sharding: kind %q does not run on this node: %w", clip(kind), ErrInvalid)
-}
-
 // Explain says where an entity lives, like [System.Explain].
 func (g *Region[C]) Explain(ctx context.Context, entity string) (Explanation, error) {
 	return g.r.explainEntity(ctx, entity)
@@ -303,10 +296,11 @@ func (r *router) describeEntity(sl *runtime.Slot, entity string) (lines []string
 
 // explain puts together what this node and the coordinator know of a shard.
 func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, error) {
-	known, err := r.system.askCoordinator(ctx, r.name, sl.Shard())
+	answer, err := r.system.ask(ctx, func(id uint64) machine.Input { return control.Explain{Kind: r.name, Shard: sl.Shard(), ID: id} })
 	if err != nil {
 		return Explanation{}, err
 	}
+	known, _ := answer.(control.Explained)
 	info := sl.Info()
 	x := Explanation{Kind: r.name, Shard: int(sl.Shard().Index()), Self: r.system.self.String()}
 	if known.Coordinator.IsZero() {
@@ -386,12 +380,6 @@ func stateOf(i cell.Info) string {
 	}
 }
 
-// wall returns the wall-clock time of an instant of the past.
-func (s *System) wall(t machine.Instant) time.Time {
-	now := s.clock.Now()
-	return now.Wall.Add(-now.Mono.Sub(t))
-}
-
 // pending says, a sentence each, what waits in a cell of this node.
 func (s *System) pending(i cell.Info) []string {
 	var words []string
@@ -434,67 +422,6 @@ func (s *System) describe(name string, e cell.EntityInfo) string {
 		fmt.Fprintf(&b, "; %d messages wait for it", e.Waiting)
 	}
 	return b.String()
-}
-
-// questions are what coordinators were asked, and told, and have not answered.
-type questions struct {
-	mu   sync.Mutex          // Guards all fields below.
-	last uint64              // The id of the last question.
-	open map[uint64]chan any // Where answers go, by the id of the question.
-}
-
-// askCoordinator asks the coordinator of a kind about a shard.
-func (s *System) askCoordinator(ctx context.Context, kind string, shard protocol.ShardID) (control.Explained, error) {
-	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input { return control.Explain{Kind: kind, Shard: shard, ID: id} })
-	known, _ := answer.(control.Explained)
-	return known, err
-}
-
-// ask posts what the control machine answers under an id, and returns the answer.
-func (q *questions) ask(ctx context.Context, s *System, input func(id uint64) machine.Input) (any, error) {
-	id, answer := q.pose()
-	defer q.drop(id)
-	if err := s.control.PostWait(ctx, input(id)); err != nil {
-		return nil, cmp.Or(context.Cause(ctx), s.closed())
-	}
-	select {
-	case known := <-answer:
-		return known, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-s.ended:
-		return nil, s.closed()
-	}
-}
-
-// pose opens a question and returns its id, and the channel of the answer: there is at
-// most one answer, for which the channel has room.
-func (q *questions) pose() (uint64, <-chan any) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.last++
-	if q.open == nil {
-		q.open = make(map[uint64]chan any)
-	}
-	c := make(chan any, 1)
-	q.open[q.last] = c
-	return q.last, c
-}
-
-func (q *questions) drop(id uint64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.open, id)
-}
-
-// answer hands an answer to the goroutine that waits for it.
-func (q *questions) answer(id uint64, known any) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if c := q.open[id]; c != nil {
-		delete(q.open, id)
-		c <- known
-	}
 }
 
 // explanationWidth is the width of the text of an explanation, in columns.

@@ -49,7 +49,7 @@ func (s *System) Reload(cfg Config) error {
 func (s *System) ReloadAllocation(cfg Config, a allocation.Strategy) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	to := asking{name: cfg.Allocation.Strategy, strategy: a}
+	to := chosenStrategy{name: cfg.Allocation.Strategy, strategy: a}
 	if a == nil {
 		var err error
 		if to, err = choose(cfg.Allocation); err != nil {
@@ -59,9 +59,9 @@ func (s *System) ReloadAllocation(cfg Config, a allocation.Strategy) error {
 	return s.reload(cfg, to)
 }
 
-// asking is the allocation strategy that is asked by calls of the control machine; without a
+// chosenStrategy is the allocation strategy that is asked by calls of the control machine; without a
 // strategy least-shard decides in the machine.
-type asking struct {
+type chosenStrategy struct {
 	name     string
 	strategy allocation.Strategy
 	builtIn  bool // The strategy was made from the configuration, and is made anew with it.
@@ -69,8 +69,8 @@ type asking struct {
 
 // choose returns the built-in strategy that a configuration names; the error of another name wraps
 // [allocation.ErrUnknownStrategy].
-func choose(cfg allocation.Config) (asking, error) {
-	a := asking{name: cfg.Strategy, builtIn: true}
+func choose(cfg allocation.Config) (chosenStrategy, error) {
+	a := chosenStrategy{name: cfg.Strategy, builtIn: true}
 	if cfg.Strategy == allocation.LeastShardName {
 		return a, nil
 	}
@@ -84,7 +84,7 @@ func choose(cfg allocation.Config) (asking, error) {
 }
 
 // named is the name for the control machine, empty for least-shard.
-func (a asking) named() string {
+func (a chosenStrategy) named() string {
 	if a.strategy == nil {
 		return ""
 	}
@@ -92,7 +92,7 @@ func (a asking) named() string {
 }
 
 // present is the strategy to ask.
-func (a asking) present() allocation.Strategy {
+func (a chosenStrategy) present() allocation.Strategy {
 	if a.strategy == nil {
 		return replaced{}
 	}
@@ -117,7 +117,7 @@ func (replaced) Rebalance(context.Context, allocation.RebalanceRequest) (allocat
 }
 
 // reload goes on with other settings and a strategy. The caller holds mu.
-func (s *System) reload(cfg Config, to asking) error {
+func (s *System) reload(cfg Config, to chosenStrategy) error {
 	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("sharding: %w", err)
 	}

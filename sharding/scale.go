@@ -204,7 +204,7 @@ func askScale(ctx context.Context, s *System, kind string, base uint64, count ui
 	if s.router(kind) == nil {
 		return control.ScaleAnswered{}, noKind(kind)
 	}
-	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input {
+	answer, err := s.ask(ctx, func(id uint64) machine.Input {
 		return control.ScaleTo{Kind: kind, ID: id, Base: base, Count: count}
 	})
 	a, _ := answer.(control.ScaleAnswered)

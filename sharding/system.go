@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -24,6 +25,7 @@ import (
 	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/bound"
+	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/handoff"
@@ -51,7 +53,7 @@ type System struct {
 	standing   *membership.Standing
 	cfg        Config
 	log        *slog.Logger
-	strategy   atomic.Pointer[asking] // The strategy that is asked; replaced under mu.
+	strategy   atomic.Pointer[chosenStrategy] // The strategy that is asked; replaced under mu.
 	control    *machine.Handle
 	runtime    *runtime.Node
 	dispatcher dispatcher
@@ -66,12 +68,12 @@ type System struct {
 	lanes       sync.Map // The nodes for whose full lane a goroutine waits.
 	hostContext atomic.Pointer[hostContext]
 	queue       workQueue
-	workers     sync.WaitGroup  // All goroutines of the system but that of run.
-	askPool     sync.Pool       // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
-	ended       chan struct{}   // Closed when every cell has been abandoned.
-	stopped     chan struct{}   // Closed after ended, when every goroutine has ended.
-	canceled    context.Context //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.
-	questions   questions
+	workers     sync.WaitGroup        // All goroutines of the system but that of run.
+	askPool     sync.Pool             // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
+	ended       chan struct{}         // Closed when every cell has been abandoned.
+	stopped     chan struct{}         // Closed after ended, when every goroutine has ended.
+	canceled    context.Context       //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.
+	questions   asking.Questions[any] // Those to the control machine.
 	drains      drains
 	surveys     surveys
 	leases      shardLeases
@@ -116,7 +118,7 @@ func WithLogger(l *slog.Logger) Option { return func(s *System) { s.log = l } }
 // The strategy is asked on a goroutine of its own and may block; while it does not
 // answer, or answers wrongly, least-shard decides.
 func WithAllocation(a allocation.Strategy) Option {
-	return func(s *System) { s.strategy.Store(&asking{name: s.cfg.Allocation.Strategy, strategy: a}) }
+	return func(s *System) { s.strategy.Store(&chosenStrategy{name: s.cfg.Allocation.Strategy, strategy: a}) }
 }
 
 // GivesAllocation reports whether options give a system an allocation strategy.
@@ -322,7 +324,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 func (s *System) Drain(ctx context.Context) error {
 	done, err := s.drains.order(ctx, s.control, true)
 	if err != nil {
-		return cmp.Or(context.Cause(ctx), s.closed())
+		return s.unanswered(ctx)
 	}
 	select {
 	case err := <-done:
@@ -339,7 +341,7 @@ func (s *System) Drain(ctx context.Context) error {
 // even out the load. The error is that of ctx, or [ErrClosed].
 func (s *System) Undrain(ctx context.Context) error {
 	if _, err := s.drains.order(ctx, s.control, false); err != nil {
-		return cmp.Or(context.Cause(ctx), s.closed())
+		return s.unanswered(ctx)
 	}
 	return nil
 }
@@ -359,7 +361,7 @@ func (s *System) Move(ctx context.Context, kind string, shard int, to string) er
 	if err != nil {
 		return refused("no member has that address")
 	}
-	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input {
+	answer, err := s.ask(ctx, func(id uint64) machine.Input {
 		return control.Move{Kind: kind, Shard: protocol.ShardID(shard), To: target.Node, ID: id}
 	})
 	if answered, ok := answer.(control.MoveAnswered); ok && answered.Refusal != "" {
@@ -392,7 +394,7 @@ func (s *System) Reshard(ctx context.Context, kind string, shards int) error {
 	if shards < 1 || shards > protocol.MaxShards {
 		return refused(fmt.Sprintf("a kind has 1 to %d shards", protocol.MaxShards))
 	}
-	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input {
+	answer, err := s.ask(ctx, func(id uint64) machine.Input {
 		return control.Reshard{Kind: kind, Shards: uint32(shards), ID: id}
 	})
 	if answered, ok := answer.(control.ReshardAnswered); ok && answered.Refusal != "" {
@@ -442,6 +444,27 @@ func (s *System) closed() error {
 		return fmt.Errorf("%w: %w", ErrClosed, err)
 	}
 	return ErrClosed
+}
+
+// ask asks the control machine, or by it a coordinator, what it answers under an id. The error is that of ctx, or
+// [ErrClosed].
+func (s *System) ask(ctx context.Context, input func(id uint64) machine.Input) (any, error) {
+	answer, ok := s.questions.Ask(ctx, s.ended, func(id uint64) error { return s.control.PostWait(ctx, input(id)) })
+	if !ok {
+		return nil, s.unanswered(ctx)
+	}
+	return answer, nil
+}
+
+// unanswered is the error of who got no answer: ctx has ended, or the node.
+func (s *System) unanswered(ctx context.Context) error {
+	return cmp.Or(context.Cause(ctx), s.closed())
+}
+
+// wall returns the wall-clock time of an instant of the past.
+func (s *System) wall(t machine.Instant) time.Time {
+	now := s.clock.Now()
+	return now.Wall.Add(-now.Mono.Sub(t))
 }
 
 // router returns the router of a kind, nil if the kind does not run here.
@@ -550,13 +573,13 @@ func (s *System) published(event any) {
 			r.admit()
 		}
 	case control.Explained:
-		s.questions.answer(e.ID, e)
+		s.questions.Answer(e.ID, e)
 	case control.MoveAnswered:
-		s.questions.answer(e.ID, e)
+		s.questions.Answer(e.ID, e)
 	case control.ScaleAnswered:
-		s.questions.answer(e.ID, e)
+		s.questions.Answer(e.ID, e)
 	case control.ReshardAnswered:
-		s.questions.answer(e.ID, e)
+		s.questions.Answer(e.ID, e)
 	case control.Vacated:
 		s.drains.vacated(e.ID)
 	case control.CoordinatorsKnown:
