@@ -255,3 +255,21 @@ func clip(id string) string {
 	}
 	return id
 }
+
+// sweep looks at all entities of a kind at each interval until ctx ends: one timer
+// serves all entities.
+func (r *router) sweep(ctx context.Context) {
+	every := r.interval
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case every = <-r.intervals:
+		case <-timer.C:
+		}
+		r.region.Sweep(func() bool { return ctx.Err() != nil })
+		timer.Reset(every)
+	}
+}

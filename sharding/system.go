@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	goruntime "runtime"
 	"slices"
 	"sync"
@@ -22,7 +21,6 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/bound"
 	"github.com/quorate/quorate/sharding/internal/asking"
@@ -31,6 +29,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/handoff"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/strategy"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/transport"
@@ -53,7 +52,7 @@ type System struct {
 	standing   *membership.Standing
 	cfg        Config
 	log        *slog.Logger
-	strategy   atomic.Pointer[chosenStrategy] // The strategy that is asked; replaced under mu.
+	strategy   atomic.Pointer[strategy.Chosen] // The strategy that is asked; replaced under mu.
 	control    *machine.Handle
 	runtime    *runtime.Node
 	dispatcher dispatcher
@@ -118,7 +117,7 @@ func WithLogger(l *slog.Logger) Option { return func(s *System) { s.log = l } }
 // The strategy is asked on a goroutine of its own and may block; while it does not
 // answer, or answers wrongly, least-shard decides.
 func WithAllocation(a allocation.Strategy) Option {
-	return func(s *System) { s.strategy.Store(&chosenStrategy{name: s.cfg.Allocation.Strategy, strategy: a}) }
+	return func(s *System) { s.strategy.Store(strategy.Given(s.cfg.Allocation.Strategy, a)) }
 }
 
 // GivesAllocation reports whether options give a system an allocation strategy.
@@ -127,8 +126,7 @@ func GivesAllocation(opts ...Option) bool {
 	for _, opt := range opts {
 		opt(s)
 	}
-	a := s.strategy.Load()
-	return a != nil && a.strategy != nil
+	return s.strategy.Load().IsGiven()
 }
 
 // WithMeterProvider sets where the metrics of sharding go. The default is the global
@@ -165,17 +163,9 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		s.cancel()
 		return nil, err
 	}
-	if err := s.checkStrategy(); err != nil {
+	if err := s.chooseStrategy(); err != nil {
 		s.cancel()
-		return nil, err
-	}
-	if given := s.strategy.Load(); given == nil || given.strategy == nil {
-		chosen, err := choose(cfg.Allocation)
-		if err != nil {
-			s.cancel()
-			return nil, fmt.Errorf("sharding: %w", err)
-		}
-		s.strategy.Store(&chosen)
+		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.drains.turn = make(chan struct{}, 1)
@@ -217,15 +207,16 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	return s, nil
 }
 
-// checkStrategy reports a strategy of the program with a method that would never be called.
-func (s *System) checkStrategy() error {
-	given := s.strategy.Load()
-	if given == nil || given.strategy == nil {
-		return nil
+// chooseStrategy settles which allocation strategy is asked, unless the program gives one, which is checked.
+func (s *System) chooseStrategy() error {
+	if given := s.strategy.Load(); given.IsGiven() {
+		return given.Check()
 	}
-	if err := optional.Check(given.strategy, nil, reflect.TypeFor[allocation.Classed]()); err != nil {
-		return fmt.Errorf("sharding: allocation strategy: %w", err)
+	chosen, err := strategy.BuiltIn(s.cfg.Allocation)
+	if err != nil {
+		return err
 	}
+	s.strategy.Store(chosen)
 	return nil
 }
 
@@ -279,7 +270,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	stuck, _ := stuckPolicy(cmp.Or(string(k.OnStuck), s.latest.OnStuck)) // A fault is found by validate.
 	cfg := control.KindConfig{
 		Name: k.Name, Settings: k.settings(s.latest), Proxy: k.ProxyOnly || !s.mayHost(k.Role),
-		MinRegions: 1, Strategy: s.strategy.Load().named(), OnStuck: stuck,
+		MinRegions: 1, Strategy: s.strategy.Load().Name(), OnStuck: stuck,
 		MaxSimultaneous:          s.latest.Rebalance.MaxSimultaneous,
 		MaxSimultaneousPerRegion: s.latest.Rebalance.MaxSimultaneousPerRegion,
 		Timings: control.Timings{
@@ -302,7 +293,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, k.Remember, cell.Config{
 		WindowBytes: s.latest.WindowBytes, TransitBytes: s.latest.TransitBytes, Mailbox: s.latest.MailboxSize,
 		BackoffMin: s.latest.EntityRestartBackoff, BackoffMax: 30 * s.latest.EntityRestartBackoff,
-		OnFailure: cell.OnFailure(k.OnFailure), PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
+		OnFailure: cell.OnFailure(k.OnFailure), PassivateAfter: s.latest.passivateAfter(k.PassivateAfter), StuckAfter: s.latest.StuckAfter,
 		Permanent: slices.Clone(k.Permanent), RememberFirst: k.RememberFirst,
 		Snapshots: handoff.Limits{Entity: s.latest.SnapshotBytes, Shard: s.latest.SnapshotShardBytes}, SnapshotTimeout: cfg.Timings.Handoff / 2,
 	})
@@ -545,15 +536,7 @@ func (s *System) renewHosting(old *hostContext) {
 
 // call asks the allocation strategy.
 func (s *System) call(ctx context.Context, c machine.Call) (any, error) {
-	strategy := s.strategy.Load().present()
-	switch request := c.Request.(type) {
-	case allocation.AllocateRequest:
-		return strategy.Allocate(ctx, request)
-	case allocation.RebalanceRequest:
-		return strategy.Rebalance(ctx, request)
-	default:
-		return nil, fmt.Errorf("sharding: call of kind %q with a %T", c.Port, c.Request)
-	}
+	return s.strategy.Load().Ask(ctx, c)
 }
 
 // published hears the events of the control machine.
