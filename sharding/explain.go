@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// What people ask about a running system. Coordinators, Kinds, Shards and Entities answer from this
-// node alone.
+// What people ask about a running system. Coordinators, Refused, Kinds, Shards and Entities answer from this node
+// alone.
 // Explain asks the coordinator, and puts its answer, the cell's own snapshot and the record of the entity together;
 // String lays the result out in lines.
 
@@ -123,6 +123,20 @@ func (s *System) Coordinators() map[string]CoordinatorInfo {
 			info.Term = k.Term.String()
 		}
 		all[k.Kind] = info
+	}
+	return all
+}
+
+// Refused returns why coordinators refuse kinds of this node, in no order; nothing while
+// they do not. Such a node serves no messages of the kind, and will not before its
+// settings are those of the other nodes. Kinds that wait for their coordinator are not
+// refused.
+func (s *System) Refused() []*SettingsError {
+	var all []*SettingsError
+	for _, r := range *s.routers.Load() {
+		if err := r.verdict.Load().err; err != nil {
+			all = append(all, err)
+		}
 	}
 	return all
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/notes"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport/memory"
@@ -258,7 +259,7 @@ func TestAReplyThatIsAheadOfTheMap(t *testing.T) {
 		e.N++
 		sl.Apply(protocol.SetRoute{Home: next, Epoch: e, Base: sl.Info().Epoch})
 		require.EqualValues(t, 8, <-answer)
-		<-time.After(2 * forgeryGather)
+		<-time.After(2 * notes.ForgeryGather)
 		synctest.Wait()
 		require.EqualValues(t, 3, s.Stats().Forged.Reply)
 		require.Equal(t, 1, strings.Count(log.String(), "in a name that is not its own"), log)

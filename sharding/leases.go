@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/notes"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
@@ -52,7 +53,7 @@ type shardLeases struct {
 	store  lease.Store // Nil: there are no leases.
 	cfg    lease.Config
 
-	waiting, losing lines // What befalls one shard befalls many: a store that is down, a node that has died.
+	waiting, losing *notes.Lines // What befalls one shard befalls many: a store that is down, a node that has died.
 
 	mu      sync.Mutex // Guards all fields below.
 	open    map[leaseID]*shardLease
@@ -163,7 +164,7 @@ func (l *shardLeases) hold(ctx context.Context, keeper *lease.Keeper, id leaseID
 		of.held, of.why = false, "its lease was lost"
 		l.lost++
 		l.mu.Unlock()
-		l.losing.note(id.Kind, "", "", fmt.Sprintf("shard %d", id.Shard))
+		l.losing.Note(id.Kind, "", "", fmt.Sprintf("shard %d", id.Shard))
 		_ = l.system.control.PostWait(ctx, control.LeaseLost(id))
 	}
 }
@@ -179,7 +180,7 @@ func (l *shardLeases) wait(id leaseID, of *shardLease, err error) {
 	of.reason, of.why = reason, why
 	l.mu.Unlock()
 	if changed {
-		l.waiting.note(id.Kind, reason, "", fmt.Sprintf("shard %d: %s", id.Shard, why))
+		l.waiting.Note(id.Kind, reason, "", fmt.Sprintf("shard %d: %s", id.Shard, why))
 	}
 }
 

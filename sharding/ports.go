@@ -38,11 +38,11 @@ func (s *System) ports() runtime.Ports {
 				s.log.Warn("message dropped", "from", from.String(), "error", err)
 			},
 			Misdirected: func() { s.counters.misdirected.Add(1) },
-			Forged:      s.forgeries.note,
+			Forged:      s.forgeries.Note,
 			Dropped:     func(why cell.Drop) { s.counters.dropped[why].Add(1) },
-			Lost:        s.losses.note,
+			Lost:        s.losses.Note,
 			Forgotten: func(kind string, f protocol.Forgotten) {
-				s.memories.note(kind, f.Loss.String(), f.Entity, explainLoss(f.Loss))
+				s.memories.Note(kind, f.Loss.String(), f.Entity, explainLoss(f.Loss))
 			},
 			Unsent:   func(frames int) { s.counters.unsent.Add(uint64(frames)) },
 			Stuck:    s.stuck,

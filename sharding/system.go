@@ -27,6 +27,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/handoff"
+	"github.com/quorate/quorate/sharding/internal/notes"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/internal/strategy"
@@ -79,9 +80,9 @@ type System struct {
 	ctx         context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
-	losses      losses
-	memories    lines
-	forgeries   forgeries
+	losses      *notes.Losses
+	memories    *notes.Lines
+	forgeries   *notes.Forgeries
 	metrics     *metrics
 	tracing     tracing
 	providers   providers
@@ -169,11 +170,10 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	}
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.drains.turn = make(chan struct{}, 1)
-	s.losses.log, s.losses.text = s.log, "messages failed after they were accepted"
-	s.memories.log, s.memories.text = s.log, "entities start without the memory that they had before a move"
-	s.leases.waiting.log, s.leases.waiting.text = s.log, "shards wait for their leases"
-	s.leases.losing.log, s.leases.losing.text, s.leases.losing.severe = s.log, "the leases of shards are lost: their entities are given up", true
-	s.forgeries.log, s.forgeries.source = s.log, node.Source
+	s.losses, s.forgeries = notes.NewLosses(s.log), notes.NewForgeries(s.log, node.Source)
+	s.memories = notes.NewLines(s.log, slog.LevelWarn, "entities start without the memory that they had before a move")
+	s.leases.waiting = notes.NewLines(s.log, slog.LevelWarn, "shards wait for their leases")
+	s.leases.losing = notes.NewLines(s.log, slog.LevelError, "the leases of shards are lost: their entities are given up")
 	s.routers.Store(&map[string]*router{})
 	fresh := newHostContext(s.ctx, s.standing.Held)
 	s.hostContext.Store(&fresh)
@@ -232,11 +232,11 @@ func (s *System) run() {
 	<-s.node.Done()
 	s.metrics.stop()
 	s.runtime.Abandon()
-	s.losses.end()
-	s.memories.end()
-	s.leases.waiting.end()
-	s.leases.losing.end()
-	s.forgeries.end()
+	s.losses.End()
+	s.memories.End()
+	s.leases.waiting.End()
+	s.leases.losing.End()
+	s.forgeries.End()
 	s.cancel()
 	s.hostContext.Load().end(nil)
 	close(s.ended)
@@ -592,97 +592,4 @@ func (s *System) noticed(notice transport.Notice) {
 			s.runtime.Connected(e.Peer, e.Protocol)
 		}
 	}
-}
-
-// counters are the counters of a system that no cell keeps.
-type counters struct {
-	malformed, misdirected, violations atomic.Uint64
-	panics, unsent                     atomic.Uint64
-	dropped                            [cell.DropStopped + 1]atomic.Uint64
-	stuck                              atomic.Int64
-}
-
-// Stats are the counters of a [System]. All but Stuck, Waiting and Held only grow,
-// from 0 when the system was made.
-type Stats struct {
-	// Sent counts messages of this node that Tell and Ask accepted, for all kinds.
-	Sent uint64
-	// Received counts messages of other nodes that were delivered here, each once.
-	Received uint64
-	// Handled counts messages that entities of this node have processed.
-	Handled uint64
-	// Waiting is the number of senders of this node that wait for room at present.
-	Waiting uint64
-	// Held is the number of entities of other nodes that take nothing from this node at
-	// present, since their mailboxes are full.
-	Held uint64
-	// Malformed counts frames from other nodes that could not be decoded and were dropped.
-	Malformed uint64
-	// Misdirected counts messages for a kind or a shard that does not exist here. The
-	// sender sends them again; a few are usual while nodes start their kinds.
-	Misdirected uint64
-	// Forged counts messages that a member sent in a name that is not its own. They were
-	// dropped.
-	Forged Forgeries
-	// Violations counts states that were seen although the protocol excludes them. It
-	// must be 0.
-	Violations uint64
-	// Failed counts messages of this node, without an asker, that failed after Tell had
-	// accepted them. Failures splits the number by reason; the log says the same, once in
-	// a while.
-	Failed   uint64
-	Failures Failures
-	// Dropped counts copies of messages that were dropped because the sender sends them
-	// again, or had sent them twice. No message is lost by such a drop.
-	Dropped uint64
-	// Panics counts panics of entities, and goroutines that entities ended by
-	// runtime.Goexit.
-	Panics uint64
-	// Unsent counts replies and acknowledgements that could not be sent. An ask that
-	// waits for such a reply ends with an unknown outcome.
-	Unsent uint64
-	// Stuck is the number of entities that do not return at present: those that have been
-	// at one message, start or stop for longer than sharding.stuck-after, and those that
-	// their shard left behind.
-	Stuck uint64
-}
-
-// counted reads the counters of the system, of its losses and forgeries, and of all cells.
-func (s *System) counted() *collected {
-	c := &collected{leased: s.leases.store != nil, leasesLost: s.leases.losses(), counts: &s.counters, failed: s.losses.counts(), forged: s.forgeries.counts()}
-	for _, r := range *s.routers.Load() {
-		k := kindTally{kind: r.name, limits: r.region.Limits(), unleased: s.leases.count(r.name)}
-		k.remembers, k.remembered = r.region.Remembering()
-		r.region.Past(&k.Tally)
-		r.region.EachSlot(func(sl *runtime.Slot) {
-			sl.Tally(&k.Tally)
-			k.senders += sl.Waiting()
-		})
-		c.kinds = append(c.kinds, k)
-	}
-	return c
-}
-
-// Stats returns the counters. The call looks at every cell, which takes some 50 ns a
-// cell.
-func (s *System) Stats() Stats {
-	c := s.counted()
-	stats := Stats{
-		Malformed: c.counts.malformed.Load(), Misdirected: c.counts.misdirected.Load(), Violations: c.counts.violations.Load(),
-		Panics: c.counts.panics.Load(), Unsent: c.counts.unsent.Load(),
-		Stuck: uint64(max(c.counts.stuck.Load(), 0)), Failures: failuresOf(c.failed), Forged: forgeriesOf(c.forged),
-	}
-	for i := range c.counts.dropped {
-		stats.Dropped += c.counts.dropped[i].Load()
-	}
-	stats.Failed = stats.Failures.Total()
-	for i := range c.kinds {
-		k := &c.kinds[i]
-		stats.Sent += k.Sent
-		stats.Received += k.Received
-		stats.Handled += k.Handled
-		stats.Held += uint64(k.Held)
-		stats.Waiting += uint64(k.senders)
-	}
-	return stats
 }

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package notes
 
 import (
 	"log/slog"
@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// forgeryGather is how long after the first forgery of a run a line is logged: more
+	// ForgeryGather is how long after the first forgery of a run a line is logged: more
 	// forgeries may come, or a map which shows that the message was in order.
-	forgeryGather = 5 * time.Second
+	ForgeryGather = 5 * time.Second
 	// forgeryEvery is the time between log lines about forgeries that go on.
 	forgeryEvery = time.Minute
 	// forgeriesMax bounds the runs that are told apart. Forgeries of further runs are
@@ -26,28 +26,10 @@ const (
 	forgeriesMax = 256
 )
 
-// Forgeries counts frames that members sent in a name that is not their own, by fault.
-// The frames were dropped. Some are counted in good health too, when the map of a kind is
-// late; their senders then repeat them.
+// Forgeries counts and logs forgeries.
 type Forgeries struct {
-	Origin uint64 // Messages that neither their origin sent, nor a member that passes them on.
-	Home   uint64 // Acknowledgements, requests to transmit again, and flow controls, of nodes that are not the home.
-	Reply  uint64 // Replies of nodes to which no such message went.
-}
-
-// forgeriesOf gives the sums of all faults their names.
-func forgeriesOf(total [cell.Faults]uint64) Forgeries {
-	return Forgeries{Origin: total[cell.FaultOrigin], Home: total[cell.FaultHome], Reply: total[cell.FaultReply]}
-}
-
-// Total is the sum of all fields.
-func (f Forgeries) Total() uint64 { return f.Origin + f.Home + f.Reply }
-
-// forgeries counts and logs forgeries. A holder of a slot's lock may call note: log lines
-// are written on another goroutine.
-type forgeries struct {
 	log    *slog.Logger
-	source func(gossip.NodeID) transport.Source
+	source func(gossip.NodeID) transport.Source // Where a node speaks from.
 
 	mu    sync.Mutex          // Guards all fields below; held for bookkeeping only.
 	total [cell.Faults]uint64 // All forgeries, by fault.
@@ -70,9 +52,14 @@ type forgeryRun struct {
 	timer    *time.Timer
 }
 
-// note counts a forgery. Before a line is written Innocent is asked whether the frame was
+// NewForgeries returns what counts and logs forgeries, with the source of the node that they come from.
+func NewForgeries(log *slog.Logger, source func(gossip.NodeID) transport.Source) *Forgeries {
+	return &Forgeries{log: log, source: source, runs: make(map[forgeryKey]*forgeryRun)}
+}
+
+// Note counts a forgery. Before a line is written Innocent is asked whether the frame was
 // in order after all, which this node did not know when the frame came.
-func (f *forgeries) note(x runtime.Forgery) {
+func (f *Forgeries) Note(x runtime.Forgery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.total[x.Fault]++
@@ -82,13 +69,10 @@ func (f *forgeries) note(x runtime.Forgery) {
 		return
 	}
 	if run == nil {
-		if f.runs == nil {
-			f.runs = make(map[forgeryKey]*forgeryRun)
-		}
 		run = new(forgeryRun)
 		f.runs[key] = run
 		// The timer's function runs on a goroutine of the Go runtime for the time of one line.
-		run.timer = time.AfterFunc(forgeryGather, func() { f.tell(key, run) })
+		run.timer = time.AfterFunc(ForgeryGather, func() { f.tell(key, run) })
 	}
 	run.count++
 	run.shard, run.innocent = x.Shard, x.Innocent
@@ -96,7 +80,7 @@ func (f *forgeries) note(x runtime.Forgery) {
 
 // tell logs the forgeries of a run since its last line, and sees to the next line; a run
 // without any ends.
-func (f *forgeries) tell(key forgeryKey, run *forgeryRun) {
+func (f *Forgeries) tell(key forgeryKey, run *forgeryRun) {
 	f.mu.Lock()
 	count, shard, innocent := run.count, run.shard, run.innocent
 	f.mu.Unlock()
@@ -106,7 +90,7 @@ func (f *forgeries) tell(key forgeryKey, run *forgeryRun) {
 	case guilty && !f.ended:
 		run.timer.Reset(forgeryEvery)
 	case run.count > 0 && !f.ended:
-		run.timer.Reset(forgeryGather)
+		run.timer.Reset(ForgeryGather)
 	default:
 		delete(f.runs, key)
 	}
@@ -118,15 +102,15 @@ func (f *forgeries) tell(key forgeryKey, run *forgeryRun) {
 	}
 }
 
-// counts returns the sums, by fault.
-func (f *forgeries) counts() [cell.Faults]uint64 {
+// Counts returns the sums, by fault.
+func (f *Forgeries) Counts() [cell.Faults]uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.total
 }
 
-// end forgets the forgeries that were not logged yet. Nothing is logged afterwards.
-func (f *forgeries) end() {
+// End forgets the forgeries that were not logged yet. Nothing is logged afterwards.
+func (f *Forgeries) End() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = true

@@ -1,9 +1,10 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package notes
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -17,13 +18,11 @@ const (
 	lineEvery = time.Minute
 )
 
-// lines logs events that may come by the hundred: a line for each kind and reason, soon after the
-// first, and then once in a while with the number since. A holder of a slot's lock may call note:
-// lines are written on another goroutine.
-type lines struct {
-	log    *slog.Logger
-	text   string // What has happened.
-	severe bool   // It is an error, and no warning.
+// Lines logs events that may come by the hundred.
+type Lines struct {
+	log   *slog.Logger
+	level slog.Level
+	text  string // What has happened.
 
 	mu    sync.Mutex        // Guards all fields below; held for bookkeeping only.
 	runs  map[lineKey]*line // At most one for each kind and reason.
@@ -40,17 +39,19 @@ type line struct {
 	timer          *time.Timer
 }
 
-// note takes an event. The entity is empty where the caller does not know it.
-func (l *lines) note(kind, reason, entity, detail string) {
+// NewLines returns what logs events at a level; the text says what has happened.
+func NewLines(log *slog.Logger, level slog.Level, text string) *Lines {
+	return &Lines{log: log, level: level, text: text, runs: make(map[lineKey]*line)}
+}
+
+// Note takes an event. The entity is empty where the caller does not know it.
+func (l *Lines) Note(kind, reason, entity, detail string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := lineKey{kind, reason}
 	run := l.runs[key]
 	if run == nil {
 		run = new(line)
-		if l.runs == nil {
-			l.runs = make(map[lineKey]*line)
-		}
 		l.runs[key] = run
 	}
 	run.count++
@@ -63,7 +64,7 @@ func (l *lines) note(kind, reason, entity, detail string) {
 
 // tell logs the events of a key since its last line, and sets the timer for the next line; a key
 // without events has no timer.
-func (l *lines) tell(key lineKey) {
+func (l *Lines) tell(key lineKey) {
 	l.mu.Lock()
 	run := l.runs[key]
 	now := *run
@@ -79,16 +80,12 @@ func (l *lines) tell(key lineKey) {
 	if now.count == 0 {
 		return
 	}
-	values := []any{"kind", key.kind, "reason", key.reason, "count", now.count, "entity", now.entity, "detail", now.detail}
-	if l.severe {
-		l.log.Error(l.text, values...)
-	} else {
-		l.log.Warn(l.text, values...)
-	}
+	l.log.Log(context.Background(), l.level, l.text,
+		"kind", key.kind, "reason", key.reason, "count", now.count, "entity", now.entity, "detail", now.detail)
 }
 
-// end logs what was not logged yet. Nothing is logged afterwards.
-func (l *lines) end() {
+// End logs what was not logged yet. Nothing is logged afterwards.
+func (l *Lines) End() {
 	l.mu.Lock()
 	l.ended = true
 	var rest []lineKey

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package notes
 
 import (
 	"bytes"
@@ -42,37 +42,39 @@ func (w *written) take() string {
 func TestLossesAreCountedAndLoggedOnceAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log written
-		l := losses{lines: lines{log: slog.New(slog.NewTextHandler(&log, nil))}}
+		l := NewLosses(slog.New(slog.NewTextHandler(&log, nil)))
 		lines := func(after time.Duration) []string {
 			<-time.After(after)
 			synctest.Wait()
 			return strings.Split(strings.TrimSpace(log.take()), "\n")
 		}
 		for range 300 {
-			l.note("account", "a", protocol.CodeUnknownOutcome, "")
+			l.Note("account", "a", protocol.CodeUnknownOutcome, "")
 		}
-		l.note("account", "b", protocol.CodeEntityFailed, "no storage")
+		l.Note("account", "b", protocol.CodeEntityFailed, "no storage")
 		require.Equal(t, []string{""}, lines(lineGather/2))
 		first := strings.Join(lines(lineGather), "\n")
 		require.Equal(t, 1, strings.Count(first, `reason="unknown outcome" count=300 entity=a`), first)
 		require.Equal(t, 1, strings.Count(first, `reason="entity failed" count=1 entity=b detail="no storage"`), first)
 		for range 10 {
-			l.note("account", "a", protocol.CodeUnknownOutcome, "")
+			l.Note("account", "a", protocol.CodeUnknownOutcome, "")
 			require.Equal(t, []string{""}, lines(time.Second))
 		}
 		next := lines(lineEvery)
 		require.Len(t, next, 1)
 		require.Contains(t, next[0], "count=10")
 		require.Equal(t, []string{""}, lines(2*lineEvery), "nothing more happened")
-		l.note("account", "a", protocol.CodeOverloaded, "")
-		l.note("account", "a", protocol.CodeNotDelivered, "")
-		l.note("account", "a", protocol.CodeExpired, "")
-		l.end()
+		l.Note("account", "a", protocol.CodeOverloaded, "")
+		l.Note("account", "a", protocol.CodeNotDelivered, "")
+		l.Note("account", "a", protocol.CodeExpired, "")
+		l.End()
 		require.Len(t, lines(0), 3)
-		l.note("account", "a", protocol.CodeOverloaded, "")
+		l.Note("account", "a", protocol.CodeOverloaded, "")
 		require.Equal(t, []string{""}, lines(2*lineEvery), "it has ended")
-		sum := Failures{NotDelivered: 1, UnknownOutcome: 310, EntityFailed: 1, Overloaded: 2, Other: 1}
-		require.Equal(t, sum, failuresOf(l.counts()))
-		require.EqualValues(t, 315, sum.Total())
+		want := [protocol.Codes]uint64{
+			protocol.CodeNotDelivered: 1, protocol.CodeUnknownOutcome: 310, protocol.CodeEntityFailed: 1, protocol.CodeOverloaded: 2,
+			protocol.CodeExpired: 1,
+		}
+		require.Equal(t, want, l.Counts())
 	})
 }
