@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
@@ -264,8 +265,8 @@ func (g *Region[C]) Explain(ctx context.Context, entity string) (Explanation, er
 }
 
 func (r *router) explainEntity(ctx context.Context, entity string) (Explanation, error) {
-	if fault := faultOf(entity); fault != "" {
-		return Explanation{}, &MessageError{r.name, clip(entity), fault, ErrInvalid}
+	if fault := protocol.EntityFault(entity); fault != "" {
+		return Explanation{}, &MessageError{r.name, protocol.Clip(entity), fault, ErrInvalid}
 	}
 	sl := r.region.SlotOf(entity)
 	x, err := r.explain(ctx, sl)
@@ -415,7 +416,7 @@ func (s *System) pending(i cell.Info) []string {
 }
 
 // nameOf names an entity in a sentence.
-func nameOf(id string) string { return fmt.Sprintf("entity %q", clip(id)) }
+func nameOf(id string) string { return fmt.Sprintf("entity %q", protocol.Clip(id)) }
 
 // describe says in a sentence what an entity is doing.
 func (s *System) describe(name string, e cell.EntityInfo) string {
@@ -447,7 +448,7 @@ func (x Explanation) String() string {
 	var b strings.Builder
 	title := fmt.Sprintf("shard %d of %s", x.Shard, x.Kind)
 	if x.Entity != "" {
-		title = fmt.Sprintf("%q: ", clip(x.Entity)) + title
+		title = fmt.Sprintf("%q: ", protocol.Clip(x.Entity)) + title
 	}
 	b.WriteString(title + "\n")
 	line := func(label, text string) {

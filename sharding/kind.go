@@ -180,11 +180,11 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: New must be set unless ProxyOnly is", k.Name))
 	}
 	for i, id := range k.Permanent {
-		if fault := faultOf(id); fault != "" {
+		if fault := protocol.EntityFault(id); fault != "" {
 			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %s", k.Name, i, fault))
 		}
 		if slices.Contains(k.Permanent[:i], id) {
-			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %q is listed twice", k.Name, i, clip(id)))
+			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %q is listed twice", k.Name, i, protocol.Clip(id)))
 		}
 	}
 	faults = append(faults, k.rememberFaults()...)
@@ -198,7 +198,7 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: HandoffTimeout %v is negative", k.Name, k.HandoffTimeout))
 	}
 	if _, known := stuckPolicy(string(k.OnStuck)); k.OnStuck != "" && !known {
-		faults = append(faults, fmt.Errorf("sharding: kind %q: OnStuck: %q is neither abort nor abandon", k.Name, clip(string(k.OnStuck))))
+		faults = append(faults, fmt.Errorf("sharding: kind %q: OnStuck: %q is neither abort nor abandon", k.Name, protocol.Clip(string(k.OnStuck))))
 	}
 	if k.OnFailure > StopOnFailure {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: OnFailure is %d, which means nothing", k.Name, k.OnFailure))

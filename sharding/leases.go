@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/downing/lease"
+	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/notes"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -137,7 +138,7 @@ func (l *shardLeases) keep(ctx context.Context, keeper *lease.Keeper, id leaseID
 			return
 		}
 		l.wait(id, of, err)
-		if pause(ctx, rest) != nil {
+		if asking.Pause(ctx, rest) != nil {
 			return
 		}
 	}
@@ -173,7 +174,7 @@ func (l *shardLeases) hold(ctx context.Context, keeper *lease.Keeper, id leaseID
 func (l *shardLeases) wait(id leaseID, of *shardLease, err error) {
 	reason, why := leaseUnknown, "its lease is not to be had: "+shorten(err.Error())
 	if refused, ok := errors.AsType[*lease.RefusedError](err); ok {
-		reason, why = leaseTaken, "its lease is with "+clip(refused.Holder)
+		reason, why = leaseTaken, "its lease is with "+protocol.Clip(refused.Holder)
 	}
 	l.mu.Lock()
 	changed := of.reason != reason

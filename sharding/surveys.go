@@ -237,24 +237,15 @@ func (t *telling) shard(ctx context.Context, p survey.Place) survey.Told {
 		default: // It has become passive.
 		}
 		if t.told++; t.told%tellChunk == 0 {
-			_ = pause(ctx, t.pause)
+			_ = asking.Pause(ctx, t.pause)
 		}
 	}
 	return told
 }
 
-// missingOf names the nodes that did not answer.
-func missingOf(all []survey.Missing) []Unanswered {
-	var missing []Unanswered
-	for _, m := range all {
-		missing = append(missing, Unanswered{Node: m.Node.String(), Reason: m.Why})
-	}
-	return missing
-}
-
 // linesOf says what this node knows of an entity that lives here.
 func linesOf(r *router, entity string) []string {
-	if faultOf(entity) != "" {
+	if protocol.EntityFault(entity) != "" {
 		return nil
 	}
 	lines, _ := r.describeEntity(r.region.SlotOf(entity), entity)

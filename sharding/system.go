@@ -484,8 +484,7 @@ func (s *System) other(e machine.Effect) {
 		s.leases.give(e)
 	case control.Scaled:
 		if r := s.router(e.Kind); r != nil {
-			now := scaleOf(e.Scale)
-			r.program.scale.Store(&now)
+			r.program.scale.Store(&e.Scale)
 		}
 	case control.Measure:
 		if r := s.router(e.Kind); r != nil {

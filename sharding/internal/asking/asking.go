@@ -6,8 +6,10 @@
 package asking
 
 import (
+	"cmp"
 	"context"
 	"sync"
+	"time"
 )
 
 // Questions are those that were put and have no answer yet. The zero value is ready, and safe for concurrent use.
@@ -60,4 +62,16 @@ func (q *Questions[A]) end(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.open, number)
+}
+
+// Pause waits for a time before a question is repeated. It returns why ctx has ended, if that comes first.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return cmp.Or(context.Cause(ctx), ctx.Err())
+	}
 }

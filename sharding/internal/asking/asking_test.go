@@ -8,6 +8,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -69,4 +70,17 @@ func TestQuestionsWithoutAnAnswer(t *testing.T) {
 		_, ok := ask()
 		require.False(t, ok, name)
 	}
+}
+
+// A pause takes its time, or ends with the context, for the reason that this gives.
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, gone := time.Now(), errors.New("gone")
+		require.NoError(t, asking.Pause(t.Context(), time.Second))
+		require.Equal(t, time.Second, time.Since(begun))
+		ctx, end := context.WithCancelCause(t.Context())
+		end(gone)
+		require.ErrorIs(t, asking.Pause(ctx, time.Hour), gone)
+		require.Equal(t, time.Second, time.Since(begun))
+	})
 }
