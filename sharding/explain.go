@@ -238,7 +238,7 @@ func (s *System) ExplainShard(ctx context.Context, kind string, shard int) (Expl
 		return Explanation{}, fmt.Errorf("sharding: kind %q: shard %d is of a layout that is gone: %w", kind, shard, ErrInvalid)
 	}
 	x, err := r.explain(ctx, sl)
-	if waits, _ := s.leases.waits(kind, id); waits != "" && err == nil {
+	if waits, _ := s.leases.Waits(kind, id); waits != "" && err == nil {
 		x.Pending = append(x.Pending, "the shard "+waits)
 	}
 	return x, err
@@ -287,7 +287,7 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 
 // describeEntity says what this node knows of an entity, a sentence each, and how it is named among others.
 func (r *router) describeEntity(sl *runtime.Slot, entity string) (lines []string, named string) {
-	if waits, _ := r.system.leases.waits(r.name, sl.Shard()); waits != "" {
+	if waits, _ := r.system.leases.Waits(r.name, sl.Shard()); waits != "" {
 		lines = append(lines, "its shard "+waits)
 	}
 	record, ok := sl.Entity(entity)

@@ -4,12 +4,14 @@
 package sharding
 
 import (
+	"context"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/leases"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
@@ -48,6 +50,19 @@ func (s *System) ports() runtime.Ports {
 			Stuck:    s.stuck,
 			Returned: func() { s.counters.stuck.Add(-1) },
 		},
+	}
+}
+
+// leasePorts returns what the leases of shards use of the system.
+func (s *System) leasePorts() leases.Config {
+	return leases.Config{
+		Store: s.leasing.store, Times: s.leasing.times, Cluster: s.node.ClusterName(), Owner: s.self.String(), Log: s.log,
+		Under: func(kind string, shard protocol.ShardID, held func() bool) {
+			if r := s.router(kind); r != nil {
+				r.region.Under(shard, held)
+			}
+		},
+		Tell: func(ctx context.Context, in machine.Input) { _ = s.control.PostWait(ctx, in) },
 	}
 }
 

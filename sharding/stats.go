@@ -69,9 +69,9 @@ type Stats struct {
 
 // counted reads the counters of the system, of its losses and forgeries, and of all cells.
 func (s *System) counted() *collected {
-	c := &collected{leased: s.leases.store != nil, leasesLost: s.leases.losses(), counts: &s.counters, failed: s.losses.Counts(), forged: s.forgeries.Counts()}
+	c := &collected{leased: s.leases.On(), leasesLost: s.leases.Lost(), counts: &s.counters, failed: s.losses.Counts(), forged: s.forgeries.Counts()}
 	for _, r := range *s.routers.Load() {
-		k := kindTally{kind: r.name, limits: r.region.Limits(), unleased: s.leases.count(r.name)}
+		k := kindTally{kind: r.name, limits: r.region.Limits(), unleased: s.leases.Count(r.name)}
 		k.remembers, k.remembered = r.region.Remembering()
 		r.region.Past(&k.Tally)
 		r.region.EachSlot(func(sl *runtime.Slot) {

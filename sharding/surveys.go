@@ -119,7 +119,7 @@ func (v *surveys) answer(ctx context.Context, q survey.Question) survey.Answer {
 func hostedShards(r *router) (all []survey.Shard) {
 	r.region.EachSlot(func(sl *runtime.Slot) {
 		i := sl.Info()
-		waits, epoch := r.system.leases.waits(r.name, sl.Shard())
+		waits, epoch := r.system.leases.Waits(r.name, sl.Shard())
 		switch {
 		case r.proxy || !i.Hosting && waits == "":
 			return

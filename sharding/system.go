@@ -27,6 +27,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/handoff"
+	"github.com/quorate/quorate/sharding/internal/leases"
 	"github.com/quorate/quorate/sharding/internal/notes"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
@@ -76,7 +77,8 @@ type System struct {
 	questions   asking.Questions[any] // Those to the control machine.
 	drains      drains
 	surveys     surveys
-	leases      shardLeases
+	leasing     leasing
+	leases      *leases.Leases
 	ctx         context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
@@ -159,8 +161,8 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.log, s.leases.system = machine.LimitLog(s.log), s
-	if err := s.leases.validate(cfg.Leases.Store); err != nil {
+	s.log = machine.LimitLog(s.log)
+	if err := s.leasing.validate(cfg.Leases.Store); err != nil {
 		s.cancel()
 		return nil, err
 	}
@@ -172,8 +174,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.drains.turn = make(chan struct{}, 1)
 	s.losses, s.forgeries = notes.NewLosses(s.log), notes.NewForgeries(s.log, node.Source)
 	s.memories = notes.NewLines(s.log, slog.LevelWarn, "entities start without the memory that they had before a move")
-	s.leases.waiting = notes.NewLines(s.log, slog.LevelWarn, "shards wait for their leases")
-	s.leases.losing = notes.NewLines(s.log, slog.LevelError, "the leases of shards are lost: their entities are given up")
+	s.leases = leases.New(s.leasePorts())
 	s.routers.Store(&map[string]*router{})
 	fresh := newHostContext(s.ctx, s.standing.Held)
 	s.hostContext.Store(&fresh)
@@ -234,8 +235,6 @@ func (s *System) run() {
 	s.runtime.Abandon()
 	s.losses.End()
 	s.memories.End()
-	s.leases.waiting.End()
-	s.leases.losing.End()
 	s.forgeries.End()
 	s.cancel()
 	s.hostContext.Load().end(nil)
@@ -243,7 +242,7 @@ func (s *System) run() {
 	s.mu.Lock() // From here on no kind starts, and so no goroutine of a kind.
 	s.closing = true
 	s.mu.Unlock()
-	s.leases.end(&s.workers)
+	s.leases.End(&s.workers)
 	s.workers.Wait()
 	close(s.stopped)
 }
@@ -277,8 +276,8 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 			Retry: s.latest.RetryInterval, Handoff: cmp.Or(k.HandoffTimeout, s.latest.HandoffTimeout),
 			RebalanceIdle: s.latest.Rebalance.IdleCheck, SlowStart: s.latest.Rebalance.SlowStart,
 		},
-		Fixed: k.InUse != 0 || s.leases.store != nil, Remembers: k.Remember != nil,
-		OnOldest: k.OnOldest, Lease: s.leases.store != nil, Scale: uint32(min(max(k.InUse, 0), protocol.MaxShards+1)), Capacity: uint32(s.cfg.Capacity),
+		Fixed: k.InUse != 0 || s.leases.On(), Remembers: k.Remember != nil,
+		OnOldest: k.OnOldest, Lease: s.leases.On(), Scale: uint32(min(max(k.InUse, 0), protocol.MaxShards+1)), Capacity: uint32(s.cfg.Capacity),
 	}
 	cfg.Settings.OnStuck, cfg.Settings.Handoff = cfg.OnStuck.String(), cfg.Timings.Handoff.String()
 	if !cfg.Proxy {
@@ -479,9 +478,9 @@ func (s *System) other(e machine.Effect) {
 			r.region.Remembered(e.Input)
 		}
 	case control.AskLease:
-		s.leases.ask(e)
+		s.leases.Ask(e)
 	case control.GiveLease:
-		s.leases.give(e)
+		s.leases.Give(e)
 	case control.Scaled:
 		if r := s.router(e.Kind); r != nil {
 			r.program.scale.Store(&e.Scale)
