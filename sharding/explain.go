@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/explain"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
@@ -171,7 +172,7 @@ func (s *System) Shards(kind string) ([]ShardInfo, error) {
 	r.region.EachSlot(func(sl *runtime.Slot) {
 		i := sl.Info()
 		info := ShardInfo{
-			Shard: int(sl.Shard().Index()), Layout: int(sl.Shard().Layout()), State: stateOf(i),
+			Shard: int(sl.Shard().Index()), Layout: int(sl.Shard().Layout()), State: explain.State(i),
 			Entities: i.Entities, Stuck: i.StuckCount, Sent: i.Window, Passed: i.Transit,
 		}
 		if !i.Home.IsZero() {
@@ -292,13 +293,13 @@ func (r *router) describeEntity(sl *runtime.Slot, entity string) (lines []string
 	}
 	record, ok := sl.Entity(entity)
 	if ok {
-		named = r.system.describe(nameOf(entity), record)
-		lines = append(lines, r.system.describe("the entity", record))
+		named = explain.Entity(entity, record, r.system.wall)
+		lines = append(lines, explain.TheEntity(record, r.system.wall))
 	}
 	sl.Do(func(c *cell.Cell) {
 		if lost, ok := c.Handoff().Lost(entity); ok {
 			lines = append(lines, fmt.Sprintf("the memory that the entity had before its shard moved was lost at %s: %s",
-				r.system.wall(lost.At).UTC().Format(time.RFC3339), explainLoss(lost.Loss)))
+				r.system.wall(lost.At).UTC().Format(time.RFC3339), explain.Loss(lost.Loss)))
 		}
 	})
 	if e, evicted := r.region.Evicted(entity); evicted {
@@ -326,8 +327,10 @@ func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, er
 	if known.Detail != "" {
 		x.Pending = append(x.Pending, known.Detail)
 	}
-	x.Pending = append(x.Pending, r.system.pending(info)...)
-	x.Pending = append(x.Pending, unsettled(r, sl)...)
+	x.Pending = append(x.Pending, explain.Pending(info, r.system.wall)...)
+	if st, on := r.region.Remembers(sl.Shard()); on && st.Served {
+		x.Pending = append(x.Pending, explain.Remembered(st, r.system.wall)...)
+	}
 	return x, nil
 }
 
@@ -338,7 +341,7 @@ func (x *Explanation) coordinated(known control.Explained) {
 	if !known.Home.IsZero() {
 		x.Home, x.Epoch = known.Home.String(), known.Epoch.String()
 	}
-	if move := moveText(known); move != "" {
+	if move := explain.Move(known); move != "" {
 		x.Pending = append(x.Pending, move)
 	}
 	for _, m := range known.Moves {
@@ -350,27 +353,9 @@ func (x *Explanation) coordinated(known control.Explained) {
 	}
 }
 
-// moveText describes the move that is under way or planned; empty for none.
-func moveText(known control.Explained) string {
-	if known.Target.IsZero() && known.Reason == "" && known.Deadline.IsZero() {
-		return ""
-	}
-	text := "moves to where there is room once it has stopped"
-	if !known.Target.IsZero() {
-		text = "moves to " + known.Target.String()
-	}
-	if !known.Deadline.IsZero() {
-		text += ", called off at " + known.Deadline.UTC().Format(time.RFC3339)
-	}
-	if known.Reason != "" {
-		text += ": " + known.Reason
-	}
-	return text
-}
-
 // local fills in what this node knows by itself.
 func (x *Explanation) local(s *System, i cell.Info) {
-	x.State = stateOf(i)
+	x.State = explain.State(i)
 	if !i.Home.IsZero() {
 		x.Home, x.Epoch = i.Home.String(), i.Epoch.String()
 	}
@@ -378,69 +363,6 @@ func (x *Explanation) local(s *System, i cell.Info) {
 		x.Since = s.wall(i.Since)
 	}
 }
-
-// stateOf names what this node does with a shard.
-func stateOf(i cell.Info) string {
-	switch {
-	case i.Retired:
-		return "retired"
-	case i.Stopping:
-		return "stopping"
-	case i.Hosting:
-		return "serving"
-	case i.Home.IsZero():
-		return "unknown"
-	default:
-		return "hosted elsewhere"
-	}
-}
-
-// pending says, a sentence each, what waits in a cell of this node.
-func (s *System) pending(i cell.Info) []string {
-	var words []string
-	note := func(when bool, text string, args ...any) {
-		if when {
-			words = append(words, fmt.Sprintf(text, args...))
-		}
-	}
-	note(i.Hosting && i.Suspended, "this node has no standing: no message begins, and no reply leaves")
-	note(i.Window > 0, "%d messages of this node wait for the home to take them", i.Window)
-	note(i.Transit > 0, "%d messages of others wait here for the next home", i.Transit)
-	note(i.Window > 0 && i.Blocked, "the lane to the home is full or broken")
-	note(i.Asked && (i.Window > 0 || i.Transit > 0), "the coordinator was asked for a home")
-	for _, e := range i.Stuck {
-		words = append(words, s.describe(nameOf(e.ID), e))
-	}
-	note(i.StuckCount > len(i.Stuck), "%d further entities do not return", i.StuckCount-len(i.Stuck))
-	return words
-}
-
-// nameOf names an entity in a sentence.
-func nameOf(id string) string { return fmt.Sprintf("entity %q", protocol.Clip(id)) }
-
-// describe says in a sentence what an entity is doing.
-func (s *System) describe(name string, e cell.EntityInfo) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s is %s", name, e.State)
-	if e.State == "failed" {
-		fmt.Fprintf(&b, " (%d in a row): %s", e.Failures, e.Reason)
-		return b.String()
-	}
-	fmt.Fprintf(&b, " since %s", s.wall(e.Since).UTC().Format(time.RFC3339))
-	if e.Stuck {
-		b.WriteString(", and does not return")
-	}
-	if e.Released {
-		b.WriteString("; its shard has gone on without it")
-	}
-	if e.Waiting > 0 {
-		fmt.Fprintf(&b, "; %d messages wait for it", e.Waiting)
-	}
-	return b.String()
-}
-
-// explanationWidth is the width of the text of an explanation, in columns.
-const explanationWidth = 80
 
 // String returns the explanation in lines of at most 80 columns, except where a single
 // word is longer.
@@ -453,7 +375,7 @@ func (x Explanation) String() string {
 	b.WriteString(title + "\n")
 	line := func(label, text string) {
 		if text != "" {
-			wrap(&b, label, text)
+			explain.Line(&b, label, text)
 		}
 	}
 	home := x.Home
@@ -500,26 +422,4 @@ func (m Move) String() string {
 		text += "; " + m.Reason
 	}
 	return text
-}
-
-// wrap writes a label and a text, broken between words into lines that begin below each
-// other.
-func wrap(b *strings.Builder, label, text string) {
-	const indent = 11
-	fmt.Fprintf(b, "  %-*s", indent-2, label)
-	column := indent
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-		case column+1+len(word) > explanationWidth:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = indent
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	b.WriteByte('\n')
 }

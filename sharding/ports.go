@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/explain"
 	"github.com/quorate/quorate/sharding/internal/leases"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
@@ -44,7 +45,7 @@ func (s *System) ports() runtime.Ports {
 			Dropped:     func(why cell.Drop) { s.counters.dropped[why].Add(1) },
 			Lost:        s.losses.Note,
 			Forgotten: func(kind string, f protocol.Forgotten) {
-				s.memories.Note(kind, f.Loss.String(), f.Entity, explainLoss(f.Loss))
+				s.memories.Note(kind, f.Loss.String(), f.Entity, explain.Loss(f.Loss))
 			},
 			Unsent:   func(frames int) { s.counters.unsent.Add(uint64(frames)) },
 			Stuck:    s.stuck,
