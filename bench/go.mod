@@ -47,6 +47,7 @@ require github.com/quorate/quorate/allocation v0.0.0
 
 require (
 	github.com/quorate/quorate/ddata/services v0.0.0
+	github.com/quorate/quorate/sharding/reminder v0.0.0
 	github.com/quorate/quorate/sharding/state/postgres v0.0.0
 )
 
@@ -121,6 +122,7 @@ replace (
 	github.com/quorate/quorate/plugins => ../plugins
 	github.com/quorate/quorate/rpc => ../rpc
 	github.com/quorate/quorate/sharding => ../sharding
+	github.com/quorate/quorate/sharding/reminder => ../sharding/reminder
 	github.com/quorate/quorate/sharding/state/postgres => ../sharding/state/postgres
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport

@@ -33,6 +33,7 @@ require github.com/quorate/quorate/transport v0.0.0
 require (
 	github.com/quorate/quorate/ddata/services v0.0.0
 	github.com/quorate/quorate/machine v0.0.0
+	github.com/quorate/quorate/sharding/reminder v0.0.0
 	google.golang.org/grpc v1.85.0
 )
 
@@ -81,6 +82,7 @@ replace (
 	github.com/quorate/quorate/plugins => ../plugins
 	github.com/quorate/quorate/rpc => ../rpc
 	github.com/quorate/quorate/sharding => ../sharding
+	github.com/quorate/quorate/sharding/reminder => ../sharding/reminder
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )

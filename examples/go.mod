@@ -18,6 +18,8 @@ require (
 	github.com/quorate/quorate/rpc v0.0.0
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/quorate/quorate/sharding/delivery v0.0.0
+	github.com/quorate/quorate/sharding/reminder v0.0.0
+	github.com/quorate/quorate/sharding/singleton v0.0.0
 	github.com/quorate/quorate/sharding/state/postgres v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.47.0
@@ -111,6 +113,8 @@ replace (
 	github.com/quorate/quorate/rpc => ../rpc
 	github.com/quorate/quorate/sharding => ../sharding
 	github.com/quorate/quorate/sharding/delivery => ../sharding/delivery
+	github.com/quorate/quorate/sharding/reminder => ../sharding/reminder
+	github.com/quorate/quorate/sharding/singleton => ../sharding/singleton
 	github.com/quorate/quorate/sharding/state/postgres => ../sharding/state/postgres
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport

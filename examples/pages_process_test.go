@@ -141,11 +141,11 @@ import (
 	leases "github.com/quorate/quorate/downing/lease/memory"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/daemon"
 	"github.com/quorate/quorate/sharding/delivery"
 	"github.com/quorate/quorate/sharding/remember/shardlog"
 	"github.com/quorate/quorate/sharding/reminder"
 	"github.com/quorate/quorate/sharding/singleton"
+	"github.com/quorate/quorate/sharding/singleton/daemon"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/memory"
 )

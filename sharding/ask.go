@@ -102,7 +102,7 @@ func (r *router) over(a *ask) {
 func Ask[R, C any](ctx context.Context, g *Region[C], id string, message C) (R, error) {
 	var none R
 	if t := reflect.TypeFor[R](); t.Kind() != reflect.Pointer {
-		return none, &MessageError{g.r.name, clip(id), fmt.Sprintf("replies are pointers, asked for %s", t), ErrInvalid}
+		return none, &MessageError{g.r.name, protocol.Clip(id), fmt.Sprintf("replies are pointers, asked for %s", t), ErrInvalid}
 	}
 	reply, err := g.r.ask(ctx, id, message)
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Rep
 // exchange sends a message and waits for its reply.
 func (r *router) exchange(ctx context.Context, id string, message any, trace []byte) (*protocol.Reply, error) {
 	if r.program.asksItself(ctx, id) {
-		return nil, &MessageError{r.name, clip(id), "", severalOf(ErrAskedItself, ErrNotDelivered)}
+		return nil, &MessageError{r.name, protocol.Clip(id), "", severalOf(ErrAskedItself, ErrNotDelivered)}
 	}
 	a := r.newAsk()
 	defer r.over(a)

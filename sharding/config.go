@@ -239,3 +239,12 @@ func (c Config) Validate() error {
 	faults.Add(field.Within("allocation", c.Allocation.Validate()))
 	return faults.Err()
 }
+
+// passivateAfter returns the time after which idle entities of a kind are passivated, 0 for never. The kind's own time,
+// if not 0, takes precedence over the configured time.
+func (c Config) passivateAfter(own time.Duration) time.Duration {
+	if own == 0 {
+		return c.PassivateAfter
+	}
+	return max(own, 0)
+}

@@ -232,8 +232,8 @@ const traceBytesMax = 512
 // check refuses what no entity could get, and what another node may take.
 func (e *Encoded) check(ctx context.Context, id string, payload []byte, deadline time.Time, trace string) error {
 	r := e.r
-	refuse := func(detail string) error { return &MessageError{r.name, clip(id), detail, ErrInvalid} }
-	if fault := faultOf(id); fault != "" {
+	refuse := func(detail string) error { return &MessageError{r.name, protocol.Clip(id), detail, ErrInvalid} }
+	if fault := protocol.EntityFault(id); fault != "" {
 		return refuse(fault)
 	}
 	if len(payload) > r.system.cfg.MaxMessageBytes {

@@ -237,5 +237,10 @@ type MoveError struct {
 
 // Error names the shard and the node, and says why.
 func (e *MoveError) Error() string {
-	return fmt.Sprintf("sharding: shard %d of %s does not move to %s: %s", e.Shard, clip(e.Kind), clip(e.To), e.Reason)
+	return fmt.Sprintf("sharding: shard %d of %s does not move to %s: %s", e.Shard, protocol.Clip(e.Kind), protocol.Clip(e.To), e.Reason)
+}
+
+// noKind is the error of a question about a kind that this node does not run.
+func noKind(kind string) error {
+	return fmt.Errorf("sharding: kind %q does not run on this node: %w", protocol.Clip(kind), ErrInvalid)
 }

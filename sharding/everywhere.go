@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/survey"
 )
@@ -111,7 +112,7 @@ func nodeCensus(said survey.Said) NodeCensus {
 func inUse(r *router) (all []protocol.ShardID) {
 	scale := r.program.scale.Load()
 	for _, sl := range slotsOf(r) {
-		if scale == nil || int(sl.Shard().Index()) < scale.Count {
+		if scale == nil || sl.Shard().Index() < scale.Count {
 			all = append(all, sl.Shard())
 		}
 	}
@@ -175,8 +176,8 @@ func parseCursor(text string) (survey.Cursor, error) {
 	}
 	number, id, cut := strings.Cut(text, "/")
 	shard, err := strconv.ParseUint(number, 10, 32)
-	if err != nil || !cut || id != "" && faultOf(id) != "" {
-		return survey.Cursor{}, fmt.Errorf("sharding: %q is no place in the order of entities, give what a page has as next: %w", clip(text), ErrInvalid)
+	if err != nil || !cut || id != "" && protocol.EntityFault(id) != "" {
+		return survey.Cursor{}, fmt.Errorf("sharding: %q is no place in the order of entities, give what a page has as next: %w", protocol.Clip(text), ErrInvalid)
 	}
 	return survey.Cursor{Shard: protocol.ShardID(shard), ID: id}, nil
 }
@@ -225,7 +226,7 @@ func TellAll[C any](ctx context.Context, g *Region[C], message C, rate int) (Tol
 			return toldOf(b), err
 		}
 		if b.Took(f); b.Open() > 0 {
-			if err := pause(ctx, min(tellAgain, time.Until(limit))); err != nil {
+			if err := asking.Pause(ctx, min(tellAgain, time.Until(limit))); err != nil {
 				return toldOf(b), err
 			}
 		}
@@ -258,4 +259,13 @@ func encoded(ctx context.Context, r *router, message any) ([]byte, error) {
 		return nil, &MessageError{r.name, everybody, r.tooLarge(len(payload)), ErrInvalid}
 	}
 	return payload, nil
+}
+
+// missingOf names the nodes that did not answer.
+func missingOf(all []survey.Missing) []Unanswered {
+	var missing []Unanswered
+	for _, m := range all {
+		missing = append(missing, Unanswered{Node: m.Node.String(), Reason: m.Why})
+	}
+	return missing
 }

@@ -4,25 +4,24 @@
 package sharding
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/explain"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// What people ask about a running system. Coordinators, Kinds, Shards and Entities answer from this
-// node alone.
-// Explain asks the coordinator, by askCoordinator, and puts its answer, the cell's own
-// snapshot and the record of the entity together; String lays the result out in lines.
+// What people ask about a running system. Coordinators, Refused, Kinds, Shards and Entities answer from this node
+// alone.
+// Explain asks the coordinator, and puts its answer, the cell's own snapshot and the record of the entity together;
+// String lays the result out in lines.
 
 // Explanation says where a shard lives, why, and what is pending there, as far as
 // one node and the coordinator know. Nodes are named by their text form.
@@ -130,6 +129,20 @@ func (s *System) Coordinators() map[string]CoordinatorInfo {
 	return all
 }
 
+// Refused returns why coordinators refuse kinds of this node, in no order; nothing while
+// they do not. Such a node serves no messages of the kind, and will not before its
+// settings are those of the other nodes. Kinds that wait for their coordinator are not
+// refused.
+func (s *System) Refused() []*SettingsError {
+	var all []*SettingsError
+	for _, r := range *s.routers.Load() {
+		if err := r.verdict.Load().err; err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
 // Kinds returns the kinds that run on this node, sorted by name.
 func (s *System) Kinds() []KindInfo {
 	var kinds []KindInfo
@@ -159,7 +172,7 @@ func (s *System) Shards(kind string) ([]ShardInfo, error) {
 	r.region.EachSlot(func(sl *runtime.Slot) {
 		i := sl.Info()
 		info := ShardInfo{
-			Shard: int(sl.Shard().Index()), Layout: int(sl.Shard().Layout()), State: stateOf(i),
+			Shard: int(sl.Shard().Index()), Layout: int(sl.Shard().Layout()), State: explain.State(i),
 			Entities: i.Entities, Stuck: i.StuckCount, Sent: i.Window, Passed: i.Transit,
 		}
 		if !i.Home.IsZero() {
@@ -226,7 +239,7 @@ func (s *System) ExplainShard(ctx context.Context, kind string, shard int) (Expl
 		return Explanation{}, fmt.Errorf("sharding: kind %q: shard %d is of a layout that is gone: %w", kind, shard, ErrInvalid)
 	}
 	x, err := r.explain(ctx, sl)
-	if waits, _ := s.leases.waits(kind, id); waits != "" && err == nil {
+	if waits, _ := s.leases.Waits(kind, id); waits != "" && err == nil {
 		x.Pending = append(x.Pending, "the shard "+waits)
 	}
 	return x, err
@@ -247,18 +260,14 @@ func (r *router) resharding() *Resharding {
 	return change
 }
 
-func noKind(kind string) error {
-	return fmt.Errorf("sharding: kind %q does not run on this node: %w", clip(kind), ErrInvalid)
-}
-
 // Explain says where an entity lives, like [System.Explain].
 func (g *Region[C]) Explain(ctx context.Context, entity string) (Explanation, error) {
 	return g.r.explainEntity(ctx, entity)
 }
 
 func (r *router) explainEntity(ctx context.Context, entity string) (Explanation, error) {
-	if fault := faultOf(entity); fault != "" {
-		return Explanation{}, &MessageError{r.name, clip(entity), fault, ErrInvalid}
+	if fault := protocol.EntityFault(entity); fault != "" {
+		return Explanation{}, &MessageError{r.name, protocol.Clip(entity), fault, ErrInvalid}
 	}
 	sl := r.region.SlotOf(entity)
 	x, err := r.explain(ctx, sl)
@@ -279,18 +288,18 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 
 // describeEntity says what this node knows of an entity, a sentence each, and how it is named among others.
 func (r *router) describeEntity(sl *runtime.Slot, entity string) (lines []string, named string) {
-	if waits, _ := r.system.leases.waits(r.name, sl.Shard()); waits != "" {
+	if waits, _ := r.system.leases.Waits(r.name, sl.Shard()); waits != "" {
 		lines = append(lines, "its shard "+waits)
 	}
 	record, ok := sl.Entity(entity)
 	if ok {
-		named = r.system.describe(nameOf(entity), record)
-		lines = append(lines, r.system.describe("the entity", record))
+		named = explain.Entity(entity, record, r.system.wall)
+		lines = append(lines, explain.TheEntity(record, r.system.wall))
 	}
 	sl.Do(func(c *cell.Cell) {
 		if lost, ok := c.Handoff().Lost(entity); ok {
 			lines = append(lines, fmt.Sprintf("the memory that the entity had before its shard moved was lost at %s: %s",
-				r.system.wall(lost.At).UTC().Format(time.RFC3339), explainLoss(lost.Loss)))
+				r.system.wall(lost.At).UTC().Format(time.RFC3339), explain.Loss(lost.Loss)))
 		}
 	})
 	if e, evicted := r.region.Evicted(entity); evicted {
@@ -303,10 +312,11 @@ func (r *router) describeEntity(sl *runtime.Slot, entity string) (lines []string
 
 // explain puts together what this node and the coordinator know of a shard.
 func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, error) {
-	known, err := r.system.askCoordinator(ctx, r.name, sl.Shard())
+	answer, err := r.system.ask(ctx, func(id uint64) machine.Input { return control.Explain{Kind: r.name, Shard: sl.Shard(), ID: id} })
 	if err != nil {
 		return Explanation{}, err
 	}
+	known, _ := answer.(control.Explained)
 	info := sl.Info()
 	x := Explanation{Kind: r.name, Shard: int(sl.Shard().Index()), Self: r.system.self.String()}
 	if known.Coordinator.IsZero() {
@@ -317,8 +327,10 @@ func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, er
 	if known.Detail != "" {
 		x.Pending = append(x.Pending, known.Detail)
 	}
-	x.Pending = append(x.Pending, r.system.pending(info)...)
-	x.Pending = append(x.Pending, unsettled(r, sl)...)
+	x.Pending = append(x.Pending, explain.Pending(info, r.system.wall)...)
+	if st, on := r.region.Remembers(sl.Shard()); on && st.Served {
+		x.Pending = append(x.Pending, explain.Remembered(st, r.system.wall)...)
+	}
 	return x, nil
 }
 
@@ -329,7 +341,7 @@ func (x *Explanation) coordinated(known control.Explained) {
 	if !known.Home.IsZero() {
 		x.Home, x.Epoch = known.Home.String(), known.Epoch.String()
 	}
-	if move := moveText(known); move != "" {
+	if move := explain.Move(known); move != "" {
 		x.Pending = append(x.Pending, move)
 	}
 	for _, m := range known.Moves {
@@ -341,27 +353,9 @@ func (x *Explanation) coordinated(known control.Explained) {
 	}
 }
 
-// moveText describes the move that is under way or planned; empty for none.
-func moveText(known control.Explained) string {
-	if known.Target.IsZero() && known.Reason == "" && known.Deadline.IsZero() {
-		return ""
-	}
-	text := "moves to where there is room once it has stopped"
-	if !known.Target.IsZero() {
-		text = "moves to " + known.Target.String()
-	}
-	if !known.Deadline.IsZero() {
-		text += ", called off at " + known.Deadline.UTC().Format(time.RFC3339)
-	}
-	if known.Reason != "" {
-		text += ": " + known.Reason
-	}
-	return text
-}
-
 // local fills in what this node knows by itself.
 func (x *Explanation) local(s *System, i cell.Info) {
-	x.State = stateOf(i)
+	x.State = explain.State(i)
 	if !i.Home.IsZero() {
 		x.Home, x.Epoch = i.Home.String(), i.Epoch.String()
 	}
@@ -370,148 +364,18 @@ func (x *Explanation) local(s *System, i cell.Info) {
 	}
 }
 
-// stateOf names what this node does with a shard.
-func stateOf(i cell.Info) string {
-	switch {
-	case i.Retired:
-		return "retired"
-	case i.Stopping:
-		return "stopping"
-	case i.Hosting:
-		return "serving"
-	case i.Home.IsZero():
-		return "unknown"
-	default:
-		return "hosted elsewhere"
-	}
-}
-
-// wall returns the wall-clock time of an instant of the past.
-func (s *System) wall(t machine.Instant) time.Time {
-	now := s.clock.Now()
-	return now.Wall.Add(-now.Mono.Sub(t))
-}
-
-// pending says, a sentence each, what waits in a cell of this node.
-func (s *System) pending(i cell.Info) []string {
-	var words []string
-	note := func(when bool, text string, args ...any) {
-		if when {
-			words = append(words, fmt.Sprintf(text, args...))
-		}
-	}
-	note(i.Hosting && i.Suspended, "this node has no standing: no message begins, and no reply leaves")
-	note(i.Window > 0, "%d messages of this node wait for the home to take them", i.Window)
-	note(i.Transit > 0, "%d messages of others wait here for the next home", i.Transit)
-	note(i.Window > 0 && i.Blocked, "the lane to the home is full or broken")
-	note(i.Asked && (i.Window > 0 || i.Transit > 0), "the coordinator was asked for a home")
-	for _, e := range i.Stuck {
-		words = append(words, s.describe(nameOf(e.ID), e))
-	}
-	note(i.StuckCount > len(i.Stuck), "%d further entities do not return", i.StuckCount-len(i.Stuck))
-	return words
-}
-
-// nameOf names an entity in a sentence.
-func nameOf(id string) string { return fmt.Sprintf("entity %q", clip(id)) }
-
-// describe says in a sentence what an entity is doing.
-func (s *System) describe(name string, e cell.EntityInfo) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s is %s", name, e.State)
-	if e.State == "failed" {
-		fmt.Fprintf(&b, " (%d in a row): %s", e.Failures, e.Reason)
-		return b.String()
-	}
-	fmt.Fprintf(&b, " since %s", s.wall(e.Since).UTC().Format(time.RFC3339))
-	if e.Stuck {
-		b.WriteString(", and does not return")
-	}
-	if e.Released {
-		b.WriteString("; its shard has gone on without it")
-	}
-	if e.Waiting > 0 {
-		fmt.Fprintf(&b, "; %d messages wait for it", e.Waiting)
-	}
-	return b.String()
-}
-
-// questions are what coordinators were asked, and told, and have not answered.
-type questions struct {
-	mu   sync.Mutex          // Guards all fields below.
-	last uint64              // The id of the last question.
-	open map[uint64]chan any // Where answers go, by the id of the question.
-}
-
-// askCoordinator asks the coordinator of a kind about a shard.
-func (s *System) askCoordinator(ctx context.Context, kind string, shard protocol.ShardID) (control.Explained, error) {
-	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input { return control.Explain{Kind: kind, Shard: shard, ID: id} })
-	known, _ := answer.(control.Explained)
-	return known, err
-}
-
-// ask posts what the control machine answers under an id, and returns the answer.
-func (q *questions) ask(ctx context.Context, s *System, input func(id uint64) machine.Input) (any, error) {
-	id, answer := q.pose()
-	defer q.drop(id)
-	if err := s.control.PostWait(ctx, input(id)); err != nil {
-		return nil, cmp.Or(context.Cause(ctx), s.closed())
-	}
-	select {
-	case known := <-answer:
-		return known, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-s.ended:
-		return nil, s.closed()
-	}
-}
-
-// pose opens a question and returns its id, and the channel of the answer: there is at
-// most one answer, for which the channel has room.
-func (q *questions) pose() (uint64, <-chan any) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.last++
-	if q.open == nil {
-		q.open = make(map[uint64]chan any)
-	}
-	c := make(chan any, 1)
-	q.open[q.last] = c
-	return q.last, c
-}
-
-func (q *questions) drop(id uint64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.open, id)
-}
-
-// answer hands an answer to the goroutine that waits for it.
-func (q *questions) answer(id uint64, known any) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if c := q.open[id]; c != nil {
-		delete(q.open, id)
-		c <- known
-	}
-}
-
-// explanationWidth is the width of the text of an explanation, in columns.
-const explanationWidth = 80
-
 // String returns the explanation in lines of at most 80 columns, except where a single
 // word is longer.
 func (x Explanation) String() string {
 	var b strings.Builder
 	title := fmt.Sprintf("shard %d of %s", x.Shard, x.Kind)
 	if x.Entity != "" {
-		title = fmt.Sprintf("%q: ", clip(x.Entity)) + title
+		title = fmt.Sprintf("%q: ", protocol.Clip(x.Entity)) + title
 	}
 	b.WriteString(title + "\n")
 	line := func(label, text string) {
 		if text != "" {
-			wrap(&b, label, text)
+			explain.Line(&b, label, text)
 		}
 	}
 	home := x.Home
@@ -558,26 +422,4 @@ func (m Move) String() string {
 		text += "; " + m.Reason
 	}
 	return text
-}
-
-// wrap writes a label and a text, broken between words into lines that begin below each
-// other.
-func wrap(b *strings.Builder, label, text string) {
-	const indent = 11
-	fmt.Fprintf(b, "  %-*s", indent-2, label)
-	column := indent
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-		case column+1+len(word) > explanationWidth:
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			column = indent
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	b.WriteByte('\n')
 }

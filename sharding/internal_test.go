@@ -21,6 +21,8 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/explain"
+	"github.com/quorate/quorate/sharding/internal/notes"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport/memory"
@@ -120,7 +122,7 @@ func TestAnEntityThatIsLeftBehind(t *testing.T) {
 		require.Contains(t, log.String(), "entity does not return")
 		require.ErrorIs(t, (<-stuck.ended).Err(), context.Canceled)
 		require.ErrorIs(t, (<-stuck.ended).Err(), context.Canceled, "one that it asks for later has ended too")
-		require.Contains(t, strings.Join(s.pending(sl.Info()), "\n"), "its shard has gone on without it")
+		require.Contains(t, strings.Join(explain.Pending(sl.Info(), s.wall), "\n"), "its shard has gone on without it")
 		close(stuck.hold)
 		synctest.Wait()
 		require.Zero(t, s.Stats().Stuck)
@@ -258,7 +260,7 @@ func TestAReplyThatIsAheadOfTheMap(t *testing.T) {
 		e.N++
 		sl.Apply(protocol.SetRoute{Home: next, Epoch: e, Base: sl.Info().Epoch})
 		require.EqualValues(t, 8, <-answer)
-		<-time.After(2 * forgeryGather)
+		<-time.After(2 * notes.ForgeryGather)
 		synctest.Wait()
 		require.EqualValues(t, 3, s.Stats().Forged.Reply)
 		require.Equal(t, 1, strings.Count(log.String(), "in a name that is not its own"), log)

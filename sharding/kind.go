@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
@@ -84,12 +85,13 @@ type Kind[C any] struct {
 	// OnOldest has the oldest node that can host the kind host all of it, and no other node
 	// anything: the next oldest when that node leaves, is drained or is gone. The kind does not go
 	// back to a node that is older. The allocation strategy is
-	// not asked. Package singleton uses it.
+	// not asked. Package sharding/singleton uses it.
 	OnOldest bool
 
 	// InUse is how many of the first shards are in use at first: only they live anywhere, and [Rescale] changes how many
 	// they are while the kind runs. What the cluster has said counts, not what a node was configured with later.
-	// What is sent to an entity of another shard waits. Package daemon uses it. Zero: all are, for ever.
+	// What is sent to an entity of another shard waits. Package sharding/singleton/daemon uses it. Zero: all are, for
+	// ever.
 	InUse int
 
 	// HandoffTimeout is how long a shard of the kind may take to stop before OnStuck says how its move
@@ -99,6 +101,22 @@ type Kind[C any] struct {
 	// OnStuck says what becomes of a move when entities of the shard do not stop within HandoffTimeout. Equal on
 	// all nodes, also on those that only send. Empty: as sharding.on-stuck says.
 	OnStuck OnStuck
+}
+
+// OnePerShard returns n ids, each of which is the only one of them in its shard, in a kind with n shards: id i is in
+// shard i. Entities that are permanent with these ids ([Kind.Permanent]) are spread over the nodes as the shards are.
+// An id is the decimal number i, alone or followed by a slash and more digits. The ids depend on n alone, and are the
+// same in all releases. It panics if n is negative.
+func OnePerShard(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		number := strconv.Itoa(i)
+		all[i] = number
+		for more := 1; protocol.HashOf(all[i])%uint64(n) != uint64(i); more++ {
+			all[i] = number + "/" + strconv.Itoa(more)
+		}
+	}
+	return all
 }
 
 // OnStuck says what becomes of a move whose shard does not stop in time, because an entity of it does not return.
@@ -162,11 +180,11 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: New must be set unless ProxyOnly is", k.Name))
 	}
 	for i, id := range k.Permanent {
-		if fault := faultOf(id); fault != "" {
+		if fault := protocol.EntityFault(id); fault != "" {
 			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %s", k.Name, i, fault))
 		}
 		if slices.Contains(k.Permanent[:i], id) {
-			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %q is listed twice", k.Name, i, clip(id)))
+			faults = append(faults, fmt.Errorf("sharding: kind %q: Permanent[%d]: %q is listed twice", k.Name, i, protocol.Clip(id)))
 		}
 	}
 	faults = append(faults, k.rememberFaults()...)
@@ -180,7 +198,7 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: HandoffTimeout %v is negative", k.Name, k.HandoffTimeout))
 	}
 	if _, known := stuckPolicy(string(k.OnStuck)); k.OnStuck != "" && !known {
-		faults = append(faults, fmt.Errorf("sharding: kind %q: OnStuck: %q is neither abort nor abandon", k.Name, clip(string(k.OnStuck))))
+		faults = append(faults, fmt.Errorf("sharding: kind %q: OnStuck: %q is neither abort nor abandon", k.Name, protocol.Clip(string(k.OnStuck))))
 	}
 	if k.OnFailure > StopOnFailure {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: OnFailure is %d, which means nothing", k.Name, k.OnFailure))

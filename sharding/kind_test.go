@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -435,4 +436,19 @@ func TestAnUnknownStrategyIsRefused(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// Each id is alone in the shard of its number, and begins with the number. They are those of all nodes, and of all
+// releases: they must not change.
+func TestOnePerShard(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 7, 100, 1000} {
+		all := sharding.OnePerShard(n)
+		require.Len(t, all, n)
+		for i, id := range all {
+			require.EqualValues(t, i, protocol.ShardOf(id, uint32(n)))
+			number, _, _ := strings.Cut(id, "/")
+			require.Equal(t, strconv.Itoa(i), number)
+		}
+	}
+	require.Equal(t, []string{"0", "1/1", "2/2", "3/9"}, sharding.OnePerShard(4))
 }

@@ -168,3 +168,8 @@ func wordOfError(err error) string {
 	}
 	return wordOf(protocol.CodeNotDelivered)
 }
+
+// ofKind shows values with the name of a kind.
+func ofKind(kind string, show meter.Show) meter.Show {
+	return func(n int64, attrs ...attribute.KeyValue) { show(n, append(attrs, attrKind.String(kind))...) }
+}

@@ -6,8 +6,6 @@ package sharding
 import (
 	"slices"
 
-	"go.opentelemetry.io/otel/attribute"
-
 	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -189,9 +187,4 @@ func kinds(of func(*cell.Tally, meter.Show)) func(*collected, meter.Show) {
 			of(&c.kinds[i].Tally, ofKind(c.kinds[i].kind, show))
 		}
 	}
-}
-
-// ofKind shows values with the name of a kind.
-func ofKind(kind string, show meter.Show) meter.Show {
-	return func(n int64, attrs ...attribute.KeyValue) { show(n, append(attrs, attrKind.String(kind))...) }
 }

@@ -4,12 +4,15 @@
 package sharding
 
 import (
+	"context"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/explain"
+	"github.com/quorate/quorate/sharding/internal/leases"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
@@ -38,16 +41,29 @@ func (s *System) ports() runtime.Ports {
 				s.log.Warn("message dropped", "from", from.String(), "error", err)
 			},
 			Misdirected: func() { s.counters.misdirected.Add(1) },
-			Forged:      s.forgeries.note,
+			Forged:      s.forgeries.Note,
 			Dropped:     func(why cell.Drop) { s.counters.dropped[why].Add(1) },
-			Lost:        s.losses.note,
+			Lost:        s.losses.Note,
 			Forgotten: func(kind string, f protocol.Forgotten) {
-				s.memories.note(kind, f.Loss.String(), f.Entity, explainLoss(f.Loss))
+				s.memories.Note(kind, f.Loss.String(), f.Entity, explain.Loss(f.Loss))
 			},
 			Unsent:   func(frames int) { s.counters.unsent.Add(uint64(frames)) },
 			Stuck:    s.stuck,
 			Returned: func() { s.counters.stuck.Add(-1) },
 		},
+	}
+}
+
+// leasePorts returns what the leases of shards use of the system.
+func (s *System) leasePorts() leases.Config {
+	return leases.Config{
+		Store: s.leasing.store, Times: s.leasing.times, Cluster: s.node.ClusterName(), Owner: s.self.String(), Log: s.log,
+		Under: func(kind string, shard protocol.ShardID, held func() bool) {
+			if r := s.router(kind); r != nil {
+				r.region.Under(shard, held)
+			}
+		},
+		Tell: func(ctx context.Context, in machine.Input) { _ = s.control.PostWait(ctx, in) },
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -187,8 +186,10 @@ func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids 
 // check refuses ids and messages that no entity could get, and returns the size of the
 // message.
 func (r *router) check(ctx context.Context, id string, message any) (size int, err error) {
-	refuse := func(detail string) (int, error) { return 0, &MessageError{r.name, clip(id), detail, ErrInvalid} }
-	if fault := faultOf(id); fault != "" {
+	refuse := func(detail string) (int, error) {
+		return 0, &MessageError{r.name, protocol.Clip(id), detail, ErrInvalid}
+	}
+	if fault := protocol.EntityFault(id); fault != "" {
 		return refuse(fault)
 	}
 	if message == r.none {
@@ -208,24 +209,10 @@ func (r *router) check(ctx context.Context, id string, message any) (size int, e
 
 // CheckEntityID returns an error that wraps [ErrInvalid] if no entity can have an id: it has 1 to 512 bytes of UTF-8.
 func CheckEntityID(id string) error {
-	if fault := faultOf(id); fault != "" {
+	if fault := protocol.EntityFault(id); fault != "" {
 		return fmt.Errorf("sharding: %s: %w", fault, ErrInvalid)
 	}
 	return nil
-}
-
-// faultOf says what is wrong with an id; empty when the id is valid.
-func faultOf(id string) string {
-	switch {
-	case id == "":
-		return "the id is empty"
-	case len(id) > protocol.MaxEntityBytes:
-		return fmt.Sprintf("the id has %d bytes, at most %d are possible", len(id), protocol.MaxEntityBytes)
-	case !utf8.ValidString(id):
-		return "the id is not valid UTF-8"
-	default:
-		return ""
-	}
 }
 
 // tooLarge describes a message of too many bytes.
@@ -248,10 +235,20 @@ func (r *router) notDelivered(id, detail string, cause error) error {
 	return &MessageError{r.name, id, detail, severalOf(ErrNotDelivered, cause)}
 }
 
-// clip shortens an id for an error.
-func clip(id string) string {
-	if len(id) > 64 {
-		return id[:64] + "..."
+// sweep looks at all entities of a kind at each interval until ctx ends: one timer
+// serves all entities.
+func (r *router) sweep(ctx context.Context) {
+	every := r.interval
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case every = <-r.intervals:
+		case <-timer.C:
+		}
+		r.region.Sweep(func() bool { return ctx.Err() != nil })
+		timer.Reset(every)
 	}
-	return id
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/recall"
 )
 
@@ -58,6 +59,6 @@ func (c RememberConfig) validate() error {
 func (c RememberConfig) desk(first bool) recall.Config {
 	return recall.Config{
 		Rate: c.RecoveryRate, Calls: c.Calls, Batch: c.Batch, First: first,
-		Limit: c.FirstLimit, RetryMin: c.RetryMin, RetryMax: c.RetryMax, Fault: faultOf,
+		Limit: c.FirstLimit, RetryMin: c.RetryMin, RetryMax: c.RetryMax, Fault: protocol.EntityFault,
 	}
 }

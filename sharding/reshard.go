@@ -3,7 +3,11 @@
 
 package sharding
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/sharding/internal/protocol"
+)
 
 // Resharding says how far a change of the number of shards of a kind is, as one node knows.
 type Resharding struct {
@@ -21,5 +25,5 @@ type ReshardError struct {
 
 // Error names the kind and the number, and says why.
 func (e *ReshardError) Error() string {
-	return fmt.Sprintf("sharding: %s does not get %d shards: %s", clip(e.Kind), e.Shards, e.Reason)
+	return fmt.Sprintf("sharding: %s does not get %d shards: %s", protocol.Clip(e.Kind), e.Shards, e.Reason)
 }

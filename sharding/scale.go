@@ -4,13 +4,13 @@
 package sharding
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -62,7 +62,7 @@ func (e *ScaleError) Error() string {
 	if e.asked {
 		what = "how many shards are in use is not to be had"
 	}
-	text := fmt.Sprintf("sharding: kind %q: %s: %v", clip(e.Kind), what, e.Err)
+	text := fmt.Sprintf("sharding: kind %q: %s: %v", protocol.Clip(e.Kind), what, e.Err)
 	if e.Detail != "" {
 		text += ": " + e.Detail
 	}
@@ -111,7 +111,7 @@ func Rescale(ctx context.Context, h Host, kind string, count int) (Scale, error)
 		if done || err != nil {
 			return now, err
 		}
-		if err := pause(ctx, scalePoll); err != nil {
+		if err := asking.Pause(ctx, scalePoll); err != nil {
 			return now, &ScaleError{Kind: kind, Count: count, Detail: err.Error(), Err: ErrScaleUnknown}
 		}
 	}
@@ -193,7 +193,7 @@ func awaitScale(ctx context.Context, s *System, kind string, count int) (control
 		default:
 			return a, nil
 		}
-		if err := pause(ctx, scalePoll); err != nil {
+		if err := asking.Pause(ctx, scalePoll); err != nil {
 			return a, err
 		}
 	}
@@ -204,23 +204,11 @@ func askScale(ctx context.Context, s *System, kind string, base uint64, count ui
 	if s.router(kind) == nil {
 		return control.ScaleAnswered{}, noKind(kind)
 	}
-	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input {
+	answer, err := s.ask(ctx, func(id uint64) machine.Input {
 		return control.ScaleTo{Kind: kind, ID: id, Base: base, Count: count}
 	})
 	a, _ := answer.(control.ScaleAnswered)
 	return a, err
-}
-
-// pause waits for a time, or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return cmp.Or(context.Cause(ctx), ctx.Err())
-	}
 }
 
 func scaleOf(s control.Scale) Scale { return Scale{Revision: s.Revision, Count: int(s.Count)} }
@@ -229,7 +217,7 @@ func scaleOf(s control.Scale) Scale { return Scale{Revision: s.Revision, Count: 
 // of another revision runs anywhere. The zero value: the kind does not set [Kind.InUse].
 func (c *Context) Scale() Scale {
 	if s := c.program.scale.Load(); s != nil {
-		return *s
+		return scaleOf(*s)
 	}
 	return Scale{}
 }

@@ -92,25 +92,3 @@ func (p *program) restore(ctx *Context, entity any, memory []byte) (err error) {
 	defer p.recovered(ctx.ID(), &err)
 	return frozen(s.Restore(ctx, memory))
 }
-
-// explainLoss says in a sentence why an entity has not the memory of its last home.
-func explainLoss(l protocol.Loss) string {
-	switch l {
-	case protocol.LossFailed:
-		return "its Snapshot failed, see the log of the old home"
-	case protocol.LossTooLarge:
-		return "its snapshot has more bytes than sharding.snapshot-bytes permits"
-	case protocol.LossNoRoom:
-		return "the snapshots of its shard have more bytes than sharding.snapshot-shard-bytes permits"
-	case protocol.LossTooSlow:
-		return "its Snapshot took longer than half of sharding.handoff-timeout"
-	case protocol.LossRefused:
-		return "its Restore failed, see the log of this node"
-	case protocol.LossResharded:
-		return "the number of shards of its kind changed, and memory does not go to the shards of another layout"
-	case protocol.LossIdle:
-		return "no message came for sharding.passivate-after"
-	default:
-		return "it could not be brought here in time, or too much was on its way"
-	}
-}

@@ -8,11 +8,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
@@ -27,15 +27,12 @@ import (
 type surveys struct {
 	system *System
 	handle *machine.Handle
-
-	mu   sync.Mutex // Guards all fields below.
-	last uint64
-	open map[uint64]chan survey.Finished // Where results go: each has room for the one.
+	open   asking.Questions[survey.Finished]
 }
 
 // attach puts the survey machine on the node.
 func (v *surveys) attach(s *System) (err error) {
-	v.system, v.open = s, make(map[uint64]chan survey.Finished)
+	v.system = s
 	v.handle, err = s.node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: survey.ComponentName, Service: survey.Service, Codec: survey.Codec{}, Machine: survey.New(s.self),
@@ -48,7 +45,7 @@ func (v *surveys) attach(s *System) (err error) {
 		},
 		Published: func(event any) {
 			if f, ok := event.(survey.Finished); ok {
-				v.finished(f)
+				v.open.Answer(f.ID, f)
 			}
 		},
 	})
@@ -75,37 +72,14 @@ func limitOf(ctx context.Context, usual time.Duration) time.Duration {
 
 // run asks, and waits for the result. The error is that of ctx, or [ErrClosed].
 func (v *surveys) run(ctx context.Context, a survey.Ask) (survey.Finished, error) {
-	v.mu.Lock()
-	v.last++
-	a.ID = v.last
-	result := make(chan survey.Finished, 1)
-	v.open[a.ID] = result
-	v.mu.Unlock()
-	defer func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		delete(v.open, a.ID)
-	}()
-	if err := v.handle.PostWait(ctx, a); err != nil {
-		return survey.Finished{}, cmp.Or(context.Cause(ctx), v.system.closed())
+	f, ok := v.open.Ask(ctx, v.system.ended, func(id uint64) error {
+		a.ID = id
+		return v.handle.PostWait(ctx, a)
+	})
+	if !ok {
+		return f, v.system.unanswered(ctx)
 	}
-	select {
-	case f := <-result:
-		return f, nil
-	case <-ctx.Done():
-		return survey.Finished{}, context.Cause(ctx)
-	case <-v.system.ended:
-		return survey.Finished{}, v.system.closed()
-	}
-}
-
-func (v *surveys) finished(f survey.Finished) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if c := v.open[f.ID]; c != nil {
-		delete(v.open, f.ID)
-		c <- f
-	}
+	return f, nil
 }
 
 // gather looks for what a question asks for, and hands the answer back.
@@ -145,7 +119,7 @@ func (v *surveys) answer(ctx context.Context, q survey.Question) survey.Answer {
 func hostedShards(r *router) (all []survey.Shard) {
 	r.region.EachSlot(func(sl *runtime.Slot) {
 		i := sl.Info()
-		waits, epoch := r.system.leases.waits(r.name, sl.Shard())
+		waits, epoch := r.system.leases.Waits(r.name, sl.Shard())
 		switch {
 		case r.proxy || !i.Hosting && waits == "":
 			return
@@ -263,24 +237,15 @@ func (t *telling) shard(ctx context.Context, p survey.Place) survey.Told {
 		default: // It has become passive.
 		}
 		if t.told++; t.told%tellChunk == 0 {
-			_ = pause(ctx, t.pause)
+			_ = asking.Pause(ctx, t.pause)
 		}
 	}
 	return told
 }
 
-// missingOf names the nodes that did not answer.
-func missingOf(all []survey.Missing) []Unanswered {
-	var missing []Unanswered
-	for _, m := range all {
-		missing = append(missing, Unanswered{Node: m.Node.String(), Reason: m.Why})
-	}
-	return missing
-}
-
 // linesOf says what this node knows of an entity that lives here.
 func linesOf(r *router, entity string) []string {
-	if faultOf(entity) != "" {
+	if protocol.EntityFault(entity) != "" {
 		return nil
 	}
 	lines, _ := r.describeEntity(r.region.SlotOf(entity), entity)

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -21,14 +21,17 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/sharding/internal/bound"
+	"github.com/quorate/quorate/sharding/bound"
+	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/handoff"
+	"github.com/quorate/quorate/sharding/internal/leases"
+	"github.com/quorate/quorate/sharding/internal/notes"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/strategy"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/transport"
@@ -51,7 +54,7 @@ type System struct {
 	standing   *membership.Standing
 	cfg        Config
 	log        *slog.Logger
-	strategy   atomic.Pointer[asking] // The strategy that is asked; replaced under mu.
+	strategy   atomic.Pointer[strategy.Chosen] // The strategy that is asked; replaced under mu.
 	control    *machine.Handle
 	runtime    *runtime.Node
 	dispatcher dispatcher
@@ -66,21 +69,22 @@ type System struct {
 	lanes       sync.Map // The nodes for whose full lane a goroutine waits.
 	hostContext atomic.Pointer[hostContext]
 	queue       workQueue
-	workers     sync.WaitGroup  // All goroutines of the system but that of run.
-	askPool     sync.Pool       // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
-	ended       chan struct{}   // Closed when every cell has been abandoned.
-	stopped     chan struct{}   // Closed after ended, when every goroutine has ended.
-	canceled    context.Context //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.
-	questions   questions
+	workers     sync.WaitGroup        // All goroutines of the system but that of run.
+	askPool     sync.Pool             // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
+	ended       chan struct{}         // Closed when every cell has been abandoned.
+	stopped     chan struct{}         // Closed after ended, when every goroutine has ended.
+	canceled    context.Context       //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.
+	questions   asking.Questions[any] // Those to the control machine.
 	drains      drains
 	surveys     surveys
-	leases      shardLeases
+	leasing     leasing
+	leases      *leases.Leases
 	ctx         context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
 	cancel      context.CancelFunc
 	counters    counters
-	losses      losses
-	memories    lines
-	forgeries   forgeries
+	losses      *notes.Losses
+	memories    *notes.Lines
+	forgeries   *notes.Forgeries
 	metrics     *metrics
 	tracing     tracing
 	providers   providers
@@ -116,7 +120,7 @@ func WithLogger(l *slog.Logger) Option { return func(s *System) { s.log = l } }
 // The strategy is asked on a goroutine of its own and may block; while it does not
 // answer, or answers wrongly, least-shard decides.
 func WithAllocation(a allocation.Strategy) Option {
-	return func(s *System) { s.strategy.Store(&asking{name: s.cfg.Allocation.Strategy, strategy: a}) }
+	return func(s *System) { s.strategy.Store(strategy.Given(s.cfg.Allocation.Strategy, a)) }
 }
 
 // GivesAllocation reports whether options give a system an allocation strategy.
@@ -125,8 +129,7 @@ func GivesAllocation(opts ...Option) bool {
 	for _, opt := range opts {
 		opt(s)
 	}
-	a := s.strategy.Load()
-	return a != nil && a.strategy != nil
+	return s.strategy.Load().IsGiven()
 }
 
 // WithMeterProvider sets where the metrics of sharding go. The default is the global
@@ -158,30 +161,20 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.log, s.leases.system = machine.LimitLog(s.log), s
-	if err := s.leases.validate(cfg.Leases.Store); err != nil {
+	s.log = machine.LimitLog(s.log)
+	if err := s.leasing.validate(cfg.Leases.Store); err != nil {
 		s.cancel()
 		return nil, err
 	}
-	if err := s.checkStrategy(); err != nil {
+	if err := s.chooseStrategy(); err != nil {
 		s.cancel()
-		return nil, err
-	}
-	if given := s.strategy.Load(); given == nil || given.strategy == nil {
-		chosen, err := choose(cfg.Allocation)
-		if err != nil {
-			s.cancel()
-			return nil, fmt.Errorf("sharding: %w", err)
-		}
-		s.strategy.Store(&chosen)
+		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
 	s.drains.turn = make(chan struct{}, 1)
-	s.losses.log, s.losses.text = s.log, "messages failed after they were accepted"
-	s.memories.log, s.memories.text = s.log, "entities start without the memory that they had before a move"
-	s.leases.waiting.log, s.leases.waiting.text = s.log, "shards wait for their leases"
-	s.leases.losing.log, s.leases.losing.text, s.leases.losing.severe = s.log, "the leases of shards are lost: their entities are given up", true
-	s.forgeries.log, s.forgeries.source = s.log, node.Source
+	s.losses, s.forgeries = notes.NewLosses(s.log), notes.NewForgeries(s.log, node.Source)
+	s.memories = notes.NewLines(s.log, slog.LevelWarn, "entities start without the memory that they had before a move")
+	s.leases = leases.New(s.leasePorts())
 	s.routers.Store(&map[string]*router{})
 	fresh := newHostContext(s.ctx, s.standing.Held)
 	s.hostContext.Store(&fresh)
@@ -215,15 +208,16 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	return s, nil
 }
 
-// checkStrategy reports a strategy of the program with a method that would never be called.
-func (s *System) checkStrategy() error {
-	given := s.strategy.Load()
-	if given == nil || given.strategy == nil {
-		return nil
+// chooseStrategy settles which allocation strategy is asked, unless the program gives one, which is checked.
+func (s *System) chooseStrategy() error {
+	if given := s.strategy.Load(); given.IsGiven() {
+		return given.Check()
 	}
-	if err := optional.Check(given.strategy, nil, reflect.TypeFor[allocation.Classed]()); err != nil {
-		return fmt.Errorf("sharding: allocation strategy: %w", err)
+	chosen, err := strategy.BuiltIn(s.cfg.Allocation)
+	if err != nil {
+		return err
 	}
+	s.strategy.Store(chosen)
 	return nil
 }
 
@@ -239,18 +233,16 @@ func (s *System) run() {
 	<-s.node.Done()
 	s.metrics.stop()
 	s.runtime.Abandon()
-	s.losses.end()
-	s.memories.end()
-	s.leases.waiting.end()
-	s.leases.losing.end()
-	s.forgeries.end()
+	s.losses.End()
+	s.memories.End()
+	s.forgeries.End()
 	s.cancel()
 	s.hostContext.Load().end(nil)
 	close(s.ended)
 	s.mu.Lock() // From here on no kind starts, and so no goroutine of a kind.
 	s.closing = true
 	s.mu.Unlock()
-	s.leases.end(&s.workers)
+	s.leases.End(&s.workers)
 	s.workers.Wait()
 	close(s.stopped)
 }
@@ -277,15 +269,15 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	stuck, _ := stuckPolicy(cmp.Or(string(k.OnStuck), s.latest.OnStuck)) // A fault is found by validate.
 	cfg := control.KindConfig{
 		Name: k.Name, Settings: k.settings(s.latest), Proxy: k.ProxyOnly || !s.mayHost(k.Role),
-		MinRegions: 1, Strategy: s.strategy.Load().named(), OnStuck: stuck,
+		MinRegions: 1, Strategy: s.strategy.Load().Name(), OnStuck: stuck,
 		MaxSimultaneous:          s.latest.Rebalance.MaxSimultaneous,
 		MaxSimultaneousPerRegion: s.latest.Rebalance.MaxSimultaneousPerRegion,
 		Timings: control.Timings{
 			Retry: s.latest.RetryInterval, Handoff: cmp.Or(k.HandoffTimeout, s.latest.HandoffTimeout),
 			RebalanceIdle: s.latest.Rebalance.IdleCheck, SlowStart: s.latest.Rebalance.SlowStart,
 		},
-		Fixed: k.InUse != 0 || s.leases.store != nil, Remembers: k.Remember != nil,
-		OnOldest: k.OnOldest, Lease: s.leases.store != nil, Scale: uint32(min(max(k.InUse, 0), protocol.MaxShards+1)), Capacity: uint32(s.cfg.Capacity),
+		Fixed: k.InUse != 0 || s.leases.On(), Remembers: k.Remember != nil,
+		OnOldest: k.OnOldest, Lease: s.leases.On(), Scale: uint32(min(max(k.InUse, 0), protocol.MaxShards+1)), Capacity: uint32(s.cfg.Capacity),
 	}
 	cfg.Settings.OnStuck, cfg.Settings.Handoff = cfg.OnStuck.String(), cfg.Timings.Handoff.String()
 	if !cfg.Proxy {
@@ -300,7 +292,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	r, err := s.start(cfg, k.codec(), typed[C]{k.New}, k.Remember, cell.Config{
 		WindowBytes: s.latest.WindowBytes, TransitBytes: s.latest.TransitBytes, Mailbox: s.latest.MailboxSize,
 		BackoffMin: s.latest.EntityRestartBackoff, BackoffMax: 30 * s.latest.EntityRestartBackoff,
-		OnFailure: cell.OnFailure(k.OnFailure), PassivateAfter: passivateAfter(k.PassivateAfter, s.latest), StuckAfter: s.latest.StuckAfter,
+		OnFailure: cell.OnFailure(k.OnFailure), PassivateAfter: s.latest.passivateAfter(k.PassivateAfter), StuckAfter: s.latest.StuckAfter,
 		Permanent: slices.Clone(k.Permanent), RememberFirst: k.RememberFirst,
 		Snapshots: handoff.Limits{Entity: s.latest.SnapshotBytes, Shard: s.latest.SnapshotShardBytes}, SnapshotTimeout: cfg.Timings.Handoff / 2,
 	})
@@ -322,7 +314,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 func (s *System) Drain(ctx context.Context) error {
 	done, err := s.drains.order(ctx, s.control, true)
 	if err != nil {
-		return cmp.Or(context.Cause(ctx), s.closed())
+		return s.unanswered(ctx)
 	}
 	select {
 	case err := <-done:
@@ -339,7 +331,7 @@ func (s *System) Drain(ctx context.Context) error {
 // even out the load. The error is that of ctx, or [ErrClosed].
 func (s *System) Undrain(ctx context.Context) error {
 	if _, err := s.drains.order(ctx, s.control, false); err != nil {
-		return cmp.Or(context.Cause(ctx), s.closed())
+		return s.unanswered(ctx)
 	}
 	return nil
 }
@@ -359,7 +351,7 @@ func (s *System) Move(ctx context.Context, kind string, shard int, to string) er
 	if err != nil {
 		return refused("no member has that address")
 	}
-	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input {
+	answer, err := s.ask(ctx, func(id uint64) machine.Input {
 		return control.Move{Kind: kind, Shard: protocol.ShardID(shard), To: target.Node, ID: id}
 	})
 	if answered, ok := answer.(control.MoveAnswered); ok && answered.Refusal != "" {
@@ -392,7 +384,7 @@ func (s *System) Reshard(ctx context.Context, kind string, shards int) error {
 	if shards < 1 || shards > protocol.MaxShards {
 		return refused(fmt.Sprintf("a kind has 1 to %d shards", protocol.MaxShards))
 	}
-	answer, err := s.questions.ask(ctx, s, func(id uint64) machine.Input {
+	answer, err := s.ask(ctx, func(id uint64) machine.Input {
 		return control.Reshard{Kind: kind, Shards: uint32(shards), ID: id}
 	})
 	if answered, ok := answer.(control.ReshardAnswered); ok && answered.Refusal != "" {
@@ -444,6 +436,27 @@ func (s *System) closed() error {
 	return ErrClosed
 }
 
+// ask asks the control machine, or by it a coordinator, what it answers under an id. The error is that of ctx, or
+// [ErrClosed].
+func (s *System) ask(ctx context.Context, input func(id uint64) machine.Input) (any, error) {
+	answer, ok := s.questions.Ask(ctx, s.ended, func(id uint64) error { return s.control.PostWait(ctx, input(id)) })
+	if !ok {
+		return nil, s.unanswered(ctx)
+	}
+	return answer, nil
+}
+
+// unanswered is the error of who got no answer: ctx has ended, or the node.
+func (s *System) unanswered(ctx context.Context) error {
+	return cmp.Or(context.Cause(ctx), s.closed())
+}
+
+// wall returns the wall-clock time of an instant of the past.
+func (s *System) wall(t machine.Instant) time.Time {
+	now := s.clock.Now()
+	return now.Wall.Add(-now.Mono.Sub(t))
+}
+
 // router returns the router of a kind, nil if the kind does not run here.
 func (s *System) router(kind string) *router { return (*s.routers.Load())[kind] }
 
@@ -465,13 +478,12 @@ func (s *System) other(e machine.Effect) {
 			r.region.Remembered(e.Input)
 		}
 	case control.AskLease:
-		s.leases.ask(e)
+		s.leases.Ask(e)
 	case control.GiveLease:
-		s.leases.give(e)
+		s.leases.Give(e)
 	case control.Scaled:
 		if r := s.router(e.Kind); r != nil {
-			now := scaleOf(e.Scale)
-			r.program.scale.Store(&now)
+			r.program.scale.Store(&e.Scale)
 		}
 	case control.Measure:
 		if r := s.router(e.Kind); r != nil {
@@ -522,15 +534,7 @@ func (s *System) renewHosting(old *hostContext) {
 
 // call asks the allocation strategy.
 func (s *System) call(ctx context.Context, c machine.Call) (any, error) {
-	strategy := s.strategy.Load().present()
-	switch request := c.Request.(type) {
-	case allocation.AllocateRequest:
-		return strategy.Allocate(ctx, request)
-	case allocation.RebalanceRequest:
-		return strategy.Rebalance(ctx, request)
-	default:
-		return nil, fmt.Errorf("sharding: call of kind %q with a %T", c.Port, c.Request)
-	}
+	return s.strategy.Load().Ask(ctx, c)
 }
 
 // published hears the events of the control machine.
@@ -550,13 +554,13 @@ func (s *System) published(event any) {
 			r.admit()
 		}
 	case control.Explained:
-		s.questions.answer(e.ID, e)
+		s.questions.Answer(e.ID, e)
 	case control.MoveAnswered:
-		s.questions.answer(e.ID, e)
+		s.questions.Answer(e.ID, e)
 	case control.ScaleAnswered:
-		s.questions.answer(e.ID, e)
+		s.questions.Answer(e.ID, e)
 	case control.ReshardAnswered:
-		s.questions.answer(e.ID, e)
+		s.questions.Answer(e.ID, e)
 	case control.Vacated:
 		s.drains.vacated(e.ID)
 	case control.CoordinatorsKnown:
@@ -586,97 +590,4 @@ func (s *System) noticed(notice transport.Notice) {
 			s.runtime.Connected(e.Peer, e.Protocol)
 		}
 	}
-}
-
-// counters are the counters of a system that no cell keeps.
-type counters struct {
-	malformed, misdirected, violations atomic.Uint64
-	panics, unsent                     atomic.Uint64
-	dropped                            [cell.DropStopped + 1]atomic.Uint64
-	stuck                              atomic.Int64
-}
-
-// Stats are the counters of a [System]. All but Stuck, Waiting and Held only grow,
-// from 0 when the system was made.
-type Stats struct {
-	// Sent counts messages of this node that Tell and Ask accepted, for all kinds.
-	Sent uint64
-	// Received counts messages of other nodes that were delivered here, each once.
-	Received uint64
-	// Handled counts messages that entities of this node have processed.
-	Handled uint64
-	// Waiting is the number of senders of this node that wait for room at present.
-	Waiting uint64
-	// Held is the number of entities of other nodes that take nothing from this node at
-	// present, since their mailboxes are full.
-	Held uint64
-	// Malformed counts frames from other nodes that could not be decoded and were dropped.
-	Malformed uint64
-	// Misdirected counts messages for a kind or a shard that does not exist here. The
-	// sender sends them again; a few are usual while nodes start their kinds.
-	Misdirected uint64
-	// Forged counts messages that a member sent in a name that is not its own. They were
-	// dropped.
-	Forged Forgeries
-	// Violations counts states that were seen although the protocol excludes them. It
-	// must be 0.
-	Violations uint64
-	// Failed counts messages of this node, without an asker, that failed after Tell had
-	// accepted them. Failures splits the number by reason; the log says the same, once in
-	// a while.
-	Failed   uint64
-	Failures Failures
-	// Dropped counts copies of messages that were dropped because the sender sends them
-	// again, or had sent them twice. No message is lost by such a drop.
-	Dropped uint64
-	// Panics counts panics of entities, and goroutines that entities ended by
-	// runtime.Goexit.
-	Panics uint64
-	// Unsent counts replies and acknowledgements that could not be sent. An ask that
-	// waits for such a reply ends with an unknown outcome.
-	Unsent uint64
-	// Stuck is the number of entities that do not return at present: those that have been
-	// at one message, start or stop for longer than sharding.stuck-after, and those that
-	// their shard left behind.
-	Stuck uint64
-}
-
-// counted reads the counters of the system, of its losses and forgeries, and of all cells.
-func (s *System) counted() *collected {
-	c := &collected{leased: s.leases.store != nil, leasesLost: s.leases.losses(), counts: &s.counters, failed: s.losses.counts(), forged: s.forgeries.counts()}
-	for _, r := range *s.routers.Load() {
-		k := kindTally{kind: r.name, limits: r.region.Limits(), unleased: s.leases.count(r.name)}
-		k.remembers, k.remembered = r.region.Remembering()
-		r.region.Past(&k.Tally)
-		r.region.EachSlot(func(sl *runtime.Slot) {
-			sl.Tally(&k.Tally)
-			k.senders += sl.Waiting()
-		})
-		c.kinds = append(c.kinds, k)
-	}
-	return c
-}
-
-// Stats returns the counters. The call looks at every cell, which takes some 50 ns a
-// cell.
-func (s *System) Stats() Stats {
-	c := s.counted()
-	stats := Stats{
-		Malformed: c.counts.malformed.Load(), Misdirected: c.counts.misdirected.Load(), Violations: c.counts.violations.Load(),
-		Panics: c.counts.panics.Load(), Unsent: c.counts.unsent.Load(),
-		Stuck: uint64(max(c.counts.stuck.Load(), 0)), Failures: failuresOf(c.failed), Forged: forgeriesOf(c.forged),
-	}
-	for i := range c.counts.dropped {
-		stats.Dropped += c.counts.dropped[i].Load()
-	}
-	stats.Failed = stats.Failures.Total()
-	for i := range c.kinds {
-		k := &c.kinds[i]
-		stats.Sent += k.Sent
-		stats.Received += k.Received
-		stats.Handled += k.Handled
-		stats.Held += uint64(k.Held)
-		stats.Waiting += uint64(k.senders)
-	}
-	return stats
 }

@@ -111,7 +111,7 @@ func (p *program) begin(ctx context.Context, id string, t *template) (context.Co
 	ctx, span := p.system.tracing.tracer.Start(ctx, t.name, t.role...)
 	if span.IsRecording() {
 		span.SetAttributes(t.attrs...)
-		span.SetAttributes(attrEntity.String(clip(id)), attrShard.Int(int(p.region.SlotOf(id).Shard().Index())), attrNode.String(p.system.self.String()))
+		span.SetAttributes(attrEntity.String(protocol.Clip(id)), attrShard.Int(int(p.region.SlotOf(id).Shard().Index())), attrNode.String(p.system.self.String()))
 	}
 	return ctx, span
 }

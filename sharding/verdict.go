@@ -86,17 +86,3 @@ func (g *Region[C]) AwaitReady(ctx context.Context) error {
 		}
 	}
 }
-
-// Refused returns why coordinators refuse kinds of this node, in no order; nothing while
-// they do not. Such a node serves no messages of the kind, and will not before its
-// settings are those of the other nodes. Kinds that wait for their coordinator are not
-// refused.
-func (s *System) Refused() []*SettingsError {
-	var all []*SettingsError
-	for _, r := range *s.routers.Load() {
-		if err := r.verdict.Load().err; err != nil {
-			all = append(all, err)
-		}
-	}
-	return all
-}

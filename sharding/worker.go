@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
@@ -33,9 +34,9 @@ type program struct {
 	spans  spans
 	region *runtime.Region
 
-	checker *optional.Checker     // Of entities.
-	scale   atomic.Pointer[Scale] // How many shards are in use, as a coordinator has said; nil: none has.
-	deserts atomic.Bool           // The codec has ended the goroutine that had it decode.
+	checker *optional.Checker             // Of entities.
+	scale   atomic.Pointer[control.Scale] // How many shards are in use, as a coordinator has said; nil: none has.
+	deserts atomic.Bool                   // The codec has ended the goroutine that had it decode.
 }
 
 // life is the context of the entities of a shard for as long as it is hosted.

@@ -7,6 +7,8 @@ require (
 	github.com/quorate/quorate/downing/lease/kubernetes v0.0.0
 	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/sharding/delivery v0.0.0
+	github.com/quorate/quorate/sharding/reminder v0.0.0
+	github.com/quorate/quorate/sharding/singleton v0.0.0
 )
 
 require github.com/quorate/quorate/downing/lease/etcd v0.0.0
@@ -163,6 +165,8 @@ replace (
 	github.com/quorate/quorate/rpc => ../rpc
 	github.com/quorate/quorate/sharding => ../sharding
 	github.com/quorate/quorate/sharding/delivery => ../sharding/delivery
+	github.com/quorate/quorate/sharding/reminder => ../sharding/reminder
+	github.com/quorate/quorate/sharding/singleton => ../sharding/singleton
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )

@@ -12,8 +12,8 @@ import (
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/daemon"
 	"github.com/quorate/quorate/sharding/singleton"
+	"github.com/quorate/quorate/sharding/singleton/daemon"
 )
 
 const (

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/daemon"
 	"github.com/quorate/quorate/sharding/reminder"
+	"github.com/quorate/quorate/sharding/singleton/daemon"
 )
 
 const (

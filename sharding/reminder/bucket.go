@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/bound"
-	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/bound"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/store"
 )
@@ -40,7 +40,7 @@ type loop struct {
 	epoch   sharding.Epoch
 	handles [remind.Pages]*state.Handle // Each is used by one goroutine at a time: that which has its page's call.
 
-	ctx    *bound.Context // That of the loop and of all that it starts.
+	ctx    context.Context //nolint:containedctx // That of the loop and of all that it starts.
 	cancel context.CancelCauseFunc
 	stop   chan struct{}            // Closed to end the loop in order.
 	asks   chan question            // Unbuffered: Receive waits for the loop.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/config/field"
-	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 	"github.com/quorate/quorate/sharding/state"
 )
 

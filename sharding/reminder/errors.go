@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 )
 
 // What a call may end with, besides the errors of [sharding.Ask]. All but ErrUnknown say that nothing

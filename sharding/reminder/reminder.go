@@ -15,8 +15,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/background"
-	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/store"
 )
@@ -108,7 +107,7 @@ func Start(h sharding.Host, st store.Store, cfg Config, options ...Option) (*Ser
 	}
 	origin := time.Now()
 	s := &Service{
-		cfg: cfg, log: slog.Default(), started: make(chan struct{}), ids: background.IDs(remind.Buckets), gauges: map[*bucket]remind.Gauges{},
+		cfg: cfg, log: slog.Default(), started: make(chan struct{}), ids: sharding.OnePerShard(remind.Buckets), gauges: map[*bucket]remind.Gauges{},
 		now: func() machine.Now {
 			now := time.Now()
 			return machine.Now{Mono: machine.Instant(now.Sub(origin)), Wall: now}

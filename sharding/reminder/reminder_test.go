@@ -21,8 +21,8 @@ import (
 
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/remind"
 	"github.com/quorate/quorate/sharding/reminder"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 	"github.com/quorate/quorate/sharding/state/memory"
 	"github.com/quorate/quorate/sharding/state/store"
 	network "github.com/quorate/quorate/transport/memory"
@@ -544,6 +544,12 @@ func TestWhatIsRefused(t *testing.T) {
 		require.ErrorIs(w, w.nodes[0].reminders.Target("other", nil), reminder.ErrInvalid)
 		require.ErrorIs(w, w.nodes[0].reminders.Target("account", func(context.Context, reminder.Fired) error { return nil }), reminder.ErrInvalid)
 	})
+}
+
+// The longest id of a reminder is that of an entity.
+func TestTheBoundOfIDsIsThatOfEntities(t *testing.T) {
+	require.NoError(t, sharding.CheckEntityID(strings.Repeat("x", remind.EntityBytes)))
+	require.ErrorIs(t, sharding.CheckEntityID(strings.Repeat("x", remind.EntityBytes+1)), sharding.ErrInvalid)
 }
 
 // A configuration that cannot work is refused, with the keys of all faults.

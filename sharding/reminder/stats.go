@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/remind"
 )
 
 // Stats are what a node has and has done. Counters begin with the service.

@@ -5,7 +5,6 @@ package shardingsim
 
 import (
 	"github.com/quorate/quorate/allocation"
-	"github.com/quorate/quorate/sharding/internal/remindsim"
 	"github.com/quorate/quorate/sharding/internal/simulation"
 	"github.com/quorate/quorate/sharding/internal/statesim"
 	world "github.com/quorate/quorate/simulation"
@@ -14,20 +13,13 @@ import (
 // Scenarios returns all scenarios, in a slice of the caller's.
 func Scenarios() []world.Scenario {
 	known := simulation.Scenarios()
-	all := make([]world.Scenario, 0, len(known)+2)
+	all := make([]world.Scenario, 0, len(known)+1)
 	for _, s := range known {
 		all = append(all, world.Scenario{Name: s.Name, About: s.About, Nodes: s.Nodes, Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			cluster, err := s.Run(seed, nodes, set...)
 			return cluster.World, err
 		}})
 	}
-	all = append(all, world.Scenario{
-		Name: "sharding-reminders", About: "reminders that move and fail, over a store that fails", Nodes: remindsim.Nodes,
-		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
-			w, err := remindsim.Run(seed, nodes, set...)
-			return w.World, err
-		},
-	})
 	return append(all, world.Scenario{
 		Name: "sharding-state", About: "owners that are replaced, over a store that goes wrong", Nodes: statesim.Nodes,
 		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {

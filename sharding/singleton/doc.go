@@ -19,7 +19,7 @@
 // Every node that may run the instance starts it, and so does every node that sends to it; the
 // calls are the same everywhere.
 //
-// # Lifecycle
+// # Life cycle
 //
 //	this node is the oldest       the context ends, and Run is waited for
 //	(not here) ───────> running ───────> (not here)
@@ -37,18 +37,19 @@
 //
 // # Guarantees
 //
-//   - The context of Run has ended before another node starts the instance, by the clock of its node at the next look:
-//     a call of Err, or of Done, that begins after that finds it ended, whatever happens to the node, also when it was
-//     frozen and goes on. Who waits on Done hears of it as soon as the process runs.
+//   - The context of Run has ended before another node starts the instance: a call of its Err or Done that begins later
+//     finds it ended, since each of them looks at the clock, also in a process that was frozen and goes on. A goroutine
+//     that waits on Done hears of the end as soon as the process runs.
 //   - A node that takes the instance over has an epoch above those of all before it. A storage that
 //     refuses lower epochs than it has seen cannot be written by an instance that was replaced.
 //   - What is sent by a [Proxy] is subject to the guarantees of package sharding: it waits while
 //     nobody runs the instance, within bounds that slow senders down.
 //
-// # Non-guarantees
+// # Limits
 //
-// A look right before an act leaves the time between the two, in which the process may freeze. And a context that is
-// derived from that of Run by package context, such as by context.WithTimeout, does not look: look at the one of Run.
+// Between a call of Err and what follows it the process may freeze: where that matters, use the epoch, or a lease. A
+// context that package context derives from that of Run, such as by context.WithTimeout, does not look at the clock:
+// derive it by package sharding/bound, or ask the one of Run.
 //
 // A function that goes on after its context has ended runs beside its successor. Nothing but
 // the epoch tells the two apart. [Config.OnStuck] says whether a planned move waits for such a

@@ -14,7 +14,7 @@ import (
 // Each of these defects makes a test fail: first those of what singletons and daemons have in common, then those
 // of singletons alone.
 func TestMutantsAreCaught(t *testing.T) {
-	const instance, background, singleton = "internal/background/instance.go", "internal/background/background.go", "singleton/singleton.go"
+	const instance, background, singleton = "internal/background/instance.go", "internal/background/background.go", "singleton.go"
 	const repeated, oldest, leased = "TestAFailedRunIsRepeated", "TestOneInstanceRunsOnTheOldest", "TestALeaseIsHeldWhileTheWorkRuns"
 	var all []simulationtest.Mutant
 	for _, m := range []struct{ name, test, file, old, to string }{
@@ -41,8 +41,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"a lease is kept after a panic", "TestALeaseIsGivenBackAfterAPanic", instance, "	defer func() { // Also after a panic.\n", "	defer func() {\n		if mutant(NAME) && errors.Is(r.err, errEnded) && err == nil {\n			cancel(nil)\n			return\n		}\n"},
 		{"to wait for a lease is a run", "TestWaitingForALeaseIsNoRun", instance, "	if j.Lease == nil {\n", "	if mutant(NAME) {\n		lasts := time.AfterFunc(lasting, func() { j.tell(r, false) })\n		defer lasts.Stop()\n	}\n	if j.Lease == nil {\n"},
 
-		{"a run does not look at the clock", "TestTheContextOfARunLooksAtTheClock", "internal/bound/context.go", "	case c.parent.Err() != nil:", "	case !mutant(NAME) && c.parent.Err() != nil:"},
-		{"a context does not look at what it is bound to", "TestTheContextOfARunLooksAtTheClock", "internal/bound/context.go", "	case c.holds != nil && !c.holds():", "	case c.holds != nil && !c.holds() && !mutant(NAME):"},
+		{"a run does not look at the clock", "TestTheContextOfARunLooksAtTheClock", "../bound/context.go", "	case c.parent.Err() != nil:", "	case !mutant(NAME) && c.parent.Err() != nil:"},
+		{"a context does not look at what it is bound to", "TestTheContextOfARunLooksAtTheClock", "../bound/context.go", "	case c.holds != nil && !c.holds():", "	case c.holds != nil && !c.holds() && !mutant(NAME):"},
 		{"every node may run it", oldest + "WithTheRole", background, "Role: c.Role,", "Role: map[bool]string{false: c.Role}[mutant(NAME)],"},
 		{"the time to stop is not that of the caller", "TestWhatAStartRefuses", background, "HandoffTimeout: c.HandOverTimeout,", "HandoffTimeout: map[bool]time.Duration{false: c.HandOverTimeout}[mutant(NAME)],"},
 		{"any node runs it, not the oldest", oldest, singleton, "Shards: 1, OnOldest: true,", "Shards: 1, OnOldest: !mutant(NAME),"},
@@ -57,5 +57,5 @@ func TestMutantsAreCaught(t *testing.T) {
 	} {
 		all = append(all, simulationtest.Mutant{Name: m.name, Package: ".", Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: m.file, Old: m.old, New: m.to}}})
 	}
-	simulationtest.RequireFound(t, "..", all)
+	simulationtest.RequireFound(t, ".", all)
 }

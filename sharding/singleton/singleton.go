@@ -12,7 +12,7 @@ import (
 
 	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/internal/background"
+	"github.com/quorate/quorate/sharding/singleton/internal/background"
 )
 
 // id is the id of the one entity of the kind.

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quorate/quorate/sharding/internal/hold"
+	"github.com/quorate/quorate/sharding/state/hold"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/internal/hold"
+	"github.com/quorate/quorate/sharding/state/hold"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/sharding/internal/hold"
+	"github.com/quorate/quorate/sharding/state/hold"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 

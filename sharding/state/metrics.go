@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/meter"
-	"github.com/quorate/quorate/sharding/internal/hold"
+	"github.com/quorate/quorate/sharding/state/hold"
 )
 
 // attrOperation is what was asked of the store: "load" or "save".

@@ -29,6 +29,7 @@ import (
 	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/sharding/delivery/deliverysim"
+	"github.com/quorate/quorate/sharding/reminder/remindersim"
 	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
 	"github.com/quorate/quorate/tools/internal/acceptance"
@@ -75,7 +76,11 @@ func Worlds() []World {
 			return Outcome{r.Virtual}, err
 		}})
 	}
-	for _, s := range slices.Concat(shardingsim.Scenarios(), deliverysim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios()) {
+	components := slices.Concat(
+		shardingsim.Scenarios(), deliverysim.Scenarios(), remindersim.Scenarios(),
+		ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios(),
+	)
+	for _, s := range components {
 		worlds = append(worlds, timed(s))
 	}
 	return append(worlds, World{

@@ -31,7 +31,7 @@ func unmeasured() map[string]string {
 
 		"sharding Decode": program,
 		"sharding decode": program, "sharding decodeEarly": program, "sharding restore": program, "sharding revive": program, "sharding/delivery Restore": program,
-		"sharding/state": program, "sharding/typed": program, "sharding/internal/background": program, "rpc Ask": program,
+		"sharding/state": program, "sharding/typed": program, "sharding/singleton/internal/background": program, "rpc Ask": program,
 
 		"machine decode": inside, "membership Decode": inside, "sharding exchange": inside, "sharding remote": inside,
 		"discovery/multicast": small, "downing": small, "plugins UnmarshalText": small, "sharding parseTraceparent": small, "sharding/delivery UnmarshalText": small,

@@ -13,7 +13,7 @@ import (
 
 // Each of these defects of the store, or of what decides about its answers, makes a seed fail.
 func TestMutantsAreCaught(t *testing.T) {
-	const memory, hold = "state/memory/memory.go", "internal/hold/hold.go"
+	const memory, hold = "state/memory/memory.go", "state/hold/hold.go"
 	var all []simulationtest.Mutant
 	for _, m := range []struct {
 		name  string

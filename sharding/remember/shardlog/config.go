@@ -5,8 +5,8 @@ package shardlog
 
 import (
 	"github.com/quorate/quorate/config/field"
-	"github.com/quorate/quorate/sharding/internal/pages"
 	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/pages"
 )
 
 // Config is what an operator may set. Start from [Default]. All nodes need the same Name and Pages.

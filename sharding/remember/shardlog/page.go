@@ -12,10 +12,10 @@ import (
 
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding/epoch"
-	"github.com/quorate/quorate/sharding/internal/pages"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/pages"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 

@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/sharding/delivery/deliverysim"
+	"github.com/quorate/quorate/sharding/reminder/remindersim"
 	"github.com/quorate/quorate/sharding/shardingsim"
 )
 
@@ -33,7 +34,7 @@ func TestCommandsThatRepeatAWorldAreTrue(t *testing.T) {
 		known[s.Name] = false
 	}
 	of := map[string]string{}
-	for _, s := range slices.Concat(shardingsim.Scenarios(), deliverysim.Scenarios()) {
+	for _, s := range slices.Concat(shardingsim.Scenarios(), deliverysim.Scenarios(), remindersim.Scenarios()) {
 		known[s.Name], of[s.Name] = true, "sharding"
 	}
 	for _, s := range ddatasim.Scenarios() {

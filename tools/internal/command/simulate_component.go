@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/gateway/gatewaysim"
 	"github.com/quorate/quorate/membership/membershipsim/scenario"
 	"github.com/quorate/quorate/sharding/delivery/deliverysim"
+	"github.com/quorate/quorate/sharding/reminder/remindersim"
 	"github.com/quorate/quorate/sharding/shardingsim"
 	"github.com/quorate/quorate/simulation"
 	"github.com/quorate/quorate/tools/soak"
@@ -21,7 +22,10 @@ import (
 
 // components returns the scenarios of what runs on membership.
 func components() []simulation.Scenario {
-	return slices.Concat(shardingsim.Scenarios(), deliverysim.Scenarios(), ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios())
+	return slices.Concat(
+		shardingsim.Scenarios(), deliverysim.Scenarios(), remindersim.Scenarios(),
+		ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios(),
+	)
 }
 
 // run runs the scenario of its name, or the recorded one.
