@@ -128,7 +128,7 @@ func TestStatesThatCannotBe(t *testing.T) {
 		"a setting nobody knows":       {[]string{chooses, "state-ledger: {shelf: a, colour: red}"}, "state-ledger.colour: unknown key"},
 		"a time":                       {[]string{"states: {store: ledger, call-timeout: 0s}", "state-ledger: {shelf: a}"}, "states.call-timeout: 0s is not above 0"},
 		"a key":                        {[]string{"states: {stroe: ledger}"}, `states.stroe: unknown key; did you mean "store"?`},
-		"reminders":                    {[]string{"reminders: {in-flight: 1}"}, "reminders.in-flight: 1 is not in the range"},
+		"reminders":                    {[]string{"reminders: {in-flight: 1}"}, "reminders.in-flight: 1 is not from 2 to 10000"},
 		"reminders with little a page": {[]string{"reminders: {state: {max-bytes: 1}}"}, "reminders.state.max-bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

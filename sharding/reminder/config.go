@@ -55,11 +55,8 @@ func Default() Config {
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	positive := func(key string, d time.Duration) { faults.Refuse(d <= 0, key, "%v is not above 0", d) }
 	faults.Refuse(c.Name == "" || len(c.Name) > remind.KindBytes, "name", "%d bytes, want 1 to %d", len(c.Name), remind.KindBytes)
-	faults.Refuse(c.InFlight < 2 || c.InFlight > 10_000, "in-flight", "%d is not in the range from 2 to 10000", c.InFlight)
-	positive("ack-timeout", c.AckTimeout)
-	positive("retry-min", c.RetryMin)
+	faults.Add(field.Ranges(c))
 	faults.Relate(c.RetryMax < c.RetryMin, "retry-max", "retry-min", "%v is below retry-min, which is %v", c.RetryMax, c.RetryMin)
 	faults.Add(field.Within("state", c.State.Validate()))
 	faults.Relate(c.State.MaxBytes < pageBytes, "state.max-bytes", "state.max-bytes", "%d is below %d, what a page may have", c.State.MaxBytes, pageBytes)
