@@ -29,9 +29,8 @@ func unmeasured() map[string]string {
 		"discovery/dns read": asked, "discovery/consul": asked, "discovery/etcd": asked, "discovery/httpapi": asked, "discovery/kubernetes": asked,
 		"discovery/kubernetes/kubeapi": asked, "downing/lease/kubernetes": asked,
 
-		"sharding Decode": program,
 		"sharding decode": program, "sharding decodeEarly": program, "sharding restore": program, "sharding revive": program, "sharding/delivery Restore": program,
-		"sharding/state": program, "sharding/typed": program, "sharding/internal/background": program, "rpc Ask": program,
+		"sharding/state": program, "sharding/typed": program, "sharding/internal/background": program,
 
 		"machine decode": inside, "membership Decode": inside, "sharding exchange": inside, "sharding remote": inside,
 		"discovery/multicast": small, "downing": small, "plugins UnmarshalText": small, "sharding parseTraceparent": small, "sharding/delivery UnmarshalText": small,
