@@ -37,7 +37,7 @@ func unmeasured() map[string]string {
 		"sharding/epoch": small, "plugins/internal/process": "it reads the lines that a plugin prints, of 16 KiB at most and one after the other",
 
 		"machine/wire": parts, "ddata/internal/wire Cut": parts, "sharding place": parts, "sharding/internal/runtime Blank": parts,
-		"transport/grpc": parts, "transport/internal/tcp": parts, "plugins/host Unmarshal": parts,
+		"transport/grpc": parts, "plugins/host Unmarshal": parts,
 
 		"plugins/sdk": started, "plugins/internal/policies/downingpolicy ViewFromProto": started,
 		"plugins/internal/client": library, "plugins/internal/policies/discoverypolicy Decode": library, "plugins/internal/wire": inside,
