@@ -97,10 +97,14 @@ func (c Config) Validate() error {
 		"query-timeout", "%v is not above 0s and at most %v", c.QueryTimeout, queryTimeoutMax)
 	faults.Refuse(c.Rounds < 1 || c.Rounds > roundsMax, "rounds", "%d is not from 1 to %d", c.Rounds, roundsMax)
 	faults.Refuse(c.MinTTL < 0 || c.MinTTL > ttlMax, "min-ttl", "%v is not from 0s to %v", c.MinTTL, ttlMax)
-	faults.Refuse(c.MaxTTL < c.MinTTL || c.MaxTTL > ttlMax,
-		"max-ttl", "%v is not from min-ttl, %v, to %v", c.MaxTTL, c.MinTTL, ttlMax)
-	faults.Refuse(c.MaxNegativeTTL < c.MinTTL || c.MaxNegativeTTL > ttlMax,
-		"max-negative-ttl", "%v is not from min-ttl, %v, to %v", c.MaxNegativeTTL, c.MinTTL, ttlMax)
+	least := c.MinTTL
+	if least < 0 || least > ttlMax {
+		least = 0 // What is wrong is said, and says nothing about the others.
+	}
+	faults.Refuse(c.MaxTTL < least || c.MaxTTL > ttlMax,
+		"max-ttl", "%v is not from min-ttl, %v, to %v", c.MaxTTL, least, ttlMax)
+	faults.Refuse(c.MaxNegativeTTL < least || c.MaxNegativeTTL > ttlMax,
+		"max-negative-ttl", "%v is not from min-ttl, %v, to %v", c.MaxNegativeTTL, least, ttlMax)
 	faults.Refuse(c.Family != FamilyBoth && c.Family != FamilyIPv4 && c.Family != FamilyIPv6,
 		"family", "%q is none of %s, %s, %s", c.Family, FamilyBoth, FamilyIPv4, FamilyIPv6)
 	faults.Refuse(c.Port < 0 || c.Port > portMax, "port", "%d is not from 0 to %d", c.Port, portMax)
