@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -331,7 +332,8 @@ func (r *run) all(t *testing.T, settings []config.Setting, whole func() *tree) {
 		for _, m := range mistakes(s) {
 			bySort[m.sort] = append(bySort[m.sort], m)
 		}
-		for sort, all := range bySort {
+		for _, sort := range slices.Sorted(maps.Keys(bySort)) {
+			all := bySort[sort]
 			m := all[(i+r.turn)%len(all)] // The keys take turns.
 			file, at := whole(), place(s)
 			if at[0] == "gateway" || at[0] == "management" { // Elsewhere their files would only take time.
