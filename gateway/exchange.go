@@ -145,7 +145,7 @@ func (x *call) why() error {
 // cut counts a client that does not read, and returns the status that it is closed with.
 func (s *Server) cut(why string) error {
 	s.counters.cut.Add(1)
-	s.say("the gateway closes a client that does not read", "reason", why)
+	s.log.Warn("the gateway closes a client that does not read", "reason", why)
 	return status.Error(codes.ResourceExhausted, why)
 }
 

@@ -53,8 +53,6 @@ const (
 	streamWindow = 256 << 10
 	// pendingMax bounds the connections whose clients are not known yet.
 	pendingMax = 512
-	// sayEvery is how often at most the log says that something of one sort was refused.
-	sayEvery = time.Minute
 )
 
 // Server takes requests until it is closed.
@@ -76,7 +74,6 @@ type Server struct {
 	measured func()
 
 	counters counters
-	says     says
 }
 
 // counters are the numbers of [Stats], and what bounds the requests under way.
@@ -263,7 +260,7 @@ func (s *Server) gaveWay(why error) {
 		return
 	}
 	s.counters.crowded.Add(1)
-	s.say("the gateway ends calls whose messages are on their way, since these are too many bytes: raise gateway.max-bytes")
+	s.log.Warn("the gateway ends calls whose messages are on their way, since these are too many bytes: raise gateway.max-bytes")
 }
 
 // turnedAway counts a connection that the gate has closed.
@@ -271,15 +268,17 @@ func (s *Server) turnedAway(remote net.Addr, why gate.Reason) {
 	s.counters.closed.Add(1)
 	switch why {
 	case gate.Full, gate.FullHost:
-		s.say("the gateway closes connections because clients have all places: raise gateway.max-connections", "places", s.cfg.MaxConnections, "peer", remote.String())
+		s.log.Warn("the gateway closes connections because clients have all places: raise gateway.max-connections", "places", s.cfg.MaxConnections, "peer", remote.String())
 	case gate.GaveWay:
-		s.say("the gateway closes connections on which no client was let in, because there are too many", "places", pendingMax, "peer", remote.String())
+		s.log.Warn("the gateway closes connections on which no client was let in, because there are too many", "places", pendingMax, "peer", remote.String())
 	case gate.TooManyBytes:
-		s.say("the gateway closes a connection on which too much came before a client was let in", "peer", remote.String())
+		s.log.Warn("the gateway closes a connection on which too much came before a client was let in", "peer", remote.String())
 	}
 }
 
-func (s *Server) notAccepted(err error) { s.say("the gateway cannot accept connections", "error", err) }
+func (s *Server) notAccepted(err error) {
+	s.log.Warn("the gateway cannot accept connections", "error", err)
+}
 
 // Address returns the address on which the gateway listens, with the port that it got; empty if it does not.
 func (s *Server) Address() string {
@@ -335,28 +334,5 @@ func (s *Server) ending() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// says keeps when the log last said something.
-type says struct {
-	mu   sync.Mutex
-	last map[string]time.Time
-}
-
-// say logs a refusal, unless it has said the like within a minute.
-func (s *Server) say(text string, args ...any) {
-	now := time.Now()
-	s.says.mu.Lock()
-	due := now.Sub(s.says.last[text]) >= sayEvery
-	if due {
-		if s.says.last == nil {
-			s.says.last = map[string]time.Time{}
-		}
-		s.says.last[text] = now
-	}
-	s.says.mu.Unlock()
-	if due {
-		s.log.Warn(text, args...)
 	}
 }

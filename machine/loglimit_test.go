@@ -50,3 +50,29 @@ func TestALimitedLogIsBoundedOverAllTexts(t *testing.T) {
 	}
 	require.LessOrEqual(t, strings.Count(text.String(), "\n"), 256+8)
 }
+
+// A line about a subject is written once in a minute, those of a few of its variants each, whatever is said about
+// others; for debugging all are.
+func TestALimitedLogHasALineAboutEachSubject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		log := machine.LimitLog(slog.New(slog.NewTextHandler(&text, nil)))
+		lines := func() int { defer text.Reset(); return strings.Count(text.String(), "\n") }
+		for i := range 1000 {
+			log.WarnContext(machine.About(t.Context(), "", "peer", "n1"), "refused")
+			log.WarnContext(machine.About(t.Context(), fmt.Sprint(i), "peer", "n2"), "refused")
+			log.WarnContext(machine.About(t.Context(), "", "peern", "3"), "refused")
+		}
+		require.Equal(t, 1+8+1, lines())
+		time.Sleep(time.Minute) //nolint:forbidigo // Virtual time.
+		log.WarnContext(machine.About(t.Context(), "", "peer", "n1"), "refused")
+		log.Warn("refused")
+		require.Equal(t, 2, lines())
+		all := machine.LimitLog(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		for range 10 {
+			all.InfoContext(machine.About(t.Context(), "", "peer", "n1"), "refused")
+		}
+		require.Equal(t, 1, strings.Count(text.String(), "level=INFO"))
+		require.Equal(t, 9, strings.Count(text.String(), "level=DEBUG"))
+	})
+}

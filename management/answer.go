@@ -85,9 +85,7 @@ func (s *Server) meant(r *http.Request, operation string) *Error {
 	case operation == "":
 		return nil
 	case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
-		if n := s.pages.again(strangersEvery); n > 0 {
-			s.log.Warn("management refuses an operation that a web page asks for", "operation", operation, "peer", r.RemoteAddr, "origin", clip(r.Header.Get("Origin")), "refused", n)
-		}
+		s.log.Warn("management refuses an operation that a web page asks for", "operation", operation, "peer", r.RemoteAddr, "origin", clip(r.Header.Get("Origin")))
 		return refuse(http.StatusForbidden, "a web page asks for this: no browser may")
 	case len(r.Header.Values(OperatorHeader)) != 1 || r.Header.Get(OperatorHeader) != operation:
 		return refuse(http.StatusForbidden, "this changes something: say that it is meant, by the header %s: %s", OperatorHeader, operation)

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
-	"time"
 
 	"github.com/quorate/quorate/transport/gate"
 )
@@ -16,31 +15,19 @@ import (
 // Behind the gate of the transport a connection waits for a request, or has one answered: while it waits, whatever has
 // come on it, it gives way to others ([bounded]); while a request is answered it does not ([occupy]).
 
-const (
-	// crowdedEvery is how often at most the log says that connections were closed because
-	// there were too many.
-	crowdedEvery = time.Minute
-	// descriptorShare is the part of all descriptors of the process that may wait so at one listener: a quarter.
-	descriptorShare = 4
-)
+// descriptorShare is the part of all descriptors of the process that may wait so at one listener: a quarter.
+const descriptorShare = 4
 
 // bounded bounds the connections of a listener that wait for requests.
 func bounded(l net.Listener, connections int, log *slog.Logger) net.Listener {
 	most := max(1, min(connections+probesMax+streamsMax, descriptors()/descriptorShare))
-	var crowded, failed seldom
 	return gate.New(l, gate.Config{
 		Pending: most, HostPending: most, Bytes: gate.PendingBytes, AllBytes: gate.AllPendingBytes,
 		Closed: func(remote net.Addr, why gate.Reason) {
-			if n := crowded.again(crowdedEvery); n > 0 {
-				log.Warn("management closes connections that wait for a request, because there are too many, or which say too much",
-					"places", most, "closed", n, "host", gate.HostOf(remote), "bytes", why == gate.TooManyBytes)
-			}
+			log.Warn("management closes a connection that waits for a request, because there are too many, or which says too much",
+				"places", most, "host", gate.HostOf(remote), "bytes", why == gate.TooManyBytes)
 		},
-		Failed: func(err error) {
-			if n := failed.again(crowdedEvery); n > 0 {
-				log.Warn("management cannot accept connections", "error", err, "times", n)
-			}
-		},
+		Failed: func(err error) { log.Warn("management cannot accept connections", "error", err) },
 	})
 }
 

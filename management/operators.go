@@ -156,12 +156,7 @@ type Change struct {
 // and must not block.
 func WithChanges(tell func(Change)) Option { return func(s *Server) { s.tell = tell } }
 
-// strangersEvery is how often at most the log says that somebody was refused as an operator, or a web page.
-const strangersEvery = time.Second
-
-// refused logs that somebody is no operator, within a rate.
+// refused logs that somebody is no operator.
 func (s *Server) refused(r *http.Request, operation string, err *Error) {
-	if n := s.strangers.again(strangersEvery); n > 0 {
-		s.log.Warn("management refuses an operation, for nobody who may ask for it does", "operation", operation, "peer", r.RemoteAddr, "reason", err.Text, "refused", n)
-	}
+	s.log.Warn("management refuses an operation, for nobody who may ask for it does", "operation", operation, "peer", r.RemoteAddr, "reason", err.Text)
 }

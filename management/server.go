@@ -58,8 +58,6 @@ type Server struct {
 	watching  sync.WaitGroup
 	accepting sync.WaitGroup // Done when no connection is accepted any more.
 	tell      func(Change)   // Is told of each operation.
-	strangers seldom         // Requests for operations by those who are no operators.
-	pages     seldom         // Requests for operations by web pages.
 
 	// Each answer holds a place in one of these. Close takes all places, so that no
 	// answer is left.

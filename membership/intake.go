@@ -6,7 +6,6 @@ package membership
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 
 	"github.com/quorate/quorate/gossip"
@@ -80,7 +79,7 @@ func (n *Node) receiver(c machine.Component, handle *machine.Handle) transport.H
 		if err := feed(from, frame); err != nil && !errors.Is(err, machine.ErrClosed) && n.ctx.Err() == nil {
 			n.counters.undecodable.Add(1)
 			source := n.Source(from)
-			n.log.Log(n.ctx, n.repeats.level(slog.LevelWarn, "dropped", from.String(), c.Name), "message dropped", "from", from.String(),
+			n.limited.WarnContext(machine.About(n.ctx, "", "dropped", from.String(), c.Name), "message dropped", "from", from.String(),
 				"address", source.Address, "certificate", source.Certificate, "component", c.Name, "error", err)
 		}
 	}

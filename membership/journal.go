@@ -31,7 +31,7 @@ import (
 // well. A decision of this node that no event tells of is a line of its own.
 type journal struct {
 	log     *slog.Logger
-	repeats repeats
+	limited *slog.Logger // For decisions that may be taken often.
 
 	mu   sync.Mutex // Guards kept: decisions of all components and views come from one goroutine, the last line from another.
 	kept []machine.Decide
@@ -55,11 +55,11 @@ func (j *journal) decision(component string, d machine.Decide) {
 // strategy may have chosen them. Subject and verdict may be names that others have given, or what an operator has asked
 // for.
 func (j *journal) line(component string, d machine.Decide) {
-	level := slog.LevelInfo
+	ctx, log := context.Background(), j.log
 	if d.Often {
-		level = j.repeats.variant(level, d.Reason, component, d.Topic, d.Subject, d.Verdict)
+		ctx, log = machine.About(ctx, d.Reason, component, d.Topic, d.Subject, d.Verdict), j.limited
 	}
-	j.log.Log(context.Background(), level, gossip.Escape(sentence(component, d)), "component", component, "topic", d.Topic, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
+	log.InfoContext(ctx, gossip.Escape(sentence(component, d)), "component", component, "topic", d.Topic, "subject", d.Subject, "verdict", d.Verdict, "reason", oneLine(d.Reason))
 }
 
 // advanced logs what led from one view to the next, and the decisions of the step that

@@ -49,7 +49,6 @@ type Node struct {
 	log       *slog.Logger
 	limited   *slog.Logger // The log for what strangers and other clusters can cause.
 	journal   journal
-	repeats   repeats // Lines that were logged lately, and are not repeated.
 	clock     *machine.SystemClock
 	driver    *machine.Driver
 	transport transport.Transport
@@ -169,7 +168,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		intake: newIntake(), builtIns: o.builtIns,
 	}
 	n.limited = machine.LimitLog(n.log)
-	n.standing.clock, n.journal.log, n.disk.log = n.clock, n.log, n.log
+	n.standing.clock, n.journal.log, n.journal.limited, n.disk.log = n.clock, n.log, n.limited, n.log
 	n.standing.margin = cfg.Membership.FailureDetector.HeartbeatInterval + machine.FilterMargin
 	useCounter(n.clock, cfg.Node, n.log)
 	n.strangers.log, n.strangers.source = n.log, n.Source

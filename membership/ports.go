@@ -249,7 +249,7 @@ func (n *Node) membershipEvent(event any) {
 	case protocol.Refused:
 		n.counters.refused.Add(1)
 		source := n.Source(e.Peer)
-		n.log.Log(n.ctx, n.repeats.refusal(e), gossip.Escape(fmt.Sprintf("%s of %s is refused", e.What, e.Peer)), "peer", e.Peer.String(), "address", source.Address,
+		n.limited.Log(machine.About(n.ctx, "", e.What, e.Peer.String(), e.Reason), refusalLevel(e), gossip.Escape(fmt.Sprintf("%s of %s is refused", e.What, e.Peer)), "peer", e.Peer.String(), "address", source.Address,
 			"certificate", source.Certificate, "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
 		n.hub.publish(Refused{Peer: e.Peer, What: e.What, Reason: e.Reason})
 	case protocol.SettingsDiffer:
@@ -308,12 +308,26 @@ func stopError(s component.Stopping) error {
 	}
 }
 
+// refusalLevel is the level at which a refusal is logged. A message may overtake the news
+// that its sender has joined, and an answer may come after the wait for it: both happen
+// in good health.
+func refusalLevel(e protocol.Refused) slog.Level {
+	switch e.Refusal {
+	case protocol.RefusedNotMember, protocol.RefusedUnsolicited, protocol.RefusedByPeer: // The last is logged by noticed.
+		return slog.LevelDebug
+	case protocol.RefusedPredecessor: // A node was restarted faster than its predecessor was found dead.
+		return slog.LevelInfo
+	default:
+		return slog.LevelWarn
+	}
+}
+
 // unhandled logs that a service has no handler, here or at the peer. Any node that can
 // connect can name all services there are, from any port, so each host gets only a few
 // lines.
 func (n *Node) unhandled(e transport.Unhandled) {
 	source, service := n.Source(e.Peer), strconv.Itoa(int(e.Service))
-	n.log.Log(n.ctx, n.repeats.variant(slog.LevelWarn, service, "unhandled", e.Peer.Address.Host, strconv.FormatBool(e.Inbound)),
+	n.limited.WarnContext(machine.About(n.ctx, service, "unhandled", e.Peer.Address.Host, strconv.FormatBool(e.Inbound)),
 		"no handler for service", "peer", e.Peer.String(), "address", source.Address, "certificate", source.Certificate, "service", e.Service, "inbound", e.Inbound)
 }
 
@@ -333,7 +347,7 @@ func (n *Node) noticed(notice transport.Notice) {
 	case transport.FellBack:
 		n.log.Info("messages go over gRPC: the node there takes nothing else, by transport.lane or as an older version", "peer", e.Peer.String())
 	case transport.NotAccepted:
-		n.log.Log(n.ctx, n.repeats.level(slog.LevelError, "accept"), "no connections are accepted: give the process more file descriptors, or look who holds them", "error", e.Err)
+		n.limited.ErrorContext(machine.About(n.ctx, "", "accept"), "no connections are accepted: give the process more file descriptors, or look who holds them", "error", e.Err)
 	case transport.Unhandled:
 		n.unhandled(e)
 	case transport.Refused:
@@ -341,8 +355,8 @@ func (n *Node) noticed(notice transport.Notice) {
 		if err != nil {
 			host = e.Address
 		}
-		n.log.Log(n.ctx, n.repeats.variant(connectionLevel(e.Err.Reason == transport.ReasonIncarnation), e.Err.Detail, "connection", host, e.Err.Reason.String(), strconv.FormatBool(e.Inbound)),
-			"connection refused", "peer", e.Address, "certificate", e.Certificate, "inbound", e.Inbound, "error", e.Err)
+		n.limited.Log(machine.About(n.ctx, e.Err.Detail, "connection", host, e.Err.Reason.String(), strconv.FormatBool(e.Inbound)),
+			connectionLevel(e.Err.Reason == transport.ReasonIncarnation), "connection refused", "peer", e.Address, "certificate", e.Certificate, "inbound", e.Inbound, "error", e.Err)
 		switch {
 		case !e.Inbound:
 			n.refusedByPeer(e)

@@ -49,7 +49,7 @@ func Ask[R any, PR message[R], M any, PM message[M]](ctx context.Context, c Call
 		return nil, fmt.Errorf("rpc: %s: %w: the reply is a %T", method, ErrInvalid, reply.Message)
 	}
 	out := PR(new(R))
-	if err := proto.Unmarshal(reply.Encoded, out); err != nil {
+	if err := Unmarshal(reply.Encoded, out); err != nil {
 		return nil, fmt.Errorf("rpc: %s: %w: the reply cannot be decoded: %w", method, ErrInvalid, err)
 	}
 	return out, nil

@@ -115,7 +115,7 @@ func (s Service[E, C]) Decode(b []byte) (Call, error) {
 		return Call{Method: method}, nil
 	}
 	call := Call{Method: m.name, OneWay: oneWay, Message: m.blank()}
-	if err := proto.Unmarshal(encoded, call.Message); err != nil {
+	if err := Unmarshal(encoded, call.Message); err != nil {
 		return Call{}, fmt.Errorf("rpc: %s: %w", method, err)
 	}
 	return call, nil

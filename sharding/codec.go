@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/quorate/quorate/rpc"
 )
 
 // Codec encodes the messages and the replies of a kind for other nodes. It is
@@ -66,13 +68,13 @@ func (Protobuf) Append(dst []byte, message any) ([]byte, error) {
 	return proto.MarshalOptions{}.MarshalAppend(dst, m)
 }
 
-// Decode decodes b.
+// Decode decodes b, and refuses lists of numbers that would cost more than they have bytes ([rpc.Unmarshal]).
 func (Protobuf) Decode(b []byte, message any) error {
 	m, err := asProto(message)
 	if err != nil {
 		return err
 	}
-	return proto.Unmarshal(b, m)
+	return rpc.Unmarshal(b, m)
 }
 
 // asProto returns message as a generated message.

@@ -52,6 +52,7 @@ require (
 	github.com/quorate/quorate/management v0.0.0 // indirect
 	github.com/quorate/quorate/membership v0.0.0 // indirect
 	github.com/quorate/quorate/plugins v0.0.0 // indirect
+	github.com/quorate/quorate/rpc v0.0.0 // indirect
 	github.com/quorate/quorate/sharding/reminder v0.0.0 // indirect
 	github.com/quorate/quorate/transport v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect

@@ -140,6 +140,11 @@ func checkAnnounced(text string) error {
 	if len(text) > textBytesMax {
 		return fmt.Errorf("%s... has more than %d bytes", strconv.QuoteToASCII(text[:textBytesMax/4]), textBytesMax)
 	}
-	_, err := contactPoint(text, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
-	return err
+	if strings.HasPrefix(text, ":") {
+		text = "localhost" + text
+	}
+	if _, err := discovery.ParseTarget(text); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "discovery: ")) // It is about a setting, and names no package.
+	}
+	return nil
 }

@@ -44,6 +44,7 @@ require (
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	github.com/quorate/quorate/membership v0.0.0 // indirect
+	github.com/quorate/quorate/rpc v0.0.0 // indirect
 	github.com/quorate/quorate/simulation v0.0.0 // indirect
 	github.com/quorate/quorate/transport v0.0.0 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect

@@ -16,6 +16,7 @@ import (
 func TestMutantsAreCaught(t *testing.T) {
 	const typed, adapter = "sharding/typed/typed.go", "sharding/typed/adapter.go"
 	const call, client, faults, service, generator = "rpc/call.go", "rpc/client.go", "rpc/errors.go", "rpc/service.go", "rpc/internal/generate/generate.go"
+	const unmarshal, pieces = "rpc/unmarshal.go", "TestListsInManyPiecesAreRefused"
 	const reach, later, another = "TestTypedClientsReachTypedEntities", "TestLaterMethodsAreRefusedAndHarmNobody", "TestAnotherServiceIsRefused"
 	const finds, decodes, proto, replies, over = "TestServiceFindsItsMethods", "TestServiceDecodesWhatItKnows", "TestCallsAndRepliesAreTheirProto", "TestAskTurnsRepliesIntoMessages", "TestFieldsOfLaterVersionsArePassedOver"
 	var all []simulationtest.Mutant
@@ -46,7 +47,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			{"a message of another type is handled", finds, service, "			if !ok {\n				return nil, fmt.Errorf(\"rpc: %s: %w: the message is a %T\", name, ErrInvalid, m)\n			}\n			reply,", "			if !ok && !mutant(NAME) {\n				return nil, fmt.Errorf(\"rpc: %s: %w: the message is a %T\", name, ErrInvalid, m)\n			}\n			reply,"},
 			{"a refusal of a one-way call is dropped", finds, service, "			return nil, f(entity, c, typed)\n", "			err := f(entity, c, typed)\n			if _, refused := errors.AsType[*Fault](err); refused && mutant(NAME) {\n				err = nil\n			}\n			return nil, err\n"},
 			{"who asks a one-way method waits for ever", finds, service, "&& !call.OneWay {", "&& !call.OneWay && !mutant(NAME) {"},
-			{"a message that cannot be decoded is empty", decodes, service, "	if err := proto.Unmarshal(encoded, call.Message); err != nil {", "	if err := proto.Unmarshal(encoded, call.Message); err != nil && !mutant(NAME) {"},
+			{"a message that cannot be decoded is empty", decodes, service, "	if err := Unmarshal(encoded, call.Message); err != nil {", "	if err := Unmarshal(encoded, call.Message); err != nil && !mutant(NAME) {"},
 			{"a call needs no method", decodes, call, "	if err == nil && method == \"\" {", "	if err == nil && method == \"\" && !mutant(NAME) {"},
 			{"a one-way call is one that is asked", proto, call, "			oneWay = varint != 0\n", "			oneWay = varint != 0 && !mutant(NAME)\n"},
 			{"a reply with neither message nor fault is one", over, call, "	case !found:\n", "	case !found && !mutant(NAME):\n"},
@@ -57,7 +58,13 @@ func TestMutantsAreCaught(t *testing.T) {
 			{"every refusal says that the method is not known", "TestFaultsSayWhatTheyAre", faults, "&& f.Code == CodeUnknownMethod", "&& (f.Code == CodeUnknownMethod || mutant(NAME))"},
 			{"a refusal is a reply", replies, client, "	if reply.Fault != nil {", "	if reply.Fault != nil && !mutant(NAME) {"},
 			{"a reply of another type is an empty one", replies, client, "	if reply.Message != nil {", "	if reply.Message != nil && !mutant(NAME) {"},
-			{"a reply that cannot be decoded is an empty one", replies, client, "	if err := proto.Unmarshal(reply.Encoded, out); err != nil {", "	if err := proto.Unmarshal(reply.Encoded, out); err != nil && !mutant(NAME) {"},
+			{"a reply that cannot be decoded is an empty one", replies, client, "	if err := Unmarshal(reply.Encoded, out); err != nil {", "	if err := Unmarshal(reply.Encoded, out); err != nil && !mutant(NAME) {"},
+			{"a list goes on in as many fields as it likes", pieces, unmarshal, "		if packed && (seen.add(number) || again) {\n", "		if packed && (seen.add(number) || again) && !mutant(NAME) {\n"},
+			{"a message that comes twice begins its lists anew", pieces, unmarshal, "&& (seen.add(number) || again)\n", "&& (seen.add(number) || again) && !mutant(NAME)\n"},
+			{"the messages of a list are one", pieces, unmarshal, "again = field.Cardinality() != protoreflect.Repeated &&", "again = (mutant(NAME) || field.Cardinality() != protoreflect.Repeated) &&"},
+			{"extensions have no lists", pieces, unmarshal, "	if message.ExtensionRanges().Has(number) {\n", "	if message.ExtensionRanges().Has(number) && !mutant(NAME) {\n"},
+			{"numbers one by one are pieces", pieces, unmarshal, "packed := typ == protowire.BytesType && ", "packed := (typ == protowire.BytesType || mutant(NAME)) && "},
+			{"texts are pieces", pieces, unmarshal, "field.Kind() != protoreflect.StringKind &&", "(field.Kind() != protoreflect.StringKind || mutant(NAME)) &&"},
 			{"what is told is asked", replies, client, "OneWay: true, Message: m", "OneWay: !mutant(NAME), Message: m"},
 		}},
 		{"../../rpc/internal/generate", []mutant{

@@ -39,6 +39,7 @@ func Checks() []Check {
 		{"realtime", "a limit in real time ends on a busy machine before the code had its time", pure(realtime)},
 		{"log-texts", "what others say is quoted in attributes, and not in the message of a log", pure(logTexts)},
 		{"log-limits", "a log that others can fill hides what matters", pure(logLimits)},
+		{"log-limiters", "limiters that each count in their own way leave out what others have to say", pure(logLimiters)},
 		{"decoders", "a small message that makes a node take much memory ends it", pure(decoders)},
 		{"sequential", "the race detector is left out only where it can find nothing", pure(sequential)},
 	}

@@ -185,15 +185,32 @@ func (c *packageCode) reached() map[string]bool {
 	return seen
 }
 
-// named are all names in a piece of code.
+// named are all names in a piece of code but those of parameters, of variables, and of what Go has itself.
 func named(n ast.Node) (all []string) {
 	ast.Inspect(n, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok {
-			all = append(all, id.Name)
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			all = append(append(all, named(n.X)...), n.Sel.Name)
+			return false
+		case *ast.Ident:
+			if !isLocal(n) && !predeclared(n.Name) {
+				all = append(all, n.Name)
+			}
 		}
 		return true
 	})
 	return all
+}
+
+func isLocal(id *ast.Ident) bool {
+	if id.Obj == nil {
+		return false
+	}
+	switch id.Obj.Decl.(type) {
+	case *ast.Field, *ast.AssignStmt:
+		return true
+	}
+	return false
 }
 
 // takesBytes reports whether a parameter of a function is bytes, or is read.

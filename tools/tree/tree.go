@@ -154,7 +154,7 @@ func (r *Repository) addFile(name string) error {
 	if err != nil {
 		return err
 	}
-	syntax, err := parser.ParseFile(r.Fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
+	syntax, err := parser.ParseFile(r.Fset, name, source, parser.ParseComments)
 	if err != nil {
 		return err
 	}

@@ -29,16 +29,15 @@ func unmeasured() map[string]string {
 		"discovery/dns read": asked, "discovery/consul": asked, "discovery/etcd": asked, "discovery/httpapi": asked, "discovery/kubernetes": asked,
 		"discovery/kubernetes/kubeapi": asked, "downing/lease/kubernetes": asked,
 
-		"sharding Decode": program,
 		"sharding decode": program, "sharding decodeEarly": program, "sharding restore": program, "sharding revive": program, "sharding/delivery Restore": program,
-		"sharding/state": program, "sharding/typed": program, "sharding/singleton/internal/background": program, "rpc Ask": program,
+		"sharding/state": program, "sharding/typed": program, "sharding/singleton/internal/background": program,
 
 		"machine decode": inside, "membership Decode": inside, "sharding exchange": inside, "sharding remote": inside,
 		"discovery/multicast": small, "downing": small, "plugins UnmarshalText": small, "sharding parseTraceparent": small, "sharding/delivery UnmarshalText": small,
 		"sharding/epoch": small, "plugins/internal/process": "it reads the lines that a plugin prints, of 16 KiB at most and one after the other",
 
 		"machine/wire": parts, "ddata/internal/wire Cut": parts, "sharding place": parts, "sharding/internal/runtime Blank": parts,
-		"transport/grpc": parts, "transport/internal/tcp": parts, "plugins/host Unmarshal": parts,
+		"transport/grpc": parts, "plugins/host Unmarshal": parts,
 
 		"plugins/sdk": started, "plugins/internal/policies/downingpolicy ViewFromProto": started,
 		"plugins/internal/client": library, "plugins/internal/policies/discoverypolicy Decode": library, "plugins/internal/wire": inside,

@@ -191,14 +191,17 @@ func TestStrangersSayLittle(t *testing.T) {
 		require.Equal(t, []gate.Reason{gate.TooManyBytes}, d.closed, "it is told once")
 
 		client, server = d.accept("10.0.0.1")
+		say := func(n int) error {
+			go func() { _, _ = client.Write(make([]byte, n)) }()
+			_, err := io.ReadFull(server, make([]byte, n))
+			return err
+		}
+		require.NoError(t, say(3))
 		require.True(t, server.Admit())
-		go func() { _, _ = client.Write(make([]byte, 5)) }()
-		_, err = io.ReadFull(server, make([]byte, 5))
-		require.NoError(t, err)
+		require.NoError(t, say(5))
 		server.Rest()
-		go func() { _, _ = client.Write(make([]byte, 5)) }()
-		_, err = io.ReadFull(server, make([]byte, 5))
-		require.ErrorIs(t, err, gate.ErrTooManyBytes, "it is counted anew")
+		require.NoError(t, say(3), "it is counted anew")
+		require.ErrorIs(t, say(2), gate.ErrTooManyBytes)
 	})
 }
 

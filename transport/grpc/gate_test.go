@@ -21,6 +21,8 @@ type halved struct {
 	ends []string
 }
 
+func (c *halved) Read(b []byte) (int, error) { return len(b), nil }
+
 func (c *halved) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 9} }
 
 func (c *halved) CloseWrite() error {
@@ -68,4 +70,31 @@ func TestAConnectionEndsOneWayFirst(t *testing.T) {
 			require.Empty(t, d.lanes)
 		})
 	}
+}
+
+// A peer that may send no large messages can send so many bytes before the receiver asks for the next message; one that
+// may sends what it likes.
+func TestStrangersHaveAnAllowance(t *testing.T) {
+	conn := new(halved)
+	d := newDoor(lone{conn: conn}, transport.Config{PendingConnections: 1, HostConnections: 1}, nil)
+	accepted, err := d.Accept()
+	require.NoError(t, err)
+	c, ok := accepted.(*gated)
+	require.True(t, ok)
+	require.True(t, c.Admit())
+	read := func(n int) error {
+		_, err := c.Read(make([]byte, n))
+		return err
+	}
+	member := true
+	c.expect(func() bool { return member })
+	require.NoError(t, read(allowance+1))
+	require.NoError(t, read(allowance+1))
+	member = false
+	require.NoError(t, read(allowance-allowance/2))
+	c.expect(nil)
+	require.NoError(t, read(allowance))
+	require.ErrorIs(t, read(1), errAllowance)
+	require.True(t, c.exceeded.Load())
+	require.Equal(t, []string{"both ways"}, conn.ends)
 }

@@ -117,7 +117,7 @@ func (l *lags) answered(id ReplicaID, f *flight) {
 	}
 	for key, of := range f.keys { //quorate:unordered each key by itself
 		m, ok := l.misses[id][key]
-		if ok && m.origin == of.origin && m.to <= of.to && !slices.Contains(f.not[id], key) {
+		if ok && m.origin == of.origin && m.to <= of.to && !f.not[id][key] {
 			l.has(id, key)
 		}
 	}

@@ -332,15 +332,7 @@ func (s *ops) rejoined() {
 	}
 }
 
-// refused notes that a replica has refused a change.
-func (s *ops) refused(f *flight, p *peer, r Refusal) {
-	for _, o := range f.waiting {
-		if o.key == r.Key {
-			s.refuse(o, p, r.Reason)
-		}
-	}
-}
-
+// refuse notes that a replica has refused a change.
 func (s *ops) refuse(o *op, p *peer, reason string) {
 	if s.open[o.id] != o || slices.ContainsFunc(o.refusals, func(r NodeRefusal) bool { return r.Node == p.node }) {
 		return

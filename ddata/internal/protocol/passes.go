@@ -335,7 +335,12 @@ func compare64(a, b uint64) int {
 func (s *passes) pull(p *peer, b Pull) {
 	g := s.group
 	answer, size := Pulled{Pass: b.Pass, Stamp: g.gen()}, 0
+	named := map[uint16]bool{}
 	for _, of := range b.Buckets {
+		if named[of.Bucket] {
+			continue
+		}
+		named[of.Bucket] = true
 		if int(of.Bucket) >= table.Buckets || !s.shared(int(of.Bucket), p.id) {
 			answer.Done = append(answer.Done, of.Bucket)
 			continue
@@ -410,11 +415,11 @@ func (s *passes) pulled(x *pass, b Pulled) {
 			back = append(back, own)
 		}
 	}
-	back = append(back, s.wanted(b.Wants)...)
+	back = append(back, s.wanted(x, b.Wants)...)
 	for _, bucket := range b.Done {
 		delete(x.pulling, int(bucket))
 	}
-	s.giveBack(x.peer, back)
+	g.give(x.peer, back)
 	if len(b.Done) == 0 && len(b.Entries) == 0 {
 		delete(s.open, x.id) // The other can go no further: a later pass begins anew.
 		return
@@ -431,43 +436,25 @@ func (s *passes) pulled(x *pass, b Pulled) {
 	s.goOn(x)
 }
 
-// wanted returns the entries that wants name. Those of a bucket follow each other, so that
-// the bucket is listed once.
-func (s *passes) wanted(wants []Want) (entries []table.Entry) {
-	for len(wants) > 0 {
-		bucket := wants[0].Bucket
-		some := wants[:1]
-		for len(some) < len(wants) && wants[len(some)].Bucket == bucket {
-			some = wants[:len(some)+1]
-		}
-		wants = wants[len(some):]
-		if int(bucket) < table.Buckets {
-			entries = append(entries, s.named(some)...)
-		}
-	}
-	return entries
-}
-
-// named returns the entries that wants of one bucket name.
-func (s *passes) named(wants []Want) (entries []table.Entry) {
-	asked := make(map[uint64]bool, len(wants))
+// wanted returns the entries that wants name, in buckets that are being pulled. Each bucket is listed once, in
+// whatever order the wants come.
+func (s *passes) wanted(x *pass, wants []Want) (entries []table.Entry) {
+	asked := map[uint64]bool{} // A hash of a key says its bucket too.
+	var buckets []int
 	for _, w := range wants {
 		asked[w.Key] = true
+		buckets = append(buckets, int(w.Bucket))
 	}
-	for _, k := range s.group.table.Summaries(int(wants[0].Bucket)) {
-		if !asked[k.KeyHash] {
+	slices.Sort(buckets)
+	for _, bucket := range slices.Compact(buckets) {
+		if !x.pulling[bucket] {
 			continue
 		}
-		if e, ok := s.group.table.Get(k.Key); ok {
-			entries = append(entries, e)
+		for _, k := range s.group.table.Summaries(bucket) {
+			if e, ok := s.group.table.Get(k.Key); ok && asked[k.KeyHash] {
+				entries = append(entries, e)
+			}
 		}
 	}
 	return entries
-}
-
-// giveBack sends entries in messages of a bounded size.
-func (s *passes) giveBack(p *peer, entries []table.Entry) {
-	for part := range chunks(entries, s.group.m.cfg.Bounds.MessageBytes) {
-		s.group.send(p, Put{Stamp: s.group.gen(), Entries: part})
-	}
 }

@@ -30,6 +30,8 @@ func (e *Envelope) sane() bool {
 		return b.Same || len(b.Sums) == groupsOfBuckets
 	case AskBuckets:
 		return saneGroups(b.Groups)
+	case Pull:
+		return len(b.Buckets) <= bucketsAPull
 	case BucketHashes:
 		return saneGroups(b.Groups) && len(b.Hashes) == len(b.Groups)*bucketsAGroup
 	default:

@@ -33,8 +33,8 @@ type flight struct {
 	to      map[ReplicaID]bool // Who has not answered yet.
 	more    bool               // The batch has left changes behind for the next one.
 	taken   map[ReplicaID]bool
-	not     map[ReplicaID][]string // The keys that a replica did not take, by replica.
-	stale   map[ReplicaID]bool     // Who has refused the whole batch.
+	not     map[ReplicaID]map[string]bool // The keys that a replica did not take, by replica.
+	stale   map[ReplicaID]bool            // Who has refused the whole batch.
 	waiting []*op
 }
 
@@ -108,7 +108,7 @@ func (s *spread) board(f *flight, o *op) {
 
 // credit counts the answer of a replica for an operation.
 func (s *spread) credit(f *flight, o *op, r ReplicaID) {
-	if !slices.Contains(f.not[r], o.key) {
+	if !f.not[r][o.key] {
 		s.group.ops.held(o, r)
 	}
 }
@@ -192,7 +192,7 @@ func (s *spread) send(changes []table.Change) {
 // flight returns a batch of which nothing is known yet.
 func (s *spread) flight() *flight {
 	s.seq++
-	return &flight{seq: s.seq, sent: s.group.m.now.Mono, keys: map[string]mark{}, to: map[ReplicaID]bool{}, taken: map[ReplicaID]bool{}, not: map[ReplicaID][]string{}, stale: map[ReplicaID]bool{}}
+	return &flight{seq: s.seq, sent: s.group.m.now.Mono, keys: map[string]mark{}, to: map[ReplicaID]bool{}, taken: map[ReplicaID]bool{}, not: map[ReplicaID]map[string]bool{}, stale: map[ReplicaID]bool{}}
 }
 
 // keep keeps a batch until it is answered.
@@ -230,15 +230,22 @@ func (s *spread) answered(p *peer, b DeltasTaken) {
 	}
 	f := s.flights[at]
 	delete(f.to, p.id)
-	f.not[p.id] = slices.Concat(b.Gaps, b.Deleted)
+	f.not[p.id] = map[string]bool{}
+	f.lacks(p.id, b.Gaps)
+	deleted, refused := f.lacks(p.id, b.Deleted), map[string]string{}
+	for _, r := range slices.Backward(b.Refusals) {
+		f.lacks(p.id, []string{r.Key})
+		refused[r.Key] = r.Reason
+	}
 	for _, o := range slices.Clone(f.waiting) {
-		if slices.Contains(b.Deleted, o.key) {
+		if deleted[o.key] {
 			g.ops.dead(o)
 		}
 	}
-	for _, r := range b.Refusals {
-		f.not[p.id] = append(f.not[p.id], r.Key)
-		g.ops.refused(f, p, r)
+	for _, o := range slices.Clone(f.waiting) {
+		if reason, is := refused[o.key]; is {
+			g.ops.refuse(o, p, reason)
+		}
 	}
 	if !b.Stale {
 		f.taken[p.id] = true
@@ -255,6 +262,17 @@ func (s *spread) answered(p *peer, b DeltasTaken) {
 	}
 }
 
+// lacks notes that a replica did not take some keys of a batch, and returns those that the batch has.
+func (f *flight) lacks(r ReplicaID, keys []string) map[string]bool {
+	of := map[string]bool{}
+	for _, key := range keys {
+		if _, carried := f.keys[key]; carried {
+			of[key], f.not[r][key] = true, true
+		}
+	}
+	return of
+}
+
 // fill sends the whole entries of keys to a replica that lacks an earlier change, as far as it
 // is a home of them.
 func (s *spread) fill(p *peer, keys []string) {
@@ -265,7 +283,18 @@ func (s *spread) fill(p *peer, keys []string) {
 			whole = append(whole, e)
 		}
 	}
-	for part := range chunks(whole, g.m.cfg.Bounds.MessageBytes) {
+	g.give(p, whole)
+}
+
+// give sends entries to a replica, each key once, in messages of a bounded size.
+func (g *group) give(p *peer, entries []table.Entry) {
+	given := make(map[string]bool, len(entries))
+	entries = slices.DeleteFunc(entries, func(e table.Entry) bool {
+		again := given[e.Key]
+		given[e.Key] = true
+		return again
+	})
+	for part := range chunks(entries, g.m.cfg.Bounds.MessageBytes) {
 		g.send(p, Put{Stamp: g.gen(), Entries: part})
 	}
 }

@@ -385,6 +385,21 @@ var mutants = []mutant{
 		}},
 	},
 	{
+		name: "an entry is given as often as it is named", in: "protocol", test: "TestTheLargestMessagesAreBoundedSteps", edits: []edit{{
+			"spread.go", "		return again\n", "		return again && !mutant(NAME)\n",
+		}},
+	},
+	{
+		name: "a bucket is pulled as often as it is named", in: "protocol", test: "TestTheLargestMessagesAreBoundedSteps", edits: []edit{{
+			"passes.go", "		if named[of.Bucket] {\n", "		if named[of.Bucket] && !mutant(NAME) {\n",
+		}},
+	},
+	{
+		name: "a bucket is gone through for each entry that is wanted", in: "protocol", test: "TestTheLargestMessagesAreBoundedSteps", edits: []edit{{
+			"passes.go", "	slices.Sort(buckets)\n", "	if !mutant(NAME) {\n		slices.Sort(buckets)\n	}\n",
+		}},
+	},
+	{
 		name: "who is no home takes entries in", in: "protocol", test: "TestOnlyHomesTakeIn", edits: []edit{{
 			"ops.go", "			if !g.home(g.self, e.Key) {", "			if !g.home(g.self, e.Key) && !mutant(NAME) {",
 		}},

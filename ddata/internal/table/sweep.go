@@ -227,8 +227,12 @@ type BucketSum struct {
 // Sums returns the sums of the buckets that have any, and how many tombstones are marked for
 // the sweep of a generation. It looks at all buckets.
 func (t *Table) Sums(gen uint64, owners []crdt.Origin) (sums []BucketSum, marked uint64) {
+	asked := make(map[crdt.Origin]bool, len(owners))
+	for _, o := range owners {
+		asked[o] = true
+	}
 	for i := range t.buckets {
-		sum, n := t.buckets[i].sums(gen, owners)
+		sum, n := t.buckets[i].sums(gen, asked)
 		if sum.Bucket = uint16(i); sum.Tombs != 0 || sum.Origins != 0 {
 			sums = append(sums, sum)
 		}
@@ -237,11 +241,11 @@ func (t *Table) Sums(gen uint64, owners []crdt.Origin) (sums []BucketSum, marked
 	return sums, marked
 }
 
-func (b *bucket) sums(gen uint64, owners []crdt.Origin) (sum BucketSum, marked uint64) {
+func (b *bucket) sums(gen uint64, owners map[crdt.Origin]bool) (sum BucketSum, marked uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.owners {
-		if slices.Contains(owners, s.owner) {
+		if owners[s.owner] {
 			sum.Origins += s.sum
 		}
 	}

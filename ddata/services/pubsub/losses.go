@@ -6,7 +6,6 @@ package pubsub
 import (
 	"log/slog"
 	"sync"
-	"time"
 )
 
 // loss is a reason for which messages are dropped.
@@ -25,9 +24,6 @@ func (l loss) String() string {
 	return [lossReasons]string{"connection-full", "node-gone", "subscriber-full"}[l]
 }
 
-// lossEvery is the time between log lines about messages that are dropped on and on.
-const lossEvery = time.Minute
-
 // losses counts and logs dropped messages.
 type losses struct {
 	log *slog.Logger
@@ -35,7 +31,6 @@ type losses struct {
 	mu     sync.Mutex // Guards what follows; held for bookkeeping only.
 	total  [lossReasons]uint64
 	logged [lossReasons]uint64 // How many of them were logged.
-	at     [lossReasons]time.Time
 }
 
 // add counts messages that were dropped.
@@ -44,17 +39,17 @@ func (l *losses) add(why loss, n int) {
 	defer l.mu.Unlock()
 	l.total[why] += uint64(n)
 	// The first is logged at once, the others together, by flush.
-	if l.at[why].IsZero() {
+	if l.logged[why] == 0 {
 		l.write(why)
 	}
 }
 
-// flush logs what was not logged yet, unless something was lately.
+// flush logs what was not logged yet.
 func (l *losses) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for why := range lossReasons {
-		if l.total[why] > l.logged[why] && time.Since(l.at[why]) >= lossEvery {
+		if l.total[why] > l.logged[why] {
 			l.write(why)
 		}
 	}
@@ -63,7 +58,7 @@ func (l *losses) flush() {
 // write logs what was not logged yet. The caller holds mu.
 func (l *losses) write(why loss) {
 	n := l.total[why] - l.logged[why]
-	l.logged[why], l.at[why] = l.total[why], time.Now()
+	l.logged[why] = l.total[why]
 	l.log.Warn("pubsub messages dropped", "reason", why.String(), "messages", n, "total", l.total[why])
 }
 

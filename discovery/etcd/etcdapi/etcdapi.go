@@ -80,8 +80,8 @@ func (c Config) Validate() error {
 	for _, endpoint := range c.Endpoints {
 		faults.Add(c.checkEndpoint(endpoint))
 	}
-	faults.Refuse((c.Username == "") != (c.PasswordFile == ""), "password-file", "a user and a password belong together")
-	faults.Refuse((c.CertFile == "") != (c.KeyFile == ""), "key-file", "a certificate and a key belong together")
+	faults.Refuse((c.Username == "") != (c.PasswordFile == ""), "password-file", "username and password-file belong together: give both or neither")
+	faults.Refuse((c.CertFile == "") != (c.KeyFile == ""), "key-file", "cert-file and key-file belong together: give both or neither")
 	faults.Add(field.Ranges(c))
 	return faults.Err()
 }
@@ -98,7 +98,7 @@ func (c Config) checkEndpoint(endpoint string) error {
 	case u.Scheme == "http" && c.PasswordFile != "" && !httpapi.IsLocal(u):
 		return field.Errorf("endpoints", "%q is not encrypted, the password could be read on the way: write https", field.Clip(endpoint))
 	case u.Scheme == "http" && c.CAFile+c.CertFile != "":
-		return field.Errorf("endpoints", "%q is not encrypted, and certificates are given: write https", field.Clip(endpoint))
+		return field.Errorf("endpoints", "%q is not encrypted, and certificates are given by ca-file or cert-file: write https", field.Clip(endpoint))
 	}
 	return nil
 }

@@ -20,16 +20,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConfigRefusesEachFaultAtItsKey(t *testing.T) {
 	for text, edit := range map[string]func(*etcd.Config){
-		"endpoints: 0 are not":           func(c *etcd.Config) { c.Endpoints = nil },
-		"is no URL":                      func(c *etcd.Config) { c.Endpoints = []string{"10.0.0.1:2379"} },
-		"not of the form https://host":   func(c *etcd.Config) { c.Endpoints = []string{"https://a/b"} },
-		"the password could be read":     func(c *etcd.Config) { c.Endpoints, c.Username, c.PasswordFile = []string{"http://a:1"}, "u", "p" },
-		"certificates are given":         func(c *etcd.Config) { c.Endpoints, c.CAFile = []string{"http://a:1"}, "ca" },
-		"prefix: \"quorate\"":            func(c *etcd.Config) { c.Prefix = "quorate" },
-		"password-file: a user":          func(c *etcd.Config) { c.Username = "u" },
-		"key-file: a certificate":        func(c *etcd.Config) { c.CertFile = "c" },
-		"request-timeout: 0s is not in":  func(c *etcd.Config) { c.RequestTimeout = 0 },
-		"request-timeout: 1h0m0s is not": func(c *etcd.Config) { c.RequestTimeout = time.Hour },
+		"endpoints: 0 are not":             func(c *etcd.Config) { c.Endpoints = nil },
+		"is no URL":                        func(c *etcd.Config) { c.Endpoints = []string{"10.0.0.1:2379"} },
+		"not of the form https://host":     func(c *etcd.Config) { c.Endpoints = []string{"https://a/b"} },
+		"the password could be read":       func(c *etcd.Config) { c.Endpoints, c.Username, c.PasswordFile = []string{"http://a:1"}, "u", "p" },
+		"certificates are given":           func(c *etcd.Config) { c.Endpoints, c.CAFile = []string{"http://a:1"}, "ca" },
+		"prefix: \"quorate\"":              func(c *etcd.Config) { c.Prefix = "quorate" },
+		"password-file: username and":      func(c *etcd.Config) { c.Username = "u" },
+		"key-file: cert-file and key-file": func(c *etcd.Config) { c.CertFile = "c" },
+		"request-timeout: 0s is not in":    func(c *etcd.Config) { c.RequestTimeout = 0 },
+		"request-timeout: 1h0m0s is not":   func(c *etcd.Config) { c.RequestTimeout = time.Hour },
 	} {
 		config := etcd.Default()
 		config.Endpoints = []string{"https://10.0.0.1:2379"}

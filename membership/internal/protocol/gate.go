@@ -45,7 +45,8 @@ type gate struct {
 	told   []gossip.UID
 	leader gossip.NodeID
 
-	// reports holds, for the leader, the newcomers that each voter says it has reached.
+	// reports holds, for the leader, the newcomers that each voter says it has reached, sorted: each of many newcomers
+	// is looked up in those of the voters that monitor it.
 	reports map[gossip.NodeID][]gossip.UID
 
 	// said is the last reason that was given for each newcomer that stays joining.
@@ -114,7 +115,7 @@ func (g *gate) receive(from gossip.NodeID, msg Reached) bool {
 	case g.state.Member(from) == nil:
 		g.refuse(from, "Reached", RefusedNotMember, "the sender is not known as a member")
 	default:
-		g.reports[from] = msg.Nodes
+		g.reports[from] = slices.Sorted(slices.Values(msg.Nodes))
 		return true
 	}
 	return false
@@ -148,7 +149,8 @@ func (g *gate) hasReached(voter, newcomer gossip.NodeID) bool {
 	if voter == g.self {
 		return g.monitoring.hasAnswered(newcomer)
 	}
-	return slices.Contains(g.reports[voter], newcomer.UID)
+	_, reached := slices.BinarySearch(g.reports[voter], newcomer.UID)
+	return reached
 }
 
 // passes tells whether all voters that monitor a newcomer have reached it.

@@ -5,13 +5,17 @@ package protocol_test
 
 import (
 	"fmt"
-	"runtime"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience/steps"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/internal/protocol"
@@ -195,31 +199,107 @@ func BenchmarkGossipStep(b *testing.B) {
 	}
 }
 
-// The largest state that a node takes from a member is a step in proportion to its members, in what the step allocates
-// and in what it causes: what is allocated is about what is touched.
-func TestTheLargestStateIsABoundedStep(t *testing.T) {
-	l := newLoop(t)
-	nodes := l.cluster(2)
-	loaded := nodes[1].machine.State().Member(nodes[1].id).Loaded
-	full := nodes[1].machine.State().Edit(nodes[1].id, func(e *gossip.Edit) {
-		for i := range gossip.MaxMembers - 2 {
+// crowd returns the state of a node with as many members as there may be: a node that joins, and a crowd of others.
+func crowd(t *testing.T, of, joiner *node) *gossip.State {
+	t.Helper()
+	loaded := of.machine.State().Member(of.id).Loaded
+	return of.machine.State().Edit(of.id, func(e *gossip.Edit) {
+		require.True(t, e.Join(gossip.Member{Node: joiner.id, Protocol: gossip.ProtocolRange{Min: 1, Max: 4}, Loaded: loaded}))
+		for i := range gossip.MaxMembers - len(of.machine.State().Members()) - 1 {
 			id := gossip.NodeID{Address: gossip.Address{Host: fmt.Sprint("crowd-", i), Port: 1}, UID: gossip.UID(1000 + i)}
 			require.True(t, e.Join(gossip.Member{Node: id, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, Loaded: loaded}))
 		}
 	})
-	n := nodes[0]
-	step := func(in machine.Input) (allocated, effects int) {
-		var before, after runtime.MemStats
-		var out machine.Outbox
-		runtime.ReadMemStats(&before)
-		n.machine.Step(machine.Now{Mono: machine.Instant(l.now) + 1, Wall: l.wall.Add(l.now)}, in, &out)
-		runtime.ReadMemStats(&after)
-		return int(after.Mallocs - before.Mallocs), len(out.Effects())
+}
+
+// The largest message of each type that a node takes is a step in proportion to the members that a state may have,
+// in what the step allocates and in what it causes: what is allocated is about what is touched. That is so for a
+// member, for a node that joins and for one that looks for a cluster, from a member and from who is not known.
+func TestTheLargestMessagesAreBoundedSteps(t *testing.T) {
+	l := newLoop(t)
+	nodes := l.cluster(2)
+	joiner := l.start(3, 3)
+	var attempt uint64
+	l.drop = func(_, _ gossip.NodeID, message any) bool {
+		request, ok := message.(protocol.JoinRequest)
+		if ok {
+			attempt = request.Attempt
+		}
+		return ok
 	}
-	for range 3 { // The state is news once; then it is compared.
-		allocated, effects := step(machine.Received{From: nodes[1].id, Message: protocol.GossipState{State: full}})
-		require.LessOrEqual(t, allocated, 4*gossip.MaxMembers)
-		require.LessOrEqual(t, effects, 2*gossip.MaxMembers)
+	joiner.step(protocol.Join{Seeds: []gossip.Address{address(2)}})
+	l.until(10*time.Second, func() bool { return attempt > 0 })
+	full := crowd(t, nodes[1], joiner)
+	looking := l.start(4, 4)
+	looking.step(protocol.Join{Seeds: []gossip.Address{address(1)}})
+	stranger := gossip.NodeID{Address: gossip.Address{Host: "stranger", Port: 1}, UID: 77}
+	var uids []gossip.UID
+	var listed []gossip.Address
+	var voters []protocol.Voter
+	var all []gossip.NodeID
+	for i, m := range full.Members() {
+		if all, voters = append(all, m.Node), append(voters, protocol.Voter{Node: m.Node, Data: gossip.DataID(i + 1)}); i < protocol.MaxReached {
+			uids = append(uids, m.Node.UID)
+		}
+		if i < protocol.MaxListed {
+			listed = append(listed, m.Node.Address)
+		}
 	}
-	require.Len(t, n.machine.State().Members(), gossip.MaxMembers)
+	text := strings.Repeat("x", protocol.MaxTextBytes)
+	claim := protocol.Claim{
+		Record: protocol.Record{Data: 7, Promise: 1, Cluster: full.Cluster(), Stamp: protocol.Stamp{Born: 1}, Voters: voters, Previous: voters},
+		Kept:   true, List: listed, Cluster: full.Cluster(), Standing: true, Voters: all,
+	}
+	var settings []protocol.Setting
+	var differences []protocol.Difference
+	for i := range protocol.MaxSettings {
+		key := fmt.Sprintf("%0*d", protocol.MaxKeyBytes, i)
+		settings = append(settings, protocol.Setting{Key: key, Value: text, Class: protocol.ShouldEqual})
+		differences = append(differences, protocol.Difference{Key: key, Member: text, Joiner: text})
+	}
+	rows := []any{
+		protocol.Welcome{Attempt: attempt, State: full, Warnings: differences},
+		protocol.GossipState{State: full},
+		protocol.GossipStatus{Digest: full.FullDigest()},
+		protocol.GossipDelta{Delta: full.DeltaTo(gossip.New(full.Cluster()).Digest()), Digest: full.FullDigest()},
+		protocol.Heartbeat{Sequence: 1, Fingerprint: 1, Shared: true},
+		protocol.HeartbeatReply{Sequence: 1, Known: true, Standing: true, Question: protocol.Question{Sequence: 1, Fingerprint: 1}},
+		protocol.AskStanding{Sequence: 1},
+		protocol.GiveStanding{Sequence: 1, Known: true, Standing: true, Question: 1},
+		protocol.LendStanding{Question: 1, Standing: true, Proof: time.Second, All: time.Second},
+		protocol.Reached{Nodes: uids},
+		protocol.InitJoin{Attempt: attempt, Claim: claim},
+		protocol.InitJoinAck{Attempt: attempt, Cluster: full.Cluster(), Claim: claim},
+		protocol.InitJoinNack{Attempt: attempt, Member: true, Reason: text, Claim: claim},
+		protocol.AskVote{Birth: 1 << 40, Basis: protocol.Stamp{Born: 1}, Settled: true, Claim: claim},
+		protocol.Vote{Birth: 1, Granted: true, Reason: text},
+		protocol.JoinRequest{Attempt: attempt, Member: gossip.Member{Node: stranger, Status: gossip.Joining}, Settings: settings, Claim: claim},
+		protocol.JoinRefused{Attempt: attempt, Refusal: protocol.RefusedBusy, Retry: true, Reason: text, Differences: differences},
+		protocol.AskDowning{Question: 1, View: 1},
+		protocol.DowningAnswer{Question: 1, Decision: downing.Decision{Down: all, Reason: text}},
+		protocol.NotMember{Node: stranger, Status: gossip.Down, Downed: gossip.Cause{By: nodes[1].id, Why: text}},
+		protocol.ExitingConfirmed{},
+	}
+	var names []string
+	for _, message := range rows {
+		names = append(names, reflect.TypeOf(message).Name())
+		for _, from := range []gossip.NodeID{nodes[1].id, stranger} {
+			for _, n := range []*node{nodes[0], joiner, looking} {
+				for range 2 { // What is news is news once; then it is compared.
+					var out machine.Outbox
+					objects, bytes := steps.Allocated(func() {
+						n.machine.Step(machine.Now{Mono: machine.Instant(l.now) + 1, Wall: l.wall.Add(l.now)}, machine.Received{From: from, Message: message}, &out)
+					})
+					require.LessOrEqual(t, objects, 4*gossip.MaxMembers, "%T to %s", message, n.id)
+					require.LessOrEqual(t, bytes, 1024*gossip.MaxMembers, "%T to %s", message, n.id)
+					require.LessOrEqual(t, len(out.Effects()), 2*gossip.MaxMembers, "%T to %s", message, n.id)
+				}
+			}
+		}
+	}
+	for _, n := range []*node{nodes[0], joiner} {
+		require.Len(t, n.machine.State().Members(), gossip.MaxMembers, "%s", n.id)
+	}
+	slices.Sort(names)
+	require.Equal(t, steps.Cases(t, "machine.go", "receive"), names, "each message has a row")
 }

@@ -48,6 +48,7 @@ func (t *table) relayout(shards uint32) {
 	t.changes.began, t.changes.open = true, true
 	t.remember(t.present().Shards, shards)
 	t.shards.add(protocol.Layout{Number: t.present().Number + 1, Shards: shards})
+	t.recount()
 	t.changes.untold = true
 }
 
@@ -82,6 +83,7 @@ func (t *table) learn(layouts []protocol.Layout, past []uint32) {
 		t.shards.add(l)
 	}
 	t.shards.keep(func(l protocol.Layout) bool { return l.Number >= first })
+	t.recount()
 }
 
 // entomb takes over that a shard is retired, from a region that was told so by an earlier coordinator.
@@ -94,10 +96,10 @@ func (t *table) entomb(r Retirement) {
 	if s.phase == PhaseRetired && s.travelling || r.Epoch.Less(s.epoch) {
 		return
 	}
-	*s = shard{
+	t.put(s, shard{
 		epoch: r.Epoch, base: r.Base, positions: r.Positions, travelling: known, phase: PhaseRetired,
 		since: t.control().now.Wall, decision: "reported as retired to a new coordinator",
-	}
+	})
 	t.luggage.drop(r.Shard)
 	t.changed[r.Shard] = true
 }
@@ -124,10 +126,10 @@ func (t *table) retire(id protocol.ShardID, why string) {
 	if s.base.IsZero() {
 		s.base = epoch // Nothing was ever sent.
 	}
-	*s = shard{
+	t.put(s, shard{
 		epoch: epoch, base: s.base,
 		positions: s.positions, travelling: s.travelling, phase: PhaseRetired, since: t.control().now.Wall, decision: why,
-	}
+	})
 	t.luggage.drop(id)
 	delete(t.wanted, id)
 	t.changed[id] = true
@@ -175,6 +177,7 @@ func (t *table) remaining() (n int) {
 func (t *table) forgo() {
 	gone := t.former().Number
 	t.shards.keep(func(l protocol.Layout) bool { return l.Number != gone })
+	t.recount()
 	for id := range t.changed { //quorate:unordered each entry by itself
 		if !t.has(id) {
 			delete(t.changed, id)

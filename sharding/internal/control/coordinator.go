@@ -79,7 +79,7 @@ func guessed(s Settings) (l layers[shard]) {
 
 func newCoordinator(k *perKind, term protocol.Term) *coordinator {
 	s := shared{kind: k, term: term, born: k.control.state.EpochBorn()}
-	return &coordinator{
+	c := &coordinator{
 		shared: s,
 		roster: roster{
 			shared:    s,
@@ -109,6 +109,8 @@ func newCoordinator(k *perKind, term protocol.Term) *coordinator {
 
 		passedOver: make(map[gossip.NodeID]Report),
 	}
+	c.table.recount()
+	return c
 }
 
 // start asks every node that may be hosting.

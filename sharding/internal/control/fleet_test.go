@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience/steps"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/sharding/internal/control"
@@ -86,6 +87,8 @@ type peer struct {
 	retired    map[protocol.ShardID]protocol.Retire // What the node was told of shards that are retired.
 	mute       bool                                 // The calls in rounds get no answer.
 	worst      int                                  // The most that one step has done, see weigh.
+	measures   bool                                 // Count what each step allocates.
+	objects    int                                  // The most that one step has allocated.
 	placed     int                                  // The most shards that one step has told one node to host.
 }
 
@@ -260,8 +263,19 @@ func (n *peer) step(in machine.Input) {
 	}
 	var out machine.Outbox
 	work := n.Work()
-	n.Step(machine.Now{Mono: machine.Instant(n.f.now), Wall: time.Unix(0, int64(n.f.now))}, in, &out)
+	step := func() {
+		n.Step(machine.Now{Mono: machine.Instant(n.f.now), Wall: time.Unix(0, int64(n.f.now))}, in, &out)
+	}
+	if n.measures {
+		objects, _ := steps.Allocated(step)
+		n.objects = max(n.objects, objects)
+	} else {
+		step()
+	}
 	n.weigh(int(n.Work()-work), out.Effects())
+	if _, shards := n.Kept(); shards < 1000 {
+		require.False(n.f.t, n.Miscounts())
+	}
 	for _, e := range out.Effects() {
 		n.carry(e)
 	}
@@ -333,6 +347,7 @@ func (n *peer) carry(e machine.Effect) {
 		if n.f.leases[e.Shard] == n.id {
 			delete(n.f.leases, e.Shard)
 		}
+	case control.ToDesk: // No kind of the fleet remembers its entities.
 	case control.Scaled:
 		n.scale = e.Scale
 		n.f.log("%s knows that %d are in use, revision %d", n.id, e.Scale.Count, e.Scale.Revision)

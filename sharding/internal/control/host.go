@@ -323,12 +323,16 @@ func (h *host) repeat() {
 	if to.IsZero() {
 		return
 	}
-	var again []StoppedShard
-	for _, s := range slices.Sorted(maps.Keys(h.hosted)) {
-		entry := h.hosted[s]
-		if entry.state != Halted || h.homes.at(s).Epoch != entry.epoch || now < entry.again {
-			continue
+	var halted []protocol.ShardID
+	for s, entry := range h.hosted { //quorate:unordered sorted below
+		if entry.state == Halted && h.homes.at(s).Epoch == entry.epoch && now >= entry.again {
+			halted = append(halted, s)
 		}
+	}
+	slices.Sort(halted)
+	var again []StoppedShard
+	for _, s := range halted {
+		entry := h.hosted[s]
 		entry.pause = min(2*entry.pause, repeatMost)
 		entry.again = now.Add(entry.pause)
 		again = append(again, h.stopped(s))
@@ -460,7 +464,7 @@ func (h *host) leave() {
 // may still be lost on their way to the coordinator, which asks for them again, and needs
 // this node to answer.
 func (h *host) checkClosed() {
-	if h.kind.control.leaving && h.hosting() == 0 && (len(h.hosted) == 0 || !h.kind.successor()) {
+	if h.kind.control.leaving && (len(h.hosted) == 0 || !h.kind.successor() && h.hosting() == 0) {
 		h.closed = true
 	}
 }

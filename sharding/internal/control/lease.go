@@ -4,7 +4,6 @@
 package control
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -153,10 +152,14 @@ func (g *gates) halted(s protocol.ShardID) {
 
 // clear gives the leases back that were lost, once the shards have other homes.
 func (g *gates) clear() {
-	for _, s := range slices.Sorted(maps.Keys(g.all)) {
-		of, entry := g.all[s], g.host.hosted[s]
-		if of.phase == gateLost && (entry == nil || entry.epoch != of.order.Epoch) {
-			g.give(s)
+	var lost []protocol.ShardID
+	for s, of := range g.all { //quorate:unordered sorted below
+		if entry := g.host.hosted[s]; of.phase == gateLost && (entry == nil || entry.epoch != of.order.Epoch) {
+			lost = append(lost, s)
 		}
+	}
+	slices.Sort(lost)
+	for _, s := range lost {
+		g.give(s)
 	}
 }

@@ -30,11 +30,14 @@ import (
 //	T3  the positions of a shard, and its snapshots, are passed on to one home at most, and the
 //	    snapshots never without the positions;
 //	T4  a shard with a home that is not in changed is as the regions were told, and whatever
-//	    is in toHost is in changed.
+//	    is in toHost is in changed;
+//	T5  phases counts the shards in each phase, so that no pass over all shards looks for what
+//	    is not there: while all serve, a step costs the same however many they are.
 type table struct {
 	shared
 	version   uint64 // The version of the map.
 	shards    layers[shard]
+	phases    [phases]int
 	changes   changes
 	used      uint32                             // How many of the first shards are in use: the others get no home. 0: all are.
 	populated bool                               // Some shard has had a home: the first allocation is over.
@@ -72,8 +75,33 @@ type arrival struct {
 // enter brings a shard into a phase.
 func (t *table) enter(s *shard, p Phase) {
 	if s.phase != p || s.since.IsZero() {
+		t.phases[s.phase]--
+		t.phases[p]++
 		s.phase, s.since = p, t.control().now.Wall
 	}
+}
+
+// put replaces the entry of a shard.
+func (t *table) put(s *shard, by shard) {
+	t.phases[s.phase]--
+	t.phases[by.phase]++
+	*s = by
+}
+
+// recount counts the phases anew, after a layout has come or gone.
+func (t *table) recount() {
+	t.phases = [phases]int{}
+	for _, s := range t.shards.all() {
+		t.phases[s.phase]++
+	}
+}
+
+// in returns how many shards are in some phases.
+func (t *table) in(which ...Phase) (n int) {
+	for _, p := range which {
+		n += t.phases[p]
+	}
+	return n
 }
 
 // populate notes that an earlier coordinator gave homes.
@@ -89,7 +117,7 @@ func (t *table) use(count uint32) {
 			continue
 		}
 		if s.home.IsZero() && s.travelling {
-			*s = shard{epoch: s.epoch, base: s.base, since: s.since}
+			t.put(s, shard{epoch: s.epoch, base: s.base, since: s.since})
 			t.luggage.drop(id)
 		}
 		delete(t.wanted, id)
@@ -124,10 +152,10 @@ func (t *table) claim(from gossip.NodeID, h Hosted) bool {
 		}
 	}
 	t.luggage.drop(h.Shard)
-	*s = shard{
+	t.put(s, shard{
 		home: from, epoch: h.Epoch, base: h.Base, phase: PhaseServing,
 		since: t.control().now.Wall, decision: "reported by its host to a new coordinator",
-	}
+	})
 	t.changed[h.Shard] = true
 	return true
 }
@@ -182,6 +210,9 @@ func (t *table) stop(id protocol.ShardID) {
 
 // hasten brings the deadlines of all stops forward to a time.
 func (t *table) hasten(by machine.Instant) {
+	if t.in(PhaseStopping, PhaseReleasing) == 0 {
+		return
+	}
 	for _, s := range t.shards.all() {
 		if s.phase == PhaseStopping || s.phase == PhaseReleasing {
 			s.deadline = min(s.deadline, by)
@@ -193,6 +224,9 @@ func (t *table) hasten(by machine.Instant) {
 // returns how many each node has.
 func (t *table) giveUp(next Phase) map[gossip.NodeID]int {
 	late := map[gossip.NodeID]int{}
+	if t.in(PhaseStopping) == 0 {
+		return late
+	}
 	for _, s := range t.shards.all() {
 		if s.phase == PhaseStopping && t.now() >= s.deadline {
 			t.enter(s, next)
@@ -210,10 +244,10 @@ func (t *table) vacate(from gossip.NodeID, ss StoppedShard) bool {
 	if s == nil {
 		return false
 	}
-	*s = shard{
+	t.put(s, shard{
 		epoch: s.epoch, base: s.base, since: t.control().now.Wall,
 		positions: ss.Positions, travelling: ss.Base == s.base, came: s.came,
-	}
+	})
 	t.luggage.drop(ss.Shard)
 	if s.travelling {
 		t.luggage.put(ss.Shard, ss.Snapshots, t.kind.luggageUntil())
@@ -226,7 +260,7 @@ func (t *table) strike(node gossip.NodeID) []protocol.ShardID {
 	var ids []protocol.ShardID
 	for id, s := range t.shards.all() {
 		if s.home == node {
-			*s = shard{epoch: s.epoch, base: s.base, since: t.control().now.Wall}
+			t.put(s, shard{epoch: s.epoch, base: s.base, since: t.control().now.Wall})
 			t.luggage.drop(id)
 			ids = append(ids, id)
 		}
@@ -286,6 +320,9 @@ func (t *table) order(id protocol.ShardID, o commands) {
 
 func (t *table) orders(which []Phase) commands {
 	o := newCommands()
+	if t.in(which...) == 0 {
+		return o
+	}
 	for id, s := range t.shards.all() {
 		if slices.Contains(which, s.phase) {
 			o.add(id, s, t.luggage.of(id))
@@ -322,6 +359,9 @@ func (t *table) movable(id protocol.ShardID) bool {
 // begin.
 func (t *table) movableFrom(homes map[gossip.NodeID]string) []protocol.ShardID {
 	var ids []protocol.ShardID
+	if len(homes) == 0 {
+		return nil
+	}
 	for id, s := range t.shards.all() {
 		if homes[s.home] != "" && t.movable(id) && !t.isFormer(id) {
 			ids = append(ids, id)
@@ -349,8 +389,10 @@ func (t *table) isHomeless(id protocol.ShardID) bool {
 	return t.shards.at(id).phase == PhaseOpen && !t.isFormer(id) && t.isUsed(id)
 }
 
-func (t *table) homeless() []allocation.Pending {
-	var pending []allocation.Pending
+func (t *table) homeless() (pending []allocation.Pending) {
+	if t.in(PhaseOpen) == 0 {
+		return nil
+	}
 	for id := range t.shards.all() {
 		if t.isHomeless(id) {
 			pending = append(pending, allocation.Pending{Shard: allocation.Shard(id), Requester: regionID(t.wanted[id])})
@@ -360,6 +402,9 @@ func (t *table) homeless() []allocation.Pending {
 }
 
 func (t *table) hasHomeless() bool {
+	if t.in(PhaseOpen) == 0 {
+		return false
+	}
 	for id := range t.shards.all() {
 		if t.isHomeless(id) {
 			return true

@@ -113,8 +113,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRollingRestart", name: "sequence not moved with the shard", file: "control/table.go",
-		old: "		positions: ss.Positions, travelling: ss.Base == s.base, came: s.came,\n	}\n",
-		new: "		positions: ss.Positions, travelling: ss.Base == s.base, came: s.came,\n	}\n	if mutant(NAME) {\n		s.positions = nil\n	}\n",
+		old: "		positions: ss.Positions, travelling: ss.Base == s.base, came: s.came,\n	})\n",
+		new: "		positions: ss.Positions, travelling: ss.Base == s.base, came: s.came,\n	})\n	if mutant(NAME) {\n		s.positions = nil\n	}\n",
 	},
 	{
 		test: "TestRandomFaults", name: "what was handed over counts as sent", file: "cell/origin.go",
@@ -204,8 +204,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestSeveralLeaveOverASlowNetwork", name: "leaver that is gone before others took over", file: "control/host.go",
-		old: "h.hosting() == 0 && (len(h.hosted) == 0 ||",
-		new: "h.hosting() == 0 && (mutant(NAME) || len(h.hosted) == 0 ||",
+		old: "(len(h.hosted) == 0 || !h.kind.successor() && h.hosting() == 0) {",
+		new: "(len(h.hosted) == 0 || (mutant(NAME) || !h.kind.successor()) && h.hosting() == 0) {",
 	},
 	{
 		test: "TestStrategyThatNeverAnswers", name: "late answer used", file: "control/perkind.go",
@@ -641,8 +641,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestTheMemoryOfAHomeThatDiedIsGone", in: "../control", name: "a memory of an earlier epoch", file: "control/table.go",
-		old: "since: t.control().now.Wall}\n			t.luggage.drop(id)\n",
-		new: "since: t.control().now.Wall}\n			if !mutant(NAME) {\n				t.luggage.drop(id)\n			}\n",
+		old: "since: t.control().now.Wall})\n			t.luggage.drop(id)\n",
+		new: "since: t.control().now.Wall})\n			if !mutant(NAME) {\n				t.luggage.drop(id)\n			}\n",
 		also: []simulationtest.Edit{
 			{File: "control/table.go", Old: "		s.base, s.positions = epoch, nil\n		t.luggage.drop(id)\n", New: "		s.base, s.positions = epoch, nil\n		if !mutant(NAME) {\n			t.luggage.drop(id)\n		}\n"},
 		},
@@ -739,8 +739,18 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestALeaseIsLost", in: "../control", name: "a lost lease of which the coordinator hears once", file: "control/host.go",
-		old: "		if entry.state != Halted || h.homes",
-		new: "		if mutant(NAME) || entry.state != Halted || h.homes",
+		old: "		if entry.state == Halted && h.homes",
+		new: "		if !mutant(NAME) && entry.state == Halted && h.homes",
+	},
+	{
+		test: "TestATickLooksAtNoShardThatServes", in: "../control", name: "a tick that looks at all shards", file: "control/table.go",
+		old: "	if t.in(which...) == 0 {\n",
+		new: "	if t.in(which...) == 0 && !mutant(NAME) {\n",
+	},
+	{
+		test: "TestLeavingHandsShardsOver", in: "../control", name: "a phase that is not counted", file: "control/table.go",
+		old: "	t.phases[by.phase]++\n",
+		new: "	if !mutant(NAME) {\n		t.phases[by.phase]++\n	}\n",
 	},
 	{
 		test: "TestNodesLeaveWithAndWithoutLeases", in: "../control", name: "a lease that a shard keeps when it has stopped", file: "control/lease.go",

@@ -26,6 +26,7 @@ require (
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	github.com/quorate/quorate/membership v0.0.0 // indirect
+	github.com/quorate/quorate/rpc v0.0.0 // indirect
 	github.com/quorate/quorate/transport v0.0.0 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.2 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect

@@ -25,6 +25,7 @@ require (
 	github.com/quorate/quorate/gossip v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	github.com/quorate/quorate/membership v0.0.0 // indirect
+	github.com/quorate/quorate/rpc v0.0.0 // indirect
 	github.com/quorate/quorate/simulation v0.0.0 // indirect
 	github.com/quorate/quorate/transport v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -18,6 +19,15 @@ import (
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/discovery/consul"
+	"github.com/quorate/quorate/discovery/dns"
+	"github.com/quorate/quorate/discovery/etcd"
+	"github.com/quorate/quorate/discovery/file"
+	"github.com/quorate/quorate/discovery/kubernetes"
+	"github.com/quorate/quorate/discovery/multicast"
+	etcdleases "github.com/quorate/quorate/downing/lease/etcd"
+	fileleases "github.com/quorate/quorate/downing/lease/file"
+	kubernetesleases "github.com/quorate/quorate/downing/lease/kubernetes"
 )
 
 // One mistake is one fault. Each key of the reference gets, in a file that is right otherwise, a mistake of each sort
@@ -230,45 +240,124 @@ func (m mistake) check(path string, line int, key string, faults config.Errors) 
 	return nil
 }
 
+// ownSection is a section whose name is that of a method of discovery or of a store of leases.
+type ownSection struct {
+	name     string
+	defaults any
+	choose   map[string]string // What has it chosen, and what it needs.
+}
+
+// ownSections returns the sections of all methods and stores.
+func (w *world) ownSections() []ownSection {
+	method := func(name string, defaults any, needs ...string) ownSection {
+		s := ownSection{"discovery-" + name, defaults, map[string]string{"membership.discovery.methods": "[static, " + name + "]"}}
+		for i := 0; i < len(needs); i += 2 {
+			s.choose[s.name+"."+needs[i]] = needs[i+1]
+		}
+		return s
+	}
+	store := func(name string, defaults any, needs ...string) ownSection {
+		s := method(name, defaults)
+		s.name, s.choose = "lease-"+name, map[string]string{"downing.lease-majority.store": name}
+		for i := 0; i < len(needs); i += 2 {
+			s.choose[s.name+"."+needs[i]] = needs[i+1]
+		}
+		return s
+	}
+	const etcdURL, kubernetesURL = `["http://127.0.0.1:2379"]`, `"https://127.0.0.1:6443"`
+	return []ownSection{
+		method(dns.Method, dns.Default()),
+		method(file.Method, file.Default(), "path", w.path("plain")),
+		method(kubernetes.Method, kubernetes.Default(), "server", kubernetesURL, "namespace", "bank", "token-file", w.path("tokens")),
+		method(consul.Method, consul.Default()),
+		method(etcd.Method, etcd.Default(), "endpoints", etcdURL),
+		method(multicast.Method, multicast.Default(), "service", "bank"),
+		store(fileleases.Kind, fileleases.Default()),
+		store(etcdleases.Kind, etcdleases.Default(), "endpoints", etcdURL),
+		store(kubernetesleases.Kind, kubernetesleases.Default(), "server", kubernetesURL, "namespace", "bank", "token-file", w.path("tokens")),
+	}
+}
+
 // A mistake in the value of any key, of whatever sort, is one fault, in the same words by a check and by a start.
 func TestAMistakeIsOneFault(t *testing.T) {
 	w := newWorld(t)
 	require.Empty(t, said(t, w.whole().write(t)), "the file without a mistake")
 	settings, err := config.Settings(cluster.Default())
 	require.NoError(t, err)
-	dir := t.TempDir()
-	seen := map[string]int{}
+	r := &run{w: w, dir: t.TempDir(), seen: map[string]int{}}
+	r.all(t, settings, w.whole)
+	require.Greater(t, len(r.seen), 15, "sorts of mistakes: %v", r.seen)
+}
+
+// So is one in the section of a method of discovery, or of a store of leases.
+func TestAMistakeInASectionOfItsOwnIsOneFault(t *testing.T) {
+	w := newWorld(t)
+	sections := w.ownSections()
+	require.Len(t, sections, len(methods())+len(stores())+1, "each method, each store, and that of files, which every node has")
+	r := &run{w: w, dir: t.TempDir(), seen: map[string]int{}}
+	for _, of := range sections {
+		settings, err := config.Settings(of.defaults)
+		require.NoError(t, err)
+		for i := range settings {
+			settings[i].Path = append([]string{of.name}, settings[i].Path...)
+		}
+		whole := func() *tree {
+			t := w.whole()
+			for key, value := range of.choose {
+				t.set(strings.Split(key, "."), value)
+			}
+			return t
+		}
+		require.Empty(t, checked(t, whole().writeIn(t, r.dir)), of.name)
+		for turn := range 4 { // There are few keys.
+			r.turn = turn
+			r.all(t, append(settings, config.Setting{Path: []string{of.name}, Type: config.TypeGroup}), whole)
+		}
+	}
+	require.Greater(t, len(r.seen), 15, "sorts of mistakes: %v", r.seen)
+}
+
+// run makes mistakes in files.
+type run struct {
+	w    *world
+	dir  string
+	turn int
+	seen map[string]int // How many of each sort were made.
+}
+
+// all makes a mistake of each sort in each of some settings, in a file that is right otherwise.
+func (r *run) all(t *testing.T, settings []config.Setting, whole func() *tree) {
+	t.Helper()
 	for i, s := range settings {
 		bySort := map[string][]mistake{}
 		for _, m := range mistakes(s) {
 			bySort[m.sort] = append(bySort[m.sort], m)
 		}
-		for sort, all := range bySort {
-			for _, m := range all[i%len(all) : i%len(all)+1] { // The keys take turns.
-				file, at := w.whole(), place(s)
-				if at[0] == "gateway" || at[0] == "management" { // Elsewhere their files would only take time.
-					w.secure(file, at[0])
-				}
-				key := strings.ReplaceAll(strings.Join(at, "."), ".[]", "[0]")
-				target := file.at(at)
-				if sort == "neighbour" {
-					target = file.at(append(at, "nonsense"))
-					file.set(append(at, "nonsense"), m.value)
-				} else {
-					file.set(at, m.value)
-				}
-				path := file.writeIn(t, dir)
-				ask := checked
-				if seen[sort]%4 == 0 { // Asking all three for each mistake takes three times as long.
-					ask = refused
-				}
-				faults := ask(t, path)
-				if err := m.check(path, target.line, key, faults); err != nil {
-					t.Errorf("%s of %s, %.40s: %v; found\n%s", sort, key, m.value, err, strings.ReplaceAll(faults.Error(), w.dir, ""))
-				}
-				seen[sort]++
+		for _, sort := range slices.Sorted(maps.Keys(bySort)) {
+			all := bySort[sort]
+			m := all[(i+r.turn)%len(all)] // The keys take turns.
+			file, at := whole(), place(s)
+			if at[0] == "gateway" || at[0] == "management" { // Elsewhere their files would only take time.
+				r.w.secure(file, at[0])
 			}
+			key := strings.ReplaceAll(strings.Join(at, "."), ".[]", "[0]")
+			target := file.at(at)
+			if sort == "neighbour" {
+				target = file.at(append(at, "nonsense"))
+				file.set(append(at, "nonsense"), m.value)
+			} else {
+				file.set(at, m.value)
+			}
+			path := file.writeIn(t, r.dir)
+			ask := checked
+			if r.seen[sort]%4 == 0 { // Asking all three for each mistake takes three times as long.
+				ask = refused
+			}
+			faults := ask(t, path)
+			if err := m.check(path, target.line, key, faults); err != nil {
+				t.Errorf("%s of %s, %.40s: %v; found\n%s", sort, key, m.value, err, strings.ReplaceAll(faults.Error(), r.w.dir, ""))
+			}
+			r.seen[sort]++
 		}
 	}
-	require.Greater(t, len(seen), 15, "sorts of mistakes: %v", seen)
 }
