@@ -160,7 +160,7 @@ func TestServicesAndTopicsStartWhenAskedFor(t *testing.T) {
 	path, _ = lone(t, "registry: {consistency: most}", "pubsub: {max-message-bytes: -1}")
 	err = cluster.Check(cluster.Own{}, path)
 	require.ErrorContains(t, err, `:4: registry.consistency: "most" is none of local, majority, all`)
-	require.ErrorContains(t, err, ":5: pubsub.max-message-bytes: -1 is negative")
+	require.ErrorContains(t, err, ":5: pubsub.max-message-bytes: -1 is not at least 0")
 	path, _ = lone(t, "pubsub: {max-message-bytes: 5000000}")
 	require.ErrorContains(t, cluster.Check(cluster.Own{}, path), ":4: pubsub.max-message-bytes: 5000000 is more than fits into a frame")
 }

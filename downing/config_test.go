@@ -239,7 +239,7 @@ func TestTheSectionOfLeaseMajority(t *testing.T) {
 	require.NoError(t, c.Validate())
 	require.Equal(t, `store="etcd" lease-name="bank" role="" minority-delay=2s release-after=40s`, c.LeaseMajority.Parameters())
 	c.LeaseMajority.ReleaseAfter = 1500 * time.Millisecond
-	require.ErrorContains(t, c.Validate(), "lease-majority.release-after: 1.5s is not from 30s to 5m0s in whole seconds")
+	require.ErrorContains(t, c.Validate(), "lease-majority.release-after: 1.5s is not from 30s to 5m")
 	_, err := downing.New(downing.Config{})
 	require.Error(t, err)
 	require.Equal(t, 31*time.Second, downing.HeardWithin(40*time.Second, 5*time.Second))

@@ -46,10 +46,10 @@ func TestConfigRefusesEachFaultAtItsKey(t *testing.T) {
 		"long prefix":         {func(c *etcd.Config) { c.Prefix = "/" + strings.Repeat("a", 200) + "/" }, "prefix", "is not of the form"},
 		"user alone":          {func(c *etcd.Config) { c.Username = "u" }, "password-file", "belong together"},
 		"certificate alone":   {func(c *etcd.Config) { c.CertFile = "c" }, "key-file", "belong together"},
-		"short TTL":           {func(c *etcd.Config) { c.TTL = time.Second }, "ttl", "from 3s to 5m0s in whole seconds"},
+		"short TTL":           {func(c *etcd.Config) { c.TTL = time.Second }, "ttl", "from 3s to 5m"},
 		"TTL of half seconds": {func(c *etcd.Config) { c.TTL = 3500 * time.Millisecond }, "ttl", "in whole seconds"},
-		"interval":            {func(c *etcd.Config) { c.Interval = 0 }, "interval", "from 50ms to 1m0s"},
-		"request":             {func(c *etcd.Config) { c.RequestTimeout = time.Hour }, "request-timeout", "from 100ms to 1m0s"},
+		"interval":            {func(c *etcd.Config) { c.Interval = 0 }, "interval", "from 50ms to 1m"},
+		"request":             {func(c *etcd.Config) { c.RequestTimeout = time.Hour }, "request-timeout", "from 100ms to 1m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := valid()

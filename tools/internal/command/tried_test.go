@@ -76,7 +76,7 @@ func TestWhatCannotBeTriedSaysWhy(t *testing.T) {
 		{[]string{none, "x"}, "has no plugins"},
 		{[]string{file + ".yaml"}, "no such file"},
 		{[]string{program, "--settings", settings}, "settings.yaml: yaml"},
-		{[]string{program, "--start-timeout", "1h"}, "start-timeout: 1h0m0s is not from 100ms to 1m0s"},
+		{[]string{program, "--start-timeout", "1h"}, "start-timeout: 1h0m0s is not from 100ms to 1m"},
 		{[]string{program, "--tasks", "3"}, "limits.tasks: 3 is neither"},
 		{[]string{program, "--memory-bytes", "3"}, "limits.memory-bytes: 3 is neither"},
 		{[]string{program, "--call-timeout", "10s"}, "call-timeout: 10s is not from"},
