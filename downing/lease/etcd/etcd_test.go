@@ -28,7 +28,7 @@ func TestConfigRefusesEachFaultAtItsKey(t *testing.T) {
 		"prefix: \"quorate\"":              func(c *etcd.Config) { c.Prefix = "quorate" },
 		"password-file: username and":      func(c *etcd.Config) { c.Username = "u" },
 		"key-file: cert-file and key-file": func(c *etcd.Config) { c.CertFile = "c" },
-		"request-timeout: 0s is not from":    func(c *etcd.Config) { c.RequestTimeout = 0 },
+		"request-timeout: 0s is not from":  func(c *etcd.Config) { c.RequestTimeout = 0 },
 		"request-timeout: 1h0m0s is not":   func(c *etcd.Config) { c.RequestTimeout = time.Hour },
 	} {
 		config := etcd.Default()
