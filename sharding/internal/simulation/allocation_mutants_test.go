@@ -44,7 +44,7 @@ var answerMutants = []allocationMutant{
 	{"a shard moves from a region that cannot confirm", "TestCheckRebalanceFindsEveryFault", "check.go", "	case from.Unreachable || from.Suspended:\n", "	case from.Unreachable || from.Suspended && !mutant(NAME):\n"},
 	{"a shard has two homes in a request", "TestValidateRequests", "check.go", "			if _, ok := homes[s]; ok {\n", "			if _, ok := homes[s]; ok && !mutant(NAME) {\n"},
 	{"moves in flight leave all the room", "TestRebalanceGoesOnBesideMovesInFlight", "allocation.go", "	return max(0, b.Simultaneous-len(b.InFlight))\n", "	if mutant(NAME) {\n		return b.Simultaneous\n	}\n	return max(0, b.Simultaneous-len(b.InFlight))\n"},
-	{"a limit that is no number", "TestConfigReportsEveryFault", "config.go", "	faults.Refuse(!(part > 0 && part <= 1), \"rebalance-relative-limit\"", "	faults.Refuse(!(part > 0 && part <= 1) && !(mutant(NAME) && part != part), \"rebalance-relative-limit\""},
+	{"a limit that is no number", "TestConfigReportsEveryFault", "../config/field/bounds.go", "	return above && below\n", "	return above && below || mutant(NAME) && n != n\n"},
 	{"the part of the shards that may move is no bound", "TestRebalanceLimits", "config.go", "	relative := int(c.RebalanceRelativeLimit * float64(shards))\n", "	relative := int(c.RebalanceRelativeLimit * float64(shards))\n	if mutant(NAME) {\n		relative = shards\n	}\n"},
 	{"where few shards are none may move", "TestRebalanceLimits", "config.go", "	return max(1, min(relative, c.RebalanceAbsoluteLimit))\n", "	if mutant(NAME) {\n		return min(relative, c.RebalanceAbsoluteLimit)\n	}\n	return max(1, min(relative, c.RebalanceAbsoluteLimit))\n"},
 }
