@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,26 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
+
+// logged is a log that is read while others write.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// take returns what was written since the last call.
+func (l *logged) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
 
 // The log tells of the end of a certificate 30 days, 7 days and a day before it, once each, and when it is there. A new
 // file ends that, and is told of in its turn.
@@ -29,18 +50,17 @@ func TestTheLogTellsBeforeACertificateEnds(t *testing.T) {
 		cfg.Transport.TLS = authority.Write(t, dir, authority.Issue(t, mutualtest.Leaf{Until: 99 * day}))
 		c, err := openCertificates(cfg)
 		require.NoError(t, err)
-		var log bytes.Buffer
+		var log logged
 		c.start(noop.NewMeterProvider(), gossip.NodeID{}, slog.New(slog.NewTextHandler(&log, nil)))
 		defer c.stop()
 		lines := func(after time.Duration) (own []string) {
 			<-time.After(after)
 			synctest.Wait()
-			for line := range strings.Lines(log.String()) {
+			for line := range strings.Lines(log.take()) {
 				if strings.Contains(line, "the certificate CN=node") {
 					own = append(own, line)
 				}
 			}
-			log.Reset()
 			return own
 		}
 		warns := func(after time.Duration, what string) {
