@@ -26,8 +26,8 @@ const (
 // went, and the name; binary files have no numbers.
 const form = "--format=%x00%h%n%B%x01"
 
-// subject is "module: verb object".
-var subject = regexp.MustCompile(`^[a-z][a-z0-9/., -]*: \S`)
+// subject is "module: verb object", or that of a commit that takes one back.
+var subject = regexp.MustCompile(`^([A-Za-z.][A-Za-z0-9/., _-]*: \S|Revert ")`)
 
 // generated matches what nobody writes by hand, and what is data.
 var generated = regexp.MustCompile(`\.pb\.go$|(^|/)go(\.work)?\.sum$|^docs/(api|images)/|(^|/)testdata/|package-lock\.json$`)
