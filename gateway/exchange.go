@@ -53,8 +53,8 @@ func (s *Server) exchange(stream grpc.ServerStream) error {
 	defer s.counters.calls.Add(-1)
 	err := stream.SendMsg(&clientv1.Outcomes{Welcome: &clientv1.Welcome{
 		Node:         s.host.Sharding().Node().Self().Address.String(),
-		Window:       uint32(s.cfg.Window),                     // In its range.
-		PayloadBytes: uint32(sharding.EncodedBytesMax(s.host)), // In its range.
+		Window:       uint32(s.cfg.Window),
+		PayloadBytes: uint32(sharding.EncodedBytesMax(s.host)),
 	}})
 	if err != nil {
 		return err

@@ -98,7 +98,7 @@ func (o *outcome) fill(v *clientv1.Outcome) {
 		return
 	}
 	if p, elsewhere := o.way.Elsewhere(o.name); elsewhere {
-		v.Place = &clientv1.Place{Shard: uint32(p.Shard), Shards: uint32(p.Shards), Node: p.Home.Address.String()} // In their ranges.
+		v.Place = &clientv1.Place{Shard: uint32(p.Shard), Shards: uint32(p.Shards), Node: p.Home.Address.String()}
 	}
 }
 

@@ -151,7 +151,7 @@ func EntitiesEverywhere(ctx context.Context, h Host, kind, after string, limit i
 	limit = min(max(limit, 1), survey.MostEntities)
 	f, err := s.surveys.run(ctx, survey.Ask{
 		Limit:    limitOf(ctx, surveyLimit),
-		Question: survey.Question{Sort: survey.SortEntities, Kind: kind, After: from, Most: uint32(limit)}, // It is bounded.
+		Question: survey.Question{Sort: survey.SortEntities, Kind: kind, After: from, Most: uint32(limit)},
 	})
 	if err != nil {
 		return EntityPage{}, err
@@ -217,7 +217,7 @@ func TellAll[C any](ctx context.Context, g *Region[C], message C, rate int) (Tol
 	s := g.r.system
 	limit := time.Now().Add(limitOf(ctx, tellAllLimit))
 	b := survey.NewBroadcast(survey.Question{
-		Sort: survey.SortTell, Kind: g.r.name, Payload: payload, Rate: uint32(min(max(rate, 0), 1<<30)), // It is bounded.
+		Sort: survey.SortTell, Kind: g.r.name, Payload: payload, Rate: uint32(min(max(rate, 0), 1<<30)),
 	}, inUse(g.r))
 	for b.Open() > 0 && time.Until(limit) > 0 {
 		parts := b.Next(g.r.homeOf)

@@ -149,7 +149,7 @@ func entityTable() []meter.Row[*collected] {
 			kinds(func(t *cell.Tally, show meter.Show) {
 				for why := protocol.LossFailed; int(why) < protocol.Losses; why++ {
 					if n := t.Forgotten[why]; n > 0 { // Most never come up.
-						show(int64(n), meter.Fault.String(why.String())) // A counter.
+						show(int64(n), meter.Fault.String(why.String()))
 					}
 				}
 			})),
@@ -158,9 +158,9 @@ func entityTable() []meter.Row[*collected] {
 		meter.UpDown("quorate.sharding.entities.limit", "{entity}", "The limit of the kind on this node; 0 without one.",
 			limits(func(l runtime.LimitStats) int64 { return int64(l.Limit) })),
 		meter.Counter("quorate.sharding.entities.spared", "{entity}", "How often an entity was to make room and could not, since it was busy.",
-			limits(func(l runtime.LimitStats) int64 { return int64(l.Busy) })), // A counter.
+			limits(func(l runtime.LimitStats) int64 { return int64(l.Busy) })),
 		meter.Counter("quorate.sharding.entities.unseen", "{use}", "Uses of entities that the policy of the limit did not hear of, since others used it at the same time.",
-			limits(func(l runtime.LimitStats) int64 { return int64(l.Lost) })), // A counter.
+			limits(func(l runtime.LimitStats) int64 { return int64(l.Lost) })),
 		meter.Counter("quorate.sharding.entities.failures", "{failure}", "Instances that could not be started, or failed at a message or a timer.",
 			kinds(func(t *cell.Tally, show meter.Show) {
 				show(int64(t.Failed), attrDuring.String("message"))

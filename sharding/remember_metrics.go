@@ -20,16 +20,16 @@ func rememberTable() []meter.Row[*collected] {
 		meter.UpDown("quorate.sharding.remembered.former", "{set}", "Sets of a former number of shards that this node gives away, and that are not known to be empty: 0 on all nodes but one, and on that one when all is taken over.",
 			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Former)) })),
 		meter.Counter("quorate.sharding.remembered.taken", "{id}", "Ids that this node has taken over from sets of a former number of shards.",
-			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Taken)) })), // A counter.
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Taken)) })),
 		meter.Counter("quorate.sharding.remembered.started", "{entity}", "Entities that were to begin without a message, since they were remembered.",
-			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Started)) })), // A counter.
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Started)) })),
 		meter.Counter("quorate.sharding.remembered.written", "{id}", "Ids of entities that the store of remembered entities has taken, or has given up.",
 			remembers(func(s recall.Stats, show meter.Show) {
-				show(int64(s.Remembered), attrChange.String("remember")) // A counter.
-				show(int64(s.Forgotten), attrChange.String("forget"))    // A counter.
+				show(int64(s.Remembered), attrChange.String("remember"))
+				show(int64(s.Forgotten), attrChange.String("forget"))
 			})),
 		meter.Counter("quorate.sharding.remembered.calls", "{call}", "Calls of the store of remembered entities.",
-			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Calls)) })), // A counter.
+			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Calls)) })),
 		meter.Counter("quorate.sharding.remembered.faults", "{fault}",
 			"Calls of the store of remembered entities that have failed, of these those that a later owner has locked out (fenced); entities whose first message was refused since the store did not take them in time (refused); ids that were given up since the hosting had ended (unwritten) or too many waited (overflowed), or the store has no room (full); ids in the store that are not of their shard, each time they were read (foreign).",
 			remembers(func(s recall.Stats, show meter.Show) {
@@ -45,7 +45,7 @@ func rememberTable() []meter.Row[*collected] {
 					{"full", s.Full},
 					{"foreign", s.Foreign},
 				} {
-					show(int64(f.n), meter.Fault.String(f.name)) // A counter.
+					show(int64(f.n), meter.Fault.String(f.name))
 				}
 			})),
 	}

@@ -127,7 +127,7 @@ func hostedShards(r *router) (all []survey.Shard) {
 			i.Epoch = epoch
 		}
 		all = append(all, survey.Shard{
-			Shard: sl.Shard(), Epoch: i.Epoch, Stopping: i.Stopping, Entities: uint32(i.Entities), Stuck: uint32(i.StuckCount), Waits: waits, // Counts.
+			Shard: sl.Shard(), Epoch: i.Epoch, Stopping: i.Stopping, Entities: uint32(i.Entities), Stuck: uint32(i.StuckCount), Waits: waits,
 		})
 	})
 	return all
@@ -165,7 +165,7 @@ func pageOf(r *router, q survey.Question) ([]survey.Entity, bool) {
 					continue
 				}
 				i := e.Info()
-				p.Offer(survey.Entity{At: at, State: i.State, Since: r.system.wall(i.Since), Waiting: uint32(i.Waiting), Stuck: i.Stuck}) // A count.
+				p.Offer(survey.Entity{At: at, State: i.State, Since: r.system.wall(i.Since), Waiting: uint32(i.Waiting), Stuck: i.Stuck})
 			}
 		})
 	}

@@ -73,7 +73,7 @@ type System struct {
 	askPool     sync.Pool             // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
 	ended       chan struct{}         // Closed when every cell has been abandoned.
 	stopped     chan struct{}         // Closed after ended, when every goroutine has ended.
-	canceled    context.Context       //nolint:containedctx // An already canceled context, handed to entities that their shard has left behind.
+	canceled    context.Context       //nolint:containedctx // Canceled from the start, for entities that their shard has left behind.
 	questions   asking.Questions[any] // Those to the control machine.
 	drains      drains
 	surveys     surveys

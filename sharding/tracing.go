@@ -73,7 +73,7 @@ func spansOf(kind string) spans {
 // begun: even a span that does nothing would cost each ask a twentieth of its time.
 type tracing struct {
 	tracer trace.Tracer
-	unset  trace.TracerProvider          // The global provider as it is before the program sets one; nil when the tracer's provider may take spans.
+	unset  trace.TracerProvider          // That of the program before it sets one; nil when the provider of the tracer may take spans.
 	unread propagation.TextMapPropagator // The global propagator as it is before the program sets one; nil when there was one already.
 }
 

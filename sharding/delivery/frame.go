@@ -140,7 +140,7 @@ func (c codec[M]) Append(dst []byte, message any) ([]byte, error) {
 	case *Ack:
 		dst = wire.AppendBytes(dst, ackSession, m.session[:])
 		dst = wire.AppendUint(dst, ackConfirmed, m.confirmed)
-		return wire.AppendUint(dst, ackDemand, uint64(max(m.demand, 0))), nil // Not below zero.
+		return wire.AppendUint(dst, ackDemand, uint64(max(m.demand, 0))), nil
 	case *Frame[M]:
 		return c.appendFrame(dst, m)
 	default:

@@ -55,13 +55,13 @@ func (k *Keeper) Measure(p metric.MeterProvider, node gossip.NodeID) (stop func(
 func table() []meter.Row[*Keeper] {
 	return []meter.Row[*Keeper]{
 		meter.Counter("quorate.sharding.state.records", "{record}", "Records that were loaded, and changes that were saved.",
-			operations(func(t *tally) int64 { return int64(t.done.Load()) })), // A counter.
+			operations(func(t *tally) int64 { return int64(t.done.Load()) })),
 		meter.Counter("quorate.sharding.state.io", "By", "Bytes of the states and events in them.",
-			operations(func(t *tally) int64 { return int64(t.bytes.Load()) })), // A counter.
+			operations(func(t *tally) int64 { return int64(t.bytes.Load()) })),
 		meter.Counter("quorate.sharding.state.calls", "{call}", "Calls of the store that have ended.",
-			operations(func(t *tally) int64 { return int64(t.calls.Load()) })), // A counter.
+			operations(func(t *tally) int64 { return int64(t.calls.Load()) })),
 		meter.Counter("quorate.sharding.state.requests", "{request}", "Requests in these calls, each attempt counted: divided by the calls, the mean size of a batch.",
-			operations(func(t *tally) int64 { return int64(t.requests.Load()) })), // A counter.
+			operations(func(t *tally) int64 { return int64(t.requests.Load()) })),
 		meter.Total("quorate.sharding.state.calls.failed", "{call}", "Calls among them that have failed, or had no answer in time.",
 			func(k *Keeper) uint64 { return k.counts.failed.Load() }),
 		meter.UpDown("quorate.sharding.state.waiting", "{request}", "Requests that wait for a call, since as many are under way as may be.",
@@ -72,9 +72,9 @@ func table() []meter.Row[*Keeper] {
 		meter.Counter("quorate.sharding.state.ended", "{instance}",
 			"Instances that have ended: a later owner has the record (fenced), somebody else has changed it (foreign), the store gave no answer (unanswered).",
 			func(k *Keeper, show meter.Show) {
-				show(int64(k.counts.fenced.Load()), meter.Fault.String("fenced"))         // A counter.
-				show(int64(k.counts.foreign.Load()), meter.Fault.String("foreign"))       // A counter.
-				show(int64(k.counts.unanswered.Load()), meter.Fault.String("unanswered")) // A counter.
+				show(int64(k.counts.fenced.Load()), meter.Fault.String("fenced"))
+				show(int64(k.counts.foreign.Load()), meter.Fault.String("foreign"))
+				show(int64(k.counts.unanswered.Load()), meter.Fault.String("unanswered"))
 			}),
 	}
 }

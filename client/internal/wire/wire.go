@@ -41,7 +41,7 @@ func Requests(taken []*broker.Request, now broker.Instant) []*clientv1.Request {
 func Outcome(o *clientv1.Outcome) broker.Outcome {
 	out := broker.Outcome{ID: o.GetId(), Result: broker.Result{Code: broker.UnknownOutcome, Payload: o.GetPayload(), Detail: o.GetDetail()}}
 	if c := o.GetCode(); c >= clientv1.Code_CODE_OK && c <= clientv1.Code_CODE_UNKNOWN_KIND {
-		out.Code = broker.Code(c) // It is in the range.
+		out.Code = broker.Code(c)
 	}
 	if p := o.GetPlace(); p != nil {
 		out.Shard, out.Shards, out.Node = int(p.GetShard()), int(p.GetShards()), p.GetNode()

@@ -32,7 +32,7 @@ var names = [policies]string{ //nolint:gochecknoglobals // A table.
 func Policies() []Policy {
 	all := make([]Policy, policies)
 	for i := range all {
-		all[i] = Policy(i) // They are few.
+		all[i] = Policy(i)
 	}
 	return all
 }
@@ -48,7 +48,7 @@ func (p Policy) String() string {
 // Parse returns the policy with a name.
 func Parse(name string) (Policy, error) {
 	if i := slices.Index(names[:], name); i >= 0 {
-		return Policy(i), nil // The table is short.
+		return Policy(i), nil
 	}
 	return 0, fmt.Errorf("%q is not a policy: write one of %s", name, strings.Join(names[:], ", "))
 }

@@ -123,12 +123,12 @@ func (o *Order) Resize(limit int) {
 func (o *Order) Enter(key uint64) Seat {
 	s := o.free
 	if s == 0 {
-		s = Seat(len(o.seats)) // There are not as many entities.
+		s = Seat(len(o.seats))
 		o.seats = append(o.seats, seat{})
 	} else {
 		o.free = o.seats[s].next
 	}
-	o.seats[s] = seat{key: uint32(key ^ key>>32)} // Half of a hash is one.
+	o.seats[s] = seat{key: uint32(key ^ key>>32)}
 	o.len++
 	o.policy.enter(s)
 	return s
@@ -179,7 +179,7 @@ func (o *Order) newList() listID {
 		return id
 	}
 	o.lists = append(o.lists, list{})
-	return listID(len(o.lists) - 1) // There are not as many frequencies.
+	return listID(len(o.lists) - 1)
 }
 
 // freeList takes back an empty list.

@@ -40,7 +40,7 @@ func (l Layout) Compare(o Layout) int {
 }
 
 // Layout returns the number of the layout that the shard belongs to.
-func (s ShardID) Layout() uint16 { return uint16(s >> layoutBits) } // The upper bits.
+func (s ShardID) Layout() uint16 { return uint16(s >> layoutBits) }
 
 // Index returns the place of the shard in its layout, from 0.
 func (s ShardID) Index() uint32 { return uint32(s) & (1<<layoutBits - 1) }

@@ -255,7 +255,7 @@ func (d *Desk) end(id protocol.ShardID) {
 	if s == nil {
 		return
 	}
-	d.stats.Unwritten += uint64(s.writing()) // A length.
+	d.stats.Unwritten += uint64(s.writing())
 	d.hurry(s, false)
 	s.halt()
 	delete(d.shards, id)

@@ -140,7 +140,7 @@ func (i *item) set(f *wire.Field) error {
 	case 8:
 		ms, err := f.Uint(math.MaxInt64)
 		if ms > 0 {
-			i.since = time.UnixMilli(int64(ms)).UTC() // It is bounded.
+			i.since = time.UnixMilli(int64(ms)).UTC()
 		}
 		return err
 	default:

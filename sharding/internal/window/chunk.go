@@ -85,10 +85,10 @@ func (c *Chunk) push(m *Item) {
 // copy appends a message of another chunk.
 func (c *Chunk) copy(v *View) {
 	if v.Deadline != 0 {
-		c.bytes = binary.LittleEndian.AppendUint64(c.bytes, uint64(v.Deadline)) // All bits are kept.
+		c.bytes = binary.LittleEndian.AppendUint64(c.bytes, uint64(v.Deadline))
 	}
 	c.bytes = append(append(c.bytes, v.Head...), v.Body...)
-	c.items = append(c.items, entry{uint32(len(c.bytes)), uint16(len(v.Head)), v.Deadline != 0, v.asked}) // As in push.
+	c.items = append(c.items, entry{uint32(len(c.bytes)), uint16(len(v.Head)), v.Deadline != 0, v.asked})
 }
 
 // start returns where the i-th message begins.
@@ -105,7 +105,7 @@ func (c *Chunk) view(i int, v *View) {
 	b := c.bytes[c.start(i):e.end]
 	v.Seq, v.Deadline, v.asked = c.at+uint64(i), 0, e.asked
 	if e.timed {
-		v.Deadline = machine.Instant(binary.LittleEndian.Uint64(b)) // All bits are kept.
+		v.Deadline = machine.Instant(binary.LittleEndian.Uint64(b))
 		b = b[deadlineBytes:]
 	}
 	v.Head, v.Body = b[:e.head:e.head], b[e.head:]

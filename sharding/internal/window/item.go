@@ -40,7 +40,7 @@ func (m *Item) most() int { return sizeMost + len(m.Entity) + len(m.Trace) + len
 // append appends the item, and returns the size of the entity's field.
 func (m *Item) append(b []byte) (_ []byte, head int) {
 	if m.Deadline != 0 {
-		b = binary.LittleEndian.AppendUint64(b, uint64(m.Deadline)) // All bits are kept.
+		b = binary.LittleEndian.AppendUint64(b, uint64(m.Deadline))
 	}
 	before := len(b)
 	b = wire.AppendString(b, 4, m.Entity)

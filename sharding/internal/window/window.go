@@ -41,7 +41,7 @@ func (w *Window) Bytes() int { return w.bytes }
 func (w *Window) First() uint64 { return w.first }
 
 // Next returns the number of the next message that is put into the window.
-func (w *Window) Next() uint64 { return w.first + uint64(w.n) } // A length.
+func (w *Window) Next() uint64 { return w.first + uint64(w.n) }
 
 // Push puts a message behind all others. It calls fresh for a chunk of [Small], [Large] or
 // more bytes, when it needs one.
@@ -118,7 +118,7 @@ func (w *Window) Cut(seq uint64) Items {
 
 // leave takes the messages of the first chunk from one place to another out of the sums.
 func (w *Window) leave(c *Chunk, from, to int) {
-	w.first += uint64(to - from) // A length.
+	w.first += uint64(to - from)
 	w.n -= to - from
 	if to > from {
 		w.bytes -= int(c.items[to-1].end - c.start(from))
@@ -259,7 +259,7 @@ type Items struct {
 }
 
 // Len returns how many messages Next has not returned yet.
-func (i *Items) Len() int { return int(i.end - i.first) } // A length.
+func (i *Items) Len() int { return int(i.end - i.first) }
 
 // Seq returns the number of the next message.
 func (i *Items) Seq() uint64 { return i.first }

@@ -82,7 +82,7 @@ func appendItems(dst []byte, all *window.Items, n, room int, now machine.Instant
 		}
 		room = min(room, runBytes)
 		before = v.Head
-		dst = wire.AppendVarint(wire.AppendTag(dst, numberItems, wire.BytesType), uint64(size)) // A length.
+		dst = wire.AppendVarint(wire.AppendTag(dst, numberItems, wire.BytesType), uint64(size))
 		dst = append(dst, head...)
 		if v.Deadline == 0 {
 			dst = append(dst, v.Body...)
