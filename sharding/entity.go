@@ -178,7 +178,7 @@ func (c *Context) Context() context.Context {
 	if c.turn == nil {
 		c.turn = &turn{of: c.program, entity: c.job.Entity().ID()}
 	}
-	return context.WithValue(c.within(c.program.contextOf(c.job.Slot(), c.job.Entity())), turnKey{}, c.turn)
+	return context.WithValue(c.within(c.program.system.contexts.Of(c.program.region, c.job.Slot(), c.job.Entity())), turnKey{}, c.turn)
 }
 
 // StopReason says why the entity is stopped, during its Stop; [StopNone] otherwise.

@@ -155,30 +155,30 @@ func (s *stubborn) Stop(*Context) { s.stopped.Store(true) }
 func TestTheContextOfEntities(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		sl := r.r.region.SlotOf("a")
-		first := r.r.program.contextOf(sl, new(cell.Entity))
-		require.Equal(t, first, r.r.program.contextOf(sl, new(cell.Entity)))
-		s.suspension(protocol.Suspend{})
+		first := s.contexts.Of(r.r.region, sl, new(cell.Entity))
+		require.Equal(t, first, s.contexts.Of(r.r.region, sl, new(cell.Entity)))
+		s.contexts.Apply(protocol.Suspend{})
 		require.Error(t, first.Err())
-		s.suspension(protocol.Unsuspend{})
-		second := r.r.program.contextOf(sl, new(cell.Entity))
+		s.contexts.Apply(protocol.Unsuspend{})
+		second := s.contexts.Of(r.r.region, sl, new(cell.Entity))
 		require.NoError(t, second.Err())
-		s.hostContext.Load().end(nil) // As a look does, in a moment without standing that nobody else notices.
+		s.contexts.Apply(protocol.Suspend{}) // As a look does, in a moment without standing that nobody else notices.
 		require.Error(t, second.Err())
-		third := r.r.program.contextOf(sl, new(cell.Entity))
+		third := s.contexts.Of(r.r.region, sl, new(cell.Entity))
 		require.NoError(t, third.Err(), "the node has standing")
 		var lost atomic.Bool
 		r.r.region.Under(sl.Shard(), func() bool { return !lost.Load() })
 		lost.Store(true)
 		require.Error(t, third.Err(), "the lease is lost")
 		lost.Store(false)
-		fourth := r.r.program.contextOf(sl, new(cell.Entity))
+		fourth := s.contexts.Of(r.r.region, sl, new(cell.Entity))
 		require.NoError(t, fourth.Err(), "the lease is held")
 		sl.Apply(protocol.StopHosting{Epoch: sl.Info().Epoch})
 		synctest.Wait()
 		require.Error(t, fourth.Err())
-		s.suspension(protocol.Abandon{})
-		s.suspension(protocol.Unsuspend{})
-		require.Error(t, s.hosting().ctx.Err(), "a node that has ended gives no other")
+		s.contexts.Apply(protocol.Abandon{})
+		s.contexts.Apply(protocol.Unsuspend{})
+		require.Error(t, s.contexts.Of(r.r.region, sl, new(cell.Entity)).Err(), "a node that has ended gives no other")
 	})
 }
 

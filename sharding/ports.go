@@ -31,7 +31,7 @@ func (s *System) ports() runtime.Ports {
 		// The function runs on a goroutine of the Go runtime for the time of one step.
 		AfterFunc: func(after time.Duration, f func()) runtime.Timer { return time.AfterFunc(after, f) },
 		Waiter:    func(*cell.Message) runtime.Waiter { return make(room) },
-		Crowded:   s.queue.crowded,
+		Crowded:   s.pool.Crowded,
 		Report: func(kind string, shard protocol.ShardID, e protocol.CellEvent) {
 			s.dispatcher.report(control.FromShard{Kind: kind, Shard: shard, Event: e})
 		},

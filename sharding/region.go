@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/hosting"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/recall"
 	"github.com/quorate/quorate/sharding/internal/runtime"
@@ -160,9 +161,9 @@ type router struct {
 func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids remember.Store, cells cell.Config) *router {
 	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: spansOf(cfg.Name), checker: EntityChecker(nil)}
 	ports := runtime.KindPorts{
-		Work:   func(t runtime.Task) { s.queue.put(job{of: p, task: t}) },
+		Work:   func(t runtime.Task) { s.pool.Put(job{of: p, task: t}, t.Class()) },
 		Decode: p.decodeEarly,
-		Ended:  p.endLife,
+		Ended:  func(sl *runtime.Slot) { hosting.EndShard(p.region, sl) },
 	}
 	var calls *shelf
 	if ids != nil {

@@ -22,17 +22,18 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
-	"github.com/quorate/quorate/sharding/bound"
 	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/handoff"
+	"github.com/quorate/quorate/sharding/internal/hosting"
 	"github.com/quorate/quorate/sharding/internal/leases"
 	"github.com/quorate/quorate/sharding/internal/notes"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/internal/strategy"
 	"github.com/quorate/quorate/sharding/internal/wire"
+	"github.com/quorate/quorate/sharding/internal/workers"
 	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/transport"
 )
@@ -66,47 +67,33 @@ type System struct {
 	latest  Config                             // The configuration of the last reload; differs from cfg in reloadable settings only.
 	closing bool                               // The node has ended: no kind starts any more.
 
-	lanes       sync.Map // The nodes for whose full lane a goroutine waits.
-	hostContext atomic.Pointer[hostContext]
-	queue       workQueue
-	workers     sync.WaitGroup        // All goroutines of the system but that of run.
-	askPool     sync.Pool             // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
-	ended       chan struct{}         // Closed when every cell has been abandoned.
-	stopped     chan struct{}         // Closed after ended, when every goroutine has ended.
-	canceled    context.Context       //nolint:containedctx // Canceled from the start, for entities that their shard has left behind.
-	questions   asking.Questions[any] // Those to the control machine.
-	drains      drains
-	surveys     surveys
-	leasing     leasing
-	leases      *leases.Leases
-	ctx         context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
-	cancel      context.CancelFunc
-	counters    counters
-	losses      *notes.Losses
-	memories    *notes.Lines
-	forgeries   *notes.Forgeries
-	metrics     *metrics
-	tracing     tracing
-	providers   providers
+	lanes     sync.Map          // The nodes for whose full lane a goroutine waits.
+	contexts  *hosting.Contexts // Those of entities.
+	pool      workers.Pool[job]
+	workers   sync.WaitGroup        // All goroutines of the system but that of run.
+	askPool   sync.Pool             // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
+	ended     chan struct{}         // Closed when every cell has been abandoned.
+	stopped   chan struct{}         // Closed after ended, when every goroutine has ended.
+	questions asking.Questions[any] // Those to the control machine.
+	drains    drains
+	surveys   surveys
+	leasing   leasing
+	leases    *leases.Leases
+	ctx       context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
+	cancel    context.CancelFunc
+	counters  counters
+	losses    *notes.Losses
+	memories  *notes.Lines
+	forgeries *notes.Forgeries
+	metrics   *metrics
+	tracing   tracing
+	providers providers
 }
 
 // providers take the metrics and the traces; nil stands for the global provider.
 type providers struct {
 	meters metric.MeterProvider
 	traces trace.TracerProvider
-}
-
-// hostContext is the parent of the contexts that entities see. It is replaced when the
-// node regains its standing.
-type hostContext struct {
-	ctx context.Context //nolint:containedctx // Handed out to entities.
-	end context.CancelCauseFunc
-}
-
-// newHostContext returns a context that ends with its parent, and as soon as holds says no.
-func newHostContext(parent context.Context, holds func() bool) hostContext {
-	ctx, end := bound.New(parent, holds, context.Canceled)
-	return hostContext{ctx, end}
 }
 
 // Option is a collaborator that only code can give.
@@ -155,9 +142,6 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		ended: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	over, end := context.WithCancel(context.Background())
-	end()
-	s.canceled = over
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -176,11 +160,10 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.memories = notes.NewLines(s.log, slog.LevelWarn, "entities start without the memory that they had before a move")
 	s.leases = leases.New(s.leasePorts())
 	s.routers.Store(&map[string]*router{})
-	fresh := newHostContext(s.ctx, s.standing.Held)
-	s.hostContext.Store(&fresh)
+	s.contexts = hosting.New(s.ctx, s.standing.Held)
 	s.runtime = runtime.NewNode(s.ports())
 	s.dispatcher.init(s.runtime.Acknowledge)
-	s.queue.init(s.startWorker)
+	s.pool.Init(s.startWorker)
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: control.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
@@ -203,7 +186,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	// The goroutines are owned by the system and end with the node, that of run when
 	// every entity has returned; Close of the node does not wait for them, AwaitEnd does.
 	s.workers.Go(func() { s.dispatcher.run(s.ctx, handle) })
-	s.workers.Go(func() { s.queue.trimIdle(s.ctx) })
+	s.workers.Go(func() { s.pool.TrimIdle(s.ctx) })
 	go s.run()
 	return s, nil
 }
@@ -237,7 +220,7 @@ func (s *System) run() {
 	s.memories.End()
 	s.forgeries.End()
 	s.cancel()
-	s.hostContext.Load().end(nil)
+	s.contexts.End()
 	close(s.ended)
 	s.mu.Lock() // From here on no kind starts, and so no goroutine of a kind.
 	s.closing = true
@@ -467,7 +450,7 @@ func (s *System) other(e machine.Effect) {
 	case control.ToShard:
 		s.runtime.Apply(e.Kind, e.Shard, e.Input)
 	case control.ToShards:
-		s.suspension(e.Input)
+		s.contexts.Apply(e.Input)
 		s.runtime.ApplyAll(e.Kind, e.Input)
 	case control.Relayout:
 		if r := s.router(e.Kind); r != nil {
@@ -492,43 +475,6 @@ func (s *System) other(e machine.Effect) {
 		}
 	default:
 		machine.Assert(false, "the control machine's effects are known", "effect", e)
-	}
-}
-
-// suspension ends the context of the entities when the node loses its standing or ends,
-// and renews that context when the node regains the standing.
-func (s *System) suspension(in protocol.CellInput) {
-	switch in.(type) {
-	case protocol.Suspend:
-		s.hostContext.Load().end(nil)
-	case protocol.Abandon:
-		s.hostContext.Swap(&hostContext{s.canceled, func(error) {}}).end(nil)
-	case protocol.Unsuspend:
-		s.renewHosting(s.hostContext.Load())
-	}
-}
-
-// hosting returns the present parent of the contexts of entities. One that a look has ended, in a moment without
-// standing of which the control machine has not heard, is replaced: nobody else would.
-func (s *System) hosting() *hostContext {
-	host := s.hostContext.Load()
-	if host.ctx.Err() != nil && s.standing.Held() {
-		s.renewHosting(host)
-	}
-	return s.hostContext.Load()
-}
-
-// renewHosting gives entities a fresh context in place of the old one, unless the node has ended or another caller
-// has done so.
-func (s *System) renewHosting(old *hostContext) {
-	if old.ctx == s.canceled {
-		return
-	}
-	fresh := newHostContext(s.ctx, s.standing.Held)
-	if s.hostContext.CompareAndSwap(old, &fresh) {
-		old.end(nil)
-	} else {
-		fresh.end(nil)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/hosting"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
@@ -19,9 +20,6 @@ const entityPatience = 5 * time.Second
 
 // errEntityPatience is the cause when entityPatience has ended a wait for room.
 var errEntityPatience = fmt.Errorf("an entity waits for room for %v at most", entityPatience)
-
-// ofEntity is the key that marks the contexts of entities.
-type ofEntity struct{}
 
 // room is closed when there is room for a message.
 type room chan struct{}
@@ -39,7 +37,7 @@ func (r *router) await(ctx context.Context, sl *runtime.Slot, m *cell.Message, f
 		defer timer.Stop()
 		expired = timer.C
 	case a != nil:
-	case ctx.Value(ofEntity{}) != nil:
+	case hosting.IsEntity(ctx):
 		timer := time.NewTimer(entityPatience)
 		defer timer.Stop()
 		expired, limit = timer.C, errEntityPatience

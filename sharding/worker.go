@@ -4,7 +4,6 @@
 package sharding
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -18,6 +17,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/workers"
 )
 
 // The goroutine that runs an entity: the queue finds one, or starts it, and runJobs does one
@@ -39,42 +39,23 @@ type program struct {
 	deserts atomic.Bool                   // The codec has ended the goroutine that had it decode.
 }
 
-// life is the context of the entities of a shard for as long as it is hosted.
-type life struct {
-	hostContext
-
-	of *hostContext // The context of the system from which this one was derived.
+// job is an entity with something to do.
+type job struct {
+	of   *program
+	task runtime.Task
+	ctx  *Context // Holds the steps that the job has taken so far; nil before the first.
 }
 
-// contextOf returns the context of an entity of a slot. The entities of a shard share one context,
-// made when the first of them asks for it: most never do.
-func (p *program) contextOf(sl *runtime.Slot, e *cell.Entity) context.Context {
-	host := p.system.hosting()
-	permitted := func() bool { return p.region.Permits(sl) }
-	var l *life
-	sl.Do(func(*cell.Cell) {
-		if e.Ended() {
-			return
-		}
-		if l, _ = (*p.region.Life(sl)).(*life); l == nil || l.of != host || l.ctx.Err() != nil && permitted() {
-			p.endLife(sl)
-			l = &life{newHostContext(context.WithValue(host.ctx, ofEntity{}, true), permitted), host}
-			*p.region.Life(sl) = l
-		}
-	})
-	if l == nil {
-		return p.system.canceled
+// class returns the class of the job.
+func (j job) class() runtime.Class {
+	if j.ctx != nil {
+		return j.ctx.job.Class()
 	}
-	return l.ctx
+	return j.task.Class()
 }
 
-// endLife ends the context that the entities of a shard share; the caller holds the slot.
-func (p *program) endLife(sl *runtime.Slot) {
-	if l, there := (*p.region.Life(sl)).(*life); there {
-		l.end(nil)
-		*p.region.Life(sl) = nil
-	}
-}
+// worker is a goroutine that does one job after the other.
+type worker = workers.Worker[job]
 
 // startWorker starts a worker with its first job.
 func (s *System) startWorker(w *worker, j job) {
@@ -90,9 +71,9 @@ func (s *System) runJobs(w *worker, j job) {
 		if call != runtime.CallNone {
 			// The entity ended this goroutine, by runtime.Goexit. The step has failed, and
 			// another goroutine goes on with the next.
-			s.queue.leave(w)
+			s.pool.Leave(w)
 			j.of.deserted(j.ctx, call)
-			s.queue.put(j)
+			s.pool.Put(j, j.class())
 		}
 	}()
 	clock := s.clock.Reader()
@@ -104,9 +85,9 @@ func (s *System) runJobs(w *worker, j job) {
 		switch begins := j.ctx.job.Begin(); begins {
 		case runtime.CallNone:
 			j = job{} // The memory of the finished job can be freed while this goroutine waits.
-			j, more = s.queue.next(w)
+			j, more = s.pool.Next(w)
 		case runtime.CallYield:
-			j, more = s.queue.exchange(w, j)
+			j, more = s.pool.Exchange(w, j, j.class())
 		default:
 			call = begins
 			j.of.call(w, j.ctx, call)

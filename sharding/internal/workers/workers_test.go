@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package workers
 
 import (
 	"context"
@@ -13,25 +13,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// crowd is a queue whose workers do what a test says: a job is a function, kept by the pointer
-// of its entity.
-type crowd struct {
-	workQueue
-
-	todo map[*cell.Entity]func()
-}
+// crowd is a pool whose workers do what a test says: a job is a function.
+type crowd struct{ Pool[func()] }
 
 func newCrowd(processors int) *crowd {
-	c := &crowd{todo: map[*cell.Entity]func(){}}
-	c.init(func(w *worker, j job) {
-		go func() { // Ends when the queue dismisses the worker; the bubble waits for that.
-			for more := true; more; j, more = c.next(w) {
+	c := &crowd{}
+	c.Init(func(w *Worker[func()], do func()) {
+		go func() { // Ends when the pool dismisses the worker; the bubble waits for that.
+			for more := true; more; do, more = c.Next(w) {
 				w.Enter()
-				c.todo[j.task.Entity]()
+				do()
 				w.Return()
 			}
 		}()
@@ -40,16 +34,10 @@ func newCrowd(processors int) *crowd {
 	return c
 }
 
-// add puts a job; functions are added before the workers that read them start, or by a
-// test while all workers wait.
-func (c *crowd) add(do ...func()) {
-	jobs := make([]job, len(do))
-	for i, f := range do {
-		jobs[i].task.Entity = new(cell.Entity)
-		c.todo[jobs[i].task.Entity] = f
-	}
-	for _, j := range jobs {
-		c.put(j)
+// add puts jobs of the quick class.
+func (c *crowd) add(jobs ...func()) {
+	for _, do := range jobs {
+		c.Put(do, runtime.ClassQuick)
 	}
 }
 
@@ -96,7 +84,7 @@ func TestWorkersThatAreKeptAreReplaced(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, c.queue.Busy(runtime.ClassQuick))
 		require.LessOrEqual(t, c.queue.Workers(), 1003)
-		go c.trimIdle(ctx)
+		go c.TrimIdle(ctx)
 		<-time.After(40 * runtime.QueueTrim)
 		synctest.Wait()
 		require.Zero(t, c.queue.Workers())
