@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/telemetry"
 )
 
 // An ask, from Ask to its reply: ask begins a span, exchange sends the message by send, of
@@ -137,15 +138,15 @@ func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Rep
 	var span trace.Span // Nil when no provider takes spans.
 	var parent []byte
 	switch {
-	case r.system.tracing.absent():
-	case r.system.tracing.off():
-		parent = traceparent(trace.SpanContextFromContext(ctx))
+	case r.system.tracing.Absent():
+	case r.system.tracing.Off():
+		parent = telemetry.Traceparent(trace.SpanContextFromContext(ctx))
 	default:
-		ctx, span = r.program.begin(ctx, id, &r.program.spans.client)
-		parent = traceparent(span.SpanContext())
+		ctx, span = r.begin(ctx, id, &r.program.spans.Client)
+		parent = telemetry.Traceparent(span.SpanContext())
 	}
 	var began machine.Instant
-	timed := r.system.metrics.asks.Enabled(ctx)
+	timed := r.system.metrics.TimesAsks(ctx)
 	if timed {
 		began = r.system.clock.Instant()
 	}
@@ -153,10 +154,10 @@ func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Rep
 	if timed || span != nil {
 		fault, text := verdictOf(reply, err)
 		if timed {
-			r.system.metrics.asked(r, began, fault)
+			r.asked.Asked(r.system.clock.Instant().Sub(began), fault)
 		}
 		if span != nil {
-			finish(span, fault, text)
+			telemetry.Finish(span, fault, text)
 		}
 	}
 	return reply, err

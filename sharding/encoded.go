@@ -51,12 +51,12 @@ type Answer struct {
 // not be called by the function that is given the answer, but by another goroutine, once.
 func (a Answer) Append(dst []byte) ([]byte, error) {
 	out, err := a.append(dst)
-	if a.r.system.metrics.asks.Enabled(a.r.system.ctx) {
+	if a.r.system.metrics.TimesAsks(a.r.system.ctx) {
 		fault := ""
 		if err != nil {
 			fault = wordOfError(err)
 		}
-		a.r.system.metrics.asked(a.r, a.began, fault)
+		a.r.asked.Asked(a.r.system.clock.Instant().Sub(a.began), fault)
 	}
 	return out, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/telemetry"
 )
 
 // What a program writes, and what an entity sees: first the interfaces of an entity, Entity with the optional Starter
@@ -179,6 +180,18 @@ func (c *Context) Context() context.Context {
 		c.turn = &turn{of: c.program, entity: c.job.Entity().ID()}
 	}
 	return context.WithValue(c.within(c.program.system.contexts.Of(c.program.region, c.job.Slot(), c.job.Entity())), turnKey{}, c.turn)
+}
+
+// within returns a context with the trace of the message that is being handled.
+func (c *Context) within(ctx context.Context) context.Context {
+	switch {
+	case c.span != nil:
+		return trace.ContextWithSpan(ctx, c.span)
+	case len(c.job.Mail().Trace()) > 0:
+		return telemetry.Remote(ctx, c.job.Mail().Trace())
+	default:
+		return ctx
+	}
 }
 
 // StopReason says why the entity is stopped, during its Stop; [StopNone] otherwise.

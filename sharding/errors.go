@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
+	"github.com/quorate/quorate/sharding/internal/telemetry"
 )
 
 // The errors of messages: first the sentinels, with a table of which says that a retry is
@@ -104,6 +105,35 @@ func errorOf(c protocol.Code) error {
 	default:
 		return fmt.Errorf("code %d: %w", uint8(c), ErrUnknownOutcome)
 	}
+}
+
+// verdictOf says what went wrong with a message, in a word for an attribute and in a text
+// for people; both are empty when nothing went wrong. An error that wraps several
+// sentinels has the word of the most specific.
+func verdictOf(reply *protocol.Reply, err error) (fault, text string) {
+	switch {
+	case err != nil:
+		return wordOfError(err), err.Error()
+	case reply != nil && reply.Code != protocol.CodeOK:
+		return telemetry.Word(reply.Code), reply.Detail
+	default:
+		return "", ""
+	}
+}
+
+func wordOfError(err error) string {
+	for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
+		if code != protocol.CodeNotDelivered && errors.Is(err, errorOf(code)) {
+			return telemetry.Word(code)
+		}
+	}
+	if _, ok := errors.AsType[*SettingsError](err); ok {
+		return "settings"
+	}
+	if errors.Is(err, ErrInvalid) {
+		return "invalid"
+	}
+	return telemetry.Word(protocol.CodeNotDelivered)
 }
 
 // SettingsError says that the coordinator refused a kind of this node because

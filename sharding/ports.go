@@ -37,19 +37,19 @@ func (s *System) ports() runtime.Ports {
 		},
 		Notes: runtime.Notes{
 			Malformed: func(from gossip.NodeID, err error) {
-				s.counters.malformed.Add(1)
+				s.counters.Malformed.Add(1)
 				s.log.Warn("message dropped", "from", from.String(), "error", err)
 			},
-			Misdirected: func() { s.counters.misdirected.Add(1) },
+			Misdirected: func() { s.counters.Misdirected.Add(1) },
 			Forged:      s.forgeries.Note,
-			Dropped:     func(why cell.Drop) { s.counters.dropped[why].Add(1) },
+			Dropped:     func(why cell.Drop) { s.counters.Dropped[why].Add(1) },
 			Lost:        s.losses.Note,
 			Forgotten: func(kind string, f protocol.Forgotten) {
 				s.memories.Note(kind, f.Loss.String(), f.Entity, explain.Loss(f.Loss))
 			},
-			Unsent:   func(frames int) { s.counters.unsent.Add(uint64(frames)) },
+			Unsent:   func(frames int) { s.counters.Unsent.Add(uint64(frames)) },
 			Stuck:    s.stuck,
-			Returned: func() { s.counters.stuck.Add(-1) },
+			Returned: func() { s.counters.Stuck.Add(-1) },
 		},
 	}
 }
@@ -69,7 +69,7 @@ func (s *System) leasePorts() leases.Config {
 
 // stuck counts an entity that does not return, and reports it.
 func (s *System) stuck(sl *runtime.Slot, e *cell.Entity) {
-	s.counters.stuck.Add(1)
+	s.counters.Stuck.Add(1)
 	info := e.Info()
 	since := s.clock.Instant().Sub(info.Since)
 	// The goroutine is owned by the system and ends when the line is written, which is

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/gossip"
@@ -19,6 +18,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/recall"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/telemetry"
 	"github.com/quorate/quorate/sharding/remember"
 )
 
@@ -48,18 +48,23 @@ func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
 
 // tell sends a message without waiting for a reply, within a span if ctx has a sampled one.
 func (r *router) tell(ctx context.Context, id string, message any) error {
-	if r.system.tracing.absent() {
+	if r.system.tracing.Absent() {
 		return r.send(ctx, id, message, nil, nil)
 	}
 	parent := trace.SpanContextFromContext(ctx)
-	if !parent.IsSampled() || r.system.tracing.off() {
-		return r.send(ctx, id, message, nil, traceparent(parent))
+	if !parent.IsSampled() || r.system.tracing.Off() {
+		return r.send(ctx, id, message, nil, telemetry.Traceparent(parent))
 	}
-	ctx, span := r.program.begin(ctx, id, &r.program.spans.producer)
-	err := r.send(ctx, id, message, nil, traceparent(span.SpanContext()))
+	ctx, span := r.begin(ctx, id, &r.program.spans.Producer)
+	err := r.send(ctx, id, message, nil, telemetry.Traceparent(span.SpanContext()))
 	fault, text := verdictOf(nil, err)
-	finish(span, fault, text)
+	telemetry.Finish(span, fault, text)
 	return err
+}
+
+// begin begins a span about an entity.
+func (r *router) begin(ctx context.Context, id string, role *telemetry.Template) (context.Context, trace.Span) {
+	return r.program.spans.Begin(ctx, id, r.region.SlotOf(id).Shard().Index(), role)
 }
 
 // send accepts a message. The ask that waits for the reply, and the trace context of the
@@ -154,12 +159,12 @@ type router struct {
 	// matters. Sent under System.mu.
 	intervals chan time.Duration
 
-	success metric.MeasurementOption // The attributes of an ask that was answered.
+	asked telemetry.Asks
 }
 
 // newRouter returns a router whose cells know no home yet. Nil ids: entities are not remembered.
 func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids remember.Store, cells cell.Config) *router {
-	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: spansOf(cfg.Name), checker: EntityChecker(nil)}
+	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: s.tracing.NewKind(cfg.Name, s.self.String()), checker: EntityChecker(nil)}
 	ports := runtime.KindPorts{
 		Work:   func(t runtime.Task) { s.pool.Put(job{of: p, task: t}, t.Class()) },
 		Decode: p.decodeEarly,
@@ -178,7 +183,7 @@ func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids 
 		system: s, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy, bound: cfg.Settings.Role,
 		shards:   int(cfg.Settings.Shards),
 		interval: runtime.SweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
-		success: with(attrKind.String(cfg.Name)),
+		asked: s.metrics.NewAsks(cfg.Name),
 	}
 	r.verdict.Store(newVerdict())
 	return r

@@ -4,23 +4,17 @@
 package sharding
 
 import (
-	"sync/atomic"
+	"context"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/telemetry"
 )
 
 // What a system counts, for [System.Stats] and for the metrics: first the counters that no cell keeps, then what the
 // program gets, then what it is put together from.
-
-// counters are the counters of a system that no cell keeps.
-type counters struct {
-	malformed, misdirected, violations atomic.Uint64
-	panics, unsent                     atomic.Uint64
-	dropped                            [cell.DropStopped + 1]atomic.Uint64
-	stuck                              atomic.Int64
-}
 
 // Stats are the counters of a [System]. All but Stuck, Waiting and Held only grow,
 // from 0 when the system was made.
@@ -68,17 +62,30 @@ type Stats struct {
 }
 
 // counted reads the counters of the system, of its losses and forgeries, and of all cells.
-func (s *System) counted() *collected {
-	c := &collected{leased: s.leases.On(), leasesLost: s.leases.Lost(), counts: &s.counters, failed: s.losses.Counts(), forged: s.forgeries.Counts()}
+func (s *System) counted() *telemetry.Collected {
+	c := &telemetry.Collected{
+		Counters: &s.counters, Leased: s.leases.On(), LeasesLost: s.leases.Lost(), Failed: s.losses.Counts(), Forged: s.forgeries.Counts(),
+	}
 	for _, r := range *s.routers.Load() {
-		k := kindTally{kind: r.name, limits: r.region.Limits(), unleased: s.leases.Count(r.name)}
-		k.remembers, k.remembered = r.region.Remembering()
+		k := telemetry.KindTally{Kind: r.name, Limits: r.region.Limits(), Unleased: s.leases.Count(r.name)}
+		k.Remembers, k.Remembered = r.region.Remembering()
 		r.region.Past(&k.Tally)
 		r.region.EachSlot(func(sl *runtime.Slot) {
 			sl.Tally(&k.Tally)
-			k.senders += sl.Waiting()
+			k.Senders += sl.Waiting()
 		})
-		c.kinds = append(c.kinds, k)
+		c.Kinds = append(c.Kinds, k)
+	}
+	return c
+}
+
+// collect reads all counters, and asks the control machine for the phases of the shards.
+func (s *System) collect(ctx context.Context) *telemetry.Collected {
+	c := s.counted()
+	e, _ := s.inquiry.Ask(ctx, s.ended, func(id uint64) error { return s.control.Post(control.Examine{ID: id}) })
+	c.Coordinated, c.Missing = e.Kinds, map[string]bool{}
+	for kind, by := range s.Coordinators() {
+		c.Missing[kind] = by.Node == ""
 	}
 	return c
 }
@@ -88,21 +95,21 @@ func (s *System) counted() *collected {
 func (s *System) Stats() Stats {
 	c := s.counted()
 	stats := Stats{
-		Malformed: c.counts.malformed.Load(), Misdirected: c.counts.misdirected.Load(), Violations: c.counts.violations.Load(),
-		Panics: c.counts.panics.Load(), Unsent: c.counts.unsent.Load(),
-		Stuck: uint64(max(c.counts.stuck.Load(), 0)), Failures: failuresOf(c.failed), Forged: forgeriesOf(c.forged),
+		Malformed: c.Counters.Malformed.Load(), Misdirected: c.Counters.Misdirected.Load(), Violations: c.Counters.Violations.Load(),
+		Panics: c.Counters.Panics.Load(), Unsent: c.Counters.Unsent.Load(),
+		Stuck: uint64(max(c.Counters.Stuck.Load(), 0)), Failures: failuresOf(c.Failed), Forged: forgeriesOf(c.Forged),
 	}
-	for i := range c.counts.dropped {
-		stats.Dropped += c.counts.dropped[i].Load()
+	for i := range c.Counters.Dropped {
+		stats.Dropped += c.Counters.Dropped[i].Load()
 	}
 	stats.Failed = stats.Failures.Total()
-	for i := range c.kinds {
-		k := &c.kinds[i]
+	for i := range c.Kinds {
+		k := &c.Kinds[i]
 		stats.Sent += k.Sent
 		stats.Received += k.Received
 		stats.Handled += k.Handled
 		stats.Held += uint64(k.Held)
-		stats.Waiting += uint64(k.senders)
+		stats.Waiting += uint64(k.Senders)
 	}
 	return stats
 }

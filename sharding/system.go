@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/cell"
@@ -32,6 +33,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/internal/strategy"
+	"github.com/quorate/quorate/sharding/internal/telemetry"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/sharding/internal/workers"
 	"github.com/quorate/quorate/sharding/remember"
@@ -81,12 +83,13 @@ type System struct {
 	leases    *leases.Leases
 	ctx       context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
 	cancel    context.CancelFunc
-	counters  counters
+	counters  telemetry.Counters
 	losses    *notes.Losses
 	memories  *notes.Lines
 	forgeries *notes.Forgeries
-	metrics   *metrics
-	tracing   tracing
+	metrics   *telemetry.Metrics
+	inquiry   meter.Inquiry[control.Examined] // What metrics ask the control machine.
+	tracing   *telemetry.Tracing
 	providers providers
 }
 
@@ -154,7 +157,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		s.cancel()
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
-	s.metrics, s.tracing = newMetrics(s, s.providers.meters), tracingBy(s.providers.traces)
+	s.metrics, s.tracing = telemetry.New(s.ctx, s.providers.meters, s.self), telemetry.NewTracing(s.providers.traces)
 	s.drains.turn = make(chan struct{}, 1)
 	s.losses, s.forgeries = notes.NewLosses(s.log), notes.NewForgeries(s.log, node.Source)
 	s.memories = notes.NewLines(s.log, slog.LevelWarn, "entities start without the memory that they had before a move")
@@ -180,7 +183,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		s.cancel()
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
-	s.metrics.start()
+	s.metrics.Observe(s.collect, s.log)
 	node.Transport().Handle(protocol.MessageService, s.runtime.Received)
 	node.Notices(s.noticed)
 	// The goroutines are owned by the system and end with the node, that of run when
@@ -214,7 +217,7 @@ func (s *System) Node() *membership.Node { return s.node }
 // has ended.
 func (s *System) run() {
 	<-s.node.Done()
-	s.metrics.stop()
+	s.metrics.Stop()
 	s.runtime.Abandon()
 	s.losses.End()
 	s.memories.End()
@@ -512,13 +515,13 @@ func (s *System) published(event any) {
 	case control.CoordinatorsKnown:
 		s.coordinators.Store(&e)
 	case control.Examined:
-		s.metrics.inquiry.Answer(e.ID, e)
+		s.inquiry.Answer(e.ID, e)
 	case control.MoveEnded:
-		s.metrics.moved(e)
+		s.metrics.Moved(e)
 	case control.CoordinatorStopped: // The start of a coordinator is a decision, and logged as such.
 		s.log.Info(gossip.Escape("coordinator of "+e.Kind+": stopped"), "kind", e.Kind, "term", e.Term.String())
 	case control.Violation:
-		s.counters.violations.Add(1)
+		s.counters.Violations.Add(1)
 		s.log.Error("a state that must not be", "kind", e.Kind, "shard", e.Shard, "detail", e.Detail)
 	}
 }

@@ -4,6 +4,7 @@
 package sharding
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/telemetry"
 	"github.com/quorate/quorate/sharding/internal/workers"
 )
 
@@ -31,7 +33,7 @@ type program struct {
 	kind   string
 	codec  Codec
 	entity behaviour
-	spans  spans
+	spans  *telemetry.Kind
 	region *runtime.Region
 
 	checker *optional.Checker             // Of entities.
@@ -130,7 +132,7 @@ func (p *program) call(w *worker, ctx *Context, call runtime.Call) {
 
 // deserted ends a call from which an entity did not return, as a failure.
 func (p *program) deserted(ctx *Context, call runtime.Call) {
-	p.system.counters.panics.Add(1)
+	p.system.counters.Panics.Add(1)
 	p.system.log.Error("entity ended its goroutine", "kind", p.kind, "entity", ctx.ID())
 	switch call {
 	case runtime.CallStart:
@@ -183,6 +185,28 @@ func (p *program) handle(ctx *Context, m cell.Mail) cell.Result {
 		return cell.Result{}
 	}
 	return cell.Result{Reply: p.answer(ctx.reply, e, m.Origin(p.system.self))}
+}
+
+// receive hands a message that has a trace context to its entity, within a span if that is
+// sampled.
+func (p *program) receive(ctx *Context, e *cell.Entity, m *cell.Message, value any) (err error) {
+	defer func() { ctx.span = nil }()
+	if !telemetry.IsSampled(m.Trace) {
+		return p.hand(ctx, e, value)
+	}
+	role := &p.spans.Consumer
+	if m.Correlation != 0 {
+		role = &p.spans.Server
+	}
+	_, ctx.span = p.spans.Begin(telemetry.Remote(context.Background(), m.Trace), e.ID(), ctx.job.Slot().Shard().Index(), role)
+	fault, text := telemetry.Word(protocol.CodeEntityFailed), errDeserted.Error() // Holds when the entity does not return from the call.
+	defer func() { telemetry.Finish(ctx.span, fault, text) }()
+	if err = p.hand(ctx, e, value); err == nil {
+		fault = ""
+	} else {
+		text = err.Error()
+	}
+	return err
 }
 
 // failed is the outcome of a message at which its entity failed.
@@ -362,7 +386,7 @@ func (p *program) stop(ctx *Context) (ordered bool) {
 // the process.
 func (p *program) recovered(id string, err *error) {
 	if v := recover(); v != nil {
-		p.system.counters.panics.Add(1)
+		p.system.counters.Panics.Add(1)
 		p.system.log.Error("entity panicked", "kind", p.kind, "entity", id, "panic", v, "stack", string(debug.Stack()))
 		*err = fmt.Errorf("sharding: panic: %v", v)
 	}

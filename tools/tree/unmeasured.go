@@ -33,7 +33,7 @@ func unmeasured() map[string]string {
 		"sharding/state": program, "sharding/typed": program, "sharding/singleton/internal/background": program,
 
 		"machine decode": inside, "membership Decode": inside, "sharding exchange": inside, "sharding remote": inside,
-		"discovery/multicast": small, "downing": small, "plugins UnmarshalText": small, "sharding parseTraceparent": small, "sharding/delivery UnmarshalText": small,
+		"discovery/multicast": small, "downing": small, "plugins UnmarshalText": small, "sharding/internal/telemetry parseTraceparent": small, "sharding/delivery UnmarshalText": small,
 		"sharding/epoch": small, "plugins/internal/process": "it reads the lines that a plugin prints, of 16 KiB at most and one after the other",
 
 		"machine/wire": parts, "ddata/internal/wire Cut": parts, "sharding place": parts, "sharding/internal/runtime Blank": parts,

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package telemetry
 
 import (
 	"slices"
@@ -16,19 +16,19 @@ import (
 // rows that show the same of each kind.
 
 // table declares what is measured of sharding, each metric by a row that reads it. What
-// takes time is not in it: [newMetrics] declares the histograms.
-func table() []meter.Row[*collected] {
+// takes time is not in it: [New] declares the histograms.
+func table() []meter.Row[*Collected] {
 	return slices.Concat(shardTable(), messageTable(), frameTable(), entityTable(), rememberTable())
 }
 
 // shardTable declares what is measured of shards.
-func shardTable() []meter.Row[*collected] {
-	return []meter.Row[*collected]{
+func shardTable() []meter.Row[*Collected] {
+	return []meter.Row[*Collected]{
 		meter.UpDown("quorate.sharding.shards.hosted", "{shard}", "Shards that this node hosts.",
 			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Hosted)) })),
 		meter.Gauge("quorate.sharding.shards", "{shard}", "Shards by how they are, where the coordinator runs: without a home, at rest, or on the way.",
-			func(c *collected, show meter.Show) {
-				for _, k := range c.coordinated {
+			func(c *Collected, show meter.Show) {
+				for _, k := range c.Coordinated {
 					kind := attrKind.String(k.Kind)
 					show(int64(k.Open), kind, attrPhase.String("open"))
 					show(int64(k.Serving), kind, attrPhase.String("serving"))
@@ -36,35 +36,35 @@ func shardTable() []meter.Row[*collected] {
 				}
 			}),
 		meter.Gauge("quorate.sharding.coordinators.missing", "{kind}", "Kinds of this node that no member can coordinate, as 1, so that their shards get no home; nothing while that is not known.",
-			func(c *collected, show meter.Show) {
-				for _, k := range c.kinds {
-					switch by, known := c.coordinators[k.kind]; {
+			func(c *Collected, show meter.Show) {
+				for _, k := range c.Kinds {
+					switch missing, known := c.Missing[k.Kind]; {
 					case !known:
-					case by.Node == "":
-						show(1, attrKind.String(k.kind))
+					case missing:
+						show(1, attrKind.String(k.Kind))
 					default:
-						show(0, attrKind.String(k.kind))
+						show(0, attrKind.String(k.Kind))
 					}
 				}
 			}),
 		meter.Gauge("quorate.sharding.leases.waiting", "{shard}", "Shards that wait on this node for their leases, of kinds that have some.",
-			func(c *collected, show meter.Show) {
-				for _, k := range c.kinds {
-					if c.leased {
-						show(int64(k.unleased), attrKind.String(k.kind))
+			func(c *Collected, show meter.Show) {
+				for _, k := range c.Kinds {
+					if c.Leased {
+						show(int64(k.Unleased), attrKind.String(k.Kind))
 					}
 				}
 			}),
 		meter.Total("quorate.sharding.leases.lost", "{lease}", "Leases of shards that this node held and has lost.",
-			func(c *collected) uint64 { return c.leasesLost }),
+			func(c *Collected) uint64 { return c.LeasesLost }),
 		meter.Total("quorate.sharding.violations", "{violation}", "States seen that the protocol excludes. Must be 0.",
-			func(c *collected) uint64 { return c.counts.violations.Load() }),
+			func(c *Collected) uint64 { return c.Counters.Violations.Load() }),
 	}
 }
 
 // messageTable declares what is measured of messages to entities.
-func messageTable() []meter.Row[*collected] {
-	return []meter.Row[*collected]{
+func messageTable() []meter.Row[*Collected] {
+	return []meter.Row[*Collected]{
 		meter.UpDown("quorate.sharding.messages.waiting", "{message}",
 			"Messages that wait on this node: accepted here and not acknowledged (window), for a home (transit), for an entity (mailbox, as found by the last sweep, at most 15 s ago).",
 			kinds(func(t *cell.Tally, show meter.Show) {
@@ -84,49 +84,49 @@ func messageTable() []meter.Row[*collected] {
 			kinds(func(t *cell.Tally, show meter.Show) {
 				for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
 					if n := t.Refused[code]; n > 0 { // Most never come up.
-						show(int64(n), meter.Fault.String(wordOf(code)))
+						show(int64(n), meter.Fault.String(Word(code)))
 					}
 				}
 			})),
 		meter.Counter("quorate.sharding.messages.failed", "{message}", "Messages without an asker, of this node, that failed after Tell had accepted them.",
-			func(c *collected, show meter.Show) {
+			func(c *Collected, show meter.Show) {
 				for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
-					show(int64(c.failed[code]), meter.Fault.String(wordOf(code)))
+					show(int64(c.Failed[code]), meter.Fault.String(Word(code)))
 				}
 			}),
 	}
 }
 
 // frameTable declares what is measured of what other nodes send.
-func frameTable() []meter.Row[*collected] {
-	return []meter.Row[*collected]{
+func frameTable() []meter.Row[*Collected] {
+	return []meter.Row[*Collected]{
 		meter.Counter("quorate.sharding.messages.dropped", "{message}",
 			"Copies of messages that were dropped because their sender sends them again, or sent them twice. No message is lost by it.",
-			func(c *collected, show meter.Show) {
+			func(c *Collected, show meter.Show) {
 				for why := cell.DropDuplicate; why <= cell.DropStopped; why++ {
-					show(int64(c.counts.dropped[why].Load()), meter.Fault.String(why.String()))
+					show(int64(c.Counters.Dropped[why].Load()), meter.Fault.String(why.String()))
 				}
 			}),
 		meter.Total("quorate.sharding.messages.malformed", "{message}", "Frames of other nodes that meant nothing.",
-			func(c *collected) uint64 { return c.counts.malformed.Load() }),
+			func(c *Collected) uint64 { return c.Counters.Malformed.Load() }),
 		meter.Total("quorate.sharding.messages.misdirected", "{message}", "Messages for a kind or a shard that does not exist on this node.",
-			func(c *collected) uint64 { return c.counts.misdirected.Load() }),
+			func(c *Collected) uint64 { return c.Counters.Misdirected.Load() }),
 		meter.Counter("quorate.sharding.messages.forged", "{message}", "Messages, acknowledgements and replies dropped since the member that sent them may not speak for whom they are from. A few are usual while shards move.",
-			func(c *collected, show meter.Show) {
-				for fault, n := range c.forged {
+			func(c *Collected, show meter.Show) {
+				for fault, n := range c.Forged {
 					if fault := cell.Fault(fault); fault != cell.FaultNone {
 						show(int64(n), meter.Fault.String(fault.String()))
 					}
 				}
 			}),
 		meter.Total("quorate.sharding.replies.unsent", "{message}", "Replies and acknowledgements that could not be sent.",
-			func(c *collected) uint64 { return c.counts.unsent.Load() }),
+			func(c *Collected) uint64 { return c.Counters.Unsent.Load() }),
 	}
 }
 
 // entityTable declares what is measured of entities.
-func entityTable() []meter.Row[*collected] {
-	return []meter.Row[*collected]{
+func entityTable() []meter.Row[*Collected] {
+	return []meter.Row[*Collected]{
 		meter.UpDown("quorate.sharding.entities", "{entity}", "Entities in memory on this node.",
 			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Entities)) })),
 		meter.UpDown("quorate.sharding.entities.stuck", "{entity}", "Entities that do not return from what they are at.",
@@ -167,24 +167,24 @@ func entityTable() []meter.Row[*collected] {
 				show(int64(t.StartFailed), attrDuring.String("start"))
 			})),
 		meter.Total("quorate.sharding.entities.panics", "{panic}", "Panics of entities, and goroutines that they ended.",
-			func(c *collected) uint64 { return c.counts.panics.Load() }),
+			func(c *Collected) uint64 { return c.Counters.Panics.Load() }),
 	}
 }
 
 // limits is a row that shows the same of the limit of each kind.
-func limits(of func(runtime.LimitStats) int64) func(*collected, meter.Show) {
-	return func(c *collected, show meter.Show) {
-		for i := range c.kinds {
-			show(of(c.kinds[i].limits), attrKind.String(c.kinds[i].kind))
+func limits(of func(runtime.LimitStats) int64) func(*Collected, meter.Show) {
+	return func(c *Collected, show meter.Show) {
+		for i := range c.Kinds {
+			show(of(c.Kinds[i].Limits), attrKind.String(c.Kinds[i].Kind))
 		}
 	}
 }
 
 // kinds is a row that shows the same of each kind.
-func kinds(of func(*cell.Tally, meter.Show)) func(*collected, meter.Show) {
-	return func(c *collected, show meter.Show) {
-		for i := range c.kinds {
-			of(&c.kinds[i].Tally, ofKind(c.kinds[i].kind, show))
+func kinds(of func(*cell.Tally, meter.Show)) func(*Collected, meter.Show) {
+	return func(c *Collected, show meter.Show) {
+		for i := range c.Kinds {
+			of(&c.Kinds[i].Tally, ofKind(c.Kinds[i].Kind, show))
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package telemetry
 
 import (
 	"bytes"
@@ -16,13 +16,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/machine/meter"
-	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The spans of messages. Tell and Ask begin a span at the sender and put its context into the
-// message; receive begins one around the entity's Receive, if the message has a context that
-// is sampled. Last, the form of a trace context in an envelope.
+// The spans of messages: a [Kind] begins one where a message is sent, and one around the entity's Receive if the message
+// has a trace context that is sampled. Last, the form of a trace context in an envelope.
 
 // The attributes of spans. Unlike the attributes of metrics they may name the entity.
 const (
@@ -31,7 +29,7 @@ const (
 	attrNode   = attribute.Key("quorate.node")
 )
 
-// spans are the names and the attributes of the spans of one kind.
+// Kind begins the spans of the messages of one kind. Each role has a template.
 //
 //	Ask   "ask K"   client ─────────────────────────┐ until the reply
 //	        └─> "ask K"   server, around Receive ───┘
@@ -42,19 +40,25 @@ const (
 // trace of its sender and begins none: there are millions of them a second, and
 // each would be a decision of a sampler. A trace that is not sampled is passed on
 // without spans, so that the decision is kept on the way.
-type spans struct{ client, server, producer, consumer template }
+type Kind struct {
+	Client, Server, Producer, Consumer Template
 
-// template holds what the spans of one role have in common. The attributes are set
+	tracing *Tracing
+	self    string // The node.
+}
+
+// Template holds what the spans of one role have in common. The attributes are set
 // once a span is known to be recorded: most spans are not, and must cost little.
-type template struct {
+type Template struct {
 	name  string
 	role  []trace.SpanStartOption
 	attrs []attribute.KeyValue
 }
 
-func spansOf(kind string) spans {
-	of := func(operation string, role trace.SpanKind, attrs []attribute.KeyValue) template {
-		return template{operation + " " + kind, []trace.SpanStartOption{trace.WithSpanKind(role)}, append(attrs, attrKind.String(kind))}
+// NewKind returns what begins the spans of a kind on a node.
+func (t *Tracing) NewKind(kind, self string) *Kind {
+	of := func(operation string, role trace.SpanKind, attrs []attribute.KeyValue) Template {
+		return Template{operation + " " + kind, []trace.SpanStartOption{trace.WithSpanKind(role)}, append(attrs, attrKind.String(kind))}
 	}
 	call := []attribute.KeyValue{attribute.String("rpc.system", "quorate"), attribute.String("rpc.service", kind), attribute.String("rpc.method", "ask")}
 	message := func(operation string) []attribute.KeyValue {
@@ -63,28 +67,29 @@ func spansOf(kind string) spans {
 			attribute.String("messaging.operation.name", operation), attribute.String("messaging.operation.type", operation),
 		}
 	}
-	return spans{
-		client: of("ask", trace.SpanKindClient, call), server: of("ask", trace.SpanKindServer, call),
-		producer: of("send", trace.SpanKindProducer, message("send")), consumer: of("process", trace.SpanKindConsumer, message("process")),
+	return &Kind{
+		tracing: t, self: self,
+		Client: of("ask", trace.SpanKindClient, call), Server: of("ask", trace.SpanKindServer, call),
+		Producer: of("send", trace.SpanKindProducer, message("send")), Consumer: of("process", trace.SpanKindConsumer, message("process")),
 	}
 }
 
-// tracing makes spans. While the program has not set the global provider, no span is
+// Tracing makes spans. While the program has not set the global provider, no span is
 // begun: even a span that does nothing would cost each ask a twentieth of its time.
-type tracing struct {
+type Tracing struct {
 	tracer trace.Tracer
 	unset  trace.TracerProvider          // That of the program before it sets one; nil when the provider of the tracer may take spans.
 	unread propagation.TextMapPropagator // The global propagator as it is before the program sets one; nil when there was one already.
 }
 
-// tracingBy returns the tracing of a provider, of the global provider if p is nil.
-func tracingBy(p trace.TracerProvider) tracing {
+// NewTracing returns the tracing of a provider, of the global provider if p is nil.
+func NewTracing(p trace.TracerProvider) *Tracing {
 	const scope = "github.com/quorate/quorate/sharding"
 	if p != nil {
-		return tracing{tracer: p.Tracer(scope)}
+		return &Tracing{tracer: p.Tracer(scope)}
 	}
 	p = otel.GetTracerProvider()
-	t := tracing{tracer: p.Tracer(scope)}
+	t := &Tracing{tracer: p.Tracer(scope)}
 	// A provider that does something gives every span an identity. The probe is never
 	// ended, and so never exported.
 	if _, span := t.tracer.Start(context.Background(), "probe"); !span.SpanContext().IsValid() && reflect.TypeOf(p).Comparable() {
@@ -96,28 +101,28 @@ func tracingBy(p trace.TracerProvider) tracing {
 	return t
 }
 
-// off reports whether no provider takes spans.
-func (t *tracing) off() bool { return t.unset != nil && otel.GetTracerProvider() == t.unset }
+// Off reports whether no provider takes spans.
+func (t *Tracing) Off() bool { return t.unset != nil && otel.GetTracerProvider() == t.unset }
 
-// absent reports whether contexts need not be looked at: no provider takes spans, and
+// Absent reports whether contexts need not be looked at: no provider takes spans, and
 // nobody reads those of other processes, which would be passed on. The look would take a
 // twentieth of the time of a tell.
-func (t *tracing) absent() bool {
-	return t.off() && t.unread != nil && otel.GetTextMapPropagator() == t.unread
+func (t *Tracing) Absent() bool {
+	return t.Off() && t.unread != nil && otel.GetTextMapPropagator() == t.unread
 }
 
-// begin begins a span about an entity.
-func (p *program) begin(ctx context.Context, id string, t *template) (context.Context, trace.Span) {
-	ctx, span := p.system.tracing.tracer.Start(ctx, t.name, t.role...)
+// Begin begins a span about an entity of a shard, in one of the roles of the kind.
+func (k *Kind) Begin(ctx context.Context, id string, shard uint32, role *Template) (context.Context, trace.Span) {
+	ctx, span := k.tracing.tracer.Start(ctx, role.name, role.role...)
 	if span.IsRecording() {
-		span.SetAttributes(t.attrs...)
-		span.SetAttributes(attrEntity.String(protocol.Clip(id)), attrShard.Int(int(p.region.SlotOf(id).Shard().Index())), attrNode.String(p.system.self.String()))
+		span.SetAttributes(role.attrs...)
+		span.SetAttributes(attrEntity.String(protocol.Clip(id)), attrShard.Int(int(shard)), attrNode.String(k.self))
 	}
 	return ctx, span
 }
 
-// finish ends a span, with the fault and its text if the fault is not empty.
-func finish(span trace.Span, fault, text string) {
+// Finish ends a span, with the fault and its text if the fault is not empty.
+func Finish(span trace.Span, fault, text string) {
 	if fault != "" && span.IsRecording() {
 		span.SetAttributes(meter.Fault.String(fault))
 		span.SetStatus(codes.Error, text)
@@ -125,43 +130,9 @@ func finish(span trace.Span, fault, text string) {
 	span.End()
 }
 
-// receive hands a message that has a trace context to its entity, within a span if that is
-// sampled.
-func (p *program) receive(ctx *Context, e *cell.Entity, m *cell.Message, value any) (err error) {
-	defer func() { ctx.span = nil }()
-	if !isSampled(m.Trace) {
-		return p.hand(ctx, e, value)
-	}
-	role := &p.spans.consumer
-	if m.Correlation != 0 {
-		role = &p.spans.server
-	}
-	_, ctx.span = p.begin(remote(context.Background(), m.Trace), e.ID(), role)
-	fault, text := wordOf(protocol.CodeEntityFailed), errDeserted.Error() // Holds when the entity does not return from the call.
-	defer func() { finish(ctx.span, fault, text) }()
-	if err = p.hand(ctx, e, value); err == nil {
-		fault = ""
-	} else {
-		text = err.Error()
-	}
-	return err
-}
-
-// within returns a context with the trace of the message that is being handled.
-func (c *Context) within(ctx context.Context) context.Context {
-	switch {
-	case c.span != nil:
-		return trace.ContextWithSpan(ctx, c.span)
-	case len(c.job.Mail().Trace()) > 0:
-		return remote(ctx, c.job.Mail().Trace())
-	default:
-		return ctx
-	}
-}
-
-// remote returns a context with the span of another node, as an envelope says. What
+// Remote returns a context with the span of another node, as an envelope says. What
 // means nothing there is left out.
-func remote(ctx context.Context, b []byte) context.Context {
+func Remote(ctx context.Context, b []byte) context.Context {
 	parent := parseTraceparent(b)
 	if !parent.IsValid() {
 		return ctx
@@ -176,8 +147,8 @@ const (
 	tracestateMax    = 512 // Bytes. A longer one is left out, as the recommendation allows.
 )
 
-// traceparent returns the trace context for an envelope, nil when there is none.
-func traceparent(c trace.SpanContext) []byte {
+// Traceparent returns the trace context for an envelope, nil when there is none.
+func Traceparent(c trace.SpanContext) []byte {
 	if !c.IsValid() {
 		return nil
 	}
@@ -213,9 +184,9 @@ func parseTraceparent(b []byte) trace.SpanContext {
 	return trace.NewSpanContext(c)
 }
 
-// isSampled reports whether the trace context of an envelope is sampled. The flag is
+// IsSampled reports whether the trace context of an envelope is sampled. The flag is
 // in the last digit, and for most traces nothing else has to be read.
-func isSampled(b []byte) bool {
+func IsSampled(b []byte) bool {
 	return len(b) >= traceparentBytes && bytes.IndexByte([]byte("13579bdfBDF"), b[traceparentBytes-1]) >= 0
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package telemetry
 
 import (
 	"github.com/quorate/quorate/machine/meter"
@@ -9,8 +9,8 @@ import (
 )
 
 // rememberTable declares what is measured of entities that are remembered.
-func rememberTable() []meter.Row[*collected] {
-	return []meter.Row[*collected]{
+func rememberTable() []meter.Row[*Collected] {
+	return []meter.Row[*Collected]{
 		meter.UpDown("quorate.sharding.remembered.starting", "{entity}", "Remembered entities of this node that wait to begin, see sharding.remember.recovery-rate.",
 			remembers(func(s recall.Stats, show meter.Show) { show(int64(s.Starting)) })),
 		meter.UpDown("quorate.sharding.remembered.unwritten", "{id}", "Ids of entities that are to be written to the store of remembered entities.",
@@ -52,11 +52,11 @@ func rememberTable() []meter.Row[*collected] {
 }
 
 // remembers is a row that shows the same of each kind that remembers its entities.
-func remembers(of func(recall.Stats, meter.Show)) func(*collected, meter.Show) {
-	return func(c *collected, show meter.Show) {
-		for i := range c.kinds {
-			if k := &c.kinds[i]; k.remembered {
-				of(k.remembers, ofKind(k.kind, show))
+func remembers(of func(recall.Stats, meter.Show)) func(*Collected, meter.Show) {
+	return func(c *Collected, show meter.Show) {
+		for i := range c.Kinds {
+			if k := &c.Kinds[i]; k.Remembered {
+				of(k.Remembers, ofKind(k.Kind, show))
 			}
 		}
 	}
