@@ -78,6 +78,8 @@ var (
 	// node, or more shards or kinds than the coordinator keeps. The error of [Start] wraps it, and so does a
 	// [SettingsError].
 	ErrNoRoom = errors.New("there is no room for a further kind of this number of shards")
+	// ErrUndrained is the error of [System.Drain] when the node was told to host again meanwhile.
+	ErrUndrained = errors.New("sharding: the node was told to host again")
 	// ErrClosed: the node has ended. The error of a message wraps ErrNotDelivered as well.
 	ErrClosed = errors.New("sharding: closed")
 )

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/internal/asking"
+	"github.com/quorate/quorate/sharding/internal/census"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/survey"
 )
@@ -68,7 +69,7 @@ func ShardsEverywhere(ctx context.Context, h Host, kind string) (ShardCensus, er
 	if r == nil {
 		return ShardCensus{}, noKind(kind)
 	}
-	f, err := s.surveys.run(ctx, survey.Ask{Limit: limitOf(ctx, surveyLimit), Question: survey.Question{Sort: survey.SortShards, Kind: kind}})
+	f, err := s.survey(ctx, survey.Ask{Limit: census.Limit(ctx, census.UsualLimit), Question: survey.Question{Sort: survey.SortShards, Kind: kind}})
 	if err != nil {
 		return ShardCensus{}, err
 	}
@@ -111,7 +112,7 @@ func nodeCensus(said survey.Said) NodeCensus {
 // both layouts but for the retired ones.
 func inUse(r *router) (all []protocol.ShardID) {
 	scale := r.program.scale.Load()
-	for _, sl := range slotsOf(r) {
+	for _, sl := range r.census.Slots() {
 		if scale == nil || sl.Shard().Index() < scale.Count {
 			all = append(all, sl.Shard())
 		}
@@ -149,8 +150,8 @@ func EntitiesEverywhere(ctx context.Context, h Host, kind, after string, limit i
 		return EntityPage{}, err
 	}
 	limit = min(max(limit, 1), survey.MostEntities)
-	f, err := s.surveys.run(ctx, survey.Ask{
-		Limit:    limitOf(ctx, surveyLimit),
+	f, err := s.survey(ctx, survey.Ask{
+		Limit:    census.Limit(ctx, census.UsualLimit),
 		Question: survey.Question{Sort: survey.SortEntities, Kind: kind, After: from, Most: uint32(limit)},
 	})
 	if err != nil {
@@ -167,6 +168,15 @@ func EntitiesEverywhere(ctx context.Context, h Host, kind, after string, limit i
 		p.Next = fmt.Sprintf("%d/%s", all[n-1].At.Shard, all[n-1].At.ID)
 	}
 	return p, nil
+}
+
+// survey asks nodes, and waits for the result. The error is that of ctx, or [ErrClosed].
+func (s *System) survey(ctx context.Context, a survey.Ask) (survey.Finished, error) {
+	f, ok := s.surveys.Ask(ctx, a)
+	if !ok {
+		return f, s.unanswered(ctx)
+	}
+	return f, nil
 }
 
 // parseCursor reads a place in the order of entities.
@@ -215,13 +225,13 @@ func TellAll[C any](ctx context.Context, g *Region[C], message C, rate int) (Tol
 		return Told{}, err
 	}
 	s := g.r.system
-	limit := time.Now().Add(limitOf(ctx, tellAllLimit))
+	limit := time.Now().Add(census.Limit(ctx, tellAllLimit))
 	b := survey.NewBroadcast(survey.Question{
 		Sort: survey.SortTell, Kind: g.r.name, Payload: payload, Rate: uint32(min(max(rate, 0), 1<<30)),
 	}, inUse(g.r))
 	for b.Open() > 0 && time.Until(limit) > 0 {
-		parts := b.Next(g.r.homeOf)
-		f, err := s.surveys.run(ctx, survey.Ask{Limit: time.Until(limit), To: slices.Clip(append([]survey.Part{}, parts...))})
+		parts := b.Next(g.r.census.HomeOf)
+		f, err := s.survey(ctx, survey.Ask{Limit: time.Until(limit), To: slices.Clip(append([]survey.Part{}, parts...))})
 		if err != nil {
 			return toldOf(b), err
 		}

@@ -276,38 +276,14 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 	}
 	x.Entity = entity
 	if x.Home != "" && x.Home != x.Self {
-		x.Pending = append(x.Pending, r.system.surveys.atHome(ctx, r, sl, x.Home, entity)...)
+		x.Pending = append(x.Pending, r.system.surveys.AtHome(ctx, &r.census, x.Home, entity)...)
 		return x, nil
 	}
 	// The entity is named once, even if it is among the entities that do not return.
-	lines, named := r.describeEntity(sl, entity)
+	lines, named := r.census.Describe(sl, entity)
 	others := slices.DeleteFunc(x.Pending, func(p string) bool { return p == named })
 	x.Pending = append(lines, others...)
 	return x, nil
-}
-
-// describeEntity says what this node knows of an entity, a sentence each, and how it is named among others.
-func (r *router) describeEntity(sl *runtime.Slot, entity string) (lines []string, named string) {
-	if waits, _ := r.system.leases.Waits(r.name, sl.Shard()); waits != "" {
-		lines = append(lines, "its shard "+waits)
-	}
-	record, ok := sl.Entity(entity)
-	if ok {
-		named = explain.Entity(entity, record, r.system.wall)
-		lines = append(lines, explain.TheEntity(record, r.system.wall))
-	}
-	sl.Do(func(c *cell.Cell) {
-		if lost, ok := c.Handoff().Lost(entity); ok {
-			lines = append(lines, fmt.Sprintf("the memory that the entity had before its shard moved was lost at %s: %s",
-				r.system.wall(lost.At).UTC().Format(time.RFC3339), explain.Loss(lost.Loss)))
-		}
-	})
-	if e, evicted := r.region.Evicted(entity); evicted {
-		l := r.region.Limits()
-		lines = append(lines, fmt.Sprintf("the entity was stopped at %s to make room, by %s: the limit of its kind on this node is %d, see sharding.passivation",
-			r.system.wall(e.At).UTC().Format(time.RFC3339), l.Policy, l.Limit))
-	}
-	return lines, named
 }
 
 // explain puts together what this node and the coordinator know of a shard.

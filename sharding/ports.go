@@ -10,11 +10,13 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/census"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/explain"
 	"github.com/quorate/quorate/sharding/internal/leases"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/storecalls"
 )
 
 // What the runtime has in a process: lanes of the transport, timers and goroutines of Go, the
@@ -27,13 +29,13 @@ func (s *System) ports() runtime.Ports {
 		Self: s.self, Clock: s.clock, Standing: s.standing, Members: s.node,
 		Lane:      func(to gossip.NodeID) runtime.Lane { return s.node.Transport().Lane(to, machine.LaneMessage) },
 		AwaitRoom: s.awaitRoom,
-		AcksDue:   s.dispatcher.acksDue,
+		AcksDue:   s.dispatcher.AcksDue,
 		// The function runs on a goroutine of the Go runtime for the time of one step.
 		AfterFunc: func(after time.Duration, f func()) runtime.Timer { return time.AfterFunc(after, f) },
 		Waiter:    func(*cell.Message) runtime.Waiter { return make(room) },
 		Crowded:   s.pool.Crowded,
 		Report: func(kind string, shard protocol.ShardID, e protocol.CellEvent) {
-			s.dispatcher.report(control.FromShard{Kind: kind, Shard: shard, Event: e})
+			s.dispatcher.Report(control.FromShard{Kind: kind, Shard: shard, Event: e})
 		},
 		Notes: runtime.Notes{
 			Malformed: func(from gossip.NodeID, err error) {
@@ -64,6 +66,28 @@ func (s *System) leasePorts() leases.Config {
 			}
 		},
 		Tell: func(ctx context.Context, in machine.Input) { _ = s.control.PostWait(ctx, in) },
+	}
+}
+
+// storePorts returns what the calls of stores of remembered entities use of the system.
+func (s *System) storePorts() storecalls.Node {
+	return storecalls.Node{
+		Context: s.ctx, Go: s.goes,
+		Post:     func(in machine.Input) { _ = s.control.Post(in) },
+		PostWait: func(in machine.Input) { _ = s.control.PostWait(s.ctx, in) }, // Else the node has ended.
+	}
+}
+
+// censusPorts returns what questions to all nodes use of the system.
+func (s *System) censusPorts() census.Config {
+	return census.Config{
+		Context: s.ctx, Ended: s.ended, Go: s.workers.Go, Standing: s.standing.Held, Drained: s.Drained,
+		Kind: func(name string) *census.Kind {
+			if r := s.router(name); r != nil {
+				return &r.census
+			}
+			return nil
+		},
 	}
 }
 

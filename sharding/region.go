@@ -11,13 +11,13 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/census"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/hosting"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/storecalls"
 	"github.com/quorate/quorate/sharding/internal/telemetry"
 	"github.com/quorate/quorate/sharding/remember"
 )
@@ -159,7 +159,8 @@ type router struct {
 	// matters. Sent under System.mu.
 	intervals chan time.Duration
 
-	asked telemetry.Asks
+	asked  telemetry.Asks
+	census census.Kind
 }
 
 // newRouter returns a router whose cells know no home yet. Nil ids: entities are not remembered.
@@ -170,20 +171,21 @@ func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids 
 		Decode: p.decodeEarly,
 		Ended:  func(sl *runtime.Slot) { hosting.EndShard(p.region, sl) },
 	}
-	var calls *shelf
+	var calls *storecalls.Calls
 	if ids != nil {
-		calls = &shelf{system: s, kind: cfg.Name, store: ids, limit: s.cfg.Remember.CallTimeout, sets: map[recall.Set]opened{}}
-		ports.Shelf, ports.Recall = calls, s.latest.Remember.desk(cells.RememberFirst)
+		calls = storecalls.New(storecalls.Config{Kind: cfg.Name, Store: ids, Limit: s.cfg.Remember.CallTimeout, Log: s.log, Node: s.storePorts()})
+		ports.Store, ports.Recall = calls, s.latest.Remember.desk(cells.RememberFirst)
 	}
 	p.region = s.runtime.NewRegion(cfg.Name, cfg.Settings.Shards, cells, ports)
 	if calls != nil {
-		calls.region = p.region // No cell knows a home yet.
+		calls.For(p.region) // No cell knows a home yet.
 	}
 	r := &router{
 		system: s, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy, bound: cfg.Settings.Role,
 		shards:   int(cfg.Settings.Shards),
 		interval: runtime.SweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
-		asked: s.metrics.NewAsks(cfg.Name),
+		asked:  s.metrics.NewAsks(cfg.Name),
+		census: census.Kind{Name: cfg.Name, Region: p.region, Proxy: cfg.Proxy, Leases: s.leases, Decode: p.decode, Wall: s.wall},
 	}
 	r.verdict.Store(newVerdict())
 	return r
@@ -224,16 +226,6 @@ func CheckEntityID(id string) error {
 // tooLarge describes a message of too many bytes.
 func (r *router) tooLarge(size int) string {
 	return fmt.Sprintf("the message has %d bytes, sharding.max-message-bytes is %d", size, r.system.cfg.MaxMessageBytes)
-}
-
-// homeOf returns where a shard lives, as this node knows; nobody for a shard of a layout that is gone.
-func (r *router) homeOf(shard protocol.ShardID) (gossip.NodeID, protocol.Epoch) {
-	sl := r.region.Slot(shard)
-	if sl == nil {
-		return gossip.NodeID{}, protocol.Epoch{}
-	}
-	i := sl.Info()
-	return i.Home, i.Epoch
 }
 
 // notDelivered is the error of a message that was not accepted.

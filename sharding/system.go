@@ -25,7 +25,9 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/census"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/dispatch"
 	"github.com/quorate/quorate/sharding/internal/handoff"
 	"github.com/quorate/quorate/sharding/internal/hosting"
 	"github.com/quorate/quorate/sharding/internal/leases"
@@ -60,7 +62,7 @@ type System struct {
 	strategy   atomic.Pointer[strategy.Chosen] // The strategy that is asked; replaced under mu.
 	control    *machine.Handle
 	runtime    *runtime.Node
-	dispatcher dispatcher
+	dispatcher dispatch.Dispatcher
 
 	coordinators atomic.Pointer[control.CoordinatorsKnown] // What the control machine has said of them last.
 
@@ -77,8 +79,8 @@ type System struct {
 	ended     chan struct{}         // Closed when every cell has been abandoned.
 	stopped   chan struct{}         // Closed after ended, when every goroutine has ended.
 	questions asking.Questions[any] // Those to the control machine.
-	drains    drains
-	surveys   surveys
+	drains    *asking.Drains
+	surveys   *census.Asker // Asks all nodes, and answers them.
 	leasing   leasing
 	leases    *leases.Leases
 	ctx       context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
@@ -158,14 +160,14 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	s.metrics, s.tracing = telemetry.New(s.ctx, s.providers.meters, s.self), telemetry.NewTracing(s.providers.traces)
-	s.drains.turn = make(chan struct{}, 1)
+	s.drains = asking.NewDrains(ErrUndrained)
 	s.losses, s.forgeries = notes.NewLosses(s.log), notes.NewForgeries(s.log, node.Source)
 	s.memories = notes.NewLines(s.log, slog.LevelWarn, "entities start without the memory that they had before a move")
 	s.leases = leases.New(s.leasePorts())
 	s.routers.Store(&map[string]*router{})
 	s.contexts = hosting.New(s.ctx, s.standing.Held)
 	s.runtime = runtime.NewNode(s.ports())
-	s.dispatcher.init(s.runtime.Acknowledge)
+	s.dispatcher.Init(s.runtime.Acknowledge)
 	s.pool.Init(s.startWorker)
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
@@ -179,7 +181,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	s.control = handle
-	if err := s.surveys.attach(s); err != nil {
+	if s.surveys, err = census.Attach(node, s.censusPorts()); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
@@ -188,7 +190,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	node.Notices(s.noticed)
 	// The goroutines are owned by the system and end with the node, that of run when
 	// every entity has returned; Close of the node does not wait for them, AwaitEnd does.
-	s.workers.Go(func() { s.dispatcher.run(s.ctx, handle) })
+	s.workers.Go(func() { s.dispatcher.Run(s.ctx, handle) })
 	s.workers.Go(func() { s.pool.TrimIdle(s.ctx) })
 	go s.run()
 	return s, nil
@@ -298,7 +300,7 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 // called again to go on waiting. The node is drained until [System.Undrain], or until the process
 // ends. A coordinator of a version that does not know of drained nodes ignores it.
 func (s *System) Drain(ctx context.Context) error {
-	done, err := s.drains.order(ctx, s.control, true)
+	done, err := s.drains.Order(ctx, s.control, true)
 	if err != nil {
 		return s.unanswered(ctx)
 	}
@@ -306,7 +308,7 @@ func (s *System) Drain(ctx context.Context) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		s.drains.forget(done)
+		s.drains.Forget(done)
 		return context.Cause(ctx)
 	case <-s.ended:
 		return s.closed()
@@ -316,7 +318,7 @@ func (s *System) Drain(ctx context.Context) error {
 // Undrain has this node host again. It does not wait: shards come when coordinators next
 // even out the load. The error is that of ctx, or [ErrClosed].
 func (s *System) Undrain(ctx context.Context) error {
-	if _, err := s.drains.order(ctx, s.control, false); err != nil {
+	if _, err := s.drains.Order(ctx, s.control, false); err != nil {
 		return s.unanswered(ctx)
 	}
 	return nil
@@ -380,7 +382,7 @@ func (s *System) Reshard(ctx context.Context, kind string, shards int) error {
 }
 
 // Drained reports whether this node was told to host nothing.
-func (s *System) Drained() bool { return s.drains.drained() }
+func (s *System) Drained() bool { return s.drains.Drained() }
 
 // mayHost reports whether this node has a role.
 func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
@@ -435,6 +437,18 @@ func (s *System) ask(ctx context.Context, input func(id uint64) machine.Input) (
 // unanswered is the error of who got no answer: ctx has ended, or the node.
 func (s *System) unanswered(ctx context.Context) error {
 	return cmp.Or(context.Cause(ctx), s.closed())
+}
+
+// goes runs a function on a goroutine of the system, which ends with what the function does. It reports false if the
+// node has ended.
+func (s *System) goes(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return false
+	}
+	s.workers.Go(f)
+	return true
 }
 
 // wall returns the wall-clock time of an instant of the past.
@@ -511,7 +525,7 @@ func (s *System) published(event any) {
 	case control.ReshardAnswered:
 		s.questions.Answer(e.ID, e)
 	case control.Vacated:
-		s.drains.vacated(e.ID)
+		s.drains.Vacated(e.ID)
 	case control.CoordinatorsKnown:
 		s.coordinators.Store(&e)
 	case control.Examined:

@@ -45,7 +45,7 @@ type Ports struct {
 	Watcher Watcher
 }
 
-// KindPorts are what a kind gives to the runtime. None but Decode and Shelf is nil.
+// KindPorts are what a kind gives to the runtime. Decode and Store may be nil; no other field may.
 type KindPorts struct {
 	// Work has a worker do a task: it is for one entity, which has no other.
 	Work func(Task)
@@ -56,8 +56,8 @@ type KindPorts struct {
 	// Ended says that the hosting of a shard has ended, and with it what its entities wait
 	// for.
 	Ended func(sl *Slot)
-	// Shelf has the store of remembered entities called, as Recall says; nil: none are remembered.
-	Shelf  Shelf
+	// Store has the store of remembered entities called, as Recall says; nil: none are remembered.
+	Store  StoreCalls
 	Recall recall.Config
 }
 

@@ -33,8 +33,8 @@ func (n *Node) NewRegion(kind string, shards uint32, cfg cell.Config, p KindPort
 	cfg.Kind, cfg.Self, cfg.Chunk = kind, n.Ports.Self, n.chunks.take
 	r := &Region{node: n, name: kind, ports: p, cells: cfg}
 	first := protocol.Layout{Shards: shards}
-	if p.Shelf != nil {
-		r.remembers = newRemembers(r, p.Recall, first, p.Shelf)
+	if p.Store != nil {
+		r.remembers = newRemembers(r, p.Recall, first, p.Store)
 		r.cells.Rememberer = r.remembers
 	}
 	r.shape.Store(newShape(nil, []*layout{r.makeLayout(first, nil)}))

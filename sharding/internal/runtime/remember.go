@@ -18,11 +18,11 @@ import (
 // the desk. What the desk wants of a slot, and calls of the store, are done without either in hand, by a pass
 // that a timer calls at once.
 //
-//	slot ─ Remember ──> desk ─ ─ (timer) ─ ─> pass ──> Shelf ──> Remembered ──> desk ─ ─> pass ──> slot
+//	slot ─ Remember ──> desk ─ ─ (timer) ─ ─> pass ──> StoreCalls ──> Remembered ──> desk ─ ─> pass ──> slot
 
-// Shelf has calls of a store made, and questions and answers sent to the desks of other nodes. Its methods return at
+// StoreCalls has calls of a store made, and questions and answers sent to the desks of other nodes. Its methods return at
 // once.
-type Shelf interface {
+type StoreCalls interface {
 	// Open and Change call the store: for each call [Region.Remembered] is called once, with its outcome.
 	Open(o recall.Open)
 	Change(c recall.Change)
@@ -42,7 +42,7 @@ type Shelf interface {
 //	    is to be told of the time.
 type remembers struct {
 	region *Region
-	shelf  Shelf
+	calls  StoreCalls
 
 	mu      sync.Mutex // Guards all fields below; nothing else is locked while it is held.
 	desk    *recall.Desk
@@ -55,8 +55,8 @@ type remembers struct {
 var _ cell.Rememberer = (*remembers)(nil)
 
 // newRemembers returns what remembers the entities of a region.
-func newRemembers(r *Region, cfg recall.Config, first protocol.Layout, shelf Shelf) *remembers {
-	return &remembers{region: r, shelf: shelf, desk: recall.New(cfg, first), due: machine.Never}
+func newRemembers(r *Region, cfg recall.Config, first protocol.Layout, calls StoreCalls) *remembers {
+	return &remembers{region: r, calls: calls, desk: recall.New(cfg, first), due: machine.Never}
 }
 
 // Serve implements [cell.Rememberer], as do the next four.
@@ -143,22 +143,22 @@ const recallMost = 128
 // carry does what the desk wants, without a lock.
 func (m *remembers) carry(out *recall.Outbox) {
 	for _, c := range out.Close {
-		m.shelf.Close(c)
+		m.calls.Close(c)
 	}
 	for _, o := range out.Open {
-		m.shelf.Open(o)
+		m.calls.Open(o)
 	}
 	for _, c := range out.Change {
-		m.shelf.Change(c)
+		m.calls.Change(c)
 	}
 	for _, t := range out.Ask {
-		m.shelf.Ask(t)
+		m.calls.Ask(t)
 	}
 	for _, g := range out.Give {
-		m.shelf.Give(g)
+		m.calls.Give(g)
 	}
 	for _, layout := range out.Over {
-		m.shelf.Over(layout)
+		m.calls.Over(layout)
 	}
 	for _, n := range out.Start {
 		for ids := range slices.Chunk(n.IDs, recallMost) {
@@ -192,7 +192,7 @@ func (m *remembers) tell(shard protocol.ShardID, f func(cell.Recall, machine.Ins
 	sl.Step(func(c *cell.Cell, out *cell.Actions) { f(cell.RecallOf(c), sl.now(), out) })
 }
 
-// Remembered says what has become of a call of a [Shelf], a [recall.Opened] or a [recall.Changed], or hands over what
+// Remembered says what has become of a call of a [StoreCalls], a [recall.Opened] or a [recall.Changed], or hands over what
 // the desk of another node has sent, a [protocol.Asked] or a [protocol.Given]. Of a region that remembers nothing it
 // does nothing.
 func (r *Region) Remembered(in any) { r.recall(in) }

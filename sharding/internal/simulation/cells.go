@@ -149,7 +149,7 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 	ports := runtime.KindPorts{Work: func(t runtime.Task) { c.put(t) }, Decode: decode, Ended: func(*runtime.Slot) {}}
 	if a := ledger.archive; a.cfg.On {
 		cfg.RememberFirst = a.cfg.First
-		ports.Shelf, ports.Recall = &shelf{c, a, make(map[recall.Set]uint64)}, a.desk()
+		ports.Store, ports.Recall = &shelf{c, a, make(map[recall.Set]uint64)}, a.desk()
 	}
 	c.region = c.node.NewRegion(kind.Name, shards, cfg, ports)
 	return c

@@ -139,9 +139,9 @@ type shelf struct {
 	owners  map[recall.Set]uint64 // The last owner of each set that this node was told of.
 }
 
-var _ runtime.Shelf = (*shelf)(nil)
+var _ runtime.StoreCalls = (*shelf)(nil)
 
-// Open implements [runtime.Shelf].
+// Open implements [runtime.StoreCalls].
 func (s *shelf) Open(o recall.Open) {
 	a := s.archive
 	a.last++
@@ -165,7 +165,7 @@ func (s *shelf) Open(o recall.Open) {
 	}, func() { s.cells.region.Remembered(recall.Opened{Set: o.Set, Session: o.Session, Err: errArchive}) })
 }
 
-// Change implements [runtime.Shelf].
+// Change implements [runtime.StoreCalls].
 func (s *shelf) Change(c recall.Change) {
 	a, owner, begun := s.archive, s.owners[c.Set], map[string]int{}
 	for _, id := range slices.Concat(c.Remember, c.Forget) {
@@ -244,10 +244,10 @@ func (a *archive) emptied(node gossip.NodeID, number string) {
 	}
 }
 
-// Close implements [runtime.Shelf].
+// Close implements [runtime.StoreCalls].
 func (s *shelf) Close(recall.Close) {}
 
-// Ask implements [runtime.Shelf], as do the next two.
+// Ask implements [runtime.StoreCalls], as do the next two.
 func (s *shelf) Ask(t protocol.Take) { s.cells.out.Add(control.Take{Kind: s.cells.kind, Take: t}) }
 
 // Give sends an answer to the control machine of a node.

@@ -19,8 +19,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The spans of messages: a [Kind] begins one where a message is sent, and one around the entity's Receive if the message
-// has a trace context that is sampled. Last, the form of a trace context in an envelope.
+// The spans of messages: a [Kind] begins one where a message is sent, and one around the Receive of the entity, if
+// the message has a trace context that is sampled. Last, the form of a trace context in an envelope.
 
 // The attributes of spans. Unlike the attributes of metrics they may name the entity.
 const (

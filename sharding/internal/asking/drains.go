@@ -1,11 +1,10 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+package asking
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -13,21 +12,24 @@ import (
 	"github.com/quorate/quorate/sharding/internal/control"
 )
 
-// A node that hosts nothing and stays a member: System.Drain and Undrain give the command by order, one
-// after the other, and Drain waits until nothing is hosted any more, which the control machine
+// A node that hosts nothing and stays a member: Order gives the command, one
+// after the other, and whoever drains waits until nothing is hosted any more, which the control machine
 // publishes under the number of the command.
 
-// ErrUndrained is the error of [System.Drain] when the node was told to host again meanwhile.
-var ErrUndrained = errors.New("sharding: the node was told to host again")
-
-// drains are the callers that wait until this node hosts nothing.
-type drains struct {
-	turn chan struct{} // Has room for one: taken by whoever gives a command.
+// Drains are the callers that wait until this node hosts nothing. It is safe for concurrent use.
+type Drains struct {
+	undrained error         // What they are told when the node is to host again.
+	turn      chan struct{} // Has room for one: taken by whoever gives a command.
 
 	mu      sync.Mutex // Guards all fields below.
 	on      bool       // What was asked for last.
 	last    uint64     // The number of the last command.
 	waiting []drainWaiter
+}
+
+// NewDrains returns drains whose callers hear undrained when the node is told to host again meanwhile.
+func NewDrains(undrained error) *Drains {
+	return &Drains{undrained: undrained, turn: make(chan struct{}, 1)}
 }
 
 // drainWaiter is a caller that waits for the end of a command. done has room for one answer, which
@@ -37,8 +39,8 @@ type drainWaiter struct {
 	done chan error
 }
 
-// order posts the command, after all that were given before. done hears of the end of a drain.
-func (d *drains) order(ctx context.Context, to *machine.Handle, on bool) (done chan error, err error) {
+// Order posts the command, after all that were given before. Done hears of the end of a drain.
+func (d *Drains) Order(ctx context.Context, to *machine.Handle, on bool) (done chan error, err error) {
 	select {
 	case d.turn <- struct{}{}:
 		defer func() { <-d.turn }()
@@ -47,7 +49,7 @@ func (d *drains) order(ctx context.Context, to *machine.Handle, on bool) (done c
 	}
 	id, done := d.expect(on)
 	if err := to.PostWait(ctx, control.Drain{On: on, ID: id}); err != nil {
-		d.forget(done)
+		d.Forget(done)
 		return nil, err
 	}
 	d.ordered(on)
@@ -55,7 +57,7 @@ func (d *drains) order(ctx context.Context, to *machine.Handle, on bool) (done c
 }
 
 // expect returns the number of the next command, and for a drain where its end is told.
-func (d *drains) expect(on bool) (id uint64, done chan error) {
+func (d *Drains) expect(on bool) (id uint64, done chan error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last++
@@ -66,36 +68,38 @@ func (d *drains) expect(on bool) (id uint64, done chan error) {
 	return d.last, done
 }
 
-func (d *drains) forget(done chan error) {
+// Forget takes a caller out that waits no more.
+func (d *Drains) Forget(done chan error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waiting = slices.DeleteFunc(d.waiting, func(w drainWaiter) bool { return w.done == done })
 }
 
 // ordered notes that a command was given. Who waits for the opposite is told.
-func (d *drains) ordered(on bool) {
+func (d *Drains) ordered(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.on = on; !on {
-		d.answer(d.last, ErrUndrained)
+		d.answer(d.last, d.undrained)
 	}
 }
 
-func (d *drains) drained() bool {
+// Drained reports whether the node was told to host nothing.
+func (d *Drains) Drained() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.on
 }
 
-// vacated tells those who wait for a command, or an earlier one, that nothing is hosted.
-func (d *drains) vacated(id uint64) {
+// Vacated tells those who wait for a command, or an earlier one, that nothing is hosted.
+func (d *Drains) Vacated(id uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.answer(id, nil)
 }
 
 // answer ends the waiting for commands up to a number. The caller holds mu.
-func (d *drains) answer(id uint64, err error) {
+func (d *Drains) answer(id uint64, err error) {
 	d.waiting = slices.DeleteFunc(d.waiting, func(w drainWaiter) bool {
 		if w.id > id {
 			return false

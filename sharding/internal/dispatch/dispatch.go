@@ -1,7 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+// Package dispatch takes over the work for which a cell must not wait.
+package dispatch
 
 import (
 	"context"
@@ -12,12 +13,12 @@ import (
 	"github.com/quorate/quorate/sharding/internal/control"
 )
 
-// dispatcher takes over the work for which a cell must not wait: it tells the control
-// machine what happened to shards, and has the acknowledgements sent that are due.
+// Dispatcher tells the control machine what happened to shards, and has the acknowledgements sent that are due. It is
+// safe for concurrent use.
 //
 // The list of events is bounded by the number of cells: each has at most a lookup and a halt
 // to tell.
-type dispatcher struct {
+type Dispatcher struct {
 	acknowledge func()        // Sends all acknowledgements that are due.
 	wake        chan struct{} // Holds one token when there are events, or acknowledgements are due.
 
@@ -26,27 +27,28 @@ type dispatcher struct {
 	due    bool                // Acknowledgements are due.
 }
 
-func (d *dispatcher) init(acknowledge func()) {
+// Init prepares the dispatcher. Acknowledge sends all acknowledgements that are due.
+func (d *Dispatcher) Init(acknowledge func()) {
 	d.acknowledge, d.wake = acknowledge, make(chan struct{}, 1)
 }
 
-// report queues an event of a cell for the control machine.
-func (d *dispatcher) report(e control.FromShard) {
+// Report queues an event of a cell for the control machine.
+func (d *Dispatcher) Report(e control.FromShard) {
 	d.mu.Lock()
 	d.events = append(d.events, e)
 	d.mu.Unlock()
 	d.signal()
 }
 
-// acksDue notes that acknowledgements are due.
-func (d *dispatcher) acksDue() {
+// AcksDue notes that acknowledgements are due.
+func (d *Dispatcher) AcksDue() {
 	d.mu.Lock()
 	d.due = true
 	d.mu.Unlock()
 	d.signal()
 }
 
-func (d *dispatcher) signal() {
+func (d *Dispatcher) signal() {
 	select {
 	case d.wake <- struct{}{}:
 	default: // A token is there already.
@@ -58,8 +60,8 @@ func (d *dispatcher) signal() {
 // runtime begins a round before that.
 const acksDelay = time.Millisecond
 
-// run tells the control machine and sends acknowledgements until ctx ends.
-func (d *dispatcher) run(ctx context.Context, regions *machine.Handle) {
+// Run tells the control machine and sends acknowledgements until ctx ends.
+func (d *Dispatcher) Run(ctx context.Context, regions *machine.Handle) {
 	delay := time.NewTimer(acksDelay)
 	defer delay.Stop()
 	for {

@@ -1,17 +1,23 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sharding
+// Package storecalls makes the calls of a store of remembered entities, each on a goroutine of its own: what is called
+// and when decides the desk of the region (internal/recall), and [Calls] knows only which set was opened last. A store
+// may block, panic and end the goroutine that calls it: each of these is a call that has failed. Calls is safe for
+// concurrent use.
+package storecalls
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/recall"
@@ -19,15 +25,29 @@ import (
 	"github.com/quorate/quorate/sharding/remember"
 )
 
-// The calls of a store of remembered entities, each on a goroutine of its own: what is called and when
-// decides the desk of the region (internal/recall), and this file knows only which set was opened last.
+// Config is what the calls of one kind need. No field is nil.
+type Config struct {
+	Kind  string
+	Store remember.Store
+	Limit time.Duration // Of one call.
+	Log   *slog.Logger
+	Node  Node
+}
 
-// shelf calls the store of a kind.
-type shelf struct {
-	system *System
-	kind   string
-	store  remember.Store
-	limit  time.Duration
+// Node is what the calls of all kinds use of their node.
+type Node struct {
+	// Context ends when the node has ended, and with it the calls.
+	Context context.Context //nolint:containedctx // The parent of the contexts of the calls.
+	// Go runs a function on a goroutine of the node, and reports false if the node has ended.
+	Go func(func()) bool
+	// Post hands an input to the control machine if there is room, PostWait waits for room; both in vain when the node
+	// has ended.
+	Post, PostWait func(machine.Input)
+}
+
+// Calls calls the store of a kind.
+type Calls struct {
+	cfg    Config
 	region *runtime.Region // Set before the first call.
 	logged atomic.Int64    // When a fault was logged last, in Unix nanoseconds.
 
@@ -41,13 +61,19 @@ type opened struct {
 	set     remember.Set
 }
 
-var _ runtime.Shelf = (*shelf)(nil)
+var _ runtime.StoreCalls = (*Calls)(nil)
+
+// New returns the calls of a kind. Nothing may be called before [Calls.For].
+func New(cfg Config) *Calls { return &Calls{cfg: cfg, sets: map[recall.Set]opened{}} }
+
+// For sets the region that hears of the calls.
+func (s *Calls) For(region *runtime.Region) { s.region = region }
 
 // errClosing is the reason of calls when the node has ended.
 var errClosing = errors.New("the node has ended")
 
 // Open has the set of a shard opened.
-func (s *shelf) Open(o recall.Open) {
+func (s *Calls) Open(o recall.Open) {
 	failed := func(err error) { s.region.Remembered(recall.Opened{Set: o.Set, Session: o.Session, Err: err}) }
 	s.work(failed, func(ctx context.Context) {
 		set, ids, err := s.open(ctx, o)
@@ -64,9 +90,9 @@ func (s *shelf) Open(o recall.Open) {
 }
 
 // open calls the store, and makes an error of a panic and of an answer that is none.
-func (s *shelf) open(ctx context.Context, o recall.Open) (set remember.Set, ids []string, err error) {
+func (s *Calls) open(ctx context.Context, o recall.Open) (set remember.Set, ids []string, err error) {
 	defer recovered(&err)
-	set, ids, err = s.store.Open(ctx, s.shard(o.Set), o.Epoch)
+	set, ids, err = s.cfg.Store.Open(ctx, s.shard(o.Set), o.Epoch)
 	if err == nil && set == nil {
 		err = errors.New("the store has returned no set")
 	}
@@ -74,12 +100,12 @@ func (s *shelf) open(ctx context.Context, o recall.Open) (set remember.Set, ids 
 }
 
 // shard returns the name of a set.
-func (s *shelf) shard(set recall.Set) remember.Shard {
-	return remember.Shard{Kind: s.kind, Number: int(set.Number), Of: int(set.Of)}
+func (s *Calls) shard(set recall.Set) remember.Shard {
+	return remember.Shard{Kind: s.cfg.Kind, Number: int(set.Number), Of: int(set.Of)}
 }
 
 // Change has the set of a shard changed.
-func (s *shelf) Change(c recall.Change) {
+func (s *Calls) Change(c recall.Change) {
 	failed := func(err error) {
 		s.region.Remembered(recall.Changed{Set: c.Set, Session: c.Session, Err: err})
 	}
@@ -101,7 +127,7 @@ func (s *shelf) Change(c recall.Change) {
 }
 
 // Close forgets a set that this node does not change any more: it has the ids in memory.
-func (s *shelf) Close(c recall.Close) {
+func (s *Calls) Close(c recall.Close) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sets[c.Set].session == c.Session {
@@ -109,19 +135,19 @@ func (s *shelf) Close(c recall.Close) {
 	}
 }
 
-// Ask implements [runtime.Shelf], as do the next two: the control machine sends what is for the desks of other nodes.
+// Ask implements [runtime.StoreCalls], as do the next two: the control machine sends what is for the desks of other nodes.
 // What finds its inbox full is asked for again.
-func (s *shelf) Ask(t protocol.Take) { _ = s.system.control.Post(control.Take{Kind: s.kind, Take: t}) }
+func (s *Calls) Ask(t protocol.Take) { s.cfg.Node.Post(control.Take{Kind: s.cfg.Kind, Take: t}) }
 
 // Give sends an answer.
-func (s *shelf) Give(g recall.Give) {
-	_ = s.system.control.Post(control.Give{Kind: s.kind, To: g.To, Given: g.Given})
+func (s *Calls) Give(g recall.Give) {
+	s.cfg.Node.Post(control.Give{Kind: s.cfg.Kind, To: g.To, Given: g.Given})
 }
 
 // Over says that nothing is left of what was before a layout: once, so it waits for room.
-func (s *shelf) Over(layout uint16) {
+func (s *Calls) Over(layout uint16) {
 	s.work(func(error) {}, func(context.Context) {
-		_ = s.system.control.PostWait(s.system.ctx, control.TakenOver{Kind: s.kind, Layout: layout}) // Else the node has ended.
+		s.cfg.Node.PostWait(control.TakenOver{Kind: s.cfg.Kind, Layout: layout})
 	})
 }
 
@@ -148,31 +174,28 @@ func recovered(err *error) {
 }
 
 // work makes a call on a goroutine of its own, or says at once, on one of the timer's, that the node has ended.
-func (s *shelf) work(failed func(error), call func(ctx context.Context)) {
-	s.system.mu.Lock()
-	defer s.system.mu.Unlock()
-	if s.system.closing {
-		failed(errClosing)
-		return
-	}
-	// The goroutine is owned by the system, and ends with the call, which ends with the system's context.
-	s.system.workers.Go(func() {
+func (s *Calls) work(failed func(error), call func(ctx context.Context)) {
+	// The goroutine is owned by the node, and ends with the call, which ends with the node's context.
+	runs := s.cfg.Node.Go(func() {
 		over := false
 		defer func() {
 			if !over { // The store has ended the goroutine.
 				failed(errors.New("the store has ended the goroutine that called it"))
 			}
 		}()
-		ctx, cancel := context.WithTimeout(s.system.ctx, s.limit)
+		ctx, cancel := context.WithTimeout(s.cfg.Node.Context, s.cfg.Limit)
 		defer cancel()
 		call(ctx)
 		over = true
 	})
+	if !runs {
+		failed(errClosing)
+	}
 }
 
 // told logs a fault of the store, one in a second: a store that is down fails for all shards.
-func (s *shelf) told(op string, set recall.Set, err error) {
-	if err == nil || s.system.ctx.Err() != nil {
+func (s *Calls) told(op string, set recall.Set, err error) {
+	if err == nil || s.cfg.Node.Context.Err() != nil {
 		return
 	}
 	now, logged := time.Now().UnixNano(), s.logged.Load()
@@ -180,6 +203,6 @@ func (s *shelf) told(op string, set recall.Set, err error) {
 		return
 	}
 	all, _ := s.region.Remembering()
-	s.system.log.Warn("the store of remembered entities has failed a call, which is repeated", "op", op, "kind", s.kind,
+	s.cfg.Log.Warn("the store of remembered entities has failed a call, which is repeated", "op", op, "kind", s.cfg.Kind,
 		"set", s.shard(set).String(), "failed", all.Failed, "faulty shards", all.Faulty, "unwritten ids", all.Writing, "error", err)
 }
