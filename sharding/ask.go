@@ -46,7 +46,7 @@ type ask struct {
 
 // newAsk returns an ask that is in no table.
 func (r *router) newAsk() *ask {
-	a, _ := r.system.askPool.Get().(*ask)
+	a, _ := r.local.asks.Get().(*ask)
 	if a == nil {
 		a = &ask{told: make(chan struct{}, 1)}
 		a.Asker = a
@@ -91,7 +91,7 @@ func (a *ask) until(ctx context.Context, now machine.Instant) {
 // over puts an ask that has ended into the pool.
 func (r *router) over(a *ask) {
 	a.reply, a.back, a.cause = nil, false, nil
-	r.system.askPool.Put(a)
+	r.local.asks.Put(a)
 }
 
 // Ask sends a message to an entity of g and waits for its reply, which must be an R: a pointer type that the kind's
@@ -138,23 +138,23 @@ func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Rep
 	var span trace.Span // Nil when no provider takes spans.
 	var parent []byte
 	switch {
-	case r.system.tracing.Absent():
-	case r.system.tracing.Off():
+	case r.local.tracing.Absent():
+	case r.local.tracing.Off():
 		parent = telemetry.Traceparent(trace.SpanContextFromContext(ctx))
 	default:
 		ctx, span = r.begin(ctx, id, &r.program.spans.Client)
 		parent = telemetry.Traceparent(span.SpanContext())
 	}
 	var began machine.Instant
-	timed := r.system.metrics.TimesAsks(ctx)
+	timed := r.local.metrics.TimesAsks(ctx)
 	if timed {
-		began = r.system.clock.Instant()
+		began = r.local.clock.Instant()
 	}
 	reply, err := r.exchange(ctx, id, message, parent)
 	if timed || span != nil {
 		fault, text := verdictOf(reply, err)
 		if timed {
-			r.asked.Asked(r.system.clock.Instant().Sub(began), fault)
+			r.asked.Asked(r.local.clock.Instant().Sub(began), fault)
 		}
 		if span != nil {
 			telemetry.Finish(span, fault, text)
@@ -170,7 +170,7 @@ func (r *router) exchange(ctx context.Context, id string, message any, trace []b
 	}
 	a := r.newAsk()
 	defer r.over(a)
-	a.until(ctx, r.system.clock.Instant())
+	a.until(ctx, r.local.clock.Instant())
 	if err := r.send(ctx, id, message, a, trace); err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (r *router) retract(a *ask, cause error) {
 func (r *router) stay(sl *runtime.Slot) (detail string, why error) {
 	info := sl.Info()
 	home := info.Home
-	gone := !home.IsZero() && r.system.node.State().Member(home) == nil
+	gone := !home.IsZero() && r.local.node.State().Member(home) == nil
 	if none := r.unhosted(); none != nil && (home.IsZero() || gone) {
 		return "waited for a home", none
 	}
@@ -220,9 +220,9 @@ func (r *router) stay(sl *runtime.Slot) (detail string, why error) {
 		return "waited for a home: the home of the shard is not known", nil
 	case gone:
 		return "waited for a new home: " + home.String() + " is no member any more", nil
-	case home == r.system.self && !r.system.standing.Held():
+	case home == r.local.self && !r.local.standing.Held():
 		return "waited for its turn: this node may not host at present", ErrNoStanding
-	case home == r.system.self:
+	case home == r.local.self:
 		return "waited for its turn: its entity had not begun it", nil
 	default:
 		return "waited for a connection to " + home.String(), r.unreachable(info)
@@ -231,7 +231,7 @@ func (r *router) stay(sl *runtime.Slot) (detail string, why error) {
 
 // unhosted returns that no node can host shards of the kind, nil if one can, or comes.
 func (r *router) unhosted() error {
-	if r.bound == "" || protocol.AnyHasRole(r.system.node.State(), r.bound) {
+	if r.bound == "" || protocol.AnyHasRole(r.local.node.State(), r.bound) {
 		return nil
 	}
 	return &NoHostError{Kind: r.name, Role: r.bound}
@@ -240,11 +240,11 @@ func (r *router) unhosted() error {
 // unreachable returns why no message reaches the home of a shard; nil unless members have
 // found the home unreachable.
 func (r *router) unreachable(info cell.Info) error {
-	state := r.system.node.State()
+	state := r.local.node.State()
 	if state.Reachable(info.Home) {
 		return nil
 	}
 	return &UnreachableError{
-		Home: info.Home, Since: r.system.wall(info.Moved), Observers: state.Observers(info.Home),
+		Home: info.Home, Since: r.local.wall(info.Moved), Observers: state.Observers(info.Home),
 	}
 }

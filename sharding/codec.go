@@ -4,12 +4,16 @@
 package sharding
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/rpc"
 )
+
+// How messages are encoded for other nodes: Codec, and those that come with the package: Protobuf, JSON, and Raw for what
+// the program encodes by itself.
 
 // Codec encodes the messages and the replies of a kind for other nodes. It is
 // called from many goroutines at once, and must not keep its arguments. Where Size or Append panics, so does
@@ -82,6 +86,107 @@ func asProto(message any) (proto.Message, error) {
 	m, ok := message.(proto.Message)
 	if !ok {
 		return nil, fmt.Errorf("%T is not a generated protocol buffer message, which the protobuf codec needs", message)
+	}
+	return m, nil
+}
+
+// JSON encodes messages with encoding/json: C is a pointer to anything that it
+// can encode. Fields that the receiving side does not know are ignored, so that
+// nodes of two versions understand each other. It costs several times what
+// [Protobuf] does, since a message is encoded to learn its size, too.
+type JSON struct{}
+
+var _ Codec = JSON{}
+
+// Name returns "json".
+func (JSON) Name() string { return "json" }
+
+// Check fails for what encoding/json cannot encode, such as channels and
+// functions.
+func (JSON) Check(message any) error {
+	if _, err := json.Marshal(message); err != nil {
+		return fmt.Errorf("%T cannot be encoded as JSON: %w", message, err)
+	}
+	return nil
+}
+
+// Size returns the size of the encoding, 0 for what cannot be encoded.
+func (JSON) Size(message any) int {
+	b, err := json.Marshal(message)
+	if err != nil {
+		return 0
+	}
+	return len(b)
+}
+
+// Append appends the encoding.
+func (JSON) Append(dst []byte, message any) ([]byte, error) {
+	b, err := json.Marshal(message)
+	if err != nil {
+		return dst, fmt.Errorf("JSON: %w", err)
+	}
+	return append(dst, b...), nil
+}
+
+// Decode decodes b.
+func (JSON) Decode(b []byte, message any) error {
+	if err := json.Unmarshal(b, message); err != nil {
+		return fmt.Errorf("JSON: %w", err)
+	}
+	return nil
+}
+
+// Bytes is a message or a reply that is its own encoding. A kind for which the
+// program encodes by itself is a Kind[*Bytes] with the codec [Raw].
+type Bytes []byte
+
+// Raw passes [Bytes] on as they are.
+type Raw struct{}
+
+var _ Codec = Raw{}
+
+// Name returns "raw".
+func (Raw) Name() string { return "raw" }
+
+// Check fails for what is not a *Bytes.
+func (Raw) Check(message any) error {
+	_, err := asBytes(message)
+	return err
+}
+
+// Size returns the number of bytes.
+func (Raw) Size(message any) int {
+	m, err := asBytes(message)
+	if err != nil {
+		return 0
+	}
+	return len(*m)
+}
+
+// Append appends the bytes.
+func (Raw) Append(dst []byte, message any) ([]byte, error) {
+	m, err := asBytes(message)
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, *m...), nil
+}
+
+// Decode copies b.
+func (Raw) Decode(b []byte, message any) error {
+	m, err := asBytes(message)
+	if err != nil {
+		return err
+	}
+	*m = append(Bytes(nil), b...)
+	return nil
+}
+
+// asBytes returns message as bytes.
+func asBytes(message any) (*Bytes, error) {
+	m, ok := message.(*Bytes)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a *sharding.Bytes, which the raw codec needs", message)
 	}
 	return m, nil
 }

@@ -51,12 +51,12 @@ type Answer struct {
 // not be called by the function that is given the answer, but by another goroutine, once.
 func (a Answer) Append(dst []byte) ([]byte, error) {
 	out, err := a.append(dst)
-	if a.r.system.metrics.TimesAsks(a.r.system.ctx) {
+	if a.r.local.metrics.TimesAsks(a.r.local.ctx) {
 		fault := ""
 		if err != nil {
 			fault = wordOfError(err)
 		}
-		a.r.asked.Asked(a.r.system.clock.Instant().Sub(a.began), fault)
+		a.r.asked.Asked(a.r.local.clock.Instant().Sub(a.began), fault)
 	}
 	return out, err
 }
@@ -98,8 +98,8 @@ func (a Answer) encode(dst []byte) (out []byte, err error) {
 	}()
 	defer r.program.recovered(a.id, &err)
 	out, err = r.program.codec.Append(dst, a.reply.Value)
-	if n := len(out) - len(dst); err == nil && n > r.system.cfg.MaxMessageBytes {
-		err = fmt.Errorf("it has %d bytes, sharding.max-message-bytes is %d", n, r.system.cfg.MaxMessageBytes)
+	if n := len(out) - len(dst); err == nil && n > r.local.cfg.MaxMessageBytes {
+		err = fmt.Errorf("it has %d bytes, sharding.max-message-bytes is %d", n, r.local.cfg.MaxMessageBytes)
 	}
 	return out, frozen(err)
 }
@@ -141,7 +141,7 @@ func (a *encodedAsk) fail(err error) {
 // standing the ask ends at once with [ErrNoStanding]: the client can ask another node.
 func (e *Encoded) Ask(ctx context.Context, id string, payload []byte, deadline time.Time, trace string, done func(Answer)) (wait func()) {
 	r := e.r
-	now := r.system.clock.Instant()
+	now := r.local.clock.Instant()
 	a := &encodedAsk{r: r, id: id, began: now, done: done}
 	a.Asker = a
 	a.Renew(r.asks.Add(1))
@@ -236,7 +236,7 @@ func (e *Encoded) check(ctx context.Context, id string, payload []byte, deadline
 	if fault := protocol.EntityFault(id); fault != "" {
 		return refuse(fault)
 	}
-	if len(payload) > r.system.cfg.MaxMessageBytes {
+	if len(payload) > r.local.cfg.MaxMessageBytes {
 		return refuse(r.tooLarge(len(payload)))
 	}
 	if len(trace) > traceBytesMax {
@@ -251,7 +251,7 @@ func (e *Encoded) check(ctx context.Context, id string, payload []byte, deadline
 	if ctx.Err() != nil {
 		return r.notDelivered(id, "", context.Cause(ctx))
 	}
-	if !r.system.standing.Held() {
+	if !r.local.standing.Held() {
 		return r.notDelivered(id, "this node may not host at present", ErrNoStanding)
 	}
 	return nil
@@ -271,5 +271,5 @@ func (e *Encoded) Elsewhere(id string) (Place, bool) {
 		return Place{}, false
 	}
 	home := sl.Info().Home
-	return Place{Shard: int(sl.Shard()), Shards: e.r.region.Shards(), Home: home}, !home.IsZero() && home != e.r.system.self
+	return Place{Shard: int(sl.Shard()), Shards: e.r.region.Shards(), Home: home}, !home.IsZero() && home != e.r.local.self
 }

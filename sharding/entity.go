@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -17,11 +19,13 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/internal/telemetry"
+	"github.com/quorate/quorate/sharding/internal/timers"
 )
 
-// What a program writes, and what an entity sees: first the interfaces of an entity, Entity with the optional Starter
-// and Stopper (Snapshotter is in snapshot.go), and the reasons of a stop; then Context, by which an entity learns of
-// its place, replies and passivates itself.
+// What a program writes, and what an entity sees: first the interfaces of an entity, Entity with the optional Starter,
+// Stopper, ReceiveTimeouter and Snapshotter, the reasons of a stop, and the error by which an entity refuses a message;
+// then Context, by which an entity learns of its place, replies, sets timers and passivates itself. What it orders
+// during a call is an effect, which happens when the call has returned without an error or a refusal.
 
 // Entity handles the messages of one id. Its methods are called by one
 // goroutine at a time, with everything that an earlier call wrote visible.
@@ -63,6 +67,41 @@ type Starter interface{ Start(c *Context) error }
 // context ends then, and a storage that checks the epoch refuses later writes.
 type Stopper interface{ Stop(c *Context) }
 
+// ReceiveTimeouter is an optional interface of an entity: ReceiveTimeout runs when
+// no message came for the time of [Context.SetReceiveTimeout], and again after each
+// further such time. Like Receive, ReceiveTimeout runs alone, and its error means that the
+// entity is not usable any more.
+type ReceiveTimeouter interface{ ReceiveTimeout(c *Context) error }
+
+// Snapshotter is an optional interface of an entity: it takes its memory along when its shard moves
+// to another node in order, without any storage.
+//
+//	old home:  ... last message ──> Stop ──> Snapshot ──┐
+//	                                                    │ with the shard
+//	new home:                New ──> Restore ──> Start <┘ ──> first message
+//
+// Snapshot runs after Stop, if the reason of the stop was [StopMoved] or [StopLeaving], and returns the
+// memory as bytes, which the entity does not use afterwards; nil: there is nothing to take along. It
+// should read the memory of the entity and nothing else: it may go on when a successor runs, if it
+// takes longer than half of sharding.handoff-timeout. Restore runs before Start, in a new instance on
+// any node that runs the kind, with those bytes, which it may keep. If the move is called off, the
+// next instance on the old home is restored.
+//
+// The memory is that of the latest instance, and is restored once, or not at all: when Snapshot or
+// Restore returns an error or panics, when there are more bytes than sharding.snapshot-bytes or
+// sharding.snapshot-shard-bytes permit, when the node, the coordinator or the next home dies on the
+// way, after every stop for another reason, and when a node on the way has a version of the program
+// that does not know of snapshots. Then the entity starts as if it had no Snapshotter; after a Restore
+// that failed, with another instance of New. So an entity that implements Snapshotter can always begin
+// without: what must not be lost belongs into a storage.
+//
+// The memory of an entity to which no message has come yet waits as bytes, for
+// sharding.passivate-after at most; then it is dropped, as the entity would have been stopped.
+type Snapshotter interface {
+	Snapshot(c *Context) ([]byte, error)
+	Restore(c *Context, snapshot []byte) error
+}
+
 // EntityChecker returns what refuses an entity that has a method with the name of one of the optional interfaces of
 // an entity and another signature, which would never be called. Methods of own, the interface of a service that names
 // its calls as it likes, are not looked at; nil if there is none. The runtime checks each entity. It is for what
@@ -103,6 +142,24 @@ func (r StopReason) Sole() bool { return cell.StopReason(r).Sole() }
 
 // String returns the name of the reason.
 func (r StopReason) String() string { return cell.StopReason(r).String() }
+
+// RefusalError is an error of [Entity.Receive] that says that nothing was changed: the entity stays, and who asked
+// gets Reply. What the call has ordered before does not happen: its reply, its timers, its [Context.Passivate], and
+// of an entity of package state all changes of the state, events and what was to run after the save. The fields of an
+// entity that keeps its memory by itself are not the runtime's: only the entity can undo what it has done to them, so
+// it looks before it changes anything. What was sent to others has left.
+//
+// A refusal of a message that was told is heard by nobody, and one of a timer is a failure like any other error.
+type RefusalError struct {
+	// Reply is the answer, as in [Context.Reply]; nil ends the ask with [ErrEntityFailed] and the text of the error.
+	Reply any
+}
+
+// Refuse returns a [*RefusalError] with a reply.
+func Refuse(reply any) error { return &RefusalError{reply} }
+
+// Error implements error.
+func (r *RefusalError) Error() string { return "the message was refused" }
 
 // Epoch numbers the homes of a shard. Later homes have higher epochs, in the order of
 // Compare, of the text form and of the byte form. Package epoch is all that a storage
@@ -160,7 +217,7 @@ func (c *Context) ID() string { return c.job.Entity().ID() }
 func (c *Context) Kind() string { return c.program.kind }
 
 // Node returns the node on which the entity runs.
-func (c *Context) Node() gossip.NodeID { return c.program.system.self }
+func (c *Context) Node() gossip.NodeID { return c.program.local.self }
 
 // Epoch returns the epoch of the shard's present home. A storage that refuses
 // a write with an epoch lower than one that it has seen cannot be written by an
@@ -179,7 +236,7 @@ func (c *Context) Context() context.Context {
 	if c.turn == nil {
 		c.turn = &turn{of: c.program, entity: c.job.Entity().ID()}
 	}
-	return context.WithValue(c.within(c.program.system.contexts.Of(c.program.region, c.job.Slot(), c.job.Entity())), turnKey{}, c.turn)
+	return context.WithValue(c.within(c.program.local.contexts.Of(c.program.region, c.job.Slot(), c.job.Entity())), turnKey{}, c.turn)
 }
 
 // within returns a context with the trace of the message that is being handled.
@@ -203,7 +260,7 @@ func (c *Context) StopReason() StopReason { return c.stop }
 func (c *Context) Passivate() {
 	c.effects = append(c.effects, effect{do: func() {
 		c.job.Slot().Step(func(in *cell.Cell, out *cell.Actions) {
-			in.Passivate(c.program.system.clock.Instant(), c.job.Entity(), out)
+			in.Passivate(c.program.local.clock.Instant(), c.job.Entity(), out)
 		})
 	}})
 }
@@ -230,4 +287,83 @@ func isNil(message any) bool {
 	}
 	v := reflect.ValueOf(message)
 	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// SetReceiveTimeout sets a receive timeout, which is due when no message of the entity
+// came, and none of its timers ran, for a time. An entity with the method ReceiveTimeout
+// is told by that method, any other entity is stopped as by [Context.Passivate]. Zero or
+// less cancels the receive timeout. The time begins when the present call returns, and
+// anew with each message.
+//
+// An entity with a receive timeout, or with a timer, is not stopped for being idle
+// by sharding.passivate-after: the entity says itself when it stops.
+func (c *Context) SetReceiveTimeout(d time.Duration) {
+	c.effects = append(c.effects, effect{do: func() { timers.SetIdle(c.program.local.clock, &c.job, d) }})
+}
+
+// After runs f once after a time, as a message of its own: between other messages,
+// with standing, and alone. An error means that the entity is not usable any more,
+// as in Receive. A timer with the same name is replaced. The timers of an entity end
+// when it stops, also when its shard moves. An appointment that must not be forgotten
+// belongs into the entity's storage, from which Start sets the timer anew.
+func (c *Context) After(name string, d time.Duration, f func(c *Context) error) {
+	due := time.Now().Add(d)
+	c.effects = append(c.effects, effect{timer: name, named: true, sets: true, do: func() {
+		timers.Set(c.program.local.clock, &c.job, name, time.Until(due), f)
+	}})
+}
+
+// CancelTimer cancels a timer that [Context.After] set: its function does not run after
+// the call. It reports whether there was such a timer.
+func (c *Context) CancelTimer(name string) (canceled bool) {
+	if !c.hasTimer(name) {
+		return false
+	}
+	c.effects = append(c.effects, effect{timer: name, named: true, do: func() { timers.Cancel(&c.job, name) }})
+	return true
+}
+
+// effect is something that an entity has ordered during a call, and that happens when the call has returned without an
+// error. So a refusal has nothing to undo.
+type effect struct {
+	timer string // The name of the timer that it sets or cancels.
+	named bool   // It is about a timer with a name.
+	sets  bool   // It sets that timer.
+	do    func()
+}
+
+// settle has what the call has ordered happen, or drops it.
+func (c *Context) settle(happens bool) {
+	effects := c.effects
+	c.effects = nil
+	if happens {
+		for _, e := range effects {
+			e.do()
+		}
+	}
+}
+
+// refused takes an error that is a refusal for the outcome of the call.
+func (c *Context) refused(r *RefusalError, err error) {
+	c.effects, c.reply = nil, r.Reply
+	if isNil(r.Reply) {
+		c.reply = failure(detailOf(err))
+	}
+}
+
+// hasTimer reports whether the entity has a timer with a name, counting what the call has ordered.
+func (c *Context) hasTimer(name string) bool {
+	for _, e := range slices.Backward(c.effects) {
+		if e.named && e.timer == name {
+			return e.sets
+		}
+	}
+	return timers.Has(&c.job, name)
+}
+
+// LeaseToken returns the token of the lease under which the shard of the entity is hosted, higher for each holder;
+// false without [WithLeases], and when the lease is just lost. A storage that refuses lower tokens than it has seen
+// cannot be written by an earlier holder.
+func (c *Context) LeaseToken() (uint64, bool) {
+	return c.program.local.leases.Token(c.program.kind, c.job.Slot().Shard(), c.Epoch())
 }

@@ -170,15 +170,6 @@ func EntitiesEverywhere(ctx context.Context, h Host, kind, after string, limit i
 	return p, nil
 }
 
-// survey asks nodes, and waits for the result. The error is that of ctx, or [ErrClosed].
-func (s *System) survey(ctx context.Context, a survey.Ask) (survey.Finished, error) {
-	f, ok := s.surveys.Ask(ctx, a)
-	if !ok {
-		return f, s.unanswered(ctx)
-	}
-	return f, nil
-}
-
 // parseCursor reads a place in the order of entities.
 func parseCursor(text string) (survey.Cursor, error) {
 	if text == "" {
@@ -224,7 +215,7 @@ func TellAll[C any](ctx context.Context, g *Region[C], message C, rate int) (Tol
 	if err != nil {
 		return Told{}, err
 	}
-	s := g.r.system
+	s := g.r.local
 	limit := time.Now().Add(census.Limit(ctx, tellAllLimit))
 	b := survey.NewBroadcast(survey.Question{
 		Sort: survey.SortTell, Kind: g.r.name, Payload: payload, Rate: uint32(min(max(rate, 0), 1<<30)),
@@ -265,7 +256,7 @@ func encoded(ctx context.Context, r *router, message any) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, &MessageError{r.name, everybody, "the message cannot be encoded: " + err.Error(), ErrInvalid}
-	case len(payload) > r.system.cfg.MaxMessageBytes:
+	case len(payload) > r.local.cfg.MaxMessageBytes:
 		return nil, &MessageError{r.name, everybody, r.tooLarge(len(payload)), ErrInvalid}
 	}
 	return payload, nil

@@ -276,7 +276,7 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 	}
 	x.Entity = entity
 	if x.Home != "" && x.Home != x.Self {
-		x.Pending = append(x.Pending, r.system.surveys.AtHome(ctx, &r.census, x.Home, entity)...)
+		x.Pending = append(x.Pending, r.local.surveys.AtHome(ctx, &r.census, x.Home, entity)...)
 		return x, nil
 	}
 	// The entity is named once, even if it is among the entities that do not return.
@@ -288,24 +288,24 @@ func (r *router) explainEntity(ctx context.Context, entity string) (Explanation,
 
 // explain puts together what this node and the coordinator know of a shard.
 func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, error) {
-	answer, err := r.system.ask(ctx, func(id uint64) machine.Input { return control.Explain{Kind: r.name, Shard: sl.Shard(), ID: id} })
+	answer, err := r.local.ask(ctx, func(id uint64) machine.Input { return control.Explain{Kind: r.name, Shard: sl.Shard(), ID: id} })
 	if err != nil {
 		return Explanation{}, err
 	}
 	known, _ := answer.(control.Explained)
 	info := sl.Info()
-	x := Explanation{Kind: r.name, Shard: int(sl.Shard().Index()), Self: r.system.self.String()}
+	x := Explanation{Kind: r.name, Shard: int(sl.Shard().Index()), Self: r.local.self.String()}
 	if known.Coordinator.IsZero() {
-		x.local(r.system, info)
+		x.known(r.local, info)
 	} else {
 		x.coordinated(known)
 	}
 	if known.Detail != "" {
 		x.Pending = append(x.Pending, known.Detail)
 	}
-	x.Pending = append(x.Pending, explain.Pending(info, r.system.wall)...)
+	x.Pending = append(x.Pending, explain.Pending(info, r.local.wall)...)
 	if st, on := r.region.Remembers(sl.Shard()); on && st.Served {
-		x.Pending = append(x.Pending, explain.Remembered(st, r.system.wall)...)
+		x.Pending = append(x.Pending, explain.Remembered(st, r.local.wall)...)
 	}
 	return x, nil
 }
@@ -329,14 +329,14 @@ func (x *Explanation) coordinated(known control.Explained) {
 	}
 }
 
-// local fills in what this node knows by itself.
-func (x *Explanation) local(s *System, i cell.Info) {
+// known fills in what this node knows by itself.
+func (x *Explanation) known(l *local, i cell.Info) {
 	x.State = explain.State(i)
 	if !i.Home.IsZero() {
 		x.Home, x.Epoch = i.Home.String(), i.Epoch.String()
 	}
 	if i.Since != 0 {
-		x.Since = s.wall(i.Since)
+		x.Since = l.wall(i.Since)
 	}
 }
 

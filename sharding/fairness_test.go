@@ -120,7 +120,7 @@ func TestSleepersKeepNobodyWaiting(t *testing.T) {
 		<-time.After(30 * time.Second) // The shards have homes.
 		w.runs(100*time.Millisecond, true)
 		<-time.After(30 * runtime.QueueTrim)
-		require.Equal(t, goruntime.GOMAXPROCS(0), s.pool.Limit(runtime.ClassQuick))
+		require.Equal(t, goruntime.GOMAXPROCS(0), s.executor.pool.Limit(runtime.ClassQuick))
 		without, _ := w.runs(200*time.Millisecond, false)
 		with, asleep := w.runs(200*time.Millisecond, true)
 		require.True(t, len(without) == len(with), "%d and %d messages", len(without), len(with)) //nolint:testifylint // The lists are long.

@@ -13,13 +13,10 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/census"
-	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/hosting"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
-	"github.com/quorate/quorate/sharding/internal/storecalls"
 	"github.com/quorate/quorate/sharding/internal/telemetry"
-	"github.com/quorate/quorate/sharding/remember"
 )
 
 // A message of this node, from Tell to its cell: Tell begins a span if there is a trace, send
@@ -48,11 +45,11 @@ func (g *Region[C]) Tell(ctx context.Context, id string, message C) error {
 
 // tell sends a message without waiting for a reply, within a span if ctx has a sampled one.
 func (r *router) tell(ctx context.Context, id string, message any) error {
-	if r.system.tracing.Absent() {
+	if r.local.tracing.Absent() {
 		return r.send(ctx, id, message, nil, nil)
 	}
 	parent := trace.SpanContextFromContext(ctx)
-	if !parent.IsSampled() || r.system.tracing.Off() {
+	if !parent.IsSampled() || r.local.tracing.Off() {
 		return r.send(ctx, id, message, nil, telemetry.Traceparent(parent))
 	}
 	ctx, span := r.begin(ctx, id, &r.program.spans.Producer)
@@ -129,7 +126,7 @@ func (r *router) encode(m *cell.Message, buffer []byte) error {
 	switch {
 	case err != nil:
 		return &MessageError{r.name, m.Entity, "the message cannot be encoded: " + err.Error(), ErrInvalid}
-	case len(payload) > r.system.cfg.MaxMessageBytes:
+	case len(payload) > r.local.cfg.MaxMessageBytes:
 		return &MessageError{r.name, m.Entity, r.tooLarge(len(payload)), ErrInvalid}
 	case payload == nil:
 		payload = []byte{}
@@ -141,7 +138,7 @@ func (r *router) encode(m *cell.Message, buffer []byte) error {
 // router is a [Region] without the type of its messages: it sends the messages of this node
 // to the entities of a kind.
 type router struct {
-	system      *System
+	local       *local
 	program     *program // The code of the kind, for the entities of this node.
 	region      *runtime.Region
 	name        string
@@ -163,34 +160,6 @@ type router struct {
 	census census.Kind
 }
 
-// newRouter returns a router whose cells know no home yet. Nil ids: entities are not remembered.
-func newRouter(s *System, cfg control.KindConfig, codec Codec, b behaviour, ids remember.Store, cells cell.Config) *router {
-	p := &program{system: s, kind: cfg.Name, codec: codec, entity: b, spans: s.tracing.NewKind(cfg.Name, s.self.String()), checker: EntityChecker(nil)}
-	ports := runtime.KindPorts{
-		Work:   func(t runtime.Task) { s.pool.Put(job{of: p, task: t}, t.Class()) },
-		Decode: p.decodeEarly,
-		Ended:  func(sl *runtime.Slot) { hosting.EndShard(p.region, sl) },
-	}
-	var calls *storecalls.Calls
-	if ids != nil {
-		calls = storecalls.New(storecalls.Config{Kind: cfg.Name, Store: ids, Limit: s.cfg.Remember.CallTimeout, Log: s.log, Node: s.storePorts()})
-		ports.Store, ports.Recall = calls, s.latest.Remember.desk(cells.RememberFirst)
-	}
-	p.region = s.runtime.NewRegion(cfg.Name, cfg.Settings.Shards, cells, ports)
-	if calls != nil {
-		calls.For(p.region) // No cell knows a home yet.
-	}
-	r := &router{
-		system: s, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy, bound: cfg.Settings.Role,
-		shards:   int(cfg.Settings.Shards),
-		interval: runtime.SweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
-		asked:  s.metrics.NewAsks(cfg.Name),
-		census: census.Kind{Name: cfg.Name, Region: p.region, Proxy: cfg.Proxy, Leases: s.leases, Decode: p.decode, Wall: s.wall},
-	}
-	r.verdict.Store(newVerdict())
-	return r
-}
-
 // check refuses ids and messages that no entity could get, and returns the size of the
 // message.
 func (r *router) check(ctx context.Context, id string, message any) (size int, err error) {
@@ -203,7 +172,7 @@ func (r *router) check(ctx context.Context, id string, message any) (size int, e
 	if message == r.none {
 		return refuse("the message is nil")
 	}
-	if size = max(r.program.codec.Size(message), 0); size > r.system.cfg.MaxMessageBytes {
+	if size = max(r.program.codec.Size(message), 0); size > r.local.cfg.MaxMessageBytes {
 		return refuse(r.tooLarge(size))
 	}
 	if refused := r.refusal(); refused != nil {
@@ -225,7 +194,7 @@ func CheckEntityID(id string) error {
 
 // tooLarge describes a message of too many bytes.
 func (r *router) tooLarge(size int) string {
-	return fmt.Sprintf("the message has %d bytes, sharding.max-message-bytes is %d", size, r.system.cfg.MaxMessageBytes)
+	return fmt.Sprintf("the message has %d bytes, sharding.max-message-bytes is %d", size, r.local.cfg.MaxMessageBytes)
 }
 
 // notDelivered is the error of a message that was not accepted.
@@ -249,4 +218,149 @@ func (r *router) sweep(ctx context.Context) {
 		r.region.Sweep(func() bool { return ctx.Err() != nil })
 		timer.Reset(every)
 	}
+}
+
+// verdict says whether the coordinator has accepted a region. A verdict is replaced by the
+// next verdict and, but for the closing of its channels, never changed.
+//
+//	not known ──> accepted <──> refused
+type verdict struct {
+	accepted bool
+	err      *SettingsError // Why the region is refused; nil while it is not.
+	refused  chan struct{}  // Closed when the region is refused.
+	over     chan struct{}  // Closed when another verdict has replaced this one.
+}
+
+func newVerdict() *verdict {
+	return &verdict{refused: make(chan struct{}), over: make(chan struct{})}
+}
+
+// refuse notes that the coordinator refuses this region, which ends every wait of a
+// sender: an ask that is not in its table yet looks at the verdict when it is. Only the
+// driver's goroutine calls refuse and admit.
+func (r *router) refuse(err *SettingsError) {
+	next, old := newVerdict(), r.verdict.Load()
+	next.err, next.refused = err, old.refused
+	r.verdict.Store(next)
+	if old.err == nil {
+		close(old.refused)
+	}
+	close(old.over)
+	r.region.EndAsks(err)
+}
+
+// admit notes that the coordinator has accepted this region, and takes a refusal back.
+func (r *router) admit() {
+	next, old := newVerdict(), r.verdict.Load()
+	next.accepted = true
+	if old.err == nil {
+		next.refused = old.refused // Senders that wait by this channel hear of a later refusal.
+	}
+	r.verdict.Store(next)
+	close(old.over)
+}
+
+// refusal returns why the region is refused, nil when it is not refused.
+func (r *router) refusal() error {
+	if err := r.verdict.Load().err; err != nil {
+		return err
+	}
+	return nil
+}
+
+// Done is closed when the node has ended, and the region with it: nothing that is sent gets anywhere any more.
+func (g *Region[C]) Done() <-chan struct{} { return g.r.local.ended }
+
+// AwaitReady waits until a coordinator of the kind has accepted this node's region. From
+// then on messages to entities of the kind find their way, as far as their shards have
+// homes. It returns the [*SettingsError] of a coordinator that refuses the region, since its settings
+// are not those of the other nodes; the error of ctx; or [ErrClosed] when the node ends.
+//
+// A region waits for its coordinator for as long as there is none: before the node is up,
+// while a cluster forms, or while the coordinator moves. That is no reason to call a node
+// not ready, since a rolling update may have to go on for the coordinator to come; see
+// [System.Refused] for what is.
+func (g *Region[C]) AwaitReady(ctx context.Context) error {
+	for {
+		v := g.r.verdict.Load()
+		switch {
+		case v.err != nil:
+			return v.err
+		case v.accepted:
+			return nil
+		}
+		select {
+		case <-v.over:
+		case <-g.r.local.ended:
+			return g.r.local.closed()
+		case <-ctx.Done():
+			return fmt.Errorf("sharding: no coordinator has accepted kind %q yet: %w", g.r.name, context.Cause(ctx))
+		}
+	}
+}
+
+// entityPatience is how long an entity that sends with its own context waits for room.
+// Two entities that send to each other, each with a full mailbox, would wait for ever
+// otherwise: neither handles a message while it waits.
+const entityPatience = 5 * time.Second
+
+// errEntityPatience is the cause when entityPatience has ended a wait for room.
+var errEntityPatience = fmt.Errorf("an entity waits for room for %v at most", entityPatience)
+
+// room is closed when there is room for a message.
+type room chan struct{}
+
+// Room wakes the sender that waits.
+func (r room) Room() { close(r) }
+
+// await waits until there is room for a message that the cell had no room for.
+func (r *router) await(ctx context.Context, sl *runtime.Slot, m *cell.Message, full cell.Admission, room room, a *ask) error {
+	var expired <-chan time.Time
+	limit := errAskLimit
+	switch {
+	case a != nil && a.Limited:
+		timer := time.NewTimer(a.Deadline.Sub(r.local.clock.Instant()))
+		defer timer.Stop()
+		expired = timer.C
+	case a != nil:
+	case hosting.IsEntity(ctx):
+		timer := time.NewTimer(entityPatience)
+		defer timer.Stop()
+		expired, limit = timer.C, errEntityPatience
+	}
+	var cause error
+	select {
+	case <-room:
+		return nil
+	case <-ctx.Done():
+		cause = context.Cause(ctx)
+	case <-expired:
+		cause = limit
+	case <-r.verdict.Load().refused:
+		cause = r.refusal()
+	}
+	detail, why := r.whyFull(sl, full)
+	return r.notDelivered(m.Entity, detail, severalOf(why, cause))
+}
+
+// whyFull says why a message found no room, as far as this node knows.
+func (r *router) whyFull(sl *runtime.Slot, full cell.Admission) (detail string, why error) {
+	info := sl.Info()
+	home, where := info.Home, "here"
+	silent := r.unreachable(info)
+	switch {
+	case home.IsZero():
+		return "waited for room: the home of the shard is not known", nil
+	case home == r.local.self && !r.local.standing.Held():
+		return "waited for room: this node may not host at present", ErrNoStanding
+	case home == r.local.self:
+	case silent != nil:
+		return "waited for room", silent
+	default:
+		where = "at " + home.String()
+	}
+	if full == cell.MailboxFull {
+		return "waited for room: the mailbox of the entity is full " + where, ErrOverloaded
+	}
+	return fmt.Sprintf("waited for room: too much is on its way to %s", home), ErrOverloaded
 }

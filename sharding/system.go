@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/downing/lease"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/meter"
@@ -28,16 +30,17 @@ import (
 	"github.com/quorate/quorate/sharding/internal/census"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/dispatch"
+	"github.com/quorate/quorate/sharding/internal/explain"
 	"github.com/quorate/quorate/sharding/internal/handoff"
 	"github.com/quorate/quorate/sharding/internal/hosting"
 	"github.com/quorate/quorate/sharding/internal/leases"
 	"github.com/quorate/quorate/sharding/internal/notes"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/storecalls"
 	"github.com/quorate/quorate/sharding/internal/strategy"
 	"github.com/quorate/quorate/sharding/internal/telemetry"
 	"github.com/quorate/quorate/sharding/internal/wire"
-	"github.com/quorate/quorate/sharding/internal/workers"
 	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/transport"
 )
@@ -53,15 +56,11 @@ type Host interface{ Sharding() *System }
 // System is the sharding of one node, for all kinds that run there. It ends with
 // the node.
 type System struct {
-	node       *membership.Node
-	self       gossip.NodeID
-	clock      *machine.SystemClock
-	standing   *membership.Standing
-	cfg        Config
-	log        *slog.Logger
+	local
+
 	strategy   atomic.Pointer[strategy.Chosen] // The strategy that is asked; replaced under mu.
-	control    *machine.Handle
 	runtime    *runtime.Node
+	executor   *executor
 	dispatcher dispatch.Dispatcher
 
 	coordinators atomic.Pointer[control.CoordinatorsKnown] // What the control machine has said of them last.
@@ -71,27 +70,16 @@ type System struct {
 	latest  Config                             // The configuration of the last reload; differs from cfg in reloadable settings only.
 	closing bool                               // The node has ended: no kind starts any more.
 
-	lanes     sync.Map          // The nodes for whose full lane a goroutine waits.
-	contexts  *hosting.Contexts // Those of entities.
-	pool      workers.Pool[job]
-	workers   sync.WaitGroup        // All goroutines of the system but that of run.
-	askPool   sync.Pool             // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
-	ended     chan struct{}         // Closed when every cell has been abandoned.
-	stopped   chan struct{}         // Closed after ended, when every goroutine has ended.
-	questions asking.Questions[any] // Those to the control machine.
-	drains    *asking.Drains
-	surveys   *census.Asker // Asks all nodes, and answers them.
-	leasing   leasing
-	leases    *leases.Leases
-	ctx       context.Context //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
+	lanes     sync.Map       // The nodes for whose full lane a goroutine waits.
+	workers   sync.WaitGroup // All goroutines of the system but that of run.
 	cancel    context.CancelFunc
-	counters  telemetry.Counters
+	stopped   chan struct{} // Closed after ended, when every goroutine has ended.
+	drains    *asking.Drains
+	leasing   leasing
 	losses    *notes.Losses
 	memories  *notes.Lines
 	forgeries *notes.Forgeries
-	metrics   *telemetry.Metrics
 	inquiry   meter.Inquiry[control.Examined] // What metrics ask the control machine.
-	tracing   *telemetry.Tracing
 	providers providers
 }
 
@@ -137,14 +125,49 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(s *System) { s.providers.traces = p }
 }
 
+// WithLeases has the entities of each shard run only while this node holds a lease of the shard, in a store outside of
+// the cluster, for those who trust the store more than the clocks of nodes. It is off without this option; all nodes
+// that host should have it, with the same store and times. A shard whose lease is not to be had waits, with its
+// messages; one whose lease is lost gives its entities up, with [StopReplaced], and is given a home anew. A lease is
+// given back when its shard has stopped; after the death of a node its shards wait until the time of the lease is over.
+// The store is asked for each shard once in [lease.Config.RenewInterval]: with 1,000 shards and the default some 330
+// times a second.
+//
+// The name of a lease has the cluster, the kind and the number of the shard; its owner is the node.
+func WithLeases(store lease.Store, cfg lease.Config) Option {
+	return func(s *System) { s.leasing = leasing{store, cfg} }
+}
+
+// leasing is what [WithLeases] gives. The store may be nil: there are no leases.
+type leasing struct {
+	store lease.Store
+	times lease.Config
+}
+
+// validate reports what is wrong with the settings. Named is the store that the configuration names.
+func (l leasing) validate(named string) error {
+	if l.store == nil && named != "" {
+		return field.Errorf("sharding.leases.store", "%q was not opened: cluster.Start does, or give a store by WithLeases", named)
+	}
+	if l.store == nil {
+		return nil
+	}
+	if err := l.times.Validate(); err != nil {
+		return fmt.Errorf("sharding: leases: %w", err)
+	}
+	return nil
+}
+
 // New puts sharding on a node. It is called once for each node.
 func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	s := &System{
-		node: node, self: node.Self(), clock: node.Clock(), standing: node.Standing(), cfg: cfg, latest: cfg, log: slog.Default(),
-		ended: make(chan struct{}), stopped: make(chan struct{}),
+		local: local{
+			node: node, self: node.Self(), clock: node.Clock(), standing: node.Standing(), cfg: cfg, log: slog.Default(), ended: make(chan struct{}),
+		},
+		latest: cfg, stopped: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for _, opt := range opts {
@@ -166,9 +189,9 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	s.leases = leases.New(s.leasePorts())
 	s.routers.Store(&map[string]*router{})
 	s.contexts = hosting.New(s.ctx, s.standing.Held)
+	s.executor = newExecutor(s.clock, s.workers.Go)
 	s.runtime = runtime.NewNode(s.ports())
 	s.dispatcher.Init(s.runtime.Acknowledge)
-	s.pool.Init(s.startWorker)
 	handle, err := node.Attach(membership.Attachment{
 		Component: machine.Component{
 			Name: control.ComponentName, Service: protocol.Service, Codec: wire.Codec{},
@@ -180,7 +203,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		s.cancel()
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
-	s.control = handle
+	s.control = asking.NewMachine(handle, s.ended)
 	if s.surveys, err = census.Attach(node, s.censusPorts()); err != nil {
 		s.cancel()
 		return nil, fmt.Errorf("sharding: %w", err)
@@ -191,7 +214,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 	// The goroutines are owned by the system and end with the node, that of run when
 	// every entity has returned; Close of the node does not wait for them, AwaitEnd does.
 	s.workers.Go(func() { s.dispatcher.Run(s.ctx, handle) })
-	s.workers.Go(func() { s.pool.TrimIdle(s.ctx) })
+	s.workers.Go(func() { s.executor.pool.TrimIdle(s.ctx) })
 	go s.run()
 	return s, nil
 }
@@ -292,98 +315,6 @@ func Start[C any](h Host, k Kind[C]) (*Region[C], error) {
 	return &Region[C]{r}, nil
 }
 
-// Drain has this node host nothing, of any kind, while another can: its shards move to other
-// nodes with their streams, a few at a time, and it is given no other. It stays a member, and goes on to
-// send messages and to coordinate. While all nodes that can host a kind are drained, it
-// is as if none was. Drain returns when the node hosts nothing; with the error of ctx
-// when that ends before, which takes nothing back; with [ErrUndrained]; or with [ErrClosed]. It may be
-// called again to go on waiting. The node is drained until [System.Undrain], or until the process
-// ends. A coordinator of a version that does not know of drained nodes ignores it.
-func (s *System) Drain(ctx context.Context) error {
-	done, err := s.drains.Order(ctx, s.control, true)
-	if err != nil {
-		return s.unanswered(ctx)
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		s.drains.Forget(done)
-		return context.Cause(ctx)
-	case <-s.ended:
-		return s.closed()
-	}
-}
-
-// Undrain has this node host again. It does not wait: shards come when coordinators next
-// even out the load. The error is that of ctx, or [ErrClosed].
-func (s *System) Undrain(ctx context.Context) error {
-	if _, err := s.drains.Order(ctx, s.control, false); err != nil {
-		return s.unanswered(ctx)
-	}
-	return nil
-}
-
-// Move has a shard of a kind move to a node, named by its address or its text form, beside the moves that
-// even out the load and whatever those permit. Any node may be asked. It returns when the move has begun, which then
-// takes as long as the entities take to stop, and may be called off like any other: [System.ExplainShard] says
-// what becomes of it. The allocation strategy may move the shard again when it finds the load
-// uneven. The error is a [*MoveError] that says why nothing moves, that of ctx, after which the move may have begun, or
-// [ErrClosed].
-func (s *System) Move(ctx context.Context, kind string, shard int, to string) error {
-	refused := func(why string) error { return &MoveError{Kind: kind, Shard: shard, To: to, Reason: why} }
-	if shard < 0 || shard >= protocol.MaxShards {
-		return refused("there is no such shard")
-	}
-	target, err := s.node.View().Find(to)
-	if err != nil {
-		return refused("no member has that address")
-	}
-	answer, err := s.ask(ctx, func(id uint64) machine.Input {
-		return control.Move{Kind: kind, Shard: protocol.ShardID(shard), To: target.Node, ID: id}
-	})
-	if answered, ok := answer.(control.MoveAnswered); ok && answered.Refusal != "" {
-		return refused(answered.Refusal)
-	}
-	return err
-}
-
-// Reshard has a kind have another number of shards, 1 to 65,536, without stopping anything. Any node may be asked. It
-// returns when the change has begun: [System.Kinds] says how far it is, and it comes to its end whatever becomes of
-// nodes and coordinators meanwhile. A few shards at a time, as many as sharding.rebalance permits to move, are stopped
-// as for a move, and their entities live in the new shards from then on. No message is lost, doubled or overtaken by
-// that, and the epochs of an entity grow. The load is not evened out, and no shard of the former number moves, until
-// the change is over. The memory of [Snapshotter]s does not come along, and counts as lost.
-//
-// The number of shards in the files of the nodes should be changed afterwards, one restart at a time:
-// while a node of the cluster runs, others may have any number that the kind has had. When all nodes
-// have stopped, what counts is their files, which must agree as ever.
-//
-// Entities of [Kind.Permanent], and those of [Kind.Remember], run in their new shards without a message. The latter are
-// taken over by the nodes bit by bit, which goes on when the change is over; no other change begins before that has
-// ended.
-//
-// A kind with [Kind.InUse] or [Kind.OnOldest] has its number for good, and so has each kind of a node with
-// [WithLeases]: a part of the cluster that had not heard of the change would get the free leases of former shards. The
-// error is a [*ReshardError] that says why no change begins, such as that another one is under way, that of ctx, after
-// which the change may have begun, or [ErrClosed].
-func (s *System) Reshard(ctx context.Context, kind string, shards int) error {
-	refused := func(why string) error { return &ReshardError{Kind: kind, Shards: shards, Reason: why} }
-	if shards < 1 || shards > protocol.MaxShards {
-		return refused(fmt.Sprintf("a kind has 1 to %d shards", protocol.MaxShards))
-	}
-	answer, err := s.ask(ctx, func(id uint64) machine.Input {
-		return control.Reshard{Kind: kind, Shards: uint32(shards), ID: id}
-	})
-	if answered, ok := answer.(control.ReshardAnswered); ok && answered.Refusal != "" {
-		return refused(answered.Refusal)
-	}
-	return err
-}
-
-// Drained reports whether this node was told to host nothing.
-func (s *System) Drained() bool { return s.drains.Drained() }
-
 // mayHost reports whether this node has a role.
 func (s *System) mayHost(role string) bool { return role == "" || s.node.HasRole(role) }
 
@@ -400,7 +331,7 @@ func (s *System) start(cfg control.KindConfig, codec Codec, b behaviour, ids rem
 	if most := s.latest.MaxShards; shards > most {
 		return nil, fmt.Errorf("sharding: kind %q: %w: it would be shard %d of this node, and max-shards is %d", cfg.Name, ErrNoRoom, shards, most)
 	}
-	r := newRouter(s, cfg, codec, b, ids, cells)
+	r := s.newRouter(cfg, codec, b, ids, cells)
 	next := make(map[string]*router, len(old)+1)
 	maps.Copy(next, old)
 	next[cfg.Name] = r
@@ -415,28 +346,32 @@ func (s *System) start(cfg control.KindConfig, codec Codec, b behaviour, ids rem
 	return r, nil
 }
 
-// closed returns the error of calls after the end of the node: [ErrClosed], with the
-// reason for which the node ended, when that is known already.
-func (s *System) closed() error {
-	if err := s.node.Err(); err != nil {
-		return fmt.Errorf("%w: %w", ErrClosed, err)
+// newRouter returns a router whose cells know no home yet. Nil ids: entities are not remembered.
+func (s *System) newRouter(cfg control.KindConfig, codec Codec, b behaviour, ids remember.Store, cells cell.Config) *router {
+	p := &program{local: &s.local, kind: cfg.Name, codec: codec, entity: b, spans: s.tracing.NewKind(cfg.Name, s.self.String()), checker: EntityChecker(nil)}
+	ports := runtime.KindPorts{
+		Work:   func(t runtime.Task) { s.executor.pool.Put(job{of: p, task: t}, t.Class()) },
+		Decode: p.decodeEarly,
+		Ended:  func(sl *runtime.Slot) { hosting.EndShard(p.region, sl) },
 	}
-	return ErrClosed
-}
-
-// ask asks the control machine, or by it a coordinator, what it answers under an id. The error is that of ctx, or
-// [ErrClosed].
-func (s *System) ask(ctx context.Context, input func(id uint64) machine.Input) (any, error) {
-	answer, ok := s.questions.Ask(ctx, s.ended, func(id uint64) error { return s.control.PostWait(ctx, input(id)) })
-	if !ok {
-		return nil, s.unanswered(ctx)
+	var calls *storecalls.Calls
+	if ids != nil {
+		calls = storecalls.New(storecalls.Config{Kind: cfg.Name, Store: ids, Limit: s.cfg.Remember.CallTimeout, Log: s.log, Node: s.storePorts()})
+		ports.Store, ports.Recall = calls, s.latest.Remember.desk(cells.RememberFirst)
 	}
-	return answer, nil
-}
-
-// unanswered is the error of who got no answer: ctx has ended, or the node.
-func (s *System) unanswered(ctx context.Context) error {
-	return cmp.Or(context.Cause(ctx), s.closed())
+	p.region = s.runtime.NewRegion(cfg.Name, cfg.Settings.Shards, cells, ports)
+	if calls != nil {
+		calls.For(p.region) // No cell knows a home yet.
+	}
+	r := &router{
+		local: &s.local, program: p, region: p.region, name: cfg.Name, none: b.none(), proxy: cfg.Proxy, bound: cfg.Settings.Role,
+		shards:   int(cfg.Settings.Shards),
+		interval: runtime.SweepInterval(cells.PassivateAfter, cells.StuckAfter), intervals: make(chan time.Duration, 1),
+		asked:  s.metrics.NewAsks(cfg.Name),
+		census: census.Kind{Name: cfg.Name, Region: p.region, Proxy: cfg.Proxy, Leases: s.leases, Decode: p.decode, Wall: s.wall},
+	}
+	r.verdict.Store(newVerdict())
+	return r
 }
 
 // goes runs a function on a goroutine of the system, which ends with what the function does. It reports false if the
@@ -449,12 +384,6 @@ func (s *System) goes(f func()) bool {
 	}
 	s.workers.Go(f)
 	return true
-}
-
-// wall returns the wall-clock time of an instant of the past.
-func (s *System) wall(t machine.Instant) time.Time {
-	now := s.clock.Now()
-	return now.Wall.Add(-now.Mono.Sub(t))
 }
 
 // router returns the router of a kind, nil if the kind does not run here.
@@ -517,13 +446,13 @@ func (s *System) published(event any) {
 			r.admit()
 		}
 	case control.Explained:
-		s.questions.Answer(e.ID, e)
+		s.control.Answer(e.ID, e)
 	case control.MoveAnswered:
-		s.questions.Answer(e.ID, e)
+		s.control.Answer(e.ID, e)
 	case control.ScaleAnswered:
-		s.questions.Answer(e.ID, e)
+		s.control.Answer(e.ID, e)
 	case control.ReshardAnswered:
-		s.questions.Answer(e.ID, e)
+		s.control.Answer(e.ID, e)
 	case control.Vacated:
 		s.drains.Vacated(e.ID)
 	case control.CoordinatorsKnown:
@@ -553,4 +482,106 @@ func (s *System) noticed(notice transport.Notice) {
 			s.runtime.Connected(e.Peer, e.Protocol)
 		}
 	}
+}
+
+// What the runtime has in a process: lanes of the transport, timers and goroutines of Go, the
+// log and the counters. Ports are called with the lock of a slot held, so that what takes
+// longer is left to other goroutines.
+
+// ports returns the ports of the system's runtime.
+func (s *System) ports() runtime.Ports {
+	return runtime.Ports{
+		Self: s.self, Clock: s.clock, Standing: s.standing, Members: s.node,
+		Lane:      func(to gossip.NodeID) runtime.Lane { return s.node.Transport().Lane(to, machine.LaneMessage) },
+		AwaitRoom: s.awaitRoom,
+		AcksDue:   s.dispatcher.AcksDue,
+		// The function runs on a goroutine of the Go runtime for the time of one step.
+		AfterFunc: func(after time.Duration, f func()) runtime.Timer { return time.AfterFunc(after, f) },
+		Waiter:    func(*cell.Message) runtime.Waiter { return make(room) },
+		Crowded:   s.executor.pool.Crowded,
+		Report: func(kind string, shard protocol.ShardID, e protocol.CellEvent) {
+			s.dispatcher.Report(control.FromShard{Kind: kind, Shard: shard, Event: e})
+		},
+		Notes: runtime.Notes{
+			Malformed: func(from gossip.NodeID, err error) {
+				s.counters.Malformed.Add(1)
+				s.log.Warn("message dropped", "from", from.String(), "error", err)
+			},
+			Misdirected: func() { s.counters.Misdirected.Add(1) },
+			Forged:      s.forgeries.Note,
+			Dropped:     func(why cell.Drop) { s.counters.Dropped[why].Add(1) },
+			Lost:        s.losses.Note,
+			Forgotten: func(kind string, f protocol.Forgotten) {
+				s.memories.Note(kind, f.Loss.String(), f.Entity, explain.Loss(f.Loss))
+			},
+			Unsent:   func(frames int) { s.counters.Unsent.Add(uint64(frames)) },
+			Stuck:    s.stuck,
+			Returned: func() { s.counters.Stuck.Add(-1) },
+		},
+	}
+}
+
+// leasePorts returns what the leases of shards use of the system.
+func (s *System) leasePorts() leases.Config {
+	return leases.Config{
+		Store: s.leasing.store, Times: s.leasing.times, Cluster: s.node.ClusterName(), Owner: s.self.String(), Log: s.log,
+		Under: func(kind string, shard protocol.ShardID, held func() bool) {
+			if r := s.router(kind); r != nil {
+				r.region.Under(shard, held)
+			}
+		},
+		Tell: func(ctx context.Context, in machine.Input) { _ = s.control.PostWait(ctx, in) },
+	}
+}
+
+// storePorts returns what the calls of stores of remembered entities use of the system.
+func (s *System) storePorts() storecalls.Node {
+	return storecalls.Node{
+		Context: s.ctx, Go: s.goes,
+		Post:     func(in machine.Input) { _ = s.control.Post(in) },
+		PostWait: func(in machine.Input) { _ = s.control.PostWait(s.ctx, in) }, // Else the node has ended.
+	}
+}
+
+// censusPorts returns what questions to all nodes use of the system.
+func (s *System) censusPorts() census.Config {
+	return census.Config{
+		Context: s.ctx, Ended: s.ended, Go: s.workers.Go, Standing: s.standing.Held, Drained: s.Drained,
+		Kind: func(name string) *census.Kind {
+			if r := s.router(name); r != nil {
+				return &r.census
+			}
+			return nil
+		},
+	}
+}
+
+// stuck counts an entity that does not return, and reports it.
+func (s *System) stuck(sl *runtime.Slot, e *cell.Entity) {
+	s.counters.Stuck.Add(1)
+	info := e.Info()
+	since := s.clock.Instant().Sub(info.Since)
+	// The goroutine is owned by the system and ends when the line is written, which is
+	// not done with the slot in hand.
+	s.workers.Go(func() {
+		s.log.Error("entity does not return", "kind", sl.Kind(), "shard", uint32(sl.Shard()), "entity", info.ID,
+			"state", info.State, "for", since, "left behind", info.Released)
+	})
+}
+
+// awaitRoom flushes towards a node when its lane has room again. One goroutine
+// waits for each lane that is full.
+func (s *System) awaitRoom(to gossip.NodeID) {
+	if _, waiting := s.lanes.LoadOrStore(to, struct{}{}); waiting {
+		return
+	}
+	// The goroutine is owned by the system: it ends when the lane has room, or with the
+	// system.
+	s.workers.Go(func() {
+		err := s.node.Transport().Lane(to, machine.LaneMessage).Room(s.ctx)
+		s.lanes.Delete(to)
+		if err == nil {
+			s.runtime.Flush(to)
+		}
+	})
 }

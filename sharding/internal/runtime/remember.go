@@ -20,8 +20,8 @@ import (
 //
 //	slot ─ Remember ──> desk ─ ─ (timer) ─ ─> pass ──> StoreCalls ──> Remembered ──> desk ─ ─> pass ──> slot
 
-// StoreCalls has calls of a store made, and questions and answers sent to the desks of other nodes. Its methods return at
-// once.
+// StoreCalls has calls of a store made, and questions and answers sent to the desks of other nodes. Its methods return
+// at once.
 type StoreCalls interface {
 	// Open and Change call the store: for each call [Region.Remembered] is called once, with its outcome.
 	Open(o recall.Open)
@@ -192,9 +192,9 @@ func (m *remembers) tell(shard protocol.ShardID, f func(cell.Recall, machine.Ins
 	sl.Step(func(c *cell.Cell, out *cell.Actions) { f(cell.RecallOf(c), sl.now(), out) })
 }
 
-// Remembered says what has become of a call of a [StoreCalls], a [recall.Opened] or a [recall.Changed], or hands over what
-// the desk of another node has sent, a [protocol.Asked] or a [protocol.Given]. Of a region that remembers nothing it
-// does nothing.
+// Remembered says what has become of a call of a [StoreCalls], a [recall.Opened] or a [recall.Changed], or hands over
+// what the desk of another node has sent, a [protocol.Asked] or a [protocol.Given]. Of a region that remembers nothing
+// it does nothing.
 func (r *Region) Remembered(in any) { r.recall(in) }
 
 // RecallRate changes how many entities begin in a second without a message.

@@ -673,11 +673,11 @@ var mutants = []mutant{
 		new: "	for !mutant(NAME) && m.place.stops() &&",
 	},
 	{
-		test: "TestTheMemoryGoesWithTheShard", in: "../..", name: "an instance that is restored after its start", file: "../worker.go",
+		test: "TestTheMemoryGoesWithTheShard", in: "../..", name: "an instance that is restored after its start", file: "../program.go",
 		old: "entity != nil && memory != nil {\n",
 		new: "entity != nil && memory != nil && !mutant(NAME) {\n",
 		also: []simulationtest.Edit{{
-			File: "../worker.go", Old: "		return frozen(s.Start(ctx))\n",
+			File: "../program.go", Old: "		return frozen(s.Start(ctx))\n",
 			New: "		if err = frozen(s.Start(ctx)); mutant(NAME) && ctx.job.Snapshot() != nil {\n			p.revive(ctx, entity, ctx.job.Snapshot())\n		}\n		return err\n",
 		}},
 	},

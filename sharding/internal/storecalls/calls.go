@@ -135,8 +135,8 @@ func (s *Calls) Close(c recall.Close) {
 	}
 }
 
-// Ask implements [runtime.StoreCalls], as do the next two: the control machine sends what is for the desks of other nodes.
-// What finds its inbox full is asked for again.
+// Ask implements [runtime.StoreCalls], as do the next two: the control machine sends what is for the desks of other
+// nodes. What finds its inbox full is asked for again.
 func (s *Calls) Ask(t protocol.Take) { s.cfg.Node.Post(control.Take{Kind: s.cfg.Kind, Take: t}) }
 
 // Give sends an answer.

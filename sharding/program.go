@@ -4,32 +4,103 @@
 package sharding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/optional"
+	"github.com/quorate/quorate/membership"
+	"github.com/quorate/quorate/sharding/internal/asking"
 	"github.com/quorate/quorate/sharding/internal/cell"
+	"github.com/quorate/quorate/sharding/internal/census"
 	"github.com/quorate/quorate/sharding/internal/control"
+	"github.com/quorate/quorate/sharding/internal/hosting"
+	"github.com/quorate/quorate/sharding/internal/leases"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/survey"
 	"github.com/quorate/quorate/sharding/internal/telemetry"
+	"github.com/quorate/quorate/sharding/internal/timers"
 	"github.com/quorate/quorate/sharding/internal/workers"
 )
 
-// The goroutine that runs an entity: the queue finds one, or starts it, and runJobs does one
+// The code of a kind, and the goroutines that run it: the pool finds a worker, or starts it, and runJobs does one
 // job after the other. The runtime says which code of the program comes next, and is told how
 // that went; call has it run. Then follow the calls of the program's code, where panics are
-// caught: handle and hand, start, stop. snapshot.go has those of an entity that takes its memory along.
+// caught: messages, start, stop, timers, snapshots. Last what hides the type of the messages.
+
+// local is what the code of all kinds, and the messages to it, use of the node that they are on.
+type local struct {
+	node     *membership.Node
+	self     gossip.NodeID
+	clock    *machine.SystemClock
+	standing *membership.Standing
+	cfg      Config
+	log      *slog.Logger
+	ctx      context.Context    //nolint:containedctx // Ends with the system, and with it what the goroutines wait for.
+	ended    chan struct{}      // Closed when every cell has been abandoned.
+	control  *asking.Machine    // Asks the control machine, or by it a coordinator.
+	surveys  *census.Asker      // Asks all nodes, and answers them.
+	contexts *hosting.Contexts  // Those of entities.
+	leases   *leases.Leases     // Those of shards.
+	counters telemetry.Counters // What no cell counts.
+	metrics  *telemetry.Metrics
+	tracing  *telemetry.Tracing
+	asks     sync.Pool // Asks that have ended, for reuse. A pool of this system alone, since asks hold channels.
+}
+
+// closed returns the error of calls after the end of the node: [ErrClosed], with the
+// reason for which the node ended, when that is known already.
+func (l *local) closed() error {
+	if err := l.node.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrClosed, err)
+	}
+	return ErrClosed
+}
+
+// unanswered is the error of who got no answer: ctx has ended, or the node.
+func (l *local) unanswered(ctx context.Context) error {
+	return cmp.Or(context.Cause(ctx), l.closed())
+}
+
+// ask asks the control machine, or by it a coordinator, what it answers under an id. The error is that of ctx, or
+// [ErrClosed].
+func (l *local) ask(ctx context.Context, input func(id uint64) machine.Input) (any, error) {
+	answer, ok := l.control.Ask(ctx, input)
+	if !ok {
+		return nil, l.unanswered(ctx)
+	}
+	return answer, nil
+}
+
+// survey asks nodes, and waits for the result. The error is that of ctx, or [ErrClosed].
+func (l *local) survey(ctx context.Context, a survey.Ask) (survey.Finished, error) {
+	f, ok := l.surveys.Ask(ctx, a)
+	if !ok {
+		return f, l.unanswered(ctx)
+	}
+	return f, nil
+}
+
+// wall returns the wall-clock time of an instant of the past.
+func (l *local) wall(t machine.Instant) time.Time {
+	now := l.clock.Now()
+	return now.Wall.Add(-now.Mono.Sub(t))
+}
 
 // program is the code of a kind: what runs on this node for its entities.
 type program struct {
-	system *System
+	local  *local
 	kind   string
 	codec  Codec
 	entity behaviour
@@ -59,26 +130,34 @@ func (j job) class() runtime.Class {
 // worker is a goroutine that does one job after the other.
 type worker = workers.Worker[job]
 
-// startWorker starts a worker with its first job.
-func (s *System) startWorker(w *worker, j job) {
+// executor runs the jobs of all kinds.
+type executor struct {
+	pool  workers.Pool[job]
+	clock *machine.SystemClock
+}
+
+// newExecutor returns an executor; goes runs a function on a goroutine of the system.
+func newExecutor(clock *machine.SystemClock, goes func(func())) *executor {
+	x := &executor{clock: clock}
 	// The goroutine is owned by the system: it ends when no other job has come for a
 	// while; AwaitEnd waits for that.
-	s.workers.Go(func() { s.runJobs(w, j) })
+	x.pool.Init(func(w *worker, j job) { goes(func() { x.runJobs(w, j) }) })
+	return x
 }
 
 // runJobs does one job after the other.
-func (s *System) runJobs(w *worker, j job) {
+func (x *executor) runJobs(w *worker, j job) {
 	call := runtime.CallNone // The code of the program that runs.
 	defer func() {
 		if call != runtime.CallNone {
 			// The entity ended this goroutine, by runtime.Goexit. The step has failed, and
 			// another goroutine goes on with the next.
-			s.pool.Leave(w)
+			x.pool.Leave(w)
 			j.of.deserted(j.ctx, call)
-			s.pool.Put(j, j.class())
+			x.pool.Put(j, j.class())
 		}
 	}()
-	clock := s.clock.Reader()
+	clock := x.clock.Reader()
 	for more := true; more; {
 		if j.ctx == nil {
 			j.ctx = &Context{program: j.of, job: runtime.NewJob(j.task)}
@@ -87,9 +166,9 @@ func (s *System) runJobs(w *worker, j job) {
 		switch begins := j.ctx.job.Begin(); begins {
 		case runtime.CallNone:
 			j = job{} // The memory of the finished job can be freed while this goroutine waits.
-			j, more = s.pool.Next(w)
+			j, more = x.pool.Next(w)
 		case runtime.CallYield:
-			j, more = s.pool.Exchange(w, j, j.class())
+			j, more = x.pool.Exchange(w, j, j.class())
 		default:
 			call = begins
 			j.of.call(w, j.ctx, call)
@@ -110,7 +189,7 @@ func (p *program) call(w *worker, ctx *Context, call runtime.Call) {
 		p.started(ctx, err)
 	case runtime.CallStop:
 		w.Enter()
-		p.endTimers(ctx)
+		timers.End(&ctx.job)
 		ctx.stop = StopReason(ctx.job.Why())
 		ordered := p.stop(ctx)
 		ctx.stop = StopNone
@@ -132,8 +211,8 @@ func (p *program) call(w *worker, ctx *Context, call runtime.Call) {
 
 // deserted ends a call from which an entity did not return, as a failure.
 func (p *program) deserted(ctx *Context, call runtime.Call) {
-	p.system.counters.Panics.Add(1)
-	p.system.log.Error("entity ended its goroutine", "kind", p.kind, "entity", ctx.ID())
+	p.local.counters.Panics.Add(1)
+	p.local.log.Error("entity ended its goroutine", "kind", p.kind, "entity", ctx.ID())
 	switch call {
 	case runtime.CallStart:
 		p.started(ctx, errDeserted)
@@ -169,7 +248,7 @@ func (p *program) handle(ctx *Context, m cell.Mail) cell.Result {
 	}
 	value, err := p.value(e, m)
 	if err != nil {
-		p.system.log.Warn("message cannot be decoded", "kind", p.kind, "entity", e.ID(), "error", err)
+		p.local.log.Warn("message cannot be decoded", "kind", p.kind, "entity", e.ID(), "error", err)
 		return cell.Result{Reply: failure("the message cannot be decoded: " + err.Error())}
 	}
 	if len(m.Trace()) == 0 {
@@ -178,13 +257,13 @@ func (p *program) handle(ctx *Context, m cell.Mail) cell.Result {
 		err = p.receive(ctx, e, m.Message(), value)
 	}
 	if err != nil {
-		p.system.log.Warn("entity failed", "kind", p.kind, "entity", e.ID(), "error", err)
+		p.local.log.Warn("entity failed", "kind", p.kind, "entity", e.ID(), "error", err)
 		return failed(err)
 	}
 	if m.Correlation() == 0 {
 		return cell.Result{}
 	}
-	return cell.Result{Reply: p.answer(ctx.reply, e, m.Origin(p.system.self))}
+	return cell.Result{Reply: p.answer(ctx.reply, e, m.Origin(p.local.self))}
 }
 
 // receive hands a message that has a trace context to its entity, within a span if that is
@@ -275,7 +354,7 @@ func (p *program) decodeEarly(id string, payload []byte) any {
 	defer func() {
 		if !returned {
 			p.deserts.Store(true)
-			p.system.log.Error("codec ended its goroutine", "kind", p.kind, "entity", id)
+			p.local.log.Error("codec ended its goroutine", "kind", p.kind, "entity", id)
 		}
 	}()
 	value, err := p.decode(id, payload)
@@ -301,7 +380,7 @@ var errTooLarge = errors.New("its sender's transport has smaller frames than it 
 // hand hands a message to its entity.
 func (p *program) hand(ctx *Context, e *cell.Entity, value any) (err error) {
 	defer p.recovered(e.ID(), &err)
-	err = p.entity.receive(ctx, instanceOf(e), value)
+	err = p.entity.receive(ctx, timers.Instance(e), value)
 	if r, refused := errors.AsType[*RefusalError](err); refused {
 		ctx.refused(r, err)
 		return nil
@@ -317,15 +396,15 @@ func (p *program) answer(value any, e *cell.Entity, asker gossip.NodeID) *protoc
 	if failed, ok := value.(*protocol.Reply); ok {
 		return failed // A refusal without a reply.
 	}
-	if asker == p.system.self {
+	if asker == p.local.self {
 		return &protocol.Reply{Value: value}
 	}
 	payload, err := p.encodeReply(e, value)
 	switch {
 	case err != nil:
 		return failure("the reply cannot be encoded: " + err.Error())
-	case len(payload) > p.system.cfg.MaxMessageBytes:
-		return failure(fmt.Sprintf("the reply has %d bytes, sharding.max-message-bytes is %d", len(payload), p.system.cfg.MaxMessageBytes))
+	case len(payload) > p.local.cfg.MaxMessageBytes:
+		return failure(fmt.Sprintf("the reply has %d bytes, sharding.max-message-bytes is %d", len(payload), p.local.cfg.MaxMessageBytes))
 	}
 	return &protocol.Reply{Payload: payload}
 }
@@ -341,7 +420,7 @@ func (p *program) start(ctx *Context) (err error) {
 	e := ctx.job.Entity()
 	defer func() {
 		if err != nil {
-			p.system.log.Warn("entity did not start", "kind", p.kind, "entity", e.ID(), "error", err)
+			p.local.log.Warn("entity did not start", "kind", p.kind, "entity", e.ID(), "error", err)
 		}
 	}()
 	defer ctx.returned()
@@ -376,18 +455,100 @@ func (p *program) stop(ctx *Context) (ordered bool) {
 	defer ctx.returned()
 	defer func() { ordered = err == nil }()
 	defer p.recovered(e.ID(), &err)
-	if s, ok := instanceOf(e).(Stopper); ok {
+	if s, ok := timers.Instance(e).(Stopper); ok {
 		s.Stop(ctx)
 	}
 	return true
+}
+
+// timeUp handles the message of a timer that has fired, on the goroutine that runs the
+// entity.
+func (p *program) timeUp(ctx *Context, m cell.Mail) cell.Result {
+	e, t := ctx.job.Entity(), timers.Due(&ctx.job, m)
+	if t == nil {
+		return cell.Result{}
+	}
+	if err := p.callTimer(ctx, e, t); err != nil {
+		p.local.log.Warn("entity failed", "kind", p.kind, "entity", e.ID(), "timer", t.Name, "error", err)
+		return cell.Result{Failed: true, Reason: detailOf(err)}
+	}
+	t.Again(&ctx.job)
+	return cell.Result{}
+}
+
+// callTimer calls the function of a timer, or the entity's ReceiveTimeout.
+func (p *program) callTimer(ctx *Context, e *cell.Entity, t *timers.Timer) (err error) {
+	defer p.recovered(e.ID(), &err)
+	if call, ok := t.Call.(func(*Context) error); ok {
+		return frozen(call(ctx))
+	}
+	if h, ok := timers.Instance(e).(ReceiveTimeouter); ok {
+		return frozen(h.ReceiveTimeout(ctx))
+	}
+	ctx.Passivate()
+	return nil
+}
+
+// snapshots reports whether an entity can give a snapshot, and may.
+func (p *program) snapshots(e *cell.Entity) bool {
+	_, can := timers.Instance(e).(Snapshotter)
+	return can && p.local.cfg.SnapshotBytes > 0 && p.local.cfg.SnapshotShardBytes > 0
+}
+
+// snapshot asks an entity, which has stopped, for its memory.
+func (p *program) snapshot(ctx *Context) (data []byte, lost protocol.Loss) {
+	e := ctx.job.Entity()
+	data, err := p.takeSnapshot(ctx, e)
+	switch most := p.local.cfg.SnapshotBytes; {
+	case err != nil:
+		p.local.log.Warn("entity gave no snapshot", "kind", p.kind, "entity", e.ID(), "error", err)
+		return nil, protocol.LossFailed
+	case len(data) > most:
+		p.local.log.Warn("snapshot of an entity is too large", "kind", p.kind, "entity", e.ID(), "bytes", len(data), "sharding.snapshot-bytes", most)
+		return nil, protocol.LossTooLarge
+	default:
+		return data, protocol.LossNone
+	}
+}
+
+func (p *program) takeSnapshot(ctx *Context, e *cell.Entity) (data []byte, err error) {
+	defer ctx.returned()
+	defer p.recovered(e.ID(), &err)
+	data, err = timers.Instance(e).(Snapshotter).Snapshot(ctx)
+	return data, frozen(err)
+}
+
+// revive returns an entity that has the memory of the last instance: the given one, which is new, or
+// another one without memory if that cannot be.
+func (p *program) revive(ctx *Context, entity any, memory []byte) any {
+	err := p.restore(ctx, entity, memory)
+	if err == nil {
+		ctx.job.Restored()
+		return entity
+	}
+	p.local.log.Warn("entity starts without its memory", "kind", p.kind, "entity", ctx.ID(), "error", err)
+	ctx.settle(false) // What the one that is given up has ordered.
+	ctx.job.Entity().Value = nil
+	return p.created(ctx)
+}
+
+var errNoSnapshotter = errors.New("sharding: the entity has no method Restore")
+
+func (p *program) restore(ctx *Context, entity any, memory []byte) (err error) {
+	s, ok := entity.(Snapshotter)
+	if !ok {
+		return errNoSnapshotter
+	}
+	defer p.recovered(ctx.ID(), &err)
+	return frozen(s.Restore(ctx, memory))
 }
 
 // recovered turns a panic of an entity into an error: a panic ends the entity, never
 // the process.
 func (p *program) recovered(id string, err *error) {
 	if v := recover(); v != nil {
-		p.system.counters.Panics.Add(1)
-		p.system.log.Error("entity panicked", "kind", p.kind, "entity", id, "panic", v, "stack", string(debug.Stack()))
+		p.local.counters.Panics.Add(1)
+		p.local.log.Error("entity panicked", "kind", p.kind, "entity", id, "panic", v, "stack", string(debug.Stack()))
 		*err = fmt.Errorf("sharding: panic: %v", v)
 	}
 }
