@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/rpc"
 )
 
-// How messages are encoded for other nodes: Codec, and those that come with the package: Protobuf, JSON, and Raw for what
-// the program encodes by itself.
+// How messages are encoded for other nodes: Codec, and those that come with the package: Protobuf, JSON, and Raw for
+// what the program encodes by itself.
 
 // Codec encodes the messages and the replies of a kind for other nodes. It is
 // called from many goroutines at once, and must not keep its arguments. Where Size or Append panics, so does
