@@ -22,7 +22,7 @@ SEEDS     ?= 1000
 FIRST_SEED ?= 1
 MINUTES   ?= 30
 SOAK_SEED ?= 0
-VERSION   ?=
+DRY_RUN   ?=
 MODULE    ?=
 LOAD      ?=
 
@@ -57,7 +57,7 @@ needs:
 # ---------------------------------------------------------------- the gates
 
 # None of the gates fills two processors by itself, and the tools are built while others run.
-GATES = fmt-check lint tree history-check api-check figures-check modules cross generate-check
+GATES = fmt-check lint tree history-check api-check figures-check modules versions cross generate-check
 
 .PHONY: check
 check: needs ## every gate except the tests (the default): MODULE=fd, those of one module, and its tests
@@ -77,6 +77,7 @@ module-check: needs $(BIN)/golangci-lint $(BIN)/lanes
 	$(GO) test ./tools/tree
 	GOWORK=off $(GO) -C $(MODULE) build ./...
 	GOWORK=off $(GO) -C $(MODULE) mod tidy -diff
+	$(GO) run ./tools/cmd/release -versions -module $(MODULE)
 	echo '== check of $(MODULE): ok'
 
 .PHONY: fmt-check
@@ -126,6 +127,11 @@ modules: needs ## each module by itself: build, tidy; what its tests need is fou
 	  GOWORK=off $(GO) -C $$m mod tidy -diff
 	done
 	for m in $(APART) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy -diff; done
+
+.PHONY: versions
+versions: needs ## the versions of siblings that each module requires: released or pending, and the lowest that work
+	$(call step,versions)
+	@$(GO) run ./tools/cmd/release -versions
 
 # A toolkit that only compiles where its authors sit is found out by its users.
 .PHONY: cross
@@ -293,9 +299,9 @@ generate-check: needs $(BIN)/buf ## fail when generated code differs from its so
 # Nothing is published: the clone has the commits and the tags, and the last line
 # is the command that pushes them.
 .PHONY: release
-release: needs ## make a release in a clone below .tmp/release: VERSION=v0.3.0
-	@[ -n "$(VERSION)" ] || { echo 'say which: make release VERSION=v0.3.0'; exit 1; }
-	@$(GO) run ./tools/cmd/release -version $(VERSION) -out $(TMP)/release/$(VERSION)
+release: needs ## make a release of what has changed, in a clone below .tmp/release; DRY_RUN=1 only says what and why
+	@if [ -n "$(DRY_RUN)" ]; then exec $(GO) run ./tools/cmd/release -dry-run; fi
+	$(GO) run ./tools/cmd/release -out $(TMP)/release/$$(date +%Y%m%dT%H%M%S)
 
 .PHONY: clean
 clean: ## remove what make made

@@ -52,8 +52,8 @@ func run(m *testing.M) (status int, err error) {
 	}
 	ctx := context.Background()
 	plan := release.Plan{
-		Repo: root, Version: version, Clone: filepath.Join(scratch, "clone"), Day: time.Now(),
-		Without: release.Unreleased(), Draft: true,
+		Repo: root, Draft: version, Clone: filepath.Join(scratch, "clone"), Day: time.Now(),
+		Without: release.Unreleased(),
 	}
 	released, err := release.Cut(ctx, plan)
 	if err != nil {

@@ -18,25 +18,38 @@ var (
 	nextHeading       = regexp.MustCompile(`(?m)^## `)
 )
 
-// entry returns what a changelog says about a version that is about to be
-// released: the text under its own heading, else that under "Unreleased". It is
-// empty where the changelog says nothing.
-func entry(changelog, version string) string {
-	own := regexp.MustCompile(`(?m)^## \[?` + regexp.QuoteMeta(version) + `\]?( .*)?\n`)
-	for _, heading := range []*regexp.Regexp{own, unreleasedHeading} {
-		at := heading.FindStringIndex(changelog)
-		if at == nil {
-			continue
-		}
-		text := changelog[at[1]:]
-		if next := nextHeading.FindStringIndex(text); next != nil {
-			text = text[:next[0]]
-		}
-		if said(text) {
-			return strings.TrimSpace(text)
+// unreleased returns what a changelog says under "Unreleased"; empty where it says nothing.
+func unreleased(changelog string) string {
+	at := unreleasedHeading.FindStringIndex(changelog)
+	if at == nil {
+		return ""
+	}
+	text := changelog[at[1]:]
+	if next := nextHeading.FindStringIndex(text); next != nil {
+		text = text[:next[0]]
+	}
+	if !said(text) {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// stepOf returns the step that the headings under "Unreleased" say.
+func stepOf(changelog string) (Step, error) {
+	text := unreleased(changelog)
+	if text == "" {
+		return StepNone, fmt.Errorf("its %s says nothing under \"Unreleased\": say what its users will notice, under ### Removed, Changed, Added or Fixed", changelogName)
+	}
+	step := StepPatch
+	for line := range strings.Lines(text) {
+		switch strings.TrimSpace(line) {
+		case "### Breaking", "### Removed":
+			step = max(step, StepBreaking)
+		case "### Added", "### Changed", "### Deprecated":
+			step = max(step, StepMinor)
 		}
 	}
-	return ""
+	return step, nil
 }
 
 // said tells whether a section contains more than headings.
@@ -50,13 +63,15 @@ func said(section string) bool {
 }
 
 // promote moves the text under "Unreleased" to the heading of the version, and leaves an
-// empty section for later changes. A changelog that already has a heading for the
-// version, or says nothing new, stays as it is.
-func promote(changelog, version string, day time.Time) string {
+// empty section for later changes. A changelog that says nothing gets the note, if there is one.
+func promote(changelog, version, note string, day time.Time) string {
 	at := unreleasedHeading.FindStringIndex(changelog)
-	if at == nil || entry(changelog, version) == "" || strings.Contains(changelog, "\n## "+version) {
+	if at == nil || unreleased(changelog) == "" && note == "" {
 		return changelog
 	}
 	heading := fmt.Sprintf("## Unreleased\n\n## %s - %s\n", version, day.Format(time.DateOnly))
+	if unreleased(changelog) == "" {
+		heading += "\n" + note + "\n"
+	}
 	return changelog[:at[0]] + heading + changelog[at[1]:]
 }

@@ -27,23 +27,25 @@ import (
 // Plan is what to release, and where to.
 type Plan struct {
 	Repo    string            // the working repository, which is only read
-	Version string            // of all modules, such as v0.3.0
 	Clone   string            // a directory that does not exist yet
 	Day     time.Time         // date in the changelogs
 	Without map[string]string // directories of modules that get no tag, with the reason
-	// Draft releases the work tree as it stands, committed or not, under no author's
-	// name: for the checks of the tree and for a look at a user's view. Otherwise the
-	// commit that is checked out is released, with its history.
-	Draft bool
+	// Draft is the version of all modules of a release of the work tree as it stands, committed or not, under no
+	// author's name: for the checks of the tree and for a look at a user's view. Empty: the
+	// commit that is checked out is released, with its history, and each module that has changed gets a version.
+	Draft string
+	// Progress is told what is done, a line a step. Nil: nobody is.
+	Progress func(line string)
 }
 
-// Release is a clone that holds the commits and the tags of a version.
+// Release is a clone that holds the commits and the tags of a release.
 type Release struct {
-	Version string
-	Clone   string
-	Tree    *Tree    // as the tags hold it
-	Tags    []string // in the order of release
-	draft   bool
+	Clone string
+	Tree  *Tree    // as the tags hold it
+	Tags  []string // in the order of release
+	Next  []*Next  // what becomes of each module, in that order
+	draft bool
+	tell  func(line string)
 }
 
 // Cut makes the clone, its two commits and the tags. After an error the unfinished clone
@@ -52,34 +54,44 @@ func Cut(ctx context.Context, plan Plan) (*Release, error) {
 	if err := plan.clone(ctx); err != nil {
 		return nil, err
 	}
-	r := &Release{Version: plan.Version, Clone: plan.Clone, draft: plan.Draft}
+	r := &Release{Clone: plan.Clone, draft: plan.Draft != "", tell: plan.Progress}
+	if r.tell == nil {
+		r.tell = func(string) {}
+	}
 	var err error
 	if r.Tree, err = Load(r.Clone, plan.Without); err != nil {
+		return nil, err
+	}
+	if r.draft {
+		for _, m := range r.Tree.Modules {
+			r.Next = append(r.Next, &Next{Module: m, Version: plan.Draft})
+		}
+	} else if r.Next, err = r.Tree.Next(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.raise(plan.Day); err != nil {
 		return nil, err
 	}
-	if err := r.commit(ctx, "release "+r.Version+": changelogs and requirements"); err != nil {
+	if err := r.commit(ctx, "all: raise changelogs and requirements for a release"); err != nil {
 		return nil, err
 	}
 	if err := r.detach(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.commit(ctx, "release "+r.Version+": without replaces"); err != nil {
+	if err := r.commit(ctx, "all: drop replaces for a release"); err != nil {
 		return nil, err
 	}
 	return r, r.tag(ctx)
 }
 
 func (p Plan) clone(ctx context.Context) error {
-	if module.CanonicalVersion(p.Version) != p.Version || p.Version == "" {
-		return fmt.Errorf("release: %q is not a full version, such as v0.3.0", p.Version)
+	if module.CanonicalVersion(p.Draft) != p.Draft {
+		return fmt.Errorf("release: %q is not a full version, such as v0.3.0", p.Draft)
 	}
 	if _, err := os.Lstat(p.Clone); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("release: %s exists; a release is made in a new directory", p.Clone)
 	}
-	if p.Draft {
+	if p.Draft != "" {
 		return copyTree(ctx, p.Repo, p.Clone)
 	}
 	_, err := git(ctx, p.Repo, nil, "clone", "-q", p.Repo, p.Clone)
@@ -103,9 +115,9 @@ func (r *Release) commit(ctx context.Context, message string) error {
 }
 
 func (r *Release) tag(ctx context.Context) error {
-	for _, m := range r.Tree.Modules {
-		name := m.Tag(r.Version)
-		if _, err := git(ctx, r.Clone, r.env(), "tag", "-a", "-m", m.Path+" "+r.Version, name); err != nil {
+	for _, n := range r.released() {
+		name := n.Module.Tag(n.Version)
+		if _, err := git(ctx, r.Clone, r.env(), "tag", "-a", "-m", n.Module.Path+" "+n.Version, name); err != nil {
 			return err
 		}
 		r.Tags = append(r.Tags, name)
@@ -113,38 +125,70 @@ func (r *Release) tag(ctx context.Context) error {
 	return nil
 }
 
-// raise gives the changelogs the version, and lets every module, modules without releases
-// too, require the released siblings at that version. The replaces stay: this commit is
+// released returns the modules that get a version, in the order of release.
+func (r *Release) released() []*Next {
+	return slices.DeleteFunc(slices.Clone(r.Next), func(n *Next) bool { return !n.Released() })
+}
+
+// raise gives the changelogs their versions, and has every module, modules without releases
+// too, require the siblings at the version that they get whose news it needs. The replaces stay: this commit is
 // the next one of the main branch.
 func (r *Release) raise(day time.Time) error {
-	names := []string{changelogName}
 	for _, m := range slices.Concat(r.Tree.Modules, r.Tree.Kept) {
-		for _, require := range slices.Clone(m.Mod.Require) {
-			if r.Tree.released(require.Mod.Path) != nil {
-				if err := m.Mod.AddRequire(require.Mod.Path, r.Version); err != nil {
-					return err
-				}
-			}
-		}
-		if err := r.write(m); err != nil {
+		if err := r.raiseOne(m); err != nil {
 			return err
 		}
-		names = append(names, filepath.Join(filepath.FromSlash(m.Dir), changelogName))
 	}
-	for _, name := range names {
-		if err := r.promote(filepath.Join(r.Clone, name), day); err != nil {
+	for _, n := range r.released() {
+		note := ""
+		if len(n.follow) > 0 {
+			note = "- Requires " + strings.Join(n.follow, ", ") + "."
+		}
+		if err := r.promote(filepath.Join(r.dir(n.Module), changelogName), n.Version, note, day); err != nil {
 			return err
 		}
+	}
+	if whole := r.whole(); whole != "" {
+		return r.promote(filepath.Join(r.Clone, changelogName), whole, "", day)
 	}
 	return nil
 }
 
-func (r *Release) promote(name string, day time.Time) error {
+// whole returns the version under which the changelog of the root says what is new: that of the module that names a set
+// which was tested together; empty if it gets none.
+func (r *Release) whole() string {
+	for _, n := range r.released() {
+		if n.Module.Dir == setModule || r.draft {
+			return n.Version
+		}
+	}
+	return ""
+}
+
+// setModule is the module whose requirements select versions of all that it wires.
+const setModule = "cluster"
+
+// raiseOne raises the requirements of a module that wait for this release, and those of siblings that it follows.
+func (r *Release) raiseOne(m *Module) error {
+	for _, require := range slices.Clone(m.Mod.Require) {
+		n := nextOf(r.Next, require.Mod.Path)
+		if n == nil || !n.Released() || !isPending(require) && n.Step != StepBreaking && !r.draft {
+			continue
+		}
+		require.Syntax.Suffix = slices.DeleteFunc(require.Syntax.Suffix, func(c modfile.Comment) bool { return strings.Contains(c.Token, "pending") })
+		if err := m.Mod.AddRequire(require.Mod.Path, n.Version); err != nil {
+			return err
+		}
+	}
+	return r.write(m)
+}
+
+func (r *Release) promote(name, version, note string, day time.Time) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return fmt.Errorf("release: %w", err)
 	}
-	return os.WriteFile(name, []byte(promote(string(text), r.Version, day)), 0o644)
+	return os.WriteFile(name, []byte(promote(string(text), version, note, day)), 0o644)
 }
 
 // write puts the go.mod of a module into the clone.
@@ -176,15 +220,21 @@ func (r *Release) detach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range r.Tree.Modules {
-		if err := r.detachOne(ctx, m, proxy, env); err != nil {
-			return fmt.Errorf("release: %s: %w", m.Dir, err)
+	if err := r.Tree.packEarlier(ctx, r.Clone, r.Next, proxy, map[string]string{}); err != nil {
+		return err
+	}
+	all := r.released()
+	for i, n := range all {
+		r.tell(fmt.Sprintf("[%d/%d] tidy %s %s", i+1, len(all), n.Module.Dir, n.Version))
+		if err := r.detachOne(ctx, n, proxy, env); err != nil {
+			return fmt.Errorf("release: %s: %w", n.Module.Dir, err)
 		}
 	}
 	return nil
 }
 
-func (r *Release) detachOne(ctx context.Context, m *Module, proxy *Proxy, env []string) error {
+func (r *Release) detachOne(ctx context.Context, n *Next, proxy *Proxy, env []string) error {
+	m := n.Module
 	for _, replace := range slices.Clone(m.Mod.Replace) {
 		if r.Tree.released(replace.Old.Path) != nil {
 			if err := m.Mod.DropReplace(replace.Old.Path, replace.Old.Version); err != nil {
@@ -205,7 +255,7 @@ func (r *Release) detachOne(ctx context.Context, m *Module, proxy *Proxy, env []
 	if m.Mod, err = modfile.Parse(m.Dir+"/go.mod", gomod, nil); err != nil {
 		return err
 	}
-	version := module.Version{Path: m.Path, Version: r.Version}
+	version := module.Version{Path: m.Path, Version: n.Version}
 	var packed bytes.Buffer
 	if err := zip.CreateFromDir(&packed, version, r.dir(m)); err != nil {
 		return err

@@ -68,9 +68,15 @@ func (p *Proxy) add(m module.Version, gomod, packed []byte) (string, error) {
 		return "", err
 	}
 	for name, data := range map[string][]byte{
-		m.Version + ".info": info, m.Version + ".mod": gomod, m.Version + ".zip": packed, "list": []byte(m.Version + "\n"),
+		m.Version + ".info": info, m.Version + ".mod": gomod, m.Version + ".zip": packed,
 	} {
 		if err := os.WriteFile(filepath.Join(at, name), data, 0o644); err != nil {
+			return "", err
+		}
+	}
+	list, _ := os.ReadFile(filepath.Join(at, "list")) // None yet.
+	if !strings.Contains("\n"+string(list), "\n"+m.Version+"\n") {
+		if err := os.WriteFile(filepath.Join(at, "list"), append(list, m.Version+"\n"...), 0o644); err != nil {
 			return "", err
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // program that is installed from the tags, at a draft, and last at what is refused.
 
 const (
-	changes = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n\n## v0.1.0 - 2026-01-01\n\n- Older.\n"
+	changes = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n\n## v0.0.1 - 2026-01-01\n\n- Older.\n"
 	goLine  = "\n\ngo 1.26.0\n"
 )
 
@@ -73,7 +73,7 @@ func git(t *testing.T, repo string, args ...string) string {
 
 func without() map[string]string { return map[string]string{"copies": "programs to copy"} }
 
-// cut releases version v0.3.0 of a repository. It names the author of the commits itself:
+// cut makes the next release of a repository, or a draft v0.3.0. It names the author of the commits itself:
 // the user who runs the test may have told git none.
 func cut(t *testing.T, repo string, draft bool) *release.Release {
 	t.Helper()
@@ -81,10 +81,13 @@ func cut(t *testing.T, repo string, draft bool) *release.Release {
 		t.Setenv("GIT_"+who+"_NAME", "tester")
 		t.Setenv("GIT_"+who+"_EMAIL", "tester@localhost")
 	}
-	r, err := release.Cut(t.Context(), release.Plan{
-		Repo: repo, Version: "v0.3.0", Clone: filepath.Join(t.TempDir(), "clone"), Without: without(), Draft: draft,
-		Day: time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC),
-	})
+	plan := release.Plan{
+		Repo: repo, Clone: filepath.Join(t.TempDir(), "clone"), Without: without(), Day: time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC),
+	}
+	if draft {
+		plan.Draft = "v0.3.0"
+	}
+	r, err := release.Cut(t.Context(), plan)
 	require.NoError(t, err)
 	return r
 }
@@ -100,27 +103,27 @@ func TestTagsHoldVersionsAndNoReplaces(t *testing.T) {
 	repo := repository(t, nil)
 	before := git(t, repo, "rev-parse", "HEAD")
 	r := cut(t, repo, false)
-	require.Equal(t, []string{"a/v0.3.0", "b/v0.3.0"}, r.Tags)
-	require.Equal(t, "a/v0.3.0\nb/v0.3.0\n", git(t, r.Clone, "tag"))
+	require.Equal(t, []string{"a/v0.1.0", "b/v0.1.0"}, r.Tags)
+	require.Equal(t, "a/v0.1.0\nb/v0.1.0\n", git(t, r.Clone, "tag"))
 
-	gomod := git(t, r.Clone, "show", "b/v0.3.0:b/go.mod")
-	require.Contains(t, gomod, "example.test/a v0.3.0")
+	gomod := git(t, r.Clone, "show", "b/v0.1.0:b/go.mod")
+	require.Contains(t, gomod, "example.test/a v0.1.0")
 	require.NotContains(t, gomod, "replace")
-	require.Contains(t, git(t, r.Clone, "show", "b/v0.3.0:b/go.sum"), "example.test/a v0.3.0 h1:")
+	require.Contains(t, git(t, r.Clone, "show", "b/v0.1.0:b/go.sum"), "example.test/a v0.1.0 h1:")
 	require.Equal(t, before, git(t, repo, "rev-parse", "HEAD"))
 	require.Empty(t, git(t, repo, "status", "--porcelain")+git(t, repo, "tag"), "the working repository is only read")
-	require.Contains(t, r.Push("https://example.test/r.git", "main"), "push --atomic https://example.test/r.git HEAD~1:refs/heads/main a/v0.3.0 b/v0.3.0")
+	require.Contains(t, r.Push("https://example.test/r.git", "main"), "push --atomic https://example.test/r.git HEAD~1:refs/heads/main a/v0.1.0 b/v0.1.0")
 }
 
 func TestMainGetsTheVersionAndKeepsItsReplaces(t *testing.T) {
 	r := cut(t, repository(t, nil), false)
 	for _, dir := range []string{"b", "copies"} {
 		gomod := git(t, r.Clone, "show", "HEAD~1:"+dir+"/go.mod")
-		require.Contains(t, gomod, "require example.test/a v0.3.0")
+		require.Contains(t, gomod, "require example.test/a v0.1.0")
 		require.Contains(t, gomod, "replace example.test/a => ../a")
 	}
-	for _, name := range []string{"CHANGELOG.md", "a/CHANGELOG.md"} {
-		require.Equal(t, strings.Replace(changes, "## [Unreleased]\n", "## Unreleased\n\n## v0.3.0 - 2026-05-04\n", 1),
+	for _, name := range []string{"a/CHANGELOG.md", "b/CHANGELOG.md"} {
+		require.Equal(t, strings.Replace(changes, "## [Unreleased]\n", "## Unreleased\n\n## v0.1.0 - 2026-05-04\n", 1),
 			git(t, r.Clone, "show", "HEAD~1:"+name))
 	}
 	require.NotContains(t, git(t, r.Clone, "diff", "--name-only", "HEAD~2", "HEAD"), "a.go")
@@ -134,13 +137,24 @@ func TestProgramIsInstalledFromTheTags(t *testing.T) {
 	env, err := p.Env(t.Context(), "example.test")
 	require.NoError(t, err)
 	bin := t.TempDir()
-	install := exec.CommandContext(t.Context(), "go", "install", "example.test/b/cmd/b@v0.3.0")
+	install := exec.CommandContext(t.Context(), "go", "install", "example.test/b/cmd/b@v0.1.0")
 	install.Dir, install.Env = bin, append(append(os.Environ(), env...), "GOBIN="+bin)
 	out, err := install.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	out, err = exec.CommandContext(t.Context(), filepath.Join(bin, "b")).CombinedOutput()
 	require.NoError(t, err)
 	require.Equal(t, "3\n", string(out))
+}
+
+// goRun runs the program of a module, and returns what it prints on its standard error.
+func goRun(t *testing.T, dir string, env []string) string {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "go", "run", "-mod=mod", ".")
+	run.Dir, run.Env = dir, append(os.Environ(), env...)
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	lines := strings.SplitAfter(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1] + "\n"
 }
 
 func TestDraftTakesTheTreeAsItStands(t *testing.T) {
@@ -158,10 +172,10 @@ func TestDraftTakesTheTreeAsItStands(t *testing.T) {
 
 func TestCutRefusesWhatItCannotMake(t *testing.T) {
 	repo := repository(t, nil)
-	for _, version := range []string{"", "0.3.0", "v0.3", "v0.3.0+meta"} {
-		_, err := release.Cut(t.Context(), release.Plan{Repo: repo, Version: version, Clone: filepath.Join(t.TempDir(), "clone"), Without: without()})
+	for _, version := range []string{"0.3.0", "v0.3", "v0.3.0+meta"} {
+		_, err := release.Cut(t.Context(), release.Plan{Repo: repo, Draft: version, Clone: filepath.Join(t.TempDir(), "clone"), Without: without()})
 		require.ErrorContains(t, err, "is not a full version")
 	}
-	_, err := release.Cut(t.Context(), release.Plan{Repo: repo, Version: "v0.3.0", Clone: t.TempDir(), Without: without()})
+	_, err := release.Cut(t.Context(), release.Plan{Repo: repo, Clone: t.TempDir(), Without: without()})
 	require.ErrorContains(t, err, "a release is made in a new directory")
 }
