@@ -23,6 +23,8 @@ FIRST_SEED ?= 1
 MINUTES   ?= 30
 SOAK_SEED ?= 0
 DRY_RUN   ?=
+DIR       ?=
+ABOUT     ?=
 MODULE    ?=
 LOAD      ?=
 
@@ -247,8 +249,9 @@ fmt: $(BIN)/golangci-lint ## format all files
 	@$(BIN)/golangci-lint fmt $(MODULES)
 
 .PHONY: tidy
-tidy: needs ## go mod tidy in every module, and go.work.sum
-	@for m in $(MODULES) $(APART) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy; done
+tidy: needs ## requirements of siblings and their replaces as the imports say, go mod tidy in every module, and go.work.sum
+	@$(GO) run ./tools/cmd/module
+	for m in $(MODULES) $(APART) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy; done
 	@$(GO) build work
 
 # A directory with protobuf sources has a buf.gen.yaml that names its plugins.
@@ -295,6 +298,10 @@ generate-check: needs $(BIN)/buf ## fail when generated code differs from its so
 	for image in $(RELEASED_PROTOS); do
 	  (cd $${image%%/*} && $(BIN)/buf breaking --against "$${image#*/}")
 	done
+
+.PHONY: module
+module: needs ## make a module: DIR=discovery/zookeeper ABOUT="finds them in ZooKeeper"
+	@$(GO) run ./tools/cmd/module -dir "$(DIR)" -about "$(ABOUT)"
 
 # Nothing is published: the clone has the commits and the tags, and the last line
 # is the command that pushes them.
