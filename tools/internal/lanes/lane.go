@@ -114,9 +114,10 @@ func Sequential() []string {
 		sharding/delivery/internal/queuefile sharding/delivery/internal/retry
 		sharding/delivery/internal/simulation sharding/epoch sharding/internal/cell sharding/internal/control
 		sharding/internal/passivation sharding/internal/protocol sharding/internal/recall
-		sharding/internal/simulation sharding/internal/statesim sharding/internal/wire
-		sharding/reminder/internal/remind sharding/reminder/internal/simulation sharding/reminder/remindersim
-		sharding/shardingsim sharding/state/hold simulation tools/internal/picture`)
+		sharding/internal/simulation sharding/internal/wire sharding/reminder/internal/remind
+		sharding/reminder/internal/simulation sharding/reminder/remindersim sharding/shardingsim
+		sharding/state/hold sharding/state/internal/simulation sharding/state/statesim simulation
+		tools/internal/picture`)
 }
 
 // timeout ends a test that hangs. A machine that is ten times too slow does not reach it.

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package statesim
+package simulation
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/state/memory"
 	"github.com/quorate/quorate/sharding/state/store"
-	"github.com/quorate/quorate/simulation"
+	world "github.com/quorate/quorate/simulation"
 )
 
 // The world: nodes that may host records, in owner.go; who hosts which by which epoch; the store, in
@@ -39,7 +39,7 @@ type Counts struct {
 
 // World is owners over a store.
 type World struct {
-	*simulation.World
+	*world.World
 
 	opt     Options
 	rand    *rand.Rand
@@ -72,12 +72,12 @@ const (
 )
 
 // New returns a world that has not begun.
-func New(opt Options, set ...func(*simulation.Options)) *World {
-	base := simulation.Options{Seed: opt.Seed, Scenario: "sharding-state"}
+func New(opt Options, set ...func(*world.Options)) *World {
+	base := world.Options{Seed: opt.Seed, Scenario: "sharding-state"}
 	for _, f := range set {
 		f(&base)
 	}
-	w := &World{World: simulation.New(base), opt: opt}
+	w := &World{World: world.New(base), opt: opt}
 	w.rand = w.Source(60)
 	w.storage = &storage{w: w, records: memory.New(), claimed: map[store.Key]store.Owner{}}
 	for i := range opt.Nodes {
@@ -196,7 +196,7 @@ func (w *World) Finish() error {
 }
 
 // Run runs a world of the usual size with a seed.
-func Run(seed uint64, nodes int, set ...func(*simulation.Options)) (*World, error) {
+func Run(seed uint64, nodes int, set ...func(*world.Options)) (*World, error) {
 	w := New(Options{Seed: seed, Nodes: nodes, Records: 6, Duration: 2 * time.Minute}, set...)
 	return w, w.Finish()
 }

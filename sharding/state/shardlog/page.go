@@ -12,7 +12,6 @@ import (
 
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding/epoch"
-	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/pages"
@@ -42,6 +41,9 @@ type page struct {
 	queued []change
 }
 
+// idBytesMax bounds an id, by sharding.CheckEntityID.
+const idBytesMax = 512
+
 // change is a change that is to be written.
 type change struct {
 	id string
@@ -67,7 +69,7 @@ func (p *page) apply(f *wire.Field) error {
 	if o != opRemember && o != opForget {
 		return wire.Malformed("there is no operation %d", f.Number)
 	}
-	id, err := f.Text(protocol.MaxEntityBytes)
+	id, err := f.Text(idBytesMax)
 	if err == nil && id == "" {
 		err = wire.Malformed("an id is empty")
 	}

@@ -16,12 +16,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/sharding/remember/remembertest"
-	"github.com/quorate/quorate/sharding/remember/shardlog"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/memory"
+	"github.com/quorate/quorate/sharding/state/shardlog"
 	"github.com/quorate/quorate/sharding/state/statetest"
 	"github.com/quorate/quorate/sharding/state/store"
 )
@@ -165,6 +166,18 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 			require.Len(t, records[0].Events, 1)
 		})
 	}
+}
+
+// The longest id that an entity can have is remembered; "an id too long" above has a byte more.
+func TestTheLongestIDIsRemembered(t *testing.T) {
+	longest := strings.Repeat("x", 512)
+	require.NoError(t, sharding.CheckEntityID(longest))
+	require.ErrorIs(t, sharding.CheckEntityID(longest+"x"), sharding.ErrInvalid)
+	s := open(t, memory.New())
+	set, _ := first(t, s, 1)
+	require.NoError(t, set.Change(t.Context(), []string{longest}, nil))
+	_, ids := first(t, s, 2)
+	require.Equal(t, []string{longest}, ids)
 }
 
 // hanging is a store that does not answer before the context ends.

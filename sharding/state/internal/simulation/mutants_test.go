@@ -3,7 +3,7 @@
 
 //go:build mutants
 
-package statesim_test
+package simulation_test
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 
 // Each of these defects of the store, or of what decides about its answers, makes a seed fail.
 func TestMutantsAreCaught(t *testing.T) {
-	const memory, hold = "state/memory/memory.go", "state/hold/hold.go"
+	const memory, hold = "memory/memory.go", "hold/hold.go"
 	var all []simulationtest.Mutant
 	for _, m := range []struct {
 		name  string

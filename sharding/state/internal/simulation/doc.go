@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statesim is a world in virtual time for the state of entities: owners that freeze, crash and
+// Package simulation is a world in virtual time for the state of entities: owners that freeze, crash and
 // are replaced without knowing it, over a store that loses answers, is late by half a minute, takes a
 // part of a call, or is down. What decides there is what decides in production, package hold; the
 // store is package memory. Given a seed a run repeats to the byte.
@@ -24,4 +24,4 @@
 //
 // Together S1 to S4 say that the changes of a record are linearizable; what an owner reads that was
 // replaced may be old. Package statetest has the same history kept of real stores.
-package statesim
+package simulation

@@ -9,8 +9,8 @@ import (
 
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/remember"
-	"github.com/quorate/quorate/sharding/remember/shardlog"
 	"github.com/quorate/quorate/sharding/state/memory"
+	"github.com/quorate/quorate/sharding/state/shardlog"
 )
 
 // Sharding calls the store: whoever hosts a shard opens its set under the epoch of the home, and the one before

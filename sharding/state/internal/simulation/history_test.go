@@ -1,14 +1,14 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package statesim_test
+package simulation_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/statesim"
+	"github.com/quorate/quorate/sharding/state/internal/simulation"
 )
 
 // A history finds each way in which a store may have gone wrong.
@@ -28,7 +28,7 @@ func TestAHistoryFindsFaults(t *testing.T) {
 		"fine with unsure": {[]string{"c", "a", "b"}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := statesim.NewHistory()
+			h := simulation.NewHistory()
 			h.Ask("c")
 			for _, text := range []string{"a", "b"} {
 				h.Ask(text)

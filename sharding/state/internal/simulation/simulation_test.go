@@ -1,14 +1,14 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package statesim_test
+package simulation_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/sharding/internal/statesim"
+	"github.com/quorate/quorate/sharding/state/internal/simulation"
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
@@ -17,9 +17,9 @@ import (
 // covers I37.
 func TestOwnersUnderFaults(t *testing.T) {
 	b := simulationtest.Within(t, 10, 0)
-	var sum statesim.Counts
+	var sum simulation.Counts
 	for seed := range b.Seeds {
-		w, err := statesim.Run(seed, statesim.Nodes)
+		w, err := simulation.Run(seed, simulation.Nodes)
 		simulationtest.RequireRun(t, seed, err)
 		c := w.Counts
 		sum.Acknowledged += c.Acknowledged
@@ -42,9 +42,9 @@ func TestOwnersUnderFaults(t *testing.T) {
 
 // A run is a function of its seed.
 func TestARunRepeats(t *testing.T) {
-	one, err := statesim.Run(3, statesim.Nodes)
+	one, err := simulation.Run(3, simulation.Nodes)
 	require.NoError(t, err)
-	two, err := statesim.Run(3, statesim.Nodes)
+	two, err := simulation.Run(3, simulation.Nodes)
 	require.NoError(t, err)
 	require.Equal(t, one.Counts, two.Counts)
 	require.Equal(t, one.Trace().Hash(), two.Trace().Hash())
