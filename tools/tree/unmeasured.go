@@ -18,7 +18,7 @@ func unmeasured() map[string]string {
 		started = "it reads what a plugin is told by the node that has started it"
 	)
 	return map[string]string{
-		"bench/...": tests, "examples/...": tests, "tools/...": tests, "simulation/...": tests, "membership/membershipsim/...": tests,
+		"bench/...": tests, "examples/...": tests, "internal/acceptance/...": tests, "tools/...": tests, "simulation/...": tests, "membership/membershipsim/...": tests,
 		"sharding/internal/simulation": tests, "sharding/state/internal/simulation": tests, "sharding/delivery/internal/simulation": tests,
 
 		"cluster level": local, "cluster wantedLocations": local, "config": local, "config/toml": local, "ddata/durable": local, "downing/lease/file": local,

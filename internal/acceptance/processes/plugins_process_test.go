@@ -3,7 +3,7 @@
 
 //go:build process && unix
 
-package bank_test
+package processes_test
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func (c *city) build(plugin, as string, flags ...string) string {
 	c.t.Helper()
 	path := filepath.Join(c.dir, as)
 	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, ".")...)
-	cmd.Dir = filepath.Join("..", "plugins", plugin)
+	cmd.Dir = filepath.Join("..", "..", "..", "examples", "plugins", plugin)
 	out, err := cmd.CombinedOutput()
 	require.NoError(c.t, err, "%s", out)
 	return path

@@ -3,7 +3,7 @@
 
 //go:build process
 
-package bank_test
+package processes_test
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/examples/bank/journal"
+	"github.com/quorate/quorate/internal/acceptance/auditor"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/state/store"
 )
@@ -145,10 +145,10 @@ func (c *town) checkOneCluster(load *clerks) {
 func auditOwners(t *testing.T, dir string) (faults []string, owners int) {
 	t.Helper()
 	births := map[string]bool{}
-	accounts, err := bank.ReadAccounts(dir)
+	accounts, err := auditor.ReadAccounts(dir)
 	require.NoError(t, err)
 	for _, account := range accounts {
-		books, err := bank.ReadBooks(dir, account)
+		books, err := auditor.ReadBooks(dir, account)
 		require.NoError(t, err)
 		owners += len(books.Tenures)
 		for _, e := range books.Refused {
@@ -180,7 +180,7 @@ func birthOf(epoch string) string {
 }
 
 // bookedLate counts what an owner booked after the next one had begun.
-func bookedLate(t, next bank.Tenure) int {
+func bookedLate(t, next auditor.Tenure) int {
 	late := 0
 	for _, b := range slices.Concat(t.Booked, t.Late) {
 		if b.At > next.Began {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/internal/acceptance/auditor"
 )
 
 // After the load has ended, the journals of all accounts are read ([readLedger]) and
@@ -127,13 +128,13 @@ func (b *ledger) missing(t told) (lost, late int) {
 
 // readLedger reads the journals of all accounts.
 func readLedger(dir string) (*ledger, error) {
-	accounts, err := bank.ReadAccounts(dir)
+	accounts, err := auditor.ReadAccounts(dir)
 	if err != nil {
 		return nil, err
 	}
 	b := &ledger{booked: map[leg][]entry{}, beyond: map[leg]bool{}, owned: map[epochOf]string{}, accounts: len(accounts)}
 	for _, a := range accounts {
-		books, err := bank.ReadBooks(dir, a)
+		books, err := auditor.ReadBooks(dir, a)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +144,7 @@ func readLedger(dir string) (*ledger, error) {
 }
 
 // add adds the books of one account.
-func (b *ledger) add(account string, tenures []bank.Tenure) {
+func (b *ledger) add(account string, tenures []auditor.Tenure) {
 	b.cents += bank.OpeningCents
 	b.owners += len(tenures)
 	for i, t := range tenures {
@@ -166,7 +167,7 @@ func (b *ledger) add(account string, tenures []bank.Tenure) {
 
 // overlaps reports whether the owner of a tenure still worked after the next had begun: all
 // processes run on one machine and read one clock.
-func overlaps(t, next bank.Tenure) bool {
+func overlaps(t, next auditor.Tenure) bool {
 	return slices.ContainsFunc(slices.Concat(t.Booked, t.Late), func(b bank.Booking) bool { return b.At > next.Began })
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/internal/acceptance/auditor"
 )
 
 const (
@@ -74,7 +75,7 @@ func (d *demo) freeze(ctx context.Context) error {
 func (d *demo) ownedBy(p *process, n int) ([]string, error) {
 	var own []string
 	for i := range d.opts.accounts {
-		books, err := bank.ReadBooks(d.journal, account(i))
+		books, err := auditor.ReadBooks(d.journal, account(i))
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,7 @@
 
 //go:build process && unix && chromium
 
-package bank_test
+package processes_test
 
 import (
 	"bufio"
@@ -27,7 +27,7 @@ func TestChromiumShowsAClusterThatLosesANode(t *testing.T) {
 	nodes := []*node{c.start(asked...), c.start(), c.start(), c.start()}
 	c.awaitMembers(nodes...)
 
-	arguments := []string{filepath.Join("..", "..", "management", "page", "test", "cluster.mjs"), "http://" + management + "/ui", nodes[2].address, "acct-1"}
+	arguments := []string{filepath.Join("..", "..", "..", "management", "page", "test", "cluster.mjs"), "http://" + management + "/ui", nodes[2].address, "acct-1"}
 	if dir := os.Getenv("QUORATE_PICTURES"); dir != "" {
 		arguments = append(arguments, dir)
 	}

@@ -3,7 +3,7 @@
 
 //go:build process && unix
 
-package bank_test
+package processes_test
 
 import (
 	"bytes"
@@ -48,7 +48,9 @@ func withProgram(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	program = filepath.Join(dir, "bank")
-	if out, err := exec.Command("go", "build", "-o", program, "./cmd/bank").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", program, "./bank/cmd/bank")
+	build.Dir = filepath.Join("..", "..", "..", "examples")
+	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
 	}

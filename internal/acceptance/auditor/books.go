@@ -1,24 +1,23 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bank
+package auditor
 
 import (
 	"encoding/json"
 
+	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/examples/bank/journal"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// What auditors read: they trust nothing that the nodes say, but what the journals hold.
-
 // Tenure is the time in which an account had one epoch, and so one owner.
 type Tenure struct {
 	Epoch  string
-	Node   string    // The owner.
-	Began  int64     // Unix nanoseconds.
-	Booked []Booking // Those that count.
-	Late   []Booking // Written when another owner had the account: they do not count.
+	Node   string         // The owner.
+	Began  int64          // Unix nanoseconds.
+	Booked []bank.Booking // Those that count.
+	Late   []bank.Booking // Written when another owner had the account: they do not count.
 }
 
 // Books is what the journal of an account holds.
@@ -65,7 +64,7 @@ func (b *Books) add(e journal.Entry) error {
 		return nil
 	}
 	for _, v := range e.Write.Events {
-		var booking Booking
+		var booking bank.Booking
 		if err := json.Unmarshal(v.Bytes, &booking); err != nil {
 			return err
 		}
@@ -99,4 +98,4 @@ func ReadAccounts(dir string) ([]string, error) {
 }
 
 // record returns the key of an account.
-func record(account string) store.Key { return store.Key{Kind: kindName, ID: account} }
+func record(account string) store.Key { return store.Key{Kind: "account", ID: account} }

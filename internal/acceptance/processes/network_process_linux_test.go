@@ -3,7 +3,7 @@
 
 //go:build process
 
-package bank_test
+package processes_test
 
 import (
 	"context"

@@ -37,8 +37,12 @@ type playing struct {
 func play(t *testing.T) *playing {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"bank", "bank-demo"} {
-		out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../"+name).CombinedOutput()
+	for name, source := range map[string]string{
+		"bank": filepath.Join("..", "..", "..", "..", "examples", "bank", "cmd", "bank"), "bank-demo": ".",
+	} {
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), ".")
+		build.Dir = source
+		out, err := build.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
 	p := &playing{cmd: exec.Command(filepath.Join(dir, "bank-demo"), "-accounts", "50", "-rate", "50", "-dir", dir)}

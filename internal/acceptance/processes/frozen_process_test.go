@@ -3,7 +3,7 @@
 
 //go:build process && unix
 
-package bank_test
+package processes_test
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/bank"
+	"github.com/quorate/quorate/internal/acceptance/auditor"
 	"github.com/quorate/quorate/internal/patience"
 )
 
@@ -159,9 +160,9 @@ func (f *frost) epochsOf(ids []string) map[string]string {
 }
 
 // tenures reads the journal of an account.
-func (c *city) tenures(id string) []bank.Tenure {
+func (c *city) tenures(id string) []auditor.Tenure {
 	c.t.Helper()
-	books, err := bank.ReadBooks(c.journal, id)
+	books, err := auditor.ReadBooks(c.journal, id)
 	require.NoError(c.t, err)
 	require.NotEmpty(c.t, books.Tenures)
 	return books.Tenures
@@ -384,7 +385,7 @@ func (k *clerks) checkReceipts() {
 	k.city.t.Helper()
 	epochs := map[booking][]string{}
 	for _, id := range append([]string{"elsewhere"}, k.ids...) {
-		if _, err := bank.ReadBooks(k.city.journal, id); err != nil {
+		if _, err := auditor.ReadBooks(k.city.journal, id); err != nil {
 			continue // Nobody asked that account.
 		}
 		for _, s := range k.city.tenures(id) {
