@@ -231,7 +231,7 @@ demo: needs ## the bank on five processes: kills, freezes, restarts, drains, res
 
 .PHONY: demo-plugin
 demo-plugin: needs ## the bank whose nodes ask plugins, while one plugin is killed and one stands still (SEED=1)
-	$(call demo-build,./examples/bank/cmd/bank ./internal/acceptance/cmd/bank-demo ./examples/plugins/zoneaware ./examples/plugins/witness)
+	$(call demo-build,./examples/bank/cmd/bank ./internal/acceptance/cmd/bank-demo ./examples/plugins/zoneaware ./examples/plugins/witness ./examples/plugins/witnessd)
 	bin/bank-demo -seed $(SEED) -plugins -phases plugins,kill
 
 # ----------------------------------------------------------- the maintenance

@@ -35,16 +35,19 @@ type strategies struct {
 	daemon  *exec.Cmd
 }
 
+// pluginPrograms are the programs that a demo with plugins needs besides the node.
+func pluginPrograms() []string { return []string{allocationPlugin, downingPlugin, "witnessd"} }
+
 // newStrategies finds the executables in a directory and starts the witness.
 func newStrategies(binaries, dir, witness string) (*strategies, error) {
 	s := &strategies{paths: map[string]string{}, witness: witness}
-	for _, name := range []string{allocationPlugin, downingPlugin, "witnessd"} {
+	for _, name := range pluginPrograms() {
 		path, err := filepath.Abs(filepath.Join(binaries, name))
 		if err != nil {
 			return nil, err
 		}
 		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("a program of the plugins is missing, `make demo` builds it: %w", err)
+			return nil, fmt.Errorf("a program of the plugins is missing, `make demo-plugin` builds it: %w", err)
 		}
 		s.paths[name] = path
 	}
