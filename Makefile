@@ -186,7 +186,7 @@ pictures: needs ## the pictures of docs/images: the page and a run in Chromium, 
 	[ -n "$(CHROMIUM)" ] || { echo 'no chromium: CHROMIUM names one'; exit 1; }
 	npm ci --prefix $(PAGE) --ignore-scripts --no-audit --no-fund --loglevel error
 	rm -rf $(TMP)/pictures && mkdir -p $(TMP)/pictures
-	QUORATE_PICTURES="$(TMP)/pictures" CHROMIUM="$(CHROMIUM)" $(GO) test -tags process,chromium -run Chromium -p 1 -count=1 -timeout 10m ./examples/bank ./tools/internal/picture
+	QUORATE_PICTURES="$(TMP)/pictures" CHROMIUM="$(CHROMIUM)" $(GO) test -tags process,chromium -run Chromium -p 1 -count=1 -timeout 10m ./internal/acceptance/processes ./tools/internal/picture
 	QUORATE_PICTURES="$(TMP)/pictures" $(GO) test -run TopInPictures -count=1 ./tools/internal/command
 	$(GO) run ./tools/internal/shrink $(TMP)/pictures docs/images
 	rm -rf $(TMP)/pictures
@@ -234,12 +234,12 @@ endef
 
 .PHONY: demo
 demo: needs ## the bank on five processes: kills, freezes, restarts, drains, reshards (SEED=1)
-	$(call demo-build,./examples/bank/cmd/bank ./examples/bank/cmd/bank-demo)
+	$(call demo-build,./examples/bank/cmd/bank ./internal/acceptance/cmd/bank-demo)
 	bin/bank-demo -seed $(SEED)
 
 .PHONY: demo-plugin
 demo-plugin: needs ## the bank whose nodes ask plugins, while one plugin is killed and one stands still (SEED=1)
-	$(call demo-build,./examples/bank/cmd/bank ./examples/bank/cmd/bank-demo ./examples/plugins/zoneaware ./examples/plugins/witness)
+	$(call demo-build,./examples/bank/cmd/bank ./internal/acceptance/cmd/bank-demo ./examples/plugins/zoneaware ./examples/plugins/witness ./examples/plugins/witnessd)
 	bin/bank-demo -seed $(SEED) -plugins -phases plugins,kill
 
 # ----------------------------------------------------------- the maintenance

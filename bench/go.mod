@@ -86,6 +86,7 @@ require (
 	github.com/quorate/quorate/gateway v0.0.0 // indirect
 	github.com/quorate/quorate/management v0.0.0 // indirect
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
+	github.com/quorate/quorate/sharding/state v0.0.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect
@@ -123,6 +124,7 @@ replace (
 	github.com/quorate/quorate/rpc => ../rpc
 	github.com/quorate/quorate/sharding => ../sharding
 	github.com/quorate/quorate/sharding/reminder => ../sharding/reminder
+	github.com/quorate/quorate/sharding/state => ../sharding/state
 	github.com/quorate/quorate/sharding/state/postgres => ../sharding/state/postgres
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport

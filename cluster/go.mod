@@ -52,6 +52,7 @@ require (
 	github.com/mitchellh/reflectwalk v1.0.2 // indirect
 	github.com/quorate/quorate/client v0.0.0 // indirect
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
+	github.com/quorate/quorate/sharding/state v0.0.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/sdk v1.47.0 // indirect
@@ -84,6 +85,7 @@ replace (
 	github.com/quorate/quorate/rpc => ../rpc
 	github.com/quorate/quorate/sharding => ../sharding
 	github.com/quorate/quorate/sharding/reminder => ../sharding/reminder
+	github.com/quorate/quorate/sharding/state => ../sharding/state
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )

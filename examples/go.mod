@@ -75,6 +75,7 @@ require (
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/gateway v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
+	github.com/quorate/quorate/sharding/state v0.0.0
 	github.com/quorate/quorate/simulation v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect
@@ -115,6 +116,7 @@ replace (
 	github.com/quorate/quorate/sharding/delivery => ../sharding/delivery
 	github.com/quorate/quorate/sharding/reminder => ../sharding/reminder
 	github.com/quorate/quorate/sharding/singleton => ../sharding/singleton
+	github.com/quorate/quorate/sharding/state => ../sharding/state
 	github.com/quorate/quorate/sharding/state/postgres => ../sharding/state/postgres
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport

@@ -142,7 +142,7 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/remember/shardlog"
+	"github.com/quorate/quorate/sharding/state/shardlog"
 	"github.com/quorate/quorate/sharding/reminder"
 	"github.com/quorate/quorate/sharding/singleton"
 	"github.com/quorate/quorate/sharding/singleton/daemon"

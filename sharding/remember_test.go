@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,10 +21,6 @@ import (
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/remember"
-	"github.com/quorate/quorate/sharding/remember/shardlog"
-	"github.com/quorate/quorate/sharding/state"
-	"github.com/quorate/quorate/sharding/state/memory"
-	"github.com/quorate/quorate/sharding/state/store"
 )
 
 // Entities that are remembered, on clusters of a few nodes: first that they come back, then that they
@@ -87,10 +82,8 @@ func (s shelvedSet) Change(ctx context.Context, add, remove []string) error {
 	return s.of.at(ctx, "answer", s.shard)
 }
 
-// shelve has the kind of a world remember its entities in records that outlive the world.
-func (w *world) shelve(records store.Store) *shelved {
-	ids, err := shardlog.New(records, shardlog.Default(), state.WithLogger(slog.New(slog.DiscardHandler)))
-	require.NoError(w.t, err)
+// shelve has the kind of a world remember its entities in a store that outlives the world.
+func (w *world) shelve(ids remember.Store) *shelved {
 	s := &shelved{Store: ids}
 	w.kind = func(_ *node, k *sharding.Kind[text]) { k.Remember = s }
 	return s
@@ -145,7 +138,7 @@ func ids(n int) (all []string) {
 // without another message, and at one node.
 // covers F48, I26.
 func TestRememberedEntitiesComeBack(t *testing.T) {
-	records := memory.New()
+	records := new(sets)
 	inBubble(t, func(t *testing.T, w *world) {
 		w.shelve(records)
 		w.start(3)
@@ -183,7 +176,7 @@ func TestRememberedEntitiesComeBack(t *testing.T) {
 func TestRememberedEntitiesStay(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.PassivateAfter = time.Second }
-		w.shelve(memory.New())
+		w.shelve(new(sets))
 		w.start(1)
 		n := w.nodes[0]
 		n.must("a", "x")
@@ -207,7 +200,7 @@ func TestRememberedEntitiesStay(t *testing.T) {
 // An entity that asks to be stopped is forgotten, unless a message comes; one that asks for it while its shard moves
 // is not.
 func TestAnEntityThatStopsItselfIsForgotten(t *testing.T) {
-	records := memory.New()
+	records := new(sets)
 	inBubble(t, func(t *testing.T, w *world) {
 		ids := w.shelve(records)
 		w.start(1)
@@ -239,7 +232,7 @@ func TestAnEntityThatStopsItselfIsForgotten(t *testing.T) {
 // written when the store is back. covers I26, F48.
 func TestAStoreOfIDsThatIsDown(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		ids := w.shelve(memory.New())
+		ids := w.shelve(new(sets))
 		w.start(1)
 		pass(time.Second)
 		ids.breaks(func(context.Context, string, remember.Shard) error { return errors.New("no connection") })
@@ -278,7 +271,7 @@ func TestAStoreOfIDsThatLosesAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(_ *testing.T, w *world) {
-				ids := w.shelve(memory.New())
+				ids := w.shelve(new(sets))
 				w.start(2)
 				calls := 0
 				var mu sync.Mutex
@@ -308,7 +301,7 @@ func TestAStoreOfIDsThatLosesAnswers(t *testing.T) {
 // the message is refused, and entities that are known go on.
 func TestTheFirstMessageWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		ids := w.shelve(memory.New())
+		ids := w.shelve(new(sets))
 		kind := w.kind
 		w.kind = func(n *node, k *sharding.Kind[text]) {
 			kind(n, k)
@@ -353,7 +346,7 @@ func TestTheFirstMessageWaits(t *testing.T) {
 // comes does not wait.
 // covers I28, F48.
 func TestRecoveryIsBounded(t *testing.T) {
-	records := memory.New()
+	records := new(sets)
 	config := func(_ *membership.Config, s *sharding.Config) { s.Remember.RecoveryRate = 20 }
 	const n = 400
 	inBubble(t, func(_ *testing.T, w *world) {
@@ -410,7 +403,7 @@ func (l liar) Open(ctx context.Context, of remember.Shard, under epoch.Epoch) (r
 // covers F47, I1.
 func TestIDsThatAreNotOfTheirShard(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		ids := w.shelve(memory.New())
+		ids := w.shelve(new(sets))
 		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Remember = liar{ids} }
 		w.start(2)
 		pass(time.Second)
@@ -430,7 +423,7 @@ func TestAMoveWaitsForWhatIsToBeWritten(t *testing.T) {
 	for _, down := range []time.Duration{5 * time.Second, time.Hour} {
 		t.Run(down.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
-				ids := w.shelve(memory.New())
+				ids := w.shelve(new(sets))
 				w.start(2)
 				pass(time.Second)
 				id := w.nodes[0].on(w.nodes[0])
@@ -464,7 +457,7 @@ func TestAMoveWaitsForWhatIsToBeWritten(t *testing.T) {
 func TestWhatContradictsRememberingIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		n := w.build()
-		ids := w.shelve(memory.New())
+		ids := w.shelve(new(sets))
 		for says, change := range map[string]func(*sharding.Kind[text]){
 			"PassivateAfter contradicts Remember": func(k *sharding.Kind[text]) { k.PassivateAfter = time.Second },
 			"EntityLimit contradicts Remember":    func(k *sharding.Kind[text]) { k.EntityLimit = 5 },

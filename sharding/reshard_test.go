@@ -18,7 +18,6 @@ import (
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/remember"
-	"github.com/quorate/quorate/sharding/state/memory"
 )
 
 // resharded waits until no node knows of a change any more, and all have a number of shards.
@@ -211,7 +210,7 @@ func TestPermanentEntitiesFollowTheNumberOfShards(t *testing.T) {
 // shards are taken over, and nothing is left of them. So it is after a restart of all nodes with another number in the
 // files, and after a change that a restart has cut short. covers F48, I26, I28 for changes of the number of shards.
 func TestRememberedEntitiesFollowTheNumberOfShards(t *testing.T) {
-	records := memory.New()
+	records := new(sets)
 	run := func(w *world) func() bool {
 		return func() bool { return !slices.ContainsFunc(ids(30), func(id string) bool { return !w.runs(id) }) }
 	}
@@ -260,7 +259,7 @@ func TestRememberedEntitiesFollowTheNumberOfShards(t *testing.T) {
 // changes of the number of shards.
 func TestAFormerSetThatCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		shelf := w.shelve(memory.New())
+		shelf := w.shelve(new(sets))
 		w.start(2)
 		for _, id := range ids(30) {
 			w.nodes[0].must(id, "x")

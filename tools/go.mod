@@ -131,6 +131,7 @@ require (
 require (
 	github.com/quorate/quorate/config v0.0.0
 	github.com/quorate/quorate/plugins/plugintest v0.0.0
+	github.com/quorate/quorate/sharding/state v0.0.0
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -167,6 +168,7 @@ replace (
 	github.com/quorate/quorate/sharding/delivery => ../sharding/delivery
 	github.com/quorate/quorate/sharding/reminder => ../sharding/reminder
 	github.com/quorate/quorate/sharding/singleton => ../sharding/singleton
+	github.com/quorate/quorate/sharding/state => ../sharding/state
 	github.com/quorate/quorate/simulation => ../simulation
 	github.com/quorate/quorate/transport => ../transport
 )

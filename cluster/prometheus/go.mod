@@ -54,6 +54,7 @@ require (
 	github.com/quorate/quorate/plugins v0.0.0 // indirect
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
 	github.com/quorate/quorate/sharding/reminder v0.0.0 // indirect
+	github.com/quorate/quorate/sharding/state v0.0.0
 	github.com/quorate/quorate/transport v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
@@ -88,6 +89,7 @@ replace (
 	github.com/quorate/quorate/rpc => ../../rpc
 	github.com/quorate/quorate/sharding => ../../sharding
 	github.com/quorate/quorate/sharding/reminder => ../../sharding/reminder
+	github.com/quorate/quorate/sharding/state => ../../sharding/state
 	github.com/quorate/quorate/simulation => ../../simulation
 	github.com/quorate/quorate/transport => ../../transport
 )

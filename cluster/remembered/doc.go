@@ -8,7 +8,7 @@
 //	region, err := sharding.Start(node, sharding.Kind[*pb.Command]{Name: "meter", Remember: ids, ...})
 //
 // Every replica has all ids in memory, some 100 bytes for each, and a change goes to all replicas. That is right for
-// some ten thousand entities; for millions use package sharding/remember/shardlog.
+// some ten thousand entities; for millions use package sharding/state/shardlog.
 //
 // # What survives
 //

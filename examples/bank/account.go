@@ -39,13 +39,10 @@ func accountKind(s store.Store) (sharding.Kind[*bankpb.Command], error) {
 	cfg.Limit = 5 * time.Second     // Below the patience of clients, who are then told why.
 	keeper, err := state.NewKeeper(s, cfg)
 	return sharding.Kind[*bankpb.Command]{
-		Name: kindName,
+		Name: "account", // Their records have it too.
 		New:  state.Events(keeper, state.JSON[Account](), state.JSON[Booking](), apply, receive),
 	}, err
 }
-
-// kindName is the kind of the accounts, and of their records.
-const kindName = "account"
 
 // apply changes an account by one booking, when it happens and whenever the account is loaded.
 func apply(a *Account, b *Booking) {

@@ -16,9 +16,9 @@ import (
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/delivery"
 	"github.com/quorate/quorate/sharding/delivery/filequeue"
-	"github.com/quorate/quorate/sharding/remember/shardlog"
 	"github.com/quorate/quorate/sharding/reminder"
 	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/shardlog"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 

@@ -45,6 +45,7 @@ require (
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	github.com/quorate/quorate/membership v0.0.0 // indirect
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
+	github.com/quorate/quorate/sharding/state v0.0.0
 	github.com/quorate/quorate/simulation v0.0.0 // indirect
 	github.com/quorate/quorate/transport v0.0.0 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
@@ -99,6 +100,7 @@ replace (
 	github.com/quorate/quorate/membership => ../../membership
 	github.com/quorate/quorate/rpc => ../../rpc
 	github.com/quorate/quorate/sharding => ../../sharding
+	github.com/quorate/quorate/sharding/state => ../../sharding/state
 	github.com/quorate/quorate/sharding/state/etcd => ../../sharding/state/etcd
 	github.com/quorate/quorate/simulation => ../../simulation
 	github.com/quorate/quorate/transport => ../../transport

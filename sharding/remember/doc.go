@@ -6,8 +6,8 @@
 //
 // # Stores
 //
-//	shardlog     a log of each shard on the stores of package state: in memory, in a file, in
-//	             PostgreSQL, in etcd. Only the home of a shard has its ids in memory.
+//	shardlog     below module sharding/state: a log of each shard on a store of states, in memory, in a file,
+//	             in PostgreSQL, in etcd. Only the home of a shard has its ids in memory.
 //	remembered   below module cluster: the replicated data of the cluster, without a database. Every
 //	             replica has all ids.
 //

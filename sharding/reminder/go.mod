@@ -25,6 +25,7 @@ require (
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
+	github.com/quorate/quorate/sharding/state v0.0.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
@@ -50,6 +51,7 @@ replace (
 	github.com/quorate/quorate/membership => ../../membership
 	github.com/quorate/quorate/rpc => ../../rpc
 	github.com/quorate/quorate/sharding => ..
+	github.com/quorate/quorate/sharding/state => ../state
 	github.com/quorate/quorate/simulation => ../../simulation
 	github.com/quorate/quorate/transport => ../../transport
 )

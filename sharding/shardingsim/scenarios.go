@@ -6,27 +6,20 @@ package shardingsim
 import (
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/sharding/internal/simulation"
-	"github.com/quorate/quorate/sharding/internal/statesim"
 	world "github.com/quorate/quorate/simulation"
 )
 
 // Scenarios returns all scenarios, in a slice of the caller's.
 func Scenarios() []world.Scenario {
 	known := simulation.Scenarios()
-	all := make([]world.Scenario, 0, len(known)+1)
+	all := make([]world.Scenario, 0, len(known))
 	for _, s := range known {
 		all = append(all, world.Scenario{Name: s.Name, About: s.About, Nodes: s.Nodes, Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
 			cluster, err := s.Run(seed, nodes, set...)
 			return cluster.World, err
 		}})
 	}
-	return append(all, world.Scenario{
-		Name: "sharding-state", About: "owners that are replaced, over a store that goes wrong", Nodes: statesim.Nodes,
-		Run: func(seed uint64, nodes int, set ...func(*world.Options)) (*world.World, error) {
-			w, err := statesim.Run(seed, nodes, set...)
-			return w.World, err
-		},
-	})
+	return all
 }
 
 // Strategy runs a cluster whose coordinators ask an allocation strategy, such as a plugin, for

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// Defects of what carries out the decisions; those of the decisions are found by package statesim.
+// Defects of what carries out the decisions; those of the decisions are found by the world, in internal/simulation.
 func TestMutantsAreCaught(t *testing.T) {
 	simulationtest.RequireFound(t, ".", []simulationtest.Mutant{
 		{

@@ -22,8 +22,6 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/rpc"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/state"
-	statememory "github.com/quorate/quorate/sharding/state/memory"
 	"github.com/quorate/quorate/sharding/typed"
 	bankv1 "github.com/quorate/quorate/sharding/typed/internal/bank/v1"
 	"github.com/quorate/quorate/sharding/typed/internal/bank/v1/bankv1quorate"
@@ -313,44 +311,4 @@ func TestAnotherServiceIsRefused(t *testing.T) {
 	require.Error(t, err)
 	require.Error(t, codec.Decode(nil, new(int)))
 	require.Zero(t, codec.Size("text"))
-}
-
-// saved is an entity whose state is saved.
-type saved struct {
-	bankv1quorate.UnimplementedAccountsEntity[*state.Context[int64]]
-}
-
-func (saved) Deposit(c *state.Context[int64], m *bankv1.DepositRequest) (*bankv1.DepositResponse, error) {
-	*c.State() += m.GetAmount()
-	if *c.State() > 100 {
-		return nil, rpc.Refuse("too-much", "%d is above 100", *c.State())
-	}
-	return &bankv1.DepositResponse{Balance: *c.State()}, nil
-}
-
-func TestTypedEntitiesMayHaveSavedState(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		node := systems(t, 1)[0]
-		keeper, err := state.NewKeeper(statememory.New(), state.Default(), state.WithLogger(slog.New(slog.DiscardHandler)))
-		require.NoError(t, err)
-		service := bankv1quorate.AccountsService[*state.Context[int64]]()
-		receive := typed.Receive(service, bankv1quorate.AccountsEntity[*state.Context[int64]](saved{}))
-		region, err := sharding.Start(node, sharding.Kind[*rpc.Call]{
-			Name: "accounts", Codec: typed.Codec(service), New: state.Snapshots(keeper, state.JSON[int64](), receive),
-		})
-		require.NoError(t, err)
-		accounts := bankv1quorate.NewAccounts(typed.Caller(region))
-		for i := range 3 {
-			got, err := accounts.Deposit(t.Context(), "a", &bankv1.DepositRequest{Amount: 2})
-			require.NoError(t, err)
-			require.EqualValues(t, 2*(i+1), got.GetBalance())
-		}
-		_, err = accounts.Deposit(t.Context(), "a", &bankv1.DepositRequest{Amount: 100})
-		require.ErrorContains(t, err, "106 is above 100")
-		got, err := accounts.Deposit(t.Context(), "a", &bankv1.DepositRequest{Amount: 1})
-		require.NoError(t, err)
-		require.EqualValues(t, 7, got.GetBalance(), "what was refused is not there")
-		_, err = accounts.Balance(t.Context(), "a", &emptypb.Empty{})
-		require.ErrorIs(t, err, rpc.ErrUnknownMethod)
-	})
 }

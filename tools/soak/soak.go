@@ -31,6 +31,7 @@ import (
 	"github.com/quorate/quorate/sharding/delivery/deliverysim"
 	"github.com/quorate/quorate/sharding/reminder/remindersim"
 	"github.com/quorate/quorate/sharding/shardingsim"
+	"github.com/quorate/quorate/sharding/state/statesim"
 	"github.com/quorate/quorate/simulation"
 	"github.com/quorate/quorate/tools/internal/acceptance"
 )
@@ -77,7 +78,7 @@ func Worlds() []World {
 		}})
 	}
 	components := slices.Concat(
-		shardingsim.Scenarios(), deliverysim.Scenarios(), remindersim.Scenarios(),
+		shardingsim.Scenarios(), statesim.Scenarios(), deliverysim.Scenarios(), remindersim.Scenarios(),
 		ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios(),
 	)
 	for _, s := range components {

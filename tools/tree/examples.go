@@ -11,7 +11,9 @@ import (
 )
 
 // programModules are modules that are run or copied, and not imported.
-func programModules() []string { return []string{"bench", "examples", "examples/plugins", "tools"} }
+func programModules() []string {
+	return []string{"bench", "examples", "examples/plugins", "internal/acceptance", "tools"}
+}
 
 // examples demands an example of each package that a user imports: a function in a test
 // file that go doc takes for an example. For a suite, whose caller has a *testing.T, an

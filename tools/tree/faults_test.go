@@ -166,6 +166,20 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"file without a head":                  {[]edit{{"node/big.go", "\n// What follows are methods.\n", ""}}, "file-heads", "node/big.go:1: has "},
 		"comment of a declaration as a head":   {[]edit{{"node/fits.go", "\n// What follows are methods.\n", "\n// m1 is first.\n//\n//"}}, "file-heads", "node/fits.go:1: has "},
 		"comment after the first declaration":  {[]edit{{"node/fits.go", "\n// What follows are methods.\n", ""}, {"node/fits.go", "m60() {\n}\n", "m60() {\n}\n\n// What came were methods.\n"}}, "file-heads", "node/fits.go:1: has "},
+		"import of a program's package by a test": {
+			[]edit{
+				{"go.work", "\t./node\n", "\t./internal/acceptance\n\t./node\n"},
+				{"docs/architecture.md", "| node | the node | fd |", "| internal/acceptance | programs | nothing |\n| node | the node | fd, internal/acceptance |"},
+				{"internal/acceptance/LICENSE", "", "l"},
+				{"internal/acceptance/README.md", "", "r"},
+				{"internal/acceptance/CHANGELOG.md", "", "c"},
+				{"internal/acceptance/go.mod", "", "module example.test/internal/acceptance\n\ngo 1.26.0\n"},
+				{"internal/acceptance/x/x.go", "", licence + "// Package x is inside.\npackage x\n"},
+				{"node/other_test.go", "", licence + "package node\n\nimport _ \"example.test/internal/acceptance/x\"\n"},
+			},
+			"internal",
+			"node/other_test.go:6: example.test/internal/acceptance/x is internal to the module internal/acceptance",
+		},
 		"internal import": {
 			[]edit{{"node/other.go", "", licence + "package node\n\nimport _ \"example.test/fd/internal/x\"\n"}},
 			"internal",

@@ -102,8 +102,10 @@ func listOr(items []string, none string) string {
 }
 
 // isForTests says whether a module is for the tests of all others: it is below the directory internal of
-// the root. The table does not list who imports it, and no program may.
-func isForTests(m *Module) bool { return strings.HasPrefix(m.Dir, "internal/") }
+// the root, and has no programs. The table does not list who imports it, and no program may.
+func isForTests(m *Module) bool {
+	return strings.HasPrefix(m.Dir, "internal/") && !slices.Contains(programModules(), m.Dir)
+}
 
 func internalImports(r *Repository) []Fault {
 	var faults []Fault

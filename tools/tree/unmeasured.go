@@ -18,8 +18,8 @@ func unmeasured() map[string]string {
 		started = "it reads what a plugin is told by the node that has started it"
 	)
 	return map[string]string{
-		"bench/...": tests, "examples/...": tests, "tools/...": tests, "simulation/...": tests, "membership/membershipsim/...": tests,
-		"sharding/internal/simulation": tests, "sharding/internal/statesim": tests, "sharding/delivery/internal/simulation": tests,
+		"bench/...": tests, "examples/...": tests, "internal/acceptance/...": tests, "tools/...": tests, "simulation/...": tests, "membership/membershipsim/...": tests,
+		"sharding/internal/simulation": tests, "sharding/state/internal/simulation": tests, "sharding/delivery/internal/simulation": tests,
 
 		"cluster level": local, "cluster wantedLocations": local, "config": local, "config/toml": local, "ddata/durable": local, "downing/lease/file": local,
 		"discovery/file": local, "membership/internal/datadir": local, "transport/bearer": local, "transport/mutual parseAuthorities": local,

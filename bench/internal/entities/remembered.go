@@ -21,8 +21,8 @@ import (
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/remember"
-	"github.com/quorate/quorate/sharding/remember/shardlog"
 	"github.com/quorate/quorate/sharding/state/memory"
+	"github.com/quorate/quorate/sharding/state/shardlog"
 )
 
 // measureRemembered measures how long it takes until all entities run that a store remembers, when the whole

@@ -6,16 +6,18 @@ package remembertest_test
 import (
 	"testing"
 
+	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/sharding/remember/remembertest"
-	"github.com/quorate/quorate/sharding/remember/shardlog"
-	"github.com/quorate/quorate/sharding/state/memory"
 )
+
+// open opens the store that is tested, with a directory of the test for its files.
+func open(dir string) (remember.Store, error) { panic("not yet: " + dir) }
 
 // The suite runs over a store: this is the body of func TestTheStoreKeepsTheContract(t *testing.T).
 func ExampleTest() {
 	t := new(testing.T) // The parameter of the test.
 	remembertest.Test(t, remembertest.Place{New: func(t testing.TB) remembertest.Server {
-		store, err := shardlog.New(memory.New(), shardlog.Default())
+		store, err := open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

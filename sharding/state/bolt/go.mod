@@ -23,6 +23,7 @@ require (
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	github.com/quorate/quorate/membership v0.0.0 // indirect
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
+	github.com/quorate/quorate/sharding/state v0.0.0
 	github.com/quorate/quorate/simulation v0.0.0 // indirect
 	github.com/quorate/quorate/transport v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
@@ -51,6 +52,7 @@ replace (
 	github.com/quorate/quorate/membership => ../../../membership
 	github.com/quorate/quorate/rpc => ../../../rpc
 	github.com/quorate/quorate/sharding => ../..
+	github.com/quorate/quorate/sharding/state => ..
 	github.com/quorate/quorate/simulation => ../../../simulation
 	github.com/quorate/quorate/transport => ../../../transport
 )

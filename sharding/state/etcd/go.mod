@@ -27,6 +27,7 @@ require (
 	github.com/quorate/quorate/machine v0.0.0 // indirect
 	github.com/quorate/quorate/membership v0.0.0 // indirect
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
+	github.com/quorate/quorate/sharding/state v0.0.0
 	github.com/quorate/quorate/transport v0.0.0 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.2 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
@@ -57,6 +58,7 @@ replace (
 	github.com/quorate/quorate/membership => ../../../membership
 	github.com/quorate/quorate/rpc => ../../../rpc
 	github.com/quorate/quorate/sharding => ../..
+	github.com/quorate/quorate/sharding/state => ..
 	github.com/quorate/quorate/simulation => ../../../simulation
 	github.com/quorate/quorate/transport => ../../../transport
 )

@@ -22,8 +22,8 @@ import (
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/epoch"
-	"github.com/quorate/quorate/sharding/internal/statesim"
 	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/internal/simulation"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
@@ -379,7 +379,7 @@ func compete(s *suite) {
 	s.Cleanup(flaky.Calm) // Also after a failure: the server ends next.
 	game := &game{suite: s, flaky: flaky}
 	for range contested {
-		game.histories = append(game.histories, statesim.NewHistory())
+		game.histories = append(game.histories, simulation.NewHistory())
 	}
 	changes := s.place.Changes
 	if changes == 0 {
@@ -395,7 +395,7 @@ func compete(s *suite) {
 	for r, h := range game.histories {
 		game.n++
 		final := s.load(store.Claim{Key: contest(r), Owner: owner(game.n, 1)})[0]
-		list, err := statesim.Content(final)
+		list, err := simulation.Content(final)
 		require.NoError(s, err)
 		require.NoError(s, h.Check(list), "record %d", r)
 		acknowledged += h.Acknowledged()
@@ -412,7 +412,7 @@ type game struct {
 	*suite
 
 	flaky     *Flaky
-	histories []*statesim.History
+	histories []*simulation.History
 
 	mu    sync.Mutex
 	n     uint64 // The number of the last epoch.
@@ -451,7 +451,7 @@ func (g *game) play(n, changes int) {
 				}
 				continue
 			}
-			if lists[i], err = statesim.Content(record); err != nil {
+			if lists[i], err = simulation.Content(record); err != nil {
 				g.Error(err)
 			}
 			handles[i] = h

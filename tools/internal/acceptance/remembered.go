@@ -15,9 +15,9 @@ import (
 
 	"github.com/quorate/quorate/cluster/clustertest"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/remember/shardlog"
 	"github.com/quorate/quorate/sharding/reminder"
 	"github.com/quorate/quorate/sharding/state"
+	"github.com/quorate/quorate/sharding/state/shardlog"
 )
 
 // The programs [remembered] and [reminders]: entities that run without a message wherever their shard lives, once

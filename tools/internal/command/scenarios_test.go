@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/sharding/delivery/deliverysim"
 	"github.com/quorate/quorate/sharding/reminder/remindersim"
 	"github.com/quorate/quorate/sharding/shardingsim"
+	"github.com/quorate/quorate/sharding/state/statesim"
 )
 
 // named finds where a world gets the name that stands in the command which repeats its run.
@@ -34,7 +35,7 @@ func TestCommandsThatRepeatAWorldAreTrue(t *testing.T) {
 		known[s.Name] = false
 	}
 	of := map[string]string{}
-	for _, s := range slices.Concat(shardingsim.Scenarios(), deliverysim.Scenarios(), remindersim.Scenarios()) {
+	for _, s := range slices.Concat(shardingsim.Scenarios(), statesim.Scenarios(), deliverysim.Scenarios(), remindersim.Scenarios()) {
 		known[s.Name], of[s.Name] = true, "sharding"
 	}
 	for _, s := range ddatasim.Scenarios() {

@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/sharding/delivery/deliverysim"
 	"github.com/quorate/quorate/sharding/reminder/remindersim"
 	"github.com/quorate/quorate/sharding/shardingsim"
+	"github.com/quorate/quorate/sharding/state/statesim"
 	"github.com/quorate/quorate/simulation"
 	"github.com/quorate/quorate/tools/soak"
 )
@@ -23,7 +24,7 @@ import (
 // components returns the scenarios of what runs on membership.
 func components() []simulation.Scenario {
 	return slices.Concat(
-		shardingsim.Scenarios(), deliverysim.Scenarios(), remindersim.Scenarios(),
+		shardingsim.Scenarios(), statesim.Scenarios(), deliverysim.Scenarios(), remindersim.Scenarios(),
 		ddatasim.Scenarios(), gatewaysim.Scenarios(), locationssim.Scenarios(),
 	)
 }

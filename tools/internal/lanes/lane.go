@@ -47,7 +47,7 @@ type Lane struct {
 func Lanes() []Lane {
 	return []Lane{
 		{"race", "no two goroutines touch the same memory unsynchronized", "a C compiler", raceParts, 180 * time.Second, goFile, race},
-		{"process", "clusters of real processes: killed, frozen, cut off, on real disks", "", processParts, 210 * time.Second, below("examples", "plugins", "bench", "machine", "tools", "cluster", "transport"), process},
+		{"process", "clusters of real processes: killed, frozen, cut off, on real disks", "", processParts, 210 * time.Second, below("examples", "internal/acceptance", "plugins", "bench", "machine", "tools", "cluster", "transport"), process},
 		{"mutants", "each planted defect is found by the tests", "", mutantParts, 270 * time.Second, goFile, mutants},
 		{"seeds", "more seeds of each simulated world than `make test` has, and fresh ones", "", seedParts, 150 * time.Second, goFile, seeds},
 		{"fuzz", "no input breaks a decoder", "", fuzzParts, 180 * time.Second, goFile, fuzz},
@@ -55,7 +55,7 @@ func Lanes() []Lane {
 		{"servers", "etcd; the manifests, images and alerts of deploy", "user namespaces, for the image", 1, 120 * time.Second, below("deploy", "internal", "discovery", "downing", "sharding/state/etcd"), servers},
 		{"languages", "plugins in Python, TypeScript and Java", "python3 3.10 with venv; node 20 with npm; java 17 with mvn", 1, 120 * time.Second, below("plugins", "examples/plugins"), languages},
 		{"databases", "states and products over PostgreSQL", "a PostgreSQL server", 1, 120 * time.Second, below("sharding/state", "examples/devices"), databases},
-		{"pages", "the pages: built anew, and used in a browser", "node 20.19 with npm; Chromium", 1, 180 * time.Second, below("management/page", "examples/bank", "tools/internal/picture"), pages},
+		{"pages", "the pages: built anew, and used in a browser", "node 20.19 with npm; Chromium", 1, 180 * time.Second, below("management/page", "examples/bank", "internal/acceptance/processes", "tools/internal/picture"), pages},
 	}
 }
 
@@ -114,9 +114,10 @@ func Sequential() []string {
 		sharding/delivery/internal/queuefile sharding/delivery/internal/retry
 		sharding/delivery/internal/simulation sharding/epoch sharding/internal/cell sharding/internal/control
 		sharding/internal/passivation sharding/internal/protocol sharding/internal/recall
-		sharding/internal/simulation sharding/internal/statesim sharding/internal/wire
-		sharding/reminder/internal/remind sharding/reminder/internal/simulation sharding/reminder/remindersim
-		sharding/shardingsim sharding/state/hold simulation tools/internal/picture`)
+		sharding/internal/simulation sharding/internal/wire sharding/reminder/internal/remind
+		sharding/reminder/internal/simulation sharding/reminder/remindersim sharding/shardingsim
+		sharding/state/hold sharding/state/internal/simulation sharding/state/statesim simulation
+		tools/internal/picture`)
 }
 
 // timeout ends a test that hangs. A machine that is ten times too slow does not reach it.
@@ -184,12 +185,14 @@ func mutants(_ context.Context, w *Workspace, part int) []Step {
 }
 
 // Real processes run without the race detector, one package at a time: their timings are real. The clusters of
-// the examples wait for seconds most of the time, so that two of these packages run at once.
+// the examples, and of the acceptance tests, wait for seconds most of the time, so that two of these packages run
+// at once.
 func process(_ context.Context, w *Workspace, part int) []Step {
 	all, names := share(w.Tagged("process"), part, processParts), w.Names("process")
+	clusters := []string{"examples/...", "internal/acceptance/..."}
 	return []Step{
-		{Packages: without(all, []string{"examples/..."}), Args: []string{"-tags=process", names, "-p=1", "-count=1", timeout}},
-		{Packages: only(all, []string{"examples/..."}), Args: []string{"-tags=process", names, "-p=2", "-count=1", timeout}},
+		{Packages: without(all, clusters), Args: []string{"-tags=process", names, "-p=1", "-count=1", timeout}},
+		{Packages: only(all, clusters), Args: []string{"-tags=process", names, "-p=2", "-count=1", timeout}},
 	}
 }
 
@@ -275,7 +278,7 @@ func pages(ctx context.Context, _ *Workspace, _ int) []Step {
 	if !runs(ctx, "npm", "--version") || !runs(ctx, "node", "-e", "const [a, b] = process.versions.node.split('.'); process.exit(a > 20 || a == 20 && b >= 19 ? 0 : 1)") {
 		return []Step{{LeftOut: "the pages, since there is no node of 20.19 or newer with npm"}}
 	}
-	browser := Step{Packages: []string{"examples/bank", "tools/internal/picture"}, Args: []string{"-tags=process,chromium", "-run=Chromium", "-p=1", "-count=1", timeout}}
+	browser := Step{Packages: []string{"internal/acceptance/processes", "tools/internal/picture"}, Args: []string{"-tags=process,chromium", "-run=Chromium", "-p=1", "-count=1", timeout}}
 	if chromium := chromium(); chromium != "" {
 		browser.Env = []string{"CHROMIUM=" + chromium}
 	} else {

@@ -27,6 +27,7 @@ func Unreleased() map[string]string {
 		"bench":               "what measures this repository",
 		"examples":            "programs to copy, read at the tag of what they use",
 		"examples/plugins":    "plugins to copy, read at the tag of what they use",
+		"internal/acceptance": "what kills, freezes and audits this repository's own programs",
 		"internal/deploytest": "the tests of deploy, which need kustomize, Kubernetes and Prometheus",
 		"internal/devtools":   "the pinned tools of the developers",
 		"internal/etcdtest":   "the tests of the modules over etcd that need a server",

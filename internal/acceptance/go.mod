@@ -1,0 +1,91 @@
+module github.com/quorate/quorate/internal/acceptance
+
+go 1.26.0
+
+require (
+	github.com/quorate/quorate/cluster v0.0.0
+	github.com/quorate/quorate/examples v0.0.0
+	github.com/quorate/quorate/gossip v0.0.0
+	github.com/quorate/quorate/internal/patience v0.0.0
+	github.com/quorate/quorate/sharding v0.0.0
+	github.com/quorate/quorate/sharding/state v0.0.0
+	github.com/quorate/quorate/transport v0.0.0
+	github.com/stretchr/testify v1.12.1
+	pgregory.net/rapid v1.3.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/fsnotify/fsnotify v1.10.1 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/go-viper/mapstructure/v2 v2.4.0 // indirect
+	github.com/knadh/koanf/maps v0.1.2 // indirect
+	github.com/knadh/koanf/providers/confmap v1.0.1 // indirect
+	github.com/knadh/koanf/providers/env/v2 v2.0.2 // indirect
+	github.com/knadh/koanf/v2 v2.4.1 // indirect
+	github.com/mitchellh/copystructure v1.2.0 // indirect
+	github.com/mitchellh/reflectwalk v1.0.2 // indirect
+	github.com/quorate/quorate/allocation v0.0.0 // indirect
+	github.com/quorate/quorate/client v0.0.0 // indirect
+	github.com/quorate/quorate/config v0.0.0 // indirect
+	github.com/quorate/quorate/config/field v0.0.0 // indirect
+	github.com/quorate/quorate/ddata v0.0.0 // indirect
+	github.com/quorate/quorate/ddata/crdt v0.0.0 // indirect
+	github.com/quorate/quorate/ddata/services v0.0.0 // indirect
+	github.com/quorate/quorate/discovery v0.0.0 // indirect
+	github.com/quorate/quorate/downing v0.0.0 // indirect
+	github.com/quorate/quorate/fd v0.0.0 // indirect
+	github.com/quorate/quorate/gateway v0.0.0 // indirect
+	github.com/quorate/quorate/machine v0.0.0 // indirect
+	github.com/quorate/quorate/management v0.0.0 // indirect
+	github.com/quorate/quorate/membership v0.0.0 // indirect
+	github.com/quorate/quorate/plugins v0.0.0 // indirect
+	github.com/quorate/quorate/rpc v0.0.0 // indirect
+	github.com/quorate/quorate/sharding/reminder v0.0.0 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel v1.47.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/metric v1.47.0 // indirect
+	go.opentelemetry.io/otel/trace v1.47.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)
+
+replace (
+	github.com/quorate/quorate/allocation => ../../allocation
+	github.com/quorate/quorate/client => ../../client
+	github.com/quorate/quorate/cluster => ../../cluster
+	github.com/quorate/quorate/cluster/prometheus => ../../cluster/prometheus
+	github.com/quorate/quorate/config => ../../config
+	github.com/quorate/quorate/config/field => ../../config/field
+	github.com/quorate/quorate/ddata => ../../ddata
+	github.com/quorate/quorate/ddata/crdt => ../../ddata/crdt
+	github.com/quorate/quorate/ddata/services => ../../ddata/services
+	github.com/quorate/quorate/discovery => ../../discovery
+	github.com/quorate/quorate/discovery/dns => ../../discovery/dns
+	github.com/quorate/quorate/downing => ../../downing
+	github.com/quorate/quorate/examples => ../../examples
+	github.com/quorate/quorate/fd => ../../fd
+	github.com/quorate/quorate/gateway => ../../gateway
+	github.com/quorate/quorate/gossip => ../../gossip
+	github.com/quorate/quorate/internal/patience => ../patience
+	github.com/quorate/quorate/machine => ../../machine
+	github.com/quorate/quorate/management => ../../management
+	github.com/quorate/quorate/membership => ../../membership
+	github.com/quorate/quorate/plugins => ../../plugins
+	github.com/quorate/quorate/rpc => ../../rpc
+	github.com/quorate/quorate/sharding => ../../sharding
+	github.com/quorate/quorate/sharding/delivery => ../../sharding/delivery
+	github.com/quorate/quorate/sharding/reminder => ../../sharding/reminder
+	github.com/quorate/quorate/sharding/singleton => ../../sharding/singleton
+	github.com/quorate/quorate/sharding/state => ../../sharding/state
+	github.com/quorate/quorate/sharding/state/postgres => ../../sharding/state/postgres
+	github.com/quorate/quorate/simulation => ../../simulation
+	github.com/quorate/quorate/transport => ../../transport
+)
