@@ -39,8 +39,8 @@ func millionths(part float64) uint64 {
 // parts says a number of millionths in words, as a part of 1 with two digits.
 func parts(n uint64) string { return strconv.FormatFloat(float64(n)/full, 'f', 2, 64) }
 
-// pan is a region on the balance.
-type pan struct {
+// share is a region on the balance.
+type share struct {
 	*slot
 	load  uint64 // What the shards weigh that the region has, with those decided so far.
 	each  uint64 // What one of its shards weighs, 0 if it has none.
@@ -50,14 +50,14 @@ type pan struct {
 }
 
 // use is the load in millionths of what the region can bear.
-func (p *pan) use() uint64 { return p.load / p.weight }
+func (p *share) use() uint64 { return p.load / p.weight }
 
 // useWith is the use with a further load.
-func (p *pan) useWith(load uint64) uint64 { return (p.load + load) / p.weight }
+func (p *share) useWith(load uint64) uint64 { return (p.load + load) / p.weight }
 
 // balance is what a decision knows of the regions.
 type balance struct {
-	pans      []*pan
+	shares      []*share
 	flying    map[Shard]bool
 	shards    int    // How many the regions have.
 	added     uint64 // What a new shard weighs.
@@ -79,14 +79,14 @@ func newBalance(slots []*slot, inFlight []Move, coming int, tolerance uint64) *b
 	if n := uint64(b.shards + coming); n > 0 {
 		extra = ballast(load, capacity) / n
 	}
-	byID := make(map[Region]*pan, len(slots))
+	byID := make(map[Region]*share, len(slots))
 	for _, s := range slots {
-		p := &pan{slot: s, load: millionths(s.region.Load) * s.weight}
+		p := &share{slot: s, load: millionths(s.region.Load) * s.weight}
 		if n := uint64(len(s.region.Shards)); n > 0 {
 			p.each = p.load/n + extra
 			p.load = p.each * n
 		}
-		b.pans = append(b.pans, p)
+		b.shares = append(b.shares, p)
 		byID[s.region.ID] = p
 	}
 	if b.added = extra; b.shards > 0 {
@@ -94,7 +94,7 @@ func newBalance(slots []*slot, inFlight []Move, coming int, tolerance uint64) *b
 	}
 	b.arrive(byID, inFlight)
 	load = b.added * uint64(coming)
-	for _, p := range b.pans {
+	for _, p := range b.shares {
 		load += p.load
 	}
 	if capacity > 0 {
@@ -105,7 +105,7 @@ func newBalance(slots []*slot, inFlight []Move, coming int, tolerance uint64) *b
 
 // arrive counts the moves in flight as if they had ended. A shard that comes from a region that is
 // not on the balance weighs what a new one does.
-func (b *balance) arrive(byID map[Region]*pan, inFlight []Move) {
+func (b *balance) arrive(byID map[Region]*share, inFlight []Move) {
 	for _, m := range inFlight {
 		b.flying[m.Shard] = true
 		weight := b.added
@@ -131,13 +131,13 @@ func (b *balance) tolerates() bool { return len(b.flying) == 0 && b.outside(b.to
 func (b *balance) top() uint64    { return b.mean + b.tolerance/2 }
 func (b *balance) bottom() uint64 { return b.mean - min(b.mean, b.tolerance/2) }
 
-func (b *balance) isAbove(p *pan) bool { return p.use() > b.top() }
-func (b *balance) isBelow(p *pan) bool { return p.use() < b.bottom() }
+func (b *balance) isAbove(p *share) bool { return p.use() > b.top() }
+func (b *balance) isBelow(p *share) bool { return p.use() < b.bottom() }
 
 // outside returns how many regions are not within a distance of the mean.
 func (b *balance) outside(distance uint64) int {
 	n := 0
-	for _, p := range b.pans {
+	for _, p := range b.shares {
 		if use := p.use(); use > b.mean+distance || use+distance < b.mean {
 			n++
 		}
@@ -145,11 +145,11 @@ func (b *balance) outside(distance uint64) int {
 	return n
 }
 
-// best returns the pan for which keep holds that comes first in an order, nil if there is none; of
-// equal ones the lowest id, by which the pans are sorted.
-func (b *balance) best(keep func(*pan) bool, before func(p, q *pan) bool) *pan {
-	var first *pan
-	for _, p := range b.pans {
+// best returns the share for which keep holds that comes first in an order, nil if there is none; of
+// equal ones the lowest id, by which the shares are sorted.
+func (b *balance) best(keep func(*share) bool, before func(p, q *share) bool) *share {
+	var first *share
+	for _, p := range b.shares {
 		if keep(p) && (first == nil || before(p, first)) {
 			first = p
 		}
@@ -159,11 +159,11 @@ func (b *balance) best(keep func(*pan) bool, before func(p, q *pan) bool) *pan {
 
 // place puts a new shard on the region whose use is the lowest with it, or on the lowest in a zone
 // if that is near enough, and reports whether the zone decided.
-func (b *balance) place(zone string) (home *pan, near bool) {
-	lower := func(p, q *pan) bool { return p.useWith(b.added) < q.useWith(b.added) }
-	home = b.best(func(*pan) bool { return true }, lower)
+func (b *balance) place(zone string) (home *share, near bool) {
+	lower := func(p, q *share) bool { return p.useWith(b.added) < q.useWith(b.added) }
+	home = b.best(func(*share) bool { return true }, lower)
 	if zone != "" && home.region.Zone != zone {
-		there := b.best(func(p *pan) bool { return p.region.Zone == zone }, lower)
+		there := b.best(func(p *share) bool { return p.region.Zone == zone }, lower)
 		if there != nil && there.useWith(b.added) <= home.useWith(b.added)+b.tolerance {
 			home, near = there, true
 		}
@@ -176,11 +176,11 @@ func (b *balance) place(zone string) (home *pan, near bool) {
 // region gives and takes in one round: to exchange a heavy shard for a light one is two moves
 // for an effect that rests on the estimate of both.
 func (b *balance) moves(limit, perRegion int) []Move {
-	gives := func(p *pan) bool { return !p.taken && p.permits(perRegion) && p.ready(b.flying) }
-	takes := func(p *pan) bool { return !p.given && p.permits(perRegion) }
+	gives := func(p *share) bool { return !p.taken && p.permits(perRegion) && p.ready(b.flying) }
+	takes := func(p *share) bool { return !p.given && p.permits(perRegion) }
 	var list []Move
 	for len(list) < limit {
-		from := b.best(func(p *pan) bool { return !p.stuck && b.isAbove(p) && gives(p) }, fuller)
+		from := b.best(func(p *share) bool { return !p.stuck && b.isAbove(p) && gives(p) }, fuller)
 		if from != nil {
 			to := b.relieve(from, takes)
 			if from.stuck = to == nil; !from.stuck {
@@ -188,7 +188,7 @@ func (b *balance) moves(limit, perRegion int) []Move {
 			}
 			continue
 		}
-		to := b.best(func(p *pan) bool { return !p.stuck && b.isBelow(p) && takes(p) }, emptier)
+		to := b.best(func(p *share) bool { return !p.stuck && b.isBelow(p) && takes(p) }, emptier)
 		if to == nil {
 			break
 		}
@@ -201,21 +201,21 @@ func (b *balance) moves(limit, perRegion int) []Move {
 }
 
 // fuller and emptier order by use, then by id.
-func fuller(p, q *pan) bool  { return p.use() > q.use() }
-func emptier(p, q *pan) bool { return p.use() < q.use() }
+func fuller(p, q *share) bool  { return p.use() > q.use() }
+func emptier(p, q *share) bool { return p.use() < q.use() }
 
 // relieve returns the region to which a shard of one above the band goes: one below the band if
 // there is any, else one that stays in it; of these one of the same zone if there is any, and of
 // these the emptiest. Its use must become lower than that of the other was, so that every move
 // is a step towards the end.
-func (b *balance) relieve(from *pan, takes func(*pan) bool) *pan {
-	fits := func(p *pan) bool { return p != from && takes(p) && p.useWith(from.each) < from.use() }
-	for _, serves := range []func(*pan) bool{
+func (b *balance) relieve(from *share, takes func(*share) bool) *share {
+	fits := func(p *share) bool { return p != from && takes(p) && p.useWith(from.each) < from.use() }
+	for _, serves := range []func(*share) bool{
 		b.isBelow,
-		func(p *pan) bool { return p.useWith(from.each) <= b.top() },
+		func(p *share) bool { return p.useWith(from.each) <= b.top() },
 	} {
-		serving := func(p *pan) bool { return fits(p) && serves(p) }
-		near := func(p *pan) bool { return serving(p) && p.region.Zone == from.region.Zone }
+		serving := func(p *share) bool { return fits(p) && serves(p) }
+		near := func(p *share) bool { return serving(p) && p.region.Zone == from.region.Zone }
 		if to := b.best(near, emptier); to != nil {
 			return to
 		}
@@ -228,11 +228,11 @@ func (b *balance) relieve(from *pan, takes func(*pan) bool) *pan {
 
 // supply returns the region from which a shard goes to one below the band, when none is above it:
 // one that stays in the band; one of the same zone if that is above the mean, else the fullest.
-func (b *balance) supply(to *pan, gives func(*pan) bool) *pan {
-	serves := func(p *pan) bool {
+func (b *balance) supply(to *share, gives func(*share) bool) *share {
+	serves := func(p *share) bool {
 		return p != to && gives(p) && p.load >= p.each && (p.load-p.each)/p.weight >= b.bottom() && to.useWith(p.each) < p.use()
 	}
-	near := func(p *pan) bool { return serves(p) && p.use() > b.mean && p.region.Zone == to.region.Zone }
+	near := func(p *share) bool { return serves(p) && p.use() > b.mean && p.region.Zone == to.region.Zone }
 	if from := b.best(near, fuller); from != nil {
 		return from
 	}
@@ -240,7 +240,7 @@ func (b *balance) supply(to *pan, gives func(*pan) bool) *pan {
 }
 
 // move carries the next shard of a region to another.
-func (b *balance) move(from, to *pan) Move {
+func (b *balance) move(from, to *share) Move {
 	m := Move{
 		Shard: from.region.Shards[from.next], From: from.region.ID, To: to.region.ID,
 		Reason: "load-aware: " + parts(from.use()) + " of its part is in use here, " + parts(to.use()) + " there; the mean is " + parts(b.mean),

@@ -27,7 +27,7 @@ const (
 // for each byte of b up to 48 bytes, and half the size of the largest struct among its messages.
 func Unmarshal(b []byte, m proto.Message) error {
 	if len(b) > piecesAbove {
-		var p pieces
+		var p fragments
 		p.fields(b, m.ProtoReflect().Descriptor(), 0, false)
 		if p.more > piecesMax {
 			return fmt.Errorf("%w: the numbers of its lists are packed in more fields than eight and one for each list", errMalformed)
@@ -36,15 +36,15 @@ func Unmarshal(b []byte, m proto.Message) error {
 	return proto.Unmarshal(b, m)
 }
 
-// pieces counts how often a list of numbers goes on in another field. What is no message is left to the decoder.
-type pieces struct {
+// fragments counts how often a list of numbers goes on in another field. What is no message is left to the decoder.
+type fragments struct {
 	more int
 	deep int // How many messages are around what is looked at.
 }
 
 // fields looks at the fields of a message, or of a group up to its end, and returns their length, below zero for what
 // is no message. Again says that lists of the message may have numbers: it is itself in no list, and has come before.
-func (p *pieces) fields(b []byte, message protoreflect.MessageDescriptor, group protowire.Number, again bool) int {
+func (p *fragments) fields(b []byte, message protoreflect.MessageDescriptor, group protowire.Number, again bool) int {
 	if p.deep++; p.deep > protowire.DefaultRecursionLimit {
 		return -1 // The decoder refuses it too.
 	}
@@ -68,7 +68,7 @@ func (p *pieces) fields(b []byte, message protoreflect.MessageDescriptor, group 
 }
 
 // field looks at a field behind its tag, and returns its length.
-func (p *pieces) field(b []byte, number protowire.Number, typ protowire.Type, field protoreflect.FieldDescriptor, again bool, seen *numbers) int {
+func (p *fragments) field(b []byte, number protowire.Number, typ protowire.Type, field protoreflect.FieldDescriptor, again bool, seen *numbers) int {
 	switch {
 	case field == nil:
 	case field.Message() == nil:

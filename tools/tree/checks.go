@@ -18,6 +18,7 @@ func Checks() []Check {
 	return []Check{
 		{"module-table", "the boundaries between modules are decided in docs/architecture.md", moduleTable},
 		{"glossary", "a word that the code does not have any more misleads who looks for it", glossary},
+		{"words", "a word that only its author knows is read as another one", nouns},
 		{"internal", "an internal package has no promise between modules, which may be at different versions", pure(internalImports)},
 		{"workspace", "go.work is the one list of modules", pure(workspace)},
 		{"replaces", "each module builds by itself, offline and before any release", pure(replaces)},

@@ -206,6 +206,8 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"no header":                 {[]edit{{"fd/fd.go", "// SPDX-License-Identifier: Apache-2.0\n", ""}}, "headers", "fd/fd.go:1:"},
 		"wide comment":              {[]edit{{"fd/fd.go", "// Limit is a limit.", "// Limit is a limit" + strings.Repeat(" of detectors", 10) + "."}}, "comment-width", "fd/fd.go:7:"},
 		"excuse for nobody":         {[]edit{{".golangci.yml", "", "linters:\n  enable:\n    - errcheck\n"}, {"fd/fd.go", "const Limit = 3\n", "const Limit = 3 //nolint:errcheck,gosec // Few.\n"}}, "directives", "fd/fd.go:8: excuses a finding of gosec"},
+		"word in no list":           {[]edit{{"fd/fd.go", "package fd\n", "package fd\n\n// Gizmo is new.\ntype Gizmo struct{}\n"}}, "words", "Gizmo: \"gizmo\" is in no list: use the field's word"},
+		"function with a number":    {[]edit{{"fd/fd.go", "package fd\n", "package fd\n\nfunc ask1() {}\n"}}, "words", "ask1 is told from others by a number"},
 		"type of many methods":      {[]edit{{"node/fits.go", "m60() {\n}\n", "m60() {\n}\n\nfunc (r fits[T]) more() {}\n"}}, "type-size", "node/fits.go:8: node.fits has 61 methods in 1 files"},
 		"type in many files": {
 			[]edit{
@@ -246,7 +248,7 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"limit without a reason":                {[]edit{{"node/wait_test.go", "//quorate:realtime It is what is tested.", "//quorate:realtime"}}, "realtime", "node/wait_test.go:23: time.After is a limit"},
 		"limit of testify":                      {[]edit{{"node/node_test.go", "{ Run() }", "{ require.Eventually(t) }"}}, "realtime", "node/node_test.go:9: require.Eventually is a limit"},
 		"limit of a suite":                      {[]edit{{"fd/fdtest/suite.go", "", licence + "// Package fdtest is a suite.\npackage fdtest\n\nimport \"time\"\n\n// Wait waits.\nfunc Wait() { <-time.After(1) }\n"}, {"fd/fdtest/suite_test.go", "", licence + "package fdtest_test\n\nfunc Example() {}\n"}}, "realtime", "fd/fdtest/suite.go:10: time.After is a limit"},
-		"optional interface that nobody checks": {[]edit{{"fd/opt.go", "", licence + "package fd\n\n// Opt is optional.\ntype Opt interface{ Opt() }\n\nfunc ask(v any) bool { _, ok := v.(Opt); return ok }\n"}}, "optional", "fd/opt.go:9: fd.Opt is optional"},
+		"optional interface that nobody checks": {[]edit{{"fd/opt.go", "", licence + "package fd\n\n// Option is optional.\ntype Option interface{ Option() }\n\nfunc ask(v any) bool { _, ok := v.(Option); return ok }\n"}}, "optional", "fd/opt.go:9: fd.Option is optional"},
 		"quotation of a page that changed":      {[]edit{{"docs/page.md", "What", "That"}}, "quotes", "node/said_test.go:6: docs/page.md does not say \"What holds is said here.\""},
 		"quotation of no page":                  {[]edit{{"node/said_test.go", "docs/page.md", "docs/none.md"}}, "quotes", "docs/none.md does not say"},
 		"message of a log that others make up":  {[]edit{{"node/node.go", "func() {}()", "func() { log.Warn(\"dropped \" + said()) }()"}}, "log-texts", "node/node.go:13: the message of a log is no constant"},

@@ -49,16 +49,16 @@ func (s *secret) made(peer gossip.NodeID, t wire.Token) bool {
 	return hmac.Equal(own[:], t[:])
 }
 
-// tenure is how connections hold a record of a peer. Guarded by Endpoint.mu.
-type tenure struct {
+// usage is how connections hold a record of a peer. Guarded by Endpoint.mu.
+type usage struct {
 	users int       // How many connections hold the record.
 	left  time.Time // When the last connection ended.
 	known bool      // Whether the peer was known at that time, see transport.Identity.
 }
 
-func (t *tenure) held() *tenure { return t }
+func (t *usage) held() *usage { return t }
 
-func (t *tenure) leave(known bool) {
+func (t *usage) leave(known bool) {
 	t.users--
 	t.left, t.known = time.Now(), known
 }
@@ -66,9 +66,9 @@ func (t *tenure) leave(known bool) {
 // evict forgets the record of a peer without a connection, to make room for a new
 // record: the one that was left first among peers that were not known, or among all if
 // every peer was known. It reports false when every peer is connected.
-func evict[K comparable, R interface{ held() *tenure }](records map[K]R) bool {
+func evict[K comparable, R interface{ held() *usage }](records map[K]R) bool {
 	var worst K
-	var found *tenure
+	var found *usage
 	for k, r := range records {
 		if t := r.held(); t.users == 0 && (found == nil || t.known == found.known && t.left.Before(found.left) || found.known && !t.known) {
 			worst, found = k, t
@@ -82,7 +82,7 @@ func evict[K comparable, R interface{ held() *tenure }](records map[K]R) bool {
 // process connects and the node, asked at its address, says that the other token is
 // its own.
 type claim struct {
-	tenure
+	usage
 
 	token wire.Token
 	owner string // Description of the last connection's caller, for people.
@@ -218,7 +218,7 @@ func (e *Endpoint) grant(h *wire.Hello) (*claim, *transport.RefusedError) {
 			Detail: fmt.Sprintf("%d nodes are connected already", e.inMax),
 		}
 	}
-	c := &claim{token: h.Token, tenure: tenure{left: time.Now()}}
+	c := &claim{token: h.Token, usage: usage{left: time.Now()}}
 	e.claims[h.From] = c
 	return c, nil
 }

@@ -38,7 +38,7 @@ type inbound struct {
 	// clears it when it ends.
 	conn atomic.Pointer[accepted]
 
-	tenure // Guarded by Endpoint.mu.
+	usage // Guarded by Endpoint.mu.
 }
 
 // Bounds of session numbers. The numbers of one opener grow by one with each session,
