@@ -86,6 +86,10 @@ func (c *Codec) took(err error) {
 // directions differ.
 func (c *Codec) Reading() bool { return c.reading }
 
+// At reports whether a row of a number has something to do: always when the table writes, and when it reads if the
+// field at hand has this number. What a table prepares for a row costs nothing for other fields if it asks before.
+func (c *Codec) At(n Number) bool { return !c.reading || c.at == n }
+
 // Fail ends the writing or the reading of the whole message with an error; the first one counts. It does nothing for
 // nil.
 func (c *Codec) Fail(err error) {

@@ -45,6 +45,7 @@ type record struct {
 	ints   []int64
 	texts  []string
 	parts  []part
+	nodes  []gossip.NodeID
 	hand   [2]byte
 }
 
@@ -84,7 +85,8 @@ func recordTable(r *record, c *wire.Codec) {
 		}
 		return nil
 	})
-	if c.Reading() || r.hand != [2]byte{} {
+	wire.Nodes(c, 20, &r.nodes, 2)
+	if c.At(70) && (c.Reading() || r.hand != [2]byte{}) {
 		wire.Row(c, 70, func(b []byte) []byte { return wire.AppendBytes(b, 70, r.hand[:]) }, func(f *wire.Field) error {
 			b, err := f.Data(2)
 			copy(r.hand[:], b)
@@ -128,7 +130,7 @@ var drawRecord = rapid.Custom(func(t *rapid.T) record {
 	if rapid.Bool().Draw(t, "some") {
 		r.node = gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 7}
 		p := drawPart(1).Draw(t, "maybe")
-		r.maybe, r.hand = &p, [2]byte{1, 2}
+		r.maybe, r.hand, r.nodes = &p, [2]byte{1, 2}, []gossip.NodeID{r.node, r.node}
 	}
 	return r
 })
@@ -187,12 +189,12 @@ func TestFieldsComeInAnyOrderAndAmongLaterOnes(t *testing.T) {
 		var b []byte
 		for _, f := range at {
 			b = append(b, rapid.SampledFrom(later).Draw(t, "later")...)
-			if n := number(f); n < 18 || n > 19 {
+			if n := number(f); n < 18 || n > 20 {
 				b = append(b, f...)
 			}
 		}
 		for _, f := range fields { // Those of lists keep their order.
-			if n := number(f); n == 18 || n == 19 {
+			if n := number(f); n >= 18 && n <= 20 {
 				b = append(append(b, f...), later[0]...)
 			}
 		}
@@ -268,6 +270,8 @@ func TestTablesRefuseWhatIsMalformed(t *testing.T) {
 		"too many messages":            {strings.Repeat(text(19, ""), 11), "more than 10 values of field 19"},
 		"too many messages inside":     {text(19, strings.Repeat(text(2, ""), 4)), "more than 3 values of field 2"},
 		"a message that a check finds": {text(19, number(1, 999)) + text(19, number(1, 1)), "part 999"},
+		"nodes of nothing":             {text(20, ""), "uid 0"},
+		"too many nodes":               {strings.Repeat(text(20, "\x0a\x01a\x10\x50\x19\x02\x00\x00\x00\x00\x00\x00\x00"), 3), "more than 2 values of field 20"},
 		"a field by hand":              {text(70, "123"), "at most 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

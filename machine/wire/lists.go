@@ -6,6 +6,8 @@ package wire
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/quorate/quorate/gossip"
 )
 
 // Rows of tables with lists, which are nil when they are empty. Numbers are packed in one field, as in protobuf; texts
@@ -188,4 +190,23 @@ func (c *Codec) within(n Number, count, most int) bool {
 		c.Fail(Malformed("more than %d values of field %d", most, n))
 	}
 	return c.err == nil
+}
+
+// Nodes is a row with a list of at most most ids of nodes, each of them valid.
+func Nodes(c *Codec, n Number, v *[]gossip.NodeID, most int) (read bool) {
+	if !c.reading {
+		for _, id := range *v {
+			c.out = AppendNode(c.out, n, id)
+		}
+		return false
+	}
+	for ; c.at == n; read = true {
+		var id gossip.NodeID
+		c.Fail(SetNode(&id, &c.field))
+		if begin(c, n, v, most) {
+			*v = append(*v, id)
+		}
+		c.took(nil)
+	}
+	return read
 }
