@@ -46,8 +46,15 @@ func Append[T any](dst []byte, m *T, table func(*T, *Codec)) ([]byte, error) {
 // the room that [RoomOf] gives. After an error, which wraps [ErrMalformed] unless a row has failed with another, the
 // message is in part.
 func Read[T any](b []byte, m *T, table func(*T, *Codec)) error {
-	c := Codec{reading: true, room: RoomOf(b)}
+	room := RoomOf(b)
+	return ReadIn(&room, b, m, table)
+}
+
+// ReadIn is [Read] for one that is read in several steps, which share the room. It leaves what is left of that.
+func ReadIn[T any](room *Room, b []byte, m *T, table func(*T, *Codec)) error {
+	c := Codec{reading: true, room: *room}
 	walk(&c, b, m, table)
+	*room = c.room
 	return c.err
 }
 

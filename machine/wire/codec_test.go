@@ -330,6 +330,51 @@ func TestListsOfATableShareTheRoom(t *testing.T) {
 	require.ErrorContains(t, err, "less than a seventh")
 }
 
+// A list that is read in two walks, first counted and then taken in, has the room of the message once.
+func TestStreamsAreReadInSeveralWalks(t *testing.T) {
+	type group struct {
+		parts []part
+		one   part
+		sum   int
+	}
+	write := func(g *group, c *wire.Codec) {
+		for _, p := range g.parts {
+			wire.Stream(c, 1, &p, partTable, nil)
+		}
+	}
+	sent := group{parts: []part{{count: 1}, {}, {count: 3, deep: []part{{count: 4}}}}}
+	b, err := wire.Append(nil, &sent, write)
+	require.NoError(t, err)
+	require.Equal(t, "0a020801"+"0a00"+"0a06080312020804", hex.EncodeToString(b))
+
+	var got group
+	room := wire.RoomOf(b)
+	require.NoError(t, wire.ReadIn(&room, b, &got, func(g *group, c *wire.Codec) {
+		wire.Stream(c, 1, &g.one, func(p *part, c *wire.Codec) { wire.Uint(c, 1, &p.count, 3) }, func(p *part) error {
+			g.sum += int(p.count)
+			return nil
+		})
+	}))
+	require.Equal(t, 4, got.sum)
+	require.Equal(t, wire.RoomOf(b), room, "nothing was made")
+	stop := errors.New("stop")
+	visit := func(p *part) error {
+		if len(got.parts) == len(sent.parts) {
+			return stop
+		}
+		got.parts = append(got.parts, *p)
+		return nil
+	}
+	require.NoError(t, wire.ReadIn(&room, b, &got, func(g *group, c *wire.Codec) { wire.Stream(c, 1, &g.one, partTable, visit) }))
+	require.Equal(t, sent.parts, got.parts)
+	require.NotEqual(t, wire.RoomOf(b), room)
+
+	err = wire.Read(b, &got, func(g *group, c *wire.Codec) { wire.Stream(c, 1, &g.one, partTable, visit) })
+	require.Equal(t, stop, err)
+	err = wire.Read([]byte{1<<3 | 2, 1, 8}, &got, func(g *group, c *wire.Codec) { wire.Stream(c, 1, &g.one, partTable, visit) })
+	require.ErrorIs(t, err, wire.ErrMalformed)
+}
+
 // Messages inside a message cost no more than the values in them.
 func TestMessagesInsideAllocateNothing(t *testing.T) {
 	r := record{parts: make([]part, 10), always: part{count: 1}, sparse: part{count: 1}}

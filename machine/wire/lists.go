@@ -170,6 +170,24 @@ func Messages[T any](c *Codec, n Number, v *[]T, most int, table func(*T, *Codec
 	return read
 }
 
+// Stream is a row with a list of messages that are not kept as they are: each is read into v, which is zero before, and
+// given to the visitor. It writes v; a table calls it for each message of the list.
+func Stream[T any](c *Codec, n Number, v *T, table func(*T, *Codec), visit func(*T) error) (read bool) {
+	if !c.reading {
+		writeMessage(c, n, v, table)
+		return false
+	}
+	for ; c.at == n; read = true {
+		var zero T
+		*v = zero
+		readMessage(c, v, table, nil)
+		if c.err == nil {
+			c.Fail(visit(v))
+		}
+	}
+	return read
+}
+
 // begin makes the list of all fields of a number at the first of them, and reports whether nothing has failed.
 func begin[T any](c *Codec, n Number, v *[]T, most int) bool {
 	if c.err == nil && c.first(n) {
