@@ -40,7 +40,7 @@
 // What an append function appends, the reader of the same name returns.
 //
 // The package keeps its API within a major version, and its bytes for ever: they are
-// those of protobuf, whose generated code reads and writes the same messages.
+// those of protobuf, which reads and writes the same messages.
 //
 // # Concurrency
 //
