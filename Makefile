@@ -267,7 +267,7 @@ api: needs ## accept what the public packages declare now, see docs/versioning.m
 	@$(GO) run ./tools/internal/api/accept .
 
 .PHONY: generate
-generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ## regenerate the code from the .proto files, and the reference of the settings
+generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ## regenerate the code and the descriptors from the .proto files, and the reference of the settings
 	@for d in $(BUF_GEN_DIRS); do
 	  echo "   $$d"
 	  (cd $$d && PATH="$(BIN):$$PATH" buf generate)
