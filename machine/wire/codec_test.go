@@ -308,6 +308,22 @@ func TestARowFails(t *testing.T) {
 	require.NoError(t, wire.Read(nil, &v, table), "the table of an empty message is not walked")
 }
 
+// One walk over a table reads all fields that stand in its order, and each other field costs one more.
+func TestOneWalkReadsWhatIsInOrder(t *testing.T) {
+	walks := 0
+	table := func(v *[3]uint64, c *wire.Codec) {
+		walks++
+		for i := range v {
+			wire.Uint(c, wire.Number(i+1), &v[i], 10)
+		}
+	}
+	for in, want := range map[string]int{"\x08\x01\x10\x02\x10\x02\x18\x03": 1, "\x18\x03\x10\x02\x08\x01": 3, "\x08\x01\x20\x05\x10\x02": 3, "": 0} {
+		walks = 0
+		require.NoError(t, wire.Read([]byte(in), new([3]uint64), table))
+		require.Equal(t, want, walks, "%x", in)
+	}
+}
+
 // Numbers of lists and messages are marked by bits.
 func TestNumbersOfListsAreBounded(t *testing.T) {
 	table := func(v *[]string, c *wire.Codec) { wire.Texts(c, wire.TableMax+1, v, 10, 10) }
