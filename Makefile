@@ -254,9 +254,12 @@ tidy: needs ## requirements of siblings and their replaces as the imports say, g
 	for m in $(MODULES) $(APART) internal/devtools; do GOWORK=off $(GO) -C $$m mod tidy; done
 	@$(GO) build work
 
-# A directory with protobuf sources has a buf.gen.yaml that names its plugins.
-BUF_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.gen.yaml' | xargs -r -n1 dirname)
-GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' docs/configuration.md docs/cluster.schema.json docs/plugin-fields.md tools/internal/reference/reference.json | xargs -0 -r cksum
+# A directory with protobuf sources has a buf.yaml, and a buf.gen.yaml that names its plugins if code is generated from
+# them. Where they are but the document of a codec, the tests read them as <module>/internal/proto/descriptor.binpb.
+BUF_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.yaml' | xargs -r -n1 dirname)
+BUF_GEN_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.gen.yaml' | xargs -r -n1 dirname)
+DESCRIPTORS = $(shell git ls-files --cached --others --exclude-standard -- '*/internal/proto/descriptor.binpb')
+GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' '*/descriptor.binpb' docs/configuration.md docs/cluster.schema.json docs/plugin-fields.md tools/internal/reference/reference.json | xargs -0 -r cksum
 
 # What a module promises to programs that are built by others is kept as an image
 # of its last release, <module>/proto/released.binpb.
@@ -273,10 +276,14 @@ api: needs ## accept what the public packages declare now, see docs/versioning.m
 	@$(GO) run ./tools/internal/api/accept .
 
 .PHONY: generate
-generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ## regenerate the code from the .proto files, and the reference of the settings
-	@for d in $(BUF_DIRS); do
+generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ## regenerate the code and the descriptors from the .proto files, and the reference of the settings
+	@for d in $(BUF_GEN_DIRS); do
 	  echo "   $$d"
 	  (cd $$d && PATH="$(BIN):$$PATH" buf generate)
+	done
+	for image in $(DESCRIPTORS); do
+	  echo "   $$image"
+	  (cd $${image%%/*} && $(BIN)/buf build --exclude-source-info --as-file-descriptor-set -o "$${image#*/}")
 	done
 
 .PHONY: reference

@@ -34,7 +34,7 @@ func (g *greeting) Decode(b []byte) error {
 	})
 }
 
-func Example() {
+func Example_byHand() {
 	b := greeting{Name: "Ann", Times: 3}.Append(nil)
 	var g greeting
 	fmt.Println(g.Decode(b), g)
@@ -42,4 +42,33 @@ func Example() {
 	// Output:
 	// <nil> {Ann 3}
 	// malformed: field 2 is 2000, at most 1000
+}
+
+// card is a message with a list of greetings.
+type card struct {
+	To        string
+	Greetings []greeting
+}
+
+// fields is the table of a card.
+func (m *card) fields(c *wire.Codec) {
+	wire.Text(c, 1, &m.To, 10)
+	wire.Messages(c, 2, &m.Greetings, 100, (*greeting).fields)
+}
+
+// fields is the table of a greeting, which could have its bytes by hand as well.
+func (g *greeting) fields(c *wire.Codec) {
+	wire.Text(c, 1, &g.Name, 10)
+	wire.Uint(c, 2, &g.Times, 1000)
+}
+
+func Example() {
+	m := card{To: "Eve", Greetings: []greeting{{"Ann", 3}, {"Bob", 1}}}
+	b, err := wire.Append(nil, &m, (*card).fields)
+	fmt.Println(len(b), err)
+	var got card
+	fmt.Println(wire.Read(b, &got, (*card).fields), got)
+	// Output:
+	// 23 <nil>
+	// <nil> {Eve [{Ann 3} {Bob 1}]}
 }

@@ -13,63 +13,26 @@ import (
 // How old stores are: the message about one that is older than it was, and what a durable
 // replica remembers of the stores of others.
 
-// The fields of the message about an older store.
-const (
-	agedOf      = 1
-	agedWritten = 2
-)
-
-func appendAged(e *encoder, m protocol.Aged) {
-	e.fixed(agedOf, uint64(m.Of))
-	e.uint(agedWritten, m.Written)
+func aged(m *protocol.Aged, c *wire.Codec) {
+	wire.Fixed(c, 1, &m.Of)
+	wire.Uint(c, 2, &m.Written, math.MaxUint64)
 }
 
-func setAged(_ *decoder, m *protocol.Aged, f *wire.Field) error {
-	switch f.Number {
-	case agedOf:
-		return wire.SetFixed(&m.Of, f)
-	case agedWritten:
-		return wire.Set(&m.Written, f, math.MaxUint64)
-	}
-	return nil
+func shown(m *protocol.Shown, c *wire.Codec) {
+	wire.Fixed(c, 1, &m.ID)
+	wire.Fixed(c, 2, &m.UID)
+	wire.Uint(c, 3, &m.Written, math.MaxUint64)
+	wire.Uint(c, 4, &m.Before, math.MaxUint64)
 }
 
-// The fields of what is remembered of a store.
-const (
-	shownID      = 1
-	shownUID     = 2
-	shownWritten = 3
-	shownBefore  = 4
-)
-
-// addShown adds what is remembered of a store: of each once, sorted by id.
-func addShown(all *[]protocol.Shown, f *wire.Field) error {
-	b, err := inner(f)
-	if err != nil {
-		return err
-	}
-	var s, last protocol.Shown
-	if err := fields(b, func(f *wire.Field) error {
-		switch f.Number {
-		case shownID:
-			return wire.SetFixed(&s.ID, f)
-		case shownUID:
-			return wire.SetFixed(&s.UID, f)
-		case shownWritten:
-			return wire.Set(&s.Written, f, math.MaxUint64)
-		case shownBefore:
-			return wire.Set(&s.Before, f, math.MaxUint64)
+// checkShown refuses what is remembered of stores unless it is sorted by id, of each once.
+func checkShown(all []protocol.Shown) error {
+	last := protocol.ReplicaID(0)
+	for _, s := range all {
+		if s.ID <= last {
+			return wire.Malformed("stores of replicas out of order")
 		}
-		return nil
-	}); err != nil {
-		return err
+		last = s.ID
 	}
-	if n := len(*all); n > 0 {
-		last = (*all)[n-1]
-	}
-	if s.ID <= last.ID {
-		return wire.Malformed("stores of replicas out of order")
-	}
-	*all = append(*all, s)
 	return nil
 }

@@ -8,24 +8,75 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// The bodies of envelopes are a table with a row for each: its number, and how its fields
-// are appended and read. The functions of the rows are in register.go (those that decide a
-// register), data.go (changes, entries, reads), remote.go (what other nodes hold),
+// The bodies of envelopes are a list with a row for each: its number, and the table of its fields. The tables are in
+// register.go (those that decide a register), data.go (changes, entries, reads), remote.go (what other nodes hold),
 // compare.go (passes and sweeps) and age.go (how old stores are).
 
 // row is a body that an envelope can have.
 type row struct {
 	number wire.Number
-	of     any // The zero value of the body.
 	// appendTo appends the body, and reports whether it is this one.
 	appendTo func(e *encoder, body any) bool
 	read     func(d *decoder, b []byte) (any, error)
 }
 
-// body returns a row. A body that was read has to pass the check, if there is one.
-func body[T any](n wire.Number, appendTo func(*encoder, T), set func(*decoder, *T, *wire.Field) error, check ...func(*decoder, *T) error) row {
+// scope is what the tables of messages with values know besides the message: what it has named.
+type scope struct {
+	e *encoder // Nil while a message is read.
+	d *decoder // Nil while a message is written.
+}
+
+// valued returns the row of a body with values. One that was read has to pass the check, if there is one.
+func valued[T any](n wire.Number, table func(scope, *T, *wire.Codec), checks ...func(scope, *T) error) row {
+	write := func(e *encoder, m T) {
+		b, at := wire.Begin(e.b, n)
+		b, err := wire.Append(b, &m, func(m *T, c *wire.Codec) { table(scope{e: e}, m, c) })
+		if e.b = b; err != nil {
+			e.fail(err)
+		}
+		e.b = wire.End(e.b, at)
+	}
 	return row{
-		number: n, of: *new(T),
+		number: n,
+		appendTo: func(e *encoder, body any) bool {
+			if _, ok := body.(T); !ok {
+				return false
+			}
+			write(e, body.(T))
+			return true
+		},
+		read: func(d *decoder, b []byte) (any, error) {
+			var m T
+			d.in = b
+			if err := wire.Read(b, &m, func(m *T, c *wire.Codec) { table(scope{d: d}, m, c) }); err != nil {
+				return nil, err
+			}
+			for _, check := range checks {
+				if err := check(scope{d: d}, &m); err != nil {
+					return nil, err
+				}
+			}
+			return m, nil
+		},
+	}
+}
+
+// plain is [valued] for a body that has no values.
+func plain[T any](n wire.Number, table func(*T, *wire.Codec), checks ...func(*T) error) row {
+	return valued(n, func(_ scope, m *T, c *wire.Codec) { table(m, c) }, func(_ scope, m *T) error {
+		for _, check := range checks {
+			if err := check(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// byHand returns the row of a body whose fields are appended and read without a table.
+func byHand[T any](n wire.Number, appendTo func(*encoder, T), set func(*decoder, *T, *wire.Field) error) row {
+	return row{
+		number: n,
 		appendTo: func(e *encoder, body any) bool {
 			m, ok := body.(T)
 			if ok {
@@ -38,22 +89,15 @@ func body[T any](n wire.Number, appendTo func(*encoder, T), set func(*decoder, *
 		},
 		read: func(d *decoder, b []byte) (any, error) {
 			var m T
-			var f wire.Field
-			var err error
 			for d.in = b; len(d.in) > 0; {
-				var rest []byte
-				if f, rest, err = wire.Next(d.in); err != nil {
-					return nil, err
+				f, rest, err := wire.Next(d.in)
+				if err == nil {
+					err = set(d, &m, &f)
 				}
-				if err := set(d, &m, &f); err != nil {
+				if err != nil {
 					return nil, err
 				}
 				d.in = rest
-			}
-			for _, c := range check {
-				if err := c(d, &m); err != nil {
-					return nil, err
-				}
 			}
 			return m, nil
 		},
@@ -63,34 +107,34 @@ func body[T any](n wire.Number, appendTo func(*encoder, T), set func(*decoder, *
 // rows are the bodies. The numbers are part of the wire: a number is never used again. The
 // frequent ones come first, because the rows are tried in their order.
 var rows = []row{ //nolint:gochecknoglobals // A constant table.
-	body(21, appendDeltas, setDeltas),
-	body(22, appendDeltasTaken, setDeltasTaken),
-	body(23, appendPut, setPut),
-	body(24, appendPutTaken, setPutTaken),
-	body(25, appendAsk, setAsk, checkAsk),
-	body(26, appendAnswer, setAnswer),
-	body(27, appendCompare, setCompare),
-	body(28, appendGroups, setGroups),
-	body(29, appendAskBuckets, setAskBuckets),
-	body(30, appendBucketHashes, setBucketHashes),
-	body(31, appendPull, setPull),
-	body(32, appendPulled, setPulled, checkPulled),
-	body(33, appendSweep, setSweep),
-	body(34, appendSwept, setSwept),
-	body(35, appendBorrow, setBorrow, checkBorrow),
-	body(36, appendLent, setLent),
-	body(37, appendCommit, setCommit, checkCommit),
-	body(38, appendRemoveKey, setRemoveKey, checkRemoveKey),
-	body(39, appendCommitted, setCommitted),
-	body(16, appendHello, setHello),
-	body(17, appendPrepare, setPrepare),
-	body(18, appendPromise, setPromise),
-	body(19, appendAccept, setAccept, checkAccept),
-	body(20, appendAccepted, setAccepted),
-	body(40, appendAged, setAged),
+	byHand(21, appendDeltas, setDeltas),
+	plain(22, deltasTaken),
+	valued(23, scope.put),
+	plain(24, putTaken),
+	plain(25, ask, checkAsk),
+	valued(26, scope.answer),
+	plain(27, compare),
+	plain(28, groups),
+	plain(29, askBuckets),
+	plain(30, bucketHashes),
+	plain(31, pull),
+	valued(32, scope.pulled, scope.checkPulled),
+	plain(33, sweep),
+	plain(34, swept),
+	plain(35, borrow, checkBorrow),
+	valued(36, scope.lent),
+	valued(37, scope.commit, scope.checkCommit),
+	plain(38, removeKey, checkRemoveKey),
+	plain(39, committed),
+	plain(16, hello),
+	plain(17, prepare),
+	plain(18, promise),
+	plain(19, accept, checkAccept),
+	plain(20, accepted),
+	plain(40, aged),
 }
 
-// appendBody appends the body of an envelope, and reports whether it is in the table.
+// appendBody appends the body of an envelope, and reports whether it is in the list.
 func appendBody(e *encoder, of any) bool {
 	for i := range rows {
 		if rows[i].appendTo(e, of) {

@@ -15,7 +15,7 @@ import (
 )
 
 // An envelope is a message of protobuf: the fields of the header have numbers up to 15, and
-// exactly one field above them is the body, by the table in bodies.go.
+// exactly one field above them is the body, by the list in bodies.go.
 
 // The fields of an envelope.
 const (
@@ -112,7 +112,12 @@ func appendHeader(e *encoder, m *protocol.Envelope) {
 	e.fixed(envelopeLineage, m.Lineage.ID)
 	e.uint(envelopeGen, m.Gen)
 	e.uint(envelopeFlags, flagsOf(m))
-	e.register(envelopeRegister, m.Register)
+	if m.Register != nil {
+		b, at := wire.Begin(e.b, envelopeRegister)
+		b, err := wire.Append(b, m.Register, zonesOf(m.Register).register)
+		e.b = wire.End(b, at)
+		e.fail(err)
+	}
 	e.uint(envelopeLoaded, m.Loaded)
 	e.uint(envelopeWritten, m.Written)
 	e.uint(envelopeRestarts, m.Restarts)
@@ -165,6 +170,20 @@ func setHeader(m *protocol.Envelope, f *wire.Field) error {
 		return wire.Malformed("a part of a parcel, which has to be joined first")
 	}
 	return nil
+}
+
+// setRegister stores a register.
+func setRegister(dst **protocol.Register, f *wire.Field) error {
+	b, err := inner(f)
+	if err != nil {
+		return err
+	}
+	z, r := new(zones), new(protocol.Register)
+	if err := wire.Read(b, r, z.register); err != nil {
+		return err
+	}
+	*dst = r
+	return z.check(r)
 }
 
 // unknown returns an error that wraps [ErrUnknown].

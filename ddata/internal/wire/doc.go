@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wire turns the messages between replicas, and what a durable replica stores, into
-// bytes and back. The encoding is that of protobuf, written and read by hand with package
-// machine/wire, since most messages have many small entries.
+// bytes and back. The encoding is that of protobuf. Messages are written and read by the
+// tables of their fields, with package machine/wire; the envelope, changes, entries, records
+// and the parts of a parcel by hand, since they are frequent, or many in one message.
 //
 //	codec.go     Codec: the envelope, and what may be wrong with it
-//	bodies.go    the table of bodies; their fields are in register.go, data.go,
+//	bodies.go    the list of bodies; their tables are in register.go, held.go, data.go,
 //	             compare.go, remote.go and age.go
 //	entry.go     entries, changes and versions
 //	names.go     types and origins, which a message writes once

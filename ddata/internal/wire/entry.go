@@ -119,33 +119,41 @@ func keyOf(b []byte) (string, error) {
 	return key, nil
 }
 
-// entries appends a field for each entry.
-func (e *encoder) entries(n wire.Number, all []table.Entry) {
-	for i := range all {
-		e.entry(n, &all[i])
-	}
+// entries is a row with a list of entries, behind the names that they use.
+func (x scope) entries(c *wire.Codec, n wire.Number, all *[]table.Entry) {
+	wire.Row(c, n, func(b []byte) []byte {
+		x.e.b = b
+		for i := range *all {
+			x.e.entry(n, &(*all)[i])
+		}
+		return x.e.b
+	}, func(f *wire.Field) error {
+		b, err := inner(f)
+		if err != nil {
+			return err
+		}
+		e, err := x.d.entry(b, "")
+		*all = append(grown(x.d, *all, f), e)
+		return err
+	})
 }
 
-// setEntries adds an entry to a list.
-func (d *decoder) setEntries(dst *[]table.Entry, f *wire.Field) error {
-	b, err := inner(f)
-	if err != nil {
+// entry is a row with an entry that may be absent.
+func (x scope) entry(c *wire.Codec, n wire.Number, of **table.Entry) {
+	wire.Row(c, n, func(b []byte) []byte {
+		if x.e.b = b; *of != nil {
+			x.e.entry(n, *of)
+		}
+		return x.e.b
+	}, func(f *wire.Field) error {
+		b, err := inner(f)
+		if err != nil {
+			return err
+		}
+		e, err := x.d.entry(b, "")
+		*of = &e
 		return err
-	}
-	x, err := d.entry(b, "")
-	*dst = append(grown(d, *dst, f), x)
-	return err
-}
-
-// setEntry stores an entry that may be absent.
-func (d *decoder) setEntry(dst **table.Entry, f *wire.Field) error {
-	b, err := inner(f)
-	if err != nil {
-		return err
-	}
-	x, err := d.entry(b, "")
-	*dst = &x
-	return err
+	})
 }
 
 // change appends a field with a change, behind the names that it uses.

@@ -14,105 +14,46 @@ import (
 // The parts of a register about buckets that have lost their homes. Each of them names at
 // least one bucket of its own, so that there are at most as many as buckets.
 
-// The fields of buckets that are held back.
-const (
-	heldBuckets = 1
-	heldHomes   = 2
-	heldOld     = 3
-	heldMoves   = 4
-)
-
-func (e *encoder) held(h protocol.Held, zones map[string]uint32) {
-	e.b = appendUints(e.b, heldBuckets, h.Buckets)
-	e.set(heldHomes, h.Homes, zones)
-	e.set(heldOld, h.Old, zones)
-	e.flag(heldMoves, h.Moves)
+// held is the table of buckets that are held back.
+func (z *zones) held(m *protocol.Held, c *wire.Codec) {
+	buckets(c, 1, &m.Buckets)
+	z.set(c, 2, &m.Homes)
+	z.set(c, 3, &m.Old)
+	wire.Bool(c, 4, &m.Moves)
 }
 
-// addHeld adds buckets that are held back.
-func addHeld(dst *[]protocol.Held, f *wire.Field, zones []string) error {
-	var h protocol.Held
-	err := parts(f, len(*dst), func(f *wire.Field) error {
-		switch f.Number {
-		case heldBuckets:
-			return setBuckets(&h.Buckets, f)
-		case heldHomes:
-			return setSet(&h.Homes, f, zones)
-		case heldOld:
-			return setSet(&h.Old, f, zones)
-		case heldMoves:
-			return wire.SetBool(&h.Moves, f)
-		}
-		return nil
-	})
-	if err == nil && len(h.Buckets) > 0 && len(h.Homes) == 0 {
+func checkHeld(m *protocol.Held) error {
+	if len(m.Buckets) > 0 && len(m.Homes) == 0 {
 		return wire.Malformed("what is held back has no homes")
 	}
-	*dst = append(*dst, h)
-	return named(h.Buckets, err)
+	return named(m.Buckets)
 }
 
-// The fields of buckets of which a loss was accepted.
-const (
-	resetBuckets = 1
-	resetGen     = 2
-	resetSpared  = 3
-)
-
-func (e *encoder) reset(x protocol.Reset, zones map[string]uint32) {
-	e.b = appendUints(e.b, resetBuckets, x.Buckets)
-	e.uint(resetGen, x.Gen)
-	e.set(resetSpared, x.Spared, zones)
+// reset is the table of buckets of which a loss was accepted.
+func (z *zones) reset(m *protocol.Reset, c *wire.Codec) {
+	buckets(c, 1, &m.Buckets)
+	wire.Uint(c, 2, &m.Gen, math.MaxUint64)
+	z.set(c, 3, &m.Spared)
 }
 
-// addReset adds buckets of which a loss was accepted.
-func addReset(dst *[]protocol.Reset, f *wire.Field, zones []string) error {
-	var x protocol.Reset
-	err := parts(f, len(*dst), func(f *wire.Field) error {
-		switch f.Number {
-		case resetBuckets:
-			return setBuckets(&x.Buckets, f)
-		case resetGen:
-			return wire.Set(&x.Gen, f, math.MaxUint64)
-		case resetSpared:
-			return setSet(&x.Spared, f, zones)
-		}
-		return nil
-	})
-	if err == nil && len(x.Buckets) > 0 && x.Gen == 0 {
+func checkReset(m *protocol.Reset) error {
+	if len(m.Buckets) > 0 && m.Gen == 0 {
 		return wire.Malformed("a loss was accepted in generation 0")
 	}
-	*dst = append(*dst, x)
-	return named(x.Buckets, err)
+	return named(m.Buckets)
 }
 
-// parts decodes the fields of one more part of a register that already has some.
-func parts(f *wire.Field, have int, one func(*wire.Field) error) error {
-	if have == table.Buckets {
-		return wire.Malformed("more than %d parts about %d buckets", have, table.Buckets)
-	}
-	b, err := inner(f)
-	if err != nil {
-		return err
-	}
-	return fields(b, one)
-}
-
-// named refuses a part that names no bucket, if it has no other fault.
-func named(buckets []uint16, err error) error {
-	if err == nil && len(buckets) == 0 {
+// named refuses a part that names no bucket.
+func named(buckets []uint16) error {
+	if len(buckets) == 0 {
 		return wire.Malformed("a part of a register names no bucket")
 	}
-	return err
+	return nil
 }
 
-// setBuckets stores the numbers of buckets.
-func setBuckets(dst *[]uint16, f *wire.Field) error {
-	if err := setUints(dst, f, table.Buckets-1); err != nil {
-		return err
+// buckets is a row with the numbers of buckets.
+func buckets(c *wire.Codec, n wire.Number, all *[]uint16) {
+	if wire.Uints(c, n, all, table.Buckets-1, math.MaxInt) && len(*all) > table.Buckets {
+		c.Fail(wire.Malformed("%d buckets, of %d", len(*all), table.Buckets))
 	}
-	if len(*dst) > table.Buckets {
-		return wire.Malformed("%d buckets, of %d", len(*dst), table.Buckets)
-	}
-	return nil
 }

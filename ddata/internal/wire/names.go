@@ -136,6 +136,38 @@ type known struct {
 	typ  crdt.Type // Nil if this node does not know it.
 }
 
+// names are the rows of the names, which the rows of values write when they need them.
+func (x scope) names(c *wire.Codec) {
+	if c.Reading() {
+		wire.Row(c, nameType, nil, x.d.nameTyped)
+		wire.Row(c, nameOrigin, nil, x.d.nameOrigined)
+	}
+}
+
+// name is the names for a message that has one type.
+func (x scope) name(c *wire.Codec, t crdt.Type) {
+	if c.Reading() {
+		x.names(c)
+		return
+	}
+	wire.Row(c, nameType, func(b []byte) []byte {
+		x.e.b = b
+		x.e.typ(t)
+		return x.e.b
+	}, nil)
+}
+
+// name stores a name, if the field is one.
+func (d *decoder) name(f *wire.Field) error {
+	switch f.Number {
+	case nameType:
+		return d.nameTyped(f)
+	case nameOrigin:
+		return d.nameOrigined(f)
+	}
+	return nil
+}
+
 // nameTyped stores a name, of a type that this node may know.
 func (d *decoder) nameTyped(f *wire.Field) error {
 	name, err := f.Text(MaxTypeName)

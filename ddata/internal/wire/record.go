@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
 )
 
@@ -67,44 +68,29 @@ func formatted(b []byte) ([]byte, error) {
 	return b[1:], nil
 }
 
-// The fields of what a durable replica remembers beside its entries.
-const (
-	metaRegister = 1
-	metaCaught   = 2
-	metaPromised = 3
-	metaAccepted = 4
-	metaValue    = 5
-	metaGen      = 6
-	metaTombs    = 7
-	metaWritten  = 8
-	metaOlder    = 9
-	metaShown    = 10
-	metaUpTo     = 11
-	metaLate     = 12
-	metaBehind   = 13
-	metaRestarts = 14
-)
+// meta is the table of what a durable replica remembers beside its entries.
+func meta(m *protocol.Meta, c *wire.Codec) {
+	register(c, 1, &m.Register)
+	wire.Bool(c, 2, &m.Caught)
+	wire.Sparse(c, 3, &m.Promised, ballot)
+	wire.Sparse(c, 4, &m.Accepted, ballot)
+	register(c, 5, &m.Value)
+	wire.Uint(c, 6, &m.Confirmed.Gen, math.MaxUint64)
+	wire.Fixed(c, 7, &m.Confirmed.Tombs)
+	wire.Uint(c, 8, &m.Written, math.MaxUint64)
+	wire.Fixed(c, 9, &m.Older)
+	wire.Messages(c, 10, &m.Shown, math.MaxInt, shown)
+	wire.Uint(c, 11, &m.Confirmed.UpTo, math.MaxUint64)
+	keys(c, 12, &m.Confirmed.Late)
+	wire.Bool(c, 13, &m.Behind)
+	wire.Uint(c, 14, &m.Restarts, math.MaxUint64)
+}
 
 // AppendMeta appends what a durable replica remembers beside its entries.
 func AppendMeta(dst []byte, m protocol.Meta) []byte {
-	e := newEncoder(append(dst, format))
-	e.register(metaRegister, m.Register)
-	e.flag(metaCaught, m.Caught)
-	e.ballot(metaPromised, m.Promised)
-	e.ballot(metaAccepted, m.Accepted)
-	e.register(metaValue, m.Value)
-	e.uint(metaGen, m.Confirmed.Gen)
-	e.fixed(metaTombs, m.Confirmed.Tombs)
-	e.uint(metaWritten, m.Written)
-	e.fixed(metaOlder, uint64(m.Older))
-	for _, s := range m.Shown {
-		e.shown(metaShown, s)
-	}
-	e.uint(metaUpTo, m.Confirmed.UpTo)
-	e.each(metaLate, m.Confirmed.Late)
-	e.flag(metaBehind, m.Behind)
-	e.uint(metaRestarts, m.Restarts)
-	return e.b
+	b, err := wire.Append(append(dst, format), &m, meta)
+	machine.Assert(err == nil, "what a replica remembers has a byte form", "error", err)
+	return b
 }
 
 // DecodeMeta returns what AppendMeta has written.
@@ -112,44 +98,9 @@ func DecodeMeta(b []byte) (m protocol.Meta, err error) {
 	if b, err = formatted(b); err != nil {
 		return m, err
 	}
-	err = fields(b, func(f *wire.Field) error {
-		switch f.Number {
-		case metaRegister:
-			return setRegister(&m.Register, f)
-		case metaCaught:
-			return wire.SetBool(&m.Caught, f)
-		case metaPromised:
-			return setBallot(&m.Promised, f)
-		case metaAccepted:
-			return setBallot(&m.Accepted, f)
-		case metaValue:
-			return setRegister(&m.Value, f)
-		case metaGen:
-			return wire.Set(&m.Confirmed.Gen, f, math.MaxUint64)
-		case metaTombs:
-			return wire.SetFixed(&m.Confirmed.Tombs, f)
-		case metaUpTo:
-			return wire.Set(&m.Confirmed.UpTo, f, math.MaxUint64)
-		case metaLate:
-			key, err := key(f)
-			if m.Confirmed.Late == nil {
-				m.Confirmed.Late = make([]string, 0, count(b, metaLate))
-			}
-			m.Confirmed.Late = append(m.Confirmed.Late, key)
-			return err
-		case metaWritten:
-			return wire.Set(&m.Written, f, math.MaxUint64)
-		case metaOlder:
-			return wire.SetFixed(&m.Older, f)
-		case metaBehind:
-			return wire.SetBool(&m.Behind, f)
-		case metaRestarts:
-			return wire.Set(&m.Restarts, f, math.MaxUint64)
-		case metaShown:
-			return addShown(&m.Shown, f)
-		}
-		return nil
-	})
+	if err = wire.Read(b, &m, meta); err == nil {
+		err = checkShown(m.Shown)
+	}
 	if err != nil {
 		return protocol.Meta{}, err
 	}

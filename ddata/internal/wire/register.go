@@ -8,332 +8,185 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/ddata/internal/protocol"
+	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// First registers and their sets, then the messages that decide them.
+// First registers and their sets, then the tables of the messages that decide them.
 
-// The fields of a register.
-const (
-	registerZone      = 1 // Each zone once, but for the empty one, which has place 0.
-	registerTurn      = 2
-	registerLineage   = 3
-	registerGen       = 4
-	registerPhase     = 5
-	registerCurrent   = 6
-	registerNext      = 7
-	registerOld       = 8
-	registerSwept     = 9
-	registerDropped   = 10
-	registerRetired   = 11
-	registerHeld      = 12
-	registerResets    = 13
-	registerContinues = 14
-)
-
-// The fields of a set.
-const (
-	setIDs   = 1
-	setZones = 2 // The places of the zones, left out if all are empty.
-)
-
-// register appends a field with a register, and nothing for none.
-func (e *encoder) register(n wire.Number, r *protocol.Register) {
-	if r == nil {
-		return
-	}
-	e.inside(n, func() {
-		zones := e.zones(r)
-		e.uint(registerTurn, uint64(r.Lineage.Turn))
-		e.fixed(registerLineage, r.Lineage.ID)
-		e.fixed(registerContinues, r.Continues)
-		e.uint(registerGen, r.Gen)
-		e.uint(registerPhase, uint64(r.Phase))
-		e.set(registerCurrent, r.Current, zones)
-		e.set(registerNext, r.Next, zones)
-		e.set(registerOld, r.Old, zones)
-		e.uint(registerSwept, r.Swept)
-		e.fixed(registerDropped, r.Dropped)
-		e.b = appendFixeds(e.b, registerRetired, r.Retired)
-		for _, h := range r.Held {
-			e.inside(registerHeld, func() { e.held(h, zones) })
-		}
-		for _, x := range r.Resets {
-			e.inside(registerResets, func() { e.reset(x, zones) })
-		}
-	})
+// zones are the zones of the replicas of a register. Each is named once, before the sets, which say its place: from 1,
+// as the empty zone has place 0.
+type zones struct {
+	names  []string
+	places map[string]uint32
 }
 
-// zones appends the zones of all replicas that a register names, and returns their places.
-func (e *encoder) zones(r *protocol.Register) map[string]uint32 {
-	places := map[string]uint32{"": 0}
-	sets := []protocol.Set{r.Current, r.Next, r.Old}
+// zonesOf returns the zones of all replicas that a register names.
+func zonesOf(r *protocol.Register) *zones {
+	z := &zones{places: map[string]uint32{"": 0}}
+	z.add(r.Current)
+	z.add(r.Next)
+	z.add(r.Old)
 	for _, h := range r.Held {
-		sets = append(sets, h.Homes, h.Old)
+		z.add(h.Homes)
+		z.add(h.Old)
 	}
 	for _, x := range r.Resets {
-		sets = append(sets, x.Spared)
+		z.add(x.Spared)
 	}
-	for _, replica := range slices.Concat(sets...) {
-		if _, known := places[replica.Zone]; !known {
-			places[replica.Zone] = uint32(len(places))
-			e.text(registerZone, replica.Zone)
-		}
-	}
-	return places
+	return z
 }
 
-// set appends a field with a set of replicas, and nothing for an empty one.
-func (e *encoder) set(n wire.Number, s protocol.Set, zones map[string]uint32) {
-	if len(s) == 0 {
+func (z *zones) add(s protocol.Set) {
+	for _, replica := range s {
+		if _, known := z.places[replica.Zone]; !known {
+			z.names = append(z.names, replica.Zone)
+			z.places[replica.Zone] = uint32(len(z.names))
+		}
+	}
+}
+
+// register is the table of a register.
+func (z *zones) register(m *protocol.Register, c *wire.Codec) {
+	wire.Texts(c, 1, &z.names, gossip.MaxRoleBytes, math.MaxInt)
+	wire.Uint(c, 2, &m.Lineage.Turn, math.MaxUint32)
+	wire.Fixed(c, 3, &m.Lineage.ID)
+	wire.Fixed(c, 14, &m.Continues)
+	wire.Uint(c, 4, &m.Gen, math.MaxUint64)
+	wire.Uint(c, 5, &m.Phase, uint64(protocol.PhaseEnded))
+	z.set(c, 6, &m.Current)
+	z.set(c, 7, &m.Next)
+	z.set(c, 8, &m.Old)
+	wire.Uint(c, 9, &m.Swept, math.MaxUint64)
+	wire.Fixed(c, 10, &m.Dropped)
+	wire.Fixeds(c, 11, &m.Retired, math.MaxInt)
+	wire.Messages(c, 12, &m.Held, table.Buckets, z.held, checkHeld)
+	wire.Messages(c, 13, &m.Resets, table.Buckets, z.reset, checkReset)
+}
+
+func (z *zones) check(m *protocol.Register) error {
+	switch {
+	case slices.Contains(z.names, ""):
+		return wire.Malformed("a zone without a name")
+	case m.Gen == 0 || m.Phase == 0:
+		return wire.Malformed("a register of generation %d in phase %d", m.Gen, m.Phase)
+	}
+	return nil
+}
+
+// register is a row with a register that may be absent.
+func register(c *wire.Codec, n wire.Number, m **protocol.Register) {
+	if !c.At(n) || !c.Reading() && *m == nil {
 		return
 	}
-	ids, places, some := make([]uint64, len(s)), make([]uint32, len(s)), false
+	z := new(zones)
+	if !c.Reading() {
+		z = zonesOf(*m)
+	}
+	wire.Optional(c, n, m, z.register, z.check)
+}
+
+// set is a row with a set of replicas, of which the zones are named already.
+func (z *zones) set(c *wire.Codec, n wire.Number, s *protocol.Set) {
+	if !c.At(n) || !c.Reading() && len(*s) == 0 {
+		return
+	}
+	var m columns
+	if !c.Reading() {
+		m = z.columns(*s)
+	}
+	if wire.Message(c, n, &m, z.columnsTable) {
+		var err error
+		*s, err = z.setOf(m)
+		c.Fail(err)
+	}
+}
+
+// columns are the ids of the replicas of a set, and the places of their zones, none if all are empty.
+type columns struct {
+	ids    []protocol.ReplicaID
+	places []uint32
+}
+
+func (z *zones) columnsTable(m *columns, c *wire.Codec) {
+	wire.Fixeds(c, 1, &m.ids, math.MaxInt)
+	wire.Uints(c, 2, &m.places, uint64(len(z.names)), math.MaxInt)
+}
+
+func (z *zones) columns(s protocol.Set) columns {
+	m := columns{make([]protocol.ReplicaID, len(s)), make([]uint32, len(s))}
+	some := false
 	for i, replica := range s {
-		ids[i], places[i] = uint64(replica.ID), zones[replica.Zone]
-		some = some || places[i] > 0
+		m.ids[i], m.places[i] = replica.ID, z.places[replica.Zone]
+		some = some || m.places[i] > 0
 	}
-	e.inside(n, func() {
-		e.b = appendFixeds(e.b, setIDs, ids)
-		if some {
-			e.b = appendUints(e.b, setZones, places)
-		}
-	})
+	if !some {
+		m.places = nil
+	}
+	return m
 }
 
-// setRegister stores a register.
-func setRegister(dst **protocol.Register, f *wire.Field) error {
-	b, err := inner(f)
-	if err != nil {
-		return err
+// setOf returns the set that has the columns.
+func (z *zones) setOf(m columns) (protocol.Set, error) {
+	if len(m.places) != 0 && len(m.places) != len(m.ids) {
+		return nil, wire.Malformed("a set of %d replicas with %d zones", len(m.ids), len(m.places))
 	}
-	r, zones := &protocol.Register{}, []string{""}
-	if err := fields(b, func(f *wire.Field) error {
-		if f.Number == registerZone {
-			zone, err := f.Text(gossip.MaxRoleBytes)
-			if err == nil && zone == "" {
-				err = wire.Malformed("a zone without a name")
-			}
-			zones = append(zones, zone)
-			return err
-		}
-		return registerField(r, f, zones)
-	}); err != nil {
-		return err
+	if len(m.ids) == 0 {
+		return nil, nil
 	}
-	if r.Gen == 0 || r.Phase == 0 {
-		return wire.Malformed("a register of generation %d in phase %d", r.Gen, r.Phase)
-	}
-	*dst = r
-	return nil
-}
-
-func registerField(r *protocol.Register, f *wire.Field, zones []string) error {
-	switch f.Number {
-	case registerTurn:
-		return wire.Set(&r.Lineage.Turn, f, math.MaxUint32)
-	case registerLineage:
-		return wire.SetFixed(&r.Lineage.ID, f)
-	case registerContinues:
-		return wire.SetFixed(&r.Continues, f)
-	case registerGen:
-		return wire.Set(&r.Gen, f, math.MaxUint64)
-	case registerPhase:
-		return wire.Set(&r.Phase, f, uint64(protocol.PhaseEnded))
-	case registerCurrent:
-		return setSet(&r.Current, f, zones)
-	case registerNext:
-		return setSet(&r.Next, f, zones)
-	case registerOld:
-		return setSet(&r.Old, f, zones)
-	case registerSwept:
-		return wire.Set(&r.Swept, f, math.MaxUint64)
-	case registerDropped:
-		return wire.SetFixed(&r.Dropped, f)
-	case registerRetired:
-		return setFixeds(&r.Retired, f)
-	case registerHeld:
-		return addHeld(&r.Held, f, zones)
-	case registerResets:
-		return addReset(&r.Resets, f, zones)
-	}
-	return nil
-}
-
-// setSet stores a set of replicas, of which the zones are named already.
-func setSet(dst *protocol.Set, f *wire.Field, zones []string) error {
-	b, err := inner(f)
-	if err != nil {
-		return err
-	}
-	var ids []protocol.ReplicaID
-	var places []uint32
-	if err := fields(b, func(f *wire.Field) error {
-		switch f.Number {
-		case setIDs:
-			return setFixeds(&ids, f)
-		case setZones:
-			return setUints(&places, f, uint64(len(zones)-1))
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	if len(places) != 0 && len(places) != len(ids) {
-		return wire.Malformed("a set of %d replicas with %d zones", len(ids), len(places))
-	}
-	*dst = nil
-	if len(ids) > 0 {
-		*dst = make(protocol.Set, len(ids))
-	}
-	before := protocol.ReplicaID(0)
-	for i, id := range ids {
+	s, before := make(protocol.Set, len(m.ids)), protocol.ReplicaID(0)
+	for i, id := range m.ids {
 		if id <= before {
-			return wire.Malformed("a set of replicas out of order")
+			return nil, wire.Malformed("a set of replicas out of order")
 		}
-		before, (*dst)[i].ID = id, id
-		if len(places) > 0 {
-			(*dst)[i].Zone = zones[places[i]]
+		before, s[i].ID = id, id
+		if len(m.places) > 0 && m.places[i] > 0 {
+			s[i].Zone = z.names[m.places[i]-1]
 		}
 	}
-	return nil
+	return s, nil
 }
 
-// The fields of a ballot.
-const (
-	ballotRound = 1
-	ballotBy    = 2
-)
-
-// ballot appends a field with a ballot, and nothing for the zero one.
-func (e *encoder) ballot(n wire.Number, b protocol.Ballot) {
-	if b == (protocol.Ballot{}) {
-		return
-	}
-	e.inside(n, func() {
-		e.uint(ballotRound, uint64(b.Round))
-		e.fixed(ballotBy, uint64(b.By))
-	})
+func ballot(m *protocol.Ballot, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Round, math.MaxUint32)
+	wire.Fixed(c, 2, &m.By)
 }
 
-// setBallot stores a ballot.
-func setBallot(dst *protocol.Ballot, f *wire.Field) error {
-	b, err := inner(f)
-	if err != nil {
-		return err
-	}
-	return fields(b, func(f *wire.Field) error {
-		switch f.Number {
-		case ballotRound:
-			return wire.Set(&dst.Round, f, math.MaxUint32)
-		case ballotBy:
-			return wire.SetFixed(&dst.By, f)
-		}
-		return nil
-	})
+func hello(m *protocol.Hello, c *wire.Codec) {
+	wire.Bool(c, 1, &m.Ask)
+	wire.Uint(c, 2, &m.Taken, math.MaxUint64)
 }
 
-// The fields of a hello.
-const (
-	helloAsk   = 1
-	helloTaken = 2
-)
-
-func appendHello(e *encoder, m protocol.Hello) {
-	e.flag(helloAsk, m.Ask)
-	e.uint(helloTaken, m.Taken)
+func prepare(m *protocol.Prepare, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Slot, math.MaxUint64)
+	wire.Sparse(c, 2, &m.Ballot, ballot)
 }
 
-func setHello(_ *decoder, m *protocol.Hello, f *wire.Field) error {
-	switch f.Number {
-	case helloAsk:
-		return wire.SetBool(&m.Ask, f)
-	case helloTaken:
-		return wire.Set(&m.Taken, f, math.MaxUint64)
-	}
-	return nil
+func promise(m *protocol.Promise, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Slot, math.MaxUint64)
+	wire.Sparse(c, 2, &m.Ballot, ballot)
+	wire.Bool(c, 3, &m.Refused)
+	wire.Sparse(c, 4, &m.Accepted, ballot)
+	register(c, 5, &m.Value)
 }
 
-// The fields of the messages of a ballot.
-const (
-	slot           = 1
-	slotBallot     = 2
-	slotRefused    = 3
-	slotAcceptedBy = 4 // The ballot of the value of a promise.
-	slotValue      = 5
-)
-
-// slot appends the fields that the messages of a ballot have in common.
-func (e *encoder) slot(of uint64, b protocol.Ballot) {
-	e.uint(slot, of)
-	e.ballot(slotBallot, b)
-}
-
-func setSlot(of *uint64, b *protocol.Ballot, f *wire.Field) error {
-	switch f.Number {
-	case slot:
-		return wire.Set(of, f, math.MaxUint64)
-	case slotBallot:
-		return setBallot(b, f)
-	}
-	return nil
-}
-
-func appendPrepare(e *encoder, m protocol.Prepare) { e.slot(m.Slot, m.Ballot) }
-
-func setPrepare(_ *decoder, m *protocol.Prepare, f *wire.Field) error {
-	return setSlot(&m.Slot, &m.Ballot, f)
-}
-
-func appendPromise(e *encoder, m protocol.Promise) {
-	e.slot(m.Slot, m.Ballot)
-	e.flag(slotRefused, m.Refused)
-	e.ballot(slotAcceptedBy, m.Accepted)
-	e.register(slotValue, m.Value)
-}
-
-func setPromise(_ *decoder, m *protocol.Promise, f *wire.Field) error {
-	switch f.Number {
-	case slotRefused:
-		return wire.SetBool(&m.Refused, f)
-	case slotAcceptedBy:
-		return setBallot(&m.Accepted, f)
-	case slotValue:
-		return setRegister(&m.Value, f)
-	default:
-		return setSlot(&m.Slot, &m.Ballot, f)
-	}
-}
-
-func appendAccept(e *encoder, m protocol.Accept) {
-	e.slot(m.Slot, m.Ballot)
-	e.register(slotValue, m.Value)
-}
-
-func setAccept(_ *decoder, m *protocol.Accept, f *wire.Field) error {
-	if f.Number == slotValue {
-		return setRegister(&m.Value, f)
-	}
-	return setSlot(&m.Slot, &m.Ballot, f)
+func accept(m *protocol.Accept, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Slot, math.MaxUint64)
+	wire.Sparse(c, 2, &m.Ballot, ballot)
+	register(c, 5, &m.Value)
 }
 
 // checkAccept refuses a message that has nothing to accept.
-func checkAccept(_ *decoder, m *protocol.Accept) error {
+func checkAccept(m *protocol.Accept) error {
 	if m.Value == nil {
 		return wire.Malformed("a register to accept is missing")
 	}
 	return nil
 }
 
-func appendAccepted(e *encoder, m protocol.Accepted) {
-	e.slot(m.Slot, m.Ballot)
-	e.flag(slotRefused, m.Refused)
-}
-
-func setAccepted(_ *decoder, m *protocol.Accepted, f *wire.Field) error {
-	if f.Number == slotRefused {
-		return wire.SetBool(&m.Refused, f)
-	}
-	return setSlot(&m.Slot, &m.Ballot, f)
+func accepted(m *protocol.Accepted, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Slot, math.MaxUint64)
+	wire.Sparse(c, 2, &m.Ballot, ballot)
+	wire.Bool(c, 3, &m.Refused)
 }

@@ -8,41 +8,17 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/ddata/internal/protocol"
-	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// The messages by which a node changes what it does not hold, in their order.
+// The tables of the messages by which a node changes what it does not hold, in their order.
 
-// The fields of the loan of an entry.
-const (
-	borrowOp  = 1
-	borrowKey = 2
-
-	lentOp    = 3
-	lentAway  = 4
-	lentEntry = 5
-	lentAt    = 6
-	lentBase  = 7
-	lentStamp = 8
-)
-
-func appendBorrow(e *encoder, m protocol.Borrow) {
-	e.uint(borrowOp, uint64(m.Op))
-	e.text(borrowKey, m.Key)
+func borrow(m *protocol.Borrow, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Op, math.MaxUint64)
+	key(c, 2, &m.Key)
 }
 
-func setBorrow(_ *decoder, m *protocol.Borrow, f *wire.Field) (err error) {
-	switch f.Number {
-	case borrowOp:
-		err = wire.Set(&m.Op, f, math.MaxUint64)
-	case borrowKey:
-		m.Key, err = key(f)
-	}
-	return err
-}
-
-func checkBorrow(_ *decoder, m *protocol.Borrow) error { return present(m.Key) }
+func checkBorrow(m *protocol.Borrow) error { return present(m.Key) }
 
 // present refuses a message in which a key is missing.
 func present(key string) error {
@@ -52,253 +28,103 @@ func present(key string) error {
 	return nil
 }
 
-func appendLent(e *encoder, m protocol.Lent) {
-	e.uint(lentOp, uint64(m.Op))
-	e.flag(lentAway, m.Away)
-	if m.Entry != nil {
-		e.entry(lentEntry, m.Entry)
-	}
-	e.fixed(lentAt, uint64(m.At))
-	e.fixed(lentBase, m.Base)
-	e.uint(lentStamp, m.Stamp)
+func (x scope) lent(m *protocol.Lent, c *wire.Codec) {
+	x.names(c)
+	wire.Uint(c, 3, &m.Op, math.MaxUint64)
+	wire.Bool(c, 4, &m.Away)
+	x.entry(c, 5, &m.Entry)
+	wire.Fixed(c, 6, &m.At)
+	wire.Fixed(c, 7, &m.Base)
+	wire.Uint(c, 8, &m.Stamp, math.MaxUint64)
 }
 
-func setLent(d *decoder, m *protocol.Lent, f *wire.Field) error {
-	switch f.Number {
-	case lentOp:
-		return wire.Set(&m.Op, f, math.MaxUint64)
-	case lentAway:
-		return wire.SetBool(&m.Away, f)
-	case lentEntry:
-		return d.setEntry(&m.Entry, f)
-	case lentAt:
-		return wire.SetFixed(&m.At, f)
-	case lentBase:
-		return wire.SetFixed(&m.Base, f)
-	case lentStamp:
-		return wire.Set(&m.Stamp, f, math.MaxUint64)
-	}
-	return d.name(f)
+func (x scope) commit(m *protocol.Commit, c *wire.Codec) {
+	x.name(c, m.Type)
+	wire.Uint(c, 3, &m.Op, math.MaxUint64)
+	key(c, 4, &m.Key)
+	level(c, 5, &m.Level)
+	limit(c, 6, &m.Limit)
+	wire.Fixed(c, 7, &m.Base)
+	x.delta(c, 8, m)
+	wire.Bool(c, 9, &m.Whole)
+	wire.Uint(c, 10, &m.Stamp, math.MaxUint64)
+	wire.Bool(c, 11, &m.Again)
 }
 
-// The fields of what a home is asked to commit or to remove.
-const (
-	commitOp    = 3
-	commitKey   = 4
-	commitLevel = 5
-	commitLimit = 6
-	commitBase  = 7
-	commitDelta = 8
-	commitWhole = 9
-	commitStamp = 10
-	commitAgain = 11
-
-	// The fields of a level.
-	levelStrength = 1
-	levelN        = 2
-	levelExtra    = 3
-	levelMinCap   = 4
-)
-
-func appendCommit(e *encoder, m protocol.Commit) {
-	e.typ(m.Type)
-	e.uint(commitOp, uint64(m.Op))
-	e.text(commitKey, m.Key)
-	e.level(commitLevel, m.Level)
-	e.limit(commitLimit, m.Limit)
-	e.fixed(commitBase, m.Base)
-	if m.Delta != nil {
-		e.b = e.value(e.b, commitDelta, m.Type, m.Delta)
-	}
-	e.flag(commitWhole, m.Whole)
-	e.uint(commitStamp, m.Stamp)
-	e.flag(commitAgain, m.Again)
-}
-
-func setCommit(d *decoder, m *protocol.Commit, f *wire.Field) (err error) {
-	switch f.Number {
-	case commitOp:
-		return wire.Set(&m.Op, f, math.MaxUint64)
-	case commitKey:
-		m.Key, err = key(f)
+// delta is a row with a delta, which is read when the type of the message is known.
+func (x scope) delta(c *wire.Codec, n wire.Number, m *protocol.Commit) {
+	wire.Row(c, n, func(b []byte) []byte {
+		if m.Delta == nil {
+			return b
+		}
+		return x.e.value(b, n, m.Type, m.Delta)
+	}, func(f *wire.Field) (err error) {
+		x.d.delta, err = inner(f)
 		return err
-	case commitLevel:
-		return setLevel(&m.Level, f)
-	case commitLimit:
-		return setLimit(&m.Limit, f)
-	case commitBase:
-		return wire.SetFixed(&m.Base, f)
-	case commitDelta:
-		d.delta, err = inner(f)
-		return err
-	case commitWhole:
-		return wire.SetBool(&m.Whole, f)
-	case commitStamp:
-		return wire.Set(&m.Stamp, f, math.MaxUint64)
-	case commitAgain:
-		return wire.SetBool(&m.Again, f)
-	}
-	return d.name(f)
+	})
 }
 
 // checkCommit reads the delta, of which the type is named.
-func checkCommit(d *decoder, m *protocol.Commit) (err error) {
+func (x scope) checkCommit(m *protocol.Commit) (err error) {
 	if err := present(m.Key); err != nil {
 		return err
 	}
-	if d.delta == nil {
-		m.Type, m.Delta, err = d.typed(0)
+	if x.d.delta == nil {
+		m.Type, m.Delta, err = x.d.typed(0)
 	} else {
-		m.Type, m.Delta, err = d.value(0, d.delta)
+		m.Type, m.Delta, err = x.d.value(0, x.d.delta)
 	}
 	return err
 }
 
-func appendRemoveKey(e *encoder, m protocol.RemoveKey) {
-	e.uint(commitOp, uint64(m.Op))
-	e.text(commitKey, m.Key)
-	e.level(commitLevel, m.Level)
-	e.limit(commitLimit, m.Limit)
-	e.uint(commitStamp, m.Stamp)
+func removeKey(m *protocol.RemoveKey, c *wire.Codec) {
+	wire.Uint(c, 3, &m.Op, math.MaxUint64)
+	key(c, 4, &m.Key)
+	level(c, 5, &m.Level)
+	limit(c, 6, &m.Limit)
+	wire.Uint(c, 10, &m.Stamp, math.MaxUint64)
 }
 
-func setRemoveKey(_ *decoder, m *protocol.RemoveKey, f *wire.Field) (err error) {
-	switch f.Number {
-	case commitOp:
-		err = wire.Set(&m.Op, f, math.MaxUint64)
-	case commitKey:
-		m.Key, err = key(f)
-	case commitLevel:
-		err = setLevel(&m.Level, f)
-	case commitLimit:
-		err = setLimit(&m.Limit, f)
-	case commitStamp:
-		err = wire.Set(&m.Stamp, f, math.MaxUint64)
-	}
-	return err
-}
+func checkRemoveKey(m *protocol.RemoveKey) error { return present(m.Key) }
 
-func checkRemoveKey(_ *decoder, m *protocol.RemoveKey) error { return present(m.Key) }
-
-// level appends a field with a level.
-func (e *encoder) level(n wire.Number, l protocol.Level) {
-	if min(l.N, l.Extra, l.MinCap) < 0 || max(l.N, l.Extra, l.MinCap) > math.MaxInt32 {
-		e.fail(foreign("a level of %+v", l))
-		return
+// level is a row with a level, which no machine makes of negative numbers.
+func level(c *wire.Codec, n wire.Number, m *protocol.Level) {
+	if !c.Reading() && (min(m.N, m.Extra, m.MinCap) < 0 || max(m.N, m.Extra, m.MinCap) > math.MaxInt32) {
+		c.Fail(foreign("a level of %+v", *m))
 	}
-	e.inside(n, func() {
-		e.uint(levelStrength, uint64(l.Strength))
-		e.uint(levelN, uint64(l.N))
-		e.uint(levelExtra, uint64(l.Extra))
-		e.uint(levelMinCap, uint64(l.MinCap))
+	wire.Message(c, n, m, func(m *protocol.Level, c *wire.Codec) {
+		wire.Uint(c, 1, &m.Strength, uint64(protocol.All))
+		wire.Int(c, 2, &m.N, math.MaxInt32)
+		wire.Int(c, 3, &m.Extra, math.MaxInt32)
+		wire.Int(c, 4, &m.MinCap, math.MaxInt32)
 	})
 }
 
-// setLevel stores a level.
-func setLevel(dst *protocol.Level, f *wire.Field) error {
-	b, err := inner(f)
-	if err != nil {
-		return err
+// limit is a row with a duration, which is left out when it is over.
+func limit(c *wire.Codec, n wire.Number, d *time.Duration) {
+	left := max(*d, 0)
+	if wire.Int(c, n, &left, math.MaxInt64) {
+		*d = left
 	}
-	return fields(b, func(f *wire.Field) error {
-		switch f.Number {
-		case levelStrength:
-			return wire.Set(&dst.Strength, f, uint64(protocol.All))
-		case levelN:
-			return setInt(&dst.N, f)
-		case levelExtra:
-			return setInt(&dst.Extra, f)
-		case levelMinCap:
-			return setInt(&dst.MinCap, f)
-		}
-		return nil
-	})
 }
 
-func setInt(dst *int, f *wire.Field) error {
-	v, err := f.Uint(math.MaxInt32)
-	*dst = int(v)
-	return err
+func committed(m *protocol.Committed, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Op, math.MaxUint64)
+	wire.Uint(c, 2, &m.Verdict, math.MaxUint8)
+	wire.Nodes(c, 3, &m.Answered, math.MaxInt)
+	wire.Fixeds(c, 4, &m.Missing, math.MaxInt)
+	wire.Messages(c, 5, &m.Refusals, math.MaxInt, nodeRefusal, checkNodeRefusal)
+	wire.Clipped(c, 6, &m.Reason, MaxReason)
 }
 
-// limit appends a field with a duration, and nothing for one that is over.
-func (e *encoder) limit(n wire.Number, d time.Duration) { e.uint(n, uint64(max(d, 0))) }
-
-func setLimit(dst *time.Duration, f *wire.Field) error {
-	v, err := f.Uint(math.MaxInt64)
-	*dst = time.Duration(v)
-	return err
+func nodeRefusal(m *protocol.NodeRefusal, c *wire.Codec) {
+	wire.Node(c, 1, &m.Node)
+	wire.Clipped(c, 2, &m.Reason, MaxReason)
 }
 
-// The fields of the answer of a home, and of a refusal in it.
-const (
-	committedOp       = 1
-	committedVerdict  = 2
-	committedAnswered = 3
-	committedMissing  = 4
-	committedRefusal  = 5
-	committedReason   = 6
-
-	nodeRefusalNode   = 1
-	nodeRefusalReason = 2
-)
-
-func appendCommitted(e *encoder, m protocol.Committed) {
-	e.uint(committedOp, uint64(m.Op))
-	e.uint(committedVerdict, uint64(m.Verdict))
-	for _, n := range m.Answered {
-		e.b = wire.AppendNode(e.b, committedAnswered, n)
-	}
-	e.b = appendFixeds(e.b, committedMissing, m.Missing)
-	for _, r := range m.Refusals {
-		e.inside(committedRefusal, func() {
-			e.b = wire.AppendNode(e.b, nodeRefusalNode, r.Node)
-			e.text(nodeRefusalReason, wire.Clip(r.Reason, MaxReason))
-		})
-	}
-	e.text(committedReason, wire.Clip(m.Reason, MaxReason))
-}
-
-func setCommitted(d *decoder, m *protocol.Committed, f *wire.Field) error {
-	switch f.Number {
-	case committedOp:
-		return wire.Set(&m.Op, f, math.MaxUint64)
-	case committedVerdict:
-		return wire.Set(&m.Verdict, f, math.MaxUint8)
-	case committedAnswered:
-		var n gossip.NodeID
-		err := wire.SetNode(&n, f)
-		m.Answered = append(grown(d, m.Answered, f), n)
-		return err
-	case committedMissing:
-		return setFixeds(&m.Missing, f)
-	case committedRefusal:
-		return d.setNodeRefusals(&m.Refusals, f)
-	case committedReason:
-		return wire.SetText(&m.Reason, f, MaxReason)
+func checkNodeRefusal(m *protocol.NodeRefusal) error {
+	if m.Node.IsZero() {
+		return wire.Malformed("a refusal by no node")
 	}
 	return nil
-}
-
-// setNodeRefusals adds a refusal to a list.
-func (d *decoder) setNodeRefusals(dst *[]protocol.NodeRefusal, f *wire.Field) error {
-	b, err := inner(f)
-	if err != nil {
-		return err
-	}
-	var r protocol.NodeRefusal
-	err = fields(b, func(f *wire.Field) error {
-		switch f.Number {
-		case nodeRefusalNode:
-			return wire.SetNode(&r.Node, f)
-		case nodeRefusalReason:
-			return wire.SetText(&r.Reason, f, MaxReason)
-		}
-		return nil
-	})
-	if err == nil && r.Node.IsZero() {
-		err = wire.Malformed("a refusal by no node")
-	}
-	*dst = append(grown(d, *dst, f), r)
-	return err
 }

@@ -4,14 +4,31 @@
 package wire
 
 import (
+	"math"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
-	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
+
+// rawCauses are the columns of causes. The nodes of all causes lie together, one cause after the other.
+type rawCauses struct {
+	by        []uint32
+	why       []string
+	nodeCount []uint32
+	node      []uint32
+}
+
+func (p *rawCauses) fields(c *wire.Codec) {
+	const most = 2 * gossip.MaxMembers
+	wire.Uints(c, 1, &p.by, math.MaxUint32, most)
+	wire.Texts(c, 2, &p.why, math.MaxInt, most)
+	wire.Uints(c, 3, &p.nodeCount, math.MaxUint32, most)
+	wire.Uints(c, 4, &p.node, math.MaxUint32, most)
+}
 
 // causes encodes why members, and former members with a tombstone, were declared down;
 // nil if none was.
-func (t *table) causes(r records) *pb.Causes {
+func (t *table) causes(r records) *rawCauses {
 	var distinct []gossip.Cause
 	of := map[gossip.Cause][]gossip.NodeID{}
 	note := func(n gossip.NodeID, c gossip.Cause) {
@@ -32,34 +49,37 @@ func (t *table) causes(r records) *pb.Causes {
 	if len(distinct) == 0 {
 		return nil
 	}
-	p := &pb.Causes{}
+	p := &rawCauses{}
 	for _, c := range distinct {
-		p.By, p.Why = append(p.By, t.place(c.By)), append(p.Why, c.Why)
-		p.NodeCount = append(p.NodeCount, uint32(len(of[c])))
-		p.Node = append(p.Node, t.places(of[c])...)
+		p.by, p.why = append(p.by, t.place(c.By)), append(p.why, c.Why)
+		p.nodeCount = append(p.nodeCount, uint32(len(of[c])))
+		p.node = append(p.node, t.places(of[c])...)
 	}
 	return p
 }
 
 // fromCauses sets why the members and tombstones of r were declared down. It refuses a
 // cause for an unknown node, and two causes for one node.
-func (t nodes) fromCauses(p *pb.Causes, r records) error {
-	n := len(p.GetBy())
-	if err := columns("causes", n, 2*gossip.MaxMembers, len(p.GetWhy()), len(p.GetNodeCount())); err != nil {
+func (t nodes) fromCauses(p *rawCauses, r records) error {
+	if p == nil {
+		return nil
+	}
+	n := len(p.by)
+	if err := columns("causes", n, 2*gossip.MaxMembers, len(p.why), len(p.nodeCount)); err != nil {
 		return err
 	}
 	downed := causesOf(r, n > 0)
-	rest := p.GetNode()
-	for i, place := range p.GetBy() {
+	rest := p.node
+	for i, place := range p.by {
 		by, err := t.at(place)
 		if err != nil {
 			return err
 		}
 		var mine []uint32
-		if mine, rest, err = split("nodes of a cause", rest, p.GetNodeCount()[i]); err != nil {
+		if mine, rest, err = split("nodes of a cause", rest, p.nodeCount[i]); err != nil {
 			return err
 		}
-		cause := gossip.Cause{By: by, Why: p.GetWhy()[i]}
+		cause := gossip.Cause{By: by, Why: p.why[i]}
 		if len(mine) == 0 || cause.IsZero() {
 			return wire.Malformed("cause %d is of nobody", i)
 		}

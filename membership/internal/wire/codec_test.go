@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"reflect"
@@ -18,13 +19,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/machinetest"
-	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/internal/wire"
 )
@@ -372,143 +371,122 @@ func TestForeignMessageIsRefused(t *testing.T) {
 
 // faults are messages that are well formed and wrong. They are also the seeds of the
 // fuzzing.
-func faults() map[string]*pb.Message {
-	gossipOf := func(s *pb.State) *pb.Message {
-		return &pb.Message{What: &pb.Message_GossipState{GossipState: &pb.GossipState{State: s}}}
+func faults(t testing.TB) map[string]doc {
+	gossipOf := func(s fields) doc { return made(t, fields{"gossip_state": fields{"state": s}}) }
+	all := messages()
+	all["state"] = protocol.GossipState{State: state(4)}
+	// within returns what changes the part of a message that is at a path.
+	within := func(name, path string) func(pathsAndValues ...any) doc {
+		return func(pathsAndValues ...any) doc {
+			b, err := wire.Codec{}.Append(nil, all[name])
+			require.NoError(t, err)
+			m := parsed(t, b)
+			for part := m.at(path); len(pathsAndValues) > 0; pathsAndValues = pathsAndValues[2:] {
+				part.set(pathsAndValues[0].(string), pathsAndValues[1])
+			}
+			return m
+		}
 	}
-	change := func(f func(s *pb.State)) *pb.Message {
-		b, _ := wire.Codec{}.Append(nil, protocol.GossipState{State: state(4)})
-		m := new(pb.Message)
-		_ = proto.Unmarshal(b, m)
-		f(m.GetGossipState().GetState())
-		return m
-	}
-	request := func(f func(r *pb.JoinRequest)) *pb.Message {
-		b, _ := wire.Codec{}.Append(nil, messages()["join-request"])
-		m := new(pb.Message)
-		_ = proto.Unmarshal(b, m)
-		f(m.GetJoinRequest())
-		return m
-	}
-	delta := func(f func(r *pb.Delta)) *pb.Message {
-		b, _ := wire.Codec{}.Append(nil, messages()["gossip-delta"])
-		m := new(pb.Message)
-		_ = proto.Unmarshal(b, m)
-		f(m.GetGossipDelta().GetDelta())
-		return m
-	}
-	loaded := func(f func(p *pb.Profiles)) *pb.Message {
-		b, _ := wire.Codec{}.Append(nil, messages()["gossip-state-downing"])
-		m := new(pb.Message)
-		_ = proto.Unmarshal(b, m)
-		f(m.GetGossipState().GetState().GetRecords().GetMembers().GetProfiles())
-		return m
-	}
-	downed := func(f func(c *pb.Causes)) *pb.Message {
-		b, _ := wire.Codec{}.Append(nil, messages()["gossip-state-down"])
-		m := new(pb.Message)
-		_ = proto.Unmarshal(b, m)
-		f(m.GetGossipState().GetState().GetRecords().GetCauses())
-		return m
-	}
-	farewell := func(by *pb.Node, why string) *pb.Message {
-		return &pb.Message{What: &pb.Message_NotMember{NotMember: &pb.NotMember{
-			Node: &pb.Node{Host: "a", Port: 1, Uid: 1}, Status: 8, DownedBy: by, DownedWhy: why,
-		}}}
+	change := within("state", "gossip_state.state")
+	request := within("join-request", "join_request")
+	delta := within("gossip-delta", "gossip_delta.delta")
+	loaded := within("gossip-state-downing", "gossip_state.state.records.members.profiles")
+	downed := within("gossip-state-down", "gossip_state.state.records.causes")
+	farewell := func(by any, why string) doc {
+		return made(t, fields{"not_member": fields{
+			"node": fields{"host": "a", "port": 1, "uid": 1}, "status": 8, "downed_by": by, "downed_why": why,
+		}})
 	}
 	long := strings.Repeat("x", protocol.MaxTextBytes+1)
-	return map[string]*pb.Message{
-		"B12-no-state-members-of-no-node": gossipOf(&pb.State{Records: &pb.Records{Members: &pb.Members{Node: []uint32{0}}}}),
-		"B13-empty-host":                  change(func(s *pb.State) { s.Nodes.Hosts[0] = "" }),
-		"B13-port":                        change(func(s *pb.State) { s.Nodes.Port[0] = 70000 }),
-		"B14-uid":                         change(func(s *pb.State) { s.Nodes.Uid[0] = 0 }),
-		"B15-duplicate":                   change(func(s *pb.State) { s.Records.Members.Node[1] = s.Records.Members.Node[0] }),
-		"B16-seen-outside":                change(func(s *pb.State) { s.Seen = []byte{0xff, 0xff, 0xff} }),
-		"B17-clock-unknown":               change(func(s *pb.State) { s.Clock.Node[0] = 99 }),
-		"B17-clock-counter":               change(func(s *pb.State) { s.Clock.Count[0] = 1<<64 - 1 }),
-		"B18-status":                      change(func(s *pb.State) { s.Records.Members.Status[0] = 99 }),
-		"B18-status-wide":                 change(func(s *pb.State) { s.Records.Members.Status[0] = 256 + 3 }),
-		"B19-up-number":                   change(func(s *pb.State) { s.Records.Members.UpNumber[0] = s.Records.Registers.LastUpNumber + 1 }),
-		"B20-row-about-self":              change(func(s *pb.State) { s.Records.Observers.Subject[0] = s.Records.Observers.Observer[0] }),
-		"B20-row-status":                  change(func(s *pb.State) { s.Records.Observers.RowStatus[0] = 300 }),
-		"B20-rows-left":                   change(func(s *pb.State) { s.Records.Observers.RowCount[0] = 0 }),
-		"B20-rows-missing":                change(func(s *pb.State) { s.Records.Observers.RowCount[0] = 1 << 31 }),
-		"B21-tombstone":                   change(func(s *pb.State) { s.Records.Tombstones.RemovedAt[0] = 1 << 60 }),
-		"B22-members":                     change(func(s *pb.State) { s.Records.Members.Node = make([]uint32, gossip.MaxMembers+1) }),
-		"columns":                         change(func(s *pb.State) { s.Records.Members.Profile = nil }),
-		"profile":                         change(func(s *pb.State) { s.Records.Members.Profile[0] = 1000 }),
-		"profile-roles":                   change(func(s *pb.State) { s.Records.Members.Profiles.RoleCount[0] = 1 << 30 }),
-		"profile-services":                change(func(s *pb.State) { s.Records.Members.Profiles.Services[0] = 1 << 20 }),
-		"profile-left":                    change(func(s *pb.State) { s.Records.Members.Profiles.ServiceCount[0]-- }),
-		"profile-protocol":                change(func(s *pb.State) { s.Records.Members.Profiles.ProtocolMax[0] = 1 << 20 }),
-		"host":                            change(func(s *pb.State) { s.Nodes.Host[0] = 1000 }),
-		"hosts":                           change(func(s *pb.State) { s.Nodes.Hosts = make([]string, 1000) }),
-		"voter":                           change(func(s *pb.State) { s.Records.Config.Voters[0] = 1000 }),
-		"previous":                        change(func(s *pb.State) { s.Records.Config.Previous = []uint32{1000} }),
-		"tombstone-node":                  change(func(s *pb.State) { s.Records.Tombstones.Node[0] = 1000 }),
-		"observer":                        change(func(s *pb.State) { s.Records.Observers.Observer[0] = 1000 }),
-		"subject":                         change(func(s *pb.State) { s.Records.Observers.Subject[0] = 1000 }),
-		"edit-node":                       delta(func(d *pb.Delta) { d.Edits.Node[0] = 1000 }),
-		"edit-keys":                       delta(func(d *pb.Delta) { d.Edits.KeyCount[0] = 1000 }),
-		"edit-keys-left":                  delta(func(d *pb.Delta) { d.Edits.KeyCount[0]-- }),
-		"edit-key-node":                   delta(func(d *pb.Delta) { d.Edits.Key[0] = 1 << 40 }),
-		"edit-key-type":                   delta(func(d *pb.Delta) { d.Edits.Key[0] = 7 }),
-		"delta-full":                      delta(func(d *pb.Delta) { d.Full = true }),
-		"delta-from":                      delta(func(d *pb.Delta) { d.From.Clock.Node = []uint32{1000} }),
-		"delta-seen":                      delta(func(d *pb.Delta) { d.Seen = make([]byte, 1000) }),
-		"join-no-member":                  request(func(r *pb.JoinRequest) { r.Member = nil }),
-		"join-member":                     request(func(r *pb.JoinRequest) { r.Member.Status[0] = 0 }),
-		"join-class":                      request(func(r *pb.JoinRequest) { r.Settings.Class[0] = 9 }),
-		"join-order":                      request(func(r *pb.JoinRequest) { r.Settings.Key[1] = "a" }),
-		"join-long":                       request(func(r *pb.JoinRequest) { r.Settings.Value[0] = long }),
-		"loaded-columns":                  loaded(func(p *pb.Profiles) { p.LoadedCount = nil }),
-		"loaded-short":                    loaded(func(p *pb.Profiles) { p.LoadedVersion, p.LoadedCount = p.LoadedVersion[1:], p.LoadedCount[1:] }),
-		"loaded-missing":                  loaded(func(p *pb.Profiles) { p.LoadedCount[0] = 1000 }),
-		"loaded-left":                     loaded(func(p *pb.Profiles) { p.LoadedCount[0]-- }),
-		"loaded-order":                    loaded(func(p *pb.Profiles) { p.Loaded[0], p.Loaded[1] = p.Loaded[1], p.Loaded[0] }),
-		"cause-columns":                   downed(func(c *pb.Causes) { c.Why = nil }),
-		"cause-by":                        downed(func(c *pb.Causes) { c.By[0] = 1000 }),
-		"cause-of-nobody":                 downed(func(c *pb.Causes) { c.NodeCount[0], c.Node = 0, c.Node[c.NodeCount[0]:] }),
-		"cause-of-a-stranger":             downed(func(c *pb.Causes) { c.Node[0] = 1000 }),
-		"cause-missing":                   downed(func(c *pb.Causes) { c.NodeCount[0] = 1 << 31 }),
-		"cause-left":                      downed(func(c *pb.Causes) { c.NodeCount[0]-- }),
-		"cause-twice":                     downed(func(c *pb.Causes) { c.Node[1] = c.Node[0] }),
-		"cause-of-one-not-down":           downed(func(c *pb.Causes) { c.Node[0] = 1 }),
-		"cause-long":                      downed(func(c *pb.Causes) { c.Why[0] = strings.Repeat("x", gossip.MaxCauseBytes+1) }),
-		"cause-control":                   downed(func(c *pb.Causes) { c.Why[0] = "a\x1b[2Jb" }),
-		"not-member-by":                   farewell(&pb.Node{Port: 1 << 20}, ""),
+	return map[string]doc{
+		"B12-no-state-members-of-no-node": gossipOf(fields{"records": fields{"members": fields{"node": []any{0}}}}),
+		"B13-empty-host":                  change("nodes.hosts[0]", ""),
+		"B13-port":                        change("nodes.port[0]", 70000),
+		"B14-uid":                         change("nodes.uid[0]", 0),
+		"B15-duplicate":                   change("records.members.node[1]", same("records.members.node[0]")),
+		"B16-seen-outside":                change("seen", []byte{0xff, 0xff, 0xff}),
+		"B17-clock-unknown":               change("clock.node[0]", 99),
+		"B17-clock-counter":               change("clock.count[0]", uint64(math.MaxUint64)),
+		"B18-status":                      change("records.members.status[0]", 99),
+		"B18-status-wide":                 change("records.members.status[0]", 256+3),
+		"B19-up-number":                   change("records.members.up_number[0]", after("records.registers.last_up_number")),
+		"B20-row-about-self":              change("records.observers.subject[0]", same("records.observers.observer[0]")),
+		"B20-row-status":                  change("records.observers.row_status[0]", 300),
+		"B20-rows-left":                   change("records.observers.row_count[0]", 0),
+		"B20-rows-missing":                change("records.observers.row_count[0]", uint64(1<<31)),
+		"B21-tombstone":                   change("records.tombstones.removed_at[0]", uint64(1<<60)),
+		"B22-members":                     change("records.members.node", make([]any, gossip.MaxMembers+1)),
+		"columns":                         change("records.members.profile", nil),
+		"profile":                         change("records.members.profile[0]", 1000),
+		"profile-roles":                   change("records.members.profiles.role_count[0]", 1<<30),
+		"profile-services":                change("records.members.profiles.services[0]", 1<<20),
+		"profile-left":                    change("records.members.profiles.service_count[0]", less),
+		"profile-protocol":                change("records.members.profiles.protocol_max[0]", 1<<20),
+		"host":                            change("nodes.host[0]", 1000),
+		"hosts":                           change("nodes.hosts", make([]any, 1000)),
+		"voter":                           change("records.config.voters[0]", 1000),
+		"previous":                        change("records.config.previous", []any{1000}),
+		"tombstone-node":                  change("records.tombstones.node[0]", 1000),
+		"observer":                        change("records.observers.observer[0]", 1000),
+		"subject":                         change("records.observers.subject[0]", 1000),
+		"edit-node":                       delta("edits.node[0]", 1000),
+		"edit-keys":                       delta("edits.key_count[0]", 1000),
+		"edit-keys-left":                  delta("edits.key_count[0]", less),
+		"edit-key-node":                   delta("edits.key[0]", uint64(1<<40)),
+		"edit-key-type":                   delta("edits.key[0]", 7),
+		"delta-full":                      delta("full", true),
+		"delta-from":                      delta("from.clock.node", []any{1000}),
+		"delta-seen":                      delta("seen", make([]byte, 1000)),
+		"join-no-member":                  request("member", nil),
+		"join-member":                     request("member.status[0]", 0),
+		"join-class":                      request("settings.class[0]", 9),
+		"join-order":                      request("settings.key[1]", "a"),
+		"join-long":                       request("settings.value[0]", long),
+		"loaded-columns":                  loaded("loaded_count", nil),
+		"loaded-short":                    loaded("loaded_version", rest(1), "loaded_count", rest(1)),
+		"loaded-missing":                  loaded("loaded_count[0]", 1000),
+		"loaded-left":                     loaded("loaded_count[0]", less),
+		"loaded-order":                    loaded("loaded", reversed),
+		"cause-columns":                   downed("why", nil),
+		"cause-by":                        downed("by[0]", 1000),
+		"cause-of-nobody":                 downed("node", rest(1), "node_count[0]", 0),
+		"cause-of-a-stranger":             downed("node[0]", 1000),
+		"cause-missing":                   downed("node_count[0]", uint64(1<<31)),
+		"cause-left":                      downed("node_count[0]", less),
+		"cause-twice":                     downed("node[1]", same("node[0]")),
+		"cause-of-one-not-down":           downed("node[0]", 1),
+		"cause-long":                      downed("why[0]", strings.Repeat("x", gossip.MaxCauseBytes+1)),
+		"cause-control":                   downed("why[0]", "a\x1b[2Jb"),
+		"not-member-by":                   farewell(fields{"port": 1 << 20}, ""),
 		"not-member-why-of-nobody":        farewell(nil, "lost"),
-		"not-member-why-long":             farewell(&pb.Node{Host: "a", Port: 1, Uid: 1}, strings.Repeat("x", gossip.MaxCauseBytes+1)),
-		"not-member-why-control":          farewell(&pb.Node{Host: "a", Port: 1, Uid: 1}, "a\nb"),
-		"downing-before": change(func(s *pb.State) {
-			s.Records.Registers.Downing.Previous = &pb.DowningStrategy{Name: long}
-		}),
-		"answer-error":   {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Error: long}}},
-		"answer-reason":  {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Reason: long}}},
-		"answer-verdict": {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Verdict: 256}}},
-		"answer-node":    {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Down: &pb.Nodes{Host: []uint32{3}}}}},
-		"answer-nodes": {What: &pb.Message_DowningAnswer{DowningAnswer: &pb.DowningAnswer{Down: &pb.Nodes{
-			Hosts: []string{"a"}, Host: make([]uint32, gossip.MaxMembers+1),
-			Port: make([]uint32, gossip.MaxMembers+1), Uid: make([]uint64, gossip.MaxMembers+1),
-		}}}},
-		"nack-long":    {What: &pb.Message_InitJoinNack{InitJoinNack: &pb.InitJoinNack{Reason: long}}},
-		"refused-long": {What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{Reason: long}}},
-		"refused-wide": {What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{Refusal: 256}}},
-		"refused-difference": {What: &pb.Message_JoinRefused{JoinRefused: &pb.JoinRefused{
-			Differences: &pb.Differences{Key: []string{"k"}, Member: []string{long}, Joiner: []string{""}},
-		}}},
-		"not-member-status": {What: &pb.Message_NotMember{NotMember: &pb.NotMember{Node: &pb.Node{Host: "a", Port: 1, Uid: 1}, Status: 3}}},
-		"not-member-node":   {What: &pb.Message_NotMember{NotMember: &pb.NotMember{Status: 8}}},
-		"not-member-port":   {What: &pb.Message_NotMember{NotMember: &pb.NotMember{Node: &pb.Node{Port: 1 << 20}, Status: 8}}},
+		"not-member-why-long":             farewell(fields{"host": "a", "port": 1, "uid": 1}, strings.Repeat("x", gossip.MaxCauseBytes+1)),
+		"not-member-why-control":          farewell(fields{"host": "a", "port": 1, "uid": 1}, "a\nb"),
+		"downing-before":                  change("records.registers.downing.previous", fields{"name": long}),
+		"answer-error":                    made(t, fields{"downing_answer": fields{"error": long}}),
+		"answer-reason":                   made(t, fields{"downing_answer": fields{"reason": long}}),
+		"answer-verdict":                  made(t, fields{"downing_answer": fields{"verdict": 256}}),
+		"answer-node":                     made(t, fields{"downing_answer": fields{"down": fields{"host": []any{3}}}}),
+		"answer-nodes": made(t, fields{"downing_answer": fields{"down": fields{
+			"hosts": []any{"a"}, "host": make([]any, gossip.MaxMembers+1),
+			"port": make([]any, gossip.MaxMembers+1), "uid": make([]any, gossip.MaxMembers+1),
+		}}}),
+		"nack-long":    made(t, fields{"init_join_nack": fields{"reason": long}}),
+		"refused-long": made(t, fields{"join_refused": fields{"reason": long}}),
+		"refused-wide": made(t, fields{"join_refused": fields{"refusal": 256}}),
+		"refused-difference": made(t, fields{"join_refused": fields{
+			"differences": fields{"key": []any{"k"}, "member": []any{long}, "joiner": []any{""}},
+		}}),
+		"not-member-status": made(t, fields{"not_member": fields{"node": fields{"host": "a", "port": 1, "uid": 1}, "status": 3}}),
+		"not-member-node":   made(t, fields{"not_member": fields{"status": 8}}),
+		"not-member-port":   made(t, fields{"not_member": fields{"node": fields{"port": 1 << 20}, "status": 8}}),
 	}
 }
 
 // covers B12, B13, B14, B15, B16, B17, B18, B19, B20, B21, B22.
 func TestFaultyMessagesAreRefused(t *testing.T) {
-	for name, m := range faults() {
+	for name, m := range faults(t) {
 		t.Run(name, func(t *testing.T) {
-			b, err := proto.Marshal(m)
-			require.NoError(t, err)
+			b := m.bytes(t)
 			got, err := wire.Codec{}.Decode(b)
 			require.Error(t, err, "%T", got)
 			require.Nil(t, got)
@@ -559,9 +537,8 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(b)
 	}
-	for _, m := range faults() {
-		b, err := proto.Marshal(m)
-		require.NoError(f, err)
+	for _, m := range faults(f) {
+		b := m.bytes(f)
 		if len(b) < 4096 {
 			f.Add(b)
 		}

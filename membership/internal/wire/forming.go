@@ -4,73 +4,96 @@
 package wire
 
 import (
+	"math"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
-	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
 
 // These messages are sent while clusters are looked for and founded: claims, records,
 // votes.
 
-func voteToProto(message any) *pb.Message {
-	switch m := message.(type) {
-	case protocol.AskVote:
-		return &pb.Message{What: &pb.Message_AskVote{AskVote: &pb.AskVote{
-			Birth: m.Birth, Basis: toStamp(m.Basis), Settled: m.Settled, Claim: toClaim(m.Claim),
-		}}}
-	case protocol.Vote:
-		return &pb.Message{What: &pb.Message_Vote{Vote: &pb.Vote{Birth: m.Birth, Granted: m.Granted, Reason: m.Reason}}}
-	}
-	return nil
+func askVote(m *protocol.AskVote, c *wire.Codec) {
+	wire.Int(c, 1, &m.Birth, math.MaxUint64)
+	wire.Sparse(c, 2, &m.Basis, stamp)
+	wire.Bool(c, 3, &m.Settled)
+	claim(c, 4, &m.Claim)
 }
 
-func voteFromProto(m *pb.Message) (any, error) {
-	switch what := m.GetWhat().(type) {
-	case *pb.Message_AskVote:
-		a := what.AskVote
-		claim, err := fromClaim(a.GetClaim())
-		return message(protocol.AskVote{Birth: a.GetBirth(), Basis: fromStamp(a.GetBasis()), Settled: a.GetSettled(), Claim: claim}, err)
-	case *pb.Message_Vote:
-		v := what.Vote
-		return message(protocol.Vote{Birth: v.GetBirth(), Granted: v.GetGranted(), Reason: v.GetReason()},
-			within("reason", v.GetReason(), protocol.MaxTextBytes))
-	}
-	return Unknown{}, nil
+func vote(m *protocol.Vote, c *wire.Codec) {
+	wire.Int(c, 1, &m.Birth, math.MaxUint64)
+	wire.Bool(c, 2, &m.Granted)
+	wire.Text(c, 3, &m.Reason, protocol.MaxTextBytes)
 }
 
-func toClaim(c protocol.Claim) *pb.Claim {
+func stamp(m *protocol.Stamp, c *wire.Codec) {
+	wire.Int(c, 1, &m.Born, math.MaxUint64)
+	wire.Uint(c, 2, &m.Gen, math.MaxUint64)
+	wire.Fixed(c, 3, &m.By)
+}
+
+// rawClaim is the form of a claim: its nodes are places in a table.
+type rawClaim struct {
+	nodes        rawNodes
+	record       *rawRecord     // Nil if the sender has no record: it only looks around.
+	c            protocol.Claim // Without what is in the other fields.
+	voters, list []uint32
+}
+
+func (p *rawClaim) fields(c *wire.Codec) {
+	wire.Message(c, 1, &p.nodes, (*rawNodes).fields)
+	wire.Optional(c, 2, &p.record, (*rawRecord).fields)
+	wire.Sparse(c, 3, &p.c.Cluster, cluster)
+	wire.Bool(c, 4, &p.c.Standing)
+	wire.Bool(c, 5, &p.c.Leaving)
+	wire.Bool(c, 6, &p.c.Yielded)
+	wire.Uints(c, 7, &p.voters, math.MaxUint32, gossip.MaxMembers)
+	wire.Uints(c, 8, &p.list, math.MaxUint32, protocol.MaxListed)
+	wire.Bool(c, 9, &p.c.Found)
+	wire.Uint(c, 10, &p.c.Evidence, math.MaxUint64)
+	wire.Bool(c, 11, &p.c.Kept)
+}
+
+// claim is a row with a claim.
+func claim(c *wire.Codec, n wire.Number, m *protocol.Claim) {
+	if !c.At(n) {
+		return
+	}
+	var p rawClaim
+	if !c.Reading() {
+		p = toClaim(*m)
+	}
+	if wire.Message(c, n, &p, (*rawClaim).fields) {
+		var err error
+		*m, err = fromClaim(&p)
+		c.Fail(err)
+	}
+}
+
+func toClaim(c protocol.Claim) rawClaim {
 	var t table
-	p := &pb.Claim{
-		Record: t.record(c.Record), Cluster: toCluster(c.Cluster), Standing: c.Standing, Leaving: c.Leaving, Yielded: c.Yielded,
-		Voters: t.places(c.Voters), List: t.addresses(c.List), Found: c.Found, Evidence: uint32(c.Evidence), Kept: c.Kept,
-	}
-	p.Nodes = t.proto()
+	p := rawClaim{c: c, record: t.record(c.Record), voters: t.places(c.Voters), list: t.addresses(c.List)}
+	p.nodes = t.raw()
 	return p
 }
 
-func fromClaim(p *pb.Claim) (protocol.Claim, error) {
-	t, err := fromNodes(p.GetNodes())
+func fromClaim(p *rawClaim) (c protocol.Claim, err error) {
+	t, err := fromNodes(&p.nodes)
 	if err != nil {
-		return protocol.Claim{}, err
-	}
-	c := protocol.Claim{
-		Cluster: fromCluster(p.GetCluster()), Standing: p.GetStanding(), Leaving: p.GetLeaving(), Yielded: p.GetYielded(),
-		Found: p.GetFound(), Evidence: protocol.Evidence(p.GetEvidence()), Kept: p.GetKept(),
-	}
-	if c.Record, err = t.fromRecord(p.GetRecord()); err != nil {
 		return c, err
 	}
-	if n := len(p.GetVoters()); n > gossip.MaxMembers {
-		return c, wire.Malformed("%d voters, at most %d", n, gossip.MaxMembers)
+	c = p.c
+	if p.record != nil {
+		if c.Record, err = t.fromRecord(p.record); err != nil {
+			return c, err
+		}
 	}
-	if c.Voters, err = t.list(p.GetVoters()); err != nil {
+	if c.Voters, err = t.list(p.voters); err != nil {
 		return c, err
 	}
-	if c.List, err = t.fromAddresses("the list", p.GetList(), protocol.MaxListed); err != nil {
-		return c, err
-	}
-	return c, nil
+	c.List, err = t.fromAddresses("the list", p.list, protocol.MaxListed)
+	return c, err
 }
 
 // addresses returns the indices of addresses, as nodes without a uid.
@@ -101,66 +124,73 @@ func (t nodes) fromAddresses(what string, places []uint32, limit int) ([]gossip.
 	return all, nil
 }
 
-func (t *table) yield(y gossip.Yield) *pb.Yield {
-	if y.IsZero() {
-		return nil
-	}
-	return &pb.Yield{To: toCluster(y.To), At: t.addresses(y.Addresses())}
+// rawYield is the form of a yield.
+type rawYield struct {
+	to gossip.ClusterID
+	at []uint32
 }
 
-func (t nodes) fromYield(p *pb.Yield) (gossip.Yield, error) {
-	y := gossip.Yield{To: fromCluster(p.GetTo())}
-	at, err := t.fromAddresses("a yield", p.GetAt(), gossip.YieldAddresses)
+func (p *rawYield) fields(c *wire.Codec) {
+	wire.Sparse(c, 1, &p.to, cluster)
+	wire.Uints(c, 2, &p.at, math.MaxUint32, gossip.YieldAddresses)
+}
+
+func (t *table) yield(y gossip.Yield) rawYield { return rawYield{y.To, t.addresses(y.Addresses())} }
+
+func (t nodes) fromYield(p *rawYield) (gossip.Yield, error) {
+	y := gossip.Yield{To: p.to}
+	at, err := t.fromAddresses("a yield", p.at, gossip.YieldAddresses)
 	copy(y.At[:], at)
 	return y, err
 }
 
-func toStamp(s protocol.Stamp) *pb.Stamp {
-	if s.IsZero() {
+// rawRecord is the form of a record, whose nodes are in the table of the claim.
+type rawRecord struct {
+	r                        protocol.Record // Without what is in the other fields.
+	voters, previous         []uint32
+	votersData, previousData []gossip.DataID
+	yielded                  rawYield
+}
+
+func (p *rawRecord) fields(c *wire.Codec) {
+	wire.Fixed(c, 1, &p.r.Data)
+	wire.Int(c, 2, &p.r.Promise, math.MaxUint64)
+	wire.Sparse(c, 3, &p.r.Cluster, cluster)
+	wire.Sparse(c, 4, &p.r.Stamp, stamp)
+	wire.Uints(c, 5, &p.voters, math.MaxUint32, gossip.MaxMembers)
+	wire.Fixeds(c, 6, &p.votersData, gossip.MaxMembers)
+	wire.Uints(c, 7, &p.previous, math.MaxUint32, gossip.MaxMembers)
+	wire.Fixeds(c, 8, &p.previousData, gossip.MaxMembers)
+	wire.Int(c, 9, &p.r.EpochBorn, math.MaxUint64)
+	wire.Sparse(c, 10, &p.yielded, (*rawYield).fields)
+}
+
+func (t *table) record(r protocol.Record) *rawRecord {
+	if r.Data == 0 {
 		return nil
 	}
-	return &pb.Stamp{Born: s.Born, Gen: s.Gen, By: uint64(s.By)}
-}
-
-func fromStamp(p *pb.Stamp) protocol.Stamp {
-	return protocol.Stamp{Born: p.GetBorn(), Gen: p.GetGen(), By: gossip.UID(p.GetBy())}
-}
-
-func (t *table) record(r protocol.Record) *pb.Record {
-	if r.Data == 0 {
-		return nil // The sender has no record: it only looks around.
-	}
-	p := &pb.Record{
-		Data: uint64(r.Data), Promise: r.Promise, Cluster: toCluster(r.Cluster), Stamp: toStamp(r.Stamp), EpochBorn: r.EpochBorn,
-		Yielded: t.yield(r.Yielded),
-	}
-	p.Voters, p.VotersData = t.voters(r.Voters)
-	p.Previous, p.PreviousData = t.voters(r.Previous)
+	p := &rawRecord{r: r, yielded: t.yield(r.Yielded)}
+	p.voters, p.votersData = t.voters(r.Voters)
+	p.previous, p.previousData = t.voters(r.Previous)
 	return p
 }
 
-func (t *table) voters(voters []protocol.Voter) (places []uint32, data []uint64) {
+func (t *table) voters(voters []protocol.Voter) (places []uint32, data []gossip.DataID) {
 	for _, v := range voters {
-		places, data = append(places, t.place(v.Node)), append(data, uint64(v.Data))
+		places, data = append(places, t.place(v.Node)), append(data, v.Data)
 	}
 	return places, data
 }
 
-func (t nodes) fromRecord(p *pb.Record) (r protocol.Record, err error) {
-	if p == nil {
-		return r, nil
-	}
-	r = protocol.Record{
-		Data: gossip.DataID(p.GetData()), Promise: p.GetPromise(), Cluster: fromCluster(p.GetCluster()),
-		Stamp: fromStamp(p.GetStamp()), EpochBorn: p.GetEpochBorn(),
-	}
-	if r.Yielded, err = t.fromYield(p.GetYielded()); err != nil {
+func (t nodes) fromRecord(p *rawRecord) (r protocol.Record, err error) {
+	r = p.r
+	if r.Yielded, err = t.fromYield(&p.yielded); err != nil {
 		return r, err
 	}
-	if r.Voters, err = t.fromVoters(p.GetVoters(), p.GetVotersData()); err != nil {
+	if r.Voters, err = t.fromVoters(p.voters, p.votersData); err != nil {
 		return r, err
 	}
-	if r.Previous, err = t.fromVoters(p.GetPrevious(), p.GetPreviousData()); err != nil {
+	if r.Previous, err = t.fromVoters(p.previous, p.previousData); err != nil {
 		return r, err
 	}
 	if err := r.Validate(); err != nil {
@@ -169,7 +199,7 @@ func (t nodes) fromRecord(p *pb.Record) (r protocol.Record, err error) {
 	return r, nil
 }
 
-func (t nodes) fromVoters(places []uint32, data []uint64) ([]protocol.Voter, error) {
+func (t nodes) fromVoters(places []uint32, data []gossip.DataID) ([]protocol.Voter, error) {
 	if err := columns("voters", len(places), gossip.MaxMembers, len(data)); err != nil {
 		return nil, err
 	}
@@ -179,7 +209,7 @@ func (t nodes) fromVoters(places []uint32, data []uint64) ([]protocol.Voter, err
 		if err != nil {
 			return nil, err
 		}
-		voters = append(voters, protocol.Voter{Node: n, Data: gossip.DataID(data[i])})
+		voters = append(voters, protocol.Voter{Node: n, Data: data[i]})
 	}
 	return voters, nil
 }

@@ -174,12 +174,6 @@ func TestMessagesAtTheLimitsCostLittle(t *testing.T) {
 	require.Less(t, cost, uint64(64<<20))
 }
 
-// The scan knows the fields by numbers that fit into its table, and each limit is one
-// of a list that exists.
-func TestTheScanFitsTheMessages(t *testing.T) {
-	require.NoError(t, wire.CheckScan())
-}
-
 // What may be decoded depends on who sends how much of what.
 //
 // covers B7, B22, I36.

@@ -4,15 +4,20 @@
 package wire
 
 import (
+	"math"
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
-	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
 // A state and a delta are made of the same records ([records]). Each sort of record has a
-// function that encodes it and one that decodes it, side by side.
+// form with its table, a function that makes the form and one that reads it, side by side.
+
+// perMember bounds the lists that hold several values for each member: ten, for as many
+// members as a state can have. A member has a few roles and services, and marks
+// unreachable only nodes that it monitors, which are nine.
+const perMember = 10 * gossip.MaxMembers
 
 // records are the parts that a state and a delta have in common.
 type records struct {
@@ -23,132 +28,156 @@ type records struct {
 	registers  *gossip.Registers // Nil if absent.
 }
 
-func (t *table) records(r records) *pb.Records {
-	p := &pb.Records{
-		Members: t.members(r.members), Tombstones: t.tombstones(r.tombstones), Observers: t.observers(r.observers),
-	}
+// rawRecords is the form of records.
+type rawRecords struct {
+	members    rawMembers
+	tombstones rawTombstones
+	observers  rawObservers
+	config     *rawConfig
+	registers  *rawRegisters
+	causes     *rawCauses // Nil if no member or tombstone has a cause.
+}
+
+func (p *rawRecords) fields(c *wire.Codec) {
+	wire.Message(c, 1, &p.members, (*rawMembers).fields)
+	wire.Message(c, 2, &p.tombstones, (*rawTombstones).fields)
+	wire.Message(c, 3, &p.observers, (*rawObservers).fields)
+	wire.Optional(c, 4, &p.config, (*rawConfig).fields)
+	wire.Optional(c, 5, &p.registers, (*rawRegisters).fields)
+	wire.Optional(c, 6, &p.causes, (*rawCauses).fields)
+}
+
+func (t *table) records(r records) rawRecords {
+	p := rawRecords{members: t.members(r.members), tombstones: t.tombstones(r.tombstones), observers: t.observers(r.observers)}
 	if r.config != nil {
-		p.Config = &pb.Config{
-			Gen: r.config.Gen, By: uint64(r.config.By), Voters: t.places(r.config.Voters), Previous: t.places(r.config.Previous),
-			Data: toData(r.config.Data), PreviousData: toData(r.config.PreviousData),
-		}
+		p.config = &rawConfig{v: *r.config, voters: t.places(r.config.Voters), previous: t.places(r.config.Previous)}
 	}
-	if g := r.registers; g != nil {
-		p.Registers = &pb.Registers{
-			LastUpNumber: uint64(g.LastUpNumber), PrunedBefore: g.PrunedBefore,
-			Downing: toDowning(g.Downing), EpochBorn: g.EpochBorn, Yielded: t.yield(g.Yielded),
-		}
+	if r.registers != nil {
+		p.registers = &rawRegisters{r: *r.registers, yielded: t.yield(r.registers.Yielded)}
 	}
-	p.Causes = t.causes(r)
+	p.causes = t.causes(r)
 	return p
 }
 
-func (t nodes) fromRecords(p *pb.Records) (r records, err error) {
-	if r.members, err = t.fromMembers(p.GetMembers()); err != nil {
+func (t nodes) fromRecords(p *rawRecords) (r records, err error) {
+	if r.members, err = t.fromMembers(&p.members); err != nil {
 		return r, err
 	}
-	if r.tombstones, err = t.fromTombstones(p.GetTombstones()); err != nil {
+	if r.tombstones, err = t.fromTombstones(&p.tombstones); err != nil {
 		return r, err
 	}
-	if r.observers, err = t.fromObservers(p.GetObservers()); err != nil {
+	if r.observers, err = t.fromObservers(&p.observers); err != nil {
 		return r, err
 	}
-	if c := p.GetConfig(); c != nil {
-		r.config = &gossip.Voters{Gen: c.GetGen(), By: gossip.UID(c.GetBy())}
-		if r.config.Voters, err = t.list(c.GetVoters()); err != nil {
+	if c := p.config; c != nil {
+		r.config = &c.v
+		if r.config.Voters, err = t.list(c.voters); err != nil {
 			return r, err
 		}
-		if r.config.Previous, err = t.list(c.GetPrevious()); err != nil {
+		if r.config.Previous, err = t.list(c.previous); err != nil {
 			return r, err
 		}
-		r.config.Data, r.config.PreviousData = fromData(c.GetData()), fromData(c.GetPreviousData())
 	}
-	if g := p.GetRegisters(); g != nil {
-		yielded, err := t.fromYield(g.GetYielded())
-		if err != nil {
+	if g := p.registers; g != nil {
+		r.registers = &g.r
+		if r.registers.Yielded, err = t.fromYield(&g.yielded); err != nil {
 			return r, err
 		}
-		r.registers = &gossip.Registers{
-			LastUpNumber: gossip.UpNumber(g.GetLastUpNumber()), PrunedBefore: g.GetPrunedBefore(),
-			Downing: fromDowning(g.GetDowning()), EpochBorn: g.GetEpochBorn(), Yielded: yielded,
-		}
 	}
-	return r, t.fromCauses(p.GetCauses(), r)
+	return r, t.fromCauses(p.causes, r)
 }
 
-// toData encodes data ids. The receiver checks their number when it builds the state.
-func toData(ids []gossip.DataID) []uint64 {
-	var data []uint64
-	for _, id := range ids {
-		data = append(data, uint64(id))
-	}
-	return data
+// rawConfig is the form of the voters.
+type rawConfig struct {
+	v                gossip.Voters // Without the nodes.
+	voters, previous []uint32
 }
 
-func fromData(data []uint64) []gossip.DataID {
-	var ids []gossip.DataID
-	for _, id := range data {
-		ids = append(ids, gossip.DataID(id))
-	}
-	return ids
+func (p *rawConfig) fields(c *wire.Codec) {
+	wire.Uint(c, 1, &p.v.Gen, math.MaxUint64)
+	wire.Uints(c, 2, &p.voters, math.MaxUint32, nodesMax)
+	wire.Uints(c, 3, &p.previous, math.MaxUint32, nodesMax)
+	wire.Fixed(c, 4, &p.v.By)
+	wire.Fixeds(c, 6, &p.v.Data, nodesMax)
+	wire.Fixeds(c, 7, &p.v.PreviousData, nodesMax)
 }
 
-func toDowning(r gossip.DowningRegister) *pb.Downing {
-	p := &pb.Downing{
-		Gen: r.Gen, Name: r.Name, Version: r.Version, Parameters: r.Parameters, Pure: r.Pure, MajorityOnly: r.MajorityOnly,
-	}
-	if b := r.Previous; b != (gossip.DowningStrategy{}) {
-		p.Previous = &pb.DowningStrategy{
-			Name: b.Name, Version: b.Version, Parameters: b.Parameters, Pure: b.Pure, MajorityOnly: b.MajorityOnly,
-		}
-	}
-	return p
+// rawRegisters is the form of the registers.
+type rawRegisters struct {
+	r       gossip.Registers // Without the yield.
+	yielded rawYield
 }
 
-func fromDowning(p *pb.Downing) gossip.DowningRegister {
-	b := p.GetPrevious()
-	return gossip.DowningRegister{
-		Gen: p.GetGen(),
-		DowningStrategy: gossip.DowningStrategy{
-			Name: p.GetName(), Version: p.GetVersion(), Parameters: p.GetParameters(),
-			Pure: p.GetPure(), MajorityOnly: p.GetMajorityOnly(),
-		},
-		Previous: gossip.DowningStrategy{
-			Name: b.GetName(), Version: b.GetVersion(), Parameters: b.GetParameters(),
-			Pure: b.GetPure(), MajorityOnly: b.GetMajorityOnly(),
-		},
-	}
+func (p *rawRegisters) fields(c *wire.Codec) {
+	wire.Uint(c, 1, &p.r.LastUpNumber, math.MaxUint64)
+	wire.Int(c, 2, &p.r.PrunedBefore, math.MaxUint64)
+	wire.Message(c, 3, &p.r.Downing, downingRegister)
+	wire.Int(c, 4, &p.r.EpochBorn, math.MaxUint64)
+	wire.Sparse(c, 5, &p.yielded, (*rawYield).fields)
 }
 
-func (t *table) members(members []*gossip.Member) *pb.Members {
-	p := &pb.Members{Profiles: &pb.Profiles{}}
+func downingRegister(m *gossip.DowningRegister, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Gen, math.MaxUint64)
+	wire.Text(c, 2, &m.Name, math.MaxInt)
+	wire.Text(c, 3, &m.Version, math.MaxInt)
+	wire.Text(c, 4, &m.Parameters, math.MaxInt)
+	wire.Bool(c, 5, &m.Pure)
+	wire.Bool(c, 6, &m.MajorityOnly)
+	wire.Sparse(c, 7, &m.Previous, downingStrategy)
+}
+
+func downingStrategy(m *gossip.DowningStrategy, c *wire.Codec) {
+	wire.Text(c, 1, &m.Name, math.MaxInt)
+	wire.Text(c, 2, &m.Version, math.MaxInt)
+	wire.Text(c, 3, &m.Parameters, math.MaxInt)
+	wire.Bool(c, 4, &m.Pure)
+	wire.Bool(c, 5, &m.MajorityOnly)
+}
+
+// rawMembers are the columns of members.
+type rawMembers struct {
+	node     []uint32
+	status   []gossip.Status
+	upNumber []gossip.UpNumber
+	profile  []uint32
+	profiles rawProfiles
+	data     []gossip.DataID // Empty if no member keeps a record.
+}
+
+func (p *rawMembers) fields(c *wire.Codec) {
+	wire.Uints(c, 1, &p.node, math.MaxUint32, gossip.MaxMembers)
+	wire.Uints(c, 2, &p.status, math.MaxUint8, gossip.MaxMembers)
+	wire.Uints(c, 3, &p.upNumber, math.MaxUint64, gossip.MaxMembers)
+	wire.Uints(c, 4, &p.profile, math.MaxUint32, gossip.MaxMembers)
+	wire.Message(c, 5, &p.profiles, (*rawProfiles).fields)
+	wire.Fixeds(c, 6, &p.data, nodesMax)
+}
+
+func (t *table) members(members []*gossip.Member) (p rawMembers) {
 	n := len(members)
-	p.Node, p.Status = make([]uint32, n), make([]uint32, n)
-	p.UpNumber, p.Profile = make([]uint64, n), make([]uint32, n)
+	p.node, p.status = make([]uint32, n), make([]gossip.Status, n)
+	p.upNumber, p.profile = make([]gossip.UpNumber, n), make([]uint32, n)
 	var profiles []*gossip.Member // One member for each profile.
 	told := slices.ContainsFunc(members, func(m *gossip.Member) bool { return m.Loaded.Version > 0 })
 	if slices.ContainsFunc(members, func(m *gossip.Member) bool { return m.Data != 0 }) {
-		p.Data = make([]uint64, n)
+		p.data = make([]gossip.DataID, n)
 	}
 	for i, m := range members {
-		if p.Data != nil {
-			p.Data[i] = uint64(m.Data)
+		if p.data != nil {
+			p.data[i] = m.Data
 		}
-		p.Node[i], p.Status[i], p.UpNumber[i] = t.place(m.Node), uint32(m.Status), uint64(m.UpNumber)
+		p.node[i], p.status[i], p.upNumber[i] = t.place(m.Node), m.Status, m.UpNumber
 		place := slices.IndexFunc(profiles, func(o *gossip.Member) bool { return sameProfile(m, o) })
 		if place < 0 {
 			place = len(profiles)
 			if len(profiles) < profilesCompared {
 				profiles = append(profiles, m)
 			} else {
-				place = len(p.Profiles.GetZone())
+				place = len(p.profiles.zone)
 			}
-			appendProfile(p.Profiles, m)
-			if told {
-				appendLoaded(p.Profiles, m.Loaded)
-			}
+			p.profiles.append(m, told)
 		}
-		p.Profile[i] = uint32(place)
+		p.profile[i] = uint32(place)
 	}
 	return p
 }
@@ -163,204 +192,139 @@ func sameProfile(a, b *gossip.Member) bool {
 		a.Loaded.Version == b.Loaded.Version && slices.Equal(a.Loaded.Strategies, b.Loaded.Strategies)
 }
 
-func appendProfile(p *pb.Profiles, m *gossip.Member) {
-	p.Zone = append(p.Zone, m.Zone)
-	p.AppVersion = append(p.AppVersion, m.AppVersion)
-	p.ProtocolMin = append(p.ProtocolMin, uint32(m.Protocol.Min))
-	p.ProtocolMax = append(p.ProtocolMax, uint32(m.Protocol.Max))
-	p.Settings = append(p.Settings, m.Settings)
-	p.RoleCount = append(p.RoleCount, uint32(len(m.Roles)))
-	p.ServiceCount = append(p.ServiceCount, uint32(len(m.Services)))
-	p.Roles = append(p.Roles, m.Roles...)
-	for _, s := range m.Services {
-		p.Services = append(p.Services, uint32(s))
-	}
-}
-
-func appendLoaded(p *pb.Profiles, l gossip.Loaded) {
-	p.LoadedVersion = append(p.LoadedVersion, l.Version)
-	p.LoadedCount = append(p.LoadedCount, uint32(len(l.Strategies)))
-	for _, id := range l.Strategies {
-		p.Loaded = append(p.Loaded, uint64(id))
-	}
-}
-
-// fromLoaded sets which strategies the profiles have loaded.
-func fromLoaded(p *pb.Profiles, profiles []gossip.Member) error {
-	if n := len(p.GetLoadedVersion()); n != 0 && n != len(profiles) || n != len(p.GetLoadedCount()) {
-		return wire.Malformed("%d versions and %d counts of what %d profiles have loaded", n, len(p.GetLoadedCount()), len(profiles))
-	}
-	rest := p.GetLoaded()
-	for i, version := range p.GetLoadedVersion() {
-		var mine []uint64
-		var err error
-		if mine, rest, err = split("loaded strategies", rest, p.GetLoadedCount()[i]); err != nil {
-			return err
-		}
-		profiles[i].Loaded.Version = version
-		for _, id := range mine {
-			profiles[i].Loaded.Strategies = append(profiles[i].Loaded.Strategies, gossip.StrategyID(id))
-		}
-	}
-	if len(rest) > 0 {
-		return wire.Malformed("%d loaded strategies of no profile", len(rest))
-	}
-	return nil
-}
-
-func (t nodes) fromMembers(p *pb.Members) ([]*gossip.Member, error) {
-	n := len(p.GetNode())
-	if err := columns("members", n, gossip.MaxMembers, len(p.GetStatus()), len(p.GetUpNumber()), len(p.GetProfile())); err != nil {
+func (t nodes) fromMembers(p *rawMembers) ([]*gossip.Member, error) {
+	n := len(p.node)
+	if err := columns("members", n, gossip.MaxMembers, len(p.status), len(p.upNumber), len(p.profile)); err != nil {
 		return nil, err
 	}
-	if d := len(p.GetData()); d != 0 && d != n {
+	if d := len(p.data); d != 0 && d != n {
 		return nil, wire.Malformed("%d data ids of %d members", d, n)
 	}
-	profiles, err := fromProfiles(p.GetProfiles(), n)
+	profiles, err := fromProfiles(&p.profiles, n)
 	if err != nil || n == 0 {
 		return nil, err
 	}
 	all := make([]gossip.Member, n)
 	members := make([]*gossip.Member, n)
-	for i, place := range p.GetNode() {
-		profile, status := p.GetProfile()[i], p.GetStatus()[i]
+	for i, place := range p.node {
+		profile := p.profile[i]
 		if int64(profile) >= int64(len(profiles)) {
 			return nil, wire.Malformed("profile %d of %d", profile, len(profiles))
-		}
-		if status > 255 {
-			return nil, wire.Malformed("status %d", status)
 		}
 		all[i] = profiles[profile]
 		if all[i].Node, err = t.at(place); err != nil {
 			return nil, err
 		}
-		all[i].Status, all[i].UpNumber = gossip.Status(status), gossip.UpNumber(p.GetUpNumber()[i])
-		if len(p.GetData()) > 0 {
-			all[i].Data = gossip.DataID(p.GetData()[i])
+		all[i].Status, all[i].UpNumber = p.status[i], p.upNumber[i]
+		if len(p.data) > 0 {
+			all[i].Data = p.data[i]
 		}
 		members[i] = &all[i]
 	}
 	return members, nil
 }
 
-func fromProfiles(p *pb.Profiles, limit int) ([]gossip.Member, error) {
-	n := len(p.GetZone())
-	err := columns("profiles", n, limit, len(p.GetAppVersion()), len(p.GetProtocolMin()), len(p.GetProtocolMax()),
-		len(p.GetSettings()), len(p.GetRoleCount()), len(p.GetServiceCount()))
-	if err != nil {
-		return nil, err
-	}
-	profiles := make([]gossip.Member, n)
-	roles, services := p.GetRoles(), p.GetServices()
-	for i := range profiles {
-		m := &profiles[i]
-		least, most := p.GetProtocolMin()[i], p.GetProtocolMax()[i]
-		if least > 65535 || most > 65535 {
-			return nil, wire.Malformed("protocol range %d to %d", least, most)
-		}
-		m.Zone, m.AppVersion, m.Settings = p.GetZone()[i], p.GetAppVersion()[i], p.GetSettings()[i]
-		m.Protocol = gossip.ProtocolRange{Min: uint16(least), Max: uint16(most)}
-		if m.Roles, roles, err = split("roles", roles, p.GetRoleCount()[i]); err != nil {
-			return nil, err
-		}
-		var mine []uint32
-		if mine, services, err = split("services", services, p.GetServiceCount()[i]); err != nil {
-			return nil, err
-		}
-		for _, s := range mine {
-			if s > 65535 {
-				return nil, wire.Malformed("service %d", s)
-			}
-			m.Services = append(m.Services, uint16(s))
-		}
-		if len(m.Roles) == 0 {
-			m.Roles = nil
-		}
-	}
-	if len(roles)+len(services) > 0 {
-		return nil, wire.Malformed("%d roles and %d services of no profile", len(roles), len(services))
-	}
-	return profiles, fromLoaded(p, profiles)
+// rawTombstones are the columns of tombstones.
+type rawTombstones struct {
+	node      []uint32
+	last      []uint64
+	removedAt []int64
 }
 
-func (t *table) tombstones(tombstones []gossip.Tombstone) *pb.Tombstones {
-	p := &pb.Tombstones{}
+func (p *rawTombstones) fields(c *wire.Codec) {
+	wire.Uints(c, 1, &p.node, math.MaxUint32, gossip.MaxMembers)
+	wire.Uints(c, 2, &p.last, math.MaxUint64, gossip.MaxMembers)
+	wire.Ints(c, 3, &p.removedAt, gossip.MaxMembers)
+}
+
+func (t *table) tombstones(tombstones []gossip.Tombstone) (p rawTombstones) {
 	for _, s := range tombstones {
-		p.Node = append(p.Node, t.place(s.Node))
-		p.Last = append(p.Last, s.Last)
-		p.RemovedAt = append(p.RemovedAt, s.RemovedAt)
+		p.node = append(p.node, t.place(s.Node))
+		p.last = append(p.last, s.Last)
+		p.removedAt = append(p.removedAt, s.RemovedAt)
 	}
 	return p
 }
 
-func (t nodes) fromTombstones(p *pb.Tombstones) ([]gossip.Tombstone, error) {
-	n := len(p.GetNode())
-	if err := columns("tombstones", n, gossip.MaxMembers, len(p.GetLast()), len(p.GetRemovedAt())); err != nil {
+func (t nodes) fromTombstones(p *rawTombstones) ([]gossip.Tombstone, error) {
+	if err := columns("tombstones", len(p.node), gossip.MaxMembers, len(p.last), len(p.removedAt)); err != nil {
 		return nil, err
 	}
 	var tombstones []gossip.Tombstone
-	for i, place := range p.GetNode() {
+	for i, place := range p.node {
 		node, err := t.at(place)
 		if err != nil {
 			return nil, err
 		}
-		tombstones = append(tombstones, gossip.Tombstone{Node: node, Last: p.GetLast()[i], RemovedAt: p.GetRemovedAt()[i]})
+		tombstones = append(tombstones, gossip.Tombstone{Node: node, Last: p.last[i], RemovedAt: p.removedAt[i]})
 	}
 	return tombstones, nil
 }
 
-func (t *table) observers(sets []*gossip.ObserverRows) *pb.Observers {
-	p := &pb.Observers{}
+// rawObservers are the columns of what observers say. The rows of all observers lie together, one observer after the
+// other.
+type rawObservers struct {
+	observer   []uint32
+	version    []uint64
+	rowCount   []uint32
+	subject    []uint32
+	rowStatus  []gossip.ReachStatus
+	rowVersion []uint64
+}
+
+func (p *rawObservers) fields(c *wire.Codec) {
+	wire.Uints(c, 1, &p.observer, math.MaxUint32, gossip.MaxMembers)
+	wire.Uints(c, 2, &p.version, math.MaxUint64, gossip.MaxMembers)
+	wire.Uints(c, 3, &p.rowCount, math.MaxUint32, gossip.MaxMembers)
+	wire.Uints(c, 4, &p.subject, math.MaxUint32, perMember)
+	wire.Uints(c, 5, &p.rowStatus, math.MaxUint8, perMember)
+	wire.Uints(c, 6, &p.rowVersion, math.MaxUint64, perMember)
+}
+
+func (t *table) observers(sets []*gossip.ObserverRows) (p rawObservers) {
 	for _, set := range sets {
-		p.Observer = append(p.Observer, t.place(set.Observer))
-		p.Version = append(p.Version, set.Version)
-		p.RowCount = append(p.RowCount, uint32(len(set.Rows)))
+		p.observer = append(p.observer, t.place(set.Observer))
+		p.version = append(p.version, set.Version)
+		p.rowCount = append(p.rowCount, uint32(len(set.Rows)))
 		for _, row := range set.Rows {
-			p.Subject = append(p.Subject, t.place(row.Subject))
-			p.RowStatus = append(p.RowStatus, uint32(row.Status))
-			p.RowVersion = append(p.RowVersion, row.Version)
+			p.subject = append(p.subject, t.place(row.Subject))
+			p.rowStatus = append(p.rowStatus, row.Status)
+			p.rowVersion = append(p.rowVersion, row.Version)
 		}
 	}
 	return p
 }
 
-func (t nodes) fromObservers(p *pb.Observers) ([]*gossip.ObserverRows, error) {
-	n := len(p.GetObserver())
-	if err := columns("observers", n, gossip.MaxMembers, len(p.GetVersion()), len(p.GetRowCount())); err != nil {
+func (t nodes) fromObservers(p *rawObservers) ([]*gossip.ObserverRows, error) {
+	if err := columns("observers", len(p.observer), gossip.MaxMembers, len(p.version), len(p.rowCount)); err != nil {
 		return nil, err
 	}
-	if err := columns("rows", len(p.GetSubject()), SizeMax, len(p.GetRowStatus()), len(p.GetRowVersion())); err != nil {
+	if err := columns("rows", len(p.subject), perMember, len(p.rowStatus), len(p.rowVersion)); err != nil {
 		return nil, err
 	}
 	var sets []*gossip.ObserverRows
 	next := 0
-	for i, place := range p.GetObserver() {
+	for i, place := range p.observer {
 		observer, err := t.at(place)
 		if err != nil {
 			return nil, err
 		}
-		count := int64(p.GetRowCount()[i])
-		if count > int64(len(p.GetSubject())-next) {
-			return nil, wire.Malformed("%d rows where %d are left", count, len(p.GetSubject())-next)
+		count := int64(p.rowCount[i])
+		if count > int64(len(p.subject)-next) {
+			return nil, wire.Malformed("%d rows where %d are left", count, len(p.subject)-next)
 		}
-		set := &gossip.ObserverRows{Observer: observer, Version: p.GetVersion()[i]}
+		set := &gossip.ObserverRows{Observer: observer, Version: p.version[i]}
 		for end := next + int(count); next < end; next++ {
-			subject, err := t.at(p.GetSubject()[next])
+			subject, err := t.at(p.subject[next])
 			if err != nil {
 				return nil, err
 			}
-			status := p.GetRowStatus()[next]
-			if status > 255 {
-				return nil, wire.Malformed("row of status %d", status)
-			}
-			set.Rows = append(set.Rows, gossip.Row{
-				Subject: subject, Status: gossip.ReachStatus(status), Version: p.GetRowVersion()[next],
-			})
+			set.Rows = append(set.Rows, gossip.Row{Subject: subject, Status: p.rowStatus[next], Version: p.rowVersion[next]})
 		}
 		sets = append(sets, set)
 	}
-	if next < len(p.GetSubject()) {
-		return nil, wire.Malformed("%d rows of no observer", len(p.GetSubject())-next)
+	if next < len(p.subject) {
+		return nil, wire.Malformed("%d rows of no observer", len(p.subject)-next)
 	}
 	return sets, nil
 }

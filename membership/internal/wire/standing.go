@@ -4,48 +4,45 @@
 package wire
 
 import (
+	"math"
 	"time"
 
 	"github.com/quorate/quorate/machine/wire"
-	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
+
+// These messages go between relays and those whose standing they prove.
 
 // ageMax is the highest age of a proof on the wire. No fence is longer.
 const ageMax = 365 * 24 * time.Hour
 
-// standingToProto encodes the messages of relays, nil for others.
-func standingToProto(message any) *pb.Message {
-	switch m := message.(type) {
-	case protocol.AskStanding:
-		return &pb.Message{What: &pb.Message_AskStanding{AskStanding: &pb.AskStanding{Sequence: m.Sequence}}}
-	case protocol.GiveStanding:
-		return &pb.Message{What: &pb.Message_GiveStanding{GiveStanding: &pb.GiveStanding{
-			Sequence: m.Sequence, Known: m.Known, Standing: m.Standing, Question: m.Question,
-		}}}
-	case protocol.LendStanding:
-		return &pb.Message{What: &pb.Message_LendStanding{LendStanding: &pb.LendStanding{
-			Question: m.Question, Standing: m.Standing, Proof: toAge(m.Proof), All: toAge(m.All),
-		}}}
-	}
-	return nil
+func askStanding(m *protocol.AskStanding, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Sequence, math.MaxUint64)
 }
 
-// standingFromProto decodes the messages of relays, and reports whether m is one.
-func standingFromProto(m *pb.Message) (message any, ok bool, err error) {
-	switch what := m.GetWhat().(type) {
-	case *pb.Message_AskStanding:
-		return protocol.AskStanding{Sequence: what.AskStanding.GetSequence()}, true, nil
-	case *pb.Message_GiveStanding:
-		g := what.GiveStanding
-		return protocol.GiveStanding{
-			Sequence: g.GetSequence(), Known: g.GetKnown(), Standing: g.GetStanding(), Question: g.GetQuestion(),
-		}, true, nil
-	case *pb.Message_LendStanding:
-		lent, err := fromLent(what.LendStanding)
-		return lent, true, err
-	}
-	return nil, false, nil
+func giveStanding(m *protocol.GiveStanding, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Sequence, math.MaxUint64)
+	wire.Bool(c, 2, &m.Known)
+	wire.Bool(c, 3, &m.Standing)
+	wire.Uint(c, 4, &m.Question, math.MaxUint64)
+}
+
+// lent is the form of what is lent, with ages as they are on the wire.
+type lent struct {
+	question   uint64
+	standing   bool
+	proof, all uint64
+}
+
+func (p *lent) fields(c *wire.Codec) {
+	wire.Uint(c, 1, &p.question, math.MaxUint64)
+	wire.Bool(c, 2, &p.standing)
+	wire.Uint(c, 3, &p.proof, math.MaxUint64)
+	wire.Uint(c, 4, &p.all, math.MaxUint64)
+}
+
+func toLent(m protocol.LendStanding) lent {
+	return lent{question: m.Question, standing: m.Standing, proof: toAge(m.Proof), all: toAge(m.All)}
 }
 
 // toAge encodes an age in milliseconds, rounded up so that no proof gets younger on the
@@ -67,14 +64,11 @@ func fromAge(age uint64) (time.Duration, error) {
 	return time.Duration(age-1) * time.Millisecond, nil
 }
 
-func fromLent(p *pb.LendStanding) (protocol.LendStanding, error) {
-	proof, err := fromAge(p.GetProof())
+func fromLent(p *lent) (protocol.LendStanding, error) {
+	proof, err := fromAge(p.proof)
 	if err != nil {
 		return protocol.LendStanding{}, err
 	}
-	all, err := fromAge(p.GetAll())
-	if err != nil {
-		return protocol.LendStanding{}, err
-	}
-	return protocol.LendStanding{Question: p.GetQuestion(), Standing: p.GetStanding(), Proof: proof, All: all}, nil
+	all, err := fromAge(p.all)
+	return protocol.LendStanding{Question: p.question, Standing: p.standing, Proof: proof, All: all}, err
 }

@@ -4,15 +4,13 @@
 package wire_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"google.golang.org/protobuf/proto"
-
-	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 	"github.com/quorate/quorate/membership/internal/protocol"
 	"github.com/quorate/quorate/membership/internal/wire"
 )
@@ -35,10 +33,8 @@ func TestAProofGetsNoYoungerOnTheWire(t *testing.T) {
 }
 
 func TestAProofOlderThanAnyFenceIsMalformed(t *testing.T) {
-	for _, m := range []*pb.LendStanding{{Question: 1, Proof: 1 << 62}, {Question: 1, All: 1<<64 - 1}} {
-		b, err := proto.Marshal(&pb.Message{What: &pb.Message_LendStanding{LendStanding: m}})
-		require.NoError(t, err)
-		_, err = wire.Codec{}.Decode(b)
+	for _, m := range []fields{{"question": 1, "proof": uint64(1<<62)}, {"question": 1, "all": uint64(math.MaxUint64)}} {
+		_, err := wire.Codec{}.Decode(made(t, fields{"lend_standing": m}).bytes(t))
 		require.ErrorIs(t, err, wire.ErrMalformed)
 	}
 }

@@ -4,15 +4,57 @@
 package wire
 
 import (
+	"math"
+
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
-	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
-// A state, a delta and a digest are encoded here, in that order, from the records that
+// A state, a delta and a digest have a form here, in that order, made of the records that
 // records.go converts.
 
-func toState(s *gossip.State) *pb.State {
+// rawState is the form of a state.
+type rawState struct {
+	cluster gossip.ClusterID
+	nodes   rawNodes
+	records rawRecords
+	clock   rawClock
+	seen    []byte
+}
+
+func (p *rawState) fields(c *wire.Codec) {
+	wire.Sparse(c, 1, &p.cluster, cluster)
+	wire.Message(c, 2, &p.nodes, (*rawNodes).fields)
+	wire.Message(c, 3, &p.records, (*rawRecords).fields)
+	wire.Message(c, 4, &p.clock, (*rawClock).fields)
+	wire.Data(c, 5, &p.seen, math.MaxInt)
+}
+
+// state is a row with a state.
+func state(c *wire.Codec, n wire.Number, s **gossip.State) {
+	if !c.At(n) {
+		return
+	}
+	var p rawState
+	if !c.Reading() {
+		p = toState(*s)
+	}
+	if wire.Message(c, n, &p, (*rawState).fields) {
+		var err error
+		*s, err = fromState(&p)
+		c.Fail(err)
+	}
+}
+
+// present refuses a message without a state, unless a state may be empty.
+func present(s **gossip.State) (err error) {
+	if *s == nil {
+		*s, err = fromState(new(rawState))
+	}
+	return err
+}
+
+func toState(s *gossip.State) rawState {
 	var t table
 	p := s.Parts()
 	r := records{
@@ -21,30 +63,30 @@ func toState(s *gossip.State) *pb.State {
 			LastUpNumber: p.LastUpNumber, PrunedBefore: p.PrunedBefore, Downing: p.Downing, EpochBorn: p.EpochBorn, Yielded: p.Yielded,
 		},
 	}
-	state := &pb.State{Cluster: toCluster(p.Cluster), Records: t.records(r), Clock: t.clock(p.Clock), Seen: t.set(p.Seen)}
-	state.Nodes = t.proto()
+	state := rawState{cluster: p.Cluster, records: t.records(r), clock: t.clock(p.Clock), seen: t.set(p.Seen)}
+	state.nodes = t.raw()
 	return state
 }
 
-func fromState(p *pb.State) (*gossip.State, error) {
-	t, err := fromNodes(p.GetNodes())
+func fromState(p *rawState) (*gossip.State, error) {
+	t, err := fromNodes(&p.nodes)
 	if err != nil {
 		return nil, err
 	}
-	r, err := t.fromRecords(p.GetRecords())
+	r, err := t.fromRecords(&p.records)
 	if err != nil {
 		return nil, err
 	}
-	clock, err := t.fromClock(p.GetClock())
+	clock, err := t.fromClock(&p.clock)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := t.set(p.GetSeen())
+	seen, err := t.set(p.seen)
 	if err != nil {
 		return nil, err
 	}
 	parts := gossip.Raw{
-		Cluster: fromCluster(p.GetCluster()), Members: r.members, Tombstones: r.tombstones,
+		Cluster: p.cluster, Members: r.members, Tombstones: r.tombstones,
 		Clock: clock, Seen: seen, Observers: r.observers,
 	}
 	if r.config != nil {
@@ -58,144 +100,227 @@ func fromState(p *pb.State) (*gossip.State, error) {
 	return gossip.FromParts(parts)
 }
 
-func toDigest(d gossip.Digest) *pb.Digest {
-	var t table
-	p := &pb.Digest{
-		Cluster: toCluster(d.Cluster), Clock: t.clockRef(d.Clock), Version: uint64(d.Version), Seen: uint64(d.Seen),
-	}
-	p.Nodes = t.proto()
-	return p
+// rawDigest is the form of a digest.
+type rawDigest struct {
+	d     gossip.Digest // Without the clock.
+	nodes rawNodes
+	clock rawClockRef
 }
 
-func fromDigest(p *pb.Digest) (gossip.Digest, error) {
-	t, err := fromNodes(p.GetNodes())
-	if err != nil {
-		return gossip.Digest{}, err
-	}
-	clock, err := t.fromClockRef(p.GetClock())
-	if err != nil {
-		return gossip.Digest{}, err
-	}
-	d := gossip.Digest{
-		Cluster: fromCluster(p.GetCluster()), Clock: clock,
-		Version: gossip.Hash(p.GetVersion()), Seen: gossip.Hash(p.GetSeen()),
-	}
-	return d, d.Validate()
+func (p *rawDigest) fields(c *wire.Codec) {
+	wire.Sparse(c, 1, &p.d.Cluster, cluster)
+	wire.Message(c, 2, &p.nodes, (*rawNodes).fields)
+	wire.Message(c, 3, &p.clock, (*rawClockRef).fields)
+	wire.Fixed(c, 4, &p.d.Version)
+	wire.Fixed(c, 5, &p.d.Seen)
 }
 
-func toDelta(d gossip.Delta) *pb.Delta {
+// digest is a row with a digest, which is not validated.
+func digest(c *wire.Codec, n wire.Number, d *gossip.Digest) {
+	if !c.At(n) {
+		return
+	}
+	var p rawDigest
+	if !c.Reading() {
+		var t table
+		p = rawDigest{d: *d, clock: t.clockRef(d.Clock)}
+		p.nodes = t.raw()
+	}
+	if wire.Message(c, n, &p, (*rawDigest).fields) {
+		t, err := fromNodes(&p.nodes)
+		if err == nil {
+			p.d.Clock, err = t.fromClockRef(&p.clock)
+		}
+		*d = p.d
+		c.Fail(err)
+	}
+}
+
+// rawDelta is the form of a delta.
+type rawDelta struct {
+	d       gossip.Delta // Without what is in the other fields.
+	nodes   rawNodes
+	from    rawClockRef
+	clock   rawClockRef
+	seen    []byte
+	edits   rawEdits
+	records rawRecords
+}
+
+func (p *rawDelta) fields(c *wire.Codec) {
+	wire.Sparse(c, 1, &p.d.Cluster, cluster)
+	wire.Message(c, 2, &p.nodes, (*rawNodes).fields)
+	wire.Bool(c, 3, &p.d.Full)
+	wire.Message(c, 4, &p.from, (*rawClockRef).fields)
+	wire.Message(c, 5, &p.clock, (*rawClockRef).fields)
+	wire.Fixed(c, 6, &p.d.Version)
+	wire.Data(c, 7, &p.seen, math.MaxInt)
+	wire.Message(c, 8, &p.edits, (*rawEdits).fields)
+	wire.Message(c, 9, &p.records, (*rawRecords).fields)
+}
+
+// delta is a row with a delta, which is not validated.
+func delta(c *wire.Codec, n wire.Number, d *gossip.Delta) {
+	if !c.At(n) {
+		return
+	}
+	var p rawDelta
+	if !c.Reading() {
+		p = toDelta(d)
+	}
+	if wire.Message(c, n, &p, (*rawDelta).fields) {
+		c.Fail(p.into(d))
+	}
+}
+
+func toDelta(d *gossip.Delta) rawDelta {
 	var t table
-	p := &pb.Delta{
-		Cluster: toCluster(d.Cluster), Full: d.Full,
-		Records: t.records(records{
+	p := rawDelta{
+		d: gossip.Delta{Cluster: d.Cluster, Full: d.Full, Version: d.Version},
+		records: t.records(records{
 			members: d.Members, tombstones: d.Tombstones, observers: d.Observers, config: d.Config, registers: d.Registers,
 		}),
-		From: t.clockRef(d.From), Clock: t.clockRef(d.Clock), Version: uint64(d.Version), Edits: t.edits(d.Edits),
-		Seen: t.set(d.Seen),
+		from: t.clockRef(d.From), clock: t.clockRef(d.Clock), edits: t.edits(d.Edits),
+		seen: t.set(d.Seen),
 	}
-	p.Nodes = t.proto()
+	p.nodes = t.raw()
 	return p
 }
 
-func fromDelta(p *pb.Delta) (gossip.Delta, error) {
-	d := gossip.Delta{Cluster: fromCluster(p.GetCluster()), Full: p.GetFull(), Version: gossip.Hash(p.GetVersion())}
-	t, err := fromNodes(p.GetNodes())
+// into makes a delta of its form.
+func (p *rawDelta) into(d *gossip.Delta) error {
+	*d = p.d
+	t, err := fromNodes(&p.nodes)
 	if err != nil {
-		return d, err
+		return err
 	}
-	r, err := t.fromRecords(p.GetRecords())
+	r, err := t.fromRecords(&p.records)
 	if err != nil {
-		return d, err
+		return err
 	}
 	d.Members, d.Tombstones, d.Observers = r.members, r.tombstones, r.observers
 	d.Config, d.Registers = r.config, r.registers
-	if d.From, err = t.fromClockRef(p.GetFrom()); err != nil {
-		return d, err
+	if d.From, err = t.fromClockRef(&p.from); err != nil {
+		return err
 	}
-	if d.Clock, err = t.fromClockRef(p.GetClock()); err != nil {
-		return d, err
+	if d.Clock, err = t.fromClockRef(&p.clock); err != nil {
+		return err
 	}
-	if d.Edits, err = t.fromEdits(p.GetEdits()); err != nil {
-		return d, err
+	if d.Edits, err = t.fromEdits(&p.edits); err != nil {
+		return err
 	}
-	if d.Seen, err = t.set(p.GetSeen()); err != nil {
-		return d, err
-	}
-	return d, d.Validate()
+	d.Seen, err = t.set(p.seen)
+	return err
 }
 
-func (t *table) clock(entries []gossip.Dot) *pb.Clock {
-	p := &pb.Clock{Node: make([]uint32, len(entries)), Count: make([]uint64, len(entries))}
+// rawClock are the columns of a clock.
+type rawClock struct {
+	node  []uint32
+	count []uint64
+}
+
+func (p *rawClock) fields(c *wire.Codec) {
+	wire.Uints(c, 1, &p.node, math.MaxUint32, nodesMax)
+	wire.Uints(c, 2, &p.count, math.MaxUint64, nodesMax)
+}
+
+func (t *table) clock(entries []gossip.Dot) rawClock {
+	p := rawClock{node: make([]uint32, len(entries)), count: make([]uint64, len(entries))}
 	t.expect = 0
 	for i, e := range entries {
-		p.Node[i], p.Count[i] = t.place(e.Node), e.Count
+		p.node[i], p.count[i] = t.place(e.Node), e.Count
 	}
 	return p
 }
 
-func (t nodes) fromClock(p *pb.Clock) ([]gossip.Dot, error) {
-	if err := columns("clock entries", len(p.GetNode()), 2*gossip.MaxMembers, len(p.GetCount())); err != nil {
+func (t nodes) fromClock(p *rawClock) ([]gossip.Dot, error) {
+	if err := columns("clock entries", len(p.node), 2*gossip.MaxMembers, len(p.count)); err != nil {
 		return nil, err
 	}
-	if len(p.GetNode()) == 0 {
+	if len(p.node) == 0 {
 		return nil, nil
 	}
-	entries := make([]gossip.Dot, len(p.GetNode()))
-	for i, place := range p.GetNode() {
+	entries := make([]gossip.Dot, len(p.node))
+	for i, place := range p.node {
 		n, err := t.at(place)
 		if err != nil {
 			return nil, err
 		}
-		entries[i] = gossip.Dot{Node: n, Count: p.GetCount()[i]}
+		entries[i] = gossip.Dot{Node: n, Count: p.count[i]}
 	}
 	return entries, nil
 }
 
-func (t *table) clockRef(r gossip.ClockRef) *pb.ClockRef {
-	return &pb.ClockRef{Base: uint64(r.Base), Clock: t.clock(r.Entries)}
+// rawClockRef is the form of a clock as the difference from another.
+type rawClockRef struct {
+	base  gossip.Hash
+	clock rawClock
 }
 
-func (t nodes) fromClockRef(p *pb.ClockRef) (gossip.ClockRef, error) {
-	entries, err := t.fromClock(p.GetClock())
-	return gossip.ClockRef{Base: gossip.Hash(p.GetBase()), Entries: entries}, err
+func (p *rawClockRef) fields(c *wire.Codec) {
+	wire.Fixed(c, 1, &p.base)
+	wire.Message(c, 2, &p.clock, (*rawClock).fields)
+}
+
+func (t *table) clockRef(r gossip.ClockRef) rawClockRef {
+	return rawClockRef{r.Base, t.clock(r.Entries)}
+}
+
+func (t nodes) fromClockRef(p *rawClockRef) (gossip.ClockRef, error) {
+	entries, err := t.fromClock(&p.clock)
+	return gossip.ClockRef{Base: p.base, Entries: entries}, err
+}
+
+// rawEdits are the columns of edits. The keys of all edits lie together, one edit after the other.
+type rawEdits struct {
+	node     []uint32
+	count    []uint64
+	keyCount []uint32
+	key      []uint64
+}
+
+func (p *rawEdits) fields(c *wire.Codec) {
+	wire.Uints(c, 1, &p.node, math.MaxUint32, nodesMax)
+	wire.Uints(c, 2, &p.count, math.MaxUint64, nodesMax)
+	wire.Uints(c, 3, &p.keyCount, math.MaxUint32, nodesMax)
+	wire.Uints(c, 4, &p.key, math.MaxUint64, perMember)
 }
 
 // keyKinds is the factor by which the table index of a node is multiplied in a key.
 const keyKinds = 8
 
-func (t *table) edits(edits []gossip.Edited) *pb.Edits {
-	p := &pb.Edits{}
+func (t *table) edits(edits []gossip.Edited) (p rawEdits) {
 	for _, e := range edits {
-		p.Node = append(p.Node, t.place(e.Dot.Node))
-		p.Count = append(p.Count, e.Dot.Count)
-		p.KeyCount = append(p.KeyCount, uint32(len(e.Keys)))
+		p.node = append(p.node, t.place(e.Dot.Node))
+		p.count = append(p.count, e.Dot.Count)
+		p.keyCount = append(p.keyCount, uint32(len(e.Keys)))
 		for _, k := range e.Keys {
 			key := uint64(k.Type)
 			if !k.Node.IsZero() {
 				key += keyKinds * (uint64(t.place(k.Node)) + 1)
 			}
-			p.Key = append(p.Key, key)
+			p.key = append(p.key, key)
 		}
 	}
 	return p
 }
 
-func (t nodes) fromEdits(p *pb.Edits) ([]gossip.Edited, error) {
-	if err := columns("edits", len(p.GetNode()), SizeMax, len(p.GetCount()), len(p.GetKeyCount())); err != nil {
+func (t nodes) fromEdits(p *rawEdits) ([]gossip.Edited, error) {
+	if err := columns("edits", len(p.node), nodesMax, len(p.count), len(p.keyCount)); err != nil {
 		return nil, err
 	}
 	var edits []gossip.Edited
-	rest := p.GetKey()
-	for i, place := range p.GetNode() {
+	rest := p.key
+	for i, place := range p.node {
 		n, err := t.at(place)
 		if err != nil {
 			return nil, err
 		}
 		var keys []uint64
-		if keys, rest, err = split("keys", rest, p.GetKeyCount()[i]); err != nil {
+		if keys, rest, err = split("keys", rest, p.keyCount[i]); err != nil {
 			return nil, err
 		}
-		e := gossip.Edited{Dot: gossip.Dot{Node: n, Count: p.GetCount()[i]}}
+		e := gossip.Edited{Dot: gossip.Dot{Node: n, Count: p.count[i]}}
 		for _, k := range keys {
 			key := gossip.Key{Type: gossip.KeyType(k % keyKinds)}
 			if place := k / keyKinds; place > uint64(len(t)) {

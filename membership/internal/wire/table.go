@@ -4,11 +4,11 @@
 package wire
 
 import (
+	"math"
 	"slices"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/wire"
-	pb "github.com/quorate/quorate/membership/internal/proto/quorate/membership/v1"
 )
 
 // A message names each node once, in a table, and refers to it by index. The sender
@@ -72,19 +72,32 @@ func (t *table) set(nodes []gossip.NodeID) []byte {
 	return bits
 }
 
-func (t *table) proto() *pb.Nodes {
-	p := &pb.Nodes{
-		Host: make([]uint32, len(t.nodes)), Port: make([]uint32, len(t.nodes)), Uid: make([]uint64, len(t.nodes)),
-	}
+// rawNodes are the columns of a table of nodes. The hosts are a table of their own.
+type rawNodes struct {
+	hosts []string
+	host  []uint32
+	port  []uint16
+	uid   []gossip.UID
+}
+
+func (p *rawNodes) fields(c *wire.Codec) {
+	wire.Texts(c, 1, &p.hosts, math.MaxInt, nodesMax)
+	wire.Uints(c, 2, &p.host, math.MaxUint32, nodesMax)
+	wire.Uints(c, 3, &p.port, math.MaxUint16, nodesMax)
+	wire.Fixeds(c, 4, &p.uid, nodesMax)
+}
+
+func (t *table) raw() rawNodes {
+	p := rawNodes{host: make([]uint32, len(t.nodes)), port: make([]uint16, len(t.nodes)), uid: make([]gossip.UID, len(t.nodes))}
 	hosts := make(map[string]uint32, len(t.nodes))
 	for i, n := range t.nodes {
 		host, ok := hosts[n.Address.Host]
 		if !ok {
-			host = uint32(len(p.Hosts))
+			host = uint32(len(p.hosts))
 			hosts[n.Address.Host] = host
-			p.Hosts = append(p.Hosts, n.Address.Host)
+			p.hosts = append(p.hosts, n.Address.Host)
 		}
-		p.Host[i], p.Port[i], p.Uid[i] = host, uint32(n.Address.Port), uint64(n.UID)
+		p.host[i], p.port[i], p.uid[i] = host, n.Address.Port, n.UID
 	}
 	return p
 }
@@ -92,22 +105,19 @@ func (t *table) proto() *pb.Nodes {
 // nodes is the table of a received message.
 type nodes []gossip.NodeID
 
-func fromNodes(p *pb.Nodes) (nodes, error) {
-	if err := columns("nodes", len(p.GetHost()), nodesMax, len(p.GetPort()), len(p.GetUid())); err != nil {
+func fromNodes(p *rawNodes) (nodes, error) {
+	if err := columns("nodes", len(p.host), nodesMax, len(p.port), len(p.uid)); err != nil {
 		return nil, err
 	}
-	if len(p.GetHosts()) > len(p.GetHost()) {
-		return nil, wire.Malformed("%d hosts of %d nodes", len(p.GetHosts()), len(p.GetHost()))
+	if len(p.hosts) > len(p.host) {
+		return nil, wire.Malformed("%d hosts of %d nodes", len(p.hosts), len(p.host))
 	}
-	t := make(nodes, len(p.GetHost()))
-	for i, host := range p.GetHost() {
-		if int(host) >= len(p.GetHosts()) {
-			return nil, wire.Malformed("node %d at host %d of %d", i, host, len(p.GetHosts()))
+	t := make(nodes, len(p.host))
+	for i, host := range p.host {
+		if int64(host) >= int64(len(p.hosts)) {
+			return nil, wire.Malformed("node %d at host %d of %d", i, host, len(p.hosts))
 		}
-		var err error
-		if t[i], err = wire.NodeOf(p.GetHosts()[host], p.GetPort()[i], p.GetUid()[i]); err != nil {
-			return nil, err
-		}
+		t[i] = gossip.NodeID{Address: gossip.Address{Host: p.hosts[host], Port: p.port[i]}, UID: p.uid[i]}
 	}
 	return t, nil
 }
@@ -158,21 +168,8 @@ func (t nodes) set(bits []byte) ([]gossip.NodeID, error) {
 	return set, nil
 }
 
-func toNode(n gossip.NodeID) *pb.Node {
-	return &pb.Node{Host: n.Address.Host, Port: uint32(n.Address.Port), Uid: uint64(n.UID)}
-}
-
-func fromNode(p *pb.Node) (gossip.NodeID, error) {
-	return wire.ValidNode(p.GetHost(), p.GetPort(), p.GetUid())
-}
-
-func toCluster(c gossip.ClusterID) *pb.ClusterId {
-	if c.IsZero() {
-		return nil
-	}
-	return &pb.ClusterId{Born: c.Born, Nonce: c.Nonce, Origin: c.Origin}
-}
-
-func fromCluster(p *pb.ClusterId) gossip.ClusterID {
-	return gossip.ClusterID{Born: p.GetBorn(), Nonce: p.GetNonce(), Origin: p.GetOrigin()}
+func cluster(m *gossip.ClusterID, c *wire.Codec) {
+	wire.Int(c, 1, &m.Born, math.MaxUint64)
+	wire.Fixed(c, 2, &m.Nonce)
+	wire.Fixed(c, 3, &m.Origin)
 }

@@ -5,7 +5,9 @@ package survey
 
 import (
 	"errors"
+	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
@@ -14,8 +16,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Questions and answers as bytes: fields with numbers, as in all messages between nodes. A field that a later version
-// adds is passed over.
+// Questions and answers as bytes: first their form with the tables of its fields, then how it is made and read. A field
+// that a later version adds is passed over.
 
 // ErrForeign is returned by [Codec.Append] for what is neither a [Question] nor an [Answer].
 var ErrForeign = errors.New("sharding/survey: neither a question nor an answer")
@@ -25,59 +27,179 @@ type Codec struct{}
 
 var _ machine.Codec = Codec{}
 
-// The fields of a message.
+// The types of messages.
 const (
-	fieldType     = 1 // 1 for a question, 2 for an answer.
-	fieldID       = 2
-	fieldSort     = 3 // Of a question; of an answer: its fault.
-	fieldKind     = 4 // Of a question; of an answer: its detail.
-	fieldLimit    = 5 // In milliseconds.
-	fieldShard    = 6 // Of the cursor.
-	fieldEntity   = 7 // Of the cursor.
-	fieldMost     = 8 // Of a question; of an answer: how its node is.
-	fieldRate     = 9
-	fieldPayload  = 10
-	fieldPlace    = 11
-	fieldEntities = 12
-	fieldLine     = 13
-	fieldMore     = 14
-
 	typeQuestion = 1
 	typeAnswer   = 2
 )
+
+// form is a question or an answer on the wire. Items are counted in the first walk over a message, and read in a second
+// one when the lists for them are made: all lists share the room that the bytes of the message give.
+type form struct {
+	typ, sort          uint8 // Of an answer: its fault.
+	id                 uint64
+	kind               string // Of an answer: its detail.
+	limit              uint32 // In milliseconds.
+	shard              uint32 // Of the cursor, as is entity.
+	entity             string
+	most               uint32 // Of an answer: how its node is.
+	rate               uint32
+	more               bool
+	payload            []byte
+	places, identities iter.Seq[item] // When it is written.
+	lines              []string
+
+	// When it is read: the message, its room, how many places it has with and without an epoch, and how many entities.
+	in          []byte
+	room        wire.Room
+	named, bare int
+	entities    int
+	item        item
+}
+
+func (m *form) fields(c *wire.Codec) {
+	wire.Uint(c, 1, &m.typ, math.MaxUint8)
+	wire.Uint(c, 2, &m.id, math.MaxUint64)
+	wire.Uint(c, 3, &m.sort, math.MaxUint8)
+	wire.Text(c, 4, &m.kind, LineBytes)
+	wire.Uint(c, 5, &m.limit, uint64(LimitMax/time.Millisecond))
+	wire.Uint(c, 6, &m.shard, math.MaxUint32)
+	wire.Text(c, 7, &m.entity, protocol.MaxEntityBytes)
+	wire.Uint(c, 8, &m.most, math.MaxUint32)
+	wire.Uint(c, 9, &m.rate, math.MaxUint32)
+	wire.Bool(c, 14, &m.more)
+	wire.Data(c, 10, &m.payload, PayloadMax)
+	if c.Reading() {
+		wire.Stream(c, fieldPlace, &m.item, (*item).epochAlone, m.countPlace)
+		wire.Row(c, fieldEntity, nil, m.countEntity)
+	} else {
+		m.write(c, fieldPlace, m.places)
+		m.write(c, fieldEntity, m.identities)
+	}
+	wire.Texts(c, 13, &m.lines, LineBytes, LinesMax)
+}
+
+// The fields of a message with items.
+const (
+	fieldPlace  = 11
+	fieldEntity = 12
+)
+
+// item is a shard or an entity on the wire.
+type item struct {
+	shard         protocol.ShardID
+	epoch         protocol.Epoch
+	flags         uint64
+	first, second uint32
+	text, entity  string
+	since         time.Time
+
+	named bool // While it is counted: it has an epoch.
+}
+
+func (i *item) fields(c *wire.Codec) {
+	wire.Uint(c, 1, &i.shard, math.MaxUint32)
+	wire.Row(c, fieldEpoch, i.appendEpoch, i.setEpoch)
+	wire.Uint(c, 3, &i.flags, math.MaxUint64)
+	wire.Uint(c, 4, &i.first, math.MaxUint32)
+	wire.Uint(c, 5, &i.second, math.MaxUint32)
+	wire.Clipped(c, 6, &i.text, LineBytes)
+	wire.Text(c, 7, &i.entity, protocol.MaxEntityBytes)
+	ms := max(0, i.since.UnixMilli())
+	if wire.Int(c, 8, &ms, math.MaxInt64) && ms > 0 {
+		i.since = time.UnixMilli(ms).UTC()
+	}
+}
+
+// fieldEpoch is the field of an item with its epoch.
+const fieldEpoch = 2
+
+// epochAlone is the part of the table by which places are counted.
+func (i *item) epochAlone(c *wire.Codec) {
+	wire.Row(c, fieldEpoch, nil, func(*wire.Field) error {
+		i.named = true
+		return nil
+	})
+}
+
+func (i *item) appendEpoch(dst []byte) []byte {
+	if i.epoch.IsZero() {
+		return dst
+	}
+	b, err := i.epoch.MarshalBinary()
+	machine.Assert(err == nil, "an epoch has a byte form", "error", err)
+	return wire.AppendBytes(dst, fieldEpoch, b)
+}
+
+func (i *item) setEpoch(f *wire.Field) error {
+	b, err := f.Data(LineBytes)
+	if err != nil {
+		return err
+	}
+	if err := i.epoch.UnmarshalBinary(b); err != nil {
+		return wire.Malformed("an epoch: %w", err)
+	}
+	return nil
+}
 
 // Append appends the encoding of a question or an answer.
 func (Codec) Append(dst []byte, message any) ([]byte, error) {
 	switch m := message.(type) {
 	case Question:
-		dst = wire.AppendUint(wire.AppendUint(wire.AppendUint(dst, fieldType, typeQuestion), fieldID, m.ID), fieldSort, uint64(m.Sort))
-		dst = wire.AppendUint(wire.AppendString(dst, fieldKind, m.Kind), fieldLimit, uint64(m.Limit/time.Millisecond))
-		dst = wire.AppendString(wire.AppendUint(dst, fieldShard, uint64(m.After.Shard)), fieldEntity, m.After.ID)
-		dst = wire.AppendUint(wire.AppendUint(dst, fieldMost, uint64(m.Most)), fieldRate, uint64(m.Rate))
-		dst = wire.AppendBytes(dst, fieldPayload, m.Payload)
-		for _, p := range m.Shards {
-			dst = item{shard: p.Shard, epoch: p.Epoch}.append(dst, fieldPlace)
-		}
-		return dst, nil
+		return wire.Append(dst, formOfQuestion(m), (*form).fields)
 	case Answer:
-		dst = wire.AppendUint(wire.AppendUint(wire.AppendUint(dst, fieldType, typeAnswer), fieldID, m.ID), fieldSort, uint64(m.Fault))
-		dst = wire.AppendString(dst, fieldKind, wire.Clip(m.Detail, LineBytes))
-		dst = wire.AppendBool(wire.AppendUint(dst, fieldMost, bits(m.Standing, m.Drained, m.Proxy)), fieldMore, m.More)
-		for _, s := range m.Shards {
-			dst = item{shard: s.Shard, epoch: s.Epoch, flags: bits(s.Stopping), first: s.Entities, second: s.Stuck, text: s.Waits}.append(dst, fieldPlace)
-		}
-		for _, t := range m.Told {
-			dst = item{shard: t.Shard, flags: bits(t.Away, t.Cut), first: t.Reached, second: t.Full}.append(dst, fieldPlace)
-		}
-		for _, e := range m.Entities {
-			dst = item{shard: e.At.Shard, entity: e.At.ID, flags: bits(e.Stuck), first: e.Waiting, text: e.State, since: e.Since}.append(dst, fieldEntities)
-		}
-		for _, l := range m.Lines {
-			dst = wire.AppendString(dst, fieldLine, wire.Clip(l, LineBytes))
-		}
-		return dst, nil
+		return wire.Append(dst, formOfAnswer(m), (*form).fields)
 	default:
 		return dst, ErrForeign
+	}
+}
+
+func formOfQuestion(m Question) *form {
+	return &form{
+		typ: typeQuestion, id: m.ID, sort: uint8(m.Sort), kind: m.Kind, limit: uint32(m.Limit / time.Millisecond),
+		shard: uint32(m.After.Shard), entity: m.After.ID, most: m.Most, rate: m.Rate, payload: m.Payload,
+		places: func(yield func(item) bool) {
+			for _, p := range m.Shards {
+				yield(item{shard: p.Shard, epoch: p.Epoch})
+			}
+		},
+	}
+}
+
+func formOfAnswer(m Answer) *form {
+	f := &form{
+		typ: typeAnswer, id: m.ID, sort: uint8(m.Fault), kind: wire.Clip(m.Detail, LineBytes),
+		most: uint32(bits(m.Standing, m.Drained, m.Proxy)), more: m.More,
+		places: func(yield func(item) bool) {
+			for _, s := range m.Shards {
+				yield(item{shard: s.Shard, epoch: s.Epoch, flags: bits(s.Stopping), first: s.Entities, second: s.Stuck, text: s.Waits})
+			}
+			for _, t := range m.Told {
+				yield(item{shard: t.Shard, flags: bits(t.Away, t.Cut), first: t.Reached, second: t.Full})
+			}
+		},
+		identities: func(yield func(item) bool) {
+			for _, e := range m.Entities {
+				yield(item{shard: e.At.Shard, entity: e.At.ID, flags: bits(e.Stuck), first: e.Waiting, text: e.State, since: e.Since})
+			}
+		},
+	}
+	for _, l := range m.Lines {
+		if l = wire.Clip(l, LineBytes); l != "" {
+			f.lines = append(f.lines, l)
+		}
+	}
+	return f
+}
+
+// write writes the items of a list.
+func (m *form) write(c *wire.Codec, n wire.Number, all iter.Seq[item]) {
+	if all == nil {
+		return
+	}
+	for i := range all {
+		m.item = i
+		wire.Stream(c, n, &m.item, (*item).fields, nil)
 	}
 }
 
@@ -91,83 +213,10 @@ func bits(flags ...bool) (n uint64) {
 	return n
 }
 
-// item is a shard or an entity on the wire.
-type item struct {
-	shard         protocol.ShardID
-	epoch         protocol.Epoch
-	flags         uint64
-	first, second uint32
-	text, entity  string
-	since         time.Time
-}
-
-func (i item) append(dst []byte, n wire.Number) []byte {
-	dst, at := wire.Begin(dst, n)
-	dst = wire.AppendUint(dst, 1, uint64(i.shard))
-	if !i.epoch.IsZero() {
-		b, err := i.epoch.MarshalBinary()
-		machine.Assert(err == nil, "an epoch has a byte form", "error", err)
-		dst = wire.AppendBytes(dst, 2, b)
-	}
-	dst = wire.AppendUint(wire.AppendUint(wire.AppendUint(dst, 3, i.flags), 4, uint64(i.first)), 5, uint64(i.second))
-	dst = wire.AppendString(wire.AppendString(dst, 6, wire.Clip(i.text, LineBytes)), 7, i.entity)
-	return wire.End(wire.AppendUint(dst, 8, uint64(max(0, i.since.UnixMilli()))), at)
-}
-
-func (i *item) set(f *wire.Field) error {
-	switch f.Number {
-	case 1:
-		return wire.Set(&i.shard, f, math.MaxUint32)
-	case 2:
-		b, err := f.Data(LineBytes)
-		if err != nil {
-			return err
-		}
-		if err := i.epoch.UnmarshalBinary(b); err != nil {
-			return wire.Malformed("an epoch: %w", err)
-		}
-		return nil
-	case 3:
-		return wire.Set(&i.flags, f, math.MaxUint64)
-	case 4:
-		return wire.Set(&i.first, f, math.MaxUint32)
-	case 5:
-		return wire.Set(&i.second, f, math.MaxUint32)
-	case 6:
-		return wire.SetText(&i.text, f, LineBytes)
-	case 7:
-		return wire.SetText(&i.entity, f, protocol.MaxEntityBytes)
-	case 8:
-		ms, err := f.Uint(math.MaxInt64)
-		if ms > 0 {
-			i.since = time.UnixMilli(int64(ms)).UTC()
-		}
-		return err
-	default:
-		return nil
-	}
-}
-
-// fields holds the fields of a message. Items are counted first, and read when the lists for them are made: all lists
-// share the room that the bytes of the message give.
-type fields struct {
-	in                 []byte
-	room               wire.Room
-	typ, sort          uint8
-	id, most           uint64
-	kind, entity       string
-	limit, rate, shard uint32
-	payload            []byte
-	named, bare        int // Places with and without an epoch.
-	entities           int
-	lines              []string
-	more               bool
-}
-
 // Decode returns the question or the answer that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (any, error) {
-	c := fields{in: b, room: wire.RoomOf(b)}
-	if err := wire.Each(b, c.set); err != nil {
+	c := &form{in: b, room: wire.RoomOf(b)}
+	if err := wire.ReadIn(&c.room, b, c, (*form).fields); err != nil {
 		return nil, err
 	}
 	switch c.typ {
@@ -180,105 +229,43 @@ func (Codec) Decode(b []byte) (any, error) {
 	}
 }
 
-func (c *fields) set(f *wire.Field) error {
-	switch f.Number {
-	case fieldType:
-		return wire.Set(&c.typ, f, math.MaxUint8)
-	case fieldID:
-		return wire.Set(&c.id, f, math.MaxUint64)
-	case fieldSort:
-		return wire.Set(&c.sort, f, math.MaxUint8)
-	case fieldKind:
-		return wire.SetText(&c.kind, f, LineBytes)
-	case fieldLimit:
-		return wire.Set(&c.limit, f, uint64(LimitMax/time.Millisecond))
-	case fieldShard:
-		return wire.Set(&c.shard, f, math.MaxUint32)
-	case fieldEntity:
-		return wire.SetText(&c.entity, f, protocol.MaxEntityBytes)
-	case fieldMost:
-		return wire.Set(&c.most, f, math.MaxUint32)
-	case fieldRate:
-		return wire.Set(&c.rate, f, math.MaxUint32)
-	case fieldPayload:
-		p, err := f.Data(PayloadMax)
-		c.payload = append([]byte(nil), p...) // Nil for an empty one, which is not written either.
-		return err
-	case fieldPlace:
-		return c.countPlace(f)
-	case fieldEntities:
-		if c.entities++; c.entities > MostEntities {
-			return wire.Malformed("more than %d items", MostEntities)
-		}
-		return nil
-	case fieldLine:
-		return c.addLine(f)
-	case fieldMore:
-		return wire.SetBool(&c.more, f)
-	default:
-		return nil
-	}
-}
-
-// countPlace counts a place, of which only the presence of an epoch is looked at.
-func (c *fields) countPlace(f *wire.Field) error {
-	if c.named+c.bare >= 2*protocol.MaxShards {
+func (m *form) countPlace(p *item) error {
+	if m.named+m.bare >= 2*protocol.MaxShards {
 		return wire.Malformed("more than %d items", 2*protocol.MaxShards)
 	}
-	named := false
-	err := f.Each(func(f *wire.Field) error {
-		named = named || f.Number == 2
-		return nil
-	})
-	if named {
-		c.named++
+	if p.named {
+		m.named++
 	} else {
-		c.bare++
+		m.bare++
 	}
-	return err
+	return nil
 }
 
-// addLine adds a line, unless it is empty.
-func (c *fields) addLine(f *wire.Field) error {
-	var line string
-	err := wire.SetText(&line, f, LineBytes)
-	if err != nil || line == "" {
-		return err
-	}
-	if c.lines = append(c.lines, line); len(c.lines) > LinesMax {
-		return wire.Malformed("more than %d lines", LinesMax)
+func (m *form) countEntity(*wire.Field) error {
+	if m.entities++; m.entities > MostEntities {
+		return wire.Malformed("more than %d items", MostEntities)
 	}
 	return nil
 }
 
 // each reads the items in the fields of a number.
-func (c *fields) each(n wire.Number, visit func(*item) error) error {
-	var i item
-	return wire.Each(c.in, func(f *wire.Field) error {
-		if f.Number != n {
-			return nil
-		}
-		i = item{}
-		if err := f.Each(i.set); err != nil {
-			return err
-		}
-		return visit(&i)
-	})
+func (m *form) each(n wire.Number, visit func(*item) error) error {
+	return wire.ReadIn(&m.room, m.in, m, func(m *form, c *wire.Codec) { wire.Stream(c, n, &m.item, (*item).fields, visit) })
 }
 
-func (c *fields) question() (any, error) {
+func (m *form) question() (any, error) {
 	q := Question{
-		ID: c.id, Sort: Sort(c.sort), Kind: c.kind, Limit: time.Duration(c.limit) * time.Millisecond,
-		After: Cursor{protocol.ShardID(c.shard), c.entity}, Most: uint32(min(c.most, MostEntities)), Rate: c.rate, Payload: c.payload,
+		ID: m.id, Sort: Sort(m.sort), Kind: m.kind, Limit: time.Duration(m.limit) * time.Millisecond,
+		After: Cursor{protocol.ShardID(m.shard), m.entity}, Most: min(m.most, MostEntities), Rate: m.rate, Payload: m.payload,
 	}
 	if q.Sort == 0 || q.Sort > sorts || q.Kind == "" || len(q.Kind) > protocol.MaxKindBytes || !gossip.IsName(q.Kind) || q.Limit == 0 {
 		return nil, wire.Malformed("a question of sort %d about %q within %v", q.Sort, wire.Clip(q.Kind, 64), q.Limit)
 	}
 	var err error
-	if q.Shards, err = wire.List[Place](&c.room, c.named); err != nil {
+	if q.Shards, err = wire.List[Place](&m.room, m.named); err != nil {
 		return nil, err
 	}
-	err = c.each(fieldPlace, func(p *item) error {
+	err = m.each(fieldPlace, func(p *item) error {
 		if p.epoch.IsZero() {
 			return wire.Malformed("shard %d without an epoch", p.shard)
 		}
@@ -293,29 +280,32 @@ func (c *fields) question() (any, error) {
 
 // answer makes an answer of the fields. Items without an epoch are what became of shards that were told. A fault of a
 // later version is one that only its detail describes.
-func (c *fields) answer() (any, error) {
+func (m *form) answer() (any, error) {
 	a := Answer{
-		ID: c.id, Fault: Fault(c.sort), Detail: c.kind, More: c.more, Lines: c.lines,
-		Standing: c.most&1 != 0, Drained: c.most&2 != 0, Proxy: c.most&4 != 0,
+		ID: m.id, Fault: Fault(m.sort), Detail: m.kind, More: m.more, Lines: m.lines,
+		Standing: m.most&1 != 0, Drained: m.most&2 != 0, Proxy: m.most&4 != 0,
+	}
+	if a.Lines = slices.DeleteFunc(a.Lines, func(l string) bool { return l == "" }); len(a.Lines) == 0 {
+		a.Lines = nil
 	}
 	if a.Fault >= faults {
 		a.Fault = FaultOther
 	}
-	if err := errors.Join(c.addPlaces(&a), c.addEntities(&a)); err != nil {
+	if err := errors.Join(m.addPlaces(&a), m.addEntities(&a)); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
 // addPlaces adds what is said of shards.
-func (c *fields) addPlaces(a *Answer) (err error) {
-	if a.Told, err = wire.List[Told](&c.room, c.bare); err != nil {
+func (m *form) addPlaces(a *Answer) (err error) {
+	if a.Told, err = wire.List[Told](&m.room, m.bare); err != nil {
 		return err
 	}
-	if a.Shards, err = wire.List[Shard](&c.room, c.named); err != nil {
+	if a.Shards, err = wire.List[Shard](&m.room, m.named); err != nil {
 		return err
 	}
-	return c.each(fieldPlace, func(p *item) error {
+	return m.each(fieldPlace, func(p *item) error {
 		switch {
 		case !p.epoch.IsZero():
 			a.Shards = append(a.Shards, Shard{Shard: p.shard, Epoch: p.epoch, Stopping: p.flags&1 != 0, Entities: p.first, Stuck: p.second, Waits: p.text})
@@ -329,11 +319,11 @@ func (c *fields) addPlaces(a *Answer) (err error) {
 }
 
 // addEntities adds what is said of entities.
-func (c *fields) addEntities(a *Answer) (err error) {
-	if a.Entities, err = wire.List[Entity](&c.room, c.entities); err != nil {
+func (m *form) addEntities(a *Answer) (err error) {
+	if a.Entities, err = wire.List[Entity](&m.room, m.entities); err != nil {
 		return err
 	}
-	return c.each(fieldEntities, func(e *item) error {
+	return m.each(fieldEntity, func(e *item) error {
 		if e.entity == "" {
 			return wire.Malformed("an entity without an id")
 		}

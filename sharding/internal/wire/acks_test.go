@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/machine"
-	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -53,8 +52,8 @@ func TestAcksAreOnTheWireForGood(t *testing.T) {
 	require.Less(t, len(b), 2*len(wire.AppendAck(nil, threeAcks()[0])), "a base that comes again is not said again")
 }
 
-// Acknowledgements in one envelope are those that went in, also when the generated code of the
-// .proto file has read them, and when the list has been used before.
+// Acknowledgements in one envelope are those that went in, also when protobuf has
+// read them by the .proto file, and when the list has been used before.
 func TestAcksSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind, clock := drawName.Draw(t, "kind"), machine.Instant(rapid.Int64Min(0).Draw(t, "clock"))
@@ -72,7 +71,7 @@ func TestAcksSurviveTheWire(t *testing.T) {
 		got, err := acksOf(t, b)
 		require.NoError(t, err)
 		require.Equal(t, all, got)
-		got, err = acksOf(t, again(t, b, new(pb.Envelope)))
+		got, err = acksOf(t, again(t, b, described(t, "Envelope")))
 		require.NoError(t, err)
 		require.Equal(t, all, got)
 	})

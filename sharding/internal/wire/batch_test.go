@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
-	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -54,8 +53,8 @@ func TestBatchIsOnTheWireForGood(t *testing.T) {
 	require.Equal(t, append(alone(t, seven.messages), alone(t, eight.messages)...), got)
 }
 
-// The messages of a batch are the same as in envelopes of their own, in order, and the
-// generated code of the .proto file reads it. A batch keeps to its bound, and leaves out what
+// The messages of a batch are the same as in envelopes of their own, in order, and
+// protobuf reads it by the .proto file. A batch keeps to its bound, and leaves out what
 // has no room.
 func TestBatchesSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +75,7 @@ func TestBatchesSurviveTheWire(t *testing.T) {
 		require.Len(t, want, n)
 		require.LessOrEqual(t, len(b), wire.BatchBytes+64)
 		decoder := new(wire.Decoder)
-		for _, b := range [][]byte{b, again(t, b, new(pb.Envelope))} {
+		for _, b := range [][]byte{b, again(t, b, described(t, "Envelope"))} {
 			if n == 0 {
 				_, err := decoder.Item(b, now)
 				require.ErrorIs(t, err, wire.ErrMalformed, "nobody sends a batch without parts")

@@ -16,7 +16,6 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
-	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -267,7 +266,7 @@ func TestUnknownFields(t *testing.T) {
 	require.Equal(t, extra, got.(*cell.Message).Extra)
 	passed := appendItem(nil, got)
 	require.Equal(t, join(appendItem(nil, m), extra), passed)
-	require.NoError(t, proto.Unmarshal(passed, new(pb.Envelope)))
+	require.NoError(t, proto.Unmarshal(passed, described(t, "Envelope")))
 
 	for name, m := range controls() {
 		b, err := codec.Append(nil, m)
@@ -305,7 +304,7 @@ func runWith(t testing.TB, fields ...[]byte) []byte {
 // numbers above all that an envelope has. Any other would be a field of the envelope in which the message is passed on:
 // another type, stream or number than the one in which it came.
 func TestAnItemHasNoFieldsOfAnEnvelope(t *testing.T) {
-	fields, last := new(pb.Envelope).ProtoReflect().Descriptor().Fields(), 0
+	fields, last := described(t, "Envelope").ProtoReflect().Descriptor().Fields(), 0
 	for i := range fields.Len() {
 		last = max(last, int(fields.Get(i).Number()))
 	}

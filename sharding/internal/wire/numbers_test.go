@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
-	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -188,12 +187,12 @@ func TestNumbersNameOneStreamEach(t *testing.T) {
 	})
 }
 
-// The generated code reads what is written by hand.
+// Protobuf reads what is written by hand by the .proto file.
 func TestNumbersSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, h := newOrigin(2, 3), new(host)
-		h.good(t, again(t, o.batch(1, 1, 0, 1), new(pb.Envelope)))
-		all, refused := h.good(t, again(t, o.batch(2, 2, 0, 1), new(pb.Envelope)))
+		h.good(t, again(t, o.batch(1, 1, 0, 1), described(t, "Envelope")))
+		all, refused := h.good(t, again(t, o.batch(2, 2, 0, 1), described(t, "Envelope")))
 		require.Equal(t, []string{"0/2", "0/3", "1/2", "1/3"}, all)
 		require.Zero(t, refused)
 	})

@@ -43,12 +43,12 @@ func setEpoch(dst *protocol.Epoch, f *wire.Field) error {
 	if err != nil {
 		return err
 	}
-	*dst, err = epoch(b)
+	*dst, err = epochOf(b)
 	return err
 }
 
-// epoch and term have loops of their own, since every message carries an epoch.
-func epoch(b []byte) (e protocol.Epoch, err error) {
+// epochOf and termOf have loops of their own, since every message carries an epoch.
+func epochOf(b []byte) (e protocol.Epoch, err error) {
 	for len(b) > 0 {
 		var f wire.Field
 		if f, b, err = wire.Next(b); err != nil {
@@ -80,11 +80,11 @@ func setTerm(dst *protocol.Term, f *wire.Field) error {
 	if err != nil {
 		return err
 	}
-	*dst, err = term(b)
+	*dst, err = termOf(b)
 	return err
 }
 
-func term(b []byte) (t protocol.Term, err error) {
+func termOf(b []byte) (t protocol.Term, err error) {
 	for len(b) > 0 {
 		var f wire.Field
 		if f, b, err = wire.Next(b); err != nil {

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/machine"
-	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -63,8 +62,8 @@ var drawReply = rapid.Custom(func(t *rapid.T) protocol.Reply {
 	return r
 })
 
-// Replies in one envelope are those that went in, also when the generated code of the .proto
-// file has read them, and when the list has been used before.
+// Replies in one envelope are those that went in, also when protobuf has read
+// them by the .proto file, and when the list has been used before.
 func TestRepliesSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := machine.Instant(rapid.Int64Min(0).Draw(t, "clock"))
@@ -81,7 +80,7 @@ func TestRepliesSurviveTheWire(t *testing.T) {
 		got, err := repliesOf(t, b)
 		require.NoError(t, err)
 		require.Equal(t, all, got)
-		got, err = repliesOf(t, again(t, b, new(pb.Envelope)))
+		got, err = repliesOf(t, again(t, b, described(t, "Envelope")))
 		require.NoError(t, err)
 		require.Equal(t, all, got)
 	})

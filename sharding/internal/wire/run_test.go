@@ -13,7 +13,6 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
-	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -122,7 +121,7 @@ func TestRunIsOnTheWireForGood(t *testing.T) {
 }
 
 // The messages of a run are the same as in envelopes of their own, however many fit into the
-// run, and the generated code of the .proto file reads it.
+// run, and protobuf reads it by the .proto file.
 func TestRunsSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		messages := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *cell.Message {
@@ -151,7 +150,7 @@ func TestRunsSurviveTheWire(t *testing.T) {
 			if len(got)-before > 1 {
 				require.LessOrEqual(t, len(b), 40<<10+32<<10+1<<10)
 			}
-			require.Equal(t, got[before:], decoded(t, &decoder, again(t, b, new(pb.Envelope))))
+			require.Equal(t, got[before:], decoded(t, &decoder, again(t, b, described(t, "Envelope"))))
 		}
 		require.Equal(t, alone(t, messages), got)
 	})

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/sharding/internal/control"
-	pb "github.com/quorate/quorate/sharding/internal/proto/quorate/sharding/v1"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/wire"
 )
@@ -44,7 +43,7 @@ func TestScalesComeAsTheyWereSaid(t *testing.T) {
 				m = a
 			}
 			require.Equal(t, m, got)
-			got, err = wire.Codec{}.Decode(again(t, b, new(pb.Control)))
+			got, err = wire.Codec{}.Decode(again(t, b, described(t, "Control")))
 			require.NoError(t, err)
 			require.Equal(t, m, got)
 		}
