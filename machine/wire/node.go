@@ -72,15 +72,6 @@ func NodeOf(host string, port uint32, uid uint64) (gossip.NodeID, error) {
 	return gossip.NodeID{Address: gossip.Address{Host: host, Port: uint16(port)}, UID: gossip.UID(uid)}, nil
 }
 
-// ValidNode is [NodeOf] for an id that must be valid.
-func ValidNode(host string, port uint32, uid uint64) (gossip.NodeID, error) {
-	id, err := NodeOf(host, port, uid)
-	if err != nil {
-		return id, err
-	}
-	return id, valid(id.Validate())
-}
-
 // valid turns the error of a validation into one that wraps [ErrMalformed].
 func valid(err error) error {
 	if err != nil {

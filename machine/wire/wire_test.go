@@ -192,13 +192,6 @@ func TestNodesOfGeneratedCode(t *testing.T) {
 	require.Equal(t, gossip.NodeID{Address: gossip.Address{Host: "a", Port: 65535}}, id)
 	_, err = wire.NodeOf("a", 65536, 1)
 	require.ErrorIs(t, err, wire.ErrMalformed)
-	_, err = wire.ValidNode("a", 65536, 1)
-	require.ErrorIs(t, err, wire.ErrMalformed)
-	_, err = wire.ValidNode("a", 1, 0)
-	require.ErrorIs(t, err, wire.ErrMalformed)
-	require.ErrorIs(t, err, gossip.ErrInvalid)
-	_, err = wire.ValidNode("a", 1, 1)
-	require.NoError(t, err)
 }
 
 // A clipped text can be sent, whatever the text was.
