@@ -68,7 +68,7 @@ func (c *change) slot() uint64 { return c.group.gen() + 1 }
 // prepared answers a Prepare.
 func (c *change) prepared(p *peer, b Prepare) {
 	if b.Slot == c.slot() && c.votes() {
-		c.group.send(p, c.promise1(p.node, b))
+		c.group.send(p, c.promiseOwn(p.node, b))
 	}
 }
 
@@ -78,10 +78,10 @@ func (c *change) votes() bool {
 	return c.group.member() && (c.group.reg == nil || c.group.m.mayHost())
 }
 
-// promise1 promises a node to accept nothing below a ballot, unless a higher one was promised.
+// promiseOwn promises a node to accept nothing below a ballot, unless a higher one was promised.
 // The same ballot is promised again to a node that asks again. To another life of its
 // replica it is not: that one may have forgotten which value went with the ballot.
-func (c *change) promise1(node gossip.NodeID, b Prepare) Promise {
+func (c *change) promiseOwn(node gossip.NodeID, b Prepare) Promise {
 	switch {
 	case c.promised.Less(b.Ballot):
 		c.promised, c.asker = b.Ballot, node
@@ -95,12 +95,12 @@ func (c *change) promise1(node gossip.NodeID, b Prepare) Promise {
 // accept answers an Accept.
 func (c *change) accept(p *peer, b Accept) {
 	if b.Slot == c.slot() && b.Value != nil && b.Value.Gen == b.Slot && c.votes() {
-		c.group.send(p, c.accept1(p.node, b))
+		c.group.send(p, c.acceptOwn(p.node, b))
 	}
 }
 
-// accept1 accepts a value from a node, unless a higher ballot was promised.
-func (c *change) accept1(node gossip.NodeID, b Accept) Accepted {
+// acceptOwn accepts a value from a node, unless a higher ballot was promised.
+func (c *change) acceptOwn(node gossip.NodeID, b Accept) Accepted {
 	if b.Ballot.Less(c.promised) {
 		return Accepted{Slot: b.Slot, Ballot: c.promised, Refused: true}
 	}
@@ -150,7 +150,7 @@ func (c *change) propose(v Register, acceptors Set, unanimous bool) {
 	}
 	c.toAcceptors()
 	if acceptors.Has(g.self) {
-		c.promiseOf(g.self, c.promise1(g.m.cfg.Self, c.attempt.prepare(c.slot())))
+		c.promiseOf(g.self, c.promiseOwn(g.m.cfg.Self, c.attempt.prepare(c.slot())))
 	}
 }
 
@@ -195,7 +195,7 @@ func (c *change) promiseOf(id ReplicaID, b Promise) {
 	a.accepting, a.agreed, a.moved = true, map[ReplicaID]bool{}, c.group.m.now.Mono
 	c.toAcceptors()
 	if a.acceptors.Has(c.group.self) {
-		c.acceptanceOf(c.group.self, c.accept1(c.group.m.cfg.Self, a.accept(b.Slot)))
+		c.acceptanceOf(c.group.self, c.acceptOwn(c.group.m.cfg.Self, a.accept(b.Slot)))
 	}
 }
 

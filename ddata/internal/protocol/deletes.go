@@ -10,7 +10,7 @@ func (s *ops) bury(o *op) bool {
 	g := s.group
 	entry, err := g.table.Delete(o.key, g.gen())
 	if err != nil {
-		s.end1(o, Done{Op: o.id, Verdict: Refused, Err: err})
+		s.report(o, Done{Op: o.id, Verdict: Refused, Err: err})
 		return false
 	}
 	g.lags.tookEntry(entry)

@@ -64,28 +64,28 @@ type group struct {
 
 // peer is another replica of the group, or a member of which no replica is known yet.
 type peer struct {
-	node     gossip.NodeID
-	id       ReplicaID // 0 while unknown.
-	gen      uint64    // The generation that it is known to know.
-	turn     uint32
-	caught   uint64 // The generation in which it has said that it caught up.
-	heard    machine.Instant
-	none     bool   // It has said that it knows no register.
-	told     uint64 // The generation that was sent to it last, and when.
-	toldAt   machine.Instant
-	verified machine.Instant // When its node was last asked whether it still is this replica, which another node claims to be.
+	node           gossip.NodeID
+	id             ReplicaID // 0 while unknown.
+	gen            uint64    // The generation that it is known to know.
+	turn           uint32
+	caught         uint64 // The generation in which it has said that it caught up.
+	lastHeard      machine.Instant
+	none           bool   // It has said that it knows no register.
+	registerSent   uint64 // The generation that was sent to it last, and when.
+	registerSentAt machine.Instant
+	verified       machine.Instant // When its node was last asked whether it still is this replica, which another node claims to be.
 
-	agrees bool            // It remembers no batch of this replica's store that is missing.
-	apart  bool            // It has said that it does not count for now.
-	older  bool            // It has said that its store is older: it will come back as another replica.
-	stands bool            // Its node may host, as it has said.
-	taken  uint64          // How far it has said that it catches up, see [Hello],
-	moved  machine.Instant // and when it said so first.
-	wrote  uint64          // The greatest number of a batch that it has shown under its id.
-	missed uint64          // The batch that its store has forgotten, 0 for none.
-	judged bool            // Its store was compared with what is remembered of it.
-	shown  uint64          // The number of the batch that was shown to it last.
-	unsure machine.Instant // When its node was first heard to say that it is unsure, 0 if it does not say so.
+	agrees        bool            // It remembers no batch of this replica's store that is missing.
+	apart         bool            // It has said that it does not count for now.
+	older         bool            // It has said that its store is older: it will come back as another replica.
+	stands        bool            // Its node may host, as it has said.
+	taken         uint64          // How far it has said that it catches up, see [Hello],
+	moved         machine.Instant // and when it said so first.
+	batchWritten  uint64          // The greatest number of a batch that it has shown under its id.
+	batchLost     uint64          // The batch that its store has forgotten, 0 for none.
+	storeCompared bool            // Its store was compared with what is remembered of it.
+	batchShown    uint64          // The number of the batch that was shown to it last.
+	unsure        machine.Instant // When its node was first heard to say that it is unsure, 0 if it does not say so.
 }
 
 func newGroup(m *Machine, index uint8, cfg Group) *group {
@@ -176,7 +176,7 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		g.m.counts.Malformed++
 		return
 	}
-	g.raise(e.Restarts)
+	g.noteRestarts(e.Restarts)
 	if e.Register != nil && (g.reg == nil || e.Register.Above(g.reg)) {
 		g.adopt(e.Register, false)
 	}
@@ -189,15 +189,15 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		// An operator has ended the sender's lineage, and what was written in it since is not
 		// merged: the sender puts it aside as soon as it knows.
 		g.m.counts.Stale++
-		g.tell(p)
+		g.sendRegister(p)
 		return
 	}
-	if p.missed, p.judged = g.age.compare(p, e), true; p.missed != 0 {
+	if p.batchLost, p.storeCompared = g.age.compare(p, e), true; p.batchLost != 0 {
 		if b, told := e.Body.(Aged); told {
 			g.age.told(p, b) // Without an answer: two whose stores are older would answer each other for ever.
 			return
 		}
-		g.send(p, Aged{Of: e.From, Written: p.missed})
+		g.send(p, Aged{Of: e.From, Written: p.batchLost})
 		return
 	}
 	g.age.look()
@@ -210,10 +210,10 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 			p.caught = e.Gen
 		}
 	}
-	g.body(p, e)
-	g.lookSealed()
+	g.dispatch(p, e)
+	g.trySeal()
 	if g.reg != nil && g.misses(p) {
-		g.tell(p)
+		g.sendRegister(p)
 	}
 }
 
@@ -223,9 +223,9 @@ func (g *group) misses(p *peer) bool {
 	return p.turn < turn || p.turn == turn && p.gen < g.reg.Gen
 }
 
-// raise takes over a greater number of unclean starts. Who acknowledges from now on says so;
+// noteRestarts takes over a greater number of unclean starts. Who acknowledges from now on says so;
 // what was acknowledged before may have been lost, and is asked for again.
-func (g *group) raise(restarts uint64) {
+func (g *group) noteRestarts(restarts uint64) {
 	if !g.cfg.Durable || restarts <= g.restarts {
 		return
 	}
@@ -235,9 +235,9 @@ func (g *group) raise(restarts uint64) {
 	g.ops.raised()
 }
 
-// tell tells a peer of the present register, unless it was told a moment ago.
-func (g *group) tell(p *peer) {
-	if p.told == g.gen() && g.m.now.Mono.Sub(p.toldAt) < g.m.cfg.Timing.Tick {
+// sendRegister tells a peer of the present register, unless it was told a moment ago.
+func (g *group) sendRegister(p *peer) {
+	if p.registerSent == g.gen() && g.m.now.Mono.Sub(p.registerSentAt) < g.m.cfg.Timing.Tick {
 		return
 	}
 	g.send(p, Hello{})
@@ -250,7 +250,9 @@ func (g *group) conflicts(l Lineage) bool {
 
 // former reports whether a message was sent before the replica of its node was given another id
 // (see [RenewID]), and comes late: the numbers of batches go on under the new id.
-func (p *peer) former(e Envelope) bool { return p.id != 0 && p.id != e.From && e.Written < p.wrote }
+func (p *peer) former(e Envelope) bool {
+	return p.id != 0 && p.id != e.From && e.Written < p.batchWritten
+}
 
 // meet notes what an envelope says about its sender.
 func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
@@ -263,13 +265,13 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 		if g.peers[p.id] == p {
 			delete(g.peers, p.id)
 		}
-		p.id, p.wrote, g.rerouted = e.From, 0, true
+		p.id, p.batchWritten, g.rerouted = e.From, 0, true
 	}
-	p.wrote = max(p.wrote, e.Written)
+	p.batchWritten = max(p.batchWritten, e.Written)
 	if !g.startedAgain(p) {
 		g.peers[p.id] = p
 	}
-	p.gen, p.turn, p.none, p.heard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
+	p.gen, p.turn, p.none, p.lastHeard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
 	p.agrees, p.apart, p.older, p.stands = p.agrees || e.Agrees, e.Apart, e.Older, !e.Suspended
 	if !e.Unsure {
 		p.unsure = 0
@@ -300,8 +302,8 @@ func demands(body any) bool {
 	}
 }
 
-// body hands the content of a message to its part.
-func (g *group) body(p *peer, e Envelope) {
+// dispatch hands the content of a message to its part.
+func (g *group) dispatch(p *peer, e Envelope) {
 	if g.age.apart() && demands(e.Body) && !(e.Unsure && g.unsure.on && g.age.proven && compares(e.Body)) {
 		return
 	}
@@ -454,9 +456,9 @@ func (g *group) seal() {
 	}
 }
 
-// lookSealed seals the end as soon as a winning part of the old homes of each bucket is
+// trySeal seals the end as soon as a winning part of the old homes of each bucket is
 // known to know of it.
-func (g *group) lookSealed() {
+func (g *group) trySeal() {
 	if g.reg != nil && !g.sealed && g.ends() {
 		g.seal()
 	}
@@ -593,14 +595,14 @@ func (g *group) send(p *peer, body any) {
 		if ahead = g.disk.ahead(body); ahead {
 			e.Written = g.age.kept
 		}
-		p.shown = e.Written
+		p.batchShown = e.Written
 	}
 	e.Suspended = !g.m.mayHost()
-	e.Agrees, e.Restarts = g.cfg.Durable && p.judged && p.missed == 0, g.restarts
+	e.Agrees, e.Restarts = g.cfg.Durable && p.storeCompared && p.batchLost == 0, g.restarts
 	if g.reg != nil {
 		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.age.apart()
 		if g.misses(p) {
-			e.Register, p.told, p.toldAt = g.reg, g.reg.Gen, g.m.now.Mono
+			e.Register, p.registerSent, p.registerSentAt = g.reg, g.reg.Gen, g.m.now.Mono
 		}
 	}
 	send := machine.Send{To: p.node, Lane: laneOf(body), Message: e}

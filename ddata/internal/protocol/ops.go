@@ -134,7 +134,7 @@ func (s *ops) remove(in Delete) {
 		return
 	}
 	s.here(o)
-	s.ask1(o)
+	s.askMissing(o)
 }
 
 // read reads a key.
@@ -165,7 +165,7 @@ func (s *ops) restart(o *op) {
 	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.age.apart() {
 		o.answers[g.self] = o.own
 	}
-	s.ask1(o)
+	s.askMissing(o)
 	s.look(o)
 }
 
@@ -185,8 +185,8 @@ func (s *ops) asks(o *op, p *peer) bool {
 	return s.group.reg != nil && s.group.views.bucket(o.bucket).has(p.id)
 }
 
-// ask1 asks those that have not answered yet.
-func (s *ops) ask1(o *op) {
+// askMissing asks those that have not answered yet.
+func (s *ops) askMissing(o *op) {
 	g := s.group
 	o.asked = g.m.now.Mono
 	if o.stage == storing && g.deleted(o.key) && !o.deletes() {
@@ -299,7 +299,7 @@ func (s *ops) boardOne(o *op, more bool) {
 		s.line = append(s.line, o)
 		return
 	}
-	s.ask1(o)
+	s.askMissing(o)
 }
 
 // boarding reports whether writes wait for their batch.
@@ -393,7 +393,7 @@ func (s *ops) goOn(o *op, confirmed func(ReplicaID) bool) {
 	}
 	o.flight = 0
 	maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.group.self && !confirmed(id) })
-	s.ask1(o)
+	s.askMissing(o)
 	s.look(o)
 }
 
@@ -446,7 +446,7 @@ func (s *ops) sweeping(r *Register) {
 func (s *ops) caughtUp() {
 	for _, o := range s.sorted() {
 		if o.stage == storing && !o.read && !o.stored[s.group.self] {
-			s.ask1(o)
+			s.askMissing(o)
 			s.look(o)
 		}
 	}
@@ -555,7 +555,7 @@ func (s *ops) join(o *op) {
 			joined, err = table.Merge(o.entry, a.entry)
 		}
 		if err != nil {
-			s.end1(o, Done{Op: o.id, Verdict: Refused, Err: err})
+			s.report(o, Done{Op: o.id, Verdict: Refused, Err: err})
 			return
 		}
 		o.entry, o.exists = joined, true
@@ -580,9 +580,9 @@ func (s *ops) join(o *op) {
 	}
 	if !o.level.reads(g.views.bucket(o.bucket), o.agrees) {
 		g.m.counts.Repairs++
-		s.ask1(o)
+		s.askMissing(o)
 	} else if phase, sealed := g.views.bucket(o.bucket).standing(g.reg.Phase, g.sealed); phase == PhaseJoint || !sealed {
-		s.ask1(o)
+		s.askMissing(o)
 	}
 }
 
@@ -623,7 +623,7 @@ func (s *ops) tick() {
 		case !g.cfg.Durable && !g.majorities.goesOn() && s.hopeless(o):
 			s.finish(o, NoQuorum)
 		case now.Sub(o.asked) >= g.m.cfg.Timing.Retry:
-			s.ask1(o)
+			s.askMissing(o)
 			s.look(o)
 		}
 	}
@@ -668,10 +668,10 @@ func (s *ops) finish(o *op, v Verdict) {
 		e := o.entry
 		d.Entry = &e
 	}
-	s.end1(o, d)
+	s.report(o, d)
 }
 
-func (s *ops) end1(o *op, d Done) {
+func (s *ops) report(o *op, d Done) {
 	g := s.group
 	delete(s.open, o.id)
 	in := func(id ReplicaID) bool { return o.stored[id] || o.has(id) }
