@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
@@ -37,7 +38,7 @@ func serve(ctx context.Context, _ process.Spec, k *process.Link) error {
 		})
 	}
 	defer spinners.Wait()
-	return k.Send(process.Outcome{})
+	return k.Send(figure.Outcome{})
 }
 
 // Role is the role of the process that keeps the processors awake.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/ddata"
@@ -18,35 +19,35 @@ const additions = 100
 
 // measureElement measures what all nodes send when one element is added to a large set: the
 // element to each replica, its answer, and what else is sent meanwhile.
-func measureElement(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureElement(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	t, err := startTrio(ctx, s, k, 1)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer t.end()
 	if err := t.insert(ctx, 0, s.Entities); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	if missing, _, err := everywhere(ctx, uint64(s.Entities), t.node.size, t.more, requestSize); err != nil || missing > 0 {
-		return process.Outcome{Lost: missing}, err
+		return figure.Outcome{Lost: missing}, err
 	}
 	if err := measure.Pause(ctx, s.Time/2); err != nil { // What was sent of the large set is acknowledged.
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	before, err := t.looks(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	for i := range additions {
 		if err := t.insert(ctx, s.Entities+i, 1); err != nil {
-			return process.Outcome{}, err
+			return figure.Outcome{}, err
 		}
 	}
 	after, err := t.looks(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
-	out := process.Outcome{
+	out := figure.Outcome{
 		Values: map[string]float64{"bytes": float64(bytesOf(after)-bytesOf(before)) / float64(additions*len(t.more))},
 		CPU:    measure.Microseconds(cpuOf(after)-cpuOf(before)) / additions,
 	}

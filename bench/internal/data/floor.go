@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/sequence"
@@ -20,7 +21,7 @@ import (
 // The two floors: of updates that wait for nobody, and of those that wait for a disk.
 
 // measureMap measures how often the counters of a map behind a lock are raised.
-func measureMap(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureMap(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	began := time.Now() // The clock of the marks runs from here.
 	var mu sync.Mutex   // Guards counters.
 	counters := map[string]uint64{}
@@ -48,7 +49,7 @@ func measureMap(ctx context.Context, s process.Spec, _ *process.Link) (process.O
 
 // measureDisk measures how many records of one size a file takes that has a batch of them
 // on the disk before the next begins.
-func measureDisk(ctx context.Context, s process.Spec, _ *process.Link) (out process.Outcome, err error) {
+func measureDisk(ctx context.Context, s process.Spec, _ *process.Link) (out figure.Outcome, err error) {
 	began := time.Now() // The clock of the marks runs from here.
 	dir, err := os.MkdirTemp("", "bench-data-")
 	if err != nil {

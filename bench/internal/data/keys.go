@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/ddata"
@@ -25,21 +26,21 @@ const (
 )
 
 // measureKeys measures keys by the number.
-func measureKeys(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureKeys(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	t, err := startTrio(ctx, s, k, 0)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer t.end()
 	heap := liveHeap()
 	if err := t.fill(ctx); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	began := time.Now()
 	if err := t.held(ctx); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
-	out := process.Outcome{Values: map[string]float64{"spread": time.Since(began).Seconds()}}
+	out := figure.Outcome{Values: map[string]float64{"spread": time.Since(began).Seconds()}}
 	if err := t.check(ctx, uint64(s.Entities), &out); err != nil || !out.Correct() {
 		return out, err
 	}
@@ -88,7 +89,7 @@ func (t *trio) fill(ctx context.Context) error {
 
 // joined starts a third node, which is ready when it holds all keys. Meanwhile no node loses
 // its standing or takes another for unreachable: otherwise the run has failed.
-func (t *trio) joined(ctx context.Context, out *process.Outcome) error {
+func (t *trio) joined(ctx context.Context, out *figure.Outcome) error {
 	before, err := t.looks(ctx)
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (t *trio) joined(ctx context.Context, out *process.Outcome) error {
 
 // quiet measures what the nodes send when nothing changes. A round is the time in which each
 // of them compares its data with that of another one.
-func (t *trio) quiet(ctx context.Context, out *process.Outcome) error {
+func (t *trio) quiet(ctx context.Context, out *figure.Outcome) error {
 	if err := measure.Pause(ctx, settleTime); err != nil {
 		return err
 	}

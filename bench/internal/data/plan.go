@@ -15,6 +15,7 @@ package data
 import (
 	"slices"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/floor"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -40,9 +41,9 @@ func Group() plan.Group {
 }
 
 // updates is an experiment whose figure is a rate of updates.
-func updates(s process.Spec, f plan.Figure) plan.Experiment {
-	f.Value, f.Unit, f.Better = "rate", "1/s", plan.Higher
-	return plan.Experiment{Spec: s, Figures: []plan.Figure{f}}
+func updates(s process.Spec, f figure.Figure) plan.Experiment {
+	f.Value, f.Unit, f.Better = "rate", "1/s", figure.Higher
+	return plan.Experiment{Spec: s, Figures: []figure.Figure{f}}
 }
 
 // local is updates that wait for nobody. Their floor is a map behind a lock.
@@ -52,18 +53,18 @@ func local() []plan.Experiment {
 	some := own
 	some.Entities = 1000
 	return []plan.Experiment{
-		updates(own.As(roleFloorMap), plan.Figure{Name: floors[0]}).AsFloor(),
-		updates(own, plan.Figure{Name: "local", Target: 1e6, Floors: floors}),
-		updates(some, plan.Figure{Name: "local-to-1000", Floors: floors}),
+		updates(own.As(roleFloorMap), figure.Figure{Name: floors[0]}).AsFloor(),
+		updates(own, figure.Figure{Name: "local", Target: 1e6, Floors: floors}),
+		updates(some, figure.Figure{Name: "local-to-1000", Floors: floors}),
 	}
 }
 
 // majority is one update at a time that waits for a majority, beside an ask.
 func majority() []plan.Experiment {
 	one := func(role, prefix string, ofFloor float64, floors ...string) plan.Experiment {
-		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1, Entities: 1}, Figures: []plan.Figure{
-			{Name: prefix + "p50", Value: "p50", Unit: "us", Better: plan.Lower, OfFloor: ofFloor, Floors: suffixed(floors, "p50")},
-			{Name: prefix + "p99", Value: "p99", Unit: "us", Better: plan.Lower, Floors: suffixed(floors, "p99")},
+		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1, Entities: 1}, Figures: []figure.Figure{
+			{Name: prefix + "p50", Value: "p50", Unit: "us", Better: figure.Lower, OfFloor: ofFloor, Floors: suffixed(floors, "p50")},
+			{Name: prefix + "p99", Value: "p99", Unit: "us", Better: figure.Lower, Floors: suffixed(floors, "p99")},
 		}}
 	}
 	return plan.WithAwake(
@@ -86,11 +87,11 @@ func suffixed(names []string, end string) (all []string) {
 func many() []plan.Experiment {
 	s := process.Spec{Size: 64, Senders: atOnce, Entities: atOnce}
 	return []plan.Experiment{
-		updates(s.As(floor.RoleTCPAsk), plan.Figure{Name: "floor-tcp-64"}).AsFloor(),
-		updates(s.As(traffic.RoleAsk), plan.Figure{Name: "ask-64"}).AsFloor(),
-		updates(s.As(roleMajority), plan.Figure{Name: "majority-64", Target: 40e3, Floors: []string{"ask-64", "floor-tcp-64"}}),
-		updates(s.As(roleFloorDisk), plan.Figure{Name: "floor-fsync-64"}).AsFloor(),
-		updates(s.As(roleDurable), plan.Figure{Name: "durable-64", Target: 5e3, Floors: []string{"floor-fsync-64"}}),
+		updates(s.As(floor.RoleTCPAsk), figure.Figure{Name: "floor-tcp-64"}).AsFloor(),
+		updates(s.As(traffic.RoleAsk), figure.Figure{Name: "ask-64"}).AsFloor(),
+		updates(s.As(roleMajority), figure.Figure{Name: "majority-64", Target: 40e3, Floors: []string{"ask-64", "floor-tcp-64"}}),
+		updates(s.As(roleFloorDisk), figure.Figure{Name: "floor-fsync-64"}).AsFloor(),
+		updates(s.As(roleDurable), figure.Figure{Name: "durable-64", Target: 5e3, Floors: []string{"floor-fsync-64"}}),
 	}
 }
 
@@ -99,40 +100,40 @@ func many() []plan.Experiment {
 func topics() []plan.Experiment {
 	s := process.Spec{Size: 64, Senders: plan.Senders, Entities: plan.Senders}
 	return []plan.Experiment{
-		plan.Single(s.As(traffic.RoleRemote), plan.Figure{Name: "tell-64B"}).AsFloor(),
-		plan.Single(s.As(roleTopic), plan.Figure{Name: "topic-64B", OfFloor: asFast, Floors: []string{"tell-64B"}}),
+		plan.Single(s.As(traffic.RoleRemote), figure.Figure{Name: "tell-64B"}).AsFloor(),
+		plan.Single(s.As(roleTopic), figure.Figure{Name: "topic-64B", OfFloor: asFast, Floors: []string{"tell-64B"}}),
 	}
 }
 
 // wire is what one more element of a large set costs.
 func wire() []plan.Experiment {
-	return []plan.Experiment{{Spec: process.Spec{Role: roleElement, Entities: 10_000}, Figures: []plan.Figure{
-		{Name: "element-bytes", Value: "bytes", Unit: "B", Better: plan.Lower, Target: 300},
+	return []plan.Experiment{{Spec: process.Spec{Role: roleElement, Entities: 10_000}, Figures: []figure.Figure{
+		{Name: "element-bytes", Value: "bytes", Unit: "B", Better: figure.Lower, Target: 300},
 	}}}
 }
 
 // keys is a million keys: their memory, a node that takes them over, and what they cost when
 // nothing changes.
 func keys() plan.Experiment {
-	return plan.Experiment{Spec: process.Spec{Role: roleKeys, Senders: plan.Senders, Entities: 1_000_000}, Figures: []plan.Figure{
-		{Name: "joined-after", Value: "joined", Unit: "s", Better: plan.Lower, Target: 10},
-		{Name: "counts-after", Value: "counts", Unit: "s", Better: plan.Lower},
-		{Name: "joined-cpu", Value: "cpu", Unit: "s", Better: plan.Lower},
-		{Name: "joined-bytes", Value: "wire", Unit: "B", Better: plan.Lower},
-		{Name: "standings-lost", Value: "lapses", Unit: "", Better: plan.Lower, Zero: true},
-		{Name: "marked-unreachable", Value: "marks", Unit: "", Better: plan.Lower, Zero: true},
-		{Name: "heartbeat-p99", Value: "beat", Unit: "ms", Better: plan.Lower},
-		{Name: "heartbeat-p99-before", Value: "beat-before", Unit: "ms", Better: plan.Lower},
-		{Name: "spread-after", Value: "spread", Unit: "s", Better: plan.Lower},
-		{Name: "key-bytes", Value: "key", Unit: "B", Better: plan.Lower, Target: 400},
-		{Name: "round-bytes", Value: "round", Unit: "B", Better: plan.Lower, Target: 2000},
+	return plan.Experiment{Spec: process.Spec{Role: roleKeys, Senders: plan.Senders, Entities: 1_000_000}, Figures: []figure.Figure{
+		{Name: "joined-after", Value: "joined", Unit: "s", Better: figure.Lower, Target: 10},
+		{Name: "counts-after", Value: "counts", Unit: "s", Better: figure.Lower},
+		{Name: "joined-cpu", Value: "cpu", Unit: "s", Better: figure.Lower},
+		{Name: "joined-bytes", Value: "wire", Unit: "B", Better: figure.Lower},
+		{Name: "standings-lost", Value: "lapses", Unit: "", Better: figure.Lower, Zero: true},
+		{Name: "marked-unreachable", Value: "marks", Unit: "", Better: figure.Lower, Zero: true},
+		{Name: "heartbeat-p99", Value: "beat", Unit: "ms", Better: figure.Lower},
+		{Name: "heartbeat-p99-before", Value: "beat-before", Unit: "ms", Better: figure.Lower},
+		{Name: "spread-after", Value: "spread", Unit: "s", Better: figure.Lower},
+		{Name: "key-bytes", Value: "key", Unit: "B", Better: figure.Lower, Target: 400},
+		{Name: "round-bytes", Value: "round", Unit: "B", Better: figure.Lower, Target: 2000},
 	}}
 }
 
 // some is ten thousand keys that a node takes over: how long one that is up does not count yet.
 func some() plan.Experiment {
-	return plan.Experiment{Spec: process.Spec{Role: roleKeys, Senders: plan.Senders, Entities: 10_000}, Figures: []plan.Figure{
-		{Name: "counts-after-10k", Value: "counts", Unit: "s", Better: plan.Lower, Target: 1},
+	return plan.Experiment{Spec: process.Spec{Role: roleKeys, Senders: plan.Senders, Entities: 10_000}, Figures: []figure.Figure{
+		{Name: "counts-after-10k", Value: "counts", Unit: "s", Better: figure.Lower, Target: 1},
 	}}
 }
 

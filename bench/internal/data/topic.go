@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -38,25 +39,25 @@ func topicOf(node *cluster.Node, sender int) (*pubsub.Topic[[]byte], error) {
 func topicName(sender int) string { return "bench-" + strconv.Itoa(sender) }
 
 // measureTopic measures messages to the subscribers of another process.
-func measureTopic(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureTopic(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleReader))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer p.Stop()
 	node, err := rig.Start(ctx, []string{address}, func(*cluster.Config) {})
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer rig.Drop(node)
 	var topics []*pubsub.Topic[[]byte]
 	for i := range s.Senders {
 		if err := awaitReader(ctx, node, topicName(i)); err != nil {
-			return process.Outcome{}, err
+			return figure.Outcome{}, err
 		}
 		topic, err := topicOf(node, i)
 		if err != nil {
-			return process.Outcome{}, err
+			return figure.Outcome{}, err
 		}
 		topics = append(topics, topic)
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 )
@@ -171,7 +172,7 @@ func (t *trio) held(ctx context.Context) error {
 const checkEvery = 50 * time.Millisecond
 
 // check compares what all nodes read with what was added.
-func (t *trio) check(ctx context.Context, added uint64, out *process.Outcome) (err error) {
+func (t *trio) check(ctx context.Context, added uint64, out *figure.Outcome) (err error) {
 	own := func(ctx context.Context) (uint64, error) { return t.node.sum(ctx, t.spec) }
 	out.Lost, out.Duplicated, err = everywhere(ctx, added, own, t.more, requestSum)
 	return err

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/ddata"
@@ -46,10 +47,10 @@ func keysOf(s process.Spec) (all []ddata.Key[crdt.GCounter]) {
 const countEvery = 64
 
 // measureLocal measures updates that wait for nobody, while they spread.
-func measureLocal(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureLocal(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	t, err := startTrio(ctx, s, k, 1)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer t.end()
 	keys, done := keysOf(t.spec), &progress{trio: t, began: time.Now()}
@@ -67,7 +68,7 @@ func measureLocal(ctx context.Context, s process.Spec, k *process.Link) (process
 		return n, nil
 	}}.Run(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	err = t.check(ctx, done.done.Load(), &out)
 	return out, err
@@ -75,10 +76,10 @@ func measureLocal(ctx context.Context, s process.Spec, k *process.Link) (process
 
 // measureMajority measures updates that wait for a majority, and for its disks if the keys
 // are durable.
-func measureMajority(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureMajority(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	t, err := startTrio(ctx, s, k, 1)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer t.end()
 	keys, done := keysOf(t.spec), &progress{trio: t, began: time.Now()}
@@ -87,7 +88,7 @@ func measureMajority(ctx context.Context, s process.Spec, k *process.Link) (proc
 		return t.node.add(ctx, keys[int(asker)%len(keys)], ddata.Majority())
 	}}.Run(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	err = t.check(ctx, done.done.Load(), &out)
 	return out, err

@@ -23,10 +23,10 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/allocation"
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/loopback"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/statistics"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
@@ -106,25 +106,25 @@ func shut(p *host.Plugin, err *error) {
 // measureLaunch launches a plugin again and again, each time from nothing to its first
 // decision: the copy of the executable, its checksum twice, certificates, handshake,
 // settings, and the call.
-func measureLaunch(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureLaunch(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	cfg, err := pluginOf(k.Launcher, pluginRoles()[plugins.Downing])
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	var took []time.Duration
 	for began := time.Now(); len(took) == 0 || time.Since(began) < s.Time; {
 		once, err := launchOnce(ctx, cfg, split(s.Nodes))
 		if err != nil {
-			return process.Outcome{}, err
+			return figure.Outcome{}, err
 		}
 		took = append(took, once)
 	}
 	info, err := os.Stat(cfg.Path)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
-	return process.Outcome{
-		Values: map[string]float64{"launch": measure.Microseconds(statistics.Percentile(took, 0.5)) / 1000},
+	return figure.Outcome{
+		Values: map[string]float64{"launch": measure.Microseconds(figure.Percentile(took, 0.5)) / 1000},
 		Note:   fmt.Sprintf("%d launches of an executable of %d MB", len(took), info.Size()/1_000_000),
 	}, nil
 }
@@ -157,7 +157,7 @@ func decideOnce(ctx context.Context, provider downing.Provider, v downing.View) 
 // measureDecide measures decisions of a plugin that runs, one after the other. About changed
 // members, [roleDecideChanged], every view has other members than the one before, so that none
 // of them can be left out of a question.
-func measureDecide(ctx context.Context, s process.Spec, k *process.Link) (out process.Outcome, err error) {
+func measureDecide(ctx context.Context, s process.Spec, k *process.Link) (out figure.Outcome, err error) {
 	p, err := openPlugin(ctx, k.Launcher, pluginRoles()[plugins.Downing])
 	if err != nil {
 		return out, err
@@ -183,7 +183,7 @@ func measureDecide(ctx context.Context, s process.Spec, k *process.Link) (out pr
 	if resent := p.Status().Resent; resent > 0 {
 		return out, fmt.Errorf("bench: %d questions were sent twice to one process", resent)
 	}
-	out.Values = map[string]float64{"p50": measure.Microseconds(statistics.Percentile(took, 0.5)), "p99": measure.Microseconds(statistics.Percentile(took, 0.99))}
+	out.Values = map[string]float64{"p50": measure.Microseconds(figure.Percentile(took, 0.5)), "p99": measure.Microseconds(figure.Percentile(took, 0.99))}
 	return out, nil
 }
 
@@ -204,7 +204,7 @@ func split(members int) downing.View {
 
 // measureAllocate has a plugin place many shards without a home, in batches: each batch
 // sees where the earlier ones were placed.
-func measureAllocate(ctx context.Context, s process.Spec, k *process.Link) (out process.Outcome, err error) {
+func measureAllocate(ctx context.Context, s process.Spec, k *process.Link) (out figure.Outcome, err error) {
 	p, err := openPlugin(ctx, k.Launcher, pluginRoles()[plugins.Allocation])
 	if err != nil {
 		return out, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/loopback"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -39,21 +40,21 @@ func heartbeatParts() map[string]parts {
 }
 
 // measureHeartbeats measures the processor time of a second of heartbeats.
-func measureHeartbeats(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureHeartbeats(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	seconds, spent, err := heard(ctx, s, k, s.Time)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	if heartbeatParts()[s.Role].plugin { // What a launch costs is not part of it.
 		_, launch, err := heard(ctx, s, k, 0)
 		if err != nil {
-			return process.Outcome{}, err
+			return figure.Outcome{}, err
 		}
 		spent -= launch
 		seconds--
 	}
 	per := measure.Microseconds(spent) / float64(max(seconds, 1))
-	return process.Outcome{Values: map[string]float64{"cpu": per}, Note: fmt.Sprintf("%d seconds of %d heartbeats", seconds, s.Nodes)}, nil
+	return figure.Outcome{Values: map[string]float64{"cpu": per}, Note: fmt.Sprintf("%d seconds of %d heartbeats", seconds, s.Nodes)}, nil
 }
 
 // heard has seconds of heartbeats pass for a time, at least one, and returns how many and the

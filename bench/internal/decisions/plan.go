@@ -6,6 +6,7 @@ package decisions
 import (
 	"slices"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/floor"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -15,9 +16,9 @@ import (
 // Group is the launch, the decisions and the placements of plugins.
 func Group() plan.Group {
 	times := func(role, prefix string, nodes int, target float64, floors ...string) plan.Experiment {
-		e := plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1, Entities: 1, Nodes: nodes}, Figures: []plan.Figure{
-			{Name: prefix + "p50", Value: "p50", Unit: "us", Better: plan.Lower, Target: target},
-			{Name: prefix + "p99", Value: "p99", Unit: "us", Better: plan.Lower},
+		e := plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1, Entities: 1, Nodes: nodes}, Figures: []figure.Figure{
+			{Name: prefix + "p50", Value: "p50", Unit: "us", Better: figure.Lower, Target: target},
+			{Name: prefix + "p99", Value: "p99", Unit: "us", Better: figure.Lower},
 		}}
 		for _, f := range floors {
 			e.Figures[0].Floors = append(e.Figures[0].Floors, f+"p50")
@@ -29,8 +30,8 @@ func Group() plan.Group {
 		Name: "plugins", About: "strategies in another process: launch, decisions, swaps, heartbeats",
 		Experiments: slices.Concat([]plan.Experiment{{
 			Spec: process.Spec{Role: roleLaunch, Nodes: 100},
-			Figures: []plan.Figure{
-				{Name: "first-decision", Value: "launch", Unit: "ms", Better: plan.Lower, Target: 100},
+			Figures: []figure.Figure{
+				{Name: "first-decision", Value: "launch", Unit: "ms", Better: figure.Lower, Target: 100},
 			},
 		}}, plan.WithAwake(
 			times(floor.RoleGRPCAsk, "floor-grpc-", 0, 0).AsFloor(),
@@ -40,15 +41,15 @@ func Group() plan.Group {
 			times(roleDecideChanged, "changed-decision-", 100, 0, "floor-grpc-", "floor-of-two-"),
 		), []plan.Experiment{{
 			Spec: process.Spec{Role: roleAllocate, Nodes: 100, Entities: 100_000, Batch: 10_000},
-			Figures: []plan.Figure{
-				{Name: "all-allocated", Value: "took", Unit: "s", Better: plan.Lower, Target: 5},
-				{Name: "longest-batch", Value: "longest", Unit: "ms", Better: plan.Lower},
+			Figures: []figure.Figure{
+				{Name: "all-allocated", Value: "took", Unit: "s", Better: figure.Lower, Target: 5},
+				{Name: "longest-batch", Value: "longest", Unit: "ms", Better: figure.Lower},
 			},
 		}}, swaps(), []plan.Experiment{
-			second(roleBuiltInDetector, plan.Figure{Name: "floor-heartbeats-cpu"}).AsFloor(),
-			second(rolePluginDetector, plan.Figure{Name: "heartbeats-cpu", Floors: []string{"floor-heartbeats-cpu"}, OfFloor: 2}),
-			second(roleJudge, plan.Figure{Name: "floor-judge-cpu"}).AsFloor(),
-			second(rolePluginJudge, plan.Figure{Name: "judge-cpu", Floors: []string{"floor-judge-cpu"}}),
+			second(roleBuiltInDetector, figure.Figure{Name: "floor-heartbeats-cpu"}).AsFloor(),
+			second(rolePluginDetector, figure.Figure{Name: "heartbeats-cpu", Floors: []string{"floor-heartbeats-cpu"}, OfFloor: 2}),
+			second(roleJudge, figure.Figure{Name: "floor-judge-cpu"}).AsFloor(),
+			second(rolePluginJudge, figure.Figure{Name: "judge-cpu", Floors: []string{"floor-judge-cpu"}}),
 		}),
 	}
 }
@@ -57,18 +58,18 @@ func Group() plan.Group {
 const heartbeats = 1000
 
 // second is the processor time of a second of heartbeats.
-func second(role string, f plan.Figure) plan.Experiment {
-	f.Value, f.Unit, f.Better = "cpu", "us", plan.Lower
-	return plan.Experiment{Spec: process.Spec{Role: role, Nodes: heartbeats}, Figures: []plan.Figure{f}}
+func second(role string, f figure.Figure) plan.Experiment {
+	f.Value, f.Unit, f.Better = "cpu", "us", figure.Lower
+	return plan.Experiment{Spec: process.Spec{Role: role, Nodes: heartbeats}, Figures: []figure.Figure{f}}
 }
 
 // swaps are swaps of a plugin of each policy while it is asked.
 func swaps() []plan.Experiment {
 	all := make([]plan.Experiment, 0, len(plugins.Policies()))
 	for _, policy := range plugins.Policies() {
-		all = append(all, plan.Experiment{Spec: process.Spec{Role: swapRole(policy)}, Figures: []plan.Figure{
-			{Name: "swap-" + string(policy), Value: "took", Unit: "ms", Better: plan.Lower},
-			{Name: "missed-in-swaps-" + string(policy), Value: "missed", Unit: "decisions", Better: plan.Lower, Zero: true},
+		all = append(all, plan.Experiment{Spec: process.Spec{Role: swapRole(policy)}, Figures: []figure.Figure{
+			{Name: "swap-" + string(policy), Value: "took", Unit: "ms", Better: figure.Lower},
+			{Name: "missed-in-swaps-" + string(policy), Value: "missed", Unit: "decisions", Better: figure.Lower, Zero: true},
 		}})
 	}
 	return all

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/statistics"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -25,7 +25,7 @@ const askers = 3
 
 // measureSwap swaps a plugin again and again while it is asked without a pause. A question without
 // an answer counts as lost, which fails the run.
-func measureSwap(ctx context.Context, s process.Spec, k *process.Link) (out process.Outcome, err error) {
+func measureSwap(ctx context.Context, s process.Spec, k *process.Link) (out figure.Outcome, err error) {
 	p, err := openPlugin(ctx, k.Launcher, pluginRoles()[swapRoles()[s.Role]])
 	if err != nil {
 		return out, err
@@ -51,7 +51,7 @@ func measureSwap(ctx context.Context, s process.Spec, k *process.Link) (out proc
 		return out, err
 	}
 	out.Lost = asked.missed.Load()
-	out.Values = map[string]float64{"took": measure.Microseconds(statistics.Percentile(took, 0.5)) / 1000, "missed": float64(out.Lost)}
+	out.Values = map[string]float64{"took": measure.Microseconds(figure.Percentile(took, 0.5)) / 1000, "missed": float64(out.Lost)}
 	out.Note = fmt.Sprintf("%d swaps, %d answers", len(took), asked.answered.Load())
 	return out, nil
 }

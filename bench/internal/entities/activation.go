@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
@@ -14,18 +15,18 @@ import (
 
 // measureActivation measures how many entities start in a second: it sends the first
 // message to each of many ids.
-func measureActivation(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureActivation(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	settled, node, census, err := crowd(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer rig.Drop(node)
 	cpu, began := measure.CPUTime(), time.Now()
 	if err := settled.activate(ctx, s.Senders, s.Entities); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	elapsed, cpu := time.Since(began), measure.CPUTime()-cpu
-	return process.Outcome{
+	return figure.Outcome{
 		Values:     map[string]float64{"rate": float64(s.Entities) / elapsed.Seconds()},
 		CPU:        measure.Microseconds(cpu) / float64(s.Entities),
 		Duplicated: census.repeated.Load(),

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
@@ -15,25 +16,25 @@ import (
 
 // measureIdle measures what an idle entity costs: live heap and stacks, after a
 // collection, before and after many entities were started.
-func measureIdle(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureIdle(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	settled, node, census, err := crowd(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer rig.Drop(node)
 	if err := measure.Pause(ctx, rest); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	heap, stack := live()
 	if err := settled.activate(ctx, s.Senders, s.Entities); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	if err := measure.Pause(ctx, rest); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	heapNow, stackNow := live()
 	n := float64(s.Entities)
-	return process.Outcome{
+	return figure.Outcome{
 		Values: map[string]float64{
 			"bytes": (heapNow + stackNow - heap - stack) / n,
 			"heap":  (heapNow - heap) / n,

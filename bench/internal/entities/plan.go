@@ -9,6 +9,7 @@
 package entities
 
 import (
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/floor"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -20,8 +21,8 @@ func Activation() plan.Group {
 		Name: "activation", About: "first message to each of 400,000 entities, 4 senders",
 		Experiments: []plan.Experiment{
 			floor.Channel(),
-			{Spec: process.Spec{Role: roleActivation, Senders: plan.Senders, Entities: 400_000}, Figures: []plan.Figure{
-				{Name: "activations", Value: "rate", Unit: "1/s", Better: plan.Higher, Target: 400e3, Floors: []string{"floor-channel"}},
+			{Spec: process.Spec{Role: roleActivation, Senders: plan.Senders, Entities: 400_000}, Figures: []figure.Figure{
+				{Name: "activations", Value: "rate", Unit: "1/s", Better: figure.Higher, Target: 400e3, Floors: []string{"floor-channel"}},
 			}},
 		},
 	}
@@ -31,9 +32,9 @@ func Activation() plan.Group {
 func Idle() plan.Group {
 	return plan.Group{
 		Name: "idle", About: "live heap and stack of each of 1,000,000 idle entities",
-		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleIdle, Senders: plan.Senders, Entities: 1_000_000}, Figures: []plan.Figure{
-			{Name: "entity-bytes", Value: "bytes", Unit: "B", Better: plan.Lower, Target: 250},
-			{Name: "entity-heap-bytes", Value: "heap", Unit: "B", Better: plan.Lower},
+		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleIdle, Senders: plan.Senders, Entities: 1_000_000}, Figures: []figure.Figure{
+			{Name: "entity-bytes", Value: "bytes", Unit: "B", Better: figure.Lower, Target: 250},
+			{Name: "entity-heap-bytes", Value: "heap", Unit: "B", Better: figure.Lower},
 		}}},
 	}
 }
@@ -45,11 +46,11 @@ func Remembered() plan.Group {
 	bounded.Rate = 100_000
 	moved := spec
 	moved.Before = 700
-	figures := func(suffix string) []plan.Figure {
-		return []plan.Figure{
-			{Name: "recovery" + suffix, Value: "seconds", Unit: "s", Better: plan.Lower},
-			{Name: "recovery-peak-bytes" + suffix, Value: "peak", Unit: "B", Better: plan.Lower},
-			{Name: "remembered-bytes" + suffix, Value: "bytes", Unit: "B", Better: plan.Lower},
+	figures := func(suffix string) []figure.Figure {
+		return []figure.Figure{
+			{Name: "recovery" + suffix, Value: "seconds", Unit: "s", Better: figure.Lower},
+			{Name: "recovery-peak-bytes" + suffix, Value: "peak", Unit: "B", Better: figure.Lower},
+			{Name: "remembered-bytes" + suffix, Value: "bytes", Unit: "B", Better: figure.Lower},
 		}
 	}
 	return plan.Group{
@@ -62,12 +63,12 @@ func Remembered() plan.Group {
 func Reminders() plan.Group {
 	return plan.Group{
 		Name: "reminders", About: "1,000,000 reminders: set, kept, and some that fall due among them", Optional: true,
-		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleReminders, Entities: 1_000_000}, Figures: []plan.Figure{
-			{Name: "set", Value: "set", Unit: "1/s", Better: plan.Higher},
-			{Name: "recovery", Value: "recovery", Unit: "s", Better: plan.Lower},
-			{Name: "reminder-bytes", Value: "bytes", Unit: "B", Better: plan.Lower},
-			{Name: "late-p50", Value: "p50", Unit: "ms", Better: plan.Lower},
-			{Name: "late-p99", Value: "p99", Unit: "ms", Better: plan.Lower},
+		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleReminders, Entities: 1_000_000}, Figures: []figure.Figure{
+			{Name: "set", Value: "set", Unit: "1/s", Better: figure.Higher},
+			{Name: "recovery", Value: "recovery", Unit: "s", Better: figure.Lower},
+			{Name: "reminder-bytes", Value: "bytes", Unit: "B", Better: figure.Lower},
+			{Name: "late-p50", Value: "p50", Unit: "ms", Better: figure.Lower},
+			{Name: "late-p99", Value: "p99", Unit: "ms", Better: figure.Lower},
 		}}},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -28,15 +29,15 @@ import (
 // measureRemembered measures how long it takes until all entities run that a store remembers, when the whole
 // cluster, here a node, starts anew; and how much memory the process has meanwhile, beside what it had before
 // the kind began. The store is in memory: what a database takes to read a few thousand rows comes on top.
-func measureRemembered(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureRemembered(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	node, err := rig.Start(ctx, nil, func(cfg *cluster.Config) { cfg.Sharding.Remember.RecoveryRate = s.Rate })
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer rig.Drop(node)
 	ids, err := remembering(ctx, cmp.Or(s.Before, cluster.Default().Sharding.NumberOfShards), s.Entities)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	census := &newcomers{}
 	kind := census.kind()
@@ -45,19 +46,19 @@ func measureRemembered(ctx context.Context, s process.Spec, _ *process.Link) (pr
 	before, peak := float64(inUse()), 0.0
 	cpu, began := measure.CPUTime(), time.Now()
 	if _, err := sharding.Start(node, kind); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	const look = 20 * time.Millisecond
 	for running(node) < s.Entities {
 		if err := measure.Pause(ctx, look); err != nil {
-			return process.Outcome{}, fmt.Errorf("%d of %d entities run: %w", running(node), s.Entities, err)
+			return figure.Outcome{}, fmt.Errorf("%d of %d entities run: %w", running(node), s.Entities, err)
 		}
 		peak = max(peak, float64(inUse()))
 	}
 	elapsed, cpu := time.Since(began), measure.CPUTime()-cpu
 	heapNow, stackNow := live()
 	n := float64(s.Entities)
-	return process.Outcome{
+	return figure.Outcome{
 		Values: map[string]float64{
 			"seconds": elapsed.Seconds(), "peak": (peak - before) / n, "bytes": (heapNow + stackNow - heap - stack) / n,
 		},

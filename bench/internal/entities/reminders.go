@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
-	"github.com/quorate/quorate/bench/internal/statistics"
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/sharding/reminder"
 	"github.com/quorate/quorate/sharding/state/memory"
@@ -30,34 +30,34 @@ const (
 
 // measureReminders has a node keep very many reminders, then another one, as after a restart of all, and has some fall
 // due there. The store is in memory: what a database takes comes on top.
-func measureReminders(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureReminders(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	store := memory.New()
 	n := float64(s.Entities)
 	values := map[string]float64{}
 	set, err := fillReminders(ctx, store, s.Entities)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	values["set"] = n / set.Seconds()
 	heap, stack := live()
 	k, err := keepReminders(ctx, store)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer rig.Drop(k.node)
 	began := time.Now()
 	for k.service.Stats().Reminders < s.Entities {
 		if err := measure.Pause(ctx, 5*time.Millisecond); err != nil {
-			return process.Outcome{}, fmt.Errorf("%d of %d reminders are kept: %w", k.service.Stats().Reminders, s.Entities, err)
+			return figure.Outcome{}, fmt.Errorf("%d of %d reminders are kept: %w", k.service.Stats().Reminders, s.Entities, err)
 		}
 	}
 	values["recovery"] = time.Since(began).Seconds()
 	heapNow, stackNow := live()
 	values["bytes"] = (heapNow + stackNow - heap - stack) / n
 	late, err := k.fallDue(ctx, s.Entities)
-	values["p50"] = measure.Milliseconds(statistics.Percentile(late, 0.5))
-	values["p99"] = measure.Milliseconds(statistics.Percentile(late, 0.99))
-	return process.Outcome{Values: values, Lost: uint64(dueSoon - len(late))}, err
+	values["p50"] = measure.Milliseconds(figure.Percentile(late, 0.5))
+	values["p99"] = measure.Milliseconds(figure.Percentile(late, 0.99))
+	return figure.Outcome{Values: values, Lost: uint64(dueSoon - len(late))}, err
 }
 
 // fillReminders sets many reminders that are not due for long, by a node that is dropped then.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
@@ -116,7 +117,7 @@ func (f *fleet) baseline(ctx context.Context) (summary, error) {
 
 // census asks the nodes which entities live there, and checks the order of their
 // messages.
-func (f *fleet) census(ctx context.Context, out *process.Outcome) error {
+func (f *fleet) census(ctx context.Context, out *figure.Outcome) error {
 	nodes := [][]stay{f.lives.stays()}
 	sum := f.lives.found.Totals()
 	all := f.left

@@ -8,30 +8,31 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
 // measureJoin has a third node join two under load.
-func measureJoin(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureJoin(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	f, err := startFleet(ctx, s, k, 0)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer f.end()
 	before, err := f.baseline(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	if err := f.add(ctx); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	settled, err := f.settle(ctx, before.hosts)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	after := f.watches.summary(false)
-	out := process.Outcome{Values: map[string]float64{
+	out := figure.Outcome{Values: map[string]float64{
 		"gap":      measure.Milliseconds(after.longest),
 		"gap-idle": measure.Milliseconds(before.longest),
 		"failed":   float64(after.failures(before.hosts, func(string) bool { return true })),

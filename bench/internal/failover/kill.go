@@ -8,20 +8,21 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
 // measureKill kills one of three nodes.
-func measureKill(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureKill(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	f, err := startFleet(ctx, s, k, 1)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer f.end()
 	before, err := f.baseline(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	victim := len(f.others) - 1
 	if s.Oldest {
@@ -35,18 +36,18 @@ func measureKill(ctx context.Context, s process.Spec, k *process.Link) (process.
 		}
 	}
 	if lost == 0 {
-		return process.Outcome{}, errors.New("bench: the node to kill hosts nothing")
+		return figure.Outcome{}, errors.New("bench: the node to kill hosts nothing")
 	}
 	killed := time.Now()
 	f.others[victim].Kill()
 	f.others = append(f.others[:victim:victim], f.others[victim+1:]...)
 	took, err := f.watches.allSince(ctx, killed, answerLimit)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	after := f.watches.summary(false)
 	survive := func(host string) bool { return host != address }
-	out := process.Outcome{Values: map[string]float64{
+	out := figure.Outcome{Values: map[string]float64{
 		"gap-idle":  measure.Milliseconds(before.longest),
 		"gap":       measure.Milliseconds(after.longestOf(before.hosts, survive)),
 		"answer":    took.Seconds(),

@@ -6,6 +6,7 @@ package failover
 import (
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
 )
@@ -14,14 +15,14 @@ import (
 func Join() plan.Group {
 	return plan.Group{
 		Name: "join", About: "a third node joins two under load, 1,000 entities",
-		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleJoin, Entities: 1000, Nodes: 3}, Figures: []plan.Figure{
-			{Name: "failed-asks", Value: "failed", Unit: "", Better: plan.Lower, Zero: true},
-			{Name: "longest-gap", Value: "gap", Unit: "ms", Better: plan.Lower, Target: gapMax},
-			{Name: "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: plan.Lower},
-			{Name: "moved", Value: "moved", Unit: "%", Better: plan.Higher, Target: 30},
-			{Name: "last-move-after", Value: "settled", Unit: "s", Better: plan.Lower},
-			{Name: "active-twice", Value: "twice", Unit: "", Better: plan.Lower, Zero: true},
-			{Name: "active-twice-ever", Value: "overlapped", Unit: "", Better: plan.Lower, Zero: true},
+		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleJoin, Entities: 1000, Nodes: 3}, Figures: []figure.Figure{
+			{Name: "failed-asks", Value: "failed", Unit: "", Better: figure.Lower, Zero: true},
+			{Name: "longest-gap", Value: "gap", Unit: "ms", Better: figure.Lower, Target: gapMax},
+			{Name: "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: figure.Lower},
+			{Name: "moved", Value: "moved", Unit: "%", Better: figure.Higher, Target: 30},
+			{Name: "last-move-after", Value: "settled", Unit: "s", Better: figure.Lower},
+			{Name: "active-twice", Value: "twice", Unit: "", Better: figure.Lower, Zero: true},
+			{Name: "active-twice-ever", Value: "overlapped", Unit: "", Better: figure.Lower, Zero: true},
 		}}},
 	}
 }
@@ -35,13 +36,13 @@ func Rebalance() plan.Group {
 	spec := process.Spec{Role: roleRebalance, Entities: 1000, Nodes: 3, Shards: 10_000, Limit: 5 * time.Minute}
 	return plan.Group{
 		Name: "rebalance", About: "a third node joins two that have 10,000 shards, 1,000 entities",
-		Experiments: []plan.Experiment{{Spec: spec, Figures: []plan.Figure{
-			{Name: "failed-asks", Value: "failed", Unit: "", Better: plan.Lower, Zero: true},
-			{Name: "last-move-after", Value: "settled", Unit: "s", Better: plan.Lower},
-			{Name: "moved-shards", Value: "moved", Unit: "", Better: plan.Higher, Target: 3300},
-			{Name: "ask-p99", Value: "p99", Unit: "ms", Better: plan.Lower},
-			{Name: "ask-p99-before", Value: "p99-idle", Unit: "ms", Better: plan.Lower},
-			{Name: "active-twice", Value: "overlapped", Unit: "", Better: plan.Lower, Zero: true},
+		Experiments: []plan.Experiment{{Spec: spec, Figures: []figure.Figure{
+			{Name: "failed-asks", Value: "failed", Unit: "", Better: figure.Lower, Zero: true},
+			{Name: "last-move-after", Value: "settled", Unit: "s", Better: figure.Lower},
+			{Name: "moved-shards", Value: "moved", Unit: "", Better: figure.Higher, Target: 3300},
+			{Name: "ask-p99", Value: "p99", Unit: "ms", Better: figure.Lower},
+			{Name: "ask-p99-before", Value: "p99-idle", Unit: "ms", Better: figure.Lower},
+			{Name: "active-twice", Value: "overlapped", Unit: "", Better: figure.Lower, Zero: true},
 		}}},
 	}
 }
@@ -51,13 +52,13 @@ func Rolling() plan.Group {
 	spec := process.Spec{Role: roleRolling, Entities: 1000, Nodes: 5, Proxy: true}
 	return plan.Group{
 		Name: "rolling", About: "five nodes under load are restarted one after the other",
-		Experiments: []plan.Experiment{{Spec: spec, Figures: []plan.Figure{
-			{Name: "failed-asks", Value: "failed", Unit: "", Better: plan.Lower, Zero: true},
-			{Name: "longest-gap", Value: "gap", Unit: "ms", Better: plan.Lower, Target: gapMax},
-			{Name: "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: plan.Lower},
-			{Name: "ask-p99", Value: "p99", Unit: "ms", Better: plan.Lower},
-			{Name: "all-restarted-after", Value: "took", Unit: "s", Better: plan.Lower},
-			{Name: "active-twice", Value: "overlapped", Unit: "", Better: plan.Lower, Zero: true},
+		Experiments: []plan.Experiment{{Spec: spec, Figures: []figure.Figure{
+			{Name: "failed-asks", Value: "failed", Unit: "", Better: figure.Lower, Zero: true},
+			{Name: "longest-gap", Value: "gap", Unit: "ms", Better: figure.Lower, Target: gapMax},
+			{Name: "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: figure.Lower},
+			{Name: "ask-p99", Value: "p99", Unit: "ms", Better: figure.Lower},
+			{Name: "all-restarted-after", Value: "took", Unit: "s", Better: figure.Lower},
+			{Name: "active-twice", Value: "overlapped", Unit: "", Better: figure.Lower, Zero: true},
 		}}},
 	}
 }
@@ -65,13 +66,13 @@ func Rolling() plan.Group {
 // Kill is a node that is killed under load: the youngest, and the oldest, which leads.
 func Kill() plan.Group {
 	kill := func(prefix string, oldest bool) plan.Experiment {
-		return plan.Experiment{Spec: process.Spec{Role: roleKill, Entities: 1000, Nodes: 3, Oldest: oldest}, Figures: []plan.Figure{
-			{Name: prefix + "all-answer-after", Value: "answer", Unit: "s", Better: plan.Lower, Target: 10},
-			{Name: prefix + "failed-asks-survivors", Value: "survivors", Unit: "", Better: plan.Lower, Zero: true},
-			{Name: prefix + "longest-gap-survivors", Value: "gap", Unit: "ms", Better: plan.Lower, Target: gapMax},
-			{Name: prefix + "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: plan.Lower},
-			{Name: prefix + "failed-asks-victim", Value: "victim", Unit: "", Better: plan.Lower},
-			{Name: prefix + "active-twice", Value: "overlapped", Unit: "", Better: plan.Lower, Zero: true},
+		return plan.Experiment{Spec: process.Spec{Role: roleKill, Entities: 1000, Nodes: 3, Oldest: oldest}, Figures: []figure.Figure{
+			{Name: prefix + "all-answer-after", Value: "answer", Unit: "s", Better: figure.Lower, Target: 10},
+			{Name: prefix + "failed-asks-survivors", Value: "survivors", Unit: "", Better: figure.Lower, Zero: true},
+			{Name: prefix + "longest-gap-survivors", Value: "gap", Unit: "ms", Better: figure.Lower, Target: gapMax},
+			{Name: prefix + "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: figure.Lower},
+			{Name: prefix + "failed-asks-victim", Value: "victim", Unit: "", Better: figure.Lower},
+			{Name: prefix + "active-twice", Value: "overlapped", Unit: "", Better: figure.Lower, Zero: true},
 		}}
 	}
 	return plan.Group{

@@ -7,31 +7,32 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
 // measureRebalance has a third node join two with very many shards. What counts as a move is that of a
 // shard, whether an entity lives in it or not.
-func measureRebalance(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureRebalance(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	f, err := startFleet(ctx, s, k, 0)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer f.end()
 	before, err := f.baseline(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	if err := f.add(ctx); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	settled, moved, err := f.settleShards(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	after := f.watches.summary(false)
-	out := process.Outcome{Values: map[string]float64{
+	out := figure.Outcome{Values: map[string]float64{
 		"failed":   float64(after.failures(before.hosts, func(string) bool { return true })),
 		"moved":    float64(moved),
 		"settled":  settled.Seconds(),

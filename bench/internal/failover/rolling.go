@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
@@ -15,32 +16,32 @@ import (
 
 // measureRolling restarts all nodes but this one, which asks and hosts nothing: each leaves in order, and
 // one more joins, before the next one leaves. The oldest, which coordinates, is the first.
-func measureRolling(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureRolling(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	f, err := startFleet(ctx, s, k, s.Nodes-1)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer f.end()
 	before, err := f.baseline(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	began := time.Now()
 	for range s.Nodes {
 		if err := f.restart(ctx); err != nil {
-			return process.Outcome{}, err
+			return figure.Outcome{}, err
 		}
 	}
 	took := time.Since(began)
 	// The nodes are asked for their entities one after the other: none may move meanwhile.
 	if _, _, err := f.settleShards(ctx); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	if _, err := f.watches.allSince(ctx, time.Now(), answerLimit); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	after := f.watches.summary(false)
-	out := process.Outcome{Values: map[string]float64{
+	out := figure.Outcome{Values: map[string]float64{
 		"failed":   float64(after.failures(before.hosts, func(string) bool { return true })),
 		"gap":      measure.Milliseconds(after.longest),
 		"gap-idle": measure.Milliseconds(before.longest),

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
-	"github.com/quorate/quorate/bench/internal/statistics"
 	"github.com/quorate/quorate/sharding"
 )
 
@@ -210,5 +210,5 @@ func (w *watches) percentile(p float64) float64 {
 		}
 		one.mu.Unlock()
 	}
-	return measure.Milliseconds(statistics.Percentile(all, p))
+	return measure.Milliseconds(figure.Percentile(all, p))
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -20,7 +21,7 @@ const channelDepth = 1024
 
 // measureChannel measures the floor of everything local: each sender passes its messages
 // over a channel to a goroutine that checks them.
-func measureChannel(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureChannel(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	var found sequence.Tally
 	payload := make([]byte, s.Size-message.HeaderBytes)
 	channels := make([]chan *message.Message, s.Senders)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/loopback"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
@@ -76,17 +77,17 @@ func openRaw(ctx context.Context, address string) (*grpc.ClientConn, grpc.Client
 
 // measureGRPC measures the floor of messages over gRPC: the senders share one stream, as
 // the nodes of a cluster do, and put a batch of frames into each message.
-func measureGRPC(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureGRPC(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleGRPCSink))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer p.Stop()
 	life, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cc, stream, err := openRaw(life, address)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer func() { _ = cc.Close() }() // All messages have arrived by then.
 	var sending sync.Mutex            // A stream is for one sender at a time.
@@ -177,17 +178,17 @@ func serveGRPC(ctx context.Context, k *process.Link, serve func(grpc.ServerStrea
 
 // measureGRPCAsk measures the floor of asks over gRPC: all askers share one stream, with
 // one message per question.
-func measureGRPCAsk(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureGRPCAsk(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleGRPCEcho))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer p.Stop()
 	life, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cc, stream, err := openRaw(life, address)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	answers := newAnswers(s.Senders)
 	var reader sync.WaitGroup

@@ -7,13 +7,14 @@
 package floor
 
 import (
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
 // Channel measures the floor within one process.
 func Channel() plan.Experiment {
-	return plan.Single(process.Spec{Role: RoleChannel, Size: 64, Senders: plan.Senders}, plan.Figure{Name: "floor-channel"}).AsFloor()
+	return plan.Single(process.Spec{Role: RoleChannel, Size: 64, Senders: plan.Senders}, figure.Figure{Name: "floor-channel"}).AsFloor()
 }
 
 // The roles that measure floors.

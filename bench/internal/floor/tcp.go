@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/loopback"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
@@ -29,15 +30,15 @@ const socketBytes = 64 << 10
 
 // measureTCP measures the floor of messages between processes: the senders write frames
 // of equal size to one connection, as the nodes of a cluster do, through one buffer.
-func measureTCP(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureTCP(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleTCPSink))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer p.Stop()
 	conn, err := loopback.Dial(ctx, address)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer func() { _ = conn.Close() }() // All frames have arrived by then.
 	out := &sharedWriter{out: bufio.NewWriterSize(conn, socketBytes)}
@@ -128,15 +129,15 @@ func serveTCP(ctx context.Context, k *process.Link, serve func(net.Conn, *sequen
 }
 
 // measureTCPAsk measures the floor of asks: all askers share one connection.
-func measureTCPAsk(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureTCPAsk(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	p, address, err := k.Peer(ctx, s.As(roleTCPEcho))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer p.Stop()
 	conn, err := loopback.Dial(ctx, address)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	answers := newAnswers(s.Senders)
 	var reader sync.WaitGroup

@@ -6,6 +6,7 @@ package management
 import (
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
 )
@@ -15,18 +16,18 @@ func Group() plan.Group {
 	return plan.Group{
 		Name: "management", About: "1,000 requests a second; probes beside 10,000 silent ones", Optional: true,
 		Experiments: []plan.Experiment{
-			{Spec: process.Spec{Role: roleRequests, Nodes: 5, Rate: 1000, Limit: 2 * time.Minute}, Figures: []plan.Figure{
-				{Name: "requests-per-second", Value: "rate", Unit: "1/s", Better: plan.Higher, Target: 990},
-				{Name: "requests-failed", Value: "failed", Unit: "", Better: plan.Lower, Zero: true},
-				{Name: "marked-unreachable", Value: "marked", Unit: "", Better: plan.Lower, Zero: true},
-				{Name: "request-cpu", Value: "request", Unit: "us", Better: plan.Lower},
-				{Name: "quiet-cpu", Value: "without", Unit: "ms/s", Better: plan.Lower},
+			{Spec: process.Spec{Role: roleRequests, Nodes: 5, Rate: 1000, Limit: 2 * time.Minute}, Figures: []figure.Figure{
+				{Name: "requests-per-second", Value: "rate", Unit: "1/s", Better: figure.Higher, Target: 990},
+				{Name: "requests-failed", Value: "failed", Unit: "", Better: figure.Lower, Zero: true},
+				{Name: "marked-unreachable", Value: "marked", Unit: "", Better: figure.Lower, Zero: true},
+				{Name: "request-cpu", Value: "request", Unit: "us", Better: figure.Lower},
+				{Name: "quiet-cpu", Value: "without", Unit: "ms/s", Better: figure.Lower},
 			}},
-			{Spec: process.Spec{Role: roleSilentListener, Senders: 10_000, Limit: 2 * time.Minute}, Figures: []plan.Figure{
-				{Name: "probe-alone-p99", Value: "alone", Unit: "ms", Better: plan.Lower},
-				{Name: "probe-beside-silent-p50", Value: "p50", Unit: "ms", Better: plan.Lower},
-				{Name: "probe-beside-silent-p99", Value: "p99", Unit: "ms", Better: plan.Lower, Target: 100},
-				{Name: "probes-failed", Value: "failed", Unit: "", Better: plan.Lower, Zero: true},
+			{Spec: process.Spec{Role: roleSilentListener, Senders: 10_000, Limit: 2 * time.Minute}, Figures: []figure.Figure{
+				{Name: "probe-alone-p99", Value: "alone", Unit: "ms", Better: figure.Lower},
+				{Name: "probe-beside-silent-p50", Value: "p50", Unit: "ms", Better: figure.Lower},
+				{Name: "probe-beside-silent-p99", Value: "p99", Unit: "ms", Better: figure.Lower, Target: 100},
+				{Name: "probes-failed", Value: "failed", Unit: "", Better: figure.Lower, Zero: true},
 			}},
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
@@ -43,14 +44,14 @@ type counted struct {
 
 // measureRequests runs a quiet cluster in this process, first for itself, then while another process asks one node, and
 // says what processor time that takes and which nodes were marked unreachable.
-func measureRequests(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureRequests(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	nodes, err := start(ctx, s.Nodes, func(c *cluster.Config) { c.Management.Address = "127.0.0.1:0" })
 	defer drop(nodes)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	if err := measure.Pause(ctx, quietTime); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	var marked atomic.Uint64
 	for _, n := range nodes {
@@ -58,26 +59,26 @@ func measureRequests(ctx context.Context, s process.Spec, k *process.Link) (proc
 	}
 	without, err := used(ctx, s.Time)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	s.Seeds = []string{nodes[0].ManagementAddress()}
 	asker, _, err := k.Peer(ctx, s.As(roleAsker))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer asker.Kill()
 	var before, after counted
 	if err := errors.Join(measure.Pause(ctx, time.Second), asker.Call(ctx, requestCount, &before)); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	began := time.Now()
 	with, err := used(ctx, s.Time)
 	if err = errors.Join(err, asker.Call(ctx, requestCount, &after)); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	rate := float64(after.Done-before.Done) / time.Since(began).Seconds()
 	each := float64(len(nodes))
-	return process.Outcome{
+	return figure.Outcome{
 		Values: map[string]float64{
 			"rate": rate, "failed": float64(after.Failed), "marked": float64(marked.Load()), "without": 1000 * without / each,
 			"request": 1e6 * (with - without) / max(rate, 1),

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/statistics"
 	"github.com/quorate/quorate/cluster"
 )
 
@@ -30,36 +30,36 @@ const (
 
 // measureSilent asks for the health of a node, over a new connection each time, first alone and then while another
 // process holds connections to the same listener on which nothing comes.
-func measureSilent(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureSilent(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	nodes, err := start(ctx, 1, func(c *cluster.Config) { c.Management.Health.Address = "127.0.0.1:0" })
 	defer drop(nodes)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	url := "http://" + nodes[0].HealthAddress() + "/health/live"
 	alone, failedAlone, err := probe(ctx, url, s.Time)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	s.Seeds = []string{nodes[0].HealthAddress()}
 	silent, _, err := k.Peer(ctx, s.As(roleSilent))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer silent.Kill()
 	if err := measure.Pause(ctx, crowding); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	var before, after counted
 	err = silent.Call(ctx, requestCount, &before)
 	beside, failed, probed := probe(ctx, url, s.Time)
 	if err = errors.Join(err, probed, silent.Call(ctx, requestCount, &after)); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
-	return process.Outcome{
+	return figure.Outcome{
 		Values: map[string]float64{
-			"alone": measure.Milliseconds(statistics.Percentile(alone, 0.99)), "p50": measure.Milliseconds(statistics.Percentile(beside, 0.5)),
-			"p99": measure.Milliseconds(statistics.Percentile(beside, 0.99)), "failed": float64(failedAlone + failed),
+			"alone": measure.Milliseconds(figure.Percentile(alone, 0.99)), "p50": measure.Milliseconds(figure.Percentile(beside, 0.5)),
+			"p99": measure.Milliseconds(figure.Percentile(beside, 0.99)), "failed": float64(failedAlone + failed),
 		},
 		Note: fmt.Sprintf("%d clients that say nothing, of which %d were connected before and %d after the probes: the node closes them after a second, and they came again %d times meanwhile",
 			s.Senders, before.Open, after.Open, after.Done-before.Done),

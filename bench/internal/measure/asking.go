@@ -10,8 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/statistics"
+	"github.com/quorate/quorate/bench/internal/figure"
 )
 
 // Questions and answers. Run starts the askers and lets measure open the windows of time, in
@@ -37,7 +36,7 @@ type Asking struct {
 // second. With Pairs these are of the other situation, "first-p50" and "first-p99" are of
 // the first one, and "p99-ratio" is the median of the pairs' ratios of the other's p99 to the
 // first one's.
-func (a Asking) Run(ctx context.Context) (process.Outcome, error) {
+func (a Asking) Run(ctx context.Context) (figure.Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var stop atomic.Bool
@@ -58,26 +57,26 @@ func (a Asking) Run(ctx context.Context) (process.Outcome, error) {
 	defer askers.Wait()
 	defer stop.Store(true)
 	if err := Pause(ctx, a.Time/4); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	own := CPUTime()
 	from, err := a.Mark(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	elapsed, err := a.measure(ctx, &window)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	to, err := a.Mark(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	own = CPUTime() - own
 	stop.Store(true)
 	askers.Wait()
 	if err := context.Cause(ctx); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	return a.result(ctx, took, elapsed, own+to.CPU-from.CPU, asked.Load())
 }
@@ -124,7 +123,7 @@ func (a Asking) askOn(ctx context.Context, asker uint32, stop *atomic.Bool, wind
 }
 
 // result computes the outcome, with what the other side has checked.
-func (a Asking) result(ctx context.Context, took [][][]time.Duration, elapsed, cpu time.Duration, asked uint64) (process.Outcome, error) {
+func (a Asking) result(ctx context.Context, took [][][]time.Duration, elapsed, cpu time.Duration, asked uint64) (figure.Outcome, error) {
 	windows, count := make([][]time.Duration, a.windows()), 0
 	for _, t := range took {
 		for w := range t {
@@ -134,16 +133,16 @@ func (a Asking) result(ctx context.Context, took [][][]time.Duration, elapsed, c
 	}
 	for _, w := range windows {
 		if len(w) == 0 {
-			return process.Outcome{}, fmt.Errorf("bench: no answer within %v", a.Time/time.Duration(len(windows)))
+			return figure.Outcome{}, fmt.Errorf("bench: no answer within %v", a.Time/time.Duration(len(windows)))
 		}
 	}
 	m, err := a.Mark(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	values := a.latencies(windows)
 	values["rate"] = float64(count) / elapsed.Seconds()
-	return process.Outcome{
+	return figure.Outcome{
 		Values: values,
 		CPU:    Microseconds(cpu) / float64(count),
 		Lost:   asked - min(asked, m.Totals.Received), OutOfOrder: m.Totals.OutOfOrder, Duplicated: m.Totals.Duplicated,
@@ -154,8 +153,8 @@ func (a Asking) result(ctx context.Context, took [][][]time.Duration, elapsed, c
 func (a Asking) latencies(windows [][]time.Duration) map[string]float64 {
 	values := map[string]float64{}
 	percentiles := func(prefix string, all []time.Duration) {
-		values[prefix+"p50"] = Microseconds(statistics.Percentile(all, 0.5))
-		values[prefix+"p99"] = Microseconds(statistics.Percentile(all, 0.99))
+		values[prefix+"p50"] = Microseconds(figure.Percentile(all, 0.5))
+		values[prefix+"p99"] = Microseconds(figure.Percentile(all, 0.99))
 	}
 	if a.Pairs == 0 {
 		percentiles("", windows[0])
@@ -166,10 +165,10 @@ func (a Asking) latencies(windows [][]time.Duration) map[string]float64 {
 	for i := range a.Pairs {
 		f, o := windows[2*i], windows[2*i+1]
 		first, other = append(first, f...), append(other, o...)
-		ratios = append(ratios, float64(statistics.Percentile(o, 0.99))/float64(statistics.Percentile(f, 0.99)))
+		ratios = append(ratios, float64(figure.Percentile(o, 0.99))/float64(figure.Percentile(f, 0.99)))
 	}
 	percentiles("first-", first)
 	percentiles("", other)
-	values["p99-ratio"] = statistics.Median(ratios)
+	values["p99-ratio"] = figure.Median(ratios)
 	return values
 }

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/bench/internal/process"
+	"github.com/quorate/quorate/bench/internal/figure"
 )
 
 // Flood measures messages per second.
@@ -29,7 +29,7 @@ const DrainLimit = 20 * time.Second
 
 // Run sends for a while, measures in the middle of it, and then waits until
 // everything has arrived.
-func (f Flood) Run(ctx context.Context) (process.Outcome, error) {
+func (f Flood) Run(ctx context.Context) (figure.Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var stop atomic.Bool
@@ -48,37 +48,37 @@ func (f Flood) Run(ctx context.Context) (process.Outcome, error) {
 	defer senders.Wait()
 	defer stop.Store(true)
 	if err := Pause(ctx, f.Time/4); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	out, err := f.window(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	stop.Store(true)
 	senders.Wait()
 	if err := context.Cause(ctx); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	return f.drain(ctx, out, sent.Load())
 }
 
 // window measures from one mark to another.
-func (f Flood) window(ctx context.Context) (process.Outcome, error) {
+func (f Flood) window(ctx context.Context) (figure.Outcome, error) {
 	own := CPUTime()
 	from, err := f.Mark(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	to, stall, err := f.look(ctx, from)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	own = CPUTime() - own
 	n := float64(to.Totals.Received - from.Totals.Received)
 	if n == 0 {
-		return process.Outcome{}, fmt.Errorf("bench: nothing arrived within %v", DrainLimit)
+		return figure.Outcome{}, fmt.Errorf("bench: nothing arrived within %v", DrainLimit)
 	}
-	return process.Outcome{
+	return figure.Outcome{
 		Values: map[string]float64{"rate": n / (to.At - from.At).Seconds(), "stall": Milliseconds(stall)},
 		CPU:    Microseconds(own+to.CPU-from.CPU) / n,
 	}, nil
@@ -110,12 +110,12 @@ func (f Flood) look(ctx context.Context, from Mark) (last Mark, stall time.Durat
 }
 
 // drain waits until all messages have arrived, or no more come.
-func (f Flood) drain(ctx context.Context, out process.Outcome, sent uint64) (process.Outcome, error) {
+func (f Flood) drain(ctx context.Context, out figure.Outcome, sent uint64) (figure.Outcome, error) {
 	deadline := time.Now().Add(DrainLimit)
 	for {
 		m, err := f.Mark(ctx)
 		if err != nil {
-			return process.Outcome{}, err
+			return figure.Outcome{}, err
 		}
 		t := m.Totals
 		if t.Received >= sent || time.Now().After(deadline) {
@@ -123,7 +123,7 @@ func (f Flood) drain(ctx context.Context, out process.Outcome, sent uint64) (pro
 			return out, t.Err()
 		}
 		if err := Pause(ctx, 20*time.Millisecond); err != nil {
-			return process.Outcome{}, err
+			return figure.Outcome{}, err
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
@@ -17,21 +18,21 @@ import (
 // measureBoot starts many real nodes in this process in one moment, over real
 // sockets, and says how long it takes until all are up everywhere and what that
 // cost: processor time, messages by kind, bytes, connections, refusals.
-func measureBoot(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureBoot(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	addresses, err := addressesFor(ctx, s)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	var seen kinds
 	used, began := measure.CPUTime(), time.Now()
 	nodes, err := startNodes(ctx, addresses, membership.WithTransport(seen.transport))
 	defer closeNodes(nodes)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	up, err := rig.Until(ctx, began, nodes, "all members are up everywhere", func() bool { return allUp(nodes) })
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	each := float64(len(nodes))
 	values := map[string]float64{"up": up.Seconds(), "cpu": measure.Microseconds(measure.CPUTime()-used) / 1000 / each}
@@ -44,5 +45,5 @@ func measureBoot(ctx context.Context, s process.Spec, _ *process.Link) (process.
 			values["refused"] += float64(refused)
 		}
 	}
-	return process.Outcome{Values: values, CPU: 1000 * values["cpu"], Note: fmt.Sprintf("%d nodes: %s", len(nodes), seen.String())}, nil
+	return figure.Outcome{Values: values, CPU: 1000 * values["cpu"], Note: fmt.Sprintf("%d nodes: %s", len(nodes), seen.String())}, nil
 }

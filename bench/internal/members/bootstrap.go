@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/loopback"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
@@ -23,19 +24,19 @@ const requestUp = "up"
 // measureBootstrap has processes look each other up with default settings, says how long it
 // takes from the start of the first until all are one cluster, and then kills one and says how
 // long the node that remembers the cluster takes from its start until it is up again.
-func measureBootstrap(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureBootstrap(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	dir, err := os.MkdirTemp("", "bench-bootstrap-")
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	all, began := &looking{dir: dir, link: k, spec: s}, time.Now()
 	formed, back, err := all.measure(ctx, began)
 	all.end()
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	margin := membership.Default().Membership.Discovery.StableMargin
-	return process.Outcome{
+	return figure.Outcome{
 		Values: map[string]float64{"up": formed.Seconds(), "after": (formed - margin).Seconds(), "back": back.Seconds()},
 		Note:   fmt.Sprintf("%d processes, of which %v are the margin", s.Nodes, margin),
 	}, nil

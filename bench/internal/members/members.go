@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/loopback"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -31,26 +32,26 @@ const quietFor = 10
 // measureMembers runs many real nodes in this process, over real sockets, and measures
 // how long it takes until all are up everywhere, what a quiet node costs, and how long it
 // takes until a crash is known everywhere.
-func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	addresses, err := loopback.FreeAddresses(ctx, s.Nodes)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	before := memoryNow()
 	began := time.Now()
 	nodes, err := startNodes(ctx, addresses)
 	defer func() { closeNodes(nodes) }() // Except the node that is closed before.
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	up, err := rig.Until(ctx, began, nodes, "all members are up everywhere", func() bool { return allUp(nodes) })
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	values := map[string]float64{"up": up.Seconds()}
 	cpu, err := quietNodes(ctx, s, nodes, values)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	memoryNow().since(before).share(len(nodes), values)
 	// The node's peers see a connection that breaks and is then refused, as with a
@@ -59,15 +60,15 @@ func measureMembers(ctx context.Context, s process.Spec, _ *process.Link) (proce
 	nodes = nodes[:len(nodes)-1]
 	began = time.Now()
 	if err := victim.Close(); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	known, err := rig.Until(ctx, began, nodes, "the crash is known everywhere", func() bool { return knownGone(nodes, victim.Self(), false) })
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	removed, err := rig.Until(ctx, began, nodes, "the dead node is removed everywhere", func() bool { return knownGone(nodes, victim.Self(), true) })
 	values["known"], values["removed"] = known.Seconds(), removed.Seconds()
-	return process.Outcome{Values: values, CPU: cpu}, err
+	return figure.Outcome{Values: values, CPU: cpu}, err
 }
 
 // quietNodes measures an undisturbed cluster.

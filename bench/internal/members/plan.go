@@ -6,6 +6,7 @@ package members
 import (
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/sockets"
@@ -14,10 +15,10 @@ import (
 // Running is clusters of real nodes: all up, quiet, and after a crash.
 func Running() plan.Group {
 	nodes := func(prefix string, n int, up, crash float64) plan.Experiment {
-		figures := []plan.Figure{
-			{Name: prefix + "all-up", Value: "up", Unit: "s", Better: plan.Lower, Target: up},
-			{Name: prefix + "crash-known", Value: "known", Unit: "s", Better: plan.Lower, Target: crash},
-			{Name: prefix + "crash-removed", Value: "removed", Unit: "s", Better: plan.Lower},
+		figures := []figure.Figure{
+			{Name: prefix + "all-up", Value: "up", Unit: "s", Better: figure.Lower, Target: up},
+			{Name: prefix + "crash-known", Value: "known", Unit: "s", Better: figure.Lower, Target: crash},
+			{Name: prefix + "crash-removed", Value: "removed", Unit: "s", Better: figure.Lower},
 		}
 		return plan.Experiment{
 			Spec:    process.Spec{Role: roleMembers, Nodes: n, Limit: 8 * time.Minute},
@@ -31,31 +32,31 @@ func Running() plan.Group {
 }
 
 // steady has the figures of an undisturbed cluster, for each of its nodes.
-func steady(prefix string) []plan.Figure {
-	figures := []plan.Figure{{Name: prefix + "steady-bytes", Value: "bytes", Unit: "B/s", Better: plan.Lower}}
+func steady(prefix string) []figure.Figure {
+	figures := []figure.Figure{{Name: prefix + "steady-bytes", Value: "bytes", Unit: "B/s", Better: figure.Lower}}
 	if sockets.Counted {
 		figures = append(figures,
-			plan.Figure{Name: prefix + "steady-wire-bytes", Value: "wire", Unit: "B/s", Better: plan.Lower, Target: 1500},
-			plan.Figure{Name: prefix + "steady-packets", Value: "packets", Unit: "1/s", Better: plan.Lower},
-			plan.Figure{Name: prefix + "steady-data-packets", Value: "data-packets", Unit: "1/s", Better: plan.Lower},
-			plan.Figure{Name: prefix + "steady-connection-ends", Value: "connections", Unit: "", Better: plan.Lower})
+			figure.Figure{Name: prefix + "steady-wire-bytes", Value: "wire", Unit: "B/s", Better: figure.Lower, Target: 1500},
+			figure.Figure{Name: prefix + "steady-packets", Value: "packets", Unit: "1/s", Better: figure.Lower},
+			figure.Figure{Name: prefix + "steady-data-packets", Value: "data-packets", Unit: "1/s", Better: figure.Lower},
+			figure.Figure{Name: prefix + "steady-connection-ends", Value: "connections", Unit: "", Better: figure.Lower})
 	}
 	return append(figures,
-		plan.Figure{Name: prefix + "steady-cpu", Value: "cpu", Unit: "ms/s", Better: plan.Lower, Target: 1},
-		plan.Figure{Name: prefix + "steady-heap", Value: "heap", Unit: "kB", Better: plan.Lower, Target: 500},
-		plan.Figure{Name: prefix + "steady-stacks", Value: "stacks", Unit: "kB", Better: plan.Lower})
+		figure.Figure{Name: prefix + "steady-cpu", Value: "cpu", Unit: "ms/s", Better: figure.Lower, Target: 1},
+		figure.Figure{Name: prefix + "steady-heap", Value: "heap", Unit: "kB", Better: figure.Lower, Target: 500},
+		figure.Figure{Name: prefix + "steady-stacks", Value: "stacks", Unit: "kB", Better: figure.Lower})
 }
 
 // Boot is clusters of real nodes that start in one moment.
 func Boot() plan.Group {
 	nodes := func(prefix string, n int, apart bool, up float64) plan.Experiment {
-		return plan.Experiment{Spec: process.Spec{Role: roleBoot, Nodes: n, Apart: apart, Limit: 4 * time.Minute}, Figures: []plan.Figure{
-			{Name: prefix + "all-up", Value: "up", Unit: "s", Better: plan.Lower, Target: up},
-			{Name: prefix + "cpu", Value: "cpu", Unit: "ms", Better: plan.Lower},
-			{Name: prefix + "messages", Value: "messages", Unit: "", Better: plan.Lower},
-			{Name: prefix + "bytes", Value: "bytes", Unit: "kB", Better: plan.Lower},
-			{Name: prefix + "connects", Value: "connects", Unit: "", Better: plan.Lower},
-			{Name: prefix + "refused", Value: "refused", Unit: "", Better: plan.Lower, Zero: true},
+		return plan.Experiment{Spec: process.Spec{Role: roleBoot, Nodes: n, Apart: apart, Limit: 4 * time.Minute}, Figures: []figure.Figure{
+			{Name: prefix + "all-up", Value: "up", Unit: "s", Better: figure.Lower, Target: up},
+			{Name: prefix + "cpu", Value: "cpu", Unit: "ms", Better: figure.Lower},
+			{Name: prefix + "messages", Value: "messages", Unit: "", Better: figure.Lower},
+			{Name: prefix + "bytes", Value: "bytes", Unit: "kB", Better: figure.Lower},
+			{Name: prefix + "connects", Value: "connects", Unit: "", Better: figure.Lower},
+			{Name: prefix + "refused", Value: "refused", Unit: "", Better: figure.Lower, Zero: true},
 		}}
 	}
 	return plan.Group{
@@ -71,10 +72,10 @@ func Boot() plan.Group {
 func Bootstrap() plan.Group {
 	return plan.Group{
 		Name: "bootstrap", About: "10 processes form a cluster by themselves, one is started again", Optional: true,
-		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleBootstrap, Nodes: 10, Limit: 4 * time.Minute}, Figures: []plan.Figure{
-			{Name: "all-up", Value: "up", Unit: "s", Better: plan.Lower},
-			{Name: "after-the-margin", Value: "after", Unit: "s", Better: plan.Lower, Target: 3},
-			{Name: "up-again", Value: "back", Unit: "s", Better: plan.Lower, Target: 2},
+		Experiments: []plan.Experiment{{Spec: process.Spec{Role: roleBootstrap, Nodes: 10, Limit: 4 * time.Minute}, Figures: []figure.Figure{
+			{Name: "all-up", Value: "up", Unit: "s", Better: figure.Lower},
+			{Name: "after-the-margin", Value: "after", Unit: "s", Better: figure.Lower, Target: 3},
+			{Name: "up-again", Value: "back", Unit: "s", Better: figure.Lower, Target: 2},
 		}}},
 	}
 }
@@ -83,9 +84,9 @@ func Bootstrap() plan.Group {
 func Simulated() plan.Group {
 	return plan.Group{
 		Name: "simulated", About: "1,000 nodes that start in one moment, in virtual time", Optional: true,
-		Experiments: []plan.Experiment{{Once: true, Spec: process.Spec{Role: roleSimulated, Nodes: 1000, Limit: 20 * time.Minute}, Figures: []plan.Figure{
-			{Name: "1000-all-up", Value: "formed", Unit: "s", Better: plan.Lower, Target: 20},
-			{Name: "1000-real-time", Value: "wall", Unit: "s", Better: plan.Lower},
+		Experiments: []plan.Experiment{{Once: true, Spec: process.Spec{Role: roleSimulated, Nodes: 1000, Limit: 20 * time.Minute}, Figures: []figure.Figure{
+			{Name: "1000-all-up", Value: "formed", Unit: "s", Better: figure.Lower, Target: 20},
+			{Name: "1000-real-time", Value: "wall", Unit: "s", Better: figure.Lower},
 		}}},
 	}
 }

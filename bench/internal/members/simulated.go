@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
@@ -18,7 +19,7 @@ import (
 
 // measureSimulated measures how long, in virtual time, a cluster takes to form whose
 // nodes start at the same moment.
-func measureSimulated(_ context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureSimulated(_ context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	began := time.Now()
 	w := simulation.New(simulation.Options{Seed: 1, RatePPM: 10_000})
 	membershipsim.Serve(w)
@@ -36,9 +37,9 @@ func measureSimulated(_ context.Context, s process.Spec, _ *process.Link) (proce
 	}
 	formed, err := w.RunUntil(2*time.Minute, func() bool { return membershipsim.Settled(w) == nil })
 	if err != nil {
-		return process.Outcome{}, errors.Join(err, membershipsim.Settled(w))
+		return figure.Outcome{}, errors.Join(err, membershipsim.Settled(w))
 	}
-	return process.Outcome{Values: map[string]float64{"formed": formed.Seconds(), "wall": time.Since(began).Seconds()}}, nil
+	return figure.Outcome{Values: map[string]float64{"formed": formed.Seconds(), "wall": time.Since(began).Seconds()}}, nil
 }
 
 // simulatedAddress is the address of the i-th simulated node.

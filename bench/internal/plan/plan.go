@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plan has the words in which benchmarks are described: a [Group] of experiments
-// that take turns, the [Experiment] that a process carries out, and the [Figure] of its
-// outcome that is shown, with its target and with the floors beside which it stands.
+// that take turns, the [Experiment] that a process carries out, and the figures of
+// its outcome that are shown.
 //
 // The packages of the benchmarks describe their groups in these words; nothing here
 // measures anything.
@@ -13,34 +13,16 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/bench/internal/awake"
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/process"
 )
-
-// Figure selects a figure of an experiment's outcome.
-type Figure struct {
-	Name   string   // Name of the figure; unique within its group.
-	Value  string   // Key of the value in the outcome.
-	Unit   string   // Unit for people.
-	Better string   // "higher" or "lower".
-	Target float64  // Value to be reached; zero for none.
-	Zero   bool     // The target is zero.
-	Floors []string // Figures of the same group to compare with; the first one counts.
-
-	// OfFloor is the target of a figure whose target is so many times its first floor; zero
-	// for none.
-	OfFloor float64
-
-	// CPU is the processor time of an operation, in microseconds and of all processes
-	// together, that is to be reached; zero for none.
-	CPU float64
-}
 
 // Experiment measures figures.
 type Experiment struct {
 	Spec    process.Spec
 	Floor   bool // The experiment does not measure the product.
 	Once    bool // The experiment gives the same in each run: it is a function of a seed.
-	Figures []Figure
+	Figures []figure.Figure
 }
 
 // Group is a set of experiments that take turns.
@@ -59,19 +41,13 @@ func (g Group) Lacks() string {
 	return g.Missing()
 }
 
-// These words say which way is better.
-const (
-	Higher = "higher"
-	Lower  = "lower"
-)
-
 // Senders is how many goroutines flood.
 const Senders = 4
 
 // Single is an experiment with one figure of its rate.
-func Single(s process.Spec, f Figure) Experiment {
-	f.Value, f.Unit, f.Better = "rate", "msg/s", Higher
-	return Experiment{Spec: s, Figures: []Figure{f}}
+func Single(s process.Spec, f figure.Figure) Experiment {
+	f.Value, f.Unit, f.Better = "rate", "msg/s", figure.Higher
+	return Experiment{Spec: s, Figures: []figure.Figure{f}}
 }
 
 // AsFloor marks an experiment as a floor.

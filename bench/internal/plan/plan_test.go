@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/bench/internal/awake"
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
 func TestSingleShowsTheRate(t *testing.T) {
-	e := Single(process.Spec{Role: "r"}, Figure{Name: "n", Target: 5})
-	require.Equal(t, []Figure{{Name: "n", Value: "rate", Unit: "msg/s", Better: Higher, Target: 5}}, e.Figures)
+	e := Single(process.Spec{Role: "r"}, figure.Figure{Name: "n", Target: 5})
+	require.Equal(t, []figure.Figure{{Name: "n", Value: "rate", Unit: "msg/s", Better: figure.Higher, Target: 5}}, e.Figures)
 	require.False(t, e.Floor)
 	require.True(t, e.AsFloor().Floor)
 	require.False(t, e.Floor, "the experiment itself is not changed")
@@ -23,10 +24,10 @@ func TestSingleShowsTheRate(t *testing.T) {
 // The figures on processors that are kept awake stand on floors that were measured the
 // same way, and those on the machine as it is stay what they are.
 func TestAwakeFiguresStandOnAwakeFloors(t *testing.T) {
-	floor := Single(process.Spec{}, Figure{Name: "floor"}).AsFloor()
-	figure := Single(process.Spec{}, Figure{Name: "figure", Floors: []string{"floor"}})
-	all := WithAwake(floor, figure)
-	require.Equal(t, []Experiment{floor, figure}, all[:2])
+	floor := Single(process.Spec{}, figure.Figure{Name: "floor"}).AsFloor()
+	beside := Single(process.Spec{}, figure.Figure{Name: "figure", Floors: []string{"floor"}})
+	all := WithAwake(floor, beside)
+	require.Equal(t, []Experiment{floor, beside}, all[:2])
 	if !awake.Possible {
 		require.Len(t, all, 2)
 		return

@@ -115,10 +115,3 @@ func TestTailKeepsTheEnd(t *testing.T) {
 	require.Len(t, kept.kept, tailBytes)
 	require.Contains(t, kept.String(), "bend")
 }
-
-func TestCorrect(t *testing.T) {
-	require.True(t, Outcome{}.Correct())
-	for _, wrong := range []Outcome{{Lost: 1}, {OutOfOrder: 1}, {Duplicated: 1}} {
-		require.False(t, wrong.Correct())
-	}
-}

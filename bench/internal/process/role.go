@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+
+	"github.com/quorate/quorate/bench/internal/figure"
 )
 
 // Measurer measures once.
-type Measurer func(context.Context, Spec, *Link) (Outcome, error)
+type Measurer func(context.Context, Spec, *Link) (figure.Outcome, error)
 
 // Server is a peer: it serves until the parent process is gone.
 type Server func(context.Context, Spec, *Link) error

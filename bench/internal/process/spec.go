@@ -3,9 +3,7 @@
 
 package process
 
-import (
-	"time"
-)
+import "time"
 
 // Spec tells a process what to do. It is passed as an argument.
 type Spec struct {
@@ -40,16 +38,3 @@ func (s Spec) As(role string) Spec {
 	s.Role = role
 	return s
 }
-
-// Outcome is the result of one run.
-type Outcome struct {
-	Values     map[string]float64 `json:"values"`
-	CPU        float64            `json:"cpu"` // Microseconds of processor time per operation, of all processes together.
-	Lost       uint64             `json:"lost"`
-	OutOfOrder uint64             `json:"out_of_order"`
-	Duplicated uint64             `json:"duplicated"`
-	Note       string             `json:"note,omitempty"` // What a reader should know about the run.
-}
-
-// Correct reports whether every message came once and in order.
-func (o Outcome) Correct() bool { return o.Lost == 0 && o.OutOfOrder == 0 && o.Duplicated == 0 }

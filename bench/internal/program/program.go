@@ -16,9 +16,9 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/bench/internal/decisions"
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/report"
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
@@ -91,8 +91,8 @@ func run(ctx context.Context, l process.Launcher, args []string, stdout, stderr 
 			return err
 		}
 	}
-	r := runner{Launcher: l, runs: o.runs, time: o.time, entities: o.entities, profile: o.profile, progress: report.NewProgress(stderr)}
-	var all []report.Record
+	r := runner{Launcher: l, runs: o.runs, time: o.time, entities: o.entities, profile: o.profile, progress: figure.NewProgress(stderr)}
+	var all []figure.Record
 	for _, g := range o.groups {
 		if why := g.Lacks(); why != "" {
 			fmt.Fprintf(stderr, "bench: group %s is left out: %s\n", g.Name, why)
@@ -104,16 +104,16 @@ func run(ctx context.Context, l process.Launcher, args []string, stdout, stderr 
 			fmt.Fprintln(stderr, "bench:", failed)
 			err = errors.Join(err, fmt.Errorf("group %s was not measured to its end", g.Name))
 		}
-		if err := report.Lines(stdout, records); err != nil {
+		if err := figure.Lines(stdout, records); err != nil {
 			return err
 		}
 		all = append(all, records...)
 	}
 	if len(all) > 0 {
 		fmt.Fprintf(stderr, "\n%s, %s/%s, %d processors, %d runs of %v\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.runs, o.time)
-		report.Table(stderr, all)
+		figure.Table(stderr, all)
 	}
-	if slices.ContainsFunc(all, func(r report.Record) bool { return !r.Correct() }) {
+	if slices.ContainsFunc(all, func(r figure.Record) bool { return !r.Correct() }) {
 		err = errors.Join(err, errWrong)
 	}
 	return err

@@ -19,10 +19,10 @@ import (
 
 	"github.com/quorate/quorate/bench/internal/awake"
 	"github.com/quorate/quorate/bench/internal/data"
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/floor"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/report"
 	"github.com/quorate/quorate/bench/internal/traffic"
 	"github.com/quorate/quorate/internal/patience"
 )
@@ -46,14 +46,14 @@ func TestData(t *testing.T) {
 	patience.Watch(t)
 	program, err := os.Executable()
 	require.NoError(t, err)
-	r := runner{Launcher: process.Launcher{Program: program}, runs: 1, time: 100 * time.Millisecond, entities: 2000, progress: report.NewProgress(io.Discard)}
+	r := runner{Launcher: process.Launcher{Program: program}, runs: 1, time: 100 * time.Millisecond, entities: 2000, progress: figure.NewProgress(io.Discard)}
 	g := data.Group()
 	g.Experiments = slices.DeleteFunc(g.Experiments, func(e plan.Experiment) bool {
 		return !slices.Contains([]string{"floor-map", "local-to-1000", "floor-fsync-64", "durable-64", "element-bytes", "joined-after"}, e.Figures[0].Name)
 	})
 	records, err := r.run(t.Context(), g)
 	require.NoError(t, err)
-	found := map[string]report.Record{}
+	found := map[string]figure.Record{}
 	for _, r := range records {
 		require.True(t, r.Correct(), r.Name)
 		found[r.Name] = r
@@ -72,9 +72,9 @@ func TestLocal(t *testing.T) {
 	var out, progress bytes.Buffer
 	status := Main([]string{"-runs", "1", "-time", "100ms", "-entities", "4", "local"}, nil, &out, &progress)
 	require.Equal(t, statusOK, status, progress.String())
-	names := make(map[string]report.Record)
+	names := make(map[string]figure.Record)
 	for line := range strings.Lines(out.String()) {
-		var r report.Record
+		var r figure.Record
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		require.Positive(t, r.Value, r.Name)
 		require.True(t, r.Correct(), r.Name)
@@ -108,7 +108,7 @@ func TestRemote(t *testing.T) {
 	patience.Watch(t)
 	program, err := os.Executable()
 	require.NoError(t, err)
-	r := runner{Launcher: process.Launcher{Program: program}, runs: 1, time: 100 * time.Millisecond, progress: report.NewProgress(io.Discard)}
+	r := runner{Launcher: process.Launcher{Program: program}, runs: 1, time: 100 * time.Millisecond, progress: figure.NewProgress(io.Discard)}
 	g := traffic.Remote()
 	g.Experiments = slices.DeleteFunc(g.Experiments, func(e plan.Experiment) bool {
 		return !slices.Contains([]string{"floor-grpc-100-64B", "tell-64B"}, e.Figures[0].Name)
@@ -134,10 +134,10 @@ func TestAFailureSaysWhy(t *testing.T) {
 func TestOneFailureLeavesTheOthers(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)
-	r := runner{Launcher: process.Launcher{Program: program}, runs: 2, time: 10 * time.Millisecond, progress: report.NewProgress(io.Discard)}
+	r := runner{Launcher: process.Launcher{Program: program}, runs: 2, time: 10 * time.Millisecond, progress: figure.NewProgress(io.Discard)}
 	g := plan.Group{Name: "g", Experiments: []plan.Experiment{
-		plan.Single(process.Spec{Role: "nothing"}, plan.Figure{Name: "floor"}).AsFloor(),
-		plan.Single(process.Spec{Role: floor.RoleChannel, Size: 64, Senders: 1}, plan.Figure{Name: "figure", Floors: []string{"floor"}}),
+		plan.Single(process.Spec{Role: "nothing"}, figure.Figure{Name: "floor"}).AsFloor(),
+		plan.Single(process.Spec{Role: floor.RoleChannel, Size: 64, Senders: 1}, figure.Figure{Name: "figure", Floors: []string{"floor"}}),
 	}}
 	records, err := r.run(t.Context(), g)
 	require.ErrorContains(t, err, `g/floor: bench: process nothing ended: it said: bench: bench: role "nothing"`)

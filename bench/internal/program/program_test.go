@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/figure"
 )
 
 // The program in this process: its arguments, its plan, and wrong arguments.
@@ -56,7 +56,7 @@ func TestThePlanIsWhole(t *testing.T) {
 			for _, f := range e.Figures {
 				require.False(t, names[f.Name], "%s twice in %s", f.Name, g.Name)
 				names[f.Name] = true
-				require.Contains(t, []string{plan.Higher, plan.Lower}, f.Better)
+				require.Contains(t, []string{figure.Higher, figure.Lower}, f.Better)
 				for _, floor := range f.Floors {
 					require.True(t, names[floor], "%s stands on %s, which is not measured before it", f.Name, floor)
 				}

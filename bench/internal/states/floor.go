@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/statistics"
 )
 
 // The floor: the least that saves a state only for its owner, without entities, keeper and store. As many
@@ -33,21 +33,21 @@ WHERE s.id = w.id AND s.epoch = w.epoch AND s.version = w.version - 1`
 )
 
 // measureFloor has the database change rows.
-func measureFloor(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureFloor(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	server, err := startServer(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer server.end()
 	if _, err := server.pool.Exec(ctx, createRows); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	if _, err := server.pool.Exec(ctx, insertRows, s.Entities, make([]byte, epochSize)); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	writers := (s.Senders + batchMost - 1) / batchMost
 	if writers > callsMost || s.Entities != s.Senders {
-		return process.Outcome{}, fmt.Errorf("bench: %d senders to %d rows cannot be measured", s.Senders, s.Entities)
+		return figure.Outcome{}, fmt.Errorf("bench: %d senders to %d rows cannot be measured", s.Senders, s.Entities)
 	}
 	took, faults := make([][]time.Duration, writers), make([]error, writers)
 	began := time.Now()
@@ -61,7 +61,7 @@ func measureFloor(ctx context.Context, s process.Spec, _ *process.Link) (process
 	writing.Wait()
 	seconds := time.Since(began).Seconds()
 	if err := errors.Join(faults...); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	var all []time.Duration
 	changes := 0
@@ -69,8 +69,8 @@ func measureFloor(ctx context.Context, s process.Spec, _ *process.Link) (process
 		all = append(all, t...)
 		changes += len(t) * min(batchMost, s.Entities-i*batchMost)
 	}
-	return process.Outcome{Values: map[string]float64{
-		"p50":  measure.Microseconds(statistics.Percentile(all, 0.5)),
+	return figure.Outcome{Values: map[string]float64{
+		"p50":  measure.Microseconds(figure.Percentile(all, 0.5)),
 		"rate": float64(changes) / seconds,
 	}}, nil
 }

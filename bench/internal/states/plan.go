@@ -13,28 +13,29 @@
 package states
 
 import (
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
 )
 
 // Group is changes of states that are saved.
 func Group() plan.Group {
-	one := func(role, name string, figure plan.Figure) plan.Experiment {
-		figure.Name, figure.Value, figure.Unit, figure.Better = name, "p50", "us", plan.Lower
-		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1, Entities: 1}, Figures: []plan.Figure{figure}}
+	one := func(role, name string, f figure.Figure) plan.Experiment {
+		f.Name, f.Value, f.Unit, f.Better = name, "p50", "us", figure.Lower
+		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1, Entities: 1}, Figures: []figure.Figure{f}}
 	}
-	many := func(role, name string, figure plan.Figure) plan.Experiment {
-		figure.Name, figure.Value, figure.Unit, figure.Better = name, "rate", "1/s", plan.Higher
-		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1024, Entities: 1024}, Figures: []plan.Figure{figure}}
+	many := func(role, name string, f figure.Figure) plan.Experiment {
+		f.Name, f.Value, f.Unit, f.Better = name, "rate", "1/s", figure.Higher
+		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1024, Entities: 1024}, Figures: []figure.Figure{f}}
 	}
 	return plan.Group{
 		Name: "state", About: "changes of entities, saved in PostgreSQL, 1 and 1,024 at a time",
 		Missing: missing,
 		Experiments: []plan.Experiment{
-			one(roleFloor, "floor-update-p50", plan.Figure{}).AsFloor(),
-			one(roleSaves, "save-p50", plan.Figure{Floors: []string{"floor-update-p50"}}),
-			many(roleFloor, "floor-update-1024", plan.Figure{}).AsFloor(),
-			many(roleSaves, "save-1024", plan.Figure{Target: 10e3, Floors: []string{"floor-update-1024"}}),
+			one(roleFloor, "floor-update-p50", figure.Figure{}).AsFloor(),
+			one(roleSaves, "save-p50", figure.Figure{Floors: []string{"floor-update-p50"}}),
+			many(roleFloor, "floor-update-1024", figure.Figure{}).AsFloor(),
+			many(roleSaves, "save-1024", figure.Figure{Target: 10e3, Floors: []string{"floor-update-1024"}}),
 		},
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
 	"github.com/quorate/quorate/bench/internal/process"
 	"github.com/quorate/quorate/bench/internal/rig"
-	"github.com/quorate/quorate/bench/internal/statistics"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/postgres"
@@ -57,36 +57,36 @@ func receive(c *state.Context[saved], m *message.Message) error {
 }
 
 // measureSaves asks entities to change their states, each by one asker.
-func measureSaves(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureSaves(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	server, err := startServer(ctx)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer server.end()
 	store := postgres.New(server.pool, postgres.Options{})
 	if err := store.Create(ctx); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	keeper, err := state.NewKeeper(store, state.Default(), state.WithLogger(rig.Quiet()))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	node, err := rig.Start(ctx, nil, nil)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer rig.Drop(node)
 	kind := sharding.Kind[*message.Message]{Name: message.Kind, Codec: message.Codec{}, New: state.Snapshots(keeper, bytes{}, receive)}
 	region, err := sharding.Start(node, kind)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	askers := make([]*asker, s.Senders)
 	for i := range askers {
 		askers[i] = &asker{region: region, name: message.EntityName(i), payload: make([]byte, s.Size)}
 	}
 	if err := together(askers, func(a *asker) error { return a.ask(ctx) }); err != nil { // All shards have homes, and all entities live.
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	began := time.Now()
 	err = together(askers, func(a *asker) error {
@@ -99,16 +99,16 @@ func measureSaves(ctx context.Context, s process.Spec, _ *process.Link) (process
 		return nil
 	})
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	seconds := time.Since(began).Seconds()
-	out := process.Outcome{}
+	out := figure.Outcome{}
 	var all []time.Duration
 	for _, a := range askers {
 		all = append(all, a.took...)
 	}
 	out.Values = map[string]float64{
-		"p50":  measure.Microseconds(statistics.Percentile(all, 0.5)),
+		"p50":  measure.Microseconds(figure.Percentile(all, 0.5)),
 		"rate": float64(len(all)) / seconds,
 	}
 	out.Lost, err = lost(ctx, server, askers)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -43,24 +44,24 @@ func (sleeper) Receive(c *sharding.Context, m *message.Message) error {
 
 // measureBlocked measures questions to entities of the same node, in turns by themselves and
 // while other entities of the node sleep: as many as s.Blocked, each now and then.
-func measureBlocked(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureBlocked(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	node, err := rig.Start(ctx, nil, forTell())
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer rig.Drop(node)
 	var found sequence.Tally
 	region, err := sharding.Start(node, message.Probes(&found, s.Senders+1, s.Size, ""))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	if err := message.Prime(ctx, s, region); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	var awake atomic.Bool
 	end, err := wakeSleepers(ctx, node, s.Blocked, &awake)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer end()
 	each := s.Entities / s.Senders

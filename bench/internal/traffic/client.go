@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
 	"github.com/quorate/quorate/bench/internal/plan"
@@ -32,14 +33,14 @@ const (
 // Client is the questions of a client that is no member, beside those of a member to the same
 // entities in another process.
 func Client() plan.Group {
-	experiment := func(role string, senders int, figures ...plan.Figure) plan.Experiment {
+	experiment := func(role string, senders int, figures ...figure.Figure) plan.Experiment {
 		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: senders, Entities: senders}, Figures: figures}
 	}
-	rate := func(name string) plan.Figure {
-		return plan.Figure{Name: name, Value: "rate", Unit: "asks/s", Better: plan.Higher}
+	rate := func(name string) figure.Figure {
+		return figure.Figure{Name: name, Value: "rate", Unit: "asks/s", Better: figure.Higher}
 	}
-	late := func(name, value string) plan.Figure {
-		return plan.Figure{Name: name, Value: value, Unit: "us", Better: plan.Lower}
+	late := func(name, value string) figure.Figure {
+		return figure.Figure{Name: name, Value: value, Unit: "us", Better: figure.Lower}
 	}
 	many, one := rate("ask-64"), late("ask-p50", "p50")
 	many.OfFloor, many.Floors = ofMember, []string{"member-ask-64"}
@@ -56,21 +57,21 @@ func Client() plan.Group {
 }
 
 // measureClient measures questions of a client that is no member.
-func measureClient(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureClient(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	host, address, err := k.Peer(ctx, s.As(roleGateway))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer host.Stop()
 	cfg := client.Default()
 	cfg.Addresses = []string{address}
 	c, err := client.Open(cfg, client.WithLogger(rig.Quiet()))
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer func() { _ = c.Close() }() // It returns nil.
 	if err := c.AwaitReady(ctx); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	payload := make([]byte, s.Size-message.HeaderBytes)
 	ask := func(ctx context.Context, asker uint32, seq uint64, entity int) error {
@@ -94,7 +95,7 @@ func measureClient(ctx context.Context, s process.Spec, k *process.Link) (proces
 	}
 	for i := range s.Entities {
 		if err := ask(ctx, uint32(s.Senders), 1, i); err != nil {
-			return process.Outcome{}, fmt.Errorf("bench: the first question to entity %d: %w", i, err)
+			return figure.Outcome{}, fmt.Errorf("bench: the first question to entity %d: %w", i, err)
 		}
 	}
 	return measure.Asking{

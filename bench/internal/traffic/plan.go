@@ -8,6 +8,7 @@ package traffic
 import (
 	"slices"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/floor"
 	"github.com/quorate/quorate/bench/internal/plan"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -24,17 +25,17 @@ const withLimit = 0.9
 // Local is tells to entities of the same node.
 func Local() plan.Group {
 	floors := []string{"floor-channel"}
-	spread := plan.Single(process.Spec{Role: roleLocal, Size: 64, Senders: plan.Senders, Entities: 1000}, plan.Figure{Name: "tell-64B-to-1000", Target: 5e6, CPU: 0.4, Floors: floors})
+	spread := plan.Single(process.Spec{Role: roleLocal, Size: 64, Senders: plan.Senders, Entities: 1000}, figure.Figure{Name: "tell-64B-to-1000", Target: 5e6, CPU: 0.4, Floors: floors})
 	beside := spread.Figures[0]
 	beside.Name, beside.Target, beside.OfFloor = "to-1000-of-channel", 0, 0.6
 	spread.Figures = append(spread.Figures, beside)
 	limited := plan.Single(process.Spec{Role: roleLocal, Size: 64, Senders: plan.Senders, Entities: 1000, InMemory: 2000},
-		plan.Figure{Name: "tell-64B-to-1000-limited", OfFloor: withLimit, Floors: []string{"tell-64B-to-1000"}})
+		figure.Figure{Name: "tell-64B-to-1000-limited", OfFloor: withLimit, Floors: []string{"tell-64B-to-1000"}})
 	return plan.Group{
 		Name: "local", About: "tell 64 B to sharded entities of the same node, 4 senders",
 		Experiments: []plan.Experiment{
 			floor.Channel(),
-			plan.Single(process.Spec{Role: roleLocal, Size: 64, Senders: plan.Senders, Entities: plan.Senders}, plan.Figure{Name: "tell-64B", Target: 5e6, Floors: floors}),
+			plan.Single(process.Spec{Role: roleLocal, Size: 64, Senders: plan.Senders, Entities: plan.Senders}, figure.Figure{Name: "tell-64B", Target: 5e6, Floors: floors}),
 			spread,
 			limited,
 		},
@@ -49,16 +50,16 @@ func Remote() plan.Group {
 		batched.Batch = batch
 		floors := []string{"floor-grpc-100-" + name, "floor-tcp-" + name, "floor-grpc-" + name}
 		return []plan.Experiment{
-			plan.Single(s.As(floor.RoleTCP), plan.Figure{Name: floors[1]}).AsFloor(),
-			plan.Single(batched, plan.Figure{Name: floors[0]}).AsFloor(),
-			plan.Single(s.As(floor.RoleGRPC), plan.Figure{Name: floors[2]}).AsFloor(),
-			plan.Single(s.As(RoleRemote), plan.Figure{Name: "tell-" + name, Target: target, Floors: floors}),
+			plan.Single(s.As(floor.RoleTCP), figure.Figure{Name: floors[1]}).AsFloor(),
+			plan.Single(batched, figure.Figure{Name: floors[0]}).AsFloor(),
+			plan.Single(s.As(floor.RoleGRPC), figure.Figure{Name: floors[2]}).AsFloor(),
+			plan.Single(s.As(RoleRemote), figure.Figure{Name: "tell-" + name, Target: target, Floors: floors}),
 		}
 	}
 	spread := plan.Single(process.Spec{Role: RoleRemote, Size: 64, Senders: plan.Senders, Entities: 1000},
-		plan.Figure{Name: "tell-64B-to-1000", Target: 2e6, CPU: 1, Floors: []string{"floor-grpc-100-64B", "floor-tcp-64B", "floor-grpc-64B"}})
+		figure.Figure{Name: "tell-64B-to-1000", Target: 2e6, CPU: 1, Floors: []string{"floor-grpc-100-64B", "floor-tcp-64B", "floor-grpc-64B"}})
 	large := plan.Single(process.Spec{Role: RoleRemote, Size: 1024, Senders: plan.Senders, Entities: 1000},
-		plan.Figure{Name: "tell-1KiB-to-1000", Target: 600e3, CPU: 2.5, Floors: []string{"floor-grpc-100-1KiB", "floor-tcp-1KiB", "floor-grpc-1KiB"}})
+		figure.Figure{Name: "tell-1KiB-to-1000", Target: 600e3, CPU: 2.5, Floors: []string{"floor-grpc-100-1KiB", "floor-tcp-1KiB", "floor-grpc-1KiB"}})
 	return plan.Group{
 		Name: "remote", About: "tell 64 B and 1 KiB to the entities of another process, 4 senders",
 		Experiments: slices.Concat(sized("64B", 64, 2.5e6), []plan.Experiment{spread}, sized("1KiB", 1024, 325e3), []plan.Experiment{large}),
@@ -69,9 +70,9 @@ func Remote() plan.Group {
 // and many at a time, for the rate.
 func Ask() plan.Group {
 	one := func(role, prefix string, target bool) plan.Experiment {
-		e := plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1, Entities: 1}, Figures: []plan.Figure{
-			{Name: prefix + "p50", Value: "p50", Unit: "us", Better: plan.Lower},
-			{Name: prefix + "p99", Value: "p99", Unit: "us", Better: plan.Lower},
+		e := plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 1, Entities: 1}, Figures: []figure.Figure{
+			{Name: prefix + "p50", Value: "p50", Unit: "us", Better: figure.Lower},
+			{Name: prefix + "p99", Value: "p99", Unit: "us", Better: figure.Lower},
 		}}
 		if target {
 			e.Figures[0].Target, e.Figures[0].Floors = 80, []string{"floor-grpc-p50", "floor-tcp-p50"}
@@ -79,16 +80,16 @@ func Ask() plan.Group {
 		}
 		return e
 	}
-	many := func(role string, f plan.Figure) plan.Experiment {
-		f.Value, f.Unit, f.Better = "rate", "asks/s", plan.Higher
-		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 64, Entities: 64}, Figures: []plan.Figure{f}}
+	many := func(role string, f figure.Figure) plan.Experiment {
+		f.Value, f.Unit, f.Better = "rate", "asks/s", figure.Higher
+		return plan.Experiment{Spec: process.Spec{Role: role, Size: 64, Senders: 64, Entities: 64}, Figures: []figure.Figure{f}}
 	}
-	sleepers := plan.Experiment{Spec: process.Spec{Role: roleBlocked, Size: 64, Senders: 8, Entities: 9000, Blocked: 1000}, Figures: []plan.Figure{
-		{Name: "no-sleepers-p50", Value: "first-p50", Unit: "us", Better: plan.Lower},
-		{Name: "no-sleepers-p99", Value: "first-p99", Unit: "us", Better: plan.Lower},
-		{Name: "beside-sleepers-p50", Value: "p50", Unit: "us", Better: plan.Lower},
-		{Name: "beside-sleepers-p99", Value: "p99", Unit: "us", Better: plan.Lower},
-		{Name: "beside-sleepers-ratio", Value: "p99-ratio", Unit: "", Better: plan.Lower, Target: 2},
+	sleepers := plan.Experiment{Spec: process.Spec{Role: roleBlocked, Size: 64, Senders: 8, Entities: 9000, Blocked: 1000}, Figures: []figure.Figure{
+		{Name: "no-sleepers-p50", Value: "first-p50", Unit: "us", Better: figure.Lower},
+		{Name: "no-sleepers-p99", Value: "first-p99", Unit: "us", Better: figure.Lower},
+		{Name: "beside-sleepers-p50", Value: "p50", Unit: "us", Better: figure.Lower},
+		{Name: "beside-sleepers-p99", Value: "p99", Unit: "us", Better: figure.Lower},
+		{Name: "beside-sleepers-ratio", Value: "p99-ratio", Unit: "", Better: figure.Lower, Target: 2},
 	}}
 	latency := plan.WithAwake(
 		one(floor.RoleTCPAsk, "floor-tcp-", false).AsFloor(),
@@ -103,9 +104,9 @@ func Ask() plan.Group {
 	return plan.Group{
 		Name: "ask", About: "ask entities elsewhere, 1 and 64 at a time, and beside sleepers",
 		Experiments: append(latency,
-			many(floor.RoleTCPAsk, plan.Figure{Name: "floor-tcp-64"}).AsFloor(),
-			many(floor.RoleGRPCAsk, plan.Figure{Name: "floor-grpc-64"}).AsFloor(),
-			many(RoleAsk, plan.Figure{Name: "ask-64", Target: 130e3, CPU: 15, Floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
+			many(floor.RoleTCPAsk, figure.Figure{Name: "floor-tcp-64"}).AsFloor(),
+			many(floor.RoleGRPCAsk, figure.Figure{Name: "floor-grpc-64"}).AsFloor(),
+			many(RoleAsk, figure.Figure{Name: "ask-64", Target: 130e3, CPU: 15, Floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
 			sleepers,
 		),
 	}
@@ -121,11 +122,11 @@ func Wires() plan.Group {
 	spec := func(role string, size, senders, entities int) process.Spec {
 		return process.Spec{Role: role, Size: size, Senders: senders, Entities: entities}
 	}
-	rate := func(name, unit string) plan.Figure {
-		return plan.Figure{Name: name, Value: "rate", Unit: unit, Better: plan.Higher, OfFloor: withTLS}
+	rate := func(name, unit string) figure.Figure {
+		return figure.Figure{Name: name, Value: "rate", Unit: unit, Better: figure.Higher, OfFloor: withTLS}
 	}
-	late := func(value string, ofFloor float64) plan.Figure {
-		return plan.Figure{Name: "ask-" + value, Value: value, Unit: "us", Better: plan.Lower, OfFloor: ofFloor}
+	late := func(value string, ofFloor float64) figure.Figure {
+		return figure.Figure{Name: "ask-" + value, Value: value, Unit: "us", Better: figure.Lower, OfFloor: ofFloor}
 	}
 	return plan.Group{
 		Name: "wires", About: "remote tell and ask straight over TCP and over gRPC, also with TLS",
@@ -140,7 +141,7 @@ func Wires() plan.Group {
 
 // overWires is an experiment over each wire, without TLS and with it. The figures aim, with
 // TLS over TCP, at so many times those without TLS as their OfFloor says.
-func overWires(s process.Spec, figures ...plan.Figure) []plan.Experiment {
+func overWires(s process.Spec, figures ...figure.Figure) []plan.Experiment {
 	variant := func(lane string, secure bool, name string, floors ...string) plan.Experiment {
 		e := plan.Experiment{Spec: s, Figures: slices.Clone(figures)}
 		e.Spec.Lane, e.Spec.Secure = lane, secure
@@ -167,10 +168,10 @@ func overWires(s process.Spec, figures ...plan.Figure) []plan.Experiment {
 // fetched and traces that are sampled, each beside the same without.
 func Telemetry() plan.Group {
 	pair := func(role, name, unit string, size, senders int) []plan.Experiment {
-		without := plan.Single(process.Spec{Role: role, Size: size, Senders: senders, Entities: senders}, plan.Figure{Name: "without-" + name}).AsFloor()
+		without := plan.Single(process.Spec{Role: role, Size: size, Senders: senders, Entities: senders}, figure.Figure{Name: "without-" + name}).AsFloor()
 		with := without
 		with.Floor, with.Spec.Telemetry = false, true
-		with.Figures = []plan.Figure{{Name: name, Value: "rate", Unit: unit, Better: plan.Higher, Floors: []string{"without-" + name}}}
+		with.Figures = []figure.Figure{{Name: name, Value: "rate", Unit: unit, Better: figure.Higher, Floors: []string{"without-" + name}}}
 		without.Figures[0].Unit = unit
 		return []plan.Experiment{without, with}
 	}

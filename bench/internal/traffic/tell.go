@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/measure"
 	"github.com/quorate/quorate/bench/internal/message"
 	"github.com/quorate/quorate/bench/internal/process"
@@ -18,10 +19,10 @@ import (
 )
 
 // measureLocal measures tells to entities of the same node.
-func measureLocal(ctx context.Context, s process.Spec, _ *process.Link) (process.Outcome, error) {
+func measureLocal(ctx context.Context, s process.Spec, _ *process.Link) (figure.Outcome, error) {
 	node, err := rig.Start(ctx, nil, forTell())
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer rig.Drop(node)
 	var found sequence.Tally
@@ -29,30 +30,30 @@ func measureLocal(ctx context.Context, s process.Spec, _ *process.Link) (process
 	probes.EntityLimit = s.InMemory
 	region, err := sharding.Start(node, probes)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	return tellAll(ctx, s, region, measure.NewStopwatch(&found, measure.NoCPU).Mark, node)
 }
 
 // measureRemote measures tells to the entities of another process.
-func measureRemote(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureRemote(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	region, node, p, end, err := pair(ctx, s, k)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer end()
 	return tellAll(ctx, s, region, measure.RemoteMark(p), node)
 }
 
 // measureAsk measures asks to the entities of another process.
-func measureAsk(ctx context.Context, s process.Spec, k *process.Link) (process.Outcome, error) {
+func measureAsk(ctx context.Context, s process.Spec, k *process.Link) (figure.Outcome, error) {
 	region, _, p, end, err := pair(ctx, s, k)
 	if err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	defer end()
 	if err := message.Prime(ctx, s, region); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	payload := make([]byte, s.Size-message.HeaderBytes)
 	return measure.Asking{
@@ -73,9 +74,9 @@ func measureAsk(ctx context.Context, s process.Spec, k *process.Link) (process.O
 
 // tellAll floods entities. With as many entities as senders each sender has an entity of
 // its own; with more, each sender tells all of them in turn.
-func tellAll(ctx context.Context, s process.Spec, region *sharding.Region[*message.Message], at func(context.Context) (measure.Mark, error), node *cluster.Node) (process.Outcome, error) {
+func tellAll(ctx context.Context, s process.Spec, region *sharding.Region[*message.Message], at func(context.Context) (measure.Mark, error), node *cluster.Node) (figure.Outcome, error) {
 	if err := message.Prime(ctx, s, region); err != nil {
-		return process.Outcome{}, err
+		return figure.Outcome{}, err
 	}
 	names := make([]string, s.Entities)
 	for i := range names {

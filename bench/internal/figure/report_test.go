@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package figure
 
 import (
 	"bytes"
@@ -9,25 +9,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/quorate/quorate/bench/internal/plan"
-	"github.com/quorate/quorate/bench/internal/process"
 )
 
 // A record stands on its floor: the ratio is that of the medians, and it is
 // not stable when the floor is not.
 func TestRecords(t *testing.T) {
-	outcomes := func(values ...float64) (all []process.Outcome) {
+	outcomes := func(values ...float64) (all []Outcome) {
 		for _, v := range values {
-			all = append(all, process.Outcome{Values: map[string]float64{"rate": v}, CPU: 2})
+			all = append(all, Outcome{Values: map[string]float64{"rate": v}, CPU: 2})
 		}
 		return all
 	}
-	g := plan.Group{Name: "g", Experiments: []plan.Experiment{
-		plan.Single(process.Spec{}, plan.Figure{Name: "floor"}).AsFloor(),
-		plan.Single(process.Spec{}, plan.Figure{Name: "figure", Target: 45, Floors: []string{"floor"}}),
-	}}
-	records := Summarize(g, [][]process.Outcome{outcomes(100, 130, 90), outcomes(50, 40, 60)})
+	g := []Runs{
+		{Figures: []Figure{rated("floor", 0)}, Floor: true, Outcomes: outcomes(100, 130, 90)},
+		{Figures: []Figure{rated("figure", 45, "floor")}, Outcomes: outcomes(50, 40, 60)},
+	}
+	records := Summarize("g", g)
 	require.Len(t, records, 2)
 	require.False(t, *records[0].Stable)
 	f := records[1]
@@ -39,17 +36,17 @@ func TestRecords(t *testing.T) {
 	require.Equal(t, "g/floor", f.Floor)
 	require.False(t, *f.Stable)
 	require.True(t, *f.Met)
-	g.Experiments[1].Figures[0].OfFloor = 0.6
-	f = Summarize(g, [][]process.Outcome{outcomes(100), outcomes(50)})[1]
+	g[1].Figures[0].OfFloor, g[0].Outcomes, g[1].Outcomes = 0.6, outcomes(100), outcomes(50)
+	f = Summarize("g", g)[1]
 	require.InDelta(t, 60, *f.Target, 0)
 	require.False(t, *f.Met)
 	require.Nil(t, f.CPUTarget)
 	broken := outcomes(1)
 	broken[0].Lost, broken[0].Note = 7, "why"
-	r := newRecord("g", plan.Figure{Name: "x", Value: "rate", Better: plan.Lower, Zero: true}, broken)
+	r := newRecord("g", Figure{Name: "x", Value: "rate", Better: Lower, Zero: true}, broken)
 	require.False(t, r.Correct())
 	require.False(t, *r.Met)
-	once := newRecord("g", plan.Figure{Name: "x", Value: "rate", Better: plan.Lower, Zero: true}, outcomes(0, 0, 1))
+	once := newRecord("g", Figure{Name: "x", Value: "rate", Better: Lower, Zero: true}, outcomes(0, 0, 1))
 	require.Zero(t, once.Value)
 	require.False(t, *once.Met, "not in any run")
 	var table bytes.Buffer
@@ -64,15 +61,16 @@ func TestRecords(t *testing.T) {
 // The processor time of an operation has a target of its own, and is shown once for an
 // experiment that has several figures.
 func TestTheProcessorTimeHasATarget(t *testing.T) {
-	outcomes := func(cpu float64) []process.Outcome {
-		return []process.Outcome{{Values: map[string]float64{"rate": 10, "p50": 1}, CPU: cpu}}
+	outcomes := func(cpu float64) []Outcome {
+		return []Outcome{{Values: map[string]float64{"rate": 10, "p50": 1}, CPU: cpu}}
 	}
-	several := plan.Experiment{Figures: []plan.Figure{
-		{Name: "figure", Value: "rate", Better: plan.Higher, CPU: 5, Floors: []string{"floor"}}, {Name: "other", Value: "p50", Better: plan.Lower},
-	}}
-	g := plan.Group{Name: "g", Experiments: []plan.Experiment{plan.Single(process.Spec{}, plan.Figure{Name: "floor"}).AsFloor(), several}}
+	several := func(floor, outcomes []Outcome) []Runs {
+		return []Runs{{Figures: []Figure{rated("floor", 0)}, Floor: true, Outcomes: floor}, {Figures: []Figure{
+			{Name: "figure", Value: "rate", Better: Higher, CPU: 5, Floors: []string{"floor"}}, {Name: "other", Value: "p50", Better: Lower},
+		}, Outcomes: outcomes}}
+	}
 	for cpu, mark := range map[float64]string{4.5: "+", 5.5: "*"} {
-		records := Summarize(g, [][]process.Outcome{outcomes(0.5), outcomes(cpu)})
+		records := Summarize("g", several(outcomes(0.5), outcomes(cpu)))
 		require.InDelta(t, 5, *records[1].CPUTarget, 0)
 		require.Equal(t, mark == "+", *records[1].CPUMet)
 		require.InDelta(t, cpu/0.5, records[1].CPURatio, 0)
@@ -88,6 +86,6 @@ func TestTheProcessorTimeHasATarget(t *testing.T) {
 		}
 	}
 	var table bytes.Buffer
-	Table(&table, Summarize(g, [][]process.Outcome{nil, outcomes(0)}))
+	Table(&table, Summarize("g", several(nil, outcomes(0))))
 	require.NotContains(t, table.String(), "processor time", "nothing was measured")
 }

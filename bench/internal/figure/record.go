@@ -1,23 +1,12 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report turns the outcomes of runs into records, and writes them: a line of
-// JSON for each figure, for programs, and a table, for people.
-//
-// The value of a record is the median of its runs. It has a ratio to each of its floors
-// that was measured too, and is marked as unstable when the first of them moved by more
-// than [statistics.MovedMax] between its runs: the machine was busy then. A record knows
-// whether a message was lost, doubled or overtaken in any of its runs.
-package report
+package figure
 
 import (
 	"encoding/json"
 	"io"
 	"slices"
-
-	"github.com/quorate/quorate/bench/internal/plan"
-	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/statistics"
 )
 
 // Record is one line of the result: a figure over all its runs.
@@ -58,13 +47,13 @@ type Record struct {
 func (r Record) Correct() bool { return r.Lost == 0 && r.OutOfOrder == 0 && r.Duplicated == 0 }
 
 // newRecord sums up the runs of a figure.
-func newRecord(groupName string, f plan.Figure, outcomes []process.Outcome) Record {
+func newRecord(groupName string, f Figure, outcomes []Outcome) Record {
 	r := Record{Name: groupName + "/" + f.Name, Unit: f.Unit, Better: f.Better, Runs: len(outcomes)}
 	var cpu []float64
 	for _, o := range outcomes {
-		r.Values = append(r.Values, statistics.Round(o.Values[f.Value]))
+		r.Values = append(r.Values, Round(o.Values[f.Value]))
 		cpu = append(cpu, o.CPU)
-		r.Stall = max(r.Stall, statistics.Round(o.Values["stall"]))
+		r.Stall = max(r.Stall, Round(o.Values["stall"]))
 		r.Lost += o.Lost
 		r.OutOfOrder += o.OutOfOrder
 		r.Duplicated += o.Duplicated
@@ -72,8 +61,8 @@ func newRecord(groupName string, f plan.Figure, outcomes []process.Outcome) Reco
 			r.Notes = append(r.Notes, o.Note)
 		}
 	}
-	r.Value, r.Min, r.Max = statistics.Round(statistics.Median(r.Values)), slices.Min(r.Values), slices.Max(r.Values)
-	r.CPU = statistics.Round(statistics.Median(cpu))
+	r.Value, r.Min, r.Max = Round(Median(r.Values)), slices.Min(r.Values), slices.Max(r.Values)
+	r.CPU = Round(Median(cpu))
 	if f.Target > 0 || f.Zero {
 		r.aim(f, f.Target)
 	}
@@ -85,69 +74,63 @@ func newRecord(groupName string, f plan.Figure, outcomes []process.Outcome) Reco
 }
 
 // aim compares the value of a figure with its target.
-func (r *Record) aim(f plan.Figure, target float64) {
+func (r *Record) aim(f Figure, target float64) {
 	met := r.Value <= target
 	switch {
 	case f.Zero:
 		met = r.Max == 0 // An event that must not happen must not happen in any run.
-	case f.Better == plan.Higher:
+	case f.Better == Higher:
 		met = r.Value >= target
 	}
 	r.Target, r.Met = &target, &met
 }
 
-// Summarize returns the records of a group. Outcomes are those of each
-// experiment, run by run; an experiment without any has no records.
-func Summarize(g plan.Group, outcomes [][]process.Outcome) []Record {
+// Summarize returns the records of the experiments of a group. One without any outcome has
+// no records.
+func Summarize(group string, experiments []Runs) []Record {
 	var all []Record
+	var of []Figure // The figure of each record.
 	byName := make(map[string]Record)
-	for i, e := range g.Experiments {
-		if len(outcomes[i]) == 0 {
+	for _, e := range experiments {
+		if len(e.Outcomes) == 0 {
 			continue
 		}
 		for n, f := range e.Figures {
-			r := newRecord(g.Name, f, outcomes[i])
+			r := newRecord(group, f, e.Outcomes)
 			if n > 0 {
 				r.Notes, r.again = nil, true // Notes are about the experiment, and printed once.
 			}
 			if e.Floor {
-				stable := statistics.Steady(r.Values)
+				stable := Steady(r.Values)
 				r.Stable = &stable
 			}
 			byName[f.Name] = r
-			all = append(all, r)
+			all, of = append(all, r), append(of, f)
 		}
 	}
-	at := 0
-	for i, e := range g.Experiments {
-		if len(outcomes[i]) == 0 {
-			continue
-		}
-		for _, f := range e.Figures {
-			all[at].beside(f, byName)
-			at++
-		}
+	for i := range all {
+		all[i].beside(of[i], byName)
 	}
 	return all
 }
 
 // beside compares a figure with its floors.
-func (r *Record) beside(f plan.Figure, floors map[string]Record) {
+func (r *Record) beside(f Figure, floors map[string]Record) {
 	for i, name := range f.Floors {
 		floor, measured := floors[name]
 		if !measured {
 			continue
 		}
-		ratio := statistics.Round(r.Value / floor.Value)
+		ratio := Round(r.Value / floor.Value)
 		if r.Ratios == nil {
 			r.Ratios = make(map[string]float64)
 		}
 		if i == 0 {
-			stable := statistics.Steady(floor.Values)
+			stable := Steady(floor.Values)
 			r.Floor, r.Ratio, r.Stable = floor.Name, ratio, &stable
-			r.CPURatio = statistics.Round(r.CPU / floor.CPU)
+			r.CPURatio = Round(r.CPU / floor.CPU)
 			if f.OfFloor > 0 {
-				r.aim(f, statistics.Round(f.OfFloor*floor.Value))
+				r.aim(f, Round(f.OfFloor*floor.Value))
 			}
 		}
 		r.Ratios[floor.Name] = ratio

@@ -1,16 +1,16 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statistics reduces repeated measurements to one value, and says how far
-// measurements lie apart. All functions are pure except [Percentile], which sorts its
-// argument.
-package statistics
+package figure
 
 import (
 	"math"
 	"slices"
 	"time"
 )
+
+// Repeated measurements are reduced to one value, and the distance between them is judged. All
+// functions are pure except [Percentile], which sorts its argument.
 
 // Round keeps five digits: no measurement has more.
 func Round(v float64) float64 {

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package figure
 
 import (
 	"bytes"
@@ -10,25 +10,26 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/quorate/quorate/bench/internal/plan"
-	"github.com/quorate/quorate/bench/internal/process"
 )
 
 // rate returns the outcomes of runs with the given rates.
-func rate(values ...float64) (all []process.Outcome) {
+func rate(values ...float64) (all []Outcome) {
 	for _, v := range values {
-		all = append(all, process.Outcome{Values: map[string]float64{"rate": v}})
+		all = append(all, Outcome{Values: map[string]float64{"rate": v}})
 	}
 	return all
+}
+
+// rated is a figure of a rate.
+func rated(name string, target float64, floors ...string) Figure {
+	return Figure{Name: name, Value: "rate", Unit: "msg/s", Better: Higher, Target: target, Floors: floors}
 }
 
 // A line is one object, and has all that a record knows.
 func TestLinesAreJSON(t *testing.T) {
 	outcomes := rate(10, 30, 20)
 	outcomes[0].Values["stall"], outcomes[1].CPU, outcomes[2].Note = 4, 3, "slow"
-	g := plan.Group{Name: "g", Experiments: []plan.Experiment{plan.Single(process.Spec{}, plan.Figure{Name: "f", Target: 25})}}
-	records := Summarize(g, [][]process.Outcome{outcomes})
+	records := Summarize("g", []Runs{{Figures: []Figure{rated("f", 25)}, Outcomes: outcomes}})
 	var out bytes.Buffer
 	require.NoError(t, Lines(&out, records))
 	require.JSONEq(t, `{"name": "g/f", "unit": "msg/s", "value": 20, "min": 10, "max": 30, "runs": 3, "better": "higher",
@@ -41,12 +42,11 @@ func TestLinesAreJSON(t *testing.T) {
 // A figure whose floor was not measured has no ratio, and a figure that was not measured
 // has no record.
 func TestWhatWasNotMeasuredIsLeftOut(t *testing.T) {
-	g := plan.Group{Name: "g", Experiments: []plan.Experiment{
-		plan.Single(process.Spec{}, plan.Figure{Name: "floor"}).AsFloor(),
-		plan.Single(process.Spec{}, plan.Figure{Name: "second"}).AsFloor(),
-		plan.Single(process.Spec{}, plan.Figure{Name: "figure", Floors: []string{"floor", "second"}}),
-	}}
-	records := Summarize(g, [][]process.Outcome{nil, rate(50), rate(100)})
+	records := Summarize("g", []Runs{
+		{Figures: []Figure{rated("floor", 0)}, Floor: true},
+		{Figures: []Figure{rated("second", 0)}, Floor: true, Outcomes: rate(50)},
+		{Figures: []Figure{rated("figure", 0, "floor", "second")}, Outcomes: rate(100)},
+	})
 	require.Len(t, records, 2)
 	require.Equal(t, "g/figure", records[1].Name)
 	require.Empty(t, records[1].Floor, "the first floor counts, and no other in its place")
@@ -57,8 +57,7 @@ func TestWhatWasNotMeasuredIsLeftOut(t *testing.T) {
 func TestANoteIsSaidOnce(t *testing.T) {
 	outcomes := rate(1, 1)
 	outcomes[0].Note, outcomes[1].Note = "same", "same"
-	e := plan.Experiment{Figures: []plan.Figure{{Name: "a", Value: "rate"}, {Name: "b", Value: "rate"}}}
-	records := Summarize(plan.Group{Name: "g", Experiments: []plan.Experiment{e}}, [][]process.Outcome{outcomes})
+	records := Summarize("g", []Runs{{Figures: []Figure{{Name: "a", Value: "rate"}, {Name: "b", Value: "rate"}}, Outcomes: outcomes}})
 	require.Equal(t, []string{"same"}, records[0].Notes)
 	require.Empty(t, records[1].Notes)
 }
@@ -77,7 +76,14 @@ func TestProgressIsALineForEachRun(t *testing.T) {
 	p := NewProgress(&out)
 	p.Begin("run %d of %d", 1, 3)
 	require.Empty(t, out.String())
-	p.End([]plan.Figure{{Value: "rate", Unit: "msg/s"}}, process.Outcome{Values: map[string]float64{"rate": 2}, Lost: 4})
+	p.End([]Figure{{Value: "rate", Unit: "msg/s"}}, Outcome{Values: map[string]float64{"rate": 2}, Lost: 4})
 	p.Clear()
 	require.Equal(t, "run 1 of 3  rate=2msg/s  lost=4 out-of-order=0 duplicated=0\n", out.String())
+}
+
+func TestCorrect(t *testing.T) {
+	require.True(t, Outcome{}.Correct())
+	for _, wrong := range []Outcome{{Lost: 1}, {OutOfOrder: 1}, {Duplicated: 1}} {
+		require.False(t, wrong.Correct())
+	}
 }

@@ -1,15 +1,12 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package report
+package figure
 
 import (
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/quorate/quorate/bench/internal/plan"
-	"github.com/quorate/quorate/bench/internal/process"
 )
 
 // Progress tells people what is being done. On a terminal it is one line that changes,
@@ -39,7 +36,7 @@ func (p *Progress) Begin(format string, values ...any) {
 }
 
 // End says the outcome of a run.
-func (p *Progress) End(figures []plan.Figure, out process.Outcome) {
+func (p *Progress) End(figures []Figure, out Outcome) {
 	if p.terminal {
 		return
 	}
