@@ -284,8 +284,7 @@ type served struct {
 // serve runs a node until the order to stop.
 func serve(address string) error {
 	ctx := context.Background() // The test kills what does not end.
-	m, c := membership.Default(), ddata.Default()
-	m.Cluster.Name, m.Node.Address = "behind", address
+	m, c := memberConfig(address), ddata.Default()
 	if err := json.Unmarshal([]byte(os.Getenv(seedsVariable)), &m.Membership.SeedNodes); err != nil {
 		return err
 	}

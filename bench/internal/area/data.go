@@ -52,8 +52,8 @@ func localUpdates() []rig.Experiment {
 	some.Entities = 1000
 	return []rig.Experiment{
 		updates(measureMap, own, figure.Figure{Name: floors[0]}).AsFloor(),
-		updates(measureLocalUpdates, own, figure.Figure{Name: "local", Target: 1e6, Floors: floors}),
-		updates(measureLocalUpdates, some, figure.Figure{Name: "local-to-1000", Floors: floors}),
+		updates(updating(local), own, figure.Figure{Name: "local", Target: 1e6, Floors: floors}),
+		updates(updating(local), some, figure.Figure{Name: "local-to-1000", Floors: floors}),
 	}
 }
 
@@ -68,7 +68,7 @@ func majorityUpdates() []rig.Experiment {
 	return rig.WithAwake(
 		one(rig.TCPAsk, "floor-tcp-", 0).AsFloor(),
 		one(measureAsk, "ask-", 0).AsFloor(),
-		one(measureMajority, "majority-", slower, "ask-", "floor-tcp-"),
+		one(updating(majority), "majority-", slower, "ask-", "floor-tcp-"),
 	)
 }
 
@@ -89,9 +89,9 @@ func manyUpdates() []rig.Experiment {
 	return []rig.Experiment{
 		updates(rig.TCPAsk, s, figure.Figure{Name: "floor-tcp-64"}).AsFloor(),
 		updates(measureAsk, s, figure.Figure{Name: "ask-64"}).AsFloor(),
-		updates(measureMajority, s, figure.Figure{Name: "majority-64", Target: 40e3, Floors: []string{"ask-64", "floor-tcp-64"}}),
+		updates(updating(majority), s, figure.Figure{Name: "majority-64", Target: 40e3, Floors: []string{"ask-64", "floor-tcp-64"}}),
 		updates(measureDisk, s, figure.Figure{Name: "floor-fsync-64"}).AsFloor(),
-		updates(measureMajority, durable, figure.Figure{Name: "durable-64", Target: 5e3, Floors: []string{"floor-fsync-64"}}),
+		updates(updating(majority), durable, figure.Figure{Name: "durable-64", Target: 5e3, Floors: []string{"floor-fsync-64"}}),
 	}
 }
 

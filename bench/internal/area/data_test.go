@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/quorate/quorate/bench/internal/rig"
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/membership"
@@ -40,19 +41,19 @@ func TestBeatsAdd(t *testing.T) {
 
 // A member that is unreachable or removed is a mark, and so is none that is reachable again.
 func TestMarks(t *testing.T) {
-	w := newMonitor()
+	w := new(marks)
 	for _, e := range []membership.Event{
 		membership.ReachabilityChanged{}, membership.ReachabilityChanged{Reachable: true}, membership.MemberRemoved{}, membership.Missed{N: 5},
 	} {
 		w.note(e)
 	}
-	require.EqualValues(t, 2, w.marks.Load())
+	require.EqualValues(t, 2, w.marked.Load())
 	require.EqualValues(t, 5, w.missed.Load())
 }
 
-// The metrics that a watch reads are those of a node: round trips of its heartbeats and
+// The metrics that a monitor reads are those of a node: round trips of its heartbeats and
 // losses of its standing.
-func TestTheWatchReadsTheMetricsOfANode(t *testing.T) {
+func TestTheMonitorReadsTheMetricsOfANode(t *testing.T) {
 	ctx := patience.Context(t)
 	first, err := startReplica(ctx, nil, "")
 	require.NoError(t, err)
@@ -61,11 +62,11 @@ func TestTheWatchReadsTheMetricsOfANode(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, second.Close()) }()
 	patience.Eventually(t, func() bool {
-		seen, err := second.watch.sighting(ctx)
+		seen, err := second.monitor.sighting(ctx)
 		return err == nil && seen.Beats.percentile(0.5) > 0
 	}, "it has seen heartbeats")
 	var all metricdata.ResourceMetrics
-	require.NoError(t, second.watch.reader.Collect(ctx, &all))
+	require.NoError(t, second.monitor.reader.Collect(ctx, &all))
 	names := map[string]bool{}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -83,7 +84,7 @@ func TestTheWatchReadsTheMetricsOfANode(t *testing.T) {
 // What is missing on the node that lacks most, and what any has too many of, is found.
 func TestEverywhereFindsWhatIsTooMany(t *testing.T) {
 	own := func(context.Context) (uint64, error) { return 12, nil }
-	missing, surplus, err := everywhere(t.Context(), 10, own, nil, requestSum)
+	missing, surplus, err := everywhere(t.Context(), 10, own, new(rig.Peers), requestSum)
 	require.NoError(t, err)
 	require.Zero(t, missing)
 	require.EqualValues(t, 2, surplus)

@@ -6,7 +6,6 @@ package area
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/bench/internal/figure"
@@ -18,8 +17,6 @@ import (
 
 const (
 	answerLimit   = 60 * time.Second // For all entities to answer.
-	joinSettle    = 25 * time.Second // For how long moves are waited for after a join.
-	joinStill     = 3 * time.Second  // Without a move: it is over.
 	baselineSteps = 2                // Measuring times that pass before anything is done to the cluster.
 )
 
@@ -27,27 +24,29 @@ const (
 // that is killed, and not the oldest either.
 type fleet struct {
 	spec    rig.Spec
-	link    *rig.Link
 	first   string // Address of the oldest node.
 	node    *cluster.Node
 	lives   *register
 	watches *watches
-	others  []*rig.Process // In the order of their age.
-	at      []string       // Addresses of the other nodes.
-	left    []residents    // What the nodes that have left had seen.
+	others  *rig.Peers
+	left    []residents // What the nodes that have left had seen.
+	victim  string      // Address of the node that was killed, if one was.
 }
 
 // startFleet starts the oldest node, this one, and more, and asks all entities until all
 // have answered.
-func startFleet(ctx context.Context, s rig.Spec, k *rig.Link, more int) (*fleet, error) {
-	f := &fleet{spec: s, link: k, lives: newRegister()}
+func startFleet(ctx context.Context, s rig.Spec, k *rig.Link, more int) (f *fleet, err error) {
+	f = &fleet{spec: s, others: k.Peers(), lives: newRegister()}
+	defer func() {
+		if err != nil {
+			f.end()
+		}
+	}()
 	if err := f.add(ctx); err != nil {
 		return nil, err
 	}
-	f.first = f.at[0]
-	var err error
+	f.first = f.others.Address(0)
 	if f.node, err = startNode(ctx, []string{f.first}, nil); err != nil {
-		f.end()
 		return nil, err
 	}
 	kind := f.lives.kind(s.Shards)
@@ -62,15 +61,11 @@ func startFleet(ctx context.Context, s rig.Spec, k *rig.Link, more int) (*fleet,
 		})
 	}
 	if err != nil {
-		f.end()
 		return nil, err
 	}
 	f.watches = watchOver(ctx, region, s.Entities)
-	if _, err := f.watches.allSince(ctx, time.Now(), answerLimit); err != nil {
-		f.end()
-		return nil, err
-	}
-	return f, nil
+	_, err = f.watches.allSince(ctx, time.Now(), answerLimit)
+	return f, err
 }
 
 // add starts one more node and waits until it is up.
@@ -82,12 +77,7 @@ func (f *fleet) add(ctx context.Context) error {
 	if f.node != nil { // The first node may have left.
 		s.Seeds = append(s.Seeds, f.node.Self().Address.String())
 	}
-	p, address, err := f.link.Peer(ctx, s)
-	if err != nil {
-		return err
-	}
-	f.others, f.at = append(f.others, p), append(f.at, address)
-	return nil
+	return f.others.Add(ctx, s)
 }
 
 // end ends all nodes of the fleet.
@@ -98,9 +88,7 @@ func (f *fleet) end() {
 	if f.node != nil {
 		dropNode(f.node)
 	}
-	for _, p := range f.others {
-		p.Stop()
-	}
+	f.others.Stop()
 }
 
 // baseline lets time pass, and returns the summary of an undisturbed cluster.
@@ -116,26 +104,54 @@ func (f *fleet) baseline(ctx context.Context) (summary, error) {
 // census asks the nodes which entities live there, and checks the order of their
 // messages.
 func (f *fleet) census(ctx context.Context, out *figure.Outcome) error {
-	nodes := [][]stay{f.lives.stays()}
-	sum := f.lives.found.Totals()
-	all := f.left
-	for _, p := range f.others {
-		var r residents
-		if err := p.Call(ctx, requestStays, &r); err != nil {
-			return err
-		}
-		all = append(all, r)
+	all, err := rig.AskAll[residents](ctx, f.others, requestStays)
+	if err != nil {
+		return err
 	}
-	for _, r := range all {
+	nodes := make([][]stay, 0, 1+len(all)+len(f.left))
+	for _, r := range append(append(all, f.left...), f.lives.residents()) {
 		nodes = append(nodes, r.Stays)
-		sum.OutOfOrder += r.Totals.OutOfOrder
-		sum.Duplicated += r.Totals.Duplicated
+		out.OutOfOrder += r.Totals.OutOfOrder
+		out.Duplicated += r.Totals.Duplicated
 	}
 	now, ever, example := doubles(nodes)
 	if ever > 0 {
-		out.Note = strings.TrimPrefix(out.Note+"; "+example, "; ")
+		remark(out, example)
 	}
 	out.Values["twice"], out.Values["overlapped"] = float64(now), float64(ever)
-	out.OutOfOrder, out.Duplicated = sum.OutOfOrder, sum.Duplicated
 	return nil
+}
+
+// residents is what a node reports about the entities that live on it.
+type residents struct {
+	Stays  []stay     `json:"stays"`
+	Totals rig.Totals `json:"totals"`
+}
+
+// The requests that a member answers.
+const (
+	requestStays  = "stays"  // With its residents.
+	requestHosted = "hosted" // With the number of shards that it hosts.
+	requestLeave  = "leave"  // With its residents, when it has left the cluster in order.
+)
+
+// serveMember runs a node that hosts residents.
+func serveMember(ctx context.Context, s rig.Spec, k *rig.Link) error {
+	n, err := startNode(ctx, s.Seeds, nil)
+	if err != nil {
+		return err
+	}
+	defer dropNode(n)
+	lives := newRegister()
+	if _, err := sharding.Start(n, lives.kind(s.Shards)); err != nil {
+		return err
+	}
+	return k.Host(n.Self().Address.String(), rig.Answers{
+		requestHosted: func() (any, error) { return n.Sharding().Kinds()[0].Hosted, nil },
+		requestStays:  func() (any, error) { return lives.residents(), nil },
+		requestLeave: func() (any, error) {
+			err := n.Leave(ctx)
+			return lives.residents(), err
+		},
+	})
 }

@@ -7,18 +7,17 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/rig"
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/sharding"
 )
 
-// newcomer is an entity that counts its messages: about the least that an
-// entity can be.
-type newcomer struct{ n uint64 }
+// How many entities come to life in a second ([measureActivation]), and how many bytes each one holds that
+// has nothing to do ([measureIdle]), on a node whose shards all have a home ([crowd]).
 
 // newcomers counts the entities of a process.
 type newcomers struct{ arrived, repeated atomic.Uint64 }
@@ -27,19 +26,19 @@ type newcomers struct{ arrived, repeated atomic.Uint64 }
 func (c *newcomers) kind() sharding.Kind[*rig.Message] {
 	return sharding.Kind[*rig.Message]{
 		Name: kindName, Codec: rig.Codec{},
-		New: func(*sharding.Context) sharding.Entity[*rig.Message] { return &counted{census: c} },
+		New: func(*sharding.Context) sharding.Entity[*rig.Message] { return &newcomer{census: c} },
 	}
 }
 
-// counted is a newcomer that reports to the counters of its process.
-type counted struct {
-	newcomer
-
+// newcomer is an entity that counts its messages, about the least that an entity can be, and reports to the
+// counters of its process.
+type newcomer struct {
+	n      uint64
 	census *newcomers
 }
 
 // Receive counts a message.
-func (e *counted) Receive(*sharding.Context, *rig.Message) error {
+func (e *newcomer) Receive(*sharding.Context, *rig.Message) error {
 	if e.n++; e.n == 1 {
 		e.census.arrived.Add(1)
 	} else {
@@ -50,9 +49,9 @@ func (e *counted) Receive(*sharding.Context, *rig.Message) error {
 
 // ground is a node whose shards all have a home.
 type ground struct {
+	node   *cluster.Node
 	region *sharding.Region[*rig.Message]
-	census *newcomers
-	before uint64 // Entities that exist already.
+	census newcomers
 }
 
 // settlers is how many entities touch every shard: with the default number of
@@ -60,65 +59,85 @@ type ground struct {
 const settlers = 20_000
 
 // crowd starts a node and has all shards allocated.
-func crowd(ctx context.Context) (*ground, *cluster.Node, *newcomers, error) {
-	node, err := startNode(ctx, nil, nil)
-	if err != nil {
-		return nil, nil, nil, err
+func crowd(ctx context.Context) (g *ground, err error) {
+	g = new(ground)
+	if g.node, err = startNode(ctx, nil, nil); err != nil {
+		return nil, err
 	}
-	census := new(newcomers)
-	region, err := sharding.Start(node, census.kind())
-	if err != nil {
-		return nil, nil, nil, err
+	if g.region, err = sharding.Start(g.node, g.census.kind()); err != nil {
+		return nil, err
 	}
-	g := &ground{region: region, census: census}
-	if err := g.tell(ctx, "settler-", 0, settlers, 1); err != nil {
-		return nil, nil, nil, err
-	}
-	if err := g.await(ctx, settlers); err != nil {
-		return nil, nil, nil, err
-	}
-	g.before = settlers
-	return g, node, census, nil
+	return g, g.activate(ctx, "settler-", 1, settlers)
 }
 
 // activate brings n entities to life and waits until all of them live.
-func (g *ground) activate(ctx context.Context, senders, n int) error {
-	failed := make(chan error, senders)
-	var telling sync.WaitGroup
-	// Owned by activate, which waits for them: they end when all are told.
-	for i := range senders {
-		telling.Go(func() { failed <- g.tell(ctx, "newcomer-", i, n, senders) })
-	}
-	telling.Wait()
-	close(failed)
-	for err := range failed {
-		if err != nil {
-			return err
+func (g *ground) activate(ctx context.Context, prefix string, senders, n int) error {
+	before := g.census.arrived.Load()
+	err := rig.Together(senders, func(sender int) error {
+		for i := sender; i < n; i += senders {
+			if err := g.region.Tell(ctx, prefix+strconv.Itoa(i), &rig.Message{Seq: 1}); err != nil {
+				return fmt.Errorf("bench: the first message to %s%d: %w", prefix, i, err)
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return g.await(ctx, g.before+uint64(n))
+	_, err = rig.Poll(ctx, time.Millisecond, func(waited time.Duration) (bool, error) {
+		arrived := g.census.arrived.Load() - before
+		if arrived < uint64(n) && waited > rig.DrainLimit {
+			return false, fmt.Errorf("bench: %d of %d entities have come to life", arrived, n)
+		}
+		return arrived >= uint64(n), nil
+	})
+	return err
 }
 
-// tell sends the first message to every step-th id from first on.
-func (g *ground) tell(ctx context.Context, prefix string, first, n, step int) error {
-	for i := first; i < n; i += step {
-		if err := g.region.Tell(ctx, prefix+strconv.Itoa(i), &rig.Message{Seq: 1}); err != nil {
-			return fmt.Errorf("bench: the first message to %s%d: %w", prefix, i, err)
-		}
+// measureActivation measures how many entities start in a second: it sends the first
+// message to each of many ids.
+func measureActivation(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
+	g, err := crowd(ctx)
+	if err != nil {
+		return out, err
 	}
-	return nil
+	defer dropNode(g.node)
+	cpu, began := rig.CPUTime(), time.Now()
+	if err := g.activate(ctx, "newcomer-", s.Senders, s.Entities); err != nil {
+		return out, err
+	}
+	elapsed, cpu := time.Since(began), rig.CPUTime()-cpu
+	return figure.Outcome{
+		Values:     map[string]float64{"rate": float64(s.Entities) / elapsed.Seconds()},
+		CPU:        rig.Microseconds(cpu) / float64(s.Entities),
+		Duplicated: g.census.repeated.Load(),
+	}, nil
 }
 
-// await waits until so many entities have come to life.
-func (g *ground) await(ctx context.Context, n uint64) error {
-	deadline := time.Now().Add(rig.DrainLimit)
-	for g.census.arrived.Load() < n {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("bench: %d of %d entities have come to life", g.census.arrived.Load(), n)
-		}
-		if err := rig.Pause(ctx, time.Millisecond); err != nil {
-			return err
-		}
+// rest is how long after a burst of messages its goroutines have ended.
+const rest = 3 * time.Second
+
+// measureIdle measures what an idle entity costs: live heap and stacks, after a
+// collection, before and after many entities were started.
+func measureIdle(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
+	g, err := crowd(ctx)
+	if err != nil {
+		return out, err
 	}
-	return nil
+	defer dropNode(g.node)
+	if err := rig.Pause(ctx, rest); err != nil {
+		return out, err
+	}
+	before := footprintNow()
+	if err := g.activate(ctx, "newcomer-", s.Senders, s.Entities); err != nil {
+		return out, err
+	}
+	if err := rig.Pause(ctx, rest); err != nil {
+		return out, err
+	}
+	each := footprintNow().each(before, s.Entities)
+	return figure.Outcome{
+		Values:     map[string]float64{"bytes": each.all(), "heap": each.heap},
+		Duplicated: g.census.repeated.Load(),
+	}, nil
 }

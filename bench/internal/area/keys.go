@@ -6,8 +6,6 @@ package area
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/quorate/quorate/bench/internal/figure"
@@ -25,28 +23,28 @@ const (
 )
 
 // measureKeys measures keys by the number.
-func measureKeys(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome, error) {
+func measureKeys(ctx context.Context, s rig.Spec, k *rig.Link) (out figure.Outcome, err error) {
 	t, err := startTrio(ctx, s, k, 0)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	defer t.end()
-	heap := liveHeap()
+	empty := footprintNow()
 	if err := t.fill(ctx); err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
-	began := time.Now()
-	if err := t.held(ctx); err != nil {
-		return figure.Outcome{}, err
+	spread, err := t.held(ctx)
+	if err != nil {
+		return out, err
 	}
-	out := figure.Outcome{Values: map[string]float64{"spread": time.Since(began).Seconds()}}
+	out.Values = map[string]float64{"spread": spread.Seconds()}
 	if err := t.check(ctx, uint64(s.Entities), &out); err != nil || !out.Correct() {
 		return out, err
 	}
 	if err := rig.Pause(ctx, settleTime); err != nil {
 		return out, err
 	}
-	out.Values["key"] = (liveHeap() - heap) / float64(s.Entities)
+	out.Values["key"] = footprintNow().each(empty, s.Entities).heap
 	if err := t.joined(ctx, &out); err != nil {
 		return out, err
 	}
@@ -56,68 +54,44 @@ func measureKeys(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome, 
 	return out, t.quiet(ctx, &out)
 }
 
-// liveHeap returns the bytes of live heap.
-func liveHeap() float64 {
-	runtime.GC()
-	runtime.GC() // Frees what finalizers and pools released in the first.
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
-}
-
 // fill adds one to every counter.
 func (t *trio) fill(ctx context.Context) error {
-	var senders sync.WaitGroup
-	failed := make([]error, t.spec.Senders)
-	// Owned by fill, which waits for them.
-	for sender := range t.spec.Senders {
-		senders.Go(func() {
-			for i := sender; i < t.spec.Entities && failed[sender] == nil; i += t.spec.Senders {
-				failed[sender] = t.node.add(ctx, counter(prefixOf(t.spec), i), ddata.Local())
+	return rig.Together(t.spec.Senders, func(sender int) error {
+		for i := sender; i < t.spec.Entities; i += t.spec.Senders {
+			if err := t.node.add(ctx, counter(prefixOf(t.spec), i), ddata.Local()); err != nil {
+				return err
 			}
-		})
-	}
-	senders.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return err
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // joined starts a third node, which is ready when it holds all keys. Meanwhile no node loses
 // its standing or takes another for unreachable: otherwise the run has failed.
 func (t *trio) joined(ctx context.Context, out *figure.Outcome) error {
-	before, err := t.looks(ctx)
+	was, err := t.total(ctx)
 	if err != nil {
 		return err
 	}
 	if err := t.add(ctx); err != nil {
 		return err
 	}
-	after, err := t.looks(ctx)
+	all, err := t.looks(ctx)
 	if err != nil {
 		return err
 	}
-	joiner := after[len(after)-1]
+	joiner, is := all[len(all)-1], total(all)
 	out.Lost += uint64(max(t.spec.Entities-joiner.Keys, 0)) // It says that it is ready.
-	var was, is sighting
-	for _, l := range before {
-		was = was.plus(l.Heard)
-	}
-	for _, l := range after {
-		is = is.plus(l.Heard)
-	}
-	took := cpuOf(after) - cpuOf(before)
-	out.CPU = rig.Microseconds(took) / float64(t.spec.Entities)
-	out.Values["joined"], out.Values["cpu"] = joiner.Took.Seconds(), took.Seconds()
+	out.CPU = rig.Microseconds(is.CPU-was.CPU) / float64(t.spec.Entities)
+	out.Values["joined"], out.Values["cpu"] = joiner.Took.Seconds(), (is.CPU - was.CPU).Seconds()
 	out.Values["counts"] = joiner.Since.Seconds()
-	out.Values["wire"] = float64(bytesOf(after)-bytesOf(before)) / float64(t.spec.Entities)
-	out.Values["lapses"], out.Values["marks"] = float64(is.Lapses-was.Lapses), float64(is.Marks-was.Marks)
-	out.Values["beat-before"], out.Values["beat"] = 1000*was.Beats.percentile(0.99), 1000*is.Beats.minus(was.Beats).percentile(0.99)
-	if is.Lapses+is.Marks+is.Missed > 0 {
-		return fmt.Errorf("bench: %d standings were lost, %d nodes marked or removed and %d events missed while a node took over %d keys", is.Lapses, is.Marks, is.Missed, t.spec.Entities)
+	out.Values["wire"] = float64(is.Bytes-was.Bytes) / float64(t.spec.Entities)
+	before, heard := was.Heard, is.Heard
+	out.Values["lapses"], out.Values["marks"] = float64(heard.Lapses-before.Lapses), float64(heard.Marks-before.Marks)
+	out.Values["beat-before"], out.Values["beat"] = 1000*before.Beats.percentile(0.99), 1000*heard.Beats.minus(before.Beats).percentile(0.99)
+	if heard.Lapses+heard.Marks+heard.Missed > 0 {
+		return fmt.Errorf("bench: %d standings were lost, %d nodes marked or removed and %d events missed while a node took over %d keys",
+			heard.Lapses, heard.Marks, heard.Missed, t.spec.Entities)
 	}
 	return nil
 }
@@ -128,7 +102,7 @@ func (t *trio) quiet(ctx context.Context, out *figure.Outcome) error {
 	if err := rig.Pause(ctx, settleTime); err != nil {
 		return err
 	}
-	before, err := t.looks(ctx)
+	before, err := t.total(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,8 +110,8 @@ func (t *trio) quiet(ctx context.Context, out *figure.Outcome) error {
 	if err := rig.Pause(ctx, max(quietSteps*t.spec.Time, roundsMin*round)); err != nil {
 		return err
 	}
-	after, err := t.looks(ctx)
+	after, err := t.total(ctx)
 	rounds := time.Since(began).Seconds() / round.Seconds()
-	out.Values["round"] = float64(bytesOf(after)-bytesOf(before)) / rounds
+	out.Values["round"] = float64(after.Bytes-before.Bytes) / rounds
 	return err
 }

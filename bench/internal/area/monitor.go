@@ -14,17 +14,50 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// How membership fares beside the data: a watch follows the events of a node, a sighting says
-// what it has seen so far, and beats are the delays of heartbeats in classes.
+// How membership fares beside what is measured: marks count the events of a node, a monitor reads its
+// metrics too, a sighting says what was seen so far, and beats are the delays of heartbeats in classes.
+
+// marks are the members that nodes take for unreachable or gone, and the events that nobody has seen.
+type marks struct{ marked, missed atomic.Uint64 }
+
+// follow counts what a node marks. No benchmark with marks ends a node before its cluster.
+func (m *marks) follow(ctx context.Context, n *membership.Node) {
+	events := n.Subscribe()
+	// Ends with the node or ctx. It is not waited for: the process ends with the run.
+	go func() {
+		defer events.Close()
+		for {
+			e, err := events.Next(ctx)
+			if err != nil {
+				return
+			}
+			m.note(e)
+		}
+	}()
+}
+
+// note notes an event.
+func (m *marks) note(e membership.Event) {
+	switch e := e.(type) {
+	case membership.ReachabilityChanged:
+		if !e.Reachable {
+			m.marked.Add(1)
+		}
+	case membership.MemberRemoved:
+		m.marked.Add(1)
+	case membership.Missed:
+		m.missed.Add(uint64(e.N))
+	}
+}
 
 // monitor watches whether data delays the membership of a node: events about other members,
 // losses of the node's own standing, and round trips of its heartbeats. The last two are
 // metrics of the node, as an operator would read them.
 type monitor struct {
+	marks
+
 	reader *metrics.ManualReader
 	meters *metrics.MeterProvider
-
-	marks, missed atomic.Uint64
 }
 
 const (
@@ -56,38 +89,7 @@ func newMonitor() *monitor {
 	return w
 }
 
-// follow counts the members that the node takes for unreachable or gone. No benchmark of
-// data ends a node before its cluster.
-func (w *monitor) follow(ctx context.Context, n *membership.Node) {
-	events := n.Subscribe()
-	// Ends with the node or ctx. It is not waited for: the process ends with the run.
-	go func() {
-		defer events.Close()
-		for {
-			e, err := events.Next(ctx)
-			if err != nil {
-				return
-			}
-			w.note(e)
-		}
-	}()
-}
-
-// note notes an event.
-func (w *monitor) note(e membership.Event) {
-	switch e := e.(type) {
-	case membership.ReachabilityChanged:
-		if !e.Reachable {
-			w.marks.Add(1)
-		}
-	case membership.MemberRemoved:
-		w.marks.Add(1)
-	case membership.Missed:
-		w.missed.Add(uint64(e.N))
-	}
-}
-
-// sighting is what a watch has seen.
+// sighting is what a monitor has seen.
 type sighting struct {
 	Marks  uint64 `json:"marks"`  // Members that were unreachable, or removed.
 	Missed uint64 `json:"missed"` // Events that nobody has seen.
@@ -97,7 +99,7 @@ type sighting struct {
 
 // sighting returns what was seen.
 func (w *monitor) sighting(ctx context.Context) (s sighting, err error) {
-	s.Marks, s.Missed = w.marks.Load(), w.missed.Load()
+	s.Marks, s.Missed = w.marked.Load(), w.missed.Load()
 	var all metricdata.ResourceMetrics
 	if err := w.reader.Collect(ctx, &all); err != nil {
 		return s, err

@@ -6,8 +6,6 @@ package area
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -70,20 +68,5 @@ func startObserved(ctx context.Context, s rig.Spec, seeds []string, change func(
 func scrape(ctx context.Context, node *cluster.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, scrapeLimit)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+node.ManagementAddress()+"/metrics", nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }() // It was read.
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("bench: the metrics of the node: %s", response.Status)
-	}
-	return nil
+	return fetch(ctx, http.DefaultClient, "http://"+node.ManagementAddress()+"/metrics")
 }

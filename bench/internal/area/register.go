@@ -31,15 +31,15 @@ type register struct {
 // newRegister returns an empty register.
 func newRegister() *register { return &register{present: make(map[string]int64)} }
 
-// stays returns all stays, past and present.
-func (g *register) stays() []stay {
+// residents returns all stays, past and present, and what was found wrong.
+func (g *register) residents() residents {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := append([]stay(nil), g.ended...)
 	for id, from := range g.present {
 		all = append(all, stay{id, from, 0})
 	}
-	return all
+	return residents{all, g.found.Totals()}
 }
 
 // kind describes residents, in so many shards.

@@ -26,38 +26,37 @@ import (
 // measureRemembered measures how long it takes until all entities run that a store remembers, when the whole
 // cluster, here a node, starts anew; and how much memory the process has meanwhile, beside what it had before
 // the kind began. The store is in memory: what a database takes to read a few thousand rows comes on top.
-func measureRemembered(ctx context.Context, s rig.Spec, _ *rig.Link) (figure.Outcome, error) {
+func measureRemembered(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
 	node, err := startNode(ctx, nil, func(cfg *cluster.Config) { cfg.Sharding.Remember.RecoveryRate = s.Rate })
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	defer dropNode(node)
 	ids, err := remembering(ctx, cmp.Or(s.Before, cluster.Default().Sharding.NumberOfShards), s.Entities)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	census := &newcomers{}
 	kind := census.kind()
 	kind.Remember = ids
-	heap, stack := live()
+	empty := footprintNow()
 	before, peak := float64(inUse()), 0.0
 	cpu, began := rig.CPUTime(), time.Now()
 	if _, err := sharding.Start(node, kind); err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
-	const look = 20 * time.Millisecond
-	for running(node) < s.Entities {
-		if err := rig.Pause(ctx, look); err != nil {
-			return figure.Outcome{}, fmt.Errorf("%d of %d entities run: %w", running(node), s.Entities, err)
-		}
+	_, err = rig.Poll(ctx, 20*time.Millisecond, func(time.Duration) (bool, error) {
 		peak = max(peak, float64(inUse()))
-	}
+		return running(node) >= s.Entities, nil
+	})
 	elapsed, cpu := time.Since(began), rig.CPUTime()-cpu
-	heapNow, stackNow := live()
+	if err != nil {
+		return out, fmt.Errorf("%d of %d entities run: %w", running(node), s.Entities, err)
+	}
 	n := float64(s.Entities)
 	return figure.Outcome{
 		Values: map[string]float64{
-			"seconds": elapsed.Seconds(), "peak": (peak - before) / n, "bytes": (heapNow + stackNow - heap - stack) / n,
+			"seconds": elapsed.Seconds(), "peak": (peak - before) / n, "bytes": footprintNow().each(empty, s.Entities).all(),
 		},
 		CPU: rig.Microseconds(cpu) / n,
 	}, nil

@@ -5,7 +5,6 @@ package area
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -28,30 +27,28 @@ const (
 
 // measureReminders has a node keep very many reminders, then another one, as after a restart of all, and has some fall
 // due there. The store is in memory: what a database takes comes on top.
-func measureReminders(ctx context.Context, s rig.Spec, _ *rig.Link) (figure.Outcome, error) {
+func measureReminders(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
 	store := memory.New()
-	n := float64(s.Entities)
 	values := map[string]float64{}
 	set, err := fillReminders(ctx, store, s.Entities)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
-	values["set"] = n / set.Seconds()
-	heap, stack := live()
+	values["set"] = float64(s.Entities) / set.Seconds()
+	empty := footprintNow()
 	k, err := keepReminders(ctx, store)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	defer dropNode(k.node)
-	began := time.Now()
-	for k.service.Stats().Reminders < s.Entities {
-		if err := rig.Pause(ctx, 5*time.Millisecond); err != nil {
-			return figure.Outcome{}, fmt.Errorf("%d of %d reminders are kept: %w", k.service.Stats().Reminders, s.Entities, err)
-		}
+	kept, err := rig.Poll(ctx, 5*time.Millisecond, func(time.Duration) (bool, error) {
+		return k.service.Stats().Reminders >= s.Entities, nil
+	})
+	if err != nil {
+		return out, fmt.Errorf("%d of %d reminders are kept: %w", k.service.Stats().Reminders, s.Entities, err)
 	}
-	values["recovery"] = time.Since(began).Seconds()
-	heapNow, stackNow := live()
-	values["bytes"] = (heapNow + stackNow - heap - stack) / n
+	values["recovery"] = kept.Seconds()
+	values["bytes"] = footprintNow().each(empty, s.Entities).all()
 	late, err := k.fallDue(ctx, s.Entities)
 	values["p50"] = rig.Milliseconds(figure.Percentile(late, 0.5))
 	values["p99"] = rig.Milliseconds(figure.Percentile(late, 0.99))
@@ -108,39 +105,36 @@ func (k *keeper) deliver(_ context.Context, f reminder.Fired) error {
 
 // set sets the reminders from one number on, each for an entity of its own.
 func (k *keeper) set(ctx context.Context, from, n int, due func(i int) time.Time) error {
-	var (
-		next    atomic.Int64
-		callers sync.WaitGroup
-		failed  [setters]error
-	)
-	for c := range setters {
-		// Owned by this call, which waits for them.
-		callers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && failed[c] == nil; i = int(next.Add(1)) - 1 {
-				failed[c] = k.service.Set(ctx, reminder.Reminder{
-					Kind: "account", ID: fmt.Sprintf("entity-%029d", from+i), Name: "interest", Due: due(i),
-				})
+	var next atomic.Int64
+	return rig.Together(setters, func(int) error {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			err := k.service.Set(ctx, reminder.Reminder{
+				Kind: "account", ID: fmt.Sprintf("entity-%029d", from+i), Name: "interest", Due: due(i),
+			})
+			if err != nil {
+				return err
 			}
-		})
-	}
-	callers.Wait()
-	return errors.Join(failed[:]...)
+		}
+		return nil
+	})
 }
 
 // fallDue sets reminders that are due soon, and returns how late each was delivered.
-func (k *keeper) fallDue(ctx context.Context, from int) ([]time.Duration, error) {
+func (k *keeper) fallDue(ctx context.Context, from int) (late []time.Duration, err error) {
 	first := time.Now().Add(dueFirst)
 	if err := k.set(ctx, from, dueSoon, func(i int) time.Time { return first.Add(dueWithin * time.Duration(i) / dueSoon) }); err != nil {
 		return nil, err
 	}
 	limit, cancel := context.WithDeadline(ctx, first.Add(3*dueWithin))
 	defer cancel()
-	for {
+	_, err = rig.Poll(limit, pollInterval, func(time.Duration) (bool, error) {
 		k.mu.Lock()
-		late := k.late
-		k.mu.Unlock()
-		if len(late) == dueSoon || rig.Pause(limit, 10*time.Millisecond) != nil {
-			return late, ctx.Err()
-		}
+		defer k.mu.Unlock()
+		late = k.late
+		return len(late) == dueSoon, nil
+	})
+	if limit.Err() != nil { // What is missing then is lost.
+		err = ctx.Err()
 	}
+	return late, err
 }

@@ -25,10 +25,10 @@ import (
 type replica struct {
 	*membership.Node
 
-	data  *ddata.Replicator
-	watch *monitor
-	took  time.Duration // From its start to the moment at which the node counted as a replica,
-	since time.Duration // and from the one at which it was up.
+	data    *ddata.Replicator
+	monitor *monitor
+	took    time.Duration // From its start to the moment at which the node counted as a replica,
+	since   time.Duration // and from the one at which it was up.
 }
 
 // Data makes a replica a [ddata.Host].
@@ -44,11 +44,7 @@ func startReplica(ctx context.Context, seeds []string, dir string) (*replica, er
 	if err != nil {
 		return nil, err
 	}
-	m, c := membership.Default(), ddata.Default()
-	m.Cluster.Name, m.Node.Address, m.Membership.SeedNodes = "bench", address, seeds
-	if len(seeds) == 0 {
-		m.Membership.SeedNodes = []string{address}
-	}
+	m, c := memberConfig(address, seeds...), ddata.Default()
 	opts := []ddata.Option{ddata.WithLogger(quiet())}
 	if dir != "" {
 		c.Dir, c.Durable = dir, []string{durablePrefix + "*"}
@@ -59,7 +55,7 @@ func startReplica(ctx context.Context, seeds []string, dir string) (*replica, er
 	if err != nil {
 		return nil, err
 	}
-	r := &replica{Node: n, watch: w}
+	r := &replica{Node: n, monitor: w}
 	w.follow(ctx, n)
 	if r.data, err = ddata.New(n, c, opts...); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -139,7 +135,7 @@ type look struct {
 
 // look returns what the node tells of itself.
 func (r *replica) look(ctx context.Context) (look, error) {
-	heard, err := r.watch.sighting(ctx)
+	heard, err := r.monitor.sighting(ctx)
 	lanes := r.Stats().Transport.Lanes
 	return look{
 		CPU: rig.CPUTime(), Bytes: lanes[machine.LaneMessage].BytesSent + lanes[machine.LaneBulk].BytesSent,
@@ -160,13 +156,10 @@ func serveReplica(ctx context.Context, s rig.Spec, k *rig.Link) error {
 	if err != nil {
 		return err
 	}
-	defer closeNode(r.Node)
+	defer closeMember(r.Node)
 	return k.Host(r.Self().Address.String(), rig.Answers{
 		requestLook: func() (any, error) { return r.look(ctx) },
 		requestSum:  func() (any, error) { return r.sum(ctx, s) },
 		requestSize: func() (any, error) { return r.size(ctx) },
 	})
 }
-
-// closeNode ends a node at once: its cluster ends with the run.
-func closeNode(n *membership.Node) { _ = n.Close() } // It returns nil.

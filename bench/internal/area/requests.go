@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -15,19 +16,26 @@ import (
 	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/rig"
 	"github.com/quorate/quorate/cluster"
-	"github.com/quorate/quorate/membership"
 )
 
-// Measures what those who ask a node cost it: a thousand requests a second beside a quiet cluster,
-// and health checks beside thousands of connections that say nothing.
+// What those who ask a node cost it: a thousand requests a second beside a quiet cluster ([measureRequests]),
+// and health checks beside thousands of connections that say nothing ([measureSilent]).
 
 const (
-	// requestAskers is how many requests are under way at most: half of what the default of management.max-requests lets in.
+	// requestAskers is how many requests are under way at most: half of what the default of
+	// management.max-requests lets in.
 	requestAskers = 8
 	// pace is how often an asker looks how many requests are due.
 	pace = 5 * time.Millisecond
 	// requestLimit is how long one answer may take.
 	requestLimit = 5 * time.Second
+	// probeEvery is how often a health check is due, far more often than orchestrators ask.
+	probeEvery = 10 * time.Millisecond
+	// crowding is how long silent connections have to come before probes are measured.
+	crowding = 3 * time.Second
+	// again is how long who was closed, or could not connect, waits. Without a pause the queue of the system would be full
+	// of those who come again, and the figure would be how fast this machine opens connections.
+	again = time.Second
 	// requestCount asks a peer what it has counted.
 	requestCount = "count"
 )
@@ -39,75 +47,59 @@ type peerCount struct {
 	Open   int64  `json:"open"`   // Connections that are open.
 }
 
+// during counts what a peer does while something goes on.
+func during(ctx context.Context, p *rig.Process, do func() error) (before, after peerCount, err error) {
+	if err := p.Call(ctx, requestCount, &before); err != nil {
+		return before, after, err
+	}
+	err = do()
+	return before, after, errors.Join(err, p.Call(ctx, requestCount, &after))
+}
+
 // measureRequests runs a quiet cluster in this process, first for itself, then while another process asks one node, and
 // says what processor time that takes and which nodes were marked unreachable.
-func measureRequests(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome, error) {
-	nodes, err := startSome(ctx, s.Nodes, func(c *cluster.Config) { c.Management.Address = "127.0.0.1:0" })
-	defer drop(nodes)
+func measureRequests(ctx context.Context, s rig.Spec, k *rig.Link) (out figure.Outcome, err error) {
+	nodes, end, err := startNodes(ctx, s.Nodes, func(c *cluster.Config) { c.Management.Address = "127.0.0.1:0" })
+	defer end()
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	if err := rig.Pause(ctx, quietTime); err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
-	var marked atomic.Uint64
+	var seen marks
 	for _, n := range nodes {
-		defer countMarked(n.Membership(), &marked)()
+		seen.follow(ctx, n.Membership())
 	}
 	without, err := used(ctx, s.Time)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	s.Seeds = []string{nodes[0].ManagementAddress()}
 	asker, _, err := k.Peer(ctx, s.As(roleAsker))
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	defer asker.Kill()
-	var before, after peerCount
-	if err := errors.Join(rig.Pause(ctx, time.Second), asker.Call(ctx, requestCount, &before)); err != nil {
-		return figure.Outcome{}, err
+	if err := rig.Pause(ctx, time.Second); err != nil {
+		return out, err
 	}
+	var with float64
 	began := time.Now()
-	with, err := used(ctx, s.Time)
-	if err = errors.Join(err, asker.Call(ctx, requestCount, &after)); err != nil {
-		return figure.Outcome{}, err
-	}
+	before, after, err := during(ctx, asker, func() (err error) {
+		with, err = used(ctx, s.Time)
+		return err
+	})
 	rate := float64(after.Done-before.Done) / time.Since(began).Seconds()
 	each := float64(len(nodes))
 	return figure.Outcome{
 		Values: map[string]float64{
-			"rate": rate, "failed": float64(after.Failed), "marked": float64(marked.Load()), "without": 1000 * without / each,
+			"rate": rate, "failed": float64(after.Failed), "marked": float64(seen.marked.Load() + seen.missed.Load()), "without": 1000 * without / each,
 			"request": 1e6 * (with - without) / max(rate, 1),
 		},
 		CPU:  1e6 * with / max(rate, 1),
 		Note: fmt.Sprintf("%d nodes, of which one is asked; %.1f ms/s of processor time without requests, %.1f ms/s with them", len(nodes), 1000*without, 1000*with),
-	}, nil
-}
-
-// startSome starts nodes that are all up. What is changed is the configuration of the first. Those that have started are
-// returned even with an error.
-func startSome(ctx context.Context, count int, change func(*cluster.Config)) (nodes []*cluster.Node, err error) {
-	var seeds []string
-	for i := range count {
-		n, err := startNode(ctx, seeds, func(c *cluster.Config) {
-			if i == 0 {
-				change(c)
-			}
-		})
-		if err != nil {
-			return nodes, err
-		}
-		nodes = append(nodes, n)
-		seeds = []string{nodes[0].Self().Address.String()}
-	}
-	return nodes, nil
-}
-
-func drop(nodes []*cluster.Node) {
-	for _, n := range nodes {
-		dropNode(n)
-	}
+	}, err
 }
 
 // used returns how many seconds of processor time this process uses in a second, measured for a while.
@@ -115,34 +107,6 @@ func used(ctx context.Context, during time.Duration) (float64, error) {
 	cpu, began := rig.CPUTime(), time.Now()
 	err := rig.Pause(ctx, during)
 	return (rig.CPUTime() - cpu).Seconds() / time.Since(began).Seconds(), err
-}
-
-// countMarked counts how often a node sees another one become unreachable, until the function that it returns is called.
-func countMarked(n *membership.Node, marked *atomic.Uint64) (stop func()) {
-	sub := n.Subscribe()
-	ended := make(chan struct{})
-	// Owned by the caller: ends with the subscription, and stop waits for it.
-	go func() {
-		defer close(ended)
-		for {
-			e, err := sub.Next(context.Background()) // Close ends it.
-			if err != nil {
-				return
-			}
-			switch e := e.(type) {
-			case membership.ReachabilityChanged:
-				if !e.Reachable {
-					marked.Add(1)
-				}
-			case membership.Missed:
-				marked.Add(uint64(e.N))
-			}
-		}
-	}()
-	return func() {
-		sub.Close()
-		<-ended
-	}
 }
 
 // serveAsker asks a node for its members, so many times a second, until the parent process is gone.
@@ -200,4 +164,85 @@ func fetch(ctx context.Context, client *http.Client, url string) error {
 		return fmt.Errorf("bench: %s: %s", url, response.Status)
 	}
 	return nil
+}
+
+// measureSilent asks for the health of a node, over a new connection each time, first alone and then while another
+// process holds connections to the same listener on which nothing comes.
+func measureSilent(ctx context.Context, s rig.Spec, k *rig.Link) (out figure.Outcome, err error) {
+	nodes, end, err := startNodes(ctx, 1, func(c *cluster.Config) { c.Management.Health.Address = "127.0.0.1:0" })
+	defer end()
+	if err != nil {
+		return out, err
+	}
+	url := "http://" + nodes[0].HealthAddress() + "/health/live"
+	alone, failedAlone, err := probeHealth(ctx, url, s.Time)
+	if err != nil {
+		return out, err
+	}
+	s.Seeds = []string{nodes[0].HealthAddress()}
+	silent, _, err := k.Peer(ctx, s.As(roleSilent))
+	if err != nil {
+		return out, err
+	}
+	defer silent.Kill()
+	if err := rig.Pause(ctx, crowding); err != nil {
+		return out, err
+	}
+	var beside []time.Duration
+	var failed int
+	before, after, err := during(ctx, silent, func() (err error) {
+		beside, failed, err = probeHealth(ctx, url, s.Time)
+		return err
+	})
+	return figure.Outcome{
+		Values: map[string]float64{
+			"alone": rig.Milliseconds(figure.Percentile(alone, 0.99)), "p50": rig.Milliseconds(figure.Percentile(beside, 0.5)),
+			"p99": rig.Milliseconds(figure.Percentile(beside, 0.99)), "failed": float64(failedAlone + failed),
+		},
+		Note: fmt.Sprintf("%d clients that say nothing, of which %d were connected before and %d after the probes: the node closes them after a second, and they came again %d times meanwhile",
+			s.Senders, before.Open, after.Open, after.Done-before.Done),
+	}, err
+}
+
+// probeHealth asks for the health of a node for a while, and returns how long each answer took from when it was due.
+func probeHealth(ctx context.Context, url string, during time.Duration) (took []time.Duration, failed int, err error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: requestLimit}
+	began := time.Now()
+	for due := began; due.Sub(began) < during; due = due.Add(probeEvery) {
+		if err := rig.Pause(ctx, max(time.Until(due), 0)); err != nil {
+			return nil, 0, err
+		}
+		if fetch(ctx, client, url) != nil {
+			failed++
+		}
+		took = append(took, time.Since(due))
+	}
+	return took, failed, nil
+}
+
+// serveSilent opens connections on which it says nothing, and opens another one for each that is closed, a second
+// later, until the parent process is gone.
+func serveSilent(ctx context.Context, s rig.Spec, k *rig.Link) error {
+	var opened atomic.Uint64
+	var open atomic.Int64
+	for i := range s.Senders {
+		// Owned by the process: ends with the context, or with its connection.
+		go func() {
+			_ = rig.Pause(ctx, 2*again*time.Duration(i)/time.Duration(s.Senders)) // As many come at any time.
+			for ctx.Err() == nil {
+				conn, err := (&net.Dialer{Timeout: requestLimit}).DialContext(ctx, "tcp", s.Seeds[0])
+				if err == nil {
+					opened.Add(1)
+					open.Add(1)
+					_, _ = conn.Read(make([]byte, 1)) // Until the node closes it.
+					open.Add(-1)
+					_ = conn.Close() // Nothing was sent.
+				}
+				_ = rig.Pause(ctx, again) // Its error ends the loop.
+			}
+		}()
+	}
+	return k.Host(s.Seeds[0], rig.Answers{requestCount: func() (any, error) {
+		return peerCount{Done: opened.Load(), Open: open.Load()}, nil
+	}})
 }

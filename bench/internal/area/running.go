@@ -5,7 +5,7 @@ package area
 
 import (
 	"context"
-	"runtime"
+	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/bench/internal/figure"
@@ -14,13 +14,59 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// Measures membership alone: many real nodes in one process that talk
-// over sockets, how long they take to know each other and to notice a crash, and what
-// a quiet node costs. It also has a cluster of a thousand nodes in virtual time.
+// Membership alone: many real nodes in one process that talk over sockets, how long they take to know
+// each other ([measureBoot]) and to notice a crash, and what a quiet node costs ([measureMembers]).
 
-// quietTime is the time between the last member and the measurement of a quiet
-// cluster.
-const quietTime = 5 * time.Second
+// startMembers starts a member at each address. Only the first is a seed node, and founds
+// the cluster at once; with three seed nodes the first start would wait for the fence.
+// The nodes that have started are returned even with an error.
+func startMembers(ctx context.Context, addresses []string, opts ...membership.Option) (nodes []*membership.Node, err error) {
+	for _, address := range addresses {
+		n, err := membership.Start(ctx, memberConfig(address, addresses[0]), append(opts, membership.WithLogger(quiet()))...)
+		if err != nil {
+			return nodes, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// closeMembers ends nodes at once, without leaving.
+func closeMembers(nodes []*membership.Node) {
+	for _, n := range nodes {
+		closeMember(n)
+	}
+}
+
+// addressesFor finds an address for each node, on one IP address or on one per node.
+func addressesFor(ctx context.Context, s rig.Spec) (addresses []string, err error) {
+	if !s.Apart {
+		return rig.FreeAddresses(ctx, s.Nodes)
+	}
+	for i := range s.Nodes {
+		address := fmt.Sprintf("127.0.%d.%d:%d", 1+i/250, 1+i%250, rig.FirstPort)
+		if !rig.IsFree(ctx, address) {
+			return nil, fmt.Errorf("bench: %s is not free", address)
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses, nil
+}
+
+// bootMembers starts nodes and waits until all are up everywhere. Those that have started are returned
+// even with an error.
+func bootMembers(ctx context.Context, s rig.Spec, opts ...membership.Option) (nodes []*membership.Node, up time.Duration, err error) {
+	addresses, err := addressesFor(ctx, s)
+	if err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if nodes, err = startMembers(ctx, addresses, opts...); err != nil {
+		return nodes, 0, err
+	}
+	up, err = until(ctx, began, nodes, "all members are up everywhere", func() bool { return seesUp(nodes, len(nodes)) })
+	return nodes, up, err
+}
 
 // quietFor is how long a quiet cluster is measured, in measuring times: what happens
 // once in ten seconds has its part then.
@@ -29,97 +75,83 @@ const quietFor = 10
 // measureMembers runs many real nodes in this process, over real sockets, and measures
 // how long it takes until all are up everywhere, what a quiet node costs, and how long it
 // takes until a crash is known everywhere.
-func measureMembers(ctx context.Context, s rig.Spec, _ *rig.Link) (figure.Outcome, error) {
-	addresses, err := rig.FreeAddresses(ctx, s.Nodes)
+func measureMembers(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
+	empty := footprintNow()
+	nodes, up, err := bootMembers(ctx, s)
+	defer func() { closeMembers(nodes) }() // Except the node that is closed before.
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
-	before := memoryNow()
-	began := time.Now()
-	nodes, err := startNodes(ctx, addresses)
-	defer func() { closeNodes(nodes) }() // Except the node that is closed before.
-	if err != nil {
-		return figure.Outcome{}, err
+	out.Values = map[string]float64{"up": up.Seconds()}
+	if err := quietNodes(ctx, s, nodes, &out); err != nil {
+		return out, err
 	}
-	up, err := until(ctx, began, nodes, "all members are up everywhere", func() bool { return allUp(nodes) })
-	if err != nil {
-		return figure.Outcome{}, err
-	}
-	values := map[string]float64{"up": up.Seconds()}
-	cpu, err := quietNodes(ctx, s, nodes, values)
-	if err != nil {
-		return figure.Outcome{}, err
-	}
-	memoryNow().since(before).share(len(nodes), values)
+	each := footprintNow().each(empty, len(nodes)) // What the process had before its first node is no node's.
+	out.Values["heap"], out.Values["stacks"] = each.heap/1000, each.stacks/1000
 	// The node's peers see a connection that breaks and is then refused, as with a
 	// process that was killed.
 	victim := nodes[len(nodes)-1]
 	nodes = nodes[:len(nodes)-1]
-	began = time.Now()
-	if err := victim.Close(); err != nil {
-		return figure.Outcome{}, err
-	}
+	began := time.Now()
+	closeMember(victim)
 	known, err := until(ctx, began, nodes, "the crash is known everywhere", func() bool { return knownGone(nodes, victim.Self(), false) })
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	removed, err := until(ctx, began, nodes, "the dead node is removed everywhere", func() bool { return knownGone(nodes, victim.Self(), true) })
-	values["known"], values["removed"] = known.Seconds(), removed.Seconds()
-	return figure.Outcome{Values: values, CPU: cpu}, err
+	out.Values["known"], out.Values["removed"] = known.Seconds(), removed.Seconds()
+	return out, err
 }
 
 // quietNodes measures an undisturbed cluster.
-func quietNodes(ctx context.Context, s rig.Spec, nodes []*membership.Node, values map[string]float64) (cpu float64, err error) {
+func quietNodes(ctx context.Context, s rig.Spec, nodes []*membership.Node, out *figure.Outcome) error {
 	if err := rig.Pause(ctx, quietTime); err != nil {
-		return 0, err
+		return err
 	}
 	before, err := rig.SocketsNow()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	bytes, used, began := bytesSent(nodes), rig.CPUTime(), time.Now()
 	if err := rig.Pause(ctx, quietFor*s.Time); err != nil {
-		return 0, err
+		return err
 	}
 	each := float64(len(nodes)) * time.Since(began).Seconds()
-	used = rig.CPUTime() - used
-	values["bytes"] = float64(bytesSent(nodes)-bytes) / each
-	values["cpu"] = rig.Microseconds(used) / 1000 / each
+	out.CPU = rig.Microseconds(rig.CPUTime()-used) / each
+	out.Values["bytes"], out.Values["cpu"] = float64(bytesSent(nodes)-bytes)/each, out.CPU/1000
 	after, err := rig.SocketsNow()
-	if err != nil {
-		return 0, err
-	}
 	sent := after.Since(before)
-	values["wire"], values["packets"], values["data-packets"] = float64(sent.Bytes)/each, float64(sent.Packets)/each, float64(sent.Data)/each
-	values["connections"] = float64(len(after)) / float64(len(nodes))
-	return rig.Microseconds(used) / each, nil
+	out.Values["wire"], out.Values["packets"], out.Values["data-packets"] = float64(sent.Bytes)/each, float64(sent.Packets)/each, float64(sent.Data)/each
+	out.Values["connections"] = float64(len(after)) / float64(len(nodes))
+	return err
 }
 
-// footprint is what a process holds, in bytes.
-type footprint struct{ heap, stacks float64 }
-
-// memoryNow returns the live heap of this process and its stacks.
-func memoryNow() footprint {
-	runtime.GC()
-	runtime.GC() // Frees what finalizers and pools released in the first.
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return footprint{float64(m.HeapAlloc), float64(m.StackInuse)}
+// measureBoot starts many real nodes in this process in one moment, over real
+// sockets, and says how long it takes until all are up everywhere and what that
+// cost: processor time, messages by kind, bytes, connections, refusals.
+func measureBoot(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
+	var seen kinds
+	used := rig.CPUTime()
+	nodes, up, err := bootMembers(ctx, s, membership.WithTransport(seen.transport))
+	defer closeMembers(nodes)
+	if err != nil {
+		return out, err
+	}
+	each := float64(len(nodes))
+	out.CPU = rig.Microseconds(rig.CPUTime()-used) / each
+	out.Values = map[string]float64{"up": up.Seconds(), "cpu": out.CPU / 1000}
+	for _, n := range nodes {
+		stats := n.Stats().Transport
+		out.Values["messages"] += float64(stats.Sent) / each
+		out.Values["bytes"] += float64(stats.BytesSent) / 1000 / each
+		out.Values["connects"] += float64(stats.Connects) / each
+		for _, refused := range stats.RefusedInbound {
+			out.Values["refused"] += float64(refused)
+		}
+	}
+	out.Note = fmt.Sprintf("%d nodes: %s", len(nodes), seen.String())
+	return out, nil
 }
-
-// since is what the process holds more than before: what it had before its first node is no
-// node's.
-func (m footprint) since(before footprint) footprint {
-	return footprint{m.heap - before.heap, m.stacks - before.stacks}
-}
-
-// share notes the memory of each of so many nodes, in kilobytes.
-func (m footprint) share(nodes int, values map[string]float64) {
-	values["heap"], values["stacks"] = m.heap/1000/float64(nodes), m.stacks/1000/float64(nodes)
-}
-
-// allUp reports whether all nodes see as many members as there are nodes, all up.
-func allUp(nodes []*membership.Node) bool { return seesUp(nodes, len(nodes)) }
 
 // seesUp reports whether the nodes see so many members, all up.
 func seesUp(nodes []*membership.Node, count int) bool {

@@ -40,7 +40,7 @@ func measureTopic(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome,
 		return figure.Outcome{}, err
 	}
 	defer p.Stop()
-	node, err := startNode(ctx, []string{address}, func(*cluster.Config) {})
+	node, err := startNode(ctx, []string{address}, nil)
 	if err != nil {
 		return figure.Outcome{}, err
 	}
@@ -74,20 +74,16 @@ func measureTopic(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome,
 
 // awaitReader waits until a node knows of the subscriber of a topic.
 func awaitReader(ctx context.Context, node *cluster.Node, topic string) error {
-	for {
+	_, err := rig.Poll(ctx, pollInterval, func(time.Duration) (bool, error) {
 		e, err := pubsub.Explain(ctx, node, topic)
-		if err != nil || len(e.Nodes) > 0 {
-			return err
-		}
-		if err := rig.Pause(ctx, 10*time.Millisecond); err != nil {
-			return err
-		}
-	}
+		return len(e.Nodes) > 0, err
+	})
+	return err
 }
 
 // serveReader runs a node with a subscriber to the topic of each sender.
 func serveReader(ctx context.Context, s rig.Spec, k *rig.Link) error {
-	n, err := startNode(ctx, nil, func(*cluster.Config) {})
+	n, err := startNode(ctx, nil, nil)
 	if err != nil {
 		return err
 	}

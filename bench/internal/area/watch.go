@@ -152,18 +152,14 @@ func (w *watches) summary(reset bool) summary {
 // allSince waits until every entity has answered a question that was asked
 // after a moment.
 func (w *watches) allSince(ctx context.Context, moment time.Time, limit time.Duration) (time.Duration, error) {
-	for {
+	_, err := rig.Poll(ctx, 5*time.Millisecond, func(time.Duration) (bool, error) {
 		s := w.summary(false)
-		if s.oldest.After(moment) {
-			return time.Since(moment), nil
+		if !s.oldest.After(moment) && time.Since(moment) > limit {
+			return false, fmt.Errorf("bench: after %v some entities have not answered: %w", limit, s.cause)
 		}
-		if time.Since(moment) > limit {
-			return 0, fmt.Errorf("bench: after %v some entities have not answered: %w", limit, s.cause)
-		}
-		if err := rig.Pause(ctx, 5*time.Millisecond); err != nil {
-			return 0, err
-		}
-	}
+		return s.oldest.After(moment), nil
+	})
+	return time.Since(moment), err
 }
 
 // failures adds up the failed questions to entities whose host in an earlier summary
