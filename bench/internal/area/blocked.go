@@ -40,24 +40,25 @@ func (sleeper) Receive(c *sharding.Context, m *rig.Message) error {
 
 // measureBlocked measures questions to entities of the same node, in turns by themselves and
 // while other entities of the node sleep: as many as s.Blocked, each now and then.
-func measureBlocked(ctx context.Context, s rig.Spec, _ *rig.Link) (figure.Outcome, error) {
-	node, err := startNode(ctx, nil, forTell())
+func measureBlocked(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
+	node, err := startNode(ctx, nil, forTell(s))
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	defer dropNode(node)
 	var found rig.Tally
-	region, err := sharding.Start(node, probes(&found, s.Senders+1, s.Size, ""))
+	region, err := sharding.Start(node, probes(&found, s, ""))
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
-	if err := prime(ctx, s, region); err != nil {
-		return figure.Outcome{}, err
+	ask := asking(region)
+	if err := prime(ctx, s, ask); err != nil {
+		return out, err
 	}
 	var awake atomic.Bool
 	end, err := wakeSleepers(ctx, node, s.Blocked, &awake)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	defer end()
 	each := s.Entities / s.Senders
@@ -67,9 +68,7 @@ func measureBlocked(ctx context.Context, s rig.Spec, _ *rig.Link) (figure.Outcom
 		Mark: rig.Without(uint64(s.Entities), rig.Marks(found.Totals, rig.NoCPU)),
 		Ask: func(ctx context.Context, asker uint32, n uint64) error {
 			to, seq := int(asker)*each+int((n-1)%uint64(each)), (n-1)/uint64(each)+1
-			m := &rig.Message{Sender: asker, Seq: seq, Ask: true, Payload: payload}
-			_, err := sharding.Ask[*rig.Message](ctx, region, entityName(to), m)
-			return err
+			return ask(ctx, to, &rig.Message{Sender: asker, Seq: seq, Ask: true, Payload: payload})
 		},
 	}.Run(ctx)
 }
@@ -83,7 +82,7 @@ func wakeSleepers(ctx context.Context, node *cluster.Node, sleepers int, awake *
 	if err != nil {
 		return nil, err
 	}
-	if err := prime(ctx, rig.Spec{Size: rig.HeaderBytes, Entities: sleepers}, region); err != nil {
+	if err := prime(ctx, rig.Spec{Size: rig.HeaderBytes, Entities: sleepers}, asking(region)); err != nil {
 		return nil, err // Else the first messages would wait for homes, and come in one flood later.
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

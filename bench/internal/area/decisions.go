@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/allocation"
@@ -39,15 +38,14 @@ import (
 // strategies returns the plugins that this program can be, by their roles. They are built-in
 // strategies, so that the way to the other process is measured.
 func strategies() map[string]sdk.Strategy {
-	roles := pluginRoles()
 	return map[string]sdk.Strategy{
-		roles[plugins.Downing]: sdk.Downing(func(struct{}) (downing.Provider, error) { return downing.KeepMajority{}, nil }),
-		roles[plugins.Allocation]: sdk.Allocation(func(struct{}) (allocation.Strategy, error) {
+		pluginRole(plugins.Downing): sdk.Downing(func(struct{}) (downing.Provider, error) { return downing.KeepMajority{}, nil }),
+		pluginRole(plugins.Allocation): sdk.Allocation(func(struct{}) (allocation.Strategy, error) {
 			return allocation.NewLeastShard(allocation.Default().LeastShard)
 		}),
-		roles[plugins.FailureDetector]: sdk.FailureDetector(func(struct{}) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }),
-		roles[plugins.JoinDecider]:     sdk.JoinDecider(func(struct{}) (bootstrap.JoinDecider, error) { return bootstrap.LowestAddress{}, nil }),
-		roles[plugins.Discovery]:       sdk.Discovery(func(struct{}) (discovery.Discovery, error) { return place{}, nil }),
+		pluginRole(plugins.FailureDetector): sdk.FailureDetector(func(struct{}) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }),
+		pluginRole(plugins.JoinDecider):     sdk.JoinDecider(func(struct{}) (bootstrap.JoinDecider, error) { return bootstrap.LowestAddress{}, nil }),
+		pluginRole(plugins.Discovery):       sdk.Discovery(func(struct{}) (discovery.Discovery, error) { return place{}, nil }),
 	}
 }
 
@@ -60,39 +58,46 @@ func (place) Lookup(context.Context, discovery.Query) (discovery.Targets, error)
 	return discovery.Targets{List: []discovery.Target{t}, Reason: "there is no other"}, err
 }
 
-// pluginRoles returns the role of this program as a plugin for each policy.
-func pluginRoles() map[plugins.Policy]string {
-	roles := make(map[plugins.Policy]string)
-	for _, policy := range plugins.Policies() {
-		roles[policy] = string(policy) + "-plugin"
-	}
-	return roles
-}
+// pluginRole is the role of this program as a plugin of a policy.
+func pluginRole(policy plugins.Policy) string { return string(policy) + "-plugin" }
 
-// pluginOf returns the configuration of a plugin that is this program in a role.
-func pluginOf(l rig.Launcher, role string) (plugins.Config, error) {
+// pluginOf returns the configuration of a plugin of a policy that is this program.
+func pluginOf(l rig.Launcher, policy plugins.Policy) (plugins.Config, error) {
 	text, err := os.ReadFile(l.Program)
 	if err != nil {
 		return plugins.Config{}, err
 	}
-	says, err := json.Marshal(rig.Spec{Role: role})
+	says, err := json.Marshal(rig.Spec{Role: pluginRole(policy)})
 	if err != nil {
 		return plugins.Config{}, err
 	}
 	sum := sha256.Sum256(text)
 	return plugins.Config{
-		Policy: plugins.Policy(strings.TrimSuffix(role, "-plugin")), Path: l.Program, SHA256: plugins.Checksums{hex.EncodeToString(sum[:])},
+		Policy: policy, Path: l.Program, SHA256: plugins.Checksums{hex.EncodeToString(sum[:])},
 		Args: slices.Concat(l.Args, []string{rig.RoleFlag, string(says)}),
 	}, nil
 }
 
-// openPlugin starts this program as a plugin. Its caller shuts it.
-func openPlugin(ctx context.Context, l rig.Launcher, role string) (*host.Plugin, error) {
-	cfg, err := pluginOf(l, role)
+// openPlugin starts this program as a plugin of a policy. Its caller shuts it.
+func openPlugin(ctx context.Context, l rig.Launcher, policy plugins.Policy) (*host.Plugin, plugins.Config, error) {
+	cfg, err := pluginOf(l, policy)
 	if err != nil {
-		return nil, err
+		return nil, cfg, err
 	}
-	return host.Open(ctx, "bench", cfg)
+	p, err := host.Open(ctx, "bench", cfg)
+	return p, cfg, err
+}
+
+// withPlugin measures a plugin of a policy that runs.
+func withPlugin(policy plugins.Policy, measure func(context.Context, rig.Spec, *host.Plugin, plugins.Config) (figure.Outcome, error)) rig.Measurer {
+	return func(ctx context.Context, s rig.Spec, k *rig.Link) (out figure.Outcome, err error) {
+		p, cfg, err := openPlugin(ctx, k.Launcher, policy)
+		if err != nil {
+			return out, err
+		}
+		defer shut(p, &err)
+		return measure(ctx, s, p, cfg)
+	}
 }
 
 // shut ends a plugin and joins the error to err.
@@ -105,22 +110,23 @@ func shut(p *host.Plugin, err *error) {
 // measureLaunch launches a plugin again and again, each time from nothing to its first
 // decision: the copy of the executable, its checksum twice, certificates, handshake,
 // settings, and the call.
-func measureLaunch(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome, error) {
-	cfg, err := pluginOf(k.Launcher, pluginRoles()[plugins.Downing])
+func measureLaunch(ctx context.Context, s rig.Spec, k *rig.Link) (out figure.Outcome, err error) {
+	cfg, err := pluginOf(k.Launcher, plugins.Downing)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
-	var took []time.Duration
-	for began := time.Now(); len(took) == 0 || time.Since(began) < s.Time; {
+	var took []time.Duration // Without what the end of a plugin takes.
+	_, err = rig.Repeat(s.Time, func() error {
 		once, err := launchOnce(ctx, cfg, split(s.Nodes))
-		if err != nil {
-			return figure.Outcome{}, err
-		}
 		took = append(took, once)
+		return err
+	})
+	if err != nil {
+		return out, err
 	}
 	info, err := os.Stat(cfg.Path)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	return figure.Outcome{
 		Values: map[string]float64{"launch": rig.Microseconds(figure.Percentile(took, 0.5)) / 1000},
@@ -156,17 +162,12 @@ func decideOnce(ctx context.Context, provider downing.Provider, v downing.View) 
 // decide measures decisions of a plugin that runs, one after the other. With changed members every
 // view has other members than the one before, so that none of them can be left out of a question.
 func decide(changed bool) rig.Measurer {
-	return func(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome, error) {
-		return measureDecide(ctx, s, k, changed)
-	}
+	return withPlugin(plugins.Downing, func(ctx context.Context, s rig.Spec, p *host.Plugin, _ plugins.Config) (figure.Outcome, error) {
+		return measureDecide(ctx, s, p, changed)
+	})
 }
 
-func measureDecide(ctx context.Context, s rig.Spec, k *rig.Link, changed bool) (out figure.Outcome, err error) {
-	p, err := openPlugin(ctx, k.Launcher, pluginRoles()[plugins.Downing])
-	if err != nil {
-		return out, err
-	}
-	defer shut(p, &err)
+func measureDecide(ctx context.Context, s rig.Spec, p *host.Plugin, changed bool) (out figure.Outcome, err error) {
 	provider, err := p.Downing()
 	if err != nil {
 		return out, err
@@ -176,13 +177,13 @@ func measureDecide(ctx context.Context, s rig.Spec, k *rig.Link, changed bool) (
 		views = append(views, split(s.Nodes))
 		views[1].Members[0].UpNumber = gossip.UpNumber(s.Nodes + 1)
 	}
-	var took []time.Duration
-	for began := time.Now(); len(took) == 0 || time.Since(began) < s.Time; {
-		asked := time.Now()
-		if err := decideOnce(ctx, provider, views[len(took)%len(views)]); err != nil {
-			return out, err
-		}
-		took = append(took, time.Since(asked))
+	asked := 0
+	took, err := rig.Repeat(s.Time, func() error {
+		asked++
+		return decideOnce(ctx, provider, views[asked%len(views)])
+	})
+	if err != nil {
+		return out, err
 	}
 	if resent := p.Status().Resent; resent > 0 {
 		return out, fmt.Errorf("bench: %d questions were sent twice to one process", resent)
@@ -208,12 +209,7 @@ func split(members int) downing.View {
 
 // measureAllocate has a plugin place many shards without a home, in batches: each batch
 // sees where the earlier ones were placed.
-func measureAllocate(ctx context.Context, s rig.Spec, k *rig.Link) (out figure.Outcome, err error) {
-	p, err := openPlugin(ctx, k.Launcher, pluginRoles()[plugins.Allocation])
-	if err != nil {
-		return out, err
-	}
-	defer shut(p, &err)
+func measureAllocate(ctx context.Context, s rig.Spec, p *host.Plugin, _ plugins.Config) (out figure.Outcome, err error) {
 	strategy, err := p.Allocation()
 	if err != nil {
 		return out, err

@@ -53,13 +53,9 @@ func (of parts) heard(ctx context.Context, s rig.Spec, k *rig.Link, limit time.D
 	if err != nil {
 		return 0, 0, err
 	}
-	for began := time.Now(); err == nil && (seconds == 0 || time.Since(began) < limit); seconds++ {
-		err = second()
-	}
-	if ended := closed(); err == nil {
-		err = ended
-	}
-	return seconds, rig.CPUTime() + rig.ChildrenCPUTime() - before, err
+	took, err := rig.Repeat(limit, second)
+	err = errors.Join(err, closed())
+	return len(took), rig.CPUTime() + rig.ChildrenCPUTime() - before, err
 }
 
 // clockwork returns what has a second of heartbeats pass, and what ends it.
@@ -70,7 +66,7 @@ func (of parts) clockwork(ctx context.Context, s rig.Spec, k *rig.Link) (second,
 	}
 	judge, closed := fd.Judge(fd.NewDetectorJudge(factory)), func() error { return nil }
 	if of.plugin {
-		p, err := openPlugin(ctx, k.Launcher, pluginRoles()[plugins.FailureDetector])
+		p, _, err := openPlugin(ctx, k.Launcher, plugins.FailureDetector)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -38,7 +38,7 @@ func pluginsGroup() rig.Group {
 			times(decide(false), "decision-of-1000-", 1000, 1000, "floor-grpc-", "floor-of-two-"),
 			times(decide(true), "changed-decision-", 100, 0, "floor-grpc-", "floor-of-two-"),
 		), []rig.Experiment{{
-			Measure: measureAllocate, Spec: rig.Spec{Nodes: 100, Entities: 100_000, Batch: 10_000},
+			Measure: withPlugin(plugins.Allocation, measureAllocate), Spec: rig.Spec{Nodes: 100, Entities: 100_000, Batch: 10_000},
 			Figures: []figure.Figure{
 				{Name: "all-allocated", Value: "took", Unit: "s", Better: figure.Lower, Target: 5},
 				{Name: "longest-batch", Value: "longest", Unit: "ms", Better: figure.Lower},
@@ -65,7 +65,7 @@ func second(of parts, f figure.Figure) rig.Experiment {
 func swaps() []rig.Experiment {
 	all := make([]rig.Experiment, 0, len(plugins.Policies()))
 	for _, policy := range plugins.Policies() {
-		all = append(all, rig.Experiment{Measure: swap(policy), Figures: []figure.Figure{
+		all = append(all, rig.Experiment{Measure: withPlugin(policy, measureSwap), Figures: []figure.Figure{
 			{Name: "swap-" + string(policy), Value: "took", Unit: "ms", Better: figure.Lower},
 			{Name: "missed-in-swaps-" + string(policy), Value: "missed", Unit: "decisions", Better: figure.Lower, Zero: true},
 		}})

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/rig"
@@ -22,42 +21,21 @@ import (
 // pluginAskers is how many goroutines ask a plugin that is swapped, where its policy permits several.
 const pluginAskers = 3
 
-// swap measures swaps of a plugin of a policy.
-func swap(policy plugins.Policy) rig.Measurer {
-	return func(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome, error) {
-		return measureSwap(ctx, s, k, policy)
-	}
-}
-
 // measureSwap swaps a plugin again and again while it is asked without a pause. A question without
 // an answer counts as lost, which fails the run.
-func measureSwap(ctx context.Context, s rig.Spec, k *rig.Link, policy plugins.Policy) (out figure.Outcome, err error) {
-	p, err := openPlugin(ctx, k.Launcher, pluginRoles()[policy])
-	if err != nil {
-		return out, err
-	}
-	defer shut(p, &err)
-	cfg, err := pluginOf(k.Launcher, pluginRoles()[policy])
-	if err != nil {
-		return out, err
-	}
+func measureSwap(ctx context.Context, s rig.Spec, p *host.Plugin, cfg plugins.Config) (out figure.Outcome, err error) {
 	stop, asked := make(chan struct{}), new(load)
 	for range askersOf(p) {
 		asked.running.Go(func() { asked.run(ctx, p, stop) }) // Ends with stop.
 	}
-	var took []time.Duration
-	for began := time.Now(); err == nil && (len(took) == 0 || time.Since(began) < s.Time); {
-		once := time.Now()
-		err = p.Swap(ctx, cfg)
-		took = append(took, time.Since(once))
-	}
+	took, err := rig.Repeat(s.Time, func() error { return p.Swap(ctx, cfg) })
 	close(stop)
 	asked.running.Wait()
 	if err != nil {
 		return out, err
 	}
 	out.Lost = asked.missed.Load()
-	out.Values = map[string]float64{"took": rig.Microseconds(figure.Percentile(took, 0.5)) / 1000, "missed": float64(out.Lost)}
+	out.Values = map[string]float64{"took": rig.Milliseconds(figure.Percentile(took, 0.5)), "missed": float64(out.Lost)}
 	out.Note = fmt.Sprintf("%d swaps, %d answers", len(took), asked.answered.Load())
 	return out, nil
 }

@@ -10,75 +10,109 @@ import (
 
 	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/client"
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/sharding"
 )
 
+// Tells to entities of the same node and of another process, and questions of a member and of a client that
+// is none.
+
 // measureLocalTells measures tells to entities of the same node.
-func measureLocalTells(ctx context.Context, s rig.Spec, _ *rig.Link) (figure.Outcome, error) {
-	node, err := startNode(ctx, nil, forTell())
+func measureLocalTells(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
+	node, err := startNode(ctx, nil, forTell(s))
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	defer dropNode(node)
 	var found rig.Tally
-	probes := probes(&found, s.Senders+1, s.Size, "")
-	probes.EntityLimit = s.InMemory
-	region, err := sharding.Start(node, probes)
+	region, err := sharding.Start(node, probes(&found, s, ""))
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
 	return tellAll(ctx, s, region, rig.Marks(found.Totals, rig.NoCPU), node)
 }
 
 // measureRemote measures tells to the entities of another process.
-func measureRemote(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome, error) {
-	region, node, p, end, err := pair(ctx, s, k)
+func measureRemote(ctx context.Context, s rig.Spec, k *rig.Link) (out figure.Outcome, err error) {
+	p, err := startPair(ctx, s, k)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
-	defer end()
-	return tellAll(ctx, s, region, p.Marks, node)
+	defer p.end()
+	return tellAll(ctx, s, p.region, p.host.Marks, p.node)
 }
 
 // measureAsk measures asks to the entities of another process.
-func measureAsk(ctx context.Context, s rig.Spec, k *rig.Link) (figure.Outcome, error) {
-	region, _, p, end, err := pair(ctx, s, k)
+func measureAsk(ctx context.Context, s rig.Spec, k *rig.Link) (out figure.Outcome, err error) {
+	p, err := startPair(ctx, s, k)
 	if err != nil {
-		return figure.Outcome{}, err
+		return out, err
 	}
-	defer end()
-	if err := prime(ctx, s, region); err != nil {
-		return figure.Outcome{}, err
+	defer p.end()
+	return askAll(ctx, s, p.host, asking(p.region))
+}
+
+// measureClient measures questions of a client that is no member.
+func measureClient(ctx context.Context, s rig.Spec, k *rig.Link) (out figure.Outcome, err error) {
+	host, address, err := k.Peer(ctx, s.As(roleGateway))
+	if err != nil {
+		return out, err
+	}
+	defer host.Stop()
+	cfg := client.Default()
+	cfg.Addresses = []string{address}
+	c, err := client.Open(cfg, client.WithLogger(quiet()))
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = c.Close() }() // It returns nil.
+	if err := c.AwaitReady(ctx); err != nil {
+		return out, err
+	}
+	return askAll(ctx, s, host, func(ctx context.Context, entity int, m *rig.Message) error {
+		var codec rig.Codec
+		b, err := codec.Append(make([]byte, 0, s.Size), m)
+		if err != nil {
+			return err
+		}
+		reply, err := c.Ask(ctx, kindName, entityName(entity), b)
+		if err != nil {
+			return err
+		}
+		var answer rig.Message
+		if err := codec.Decode(reply, &answer); err != nil {
+			return err
+		}
+		return answers(&answer, m)
+	})
+}
+
+// askAll asks entities of another process, each asker its own.
+func askAll(ctx context.Context, s rig.Spec, host *rig.Process, ask ask) (out figure.Outcome, err error) {
+	if err := prime(ctx, s, ask); err != nil {
+		return out, err
 	}
 	payload := make([]byte, s.Size-rig.HeaderBytes)
 	return rig.Asking{
-		Askers: s.Senders, Time: s.Time, Mark: rig.Without(uint64(s.Entities), p.Marks),
+		Askers: s.Senders, Time: s.Time, Mark: rig.Without(uint64(s.Entities), host.Marks),
 		Ask: func(ctx context.Context, asker uint32, seq uint64) error {
-			m := &rig.Message{Sender: asker, Seq: seq, Ask: true, Payload: payload}
-			answer, err := sharding.Ask[*rig.Message](ctx, region, entityName(int(asker)%s.Entities), m)
-			if err != nil {
-				return err
-			}
-			if answer.Sender != asker || answer.Seq != seq || len(answer.Payload) != len(payload) {
-				return fmt.Errorf("the answer is to question %d of %d", answer.Seq, answer.Sender)
-			}
-			return nil
+			return ask(ctx, int(asker)%s.Entities, &rig.Message{Sender: asker, Seq: seq, Ask: true, Payload: payload})
 		},
 	}.Run(ctx)
 }
 
 // tellAll floods entities. With as many entities as senders each sender has an entity of
 // its own; with more, each sender tells all of them in turn.
-func tellAll(ctx context.Context, s rig.Spec, region *sharding.Region[*rig.Message], at func(context.Context) (rig.Mark, error), node *cluster.Node) (figure.Outcome, error) {
-	if err := prime(ctx, s, region); err != nil {
-		return figure.Outcome{}, err
+func tellAll(ctx context.Context, s rig.Spec, region *sharding.Region[*rig.Message], at rig.Marker, node *cluster.Node) (out figure.Outcome, err error) {
+	if err := prime(ctx, s, asking(region)); err != nil {
+		return out, err
 	}
 	names := make([]string, s.Entities)
 	for i := range names {
 		names[i] = entityName(i)
 	}
-	out, err := rig.Flood{
+	out, err = rig.Flood{
 		Senders: s.Senders, Time: s.Time, Mark: rig.Without(uint64(s.Entities), at),
 		Send: func(ctx context.Context, sender uint32, stop *atomic.Bool) (uint64, error) {
 			own := names

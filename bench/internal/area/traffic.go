@@ -109,6 +109,35 @@ func askGroup() rig.Group {
 	}
 }
 
+// ofMember is the least part that the rate of a client that is no member may be of a member's.
+const ofMember = 0.7
+
+// clientGroup is the questions of a client that is no member, beside those of a member to the same
+// entities in another process.
+func clientGroup() rig.Group {
+	experiment := func(m rig.Measurer, senders int, figures ...figure.Figure) rig.Experiment {
+		return rig.Experiment{Measure: m, Spec: rig.Spec{Size: 64, Senders: senders, Entities: senders}, Figures: figures}
+	}
+	rate := func(name string) figure.Figure {
+		return figure.Figure{Name: name, Value: "rate", Unit: "asks/s", Better: figure.Higher}
+	}
+	late := func(name, value string) figure.Figure {
+		return figure.Figure{Name: name, Value: value, Unit: "us", Better: figure.Lower}
+	}
+	many, one := rate("ask-64"), late("ask-p50", "p50")
+	many.OfFloor, many.Floors = ofMember, []string{"member-ask-64"}
+	one.Floors = []string{"member-ask-p50"}
+	return rig.Group{
+		Name: "client", About: "ask entities from a program that is no member, 1 and 64 at a time",
+		Experiments: []rig.Experiment{
+			experiment(measureAsk, 64, rate("member-ask-64")).AsFloor(),
+			experiment(measureClient, 64, many),
+			experiment(measureAsk, 1, late("member-ask-p50", "p50")).AsFloor(),
+			experiment(measureClient, 1, one, late("ask-p99", "p99")),
+		},
+	}
+}
+
 // withTLS is the least part that a rate with mutual TLS may be of the rate without.
 const withTLS = 0.8
 
