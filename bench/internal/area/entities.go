@@ -4,8 +4,16 @@
 package area
 
 import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
 	"github.com/quorate/quorate/bench/internal/figure"
 	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/cluster"
+	"github.com/quorate/quorate/sharding"
 )
 
 // Measures entities by the number: how many come to life in a second,
@@ -70,4 +78,130 @@ func remindersGroup() rig.Group {
 			{Name: "late-p99", Value: "p99", Unit: "ms", Better: figure.Lower},
 		}}},
 	}
+}
+
+// How many entities come to life in a second ([measureActivation]), and how many bytes each one holds that
+// has nothing to do ([measureIdle]), on a node whose shards all have a home ([crowd]).
+
+// newcomers counts the entities of a process.
+type newcomers struct{ arrived, repeated atomic.Uint64 }
+
+// kind describes entities that the census counts.
+func (c *newcomers) kind() sharding.Kind[*rig.Message] {
+	return sharding.Kind[*rig.Message]{
+		Name: kindName, Codec: rig.Codec{},
+		New: func(*sharding.Context) sharding.Entity[*rig.Message] { return &newcomer{census: c} },
+	}
+}
+
+// newcomer is an entity that counts its messages, about the least that an entity can be, and reports to the
+// counters of its process.
+type newcomer struct {
+	n      uint64
+	census *newcomers
+}
+
+// Receive counts a message.
+func (e *newcomer) Receive(*sharding.Context, *rig.Message) error {
+	if e.n++; e.n == 1 {
+		e.census.arrived.Add(1)
+	} else {
+		e.census.repeated.Add(1)
+	}
+	return nil
+}
+
+// ground is a node whose shards all have a home.
+type ground struct {
+	node   *cluster.Node
+	region *sharding.Region[*rig.Message]
+	census newcomers
+}
+
+// settlers is how many entities touch every shard: with the default number of
+// shards the chance that one is missed is below one in ten thousand.
+const settlers = 20_000
+
+// crowd starts a node and has all shards allocated.
+func crowd(ctx context.Context) (g *ground, err error) {
+	g = new(ground)
+	if g.node, err = startNode(ctx, nil, nil); err != nil {
+		return nil, err
+	}
+	if g.region, err = sharding.Start(g.node, g.census.kind()); err != nil {
+		return nil, err
+	}
+	return g, g.activate(ctx, "settler-", 1, settlers)
+}
+
+// activate brings n entities to life and waits until all of them live.
+func (g *ground) activate(ctx context.Context, prefix string, senders, n int) error {
+	before := g.census.arrived.Load()
+	err := rig.Together(senders, func(sender int) error {
+		for i := sender; i < n; i += senders {
+			if err := g.region.Tell(ctx, prefix+strconv.Itoa(i), &rig.Message{Seq: 1}); err != nil {
+				return fmt.Errorf("bench: the first message to %s%d: %w", prefix, i, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = rig.Poll(ctx, time.Millisecond, func(waited time.Duration) (bool, error) {
+		arrived := g.census.arrived.Load() - before
+		if arrived < uint64(n) && waited > rig.DrainLimit {
+			return false, fmt.Errorf("bench: %d of %d entities have come to life", arrived, n)
+		}
+		return arrived >= uint64(n), nil
+	})
+	return err
+}
+
+// measureActivation measures how many entities start in a second: it sends the first
+// message to each of many ids.
+func measureActivation(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
+	g, err := crowd(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer dropNode(g.node)
+	cpu, began := rig.CPUTime(), time.Now()
+	if err := g.activate(ctx, "newcomer-", s.Senders, s.Entities); err != nil {
+		return out, err
+	}
+	elapsed, cpu := time.Since(began), rig.CPUTime()-cpu
+	return figure.Outcome{
+		Values:     map[string]float64{"rate": float64(s.Entities) / elapsed.Seconds()},
+		CPU:        rig.Microseconds(cpu) / float64(s.Entities),
+		Duplicated: g.census.repeated.Load(),
+	}, nil
+}
+
+// rest is how long after a burst of messages its goroutines have ended.
+const rest = 3 * time.Second
+
+// measureIdle measures what an idle entity costs: live heap and stacks, after a
+// collection, before and after many entities were started.
+func measureIdle(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
+	g, err := crowd(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer dropNode(g.node)
+	if err := rig.Pause(ctx, rest); err != nil {
+		return out, err
+	}
+	before := footprintNow()
+	if err := g.activate(ctx, "newcomer-", s.Senders, s.Entities); err != nil {
+		return out, err
+	}
+	if err := rig.Pause(ctx, rest); err != nil {
+		return out, err
+	}
+	each := footprintNow().each(before, s.Entities)
+	return figure.Outcome{
+		Values:     map[string]float64{"bytes": each.all(), "heap": each.heap},
+		Duplicated: g.census.repeated.Load(),
+	}, nil
 }

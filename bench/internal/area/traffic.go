@@ -68,42 +68,28 @@ func remoteGroup() rig.Group {
 // askGroup is questions to the entities of another process: one at a time, for the latency,
 // and many at a time, for the rate.
 func askGroup() rig.Group {
-	one := func(m rig.Measurer, prefix string, target bool) rig.Experiment {
-		e := rig.Experiment{Measure: m, Spec: rig.Spec{Size: 64, Senders: 1, Entities: 1}, Figures: []figure.Figure{
-			{Name: prefix + "p50", Value: "p50", Unit: "us", Better: figure.Lower},
-			{Name: prefix + "p99", Value: "p99", Unit: "us", Better: figure.Lower},
-		}}
-		if target {
-			e.Figures[0].Target, e.Figures[0].Floors = 80, []string{"floor-grpc-p50", "floor-tcp-p50"}
-			e.Figures[1].Target, e.Figures[1].Floors = 200, []string{"floor-grpc-p99", "floor-tcp-p99"}
-		}
-		return e
-	}
-	many := func(m rig.Measurer, f figure.Figure) rig.Experiment {
-		f.Value, f.Unit, f.Better = "rate", "asks/s", figure.Higher
-		return rig.Experiment{Measure: m, Spec: rig.Spec{Size: 64, Senders: 64, Entities: 64}, Figures: []figure.Figure{f}}
-	}
+	one, many := rig.Spec{Size: 64, Senders: 1, Entities: 1}, rig.Spec{Size: 64, Senders: 64, Entities: 64}
 	sleepers := rig.Experiment{Measure: measureBlocked, Spec: rig.Spec{Size: 64, Senders: 8, Entities: 9000, Blocked: 1000}, Figures: []figure.Figure{
 		{Name: "no-sleepers-p50", Value: "first-p50", Unit: "us", Better: figure.Lower},
 		{Name: "no-sleepers-p99", Value: "first-p99", Unit: "us", Better: figure.Lower},
 		{Name: "beside-sleepers-p50", Value: "p50", Unit: "us", Better: figure.Lower},
 		{Name: "beside-sleepers-p99", Value: "p99", Unit: "us", Better: figure.Lower},
-		{Name: "beside-sleepers-ratio", Value: "p99-ratio", Unit: "", Better: figure.Lower, Target: 2},
+		{Name: "beside-sleepers-ratio", Value: "p99-ratio", Better: figure.Lower, Target: 2},
 	}}
 	latency := rig.WithAwake(
-		one(rig.TCPAsk, "floor-tcp-", false).AsFloor(),
-		one(rig.GRPCAsk, "floor-grpc-", false).AsFloor(),
-		one(measureAsk, "ask-", true),
+		rig.Latency(rig.TCPAsk, one, "floor-tcp-").AsFloor(),
+		rig.Latency(rig.GRPCAsk, one, "floor-grpc-").AsFloor(),
+		rig.Latency(measureAsk, one, "ask-", "floor-grpc-", "floor-tcp-").Aim(80, 200),
 	)
 	if awake := latency[3:]; len(awake) > 0 { // On processors that are kept awake, where that is possible.
-		awake[2].Figures[1].Target = 150
+		awake[2].Aim(80, 150)
 	}
 	return rig.Group{
 		Name: "ask", About: "ask entities elsewhere, 1 and 64 at a time, and beside sleepers",
 		Experiments: append(latency,
-			many(rig.TCPAsk, figure.Figure{Name: "floor-tcp-64"}).AsFloor(),
-			many(rig.GRPCAsk, figure.Figure{Name: "floor-grpc-64"}).AsFloor(),
-			many(measureAsk, figure.Figure{Name: "ask-64", Target: 130e3, CPU: 15, Floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
+			rig.Single(rig.TCPAsk, many, figure.Figure{Name: "floor-tcp-64", Unit: "asks/s"}).AsFloor(),
+			rig.Single(rig.GRPCAsk, many, figure.Figure{Name: "floor-grpc-64", Unit: "asks/s"}).AsFloor(),
+			rig.Single(measureAsk, many, figure.Figure{Name: "ask-64", Unit: "asks/s", Target: 130e3, CPU: 15, Floors: []string{"floor-grpc-64", "floor-tcp-64"}}),
 			sleepers,
 		),
 	}
@@ -115,25 +101,15 @@ const ofMember = 0.7
 // clientGroup is the questions of a client that is no member, beside those of a member to the same
 // entities in another process.
 func clientGroup() rig.Group {
-	experiment := func(m rig.Measurer, senders int, figures ...figure.Figure) rig.Experiment {
-		return rig.Experiment{Measure: m, Spec: rig.Spec{Size: 64, Senders: senders, Entities: senders}, Figures: figures}
-	}
-	rate := func(name string) figure.Figure {
-		return figure.Figure{Name: name, Value: "rate", Unit: "asks/s", Better: figure.Higher}
-	}
-	late := func(name, value string) figure.Figure {
-		return figure.Figure{Name: name, Value: value, Unit: "us", Better: figure.Lower}
-	}
-	many, one := rate("ask-64"), late("ask-p50", "p50")
-	many.OfFloor, many.Floors = ofMember, []string{"member-ask-64"}
-	one.Floors = []string{"member-ask-p50"}
+	one, many := rig.Spec{Size: 64, Senders: 1, Entities: 1}, rig.Spec{Size: 64, Senders: 64, Entities: 64}
+	member, outside := rig.Latency(measureAsk, one, "member-ask-").AsFloor(), rig.Latency(measureClient, one, "ask-")
+	member.Figures, outside.Figures[0].Floors = member.Figures[:1], []string{"member-ask-p50"}
 	return rig.Group{
 		Name: "client", About: "ask entities from a program that is no member, 1 and 64 at a time",
 		Experiments: []rig.Experiment{
-			experiment(measureAsk, 64, rate("member-ask-64")).AsFloor(),
-			experiment(measureClient, 64, many),
-			experiment(measureAsk, 1, late("member-ask-p50", "p50")).AsFloor(),
-			experiment(measureClient, 1, one, late("ask-p99", "p99")),
+			rig.Single(measureAsk, many, figure.Figure{Name: "member-ask-64", Unit: "asks/s"}).AsFloor(),
+			rig.Single(measureClient, many, figure.Figure{Name: "ask-64", Unit: "asks/s", OfFloor: ofMember, Floors: []string{"member-ask-64"}}),
+			member, outside,
 		},
 	}
 }
@@ -145,33 +121,30 @@ const withTLS = 0.8
 // TLS and with mutual TLS. What goes straight over TCP stands beside the same over gRPC,
 // and with TLS beside the same without.
 func wiresGroup() rig.Group {
-	spec := func(size, senders, entities int) rig.Spec {
-		return rig.Spec{Size: size, Senders: senders, Entities: entities}
-	}
-	rate := func(name, unit string) figure.Figure {
-		return figure.Figure{Name: name, Value: "rate", Unit: unit, Better: figure.Higher, OfFloor: withTLS}
-	}
-	late := func(value string, ofFloor float64) figure.Figure {
-		return figure.Figure{Name: "ask-" + value, Value: value, Unit: "us", Better: figure.Lower, OfFloor: ofFloor}
+	latency := rig.Latency(measureAsk, rig.Spec{Size: 64, Senders: 1, Entities: 1}, "ask-")
+	latency.Figures[0].OfFloor = 1 / withTLS
+	rate := func(m rig.Measurer, size, senders, entities int, name, unit string) []rig.Experiment {
+		s := rig.Spec{Size: size, Senders: senders, Entities: entities}
+		return overWires(rig.Single(m, s, figure.Figure{Name: name, Unit: unit, OfFloor: withTLS}))
 	}
 	return rig.Group{
 		Name: "wires", About: "remote tell and ask straight over TCP and over gRPC, also with TLS",
 		Experiments: slices.Concat(
-			overWires(measureRemote, spec(64, rig.Senders, 1000), rate("tell-64B-to-1000", "msg/s")),
-			overWires(measureRemote, spec(1024, rig.Senders, 1000), rate("tell-1KiB-to-1000", "msg/s")),
-			overWires(measureAsk, spec(64, 1, 1), late("p50", 1/withTLS), late("p99", 0)),
-			overWires(measureAsk, spec(64, 64, 64), rate("ask-64", "asks/s")),
+			rate(measureRemote, 64, rig.Senders, 1000, "tell-64B-to-1000", "msg/s"),
+			rate(measureRemote, 1024, rig.Senders, 1000, "tell-1KiB-to-1000", "msg/s"),
+			overWires(latency),
+			rate(measureAsk, 64, 64, 64, "ask-64", "asks/s"),
 		),
 	}
 }
 
 // overWires is an experiment over each wire, without TLS and with it. The figures aim, with
 // TLS over TCP, at so many times those without TLS as their OfFloor says.
-func overWires(m rig.Measurer, s rig.Spec, figures ...figure.Figure) []rig.Experiment {
+func overWires(of rig.Experiment) []rig.Experiment {
 	variant := func(lane string, secure bool, name string, floors ...string) rig.Experiment {
-		e := rig.Experiment{Measure: m, Spec: s, Figures: slices.Clone(figures)}
-		e.Spec.Lane, e.Spec.Secure = lane, secure
-		for i, f := range figures {
+		e := of
+		e.Spec.Lane, e.Spec.Secure, e.Figures = lane, secure, slices.Clone(of.Figures)
+		for i, f := range of.Figures {
 			e.Figures[i].Name = name + f.Name
 			if !secure || lane != transport.LaneTCP {
 				e.Figures[i].OfFloor = 0
@@ -194,12 +167,10 @@ func overWires(m rig.Measurer, s rig.Spec, figures ...figure.Figure) []rig.Exper
 // fetched and traces that are sampled, each beside the same without.
 func telemetryGroup() rig.Group {
 	pair := func(m rig.Measurer, name, unit string, size, senders int) []rig.Experiment {
-		without := rig.Single(m, rig.Spec{Size: size, Senders: senders, Entities: senders}, figure.Figure{Name: "without-" + name}).AsFloor()
-		with := without
-		with.Floor, with.Spec.Telemetry = false, true
-		with.Figures = []figure.Figure{{Name: name, Value: "rate", Unit: unit, Better: figure.Higher, Floors: []string{"without-" + name}}}
-		without.Figures[0].Unit = unit
-		return []rig.Experiment{without, with}
+		s := rig.Spec{Size: size, Senders: senders, Entities: senders}
+		without := rig.Single(m, s, figure.Figure{Name: "without-" + name, Unit: unit}).AsFloor()
+		s.Telemetry = true
+		return []rig.Experiment{without, rig.Single(m, s, figure.Figure{Name: name, Unit: unit, Floors: []string{"without-" + name}})}
 	}
 	return rig.Group{
 		Name: "telemetry", About: "remote tell and ask with metrics and traces, and without",

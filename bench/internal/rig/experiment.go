@@ -4,6 +4,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -50,10 +51,32 @@ type Server func(context.Context, Spec, *Link) error
 // Senders is how many goroutines flood.
 const Senders = 4
 
-// Single is an experiment with one figure of its rate.
+// Single is an experiment with one figure of its rate, of messages if the figure has no other unit.
 func Single(m Measurer, s Spec, f figure.Figure) Experiment {
-	f.Value, f.Unit, f.Better = "rate", "msg/s", figure.Higher
+	f.Value, f.Unit, f.Better = "rate", cmp.Or(f.Unit, "msg/s"), figure.Higher
 	return Experiment{Measure: m, Spec: s, Figures: []figure.Figure{f}}
+}
+
+// Latency is an experiment with the figures p50 and p99 of its answers, whose names begin with a prefix, each
+// beside the same figure of floors.
+func Latency(m Measurer, s Spec, prefix string, floors ...string) Experiment {
+	e := Experiment{Measure: m, Spec: s}
+	for _, name := range []string{"p50", "p99"} {
+		f := figure.Figure{Name: prefix + name, Value: name, Unit: "us", Better: figure.Lower}
+		for _, floor := range floors {
+			f.Floors = append(f.Floors, floor+name)
+		}
+		e.Figures = append(e.Figures, f)
+	}
+	return e
+}
+
+// Aim sets the targets of the first figures of an experiment.
+func (e Experiment) Aim(targets ...float64) Experiment {
+	for i, target := range targets {
+		e.Figures[i].Target = target
+	}
+	return e
 }
 
 // AsFloor marks an experiment as a floor.
