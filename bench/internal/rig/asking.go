@@ -6,7 +6,6 @@ package rig
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,48 +36,31 @@ type Asking struct {
 // the first one, and "p99-ratio" is the median of the pairs' ratios of the other's p99 to the
 // first one's.
 func (a Asking) Run(ctx context.Context) (figure.Outcome, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var stop atomic.Bool
-	var asked, window atomic.Uint64
+	var window atomic.Uint64
+	var elapsed, cpu time.Duration
 	took := make([][][]time.Duration, a.Askers)
-	var askers sync.WaitGroup
-	// Owned by Run, which waits for them: they end with stop or ctx.
-	for i := range a.Askers {
+	for i := range took {
 		took[i] = make([][]time.Duration, a.windows())
-		askers.Go(func() {
-			n, err := a.askOn(ctx, uint32(i), &stop, &window, took[i])
-			asked.Add(n)
-			if err != nil {
-				cancel(err)
-			}
-		})
 	}
-	defer askers.Wait()
-	defer stop.Store(true)
-	if err := Pause(ctx, a.Time/4); err != nil {
-		return figure.Outcome{}, err
-	}
-	own := CPUTime()
-	from, err := a.Mark(ctx)
+	asked, err := beside(ctx, a.Askers, a.Time, func(ctx context.Context, asker uint32, stop *atomic.Bool) (uint64, error) {
+		return a.askOn(ctx, asker, stop, &window, took[asker])
+	}, func(ctx context.Context) error {
+		own := CPUTime()
+		from, err := a.Mark(ctx)
+		if err != nil {
+			return err
+		}
+		if elapsed, err = a.measure(ctx, &window); err != nil {
+			return err
+		}
+		to, err := a.Mark(ctx)
+		cpu = CPUTime() - own + to.CPU - from.CPU
+		return err
+	})
 	if err != nil {
 		return figure.Outcome{}, err
 	}
-	elapsed, err := a.measure(ctx, &window)
-	if err != nil {
-		return figure.Outcome{}, err
-	}
-	to, err := a.Mark(ctx)
-	if err != nil {
-		return figure.Outcome{}, err
-	}
-	own = CPUTime() - own
-	stop.Store(true)
-	askers.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return figure.Outcome{}, err
-	}
-	return a.result(ctx, took, elapsed, own+to.CPU-from.CPU, asked.Load())
+	return a.result(ctx, took, elapsed, cpu, asked)
 }
 
 // windows returns into how many parts the measuring time is cut.

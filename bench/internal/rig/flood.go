@@ -29,37 +29,49 @@ const DrainLimit = 20 * time.Second
 
 // Run sends for a while, measures in the middle of it, and then waits until
 // everything has arrived.
-func (f Flood) Run(ctx context.Context) (figure.Outcome, error) {
+func (f Flood) Run(ctx context.Context) (out figure.Outcome, err error) {
+	sent, err := beside(ctx, f.Senders, f.Time, f.Send, func(ctx context.Context) (err error) {
+		out, err = f.window(ctx)
+		return err
+	})
+	if err != nil {
+		return figure.Outcome{}, err
+	}
+	return f.drain(ctx, out, sent)
+}
+
+// beside measures while so many senders send, each until stop is set, of which a quarter of the measuring time
+// passes before. It returns how many messages they sent together. One that fails ends all.
+func beside(
+	ctx context.Context, senders int, during time.Duration, send func(ctx context.Context, sender uint32, stop *atomic.Bool) (uint64, error),
+	measure func(context.Context) error,
+) (uint64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var stop atomic.Bool
 	var sent atomic.Uint64
-	var senders sync.WaitGroup
-	// Owned by Run, which waits for them: they end with stop or ctx.
-	for i := range f.Senders {
-		senders.Go(func() {
-			n, err := f.Send(ctx, uint32(i), &stop)
+	var sending sync.WaitGroup
+	// Owned by this function, which waits for them: they end with stop or ctx.
+	for i := range senders {
+		sending.Go(func() {
+			n, err := send(ctx, uint32(i), &stop)
 			sent.Add(n)
 			if err != nil {
 				cancel(err)
 			}
 		})
 	}
-	defer senders.Wait()
+	defer sending.Wait()
 	defer stop.Store(true)
-	if err := Pause(ctx, f.Time/4); err != nil {
-		return figure.Outcome{}, err
+	if err := Pause(ctx, during/4); err != nil {
+		return 0, err
 	}
-	out, err := f.window(ctx)
-	if err != nil {
-		return figure.Outcome{}, err
+	if err := measure(ctx); err != nil {
+		return 0, err
 	}
 	stop.Store(true)
-	senders.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return figure.Outcome{}, err
-	}
-	return f.drain(ctx, out, sent.Load())
+	sending.Wait()
+	return sent.Load(), context.Cause(ctx)
 }
 
 // window measures from one mark to another.
