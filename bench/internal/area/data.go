@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/bench/internal/rig"
 )
 
-// Measures replicated data: updates that wait for nobody, for a majority and
+// The table of replicated data: updates that wait for nobody, for a majority and
 // for disks; what a change costs on the wire; and a node that joins and takes over a
 // million keys, while nobody may take any node for lost.
 //

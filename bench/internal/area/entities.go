@@ -16,11 +16,9 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// Measures entities by the number: how many come to life in a second,
-// and how many bytes each one holds that has nothing to do.
-//
-// All shards have a home before an experiment begins, so that nothing of their
-// allocation is measured.
+// Entities by the number, first the table: how many come to life in a second ([measureActivation]), and how many
+// bytes each one holds that has nothing to do ([measureIdle]). All shards have a home before an experiment begins
+// ([crowd]), so that nothing of their allocation is measured.
 
 // activationGroup is the first message to each of many entities.
 func activationGroup() rig.Group {
@@ -79,9 +77,6 @@ func remindersGroup() rig.Group {
 		}}},
 	}
 }
-
-// How many entities come to life in a second ([measureActivation]), and how many bytes each one holds that
-// has nothing to do ([measureIdle]), on a node whose shards all have a home ([crowd]).
 
 // newcomers counts the entities of a process.
 type newcomers struct{ arrived, repeated atomic.Uint64 }

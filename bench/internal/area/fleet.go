@@ -15,6 +15,9 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
+// The cluster that is changed while its entities are asked ([startFleet]), what its nodes say of their entities in
+// the end ([fleet.census]), and the node in each of the other processes ([serveMember]).
+
 const (
 	answerLimit   = 60 * time.Second // For all entities to answer.
 	baselineSteps = 2                // Measuring times that pass before anything is done to the cluster.

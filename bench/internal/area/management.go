@@ -18,6 +18,9 @@ import (
 	"github.com/quorate/quorate/cluster"
 )
 
+// What those who ask a node cost it, first the table: a thousand requests a second beside a quiet cluster
+// ([measureRequests]), and health checks beside thousands of connections that say nothing ([measureSilent]).
+
 // managementGroup is what those who ask a node cost it.
 func managementGroup() rig.Group {
 	return rig.Group{
@@ -39,9 +42,6 @@ func managementGroup() rig.Group {
 		},
 	}
 }
-
-// What those who ask a node cost it: a thousand requests a second beside a quiet cluster ([measureRequests]),
-// and health checks beside thousands of connections that say nothing ([measureSilent]).
 
 const (
 	// requestAskers is how many requests are under way at most: half of what the default of

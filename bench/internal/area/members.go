@@ -18,6 +18,10 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
+// Membership alone, first the table: many real nodes in one process that talk over sockets, how long they take to
+// know each other ([measureBoot]) and to notice a crash, what a quiet node costs ([measureMembers]), and a thousand
+// nodes in virtual time ([measureSimulated]). Processes that look each other up are in bootstrap.go.
+
 // runningGroup is clusters of real nodes: all up, quiet, and after a crash.
 func runningGroup() rig.Group {
 	nodes := func(prefix string, n int, up, crash float64) rig.Experiment {
@@ -97,9 +101,6 @@ func simulatedGroup() rig.Group {
 		}}},
 	}
 }
-
-// Membership alone: many real nodes in one process that talk over sockets, how long they take to know
-// each other ([measureBoot]) and to notice a crash, and what a quiet node costs ([measureMembers]).
 
 // startMembers starts a member at each address. Only the first is a seed node, and founds
 // the cluster at once; with three seed nodes the first start would wait for the fence.

@@ -28,6 +28,13 @@ import (
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
+// Strategies that run as plugins, first the table: the time from nothing to the first decision ([measureLaunch]),
+// decisions one after the other ([decide]), the placement of many shards ([measureAllocate]), swaps while a plugin
+// is asked, and the processor time that heartbeats cost; the last two have files of their own.
+//
+// The plugins are this program in another role, with built-in strategies ([strategies]): the
+// way to the other process and back is measured, not the strategy.
+
 // pluginsGroup is the launch, the decisions and the placements of plugins.
 func pluginsGroup() rig.Group {
 	about := func(nodes int) rig.Spec { return rig.Spec{Size: 64, Senders: 1, Entities: 1, Nodes: nodes} }
@@ -80,13 +87,6 @@ func swaps() []rig.Experiment {
 	}
 	return all
 }
-
-// Measures strategies that run as plugins: the time from nothing to
-// the first decision, decisions one after the other, the placement of many shards, swaps while
-// a plugin is asked, and the processor time that heartbeats cost.
-//
-// The plugins are this program in another role, with built-in strategies ([strategies]): the
-// way to the other process and back is measured, not the strategy.
 
 // strategies returns the plugins that this program can be, by their roles. They are built-in
 // strategies, so that the way to the other process is measured.

@@ -20,8 +20,8 @@ import (
 	"github.com/quorate/quorate/sharding/state/postgres/postgrestest"
 )
 
-// Measures entities whose states are saved in PostgreSQL, beside the database itself:
-// one change after the other, for the latency, and many at a time, for the rate.
+// Entities whose states are saved in PostgreSQL, beside the database itself: one change after the other, for the
+// latency, and many at a time, for the rate.
 //
 //	floor    statement ──────────────────────────────────────> PostgreSQL
 //	product  ask ──> entity ──> keeper, which gathers saves ──> PostgreSQL
@@ -29,6 +29,10 @@ import (
 // Each run starts a server of its own, as the distribution packages it, with its data in a directory of
 // its own and the settings with which a commit is on the disk before it is answered. Without the
 // programs of PostgreSQL the group is left out.
+//
+// First the table and the server; then the floor, which is the least that saves a state only for its owner, without
+// entities, keeper and store ([measureStatements]); then the state of an entity and what a message does to it; last
+// the measurement, which has askers ask, and in the end looks for each change in the database ([measureSaves]).
 
 // statesGroup is changes of states that are saved.
 func statesGroup() rig.Group {
@@ -48,11 +52,6 @@ func statesGroup() rig.Group {
 		},
 	}
 }
-
-// States that are saved in PostgreSQL: first the server; then the floor, which is the least that saves a
-// state only for its owner, without entities, keeper and store ([measureStatements]); then the state of an
-// entity and what a message does to it; last the measurement, which has askers ask, and in the end looks for
-// each change in the database ([measureSaves]).
 
 // server is a server of PostgreSQL, with connections to it.
 type server struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// Measures tells and asks between senders and entities, on one node and
-// between two processes, with and without telemetry.
+// The tables of tells and asks between senders and entities, on one node and between two processes, over both wires,
+// by a client that is no member, and with telemetry.
 
 // batch is how many messages the floor of gRPC puts into one of its own.
 const batch = 100

@@ -19,6 +19,9 @@ import (
 	"github.com/quorate/quorate/bench/internal/rig"
 )
 
+// Main starts as the program that people call, which measures groups ([Program.run]), or in the role of one of
+// its own processes ([Program.child]), which is that of an experiment, a peer or a plugin.
+
 // The exit statuses of the program.
 const (
 	statusOK     = 0 // Everything was measured, and every message came once and in order.
