@@ -10,9 +10,11 @@ package main
 import (
 	"os"
 
+	"github.com/quorate/quorate/bench/internal/area"
 	"github.com/quorate/quorate/bench/internal/program"
 )
 
 func main() {
-	os.Exit(program.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	p := program.Program{Groups: area.Groups(), Servers: area.Servers(), Plugins: area.Plugins()}
+	os.Exit(p.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

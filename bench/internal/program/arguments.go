@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/rig"
 )
 
 // options are the command line as values.
 type options struct {
-	groups   []plan.Group
+	groups   []rig.Group
 	runs     int
 	time     time.Duration
 	entities int
@@ -28,8 +28,8 @@ type options struct {
 const usage = `usage: bench [flags] [group ...]
 
 Measures what a cluster does in a second beside what the machine could do at
-most. Without a group all but reminders, management, members, boot, bootstrap
-and simulated are measured.
+most. Without a group all are measured but these, which take long:
+%s.
 
 Standard output has one JSON object a line for each figure; progress and, in
 the end, a table are on standard error. The exit status is 1 when a message
@@ -46,7 +46,7 @@ groups:
 `
 
 // parse reads the command line.
-func parse(args []string, stderr io.Writer) (options, error) {
+func parse(groups []rig.Group, args []string, stderr io.Writer) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // Faults are reported by the caller, once.
@@ -56,8 +56,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a profile of each process into this `directory`")
 	flags.BoolVar(&o.list, "list", false, "list the groups and their figures")
 	flags.Usage = func() {
-		fmt.Fprint(stderr, usage)
-		for _, g := range groups() {
+		var optional []string
+		for _, g := range groups {
+			if g.Optional {
+				optional = append(optional, g.Name)
+			}
+		}
+		fmt.Fprintf(stderr, usage, strings.Join(optional, ", "))
+		for _, g := range groups {
 			fmt.Fprintf(stderr, "  %-10s %s\n", g.Name, g.About)
 		}
 		fmt.Fprintln(stderr, "\nflags:")
@@ -79,18 +85,22 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-entities %d is negative: %w", o.entities, errUsage)
 	}
 	var err error
-	o.groups, err = choose(flags.Args())
+	o.groups, err = choose(groups, flags.Args())
 	return o, err
 }
 
 // choose returns the groups of the given names, in the order of the plan.
-func choose(names []string) (chosen []plan.Group, err error) {
+func choose(groups []rig.Group, names []string) (chosen []rig.Group, err error) {
+	var known []string
+	for _, g := range groups {
+		known = append(known, g.Name)
+	}
 	for _, name := range names {
-		if !slices.Contains(groupNames(), name) {
-			return nil, fmt.Errorf("group %q is not known, there are %s: %w", name, strings.Join(groupNames(), ", "), errUsage)
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("group %q is not known, there are %s: %w", name, strings.Join(known, ", "), errUsage)
 		}
 	}
-	for _, g := range groups() {
+	for _, g := range groups {
 		if slices.Contains(names, g.Name) || len(names) == 0 && !g.Optional {
 			chosen = append(chosen, g)
 		}

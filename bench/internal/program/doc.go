@@ -1,8 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program is the command line of the benchmarks. [Main] is the program; see its
-// help for how to call it.
+// Package program is the command line of the benchmarks: what is measured is told to it
+// ([Program]). See its help for how to call it.
 //
 // An experiment measures one or more figures. It is run as many times as the user wants,
 // three at least unless told otherwise, each in a process of its own: memory that one run
@@ -17,7 +17,4 @@
 //
 // so that a slow minute of the machine slows both. The ratio of the two is what can be
 // compared between machines.
-//
-// The groups and the roles of all packages come together in two lists, in groups.go and
-// roles.go: a new group of benchmarks is a package and an entry in each.
 package program

@@ -15,12 +15,12 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/quorate/quorate/bench/internal/decisions"
-	"github.com/quorate/quorate/bench/internal/plan"
-	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/report"
-	"github.com/quorate/quorate/plugins/sdk"
+	"github.com/quorate/quorate/bench/internal/figure"
+	"github.com/quorate/quorate/bench/internal/rig"
 )
+
+// Main starts as the program that people call, which measures groups ([Program.run]), or in the role of one of
+// its own processes ([Program.child]), which is that of an experiment, a peer or a plugin.
 
 // The exit statuses of the program.
 const (
@@ -29,22 +29,29 @@ const (
 	statusUsage  = 2 // The command line is wrong.
 )
 
+// Program is what the processes of the program do.
+type Program struct {
+	Groups  []rig.Group           // What can be measured.
+	Servers map[string]rig.Server // The peers of the processes that measure, by their roles.
+	Plugins map[string]func()     // Roles that use the standard streams in their own way. They end the process.
+}
+
 // Main is the program. It returns the exit status. Args are without the name of the
 // program, which is started again for each run; prefix is put before the arguments of
 // such a process.
-func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, prefix ...string) int {
+func (p Program) Main(args []string, stdin io.Reader, stdout, stderr io.Writer, prefix ...string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
-	program, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", err)
 		return statusFailed
 	}
-	l := process.Launcher{Program: program, Args: prefix}
-	if len(args) == 2 && args[0] == process.RoleFlag {
-		err = child(ctx, l, args[1], stdin, stdout)
+	l := rig.Launcher{Program: executable, Args: prefix}
+	if len(args) == 2 && args[0] == rig.RoleFlag {
+		err = p.child(ctx, l, args[1], stdin, stdout)
 	} else {
-		err = run(ctx, l, args, stdout, stderr)
+		err = p.run(ctx, l, args, stdout, stderr)
 	}
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -60,16 +67,40 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, prefix ...st
 
 // child plays the role that a parent gave it. A signal that a terminal sends to all
 // processes is for the parent to handle: it ends the input of its children.
-func child(ctx context.Context, l process.Launcher, text string, stdin io.Reader, stdout io.Writer) error {
-	var s process.Spec
+func (p Program) child(ctx context.Context, l rig.Launcher, text string, stdin io.Reader, stdout io.Writer) error {
+	var s rig.Spec
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return fmt.Errorf("%w: %s: %w", errUsage, process.RoleFlag, err)
+		return fmt.Errorf("%w: %s: %w", errUsage, rig.RoleFlag, err)
 	}
-	if strategy, ok := decisions.Plugins()[s.Role]; ok {
-		sdk.Serve(strategy, sdk.WithName(s.Role), sdk.WithVersion("1.0.0")) // It ends the process.
+	if plugin := p.Plugins[s.Role]; plugin != nil {
+		plugin()
 	}
-	ctx, k := process.NewLink(context.WithoutCancel(ctx), l, stdin, stdout)
-	return play(ctx, s, k)
+	ctx, k := rig.NewLink(context.WithoutCancel(ctx), l, stdin, stdout)
+	return p.play(ctx, s, k)
+}
+
+// play plays a role: that of an experiment, which is measured, or that of a peer.
+func (p Program) play(ctx context.Context, s rig.Spec, k *rig.Link) (err error) {
+	stop, err := rig.Profile(s)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, g := range p.Groups {
+		for _, e := range g.Experiments {
+			if g.Role(e) == s.Role {
+				out, err := e.Measure(ctx, s, k)
+				if err != nil {
+					return err
+				}
+				return k.Send(out)
+			}
+		}
+	}
+	if serve := p.Servers[s.Role]; serve != nil {
+		return serve(ctx, s, k)
+	}
+	return fmt.Errorf("bench: role %q is not known", s.Role)
 }
 
 var (
@@ -78,8 +109,8 @@ var (
 )
 
 // run runs the measurements of the command line.
-func run(ctx context.Context, l process.Launcher, args []string, stdout, stderr io.Writer) error {
-	o, err := parse(args, stderr)
+func (p Program) run(ctx context.Context, l rig.Launcher, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(p.Groups, args, stderr)
 	if err != nil {
 		return err
 	}
@@ -91,8 +122,8 @@ func run(ctx context.Context, l process.Launcher, args []string, stdout, stderr 
 			return err
 		}
 	}
-	r := runner{Launcher: l, runs: o.runs, time: o.time, entities: o.entities, profile: o.profile, progress: report.NewProgress(stderr)}
-	var all []report.Record
+	r := runner{Launcher: l, runs: o.runs, time: o.time, entities: o.entities, profile: o.profile, progress: figure.NewProgress(stderr)}
+	var all []figure.Record
 	for _, g := range o.groups {
 		if why := g.Lacks(); why != "" {
 			fmt.Fprintf(stderr, "bench: group %s is left out: %s\n", g.Name, why)
@@ -104,23 +135,23 @@ func run(ctx context.Context, l process.Launcher, args []string, stdout, stderr 
 			fmt.Fprintln(stderr, "bench:", failed)
 			err = errors.Join(err, fmt.Errorf("group %s was not measured to its end", g.Name))
 		}
-		if err := report.Lines(stdout, records); err != nil {
+		if err := figure.Lines(stdout, records); err != nil {
 			return err
 		}
 		all = append(all, records...)
 	}
 	if len(all) > 0 {
 		fmt.Fprintf(stderr, "\n%s, %s/%s, %d processors, %d runs of %v\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.runs, o.time)
-		report.Table(stderr, all)
+		figure.Table(stderr, all)
 	}
-	if slices.ContainsFunc(all, func(r report.Record) bool { return !r.Correct() }) {
+	if slices.ContainsFunc(all, func(r figure.Record) bool { return !r.Correct() }) {
 		err = errors.Join(err, errWrong)
 	}
 	return err
 }
 
 // list writes the groups and their figures.
-func list(w io.Writer, groups []plan.Group) error {
+func list(w io.Writer, groups []rig.Group) error {
 	for _, g := range groups {
 		if _, err := fmt.Fprintf(w, "%s: %s\n", g.Name, g.About); err != nil {
 			return err

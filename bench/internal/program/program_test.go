@@ -7,70 +7,95 @@ import (
 	"bytes"
 	"flag"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/bench/internal/plan"
+	"github.com/quorate/quorate/bench/internal/figure"
+	"github.com/quorate/quorate/bench/internal/rig"
 )
 
-// The program in this process: its arguments, its plan, and wrong arguments.
+// The program with two groups and one that is optional, of which only floors can be measured:
+// its arguments, and experiments that fail.
+
+// TestMain lets the test program play the roles of the processes that a test starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == rig.RoleFlag {
+		os.Exit(floors().Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+func floors() Program {
+	passed := rig.Single(rig.Channel, rig.Spec{Size: 64, Senders: 1}, figure.Figure{Name: "figure", Floors: []string{"floor"}})
+	return Program{Groups: []rig.Group{
+		{Name: "local", About: "one process", Experiments: []rig.Experiment{passed}},
+		{Name: "remote", About: "two processes", Experiments: []rig.Experiment{passed}},
+		{Name: "slow", About: "not by itself", Optional: true},
+	}}
+}
 
 func TestArguments(t *testing.T) {
-	o, err := parse(nil, io.Discard)
+	groups := floors().Groups
+	o, err := parse(groups, nil, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, 3, o.runs)
+	require.Len(t, o.groups, 2)
 	for _, g := range o.groups {
 		require.False(t, g.Optional)
 	}
-	o, err = parse([]string{"-runs", "5", "-time", "100ms", "remote", "local"}, io.Discard)
+	o, err = parse(groups, []string{"-runs", "5", "-time", "100ms", "remote", "local"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, 5, o.runs)
 	require.Equal(t, 100*time.Millisecond, o.time)
 	require.Equal(t, "local", o.groups[0].Name, "in the order of the plan")
 	require.Equal(t, "remote", o.groups[1].Name)
 	for _, wrong := range [][]string{{"-runs", "0"}, {"-runs", "many"}, {"-time", "1ns"}, {"-entities", "-1"}, {"nothing"}, {"-x"}} {
-		_, err := parse(wrong, io.Discard)
+		_, err := parse(groups, wrong, io.Discard)
 		require.ErrorIs(t, err, errUsage, "%v", wrong)
 	}
 	var help bytes.Buffer
-	_, err = parse([]string{"-h"}, &help)
+	_, err = parse(groups, []string{"-h"}, &help)
 	require.ErrorIs(t, err, flag.ErrHelp)
-	for _, g := range groupNames() {
-		require.Contains(t, help.String(), "  "+g+" ")
+	for _, g := range groups {
+		require.Contains(t, help.String(), "  "+g.Name+" ")
 	}
 	for line := range strings.Lines(help.String()) {
 		require.LessOrEqual(t, len(line), 81, "%s", line)
 	}
 }
 
-// Every floor that a figure names is measured before it in the same group, the names in a
-// group are unique, and a process can play the role of each experiment.
-func TestThePlanIsWhole(t *testing.T) {
-	for _, g := range groups() {
-		names := make(map[string]bool)
-		for _, e := range g.Experiments {
-			require.Contains(t, allRoles().Measurers, e.Spec.Role)
-			for _, f := range e.Figures {
-				require.False(t, names[f.Name], "%s twice in %s", f.Name, g.Name)
-				names[f.Name] = true
-				require.Contains(t, []string{plan.Higher, plan.Lower}, f.Better)
-				for _, floor := range f.Floors {
-					require.True(t, names[floor], "%s stands on %s, which is not measured before it", f.Name, floor)
-				}
-			}
-		}
-	}
-}
-
 func TestWrongArgumentsExitWithTwo(t *testing.T) {
 	var said bytes.Buffer
-	require.Equal(t, statusUsage, Main([]string{"nothing"}, nil, io.Discard, &said))
+	require.Equal(t, statusUsage, floors().Main([]string{"nothing"}, nil, io.Discard, &said))
 	require.Contains(t, said.String(), `group "nothing" is not known, there are local, remote`)
-	require.Equal(t, statusOK, Main([]string{"-h"}, nil, io.Discard, io.Discard))
+	require.Equal(t, statusOK, floors().Main([]string{"-h"}, nil, io.Discard, io.Discard))
 	var listed bytes.Buffer
-	require.Equal(t, statusOK, Main([]string{"-list", "join"}, nil, &listed, io.Discard))
-	require.Contains(t, listed.String(), "join/longest-gap ms")
+	require.Equal(t, statusOK, floors().Main([]string{"-list", "local"}, nil, &listed, io.Discard))
+	require.Contains(t, listed.String(), "local/figure msg/s")
+}
+
+// The output of a process that fails reaches its parent.
+func TestAFailureSaysWhy(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	_, err = runner{Launcher: rig.Launcher{Program: program}, time: time.Millisecond}.once(t.Context(), rig.Spec{Role: "nothing"})
+	require.ErrorContains(t, err, `role "nothing" is not known`)
+}
+
+// An experiment that fails does not keep the others from being measured.
+func TestOneFailureLeavesTheOthers(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	r := runner{Launcher: rig.Launcher{Program: program}, runs: 2, time: 10 * time.Millisecond, progress: figure.NewProgress(io.Discard)}
+	g := floors().Groups[0]
+	g.Experiments = append([]rig.Experiment{rig.Single(nil, rig.Spec{}, figure.Figure{Name: "floor"}).AsFloor()}, g.Experiments...)
+	records, err := r.run(t.Context(), g)
+	require.ErrorContains(t, err, `local/floor: bench: process local/floor ended: it said: bench: bench: role "local/floor"`)
+	require.Len(t, records, 1)
+	require.Equal(t, "local/figure", records[0].Name)
+	require.Equal(t, 2, records[0].Runs)
 }

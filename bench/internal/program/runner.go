@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/bench/internal/awake"
-	"github.com/quorate/quorate/bench/internal/plan"
-	"github.com/quorate/quorate/bench/internal/process"
-	"github.com/quorate/quorate/bench/internal/report"
+	"github.com/quorate/quorate/bench/internal/figure"
+	"github.com/quorate/quorate/bench/internal/rig"
 )
 
 // runLimit is how long a run may take whose spec sets no limit.
@@ -20,42 +18,45 @@ const runLimit = 3 * time.Minute
 
 // runner measures groups.
 type runner struct {
-	process.Launcher
+	rig.Launcher
 
 	runs     int
 	time     time.Duration
 	entities int // Replaces a larger number in the plan; zero: as planned.
 	profile  string
-	progress *report.Progress
+	progress *figure.Progress
 }
 
 // run measures a group: each run takes every experiment once, in turn. An
 // experiment that fails is not run again and has no records; the error says
 // why. It does not keep the others from being measured.
-func (r runner) run(ctx context.Context, g plan.Group) ([]report.Record, error) {
-	outcomes := make([][]process.Outcome, len(g.Experiments))
+func (r runner) run(ctx context.Context, g rig.Group) ([]figure.Record, error) {
+	runs := make([]figure.Runs, len(g.Experiments))
 	failed := make([]error, len(g.Experiments))
+	for i, e := range g.Experiments {
+		runs[i] = figure.Runs{Figures: e.Figures, Floor: e.Floor}
+	}
 	for n := range r.runs {
 		for i, e := range g.Experiments {
 			if e.Once && n > 0 || failed[i] != nil || ctx.Err() != nil {
 				continue
 			}
-			name := g.Name + "/" + e.Figures[0].Name
+			name := g.Role(e)
 			r.progress.Begin("run %d of %d  %s", n+1, r.runs, name)
-			out, err := r.once(ctx, e.Spec)
+			out, err := r.once(ctx, e.Spec.As(name))
 			if err != nil {
-				failed[i], outcomes[i] = fmt.Errorf("%s: %w", name, err), nil
+				failed[i], runs[i].Outcomes = fmt.Errorf("%s: %w", name, err), nil
 				continue
 			}
 			r.progress.End(e.Figures, out)
-			outcomes[i] = append(outcomes[i], out)
+			runs[i].Outcomes = append(runs[i].Outcomes, out)
 		}
 	}
-	return report.Summarize(g, outcomes), errors.Join(errors.Join(failed...), context.Cause(ctx))
+	return figure.Summarize(g.Name, runs), errors.Join(errors.Join(failed...), context.Cause(ctx))
 }
 
 // once runs an experiment in a fresh process.
-func (r runner) once(ctx context.Context, s process.Spec) (out process.Outcome, err error) {
+func (r runner) once(ctx context.Context, s rig.Spec) (out figure.Outcome, err error) {
 	s.Time, s.Profile = r.time, r.profile
 	if r.entities > 0 {
 		s.Entities = min(s.Entities, r.entities)
@@ -66,7 +67,7 @@ func (r runner) once(ctx context.Context, s process.Spec) (out process.Outcome, 
 	ctx, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
 	if s.Awake {
-		keeper, err := r.Start(s.As(awake.Role))
+		keeper, err := r.Start(s.As(rig.RoleAwake))
 		if err != nil {
 			return out, err
 		}
