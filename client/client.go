@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorate/quorate/client/internal/broker"
-	"github.com/quorate/quorate/client/internal/xxh"
 	"github.com/quorate/quorate/rpc"
 )
 
@@ -84,7 +83,7 @@ func Open(cfg Config, opts ...Option) (*Client, error) {
 	c := &Client{
 		cfg: cfg, log: slog.Default(), began: time.Now(), room: make(chan struct{}), ready: make(chan struct{}),
 		broker: broker.New(broker.Config{
-			Nodes: len(cfg.Addresses), Queued: cfg.Queued, Bytes: cfg.QueuedBytes, Shards: shardsMax, Kinds: kindsMax, Patience: broker.Instant(patience), HashShard: xxh.Sum64,
+			Nodes: len(cfg.Addresses), Queued: cfg.Queued, Bytes: cfg.QueuedBytes, Shards: shardsMax, Kinds: kindsMax, Patience: broker.Instant(patience),
 		}),
 	}
 	for _, opt := range opts {

@@ -3,6 +3,7 @@ module github.com/quorate/quorate/client
 go 1.26.0
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/quorate/quorate/config/field v0.0.0
 	github.com/quorate/quorate/internal/patience v0.0.0
 	github.com/quorate/quorate/rpc v0.0.0

@@ -4,10 +4,8 @@
 package cluster
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,28 +14,9 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience/logtest"
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
 )
-
-// logged is a log that is read while others write.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// take returns what was written since the last call.
-func (l *logged) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.text.Reset()
-	return l.text.String()
-}
 
 // The log tells of the end of a certificate 30 days, 7 days and a day before it, once each, and when it is there. A new
 // file ends that, and is told of in its turn.
@@ -50,13 +29,13 @@ func TestTheLogTellsBeforeACertificateEnds(t *testing.T) {
 		cfg.Transport.TLS = authority.Write(t, dir, authority.Issue(t, mutualtest.Leaf{Until: 99 * day}))
 		c, err := openCertificates(cfg)
 		require.NoError(t, err)
-		var log logged
+		var log logtest.Buffer
 		c.start(noop.NewMeterProvider(), gossip.NodeID{}, slog.New(slog.NewTextHandler(&log, nil)))
 		defer c.stop()
 		lines := func(after time.Duration) (own []string) {
 			<-time.After(after)
 			synctest.Wait()
-			for line := range strings.Lines(log.take()) {
+			for line := range strings.Lines(log.Take()) {
 				if strings.Contains(line, "the certificate CN=node") {
 					own = append(own, line)
 				}

@@ -4,20 +4,18 @@
 package cluster_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience/logtest"
 	"github.com/quorate/quorate/management"
 )
 
@@ -57,14 +55,8 @@ func TestOperationsOfANodeAreDecisions(t *testing.T) {
 // around: not by what is asked for, not by the query, and not by who asks.
 func TestNoRouteMakesUpLines(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var messages []string
-	text := new(bytes.Buffer)
-	o := operate(t, cluster.WithLogger(slog.New(recorder{slog.NewTextHandler(text, nil), func(message string) {
-		mu.Lock()
-		defer mu.Unlock()
-		messages = append(messages, message)
-	}})))
+	var text, records logtest.Buffer
+	o := operate(t, cluster.WithLogger(slog.New(slog.NewMultiHandler(slog.NewTextHandler(&text, nil), slog.NewJSONHandler(&records, nil)))))
 	madeUp := url.PathEscape("x\n2026/11/28 13:40:00 WARN made up\x1b[31m\u202e")
 	for path, operation := range map[string]string{
 		"/v1/join/" + madeUp: management.JoinOperation, "/v1/members/" + madeUp + "/leave": management.LeaveOperation,
@@ -79,31 +71,15 @@ func TestNoRouteMakesUpLines(t *testing.T) {
 	}
 	require.Contains(t, o.last(), "WARN made up")
 	require.NoError(t, o.node.Close())
-	mu.Lock()
-	defer mu.Unlock()
-	require.NotEmpty(t, messages)
-	for _, m := range messages {
-		require.True(t, gossip.IsName(m), "%q", m)
+	require.NotEmpty(t, records.String())
+	for line := range strings.Lines(records.String()) {
+		var record struct{ Msg string }
+		require.NoError(t, json.Unmarshal([]byte(line), &record))
+		require.True(t, gossip.IsName(record.Msg), "%q", record.Msg)
 	}
 	for line := range strings.Lines(text.String()) {
 		require.True(t, gossip.IsName(strings.TrimSuffix(line, "\n")) && strings.HasPrefix(line, "time="), "%q", line)
 	}
-}
-
-// recorder tells of the message of each line.
-type recorder struct {
-	slog.Handler
-
-	tell func(message string)
-}
-
-func (r recorder) Handle(ctx context.Context, line slog.Record) error {
-	r.tell(line.Message)
-	return r.Handler.Handle(ctx, line)
-}
-
-func (r recorder) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return recorder{r.Handler.WithAttrs(attrs), r.tell}
 }
 
 // A node reads its files again, and says what it has taken over; what it cannot take over it names,

@@ -4,7 +4,6 @@
 package management_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/internal/patience/logtest"
 	"github.com/quorate/quorate/management"
 )
 
@@ -32,27 +32,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lines keeps what is logged.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 // logger returns a logger and what it logged.
-func logger() (management.Option, *lines) {
-	l := new(lines)
+func logger() (management.Option, *logtest.Buffer) {
+	l := new(logtest.Buffer)
 	return management.WithLogger(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))), l
 }
 

@@ -4,13 +4,11 @@
 package membership_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/internal/patience/logtest"
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/transport/memory"
 )
@@ -35,24 +34,7 @@ type place struct {
 }
 
 // lines keeps what was logged.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write takes one line.
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-// String is everything that was logged.
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+type lines = logtest.Buffer
 
 // bubble runs f in virtual time.
 func bubble(t *testing.T, f func(*testing.T, *place)) {

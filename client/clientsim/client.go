@@ -10,7 +10,6 @@ import (
 
 	"github.com/quorate/quorate/client"
 	"github.com/quorate/quorate/client/internal/broker"
-	"github.com/quorate/quorate/client/internal/xxh"
 	clientv1 "github.com/quorate/quorate/client/proto/quorate/client/v1"
 )
 
@@ -88,7 +87,7 @@ type Client struct {
 // Open returns a client that begins to connect to all nodes. Of the configuration the bounds and times count.
 func Open(w World, source *rand.Rand, cfg client.Config, nodes []Node) *Client {
 	c := &Client{w: w, source: source, cfg: cfg, began: w.Now(), broker: broker.New(broker.Config{
-		Nodes: len(nodes), Queued: cfg.Queued, Bytes: cfg.QueuedBytes, Shards: shardsMost, Kinds: kindsMost, Patience: broker.Instant(patience), HashShard: xxh.Sum64,
+		Nodes: len(nodes), Queued: cfg.Queued, Bytes: cfg.QueuedBytes, Shards: shardsMost, Kinds: kindsMost, Patience: broker.Instant(patience),
 	})}
 	for at, n := range nodes {
 		l := &link{c: c, at: at, node: n, pause: retryFirst}

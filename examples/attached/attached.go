@@ -11,11 +11,9 @@ package attached
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"io"
 	"os/exec"
-	"sync"
 	"sync/atomic"
 )
 
@@ -86,23 +84,3 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Orphan closes the standard input of the process, as the system does when its parent dies.
 func (p *Process) Orphan() error { return p.stdin.Close() }
-
-// Log collects what processes write. The zero Log is empty, and any goroutine may use it.
-type Log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write adds p.
-func (l *Log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// String returns everything so far.
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/examples/attached"
+	"github.com/quorate/quorate/internal/patience/logtest"
 )
 
 // lineVariable makes the program of the tests a node: it prints the line that the variable
@@ -34,9 +35,9 @@ func TestMain(m *testing.M) {
 }
 
 // start starts the program of the tests, which is to print a line.
-func start(t *testing.T, line string) (*attached.Process, *attached.Log) {
+func start(t *testing.T, line string) (*attached.Process, *logtest.Buffer) {
 	t.Helper()
-	log := new(attached.Log)
+	log := new(logtest.Buffer)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), lineVariable+"="+line), log
 	p, err := attached.Start(cmd, (*exec.Cmd).Start)

@@ -24,6 +24,7 @@ import (
 	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/examples/attached/attachedtest"
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/internal/patience/logtest"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/singleton"
 )
@@ -113,7 +114,7 @@ func lookOnce(t *testing.T) {
 	for i := range ports {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^TestLookingNode$")
 		cmd.Env = append(os.Environ(), lookFile+"="+sights, lookConfig+"="+file, "QUORATE_NODE__ADDRESS="+address(i))
-		n := &attachedtest.Node{Log: new(attached.Log)}
+		n := &attachedtest.Node{Log: new(logtest.Buffer)}
 		cmd.Stderr = n.Log
 		var err error
 		n.Process, err = attached.Start(cmd, (*exec.Cmd).Start)

@@ -40,9 +40,7 @@ func begun(t testing.TB, w *watcher) int {
 	said := regexp.MustCompile(`level=WARN msg="the plugin may be debugged: .*pid=(\d+)`)
 	var found []string
 	patience.Eventually(t, func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		found = said.FindStringSubmatch(w.text.String())
+		found = said.FindStringSubmatch(w.log.String())
 		return found != nil
 	}, "the log names the process")
 	pid, err := strconv.Atoi(found[1])

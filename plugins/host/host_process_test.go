@@ -6,7 +6,6 @@
 package host_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,6 +30,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/internal/patience/logtest"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
 )
@@ -109,25 +109,16 @@ func config(t testing.TB, policy plugins.Policy, mode string, env ...string) plu
 type watcher struct {
 	host.Events
 
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (w *watcher) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
+	log logtest.Buffer
 }
 
 func (w *watcher) contains(text string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Contains(w.text.String(), text)
+	return strings.Contains(w.log.String(), text)
 }
 
 func (w *watcher) options(base string) []host.Option {
 	return []host.Option{
-		host.WithLogger(slog.New(slog.NewTextHandler(w, nil))), host.WithObserver(w.Observe), host.WithDirectory(base),
+		host.WithLogger(slog.New(slog.NewTextHandler(&w.log, nil))), host.WithObserver(w.Observe), host.WithDirectory(base),
 		host.WithHostVersion("1.2.3"),
 	}
 }

@@ -7,7 +7,6 @@ package sdk_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -16,7 +15,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,6 +29,7 @@ import (
 	"github.com/quorate/quorate/downing"
 	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/internal/patience/logtest"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/client"
 	"github.com/quorate/quorate/plugins/internal/policies/allocationpolicy"
@@ -196,52 +195,14 @@ func TestVersionsAreNegotiated(t *testing.T) {
 	}
 }
 
-// buffer is written to by a logger while a test reads it.
-type buffer struct {
-	mu      sync.Mutex // Guards text.
-	text    bytes.Buffer
-	written chan struct{} // Says that there is new text. Its size is one: a second word would say no more.
-}
-
-func newBuffer() *buffer { return &buffer{written: make(chan struct{}, 1)} }
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	select {
-	case b.written <- struct{}{}:
-	default:
-	}
-	return b.text.Write(p)
-}
-
-// await waits until the text contains some words.
-func (b *buffer) await(tb testing.TB, words string) {
-	tb.Helper()
-	late := patience.Ended(tb)
-	for {
-		b.mu.Lock()
-		found := bytes.Contains(b.text.Bytes(), []byte(words))
-		b.mu.Unlock()
-		if found {
-			return
-		}
-		select {
-		case <-b.written:
-		case <-late:
-			tb.Fatalf("%q is not in the log:\n%s", words, b.text.String())
-		}
-	}
-}
-
 func TestLogsReachTheHost(t *testing.T) {
-	log := newBuffer()
+	log := new(logtest.Buffer)
 	_, _, conn := launch(t, roleDowning, log)
 	m, err := client.Configure(t.Context(), conn, "p", "1.0", nil)
 	require.NoError(t, err)
 	require.Equal(t, "test 1.2.3 (downing, contract 1, class pure, majority-only)", m.String())
-	log.await(t, `"@level":"info","@message":"configured"`)
-	log.await(t, `"nodes":3`)
+	log.Await(t, `"@level":"info","@message":"configured"`)
+	log.Await(t, `"nodes":3`)
 }
 
 func TestAPluginRunsOnOneProcessorUnlessItIsToldOtherwise(t *testing.T) {
@@ -257,7 +218,7 @@ func TestAPluginRunsOnOneProcessorUnlessItIsToldOtherwise(t *testing.T) {
 
 // A process that is terminated answers the call in hand before it ends.
 func TestTermination(t *testing.T) {
-	log := newBuffer()
+	log := new(logtest.Buffer)
 	c, cmd, conn := launch(t, roleSlow, log)
 	m, err := client.Configure(t.Context(), conn, "p", "1.0", nil)
 	require.NoError(t, err)
@@ -266,7 +227,7 @@ func TestTermination(t *testing.T) {
 		_, err := downingpolicy.New(client.Target{Conn: conn, Name: "p", Class: m.Class, Timeout: grace}).Decide(t.Context(), downingtest.RandomSplit(rand.New(rand.NewPCG(1, 1)))[0])
 		answered <- err
 	}()
-	log.await(t, "asked")
+	log.Await(t, "asked")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, <-answered)
 	patience.Eventually(t, c.Exited, "it has ended")

@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // The file begins with the requests and the nodes; then come the steps in the order of the life of a
@@ -17,13 +19,12 @@ type Instant time.Duration
 
 // Config bounds the machine.
 type Config struct {
-	Nodes     int     // How many nodes the client knows.
-	Queued    int     // How many requests may wait for a node.
-	Bytes     int     // How many bytes these may have, unless there is one only.
-	Shards    int     // How many places of shards are remembered for each kind, at most.
-	Kinds     int     // For how many kinds.
-	Patience  Instant // What must be left of a request's time for it to be given to nodes again that have sent it away: its outcome would be unknown for nothing.
-	HashShard func(id string) uint64
+	Nodes    int     // How many nodes the client knows.
+	Queued   int     // How many requests may wait for a node.
+	Bytes    int     // How many bytes these may have, unless there is one only.
+	Shards   int     // How many places of shards are remembered for each kind, at most.
+	Kinds    int     // For how many kinds.
+	Patience Instant // What must be left of a request's time for it to be given to nodes again that have sent it away: its outcome would be unknown for nothing.
 }
 
 // Code says how a request has ended. The values are those of the wire.
@@ -71,7 +72,7 @@ type Request struct {
 	node   int
 	tried  []bool // Nodes that have said that another one may do better; nil mostly.
 	last   Result // What the last of those has said.
-	hash   uint64 // Of the entity, by which its shard is found.
+	hash   uint64 // The xxHash64 of the entity's id, by which clusters find its shard.
 	sentAt Instant
 }
 
@@ -182,7 +183,7 @@ func (d *Broker) Submit(r *Request, out *Out) (taken bool) {
 		return true
 	}
 	d.last++
-	r.ID, r.hash = d.last, d.cfg.HashShard(r.Entity)
+	r.ID, r.hash = d.last, xxhash.Sum64String(r.Entity)
 	d.count++
 	d.queued++
 	d.bytes += len(r.Payload)

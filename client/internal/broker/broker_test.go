@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/client/internal/broker"
-	"github.com/quorate/quorate/client/internal/xxh"
 )
 
 // world is a machine with the nodes and the programs around it, and what the laws are held against.
@@ -43,7 +43,7 @@ type simulated struct {
 func newWorld(t *rapid.T) *world {
 	cfg := broker.Config{
 		Nodes: rapid.IntRange(1, 4).Draw(t, "nodes"), Queued: rapid.IntRange(1, 6).Draw(t, "queued"),
-		Bytes: rapid.IntRange(1, 40).Draw(t, "bytes"), Shards: 8, Kinds: 2, HashShard: xxh.Sum64,
+		Bytes: rapid.IntRange(1, 40).Draw(t, "bytes"), Shards: 8, Kinds: 2,
 	}
 	return &world{
 		t: t, d: broker.New(cfg), cfg: cfg, nodes: make([]simulated, cfg.Nodes), live: map[*broker.Request]bool{},
@@ -265,7 +265,7 @@ func (w *world) heal() {
 // nobody has handled it; each other one is its end, on whatever node.
 func TestOnlyWhatNobodyHasHandledGoesToAnotherNode(t *testing.T) {
 	for code := broker.OK; code <= broker.UnknownKind; code++ {
-		d, out := broker.New(broker.Config{Nodes: 2, Queued: 10, Bytes: 1000, Shards: 10, Kinds: 2, HashShard: xxh.Sum64}), broker.Out{}
+		d, out := broker.New(broker.Config{Nodes: 2, Queued: 10, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Out{}
 		for at := range 2 {
 			d.Up(1, at, fmt.Sprint("n", at), 10, &out)
 		}
@@ -290,7 +290,7 @@ func TestOnlyWhatNobodyHasHandledGoesToAnotherNode(t *testing.T) {
 func TestWhatWasCanceledKeepsItsPlaceInTheWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		window := rapid.IntRange(1, 6).Draw(t, "window")
-		d, out := broker.New(broker.Config{Nodes: 1, Queued: 20, Bytes: 1000, Shards: 10, Kinds: 2, HashShard: xxh.Sum64}), broker.Out{}
+		d, out := broker.New(broker.Config{Nodes: 1, Queued: 20, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Out{}
 		d.Up(1, 0, "n0", window, &out)
 		submit := func() *broker.Request {
 			r := &broker.Request{Kind: "k", Entity: "x"}
@@ -315,11 +315,11 @@ func TestWhatWasCanceledKeepsItsPlaceInTheWindow(t *testing.T) {
 
 // What waits for a place of a node goes where its entity lives, once that is known.
 func TestRequestsGoWhereTheirEntitiesLive(t *testing.T) {
-	d, out := broker.New(broker.Config{Nodes: 3, Queued: 100, Bytes: 1000, Shards: 10, Kinds: 2, HashShard: xxh.Sum64}), broker.Out{}
+	d, out := broker.New(broker.Config{Nodes: 3, Queued: 100, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Out{}
 	for at := range 3 {
 		d.Up(1, at, fmt.Sprint("n", at), 100, &out)
 	}
-	shard := int(xxh.Sum64("x") % 10)
+	shard := int(xxhash.Sum64String("x") % 10)
 	ask := func() int {
 		r := &broker.Request{Kind: "k", Entity: "x"}
 		require.True(t, d.Submit(r, &out))
@@ -349,8 +349,39 @@ func TestRequestsGoWhereTheirEntitiesLive(t *testing.T) {
 	require.NotEqual(t, 1, ask())
 }
 
+// The hash is that of the cluster. The values are those of the specification's reference implementation, for each way
+// through the function: no byte, single bytes, four, eight, a stripe and more.
+func TestTheShardOfAnEntityIsFoundByThePublishedHashOfItsID(t *testing.T) {
+	for id, hash := range map[string]uint64{
+		"":    0xef46db3751d8e999,
+		"a":   0xd24ec4f1a98c6e5b,
+		"abc": 0x44bc2cf5ad770999,
+		"Nobody inspects the spammish repetition":                         0xfbcea83c8a378bf1,
+		"Call me Ishmael. Some years ago--never mind how long precisely-": 0x02a2e85470d6fd96,
+	} {
+		const shards, home = 1009, 2
+		d, out := broker.New(broker.Config{Nodes: 3, Queued: 100, Bytes: 1000, Shards: shards, Kinds: 2}), broker.Out{}
+		for at := range 3 {
+			d.Up(1, at, fmt.Sprint("n", at), 100, &out)
+		}
+		other := &broker.Request{Kind: "k", Entity: "another"}
+		require.True(t, d.Submit(other, &out))
+		by := out.Wake[0]
+		require.Len(t, d.Take(1, by, 10, nil, &out), 1)
+		d.Heard(1, by, []broker.Outcome{{
+			ID: other.ID, Result: broker.Result{Code: broker.OK}, Shard: int(hash % shards), Shards: shards, Node: fmt.Sprint("n", home),
+		}}, &out)
+		for range 6 {
+			out.Wake = nil
+			require.True(t, d.Submit(&broker.Request{Kind: "k", Entity: id}, &out))
+			require.Equal(t, []int{home}, out.Wake, "%q", id)
+			require.Len(t, d.Take(1, home, 1, nil, &out), 1)
+		}
+	}
+}
+
 func TestClientsThatMayNotAskAreToldAtOnce(t *testing.T) {
-	d, out := broker.New(broker.Config{Nodes: 2, Queued: 100, Bytes: 1000, Shards: 10, Kinds: 2, HashShard: xxh.Sum64}), broker.Out{}
+	d, out := broker.New(broker.Config{Nodes: 2, Queued: 100, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Out{}
 	waits, late := new(broker.Request), new(broker.Request)
 	require.True(t, d.Submit(waits, &out))
 	d.Down(0, "no", true, &out)

@@ -7,18 +7,14 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 
 	"github.com/quorate/quorate/machine/meter"
 )
 
-// metrics shows what a PubSub has counted.
-type metrics struct{ stop func() }
-
-// newMetrics has the instruments observed until stop.
-func newMetrics(p *PubSub, provider metric.MeterProvider) *metrics {
-	m := meter.New(provider, "github.com/quorate/quorate/ddata/services/pubsub", p.self)
-	return &metrics{meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return p.Stats() }, p.log)}
+// observe has what a PubSub counts shown as metrics until stop.
+func (p *PubSub) observe() (stop func()) {
+	m := meter.New(p.meters, "github.com/quorate/quorate/ddata/services/pubsub", p.self)
+	return meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return p.Stats() }, p.log)
 }
 
 // attrReason says why messages were dropped.

@@ -57,7 +57,6 @@ type PubSub struct {
 
 	counters counters
 	losses   losses
-	metrics  *metrics
 	meters   metric.MeterProvider // Nil stands for the global provider.
 }
 
@@ -99,18 +98,17 @@ func New(h ddata.Host, opts ...Option) (*PubSub, error) {
 		p.cancel()
 		return nil, fmt.Errorf("pubsub: %w", err)
 	}
-	p.metrics = newMetrics(p, p.meters)
 	p.node.Transport().Handle(component.ServicePubsub, p.receive)
 	// The goroutines are owned by the PubSub and end with the node; AwaitEnd waits for them.
 	p.keeper.Run(p.ctx, &p.workers)
-	go p.run()
+	go p.run(p.observe())
 	return p, nil
 }
 
-// run waits for the end of the node and ends everything.
-func (p *PubSub) run() {
+// run waits for the end of the node and ends everything, the metrics first.
+func (p *PubSub) run(unmeter func()) {
 	<-p.node.Done()
-	p.metrics.stop()
+	unmeter()
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()

@@ -6,18 +6,13 @@ package registry
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/metric"
-
 	"github.com/quorate/quorate/machine/meter"
 )
 
-// metrics shows what a registry has counted.
-type metrics struct{ stop func() }
-
-// newMetrics has the instruments observed until stop.
-func newMetrics(r *Registry, p metric.MeterProvider) *metrics {
-	m := meter.New(p, "github.com/quorate/quorate/ddata/services/registry", r.node.Self())
-	return &metrics{meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return r.Stats() }, r.log)}
+// observe has what a Registry counts shown as metrics until stop.
+func (r *Registry) observe() (stop func()) {
+	m := meter.New(r.meters, "github.com/quorate/quorate/ddata/services/registry", r.node.Self())
+	return meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return r.Stats() }, r.log)
 }
 
 // metricsTable declares what is measured, each metric by a row that reads it.

@@ -58,7 +58,6 @@ type Registry struct {
 	ended bool
 
 	counters counters
-	metrics  *metrics
 	meters   metric.MeterProvider // Nil stands for the global provider.
 }
 
@@ -96,17 +95,16 @@ func New(h ddata.Host, opts ...Option) (*Registry, error) {
 		r.cancel()
 		return nil, fmt.Errorf("registry: %w", err)
 	}
-	r.metrics = newMetrics(r, r.meters)
 	// The goroutines are owned by the registry and end with the node; AwaitEnd waits for them.
 	r.keeper.Run(r.ctx, &r.workers)
-	go r.run()
+	go r.run(r.observe())
 	return r, nil
 }
 
-// run waits for the end of the node and ends everything.
-func (r *Registry) run() {
+// run waits for the end of the node and ends everything, the metrics first.
+func (r *Registry) run(unmeter func()) {
 	<-r.node.Done()
-	r.metrics.stop()
+	unmeter()
 	r.mu.Lock()
 	r.ended = true
 	for _, all := range r.subs {

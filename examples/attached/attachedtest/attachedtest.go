@@ -18,6 +18,7 @@ import (
 
 	"github.com/quorate/quorate/examples/attached"
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/internal/patience/logtest"
 )
 
 // Node is one process with a node.
@@ -25,7 +26,7 @@ type Node struct {
 	*attached.Process
 
 	// Log is what the process has written to its standard error.
-	Log *attached.Log
+	Log *logtest.Buffer
 }
 
 // Ports reserves n ports until the test ends. They are sorted, so that the first one is in the
@@ -45,7 +46,7 @@ func Ports(t testing.TB, n int) []int {
 func Start(t testing.TB, address string, cmd *exec.Cmd) *Node {
 	t.Helper()
 	patience.Watch(t) // The limits of the program are real.
-	n := &Node{Log: new(attached.Log)}
+	n := &Node{Log: new(logtest.Buffer)}
 	cmd.Stderr = n.Log
 	var err error
 	n.Process, err = attached.Start(cmd, (*exec.Cmd).Start)

@@ -28,6 +28,7 @@ import (
 	"github.com/quorate/quorate/examples/attached/attachedtest"
 	"github.com/quorate/quorate/examples/bank"
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/internal/patience/logtest"
 )
 
 // What all tests with processes share: building the node program, a cluster of such
@@ -105,7 +106,7 @@ type node struct {
 
 	city    *city
 	address string // Its address in the cluster.
-	log     *attached.Log
+	log     *logtest.Buffer
 }
 
 // launch starts a process at the next address. It waits for nothing. The
@@ -134,7 +135,7 @@ func (c *city) launchWith(args []string, env ...string) *node {
 // spawn starts a process with an address, by the function start. The caller ends the
 // process.
 func (c *city) spawn(address string, start func(*exec.Cmd) error, args, env []string) (*node, error) {
-	n := &node{city: c, address: address, log: new(attached.Log)}
+	n := &node{city: c, address: address, log: new(logtest.Buffer)}
 	cmd := exec.Command(program, append([]string{"-config", filepath.Join(c.dir, "cluster.yaml"), "-journal", c.journal, "-attached"}, args...)...)
 	cmd.Env = append(os.Environ(), append([]string{"QUORATE_NODE__ADDRESS=" + address}, env...)...)
 	cmd.Stderr = n.log

@@ -63,7 +63,7 @@ func TestMemoryIsLimited(t *testing.T) {
 	held := filepath.Join(t.TempDir(), "held")
 	require.Error(t, f.ended(t, process.Confinement{MemoryBytes: 512 << 20}, "hogs", "HELD="+held))
 	require.NoFileExists(t, held)
-	patience.Eventually(t, func() bool { return strings.Contains(f.logs.String(), "out of memory") }, "the line is logged")
+	f.logs.Await(t, "out of memory")
 }
 
 // A process that forks without end is killed with all that it has forked.

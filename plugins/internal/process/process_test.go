@@ -6,7 +6,6 @@
 package process_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,6 +26,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/quorate/quorate/internal/patience"
+	"github.com/quorate/quorate/internal/patience/logtest"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/process"
 )
@@ -57,24 +57,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// logs is a log that a test may read while processes write to it.
-type logs struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // fixture is a launcher with the misbehaving plugin staged. The test fails if it leaves a
 // process, file, descriptor or goroutine behind.
 type fixture struct {
@@ -82,7 +64,7 @@ type fixture struct {
 	base     string
 	launcher *process.Launcher
 	binary   *process.Binary
-	logs     *logs
+	logs     *logtest.Buffer
 
 	confinement process.Confinement // Of the next launch.
 	leftOut     func(bytes int)
@@ -96,7 +78,7 @@ func newFixture(t *testing.T) *fixture {
 	leaks := goleak.IgnoreCurrent()
 	base, err := os.MkdirTemp("", "p") //nolint:usetesting // The paths of sockets are short.
 	require.NoError(t, err)
-	f := &fixture{t: t, base: base, logs: &logs{}}
+	f := &fixture{t: t, base: base, logs: new(logtest.Buffer)}
 	f.launcher, err = process.Open(base, slog.New(slog.NewTextHandler(f.logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	require.NoError(t, err)
 	files := openFiles(t)
@@ -332,7 +314,7 @@ func TestOutputIsLogged(t *testing.T) {
 	f := newFixture(t)
 	p, err := f.launch(patience.Context(f.t), "prints")
 	require.NoError(t, err)
-	patience.Eventually(t, func() bool { return strings.Contains(f.logs.String(), `"line 50"`) }, "the line is logged")
+	f.logs.Await(t, `"line 50"`)
 	require.NoError(t, p.Kill(time.Second))
 	text := f.logs.String()
 	require.Contains(t, text, `level=WARN msg="the plugin logs" plugin=subject text="from the plugin" with.answer=42`)
@@ -345,7 +327,7 @@ func TestFloodOfLinesIsCounted(t *testing.T) {
 	f := newFixture(t)
 	p, err := f.launch(patience.Context(f.t), "floods")
 	require.NoError(t, err)
-	patience.Eventually(t, func() bool { return strings.Contains(f.logs.String(), "lines_left_out") }, "the count is logged")
+	f.logs.Await(t, "lines_left_out")
 	require.NoError(t, p.Kill(time.Second))
 	require.Less(t, strings.Count(f.logs.String(), "text=zzz"), 3000)
 }

@@ -4,49 +4,28 @@
 package notes
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/internal/patience/logtest"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
-
-// written keeps what any goroutine has logged.
-type written struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (w *written) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(p)
-}
-
-// take returns the text that was logged since the last call.
-func (w *written) take() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	defer w.b.Reset()
-	return w.b.String()
-}
 
 // Tells that fail are counted by reason. They are logged in one line for each reason, with
 // their number: first after lineGather, then every lineEvery, and at the end.
 func TestLossesAreCountedAndLoggedOnceAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log written
+		var log logtest.Buffer
 		l := NewLosses(slog.New(slog.NewTextHandler(&log, nil)))
 		lines := func(after time.Duration) []string {
 			<-time.After(after)
 			synctest.Wait()
-			return strings.Split(strings.TrimSpace(log.take()), "\n")
+			return strings.Split(strings.TrimSpace(log.Take()), "\n")
 		}
 		for range 300 {
 			l.Note("account", "a", protocol.CodeUnknownOutcome, "")
