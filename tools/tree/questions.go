@@ -25,7 +25,7 @@ func questions() map[string]Question {
 		"sharding/internal/cell.residents":      {Operations: 60, Parts: 1},
 		"sharding/internal/control.coordinator": {Operations: 60, Parts: 1, Cut: "agenda call ending roster rounds scaling"},
 		"sharding/internal/control.table":       {Operations: 59, Parts: 1, Cut: "changed changes luggage phases populated seniority shared used version wanted"},
-		"sharding/internal/runtime.Slot":        {Operations: 61, Parts: 1},
+		"sharding/internal/runtime.Slot":        {Operations: 53, Parts: 1},
 		"sharding/internal/simulation.Cells":    {Operations: 51, Parts: 1},
 		"sharding/internal/simulation.Cluster":  {Operations: 46, Parts: 1, Cut: "Ledger chosen client opt orders"},
 		"simulation.World":                      {Operations: 65, Parts: 1, Cut: "carriers changed disks endings failure listeners named now observers opt places trace"},

@@ -173,7 +173,7 @@ func (t *telling) shard(ctx context.Context, p survey.Place) survey.Told {
 			told.Full++
 			continue
 		}
-		switch runtime.TellLiving(sl, id, p.Epoch, value) {
+		switch sl.TellLiving(id, p.Epoch, value) {
 		case cell.Reached:
 			told.Reached++
 		case cell.ReachFull:

@@ -137,7 +137,7 @@ func (m *remembers) pass() {
 	m.arm(now)
 }
 
-// recallMost is how many entities begin with a slot in hand: messages to the shard wait meanwhile.
+// recallMost is how many entities begin with mu of a slot held: messages to the shard wait meanwhile.
 const recallMost = 128
 
 // carry does what the desk wants, without a lock.
