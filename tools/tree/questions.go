@@ -13,7 +13,6 @@ func questions() map[string]Question {
 		"ddata/internal/protocol.group":         {Operations: 60, Parts: 1},
 		"ddata/internal/protocol.ops":           {Operations: 48, Parts: 1},
 		"ddata/internal/simulation.Cluster":     {Operations: 63, Parts: 1},
-		"ddata/internal/table.Table":            {Operations: 61, Parts: 1, Cut: "buckets bytes entries faults journal tombs"},
 		"ddata/internal/wire.decoder":           {Operations: 47, Parts: 1, Cut: "in known origins types unread"},
 		"ddata/internal/wire.encoder":           {Operations: 55, Parts: 1, Cut: "b"},
 		"gossip.State":                          {Operations: 47, Parts: 1, Cut: "bases clock core seen"},
