@@ -176,7 +176,7 @@ func (m *remembers) carry(out *recall.Outbox) {
 	}
 }
 
-// begin returns which entities are to begin all the same. The slot is in hand, so that none of them stops for good
+// begin returns which entities are to begin all the same. mu of the slot is held, so that none of them stops for good
 // between this and its begin.
 func (m *remembers) begin(shard protocol.ShardID, ids []string) []string {
 	m.mu.Lock()
@@ -189,7 +189,7 @@ func (m *remembers) tell(shard protocol.ShardID, f func(cell.Recall, machine.Ins
 	if sl == nil {
 		return // Its layout is gone.
 	}
-	sl.Step(func(c *cell.Cell, out *cell.Actions) { f(cell.RecallOf(c), sl.now(), out) })
+	sl.Step(func(c *cell.Cell, out *cell.Actions) { f(c.Recall(), sl.now(), out) })
 }
 
 // Remembered says what has become of a call of a [StoreCalls], a [recall.Opened] or a [recall.Changed], or hands over

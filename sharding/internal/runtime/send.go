@@ -56,7 +56,7 @@ func (sl *Slot) join(entity string, message any, a *Ask) bool {
 func (sl *Slot) TellLiving(entity string, under protocol.Epoch, message any) cell.Reach {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	e, reach := cell.Reachable(sl.cell, entity, under)
+	e, reach := sl.cell.Reachable(entity, under)
 	if reach == cell.Reached && sl.cell.Join(e, message, 0, 0) {
 		sl.cell.Rouse(sl.now(), e, &sl.out)
 		sl.carry(nil)
