@@ -62,7 +62,7 @@ func TestANodeGoesOnByALease(t *testing.T) {
 		_, err := sub.Next(ctx)
 		require.NoError(t, err)
 	}
-	decided := one.Membership().Decisions("downing")
+	decided := one.Membership().Decisions().Of("downing")
 	i := slices.IndexFunc(decided, func(d membership.Decision) bool { return d.Verdict == "keep-side" })
 	require.GreaterOrEqual(t, i, 0, "%v", decided)
 	require.Contains(t, decided[i].Reason, `the lease "bank" at file, token 1`)

@@ -423,7 +423,7 @@ func (n *Node) operated(c management.Change) {
 	if c.Err != nil {
 		d.Verdict, d.Reason = c.Operation+" failed", d.Reason+": "+c.Err.Error()
 	}
-	membership.RecordDecision(n.member, "management", d)
+	n.member.Decisions().Record("management", d)
 }
 
 // startManagement serves the routes of all parts over HTTP.

@@ -78,7 +78,7 @@ func (o *operated) post(path, operation, token string) (status int, body string)
 
 // last returns the last decision about operations.
 func (o *operated) last() string {
-	all := o.node.Membership().Decisions("operation")
+	all := o.node.Membership().Decisions().Of("operation")
 	if len(all) == 0 {
 		return ""
 	}

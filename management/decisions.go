@@ -49,9 +49,9 @@ func Decisions(node *membership.Node) []Route {
 				return nil, err
 			}
 			var all []membership.Decision
-			for _, topic := range node.DecisionTopics() {
+			for _, topic := range node.Decisions().Topics() {
 				if want := r.Query("topic"); want == "" || want == topic {
-					all = append(all, node.Decisions(topic)...)
+					all = append(all, node.Decisions().Of(topic)...)
 				}
 			}
 			answer := selectDecisions(all, r.Query("component"), r.Query("subject"), limit)

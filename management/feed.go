@@ -76,7 +76,7 @@ type Feed struct {
 // OpenFeed begins to keep the events of a node.
 func OpenFeed(node *membership.Node) *Feed {
 	f := &Feed{node: node, self: node.Self(), sub: node.Subscribe(), ended: make(chan struct{}), more: make(chan struct{})}
-	f.stop = membership.WatchDecisions(node, f.decided)
+	f.stop = node.Decisions().Watch(f.decided)
 	// Owned by the feed: ends when Close has closed the subscription, or the node has ended; Close waits.
 	go f.follow()
 	return f

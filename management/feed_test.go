@@ -92,7 +92,7 @@ func feeding(t *testing.T, n *membership.Node) (p *pipes, s *management.Server) 
 // decide has a node take decisions.
 func decide(n *membership.Node, from, to int) {
 	for i := from; i < to; i++ {
-		membership.RecordDecision(n, "test", machine.Decide{Topic: "test", Subject: fmt.Sprint(i), Verdict: "done", Reason: "why not"})
+		n.Decisions().Record("test", machine.Decide{Topic: "test", Subject: fmt.Sprint(i), Verdict: "done", Reason: "why not"})
 	}
 }
 

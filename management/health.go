@@ -118,7 +118,7 @@ func warnings(node *membership.Node, warns Check) (all []string) {
 	if node.RecordLost() {
 		all = append(all, "the record in node.data-dir could not be written and was removed: after a restart this node has no vote in who starts the cluster again")
 	}
-	for _, s := range membership.StrangersOf(node) {
+	for _, s := range node.Strangers() {
 		all = append(all, s.Reason)
 	}
 	if warns != nil {

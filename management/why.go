@@ -253,7 +253,7 @@ func (r reasons) waits() []string {
 func lastDecisions(node *membership.Node) map[string]membership.Decision {
 	last := map[string]membership.Decision{}
 	for _, topic := range []string{"downing", "leader", "join", "leave", "reachability"} {
-		for _, d := range node.Decisions(topic) {
+		for _, d := range node.Decisions().Of(topic) {
 			if before, known := last[d.Subject]; !known || d.At.After(before.At) {
 				last[d.Subject] = d
 			}

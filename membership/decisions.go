@@ -25,29 +25,32 @@ type Decision struct {
 	Reason    string // Why.
 }
 
-// RecordDecision adds a decision to those of the node, in its log and in [Node.Decisions], that
-// no machine of the node has taken: an operator's, for instance. All decisions of a topic are of
-// one component. It does not wait.
-func RecordDecision(n *Node, component string, d machine.Decide) {
-	n.ports().Decide(component, n.clock.Now(), d)
-}
+// Decisions are the decisions of a node: the last 1,000 of each topic, what watches for more, and the log of the
+// node, which tells of them. A node has one, see [Node.Decisions].
+type Decisions struct {
+	clock   *machine.SystemClock
+	journal journal
 
-// WatchDecisions has a function told of each decision of the node that is taken from now on, in their order, until stop
-// is called. It is called on the goroutine that decides and must not block, nor ask the node for its decisions.
-func WatchDecisions(n *Node, tell func(Decision)) (stop func()) { return n.decisions.watch(tell) }
-
-// decisionLog keeps the last decisions of each topic. The zero value is ready.
-type decisionLog struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // Guards all below.
 	topics   map[string]*ring
 	watchers []*watcher
 }
 
-// watcher is told of decisions. It has an identity, which functions do not.
-type watcher struct{ tell func(Decision) }
+// Record adds a decision that no machine of the node has taken: an operator's, for instance. All decisions of a topic
+// are of one component. It does not wait.
+func (l *Decisions) Record(component string, d machine.Decide) {
+	l.decided(component, l.clock.Now(), d)
+}
 
-// watch adds a watcher until stop is called.
-func (l *decisionLog) watch(tell func(Decision)) (stop func()) {
+// decided keeps a decision, and has the log tell of it.
+func (l *Decisions) decided(component string, now machine.Now, d machine.Decide) {
+	l.add(component, now.Wall, d)
+	l.journal.decision(component, d)
+}
+
+// Watch has a function told of each decision that is taken from now on, in their order, until stop is called. It is
+// called on the goroutine that decides and must not block, nor ask for decisions.
+func (l *Decisions) Watch(tell func(Decision)) (stop func()) {
 	w := &watcher{tell}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,6 +62,9 @@ func (l *decisionLog) watch(tell func(Decision)) (stop func()) {
 	}
 }
 
+// watcher is told of decisions. It has an identity, which functions do not.
+type watcher struct{ tell func(Decision) }
+
 // ring holds the last decisionsMax decisions of a topic.
 type ring struct {
 	items []Decision
@@ -67,7 +73,7 @@ type ring struct {
 }
 
 // add remembers a decision in place of the oldest of its topic.
-func (l *decisionLog) add(component string, at time.Time, d machine.Decide) {
+func (l *Decisions) add(component string, at time.Time, d machine.Decide) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.topics == nil {
@@ -91,8 +97,8 @@ func (l *decisionLog) add(component string, at time.Time, d machine.Decide) {
 	r.next = (r.next + 1) % decisionsMax
 }
 
-// list returns the decisions of a topic, oldest first.
-func (l *decisionLog) list(topic string) []Decision {
+// Of returns the last decisions of a topic, oldest first, at most 1,000.
+func (l *Decisions) Of(topic string) []Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.topics[topic]
@@ -109,7 +115,7 @@ type total struct {
 }
 
 // totals returns how many decisions of each topic there have been.
-func (l *decisionLog) totals() []total {
+func (l *Decisions) totals() []total {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make([]total, 0, len(l.topics))
@@ -119,8 +125,9 @@ func (l *decisionLog) totals() []total {
 	return all
 }
 
-// names returns the topics of which there are decisions, sorted.
-func (l *decisionLog) names() []string {
+// Topics returns the topics of the decisions that the node has taken so far, sorted, each an argument of
+// [Decisions.Of].
+func (l *Decisions) Topics() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Sorted(maps.Keys(l.topics))

@@ -15,28 +15,28 @@ import (
 
 // TestTheDecisionLogKeepsTheLastOfEachKind shows its bound and its order.
 func TestTheDecisionLogKeepsTheLastOfEachKind(t *testing.T) {
-	var l decisionLog
+	var l Decisions
 	at := time.Unix(1, 0)
 	l.add("membership", at, machine.Decide{Topic: "downing", Subject: "a", Verdict: "down", Reason: "minority"})
 	for i := range decisionsMax + 3 {
 		l.add("sharding", at, machine.Decide{Topic: "allocation", Subject: strconv.Itoa(i)})
 	}
-	got := l.list("allocation")
+	got := l.Of("allocation")
 	require.Len(t, got, decisionsMax)
 	require.Equal(t, "3", got[0].Subject)
 	require.Equal(t, strconv.Itoa(decisionsMax+2), got[decisionsMax-1].Subject)
-	require.Equal(t, []Decision{{At: at, Component: "membership", Topic: "downing", Subject: "a", Verdict: "down", Reason: "minority"}}, l.list("downing"))
-	require.Empty(t, l.list("none"))
-	require.Equal(t, []string{"allocation", "downing"}, l.names())
+	require.Equal(t, []Decision{{At: at, Component: "membership", Topic: "downing", Subject: "a", Verdict: "down", Reason: "minority"}}, l.Of("downing"))
+	require.Empty(t, l.Of("none"))
+	require.Equal(t, []string{"allocation", "downing"}, l.Topics())
 }
 
 // TestWatchersHearOfEachDecision until they stop.
 func TestWatchersHearOfEachDecision(t *testing.T) {
-	var l decisionLog
+	var l Decisions
 	var first, second []string
-	stop := l.watch(func(d Decision) { first = append(first, d.Subject) })
+	stop := l.Watch(func(d Decision) { first = append(first, d.Subject) })
 	l.add("membership", time.Unix(1, 0), machine.Decide{Topic: "downing", Subject: "a"})
-	defer l.watch(func(d Decision) { second = append(second, d.Subject) })()
+	defer l.Watch(func(d Decision) { second = append(second, d.Subject) })()
 	l.add("sharding", time.Unix(1, 0), machine.Decide{Topic: "allocation", Subject: "b"})
 	stop()
 	stop()

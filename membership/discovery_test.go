@@ -107,7 +107,7 @@ func TestNodesWithIPv6AddressesFormACluster(t *testing.T) {
 		p.awaitUp(nodes...)
 		formed := func(n *membership.Node) int {
 			count := 0
-			for _, d := range n.Decisions("join") {
+			for _, d := range n.Decisions().Of("join") {
 				if strings.HasPrefix(d.Verdict, "formed cluster") {
 					count++
 				}
@@ -243,7 +243,7 @@ func TestADeciderOfTheProgramDecides(t *testing.T) {
 		one, two := p.start(looking(1), with(d), decider), p.start(looking(2), with(d), decider)
 		<-time.After(time.Minute)
 		require.Empty(t, one.State().Members())
-		require.Contains(t, one.Decisions("bootstrap")[len(one.Decisions("bootstrap"))-1].Reason, "who decides is at lunch")
+		require.Contains(t, one.Decisions().Of("bootstrap")[len(one.Decisions().Of("bootstrap"))-1].Reason, "who decides is at lunch")
 		close(open)
 		p.awaitUp(one, two)
 	})
@@ -275,7 +275,7 @@ func TestADeciderThatHangsIsAskedAgain(t *testing.T) {
 		one := p.start(cfg, with(d), membership.WithJoinDecider(h))
 		<-time.After(time.Minute)
 		require.Empty(t, one.State().Members())
-		asked := one.Decisions("bootstrap")
+		asked := one.Decisions().Of("bootstrap")
 		require.Contains(t, asked[len(asked)-1].Reason, "the decider did not answer")
 		close(h.back)
 		close(h.free)
@@ -344,7 +344,7 @@ func TestAJudgeOfTheProgramJudges(t *testing.T) {
 		p.awaitUp(nodes...)
 		said := func() string {
 			var all []string
-			for _, d := range nodes[0].Decisions("reachability") {
+			for _, d := range nodes[0].Decisions().Of("reachability") {
 				if d.Subject == "sage" {
 					all = append(all, d.Verdict)
 				}

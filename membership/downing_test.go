@@ -69,7 +69,7 @@ func TestDowningStrategyChangesWhenAllNodesHaveIt(t *testing.T) {
 		require.Zero(t, first.asked.Load())
 		require.EqualValues(t, 1, second.asked.Load())
 		var why []string
-		for _, d := range nodes[0].Decisions("downing") {
+		for _, d := range nodes[0].Decisions().Of("downing") {
 			if d.Subject == "strategy" {
 				why = append(why, d.Verdict)
 			}
@@ -253,7 +253,7 @@ func TestAStrategyThatReportsDownsNobody(t *testing.T) {
 		<-time.After(time.Minute)
 		require.Len(t, nodes[0].State().Members(), 3)
 		require.Positive(t, c.asked.Load())
-		reports := append(nodes[0].Decisions("downing-report"), nodes[1].Decisions("downing-report")...)
+		reports := append(nodes[0].Decisions().Of("downing-report"), nodes[1].Decisions().Of("downing-report")...)
 		require.NotEmpty(t, reports)
 		require.LessOrEqual(t, len(reports), 4, "once for each view")
 		require.Equal(t, "would keep-side", reports[0].Verdict)

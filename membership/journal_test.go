@@ -239,10 +239,10 @@ func TestTheLinesOfANodeAreItsOwn(t *testing.T) {
 		for _, component := range []string{membership.ComponentName, "sharding", "management"} {
 			for _, topic := range []string{"coordinator", "operation", "join", "downing", "cluster", "leave", "reachability"} {
 				for _, verdict := range []string{"retry", "leaving", "confirmed", "down", "unreachable", madeUp} {
-					membership.RecordDecision(n, component, machine.Decide{Topic: topic, Subject: madeUp, Verdict: verdict, Reason: madeUp})
+					n.Decisions().Record(component, machine.Decide{Topic: topic, Subject: madeUp, Verdict: verdict, Reason: madeUp})
 				}
 			}
-			membership.RecordDecision(n, component, machine.Decide{Topic: madeUp, Subject: madeUp, Verdict: "x", Reason: "y"})
+			n.Decisions().Record(component, machine.Decide{Topic: madeUp, Subject: madeUp, Verdict: "x", Reason: "y"})
 		}
 		require.NoError(t, n.Close())
 		found := 0

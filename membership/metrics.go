@@ -102,7 +102,7 @@ func (m *metrics) collect(ctx context.Context) *collected {
 	e, _ := m.inquiry.Ask(ctx, m.node.stopping, func(id uint64) error { return m.node.machine.Post(protocol.Examine{ID: id}) })
 	return &collected{
 		Stats: m.node.Stats(), metrics: m, view: m.node.View(), held: m.node.standing.HeldAt(now), lost: m.lapses.count(now),
-		strangers: len(StrangersOf(m.node)),
+		strangers: len(m.node.Strangers()),
 		refused:   m.node.counters.machine.load().Refused, monitored: e.Monitored,
 	}
 }

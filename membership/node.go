@@ -48,7 +48,6 @@ type Node struct {
 	roles     []string
 	log       *slog.Logger
 	limited   *slog.Logger // The log for what strangers and other clusters can cause.
-	journal   journal
 	clock     *machine.SystemClock
 	driver    *machine.Driver
 	transport transport.Transport
@@ -57,7 +56,7 @@ type Node struct {
 	standing  Standing
 	strangers strangers
 	hub       hub
-	decisions decisionLog
+	decisions Decisions
 	intake    intake
 	metrics   *metrics
 	lookout   lookout
@@ -168,7 +167,8 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		intake: newIntake(), builtIns: o.builtIns,
 	}
 	n.limited = machine.LimitLog(n.log)
-	n.standing.clock, n.journal.log, n.journal.limited, n.disk.log = n.clock, n.log, n.limited, n.log
+	n.standing.clock, n.decisions.clock, n.disk.log = n.clock, n.clock, n.log
+	n.decisions.journal.log, n.decisions.journal.limited = n.log, n.limited
 	n.standing.margin = cfg.Membership.FailureDetector.HeartbeatInterval + machine.FilterMargin
 	useCounter(n.clock, cfg.Node, n.log)
 	n.strangers.log, n.strangers.source = n.log, n.Source
@@ -309,13 +309,8 @@ func (n *Node) Stats() Stats {
 	}
 }
 
-// Decisions returns the last decisions of a topic that this node took, oldest
-// first, at most 1,000.
-func (n *Node) Decisions(topic string) []Decision { return n.decisions.list(topic) }
-
-// DecisionTopics returns the topics of the decisions that this node has taken so far,
-// sorted, each an argument of [Node.Decisions].
-func (n *Node) DecisionTopics() []string { return n.decisions.names() }
+// Decisions returns the decisions of the node, the same value for its life.
+func (n *Node) Decisions() *Decisions { return &n.decisions }
 
 // Join joins the cluster of the seed nodes, for a node whose configuration names none and
 // looks for none. If no node remembers a cluster, more than half of the seed nodes form a
@@ -507,6 +502,6 @@ func (n *Node) run() {
 	n.disk.close()
 	n.strangers.end()
 	n.hub.end()
-	n.journal.ended(n.err)
+	n.decisions.journal.ended(n.err)
 	close(n.done)
 }

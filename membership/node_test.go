@@ -34,7 +34,7 @@ func TestNodesFormOneCluster(t *testing.T) {
 			require.NoError(t, n.AwaitUp(t.Context()))
 			require.True(t, n.Standing().Held(), "%s", n.Self())
 			require.Equal(t, first.State.Cluster(), n.State().Cluster())
-			require.NotEmpty(t, n.Decisions("join"))
+			require.NotEmpty(t, n.Decisions().Of("join"))
 		}
 		require.Equal(t, nodes[0].Self(), first.Leader)
 	})
@@ -144,7 +144,7 @@ func TestTheSmallerSideOfAPartitionEnds(t *testing.T) {
 			require.False(t, n.Standing().Held(), "%s still stands while the others went on", n.Self())
 			require.ErrorIs(t, p.ended(n), membership.ErrDown)
 		}
-		require.NotEmpty(t, nodes[0].Decisions("downing"))
+		require.NotEmpty(t, nodes[0].Decisions().Of("downing"))
 	})
 }
 

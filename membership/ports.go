@@ -108,10 +108,7 @@ func (n *Node) Clock() *machine.SystemClock { return n.clock }
 func (n *Node) ports() machine.Ports {
 	return machine.Ports{
 		Clock: n.clock, Send: n.send, Publish: n.publish, Call: n.measured, Other: n.other,
-		Decide: func(component string, now machine.Now, d machine.Decide) {
-			n.decisions.add(component, now.Wall, d)
-			n.journal.decision(component, d)
-		},
+		Decide: n.decisions.decided,
 	}
 }
 
@@ -236,7 +233,7 @@ func (n *Node) membershipEvent(event any) {
 		n.seeking.joined()
 		view := viewOf(e)
 		prev, events := n.hub.advance(view)
-		n.journal.advanced(prev, view, events)
+		n.decisions.journal.advanced(prev, view, events)
 	case component.Standing:
 		n.standing.set(e.Until)
 		n.metrics.lapses.moved(n.clock.Instant(), e)

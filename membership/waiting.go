@@ -147,9 +147,9 @@ func (n *Node) Bootstrap() *Bootstrap { return n.seeking.told.Load() }
 // after a restart the node has no vote on starting the cluster again.
 func (n *Node) RecordLost() bool { return n.lookout.recordLost.Load() }
 
-// StrangersOf returns the nodes of the same cluster name that answer n and have nothing to do
+// Strangers returns the nodes of the same cluster name that answer this one and have nothing to do
 // with its cluster, sorted by address; none if there is no such node.
-func StrangersOf(n *Node) []Stranger {
+func (n *Node) Strangers() []Stranger {
 	if all := n.lookout.strangers.Load(); all != nil {
 		return slices.Clone(*all)
 	}

@@ -562,7 +562,7 @@ func (s *System) stuck(sl *runtime.Slot, e *cell.Entity) {
 	info := e.Info()
 	since := s.clock.Instant().Sub(info.Since)
 	// The goroutine is owned by the system and ends when the line is written, which is
-	// not done with the slot in hand.
+	// not done with the lock of the slot held.
 	s.workers.Go(func() {
 		s.log.Error("entity does not return", "kind", sl.Kind(), "shard", uint32(sl.Shard()), "entity", info.ID,
 			"state", info.State, "for", since, "left behind", info.Released)

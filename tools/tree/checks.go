@@ -28,7 +28,7 @@ func Checks() []Check {
 		{"examples", "what a user does first is shown, and compiled", pure(examples)},
 		{"headers", "each file carries its licence", pure(headers)},
 		{"file-heads", "a long file is read from the top, and says there what comes", pure(fileHeads)},
-		{"type-size", "a line of a type that does everything may touch everything", pure(typeSize)},
+		{"type-concerns", "a line of a type that does everything may touch everything", pure(typeConcerns)},
 		{"file-names", "a file is named by its concept", pure(fileNames)},
 		{"comment-width", "a comment is read, and lines that nobody wrapped are not", pure(commentWidth)},
 		{"directives", "an excuse for a linter that does not run excuses nothing", directives},

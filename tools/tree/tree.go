@@ -71,10 +71,9 @@ type Repository struct {
 	Files   []*File   // sorted by Name
 	Fset    *token.FileSet
 
-	// Large are the types that may have more methods or files than allowed, by their
-	// directory and name, with what is to be done about each. [Load] takes the table of
+	// Questions are the types that may be more than one concern, by their directory and name. [Load] takes the list of
 	// this repository.
-	Large map[string]string
+	Questions map[string]Question
 
 	// Unmeasured are the decoders that no test measures, with their reasons: packages, packages with all within them
 	// ("dir/..."), and single functions ("dir name"). [Load] takes the list of this repository. An entry without need is
@@ -90,7 +89,7 @@ type Repository struct {
 // underscore, testdata, and modules below a directory named internal at the root
 // that go.work does not name (the pinned tools, which are not shipped) are left out.
 func Load(root string) (*Repository, error) {
-	r := &Repository{Root: root, Fset: token.NewFileSet(), Large: large(), Unmeasured: unmeasured(), Sequential: lanes.Sequential()}
+	r := &Repository{Root: root, Fset: token.NewFileSet(), Questions: questions(), Unmeasured: unmeasured(), Sequential: lanes.Sequential()}
 	data, err := os.ReadFile(filepath.Join(root, "go.work"))
 	if err != nil {
 		return nil, err

@@ -201,7 +201,7 @@ func (l *lags) earliest(id ReplicaID, key string, own *table.Entry, of lacking) 
 // changed returns when the entry of a key changed last, or up to two seconds later.
 func (l *lags) changed(key string) machine.Instant {
 	m := l.group.m
-	return min(m.now.Mono, m.began.Add(time.Duration(table.ChangedAt(l.group.table, key)+2)*time.Second))
+	return min(m.now.Mono, m.began.Add(time.Duration(l.group.table.ChangedAt(key)+2)*time.Second))
 }
 
 // countOf returns how many updates of an origin an entry holds, nil for no entry.

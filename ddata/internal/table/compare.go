@@ -9,11 +9,11 @@ import (
 )
 
 // Root returns the hash of the table: the sum of the hashes of all buckets.
-func (t *Table) Root() uint64 { return t.HashOf(func(int) bool { return true }) }
+func (all buckets) Root() uint64 { return all.HashOf(func(int) bool { return true }) }
 
 // Hash returns the hash of a bucket: the sum of the hashes of its entries.
-func (t *Table) Hash(bucket int) uint64 {
-	b := &t.buckets[bucket]
+func (all buckets) Hash(bucket int) uint64 {
+	b := &all[bucket]
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.hash
@@ -21,20 +21,20 @@ func (t *Table) Hash(bucket int) uint64 {
 
 // HashOf returns the sum of the hashes of some buckets. It looks at all of them, which takes
 // some 50 µs.
-func (t *Table) HashOf(in func(bucket int) bool) uint64 {
+func (all buckets) HashOf(in func(bucket int) bool) uint64 {
 	var sum uint64
-	for i := range t.buckets {
+	for i := range all {
 		if in(i) {
-			sum += t.Hash(i)
+			sum += all.Hash(i)
 		}
 	}
 	return sum
 }
 
 // HashEntry returns the hash of the entry of a key, zero for none.
-func (t *Table) HashEntry(key string) uint64 {
+func (all buckets) HashEntry(key string) uint64 {
 	keyHash := HashKey(key)
-	b := &t.buckets[bucketOf(keyHash)]
+	b := &all[bucketOf(keyHash)]
 	b.mu.Lock()
 	m := b.cells[key].image()
 	b.mu.Unlock()
@@ -42,17 +42,17 @@ func (t *Table) HashEntry(key string) uint64 {
 }
 
 // Summaries returns a summary of each entry of a bucket, sorted by key.
-func (t *Table) Summaries(bucket int) []Summary {
-	b := &t.buckets[bucket]
+func (all buckets) Summaries(bucket int) []Summary {
+	b := &all[bucket]
 	b.mu.Lock()
-	all := make([]Summary, 0, len(b.cells))
+	some := make([]Summary, 0, len(b.cells))
 	for key, c := range b.cells {
 		m, keyHash := c.image(), HashKey(key)
-		all = append(all, Summary{Key: key, KeyHash: keyHash, Hash: m.hash(keyHash)})
+		some = append(some, Summary{Key: key, KeyHash: keyHash, Hash: m.hash(keyHash)})
 	}
 	b.mu.Unlock()
-	slices.SortFunc(all, func(a, b Summary) int { return cmp.Compare(a.Key, b.Key) })
-	return all
+	slices.SortFunc(some, func(a, b Summary) int { return cmp.Compare(a.Key, b.Key) })
+	return some
 }
 
 // SetTick says what time it is, in a unit of the caller. Entries that change from now on have
@@ -62,12 +62,12 @@ func (t *Table) SetTick(now uint32) { t.tick.Store(now) }
 // Idle looks through the buckets from number from on, until it has seen as many entries as enough
 // says. It returns the live entries that have not changed since the tick before, sorted by bucket
 // and key, and the bucket with which the next call goes on, zero after the last.
-func (t *Table) Idle(before uint32, from, enough int) (idle []Entry, next int) {
+func (all buckets) Idle(before uint32, from, enough int) (idle []Entry, next int) {
 	for seen := 0; from < Buckets; from++ {
 		if seen >= enough {
 			return idle, from
 		}
-		some, n := t.buckets[from].idle(before)
+		some, n := all[from].idle(before)
 		idle = append(idle, some...)
 		seen += n
 	}

@@ -10,20 +10,19 @@ import "fmt"
 // Merge returns the join of two entries of one key, as a table makes it. The error is a
 // *[TypeError], or wraps [ErrKey] or [ErrValue].
 func Merge(a, b Entry) (Entry, error) {
-	t := Table{}
-	t.kinds.Store(&map[string]*kind{})
-	mine, err := t.imageOf(&a)
+	k := newKinds()
+	mine, err := k.image(&a)
 	if err != nil {
 		return Entry{}, err
 	}
-	theirs, err := t.imageOf(&b)
+	theirs, err := k.image(&b)
 	if err != nil {
 		return Entry{}, err
 	}
 	if a.Key != b.Key {
 		return Entry{}, fmt.Errorf("%w: the join of %q and %q", ErrValue, a.Key, b.Key)
 	}
-	next, outcome, err := t.made(a.Key, &mine, theirs.kind, func(mine *image) (image, Outcome) {
+	next, outcome, err := k.made(a.Key, &mine, theirs.kind, 0, func(mine *image) (image, Outcome) {
 		next, _ := joined(mine, &theirs)
 		return next, Applied
 	})
@@ -36,9 +35,8 @@ func Merge(a, b Entry) (Entry, error) {
 // HashOfEntry returns the hash that [Table.Summaries] gives to an entry, zero for one that
 // no table makes.
 func HashOfEntry(e Entry) uint64 {
-	t := Table{}
-	t.kinds.Store(&map[string]*kind{})
-	m, err := t.imageOf(&e)
+	k := newKinds()
+	m, err := k.image(&e)
 	if err != nil {
 		return 0
 	}

@@ -19,7 +19,7 @@ func (t *Table) Pending(limitBytes int) []Change {
 		if !t.buckets[BucketOf(p.key)].detach(p) {
 			continue
 		}
-		change, bytes, err := t.changeOf(p)
+		change, bytes, err := t.kinds.change(p)
 		if err != nil {
 			continue // Whoever gets a later change asks for the whole entry.
 		}
@@ -46,15 +46,6 @@ func (b *bucket) detach(p *pending) bool {
 	return !p.dead
 }
 
-// changeOf returns the change of a record that was taken out, and about how many bytes
-// it is.
-func (t *Table) changeOf(p *pending) (c Change, bytes int, err error) {
-	defer t.caught(&err)
-	c = p.change()
-	const numbers = 40 // What a change has beside its key and its delta.
-	return c, len(c.Key) + numbers + c.Type.Size(c.Delta), nil
-}
-
 // Changed returns keys of which the entry has changed, or gone by a sweep or Drop, since they were
 // returned last: each once, in the order in which they changed first. Nothing is left if
 // it returns less than max.
@@ -73,8 +64,8 @@ func (t *Table) Changed(limit int) []string {
 }
 
 // noticed reports whether a key has changed since it was returned last, and forgets that.
-func (t *Table) noticed(key string) bool {
-	b := &t.buckets[BucketOf(key)]
+func (all buckets) noticed(key string) bool {
+	b := &all[BucketOf(key)]
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.cells[key]; c != nil {

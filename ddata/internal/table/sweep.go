@@ -119,33 +119,18 @@ func (t *Table) fold(b *bucket, c *cell, gone func(crdt.Origin) bool) {
 	if !ok {
 		return
 	}
-	_ = t.retire(c.kind.typ, &next, c.pending, gone)
+	_ = t.kinds.retire(c.kind.typ, &next, c.pending, gone)
 	tick := c.tick
 	_ = t.replace(b, HashKey(c.key), c.key, c, &before, &next, 0)
 	c.tick = tick // Nobody has used the key.
 }
 
-// retire folds owners in the value of an image, if it has one, and in updates of it that wait
-// to be spread.
-func (t *Table) retire(typ crdt.Type, m *image, p *pending, gone func(crdt.Origin) bool) (err error) {
-	defer t.caught(&err)
-	if m.state != Live {
-		return nil
-	}
-	m.value = typ.Retire(m.value, gone)
-	m.size, m.guesses = typ.Size(m.value), 0
-	if p != nil {
-		p.retire(gone)
-	}
-	return nil
-}
-
 // Origins returns the owners of which any entry holds an update or a floor, sorted, without
 // zero. It looks at all buckets, which takes some 100 µs.
-func (t *Table) Origins() []crdt.Origin {
+func (all buckets) Origins() []crdt.Origin {
 	owners := make(map[crdt.Origin]bool)
-	for i := range t.buckets {
-		b := &t.buckets[i]
+	for i := range all {
+		b := &all[i]
 		b.mu.Lock()
 		for _, s := range b.owners {
 			owners[s.owner] = true
@@ -158,14 +143,14 @@ func (t *Table) Origins() []crdt.Origin {
 // OriginHash returns a hash of what is held of some owners: equal on two replicas if they
 // hold the same updates of them. It is kept up to date by bucket, and looks at all
 // buckets, which takes some 100 µs.
-func (t *Table) OriginHash(owners []crdt.Origin) uint64 {
+func (all buckets) OriginHash(owners []crdt.Origin) uint64 {
 	asked := make(map[crdt.Origin]bool, len(owners))
 	for _, o := range owners {
 		asked[Owner(o)] = true
 	}
 	var hash uint64
-	for i := range t.buckets {
-		b := &t.buckets[i]
+	for i := range all {
+		b := &all[i]
 		b.mu.Lock()
 		for _, s := range b.owners {
 			if asked[s.owner] {
@@ -226,13 +211,13 @@ type BucketSum struct {
 
 // Sums returns the sums of the buckets that have any, and how many tombstones are marked for
 // the sweep of a generation. It looks at all buckets.
-func (t *Table) Sums(gen uint64, owners []crdt.Origin) (sums []BucketSum, marked uint64) {
+func (all buckets) Sums(gen uint64, owners []crdt.Origin) (sums []BucketSum, marked uint64) {
 	asked := make(map[crdt.Origin]bool, len(owners))
 	for _, o := range owners {
 		asked[o] = true
 	}
-	for i := range t.buckets {
-		sum, n := t.buckets[i].sums(gen, asked)
+	for i := range all {
+		sum, n := all[i].sums(gen, asked)
 		if sum.Bucket = uint16(i); sum.Tombs != 0 || sum.Origins != 0 {
 			sums = append(sums, sum)
 		}
@@ -262,8 +247,8 @@ func (b *bucket) sums(gen uint64, owners map[crdt.Origin]bool) (sum BucketSum, m
 }
 
 // Marked reports whether the tombstone of a key is marked for the sweep of a generation.
-func (t *Table) Marked(key string, gen uint64) bool {
-	b := &t.buckets[BucketOf(key)]
+func (all buckets) Marked(key string, gen uint64) bool {
+	b := &all[BucketOf(key)]
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.cells[key]

@@ -5,9 +5,7 @@ package table
 
 import (
 	"fmt"
-	"maps"
 	"math"
-	"sync"
 	"sync/atomic"
 
 	"github.com/quorate/quorate/ddata/crdt"
@@ -16,7 +14,7 @@ import (
 
 // The table and what is asked of it without changing anything. The other methods are in
 // update.go (local changes), take.go (what comes from others), spread.go (what has
-// changed), compare.go (hashes) and sweep.go (what is let go of).
+// changed), compare.go (hashes) and sweep.go (what is let go of); kinds.go calls the types.
 
 // Buckets is into how many buckets the keys of a group are divided.
 const Buckets = 4096
@@ -41,29 +39,32 @@ type Config struct {
 	MaxBytes int64
 }
 
-// Table is what one replica holds of one group of keys.
+// Table is what one replica holds of one group of keys. What is asked of the entries alone is asked of the
+// buckets.
 type Table struct {
+	buckets
+
 	cfg     Config
 	self    crdt.Origin // The owner of the local updates.
-	buckets []bucket
+	kinds   kinds
 	tombs   tombs
 	journal journal
 	tick    atomic.Uint32
 	entries atomic.Int64
-	bytes   atomic.Int64
-	faults  atomic.Int64
+	bytes   memory
 	wipes   atomic.Uint64
-
-	// kinds are the types that were seen, by name. The map is never changed: kindsMu
-	// serialises those who replace it.
-	kinds   atomic.Pointer[map[string]*kind]
-	kindsMu sync.Mutex
 }
+
+// memory is how many bytes the entries of a table take.
+type memory struct{ atomic.Int64 }
+
+// buckets are the entries of a table, in [Buckets] parts by the hashes of their keys.
+type buckets []bucket
 
 // New returns an empty table.
 func New(cfg Config) *Table {
-	t := &Table{cfg: cfg, self: Owner(cfg.Self), buckets: make([]bucket, Buckets)}
-	t.kinds.Store(&map[string]*kind{})
+	t := &Table{cfg: cfg, self: Owner(cfg.Self), buckets: make(buckets, Buckets)}
+	t.kinds.known.Store(&map[string]*kind{})
 	for i := range t.buckets {
 		t.buckets[i].fresh, t.buckets[i].least = lifeOf(cfg.Self), lifeOf(cfg.Self)
 	}
@@ -71,8 +72,8 @@ func New(cfg Config) *Table {
 }
 
 // Get returns the entry of a key, whatever its state, and whether there is one.
-func (t *Table) Get(key string) (Entry, bool) {
-	b := &t.buckets[BucketOf(key)]
+func (all buckets) Get(key string) (Entry, bool) {
+	b := &all[BucketOf(key)]
 	b.mu.Lock()
 	c := b.cells[key]
 	if c == nil {
@@ -90,10 +91,10 @@ func (t *Table) Get(key string) (Entry, bool) {
 	return e, true
 }
 
-// ChangedAt returns the tick at which the entry of a key in a table changed last, see
+// ChangedAt returns the tick at which the entry of a key changed last, see
 // [Table.SetTick]; 0 if there is none.
-func ChangedAt(t *Table, key string) uint32 {
-	b := &t.buckets[BucketOf(key)]
+func (all buckets) ChangedAt(key string) uint32 {
+	b := &all[BucketOf(key)]
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.cells[key]; c != nil {
@@ -121,7 +122,7 @@ type Stats struct {
 // Stats returns the counts.
 func (t *Table) Stats() Stats {
 	s := Stats{
-		Entries: t.Len(), Tombstones: t.tombs.upTo(^uint64(0)).count, Bytes: t.Bytes(), Faults: t.faults.Load(),
+		Entries: t.Len(), Tombstones: t.tombs.upTo(^uint64(0)).count, Bytes: t.Bytes(), Faults: t.kinds.faults.Load(),
 	}
 	t.journal.mu.Lock()
 	defer t.journal.mu.Unlock()
@@ -142,37 +143,6 @@ func checkKey(key string) error {
 	return nil
 }
 
-// kindOf returns the kind of a type. A panic of the type is an error.
-func (t *Table) kindOf(typ crdt.Type) (k *kind, err error) {
-	if typ == nil {
-		return nil, fmt.Errorf("%w: no type", ErrValue)
-	}
-	defer t.caught(&err)
-	name := typ.Name()
-	if k := (*t.kinds.Load())[name]; k != nil {
-		return k, nil
-	}
-	k = newKind(typ)
-	t.kindsMu.Lock()
-	defer t.kindsMu.Unlock()
-	known := *t.kinds.Load()
-	if k := known[name]; k != nil {
-		return k, nil
-	}
-	more := maps.Clone(known)
-	more[name] = k
-	t.kinds.Store(&more)
-	return k, nil
-}
-
-// caught makes an error of a panic of a type, in a defer statement.
-func (t *Table) caught(err *error) {
-	if p := recover(); p != nil {
-		t.faults.Add(1)
-		*err = fmt.Errorf("%w: panic: %v", ErrValue, p)
-	}
-}
-
 // quarterMore is how far what comes from others may go above a maximum.
 func quarterMore[N int | int64](n N) N { return n + n/4 }
 
@@ -186,12 +156,12 @@ func tooLarge(before, size, maximum int) error {
 
 // reserve counts bytes that the table is about to take or give back, and returns an
 // error, and has counted nothing, if it would grow above a maximum.
-func (t *Table) reserve(diff, maximum int64) error {
+func (m *memory) reserve(diff, maximum int64) error {
 	if diff == 0 {
 		return nil
 	}
-	if now := t.bytes.Add(diff); diff > 0 && maximum > 0 && now > maximum {
-		t.bytes.Add(-diff)
+	if now := m.Add(diff); diff > 0 && maximum > 0 && now > maximum {
+		m.Add(-diff)
 		return fmt.Errorf("%w: %d bytes, %d more were needed, at most %d are allowed", ErrFull, now-diff, diff, maximum)
 	}
 	return nil

@@ -3,10 +3,6 @@
 
 package table
 
-import (
-	"fmt"
-)
-
 // What comes from other replicas. The image of the key is read, what becomes of it is worked
 // out without the bucket's mutex, since values may be large, and then it is set if nothing
 // has changed meanwhile. Local updates of one key could go in between again and
@@ -18,7 +14,7 @@ const takeAttempts = 3
 // Join takes in a whole entry of another replica, or one that was stored. Errors:
 // [ErrKey], *[TypeError], [ErrTooLarge], [ErrFull], [ErrValue], all with Refused.
 func (t *Table) Join(e Entry) (Outcome, error) {
-	theirs, err := t.imageOf(&e)
+	theirs, err := t.kinds.image(&e)
 	if err != nil {
 		return Refused, err
 	}
@@ -36,55 +32,13 @@ func (t *Table) Join(e Entry) (Outcome, error) {
 // (Almeida et al. 2018, definition 5: delta intervals under causal delivery). Errors: as
 // Join.
 func (t *Table) Apply(c Change) (Outcome, error) {
-	k, err := t.kindOfChange(&c)
+	k, err := t.kinds.ofChange(&c)
 	if err != nil {
 		return Refused, err
 	}
 	return t.take(c.Key, k, func(mine *image) (image, Outcome) {
 		return applied(mine, &c, k, quarterMore(t.cfg.MaxValueBytes))
 	})
-}
-
-// imageOf returns the image of an entry, if a table could have made it.
-func (t *Table) imageOf(e *Entry) (m image, err error) {
-	defer t.caught(&err)
-	if err := checkKey(e.Key); err != nil {
-		return m, err
-	}
-	if e.State == Deleted {
-		return image{state: Deleted, stamp: e.Stamp}, nil
-	}
-	if err := unknown(e.Value); err != nil {
-		return m, err
-	}
-	m = image{state: e.State, floor: e.Floor, stamp: e.Stamp}
-	if e.Type == nil || e.State != Live && e.State != Expired || !e.Versions.valid() || !e.Floor.valid() {
-		return m, fmt.Errorf("%w: an entry without type, state, or versions in order", ErrValue)
-	}
-	if m.kind, err = t.kindOf(e.Type); err != nil || e.State == Expired {
-		return m, err
-	}
-	if !e.Type.Is(e.Value) || len(e.Versions) == 0 {
-		return m, fmt.Errorf("%w: a %T under the type %s", ErrValue, e.Value, m.kind.name)
-	}
-	m.versions, m.value, m.stamp = e.Versions, e.Value, 0
-	m.size = e.Type.Size(e.Value)
-	return m, nil
-}
-
-// kindOfChange returns the kind of a change, if a table could have made it.
-func (t *Table) kindOfChange(c *Change) (k *kind, err error) {
-	defer t.caught(&err)
-	if err := checkKey(c.Key); err != nil {
-		return nil, err
-	}
-	if err := unknown(c.Delta); err != nil {
-		return nil, err
-	}
-	if c.Type == nil || c.From >= c.To || Owner(c.Origin) == 0 || !c.Type.Is(c.Delta) {
-		return nil, fmt.Errorf("%w: a change without type, origin, numbers in order or delta", ErrValue)
-	}
-	return t.kindOf(c.Type)
 }
 
 // take replaces the image of a key by what a function makes of it.
@@ -96,7 +50,7 @@ func (t *Table) take(key string, k *kind, taking func(mine *image) (image, Outco
 		c := b.cells[key]
 		mine, rev := c.image(), c.revision()
 		b.mu.Unlock()
-		next, outcome, err := t.made(key, &mine, k, taking)
+		next, outcome, err := t.kinds.made(key, &mine, k, quarterMore(t.cfg.MaxValueBytes), taking)
 		if outcome != Applied {
 			return outcome, err
 		}
@@ -111,7 +65,7 @@ func (t *Table) take(key string, k *kind, taking func(mine *image) (image, Outco
 	defer b.mu.Unlock()
 	c := b.cells[key]
 	mine := c.image()
-	next, outcome, err := t.made(key, &mine, k, taking)
+	next, outcome, err := t.kinds.made(key, &mine, k, quarterMore(t.cfg.MaxValueBytes), taking)
 	if outcome != Applied {
 		return outcome, err
 	}
@@ -124,22 +78,6 @@ func (c *cell) revision() uint32 {
 		return 0
 	}
 	return c.rev
-}
-
-// made works out the next image, and refuses what may not be.
-func (t *Table) made(
-	key string, mine *image, k *kind, taking func(mine *image) (image, Outcome),
-) (next image, outcome Outcome, err error) {
-	outcome = Refused
-	if mine.kind != nil && k != nil && mine.kind != k {
-		return next, Refused, typeError(key, mine.kind.typ, k.typ)
-	}
-	defer t.caught(&err)
-	next, made := taking(mine)
-	if err := tooLarge(mine.size, next.size, quarterMore(t.cfg.MaxValueBytes)); err != nil {
-		return next, Refused, err
-	}
-	return next, made, nil
 }
 
 // takeOver sets an image that others have brought. The bucket is locked.

@@ -57,7 +57,7 @@ func (t *Table) Update(key string, typ crdt.Type, change func(at crdt.Origin, v 
 	if err := checkKey(key); err != nil {
 		return Change{}, err
 	}
-	k, err := t.kindOf(typ)
+	k, err := t.kinds.of(typ)
 	if err != nil {
 		return Change{}, err
 	}
@@ -202,7 +202,7 @@ func (t *Table) install(d *draft) (bool, error) {
 			crowded, err := t.put(d, c)
 			d.bucket.mu.Unlock()
 			if crowded != nil {
-				t.compact(d.bucket, crowded)
+				t.kinds.compact(d.bucket, crowded)
 			}
 			return err == nil, err
 		}
@@ -254,7 +254,7 @@ func (t *Table) put(d *draft, c *cell) (*pending, error) {
 	if c != nil {
 		diff -= before.bytes(d.key)
 	}
-	if err := t.reserve(diff, t.cfg.MaxBytes); err != nil {
+	if err := t.bytes.reserve(diff, t.cfg.MaxBytes); err != nil {
 		return nil, err
 	}
 	if c != nil && c.state == Live {
@@ -287,24 +287,6 @@ func (t *Table) advance(d *draft, c *cell, next *image) {
 	d.bucket.addTerm(d.origin, originTerm(d.keyHash, d.origin, d.count+1, expired, zero)-before, count)
 	c.value, c.versions, c.size, c.guesses = next.value, next.versions, sizeOf(next), next.guesses
 	t.touch(c)
-}
-
-// compact merges the deltas of a record without the bucket's mutex. Nobody else adds any
-// meanwhile, because the caller holds edit; if the record is taken out, what was merged is
-// not needed.
-func (t *Table) compact(b *bucket, p *pending) {
-	var err error // Whoever takes the record out meets the same panic.
-	defer t.caught(&err)
-	b.mu.Lock()
-	deltas := p.deltas
-	b.mu.Unlock()
-	fewer := compacted(p.kind.typ, deltas)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	attached := b.cells[p.key] != nil && b.cells[p.key].pending == p
-	if attached && len(p.deltas) == len(deltas) && &p.deltas[0] == &deltas[0] {
-		p.deltas = fewer
-	}
 }
 
 // OriginOf returns the origin under which the next local update of a key would be made.
@@ -366,7 +348,7 @@ func (t *Table) replace(b *bucket, keyHash uint64, key string, c *cell, before, 
 	if before.state != 0 {
 		diff -= before.bytes(key)
 	}
-	if err := t.reserve(diff, maximum); err != nil {
+	if err := t.bytes.reserve(diff, maximum); err != nil {
 		return err
 	}
 	t.set(b, keyHash, key, c, next)
@@ -383,7 +365,7 @@ func (t *Table) Commit(key string, typ crdt.Type, base uint64, delta any) (Chang
 	if err := unknown(delta); err != nil {
 		return Change{}, err
 	}
-	k, err := t.kindOf(typ)
+	k, err := t.kinds.of(typ)
 	if err != nil {
 		return Change{}, err
 	}

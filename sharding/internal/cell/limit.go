@@ -19,7 +19,7 @@ import (
 // The limiter may name an entity as the one to go that was used meanwhile, or is busy. So it asks
 // by [Upkeep.Evict], which looks a second time.
 
-// Limiter bounds the instances of a region. It is called with the cell in hand, by the cells
+// Limiter bounds the instances of a region. It is called with mu of the slot held, by the cells
 // of the region at once, and returns without waiting for any of them.
 type Limiter interface {
 	// Enter gives a seat to the instance of e, which starts or runs.

@@ -18,7 +18,7 @@ const (
 
 // Reachable looks for an entity that lives, in a shard that is served under an epoch. An entity that rests after
 // failures, or that waits for its first message, does not live.
-func Reachable(c *Cell, id string, under protocol.Epoch) (*Entity, Reach) {
+func (c *Cell) Reachable(id string, under protocol.Epoch) (*Entity, Reach) {
 	if !c.place.serves() || c.place.isOver() || c.place.mapEpoch() != under {
 		return nil, ReachAway
 	}
@@ -32,8 +32,8 @@ func Reachable(c *Cell, id string, under protocol.Epoch) (*Entity, Reach) {
 	return e, Reached
 }
 
-// Living appends the ids of the entities of a cell that live.
-func Living(c *Cell, ids []string) []string {
+// Living appends the ids of the entities that live.
+func (c *Cell) Living(ids []string) []string {
 	for e := range c.Entities() {
 		if e.state == entityActive || e.state == entityStarting {
 			ids = append(ids, e.id)

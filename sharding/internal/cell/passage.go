@@ -125,7 +125,7 @@ func (p *places) join(from int) {
 }
 
 // Handover is a part of the window that the runtime has copied, and is about to append to a
-// lane together with messages of other cells, without this cell in hand. The methods belong to
+// lane together with messages of other cells, without mu of its slot held. The methods belong to
 // whoever has the cell; one of [Handover.Placed], [Handover.Strayed] and [Handover.TakenBack] is
 // called once. The zero value has no messages.
 type Handover struct {

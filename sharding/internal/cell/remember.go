@@ -17,7 +17,7 @@ import (
 //	                                    Recall.Start ──────────────────────^ │ fails, or stops otherwise
 //	                                                                       └─┘ rests
 
-// Rememberer remembers the entities of a region. It is called with the cell in hand, by the cells of the
+// Rememberer remembers the entities of a region. It is called with mu of the slot held, by the cells of the
 // region at once, and returns without waiting for any of them.
 type Rememberer interface {
 	// Serve says that the node hosts a shard from now on, or again. [Recall.Start] follows.
@@ -167,8 +167,8 @@ func (m *remembrance) due(now machine.Instant, out *Actions) bool {
 // Recall is what the [Rememberer] tells a cell. It means nothing to a cell that does not serve its shard.
 type Recall struct{ c *Cell }
 
-// RecallOf returns what is told to a cell.
-func RecallOf(c *Cell) Recall { return Recall{c} }
+// Recall returns the inputs by which the store of remembered entities drives the cell.
+func (c *Cell) Recall() Recall { return Recall{c} }
 
 // Start has entities run that have run before, if they do not.
 func (x Recall) Start(now machine.Instant, ids []string, out *Actions) {

@@ -156,8 +156,8 @@ func (t *telling) shard(ctx context.Context, p survey.Place) survey.Told {
 	var ids []string
 	hosted := false
 	sl.Do(func(c *cell.Cell) {
-		if _, reach := cell.Reachable(c, "", p.Epoch); reach != cell.ReachAway {
-			ids, hosted = cell.Living(c, ids), true
+		if _, reach := c.Reachable("", p.Epoch); reach != cell.ReachAway {
+			ids, hosted = c.Living(ids), true
 		}
 	})
 	if told.Away = !hosted || ctx.Err() != nil; told.Away {
@@ -173,7 +173,7 @@ func (t *telling) shard(ctx context.Context, p survey.Place) survey.Told {
 			told.Full++
 			continue
 		}
-		switch runtime.TellLiving(sl, id, p.Epoch, value) {
+		switch sl.TellLiving(id, p.Epoch, value) {
 		case cell.Reached:
 			told.Reached++
 		case cell.ReachFull:

@@ -108,10 +108,10 @@ func (c *Contexts) Of(region *runtime.Region, sl *runtime.Slot, e *cell.Entity) 
 		if e.Ended() {
 			return
 		}
-		if s, _ = (*region.Life(sl)).(*shard); s == nil || s.of != node || s.ctx.Err() != nil && permitted() {
+		if s, _ = (*region.HostingValue(sl)).(*shard); s == nil || s.of != node || s.ctx.Err() != nil && permitted() {
 			EndShard(region, sl)
 			s = &shard{newBounded(context.WithValue(node.ctx, entityKey{}, true), permitted), node}
-			*region.Life(sl) = s
+			*region.HostingValue(sl) = s
 		}
 	})
 	if s == nil {
@@ -122,9 +122,9 @@ func (c *Contexts) Of(region *runtime.Region, sl *runtime.Slot, e *cell.Entity) 
 
 // EndShard ends the context that the entities of a slot share; the caller holds the slot.
 func EndShard(region *runtime.Region, sl *runtime.Slot) {
-	if s, there := (*region.Life(sl)).(*shard); there {
+	if s, there := (*region.HostingValue(sl)).(*shard); there {
 		s.end(nil)
-		*region.Life(sl) = nil
+		*region.HostingValue(sl) = nil
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 // The messages that several cells have collected go in one envelope, when their lane calls:
 //
 //	transmit   takes slots out of the line of the peer
-//	encode     for each, with the slot in hand: its messages become a part of the batch
-//	Track      the batch is appended to the lane, with no slot in hand
-//	settle     for each, with the slot in hand: its messages are at their place, or wait again
+//	encode     for each, with mu held: its messages become a part of the batch
+//	Track      the batch is appended to the lane, with no mu held
+//	settle     for each, with mu held: its messages are at their place, or wait again
 //
 // Meanwhile a slot counts as collecting, so that nothing overtakes the batch. What does not
 // fit takes the way of a cell alone, behind the batch, and the next slots begin another.
@@ -113,11 +113,10 @@ func (p *peer) append(b *batch) {
 	}
 }
 
-// take copies messages of a slot, from a number on, into the batch, and returns the number of the
+// take copies messages of a cell, from a number on, into the batch, and returns the number of the
 // first message that it left out.
-func (b *batch) take(sl *Slot, first uint64) (unsent uint64) {
-	o := sl.cell.Sent().Outgoing()
-	b.bytes, unsent = sl.link.encoder.Part(b.bytes, &o, first, envelopeMost, b.now, &b.numbers)
+func (b *batch) take(encoder *wire.Encoder, o cell.Outgoing, first uint64) (unsent uint64) {
+	b.bytes, unsent = encoder.Part(b.bytes, &o, first, envelopeMost, b.now, &b.numbers)
 	b.full = unsent != o.Window.Next()
 	return unsent
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/window"
 	"github.com/quorate/quorate/sharding/internal/wire"
 	"github.com/quorate/quorate/transport"
 )
 
-// What a cell asks for is carried out here, in the order of its actions and with the slot in
-// hand: carry starts work and lets messages of this node go to their lane, carryRest does
+// What a cell asks for is carried out here, in the order of its actions and with mu
+// held: carry starts work and lets messages of this node go to their lane, carryRest does
 // everything else, with a function for each sort of action: failures, replies,
 // acknowledgements, the timer.
 
@@ -23,7 +22,7 @@ import (
 // that of the caller's job, is returned and not given to another worker.
 func (sl *Slot) carry(mine *cell.Entity) (next cell.Op) {
 	ports := &sl.region.node.Ports
-	sl.full = false // All messages of a step go to the same node: the first that finds the lane full ends the transmission.
+	sl.laneFull = false // All messages of a step go to the same node: the first that finds the lane full ends the transmission.
 	// An acknowledgement to this node itself adds actions while they are read.
 	for i := 0; i < len(sl.out.List()); i++ {
 		a := &sl.out.List()[i]
@@ -42,8 +41,8 @@ func (sl *Slot) carry(mine *cell.Entity) (next cell.Op) {
 				sl.region.ports.Work(t)
 			}
 		case cell.OpTransmit:
-			if !sl.full {
-				sl.full = !sl.transmit(a)
+			if !sl.laneFull {
+				sl.laneFull = !sl.transmit(a)
 			}
 		default:
 			sl.carryRest(a)
@@ -67,16 +66,16 @@ func (sl *Slot) carryRest(a *cell.Action) {
 	case cell.OpFree:
 		sl.freed(a.Message)
 	case cell.OpArrived:
-		sl.arrived(a.Seq)
+		sl.asks.arrived(a.Seq)
 	case cell.OpAcked:
-		sl.delivered(a.Items)
+		sl.asks.delivered(a.Items)
 	case cell.OpMove:
 		sl.moved = append(sl.moved, a.Message)
 	case cell.OpFail:
 		sl.fail(a)
 		node.messages.free(a.Message)
 	case cell.OpReset:
-		sl.completeAll("the node that had the message is gone", func(a *Ask) bool { return a.delivered })
+		sl.asks.completeAll("the node that had the message is gone", func(a *Ask) bool { return a.delivered })
 	case cell.OpReply:
 		sl.reply(a)
 	case cell.OpPress:
@@ -105,7 +104,7 @@ func (sl *Slot) carryRest(a *cell.Action) {
 	case cell.OpReturned:
 		node.Ports.Notes.Returned()
 	case cell.OpEnd:
-		sl.ends.Add(1)
+		sl.hostings.Add(1)
 		sl.region.ports.Ended(sl)
 	}
 }
@@ -115,29 +114,9 @@ func (sl *Slot) carryRest(a *cell.Action) {
 func (sl *Slot) freed(m *cell.Message) {
 	node := sl.region.node
 	if m.Correlation != 0 && m.Origin == node.Ports.Self {
-		sl.arrived(m.Correlation)
+		sl.asks.arrived(m.Correlation)
 	}
 	node.messages.free(m)
-}
-
-// delivered notes that the asks among messages that have left the window now wait for their
-// replies.
-func (sl *Slot) delivered(items window.Items) {
-	if len(sl.asks) == 0 {
-		return
-	}
-	for v := (window.View{}); items.Next(&v); {
-		if c := v.Correlation(); c != 0 {
-			sl.arrived(c)
-		}
-	}
-}
-
-// arrived notes that the message of an ask has come to the mailbox of its entity, or to its end.
-func (sl *Slot) arrived(correlation uint64) {
-	if a := sl.asks[correlation]; a != nil {
-		a.delivered = true
-	}
 }
 
 // flagTooLarge marks a message whose payload no frame could hold.
@@ -150,11 +129,11 @@ func TooLarge(m *cell.Message) bool { return m.Flags&flagTooLarge != 0 }
 // transmit appends messages to the lane to their host, as many in each envelope as
 // fit. It reports false when the lane takes no more at present.
 func (sl *Slot) transmit(a *cell.Action) bool {
-	if sl.batch != nil {
-		sl.handOver(a.Seq)
+	if sl.link.batch != nil {
+		sl.link.handOver(sl.cell, a.Seq)
 		return true
 	}
-	if !sl.goes(a.To) {
+	if !sl.link.goes(sl, a.To) {
 		sl.cell.Sent().Unsent(a.Seq)
 		return true // The lane is not full; every cell asks by itself whether its messages would leave.
 	}
@@ -164,7 +143,7 @@ func (sl *Slot) transmit(a *cell.Action) bool {
 		switch {
 		case err == nil:
 			if sent.passage != sl.link.passage {
-				sl.reroute(sent.passage)
+				sl.link.reroute(sl.cell, sent.passage)
 			}
 			sl.cell.Sent().Handed(first, sent.unsent, sent.place)
 			first, most = sent.unsent, envelopeMost
@@ -183,15 +162,6 @@ func (sl *Slot) transmit(a *cell.Action) bool {
 		}
 	}
 	return true
-}
-
-// reroute tells the cell that its next messages take another passage, and how far the
-// passage that they took so far has come.
-func (sl *Slot) reroute(next transport.Passage) {
-	if old := sl.link.passage; old != nil {
-		sl.cell.Sent().Rerouted(old.Written())
-	}
-	sl.link.passage = next
 }
 
 // fail ends a message of this node with an error: its ask is told, or a tell is counted.
@@ -226,13 +196,13 @@ func (sl *Slot) reply(a *cell.Action) {
 	if reply.Correlation == 0 && reply.Code == protocol.CodeOK {
 		return // Nobody asked.
 	}
-	if !sl.asker.keeps(a.To) {
-		sl.asker = node.peer(a.To)
+	if !sl.lastAsker.keeps(a.To) {
+		sl.lastAsker = node.peer(a.To)
 	}
-	err := sl.asker.reply(reply)
+	err := sl.lastAsker.reply(reply)
 	if errors.Is(err, transport.ErrTooLarge) {
 		reply.Code, reply.Detail, reply.Payload = protocol.CodeEntityFailed, "the reply is larger than a frame", nil
-		err = sl.asker.reply(reply)
+		err = sl.lastAsker.reply(reply)
 	}
 	if err != nil {
 		node.Ports.Notes.Unsent(1) // The ask ends with its deadline.

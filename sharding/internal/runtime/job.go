@@ -231,7 +231,7 @@ func (j *Job) Handled(r cell.Result) {
 // mayFollow reports whether the run goes on with another message.
 func (j *Job) mayFollow() bool {
 	now, held := j.look()
-	return held && now.To.Sub(j.began) <= runLong && j.slot.ends.Load() == j.ends
+	return held && now.To.Sub(j.began) <= runLong && j.slot.hostings.Load() == j.ends
 }
 
 // done tells the cell the outcome of a run. The reply is withheld when the clock
@@ -263,7 +263,7 @@ func (j *Job) done(r cell.Result) {
 		j.yields = true
 	default:
 		j.now = now
-		j.ahead, j.ends = sl.cell.Ahead(e, runMost), sl.ends.Load()
+		j.ahead, j.ends = sl.cell.Ahead(e, runMost), sl.hostings.Load()
 	}
 }
 
@@ -319,7 +319,7 @@ func (j *Job) step(f func(c *cell.Cell, out *cell.Actions)) {
 	j.follow(sl.carry(j.entity))
 }
 
-// follow notes the entity's next step, with the slot in hand. What was ahead and did not begin
+// follow notes the entity's next step, with mu of the slot held. What was ahead and did not begin
 // is back in the mailbox, if it is not over.
 func (j *Job) follow(op cell.Op) {
 	j.op, j.mail, j.ahead = op, cell.Mail{}, cell.Ahead{}

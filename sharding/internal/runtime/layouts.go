@@ -132,18 +132,15 @@ func (r *Region) Relayout(inForce []protocol.Layout) {
 	}
 }
 
-// handOn retires the cell of a slot, and hands what that had to the slots of the next layout: with this
-// slot in hand, so that no sender overtakes it.
+// handOn retires the cell of a slot, and hands what that had to the slots of the next layout: with its
+// mu held, so that no sender overtakes it.
 func (r *Region) handOn(sl *Slot, in protocol.Retire) {
 	if sl.retired.Load() {
 		return
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if sl.link.passage != nil {
-		below, _ := sl.link.passage.Written()
-		sl.cell.Sent().Written(below)
-	}
+	sl.link.written(sl.cell)
 	sl.cell.Apply(sl.now(), in, &sl.out)
 	sl.serves.Store(false)
 	sl.carry(nil)
@@ -187,8 +184,8 @@ func (r *Region) adopt(sl, from *Slot, all []*cell.Message) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	for _, m := range all {
-		if a := from.asks[m.Correlation]; a != nil && m.Correlation != 0 {
-			delete(from.asks, m.Correlation)
+		if a := from.asks.open[m.Correlation]; a != nil && m.Correlation != 0 {
+			delete(from.asks.open, m.Correlation)
 			a.early = nil
 			sl.expect(a, m.Entity)
 			sl.bound(a)
@@ -274,5 +271,5 @@ func (r *Region) Next(m *cell.Message) *Slot {
 // Retired reports whether no node hosts the shard of a slot any more.
 func (r *Region) Retired(sl *Slot) bool { return sl.retired.Load() }
 
-// Life returns what the owner of the kind keeps beside a slot, for as long as the slot is in hand.
-func (r *Region) Life(sl *Slot) *any { return &sl.life }
+// HostingValue returns what the owner of the kind keeps beside a slot. The caller holds mu of the slot.
+func (r *Region) HostingValue(sl *Slot) *any { return &sl.hostingValue }

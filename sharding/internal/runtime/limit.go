@@ -18,7 +18,7 @@ import (
 
 // The limit of a region is one for all of its shards: cells enter their instances in one order, so
 // that it holds whatever the number of shards and however uneven they are. Lock order: a slot, then
-// the limiter. An instance of another slot is stopped without either in hand, by a pass that a timer
+// the limiter. An instance of another slot is stopped with neither lock held, by a pass that a timer
 // calls at once.
 //
 //	start over the limit ──> pass: victim ──> its slot: Evict ──> stops ──> ... ──> no excess

@@ -26,6 +26,9 @@ type link struct {
 	collecting bool              // The cell collects messages until the lane calls: the slot is in line.
 	passage    transport.Passage // The passage that took messages of the window last; nil before the first message.
 
+	batch    *batch        // The batch that is being filled with mu held; else nil.
+	handover cell.Handover // What the batch has of the cell.
+
 	encoder  wire.Encoder
 	outgoing cell.Outgoing           // Of the present append: the messages of the cell.
 	next     uint64                  // Of the present append: the number of the first message to encode.
@@ -47,7 +50,7 @@ type sent struct {
 const envelopeMost = 256
 
 // append appends the messages of a cell from a number on, up to limit of them, to the lane to a
-// node. The caller holds the slot.
+// node. The caller holds mu of the slot.
 func (l *link) append(n *Node, to gossip.NodeID, o cell.Outgoing, first uint64, limit int) (sent, error) {
 	if l.encode == nil {
 		l.encode = func(dst []byte) []byte {
@@ -64,7 +67,7 @@ func (l *link) append(n *Node, to gossip.NodeID, o cell.Outgoing, first uint64, 
 }
 
 // forward appends a message of another origin to the lane to a node. When the lane is full the
-// message is lost here: its origin sends it again. The caller holds the slot.
+// message is lost here: its origin sends it again. The caller holds mu of the slot.
 func (l *link) forward(n *Node, to gossip.NodeID, m *cell.Message) {
 	l.towards(n, to)
 	now := n.Ports.Clock.Instant()
@@ -84,16 +87,16 @@ func (l *link) towards(n *Node, to gossip.NodeID) {
 // goes reports whether messages that are appended to the lane to a node would leave at
 // once. If not, the lane calls when they would: until then they stay with the cell, which can
 // take them back.
-func (sl *Slot) goes(to gossip.NodeID) bool {
-	sl.link.towards(sl.region.node, to)
-	sl.deferToLane()
-	return !sl.link.collecting
+func (l *link) goes(sl *Slot, to gossip.NodeID) bool {
+	l.towards(sl.region.node, to)
+	l.deferToLane(sl)
+	return !l.collecting
 }
 
 // deferToLane puts the slot into the line for the next batch of the lane, unless an append
-// would leave at once. Afterwards link.collecting says whether the lane will call.
-func (sl *Slot) deferToLane() {
-	if l := &sl.link; !l.collecting {
+// would leave at once. Afterwards collecting says whether the lane will call.
+func (l *link) deferToLane(sl *Slot) {
+	if !l.collecting {
 		l.collecting = l.peer.wait(sl)
 	}
 }
@@ -105,7 +108,7 @@ func (sl *Slot) collect() {
 	if !l.peer.keeps(sl.cell.Home()) {
 		return // The first message to a home goes at once.
 	}
-	if sl.deferToLane(); l.collecting {
+	if l.deferToLane(sl); l.collecting {
 		sl.cell.Collect()
 	}
 }
@@ -139,22 +142,39 @@ func (sl *Slot) encode(p *peer) (h cell.Handover, ok bool) {
 		sl.goOn(p.batch.now)
 		return h, false
 	}
-	sl.batch = &p.batch
+	sl.link.batch = &p.batch
 	sl.goOn(p.batch.now)
-	sl.batch = nil
-	h, sl.handover = sl.handover, cell.Handover{}
+	sl.link.batch = nil
+	h, sl.link.handover = sl.link.handover, cell.Handover{}
 	return h, true
 }
 
 // handOver puts messages from a number on into the batch that is being filled. What does not fit
 // waits until settle.
-func (sl *Slot) handOver(first uint64) {
-	unsent := sl.batch.take(sl, first)
+func (l *link) handOver(c *cell.Cell, first uint64) {
+	unsent := l.batch.take(&l.encoder, c.Sent().Outgoing(), first)
 	if unsent != first {
-		sl.handover = sl.cell.Sent().Handing(first, unsent)
+		l.handover = c.Sent().Handing(first, unsent)
 	}
-	if sl.batch.full {
-		sl.cell.Sent().Unsent(unsent)
+	if l.batch.full {
+		c.Sent().Unsent(unsent)
+	}
+}
+
+// reroute tells the cell that its next messages take another passage, and how far the
+// passage that they took so far has come.
+func (l *link) reroute(c *cell.Cell, next transport.Passage) {
+	if old := l.passage; old != nil {
+		c.Sent().Rerouted(old.Written())
+	}
+	l.passage = next
+}
+
+// written tells the cell how far the passage that its messages take has come.
+func (l *link) written(c *cell.Cell) {
+	if l.passage != nil {
+		below, _ := l.passage.Written()
+		c.Sent().Written(below)
 	}
 }
 
@@ -171,7 +191,7 @@ func (sl *Slot) settle(p *peer, h *cell.Handover, at sent, err error) {
 		sl.link.encoder.Forget()
 	case here:
 		if at.passage != sl.link.passage {
-			sl.reroute(at.passage)
+			sl.link.reroute(sl.cell, at.passage)
 		}
 		h.Placed(at.place)
 	default:

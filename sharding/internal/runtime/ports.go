@@ -95,7 +95,7 @@ type Timer interface {
 // message.
 type Waiter interface{ Room() }
 
-// Asker is told, once and with the slot in hand, how its ask has ended.
+// Asker is told, once and with mu of its slot held, how its ask has ended.
 type Asker interface {
 	// Answer: by a reply.
 	Answer(reply *protocol.Reply)

@@ -55,7 +55,7 @@ func (r *Region) Slot(shard protocol.ShardID) *Slot { return r.shape.Load().slot
 func (r *Region) SlotOf(entity string) *Slot { return r.shape.Load().of(protocol.HashOf(entity), 0) }
 
 // Away reports whether the last message to a slot went to another node, a hint for the next one.
-func (r *Region) Away(sl *Slot) bool { return sl.away.Load() }
+func (r *Region) Away(sl *Slot) bool { return sl.remoteHint.Load() }
 
 // EachSlot calls f for every slot.
 func (r *Region) EachSlot(f func(*Slot)) {
@@ -90,7 +90,7 @@ func (r *Region) Reload(passivateAfter, stuckAfter time.Duration) {
 }
 
 const (
-	// sweepChunk is how many entities are looked at in one go with a slot in hand: messages
+	// sweepChunk is how many entities are looked at in one go with mu of a slot held: messages
 	// to the shard wait meanwhile.
 	sweepChunk = 128
 	// sweepIntervalMax bounds the sweep interval, so that failures are forgotten in time
@@ -110,7 +110,7 @@ func SweepInterval(times ...time.Duration) time.Duration {
 	return every
 }
 
-// Sweep looks at all entities, a few at a time with a slot in hand, until done reports true.
+// Sweep looks at all entities, a few at a time with mu of a slot held, until done reports true.
 func (r *Region) Sweep(done func() bool) {
 	defer r.forget()
 	for _, sl := range r.shape.Load().slots {

@@ -15,7 +15,7 @@ import (
 
 // The entities of a region that are remembered: one desk for all of its shards, so that the rate at which they
 // begin, and the calls of the store, are bounded however many shards come at once. Lock order: a slot, then
-// the desk. What the desk wants of a slot, and calls of the store, are done without either in hand, by a pass
+// the desk. What the desk wants of a slot, and calls of the store, are done with neither lock held, by a pass
 // that a timer calls at once.
 //
 //	slot ─ Remember ──> desk ─ ─ (timer) ─ ─> pass ──> StoreCalls ──> Remembered ──> desk ─ ─> pass ──> slot
@@ -137,7 +137,7 @@ func (m *remembers) pass() {
 	m.arm(now)
 }
 
-// recallMost is how many entities begin with a slot in hand: messages to the shard wait meanwhile.
+// recallMost is how many entities begin with mu of a slot held: messages to the shard wait meanwhile.
 const recallMost = 128
 
 // carry does what the desk wants, without a lock.
@@ -176,7 +176,7 @@ func (m *remembers) carry(out *recall.Outbox) {
 	}
 }
 
-// begin returns which entities are to begin all the same. The slot is in hand, so that none of them stops for good
+// begin returns which entities are to begin all the same. mu of the slot is held, so that none of them stops for good
 // between this and its begin.
 func (m *remembers) begin(shard protocol.ShardID, ids []string) []string {
 	m.mu.Lock()
@@ -189,7 +189,7 @@ func (m *remembers) tell(shard protocol.ShardID, f func(cell.Recall, machine.Ins
 	if sl == nil {
 		return // Its layout is gone.
 	}
-	sl.Step(func(c *cell.Cell, out *cell.Actions) { f(cell.RecallOf(c), sl.now(), out) })
+	sl.Step(func(c *cell.Cell, out *cell.Actions) { f(c.Recall(), sl.now(), out) })
 }
 
 // Remembered says what has become of a call of a [StoreCalls], a [recall.Opened] or a [recall.Changed], or hands over

@@ -39,7 +39,7 @@ func (p *peer) gather(reply *protocol.Reply) bool {
 	}
 	r := &p.replies
 	r.mu.Lock()
-	// A session that has ended sends its list no more. That is looked at with the list in hand:
+	// A session that has ended sends its list no more. That is looked at with mu held:
 	// what is in it before the end goes with the end.
 	if p.over.Load() || !r.called && !p.lane.Defer(p.callReplies) {
 		r.mu.Unlock()

@@ -28,7 +28,7 @@ func (sl *Slot) Ask(entity string, message any, a *Ask) bool { return sl.join(en
 
 // join does the work of Tell, for which a is nil, and of Ask.
 func (sl *Slot) join(entity string, message any, a *Ask) bool {
-	if sl.away.Load() {
+	if sl.remoteHint.Load() {
 		return false
 	}
 	sl.mu.Lock()
@@ -53,10 +53,10 @@ func (sl *Slot) join(entity string, message any, a *Ask) bool {
 
 // TellLiving puts a message into the mailbox of an entity of this node if it lives, in a shard that is served under
 // an epoch; it wakes none.
-func TellLiving(sl *Slot, entity string, under protocol.Epoch, message any) cell.Reach {
+func (sl *Slot) TellLiving(entity string, under protocol.Epoch, message any) cell.Reach {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	e, reach := cell.Reachable(sl.cell, entity, under)
+	e, reach := sl.cell.Reachable(entity, under)
 	if reach == cell.Reached && sl.cell.Join(e, message, 0, 0) {
 		sl.cell.Rouse(sl.now(), e, &sl.out)
 		sl.carry(nil)
@@ -67,7 +67,7 @@ func TellLiving(sl *Slot, entity string, under protocol.Epoch, message any) cell
 // Blank returns a message that the caller offers to the slot, and a buffer for its encoding
 // if the message will probably go to another node.
 func (sl *Slot) Blank(entity string, message any, size int, trace []byte) (m *cell.Message, buffer []byte) {
-	if sl.away.Load() {
+	if sl.remoteHint.Load() {
 		m = sl.region.node.messages.packed(size)
 		buffer, m.Payload = m.Payload, nil
 	} else {
@@ -85,8 +85,8 @@ func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room W
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	local := sl.cell.Local()
-	if sl.away.Load() == local {
-		sl.away.Store(!local)
+	if sl.remoteHint.Load() == local {
+		sl.remoteHint.Store(!local)
 	}
 	if m.Payload == nil && !local {
 		return EncodeFirst, nil, ""
@@ -105,7 +105,7 @@ func (sl *Slot) Offer(m *cell.Message, a *Ask) (admission cell.Admission, room W
 	case admission == cell.Accepted:
 		sl.bound(a)
 	default:
-		delete(sl.asks, a.Correlation)
+		delete(sl.asks.open, a.Correlation)
 	}
 	switch admission {
 	case cell.WindowFull, cell.MailboxFull:
@@ -180,10 +180,10 @@ func (a *Ask) Retract() (back, told bool) {
 func (sl *Slot) retract(a *Ask) (back, there bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if sl.asks[a.Correlation] != a {
+	if sl.asks.open[a.Correlation] != a {
 		return false, false
 	}
-	delete(sl.asks, a.Correlation)
+	delete(sl.asks.open, a.Correlation)
 	back = sl.takeBack(a)
 	sl.carry(nil)
 	return back, true
@@ -197,7 +197,7 @@ func (sl *Slot) takeBack(a *Ask) bool {
 	}
 	if p := sl.link.passage; p != nil {
 		if _, over := p.Written(); over {
-			sl.reroute(nil)
+			sl.link.reroute(sl.cell, nil)
 		}
 	}
 	m, back := sl.cell.Retract(sl.now(), a.entity, a.Correlation, &sl.out)

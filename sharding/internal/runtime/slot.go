@@ -23,32 +23,29 @@ import (
 // bookkeeping of one message; under it the lock of a lane and those behind the ports may be
 // taken, never that of another slot, and never is code of a program run.
 type Slot struct {
-	region  *Region
-	shard   protocol.ShardID
-	layout  *layout
-	due     atomic.Bool   // The slot is in the list of acknowledgements.
-	away    atomic.Bool   // The last message went to another node: a hint for the next message.
-	serves  atomic.Bool   // Messages to the shard went into mailboxes here, after the last order of the control machine.
-	retired atomic.Bool   // The shard is retired, and everything of its cell is with the cells of the next layout.
-	ends    atomic.Uint32 // How often the hosting has ended. Written with mu held.
-	lease   permit        // Whether the lease of the shard is held.
+	region     *Region
+	shard      protocol.ShardID
+	layout     *layout
+	due        atomic.Bool   // The slot is in the list of acknowledgements.
+	remoteHint atomic.Bool   // The last message went to another node: a hint for the next message.
+	serves     atomic.Bool   // Messages to the shard went into mailboxes here, after the last order of the control machine.
+	retired    atomic.Bool   // The shard is retired, and everything of its cell is with the cells of the next layout.
+	hostings   atomic.Uint32 // How many hostings have ended. Written with mu held.
+	lease      permit        // Whether the lease of the shard is held.
 
-	mu       sync.Mutex // Guards all fields below.
-	cell     *cell.Cell
-	link     link // Beside the lock and the cell, since every message to another node looks at it.
-	out      cell.Actions
-	asks     map[uint64]*Ask          // The asks without a reply, by correlation; made at first use.
-	limit    machine.Instant          // When the asks are looked at, of which the first may end by itself then; 0: there is none.
-	full     bool                     // The last step found the lane full.
-	waiters  map[*cell.Message]Waiter // Senders that wait for room, by message; made at first use.
-	timer    Timer                    // The timer of OpWake; made at first use.
-	batch    *batch                   // The batch that is being filled with the slot in hand; else nil.
-	handover cell.Handover            // What the batch has of the cell.
-	life     any                      // What the owner of the kind keeps of the hosting, see Region.Life.
-	busy     time.Duration            // How long entities have been handling messages, all together.
-	asker    *peer                    // The node that was sent a reply last; nil before the first.
-	moved    []*cell.Message          // What the cell hands on as it is retired.
-	round    *round                   // The round of acknowledgements that goes on with the slot in hand; else nil.
+	mu           sync.Mutex // Guards all fields below.
+	cell         *cell.Cell
+	link         link // Beside the lock and the cell, since every message to another node looks at it.
+	out          cell.Actions
+	asks         askTable
+	laneFull     bool                     // The last step found the lane full.
+	waiters      map[*cell.Message]Waiter // Senders that wait for room, by message; made at first use.
+	timer        Timer                    // The timer of OpWake; made at first use.
+	hostingValue any                      // What the owner of the kind keeps of the hosting, see Region.HostingValue.
+	busy         time.Duration            // How long entities have been handling messages, all together.
+	lastAsker    *peer                    // The node that was sent a reply last; nil before the first.
+	moved        []*cell.Message          // What the cell hands on as it is retired.
+	round        *round                   // The round of acknowledgements that goes on with mu held; else nil.
 }
 
 // Kind returns the name of the kind.
@@ -57,14 +54,14 @@ func (sl *Slot) Kind() string { return sl.region.name }
 // Shard returns the shard of the cell.
 func (sl *Slot) Shard() protocol.ShardID { return sl.shard }
 
-// Do calls f with the cell in hand. Nothing that f does asks for an action.
+// Do calls f with mu held. Nothing that f does asks for an action.
 func (sl *Slot) Do(f func(c *cell.Cell)) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	f(sl.cell)
 }
 
-// Step calls f with the cell in hand, and carries out the actions that follow.
+// Step calls f with mu held, and carries out the actions that follow.
 func (sl *Slot) Step(f func(c *cell.Cell, out *cell.Actions)) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
@@ -104,7 +101,7 @@ func (sl *Slot) Waiting() int {
 func (sl *Slot) Asking() int {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	return len(sl.asks)
+	return len(sl.asks.open)
 }
 
 // Apply feeds an input of the control machine to the cell.
@@ -115,15 +112,12 @@ func (sl *Slot) Apply(in protocol.CellInput) {
 	}
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	if sl.link.passage != nil {
-		below, _ := sl.link.passage.Written()
-		sl.cell.Sent().Written(below)
-	}
+	sl.link.written(sl.cell)
 	homes := sl.cell.Homes()
 	sl.cell.Apply(sl.now(), in, &sl.out)
 	sl.serves.Store(sl.cell.Serves())
 	if sl.cell.Homes() != homes {
-		sl.settleEarly()
+		sl.asks.settleEarly(sl.cell)
 	}
 	sl.carry(nil)
 }
@@ -138,7 +132,7 @@ func (sl *Slot) flush(now machine.Instant, to gossip.NodeID) bool {
 	defer sl.mu.Unlock()
 	sl.cell.Flush(now, to, &sl.out)
 	sl.carry(nil)
-	return !sl.full
+	return !sl.laneFull
 }
 
 // sweep looks at some entities of the shard, and reports whether those were the last.
@@ -166,7 +160,7 @@ func (sl *Slot) abandon() {
 	defer sl.mu.Unlock()
 	sl.cell.Apply(sl.now(), protocol.Abandon{}, &sl.out)
 	sl.carry(nil)
-	sl.completeAll("this node has ended", func(*Ask) bool { return true })
+	sl.asks.completeAll("this node has ended", func(*Ask) bool { return true })
 	if sl.timer != nil {
 		sl.timer.Stop()
 	}

@@ -339,8 +339,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRandomFaults", name: "a reply that goes to another ask", file: "runtime/asks.go",
-		old: "	a := sl.asks[reply.Correlation]\n	if a == nil {\n",
-		new: "	a := sl.asks[reply.Correlation]\n	if mutant(NAME) && a != nil {\n		for _, other := range sl.asks {\n			if other.Correlation < a.Correlation {\n				a = other\n			}\n		}\n	}\n	if a == nil {\n",
+		old: "	a := t.open[reply.Correlation]\n	if a == nil {\n",
+		new: "	a := t.open[reply.Correlation]\n	if mutant(NAME) && a != nil {\n		for _, other := range t.open {\n			if other.Correlation < a.Correlation {\n				a = other\n			}\n		}\n	}\n	if a == nil {\n",
 	},
 	{
 		test: "TestRandomFaults", name: "an ask that is not told that its message has failed", file: "runtime/carry.go",
@@ -475,13 +475,13 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask behind the first one that does not end", file: "runtime/asks.go",
-		old: "	if sl.limit != 0 {\n		sl.limit = max(",
-		new: "	if sl.limit != 0 && !mutant(NAME) {\n		sl.limit = max(",
+		old: "; next != 0 {\n",
+		new: "; next != 0 && !mutant(NAME) {\n",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask that ends and stays in the table", file: "runtime/asks.go",
-		old: "			delete(sl.asks, correlation)\n			a.Asker.End(",
-		new: "			if !mutant(NAME) {\n				delete(sl.asks, correlation)\n			}\n			a.Asker.End(",
+		old: "			delete(sl.asks.open, correlation)\n			a.Asker.End(",
+		new: "			if !mutant(NAME) {\n				delete(sl.asks.open, correlation)\n			}\n			a.Asker.End(",
 	},
 	{
 		test: "TestOutcomesAreTrue", name: "an ask whose message is said to be taken back", file: "runtime/asks.go",
