@@ -57,7 +57,7 @@ func (p *share) useWith(load uint64) uint64 { return (p.load + load) / p.weight 
 
 // balance is what a decision knows of the regions.
 type balance struct {
-	shares      []*share
+	shares    []*share
 	flying    map[Shard]bool
 	shards    int    // How many the regions have.
 	added     uint64 // What a new shard weighs.

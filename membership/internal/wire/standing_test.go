@@ -33,7 +33,7 @@ func TestAProofGetsNoYoungerOnTheWire(t *testing.T) {
 }
 
 func TestAProofOlderThanAnyFenceIsMalformed(t *testing.T) {
-	for _, m := range []fields{{"question": 1, "proof": uint64(1<<62)}, {"question": 1, "all": uint64(math.MaxUint64)}} {
+	for _, m := range []fields{{"question": 1, "proof": uint64(1 << 62)}, {"question": 1, "all": uint64(math.MaxUint64)}} {
 		_, err := wire.Codec{}.Decode(made(t, fields{"lend_standing": m}).bytes(t))
 		require.ErrorIs(t, err, wire.ErrMalformed)
 	}
