@@ -26,7 +26,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"nobody is asked for room again", "TestWhatWaitsForALane", backlog, "			n.Ports.AwaitRoom(to)\n", "			if !mutant(NAME) {\n				n.Ports.AwaitRoom(to)\n			}\n"},
 		{"a lane that has ended is kept", "TestTheLaneOfAnswersIsLookedUpOnce", backlog, "		n.peers.forget(p.node) //", "		if !mutant(NAME) {\n			n.peers.forget(p.node)\n		} //"},
 
-		{"an ask waits for those after it", inTime, asks, "a.Deadline < t.limit); first {", "a.Deadline < t.limit && !mutant(NAME)); first {"},
+		{"an ask waits for those after it", inTime, asks, "	if sl.asks.bound(a) {\n", "	if none := sl.asks.limit == 0; sl.asks.bound(a) && (none || !mutant(NAME)) {\n"},
 		{"one ask of a slot ends by itself", inTime, asks, "; next != 0 {\n", "; next != 0 && !mutant(NAME) {\n"},
 		{"an ask that ends leaves its message", inTime, asks, "			a.Asker.End(sl.takeBack(a), cause)\n", "			a.Asker.End(!mutant(NAME) && sl.takeBack(a), cause)\n"},
 		{"an ask is looked for at each deadline", "TestAsksThatEndOneAfterTheOtherEndTogether", asks, "		t.limit = max(t.limit, now.Add(deadlinesApart))\n", "		if !mutant(NAME) {\n			t.limit = max(t.limit, now.Add(deadlinesApart))\n		}\n"},

@@ -15,7 +15,7 @@ import (
 // of package singleton.
 func TestMutantsAreCaught(t *testing.T) {
 	const daemon, background = "daemon/daemon.go", "internal/background/background.go"
-	const client, kind, scale = "../scale.go", "../kind.go", "../internal/control/scale.go"
+	const client, kind, scale = "../operations.go", "../kind.go", "../internal/control/scale.go"
 	const refused, spread, changed, heldUp = "TestWhatAStartRefuses", "TestInstancesAreSpread", "TestTheNumberOfInstancesIsChanged", "TestAChangeThatIsHeldUp"
 	var all []simulationtest.Mutant
 	for _, m := range []struct{ name, test, file, old, to string }{
