@@ -145,7 +145,9 @@ func TestRememberedEntitiesComeBack(t *testing.T) {
 		for _, id := range ids(30) {
 			w.nodes[0].must(id, "x")
 		}
-		pass(time.Second)
+		eventually(t, "the store has them", func() bool {
+			return !slices.ContainsFunc(ids(30), func(id string) bool { return !records.has(id) })
+		})
 		all := func() bool { return !slices.ContainsFunc(ids(30), func(id string) bool { return !w.runs(id) }) }
 		w.crash(w.nodes[2])
 		w.nodes = w.nodes[:2]

@@ -47,6 +47,18 @@ func (s *sets) Open(_ context.Context, of remember.Shard, under epoch.Epoch) (re
 	return openSet{s, set, set.opens}, slices.Sorted(maps.Keys(set.ids)), nil
 }
 
+// has reports whether some shard has an id.
+func (s *sets) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, set := range s.all {
+		if set.ids[id] {
+			return true
+		}
+	}
+	return false
+}
+
 // openSet is a set in the hands of the n-th who has opened it.
 type openSet struct {
 	of  *sets
