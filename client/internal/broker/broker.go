@@ -19,12 +19,14 @@ type Instant time.Duration
 
 // Config bounds the machine.
 type Config struct {
-	Nodes    int     // How many nodes the client knows.
-	Queued   int     // How many requests may wait for a node.
-	Bytes    int     // How many bytes these may have, unless there is one only.
-	Shards   int     // How many places of shards are remembered for each kind, at most.
-	Kinds    int     // For how many kinds.
-	Patience Instant // What must be left of a request's time for it to be given to nodes again that have sent it away: its outcome would be unknown for nothing.
+	Nodes  int // How many nodes the client knows.
+	Queued int // How many requests may wait for a node.
+	Bytes  int // How many bytes these may have, unless there is one only.
+	Shards int // How many places of shards are remembered for each kind, at most.
+	Kinds  int // For how many kinds.
+	// Patience is what must be left of a request's time for it to be given again to nodes that have sent it away: its
+	// outcome would be unknown for nothing.
+	Patience Instant
 }
 
 // Code says how a request has ended. The values are those of the wire.

@@ -73,7 +73,8 @@ type peer struct {
 	none           bool   // It has said that it knows no register.
 	registerSent   uint64 // The generation that was sent to it last, and when.
 	registerSentAt machine.Instant
-	verified       machine.Instant // When its node was last asked whether it still is this replica, which another node claims to be.
+	// verified is when its node was last asked whether it still is this replica, which another node claims to be.
+	verified machine.Instant
 
 	agrees        bool            // It remembers no batch of this replica's store that is missing.
 	apart         bool            // It has said that it does not count for now.

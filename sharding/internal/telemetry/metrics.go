@@ -120,7 +120,9 @@ type Collected struct {
 	// Coordinated describes the kinds whose coordinator runs here, for metrics alone; as it was before
 	// when the control machine is too busy to answer.
 	Coordinated []control.Coordinated
-	Missing     map[string]bool // By kind of this node, whether no member can coordinate it; kinds of which that is not known are not in it.
+	// Missing says of each kind of this node whether no member can coordinate it; a kind of which that is not known is
+	// not in it.
+	Missing map[string]bool
 }
 
 // KindTally is the sum of the counters and of the present numbers of the cells of a kind.
