@@ -41,16 +41,12 @@ func (sleeper) Receive(c *sharding.Context, m *rig.Message) error {
 // measureBlocked measures questions to entities of the same node, in turns by themselves and
 // while other entities of the node sleep: as many as s.Blocked, each now and then.
 func measureBlocked(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
-	node, err := startNode(ctx, nil, forTell(s))
+	var found rig.Tally
+	node, region, err := startProbes(ctx, s, &found)
 	if err != nil {
 		return out, err
 	}
 	defer dropNode(node)
-	var found rig.Tally
-	region, err := sharding.Start(node, probes(&found, s, ""))
-	if err != nil {
-		return out, err
-	}
 	ask := asking(region)
 	if err := prime(ctx, s, ask); err != nil {
 		return out, err

@@ -20,17 +20,27 @@ import (
 
 // measureLocalTells measures tells to entities of the same node.
 func measureLocalTells(ctx context.Context, s rig.Spec, _ *rig.Link) (out figure.Outcome, err error) {
-	node, err := startNode(ctx, nil, forTell(s))
+	var found rig.Tally
+	node, region, err := startProbes(ctx, s, &found)
 	if err != nil {
 		return out, err
 	}
 	defer dropNode(node)
-	var found rig.Tally
-	region, err := sharding.Start(node, probes(&found, s, ""))
-	if err != nil {
-		return out, err
-	}
 	return tellAll(ctx, s, region, rig.Marks(found.Totals, rig.NoCPU), node)
+}
+
+// startProbes starts a node by itself with the entities that are told and asked. What they find goes into the tally.
+func startProbes(ctx context.Context, s rig.Spec, found *rig.Tally) (*cluster.Node, *sharding.Region[*rig.Message], error) {
+	node, err := startNode(ctx, nil, forTell(s))
+	if err != nil {
+		return nil, nil, err
+	}
+	region, err := sharding.Start(node, probes(found, s, ""))
+	if err != nil {
+		dropNode(node)
+		return nil, nil, err
+	}
+	return node, region, nil
 }
 
 // measureRemote measures tells to the entities of another process.
