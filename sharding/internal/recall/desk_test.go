@@ -437,6 +437,21 @@ func TestChangesAreGathered(t *testing.T) {
 	require.Equal(t, []recall.Change{{Set: own, Session: 1, Forget: []string{"c"}}}, out.Change)
 }
 
+// Of a change that has failed nobody knows what the store has: the set is read again, and it is written again.
+func TestWhatFailedIsWrittenAgain(t *testing.T) {
+	d, out := opened(t, config())
+	d.Step(2, recall.Remember{ID: "a"}, out)
+	out.Reset()
+	d.Step(3, recall.Changed{Set: own, Session: 1, Err: errors.New("down")}, out)
+	again := d.Wake(3)
+	d.Step(again, recall.Tick{}, out)
+	require.Len(t, out.Open, 1)
+	session := out.Open[0].Session
+	out.Reset()
+	d.Step(again, recall.Opened{Set: own, Session: session}, out)
+	require.Equal(t, []recall.Change{{Set: own, Session: session, Remember: []string{"a"}}}, out.Change)
+}
+
 // A store that fails is called again with pauses that double up to their bound; a later owner has the longest at once.
 func TestPausesDouble(t *testing.T) {
 	for fenced, want := range map[bool][]time.Duration{false: {100e6, 200e6, 400e6, 800e6, 16e8, 2e9, 2e9}, true: {2e9, 2e9}} {

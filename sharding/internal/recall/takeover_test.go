@@ -102,13 +102,34 @@ func TestWhatIsTakenOverBegins(t *testing.T) {
 	require.EqualValues(t, 1, d.Stats().Taken)
 }
 
+// Until the first answer nothing may be written, and the one who is asked may not serve the first shard yet: the
+// question is repeated soon. Later one that is lost costs nothing, and waits for its whole time.
+func TestTheFirstQuestionIsRepeatedSoon(t *testing.T) {
+	d, out := taking(t, config())
+	now := machine.Instant(1) // It has asked.
+	var after []time.Duration
+	q := asks(t, d, &now, out)
+	for first := q; q.Number == first.Number; q = asks(t, d, &now, out) {
+		after = append(after, now.Sub(1)/time.Millisecond)
+	}
+	require.Equal(t, []time.Duration{20, 60, 140, 300, 620, 1260}, after)
+	require.Equal(t, machine.Instant(1).Add(2*time.Second), now, "another question")
+	d.Step(now, protocol.Given{Number: q.Number}, out)
+	second := asks(t, d, &now, out)
+	began := now
+	require.Greater(t, asks(t, d, &now, out).Number, second.Number)
+	require.Equal(t, began.Add(2*time.Second), now, "it is not repeated")
+}
+
 // An answer to an earlier question means nothing: since then the entity may have been forgotten.
 func TestOnlyTheLastQuestionIsAnswered(t *testing.T) {
 	d, out := taking(t, config())
 	now, id := machine.Instant(1), formerly(0, 0)
 	first := asks(t, d, &now, out)
 	second := asks(t, d, &now, out)
-	require.Less(t, first.Number, second.Number)
+	for second.Number == first.Number { // It is repeated.
+		second = asks(t, d, &now, out)
+	}
 	out.Reset()
 	d.Step(now, protocol.Given{Number: first.Number, IDs: []string{id}}, out)
 	require.Empty(t, out.Start)

@@ -20,14 +20,16 @@ import (
 //	  └─> remembers those, and has them begin
 //
 // One question is under way at a time, and only its answer counts: so an id that was forgotten here before the question
-// cannot come with the answer. What is to be forgotten is written when the former sets do not have it any more: else
-// the next home would take it over again.
+// cannot come with the answer. Until the first answer nothing is written, and when a kind begins nobody may know yet
+// who serves the first shard: till then a question is repeated soon, under its number. What is to be forgotten is
+// written when the former sets do not have it any more: else the next home would take it over again.
 
 // The times and bounds of questions.
 const (
 	takeSoon  = 5 * time.Millisecond   // After an answer that has brought something.
 	takeEvery = 500 * time.Millisecond // After one that has not.
 	takeLimit = 2 * time.Second        // How long an answer is waited for.
+	takeAgain = 20 * time.Millisecond  // The first pause until it is repeated, each twice the one before.
 
 	takeMost  = 1000     // Ids in a question, and in an answer.
 	takeBytes = 64 << 10 // Their bytes, but for one that is longer.
@@ -41,6 +43,8 @@ type taker struct {
 	over    bool            // No set of a former layout has anything any more.
 	asked   uint64          // The number of the question that is under way; 0: none is.
 	next    machine.Instant // When to ask, or to ask again.
+	limit   machine.Instant // Until when an answer to the question is waited for.
+	pause   time.Duration   // Until the next repetition.
 	reports map[string]*shard
 	line    []string // The ids of reports in the order in which they came; some may be gone.
 }
@@ -94,11 +98,18 @@ func (t *taker) ask(now machine.Instant, out *Outbox) {
 		return
 	}
 	d := t.desk
-	if t.asked > 0 {
+	if t.asked > 0 && now >= t.limit {
 		t.unheard(now, out)
+		t.asked = 0
 	}
-	d.sessions++
-	t.asked, t.next = d.sessions, now.Add(takeLimit)
+	if t.asked == 0 {
+		d.sessions++
+		t.asked, t.limit, t.pause = d.sessions, now.Add(takeLimit), takeAgain
+	}
+	if t.next = t.limit; !t.lists(d.present().Number) {
+		t.next = min(t.next, now.Add(t.pause))
+		t.pause *= 2
+	}
 	q := protocol.Take{Layout: d.present().Number, Number: t.asked}
 	for _, s := range d.order {
 		if s.id.Layout() == q.Layout && s.known && !s.stops {
