@@ -1,18 +1,20 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command module makes a module of this repository, or completes what follows from the imports of all: the
-// requirements of siblings, their replaces, and the table of modules in docs/architecture.md.
+// Command module makes a module of this repository, or completes what follows from the code of all: the requirements of
+// siblings, their replaces, the table of modules in docs/architecture.md, and that of docs/compatibility.md.
 //
 //	module -dir discovery/zookeeper -about "finds them in ZooKeeper"
 //	module
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 
+	"github.com/quorate/quorate/tools/internal/compatibility"
 	"github.com/quorate/quorate/tools/internal/modules"
 )
 
@@ -38,5 +40,5 @@ func run(root, dir, about string) error {
 		}
 		fmt.Printf("made %s: write its code, then make tidy api; what it promises is a row in docs/versioning.md\n", dir)
 	}
-	return modules.Derive(root)
+	return errors.Join(modules.Derive(root), compatibility.Derive(root))
 }

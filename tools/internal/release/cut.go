@@ -18,6 +18,8 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"github.com/quorate/quorate/tools/internal/compatibility"
 )
 
 // [Cut] clones the repository, makes the commit for the main branch ([Release.raise]),
@@ -130,16 +132,18 @@ func (r *Release) released() []*Next {
 	return slices.DeleteFunc(slices.Clone(r.Next), func(n *Next) bool { return !n.Released() })
 }
 
-// raise gives the changelogs their versions, and has every module, modules without releases
-// too, require the siblings at the version that they get whose news it needs. The replaces stay: this commit is
-// the next one of the main branch.
+// raise gives the changelogs and the table of docs/compatibility.md their versions, and has every module, modules
+// without releases too, require the siblings at the version that they get whose news it needs. The replaces stay: this
+// commit is the next one of the main branch.
 func (r *Release) raise(day time.Time) error {
 	for _, m := range slices.Concat(r.Tree.Modules, r.Tree.Kept) {
 		if err := r.raiseOne(m); err != nil {
 			return err
 		}
 	}
+	versions := map[string]string{}
 	for _, n := range r.released() {
+		versions[n.Module.Dir] = n.Version
 		note := ""
 		if len(n.follow) > 0 {
 			note = "- Requires " + strings.Join(n.follow, ", ") + "."
@@ -147,6 +151,9 @@ func (r *Release) raise(day time.Time) error {
 		if err := r.promote(filepath.Join(r.dir(n.Module), changelogName), n.Version, note, day); err != nil {
 			return err
 		}
+	}
+	if err := compatibility.Release(r.Clone, versions); err != nil {
+		return err
 	}
 	if whole := r.whole(); whole != "" {
 		return r.promote(filepath.Join(r.Clone, changelogName), whole, "", day)
