@@ -27,6 +27,10 @@ const (
 	MaxServices   = 256    // Services of a member.
 	MaxLoaded     = 8      // Downing strategies that a member has loaded.
 	MaxCauseBytes = 200    // Bytes of the reason for which a member was declared down.
+
+	// MaxUnknownBytes bounds the fields of a later release in one record. They are kept by all members for as long as
+	// the record, and a record with more is refused.
+	MaxUnknownBytes = 1024
 )
 
 // Address is the host and port at which a node listens and other nodes dial it. The

@@ -50,6 +50,7 @@ func (s *source) state() (*gossip.State, error) {
 	for i := range 5 {
 		m := &gossip.Member{Node: node(i), Status: gossip.Up, UpNumber: gossip.UpNumber(i + 1)}
 		m.Loaded = gossip.Loaded{Version: s.count(), Strategies: []gossip.StrategyID{closureStrategies[0].ID()}}
+		m.Unknown = gossip.Unknown{Version: m.Loaded.Version, Fields: "\x18\x01"}
 		switch s.n(9) {
 		case 0:
 			m.Status, m.UpNumber = gossip.Joining, 0

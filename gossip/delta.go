@@ -17,6 +17,7 @@ type Registers struct {
 	Downing      DowningRegister
 	EpochBorn    int64 // Unix milliseconds; 0: the birth of the cluster.
 	Yielded      Yield // Zero: the cluster goes on.
+	Unknown      Unknown
 }
 
 // Delta is the difference that takes a receiver from one clock to another: the edits
@@ -162,7 +163,7 @@ func (d *Delta) take(s *State, key Key) {
 func (s *State) registers() *Registers {
 	return &Registers{
 		LastUpNumber: s.lastUp.value, PrunedBefore: int64(s.pruned.value), Downing: s.Downing(),
-		EpochBorn: int64(s.epochs.value), Yielded: s.yielded.value,
+		EpochBorn: int64(s.epochs.value), Yielded: s.yielded.value, Unknown: s.unknown.value,
 	}
 }
 
@@ -246,7 +247,7 @@ func (d Delta) parts() Raw {
 		p.LastUpNumber = d.Registers.LastUpNumber
 		p.PrunedBefore = d.Registers.PrunedBefore
 		p.Downing = d.Registers.Downing
-		p.EpochBorn, p.Yielded = d.Registers.EpochBorn, d.Registers.Yielded
+		p.EpochBorn, p.Yielded, p.Unknown = d.Registers.EpochBorn, d.Registers.Yielded, d.Registers.Unknown
 	}
 	return p
 }
@@ -357,7 +358,7 @@ func (d Delta) partial(clock VectorClock) *State {
 	}
 	if r := d.Registers; r != nil {
 		o.lastUp.value, o.pruned.value, o.epochs.value, o.yielded.value = r.LastUpNumber, millis(r.PrunedBefore), millis(r.EpochBorn), r.Yielded
-		o.downing = o.downing.write(&r.Downing)
+		o.downing, o.unknown.value = o.downing.write(&r.Downing), r.Unknown
 	}
 	o.history = o.history.add(len(d.Edits)+chunkSize, d.Edits...)
 	return o

@@ -18,6 +18,11 @@ func (s *core) describe(b *strings.Builder, known bitset) {
 	if !s.yielded.value.IsZero() {
 		fmt.Fprintf(b, "yielded to born=%d nonce=%x\n", s.yielded.value.To.Born, s.yielded.value.To.Nonce)
 	}
+	if !s.unknown.value.IsZero() {
+		b.WriteString("registers")
+		s.unknown.value.describe(b)
+		b.WriteByte('\n')
+	}
 	for i, m := range s.members {
 		m.describe(b)
 		if known.has(i) {
@@ -42,11 +47,14 @@ func (s *core) describe(b *strings.Builder, known bitset) {
 		if len(config.Data)+len(config.PreviousData) > 0 {
 			fmt.Fprintf(b, " data=%x previous=%x", config.Data, config.PreviousData)
 		}
+		describeUnknown(b, config.Unknown)
 		b.WriteByte('\n')
 	}
 	if d := s.downing.record; d != nil {
-		fmt.Fprintf(b, "downing gen=%d name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
+		fmt.Fprintf(b, "downing gen=%d name=%q version=%q parameters=%q pure=%t majority-only=%t",
 			d.Gen, d.Name, d.Version, d.Parameters, d.Pure, d.MajorityOnly)
+		describeUnknown(b, d.Unknown)
+		b.WriteByte('\n')
 		if d.Previous != (DowningStrategy{}) {
 			fmt.Fprintf(b, "downing before name=%q version=%q parameters=%q pure=%t majority-only=%t\n",
 				d.Previous.Name, d.Previous.Version, d.Previous.Parameters, d.Previous.Pure, d.Previous.MajorityOnly)
@@ -84,6 +92,7 @@ func (m *Member) describe(b *strings.Builder) {
 		fmt.Fprintf(b, " loaded/%d=%v", m.Loaded.Version, m.Loaded.Strategies)
 	}
 	m.Downed.describe(b)
+	m.Unknown.describe(b)
 }
 
 func (c Cause) describe(b *strings.Builder) {

@@ -104,7 +104,7 @@ func (e *Edit) Join(m Member) bool {
 	if _, removed := s.Removed(m.Node); removed || m.Node.UID == 0 || s.Member(m.Node) != nil {
 		return false
 	}
-	if len(s.members) >= MaxMembers || m.Loaded.Version > countFree {
+	if len(s.members) >= MaxMembers || max(m.Loaded.Version, m.Unknown.Version) > countFree {
 		return false
 	}
 	if old := s.ByAddress(m.Node.Address); old != nil && old.Status != Down {
@@ -195,8 +195,8 @@ func (e *Edit) SetLoaded(strategies []StrategyID) bool {
 //
 // Numbers that the removed member gave as a leader, unseen by the remaining members,
 // are outbid: the last up-number goes to the next multiple but one of 100,000, and the
-// voters and the downing strategy get the next generation but one. Up-numbers that are
-// given in the same edit are given after the removals.
+// voters, the downing strategy and registers that are not known here get the next generation
+// but one. Up-numbers that are given in the same edit are given after the removals.
 func (e *Edit) Remove(id NodeID, wall time.Time) bool {
 	s := &e.after
 	i, ok := findMember(s.members, id)
@@ -243,11 +243,15 @@ func (e *Edit) outbid() {
 		e.touch(KeyRegisters, NodeID{})
 	}
 	if c := s.config.orZero(); c.Gen > 0 && c.Gen < maxCount {
-		s.config = s.config.write(&Voters{Gen: c.Gen + 1, By: e.self.UID, Voters: c.Voters, Data: c.Data})
+		s.config = s.config.write(&Voters{Gen: c.Gen + 1, By: e.self.UID, Voters: c.Voters, Data: c.Data, Unknown: c.Unknown})
 		e.touch(KeyVoters, NodeID{})
 	}
 	if d := s.downing.orZero(); d.Gen > 0 && d.Gen < maxCount {
-		s.downing = s.downing.write(&DowningRegister{Gen: d.Gen + 1, DowningStrategy: d.DowningStrategy})
+		s.downing = s.downing.write(&DowningRegister{Gen: d.Gen + 1, DowningStrategy: d.DowningStrategy, Unknown: d.Unknown})
+		e.touch(KeyRegisters, NodeID{})
+	}
+	if u := s.unknown.value; !u.IsZero() && u.Version < maxCount {
+		s.unknown.value.Version++
 		e.touch(KeyRegisters, NodeID{})
 	}
 }

@@ -44,6 +44,7 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 		PrunedBefore: int64(small("pruned", 10)),
 		EpochBorn:    int64(small("epochs", 2)),
 		Yielded:      gossip.Yield{To: gossip.ClusterID{Born: int64(small("yielded", 1)), Nonce: uint64(small("to", 1))}},
+		Unknown:      unknown(small),
 	}
 	var live []gossip.NodeID
 	for i, id := range u.nodes {
@@ -74,12 +75,14 @@ func (u universe) state(t *rapid.T, label string) *gossip.State {
 		if small("data", 1) > 0 {
 			p.Config.Data = slices.Clone([]gossip.DataID{7, 0, 9}[:len(p.Config.Voters)])
 		}
+		p.Config.Unknown = unknown(small).Fields
 	}
 	if gen := small("downing", 2); gen > 0 {
 		p.Downing = gossip.DowningRegister{
 			Gen:             uint64(gen),
 			DowningStrategy: gossip.DowningStrategy{Name: fmt.Sprint(small("name", 1)), Pure: small("pure", 1) > 0},
 			Previous:        gossip.DowningStrategy{Name: fmt.Sprint(small("before", 1))},
+			Unknown:         unknown(small).Fields,
 		}
 	}
 	s, err := gossip.FromParts(p)
@@ -106,6 +109,7 @@ func (u universe) member(i int, small func(string, int) int) *gossip.Member {
 	if m.Status == gossip.Down {
 		m.Downed = u.cause(small)
 	}
+	m.Unknown = unknown(small)
 	m.Roles = slices.Clone([]string{"a", "b", "c"}[:small("roles", 3)])
 	for service := range uint16(3) {
 		if small("service", 1) > 0 {
@@ -116,6 +120,12 @@ func (u universe) member(i int, small func(string, int) int) *gossip.Member {
 		m.Loaded = gossip.Loaded{Version: uint64(version), Strategies: []gossip.StrategyID{1, 2, 3}[:small("loaded", 3)]}
 	}
 	return m
+}
+
+// unknown draws fields that this release does not know, or none.
+func unknown(small func(string, int) int) gossip.Unknown {
+	version := small("later", 2)
+	return gossip.Unknown{Version: uint64(version), Fields: []string{"", "\x18\x01", "\x18\x02\x20\x01"}[small("fields", min(version, 1)*2)]}
 }
 
 // cause draws a cause for which a member was declared down, or none.

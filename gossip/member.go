@@ -65,6 +65,7 @@ type Member struct {
 	Loaded     Loaded        // The downing strategies with which the node can decide.
 	Data       DataID        // The memory in which the node keeps its record; 0 if it keeps none.
 	Downed     Cause         // Which node declared the member down, and why; zero unless it is Down.
+	Unknown    Unknown       // What the member itself says in fields of a later release.
 }
 
 // HasRole reports whether m has the role. Every member has the role "".
@@ -129,7 +130,7 @@ func joinTombstones(a, b *Tombstone) *Tombstone {
 
 // joinMembers returns the join of two records of one node, and a or b itself if one of
 // them is the join. Each field has its own join: the higher status, the greater
-// up-number, the union of the services, the later list of loaded strategies; for
+// up-number, the union of the services, the later list of loaded strategies, the later unknown fields; for
 // fields that should be equal in all copies the greater in a total order. A join of
 // each field is associative whatever the copies hold.
 func joinMembers(a, b *Member) *Member {
@@ -149,6 +150,7 @@ func joinMembers(a, b *Member) *Member {
 		Loaded:     a.Loaded.join(b.Loaded),
 		Data:       max(a.Data, b.Data),
 		Downed:     maxCause(a.Downed, b.Downed),
+		Unknown:    maxUnknown(a.Unknown, b.Unknown),
 	}
 	switch {
 	case equalMembers(&m, a):
@@ -163,7 +165,7 @@ func equalMembers(a, b *Member) bool {
 	return a.Status == b.Status && a.UpNumber == b.UpNumber && a.Settings == b.Settings &&
 		a.Protocol == b.Protocol && a.Data == b.Data && a.Zone == b.Zone && a.AppVersion == b.AppVersion &&
 		a.Node == b.Node && slices.Equal(a.Roles, b.Roles) && slices.Equal(a.Services, b.Services) &&
-		a.Loaded.equal(b.Loaded) && a.Downed == b.Downed
+		a.Loaded.equal(b.Loaded) && a.Downed == b.Downed && a.Unknown == b.Unknown
 }
 
 func maxProtocol(a, b ProtocolRange) ProtocolRange {

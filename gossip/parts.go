@@ -30,6 +30,7 @@ type Raw struct {
 	Downing      DowningRegister
 	EpochBorn    int64 // Unix milliseconds; 0: the birth of the cluster.
 	Yielded      Yield // Zero: the cluster goes on.
+	Unknown      Unknown
 }
 
 // FromParts returns the state with the given parts, which may come from an untrusted
@@ -52,7 +53,7 @@ func FromParts(p Raw) (*State, error) {
 	s := &State{clock: clock}
 	s.cluster.value, s.members, s.rows = p.Cluster, p.Members, p.Observers
 	s.lastUp.value, s.pruned.value, s.epochs.value, s.yielded.value = p.LastUpNumber, millis(p.PrunedBefore), millis(p.EpochBorn), p.Yielded
-	s.config, s.downing = s.config.write(&p.Config), s.downing.write(&p.Downing)
+	s.config, s.downing, s.unknown.value = s.config.write(&p.Config), s.downing.write(&p.Downing), p.Unknown
 	for i := range p.Tombstones {
 		s.tombs = append(s.tombs, &p.Tombstones[i])
 	}
@@ -121,10 +122,12 @@ func (p Raw) ValidateAt(now time.Time) error {
 		above(NodeID{}, "last up-number", uint64(p.LastUpNumber)),
 		above(NodeID{}, "voters of generation", p.Config.Gen),
 		above(NodeID{}, "downing strategy of generation", p.Downing.Gen),
+		above(NodeID{}, "unknown registers of version", p.Unknown.Version),
 	)
 	for i := 0; err == nil && i < len(p.Members); i++ {
 		m := p.Members[i]
-		err = cmp.Or(above(m.Node, "up-number", uint64(m.UpNumber)), above(m.Node, "loaded strategies of version", m.Loaded.Version))
+		err = cmp.Or(above(m.Node, "up-number", uint64(m.UpNumber)), above(m.Node, "loaded strategies of version", m.Loaded.Version),
+			above(m.Node, "unknown fields of version", m.Unknown.Version))
 	}
 	for i := 0; err == nil && i < len(p.Clock); i++ {
 		err = above(p.Clock[i].Node, "clock entry", p.Clock[i].Count)
@@ -198,7 +201,7 @@ func (v validation) check() error {
 			return invalid(FaultTime, NodeID{}, "epochs or a cluster born at %d", born)
 		}
 	}
-	if err := p.Yielded.Validate(); err != nil {
+	if err := cmp.Or(p.Yielded.Validate(), p.Unknown.validate(NodeID{})); err != nil {
 		return err
 	}
 	if p.LastUpNumber > maxCount {
@@ -255,7 +258,7 @@ func (m *Member) Validate() error {
 	case m.Protocol.Min > m.Protocol.Max:
 		return invalid(FaultCounter, m.Node, "protocol range %d to %d", m.Protocol.Min, m.Protocol.Max)
 	}
-	if err := cmp.Or(m.Loaded.validate(m.Node), m.Downed.Validate()); err != nil {
+	if err := cmp.Or(m.Loaded.validate(m.Node), m.Downed.Validate(), m.Unknown.validate(m.Node)); err != nil {
 		return err
 	}
 	for _, role := range m.Roles {
@@ -400,7 +403,7 @@ func (v validation) rows(set *ObserverRows) error {
 
 func (v validation) config() error {
 	c := &v.parts.Config
-	if c.Gen > maxCount || c.Gen == 0 && (len(c.Voters)+len(c.Previous) > 0 || c.By != 0) {
+	if c.Gen > maxCount || c.Gen == 0 && (len(c.Voters)+len(c.Previous)+len(c.Unknown) > 0 || c.By != 0) {
 		return invalid(FaultCounter, NodeID{}, "config of generation %d", c.Gen)
 	}
 	for _, set := range c.sets() {
@@ -420,7 +423,7 @@ func (v validation) config() error {
 			}
 		}
 	}
-	return nil
+	return validateUnknown(NodeID{}, c.Unknown)
 }
 
 // maxParameterBytes bounds the text of a downing strategy's settings.
@@ -434,7 +437,7 @@ func (v validation) downing() error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	return d.Previous.Validate()
+	return cmp.Or(d.Previous.Validate(), validateUnknown(NodeID{}, d.Unknown))
 }
 
 // Validate reports whether s can be in a state. The errors unwrap to

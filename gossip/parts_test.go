@@ -119,6 +119,13 @@ var spoiledParts = []struct {
 	}, gossip.FaultDuplicate},
 	{"loaded without a version", func(p *gossip.Raw) { p.Members[0].Loaded = gossip.Loaded{Strategies: []gossip.StrategyID{1}} }, gossip.FaultCounter},
 	{"loaded overflow", func(p *gossip.Raw) { p.Members[0].Loaded.Version = math.MaxUint64 }, gossip.FaultCounter},
+	{"unknown fields without a version", func(p *gossip.Raw) { p.Members[0].Unknown.Fields = "\x18\x01" }, gossip.FaultCounter},
+	{"too many unknown fields", func(p *gossip.Raw) {
+		p.Members[0].Unknown = gossip.Unknown{Version: 1, Fields: strings.Repeat("x", gossip.MaxUnknownBytes+1)}
+	}, gossip.FaultLimit},
+	{"unknown overflow", func(p *gossip.Raw) { p.Unknown.Version = math.MaxUint64 }, gossip.FaultCounter},
+	{"too many unknown fields of the voters", func(p *gossip.Raw) { p.Config.Unknown = strings.Repeat("x", gossip.MaxUnknownBytes+1) }, gossip.FaultLimit},
+	{"too many unknown fields of the strategy", func(p *gossip.Raw) { p.Downing.Unknown = strings.Repeat("x", gossip.MaxUnknownBytes+1) }, gossip.FaultLimit},
 	{"declared down while up", func(p *gossip.Raw) { p.Members[0].Downed.By = node(1) }, gossip.FaultStatus},
 	{"declared down by nobody", func(p *gossip.Raw) { p.Tombstones[0].Downed.Why = "lost" }, gossip.FaultUID},
 	{"declared down by no address", func(p *gossip.Raw) { p.Tombstones[0].Downed.By.UID = 1 }, gossip.FaultAddress},

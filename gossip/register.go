@@ -18,6 +18,7 @@ type registers struct {
 	pruned  highest[millis] // PrunedBefore.
 	epochs  highest[millis] // EpochBorn; 0: the birth of the cluster.
 	yielded highest[Yield]  // The cluster to which this one has yielded.
+	unknown highest[Unknown]
 	config  written[Voters, *Voters]
 	downing written[DowningRegister, *DowningRegister]
 }
@@ -26,7 +27,7 @@ type registers struct {
 func (r *registers) join(o *registers) registers {
 	return registers{
 		cluster: r.cluster.join(o.cluster), lastUp: r.lastUp.join(o.lastUp),
-		pruned: r.pruned.join(o.pruned), epochs: r.epochs.join(o.epochs), yielded: r.yielded.join(o.yielded),
+		pruned: r.pruned.join(o.pruned), epochs: r.epochs.join(o.epochs), yielded: r.yielded.join(o.yielded), unknown: r.unknown.join(o.unknown),
 		config: r.config.join(o.config), downing: r.downing.join(o.downing),
 	}
 }
@@ -34,6 +35,7 @@ func (r *registers) join(o *registers) registers {
 // equalRegisters reports whether r and o hold the same values.
 func (r *registers) equalRegisters(o *registers) bool {
 	return r.cluster == o.cluster && r.lastUp == o.lastUp && r.pruned == o.pruned && r.epochs == o.epochs && r.yielded == o.yielded &&
+		r.unknown == o.unknown &&
 		r.config.compare(o.config) == 0 && r.downing.compare(o.downing) == 0
 }
 

@@ -93,6 +93,10 @@ func TestJoinsOfRegistersAreJoins(t *testing.T) {
 	t.Run("downing strategy", func(t *testing.T) { requireJoin(t, strategies(), written[DowningRegister, *DowningRegister].join) })
 }
 
+func unknowns() []highest[Unknown] {
+	return []highest[Unknown]{{}, {Unknown{Version: 1}}, {Unknown{Version: 1, Fields: "\x18\x01"}}, {Unknown{Version: 2}}}
+}
+
 // The registers of a state obey the laws as a whole: none is forgotten, or mixed up with
 // another of its sort.
 func TestRegistersJoinAsAWhole(t *testing.T) {
@@ -100,8 +104,8 @@ func TestRegistersJoinAsAWhole(t *testing.T) {
 		return registers{
 			cluster: rapid.SampledFrom(clusters()).Draw(t, label+".cluster"), lastUp: rapid.SampledFrom(upNumbers()).Draw(t, label+".last"),
 			pruned: rapid.SampledFrom(times()).Draw(t, label+".pruned"), epochs: rapid.SampledFrom(times()).Draw(t, label+".epochs"),
-			yielded: rapid.SampledFrom(yields()).Draw(t, label+".yielded"),
-			config:  rapid.SampledFrom(voters()).Draw(t, label+".voters"), downing: rapid.SampledFrom(strategies()).Draw(t, label+".downing"),
+			yielded: rapid.SampledFrom(yields()).Draw(t, label+".yielded"), unknown: rapid.SampledFrom(unknowns()).Draw(t, label+".unknown"),
+			config: rapid.SampledFrom(voters()).Draw(t, label+".voters"), downing: rapid.SampledFrom(strategies()).Draw(t, label+".downing"),
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -126,6 +130,7 @@ func TestEachRegisterCounts(t *testing.T) {
 		{pruned: times()[1]},
 		{epochs: times()[1]},
 		{yielded: yields()[1]},
+		{unknown: unknowns()[1]},
 		{config: voters()[1]},
 		{downing: strategies()[1]},
 	}

@@ -246,6 +246,7 @@ func (s *State) Parts() Raw {
 		Downing:      s.Downing(),
 		EpochBorn:    int64(s.epochs.value),
 		Yielded:      s.yielded.value,
+		Unknown:      s.unknown.value,
 	}
 }
 

@@ -78,13 +78,15 @@ type DowningRegister struct {
 	// Previous is the strategy of the generation before. While the change is not known
 	// to have converged, other nodes may still decide by Previous alone.
 	Previous DowningStrategy
+
+	Unknown string // The fields of a later release, see [Unknown]: they belong to this value.
 }
 
 // generation does not say who wrote it: the record does not.
 func (r *DowningRegister) generation() Generation { return Generation{Gen: r.Gen} }
 
 func (r *DowningRegister) compareContent(o *DowningRegister) int {
-	return cmp.Or(r.compare(o.DowningStrategy), r.Previous.compare(o.Previous))
+	return cmp.Or(r.compare(o.DowningStrategy), r.Previous.compare(o.Previous), strings.Compare(r.Unknown, o.Unknown))
 }
 
 // Loaded are the downing strategies that a node can use, as declared by the node

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // What identifies a cluster and its lineage comes first, then the memory of a voter, then the
@@ -62,6 +63,8 @@ type Voters struct {
 	// order; nil if none is known. The zero DataID stands for a seed node that was
 	// listed when the cluster was founded and has not voted; its uid is [UIDUnknown].
 	Data, PreviousData []DataID
+
+	Unknown string // The fields of a later release, see [Unknown]: they belong to this value.
 }
 
 // DataOf returns the data id of a voter, zero if it is not known.
@@ -116,6 +119,7 @@ func (c *Voters) compareContent(o *Voters) int {
 		slices.CompareFunc(c.Previous, o.Previous, NodeID.Compare),
 		slices.Compare(c.Data, o.Data),
 		slices.Compare(c.PreviousData, o.PreviousData),
+		strings.Compare(c.Unknown, o.Unknown),
 	)
 }
 

@@ -164,7 +164,7 @@ func (w *world) join(t *rapid.T) {
 	}
 	n := &replica{id: w.identity(slot), removed: maps.Clone(contact.removed)}
 	w.edit(contact, func(e *gossip.Edit) {
-		require.True(w.t, e.Join(gossip.Member{Node: n.id, Roles: []string{"b", "a"}}))
+		require.True(w.t, e.Join(gossip.Member{Node: n.id, Roles: []string{"b", "a"}, Unknown: gossip.Unknown{Version: 1, Fields: "\x18\x01"}}))
 	})
 	n.state = rewire(w.t, contact.state)
 	w.replicas = append(w.replicas, n)
@@ -189,7 +189,13 @@ func (w *world) mark(*rapid.T) {
 
 func (w *world) service(*rapid.T) {
 	r := w.replica()
-	w.edit(r, func(e *gossip.Edit) { e.AddService(uint16(w.pick(4))) })
+	w.edit(r, func(e *gossip.Edit) {
+		if w.pick(2) == 0 {
+			e.SetUnknown([]string{"", "\x18\x02", "\x18\x03"}[w.pick(3)])
+			return
+		}
+		e.AddService(uint16(w.pick(4)))
+	})
 }
 
 func (w *world) crash(t *rapid.T) {
@@ -349,6 +355,9 @@ func (w *world) lead(*rapid.T) {
 	}
 	w.wall++
 	w.edit(r, func(e *gossip.Edit) {
+		if w.pick(4) == 0 {
+			e.SetUnknownRegisters([]string{"", "\x18\x02", "\x18\x03"}[w.pick(3)])
+		}
 		var voters []gossip.NodeID
 		for _, m := range r.state.Members() {
 			switch m.Status {

@@ -11,6 +11,29 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
+// Release is the codec of a component of another release than that of the world, such as one that lacks a field. All
+// messages from and to a node with it go through both codecs, and may lose what that release does not know; see package
+// wiretest of module machine.
+type Release interface {
+	machine.Codec
+
+	// Sent returns a message of the node as the release of the world reads it.
+	Sent(message any) (any, error)
+
+	// Received returns a message to the node as its release reads it.
+	Received(message any) (any, error)
+}
+
+// translated returns a message in the words of another release, which an error of ends the run.
+func (net *Network) translated(c *machine.Component, message any, by func(any) (any, error)) (any, bool) {
+	net.world.stats.Codec++
+	other, err := by(message)
+	if err != nil {
+		net.world.Fail(fmt.Errorf("%s: %s between two releases: %w", c.Name, net.world.trace.shape(message).name, err))
+	}
+	return other, err == nil
+}
+
 // recode encodes and decodes a message with its component's codec, and compares: the
 // decoded message must be the same, and its encoding too.
 func (net *Network) recode(c *machine.Component, message any) (any, error) {

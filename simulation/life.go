@@ -5,11 +5,13 @@ package simulation
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/optional"
 )
 
 // The life of nodes: Start builds one at an address, Crash and CrashWithin end it,
@@ -45,6 +47,8 @@ func (w *World) Start(a gossip.Address, build Build) *Node {
 		w.changes()
 	}
 	for _, c := range build(env) {
+		err := optional.Check(c.Codec, reflect.TypeFor[machine.Codec](), reflect.TypeFor[Release]())
+		machine.Assert(err == nil, "a codec is that of a release as a whole", "error", err)
 		n.group.Attach(n.Now(), c)
 	}
 	w.trace.add(line{at: w.now, place: p.index, peer: -1, verb: verbWorld, note: "began"})

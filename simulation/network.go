@@ -130,7 +130,13 @@ func (net *Network) send(n *Node, from machine.ID, s machine.Send) {
 	c := &n.group.Components()[from]
 	net.world.trace.add(line{at: net.world.now, place: n.place.index, peer: to.index, verb: verbSent, note: s.Message})
 	message := s.Message
-	if net.every > 0 && net.world.stats.Sent%net.every == 0 {
+	if release, ok := c.Codec.(Release); ok {
+		if to != n.place {
+			if message, ok = net.translated(c, message, release.Sent); !ok {
+				return
+			}
+		}
+	} else if net.every > 0 && net.world.stats.Sent%net.every == 0 {
 		var err error
 		if message, err = net.recode(c, message); err != nil {
 			net.world.Fail(err)
@@ -224,6 +230,12 @@ func (net *Network) deliver(n *Node, p packet) {
 	if !ok {
 		net.world.stats.Refused++
 		return
+	}
+	c := &n.group.Components()[to]
+	if release, other := c.Codec.(Release); other && p.from != n {
+		if p.message, ok = net.translated(c, p.message, release.Received); !ok {
+			return
+		}
 	}
 	net.world.trace.add(line{at: net.world.now, place: n.place.index, peer: p.from.place.index, verb: verbReceived, note: p.message})
 	n.step(to, machine.Received{From: p.from.id, Message: p.message})

@@ -235,6 +235,42 @@ func TestCodecThatChangesAMessageIsAViolation(t *testing.T) {
 	require.Equal(t, 3*time.Second, w.Now())
 }
 
+// even is the codec of a release that knows even numbers only, and cannot read those above ten.
+type even struct{ decimal }
+
+// Sent implements [simulation.Release].
+func (even) Sent(message any) (any, error) { return ping{message.(ping).N &^ 1}, nil }
+
+// Received implements [simulation.Release].
+func (even) Received(message any) (any, error) {
+	if n := message.(ping).N; n <= 10 {
+		return ping{n &^ 1}, nil
+	}
+	return nil, errors.New("above ten")
+}
+
+// What a node of another release sends, and gets from others, is as that release has it; what it tells itself is its
+// own.
+func TestANodeOfAnotherRelease(t *testing.T) {
+	w := pingers(simulation.Options{CodecEvery: 1}, 2)
+	w.Start(address(2), func(env simulation.Env) []machine.Component {
+		all := build(addresses(0, 3), 1<<30)(env)
+		all[0].Codec = even{decimal{1 << 30}}
+		return all
+	})
+	w.At(time.Millisecond, func() {
+		for i := range 2 {
+			machineOf(w, i).peers = addresses(0, 3)
+		}
+	})
+	require.NoError(t, w.Run(4500*time.Millisecond))
+	require.Equal(t, []int{1, 2, 3, 4}, machineOf(w, 0).heard["n001"])
+	require.Equal(t, []int{0, 2, 2, 4}, machineOf(w, 0).heard["n002"])
+	require.Equal(t, []int{0, 2, 2, 4}, machineOf(w, 2).heard["n000"])
+	require.Equal(t, []int{1, 2, 3, 4}, machineOf(w, 2).heard["n002"])
+	require.ErrorContains(t, w.Run(10*time.Second), "pinger: simulation_test.ping between two releases: above ten")
+}
+
 // A world without a name cannot be repeated by a command, and a failure of it names none.
 func TestAFailureOfAWorldWithoutAName(t *testing.T) {
 	w := simulation.New(simulation.Options{Seed: 1, CodecEvery: 1})

@@ -6,7 +6,8 @@ package wire
 // The table of a message is a function with a row for each field ([Uint], [Text], [Message] ... in rows.go and
 // lists.go). Append walks it once, and each row appends its field. Read has the first field of the bytes at hand and
 // walks the table: a row of its number reads it and takes the next one to hand, so that one walk reads all fields that
-// stand in the order of the rows. What no row has read after a whole walk is a field of a later version.
+// stand in the order of the rows. What no row has read after a whole walk is a field of a later version: a table with a
+// row [Keep] keeps it, another one passes it over.
 
 // Codec walks over the table of a message, to write it or to read it. It is valid as long as [Append] or [Read] runs,
 // and for one goroutine.
@@ -14,7 +15,7 @@ type Codec struct {
 	cursor
 
 	reading bool
-	out     []byte // What was written.
+	out     []byte // What was written; of a message that is read, the fields without a row that are kept.
 	room    Room   // Of the whole message that is read.
 	err     error  // The first one.
 }
@@ -22,10 +23,13 @@ type Codec struct {
 // cursor is where a codec is in the message that it reads.
 type cursor struct {
 	at    Number // The number of the field at hand; 0 if there is none, also for a codec that writes or has failed.
+	most  uint32 // How many bytes of fields without a row are kept.
 	field Field
 	rest  []byte // What follows the field.
 	in    []byte // The whole message.
 	came  uint64 // The numbers of the lists and messages in it that have been read, as bits.
+
+	unknown *string // Where fields without a row are kept; nil: they are passed over.
 }
 
 // TableMax is the highest number that a list or a message in a table may have.
@@ -61,14 +65,32 @@ func ReadIn[T any](room *Room, b []byte, m *T, table func(*T, *Codec)) error {
 // walk reads a message, which may be inside another.
 func walk[T any](c *Codec, b []byte, m *T, table func(*T, *Codec)) {
 	c.cursor = cursor{rest: b, in: b}
+	before := len(c.out) // What the message around this one keeps.
 	c.next()
 	for c.at != 0 {
 		left := len(c.rest)
 		table(m, c)
 		if c.at != 0 && len(c.rest) == left {
+			c.keep(before)
 			c.next()
 		}
 	}
+	if len(c.out) > before {
+		*c.unknown, c.out = string(c.out[before:]), c.out[:before]
+	}
+}
+
+// keep keeps the field at hand, for which there is no row, if the table has a row [Keep]. The first bytes of what was
+// kept, before of them, are those of the message around this one.
+func (c *Codec) keep(before int) {
+	if c.unknown == nil {
+		return
+	}
+	if len(c.out)-before+len(c.field.Raw) > int(c.most) {
+		c.Fail(Malformed("more than %d bytes of fields that this version does not know", c.most))
+		return
+	}
+	c.out = append(c.out, c.field.Raw...)
 }
 
 // next takes the next field to hand.

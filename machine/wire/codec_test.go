@@ -409,6 +409,77 @@ func TestMessagesInsideAllocateNothing(t *testing.T) {
 	}), 1.0, "the codec")
 }
 
+// passed is a message that is passed on, as a version knows it that lacks the fields from 3 on.
+type passed struct {
+	to      uint32
+	inside  []passed
+	unknown string
+}
+
+func passedTable(m *passed, c *wire.Codec) {
+	wire.Uint(c, 1, &m.to, 1000)
+	wire.Messages(c, 2, &m.inside, 10, passedTable)
+	wire.Keep(c, &m.unknown, 12)
+}
+
+func writePassed(t testing.TB, m passed) []byte {
+	t.Helper()
+	b, err := wire.Append(nil, &m, passedTable)
+	require.NoError(t, err)
+	return b
+}
+
+// What a version does not know of a message that it passes on, and of messages inside, goes on as it came, wherever it
+// stood, field by field in its order.
+func TestFieldsOfLaterVersionsAreKept(t *testing.T) {
+	news := wire.AppendUint(wire.AppendString(nil, 5, "new"), 4, 300)
+	news = wire.AppendUint(news, 5, 7)
+	deep := wire.AppendUint(nil, 9, 1)
+	want := passed{to: 3, inside: []passed{{}, {to: 1, inside: []passed{{unknown: string(deep)}}, unknown: string(deep)}}, unknown: string(news)}
+	var around []byte // The fields of the message, with one that is not known before each.
+	whole := writePassed(t, passed{to: want.to, inside: want.inside})
+	for rest, unknown := whole, news; len(rest) > 0; {
+		f, after, err := wire.Next(rest)
+		require.NoError(t, err)
+		if len(unknown) > 0 {
+			later, left, err := wire.Next(unknown)
+			require.NoError(t, err)
+			around, unknown = append(around, later.Raw...), left
+		}
+		around, rest = append(around, f.Raw...), after
+	}
+	for _, b := range [][]byte{writePassed(t, want), around} {
+		var got passed
+		require.NoError(t, wire.Read(b, &got, passedTable))
+		require.Equal(t, want, got)
+	}
+	require.Equal(t, append(whole, news...), writePassed(t, want))
+}
+
+// A message keeps as many bytes as its row says, by itself: those of messages inside count there.
+func TestKeptFieldsAreBounded(t *testing.T) {
+	most := wire.AppendString(nil, 5, "0123456789")
+	var got passed
+	full := writePassed(t, passed{inside: []passed{{unknown: string(most)}, {unknown: string(most)}}, unknown: string(most)})
+	require.NoError(t, wire.Read(full, &got, passedTable))
+	require.ErrorIs(t, wire.Read(wire.AppendUint(full, 3, 1), &got, passedTable), wire.ErrMalformed)
+	within := writePassed(t, passed{inside: []passed{{unknown: string(wire.AppendString(most, 3, ""))}}})
+	require.NoError(t, wire.Read(within, &got, passedTable))
+	within = writePassed(t, passed{inside: []passed{{unknown: string(wire.AppendUint(most, 3, 1))}}})
+	require.ErrorContains(t, wire.Read(within, &got, passedTable), "more than 12 bytes of fields that this version does not know")
+}
+
+// A message without such fields costs no more than if they were not kept.
+func TestKeepingNothingCostsNothing(t *testing.T) {
+	b := writePassed(t, passed{to: 3})
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
+		var got passed
+		if err := wire.Read(b, &got, passedTable); err != nil {
+			panic(err)
+		}
+	}), 2.0, "the message and the codec")
+}
+
 // Any input gives no panic, and an error that wraps ErrMalformed or a message that is written and read again as it is.
 func FuzzTable(f *testing.F) {
 	f.Add(write(f, record{

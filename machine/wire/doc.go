@@ -18,8 +18,13 @@
 // what a row says that it has read. A message inside has a table of its own, which may be
 // the method of a value that knows what the message does not.
 //
-// A row reads what is within its bound. Fields without a row are those of later versions,
-// and passed over. Numbers, texts and bytes that come twice are as in protobuf: the last one
+// A row reads what is within its bound. Fields without a row are those of later versions.
+// They are passed over, unless the last row of the table is [Keep]: that is for messages, and
+// parts of messages, that a node stores and passes on, so that a node of this version
+// takes nothing from those of a later one that talk through it. So what is added to such a message
+// stands by itself: no place in a list that each writer makes anew.
+//
+// Numbers, texts and bytes that come twice are as in protobuf: the last one
 // counts; lists of numbers and single messages that come twice are malformed. Numbers in
 // lists are packed.
 //

@@ -128,6 +128,18 @@ func Node(c *Codec, n Number, v *gossip.NodeID) (read bool) {
 	return read
 }
 
+// Keep is the last row of a message that its receiver passes on: fields without a row, those of later versions, are
+// kept in v as they came and in their order, and written behind the others. More than limit bytes of them are
+// malformed: whoever passes them on has them for as long as the message. A message that only its receiver reads has no
+// such row.
+func Keep(c *Codec, v *string, limit int) {
+	if !c.reading {
+		c.out = append(c.out, *v...)
+		return
+	}
+	c.unknown, c.most = v, uint32(min(limit, math.MaxInt32))
+}
+
 // Row is a row whose field is written and read by hand. The function write appends nothing, or whole fields; what read
 // gets is valid until it returns.
 func Row(c *Codec, n Number, write func(b []byte) []byte, get func(f *Field) error) (read bool) {

@@ -13,7 +13,6 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
 	"github.com/quorate/quorate/membership/internal/protocol"
-	"github.com/quorate/quorate/membership/internal/wire"
 	"github.com/quorate/quorate/simulation"
 )
 
@@ -36,6 +35,9 @@ type Config struct {
 
 	// Speaks is the last version of the protocol between nodes that the node speaks; 4 if 0.
 	Speaks uint16
+
+	// Release is the release that the node runs.
+	Release Release
 
 	// Bootstrap is how nodes find contact points, nil where they are given seed nodes.
 	Bootstrap *protocol.Bootstrapper
@@ -121,7 +123,7 @@ func Component(c Config) func(simulation.Env) machine.Component {
 		machine.Assert(err == nil, "the failure detector is a known one", "error", err)
 		self := gossip.Member{
 			Node: env.Self, Zone: c.Zone, Roles: c.Roles, AppVersion: c.AppVersion,
-			Protocol: gossip.ProtocolRange{Min: 1, Max: c.Speaks},
+			Protocol: gossip.ProtocolRange{Min: 1, Max: c.Speaks}, Unknown: c.Release.says(env.Self),
 		}
 		deps := protocol.Deps{Rand: env.Rand, Detector: detector, Downing: c.Downing, Bootstrap: c.Bootstrap}
 		if c.Judged {
@@ -132,7 +134,7 @@ func Component(c Config) func(simulation.Env) machine.Component {
 		}
 		m, err := protocol.New(c.Config, self, deps)
 		machine.Assert(err == nil, "the configuration is valid", "error", err)
-		return machine.Component{Name: "membership", Service: protocol.Service, Machine: m, Codec: wire.Codec{}}
+		return machine.Component{Name: "membership", Service: protocol.Service, Machine: m, Codec: c.Release.codec()}
 	}
 }
 

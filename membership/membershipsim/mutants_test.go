@@ -595,6 +595,18 @@ func shutdownMutants() []mutant {
 	}
 }
 
+// releaseMutants are defects by which what a later release says is lost.
+func releaseMutants() []mutant {
+	return []mutant{
+		{"fields of a later release are passed over", []edit{
+			{"machine/wire/codec.go", "\tif c.unknown == nil {\n", "\tif c.unknown == nil || mutant(NAME) {\n"},
+		}},
+		{"a record that changes loses what it says in fields of a later release", []edit{
+			{"gossip/member.go", "maxUnknown(a.Unknown, b.Unknown),", "func() Unknown {\n\t\t\tif mutant(NAME) {\n\t\t\t\treturn Unknown{}\n\t\t\t}\n\t\t\treturn maxUnknown(a.Unknown, b.Unknown)\n\t\t}(),"},
+		}},
+	}
+}
+
 func shutdownRules() []mutant {
 	return []mutant{
 		{"nobody follows who leaves a cluster that is ready", []edit{
@@ -629,6 +641,8 @@ func hunts() []hunt {
 		{relayMutants(), protocol, relayFinders()},
 		{lentMutants(), protocol, lentFinders()},
 		{sharedMutants(), protocol, sharedFinders()},
+		// Members of other releases.
+		{releaseMutants(), here, []string{"TestMembersOfThreeReleasesAreOneCluster"}},
 		// A whole cluster is stopped.
 		{shutdownMutants(), here, []string{"TestStormsBreakNothing"}},
 		{shutdownRules(), protocol, []string{"TestAllAreStoppedTogether", "TestNobodyComesIntoAClusterThatIsShutDown"}},

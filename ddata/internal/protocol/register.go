@@ -138,7 +138,15 @@ type Register struct {
 	// of which an operator has accepted the loss. Each names a bucket at most once.
 	Held   []Held
 	Resets []Reset
+
+	// Unknown are the fields of a later release, as they came, at most [MaxUnknownBytes]: without them it would be
+	// another register of the same generation. They go over into the generations that are made of this one.
+	Unknown string
 }
+
+// MaxUnknownBytes bounds the fields of a later release in a register. Every replica has them, and durable ones store
+// them.
+const MaxUnknownBytes = 1024
 
 // Above reports whether r replaces o.
 func (r *Register) Above(o *Register) bool {
@@ -160,7 +168,8 @@ func (r *Register) Equal(o *Register) bool {
 	return r.Lineage == o.Lineage && r.Continues == o.Continues && r.Gen == o.Gen && r.Phase == o.Phase &&
 		slices.Equal(r.Current, o.Current) && slices.Equal(r.Next, o.Next) && slices.Equal(r.Old, o.Old) &&
 		r.Swept == o.Swept && r.Dropped == o.Dropped && slices.Equal(r.Retired, o.Retired) &&
-		slices.EqualFunc(r.Held, o.Held, Held.equal) && slices.EqualFunc(r.Resets, o.Resets, Reset.equal)
+		slices.EqualFunc(r.Held, o.Held, Held.equal) && slices.EqualFunc(r.Resets, o.Resets, Reset.equal) &&
+		r.Unknown == o.Unknown
 }
 
 // stable returns the next generation with the same Current and nothing to change.

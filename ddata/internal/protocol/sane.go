@@ -54,7 +54,8 @@ func (r *Register) sane() bool {
 	return !r.Lineage.IsZero() && r.Gen > 0 && r.Phase >= PhaseStable && r.Phase <= PhaseEnded &&
 		len(r.Current) > 0 && (len(r.Next) > 0) == (r.Phase == PhaseJoint) && (len(r.Old) > 0) == (r.Phase == PhaseEnded) &&
 		r.Current.sane() && r.Next.sane() && r.Old.sane() &&
-		r.Swept <= r.Gen && !slices.Contains(r.Retired, crdt.Origin(0)) && r.saneHeld() && r.saneResets()
+		r.Swept <= r.Gen && !slices.Contains(r.Retired, crdt.Origin(0)) && r.saneHeld() && r.saneResets() &&
+		len(r.Unknown) <= MaxUnknownBytes
 }
 
 // saneHeld reports whether the buckets that are held back are named once each, with homes, and

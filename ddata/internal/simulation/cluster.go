@@ -73,6 +73,7 @@ type Cluster struct {
 
 	opt                 Options
 	rand                *rand.Rand
+	releases            releases
 	set, orset, counter crdt.Type
 	truth               truth
 	members             map[gossip.NodeID]*gossip.Member
@@ -125,7 +126,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	w := world.New(opt.World)
 	c := &Cluster{
 		World: w, History: newHistory(opt.Expire > 0), opt: opt, set: crdt.TypeOf[crdt.GSet[uint64]](), orset: crdt.TypeOf[crdt.ORSet[uint64]](), counter: crdt.TypeOf[crdt.GCounter](),
-		rand:    rand.New(rand.NewPCG(opt.World.Seed, 91)),
+		rand: rand.New(rand.NewPCG(opt.World.Seed, 91)), releases: drawReleases(opt.World.Seed, 2*opt.Nodes),
 		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{}, ops: map[protocol.OpID]*operation{},
 		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, drained: map[gossip.NodeID]bool{}, graceful: map[gossip.NodeID]bool{},
 	}
@@ -355,7 +356,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	}
 	return []machine.Component{
 		{Name: "roster", Service: rosterService, Machine: &roster{self: env.Self}},
-		{Name: protocol.ComponentName, Service: protocol.Service, Machine: &honest{Machine: n.machine, cluster: c, has: map[chosenAt]bool{}}},
+		{Name: protocol.ComponentName, Service: protocol.Service, Machine: &honest{Machine: n.machine, cluster: c, has: map[chosenAt]bool{}}, Codec: c.releases.codec(env.Self.Address, c.set, c.orset, c.counter)},
 	}
 }
 

@@ -20,7 +20,8 @@
 //   - Decoding trusts nothing: whatever the bytes are, it returns a message or an error that
 //     wraps [ErrMalformed] or [ErrUnknown], does not panic, and allocates in proportion to
 //     the bytes.
-//   - Fields of later versions are passed over; a body of a later version is [ErrUnknown].
+//   - Fields of later versions are kept in a register, which all replicas have to have alike, and passed over
+//     elsewhere: [Spared] are those that a release may lack. A body of a later version is [ErrUnknown].
 //   - A value that this node cannot read, as its type is not known or is a later version's,
 //     decodes into a [table.Unknown], which tables refuse. The rest of the message counts.
 //

@@ -47,7 +47,9 @@ func (z *zones) add(s protocol.Set) {
 	}
 }
 
-// register is the table of a register.
+// register is the table of a register. Fields of a later release are kept, as all replicas have to have the register
+// alike: they stand beside those of this table and not inside one, and name no places of zones, which each writer
+// numbers anew.
 func (z *zones) register(m *protocol.Register, c *wire.Codec) {
 	wire.Texts(c, 1, &z.names, gossip.MaxRoleBytes, math.MaxInt)
 	wire.Uint(c, 2, &m.Lineage.Turn, math.MaxUint32)
@@ -63,6 +65,7 @@ func (z *zones) register(m *protocol.Register, c *wire.Codec) {
 	wire.Fixeds(c, 11, &m.Retired, math.MaxInt)
 	wire.Messages(c, 12, &m.Held, table.Buckets, z.held, checkHeld)
 	wire.Messages(c, 13, &m.Resets, table.Buckets, z.reset, checkReset)
+	wire.Keep(c, &m.Unknown, protocol.MaxUnknownBytes)
 }
 
 func (z *zones) check(m *protocol.Register) error {

@@ -141,6 +141,7 @@ var (
 				return protocol.Reset{Gen: rapid.Uint64Min(1).Draw(t, "reset"), Spared: drawSet.Draw(t, "spared"), Buckets: drawBuckets.Draw(t, "buckets")}
 			})).Draw(t, "resets"),
 			Swept: rapid.Uint64().Draw(t, "swept"), Dropped: rapid.Uint64().Draw(t, "dropped"), Retired: list(drawOrigin).Draw(t, "retired"),
+			Unknown: rapid.SampledFrom([]string{"", "\x98\x06\x01", "\x9a\x06\x00\x98\x06\x02"}).Draw(t, "unknown"),
 		}
 	})
 	drawMaybe = rapid.Custom(func(t *rapid.T) *protocol.Register {

@@ -80,8 +80,19 @@ func state(n int) *gossip.State {
 	return s
 }
 
-// messages returns one message of each type, with every field set.
+// messages returns one message of each type, with every field set, and messages with fields of a later release.
 func messages() map[string]any {
+	all := known()
+	s := later(state(4))
+	all["gossip-state-later"] = protocol.GossipState{State: s}
+	request := all["join-request"].(protocol.JoinRequest)
+	request.Member.Unknown = s.Member(node(6)).Unknown
+	all["join-request-later"] = request
+	return all
+}
+
+// known returns the messages without fields of a later release.
+func known() map[string]any {
 	s := state(4)
 	older := s
 	s = s.Edit(node(3), func(e *gossip.Edit) { e.Mark(node(2), gossip.Terminated); e.AddService(12) })
@@ -149,6 +160,22 @@ func messages() map[string]any {
 		"gossip-state-down": protocol.GossipState{State: downed},
 		"gossip-delta-down": protocol.GossipDelta{Delta: downed.Delta(s.Clock()), Digest: downed.FullDigest()},
 	}
+}
+
+// later returns a state with fields that this release does not know, in each record that keeps them.
+func later(s *gossip.State) *gossip.State {
+	fields := string(protowire.AppendVarint(protowire.AppendTag(nil, 40, protowire.VarintType), 300))
+	fields += string(protowire.AppendString(protowire.AppendTag(nil, 39, protowire.BytesType), "news"))
+	joiner := member(6)
+	joiner.Unknown = gossip.Unknown{Version: 7, Fields: fields}
+	p := s.Edit(node(0), func(e *gossip.Edit) { e.Join(joiner) }).Parts()
+	p.Unknown = gossip.Unknown{Version: 3, Fields: fields}
+	p.Config.Unknown, p.Downing.Unknown = fields, fields
+	s, err := gossip.FromParts(p)
+	if err != nil {
+		panic(err)
+	}
+	return s
 }
 
 func encode(t require.TestingT, message any) []byte {
@@ -392,6 +419,7 @@ func faults(t testing.TB) map[string]doc {
 	delta := within("gossip-delta", "gossip_delta.delta")
 	loaded := within("gossip-state-downing", "gossip_state.state.records.members.profiles")
 	downed := within("gossip-state-down", "gossip_state.state.records.causes")
+	more := within("gossip-state-later", "gossip_state.state.records.members")
 	farewell := func(by any, why string) doc {
 		return made(t, fields{"not_member": fields{
 			"node": fields{"host": "a", "port": 1, "uid": 1}, "status": 8, "downed_by": by, "downed_why": why,
@@ -461,6 +489,12 @@ func faults(t testing.TB) map[string]doc {
 		"not-member-why-of-nobody":        farewell(nil, "lost"),
 		"not-member-why-long":             farewell(fields{"host": "a", "port": 1, "uid": 1}, strings.Repeat("x", gossip.MaxCauseBytes+1)),
 		"not-member-why-control":          farewell(fields{"host": "a", "port": 1, "uid": 1}, "a\nb"),
+		"more-of-nobody":                  more("more_of[0]", 1000),
+		"more-columns":                    more("more_of", nil),
+		"more-twice":                      more("more_of", []any{0, 0}, "more", []any{fields{"version": 1}, fields{"version": 1}}),
+		"more-of-nothing":                 more("more", []any{fields{}}),
+		"more-without-a-version":          more("more[0]", keptAs(t, "\xc0\x02\x01")),
+		"more-than-fits":                  more("more[0]", keptAs(t, strings.Repeat("\xc0\x02\x01", gossip.MaxUnknownBytes/3+1))),
 		"downing-before":                  change("records.registers.downing.previous", fields{"name": long}),
 		"answer-error":                    made(t, fields{"downing_answer": fields{"error": long}}),
 		"answer-reason":                   made(t, fields{"downing_answer": fields{"reason": long}}),

@@ -14,8 +14,19 @@
 // plausible is for the receiver to judge.
 //
 // A message that this version does not know has a type of its own, [Unknown],
-// because a newer member may send it. Fields that this version does not know
-// are ignored. A list of two million empty texts is four megabytes on the wire and many
+// because a newer member may send it. Fields that this version does not know are kept
+// where a member passes on what it hears, and passed over elsewhere:
+//
+//	More      what a member, or the leader for the registers, says beside a version
+//	Config    the voters, which are one value with all of its fields
+//	Downing   the downing strategy, the same
+//
+// All of them are bounded by [gossip.MaxUnknownBytes] a record. What is added to the columns of
+// a list of records cannot be kept, as nobody knows whose the values are: it goes into More. Nor can
+// a place in the table of nodes, which each writer makes anew: what is added names nodes by their ids.
+// [Spared] are the fields that members of one cluster may lack today.
+//
+// A list of two million empty texts is four megabytes on the wire and many
 // times that in memory: so lists are counted before they are made, and what comes twice is
 // refused.
 //

@@ -100,6 +100,7 @@ func (p *rawConfig) fields(c *wire.Codec) {
 	wire.Fixed(c, 4, &p.v.By)
 	wire.Fixeds(c, 6, &p.v.Data, nodesMax)
 	wire.Fixeds(c, 7, &p.v.PreviousData, nodesMax)
+	wire.Keep(c, &p.v.Unknown, gossip.MaxUnknownBytes)
 }
 
 // rawRegisters is the form of the registers.
@@ -114,6 +115,13 @@ func (p *rawRegisters) fields(c *wire.Codec) {
 	wire.Message(c, 3, &p.r.Downing, downingRegister)
 	wire.Int(c, 4, &p.r.EpochBorn, math.MaxUint64)
 	wire.Sparse(c, 5, &p.yielded, (*rawYield).fields)
+	wire.Sparse(c, 6, &p.r.Unknown, more)
+}
+
+// more is the table of what a later release adds to a record: it stands behind the version, and is kept.
+func more(m *gossip.Unknown, c *wire.Codec) {
+	wire.Uint(c, 1, &m.Version, math.MaxUint64)
+	wire.Keep(c, &m.Fields, gossip.MaxUnknownBytes)
 }
 
 func downingRegister(m *gossip.DowningRegister, c *wire.Codec) {
@@ -124,6 +132,7 @@ func downingRegister(m *gossip.DowningRegister, c *wire.Codec) {
 	wire.Bool(c, 5, &m.Pure)
 	wire.Bool(c, 6, &m.MajorityOnly)
 	wire.Sparse(c, 7, &m.Previous, downingStrategy)
+	wire.Keep(c, &m.Unknown, gossip.MaxUnknownBytes)
 }
 
 func downingStrategy(m *gossip.DowningStrategy, c *wire.Codec) {
@@ -142,6 +151,11 @@ type rawMembers struct {
 	profile  []uint32
 	profiles rawProfiles
 	data     []gossip.DataID // Empty if no member keeps a record.
+
+	// What some members say in fields of a later release, and which places in the list they have: a column of a later
+	// release could not be kept, as nobody here knows which value is whose.
+	moreOf []uint32
+	more   []gossip.Unknown
 }
 
 func (p *rawMembers) fields(c *wire.Codec) {
@@ -151,6 +165,8 @@ func (p *rawMembers) fields(c *wire.Codec) {
 	wire.Uints(c, 4, &p.profile, math.MaxUint32, gossip.MaxMembers)
 	wire.Message(c, 5, &p.profiles, (*rawProfiles).fields)
 	wire.Fixeds(c, 6, &p.data, nodesMax)
+	wire.Uints(c, 7, &p.moreOf, math.MaxUint32, gossip.MaxMembers)
+	wire.Messages(c, 8, &p.more, gossip.MaxMembers, more)
 }
 
 func (t *table) members(members []*gossip.Member) (p rawMembers) {
@@ -165,6 +181,9 @@ func (t *table) members(members []*gossip.Member) (p rawMembers) {
 	for i, m := range members {
 		if p.data != nil {
 			p.data[i] = m.Data
+		}
+		if !m.Unknown.IsZero() {
+			p.moreOf, p.more = append(p.moreOf, uint32(i)), append(p.more, m.Unknown)
 		}
 		p.node[i], p.status[i], p.upNumber[i] = t.place(m.Node), m.Status, m.UpNumber
 		place := slices.IndexFunc(profiles, func(o *gossip.Member) bool { return sameProfile(m, o) })
@@ -201,8 +220,11 @@ func (t nodes) fromMembers(p *rawMembers) ([]*gossip.Member, error) {
 		return nil, wire.Malformed("%d data ids of %d members", d, n)
 	}
 	profiles, err := fromProfiles(&p.profiles, n)
-	if err != nil || n == 0 {
+	if err != nil {
 		return nil, err
+	}
+	if n == 0 {
+		return nil, p.setMore(nil)
 	}
 	all := make([]gossip.Member, n)
 	members := make([]*gossip.Member, n)
@@ -221,7 +243,21 @@ func (t nodes) fromMembers(p *rawMembers) ([]*gossip.Member, error) {
 		}
 		members[i] = &all[i]
 	}
-	return members, nil
+	return members, p.setMore(members)
+}
+
+// setMore sets what members say in fields of a later release.
+func (p *rawMembers) setMore(members []*gossip.Member) error {
+	if err := columns("unknown fields", len(p.more), len(members), len(p.moreOf)); err != nil {
+		return err
+	}
+	for i, of := range p.moreOf {
+		if int64(of) >= int64(len(members)) || i > 0 && of <= p.moreOf[i-1] || p.more[i].IsZero() {
+			return wire.Malformed("unknown fields of member %d of %d, not in order or none", of, len(members))
+		}
+		members[of].Unknown = p.more[i]
+	}
+	return nil
 }
 
 // rawTombstones are the columns of tombstones.

@@ -61,6 +61,7 @@ func toState(s *gossip.State) rawState {
 		members: p.Members, tombstones: p.Tombstones, observers: p.Observers, config: &p.Config,
 		registers: &gossip.Registers{
 			LastUpNumber: p.LastUpNumber, PrunedBefore: p.PrunedBefore, Downing: p.Downing, EpochBorn: p.EpochBorn, Yielded: p.Yielded,
+			Unknown: p.Unknown,
 		},
 	}
 	state := rawState{cluster: p.Cluster, records: t.records(r), clock: t.clock(p.Clock), seen: t.set(p.Seen)}
@@ -95,7 +96,7 @@ func fromState(p *rawState) (*gossip.State, error) {
 	if r.registers != nil {
 		parts.LastUpNumber, parts.PrunedBefore = r.registers.LastUpNumber, r.registers.PrunedBefore
 		parts.Downing = r.registers.Downing
-		parts.EpochBorn, parts.Yielded = r.registers.EpochBorn, r.registers.Yielded
+		parts.EpochBorn, parts.Yielded, parts.Unknown = r.registers.EpochBorn, r.registers.Yielded, r.registers.Unknown
 	}
 	return gossip.FromParts(parts)
 }

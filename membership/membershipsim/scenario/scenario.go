@@ -112,6 +112,7 @@ type run struct {
 	liveness *membershipsim.Liveness // Nil where liveness is not checked.
 	booting  *booting                // Nil where nodes are given seed nodes.
 	judged   bool                    // Whether failure detectors outside of the nodes judge.
+	releases membershipsim.Releases
 }
 
 // All returns the scenarios in the order in which they are listed to people.
@@ -261,6 +262,10 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 		r.boot(&o)
 	} else {
 		r.lookAfter(&s)
+	}
+	if o.Nodes <= smallMax {
+		r.releases = membershipsim.DrawReleases(o.Seed, r.nodes)
+		r.releases.Watch(w)
 	}
 	r.downing = s.downing(r)
 	o.Strategies.serve(r)

@@ -218,7 +218,9 @@ func (r *run) builder() simulation.Build {
 	plain := of(membershipsim.Config{})
 	drawn := make(map[gossip.Address]func(simulation.Env) machine.Component)
 	for _, a := range r.nodes {
-		if c, ok := r.members[a]; ok {
+		c, differs := r.members[a]
+		var other bool
+		if c.Release, other = r.releases[a]; differs || other {
 			drawn[a] = of(c)
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
-	"github.com/quorate/quorate/sharding/internal/wire"
 	world "github.com/quorate/quorate/simulation"
 )
 
@@ -138,6 +137,7 @@ type Cluster struct {
 	orders   uint64                      // The number of the last order of an operator.
 	idle     bool
 	beside   func(world.Env) []machine.Component
+	releases releases
 }
 
 // New returns a cluster whose nodes have just started, and whose clients send. The functions in
@@ -154,7 +154,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	c := &Cluster{
 		World: w, Ledger: newLedger(w), opt: opt,
 		chosen: make(map[gossip.Address]string),
-		client: rand.New(rand.NewPCG(opt.World.Seed, 77)),
+		client: rand.New(rand.NewPCG(opt.World.Seed, 77)), releases: drawReleases(opt.World.Seed, addresses(opt.Nodes)),
 	}
 	c.Ledger.stopLimit = opt.StopLimit
 	if opt.Leases {
@@ -173,6 +173,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	c.liveness = newLiveness(c)
 	w.Check(c.liveness)
 	membershipsim.Serve(w)
+	c.releases.members.Watch(w)
 	w.Carry(carry)
 	w.Observe(c.Ledger.observe)
 	operator := &membershipsim.Operator{Seeds: addresses(opt.Nodes), RestartAfter: opt.RestartAfter, ReviveAfter: opt.ReviveAfter}
@@ -251,8 +252,8 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	}
 	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self, MaxShards: most}), forgetful: c.opt.Behaviour.Recall.forgets(env.Self)}
 	return append([]machine.Component{
-		membershipsim.Component(remembering(c.opt.Membership))(env),
-		{Name: control.ComponentName, Service: protocol.Service, Machine: homes, Codec: wire.Codec{}},
+		membershipsim.Component(remembering(c.releases.member(c.opt.Membership, env.Self.Address)))(env),
+		{Name: control.ComponentName, Service: protocol.Service, Machine: homes, Codec: c.releases.codec(env.Self.Address)},
 		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
 	}, c.beside(env)...)
 }

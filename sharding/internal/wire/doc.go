@@ -9,8 +9,9 @@
 //
 // Decoding trusts nothing. Bytes that are malformed, out of range or too long give an
 // error that wraps [ErrMalformed], and memory is allocated in proportion to the
-// bytes that are there. Unknown fields of an envelope survive its being passed on;
-// unknown fields of control messages are ignored.
+// bytes that are there. Unknown fields of an envelope survive its being passed on, as
+// many as the frame has; unknown fields of control messages, which their receiver alone
+// reads, are ignored: [Spared] are those that a release may lack.
 //
 // All functions may be called from several goroutines.
 package wire

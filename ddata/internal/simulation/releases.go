@@ -1,0 +1,58 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"math/rand/v2"
+
+	"github.com/quorate/quorate/ddata/crdt"
+	"github.com/quorate/quorate/ddata/internal/wire"
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+	"github.com/quorate/quorate/machine/wire/wiretest"
+)
+
+// Two releases in one group: in one world in three, some replicas are of the release before a field. The messages of a
+// world are values, which nobody encodes; those from and to such a replica go through both codecs.
+
+// releases are the fields that the replicas at some addresses lack.
+type releases map[gossip.Address]wire.Field
+
+// drawReleases draws the fields for one seed in three, and for one of four of its addresses. The draw has a source of
+// its own, so that it changes no other draw of the seed.
+func drawReleases(seed uint64, addresses int) releases {
+	source := rand.New(rand.NewPCG(seed, 0x2e1ea5e5))
+	if source.IntN(3) > 0 {
+		return nil
+	}
+	all, fields := releases{}, wire.Spared()
+	for i := range addresses {
+		if source.IntN(4) == 0 {
+			all[Address(i)] = fields[source.IntN(len(fields))]
+		}
+	}
+	return all
+}
+
+// codec returns the codec of the replica at an address; nil for the present release, of which messages are not encoded.
+func (r releases) codec(a gossip.Address, of ...crdt.Type) machine.Codec {
+	field, before := r[a]
+	if !before {
+		return nil
+	}
+	return wiretest.Without(wire.Codec{Types: types(of)}, field.Paths...)
+}
+
+// types are the types that the clients use.
+type types []crdt.Type
+
+// Type implements [wire.Types].
+func (all types) Type(name string) (crdt.Type, bool) {
+	for _, t := range all {
+		if t.Name() == name {
+			return t, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,55 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "github.com/quorate/quorate/machine/wire"
+
+// What two releases can be to each other: [Spared] are the fields that one of them may lack, required says of all
+// others why not.
+
+// path is where a field is: the numbers of the messages around it, from the frame inwards, and its own.
+type path = []wire.Number
+
+// Field is a field that replicas of one group may lack, as those of a release before it do.
+type Field struct {
+	Name  string // As in package protocol.
+	Paths [][]wire.Number
+}
+
+// Spared returns the fields without which a replica does what the others expect of it.
+func Spared() []Field {
+	at := func(name string, path ...path) Field { return Field{name, path} }
+	return []Field{
+		at("DeltasTaken.Refusals.Reason", path{22, 4, 2}),
+		at("PutTaken.Refusals.Reason", path{24, 4, 2}),
+		at("Ask.Hash", path{25, 3}), // The answer is the whole entry.
+		at("Committed.Refusals.Reason", path{39, 5, 2}),
+		at("Committed.Reason", path{39, 6}),
+	}
+}
+
+// required says of the envelope, and of each body and part, why its fields, but for those of [Spared], are in every
+// release. What is added to them, and a replica cannot do without, is used when all members speak the version of the
+// protocol that has it.
+func required() map[string]string {
+	const (
+		decided  = "a register is decided once, by who has promised what"
+		answered = "an answer is found by its question, and says what was taken and what was not"
+		compared = "tables are equal when their hashes are: what one side lacks, the other one takes for a difference"
+		swept    = "a tombstone falls when all replicas hold the same ones"
+		counted  = "what it says counts among the answers of a majority"
+	)
+	return map[string]string{
+		"Envelope": "it says in which generation the sender is, and what its word counts for",
+		"Register": "all replicas have to have it alike; what a later release adds is kept",
+		"Entry":    "a value has an encoding of its own, and a type that a replica does not know is refused by name",
+		"Change":   "it is counted by its origin, and joined by its type",
+
+		"Hello": decided, "Prepare": decided, "Promise": decided, "Accept": decided, "Accepted": decided,
+		"Deltas": answered, "DeltasTaken": answered, "Put": answered, "PutTaken": answered, "Ask": answered, "Answer": answered,
+		"Borrow": answered, "Lent": answered, "Commit": answered, "RemoveKey": answered, "Committed": answered,
+		"Compare": compared, "Groups": compared, "AskBuckets": compared, "BucketHashes": compared, "Pull": compared, "Pulled": compared,
+		"Sweep": swept, "Swept": swept, "Aged": counted,
+	}
+}
