@@ -181,7 +181,7 @@ func (a *age) tick() {
 			g.disk.noted = true
 		}
 		for _, p := range g.sorted() {
-			if g.reg != nil && g.reg.In(p.id) && p.batchShown < a.stands() {
+			if g.reg != nil && g.reg.In(p.id) && p.shown < a.stands() {
 				g.send(p, Hello{})
 			}
 		}
@@ -279,7 +279,7 @@ func (a *age) spared() bool {
 	}
 	in := func(id ReplicaID) bool {
 		p := g.peers[id]
-		return p != nil && id != g.self && !p.apart && p.batchLost == 0 && g.present(id)
+		return p != nil && id != g.self && p.count == yes && p.store != aged && g.present(id)
 	}
 	return g.views.each(func(v *view) bool {
 		return !v.has(g.self) || v.current.Wins(in) && (g.sealed || len(v.old) == 0 || v.old.Wins(in))

@@ -416,7 +416,7 @@ func (s *explains) replicaStatus(r Replica) ReplicaStatus {
 	if r.ID == g.self {
 		of.Node, of.Gen, of.Unsure = g.m.cfg.Self, g.gen(), g.unsure.on
 	} else if p := g.peers[r.ID]; p != nil {
-		of.Node, of.Gen, of.Heard, of.Unsure = p.node, p.gen, g.m.now.Mono.Sub(p.lastHeard), p.unsure != 0
+		of.Node, of.Gen, of.Heard, of.Unsure = p.node, p.gen, g.m.now.Mono.Sub(p.heard), p.unsure != 0
 	}
 	return of
 }

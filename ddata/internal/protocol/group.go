@@ -57,36 +57,9 @@ type group struct {
 	lags       lags       // Since when others lag.
 	claims     claims     // Replicas that several nodes claim to be.
 	disk       disk       // The store.
-	unsure     unsure     // Whether this replica may have lost what it has acknowledged.
+	unsure     recovery   // Whether this replica may have lost what it has acknowledged.
 	age        age        // How old stores are.
 	majorities majorities // Whether there are majorities.
-}
-
-// peer is another replica of the group, or a member of which no replica is known yet.
-type peer struct {
-	node           gossip.NodeID
-	id             ReplicaID // 0 while unknown.
-	gen            uint64    // The generation that it is known to know.
-	turn           uint32
-	caught         uint64 // The generation in which it has said that it caught up.
-	lastHeard      machine.Instant
-	none           bool   // It has said that it knows no register.
-	registerSent   uint64 // The generation that was sent to it last, and when.
-	registerSentAt machine.Instant
-	// verified is when its node was last asked whether it still is this replica, which another node claims to be.
-	verified machine.Instant
-
-	agrees        bool            // It remembers no batch of this replica's store that is missing.
-	apart         bool            // It has said that it does not count for now.
-	older         bool            // It has said that its store is older: it will come back as another replica.
-	stands        bool            // Its node may host, as it has said.
-	taken         uint64          // How far it has said that it catches up, see [Hello],
-	moved         machine.Instant // and when it said so first.
-	batchWritten  uint64          // The greatest number of a batch that it has shown under its id.
-	batchLost     uint64          // The batch that its store has forgotten, 0 for none.
-	storeCompared bool            // Its store was compared with what is remembered of it.
-	batchShown    uint64          // The number of the batch that was shown to it last.
-	unsure        machine.Instant // When its node was first heard to say that it is unsure, 0 if it does not say so.
 }
 
 func newGroup(m *Machine, index uint8, cfg Group) *group {
@@ -134,7 +107,7 @@ func (g *group) isApart(id ReplicaID) bool {
 		return g.age.apart()
 	}
 	p := g.peers[id]
-	return p != nil && p.apart
+	return p != nil && p.count != yes
 }
 
 // stands reports whether a replica completes majorities: its node may host, as far as is known.
@@ -143,7 +116,7 @@ func (g *group) stands(id ReplicaID) bool {
 		return g.m.mayHost()
 	}
 	p := g.peers[id]
-	return p != nil && p.stands
+	return p != nil && p.hosts
 }
 
 // isOlder reports whether the store of a replica is older than what others remember of it, as
@@ -153,7 +126,7 @@ func (g *group) isOlder(id ReplicaID) bool {
 		return g.age.older != 0
 	}
 	p := g.peers[id]
-	return p != nil && p.older
+	return p != nil && p.count == older
 }
 
 // speaks reports whether a node may send in the name of a replica: in memory a replica is
@@ -193,14 +166,16 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		g.sendRegister(p)
 		return
 	}
-	if p.batchLost, p.storeCompared = g.age.compare(p, e), true; p.batchLost != 0 {
+	if lost := g.age.compare(p, e); lost != 0 {
+		p.store = aged
 		if b, told := e.Body.(Aged); told {
 			g.age.told(p, b) // Without an answer: two whose stores are older would answer each other for ever.
 			return
 		}
-		g.send(p, Aged{Of: e.From, Written: p.batchLost})
+		g.send(p, Aged{Of: e.From, Written: lost})
 		return
 	}
+	p.store = intact
 	g.age.look()
 	if e.Gen == g.gen() && g.reg != nil && e.Lineage == g.reg.Lineage {
 		g.knows[p.id] = true
@@ -238,7 +213,7 @@ func (g *group) noteRestarts(restarts uint64) {
 
 // sendRegister tells a peer of the present register, unless it was told a moment ago.
 func (g *group) sendRegister(p *peer) {
-	if p.registerSent == g.gen() && g.m.now.Mono.Sub(p.registerSentAt) < g.m.cfg.Timing.Tick {
+	if p.told.gen == g.gen() && g.m.now.Mono.Sub(p.told.at) < g.m.cfg.Timing.Tick {
 		return
 	}
 	g.send(p, Hello{})
@@ -247,12 +222,6 @@ func (g *group) sendRegister(p *peer) {
 // conflicts reports whether a lineage is another one of the same turn.
 func (g *group) conflicts(l Lineage) bool {
 	return g.reg != nil && !l.IsZero() && l.Turn == g.reg.Lineage.Turn && l.ID != g.reg.Lineage.ID
-}
-
-// former reports whether a message was sent before the replica of its node was given another id
-// (see [RenewID]), and comes late: the numbers of batches go on under the new id.
-func (p *peer) former(e Envelope) bool {
-	return p.id != 0 && p.id != e.From && e.Written < p.batchWritten
 }
 
 // meet notes what an envelope says about its sender.
@@ -266,20 +235,14 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 		if g.peers[p.id] == p {
 			delete(g.peers, p.id)
 		}
-		p.id, p.batchWritten, g.rerouted = e.From, 0, true
+		p.id, p.written, g.rerouted = e.From, 0, true
 	}
-	p.batchWritten = max(p.batchWritten, e.Written)
+	p.written = max(p.written, e.Written)
 	if !g.startedAgain(p) {
 		g.peers[p.id] = p
 	}
-	p.gen, p.turn, p.none, p.lastHeard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
-	p.agrees, p.apart, p.older, p.stands = p.agrees || e.Agrees, e.Apart, e.Older, !e.Suspended
-	if !e.Unsure {
-		p.unsure = 0
-	} else if p.unsure == 0 {
-		p.unsure = g.m.now.Mono
-	}
-	if p.none && g.reg == nil {
+	p.word, p.agrees = said(e, p.word, g.m.now.Mono), p.agrees || e.Agrees
+	if p.gen == 0 && g.reg == nil {
 		g.none[from] = true
 	}
 	return p
@@ -313,8 +276,8 @@ func (g *group) dispatch(p *peer, e Envelope) {
 	}
 	switch b := e.Body.(type) {
 	case Hello:
-		if b.Taken > p.taken {
-			p.taken, p.moved = b.Taken, g.m.now.Mono
+		if b.Taken > p.comes.taken {
+			p.comes.taken, p.comes.at = b.Taken, g.m.now.Mono
 		}
 		if b.Ask {
 			g.send(p, Hello{})
@@ -596,14 +559,14 @@ func (g *group) send(p *peer, body any) {
 		if ahead = g.disk.ahead(body); ahead {
 			e.Written = g.age.kept
 		}
-		p.batchShown = e.Written
+		p.shown = e.Written
 	}
 	e.Suspended = !g.m.mayHost()
-	e.Agrees, e.Restarts = g.cfg.Durable && p.storeCompared && p.batchLost == 0, g.restarts
+	e.Agrees, e.Restarts = g.cfg.Durable && p.store == intact, g.restarts
 	if g.reg != nil {
 		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.age.apart()
 		if g.misses(p) {
-			e.Register, p.registerSent, p.registerSentAt = g.reg, g.reg.Gen, g.m.now.Mono
+			e.Register, p.told.gen, p.told.at = g.reg, g.reg.Gen, g.m.now.Mono
 		}
 	}
 	send := machine.Send{To: p.node, Lane: laneOf(body), Message: e}

@@ -89,7 +89,7 @@ func (l *lead) create() {
 			if of.Status == gossip.Down || of.Status == gossip.Exiting {
 				continue
 			}
-			if p == nil || p.id == 0 || !p.none {
+			if p == nil || p.id == 0 || p.gen != 0 {
 				return
 			}
 			r.ID = p.id
@@ -193,7 +193,7 @@ func (l *lead) catching() bool {
 	return slices.ContainsFunc(g.reg.Next, func(r Replica) bool {
 		moved := g.behind.moved
 		if p := g.peers[r.ID]; p != nil {
-			moved = p.moved
+			moved = p.comes.at
 		}
 		return g.present(r.ID) && !g.hasCaught(r.ID) && g.m.now.Mono.Sub(max(moved, l.began)) < stalled
 	})

@@ -28,9 +28,9 @@ import (
 // First what is remembered of a start, then how the replica takes in from others and when that is
 // enough, then the number.
 
-// unsure is the part of a group that knows whether its replica may have lost what it has
+// recovery is the part of a group that knows whether its replica may have lost what it has
 // acknowledged.
-type unsure struct {
+type recovery struct {
 	group *group
 	on    bool
 	took  map[ReplicaID]copyTaken       // Whose copy was taken in, in this generation.
@@ -44,16 +44,16 @@ type copyTaken struct {
 }
 
 // newUnsure returns what the store says of the end of the node before.
-func newUnsure(g *group) unsure {
+func newUnsure(g *group) recovery {
 	r := g.cfg.Meta.Register
-	u := unsure{group: g, on: g.cfg.Durable && g.cfg.Meta.Behind && r != nil && r.In(g.self)}
+	u := recovery{group: g, on: g.cfg.Durable && g.cfg.Meta.Behind && r != nil && r.In(g.self)}
 	u.reset()
 	return u
 }
 
 // start begins to write behind: before anything leaves, the store says that more may be
 // acknowledged than is in it, and an unclean start has a number of its own.
-func (u *unsure) start() {
+func (u *recovery) start() {
 	g := u.group
 	if u.on {
 		g.m.counts.Unclean++
@@ -65,10 +65,10 @@ func (u *unsure) start() {
 }
 
 // behind reports whether the store is to say that more may be acknowledged than is in it.
-func (u *unsure) behind() bool { return u.on || u.group.cfg.Behind.Interval > 0 }
+func (u *recovery) behind() bool { return u.on || u.group.cfg.Behind.Interval > 0 }
 
 // reset forgets whose copies were taken in: another register counts.
-func (u *unsure) reset() {
+func (u *recovery) reset() {
 	u.took = map[ReplicaID]copyTaken{}
 	if u.gone == nil {
 		u.gone = map[ReplicaID]machine.Instant{}
@@ -76,14 +76,14 @@ func (u *unsure) reset() {
 }
 
 // adopted goes on in another generation. Who is in no set holds nothing, and has lost nothing.
-func (u *unsure) adopted() {
+func (u *recovery) adopted() {
 	if u.reset(); u.on && !u.group.holds() {
 		u.end()
 	}
 }
 
 // tick takes in from those whose copies are needed.
-func (u *unsure) tick() {
+func (u *recovery) tick() {
 	g := u.group
 	if !u.on || !g.age.proven || g.reg == nil {
 		return
@@ -105,7 +105,7 @@ func (u *unsure) tick() {
 
 // needs reports whether the copy of a replica has to be asked for: it was not taken in yet, or
 // not since the replica is sure, or before it was known who else is unsure.
-func (u *unsure) needs(p *peer) bool {
+func (u *recovery) needs(p *peer) bool {
 	t, took := u.took[p.id]
 	switch {
 	case !u.group.views.with(u.group.self).Has(p.id):
@@ -120,7 +120,7 @@ func (u *unsure) needs(p *peer) bool {
 }
 
 // latest returns when it was heard last of another replica that it is unsure.
-func (u *unsure) latest() (at machine.Instant) {
+func (u *recovery) latest() (at machine.Instant) {
 	for _, p := range u.group.peers { //quorate:unordered a maximum
 		at = max(at, p.unsure)
 	}
@@ -128,7 +128,7 @@ func (u *unsure) latest() (at machine.Instant) {
 }
 
 // ended notes that a comparison with another replica has ended.
-func (u *unsure) ended(x *pass) {
+func (u *recovery) ended(x *pass) {
 	if u.on && x.fenced {
 		u.took[x.peer.id] = copyTaken{began: x.began, sure: x.sure}
 		u.look()
@@ -136,7 +136,7 @@ func (u *unsure) ended(x *pass) {
 }
 
 // miss notes which replicas of the register are those of no member.
-func (u *unsure) miss() {
+func (u *recovery) miss() {
 	g := u.group
 	for _, r := range g.views.with(g.self) {
 		switch {
@@ -149,7 +149,7 @@ func (u *unsure) miss() {
 }
 
 // look ends being unsure as soon as enough was taken in.
-func (u *unsure) look() {
+func (u *recovery) look() {
 	g := u.group
 	if !u.on || !g.age.proven || g.reg == nil {
 		return
@@ -170,7 +170,7 @@ func (u *unsure) look() {
 
 // stays reports whether a replica was still unsure after it was heard of all others that are
 // unsure: so there was a moment at which all of them were.
-func (u *unsure) stays(id ReplicaID, at machine.Instant) bool {
+func (u *recovery) stays(id ReplicaID, at machine.Instant) bool {
 	t, took := u.took[id]
 	p := u.group.peers[id]
 	return took && !t.sure && t.began > at && p != nil && p.unsure != 0
@@ -178,13 +178,13 @@ func (u *unsure) stays(id ReplicaID, at machine.Instant) bool {
 
 // isGone reports whether a replica has been that of no member for so long that nobody waits for
 // its disk.
-func (u *unsure) isGone(id ReplicaID) bool {
+func (u *recovery) isGone(id ReplicaID) bool {
 	since := u.gone[id]
 	return since != 0 && u.group.m.now.Mono.Sub(since) >= u.group.m.cfg.Timing.Gather
 }
 
 // end ends being unsure.
-func (u *unsure) end() {
+func (u *recovery) end() {
 	g := u.group
 	u.on = false
 	g.m.counts.Restored++

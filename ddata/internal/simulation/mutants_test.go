@@ -453,7 +453,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "created by those who have answered", in: "protocol", test: "TestCreationNeedsEverybodysWord", edits: []edit{{
-			"lead.go", "			if p == nil || p.id == 0 || !p.none {\n				return\n", "			if p == nil || p.id == 0 || !p.none {\n				if mutant(NAME) {\n					continue\n				}\n				return\n",
+			"lead.go", "			if p == nil || p.id == 0 || p.gen != 0 {\n				return\n", "			if p == nil || p.id == 0 || p.gen != 0 {\n				if mutant(NAME) {\n					continue\n				}\n				return\n",
 		}},
 	},
 	{
