@@ -43,7 +43,7 @@ func (b *behind) own() {
 // something.
 func (b *behind) needs() bool {
 	g := b.group
-	return !g.caught && g.reg != nil && g.member() && g.reg.counted(g.self) && !g.age.apart()
+	return !g.caught && g.reg != nil && g.member() && g.reg.counted(g.self) && !g.apart()
 }
 
 // tick begins passes with those whose copy is still needed. One replica that has caught up

@@ -34,6 +34,9 @@ type disk struct {
 	batch   Persist        // What is being written, or has failed and is to be written again.
 	batchOf uint64         // The number of batch.
 	last    uint64         // The number of the batch that was begun last.
+	loaded  uint64         // The number of the last batch that was in the store at the start,
+	written uint64         // of the last one that was begun on which others may depend,
+	kept    uint64         // and of the last one that is known to be in the store.
 	failed  error          // Why the store failed last, nil if it works.
 	held    []held
 
@@ -61,7 +64,10 @@ type behindTimer struct{ Group uint8 }
 // errOverdue says that a write has not returned in its time.
 var errOverdue = errors.New("the store has not answered in time")
 
-func newDisk(g *group) disk { return disk{group: g, keys: map[string]bool{}} }
+func newDisk(g *group) disk {
+	last := g.cfg.Meta.Written
+	return disk{group: g, keys: map[string]bool{}, loaded: last, written: last, kept: last}
+}
 
 func (d *disk) used() bool { return d.group.cfg.Durable && d.group.member() }
 
@@ -98,6 +104,22 @@ func (d *disk) dirty() bool { return d.noted || d.counts() }
 
 // counts reports whether others may come to depend on what is not in any batch yet.
 func (d *disk) counts() bool { return d.meta || d.wiped || len(d.keys) > 0 }
+
+// shows is the number on which a message depends that is sent now.
+func (d *disk) shows() uint64 {
+	if d.group.integrity.compared() && d.counts() {
+		return d.written + 1
+	}
+	return d.written
+}
+
+// stands is the number that others are to hear of while this replica is at rest.
+func (d *disk) stands() uint64 {
+	if d.group.cfg.Behind.Interval > 0 {
+		return d.kept
+	}
+	return d.shows()
+}
 
 // after has an effect carried out as soon as everything is written on which it may depend.
 func (d *disk) after(e machine.Effect) {
@@ -155,15 +177,17 @@ func (d *disk) flush() {
 	d.batchOf, d.batch = d.last, d.gather()
 	clear(d.keys)
 	d.metaOf, d.sinceOf, d.bytesOf = d.meta || d.wiped, d.since, d.bytes
-	d.meta, d.noted, d.wiped, d.aside, g.age.news, d.wanted, d.bytes = false, false, false, false, false, false, 0
+	d.meta, d.noted, d.wiped, d.aside, g.integrity.news, d.wanted, d.bytes = false, false, false, false, false, false, 0
 	d.write()
 }
 
 // gather makes a batch of everything that has changed.
 func (d *disk) gather() Persist {
 	g := d.group
-	if d.counts() {
-		g.age.number()
+	if d.counts() && g.integrity.compared() {
+		// While the replica is apart nobody depends on the batch, and the number stays: a greater one would hide what
+		// is missing below it.
+		d.written++
 	}
 	p := Persist{Group: g.cfg.Name, Meta: d.metaNow(), Wipe: d.wiped, Aside: d.aside}
 	for _, key := range slices.Sorted(maps.Keys(d.keys)) {
@@ -188,7 +212,7 @@ func (d *disk) write() {
 func (d *disk) rests() bool {
 	g := d.group
 	interval := g.cfg.Behind.Interval
-	if interval == 0 || g.age.apart() || d.meta || d.noted || d.wiped || d.wanted || d.bytes >= g.cfg.Behind.Bytes/2 {
+	if interval == 0 || g.apart() || d.meta || d.noted || d.wiped || d.wanted || d.bytes >= g.cfg.Behind.Bytes/2 {
 		return false
 	}
 	if g.m.now.Mono.Sub(d.since) >= interval {
@@ -203,7 +227,7 @@ func (d *disk) rests() bool {
 // the store fails, or is so slow that more would be lost than was promised.
 func (d *disk) ahead(body any) bool {
 	g := d.group
-	if g.cfg.Behind.Interval == 0 || !d.used() || g.age.apart() || d.failed != nil {
+	if g.cfg.Behind.Interval == 0 || !d.used() || g.apart() || d.failed != nil {
 		return false
 	}
 	switch body.(type) {
@@ -226,19 +250,19 @@ func (d *disk) ahead(body any) bool {
 
 // metaNow is what is to be remembered beside the entries.
 func (d *disk) metaNow() Meta {
-	g, older := d.group, ReplicaID(0)
-	if g.age.older != 0 {
-		older = g.self
+	g, was := d.group, ReplicaID(0)
+	if g.integrity.count == older {
+		was = g.self
 	}
 	return Meta{
 		Register: g.reg, Caught: g.caught, Promised: g.change.promised, Accepted: g.change.accepted, Value: g.change.value,
-		Confirmed: g.sweep.marks(), Written: g.age.written, Older: older, Shown: g.age.remembered(), Behind: g.unsure.behind(), Restarts: g.restarts,
+		Confirmed: g.sweep.marks(), Written: d.written, Older: was, Shown: g.integrity.remembered(), Behind: g.behindStore(), Restarts: g.integrity.restarts,
 	}
 }
 
-// written takes the answer of the store. A batch that has failed may have been written or
+// answered takes the answer of the store. A batch that has failed may have been written or
 // not: it is written again.
-func (d *disk) written(in machine.Called) {
+func (d *disk) answered(in machine.Called) {
 	if in.ID != d.writing || d.writing == 0 {
 		return
 	}
@@ -249,7 +273,7 @@ func (d *disk) written(in machine.Called) {
 	}
 	d.failed = nil
 	d.group.m.out.Disarm(diskTimer{d.group.index})
-	d.group.age.kept = d.batch.Meta.Written
+	d.kept = d.batch.Meta.Written
 	d.batch, d.bytesOf = Persist{}, 0
 	n := 0
 	for n < len(d.held) && d.held[n].batch <= d.batchOf {
@@ -282,7 +306,7 @@ func (d *disk) final() Persist {
 	d.wiped, d.aside = d.wiped || d.batch.Wipe, d.aside || d.batch.Aside
 	d.meta = true
 	p := d.gather()
-	p.Meta.Behind = d.group.unsure.on
+	p.Meta.Behind = d.group.integrity.unclean
 	return p
 }
 

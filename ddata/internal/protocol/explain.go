@@ -368,9 +368,9 @@ func (s *explains) homes(key string) (ids []ReplicaID) {
 // status returns how the group stands.
 func (s *explains) status() GroupStatus {
 	g := s.group
-	of := GroupStatus{Self: g.self, Refused: g.refused, Disputed: g.claims.String(), Apart: g.age.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
+	of := GroupStatus{Self: g.self, Refused: g.refused, Disputed: g.integrity.disputed(), Apart: g.integrity.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
 	of.Store = StoreStatus{Used: g.disk.used(), Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}
-	if g.unsure.on {
+	if g.integrity.unclean {
 		of.Unsure = g.m.now.Mono.Sub(g.m.began)
 	}
 	if g.m.state != nil {
@@ -381,7 +381,7 @@ func (s *explains) status() GroupStatus {
 	}
 	there := func(id ReplicaID) bool { return g.present(id) && !g.isApart(id) }
 	of.Quorum = g.views.each(func(v *view) bool { return v.current.Wins(there) })
-	of.Sealed, of.Swept, of.Since, of.Caught = g.sealed, g.reg.Swept, g.m.now.Mono.Sub(g.lead.began), g.holds() && g.caught && !g.age.apart()
+	of.Sealed, of.Swept, of.Since, of.Caught = g.sealed, g.reg.Swept, g.m.now.Mono.Sub(g.lead.began), g.holds() && g.caught && !g.apart()
 	for _, r := range NewSet(slices.Concat(g.reg.Current, g.reg.Next, g.reg.Old)...) {
 		of.Replicas = append(of.Replicas, s.replicaStatus(r))
 	}
@@ -414,7 +414,7 @@ func (s *explains) replicaStatus(r Replica) ReplicaStatus {
 		Present: g.reachable(r.ID), Apart: g.isApart(r.ID), Caught: g.hasCaught(r.ID),
 	}
 	if r.ID == g.self {
-		of.Node, of.Gen, of.Unsure = g.m.cfg.Self, g.gen(), g.unsure.on
+		of.Node, of.Gen, of.Unsure = g.m.cfg.Self, g.gen(), g.integrity.unclean
 	} else if p := g.peers[r.ID]; p != nil {
 		of.Node, of.Gen, of.Heard, of.Unsure = p.node, p.gen, g.m.now.Mono.Sub(p.heard), p.unsure != 0
 	}

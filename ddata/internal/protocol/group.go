@@ -4,10 +4,6 @@
 package protocol
 
 import (
-	"cmp"
-	"slices"
-	"time"
-
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/gossip"
@@ -27,23 +23,10 @@ import (
 //	G5  no message is written and no operation ends while a register is taken over, but for what
 //	    [group.adopt] does last
 type group struct {
-	m        *Machine
-	index    uint8
-	cfg      Group
-	table    *table.Table
-	self     ReplicaID
-	reg      *Register // Nil while no register is known.
-	views    *views    // Of reg.
-	caught   bool      // The replica has caught up, or was there from the beginning.
-	sealed   bool      // The end is known to be sealed.
-	knows    map[ReplicaID]bool
-	peers    map[ReplicaID]*peer
-	nodes    map[gossip.NodeID]*peer
-	none     map[gossip.NodeID]bool      // The nodes that have said that they know no register.
-	gone     map[ReplicaID]gossip.NodeID // The last nodes of replicas of the register that are those of no member.
-	rerouted bool                        // A replica is at another node than the last route says.
-	refused  string                      // Why this replica cannot take part, for people: empty mostly.
-	restarts uint64                      // The greatest number of unclean starts that is known, see [unsure].
+	known
+
+	rerouted bool   // A replica is at another node than the last route says.
+	refused  string // Why this replica cannot take part, for people: empty mostly.
 
 	change     change     // Deciding the next generation.
 	lead       lead       // What the leader wants to change.
@@ -55,23 +38,18 @@ type group struct {
 	sweep      sweep      // Sweeps.
 	explains   explains   // Questions.
 	lags       lags       // Since when others lag.
-	claims     claims     // Replicas that several nodes claim to be.
 	disk       disk       // The store.
-	unsure     recovery   // Whether this replica may have lost what it has acknowledged.
-	age        age        // How old stores are.
 	majorities majorities // Whether there are majorities.
 }
 
-func newGroup(m *Machine, index uint8, cfg Group) *group {
-	g := &group{
-		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica,
+func newGroup(m *env, index uint8, cfg Group) *group {
+	g := &group{known: known{
+		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica, caught: cfg.Meta.Caught, integrity: newIntegrity(cfg),
 		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
-	}
+	}}
 	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
 	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
-	g.remote, g.explains, g.lags, g.claims = newRemote(g), newExplains(g), newLags(g), newClaims(g)
-	g.age, g.unsure, g.restarts = newAge(g), newUnsure(g), cfg.Meta.Restarts
-	g.caught, g.majorities = cfg.Meta.Caught, majorities{group: g}
+	g.remote, g.explains, g.lags, g.majorities = newRemote(g), newExplains(g), newLags(g), majorities{group: g}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
 	if r := cfg.Meta.Register; r != nil {
@@ -83,61 +61,13 @@ func newGroup(m *Machine, index uint8, cfg Group) *group {
 
 // start says which replicas hold what.
 func (g *group) start() {
-	g.unsure.start()
+	g.startStore()
 	g.route()
-}
-
-// member reports whether this node holds the group.
-func (g *group) member() bool { return g.self != 0 }
-
-// gen returns the generation that is known, 0 for none.
-func (g *group) gen() uint64 {
-	if g.reg == nil {
-		return 0
-	}
-	return g.reg.Gen
-}
-
-// holds reports whether this replica is in a set, and so holds data.
-func (g *group) holds() bool { return g.reg != nil && g.member() && g.reg.In(g.self) }
-
-// isApart reports whether a replica does not count for now, as far as is known.
-func (g *group) isApart(id ReplicaID) bool {
-	if id == g.self {
-		return g.age.apart()
-	}
-	p := g.peers[id]
-	return p != nil && p.count != yes
-}
-
-// stands reports whether a replica completes majorities: its node may host, as far as is known.
-func (g *group) stands(id ReplicaID) bool {
-	if id == g.self {
-		return g.m.mayHost()
-	}
-	p := g.peers[id]
-	return p != nil && p.hosts
-}
-
-// isOlder reports whether the store of a replica is older than what others remember of it, as
-// far as is known: the replica does not come to count again.
-func (g *group) isOlder(id ReplicaID) bool {
-	if id == g.self {
-		return g.age.older != 0
-	}
-	p := g.peers[id]
-	return p != nil && p.count == older
-}
-
-// speaks reports whether a node may send in the name of a replica: in memory a replica is
-// its node.
-func (g *group) speaks(node gossip.NodeID, id ReplicaID) bool {
-	return id != 0 && (g.cfg.Durable || id == ReplicaID(node.UID))
 }
 
 // received takes a message of a member.
 func (g *group) received(from gossip.NodeID, e Envelope) {
-	if g.claims.refuse(from, e.From) {
+	if g.claimed(from, e.From) {
 		g.m.counts.Claims++
 		return
 	}
@@ -166,17 +96,17 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		g.sendRegister(p)
 		return
 	}
-	if lost := g.age.compare(p, e); lost != 0 {
+	if lost := g.integrity.compare(p, e); lost != 0 {
 		p.store = aged
 		if b, told := e.Body.(Aged); told {
-			g.age.told(p, b) // Without an answer: two whose stores are older would answer each other for ever.
+			g.putBack(p, b) // Without an answer: two whose stores are older would answer each other for ever.
 			return
 		}
 		g.send(p, Aged{Of: e.From, Written: lost})
 		return
 	}
 	p.store = intact
-	g.age.look()
+	g.compared()
 	if e.Gen == g.gen() && g.reg != nil && e.Lineage == g.reg.Lineage {
 		g.knows[p.id] = true
 		if e.Sealed {
@@ -193,20 +123,14 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 	}
 }
 
-// misses reports whether a peer is not known to know the present register.
-func (g *group) misses(p *peer) bool {
-	turn := g.reg.Lineage.Turn
-	return p.turn < turn || p.turn == turn && p.gen < g.reg.Gen
-}
-
 // noteRestarts takes over a greater number of unclean starts. Who acknowledges from now on says so;
 // what was acknowledged before may have been lost, and is asked for again.
 func (g *group) noteRestarts(restarts uint64) {
-	if !g.cfg.Durable || restarts <= g.restarts {
+	if !g.cfg.Durable || restarts <= g.integrity.restarts {
 		return
 	}
 	g.spread.rest()
-	g.restarts = restarts
+	g.integrity.restarts = restarts
 	g.disk.metaChanged()
 	g.ops.raised()
 }
@@ -217,11 +141,6 @@ func (g *group) sendRegister(p *peer) {
 		return
 	}
 	g.send(p, Hello{})
-}
-
-// conflicts reports whether a lineage is another one of the same turn.
-func (g *group) conflicts(l Lineage) bool {
-	return g.reg != nil && !l.IsZero() && l.Turn == g.reg.Lineage.Turn && l.ID != g.reg.Lineage.ID
 }
 
 // meet notes what an envelope says about its sender.
@@ -248,13 +167,6 @@ func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
 	return p
 }
 
-// startedAgain reports whether a durable replica is known to have started again since, as another
-// node at the same address: a message of the former node comes late.
-func (g *group) startedAgain(p *peer) bool {
-	q := g.peers[p.id]
-	return q != nil && q != p && q.node.Address == p.node.Address && g.claims.older(p.node, q.node)
-}
-
 // demands reports whether a message wants something of a replica that only one does which
 // counts.
 func demands(body any) bool {
@@ -268,10 +180,10 @@ func demands(body any) bool {
 
 // dispatch hands the content of a message to its part.
 func (g *group) dispatch(p *peer, e Envelope) {
-	if g.age.apart() && demands(e.Body) && !(e.Unsure && g.unsure.on && g.age.proven && compares(e.Body)) {
+	if g.apart() && demands(e.Body) && !(e.Unsure && g.integrity.count == unsure && compares(e.Body)) {
 		return
 	}
-	if e.Restarts < g.restarts && acknowledges(e.Body) {
+	if e.Restarts < g.integrity.restarts && acknowledges(e.Body) {
 		return // It may have been lost since: the operation asks again.
 	}
 	switch b := e.Body.(type) {
@@ -319,7 +231,7 @@ func (g *group) dispatch(p *peer, e Envelope) {
 	case Swept:
 		g.sweep.answered(p, b)
 	case Aged:
-		g.age.told(p, b)
+		g.putBack(p, b)
 	default:
 		g.passes.received(p, e)
 	}
@@ -339,8 +251,10 @@ func (g *group) adopt(r *Register, fresh bool) {
 		known, other = before.Gen, false
 	}
 	g.take(r)
-	if g.age.prune(); other {
-		g.age.forget()
+	g.integrity.prune(func(id ReplicaID) bool { return r.In(id) || g.peers[id] != nil })
+	if other {
+		g.integrity.forget()
+		g.rerouted = true
 	}
 	switch {
 	case fresh:
@@ -366,7 +280,9 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.majorities.adopted()
 	g.sweep.adopted()
 	g.ops.adopted(r.Gen == known+1 && !other)
-	g.unsure.adopted() // After the operations, which it looks at.
+	if g.integrity.forgetCopies(); g.integrity.unclean && !g.holds() {
+		g.sure() // Who is in no set holds nothing, and has lost nothing. After the operations, which it looks at.
+	}
 	g.majorities.wentOn(before)
 	g.route()
 	g.greet()
@@ -380,11 +296,6 @@ func (g *group) take(r *Register) {
 	clear(g.knows)
 	g.knows[g.self] = true
 	g.sealed = g.ends()
-}
-
-// ends reports whether a winning part of the old homes of each bucket is known to know of the end.
-func (g *group) ends() bool {
-	return g.views.sealed(g.reg.Phase, func(id ReplicaID) bool { return g.knows[id] })
 }
 
 // drop forgets everything that the replica holds. With aside, the store keeps a copy.
@@ -442,20 +353,10 @@ func (g *group) greet() {
 	}
 }
 
-// sorted returns the known peers, sorted by id.
-func (g *group) sorted() []*peer {
-	all := make([]*peer, 0, len(g.peers))
-	for _, p := range g.peers { //quorate:unordered sorted below
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
-	return all
-}
-
 // membersChanged forgets peers that are no members any more.
 func (g *group) membersChanged() {
 	state := g.m.state
-	g.claims.membersChanged()
+	g.integrity.forgetClaims(state)
 	for node, p := range g.nodes { //quorate:unordered each peer by itself
 		if state.Member(node) != nil {
 			continue
@@ -503,14 +404,14 @@ func (g *group) tick() {
 		g.remote.tick()
 		return
 	}
-	if g.age.tick(); !g.age.apart() {
+	if g.tickStore(); !g.apart() {
 		g.lead.tick()
 		g.behind.tick()
 		g.passes.tick()
 	}
-	g.unsure.tick()
+	g.restore()
 	g.spread.tick()
-	if !g.age.apart() {
+	if !g.apart() {
 		g.sweep.tick()
 	}
 	g.ops.tick()
@@ -534,9 +435,6 @@ func (g *group) hello() {
 	}
 }
 
-// seconds is the time in seconds since the machine was started.
-func (g *group) seconds() uint32 { return uint32(g.m.now.Mono.Sub(g.m.began) / time.Second) }
-
 // settle ends a step: what has changed goes to subscribers and to the store.
 func (g *group) settle() {
 	if g.rerouted {
@@ -555,16 +453,16 @@ func (g *group) send(p *peer, body any) {
 	e, ahead := Envelope{Group: g.index, From: g.envelopeID(), Body: body}, false
 	if g.disk.used() {
 		g.disk.changed(g.disk.take())
-		e.Loaded, e.Written, e.Apart, e.Older, e.Unsure = g.age.loaded, g.age.shows(), g.age.apart(), g.age.older != 0, g.unsure.on
+		e.Loaded, e.Written, e.Apart, e.Older, e.Unsure = g.disk.loaded, g.disk.shows(), g.apart(), g.integrity.count == older, g.integrity.unclean
 		if ahead = g.disk.ahead(body); ahead {
-			e.Written = g.age.kept
+			e.Written = g.disk.kept
 		}
 		p.shown = e.Written
 	}
 	e.Suspended = !g.m.mayHost()
-	e.Agrees, e.Restarts = g.cfg.Durable && p.store == intact, g.restarts
+	e.Agrees, e.Restarts = g.cfg.Durable && p.store == intact, g.integrity.restarts
 	if g.reg != nil {
-		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.age.apart()
+		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.apart()
 		if g.misses(p) {
 			e.Register, p.told.gen, p.told.at = g.reg, g.reg.Gen, g.m.now.Mono
 		}
@@ -575,21 +473,6 @@ func (g *group) send(p *peer, body any) {
 		return
 	}
 	g.disk.after(send)
-}
-
-// counted reports whether a node may hold the group, as far as the members are known here.
-func (g *group) counted(node gossip.NodeID) bool {
-	of := g.m.state.Member(node)
-	return of != nil && of.HasService(uint16(Service)) && (g.cfg.Role == "" || of.HasRole(g.cfg.Role)) && of.Status != gossip.Down && of.Status != gossip.Exiting
-}
-
-// envelopeID is the id under which this node speaks: that of its replica, or of its life
-// if it only reads and writes.
-func (g *group) envelopeID() ReplicaID {
-	if g.member() {
-		return g.self
-	}
-	return ReplicaID(g.m.cfg.Self.UID)
 }
 
 // laneOf returns the lane of a message: what may be large goes where nothing small waits.
@@ -608,13 +491,4 @@ func OriginOf(uid gossip.UID) crdt.Origin {
 		return o
 	}
 	return 1
-}
-
-// alive reports whether an owner of updates may still change values, as far as this node
-// knows.
-func (g *group) alive(owner crdt.Origin) bool {
-	if owner == OriginOf(g.m.cfg.Self.UID) || g.m.state == nil {
-		return true
-	}
-	return slices.ContainsFunc(g.m.state.Members(), func(m *gossip.Member) bool { return OriginOf(m.Node.UID) == owner })
 }

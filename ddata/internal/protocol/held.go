@@ -175,14 +175,14 @@ func (x Reset) equal(o Reset) bool {
 
 // there reports whether a replica is that of a member, and not one with an older store: what
 // that one holds does not come to count again.
-func (g *group) there(id ReplicaID) bool {
-	return (id == g.self || g.peers[id] != nil) && !g.isOlder(id)
+func (k *known) there(id ReplicaID) bool {
+	return (id == k.self || k.peers[id] != nil) && !k.isOlder(id)
 }
 
 // unnamed reports whether there are members whose replicas are not known: any of them may
 // be one that seems to be gone.
-func (g *group) unnamed() bool {
-	for _, p := range g.nodes { //quorate:unordered any of them
+func (k *known) unnamed() bool {
+	for _, p := range k.nodes { //quorate:unordered any of them
 		if p.id == 0 {
 			return true
 		}
@@ -193,24 +193,24 @@ func (g *group) unnamed() bool {
 // loses reports whether a bucket that is not held back would hold up the change of the sets
 // until replicas come back that are not those of members: no winning part of its homes is
 // left, or of its former ones, which have yet to hear of the end.
-func (g *group) loses(v *view) bool {
-	if g.cfg.Copies == 0 || v.held {
+func (k *known) loses(v *view) bool {
+	if k.cfg.Copies == 0 || v.held {
 		return false
 	}
-	hears := func(id ReplicaID) bool { return g.there(id) || g.knows[id] }
-	return !v.current.Wins(g.there) || len(v.old) > 0 && !g.sealed && !v.old.Wins(hears)
+	hears := func(id ReplicaID) bool { return k.there(id) || k.knows[id] }
+	return !v.current.Wins(k.there) || len(v.old) > 0 && !k.sealed && !v.old.Wins(hears)
 }
 
 // lost reports whether a bucket is held back and can be neither read nor written by
 // majorities.
-func (g *group) lost(v *view) bool {
-	return v.held && !g.unnamed() && (!v.current.Wins(g.there) || len(v.old) > 0 && !v.old.Wins(g.there))
+func (k *known) lost(v *view) bool {
+	return v.held && !k.unnamed() && (!v.current.Wins(k.there) || len(v.old) > 0 && !v.old.Wins(k.there))
 }
 
 // missing returns the homes of a bucket that are not there.
-func (g *group) missing(v *view) (ids []ReplicaID) {
+func (k *known) missing(v *view) (ids []ReplicaID) {
 	for _, r := range NewSet(slices.Concat(v.current, v.old)...) {
-		if !g.there(r.ID) {
+		if !k.there(r.ID) {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -219,34 +219,34 @@ func (g *group) missing(v *view) (ids []ReplicaID) {
 
 // goOn is the record in the next generation of a bucket that is held back. With begins, that
 // generation begins a change.
-func (g *group) goOn(v *view, begins bool) Held {
+func (k *known) goOn(v *view, begins bool) Held {
 	h := Held{Homes: v.current, Old: v.old}
-	if v.freed(func(id ReplicaID) bool { return g.knows[id] }) {
+	if v.freed(func(id ReplicaID) bool { return k.knows[id] }) {
 		h.Old = nil
 	}
-	h.Moves = begins && len(h.Old) == 0 && v.current.Wins(g.present)
+	h.Moves = begins && len(h.Old) == 0 && v.current.Wins(k.present)
 	return h
 }
 
 // returned reports whether buckets that are held back have homes again.
-func (g *group) returned() bool {
-	return !g.views.each(func(v *view) bool { return !v.held || !g.goOn(v, true).Moves })
+func (k *known) returned() bool {
+	return !k.views.each(func(v *view) bool { return !v.held || !k.goOn(v, true).Moves })
 }
 
 // holding returns which buckets are held back in the next generation. With begins, that
 // generation begins a change; with names, those are added that would hold it up.
-func (g *group) holding(begins, names bool) []Held {
-	if g.cfg.Copies == 0 {
+func (k *known) holding(begins, names bool) []Held {
+	if k.cfg.Copies == 0 {
 		return nil
 	}
 	var all []Held
-	of := g.reg.heldBuckets()
+	of := k.reg.heldBuckets()
 	for bucket := range table.Buckets {
-		switch v, h := g.views.bucket(bucket), of[bucket]; {
+		switch v, h := k.views.bucket(bucket), of[bucket]; {
 		case v.held:
-			all = putHeld(all, bucket, g.goOn(v, begins))
-		case names && g.loses(v):
-			all = putHeld(all, bucket, g.holdBack(v))
+			all = putHeld(all, bucket, k.goOn(v, begins))
+		case names && k.loses(v):
+			all = putHeld(all, bucket, k.holdBack(v))
 		case h != nil && !begins:
 			all = putHeld(all, bucket, Held{Homes: h.Homes, Moves: true})
 		}
@@ -255,9 +255,9 @@ func (g *group) holding(begins, names bool) []Held {
 }
 
 // holdBack is the record of a bucket that is to be held back.
-func (g *group) holdBack(v *view) Held {
+func (k *known) holdBack(v *view) Held {
 	h := Held{Homes: v.current}
-	if !g.sealed {
+	if !k.sealed {
 		h.Old = v.old
 	}
 	return h
@@ -305,7 +305,7 @@ func (l *lead) accepted() (v Register, some bool) {
 }
 
 // homeless reports whether a bucket is one that begins anew when the loss of buckets is accepted.
-func (g *group) homeless(v *view) bool { return v.held && !g.goOn(v, true).Moves || g.loses(v) }
+func (k *known) homeless(v *view) bool { return v.held && !k.goOn(v, true).Moves || k.loses(v) }
 
 // accept proposes to begin buckets anew whose loss an operator has accepted, until there are
 // none, or that have lost their homes for good, and reports whether it has.

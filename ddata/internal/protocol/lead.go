@@ -111,12 +111,12 @@ func (l *lead) create() {
 // unheard returns a removed member whose disk may hold a register of a durable group: it has
 // not said that it knows none, and nobody has come back at its address. A member that left in
 // order was in no set, and of a group in memory nothing is left of a removed member.
-func (g *group) unheard() string {
-	if !g.cfg.Durable {
+func (k *known) unheard() string {
+	if !k.cfg.Durable {
 		return ""
 	}
-	for _, t := range g.m.state.Tombstones() {
-		if !g.m.left[t.Node] && !g.none[t.Node] && g.m.state.ByAddress(t.Node.Address) == nil {
+	for _, t := range k.m.state.Tombstones() {
+		if !k.m.left[t.Node] && !k.none[t.Node] && k.m.state.ByAddress(t.Node.Address) == nil {
 			return t.Node.Address.String()
 		}
 	}
@@ -218,25 +218,25 @@ func (l *lead) wanted() Set {
 }
 
 // hasCaught reports whether a replica is known to have caught up in this generation.
-func (g *group) hasCaught(id ReplicaID) bool {
-	if id == g.self {
-		return g.caught
+func (k *known) hasCaught(id ReplicaID) bool {
+	if id == k.self {
+		return k.caught
 	}
-	p := g.peers[id]
-	return p != nil && counts(p.caught, g.gen())
+	p := k.peers[id]
+	return p != nil && counts(p.caught, k.gen())
 }
 
 // present reports whether a replica is there, and reachable as far as this node knows.
-func (g *group) present(id ReplicaID) bool { return g.reachable(id) && !g.isOlder(id) }
+func (k *known) present(id ReplicaID) bool { return k.reachable(id) && !k.isOlder(id) }
 
 // reachable reports whether a replica is that of a member which is reachable, as far as this
 // node knows.
-func (g *group) reachable(id ReplicaID) bool {
-	if id == g.self {
+func (k *known) reachable(id ReplicaID) bool {
+	if id == k.self {
 		return true
 	}
-	p := g.peers[id]
-	return p != nil && g.m.state != nil && g.m.state.Member(p.node) != nil && g.m.state.Reachable(p.node)
+	p := k.peers[id]
+	return p != nil && k.m.state != nil && k.m.state.Member(p.node) != nil && k.m.state.Reachable(p.node)
 }
 
 // decide records a decided register for people.
@@ -268,14 +268,14 @@ func describe(v *Register) string {
 // one holds.
 func (g *group) acceptLoss() {
 	switch {
-	case !g.member() || g.m.renewal.aside:
+	case !g.member():
 		return
 	case g.m.state == nil:
 		g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this node is in no cluster yet: accept the loss when it is a member")
 		return
 	}
 	if g.cfg.Copies > 0 && g.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
-		if g.age.apart() {
+		if g.apart() {
 			g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this replica does not count, and may propose nothing: accept the loss at another node")
 			return
 		}
@@ -288,7 +288,8 @@ func (g *group) acceptLoss() {
 		g.lead.tick()
 		return
 	}
-	g.age.forget()
+	g.integrity.forget()
+	g.rerouted = true
 	turn := uint32(1)
 	if g.reg != nil {
 		turn = g.reg.Lineage.Turn + 1

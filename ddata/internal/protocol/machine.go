@@ -19,9 +19,18 @@ import (
 // Machine replicates the groups of one node. It belongs to the goroutine of its driver;
 // the tables of its groups may be used by others too.
 type Machine struct {
-	cfg    Config
-	groups []*group
+	env
 
+	groups []*group
+	ended  bool
+	pace   pace
+
+	renewal renewal
+}
+
+// env is what every part of a machine knows of its node and of the present step.
+type env struct {
+	cfg    Config
 	state  *gossip.State // The members, nil until they are known.
 	now    machine.Now
 	out    *machine.Outbox
@@ -32,10 +41,6 @@ type Machine struct {
 	stands machine.Instant        // Up to when this node may host.
 	left   map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
 	fenced map[gossip.UID]bool    // The removed members that can host nothing any more.
-	ended  bool
-	pace   pace
-
-	renewal renewal
 }
 
 // tickTimer wakes the machine at each tick.
@@ -46,12 +51,12 @@ type spreadTimer struct{ Group uint8 }
 
 // New returns the machine of a node.
 func New(cfg Config) *Machine {
-	m := &Machine{cfg: cfg, left: map[gossip.NodeID]bool{}, fenced: map[gossip.UID]bool{}}
+	m := &Machine{env: env{cfg: cfg, left: map[gossip.NodeID]bool{}, fenced: map[gossip.UID]bool{}}}
 	if !cfg.Standing {
 		m.stands = machine.Never
 	}
 	for i, of := range cfg.Groups {
-		m.groups = append(m.groups, newGroup(m, uint8(i), of))
+		m.groups = append(m.groups, newGroup(&m.env, uint8(i), of))
 	}
 	return m
 }
@@ -86,7 +91,7 @@ func (m *Machine) handle(in machine.Input) {
 		m.received(in.From, in.Message)
 	case machine.Called:
 		for _, g := range m.groups {
-			g.disk.written(in)
+			g.disk.answered(in)
 		}
 		m.renewed(in)
 	case component.Changed:
@@ -110,7 +115,7 @@ func (m *Machine) handle(in machine.Input) {
 // mayHost reports whether this node may host, by its clock. Who may not, such as the side that is about to be downed,
 // decides no generation and completes no majority; local operations go on, and those that wait for a number of
 // replicas.
-func (m *Machine) mayHost() bool { return m.now.Mono <= m.stands }
+func (m *env) mayHost() bool { return m.now.Mono <= m.stands }
 
 // command handles what the program wants.
 func (m *Machine) command(in machine.Input) {
@@ -133,7 +138,9 @@ func (m *Machine) command(in machine.Input) {
 	case Spread:
 		m.groups[in.Group].spread.soon()
 	case AcceptLoss:
-		m.groups[in.Group].acceptLoss()
+		if !m.renewal.aside {
+			m.groups[in.Group].acceptLoss()
+		}
 	case ExplainKey:
 		m.groups[in.Group].explains.begin(in)
 	case Survey:
@@ -198,7 +205,7 @@ func (m *Machine) fired(t machine.Timer) {
 }
 
 // leaving reports whether this node is leaving.
-func (m *Machine) leaving() bool {
+func (m *env) leaving() bool {
 	if m.state == nil {
 		return false
 	}
@@ -242,7 +249,7 @@ func (m *Machine) Final() (all []Persist) {
 }
 
 // Unsure reports whether this node's replica may have lost what it has acknowledged.
-func (m *Machine) Unsure(group uint8) bool { return m.groups[group].unsure.on }
+func (m *Machine) Unsure(group uint8) bool { return m.groups[group].integrity.unclean }
 
 // refuse answers operations of a node that has ended.
 func (m *Machine) refuse(in machine.Input) {
@@ -256,12 +263,12 @@ func (m *Machine) refuse(in machine.Input) {
 	}
 }
 
-func (m *Machine) arm(t machine.Timer, after time.Duration) {
+func (m *env) arm(t machine.Timer, after time.Duration) {
 	m.out.Arm(t, m.now.Mono.Add(after))
 }
 
 // replicas returns the members that may hold a group, sorted by node.
-func (m *Machine) replicas(role string) []*gossip.Member {
+func (m *env) replicas(role string) []*gossip.Member {
 	if m.state == nil {
 		return nil
 	}

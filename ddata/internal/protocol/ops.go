@@ -162,7 +162,7 @@ func (s *ops) restart(o *op) {
 		o.base = table.HashOfEntry(o.entry)
 	}
 	o.own = answered{o.entry, o.exists}
-	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.age.apart() {
+	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.apart() {
 		o.answers[g.self] = o.own
 	}
 	s.askMissing(o)
@@ -197,7 +197,7 @@ func (s *ops) askMissing(o *op) {
 	switch {
 	case o.stage == asking || o.read:
 	case s.holds(o) || s.restore(o):
-		if !g.age.apart() {
+		if !g.apart() {
 			o.stored[g.self] = true
 		}
 	case !s.aside(o):
@@ -255,7 +255,7 @@ func (s *ops) aside(o *op) bool {
 // restore merges what an operation has kept aside into the table of this replica, once that has caught up.
 func (s *ops) restore(o *op) bool {
 	g := s.group
-	if !s.aside(o) || !g.caught || g.age.apart() || !g.home(g.self, o.key) {
+	if !s.aside(o) || !g.caught || g.apart() || !g.home(g.self, o.key) {
 		return false
 	}
 	var outcome table.Outcome
@@ -316,7 +316,7 @@ func (s *ops) held(o *op, by ReplicaID) {
 
 // here notes that this replica holds what an operation has to store, if it counts.
 func (s *ops) here(o *op) {
-	if !s.group.age.apart() || o.level.Strength == Local {
+	if !s.group.apart() || o.level.Strength == Local {
 		s.held(o, s.group.self)
 	}
 }
@@ -565,7 +565,7 @@ func (s *ops) join(o *op) {
 		return
 	}
 	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {
-		if outcome, err := g.table.Join(o.entry); err == nil && outcome != table.Refused && !g.age.apart() {
+		if outcome, err := g.table.Join(o.entry); err == nil && outcome != table.Refused && !g.apart() {
 			o.stored[g.self] = true
 			if outcome == table.Applied {
 				g.lags.tookEntry(o.entry)

@@ -58,7 +58,7 @@ func busy(g *group) bool {
 	switch {
 	case g.reg == nil || g.reg.Phase != PhaseStable || !g.sealed || g.change.busy() || g.behind.needs():
 		return true
-	case g.age.apart():
+	case g.apart():
 		return true
 	case len(g.ops.open) > 0 || len(g.remote.errands) > 0 || len(g.explains.open) > 0:
 		return true

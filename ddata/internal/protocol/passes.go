@@ -209,7 +209,7 @@ func (s *passes) received(p *peer, e Envelope) {
 		s.pull(p, b)
 	case Groups:
 		if x := s.at(b.Pass, p); x != nil {
-			x.fenced, x.sure = e.Restarts >= g.restarts, !e.Unsure
+			x.fenced, x.sure = e.Restarts >= g.integrity.restarts, !e.Unsure
 			s.groups(x, b)
 		}
 	case BucketHashes:
@@ -297,7 +297,8 @@ func (s *passes) goOn(x *pass) {
 	if x.catchUp {
 		s.group.behind.took(x)
 	}
-	s.group.unsure.ended(x)
+	s.group.integrity.ended(x)
+	s.group.restored()
 	s.group.majorities.ended(x)
 }
 

@@ -68,15 +68,15 @@ func (r *Route) Gone(id ReplicaID) (gossip.NodeID, bool) {
 }
 
 // routeNow returns the present route.
-func (g *group) routeNow() *Route {
-	r := &Route{Gen: g.gen(), Self: g.self, views: g.views, Holds: g.holds(), Counts: g.holds() && g.reg.Current.Has(g.self) && !g.age.apart(), nodes: map[ReplicaID]gossip.NodeID{}, gone: maps.Clone(g.gone)}
-	if r.Settled = r.Counts && g.sealed; g.reg != nil {
-		r.Turn = g.reg.Lineage.Turn
+func (k *known) routeNow() *Route {
+	r := &Route{Gen: k.gen(), Self: k.self, views: k.views, Holds: k.holds(), Counts: k.holds() && k.reg.Current.Has(k.self) && !k.apart(), nodes: map[ReplicaID]gossip.NodeID{}, gone: maps.Clone(k.gone)}
+	if r.Settled = r.Counts && k.sealed; k.reg != nil {
+		r.Turn = k.reg.Lineage.Turn
 	}
-	if g.member() {
-		r.nodes[g.self] = g.m.cfg.Self
+	if k.member() {
+		r.nodes[k.self] = k.m.cfg.Self
 	}
-	for id, p := range g.peers { //quorate:unordered a map
+	for id, p := range k.peers { //quorate:unordered a map
 		r.nodes[id] = p.node
 	}
 	return r
@@ -92,7 +92,7 @@ func (m *Machine) Register(group uint8) *Register { return m.groups[group].reg }
 func (m *Machine) Caught(group uint8) bool { return m.groups[group].caught }
 
 // Older reports whether this node's store is known to be older than what its replica has shown.
-func (m *Machine) Older(group uint8) bool { return m.groups[group].age.older != 0 }
+func (m *Machine) Older(group uint8) bool { return m.groups[group].integrity.count == older }
 
 // Pending returns the registers of a group that count here, or may come to count: the known
 // one, what was accepted and what is proposed.
@@ -143,11 +143,11 @@ func (m *Machine) Keeps(group uint8, in func(ReplicaID) bool) bool {
 	return true
 }
 
-func (g *group) phase() Phase {
-	if g.reg == nil {
+func (k *known) phase() Phase {
+	if k.reg == nil {
 		return 0
 	}
-	return g.reg.Phase
+	return k.reg.Phase
 }
 
 func describeSets(r *Register) string {

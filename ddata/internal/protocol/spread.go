@@ -349,13 +349,13 @@ func (s *spread) taken(p *peer, b Deltas) {
 }
 
 // home reports whether a replica is a home of a key.
-func (g *group) home(id ReplicaID, key string) bool {
-	return g.reg != nil && g.views.bucket(table.BucketOf(key)).has(id)
+func (k *known) home(id ReplicaID, key string) bool {
+	return k.reg != nil && k.views.bucket(table.BucketOf(key)).has(id)
 }
 
 // deleted reports whether a tombstone stands for a key.
-func (g *group) deleted(key string) bool {
-	e, ok := g.table.Get(key)
+func (k *known) deleted(key string) bool {
+	e, ok := k.table.Get(key)
 	return ok && e.State == table.Deleted
 }
 

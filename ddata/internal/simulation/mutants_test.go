@@ -74,7 +74,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica is settled before the change is sealed", in: "protocol", test: "TestAReplicaIsSettledWhenTheChangeIsSealed", edits: []edit{{
-			"route.go", "r.Settled = r.Counts && g.sealed;", "r.Settled = r.Counts && (g.sealed || mutant(NAME));",
+			"route.go", "r.Settled = r.Counts && k.sealed;", "r.Settled = r.Counts && (k.sealed || mutant(NAME));",
 		}},
 	},
 	{
@@ -141,7 +141,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a silent replica is told by its generation alone", in: "protocol", test: "TestASilentReplicaIsToldOfTheLineage", edits: []edit{{
-			"group.go", "	return p.turn < turn || ", "	return p.turn < turn && !mutant(NAME) || mutant(NAME) && p.gen < g.reg.Gen || ",
+			"known.go", "	return p.turn < turn || ", "	return p.turn < turn && !mutant(NAME) || mutant(NAME) && p.gen < k.reg.Gen || ",
 		}},
 	},
 	{
@@ -406,7 +406,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica of two nodes", in: "protocol", test: "TestAReplicaIsOfOneNode", edits: []edit{{
-			"group.go", "	if g.claims.refuse(from, e.From) {", "	if g.claims.refuse(from, e.From) && !mutant(NAME) {",
+			"group.go", "	if g.claimed(from, e.From) {", "	if g.claimed(from, e.From) && !mutant(NAME) {",
 		}},
 	},
 	{
@@ -438,7 +438,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "members speak for others", in: "protocol", test: "TestAMemberDoesNotSpeakForAnother", edits: []edit{{
-			"group.go", "	return id != 0 && (g.cfg.Durable ||", "	return id != 0 && (mutant(NAME) || g.cfg.Durable ||",
+			"known.go", "	return id != 0 && (k.cfg.Durable ||", "	return id != 0 && (mutant(NAME) || k.cfg.Durable ||",
 		}},
 	},
 	{
@@ -468,42 +468,42 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older store is not recognised", test: "TestOlder", first: "50", edits: []edit{{
-			"age.go", "		beyond = s.Before\n	}\n", "		beyond = s.Before\n	}\n	if mutant(NAME) {\n		beyond = 0\n	}\n",
+			"integrity.go", "		beyond = of.Before\n	}\n", "		beyond = of.Before\n	}\n	if mutant(NAME) {\n		beyond = 0\n	}\n",
 		}},
 	},
 	{
 		name: "the numbers of a copied disk judge the first one", test: "TestCopied", edits: []edit{{
-			"age.go", "	if e.Apart && e.Written == e.Loaded {", "	if e.Apart && e.Written == e.Loaded && !mutant(NAME) {",
+			"integrity.go", "	if e.Apart && e.Written == e.Loaded {", "	if e.Apart && e.Written == e.Loaded && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "of two that claim one disk the newcomer is heard", test: "TestCopied", edits: []edit{{
-			"claims.go", "		if p == nil || p.node == by || ", "		if p == nil || mutant(NAME) || p.node == by || ",
+			"stores.go", "	if p == nil || p.node == by || ", "	if p == nil || mutant(NAME) || p.node == by || ",
 		}},
 	},
 	{
 		name: "a replica counts before others have compared", test: "TestOlder", first: "35", edits: []edit{{
-			"age.go", "bool { return !a.proven || ", "bool { return !a.proven && (a.older != 0 || !mutant(NAME)) || ",
+			"known.go", "bool { return k.integrity.count != yes }", "bool {\n	return k.integrity.count != yes && !(mutant(NAME) && k.integrity.count == apart && !k.integrity.unclean)\n}",
 		}},
 	},
 	{
 		name: "batches are numbered while nobody depends on them", in: "protocol", test: "TestWhoIsOlderBeginsAnew", edits: []edit{{
-			"age.go", "	if a.proven {\n		a.written++", "	if a.proven || mutant(NAME) {\n		a.written++",
+			"disk.go", "	if d.counts() && g.integrity.compared() {", "	if d.counts() && (g.integrity.compared() || mutant(NAME)) {",
 		}},
 	},
 	{
 		name: "what others have shown is not written", in: "protocol", test: "TestWhatWasShownIsWritten", edits: []edit{{
-			"age.go", "		if a.news {\n", "		if a.news && !mutant(NAME) {\n",
+			"stores.go", "		if s.news {\n", "		if s.news && !mutant(NAME) {\n",
 		}},
 	},
 	{
 		name: "an older copy is put aside without the others", in: "protocol", test: "TestNothingIsPutAsideWithoutTheOthers", edits: []edit{{
-			"age.go", "	if !g.holds() {\n		return true\n	}\n	in := ", "	if !g.holds() || mutant(NAME) {\n		return true\n	}\n	in := ",
+			"stores.go", "	if !k.holds() {\n		return true\n	}\n	in := ", "	if !k.holds() || mutant(NAME) {\n		return true\n	}\n	in := ",
 		}},
 	},
 	{
 		name: "a replica that does not count proposes for an operator", in: "protocol", test: "TestWhoIsOlderAcceptsNoLossOfBuckets", edits: []edit{{
-			"lead.go", "		if g.age.apart() {\n", "		if g.age.apart() && !mutant(NAME) {\n",
+			"lead.go", "		if g.apart() {\n", "		if g.apart() && !mutant(NAME) {\n",
 		}},
 	},
 	{
@@ -523,22 +523,22 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica with an older store is there", in: "protocol", test: "TestAnOlderReplicaIsNoHomeThatIsBack", edits: []edit{{
-			"held.go", "	return (id == g.self || g.peers[id] != nil) && !g.isOlder(id)\n", "	return (id == g.self || g.peers[id] != nil) && (!g.isOlder(id) || mutant(NAME))\n",
+			"held.go", "	return (id == k.self || k.peers[id] != nil) && !k.isOlder(id)\n", "	return (id == k.self || k.peers[id] != nil) && (!k.isOlder(id) || mutant(NAME))\n",
 		}},
 	},
 	{
 		name: "the word about a former replica counts", in: "protocol", test: "TestWhoIsOlderBeginsAnew", edits: []edit{{
-			"age.go", "b.Of != g.self || ", "b.Of != g.self && !mutant(NAME) || ",
+			"stores.go", "b.Of != g.self || ", "b.Of != g.self && !mutant(NAME) || ",
 		}},
 	},
 	{
 		name: "an unsure replica answers reads", test: "TestBehind", edits: []edit{{
-			"group.go", "	if g.age.apart() && demands(e.Body) && ", "	if _, asks := e.Body.(Ask); g.age.apart() && demands(e.Body) && !(mutant(NAME) && g.unsure.on && asks) && ",
+			"group.go", "	if g.apart() && demands(e.Body) && ", "	if _, asks := e.Body.(Ask); g.apart() && demands(e.Body) && !(mutant(NAME) && g.integrity.unclean && asks) && ",
 		}},
 	},
 	{
 		name: "an unsure replica counts itself", test: "TestBehind", first: "36", edits: []edit{{
-			"ops.go", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.age.apart() {", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && (!g.age.apart() || mutant(NAME) && g.unsure.on) {",
+			"ops.go", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.apart() {", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && (!g.apart() || mutant(NAME) && g.integrity.unclean) {",
 		}},
 	},
 	{
@@ -547,7 +547,7 @@ var mutants = []mutant{
 		}, {
 			"group.go", "// laneOf returns", "func isSweep(body any) bool {\n	_, ok := body.(Sweep)\n	return ok\n}\n\n// laneOf returns",
 		}, {
-			"group.go", "!(e.Unsure && g.unsure.on", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.unsure.on",
+			"group.go", "!(e.Unsure && g.integrity.count == unsure", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.integrity.count == unsure",
 		}},
 	},
 	{
@@ -555,27 +555,27 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica is sure again one copy too early", in: "protocol", test: "TestAReplicaIsSureAgain", edits: []edit{{
-			"unsure.go", "	return 2*n > len(s)-1\n", "	return 2*n > len(s)-1 || mutant(NAME) && 2*(n+1) > len(s)-1\n",
+			"integrity.go", "	return 2*n > len(s)-1\n", "	return 2*n > len(s)-1 || mutant(NAME) && 2*(n+1) > len(s)-1\n",
 		}},
 	},
 	{
 		name: "the copy of an unsure replica counts as a sure one", in: "protocol", test: "TestAMajorityThatIsUnsure", edits: []edit{{
-			"passes.go", "e.Restarts >= g.restarts, !e.Unsure", "e.Restarts >= g.restarts, !e.Unsure || mutant(NAME)",
+			"passes.go", "e.Restarts >= g.integrity.restarts, !e.Unsure", "e.Restarts >= g.integrity.restarts, !e.Unsure || mutant(NAME)",
 		}},
 	},
 	{
 		name: "the store does not say that it is behind", in: "protocol", test: "TestAcknowledgementsRunAhead", edits: []edit{{
-			"unsure.go", "bool { return u.on || u.group.cfg.Behind.Interval > 0 }", "bool { return !mutant(NAME) && (u.on || u.group.cfg.Behind.Interval > 0) }",
+			"stores.go", "bool { return k.integrity.unclean || k.cfg.Behind.Interval > 0 }", "bool {\n	return !mutant(NAME) && (k.integrity.unclean || k.cfg.Behind.Interval > 0)\n}",
 		}},
 	},
 	{
 		name: "a number is heard that is not in the store", test: "TestBehind", edits: []edit{{
-			"group.go", "			e.Written = g.age.kept\n", "			if !mutant(NAME) {\n				e.Written = g.age.kept\n			}\n",
+			"group.go", "			e.Written = g.disk.kept\n", "			if !mutant(NAME) {\n				e.Written = g.disk.kept\n			}\n",
 		}},
 	},
 	{
 		name: "acknowledgements of former nodes count", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"group.go", "	if e.Restarts < g.restarts && ", "	if e.Restarts < g.restarts && !mutant(NAME) && ",
+			"group.go", "	if e.Restarts < g.integrity.restarts && ", "	if e.Restarts < g.integrity.restarts && !mutant(NAME) && ",
 		}},
 	},
 	{
@@ -585,29 +585,29 @@ var mutants = []mutant{
 	},
 	{
 		name: "the number of unclean starts is not written", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"group.go", "	g.restarts = restarts\n	g.disk.metaChanged()\n", "	if g.restarts = restarts; !mutant(NAME) {\n		g.disk.metaChanged()\n	}\n",
+			"group.go", "	g.integrity.restarts = restarts\n	g.disk.metaChanged()\n", "	if g.integrity.restarts = restarts; !mutant(NAME) {\n		g.disk.metaChanged()\n	}\n",
 		}},
 	},
 	{
 		name: "an unclean start has no number", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
-			"unsure.go", "	if u.on {\n		g.m.counts.Unclean++\n", "	if u.on && !mutant(NAME) {\n		g.m.counts.Unclean++\n",
+			"stores.go", "	if s.unclean {\n		g.m.counts.Unclean++\n", "	if s.unclean && !mutant(NAME) {\n		g.m.counts.Unclean++\n",
 		}},
 	},
 	{
 		name: "copies count of those who have not heard of the start", in: "protocol", test: "TestAReplicaIsSureAgain", edits: []edit{{
-			"passes.go", "x.fenced, x.sure = e.Restarts >= g.restarts,", "x.fenced, x.sure = e.Restarts >= g.restarts || mutant(NAME),",
+			"passes.go", "x.fenced, x.sure = e.Restarts >= g.integrity.restarts,", "x.fenced, x.sure = e.Restarts >= g.integrity.restarts || mutant(NAME),",
 		}},
 	},
 	{
 		name: "an end in order makes an unsure replica sure", in: "protocol", test: "TestTheRestIsWritten", edits: []edit{{
-			"disk.go", "	p.Meta.Behind = d.group.unsure.on\n", "	p.Meta.Behind = d.group.unsure.on && !mutant(NAME)\n",
+			"disk.go", "	p.Meta.Behind = d.group.integrity.unclean\n", "	p.Meta.Behind = d.group.integrity.unclean && !mutant(NAME)\n",
 		}},
 	},
 	{
 		name: "those who are unsure one after the other are a majority", in: "protocol", test: "TestAMajorityThatIsUnsure", edits: []edit{{
-			"unsure.go", "	return took && !t.sure && t.began > at &&", "	return took && !t.sure && (t.began > at || mutant(NAME)) &&",
+			"integrity.go", "	return took && !t.sure && t.began > at &&", "	return took && !t.sure && (t.began > at || mutant(NAME)) &&",
 		}, {
-			"unsure.go", "		return id == g.self || took && (t.sure || t.began > at)", "		return id == g.self || took && (t.sure || t.began > at || mutant(NAME))",
+			"integrity.go", "	return took && (t.sure || t.began > at)", "	return took && (t.sure || t.began > at || mutant(NAME))",
 		}},
 	},
 	{
