@@ -61,15 +61,6 @@ func said(e Envelope, before word, now machine.Instant) word {
 	return w
 }
 
-// comparison says how the store of a peer compares with what this node remembers of it.
-type comparison uint8
-
-const (
-	uncompared comparison = iota
-	intact                // It holds every batch that is remembered.
-	aged                  // It has forgotten a batch.
-)
-
 // peer is another replica of the group, or a member of which no replica is known yet.
 type peer struct {
 	word
@@ -83,7 +74,10 @@ type peer struct {
 		at    machine.Instant
 	}
 
-	store    comparison
+	unheard string // Why its last envelope was stopped, "" if its body was handed on.
+
+	compared bool            // Its store was compared with what is remembered of it,
+	lost     uint64          // and has forgotten this batch, 0 for none.
 	agrees   bool            // It remembers no batch of this replica's store that is missing.
 	written  uint64          // The greatest number of a batch that it has shown under its id.
 	shown    uint64          // The number of the batch that was shown to it last.

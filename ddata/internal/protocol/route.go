@@ -122,6 +122,9 @@ func (m *Machine) String() string {
 		fmt.Fprintf(&b, ", got %d, %d passes, %d operations, store %v", len(g.behind.got), len(g.passes.open), len(g.ops.open), g.disk.failed)
 		for _, p := range g.sorted() {
 			fmt.Fprintf(&b, "\n   peer %x %s generation %d caught at %d present %v", p.id, p.node.Address, p.gen, p.caught, g.present(p.id))
+			if p.unheard != "" {
+				fmt.Fprintf(&b, ", stopped: %s", p.unheard)
+			}
 		}
 	}
 	return b.String()

@@ -33,7 +33,7 @@ func (g *group) startStore() {
 		g.m.counts.Unclean++
 		s.restarts++
 	}
-	if g.behindStore() {
+	if s.unclean || g.cfg.Behind.Interval > 0 {
 		g.disk.metaChanged()
 	}
 }
@@ -169,7 +169,7 @@ func (k *known) spared() bool {
 	}
 	in := func(id ReplicaID) bool {
 		p := k.peers[id]
-		return p != nil && id != k.self && p.count == yes && p.store != aged && k.present(id)
+		return p != nil && id != k.self && p.count == yes && p.lost == 0 && k.present(id)
 	}
 	return k.views.each(func(v *view) bool {
 		return !v.has(k.self) || v.current.Wins(in) && (k.sealed || len(v.old) == 0 || v.old.Wins(in))

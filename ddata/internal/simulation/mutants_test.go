@@ -131,7 +131,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a late message brings a former node back", in: "protocol", test: "TestAReplicaStaysThatOfItsNode", edits: []edit{{
-			"group.go", "	if !g.startedAgain(p) {", "	if !g.startedAgain(p) || mutant(NAME) {",
+			"received.go", "	if !g.startedAgain(p) {", "	if !g.startedAgain(p) || mutant(NAME) {",
 		}},
 	},
 	{
@@ -406,7 +406,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica of two nodes", in: "protocol", test: "TestAReplicaIsOfOneNode", edits: []edit{{
-			"group.go", "	if g.claimed(from, e.From) {", "	if g.claimed(from, e.From) && !mutant(NAME) {",
+			"received.go", "return g.claimed(p.node, e.From) }", "return g.claimed(p.node, e.From) && !mutant(NAME) }",
 		}},
 	},
 	{
@@ -508,12 +508,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "two replicas with older stores answer each other", in: "protocol", test: "TestTwoOlderStoresDoNotAnswerEachOther", edits: []edit{{
-			"group.go", "		if b, told := e.Body.(Aged); told {", "		if b, told := e.Body.(Aged); told && !mutant(NAME) {",
+			"received.go", "				if b, told := e.Body.(Aged); told {", "				if b, told := e.Body.(Aged); told && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "a late message brings a former replica back", in: "protocol", test: "TestALateMessageBringsNoFormerReplicaBack", edits: []edit{{
-			"group.go", "p != nil && p.former(e) {", "p != nil && p.former(e) && !mutant(NAME) {",
+			"received.go", "return p.former(e) }", "return p.former(e) && !mutant(NAME) }",
 		}},
 	},
 	{
@@ -533,7 +533,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an unsure replica answers reads", test: "TestBehind", edits: []edit{{
-			"group.go", "	if g.apart() && demands(e.Body) && ", "	if _, asks := e.Body.(Ask); g.apart() && demands(e.Body) && !(mutant(NAME) && g.integrity.unclean && asks) && ",
+			"received.go", "				return g.apart() && demands(e.Body) && ", "				_, asks := e.Body.(Ask)\n				return g.apart() && demands(e.Body) && !(mutant(NAME) && g.integrity.unclean && asks) && ",
 		}},
 	},
 	{
@@ -543,11 +543,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "an unsure replica takes part in sweeps", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
-			"group.go", "compares(e.Body)) {", "(compares(e.Body) || mutant(NAME) && isSweep(e.Body))) {",
+			"received.go", "compares(e.Body))\n", "(compares(e.Body) || mutant(NAME) && isSweep(e.Body)))\n",
 		}, {
 			"group.go", "// laneOf returns", "func isSweep(body any) bool {\n	_, ok := body.(Sweep)\n	return ok\n}\n\n// laneOf returns",
 		}, {
-			"group.go", "!(e.Unsure && g.integrity.count == unsure", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.integrity.count == unsure",
+			"received.go", "!(e.Unsure && g.integrity.count == unsure", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.integrity.count == unsure",
 		}},
 	},
 	{
@@ -575,17 +575,17 @@ var mutants = []mutant{
 	},
 	{
 		name: "acknowledgements of former nodes count", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"group.go", "	if e.Restarts < g.integrity.restarts && ", "	if e.Restarts < g.integrity.restarts && !mutant(NAME) && ",
+			"received.go", "return e.Restarts < g.integrity.restarts && ", "return e.Restarts < g.integrity.restarts && !mutant(NAME) && ",
 		}},
 	},
 	{
 		name: "what was acknowledged before an unclean start counts", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"group.go", "	g.ops.raised()\n", "	if !mutant(NAME) {\n		g.ops.raised()\n	}\n",
+			"received.go", "	g.ops.raised()\n", "	if !mutant(NAME) {\n		g.ops.raised()\n	}\n",
 		}},
 	},
 	{
 		name: "the number of unclean starts is not written", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"group.go", "	g.integrity.restarts = restarts\n	g.disk.metaChanged()\n", "	if g.integrity.restarts = restarts; !mutant(NAME) {\n		g.disk.metaChanged()\n	}\n",
+			"received.go", "	g.integrity.restarts = restarts\n	g.disk.metaChanged()\n", "	if g.integrity.restarts = restarts; !mutant(NAME) {\n		g.disk.metaChanged()\n	}\n",
 		}},
 	},
 	{
