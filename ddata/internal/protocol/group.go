@@ -48,7 +48,7 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
 	}}
 	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
-	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
+	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(m, index, cfg)
 	g.remote, g.explains, g.lags, g.majorities = newRemote(g), newExplains(g), newLags(g), majorities{group: g}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
@@ -263,14 +263,56 @@ func (g *group) hello() {
 	}
 }
 
-// settle ends a step: what has changed goes to subscribers and to the store.
-func (g *group) settle() {
+// settle ends a step: what has changed goes to subscribers and to the store. Asked for it, it reports whether anything
+// waits that a tick brings further.
+func (g *group) settle(asked bool) (busy bool) {
 	if g.rerouted {
 		g.rerouted = false
 		g.route()
 	}
-	g.disk.changed(g.disk.take())
-	g.disk.flush()
+	if changed := g.changed(); g.disk.used && g.disk.due(g.integrity.count, changed) {
+		g.disk.begin(g.meta(), g.integrity.count)
+		g.integrity.news = false
+	}
+	return asked && g.busy()
+}
+
+// changedAtOnce is how many keys are taken from the table at a time.
+const changedAtOnce = 1 << 16
+
+// changed takes all keys that have changed from the table, and tells the subscribers.
+func (g *group) changed() []string {
+	var keys []string
+	for more := true; more; {
+		some := g.table.Changed(changedAtOnce)
+		keys, more = append(keys, some...), len(some) == changedAtOnce
+	}
+	if len(keys) > 0 {
+		if g.sweep.changed(keys) {
+			g.disk.metaChanged()
+		}
+		g.m.out.Add(Notify{Group: g.index, Keys: keys})
+	}
+	return keys
+}
+
+// meta is what is to be remembered beside the entries, but for the number of the batch.
+func (g *group) meta() Meta {
+	m := Meta{
+		Register: g.reg, Caught: g.caught, Promised: g.change.promised, Accepted: g.change.accepted, Value: g.change.value,
+		Confirmed: g.sweep.marks(), Shown: g.integrity.remembered(), Behind: g.behindStore(), Restarts: g.integrity.restarts,
+	}
+	if g.integrity.count == older {
+		m.Older = g.self
+	}
+	return m
+}
+
+// final is the last batch, with everything in it that may be missing.
+func (g *group) final() Persist {
+	m := g.meta()
+	m.Behind = g.integrity.unclean
+	return g.disk.final(m, g.integrity.count)
 }
 
 // send sends a message to a peer, with the register unless the peer is known to know it.
@@ -278,29 +320,31 @@ func (g *group) send(p *peer, body any) {
 	if g.reg == nil && !g.counted(p.node) {
 		return // Who is not asked before a register is created must not be told that there is none.
 	}
-	e, ahead := Envelope{Group: g.index, From: g.envelopeID(), Body: body}, false
-	if g.disk.used() {
-		g.disk.changed(g.disk.take())
-		e.Loaded, e.Written, e.Apart, e.Older, e.Unsure = g.disk.loaded, g.disk.shows(), g.apart(), g.integrity.count == older, g.integrity.unclean
-		if ahead = g.disk.ahead(body); ahead {
-			e.Written = g.disk.kept
-		}
-		p.shown = e.Written
+	e := Envelope{
+		Group: g.index, From: g.envelopeID(), Suspended: !g.m.mayHost(), Restarts: g.integrity.restarts,
+		Agrees: g.cfg.Durable && p.compared && p.lost == 0, Body: body,
 	}
-	e.Suspended = !g.m.mayHost()
-	e.Agrees, e.Restarts = g.cfg.Durable && p.compared && p.lost == 0, g.integrity.restarts
 	if g.reg != nil {
 		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.apart()
 		if g.misses(p) {
 			e.Register, p.told.gen, p.told.at = g.reg, g.reg.Gen, g.m.now.Mono
 		}
 	}
-	send := machine.Send{To: p.node, Lane: laneOf(body), Message: e}
-	if ahead {
-		g.m.out.Add(send)
+	if !g.disk.used {
+		g.m.out.Add(machine.Send{To: p.node, Lane: laneOf(body), Message: e})
 		return
 	}
-	g.disk.after(send)
+	e.Apart, e.Older, e.Unsure = g.apart(), g.integrity.count == older, g.integrity.unclean
+	p.shown = g.disk.send(p.node, e, g.integrity.count, g.changed())
+}
+
+// done ends an operation.
+func (g *group) done(d Done) {
+	if !g.disk.used {
+		g.m.out.Add(d)
+		return
+	}
+	g.disk.answer(d, g.integrity.count, g.changed())
 }
 
 // laneOf returns the lane of a message: what may be large goes where nothing small waits.

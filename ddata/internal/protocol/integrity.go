@@ -113,9 +113,6 @@ func newIntegrity(cfg Group) integrity {
 	return s
 }
 
-// compared reports whether everybody who was there has compared: others may depend on this replica.
-func (s *integrity) compared() bool { return s.count == yes || s.count == unsure }
-
 // proven ends the comparison: everybody who is there has compared.
 func (s *integrity) proven() {
 	if s.count = yes; s.unclean {

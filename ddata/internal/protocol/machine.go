@@ -69,10 +69,11 @@ func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		return
 	}
 	m.handle(in)
+	busy := m.pace.slow && m.busy()
 	for _, g := range m.groups {
-		g.settle()
+		busy = g.settle(m.pace.slow && !busy) || busy
 	}
-	m.wake()
+	m.wake(busy)
 }
 
 func (m *Machine) handle(in machine.Input) {
@@ -241,8 +242,8 @@ func (m *Machine) end() {
 // acknowledged than is in it, unless that is so from an earlier end.
 func (m *Machine) Final() (all []Persist) {
 	for _, g := range m.groups {
-		if g.disk.used() && g.cfg.Behind.Interval > 0 {
-			all = append(all, g.disk.final())
+		if g.disk.used && g.cfg.Behind.Interval > 0 {
+			all = append(all, g.final())
 		}
 	}
 	return all

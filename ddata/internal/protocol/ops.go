@@ -696,12 +696,8 @@ func (s *ops) report(o *op, d Done) {
 	if d.Verdict == NoQuorum {
 		d.Fate, _ = g.majorities.fate()
 	}
-	switch {
-	case g.remote.serves(d):
-	case g.disk.ahead(d):
-		g.m.out.Add(d)
-	default:
-		g.disk.after(d)
+	if !g.remote.serves(d) {
+		g.done(d)
 	}
 }
 

@@ -26,6 +26,9 @@ const (
 	older
 )
 
+// compared reports whether everybody who was there has compared: others may depend on the replica.
+func (c count) compared() bool { return c == yes || c == unsure }
+
 // count is what an envelope says of its sender's replica.
 func (e *Envelope) count() count {
 	switch {

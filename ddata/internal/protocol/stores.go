@@ -45,10 +45,10 @@ func (k *known) behindStore() bool { return k.integrity.unclean || k.cfg.Behind.
 // number and writes those of others.
 func (g *group) tickStore() {
 	s := &g.integrity
-	if !g.disk.used() {
+	if !g.disk.used {
 		return
 	}
-	if !s.compared() {
+	if !s.count.compared() {
 		for _, p := range g.witnesses() {
 			if !p.agrees && p.id != 0 {
 				g.send(p, Hello{Ask: true})
@@ -62,7 +62,7 @@ func (g *group) tickStore() {
 			g.disk.noted = true
 		}
 		for _, p := range g.sorted() {
-			if g.reg != nil && g.reg.In(p.id) && p.shown < g.disk.stands() {
+			if g.reg != nil && g.reg.In(p.id) && p.shown < g.disk.rested(s.count) {
 				g.send(p, Hello{})
 			}
 		}
@@ -148,7 +148,7 @@ func (m *env) longer(a, b gossip.NodeID) bool {
 // putBack takes the word of another replica that this one's store is older.
 func (g *group) putBack(p *peer, b Aged) {
 	s := &g.integrity
-	if !g.disk.used() || b.Of != g.self || b.Written <= g.disk.loaded || s.count == older {
+	if !g.disk.used || b.Of != g.self || b.Written <= g.disk.loaded || s.count == older {
 		return
 	}
 	s.putBack(b.Written, p.node.Address.String())
@@ -215,7 +215,7 @@ type renewal struct {
 
 // durable returns the groups that are in the store of this node.
 func (m *Machine) durable() []*group {
-	return slices.DeleteFunc(slices.Clone(m.groups), func(g *group) bool { return !g.disk.used() })
+	return slices.DeleteFunc(slices.Clone(m.groups), func(g *group) bool { return !g.disk.used })
 }
 
 // renew makes another replica of one with an older store. The groups share the store, so all
@@ -320,7 +320,7 @@ func (g *group) restored() {
 
 // sure ends being unsure, or that this replica would be when it has compared.
 func (g *group) sure() {
-	compared := g.integrity.compared()
+	compared := g.integrity.count.compared()
 	g.integrity.restored()
 	g.m.counts.Restored++
 	g.disk.metaChanged()

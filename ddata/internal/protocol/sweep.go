@@ -171,18 +171,18 @@ func (s *sweep) speak(b Sweep) Swept {
 }
 
 // changed notes tombstones that came after the others were marked: they do not fall with
-// them, also if this node starts again.
-func (s *sweep) changed(keys []string) {
+// them, also if this node starts again. It reports whether there are some.
+func (s *sweep) changed(keys []string) (some bool) {
 	g := s.group
 	if s.mark.Gen == 0 || s.mark.Gen != g.gen() {
-		return
+		return false
 	}
 	for _, key := range keys {
 		if e, ok := g.table.Get(key); ok && e.State != table.Live && e.Stamp <= s.mark.UpTo && !g.table.Marked(key, s.mark.Gen) {
-			s.late[key] = true
-			g.disk.metaChanged()
+			s.late[key], some = true, true
 		}
 	}
+	return some
 }
 
 // restore marks again what was marked before this node started.

@@ -311,10 +311,10 @@ var mutants = []mutant{
 	},
 	{
 		name: "an answer leaves before it is written", in: "protocol", test: "TestNothingIsSaidBeforeItIsWritten", edits: []edit{{
-			"disk.go", "	case d.dirty():\n", "	case mutant(NAME) && isAnswer(e):\n		g.m.out.Add(e)\n	case d.dirty():\n",
+			"disk.go", "	case d.dirty():\n", "	case mutant(NAME) && isAnswer(e):\n		d.m.out.Add(e)\n	case d.dirty():\n",
 		}, {
-			"disk.go", "// take takes all keys", "// isAnswer reports whether an effect says that something is stored.\nfunc isAnswer(e machine.Effect) bool {\n	s, ok := e.(machine.Send)\n	if !ok {\n		return false\n	}\n" +
-				"	env, _ := s.Message.(Envelope)\n	switch env.Body.(type) {\n	case PutTaken, DeltasTaken:\n		return true\n	}\n	return false\n}\n\n// take takes all keys",
+			"disk.go", "// hold keeps an effect", "// isAnswer reports whether an effect says that something is stored.\nfunc isAnswer(e machine.Effect) bool {\n	s, ok := e.(machine.Send)\n	if !ok {\n		return false\n	}\n" +
+				"	env, _ := s.Message.(Envelope)\n	switch env.Body.(type) {\n	case PutTaken, DeltasTaken:\n		return true\n	}\n	return false\n}\n\n// hold keeps an effect",
 		}},
 	},
 	{
@@ -488,7 +488,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "batches are numbered while nobody depends on them", in: "protocol", test: "TestWhoIsOlderBeginsAnew", edits: []edit{{
-			"disk.go", "	if d.counts() && g.integrity.compared() {", "	if d.counts() && (g.integrity.compared() || mutant(NAME)) {",
+			"disk.go", "	if d.counts() && of.compared() {", "	if d.counts() && (of.compared() || mutant(NAME)) {",
 		}},
 	},
 	{
@@ -570,7 +570,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a number is heard that is not in the store", test: "TestBehind", edits: []edit{{
-			"group.go", "			e.Written = g.disk.kept\n", "			if !mutant(NAME) {\n				e.Written = g.disk.kept\n			}\n",
+			"disk.go", "		e.Written = d.kept\n", "		if !mutant(NAME) {\n			e.Written = d.kept\n		}\n",
 		}},
 	},
 	{
@@ -600,7 +600,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an end in order makes an unsure replica sure", in: "protocol", test: "TestTheRestIsWritten", edits: []edit{{
-			"disk.go", "	p.Meta.Behind = d.group.integrity.unclean\n", "	p.Meta.Behind = d.group.integrity.unclean && !mutant(NAME)\n",
+			"group.go", "	m.Behind = g.integrity.unclean\n", "	m.Behind = g.integrity.unclean && !mutant(NAME)\n",
 		}},
 	},
 	{
