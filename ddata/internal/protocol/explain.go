@@ -458,7 +458,7 @@ func (s *sweep) unconfirmed() (ids []ReplicaID) {
 func (s *spread) unread(id ReplicaID, key string) time.Duration {
 	for _, f := range s.flights {
 		if _, carries := f.keys[key]; carries && f.to[id] {
-			return s.group.m.now.Mono.Sub(f.sent)
+			return s.m.now.Mono.Sub(f.sent)
 		}
 	}
 	return 0

@@ -4,6 +4,8 @@
 package protocol
 
 import (
+	"slices"
+
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/gossip"
@@ -48,8 +50,8 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
 	}}
 	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
-	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(m, index, cfg)
-	g.remote, g.explains, g.lags, g.majorities = newRemote(g), newExplains(g), newLags(g), majorities{group: g}
+	g.spread, g.ops, g.sweep, g.disk = newSpread(&g.known, &g.lags), newOps(g), sweep{group: g}, newDisk(m, index, cfg)
+	g.remote, g.explains, g.lags, g.majorities = newRemote(g), newExplains(g), newLags(m, cfg.Table), majorities{group: g}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
 	if r := cfg.Meta.Register; r != nil {
@@ -68,7 +70,7 @@ func (g *group) start() {
 // adopt takes a register over that replaces the known one. With fresh, this replica has
 // created it.
 func (g *group) adopt(r *Register, fresh bool) {
-	g.spread.rest()
+	g.rest()
 	before := g.reg
 	known := uint64(0)
 	if before != nil && before.Lineage.Turn == r.Lineage.Turn {
@@ -100,7 +102,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.caught = r.stays(g.caught, fresh || r.Gen == known+1)
 	g.dropReset(known)
 	g.dropForeign()
-	g.lags.adopted()
+	g.lags.adopted(r)
 	g.disk.metaChanged()
 	g.behind.begin()
 	g.change.reset()
@@ -336,6 +338,38 @@ func (g *group) send(p *peer, body any) {
 	}
 	e.Apart, e.Older, e.Unsure = g.apart(), g.integrity.count == older, g.integrity.unclean
 	p.shown = g.disk.send(p.node, e, g.integrity.count, g.changed())
+}
+
+// give sends entries to a replica, each key once, in messages of a bounded size.
+func (g *group) give(p *peer, entries []table.Entry) {
+	given := make(map[string]bool, len(entries))
+	entries = slices.DeleteFunc(entries, func(e table.Entry) bool {
+		again := given[e.Key]
+		given[e.Key] = true
+		return again
+	})
+	for part := range chunks(entries, g.m.cfg.Bounds.MessageBytes) {
+		g.send(p, Put{Stamp: g.gen(), Entries: part})
+	}
+}
+
+// rest sends what waits before another register is adopted, since afterwards it would have to
+// say another generation, and forgets the batches that are on their way.
+func (g *group) rest() {
+	if g.reg != nil {
+		g.carry(g.spread.flush(true))
+	}
+	g.spread.forget()
+}
+
+// carry sends messages, and tells operations what has become of their changes.
+func (g *group) carry(out []letter, notices []notice) {
+	for _, l := range out {
+		g.send(l.to, l.body)
+	}
+	for _, n := range notices {
+		g.ops.learn(n)
+	}
 }
 
 // done ends an operation.

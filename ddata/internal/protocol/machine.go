@@ -199,7 +199,8 @@ func (m *Machine) fired(t machine.Timer) {
 		m.leave()
 		m.rest()
 	case spreadTimer:
-		m.groups[t.Group].spread.due()
+		g := m.groups[t.Group]
+		g.carry(g.spread.due())
 	case diskTimer:
 		m.groups[t.Group].disk.again()
 	}

@@ -26,7 +26,6 @@ import (
 type ops struct {
 	group *group
 	open  map[OpID]*op
-	line  []*op // Writes whose batch was not sent yet.
 }
 
 // stage says what an operation waits for.
@@ -48,6 +47,7 @@ type op struct {
 	needs  ReplicaID // For a read: the home whose answer is needed, 0 for none.
 	began  machine.Instant
 	until  machine.Instant
+	done   bool            // It has ended.
 	asked  machine.Instant // When the replicas were asked last.
 	flight uint64          // The batch that carries the change, 0 when whole entries are sent.
 	gen    uint64          // The generation by which answers to a read count.
@@ -109,10 +109,10 @@ func (s *ops) write(in Write) {
 		s.goOn(o, func(ReplicaID) bool { return false })
 		return
 	}
-	s.line = append(s.line, o)
+	s.group.spread.line = append(s.group.spread.line, o)
 	s.here(o)
-	if s.open[o.id] == o {
-		s.group.spread.confirm()
+	if !o.done {
+		s.group.carry(s.group.spread.confirm())
 	} else {
 		s.group.spread.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
 	}
@@ -203,7 +203,7 @@ func (s *ops) askMissing(o *op) {
 	case !s.aside(o):
 		return
 	case o.makes():
-		g.spread.resend(o)
+		g.carry(g.spread.resend(o, s.targets(o)), nil)
 		return
 	default:
 		stamp = o.stamp
@@ -274,40 +274,23 @@ func (o *op) covered(by table.Entry) bool {
 	return err == nil && table.HashOfEntry(joined) == table.HashOfEntry(by)
 }
 
-// board takes the operations whose changes were just sent out of the line. With more, some
-// changes were not sent yet: their operations stay in the line.
-func (s *ops) board(more bool) {
-	line := s.line
-	s.line = nil
-	for _, o := range line {
-		if s.open[o.id] != o || o.flight != 0 {
-			continue
-		}
-		s.boardOne(o, more)
+// learn notes what has become of the change of an operation.
+func (s *ops) learn(n notice) {
+	switch n.what {
+	case changeUnsent:
+		s.askMissing(n.o)
+	case changeHeld:
+		s.held(n.o, n.of)
+	case changeDeleted:
+		s.dead(n.o)
+	case changeRefused:
+		s.refuse(n.o, n.of, n.node, n.reason)
 	}
 }
-
-// boardOne has an operation wait for the latest batch with its key.
-func (s *ops) boardOne(o *op, more bool) {
-	for _, f := range slices.Backward(s.group.spread.flights) {
-		if f.has(o) {
-			s.group.spread.board(f, o)
-			return
-		}
-	}
-	if more {
-		s.line = append(s.line, o)
-		return
-	}
-	s.askMissing(o)
-}
-
-// boarding reports whether writes wait for their batch.
-func (s *ops) boarding() bool { return len(s.line) > 0 }
 
 // held notes that a replica holds what an operation has to store.
 func (s *ops) held(o *op, by ReplicaID) {
-	if s.open[o.id] == o && o.stage == storing {
+	if !o.done && o.stage == storing {
 		o.stored[by] = true
 		delete(o.refusers, by)
 		s.look(o)
@@ -333,13 +316,13 @@ func (s *ops) rejoined() {
 }
 
 // refuse notes that a replica has refused a change.
-func (s *ops) refuse(o *op, p *peer, reason string) {
-	if s.open[o.id] != o || slices.ContainsFunc(o.refusals, func(r NodeRefusal) bool { return r.Node == p.node }) {
+func (s *ops) refuse(o *op, by ReplicaID, node gossip.NodeID, reason string) {
+	if o.done || slices.ContainsFunc(o.refusals, func(r NodeRefusal) bool { return r.Node == node }) {
 		return
 	}
-	o.refusals = append(o.refusals, NodeRefusal{Node: p.node, Reason: reason})
-	if !o.stored[p.id] {
-		o.refusers[p.id] = true
+	o.refusals = append(o.refusals, NodeRefusal{Node: node, Reason: reason})
+	if !o.stored[by] {
+		o.refusers[by] = true
 	}
 	s.look(o)
 }
@@ -485,7 +468,7 @@ func (s *ops) sorted() []*op {
 // refused what it has to store.
 func (s *ops) look(o *op) {
 	g := s.group
-	if g.reg == nil || s.open[o.id] != o {
+	if g.reg == nil || o.done {
 		return
 	}
 	v := g.views.bucket(o.bucket)
@@ -495,7 +478,7 @@ func (s *ops) look(o *op) {
 			return
 		}
 		s.join(o)
-		if s.open[o.id] != o {
+		if o.done {
 			return
 		}
 	}
@@ -674,6 +657,7 @@ func (s *ops) finish(o *op, v Verdict) {
 func (s *ops) report(o *op, d Done) {
 	g := s.group
 	delete(s.open, o.id)
+	o.done = true
 	in := func(id ReplicaID) bool { return o.stored[id] || o.has(id) }
 	if in(g.self) {
 		d.Answered = append(d.Answered, g.m.cfg.Self)
@@ -701,8 +685,8 @@ func (s *ops) report(o *op, d Done) {
 	}
 }
 
-// put takes in whole entries of another replica.
-func (s *ops) put(p *peer, b Put) {
+// put takes in whole entries of another replica, and returns the answer.
+func (s *ops) put(b Put) PutTaken {
 	g := s.group
 	answer := PutTaken{Op: b.Op}
 	if !g.holds() || b.Stamp < g.reg.fence() {
@@ -727,16 +711,13 @@ func (s *ops) put(p *peer, b Put) {
 			}
 		}
 	}
-	if b.Op != 0 {
-		g.send(p, answer)
-		g.spread.fill(p, answer.Deleted)
-	}
+	return answer
 }
 
 // dead ends a write to a key that is deleted, and begins a read of one anew.
 func (s *ops) dead(o *op) {
 	switch {
-	case s.open[o.id] != o || o.stage != storing || o.entry.State == table.Deleted:
+	case o.done || o.stage != storing || o.entry.State == table.Deleted:
 	case o.read:
 		s.restart(o)
 	default:
@@ -752,14 +733,14 @@ func (s *ops) putTaken(p *peer, b PutTaken) {
 	case len(b.Deleted) > 0:
 		s.dead(o)
 	case len(b.Refusals) > 0:
-		s.refuse(o, p, b.Refusals[0].Reason)
+		s.refuse(o, p.id, p.node, b.Refusals[0].Reason)
 	default:
 		s.held(o, p.id)
 	}
 }
 
 // ask answers a read of another node.
-func (s *ops) ask(p *peer, b Ask) {
+func (s *ops) ask(b Ask) Answer {
 	g := s.group
 	answer := Answer{Op: b.Op, Hash: b.Hash}
 	if !g.holds() || !g.views.bucket(table.BucketOf(b.Key)).has(g.self) {
@@ -771,5 +752,5 @@ func (s *ops) ask(p *peer, b Ask) {
 	} else {
 		answer.Same = b.Hash == 0
 	}
-	g.send(p, answer)
+	return answer
 }

@@ -176,7 +176,7 @@ func (g *group) noteRestarts(restarts uint64) {
 	if !g.cfg.Durable || restarts <= g.integrity.restarts {
 		return
 	}
-	g.spread.rest()
+	g.rest()
 	g.integrity.restarts = restarts
 	g.disk.metaChanged()
 	g.ops.raised()
@@ -220,15 +220,24 @@ func (g *group) dispatch(p *peer, e Envelope) {
 	case Accepted:
 		g.change.acceptance(p, b)
 	case Deltas:
-		g.spread.taken(p, b)
+		answer := g.spread.taken(b)
+		g.send(p, answer)
+		g.give(p, g.lacked(p, answer.Deleted))
 	case DeltasTaken:
-		g.spread.answered(p, b)
+		g.give(p, g.lacked(p, b.Gaps))
+		if notices, asked := g.spread.answered(p, b); asked {
+			g.carry(nil, notices)
+			g.carry(g.spread.proceed())
+		}
 	case Put:
-		g.ops.put(p, b)
+		if answer := g.ops.put(b); b.Op != 0 {
+			g.send(p, answer)
+			g.give(p, g.lacked(p, answer.Deleted))
+		}
 	case PutTaken:
 		g.ops.putTaken(p, b)
 	case Ask:
-		g.ops.ask(p, b)
+		g.send(p, g.ops.ask(b))
 	case Answer:
 		if !g.explains.answer(p, b) {
 			g.ops.answer(p, e.Gen, b)

@@ -179,7 +179,7 @@ func (k *known) spared() bool {
 // setAside drops what this replica holds, of which the store keeps a copy.
 func (g *group) setAside() {
 	g.integrity.putBack(max(g.integrity.older, g.disk.loaded+1), g.integrity.witness)
-	g.spread.rest()
+	g.rest()
 	g.drop(true)
 	g.passes.endAll()
 	g.change.reset()

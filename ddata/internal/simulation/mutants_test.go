@@ -183,7 +183,7 @@ var mutants = []mutant{
 		name: "no stamp", test: "TestChaos", edits: []edit{{
 			"ops.go", "	if !g.holds() || b.Stamp < g.reg.fence() {", "	if !g.holds() || b.Stamp < g.reg.fence() && !mutant(NAME) {",
 		}, {
-			"spread.go", "	if !g.holds() || b.Stamp < g.reg.fence() {", "	if !g.holds() || b.Stamp < g.reg.fence() && !mutant(NAME) {",
+			"spread.go", "	if !s.holds() || b.Stamp < s.reg.fence() {", "	if !s.holds() || b.Stamp < s.reg.fence() && !mutant(NAME) {",
 		}},
 	},
 	{
@@ -381,12 +381,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "who is no home is given entries", in: "protocol", test: "TestOnlyHomesAreGivenWhatTheyLack", edits: []edit{{
-			"spread.go", "ok && g.home(p.id, key) {", "ok && (g.home(p.id, key) || mutant(NAME)) {",
+			"spread.go", "ok && k.home(p.id, key) {", "ok && (k.home(p.id, key) || mutant(NAME)) {",
 		}},
 	},
 	{
 		name: "an entry is given as often as it is named", in: "protocol", test: "TestTheLargestMessagesAreBoundedSteps", edits: []edit{{
-			"spread.go", "		return again\n", "		return again && !mutant(NAME)\n",
+			"group.go", "		return again\n", "		return again && !mutant(NAME)\n",
 		}},
 	},
 	{
