@@ -120,7 +120,7 @@ func (b *behind) done() {
 	g.caught = true
 	g.disk.metaChanged()
 	for _, p := range g.sorted() {
-		if g.reg.In(p.id) || p.node == g.lead.node() {
+		if g.reg.In(p.id) || p.node == g.leader() {
 			g.send(p, Hello{})
 		}
 	}

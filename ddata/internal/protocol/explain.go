@@ -374,7 +374,7 @@ func (s *explains) status() GroupStatus {
 		of.Unsure = g.m.now.Mono.Sub(g.m.began)
 	}
 	if g.m.state != nil {
-		of.Leader = g.lead.node()
+		of.Leader = g.leader()
 	}
 	if g.reg == nil {
 		return of
@@ -431,7 +431,7 @@ func (s *explains) bar(e *table.Entry) Bar {
 		return AwaitsChange
 	case e.Stamp >= g.gen():
 		return AwaitsGeneration
-	case !g.lead.mine():
+	case !g.leads():
 		return AwaitsLeader
 	case len(g.sweep.unconfirmed()) > 0:
 		return AwaitsReplicas
@@ -446,7 +446,7 @@ func (s *sweep) unconfirmed() (ids []ReplicaID) {
 	if s.answers == nil {
 		return nil
 	}
-	for _, r := range s.group.reg.Current {
+	for _, r := range s.reg.Current {
 		if _, ok := s.answers[r.ID]; !ok {
 			ids = append(ids, r.ID)
 		}

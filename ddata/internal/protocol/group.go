@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/quorate/quorate/ddata/crdt"
@@ -49,8 +50,8 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica, caught: cfg.Meta.Caught, integrity: newIntegrity(cfg),
 		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
 	}}
-	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
-	g.spread, g.ops, g.sweep, g.disk = newSpread(&g.known, &g.lags), newOps(g), sweep{group: g}, newDisk(m, index, cfg)
+	g.change, g.lead, g.behind, g.passes = change{known: &g.known, disk: &g.disk}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
+	g.spread, g.ops, g.sweep, g.disk = newSpread(&g.known, &g.lags), newOps(g), sweep{known: &g.known, disk: &g.disk}, newDisk(m, index, cfg)
 	g.remote, g.explains, g.lags, g.majorities = newRemote(g), newExplains(g), newLags(m, cfg.Table), majorities{group: g}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
@@ -118,6 +119,41 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.greet()
 }
 
+// propose begins to make a value that of the next generation.
+func (g *group) propose(v Register, acceptors Set, unanimous bool) {
+	g.carry(g.change.propose(v, acceptors, unanimous), nil)
+	if own, votes := g.change.own(); votes {
+		g.promised(g.self, own)
+	}
+}
+
+// promised counts a promise.
+func (g *group) promised(by ReplicaID, b Promise) {
+	enough, out := g.change.promise(by, b)
+	g.carry(out, nil)
+	if !enough {
+		return
+	}
+	if own, votes := g.change.ownAccepted(); votes {
+		g.accepted(g.self, own)
+	}
+}
+
+// accepted counts an acceptance, and takes over what is decided.
+func (g *group) accepted(by ReplicaID, b Accepted) {
+	if v := g.change.acceptance(by, b); v != nil {
+		g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
+		g.adopt(v, g.reg == nil)
+	}
+}
+
+// attempting reports whether an attempt to change the register is under way and not standing still.
+func (g *group) attempting() bool {
+	busy, again := g.change.busy()
+	g.carry(again, nil)
+	return busy
+}
+
 // take makes a register the known one. It sends and ends nothing: what this replica holds, and
 // which answers count, is not settled for that register before [group.adopt] is through.
 func (g *group) take(r *Register) {
@@ -177,7 +213,7 @@ func (g *group) route() {
 // greet tells every replica of the sets, and who leads, of a new generation.
 func (g *group) greet() {
 	for _, p := range g.sorted() {
-		if g.reg.In(p.id) || p.node == g.lead.node() {
+		if g.reg.In(p.id) || p.node == g.leader() {
 			g.send(p, Hello{})
 		}
 	}
@@ -242,7 +278,7 @@ func (g *group) tick() {
 	g.restore()
 	g.spread.tick()
 	if !g.apart() {
-		g.sweep.tick()
+		g.carry(g.sweep.tick(), nil)
 	}
 	g.ops.tick()
 	g.remote.tick()
@@ -257,9 +293,9 @@ func (g *group) hello() {
 		case p == nil:
 		case p.id == 0:
 			g.send(p, Hello{Ask: true})
-		case of.Node == g.lead.node() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || g.member() && !g.reg.In(g.self)):
+		case of.Node == g.leader() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || g.member() && !g.reg.In(g.self)):
 			g.send(p, Hello{Taken: g.behind.taken})
-		case g.reg != nil && g.misses(p) && (g.reg.In(p.id) || g.lead.mine()):
+		case g.reg != nil && g.misses(p) && (g.reg.In(p.id) || g.leads()):
 			g.send(p, Hello{Ask: true})
 		}
 	}

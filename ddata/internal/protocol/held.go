@@ -311,12 +311,12 @@ func (k *known) homeless(v *view) bool { return v.held && !k.goOn(v, true).Moves
 // none, or that have lost their homes for good, and reports whether it has.
 func (l *lead) accept() bool {
 	g := l.group
-	if !l.accepts && !(l.mine() && g.majorities.bucketsForGood()) {
+	if !l.accepts && !(g.leads() && g.majorities.bucketsForGood()) {
 		return false
 	}
 	v, some := l.accepted()
 	if l.accepts = l.accepts && some; some {
-		g.change.propose(v, g.reg.Current, false)
+		g.propose(v, g.reg.Current, false)
 	}
 	return some
 }

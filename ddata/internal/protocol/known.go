@@ -146,3 +146,19 @@ func (k *known) alive(owner crdt.Origin) bool {
 	}
 	return slices.ContainsFunc(k.m.state.Members(), func(m *gossip.Member) bool { return OriginOf(m.Node.UID) == owner })
 }
+
+// leader returns the leader: the lowest node that may hold the group, is reachable, and up or,
+// when none is up, leaving.
+func (k *known) leader() gossip.NodeID {
+	for _, leaving := range [...]bool{false, true} {
+		for _, of := range k.m.replicas(k.cfg.Role) {
+			if (of.Status.IsUp() && !leaving || of.Status == gossip.Leaving && leaving) && k.m.state.Reachable(of.Node) {
+				return of.Node
+			}
+		}
+	}
+	return gossip.NodeID{}
+}
+
+// leads reports whether this node is the leader.
+func (k *known) leads() bool { return k.leader() == k.m.cfg.Self }

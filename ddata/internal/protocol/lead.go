@@ -32,22 +32,6 @@ type lead struct {
 // that nodes which come together are taken in together.
 const settled = 500 * time.Millisecond
 
-// node returns the leader: the lowest node that may hold the group, is reachable, and up or,
-// when none is up, leaving.
-func (l *lead) node() gossip.NodeID {
-	for _, leaving := range [...]bool{false, true} {
-		for _, of := range l.group.m.replicas(l.group.cfg.Role) {
-			if (of.Status.IsUp() && !leaving || of.Status == gossip.Leaving && leaving) && l.group.m.state.Reachable(of.Node) {
-				return of.Node
-			}
-		}
-	}
-	return gossip.NodeID{}
-}
-
-// mine reports whether this node leads.
-func (l *lead) mine() bool { return l.node() == l.group.m.cfg.Self }
-
 func (l *lead) adopted() { l.began = l.group.m.now.Mono }
 
 // tick proposes the register that this node wants, if this node leads and no change is under way.
@@ -57,7 +41,7 @@ func (l *lead) tick() {
 		switch {
 		case g.m.leaving():
 			g.change.attempt = nil // The others take who has left in order for one that knows no register.
-		case l.mine():
+		case g.leads():
 			l.create()
 		}
 		return
@@ -65,11 +49,11 @@ func (l *lead) tick() {
 	if !g.m.mayHost() || g.m.state.EndsTogether() {
 		return // Of a cluster that ends, those who hold the data now are those who have it when they are started again.
 	}
-	if g.majorities.goOn() || g.change.busy() || l.accept() || !l.mine() {
+	if g.majorities.goOn() || g.attempting() || l.accept() || !g.leads() {
 		return
 	}
 	if v, why := l.next(); why != "" {
-		g.change.propose(v, g.reg.Current, false)
+		g.propose(v, g.reg.Current, false)
 	}
 }
 
@@ -101,11 +85,11 @@ func (l *lead) create() {
 		}
 	}
 	acceptors := NewSet(asked...)
-	if g.change.busy() && g.change.attempt.acceptors.Same(acceptors) {
+	if g.attempting() && g.change.attempt.acceptors.Same(acceptors) {
 		return // An attempt without one of the members, or with one that is gone, could wait in vain.
 	}
 	first := Register{Lineage: Lineage{Turn: 1, ID: g.m.cfg.Rand.Uint64() | 1}, Gen: 1, Phase: PhaseStable, Current: NewSet(all...)}
-	g.change.propose(first, acceptors, true)
+	g.propose(first, acceptors, true)
 }
 
 // unheard returns a removed member whose disk may hold a register of a durable group: it has
@@ -237,11 +221,6 @@ func (k *known) reachable(id ReplicaID) bool {
 	}
 	p := k.peers[id]
 	return p != nil && k.m.state != nil && k.m.state.Member(p.node) != nil && k.m.state.Reachable(p.node)
-}
-
-// decide records a decided register for people.
-func (g *group) decide(v *Register) {
-	g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
 }
 
 // describe says in words which replicas count.

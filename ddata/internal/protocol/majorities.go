@@ -177,7 +177,7 @@ func (l *majorities) left() Set {
 func (l *majorities) heir(left Set) bool {
 	g := l.group
 	if len(left) == 0 {
-		return g.lead.mine()
+		return g.leads()
 	}
 	var first ReplicaID
 	best := -1
@@ -216,10 +216,10 @@ func (l *majorities) goOn() bool {
 		l.from, l.took = g.m.now.Mono, map[ReplicaID]bool{}
 	}
 	left := l.left()
-	if !l.heir(left) || g.change.busy() && g.change.attempt.unanimous || g.cfg.Copies == 0 && g.holds() && !l.gathered(left) {
+	if !l.heir(left) || g.attempting() && g.change.attempt.unanimous || g.cfg.Copies == 0 && g.holds() && !l.gathered(left) {
 		return true
 	}
-	g.change.propose(l.successor(), NewSet(append(slices.Clone(left), Replica{g.self, ""})...), true)
+	g.propose(l.successor(), NewSet(append(slices.Clone(left), Replica{g.self, ""})...), true)
 	return true
 }
 

@@ -212,13 +212,17 @@ func (g *group) dispatch(p *peer, e Envelope) {
 			g.send(p, Hello{})
 		}
 	case Prepare:
-		g.change.prepared(p, b)
+		if answer, votes := g.change.prepared(p.node, b); votes {
+			g.send(p, answer)
+		}
 	case Promise:
-		g.change.promise(p, b)
+		g.promised(p.id, b)
 	case Accept:
-		g.change.accept(p, b)
+		if answer, votes := g.change.accept(p.node, b); votes {
+			g.send(p, answer)
+		}
 	case Accepted:
-		g.change.acceptance(p, b)
+		g.accepted(p.id, b)
 	case Deltas:
 		answer := g.spread.taken(b)
 		g.send(p, answer)
@@ -253,7 +257,9 @@ func (g *group) dispatch(p *peer, e Envelope) {
 	case Committed:
 		g.remote.committed(p, b)
 	case Sweep:
-		g.sweep.asked(p, b)
+		if answer, speaks := g.sweep.asked(b); speaks {
+			g.send(p, answer)
+		}
 	case Swept:
 		g.sweep.answered(p, b)
 	case Aged:

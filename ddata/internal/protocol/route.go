@@ -115,7 +115,7 @@ func (m *Machine) Pending(group uint8) []*Register {
 func (m *Machine) String() string {
 	var b strings.Builder
 	for _, g := range m.groups {
-		fmt.Fprintf(&b, "%s %s: replica %x generation %d %s sealed %v caught %v of %s, leader %v, attempt %+v", m.cfg.Self, g.cfg.Name, g.self, g.gen(), g.phase(), g.sealed, g.caught, describeSets(g.reg), g.lead.node().Address, g.change.attempt)
+		fmt.Fprintf(&b, "%s %s: replica %x generation %d %s sealed %v caught %v of %s, leader %v, attempt %+v", m.cfg.Self, g.cfg.Name, g.self, g.gen(), g.phase(), g.sealed, g.caught, describeSets(g.reg), g.leader().Address, g.change.attempt)
 		if g.refused != "" {
 			fmt.Fprintf(&b, ", %s", g.refused)
 		}

@@ -79,7 +79,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "who may not host has a vote", in: "protocol", test: "TestWhoMayNotHostDecidesNothing", edits: []edit{{
-			"change.go", "(c.group.reg == nil || c.group.m.mayHost())", "(c.group.reg == nil || c.group.m.mayHost() || mutant(NAME))",
+			"change.go", "(c.reg == nil || c.m.mayHost())", "(c.reg == nil || c.m.mayHost() || mutant(NAME))",
 		}},
 	},
 	{
@@ -193,7 +193,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the leader decides alone", test: "TestChaos", edits: []edit{{
-			"change.go", "	c.round = max(", "	if mutant(NAME) {\n		g.adopt(&v, g.reg == nil)\n		return\n	}\n	c.round = max(",
+			"group.go", "	g.carry(g.change.propose(", "	if mutant(NAME) {\n		g.adopt(&v, g.reg == nil)\n		return\n	}\n	g.carry(g.change.propose(",
 		}},
 	},
 	{
@@ -228,7 +228,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an attempt asks once", in: "protocol", test: "TestAnAttemptAsksAgain", edits: []edit{{
-			"change.go", "	if g.m.now.Mono.Sub(a.asked) >= ", "	if !mutant(NAME) && g.m.now.Mono.Sub(a.asked) >= ",
+			"change.go", "	if c.m.now.Mono.Sub(a.asked) >= ", "	if !mutant(NAME) && c.m.now.Mono.Sub(a.asked) >= ",
 		}},
 	},
 	{
@@ -266,9 +266,9 @@ var mutants = []mutant{
 	},
 	{
 		name: "a sweep by a majority", in: "protocol", test: "TestASweepNeedsEverybodysWord", edits: []edit{{
-			"sweep.go", "	for _, r := range g.reg.Current {\n		theirs, ok := s.answers[r.ID]\n		if !ok || theirs.Veto {\n",
-			"	some := mutant(NAME) && g.reg.Current.Majority(func(id ReplicaID) bool { _, ok := s.answers[id]; return ok })\n" +
-				"	for _, r := range g.reg.Current {\n		theirs, ok := s.answers[r.ID]\n" +
+			"sweep.go", "	for _, r := range s.reg.Current {\n		theirs, ok := s.answers[r.ID]\n		if !ok || theirs.Veto {\n",
+			"	some := mutant(NAME) && s.reg.Current.Majority(func(id ReplicaID) bool { _, ok := s.answers[id]; return ok })\n" +
+				"	for _, r := range s.reg.Current {\n		theirs, ok := s.answers[r.ID]\n" +
 				"		if !ok && (some || mutant(\"a sweep by those who have answered\")) {\n			s.answers[r.ID] = own\n			continue\n		}\n" +
 				"		if !ok || theirs.Veto && !mutant(\"a veto is not heard\") {\n",
 		}},
@@ -296,7 +296,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica that has not caught up takes part in a sweep", in: "protocol", test: "TestWhoHasNotCaughtUpHasNoSayInASweep", edits: []edit{{
-			"sweep.go", "	if b.Gen == g.gen() && g.caught && ", "	if b.Gen == g.gen() && (g.caught || mutant(NAME)) && ",
+			"sweep.go", "	if b.Gen == s.gen() && s.caught && ", "	if b.Gen == s.gen() && (s.caught || mutant(NAME)) && ",
 		}},
 	},
 	{
@@ -324,9 +324,9 @@ var mutants = []mutant{
 	},
 	{
 		name: "a vote leaves before it is written", in: "protocol", test: "TestNothingIsSaidBeforeItIsWritten", edits: []edit{{
-			"change.go", "		c.group.disk.metaChanged()\n	case ", "		if !mutant(NAME) {\n			c.group.disk.metaChanged()\n		}\n	case ",
+			"change.go", "		c.disk.metaChanged()\n	case ", "		if !mutant(NAME) {\n			c.disk.metaChanged()\n		}\n	case ",
 		}, {
-			"change.go", "		c.group.disk.metaChanged()\n	}\n	return Accepted{", "		if !mutant(NAME) {\n			c.group.disk.metaChanged()\n		}\n	}\n	return Accepted{",
+			"change.go", "		c.disk.metaChanged()\n	}\n	return Accepted{", "		if !mutant(NAME) {\n			c.disk.metaChanged()\n		}\n	}\n	return Accepted{",
 		}},
 	},
 	{
