@@ -50,7 +50,7 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica, caught: cfg.Meta.Caught, integrity: newIntegrity(cfg),
 		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
 	}}
-	g.change, g.lead, g.behind, g.passes = change{known: &g.known, disk: &g.disk}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
+	g.change, g.lead, g.behind, g.passes = change{known: &g.known, disk: &g.disk}, lead{group: g}, behind{known: &g.known, passes: &g.passes, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(&g.known, &g.lags)
 	g.spread, g.ops, g.sweep, g.disk = newSpread(&g.known, &g.lags), newOps(g), sweep{known: &g.known, disk: &g.disk}, newDisk(m, index, cfg)
 	g.remote, g.explains, g.lags, g.majorities = newRemote(g), newExplains(g), newLags(m, cfg.Table), majorities{group: g}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
@@ -105,7 +105,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.dropForeign()
 	g.lags.adopted(r)
 	g.disk.metaChanged()
-	g.behind.begin()
+	g.caughtUp(g.behind.begin())
 	g.change.reset()
 	g.lead.adopted()
 	g.majorities.adopted()
@@ -152,6 +152,42 @@ func (g *group) attempting() bool {
 	busy, again := g.change.busy()
 	g.carry(again, nil)
 	return busy
+}
+
+// catchUp takes in what this replica lacks, if it has to.
+func (g *group) catchUp() {
+	if !g.behind.needs() {
+		return
+	}
+	g.caughtUp(g.behind.enough())
+	g.carry(g.behind.ask(), nil)
+}
+
+// caughtUp notes that this replica has caught up, if it has, and tells the others.
+func (g *group) caughtUp(has bool) {
+	if !has {
+		return
+	}
+	g.caught = true
+	g.disk.metaChanged()
+	g.greet()
+	g.ops.caughtUp()
+}
+
+// compare handles the message of a pass, and what follows from it.
+func (g *group) compare(p *peer, e Envelope) {
+	x := g.passes.received(p, e)
+	g.give(p, x.back)
+	g.carry(x.out, nil)
+	if x.ended == nil {
+		return
+	}
+	if x.ended.catchUp {
+		g.caughtUp(g.behind.took(x.ended))
+	}
+	g.integrity.ended(x.ended)
+	g.restored()
+	g.majorities.ended(x.ended)
 }
 
 // take makes a register the known one. It sends and ends nothing: what this replica holds, and
@@ -272,8 +308,8 @@ func (g *group) tick() {
 	}
 	if g.tickStore(); !g.apart() {
 		g.lead.tick()
-		g.behind.tick()
-		g.passes.tick()
+		g.catchUp()
+		g.carry(g.passes.tick(), nil)
 	}
 	g.restore()
 	g.spread.tick()
@@ -294,7 +330,7 @@ func (g *group) hello() {
 		case p.id == 0:
 			g.send(p, Hello{Ask: true})
 		case of.Node == g.leader() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || g.member() && !g.reg.In(g.self)):
-			g.send(p, Hello{Taken: g.behind.taken})
+			g.send(p, Hello{Taken: g.passes.taken})
 		case g.reg != nil && g.misses(p) && (g.reg.In(p.id) || g.leads()):
 			g.send(p, Hello{Ask: true})
 		}

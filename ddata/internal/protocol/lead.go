@@ -175,7 +175,7 @@ const stalled = 500 * time.Millisecond
 func (l *lead) catching() bool {
 	g := l.group
 	return slices.ContainsFunc(g.reg.Next, func(r Replica) bool {
-		moved := g.behind.moved
+		moved := g.passes.moved
 		if p := g.peers[r.ID]; p != nil {
 			moved = p.comes.at
 		}

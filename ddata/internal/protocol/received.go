@@ -265,6 +265,6 @@ func (g *group) dispatch(p *peer, e Envelope) {
 	case Aged:
 		g.putBack(p, b)
 	default:
-		g.passes.received(p, e)
+		g.compare(p, e)
 	}
 }

@@ -101,7 +101,7 @@ func (g *group) joined() {
 	if g.rerouted = true; g.apart() {
 		return
 	}
-	g.behind.look()
+	g.caughtUp(g.behind.enough())
 	g.ops.rejoined()
 	g.greet()
 }
@@ -198,7 +198,7 @@ func (g *group) renewed(id ReplicaID) {
 	g.integrity.anew()
 	if g.reg != nil {
 		g.knows[id] = true
-		g.behind.begin()
+		g.caughtUp(g.behind.begin())
 	}
 	g.disk.metaChanged()
 	if g.route(); g.reg != nil {
@@ -284,7 +284,7 @@ func (g *group) restore() {
 			return
 		}
 		if g.present(p.id) && homes.Has(p.id) && g.integrity.needs(p, g.latestUnsure()) && !g.passes.with(p) {
-			g.passes.begin(p, false)
+			g.carry([]letter{g.passes.begin(p, false)}, nil)
 		}
 	}
 }

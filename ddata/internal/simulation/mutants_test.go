@@ -171,7 +171,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was kept aside is never merged", in: "protocol", test: "TestWhatIsKeptAsideIsMergedAfterCatchingUp", edits: []edit{{
-			"behind.go", "	g.ops.caughtUp()\n", "	if !mutant(NAME) {\n		g.ops.caughtUp()\n	}\n",
+			"group.go", "	g.ops.caughtUp()\n", "	if !mutant(NAME) {\n		g.ops.caughtUp()\n	}\n",
 		}},
 	},
 	{
@@ -331,7 +331,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a whole copy by what its replica is afterwards", in: "protocol", test: "TestACopyIsWholeByWhatItsReplicaWas", edits: []edit{{
-			"behind.go", "	if x.whole {\n", "	if x.whole || mutant(NAME) && counts(x.peer.caught, g.gen()) {\n",
+			"behind.go", "	if x.whole {\n", "	if x.whole || mutant(NAME) && counts(x.peer.caught, b.gen()) {\n",
 		}},
 	},
 	{
@@ -560,7 +560,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the copy of an unsure replica counts as a sure one", in: "protocol", test: "TestAMajorityThatIsUnsure", edits: []edit{{
-			"passes.go", "e.Restarts >= g.integrity.restarts, !e.Unsure", "e.Restarts >= g.integrity.restarts, !e.Unsure || mutant(NAME)",
+			"passes.go", "e.Restarts >= s.integrity.restarts, !e.Unsure", "e.Restarts >= s.integrity.restarts, !e.Unsure || mutant(NAME)",
 		}},
 	},
 	{
@@ -595,7 +595,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "copies count of those who have not heard of the start", in: "protocol", test: "TestAReplicaIsSureAgain", edits: []edit{{
-			"passes.go", "x.fenced, x.sure = e.Restarts >= g.integrity.restarts,", "x.fenced, x.sure = e.Restarts >= g.integrity.restarts || mutant(NAME),",
+			"passes.go", "of.fenced, of.sure = e.Restarts >= s.integrity.restarts,", "of.fenced, of.sure = e.Restarts >= s.integrity.restarts || mutant(NAME),",
 		}},
 	},
 	{
