@@ -5,17 +5,15 @@ package protocol
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/machine"
 )
 
 // A group connects its parts: what comes in ([group.received]), which register is known
 // ([group.adopt]), which replicas there are ([group.membersChanged]), what is repeated
-// ([group.tick]), and how messages go out ([group.send]).
+// ([group.tick]); and carries out what its parts return ([group.carry]).
 
 // group is one group of keys on this node. Invariants, between steps:
 //
@@ -27,21 +25,19 @@ import (
 //	    [group.adopt] does last
 type group struct {
 	known
+	sender
 
 	rerouted bool   // A replica is at another node than the last route says.
 	refused  string // Why this replica cannot take part, for people: empty mostly.
 
-	change     change     // Deciding the next generation.
 	lead       lead       // What the leader wants to change.
 	behind     behind     // Catching up.
 	passes     passes     // Comparisons of tables.
 	spread     spread     // Deltas.
 	ops        ops        // Operations.
 	remote     remote     // Operations through other nodes.
-	sweep      sweep      // Sweeps.
 	explains   explains   // Questions.
 	lags       lags       // Since when others lag.
-	disk       disk       // The store.
 	majorities majorities // Whether there are majorities.
 }
 
@@ -50,9 +46,12 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica, caught: cfg.Meta.Caught, integrity: newIntegrity(cfg),
 		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
 	}}
-	g.change, g.lead, g.behind, g.passes = change{known: &g.known, disk: &g.disk}, lead{group: g}, behind{known: &g.known, passes: &g.passes, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(&g.known, &g.lags)
-	g.spread, g.ops, g.sweep, g.disk = newSpread(&g.known, &g.lags), newOps(g), sweep{known: &g.known, disk: &g.disk}, newDisk(m, index, cfg)
-	g.remote, g.explains, g.lags, g.majorities = newRemote(g), newExplains(g), newLags(m, cfg.Table), majorities{group: g}
+	k := &g.known
+	g.sender = sender{known: k, disk: newDisk(m, index, cfg), sweep: sweep{known: k, disk: &g.disk}, change: change{known: k, disk: &g.disk}}
+	g.lags, g.lead, g.majorities = newLags(m, cfg.Table), lead{group: g}, majorities{group: g}
+	g.passes, g.spread = newPasses(k, &g.lags), newSpread(k, &g.lags)
+	g.behind = behind{known: k, passes: &g.passes, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}
+	g.ops, g.remote, g.explains = newOps(g), newRemote(g), newExplains(g)
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
 	if r := cfg.Meta.Register; r != nil {
@@ -64,7 +63,15 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 
 // start says which replicas hold what.
 func (g *group) start() {
-	g.startStore()
+	// Before anything leaves, the store says that more may be acknowledged than is in it, and an unclean start has a
+	// number of its own.
+	if g.integrity.unclean {
+		g.m.counts.Unclean++
+		g.integrity.restarts++
+	}
+	if g.integrity.unclean || g.cfg.Behind.Interval > 0 {
+		g.disk.metaChanged()
+	}
 	g.route()
 }
 
@@ -101,8 +108,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 		g.drop(false)
 	}
 	g.caught = r.stays(g.caught, fresh || r.Gen == known+1)
-	g.dropReset(known)
-	g.dropForeign()
+	g.dropBuckets(known)
 	g.lags.adopted(r)
 	g.disk.metaChanged()
 	g.caughtUp(g.behind.begin())
@@ -121,7 +127,7 @@ func (g *group) adopt(r *Register, fresh bool) {
 
 // propose begins to make a value that of the next generation.
 func (g *group) propose(v Register, acceptors Set, unanimous bool) {
-	g.carry(g.change.propose(v, acceptors, unanimous), nil)
+	g.post(g.change.propose(v, acceptors, unanimous)...)
 	if own, votes := g.change.own(); votes {
 		g.promised(g.self, own)
 	}
@@ -130,7 +136,7 @@ func (g *group) propose(v Register, acceptors Set, unanimous bool) {
 // promised counts a promise.
 func (g *group) promised(by ReplicaID, b Promise) {
 	enough, out := g.change.promise(by, b)
-	g.carry(out, nil)
+	g.post(out...)
 	if !enough {
 		return
 	}
@@ -150,7 +156,7 @@ func (g *group) accepted(by ReplicaID, b Accepted) {
 // attempting reports whether an attempt to change the register is under way and not standing still.
 func (g *group) attempting() bool {
 	busy, again := g.change.busy()
-	g.carry(again, nil)
+	g.post(again...)
 	return busy
 }
 
@@ -160,7 +166,7 @@ func (g *group) catchUp() {
 		return
 	}
 	g.caughtUp(g.behind.enough())
-	g.carry(g.behind.ask(), nil)
+	g.post(g.behind.ask()...)
 }
 
 // caughtUp notes that this replica has caught up, if it has, and tells the others.
@@ -178,7 +184,7 @@ func (g *group) caughtUp(has bool) {
 func (g *group) compare(p *peer, e Envelope) {
 	x := g.passes.received(p, e)
 	g.give(p, x.back)
-	g.carry(x.out, nil)
+	g.post(x.out...)
 	if x.ended == nil {
 		return
 	}
@@ -213,46 +219,18 @@ func (g *group) drop(aside bool) {
 	g.disk.wipe(aside)
 }
 
-// dropForeign drops the buckets of which this replica is no home any more.
-func (g *group) dropForeign() {
-	if g.cfg.Copies == 0 || !g.holds() {
-		return
-	}
-	for bucket := range table.Buckets {
-		if !g.views.bucket(bucket).has(g.self) {
-			g.table.Drop(bucket)
-		}
-	}
-}
-
-// seal notes that the end of the change is sealed.
-func (g *group) seal() {
-	if !g.sealed {
+// seal notes that the end of the change is sealed: a peer says so, or a winning part of the old homes of each bucket
+// is known to know of it.
+func (g *group) seal(said bool) {
+	if g.reg != nil && !g.sealed && (said || g.ends()) {
 		g.sealed, g.rerouted = true, true
 		g.ops.recount()
-	}
-}
-
-// trySeal seals the end as soon as a winning part of the old homes of each bucket is
-// known to know of it.
-func (g *group) trySeal() {
-	if g.reg != nil && !g.sealed && g.ends() {
-		g.seal()
 	}
 }
 
 // route tells those that work without the machine which replicas hold what.
 func (g *group) route() {
 	g.m.out.Add(Routed{Group: g.index, Route: g.routeNow()})
-}
-
-// greet tells every replica of the sets, and who leads, of a new generation.
-func (g *group) greet() {
-	for _, p := range g.sorted() {
-		if g.reg.In(p.id) || p.node == g.leader() {
-			g.send(p, Hello{})
-		}
-	}
 }
 
 // membersChanged forgets peers that are no members any more.
@@ -294,12 +272,12 @@ func (g *group) membersChanged() {
 
 // tick repeats what was not answered.
 func (g *group) tick() {
-	g.table.SetTick(g.seconds())
+	g.table.SetTick(g.m.seconds())
 	g.explains.tick()
 	if g.m.state == nil {
 		return
 	}
-	g.hello()
+	g.hello(g.passes.taken)
 	g.majorities.tick()
 	if !g.member() {
 		g.ops.tick()
@@ -309,32 +287,15 @@ func (g *group) tick() {
 	if g.tickStore(); !g.apart() {
 		g.lead.tick()
 		g.catchUp()
-		g.carry(g.passes.tick(), nil)
+		g.post(g.passes.tick()...)
 	}
 	g.restore()
 	g.spread.tick()
 	if !g.apart() {
-		g.carry(g.sweep.tick(), nil)
+		g.post(g.sweep.tick()...)
 	}
 	g.ops.tick()
 	g.remote.tick()
-}
-
-// hello asks those members of which no replica is known, and tells the leader how far
-// this replica is while something changes, and of which name it is while it is in no set.
-func (g *group) hello() {
-	for _, of := range g.m.replicas(g.cfg.Role) {
-		p := g.nodes[of.Node]
-		switch {
-		case p == nil:
-		case p.id == 0:
-			g.send(p, Hello{Ask: true})
-		case of.Node == g.leader() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || g.member() && !g.reg.In(g.self)):
-			g.send(p, Hello{Taken: g.passes.taken})
-		case g.reg != nil && g.misses(p) && (g.reg.In(p.id) || g.leads()):
-			g.send(p, Hello{Ask: true})
-		}
-	}
 }
 
 // settle ends a step: what has changed goes to subscribers and to the store. Asked for it, it reports whether anything
@@ -351,80 +312,6 @@ func (g *group) settle(asked bool) (busy bool) {
 	return asked && g.busy()
 }
 
-// changedAtOnce is how many keys are taken from the table at a time.
-const changedAtOnce = 1 << 16
-
-// changed takes all keys that have changed from the table, and tells the subscribers.
-func (g *group) changed() []string {
-	var keys []string
-	for more := true; more; {
-		some := g.table.Changed(changedAtOnce)
-		keys, more = append(keys, some...), len(some) == changedAtOnce
-	}
-	if len(keys) > 0 {
-		if g.sweep.changed(keys) {
-			g.disk.metaChanged()
-		}
-		g.m.out.Add(Notify{Group: g.index, Keys: keys})
-	}
-	return keys
-}
-
-// meta is what is to be remembered beside the entries, but for the number of the batch.
-func (g *group) meta() Meta {
-	m := Meta{
-		Register: g.reg, Caught: g.caught, Promised: g.change.promised, Accepted: g.change.accepted, Value: g.change.value,
-		Confirmed: g.sweep.marks(), Shown: g.integrity.remembered(), Behind: g.behindStore(), Restarts: g.integrity.restarts,
-	}
-	if g.integrity.count == older {
-		m.Older = g.self
-	}
-	return m
-}
-
-// final is the last batch, with everything in it that may be missing.
-func (g *group) final() Persist {
-	m := g.meta()
-	m.Behind = g.integrity.unclean
-	return g.disk.final(m, g.integrity.count)
-}
-
-// send sends a message to a peer, with the register unless the peer is known to know it.
-func (g *group) send(p *peer, body any) {
-	if g.reg == nil && !g.counted(p.node) {
-		return // Who is not asked before a register is created must not be told that there is none.
-	}
-	e := Envelope{
-		Group: g.index, From: g.envelopeID(), Suspended: !g.m.mayHost(), Restarts: g.integrity.restarts,
-		Agrees: g.cfg.Durable && p.compared && p.lost == 0, Body: body,
-	}
-	if g.reg != nil {
-		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.apart()
-		if g.misses(p) {
-			e.Register, p.told.gen, p.told.at = g.reg, g.reg.Gen, g.m.now.Mono
-		}
-	}
-	if !g.disk.used {
-		g.m.out.Add(machine.Send{To: p.node, Lane: laneOf(body), Message: e})
-		return
-	}
-	e.Apart, e.Older, e.Unsure = g.apart(), g.integrity.count == older, g.integrity.unclean
-	p.shown = g.disk.send(p.node, e, g.integrity.count, g.changed())
-}
-
-// give sends entries to a replica, each key once, in messages of a bounded size.
-func (g *group) give(p *peer, entries []table.Entry) {
-	given := make(map[string]bool, len(entries))
-	entries = slices.DeleteFunc(entries, func(e table.Entry) bool {
-		again := given[e.Key]
-		given[e.Key] = true
-		return again
-	})
-	for part := range chunks(entries, g.m.cfg.Bounds.MessageBytes) {
-		g.send(p, Put{Stamp: g.gen(), Entries: part})
-	}
-}
-
 // rest sends what waits before another register is adopted, since afterwards it would have to
 // say another generation, and forgets the batches that are on their way.
 func (g *group) rest() {
@@ -436,30 +323,9 @@ func (g *group) rest() {
 
 // carry sends messages, and tells operations what has become of their changes.
 func (g *group) carry(out []letter, notices []notice) {
-	for _, l := range out {
-		g.send(l.to, l.body)
-	}
+	g.post(out...)
 	for _, n := range notices {
 		g.ops.learn(n)
-	}
-}
-
-// done ends an operation.
-func (g *group) done(d Done) {
-	if !g.disk.used {
-		g.m.out.Add(d)
-		return
-	}
-	g.disk.answer(d, g.integrity.count, g.changed())
-}
-
-// laneOf returns the lane of a message: what may be large goes where nothing small waits.
-func laneOf(body any) machine.Lane {
-	switch body.(type) {
-	case Compare, Groups, AskBuckets, BucketHashes, Pull, Pulled:
-		return machine.LaneBulk
-	default:
-		return machine.LaneMessage
 	}
 }
 

@@ -332,15 +332,23 @@ func (v *view) left(there func(ReplicaID) bool) Set {
 	return nil
 }
 
-// dropReset drops what this replica holds of buckets of which the loss was accepted after the
-// generation that it knew.
-func (g *group) dropReset(known uint64) {
-	for _, x := range g.reg.Resets {
-		if x.Gen <= known || x.Spared.Has(g.self) {
+// dropBuckets drops what this replica holds of buckets of which the loss was accepted after the generation that it
+// knew, and of those of which it is no home any more.
+func (k *known) dropBuckets(known uint64) {
+	for _, x := range k.reg.Resets {
+		if x.Gen <= known || x.Spared.Has(k.self) {
 			continue
 		}
 		for _, bucket := range x.Buckets {
-			g.table.Drop(int(bucket))
+			k.table.Drop(int(bucket))
+		}
+	}
+	if k.cfg.Copies == 0 || !k.holds() {
+		return
+	}
+	for bucket := range table.Buckets {
+		if !k.views.bucket(bucket).has(k.self) {
+			k.table.Drop(bucket)
 		}
 	}
 }

@@ -6,9 +6,7 @@ package protocol
 import (
 	"cmp"
 	"slices"
-	"time"
 
-	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/gossip"
 )
@@ -81,21 +79,10 @@ func (k *known) isOlder(id ReplicaID) bool {
 	return p != nil && p.count == older
 }
 
-// speaks reports whether a node may send in the name of a replica: in memory a replica is
-// its node.
-func (k *known) speaks(node gossip.NodeID, id ReplicaID) bool {
-	return id != 0 && (k.cfg.Durable || id == ReplicaID(node.UID))
-}
-
 // misses reports whether a peer is not known to know the present register.
 func (k *known) misses(p *peer) bool {
 	turn := k.reg.Lineage.Turn
 	return p.turn < turn || p.turn == turn && p.gen < k.reg.Gen
-}
-
-// conflicts reports whether a lineage is another one of the same turn.
-func (k *known) conflicts(l Lineage) bool {
-	return k.reg != nil && !l.IsZero() && l.Turn == k.reg.Lineage.Turn && l.ID != k.reg.Lineage.ID
 }
 
 // startedAgain reports whether a durable replica is known to have started again since, as another
@@ -120,15 +107,6 @@ func (k *known) sorted() []*peer {
 	return all
 }
 
-// seconds is the time in seconds since the machine was started.
-func (k *known) seconds() uint32 { return uint32(k.m.now.Mono.Sub(k.m.began) / time.Second) }
-
-// counted reports whether a node may hold the group, as far as the members are known here.
-func (k *known) counted(node gossip.NodeID) bool {
-	of := k.m.state.Member(node)
-	return of != nil && of.HasService(uint16(Service)) && (k.cfg.Role == "" || of.HasRole(k.cfg.Role)) && of.Status != gossip.Down && of.Status != gossip.Exiting
-}
-
 // envelopeID is the id under which this node speaks: that of its replica, or of its life
 // if it only reads and writes.
 func (k *known) envelopeID() ReplicaID {
@@ -136,15 +114,6 @@ func (k *known) envelopeID() ReplicaID {
 		return k.self
 	}
 	return ReplicaID(k.m.cfg.Self.UID)
-}
-
-// alive reports whether an owner of updates may still change values, as far as this node
-// knows.
-func (k *known) alive(owner crdt.Origin) bool {
-	if owner == OriginOf(k.m.cfg.Self.UID) || k.m.state == nil {
-		return true
-	}
-	return slices.ContainsFunc(k.m.state.Members(), func(m *gossip.Member) bool { return OriginOf(m.Node.UID) == owner })
 }
 
 // leader returns the leader: the lowest node that may hold the group, is reachable, and up or,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
@@ -277,6 +278,24 @@ func (m *env) replicas(role string) []*gossip.Member {
 	return slices.DeleteFunc(slices.Clone(m.state.Members()), func(of *gossip.Member) bool {
 		return !of.HasService(uint16(Service)) || role != "" && !of.HasRole(role)
 	})
+}
+
+// seconds is the time in seconds since the machine was started.
+func (m *env) seconds() uint32 { return uint32(m.now.Mono.Sub(m.began) / time.Second) }
+
+// counted reports whether a node may hold a group of a role, as far as the members are known here.
+func (m *env) counted(node gossip.NodeID, role string) bool {
+	of := m.state.Member(node)
+	return of != nil && of.HasService(uint16(Service)) && (role == "" || of.HasRole(role)) && of.Status != gossip.Down && of.Status != gossip.Exiting
+}
+
+// alive reports whether an owner of updates may still change values, as far as this node
+// knows.
+func (m *env) alive(owner crdt.Origin) bool {
+	if owner == OriginOf(m.cfg.Self.UID) || m.state == nil {
+		return true
+	}
+	return slices.ContainsFunc(m.state.Members(), func(of *gossip.Member) bool { return OriginOf(of.Node.UID) == owner })
 }
 
 // Counts are what a machine has counted since it was built.

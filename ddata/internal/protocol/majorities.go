@@ -233,7 +233,7 @@ func (l *majorities) gathered(left Set) bool {
 		}
 		all = false
 		if p := g.peers[r.ID]; p != nil && g.present(r.ID) && !g.passes.with(p) && len(g.passes.open) < 2*sourcesAtOnce {
-			g.carry([]letter{g.passes.begin(p, false)}, nil)
+			g.post(g.passes.begin(p, false))
 		}
 	}
 	return all

@@ -203,7 +203,7 @@ func (s *ops) askMissing(o *op) {
 	case !s.aside(o):
 		return
 	case o.makes():
-		g.carry(g.spread.resend(o, s.targets(o)), nil)
+		g.post(g.spread.resend(o, s.targets(o))...)
 		return
 	default:
 		stamp = o.stamp

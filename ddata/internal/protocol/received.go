@@ -32,7 +32,7 @@ func guards() [9]guard {
 	return [...]guard{
 		{
 			beforeMeeting, "the replica is not that of the node, which speaks for another one",
-			func(g *group, p *peer, e Envelope) bool { return !g.speaks(p.node, e.From) },
+			func(g *group, p *peer, e Envelope) bool { return !g.cfg.speaks(p.node, e.From) },
 			func(g *group, _ *peer, _ Envelope) { g.m.counts.Malformed++ },
 		}, {
 			beforeMeeting, "the replica is that of another member",
@@ -44,7 +44,7 @@ func guards() [9]guard {
 		}, {
 			beforeLearning, "the register of the sender is of another lineage",
 			func(g *group, _ *peer, e Envelope) bool {
-				return e.Register != nil && g.conflicts(e.Register.Lineage) || g.conflicts(e.Lineage)
+				return e.Register != nil && g.reg.conflicts(e.Register.Lineage) || g.reg.conflicts(e.Lineage)
 			},
 			func(g *group, _ *peer, _ Envelope) {
 				g.refused = "another replica has a register of another lineage: one of the two has to accept its loss"
@@ -127,7 +127,7 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 	if e.Gen == g.gen() && g.reg != nil && e.Lineage == g.reg.Lineage {
 		g.knows[p.id] = true
 		if e.Sealed {
-			g.seal()
+			g.seal(true)
 		}
 		if e.Caught {
 			p.caught = e.Gen
@@ -137,7 +137,7 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 		p.unheard = ""
 		g.dispatch(p, e)
 	}
-	g.trySeal()
+	g.seal(false)
 	if g.reg != nil && g.misses(p) {
 		g.sendRegister(p)
 	}
@@ -162,32 +162,18 @@ func (g *group) meet(p *peer, e Envelope) {
 	}
 }
 
-// learn takes over what an envelope brings of the register, and of unclean starts.
+// learn takes over what an envelope brings: a greater number of unclean starts, and another register. Who acknowledges
+// from now on says that number; what was acknowledged before may have been lost, and is asked for again.
 func (g *group) learn(e Envelope) {
-	g.noteRestarts(e.Restarts)
+	if g.cfg.Durable && e.Restarts > g.integrity.restarts {
+		g.rest()
+		g.integrity.restarts = e.Restarts
+		g.disk.metaChanged()
+		g.ops.raised()
+	}
 	if e.Register != nil && (g.reg == nil || e.Register.Above(g.reg)) {
 		g.adopt(e.Register, false)
 	}
-}
-
-// noteRestarts takes over a greater number of unclean starts. Who acknowledges from now on says so;
-// what was acknowledged before may have been lost, and is asked for again.
-func (g *group) noteRestarts(restarts uint64) {
-	if !g.cfg.Durable || restarts <= g.integrity.restarts {
-		return
-	}
-	g.rest()
-	g.integrity.restarts = restarts
-	g.disk.metaChanged()
-	g.ops.raised()
-}
-
-// sendRegister tells a peer of the present register, unless it was told a moment ago.
-func (g *group) sendRegister(p *peer) {
-	if p.told.gen == g.gen() && g.m.now.Mono.Sub(p.told.at) < g.m.cfg.Timing.Tick {
-		return
-	}
-	g.send(p, Hello{})
 }
 
 // demands reports whether a message wants something of a replica that only one does which

@@ -54,12 +54,6 @@ func (f *flight) has(o *op) bool {
 	return ok && o.makes() && m.origin == o.made.Origin && m.to >= o.made.To
 }
 
-// letter is a message that is to be sent.
-type letter struct {
-	to   *peer
-	body any
-}
-
 // notice is what an operation learns of its change.
 type notice struct {
 	o      *op

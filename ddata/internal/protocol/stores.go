@@ -25,19 +25,6 @@ type RenewID struct{ Of ReplicaID }
 // its own number to the replicas that have not heard it.
 const noteEvery = time.Second
 
-// startStore begins to write behind: before anything leaves, the store says that more may be
-// acknowledged than is in it, and an unclean start has a number of its own.
-func (g *group) startStore() {
-	s := &g.integrity
-	if s.unclean {
-		g.m.counts.Unclean++
-		s.restarts++
-	}
-	if s.unclean || g.cfg.Behind.Interval > 0 {
-		g.disk.metaChanged()
-	}
-}
-
 // behindStore reports whether the store is to say that more may be acknowledged than is in it.
 func (k *known) behindStore() bool { return k.integrity.unclean || k.cfg.Behind.Interval > 0 }
 
@@ -74,7 +61,7 @@ func (g *group) tickStore() {
 func (k *known) witnesses() []*peer {
 	var all []*peer
 	for _, of := range k.m.replicas(k.cfg.Role) {
-		if p := k.nodes[of.Node]; p != nil && of.Node != k.m.cfg.Self && k.counted(of.Node) && k.m.state.Reachable(of.Node) {
+		if p := k.nodes[of.Node]; p != nil && of.Node != k.m.cfg.Self && k.m.counted(of.Node, k.cfg.Role) && k.m.state.Reachable(of.Node) {
 			all = append(all, p)
 		}
 	}
@@ -117,22 +104,13 @@ func (g *group) claimed(by gossip.NodeID, id ReplicaID) bool {
 	if p == nil || p.node == by || p.node.Address == by.Address {
 		return false
 	}
-	first := g.m.longer(by, p.node)
-	if !first {
-		g.verify(p)
+	first, now := g.m.longer(by, p.node), g.m.now.Mono
+	if !first && (p.verified == 0 || now.Sub(p.verified) >= g.m.cfg.Timing.Gather) {
+		// Its store may have begun anew under another id, which is told to those alone who hold copies.
+		p.verified = now
+		g.send(p, Hello{Ask: true})
 	}
 	return g.integrity.refuse(by, claim{id, p.node}, first)
-}
-
-// verify asks who is believed to be a replica, now and then, whether that is still so: its
-// store may have begun anew under another id, which is told to those alone who hold copies.
-func (g *group) verify(p *peer) {
-	now := g.m.now.Mono
-	if p.verified != 0 && now.Sub(p.verified) < g.m.cfg.Timing.Gather {
-		return
-	}
-	p.verified = now
-	g.send(p, Hello{Ask: true})
 }
 
 // longer reports whether a node has been up for longer than another. One that is joining is the
@@ -284,7 +262,7 @@ func (g *group) restore() {
 			return
 		}
 		if g.present(p.id) && homes.Has(p.id) && g.integrity.needs(p, g.latestUnsure()) && !g.passes.with(p) {
-			g.carry([]letter{g.passes.begin(p, false)}, nil)
+			g.post(g.passes.begin(p, false))
 		}
 	}
 }

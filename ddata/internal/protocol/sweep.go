@@ -145,7 +145,7 @@ func (s *sweep) adopted() { s.answers, s.stale = nil, false }
 // holds something, and those of which others have said so.
 func (s *sweep) retirable() []crdt.Origin {
 	all := slices.Concat(s.table.Origins(), s.retirees)
-	all = slices.DeleteFunc(all, func(o crdt.Origin) bool { return o == 0 || s.alive(o) })
+	all = slices.DeleteFunc(all, func(o crdt.Origin) bool { return o == 0 || s.m.alive(o) })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -158,13 +158,13 @@ func (s *sweep) speak(b Sweep) Swept {
 		s.late = map[string]bool{}
 		s.disk.metaChanged()
 	}
-	veto := slices.ContainsFunc(b.Retired, s.alive)
+	veto := slices.ContainsFunc(b.Retired, s.m.alive)
 	answer := Swept{Gen: b.Gen, Tombs: s.mark.Tombs, Origins: s.table.OriginHash(b.Retired), Veto: veto}
 	if s.cfg.Copies > 0 {
 		answer.Buckets, answer.Marked = s.table.Sums(b.Gen, b.Retired)
 		all, _ := s.table.Tombstones(b.Gen)
 		answer.Newer = uint64(all) > answer.Marked
-		answer.Gone = slices.DeleteFunc(s.table.Origins(), func(o crdt.Origin) bool { return o == 0 || s.alive(o) })
+		answer.Gone = slices.DeleteFunc(s.table.Origins(), func(o crdt.Origin) bool { return o == 0 || s.m.alive(o) })
 	}
 	return answer
 }
@@ -261,7 +261,7 @@ func (s *sweep) expire() {
 		return
 	}
 	after := uint32(s.cfg.ExpireAfter/time.Second) + 1
-	if now := s.seconds(); now > after {
+	if now := s.m.seconds(); now > after {
 		var idle []table.Entry
 		idle, s.from = s.table.Idle(now-after, s.from, idleAtOnce)
 		for _, e := range idle {

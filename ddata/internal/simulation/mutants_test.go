@@ -193,7 +193,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the leader decides alone", test: "TestChaos", edits: []edit{{
-			"group.go", "	g.carry(g.change.propose(", "	if mutant(NAME) {\n		g.adopt(&v, g.reg == nil)\n		return\n	}\n	g.carry(g.change.propose(",
+			"group.go", "	g.post(g.change.propose(", "	if mutant(NAME) {\n		g.adopt(&v, g.reg == nil)\n		return\n	}\n	g.post(g.change.propose(",
 		}},
 	},
 	{
@@ -386,7 +386,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an entry is given as often as it is named", in: "protocol", test: "TestTheLargestMessagesAreBoundedSteps", edits: []edit{{
-			"group.go", "		return again\n", "		return again && !mutant(NAME)\n",
+			"sender.go", "		return again\n", "		return again && !mutant(NAME)\n",
 		}},
 	},
 	{
@@ -438,7 +438,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "members speak for others", in: "protocol", test: "TestAMemberDoesNotSpeakForAnother", edits: []edit{{
-			"known.go", "	return id != 0 && (k.cfg.Durable ||", "	return id != 0 && (mutant(NAME) || k.cfg.Durable ||",
+			"config.go", "	return id != 0 && (g.Durable ||", "	return id != 0 && (mutant(NAME) || g.Durable ||",
 		}},
 	},
 	{
@@ -518,7 +518,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "who is in no set says so once", in: "protocol", test: "TestWhoIsInNoSetTellsTheLeaderAgain", edits: []edit{{
-			"group.go", "|| g.member() && !g.reg.In(g.self)):", "|| g.member() && !g.reg.In(g.self) && !mutant(NAME)):",
+			"sender.go", "|| s.member() && !s.reg.In(s.self)):", "|| s.member() && !s.reg.In(s.self) && !mutant(NAME)):",
 		}},
 	},
 	{
@@ -545,7 +545,7 @@ var mutants = []mutant{
 		name: "an unsure replica takes part in sweeps", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
 			"received.go", "compares(e.Body))\n", "(compares(e.Body) || mutant(NAME) && isSweep(e.Body)))\n",
 		}, {
-			"group.go", "// laneOf returns", "func isSweep(body any) bool {\n	_, ok := body.(Sweep)\n	return ok\n}\n\n// laneOf returns",
+			"sender.go", "// laneOf returns", "func isSweep(body any) bool {\n	_, ok := body.(Sweep)\n	return ok\n}\n\n// laneOf returns",
 		}, {
 			"received.go", "!(e.Unsure && g.integrity.count == unsure", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.integrity.count == unsure",
 		}},
@@ -585,12 +585,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "the number of unclean starts is not written", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"received.go", "	g.integrity.restarts = restarts\n	g.disk.metaChanged()\n", "	if g.integrity.restarts = restarts; !mutant(NAME) {\n		g.disk.metaChanged()\n	}\n",
+			"received.go", "		g.integrity.restarts = e.Restarts\n		g.disk.metaChanged()\n", "		if g.integrity.restarts = e.Restarts; !mutant(NAME) {\n			g.disk.metaChanged()\n		}\n",
 		}},
 	},
 	{
 		name: "an unclean start has no number", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
-			"stores.go", "	if s.unclean {\n		g.m.counts.Unclean++\n", "	if s.unclean && !mutant(NAME) {\n		g.m.counts.Unclean++\n",
+			"group.go", "	if g.integrity.unclean {\n		g.m.counts.Unclean++\n", "	if g.integrity.unclean && !mutant(NAME) {\n		g.m.counts.Unclean++\n",
 		}},
 	},
 	{
@@ -600,7 +600,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an end in order makes an unsure replica sure", in: "protocol", test: "TestTheRestIsWritten", edits: []edit{{
-			"group.go", "	m.Behind = g.integrity.unclean\n", "	m.Behind = g.integrity.unclean && !mutant(NAME)\n",
+			"sender.go", "	m.Behind = s.integrity.unclean\n", "	m.Behind = s.integrity.unclean && !mutant(NAME)\n",
 		}},
 	},
 	{
