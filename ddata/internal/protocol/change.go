@@ -145,10 +145,10 @@ func (c *change) patience() time.Duration {
 }
 
 // propose begins an attempt to make a value that of the next generation.
-func (c *change) propose(v Register, acceptors Set, unanimous bool) []letter {
+func (c *change) propose(p *proposal) []letter {
 	c.round = max(c.round, c.beat.Round, c.promised.Round) + 1
 	c.attempt = &attempt{
-		ballot: Ballot{Round: c.round, By: c.self}, value: &v, acceptors: acceptors, unanimous: unanimous,
+		ballot: Ballot{Round: c.round, By: c.self}, value: &p.v, acceptors: p.acceptors, unanimous: p.unanimous,
 		agreed: map[ReplicaID]bool{}, moved: c.m.now.Mono,
 	}
 	return c.toAcceptors()

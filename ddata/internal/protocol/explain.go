@@ -368,7 +368,7 @@ func (s *explains) homes(key string) (ids []ReplicaID) {
 // status returns how the group stands.
 func (s *explains) status() GroupStatus {
 	g := s.group
-	of := GroupStatus{Self: g.self, Refused: g.refused, Disputed: g.integrity.disputed(), Apart: g.integrity.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
+	of := GroupStatus{Self: g.self, Refused: g.lead.refused, Disputed: g.integrity.disputed(), Apart: g.integrity.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
 	of.Store = StoreStatus{Used: g.disk.used, Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}
 	if g.integrity.unclean {
 		of.Unsure = g.m.now.Mono.Sub(g.m.began)

@@ -27,8 +27,7 @@ type group struct {
 	known
 	sender
 
-	rerouted bool   // A replica is at another node than the last route says.
-	refused  string // Why this replica cannot take part, for people: empty mostly.
+	rerouted bool // A replica is at another node than the last route says.
 
 	lead       lead       // What the leader wants to change.
 	behind     behind     // Catching up.
@@ -48,7 +47,8 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 	}}
 	k := &g.known
 	g.sender = sender{known: k, disk: newDisk(m, index, cfg), sweep: sweep{known: k, disk: &g.disk}, change: change{known: k, disk: &g.disk}}
-	g.lags, g.lead, g.majorities = newLags(m, cfg.Table), lead{group: g}, majorities{group: g}
+	g.lags, g.majorities = newLags(m, cfg.Table), majorities{known: k, out: &g.sender, passes: &g.passes}
+	g.lead = lead{known: k, out: &g.sender, passes: &g.passes, majorities: &g.majorities}
 	g.passes, g.spread = newPasses(k, &g.lags), newSpread(k, &g.lags)
 	g.behind = behind{known: k, passes: &g.passes, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}
 	g.ops, g.remote, g.explains = newOps(g), newRemote(g), newExplains(g)
@@ -125,9 +125,12 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.greet()
 }
 
-// propose begins to make a value that of the next generation.
-func (g *group) propose(v Register, acceptors Set, unanimous bool) {
-	g.post(g.change.propose(v, acceptors, unanimous)...)
+// propose begins to make a register that of the next generation, if one is proposed.
+func (g *group) propose(p *proposal) {
+	if p == nil {
+		return
+	}
+	g.post(g.change.propose(p)...)
 	if own, votes := g.change.own(); votes {
 		g.promised(g.self, own)
 	}
@@ -151,13 +154,6 @@ func (g *group) accepted(by ReplicaID, b Accepted) {
 		g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
 		g.adopt(v, g.reg == nil)
 	}
-}
-
-// attempting reports whether an attempt to change the register is under way and not standing still.
-func (g *group) attempting() bool {
-	busy, again := g.change.busy()
-	g.post(again...)
-	return busy
 }
 
 // catchUp takes in what this replica lacks, if it has to.
@@ -285,7 +281,7 @@ func (g *group) tick() {
 		return
 	}
 	if g.tickStore(); !g.apart() {
-		g.lead.tick()
+		g.propose(g.lead.tick())
 		g.catchUp()
 		g.post(g.passes.tick()...)
 	}

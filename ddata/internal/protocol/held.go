@@ -266,30 +266,28 @@ func (k *known) holdBack(v *view) Held {
 // loses reports whether buckets are to be held back. A disk may come back soon: the leader
 // waits for those for as long as for the rest of Next.
 func (l *lead) loses() bool {
-	g := l.group
-	if g.cfg.Copies == 0 || g.unnamed() || g.views.each(func(v *view) bool { return !g.loses(v) }) {
+	if l.cfg.Copies == 0 || l.unnamed() || l.views.each(func(v *view) bool { return !l.known.loses(v) }) {
 		l.missed = 0
 		return false
 	}
 	if l.missed == 0 {
-		l.missed = g.m.now.Mono
+		l.missed = l.m.now.Mono
 	}
-	return !g.cfg.Durable || g.m.now.Mono.Sub(l.missed) >= g.m.cfg.Timing.Gather
+	return !l.cfg.Durable || l.m.now.Mono.Sub(l.missed) >= l.m.cfg.Timing.Gather
 }
 
 // accepted returns the register in which every bucket without its homes begins anew, with what
 // those hold that are left; false if there is no such bucket. The homes of a bucket of which
 // none is left begin with nothing.
 func (l *lead) accepted() (v Register, some bool) {
-	g := l.group
-	v = g.reg.again(nil)
+	v = l.reg.again(nil)
 	var fresh []Reset
-	of := g.reg.heldBuckets()
+	of := l.reg.heldBuckets()
 	for bucket := range table.Buckets {
-		w, h := g.views.bucket(bucket), of[bucket]
-		switch on := g.goOn(w, true); {
-		case g.homeless(w):
-			left := w.left(g.there)
+		w, h := l.views.bucket(bucket), of[bucket]
+		switch on := l.known.goOn(w, true); {
+		case l.homeless(w):
+			left := w.left(l.there)
 			if fresh = putReset(fresh, bucket, Reset{Gen: v.Gen, Spared: left}); len(left) > 0 {
 				v.Held = putHeld(v.Held, bucket, Held{Homes: left})
 			}
@@ -300,25 +298,22 @@ func (l *lead) accepted() (v Register, some bool) {
 			v.Held = putHeld(v.Held, bucket, Held{Homes: h.Homes, Moves: true})
 		}
 	}
-	v.Resets = slices.Concat(without(g.reg.Resets, fresh), fresh)
+	v.Resets = slices.Concat(without(l.reg.Resets, fresh), fresh)
 	return v, len(fresh) > 0
 }
 
 // homeless reports whether a bucket is one that begins anew when the loss of buckets is accepted.
 func (k *known) homeless(v *view) bool { return v.held && !k.goOn(v, true).Moves || k.loses(v) }
 
-// accept proposes to begin buckets anew whose loss an operator has accepted, until there are
-// none, or that have lost their homes for good, and reports whether it has.
-func (l *lead) accept() bool {
-	g := l.group
-	if !l.accepts && !(g.leads() && g.majorities.bucketsForGood()) {
-		return false
+// accept returns the register in which buckets begin anew whose loss an operator has accepted, until there are
+// none, or that have lost their homes for good; false if there are none.
+func (l *lead) accept() (v Register, some bool) {
+	if !l.accepts && !(l.leads() && l.majorities.bucketsForGood()) {
+		return Register{}, false
 	}
-	v, some := l.accepted()
-	if l.accepts = l.accepts && some; some {
-		g.propose(v, g.reg.Current, false)
-	}
-	return some
+	v, some = l.accepted()
+	l.accepts = l.accepts && some
+	return v, some
 }
 
 // left returns the homes that are there: of those that count, or else of the former ones.

@@ -223,7 +223,7 @@ func (m *Machine) leave() {
 		return
 	}
 	for _, g := range m.groups {
-		if g.holds() && len(g.lead.wanted()) > 0 {
+		if g.holds() && len(g.wanted()) > 0 {
 			return
 		}
 	}

@@ -47,7 +47,7 @@ func guards() [9]guard {
 				return e.Register != nil && g.reg.conflicts(e.Register.Lineage) || g.reg.conflicts(e.Lineage)
 			},
 			func(g *group, _ *peer, _ Envelope) {
-				g.refused = "another replica has a register of another lineage: one of the two has to accept its loss"
+				g.lead.refused = "another replica has a register of another lineage: one of the two has to accept its loss"
 				g.m.counts.Malformed++
 			},
 		}, {

@@ -116,8 +116,8 @@ func (m *Machine) String() string {
 	var b strings.Builder
 	for _, g := range m.groups {
 		fmt.Fprintf(&b, "%s %s: replica %x generation %d %s sealed %v caught %v of %s, leader %v, attempt %+v", m.cfg.Self, g.cfg.Name, g.self, g.gen(), g.phase(), g.sealed, g.caught, describeSets(g.reg), g.leader().Address, g.change.attempt)
-		if g.refused != "" {
-			fmt.Fprintf(&b, ", %s", g.refused)
+		if g.lead.refused != "" {
+			fmt.Fprintf(&b, ", %s", g.lead.refused)
 		}
 		fmt.Fprintf(&b, ", got %d, %d passes, %d operations, store %v", len(g.behind.got), len(g.passes.open), len(g.ops.open), g.disk.failed)
 		for _, p := range g.sorted() {

@@ -153,6 +153,13 @@ func (s *sender) hello(taken uint64) {
 	}
 }
 
+// attempting reports whether an attempt to change the register is under way and not standing still.
+func (s *sender) attempting() bool {
+	busy, again := s.change.busy()
+	s.post(again...)
+	return busy
+}
+
 // laneOf returns the lane of a message: what may be large goes where nothing small waits.
 func laneOf(body any) machine.Lane {
 	switch body.(type) {

@@ -44,22 +44,22 @@ var mutants = []mutant{
 	},
 	{
 		name: "a group goes on before the removed are fenced", in: "protocol", test: "TestAGroupInMemoryGoesOnWithoutItsMajority", edits: []edit{{
-			"majorities.go", " && g.m.fenced[gossip.UID(id)]", " && (g.m.fenced[gossip.UID(id)] || mutant(NAME))",
+			"majorities.go", " && l.m.fenced[gossip.UID(id)]", " && (l.m.fenced[gossip.UID(id)] || mutant(NAME))",
 		}},
 	},
 	{
 		name: "who leaves has no claim to go on", in: "protocol", test: "TestAGroupGoesOnWhenTheLastOneLeaves", edits: []edit{{
-			"majorities.go", "if of == nil || !g.present(r.ID) {", "if of == nil || !g.present(r.ID) || mutant(NAME) && !of.Status.IsUp() {",
+			"majorities.go", "if of == nil || !l.present(r.ID) {", "if of == nil || !l.present(r.ID) || mutant(NAME) && !of.Status.IsUp() {",
 		}},
 	},
 	{
 		name: "a group goes on without what others hold", in: "protocol", test: "TestAGroupGoesOnWithAllThatAreLeft", edits: []edit{{
-			"majorities.go", " g.holds() && !l.gathered(left) {", " g.holds() && !l.gathered(left) && !mutant(NAME) {",
+			"majorities.go", " l.holds() && !l.gathered(left) {", " l.holds() && !l.gathered(left) && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "a group goes on without the word of all", in: "protocol", test: "TestAGroupGoesOnWithAllThatAreLeft", edits: []edit{{
-			"majorities.go", "Replica{g.self, \"\"})...), true)", "Replica{g.self, \"\"})...), !mutant(NAME))",
+			"majorities.go", "Replica{l.self, \"\"})...), true}", "Replica{l.self, \"\"})...), !mutant(NAME)}",
 		}},
 	},
 	{
@@ -84,7 +84,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "who may not host leads", test: "TestChaos", edits: []edit{{
-			"lead.go", "	if !g.m.mayHost() || g.m.state.EndsTogether() {", "	if !g.m.mayHost() && !mutant(NAME) || g.m.state.EndsTogether() {",
+			"lead.go", "	if !l.m.mayHost() || l.m.state.EndsTogether() {", "	if !l.m.mayHost() && !mutant(NAME) || l.m.state.EndsTogether() {",
 		}, {
 			"change.go", " || c.attempt == nil || !c.votes() {", " || c.attempt == nil || !c.votes() && !mutant(NAME) {",
 		}},
@@ -96,7 +96,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a new replica that is gone is waited for", in: "protocol", test: "TestADeathInAJointPhaseReplacesTheNewSet", edits: []edit{{
-			"lead.go", "r.ID != g.self && g.peers[r.ID] == nil })", "r.ID != g.self && g.peers[r.ID] == nil && !mutant(NAME) })",
+			"lead.go", "r.ID != l.self && l.peers[r.ID] == nil })", "r.ID != l.self && l.peers[r.ID] == nil && !mutant(NAME) })",
 		}},
 	},
 	{
@@ -126,7 +126,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a leaving node creates a register", in: "protocol", test: "TestALeavingNodeCreatesNoRegister", edits: []edit{{
-			"lead.go", "		case g.m.leaving():", "		case g.m.leaving() && !mutant(NAME):",
+			"lead.go", "		case l.m.leaving():", "		case l.m.leaving() && !mutant(NAME):",
 		}},
 	},
 	{
@@ -193,7 +193,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the leader decides alone", test: "TestChaos", edits: []edit{{
-			"group.go", "	g.post(g.change.propose(", "	if mutant(NAME) {\n		g.adopt(&v, g.reg == nil)\n		return\n	}\n	g.post(g.change.propose(",
+			"group.go", "	g.post(g.change.propose(", "	if mutant(NAME) {\n		g.adopt(&p.v, g.reg == nil)\n		return\n	}\n	g.post(g.change.propose(",
 		}},
 	},
 	{
@@ -366,7 +366,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "lost homes hold up all buckets", test: "TestHomes", edits: []edit{{
-			"held.go", "	return !g.cfg.Durable || ", "	return !mutant(NAME) && !g.cfg.Durable || !mutant(NAME) && ",
+			"held.go", "	return !l.cfg.Durable || ", "	return !mutant(NAME) && !l.cfg.Durable || !mutant(NAME) && ",
 		}},
 	},
 	{
@@ -453,7 +453,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "created by those who have answered", in: "protocol", test: "TestCreationNeedsEverybodysWord", edits: []edit{{
-			"lead.go", "			if p == nil || p.id == 0 || p.gen != 0 {\n				return\n", "			if p == nil || p.id == 0 || p.gen != 0 {\n				if mutant(NAME) {\n					continue\n				}\n				return\n",
+			"lead.go", "			if p == nil || p.id == 0 || p.gen != 0 {\n				return nil\n", "			if p == nil || p.id == 0 || p.gen != 0 {\n				if mutant(NAME) {\n					continue\n				}\n				return nil\n",
 		}},
 	},
 	{
