@@ -67,12 +67,12 @@ func (c *change) reset() {
 // slot is the generation that is decided next.
 func (c *change) slot() uint64 { return c.gen() + 1 }
 
-// prepared answers a Prepare, if this replica has a say.
-func (c *change) prepared(node gossip.NodeID, b Prepare) (answer Promise, votes bool) {
+// prepared answers a Prepare, nil if this replica has no say.
+func (c *change) prepared(node gossip.NodeID, b Prepare) (answer any) {
 	if b.Slot != c.slot() || !c.votes() {
-		return Promise{}, false
+		return nil
 	}
-	return c.promiseOwn(node, b), true
+	return c.promiseOwn(node, b)
 }
 
 // votes reports whether this replica has a say in the next generation. The first one is created while nodes form or
@@ -95,12 +95,12 @@ func (c *change) promiseOwn(node gossip.NodeID, b Prepare) Promise {
 	return Promise{Slot: b.Slot, Ballot: b.Ballot, Accepted: c.accepted, Value: c.value}
 }
 
-// accept answers an Accept, if this replica has a say.
-func (c *change) accept(node gossip.NodeID, b Accept) (answer Accepted, votes bool) {
+// accept answers an Accept, nil if this replica has no say.
+func (c *change) accept(node gossip.NodeID, b Accept) (answer any) {
 	if b.Slot != c.slot() || b.Value == nil || b.Value.Gen != b.Slot || !c.votes() {
-		return Accepted{}, false
+		return nil
 	}
-	return c.acceptOwn(node, b), true
+	return c.acceptOwn(node, b)
 }
 
 // acceptOwn accepts a value from a node, unless a higher ballot was promised.

@@ -13,7 +13,7 @@ import (
 
 // A group connects its parts: what comes in ([group.received]), which register is known
 // ([group.adopt]), which replicas there are ([group.membersChanged]), what is repeated
-// ([group.tick]); and carries out what its parts return ([group.carry]).
+// ([group.tick]); and carries out what its parts return.
 
 // group is one group of keys on this node. Invariants, between steps:
 //
@@ -51,7 +51,9 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 	g.lead = lead{known: k, out: &g.sender, passes: &g.passes, majorities: &g.majorities}
 	g.passes, g.spread = newPasses(k, &g.lags), newSpread(k, &g.lags)
 	g.behind = behind{known: k, passes: &g.passes, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}
-	g.ops, g.remote, g.explains = newOps(g), newRemote(g), newExplains(g)
+	g.remote = newRemote(k, &g.sender, &g.majorities)
+	g.ops = ops{known: k, out: &g.sender, lags: &g.lags, spread: &g.spread, remote: &g.remote, majorities: &g.majorities, open: map[OpID]*op{}}
+	g.explains = explains{known: k, out: &g.sender, lags: &g.lags, open: map[OpID]*explain{}}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
 	if r := cfg.Meta.Register; r != nil {
@@ -269,7 +271,11 @@ func (g *group) membersChanged() {
 // tick repeats what was not answered.
 func (g *group) tick() {
 	g.table.SetTick(g.m.seconds())
-	g.explains.tick()
+	for _, x := range g.explains.sorted() {
+		if g.explains.late(x) {
+			g.explain(x)
+		}
+	}
 	if g.m.state == nil {
 		return
 	}
@@ -301,10 +307,7 @@ func (g *group) settle(asked bool) (busy bool) {
 		g.rerouted = false
 		g.route()
 	}
-	if changed := g.changed(); g.disk.used && g.disk.due(g.integrity.count, changed) {
-		g.disk.begin(g.meta(), g.integrity.count)
-		g.integrity.news = false
-	}
+	g.flush()
 	return asked && g.busy()
 }
 
@@ -312,17 +315,9 @@ func (g *group) settle(asked bool) (busy bool) {
 // say another generation, and forgets the batches that are on their way.
 func (g *group) rest() {
 	if g.reg != nil {
-		g.carry(g.spread.flush(true))
+		g.ops.carry(g.spread.flush(true))
 	}
 	g.spread.forget()
-}
-
-// carry sends messages, and tells operations what has become of their changes.
-func (g *group) carry(out []letter, notices []notice) {
-	g.post(out...)
-	for _, n := range notices {
-		g.ops.learn(n)
-	}
 }
 
 // OriginOf returns the origin under which a node changes values.

@@ -12,7 +12,7 @@ import (
 // A bucket that has lost its homes for good must not hold up the others. First what the
 // register says of such buckets ([Held], [Reset]) and how the next register takes that over;
 // then when a bucket is held back ([group.loses]) and which are in the next generation
-// ([group.holding]); last how an operator accepts a loss ([lead.accepted]).
+// ([lead.holding]); last how an operator accepts a loss ([lead.accepted]).
 //
 // Holding a bucket back is safe whether its homes are lost or not. In a joint phase it is
 // what going back to the stable one is for all: every write that counts is held by a majority
@@ -229,24 +229,24 @@ func (k *known) goOn(v *view, begins bool) Held {
 }
 
 // returned reports whether buckets that are held back have homes again.
-func (k *known) returned() bool {
-	return !k.views.each(func(v *view) bool { return !v.held || !k.goOn(v, true).Moves })
+func (l *lead) returned() bool {
+	return !l.views.each(func(v *view) bool { return !v.held || !l.goOn(v, true).Moves })
 }
 
 // holding returns which buckets are held back in the next generation. With begins, that
 // generation begins a change; with names, those are added that would hold it up.
-func (k *known) holding(begins, names bool) []Held {
-	if k.cfg.Copies == 0 {
+func (l *lead) holding(begins, names bool) []Held {
+	if l.cfg.Copies == 0 {
 		return nil
 	}
 	var all []Held
-	of := k.reg.heldBuckets()
+	of := l.reg.heldBuckets()
 	for bucket := range table.Buckets {
-		switch v, h := k.views.bucket(bucket), of[bucket]; {
+		switch v, h := l.views.bucket(bucket), of[bucket]; {
 		case v.held:
-			all = putHeld(all, bucket, k.goOn(v, begins))
-		case names && k.loses(v):
-			all = putHeld(all, bucket, k.holdBack(v))
+			all = putHeld(all, bucket, l.goOn(v, begins))
+		case names && l.known.loses(v):
+			all = putHeld(all, bucket, l.holdBack(v))
 		case h != nil && !begins:
 			all = putHeld(all, bucket, Held{Homes: h.Homes, Moves: true})
 		}
@@ -255,9 +255,9 @@ func (k *known) holding(begins, names bool) []Held {
 }
 
 // holdBack is the record of a bucket that is to be held back.
-func (k *known) holdBack(v *view) Held {
+func (l *lead) holdBack(v *view) Held {
 	h := Held{Homes: v.current}
-	if !k.sealed {
+	if !l.sealed {
 		h.Old = v.old
 	}
 	return h
@@ -285,7 +285,7 @@ func (l *lead) accepted() (v Register, some bool) {
 	of := l.reg.heldBuckets()
 	for bucket := range table.Buckets {
 		w, h := l.views.bucket(bucket), of[bucket]
-		switch on := l.known.goOn(w, true); {
+		switch on := l.goOn(w, true); {
 		case l.homeless(w):
 			left := w.left(l.there)
 			if fresh = putReset(fresh, bucket, Reset{Gen: v.Gen, Spared: left}); len(left) > 0 {

@@ -117,12 +117,12 @@ func (l *lead) create() *proposal {
 // unheard returns a removed member whose disk may hold a register of a durable group: it has
 // not said that it knows none, and nobody has come back at its address. A member that left in
 // order was in no set, and of a group in memory nothing is left of a removed member.
-func (k *known) unheard() string {
-	if !k.cfg.Durable {
+func (l *lead) unheard() string {
+	if !l.cfg.Durable {
 		return ""
 	}
-	for _, t := range k.m.state.Tombstones() {
-		if !k.m.left[t.Node] && !k.none[t.Node] && k.m.state.ByAddress(t.Node.Address) == nil {
+	for _, t := range l.m.state.Tombstones() {
+		if !l.m.left[t.Node] && !l.none[t.Node] && l.m.state.ByAddress(t.Node.Address) == nil {
 			return t.Node.Address.String()
 		}
 	}

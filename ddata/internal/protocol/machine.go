@@ -144,7 +144,8 @@ func (m *Machine) command(in machine.Input) {
 			m.groups[in.Group].acceptLoss()
 		}
 	case ExplainKey:
-		m.groups[in.Group].explains.begin(in)
+		g := m.groups[in.Group]
+		g.explain(g.explains.begin(in))
 	case Survey:
 		m.survey(in)
 	}
@@ -201,7 +202,7 @@ func (m *Machine) fired(t machine.Timer) {
 		m.rest()
 	case spreadTimer:
 		g := m.groups[t.Group]
-		g.carry(g.spread.due())
+		g.ops.carry(g.spread.due())
 	case diskTimer:
 		m.groups[t.Group].disk.again()
 	}

@@ -24,8 +24,14 @@ import (
 
 // ops are the operations of this node that wait for replicas.
 type ops struct {
-	group *group
-	open  map[OpID]*op
+	known      *known
+	out        *sender
+	lags       *lags
+	spread     *spread
+	remote     *remote
+	majorities *majorities
+
+	open map[OpID]*op
 }
 
 // stage says what an operation waits for.
@@ -74,23 +80,21 @@ type answered struct {
 	exists bool
 }
 
-func newOps(g *group) ops { return ops{group: g, open: map[OpID]*op{}} }
-
 // begin begins an operation, or refuses it.
 func (s *ops) begin(id OpID, key string, level Level, limit time.Duration) *op {
-	g := s.group
-	if len(s.open) >= g.m.cfg.Bounds.Operations {
-		if d := (Done{Op: id, Verdict: Overloaded}); !g.remote.serves(d) {
-			g.m.out.Add(d)
+	k := s.known
+	if len(s.open) >= k.m.cfg.Bounds.Operations {
+		if d := (Done{Op: id, Verdict: Overloaded}); !s.remote.serves(d) {
+			k.m.out.Add(d)
 		}
 		return nil
 	}
 	o := &op{
-		id: id, key: key, bucket: table.BucketOf(key), level: level, began: g.m.now.Mono, asked: g.m.now.Mono, until: g.m.now.Mono.Add(limit),
-		gen: g.gen(), answers: map[ReplicaID]answered{}, stored: map[ReplicaID]bool{}, refusers: map[ReplicaID]bool{},
+		id: id, key: key, bucket: table.BucketOf(key), level: level, began: k.m.now.Mono, asked: k.m.now.Mono, until: k.m.now.Mono.Add(limit),
+		gen: k.gen(), answers: map[ReplicaID]answered{}, stored: map[ReplicaID]bool{}, refusers: map[ReplicaID]bool{},
 	}
-	if o.stamp = o.gen; g.reg != nil {
-		o.turn = g.reg.Lineage.Turn
+	if o.stamp = o.gen; k.reg != nil {
+		o.turn = k.reg.Lineage.Turn
 	}
 	s.open[id] = o
 	return o
@@ -103,33 +107,33 @@ func (s *ops) write(in Write) {
 		return
 	}
 	o.stage, o.made = storing, in.Change
-	o.entry, o.exists = s.group.table.Get(o.key)
+	o.entry, o.exists = s.known.table.Get(o.key)
 	if !s.holds(o) {
 		o.stamp, o.turn = in.Stamp, in.Turn
 		s.goOn(o, func(ReplicaID) bool { return false })
 		return
 	}
-	s.group.spread.line = append(s.group.spread.line, o)
+	s.spread.line = append(s.spread.line, o)
 	s.here(o)
 	if !o.done {
-		s.group.carry(s.group.spread.confirm())
+		s.carry(s.spread.confirm())
 	} else {
-		s.group.spread.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
+		s.spread.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
 	}
 }
 
 // remove deletes a key.
 func (s *ops) remove(in Delete) {
-	g := s.group
-	if !g.remote.here(in.Key) && in.Op < servedFrom {
-		g.remote.remove(in)
+	k := s.known
+	if !s.remote.here(in.Key) && in.Op < servedFrom {
+		s.remote.remove(in)
 		return
 	}
 	o := s.begin(in.Op, in.Key, in.Level, in.Limit)
 	if o == nil {
 		return
 	}
-	o.marked = g.table.Marked(in.Key, g.gen())
+	o.marked = k.table.Marked(in.Key, k.gen())
 	if !s.bury(o) {
 		return
 	}
@@ -145,25 +149,25 @@ func (s *ops) read(in Read) {
 	}
 	o.read, o.stage = true, asking
 	if in.Own {
-		o.needs = s.group.remote.took(in.Key)
+		o.needs = s.remote.took(in.Key)
 	}
 	s.restart(o)
 }
 
 // restart begins a read anew: answers of an earlier generation do not count.
 func (s *ops) restart(o *op) {
-	g := s.group
-	o.stage, o.gen = asking, g.gen()
+	k := s.known
+	o.stage, o.gen = asking, k.gen()
 	clear(o.answers)
 	clear(o.stored)
 	clear(o.refusers)
-	o.entry, o.exists = g.table.Get(o.key)
+	o.entry, o.exists = k.table.Get(o.key)
 	if o.base = 0; o.exists {
 		o.base = table.HashOfEntry(o.entry)
 	}
 	o.own = answered{o.entry, o.exists}
-	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.apart() {
-		o.answers[g.self] = o.own
+	if k.holds() && k.views.bucket(o.bucket).has(k.self) && !k.apart() {
+		o.answers[k.self] = o.own
 	}
 	s.askMissing(o)
 	s.look(o)
@@ -172,38 +176,38 @@ func (s *ops) restart(o *op) {
 // targets returns the replicas that an operation asks: the homes of its bucket in every set
 // that counts.
 func (s *ops) targets(o *op) []*peer {
-	g := s.group
-	if g.reg == nil {
+	k := s.known
+	if k.reg == nil {
 		return nil
 	}
-	v := g.views.bucket(o.bucket)
-	return slices.DeleteFunc(g.sorted(), func(p *peer) bool { return p.id == g.self || !v.has(p.id) })
+	v := k.views.bucket(o.bucket)
+	return slices.DeleteFunc(k.sorted(), func(p *peer) bool { return p.id == k.self || !v.has(p.id) })
 }
 
 // asks reports whether a replica is one of those that an operation asks.
 func (s *ops) asks(o *op, p *peer) bool {
-	return s.group.reg != nil && s.group.views.bucket(o.bucket).has(p.id)
+	return s.known.reg != nil && s.known.views.bucket(o.bucket).has(p.id)
 }
 
 // askMissing asks those that have not answered yet.
 func (s *ops) askMissing(o *op) {
-	g := s.group
-	o.asked = g.m.now.Mono
-	if o.stage == storing && g.deleted(o.key) && !o.deletes() {
+	k := s.known
+	o.asked = k.m.now.Mono
+	if o.stage == storing && k.deleted(o.key) && !o.deletes() {
 		s.dead(o)
 		return
 	}
-	stamp := g.gen()
+	stamp := k.gen()
 	switch {
 	case o.stage == asking || o.read:
 	case s.holds(o) || s.restore(o):
-		if !g.apart() {
-			o.stored[g.self] = true
+		if !k.apart() {
+			o.stored[k.self] = true
 		}
 	case !s.aside(o):
 		return
 	case o.makes():
-		g.post(g.spread.resend(o, s.targets(o))...)
+		s.out.post(s.spread.resend(o, s.targets(o))...)
 		return
 	default:
 		stamp = o.stamp
@@ -212,9 +216,9 @@ func (s *ops) askMissing(o *op) {
 		_, has := o.answers[p.id]
 		switch {
 		case o.stage == asking && !has:
-			g.send(p, Ask{Op: o.id, Key: o.key, Hash: o.base})
+			s.out.send(p, Ask{Op: o.id, Key: o.key, Hash: o.base})
 		case o.stage == storing && !o.stored[p.id]:
-			g.send(p, Put{Op: o.id, Stamp: stamp, Entries: []table.Entry{s.payload(o)}})
+			s.out.send(p, Put{Op: o.id, Stamp: stamp, Entries: []table.Entry{s.payload(o)}})
 		}
 	}
 }
@@ -223,7 +227,7 @@ func (s *ops) askMissing(o *op) {
 // read still returns no more than what it knows to be stored.
 func (s *ops) payload(o *op) table.Entry {
 	if s.holds(o) {
-		own, _ := s.group.table.Get(o.key)
+		own, _ := s.known.table.Get(o.key)
 		return own
 	}
 	return o.entry
@@ -238,7 +242,7 @@ func (o *op) makes() bool { return o.made.From < o.made.To }
 // holds reports whether this replica holds what an operation has to store. Of a change that is its number: what was
 // there beside it is folded by sweeps.
 func (s *ops) holds(o *op) bool {
-	own, ok := s.group.table.Get(o.key)
+	own, ok := s.known.table.Get(o.key)
 	if !ok || !o.makes() {
 		return ok && o.covered(own)
 	}
@@ -248,22 +252,22 @@ func (s *ops) holds(o *op) bool {
 // aside reports whether what an operation has kept aside may still be taken in: no sweep, and no loss that was
 // accepted, came between.
 func (s *ops) aside(o *op) bool {
-	reg := s.group.reg
+	reg := s.known.reg
 	return reg != nil && o.turn == reg.Lineage.Turn && o.stamp >= reg.fence()
 }
 
 // restore merges what an operation has kept aside into the table of this replica, once that has caught up.
 func (s *ops) restore(o *op) bool {
-	g := s.group
-	if !s.aside(o) || !g.caught || g.apart() || !g.home(g.self, o.key) {
+	k := s.known
+	if !s.aside(o) || !k.caught || k.apart() || !k.home(k.self, o.key) {
 		return false
 	}
 	var outcome table.Outcome
 	var err error
 	if o.makes() {
-		outcome, err = g.table.Apply(o.made)
+		outcome, err = k.table.Apply(o.made)
 	} else {
-		outcome, err = g.table.Join(o.entry)
+		outcome, err = k.table.Join(o.entry)
 	}
 	return err == nil && (outcome == table.Applied || outcome == table.Known)
 }
@@ -272,6 +276,16 @@ func (s *ops) restore(o *op) bool {
 func (o *op) covered(by table.Entry) bool {
 	joined, err := table.Merge(by, o.entry)
 	return err == nil && table.HashOfEntry(joined) == table.HashOfEntry(by)
+}
+
+// carry sends messages, and tells operations what has become of their changes.
+func (s *ops) carry(out []letter, notices []notice) {
+	if len(out) > 0 {
+		s.out.post(out...)
+	}
+	for _, n := range notices {
+		s.learn(n)
+	}
 }
 
 // learn notes what has become of the change of an operation.
@@ -299,8 +313,8 @@ func (s *ops) held(o *op, by ReplicaID) {
 
 // here notes that this replica holds what an operation has to store, if it counts.
 func (s *ops) here(o *op) {
-	if !s.group.apart() || o.level.Strength == Local {
-		s.held(o, s.group.self)
+	if !s.known.apart() || o.level.Strength == Local {
+		s.held(o, s.known.self)
 	}
 }
 
@@ -310,7 +324,7 @@ func (s *ops) rejoined() {
 		if o.stage == asking {
 			s.restart(o)
 		} else if s.stands(o) && s.holds(o) {
-			s.held(o, s.group.self)
+			s.held(o, s.known.self)
 		}
 	}
 }
@@ -334,8 +348,8 @@ func (s *ops) answer(p *peer, gen uint64, b Answer) {
 	if o == nil || o.stage != asking || b.Away || !s.asks(o, p) {
 		return
 	}
-	g := s.group
-	if !counts(gen, g.gen()) || !counts(gen, o.gen) {
+	k := s.known
+	if !counts(gen, k.gen()) || !counts(gen, o.gen) {
 		return // Adopting the generation has asked again, or the tick will.
 	}
 	a := answered{}
@@ -354,7 +368,7 @@ func (s *ops) answer(p *peer, gen uint64, b Answer) {
 // adopted goes on with every operation by another register. With next, it is the one after the
 // register that was known.
 func (s *ops) adopted(next bool) {
-	reg := s.group.reg
+	reg := s.known.reg
 	for _, o := range s.sorted() {
 		reset := reg.resetSince(o.bucket, o.gen)
 		if o.stage == asking || o.read && (reset || o.turn != reg.Lineage.Turn) {
@@ -364,7 +378,7 @@ func (s *ops) adopted(next bool) {
 		}
 		o.gen = reg.Gen
 		s.goOn(o, func(id ReplicaID) bool {
-			return !reset && confirms(s.group.views.bucket(o.bucket).has(id), next)
+			return !reset && confirms(s.known.views.bucket(o.bucket).has(id), next)
 		})
 	}
 }
@@ -375,7 +389,7 @@ func (s *ops) goOn(o *op, confirmed func(ReplicaID) bool) {
 		return
 	}
 	o.flight = 0
-	maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.group.self && !confirmed(id) })
+	maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.known.self && !confirmed(id) })
 	s.askMissing(o)
 	s.look(o)
 }
@@ -384,7 +398,7 @@ func (s *ops) goOn(o *op, confirmed func(ReplicaID) bool) {
 // on. What a write or a delete has to store is kept aside if the replica has dropped it; a write that has changed
 // nothing has nothing to keep, and can be made again without harm; a read begins anew.
 func (s *ops) stands(o *op) bool {
-	own, ok := s.group.table.Get(o.key)
+	own, ok := s.known.table.Get(o.key)
 	switch {
 	case o.fell:
 		return s.anew(o)
@@ -403,7 +417,7 @@ func (s *ops) stands(o *op) bool {
 		s.finish(o, Lost)
 		return false
 	}
-	delete(o.stored, s.group.self)
+	delete(o.stored, s.known.self)
 	return true
 }
 
@@ -411,10 +425,10 @@ func (s *ops) stands(o *op) bool {
 // count held those at one moment, which is after the begin of a delete that began before this replica marked.
 func (s *ops) sweeping(r *Register) {
 	for _, o := range s.sorted() {
-		if o.read || o.stage != storing || !s.group.table.Marked(o.key, r.Swept-1) {
+		if o.read || o.stage != storing || !s.known.table.Marked(o.key, r.Swept-1) {
 			continue
 		}
-		switch own, _ := s.group.table.Get(o.key); {
+		switch own, _ := s.known.table.Get(o.key); {
 		case own.State == table.Deleted && !o.deletes():
 			o.ends = WasDeleted
 		case o.marked:
@@ -428,7 +442,7 @@ func (s *ops) sweeping(r *Register) {
 // caughtUp merges what was kept aside into the table of this replica, which has caught up.
 func (s *ops) caughtUp() {
 	for _, o := range s.sorted() {
-		if o.stage == storing && !o.read && !o.stored[s.group.self] {
+		if o.stage == storing && !o.read && !o.stored[s.known.self] {
 			s.askMissing(o)
 			s.look(o)
 		}
@@ -467,13 +481,13 @@ func (s *ops) sorted() []*op {
 // look looks whether an operation is complete, or cannot become so since too many replicas have
 // refused what it has to store.
 func (s *ops) look(o *op) {
-	g := s.group
-	if g.reg == nil || o.done {
+	k := s.known
+	if k.reg == nil || o.done {
 		return
 	}
-	v := g.views.bucket(o.bucket)
+	v := k.views.bucket(o.bucket)
 	if o.stage == asking {
-		awaits := v.has(o.needs) && g.present(o.needs) && !g.isApart(o.needs) && !o.has(o.needs)
+		awaits := v.has(o.needs) && k.present(o.needs) && !k.isApart(o.needs) && !o.has(o.needs)
 		if awaits || !o.level.reads(v, s.standing(o, o.has)) {
 			return
 		}
@@ -496,14 +510,14 @@ func (s *ops) standing(o *op, in func(ReplicaID) bool) func(ReplicaID) bool {
 	if o.level.Strength < Majority {
 		return in
 	}
-	may := s.group.m.mayHost()
-	return func(id ReplicaID) bool { return may && in(id) && s.group.stands(id) }
+	may := s.known.m.mayHost()
+	return func(id ReplicaID) bool { return may && in(id) && s.known.stands(id) }
 }
 
 // complete reports whether an operation that stores is complete if some replicas hold what it
 // has to store.
 func (s *ops) complete(o *op, v *view, in func(ReplicaID) bool) bool {
-	reg, sealed := s.group.reg, s.group.sealed
+	reg, sealed := s.known.reg, s.known.sealed
 	agreed := o.read && len(o.answers) > 0 && o.level.agreed(v, reg.Phase, sealed, in)
 	return agreed || o.level.writes(v, reg.Phase, sealed, in)
 }
@@ -519,7 +533,7 @@ func (o *op) agrees(id ReplicaID) bool { return o.stored[id] }
 
 // join joins what was answered. Those that answered with less are sent the rest.
 func (s *ops) join(o *op) {
-	g := s.group
+	k := s.known
 	o.stage = storing
 	o.entry, o.exists = table.Entry{}, false
 	for _, id := range o.ids() {
@@ -547,11 +561,11 @@ func (s *ops) join(o *op) {
 		s.finish(o, Confirmed)
 		return
 	}
-	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {
-		if outcome, err := g.table.Join(o.entry); err == nil && outcome != table.Refused && !g.apart() {
-			o.stored[g.self] = true
+	if v := k.views.bucket(o.bucket); k.holds() && v.has(k.self) {
+		if outcome, err := k.table.Join(o.entry); err == nil && outcome != table.Refused && !k.apart() {
+			o.stored[k.self] = true
 			if outcome == table.Applied {
-				g.lags.tookEntry(o.entry)
+				s.lags.tookEntry(o.entry)
 			}
 		}
 	}
@@ -561,10 +575,10 @@ func (s *ops) join(o *op) {
 			o.stored[id] = true
 		}
 	}
-	if !o.level.reads(g.views.bucket(o.bucket), o.agrees) {
-		g.m.counts.Repairs++
+	if !o.level.reads(k.views.bucket(o.bucket), o.agrees) {
+		k.m.counts.Repairs++
 		s.askMissing(o)
-	} else if phase, sealed := g.views.bucket(o.bucket).standing(g.reg.Phase, g.sealed); phase == PhaseJoint || !sealed {
+	} else if phase, sealed := k.views.bucket(o.bucket).standing(k.reg.Phase, k.sealed); phase == PhaseJoint || !sealed {
 		s.askMissing(o)
 	}
 }
@@ -595,17 +609,17 @@ func (s *ops) end() {
 
 // tick asks again, and ends operations whose time is over.
 func (s *ops) tick() {
-	g := s.group
-	now := g.m.now.Mono
+	k := s.known
+	now := k.m.now.Mono
 	for _, o := range s.sorted() {
 		switch {
 		case now >= o.until:
 			s.finish(o, s.overdue(o))
 		case s.lost(o):
 			s.finish(o, HomesLost)
-		case !g.cfg.Durable && !g.majorities.goesOn() && s.hopeless(o):
+		case !k.cfg.Durable && !s.majorities.goesOn() && s.hopeless(o):
 			s.finish(o, NoQuorum)
-		case now.Sub(o.asked) >= g.m.cfg.Timing.Retry:
+		case now.Sub(o.asked) >= k.m.cfg.Timing.Retry:
 			s.askMissing(o)
 			s.look(o)
 		}
@@ -629,19 +643,19 @@ func (s *ops) overdue(o *op) Verdict {
 // hopeless reports whether so many replicas are gone that no winning part of a set is left.
 // As long as the replica of a member is not known, that one may be any of them.
 func (s *ops) hopeless(o *op) bool {
-	g := s.group
-	return s.quorum(o) && !g.unnamed() && !g.views.bucket(o.bucket).current.Wins(func(id ReplicaID) bool { return g.there(id) && !g.isApart(id) })
+	k := s.known
+	return s.quorum(o) && !k.unnamed() && !k.views.bucket(o.bucket).current.Wins(func(id ReplicaID) bool { return k.there(id) && !k.isApart(id) })
 }
 
 // quorum reports whether an operation waits for parts of sets that are known.
 func (s *ops) quorum(o *op) bool {
-	return s.group.reg != nil && (o.level.Strength == Majority || o.level.Strength == All)
+	return s.known.reg != nil && (o.level.Strength == Majority || o.level.Strength == All)
 }
 
 // lost reports whether the bucket of an operation is held back, and the replicas for which it
 // waits are gone.
 func (s *ops) lost(o *op) bool {
-	return s.quorum(o) && s.group.lost(s.group.views.bucket(o.bucket))
+	return s.quorum(o) && s.known.lost(s.known.views.bucket(o.bucket))
 }
 
 // finish ends an operation with a verdict, and says who has answered.
@@ -655,59 +669,59 @@ func (s *ops) finish(o *op, v Verdict) {
 }
 
 func (s *ops) report(o *op, d Done) {
-	g := s.group
+	k := s.known
 	delete(s.open, o.id)
 	o.done = true
 	in := func(id ReplicaID) bool { return o.stored[id] || o.has(id) }
-	if in(g.self) {
-		d.Answered = append(d.Answered, g.m.cfg.Self)
+	if in(k.self) {
+		d.Answered = append(d.Answered, k.m.cfg.Self)
 	}
-	for _, p := range g.sorted() {
+	for _, p := range k.sorted() {
 		if in(p.id) {
 			d.Answered = append(d.Answered, p.node)
 		}
 	}
 	slices.SortFunc(d.Answered, gossip.NodeID.Compare)
-	if g.reg != nil {
-		v := g.views.bucket(o.bucket)
+	if k.reg != nil {
+		v := k.views.bucket(o.bucket)
 		for _, r := range NewSet(slices.Concat(v.current, v.next, v.old)...) {
-			if !in(r.ID) && (d.Verdict != HomesLost || !g.there(r.ID)) {
+			if !in(r.ID) && (d.Verdict != HomesLost || !k.there(r.ID)) {
 				d.Missing = append(d.Missing, r.ID)
 			}
 		}
 	}
-	d.Since = g.m.now.Mono.Sub(o.began)
+	d.Since = k.m.now.Mono.Sub(o.began)
 	if d.Verdict == NoQuorum {
-		d.Fate, _ = g.majorities.fate()
+		d.Fate, _ = s.majorities.fate()
 	}
-	if !g.remote.serves(d) {
-		g.done(d)
+	if !s.remote.serves(d) {
+		s.out.done(d)
 	}
 }
 
 // put takes in whole entries of another replica, and returns the answer.
 func (s *ops) put(b Put) PutTaken {
-	g := s.group
+	k := s.known
 	answer := PutTaken{Op: b.Op}
-	if !g.holds() || b.Stamp < g.reg.fence() {
-		g.m.counts.Stale++
+	if !k.holds() || b.Stamp < k.reg.fence() {
+		k.m.counts.Stale++
 		answer.Stale = true
 	} else {
 		for _, e := range b.Entries {
-			if !g.home(g.self, e.Key) {
-				g.m.counts.Foreign++
+			if !k.home(k.self, e.Key) {
+				k.m.counts.Foreign++
 				answer.Stale = true
 				continue
 			}
-			outcome, err := g.table.Join(e)
+			outcome, err := k.table.Join(e)
 			switch {
 			case err != nil || outcome == table.Refused:
-				g.m.counts.Refused++
+				k.m.counts.Refused++
 				answer.Refusals = append(answer.Refusals, Refusal{Key: e.Key, Reason: reason(err)})
-			case outcome == table.Known && e.State != table.Deleted && g.deleted(e.Key):
+			case outcome == table.Known && e.State != table.Deleted && k.deleted(e.Key):
 				answer.Deleted = append(answer.Deleted, e.Key)
 			case outcome == table.Applied:
-				g.lags.tookEntry(e)
+				s.lags.tookEntry(e)
 			}
 		}
 	}
@@ -741,11 +755,11 @@ func (s *ops) putTaken(p *peer, b PutTaken) {
 
 // ask answers a read of another node.
 func (s *ops) ask(b Ask) Answer {
-	g := s.group
+	k := s.known
 	answer := Answer{Op: b.Op, Hash: b.Hash}
-	if !g.holds() || !g.views.bucket(table.BucketOf(b.Key)).has(g.self) {
+	if !k.holds() || !k.views.bucket(table.BucketOf(b.Key)).has(k.self) {
 		answer.Away = true
-	} else if e, ok := g.table.Get(b.Key); ok {
+	} else if e, ok := k.table.Get(b.Key); ok {
 		if answer.Same = b.Hash != 0 && table.HashOfEntry(e) == b.Hash; !answer.Same {
 			answer.Entry = &e
 		}

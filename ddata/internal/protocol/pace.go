@@ -53,7 +53,7 @@ func (m *Machine) busy() bool {
 // busy reports whether anything of a group waits that a tick brings further.
 func (g *group) busy() bool {
 	switch {
-	case g.reg == nil || g.reg.Phase != PhaseStable || !g.sealed || g.attempting() || g.behind.needs():
+	case g.reg == nil || g.reg.Phase != PhaseStable || !g.sealed || g.change.attempt != nil && g.attempting() || g.behind.needs():
 		return true
 	case g.apart():
 		return true

@@ -198,38 +198,30 @@ func (g *group) dispatch(p *peer, e Envelope) {
 			g.send(p, Hello{})
 		}
 	case Prepare:
-		if answer, votes := g.change.prepared(p.node, b); votes {
-			g.send(p, answer)
-		}
+		g.reply(p, g.change.prepared(p.node, b))
 	case Promise:
 		g.promised(p.id, b)
 	case Accept:
-		if answer, votes := g.change.accept(p.node, b); votes {
-			g.send(p, answer)
-		}
+		g.reply(p, g.change.accept(p.node, b))
 	case Accepted:
 		g.accepted(p.id, b)
 	case Deltas:
-		answer := g.spread.taken(b)
-		g.send(p, answer)
-		g.give(p, g.lacked(p, answer.Deleted))
+		taken := g.spread.taken(b)
+		g.answer(p, taken, g.lacked(p, taken.Deleted))
 	case DeltasTaken:
-		g.give(p, g.lacked(p, b.Gaps))
-		if notices, asked := g.spread.answered(p, b); asked {
-			g.carry(nil, notices)
-			g.carry(g.spread.proceed())
-		}
+		g.answered(p, b)
 	case Put:
 		if answer := g.ops.put(b); b.Op != 0 {
-			g.send(p, answer)
-			g.give(p, g.lacked(p, answer.Deleted))
+			g.answer(p, answer, g.lacked(p, answer.Deleted))
 		}
 	case PutTaken:
 		g.ops.putTaken(p, b)
 	case Ask:
 		g.send(p, g.ops.ask(b))
 	case Answer:
-		if !g.explains.answer(p, b) {
+		if over, asked := g.explains.answer(p, b); asked {
+			g.explain(over)
+		} else {
 			g.ops.answer(p, e.Gen, b)
 		}
 	case Borrow:
@@ -237,20 +229,34 @@ func (g *group) dispatch(p *peer, e Envelope) {
 	case Lent:
 		g.remote.lent(p, b)
 	case Commit:
-		g.remote.keep(p, b)
+		if w, made := g.remote.keep(p, b); made {
+			g.ops.write(w)
+		}
 	case RemoveKey:
-		g.remote.removeFor(p, b)
+		if d, here := g.remote.removeFor(p, b); here {
+			g.ops.remove(d)
+		}
 	case Committed:
 		g.remote.committed(p, b)
 	case Sweep:
-		if answer, speaks := g.sweep.asked(b); speaks {
-			g.send(p, answer)
-		}
+		g.reply(p, g.sweep.asked(b))
 	case Swept:
 		g.sweep.answered(p, b)
 	case Aged:
 		g.putBack(p, b)
 	default:
 		g.compare(p, e)
+	}
+}
+
+// answered handles the answer to a batch: what is lacking is sent, operations learn of it, and what has waited for it
+// is sent.
+func (g *group) answered(p *peer, b DeltasTaken) {
+	if len(b.Gaps) > 0 {
+		g.give(p, g.lacked(p, b.Gaps))
+	}
+	notices, asked := g.spread.answered(p, b)
+	if g.ops.carry(nil, notices); asked && (g.spread.more || len(g.spread.line) > 0) {
+		g.ops.carry(g.spread.proceed())
 	}
 }

@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/quorate/quorate/ddata/internal/table"
@@ -29,10 +30,25 @@ type letter struct {
 	body any
 }
 
+// reply sends an answer, if there is one.
+func (s *sender) reply(p *peer, answer any) {
+	if answer != nil {
+		s.send(p, answer)
+	}
+}
+
 // post sends some messages.
 func (s *sender) post(out ...letter) {
 	for _, l := range out {
 		s.send(l.to, l.body)
+	}
+}
+
+// flush has the store begin to write what has changed, if that is due.
+func (s *sender) flush() {
+	if changed := s.changed(); s.disk.used && s.disk.due(s.integrity.count, changed) {
+		s.disk.begin(s.meta(), s.integrity.count)
+		s.integrity.news = false
 	}
 }
 
@@ -57,9 +73,11 @@ func (s *sender) changed() []string {
 
 // meta is what is to be remembered beside the entries, but for the number of the batch.
 func (s *sender) meta() Meta {
+	mark := s.sweep.mark
+	mark.Late = slices.Sorted(maps.Keys(s.sweep.late))
 	m := Meta{
 		Register: s.reg, Caught: s.caught, Promised: s.change.promised, Accepted: s.change.accepted, Value: s.change.value,
-		Confirmed: s.sweep.marks(), Shown: s.integrity.remembered(), Behind: s.behindStore(), Restarts: s.integrity.restarts,
+		Confirmed: mark, Shown: s.integrity.remembered(), Behind: s.behindStore(), Restarts: s.integrity.restarts,
 	}
 	if s.integrity.count == older {
 		m.Older = s.self
@@ -95,6 +113,12 @@ func (s *sender) send(p *peer, body any) {
 	}
 	e.Apart, e.Older, e.Unsure = s.apart(), s.integrity.count == older, s.integrity.unclean
 	p.shown = s.disk.send(p.node, e, s.integrity.count, s.changed())
+}
+
+// answer answers a message, and sends the entries that its sender was found to lack.
+func (s *sender) answer(p *peer, answer any, lacked []table.Entry) {
+	s.send(p, answer)
+	s.give(p, lacked)
 }
 
 // give sends entries to a replica, each key once, in messages of a bounded size.

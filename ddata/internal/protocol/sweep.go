@@ -4,7 +4,6 @@
 package protocol
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -196,19 +195,12 @@ func (s *sweep) restore(m SweepMark) {
 	}
 }
 
-// marks returns what is to be remembered of the marks.
-func (s *sweep) marks() SweepMark {
-	m := s.mark
-	m.Late = slices.Sorted(maps.Keys(s.late))
-	return m
-}
-
-// asked answers the leader, if this replica lacks nothing.
-func (s *sweep) asked(b Sweep) (answer Swept, speaks bool) {
+// asked answers the leader, nil if this replica lacks something.
+func (s *sweep) asked(b Sweep) (answer any) {
 	if b.Gen == s.gen() && s.caught && s.reg.Current.Has(s.self) {
-		return s.speak(b), true
+		return s.speak(b)
 	}
-	return Swept{}, false
+	return nil
 }
 
 // answered notes an answer.

@@ -34,7 +34,7 @@ type edit struct{ file, old, new string }
 var mutants = []mutant{
 	{
 		name: "a read keeps what others hold from its node", in: "..", test: "TestAConfirmedWriteOfASlowClockIsRead", edits: []edit{{
-			"ops.go", "	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {\n		if outcome", "	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) && !mutant(NAME) {\n		if outcome",
+			"ops.go", "	if v := k.views.bucket(o.bucket); k.holds() && v.has(k.self) {\n		if outcome", "	if v := k.views.bucket(o.bucket); k.holds() && v.has(k.self) && !mutant(NAME) {\n		if outcome",
 		}},
 	},
 	{
@@ -91,7 +91,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "who may not host completes majorities", in: "protocol", test: "TestMajoritiesAreOfThoseThatMayHost", edits: []edit{{
-			"ops.go", " may && in(id) && s.group.stands(id) ", " may && in(id) && (s.group.stands(id) || mutant(NAME)) ",
+			"ops.go", " may && in(id) && s.known.stands(id) ", " may && in(id) && (s.known.stands(id) || mutant(NAME)) ",
 		}},
 	},
 	{
@@ -181,7 +181,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "no stamp", test: "TestChaos", edits: []edit{{
-			"ops.go", "	if !g.holds() || b.Stamp < g.reg.fence() {", "	if !g.holds() || b.Stamp < g.reg.fence() && !mutant(NAME) {",
+			"ops.go", "	if !k.holds() || b.Stamp < k.reg.fence() {", "	if !k.holds() || b.Stamp < k.reg.fence() && !mutant(NAME) {",
 		}, {
 			"spread.go", "	if !s.holds() || b.Stamp < s.reg.fence() {", "	if !s.holds() || b.Stamp < s.reg.fence() && !mutant(NAME) {",
 		}},
@@ -401,7 +401,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "who is no home takes entries in", in: "protocol", test: "TestOnlyHomesTakeIn", edits: []edit{{
-			"ops.go", "			if !g.home(g.self, e.Key) {", "			if !g.home(g.self, e.Key) && !mutant(NAME) {",
+			"ops.go", "			if !k.home(k.self, e.Key) {", "			if !k.home(k.self, e.Key) && !mutant(NAME) {",
 		}},
 	},
 	{
@@ -458,7 +458,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "answers of an older generation count", test: "TestChaos", edits: []edit{{
-			"ops.go", "	o.stage, o.gen = asking, g.gen()\n	clear(o.answers)\n", "	o.stage, o.gen = asking, g.gen()\n	if !mutant(NAME) {\n		clear(o.answers)\n	}\n",
+			"ops.go", "	o.stage, o.gen = asking, k.gen()\n	clear(o.answers)\n", "	o.stage, o.gen = asking, k.gen()\n	if !mutant(NAME) {\n		clear(o.answers)\n	}\n",
 		}},
 	},
 	{
@@ -538,7 +538,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an unsure replica counts itself", test: "TestBehind", first: "36", edits: []edit{{
-			"ops.go", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.apart() {", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && (!g.apart() || mutant(NAME) && g.integrity.unclean) {",
+			"ops.go", "	if k.holds() && k.views.bucket(o.bucket).has(k.self) && !k.apart() {", "	if k.holds() && k.views.bucket(o.bucket).has(k.self) && (!k.apart() || mutant(NAME) && k.integrity.unclean) {",
 		}},
 	},
 	{
