@@ -10,7 +10,6 @@ func questions() map[string]Question {
 	return map[string]Question{
 		"cluster.Node":                          {Operations: 63, Parts: 1, Cut: "data ends member plugins registry reloader started topics"},
 		"ddata.Replicator":                      {Operations: 43, Parts: 1, Cut: "cfg ctx disk feed handle link log node stopped"},
-		"ddata/internal/protocol.ops":           {Operations: 48, Parts: 1},
 		"ddata/internal/simulation.Cluster":     {Operations: 63, Parts: 1},
 		"gossip.State":                          {Operations: 47, Parts: 1, Cut: "bases clock core seen"},
 		"gossip.core":                           {Operations: 42, Parts: 1, Cut: "members registers"},

@@ -165,8 +165,8 @@ func (d *disk) hold(batch uint64, e machine.Effect) {
 	d.held = append(d.held, held{batch, e})
 }
 
-// due reports whether a batch is to be begun, after some keys have changed: something has, nothing is being written, and
-// what has changed may not wait.
+// due reports whether a batch is to be begun, after some keys have changed: nothing is being written, and what has
+// changed may not wait.
 func (d *disk) due(of count, changed []string) bool {
 	d.changed(changed)
 	return d.writing == 0 && d.failed == nil && d.dirty() && !d.rests(of)

@@ -108,7 +108,7 @@ func (s *ops) write(in Write) {
 	}
 	o.stage, o.made = storing, in.Change
 	o.entry, o.exists = s.known.table.Get(o.key)
-	if !s.holds(o) {
+	if !o.holds(s.known) {
 		o.stamp, o.turn = in.Stamp, in.Turn
 		s.goOn(o, func(ReplicaID) bool { return false })
 		return
@@ -185,8 +185,8 @@ func (s *ops) targets(o *op) []*peer {
 }
 
 // asks reports whether a replica is one of those that an operation asks.
-func (s *ops) asks(o *op, p *peer) bool {
-	return s.known.reg != nil && s.known.views.bucket(o.bucket).has(p.id)
+func (o *op) asks(k *known, p *peer) bool {
+	return k.reg != nil && k.views.bucket(o.bucket).has(p.id)
 }
 
 // askMissing asks those that have not answered yet.
@@ -200,11 +200,11 @@ func (s *ops) askMissing(o *op) {
 	stamp := k.gen()
 	switch {
 	case o.stage == asking || o.read:
-	case s.holds(o) || s.restore(o):
+	case o.holds(s.known) || s.restore(o):
 		if !k.apart() {
 			o.stored[k.self] = true
 		}
-	case !s.aside(o):
+	case !o.aside(s.known):
 		return
 	case o.makes():
 		s.out.post(s.spread.resend(o, s.targets(o))...)
@@ -226,7 +226,7 @@ func (s *ops) askMissing(o *op) {
 // payload returns what is sent to be stored: what this replica holds, if that is what the operation needs, or more. A
 // read still returns no more than what it knows to be stored.
 func (s *ops) payload(o *op) table.Entry {
-	if s.holds(o) {
+	if o.holds(s.known) {
 		own, _ := s.known.table.Get(o.key)
 		return own
 	}
@@ -241,8 +241,8 @@ func (o *op) makes() bool { return o.made.From < o.made.To }
 
 // holds reports whether this replica holds what an operation has to store. Of a change that is its number: what was
 // there beside it is folded by sweeps.
-func (s *ops) holds(o *op) bool {
-	own, ok := s.known.table.Get(o.key)
+func (o *op) holds(k *known) bool {
+	own, ok := k.table.Get(o.key)
 	if !ok || !o.makes() {
 		return ok && o.covered(own)
 	}
@@ -251,15 +251,15 @@ func (s *ops) holds(o *op) bool {
 
 // aside reports whether what an operation has kept aside may still be taken in: no sweep, and no loss that was
 // accepted, came between.
-func (s *ops) aside(o *op) bool {
-	reg := s.known.reg
+func (o *op) aside(k *known) bool {
+	reg := k.reg
 	return reg != nil && o.turn == reg.Lineage.Turn && o.stamp >= reg.fence()
 }
 
 // restore merges what an operation has kept aside into the table of this replica, once that has caught up.
 func (s *ops) restore(o *op) bool {
 	k := s.known
-	if !s.aside(o) || !k.caught || k.apart() || !k.home(k.self, o.key) {
+	if !o.aside(s.known) || !k.caught || k.apart() || !k.home(k.self, o.key) {
 		return false
 	}
 	var outcome table.Outcome
@@ -323,7 +323,7 @@ func (s *ops) rejoined() {
 	for _, o := range s.sorted() {
 		if o.stage == asking {
 			s.restart(o)
-		} else if s.stands(o) && s.holds(o) {
+		} else if s.stands(o) && o.holds(s.known) {
 			s.held(o, s.known.self)
 		}
 	}
@@ -345,7 +345,7 @@ func (s *ops) refuse(o *op, by ReplicaID, node gossip.NodeID, reason string) {
 // read counts is asked for again.
 func (s *ops) answer(p *peer, gen uint64, b Answer) {
 	o := s.open[b.Op]
-	if o == nil || o.stage != asking || b.Away || !s.asks(o, p) {
+	if o == nil || o.stage != asking || b.Away || !o.asks(s.known, p) {
 		return
 	}
 	k := s.known
@@ -408,7 +408,7 @@ func (s *ops) stands(o *op) bool {
 	case ok && own.State == table.Deleted && !o.deletes():
 		s.dead(o)
 		return false
-	case s.holds(o):
+	case o.holds(s.known):
 		return true
 	case o.read:
 		s.restart(o)
@@ -433,7 +433,7 @@ func (s *ops) sweeping(r *Register) {
 			o.ends = WasDeleted
 		case o.marked:
 			o.fell = true
-		case s.holds(o):
+		case o.holds(s.known):
 			o.ends = Confirmed
 		}
 	}
@@ -488,7 +488,7 @@ func (s *ops) look(o *op) {
 	v := k.views.bucket(o.bucket)
 	if o.stage == asking {
 		awaits := v.has(o.needs) && k.present(o.needs) && !k.isApart(o.needs) && !o.has(o.needs)
-		if awaits || !o.level.reads(v, s.standing(o, o.has)) {
+		if awaits || !o.level.reads(v, o.standing(s.known, o.has)) {
 			return
 		}
 		s.join(o)
@@ -497,27 +497,27 @@ func (s *ops) look(o *op) {
 		}
 	}
 	switch {
-	case s.complete(o, v, s.standing(o, o.agrees)):
+	case o.complete(s.known, v, o.standing(s.known, o.agrees)):
 		s.finish(o, Confirmed)
-	case len(o.refusers) > 0 && !s.complete(o, v, func(id ReplicaID) bool { return !o.refusers[id] }):
+	case len(o.refusers) > 0 && !o.complete(s.known, v, func(id ReplicaID) bool { return !o.refusers[id] }):
 		s.finish(o, Refused)
 	}
 }
 
 // standing returns which of some replicas count for an operation: for majorities those whose nodes may host, and none
 // while this node may not.
-func (s *ops) standing(o *op, in func(ReplicaID) bool) func(ReplicaID) bool {
+func (o *op) standing(k *known, in func(ReplicaID) bool) func(ReplicaID) bool {
 	if o.level.Strength < Majority {
 		return in
 	}
-	may := s.known.m.mayHost()
-	return func(id ReplicaID) bool { return may && in(id) && s.known.stands(id) }
+	may := k.m.mayHost()
+	return func(id ReplicaID) bool { return may && in(id) && k.stands(id) }
 }
 
 // complete reports whether an operation that stores is complete if some replicas hold what it
 // has to store.
-func (s *ops) complete(o *op, v *view, in func(ReplicaID) bool) bool {
-	reg, sealed := s.known.reg, s.known.sealed
+func (o *op) complete(k *known, v *view, in func(ReplicaID) bool) bool {
+	reg, sealed := k.reg, k.sealed
 	agreed := o.read && len(o.answers) > 0 && o.level.agreed(v, reg.Phase, sealed, in)
 	return agreed || o.level.writes(v, reg.Phase, sealed, in)
 }
@@ -615,9 +615,9 @@ func (s *ops) tick() {
 		switch {
 		case now >= o.until:
 			s.finish(o, s.overdue(o))
-		case s.lost(o):
+		case o.lost(s.known):
 			s.finish(o, HomesLost)
-		case !k.cfg.Durable && !s.majorities.goesOn() && s.hopeless(o):
+		case !k.cfg.Durable && !s.majorities.goesOn() && o.hopeless(s.known):
 			s.finish(o, NoQuorum)
 		case now.Sub(o.asked) >= k.m.cfg.Timing.Retry:
 			s.askMissing(o)
@@ -631,9 +631,9 @@ func (s *ops) overdue(o *op) Verdict {
 	switch {
 	case len(o.refusals) > 0:
 		return Refused
-	case s.lost(o):
+	case o.lost(s.known):
 		return HomesLost
-	case s.hopeless(o):
+	case o.hopeless(s.known):
 		return NoQuorum
 	default:
 		return Unconfirmed
@@ -642,20 +642,19 @@ func (s *ops) overdue(o *op) Verdict {
 
 // hopeless reports whether so many replicas are gone that no winning part of a set is left.
 // As long as the replica of a member is not known, that one may be any of them.
-func (s *ops) hopeless(o *op) bool {
-	k := s.known
-	return s.quorum(o) && !k.unnamed() && !k.views.bucket(o.bucket).current.Wins(func(id ReplicaID) bool { return k.there(id) && !k.isApart(id) })
+func (o *op) hopeless(k *known) bool {
+	return o.quorum(k) && !k.unnamed() && !k.views.bucket(o.bucket).current.Wins(func(id ReplicaID) bool { return k.there(id) && !k.isApart(id) })
 }
 
 // quorum reports whether an operation waits for parts of sets that are known.
-func (s *ops) quorum(o *op) bool {
-	return s.known.reg != nil && (o.level.Strength == Majority || o.level.Strength == All)
+func (o *op) quorum(k *known) bool {
+	return k.reg != nil && (o.level.Strength == Majority || o.level.Strength == All)
 }
 
 // lost reports whether the bucket of an operation is held back, and the replicas for which it
 // waits are gone.
-func (s *ops) lost(o *op) bool {
-	return s.quorum(o) && s.known.lost(s.known.views.bucket(o.bucket))
+func (o *op) lost(k *known) bool {
+	return o.quorum(k) && k.lost(k.views.bucket(o.bucket))
 }
 
 // finish ends an operation with a verdict, and says who has answered.
@@ -743,7 +742,7 @@ func (s *ops) dead(o *op) {
 func (s *ops) putTaken(p *peer, b PutTaken) {
 	o := s.open[b.Op]
 	switch {
-	case o == nil || b.Stale || !s.asks(o, p):
+	case o == nil || b.Stale || !o.asks(s.known, p):
 	case len(b.Deleted) > 0:
 		s.dead(o)
 	case len(b.Refusals) > 0:

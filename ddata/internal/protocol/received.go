@@ -69,8 +69,7 @@ func guards() [9]guard {
 		}, {
 			beforeNoting, "the store of the sender is older than what is remembered of it here",
 			func(g *group, p *peer, e Envelope) bool {
-				p.lost = g.integrity.compare(p, e)
-				p.compared = true
+				p.lost, p.compared = g.integrity.compare(p, e), true
 				return p.lost != 0
 			},
 			func(g *group, p *peer, e Envelope) {

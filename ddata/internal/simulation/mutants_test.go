@@ -91,7 +91,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "who may not host completes majorities", in: "protocol", test: "TestMajoritiesAreOfThoseThatMayHost", edits: []edit{{
-			"ops.go", " may && in(id) && s.known.stands(id) ", " may && in(id) && (s.known.stands(id) || mutant(NAME)) ",
+			"ops.go", " may && in(id) && k.stands(id) ", " may && in(id) && (k.stands(id) || mutant(NAME)) ",
 		}},
 	},
 	{
@@ -151,7 +151,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what a read has found is stamped when it is sent", test: "TestChaos", edits: []edit{{
-			"ops.go", "	case s.holds(o):\n		return true\n", "	case s.holds(o) || mutant(NAME) && o.read:\n		return true\n",
+			"ops.go", "	case o.holds(s.known):\n		return true\n", "	case o.holds(s.known) || mutant(NAME) && o.read:\n		return true\n",
 		}},
 	},
 	{
@@ -428,12 +428,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "strangers confirm", in: "protocol", test: "TestOnlyThoseWhoCountConfirm", edits: []edit{{
-			"ops.go", "	case o == nil || b.Stale || !s.asks(o, p):\n", "	case o == nil || b.Stale || !s.asks(o, p) && !mutant(NAME):\n",
+			"ops.go", "	case o == nil || b.Stale || !o.asks(s.known, p):\n", "	case o == nil || b.Stale || !o.asks(s.known, p) && !mutant(NAME):\n",
 		}},
 	},
 	{
 		name: "strangers answer", in: "protocol", test: "TestAReadWritesBackBeforeItReturns", edits: []edit{{
-			"ops.go", "|| b.Away || !s.asks(o, p) {", "|| b.Away || !s.asks(o, p) && !mutant(NAME) {",
+			"ops.go", "|| b.Away || !o.asks(s.known, p) {", "|| b.Away || !o.asks(s.known, p) && !mutant(NAME) {",
 		}},
 	},
 	{
