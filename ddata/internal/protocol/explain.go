@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -173,7 +174,7 @@ const explainsMost = 64
 // begin asks the homes of a key what they hold, and returns the question if it is over.
 func (s *explains) begin(in ExplainKey) *explain {
 	x := &explain{op: in.Op, key: in.Key, until: s.m.now.Mono.Add(in.Limit), asked: map[ReplicaID]bool{}, answers: map[ReplicaID]*table.Entry{}}
-	if s.here(in.Key) {
+	if s.home(s.self, in.Key) {
 		if e, ok := s.table.Get(in.Key); ok {
 			x.own, x.hash = &e, table.HashOfEntry(e)
 		}
@@ -203,12 +204,7 @@ func (s *explains) awaited(id ReplicaID) bool {
 	if s.peers[id] != nil || id == s.self {
 		return s.present(id)
 	}
-	for _, p := range s.nodes { //quorate:unordered any of them
-		if p.id == 0 {
-			return true
-		}
-	}
-	return false
+	return s.unnamed()
 }
 
 // answer takes the answer of a home, and reports whether it was one to a question. It returns that if it is over.
@@ -245,12 +241,7 @@ func (s *explains) late(x *explain) bool {
 
 // sorted returns the questions in the order in which they began.
 func (s *explains) sorted() []*explain {
-	all := make([]*explain, 0, len(s.open))
-	for _, x := range s.open { //quorate:unordered sorted below
-		all = append(all, x)
-	}
-	slices.SortFunc(all, func(a, b *explain) int { return cmp.Compare(a.op, b.op) })
-	return all
+	return slices.SortedFunc(maps.Values(s.open), func(a, b *explain) int { return cmp.Compare(a.op, b.op) })
 }
 
 // explain answers a question with what is known, if it is over.
@@ -260,7 +251,7 @@ func (g *group) explain(x *explain) {
 	}
 	s := &g.explains
 	delete(s.open, x.op)
-	out := Explained{Op: x.op, Status: g.status(), Here: s.here(x.key), Entry: x.own, Bar: s.bar(x.known()), Ops: g.ops.about(x.key)}
+	out := Explained{Op: x.op, Status: g.status(), Here: g.home(g.self, x.key), Entry: x.own, Bar: s.bar(x.known()), Ops: g.ops.about(x.key)}
 	all := x.versions()
 	for _, id := range s.views.homes(x.key) {
 		h := Home{ID: id}
@@ -309,12 +300,7 @@ func (x *explain) versions() (all table.Versions) {
 
 // ids returns the replicas that have answered, sorted.
 func (x *explain) ids() []ReplicaID {
-	ids := make([]ReplicaID, 0, len(x.answers))
-	for id := range x.answers { //quorate:unordered sorted below
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(maps.Keys(x.answers))
 }
 
 // judge says what a home lacks, and since when.
@@ -331,9 +317,6 @@ func (s *explains) judge(x *explain, h *Home, all table.Versions) {
 		}
 	}
 }
-
-// here reports whether this node's replica is a home of a key.
-func (s *explains) here(key string) bool { return s.holds() && s.home(s.self, key) }
 
 // survey answers with the state of all groups.
 func (m *Machine) survey(in Survey) {

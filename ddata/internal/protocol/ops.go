@@ -125,7 +125,7 @@ func (s *ops) write(in Write) {
 // remove deletes a key.
 func (s *ops) remove(in Delete) {
 	k := s.known
-	if !s.remote.here(in.Key) && in.Op < servedFrom {
+	if !k.home(k.self, in.Key) && in.Op < servedFrom {
 		s.remote.remove(in)
 		return
 	}
@@ -470,12 +470,7 @@ func (s *ops) recount() {
 
 // sorted returns the operations in the order in which they began.
 func (s *ops) sorted() []*op {
-	all := make([]*op, 0, len(s.open))
-	for _, o := range s.open { //quorate:unordered sorted below
-		all = append(all, o)
-	}
-	slices.SortFunc(all, func(a, b *op) int { return cmp.Compare(a.id, b.id) })
-	return all
+	return slices.SortedFunc(maps.Values(s.open), func(a, b *op) int { return cmp.Compare(a.id, b.id) })
 }
 
 // look looks whether an operation is complete, or cannot become so since too many replicas have
@@ -585,12 +580,7 @@ func (s *ops) join(o *op) {
 
 // ids returns the replicas that have answered a read, sorted.
 func (o *op) ids() []ReplicaID {
-	all := make([]ReplicaID, 0, len(o.answers))
-	for id := range o.answers { //quorate:unordered sorted below
-		all = append(all, id)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(o.answers))
 }
 
 // cancel ends an operation, and says how far it came.

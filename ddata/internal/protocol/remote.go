@@ -6,6 +6,7 @@ package protocol
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -277,12 +278,7 @@ func (r *remote) tick() {
 	for len(r.answers) > 0 && r.m.now.Mono >= r.answers[0].until {
 		r.forget()
 	}
-	ids := make([]OpID, 0, len(r.errands))
-	for id := range r.errands { //quorate:unordered sorted below
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(r.errands)) {
 		switch e := r.errands[id]; {
 		case r.m.now.Mono >= e.until:
 			r.finish(e, Done{Op: id, Verdict: Unconfirmed})
@@ -315,7 +311,7 @@ func (r *remote) cancel(id OpID) {
 // lend answers Borrow.
 func (r *remote) lend(p *peer, b Borrow) {
 	answer := Lent{Op: b.Op, Stamp: r.gen()}
-	if !r.here(b.Key) {
+	if !r.home(r.self, b.Key) {
 		answer.Away = true
 	} else {
 		answer.At = r.table.OriginOf(b.Key)
@@ -324,11 +320,6 @@ func (r *remote) lend(p *peer, b Borrow) {
 		}
 	}
 	r.out.send(p, answer)
-}
-
-// here reports whether this replica is a home of a key.
-func (r *remote) here(key string) bool {
-	return r.holds() && r.views.bucket(table.BucketOf(key)).has(r.self)
 }
 
 // lent passes what was lent on. The errand stays, since its commit goes to the same home.
@@ -357,7 +348,7 @@ func (r *remote) keep(p *peer, b Commit) (w Write, made bool) {
 		return Write{}, false
 	}
 	r.commits[of] = nil
-	if !r.here(b.Key) || b.Stamp < r.reg.fence() {
+	if !r.home(r.self, b.Key) || b.Stamp < r.reg.fence() {
 		r.refuse(p, b, Committed{Verdict: Lost})
 		return Write{}, false
 	}
@@ -403,7 +394,7 @@ func (r *remote) forget() {
 
 // removeFor answers RemoveKey, or returns the command to delete the key.
 func (r *remote) removeFor(p *peer, b RemoveKey) (d Delete, here bool) {
-	if !r.here(b.Key) || b.Stamp < r.reg.fence() {
+	if !r.home(r.self, b.Key) || b.Stamp < r.reg.fence() {
 		r.out.send(p, Committed{Op: b.Op, Verdict: Lost})
 		return Delete{}, false
 	}

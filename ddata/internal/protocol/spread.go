@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/quorate/quorate/ddata/crdt"
@@ -401,10 +402,5 @@ func reason(err error) string {
 
 // sortedIDs returns the replicas of a set that is kept as a map, sorted.
 func sortedIDs(of map[ReplicaID]bool) []ReplicaID {
-	all := make([]ReplicaID, 0, len(of))
-	for id := range of { //quorate:unordered sorted below
-		all = append(all, id)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(of))
 }
