@@ -11,7 +11,7 @@ import (
 
 // A bucket that has lost its homes for good must not hold up the others. First what the
 // register says of such buckets ([Held], [Reset]) and how the next register takes that over;
-// then when a bucket is held back ([group.loses]) and which are in the next generation
+// then when a bucket is held back ([known.loses]) and which are in the next generation
 // ([lead.holding]); last how an operator accepts a loss ([lead.accepted]).
 //
 // Holding a bucket back is safe whether its homes are lost or not. In a joint phase it is

@@ -37,7 +37,7 @@ import (
 //   - What it has acknowledged before counts for no write that is not confirmed yet. Each
 //     unclean start raises the number [Envelope.Restarts], which every replica takes over, and
 //     writes down, before it says anything more; and acknowledgements below the number of
-//     whoever counts them do not count ([group.noteRestarts]). So whoever takes a write in after it has
+//     whoever counts them do not count ([group.learn]). So whoever takes a write in after it has
 //     answered an unsure replica tells the one who counts.
 
 // Shown is what a replica remembers of the store of another one: the greatest number of a
