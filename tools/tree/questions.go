@@ -10,9 +10,7 @@ func questions() map[string]Question {
 	return map[string]Question{
 		"cluster.Node":                          {Operations: 63, Parts: 1, Cut: "data ends member plugins registry reloader started topics"},
 		"ddata.Replicator":                      {Operations: 43, Parts: 1, Cut: "cfg ctx disk feed handle link log node stopped"},
-		"ddata/internal/protocol.group":         {Operations: 60, Parts: 1},
-		"ddata/internal/protocol.ops":           {Operations: 48, Parts: 1},
-		"ddata/internal/simulation.Cluster":     {Operations: 63, Parts: 1},
+		"ddata/internal/simulation.Cluster":     {Operations: 49, Parts: 1},
 		"gossip.State":                          {Operations: 47, Parts: 1, Cut: "bases clock core seen"},
 		"gossip.core":                           {Operations: 42, Parts: 1, Cut: "members registers"},
 		"membership.Node":                       {Operations: 60, Parts: 1, Cut: "cluster dataDir done err hub lookout machine orders roles self stopOnce stopping strangers"},

@@ -19,7 +19,9 @@ import (
 // Current, and a winning part of them decides; the first generation is decided by all
 // replicas that there are, since there is no set yet.
 type change struct {
-	group *group
+	*known
+
+	disk *disk // Of which it needs that votes are remembered before they are told.
 
 	// What was promised and accepted for the next generation, and the node to which it was
 	// promised, the zero NodeID if that was before this node started.
@@ -63,19 +65,20 @@ func (c *change) reset() {
 }
 
 // slot is the generation that is decided next.
-func (c *change) slot() uint64 { return c.group.gen() + 1 }
+func (c *change) slot() uint64 { return c.gen() + 1 }
 
-// prepared answers a Prepare.
-func (c *change) prepared(p *peer, b Prepare) {
-	if b.Slot == c.slot() && c.votes() {
-		c.group.send(p, c.promiseOwn(p.node, b))
+// prepared answers a Prepare, nil if this replica has no say.
+func (c *change) prepared(node gossip.NodeID, b Prepare) (answer any) {
+	if b.Slot != c.slot() || !c.votes() {
+		return nil
 	}
+	return c.promiseOwn(node, b)
 }
 
 // votes reports whether this replica has a say in the next generation. The first one is created while nodes form or
 // join a cluster, and by all of them.
 func (c *change) votes() bool {
-	return c.group.member() && (c.group.reg == nil || c.group.m.mayHost())
+	return c.member() && (c.reg == nil || c.m.mayHost())
 }
 
 // promiseOwn promises a node to accept nothing below a ballot, unless a higher one was promised.
@@ -85,18 +88,19 @@ func (c *change) promiseOwn(node gossip.NodeID, b Prepare) Promise {
 	switch {
 	case c.promised.Less(b.Ballot):
 		c.promised, c.asker = b.Ballot, node
-		c.group.disk.metaChanged()
+		c.disk.metaChanged()
 	case b.Ballot != c.promised || node != c.asker:
 		return Promise{Slot: b.Slot, Ballot: c.promised, Refused: true}
 	}
 	return Promise{Slot: b.Slot, Ballot: b.Ballot, Accepted: c.accepted, Value: c.value}
 }
 
-// accept answers an Accept.
-func (c *change) accept(p *peer, b Accept) {
-	if b.Slot == c.slot() && b.Value != nil && b.Value.Gen == b.Slot && c.votes() {
-		c.group.send(p, c.acceptOwn(p.node, b))
+// accept answers an Accept, nil if this replica has no say.
+func (c *change) accept(node gossip.NodeID, b Accept) (answer any) {
+	if b.Slot != c.slot() || b.Value == nil || b.Value.Gen != b.Slot || !c.votes() {
+		return nil
 	}
+	return c.acceptOwn(node, b)
 }
 
 // acceptOwn accepts a value from a node, unless a higher ballot was promised.
@@ -106,33 +110,33 @@ func (c *change) acceptOwn(node gossip.NodeID, b Accept) Accepted {
 	}
 	if b.Ballot != c.accepted {
 		c.promised, c.asker, c.accepted, c.value = b.Ballot, node, b.Ballot, b.Value
-		c.group.disk.metaChanged()
+		c.disk.metaChanged()
 	}
 	return Accepted{Slot: b.Slot, Ballot: b.Ballot}
 }
 
 // busy reports whether an attempt is under way and not standing still, and asks the acceptors
 // again that have not answered the attempt.
-func (c *change) busy() bool {
-	g, a := c.group, c.attempt
+func (c *change) busy() (busy bool, again []letter) {
+	a := c.attempt
 	if a == nil {
-		return false
+		return false, nil
 	}
-	if g.m.now.Mono.Sub(a.moved) >= c.patience() {
+	if c.m.now.Mono.Sub(a.moved) >= c.patience() {
 		c.attempt = nil
 		c.stood++
-		return false
+		return false, nil
 	}
-	if g.m.now.Mono.Sub(a.asked) >= g.m.cfg.Timing.Retry {
-		c.toAcceptors()
+	if c.m.now.Mono.Sub(a.asked) >= c.m.cfg.Timing.Retry {
+		again = c.toAcceptors()
 	}
-	return true
+	return true, again
 }
 
 // patience is for how long an attempt waits for promises, and then for acceptances. It grows
 // as attempts stand still: a store may need longer for each answer than the first one waited.
 func (c *change) patience() time.Duration {
-	t := c.group.m.cfg.Timing
+	t := c.m.cfg.Timing
 	d := t.Patient
 	for i := 0; i < c.stood && d < t.Store; i++ {
 		d = min(2*d, t.Store)
@@ -141,17 +145,21 @@ func (c *change) patience() time.Duration {
 }
 
 // propose begins an attempt to make a value that of the next generation.
-func (c *change) propose(v Register, acceptors Set, unanimous bool) {
-	g := c.group
+func (c *change) propose(p *proposal) []letter {
 	c.round = max(c.round, c.beat.Round, c.promised.Round) + 1
 	c.attempt = &attempt{
-		ballot: Ballot{Round: c.round, By: g.self}, value: &v, acceptors: acceptors, unanimous: unanimous,
-		agreed: map[ReplicaID]bool{}, moved: g.m.now.Mono,
+		ballot: Ballot{Round: c.round, By: c.self}, value: &p.v, acceptors: p.acceptors, unanimous: p.unanimous,
+		agreed: map[ReplicaID]bool{}, moved: c.m.now.Mono,
 	}
-	c.toAcceptors()
-	if acceptors.Has(g.self) {
-		c.promiseOf(g.self, c.promiseOwn(g.m.cfg.Self, c.attempt.prepare(c.slot())))
+	return c.toAcceptors()
+}
+
+// own returns the promise of this replica for the attempt that it has begun, false if it is no acceptor.
+func (c *change) own() (Promise, bool) {
+	if !c.attempt.acceptors.Has(c.self) {
+		return Promise{}, false
 	}
+	return c.promiseOwn(c.m.cfg.Self, c.attempt.prepare(c.slot())), true
 }
 
 func (a *attempt) prepare(slot uint64) Prepare { return Prepare{Slot: slot, Ballot: a.ballot} }
@@ -162,27 +170,26 @@ func (a *attempt) accept(slot uint64) Accept {
 
 // toAcceptors asks all acceptors but this replica, for what the attempt needs now, that have
 // not agreed to it yet.
-func (c *change) toAcceptors() {
-	g, a := c.group, c.attempt
-	a.asked = g.m.now.Mono
+func (c *change) toAcceptors() (out []letter) {
+	a := c.attempt
+	a.asked = c.m.now.Mono
 	var ask any = a.prepare(c.slot())
 	if a.accepting {
 		ask = a.accept(c.slot())
 	}
 	for _, r := range a.acceptors {
-		if p := g.peers[r.ID]; p != nil && r.ID != g.self && !a.agreed[r.ID] {
-			g.send(p, ask)
+		if p := c.peers[r.ID]; p != nil && r.ID != c.self && !a.agreed[r.ID] {
+			out = append(out, letter{p, ask})
 		}
 	}
+	return out
 }
 
-func (c *change) promise(p *peer, b Promise) { c.promiseOf(p.id, b) }
-
-// promiseOf counts a promise. With enough of them the value is proposed, or that of the
+// promise counts a promise. With enough of them, which it reports, the value is proposed, or that of the
 // highest ballot which any of them has accepted.
-func (c *change) promiseOf(id ReplicaID, b Promise) {
+func (c *change) promise(id ReplicaID, b Promise) (enough bool, out []letter) {
 	if !c.mine(b.Slot, b.Ballot, b.Refused) || c.attempt.accepting || !c.attempt.acceptors.Has(id) {
-		return
+		return false, nil
 	}
 	a := c.attempt
 	a.agreed[id] = true
@@ -190,29 +197,29 @@ func (c *change) promiseOf(id ReplicaID, b Promise) {
 		a.best, a.value = b.Accepted, b.Value
 	}
 	if !a.decided() {
-		return
+		return false, nil
 	}
-	a.accepting, a.agreed, a.moved = true, map[ReplicaID]bool{}, c.group.m.now.Mono
-	c.toAcceptors()
-	if a.acceptors.Has(c.group.self) {
-		c.acceptanceOf(c.group.self, c.acceptOwn(c.group.m.cfg.Self, a.accept(b.Slot)))
-	}
+	a.accepting, a.agreed, a.moved = true, map[ReplicaID]bool{}, c.m.now.Mono
+	return true, c.toAcceptors()
 }
 
-func (c *change) acceptance(p *peer, b Accepted) { c.acceptanceOf(p.id, b) }
+// ownAccepted returns the acceptance of this replica for what its attempt proposes, false if it is no acceptor.
+func (c *change) ownAccepted() (Accepted, bool) {
+	if !c.attempt.acceptors.Has(c.self) {
+		return Accepted{}, false
+	}
+	return c.acceptOwn(c.m.cfg.Self, c.attempt.accept(c.slot())), true
+}
 
-// acceptanceOf counts an acceptance. With enough of them the value is decided.
-func (c *change) acceptanceOf(id ReplicaID, b Accepted) {
+// acceptance counts an acceptance, and returns the value that is decided with enough of them, else nil.
+func (c *change) acceptance(id ReplicaID, b Accepted) *Register {
 	if !c.mine(b.Slot, b.Ballot, b.Refused) || !c.attempt.accepting || !c.attempt.acceptors.Has(id) {
-		return
+		return nil
 	}
-	c.attempt.agreed[id] = true
-	if !c.attempt.decided() {
-		return
+	if c.attempt.agreed[id] = true; !c.attempt.decided() {
+		return nil
 	}
-	g, v := c.group, c.attempt.value
-	g.decide(v)
-	g.adopt(v, g.reg == nil)
+	return c.attempt.value
 }
 
 // mine reports whether an answer is one to the present attempt. A refusal ends the

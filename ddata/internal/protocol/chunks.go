@@ -28,9 +28,9 @@ func chunks(entries []table.Entry, limit int) iter.Seq[[]table.Entry] {
 }
 
 // jitter returns a random part of an interval.
-func (g *group) jitter(interval time.Duration) time.Duration {
+func (m *env) jitter(interval time.Duration) time.Duration {
 	if interval <= 0 {
 		return 0
 	}
-	return time.Duration(g.m.cfg.Rand.Int64N(int64(interval)))
+	return time.Duration(m.cfg.Rand.Int64N(int64(interval)))
 }

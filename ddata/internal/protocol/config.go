@@ -46,6 +46,12 @@ type Group struct {
 	Behind Behind
 }
 
+// speaks reports whether a node may send in the name of a replica: in memory a replica is
+// its node.
+func (g *Group) speaks(node gossip.NodeID, id ReplicaID) bool {
+	return id != 0 && (g.Durable || id == ReplicaID(node.UID))
+}
+
 // Behind bounds what a group may have acknowledged that is not in its store.
 type Behind struct {
 	Interval time.Duration // After which time a change is written; zero: before it is acknowledged.

@@ -7,13 +7,13 @@ package protocol
 
 // bury puts the tombstone of a delete into the table of this replica, and reports whether that could be done.
 func (s *ops) bury(o *op) bool {
-	g := s.group
-	entry, err := g.table.Delete(o.key, g.gen())
+	k := s.known
+	entry, err := k.table.Delete(o.key, k.gen())
 	if err != nil {
 		s.report(o, Done{Op: o.id, Verdict: Refused, Err: err})
 		return false
 	}
-	g.lags.tookEntry(entry)
+	s.lags.tookEntry(entry)
 	o.stage, o.entry, o.exists = storing, entry, true
 	return true
 }
@@ -21,7 +21,7 @@ func (s *ops) bury(o *op) bool {
 // anew makes a delete anew whose tombstone has fallen with a sweep that may be earlier than the delete: the others may
 // have taken values in since, and what they confirmed is no word about these.
 func (s *ops) anew(o *op) bool {
-	o.marked, o.fell, o.stamp = false, false, s.group.gen()
+	o.marked, o.fell, o.stamp = false, false, s.known.gen()
 	clear(o.stored)
 	return s.bury(o)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 )
 
@@ -21,9 +22,13 @@ import (
 // ([disk.ahead]), and entries alone are written after an interval ([disk.rests]). Every batch
 // holds all that has changed, so that the store always shows a whole earlier moment.
 
-// disk is the part of a group that writes its store.
+// disk is the part of a group that writes its store. Where it asks for a count, that is whether this replica counts.
 type disk struct {
-	group *group
+	m     *env
+	index uint8
+	cfg   Group
+	used  bool // The group is durable, and this node holds it.
+
 	keys  map[string]bool // The keys that have changed since the last batch.
 	meta  bool            // The meta has changed.
 	noted bool            // The numbers that others have shown are to be written; no message depends on that.
@@ -34,6 +39,9 @@ type disk struct {
 	batch   Persist        // What is being written, or has failed and is to be written again.
 	batchOf uint64         // The number of batch.
 	last    uint64         // The number of the batch that was begun last.
+	loaded  uint64         // The number of the last batch that was in the store at the start,
+	written uint64         // of the last one that was begun on which others may depend,
+	kept    uint64         // and of the last one that is known to be in the store.
 	failed  error          // Why the store failed last, nil if it works.
 	held    []held
 
@@ -61,21 +69,19 @@ type behindTimer struct{ Group uint8 }
 // errOverdue says that a write has not returned in its time.
 var errOverdue = errors.New("the store has not answered in time")
 
-func newDisk(g *group) disk { return disk{group: g, keys: map[string]bool{}} }
-
-func (d *disk) used() bool { return d.group.cfg.Durable && d.group.member() }
+func newDisk(m *env, index uint8, cfg Group) disk {
+	last := cfg.Meta.Written
+	return disk{m: m, index: index, cfg: cfg, used: cfg.Durable && cfg.Replica != 0, keys: map[string]bool{}, loaded: last, written: last, kept: last}
+}
 
 // changed notes keys that have changed.
 func (d *disk) changed(keys []string) {
-	if !d.used() {
-		return
-	}
 	if len(keys) > 0 && len(d.keys) == 0 {
-		d.since = d.group.m.now.Mono
+		d.since = d.m.now.Mono
 	}
 	for _, key := range keys {
-		if d.group.cfg.Behind.Interval > 0 && !d.keys[key] {
-			if e, ok := d.group.table.Get(key); ok {
+		if d.cfg.Behind.Interval > 0 && !d.keys[key] {
+			if e, ok := d.cfg.Table.Get(key); ok {
 				d.bytes += int64(table.SizeOf(e))
 			}
 		}
@@ -83,11 +89,11 @@ func (d *disk) changed(keys []string) {
 	}
 }
 
-func (d *disk) metaChanged() { d.meta = d.used() }
+func (d *disk) metaChanged() { d.meta = d.used }
 
 // wipe forgets everything that was written.
 func (d *disk) wipe(aside bool) {
-	if d.used() {
+	if d.used {
 		clear(d.keys)
 		d.wiped, d.aside = true, d.aside || aside
 	}
@@ -99,75 +105,94 @@ func (d *disk) dirty() bool { return d.noted || d.counts() }
 // counts reports whether others may come to depend on what is not in any batch yet.
 func (d *disk) counts() bool { return d.meta || d.wiped || len(d.keys) > 0 }
 
-// after has an effect carried out as soon as everything is written on which it may depend.
-func (d *disk) after(e machine.Effect) {
-	g := d.group
-	if !d.used() {
-		g.m.out.Add(e)
-		return
+// shows is the number on which a message depends that is sent now.
+func (d *disk) shows(of count) uint64 {
+	if of.compared() && d.counts() {
+		return d.written + 1
 	}
-	d.changed(d.take())
+	return d.written
+}
+
+// rested is the number that others are to hear of while this replica is at rest.
+func (d *disk) rested(of count) uint64 {
+	if d.cfg.Behind.Interval > 0 {
+		return d.kept
+	}
+	return d.shows(of)
+}
+
+// send sends a message as soon as everything is written on which it may depend, after some keys have changed. It says
+// which batches that are, and returns the number up to which it depends on them.
+func (d *disk) send(to gossip.NodeID, e Envelope, of count, changed []string) uint64 {
+	d.changed(changed)
+	e.Loaded, e.Written = d.loaded, d.shows(of)
+	ahead := d.ahead(e.Body, of)
+	if ahead {
+		e.Written = d.kept
+	}
+	d.emit(machine.Send{To: to, Lane: laneOf(e.Body), Message: e}, ahead)
+	return e.Written
+}
+
+// answer ends an operation as soon as everything is written on which its answer may depend, after some keys have
+// changed.
+func (d *disk) answer(done Done, of count, changed []string) {
+	d.changed(changed)
+	d.emit(done, d.ahead(done, of))
+}
+
+// emit has an effect carried out: at once if it may run ahead of the store.
+func (d *disk) emit(e machine.Effect, ahead bool) {
 	switch {
+	case ahead:
+		d.m.out.Add(e)
 	case d.dirty():
 		d.hold(d.last+1, e)
 	case d.writing != 0 || d.failed != nil:
 		d.hold(d.batchOf, e)
 	default:
-		g.m.out.Add(e)
+		d.m.out.Add(e)
 	}
-}
-
-// changedAtOnce is how many keys are taken from the table at a time.
-const changedAtOnce = 1 << 16
-
-// take takes all keys that have changed from the table, and tells the subscribers.
-func (d *disk) take() []string {
-	g := d.group
-	var keys []string
-	for more := true; more; {
-		some := g.table.Changed(changedAtOnce)
-		keys, more = append(keys, some...), len(some) == changedAtOnce
-	}
-	if len(keys) > 0 {
-		g.sweep.changed(keys)
-		g.m.out.Add(Notify{Group: g.index, Keys: keys})
-	}
-	return keys
 }
 
 // hold keeps an effect. Messages beyond the bound are dropped: the protocol repeats them.
 func (d *disk) hold(batch uint64, e machine.Effect) {
-	if _, message := e.(machine.Send); message && len(d.held) >= d.group.m.cfg.Bounds.Held {
-		d.group.m.counts.Unsent++
+	if _, message := e.(machine.Send); message && len(d.held) >= d.m.cfg.Bounds.Held {
+		d.m.counts.Unsent++
 		return
 	}
 	d.wanted = d.wanted || batch > d.last
 	d.held = append(d.held, held{batch, e})
 }
 
-// flush begins to write what has changed, unless a batch is being written.
-func (d *disk) flush() {
-	g := d.group
-	if d.writing != 0 || d.failed != nil || !d.dirty() || d.rests() {
-		return
-	}
+// due reports whether a batch is to be begun, after some keys have changed: nothing is being written, and what has
+// changed may not wait.
+func (d *disk) due(of count, changed []string) bool {
+	d.changed(changed)
+	return d.writing == 0 && d.failed == nil && d.dirty() && !d.rests(of)
+}
+
+// begin begins to write what has changed, with a meta.
+func (d *disk) begin(meta Meta, of count) {
 	d.last++
-	d.batchOf, d.batch = d.last, d.gather()
+	d.batchOf, d.batch = d.last, d.gather(meta, of)
 	clear(d.keys)
 	d.metaOf, d.sinceOf, d.bytesOf = d.meta || d.wiped, d.since, d.bytes
-	d.meta, d.noted, d.wiped, d.aside, g.age.news, d.wanted, d.bytes = false, false, false, false, false, false, 0
+	d.meta, d.noted, d.wiped, d.aside, d.wanted, d.bytes = false, false, false, false, false, 0
 	d.write()
 }
 
 // gather makes a batch of everything that has changed.
-func (d *disk) gather() Persist {
-	g := d.group
-	if d.counts() {
-		g.age.number()
+func (d *disk) gather(meta Meta, of count) Persist {
+	if d.counts() && of.compared() {
+		// While the replica is apart nobody depends on the batch, and the number stays: a greater one would hide what
+		// is missing below it.
+		d.written++
 	}
-	p := Persist{Group: g.cfg.Name, Meta: d.metaNow(), Wipe: d.wiped, Aside: d.aside}
+	meta.Written = d.written
+	p := Persist{Group: d.cfg.Name, Meta: meta, Wipe: d.wiped, Aside: d.aside}
 	for _, key := range slices.Sorted(maps.Keys(d.keys)) {
-		if e, ok := g.table.Get(key); ok {
+		if e, ok := d.cfg.Table.Get(key); ok {
 			p.Entries = append(p.Entries, e)
 		} else {
 			p.Drop = append(p.Drop, key)
@@ -178,67 +203,52 @@ func (d *disk) gather() Persist {
 
 // write writes the batch.
 func (d *disk) write() {
-	d.group.m.call++
-	d.writing = d.group.m.call
-	d.group.m.arm(diskTimer{d.group.index}, d.group.m.cfg.Timing.Store)
-	d.group.m.out.Add(machine.Call{ID: d.writing, Port: StorePort, Key: d.group.cfg.Name, Request: d.batch, Limit: d.group.m.cfg.Timing.Store})
+	d.m.call++
+	d.writing = d.m.call
+	d.m.arm(diskTimer{d.index}, d.m.cfg.Timing.Store)
+	d.m.out.Add(machine.Call{ID: d.writing, Port: StorePort, Key: d.cfg.Name, Request: d.batch, Limit: d.m.cfg.Timing.Store})
 }
 
 // rests reports whether what has changed may wait to be written, and sets the timer then.
-func (d *disk) rests() bool {
-	g := d.group
-	interval := g.cfg.Behind.Interval
-	if interval == 0 || g.age.apart() || d.meta || d.noted || d.wiped || d.wanted || d.bytes >= g.cfg.Behind.Bytes/2 {
+func (d *disk) rests(of count) bool {
+	interval := d.cfg.Behind.Interval
+	if interval == 0 || of != yes || d.meta || d.noted || d.wiped || d.wanted || d.bytes >= d.cfg.Behind.Bytes/2 {
 		return false
 	}
-	if g.m.now.Mono.Sub(d.since) >= interval {
+	if d.m.now.Mono.Sub(d.since) >= interval {
 		return false
 	}
-	g.m.out.Arm(behindTimer{g.index}, d.since.Add(interval))
+	d.m.out.Arm(behindTimer{d.index}, d.since.Add(interval))
 	return true
 }
 
 // ahead reports whether an answer, or a message with a body, may leave before the entries are
 // written on which it depends. Votes and the word for a sweep wait, and so does everything while
 // the store fails, or is so slow that more would be lost than was promised.
-func (d *disk) ahead(body any) bool {
-	g := d.group
-	if g.cfg.Behind.Interval == 0 || !d.used() || g.age.apart() || d.failed != nil {
+func (d *disk) ahead(body any, of count) bool {
+	if d.cfg.Behind.Interval == 0 || of != yes || d.failed != nil {
 		return false
 	}
 	switch body.(type) {
 	case Swept, Promise, Accepted:
 		return false
 	}
-	d.changed(d.take())
-	if d.meta || d.wiped || d.writing != 0 && d.metaOf || d.bytes+d.bytesOf > g.cfg.Behind.Bytes {
+	if d.meta || d.wiped || d.writing != 0 && d.metaOf || d.bytes+d.bytesOf > d.cfg.Behind.Bytes {
 		return false
 	}
-	oldest := g.m.now.Mono
+	oldest := d.m.now.Mono
 	if len(d.keys) > 0 {
 		oldest = d.since
 	}
 	if d.writing != 0 {
 		oldest = min(oldest, d.sinceOf)
 	}
-	return g.m.now.Mono.Sub(oldest) <= 2*g.cfg.Behind.Interval
+	return d.m.now.Mono.Sub(oldest) <= 2*d.cfg.Behind.Interval
 }
 
-// metaNow is what is to be remembered beside the entries.
-func (d *disk) metaNow() Meta {
-	g, older := d.group, ReplicaID(0)
-	if g.age.older != 0 {
-		older = g.self
-	}
-	return Meta{
-		Register: g.reg, Caught: g.caught, Promised: g.change.promised, Accepted: g.change.accepted, Value: g.change.value,
-		Confirmed: g.sweep.marks(), Written: g.age.written, Older: older, Shown: g.age.remembered(), Behind: g.unsure.behind(), Restarts: g.restarts,
-	}
-}
-
-// written takes the answer of the store. A batch that has failed may have been written or
+// answered takes the answer of the store. A batch that has failed may have been written or
 // not: it is written again.
-func (d *disk) written(in machine.Called) {
+func (d *disk) answered(in machine.Called) {
 	if in.ID != d.writing || d.writing == 0 {
 		return
 	}
@@ -248,12 +258,12 @@ func (d *disk) written(in machine.Called) {
 		return
 	}
 	d.failed = nil
-	d.group.m.out.Disarm(diskTimer{d.group.index})
-	d.group.age.kept = d.batch.Meta.Written
+	d.m.out.Disarm(diskTimer{d.index})
+	d.kept = d.batch.Meta.Written
 	d.batch, d.bytesOf = Persist{}, 0
 	n := 0
 	for n < len(d.held) && d.held[n].batch <= d.batchOf {
-		d.group.m.out.Add(d.held[n].effect)
+		d.m.out.Add(d.held[n].effect)
 		n++
 	}
 	d.held = slices.Delete(d.held, 0, n)
@@ -262,8 +272,8 @@ func (d *disk) written(in machine.Called) {
 // fail has the batch written again a little later.
 func (d *disk) fail(err error) {
 	d.writing, d.failed = 0, err
-	d.group.m.counts.StoreFailures++
-	d.group.m.arm(diskTimer{d.group.index}, d.group.m.cfg.Timing.Tick)
+	d.m.counts.StoreFailures++
+	d.m.arm(diskTimer{d.index}, d.m.cfg.Timing.Tick)
 }
 
 // again writes the failed batch again, and gives up waiting for one that is overdue.
@@ -277,19 +287,17 @@ func (d *disk) again() {
 }
 
 // final is the last batch, with everything in it that may be missing.
-func (d *disk) final() Persist {
+func (d *disk) final(meta Meta, of count) Persist {
 	d.keys = d.unwritten()
 	d.wiped, d.aside = d.wiped || d.batch.Wipe, d.aside || d.batch.Aside
 	d.meta = true
-	p := d.gather()
-	p.Meta.Behind = d.group.unsure.on
-	return p
+	return d.gather(meta, of)
 }
 
 // unwritten returns the keys that have changed, with those of the batch of which nothing is known.
 func (d *disk) unwritten() map[string]bool {
 	all := maps.Clone(d.keys)
-	for _, key := range d.group.table.Changed(math.MaxInt) {
+	for _, key := range d.cfg.Table.Changed(math.MaxInt) {
 		all[key] = true
 	}
 	for _, e := range d.batch.Entries {

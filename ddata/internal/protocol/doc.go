@@ -18,8 +18,13 @@
 //	ops     are reads, writes and deletes that wait for replicas
 //	remote  is reading and writing from a node that holds nothing
 //	sweep   drops tombstones and retires the origins of nodes that are gone
+//	sender  says things to others, with what it knows of the register
 //	disk    lets nothing leave before it is written, for a durable group
-//	age     keeps a replica from counting whose store was put back to an older state
+//
+// They decide by what is [known] of the register, of the other replicas, and of their stores and this one's: whether
+// those hold what they should is a part too ([integrity]), since a replica whose store was put back, or had not
+// everything in it when its node ended, must not count. No part calls the group: what one causes in another is
+// returned, and the group carries it out.
 //
 // # Reads and writes
 //

@@ -5,6 +5,7 @@ package protocol
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Why a key is as it is. The state of a group is read off as it stands ([explains.status]); what
+// Why a key is as it is. The state of a group is read off as it stands ([group.status]); what
 // the homes of a key hold is asked of them, as a read does, and the answers of a moment are
 // put together when all have answered or the time is over ([explains]). Nothing changes by
 // being asked about.
@@ -149,8 +150,11 @@ type Waiting struct {
 
 // explains are the questions of this node that homes have not answered.
 type explains struct {
-	group *group
-	open  map[OpID]*explain
+	*known
+
+	out  *sender
+	lags *lags
+	open map[OpID]*explain
 }
 
 // explain is one question about a key that waits for answers of homes.
@@ -164,37 +168,32 @@ type explain struct {
 	answers map[ReplicaID]*table.Entry
 }
 
-func newExplains(g *group) explains { return explains{group: g, open: map[OpID]*explain{}} }
-
 // explainsMost bounds the questions under way.
 const explainsMost = 64
 
-// begin asks the homes of a key what they hold.
-func (s *explains) begin(in ExplainKey) {
-	g := s.group
-	x := &explain{op: in.Op, key: in.Key, until: g.m.now.Mono.Add(in.Limit), asked: map[ReplicaID]bool{}, answers: map[ReplicaID]*table.Entry{}}
-	if s.home(in.Key) {
-		if e, ok := g.table.Get(in.Key); ok {
+// begin asks the homes of a key what they hold, and returns the question if it is over.
+func (s *explains) begin(in ExplainKey) *explain {
+	x := &explain{op: in.Op, key: in.Key, until: s.m.now.Mono.Add(in.Limit), asked: map[ReplicaID]bool{}, answers: map[ReplicaID]*table.Entry{}}
+	if s.home(s.self, in.Key) {
+		if e, ok := s.table.Get(in.Key); ok {
 			x.own, x.hash = &e, table.HashOfEntry(e)
 		}
-		x.answers[g.self] = x.own
+		x.answers[s.self] = x.own
 	}
 	if len(s.open) >= explainsMost {
-		s.end(x) // With what is known here.
-		return
+		return x // With what is known here.
 	}
 	s.open[x.op] = x
 	s.ask(x)
-	s.look(x)
+	return s.look(x)
 }
 
 // ask asks the homes that were not asked yet, as far as their nodes are known.
 func (s *explains) ask(x *explain) {
-	g := s.group
-	for _, id := range s.homes(x.key) {
-		if p := g.peers[id]; p != nil && id != g.self && !x.asked[id] {
+	for _, id := range s.views.homes(x.key) {
+		if p := s.peers[id]; p != nil && id != s.self && !x.asked[id] {
 			x.asked[id] = true
-			g.send(p, Ask{Op: x.op, Key: x.key, Hash: x.hash})
+			s.out.send(p, Ask{Op: x.op, Key: x.key, Hash: x.hash})
 		}
 	}
 }
@@ -202,23 +201,17 @@ func (s *explains) ask(x *explain) {
 // awaited reports whether a home may still answer: it is there, or may run on one of the
 // nodes of which no replica is known yet.
 func (s *explains) awaited(id ReplicaID) bool {
-	g := s.group
-	if g.peers[id] != nil || id == g.self {
-		return g.present(id)
+	if s.peers[id] != nil || id == s.self {
+		return s.present(id)
 	}
-	for _, p := range g.nodes { //quorate:unordered any of them
-		if p.id == 0 {
-			return true
-		}
-	}
-	return false
+	return s.unnamed()
 }
 
-// answer takes the answer of a home, and reports whether it was one to a question.
-func (s *explains) answer(p *peer, b Answer) bool {
+// answer takes the answer of a home, and reports whether it was one to a question. It returns that if it is over.
+func (s *explains) answer(p *peer, b Answer) (over *explain, asked bool) {
 	x := s.open[b.Op]
 	if x == nil {
-		return false
+		return nil, false
 	}
 	switch {
 	case b.Away:
@@ -227,46 +220,40 @@ func (s *explains) answer(p *peer, b Answer) bool {
 	case !b.Same:
 		x.answers[p.id] = b.Entry
 	}
-	s.look(x)
-	return true
+	return s.look(x), true
 }
 
-// look ends a question that all reachable homes have answered.
-func (s *explains) look(x *explain) {
-	for _, id := range s.homes(x.key) {
+// look returns a question if all reachable homes have answered it, else nil.
+func (s *explains) look(x *explain) *explain {
+	for _, id := range s.views.homes(x.key) {
 		if _, ok := x.answers[id]; !ok && s.awaited(id) {
-			return
+			return nil
 		}
 	}
-	s.end(x)
+	return x
 }
 
-// tick ends questions whose time is over.
-func (s *explains) tick() {
-	for _, x := range s.sorted() {
-		if s.ask(x); s.group.m.now.Mono >= x.until {
-			s.end(x)
-		}
-	}
+// late asks the homes of which the nodes are known since, and reports whether the time of a question is over.
+func (s *explains) late(x *explain) bool {
+	s.ask(x)
+	return s.m.now.Mono >= x.until
 }
 
 // sorted returns the questions in the order in which they began.
 func (s *explains) sorted() []*explain {
-	all := make([]*explain, 0, len(s.open))
-	for _, x := range s.open { //quorate:unordered sorted below
-		all = append(all, x)
-	}
-	slices.SortFunc(all, func(a, b *explain) int { return cmp.Compare(a.op, b.op) })
-	return all
+	return slices.SortedFunc(maps.Values(s.open), func(a, b *explain) int { return cmp.Compare(a.op, b.op) })
 }
 
-// end answers a question with what is known.
-func (s *explains) end(x *explain) {
-	g := s.group
+// explain answers a question with what is known, if it is over.
+func (g *group) explain(x *explain) {
+	if x == nil {
+		return
+	}
+	s := &g.explains
 	delete(s.open, x.op)
-	out := Explained{Op: x.op, Status: s.status(), Here: s.home(x.key), Entry: x.own, Bar: s.bar(x.known()), Ops: g.ops.about(x.key)}
+	out := Explained{Op: x.op, Status: g.status(), Here: g.home(g.self, x.key), Entry: x.own, Bar: s.bar(x.known()), Ops: g.ops.about(x.key)}
 	all := x.versions()
-	for _, id := range s.homes(x.key) {
+	for _, id := range s.views.homes(x.key) {
 		h := Home{ID: id}
 		if h.Entry, h.Answered = x.answers[id]; h.Answered {
 			s.judge(x, &h, all)
@@ -313,23 +300,17 @@ func (x *explain) versions() (all table.Versions) {
 
 // ids returns the replicas that have answered, sorted.
 func (x *explain) ids() []ReplicaID {
-	ids := make([]ReplicaID, 0, len(x.answers))
-	for id := range x.answers { //quorate:unordered sorted below
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(maps.Keys(x.answers))
 }
 
 // judge says what a home lacks, and since when.
 func (s *explains) judge(x *explain, h *Home, all table.Versions) {
-	lags := &s.group.lags
 	lacking := x.lacks(all, h.Entry)
 	if len(lacking) == 0 {
-		lags.has(h.ID, x.key)
+		s.lags.has(h.ID, x.key)
 		return
 	}
-	h.Since = lags.since(h.ID, x.key, x.own, lacking)
+	h.Since = s.lags.since(h.ID, x.key, x.own, lacking)
 	for _, of := range lacking {
 		if h.Undead = of.origin == tombOrigin; !h.Undead {
 			h.Lacks = append(h.Lacks, Lag{Origin: of.origin, Count: of.to - of.have})
@@ -337,56 +318,48 @@ func (s *explains) judge(x *explain, h *Home, all table.Versions) {
 	}
 }
 
-// home reports whether this node's replica is a home of a key.
-func (s *explains) home(key string) bool {
-	g := s.group
-	return g.holds() && g.views.bucket(table.BucketOf(key)).has(g.self)
-}
-
 // survey answers with the state of all groups.
 func (m *Machine) survey(in Survey) {
 	answer := Surveyed{Op: in.Op}
 	for _, g := range m.groups {
-		answer.Groups = append(answer.Groups, g.explains.status())
+		answer.Groups = append(answer.Groups, g.status())
 	}
 	m.out.Add(answer)
 }
 
-// homes returns the homes of a key in all sets, sorted.
-func (s *explains) homes(key string) (ids []ReplicaID) {
-	g := s.group
-	if g.reg == nil {
+// homes returns the homes of a key in all sets, sorted; none while no register is known.
+func (v *views) homes(key string) (ids []ReplicaID) {
+	if v == nil {
 		return nil
 	}
-	v := g.views.bucket(table.BucketOf(key))
-	for _, r := range NewSet(slices.Concat(v.current, v.next, v.old)...) {
+	of := v.bucket(table.BucketOf(key))
+	for _, r := range NewSet(slices.Concat(of.current, of.next, of.old)...) {
 		ids = append(ids, r.ID)
 	}
 	return ids
 }
 
 // status returns how the group stands.
-func (s *explains) status() GroupStatus {
-	g := s.group
-	of := GroupStatus{Self: g.self, Refused: g.refused, Disputed: g.claims.String(), Apart: g.age.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
-	of.Store = StoreStatus{Used: g.disk.used(), Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}
-	if g.unsure.on {
+func (g *group) status() GroupStatus {
+	of := GroupStatus{Self: g.self, Refused: g.lead.refused, Disputed: g.integrity.disputed(), Apart: g.integrity.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
+	of.Store = StoreStatus{Used: g.disk.used, Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}
+	if g.integrity.unclean {
 		of.Unsure = g.m.now.Mono.Sub(g.m.began)
 	}
 	if g.m.state != nil {
-		of.Leader = g.lead.node()
+		of.Leader = g.leader()
 	}
 	if g.reg == nil {
 		return of
 	}
 	there := func(id ReplicaID) bool { return g.present(id) && !g.isApart(id) }
 	of.Quorum = g.views.each(func(v *view) bool { return v.current.Wins(there) })
-	of.Sealed, of.Swept, of.Since, of.Caught = g.sealed, g.reg.Swept, g.m.now.Mono.Sub(g.lead.began), g.holds() && g.caught && !g.age.apart()
+	of.Sealed, of.Swept, of.Since, of.Caught = g.sealed, g.reg.Swept, g.m.now.Mono.Sub(g.lead.began), g.holds() && g.caught && !g.apart()
 	for _, r := range NewSet(slices.Concat(g.reg.Current, g.reg.Next, g.reg.Old)...) {
-		of.Replicas = append(of.Replicas, s.replicaStatus(r))
+		of.Replicas = append(of.Replicas, g.explains.replicaStatus(r))
 	}
 	for i := range g.reg.Held {
-		of.Held = append(of.Held, s.heldStatus(&g.reg.Held[i]))
+		of.Held = append(of.Held, g.explains.heldStatus(&g.reg.Held[i]))
 	}
 	for _, x := range g.passes.open { //quorate:unordered sorted below
 		if x.catchUp {
@@ -399,7 +372,7 @@ func (s *explains) status() GroupStatus {
 
 // heldStatus returns what is known of buckets that are held back.
 func (s *explains) heldStatus(h *Held) HeldStatus {
-	of := HeldStatus{Buckets: len(h.Buckets), Moves: h.Moves, Gone: s.group.missing(&view{current: h.Homes, old: h.Old})}
+	of := HeldStatus{Buckets: len(h.Buckets), Moves: h.Moves, Gone: s.missing(&view{current: h.Homes, old: h.Old})}
 	for _, r := range h.Homes {
 		of.Homes = append(of.Homes, r.ID)
 	}
@@ -408,32 +381,30 @@ func (s *explains) heldStatus(h *Held) HeldStatus {
 
 // replicaStatus returns what is known of one replica of the register.
 func (s *explains) replicaStatus(r Replica) ReplicaStatus {
-	g := s.group
 	of := ReplicaStatus{
-		ID: r.ID, Zone: r.Zone, Current: g.reg.Current.Has(r.ID), Next: g.reg.Next.Has(r.ID), Old: g.reg.Old.Has(r.ID),
-		Present: g.reachable(r.ID), Apart: g.isApart(r.ID), Caught: g.hasCaught(r.ID),
+		ID: r.ID, Zone: r.Zone, Current: s.reg.Current.Has(r.ID), Next: s.reg.Next.Has(r.ID), Old: s.reg.Old.Has(r.ID),
+		Present: s.reachable(r.ID), Apart: s.isApart(r.ID), Caught: s.hasCaught(r.ID),
 	}
-	if r.ID == g.self {
-		of.Node, of.Gen, of.Unsure = g.m.cfg.Self, g.gen(), g.unsure.on
-	} else if p := g.peers[r.ID]; p != nil {
-		of.Node, of.Gen, of.Heard, of.Unsure = p.node, p.gen, g.m.now.Mono.Sub(p.lastHeard), p.unsure != 0
+	if r.ID == s.self {
+		of.Node, of.Gen, of.Unsure = s.m.cfg.Self, s.gen(), s.integrity.unclean
+	} else if p := s.peers[r.ID]; p != nil {
+		of.Node, of.Gen, of.Heard, of.Unsure = p.node, p.gen, s.m.now.Mono.Sub(p.heard), p.unsure != 0
 	}
 	return of
 }
 
 // bar returns what keeps a tombstone from being swept.
 func (s *explains) bar(e *table.Entry) Bar {
-	g := s.group
 	switch {
 	case e == nil || e.State == table.Live:
 		return NoTombstone
-	case g.reg.Phase == PhaseJoint || !g.sealed:
+	case s.reg.Phase == PhaseJoint || !s.sealed:
 		return AwaitsChange
-	case e.Stamp >= g.gen():
+	case e.Stamp >= s.gen():
 		return AwaitsGeneration
-	case !g.lead.mine():
+	case !s.leads():
 		return AwaitsLeader
-	case len(g.sweep.unconfirmed()) > 0:
+	case len(s.out.sweep.unconfirmed()) > 0:
 		return AwaitsReplicas
 	default:
 		return AwaitsSweep
@@ -446,7 +417,7 @@ func (s *sweep) unconfirmed() (ids []ReplicaID) {
 	if s.answers == nil {
 		return nil
 	}
-	for _, r := range s.group.reg.Current {
+	for _, r := range s.reg.Current {
 		if _, ok := s.answers[r.ID]; !ok {
 			ids = append(ids, r.ID)
 		}
@@ -458,7 +429,7 @@ func (s *sweep) unconfirmed() (ids []ReplicaID) {
 func (s *spread) unread(id ReplicaID, key string) time.Duration {
 	for _, f := range s.flights {
 		if _, carries := f.keys[key]; carries && f.to[id] {
-			return s.group.m.now.Mono.Sub(f.sent)
+			return s.m.now.Mono.Sub(f.sent)
 		}
 	}
 	return 0
@@ -470,8 +441,8 @@ func (s *ops) about(key string) (all []Waiting) {
 		if o.key != key {
 			continue
 		}
-		w := Waiting{Kind: o.kind(), Level: o.level, Since: s.group.m.now.Mono.Sub(o.began)}
-		for _, id := range s.group.explains.homes(key) {
+		w := Waiting{Kind: o.kind(), Level: o.level, Since: s.known.m.now.Mono.Sub(o.began)}
+		for _, id := range s.known.views.homes(key) {
 			if !o.stored[id] && !(o.stage == asking && o.has(id)) {
 				w.Missing = append(w.Missing, id)
 			}

@@ -4,19 +4,16 @@
 package protocol
 
 import (
-	"cmp"
-	"slices"
-	"time"
+	"fmt"
 
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/gossip"
-	"github.com/quorate/quorate/machine"
 )
 
 // A group connects its parts: what comes in ([group.received]), which register is known
 // ([group.adopt]), which replicas there are ([group.membersChanged]), what is repeated
-// ([group.tick]), and how messages go out ([group.send]).
+// ([group.tick]); and carries out what its parts return.
 
 // group is one group of keys on this node. Invariants, between steps:
 //
@@ -27,78 +24,36 @@ import (
 //	G5  no message is written and no operation ends while a register is taken over, but for what
 //	    [group.adopt] does last
 type group struct {
-	m        *Machine
-	index    uint8
-	cfg      Group
-	table    *table.Table
-	self     ReplicaID
-	reg      *Register // Nil while no register is known.
-	views    *views    // Of reg.
-	caught   bool      // The replica has caught up, or was there from the beginning.
-	sealed   bool      // The end is known to be sealed.
-	knows    map[ReplicaID]bool
-	peers    map[ReplicaID]*peer
-	nodes    map[gossip.NodeID]*peer
-	none     map[gossip.NodeID]bool      // The nodes that have said that they know no register.
-	gone     map[ReplicaID]gossip.NodeID // The last nodes of replicas of the register that are those of no member.
-	rerouted bool                        // A replica is at another node than the last route says.
-	refused  string                      // Why this replica cannot take part, for people: empty mostly.
-	restarts uint64                      // The greatest number of unclean starts that is known, see [unsure].
+	known
+	sender
 
-	change     change     // Deciding the next generation.
+	rerouted bool // A replica is at another node than the last route says.
+
 	lead       lead       // What the leader wants to change.
 	behind     behind     // Catching up.
 	passes     passes     // Comparisons of tables.
 	spread     spread     // Deltas.
 	ops        ops        // Operations.
 	remote     remote     // Operations through other nodes.
-	sweep      sweep      // Sweeps.
 	explains   explains   // Questions.
 	lags       lags       // Since when others lag.
-	claims     claims     // Replicas that several nodes claim to be.
-	disk       disk       // The store.
-	unsure     unsure     // Whether this replica may have lost what it has acknowledged.
-	age        age        // How old stores are.
 	majorities majorities // Whether there are majorities.
 }
 
-// peer is another replica of the group, or a member of which no replica is known yet.
-type peer struct {
-	node           gossip.NodeID
-	id             ReplicaID // 0 while unknown.
-	gen            uint64    // The generation that it is known to know.
-	turn           uint32
-	caught         uint64 // The generation in which it has said that it caught up.
-	lastHeard      machine.Instant
-	none           bool   // It has said that it knows no register.
-	registerSent   uint64 // The generation that was sent to it last, and when.
-	registerSentAt machine.Instant
-	// verified is when its node was last asked whether it still is this replica, which another node claims to be.
-	verified machine.Instant
-
-	agrees        bool            // It remembers no batch of this replica's store that is missing.
-	apart         bool            // It has said that it does not count for now.
-	older         bool            // It has said that its store is older: it will come back as another replica.
-	stands        bool            // Its node may host, as it has said.
-	taken         uint64          // How far it has said that it catches up, see [Hello],
-	moved         machine.Instant // and when it said so first.
-	batchWritten  uint64          // The greatest number of a batch that it has shown under its id.
-	batchLost     uint64          // The batch that its store has forgotten, 0 for none.
-	storeCompared bool            // Its store was compared with what is remembered of it.
-	batchShown    uint64          // The number of the batch that was shown to it last.
-	unsure        machine.Instant // When its node was first heard to say that it is unsure, 0 if it does not say so.
-}
-
-func newGroup(m *Machine, index uint8, cfg Group) *group {
-	g := &group{
-		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica,
+func newGroup(m *env, index uint8, cfg Group) *group {
+	g := &group{known: known{
+		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica, caught: cfg.Meta.Caught, integrity: newIntegrity(cfg),
 		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
-	}
-	g.change, g.lead, g.behind, g.passes = change{group: g}, lead{group: g}, behind{group: g, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}, newPasses(g)
-	g.spread, g.ops, g.sweep, g.disk = newSpread(g), newOps(g), sweep{group: g}, newDisk(g)
-	g.remote, g.explains, g.lags, g.claims = newRemote(g), newExplains(g), newLags(g), newClaims(g)
-	g.age, g.unsure, g.restarts = newAge(g), newUnsure(g), cfg.Meta.Restarts
-	g.caught, g.majorities = cfg.Meta.Caught, majorities{group: g}
+	}}
+	k := &g.known
+	g.sender = sender{known: k, disk: newDisk(m, index, cfg), sweep: sweep{known: k, disk: &g.disk}, change: change{known: k, disk: &g.disk}}
+	g.lags, g.majorities = newLags(m, cfg.Table), majorities{known: k, out: &g.sender, passes: &g.passes}
+	g.lead = lead{known: k, out: &g.sender, passes: &g.passes, majorities: &g.majorities}
+	g.passes, g.spread = newPasses(k, &g.lags), newSpread(k, &g.lags)
+	g.behind = behind{known: k, passes: &g.passes, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}
+	g.remote = newRemote(k, &g.sender, &g.majorities)
+	g.ops = ops{known: k, out: &g.sender, lags: &g.lags, spread: &g.spread, remote: &g.remote, majorities: &g.majorities, open: map[OpID]*op{}}
+	g.explains = explains{known: k, out: &g.sender, lags: &g.lags, open: map[OpID]*explain{}}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
 	if r := cfg.Meta.Register; r != nil {
@@ -110,262 +65,22 @@ func newGroup(m *Machine, index uint8, cfg Group) *group {
 
 // start says which replicas hold what.
 func (g *group) start() {
-	g.unsure.start()
+	// Before anything leaves, the store says that more may be acknowledged than is in it, and an unclean start has a
+	// number of its own.
+	if g.integrity.unclean {
+		g.m.counts.Unclean++
+		g.integrity.restarts++
+	}
+	if g.integrity.unclean || g.cfg.Behind.Interval > 0 {
+		g.disk.metaChanged()
+	}
 	g.route()
-}
-
-// member reports whether this node holds the group.
-func (g *group) member() bool { return g.self != 0 }
-
-// gen returns the generation that is known, 0 for none.
-func (g *group) gen() uint64 {
-	if g.reg == nil {
-		return 0
-	}
-	return g.reg.Gen
-}
-
-// holds reports whether this replica is in a set, and so holds data.
-func (g *group) holds() bool { return g.reg != nil && g.member() && g.reg.In(g.self) }
-
-// isApart reports whether a replica does not count for now, as far as is known.
-func (g *group) isApart(id ReplicaID) bool {
-	if id == g.self {
-		return g.age.apart()
-	}
-	p := g.peers[id]
-	return p != nil && p.apart
-}
-
-// stands reports whether a replica completes majorities: its node may host, as far as is known.
-func (g *group) stands(id ReplicaID) bool {
-	if id == g.self {
-		return g.m.mayHost()
-	}
-	p := g.peers[id]
-	return p != nil && p.stands
-}
-
-// isOlder reports whether the store of a replica is older than what others remember of it, as
-// far as is known: the replica does not come to count again.
-func (g *group) isOlder(id ReplicaID) bool {
-	if id == g.self {
-		return g.age.older != 0
-	}
-	p := g.peers[id]
-	return p != nil && p.older
-}
-
-// speaks reports whether a node may send in the name of a replica: in memory a replica is
-// its node.
-func (g *group) speaks(node gossip.NodeID, id ReplicaID) bool {
-	return id != 0 && (g.cfg.Durable || id == ReplicaID(node.UID))
-}
-
-// received takes a message of a member.
-func (g *group) received(from gossip.NodeID, e Envelope) {
-	if g.claims.refuse(from, e.From) {
-		g.m.counts.Claims++
-		return
-	}
-	if p := g.nodes[from]; p != nil && p.former(e) {
-		return
-	}
-	p := g.meet(from, e)
-	if e.Register != nil && g.conflicts(e.Register.Lineage) || g.conflicts(e.Lineage) {
-		g.refused = "another replica has a register of another lineage: one of the two has to accept its loss"
-		g.m.counts.Malformed++
-		return
-	}
-	g.noteRestarts(e.Restarts)
-	if e.Register != nil && (g.reg == nil || e.Register.Above(g.reg)) {
-		g.adopt(e.Register, false)
-	}
-	if e.Gen > g.gen() || g.reg != nil && e.Lineage.Turn > g.reg.Lineage.Turn {
-		// The sender believed that the register is known here: the answer tells it better.
-		g.send(p, Hello{})
-		return
-	}
-	if g.reg != nil && !e.Lineage.IsZero() && e.Lineage.Turn < g.reg.Lineage.Turn {
-		// An operator has ended the sender's lineage, and what was written in it since is not
-		// merged: the sender puts it aside as soon as it knows.
-		g.m.counts.Stale++
-		g.sendRegister(p)
-		return
-	}
-	if p.batchLost, p.storeCompared = g.age.compare(p, e), true; p.batchLost != 0 {
-		if b, told := e.Body.(Aged); told {
-			g.age.told(p, b) // Without an answer: two whose stores are older would answer each other for ever.
-			return
-		}
-		g.send(p, Aged{Of: e.From, Written: p.batchLost})
-		return
-	}
-	g.age.look()
-	if e.Gen == g.gen() && g.reg != nil && e.Lineage == g.reg.Lineage {
-		g.knows[p.id] = true
-		if e.Sealed {
-			g.seal()
-		}
-		if e.Caught {
-			p.caught = e.Gen
-		}
-	}
-	g.dispatch(p, e)
-	g.trySeal()
-	if g.reg != nil && g.misses(p) {
-		g.sendRegister(p)
-	}
-}
-
-// misses reports whether a peer is not known to know the present register.
-func (g *group) misses(p *peer) bool {
-	turn := g.reg.Lineage.Turn
-	return p.turn < turn || p.turn == turn && p.gen < g.reg.Gen
-}
-
-// noteRestarts takes over a greater number of unclean starts. Who acknowledges from now on says so;
-// what was acknowledged before may have been lost, and is asked for again.
-func (g *group) noteRestarts(restarts uint64) {
-	if !g.cfg.Durable || restarts <= g.restarts {
-		return
-	}
-	g.spread.rest()
-	g.restarts = restarts
-	g.disk.metaChanged()
-	g.ops.raised()
-}
-
-// sendRegister tells a peer of the present register, unless it was told a moment ago.
-func (g *group) sendRegister(p *peer) {
-	if p.registerSent == g.gen() && g.m.now.Mono.Sub(p.registerSentAt) < g.m.cfg.Timing.Tick {
-		return
-	}
-	g.send(p, Hello{})
-}
-
-// conflicts reports whether a lineage is another one of the same turn.
-func (g *group) conflicts(l Lineage) bool {
-	return g.reg != nil && !l.IsZero() && l.Turn == g.reg.Lineage.Turn && l.ID != g.reg.Lineage.ID
-}
-
-// former reports whether a message was sent before the replica of its node was given another id
-// (see [RenewID]), and comes late: the numbers of batches go on under the new id.
-func (p *peer) former(e Envelope) bool {
-	return p.id != 0 && p.id != e.From && e.Written < p.batchWritten
-}
-
-// meet notes what an envelope says about its sender.
-func (g *group) meet(from gossip.NodeID, e Envelope) *peer {
-	p := g.nodes[from]
-	if p == nil {
-		p = &peer{node: from}
-		g.nodes[from] = p
-	}
-	if p.id != e.From {
-		if g.peers[p.id] == p {
-			delete(g.peers, p.id)
-		}
-		p.id, p.batchWritten, g.rerouted = e.From, 0, true
-	}
-	p.batchWritten = max(p.batchWritten, e.Written)
-	if !g.startedAgain(p) {
-		g.peers[p.id] = p
-	}
-	p.gen, p.turn, p.none, p.lastHeard = e.Gen, e.Lineage.Turn, e.Gen == 0, g.m.now.Mono
-	p.agrees, p.apart, p.older, p.stands = p.agrees || e.Agrees, e.Apart, e.Older, !e.Suspended
-	if !e.Unsure {
-		p.unsure = 0
-	} else if p.unsure == 0 {
-		p.unsure = g.m.now.Mono
-	}
-	if p.none && g.reg == nil {
-		g.none[from] = true
-	}
-	return p
-}
-
-// startedAgain reports whether a durable replica is known to have started again since, as another
-// node at the same address: a message of the former node comes late.
-func (g *group) startedAgain(p *peer) bool {
-	q := g.peers[p.id]
-	return q != nil && q != p && q.node.Address == p.node.Address && g.claims.older(p.node, q.node)
-}
-
-// demands reports whether a message wants something of a replica that only one does which
-// counts.
-func demands(body any) bool {
-	switch body.(type) {
-	case Prepare, Accept, Deltas, Put, Ask, Compare, AskBuckets, Pull, Sweep, Borrow, Commit, RemoveKey:
-		return true
-	default:
-		return false
-	}
-}
-
-// dispatch hands the content of a message to its part.
-func (g *group) dispatch(p *peer, e Envelope) {
-	if g.age.apart() && demands(e.Body) && !(e.Unsure && g.unsure.on && g.age.proven && compares(e.Body)) {
-		return
-	}
-	if e.Restarts < g.restarts && acknowledges(e.Body) {
-		return // It may have been lost since: the operation asks again.
-	}
-	switch b := e.Body.(type) {
-	case Hello:
-		if b.Taken > p.taken {
-			p.taken, p.moved = b.Taken, g.m.now.Mono
-		}
-		if b.Ask {
-			g.send(p, Hello{})
-		}
-	case Prepare:
-		g.change.prepared(p, b)
-	case Promise:
-		g.change.promise(p, b)
-	case Accept:
-		g.change.accept(p, b)
-	case Accepted:
-		g.change.acceptance(p, b)
-	case Deltas:
-		g.spread.taken(p, b)
-	case DeltasTaken:
-		g.spread.answered(p, b)
-	case Put:
-		g.ops.put(p, b)
-	case PutTaken:
-		g.ops.putTaken(p, b)
-	case Ask:
-		g.ops.ask(p, b)
-	case Answer:
-		if !g.explains.answer(p, b) {
-			g.ops.answer(p, e.Gen, b)
-		}
-	case Borrow:
-		g.remote.lend(p, b)
-	case Lent:
-		g.remote.lent(p, b)
-	case Commit:
-		g.remote.keep(p, b)
-	case RemoveKey:
-		g.remote.removeFor(p, b)
-	case Committed:
-		g.remote.committed(p, b)
-	case Sweep:
-		g.sweep.asked(p, b)
-	case Swept:
-		g.sweep.answered(p, b)
-	case Aged:
-		g.age.told(p, b)
-	default:
-		g.passes.received(p, e)
-	}
 }
 
 // adopt takes a register over that replaces the known one. With fresh, this replica has
 // created it.
 func (g *group) adopt(r *Register, fresh bool) {
-	g.spread.rest()
+	g.rest()
 	before := g.reg
 	known := uint64(0)
 	if before != nil && before.Lineage.Turn == r.Lineage.Turn {
@@ -376,8 +91,10 @@ func (g *group) adopt(r *Register, fresh bool) {
 		known, other = before.Gen, false
 	}
 	g.take(r)
-	if g.age.prune(); other {
-		g.age.forget()
+	g.integrity.prune(func(id ReplicaID) bool { return r.In(id) || g.peers[id] != nil })
+	if other {
+		g.integrity.forget()
+		g.rerouted = true
 	}
 	switch {
 	case fresh:
@@ -393,20 +110,88 @@ func (g *group) adopt(r *Register, fresh bool) {
 		g.drop(false)
 	}
 	g.caught = r.stays(g.caught, fresh || r.Gen == known+1)
-	g.dropReset(known)
-	g.dropForeign()
-	g.lags.adopted()
+	g.dropBuckets(known)
+	g.lags.adopted(r)
 	g.disk.metaChanged()
-	g.behind.begin()
+	g.caughtUp(g.behind.begin())
 	g.change.reset()
 	g.lead.adopted()
 	g.majorities.adopted()
 	g.sweep.adopted()
 	g.ops.adopted(r.Gen == known+1 && !other)
-	g.unsure.adopted() // After the operations, which it looks at.
+	if g.integrity.forgetCopies(); g.integrity.unclean && !g.holds() {
+		g.sure() // Who is in no set holds nothing, and has lost nothing. After the operations, which it looks at.
+	}
 	g.majorities.wentOn(before)
 	g.route()
 	g.greet()
+}
+
+// propose begins to make a register that of the next generation, if one is proposed.
+func (g *group) propose(p *proposal) {
+	if p == nil {
+		return
+	}
+	g.post(g.change.propose(p)...)
+	if own, votes := g.change.own(); votes {
+		g.promised(g.self, own)
+	}
+}
+
+// promised counts a promise.
+func (g *group) promised(by ReplicaID, b Promise) {
+	enough, out := g.change.promise(by, b)
+	g.post(out...)
+	if !enough {
+		return
+	}
+	if own, votes := g.change.ownAccepted(); votes {
+		g.accepted(g.self, own)
+	}
+}
+
+// accepted counts an acceptance, and takes over what is decided.
+func (g *group) accepted(by ReplicaID, b Accepted) {
+	if v := g.change.acceptance(by, b); v != nil {
+		g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
+		g.adopt(v, g.reg == nil)
+	}
+}
+
+// catchUp takes in what this replica lacks, if it has to.
+func (g *group) catchUp() {
+	if !g.behind.needs() {
+		return
+	}
+	g.caughtUp(g.behind.enough())
+	g.post(g.behind.ask()...)
+}
+
+// caughtUp notes that this replica has caught up, if it has, and tells the others.
+func (g *group) caughtUp(has bool) {
+	if !has {
+		return
+	}
+	g.caught = true
+	g.disk.metaChanged()
+	g.greet()
+	g.ops.caughtUp()
+}
+
+// compare handles the message of a pass, and what follows from it.
+func (g *group) compare(p *peer, e Envelope) {
+	x := g.passes.received(p, e)
+	g.give(p, x.back)
+	g.post(x.out...)
+	if x.ended == nil {
+		return
+	}
+	if x.ended.catchUp {
+		g.caughtUp(g.behind.took(x.ended))
+	}
+	g.integrity.ended(x.ended)
+	g.restored()
+	g.majorities.ended(x.ended)
 }
 
 // take makes a register the known one. It sends and ends nothing: what this replica holds, and
@@ -417,11 +202,6 @@ func (g *group) take(r *Register) {
 	clear(g.knows)
 	g.knows[g.self] = true
 	g.sealed = g.ends()
-}
-
-// ends reports whether a winning part of the old homes of each bucket is known to know of the end.
-func (g *group) ends() bool {
-	return g.views.sealed(g.reg.Phase, func(id ReplicaID) bool { return g.knows[id] })
 }
 
 // drop forgets everything that the replica holds. With aside, the store keeps a copy.
@@ -437,31 +217,12 @@ func (g *group) drop(aside bool) {
 	g.disk.wipe(aside)
 }
 
-// dropForeign drops the buckets of which this replica is no home any more.
-func (g *group) dropForeign() {
-	if g.cfg.Copies == 0 || !g.holds() {
-		return
-	}
-	for bucket := range table.Buckets {
-		if !g.views.bucket(bucket).has(g.self) {
-			g.table.Drop(bucket)
-		}
-	}
-}
-
-// seal notes that the end of the change is sealed.
-func (g *group) seal() {
-	if !g.sealed {
+// seal notes that the end of the change is sealed: a peer says so, or a winning part of the old homes of each bucket
+// is known to know of it.
+func (g *group) seal(said bool) {
+	if g.reg != nil && !g.sealed && (said || g.ends()) {
 		g.sealed, g.rerouted = true, true
 		g.ops.recount()
-	}
-}
-
-// trySeal seals the end as soon as a winning part of the old homes of each bucket is
-// known to know of it.
-func (g *group) trySeal() {
-	if g.reg != nil && !g.sealed && g.ends() {
-		g.seal()
 	}
 }
 
@@ -470,29 +231,10 @@ func (g *group) route() {
 	g.m.out.Add(Routed{Group: g.index, Route: g.routeNow()})
 }
 
-// greet tells every replica of the sets, and who leads, of a new generation.
-func (g *group) greet() {
-	for _, p := range g.sorted() {
-		if g.reg.In(p.id) || p.node == g.lead.node() {
-			g.send(p, Hello{})
-		}
-	}
-}
-
-// sorted returns the known peers, sorted by id.
-func (g *group) sorted() []*peer {
-	all := make([]*peer, 0, len(g.peers))
-	for _, p := range g.peers { //quorate:unordered sorted below
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
-	return all
-}
-
 // membersChanged forgets peers that are no members any more.
 func (g *group) membersChanged() {
 	state := g.m.state
-	g.claims.membersChanged()
+	g.integrity.forgetClaims(state)
 	for node, p := range g.nodes { //quorate:unordered each peer by itself
 		if state.Member(node) != nil {
 			continue
@@ -528,115 +270,54 @@ func (g *group) membersChanged() {
 
 // tick repeats what was not answered.
 func (g *group) tick() {
-	g.table.SetTick(g.seconds())
-	g.explains.tick()
+	g.table.SetTick(g.m.seconds())
+	for _, x := range g.explains.sorted() {
+		if g.explains.late(x) {
+			g.explain(x)
+		}
+	}
 	if g.m.state == nil {
 		return
 	}
-	g.hello()
+	g.hello(g.passes.taken)
 	g.majorities.tick()
 	if !g.member() {
 		g.ops.tick()
 		g.remote.tick()
 		return
 	}
-	if g.age.tick(); !g.age.apart() {
-		g.lead.tick()
-		g.behind.tick()
-		g.passes.tick()
+	if g.tickStore(); !g.apart() {
+		g.propose(g.lead.tick())
+		g.catchUp()
+		g.post(g.passes.tick()...)
 	}
-	g.unsure.tick()
+	g.restore()
 	g.spread.tick()
-	if !g.age.apart() {
-		g.sweep.tick()
+	if !g.apart() {
+		g.post(g.sweep.tick()...)
 	}
 	g.ops.tick()
 	g.remote.tick()
 }
 
-// hello asks those members of which no replica is known, and tells the leader how far
-// this replica is while something changes, and of which name it is while it is in no set.
-func (g *group) hello() {
-	for _, of := range g.m.replicas(g.cfg.Role) {
-		p := g.nodes[of.Node]
-		switch {
-		case p == nil:
-		case p.id == 0:
-			g.send(p, Hello{Ask: true})
-		case of.Node == g.lead.node() && (g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || g.member() && !g.reg.In(g.self)):
-			g.send(p, Hello{Taken: g.behind.taken})
-		case g.reg != nil && g.misses(p) && (g.reg.In(p.id) || g.lead.mine()):
-			g.send(p, Hello{Ask: true})
-		}
-	}
-}
-
-// seconds is the time in seconds since the machine was started.
-func (g *group) seconds() uint32 { return uint32(g.m.now.Mono.Sub(g.m.began) / time.Second) }
-
-// settle ends a step: what has changed goes to subscribers and to the store.
-func (g *group) settle() {
+// settle ends a step: what has changed goes to subscribers and to the store. Asked for it, it reports whether anything
+// waits that a tick brings further.
+func (g *group) settle(asked bool) (busy bool) {
 	if g.rerouted {
 		g.rerouted = false
 		g.route()
 	}
-	g.disk.changed(g.disk.take())
-	g.disk.flush()
+	g.flush()
+	return asked && g.busy()
 }
 
-// send sends a message to a peer, with the register unless the peer is known to know it.
-func (g *group) send(p *peer, body any) {
-	if g.reg == nil && !g.counted(p.node) {
-		return // Who is not asked before a register is created must not be told that there is none.
-	}
-	e, ahead := Envelope{Group: g.index, From: g.envelopeID(), Body: body}, false
-	if g.disk.used() {
-		g.disk.changed(g.disk.take())
-		e.Loaded, e.Written, e.Apart, e.Older, e.Unsure = g.age.loaded, g.age.shows(), g.age.apart(), g.age.older != 0, g.unsure.on
-		if ahead = g.disk.ahead(body); ahead {
-			e.Written = g.age.kept
-		}
-		p.batchShown = e.Written
-	}
-	e.Suspended = !g.m.mayHost()
-	e.Agrees, e.Restarts = g.cfg.Durable && p.storeCompared && p.batchLost == 0, g.restarts
+// rest sends what waits before another register is adopted, since afterwards it would have to
+// say another generation, and forgets the batches that are on their way.
+func (g *group) rest() {
 	if g.reg != nil {
-		e.Lineage, e.Gen, e.Sealed, e.Caught = g.reg.Lineage, g.reg.Gen, g.sealed, g.caught && !g.age.apart()
-		if g.misses(p) {
-			e.Register, p.registerSent, p.registerSentAt = g.reg, g.reg.Gen, g.m.now.Mono
-		}
+		g.ops.carry(g.spread.flush(true))
 	}
-	send := machine.Send{To: p.node, Lane: laneOf(body), Message: e}
-	if ahead {
-		g.m.out.Add(send)
-		return
-	}
-	g.disk.after(send)
-}
-
-// counted reports whether a node may hold the group, as far as the members are known here.
-func (g *group) counted(node gossip.NodeID) bool {
-	of := g.m.state.Member(node)
-	return of != nil && of.HasService(uint16(Service)) && (g.cfg.Role == "" || of.HasRole(g.cfg.Role)) && of.Status != gossip.Down && of.Status != gossip.Exiting
-}
-
-// envelopeID is the id under which this node speaks: that of its replica, or of its life
-// if it only reads and writes.
-func (g *group) envelopeID() ReplicaID {
-	if g.member() {
-		return g.self
-	}
-	return ReplicaID(g.m.cfg.Self.UID)
-}
-
-// laneOf returns the lane of a message: what may be large goes where nothing small waits.
-func laneOf(body any) machine.Lane {
-	switch body.(type) {
-	case Compare, Groups, AskBuckets, BucketHashes, Pull, Pulled:
-		return machine.LaneBulk
-	default:
-		return machine.LaneMessage
-	}
+	g.spread.forget()
 }
 
 // OriginOf returns the origin under which a node changes values.
@@ -645,13 +326,4 @@ func OriginOf(uid gossip.UID) crdt.Origin {
 		return o
 	}
 	return 1
-}
-
-// alive reports whether an owner of updates may still change values, as far as this node
-// knows.
-func (g *group) alive(owner crdt.Origin) bool {
-	if owner == OriginOf(g.m.cfg.Self.UID) || g.m.state == nil {
-		return true
-	}
-	return slices.ContainsFunc(g.m.state.Members(), func(m *gossip.Member) bool { return OriginOf(m.Node.UID) == owner })
 }

@@ -11,8 +11,8 @@ import (
 
 // A bucket that has lost its homes for good must not hold up the others. First what the
 // register says of such buckets ([Held], [Reset]) and how the next register takes that over;
-// then when a bucket is held back ([group.loses]) and which are in the next generation
-// ([group.holding]); last how an operator accepts a loss ([lead.accepted]).
+// then when a bucket is held back ([known.loses]) and which are in the next generation
+// ([lead.holding]); last how an operator accepts a loss ([lead.accepted]).
 //
 // Holding a bucket back is safe whether its homes are lost or not. In a joint phase it is
 // what going back to the stable one is for all: every write that counts is held by a majority
@@ -175,14 +175,14 @@ func (x Reset) equal(o Reset) bool {
 
 // there reports whether a replica is that of a member, and not one with an older store: what
 // that one holds does not come to count again.
-func (g *group) there(id ReplicaID) bool {
-	return (id == g.self || g.peers[id] != nil) && !g.isOlder(id)
+func (k *known) there(id ReplicaID) bool {
+	return (id == k.self || k.peers[id] != nil) && !k.isOlder(id)
 }
 
 // unnamed reports whether there are members whose replicas are not known: any of them may
 // be one that seems to be gone.
-func (g *group) unnamed() bool {
-	for _, p := range g.nodes { //quorate:unordered any of them
+func (k *known) unnamed() bool {
+	for _, p := range k.nodes { //quorate:unordered any of them
 		if p.id == 0 {
 			return true
 		}
@@ -193,24 +193,24 @@ func (g *group) unnamed() bool {
 // loses reports whether a bucket that is not held back would hold up the change of the sets
 // until replicas come back that are not those of members: no winning part of its homes is
 // left, or of its former ones, which have yet to hear of the end.
-func (g *group) loses(v *view) bool {
-	if g.cfg.Copies == 0 || v.held {
+func (k *known) loses(v *view) bool {
+	if k.cfg.Copies == 0 || v.held {
 		return false
 	}
-	hears := func(id ReplicaID) bool { return g.there(id) || g.knows[id] }
-	return !v.current.Wins(g.there) || len(v.old) > 0 && !g.sealed && !v.old.Wins(hears)
+	hears := func(id ReplicaID) bool { return k.there(id) || k.knows[id] }
+	return !v.current.Wins(k.there) || len(v.old) > 0 && !k.sealed && !v.old.Wins(hears)
 }
 
 // lost reports whether a bucket is held back and can be neither read nor written by
 // majorities.
-func (g *group) lost(v *view) bool {
-	return v.held && !g.unnamed() && (!v.current.Wins(g.there) || len(v.old) > 0 && !v.old.Wins(g.there))
+func (k *known) lost(v *view) bool {
+	return v.held && !k.unnamed() && (!v.current.Wins(k.there) || len(v.old) > 0 && !v.old.Wins(k.there))
 }
 
 // missing returns the homes of a bucket that are not there.
-func (g *group) missing(v *view) (ids []ReplicaID) {
+func (k *known) missing(v *view) (ids []ReplicaID) {
 	for _, r := range NewSet(slices.Concat(v.current, v.old)...) {
-		if !g.there(r.ID) {
+		if !k.there(r.ID) {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -219,34 +219,34 @@ func (g *group) missing(v *view) (ids []ReplicaID) {
 
 // goOn is the record in the next generation of a bucket that is held back. With begins, that
 // generation begins a change.
-func (g *group) goOn(v *view, begins bool) Held {
+func (k *known) goOn(v *view, begins bool) Held {
 	h := Held{Homes: v.current, Old: v.old}
-	if v.freed(func(id ReplicaID) bool { return g.knows[id] }) {
+	if v.freed(func(id ReplicaID) bool { return k.knows[id] }) {
 		h.Old = nil
 	}
-	h.Moves = begins && len(h.Old) == 0 && v.current.Wins(g.present)
+	h.Moves = begins && len(h.Old) == 0 && v.current.Wins(k.present)
 	return h
 }
 
 // returned reports whether buckets that are held back have homes again.
-func (g *group) returned() bool {
-	return !g.views.each(func(v *view) bool { return !v.held || !g.goOn(v, true).Moves })
+func (l *lead) returned() bool {
+	return !l.views.each(func(v *view) bool { return !v.held || !l.goOn(v, true).Moves })
 }
 
 // holding returns which buckets are held back in the next generation. With begins, that
 // generation begins a change; with names, those are added that would hold it up.
-func (g *group) holding(begins, names bool) []Held {
-	if g.cfg.Copies == 0 {
+func (l *lead) holding(begins, names bool) []Held {
+	if l.cfg.Copies == 0 {
 		return nil
 	}
 	var all []Held
-	of := g.reg.heldBuckets()
+	of := l.reg.heldBuckets()
 	for bucket := range table.Buckets {
-		switch v, h := g.views.bucket(bucket), of[bucket]; {
+		switch v, h := l.views.bucket(bucket), of[bucket]; {
 		case v.held:
-			all = putHeld(all, bucket, g.goOn(v, begins))
-		case names && g.loses(v):
-			all = putHeld(all, bucket, g.holdBack(v))
+			all = putHeld(all, bucket, l.goOn(v, begins))
+		case names && l.known.loses(v):
+			all = putHeld(all, bucket, l.holdBack(v))
 		case h != nil && !begins:
 			all = putHeld(all, bucket, Held{Homes: h.Homes, Moves: true})
 		}
@@ -255,9 +255,9 @@ func (g *group) holding(begins, names bool) []Held {
 }
 
 // holdBack is the record of a bucket that is to be held back.
-func (g *group) holdBack(v *view) Held {
+func (l *lead) holdBack(v *view) Held {
 	h := Held{Homes: v.current}
-	if !g.sealed {
+	if !l.sealed {
 		h.Old = v.old
 	}
 	return h
@@ -266,30 +266,28 @@ func (g *group) holdBack(v *view) Held {
 // loses reports whether buckets are to be held back. A disk may come back soon: the leader
 // waits for those for as long as for the rest of Next.
 func (l *lead) loses() bool {
-	g := l.group
-	if g.cfg.Copies == 0 || g.unnamed() || g.views.each(func(v *view) bool { return !g.loses(v) }) {
+	if l.cfg.Copies == 0 || l.unnamed() || l.views.each(func(v *view) bool { return !l.known.loses(v) }) {
 		l.missed = 0
 		return false
 	}
 	if l.missed == 0 {
-		l.missed = g.m.now.Mono
+		l.missed = l.m.now.Mono
 	}
-	return !g.cfg.Durable || g.m.now.Mono.Sub(l.missed) >= g.m.cfg.Timing.Gather
+	return !l.cfg.Durable || l.m.now.Mono.Sub(l.missed) >= l.m.cfg.Timing.Gather
 }
 
 // accepted returns the register in which every bucket without its homes begins anew, with what
 // those hold that are left; false if there is no such bucket. The homes of a bucket of which
 // none is left begin with nothing.
 func (l *lead) accepted() (v Register, some bool) {
-	g := l.group
-	v = g.reg.again(nil)
+	v = l.reg.again(nil)
 	var fresh []Reset
-	of := g.reg.heldBuckets()
+	of := l.reg.heldBuckets()
 	for bucket := range table.Buckets {
-		w, h := g.views.bucket(bucket), of[bucket]
-		switch on := g.goOn(w, true); {
-		case g.homeless(w):
-			left := w.left(g.there)
+		w, h := l.views.bucket(bucket), of[bucket]
+		switch on := l.goOn(w, true); {
+		case l.homeless(w):
+			left := w.left(l.there)
 			if fresh = putReset(fresh, bucket, Reset{Gen: v.Gen, Spared: left}); len(left) > 0 {
 				v.Held = putHeld(v.Held, bucket, Held{Homes: left})
 			}
@@ -300,25 +298,22 @@ func (l *lead) accepted() (v Register, some bool) {
 			v.Held = putHeld(v.Held, bucket, Held{Homes: h.Homes, Moves: true})
 		}
 	}
-	v.Resets = slices.Concat(without(g.reg.Resets, fresh), fresh)
+	v.Resets = slices.Concat(without(l.reg.Resets, fresh), fresh)
 	return v, len(fresh) > 0
 }
 
 // homeless reports whether a bucket is one that begins anew when the loss of buckets is accepted.
-func (g *group) homeless(v *view) bool { return v.held && !g.goOn(v, true).Moves || g.loses(v) }
+func (k *known) homeless(v *view) bool { return v.held && !k.goOn(v, true).Moves || k.loses(v) }
 
-// accept proposes to begin buckets anew whose loss an operator has accepted, until there are
-// none, or that have lost their homes for good, and reports whether it has.
-func (l *lead) accept() bool {
-	g := l.group
-	if !l.accepts && !(l.mine() && g.majorities.bucketsForGood()) {
-		return false
+// accept returns the register in which buckets begin anew whose loss an operator has accepted, until there are
+// none, or that have lost their homes for good; false if there are none.
+func (l *lead) accept() (v Register, some bool) {
+	if !l.accepts && !(l.leads() && l.majorities.bucketsForGood()) {
+		return Register{}, false
 	}
-	v, some := l.accepted()
-	if l.accepts = l.accepts && some; some {
-		g.change.propose(v, g.reg.Current, false)
-	}
-	return some
+	v, some = l.accepted()
+	l.accepts = l.accepts && some
+	return v, some
 }
 
 // left returns the homes that are there: of those that count, or else of the former ones.
@@ -332,15 +327,23 @@ func (v *view) left(there func(ReplicaID) bool) Set {
 	return nil
 }
 
-// dropReset drops what this replica holds of buckets of which the loss was accepted after the
-// generation that it knew.
-func (g *group) dropReset(known uint64) {
-	for _, x := range g.reg.Resets {
-		if x.Gen <= known || x.Spared.Has(g.self) {
+// dropBuckets drops what this replica holds of buckets of which the loss was accepted after the generation that it
+// knew, and of those of which it is no home any more.
+func (k *known) dropBuckets(known uint64) {
+	for _, x := range k.reg.Resets {
+		if x.Gen <= known || x.Spared.Has(k.self) {
 			continue
 		}
 		for _, bucket := range x.Buckets {
-			g.table.Drop(int(bucket))
+			k.table.Drop(int(bucket))
+		}
+	}
+	if k.cfg.Copies == 0 || !k.holds() {
+		return
+	}
+	for bucket := range table.Buckets {
+		if !k.views.bucket(bucket).has(k.self) {
+			k.table.Drop(bucket)
 		}
 	}
 }

@@ -20,7 +20,8 @@ import (
 
 // lags is the part of a group that remembers since when replicas lag.
 type lags struct {
-	group  *group
+	m      *env
+	table  *table.Table
 	taken  []taking // A ring once it is full.
 	next   int      // Where the next taking goes in a full ring.
 	misses map[ReplicaID]map[string]miss
@@ -51,11 +52,13 @@ const (
 	tombOrigin = ^crdt.Origin(0)
 )
 
-func newLags(g *group) lags { return lags{group: g, misses: map[ReplicaID]map[string]miss{}} }
+func newLags(m *env, t *table.Table) lags {
+	return lags{m: m, table: t, misses: map[ReplicaID]map[string]miss{}}
+}
 
 // took notes that this replica holds the updates of an origin up to a number from now on.
 func (l *lags) took(key string, of mark) {
-	t := taking{key, of, l.group.m.now.Mono}
+	t := taking{key, of, l.m.now.Mono}
 	if len(l.taken) < takingsMost {
 		l.taken = append(l.taken, t)
 		return
@@ -92,7 +95,7 @@ func (l *lags) missed(id ReplicaID, key string, m miss) {
 
 // unanswered notes that some replicas have not answered a batch.
 func (l *lags) unanswered(f *flight) {
-	for _, id := range l.group.sortedIDs(f.to) {
+	for _, id := range sortedIDs(f.to) {
 		for key, of := range f.keys { //quorate:unordered which of too many are noted changes no decision
 			l.missed(id, key, miss{of, f.sent, true})
 		}
@@ -125,9 +128,9 @@ func (l *lags) answered(id ReplicaID, f *flight) {
 
 // adopted forgets, in a new generation, the replicas that do not count any more and the keys
 // that are not held any more: the numbers of their updates begin anew.
-func (l *lags) adopted() {
+func (l *lags) adopted(r *Register) {
 	held := func(key string) bool {
-		_, ok := l.group.table.Get(key)
+		_, ok := l.table.Get(key)
 		return ok
 	}
 	l.taken = slices.DeleteFunc(slices.Concat(l.taken[l.next:], l.taken[:l.next]), func(t taking) bool { return !held(t.key) })
@@ -140,7 +143,7 @@ func (l *lags) adopted() {
 		}
 	}
 	for id, of := range l.misses { //quorate:unordered each replica by itself
-		if !l.group.reg.In(id) {
+		if !r.In(id) {
 			l.open -= len(of)
 			delete(l.misses, id)
 		}
@@ -150,7 +153,7 @@ func (l *lags) adopted() {
 // unread returns for how long a batch with a key has waited for a replica, 0 if none has.
 func (l *lags) unread(id ReplicaID, key string) time.Duration {
 	if m, ok := l.misses[id][key]; ok && m.batch {
-		return l.group.m.now.Mono.Sub(m.at)
+		return l.m.now.Mono.Sub(m.at)
 	}
 	return 0
 }
@@ -159,7 +162,7 @@ func (l *lags) unread(id ReplicaID, key string) time.Duration {
 // remembers it.
 func (l *lags) since(id ReplicaID, key string, own *table.Entry, lacking []lacking) time.Duration {
 	first := mark{}
-	now := l.group.m.now.Mono
+	now := l.m.now.Mono
 	from := now
 	for i, of := range lacking {
 		if at := l.earliest(id, key, own, of); i == 0 || at < from {
@@ -183,7 +186,7 @@ type lacking struct {
 // earliest returns the earliest moment at which updates that a replica lacks are known to
 // have been there.
 func (l *lags) earliest(id ReplicaID, key string, own *table.Entry, of lacking) machine.Instant {
-	at := l.group.m.now.Mono
+	at := l.m.now.Mono
 	if countOf(own, of.origin) > of.have {
 		at = min(at, l.changed(key))
 	}
@@ -200,8 +203,8 @@ func (l *lags) earliest(id ReplicaID, key string, own *table.Entry, of lacking) 
 
 // changed returns when the entry of a key changed last, or up to two seconds later.
 func (l *lags) changed(key string) machine.Instant {
-	m := l.group.m
-	return min(m.now.Mono, m.began.Add(time.Duration(l.group.table.ChangedAt(key)+2)*time.Second))
+	m := l.m
+	return min(m.now.Mono, m.began.Add(time.Duration(l.table.ChangedAt(key)+2)*time.Second))
 }
 
 // countOf returns how many updates of an origin an entry holds, nil for no entry.

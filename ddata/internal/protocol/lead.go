@@ -19,7 +19,14 @@ import (
 
 // lead is the part of a group that leads, on one node at a time mostly.
 type lead struct {
-	group *group
+	*known
+
+	out        *sender
+	passes     *passes
+	majorities *majorities
+
+	refused string // Why this replica cannot take part, for people: empty mostly.
+
 	began machine.Instant // When the present generation was adopted.
 	want  Set             // The replicas of the members when this node looked last.
 	since machine.Instant // Since when they have been the same.
@@ -32,65 +39,64 @@ type lead struct {
 // that nodes which come together are taken in together.
 const settled = 500 * time.Millisecond
 
-// node returns the leader: the lowest node that may hold the group, is reachable, and up or,
-// when none is up, leaving.
-func (l *lead) node() gossip.NodeID {
-	for _, leaving := range [...]bool{false, true} {
-		for _, of := range l.group.m.replicas(l.group.cfg.Role) {
-			if (of.Status.IsUp() && !leaving || of.Status == gossip.Leaving && leaving) && l.group.m.state.Reachable(of.Node) {
-				return of.Node
-			}
-		}
-	}
-	return gossip.NodeID{}
+func (l *lead) adopted() { l.began = l.m.now.Mono }
+
+// proposal is a register that is to be that of the next generation.
+type proposal struct {
+	v         Register
+	acceptors Set
+	unanimous bool // All acceptors have to agree.
 }
 
-// mine reports whether this node leads.
-func (l *lead) mine() bool { return l.node() == l.group.m.cfg.Self }
-
-func (l *lead) adopted() { l.began = l.group.m.now.Mono }
-
-// tick proposes the register that this node wants, if this node leads and no change is under way.
-func (l *lead) tick() {
-	g := l.group
-	if g.reg == nil {
+// tick returns the register that this node proposes, if it leads and no change is under way, else nil.
+func (l *lead) tick() *proposal {
+	if l.reg == nil {
 		switch {
-		case g.m.leaving():
-			g.change.attempt = nil // The others take who has left in order for one that knows no register.
-		case l.mine():
-			l.create()
+		case l.m.leaving():
+			l.out.change.attempt = nil // The others take who has left in order for one that knows no register.
+		case l.leads():
+			return l.create()
 		}
-		return
+		return nil
 	}
-	if !g.m.mayHost() || g.m.state.EndsTogether() {
-		return // Of a cluster that ends, those who hold the data now are those who have it when they are started again.
+	if !l.m.mayHost() || l.m.state.EndsTogether() {
+		return nil // Of a cluster that ends, those who hold the data now are those who have it when they are started again.
 	}
-	if g.majorities.goOn() || g.change.busy() || l.accept() || !l.mine() {
-		return
+	if lost, p := l.majorities.goOn(); lost {
+		return p
+	}
+	if l.out.attempting() {
+		return nil
+	}
+	if v, some := l.accept(); some {
+		return &proposal{v, l.reg.Current, false}
+	}
+	if !l.leads() {
+		return nil
 	}
 	if v, why := l.next(); why != "" {
-		g.change.propose(v, g.reg.Current, false)
+		return &proposal{v, l.reg.Current, false}
 	}
+	return nil
 }
 
 // create proposes the first register, when every member that may hold the group has said
 // that it knows none: a register that exists is somewhere among them.
-func (l *lead) create() {
-	g := l.group
-	if missing := g.unheard(); missing != "" {
-		g.refused = "the replica of " + missing + ", which was removed, may hold the register: start it again, or accept the loss"
-		return
+func (l *lead) create() *proposal {
+	if missing := l.unheard(); missing != "" {
+		l.refused = "the replica of " + missing + ", which was removed, may hold the register: start it again, or accept the loss"
+		return nil
 	}
-	g.refused = ""
+	l.refused = ""
 	var all, asked Set
-	for _, of := range g.m.replicas(g.cfg.Role) {
-		r := Replica{g.self, of.Zone}
-		if p := g.nodes[of.Node]; of.Node != g.m.cfg.Self {
+	for _, of := range l.m.replicas(l.cfg.Role) {
+		r := Replica{l.self, of.Zone}
+		if p := l.nodes[of.Node]; of.Node != l.m.cfg.Self {
 			if of.Status == gossip.Down || of.Status == gossip.Exiting {
 				continue
 			}
-			if p == nil || p.id == 0 || !p.none {
-				return
+			if p == nil || p.id == 0 || p.gen != 0 {
+				return nil
 			}
 			r.ID = p.id
 		}
@@ -101,22 +107,22 @@ func (l *lead) create() {
 		}
 	}
 	acceptors := NewSet(asked...)
-	if g.change.busy() && g.change.attempt.acceptors.Same(acceptors) {
-		return // An attempt without one of the members, or with one that is gone, could wait in vain.
+	if l.out.attempting() && l.out.change.attempt.acceptors.Same(acceptors) {
+		return nil // An attempt without one of the members, or with one that is gone, could wait in vain.
 	}
-	first := Register{Lineage: Lineage{Turn: 1, ID: g.m.cfg.Rand.Uint64() | 1}, Gen: 1, Phase: PhaseStable, Current: NewSet(all...)}
-	g.change.propose(first, acceptors, true)
+	first := Register{Lineage: Lineage{Turn: 1, ID: l.m.cfg.Rand.Uint64() | 1}, Gen: 1, Phase: PhaseStable, Current: NewSet(all...)}
+	return &proposal{first, acceptors, true}
 }
 
 // unheard returns a removed member whose disk may hold a register of a durable group: it has
 // not said that it knows none, and nobody has come back at its address. A member that left in
 // order was in no set, and of a group in memory nothing is left of a removed member.
-func (g *group) unheard() string {
-	if !g.cfg.Durable {
+func (l *lead) unheard() string {
+	if !l.cfg.Durable {
 		return ""
 	}
-	for _, t := range g.m.state.Tombstones() {
-		if !g.m.left[t.Node] && !g.none[t.Node] && g.m.state.ByAddress(t.Node.Address) == nil {
+	for _, t := range l.m.state.Tombstones() {
+		if !l.m.left[t.Node] && !l.none[t.Node] && l.m.state.ByAddress(t.Node.Address) == nil {
 			return t.Node.Address.String()
 		}
 	}
@@ -125,26 +131,25 @@ func (g *group) unheard() string {
 
 // next returns the register that the leader wants and why; without a reason it wants none.
 func (l *lead) next() (v Register, why string) {
-	g := l.group
-	r := g.reg
+	r := l.reg
 	switch {
 	case r.Phase == PhaseJoint:
 		return l.endJoint()
-	case !g.sealed && l.loses():
-		return r.again(g.holding(false, true)), "buckets have lost their former homes"
-	case !g.sealed:
+	case !l.sealed && l.loses():
+		return r.again(l.holding(false, true)), "buckets have lost their former homes"
+	case !l.sealed:
 		return Register{}, ""
 	}
-	if want := l.wanted(); len(want) > 0 && (!want.Same(r.Current) || g.returned()) {
+	if want := l.wanted(); len(want) > 0 && (!want.Same(r.Current) || l.returned()) {
 		return l.begin(want, "the members are others, or lost homes are back")
 	}
 	if r.Phase == PhaseEnded {
 		return r.stable(), "the end is sealed"
 	}
-	if tombs, retired, ok := g.sweep.agreed(); ok {
+	if tombs, retired, ok := l.out.sweep.agreed(); ok {
 		return r.swept(tombs, retired), "all replicas hold the same tombstones"
 	}
-	if g.sweep.stale {
+	if l.out.sweep.stale {
 		return r.stable(), "a sweep needs another generation"
 	}
 	return Register{}, ""
@@ -152,15 +157,14 @@ func (l *lead) next() (v Register, why string) {
 
 // begin returns the register in which other replicas catch up, once the members have been the same for a while.
 func (l *lead) begin(want Set, why string) (Register, string) {
-	g := l.group
 	if !want.Same(l.want) {
-		l.want, l.since = want, g.m.now.Mono
+		l.want, l.since = want, l.m.now.Mono
 	}
-	if len(want) == 0 || g.m.now.Mono.Sub(l.since) < settled {
+	if len(want) == 0 || l.m.now.Mono.Sub(l.since) < settled {
 		return Register{}, ""
 	}
-	v := g.reg.joint(want)
-	v.Held = g.holding(true, l.loses())
+	v := l.reg.joint(want)
+	v.Held = l.holding(true, l.loses())
 	return v, why
 }
 
@@ -168,17 +172,16 @@ func (l *lead) begin(want Set, why string) (Register, string) {
 // caught up; otherwise with other new replicas when one of them is gone, or back when the new homes have lost their
 // majority.
 func (l *lead) endJoint() (Register, string) {
-	g := l.group
-	waited := g.m.now.Mono.Sub(l.began)
+	waited := l.m.now.Mono.Sub(l.began)
 	switch {
 	case l.loses():
-		return g.reg.again(g.holding(false, true)), "buckets have lost their homes"
-	case g.views.ready(g.hasCaught) && (waited >= g.m.cfg.Timing.Gather || !l.catching()):
-		return g.reg.ended(), "a majority of the new replicas has caught up"
-	case slices.ContainsFunc(g.reg.Next, func(r Replica) bool { return r.ID != g.self && g.peers[r.ID] == nil }) && !g.unnamed():
+		return l.reg.again(l.holding(false, true)), "buckets have lost their homes"
+	case l.views.ready(l.hasCaught) && (waited >= l.m.cfg.Timing.Gather || !l.catching()):
+		return l.reg.ended(), "a majority of the new replicas has caught up"
+	case slices.ContainsFunc(l.reg.Next, func(r Replica) bool { return r.ID != l.self && l.peers[r.ID] == nil }) && !l.unnamed():
 		return l.begin(l.wanted(), "a new replica is gone")
-	case waited >= g.m.cfg.Timing.Patient && !g.views.each(func(v *view) bool { return v.held || v.next.Majority(g.present) }):
-		return g.reg.stable(), "the new replicas have lost their majority"
+	case waited >= l.m.cfg.Timing.Patient && !l.views.each(func(v *view) bool { return v.held || v.next.Majority(l.present) }):
+		return l.reg.stable(), "the new replicas have lost their majority"
 	default:
 		return Register{}, ""
 	}
@@ -189,28 +192,26 @@ const stalled = 500 * time.Millisecond
 
 // catching reports whether a replica of Next that can be reached has not caught up and still comes further.
 func (l *lead) catching() bool {
-	g := l.group
-	return slices.ContainsFunc(g.reg.Next, func(r Replica) bool {
-		moved := g.behind.moved
-		if p := g.peers[r.ID]; p != nil {
-			moved = p.moved
+	return slices.ContainsFunc(l.reg.Next, func(r Replica) bool {
+		moved := l.passes.moved
+		if p := l.peers[r.ID]; p != nil {
+			moved = p.comes.at
 		}
-		return g.present(r.ID) && !g.hasCaught(r.ID) && g.m.now.Mono.Sub(max(moved, l.began)) < stalled
+		return l.present(r.ID) && !l.hasCaught(r.ID) && l.m.now.Mono.Sub(max(moved, l.began)) < stalled
 	})
 }
 
 // wanted returns the replicas of the members that are up. A member of which no replica is
 // known yet is taken in later.
-func (l *lead) wanted() Set {
-	g := l.group
+func (k *known) wanted() Set {
 	var want []Replica
-	for _, of := range g.m.replicas(g.cfg.Role) {
+	for _, of := range k.m.replicas(k.cfg.Role) {
 		if !of.Status.IsUp() {
 			continue
 		}
-		if of.Node == g.m.cfg.Self {
-			want = append(want, Replica{g.self, of.Zone})
-		} else if p := g.nodes[of.Node]; p != nil && p.id != 0 && g.peers[p.id] == p {
+		if of.Node == k.m.cfg.Self {
+			want = append(want, Replica{k.self, of.Zone})
+		} else if p := k.nodes[of.Node]; p != nil && p.id != 0 && k.peers[p.id] == p {
 			want = append(want, Replica{p.id, of.Zone})
 		}
 	}
@@ -218,30 +219,25 @@ func (l *lead) wanted() Set {
 }
 
 // hasCaught reports whether a replica is known to have caught up in this generation.
-func (g *group) hasCaught(id ReplicaID) bool {
-	if id == g.self {
-		return g.caught
+func (k *known) hasCaught(id ReplicaID) bool {
+	if id == k.self {
+		return k.caught
 	}
-	p := g.peers[id]
-	return p != nil && counts(p.caught, g.gen())
+	p := k.peers[id]
+	return p != nil && counts(p.caught, k.gen())
 }
 
 // present reports whether a replica is there, and reachable as far as this node knows.
-func (g *group) present(id ReplicaID) bool { return g.reachable(id) && !g.isOlder(id) }
+func (k *known) present(id ReplicaID) bool { return k.reachable(id) && !k.isOlder(id) }
 
 // reachable reports whether a replica is that of a member which is reachable, as far as this
 // node knows.
-func (g *group) reachable(id ReplicaID) bool {
-	if id == g.self {
+func (k *known) reachable(id ReplicaID) bool {
+	if id == k.self {
 		return true
 	}
-	p := g.peers[id]
-	return p != nil && g.m.state != nil && g.m.state.Member(p.node) != nil && g.m.state.Reachable(p.node)
-}
-
-// decide records a decided register for people.
-func (g *group) decide(v *Register) {
-	g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
+	p := k.peers[id]
+	return p != nil && k.m.state != nil && k.m.state.Member(p.node) != nil && k.m.state.Reachable(p.node)
 }
 
 // describe says in words which replicas count.
@@ -268,14 +264,14 @@ func describe(v *Register) string {
 // one holds.
 func (g *group) acceptLoss() {
 	switch {
-	case !g.member() || g.m.renewal.aside:
+	case !g.member():
 		return
 	case g.m.state == nil:
 		g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this node is in no cluster yet: accept the loss when it is a member")
 		return
 	}
-	if g.cfg.Copies > 0 && g.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
-		if g.age.apart() {
+	if g.cfg.Copies > 0 && g.lead.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
+		if g.apart() {
 			g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this replica does not count, and may propose nothing: accept the loss at another node")
 			return
 		}
@@ -285,10 +281,11 @@ func (g *group) acceptLoss() {
 		}
 		g.lead.accepts = true
 		g.m.out.Decide(ComponentName, g.cfg.Name, "buckets begin anew", "an operator has accepted the loss of what their homes held")
-		g.lead.tick()
+		g.propose(g.lead.tick())
 		return
 	}
-	g.age.forget()
+	g.integrity.forget()
+	g.rerouted = true
 	turn := uint32(1)
 	if g.reg != nil {
 		turn = g.reg.Lineage.Turn + 1

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
@@ -19,9 +20,18 @@ import (
 // Machine replicates the groups of one node. It belongs to the goroutine of its driver;
 // the tables of its groups may be used by others too.
 type Machine struct {
-	cfg    Config
-	groups []*group
+	env
 
+	groups []*group
+	ended  bool
+	pace   pace
+
+	renewal renewal
+}
+
+// env is what every part of a machine knows of its node and of the present step.
+type env struct {
+	cfg    Config
 	state  *gossip.State // The members, nil until they are known.
 	now    machine.Now
 	out    *machine.Outbox
@@ -32,10 +42,6 @@ type Machine struct {
 	stands machine.Instant        // Up to when this node may host.
 	left   map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
 	fenced map[gossip.UID]bool    // The removed members that can host nothing any more.
-	ended  bool
-	pace   pace
-
-	renewal renewal
 }
 
 // tickTimer wakes the machine at each tick.
@@ -46,12 +52,12 @@ type spreadTimer struct{ Group uint8 }
 
 // New returns the machine of a node.
 func New(cfg Config) *Machine {
-	m := &Machine{cfg: cfg, left: map[gossip.NodeID]bool{}, fenced: map[gossip.UID]bool{}}
+	m := &Machine{env: env{cfg: cfg, left: map[gossip.NodeID]bool{}, fenced: map[gossip.UID]bool{}}}
 	if !cfg.Standing {
 		m.stands = machine.Never
 	}
 	for i, of := range cfg.Groups {
-		m.groups = append(m.groups, newGroup(m, uint8(i), of))
+		m.groups = append(m.groups, newGroup(&m.env, uint8(i), of))
 	}
 	return m
 }
@@ -64,10 +70,11 @@ func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		return
 	}
 	m.handle(in)
+	busy := m.pace.slow && m.busy()
 	for _, g := range m.groups {
-		g.settle()
+		busy = g.settle(m.pace.slow && !busy) || busy
 	}
-	m.wake()
+	m.wake(busy)
 }
 
 func (m *Machine) handle(in machine.Input) {
@@ -86,7 +93,7 @@ func (m *Machine) handle(in machine.Input) {
 		m.received(in.From, in.Message)
 	case machine.Called:
 		for _, g := range m.groups {
-			g.disk.written(in)
+			g.disk.answered(in)
 		}
 		m.renewed(in)
 	case component.Changed:
@@ -110,7 +117,7 @@ func (m *Machine) handle(in machine.Input) {
 // mayHost reports whether this node may host, by its clock. Who may not, such as the side that is about to be downed,
 // decides no generation and completes no majority; local operations go on, and those that wait for a number of
 // replicas.
-func (m *Machine) mayHost() bool { return m.now.Mono <= m.stands }
+func (m *env) mayHost() bool { return m.now.Mono <= m.stands }
 
 // command handles what the program wants.
 func (m *Machine) command(in machine.Input) {
@@ -133,9 +140,12 @@ func (m *Machine) command(in machine.Input) {
 	case Spread:
 		m.groups[in.Group].spread.soon()
 	case AcceptLoss:
-		m.groups[in.Group].acceptLoss()
+		if !m.renewal.aside {
+			m.groups[in.Group].acceptLoss()
+		}
 	case ExplainKey:
-		m.groups[in.Group].explains.begin(in)
+		g := m.groups[in.Group]
+		g.explain(g.explains.begin(in))
 	case Survey:
 		m.survey(in)
 	}
@@ -174,7 +184,7 @@ func (m *Machine) received(from gossip.NodeID, message any) {
 	switch {
 	case m.state == nil || m.state.Member(from) == nil:
 		m.counts.Strangers++
-	case !ok || int(e.Group) >= len(m.groups) || !m.groups[e.Group].speaks(from, e.From) || !e.sane():
+	case !ok || int(e.Group) >= len(m.groups) || !e.sane():
 		m.counts.Malformed++
 	default:
 		m.groups[e.Group].received(from, e)
@@ -191,14 +201,15 @@ func (m *Machine) fired(t machine.Timer) {
 		m.leave()
 		m.rest()
 	case spreadTimer:
-		m.groups[t.Group].spread.due()
+		g := m.groups[t.Group]
+		g.ops.carry(g.spread.due())
 	case diskTimer:
 		m.groups[t.Group].disk.again()
 	}
 }
 
 // leaving reports whether this node is leaving.
-func (m *Machine) leaving() bool {
+func (m *env) leaving() bool {
 	if m.state == nil {
 		return false
 	}
@@ -213,7 +224,7 @@ func (m *Machine) leave() {
 		return
 	}
 	for _, g := range m.groups {
-		if g.holds() && len(g.lead.wanted()) > 0 {
+		if g.holds() && len(g.wanted()) > 0 {
 			return
 		}
 	}
@@ -234,15 +245,15 @@ func (m *Machine) end() {
 // acknowledged than is in it, unless that is so from an earlier end.
 func (m *Machine) Final() (all []Persist) {
 	for _, g := range m.groups {
-		if g.disk.used() && g.cfg.Behind.Interval > 0 {
-			all = append(all, g.disk.final())
+		if g.disk.used && g.cfg.Behind.Interval > 0 {
+			all = append(all, g.final())
 		}
 	}
 	return all
 }
 
 // Unsure reports whether this node's replica may have lost what it has acknowledged.
-func (m *Machine) Unsure(group uint8) bool { return m.groups[group].unsure.on }
+func (m *Machine) Unsure(group uint8) bool { return m.groups[group].integrity.unclean }
 
 // refuse answers operations of a node that has ended.
 func (m *Machine) refuse(in machine.Input) {
@@ -256,18 +267,36 @@ func (m *Machine) refuse(in machine.Input) {
 	}
 }
 
-func (m *Machine) arm(t machine.Timer, after time.Duration) {
+func (m *env) arm(t machine.Timer, after time.Duration) {
 	m.out.Arm(t, m.now.Mono.Add(after))
 }
 
 // replicas returns the members that may hold a group, sorted by node.
-func (m *Machine) replicas(role string) []*gossip.Member {
+func (m *env) replicas(role string) []*gossip.Member {
 	if m.state == nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(m.state.Members()), func(of *gossip.Member) bool {
 		return !of.HasService(uint16(Service)) || role != "" && !of.HasRole(role)
 	})
+}
+
+// seconds is the time in seconds since the machine was started.
+func (m *env) seconds() uint32 { return uint32(m.now.Mono.Sub(m.began) / time.Second) }
+
+// counted reports whether a node may hold a group of a role, as far as the members are known here.
+func (m *env) counted(node gossip.NodeID, role string) bool {
+	of := m.state.Member(node)
+	return of != nil && of.HasService(uint16(Service)) && (role == "" || of.HasRole(role)) && of.Status != gossip.Down && of.Status != gossip.Exiting
+}
+
+// alive reports whether an owner of updates may still change values, as far as this node
+// knows.
+func (m *env) alive(owner crdt.Origin) bool {
+	if owner == OriginOf(m.cfg.Self.UID) || m.state == nil {
+		return true
+	}
+	return slices.ContainsFunc(m.state.Members(), func(of *gossip.Member) bool { return OriginOf(of.Node.UID) == owner })
 }
 
 // Counts are what a machine has counted since it was built.

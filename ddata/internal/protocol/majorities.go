@@ -22,7 +22,11 @@ import (
 
 // majorities is the part of a group that sees whether it has majorities, and to their loss.
 type majorities struct {
-	group *group
+	*known
+
+	out    *sender
+	passes *passes
+
 	since machine.Instant // Since when majorities are lost, 0 while they are not.
 	told  Alarm           // What people were told last.
 	from  machine.Instant // Since when they are known to be lost for good, 0 while they are not.
@@ -65,38 +69,36 @@ const alarmAfter = time.Second
 
 // tick tells people how the group stands, if that has changed.
 func (l *majorities) tick() {
-	g := l.group
 	fate, missing := l.fate()
 	switch {
 	case fate == FateNone:
 		l.since = 0
 	case l.since == 0:
-		l.since = g.m.now.Mono
+		l.since = l.m.now.Mono
 	}
-	if fate == l.told.Fate && slices.Equal(missing, l.told.Missing) || fate != FateNone && g.m.now.Mono.Sub(l.since) < alarmAfter {
+	if fate == l.told.Fate && slices.Equal(missing, l.told.Missing) || fate != FateNone && l.m.now.Mono.Sub(l.since) < alarmAfter {
 		return
 	}
 	if l.told.Fate == FateNone {
-		g.m.counts.QuorumsLost++
+		l.m.counts.QuorumsLost++
 	}
-	l.told = Alarm{Group: g.index, Fate: fate, Missing: missing, Since: l.since}
-	g.m.out.Add(l.told)
+	l.told = Alarm{Group: l.index, Fate: fate, Missing: missing, Since: l.since}
+	l.m.out.Add(l.told)
 }
 
 // fate says what will or must happen, and which replicas majorities lack. As long as the replica of a member is not
 // known, that one may be any of them.
 func (l *majorities) fate() (Fate, []ReplicaID) {
-	g := l.group
-	if g.reg == nil || g.unnamed() {
+	if l.reg == nil || l.unnamed() {
 		return FateNone, nil
 	}
-	here := func(id ReplicaID) bool { return g.present(id) && !g.isApart(id) }
+	here := func(id ReplicaID) bool { return l.present(id) && !l.isApart(id) }
 	var missing Set
 	comes := true
-	for i := range g.views.all {
-		if v := &g.views.all[i]; !v.current.Wins(here) {
+	for i := range l.views.all {
+		if v := &l.views.all[i]; !v.current.Wins(here) {
 			missing = append(missing, slices.DeleteFunc(slices.Clone(v.current), func(r Replica) bool { return here(r.ID) })...)
-			comes = comes && v.current.Wins(g.there)
+			comes = comes && v.current.Wins(l.there)
 		}
 	}
 	var ids []ReplicaID
@@ -108,7 +110,7 @@ func (l *majorities) fate() (Fate, []ReplicaID) {
 		return FateNone, nil
 	case comes:
 		return FateReturn, ids
-	case g.cfg.Durable:
+	case l.cfg.Durable:
 		return FateDisks, ids
 	case l.goesOn():
 		return FateGoOn, ids
@@ -118,45 +120,42 @@ func (l *majorities) fate() (Fate, []ReplicaID) {
 }
 
 // goesOn reports whether the group goes on by itself when majorities are lost for good.
-func (l *majorities) goesOn() bool { return l.group.cfg.GoOn && !l.group.cfg.Durable }
+func (l *majorities) goesOn() bool { return l.cfg.GoOn && !l.cfg.Durable }
 
 // goneForGood reports whether a replica in memory is that of a removed member that can host nothing any more.
 func (l *majorities) goneForGood(id ReplicaID) bool {
-	g := l.group
-	return id != g.self && g.peers[id] == nil && g.m.fenced[gossip.UID(id)]
+	return id != l.self && l.peers[id] == nil && l.m.fenced[gossip.UID(id)]
 }
 
 // forGood reports whether no winning part of the replicas that count can come back.
 func (l *majorities) forGood() bool {
-	g := l.group
-	return l.goesOn() && !g.unnamed() && l.dead(g.reg.Current, g.reg.Old, g.sealed)
+	return l.goesOn() && !l.unnamed() && l.dead(l.reg.Current, l.reg.Old, l.sealed)
 }
 
 // dead reports whether no winning part of replicas can come back, or of the former ones while these have to hear of
 // the end.
 func (l *majorities) dead(current, old Set, sealed bool) bool {
 	comes := func(id ReplicaID) bool { return !l.goneForGood(id) }
-	hears := func(id ReplicaID) bool { return comes(id) || l.group.knows[id] }
+	hears := func(id ReplicaID) bool { return comes(id) || l.knows[id] }
 	return !current.Wins(comes) || len(old) > 0 && !sealed && !old.Wins(hears)
 }
 
 // deadBucket is dead of the homes of a bucket. Of one that is held back the former homes have yet to hear of the end of
 // an earlier change.
 func (l *majorities) deadBucket(v *view) bool {
-	return l.dead(v.current, v.old, l.group.sealed && !v.held)
+	return l.dead(v.current, v.old, l.sealed && !v.held)
 }
 
 // bucketsForGood reports whether buckets begin anew by themselves: some are held back, and all those that would begin
 // anew have lost a winning part of their homes for good. The set is without the lost first: among them a bucket of
 // which nothing is left could get homes that are lost too.
 func (l *majorities) bucketsForGood() (some bool) {
-	g := l.group
-	if !l.goesOn() || g.cfg.Copies == 0 || g.unnamed() || g.reg.Phase == PhaseJoint || !g.sealed ||
-		slices.ContainsFunc(g.reg.Current, func(r Replica) bool { return l.goneForGood(r.ID) }) {
+	if !l.goesOn() || l.cfg.Copies == 0 || l.unnamed() || l.reg.Phase == PhaseJoint || !l.sealed ||
+		slices.ContainsFunc(l.reg.Current, func(r Replica) bool { return l.goneForGood(r.ID) }) {
 		return false
 	}
-	all := g.views.each(func(v *view) bool {
-		if !g.homeless(v) {
+	all := l.views.each(func(v *view) bool {
+		if !l.homeless(v) {
 			return true
 		}
 		some = true
@@ -167,7 +166,7 @@ func (l *majorities) bucketsForGood() (some bool) {
 
 // left returns the replicas of the register that are not gone for good.
 func (l *majorities) left() Set {
-	r := l.group.reg
+	r := l.reg
 	return slices.DeleteFunc(NewSet(slices.Concat(r.Current, r.Next, r.Old)...), func(r Replica) bool { return l.goneForGood(r.ID) })
 }
 
@@ -175,65 +174,61 @@ func (l *majorities) left() Set {
 // leader if nobody is left. Those of members that do not leave come first, and of these the ones that counted. It saves
 // attempts, and nothing rests on it.
 func (l *majorities) heir(left Set) bool {
-	g := l.group
 	if len(left) == 0 {
-		return g.lead.mine()
+		return l.leads()
 	}
 	var first ReplicaID
 	best := -1
 	for _, r := range left {
-		node := g.m.cfg.Self
-		if p := g.peers[r.ID]; p != nil {
+		node := l.m.cfg.Self
+		if p := l.peers[r.ID]; p != nil {
 			node = p.node
 		}
-		of := g.m.state.Member(node)
-		if of == nil || !g.present(r.ID) {
+		of := l.m.state.Member(node)
+		if of == nil || !l.present(r.ID) {
 			continue
 		}
 		claim := 0
 		if of.Status.IsUp() {
 			claim += 2
 		}
-		if g.reg.Current.Has(r.ID) {
+		if l.reg.Current.Has(r.ID) {
 			claim++
 		}
 		if claim > best {
 			first, best = r.ID, claim
 		}
 	}
-	return best >= 0 && first == g.self
+	return best >= 0 && first == l.self
 }
 
-// goOn goes on without majorities that are lost for good, and reports whether they are: nothing else can be decided
-// then.
-func (l *majorities) goOn() bool {
-	g := l.group
+// goOn reports whether majorities are lost for good: nothing else can be decided then. It returns the register with
+// which the group goes on without them when this replica is to propose that, else nil.
+func (l *majorities) goOn() (lost bool, p *proposal) {
 	if !l.forGood() {
 		l.from, l.took = 0, nil
-		return false
+		return false, nil
 	}
 	if l.from == 0 {
-		l.from, l.took = g.m.now.Mono, map[ReplicaID]bool{}
+		l.from, l.took = l.m.now.Mono, map[ReplicaID]bool{}
 	}
 	left := l.left()
-	if !l.heir(left) || g.change.busy() && g.change.attempt.unanimous || g.cfg.Copies == 0 && g.holds() && !l.gathered(left) {
-		return true
+	if !l.heir(left) || l.out.attempting() && l.out.change.attempt.unanimous || l.cfg.Copies == 0 && l.holds() && !l.gathered(left) {
+		return true, nil
 	}
-	g.change.propose(l.successor(), NewSet(append(slices.Clone(left), Replica{g.self, ""})...), true)
-	return true
+	return true, &proposal{l.successor(), NewSet(append(slices.Clone(left), Replica{l.self, ""})...), true}
 }
 
 // gathered reports whether this replica has taken in what the others hold that are left, and goes on with that.
 func (l *majorities) gathered(left Set) bool {
-	g := l.group
 	all := true
 	for _, r := range left {
-		if r.ID == g.self || l.took[r.ID] {
+		if r.ID == l.self || l.took[r.ID] {
 			continue
 		}
 		all = false
-		if p := g.peers[r.ID]; p != nil && g.present(r.ID) && !g.passes.with(p) && len(g.passes.open) < 2*sourcesAtOnce {
-			g.passes.begin(p, false)
+		if p := l.peers[r.ID]; p != nil && l.present(r.ID) && !l.passes.with(p) && len(l.passes.open) < 2*sourcesAtOnce {
+			l.out.post(l.passes.begin(p, false))
 		}
 	}
 	return all
@@ -252,16 +247,15 @@ func (l *majorities) adopted() { l.from, l.took = 0, nil }
 // successor returns the register with which the group goes on: this replica counts, and the members catch up. Where
 // each bucket has homes of its own, all those count that are left.
 func (l *majorities) successor() Register {
-	g := l.group
-	v := g.reg.stable()
-	v.Lineage, v.Continues = Lineage{Turn: g.reg.Lineage.Turn + 1, ID: g.m.cfg.Rand.Uint64() | 1}, g.reg.Lineage.ID
+	v := l.reg.stable()
+	v.Lineage, v.Continues = Lineage{Turn: l.reg.Lineage.Turn + 1, ID: l.m.cfg.Rand.Uint64() | 1}, l.reg.Lineage.ID
 	zone := ""
-	if me := g.m.state.Member(g.m.cfg.Self); me != nil {
+	if me := l.m.state.Member(l.m.cfg.Self); me != nil {
 		zone = me.Zone
 	}
-	alone := NewSet(Replica{g.self, zone})
-	if g.cfg.Copies > 0 {
-		v.Current = slices.DeleteFunc(slices.Clone(g.reg.Current), func(r Replica) bool { return l.goneForGood(r.ID) })
+	alone := NewSet(Replica{l.self, zone})
+	if l.cfg.Copies > 0 {
+		v.Current = slices.DeleteFunc(slices.Clone(l.reg.Current), func(r Replica) bool { return l.goneForGood(r.ID) })
 		if len(v.Current) == 0 {
 			v.Current = alone
 		}
@@ -269,7 +263,7 @@ func (l *majorities) successor() Register {
 		return v
 	}
 	v.Current, v.Held = alone, nil
-	if want := g.lead.wanted(); len(want) > 0 && !want.Same(v.Current) {
+	if want := l.wanted(); len(want) > 0 && !want.Same(v.Current) {
 		v.Phase, v.Next = PhaseJoint, want
 	}
 	return v
@@ -279,11 +273,10 @@ func (l *majorities) successor() Register {
 // homes, whichever these would be by the placing among fewer, until the next change; or it begins anew with those that
 // are left.
 func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
-	g := l.group
 	for bucket := range table.Buckets {
-		v := g.views.bucket(bucket)
+		v := l.views.bucket(bucket)
 		if !l.deadBucket(v) {
-			held = putHeld(held, bucket, g.goOn(v, false))
+			held = putHeld(held, bucket, l.known.goOn(v, false))
 			continue
 		}
 		left := v.left(func(id ReplicaID) bool { return !l.goneForGood(id) })
@@ -292,7 +285,7 @@ func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
 			held = putHeld(held, bucket, Held{Homes: left})
 		}
 	}
-	return held, slices.Concat(without(g.reg.Resets, resets), resets)
+	return held, slices.Concat(without(l.reg.Resets, resets), resets)
 }
 
 // goesOnFrom reports whether a register is the first of a lineage with which the group goes on by itself, after another
@@ -303,35 +296,33 @@ func (r *Register) goesOnFrom(before *Register) bool {
 
 // wentOn tells people that the group has gone on after a register without some of its replicas, or that buckets have.
 func (l *majorities) wentOn(before *Register) {
-	g := l.group
 	if before == nil {
 		return
 	}
 	var lost Set
 	switch {
-	case g.reg.Lineage != before.Lineage && g.reg.Continues == before.Lineage.ID:
+	case l.reg.Lineage != before.Lineage && l.reg.Continues == before.Lineage.ID:
 		lost = slices.DeleteFunc(NewSet(slices.Concat(before.Current, before.Next, before.Old)...), func(r Replica) bool {
-			return g.reg.Current.Has(r.ID) || g.reg.Next.Has(r.ID)
+			return l.reg.Current.Has(r.ID) || l.reg.Next.Has(r.ID)
 		})
-	case g.reg.Lineage == before.Lineage && l.goesOn():
+	case l.reg.Lineage == before.Lineage && l.goesOn():
 		lost = l.lostHomes(before)
 	}
 	if len(lost) == 0 {
 		return
 	}
-	g.m.counts.WentOn++
-	e := WentOn{Group: g.index}
+	l.m.counts.WentOn++
+	e := WentOn{Group: l.index}
 	for _, r := range lost {
 		e.Lost = append(e.Lost, r.ID)
 	}
-	g.m.out.Add(e)
+	l.m.out.Add(e)
 }
 
 // lostHomes returns the homes in a former register of the buckets that have begun anew since, without those that go on.
 func (l *majorities) lostHomes(before *Register) (lost Set) {
-	g := l.group
-	views := newViews(before, placement{g.cfg.Copies}, table.Buckets)
-	for _, x := range g.reg.Resets {
+	views := newViews(before, placement{l.cfg.Copies}, table.Buckets)
+	for _, x := range l.reg.Resets {
 		for _, bucket := range x.Buckets {
 			if v := views.bucket(int(bucket)); x.Gen > before.Gen {
 				lost = append(lost, slices.DeleteFunc(slices.Clone(v.current), func(r Replica) bool { return x.Spared.Has(r.ID) })...)

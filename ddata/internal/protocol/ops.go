@@ -24,9 +24,14 @@ import (
 
 // ops are the operations of this node that wait for replicas.
 type ops struct {
-	group *group
-	open  map[OpID]*op
-	line  []*op // Writes whose batch was not sent yet.
+	known      *known
+	out        *sender
+	lags       *lags
+	spread     *spread
+	remote     *remote
+	majorities *majorities
+
+	open map[OpID]*op
 }
 
 // stage says what an operation waits for.
@@ -48,6 +53,7 @@ type op struct {
 	needs  ReplicaID // For a read: the home whose answer is needed, 0 for none.
 	began  machine.Instant
 	until  machine.Instant
+	done   bool            // It has ended.
 	asked  machine.Instant // When the replicas were asked last.
 	flight uint64          // The batch that carries the change, 0 when whole entries are sent.
 	gen    uint64          // The generation by which answers to a read count.
@@ -74,23 +80,21 @@ type answered struct {
 	exists bool
 }
 
-func newOps(g *group) ops { return ops{group: g, open: map[OpID]*op{}} }
-
 // begin begins an operation, or refuses it.
 func (s *ops) begin(id OpID, key string, level Level, limit time.Duration) *op {
-	g := s.group
-	if len(s.open) >= g.m.cfg.Bounds.Operations {
-		if d := (Done{Op: id, Verdict: Overloaded}); !g.remote.serves(d) {
-			g.m.out.Add(d)
+	k := s.known
+	if len(s.open) >= k.m.cfg.Bounds.Operations {
+		if d := (Done{Op: id, Verdict: Overloaded}); !s.remote.serves(d) {
+			k.m.out.Add(d)
 		}
 		return nil
 	}
 	o := &op{
-		id: id, key: key, bucket: table.BucketOf(key), level: level, began: g.m.now.Mono, asked: g.m.now.Mono, until: g.m.now.Mono.Add(limit),
-		gen: g.gen(), answers: map[ReplicaID]answered{}, stored: map[ReplicaID]bool{}, refusers: map[ReplicaID]bool{},
+		id: id, key: key, bucket: table.BucketOf(key), level: level, began: k.m.now.Mono, asked: k.m.now.Mono, until: k.m.now.Mono.Add(limit),
+		gen: k.gen(), answers: map[ReplicaID]answered{}, stored: map[ReplicaID]bool{}, refusers: map[ReplicaID]bool{},
 	}
-	if o.stamp = o.gen; g.reg != nil {
-		o.turn = g.reg.Lineage.Turn
+	if o.stamp = o.gen; k.reg != nil {
+		o.turn = k.reg.Lineage.Turn
 	}
 	s.open[id] = o
 	return o
@@ -103,33 +107,33 @@ func (s *ops) write(in Write) {
 		return
 	}
 	o.stage, o.made = storing, in.Change
-	o.entry, o.exists = s.group.table.Get(o.key)
-	if !s.holds(o) {
+	o.entry, o.exists = s.known.table.Get(o.key)
+	if !o.holds(s.known) {
 		o.stamp, o.turn = in.Stamp, in.Turn
 		s.goOn(o, func(ReplicaID) bool { return false })
 		return
 	}
-	s.line = append(s.line, o)
+	s.spread.line = append(s.spread.line, o)
 	s.here(o)
-	if s.open[o.id] == o {
-		s.group.spread.confirm()
+	if !o.done {
+		s.carry(s.spread.confirm())
 	} else {
-		s.group.spread.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
+		s.spread.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
 	}
 }
 
 // remove deletes a key.
 func (s *ops) remove(in Delete) {
-	g := s.group
-	if !g.remote.here(in.Key) && in.Op < servedFrom {
-		g.remote.remove(in)
+	k := s.known
+	if !k.home(k.self, in.Key) && in.Op < servedFrom {
+		s.remote.remove(in)
 		return
 	}
 	o := s.begin(in.Op, in.Key, in.Level, in.Limit)
 	if o == nil {
 		return
 	}
-	o.marked = g.table.Marked(in.Key, g.gen())
+	o.marked = k.table.Marked(in.Key, k.gen())
 	if !s.bury(o) {
 		return
 	}
@@ -145,25 +149,25 @@ func (s *ops) read(in Read) {
 	}
 	o.read, o.stage = true, asking
 	if in.Own {
-		o.needs = s.group.remote.took(in.Key)
+		o.needs = s.remote.took(in.Key)
 	}
 	s.restart(o)
 }
 
 // restart begins a read anew: answers of an earlier generation do not count.
 func (s *ops) restart(o *op) {
-	g := s.group
-	o.stage, o.gen = asking, g.gen()
+	k := s.known
+	o.stage, o.gen = asking, k.gen()
 	clear(o.answers)
 	clear(o.stored)
 	clear(o.refusers)
-	o.entry, o.exists = g.table.Get(o.key)
+	o.entry, o.exists = k.table.Get(o.key)
 	if o.base = 0; o.exists {
 		o.base = table.HashOfEntry(o.entry)
 	}
 	o.own = answered{o.entry, o.exists}
-	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.age.apart() {
-		o.answers[g.self] = o.own
+	if k.holds() && k.views.bucket(o.bucket).has(k.self) && !k.apart() {
+		o.answers[k.self] = o.own
 	}
 	s.askMissing(o)
 	s.look(o)
@@ -172,38 +176,38 @@ func (s *ops) restart(o *op) {
 // targets returns the replicas that an operation asks: the homes of its bucket in every set
 // that counts.
 func (s *ops) targets(o *op) []*peer {
-	g := s.group
-	if g.reg == nil {
+	k := s.known
+	if k.reg == nil {
 		return nil
 	}
-	v := g.views.bucket(o.bucket)
-	return slices.DeleteFunc(g.sorted(), func(p *peer) bool { return p.id == g.self || !v.has(p.id) })
+	v := k.views.bucket(o.bucket)
+	return slices.DeleteFunc(k.sorted(), func(p *peer) bool { return p.id == k.self || !v.has(p.id) })
 }
 
 // asks reports whether a replica is one of those that an operation asks.
-func (s *ops) asks(o *op, p *peer) bool {
-	return s.group.reg != nil && s.group.views.bucket(o.bucket).has(p.id)
+func (o *op) asks(k *known, p *peer) bool {
+	return k.reg != nil && k.views.bucket(o.bucket).has(p.id)
 }
 
 // askMissing asks those that have not answered yet.
 func (s *ops) askMissing(o *op) {
-	g := s.group
-	o.asked = g.m.now.Mono
-	if o.stage == storing && g.deleted(o.key) && !o.deletes() {
+	k := s.known
+	o.asked = k.m.now.Mono
+	if o.stage == storing && k.deleted(o.key) && !o.deletes() {
 		s.dead(o)
 		return
 	}
-	stamp := g.gen()
+	stamp := k.gen()
 	switch {
 	case o.stage == asking || o.read:
-	case s.holds(o) || s.restore(o):
-		if !g.age.apart() {
-			o.stored[g.self] = true
+	case o.holds(s.known) || s.restore(o):
+		if !k.apart() {
+			o.stored[k.self] = true
 		}
-	case !s.aside(o):
+	case !o.aside(s.known):
 		return
 	case o.makes():
-		g.spread.resend(o)
+		s.out.post(s.spread.resend(o, s.targets(o))...)
 		return
 	default:
 		stamp = o.stamp
@@ -212,9 +216,9 @@ func (s *ops) askMissing(o *op) {
 		_, has := o.answers[p.id]
 		switch {
 		case o.stage == asking && !has:
-			g.send(p, Ask{Op: o.id, Key: o.key, Hash: o.base})
+			s.out.send(p, Ask{Op: o.id, Key: o.key, Hash: o.base})
 		case o.stage == storing && !o.stored[p.id]:
-			g.send(p, Put{Op: o.id, Stamp: stamp, Entries: []table.Entry{s.payload(o)}})
+			s.out.send(p, Put{Op: o.id, Stamp: stamp, Entries: []table.Entry{s.payload(o)}})
 		}
 	}
 }
@@ -222,8 +226,8 @@ func (s *ops) askMissing(o *op) {
 // payload returns what is sent to be stored: what this replica holds, if that is what the operation needs, or more. A
 // read still returns no more than what it knows to be stored.
 func (s *ops) payload(o *op) table.Entry {
-	if s.holds(o) {
-		own, _ := s.group.table.Get(o.key)
+	if o.holds(s.known) {
+		own, _ := s.known.table.Get(o.key)
 		return own
 	}
 	return o.entry
@@ -237,8 +241,8 @@ func (o *op) makes() bool { return o.made.From < o.made.To }
 
 // holds reports whether this replica holds what an operation has to store. Of a change that is its number: what was
 // there beside it is folded by sweeps.
-func (s *ops) holds(o *op) bool {
-	own, ok := s.group.table.Get(o.key)
+func (o *op) holds(k *known) bool {
+	own, ok := k.table.Get(o.key)
 	if !ok || !o.makes() {
 		return ok && o.covered(own)
 	}
@@ -247,23 +251,23 @@ func (s *ops) holds(o *op) bool {
 
 // aside reports whether what an operation has kept aside may still be taken in: no sweep, and no loss that was
 // accepted, came between.
-func (s *ops) aside(o *op) bool {
-	reg := s.group.reg
+func (o *op) aside(k *known) bool {
+	reg := k.reg
 	return reg != nil && o.turn == reg.Lineage.Turn && o.stamp >= reg.fence()
 }
 
 // restore merges what an operation has kept aside into the table of this replica, once that has caught up.
 func (s *ops) restore(o *op) bool {
-	g := s.group
-	if !s.aside(o) || !g.caught || g.age.apart() || !g.home(g.self, o.key) {
+	k := s.known
+	if !o.aside(s.known) || !k.caught || k.apart() || !k.home(k.self, o.key) {
 		return false
 	}
 	var outcome table.Outcome
 	var err error
 	if o.makes() {
-		outcome, err = g.table.Apply(o.made)
+		outcome, err = k.table.Apply(o.made)
 	} else {
-		outcome, err = g.table.Join(o.entry)
+		outcome, err = k.table.Join(o.entry)
 	}
 	return err == nil && (outcome == table.Applied || outcome == table.Known)
 }
@@ -274,40 +278,33 @@ func (o *op) covered(by table.Entry) bool {
 	return err == nil && table.HashOfEntry(joined) == table.HashOfEntry(by)
 }
 
-// board takes the operations whose changes were just sent out of the line. With more, some
-// changes were not sent yet: their operations stay in the line.
-func (s *ops) board(more bool) {
-	line := s.line
-	s.line = nil
-	for _, o := range line {
-		if s.open[o.id] != o || o.flight != 0 {
-			continue
-		}
-		s.boardOne(o, more)
+// carry sends messages, and tells operations what has become of their changes.
+func (s *ops) carry(out []letter, notices []notice) {
+	if len(out) > 0 {
+		s.out.post(out...)
+	}
+	for _, n := range notices {
+		s.learn(n)
 	}
 }
 
-// boardOne has an operation wait for the latest batch with its key.
-func (s *ops) boardOne(o *op, more bool) {
-	for _, f := range slices.Backward(s.group.spread.flights) {
-		if f.has(o) {
-			s.group.spread.board(f, o)
-			return
-		}
+// learn notes what has become of the change of an operation.
+func (s *ops) learn(n notice) {
+	switch n.what {
+	case changeUnsent:
+		s.askMissing(n.o)
+	case changeHeld:
+		s.held(n.o, n.of)
+	case changeDeleted:
+		s.dead(n.o)
+	case changeRefused:
+		s.refuse(n.o, n.of, n.node, n.reason)
 	}
-	if more {
-		s.line = append(s.line, o)
-		return
-	}
-	s.askMissing(o)
 }
-
-// boarding reports whether writes wait for their batch.
-func (s *ops) boarding() bool { return len(s.line) > 0 }
 
 // held notes that a replica holds what an operation has to store.
 func (s *ops) held(o *op, by ReplicaID) {
-	if s.open[o.id] == o && o.stage == storing {
+	if !o.done && o.stage == storing {
 		o.stored[by] = true
 		delete(o.refusers, by)
 		s.look(o)
@@ -316,8 +313,8 @@ func (s *ops) held(o *op, by ReplicaID) {
 
 // here notes that this replica holds what an operation has to store, if it counts.
 func (s *ops) here(o *op) {
-	if !s.group.age.apart() || o.level.Strength == Local {
-		s.held(o, s.group.self)
+	if !s.known.apart() || o.level.Strength == Local {
+		s.held(o, s.known.self)
 	}
 }
 
@@ -326,20 +323,20 @@ func (s *ops) rejoined() {
 	for _, o := range s.sorted() {
 		if o.stage == asking {
 			s.restart(o)
-		} else if s.stands(o) && s.holds(o) {
-			s.held(o, s.group.self)
+		} else if s.stands(o) && o.holds(s.known) {
+			s.held(o, s.known.self)
 		}
 	}
 }
 
 // refuse notes that a replica has refused a change.
-func (s *ops) refuse(o *op, p *peer, reason string) {
-	if s.open[o.id] != o || slices.ContainsFunc(o.refusals, func(r NodeRefusal) bool { return r.Node == p.node }) {
+func (s *ops) refuse(o *op, by ReplicaID, node gossip.NodeID, reason string) {
+	if o.done || slices.ContainsFunc(o.refusals, func(r NodeRefusal) bool { return r.Node == node }) {
 		return
 	}
-	o.refusals = append(o.refusals, NodeRefusal{Node: p.node, Reason: reason})
-	if !o.stored[p.id] {
-		o.refusers[p.id] = true
+	o.refusals = append(o.refusals, NodeRefusal{Node: node, Reason: reason})
+	if !o.stored[by] {
+		o.refusers[by] = true
 	}
 	s.look(o)
 }
@@ -348,11 +345,11 @@ func (s *ops) refuse(o *op, p *peer, reason string) {
 // read counts is asked for again.
 func (s *ops) answer(p *peer, gen uint64, b Answer) {
 	o := s.open[b.Op]
-	if o == nil || o.stage != asking || b.Away || !s.asks(o, p) {
+	if o == nil || o.stage != asking || b.Away || !o.asks(s.known, p) {
 		return
 	}
-	g := s.group
-	if !counts(gen, g.gen()) || !counts(gen, o.gen) {
+	k := s.known
+	if !counts(gen, k.gen()) || !counts(gen, o.gen) {
 		return // Adopting the generation has asked again, or the tick will.
 	}
 	a := answered{}
@@ -371,7 +368,7 @@ func (s *ops) answer(p *peer, gen uint64, b Answer) {
 // adopted goes on with every operation by another register. With next, it is the one after the
 // register that was known.
 func (s *ops) adopted(next bool) {
-	reg := s.group.reg
+	reg := s.known.reg
 	for _, o := range s.sorted() {
 		reset := reg.resetSince(o.bucket, o.gen)
 		if o.stage == asking || o.read && (reset || o.turn != reg.Lineage.Turn) {
@@ -381,7 +378,7 @@ func (s *ops) adopted(next bool) {
 		}
 		o.gen = reg.Gen
 		s.goOn(o, func(id ReplicaID) bool {
-			return !reset && confirms(s.group.views.bucket(o.bucket).has(id), next)
+			return !reset && confirms(s.known.views.bucket(o.bucket).has(id), next)
 		})
 	}
 }
@@ -392,7 +389,7 @@ func (s *ops) goOn(o *op, confirmed func(ReplicaID) bool) {
 		return
 	}
 	o.flight = 0
-	maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.group.self && !confirmed(id) })
+	maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.known.self && !confirmed(id) })
 	s.askMissing(o)
 	s.look(o)
 }
@@ -401,7 +398,7 @@ func (s *ops) goOn(o *op, confirmed func(ReplicaID) bool) {
 // on. What a write or a delete has to store is kept aside if the replica has dropped it; a write that has changed
 // nothing has nothing to keep, and can be made again without harm; a read begins anew.
 func (s *ops) stands(o *op) bool {
-	own, ok := s.group.table.Get(o.key)
+	own, ok := s.known.table.Get(o.key)
 	switch {
 	case o.fell:
 		return s.anew(o)
@@ -411,7 +408,7 @@ func (s *ops) stands(o *op) bool {
 	case ok && own.State == table.Deleted && !o.deletes():
 		s.dead(o)
 		return false
-	case s.holds(o):
+	case o.holds(s.known):
 		return true
 	case o.read:
 		s.restart(o)
@@ -420,7 +417,7 @@ func (s *ops) stands(o *op) bool {
 		s.finish(o, Lost)
 		return false
 	}
-	delete(o.stored, s.group.self)
+	delete(o.stored, s.known.self)
 	return true
 }
 
@@ -428,15 +425,15 @@ func (s *ops) stands(o *op) bool {
 // count held those at one moment, which is after the begin of a delete that began before this replica marked.
 func (s *ops) sweeping(r *Register) {
 	for _, o := range s.sorted() {
-		if o.read || o.stage != storing || !s.group.table.Marked(o.key, r.Swept-1) {
+		if o.read || o.stage != storing || !s.known.table.Marked(o.key, r.Swept-1) {
 			continue
 		}
-		switch own, _ := s.group.table.Get(o.key); {
+		switch own, _ := s.known.table.Get(o.key); {
 		case own.State == table.Deleted && !o.deletes():
 			o.ends = WasDeleted
 		case o.marked:
 			o.fell = true
-		case s.holds(o):
+		case o.holds(s.known):
 			o.ends = Confirmed
 		}
 	}
@@ -445,7 +442,7 @@ func (s *ops) sweeping(r *Register) {
 // caughtUp merges what was kept aside into the table of this replica, which has caught up.
 func (s *ops) caughtUp() {
 	for _, o := range s.sorted() {
-		if o.stage == storing && !o.read && !o.stored[s.group.self] {
+		if o.stage == storing && !o.read && !o.stored[s.known.self] {
 			s.askMissing(o)
 			s.look(o)
 		}
@@ -473,54 +470,49 @@ func (s *ops) recount() {
 
 // sorted returns the operations in the order in which they began.
 func (s *ops) sorted() []*op {
-	all := make([]*op, 0, len(s.open))
-	for _, o := range s.open { //quorate:unordered sorted below
-		all = append(all, o)
-	}
-	slices.SortFunc(all, func(a, b *op) int { return cmp.Compare(a.id, b.id) })
-	return all
+	return slices.SortedFunc(maps.Values(s.open), func(a, b *op) int { return cmp.Compare(a.id, b.id) })
 }
 
 // look looks whether an operation is complete, or cannot become so since too many replicas have
 // refused what it has to store.
 func (s *ops) look(o *op) {
-	g := s.group
-	if g.reg == nil || s.open[o.id] != o {
+	k := s.known
+	if k.reg == nil || o.done {
 		return
 	}
-	v := g.views.bucket(o.bucket)
+	v := k.views.bucket(o.bucket)
 	if o.stage == asking {
-		awaits := v.has(o.needs) && g.present(o.needs) && !g.isApart(o.needs) && !o.has(o.needs)
-		if awaits || !o.level.reads(v, s.standing(o, o.has)) {
+		awaits := v.has(o.needs) && k.present(o.needs) && !k.isApart(o.needs) && !o.has(o.needs)
+		if awaits || !o.level.reads(v, o.standing(s.known, o.has)) {
 			return
 		}
 		s.join(o)
-		if s.open[o.id] != o {
+		if o.done {
 			return
 		}
 	}
 	switch {
-	case s.complete(o, v, s.standing(o, o.agrees)):
+	case o.complete(s.known, v, o.standing(s.known, o.agrees)):
 		s.finish(o, Confirmed)
-	case len(o.refusers) > 0 && !s.complete(o, v, func(id ReplicaID) bool { return !o.refusers[id] }):
+	case len(o.refusers) > 0 && !o.complete(s.known, v, func(id ReplicaID) bool { return !o.refusers[id] }):
 		s.finish(o, Refused)
 	}
 }
 
 // standing returns which of some replicas count for an operation: for majorities those whose nodes may host, and none
 // while this node may not.
-func (s *ops) standing(o *op, in func(ReplicaID) bool) func(ReplicaID) bool {
+func (o *op) standing(k *known, in func(ReplicaID) bool) func(ReplicaID) bool {
 	if o.level.Strength < Majority {
 		return in
 	}
-	may := s.group.m.mayHost()
-	return func(id ReplicaID) bool { return may && in(id) && s.group.stands(id) }
+	may := k.m.mayHost()
+	return func(id ReplicaID) bool { return may && in(id) && k.stands(id) }
 }
 
 // complete reports whether an operation that stores is complete if some replicas hold what it
 // has to store.
-func (s *ops) complete(o *op, v *view, in func(ReplicaID) bool) bool {
-	reg, sealed := s.group.reg, s.group.sealed
+func (o *op) complete(k *known, v *view, in func(ReplicaID) bool) bool {
+	reg, sealed := k.reg, k.sealed
 	agreed := o.read && len(o.answers) > 0 && o.level.agreed(v, reg.Phase, sealed, in)
 	return agreed || o.level.writes(v, reg.Phase, sealed, in)
 }
@@ -536,7 +528,7 @@ func (o *op) agrees(id ReplicaID) bool { return o.stored[id] }
 
 // join joins what was answered. Those that answered with less are sent the rest.
 func (s *ops) join(o *op) {
-	g := s.group
+	k := s.known
 	o.stage = storing
 	o.entry, o.exists = table.Entry{}, false
 	for _, id := range o.ids() {
@@ -564,11 +556,11 @@ func (s *ops) join(o *op) {
 		s.finish(o, Confirmed)
 		return
 	}
-	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {
-		if outcome, err := g.table.Join(o.entry); err == nil && outcome != table.Refused && !g.age.apart() {
-			o.stored[g.self] = true
+	if v := k.views.bucket(o.bucket); k.holds() && v.has(k.self) {
+		if outcome, err := k.table.Join(o.entry); err == nil && outcome != table.Refused && !k.apart() {
+			o.stored[k.self] = true
 			if outcome == table.Applied {
-				g.lags.tookEntry(o.entry)
+				s.lags.tookEntry(o.entry)
 			}
 		}
 	}
@@ -578,22 +570,17 @@ func (s *ops) join(o *op) {
 			o.stored[id] = true
 		}
 	}
-	if !o.level.reads(g.views.bucket(o.bucket), o.agrees) {
-		g.m.counts.Repairs++
+	if !o.level.reads(k.views.bucket(o.bucket), o.agrees) {
+		k.m.counts.Repairs++
 		s.askMissing(o)
-	} else if phase, sealed := g.views.bucket(o.bucket).standing(g.reg.Phase, g.sealed); phase == PhaseJoint || !sealed {
+	} else if phase, sealed := k.views.bucket(o.bucket).standing(k.reg.Phase, k.sealed); phase == PhaseJoint || !sealed {
 		s.askMissing(o)
 	}
 }
 
 // ids returns the replicas that have answered a read, sorted.
 func (o *op) ids() []ReplicaID {
-	all := make([]ReplicaID, 0, len(o.answers))
-	for id := range o.answers { //quorate:unordered sorted below
-		all = append(all, id)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(o.answers))
 }
 
 // cancel ends an operation, and says how far it came.
@@ -612,17 +599,17 @@ func (s *ops) end() {
 
 // tick asks again, and ends operations whose time is over.
 func (s *ops) tick() {
-	g := s.group
-	now := g.m.now.Mono
+	k := s.known
+	now := k.m.now.Mono
 	for _, o := range s.sorted() {
 		switch {
 		case now >= o.until:
 			s.finish(o, s.overdue(o))
-		case s.lost(o):
+		case o.lost(s.known):
 			s.finish(o, HomesLost)
-		case !g.cfg.Durable && !g.majorities.goesOn() && s.hopeless(o):
+		case !k.cfg.Durable && !s.majorities.goesOn() && o.hopeless(s.known):
 			s.finish(o, NoQuorum)
-		case now.Sub(o.asked) >= g.m.cfg.Timing.Retry:
+		case now.Sub(o.asked) >= k.m.cfg.Timing.Retry:
 			s.askMissing(o)
 			s.look(o)
 		}
@@ -634,9 +621,9 @@ func (s *ops) overdue(o *op) Verdict {
 	switch {
 	case len(o.refusals) > 0:
 		return Refused
-	case s.lost(o):
+	case o.lost(s.known):
 		return HomesLost
-	case s.hopeless(o):
+	case o.hopeless(s.known):
 		return NoQuorum
 	default:
 		return Unconfirmed
@@ -645,20 +632,19 @@ func (s *ops) overdue(o *op) Verdict {
 
 // hopeless reports whether so many replicas are gone that no winning part of a set is left.
 // As long as the replica of a member is not known, that one may be any of them.
-func (s *ops) hopeless(o *op) bool {
-	g := s.group
-	return s.quorum(o) && !g.unnamed() && !g.views.bucket(o.bucket).current.Wins(func(id ReplicaID) bool { return g.there(id) && !g.isApart(id) })
+func (o *op) hopeless(k *known) bool {
+	return o.quorum(k) && !k.unnamed() && !k.views.bucket(o.bucket).current.Wins(func(id ReplicaID) bool { return k.there(id) && !k.isApart(id) })
 }
 
 // quorum reports whether an operation waits for parts of sets that are known.
-func (s *ops) quorum(o *op) bool {
-	return s.group.reg != nil && (o.level.Strength == Majority || o.level.Strength == All)
+func (o *op) quorum(k *known) bool {
+	return k.reg != nil && (o.level.Strength == Majority || o.level.Strength == All)
 }
 
 // lost reports whether the bucket of an operation is held back, and the replicas for which it
 // waits are gone.
-func (s *ops) lost(o *op) bool {
-	return s.quorum(o) && s.group.lost(s.group.views.bucket(o.bucket))
+func (o *op) lost(k *known) bool {
+	return o.quorum(k) && k.lost(k.views.bucket(o.bucket))
 }
 
 // finish ends an operation with a verdict, and says who has answered.
@@ -672,75 +658,69 @@ func (s *ops) finish(o *op, v Verdict) {
 }
 
 func (s *ops) report(o *op, d Done) {
-	g := s.group
+	k := s.known
 	delete(s.open, o.id)
+	o.done = true
 	in := func(id ReplicaID) bool { return o.stored[id] || o.has(id) }
-	if in(g.self) {
-		d.Answered = append(d.Answered, g.m.cfg.Self)
+	if in(k.self) {
+		d.Answered = append(d.Answered, k.m.cfg.Self)
 	}
-	for _, p := range g.sorted() {
+	for _, p := range k.sorted() {
 		if in(p.id) {
 			d.Answered = append(d.Answered, p.node)
 		}
 	}
 	slices.SortFunc(d.Answered, gossip.NodeID.Compare)
-	if g.reg != nil {
-		v := g.views.bucket(o.bucket)
+	if k.reg != nil {
+		v := k.views.bucket(o.bucket)
 		for _, r := range NewSet(slices.Concat(v.current, v.next, v.old)...) {
-			if !in(r.ID) && (d.Verdict != HomesLost || !g.there(r.ID)) {
+			if !in(r.ID) && (d.Verdict != HomesLost || !k.there(r.ID)) {
 				d.Missing = append(d.Missing, r.ID)
 			}
 		}
 	}
-	d.Since = g.m.now.Mono.Sub(o.began)
+	d.Since = k.m.now.Mono.Sub(o.began)
 	if d.Verdict == NoQuorum {
-		d.Fate, _ = g.majorities.fate()
+		d.Fate, _ = s.majorities.fate()
 	}
-	switch {
-	case g.remote.serves(d):
-	case g.disk.ahead(d):
-		g.m.out.Add(d)
-	default:
-		g.disk.after(d)
+	if !s.remote.serves(d) {
+		s.out.done(d)
 	}
 }
 
-// put takes in whole entries of another replica.
-func (s *ops) put(p *peer, b Put) {
-	g := s.group
+// put takes in whole entries of another replica, and returns the answer.
+func (s *ops) put(b Put) PutTaken {
+	k := s.known
 	answer := PutTaken{Op: b.Op}
-	if !g.holds() || b.Stamp < g.reg.fence() {
-		g.m.counts.Stale++
+	if !k.holds() || b.Stamp < k.reg.fence() {
+		k.m.counts.Stale++
 		answer.Stale = true
 	} else {
 		for _, e := range b.Entries {
-			if !g.home(g.self, e.Key) {
-				g.m.counts.Foreign++
+			if !k.home(k.self, e.Key) {
+				k.m.counts.Foreign++
 				answer.Stale = true
 				continue
 			}
-			outcome, err := g.table.Join(e)
+			outcome, err := k.table.Join(e)
 			switch {
 			case err != nil || outcome == table.Refused:
-				g.m.counts.Refused++
+				k.m.counts.Refused++
 				answer.Refusals = append(answer.Refusals, Refusal{Key: e.Key, Reason: reason(err)})
-			case outcome == table.Known && e.State != table.Deleted && g.deleted(e.Key):
+			case outcome == table.Known && e.State != table.Deleted && k.deleted(e.Key):
 				answer.Deleted = append(answer.Deleted, e.Key)
 			case outcome == table.Applied:
-				g.lags.tookEntry(e)
+				s.lags.tookEntry(e)
 			}
 		}
 	}
-	if b.Op != 0 {
-		g.send(p, answer)
-		g.spread.fill(p, answer.Deleted)
-	}
+	return answer
 }
 
 // dead ends a write to a key that is deleted, and begins a read of one anew.
 func (s *ops) dead(o *op) {
 	switch {
-	case s.open[o.id] != o || o.stage != storing || o.entry.State == table.Deleted:
+	case o.done || o.stage != storing || o.entry.State == table.Deleted:
 	case o.read:
 		s.restart(o)
 	default:
@@ -752,28 +732,28 @@ func (s *ops) dead(o *op) {
 func (s *ops) putTaken(p *peer, b PutTaken) {
 	o := s.open[b.Op]
 	switch {
-	case o == nil || b.Stale || !s.asks(o, p):
+	case o == nil || b.Stale || !o.asks(s.known, p):
 	case len(b.Deleted) > 0:
 		s.dead(o)
 	case len(b.Refusals) > 0:
-		s.refuse(o, p, b.Refusals[0].Reason)
+		s.refuse(o, p.id, p.node, b.Refusals[0].Reason)
 	default:
 		s.held(o, p.id)
 	}
 }
 
 // ask answers a read of another node.
-func (s *ops) ask(p *peer, b Ask) {
-	g := s.group
+func (s *ops) ask(b Ask) Answer {
+	k := s.known
 	answer := Answer{Op: b.Op, Hash: b.Hash}
-	if !g.holds() || !g.views.bucket(table.BucketOf(b.Key)).has(g.self) {
+	if !k.holds() || !k.views.bucket(table.BucketOf(b.Key)).has(k.self) {
 		answer.Away = true
-	} else if e, ok := g.table.Get(b.Key); ok {
+	} else if e, ok := k.table.Get(b.Key); ok {
 		if answer.Same = b.Hash != 0 && table.HashOfEntry(e) == b.Hash; !answer.Same {
 			answer.Entry = &e
 		}
 	} else {
 		answer.Same = b.Hash == 0
 	}
-	g.send(p, answer)
+	return answer
 }

@@ -28,15 +28,15 @@ type pace struct {
 // rest arms the timer of the ticks.
 func (m *Machine) rest() {
 	interval := m.cfg.Timing.Tick
-	if m.pace.slow = !m.busy(); m.pace.slow {
+	if m.pace.slow = !m.busy() && !slices.ContainsFunc(m.groups, (*group).busy); m.pace.slow {
 		interval = max(interval, min(idleTicks*interval, m.cfg.Timing.Gossip/2))
 	}
 	m.arm(tickTimer{}, interval)
 }
 
 // wake shortens the interval when there is something to do.
-func (m *Machine) wake() {
-	if m.pace.slow && !m.ended && m.busy() {
+func (m *Machine) wake(busy bool) {
+	if m.pace.slow && !m.ended && busy {
 		m.pace.slow = false
 		m.arm(tickTimer{}, m.cfg.Timing.Tick)
 	}
@@ -45,20 +45,17 @@ func (m *Machine) wake() {
 // alerted notes that the members have changed.
 func (m *Machine) alerted() { m.pace.alert = m.now.Mono.Sub(m.began) + alertFor }
 
-// busy reports whether anything waits that a tick brings further.
+// busy reports whether a tick brings anything further beside the groups.
 func (m *Machine) busy() bool {
-	if m.now.Mono.Sub(m.began) < m.pace.alert || m.leaving() {
-		return true
-	}
-	return slices.ContainsFunc(m.groups, busy)
+	return m.now.Mono.Sub(m.began) < m.pace.alert || m.leaving()
 }
 
 // busy reports whether anything of a group waits that a tick brings further.
-func busy(g *group) bool {
+func (g *group) busy() bool {
 	switch {
-	case g.reg == nil || g.reg.Phase != PhaseStable || !g.sealed || g.change.busy() || g.behind.needs():
+	case g.reg == nil || g.reg.Phase != PhaseStable || !g.sealed || g.change.attempt != nil && g.attempting() || g.behind.needs():
 		return true
-	case g.age.apart():
+	case g.apart():
 		return true
 	case len(g.ops.open) > 0 || len(g.remote.errands) > 0 || len(g.explains.open) > 0:
 		return true

@@ -33,10 +33,21 @@ const (
 
 // passes are the comparisons that this replica has begun.
 type passes struct {
-	group *group
+	*known
+
+	lags  *lags
 	open  map[PassID]*pass
 	next  machine.Instant // When the next comparison with a random replica begins.
 	shed  uint64          // Entries of passes that the table refused.
+	taken uint64          // How many answers have come,
+	moved machine.Instant // and when the last of them came.
+}
+
+// exchange is what follows from a message of a pass.
+type exchange struct {
+	back  []table.Entry // What the other replica lacks.
+	out   []letter
+	ended *pass // The pass has ended, and everything was taken in; nil for none.
 }
 
 // pass is one comparison.
@@ -57,14 +68,13 @@ type pass struct {
 	refused bool            // An entry could not be taken in: nothing is complete.
 }
 
-func newPasses(g *group) passes { return passes{group: g, open: map[PassID]*pass{}} }
+func newPasses(k *known, l *lags) passes { return passes{known: k, lags: l, open: map[PassID]*pass{}} }
 
 // begin begins a comparison with a peer.
-func (s *passes) begin(p *peer, catchUp bool) {
-	g := s.group
-	g.m.pass++
-	s.open[g.m.pass] = &pass{id: g.m.pass, peer: p, gen: g.gen(), catchUp: catchUp, whole: counts(p.caught, g.gen()), began: g.m.now.Mono, moved: g.m.now.Mono, pulling: map[int]bool{}}
-	g.send(p, Compare{Pass: g.m.pass, Root: s.root(p.id)})
+func (s *passes) begin(p *peer, catchUp bool) letter {
+	s.m.pass++
+	s.open[s.m.pass] = &pass{id: s.m.pass, peer: p, gen: s.gen(), catchUp: catchUp, whole: counts(p.caught, s.gen()), began: s.m.now.Mono, moved: s.m.now.Mono, pulling: map[int]bool{}}
+	return letter{p, Compare{Pass: s.m.pass, Root: s.root(p.id)}}
 }
 
 // with reports whether a comparison with a peer is under way.
@@ -93,7 +103,7 @@ func (s *passes) catching() int {
 func (s *passes) renew() {
 	early := func(x *pass) bool { return x.catchUp && !x.whole }
 	for _, x := range s.open { //quorate:unordered any of them
-		if early(x) && counts(x.peer.caught, s.group.gen()) {
+		if early(x) && counts(x.peer.caught, s.gen()) {
 			maps.DeleteFunc(s.open, func(_ PassID, x *pass) bool { return early(x) })
 			return
 		}
@@ -103,7 +113,7 @@ func (s *passes) renew() {
 // going reports whether a pass with a replica that has caught up is under way, and goes on.
 func (s *passes) going() bool {
 	for _, x := range s.open { //quorate:unordered any of them
-		if x.catchUp && x.whole && s.group.m.now.Mono.Sub(x.moved) < s.group.m.cfg.Timing.Patient/2 {
+		if x.catchUp && x.whole && s.m.now.Mono.Sub(x.moved) < s.m.cfg.Timing.Patient/2 {
 			return true
 		}
 	}
@@ -114,28 +124,27 @@ func (s *passes) endAll() { clear(s.open) }
 
 // tick gives passes up that stand still, and begins one with a random replica when it is
 // time for that.
-func (s *passes) tick() {
-	g := s.group
-	now := g.m.now.Mono
+func (s *passes) tick() []letter {
+	now := s.m.now.Mono
 	s.giveUp()
-	if now < s.next || !g.holds() || s.newcomer(g.self, g.caught) {
-		return
+	if now < s.next || !s.holds() || s.newcomer(s.self, s.caught) {
+		return nil
 	}
-	interval := g.m.cfg.Timing.Gossip
-	s.next = now.Add(interval*3/4 + g.jitter(interval/2))
-	peers := slices.DeleteFunc(g.sorted(), func(p *peer) bool {
-		return !g.reg.In(p.id) || !g.present(p.id) || s.with(p) || s.newcomer(p.id, counts(p.caught, g.gen()))
+	interval := s.m.cfg.Timing.Gossip
+	s.next = now.Add(interval*3/4 + s.m.jitter(interval/2))
+	peers := slices.DeleteFunc(s.sorted(), func(p *peer) bool {
+		return !s.reg.In(p.id) || !s.present(p.id) || s.with(p) || s.newcomer(p.id, counts(p.caught, s.gen()))
 	})
 	if len(peers) > 0 && len(s.open) < 2*sourcesAtOnce {
-		s.begin(peers[g.m.cfg.Rand.IntN(len(peers))], false)
+		return []letter{s.begin(peers[s.m.cfg.Rand.IntN(len(peers))], false)}
 	}
+	return nil
 }
 
 // giveUp gives passes up that stand still.
 func (s *passes) giveUp() {
-	g := s.group
 	for id, x := range s.open { //quorate:unordered each pass by itself
-		if g.m.now.Mono.Sub(x.moved) > g.m.cfg.Timing.Patient || g.nodes[x.peer.node] != x.peer {
+		if s.m.now.Mono.Sub(x.moved) > s.m.cfg.Timing.Patient || s.nodes[x.peer.node] != x.peer {
 			delete(s.open, id)
 		}
 	}
@@ -144,34 +153,33 @@ func (s *passes) giveUp() {
 // newcomer reports whether a replica joins and has yet to catch up: what the others hold it
 // takes in by that alone, and comparisons beside it would bring everything a second time.
 func (s *passes) newcomer(id ReplicaID, caught bool) bool {
-	return !s.group.reg.Current.Has(id) && !caught
+	return !s.reg.Current.Has(id) && !caught
 }
 
 // shared reports whether this replica and another are both homes of a bucket.
 func (s *passes) shared(bucket int, with ReplicaID) bool {
-	v := s.group.views.bucket(bucket)
-	return v.has(s.group.self) && v.has(with)
+	v := s.views.bucket(bucket)
+	return v.has(s.self) && v.has(with)
 }
 
 // root sums the hashes of the buckets that this replica and another both hold.
 func (s *passes) root(with ReplicaID) uint64 {
-	g := s.group
-	if g.cfg.Copies == 0 {
-		return g.table.Root()
+	if s.cfg.Copies == 0 {
+		return s.table.Root()
 	}
 	return s.sum(0, table.Buckets, with)
 }
 
 func (s *passes) sum(from, to int, with ReplicaID) uint64 {
 	var sum uint64
-	v := s.group.views
+	v := s.views
 	shared := make([]bool, len(v.all)) // By view: there are far fewer than buckets.
 	for i := range v.all {
-		shared[i] = v.all[i].has(s.group.self) && v.all[i].has(with)
+		shared[i] = v.all[i].has(s.self) && v.all[i].has(with)
 	}
 	for bucket := from; bucket < to; bucket++ {
 		if shared[v.of[bucket]] {
-			sum += s.group.table.Hash(bucket)
+			sum += s.table.Hash(bucket)
 		}
 	}
 	return sum
@@ -185,7 +193,7 @@ func (s *passes) hashes(groups []uint8, with ReplicaID) []uint64 {
 			bucket := int(of)*bucketsAGroup + i
 			var hash uint64
 			if s.shared(bucket, with) {
-				hash = s.group.table.Hash(bucket)
+				hash = s.table.Hash(bucket)
 			}
 			all = append(all, hash)
 		}
@@ -195,63 +203,64 @@ func (s *passes) hashes(groups []uint8, with ReplicaID) []uint64 {
 
 // received handles the messages of passes. Both sides hold data in the same generation, or
 // the message is of no use: the register goes to the one that is behind.
-func (s *passes) received(p *peer, e Envelope) {
-	g := s.group
-	if !g.holds() || !counts(e.Gen, g.gen()) {
-		return
+func (s *passes) received(p *peer, e Envelope) (x exchange) {
+	if !s.holds() || !counts(e.Gen, s.gen()) {
+		return exchange{}
 	}
 	switch b := e.Body.(type) {
 	case Compare:
-		s.compare(p, b)
+		x.say(p, s.compare(p, b))
 	case AskBuckets:
-		g.send(p, BucketHashes{Pass: b.Pass, Groups: b.Groups, Hashes: s.hashes(b.Groups, p.id)})
+		x.say(p, BucketHashes{Pass: b.Pass, Groups: b.Groups, Hashes: s.hashes(b.Groups, p.id)})
 	case Pull:
-		s.pull(p, b)
+		x.say(p, s.pull(p, b))
 	case Groups:
-		if x := s.at(b.Pass, p); x != nil {
-			x.fenced, x.sure = e.Restarts >= g.restarts, !e.Unsure
-			s.groups(x, b)
+		if of := s.at(b.Pass, p); of != nil {
+			of.fenced, of.sure = e.Restarts >= s.integrity.restarts, !e.Unsure
+			s.groups(of, b, &x)
 		}
 	case BucketHashes:
-		if x := s.at(b.Pass, p); x != nil {
-			s.buckets(x, b)
+		if of := s.at(b.Pass, p); of != nil {
+			s.buckets(of, b, &x)
 		}
 	case Pulled:
-		if x := s.at(b.Pass, p); x != nil {
-			s.pulled(x, b)
+		if of := s.at(b.Pass, p); of != nil {
+			s.pulled(of, b, &x)
 		}
 	default:
-		g.m.counts.Malformed++
+		s.m.counts.Malformed++
 	}
+	return x
 }
+
+// say adds a message.
+func (x *exchange) say(to *peer, body any) { x.out = append(x.out, letter{to, body}) }
 
 // at returns the pass that an answer of a peer is about, nil if it has ended.
 func (s *passes) at(id PassID, p *peer) *pass {
 	x := s.open[id]
-	if x == nil || x.peer != p || x.gen != s.group.gen() {
+	if x == nil || x.peer != p || x.gen != s.gen() {
 		return nil
 	}
-	x.moved = s.group.m.now.Mono
-	s.group.behind.taken, s.group.behind.moved = s.group.behind.taken+1, x.moved
+	x.moved = s.m.now.Mono
+	s.taken, s.moved = s.taken+1, x.moved
 	return x
 }
 
 // compare answers a Compare.
-func (s *passes) compare(p *peer, b Compare) {
-	g := s.group
+func (s *passes) compare(p *peer, b Compare) Groups {
 	if b.Root == s.root(p.id) {
-		g.send(p, Groups{Pass: b.Pass, Same: true})
-		return
+		return Groups{Pass: b.Pass, Same: true}
 	}
 	sums := make([]uint64, groupsOfBuckets)
 	for i := range sums {
 		sums[i] = s.sum(i*bucketsAGroup, (i+1)*bucketsAGroup, p.id)
 	}
-	g.send(p, Groups{Pass: b.Pass, Sums: sums})
+	return Groups{Pass: b.Pass, Sums: sums}
 }
 
 // groups asks for the buckets of those groups that differ.
-func (s *passes) groups(x *pass, b Groups) {
+func (s *passes) groups(x *pass, b Groups, follows *exchange) {
 	var differ []uint8
 	for i, sum := range b.Sums {
 		if i < groupsOfBuckets && sum != s.sum(i*bucketsAGroup, (i+1)*bucketsAGroup, x.peer.id) {
@@ -259,15 +268,15 @@ func (s *passes) groups(x *pass, b Groups) {
 		}
 	}
 	if x.asked = len(differ); x.asked > 0 {
-		s.group.send(x.peer, AskBuckets{Pass: x.id, Groups: differ})
+		follows.say(x.peer, AskBuckets{Pass: x.id, Groups: differ})
 	}
-	s.goOn(x)
+	s.proceed(x, follows)
 }
 
 // buckets notes which buckets differ.
-func (s *passes) buckets(x *pass, b BucketHashes) {
+func (s *passes) buckets(x *pass, b BucketHashes, follows *exchange) {
 	if len(b.Hashes) != len(b.Groups)*bucketsAGroup || x.asked == 0 {
-		s.group.m.counts.Malformed++
+		s.m.counts.Malformed++
 		return
 	}
 	x.asked = 0
@@ -277,39 +286,34 @@ func (s *passes) buckets(x *pass, b BucketHashes) {
 			x.todo = append(x.todo, int(b.Groups[i/bucketsAGroup])*bucketsAGroup+i%bucketsAGroup)
 		}
 	}
-	s.goOn(x)
+	s.proceed(x, follows)
 }
 
-// goOn pulls the next buckets, and ends the pass when nothing is left.
-func (s *passes) goOn(x *pass) {
+// proceed pulls the next buckets, and ends the pass when nothing is left.
+func (s *passes) proceed(x *pass, follows *exchange) {
 	for x.pulls < pullsAtOnce && len(x.todo) > 0 {
-		s.group.send(x.peer, Pull{Pass: x.id, Buckets: s.nextBuckets(x)})
+		follows.say(x.peer, Pull{Pass: x.id, Buckets: s.nextBuckets(x)})
 		x.pulls++
 	}
 	if x.pulls > 0 || x.asked > 0 {
 		return
 	}
 	delete(s.open, x.id)
-	s.group.m.counts.Passes++
-	if x.refused {
-		return
+	s.m.counts.Passes++
+	if !x.refused {
+		follows.ended = x
 	}
-	if x.catchUp {
-		s.group.behind.took(x)
-	}
-	s.group.unsure.ended(x)
-	s.group.majorities.ended(x)
 }
 
 // nextBuckets takes the buckets of the next pull, with what this replica holds of them.
 func (s *passes) nextBuckets(x *pass) []BucketSummary {
 	var all []BucketSummary
-	for size := 0; len(x.todo) > 0 && len(all) < bucketsAPull && size < s.group.m.cfg.Bounds.MessageBytes/4; {
+	for size := 0; len(x.todo) > 0 && len(all) < bucketsAPull && size < s.m.cfg.Bounds.MessageBytes/4; {
 		bucket := x.todo[0]
 		x.todo = x.todo[1:]
 		x.pulling[bucket] = true
 		of := BucketSummary{Bucket: uint16(bucket)}
-		for _, k := range s.group.table.Summaries(bucket) {
+		for _, k := range s.table.Summaries(bucket) {
 			of.Keys = append(of.Keys, KeyHash{Key: k.KeyHash, Entry: k.Hash})
 		}
 		slices.SortFunc(of.Keys, func(a, b KeyHash) int { return compare64(a.Key, b.Key) })
@@ -332,9 +336,8 @@ func compare64(a, b uint64) int {
 
 // pull answers a Pull: with the entries that the other does not have like this, bucket by
 // bucket, until the message is full.
-func (s *passes) pull(p *peer, b Pull) {
-	g := s.group
-	answer, size := Pulled{Pass: b.Pass, Stamp: g.gen()}, 0
+func (s *passes) pull(p *peer, b Pull) Pulled {
+	answer, size := Pulled{Pass: b.Pass, Stamp: s.gen()}, 0
 	named := map[uint16]bool{}
 	for _, of := range b.Buckets {
 		if named[of.Bucket] {
@@ -345,10 +348,10 @@ func (s *passes) pull(p *peer, b Pull) {
 			answer.Done = append(answer.Done, of.Bucket)
 			continue
 		}
-		if size >= g.m.cfg.Bounds.MessageBytes {
+		if size >= s.m.cfg.Bounds.MessageBytes {
 			break
 		}
-		entries, wants, all := s.differing(of, g.m.cfg.Bounds.MessageBytes-size)
+		entries, wants, all := s.differing(of, s.m.cfg.Bounds.MessageBytes-size)
 		for _, e := range entries {
 			size += table.SizeOf(e)
 		}
@@ -357,7 +360,7 @@ func (s *passes) pull(p *peer, b Pull) {
 			answer.Done, answer.Wants = append(answer.Done, of.Bucket), append(answer.Wants, wants...)
 		}
 	}
-	g.send(p, answer)
+	return answer
 }
 
 // differing returns the entries of a bucket that another replica lacks or holds otherwise,
@@ -368,7 +371,7 @@ func (s *passes) differing(of BucketSummary, room int) (entries []table.Entry, w
 	for _, k := range of.Keys {
 		theirs[k.Key] = k.Entry
 	}
-	for _, k := range s.group.table.Summaries(int(of.Bucket)) {
+	for _, k := range s.table.Summaries(int(of.Bucket)) {
 		hash, ok := theirs[k.KeyHash]
 		delete(theirs, k.KeyHash)
 		if ok && hash == k.Hash {
@@ -377,7 +380,7 @@ func (s *passes) differing(of BucketSummary, room int) (entries []table.Entry, w
 		if room <= 0 {
 			return entries, nil, false
 		}
-		if e, ok := s.group.table.Get(k.Key); ok {
+		if e, ok := s.table.Get(k.Key); ok {
 			entries = append(entries, e)
 			room -= table.SizeOf(e)
 		}
@@ -391,27 +394,26 @@ func (s *passes) differing(of BucketSummary, room int) (entries []table.Entry, w
 }
 
 // pulled takes in what came, and gives back what the other lacks.
-func (s *passes) pulled(x *pass, b Pulled) {
-	g := s.group
+func (s *passes) pulled(x *pass, b Pulled, follows *exchange) {
 	x.pulls--
 	var back []table.Entry
 	for _, e := range b.Entries {
-		if !g.home(g.self, e.Key) {
-			g.m.counts.Foreign++
+		if !s.home(s.self, e.Key) {
+			s.m.counts.Foreign++
 			continue
 		}
-		outcome, err := g.table.Join(e)
+		outcome, err := s.table.Join(e)
 		if err != nil || outcome == table.Refused {
 			x.refused = true
 			s.shed++
-			g.m.counts.Refused++
+			s.m.counts.Refused++
 			continue
 		}
-		g.m.counts.Pulled++
+		s.m.counts.Pulled++
 		if outcome == table.Applied {
-			g.lags.tookEntry(e)
+			s.lags.tookEntry(e)
 		}
-		if own, ok := g.table.Get(e.Key); ok && table.HashOfEntry(own) != table.HashOfEntry(e) {
+		if own, ok := s.table.Get(e.Key); ok && table.HashOfEntry(own) != table.HashOfEntry(e) {
 			back = append(back, own)
 		}
 	}
@@ -419,7 +421,7 @@ func (s *passes) pulled(x *pass, b Pulled) {
 	for _, bucket := range b.Done {
 		delete(x.pulling, int(bucket))
 	}
-	g.give(x.peer, back)
+	follows.back = back
 	if len(b.Done) == 0 && len(b.Entries) == 0 {
 		delete(s.open, x.id) // The other can go no further: a later pass begins anew.
 		return
@@ -433,7 +435,7 @@ func (s *passes) pulled(x *pass, b Pulled) {
 		clear(x.pulling)
 		x.todo = append(left, x.todo...)
 	}
-	s.goOn(x)
+	s.proceed(x, follows)
 }
 
 // wanted returns the entries that wants name, in buckets that are being pulled. Each bucket is listed once, in
@@ -450,8 +452,8 @@ func (s *passes) wanted(x *pass, wants []Want) (entries []table.Entry) {
 		if !x.pulling[bucket] {
 			continue
 		}
-		for _, k := range s.group.table.Summaries(bucket) {
-			if e, ok := s.group.table.Get(k.Key); ok && asked[k.KeyHash] {
+		for _, k := range s.table.Summaries(bucket) {
+			if e, ok := s.table.Get(k.Key); ok && asked[k.KeyHash] {
 				entries = append(entries, e)
 			}
 		}

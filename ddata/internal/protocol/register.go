@@ -156,6 +156,11 @@ func (r *Register) Above(o *Register) bool {
 	return r.Gen > o.Gen
 }
 
+// conflicts reports whether a lineage is another one of the same turn; nothing is with no register.
+func (r *Register) conflicts(l Lineage) bool {
+	return r != nil && !l.IsZero() && l.Turn == r.Lineage.Turn && l.ID != r.Lineage.ID
+}
+
 // In reports whether a replica is in any set of the register, or is a home of buckets that are
 // held back, so that it holds data.
 func (r *Register) In(id ReplicaID) bool {

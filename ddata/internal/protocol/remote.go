@@ -6,6 +6,7 @@ package protocol
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -152,7 +153,11 @@ type remembered struct {
 // remote is the part of a group that changes what other nodes hold, and lets them change
 // what this one holds.
 type remote struct {
-	group   *group
+	*known
+
+	out        *sender
+	majorities *majorities
+
 	errands map[OpID]*errand
 	served  map[OpID]served
 	next    OpID
@@ -172,8 +177,8 @@ type remote struct {
 // the program gives.
 const servedFrom = OpID(1) << 63
 
-func newRemote(g *group) remote {
-	return remote{group: g, errands: map[OpID]*errand{}, served: map[OpID]served{}, next: servedFrom, commits: map[request]*Committed{}, writes: map[string]gossip.NodeID{}}
+func newRemote(k *known, out *sender, m *majorities) remote {
+	return remote{known: k, out: out, majorities: m, errands: map[OpID]*errand{}, served: map[OpID]served{}, next: servedFrom, commits: map[request]*Committed{}, writes: map[string]gossip.NodeID{}}
 }
 
 // borrow asks a home for an entry.
@@ -193,19 +198,18 @@ func (r *remote) commit(in CommitDelta) {
 
 // remove asks a home to delete a key.
 func (r *remote) remove(in Delete) {
-	r.begin(in.Op, in.Key, in.Limit, RemoveKey{Op: in.Op, Stamp: r.group.gen(), Key: in.Key, Level: in.Level, Limit: in.Limit}, false)
+	r.begin(in.Op, in.Key, in.Limit, RemoveKey{Op: in.Op, Stamp: r.gen(), Key: in.Key, Level: in.Level, Limit: in.Limit}, false)
 }
 
 // begin begins an errand, in place of the one with the same number if there is one: a commit takes
 // the place of what has borrowed, and asks the same home.
 func (r *remote) begin(id OpID, key string, limit time.Duration, body any, commits bool) {
-	g := r.group
 	before := r.errands[id]
-	if before == nil && len(r.errands) >= g.m.cfg.Bounds.Operations {
-		g.m.out.Add(Done{Op: id, Verdict: Overloaded})
+	if before == nil && len(r.errands) >= r.m.cfg.Bounds.Operations {
+		r.m.out.Add(Done{Op: id, Verdict: Overloaded})
 		return
 	}
-	e := &errand{id: id, key: key, began: g.m.now.Mono, until: g.m.now.Mono.Add(limit), body: body, commits: commits}
+	e := &errand{id: id, key: key, began: r.m.now.Mono, until: r.m.now.Mono.Add(limit), body: body, commits: commits}
 	if before != nil {
 		e.home = before.home
 	}
@@ -215,7 +219,6 @@ func (r *remote) begin(id OpID, key string, limit time.Duration, body any, commi
 
 // ask asks a home: another one than last time, unless that has been asked to commit.
 func (r *remote) ask(e *errand) {
-	g := r.group
 	homes := r.homes(e.key)
 	if len(homes) == 0 {
 		return
@@ -240,19 +243,18 @@ func (r *remote) ask(e *errand) {
 		c.Again = true
 		body = c
 	}
-	e.home, e.asked = p.node, g.m.now.Mono
+	e.home, e.asked = p.node, r.m.now.Mono
 	e.asks++
-	g.send(p, body)
+	r.out.send(p, body)
 }
 
 // homes returns the replicas that hold a key and can be reached, those of Current first.
 func (r *remote) homes(key string) []*peer {
-	g := r.group
-	if g.reg == nil {
+	if r.reg == nil {
 		return nil
 	}
-	v := g.views.bucket(table.BucketOf(key))
-	all := slices.DeleteFunc(g.sorted(), func(p *peer) bool { return !v.has(p.id) || !g.present(p.id) })
+	v := r.views.bucket(table.BucketOf(key))
+	all := slices.DeleteFunc(r.sorted(), func(p *peer) bool { return !v.has(p.id) || !r.present(p.id) })
 	slices.SortStableFunc(all, func(a, b *peer) int {
 		return cmp.Compare(rank(v.current.Has(a.id)), rank(v.current.Has(b.id)))
 	})
@@ -261,8 +263,7 @@ func (r *remote) homes(key string) []*peer {
 
 // lost reports whether the bucket of a key is held back, and none of its homes is there.
 func (r *remote) lost(key string) bool {
-	g := r.group
-	return g.reg != nil && g.lost(g.views.bucket(table.BucketOf(key))) && len(r.homes(key)) == 0
+	return r.reg != nil && r.known.lost(r.views.bucket(table.BucketOf(key))) && len(r.homes(key)) == 0
 }
 
 func rank(first bool) int {
@@ -274,22 +275,16 @@ func rank(first bool) int {
 
 // tick asks again, and ends errands whose time is over.
 func (r *remote) tick() {
-	g := r.group
-	for len(r.answers) > 0 && g.m.now.Mono >= r.answers[0].until {
+	for len(r.answers) > 0 && r.m.now.Mono >= r.answers[0].until {
 		r.forget()
 	}
-	ids := make([]OpID, 0, len(r.errands))
-	for id := range r.errands { //quorate:unordered sorted below
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(r.errands)) {
 		switch e := r.errands[id]; {
-		case g.m.now.Mono >= e.until:
+		case r.m.now.Mono >= e.until:
 			r.finish(e, Done{Op: id, Verdict: Unconfirmed})
 		case !e.commits && r.lost(e.key):
-			r.finish(e, Done{Op: id, Verdict: HomesLost, Missing: g.missing(g.views.bucket(table.BucketOf(e.key)))})
-		case e.asked == 0 || g.m.now.Mono.Sub(e.asked) >= g.m.cfg.Timing.Retry:
+			r.finish(e, Done{Op: id, Verdict: HomesLost, Missing: r.missing(r.views.bucket(table.BucketOf(e.key)))})
+		case e.asked == 0 || r.m.now.Mono.Sub(e.asked) >= r.m.cfg.Timing.Retry:
 			r.ask(e)
 		}
 	}
@@ -299,11 +294,11 @@ func (r *remote) tick() {
 func (r *remote) finish(e *errand, d Done) {
 	delete(r.errands, e.id)
 	if _, borrows := e.body.(Borrow); borrows {
-		r.group.m.out.Add(Borrowed{Op: e.id, Verdict: d.Verdict, Missing: d.Missing})
+		r.m.out.Add(Borrowed{Op: e.id, Verdict: d.Verdict, Missing: d.Missing})
 		return
 	}
-	d.Since = r.group.m.now.Mono.Sub(e.began)
-	r.group.m.out.Add(d)
+	d.Since = r.m.now.Mono.Sub(e.began)
+	r.m.out.Add(d)
 }
 
 // cancel ends an errand.
@@ -315,23 +310,16 @@ func (r *remote) cancel(id OpID) {
 
 // lend answers Borrow.
 func (r *remote) lend(p *peer, b Borrow) {
-	g := r.group
-	answer := Lent{Op: b.Op, Stamp: g.gen()}
-	if !r.here(b.Key) {
+	answer := Lent{Op: b.Op, Stamp: r.gen()}
+	if !r.home(r.self, b.Key) {
 		answer.Away = true
 	} else {
-		answer.At = g.table.OriginOf(b.Key)
-		if e, ok := g.table.Get(b.Key); ok {
+		answer.At = r.table.OriginOf(b.Key)
+		if e, ok := r.table.Get(b.Key); ok {
 			answer.Entry, answer.Base = &e, table.HashOfEntry(e)
 		}
 	}
-	g.send(p, answer)
-}
-
-// here reports whether this replica is a home of a key.
-func (r *remote) here(key string) bool {
-	g := r.group
-	return g.holds() && g.views.bucket(table.BucketOf(key)).has(g.self)
+	r.out.send(p, answer)
 }
 
 // lent passes what was lent on. The errand stays, since its commit goes to the same home.
@@ -346,34 +334,34 @@ func (r *remote) lent(p *peer, b Lent) {
 	}
 	e.stamp = b.Stamp
 	e.commits = true // From here on only a commit, or the end of its time.
-	r.group.m.out.Add(Borrowed{Op: b.Op, Verdict: Confirmed, Entry: b.Entry, At: b.At, Base: b.Base})
+	r.m.out.Add(Borrowed{Op: b.Op, Verdict: Confirmed, Entry: b.Entry, At: b.At, Base: b.Base})
 }
 
-// keep answers Commit: it makes a change of this replica's own, and has it confirmed. One that
+// keep answers Commit: it makes a change of this replica's own, and returns the command to have it confirmed. One that
 // was asked for before is not made again: it runs, or its answer is repeated.
-func (r *remote) keep(p *peer, b Commit) {
-	g := r.group
+func (r *remote) keep(p *peer, b Commit) (w Write, made bool) {
 	of := request{p.node, b.Op}
 	if answer, known := r.commits[of]; known {
 		if answer != nil {
-			g.send(p, *answer)
+			r.out.send(p, *answer)
 		}
-		return
+		return Write{}, false
 	}
 	r.commits[of] = nil
-	if !r.here(b.Key) || b.Stamp < g.reg.fence() {
+	if !r.home(r.self, b.Key) || b.Stamp < r.reg.fence() {
 		r.refuse(p, b, Committed{Verdict: Lost})
-		return
+		return Write{}, false
 	}
-	change, err := g.table.Commit(b.Key, b.Type, b.Base, b.Delta)
+	change, err := r.table.Commit(b.Key, b.Type, b.Base, b.Delta)
 	switch {
 	case errors.Is(err, table.ErrConflict):
 		r.refuse(p, b, Committed{Verdict: Conflict})
 	case err != nil:
 		r.refuse(p, b, Committed{Verdict: Refused, Reason: reason(err)})
 	default:
-		g.ops.write(Write{Op: r.serve(p, b.Op, b.Limit), Group: g.index, Change: change, Stamp: g.gen(), Turn: g.reg.Lineage.Turn, Level: b.Level, Limit: b.Limit})
+		return Write{Op: r.serve(p, b.Op, b.Limit), Group: r.index, Change: change, Stamp: r.gen(), Turn: r.reg.Lineage.Turn, Level: b.Level, Limit: b.Limit}, true
 	}
+	return Write{}, false
 }
 
 // refuse answers a commit that is not made. If it was asked for before, this home has forgotten
@@ -383,8 +371,8 @@ func (r *remote) refuse(p *peer, b Commit, answer Committed) {
 	if b.Again {
 		answer.Verdict = Unconfirmed
 	}
-	r.remember(request{p.node, b.Op}, answer, r.group.m.now.Mono.Add(b.Limit))
-	r.group.send(p, answer)
+	r.remember(request{p.node, b.Op}, answer, r.m.now.Mono.Add(b.Limit))
+	r.out.send(p, answer)
 }
 
 // remember keeps the answer to a commit, as long as it may be asked for again.
@@ -393,7 +381,7 @@ func (r *remote) remember(of request, answer Committed, until machine.Instant) {
 		return
 	}
 	r.commits[of] = &answer
-	if r.answers = append(r.answers, remembered{of, until}); len(r.answers) > r.group.m.cfg.Bounds.Operations {
+	if r.answers = append(r.answers, remembered{of, until}); len(r.answers) > r.m.cfg.Bounds.Operations {
 		r.forget()
 	}
 }
@@ -404,19 +392,19 @@ func (r *remote) forget() {
 	r.answers = r.answers[1:]
 }
 
-// removeFor answers RemoveKey.
-func (r *remote) removeFor(p *peer, b RemoveKey) {
-	if !r.here(b.Key) || b.Stamp < r.group.reg.fence() {
-		r.group.send(p, Committed{Op: b.Op, Verdict: Lost})
-		return
+// removeFor answers RemoveKey, or returns the command to delete the key.
+func (r *remote) removeFor(p *peer, b RemoveKey) (d Delete, here bool) {
+	if !r.home(r.self, b.Key) || b.Stamp < r.reg.fence() {
+		r.out.send(p, Committed{Op: b.Op, Verdict: Lost})
+		return Delete{}, false
 	}
-	r.group.ops.remove(Delete{Op: r.serve(p, b.Op, b.Limit), Group: r.group.index, Key: b.Key, Level: b.Level, Limit: b.Limit})
+	return Delete{Op: r.serve(p, b.Op, b.Limit), Group: r.index, Key: b.Key, Level: b.Level, Limit: b.Limit}, true
 }
 
 // serve gives an operation for another node a number of this node's.
 func (r *remote) serve(p *peer, op OpID, limit time.Duration) OpID {
 	r.next++
-	r.served[r.next] = served{id: r.next, from: p.node, op: op, until: r.group.m.now.Mono.Add(limit)}
+	r.served[r.next] = served{id: r.next, from: p.node, op: op, until: r.m.now.Mono.Add(limit)}
 	return r.next
 }
 
@@ -432,8 +420,8 @@ func (r *remote) serves(d Done) bool {
 		answer.Reason = reason(d.Err)
 	}
 	r.remember(request{s.from, s.op}, answer, s.until)
-	if p := r.group.nodes[s.from]; p != nil {
-		r.group.send(p, answer)
+	if p := r.nodes[s.from]; p != nil {
+		r.out.send(p, answer)
 	}
 	return true
 }
@@ -443,7 +431,7 @@ func (r *remote) wrote(key string, home gossip.NodeID) {
 	if _, known := r.writes[key]; !known {
 		r.keys = append(r.keys, key)
 	}
-	if r.writes[key] = home; len(r.keys) > r.group.m.cfg.Bounds.Operations {
+	if r.writes[key] = home; len(r.keys) > r.m.cfg.Bounds.Operations {
 		delete(r.writes, r.keys[0])
 		r.keys = r.keys[1:]
 	}
@@ -451,7 +439,7 @@ func (r *remote) wrote(key string, home gossip.NodeID) {
 
 // took returns the home that has taken the last write of a key by this node, 0 for none that is known.
 func (r *remote) took(key string) ReplicaID {
-	if p := r.group.nodes[r.writes[key]]; p != nil {
+	if p := r.nodes[r.writes[key]]; p != nil {
 		return p.id
 	}
 	return 0
@@ -471,7 +459,7 @@ func (r *remote) committed(p *peer, b Committed) {
 		r.wrote(e.key, p.node)
 	}
 	if b.Verdict == NoQuorum {
-		d.Fate, _ = r.group.majorities.fate()
+		d.Fate, _ = r.majorities.fate()
 	}
 	if b.Reason != "" {
 		d.Err = errors.Join(ErrHome, errors.New(b.Reason))

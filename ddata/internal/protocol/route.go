@@ -68,15 +68,15 @@ func (r *Route) Gone(id ReplicaID) (gossip.NodeID, bool) {
 }
 
 // routeNow returns the present route.
-func (g *group) routeNow() *Route {
-	r := &Route{Gen: g.gen(), Self: g.self, views: g.views, Holds: g.holds(), Counts: g.holds() && g.reg.Current.Has(g.self) && !g.age.apart(), nodes: map[ReplicaID]gossip.NodeID{}, gone: maps.Clone(g.gone)}
-	if r.Settled = r.Counts && g.sealed; g.reg != nil {
-		r.Turn = g.reg.Lineage.Turn
+func (k *known) routeNow() *Route {
+	r := &Route{Gen: k.gen(), Self: k.self, views: k.views, Holds: k.holds(), Counts: k.holds() && k.reg.Current.Has(k.self) && !k.apart(), nodes: map[ReplicaID]gossip.NodeID{}, gone: maps.Clone(k.gone)}
+	if r.Settled = r.Counts && k.sealed; k.reg != nil {
+		r.Turn = k.reg.Lineage.Turn
 	}
-	if g.member() {
-		r.nodes[g.self] = g.m.cfg.Self
+	if k.member() {
+		r.nodes[k.self] = k.m.cfg.Self
 	}
-	for id, p := range g.peers { //quorate:unordered a map
+	for id, p := range k.peers { //quorate:unordered a map
 		r.nodes[id] = p.node
 	}
 	return r
@@ -92,7 +92,7 @@ func (m *Machine) Register(group uint8) *Register { return m.groups[group].reg }
 func (m *Machine) Caught(group uint8) bool { return m.groups[group].caught }
 
 // Older reports whether this node's store is known to be older than what its replica has shown.
-func (m *Machine) Older(group uint8) bool { return m.groups[group].age.older != 0 }
+func (m *Machine) Older(group uint8) bool { return m.groups[group].integrity.count == older }
 
 // Pending returns the registers of a group that count here, or may come to count: the known
 // one, what was accepted and what is proposed.
@@ -115,13 +115,16 @@ func (m *Machine) Pending(group uint8) []*Register {
 func (m *Machine) String() string {
 	var b strings.Builder
 	for _, g := range m.groups {
-		fmt.Fprintf(&b, "%s %s: replica %x generation %d %s sealed %v caught %v of %s, leader %v, attempt %+v", m.cfg.Self, g.cfg.Name, g.self, g.gen(), g.phase(), g.sealed, g.caught, describeSets(g.reg), g.lead.node().Address, g.change.attempt)
-		if g.refused != "" {
-			fmt.Fprintf(&b, ", %s", g.refused)
+		fmt.Fprintf(&b, "%s %s: replica %x generation %d %s sealed %v caught %v of %s, leader %v, attempt %+v", m.cfg.Self, g.cfg.Name, g.self, g.gen(), g.phase(), g.sealed, g.caught, describeSets(g.reg), g.leader().Address, g.change.attempt)
+		if g.lead.refused != "" {
+			fmt.Fprintf(&b, ", %s", g.lead.refused)
 		}
 		fmt.Fprintf(&b, ", got %d, %d passes, %d operations, store %v", len(g.behind.got), len(g.passes.open), len(g.ops.open), g.disk.failed)
 		for _, p := range g.sorted() {
 			fmt.Fprintf(&b, "\n   peer %x %s generation %d caught at %d present %v", p.id, p.node.Address, p.gen, p.caught, g.present(p.id))
+			if p.unheard != "" {
+				fmt.Fprintf(&b, ", stopped: %s", p.unheard)
+			}
 		}
 	}
 	return b.String()
@@ -143,11 +146,11 @@ func (m *Machine) Keeps(group uint8, in func(ReplicaID) bool) bool {
 	return true
 }
 
-func (g *group) phase() Phase {
-	if g.reg == nil {
+func (k *known) phase() Phase {
+	if k.reg == nil {
 		return 0
 	}
-	return g.reg.Phase
+	return k.reg.Phase
 }
 
 func describeSets(r *Register) string {

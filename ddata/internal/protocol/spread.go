@@ -4,22 +4,27 @@
 package protocol
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 )
 
 // What this node has changed goes to all other homes in batches: those that wait are one
 // batch, sent when an operation waits for it or after an interval. Then the side that
-// takes batches in.
+// takes batches in. What is to be sent, and what operations learn of their changes, is returned.
 
 // spread is the part of a group that sends deltas. A batch that nobody answers is
 // forgotten: comparisons heal what was lost.
 type spread struct {
-	group   *group
+	*known
+
+	lags    *lags
 	seq     uint64
+	line    []*op     // Writes whose batch was not sent yet.
 	flights []*flight // The batches that are not answered by all, oldest first.
 	armed   bool
 	more    bool // What waits is sent when a replica has answered.
@@ -50,34 +55,53 @@ func (f *flight) has(o *op) bool {
 	return ok && o.makes() && m.origin == o.made.Origin && m.to >= o.made.To
 }
 
+// notice is what an operation learns of its change.
+type notice struct {
+	o      *op
+	what   fortune
+	of     ReplicaID     // For all but changeUnsent: the replica that has answered a batch with the change,
+	node   gossip.NodeID // and for changeRefused its node,
+	reason string        // and why.
+}
+
+// fortune is what became of a change.
+type fortune uint8
+
+const (
+	changeUnsent  fortune = iota // No batch carries it: the homes are asked one by one.
+	changeHeld                   // A replica holds it.
+	changeDeleted                // The key is deleted at a replica.
+	changeRefused                // A replica has refused it.
+)
+
 // flightsAtOnce is how many batches that operations wait for may be on their way before
 // the next one waits for an answer: under load, batches grow by themselves.
 const flightsAtOnce = 2
 
-func newSpread(g *group) spread { return spread{group: g} }
+func newSpread(k *known, l *lags) spread { return spread{known: k, lags: l} }
 
 // soon makes sure that changes are sent within the interval.
 func (s *spread) soon() {
 	if !s.armed {
 		s.armed = true
-		s.group.m.arm(spreadTimer{s.group.index}, s.group.m.cfg.Timing.Spread)
+		s.m.arm(spreadTimer{s.index}, s.m.cfg.Timing.Spread)
 	}
 }
 
 // due sends what waits.
-func (s *spread) due() {
+func (s *spread) due() ([]letter, []notice) {
 	s.armed = false
-	s.flush(false)
+	return s.flush(false)
 }
 
 // confirm has the changes confirmed for which operations stand in line: at once, or with the
 // next batch when enough of them are on their way.
-func (s *spread) confirm() {
+func (s *spread) confirm() ([]letter, []notice) {
 	if len(s.waited()) < flightsAtOnce {
-		s.flush(false)
-	} else {
-		s.soonest()
+		return s.flush(false)
 	}
+	s.soonest()
+	return nil, nil
 }
 
 // waited returns the batches for which operations wait.
@@ -94,33 +118,59 @@ func (s *spread) waited() []*flight {
 // soonest makes sure that changes are sent soon, if no answer comes before.
 func (s *spread) soonest() {
 	s.armed = true
-	s.group.m.arm(spreadTimer{s.group.index}, s.group.m.cfg.Timing.Spread/20)
+	s.m.arm(spreadTimer{s.index}, s.m.cfg.Timing.Spread/20)
+}
+
+// board has operations wait for the batches that carry their changes. With more, some changes were not sent yet: their
+// operations stay in the line.
+func (s *spread) board() (all []notice) {
+	line := s.line
+	s.line = nil
+	for _, o := range line {
+		if o.done || o.flight != 0 {
+			continue
+		}
+		at := len(s.flights) - 1
+		for at >= 0 && !s.flights[at].has(o) {
+			at--
+		}
+		switch {
+		case at >= 0:
+			all = append(all, s.flights[at].board(o)...)
+		case s.more:
+			s.line = append(s.line, o)
+		default:
+			all = append(all, notice{o: o, what: changeUnsent})
+		}
+	}
+	return all
 }
 
 // board has an operation wait for a batch.
-func (s *spread) board(f *flight, o *op) {
+func (f *flight) board(o *op) (all []notice) {
 	o.flight = f.seq
 	f.waiting = append(f.waiting, o)
-	for _, r := range s.group.sortedIDs(f.taken) {
-		s.credit(f, o, r)
+	for _, r := range sortedIDs(f.taken) {
+		all = f.credit(all, o, r)
 	}
+	return all
 }
 
 // credit counts the answer of a replica for an operation.
-func (s *spread) credit(f *flight, o *op, r ReplicaID) {
-	if !f.not[r][o.key] {
-		s.group.ops.held(o, r)
+func (f *flight) credit(all []notice, o *op, r ReplicaID) []notice {
+	if f.not[r][o.key] {
+		return all
 	}
+	return append(all, notice{o: o, what: changeHeld, of: r})
 }
 
 // flush sends what waits, and lets the operations board that wait for it. Of more than
 // a few batches can carry, the rest waits until a replica has taken one of them: otherwise a
 // burst of changes would stand in the lanes before everything else, and what they have no
 // room for would be lost. With everything, nothing waits.
-func (s *spread) flush(everything bool) {
-	g := s.group
-	if !g.holds() {
-		return
+func (s *spread) flush(everything bool) (out []letter, all []notice) {
+	if !s.holds() {
+		return nil, nil
 	}
 	for s.more = false; !s.more; {
 		if !everything && s.full() {
@@ -128,13 +178,13 @@ func (s *spread) flush(everything bool) {
 			s.soon() // For the case that no replica answers.
 			break
 		}
-		changes := g.table.Pending(g.m.cfg.Bounds.MessageBytes)
+		changes := s.table.Pending(s.m.cfg.Bounds.MessageBytes)
 		if len(changes) == 0 {
 			break
 		}
-		s.send(changes)
+		out = s.send(out, changes)
 	}
-	g.ops.board(s.more)
+	return out, s.board()
 }
 
 // full reports whether as many batches are on their way that have left something behind as
@@ -142,124 +192,124 @@ func (s *spread) flush(everything bool) {
 func (s *spread) full() bool {
 	n := 0
 	for _, f := range s.flights {
-		if f.more && len(f.taken) == 0 && slices.ContainsFunc(s.group.sortedIDs(f.to), s.group.present) {
+		if f.more && len(f.taken) == 0 && slices.ContainsFunc(sortedIDs(f.to), s.present) {
 			n++
 		}
 	}
 	return n >= flightsAtOnce
 }
 
-// rest sends what waits before another register is adopted, since afterwards it would have to
-// say another generation, and forgets the batches that are on their way.
-func (s *spread) rest() {
-	if s.group.reg != nil {
-		s.flush(true)
-	}
-	// The numbers of updates begin anew for a key that is swept: a batch of before says
-	// nothing about them.
+// forget forgets the batches that are on their way. The numbers of updates begin anew for a key that is swept: a batch
+// of before says nothing about them.
+func (s *spread) forget() {
 	for _, f := range s.flights {
-		s.group.lags.unanswered(f)
+		s.lags.unanswered(f)
 	}
 	s.flights = nil
 }
 
-// send sends one batch.
-func (s *spread) send(changes []table.Change) {
-	g := s.group
+// send adds the messages of one batch.
+func (s *spread) send(out []letter, changes []table.Change) []letter {
 	f := s.flight()
-	f.more = g.table.Unspread() > 0
+	f.more = s.table.Unspread() > 0
 	for _, c := range changes {
 		f.keys[c.Key] = mark{c.Origin, c.To}
-		g.lags.took(c.Key, f.keys[c.Key])
+		s.lags.took(c.Key, f.keys[c.Key])
 	}
-	for _, p := range g.sorted() {
+	for _, p := range s.sorted() {
 		part := changes
-		if !g.reg.In(p.id) {
+		if !s.reg.In(p.id) {
 			continue
 		}
-		if g.cfg.Copies > 0 {
-			part = slices.DeleteFunc(slices.Clone(changes), func(c table.Change) bool { return !g.views.bucket(table.BucketOf(c.Key)).has(p.id) })
+		if s.cfg.Copies > 0 {
+			part = slices.DeleteFunc(slices.Clone(changes), func(c table.Change) bool { return !s.views.bucket(table.BucketOf(c.Key)).has(p.id) })
 		}
 		if len(part) > 0 {
 			f.to[p.id] = true
-			g.send(p, Deltas{Seq: f.seq, Stamp: g.gen(), Changes: part})
+			out = append(out, letter{p, Deltas{Seq: f.seq, Stamp: s.gen(), Changes: part}})
 		}
 	}
-	g.m.counts.Batches++
+	s.m.counts.Batches++
 	s.keep(f)
+	return out
 }
 
 // flight returns a batch of which nothing is known yet.
 func (s *spread) flight() *flight {
 	s.seq++
-	return &flight{seq: s.seq, sent: s.group.m.now.Mono, keys: map[string]mark{}, to: map[ReplicaID]bool{}, taken: map[ReplicaID]bool{}, not: map[ReplicaID]map[string]bool{}, stale: map[ReplicaID]bool{}}
+	return &flight{seq: s.seq, sent: s.m.now.Mono, keys: map[string]mark{}, to: map[ReplicaID]bool{}, taken: map[ReplicaID]bool{}, not: map[ReplicaID]map[string]bool{}, stale: map[ReplicaID]bool{}}
 }
 
 // keep keeps a batch until it is answered.
 func (s *spread) keep(f *flight) {
-	if s.flights = append(s.flights, f); len(s.flights) > s.group.m.cfg.Bounds.Flights {
-		s.group.lags.unanswered(s.flights[0])
+	if s.flights = append(s.flights, f); len(s.flights) > s.m.cfg.Bounds.Flights {
+		s.lags.unanswered(s.flights[0])
 		s.flights = slices.Delete(s.flights, 0, 1)
 	}
 }
 
-// resend sends the change of an operation, which this replica has dropped, to the homes that are not known to have it.
-func (s *spread) resend(o *op) {
-	g := s.group
+// resend returns the change of an operation, which this replica has dropped, for the homes that are not known to have
+// it.
+func (s *spread) resend(o *op, homes []*peer) (out []letter) {
 	f := s.flight()
 	f.keys[o.key] = mark{o.made.Origin, o.made.To}
-	for _, p := range g.ops.targets(o) {
+	for _, p := range homes {
 		if !o.stored[p.id] {
 			f.to[p.id] = true
-			g.send(p, Deltas{Seq: f.seq, Stamp: o.stamp, Changes: []table.Change{o.made}})
+			out = append(out, letter{p, Deltas{Seq: f.seq, Stamp: o.stamp, Changes: []table.Change{o.made}}})
 		}
 	}
-	if len(f.to) > 0 {
+	if len(out) > 0 {
 		s.keep(f)
-		s.board(f, o)
+		f.board(o)
 	}
+	return out
 }
 
-// answered notes that a replica has taken a batch, or what of it.
-func (s *spread) answered(p *peer, b DeltasTaken) {
-	g := s.group
+// answered notes that a replica has taken a batch, or what of it, and reports whether it was asked.
+func (s *spread) answered(p *peer, b DeltasTaken) (all []notice, asked bool) {
 	at := slices.IndexFunc(s.flights, func(f *flight) bool { return f.seq == b.Seq })
-	s.fill(p, b.Gaps)
 	if at < 0 || !s.flights[at].to[p.id] {
-		return
+		return nil, false
 	}
 	f := s.flights[at]
 	delete(f.to, p.id)
 	f.not[p.id] = map[string]bool{}
 	f.lacks(p.id, b.Gaps)
-	deleted, refused := f.lacks(p.id, b.Deleted), map[string]string{}
+	gone, reasons := f.lacks(p.id, b.Deleted), map[string]string{}
 	for _, r := range slices.Backward(b.Refusals) {
 		f.lacks(p.id, []string{r.Key})
-		refused[r.Key] = r.Reason
+		reasons[r.Key] = r.Reason
 	}
-	for _, o := range slices.Clone(f.waiting) {
-		if deleted[o.key] {
-			g.ops.dead(o)
+	for _, o := range f.waiting {
+		if gone[o.key] {
+			all = append(all, notice{o: o, what: changeDeleted, of: p.id})
 		}
 	}
-	for _, o := range slices.Clone(f.waiting) {
-		if reason, is := refused[o.key]; is {
-			g.ops.refuse(o, p, reason)
+	for _, o := range f.waiting {
+		if reason, is := reasons[o.key]; is {
+			all = append(all, notice{o: o, what: changeRefused, of: p.id, node: p.node, reason: reason})
 		}
 	}
 	if !b.Stale {
 		f.taken[p.id] = true
-		g.lags.answered(p.id, f)
+		s.lags.answered(p.id, f)
 		for _, o := range f.waiting {
-			s.credit(f, o, p.id)
+			all = f.credit(all, o, p.id)
 		}
 	}
 	if len(f.to) == 0 {
 		s.flights = slices.Delete(s.flights, at, at+1)
 	}
-	if s.more || len(s.waited()) < flightsAtOnce && g.ops.boarding() {
-		s.flush(false)
+	return all, true
+}
+
+// proceed sends what has waited for an answer.
+func (s *spread) proceed() ([]letter, []notice) {
+	if s.more || len(s.line) > 0 && len(s.waited()) < flightsAtOnce {
+		return s.flush(false)
 	}
+	return nil, nil
 }
 
 // lacks notes that a replica did not take some keys of a batch, and returns those that the batch has.
@@ -273,89 +323,71 @@ func (f *flight) lacks(r ReplicaID, keys []string) map[string]bool {
 	return of
 }
 
-// fill sends the whole entries of keys to a replica that lacks an earlier change, as far as it
-// is a home of them.
-func (s *spread) fill(p *peer, keys []string) {
-	g := s.group
+// lacked returns the whole entries of keys for a replica that lacks an earlier change, as far as it is a home of them.
+func (k *known) lacked(p *peer, keys []string) []table.Entry {
 	var whole []table.Entry
 	for _, key := range keys {
-		if e, ok := g.table.Get(key); ok && g.home(p.id, key) {
+		if e, ok := k.table.Get(key); ok && k.home(p.id, key) {
 			whole = append(whole, e)
 		}
 	}
-	g.give(p, whole)
-}
-
-// give sends entries to a replica, each key once, in messages of a bounded size.
-func (g *group) give(p *peer, entries []table.Entry) {
-	given := make(map[string]bool, len(entries))
-	entries = slices.DeleteFunc(entries, func(e table.Entry) bool {
-		again := given[e.Key]
-		given[e.Key] = true
-		return again
-	})
-	for part := range chunks(entries, g.m.cfg.Bounds.MessageBytes) {
-		g.send(p, Put{Stamp: g.gen(), Entries: part})
-	}
+	return whole
 }
 
 // tick forgets batches that were not answered.
 func (s *spread) tick() {
-	now := s.group.m.now.Mono
+	now := s.m.now.Mono
 	s.flights = slices.DeleteFunc(s.flights, func(f *flight) bool {
-		late := now.Sub(f.sent) > s.group.m.cfg.Timing.Patient
+		late := now.Sub(f.sent) > s.m.cfg.Timing.Patient
 		if late {
-			s.group.lags.unanswered(f)
+			s.lags.unanswered(f)
 		}
 		return late
 	})
 }
 
-// taken takes in a batch of another replica.
-func (s *spread) taken(p *peer, b Deltas) {
-	g := s.group
+// taken takes in a batch of another replica, and returns the answer.
+func (s *spread) taken(b Deltas) DeltasTaken {
 	answer := DeltasTaken{Seq: b.Seq}
-	if !g.holds() || b.Stamp < g.reg.fence() {
-		g.m.counts.Stale++
+	if !s.holds() || b.Stamp < s.reg.fence() {
+		s.m.counts.Stale++
 		answer.Stale = true
-		g.send(p, answer)
-		return
+		return answer
 	}
 	for _, c := range b.Changes {
-		if !g.home(g.self, c.Key) {
-			g.m.counts.Foreign++
+		if !s.home(s.self, c.Key) {
+			s.m.counts.Foreign++
 			answer.Stale = true
 			continue
 		}
-		outcome, err := g.table.Apply(c)
+		outcome, err := s.table.Apply(c)
 		switch {
 		case outcome == table.Gap:
-			g.m.counts.Gaps++
+			s.m.counts.Gaps++
 			answer.Gaps = append(answer.Gaps, c.Key)
 		case err != nil || outcome == table.Refused:
-			g.m.counts.Refused++
+			s.m.counts.Refused++
 			answer.Refusals = append(answer.Refusals, Refusal{Key: c.Key, Reason: reason(err)})
-		case outcome == table.Known && g.deleted(c.Key):
+		case outcome == table.Known && s.deleted(c.Key):
 			answer.Deleted = append(answer.Deleted, c.Key)
 		default:
-			g.m.counts.Changes++
+			s.m.counts.Changes++
 			if outcome == table.Applied {
-				g.lags.took(c.Key, mark{c.Origin, c.To})
+				s.lags.took(c.Key, mark{c.Origin, c.To})
 			}
 		}
 	}
-	g.send(p, answer)
-	g.spread.fill(p, answer.Deleted)
+	return answer
 }
 
 // home reports whether a replica is a home of a key.
-func (g *group) home(id ReplicaID, key string) bool {
-	return g.reg != nil && g.views.bucket(table.BucketOf(key)).has(id)
+func (k *known) home(id ReplicaID, key string) bool {
+	return k.reg != nil && k.views.bucket(table.BucketOf(key)).has(id)
 }
 
 // deleted reports whether a tombstone stands for a key.
-func (g *group) deleted(key string) bool {
-	e, ok := g.table.Get(key)
+func (k *known) deleted(key string) bool {
+	e, ok := k.table.Get(key)
 	return ok && e.State == table.Deleted
 }
 
@@ -369,11 +401,6 @@ func reason(err error) string {
 }
 
 // sortedIDs returns the replicas of a set that is kept as a map, sorted.
-func (g *group) sortedIDs(of map[ReplicaID]bool) []ReplicaID {
-	all := make([]ReplicaID, 0, len(of))
-	for id := range of { //quorate:unordered sorted below
-		all = append(all, id)
-	}
-	slices.Sort(all)
-	return all
+func sortedIDs(of map[ReplicaID]bool) []ReplicaID {
+	return slices.Sorted(maps.Keys(of))
 }

@@ -4,7 +4,6 @@
 package protocol
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -21,9 +20,11 @@ import (
 
 // sweep is the part of a group that sweeps.
 type sweep struct {
-	group *group
-	mark  SweepMark       // What this replica has marked, to drop it with the next generation.
-	late  map[string]bool // The tombstones that came afterwards and would have been marked.
+	*known
+
+	disk *disk           // Of which it needs that marks are remembered before they are told.
+	mark SweepMark       // What this replica has marked, to drop it with the next generation.
+	late map[string]bool // The tombstones that came afterwards and would have been marked.
 
 	// The question of the leader: what it asked, and the answers.
 	next    machine.Instant
@@ -33,51 +34,51 @@ type sweep struct {
 	stale   bool // Another generation is needed before anything can be swept.
 
 	// What the last answers said of buckets that the leader does not hold.
-	gone  []crdt.Origin // Origins of nodes that are gone.
-	newer bool          // There are tombstones, of this generation only.
+	retirees []crdt.Origin // Origins of nodes that are gone.
+	newer    bool          // There are tombstones, of this generation only.
 }
 
 // tick asks all replicas, when it is time and there is something to sweep. A sweep is about
 // the tombstones of earlier generations, to which hardly any are added, so that all
 // replicas can have the same; for those of this one the generation has to change first.
-func (s *sweep) tick() {
-	g := s.group
-	now := g.m.now.Mono
+func (s *sweep) tick() []letter {
+	now := s.m.now.Mono
 	if now < s.next {
-		return
+		return nil
 	}
-	s.next = now.Add(g.m.cfg.Timing.Sweep)
+	s.next = now.Add(s.m.cfg.Timing.Sweep)
 	s.stale = s.failed()
 	s.learn()
 	s.answers = nil
 	// The homes of buckets that are held back have no say, and must not miss a sweep.
-	if g.reg == nil || g.reg.Phase == PhaseJoint || !g.sealed || len(g.reg.Held) > 0 || !g.caught || !g.reg.Current.Has(g.self) {
+	if s.reg == nil || s.reg.Phase == PhaseJoint || !s.sealed || len(s.reg.Held) > 0 || !s.caught || !s.reg.Current.Has(s.self) {
 		s.stale = false
-		return
+		return nil
 	}
 	s.expire()
-	if !g.lead.mine() {
+	if !s.leads() {
 		s.stale = false
-		return
+		return nil
 	}
 	retired := s.retirable()
-	count, _ := g.table.Tombstones(g.gen() - 1)
-	all, _ := g.table.Tombstones(g.gen())
+	count, _ := s.table.Tombstones(s.gen() - 1)
+	all, _ := s.table.Tombstones(s.gen())
 	switch {
 	case s.stale:
-	case count > 0 || len(retired) > 0 || g.cfg.Copies > 0 && !s.newer:
-		s.ask(Sweep{Gen: g.gen(), UpTo: g.gen() - 1, Retired: retired})
+	case count > 0 || len(retired) > 0 || s.cfg.Copies > 0 && !s.newer:
+		return s.ask(Sweep{Gen: s.gen(), UpTo: s.gen() - 1, Retired: retired})
 	case all > 0 || s.newer:
 		s.stale, s.newer = true, false
 	}
+	return nil
 }
 
 // learn notes what the answers say of buckets that the leader does not hold itself.
 func (s *sweep) learn() {
-	s.gone, s.newer = nil, false
+	s.retirees, s.newer = nil, false
 	marked := uint64(0)
 	for _, a := range s.answers { //quorate:unordered sets and sums
-		s.gone = append(s.gone, a.Gone...)
+		s.retirees = append(s.retirees, a.Gone...)
 		s.newer = s.newer || a.Newer
 		marked += a.Marked
 	}
@@ -85,25 +86,24 @@ func (s *sweep) learn() {
 }
 
 // ask asks all replicas what they hold.
-func (s *sweep) ask(question Sweep) {
-	g := s.group
+func (s *sweep) ask(question Sweep) (out []letter) {
 	s.asking = question
-	s.answers = map[ReplicaID]Swept{g.self: s.speak(question)}
-	for _, r := range g.reg.Current {
-		if p := g.peers[r.ID]; p != nil && r.ID != g.self {
-			g.send(p, question)
+	s.answers = map[ReplicaID]Swept{s.self: s.speak(question)}
+	for _, r := range s.reg.Current {
+		if p := s.peers[r.ID]; p != nil && r.ID != s.self {
+			out = append(out, letter{p, question})
 		}
 	}
+	return out
 }
 
 // failed reports whether all replicas have answered the last question, and do not hold the
 // same. What they have marked stays marked, so that it takes another generation to ask anew.
 func (s *sweep) failed() bool {
-	g := s.group
-	if s.answers == nil || g.reg == nil || s.asking.Gen != g.gen() {
+	if s.answers == nil || s.reg == nil || s.asking.Gen != s.gen() {
 		return false
 	}
-	for _, r := range g.reg.Current {
+	for _, r := range s.reg.Current {
 		if _, ok := s.answers[r.ID]; !ok {
 			return false
 		}
@@ -114,13 +114,12 @@ func (s *sweep) failed() bool {
 // same compares the answers of all replicas: each with that of the leader, or for each
 // bucket those of its homes.
 func (s *sweep) same(whole func(x, y Swept) bool, part func(x, y table.BucketSum) bool) bool {
-	g := s.group
-	if g.cfg.Copies == 0 {
-		own := s.answers[g.self]
-		return !slices.ContainsFunc(g.reg.Current, func(r Replica) bool { return !whole(s.answers[r.ID], own) })
+	if s.cfg.Copies == 0 {
+		own := s.answers[s.self]
+		return !slices.ContainsFunc(s.reg.Current, func(r Replica) bool { return !whole(s.answers[r.ID], own) })
 	}
 	for bucket := range table.Buckets {
-		homes := g.views.bucket(bucket).current
+		homes := s.views.bucket(bucket).current
 		first := s.answers[homes[0].ID].bucket(bucket)
 		if slices.ContainsFunc(homes[1:], func(r Replica) bool { return !part(s.answers[r.ID].bucket(bucket), first) }) {
 			return false
@@ -144,8 +143,8 @@ func (s *sweep) adopted() { s.answers, s.stale = nil, false }
 // retirable returns the origins of nodes that are gone, sorted: those of which this replica
 // holds something, and those of which others have said so.
 func (s *sweep) retirable() []crdt.Origin {
-	all := slices.Concat(s.group.table.Origins(), s.gone)
-	all = slices.DeleteFunc(all, func(o crdt.Origin) bool { return o == 0 || s.group.alive(o) })
+	all := slices.Concat(s.table.Origins(), s.retirees)
+	all = slices.DeleteFunc(all, func(o crdt.Origin) bool { return o == 0 || s.m.alive(o) })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -153,36 +152,34 @@ func (s *sweep) retirable() []crdt.Origin {
 // speak marks the tombstones, and says what this replica holds. It marks once in a
 // generation: what it has said holds as long as the generation does, whoever asks again.
 func (s *sweep) speak(b Sweep) Swept {
-	g := s.group
 	if s.mark.Gen != b.Gen {
-		s.mark = SweepMark{Gen: b.Gen, UpTo: b.UpTo, Tombs: g.table.Confirm(b.Gen, b.UpTo)}
+		s.mark = SweepMark{Gen: b.Gen, UpTo: b.UpTo, Tombs: s.table.Confirm(b.Gen, b.UpTo)}
 		s.late = map[string]bool{}
-		g.disk.metaChanged()
+		s.disk.metaChanged()
 	}
-	veto := slices.ContainsFunc(b.Retired, g.alive)
-	answer := Swept{Gen: b.Gen, Tombs: s.mark.Tombs, Origins: g.table.OriginHash(b.Retired), Veto: veto}
-	if g.cfg.Copies > 0 {
-		answer.Buckets, answer.Marked = g.table.Sums(b.Gen, b.Retired)
-		all, _ := g.table.Tombstones(b.Gen)
+	veto := slices.ContainsFunc(b.Retired, s.m.alive)
+	answer := Swept{Gen: b.Gen, Tombs: s.mark.Tombs, Origins: s.table.OriginHash(b.Retired), Veto: veto}
+	if s.cfg.Copies > 0 {
+		answer.Buckets, answer.Marked = s.table.Sums(b.Gen, b.Retired)
+		all, _ := s.table.Tombstones(b.Gen)
 		answer.Newer = uint64(all) > answer.Marked
-		answer.Gone = slices.DeleteFunc(g.table.Origins(), func(o crdt.Origin) bool { return o == 0 || g.alive(o) })
+		answer.Gone = slices.DeleteFunc(s.table.Origins(), func(o crdt.Origin) bool { return o == 0 || s.m.alive(o) })
 	}
 	return answer
 }
 
 // changed notes tombstones that came after the others were marked: they do not fall with
-// them, also if this node starts again.
-func (s *sweep) changed(keys []string) {
-	g := s.group
-	if s.mark.Gen == 0 || s.mark.Gen != g.gen() {
-		return
+// them, also if this node starts again. It reports whether there are some.
+func (s *sweep) changed(keys []string) (some bool) {
+	if s.mark.Gen == 0 || s.mark.Gen != s.gen() {
+		return false
 	}
 	for _, key := range keys {
-		if e, ok := g.table.Get(key); ok && e.State != table.Live && e.Stamp <= s.mark.UpTo && !g.table.Marked(key, s.mark.Gen) {
-			s.late[key] = true
-			g.disk.metaChanged()
+		if e, ok := s.table.Get(key); ok && e.State != table.Live && e.Stamp <= s.mark.UpTo && !s.table.Marked(key, s.mark.Gen) {
+			s.late[key], some = true, true
 		}
 	}
+	return some
 }
 
 // restore marks again what was marked before this node started.
@@ -191,60 +188,51 @@ func (s *sweep) restore(m SweepMark) {
 	if m.Gen == 0 {
 		return
 	}
-	s.group.table.Confirm(m.Gen, m.UpTo)
+	s.table.Confirm(m.Gen, m.UpTo)
 	for _, key := range m.Late {
 		s.late[key] = true
-		s.group.table.Unmark(key)
+		s.table.Unmark(key)
 	}
 }
 
-// marks returns what is to be remembered of the marks.
-func (s *sweep) marks() SweepMark {
-	m := s.mark
-	m.Late = slices.Sorted(maps.Keys(s.late))
-	return m
-}
-
-// asked answers the leader, if this replica lacks nothing.
-func (s *sweep) asked(p *peer, b Sweep) {
-	g := s.group
-	if b.Gen == g.gen() && g.caught && g.reg.Current.Has(g.self) {
-		g.send(p, s.speak(b))
+// asked answers the leader, nil if this replica lacks something.
+func (s *sweep) asked(b Sweep) (answer any) {
+	if b.Gen == s.gen() && s.caught && s.reg.Current.Has(s.self) {
+		return s.speak(b)
 	}
+	return nil
 }
 
 // answered notes an answer.
 func (s *sweep) answered(p *peer, b Swept) {
-	g := s.group
-	if s.answers != nil && b.Gen == g.gen() && b.Gen == s.asking.Gen && g.reg.Current.Has(p.id) {
+	if s.answers != nil && b.Gen == s.gen() && b.Gen == s.asking.Gen && s.reg.Current.Has(p.id) {
 		s.answers[p.id] = b
 	}
 }
 
 // agreed returns what is swept: all replicas hold the same.
 func (s *sweep) agreed() (tombs uint64, retired []crdt.Origin, ok bool) {
-	g := s.group
-	own, asked := s.answers[g.self]
-	if !asked || s.asking.Gen != g.gen() || s.mark.Gen != g.gen() || s.mark.Tombs != own.Tombs {
+	own, asked := s.answers[s.self]
+	if !asked || s.asking.Gen != s.gen() || s.mark.Gen != s.gen() || s.mark.Tombs != own.Tombs {
 		return 0, nil, false
 	}
 	marked := uint64(0)
-	for _, r := range g.reg.Current {
+	for _, r := range s.reg.Current {
 		theirs, ok := s.answers[r.ID]
 		if !ok || theirs.Veto {
 			return 0, nil, false
 		}
 		marked += theirs.Marked
 	}
-	if g.cfg.Copies > 0 && marked == 0 && len(s.asking.Retired) == 0 {
+	if s.cfg.Copies > 0 && marked == 0 && len(s.asking.Retired) == 0 {
 		return 0, nil, false
 	}
 	if !s.same(func(x, y Swept) bool { return x.Tombs == y.Tombs && x.Origins == y.Origins }, func(x, y table.BucketSum) bool { return x == y }) {
 		return 0, nil, false
 	}
-	g.m.counts.Sweeps++
+	s.m.counts.Sweeps++
 	s.answers = nil
-	if g.cfg.Copies > 0 {
+	if s.cfg.Copies > 0 {
 		return 0, s.asking.Retired, true // Each replica has another hash.
 	}
 	return own.Tombs, s.asking.Retired, true
@@ -252,28 +240,27 @@ func (s *sweep) agreed() (tombs uint64, retired []crdt.Origin, ok bool) {
 
 // marked reports whether this replica has marked exactly what fell with a register's sweep.
 func (s *sweep) marked(r *Register) bool {
-	if s.group.cfg.Copies > 0 {
+	if s.cfg.Copies > 0 {
 		return s.mark.Gen+1 == r.Swept
 	}
-	return s.mark.Gen+1 == r.Swept && s.mark.Tombs == r.Dropped && s.group.table.Confirmed(s.mark.Gen, s.mark.Tombs)
+	return s.mark.Gen+1 == r.Swept && s.mark.Tombs == r.Dropped && s.table.Confirmed(s.mark.Gen, s.mark.Tombs)
 }
 
 // expire makes tombstones of keys that have not changed for as long as they may. The
 // tombstones go to the others by comparisons.
 func (s *sweep) expire() {
-	g := s.group
-	if g.cfg.ExpireAfter <= 0 {
+	if s.cfg.ExpireAfter <= 0 {
 		return
 	}
-	after := uint32(g.cfg.ExpireAfter/time.Second) + 1
-	if now := g.seconds(); now > after {
+	after := uint32(s.cfg.ExpireAfter/time.Second) + 1
+	if now := s.m.seconds(); now > after {
 		var idle []table.Entry
-		idle, s.from = g.table.Idle(now-after, s.from, idleAtOnce)
+		idle, s.from = s.table.Idle(now-after, s.from, idleAtOnce)
 		for _, e := range idle {
 			if !s.first(table.BucketOf(e.Key)) {
 				continue
 			}
-			g.table.Expire(e.Key, e.Versions, g.gen())
+			s.table.Expire(e.Key, e.Versions, s.gen())
 		}
 	}
 }
@@ -281,9 +268,9 @@ func (s *sweep) expire() {
 // first reports whether this replica is the first home of a bucket that is there: one of
 // the homes looks for idle keys.
 func (s *sweep) first(bucket int) bool {
-	for _, r := range s.group.views.bucket(bucket).current {
-		if s.group.present(r.ID) {
-			return r.ID == s.group.self
+	for _, r := range s.views.bucket(bucket).current {
+		if s.present(r.ID) {
+			return r.ID == s.self
 		}
 	}
 	return false

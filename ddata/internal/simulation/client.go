@@ -6,12 +6,14 @@ package simulation
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/protocol"
 	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
 	world "github.com/quorate/quorate/simulation"
 )
 
@@ -35,8 +37,23 @@ type operation struct {
 // majority is the level of most operations.
 func majority() protocol.Level { return protocol.Level{Strength: protocol.Majority} }
 
+// clients are the programs of a world. They make operations on its nodes, and the history of what they are told.
+type clients struct {
+	World   *world.World
+	History *History
+
+	opt                 Options
+	rand                *rand.Rand
+	nodes               map[gossip.NodeID]*node
+	set, orset, counter crdt.Type
+	ops                 map[protocol.OpID]*operation
+	lastOp              protocol.OpID
+	element             uint64
+	idle                bool
+}
+
 // work begins an operation, and the next one later.
-func (c *Cluster) work() {
+func (c *clients) work() {
 	if c.idle {
 		return
 	}
@@ -56,7 +73,7 @@ func (c *Cluster) work() {
 			c.put(n, key)
 		}
 	}
-	c.World.After(c.soon(2*c.opt.Every)+1, c.work)
+	c.World.After(soon(c.rand, 2*c.opt.Every)+1, c.work)
 }
 
 // The first letters of keys, by the type of their values.
@@ -70,7 +87,7 @@ const (
 func kinds() []string { return []string{growing, growing, changing, counters} }
 
 // typeOf returns the type of the value of a key.
-func (c *Cluster) typeOf(key string) crdt.Type {
+func (c *clients) typeOf(key string) crdt.Type {
 	switch key[:1] {
 	case growing:
 		return c.set
@@ -82,7 +99,7 @@ func (c *Cluster) typeOf(key string) crdt.Type {
 }
 
 // put adds an element to a set, or one to a counter.
-func (c *Cluster) put(n *world.Node, key string) {
+func (c *clients) put(n *world.Node, key string) {
 	c.element++
 	c.History.write(key, c.element)
 	level := majority()
@@ -93,14 +110,14 @@ func (c *Cluster) put(n *world.Node, key string) {
 }
 
 // take takes an element out of a set that is known to be in it.
-func (c *Cluster) take(n *world.Node, key string) {
+func (c *clients) take(n *world.Node, key string) {
 	if e, ok := c.History.taking(key, c.rand); ok {
 		c.write(n, &operation{key: key, element: e, takes: true, began: c.History.now(key), until: c.World.Now() + c.opt.Limit, level: majority()})
 	}
 }
 
 // begin gives an operation a number.
-func (c *Cluster) begin(n *world.Node, o *operation) protocol.OpID {
+func (c *clients) begin(n *world.Node, o *operation) protocol.OpID {
 	c.lastOp++
 	o.node = n
 	c.ops[c.lastOp] = o
@@ -108,7 +125,7 @@ func (c *Cluster) begin(n *world.Node, o *operation) protocol.OpID {
 }
 
 // endAt forgets the operations of a node that has ended.
-func (c *Cluster) endAt(n *world.Node) {
+func (c *clients) endAt(n *world.Node) {
 	for id, o := range c.ops { //quorate:unordered each by itself
 		if o.node == n {
 			delete(c.ops, id)
@@ -135,7 +152,7 @@ func (o *operation) add(at crdt.Origin, v any) (any, error) {
 
 // write writes an element at a node: there, if the node is a home of the key, else through
 // another node.
-func (c *Cluster) write(n *world.Node, o *operation) {
+func (c *clients) write(n *world.Node, o *operation) {
 	at := c.nodes[n.ID()]
 	if !at.machine.Route(0).Here(table.BucketOf(o.key)) {
 		n.Input(protocol.Service, protocol.BorrowKey{Op: c.begin(n, o), Key: o.key, Limit: c.opt.Limit})
@@ -154,7 +171,7 @@ func (c *Cluster) write(n *world.Node, o *operation) {
 }
 
 // failed notes a write that was not made. A deleted key is the only reason.
-func (c *Cluster) failed(o *operation, err error) {
+func (c *clients) failed(o *operation, err error) {
 	c.History.unstored(o)
 	if !errors.Is(err, table.ErrDeleted) {
 		c.World.Fail(fmt.Errorf("a write failed: %w", err))
@@ -162,7 +179,7 @@ func (c *Cluster) failed(o *operation, err error) {
 }
 
 // borrowed goes on with a write through another node.
-func (c *Cluster) borrowed(n *world.Node, b protocol.Borrowed) {
+func (c *clients) borrowed(n *world.Node, b protocol.Borrowed) {
 	o := c.ops[b.Op]
 	if o == nil {
 		return
@@ -189,13 +206,13 @@ func (c *Cluster) borrowed(n *world.Node, b protocol.Borrowed) {
 }
 
 // read reads a key with a majority.
-func (c *Cluster) read(n *world.Node, key string) {
+func (c *clients) read(n *world.Node, key string) {
 	r := c.History.read(key)
 	n.Input(protocol.Service, protocol.Read{Op: c.begin(n, &operation{key: key, read: &r}), Key: key, Level: majority(), Limit: c.opt.Limit})
 }
 
 // remove deletes a key.
-func (c *Cluster) remove(n *world.Node, key string) {
+func (c *clients) remove(n *world.Node, key string) {
 	if c.nodes[n.ID()].machine.Register(0) == nil {
 		return
 	}
@@ -204,7 +221,7 @@ func (c *Cluster) remove(n *world.Node, key string) {
 }
 
 // done ends an operation.
-func (c *Cluster) done(n *world.Node, d protocol.Done) {
+func (c *clients) done(n *world.Node, d protocol.Done) {
 	o := c.ops[d.Op]
 	if o == nil {
 		return
@@ -234,7 +251,7 @@ func (c *Cluster) done(n *world.Node, d protocol.Done) {
 
 // again makes a write again of which the machine says that nothing is stored anywhere, as [ddata.Update] does without a
 // word to the program: to the program, and so to the history, it is the same write.
-func (o *operation) again(c *Cluster, n *world.Node) {
+func (o *operation) again(c *clients, n *world.Node) {
 	if o.read != nil || o.doomed != nil {
 		return
 	}
@@ -252,7 +269,7 @@ func (o *operation) again(c *Cluster, n *world.Node) {
 
 // wrote notes an acknowledged write. What was written to a key that was deleted meanwhile
 // is gone with it.
-func (c *Cluster) wrote(o *operation) {
+func (c *clients) wrote(o *operation) {
 	if o.takes {
 		c.History.took(o.key, o.element, o.had, o.began)
 		return
@@ -261,7 +278,7 @@ func (c *Cluster) wrote(o *operation) {
 }
 
 // returned checks what was read.
-func (c *Cluster) returned(o *operation, e *table.Entry) {
+func (c *clients) returned(o *operation, e *table.Entry) {
 	deleted := e != nil && e.State == table.Deleted
 	err := error(nil)
 	switch v := valueOf(e).(type) {

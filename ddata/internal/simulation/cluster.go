@@ -71,33 +71,29 @@ type Cluster struct {
 	Tails int // How often a node crashed before everything was written that it held,
 	Power int // and how often all did at once.
 
-	opt                 Options
-	rand                *rand.Rand
-	releases            releases
-	set, orset, counter crdt.Type
-	truth               truth
-	members             map[gossip.NodeID]*gossip.Member
-	gone                []gossip.Tombstone
-	drained             map[gossip.NodeID]bool // Who has said that it may leave,
-	graceful            map[gossip.NodeID]bool // and who of them has left in order.
-	ups                 gossip.UpNumber
-	nodes               map[gossip.NodeID]*node
-	ops                 map[protocol.OpID]*operation
-	disks               map[gossip.Address]*disk
-	lastOp              protocol.OpID
-	element             uint64
-	idle                bool
-	chosen              map[chosenAt]*protocol.Register
-	ages                bool // Disks come back older.
-	copies, whole       map[gossip.Address]copied
-	unsettled           []string // The keys with a delete under way when the disks in whole were copied.
-	copying             bool     // Disks are copied, see Copied.
-	twins               *twins
-	standings           standings
-	wentOn              map[chosenAt]bool // The generations that were looked at for what has gone on by itself.
-	restored            gossip.Address    // Where a node has, or is to have, an older disk that nobody has recognised yet.
-	narrowed            bool              // Writes are held by hardly a majority, see Behind.
-	failing             time.Duration     // Until when writes may be lost, since too many have crashed together.
+	clients       clients
+	opt           Options
+	rand          *rand.Rand
+	releases      releases
+	truth         truth
+	members       map[gossip.NodeID]*gossip.Member
+	gone          []gossip.Tombstone
+	drained       map[gossip.NodeID]bool // Who has said that it may leave,
+	graceful      map[gossip.NodeID]bool // and who of them has left in order.
+	ups           gossip.UpNumber
+	nodes         map[gossip.NodeID]*node
+	disks         map[gossip.Address]*disk
+	chosen        map[chosenAt]*protocol.Register
+	ages          bool // Disks come back older.
+	copies, whole map[gossip.Address]copied
+	unsettled     []string // The keys with a delete under way when the disks in whole were copied.
+	copying       bool     // Disks are copied, see Copied.
+	twins         *twins
+	standings     standings
+	wentOn        map[chosenAt]bool // The generations that were looked at for what has gone on by itself.
+	restored      gossip.Address    // Where a node has, or is to have, an older disk that nobody has recognised yet.
+	narrowed      bool              // Writes are held by hardly a majority, see Behind.
+	failing       time.Duration     // Until when writes may be lost, since too many have crashed together.
 }
 
 // node is what a world keeps of the node of a machine.
@@ -125,10 +121,14 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	}
 	w := world.New(opt.World)
 	c := &Cluster{
-		World: w, History: newHistory(opt.Expire > 0), opt: opt, set: crdt.TypeOf[crdt.GSet[uint64]](), orset: crdt.TypeOf[crdt.ORSet[uint64]](), counter: crdt.TypeOf[crdt.GCounter](),
+		World: w, History: newHistory(opt.Expire > 0), opt: opt,
 		rand: rand.New(rand.NewPCG(opt.World.Seed, 91)), releases: drawReleases(opt.World.Seed, 2*opt.Nodes),
-		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{}, ops: map[protocol.OpID]*operation{},
+		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{},
 		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, drained: map[gossip.NodeID]bool{}, graceful: map[gossip.NodeID]bool{},
+	}
+	c.clients = clients{
+		World: w, History: c.History, opt: opt, rand: c.rand, nodes: c.nodes, ops: map[protocol.OpID]*operation{},
+		set: crdt.TypeOf[crdt.GSet[uint64]](), orset: crdt.TypeOf[crdt.ORSet[uint64]](), counter: crdt.TypeOf[crdt.GCounter](),
 	}
 	c.twins = &twins{Cluster: c, hears: map[gossip.NodeID]bool{}}
 	c.standings, c.wentOn = newStandings(), map[chosenAt]bool{}
@@ -146,7 +146,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		c.Join(i)
 	}
 	c.standings.renew(c)
-	w.After(2*time.Second, c.work)
+	w.After(2*time.Second, c.clients.work)
 	return c
 }
 
@@ -282,8 +282,10 @@ func (c *Cluster) Remove(n gossip.NodeID) {
 }
 
 // soon draws a time below a limit.
-func (c *Cluster) soon(limit time.Duration) time.Duration {
-	return time.Duration(c.rand.Int64N(int64(limit)))
+func (c *Cluster) soon(limit time.Duration) time.Duration { return soon(c.rand, limit) }
+
+func soon(r *rand.Rand, limit time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(limit)))
 }
 
 // spreadTruth lets every node hear of the present members, each at a time of its own.
@@ -356,7 +358,7 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	}
 	return []machine.Component{
 		{Name: "roster", Service: rosterService, Machine: &roster{self: env.Self}},
-		{Name: protocol.ComponentName, Service: protocol.Service, Machine: &honest{Machine: n.machine, cluster: c, has: map[chosenAt]bool{}}, Codec: c.releases.codec(env.Self.Address, c.set, c.orset, c.counter)},
+		{Name: protocol.ComponentName, Service: protocol.Service, Machine: &honest{Machine: n.machine, cluster: c, has: map[chosenAt]bool{}}, Codec: c.releases.codec(env.Self.Address, c.clients.set, c.clients.orset, c.clients.counter)},
 	}
 }
 
@@ -364,9 +366,9 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 func (c *Cluster) carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
 	switch e := e.(type) {
 	case protocol.Done:
-		c.done(n, e)
+		c.clients.done(n, e)
 	case protocol.Borrowed:
-		c.borrowed(n, e)
+		c.clients.borrowed(n, e)
 	case protocol.Routed:
 		c.renewed(n, e.Route.Self)
 	case protocol.Notify, protocol.Wiped, protocol.Alarm, protocol.WentOn:
@@ -382,7 +384,7 @@ func (c *Cluster) observe(o world.Observation) {
 		c.began(o.Node)
 	}
 	if e, ok := o.Event.(world.Ended); ok {
-		c.endAt(o.Node)
+		c.clients.endAt(o.Node)
 		c.World.After(3*time.Second+c.soon(6*time.Second), func() { c.Remove(o.Node.ID()) })
 		if c.opt.Durable {
 			tails{c}.ended(o.Node, e.Why == world.Crashed)
@@ -433,7 +435,7 @@ func (k checker) Second(*world.World) error {
 }
 
 // Quiet stops the clients.
-func (c *Cluster) Quiet() { c.idle = true }
+func (c *Cluster) Quiet() { c.clients.idle = true }
 
 // Finish lets the clients end, and waits until the replicas are the members, all have
 // caught up and hold the same, no tombstone is left, and no trace of a removed node.
@@ -507,8 +509,8 @@ func (c *Cluster) rescue() {
 
 // settled returns what is missing until everything is at rest.
 func (c *Cluster) settled() error {
-	if len(c.ops) > 0 {
-		return fmt.Errorf("%d operations wait", len(c.ops))
+	if len(c.clients.ops) > 0 {
+		return fmt.Errorf("%d operations wait", len(c.clients.ops))
 	}
 	var first *node
 	for _, at := range c.World.Nodes() {

@@ -34,7 +34,7 @@ type edit struct{ file, old, new string }
 var mutants = []mutant{
 	{
 		name: "a read keeps what others hold from its node", in: "..", test: "TestAConfirmedWriteOfASlowClockIsRead", edits: []edit{{
-			"ops.go", "	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) {\n		if outcome", "	if v := g.views.bucket(o.bucket); g.holds() && v.has(g.self) && !mutant(NAME) {\n		if outcome",
+			"ops.go", "	if v := k.views.bucket(o.bucket); k.holds() && v.has(k.self) {\n		if outcome", "	if v := k.views.bucket(o.bucket); k.holds() && v.has(k.self) && !mutant(NAME) {\n		if outcome",
 		}},
 	},
 	{
@@ -44,22 +44,22 @@ var mutants = []mutant{
 	},
 	{
 		name: "a group goes on before the removed are fenced", in: "protocol", test: "TestAGroupInMemoryGoesOnWithoutItsMajority", edits: []edit{{
-			"majorities.go", " && g.m.fenced[gossip.UID(id)]", " && (g.m.fenced[gossip.UID(id)] || mutant(NAME))",
+			"majorities.go", " && l.m.fenced[gossip.UID(id)]", " && (l.m.fenced[gossip.UID(id)] || mutant(NAME))",
 		}},
 	},
 	{
 		name: "who leaves has no claim to go on", in: "protocol", test: "TestAGroupGoesOnWhenTheLastOneLeaves", edits: []edit{{
-			"majorities.go", "if of == nil || !g.present(r.ID) {", "if of == nil || !g.present(r.ID) || mutant(NAME) && !of.Status.IsUp() {",
+			"majorities.go", "if of == nil || !l.present(r.ID) {", "if of == nil || !l.present(r.ID) || mutant(NAME) && !of.Status.IsUp() {",
 		}},
 	},
 	{
 		name: "a group goes on without what others hold", in: "protocol", test: "TestAGroupGoesOnWithAllThatAreLeft", edits: []edit{{
-			"majorities.go", " g.holds() && !l.gathered(left) {", " g.holds() && !l.gathered(left) && !mutant(NAME) {",
+			"majorities.go", " l.holds() && !l.gathered(left) {", " l.holds() && !l.gathered(left) && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "a group goes on without the word of all", in: "protocol", test: "TestAGroupGoesOnWithAllThatAreLeft", edits: []edit{{
-			"majorities.go", "Replica{g.self, \"\"})...), true)", "Replica{g.self, \"\"})...), !mutant(NAME))",
+			"majorities.go", "Replica{l.self, \"\"})...), true}", "Replica{l.self, \"\"})...), !mutant(NAME)}",
 		}},
 	},
 	{
@@ -74,29 +74,29 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica is settled before the change is sealed", in: "protocol", test: "TestAReplicaIsSettledWhenTheChangeIsSealed", edits: []edit{{
-			"route.go", "r.Settled = r.Counts && g.sealed;", "r.Settled = r.Counts && (g.sealed || mutant(NAME));",
+			"route.go", "r.Settled = r.Counts && k.sealed;", "r.Settled = r.Counts && (k.sealed || mutant(NAME));",
 		}},
 	},
 	{
 		name: "who may not host has a vote", in: "protocol", test: "TestWhoMayNotHostDecidesNothing", edits: []edit{{
-			"change.go", "(c.group.reg == nil || c.group.m.mayHost())", "(c.group.reg == nil || c.group.m.mayHost() || mutant(NAME))",
+			"change.go", "(c.reg == nil || c.m.mayHost())", "(c.reg == nil || c.m.mayHost() || mutant(NAME))",
 		}},
 	},
 	{
 		name: "who may not host leads", test: "TestChaos", edits: []edit{{
-			"lead.go", "	if !g.m.mayHost() || g.m.state.EndsTogether() {", "	if !g.m.mayHost() && !mutant(NAME) || g.m.state.EndsTogether() {",
+			"lead.go", "	if !l.m.mayHost() || l.m.state.EndsTogether() {", "	if !l.m.mayHost() && !mutant(NAME) || l.m.state.EndsTogether() {",
 		}, {
 			"change.go", " || c.attempt == nil || !c.votes() {", " || c.attempt == nil || !c.votes() && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "who may not host completes majorities", in: "protocol", test: "TestMajoritiesAreOfThoseThatMayHost", edits: []edit{{
-			"ops.go", " may && in(id) && s.group.stands(id) ", " may && in(id) && (s.group.stands(id) || mutant(NAME)) ",
+			"ops.go", " may && in(id) && k.stands(id) ", " may && in(id) && (k.stands(id) || mutant(NAME)) ",
 		}},
 	},
 	{
 		name: "a new replica that is gone is waited for", in: "protocol", test: "TestADeathInAJointPhaseReplacesTheNewSet", edits: []edit{{
-			"lead.go", "r.ID != g.self && g.peers[r.ID] == nil })", "r.ID != g.self && g.peers[r.ID] == nil && !mutant(NAME) })",
+			"lead.go", "r.ID != l.self && l.peers[r.ID] == nil })", "r.ID != l.self && l.peers[r.ID] == nil && !mutant(NAME) })",
 		}},
 	},
 	{
@@ -126,12 +126,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "a leaving node creates a register", in: "protocol", test: "TestALeavingNodeCreatesNoRegister", edits: []edit{{
-			"lead.go", "		case g.m.leaving():", "		case g.m.leaving() && !mutant(NAME):",
+			"lead.go", "		case l.m.leaving():", "		case l.m.leaving() && !mutant(NAME):",
 		}},
 	},
 	{
 		name: "a late message brings a former node back", in: "protocol", test: "TestAReplicaStaysThatOfItsNode", edits: []edit{{
-			"group.go", "	if !g.startedAgain(p) {", "	if !g.startedAgain(p) || mutant(NAME) {",
+			"received.go", "	if !g.startedAgain(p) {", "	if !g.startedAgain(p) || mutant(NAME) {",
 		}},
 	},
 	{
@@ -141,7 +141,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a silent replica is told by its generation alone", in: "protocol", test: "TestASilentReplicaIsToldOfTheLineage", edits: []edit{{
-			"group.go", "	return p.turn < turn || ", "	return p.turn < turn && !mutant(NAME) || mutant(NAME) && p.gen < g.reg.Gen || ",
+			"known.go", "	return p.turn < turn || ", "	return p.turn < turn && !mutant(NAME) || mutant(NAME) && p.gen < k.reg.Gen || ",
 		}},
 	},
 	{
@@ -151,7 +151,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what a read has found is stamped when it is sent", test: "TestChaos", edits: []edit{{
-			"ops.go", "	case s.holds(o):\n		return true\n", "	case s.holds(o) || mutant(NAME) && o.read:\n		return true\n",
+			"ops.go", "	case o.holds(s.known):\n		return true\n", "	case o.holds(s.known) || mutant(NAME) && o.read:\n		return true\n",
 		}},
 	},
 	{
@@ -171,7 +171,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was kept aside is never merged", in: "protocol", test: "TestWhatIsKeptAsideIsMergedAfterCatchingUp", edits: []edit{{
-			"behind.go", "	g.ops.caughtUp()\n", "	if !mutant(NAME) {\n		g.ops.caughtUp()\n	}\n",
+			"group.go", "	g.ops.caughtUp()\n", "	if !mutant(NAME) {\n		g.ops.caughtUp()\n	}\n",
 		}},
 	},
 	{
@@ -181,9 +181,9 @@ var mutants = []mutant{
 	},
 	{
 		name: "no stamp", test: "TestChaos", edits: []edit{{
-			"ops.go", "	if !g.holds() || b.Stamp < g.reg.fence() {", "	if !g.holds() || b.Stamp < g.reg.fence() && !mutant(NAME) {",
+			"ops.go", "	if !k.holds() || b.Stamp < k.reg.fence() {", "	if !k.holds() || b.Stamp < k.reg.fence() && !mutant(NAME) {",
 		}, {
-			"spread.go", "	if !g.holds() || b.Stamp < g.reg.fence() {", "	if !g.holds() || b.Stamp < g.reg.fence() && !mutant(NAME) {",
+			"spread.go", "	if !s.holds() || b.Stamp < s.reg.fence() {", "	if !s.holds() || b.Stamp < s.reg.fence() && !mutant(NAME) {",
 		}},
 	},
 	{
@@ -193,7 +193,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the leader decides alone", test: "TestChaos", edits: []edit{{
-			"change.go", "	c.round = max(", "	if mutant(NAME) {\n		g.adopt(&v, g.reg == nil)\n		return\n	}\n	c.round = max(",
+			"group.go", "	g.post(g.change.propose(", "	if mutant(NAME) {\n		g.adopt(&p.v, g.reg == nil)\n		return\n	}\n	g.post(g.change.propose(",
 		}},
 	},
 	{
@@ -228,7 +228,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an attempt asks once", in: "protocol", test: "TestAnAttemptAsksAgain", edits: []edit{{
-			"change.go", "	if g.m.now.Mono.Sub(a.asked) >= ", "	if !mutant(NAME) && g.m.now.Mono.Sub(a.asked) >= ",
+			"change.go", "	if c.m.now.Mono.Sub(a.asked) >= ", "	if !mutant(NAME) && c.m.now.Mono.Sub(a.asked) >= ",
 		}},
 	},
 	{
@@ -266,9 +266,9 @@ var mutants = []mutant{
 	},
 	{
 		name: "a sweep by a majority", in: "protocol", test: "TestASweepNeedsEverybodysWord", edits: []edit{{
-			"sweep.go", "	for _, r := range g.reg.Current {\n		theirs, ok := s.answers[r.ID]\n		if !ok || theirs.Veto {\n",
-			"	some := mutant(NAME) && g.reg.Current.Majority(func(id ReplicaID) bool { _, ok := s.answers[id]; return ok })\n" +
-				"	for _, r := range g.reg.Current {\n		theirs, ok := s.answers[r.ID]\n" +
+			"sweep.go", "	for _, r := range s.reg.Current {\n		theirs, ok := s.answers[r.ID]\n		if !ok || theirs.Veto {\n",
+			"	some := mutant(NAME) && s.reg.Current.Majority(func(id ReplicaID) bool { _, ok := s.answers[id]; return ok })\n" +
+				"	for _, r := range s.reg.Current {\n		theirs, ok := s.answers[r.ID]\n" +
 				"		if !ok && (some || mutant(\"a sweep by those who have answered\")) {\n			s.answers[r.ID] = own\n			continue\n		}\n" +
 				"		if !ok || theirs.Veto && !mutant(\"a veto is not heard\") {\n",
 		}},
@@ -296,7 +296,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica that has not caught up takes part in a sweep", in: "protocol", test: "TestWhoHasNotCaughtUpHasNoSayInASweep", edits: []edit{{
-			"sweep.go", "	if b.Gen == g.gen() && g.caught && ", "	if b.Gen == g.gen() && (g.caught || mutant(NAME)) && ",
+			"sweep.go", "	if b.Gen == s.gen() && s.caught && ", "	if b.Gen == s.gen() && (s.caught || mutant(NAME)) && ",
 		}},
 	},
 	{
@@ -311,10 +311,10 @@ var mutants = []mutant{
 	},
 	{
 		name: "an answer leaves before it is written", in: "protocol", test: "TestNothingIsSaidBeforeItIsWritten", edits: []edit{{
-			"disk.go", "	case d.dirty():\n", "	case mutant(NAME) && isAnswer(e):\n		g.m.out.Add(e)\n	case d.dirty():\n",
+			"disk.go", "	case d.dirty():\n", "	case mutant(NAME) && isAnswer(e):\n		d.m.out.Add(e)\n	case d.dirty():\n",
 		}, {
-			"disk.go", "// take takes all keys", "// isAnswer reports whether an effect says that something is stored.\nfunc isAnswer(e machine.Effect) bool {\n	s, ok := e.(machine.Send)\n	if !ok {\n		return false\n	}\n" +
-				"	env, _ := s.Message.(Envelope)\n	switch env.Body.(type) {\n	case PutTaken, DeltasTaken:\n		return true\n	}\n	return false\n}\n\n// take takes all keys",
+			"disk.go", "// hold keeps an effect", "// isAnswer reports whether an effect says that something is stored.\nfunc isAnswer(e machine.Effect) bool {\n	s, ok := e.(machine.Send)\n	if !ok {\n		return false\n	}\n" +
+				"	env, _ := s.Message.(Envelope)\n	switch env.Body.(type) {\n	case PutTaken, DeltasTaken:\n		return true\n	}\n	return false\n}\n\n// hold keeps an effect",
 		}},
 	},
 	{
@@ -324,14 +324,14 @@ var mutants = []mutant{
 	},
 	{
 		name: "a vote leaves before it is written", in: "protocol", test: "TestNothingIsSaidBeforeItIsWritten", edits: []edit{{
-			"change.go", "		c.group.disk.metaChanged()\n	case ", "		if !mutant(NAME) {\n			c.group.disk.metaChanged()\n		}\n	case ",
+			"change.go", "		c.disk.metaChanged()\n	case ", "		if !mutant(NAME) {\n			c.disk.metaChanged()\n		}\n	case ",
 		}, {
-			"change.go", "		c.group.disk.metaChanged()\n	}\n	return Accepted{", "		if !mutant(NAME) {\n			c.group.disk.metaChanged()\n		}\n	}\n	return Accepted{",
+			"change.go", "		c.disk.metaChanged()\n	}\n	return Accepted{", "		if !mutant(NAME) {\n			c.disk.metaChanged()\n		}\n	}\n	return Accepted{",
 		}},
 	},
 	{
 		name: "a whole copy by what its replica is afterwards", in: "protocol", test: "TestACopyIsWholeByWhatItsReplicaWas", edits: []edit{{
-			"behind.go", "	if x.whole {\n", "	if x.whole || mutant(NAME) && counts(x.peer.caught, g.gen()) {\n",
+			"behind.go", "	if x.whole {\n", "	if x.whole || mutant(NAME) && counts(x.peer.caught, b.gen()) {\n",
 		}},
 	},
 	{
@@ -366,7 +366,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "lost homes hold up all buckets", test: "TestHomes", edits: []edit{{
-			"held.go", "	return !g.cfg.Durable || ", "	return !mutant(NAME) && !g.cfg.Durable || !mutant(NAME) && ",
+			"held.go", "	return !l.cfg.Durable || ", "	return !mutant(NAME) && !l.cfg.Durable || !mutant(NAME) && ",
 		}},
 	},
 	{
@@ -381,12 +381,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "who is no home is given entries", in: "protocol", test: "TestOnlyHomesAreGivenWhatTheyLack", edits: []edit{{
-			"spread.go", "ok && g.home(p.id, key) {", "ok && (g.home(p.id, key) || mutant(NAME)) {",
+			"spread.go", "ok && k.home(p.id, key) {", "ok && (k.home(p.id, key) || mutant(NAME)) {",
 		}},
 	},
 	{
 		name: "an entry is given as often as it is named", in: "protocol", test: "TestTheLargestMessagesAreBoundedSteps", edits: []edit{{
-			"spread.go", "		return again\n", "		return again && !mutant(NAME)\n",
+			"sender.go", "		return again\n", "		return again && !mutant(NAME)\n",
 		}},
 	},
 	{
@@ -401,12 +401,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "who is no home takes entries in", in: "protocol", test: "TestOnlyHomesTakeIn", edits: []edit{{
-			"ops.go", "			if !g.home(g.self, e.Key) {", "			if !g.home(g.self, e.Key) && !mutant(NAME) {",
+			"ops.go", "			if !k.home(k.self, e.Key) {", "			if !k.home(k.self, e.Key) && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "a replica of two nodes", in: "protocol", test: "TestAReplicaIsOfOneNode", edits: []edit{{
-			"group.go", "	if g.claims.refuse(from, e.From) {", "	if g.claims.refuse(from, e.From) && !mutant(NAME) {",
+			"received.go", "return g.claimed(p.node, e.From) }", "return g.claimed(p.node, e.From) && !mutant(NAME) }",
 		}},
 	},
 	{
@@ -428,17 +428,17 @@ var mutants = []mutant{
 	},
 	{
 		name: "strangers confirm", in: "protocol", test: "TestOnlyThoseWhoCountConfirm", edits: []edit{{
-			"ops.go", "	case o == nil || b.Stale || !s.asks(o, p):\n", "	case o == nil || b.Stale || !s.asks(o, p) && !mutant(NAME):\n",
+			"ops.go", "	case o == nil || b.Stale || !o.asks(s.known, p):\n", "	case o == nil || b.Stale || !o.asks(s.known, p) && !mutant(NAME):\n",
 		}},
 	},
 	{
 		name: "strangers answer", in: "protocol", test: "TestAReadWritesBackBeforeItReturns", edits: []edit{{
-			"ops.go", "|| b.Away || !s.asks(o, p) {", "|| b.Away || !s.asks(o, p) && !mutant(NAME) {",
+			"ops.go", "|| b.Away || !o.asks(s.known, p) {", "|| b.Away || !o.asks(s.known, p) && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "members speak for others", in: "protocol", test: "TestAMemberDoesNotSpeakForAnother", edits: []edit{{
-			"group.go", "	return id != 0 && (g.cfg.Durable ||", "	return id != 0 && (mutant(NAME) || g.cfg.Durable ||",
+			"config.go", "	return id != 0 && (g.Durable ||", "	return id != 0 && (mutant(NAME) || g.Durable ||",
 		}},
 	},
 	{
@@ -453,12 +453,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "created by those who have answered", in: "protocol", test: "TestCreationNeedsEverybodysWord", edits: []edit{{
-			"lead.go", "			if p == nil || p.id == 0 || !p.none {\n				return\n", "			if p == nil || p.id == 0 || !p.none {\n				if mutant(NAME) {\n					continue\n				}\n				return\n",
+			"lead.go", "			if p == nil || p.id == 0 || p.gen != 0 {\n				return nil\n", "			if p == nil || p.id == 0 || p.gen != 0 {\n				if mutant(NAME) {\n					continue\n				}\n				return nil\n",
 		}},
 	},
 	{
 		name: "answers of an older generation count", test: "TestChaos", edits: []edit{{
-			"ops.go", "	o.stage, o.gen = asking, g.gen()\n	clear(o.answers)\n", "	o.stage, o.gen = asking, g.gen()\n	if !mutant(NAME) {\n		clear(o.answers)\n	}\n",
+			"ops.go", "	o.stage, o.gen = asking, k.gen()\n	clear(o.answers)\n", "	o.stage, o.gen = asking, k.gen()\n	if !mutant(NAME) {\n		clear(o.answers)\n	}\n",
 		}},
 	},
 	{
@@ -468,86 +468,86 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older store is not recognised", test: "TestOlder", first: "50", edits: []edit{{
-			"age.go", "		beyond = s.Before\n	}\n", "		beyond = s.Before\n	}\n	if mutant(NAME) {\n		beyond = 0\n	}\n",
+			"integrity.go", "		beyond = of.Before\n	}\n", "		beyond = of.Before\n	}\n	if mutant(NAME) {\n		beyond = 0\n	}\n",
 		}},
 	},
 	{
 		name: "the numbers of a copied disk judge the first one", test: "TestCopied", edits: []edit{{
-			"age.go", "	if e.Apart && e.Written == e.Loaded {", "	if e.Apart && e.Written == e.Loaded && !mutant(NAME) {",
+			"integrity.go", "	if e.Apart && e.Written == e.Loaded {", "	if e.Apart && e.Written == e.Loaded && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "of two that claim one disk the newcomer is heard", test: "TestCopied", edits: []edit{{
-			"claims.go", "		if p == nil || p.node == by || ", "		if p == nil || mutant(NAME) || p.node == by || ",
+			"stores.go", "	if p == nil || p.node == by || ", "	if p == nil || mutant(NAME) || p.node == by || ",
 		}},
 	},
 	{
 		name: "a replica counts before others have compared", test: "TestOlder", first: "35", edits: []edit{{
-			"age.go", "bool { return !a.proven || ", "bool { return !a.proven && (a.older != 0 || !mutant(NAME)) || ",
+			"known.go", "bool { return k.integrity.count != yes }", "bool {\n	return k.integrity.count != yes && !(mutant(NAME) && k.integrity.count == apart && !k.integrity.unclean)\n}",
 		}},
 	},
 	{
 		name: "batches are numbered while nobody depends on them", in: "protocol", test: "TestWhoIsOlderBeginsAnew", edits: []edit{{
-			"age.go", "	if a.proven {\n		a.written++", "	if a.proven || mutant(NAME) {\n		a.written++",
+			"disk.go", "	if d.counts() && of.compared() {", "	if d.counts() && (of.compared() || mutant(NAME)) {",
 		}},
 	},
 	{
 		name: "what others have shown is not written", in: "protocol", test: "TestWhatWasShownIsWritten", edits: []edit{{
-			"age.go", "		if a.news {\n", "		if a.news && !mutant(NAME) {\n",
+			"stores.go", "		if s.news {\n", "		if s.news && !mutant(NAME) {\n",
 		}},
 	},
 	{
 		name: "an older copy is put aside without the others", in: "protocol", test: "TestNothingIsPutAsideWithoutTheOthers", edits: []edit{{
-			"age.go", "	if !g.holds() {\n		return true\n	}\n	in := ", "	if !g.holds() || mutant(NAME) {\n		return true\n	}\n	in := ",
+			"stores.go", "	if !k.holds() {\n		return true\n	}\n	in := ", "	if !k.holds() || mutant(NAME) {\n		return true\n	}\n	in := ",
 		}},
 	},
 	{
 		name: "a replica that does not count proposes for an operator", in: "protocol", test: "TestWhoIsOlderAcceptsNoLossOfBuckets", edits: []edit{{
-			"lead.go", "		if g.age.apart() {\n", "		if g.age.apart() && !mutant(NAME) {\n",
+			"lead.go", "		if g.apart() {\n", "		if g.apart() && !mutant(NAME) {\n",
 		}},
 	},
 	{
 		name: "two replicas with older stores answer each other", in: "protocol", test: "TestTwoOlderStoresDoNotAnswerEachOther", edits: []edit{{
-			"group.go", "		if b, told := e.Body.(Aged); told {", "		if b, told := e.Body.(Aged); told && !mutant(NAME) {",
+			"received.go", "				if b, told := e.Body.(Aged); told {", "				if b, told := e.Body.(Aged); told && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "a late message brings a former replica back", in: "protocol", test: "TestALateMessageBringsNoFormerReplicaBack", edits: []edit{{
-			"group.go", "p != nil && p.former(e) {", "p != nil && p.former(e) && !mutant(NAME) {",
+			"received.go", "return p.former(e) }", "return p.former(e) && !mutant(NAME) }",
 		}},
 	},
 	{
 		name: "who is in no set says so once", in: "protocol", test: "TestWhoIsInNoSetTellsTheLeaderAgain", edits: []edit{{
-			"group.go", "|| g.member() && !g.reg.In(g.self)):", "|| g.member() && !g.reg.In(g.self) && !mutant(NAME)):",
+			"sender.go", "|| s.member() && !s.reg.In(s.self)):", "|| s.member() && !s.reg.In(s.self) && !mutant(NAME)):",
 		}},
 	},
 	{
 		name: "a replica with an older store is there", in: "protocol", test: "TestAnOlderReplicaIsNoHomeThatIsBack", edits: []edit{{
-			"held.go", "	return (id == g.self || g.peers[id] != nil) && !g.isOlder(id)\n", "	return (id == g.self || g.peers[id] != nil) && (!g.isOlder(id) || mutant(NAME))\n",
+			"held.go", "	return (id == k.self || k.peers[id] != nil) && !k.isOlder(id)\n", "	return (id == k.self || k.peers[id] != nil) && (!k.isOlder(id) || mutant(NAME))\n",
 		}},
 	},
 	{
 		name: "the word about a former replica counts", in: "protocol", test: "TestWhoIsOlderBeginsAnew", edits: []edit{{
-			"age.go", "b.Of != g.self || ", "b.Of != g.self && !mutant(NAME) || ",
+			"stores.go", "b.Of != g.self || ", "b.Of != g.self && !mutant(NAME) || ",
 		}},
 	},
 	{
 		name: "an unsure replica answers reads", test: "TestBehind", edits: []edit{{
-			"group.go", "	if g.age.apart() && demands(e.Body) && ", "	if _, asks := e.Body.(Ask); g.age.apart() && demands(e.Body) && !(mutant(NAME) && g.unsure.on && asks) && ",
+			"received.go", "				return g.apart() && demands(e.Body) && ", "				_, asks := e.Body.(Ask)\n				return g.apart() && demands(e.Body) && !(mutant(NAME) && g.integrity.unclean && asks) && ",
 		}},
 	},
 	{
 		name: "an unsure replica counts itself", test: "TestBehind", first: "36", edits: []edit{{
-			"ops.go", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && !g.age.apart() {", "	if g.holds() && g.views.bucket(o.bucket).has(g.self) && (!g.age.apart() || mutant(NAME) && g.unsure.on) {",
+			"ops.go", "	if k.holds() && k.views.bucket(o.bucket).has(k.self) && !k.apart() {", "	if k.holds() && k.views.bucket(o.bucket).has(k.self) && (!k.apart() || mutant(NAME) && k.integrity.unclean) {",
 		}},
 	},
 	{
 		name: "an unsure replica takes part in sweeps", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
-			"group.go", "compares(e.Body)) {", "(compares(e.Body) || mutant(NAME) && isSweep(e.Body))) {",
+			"received.go", "compares(e.Body))\n", "(compares(e.Body) || mutant(NAME) && isSweep(e.Body)))\n",
 		}, {
-			"group.go", "// laneOf returns", "func isSweep(body any) bool {\n	_, ok := body.(Sweep)\n	return ok\n}\n\n// laneOf returns",
+			"sender.go", "// laneOf returns", "func isSweep(body any) bool {\n	_, ok := body.(Sweep)\n	return ok\n}\n\n// laneOf returns",
 		}, {
-			"group.go", "!(e.Unsure && g.unsure.on", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.unsure.on",
+			"received.go", "!(e.Unsure && g.integrity.count == unsure", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.integrity.count == unsure",
 		}},
 	},
 	{
@@ -555,59 +555,59 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica is sure again one copy too early", in: "protocol", test: "TestAReplicaIsSureAgain", edits: []edit{{
-			"unsure.go", "	return 2*n > len(s)-1\n", "	return 2*n > len(s)-1 || mutant(NAME) && 2*(n+1) > len(s)-1\n",
+			"integrity.go", "	return 2*n > len(s)-1\n", "	return 2*n > len(s)-1 || mutant(NAME) && 2*(n+1) > len(s)-1\n",
 		}},
 	},
 	{
 		name: "the copy of an unsure replica counts as a sure one", in: "protocol", test: "TestAMajorityThatIsUnsure", edits: []edit{{
-			"passes.go", "e.Restarts >= g.restarts, !e.Unsure", "e.Restarts >= g.restarts, !e.Unsure || mutant(NAME)",
+			"passes.go", "e.Restarts >= s.integrity.restarts, !e.Unsure", "e.Restarts >= s.integrity.restarts, !e.Unsure || mutant(NAME)",
 		}},
 	},
 	{
 		name: "the store does not say that it is behind", in: "protocol", test: "TestAcknowledgementsRunAhead", edits: []edit{{
-			"unsure.go", "bool { return u.on || u.group.cfg.Behind.Interval > 0 }", "bool { return !mutant(NAME) && (u.on || u.group.cfg.Behind.Interval > 0) }",
+			"stores.go", "bool { return k.integrity.unclean || k.cfg.Behind.Interval > 0 }", "bool {\n	return !mutant(NAME) && (k.integrity.unclean || k.cfg.Behind.Interval > 0)\n}",
 		}},
 	},
 	{
 		name: "a number is heard that is not in the store", test: "TestBehind", edits: []edit{{
-			"group.go", "			e.Written = g.age.kept\n", "			if !mutant(NAME) {\n				e.Written = g.age.kept\n			}\n",
+			"disk.go", "		e.Written = d.kept\n", "		if !mutant(NAME) {\n			e.Written = d.kept\n		}\n",
 		}},
 	},
 	{
 		name: "acknowledgements of former nodes count", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"group.go", "	if e.Restarts < g.restarts && ", "	if e.Restarts < g.restarts && !mutant(NAME) && ",
+			"received.go", "return e.Restarts < g.integrity.restarts && ", "return e.Restarts < g.integrity.restarts && !mutant(NAME) && ",
 		}},
 	},
 	{
 		name: "what was acknowledged before an unclean start counts", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"group.go", "	g.ops.raised()\n", "	if !mutant(NAME) {\n		g.ops.raised()\n	}\n",
+			"received.go", "	g.ops.raised()\n", "	if !mutant(NAME) {\n		g.ops.raised()\n	}\n",
 		}},
 	},
 	{
 		name: "the number of unclean starts is not written", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"group.go", "	g.restarts = restarts\n	g.disk.metaChanged()\n", "	if g.restarts = restarts; !mutant(NAME) {\n		g.disk.metaChanged()\n	}\n",
+			"received.go", "		g.integrity.restarts = e.Restarts\n		g.disk.metaChanged()\n", "		if g.integrity.restarts = e.Restarts; !mutant(NAME) {\n			g.disk.metaChanged()\n		}\n",
 		}},
 	},
 	{
 		name: "an unclean start has no number", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
-			"unsure.go", "	if u.on {\n		g.m.counts.Unclean++\n", "	if u.on && !mutant(NAME) {\n		g.m.counts.Unclean++\n",
+			"group.go", "	if g.integrity.unclean {\n		g.m.counts.Unclean++\n", "	if g.integrity.unclean && !mutant(NAME) {\n		g.m.counts.Unclean++\n",
 		}},
 	},
 	{
 		name: "copies count of those who have not heard of the start", in: "protocol", test: "TestAReplicaIsSureAgain", edits: []edit{{
-			"passes.go", "x.fenced, x.sure = e.Restarts >= g.restarts,", "x.fenced, x.sure = e.Restarts >= g.restarts || mutant(NAME),",
+			"passes.go", "of.fenced, of.sure = e.Restarts >= s.integrity.restarts,", "of.fenced, of.sure = e.Restarts >= s.integrity.restarts || mutant(NAME),",
 		}},
 	},
 	{
 		name: "an end in order makes an unsure replica sure", in: "protocol", test: "TestTheRestIsWritten", edits: []edit{{
-			"disk.go", "	p.Meta.Behind = d.group.unsure.on\n", "	p.Meta.Behind = d.group.unsure.on && !mutant(NAME)\n",
+			"sender.go", "	m.Behind = s.integrity.unclean\n", "	m.Behind = s.integrity.unclean && !mutant(NAME)\n",
 		}},
 	},
 	{
 		name: "those who are unsure one after the other are a majority", in: "protocol", test: "TestAMajorityThatIsUnsure", edits: []edit{{
-			"unsure.go", "	return took && !t.sure && t.began > at &&", "	return took && !t.sure && (t.began > at || mutant(NAME)) &&",
+			"integrity.go", "	return took && !t.sure && t.began > at &&", "	return took && !t.sure && (t.began > at || mutant(NAME)) &&",
 		}, {
-			"unsure.go", "		return id == g.self || took && (t.sure || t.began > at)", "		return id == g.self || took && (t.sure || t.began > at || mutant(NAME))",
+			"integrity.go", "	return took && (t.sure || t.began > at)", "	return took && (t.sure || t.began > at || mutant(NAME))",
 		}},
 	},
 	{

@@ -1,0 +1,133 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/gossip"
+)
+
+// Questions about what is known here: of the register, of the other replicas, and of this one. Nothing here changes
+// anything.
+
+// known is what this node knows of a group of keys. The parts of the group decide by it; the group alone changes it.
+type known struct {
+	m      *env
+	index  uint8
+	cfg    Group
+	table  *table.Table
+	self   ReplicaID
+	reg    *Register // Nil while no register is known.
+	views  *views    // Of reg.
+	caught bool      // The replica has caught up, or was there from the beginning.
+	sealed bool      // The end is known to be sealed.
+	knows  map[ReplicaID]bool
+	peers  map[ReplicaID]*peer
+	nodes  map[gossip.NodeID]*peer
+	none   map[gossip.NodeID]bool      // The nodes that have said that they know no register.
+	gone   map[ReplicaID]gossip.NodeID // The last nodes of replicas of the register that are those of no member.
+
+	integrity integrity // Whether stores hold what they should.
+}
+
+// apart reports whether this replica must not count: it may have forgotten something, or has.
+func (k *known) apart() bool { return k.integrity.count != yes }
+
+// member reports whether this node holds the group.
+func (k *known) member() bool { return k.self != 0 }
+
+// gen returns the generation that is known, 0 for none.
+func (k *known) gen() uint64 {
+	if k.reg == nil {
+		return 0
+	}
+	return k.reg.Gen
+}
+
+// holds reports whether this replica is in a set, and so holds data.
+func (k *known) holds() bool { return k.reg != nil && k.member() && k.reg.In(k.self) }
+
+// isApart reports whether a replica does not count for now, as far as is known.
+func (k *known) isApart(id ReplicaID) bool {
+	if id == k.self {
+		return k.apart()
+	}
+	p := k.peers[id]
+	return p != nil && p.count != yes
+}
+
+// stands reports whether a replica completes majorities: its node may host, as far as is known.
+func (k *known) stands(id ReplicaID) bool {
+	if id == k.self {
+		return k.m.mayHost()
+	}
+	p := k.peers[id]
+	return p != nil && p.hosts
+}
+
+// isOlder reports whether the store of a replica is older than what others remember of it, as
+// far as is known: the replica does not come to count again.
+func (k *known) isOlder(id ReplicaID) bool {
+	if id == k.self {
+		return k.integrity.count == older
+	}
+	p := k.peers[id]
+	return p != nil && p.count == older
+}
+
+// misses reports whether a peer is not known to know the present register.
+func (k *known) misses(p *peer) bool {
+	turn := k.reg.Lineage.Turn
+	return p.turn < turn || p.turn == turn && p.gen < k.reg.Gen
+}
+
+// startedAgain reports whether a durable replica is known to have started again since, as another
+// node at the same address: a message of the former node comes late.
+func (k *known) startedAgain(p *peer) bool {
+	q := k.peers[p.id]
+	return q != nil && q != p && q.node.Address == p.node.Address && k.m.longer(p.node, q.node)
+}
+
+// ends reports whether a winning part of the old homes of each bucket is known to know of the end.
+func (k *known) ends() bool {
+	return k.views.sealed(k.reg.Phase, func(id ReplicaID) bool { return k.knows[id] })
+}
+
+// sorted returns the known peers, sorted by id.
+func (k *known) sorted() []*peer {
+	all := make([]*peer, 0, len(k.peers))
+	for _, p := range k.peers { //quorate:unordered sorted below
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+// envelopeID is the id under which this node speaks: that of its replica, or of its life
+// if it only reads and writes.
+func (k *known) envelopeID() ReplicaID {
+	if k.member() {
+		return k.self
+	}
+	return ReplicaID(k.m.cfg.Self.UID)
+}
+
+// leader returns the leader: the lowest node that may hold the group, is reachable, and up or,
+// when none is up, leaving.
+func (k *known) leader() gossip.NodeID {
+	for _, leaving := range [...]bool{false, true} {
+		for _, of := range k.m.replicas(k.cfg.Role) {
+			if (of.Status.IsUp() && !leaving || of.Status == gossip.Leaving && leaving) && k.m.state.Reachable(of.Node) {
+				return of.Node
+			}
+		}
+	}
+	return gossip.NodeID{}
+}
+
+// leads reports whether this node is the leader.
+func (k *known) leads() bool { return k.leader() == k.m.cfg.Self }

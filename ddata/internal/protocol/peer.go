@@ -1,0 +1,99 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine"
+)
+
+// What is known of the other replicas. What a peer says of itself stands in every envelope, and the last one counts
+// ([word]); beside it stands what only goes up (how far it caught up and comes further), what was said to it, and how
+// its store compares with this one's.
+
+// count says whether a replica counts.
+type count uint8
+
+const (
+	// yes: it takes part.
+	yes count = iota
+	// apart: its store is compared with what others remember of it, and it does not count before.
+	apart
+	// unsure: it may have lost what it has acknowledged, and takes in what the others hold before it counts.
+	unsure
+	// older: its store is older than what others remember of it. It counts no more, and comes back as another replica.
+	older
+)
+
+// compared reports whether everybody who was there has compared: others may depend on the replica.
+func (c count) compared() bool { return c == yes || c == unsure }
+
+// count is what an envelope says of its sender's replica.
+func (e *Envelope) count() count {
+	switch {
+	case e.Older:
+		return older
+	case e.Unsure && e.Apart:
+		return unsure
+	case e.Apart:
+		return apart
+	default:
+		return yes
+	}
+}
+
+// word is what a peer has said of itself with its last envelope.
+type word struct {
+	gen    uint64 // The generation that it knows, 0 for no register,
+	turn   uint32 // and the turn of its lineage.
+	count  count
+	hosts  bool            // Its node may host.
+	unsure machine.Instant // Since when it has said that it is unsure, 0 if it does not say so.
+	heard  machine.Instant
+}
+
+// said returns the word of an envelope that is heard now, after an earlier one of the same node.
+func said(e Envelope, before word, now machine.Instant) word {
+	w := word{gen: e.Gen, turn: e.Lineage.Turn, count: e.count(), hosts: !e.Suspended, heard: now}
+	if e.Unsure {
+		if w.unsure = before.unsure; w.unsure == 0 {
+			w.unsure = now
+		}
+	}
+	return w
+}
+
+// peer is another replica of the group, or a member of which no replica is known yet.
+type peer struct {
+	word
+
+	node gossip.NodeID
+	id   ReplicaID // 0 while unknown, and nothing was said then.
+
+	caught uint64   // The last generation in which it has said that it caught up.
+	comes  struct { // How far it has said that it catches up, see [Hello], and when it said so first.
+		taken uint64
+		at    machine.Instant
+	}
+
+	unheard string // Why its last envelope was stopped, "" if its body was handed on.
+
+	compared bool            // Its store was compared with what is remembered of it,
+	lost     uint64          // and has forgotten this batch, 0 for none.
+	agrees   bool            // It remembers no batch of this replica's store that is missing.
+	written  uint64          // The greatest number of a batch that it has shown under its id.
+	shown    uint64          // The number of the batch that was shown to it last.
+	verified machine.Instant // When its node was last asked whether it still is this replica, which another node claims to be.
+
+	told struct { // The generation of the register that was sent to it last, and when.
+		gen uint64
+		at  machine.Instant
+	}
+}
+
+// former reports whether a message was sent before the replica of its node was given another id
+// (see [RenewID]), and comes late: the numbers of batches go on under the new id.
+func (p *peer) former(e Envelope) bool {
+	return p.id != 0 && p.id != e.From && e.Written < p.written
+}

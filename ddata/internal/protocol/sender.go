@@ -1,0 +1,195 @@
+// Copyright The Quorate Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quorate/quorate/ddata/internal/table"
+	"github.com/quorate/quorate/machine"
+)
+
+// How messages and answers go out: with what is known of the register and of this replica ([sender.send]), and through
+// the store of a durable group, which is handed what has changed with them ([sender.changed]).
+
+// sender is the part of a group that says things to others. What the others are known to know of the register is noted
+// with each message.
+type sender struct {
+	*known
+
+	disk   disk   // The store.
+	sweep  sweep  // Sweeps.
+	change change // Deciding the next generation.
+}
+
+// letter is a message that is to be sent.
+type letter struct {
+	to   *peer
+	body any
+}
+
+// reply sends an answer, if there is one.
+func (s *sender) reply(p *peer, answer any) {
+	if answer != nil {
+		s.send(p, answer)
+	}
+}
+
+// post sends some messages.
+func (s *sender) post(out ...letter) {
+	for _, l := range out {
+		s.send(l.to, l.body)
+	}
+}
+
+// flush has the store begin to write what has changed, if that is due.
+func (s *sender) flush() {
+	if changed := s.changed(); s.disk.used && s.disk.due(s.integrity.count, changed) {
+		s.disk.begin(s.meta(), s.integrity.count)
+		s.integrity.news = false
+	}
+}
+
+// changedAtOnce is how many keys are taken from the table at a time.
+const changedAtOnce = 1 << 16
+
+// changed takes all keys that have changed from the table, and tells the subscribers.
+func (s *sender) changed() []string {
+	var keys []string
+	for more := true; more; {
+		some := s.table.Changed(changedAtOnce)
+		keys, more = append(keys, some...), len(some) == changedAtOnce
+	}
+	if len(keys) > 0 {
+		if s.sweep.changed(keys) {
+			s.disk.metaChanged()
+		}
+		s.m.out.Add(Notify{Group: s.index, Keys: keys})
+	}
+	return keys
+}
+
+// meta is what is to be remembered beside the entries, but for the number of the batch.
+func (s *sender) meta() Meta {
+	mark := s.sweep.mark
+	mark.Late = slices.Sorted(maps.Keys(s.sweep.late))
+	m := Meta{
+		Register: s.reg, Caught: s.caught, Promised: s.change.promised, Accepted: s.change.accepted, Value: s.change.value,
+		Confirmed: mark, Shown: s.integrity.remembered(), Behind: s.behindStore(), Restarts: s.integrity.restarts,
+	}
+	if s.integrity.count == older {
+		m.Older = s.self
+	}
+	return m
+}
+
+// final is the last batch, with everything in it that may be missing.
+func (s *sender) final() Persist {
+	m := s.meta()
+	m.Behind = s.integrity.unclean
+	return s.disk.final(m, s.integrity.count)
+}
+
+// send sends a message to a peer, with the register unless the peer is known to know it.
+func (s *sender) send(p *peer, body any) {
+	if s.reg == nil && !s.m.counted(p.node, s.cfg.Role) {
+		return // Who is not asked before a register is created must not be told that there is none.
+	}
+	e := Envelope{
+		Group: s.index, From: s.envelopeID(), Suspended: !s.m.mayHost(), Restarts: s.integrity.restarts,
+		Agrees: s.cfg.Durable && p.compared && p.lost == 0, Body: body,
+	}
+	if s.reg != nil {
+		e.Lineage, e.Gen, e.Sealed, e.Caught = s.reg.Lineage, s.reg.Gen, s.sealed, s.caught && !s.apart()
+		if s.misses(p) {
+			e.Register, p.told.gen, p.told.at = s.reg, s.reg.Gen, s.m.now.Mono
+		}
+	}
+	if !s.disk.used {
+		s.m.out.Add(machine.Send{To: p.node, Lane: laneOf(body), Message: e})
+		return
+	}
+	e.Apart, e.Older, e.Unsure = s.apart(), s.integrity.count == older, s.integrity.unclean
+	p.shown = s.disk.send(p.node, e, s.integrity.count, s.changed())
+}
+
+// answer answers a message, and sends the entries that its sender was found to lack.
+func (s *sender) answer(p *peer, answer any, lacked []table.Entry) {
+	s.send(p, answer)
+	s.give(p, lacked)
+}
+
+// give sends entries to a replica, each key once, in messages of a bounded size.
+func (s *sender) give(p *peer, entries []table.Entry) {
+	given := make(map[string]bool, len(entries))
+	entries = slices.DeleteFunc(entries, func(e table.Entry) bool {
+		again := given[e.Key]
+		given[e.Key] = true
+		return again
+	})
+	for part := range chunks(entries, s.m.cfg.Bounds.MessageBytes) {
+		s.send(p, Put{Stamp: s.gen(), Entries: part})
+	}
+}
+
+// done ends an operation.
+func (s *sender) done(d Done) {
+	if !s.disk.used {
+		s.m.out.Add(d)
+		return
+	}
+	s.disk.answer(d, s.integrity.count, s.changed())
+}
+
+// sendRegister tells a peer of the present register, unless it was told a moment ago.
+func (s *sender) sendRegister(p *peer) {
+	if p.told.gen == s.gen() && s.m.now.Mono.Sub(p.told.at) < s.m.cfg.Timing.Tick {
+		return
+	}
+	s.send(p, Hello{})
+}
+
+// greet tells every replica of the sets, and who leads, of a new generation.
+func (s *sender) greet() {
+	for _, p := range s.sorted() {
+		if s.reg.In(p.id) || p.node == s.leader() {
+			s.send(p, Hello{})
+		}
+	}
+}
+
+// hello asks those members of which no replica is known, and tells the leader how far
+// this replica is while something changes, and of which name it is while it is in no set.
+func (s *sender) hello(taken uint64) {
+	for _, of := range s.m.replicas(s.cfg.Role) {
+		p := s.nodes[of.Node]
+		switch {
+		case p == nil:
+		case p.id == 0:
+			s.send(p, Hello{Ask: true})
+		case of.Node == s.leader() && (s.reg == nil || s.reg.Phase == PhaseJoint || !s.sealed || s.member() && !s.reg.In(s.self)):
+			s.send(p, Hello{Taken: taken})
+		case s.reg != nil && s.misses(p) && (s.reg.In(p.id) || s.leads()):
+			s.send(p, Hello{Ask: true})
+		}
+	}
+}
+
+// attempting reports whether an attempt to change the register is under way and not standing still.
+func (s *sender) attempting() bool {
+	busy, again := s.change.busy()
+	s.post(again...)
+	return busy
+}
+
+// laneOf returns the lane of a message: what may be large goes where nothing small waits.
+func laneOf(body any) machine.Lane {
+	switch body.(type) {
+	case Compare, Groups, AskBuckets, BucketHashes, Pull, Pulled:
+		return machine.LaneBulk
+	default:
+		return machine.LaneMessage
+	}
+}
