@@ -95,7 +95,7 @@ func (c *Cell) startHosting(now machine.Instant, h protocol.StartHosting, out *A
 
 // serve delivers everything that waited for this node to be the home.
 func (c *Cell) serve(now machine.Instant, out *Actions) {
-	c.residents.recall.serve() // Before the first entity begins.
+	c.residents.remembering.serve() // Before the first entity begins.
 	c.own.again()
 	c.pump(now, out)
 	c.own.dismiss(out) // Messages of this node go straight into mailboxes now.
@@ -109,7 +109,7 @@ func (c *Cell) stopHosting(now machine.Instant, h protocol.StopHosting, out *Act
 	}
 	c.place.stop(now, h.Leaving)
 	c.in.halt(now, out)
-	c.residents.recall.stop()
+	c.residents.remembering.stop()
 	c.residents.runOut(now, out)
 	c.Handoff().hurry(now, out)
 }
@@ -130,16 +130,16 @@ func (c *Cell) releaseHosting(now machine.Instant, h protocol.ReleaseHosting, ou
 	}
 	c.memory.giveUp(now, out)
 	c.residents.releaseAll(now, out)
-	c.residents.recall.hasty = true
+	c.residents.remembering.hasty = true
 	c.checkHalted(now, out)
 }
 
 // checkHalted ends the hosting once the last entity is gone, and what is remembered is written.
 func (c *Cell) checkHalted(now machine.Instant, out *Actions) {
-	if !c.place.stops() || !c.residents.empty() || c.place.isOver() || !c.residents.recall.written(now, out) {
+	if !c.place.stops() || !c.residents.empty() || c.place.isOver() || !c.residents.remembering.written(now, out) {
 		return
 	}
-	c.residents.recall.end()
+	c.residents.remembering.end()
 	c.in.acks(out)
 	c.place.halt(now)
 	halted := protocol.ShardHalted{Epoch: c.place.hostedUnder(), Base: c.place.baseEpoch(), Positions: c.in.end(), Snapshots: c.memory.end()}
@@ -154,7 +154,7 @@ func (c *Cell) evict(now machine.Instant, out *Actions) {
 	c.place.lose()
 	c.memory.clear()
 	c.residents.discard(now, protocol.CodeNotDelivered, out)
-	c.residents.recall.end()
+	c.residents.remembering.end()
 	out.add(Action{Op: OpEnd})
 }
 
@@ -163,7 +163,7 @@ func (c *Cell) abandon(now machine.Instant, out *Actions) {
 	c.place.abandon()
 	c.memory.clear()
 	c.residents.discard(now, protocol.CodeNotDelivered, out)
-	c.residents.recall.end()
+	c.residents.remembering.end()
 	c.own.abandon(out)
 	c.in.abandon(out)
 	c.own.release(out)

@@ -158,7 +158,7 @@ func (r *residents) stopped(now machine.Instant, e *Entity, out *Actions) {
 	if e.failure() == nil && r.place.serves() && !r.place.isOver() && !e.Ended() {
 		r.counts.Passivated[e.Cause()]++ // The instance stops, has not failed, and its shard stays.
 	}
-	r.recall.ended(e)
+	r.remembering.ended(e)
 	if failure := e.failure(); failure != nil {
 		why := *failure
 		e.blame(nil)

@@ -11,25 +11,26 @@ import (
 // Entities that are remembered: an entity that has begun runs, from then on and wherever its shard is, until it
 // stops itself for good. The cell has it run as it has those that are permanent; which others have run
 // before knows the [Rememberer], which the cell tells of what begins and ends, and which tells the cell
-// by [Recall] whom to start.
+// by [Remembering] whom to start.
 //
 //	first message ──> Remember ──(written, if the first message waits)──> runs ──> asks to stop ──> Forget
-//	                                    Recall.Start ──────────────────────^ │ fails, or stops otherwise
+//	                                    Remembering.Start ─────────────────^ │ fails, or stops otherwise
 //	                                                                       └─┘ rests
 
 // Rememberer remembers the entities of a region. It is called with mu of the slot held, by the cells of the
 // region at once, and returns without waiting for any of them.
 type Rememberer interface {
-	// Serve says that the node hosts a shard from now on, or again. [Recall.Start] follows.
+	// Serve says that the node hosts a shard from now on, or again. [Remembering.Start] follows.
 	Serve(shard protocol.ShardID, epoch protocol.Epoch)
 	// Remember says that an entity has begun; or, with [Config.RememberFirst], that it waits for
-	// [Recall.Kept] or [Recall.Unkept]. It may be said again.
+	// [Remembering.Kept] or [Remembering.Unkept]. It may be said again.
 	Remember(shard protocol.ShardID, id string)
 	// Forget says that an entity has stopped for good.
 	Forget(shard protocol.ShardID, id string)
-	// GiveUp says that an entity does not wait any more, as nobody does for it: it is forgotten, unless it has run before.
+	// GiveUp says that an entity does not wait any more, as nobody does for it: it is forgotten, unless it has run
+	// before.
 	GiveUp(shard protocol.ShardID, id string)
-	// Settle says that the shard stops, and reports whether everything is written; [Recall.Settled]
+	// Settle says that the shard stops, and reports whether everything is written; [Remembering.Settled]
 	// follows if not. It may be said again.
 	Settle(shard protocol.ShardID) (written bool)
 	// End says that the node does not host the shard any more.
@@ -164,14 +165,15 @@ func (m *remembrance) due(now machine.Instant, out *Actions) bool {
 	return true
 }
 
-// Recall is what the [Rememberer] tells a cell. It means nothing to a cell that does not serve its shard.
-type Recall struct{ c *Cell }
+// Remembering has the inputs by which the [Rememberer] drives a cell. They do nothing to a cell that does not serve its
+// shard.
+type Remembering struct{ c *Cell }
 
-// Recall returns the inputs by which the store of remembered entities drives the cell.
-func (c *Cell) Recall() Recall { return Recall{c} }
+// Remembering returns the inputs by which the store of remembered entities drives the cell. It allocates nothing.
+func (c *Cell) Remembering() Remembering { return Remembering{c} }
 
 // Start has entities run that have run before, if they do not.
-func (x Recall) Start(now machine.Instant, ids []string, out *Actions) {
+func (x Remembering) Start(now machine.Instant, ids []string, out *Actions) {
 	r := &x.c.residents
 	if !r.place.serves() || r.place.isOver() {
 		return
@@ -190,7 +192,7 @@ func (x Recall) Start(now machine.Instant, ids []string, out *Actions) {
 }
 
 // Kept says that the store has entities. One that does not wait any more is given up.
-func (x Recall) Kept(now machine.Instant, ids []string, out *Actions) {
+func (x Remembering) Kept(now machine.Instant, ids []string, out *Actions) {
 	r := &x.c.residents
 	if !r.place.hosts() || r.place.isOver() {
 		return
@@ -209,7 +211,7 @@ func (x Recall) Kept(now machine.Instant, ids []string, out *Actions) {
 
 // Unkept says that the store did not take entities in time, and why. The messages of those that wait are refused, and
 // they are given up.
-func (x Recall) Unkept(now machine.Instant, ids []string, why string, out *Actions) {
+func (x Remembering) Unkept(now machine.Instant, ids []string, why string, out *Actions) {
 	r := &x.c.residents
 	if !r.place.hosts() || r.place.isOver() {
 		return
@@ -233,4 +235,4 @@ func (x Recall) Unkept(now machine.Instant, ids []string, why string, out *Actio
 const unkept = "the entity does not begin, since the store of remembered entities did not take it: "
 
 // Settled says that everything of the shard is written.
-func (x Recall) Settled(now machine.Instant, out *Actions) { x.c.checkHalted(now, out) }
+func (x Remembering) Settled(now machine.Instant, out *Actions) { x.c.checkHalted(now, out) }

@@ -69,10 +69,10 @@ func TestWhoRunsIsNotGivenUp(t *testing.T) {
 	c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)})
 	c.tell("x")
 	c.tell("y")
-	c.Recall().Start(c.now, []string{"x"}, &c.out)
+	c.Remembering().Start(c.now, []string{"x"}, &c.out)
 	require.Equal(t, "start:x", c.did())
-	c.Recall().Unkept(c.now, []string{"x", "y"}, "the store is down", &c.out)
-	c.Recall().Kept(c.now, []string{"z"}, &c.out)
+	c.Remembering().Unkept(c.now, []string{"x", "y"}, "the store is down", &c.out)
+	c.Remembering().Kept(c.now, []string{"z"}, &c.out)
 	require.Equal(t, []string{"y", "z"}, n.givenUp)
 	require.Empty(t, n.forgotten)
 }

@@ -31,19 +31,19 @@ import (
 //	    has a seat, and nothing else has one.
 type residents struct {
 	shared
-	entities map[string]*Entity
-	recent   *Entity   // The entity of the last message, since messages come in runs.
-	first    *Entity   // The first of a list of all entities in the order of creation.
-	last     *Entity   // The last of that list.
-	sweeping bool      // A round of Sweep is under way, and goes on with the entity sweep.
-	sweep    *Entity   // The entity with which the next call of Sweep goes on.
-	stuck    int       // The number of entities that were reported as stuck and have not returned.
-	released []*Entity // Entities that were left behind and have not returned yet.
-	depth    depth     // Of the mailboxes, as the last whole round of Sweep found them.
-	seen     depth     // Of the mailboxes that the present round of Sweep has seen so far.
-	seats    seating
-	memory   *memory
-	recall   remembrance
+	entities    map[string]*Entity
+	recent      *Entity   // The entity of the last message, since messages come in runs.
+	first       *Entity   // The first of a list of all entities in the order of creation.
+	last        *Entity   // The last of that list.
+	sweeping    bool      // A round of Sweep is under way, and goes on with the entity sweep.
+	sweep       *Entity   // The entity with which the next call of Sweep goes on.
+	stuck       int       // The number of entities that were reported as stuck and have not returned.
+	released    []*Entity // Entities that were left behind and have not returned yet.
+	depth       depth     // Of the mailboxes, as the last whole round of Sweep found them.
+	seen        depth     // Of the mailboxes that the present round of Sweep has seen so far.
+	seats       seating
+	memory      *memory
+	remembering remembrance
 }
 
 // empty reports whether no entity is left.
@@ -149,12 +149,12 @@ func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
 	case entityWaiting, entityFailed:
 		switch {
 		case e.mailbox.n > 0:
-			if !r.recall.mustWait(e) {
+			if !r.remembering.mustWait(e) {
 				r.start(now, e, out)
 			}
 		case !r.permanent(e) || !r.place.serves() || r.place.isOver():
-		case e.state == entityFailed && now < e.at && r.recall.runs(e):
-			r.recall.rests(e, out)
+		case e.state == entityFailed && now < e.at && r.remembering.runs(e):
+			r.remembering.rests(e, out)
 		case e.state == entityFailed && now < e.at:
 			r.alarm.at(e.at, out)
 		default:
@@ -167,7 +167,7 @@ func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
 
 // permanent reports whether e runs whenever this node hosts the shard.
 func (r *residents) permanent(e *Entity) bool {
-	return r.recall.runs(e) || len(r.cfg.Permanent) > 0 && slices.Contains(r.cfg.Permanent, e.id)
+	return r.remembering.runs(e) || len(r.cfg.Permanent) > 0 && slices.Contains(r.cfg.Permanent, e.id)
 }
 
 // keepUp begins what the entities that are permanent can begin now: the node has begun to serve
@@ -186,7 +186,7 @@ func (r *residents) keepUp(now machine.Instant, out *Actions) {
 		}
 		r.advance(now, e, out)
 	}
-	if r.recall.due(now, out) {
+	if r.remembering.due(now, out) {
 		for e := r.first; e != nil; e = e.next {
 			if e.state == entityFailed {
 				r.advance(now, e, out)
@@ -201,7 +201,7 @@ func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
 		r.counts.Restarted++
 	}
 	e.unset(isIdled | isEvicted)
-	r.recall.begins(e)
+	r.remembering.begins(e)
 	e.state, e.epoch, e.at, e.Value = entityStarting, r.place.token(), now, r.memory.take(e.id)
 	if r.cfg.Limiter != nil && !r.permanent(e) {
 		r.seats.enter(e)

@@ -89,7 +89,7 @@ func (r *residents) beginStop(now machine.Instant, e *Entity, held bool, out *Ac
 		r.alarm.retrySoon(now, out)
 		return StopNone, false
 	}
-	r.recall.ends(e, why)
+	r.remembering.ends(e, why)
 	return why, true
 }
 
@@ -98,7 +98,7 @@ func (r *residents) stop(now machine.Instant, e *Entity, out *Actions) {
 	r.seats.leave(e)
 	e.state, e.at = entityStopping, now
 	if e.is(isPassivate) {
-		r.recall.asked(e)
+		r.remembering.asked(e)
 	}
 	e.unset(isPassivate | isHeld | isDeferred)
 	if r.place.isSuspended() && !r.lost(e) {

@@ -139,7 +139,7 @@ func (j *Job) Begin() Call {
 		}
 		switch j.op {
 		case cell.OpStart:
-			j.recall()
+			j.takeSnapshot()
 			return CallStart
 		case cell.OpSnapshot:
 			return CallSnapshot
@@ -158,8 +158,8 @@ func (j *Job) Begin() Call {
 	}
 }
 
-// recall takes the snapshot out of the record of the entity, where the instance will be.
-func (j *Job) recall() {
+// takeSnapshot takes the snapshot out of the record of the entity, where the instance will be.
+func (j *Job) takeSnapshot() {
 	j.memory = nil
 	if s, ok := j.entity.Value.(*protocol.Snapshot); ok {
 		j.memory, j.entity.Value = &memory{data: s.Data}, nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 )
 
 // The layouts of a region, while the number of shards of its kind changes: Relayout says which are in
@@ -122,7 +122,7 @@ func (r *Region) Relayout(inForce []protocol.Layout) {
 			now = append(now, r.makeLayout(l, nil))
 		}
 	}
-	r.recall(recall.Layouts{InForce: inForce})
+	r.stepRemembering(remembering.Layouts{InForce: inForce})
 	next := newShape(over, now)
 	r.shape.Store(next)
 	for _, l := range over {
@@ -167,7 +167,7 @@ func (r *Region) handOn(sl *Slot, in protocol.Retire) {
 	for _, id := range sl.layout.permanent[sl.shard] {
 		r.admit(s.of(protocol.HashOf(id), first), id)
 	}
-	r.recall(recall.Retired{Shard: sl.shard})
+	r.stepRemembering(remembering.Retired{Shard: sl.shard})
 }
 
 // admit has an entity that is permanent run in a slot from now on, since its former shard, whose slot the caller holds,

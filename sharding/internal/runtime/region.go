@@ -34,7 +34,7 @@ func (n *Node) NewRegion(kind string, shards uint32, cfg cell.Config, p KindPort
 	r := &Region{node: n, name: kind, ports: p, cells: cfg}
 	first := protocol.Layout{Shards: shards}
 	if p.Store != nil {
-		r.remembers = newRemembers(r, p.Recall, first, p.Store)
+		r.remembers = newRemembers(r, p.Remembering, first, p.Store)
 		r.cells.Rememberer = r.remembers
 	}
 	r.shape.Store(newShape(nil, []*layout{r.makeLayout(first, nil)}))

@@ -113,7 +113,7 @@ func Sequential() []string {
 		sharding/delivery/deliverysim sharding/delivery/internal/courier sharding/delivery/internal/pull
 		sharding/delivery/internal/queuefile sharding/delivery/internal/retry
 		sharding/delivery/internal/simulation sharding/epoch sharding/internal/cell sharding/internal/control
-		sharding/internal/passivation sharding/internal/protocol sharding/internal/recall
+		sharding/internal/passivation sharding/internal/protocol sharding/internal/remembering
 		sharding/internal/simulation sharding/internal/wire sharding/reminder/internal/remind
 		sharding/reminder/internal/simulation sharding/reminder/remindersim sharding/shardingsim
 		sharding/state/hold sharding/state/internal/simulation sharding/state/statesim simulation

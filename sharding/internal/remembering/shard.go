@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package recall
+package remembering
 
 import (
 	"slices"
@@ -13,12 +13,12 @@ import (
 // A shard that this node serves: its set, the entities that are to begin, and those that are to be forgotten when no
 // set of a former layout has them any more.
 
-// shard is what a desk knows of one shard.
+// shard is what a machine knows of one shard.
 type shard struct {
 	set
 
-	desk *Desk
-	id   protocol.ShardID
+	machine *Machine
+	id      protocol.ShardID
 
 	known   bool                // The set was read since the shard was last served.
 	pending []string            // Are to begin, the first one first.
@@ -52,9 +52,9 @@ func (s *shard) owns(id string) bool {
 // remember notes that an entity is to be remembered.
 func (s *shard) remember(now machine.Instant, id string, waits bool) {
 	if s.release(id) {
-		s.desk.taker.withdraw(id)
+		s.machine.importer.withdraw(id)
 	}
-	s.put(wish{id: id, op: opRemember, waits: waits, since: now})
+	s.put(request{id: id, op: opRemember, waits: waits, since: now})
 }
 
 // forget notes that an entity is to be forgotten: at once, or when the sets of former layouts do not have it.
@@ -65,16 +65,16 @@ func (s *shard) forget(now machine.Instant, id string) {
 		}
 		s.gone[id] = struct{}{}
 	}
-	if !s.desk.taker.holds(s) {
-		s.put(wish{id: id, op: opForget, since: now})
+	if !s.machine.importer.holds(s) {
+		s.put(request{id: id, op: opForget, since: now})
 		return
 	}
 	s.hold(now, id)
-	s.desk.taker.report(s, id)
+	s.machine.importer.report(s, id)
 }
 
 // hold keeps an id until no set of a former layout has it, and then has it forgotten. If it is not reported to the
-// taker, and one of these sets gives it, it is not new, and stays.
+// importer, and one of these sets gives it, it is not new, and stays.
 func (s *shard) hold(now machine.Instant, id string) {
 	s.drop(id)
 	if s.held == nil {
@@ -95,11 +95,11 @@ func (s *shard) begins(id string) bool {
 	if _, gone := s.gone[id]; !gone && slices.Contains(s.pending, id) {
 		return true
 	}
-	w, there := s.wishes[id]
+	w, there := s.requests[id]
 	return there && w.op == opRemember && !w.waits
 }
 
-// release takes back that an entity is to be forgotten, and reports whether it was.
+// release cancels that an entity is to be forgotten, and reports whether it was to be.
 func (s *shard) release(id string) bool {
 	_, there := s.held[id]
 	if delete(s.held, id); len(s.held) == 0 {
@@ -108,14 +108,14 @@ func (s *shard) release(id string) bool {
 	return there
 }
 
-// await has ids begin after those that wait already.
+// await queues ids to begin, after those that wait already.
 func (s *shard) await(ids []string) {
 	if len(ids) == 0 {
 		return
 	}
 	if len(s.pending) == 0 {
 		s.gone = nil
-		s.desk.starting = append(s.desk.starting, s)
+		s.machine.starting = append(s.machine.starting, s)
 	}
 	for _, id := range ids {
 		delete(s.gone, id)
@@ -123,16 +123,16 @@ func (s *shard) await(ids []string) {
 	s.pending = append(s.pending, ids...)
 }
 
-// halt has nothing begin any more, also not what is in an outbox.
+// halt cancels every start of this shard, those already handed out too.
 func (s *shard) halt() {
 	if len(s.pending) > 0 {
-		s.desk.starting = slices.DeleteFunc(s.desk.starting, func(o *shard) bool { return o == s })
+		s.machine.starting = slices.DeleteFunc(s.machine.starting, func(o *shard) bool { return o == s })
 	}
 	s.pending, s.gone, s.handed = nil, nil, nil
 }
 
-// hand notes that ids are in an outbox to begin.
-func (s *shard) hand(ids []string) {
+// markHanded records that the runtime was told to start ids.
+func (s *shard) markHanded(ids []string) {
 	if s.handed == nil {
 		s.handed = make(map[string]struct{}, len(ids))
 	}
@@ -142,7 +142,7 @@ func (s *shard) hand(ids []string) {
 }
 
 // writable implements holder: nothing is written to a set that the index does not tell of.
-func (s *shard) writable() bool { return s.desk.taker.lists(s.id.Layout()) }
+func (s *shard) writable() bool { return s.machine.importer.lists(s.id.Layout()) }
 
 // read implements holder. When the set was read before, its entities have begun, and it was opened again only for the
 // sake of what is to be written.
@@ -153,15 +153,15 @@ func (s *shard) read(_ machine.Instant, ids []string, out *Outbox) {
 	for _, id := range ids {
 		o := s.asked(id)
 		switch {
-		case s.desk.cfg.Fault(id) != "" || !s.owns(id):
-			s.desk.stats.Foreign++
+		case s.machine.cfg.Fault(id) != "" || !s.owns(id):
+			s.machine.stats.Foreign++
 			continue
 		case o == opForget:
 			continue
 		case o == opRemember:
-			if w, wished := s.wishes[id]; wished && w.waits {
+			if w, wished := s.requests[id]; wished && w.waits {
 				there = append(there, id)
-				s.note(id)
+				s.noteWaited(id)
 			}
 			s.drop(id)
 		}
@@ -173,15 +173,15 @@ func (s *shard) read(_ machine.Instant, ids []string, out *Outbox) {
 		return
 	}
 	for _, id := range s.line {
-		if w, there := s.wishes[id]; there && w.op == opRemember && !w.waits { // They have begun, or had until a move was called off.
+		if w, there := s.requests[id]; there && w.op == opRemember && !w.waits { // They have begun, or had until a move was called off.
 			starts = append(starts, id)
 		}
 	}
 	s.await(starts)
 }
 
-// note notes that an id that waits was in the set when that was read for the first time.
-func (s *shard) note(id string) {
+// noteWaited records that an id with a waiting entity was in the set when the set was read for the first time.
+func (s *shard) noteWaited(id string) {
 	if s.known {
 		return // It may be there because it waits.
 	}
@@ -191,39 +191,39 @@ func (s *shard) note(id string) {
 	s.waited[id] = struct{}{}
 }
 
-// kept tells of entities that wait for the store to have them.
+// kept tells the entities that wait for the store that it has them.
 func (s *shard) kept(ids []string, out *Outbox) {
 	if len(ids) > 0 {
-		out.Kept = append(out.Kept, Named{Shard: s.id, IDs: ids})
+		out.Kept = append(out.Kept, Entities{Shard: s.id, IDs: ids})
 	}
 }
 
 // wrote implements holder.
-func (s *shard) wrote(_ machine.Instant, done, full []wish, out *Outbox) {
-	d := s.desk
+func (s *shard) wrote(_ machine.Instant, done, full []request, out *Outbox) {
+	m := s.machine
 	var there, none []string
 	for _, w := range done {
 		if w.op == opForget {
-			d.stats.Forgotten++
+			m.stats.Forgotten++
 			continue
 		}
-		d.stats.Remembered++
+		m.stats.Remembered++
 		if s.asked(w.id) != opForget && !w.waits { // Who waits may give up: then it counts whether a former set has the id.
-			d.taker.written(s, w.id)
+			m.importer.written(s, w.id)
 		}
 		if w.waits && s.asked(w.id) != opForget {
 			there = append(there, w.id)
 		}
 	}
 	for _, w := range full {
-		d.stats.Full++
+		m.stats.Full++
 		if w.waits {
 			none = append(none, w.id)
 		}
 	}
 	s.kept(there, out)
 	if len(none) > 0 {
-		out.Unkept = append(out.Unkept, Named{Shard: s.id, IDs: none, Why: "it has no room"})
+		out.Unkept = append(out.Unkept, Entities{Shard: s.id, IDs: none, Why: "it has no room"})
 	}
 }
 
@@ -233,14 +233,14 @@ func (s *shard) wrote(_ machine.Instant, done, full []wish, out *Outbox) {
 func (s *shard) failed(now machine.Instant, why string, out *Outbox) {
 	var late []string
 	for _, id := range s.line {
-		if w, there := s.wishes[id]; there && w.op == opRemember && w.waits && now.Sub(w.since) >= s.desk.cfg.Limit {
+		if w, there := s.requests[id]; there && w.op == opRemember && w.waits && now.Sub(w.since) >= s.machine.cfg.Timeout {
 			late = append(late, id)
-			s.desk.stats.Unkept++
+			s.machine.stats.Unkept++
 			w.since = machine.Never
-			s.wishes[id] = w
+			s.requests[id] = w
 		}
 	}
 	if len(late) > 0 {
-		out.Unkept = append(out.Unkept, Named{Shard: s.id, IDs: late, Why: why})
+		out.Unkept = append(out.Unkept, Entities{Shard: s.id, IDs: late, Why: why})
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package recall
+package remembering
 
 import (
 	"slices"
@@ -11,17 +11,17 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// What a giver has open: the index of a kind, and sets of former layouts.
+// The sets that an exporter has open: the index of a kind, and sets of former layouts.
 
-// index is the set of the numbers of shards of which there may be sets that are not empty.
-type index struct {
+// indexSet is the set of the numbers of shards of which there may be sets that are not empty.
+type indexSet struct {
 	set
 
-	giver *giver
-	known bool // It was read.
+	exporter *exporter
+	known    bool // It was read.
 }
 
-var _ holder = (*index)(nil)
+var _ holder = (*indexSet)(nil)
 
 func textOf(shards uint32) string { return strconv.FormatUint(uint64(shards), 10) }
 
@@ -32,106 +32,106 @@ func numberOf(id string) (uint32, bool) {
 }
 
 // writable implements holder.
-func (x *index) writable() bool { return true }
+func (x *indexSet) writable() bool { return true }
 
 // read implements holder. All layouts in force are told of before anything is written to their sets.
-func (x *index) read(now machine.Instant, ids []string, out *Outbox) {
-	g := x.giver
+func (x *indexSet) read(now machine.Instant, ids []string, out *Outbox) {
+	e := x.exporter
 	there := map[uint32]struct{}{}
 	for _, id := range ids {
 		if n, ok := numberOf(id); ok {
 			there[n] = struct{}{}
 		} else {
-			g.desk.stats.Foreign++
+			e.machine.stats.Foreign++
 		}
 	}
-	for _, l := range g.desk.layouts {
+	for _, l := range e.machine.layouts {
 		if _, known := there[l.Shards]; !known {
-			x.put(wish{id: textOf(l.Shards), op: opRemember})
+			x.put(request{id: textOf(l.Shards), op: opRemember})
 			there[l.Shards] = struct{}{}
 		}
 	}
 	if !x.known {
 		x.known = true
 		for _, n := range sorted(there) {
-			g.know(n)
+			e.addFormer(n)
 		}
 	}
-	g.answer(now, out)
+	e.answer(now, out)
 }
 
 // wrote implements holder.
-func (x *index) wrote(now machine.Instant, done, _ []wish, out *Outbox) {
+func (x *indexSet) wrote(now machine.Instant, done, _ []request, out *Outbox) {
 	for _, w := range done {
 		if n, ok := numberOf(w.id); ok && w.op == opForget {
-			x.giver.forgo(n)
+			x.exporter.removeFormer(n)
 		}
 	}
-	x.giver.answer(now, out)
+	x.exporter.answer(now, out)
 }
 
 // failed implements holder.
-func (x *index) failed(machine.Instant, string, *Outbox) {}
+func (x *indexSet) failed(machine.Instant, string, *Outbox) {}
 
 // lists reports whether the index tells of all layouts in force.
-func (x *index) lists() bool {
-	return x.known && !slices.ContainsFunc(x.giver.desk.layouts, func(l protocol.Layout) bool { return x.asked(textOf(l.Shards)) != opNone })
+func (x *indexSet) lists() bool {
+	return x.known && !slices.ContainsFunc(x.exporter.machine.layouts, func(l protocol.Layout) bool { return x.asked(textOf(l.Shards)) != opNone })
 }
 
 // drop takes a number of shards out of the index when nothing is left of its sets.
-func (x *index) drop(n *number) {
+func (x *indexSet) drop(n *formerNumber) {
 	if n.left == 0 && !n.inForce {
-		x.put(wish{id: textOf(n.of), op: opForget})
-		x.giver.desk.want(&x.set)
+		x.put(request{id: textOf(n.of), op: opForget})
+		x.exporter.machine.want(&x.set)
 	}
 }
 
-// former is a set of a layout before.
-type former struct {
+// formerSet is a set of a former layout that is open for export.
+type formerSet struct {
 	set
 
-	giver *giver
-	known bool                // It was read.
-	ids   map[string]struct{} // What it has, as far as is known.
+	exporter *exporter
+	known    bool                // It was read.
+	ids      map[string]struct{} // What it has, as far as is known.
 }
 
-var _ holder = (*former)(nil)
+var _ holder = (*formerSet)(nil)
 
 // has reports whether an id is still to be given.
-func (f *former) has(id string) bool {
+func (f *formerSet) has(id string) bool {
 	_, there := f.ids[id]
 	return there && f.asked(id) == opNone
 }
 
-// takeOut has an id taken out, and reports whether the set does not have it any more.
-func (f *former) takeOut(id string) (gone bool) {
+// takeOut requests the removal of an id, and reports whether the set does not have it any more.
+func (f *formerSet) takeOut(id string) (gone bool) {
 	if _, there := f.ids[id]; f.known && !there {
 		return true
 	}
 	if f.known && f.asked(id) == opNone {
-		f.put(wish{id: id, op: opForget})
-		f.giver.desk.want(&f.set)
+		f.put(request{id: id, op: opForget})
+		f.exporter.machine.want(&f.set)
 	}
 	return false
 }
 
 // writable implements holder.
-func (f *former) writable() bool { return true }
+func (f *formerSet) writable() bool { return true }
 
 // read implements holder. Ids that no entity can have stay where they are.
-func (f *former) read(_ machine.Instant, ids []string, _ *Outbox) {
-	g, before := f.giver, f.ids
+func (f *formerSet) read(_ machine.Instant, ids []string, _ *Outbox) {
+	e, before := f.exporter, f.ids
 	f.ids = make(map[string]struct{}, len(ids))
 	for _, id := range ids {
-		if g.desk.cfg.Fault(id) != "" {
-			g.desk.stats.Foreign++
+		if e.machine.cfg.Fault(id) != "" {
+			e.machine.stats.Foreign++
 			continue
 		}
 		if f.ids[id] = struct{}{}; f.asked(id) == opForget {
 			continue
 		}
 		if _, queued := before[id]; !queued {
-			g.queue(f, id)
+			e.queue(f, id)
 		}
 	}
 	for _, id := range slices.Clone(f.line) { // Those that are gone already.
@@ -141,26 +141,28 @@ func (f *former) read(_ machine.Instant, ids []string, _ *Outbox) {
 	}
 	if !f.known {
 		f.known = true
-		g.loading--
+		e.loading--
 	}
-	if g.loaded += len(f.ids) - len(before); len(f.ids) == 0 {
-		g.finish(f)
+	if e.loaded += len(f.ids) - len(before); len(f.ids) == 0 {
+		e.finish(f)
 	}
 }
 
 // wrote implements holder.
-func (f *former) wrote(now machine.Instant, done, _ []wish, out *Outbox) {
+func (f *formerSet) wrote(now machine.Instant, done, _ []request, out *Outbox) {
 	for _, w := range done {
 		if _, there := f.ids[w.id]; there {
 			delete(f.ids, w.id)
-			f.giver.loaded--
+			f.exporter.loaded--
 		}
 	}
 	if len(f.ids) == 0 {
-		f.giver.finish(f)
+		f.exporter.finish(f)
 	}
-	f.giver.called(now, f, out)
+	f.exporter.called(now, f, out)
 }
 
 // failed implements holder.
-func (f *former) failed(now machine.Instant, _ string, out *Outbox) { f.giver.called(now, f, out) }
+func (f *formerSet) failed(now machine.Instant, _ string, out *Outbox) {
+	f.exporter.called(now, f, out)
+}

@@ -3,14 +3,14 @@
 
 //quorate:core
 
-// Package recall has the decisions about entities that are remembered: those that were started once are
-// started again, without a message, wherever their shard lives next. A [Desk] serves all shards of a kind
+// Package remembering has the decisions about entities that are remembered: those that were started once are
+// started again, without a message, wherever their shard lives next. A [Machine] serves all shards of a kind
 // that a node hosts. It says when the store is to be read and changed, how many entities begin at a time
 // when their shard has come, and what follows from the answers of the store. The runtime of sharding
 // carries that out.
 //
 //	cell ─ Serve, Remember, Forget, GiveUp, ... ──> ┌──────┐ ── Open, Change ──> store ──> Opened, Changed
-//	Tick, when Wake says so ──────────────────────> │ Desk │ ── Start ─────────> cell: these entities run
+//	Tick, when Wake says so ──────────────────────> │ Machine │ ── Start ─────────> cell: these entities run
 //	                                                └──────┘ ── Kept, Unkept, Settled ──> cell
 //
 // # Life of a shard
@@ -29,16 +29,16 @@
 // number has changed, while the kind runs or in the files while no node did, the ids of the former sets are taken over:
 //
 //	index      a set besides: the numbers of shards of which there may be sets that are not empty
-//	giver      the desk with the first shard of the present layout: has the index, opens the sets of former layouts,
-//	           whose shards are retired or not in force, and gives their ids away (giver.go, former.go)
-//	takers     all desks: ask the giver for the ids of the shards that they serve, write them to the present sets, have
-//	           the entities begin, and tell the giver to take the ids out (taker.go)
+//	exporter   the machine with the first shard of the present layout: has the index, opens the sets of former layouts,
+//	           whose shards are retired or not in force, and gives their ids away (exporter.go, former.go)
+//	importers  all machines: ask the exporter for the ids of the shards that they serve, write them to the present
+//	           sets, have the entities begin, and tell the exporter to take the ids out (importer.go)
 //
-// A taker asks one question at a time, and only the answer to the last one counts: what was forgotten before it was
+// An importer asks one question at a time, and only the answer to the last one counts: what was forgotten before it was
 // asked cannot come with the answer. An id that is to be forgotten is held until no former set has it: else whoever
-// serves the shard next would take it over again. The giver may be lost at any moment: the next one opens the same sets
-// under a higher epoch, and gives what is left. No further change of the number begins before nothing is left, so there
-// are never three layouts in play.
+// serves the shard next would take it over again. The exporter may be lost at any moment: the next one opens the same
+// sets under a higher epoch, and gives what is left. No further change of the number begins before nothing is left, so
+// there are never three layouts in play.
 //
 // # Invariants
 //
@@ -53,7 +53,7 @@
 //   - K7: an id is taken out of a former set when it is written to the present one, or to be forgotten.
 //   - K8: an id is forgotten in the present set when no former set has it.
 //   - K9: nothing is written to the sets of a number of shards that the index does not have, and a number is taken out
-//     of the index when all of its sets are open to the giver, and empty.
+//     of the index when all of its sets are open to the exporter, and empty.
 //   - K10: no id of a former set is given before its former shard is retired.
 //   - K11: who gives up waiting for an id has it forgotten only if no set had it before.
 //
@@ -61,7 +61,7 @@
 //
 // The ids of a shard are kept only until its entities have begun, and those that are to be written until they
 // are. What is to be remembered is bounded by the entities that run; what is to be forgotten by
-// [ForgetMost] of a shard. The giver has some 65,536 ids of former sets at a time, and those of one set more.
+// [MaxForgets] of a shard. The exporter has some 65,536 ids of former sets at a time, and those of one set more.
 //
 // Nothing here is safe for concurrent use. Nothing reads a clock.
-package recall
+package remembering

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package recall
+package remembering
 
 import (
 	"cmp"
@@ -12,8 +12,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// What a desk knows of one set of the store: first the states and wishes, then the set, with what is to be written: put
-// notes a wish, take hands wishes to a call, and giveBack takes them back when nobody knows what has become of it.
+// What a machine knows of one set of the store: first the states and requests, then the set, with what is to be
+// written: put notes a request, take hands requests to a call, and giveBack takes them back when nobody knows what has
+// become of it.
 
 // Set names a set of the store: that of one shard of a layout with so many shards. The zero value is the
 // index of a kind, whose ids are the numbers of shards of which there may be sets that are not empty.
@@ -45,27 +46,27 @@ const (
 	changing              // Change is under way.
 )
 
-// wish is what was asked for of an id, and when.
-type wish struct {
+// request says what was asked for of an id, and when.
+type request struct {
 	id    string
 	op    op
 	waits bool // Whoever has asked waits for the answer: Kept or Unkept.
 	since machine.Instant
 }
 
-// holder is what a set is for: it is told what the store has said of it.
+// holder is the owner of a set, which handles the answers of the store: a shard, a former set or the index.
 type holder interface {
 	// read takes the ids of the set.
 	read(now machine.Instant, ids []string, out *Outbox)
 	// wrote takes what was written, without the ids for which there was no room.
-	wrote(now machine.Instant, done []wish, full []wish, out *Outbox)
+	wrote(now machine.Instant, done []request, full []request, out *Outbox)
 	// failed takes that a call has failed, or that none can be made, and why.
 	failed(now machine.Instant, why string, out *Outbox)
 	// writable reports whether the set may be changed yet.
 	writable() bool
 }
 
-// set is what a desk knows of one set of the store. What was asked for last of an id is in wishes, else in flight,
+// set is what a machine knows of one set of the store. What was asked for last of an id is in requests, else in flight,
 // else written.
 type set struct {
 	holder
@@ -77,10 +78,10 @@ type set struct {
 	session uint64 // Of the last call; the answers to all others mean nothing.
 	queued  bool   // The set is in the queue for a call.
 
-	wishes  map[string]wish // Are to be written. Nil when there are none.
-	line    []string        // The ids of wishes in the order in which they came; some may be gone.
-	forgets int             // Of wishes, those with opForget.
-	flight  []wish          // Are being written, in the order of their ids.
+	requests map[string]request // Are to be written. Nil when there are none.
+	line     []string           // The ids of requests in the order in which they came; some may be gone.
+	forgets  int                // Of requests, those with opForget.
+	flight   []request          // Are being written, in the order of their ids.
 
 	failures int
 	again    machine.Instant // When a closed set goes on.
@@ -88,30 +89,30 @@ type set struct {
 }
 
 // writing returns how many ids are to be written, or being written.
-func (s *set) writing() int { return len(s.wishes) + len(s.flight) }
+func (s *set) writing() int { return len(s.requests) + len(s.flight) }
 
 // asked returns what was asked for last of an id and is not written yet.
 func (s *set) asked(id string) op {
-	if w, there := s.wishes[id]; there {
+	if w, there := s.requests[id]; there {
 		return w.op
 	}
-	if i, there := s.flying(id); there {
+	if i, there := s.inFlight(id); there {
 		return s.flight[i].op
 	}
 	return opNone
 }
 
-// flying finds an id among those that are being written.
-func (s *set) flying(id string) (int, bool) {
-	return slices.BinarySearchFunc(s.flight, id, func(w wish, id string) int { return strings.Compare(w.id, id) })
+// inFlight returns the index of an id in flight, and whether it is there.
+func (s *set) inFlight(id string) (int, bool) {
+	return slices.BinarySearchFunc(s.flight, id, func(w request, id string) int { return strings.Compare(w.id, id) })
 }
 
-// put notes a wish in the place of an earlier one.
-func (s *set) put(w wish) {
-	if s.wishes == nil {
-		s.wishes = map[string]wish{}
+// put records a request, which replaces an earlier one of the same id.
+func (s *set) put(w request) {
+	if s.requests == nil {
+		s.requests = map[string]request{}
 	}
-	was, there := s.wishes[w.id]
+	was, there := s.requests[w.id]
 	if !there {
 		s.line = append(s.line, w.id)
 	}
@@ -121,45 +122,45 @@ func (s *set) put(w wish) {
 	if w.op == opForget {
 		s.forgets++
 	}
-	s.wishes[w.id] = w
+	s.requests[w.id] = w
 }
 
-// drop takes a wish back.
+// drop removes the request of an id, if there is one.
 func (s *set) drop(id string) {
-	if s.wishes[id].op == opForget {
+	if s.requests[id].op == opForget {
 		s.forgets--
 	}
-	if delete(s.wishes, id); len(s.wishes) == 0 {
-		s.wishes, s.line = nil, nil
+	if delete(s.requests, id); len(s.requests) == 0 {
+		s.requests, s.line = nil, nil
 	}
 }
 
-// take moves up to n wishes, the oldest first, to those that are being written.
+// take moves up to n requests, the oldest first, to those that are being written.
 func (s *set) take(n int) {
-	for len(s.wishes) > 0 && len(s.flight) < n {
+	for len(s.requests) > 0 && len(s.flight) < n {
 		id := s.line[0]
 		s.line = s.line[1:]
-		if w, there := s.wishes[id]; there {
+		if w, there := s.requests[id]; there {
 			s.flight = append(s.flight, w)
 			s.drop(id)
 		}
 	}
-	slices.SortFunc(s.flight, func(a, b wish) int { return strings.Compare(a.id, b.id) })
+	slices.SortFunc(s.flight, func(a, b request) int { return strings.Compare(a.id, b.id) })
 }
 
-// giveBack makes wishes again of what is being written, unless something else was asked for meanwhile.
+// giveBack turns what is being written into requests again, unless something else was asked for meanwhile.
 func (s *set) giveBack() {
 	flight := s.flight
 	s.flight = nil
 	for _, w := range flight {
-		if _, later := s.wishes[w.id]; !later {
+		if _, later := s.requests[w.id]; !later {
 			s.put(w)
 		}
 	}
 }
 
-// landed takes what is being written as written, but for the ids for which there was no room.
-func (s *set) landed(without []string) (done, full []wish) {
+// complete ends the write under way, and returns what was written and the requests for which there was no room.
+func (s *set) complete(without []string) (done, full []request) {
 	for _, w := range s.flight {
 		if w.op == opRemember && slices.Contains(without, w.id) {
 			full = append(full, w)
@@ -171,7 +172,7 @@ func (s *set) landed(without []string) (done, full []wish) {
 	return done, full
 }
 
-// change is the call that writes what is being written.
+// change returns the call that writes what is in flight.
 func (s *set) change() Change {
 	c := Change{Set: s.name, Session: s.session}
 	for _, w := range s.flight {

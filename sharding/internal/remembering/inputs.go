@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package recall
+package remembering
 
 import (
 	"time"
@@ -11,9 +11,9 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// What goes into a desk and comes out of it. How a desk works is in desk.go, calls.go and starts.go.
+// What goes into a machine and comes out of it. How a machine works is in remembering.go, calls.go and starts.go.
 
-// Config says how a desk works.
+// Config says how a machine works.
 type Config struct {
 	// Rate is how many entities begin in a second without a message; 0: all at once.
 	Rate int
@@ -25,21 +25,21 @@ type Config struct {
 	// First has an entity that is new wait until the store has it: Kept and Unkept answer
 	// each Remember.
 	First bool
-	// Limit is how long such an entity waits, and a little longer, before Unkept says that it is
+	// Timeout is how long such an entity waits, and a little longer, before Unkept says that it is
 	// given up.
-	Limit time.Duration
+	Timeout time.Duration
 	// RetryMin is the pause after a call has failed; it doubles up to RetryMax.
 	RetryMin, RetryMax time.Duration
 	// Fault says why an id cannot be one of an entity; empty: it can. It is a pure function.
 	Fault func(id string) string
 }
 
-// ForgetMost bounds the ids of a shard that are to be forgotten and are not yet. Beyond it a shard does
+// MaxForgets bounds the ids of a shard that are to be forgotten and are not yet. Beyond it a shard does
 // not take further ones: these entities come back once more, which Stats.Overflowed counts.
-const ForgetMost = 1 << 16
+const MaxForgets = 1 << 16
 
 // The inputs. Those with a shard that is not served do nothing, but that the answers of the store end a call. Besides
-// these there are [protocol.Asked], a question of a desk, and [protocol.Given], the answer to one of this desk.
+// these there are [protocol.Asked], a question of a machine, and [protocol.Given], the answer to one of this machine.
 type (
 	// Serve says that the node hosts a shard from now on, or again: its set is read, and its
 	// entities begin.
@@ -57,7 +57,8 @@ type (
 		Shard protocol.ShardID
 		ID    string
 	}
-	// GiveUp says that an entity does not wait to begin any more. It is forgotten if nobody has had it remembered before.
+	// GiveUp says that an entity does not wait to begin any more. It is forgotten if nobody has had it remembered
+	// before.
 	GiveUp struct {
 		Shard protocol.ShardID
 		ID    string
@@ -78,7 +79,7 @@ type (
 	Opened struct {
 		Set     Set
 		Session uint64
-		IDs     []string // In any order. They belong to the desk from now on.
+		IDs     []string // In any order. They belong to the machine from now on.
 		Err     error
 		Fenced  bool // A later owner has the set.
 	}
@@ -117,14 +118,14 @@ type Close struct {
 	Session uint64
 }
 
-// Give has an answer sent to the desk of another node, which may be this one.
+// Give has an answer sent to the machine of another node, which may be this one.
 type Give struct {
 	To    gossip.NodeID
 	Given protocol.Given
 }
 
-// Named is entities of a shard.
-type Named struct {
+// Entities is entities of a shard.
+type Entities struct {
 	Shard protocol.ShardID
 	IDs   []string
 	Why   string // Of Unkept: the fault of the store.
@@ -135,11 +136,11 @@ type Outbox struct {
 	Close   []Close // Before Open.
 	Open    []Open
 	Change  []Change
-	Start   []Named            // These entities are to run, if they do not, and if Desk.Begin has nothing against it.
-	Kept    []Named            // The store has these; with [Config.First] only.
-	Unkept  []Named            // The store did not take these in time; who gives them up says GiveUp. With First only.
+	Start   []Entities         // These entities are to run, if they do not, and if Machine.Begin has nothing against it.
+	Kept    []Entities         // The store has these; with [Config.First] only.
+	Unkept  []Entities         // The store did not take these in time; who gives them up says GiveUp. With First only.
 	Settled []protocol.ShardID // Everything of these is written.
-	Ask     []protocol.Take    // For the desk with the first shard of the present layout. No answer is no fault: it is asked again.
+	Ask     []protocol.Take    // For the machine with the first shard of the present layout. No answer is no fault: it is asked again.
 	Give    []Give
 	Over    []uint16 // Nothing is left of what was before these layouts.
 }
@@ -152,7 +153,7 @@ func (o *Outbox) Empty() bool {
 	return len(o.Close)+len(o.Open)+len(o.Change)+len(o.Start)+len(o.Kept)+len(o.Unkept)+len(o.Settled)+len(o.Ask)+len(o.Give)+len(o.Over) == 0
 }
 
-// Stats are the counters of a desk since it was made, and its present numbers.
+// Stats are the counters of a machine since it was made, and its present numbers.
 type Stats struct {
 	Started    uint64 // Entities that were to begin without a message.
 	Remembered uint64 // Ids that the store has taken.

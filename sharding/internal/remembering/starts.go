@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package recall
+package remembering
 
 import (
 	"time"
@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Entities that begin without a message, at a bounded rate: the desk notes when the next one may begin, and a
+// Entities that begin without a message, at a bounded rate: the machine notes when the next one may begin, and a
 // twentieth of a second that has passed unused may be made up for. The shards take turns.
 
 const (
@@ -19,34 +19,34 @@ const (
 	startsTurn  = 16                    // How many entities of a shard begin before it is another one's turn.
 )
 
-// start starts the entities that may begin now.
-func (d *Desk) start(now machine.Instant, out *Outbox) {
-	d.next = max(d.next, now.Add(-startsAhead))
-	for len(d.starting) > 0 && d.next <= now {
-		s := d.starting[0]
-		d.starting = d.starting[1:]
+// start starts as many waiting entities as the rate allows now.
+func (m *Machine) start(now machine.Instant, out *Outbox) {
+	m.next = max(m.next, now.Add(-startsAhead))
+	for len(m.starting) > 0 && m.next <= now {
+		s := m.starting[0]
+		m.starting = m.starting[1:]
 		n := len(s.pending)
-		if d.cfg.Rate > 0 {
+		if m.cfg.Rate > 0 {
 			n = min(n, startsTurn)
 		}
 		begin := make([]string, 0, n)
-		for n > 0 && d.next <= now {
+		for n > 0 && m.next <= now {
 			id := s.pending[0]
 			s.pending[0] = "" // The record of the entity has it.
 			s.pending = s.pending[1:]
 			n--
 			if _, gone := s.gone[id]; !gone {
 				begin = append(begin, id)
-				d.paid()
+				m.noteStart()
 			}
 		}
 		if len(begin) > 0 {
-			d.stats.Started += uint64(len(begin))
-			s.hand(begin)
-			out.Start = append(out.Start, Named{Shard: s.id, IDs: begin})
+			m.stats.Started += uint64(len(begin))
+			s.markHanded(begin)
+			out.Start = append(out.Start, Entities{Shard: s.id, IDs: begin})
 		}
 		if len(s.pending) > 0 {
-			d.starting = append(d.starting, s)
+			m.starting = append(m.starting, s)
 		} else {
 			s.pending, s.gone = nil, nil
 		}
@@ -55,8 +55,8 @@ func (d *Desk) start(now machine.Instant, out *Outbox) {
 
 // Begin returns which of the ids of an [Outbox.Start] are to begin all the same, now that they do: some may have begun
 // and stopped for good since. Nothing may happen to the shard between this call and their begin.
-func (d *Desk) Begin(shard protocol.ShardID, ids []string) []string {
-	s := d.shards[shard]
+func (m *Machine) Begin(shard protocol.ShardID, ids []string) []string {
+	s := m.shards[shard]
 	if s == nil {
 		return nil
 	}
@@ -73,9 +73,9 @@ func (d *Desk) Begin(shard protocol.ShardID, ids []string) []string {
 	return begin
 }
 
-// paid notes that an entity begins.
-func (d *Desk) paid() {
-	if d.cfg.Rate > 0 {
-		d.next = d.next.Add(time.Second / time.Duration(d.cfg.Rate))
+// noteStart moves the time of the next start by one entity.
+func (m *Machine) noteStart() {
+	if m.cfg.Rate > 0 {
+		m.next = m.next.Add(time.Second / time.Duration(m.cfg.Rate))
 	}
 }

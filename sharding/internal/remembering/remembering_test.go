@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package recall_test
+package remembering_test
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 )
 
-// The laws of a desk, over any order of inputs and answers; then the rules one by one.
+// The laws of a machine, over any order of inputs and answers; then the rules one by one.
 
 func fault(id string) string {
 	if id == "" || id[0] == '!' {
@@ -27,9 +27,9 @@ func fault(id string) string {
 	return ""
 }
 
-func config() recall.Config {
-	return recall.Config{
-		Rate: 100, Calls: 2, Batch: 3, Limit: 5 * time.Second, RetryMin: 100 * time.Millisecond, RetryMax: 2 * time.Second, Fault: fault,
+func config() remembering.Config {
+	return remembering.Config{
+		Rate: 100, Calls: 2, Batch: 3, Timeout: 5 * time.Second, RetryMin: 100 * time.Millisecond, RetryMax: 2 * time.Second, Fault: fault,
 	}
 }
 
@@ -53,41 +53,43 @@ func of(s protocol.ShardID, i int) string {
 	}
 }
 
-func nameOf(s protocol.ShardID) recall.Set { return recall.Set{Number: uint32(s), Of: shards} }
+func nameOf(s protocol.ShardID) remembering.Set {
+	return remembering.Set{Number: uint32(s), Of: shards}
+}
 
 // call is a call of the store that is under way.
 type call struct {
-	open   *recall.Open
-	change *recall.Change
+	open   *remembering.Open
+	change *remembering.Change
 }
 
-func (c call) set() recall.Set {
+func (c call) set() remembering.Set {
 	if c.open != nil {
 		return c.open.Set
 	}
 	return c.change.Set
 }
 
-// bench is a desk with its store, and with what was asked for.
+// bench is a machine with its store, and with what was asked for.
 type bench struct {
-	t      *rapid.T
-	desk   *recall.Desk
-	cfg    recall.Config
-	now    machine.Instant
-	calls  []call
-	mail   []any // Questions and answers of the desk to itself, that are on their way.
-	served map[protocol.ShardID]bool
-	sets   map[recall.Set]map[string]bool
-	asked  map[protocol.ShardID]map[string]bool // What was asked for last in this hosting.
-	left   map[string]bool                      // Those that were to be forgotten once.
-	old    map[string]bool                      // Those that the store had before anything was asked for, and that nobody had forgotten.
-	starts []machine.Instant
-	tried  map[string]bool // Those that were started since their shard was last served.
+	t       *rapid.T
+	machine *remembering.Machine
+	cfg     remembering.Config
+	now     machine.Instant
+	calls   []call
+	mail    []any // Questions and answers of the machine to itself, that are on their way.
+	served  map[protocol.ShardID]bool
+	sets    map[remembering.Set]map[string]bool
+	asked   map[protocol.ShardID]map[string]bool // What was asked for last in this hosting.
+	left    map[string]bool                      // Those that were to be forgotten once.
+	old     map[string]bool                      // Those that the store had before anything was asked for, and that nobody had forgotten.
+	starts  []machine.Instant
+	tried   map[string]bool // Those that were started since their shard was last served.
 }
 
 func (b *bench) step(in any) {
-	var out recall.Outbox
-	b.desk.Step(b.now, in, &out)
+	var out remembering.Outbox
+	b.machine.Step(b.now, in, &out)
 	for _, o := range out.Open {
 		b.calls = append(b.calls, call{open: &o})
 	}
@@ -95,7 +97,7 @@ func (b *bench) step(in any) {
 		require.LessOrEqual(b.t, len(c.Remember)+len(c.Forget), b.cfg.Batch)
 		require.NotEmpty(b.t, len(c.Remember)+len(c.Forget))
 		if !c.Set.IsIndex() && len(c.Remember) > 0 {
-			require.True(b.t, b.sets[recall.Set{}][fmt.Sprint(c.Set.Of)], "K9")
+			require.True(b.t, b.sets[remembering.Set{}][fmt.Sprint(c.Set.Of)], "K9")
 		}
 		b.calls = append(b.calls, call{change: &c})
 	}
@@ -118,7 +120,7 @@ func (b *bench) step(in any) {
 }
 
 // told looks at what cells are told.
-func (b *bench) told(out *recall.Outbox) {
+func (b *bench) told(out *remembering.Outbox) {
 	for _, n := range out.Start {
 		for _, id := range n.IDs {
 			require.Equal(b.t, n.Shard, layout.ShardOf(protocol.HashOf(id)), "K5")
@@ -145,7 +147,7 @@ func (b *bench) told(out *recall.Outbox) {
 		}
 	}
 	for _, shard := range out.Settled {
-		require.True(b.t, b.desk.Quiet(shard))
+		require.True(b.t, b.machine.Quiet(shard))
 		b.written(shard)
 	}
 }
@@ -157,7 +159,7 @@ func (b *bench) giveUp(shard protocol.ShardID, id string) {
 		delete(b.asked[shard], id)
 	}
 	b.left[id] = b.left[id] || !b.old[id]
-	b.step(recall.GiveUp{Shard: shard, ID: id})
+	b.step(remembering.GiveUp{Shard: shard, ID: id})
 }
 
 // written expects that the store has what was asked for, and that no former set has what is to be forgotten.
@@ -199,7 +201,7 @@ func (b *bench) answer(i int, effect, heard bool) {
 		if err != nil {
 			ids = nil
 		}
-		b.step(recall.Opened{Set: c.open.Set, Session: c.open.Session, IDs: ids, Err: err})
+		b.step(remembering.Opened{Set: c.open.Set, Session: c.open.Session, IDs: ids, Err: err})
 		return
 	}
 	if effect {
@@ -213,18 +215,18 @@ func (b *bench) answer(i int, effect, heard bool) {
 			}
 		}
 	}
-	b.step(recall.Changed{Set: c.change.Set, Session: c.change.Session, Err: err})
+	b.step(remembering.Changed{Set: c.change.Set, Session: c.change.Session, Err: err})
 }
 
-// pass lets time pass as the desk asks for it.
+// pass lets time pass as the machine asks for it.
 func (b *bench) pass(d time.Duration) {
 	for end := b.now.Add(d); b.now < end; {
-		b.now = min(end, max(b.now+1, b.desk.Wake(b.now)))
-		b.step(recall.Tick{})
+		b.now = min(end, max(b.now+1, b.machine.Wake(b.now)))
+		b.step(remembering.Tick{})
 	}
 }
 
-// deliver takes the first of what is on its way to the desk.
+// deliver takes the first of what is on its way to the machine.
 func (b *bench) deliver() {
 	in := b.mail[0]
 	b.mail = b.mail[1:]
@@ -240,66 +242,66 @@ func (b *bench) settle() {
 			b.answer(0, true, true)
 		case len(b.mail) > 0:
 			b.deliver()
-		case b.desk.Wake(b.now) == machine.Never:
+		case b.machine.Wake(b.now) == machine.Never:
 			return
 		default:
-			b.pass(b.desk.Wake(b.now).Sub(b.now))
+			b.pass(b.machine.Wake(b.now).Sub(b.now))
 		}
 	}
-	require.Zero(b.t, b.desk.Stats().Starting+b.desk.Stats().Unread+b.desk.Stats().Faulty, "K6")
+	require.Zero(b.t, b.machine.Stats().Starting+b.machine.Stats().Unread+b.machine.Stats().Faulty, "K6")
 }
 
-// drawn returns a desk over a store that has entities, some of them in the sets of a former number of shards.
+// drawn returns a machine over a store that has entities, some of them in the sets of a former number of shards.
 func drawn(t *rapid.T) *bench {
 	b := &bench{
-		t: t, cfg: config(), now: 1, served: map[protocol.ShardID]bool{}, sets: map[recall.Set]map[string]bool{{}: {}},
+		t: t, cfg: config(), now: 1, served: map[protocol.ShardID]bool{}, sets: map[remembering.Set]map[string]bool{{}: {}},
 		asked: map[protocol.ShardID]map[string]bool{}, tried: map[string]bool{}, left: map[string]bool{}, old: map[string]bool{},
 	}
 	b.cfg.First = rapid.Bool().Draw(t, "first")
 	had := rapid.Bool().Draw(t, "another number before")
 	if had {
-		b.sets[recall.Set{}][fmt.Sprint(before)] = true
-		b.sets[recall.Set{Of: before}], b.sets[recall.Set{Number: 1, Of: before}] = map[string]bool{"!no entity": true}, map[string]bool{}
+		b.sets[remembering.Set{}][fmt.Sprint(before)] = true
+		b.sets[remembering.Set{Of: before}], b.sets[remembering.Set{Number: 1, Of: before}] = map[string]bool{"!no entity": true}, map[string]bool{}
 	}
 	for s := range protocol.ShardID(shards) {
 		b.sets[nameOf(s)], b.asked[s] = map[string]bool{"!no entity": true, of((s+1)%shards, 30): true}, map[string]bool{}
 		for i := range rapid.IntRange(0, 12).Draw(t, "had") {
 			name, id := nameOf(s), of(s, i)
 			if had && rapid.Bool().Draw(t, "there") {
-				name = recall.Set{Number: uint32(protocol.HashOf(id) % before), Of: before}
+				name = remembering.Set{Number: uint32(protocol.HashOf(id) % before), Of: before}
 			}
 			b.sets[name][id], b.old[id] = true, true
 		}
 	}
-	b.desk = recall.New(b.cfg, layout)
+	b.machine = remembering.New(b.cfg, layout)
 	return b
 }
 
-// live draws what happens to the desk.
+// live draws what happens to the machine.
 func (b *bench) live(t *rapid.T) {
 	shard := protocol.ShardID(rapid.IntRange(0, shards-1).Draw(t, "shard"))
 	id := of(shard, rapid.IntRange(0, 15).Draw(t, "id"))
 	switch rapid.IntRange(0, 11).Draw(t, "what") {
 	case 0, 1:
 		if b.served[shard] = true; len(b.under(shard)) == 0 {
-			b.step(recall.Serve{Shard: shard, Epoch: protocol.Epoch{N: 1}})
+			b.step(remembering.Serve{Shard: shard, Epoch: protocol.Epoch{N: 1}})
 		}
 	case 2, 3:
 		if b.served[shard] {
 			b.asked[shard][id] = true
 		}
-		b.step(recall.Remember{Shard: shard, ID: id})
+		b.step(remembering.Remember{Shard: shard, ID: id})
 	case 4:
 		if b.served[shard] {
 			b.asked[shard][id], b.left[id], b.old[id] = false, true, false
 		}
-		b.step(recall.Forget{Shard: shard, ID: id})
+		b.step(remembering.Forget{Shard: shard, ID: id})
 	case 5:
 		if rapid.IntRange(0, 5).Draw(t, "ends") == 0 && len(b.under(shard)) == 0 {
 			b.served[shard], b.asked[shard] = false, map[string]bool{}
-			b.step(recall.End{Shard: shard})
+			b.step(remembering.End{Shard: shard})
 		} else {
-			b.step(recall.Settle{Shard: shard})
+			b.step(remembering.Settle{Shard: shard})
 		}
 	case 6:
 		b.pass(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
@@ -347,7 +349,7 @@ func TestLaws(t *testing.T) {
 				b.written(s)
 			}
 			b.tried, b.served[s] = map[string]bool{}, true
-			b.step(recall.Serve{Shard: s, Epoch: protocol.Epoch{N: 2}})
+			b.step(remembering.Serve{Shard: s, Epoch: protocol.Epoch{N: 2}})
 			b.settle()
 			for id := range b.sets[nameOf(s)] {
 				if last, there := b.asked[s][id]; fault(id) == "" && layout.ShardOf(protocol.HashOf(id)) == s && (!there || last) {
@@ -369,12 +371,12 @@ func (b *bench) ends(t *rapid.T) {
 	if !b.served[0] {
 		return
 	}
-	all := b.desk.Stats()
+	all := b.machine.Stats()
 	require.Zero(t, all.Starting+all.Writing+all.Faulty+all.Unread)
 	if len(b.served) < shards || slices.Contains([]bool{b.served[1], b.served[2]}, false) {
 		return // Nobody takes what belongs to the others.
 	}
-	require.Equal(t, map[string]bool{fmt.Sprint(shards): true}, b.sets[recall.Set{}])
+	require.Equal(t, map[string]bool{fmt.Sprint(shards): true}, b.sets[remembering.Set{}])
 	require.Zero(t, all.Former)
 	for name, set := range b.sets {
 		for id := range set {
@@ -394,81 +396,81 @@ func (b *bench) under(shard protocol.ShardID) (all []call) {
 }
 
 // own is the set of the only shard of a kind.
-var own = recall.Set{Of: 1}
+var own = remembering.Set{Of: 1}
 
-// alone returns a desk that serves the only shard of a kind, and has opened its set but has no answer. There was no
+// alone returns a machine that serves the only shard of a kind, and has opened its set but has no answer. There was no
 // other number of shards.
-func alone(t *testing.T, cfg recall.Config) (*recall.Desk, *recall.Outbox) {
+func alone(t *testing.T, cfg remembering.Config) (*remembering.Machine, *remembering.Outbox) {
 	t.Helper()
-	d, out := recall.New(cfg, protocol.Layout{Shards: 1}), &recall.Outbox{}
-	d.Step(1, recall.Serve{}, out)
-	require.Equal(t, []recall.Open{{Set: own, Session: 1}, {Session: 2}}, out.Open)
-	d.Step(1, recall.Opened{Session: 2, IDs: []string{"1"}}, out)
+	m, out := remembering.New(cfg, protocol.Layout{Shards: 1}), &remembering.Outbox{}
+	m.Step(1, remembering.Serve{}, out)
+	require.Equal(t, []remembering.Open{{Set: own, Session: 1}, {Session: 2}}, out.Open)
+	m.Step(1, remembering.Opened{Session: 2, IDs: []string{"1"}}, out)
 	require.Len(t, out.Ask, 1)
-	d.Step(1, protocol.Asked{Take: out.Ask[0]}, out)
+	m.Step(1, protocol.Asked{Take: out.Ask[0]}, out)
 	require.Len(t, out.Give, 1)
-	d.Step(1, out.Give[0].Given, out)
+	m.Step(1, out.Give[0].Given, out)
 	require.Equal(t, []uint16{0}, out.Over)
 	out.Reset()
-	return d, out
+	return m, out
 }
 
-// opened returns a desk that serves the only shard of a kind, and has read what it has.
-func opened(t *testing.T, cfg recall.Config, ids ...string) (*recall.Desk, *recall.Outbox) {
+// opened returns a machine that serves the only shard of a kind, and has read what it has.
+func opened(t *testing.T, cfg remembering.Config, ids ...string) (*remembering.Machine, *remembering.Outbox) {
 	t.Helper()
-	d, out := alone(t, cfg)
-	d.Step(1, recall.Opened{Set: own, Session: 1, IDs: ids}, out)
-	return d, out
+	m, out := alone(t, cfg)
+	m.Step(1, remembering.Opened{Set: own, Session: 1, IDs: ids}, out)
+	return m, out
 }
 
 // While a change is under way what comes is gathered for the next one.
 func TestChangesAreGathered(t *testing.T) {
-	d, out := opened(t, config())
+	m, out := opened(t, config())
 	for _, id := range []string{"c", "b", "a", "d", "b"} {
-		d.Step(2, recall.Remember{ID: id}, out)
+		m.Step(2, remembering.Remember{ID: id}, out)
 	}
-	require.Equal(t, []recall.Change{{Set: own, Session: 1, Remember: []string{"c"}}}, out.Change)
+	require.Equal(t, []remembering.Change{{Set: own, Session: 1, Remember: []string{"c"}}}, out.Change)
 	out.Reset()
-	d.Step(2, recall.Forget{ID: "c"}, out)
-	d.Step(3, recall.Changed{Set: own, Session: 1}, out)
-	require.Equal(t, []recall.Change{{Set: own, Session: 1, Remember: []string{"a", "b", "d"}}}, out.Change)
+	m.Step(2, remembering.Forget{ID: "c"}, out)
+	m.Step(3, remembering.Changed{Set: own, Session: 1}, out)
+	require.Equal(t, []remembering.Change{{Set: own, Session: 1, Remember: []string{"a", "b", "d"}}}, out.Change)
 	out.Reset()
-	d.Step(4, recall.Changed{Set: own, Session: 1}, out)
-	require.Equal(t, []recall.Change{{Set: own, Session: 1, Forget: []string{"c"}}}, out.Change)
+	m.Step(4, remembering.Changed{Set: own, Session: 1}, out)
+	require.Equal(t, []remembering.Change{{Set: own, Session: 1, Forget: []string{"c"}}}, out.Change)
 }
 
 // Of a change that has failed nobody knows what the store has: the set is read again, and it is written again.
 func TestWhatFailedIsWrittenAgain(t *testing.T) {
-	d, out := opened(t, config())
-	d.Step(2, recall.Remember{ID: "a"}, out)
+	m, out := opened(t, config())
+	m.Step(2, remembering.Remember{ID: "a"}, out)
 	out.Reset()
-	d.Step(3, recall.Changed{Set: own, Session: 1, Err: errors.New("down")}, out)
-	again := d.Wake(3)
-	d.Step(again, recall.Tick{}, out)
+	m.Step(3, remembering.Changed{Set: own, Session: 1, Err: errors.New("down")}, out)
+	again := m.Wake(3)
+	m.Step(again, remembering.Tick{}, out)
 	require.Len(t, out.Open, 1)
 	session := out.Open[0].Session
 	out.Reset()
-	d.Step(again, recall.Opened{Set: own, Session: session}, out)
-	require.Equal(t, []recall.Change{{Set: own, Session: session, Remember: []string{"a"}}}, out.Change)
+	m.Step(again, remembering.Opened{Set: own, Session: session}, out)
+	require.Equal(t, []remembering.Change{{Set: own, Session: session, Remember: []string{"a"}}}, out.Change)
 }
 
 // A store that fails is called again with pauses that double up to their bound; a later owner has the longest at once.
 func TestPausesDouble(t *testing.T) {
 	for fenced, want := range map[bool][]time.Duration{false: {100e6, 200e6, 400e6, 800e6, 16e8, 2e9, 2e9}, true: {2e9, 2e9}} {
-		d, out := alone(t, config())
+		m, out := alone(t, config())
 		now, session := machine.Instant(1), uint64(1)
 		for _, pause := range want {
-			d.Step(now, recall.Opened{Set: own, Session: session, Err: errors.New("down"), Fenced: fenced}, out)
+			m.Step(now, remembering.Opened{Set: own, Session: session, Err: errors.New("down"), Fenced: fenced}, out)
 			require.Empty(t, out.Open)
-			require.Equal(t, now.Add(pause), d.Wake(now))
-			require.Equal(t, "down", d.Status(0).Why)
+			require.Equal(t, now.Add(pause), m.Wake(now))
+			require.Equal(t, "down", m.Status(0).Why)
 			now = now.Add(pause)
-			d.Step(now, recall.Tick{}, out)
+			m.Step(now, remembering.Tick{}, out)
 			require.Len(t, out.Open, 1)
 			session = out.Open[0].Session
 			out.Reset()
 		}
-		require.EqualValues(t, len(want), d.Stats().Failed)
+		require.EqualValues(t, len(want), m.Stats().Failed)
 	}
 }
 
@@ -477,31 +479,31 @@ func TestPausesDouble(t *testing.T) {
 func TestWhoWaitsForTooLongIsRefused(t *testing.T) {
 	cfg := config()
 	cfg.First = true
-	d, out := alone(t, cfg)
-	d.Step(1, recall.Remember{ID: "a"}, out)
-	late := machine.Instant(1).Add(cfg.Limit)
-	d.Step(late-1, recall.Remember{ID: "b"}, out)
-	d.Step(late, recall.Opened{Set: own, Session: 1, Err: errors.New("down")}, out)
-	require.Equal(t, []recall.Named{{IDs: []string{"a"}, Why: "down"}}, out.Unkept)
+	m, out := alone(t, cfg)
+	m.Step(1, remembering.Remember{ID: "a"}, out)
+	late := machine.Instant(1).Add(cfg.Timeout)
+	m.Step(late-1, remembering.Remember{ID: "b"}, out)
+	m.Step(late, remembering.Opened{Set: own, Session: 1, Err: errors.New("down")}, out)
+	require.Equal(t, []remembering.Entities{{IDs: []string{"a"}, Why: "down"}}, out.Unkept)
 	out.Reset()
-	d.Step(late, recall.GiveUp{ID: "a"}, out)
+	m.Step(late, remembering.GiveUp{ID: "a"}, out)
 	late = late.Add(time.Second)
-	d.Step(late, recall.Tick{}, out)
-	d.Step(late, recall.Opened{Set: own, Session: 4, IDs: []string{"a", "b", "c"}}, out)
-	require.Equal(t, []recall.Named{{IDs: []string{"b"}}}, out.Kept)
-	d.Step(late, recall.GiveUp{ID: "b"}, out) // Its asker is gone; it begins as the others do.
+	m.Step(late, remembering.Tick{}, out)
+	m.Step(late, remembering.Opened{Set: own, Session: 4, IDs: []string{"a", "b", "c"}}, out)
+	require.Equal(t, []remembering.Entities{{IDs: []string{"b"}}}, out.Kept)
+	m.Step(late, remembering.GiveUp{ID: "b"}, out) // Its asker is gone; it begins as the others do.
 	require.Empty(t, out.Change, "the store had them before")
-	require.Equal(t, []recall.Named{{IDs: []string{"a", "b", "c"}}}, out.Start)
-	d.Step(late, recall.Remember{ID: "c"}, out) // A message comes before its turn.
+	require.Equal(t, []remembering.Entities{{IDs: []string{"a", "b", "c"}}}, out.Start)
+	m.Step(late, remembering.Remember{ID: "c"}, out) // A message comes before its turn.
 	require.Empty(t, out.Change, "it is there")
-	require.Equal(t, []recall.Named{{IDs: []string{"b"}}, {IDs: []string{"c"}}}, out.Kept)
+	require.Equal(t, []remembering.Entities{{IDs: []string{"b"}}, {IDs: []string{"c"}}}, out.Kept)
 	out.Kept = nil
-	d.Step(late, recall.Remember{ID: "d"}, out)
-	d.Step(late, recall.Changed{Set: own, Session: 4}, out)
-	require.Equal(t, []recall.Named{{IDs: []string{"d"}}}, out.Kept)
+	m.Step(late, remembering.Remember{ID: "d"}, out)
+	m.Step(late, remembering.Changed{Set: own, Session: 4}, out)
+	require.Equal(t, []remembering.Entities{{IDs: []string{"d"}}}, out.Kept)
 	out.Reset()
-	d.Step(late, recall.GiveUp{ID: "d"}, out)
-	require.Equal(t, []recall.Change{{Set: own, Session: 4, Forget: []string{"d"}}}, out.Change, "it was new")
+	m.Step(late, remembering.GiveUp{ID: "d"}, out)
+	require.Equal(t, []remembering.Change{{Set: own, Session: 4, Forget: []string{"d"}}}, out.Change, "it was new")
 }
 
 // An entity that waits for the store when its shard begins to stop is not forgotten as new when the set is read then,
@@ -509,84 +511,84 @@ func TestWhoWaitsForTooLongIsRefused(t *testing.T) {
 func TestWhoWaitedWhileItsShardStoppedIsNotForgotten(t *testing.T) {
 	cfg := config()
 	cfg.First = true
-	d, out := alone(t, cfg)
-	d.Step(1, recall.Remember{ID: "a"}, out)
-	d.Step(1, recall.Settle{}, out)
-	d.Step(2, recall.Opened{Set: own, Session: 1, IDs: []string{"a"}}, out)
-	require.Equal(t, []recall.Named{{IDs: []string{"a"}}}, out.Kept)
-	d.Step(3, recall.GiveUp{ID: "a"}, out)
+	m, out := alone(t, cfg)
+	m.Step(1, remembering.Remember{ID: "a"}, out)
+	m.Step(1, remembering.Settle{}, out)
+	m.Step(2, remembering.Opened{Set: own, Session: 1, IDs: []string{"a"}}, out)
+	require.Equal(t, []remembering.Entities{{IDs: []string{"a"}}}, out.Kept)
+	m.Step(3, remembering.GiveUp{ID: "a"}, out)
 	require.Empty(t, out.Change)
-	require.True(t, d.Quiet(0))
+	require.True(t, m.Quiet(0))
 }
 
 // Ids for which the store has no room are not tried again; the others go on.
 func TestASetThatIsFull(t *testing.T) {
 	cfg := config()
 	cfg.First = true
-	d, out := opened(t, cfg)
+	m, out := opened(t, cfg)
 	for _, id := range []string{"z", "a", "b"} {
-		d.Step(2, recall.Remember{ID: id}, out)
+		m.Step(2, remembering.Remember{ID: id}, out)
 	}
-	d.Step(3, recall.Changed{Set: own, Session: 1}, out)
+	m.Step(3, remembering.Changed{Set: own, Session: 1}, out)
 	out.Reset()
-	d.Step(4, recall.Changed{Set: own, Session: 1, Full: []string{"b"}}, out)
-	require.Equal(t, []recall.Named{{IDs: []string{"a"}}}, out.Kept)
-	require.Equal(t, []recall.Named{{IDs: []string{"b"}, Why: "it has no room"}}, out.Unkept)
-	require.True(t, d.Quiet(0))
-	require.EqualValues(t, 1, d.Stats().Full)
+	m.Step(4, remembering.Changed{Set: own, Session: 1, Full: []string{"b"}}, out)
+	require.Equal(t, []remembering.Entities{{IDs: []string{"a"}}}, out.Kept)
+	require.Equal(t, []remembering.Entities{{IDs: []string{"b"}, Why: "it has no room"}}, out.Unkept)
+	require.True(t, m.Quiet(0))
+	require.EqualValues(t, 1, m.Stats().Full)
 }
 
 // What is to be forgotten is bounded while the store is down: what is beyond comes back once more, which is counted.
 func TestWhatIsToBeForgottenIsBounded(t *testing.T) {
-	d, out := alone(t, config())
-	for i := range recall.ForgetMost + 10 {
-		d.Step(1, recall.Forget{ID: fmt.Sprint("e", i)}, out)
+	m, out := alone(t, config())
+	for i := range remembering.MaxForgets + 10 {
+		m.Step(1, remembering.Forget{ID: fmt.Sprint("e", i)}, out)
 	}
-	require.EqualValues(t, 10, d.Stats().Overflowed)
-	require.Equal(t, recall.ForgetMost, d.Stats().Writing)
-	d.Step(1, recall.Remember{ID: "e1"}, out)
-	d.Step(1, recall.Forget{ID: "new"}, out)
-	require.EqualValues(t, 10, d.Stats().Overflowed, "one wish less is to be forgotten")
-	d.Step(1, recall.End{}, out)
-	require.EqualValues(t, recall.ForgetMost+1, d.Stats().Unwritten)
+	require.EqualValues(t, 10, m.Stats().Overflowed)
+	require.Equal(t, remembering.MaxForgets, m.Stats().Writing)
+	m.Step(1, remembering.Remember{ID: "e1"}, out)
+	m.Step(1, remembering.Forget{ID: "new"}, out)
+	require.EqualValues(t, 10, m.Stats().Overflowed, "one request less is to be forgotten")
+	m.Step(1, remembering.End{}, out)
+	require.EqualValues(t, remembering.MaxForgets+1, m.Stats().Unwritten)
 }
 
 // An answer to a call of an earlier opening of a shard ends that call, and means nothing else.
 func TestAnEarlierSessionMeansNothing(t *testing.T) {
 	cfg := config()
 	cfg.Calls = 3 // The index is opened too.
-	d, out := opened(t, cfg)
-	d.Step(2, recall.Remember{ID: "a"}, out)
+	m, out := opened(t, cfg)
+	m.Step(2, remembering.Remember{ID: "a"}, out)
 	out.Reset()
-	d.Step(3, recall.Serve{}, out) // The move was called off.
-	require.Equal(t, recall.Open{Set: own, Session: 4}, out.Open[0])
-	d.Step(4, recall.Opened{Set: own, Session: 4}, out)
-	require.Equal(t, []recall.Change{{Set: own, Session: 4, Remember: []string{"a"}}}, out.Change)
-	d.Step(5, recall.Changed{Set: own, Session: 1}, out)
-	require.False(t, d.Quiet(0))
-	d.Step(6, recall.Changed{Set: own, Session: 4}, out)
-	require.True(t, d.Quiet(0))
+	m.Step(3, remembering.Serve{}, out) // The move was called off.
+	require.Equal(t, remembering.Open{Set: own, Session: 4}, out.Open[0])
+	m.Step(4, remembering.Opened{Set: own, Session: 4}, out)
+	require.Equal(t, []remembering.Change{{Set: own, Session: 4, Remember: []string{"a"}}}, out.Change)
+	m.Step(5, remembering.Changed{Set: own, Session: 1}, out)
+	require.False(t, m.Quiet(0))
+	m.Step(6, remembering.Changed{Set: own, Session: 4}, out)
+	require.True(t, m.Quiet(0))
 }
 
 // Of an entity that waits Unkept is said once, and not at each failure that follows.
 func TestWhoWaitsIsToldOnce(t *testing.T) {
 	cfg := config()
 	cfg.First = true
-	d, out := alone(t, cfg)
-	d.Step(1, recall.Remember{ID: "a"}, out)
+	m, out := alone(t, cfg)
+	m.Step(1, remembering.Remember{ID: "a"}, out)
 	now, told, session := machine.Instant(1), 0, uint64(1)
 	for range 10 {
 		now = now.Add(3 * time.Second)
 		out.Reset()
-		d.Step(now, recall.Tick{}, out)
+		m.Step(now, remembering.Tick{}, out)
 		if len(out.Open) > 0 {
 			session = out.Open[0].Session
 		}
-		d.Step(now, recall.Opened{Set: own, Session: session, Err: errors.New("down")}, out)
+		m.Step(now, remembering.Opened{Set: own, Session: session, Err: errors.New("down")}, out)
 		told += len(out.Unkept)
 	}
 	require.Equal(t, 1, told)
-	require.Equal(t, 1, d.Status(0).Writing, "it runs perhaps, and is to be written")
+	require.Equal(t, 1, m.Status(0).Writing, "it runs perhaps, and is to be written")
 }
 
 // many returns n ids.
@@ -598,7 +600,7 @@ func many(n int) (ids []string) {
 }
 
 // began returns how many entities are to begin.
-func began(out *recall.Outbox) (n int) {
+func began(out *remembering.Outbox) (n int) {
 	for _, s := range out.Start {
 		n += len(s.IDs)
 	}
@@ -607,21 +609,21 @@ func began(out *recall.Outbox) (n int) {
 
 // Entities begin at the rate, however long none did before, and the shards take turns.
 func TestTheRate(t *testing.T) {
-	d, out := recall.New(config(), layout), &recall.Outbox{}
+	m, out := remembering.New(config(), layout), &remembering.Outbox{}
 	now := machine.Instant(1).Add(time.Hour)
 	for s := range protocol.ShardID(2) {
-		d.Step(now, recall.Serve{Shard: s + 1}, out)
+		m.Step(now, remembering.Serve{Shard: s + 1}, out)
 	}
 	for s := range protocol.ShardID(2) {
 		var ids []string
 		for i := range 300 {
 			ids = append(ids, of(s+1, i))
 		}
-		d.Step(now, recall.Opened{Set: nameOf(s + 1), Session: out.Open[s].Session, IDs: ids}, out)
+		m.Step(now, remembering.Opened{Set: nameOf(s + 1), Session: out.Open[s].Session, IDs: ids}, out)
 	}
 	require.LessOrEqual(t, began(out), 6, "a twentieth of a second")
-	for end := now.Add(2 * time.Second); now < end; now = d.Wake(now) {
-		d.Step(now, recall.Tick{}, out)
+	for end := now.Add(2 * time.Second); now < end; now = m.Wake(now) {
+		m.Step(now, remembering.Tick{}, out)
 	}
 	require.InDelta(t, 200, began(out), 8)
 	at := map[protocol.ShardID]int{}
@@ -629,21 +631,21 @@ func TestTheRate(t *testing.T) {
 		at[s.Shard] += len(s.IDs)
 	}
 	require.InDelta(t, at[1], at[2], 16)
-	d.Step(now, recall.Rate{}, out)
+	m.Step(now, remembering.Rate{}, out)
 	require.Equal(t, 600, began(out), "no rate: all at once")
 }
 
 // An entity that was forgotten while it waited to begin does not begin, even if the store knows that long before.
 func TestWhatWasForgottenDoesNotBegin(t *testing.T) {
-	d, out := opened(t, config(), many(100)...)
+	m, out := opened(t, config(), many(100)...)
 	out.Reset()
-	d.Step(2, recall.Forget{ID: "e99"}, out)
-	d.Step(3, recall.Changed{Set: own, Session: 1}, out)
-	require.True(t, d.Quiet(0))
+	m.Step(2, remembering.Forget{ID: "e99"}, out)
+	m.Step(3, remembering.Changed{Set: own, Session: 1}, out)
+	require.True(t, m.Quiet(0))
 	now := machine.Instant(3)
-	for d.Stats().Starting > 0 {
-		now = d.Wake(now)
-		d.Step(now, recall.Tick{}, out)
+	for m.Stats().Starting > 0 {
+		now = m.Wake(now)
+		m.Step(now, remembering.Tick{}, out)
 	}
 	for _, s := range out.Start {
 		require.NotContains(t, s.IDs, "e99")
@@ -655,13 +657,13 @@ func TestWhatWasForgottenDoesNotBegin(t *testing.T) {
 func TestWhatIsForgottenOnItsWayDoesNotBegin(t *testing.T) {
 	cfg := config()
 	cfg.Rate = 0
-	d, out := opened(t, cfg, "a", "b")
+	m, out := opened(t, cfg, "a", "b")
 	require.Equal(t, 2, began(out))
-	d.Step(2, recall.Forget{ID: "a"}, out)
-	d.Step(3, recall.Changed{Set: own, Session: 1}, out)
-	require.Equal(t, []string{"b"}, d.Begin(0, []string{"a", "b"}))
-	require.Empty(t, d.Begin(0, []string{"b"}), "it has begun")
-	require.Empty(t, d.Begin(2, []string{"b"}), "of a shard that is not served")
+	m.Step(2, remembering.Forget{ID: "a"}, out)
+	m.Step(3, remembering.Changed{Set: own, Session: 1}, out)
+	require.Equal(t, []string{"b"}, m.Begin(0, []string{"a", "b"}))
+	require.Empty(t, m.Begin(0, []string{"b"}), "it has begun")
+	require.Empty(t, m.Begin(2, []string{"b"}), "of a shard that is not served")
 }
 
 // What was asked for last is what is written in the end, though the call before it has failed; and nobody is told that
@@ -669,23 +671,23 @@ func TestWhatIsForgottenOnItsWayDoesNotBegin(t *testing.T) {
 func TestTheLastWishIsWritten(t *testing.T) {
 	cfg := config()
 	cfg.First = true
-	d, out := opened(t, cfg)
+	m, out := opened(t, cfg)
 	for _, id := range []string{"a", "b"} {
-		d.Step(2, recall.Remember{ID: id}, out)
-		d.Step(2, recall.Forget{ID: id}, out)
+		m.Step(2, remembering.Remember{ID: id}, out)
+		m.Step(2, remembering.Forget{ID: id}, out)
 		require.Len(t, out.Change, 1)
 		out.Reset()
 		if id == "b" {
-			d.Step(3, recall.Changed{Set: own, Session: 1, Err: errors.New("lost")}, out)
-			d.Step(machine.Instant(time.Second), recall.Tick{}, out)
-			d.Step(machine.Instant(time.Second), recall.Opened{Set: own, Session: 4, IDs: []string{"b"}}, out)
-			require.Equal(t, []recall.Change{{Set: own, Session: 4, Forget: []string{"b"}}}, out.Change)
+			m.Step(3, remembering.Changed{Set: own, Session: 1, Err: errors.New("lost")}, out)
+			m.Step(machine.Instant(time.Second), remembering.Tick{}, out)
+			m.Step(machine.Instant(time.Second), remembering.Opened{Set: own, Session: 4, IDs: []string{"b"}}, out)
+			require.Equal(t, []remembering.Change{{Set: own, Session: 4, Forget: []string{"b"}}}, out.Change)
 			break
 		}
-		d.Step(3, recall.Changed{Set: own, Session: 1}, out)
+		m.Step(3, remembering.Changed{Set: own, Session: 1}, out)
 		require.Empty(t, out.Kept)
-		require.Equal(t, []recall.Change{{Set: own, Session: 1, Forget: []string{"a"}}}, out.Change)
-		d.Step(3, recall.Changed{Set: own, Session: 1}, out)
+		require.Equal(t, []remembering.Change{{Set: own, Session: 1, Forget: []string{"a"}}}, out.Change)
+		m.Step(3, remembering.Changed{Set: own, Session: 1}, out)
 		out.Reset()
 	}
 }
